@@ -1,7 +1,7 @@
 // chat.c: `rlhf-bench-chat [ROWS [FILE...]]` measures how many rows per second chat templates
-// render on one core: the program's own templates and those in the files. Conversations of two and
-// of four turns alternate. In the column "with turns" the rendering also locates the assistant's
-// turns.
+// render on one core. It measures the program's own templates and the templates in the files.
+// Conversations of two and of four turns alternate. In the column "with turns", rendering also
+// finds the positions of the assistant's turns.
 #include "chat/chat.h"
 
 #include <stdio.h>
@@ -16,7 +16,7 @@ static void add(struct rlhf__messages *m, int32_t role, const char *text) {
     if (rlhf__messages_add(m, role, (rlhf_str){text, strlen(text)}, &err) != RLHF_OK) exit(1);
 }
 
-// Set m to conversation i. room receives the text of its first message.
+// Set m to conversation i. `room` receives the text of the conversation's first message.
 static void conversation(struct rlhf__messages *m, size_t i, char room[256]) {
     snprintf(room, 256, "What is the sum of %zu and %zu? Answer in one sentence, please.", i,
              i + 7);
@@ -28,7 +28,7 @@ static void conversation(struct rlhf__messages *m, size_t i, char room[256]) {
     add(m, RLHF__ROLE_ASSISTANT, "I would rather that you work it out on your own.");
 }
 
-// Seconds to render `rows` conversations. Ends the program on a failure.
+// Returns the seconds that it takes to render `rows` conversations. Ends the program on failure.
 static double seconds(const struct rlhf__chat *c, size_t rows, int turns, size_t *bytes) {
     struct rlhf__messages m = {0};
     struct rlhf__turns out = {0};

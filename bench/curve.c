@@ -12,13 +12,13 @@ struct point {
     int rows, len, layers, width;
 };
 
-// A model of a point's shape, and its inputs.
+// A model that has the shape of a point, and the inputs of the model.
 struct sized {
     struct bench b;
     struct model m;
     char set[4][32];
     char *sets[5];
-    double attention; // of a step, in seconds
+    double attention; // time of attention in a step, in seconds
     struct series whole;
 };
 
@@ -46,9 +46,9 @@ static void step(struct sized *s, int i) {
 }
 
 // Times of a point, in seconds. `attention` is the time of attention. `rest` is the shortest time
-// of a forward and a backward pass without attention. `reference` is the same time as `rest`, but
-// of the reference point. The point and the reference point are measured alternately, in case the
-// speed of the machine changes.
+// of a forward and a backward pass without attention. `reference` is the same time for the
+// reference point. The point and the reference point are measured alternately, in case the speed of
+// the machine changes.
 struct cost {
     double rest, attention, reference;
 };
@@ -66,7 +66,7 @@ static struct cost cost_of(const struct bench *base, struct point p, struct size
                          series_least(&reference->whole) - reference->attention};
 }
 
-// The number of the layers' parameters that GEMMs use.
+// Returns how many parameters of the layers GEMMs use.
 static double size_of(struct point p) { return 12.0 * p.layers * p.width * p.width; }
 
 static void print_point(struct point p, struct cost c, struct point reference) {

@@ -42,8 +42,8 @@ void bench_decode_step(const struct bench *b, const struct model *m, rlhf_gen *g
     free(counter);
 }
 
-// Times every step of several generations separately. For each step only the shortest of its times
-// is used, so that a brief disturbance by another program does not spoil a whole generation.
+// Times every step of several generations separately. Only the shortest time of each step is used,
+// so that a brief disturbance by another program does not spoil a whole generation.
 void bench_decode(const struct bench *b, const struct model *m) {
     enum { GENERATIONS = 6 };
     int32_t *next = bench_zeros((size_t)b->slots);

@@ -1,6 +1,6 @@
 // decoder.c: the row ops of a decoder with RMS norms, gated units and rotary positions, at the
-// widths of Qwen2.5-0.5B. Measures the necessary memory traffic per second, and compares it with a
-// device copy.
+// widths of Qwen2.5-0.5B. Measures the necessary memory traffic per second of each op, and compares
+// it with that of a device copy.
 #include "bench.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@ enum { QKV = (HEADS + 2 * KV_HEADS) * DIM, TURNED = (HEADS + KV_HEADS) * DIM };
 
 // Buffers of `rows` rows, wide enough for every op.
 struct decoder {
-    uint32_t rows, norm_rows; // norm_rows: rows of the norms, which are narrower
+    uint32_t rows, norm_rows; // norm_rows: number of rows for norms, which are narrower
     rlhf_dev f[2], h[3], stats, gamma, ids, wte;
     rlhf_rope rope, normed;
     double copy; // GB/s
@@ -19,8 +19,8 @@ struct decoder {
 struct op {
     const char *name;
     rlhf_status (*run)(const struct bench *b, const struct decoder *r);
-    double bytes; // that the op must read and write per row
-    int norm;     // 1: the op works on norm_rows rows, not on `rows`
+    double bytes; // bytes that the op must read and write per row
+    int norm;     // 1: the op works on norm_rows rows, not on `rows` rows
 };
 
 static rlhf_status run_copy(const struct bench *b, const struct decoder *r) {

@@ -1,5 +1,6 @@
-// environments.c: the steps per second of environments outside the process. env_exec.so starts this
-// program itself, which answers each turn with a short text. env_python.so runs a Python class.
+// environments.c: the steps per second of environments that run in another process. env_exec.so
+// starts this same program, which answers each turn with a short text. env_python.so runs a Python
+// class.
 #include "plugin.h"
 
 #include <rlhf/draft/environment.h>

@@ -1,6 +1,6 @@
 // exact.c: tests on the device whether an output row of a GEMM depends on the other rows. For every
 // shape that common models have, the GEMM of all rows is compared, bit for bit, with GEMMs of
-// slices of the rows, of many lengths.
+// slices of the rows. The slices have many different lengths.
 #include "bench.h"
 
 #include <stdio.h>
@@ -18,7 +18,7 @@ struct sweep {
     const struct bench *b;
     rlhf_weight *w;
     int32_t width_in, width_out, dtype;
-    int backward; // linear_dx instead of linear
+    int backward; // 1: use linear_dx instead of linear
     rlhf_dev in, out;
     char *whole, *slice;
 };

@@ -1,7 +1,7 @@
 // exactness.c: the cost of exactness. Runs the same training steps, generations and whole phases
-// alternately with the CPU backend and with kernels_cpu_free.so. The latter is the same backend
-// without the promise of exactness: oneDNN computes its GEMMs, and the compiler may reorder sums in
-// its loops. Also compares the log-probs of sampling with those of training.
+// alternately with the CPU backend and with kernels_cpu_free.so, which is the same backend without
+// the promise of exactness: oneDNN computes its GEMMs, and the compiler may reorder sums in its
+// loops. The benchmark also compares the log-probs of sampling with the log-probs of training.
 #include "model.h"
 #include "series.h"
 
@@ -13,7 +13,7 @@
 struct side {
     struct bench b;
     struct series times;
-    double max, mean; // of the log-prob differences
+    double max, mean; // differences of log-probs
 };
 
 static void print_pair(const char *what, const char *unit, double scale, const struct side s[2]) {

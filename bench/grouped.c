@@ -1,6 +1,6 @@
 // grouped.c: attention in which several query heads read one key head, at the widths of
-// Qwen2.5-0.5B. Compares it with attention that has as many key heads as query heads, for training
-// rows (forward and backward) and for one decode step.
+// Qwen2.5-0.5B. This attention is compared with attention that has as many key heads as query
+// heads, for training rows (forward and backward) and for one decode step.
 #include "bench.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@ struct grouped {
     rlhf_dev q, k, v, out, lse, dq, dk, dv;
 };
 
-// Returns a copy of g, which has the shape, with the buffers allocated.
+// Returns a copy of g in which the buffers are allocated. g must have the shape.
 static struct grouped grouped_open(const struct bench *b, struct grouped g) {
     const uint32_t rows = g.rows, len = g.len;
     const int32_t decoding = g.decoding;
@@ -55,7 +55,8 @@ static rlhf_status forward(const struct bench *b, const struct grouped *g) {
                            g->q, g->k, g->v);
 }
 
-// Passes the array `out` also as its derivative, because the time does not depend on the numbers.
+// Passes the array `out` as its own derivative too, because the time does not depend on the
+// numbers.
 static rlhf_status backward(const struct bench *b, const struct grouped *g) {
     return b->c->attention_bwd(b->c->ctx, &g->how, &g->ragged, g->dq, g->dk, g->dv, g->out, g->out,
                                g->lse, g->q, g->k, g->v);
@@ -78,7 +79,7 @@ static void train(const struct bench *b, uint32_t rows, uint32_t len, int32_t kv
     const struct grouped g = grouped_open(
         b, (struct grouped){
                .rows = rows, .len = len, .heads = HEADS, .kv_heads = kv_heads, .dtype = RLHF_BF16});
-    // Operations of one GEMM. For a query only the keys that it attends to count.
+    // Operations of one GEMM. Only the keys to which a query attends are counted.
     const double product = (double)rows * len * (len + 1.0) * HEADS * DIM * 1e-9;
     const double fwd = time_of(b, &g, forward), bwd = time_of(b, &g, backward);
     char title[64];

@@ -40,7 +40,7 @@ static double seconds(void) {
 
 static struct rlhf_test_host host;
 
-// A batch of `rows` rows with identical texts.
+// Scores a batch of `rows` rows with identical texts, and returns the seconds that this takes.
 static double score(const rlhf_plugin *p, void *self, uint32_t rows) {
     static const char prompt[] = "What is seventeen plus twenty-five?";
     static char response[401];

@@ -46,7 +46,7 @@ struct args {
     char *set[64];
 };
 
-// Parses one argument; returns 0 if it is not a shape.
+// Parses one argument. Returns 0 if the argument is not a shape.
 static int parse_shape(struct bench *b, int *i, int argc, char **argv) {
     const struct {
         const char *name;
@@ -89,7 +89,7 @@ static void parse(struct bench *b, struct args *a, int argc, char **argv) {
     }
 }
 
-// Training step and decode of the model, or one of them.
+// Which parts of the model benchmark run: training steps, decode steps, or both.
 enum part { BOTH, TRAIN, DECODE };
 
 static void model_parts(const struct bench *b, enum part part) {

@@ -1,5 +1,6 @@
 // memory.c: memory-bound work: copies, the optimizer, row kernels and the attention of decoding.
-// Measures the necessary memory traffic per second of each, and compares it with a device copy.
+// Measures the necessary memory traffic per second of each kind of work, and compares it with that
+// of a device copy.
 #include "bench.h"
 
 #include <stdio.h>
@@ -14,7 +15,7 @@ struct rows {
     double copy; // GB/s
 };
 
-// One op on the buffers, and the bytes that it must read and write.
+// One op on the buffers, and the number of bytes that the op must read and write.
 struct op {
     const char *name;
     rlhf_status (*run)(const struct bench *b, const struct rows *r);

@@ -72,7 +72,7 @@ static const rlhf_host bench_host = {.size = sizeof(rlhf_host),
 
 // ---- the model ----
 
-// Returns the value that --set gives the option, otherwise the option's default.
+// Returns the value that --set gives to the option. Without --set, returns the option's default.
 static int64_t integer_of(const struct bench *b, const rlhf_opt *o) {
     const size_t n = strlen(o->key);
     for (char *const *s = b->set; *s; s++)
@@ -80,7 +80,8 @@ static int64_t integer_of(const struct bench *b, const rlhf_opt *o) {
     return o->i_def;
 }
 
-// The defaults of gpt2.so's option table are GPT-2 124M; other plugins need sizes from --set.
+// Returns a config. The defaults in gpt2.so's option table are the sizes of GPT-2 124M. Other
+// plugins need sizes from --set.
 static void *config_of(const struct bench *b, const rlhf_plugin *p) {
     char *config = calloc(1, p->config_size);
     rlhf_opt o;

@@ -26,10 +26,10 @@ struct model {
     void *config, *self;
     struct optimiser *optimiser; // created by the first step
     rlhf_model_info info;
-    int64_t position_params; // not used in any GEMM
+    int64_t position_params; // parameters that no GEMM uses
 };
 
-// Ends the program on failure. Closed by bench_model_close.
+// Ends the program on failure. Release the model with bench_model_close.
 struct model bench_model_open(const struct bench *b);
 void bench_model_close(const struct bench *b, struct model *m);
 
@@ -38,10 +38,10 @@ struct train_times { // seconds
     double forward, backward, clip, update, refresh, total;
 };
 
-// One step of b->rows rows of b->len tokens; step counts from 1.
+// Runs one training step on b->rows rows of b->len tokens. `step` counts from 1.
 struct train_times bench_train_step(const struct bench *b, struct model *m, int64_t step);
 
-// Floating-point operations of a training step; a multiply-add counts as two.
+// Returns the number of floating-point operations of a training step. A multiply-add counts as two.
 double bench_train_flops(const struct bench *b, const struct model *m);
 
 // Compute the log-probs [rows * len] of ids [rows * len] in one forward pass without gradients. The
@@ -52,9 +52,9 @@ void bench_score(const struct bench *b, const struct model *m, const int32_t *id
 void bench_train(const struct bench *b, struct model *m); // prints a line or two
 
 // ---- decode.c ----
-// Step 0 prefills all b->slots prompts; other steps decode one token for each row. next [slots]
-// holds the last tokens (not read in step 0), and receives the sampled tokens. logp [slots]
-// receives their log-probs.
+// Step 0 prefills all b->slots prompts. Every other step decodes one token for each row. `next` has
+// b->slots elements: it holds the last tokens, which step 0 does not read, and receives the sampled
+// tokens. `logp`, of the same length, receives their log-probs.
 void bench_decode_step(const struct bench *b, const struct model *m, rlhf_gen *gen, int step,
                        int32_t *next, float *logp);
 int32_t bench_prompt_token(const struct model *m, int row, int at); // a token of a prompt

@@ -88,7 +88,7 @@ static double peak_of(const struct bench *b, int32_t dtype) {
         if (rate > best) best = rate;
     }
     if (best < 1e4) return best;
-    const double large = rate_of(b, (struct shape){8192, 8192, 8192}, dtype); // a GPU
+    const double large = rate_of(b, (struct shape){8192, 8192, 8192}, dtype); // for a GPU
     return large > best ? large : best;
 }
 

@@ -1,5 +1,6 @@
 // phase.c: a few phases of the default PPO run. Starts rlhf-host as a user would, and reads the
-// time of each part from its metrics. bench/ppo-phase measures the same parts with GPT-2 124M.
+// time of each part from the run's metrics. bench/ppo-phase measures the same parts with GPT-2
+// 124M.
 #include "bench.h"
 
 #include <fcntl.h>
@@ -21,7 +22,8 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
     return remove(path);
 }
 
-// Runs a program without its standard output; returns its exit status, -1 if a signal ended it.
+// Runs a program and discards its standard output. Returns the exit status, or -1 if a signal ended
+// the program.
 static int run_program(const char *program, char *const *argv) {
     fflush(stdout);
     const pid_t pid = fork();

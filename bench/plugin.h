@@ -1,4 +1,5 @@
-// plugin.h: an instance of a plugin that runs code in another process, for benchmarks.
+// plugin.h: opens a plugin that runs code in another process, and creates an instance of it, for
+// benchmarks.
 #ifndef RLHF_BENCH_PLUGIN_H
 #define RLHF_BENCH_PLUGIN_H
 

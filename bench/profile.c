@@ -1,6 +1,6 @@
-// profile.c: the time of a training step and a decode step by operation. The model runs on a
-// compute table that times each operation while the step runs, so that the caches have the contents
-// that they have in a real step. GEMMs of different shapes are counted separately.
+// profile.c: the time of each operation in a training step and in a decode step. The model runs on
+// a compute table that times each operation while the step runs, so that the caches have the
+// contents that they have in a real step. GEMMs of different shapes are counted separately.
 #include "model.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@ struct row {
     const char *op;
     uint32_t rows;
     int32_t k, n;
-    double seconds, work; // of all calls; work in operations, 0: not counted
+    double seconds, work; // of all calls; work: number of operations, 0: not counted
     unsigned long calls;
 };
 

@@ -1,5 +1,5 @@
-// programs.c: how long rewards that run in another process take for a row. exec.so starts this
-// program itself, which answers 1 to each line. python.so calls a function that returns ones.
+// programs.c: how long rewards that run in another process take for a row. exec.so starts this same
+// program, which answers each line with 1. python.so calls a function that returns ones.
 #include "plugin.h"
 
 #include <rlhf/reward.h>

@@ -9,7 +9,7 @@ struct series {
     double at[SERIES_MOST];
 };
 
-void series_add(struct series *s, double seconds); // times past SERIES_MOST are dropped
+void series_add(struct series *s, double seconds); // keeps only the first SERIES_MOST times
 double series_least(const struct series *s);
 double series_median(const struct series *s);
 

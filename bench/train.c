@@ -49,7 +49,7 @@ static void optimise(const struct bench *b, struct model *m, int64_t step, struc
     t->refresh = bench_now(b) - t2;
 }
 
-// Rows of equal length in the host's layout; all tokens except the first are scored.
+// Rows of equal length in the host's layout. All tokens of a row except the first are scored.
 struct rows {
     int32_t *offset, *prompt;
     rlhf_batch batch;
@@ -118,7 +118,7 @@ struct train_times bench_train_step(const struct bench *b, struct model *m, int6
 
 // Counted operations, two per multiply-add:
 //   - 6 per parameter and token (for the tied head, per scored token), or 4 if the parameters are
-//     frozen and trained through an adapter, whose own parameters are not counted;
+//     frozen and only an adapter is trained (the adapter's parameters are not counted);
 //   - scores and weighted sums of causal attention, three times (forward, and twice in backward).
 // Recomputation, norms and activations are not counted.
 double bench_train_flops(const struct bench *b, const struct model *m) {

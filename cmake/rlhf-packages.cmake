@@ -1,7 +1,7 @@
 # `cpack -G DEB` in the build directory builds three Debian packages: rlhf-host (the program, its
 # plugins, presets and pages), rlhf-models (the default models) and librlhf-sdk-dev (headers,
 # libraries, templates and examples for plugins). Each package is one component of the install.
-# dpkg-shlibdeps finds the libraries that it depends on.
+# dpkg-shlibdeps finds the libraries that each package depends on.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME rlhf-host)
 set(CPACK_PACKAGE_VENDOR "the rlhf-host authors")
@@ -47,8 +47,8 @@ set(CPACK_COMPONENT_MODELS_DESCRIPTION "default models and rows of rlhf-host
 A small policy, a sentiment classifier, a reward model and rows to use them on,
 so that rlhf-host runs as typed.")
 
-# The tools that building a plugin needs: compilers (the examples are in C and C++), and either make
-# with pkg-config, or CMake.
+# The tools that are needed to build a plugin: compilers (the examples are in C and C++), and either
+# make with pkg-config, or CMake.
 set(CPACK_DEBIAN_SDK_PACKAGE_NAME librlhf-sdk-dev)
 set(CPACK_DEBIAN_SDK_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_SDK_PACKAGE_DEPENDS "libc6-dev")

@@ -1,5 +1,5 @@
-// difference.c: tests derivatives (those of a function, or those of an algorithm's loss) by
-// comparing them with central differences. See rlhf/test.h.
+// difference.c: compares the derivatives of a function, or of an algorithm's loss, with central
+// differences. See rlhf/test.h.
 #include <rlhf/test.h>
 
 #include <math.h>

@@ -93,7 +93,7 @@ static void do_metric(const rlhf_host *h, const char *name, double value, double
     }
     const int weighs = isfinite(weight) && weight >= 0;
     if (!weighs) wrong_metric(t, name, "has a weight that is not a finite number of 0 or more");
-    if (how == RLHF_COMBINE_MEAN && !(weight > 0)) return; // it does not count
+    if (how == RLHF_COMBINE_MEAN && !(weight > 0)) return; // such a report does not count
     if (!weighs || i == RLHF_TEST_METRICS) return;
     if (i == t->n_metrics) {
         *m = (struct rlhf_test_reading){.combine = how};

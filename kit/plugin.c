@@ -100,7 +100,7 @@ int rlhf_test_opt(const rlhf_plugin *p, uint32_t i, rlhf_opt *out) {
     return rlhf_opt_at(p->opts, p->n_opts, p->opt_stride, i, out);
 }
 
-// Stores a list; if items is NULL, the empty list.
+// Stores a list, or the empty list if `items` is NULL.
 static void put_list(void *config, const rlhf_opt *o, const char *const *items) {
     static const char *const empty[] = {NULL};
     if (!items) items = empty;
@@ -150,8 +150,9 @@ static int value_of(const rlhf_opt *o, const char *text, int64_t *whole, double 
     }
 }
 
-// Finds the option `key` and copies it to *o. `list` says whether the option must be a list or must
-// not be one. If the option is missing or of the wrong kind, returns 0 with the reason on stderr.
+// Finds the option `key` and copies it to *o. If `list` is set, the option must be a list;
+// otherwise it must not be a list. If the option is missing or of the wrong kind, returns 0 with
+// the reason on stderr.
 static int find(const rlhf_plugin *p, const char *key, int list, rlhf_opt *o) {
     uint32_t at = 0;
     while (rlhf_test_opt(p, at, o) && strcmp(o->key, key) != 0)

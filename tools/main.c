@@ -46,8 +46,9 @@ static void offer_commands(struct rlhf__nearest *near) {
     rlhf__nearest_offer(near, "settings"); // of help
 }
 
-// Returns a hint for a word that is not a command but names a plugin, which needs its flag, or a
-// training run, which needs no command word. Otherwise returns NULL.
+// Returns a hint for a word that is not a command. For a plugin, the hint names the flag that the
+// plugin needs. For a training run, the hint says that no command word is needed. Returns NULL for
+// other words.
 static const char *run_hint(const char *name) {
     static const char *const words[] = {"train", "run", "sft", "grpo", "ppo", "dpo", "rloo", "kto"};
     const size_t n = strlen(name);
@@ -71,7 +72,7 @@ static int unknown_command(struct rlhf__log *log, const char *name) {
     return 2;
 }
 
-// help COMMAND and --help COMMAND do the same as COMMAND --help.
+// `help COMMAND` and `--help COMMAND` do the same as `COMMAND --help`.
 static int cmd_help(const struct rlhf__env *env, int argc, char **argv) {
     static char flag[] = "--help";
     if (argc < 2 || strcmp(argv[1], "help") == 0 || argv[1][0] == '-') {

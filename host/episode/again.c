@@ -16,7 +16,7 @@ static uint64_t mix(uint64_t hash, const void *data, size_t n) {
     return hash;
 }
 
-// Hash the answer to the last call: messages, pay and end.
+// Returns a hash of the answer to the last call: its messages, its reward and its end.
 static uint64_t answer_of(const struct rlhf__episode *e) {
     uint64_t hash = mix(0xcbf29ce484222325u, &e->end, sizeof e->end);
     if (e->turns) hash = mix(hash, &e->paid[e->turns - 1], sizeof *e->paid);
@@ -29,7 +29,7 @@ static uint64_t answer_of(const struct rlhf__episode *e) {
     return hash;
 }
 
-// Copy what a call is given: the turn and its tool calls.
+// Copy the input of a call: the turn and its tool calls.
 static rlhf_status copy_turn(struct rlhf__buf *text, struct rlhf__tool_calls *calls,
                              const struct rlhf__buf *from, const struct rlhf__tool_calls *given,
                              struct rlhf__error *err) {
@@ -58,7 +58,7 @@ static rlhf_status remember(struct rlhf__episode *e, struct rlhf__error *err) {
 
 // ---- playing again ----
 
-// Ask once more what was asked before, and check that the answer is the same.
+// Repeat a call that was answered before, and check that the answer is the same.
 static rlhf_status repeat(const struct rlhf__asking *a, struct rlhf__episode *e,
                           const struct rlhf__answered *was, struct rlhf__error *err) {
     RLHF_TRY(copy_turn(&e->text, &e->calls, &was->text, &was->calls, err));
@@ -101,7 +101,7 @@ static rlhf_status play_again(const struct rlhf__asking *a, int function, struct
     return rlhf__episode_call(a->environment, a->phase, function, &e, 1, err);
 }
 
-// 1 if another attempt may help.
+// Returns 1 if another attempt may help.
 static int may_retry(const struct rlhf__asking *a, struct rlhf__episode *const *of, uint32_t n,
                      rlhf_status st) {
     const uint32_t flags = a->environment->plugin->ops.environment.flags;
@@ -125,7 +125,8 @@ static void say(const struct rlhf__asking *a, const struct rlhf__error *err, uin
     rlhf__buf_free(&text);
 }
 
-// Give up the episodes that failed. Another error stays.
+// Give up the episodes that failed. An error that did not make an episode fail is returned
+// unchanged.
 static rlhf_status give_up(struct rlhf__asking *a, struct rlhf__episode *const *of, uint32_t n,
                            rlhf_status st, const struct rlhf__error *why) {
     const rlhf_host *host = a->environment->host;

@@ -8,11 +8,11 @@
 #include "episode/episode.h"
 #include "plugin/services.h"
 
-// Zero-initialize except for environment, phase, retries and drops.
+// Zero-initialize all members except `environment`, `phase`, `retries` and `drops`.
 struct rlhf__asking {
     const struct rlhf__instance *environment;
     int64_t phase;
-    int64_t retries;  // of an episode for one answer, at most; 0 = none
+    int64_t retries;  // most retries of an episode for one answer; 0 = none
     int64_t failures; // out: answers that failed
     int64_t lost;     // out: episodes that were given up
     double seconds;   // out: time in the environment

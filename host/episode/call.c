@@ -24,7 +24,7 @@ static rlhf_status refuse(const struct call *a, const char *why) {
     return host ? (host->fail)(host, RLHF_E_INVALID, why) : RLHF_E_INVALID;
 }
 
-// The calls that episode i's turn has, in step().
+// Returns the number of tool calls in episode i's turn, or 0 if the function is not step().
 static size_t calls_of(const struct call *a, uint32_t i) {
     return a->function == RLHF__CALL_STEP ? a->of[i]->calls.n : 0;
 }
@@ -55,7 +55,7 @@ static void call_finish(struct call *a) {
     free(a->calls);
 }
 
-// List the calls of all turns.
+// List the tool calls of all turns.
 static rlhf_status add_calls(struct call *a, uint32_t n, struct rlhf__error *err) {
     size_t all = 0;
     for (uint32_t i = 0; i < n; i++)
@@ -112,7 +112,7 @@ static rlhf_status broken(const struct call *a, uint32_t i, const char *what,
                       what);
 }
 
-// Check that an episode that goes on has an answer to each call.
+// Check that an episode that goes on has an answer to each of its tool calls.
 static rlhf_status check_answers(const struct call *a, uint32_t i, struct rlhf__error *err) {
     const struct rlhf__episode *e = a->of[i];
     char what[80];
@@ -125,7 +125,7 @@ static rlhf_status check_answers(const struct call *a, uint32_t i, struct rlhf__
     return broken(a, i, what, err);
 }
 
-// Take what the call wrote about episode i.
+// Store the results that the call gave for episode i.
 static rlhf_status take(const struct call *a, uint32_t i, struct rlhf__error *err) {
     struct rlhf__episode *e = a->of[i];
     if (a->arrays.out.failed[i]) {
@@ -151,7 +151,8 @@ static rlhf_status take(const struct call *a, uint32_t i, struct rlhf__error *er
     return e->end == RLHF_EPISODE_OPEN ? check_answers(a, i, err) : RLHF_OK;
 }
 
-// A broken rule ends the call; a failed episode does not keep the others from being taken.
+// After a broken rule, the results of further episodes are not stored. After a failed episode, they
+// are.
 static rlhf_status take_all(const struct call *a, uint32_t n, struct rlhf__error *err) {
     rlhf_status st = RLHF_OK;
     for (uint32_t i = 0; i < n; i++) {

@@ -1,4 +1,4 @@
-// episode.h: one episode: what the environment has said and paid, and where it stands.
+// episode.h: one episode: what the environment has said and paid, and what the episode waits for.
 #ifndef RLHF_HOST_EPISODE_EPISODE_H
 #define RLHF_HOST_EPISODE_EPISODE_H
 
@@ -10,7 +10,7 @@
 
 // What an episode waits for.
 enum rlhf__episode_wants {
-    RLHF__WANTS_SLOT = 0, // the decoder has not begun it
+    RLHF__WANTS_SLOT = 0, // the decoder has not begun the episode
     RLHF__WANTS_RESET = 1,
     RLHF__WANTS_STEP = 2,
     RLHF__WANTS_READING = 3, // the decoder: `read` is what the policy reads next, or its prompt
@@ -32,14 +32,14 @@ struct rlhf__answered {
     int32_t reserved;
     struct rlhf__buf text;
     struct rlhf__tool_calls calls;
-    uint64_t answer; // identifies it
+    uint64_t answer; // identifies the answer
 };
 
 // A turn that was followed by a reply, for rewritten.h.
 struct rlhf__past_turn {
     struct rlhf__buf text;
     json_t *calls;         // in the form of chat templates; NULL = none
-    uint32_t tools, users; // messages of the reply by their role
+    uint32_t tools, users; // messages of the reply, by role
 };
 
 enum { RLHF__EPISODE_MESSAGES = 32, RLHF__EPISODE_METRICS = 32 };
@@ -56,11 +56,11 @@ struct rlhf__episode {
     uint64_t number, seed;
     rlhf_str meta; // borrowed
     void *state;
-    int32_t turns;  // that the policy has taken
+    int32_t turns;  // turns that the policy has taken
     int32_t tokens; // of its row so far
     int32_t closed; // 1: its last turn has an end token
     uint8_t end, verdict;
-    uint8_t failed;                // 1: the last call could not answer it
+    uint8_t failed;                // 1: the last call could not answer the episode
     uint8_t lost;                  // 1: given up after its last attempt; its row is left out
     float *paid;                   // [limits.turns]
     struct rlhf__buf text;         // of its last turn
@@ -72,17 +72,18 @@ struct rlhf__episode {
     uint32_t n_said, n_metrics;
     struct rlhf__episode_metric metric[RLHF__EPISODE_METRICS];
     struct rlhf__ids read;       // what the policy reads next
-    struct rlhf__ids prompt;     // if no earlier row of the group has the same
+    struct rlhf__ids prompt;     // empty if the row uses another row's prompt
     struct rlhf__answered *past; // [n_past]
     size_t n_past;
     struct rlhf__past_turn *talk; // [n_talk]
     size_t n_talk;
 };
 
-// Allocate for `turns` turns and a state of this size. Errors: RLHF_E_NOMEM. [any]
+// Allocate an episode of at most `turns` turns, with a state of this size. Errors: RLHF_E_NOMEM.
+// [any]
 rlhf_status rlhf__episode_init(struct rlhf__episode *, int32_t turns, uint64_t state_size,
                                struct rlhf__error *err);
-void rlhf__episode_finish(struct rlhf__episode *); // accepts a zeroed one [any]
+void rlhf__episode_finish(struct rlhf__episode *); // accepts a zeroed struct [any]
 
 // Returns the seed of the episodes of a group whose first row has this number within the run. [any]
 uint64_t rlhf__episode_seed(uint64_t run_seed, const char *stream, uint64_t first);

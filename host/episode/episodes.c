@@ -16,7 +16,7 @@ struct rlhf__episodes {
     struct rlhf__asking asking;
     struct rlhf__rewriting rewriting;
     struct rlhf__episode *of;       // [n]
-    struct rlhf__episode **waiting; // [n] those of one call
+    struct rlhf__episode **waiting; // [n] the episodes of one call
     const int32_t **prompt;         // [n]
     int32_t *prompt_len;            // [n]
 };
@@ -44,7 +44,7 @@ static const struct rlhf__instance *environment(const struct rlhf__episodes *x) 
     return x->q.setup->environment;
 }
 
-// List the episodes that want something. Returns their number.
+// List the episodes whose member `wants` has this value. Returns their number.
 static uint32_t list(const struct rlhf__episodes *x, int32_t wants) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < x->q.n; i++)
@@ -70,7 +70,7 @@ static rlhf_status share_prompt(const struct rlhf__episodes *x, uint32_t i,
     struct rlhf__ids *own = &x->of[i].read, *of = &x->of[first].prompt;
     const int shared = i != first && same(own, of);
     if (i == first || (!shared && x->q.setup->any_start)) {
-        of = &x->of[i].prompt; // replies come later, and the prompt has to stay
+        of = &x->of[i].prompt; // a reply will overwrite `read`, but the prompt has to stay
         *of = *own;
         *own = (struct rlhf__ids){.n = 0};
     }
@@ -85,7 +85,8 @@ static rlhf_status share_prompt(const struct rlhf__episodes *x, uint32_t i,
                       (unsigned long long)x->of[first].number, (unsigned long long)x->of[i].number);
 }
 
-// Returns 1 if the episode was given up. Its sequence then ends, perhaps before it has begun.
+// Returns 1 if the episode was given up. The episode's sequence then ends, perhaps before it has
+// begun.
 static int gone(const struct rlhf__episodes *x, struct rlhf__episode *e) {
     static const int32_t nothing = 0;
     const size_t i = (size_t)(e - x->of);
@@ -112,7 +113,7 @@ static rlhf_status reset(struct rlhf__episodes *x, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// What follows a turn that the environment has answered.
+// Decide what follows a turn that was answered.
 static rlhf_status follow(struct rlhf__episodes *x, struct rlhf__episode *e,
                           struct rlhf__error *err) {
     const struct rlhf__episode_limits *l = &x->q.setup->limits;
@@ -130,7 +131,7 @@ static rlhf_status follow(struct rlhf__episodes *x, struct rlhf__episode *e,
     return RLHF_OK;
 }
 
-// Answer the turns with wrong calls; the environment answers the others.
+// Answer the turns with wrong tool calls. The environment answers the other turns.
 static rlhf_status refuse(struct rlhf__episodes *x, struct rlhf__error *err) {
     const uint32_t n = list(x, RLHF__WANTS_REFUSAL);
     for (uint32_t k = 0; k < n; k++) {
@@ -161,7 +162,7 @@ static rlhf_status finish(struct rlhf__episodes *x, struct rlhf__error *err) {
 
 // ---- for the decoder ----
 
-// Reset is for whole groups, so that rows can share their prompt.
+// Asks for reset() of whole groups, so that the rows of a group can share their prompt.
 static rlhf_status begin(void *ctx, uint32_t i, struct rlhf__error *err) {
     struct rlhf__episodes *x = ctx;
     const uint32_t first = i / x->q.group * x->q.group;
@@ -206,7 +207,7 @@ static rlhf_status ended(void *ctx, uint32_t i, const int32_t *ids, int32_t n, i
     e->turns++;
     e->tokens += n;
     e->closed = rlhf__ends_has(&x->q.setup->model->ends, ids[n - 1]);
-    if (!stopped) e->end = RLHF_EPISODE_TURN_LENGTH; // half a turn is not answered
+    if (!stopped) e->end = RLHF_EPISODE_TURN_LENGTH; // an unfinished turn is not answered
     e->wants = !stopped          ? RLHF__WANTS_FINISH
                : e->calls.faults ? RLHF__WANTS_REFUSAL
                                  : RLHF__WANTS_STEP;
@@ -215,7 +216,7 @@ static rlhf_status ended(void *ctx, uint32_t i, const int32_t *ids, int32_t n, i
 
 static rlhf_status advance(void *ctx, int wait, struct rlhf__error *err) {
     struct rlhf__episodes *x = ctx;
-    (void)wait; // calls return when they are done
+    (void)wait; // the environment's calls are synchronous
     RLHF_TRY(reset(x, err));
     RLHF_TRY(refuse(x, err));
     RLHF_TRY(step(x, err));
@@ -351,7 +352,7 @@ rlhf_status rlhf__episode_check_rows(const struct rlhf__instance *env,
 
 // ---- afterwards ----
 
-// Each turn is paid on its last token.
+// The reward of a turn is stored at the turn's last token.
 static void take_paid(const struct rlhf__episode *e, struct rlhf__rows *rows, uint32_t i) {
     const int32_t end = rows->offset[i + 1];
     for (int32_t t = rows->offset[i] + rows->prompt_len[i]; t < end; t++) {

@@ -40,15 +40,15 @@ struct rlhf__episode_setup {
 rlhf_status rlhf__episode_check_template(const struct rlhf__episode_setup *,
                                          struct rlhf__error *err);
 
-// A batch: rows row[n], in groups of adjacent rows that begin with the same task.
+// A batch of n rows, in groups of adjacent rows that begin with the same task.
 struct rlhf__episodes_request {
     const struct rlhf__episode_setup *setup;
-    const int64_t *row; // [n] their prompts
+    const int64_t *row; // [n] the prompts of the rows
     uint32_t n, group;
     uint64_t first;     // number of row 0 within the run
-    const char *stream; // of the episodes' seeds
+    const char *stream; // random stream of the episodes' seeds
     int64_t phase;
-    rlhf__metric_fn *metric; // receives what the environment reports; NULL: the run
+    rlhf__metric_fn *metric; // gets the environment's metrics; NULL: the run gets them
     void *metric_ctx;
 };
 
@@ -58,8 +58,9 @@ rlhf_status rlhf__episodes_create(const struct rlhf__episodes_request *,
 // Closes the states of episodes that are still open. NULL allowed. [step]
 void rlhf__episodes_destroy(struct rlhf__episodes *);
 
-// Return what the decoder needs; it lives as long as the episodes. The elements of prompt[n] and
-// prompt_len[n] for a group are set when that group begins. [step]
+// Return what the decoder needs: the functions for turns, and the arrays prompt[n] and
+// prompt_len[n]. They live as long as the episodes. The elements for a group are set when that
+// group begins. [step]
 const struct rlhf__gen_turns *rlhf__episodes_turns(const struct rlhf__episodes *);
 const int32_t *const *rlhf__episodes_prompt(const struct rlhf__episodes *);
 const int32_t *rlhf__episodes_prompt_len(const struct rlhf__episodes *);

@@ -15,7 +15,7 @@ struct rlhf__episode_limits {
 // The longest prompt, in tokens.
 struct rlhf__episode_prompt {
     int32_t tokens; // of the prompt with the tools that it lists
-    int32_t tools;  // of the list of tools alone; 0: none
+    int32_t tools;  // of the list of tools alone; 0: no list
 };
 
 // Set *out for a model with a context of n_ctx tokens, and prompts of at most p->tokens tokens.

@@ -1,4 +1,4 @@
-// metrics.h: what the episodes of a phase were like, as numbers.
+// metrics.h: the metrics of the episodes of a phase.
 #ifndef RLHF_HOST_EPISODE_METRICS_H
 #define RLHF_HOST_EPISODE_METRICS_H
 

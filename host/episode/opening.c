@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-// The texts of an environment as chat messages. They are well-formed UTF-8, and special tokens in
-// them are spelled out.
+// The texts of an environment as chat messages. The texts are well-formed UTF-8, and special tokens
+// in them are spelled out.
 struct speech {
     struct rlhf__buf text[RLHF__EPISODE_MESSAGES];
     struct rlhf__buf joined; // the prompt's last message with what was added to it
@@ -34,7 +34,7 @@ static int32_t role_of(int32_t role) {
 
 static rlhf_str str_of(const struct rlhf__buf *b) { return (rlhf_str){rlhf__buf_text(b), b->len}; }
 
-// Count the special tokens that a text would have.
+// Count the special tokens that a text would have if they were not spelled out.
 static rlhf_status count_specials(const struct rlhf__speaking *by, rlhf_str text, int64_t *n,
                                   struct rlhf__error *err) {
     struct rlhf__ids ids = {0};
@@ -46,7 +46,7 @@ static rlhf_status count_specials(const struct rlhf__speaking *by, rlhf_str text
     return st;
 }
 
-// Take the text of message k, of which at most `most` bytes are kept.
+// Store the text of message k in s->text[k]. At most `most` bytes of the text are kept.
 static rlhf_status take_text(const struct rlhf__speaking *by, const struct rlhf__episode *e,
                              uint32_t k, size_t most, struct speech *s, struct rlhf__error *err) {
     const struct rlhf__buf *said = &e->said[k].text;
@@ -67,7 +67,8 @@ static rlhf_status add_said(struct speech *s, int32_t role, const struct rlhf__b
     return rlhf__messages_put(&s->m, &m, err);
 }
 
-// Append the contents, in order. No text of a special token becomes that token.
+// Append the contents of the messages, in order. A text that spells a special token does not become
+// that token.
 static rlhf_status encode_contents(const struct rlhf__speaking *by, const struct rlhf__messages *m,
                                    struct rlhf__ids *out, struct rlhf__error *err) {
     struct rlhf__buf all = RLHF__BUF_INIT;
@@ -79,7 +80,7 @@ static rlhf_status encode_contents(const struct rlhf__speaking *by, const struct
     return st;
 }
 
-// Add the messages of one role.
+// Add the environment's messages that have this role.
 static rlhf_status add(const struct rlhf__episode *e, int32_t role, struct speech *s,
                        struct rlhf__error *err) {
     for (uint32_t k = 0; k < e->n_said; k++)
@@ -89,7 +90,7 @@ static rlhf_status add(const struct rlhf__episode *e, int32_t role, struct speec
 
 // ---- prompts ----
 
-// Take the tools that a data row lists. The environment's own are the same, if it has any.
+// Store the tools that a data row lists. If the environment has tools, they must be the same.
 static rlhf_status take_tools(const struct rlhf__speaking *by, const json_t *row, struct speech *s,
                               struct rlhf__error *err) {
     json_t *own = NULL;
@@ -117,7 +118,7 @@ static rlhf_status add_row(const struct rlhf__speaking *by, const json_t *row, s
     return rlhf__fail(err, RLHF_E_INTERNAL, "a prompt of messages has no messages");
 }
 
-// Join the first USER message to the prompt's last message, if that is a user's.
+// Join the first USER message to the prompt's last message, if that is a user's message.
 static rlhf_status add_users(struct rlhf__episode *e, struct speech *s, struct rlhf__error *err) {
     struct rlhf__message *last = s->m.n ? &s->m.item[s->m.n - 1] : NULL;
     int joins = last && last->role == RLHF__ROLE_USER;
@@ -169,7 +170,7 @@ static rlhf_status encode_prompt(struct rlhf__speaking *by, struct rlhf__episode
     e->read.n = 0;
     for (uint32_t k = 0; st == RLHF_OK && k < e->n_said; k++)
         st = take_text(by, e, k, most, &s, err);
-    // without anything said, a prompt has the tokens that it has in other runs
+    // if the environment said nothing, a prompt has the same tokens as in other runs
     if (st == RLHF_OK && by->chat && (e->n_said || by->alone || by->tools->listed))
         st = encode_chat(by, e, &s, err);
     else if (st == RLHF_OK)
@@ -202,7 +203,7 @@ static rlhf_str text_of(const json_t *v) {
     return (rlhf_str){json_string_value(v), json_string_length(v)};
 }
 
-// Add the answer to a call, as the chat template writes results.
+// Add the answer to a tool call, as the chat template writes results.
 static rlhf_status add_result(const struct rlhf__called *c, const struct rlhf__buf *text,
                               struct speech *s, struct rlhf__error *err) {
     const rlhf_str name = text_of(c->name), none = {NULL, 0};
@@ -214,7 +215,7 @@ static rlhf_status add_result(const struct rlhf__called *c, const struct rlhf__b
     return rlhf__messages_put(&s->m, &m, err);
 }
 
-// Add the answers to all calls as one text of a user.
+// Add the answers to all tool calls as one text of a user.
 static rlhf_status add_marked(const struct rlhf__episode *e, struct speech *s,
                               struct rlhf__error *err) {
     for (uint32_t k = 0; k < e->n_said; k++) {
@@ -228,7 +229,7 @@ static rlhf_status add_marked(const struct rlhf__episode *e, struct speech *s,
     return s->joined.len ? add_said(s, RLHF_ROLE_USER, &s->joined, err) : RLHF_OK;
 }
 
-// Add what was said after a turn: first the answers to its calls.
+// Add the reply to a turn: first the answers to its tool calls, then the other messages.
 static rlhf_status add_reply(const struct rlhf__speaking *by, const struct rlhf__episode *e,
                              struct speech *s, struct rlhf__error *err) {
     size_t call = 0;

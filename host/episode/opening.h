@@ -1,4 +1,4 @@
-// opening.h: the texts of an environment as ids: the prompt of an episode, and replies.
+// opening.h: turns the texts of an environment into ids: the prompts of episodes, and replies.
 #ifndef RLHF_HOST_EPISODE_OPENING_H
 #define RLHF_HOST_EPISODE_OPENING_H
 
@@ -15,7 +15,7 @@ struct rlhf__speaking {
     // 1: the environment states the whole task; the run has no prompts of its own
     int32_t alone;
     int32_t chat; // 1: prompts are messages
-    int32_t bos;  // of the plain form without prompts: an id, or -1
+    int32_t bos;  // BOS of the plain form without prompts: an id, or -1
     int32_t reserved;
     const struct rlhf__episode_tools *tools; // of the environment
     int64_t cut, specials;                   // replies that were cut; special tokens in replies

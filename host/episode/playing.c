@@ -36,7 +36,8 @@ rlhf_status rlhf__playing_no_prompts(const struct rlhf__tokenizer *tok, struct r
     return rlhf__prompts_from_ids(&ids, &len, 1, tok, out, err);
 }
 
-// Open what else the setup needs. The tools that a template lists make prompts longer.
+// Set the tools and the limits, and check the data rows and the template. Prompts are longer if the
+// template lists the tools in them.
 static rlhf_status finish_setup(const struct rlhf__playing *p, struct rlhf__episode_setup *out,
                                 struct rlhf__error *err) {
     const struct rlhf__config *c = p->config;

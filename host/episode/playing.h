@@ -6,8 +6,8 @@
 #include "episode/episodes.h"
 #include "sample/rollout.h"
 
-// Create the environment with its options. `section` names them in messages. Errors: those of the
-// plugin. [main]
+// Create the environment with its options. `section` names the options in messages. Errors: those
+// of the plugin. [main]
 rlhf_status rlhf__playing_create(const struct rlhf__plugin *, struct rlhf__services *,
                                  const struct rlhf__plugin_config *, const char *section,
                                  struct rlhf__instance **out, struct rlhf__error *err);
@@ -22,7 +22,8 @@ rlhf_status rlhf__playing_check_model(const char *file, const struct rlhf__model
 int rlhf__playing_alone(const struct rlhf__plugin *environment,
                         const struct rlhf__prompts_config *);
 
-// Open the one prompt of that case. Its only token takes no part in episodes. [main]
+// Open the prompts for a run for which rlhf__playing_alone returns 1: a single prompt, whose only
+// token takes no part in episodes. [main]
 rlhf_status rlhf__playing_no_prompts(const struct rlhf__tokenizer *, struct rlhf__prompts **out,
                                      struct rlhf__error *err);
 
@@ -41,7 +42,7 @@ struct rlhf__playing {
 // Release it with rlhf__playing_close. Errors: RLHF_E_INVALID; those of the plugin. [main]
 rlhf_status rlhf__playing_open(const struct rlhf__playing *, struct rlhf__episode_setup *out,
                                struct rlhf__error *err);
-void rlhf__playing_close(struct rlhf__episode_setup *); // accepts a zeroed one [main]
+void rlhf__playing_close(struct rlhf__episode_setup *); // accepts a zeroed struct [main]
 
 // Sample the episodes of a batch as rows. q describes everything about sampling except the turns.
 // *tokens (may be NULL) grows by the number of tokens that the model computed. [step]
@@ -51,7 +52,7 @@ rlhf_status rlhf__playing_sample(const struct rlhf__episodes_request *,
                                  struct rlhf__error *err);
 
 // Like rlhf__playing_sample, but *e also has the rows of episodes that were given up after a
-// failure. lost[n] is 1 for these rows. The caller must leave them out. [step]
+// failure. lost[i] is 1 if row i is such a row. The caller must leave these rows out. [step]
 rlhf_status rlhf__playing_all(const struct rlhf__episodes_request *, struct rlhf__rollout_request q,
                               struct rlhf__rows *e, uint8_t *lost, int64_t *tokens,
                               struct rlhf__episode_counts *counts, struct rlhf__error *err);

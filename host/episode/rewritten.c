@@ -36,7 +36,7 @@ rlhf_status rlhf__rewritten_note(const struct rlhf__rewriting *by, struct rlhf__
     return now->calls ? RLHF_OK : RLHF__NOMEM(err, "out of memory for %zu calls", e->calls.n);
 }
 
-// The text before the first call of a turn. Calls in thoughts are not made.
+// Returns the text before the first tool call of a turn. A call inside thoughts does not count.
 static rlhf_str before_calls(int32_t form, rlhf_str s) {
     static const char *const marks[RLHF__N_TOOL_FORMS] = {
         [RLHF__TOOL_FORM_HERMES] = "<tool_call>",
@@ -73,7 +73,8 @@ static rlhf_status put_replies(const struct rlhf__past_turn *p, struct rlhf__mes
     return RLHF_OK;
 }
 
-// What others said does not matter, so it is left out.
+// Put together the conversation. The texts of other speakers do not matter, so placeholders stand
+// for them.
 static rlhf_status arrange(const struct rlhf__rewriting *by, const struct rlhf__episode *e,
                            struct rlhf__messages *m, struct rlhf__error *err) {
     m->tools = by->tools->listed ? by->tools->list : NULL;
@@ -130,7 +131,7 @@ static rlhf_status refuse(const struct rlhf__rewriting *by, const struct rlhf__e
     return st;
 }
 
-// The text of a turn without the token that ends it.
+// Returns the text of a turn without the token that ends it.
 static rlhf_str turn_text(const struct rlhf__rewriting *by, const struct rlhf__turns *t, size_t k) {
     const char *token = rlhf__chat_turn_end(by->chat), *from = rlhf__buf_text(&t->text);
     const size_t n = token ? strlen(token) : 0;

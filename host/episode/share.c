@@ -82,7 +82,7 @@ rlhf_status rlhf__playing_share(struct rlhf__team *team, const struct rlhf__epis
     struct plays all = {.of = of, .q = q, .counts = counts};
     const struct rlhf__rollout_part how = {.sample = play, .read_head = read_head, .arg = &all};
     rlhf_status st = rlhf__rollout_exchange(team, q, of->row, &how, e, tokens, err);
-    counts->seconds /= team->ranks; // they wait at the same time
+    counts->seconds /= team->ranks; // the ranks wait at the same time
     if (st == RLHF_OK) st = rlhf__playing_leave_out(of, all.lost, e, err);
     free(all.lost);
     return st;

@@ -62,7 +62,7 @@ rlhf_status rlhf__episode_tools_open(const struct rlhf__instance *environment,
     if (text) RLHF_TRY(read_list(environment, text, &out->list, err));
     if (!out->list) return RLHF_OK;
     out->listed = c->tools == RLHF__TOOLS_TEMPLATE;
-    out->form = c->calls; // 0 is auto
+    out->form = c->calls; // 0 means auto
     if (!out->form && chat) out->form = rlhf__chat_tool_form(chat);
     if (!out->form) out->form = RLHF__TOOL_FORM_XML;
     out->marked = out->form == RLHF__TOOL_FORM_XML;
@@ -76,7 +76,8 @@ void rlhf__episode_tools_finish(struct rlhf__episode_tools *t) {
     *t = (struct rlhf__episode_tools){.form = RLHF__TOOL_FORM_NONE};
 }
 
-// The tokens of a question, with or without the list.
+// Set *n to the number of tokens of a question. If `list` is not NULL, the prompt lists these
+// tools.
 static rlhf_status count(const struct rlhf__tokenizer *tok, const json_t *list, size_t *n,
                          struct rlhf__error *err) {
     struct rlhf__messages m = {.tools = list};

@@ -13,7 +13,7 @@
 #include "plugin/services.h"
 #include "turns/conversation.h"
 
-// Zero: an environment without tools. Release with rlhf__episode_tools_finish.
+// All 0 for an environment without tools. Release with rlhf__episode_tools_finish.
 struct rlhf__episode_tools {
     json_t *list;   // as the environment declares them; NULL = none
     int32_t form;   // of calls: enum rlhf__tool_form
@@ -22,8 +22,8 @@ struct rlhf__episode_tools {
     int32_t reserved;
 };
 
-// Ask the environment for its list of tools, and choose the form of tool calls: that of the
-// settings, else that of the chat template, else XML. `chat` is NULL if prompts are not messages.
+// Ask the environment for its list of tools, and choose the form of tool calls: the form in the
+// settings, else the chat template's form, else XML. `chat` is NULL if prompts are not messages.
 // Errors: RLHF_E_INVALID (the list is not valid; the template lacks a place for tools). [main]
 rlhf_status rlhf__episode_tools_open(const struct rlhf__instance *environment,
                                      const struct rlhf__episodes_config *,

@@ -22,11 +22,11 @@ struct rlhf__ahead; // opaque
 // Errors: RLHF_E_NOMEM; the sampler is then destroyed. [main]
 rlhf_status rlhf__ahead_create(struct rlhf__sampler *, struct rlhf__ahead **out,
                                struct rlhf__error *err);
-// Let these actors sample. Borrowed. Call before the first batch. [main]
+// Let these actors sample. The actors are borrowed. Call this before the first batch. [main]
 void rlhf__ahead_act(struct rlhf__ahead *, struct rlhf__actors *);
 void rlhf__ahead_destroy(struct rlhf__ahead *); // NULL allowed [main]
 
-// Returns the sampler; borrowed. NULL: actors sample. [any]
+// Returns the sampler (borrowed), or NULL if actors sample. [any]
 struct rlhf__sampler *rlhf__ahead_sampler(const struct rlhf__ahead *);
 
 // Begin to sample the next phase's batch; see rlhf__sampler_begin and rlhf__actors_begin. [step]
@@ -35,14 +35,14 @@ rlhf_status rlhf__ahead_begin(struct rlhf__ahead *, const struct rlhf__rollout_r
 
 // How long each side of a phase waited for the other, in seconds.
 struct rlhf__ahead_idle {
-    double trainer;   // waited after training until the batch was complete
-    double rollouter; // had no batch to sample
+    double trainer;   // time from the end of training until the batch was complete
+    double rollouter; // time without a batch to sample
     double all;       // length of the whole phase
 };
 
-// Call this at the end of a phase. Waits until the batch is complete, and sets *idle to the idle
+// Call this at the end of a phase. Waits until the batch is complete, and sets `*idle` to the idle
 // times of the phase. phase_start is the value of rlhf__seconds at the start of the phase. If no
-// batch was begun, sets *idle to zeros and returns at once. Errors: those of rlhf__rollout. [step]
+// batch was begun, sets the times to 0 and returns at once. Errors: those of rlhf__rollout. [step]
 rlhf_status rlhf__ahead_wait(struct rlhf__ahead *, double phase_start,
                              struct rlhf__ahead_idle *idle, struct rlhf__error *err);
 // Returns the idle times, summed over the phases of this process. [any]
@@ -51,9 +51,9 @@ struct rlhf__ahead_idle rlhf__ahead_idle(const struct rlhf__ahead *);
 // Returns 1 if there is a complete batch for the next phase. [any]
 int rlhf__ahead_ready(const struct rlhf__ahead *);
 
-// Move the complete batch to *x, whose rows are empty. `first` is the number that the batch's first
-// sequence must have within the run. Errors: RLHF_E_INVALID if the batch begins with another
-// number. [step]
+// Move the complete batch to *x, which must not have rows yet. `first` is the number that the
+// batch's first sequence must have within the run. Errors: RLHF_E_INVALID if the batch begins with
+// another number. [step]
 rlhf_status rlhf__ahead_take(struct rlhf__ahead *, uint64_t first, struct rlhf__experience *x,
                              struct rlhf__error *err);
 

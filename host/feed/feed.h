@@ -25,7 +25,7 @@ struct rlhf__feed_env {
     struct rlhf__log *log;
     struct rlhf__progress *progress;
     const struct rlhf__loading *loading;
-    const struct rlhf__plugin *environment; // of the run, also if it is not open; NULL = none
+    const struct rlhf__plugin *environment; // the run's, even if it is not open; NULL = none
     // A record that has the environment's answers, positioned at the current phase. NULL: the
     // answers come from the environment, if the run has one.
     const struct rlhf__recorded *answers;
@@ -72,13 +72,14 @@ struct rlhf__feed_ops {
     rlhf_status (*estimate)(struct rlhf__feed *, const struct rlhf__experience *x,
                             struct rlhf__error *err);
     // Returns the cursor. Epochs are counted from it, and checkpoints store it. If `choice` is set,
-    // the algorithm chooses the prompts, and the cursor only counts how many. [any]
+    // the algorithm chooses the prompts, and the cursor only counts the prompts. [any]
     struct rlhf__order *(*order)(struct rlhf__feed *);
     // Create the parts that need loaded models. NULL = nothing to create. [main]
     rlhf_status (*ready)(struct rlhf__feed *, struct rlhf__error *err);
     // Make the checks that are possible only just before the first phase. NULL = none. [step]
     rlhf_status (*check)(struct rlhf__feed *, struct rlhf__error *err);
-    // Measure held-out rows. Called after every phase. NULL: this feed does not measure any. [step]
+    // Measure held-out rows. Called after every phase. NULL: the feed does not measure held-out
+    // rows. [step]
     rlhf_status (*evaluate)(struct rlhf__feed *, const struct rlhf__held_out *,
                             struct rlhf__error *err);
     // Must be called before the models are closed. [main]
@@ -91,11 +92,11 @@ struct rlhf__feed {
     const struct rlhf__feed_env *env;
     // the prompts that rows respond to; NULL: rows come from a file
     const struct rlhf__prompts *prompts;
-    const struct rlhf__prompts *held_out; // the prompts that evaluate responds to; NULL: none
+    const struct rlhf__prompts *held_out; // the prompts that `evaluate` uses; NULL: none
     struct rlhf__prompt_choice *choice;   // NULL: prompts are used in their order
     struct rlhf__ahead *ahead;            // owned; NULL: without rollout.ahead
     int64_t phases;                       // number of phases unless run.phases is set
-    int32_t texts_alone, reserved;        // texts_alone 1: all rows are texts, none has messages
+    int32_t texts_alone, reserved;        // texts_alone 1: all rows are texts, no row has messages
 };
 
 void rlhf__feed_destroy(struct rlhf__feed *); // NULL allowed [main]
@@ -117,10 +118,10 @@ void rlhf__feed_few_rows(const struct rlhf__feed_env *, int64_t rows, int64_t ph
 //
 // On held-out rows this feed measures bits per byte, or accuracy if there are labels.
 
-// Read and check data.path. Tokenizing comes later, because the policy may need the labels before
-// it can be opened. The caller owns *out. `labels` is NULL for rows without labels. If labels->n is
-// 0, it is set to the number of labels that occur in the rows, and each label's number becomes its
-// name. Errors: those of rlhf__text_source_open. [main]
+// Read and check the rows of data.path. The rows are tokenized later, because the policy may need
+// the labels before it can be opened. The caller owns *out. `labels` is NULL for rows without
+// labels. If labels->n is 0, it is set to the number of labels that occur in the rows, and each
+// label's number becomes its name. Errors: those of rlhf__text_source_open. [main]
 rlhf_status rlhf__text_feed_open(const struct rlhf__feed_env *, struct rlhf__labels *labels,
                                  struct rlhf__feed **out, struct rlhf__error *err);
 
@@ -152,9 +153,9 @@ void rlhf__preference_feed_trains(struct rlhf__feed *, struct rlhf__reward_train
 // ---- prompt_feed.c: responses of the policy to the run's prompts, a batch in each phase ----
 
 // Read the prompts, check that they fit the context with sampling.max_new_tokens, and open the KV
-// cache. The cast must have plan, logp_dist, rules, policy and reference. A batch has batch.size
-// rows in groups of plan.group_size. The caller owns *out. Errors: RLHF_E_INVALID, and those of
-// rlhf__rollout_prompts.
+// cache. The members `plan`, `logp_dist`, `rules`, `policy` and `reference` of the cast must be
+// set. A batch has batch.size rows in groups of plan.group_size. The caller owns *out. Errors:
+// RLHF_E_INVALID, and those of rlhf__rollout_prompts.
 //
 // reference_is_start is 1 if the reference equals the policy at the start of the run. The feed's
 // ops->check passes it to rlhf__start_check. [main]
@@ -170,8 +171,8 @@ int32_t rlhf__prompt_feed_longest(const struct rlhf__feed *);
 
 // Sample responses of `model` to n prompts, which are taken from the start of the file and repeated
 // as needed. `model` is the policy, or a model with the policy's vocabulary. `stream` names the
-// random stream; its sequence numbers begin with `first`. Does not move the cursor. Before the
-// call, *e must be zeroed or released (rlhf__rows_finish). [step]
+// random stream; its sequence numbers begin with `first`. The function does not move the cursor.
+// Before the call, *e must be zeroed or released (rlhf__rows_finish). [step]
 rlhf_status rlhf__prompt_feed_sample(const struct rlhf__feed *, const struct rlhf__model *model,
                                      uint32_t n, const char *stream, uint64_t first,
                                      struct rlhf__rows *e, struct rlhf__error *err);
@@ -181,8 +182,8 @@ rlhf_status rlhf__prompt_feed_sample(const struct rlhf__feed *, const struct rlh
 rlhf_status rlhf__prompt_feed_ahead(struct rlhf__feed *, int64_t phase, uint64_t first,
                                     int64_t version, struct rlhf__error *err);
 
-// On an actor: sample its part of the batch. Errors: those of rlhf__rollout; RLHF_E_INTERNAL.
-// [step]
+// On an actor, sample the actor's part of the batch. Errors: those of rlhf__rollout;
+// RLHF_E_INTERNAL. [step]
 rlhf_status rlhf__prompt_feed_act(struct rlhf__feed *, const struct rlhf__actor_order *,
                                   struct rlhf__sampled *out, struct rlhf__error *err);
 
@@ -190,9 +191,9 @@ rlhf_status rlhf__prompt_feed_act(struct rlhf__feed *, const struct rlhf__actor_
 rlhf_status rlhf__prompt_feed_ahead_load(struct rlhf__feed *, const char *dir,
                                          struct rlhf__error *err);
 
-// Like the op `estimate`, for rows of the next phase, which are sampled while the policy
-// trains. *cache therefore stays open; the caller closes it together with the sampler's model. Does
-// nothing if actors sample. [step]
+// Like the op `estimate`, but for the rows of the next phase, which are sampled while the policy
+// trains. The KV cache is therefore open during training: it is returned in `*cache`, and the
+// caller closes it together with the sampler's model. Does nothing if actors sample. [step]
 rlhf_status rlhf__prompt_feed_estimate_ahead(struct rlhf__feed *, const struct rlhf__experience *x,
                                              rlhf_gen **cache, struct rlhf__error *err);
 

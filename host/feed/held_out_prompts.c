@@ -29,7 +29,7 @@ rlhf_status rlhf__held_out_prompts_open(const struct rlhf__feed_env *env,
 // Scores of the held-out responses.
 struct result {
     double mean;    // of the rewards
-    double correct; // share of right answers; NaN unless a reward verifies them
+    double correct; // share of right answers; NaN if no reward verifies answers
 };
 
 // A measurement.
@@ -103,7 +103,7 @@ static rlhf_status write_samples(const struct measured *m, struct rlhf__rows *e,
 
 // ---- scores ----
 
-// Score the rows. x has their texts, and receives each reward's scores.
+// Score the rows. x has the texts of the rows, and receives the scores of each reward.
 static rlhf_status score_texts(const struct rlhf__scorer *s, struct rlhf__scored *x,
                                struct rlhf__rows *e, uint8_t *keep, struct rlhf__error *err) {
     const uint32_t n = (uint32_t)s->config->n_reward;
@@ -149,7 +149,8 @@ static rlhf_status score_rows(const struct measured *m, struct rlhf__rows *e, st
     return st;
 }
 
-// The calls of rewards for these rows are counted separately, then added to the run's totals.
+// Score the rows. The calls of rewards for these rows are counted separately, and then added to the
+// run's totals.
 static rlhf_status score_and_tally(const struct measured *m, struct rlhf__rows *e,
                                    struct result *result, struct rlhf__error *err) {
     const struct rlhf__feed_env *env = m->env;
@@ -195,7 +196,7 @@ static void say(const struct rlhf__feed_env *env, const struct rlhf__held_out *h
                right, n, n == 1 ? "" : "s", when);
 }
 
-// Play an episode for each prompt. The environment's metrics get the prefix "eval/", too.
+// Play an episode for each prompt. The environment's metrics also get the prefix "eval/".
 static rlhf_status play(const struct measured *m, const struct rlhf__episode_setup *episodes,
                         const struct rlhf__rollout_request *q, const int64_t *row,
                         struct rlhf__rows *e, struct rlhf__error *err) {
@@ -215,7 +216,7 @@ static rlhf_status play(const struct measured *m, const struct rlhf__episode_set
     return st;
 }
 
-// Sample one response to each prompt, or one episode.
+// Sample one response, or one episode, for each prompt.
 static rlhf_status respond(const struct measured *m, const struct rlhf__episode_setup *episodes,
                            const struct rlhf__rollout_request *q, struct rlhf__rows *e,
                            struct rlhf__error *err) {

@@ -6,7 +6,7 @@
 
 #define LOOK_AHEAD 64 // phases
 
-// Among the next phases, find the one with the most prompt tokens; best receives its prompts.
+// Of the next phases, find the phase with the most prompt tokens. `best` receives its prompts.
 static void longest_prompts(const struct rlhf__largest_rows *q, int64_t *row, int64_t *best) {
     int64_t most = -1;
     for (int k = 0; k < LOOK_AHEAD; k++) {
@@ -31,8 +31,8 @@ static int longer_first(const void *a, const void *b) {
     return (x->prompt > y->prompt) - (x->prompt < y->prompt);
 }
 
-// If the algorithm may choose any prompts, take the longest of all prompts, repeated if there are
-// too few.
+// If the algorithm may choose any prompts, take the longest of all prompts. They are repeated if
+// there are too few.
 static rlhf_status longest_of_all(const struct rlhf__largest_rows *q, int64_t *row,
                                   struct rlhf__error *err) {
     const int64_t count = rlhf__prompts_count(q->prompts);
@@ -47,8 +47,8 @@ static rlhf_status longest_of_all(const struct rlhf__largest_rows *q, int64_t *r
     return RLHF_OK;
 }
 
-// Returns the maximum number of tokens after prompt p. In an episode the environment may write some
-// of them, but the rows are largest if the policy writes all.
+// Returns the maximum number of tokens after prompt p. In an episode, the environment may write
+// some of these tokens, but the rows are largest if the policy writes all of them.
 static int32_t most_after(const struct rlhf__largest_rows *q, const struct rlhf__prompt *p) {
     return q->longest ? q->longest - p->n : q->max_new;
 }

@@ -11,12 +11,12 @@
 struct rlhf__largest_rows {
     const struct rlhf__prompts *prompts;
     struct rlhf__order *order; // its cursor is the same afterwards
-    uint32_t n, group;         // rows; rows that have the same prompt
+    uint32_t n, group;         // number of rows; rows per prompt
     int32_t any;               // 1: the algorithm may choose any prompts
     int32_t max_new;           // longest response
-    int32_t longest;           // tokens of the longest episode; 0: rows are single responses
-    int32_t n_vocab_support;   // ids of a support; 0: none
-    uint32_t flags;            // of the rows, in addition to RLHF__DRAWN
+    int32_t longest;           // tokens of the longest episode; 0: no episodes
+    int32_t n_vocab_support;   // ids in a token's support; 0: none
+    uint32_t flags;            // flags of the rows, besides RLHF__DRAWN
     uint32_t reserved;
 };
 

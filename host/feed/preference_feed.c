@@ -34,7 +34,8 @@ static struct rlhf__order *preference_order(struct rlhf__feed *f) {
 
 // ---- held-out rows ----
 
-// Report gain and bias: the head's initial values before the first step, later the fitted ones.
+// Report gain and bias. Before the first step, these are the head's initial values; later, they are
+// the fitted values.
 static rlhf_status report_head(struct rlhf__reward_training *r, const struct rlhf__held_out *h,
                                struct rlhf__error *err) {
     if (!r || r->samples.n == 0 || (!h->due && h->phase > 1)) return RLHF_OK;
@@ -57,7 +58,7 @@ static rlhf_status measure(const struct preference_feed *f, struct rlhf__prefere
     return rlhf__evaluate_preferences(&rm, f->held_out, &how, q, err);
 }
 
-// Labels that no row has are not reported.
+// Measure held-out completions. A label that no row has is not reported.
 static rlhf_status evaluate_completions(const struct preference_feed *f,
                                         const struct rlhf__held_out *h, struct rlhf__error *err) {
     const struct rlhf__cast *cast = f->feed.env->cast;

@@ -91,8 +91,8 @@ rlhf_status rlhf__prompt_choice_create(const struct rlhf__instance *algo,
 
 // ---- a phase ----
 
-// Mark prompt i as used by the phase. Its last score is kept until the new responses are scored.
-// Returns 0 if the phase had already marked it, otherwise 1.
+// Mark prompt i as used by the phase. The prompt's last score is kept until the new responses are
+// scored. Returns 0 if the phase had already marked the prompt, and 1 otherwise.
 static int mark(struct rlhf__prompt_choice *c, int64_t i, int64_t phase) {
     if (c->used[i] == phase) return 0;
     c->used[i] = phase;
@@ -126,7 +126,7 @@ rlhf_status rlhf__prompt_choice_ask(struct rlhf__prompt_choice *c, int64_t phase
                              .seen = c->now.seen,
                              .meta = c->meta};
     for (uint32_t k = 0; k < n; k++)
-        row[k] = -1; // an index that is not written is then rejected
+        row[k] = -1; // if the algorithm does not write the index, it is rejected
     struct rlhf__call call = rlhf__call_begin(algo, "choose_prompts()");
     const rlhf_status st = algo->plugin->ops.algo.choose_prompts(algo->self, &in, row);
     RLHF_TRY(rlhf__call_end(&call, st, err));

@@ -1,6 +1,6 @@
 // prompt_choice.h: asks the algorithm for the prompts of a phase, in runs in which the algorithm
-// chooses the prompts (rlhf_algo_ops.choose_prompts). Stores the data that the algorithm gets about
-// every prompt: its last score and how often it was used.
+// chooses the prompts (rlhf_algo_ops.choose_prompts). Stores what the algorithm learns about every
+// prompt: the prompt's last score, and how often the prompt was used.
 //
 // A checkpoint contains both arrays in state/prompts.safetensors.
 #ifndef RLHF_HOST_FEED_PROMPT_CHOICE_H
@@ -27,8 +27,8 @@ rlhf_status rlhf__prompt_choice_ask(struct rlhf__prompt_choice *, int64_t phase,
                                     int64_t *row, struct rlhf__error *err);
 
 // Note the prompts of rows that were sampled ahead for the phase. Does not count the prompts as
-// used: they were counted when the algorithm chose them. For rows from a checkpoint, an earlier
-// process counted them. [step]
+// used: they were counted when the algorithm chose them. If the rows come from a checkpoint, an
+// earlier process counted the prompts. [step]
 void rlhf__prompt_choice_chosen(struct rlhf__prompt_choice *, int64_t phase,
                                 const struct rlhf__rows *);
 
@@ -42,8 +42,9 @@ void rlhf__prompt_choice_scored(struct rlhf__prompt_choice *, int64_t phase,
 // even when the next phase has begun. [main]
 void rlhf__prompt_choice_note(struct rlhf__prompt_choice *);
 
-// Write the state to a checkpoint's folder, or read it from the checkpoint in `dir`. Errors of
-// reading: RLHF_E_INVALID if the checkpoint is damaged or has another number of prompts. [main]
+// rlhf__prompt_choice_save writes the state to a checkpoint's folder. rlhf__prompt_choice_load
+// reads it from the checkpoint in `dir`. Errors of reading: RLHF_E_INVALID if the checkpoint is
+// damaged or has another number of prompts. [main]
 rlhf_status rlhf__prompt_choice_save(const struct rlhf__prompt_choice *,
                                      const struct rlhf__folder *checkpoint,
                                      struct rlhf__error *err);

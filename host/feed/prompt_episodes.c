@@ -4,7 +4,8 @@
 #include "episode/share.h"
 #include "feed/recorded_play.h"
 
-// The environment is not open. Tools that it may list in prompts are not counted.
+// Set only the limits, for an environment that is not open. Tools that the environment may list in
+// prompts are not counted.
 static rlhf_status limit(const struct rlhf__feed_env *env, const struct rlhf__prompts *prompts,
                          struct rlhf__prompt_episodes *out, struct rlhf__error *err) {
     const struct rlhf__episode_prompt longest = {rlhf__prompts_longest(prompts), 0};

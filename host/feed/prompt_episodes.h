@@ -11,9 +11,9 @@ struct rlhf__prompt_episodes {
     struct rlhf__episode_setup train, held_out;
 };
 
-// Check and prepare the episodes of prompts, and of held-out prompts (NULL: none). `alone` is 1 if
-// the run has no prompts (rlhf__playing_alone). *out is zeroed if the run has no environment.
-// Errors: those of rlhf__playing_open. [main]
+// Check and prepare the episodes of the prompts and of the held-out prompts. `held_out` is NULL if
+// there are no held-out prompts. `alone` is 1 if the run has no prompts (rlhf__playing_alone). *out
+// is zeroed if the run has no environment. Errors: those of rlhf__playing_open. [main]
 rlhf_status rlhf__prompt_episodes_open(const struct rlhf__feed_env *, const struct rlhf__prompts *,
                                        const struct rlhf__prompts *held_out, int alone,
                                        struct rlhf__prompt_episodes *out, struct rlhf__error *err);
@@ -23,7 +23,7 @@ void rlhf__prompt_episodes_close(struct rlhf__prompt_episodes *); // accepts a z
 int32_t rlhf__prompt_episodes_longest(const struct rlhf__prompt_episodes *);
 
 // Sample the episodes of a request into *x, in which the caller has set the phase. Each rank plays
-// its part of them. Errors: those of rlhf__playing_share and rlhf__recorded_play. [step]
+// a part of the episodes. Errors: those of rlhf__playing_share and rlhf__recorded_play. [step]
 rlhf_status rlhf__prompt_episodes_play(const struct rlhf__prompt_episodes *,
                                        const struct rlhf__feed_env *,
                                        const struct rlhf__rollout_request *, const int64_t *row,

@@ -23,7 +23,7 @@ struct prompt_feed {
     int64_t n;                      // number of prompts
     struct rlhf__order order;
     struct rlhf__prompt_sampling sampling;
-    int32_t reference_is_start; // 1: the reference is the policy as it starts
+    int32_t reference_is_start; // 1: the reference equals the starting policy
     int32_t reserved;
     struct rlhf__prompt_episodes episodes;
 };
@@ -36,8 +36,8 @@ static const struct prompt_feed *look(const struct rlhf__feed *f) {
 
 // ---- the rows of a phase ----
 
-// Choose the prompts of n rows, in the order of the file or by the algorithm. If the algorithm
-// chooses, the cursor of the file's order only counts prompts.
+// Choose the prompts of n rows. Either they come in the order of the file, or the algorithm chooses
+// them. In the second case, the cursor of the file's order only counts prompts.
 static rlhf_status pick_prompts(struct prompt_feed *f, uint32_t n, int64_t phase, int64_t *row,
                                 struct rlhf__error *err) {
     const uint32_t groups = n / f->sampling.group;
@@ -287,7 +287,7 @@ static rlhf_status open_feed(struct prompt_feed *f, struct rlhf__error *err) {
         RLHF_TRY(rlhf__rollout_prompts(&c->prompts, "prompts.path", policy, &c->sampling, env->dirs,
                                        env->log, env->loading, &f->prompts, err));
     f->n = rlhf__prompts_count(f->prompts);
-    // otherwise the note was logged already
+    // In all other cases the note was already logged.
     if (!alone && (!c->prompts.prepend_bos || rlhf__tokenizer_info(policy->tok)->bos >= 0))
         rlhf__model_text_note(policy, "texts", f->n - rlhf__prompts_chats(f->prompts),
                               c->prompts.prepend_bos ? RLHF__ENCODE_BOS : 0, 0, env->log);

@@ -8,7 +8,8 @@
 
 // ---- life ----
 
-// Log-probs over the sampled supports need models that can compute them.
+// Choose the tokens over which log-probs are computed. Log-probs over the tokens that sampling kept
+// need models that support them.
 static rlhf_status choose_support(struct rlhf__prompt_sampling *p, struct rlhf__error *err) {
     const struct rlhf__cast *cast = p->env->cast;
     const rlhf_dist d = rlhf__sampling_dist(&p->env->config->sampling);

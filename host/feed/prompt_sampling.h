@@ -9,7 +9,7 @@
 struct rlhf__prompt_sampling {
     const struct rlhf__feed_env *env;
     const struct rlhf__prompts *prompts;
-    rlhf_gen *cache; // NULL: each rollout opens its own
+    rlhf_gen *cache; // NULL: each rollout opens a cache
     uint32_t slots, prefix_slots;
     uint32_t group;       // rows per prompt
     int32_t share;        // 1: rows of a group share its prompt in the KV cache
@@ -17,9 +17,9 @@ struct rlhf__prompt_sampling {
     int32_t reserved;
 };
 
-// Choose the number of slots, and the tokens over which log-probs are computed. The cast must have
-// what rlhf__prompt_feed_open needs. Borrows env and prompts. Errors: RLHF_E_UNSUPPORTED (a model
-// or the backend cannot compute such log-probs). [main]
+// Choose the number of slots, and the tokens over which log-probs are computed. The cast must be as
+// for rlhf__prompt_feed_open. Borrows env and prompts. Errors: RLHF_E_UNSUPPORTED (a model or the
+// backend cannot compute such log-probs). [main]
 rlhf_status rlhf__prompt_sampling_init(struct rlhf__prompt_sampling *,
                                        const struct rlhf__feed_env *, const struct rlhf__prompts *,
                                        struct rlhf__error *err);
@@ -43,7 +43,7 @@ rlhf_status rlhf__prompt_sampling_overlap(const struct rlhf__prompt_sampling *, 
                                           struct rlhf__experience *x, struct rlhf__error *err);
 
 // On the memory plan, let the model fill every slot of a cache with the prompts of *x, and decode
-// one more token. *cache stays open; the caller closes it, also after an error. [step]
+// one more token. `*cache` stays open. The caller closes it, even after an error. [step]
 rlhf_status rlhf__prompt_sampling_estimate(const struct rlhf__prompt_sampling *,
                                            const struct rlhf__model *, uint32_t longest,
                                            const struct rlhf__experience *x, rlhf_gen **cache,

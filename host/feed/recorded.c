@@ -53,7 +53,7 @@ static rlhf_status parse(const struct rlhf__recorded *r, json_t **out, struct rl
 }
 
 // Set r->phase to the phase of the current line. If the line begins with the phase, as in files of
-// this program, only its beginning is read. Any other line is parsed whole.
+// this program, only the beginning of the line is read. Any other line is parsed as a whole.
 static rlhf_status find_phase(struct rlhf__recorded *r, struct rlhf__error *err) {
     long long phase = 0;
     json_t *v = NULL;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The recorded episodes, and where their repetitions stand.
+// The recorded episodes, and the positions that playing them again has reached.
 struct playing {
     struct rlhf__rows was;
     struct rlhf__gen_turns turns;
@@ -32,7 +32,8 @@ static rlhf_status begin(void *ctx, uint32_t i, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// An episode goes on if this is the recorded turn, and the environment answered it.
+// The policy has ended a turn. The episode goes on if the turn is the same as in the record, and if
+// the environment answered it there.
 static rlhf_status ended(void *ctx, uint32_t i, const int32_t *ids, int32_t n, int stopped,
                          struct rlhf__error *err) {
     struct playing *p = ctx;
@@ -53,9 +54,9 @@ static rlhf_status advance(void *ctx, int wait, struct rlhf__error *err) {
 }
 
 // Returns what the decoder does next with row i. On the first call, the row has only its prompt to
-// read. On later calls, the policy has finished a turn: the row reads the environment's recorded
-// text, or is over if the turn differs from the recorded one or the record ends with this turn of
-// the policy.
+// read. On later calls, the policy has finished a turn, and the row reads the environment's
+// recorded text. The row is over if the turn differs from the recorded turn, or if the record ends
+// with this turn.
 static int next(void *ctx, uint32_t i, const int32_t **ids, int32_t *n) {
     struct playing *p = ctx;
     const int32_t from = p->at[i];
@@ -90,16 +91,17 @@ static rlhf_status check(const struct rlhf__recorded *r, const struct playing *p
     return RLHF_OK;
 }
 
-// Returns 1 if the last turn of row i was cut because the row had reached its longest length.
+// Returns 1 if the last turn of row i was cut because the row had reached its length limit.
 static int is_cut(const struct rlhf__rows *was, uint32_t i, int32_t max_new) {
     int32_t end;
     const int32_t from = rlhf__rows_last_turn(was, i, &end);
     return was->end[i] == RLHF_EPISODE_TURN_LENGTH && end - from < max_new;
 }
 
-// Returns the length at which the decoder ends rows. If the run cut a row at its greatest length,
-// this is the length of the longest recorded row. Otherwise max_new is added, because a turn that
-// is sampled now may be longer than the recorded one. The result is at most the context length.
+// Returns the length at which the decoder ends rows. If the run cut a row at the length limit, the
+// result is the length of the longest recorded row. Otherwise max_new is added to that length,
+// because a turn that is sampled now may be longer than the recorded turn. The result is at most
+// the context length.
 static int32_t longest_of(const struct playing *p, const struct rlhf__rollout_request *q) {
     const int32_t n_ctx = q->model->info.n_ctx;
     int32_t longest = 0, more = q->max_new;
@@ -131,7 +133,7 @@ static rlhf_status open_all(const struct rlhf__recorded *r, const struct rlhf__r
     return RLHF_OK;
 }
 
-// Copy the end of row i, and the rewards of the turns that it has.
+// Copy how the recorded episode of row i ended, and the rewards of the turns that the new row has.
 static void take(const struct playing *p, uint32_t i, struct rlhf__rows *e) {
     const int32_t from = e->offset[i], was = p->was.offset[i];
     const int32_t end = e->offset[i + 1] - from, n = p->was.offset[i + 1] - was;

@@ -11,7 +11,7 @@
 
 // ---- rows ----
 
-// A recorded row, with the prompts and the vocabulary of the run, to check the row against them.
+// A recorded row, and the prompts and the vocabulary of the run, against which the row is checked.
 struct source {
     const struct rlhf__recorded *from;
     const struct rlhf__prompts *prompts;
@@ -33,7 +33,7 @@ static int integer(const json_t *row, const char *key, int64_t from, int64_t to,
     return json_is_integer(v) && *out >= from && *out < to;
 }
 
-// A number that is not finite is written as null.
+// Returns the number in v, or NaN if v is null: numbers that are not finite were written as null.
 static float number(const json_t *v) {
     return json_is_number(v) ? (float)json_number_value(v) : NAN;
 }
@@ -113,7 +113,7 @@ static rlhf_status take_end(const struct source *s, struct rlhf__rows *e, struct
 static int find_prompt(const struct rlhf__prompts *set, int64_t row, int64_t *out) {
     const int64_t n = rlhf__prompts_count(set);
     for (int64_t k = 0; k < n; k++) {
-        *out = (row + k) % n; // if no rows were left out, the index is the row
+        *out = (row + k) % n; // the index is `row` if no row was left out
         if (rlhf__prompts_get(set, *out).row == row) return 1;
     }
     return 0;

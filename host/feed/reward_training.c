@@ -16,7 +16,8 @@
 
 // ---- samples of the reference ----
 
-// Take the prompts of all rows that leave room for a response, i.e. have at most `room` tokens.
+// From the prompts of all rows, take each prompt that leaves room for a response, i.e. has at most
+// `room` tokens.
 static rlhf_status take_prompts(const struct rlhf__preferences *rows, int32_t room,
                                 const struct rlhf__model *m, struct rlhf__prompts **out,
                                 struct rlhf__error *err) {
@@ -68,9 +69,9 @@ static rlhf_status draw(const struct rlhf__feed_env *env, const volatile sig_ato
     return st;
 }
 
-// Open the model to sample from: reference.path or, if that is not set, the policy with its
-// starting weights. If the policy itself can be used, *own is NULL. If a score head replaced the
-// policy's LM head, the policy's directory is opened again with the LM head.
+// Open the model to sample from: reference.path or, if that setting is empty, the policy with its
+// starting weights. Sets `*own` to NULL if the policy itself can be used. If a score head replaced
+// the policy's LM head, the policy's directory is opened again with the LM head.
 static rlhf_status open_reference(const struct rlhf__feed_env *env,
                                   const struct rlhf__model_env *models, int was_classifier,
                                   struct rlhf__model **own, struct rlhf__error *err) {
@@ -97,7 +98,7 @@ static rlhf_status open_reference(const struct rlhf__feed_env *env,
                       (*own)->dir, policy->dir);
 }
 
-// Sample from `own`, or from the policy if that is NULL.
+// Sample from `own`, or from the policy if `own` is NULL.
 static rlhf_status sample(const struct rlhf__feed_env *env, const volatile sig_atomic_t *cancelled,
                           const struct rlhf__model *own, const struct rlhf__preferences *rows,
                           struct rlhf__rows *e, struct rlhf__error *err) {

@@ -1,11 +1,11 @@
-// reward_training.h: the parts of reward-model training that are not in the learner: gain and bias,
-// and the samples of the reference policy that they are fitted to.
+// reward_training.h: the parts of reward-model training that are not in the learner: the gain and
+// the bias of the head, and the samples of the reference policy to which they are fitted.
 //
-// A new head gets gain and bias before the first step, and training does not change these two
-// values. The config.json of a checkpoint gets other values, which are fitted to the checkpoint's
-// weights, so that rewards on the samples have mean 0 and standard deviation 1 (Stiennon et al.
-// 2020; Ziegler et al. 2019, section 2.1). The samples are drawn once, from the starting weights
-// (or reference.path), and saved with the checkpoint.
+// The gain and the bias of a new head are set before the first step, and training does not change
+// them. The config.json of a checkpoint gets a different gain and bias. These are fitted to the
+// checkpoint's weights, so that rewards on the samples have mean 0 and standard deviation 1
+// (Stiennon et al. 2020; Ziegler et al. 2019, section 2.1). The samples are drawn once, from the
+// starting weights (or reference.path), and saved with the checkpoint.
 #ifndef RLHF_HOST_FEED_REWARD_TRAINING_H
 #define RLHF_HOST_FEED_REWARD_TRAINING_H
 
@@ -24,11 +24,12 @@ struct rlhf__reward_training {
     int64_t calibrated;               // phases done when `written` was fitted; -1 = never
 };
 
-// Turn the config.json of the cast's policy into that of a reward model. The policy must be open.
-// For a new run, also sample responses to the prompts of `rows` in a random order and fit the head
-// to them. A resumed run must call rlhf__reward_training_load instead. The caller owns *out.
-// Errors: RLHF_E_INVALID (score.pooling is `first`; the starting model cannot be sampled from; no
-// prompt leaves room for a response). [main]
+// Turn the config.json of the cast's policy into the config.json of a reward model. The policy must
+// be open. For a new run, also sample responses to the prompts of `rows`, which are used in a
+// random order, and fit the head to these responses. A resumed run must call
+// rlhf__reward_training_load instead. The caller owns *out. Errors: RLHF_E_INVALID (score.pooling
+// is `first`; the starting model cannot be sampled from; no prompt leaves room for a response).
+// [main]
 rlhf_status rlhf__reward_training_create(const struct rlhf__feed_env *env,
                                          const struct rlhf__model_env *models,
                                          const volatile sig_atomic_t *cancelled, int resumed,
@@ -45,8 +46,9 @@ const struct rlhf__reward_head *rlhf__reward_training_head(const struct rlhf__re
 rlhf_status rlhf__reward_training_calibrate(struct rlhf__reward_training *, int64_t phase,
                                             struct rlhf__error *err);
 
-// Save the gain, the bias and the samples to state/reward_head.json and state/samples.safetensors
-// of a checkpoint, or load them. [main]
+// rlhf__reward_training_save writes the gain, the bias and the samples to the files
+// state/reward_head.json and state/samples.safetensors of a checkpoint. rlhf__reward_training_load
+// reads these files. [main]
 rlhf_status rlhf__reward_training_save(const struct rlhf__reward_training *,
                                        const struct rlhf__folder *checkpoint,
                                        struct rlhf__error *err);

@@ -9,12 +9,13 @@ struct rlhf__start_check {
     const struct rlhf__feed_env *env;
     struct rlhf__rollout_request request; // how the run samples
     int32_t share;                        // 1: rows of a group share its prompt
-    int32_t reference_is_start;           // 1: the reference is the policy as it starts
+    int32_t reference_is_start;           // 1: the reference equals the starting policy
 };
 
-// Sample a few short responses and compare their log-probs from decoding with those of the training
-// forward pass and, with reference_is_start, of the reference. Errors: RLHF_E_INTERNAL if they
-// differ; on a backend without exact rows, if they differ by more than rounding errors. [step]
+// Sample a few short responses. Compare the log-probs that decoding gives with the log-probs of the
+// training forward pass and, if reference_is_start is set, with the log-probs of the reference.
+// Errors: RLHF_E_INTERNAL if the log-probs differ. On a backend without exact rows, differences as
+// small as rounding errors are allowed. [step]
 rlhf_status rlhf__start_check(const struct rlhf__start_check *, struct rlhf__error *err);
 
 #endif

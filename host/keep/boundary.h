@@ -1,11 +1,11 @@
 // boundary.h: the last phase boundary of a run, to which the run returns if the next phase fails. A
 // boundary contains run.json and the plugins' states, as a checkpoint does. It also contains a copy
-// (`rollback`) of everything that an update changes: weights and moments; the reference, if it is
-// updated; and, if the run trains a reward model, that model, its optimizer and its pairs.
+// (`rollback`) of everything that an update changes: weights and moments; the reference, if the run
+// updates it; and, if the run trains a reward model, also this model, its optimizer and its pairs.
 //
 // The boundary is recorded after every phase and kept in memory; checkpoint.h writes files. The
-// copy takes as much memory as the tensors that it contains (AdamW: 12 bytes per trained
-// parameter). The copy is not made if it would be larger than checkpoint.undo_mib.
+// copy takes as much memory as the tensors that it contains (with AdamW, 12 bytes per trained
+// parameter). No copy is made if it would be larger than checkpoint.undo_mib.
 #ifndef RLHF_HOST_KEEP_BOUNDARY_H
 #define RLHF_HOST_KEEP_BOUNDARY_H
 
@@ -19,7 +19,7 @@
 
 #include <jansson.h>
 
-// The best checkpoint so far. Zero-initialize for none.
+// The best checkpoint so far. A zeroed struct means that there is none.
 struct rlhf__best {
     int64_t phase; // phase of the best checkpoint, 0 = none yet
     double value;  // the metric in that phase
@@ -30,15 +30,15 @@ struct rlhf__best {
 void rlhf__best_see(struct rlhf__best *, const struct rlhf__checkpoint_config *,
                     const struct rlhf__metrics *);
 
-// Call when a checkpoint of `phase` is written. The checkpoint becomes the best one if its metric
-// is better than that of all earlier checkpoints. Returns 0 if a metric is configured, but lacks a
-// finite value in this phase. [main]
+// Call this when a checkpoint of `phase` is written. The checkpoint becomes the best one if its
+// metric is better than the metrics of all earlier checkpoints. Returns 0 if a metric is configured
+// that has no finite value in this phase. [main]
 int rlhf__best_offer(struct rlhf__best *, const struct rlhf__checkpoint_config *, int64_t phase);
 
-// rlhf__best_save returns the best checkpoint's data as JSON (a new reference), or NULL if a metric
-// is not configured or a best checkpoint does not exist. rlhf__best_load reads that JSON. It
-// ignores JSON that is NULL or about another metric: the search for the best checkpoint then starts
-// again. Errors: RLHF_E_INVALID. [main]
+// rlhf__best_save returns the best checkpoint's data as JSON (a new reference), or NULL if no
+// metric is configured or no best checkpoint exists. rlhf__best_load reads that JSON. It ignores
+// the JSON if it is NULL or if it is about another metric. The search for the best checkpoint then
+// starts again. Errors: RLHF_E_INVALID. [main]
 json_t *rlhf__best_save(const struct rlhf__best *, const struct rlhf__checkpoint_config *);
 rlhf_status rlhf__best_load(struct rlhf__best *, const struct rlhf__checkpoint_config *,
                             const json_t *, struct rlhf__error *err);
@@ -46,7 +46,7 @@ rlhf_status rlhf__best_load(struct rlhf__best *, const struct rlhf__checkpoint_c
 #define RLHF__ROLLBACK_MODELS 4
 #define RLHF__ROLLBACK_OPTIMS 3
 
-// Everything that an update changes. Members are NULL if the run lacks that part.
+// Everything that an update changes. A member is NULL if the run does not have that part.
 struct rlhf__changing {
     const rlhf_compute *compute;
     const struct rlhf__instance *kernels; // the instance that made `compute`
@@ -67,7 +67,7 @@ struct rlhf__rollback {
     uint64_t bytes;                   // size of all items
     size_t n;                         // number of items, 0 = not listed yet
     struct rlhf__rollback_item *item; // [n]
-    char *copy;                       // [bytes], NULL if above the limit
+    char *copy;                       // [bytes], NULL if it would be too large
     // For a reward model in training.
     struct rlhf__reward_head head;
     struct rlhf__replay replay;
@@ -108,8 +108,8 @@ rlhf_status rlhf__boundary_note(struct rlhf__boundary *b, const struct rlhf__bou
 
 // After a phase was abandoned: restore weights, moments and everything else that an update changes.
 // If the phase has not taken an optimizer step, nothing has changed; otherwise the copy is used.
-// Errors: RLHF_E_UNSUPPORTED if a copy is needed but was not made (the message names the limit
-// undo_mib), and those of the device. [main]
+// Errors: RLHF_E_UNSUPPORTED if the copy is needed but was not made (the message names the limit
+// `undo_mib`), and errors of the device. [main]
 rlhf_status rlhf__boundary_restore(struct rlhf__boundary *b, const struct rlhf__changing *what,
                                    int64_t undo_mib, struct rlhf__error *err);
 

@@ -14,7 +14,7 @@
 struct rlhf__chain_log {
     struct rlhf__jsonl file;
     struct rlhf__sha256 bytes; // of the file
-    char run[RLHF__PATH_CAP];  // the directory, also if a plugin changes the working directory
+    char run[RLHF__PATH_CAP];  // the directory, even if a plugin changes the working directory
     char head[RLHF__HEX];
     char reserved[7];
     int64_t sealed; // phase of the last checkpoint in the file; -1: none
@@ -108,8 +108,8 @@ rlhf_status rlhf__chain_log_checkpoint(struct rlhf__chain_log *l, int64_t phase,
 
 // ---- the beginning ----
 
-// Add to `begin` the inputs that only `before` has: a resumed run does not read all files again, so
-// `begin` may lack some.
+// Add to `begin` the inputs that only `before` has. A resumed run does not read all files again, so
+// `begin` may lack some of its inputs.
 static void keep_inputs(json_t *begin, const json_t *before) {
     json_t *inputs = json_object_get(begin, "inputs");
     json_t *was = json_object_get(before, "inputs");
@@ -120,7 +120,7 @@ static void keep_inputs(json_t *begin, const json_t *before) {
     json_object_set_new(begin, "inputs", merged);
 }
 
-// Keep two settings of the run's first process, as config.json does.
+// Keep the values that two settings had in the run's first process, as config.json does.
 static void keep_settings(json_t *settings, const json_t *before) {
     static const char *const keys[] = {"dir", "stop_after"};
     json_t *was = json_object_get(before, "run"), *is = json_object_get(settings, "run");
@@ -161,7 +161,7 @@ static const json_t *last_of(const struct rlhf__chain_file *f, enum rlhf__chain_
     return l ? json_object_get(l->value, key) : NULL;
 }
 
-// Go on where the file ends.
+// Continue the file of a resumed run.
 static rlhf_status go_on(struct rlhf__chain_log *l, int64_t keep,
                          const struct rlhf__chain_start *start, struct rlhf__error *err) {
     struct rlhf__chain_file f = {.n = 0};
@@ -201,7 +201,7 @@ rlhf_status rlhf__chain_log_open(const struct rlhf__folder *run, int64_t keep,
     if (st == RLHF_OK)
         st = keep < 0 ? put_start(l, 0, &start, NULL, NULL, err) : go_on(l, keep, &start, err);
     if (keep >= 0 && st == RLHF_OK)
-        // A crash may have prevented this line.
+        // A crash may have prevented the line of the checkpoint.
         st = rlhf__chain_log_checkpoint(l, keep, NULL, err);
     json_decref(start.begin);
     json_decref(start.settings);
@@ -209,7 +209,7 @@ rlhf_status rlhf__chain_log_open(const struct rlhf__folder *run, int64_t keep,
 }
 
 void rlhf__chain_log_close(struct rlhf__chain_log *l) {
-    struct rlhf__error ignored; // a resumed run adds the line of a checkpoint that is lost
+    struct rlhf__error ignored; // a resumed run adds the line of a checkpoint if it is lost
     if (!l) return;
     rlhf__jsonl_sync(&l->file, &ignored);
     rlhf__jsonl_close(&l->file);

@@ -19,10 +19,10 @@ struct rlhf__chain_start {
     json_t *settings; // settings that the results do not depend on
 };
 
-// Begin the file of a new run (keep < 0) or of a run that was resumed from the checkpoint of phase
-// `keep`. If a resumed run's `start` differs from the last start values in the file, a line with
-// the new values is added. Inputs that `start` lacks are copied from the last start values. Errors:
-// RLHF_E_INVALID, RLHF_E_IO, RLHF_E_NOMEM. [main]
+// Begin the file of a new run (`keep` < 0) or of a run that was resumed from the checkpoint of
+// phase `keep`. If a resumed run's `start` differs from the last start values in the file, a line
+// with the new values is added. Inputs that `start` lacks are copied from the last start values.
+// Errors: RLHF_E_INVALID, RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__chain_log_open(const struct rlhf__folder *run, int64_t keep,
                                  struct rlhf__chain_start start, struct rlhf__log *log,
                                  struct rlhf__chain_log **out, struct rlhf__error *err);
@@ -34,12 +34,13 @@ void rlhf__chain_log_close(struct rlhf__chain_log *); // NULL allowed [main]
 rlhf_status rlhf__chain_log_phase(struct rlhf__chain_log *, const struct rlhf__chain_link *,
                                   const char *unsteady, struct rlhf__error *err);
 
-// Append the digests of all files in the run's checkpoint of this phase, unless chain.jsonl has
-// them. Reads each file whose digest is not in `known`; if `known` is NULL, reads all. [main]
+// Append the digests of all files in the run's checkpoint of this phase, unless chain.jsonl already
+// has them. Reads each file whose digest is not in `known`. If `known` is NULL, reads all files.
+// [main]
 rlhf_status rlhf__chain_log_checkpoint(struct rlhf__chain_log *, int64_t phase,
                                        struct rlhf__digests *known, struct rlhf__error *err);
 
-// fsync, before a checkpoint is committed. [main]
+// Call fsync on the file. This is needed before a checkpoint is committed. [main]
 rlhf_status rlhf__chain_log_sync(struct rlhf__chain_log *, struct rlhf__error *err);
 
 #endif

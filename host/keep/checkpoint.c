@@ -23,7 +23,7 @@ static struct rlhf__plugin_state *add(struct rlhf__plugin_states *s,
     return p;
 }
 
-// List the plugins and their files, without calling them yet.
+// List the plugins and their files. Does not call the plugins yet.
 static rlhf_status list(struct rlhf__plugin_states *s, const struct rlhf__cast *cast,
                         struct rlhf__error *err) {
     *s = (struct rlhf__plugin_states){.item = calloc(cast->n_rewards + 2, sizeof *s->item)};
@@ -96,8 +96,8 @@ static int needs_master(const struct rlhf__kept *k) {
     return k->config->checkpoint.dtype == RLHF__CHECKPOINT_BF16;
 }
 
-// Open the directory with the tokenizer's files. For a resumed run this is the newest checkpoint,
-// because the one from which the policy was opened may have been pruned.
+// Open the directory with the tokenizer's files. For a resumed run, this is the newest checkpoint,
+// because the checkpoint from which the policy was opened may have been pruned.
 static rlhf_status open_tokenizer(const struct rlhf__kept *k, const struct rlhf__folder *all,
                                   struct rlhf__folder **out, struct rlhf__error *err) {
     char latest[256];

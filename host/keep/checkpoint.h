@@ -5,8 +5,8 @@
 // - run.json (counters, cursors), optimizer.safetensors, value_head.safetensors;
 // - master.safetensors: exact weights, if model.safetensors is bf16;
 // - critic.safetensors and critic_optimizer.safetensors, if value.critic is `separate`;
-// - reward_head.json and samples.safetensors, for a reward model in training: gain and bias, and
-//   the samples that they are fitted to;
+// - reward_head.json and samples.safetensors, if the run trains a reward model: gain and bias, and
+//   the samples to which they are fitted;
 // - algo.bin, reward_<i>.bin and judge.bin: states of plugins;
 // - prompts.safetensors (feed/prompt_choice.h), ahead.rows (feed/ahead.h);
 // - the state of an outer loop (iteration.h; its reward_model/ is next to state/).
@@ -46,15 +46,15 @@ void rlhf__plugin_states_finish(struct rlhf__plugin_states *s);
 
 // ---- the whole checkpoint ----
 
-// The parts of a run that a checkpoint contains. All borrowed.
+// The parts of a run that a checkpoint contains. All pointers are borrowed.
 struct rlhf__kept {
     const struct rlhf__config *config;
     const struct rlhf__cast *cast;
     struct rlhf__optim *optim, *critic_optim;      // critic_optim is NULL without a separate critic
     struct rlhf__reward_training *reward_training; // NULL: the run does not train a reward model
     struct rlhf__iteration *iteration;
-    struct rlhf__feed *feed;       // has the choice of prompts and the batch in flight, if any
-    struct rlhf__digests *digests; // gets the digests of the large files; NULL: none
+    struct rlhf__feed *feed;       // with the choice of prompts and the batch in flight
+    struct rlhf__digests *digests; // receives the digests of large files; may be NULL
     int32_t resumed;               // 1: the policy was opened from a checkpoint of the same run
     int32_t reserved;
 };
@@ -67,8 +67,8 @@ rlhf_status rlhf__checkpoint_write(const struct rlhf__kept *kept, int64_t phase,
                                    const struct rlhf__folder *all, const char *fresh,
                                    struct rlhf__error *err);
 
-// Take part in a checkpoint that rank 0 writes: send rank 0 this process's parts of the optimizers'
-// states, even if rank 0 has failed to write. Errors: those of rlhf__optim_give. [main]
+// Help rank 0 to write a checkpoint: send it this process's parts of the optimizers' states. Does
+// so even if rank 0 could not write the files. Errors: those of rlhf__optim_give. [main]
 rlhf_status rlhf__checkpoint_give(const struct rlhf__kept *k, int64_t phase,
                                   struct rlhf__error *err);
 

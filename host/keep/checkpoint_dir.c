@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LINKING  ".latest" // exists until a new checkpoint has its name and its link
+#define LINKING  ".latest" // a link that exists until a new checkpoint has its name and its link
 #define WRITING  RLHF__CHECKPOINT_WRITING
 #define REMOVING ".removing-"
 
@@ -56,7 +56,7 @@ static int ascending(const void *a, const void *b) {
     return (*x > *y) - (*x < *y);
 }
 
-// Call visit with each name in the folder. Stops at the first failure.
+// Call `visit` with each name in the folder. Stops at the first failure.
 static rlhf_status each_name(const struct rlhf__folder *all,
                              rlhf_status (*visit)(void *arg, const char *name,
                                                   struct rlhf__error *err),
@@ -110,7 +110,7 @@ size_t rlhf__checkpoint_dir_newest(const struct rlhf__folder *all, int64_t *newe
     return n;
 }
 
-// Returns 1 if the link leads to that entry, however its target is written.
+// Returns 1 if `link` leads to the entry `name`, however the link's target is written.
 static int leads_to(const struct rlhf__folder *all, const char *link, const char *name) {
     struct stat a, b;
     return fstatat(all->fd, link, &a, 0) == 0 &&
@@ -225,7 +225,8 @@ rlhf_status rlhf__checkpoint_dir_commit(const struct rlhf__folder *all, const ch
 
 // ---- after a crash ----
 
-// Returns 1 if link a exists and was made after b: then a user made it, and it must be kept.
+// Returns 1 if link a exists and was made after link b. In that case a user made link a, and it
+// must be kept.
 static int newer(const struct rlhf__folder *all, const char *a, const char *b) {
     struct stat x, y;
     if (fstatat(all->fd, a, &x, AT_SYMLINK_NOFOLLOW) != 0 ||
@@ -262,8 +263,8 @@ rlhf_status rlhf__checkpoint_dir_recover(const struct rlhf__folder *run, struct 
 
 // ---- pruning ----
 
-// Rename before removing, so that a crash cannot leave a partial checkpoint. A checkpoint that a
-// process is reading is kept until the next pruning.
+// Rename the checkpoint before removing it, so that a crash cannot leave a partial checkpoint. A
+// checkpoint that a process is reading is kept until the next pruning.
 rlhf_status rlhf__checkpoint_dir_remove(const struct rlhf__folder *all, const char *name,
                                         struct rlhf__error *err) {
     char going[64];
@@ -301,7 +302,7 @@ rlhf_status rlhf__checkpoint_dir_each_old(const struct rlhf__folder *all, int64_
                                           void *arg, struct rlhf__error *err) {
     struct list l;
     if (keep <= 0) return RLHF_OK;
-    rlhf_status st = list_all(all, &l, err); // list first: `visit` may remove some
+    rlhf_status st = list_all(all, &l, err); // list first: `visit` may remove checkpoints
     if (st == RLHF_OK) st = each_old(&l, phase, keep, visit, arg, err);
     free(l.phase);
     return st;

@@ -1,10 +1,10 @@
-// checkpoint_dir.h: manages the directory RUN/checkpoints. Gives a finished checkpoint its name and
-// its links, repairs the directory after a crash, and removes checkpoints or sets them aside.
+// checkpoint_dir.h: manages the directory RUN/checkpoints. It gives a finished checkpoint its name
+// and its links, repairs the directory after a crash, and removes checkpoints or sets them aside.
 //
-// A checkpoint of this run is a directory NNNNNN whose state/run.json has the phase NNNNNN.
-// Everything else here belongs to the user, and is not touched unless it has a name that the run
-// needs. A directory with such a name is moved to aside-<n>/. Checkpoints of later phases are also
-// moved there after a roll-back.
+// A checkpoint of this run is a directory NNNNNN whose state/run.json has the phase NNNNNN. All
+// other files and directories here belong to the user. They are not touched, with one exception: a
+// directory that has a name which the run needs is moved to aside-<n>/. Checkpoints of later phases
+// are also moved there after a roll-back.
 #ifndef RLHF_HOST_KEEP_CHECKPOINT_DIR_H
 #define RLHF_HOST_KEEP_CHECKPOINT_DIR_H
 
@@ -19,11 +19,12 @@
 // nothing if checkpoints/ does not exist. [main]
 rlhf_status rlhf__checkpoint_dir_recover(const struct rlhf__folder *run, struct rlhf__error *err);
 
-// Returns the number of the run's checkpoints; *newest is the phase of the last one. [main]
+// Returns the number of the run's checkpoints, and sets `*newest` to the phase of the last one.
+// [main]
 size_t rlhf__checkpoint_dir_newest(const struct rlhf__folder *all, int64_t *newest);
 
-// Move the checkpoints of phases after `phase` to aside-<n>/ and log it. If the link `best` points
-// at one of these checkpoints, it is changed to point at the new place. [main]
+// Move the checkpoints of phases after `phase` to aside-<n>/, and log that they were moved. If the
+// link `best` points at one of these checkpoints, it is changed to point at the new place. [main]
 rlhf_status rlhf__checkpoint_dir_set_aside(const struct rlhf__folder *all, int64_t phase,
                                            struct rlhf__log *log, struct rlhf__error *err);
 
@@ -38,8 +39,8 @@ rlhf_status rlhf__checkpoint_dir_commit(const struct rlhf__folder *all, const ch
 rlhf_status rlhf__checkpoint_dir_best(const struct rlhf__folder *all, int64_t phase,
                                       struct rlhf__error *err);
 
-// Call visit with the name of each checkpoint that rlhf__checkpoint_dir_prune may remove, the
-// oldest first. visit may remove the checkpoint. Stops at the first error of visit and returns it.
+// Call `visit` with the name of each checkpoint that rlhf__checkpoint_dir_prune may remove, the
+// oldest first. `visit` may remove the checkpoint. If `visit` fails, stops and returns its error.
 // Other errors: RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__checkpoint_dir_each_old(const struct rlhf__folder *all, int64_t phase,
                                           int64_t keep,
@@ -51,9 +52,9 @@ rlhf_status rlhf__checkpoint_dir_each_old(const struct rlhf__folder *all, int64_
 rlhf_status rlhf__checkpoint_dir_remove(const struct rlhf__folder *all, const char *name,
                                         struct rlhf__error *err);
 
-// Remove the run's checkpoints up to `phase`. Keeps the newest `keep` of them (0 = all), those that
-// `latest` and `best` point at, and those that a process holds (rlhf__folder_hold). Logs a warning
-// if one cannot be removed. [main]
+// Remove the run's checkpoints up to `phase`. Keeps the newest `keep` checkpoints (0 = all), the
+// checkpoints that `latest` and `best` point at, and the checkpoints that a process holds
+// (rlhf__folder_hold). Logs a warning if a checkpoint cannot be removed. [main]
 void rlhf__checkpoint_dir_prune(const struct rlhf__folder *all, int64_t phase, int64_t keep,
                                 struct rlhf__log *log);
 

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 // The files that a run creates before its first checkpoint. Files marked ROWS are empty until a
-// phase ends. TensorBoard files are not marked, because they only repeat metrics.jsonl. Of the
-// sinks' files, only those of plugins/sinks are listed.
+// phase ends. TensorBoard files are not marked, because they only repeat metrics.jsonl. For sinks,
+// only the files of the sinks in plugins/sinks are listed.
 static const struct made {
     const char *name;
     enum { WRITTEN, ROWS, FOLDER, CHECKPOINTS } is;
@@ -37,7 +37,7 @@ static int unfinished_only(int dir, const char *name) {
     }
     for (const struct dirent *e; n == 0 && (e = readdir(d)) != NULL;)
         n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
-             strcmp(e->d_name, ".latest") != 0 && // link to a checkpoint without its final name
+             strcmp(e->d_name, ".latest") != 0 && // link to a checkpoint that lacks its final name
              strncmp(e->d_name, RLHF__CHECKPOINT_WRITING, strlen(RLHF__CHECKPOINT_WRITING)) != 0;
     closedir(d);
     return n == 0;
@@ -111,8 +111,9 @@ static void say(const char *path, const json_t *was, const json_t *now, struct r
     rlhf__buf_free(&b);
 }
 
-// Returns 1 if `given` names a run directory and `stored` names a checkpoint in it. The setting is
-// then unchanged: the run stored the checkpoint that it found in that directory (setup/inputs.c).
+// Returns 1 if `given` names a run directory and `stored` names a checkpoint in it. In that case
+// the setting has not changed: the run stored the checkpoint that it found in that directory
+// (setup/inputs.c).
 static int is_checkpoint_of(const json_t *stored, const json_t *given) {
     static const char below[] = "/checkpoints/";
     const char *was = json_string_value(stored), *now = json_string_value(given);

@@ -1,6 +1,6 @@
-// leftover.h: examines what an earlier run left in a directory. Recognizes the files of a run that
-// ended before its first checkpoint and therefore cannot be resumed. Compares the settings that a
-// run began with.
+// leftover.h: examines what an earlier run left in a directory. These functions recognize the files
+// of a run that ended before its first checkpoint and therefore cannot be resumed. They also
+// compare the settings with which a run began.
 #ifndef RLHF_HOST_KEEP_LEFTOVER_H
 #define RLHF_HOST_KEEP_LEFTOVER_H
 
@@ -9,9 +9,9 @@
 #include "config/config.h"
 
 // Returns 1 if a run directory contains only files that a run writes before its first checkpoint,
-// including unfinished checkpoints. With rows = 0, files that already have rows of metrics, samples
-// or rollouts count as other files, because they are worth keeping. Does not check whether the run
-// is alive. [main]
+// including unfinished checkpoints. If `rows` is 0, files that already have rows of metrics,
+// samples or rollouts count as other files, because they are worth keeping. The function does not
+// check whether the run is alive. [main]
 int rlhf__leftover_is_all(const struct rlhf__folder *run, int rows);
 
 // Returns the number of files in the run directory that make rlhf__leftover_is_all return 0. If

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// the role of a reward's further models; they are matched by id, all others by position
+// The role of a reward's further models. These plugins are matched by id, all other plugins by
+// position.
 #define FURTHER_MODEL "further model"
 
 // Returns 0, or -1 if out of memory.
@@ -19,7 +20,7 @@ static int add(json_t *plugins, const struct rlhf__plugin *p, const char *role) 
                                            "sha256", p->sha256, "worker", worker));
 }
 
-// Returns all plugins in use, in a fixed order. New reference, NULL = out of memory.
+// Returns all plugins in use, in a fixed order, as a new reference. Returns NULL if out of memory.
 static json_t *plugins_json(const struct rlhf__manifest *m) {
     const struct rlhf__plugin *policy = m->policy->instance->plugin;
     const struct rlhf__plugin *const *all;
@@ -39,7 +40,7 @@ static json_t *plugins_json(const struct rlhf__manifest *m) {
     return NULL;
 }
 
-// Returns the sinks as a new reference; NULL if none exist, or if out of memory.
+// Returns the sinks as a new reference. Returns NULL if there are no sinks, or if out of memory.
 static json_t *sinks_json(const struct rlhf__manifest *m) {
     json_t *sinks = m->n_sinks ? json_array() : NULL;
     int bad = 0;
@@ -54,7 +55,7 @@ static int is_exact(const struct rlhf__compute *c) {
     return (c->table->flags & RLHF_COMPUTE_ROW_EXACT) != 0;
 }
 
-// Returns all options of the backend, NULL if none exist. New reference.
+// Returns all options of the backend as a new reference, or NULL if the backend has no options.
 static json_t *kernels_options(const struct rlhf__compute *c) {
     const struct rlhf__kernels *k = &c->kernels;
     struct rlhf__error unread;
@@ -63,8 +64,8 @@ static json_t *kernels_options(const struct rlhf__compute *c) {
     return all;
 }
 
-// Returns the number of processes and the collectives that connect them and their GPUs, as JSON (a
-// new reference); NULL without a collective.
+// Returns JSON with the number of processes and the collectives that connect them and their GPUs (a
+// new reference). Returns NULL if there is no collective.
 static json_t *processes_json(const struct rlhf__collective *c,
                               const struct rlhf__collective *device) {
     if (!c) return NULL;
@@ -94,8 +95,8 @@ json_t *rlhf__manifest_json(const struct rlhf__manifest *m) {
 // ---- what changed -----------------------------------------------------------------------------
 
 // Returns the stored counterpart of plugin i of `now`, or NULL. Only stored plugins with the same
-// role are considered. Among them, a model plugin other than the policy's is found by its id, any
-// other plugin by its position.
+// role are considered. Among these, a model plugin other than the policy's is found by its id, and
+// any other plugin by its position.
 static const json_t *counterpart(const json_t *now, size_t i, const json_t *stored) {
     const json_t *p = json_array_get(now, i), *q;
     const char *role = rlhf__json_text_in(p, "role");
@@ -119,7 +120,7 @@ static void compare(struct rlhf__buf *list, const char *role, const json_t *was,
     size_t start = list->len;
     for (size_t i = 0; was && i < 3; i++) {
         const char *a = rlhf__json_text_in(was, fields[i]), *b = rlhf__json_text_in(is, fields[i]);
-        if (!*a || strcmp(a, b) == 0) continue; // empty: an older host did not store it
+        if (!*a || strcmp(a, b) == 0) continue; // empty: an older host did not store this field
         if (list->len == start)
             rlhf__buf_printf(list, "%s%s %s (", start ? ", " : "", role,
                              rlhf__json_text_in(is, "path"));
@@ -161,9 +162,9 @@ static int equipped_otherwise(const struct rlhf__manifest *m, const json_t *stor
     return fixed_part(is) != n || strncmp(was, is, (size_t)n) != 0;
 }
 
-// Report that the run's backend promised exact rows until now and no longer does. Older versions of
-// the program did not store the promise. For their runs this is reported only if the backend has
-// changed.
+// Report a backend that no longer promises exact rows, if the run's backend promised them until
+// now. Older versions of the program did not store the promise. For runs of these versions, the
+// loss is reported only if the backend has changed.
 static void compare_exact(struct rlhf__buf *list, const json_t *stored, const json_t *now) {
     const json_t *was = json_object_get(json_object_get(stored, "compute"), "row_exact");
     const json_t *is = json_object_get(now, "compute");
@@ -190,7 +191,8 @@ static rlhf_status compare_all(const json_t *stored, const json_t *now, struct r
     return rlhf__buf_ok(list, err);
 }
 
-// Read the stored manifest. *stored is NULL if it is missing or cannot be read; err has the reason.
+// Read the stored manifest. If the manifest is missing or cannot be read, sets `*stored` to NULL,
+// and `err` has the reason.
 static rlhf_status read_stored(const struct rlhf__folder *run, json_t **stored,
                                struct rlhf__error *err) {
     struct rlhf__buf text = RLHF__BUF_INIT;
@@ -205,8 +207,8 @@ static rlhf_status read_stored(const struct rlhf__folder *run, json_t **stored,
                       run->path);
 }
 
-// Get the stored manifest, the current one, and a list of the code that differs between them. The
-// caller releases them.
+// Get the stored manifest, the current manifest, and a list of the code that differs between the
+// two. The caller releases all three.
 static rlhf_status look(const struct rlhf__manifest *m, const struct rlhf__folder *run,
                         json_t **stored, json_t **now, struct rlhf__buf *list,
                         struct rlhf__error *err) {

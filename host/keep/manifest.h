@@ -1,6 +1,6 @@
-// manifest.h: manifest.json of a run. It lists the program, plugins and kernels that made the run,
-// with version and sha256, and the inputs that are not in its checkpoints. When the run is resumed,
-// the stored lists are compared with the current ones.
+// manifest.h: manifest.json of a run. It lists the program, the plugins and the kernels that made
+// the run, each with its version and sha256. It also lists the inputs that are not in the run's
+// checkpoints. When the run is resumed, the stored lists are compared with the current ones.
 #ifndef RLHF_HOST_KEEP_MANIFEST_H
 #define RLHF_HOST_KEEP_MANIFEST_H
 
@@ -11,11 +11,11 @@
 #include "model/model.h"
 #include "team/open.h"
 
-// The code and the inputs of a run; all borrowed.
+// The code and the inputs of a run. All pointers are borrowed.
 struct rlhf__manifest {
     const struct rlhf__compute *compute;
     const struct rlhf__model *policy;
-    const struct rlhf__plugin *algo, *judge;   // judge NULL = none
+    const struct rlhf__plugin *algo, *judge;   // judge: NULL = none
     const struct rlhf__plugin *environment;    // NULL = none
     const struct rlhf__plugin *const *rewards; // [n_rewards]
     size_t n_rewards;
@@ -27,7 +27,7 @@ struct rlhf__manifest {
     json_t *inputs;                            // a list, see keep/inputs.h
 };
 
-// Returns the contents of manifest.json. New reference, NULL = out of memory. [main]
+// Returns the contents of manifest.json. This is a new reference, or NULL if out of memory. [main]
 json_t *rlhf__manifest_json(const struct rlhf__manifest *m);
 
 // Write manifest.json to the run directory. For a resumed run, writes it only if code or inputs
@@ -36,26 +36,26 @@ rlhf_status rlhf__manifest_write(const struct rlhf__manifest *m, const struct rl
                                  int resumed, struct rlhf__error *err);
 
 // Compare a resumed run's manifest with the code that is open now. Errors: RLHF_E_INVALID if the
-// manifest is missing, or if an id, version or sha256 differs; the message names every such file.
-// `name` is the run's name in messages. [main]
+// manifest is missing, or if an id, a version or a sha256 differs. The message names every file
+// that differs. `name` is the run's name in messages. [main]
 rlhf_status rlhf__manifest_check(const struct rlhf__manifest *m, const struct rlhf__folder *run,
                                  const char *name, struct rlhf__error *err);
 
-// Compare the stored list of inputs with the current one. Errors: RLHF_E_INVALID if an input has
-// another size or sha256 or is not in the stored manifest, or if the stored manifest lacks a list
-// of inputs. The message names every such input. [main]
+// Compare the stored list of inputs with the current one. Errors: RLHF_E_INVALID if the size or
+// sha256 of an input has changed, if an input is not in the stored manifest, or if the stored
+// manifest has no list of inputs. The message names every such input. [main]
 rlhf_status rlhf__manifest_check_inputs(const struct rlhf__manifest *m,
                                         const struct rlhf__folder *run, const char *name,
                                         struct rlhf__error *err);
 
-// Append the code files of the run `dir` that differ from manifest.json, in the form of
-// rlhf__inputs_compare. Code files are those that options of rewards name. Appends nothing if
+// Append the code files of the run in `dir` that differ from manifest.json, in the format of
+// rlhf__inputs_compare. Code files are the files that options of rewards name. Appends nothing if
 // manifest.json cannot be read. [main]
 void rlhf__manifest_changed_code(const char *dir, struct rlhf__buf *out);
 
 // Warn if the run used another backend before or, on a GPU, another card, driver or library.
 // rlhf__manifest_check accepts these changes: either the user asked for them with compute.backend,
-// or the machine lacks what was used before. [main]
+// or the machine does not have what was used before. [main]
 void rlhf__manifest_moved(const struct rlhf__manifest *m, const struct rlhf__folder *run,
                           struct rlhf__log *log);
 

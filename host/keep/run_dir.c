@@ -110,7 +110,7 @@ static enum there what_is(const char *path, const struct rlhf__config *config) {
     return is_empty(path) ? EMPTY : held(path, config);
 }
 
-// Write the reason why the directory cannot be used: it has files that no run writes. Example:
+// Write why the directory cannot be used if it has files that no run writes. Example:
 // `files of a run and "mine" (1 more), which the run does not write: move them away`.
 static void say_others(const struct rlhf__folder *run, char *out, size_t cap) {
     char name[RLHF__LEFTOVER_NAME], more[40] = "";
@@ -122,8 +122,8 @@ static void say_others(const struct rlhf__folder *run, char *out, size_t cap) {
 }
 
 // Write the reason for keeping the files of a run without a checkpoint, for example "files of a run
-// that began with other settings (run.seed was 1 and is now 2)". Returns 1 if this reason is a
-// difference of settings, 0 if it is files that no run writes.
+// that began with other settings (run.seed was 1 and is now 2)". Returns 1 if the reason is a
+// difference of settings, and 0 if the reason is that there are files that no run writes.
 static int say_files(const char *path, const struct rlhf__config *settings, char *out, size_t cap) {
     struct rlhf__buf first = RLHF__BUF_INIT;
     struct rlhf__folder *f = NULL;
@@ -180,7 +180,7 @@ static rlhf_status refuse_existing(const char *name, const struct rlhf__config *
     case NOTHING:
     case EMPTY:
     case LEFTOVER:
-    case BEGUN: // the directory has changed since then
+    case BEGUN: // the directory has changed since it was examined
         break;
     }
     return rlhf__fail(err, RLHF_E_INVALID, "the run directory '%s' exists already%s", name, how);
@@ -207,8 +207,8 @@ rlhf_status rlhf__run_dir_choose(struct rlhf__run_dir *d, const struct rlhf__con
     return is == NOTHING || d->found ? RLHF_OK : refuse_existing(wanted, config, err);
 }
 
-// The process that creates the directory owns it. If another process has created it first, the next
-// number is tried.
+// Create a directory with a number. The process that creates the directory owns it. If another
+// process has created it first, the next number is tried.
 static rlhf_status make_numbered(struct rlhf__run_dir *d, struct rlhf__error *err) {
     const size_t n = strlen(d->name);
     for (int i = 1; i < 100000; i++) {
@@ -258,8 +258,9 @@ static rlhf_status clear(const struct rlhf__run_dir *d, const struct rlhf__confi
 rlhf_status rlhf__run_dir_make(struct rlhf__run_dir *d, const struct rlhf__config *config,
                                struct rlhf__log *log, struct rlhf__error *err) {
     RLHF_TRY(make_root(d, config, err));
-    // Two processes may have found the same directory. Only one of them gets the lock. If the other
-    // process gets the lock after the first one has ended, it finds the files of the first one.
+    // Two processes may have found the same directory. Only one process gets the lock at a time. If
+    // the other process gets the lock after the first process has ended, it finds the files of the
+    // first process.
     rlhf_status st = rlhf__run_lock(d->root, 0, log, &d->lock, err);
     if (st == RLHF_E_INVALID) return refuse_existing(d->name, config, err);
     if (st == RLHF_OK && rlhf__folder_has(d->root, "config.json")) st = clear(d, config, log, err);
@@ -272,7 +273,7 @@ rlhf_status rlhf__run_dir_make(struct rlhf__run_dir *d, const struct rlhf__confi
 
 // ---- a resumed run ----
 
-// Check that the entries of a run directory that will be written to are not links.
+// Check that no entry of the run directory that the run will write to is a link.
 static rlhf_status check_links(const struct rlhf__folder *root, struct rlhf__error *err) {
     static const char *const names[] = {
         "lock",        "metrics.jsonl", "metrics.csv",  "samples.jsonl", "rollouts.jsonl",
@@ -282,7 +283,7 @@ static rlhf_status check_links(const struct rlhf__folder *root, struct rlhf__err
     return RLHF_OK;
 }
 
-// Write which checkpoints are available, as the end of a message.
+// Write the end of a message, which names the available checkpoints.
 static void offer(const struct rlhf__folder *root, const char *run, char out[320]) {
     struct rlhf__folder *all = NULL;
     int64_t newest = 0;
@@ -367,7 +368,7 @@ rlhf_status rlhf__run_dir_follow(struct rlhf__run_dir *d, const char *checkpoint
 // ---- config.json ----
 
 // Keep the stored values of two settings: run.dir, because the run may have been moved, and
-// run.stop_after, because a new value is only for the process that gets it.
+// run.stop_after, because a new value applies only to the process that is started with it.
 static void keep_stored(json_t *now, const json_t *stored) {
     static const char *const keys[] = {"dir", "stop_after"};
     json_t *run = json_object_get(now, "run");

@@ -12,12 +12,12 @@ struct rlhf__run_dir {
     char name[4096];              // as shown in messages
     char path[4096];              // resumed: absolute
     char checkpoint[4096];        // resumed: absolute path of the checkpoint
-    char shipped[RLHF__PATH_CAP]; // resumed: directory with a copy of what rank 0 sees; "" = none
+    char shipped[RLHF__PATH_CAP]; // resumed: directory with what rank 0 sent; "" = none
     struct rlhf__folder *start;   // the working directory at the start; NULL if it cannot be read
     struct rlhf__folder *root;    // NULL until the directory has been created
     int lock;                     // descriptor, -1 = none
     int32_t numbered;             // 1: named runs/<algo>-<date>-<n>, where n may still increase
-    int32_t found;                // 1: it already exists, with nothing worth keeping
+    int32_t found;                // 1: it exists, with nothing worth keeping
     int32_t reserved;
 };
 
@@ -27,19 +27,19 @@ struct rlhf__run_dir {
 void rlhf__run_dir_begin(struct rlhf__run_dir *d, const char *resume);
 void rlhf__run_dir_finish(struct rlhf__run_dir *d);
 
-// Choose the name of a new run: run.dir, or runs/<algo>-<date>-<n>. An existing run.dir is rejected
-// (RLHF_E_INVALID, saying what it is), unless it is empty or has only the files of a run that ended
-// before its first phase (leftover.h). Creates nothing. [main]
+// Choose the name of a new run: run.dir, or runs/<algo>-<date>-<n>. If run.dir exists, it must be
+// empty or have only the files of a run that ended before its first phase (leftover.h). Otherwise
+// returns RLHF_E_INVALID with a message that says what run.dir is. Creates nothing. [main]
 rlhf_status rlhf__run_dir_choose(struct rlhf__run_dir *d, const struct rlhf__config *config,
                                  const char *algo, struct rlhf__error *err);
 
-// Returns RLHF_E_INVALID if rlhf__run_dir_attach would fail because the run is alive or lacks a
+// Returns RLHF_E_INVALID if rlhf__run_dir_attach would fail because the run is alive or has no
 // checkpoint. Changes nothing. [main]
 rlhf_status rlhf__run_dir_can_go_on(const struct rlhf__run_dir *d, struct rlhf__error *err);
 
 // Attach to a run that is to be resumed: take its lock, finish or remove what a crash left half
 // done, and find its newest checkpoint. A dry run changes nothing. Errors: RLHF_E_INVALID if the
-// run is alive, lacks a checkpoint, or is reached through links. [main]
+// run is alive, has no checkpoint, or is reached through links. [main]
 rlhf_status rlhf__run_dir_attach(struct rlhf__run_dir *d, const char *resume, int dry,
                                  struct rlhf__log *log, struct rlhf__error *err);
 

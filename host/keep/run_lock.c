@@ -1,5 +1,5 @@
 // run_lock.c: see run_lock.h. The lock is a POSIX record lock, because network file systems support
-// those and child processes of a plugin do not inherit them.
+// such locks, and child processes of a plugin do not inherit them.
 #include "keep/run_lock.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ static struct flock whole_file(void) {
     return l;
 }
 
-// Returns 0, or -1 with errno.
+// Take the lock of the file. Returns 0, or -1 with errno set.
 static int take(int fd, int wait_ms) {
     const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000L};
     struct flock l = whole_file();
@@ -33,8 +33,8 @@ static int take(int fd, int wait_ms) {
     return 0;
 }
 
-// Report the lock's holder from the file: "<pid> <host>\n". A process that has just taken the lock
-// may not have written it yet.
+// Report the process that holds the lock, from the file's text "<pid> <host>\n". A process that has
+// just taken the lock may not have written this text yet.
 static rlhf_status taken(const struct rlhf__folder *run, int fd, struct rlhf__error *err) {
     char text[320] = "", host[256] = "", on[264] = "";
     long pid = 0;
@@ -55,9 +55,9 @@ static rlhf_status taken(const struct rlhf__folder *run, int fd, struct rlhf__er
 static void say_who(int fd) {
     char host[256] = "", text[320];
     struct stat s;
-    // A file with several hard links is not written. If the run was copied with hard links, the
-    // copy shares the file, so this may be the lock of the other run. It may also be a file that is
-    // not a lock.
+    // Do not write to a file that has several hard links. If the run was copied with hard links,
+    // the copy shares the file, so the file may be the lock of the other run. It may also be a file
+    // that is not a lock.
     if (fstat(fd, &s) != 0 || s.st_nlink > 1) return;
     gethostname(host, sizeof host - 1);
     int n = snprintf(text, sizeof text, "%ld %s\n", (long)getpid(), *host ? host : UNKNOWN);

@@ -6,10 +6,11 @@
 #include "base/folder.h"
 #include "base/log.h"
 
-// Take the lock of a run; it is held until *fd is closed. wait_ms: how long to wait for another
-// process to release it. A killed process keeps its lock until the kernel has freed its memory.
-// Errors: RLHF_E_INVALID if another process has it, with that process's pid and host. If the file
-// system does not support locks, logs a warning and sets *fd to -1. [main]
+// Take the lock of a run. The lock is held until *fd is closed. If another process has the lock,
+// waits up to wait_ms milliseconds for its release. (A killed process keeps its lock until the
+// kernel has freed its memory.) Errors: RLHF_E_INVALID if another process still has the lock; the
+// message names that process's pid and host. If the file system does not support locks, logs a
+// warning and sets *fd to -1. [main]
 rlhf_status rlhf__run_lock(const struct rlhf__folder *run, int wait_ms, struct rlhf__log *log,
                            int *fd, struct rlhf__error *err);
 

@@ -69,8 +69,8 @@ rlhf_status rlhf__evaluate_preferences(const struct rlhf__reward_model *rm,
                                        struct rlhf__error *err);
 
 // Like rlhf__evaluate_preferences, but for a policy. A response's reward is its log-probability
-// (the sum over its tokens, temperature 1) minus the reference's. If reference is NULL, nothing is
-// subtracted. [main]
+// (the sum over its tokens, temperature 1) minus its log-probability under the reference. If
+// `reference` is NULL, nothing is subtracted. [main]
 rlhf_status rlhf__evaluate_policy_preferences(const struct rlhf__model *policy,
                                               const struct rlhf__model *reference,
                                               const struct rlhf__preferences *set,
@@ -86,8 +86,8 @@ struct rlhf__completion_quality {
 };
 
 // For rows with one completion each (rlhf__preference_opts.completions), compute a policy's rewards
-// as rlhf__evaluate_policy_preferences does. They equal rewards/chosen and rewards/rejected of
-// TRL's KTOTrainer, without the factor beta. [main]
+// as rlhf__evaluate_policy_preferences does. These rewards equal rewards/chosen and
+// rewards/rejected of TRL's KTOTrainer, without the factor beta. [main]
 rlhf_status rlhf__evaluate_policy_completions(const struct rlhf__model *policy,
                                               const struct rlhf__model *reference,
                                               const struct rlhf__preferences *set,
@@ -95,9 +95,9 @@ rlhf_status rlhf__evaluate_policy_completions(const struct rlhf__model *policy,
                                               struct rlhf__completion_quality *out,
                                               struct rlhf__error *err);
 
-// x[at] is the maximum of a row of scores x. If several are equal to it, `at` is the first of them.
-// `sum` is the sum of exp(x[k] - x[at]) over all k. The softmax probability of `at` is therefore 1
-// / sum, and -log p of index k is x[at] + log(sum) - x[k].
+// x[at] is the maximum of a row of scores x. If several scores equal the maximum, `at` is the index
+// of the first of them. `sum` is the sum of exp(x[k] - x[at]) over all k. The softmax probability
+// of `at` is therefore 1 / sum, and -log p of index k is x[at] + log(sum) - x[k].
 struct rlhf__peak {
     int32_t at, reserved;
     double sum;

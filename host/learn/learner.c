@@ -240,13 +240,13 @@ static rlhf_status gradients(struct rlhf__learner *l, const struct rlhf__rows *e
     }
     if (l->shards) {
         st = rlhf__shards_end(l, e, &p, st, err);
-        l->rows = first + e->n; // also those of other processes
+        l->rows = first + e->n; // including the rows of other processes
     }
     *loss = p.loss;
     return st;
 }
 
-// *late: 1 if the policy's new values are yet to be received.
+// Sets *late to 1 if the policy's new values are yet to be received, otherwise to 0.
 static rlhf_status step(struct rlhf__learner *l, double loss, double lr_factor, int *late,
                         struct rlhf__error *err) {
     struct rlhf__optim_report r, rc = {.skipped = 1};
@@ -298,7 +298,7 @@ rlhf_status rlhf__learner_minibatch(struct rlhf__learner *l, const struct rlhf__
     rlhf_status st = step(l, loss, lr_factor, &late, err);
     if (st == RLHF_OK) st = tell(l, epoch, minibatch, lr_factor, stop, err);
     if (!late) return st;
-    // The other processes wait for this one's values, also if it has failed.
+    // The other processes wait for this process's values, even if this process has failed.
     struct rlhf__error unsaid;
     const rlhf_status renewed =
         rlhf__shards_renew(l, st != RLHF_OK || *stop, st == RLHF_OK ? err : &unsaid);

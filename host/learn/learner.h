@@ -66,8 +66,8 @@ void rlhf__head_store_clear(struct rlhf__head_store *, size_t rows, size_t token
 struct rlhf__objective {
     rlhf_status (*loss)(void *self, const rlhf_loss_in *in, rlhf_loss_out *out,
                         struct rlhf__error *err);
-    // Called after a step. Setting *stop, which is 0, to 1 ends the phase's epochs. NULL = not
-    // needed.
+    // Called after a step. *stop is 0 before the call; the function sets it to 1 to end the phase's
+    // epochs. NULL = nothing is called.
     rlhf_status (*stepped)(void *self, const rlhf_step_info *info, int32_t *stop,
                            struct rlhf__error *err);
     void *self;
@@ -81,12 +81,13 @@ struct rlhf__learner {
     // reward of each row: the model's token scores, pooled, with gain and bias. Borrowed.
     const struct rlhf__reward_head *reward_head;
     struct rlhf__objective objective;
-    struct rlhf__optim *optim, *critic_optim; // critic_optim NULL without a critic
-    // The shards that minibatches are divided into (shards.h); NULL: they are not. Owned.
+    struct rlhf__optim *optim, *critic_optim; // critic_optim is NULL without a critic
+    // The shards that minibatches are divided into (shards.h), owned. NULL if minibatches are not
+    // divided.
     struct rlhf__shards *shards;
     double *sums[RLHF__LEARNER_SUMS]; // the objective's own sums, kept for each shard; or NULL
     rlhf_plan plan;
-    rlhf_dist dist; // the distribution that log-probs are of
+    rlhf_dist dist; // the distribution under which log-probs are computed
     int64_t microbatch_tokens, max_new_tokens;
     struct rlhf__head_store out, grad;  // with every prompt written out, as the algorithm sees rows
     struct rlhf__shared_batch batch;    // the current microbatch
@@ -126,7 +127,7 @@ struct rlhf__learner {
     // tokens.
     double fall_sum;
     int64_t fall_tokens;
-    int32_t asked, reserved; // asked 1: some derivative in the current phase was not 0
+    int32_t asked, reserved; // asked: 1 = some derivative in the current phase was not 0
     int64_t tokens;          // tokens that the model computed; a shared prompt counts once
     double flops;            // FLOPs of GEMMs in all passes; without attention scores
     struct rlhf__row_tally tally;
@@ -146,7 +147,7 @@ void rlhf__learner_expect(struct rlhf__learner *, uint32_t minibatches, int64_t 
 // optimizer step with learning rates times lr_factor. Then pack the weights again and call the
 // objective's minibatch_end. *stop is 1 if minibatch_end ends the phase.
 //
-// - Prompts are shared if the rows allow it (RLHF__SHARE_PROMPTS) and the model can.
+// - Prompts are shared if the rows allow it (RLHF__SHARE_PROMPTS) and the model supports it.
 //   microbatch_tokens limits the tokens that the model computes at a time.
 // - If a loss or gradient is not finite, the step is skipped.
 // - Policy and critic are clipped by separate gradient norms.
@@ -157,7 +158,7 @@ rlhf_status rlhf__learner_minibatch(struct rlhf__learner *, const struct rlhf__r
                                     int32_t *stop, struct rlhf__error *err);
 
 // Make sure that the policy has its new values. Call this if `more` was set, but no minibatch
-// follows after all. Call it also after a failure. [step]
+// follows after all. Call this even after a failure. [step]
 rlhf_status rlhf__learner_settle(struct rlhf__learner *, struct rlhf__error *err);
 
 // For every response token of rows [from, to), add the absolute difference of `sampled` and `again`

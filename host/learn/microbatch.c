@@ -138,7 +138,8 @@ static rlhf_status forward(struct rlhf__learner *l, const struct rlhf__rows *e, 
     return st;
 }
 
-// place: p->is_last asks the policy for the gradients that are complete.
+// Run the backward passes. If p->is_last is 1, the policy reports its gradients as they become
+// complete.
 static rlhf_status backward(struct rlhf__learner *l, struct forwards *f,
                             const struct rlhf__place *p, struct rlhf__error *err) {
     const rlhf_batch *b = &l->batch.compact, *full = &l->batch.full;

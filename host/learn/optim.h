@@ -19,13 +19,13 @@ struct rlhf__optim_item {
     rlhf_param param;
     int64_t n; // number of elements
     int32_t muon, rows, cols, reserved;
-    rlhf_dev m, v; // for muon, m is the momentum and v is NULL
+    rlhf_dev m, v; // with Muon, m is the momentum and v is NULL
 };
 
 struct rlhf__optim_count {
     int64_t step;        // steps taken, without skipped ones
-    int64_t skipped;     // in total
-    int64_t skipped_row; // consecutive ones, up to now
+    int64_t skipped;     // steps skipped in total
+    int64_t skipped_row; // consecutive skipped steps, up to now
 };
 
 struct rlhf__optim {
@@ -38,7 +38,7 @@ struct rlhf__optim {
     uint32_t n;
     int32_t muon; // 1: some parameters use Muon
     struct rlhf__optim_count count;
-    rlhf_dev grads; // all gradients as one range; NULL: separate
+    rlhf_dev grads; // all gradients as one range; NULL if they are separate
     uint64_t grads_bytes;
     // A list of all parameters, followed by the n_between ranges of `grads` that are between the
     // parameters' gradients. The weight pointer of a parameter that uses Muon is NULL. list.size is
@@ -55,21 +55,21 @@ struct rlhf__optim {
 };
 
 // What an optimizer is created from. Everything but `kernels` and `share` is borrowed only until
-// create returns.
+// rlhf__optim_create returns.
 struct rlhf__optim_spec {
-    const struct rlhf__instance *kernels; // made the table, for messages; NULL: not known
+    const struct rlhf__instance *kernels; // the table's instance, for messages; NULL: not known
     // n parameters, at least one of which is trained. Parameters with RLHF_PARAM_FROZEN are left
     // out; all others must have a gradient.
     const rlhf_param *params;
     uint32_t n, reserved;
     const struct rlhf__optim_config *config;
     double head_lr; // learning rate of the value head; 0 = the same as the rest
-    // All gradients as one range (rlhf_model_info.grad_base), which can be zeroed at once; NULL:
-    // each gradient is zeroed separately.
+    // All gradients as one range (rlhf_model_info.grad_base), which can be zeroed at once. If it is
+    // NULL, each gradient is zeroed separately.
     rlhf_dev grads;
     uint64_t grads_bytes;
     const struct rlhf__share
-        *share; // NULL: minibatches have one shard; else outlives the optimizer
+        *share; // NULL: minibatches have one shard; else must outlive the optimizer
 };
 
 // The result of one step.

@@ -7,7 +7,8 @@
 
 // ---- life ----
 
-// The gradients' positions: in the range of all gradients, or one tensor after the other.
+// Divide the tensors into blocks. The position of a gradient is its offset in the range of all
+// gradients or, without such a range, in the sequence of all tensors.
 static rlhf_status cut(const struct rlhf__optim *o, struct rlhf__blocks *blocks,
                        struct rlhf__error *err) {
     uint64_t at = 0;
@@ -50,7 +51,7 @@ static rlhf_status reserve_moments(const struct rlhf__optim *o, struct rlhf__opt
     return st == RLHF_OK ? st : rlhf__compute_fail(o->kernels, st, "optimizer state", err);
 }
 
-// Give every item of Muon and every piece its place in the buffer.
+// Assign a place in the buffer to every item that uses Muon and to every piece.
 static void place_moments(struct rlhf__optim *o, struct rlhf__optim_blocks *b,
                           const uint64_t *offset) {
     const size_t n = b->n_list;
@@ -205,7 +206,7 @@ static rlhf_status own_sums(const struct rlhf__optim *o) {
     return RLHF_OK;
 }
 
-// Exchange the sums of squares: block i is the (i / ranks)-th of its owner.
+// Exchange the sums of squares: block i is the (i / ranks)-th block of its owner.
 static rlhf_status all_sums(const struct rlhf__optim *o, struct rlhf__error *err) {
     const struct rlhf__optim_blocks *b = o->blocks;
     const uint32_t ranks = b->share->ranks;
@@ -248,7 +249,7 @@ static rlhf_status muon_own(const struct rlhf__optim *o, double factor, double s
     return RLHF_OK;
 }
 
-// AdamW for own blocks; then all gradients are 0.
+// Update this process's blocks with AdamW. Afterwards all gradients are 0.
 static rlhf_status adamw_list(const struct rlhf__optim *o, double factor, double scale,
                               struct rlhf__error *err) {
     struct rlhf__optim_blocks *b = o->blocks;
@@ -318,7 +319,7 @@ rlhf_status rlhf__optim_blocks_step(struct rlhf__optim *o, double factor, int32_
         st = o->list.size ? adamw_list(o, factor, clip->scale, err)
                           : adamw_singly(o, factor, clip->scale, err);
     if (o->blocks->is_late) return st;
-    // The other processes wait for this one's values, also if it has failed.
+    // The other processes wait for this process's values, even if this process has failed.
     struct rlhf__error unsaid;
     const rlhf_status spread = rlhf__optim_blocks_spread(o, st == RLHF_OK ? err : &unsaid);
     return st == RLHF_OK ? spread : st;

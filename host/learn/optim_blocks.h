@@ -37,7 +37,7 @@ struct rlhf__optim_blocks {
 // [main]
 rlhf_status rlhf__optim_blocks_init(struct rlhf__optim *o, const struct rlhf__share *,
                                     struct rlhf__error *err);
-void rlhf__optim_blocks_destroy(struct rlhf__optim *o); // without blocks: nothing [main]
+void rlhf__optim_blocks_destroy(struct rlhf__optim *o); // does nothing without blocks [main]
 
 // Sum up the gradients of this process's blocks over all processes. Does nothing with one process.
 // `aside` is as in rlhf__sum_reduce. The caller must take the step next. [step]
@@ -53,11 +53,11 @@ rlhf_status rlhf__optim_blocks_step(struct rlhf__optim *o, double factor, int32_
 // Receive the parameters of other blocks from their owners. [step]
 rlhf_status rlhf__optim_blocks_spread(struct rlhf__optim *o, struct rlhf__error *err);
 
-// These functions are for an optimizer whose state is divided between processes. They copy elements
-// [from, from + n) of the first moment (or momentum) of item `item`; if v is 1, of its second
-// moment. rlhf__optim_blocks_get collects the elements in `host` of rank 0. All ranks must call it,
-// in the same order; on the other ranks `host` may be NULL. rlhf__optim_blocks_put copies those
-// elements from `host` that the rank owns. [main]
+// These functions are for an optimizer whose state is divided between processes. They copy the
+// elements [from, from + n) of a moment of item `item`: the second moment if v is 1, otherwise the
+// first moment (or momentum). rlhf__optim_blocks_get collects the elements in `host` of rank 0. All
+// ranks must call this function, in the same order; on the other ranks `host` may be NULL.
+// rlhf__optim_blocks_put copies those elements from `host` that the rank owns. [main]
 rlhf_status rlhf__optim_blocks_get(const struct rlhf__optim *o, uint32_t item, int v, uint64_t from,
                                    uint64_t n, float *host, struct rlhf__error *err);
 rlhf_status rlhf__optim_blocks_put(struct rlhf__optim *o, uint32_t item, int v, uint64_t from,

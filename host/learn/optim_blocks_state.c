@@ -4,14 +4,14 @@
 
 #include <string.h>
 
-// The elements [from, from + n) of a tensor, as far as one piece contains them.
+// Those of the elements [from, from + n) of a tensor that are in one piece.
 struct overlap {
-    rlhf_dev at;       // on the device, NULL if another process owns them
-    uint64_t first, n; // first: index of the first one, counted from `from`
+    rlhf_dev at;       // on the device; NULL if another process owns the piece
+    uint64_t first, n; // first: index of the first element, counted from `from`
     uint32_t owner, reserved;
 };
 
-// Finds the overlap of piece k of block i; n is 0 if they do not overlap.
+// Returns the elements that are in piece k of block i. If there are none, the member n is 0.
 static struct overlap overlap_of(const struct rlhf__optim_blocks *b, uint32_t i, uint32_t k,
                                  uint32_t item, int v, uint64_t from, uint64_t n) {
     const struct rlhf__piece *p = &b->cut.piece[k];
@@ -26,7 +26,7 @@ static struct overlap overlap_of(const struct rlhf__optim_blocks *b, uint32_t i,
     return x;
 }
 
-// Bring the numbers of one piece to rank 0.
+// Copy the elements of one piece to rank 0.
 static rlhf_status fetch(const struct rlhf__optim *o, const struct overlap *x, float *host,
                          rlhf_status *table, struct rlhf__error *err) {
     const struct rlhf__optim_blocks *b = o->blocks;

@@ -25,7 +25,7 @@ double rlhf__train_ways(const struct rlhf__model *model, int32_t train);
 double rlhf__lm_head_flops(const struct rlhf__model *model, const rlhf_batch *full);
 
 // Returns 1 if a group's prompt is computed once, i.e. if the rows allow it (RLHF__SHARE_PROMPTS)
-// and the model can. [any]
+// and the model supports it. [any]
 int rlhf__can_share_prompts(const struct rlhf__model *, const struct rlhf__rows *);
 
 // Returns the bytes of one row of dev_hidden. [any]

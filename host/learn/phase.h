@@ -17,7 +17,7 @@ struct rlhf__response_rules;
 // The models and plugins. Made by the set-up, then unchanged. The run owns all of them.
 struct rlhf__cast {
     struct rlhf__model *policy;
-    struct rlhf__model *reference; // NULL: the plan needs none
+    struct rlhf__model *reference; // NULL: the plan needs no reference
     struct rlhf__model *critic;    // NULL: the policy has the value head
     // [plan.n_named] the models that the plan names. Some entries may be the same model, or the
     // reference.
@@ -29,7 +29,7 @@ struct rlhf__cast {
     struct rlhf__instance *environment; // NULL = none is open
     struct rlhf__response_rules *rules; // for responses; NULL if none are sampled
     rlhf_plan plan;
-    rlhf_iteration iteration; // the algorithm's extension; zeros: none
+    rlhf_iteration iteration; // the algorithm's extension; all 0: it has none
     rlhf_dist logp_dist;      // the distribution of log-probs in training
     // 1: the run's environment gives rewards (RLHF_ENVIRONMENT_PAYS), even if its answers come from
     // a record
@@ -77,8 +77,8 @@ struct rlhf__report;
 
 // What comes from a record while responses are sampled again.
 enum rlhf__trust {
-    RLHF__TRUST_SCORES = 1, // of rewards
-    RLHF__TRUST_ANSWERS = 2 // of the environment: texts, rewards, ends
+    RLHF__TRUST_SCORES = 1, // the scores of rewards
+    RLHF__TRUST_ANSWERS = 2 // the environment's texts, rewards and ends
 };
 
 // The run's counters. They change only in the run's loop and when a checkpoint is loaded. `phase`
@@ -107,7 +107,7 @@ struct rlhf__phase {
     struct rlhf__feed *feed;
     struct rlhf__learner *learner;
     struct rlhf__report *report;
-    const struct rlhf__recorded *recorded; // the phase's responses and scores; NULL: sampled
+    const struct rlhf__recorded *recorded; // responses and scores; NULL: they are sampled
     // Bits of enum rlhf__trust; 0: responses come from the record, too
     int32_t trusts, unused;
     int32_t has_adapter, reserved;

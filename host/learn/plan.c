@@ -31,7 +31,7 @@ static const struct bit flags[] = {{RLHF_PLAN_REFERENCE, "RLHF_PLAN_REFERENCE"},
                                    {RLHF_PLAN_STALE, "RLHF_PLAN_STALE"},
                                    {0, NULL}};
 
-// Heads that a plan may request. The host itself uses the others.
+// Heads that a plan may request. The other heads are for the host itself.
 #define TOKEN_HEADS ((uint32_t)RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY | RLHF_HEAD_KL)
 #define ANY_HEAD    (TOKEN_HEADS | RLHF_HEAD_VALUE | RLHF_HEAD_SCORE)
 

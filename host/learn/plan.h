@@ -24,7 +24,7 @@ rlhf_status rlhf__plan_ask(const struct rlhf__instance *algo, const rlhf_run_inf
 rlhf_status rlhf__plan_iteration(const struct rlhf__instance *algo, const rlhf_plan *plan,
                                  rlhf_iteration *out, struct rlhf__error *err);
 
-// Reject the plan `is` if it differs from `was`, with which the run was set up. [main]
+// Reject the plan `is` if it differs from `was`, the plan with which the run was set up. [main]
 rlhf_status rlhf__plan_same(const struct rlhf__instance *algo, const rlhf_plan *was,
                             const rlhf_plan *is, struct rlhf__error *err);
 
@@ -41,8 +41,8 @@ rlhf_status rlhf__plan_check_batch(const struct rlhf__plugin *algo, const rlhf_p
 // Returns 1 if the plan needs the reference's log-probs of the rows. [any]
 int rlhf__plan_wants_reference(const rlhf_plan *plan);
 
-// Returns the index of a named model in the plan, or -1 if the plan does not name it (or name is
-// NULL). [any]
+// Returns the index of a named model in the plan, or -1 if the plan does not name it or `name` is
+// NULL. [any]
 int32_t rlhf__plan_named(const rlhf_plan *plan, const char *name);
 
 // ---- the other calls of an algorithm ----

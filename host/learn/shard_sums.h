@@ -19,17 +19,18 @@ struct rlhf__shard_sums {
     rlhf_dev aside[2][RLHF__TREE_DEPTH]; // waiting sums
     uint32_t shard, last;                // the current shard, the last shard of this process
     uint64_t complete; // the policy's gradients from this byte on have been added up
-    rlhf_status table; // the first failure of the table while they were
+    rlhf_status table; // first failure of the compute table while they were added up
 };
 
-// Allocate the buffers. The optimizers are borrowed; the critic's may be NULL. Call finish even
-// after a failure. Errors: those of alloc. [main]
+// Allocate the buffers. The optimizers are borrowed; the critic's may be NULL. Call
+// rlhf__shard_sums_finish even after a failure. Errors: those of the table's alloc(). [main]
 rlhf_status rlhf__shard_sums_init(struct rlhf__shard_sums *, const rlhf_compute *,
                                   struct rlhf__optim *policy, struct rlhf__optim *critic,
                                   const struct rlhf__share *, struct rlhf__error *err);
 void rlhf__shard_sums_finish(struct rlhf__shard_sums *); // accepts a zeroed struct [main]
 
-// Begin a minibatch, and in it each shard of this process; the gradients are 0. [step]
+// Call rlhf__shard_sums_begin at the start of a minibatch, and rlhf__shard_sums_shard at the start
+// of each of its shards that this process computes. The gradients must be 0. [step]
 void rlhf__shard_sums_begin(struct rlhf__shard_sums *, const struct rlhf__share *);
 void rlhf__shard_sums_shard(struct rlhf__shard_sums *, uint32_t shard);
 

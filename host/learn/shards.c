@@ -239,7 +239,7 @@ rlhf_status rlhf__shards_end(struct rlhf__learner *l, const struct rlhf__rows *e
     struct rlhf__error lost;
     const rlhf_status settled = rlhf__shards_settle(l, st == RLHF_OK ? err : &lost);
     if (st == RLHF_OK) st = settled;
-    if (st == RLHF_OK) st = rlhf__shards_meet(l, err); // without a backward pass
+    if (st == RLHF_OK) st = rlhf__shards_meet(l, err); // needed if there was no backward pass
     const int early = s->early.sum != NULL;
     const rlhf_status summed = rlhf__overlap_end(&s->early, &table, &lost);
     if (st == RLHF_OK && summed != RLHF_OK) *err = lost;

@@ -28,9 +28,9 @@ static rlhf_status sum_of(const char *dir, char hex[65], int64_t *bytes, struct 
     return RLHF_OK;
 }
 
-// Check that the base directory that the user gave is the one that the adapter names, or has the
-// same bytes as that one. If the adapter names a directory that does not exist here (e.g. a name on
-// a hub), returns RLHF_OK: later only shapes are checked.
+// Check that the base directory that the user gave is the directory that the adapter names, or has
+// the same bytes as that directory. If the adapter names a directory that does not exist here (e.g.
+// a name on a hub), returns RLHF_OK: later only shapes are checked.
 static rlhf_status check_named(const struct rlhf__peft *p, const char *base,
                                struct rlhf__error *err) {
     char named[RLHF__PATH_CAP], a[65], b[65];
@@ -112,7 +112,7 @@ int rlhf__adapter_has_text(const char *dir) {
     return 0;
 }
 
-// A classifier cannot share its LM head, because it lacks one.
+// A model cannot get its LM head from a classifier, because a classifier lacks an LM head.
 static int lacks_head(const struct rlhf__model *base, const struct rlhf__model *m) {
     return base->n_labels > 0 && m->n_labels == 0 && !rlhf__hf_tied(m->config);
 }
@@ -172,8 +172,8 @@ static rlhf_status count_labels(const struct rlhf__peft *p, json_t *config,
     return rlhf__classifier_architecture(config, err);
 }
 
-// Copy the members that an adapter's own config.json may have; the base's config.json has all
-// others. The order of keys is kept, so that a resumed run writes the same file.
+// Copy the members that an adapter's own config.json may have; the base's config.json has all other
+// members. The order of keys is kept, so that a resumed run writes the same file.
 static rlhf_status take_head(json_t *config, json_t *own, struct rlhf__error *err) {
     static const char *const keys[] = {"architectures", "id2label",     "label2id",
                                        "num_labels",    "rlhf_pooling", "rlhf_reward",
@@ -277,9 +277,9 @@ static const char *part_of(const rlhf_param *p, int32_t group, size_t *n) {
 
 // Returns the names that adapter_config.json lists for a group of parameters, without duplicates,
 // in the order of the parameters. For the group of adapters, takes the last part of the name of
-// every module that has an adapter ("all-linear" means these). For any other group, takes the
-// names of the score heads. *n is the number of names. The list and the names are one block, which
-// the caller frees. Returns NULL if out of memory.
+// every module that has an adapter ("all-linear" means these modules). For any other group, takes
+// the names of the score heads. *n is the number of names. The list and the names are one block,
+// which the caller frees. Returns NULL if out of memory.
 static char **list(const struct rlhf__model *m, int32_t group, size_t *n) {
     size_t bytes = 0, len = 0;
     for (uint32_t i = 0; i < m->n_tensors; i++)

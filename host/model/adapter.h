@@ -28,11 +28,11 @@ void rlhf__adapter_part(struct rlhf__model *m);
 rlhf_status rlhf__adapter_config(const char *dir, const struct rlhf__peft *peft, json_t **out,
                                  struct rlhf__error *err);
 
-// Finds the directories of a model and of its adapter, if it has one. `dir` is the model's
+// Finds the directories of a model and of its adapter, if there is an adapter. `dir` is the model's
 // directory, or a PEFT directory. If `dir` is "" or NULL, the model is the base that adapter->dir
 // names.
-// - *p (zeroed before) receives the PEFT files' content. The caller releases it, even after a
-//   failure. p->dir is NULL without an adapter.
+// - *p, which must be zeroed, receives the contents of the PEFT files. The caller must release *p
+//   even after a failure. Without an adapter, p->dir is NULL.
 // - base[RLHF__PATH_CAP] receives the model's own directory.
 //
 // Errors: those of rlhf__adapter_resolve. [main]
@@ -44,22 +44,23 @@ rlhf_status rlhf__adapter_find(const char *dir, const struct rlhf__model_adapter
 rlhf_status rlhf__adapter_check_base(const struct rlhf__peft *p, const char *base,
                                      struct rlhf__error *err);
 
-// Returns 1 if dir contains tokenizer files. [any]
+// Returns 1 if `dir` contains tokenizer files. [any]
 int rlhf__adapter_has_text(const char *dir);
 
 // Like rlhf__adapter_config, for a model directory or a PEFT directory. [main]
 rlhf_status rlhf__adapter_config_of(const char *dir, const struct rlhf__model_adapter *adapter,
                                     json_t **out, struct rlhf__error *err);
 
-// Returns the description of the adapter for rlhf_model_open; strings are borrowed from p. [any]
+// Returns the description of the adapter for rlhf_model_open. The strings in it are borrowed from
+// `peft`. [any]
 rlhf_adapter rlhf__adapter_open(const struct rlhf__peft *peft);
 
-// Call after info(). If m has an adapter or shares a base, checks that the plugin supports
+// Call this after info(). If m has an adapter or shares a base, checks that the plugin supports
 // adapters. Errors: RLHF_E_UNSUPPORTED. [main]
 rlhf_status rlhf__adapter_check(const struct rlhf__model *m, struct rlhf__error *err);
 
-// Call after a failed open() of the model. Puts the model's directories before err's message.
-// Returns err's code. [main]
+// Call this after open() of the model has failed. Puts the model's directories in front of the
+// message in *err. Returns the status in *err. [main]
 rlhf_status rlhf__adapter_context(const struct rlhf__model *m, struct rlhf__error *err);
 
 // Writes adapter_config.json and adapter_model.safetensors (RLHF_F32 or RLHF_BF16), including the
@@ -71,18 +72,18 @@ rlhf_status rlhf__adapter_write(const struct rlhf__model *m, int32_t dtype, int 
 
 // Zero-initialize; release with rlhf__moved_finish.
 struct rlhf__moved {
-    float *before; // A and B, concatenated, at the start; NULL if the model lacks an adapter
+    float *before; // A and B at the start, concatenated; NULL without an adapter
 };
 
-// Copy the adapter of m, if it has one. Errors: RLHF_E_NOMEM, those of the backend. [step]
+// Copy m's adapter, if m has an adapter. Errors: RLHF_E_NOMEM; those of the backend. [step]
 rlhf_status rlhf__moved_begin(struct rlhf__moved *, const struct rlhf__model *m,
                               struct rlhf__error *err);
 
-// Sets *norm to the L2 norm of the change since rlhf__moved_begin, over all elements of A and B. A
-// NaN element counts as a change. Errors: those of the backend. [step]
+// Sets *norm to the L2 norm, over all elements of A and B, of their change since rlhf__moved_begin.
+// A NaN element counts as a change. Errors: those of the backend. [step]
 rlhf_status rlhf__moved_norm(const struct rlhf__moved *, const struct rlhf__model *m, double *norm,
                              struct rlhf__error *err);
 
-void rlhf__moved_finish(struct rlhf__moved *); // accepts a zeroed one [any]
+void rlhf__moved_finish(struct rlhf__moved *); // accepts a zeroed struct [any]
 
 #endif

@@ -51,8 +51,8 @@ const struct rlhf__labels *rlhf__classifier_labels(const struct rlhf__classifier
     return &c->model->labels;
 }
 
-// Encode texts[i..) into ids and offset until the microbatch is full. Returns the index of the next
-// text, or n + 1 after a failure.
+// Encode texts[i..) into `ids` and `offset` until the microbatch is full. Returns the index of the
+// next text, or n + 1 after a failure.
 static uint32_t encode(const struct rlhf__classifier *c, uint32_t i, uint32_t n,
                        const rlhf_str *texts, const uint8_t *rendered, struct rlhf__ids *ids,
                        int32_t *offset, struct rlhf__error *err) {

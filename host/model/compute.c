@@ -14,7 +14,7 @@
 // libgomp's threads spin for milliseconds before they sleep. On a busy machine this stalls every
 // parallel region for a time slice: at a load of 14, we measured 38 s for 2 s of work. This
 // function makes them sleep soon, which costs nothing on an idle machine. It must run before a
-// backend is loaded, because that loads libgomp.
+// backend is loaded, because loading a backend loads libgomp.
 static void shorten_spinning(void) {
     if (!getenv("OMP_WAIT_POLICY")) setenv("GOMP_SPINCOUNT", "1000", 0);
 }
@@ -270,7 +270,7 @@ rlhf_status rlhf__compute_fail(const struct rlhf__instance *kernels, rlhf_status
 
 enum { NUMBERS = 1 << 18 };
 
-// Fills `to` [n] with random f32 numbers, because the data affects a GPU's clock. Only a part is
+// Fills to[n] with random f32 numbers, because the data affects a GPU's clock. Only a part is
 // uploaded; the device copies it to the rest.
 static rlhf_status fill(const rlhf_compute *t, rlhf_dev to, uint64_t n) {
     rlhf_rng rng = {.seed = 1, .stream = rlhf_rng_stream("peak")};
@@ -298,7 +298,7 @@ static rlhf_status feed(const rlhf_compute *t, rlhf_dev src, int32_t dim, rlhf_d
     return t->convert(t->ctx, x, dtype, src, RLHF_F32, n);
 }
 
-// Repeats a matrix product of `rows` rows for `budget` seconds. Returns the highest speed; 0 on
+// Repeats a matrix product of `rows` rows for `budget` seconds. Returns the highest speed, or 0 on
 // failure.
 static double best_product(const rlhf_compute *t, int32_t dtype, int32_t dim, uint32_t rows,
                            double budget) {
@@ -319,7 +319,7 @@ static double best_product(const rlhf_compute *t, int32_t dtype, int32_t dim, ui
                 t->sync(t->ctx) != RLHF_OK)
                 break;
             double speed = flops / (rlhf__seconds() - from);
-            if (i > 0 && speed > best) best = speed; // the first one also prepares the kernel
+            if (i > 0 && speed > best) best = speed; // the first product also prepares the kernel
         }
     }
     t->weight_destroy(t->ctx, w);

@@ -14,12 +14,12 @@ struct rlhf__free_memory {
 
 struct rlhf__compute {
     struct rlhf__kernels kernels;
-    rlhf_compute *made;        // result of its open(), argument of its close()
+    rlhf_compute *made;        // made by the backend's open(), for its close()
     rlhf_compute read;         // a copy of *made with the members that this host knows
     rlhf_compute *table;       // &read: the table to use
     char path[RLHF__PATH_CAP]; // resolved path of the shared object
-    char sha256[65];           // of the file
-    char arithmetic[2][16];    // for f32 and bf16; "": no equal bits are promised
+    char sha256[65];           // of the shared object
+    char arithmetic[2][16];    // names for f32 and bf16; "" promises no equal bits
     char reserved[3];
     uint32_t gpu;                           // index of the card; 0 for a CPU
     int32_t passed_level;                   // log level for passed_over
@@ -36,7 +36,7 @@ struct rlhf__compute_spec {
     uint32_t gpu;                  // index of the card
     uint32_t reserved;
     uint64_t workspace_bytes; // 0 = the backend's own default
-    const char *arithmetic;   // the table must keep to it, by name; NULL: whichever is fastest
+    const char *arithmetic;   // name of the arithmetic to use; NULL = the fastest
     struct rlhf__log *log;    // gets the backend's log lines; NULL = silent
 };
 
@@ -49,7 +49,8 @@ struct rlhf__compute_spec {
 rlhf_status rlhf__compute_open(const struct rlhf__compute_spec *, struct rlhf__compute **out,
                                struct rlhf__error *err);
 
-// All buffers and weights of the table must have been released. NULL allowed. [main]
+// Close the backend. All buffers and weights of its table must have been released. NULL allowed.
+// [main]
 void rlhf__compute_close(struct rlhf__compute *);
 
 // Returns RLHF_E_UNSUPPORTED, with a message, if the backend does not implement one of the sampling
@@ -69,8 +70,8 @@ int64_t rlhf__compute_microbatch(const rlhf_compute *, int64_t configured);
 // table lists bf16 as a dtype with full speed. [any]
 int32_t rlhf__compute_dtype(const rlhf_compute *, const char *configured);
 
-// Writes the message of the backend's last failure into out[cap], or "" if that failure had another
-// status than `st`, which is the status of the call that failed. Returns out. [any]
+// Writes the message of the backend's last failure into out[cap], or "" if that failure had a
+// status other than `st`, which is the status of the call that failed. Returns `out`. [any]
 const char *rlhf__compute_said(const struct rlhf__compute *, rlhf_status st, char *out, size_t cap);
 
 // Reports a failed call of a compute table as a host error: "<what>: <the backend's own message>".
@@ -80,10 +81,10 @@ rlhf_status rlhf__compute_fail(const struct rlhf__instance *kernels, rlhf_status
                                const char *what, struct rlhf__error *err);
 
 // Measures the speed of a large matrix product (GEMM) in `dtype`, in floating-point operations per
-// second; takes about 50 ms on a fast backend. 0 if it cannot be measured. Used only for perf/mfu.
-// [step]
+// second. The measurement takes about 50 ms on a fast backend. Returns 0 if the speed cannot be
+// measured. Only perf/mfu uses the result. [step]
 double rlhf__compute_peak(const rlhf_compute *, int32_t dtype);
-// Bytes of host memory that the measurement needs. [any]
+// Returns the bytes of host memory that the measurement needs. [any]
 uint64_t rlhf__compute_peak_bytes(const rlhf_compute *, int32_t dtype);
 
 #endif

@@ -25,8 +25,8 @@ static rlhf_status is_missing(const char *name, const char *path, struct rlhf__e
                       name, strcmp(name, "auto") == 0 ? "" : "auto, ", path);
 }
 
-// Finds the backend's file in the directories of kernels. If it is not found, out is the path that
-// it would have in the last directory.
+// Finds the backend's file in the directories of kernels. If the file is not found, `out` is the
+// path that it would have in the last directory.
 static rlhf_status look_up(const struct rlhf__dirs *dirs, const char *name,
                            char out[RLHF__PATH_CAP], struct rlhf__error *err) {
     char file[256], *found = NULL;
@@ -162,7 +162,7 @@ rlhf_status rlhf__kernels_describe(const struct rlhf__kernels *k, uint32_t gpu,
     return st == RLHF_OK ? st : rlhf__error_context(err, CONTEXT, k->plugin->path);
 }
 
-// Returns the number in the file root/device/name, e.g. "0x10de"; 0 without such a file.
+// Returns the number in the file root/device/name, e.g. "0x10de", or 0 without such a file.
 static unsigned long pci_number(const char *root, const char *device, const char *name) {
     char path[RLHF__PATH_CAP], text[32] = "";
     FILE *f = fopen(rlhf__path_put(path, "%s/%s/%s", root, device, name), "r");

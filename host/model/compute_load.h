@@ -17,24 +17,24 @@ rlhf_status rlhf__compute_find(const struct rlhf__dirs *dirs, const char *backen
 
 // A loaded backend: its plugin and an instance. The struct must not move in memory.
 struct rlhf__kernels {
-    struct rlhf__plugins *plugins; // owned; has only this file. Files stay mapped
+    struct rlhf__plugins *plugins; // owned; has only this file, which stays mapped
     const struct rlhf__plugin *plugin;
     struct rlhf__services services;
-    json_t *options; // given with the name; an object
+    json_t *options; // the options given with the name; an object
     struct rlhf__instance *instance;
 };
 
-// Find and load the file, and create an instance with the options in `backend`. log receives the
-// backend's lines; NULL = none. Call finish on *out even after a failure. Errors: those of
-// rlhf__compute_find, of loading a plugin, of its options and of create(). [main]
+// Find and load the file, and create an instance with the options in `backend`. `log` receives the
+// backend's log lines; it may be NULL. Call rlhf__kernels_finish on *out even after a failure.
+// Errors: those of rlhf__compute_find, of loading a plugin, of its options and of create(). [main]
 rlhf_status rlhf__kernels_load(const struct rlhf__dirs *dirs, const char *backend,
                                struct rlhf__log *log, struct rlhf__kernels *out,
                                struct rlhf__error *err);
-void rlhf__kernels_finish(struct rlhf__kernels *); // accepts a zeroed one [main]
+void rlhf__kernels_finish(struct rlhf__kernels *); // accepts a zeroed struct [main]
 
 // Describes device `gpu` of the backend. A backend without describe() has one device about which
-// nothing is known. Call finish on *out. Errors: those of describe(); RLHF_E_INVALID if its answer
-// does not have the form given at rlhf_kernels_ops. [main]
+// nothing is known. Call rlhf__device_info_finish on *out. Errors: those of describe();
+// RLHF_E_INVALID if the answer does not have the form given at rlhf_kernels_ops. [main]
 rlhf_status rlhf__kernels_describe(const struct rlhf__kernels *, uint32_t gpu,
                                    struct rlhf__device_info *out, struct rlhf__error *err);
 
@@ -43,8 +43,8 @@ rlhf_status rlhf__kernels_describe(const struct rlhf__kernels *, uint32_t gpu,
 int rlhf__nvidia_cards(const char *root);
 
 // Returns 1 if a GPU may be usable, so that CUDA has to be loaded: `root` has a device file or the
-// driver's folder, a card is on the PCI bus, or CUDA_VISIBLE_DEVICES names one. root is "" except
-// in tests. [any]
+// driver's folder, a card is on the PCI bus, or CUDA_VISIBLE_DEVICES names a card. `root` is ""
+// except in tests. [any]
 int rlhf__nvidia_signs(const char *root);
 
 #endif

@@ -6,24 +6,24 @@
 
 // Texts are printable; "" = none or unknown. Zero-initialize.
 struct rlhf__device_info {
-    // number of devices, usable or not. If it is 0, `missing` has the reason. An answer of the
-    // backend may lack the number: `devices` is then 0 if the answer has `missing`, and 1 otherwise
+    // number of devices, usable or not. If it is 0, `missing` has the reason. If the backend's
+    // answer lacks the number, `devices` is 0 if the answer has `missing`, and 1 otherwise
     uint32_t devices;
     int32_t capability;           // CUDA compute capability, 10 * major + minor; 0: none
     uint64_t memory, memory_free; // bytes; host memory if the device shares it
     const char *name;             // "NVIDIA H100 80GB HBM3"
     const char *driver, *runtime; // versions
     const char *library;          // matrix-product library
-    const char *missing;          // one sentence: why open() would fail; "" = it would not
-    const json_t *levels; // a list, lowest first (rlhf_kernels_ops); empty if there is only one
+    const char *missing;          // one sentence: why open() would fail; "" if it would not fail
+    const json_t *levels; // levels, lowest first (rlhf_kernels_ops); empty if there is only one
     json_t *all;          // owns the members above
 };
 
-// Read the answer of describe(); NULL means one device about which nothing is known. Call finish on
-// *out in any case. Errors: RLHF_E_INVALID, with the name of a member that does not have the form
-// given at rlhf_kernels_ops. [any]
+// Read the answer of describe(). If `json` is NULL, there is one device about which nothing is
+// known. Call rlhf__device_info_finish on *out even after a failure. Errors: RLHF_E_INVALID, with
+// the name of a member that does not have the form given at rlhf_kernels_ops. [any]
 rlhf_status rlhf__device_info_read(const char *json, struct rlhf__device_info *out,
                                    struct rlhf__error *err);
-void rlhf__device_info_finish(struct rlhf__device_info *); // accepts a zeroed one [any]
+void rlhf__device_info_finish(struct rlhf__device_info *); // accepts a zeroed struct [any]
 
 #endif

@@ -8,14 +8,15 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-enum { MAX_THREADS = 64, BLOCKS = 64 }; // Philox blocks at a time
+enum { MAX_THREADS = 64, BLOCKS = 64 }; // BLOCKS: Philox blocks at a time
 #define PIECE ((size_t)1 << 16)         // numbers that a thread draws at a time; even
 
 #define TWO_PI 6.283185307179586
 
 // ---- normal numbers ----
 
-// By the Box-Muller transform, two numbers from two uniform ones. The definition:
+// Computes two normal numbers from two uniform numbers by the Box-Muller transform. This function
+// defines the results.
 static void exact_pair(double a, double b, float x[2]) {
     const double angle = TWO_PI * b, radius = sqrt(-2 * rlhf_log(1 - a)); // 1 - a is in (0, 1]
     x[0] = (float)(radius * rlhf_cos(angle));
@@ -57,9 +58,10 @@ static inline void quick_wave(double angle, double *sine, double *cosine) {
     *cosine = (quarter + 1) & 2 ? -b : b;
 }
 
-// First computes each pair of numbers quickly, with an error below radius * 2^-46. If the number
-// minus and plus radius * 2^-40 round to the same float, this float is correctly rounded. Otherwise
-// computes the pair exactly, which takes ten times as long and is rarely needed.
+// First computes each pair of numbers quickly, with an error below radius * 2^-46. Then subtracts
+// radius * 2^-40 from each number, and adds it to each number. If both results round to the same
+// float, this float is correctly rounded. Otherwise computes the pair exactly, which takes ten
+// times as long and is rarely needed.
 static void normal_pairs(const double *a, const double *b, size_t blocks, float *x) {
     float other[2 * BLOCKS];
     int unsure = 0;
@@ -91,7 +93,7 @@ static void uniform_pairs(const double *a, const double *b, size_t blocks, doubl
 
 // ---- pieces ----
 
-// Two numbers come from a Philox block. x[n] is part of a parameter.
+// Each Philox block gives two numbers. x[n] is part of a parameter.
 static void draw_piece(const struct rlhf__draw *d, float *x, uint64_t from, size_t n) {
     double a[BLOCKS], b[BLOCKS];
     float pairs[2 * BLOCKS];
@@ -118,7 +120,7 @@ struct job {
     float *x;
     uint64_t from;
     size_t n;
-    atomic_size_t next; // first number that no thread draws yet
+    atomic_size_t next; // index of the first number that no thread has taken
 };
 
 static void *work(void *arg) {

@@ -41,7 +41,8 @@ static int is_hosts(int32_t use) {
     return use == RLHF__USE_ROWS || use == RLHF__USE_ROLLBACK || use == RLHF__USE_PROGRAM;
 }
 
-// Returns the bytes that a role needs of the memory being checked. role u->n means all roles.
+// Returns the bytes that a role needs of the memory being checked. If `role` equals the number of
+// roles, returns the bytes that all roles need.
 static uint64_t wanted_by(const struct rlhf__memory_need *need, uint32_t role) {
     const struct rlhf__uses *u = &need->uses;
     uint64_t sum = 0;

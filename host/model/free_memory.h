@@ -12,18 +12,19 @@
 
 // The memory that a run or a command needs, and the free memory.
 struct rlhf__memory_need {
-    struct rlhf__uses uses; // at the peak, RLHF__USE_PROGRAM included
+    struct rlhf__uses uses; // at the peak, including RLHF__USE_PROGRAM
     const char *lower;      // for messages: the settings to change for less memory; borrowed
-    // a backend whose workspaces are not known, so that `uses` does not include them; or NULL
+    // name of a backend whose workspaces are not known, so that `uses` does not include them; or
+    // NULL
     const char *uncounted;
     struct rlhf__free_memory memory; // set by rlhf__free_memory_get
-    int32_t own_memory;              // 1: memory is that of a device; 0: of the machine
-    int32_t known;                   // 1: memory is set
+    int32_t own_memory;              // 1: `memory` is that of a device; 0: that of the machine
+    int32_t known;                   // 1: `memory` is set
     uint64_t there;                  // bytes of `uses` that are already allocated
 };
 
 // Sets need->memory, need->own_memory, need->known and need->there for the memory in which env's
-// models compute. need->memory is 0 if it cannot be determined. [any]
+// models compute. need->memory is 0 if the free memory cannot be determined. [any]
 void rlhf__free_memory_get(const struct rlhf__model_env *env, struct rlhf__memory_need *need);
 
 // Returns the bytes that are still to be allocated. On a device with its own memory, uses of host
@@ -45,10 +46,11 @@ rlhf_status rlhf__free_memory_check_spec(const struct rlhf__model_env *env,
                                          const struct rlhf__model_spec *spec,
                                          struct rlhf__error *err);
 
-// _table appends a table with the memory that each role needs for each use, the total, and the free
-// memory. _json returns the same as a JSON object: {"event": "memory", "buffers": [{"role", "use",
-// "bytes"}], "total_bytes", "free_bytes"}. If a backend's workspaces are not known, the object also
-// has "uncounted": the backend's name. _json returns NULL if out of memory. [any]
+// rlhf__memory_need_table appends a table with the memory that each role needs for each use, the
+// total, and the free memory. rlhf__memory_need_json returns the same as a JSON object: {"event":
+// "memory", "buffers": [{"role", "use", "bytes"}], "total_bytes", "free_bytes"}. If a backend's
+// workspaces are not known, the object also has "uncounted": the backend's name. It returns NULL if
+// out of memory. [any]
 void rlhf__memory_need_table(const struct rlhf__memory_need *need, struct rlhf__buf *out);
 json_t *rlhf__memory_need_json(const struct rlhf__memory_need *need);
 

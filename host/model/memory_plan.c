@@ -302,7 +302,7 @@ static rlhf_status p_lm_sample(void *ctx, const rlhf_lm_sample *a) {
 #define PUT(f)                                                                                     \
     if (RLHF_COMPUTE_HAS(real, f)) t->f = p_##f;
 
-// native is not an op: the plan has no addresses.
+// `native` is not an op, and the plan leaves it out, because the plan has no real addresses.
 _Static_assert(sizeof(rlhf_compute) ==
                    offsetof(rlhf_compute, native) + sizeof(((rlhf_compute *)0)->native),
                "an op that is new in the table needs its line here");

@@ -1,6 +1,6 @@
-// memory_plan.h: a compute backend that computes nothing. It has the ops of a real backend, but
-// only counts what the caller allocates, by owner and use. Memory at its addresses must not be
-// read. The calls come from the same code that will later allocate the memory.
+// memory_plan.h: a compute backend that computes nothing. It has the ops of a real backend, but it
+// only counts the bytes that the caller allocates, by owner and use. Memory at its addresses must
+// not be read. The calls come from the same code that will later allocate the memory.
 //
 // Packed weights and workspaces have the sizes that the real backend states (weight_bytes,
 // workspace_bytes). free_memory.h compares the result with the free memory.
@@ -63,11 +63,11 @@ struct rlhf__allocations {
 
 void rlhf__allocations_finish(struct rlhf__allocations *);
 
-// Adds an allocation of the current owner for `use`. Errors: RLHF_E_NOMEM; its reason is then in
-// the member `error`. [step]
+// Adds an allocation of the current owner for `use`. Errors: RLHF_E_NOMEM; the member `error` then
+// has the reason. [step]
 rlhf_status rlhf__allocations_add(struct rlhf__allocations *, uint64_t bytes, int32_t use,
                                   rlhf_dev *out);
-// Returns RLHF_E_NOMEM for a request of that many bytes, and sets error. [step]
+// Returns RLHF_E_NOMEM for a request of that many bytes, and sets the member `error`. [step]
 rlhf_status rlhf__allocations_refuse(struct rlhf__allocations *, uint64_t bytes);
 void rlhf__allocations_remove(struct rlhf__allocations *, rlhf_dev); // NULL allowed [step]
 // Adds bytes without an address. [step]
@@ -94,8 +94,8 @@ void rlhf__memory_plan_account(struct rlhf__memory_plan *, const char *owner, in
 // Count packed weights for `owner` until the next rlhf__memory_plan_account. [step]
 void rlhf__memory_plan_packs(struct rlhf__memory_plan *, const char *owner);
 // From now on, count calls as calls of `second`, another table of the same backend, which has its
-// own workspaces and may have another number of threads. If `second` is NULL, count calls as those
-// of the first table again. [step]
+// own workspaces and may have a different number of threads. If `second` is NULL, count calls as
+// those of the first table again. [step]
 void rlhf__memory_plan_second(struct rlhf__memory_plan *, const rlhf_compute *second);
 // Change the use of the allocation that contains `dev`. [step]
 void rlhf__memory_plan_set_use(struct rlhf__memory_plan *, rlhf_dev dev, int32_t use);

@@ -86,7 +86,7 @@ static rlhf_status check_name(const char *id, uint32_t i, const rlhf_param *p,
 }
 
 static rlhf_status check_shape(const char *id, const rlhf_param *p, struct rlhf__error *err) {
-    int64_t most = INT64_MAX / (int64_t)sizeof(float); // maximum whose size in bytes fits
+    int64_t most = INT64_MAX / (int64_t)sizeof(float); // maximum whose bytes int64_t can count
     if (p->ndim < 1 || p->ndim > 4)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "%s, param(): its parameter '%s' has %d dimensions; 1 to 4", id, p->name,

@@ -33,17 +33,17 @@ struct rlhf__ends {
     int32_t goes_on;            // 1: RLHF__STOP_AT_EOS_KEY of config.json is false
 };
 
-// Collects the end tokens: the EOS token of tok, and those in eos_token_id of config and, if it
-// exists, of DIR/generation_config.json. eos_token_id is an integer, a list of integers, or null.
-// Ids that tok does not have are left out, because small configs often keep the ids of the large
-// model they were made from. Errors: RLHF_E_INVALID (another type of value, invalid JSON, more than
-// RLHF__ENDS_MAX ids, a value of RLHF__STOP_AT_EOS_KEY that is neither true nor false), RLHF_E_IO.
-// [main]
+// Collects the end tokens: the EOS token of `tok`, the tokens in eos_token_id of `config` and, if
+// the file exists, those in eos_token_id of DIR/generation_config.json. eos_token_id is an integer,
+// a list of integers, or null. Ids that `tok` does not have are left out, because small configs
+// often keep the ids of the large model that they were made from. Errors: RLHF_E_INVALID (another
+// type of value, invalid JSON, more than RLHF__ENDS_MAX ids, a value of RLHF__STOP_AT_EOS_KEY that
+// is neither true nor false), RLHF_E_IO. [main]
 rlhf_status rlhf__ends_read(const char *dir, const json_t *config,
                             const struct rlhf__tokenizer *tok, struct rlhf__ends *out,
                             struct rlhf__error *err);
 
-// Returns 1 if id is one of the end tokens. ends may be NULL: none. [any]
+// Returns 1 if `id` is one of the end tokens in `ends`. If `ends` is NULL, returns 0. [any]
 int rlhf__ends_has(const struct rlhf__ends *ends, int32_t id);
 
 // Everything that is needed to open models; shared by all models of a process.
@@ -62,20 +62,20 @@ struct rlhf__model_env {
     // its trunk and LM head (rlhf_model_open.base), unless they train a trunk.
     struct rlhf__model *shared;
     int32_t unchecked; // 1: free memory is not checked (model/free_memory.h)
-    int32_t threads;   // that draw random parameters; 0: one for each processor
+    int32_t threads;   // threads that draw random parameters; 0 = one for each processor
 };
 
 enum rlhf__model_start {
-    RLHF__START_WEIGHTS = 0, // DIR/model.safetensors; must contain the score head, if any
+    RLHF__START_WEIGHTS = 0, // DIR/model.safetensors; must have the score head, if there is one
     RLHF__START_HEADS = 1,   // the same, but a missing score head is drawn at random
     RLHF__START_RANDOM = 2,  // all parameters are drawn at random; no weights are read
-    RLHF__START_EMPTY = 3    // zeros: the caller copies another model's parameters
+    RLHF__START_EMPTY = 3    // all are 0; the caller then copies another model's
 };
 
 // The low-rank adapter to open a model with. Strings are borrowed while it is opened. All zero
 // means no adapter, unless the model's directory is itself a PEFT directory.
 struct rlhf__model_adapter {
-    const char *dir; // PEFT directory to start from; NULL or "": a new one of `rank`, drawn
+    const char *dir; // PEFT directory to start from; NULL or "": a new adapter is drawn
     const char *targets;
     double alpha;
     int32_t rank, reserved; // rank of a new adapter; 0: none
@@ -88,9 +88,9 @@ struct rlhf__model_spec {
     struct rlhf__model_adapter adapter;
     const char *role;   // for messages: "policy", "reference", "classifier"; not copied
     int32_t start;      // enum rlhf__model_start
-    int32_t trainable;  // gradients wanted
-    int32_t n_labels;   // > 0: a score head of that many outputs; 0: none; -1: from config.json
-    int32_t pooling;    // enum rlhf_pool of the score head; 0: from config.json
+    int32_t trainable;  // 1: gradients are needed
+    int32_t n_labels;   // outputs of the score head; 0: no such head; -1: as in config.json
+    int32_t pooling;    // enum rlhf_pool of the score head; 0: as in config.json
     int32_t value_kind; // enum rlhf_value_kind
     int32_t value_init; // enum rlhf_value_init
     int32_t value_detach;
@@ -114,15 +114,15 @@ struct rlhf__model {
     const rlhf_model_ops *ops;
     void *self;
     char *dir;      // directory of the weights (the base's); absolute if it can be resolved
-    char *text_dir; // directory of the tokenizer: the adapter's if it has the files, else dir
-    struct rlhf__peft peft; // rank 0: without an adapter
-    char base_sha256[65];   // of dir's config and weights; "": not computed
+    char *text_dir; // directory of the tokenizer: the adapter's if it has the files, else `dir`
+    struct rlhf__peft peft; // rank 0: no adapter
+    char base_sha256[65];   // of the config and weights in `dir`; "": not computed
     int64_t base_bytes;     // size of these files
-    // The model whose trunk this one shares, or NULL; counted in base->users.
+    // The model whose trunk this model shares, or NULL. This model is counted in base->users.
     struct rlhf__model *base;
     // this model's instance on the memory plan, kept while other models share it
     struct rlhf__instance *was;
-    // 1 for the owner, plus 1 for each model that has this one as its base.
+    // 1 for the owner, plus 1 for each model that has this model as its base.
     int32_t users, reserved1;
     // locks on the directories of this model and its adapter, held until the model is filled
     // (rlhf__folder_hold); -1 = not held
@@ -131,13 +131,13 @@ struct rlhf__model {
     json_t *config;             // config.json as read
     struct rlhf__labels labels; // n = 0 without a score head
     struct rlhf__tokenizer *tok;
-    struct rlhf__ends ends; // none unless the model can generate text
+    struct rlhf__ends ends; // empty unless the model can generate text
     rlhf_model_info info;
     rlhf_param *params; // [n_tensors]
     uint32_t n_tensors;
     int32_t n_labels, pooling, trainable;
     int32_t frozen;
-    struct rlhf__model_spec spec; // the spec that it was opened with; spec.dir is `dir`
+    struct rlhf__model_spec spec; // the spec that the model was opened with; spec.dir is `dir`
     int32_t planned;              // 1: on the memory plan; parameters are not allocated
     int32_t reserved;
 };
@@ -149,11 +149,11 @@ rlhf_status rlhf__model_open(const struct rlhf__model_env *, const struct rlhf__
                              struct rlhf__model **out, struct rlhf__error *err);
 void rlhf__model_close(struct rlhf__model *); // NULL allowed [main]
 
-// Release m's locks on its directories, so that they may be pruned. [main]
+// Release m's locks on its directories, so that the directories may be pruned. [main]
 void rlhf__model_let_go(struct rlhf__model *m);
 
 // Load a model that is on the memory plan. *m keeps its address, but compute, params, ops and info
-// change. Does nothing if it is already loaded. Errors: those of rlhf__model_open. [main]
+// change. Does nothing if the model is already loaded. Errors: those of rlhf__model_open. [main]
 rlhf_status rlhf__model_load(struct rlhf__model *m, struct rlhf__error *err);
 
 // Set *out to the peak memory of opening a model like m, whose config has been read. Allocates
@@ -165,7 +165,7 @@ rlhf_status rlhf__model_weigh(const struct rlhf__model *m, struct rlhf__uses *ou
 int rlhf__model_is_classifier(const json_t *config);
 
 // Reject a classifier or a reward model: their training has not preserved the language head. Reads
-// config.json only. Errors: RLHF_E_INVALID. [any]
+// only config.json. Errors: RLHF_E_INVALID. [any]
 rlhf_status rlhf__model_has_language(const struct rlhf__model *, struct rlhf__error *err);
 
 // Reject classifiers and reward models, and also encoders, which cannot generate text. Errors:
@@ -177,7 +177,7 @@ rlhf_status rlhf__model_writes(const struct rlhf__model *, struct rlhf__error *e
 // RLHF_E_UNSUPPORTED. [any]
 rlhf_status rlhf__model_knows_turns(const struct rlhf__model *, struct rlhf__error *err);
 
-// Call the plugin; shapes as in rlhf/model.h. [step]
+// Call the plugin's function of the same name. Shapes are as in rlhf/model.h. [step]
 rlhf_status rlhf__model_forward(const struct rlhf__model *, const rlhf_batch *,
                                 const rlhf_forward *, const rlhf_heads *out,
                                 struct rlhf__error *err);
@@ -186,11 +186,11 @@ rlhf_status rlhf__model_backward(const struct rlhf__model *, const rlhf_batch *,
                                  struct rlhf__error *err);
 rlhf_status rlhf__model_refresh(const struct rlhf__model *, struct rlhf__error *err);
 
-// Returns the instance of m's compute backend, for messages; NULL if not known, as on the memory
-// plan. [any]
+// Returns the instance of m's compute backend, for messages. Returns NULL if the instance is not
+// known, e.g. on the memory plan. [any]
 const struct rlhf__instance *rlhf__model_kernels(const struct rlhf__model *);
 
-// Fill params from the plugin. Call it again after values were allocated or released. [main]
+// Fill m->params from the plugin. Call this again after values were allocated or released. [main]
 rlhf_status rlhf__model_list_params(const struct rlhf__model *, struct rlhf__error *err);
 
 // Open a KV cache for n_slots sequences of max_len tokens. [step]

@@ -224,7 +224,7 @@ rlhf_status rlhf__score_labels_numbered(int32_t n, struct rlhf__labels *out,
     return RLHF_OK;
 }
 
-// Returns the length of an architecture's name without its use, e.g. of "GPT2" in
+// Returns the length of an architecture's name without its use, e.g. the length of "GPT2" for
 // "GPT2LMHeadModel".
 static size_t stem_length(const char *name) {
     static const char *const endings[] = {"ForSequenceClassification", "ForMaskedLM", "ForCausalLM",

@@ -8,8 +8,8 @@
 
 // Rejects configs that this program does not support: quantized weights (quantization_config), an
 // unknown dtype, an unknown use (architectures), an encoder with a decoder, pruned heads, several
-// labels per text (problem_type, if labels > 1), and a number of labels that does not match their
-// names. The message names dir, the field and its value. Errors: RLHF_E_INVALID,
+// labels per text (problem_type, if `labels` > 1), and a number of labels that does not match their
+// names. The message names `dir`, the field and its value. Errors: RLHF_E_INVALID,
 // RLHF_E_UNSUPPORTED. [any]
 rlhf_status rlhf__config_common(const json_t *config, const char *dir, struct rlhf__error *err);
 rlhf_status rlhf__config_labels(const json_t *config, const char *dir, int32_t labels,
@@ -22,9 +22,9 @@ rlhf_status rlhf__model_read_config(struct rlhf__model *m, const struct rlhf__mo
 
 // ---- a score head ----
 
-// Set *out to the labels in score.labels, a comma-separated list; n = 0 for "". Release with
-// rlhf__labels_finish. Errors: RLHF_E_INVALID (an empty or repeated name, fewer than two),
-// RLHF_E_NOMEM. [main]
+// Set *out to the labels in score.labels, a comma-separated list. For "", out->n is 0. Release *out
+// with rlhf__labels_finish. Errors: RLHF_E_INVALID (an empty or repeated name, fewer than two
+// names), RLHF_E_NOMEM. [main]
 rlhf_status rlhf__score_labels(const char *list, struct rlhf__labels *out, struct rlhf__error *err);
 
 // Set *out to n labels LABEL_0, LABEL_1, ... [main]
@@ -36,7 +36,8 @@ rlhf_status rlhf__score_labels_numbered(int32_t n, struct rlhf__labels *out,
 rlhf_status rlhf__classifier_config(struct rlhf__model *m, const struct rlhf__labels *labels,
                                     struct rlhf__error *err);
 
-// Change the architecture in config to its family's classifier. Errors: RLHF_E_NOMEM. [any]
+// Change the architecture in `config` to the classifier of the same family. Errors: RLHF_E_NOMEM.
+// [any]
 rlhf_status rlhf__classifier_architecture(json_t *config, struct rlhf__error *err);
 
 #endif

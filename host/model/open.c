@@ -49,7 +49,7 @@ static rlhf_status list_types(struct rlhf__plugins *plugins, const char *model_t
     return st == RLHF_OK && out->bad ? RLHF_E_NOMEM : st;
 }
 
-// If no plugin has this model_type, replace err by an explanation.
+// If no plugin has this model_type, replace the message in *err with an explanation.
 static rlhf_status explain_type(const struct rlhf__model *m, const char *model_type,
                                 struct rlhf__error *err) {
     struct rlhf__buf known = RLHF__BUF_INIT;
@@ -197,7 +197,7 @@ static rlhf_status open_backend(struct rlhf__model *m, const struct rlhf__model_
 // ---- parameters ----
 
 // Returns the number of rows of the embedding, some of which may lack a logit. The tokenizer must
-// not have more ids.
+// not have more ids than this.
 static int32_t embedded(const struct rlhf__model *m) {
     if (m->base) return embedded(m->base);
     for (uint32_t i = 0; i < m->n_tensors; i++)
@@ -281,7 +281,7 @@ static rlhf_status open_for_good(struct rlhf__model *m, struct rlhf__error *err)
 
 rlhf_status rlhf__model_load(struct rlhf__model *m, struct rlhf__error *err) {
     if (!m->planned) return RLHF_OK;
-    // Other models may still be on the plan, so only this one is checked.
+    // Other models may still be on the plan, so only this model is checked.
     if (m->env->memory_plan) RLHF_TRY(rlhf__free_memory_check_model(m, err));
     drop_instance(m);
     m->planned = 0;

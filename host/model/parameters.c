@@ -29,7 +29,7 @@ rlhf_status rlhf__param_check(const struct rlhf__model *m, const rlhf_param *p,
         m->dir, p->name);
 }
 
-// Copy a parameter whose models are on different tables, through host memory.
+// Copy a parameter through host memory, between models that are on different tables.
 static rlhf_status copy_across(const struct rlhf__model *dst, const rlhf_param *p,
                                const struct rlhf__model *src, const rlhf_param *q, float *chunk,
                                struct rlhf__error *err) {
@@ -48,7 +48,8 @@ static rlhf_status copy_across(const struct rlhf__model *dst, const rlhf_param *
     return RLHF_OK;
 }
 
-// Copy the values of q, a parameter of src, to p. chunk: NULL if both are on the same table.
+// Copy the values of q, a parameter of src, to p. `chunk` is NULL if both models are on the same
+// table.
 static rlhf_status copy_values(const struct rlhf__model *dst, const rlhf_param *p,
                                const struct rlhf__model *src, const rlhf_param *q, float *chunk,
                                struct rlhf__error *err) {
@@ -130,7 +131,8 @@ static rlhf_status write_data(const struct rlhf__model *m, int32_t part,
     return st;
 }
 
-// Fill the specs, and storage for names, for the header of a file with this part's parameters.
+// Fill `specs`, whose names are stored in `names`, for the header of a file that contains this
+// part's parameters. Returns the number of specs.
 static size_t list_specs(const struct rlhf__model *m, int32_t part, int32_t dtype,
                          struct rlhf__tensor_spec *specs, char (*names)[NAME_BYTES]) {
     size_t n = 0;
@@ -201,7 +203,7 @@ static void orthonormalise(float *x, size_t count, size_t len) {
 }
 
 // Makes the rows of the random matrix orthonormal if there are at most as many rows as columns, and
-// its columns otherwise. Then multiplies the matrix by the gain. work has n elements.
+// its columns otherwise. Then multiplies the matrix by the gain. `work` has n elements.
 static void orthogonal(float *x, float *work, const rlhf_param *p, size_t n) {
     size_t rows = p->ndim > 0 ? (size_t)p->shape[0] : 1, cols = rows ? n / rows : 0;
     int wide = rows <= cols;

@@ -19,10 +19,11 @@ rlhf_status rlhf__param_check(const struct rlhf__model *m, const rlhf_param *p,
 // Read DIR/model.safetensors into the trunk and score parameters and check their shapes.
 // - Names may lack the plugin's base_prefix. Other tensors in the file are an error unless
 //   check_surplus ignores them. If the LM head is tied, the file needs only one of the two tensors.
-// - Value parameters come from DIR/state/value_head.safetensors if that has a head of the same
-//   kind; otherwise they are drawn at random.
+// - Value parameters come from DIR/state/value_head.safetensors if that file has a value head of
+//   the same kind; otherwise they are drawn at random.
 // - A missing score head is drawn at random if draw_score is set; otherwise it is an error.
-// - An adapter and its score head come from the adapter's directory; new ones are drawn at random.
+// - An adapter and its score head are read from the adapter's directory. A new adapter and its
+//   score head are drawn at random.
 //
 // Does not refresh the model. [main]
 rlhf_status rlhf__params_read(struct rlhf__model *m, int draw_score, struct rlhf__error *err);
@@ -40,7 +41,7 @@ rlhf_status rlhf__params_read_file(struct rlhf__model *m, const char *path, int3
 rlhf_status rlhf__params_read_back(struct rlhf__model *m, const char *path,
                                    struct rlhf__error *err);
 
-// Draw the parameters of a group (-1 = all) as their init says. Each parameter uses the random
+// Draw the parameters of a group (-1 = all) as their `init` says. Each parameter uses the random
 // stream "init:<name>" of env->seed. [main]
 rlhf_status rlhf__params_draw(struct rlhf__model *m, int32_t group, struct rlhf__error *err);
 
@@ -58,7 +59,7 @@ enum rlhf__params_part {
     RLHF__PART_PEFT = 2   // adapter and score, named as PEFT names them
 };
 
-// Returns 1 if the model has parameters in that part. [any]
+// Returns 1 if the model has parameters in this part. [any]
 int rlhf__params_has(const struct rlhf__model *m, int32_t part);
 
 // Write a part of the parameters (enum rlhf__params_part) as RLHF_F32 or RLHF_BF16 to the

@@ -39,8 +39,8 @@ static rlhf_status check_tied(const struct rlhf__model *m, const struct rlhf__te
 }
 
 // Checks the tensors of a checkpoint that do not belong to a parameter. taken[i] is 1 if a
-// parameter of m is read from tensor i of w. embedding is the tensor of m's token embedding, or
-// NULL if not known. These tensors are ignored:
+// parameter of m is read from tensor i of w. `embedding` is the tensor of m's token embedding, or
+// NULL if the tensor is not known. These tensors are ignored:
 // - masks and tables that old versions of transformers stored (attn.bias, rotary_emb.inv_freq,
 //   position_ids);
 // - heads for other uses, e.g. a language-model head if m is a classifier;
@@ -85,7 +85,7 @@ static const struct rlhf__tensor *find(const struct rlhf__weights *w, const stru
     return rlhf__weights_find(w, longer);
 }
 
-// The same for an adapter's file, with PEFT's prefix.
+// Does the same in an adapter's file, where names have PEFT's prefix.
 static const struct rlhf__tensor *find_peft(const struct rlhf__weights *w,
                                             const struct rlhf__model *m, const char *name) {
     char longer[512];

@@ -78,7 +78,8 @@ int rlhf__reward_fit(struct rlhf__reward_head *h, const float *raw, size_t n) {
     for (size_t i = 0; i < n; i++)
         square += ((double)raw[i] - mean) * ((double)raw[i] - mean);
     double sd = n ? sqrt(square / (double)n) : 0;
-    // Rounding can make equal scores differ from their mean. That does not count as spread.
+    // Rounding can make equal scores differ from their mean. Such a difference does not count as
+    // spread.
     if (n < 2 || !isfinite(sd) || !(sd > 1e-7 * (1 + fabs(mean)))) return 0;
     h->gain = 1 / sd;
     h->bias = -mean / sd;
@@ -234,7 +235,7 @@ void rlhf__reward_model_close(struct rlhf__reward_model *rm) {
 
 // ---- scoring ----
 
-// The arrays of a microbatch, which has rows [from, to) of the caller's.
+// The arrays of a microbatch, which consists of the rows [from, to) of the caller's rows.
 struct rows {
     uint32_t from, to;
     const int32_t *ids, *offset, *prompt_len;
@@ -309,7 +310,8 @@ static rlhf_status score_rows(const struct rlhf__reward_model *rm, uint32_t n, s
     return st;
 }
 
-// The same for the caller's rows, whose BOS may have to be added or removed.
+// Does the same for the caller's rows, to which a BOS may have to be added, or whose BOS may have
+// to be removed.
 static rlhf_status score(const struct rlhf__reward_model *rm, uint32_t n, struct rows r,
                          const struct rlhf__reward_head *head, float *seq, float *token,
                          struct rlhf__error *err) {

@@ -27,14 +27,14 @@ struct rlhf__reward_head {
     double gain, bias;
 };
 
-// Reads "rlhf_reward": {"pooling", "gain", "bias"} from a config.json. Returns 1 if the member
-// exists. Otherwise *out is a new head, with mean pooling, gain 1 and bias 0. `file` is the path of
-// the config.json, for the message. Errors: RLHF_E_INVALID (a member is missing, has the wrong type
-// or is out of range). [any]
+// Reads "rlhf_reward": {"pooling", "gain", "bias"} from a config.json. *found is 1 if the member
+// exists. Otherwise *found is 0, and *out is a new head, with mean pooling, gain 1 and bias 0.
+// `file` is the path of the config.json, for the message. Errors: RLHF_E_INVALID (a member is
+// missing, has the wrong type or is out of range). [any]
 rlhf_status rlhf__reward_head_read(const json_t *config, const char *file,
                                    struct rlhf__reward_head *out, int *found,
                                    struct rlhf__error *err);
-// Put the member "rlhf_reward" into config. Errors: RLHF_E_NOMEM. [any]
+// Put the member "rlhf_reward" into `config`. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__reward_head_write(const struct rlhf__reward_head *h, json_t *config,
                                     struct rlhf__error *err);
 
@@ -47,7 +47,7 @@ void rlhf__reward_pool(const struct rlhf__reward_head *h, uint32_t n, const int3
 // The backward pass of rlhf__reward_pool: given the derivatives d_seq[n] of the rewards, adds the
 // derivatives of the raw scores to d_raw[total]. With mean pooling, every response token gets gain
 // * d_seq / (number of response tokens). Otherwise only the last response token gets a derivative,
-// gain * d_seq. [any]
+// which is gain * d_seq. [any]
 void rlhf__reward_pool_bwd(const struct rlhf__reward_head *h, uint32_t n, const int32_t *offset,
                            const int32_t *prompt_len, const float *d_seq, float *d_raw);
 
@@ -69,8 +69,8 @@ int rlhf__reward_model_is(const json_t *config);
 
 struct rlhf__reward_model_spec {
     const char *dir;
-    struct rlhf__model_adapter adapter; // for the model in dir; zeroed: none
-    int32_t trainable;                  // gradients wanted
+    struct rlhf__model_adapter adapter; // for the model in `dir`; zeroed: no adapter
+    int32_t trainable;                  // 1: gradients are needed
     int32_t longest; // longest row (prompt + response) that will be scored; 0 = not known
     // tokenizer of the ids that will be scored; NULL = not checked
     const struct rlhf__tokenizer *policy;
@@ -78,20 +78,20 @@ struct rlhf__reward_model_spec {
 
 // Open a reward-model directory. The caller owns *out; free with rlhf__reward_model_close. Errors:
 // - those of rlhf__model_open;
-// - RLHF_E_INVALID: it is not a reward model (no score head with one label, or not causal), its
-//   vocabulary differs from the policy's, or its context is shorter than spec->longest;
+// - RLHF_E_INVALID: the model is not a reward model (no score head with one label, or not causal),
+//   its vocabulary differs from the policy's, or its context is shorter than spec->longest;
 // - RLHF_E_UNSUPPORTED: its tokenizer adds more than a BOS. [main]
 rlhf_status rlhf__reward_model_open(const struct rlhf__model_env *env,
                                     const struct rlhf__reward_model_spec *spec,
                                     struct rlhf__reward_model **out, struct rlhf__error *err);
 void rlhf__reward_model_close(struct rlhf__reward_model *); // NULL allowed [main]
 
-// Computes the rewards seq[n] of n ragged rows and, unless token is NULL, the rewards token[total]
-// (0 for prompt tokens). pooling is enum rlhf_pool MEAN or LAST; 0 = head.pooling. A row without
-// response tokens gets the reward of its last prompt token. A row's rewards do not depend on the
-// other rows. The model must read rows that begin as its own tokenizer begins texts, so a BOS is
-// added to the caller's row, or removed from it, where needed. Errors: RLHF_E_INVALID (a row is
-// longer than the context), RLHF_E_NOMEM. [step]
+// Computes the rewards seq[n] of n ragged rows. If `token` is not NULL, also computes the rewards
+// token[total] of the tokens, which are 0 for prompt tokens. `pooling` is RLHF_POOL_MEAN,
+// RLHF_POOL_LAST, or 0 for head.pooling. A row without response tokens gets the reward of its last
+// prompt token. A row's rewards do not depend on the other rows. The model must read rows that
+// begin as its own tokenizer begins texts, so a BOS is added to the caller's row, or removed from
+// it, where needed. Errors: RLHF_E_INVALID (a row is longer than the context), RLHF_E_NOMEM. [step]
 rlhf_status rlhf__reward_model_score(const struct rlhf__reward_model *rm, uint32_t n,
                                      const int32_t *ids, const int32_t *offset,
                                      const int32_t *prompt_len, int32_t pooling, float *seq,
@@ -104,8 +104,8 @@ rlhf_status rlhf__reward_model_calibrate(struct rlhf__reward_model *rm, uint32_t
                                          const int32_t *prompt_len, int *fitted,
                                          struct rlhf__error *err);
 
-// Turn config into the config of a reward model: ...ForSequenceClassification, one label "REWARD",
-// rlhf_reward, and pad_token_id, which transformers needs to find the last token. [main]
+// Turn m->config into the config of a reward model: ...ForSequenceClassification, one label
+// "REWARD", rlhf_reward, and pad_token_id, which transformers needs to find the last token. [main]
 rlhf_status rlhf__reward_model_config(struct rlhf__model *m, const struct rlhf__reward_head *h,
                                       struct rlhf__error *err);
 
@@ -131,6 +131,6 @@ struct rlhf__fronted {
 rlhf_status rlhf__reward_rows(const struct rlhf__tokenizer *tok, uint32_t n, const int32_t *ids,
                               const int32_t *offset, const int32_t *prompt_len,
                               struct rlhf__fronted *out, struct rlhf__error *err);
-void rlhf__fronted_finish(struct rlhf__fronted *f); // accepts a zeroed one [any]
+void rlhf__fronted_finish(struct rlhf__fronted *f); // accepts a zeroed struct [any]
 
 #endif

@@ -79,7 +79,7 @@ static rlhf_status service_open(const rlhf_host *host, const char *path, rlhf_re
 
 static void service_close(const rlhf_host *host, rlhf_reward_model *m) {
     struct rlhf__reward_service *s = of(host);
-    if (!s || !m || --m->users > 0) return; // if !s, the service closes it later
+    if (!s || !m || --m->users > 0) return; // if s is NULL, the service closes the model later
     struct rlhf_reward_model **at = &s->models;
     while (*at && *at != m)
         at = &(*at)->next;
@@ -99,7 +99,7 @@ static rlhf_status service_score(const rlhf_host *host, rlhf_reward_model *m, ui
         rlhf__fail(&err, RLHF_E_INVALID, "a reward model pools mean or last");
         return rlhf__service_failed(host, &err);
     }
-    rlhf_status st = rlhf__model_load(m->model->model, &err); // needed if create() already scores
+    rlhf_status st = rlhf__model_load(m->model->model, &err); // needed if create() computes scores
     if (st == RLHF_OK)
         st = rlhf__reward_model_score(m->model, n, ids, offset, prompt_len, pooling, seq, token,
                                       &err);

@@ -10,22 +10,24 @@
 struct rlhf__reward_service;
 
 // Offer the service in env->services. Models are opened with env, which must outlive the service.
-// default_dir is the directory for path NULL or "default". The caller owns *out. [main]
+// `default_dir` is the directory that plugins get for the path NULL or "default". The caller owns
+// *out. [main]
 rlhf_status rlhf__reward_service_create(const struct rlhf__model_env *env, const char *default_dir,
                                         struct rlhf__reward_service **out, struct rlhf__error *err);
 // Closes models that plugins left open. NULL allowed. [main]
 void rlhf__reward_service_destroy(struct rlhf__reward_service *);
 
-// Set properties for models that are opened later: the policy's vocabulary, which they must share
-// (borrowed; NULL = not checked); the longest prompt + response in tokens (0 = not known); and
-// whether they can be trained. [main]
+// Set properties for models that are opened later: the policy's tokenizer, whose vocabulary they
+// must share (borrowed; NULL = not checked); the longest prompt + response in tokens (0 = not
+// known); and whether they can be trained. [main]
 void rlhf__reward_service_policy(struct rlhf__reward_service *, const struct rlhf__tokenizer *tok);
 void rlhf__reward_service_longest(struct rlhf__reward_service *, int32_t longest);
 void rlhf__reward_service_trainable(struct rlhf__reward_service *, int32_t trainable);
 
 // Returns the i-th open model, in the order of opening, or NULL past the end. It is borrowed until
-// its last user closes it. *users (may be NULL) receives the number of users that have it open. To
-// see whether a plugin uses the model, compare this number before and after its create(). [main]
+// its last user closes it. *users receives the number of users that have the model open; `users`
+// may be NULL. To see whether a plugin uses the model, compare this number before and after its
+// create(). [main]
 struct rlhf__reward_model *rlhf__reward_service_at(const struct rlhf__reward_service *, size_t i,
                                                    int64_t *users);
 

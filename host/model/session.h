@@ -24,7 +24,7 @@ struct rlhf__session {
     rlhf_limits limits;             // set and offered when rewards are opened (sample/rewards.h)
 };
 
-// Set out to the directory of a shipped model: <share>/models/<name>. [any]
+// Set `out` to the directory of a shipped model: <share>/models/<name>. [any]
 void rlhf__default_model(const struct rlhf__dirs *dirs, const char *name, char out[RLHF__PATH_CAP]);
 
 // Convert "auto", "f32" or "bf16" to enum rlhf__dtype_choice. `flag` is named in the error. [any]
@@ -36,14 +36,14 @@ struct rlhf__compute_spec rlhf__session_compute(const struct rlhf__dirs *dirs,
                                                 const struct rlhf__compute_config *compute,
                                                 int64_t threads, struct rlhf__log *log);
 
-// Open a backend and its services. plugins is borrowed. Do not move *s; release it with
-// rlhf__session_finish, also after a failure. [main]
+// Open a backend and its services. `plugins` is borrowed. Do not move *s. Release *s with
+// rlhf__session_finish, even after a failure. [main]
 rlhf_status rlhf__session_init(struct rlhf__session *s, const struct rlhf__dirs *dirs,
                                struct rlhf__log *log, const volatile sig_atomic_t *cancelled,
                                struct rlhf__plugins *plugins,
                                const struct rlhf__compute_config *compute,
                                const struct rlhf__run_config *run, struct rlhf__error *err);
-// Close all models of the session first. Accepts a zeroed one. [main]
+// Close all models of the session first. Accepts a zeroed struct. [main]
 void rlhf__session_finish(struct rlhf__session *s);
 
 #endif

@@ -15,7 +15,8 @@ static void put_token(const struct rlhf__tokenizer *tok, int32_t id, struct rlhf
     free(text);
 }
 
-// Append the special tokens before (behind = 0) or after a text, from left to right.
+// Append the special tokens that come before a text or, if `behind` is 1, after it, from left to
+// right.
 static void put_side(const struct rlhf__tokenizer *tok, int behind, uint32_t flags,
                      struct rlhf__buf *out) {
     const struct rlhf__tokenizer_info *info = rlhf__tokenizer_info(tok);

@@ -7,8 +7,8 @@
 #include "base/log.h"
 #include "model/model.h"
 
-// Log which special tokens come before each text and, if ends is 1, after it. `what` is a word for
-// the texts, e.g. "texts". `flags` says how they are encoded (enum rlhf__encode_flag);
+// Log which special tokens come before each text and, if `ends` is 1, after it. `what` is a word
+// for the texts, e.g. "texts". `flags` says how they are encoded (enum rlhf__encode_flag);
 // RLHF__ENCODE_BOS in it is ignored if the tokenizer lacks a BOS. `texts` is the number of rows
 // that are texts. If it is 0, nothing is logged. [main]
 void rlhf__model_text_note(const struct rlhf__model *m, const char *what, int64_t texts,
@@ -23,7 +23,7 @@ rlhf_status rlhf__model_name_chat(const struct rlhf__model *m, const char *templ
 // - the tokenizer lacks the template's special tokens;
 // - the model can generate text, but the template's end-of-turn token does not end a response.
 //
-// stop is the JSON list of sampling.stop if responses are sampled, otherwise NULL. [main]
+// `stop` is the JSON list of sampling.stop if responses are sampled, otherwise NULL. [main]
 void rlhf__model_chat_note(const struct rlhf__model *m, int64_t rows, const char *template,
                            const char *stop, struct rlhf__log *log);
 
@@ -42,8 +42,8 @@ enum rlhf__turn_end_remedy {
 void rlhf__model_turn_end_note(const struct rlhf__model *m, const char *stop,
                                enum rlhf__turn_end_remedy how, struct rlhf__log *log);
 
-// If the end-of-turn token does not end responses, returns its id and sets its text. Otherwise
-// returns -1. [any]
+// If the end-of-turn token does not end responses, returns its id and sets *text to its text.
+// Otherwise returns -1. [any]
 int32_t rlhf__model_ignored_turn_end(const struct rlhf__model *m, const char *stop,
                                      const char **text);
 

@@ -81,7 +81,7 @@ static rlhf_status classifier_open(const rlhf_host *host, const char *path, rlhf
 
 static void classifier_close(const rlhf_host *host, rlhf_classifier *c) {
     struct rlhf__text_services *s = CLASSIFIERS(host);
-    if (!s || !c || --c->users > 0) return; // if !s, the services close it later
+    if (!s || !c || --c->users > 0) return; // if s is NULL, the services close it later
     struct rlhf_classifier **at = &s->classifiers;
     while (*at && *at != c)
         at = &(*at)->next;

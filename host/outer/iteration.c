@@ -41,7 +41,7 @@ static rlhf_status reference_sync(const rlhf_host *host) {
         st = rlhf__fail(&err, RLHF_E_INVALID,
                         "reference_sync() needs rlhf_iteration.moves_reference");
     if (st != RLHF_OK) return tell(host, st, &err);
-    it->syncs++; // counted first, because a failed copy may have changed the reference
+    it->syncs++; // count first, because a failed copy may have changed the reference
     // Without a reference there is nothing to update.
     if (it->cast->reference) st = rlhf__params_copy(it->cast->reference, it->cast->policy, &err);
     return tell(host, st, &err);
@@ -55,7 +55,7 @@ static int same_response(const struct rlhf__iteration *it, uint32_t a, uint32_t 
                   e->ids + e->offset[b] + e->prompt_len[b], (size_t)n * sizeof *e->ids) == 0;
 }
 
-// Store a pair in the form that the reward model reads. The chosen response follows `prompt` in
+// Store a pair in the format that the reward model reads. The chosen response follows `prompt` in
 // memory.
 static rlhf_status add_pair(struct rlhf__iteration *it, const int32_t *prompt, int32_t n,
                             int32_t n_chosen, const int32_t *rejected, int32_t n_rejected,
@@ -71,9 +71,9 @@ static rlhf_status add_pair(struct rlhf__iteration *it, const int32_t *prompt, i
     return st;
 }
 
-// Pair the best with the worst row among rows [from, to) of a group. If their scores differ, store
-// the pair and increment *added. Among rows with the same score, the first one is taken. Rows with
-// an empty response or a score that is not finite are skipped.
+// Pair the best row with the worst row among rows [from, to) of a group. If the scores of the two
+// rows differ, store the pair and increment `*added`. Among rows with the same score, the first one
+// is taken. Rows with an empty response or a score that is not finite are skipped.
 static rlhf_status collect_group(struct rlhf__iteration *it, uint32_t from, uint32_t to,
                                  uint32_t *added, struct rlhf__error *err) {
     const struct rlhf__rows *e = &it->x->rows;
@@ -196,8 +196,8 @@ static rlhf_status check_plan(const struct rlhf__cast *c, const struct rlhf__plu
                       algo, c->plan.group_size);
 }
 
-// Set *out to the only reward model that the run's rewards use, and *users to the number of rewards
-// that use it. Fails if the rewards use no reward model or more than one.
+// Set *out to the only reward model that the run's rewards use, and `*users` to the number of
+// rewards that use it. Fails if the rewards use no reward model or more than one reward model.
 static rlhf_status find_model(const struct rlhf__cast *c, const struct rlhf__reward_service *s,
                               struct rlhf__reward_model **out, int64_t *users,
                               struct rlhf__error *err) {

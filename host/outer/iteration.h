@@ -1,6 +1,7 @@
 // iteration.h: the service "rlhf.draft.iteration/0" (rlhf/draft/iteration.h) and its state in a
 // checkpoint. An algorithm calls the service at the end of a phase to update the reference or to
-// train the reward model. reward_round.h trains that model; batch/replay.h stores the pairs.
+// train the reward model. reward_round.h trains the model. batch/replay.h stores the pairs on which
+// the model is trained.
 #ifndef RLHF_HOST_OUTER_ITERATION_H
 #define RLHF_HOST_OUTER_ITERATION_H
 
@@ -21,45 +22,48 @@ struct rlhf__iteration {
     const struct rlhf__cast *cast;
     struct rlhf__report *report;
     struct rlhf__services *services;
-    const struct rlhf__experience *x; // of the phase that ends; NULL: the service rejects calls
+    const struct rlhf__experience *x; // of the phase that ends; NULL: calls are rejected
     uint64_t syncs;                   // number of times the policy was copied to the reference
     // 1: the run takes its rows from a record, without a judge or reward model. Calls of the
-    // service that need one of these then do nothing.
+    // service that need a judge or a reward model then do nothing.
     int32_t recorded;
     int32_t reserved;
     struct rlhf__replay replay;         // used with rlhf_iteration.reward_model
     struct rlhf__reward_model *trained; // the reward model that is trained, or NULL; borrowed
-    struct rlhf__reward_round *round; // trains `trained`; created once that model is loaded; owned
+    struct rlhf__reward_round *round;   // trains that model; created once it is loaded; owned
 };
 
-// Offer the service. All arguments are borrowed, and *it must not move in memory. Release with
-// rlhf__iteration_finish. Errors: those of rlhf__services_offer. [main]
+// Offer the service. All arguments are borrowed, and the struct `*it` must not move in memory.
+// Release it with rlhf__iteration_finish. Errors: those of rlhf__services_offer. [main]
 rlhf_status rlhf__iteration_init(struct rlhf__iteration *it, const struct rlhf__config *config,
                                  const struct rlhf__cast *cast, struct rlhf__report *report,
                                  struct rlhf__services *services, struct rlhf__error *err);
 void rlhf__iteration_finish(struct rlhf__iteration *it); // accepts a zeroed one [main]
 
-// Open the judge (NULL = none). The rewards must already be open, because a plan that trains a
-// reward model trains the one that the rewards use. Errors: those of plugins; RLHF_E_INVALID if
-// - the plan needs a judge and the run lacks one;
+// Open the judge (NULL = none). The rewards must already be open because, if the plan trains a
+// reward model, that model is the one that the rewards use. Errors: those of plugins;
+// RLHF_E_INVALID if
+// - the plan needs a judge, but the run has none;
 // - the rewards do not use exactly one reward model;
 // - the judge uses that model too;
-// - groups have one row. [main]
+// - a group has only one row. [main]
 rlhf_status rlhf__iteration_open(struct rlhf__iteration *it, struct rlhf__reward_service *models,
                                  const struct rlhf__plugin *judge,
                                  struct rlhf__instance **out_judge, struct rlhf__error *err);
 
-// If a reward model is to be trained, create its reward round. Call after the model has been
-// loaded; feed must be a prompt feed. [main]
+// If a reward model is to be trained, create its reward round. Call this after the model has been
+// loaded. `feed` must be a prompt feed. [main]
 rlhf_status rlhf__iteration_ready(struct rlhf__iteration *it, const struct rlhf__feed *feed,
                                   struct rlhf__error *err);
 
-// Until rlhf__iteration_end, let the service answer calls about the responses of x. [main]
+// Let the service answer calls about the responses of x, until rlhf__iteration_end is called.
+// [main]
 void rlhf__iteration_begin(struct rlhf__iteration *it, const struct rlhf__experience *x);
 void rlhf__iteration_end(struct rlhf__iteration *it);
 
-// Save the state to a checkpoint's directory, or load it. The files are:
-// - state/reference.safetensors, once the reference has been updated;
+// rlhf__iteration_save writes the state to a checkpoint's directory, and rlhf__iteration_load reads
+// it. The files are:
+// - state/reference.safetensors, after the reference has been updated;
 // - state/replay.bin, state/reward_optimizer.safetensors and reward_model/ (a model directory), if
 //   the run trains a reward model;
 // - state/iteration.json.

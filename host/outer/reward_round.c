@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Returns w * loss of a pair with rewards r[2], and writes the derivative to d[2].
+// Returns the loss of a pair with rewards r[2], multiplied by w, and writes its derivative to d[2].
 static double one_pair(const float *r, double w, float *d) {
     double chosen = (double)r[0], rejected = (double)r[1];
     double top = rejected > chosen ? rejected : chosen;
@@ -119,7 +119,7 @@ static rlhf_status check(const rlhf_reward_update *u, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// One optimizer step on the pairs pick[0..n).
+// Take one optimizer step on the pairs pick[0..n).
 static rlhf_status step(struct rlhf__reward_round *r, const struct rlhf__replay *replay,
                         const uint32_t *pick, uint32_t n, uint32_t k, double factor,
                         struct rlhf__error *err) {

@@ -1,6 +1,6 @@
 // reward_round.h: one round of reward-model training inside a rollout run. It trains the reward
-// model that the run's rewards use. Training uses the pair loss and a separate optimizer; gain and
-// bias are set afterwards.
+// model that the run's rewards use. Training uses the pair loss and a separate optimizer. The gain
+// and the bias of the model are set afterwards.
 //
 // batch/replay.h chooses the pairs of a round. The algorithm decides when a round takes place
 // (iteration.h).
@@ -16,7 +16,7 @@
 
 // Sums over all calls of the pair loss; zero-initialize.
 struct rlhf__pair_loss {
-    double loss;         // sum over microbatches of their share of the minibatch's loss
+    double loss;         // every microbatch adds its share of its minibatch's loss
     double margin;       // R_chosen - R_rejected
     double pairs, right; // right: the chosen response has the higher reward
 };
@@ -36,18 +36,18 @@ struct rlhf__reward_round {
     struct rlhf__learner learner;
 };
 
-// rm must be trainable; all arguments are borrowed. Caller owns *out. [main]
+// `rm` must be trainable. All arguments are borrowed. The caller owns *out. [main]
 rlhf_status rlhf__reward_round_create(const struct rlhf__config *config,
                                       const struct rlhf__cast *cast, const struct rlhf__feed *feed,
                                       struct rlhf__log *log, struct rlhf__reward_model *rm,
                                       struct rlhf__reward_round **out, struct rlhf__error *err);
 void rlhf__reward_round_destroy(struct rlhf__reward_round *); // before rm is closed; NULL allowed
 
-// Train on the replay buffer's fresh pairs, mixed with earlier pairs: u->replay_share of all pairs
-// are earlier ones. lr falls linearly to 0. Afterwards the fresh pairs become earlier pairs. With
-// u->refit, sets gain and bias again, from responses of the reference whose random numbers depend
-// only on `syncs`. Does nothing without fresh pairs. Errors: RLHF_E_INVALID (u out of range),
-// RLHF_E_NUMERIC, RLHF_E_NOMEM. [step]
+// Train on the replay buffer's fresh pairs, mixed with earlier pairs. The share of earlier pairs is
+// u->replay_share. The learning rate falls linearly to 0. Afterwards the fresh pairs become earlier
+// pairs. If u->refit is set, gain and bias are fitted again, to responses of the reference. The
+// random numbers for these responses depend only on `syncs`. Does nothing if there are no fresh
+// pairs. Errors: RLHF_E_INVALID (u out of range), RLHF_E_NUMERIC, RLHF_E_NOMEM. [step]
 rlhf_status rlhf__reward_round_run(struct rlhf__reward_round *, struct rlhf__replay *replay,
                                    uint64_t syncs, const rlhf_reward_update *u,
                                    rlhf_reward_update_report *report, struct rlhf__error *err);

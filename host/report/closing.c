@@ -12,7 +12,7 @@ enum { CURVE_COLUMNS = 24, PROMPT_BYTES = 60 };
 
 // ---- the curve ----
 
-// Mean of the values of column i of n.
+// Returns the mean of the values in column i of n columns.
 static double column(const struct rlhf__series *s, int64_t i, int64_t n) {
     const int64_t from = i * s->n / n, to = (i + 1) * s->n / n;
     double sum = 0;
@@ -56,7 +56,8 @@ static void put_verdict(const struct rlhf__closing *c, const struct rlhf__verdic
     rlhf__put_sparkline(out, of(c, v->headline.metric), CURVE_COLUMNS);
 }
 
-// "KL 6.29 nats per sequence (0.131 per token), length 48 tokens (47.2 at first)", as far as known.
+// Append "KL 6.29 nats per sequence (0.131 per token), length 48 tokens (47.2 at first)". Numbers
+// that are not known are left out.
 static void put_price(const struct rlhf__closing *c, struct rlhf__buf *out) {
     const struct rlhf__series *kl = of(c, "objective/kl"), *each = of(c, "objective/kl_per_token"),
                               *length = of(c, "completions/mean_length");
@@ -81,7 +82,7 @@ static void say_found(const struct rlhf__closing *c, const struct rlhf__verdict 
     }
 }
 
-// Log the findings of single phases, which the series no longer show.
+// Log the findings about single phases. The series of the whole run do not show these.
 static void say_reported(const struct rlhf__closing *c, const struct rlhf__verdict *v) {
     static const struct {
         uint32_t bit;
@@ -167,13 +168,15 @@ static int is_short(rlhf_str s) {
     return 1;
 }
 
-// Returns 1 if a flag would read the text as the end of one value and a further key=value.
+// Returns 1 if a flag would read the text as two parts: the end of a value, and a further
+// key=value.
 static int is_two_pairs(const char *text) {
     const char *comma = strchr(text, ',');
     return comma && strchr(comma, '=');
 }
 
-// Append X.so:key=value,... with the options that were given. Others have their defaults.
+// Append X.so:key=value,... with the options that were given. All other options have their
+// defaults.
 static void put_spec(struct rlhf__buf *out, const struct rlhf__plugin_config *p) {
     struct rlhf__buf spec = RLHF__BUF_INIT;
     const char *key, *between = ":";
@@ -208,7 +211,7 @@ static void say_generate(const struct rlhf__closing *c) {
         memcpy(prompt, c->prompt.ptr, (size_t)c->prompt.len);
         rlhf__buf_puts(&line, " --prompt ");
         rlhf__put_shell(&line, prompt);
-        // so that the responses are like those of the run
+        // so that responses are sampled as in the run
         rlhf__buf_puts(&line, c->bos ? " --bos" : "");
         rlhf__buf_puts(&line, c->ignore_eos ? " --ignore-eos" : "");
     }

@@ -12,9 +12,9 @@ struct rlhf__closing {
     const struct rlhf__findings *findings;
     struct rlhf__log *log;
     const char *dir;  // the run's directory, as the user named it
-    const char *data; // held-out rows, if the model cannot generate; NULL: it can
-    rlhf_str prompt;  // of a sample; empty: none
-    // 1: the run's prompts begin with the BOS token; 1: end tokens do not end its responses
+    const char *data; // held-out rows; NULL: the model can generate
+    rlhf_str prompt;  // of a sample; empty: no sample
+    // bos 1: the run's prompts begin with BOS; ignore_eos 1: end tokens do not end responses
     int32_t bos, ignore_eos;
     const struct rlhf__plugin_config *environment; // NULL: none
 };

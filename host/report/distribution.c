@@ -9,7 +9,8 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-// Count each of the sorted values. Returns 0 if there are too many different ones.
+// Count how often each of the sorted values occurs. Returns 0 if there are too many distinct
+// values.
 static int32_t count_values(const double *x, size_t n, struct rlhf__distribution *out) {
     int32_t k = 0;
     for (size_t i = 0; i < n; i++) {

@@ -1,5 +1,6 @@
-// distribution.h: describes the distribution of numbers: the mean and, for few distinct values, the
-// count of each; for many, quantiles. Pure functions.
+// distribution.h: describes the distribution of numbers by their mean and, if they have few
+// distinct values, by the count of each value. If there are many distinct values, it gives
+// quantiles instead. All functions here are pure.
 #ifndef RLHF_HOST_REPORT_DISTRIBUTION_H
 #define RLHF_HOST_REPORT_DISTRIBUTION_H
 
@@ -9,14 +10,14 @@
 #include <stdint.h>
 
 enum {
-    RLHF__DISTRIBUTION_FEW = 16,      // with up to so many different values, each one is counted
-    RLHF__DISTRIBUTION_QUANTILES = 32 // with more, so many intervals lie between quantiles
+    RLHF__DISTRIBUTION_FEW = 16,      // with at most so many distinct values, each is counted
+    RLHF__DISTRIBUTION_QUANTILES = 32 // otherwise the number of intervals between quantiles
 };
 
 struct rlhf__distribution {
     size_t n;               // number of finite values; 0: the other members are not set
     double mean, deviation; // standard deviation
-    int32_t counted;        // > 0: number of different values, each with its count; 0: quantiles
+    int32_t counted;        // > 0: number of distinct values, each with its count; 0: quantiles
     int32_t reserved;
     double value[RLHF__DISTRIBUTION_QUANTILES + 1]; // ascending
     int64_t count[RLHF__DISTRIBUTION_FEW];

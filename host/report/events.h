@@ -12,14 +12,14 @@
 struct rlhf__events; // opaque
 
 // Open the history of a new run (keep_phase < 0) or of a resumed one. rlhf__jsonl_open says which
-// lines are kept. log is borrowed until close. [main]
+// lines are kept. `log` is borrowed until close. [main]
 rlhf_status rlhf__events_open(const struct rlhf__folder *run, int64_t keep_phase,
                               struct rlhf__log *log, struct rlhf__events **out,
                               struct rlhf__error *err);
 void rlhf__events_close(struct rlhf__events *);
 
-// Record the beginning of the process. If phase < 0, the event is "start". Otherwise it is
-// "resume", and `phase` phases had been completed before. argv ends with NULL, and may itself be
+// Record the beginning of the process. If `phase` < 0, the event is "start". Otherwise the event is
+// "resume", and `phase` phases had been completed before. `argv` ends with NULL, and may itself be
 // NULL. [main]
 void rlhf__events_begin(struct rlhf__events *, int64_t phase, const char *const *argv);
 
@@ -31,10 +31,11 @@ void rlhf__events_warning(struct rlhf__events *, int64_t phase, const char *find
 // Record that the checkpoint of a phase has been written. [main]
 void rlhf__events_checkpoint(struct rlhf__events *, int64_t phase);
 
-// Record that the process ends after `phase` phases. status: "done", "stopped" or "failed". [main]
+// Record that the process ends after `phase` phases. `status` is "done", "stopped" or "failed".
+// [main]
 void rlhf__events_end(struct rlhf__events *, int64_t phase, const char *status, const char *reason);
 
-// Call fsync on the file. Needed before a checkpoint is committed. [main]
+// Call fsync on the file. This is needed before a checkpoint is committed. [main]
 rlhf_status rlhf__events_sync(struct rlhf__events *, struct rlhf__error *err);
 
 #endif

@@ -24,7 +24,7 @@ static double usual_norm(const struct rlhf__findings *f, const struct rlhf__phas
     return sorted[f->norms / 2];
 }
 
-// A norm of 0 means that the phase gave no learning signal.
+// Store the norm of a phase. A norm of 0 is left out, because the phase gave no learning signal.
 static void note_norm(struct rlhf__findings *f, double norm) {
     if (!(norm > 0) || !isfinite(norm)) return;
     if (f->norms == RLHF__FINDINGS_NORMS)
@@ -38,7 +38,8 @@ static int explodes(double norm, double usual) {
 
 // ---- distance and entropy ----
 
-// If a reward verifies answers and more of them are right, low entropy is the goal, not a collapse.
+// Returns 1 if low entropy is the goal and not a collapse: a reward checks answers, and more
+// answers are right than in the first phase.
 static int is_surely_right(const struct rlhf__findings *f, const struct rlhf__phase_numbers *p) {
     return !isnan(p->correct) && !isnan(f->correct) && p->correct > f->correct;
 }
@@ -59,14 +60,14 @@ struct rlhf__found rlhf__findings_judge(struct rlhf__findings *f,
     const int exploded = explodes(p->norm_max, out.usual_norm);
     f->is_collapsed = is_too_sure(f, p);
     f->is_far = p->kl > RLHF__FAR_KL;
-    // Report a collapse or the distance, but not the jump that led to it.
+    // Report a collapse or a large distance, but not the jump that led to it.
     if (f->is_collapsed || f->is_far) f->said |= RLHF__JUMPED;
     const double limit = RLHF__RULE_LOSS_FACTOR * f->loss + RLHF__RULE_LOSS_MARGIN;
     const int diverged = f->phases > 0 && p->loss > limit;
-    // Report a loss that has diverged, but not the gradients that exploded with it.
+    // Report a loss that has diverged, but not the gradients that exploded at the same time.
     if (diverged) f->said |= RLHF__EXPLODED | RLHF__FELL;
     // A bounded loss cannot diverge, even if the policy gives the preferred responses much less
-    // probability. Therefore check their log-probs too.
+    // probability. Therefore check the log-probs of these responses too.
     const int fell = p->fall > RLHF__FALL;
     out.what = if_true(f->is_collapsed, RLHF__COLLAPSED) |
                if_true(f->is_far && !f->is_collapsed, RLHF__FAR) | if_true(jumped, RLHF__JUMPED) |
@@ -113,8 +114,8 @@ static const struct {
 };
 
 // Returns 1 if the note `id` is still reported after the policy was reported as lost (RLHF__LOST).
-// Two such notes name a cause of the loss. The third one is the collapse: it is news if the policy
-// was reported as lost only because it is far from the reference.
+// Two of these notes name a cause of the loss. The third note is about a collapse. It is new
+// information if the policy was reported as lost only because it is far from the reference.
 static int is_said_after(const char *id) {
     return strcmp(id, "right_answers_fell") == 0 || strcmp(id, "negative_weights") == 0 ||
            strcmp(id, "collapsed") == 0;
@@ -150,7 +151,8 @@ json_t *rlhf__findings_save(const struct rlhf__findings *f) {
                      (json_int_t)f->wild);
 }
 
-// Read a number. A JSON null stands for a number that was not finite; *out is then `null`.
+// Read a number. A JSON null stands for a number that was not finite. In that case sets *out to
+// `null`.
 static int take(const json_t *v, const char *key, double null, double *out) {
     const json_t *x = json_object_get(v, key);
     *out = json_is_null(x) ? null : json_number_value(x);
@@ -164,7 +166,7 @@ rlhf_status rlhf__findings_load(struct rlhf__findings *f, const json_t *v,
     const struct rlhf__json_count counts[] = {
         {"phases", &f->phases}, {"said", &f->said}, {"wild", &f->wild}, {"reported", &f->reported}};
     const json_t *norms = json_object_get(v, "norms");
-    f->loss = NAN; // older versions did not store it
+    f->loss = NAN; // older versions did not store the loss
     if (json_object_get(v, "loss") && !take(v, "loss", NAN, &f->loss))
         return rlhf__fail(err, RLHF_E_INVALID, "run.json: findings is damaged");
     // older versions did not store "reported" either

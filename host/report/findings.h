@@ -3,8 +3,8 @@
 // off; gradients that have exploded; a supervised loss that has diverged; and a policy that gives
 // much less probability to the wanted responses of a file.
 //
-// The rules compare numbers of the phase with their history, which is part of a checkpoint.
-// phase_warnings.c collects the numbers and writes the messages.
+// The rules compare numbers of the phase with those of earlier phases, which are part of a
+// checkpoint. phase_warnings.c collects the numbers and writes the messages.
 #ifndef RLHF_HOST_REPORT_FINDINGS_H
 #define RLHF_HOST_REPORT_FINDINGS_H
 
@@ -22,16 +22,16 @@
 #define RLHF__CUT_OFF           0.95   // share of the responses, at least
 #define RLHF__FALL              1.0    // nats per token that wanted texts lose, above
 
-// The numbers of one phase. NaN means not measured.
+// The numbers of one phase. A number that was not measured is NaN.
 struct rlhf__phase_numbers {
     double entropy;                    // nats per token: mean -log-prob of the sampled tokens
     double kl;                         // nats per token from the reference
-    double correct;                    // share of right answers, if a reward verifies them
+    double correct;                    // share of right answers, if a reward checks answers
     double norm, norm_first, norm_max; // gradient norms: mean, first that is not 0, largest
-    double cut_off; // share of responses that reached the length limit; NaN: all do by design
+    double cut_off; // share of responses that reached the length limit; NaN if all should
     double loss;    // of supervised algorithms
-    // preference rows: how much lower the policy's log-prob of the wanted responses is than the
-    // reference's, nats per token
+    // For preference rows: the reference's log-prob of the wanted responses minus the policy's, in
+    // nats per token.
     double fall;
 };
 
@@ -45,7 +45,7 @@ enum rlhf__finding {
     RLHF__FAR = 64
 };
 
-// After one of these, later findings would only be its consequences.
+// After one of these two findings, any later finding would only be a consequence of it.
 #define RLHF__LOST (RLHF__COLLAPSED | RLHF__FAR)
 
 // The new findings of a phase, and the values that the phase was compared with. After a finding of
@@ -63,7 +63,7 @@ enum { RLHF__FINDINGS_NORMS = 64 };
 struct rlhf__findings {
     int64_t phases; // phases so far
     double entropy; // of the first phase, nats per token
-    double correct; // share of right answers in the first phase; NaN: not verified
+    double correct; // share of right answers in the first phase; NaN: not measured
     double kl;      // of the last phase, nats per token
     double loss;    // of the first phase; NaN: not known
     double norm[RLHF__FINDINGS_NORMS]; // mean gradient norms of the newest phases, oldest first
@@ -90,8 +90,8 @@ struct rlhf__found rlhf__findings_judge(struct rlhf__findings *,
                                         const struct rlhf__phase_numbers *);
 
 // Convert the state to and from JSON. _save returns a new reference, or NULL if out of memory.
-// _load accepts NULL for a state that was not stored; the next phase then counts as the first.
-// Errors: RLHF_E_INVALID. [main]
+// _load accepts NULL for a state that was not stored; the next phase then counts as the first. The
+// errors of _load: RLHF_E_INVALID. [main]
 json_t *rlhf__findings_save(const struct rlhf__findings *);
 rlhf_status rlhf__findings_load(struct rlhf__findings *, const json_t *, struct rlhf__error *err);
 

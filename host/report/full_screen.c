@@ -15,13 +15,13 @@
 #include <unistd.h>
 
 #define CURVE_COLUMNS 20
-#define SAID_BYTES    16384 // read from the end of `kept` to find the newest line
+#define SAID_BYTES    16384 // read from the end of `kept`, to find the newest line
 
 struct rlhf__full_screen {
     struct rlhf__log *log;
     FILE *log_out; // the log's own stream
-    FILE *kept;    // log lines and tables, until it is closed
-    int fd;        // of kept
+    FILE *kept;    // log lines and tables, until the screen is closed
+    int fd;        // of `kept`
     int32_t rows, columns;
     char *title;
     struct rlhf__series_set series; // of the metrics in `wanted`
@@ -62,7 +62,7 @@ struct rlhf__full_screen *rlhf__full_screen_open(struct rlhf__log *log, const ch
         return NULL;
     }
     s->log = log;
-    if (log && isatty(fileno(log->out))) { // under the log's lock, which the caller holds
+    if (log && isatty(fileno(log->out))) { // safe: the caller holds the log's lock
         s->log_out = log->out;
         log->out = s->kept;
     }
@@ -102,7 +102,7 @@ static const struct {
     {"grad norm", "optim/grad_norm", STEPS},
 };
 
-// Shown as numbers only.
+// Metrics that are shown only as numbers.
 static const char *const others[] = {"objective/kl_per_token",
                                      "completions/clipped_ratio",
                                      "optim/skipped_steps",
@@ -276,7 +276,7 @@ static void find_said(struct rlhf__full_screen *s) {
             len--;
         for (at = len; at > 0 && text[at - 1] != '\n'; at--)
             ;
-        if (at == 0 && from > 0) return; // its beginning was not read
+        if (at == 0 && from > 0) return; // the beginning of the line was not read
         if (at == len || text[at] < '!' || text[at] > '~') continue;
         rlhf__buf_clear(&s->said);
         rlhf__buf_put(&s->said, text + at, len - at);

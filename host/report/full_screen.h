@@ -13,11 +13,12 @@ struct rlhf__full_screen;
 
 enum { RLHF__FULL_COLUMNS = 100, RLHF__FULL_ROWS = 24 }; // the smallest terminal
 
-// 1 if the terminal on standard output is large enough. [any]
+// Returns 1 if the terminal on standard output is large enough. [any]
 int rlhf__full_screen_fits(void);
 
-// Show the run on the whole terminal. title: the run, its plugins and its policy. Log lines are
-// kept from now on if the log goes to a terminal. Returns NULL if it cannot be shown. [main]
+// Show the run on the whole terminal. `title` names the run, its plugins and its policy. If the log
+// goes to a terminal, log lines are kept from now on. Returns NULL if the run cannot be shown.
+// [main]
 struct rlhf__full_screen *rlhf__full_screen_open(struct rlhf__log *log, const char *title);
 
 // Close the display, and print what was kept. NULL allowed. [main]

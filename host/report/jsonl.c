@@ -40,7 +40,7 @@ rlhf_status rlhf__append_sync(int fd, const char *path, struct rlhf__error *err)
 // The result of scan() for the file of a resumed run.
 struct found {
     size_t kept;           // bytes up to the end of the last row to keep
-    int64_t odd, odd_line; // invalid lines before that end, and the line number of the first
+    int64_t odd, odd_line; // invalid lines before that end; the number of the first of them
 };
 
 enum kind { ROW, LATER_ROW, NO_ROW };
@@ -55,7 +55,8 @@ static enum kind kind_of(const char *line, size_t n, int64_t keep_phase) {
     return kind;
 }
 
-// A last line without a newline is dropped: the process died while writing it.
+// Find the last row to keep. A last line without a newline is dropped, because the process died
+// while writing it.
 static struct found scan(const struct rlhf__buf *text, int64_t keep_phase) {
     struct found f = {0, 0, 0};
     int64_t pending = 0, pending_line = 0, number = 0;

@@ -1,5 +1,5 @@
 // jsonl.h: appends to the files of a run, mostly JSON Lines whose objects have a "phase". When a
-// run is resumed, it cuts such a file back to the phase of the checkpoint.
+// run is resumed, such a file is cut back to the phase of the checkpoint.
 #ifndef RLHF_HOST_REPORT_JSONL_H
 #define RLHF_HOST_REPORT_JSONL_H
 
@@ -14,7 +14,7 @@
 rlhf_status rlhf__append_buf(int fd, const char *path, const struct rlhf__buf *bytes,
                              struct rlhf__error *err);
 
-// fsync, if the file supports it. [any]
+// Call fsync on the file, if the file supports it. [any]
 rlhf_status rlhf__append_sync(int fd, const char *path, struct rlhf__error *err);
 
 // ---- a file of JSON objects ----
@@ -25,21 +25,21 @@ struct rlhf__jsonl {
     int reserved;
 };
 
-// Open `name` in a run directory for appending. With keep_phase < 0 the file is emptied. Otherwise
-// everything after the last row with "phase" <= keep_phase is cut off. Invalid lines before that
-// row are kept, and their number is logged. Errors: RLHF_E_INVALID (a link, not a regular file),
-// RLHF_E_IO. [main]
+// Open `name` in a run directory for appending. If keep_phase < 0, the file is emptied. Otherwise
+// everything after the last row with "phase" <= keep_phase is cut off. Invalid lines before this
+// last row are kept, and their number is logged. Errors: RLHF_E_INVALID (a link, not a regular
+// file), RLHF_E_IO. [main]
 rlhf_status rlhf__jsonl_open(const struct rlhf__folder *run, const char *name, int64_t keep_phase,
                              struct rlhf__log *log, struct rlhf__jsonl *out,
                              struct rlhf__error *err);
 void rlhf__jsonl_close(struct rlhf__jsonl *j); // zeroed structs allowed
 
-// Append bytes (whole lines). A failure leaves the file unchanged. [main]
+// Append `lines`, which must be whole lines. A failure leaves the file unchanged. [main]
 rlhf_status rlhf__jsonl_append(struct rlhf__jsonl *j, const struct rlhf__buf *lines,
                                struct rlhf__error *err);
 
-// Call visit with each row of the JSON Lines file `name`; the rows are borrowed. A missing file
-// counts as empty. Stops at the first error of visit, and returns it. Errors: RLHF_E_IO,
+// Call `visit` with each row of the JSON Lines file `name`. The rows are borrowed. A missing file
+// counts as empty. If `visit` fails, stops and returns its error. Other errors: RLHF_E_IO,
 // RLHF_E_INVALID (the file cannot be read), RLHF_E_NOMEM. [main]
 rlhf_status rlhf__jsonl_each(const struct rlhf__folder *run, const char *name,
                              rlhf_status (*visit)(void *arg, json_t *row, struct rlhf__error *err),
@@ -48,7 +48,7 @@ rlhf_status rlhf__jsonl_each(const struct rlhf__folder *run, const char *name,
 // Returns the sum of a member over the rows of such a file, or 0 if the file cannot be read. [main]
 double rlhf__jsonl_sum(const struct rlhf__folder *run, const char *name, const char *member);
 
-// fsync. [main]
+// Call fsync on the file. [main]
 rlhf_status rlhf__jsonl_sync(struct rlhf__jsonl *j, struct rlhf__error *err);
 
 #endif

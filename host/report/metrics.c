@@ -69,7 +69,8 @@ rlhf_status rlhf__metrics_open(const struct rlhf__folder *run, const struct rlhf
     return status;
 }
 
-// Returns the index of name, or the index at which to insert it. Sets *there to 1 if it exists.
+// Returns the index of the metric `name`, or the index at which to insert it. Sets `*there` to 1 if
+// the metric exists, and to 0 otherwise.
 static size_t place(const struct rlhf__metrics *m, const char *name, int *there) {
     size_t lo = 0, hi = m->n;
     while (lo < hi) {
@@ -108,7 +109,8 @@ static void warn_mixed(struct rlhf__metrics *m, const struct rlhf__metric *one, 
                one->name, rlhf__combine_name(one->reported.combine), rlhf__combine_name(combine));
 }
 
-// The caller holds the lock. report NULL: the value is the host's own.
+// Set a value. The caller holds the lock. If `report` is NULL, the value comes from the host
+// itself.
 static rlhf_status put(struct rlhf__metrics *m, const char *name, double value,
                        const struct rlhf__combined *report) {
     int there;

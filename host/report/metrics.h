@@ -2,7 +2,7 @@
 // configured, to RUN/metrics.csv and as TensorBoard events to RUN/tensorboard/. Each of these is a
 // metrics file (metrics_file.h).
 //
-// Metric names are a contract (docs/metrics.md). Nothing is measured here. For each name this file
+// Metric names are a contract (docs/metrics.md). Nothing is measured here. For each name, metrics.c
 // stores the last value that the host set in the current phase, and combines the values that
 // plugins report.
 #ifndef RLHF_HOST_REPORT_METRICS_H
@@ -16,35 +16,36 @@
 
 struct rlhf__metrics;
 
-// Open the metrics files of a new run (keep_phase < 0) or of a resumed one. On resume, every file,
-// even one that is no longer enabled, loses the rows of phases > keep_phase and a row that a crash
-// cut short. run is borrowed until close. If run is NULL, nothing is written: the values are only
-// in memory. [main]
+// Open the metrics files of a new run (keep_phase < 0) or of a resumed one. On resume, the rows of
+// phases > keep_phase, and a row that a crash cut short, are removed from every file, even from a
+// file that is no longer enabled. `run` is borrowed until close. If `run` is NULL, nothing is
+// written: the values are only in memory. [main]
 rlhf_status rlhf__metrics_open(const struct rlhf__folder *run, const struct rlhf__log_config *want,
                                int64_t keep_phase, struct rlhf__log *log,
                                struct rlhf__metrics **out, struct rlhf__error *err);
 void rlhf__metrics_close(struct rlhf__metrics *m); // NULL allowed; unflushed values are dropped
 
-// Set the value of a metric in the current phase, in place of an earlier value. The name "phase" is
+// Set the value of a metric in the current phase. It replaces an earlier value. The name "phase" is
 // reserved and ignored. [any]
 rlhf_status rlhf__metrics_set(struct rlhf__metrics *m, const char *name, double value);
 
-// Add a value that a plugin reported with host->metric; combine is an enum rlhf_combine. If
-// `combine` differs from that of the first report under this name in the phase, the value is
-// dropped. That is logged once per run. [any]
+// Add a value that a plugin reported with host->metric. `combine` is an enum rlhf_combine. If
+// `combine` differs from the one in the phase's first report under this name, the value is dropped.
+// A dropped value is logged once per run. [any]
 rlhf_status rlhf__metrics_report(struct rlhf__metrics *m, const char *name, double value,
                                  double weight, int32_t combine);
 
-// rlhf__metrics_set as a callback: ctx is the struct rlhf__metrics. [any]
+// This is rlhf__metrics_set as a callback. `ctx` is the struct rlhf__metrics. [any]
 void rlhf__metrics_put(void *ctx, const char *name, double value);
 
-// For struct rlhf__services.metric: rlhf__metrics_report; ctx as above. [any]
+// This is rlhf__metrics_report as a callback, for struct rlhf__services.metric. `ctx` is the struct
+// rlhf__metrics. [any]
 void rlhf__metrics_reported(void *ctx, const char *name, double value, double weight,
                             int32_t combine);
 
-// Like rlhf__metrics_put and rlhf__metrics_reported, but these functions put a prefix before every
-// name. They are used for held-out rows, whose metrics must not replace those of the phase. ctx is
-// a struct rlhf__metrics_under. [any]
+// Callbacks like rlhf__metrics_put and rlhf__metrics_reported, which also put a prefix before every
+// name. They are used for held-out rows, whose metrics must not replace the metrics of the phase.
+// `ctx` is a struct rlhf__metrics_under. [any]
 struct rlhf__metrics_under {
     struct rlhf__metrics *metrics;
     const char *prefix; // "eval/"
@@ -57,7 +58,8 @@ void rlhf__metrics_under_reported(void *ctx, const char *name, double value, dou
 // leaves *out unchanged. [any]
 int rlhf__metrics_get(const struct rlhf__metrics *m, const char *name, double *out);
 
-// Call visit with each name that was set in the current phase. visit must not set values. [main]
+// Call `visit` with the name of each metric that was set in the current phase. `visit` must not set
+// values. [main]
 void rlhf__metrics_names(const struct rlhf__metrics *m, void (*visit)(void *arg, const char *name),
                          void *arg);
 
@@ -74,7 +76,7 @@ struct rlhf__distribution;
 rlhf_status rlhf__metrics_histogram(struct rlhf__metrics *m, int64_t phase, const char *tag,
                                     const struct rlhf__distribution *d, struct rlhf__error *err);
 
-// fsync every file, before a checkpoint is committed. [main]
+// Call fsync on every file. This is needed before a checkpoint is committed. [main]
 rlhf_status rlhf__metrics_sync(struct rlhf__metrics *m, struct rlhf__error *err);
 
 #endif

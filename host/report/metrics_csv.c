@@ -2,8 +2,9 @@
 // empty if the phase lacks the metric, and nan if the value is not finite.
 //
 // When a phase has a metric without a column, the file is rewritten atomically with a column for
-// it. A resumed run drops the phases after its checkpoint, and the columns that only these phases
-// filled. The file is then byte for byte the same as that of an uninterrupted run.
+// it. A resumed run removes the rows of the phases after its checkpoint, and the columns that had
+// values only in these rows. The file is then byte for byte the same as the file of an
+// uninterrupted run.
 #include "report/metrics_file.h"
 
 #include "base/decimal.h"
@@ -32,7 +33,8 @@ static unsigned char clean(char c) {
     return c == ',' || c == '"' || (unsigned char)c < ' ' ? '_' : (unsigned char)c;
 }
 
-// Compares as strcmp does: negative if the column sorts before the name, 0 if it is the same.
+// Compares like strcmp: the result is negative if the column sorts before the name, and 0 if both
+// are the same.
 static int order(const char *column, rlhf_str name) {
     for (uint64_t i = 0; i < name.len; i++)
         if ((unsigned char)column[i] != clean(name.ptr[i]))
@@ -60,7 +62,7 @@ static size_t columns_find(const struct columns *c, rlhf_str name) {
     return there ? at : NO_COLUMN;
 }
 
-// Add the name if it is missing.
+// Add a column with that name, if there is none.
 static rlhf_status columns_add(struct columns *c, rlhf_str name, struct rlhf__error *err) {
     int there;
     size_t at = place(c, name, &there);
@@ -118,7 +120,7 @@ static void reading_finish(struct reading *r) {
     free(r->cell);
 }
 
-// Split a line into cell[max]; returns the number of cells.
+// Split a line into cell[max]. Returns the number of cells in the line.
 static size_t split(const char *line, const char *end, rlhf_str *cell, size_t max) {
     for (size_t n = 0;; n++) {
         const char *comma = memchr(line, ',', (size_t)(end - line));
@@ -134,7 +136,7 @@ static rlhf_status read_file(const struct csv *c, struct reading *r, struct rlhf
     RLHF_TRY(rlhf__file_read_fd(c->fd, c->path, MAX_BYTES, &r->text, err));
     const char *text = rlhf__buf_text(&r->text), *end = memchr(text, '\n', r->text.len);
     r->row = r->stop = text + r->text.len;
-    if (!end) return RLHF_OK; // empty, or the process died while writing the header
+    if (!end) return RLHF_OK; // the file is empty, or the process died while writing the header
     r->n = split(text, end, NULL, 0);
     r->name = calloc(r->n, sizeof *r->name);
     r->cell = calloc(r->n, sizeof *r->cell);
@@ -156,9 +158,9 @@ static int64_t phase_of(struct reading *r, const char *line, const char *eol) {
     return end > line && end == r->cell[0].ptr + r->cell[0].len && phase >= 0 ? phase : -1;
 }
 
-// Call visit for each row up to phase keep_phase; r->cell then holds the row's cells. If odd is not
-// NULL, add to *odd the number of lines that are not rows. A last line without a newline is
-// skipped, because the process died while writing it.
+// Call `visit` for each row of a phase <= keep_phase. During the call, r->cell holds the row's
+// cells. If `odd` is not NULL, the number of lines that are not rows is added to `*odd`. A last
+// line without a newline is skipped, because the process died while writing it.
 static rlhf_status each_row(struct reading *r, int64_t keep_phase, int64_t *odd,
                             rlhf_status (*visit)(void *arg, const struct reading *,
                                                  struct rlhf__error *),
@@ -216,7 +218,8 @@ static rlhf_status copy_all(struct copy *c, struct reading *r, int64_t keep_phas
     return each_row(r, keep_phase, NULL, copy_row, c, err);
 }
 
-// Rewrite the file with the columns *to and its rows up to keep_phase. Takes over *to.
+// Rewrite the file with the columns `*to`, and keep only the rows of phases <= keep_phase. Takes
+// ownership of the columns.
 static rlhf_status rewrite(struct csv *c, struct reading *r, struct columns *to, int64_t keep_phase,
                            struct rlhf__error *err) {
     struct copy copy = {.to = to};
@@ -240,7 +243,7 @@ static rlhf_status rewrite(struct csv *c, struct reading *r, struct columns *to,
     return RLHF_OK;
 }
 
-// Add the columns in which this row has a value.
+// Add the columns in which the row r->cell has a value.
 static rlhf_status add_used(void *arg, const struct reading *r, struct rlhf__error *err) {
     for (size_t i = 1; i < r->n; i++)
         if (r->cell[i].len > 0) RLHF_TRY(columns_add(arg, r->name[i], err));
@@ -281,7 +284,7 @@ static rlhf_status csv_open(const struct rlhf__folder *run, int64_t keep_phase,
 
 static rlhf_str text_of(const char *s) { return (rlhf_str){s, strlen(s)}; }
 
-// Add a column for each name in the row that does not have one yet.
+// Add a column for each name in the row that does not have a column yet.
 static rlhf_status widen(struct csv *c, const struct rlhf__metrics_row *row,
                          struct rlhf__error *err) {
     struct reading r = {0};

@@ -49,8 +49,8 @@ int rlhf__responses_may_end(const struct rlhf__config *c, const struct rlhf__mod
 
 // ---- samples ----
 
-// Samples are stored in every phase, because those of the last phase are always shown, and only the
-// end of a phase shows whether it was the last.
+// Samples are stored in every phase. The samples of the last phase are always shown, and only at
+// the end of a phase is it known whether the phase was the last.
 rlhf_status rlhf__phase_samples(const struct rlhf__phase *p, const struct rlhf__prompts *prompts,
                                 struct rlhf__error *err) {
     const struct rlhf__cast *c = p->cast;
@@ -202,7 +202,8 @@ static void report_times(const struct rlhf__phase *p) {
     }
 }
 
-// Peak FLOP/s are those of one large GEMM, timed once after the first phase.
+// Report the speed of training, and the share of the peak FLOP/s that it reaches. The peak is the
+// speed of one large GEMM, which is timed once after the first phase.
 static void report_speed(const struct rlhf__phase *p) {
     const struct rlhf__model_env *env = p->cast->policy->env;
     struct rlhf__report *r = p->report;
@@ -271,7 +272,7 @@ static rlhf_status write_spread(const struct rlhf__phase *p, struct rlhf__error 
     uint32_t flags = samples ? RLHF__SPREAD_RESPONSES : 0;
     if (samples && rlhf__cast_has_rewards(c)) flags |= RLHF__SPREAD_REWARD;
     if (samples && rlhf__cast_wants_reference(c)) flags |= RLHF__SPREAD_REFERENCE;
-    // With minibatch scope, only copies of the rows get advantages, so these rows lack them.
+    // With minibatch scope, only copies of the rows get advantages, so the rows here have none.
     if (samples && !(c->plan.flags & RLHF_PLAN_MINIBATCH_SCOPE)) flags |= RLHF__SPREAD_ADVANTAGE;
     return rlhf__spread_write(p->report->spread, p->count->phase + 1, &p->x.rows, flags,
                               p->report->metrics, err);

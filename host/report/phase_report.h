@@ -23,10 +23,11 @@ rlhf_status rlhf__phase_samples(const struct rlhf__phase *p, const struct rlhf__
 #define RLHF__ENTROPY_METRIC "objective/entropy_per_token"
 #define RLHF__REWARD_METRIC  "objective/scores" // mean reward of the phase's responses
 
-// Mean -log-prob of the sampled tokens, nats; NaN without any. [any]
+// Returns the mean -log-prob of the sampled tokens, in nats, or NaN if there are no sampled tokens.
+// [any]
 double rlhf__rows_entropy(const struct rlhf__rows *);
 
-// Set objective/entropy_per_token, lr, episode, optim/*, time/*, perf/* and sampling/*. Call it
+// Set objective/entropy_per_token, lr, episode, optim/*, time/*, perf/* and sampling/*. Call this
 // after the algorithm's phase_end(). p->count->sequences must already include this phase;
 // p->count->phase must not include it yet. [main]
 void rlhf__phase_metrics(const struct rlhf__phase *p);
@@ -38,8 +39,8 @@ rlhf_status rlhf__phase_show(const struct rlhf__phase *p, int is_last, struct rl
 // ---- phase_warnings.c: warnings at the end of a phase, before the phase is counted ----
 //
 // There are three kinds of warnings. Warnings about findings (findings.h) give the likely cause and
-// the setting to change. The other two are about a phase without a learning signal, and about a
-// reward model whose scores start far from its fitted scale.
+// the setting to change. The other two kinds are about a phase without a learning signal, and about
+// a reward model whose scores start far from the scale to which it was fitted.
 
 // Check a phase after the algorithm's phase_end() and log new findings. Phases that train on rows
 // of a file are not checked. [main]
@@ -50,21 +51,21 @@ void rlhf__phase_warnings(struct rlhf__findings *, const struct rlhf__phase *);
 enum { RLHF__STILL_PHASES = 16 };
 
 // Check whether the phase, whose metrics are set, gave a learning signal. Without this check, a run
-// that learns nothing would look like any other. *count counts the phases without a signal. Two
-// warnings are logged once per process:
-// - All compared responses have the same reward. Not logged if `findings` contains a collapse,
-//   which is then the cause.
-// - No gradient reached an adapter that is still at its start.
+// that learns nothing would look like any other run. `*count` counts the phases without a signal.
+// Two warnings are logged once per process:
+// - All compared responses have the same reward. This warning is omitted if `findings` contains a
+//   collapse, which is then the cause.
+// - No gradient reached an adapter that still has its initial weights.
 //
 // Errors: RLHF_E_NUMERIC if the run trains an adapter that has not moved since the start, in two
 // cases. First, a step was taken with a nonzero gradient. Second, RLHF__STILL_PHASES phases gave no
-// learning signal, or the run reached its last phase without one. [main]
+// learning signal, or the run reached its last phase without a learning signal. [main]
 rlhf_status rlhf__check_learning(const struct rlhf__phase *p, struct rlhf__count *count,
                                  const struct rlhf__findings *findings, struct rlhf__error *err);
 
 // Warn if the scores of a bt_rm.so reward in a run's first phase are far from mean 0 and standard
 // deviation 1. Coefficients such as algo.kl_coef are chosen for that scale. The phase's metrics
-// must be set before. [main]
+// must already be set. [main]
 void rlhf__calibration_note(const struct rlhf__phase *p);
 
 #endif

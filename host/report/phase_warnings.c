@@ -29,8 +29,8 @@ static struct rlhf__phase_numbers numbers_of(const struct rlhf__phase *p) {
         rlhf__metrics_get(m, "completions/mean_length", &length) && length > 0)
         out.kl = kl / length;
     rlhf__metrics_get(m, "objective/verifiable_correct_rate", &out.correct);
-    // If every group is flat, gradients come from the penalties alone, so their norms are not
-    // typical.
+    // If every group is flat, gradients come only from the penalties, so the norms of the gradients
+    // are not typical.
     rlhf__metrics_get(m, RLHF_METRIC_FLAT_GROUPS, &flat);
     if (l->steps > 0 && flat < 1) out.norm = l->norm_sum / (double)l->steps;
     if (!samples) rlhf__metrics_get(m, "objective/loss", &out.loss);
@@ -49,8 +49,9 @@ static void put_lr(const struct rlhf__optim_config *o, struct rlhf__buf *out) {
         rlhf__buf_printf(out, "optim.lr %g", o->lr);
 }
 
-// Write which setting to change first. A policy that jumped, or collapsed within a few phases, took
-// too large steps: lower the learning rate. A policy that drifted away needs a higher KL penalty.
+// Write which setting to change first. If the policy jumped, or collapsed within a few phases, its
+// steps were too large: lower the learning rate. If the policy drifted away, it needs a higher KL
+// penalty.
 static void put_cause(const struct rlhf__findings *f, const struct rlhf__phase *p, int drifted,
                       struct rlhf__buf *out) {
     const json_t *algo = p->config->algo.options, *coef = json_object_get(algo, "kl_coef");
@@ -89,7 +90,7 @@ static void say_exploded(const struct rlhf__findings *f, const struct rlhf__phas
     say(p, "exploded", &text);
 }
 
-// Warn of a collapse, of a policy that is far from the reference, or of both.
+// Warn that the policy has collapsed, that it is far from the reference, or both.
 static void say_lost(const struct rlhf__findings *f, const struct rlhf__phase *p,
                      const struct rlhf__phase_numbers *n) {
     enum { AT_ONCE = 6 }; // phases
@@ -141,7 +142,8 @@ static void put_ends(const struct rlhf__phase *p, struct rlhf__buf *out) {
     rlhf__buf_puts(out, "sampling.stop_at_eos=false says that they need not");
 }
 
-// Suggest an end-of-turn token as a stop token if most responses contain it, else a higher limit.
+// If most responses contain an end-of-turn token, suggest it as a stop token. Otherwise suggest a
+// higher length limit.
 static void say_cut_off(const struct rlhf__phase *p, double share) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     const char *end;
@@ -234,7 +236,7 @@ static int has_critic(const struct rlhf__phase *p) {
     return (p->cast->plan.heads & RLHF_HEAD_VALUE) != 0;
 }
 
-// 1 if all rows of the phase, at least two, have the same reward.
+// Returns 1 if there are at least two rows and all rows have the same reward.
 static int is_constant(const struct rlhf__rows *e) {
     for (uint32_t i = 1; i < e->n; i++)
         if (!(e->reward[i] == e->reward[0])) return 0;
@@ -253,7 +255,8 @@ static void warn_constant_rewards(const struct rlhf__phase *p, const struct rlhf
         p->cast->plan.group_size > 1 ? ", algo.group_size" : "");
 }
 
-// In every group all responses have the same reward. Rewards of different groups may still differ.
+// Warn that in every group all responses have the same reward. Rewards of different groups may
+// still differ.
 static void warn_flat_groups(const struct rlhf__phase *p) {
     const uint32_t size = p->cast->plan.group_size;
     if (size < 2)
@@ -287,8 +290,9 @@ static void warn_reward_values(const struct rlhf__phase *p) {
     rlhf__buf_free(&said);
 }
 
-// Rewards are flat if all groups lack spread. With a critic, or with an algorithm that does not
-// report flat groups, they are flat only if all responses of the phase have the same reward.
+// Warn about flat rewards. Rewards are flat if no group has spread. With a critic, or with an
+// algorithm that does not report flat groups, rewards are flat only if all responses of the phase
+// have the same reward.
 static void check_flat_rewards(const struct rlhf__phase *p, struct rlhf__count *count,
                                const struct rlhf__findings *findings) {
     const struct rlhf__rows *e = &p->x.rows;
@@ -300,8 +304,8 @@ static void check_flat_rewards(const struct rlhf__phase *p, struct rlhf__count *
     count->flat_phases += flat;
     if (count->flat_phases > 0)
         rlhf__metrics_set(p->report->metrics, "optim/flat_phases", (double)count->flat_phases);
-    // After a collapse, which has been reported and is the cause, advice on groups and temperatures
-    // would not help.
+    // After a collapse, advice on groups and temperatures would not help: the collapse is the
+    // cause, and it has been reported.
     if (!flat || p->report->said_flat || (findings->said & RLHF__LOST)) return;
     p->report->said_flat = 1;
     if (constant)
@@ -370,7 +374,7 @@ rlhf_status rlhf__check_learning(const struct rlhf__phase *p, struct rlhf__count
 
 // ---- a reward model's scale ----
 
-#define FEWEST 32 // responses; the mean of fewer is not reliable
+#define FEWEST 32 // responses; the mean of fewer responses is not reliable
 
 static int get(const struct rlhf__phase *p, size_t k, const char *what, double *out) {
     char name[192];

@@ -25,7 +25,7 @@ struct rlhf__progress {
     int32_t drawn;   // columns of the bar on the screen, 0: not shown
     int32_t hidden;  // 1: do not show the bar
     int32_t day;     // day of the last line that showed a date
-    int32_t counted; // 1: note has "done/of"
+    int32_t counted; // 1: `note` has "done/of"
     int32_t fills;   // 1: rlhf__progress_fill may take the whole terminal
     int32_t reserved;
     struct rlhf__full_screen *screen; // NULL: not shown
@@ -37,7 +37,7 @@ struct rlhf__progress {
 };
 
 // Move to the first column and clear the line. If the terminal has become narrower, the bar now
-// fills several lines; the cursor is on the last one.
+// fills several lines, and the cursor is on the last of them.
 static void clear_line(const struct rlhf__progress *p) {
     int columns = rlhf__terminal_width(STDOUT_FILENO, 80), above = 0;
     if (p->drawn > columns && columns > 0) above = (p->drawn - 1) / columns;
@@ -71,7 +71,7 @@ static double seconds_left(const struct rlhf__progress_state *s) {
     return done > 0 ? s->seconds / (double)done * (double)(s->phases - s->phase) : NAN;
 }
 
-// Items to leave out on a narrow terminal, in this order.
+// Items that are left out on a narrow terminal, in this order.
 enum shed { NOTHING, REPEATED, SPEED, RETRIES, ACCURACY, JUDGE, KL, BAR, FAILURES, VALUE, N_SHED };
 
 // Write "reward 0.731  kl 3.21  5210 tok/s", without the items that are left out.
@@ -90,10 +90,11 @@ static void put_numbers(struct rlhf__buf *b, const struct rlhf__progress_state *
     if (s->retries && shed < RETRIES) rlhf__buf_printf(b, "  retries %lld", (long long)s->retries);
 }
 
-// On a narrow terminal the bar is short: there the numbers are more useful.
+// On a narrow terminal the bar is short, because the numbers are more useful there.
 static int bar_columns(int terminal) { return terminal >= 100 ? BAR_COLUMNS : terminal / 8; }
 
-// Columns reserved for the note, so that numbers do not come and go with the length of the note.
+// Returns the number of columns that are reserved for the note, so that numbers do not come and go
+// with the length of the note.
 static int note_columns(const struct rlhf__progress *p, int terminal) {
     struct rlhf__buf seen = RLHF__BUF_INIT;
     const int used = rlhf__put_clipped(&seen, (rlhf_str){p->note, strlen(p->note)}, terminal);
@@ -103,7 +104,8 @@ static int note_columns(const struct rlhf__progress *p, int terminal) {
     return 2 + (used > usual ? used : usual);
 }
 
-// Write as many of the numbers as fit next to the bar and the note, and the remaining time.
+// Write the remaining time, and as many of the numbers as fit next to the bar and the note. Returns
+// the width of the bar.
 static int put_fitting(const struct rlhf__progress *p, int terminal, struct rlhf__buf *text) {
     const struct rlhf__progress_state *s = &p->state;
     const int room = terminal - 1 - note_columns(p, terminal);
@@ -232,7 +234,7 @@ static void end_line(struct rlhf__progress *p) {
 
 void rlhf__progress_end(struct rlhf__progress *p) { alone(p, end_line); }
 
-// Progress is not a result: a run does not fail because it could not be written.
+// Progress is not a result: a run does not fail if its progress could not be written.
 static void drop_unshown(void) {
     if (fflush(stdout) == 0 && !ferror(stdout)) return;
     __fpurge(stdout);

@@ -13,7 +13,7 @@ struct rlhf__progress_state {
     double value;          // mean reward (or loss)
     double kl;             // sequence KL, nats; NaN = not shown
     double tokens_per_s;   // NaN = not shown
-    double seconds;        // spent on the phases of this process so far
+    double seconds;        // time of this process's phases so far
     int64_t first_phase;   // phases already done when this process started (resume)
     const char *unit;      // what is counted; NULL = "phase"
     double judge;          // mean of the judge; NaN = not shown
@@ -27,21 +27,21 @@ struct rlhf__progress_state {
 struct rlhf__progress;
 struct rlhf__full_screen; // report/full_screen.h
 
-// Show progress on stdout. kind is an enum rlhf__progress_kind; AUTO means a bar if stdout is a
-// terminal, otherwise plain lines. Log lines are printed above the bar, using log's hooks. With a
-// JSON log each phase is logged as an object, and no bar is drawn. [main]
+// Show progress on stdout. `kind` is an enum rlhf__progress_kind; AUTO means a bar if stdout is a
+// terminal, otherwise plain lines. Log lines are printed above the bar, through the hooks of `log`.
+// With a JSON log, each phase is logged as an object, and no bar is drawn. [main]
 rlhf_status rlhf__progress_create(int32_t kind, struct rlhf__log *log, struct rlhf__progress **out,
                                   struct rlhf__error *err);
 
 // End the display. Errors of writing progress to stdout are ignored. NULL allowed.
 void rlhf__progress_destroy(struct rlhf__progress *p);
 
-// If the user asked for the whole terminal and it is large enough, use it from now on. title is the
-// first line. Otherwise does nothing. [main]
+// If the user asked for the whole terminal, and the terminal is large enough, use all of it from
+// now on. `title` is the first line. Otherwise does nothing. [main]
 void rlhf__progress_fill(struct rlhf__progress *p, const char *title);
 
-// Returns the display on the whole terminal, or NULL if it is not shown. Give it the numbers and
-// samples of a phase before calling rlhf__progress_phase. [main]
+// Returns the display on the whole terminal, or NULL if it is not shown. Give this display the
+// numbers and samples of a phase before you call rlhf__progress_phase. [main]
 struct rlhf__full_screen *rlhf__progress_screen(const struct rlhf__progress *p);
 
 // Show the state after s->phase phases. Call it once with s->phase = s->first_phase, before this
@@ -51,8 +51,8 @@ void rlhf__progress_phase(struct rlhf__progress *p, const struct rlhf__progress_
 // Show the current work: its name `what` (e.g. "rollout" or "loading the policy"), and that `done`
 // of its `of` items are finished. If `of` is 0, the total is not known. This text appears next to
 // the bar. Before the first phase it appears instead of the bar. The bar is redrawn at once if
-// `what` changes or if the total becomes known or unknown, otherwise at most ten times a second. p
-// may be NULL. [main]
+// `what` changes or if the total becomes known or unknown. Otherwise the bar is redrawn at most ten
+// times a second. p may be NULL. [main]
 void rlhf__progress_step(struct rlhf__progress *p, const char *what, int64_t done, int64_t of);
 void rlhf__progress_note(struct rlhf__progress *p, const char *what); // without numbers
 

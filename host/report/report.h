@@ -60,10 +60,10 @@ struct rlhf__spared {
 struct rlhf__report {
     struct rlhf__log *log; // borrowed
     struct rlhf__progress *progress;
-    struct rlhf__metrics *metrics; // NULL until the phases begin, as are the next three
-    struct rlhf__samples *samples; // NULL, as is the next, if another process writes them
+    struct rlhf__metrics *metrics; // this and the next three: NULL until the phases begin
+    struct rlhf__samples *samples; // this and the next: NULL if another process writes them
     struct rlhf__spread *spread;
-    struct rlhf__rollout_log *rollout_log; // NULL unless log.rollouts
+    struct rlhf__rollout_log *rollout_log; // NULL unless log.rollouts is set
     struct rlhf__sinks *sinks;             // NULL until they are opened
     struct rlhf__events *events;           // NULL until the phases begin
     struct rlhf__shown shown;              // samples of the current phase
@@ -72,7 +72,7 @@ struct rlhf__report {
     struct rlhf__reward_tallies rewards;
     double started;    // clock at the start of the process
     double began;      // clock at this process's first phase; the ETA counts from here
-    double peak_flops; // measured after the first phase; 0 = not yet
+    double peak_flops; // measured after the first phase; 0 = not yet measured
     int32_t silent;    // 1: another process writes and shows everything
     int32_t said_flat; // 1: a phase without spread in any group has been reported
     // phases of this process in which an adapter that never moved got no gradient
@@ -81,8 +81,9 @@ struct rlhf__report {
     int32_t said_rewritten; // 1: turns that the chat template would rewrite have been reported
 };
 
-// Log "phase N: " and the text as a warning, and write it to events.jsonl, unless r->silent.
-// `phase` counts from 1. `finding` is a short name for the warning, such as "collapsed". [main]
+// Log "phase N: " and the text as a warning, and write the warning to events.jsonl. Does nothing if
+// r->silent is set. `phase` counts from 1. `finding` is a short name for the warning, such as
+// "collapsed". [main]
 __attribute__((format(printf, 4, 5))) void
 rlhf__report_warn(struct rlhf__report *r, int64_t phase, const char *finding, const char *fmt, ...);
 

@@ -1,5 +1,5 @@
 // rollout_log.h: RUN/rollouts.jsonl contains everything that a phase was trained on, so that other
-// programs can recompute its updates. docs/rollouts.md describes the format.
+// programs can recompute the updates of the phase. docs/rollouts.md describes the format.
 //
 // Lines are collected in memory and written when the phase is complete. Nothing is computed here.
 #ifndef RLHF_HOST_REPORT_ROLLOUT_LOG_H
@@ -11,7 +11,7 @@
 
 struct rlhf__rollout_log; // opaque
 
-// Create RUN/rollouts.jsonl or, with keep_phase >= 0, cut it back as rlhf__jsonl_open does. [main]
+// Create RUN/rollouts.jsonl or, if keep_phase >= 0, cut it back as rlhf__jsonl_open does. [main]
 rlhf_status rlhf__rollout_log_open(const struct rlhf__folder *run, int64_t keep_phase,
                                    struct rlhf__log *log, struct rlhf__rollout_log **out,
                                    struct rlhf__error *err);
@@ -46,7 +46,7 @@ void rlhf__rollout_log_update(struct rlhf__rollout_log *, const struct rlhf__rol
 // Append the phase to the file. A failure leaves the file unchanged. [main]
 rlhf_status rlhf__rollout_log_write(struct rlhf__rollout_log *, struct rlhf__error *err);
 
-// fsync, before a checkpoint is committed. [main]
+// Call fsync on the file. This is needed before a checkpoint is committed. [main]
 rlhf_status rlhf__rollout_log_sync(struct rlhf__rollout_log *, struct rlhf__error *err);
 
 #endif

@@ -1,5 +1,6 @@
-// run_history.h: the metrics of a run so far, also those from before a resume, for the rules that
-// judge a whole run (history/rules.h). The warnings about trends and the closing summary use it.
+// run_history.h: the metrics of a run so far, including the metrics from before a resume, for the
+// rules that judge a whole run (history/rules.h). The warnings about trends and the closing summary
+// use this history.
 #ifndef RLHF_HOST_REPORT_RUN_HISTORY_H
 #define RLHF_HOST_REPORT_RUN_HISTORY_H
 
@@ -19,13 +20,13 @@ struct rlhf__run_history {
 void rlhf__run_history_finish(struct rlhf__run_history *); // accepts a zeroed one [any]
 
 // Begin the history of a run with this config. may_end is 1 if responses may end before the length
-// limit, else -1. Errors: RLHF_E_NOMEM. [main]
+// limit, and -1 otherwise. Errors: RLHF_E_NOMEM. [main]
 rlhf_status rlhf__run_history_begin(struct rlhf__run_history *, const struct rlhf__config *,
                                     int may_end, struct rlhf__error *err);
 
-// Read the earlier phases of a resumed run from its metrics.jsonl, if it is there. Errors:
-// RLHF_E_NOMEM; RLHF_E_IO or RLHF_E_INVALID if the file cannot be read; the caller may then begin
-// the history with the next phase. [main]
+// Read the earlier phases of a resumed run from its metrics.jsonl, if the file exists. Errors:
+// RLHF_E_NOMEM; RLHF_E_IO or RLHF_E_INVALID if the file cannot be read. If it cannot be read, the
+// caller may begin the history with the next phase. [main]
 rlhf_status rlhf__run_history_read(struct rlhf__run_history *, const struct rlhf__folder *run,
                                    struct rlhf__error *err);
 
@@ -33,9 +34,9 @@ rlhf_status rlhf__run_history_read(struct rlhf__run_history *, const struct rlhf
 rlhf_status rlhf__run_history_add(struct rlhf__run_history *, const struct rlhf__metrics *,
                                   int64_t phase, struct rlhf__error *err);
 
-// Log a warning for each problem that the rules find in the metrics so far, unless it was reported
-// before, and mark it as reported in *said. `phase` is the newest phase. Errors: RLHF_E_NOMEM.
-// [main]
+// Log a warning for each problem that the rules find in the metrics so far, unless the problem was
+// reported before, and mark the problem as reported in `*said`. `phase` is the newest phase.
+// Errors: RLHF_E_NOMEM. [main]
 rlhf_status rlhf__run_history_warn(const struct rlhf__run_history *, struct rlhf__findings *said,
                                    struct rlhf__report *, int64_t phase, struct rlhf__error *err);
 

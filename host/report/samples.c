@@ -64,7 +64,7 @@ void rlhf__samples_event(struct rlhf__log *log, int64_t phase, const struct rlhf
     rlhf__buf_free(&b);
 }
 
-// A Markdown table for TensorBoard.
+// Write a Markdown table for TensorBoard.
 static void put_markdown(struct rlhf__buf *b, const struct rlhf__sample *samples, size_t n) {
     rlhf__buf_puts(b, "| reward | ref logp | text |\n|---|---|---|\n");
     for (size_t i = 0; i < n; i++) {
@@ -108,14 +108,15 @@ rlhf_status rlhf__samples_sync(struct rlhf__samples *s, struct rlhf__error *err)
 // ---- the table --------------------------------------------------------------------------------
 
 #define NUMBER_COLUMNS 9
-#define TEXT_LINES     3  // per sample, in a box
+#define TEXT_LINES     3  // of each sample in a box
 #define TEXT_COLUMNS   40 // in a narrower text column, the reference's log-probs are omitted
 
 // The columns that fit on the terminal.
 struct layout {
     const struct rlhf__sample_table *t;
     const char *bar, *sep, *end;
-    // columns of numbers, of which the reference's is the last; columns of the text
+    // numbers: how many columns hold numbers (the reference's is the last of them); text: width of
+    // the text
     int numbers, has_ref, text;
 };
 
@@ -181,16 +182,15 @@ static void put_title(struct rlhf__buf *b, const struct layout *l) {
     put_rule(b, l, "\xe2\x94\x9c", "\xe2\x94\xbc", "\xe2\x94\xa4");
 }
 
-// Returns the offset from which a prompt is shown. A short prompt is shown whole (offset 0). If a
-// prompt would fill most of the space, only as much of its end is shown as fits into a third of the
-// space.
+// Returns the offset from which a prompt is shown. A short prompt is shown as a whole (offset 0).
+// If a prompt would fill most of the space, only its end is shown, which gets a third of the space.
 static size_t tail_of(rlhf_str prompt, size_t columns) {
     if (prompt.len <= columns * 2 / 3) return 0;
     return rlhf__utf8_floor(prompt.ptr, (size_t)prompt.len - columns / 3);
 }
 
-// Join prompt and response, with a mark between them. Of a long prompt only the end is kept, to
-// leave space for the response.
+// Join prompt and response, with a mark between them. If the prompt is long, only its end is kept,
+// to leave space for the response.
 static void join_text(struct rlhf__buf *both, const struct rlhf__sample *s, int columns) {
     size_t from = tail_of(s->prompt, (size_t)columns);
     if (from) rlhf__buf_puts(both, "...");

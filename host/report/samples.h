@@ -13,13 +13,13 @@ struct rlhf__sample {
     double reward;             // mixed score; NaN = a run without rewards
     double ref_logp;           // sum over the response under the reference, nats; NaN = not known
     double logp;               // the same sum under the policy that sampled it; NaN = not known
-    const float *paid;         // [n_rewards of the table] each reward's score; NULL: one reward
-    rlhf_str details;          // further members of its line: ", \"key\": value, ..."
+    const float *paid;         // [n_rewards of the table] each reward's score; NULL if only one
+    rlhf_str details;          // further members of the sample's line: ", \"key\": value, ..."
 };
 
 struct rlhf__samples;
 
-// keep_phase as in rlhf__metrics_open. [main]
+// Opens the file. keep_phase has the same meaning as in rlhf__metrics_open. [main]
 rlhf_status rlhf__samples_open(const struct rlhf__folder *run, int64_t keep_phase,
                                struct rlhf__log *log, struct rlhf__samples **out,
                                struct rlhf__error *err);
@@ -32,7 +32,7 @@ rlhf_status rlhf__samples_write(struct rlhf__samples *s, int64_t phase,
                                 const struct rlhf__sample *samples, size_t n,
                                 struct rlhf__metrics *m, const char *tag, struct rlhf__error *err);
 
-// fsync, before a checkpoint is committed. [main]
+// Call fsync on the file. This is needed before a checkpoint is committed. [main]
 rlhf_status rlhf__samples_sync(struct rlhf__samples *s, struct rlhf__error *err);
 
 // Log one sample as a JSON object: {"event": "sample", "phase", "prompt", ...}. [main]
@@ -43,9 +43,9 @@ enum { RLHF__SAMPLE_REWARDS = 4 }; // maximum number of rewards with separate co
 struct rlhf__sample_table {
     int64_t phase;
     const char *const
-        *rewards;     // [n_rewards] names if there are several rewards; 0: no extra columns
-    size_t n_rewards; // at most RLHF__SAMPLE_REWARDS
-    int32_t width;    // columns in total; 0 = the terminal's, or 100 without one
+        *rewards;     // [n_rewards] names, if there are several rewards; otherwise n_rewards is 0
+    size_t n_rewards; // at most RLHF__SAMPLE_REWARDS; 0: no extra columns
+    int32_t width;    // columns in total; 0 = the terminal's width, or 100 without a terminal
     int32_t boxed;    // 1: boxes with several lines of text each; 0: one line per sample
     // 1: omit the reward column, because the run lacks rewards. If the run also lacks a reference,
     // omit the log-prob column too.

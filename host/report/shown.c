@@ -24,7 +24,7 @@ struct ranked {
     uint32_t row;
 };
 
-// Lowest reward first; equal ones in the order of the rows.
+// Sort by reward, the lowest first. Rows with equal rewards keep their order.
 static int compare_ranked(const void *a, const void *b) {
     const struct ranked *x = a, *y = b;
     if (x->reward < y->reward) return -1;
@@ -33,7 +33,7 @@ static int compare_ranked(const void *a, const void *b) {
 }
 
 // Samples are taken at fixed ranks of the sorted rewards. Returns the share of rows that rank below
-// sample i of n. The shares go from 5 to 95 % and are closer together at both ends.
+// sample i of n samples. The shares go from 5 to 95 % and are closer together at both ends.
 static double share_of(uint32_t i, uint32_t n) {
     static const double at[] = {0.05, 0.25, 0.5, 0.75, 0.95};
     if (n == 1) return at[2];
@@ -42,9 +42,10 @@ static double share_of(uint32_t i, uint32_t n) {
     return at[k] + (place - k) * (at[k + 1] - at[k]);
 }
 
-// Returns the rank of sample i of n <= rows. Each rank is higher than the one before.
+// Returns the rank of sample i of n samples; n is at most `rows`. The rank is higher than `before`,
+// the rank of the previous sample.
 static uint32_t rank_of(uint32_t i, uint32_t n, uint32_t rows, uint32_t before) {
-    const uint32_t last = rows - n + i; // leave ranks for the samples after it
+    const uint32_t last = rows - n + i; // leave ranks for the samples after sample i
     uint32_t rank = (uint32_t)lround(share_of(i, n) * (rows - 1));
     if (i > 0 && rank <= before) rank = before + 1;
     return rank < last ? rank : last;
@@ -102,7 +103,8 @@ static const char *number(double v, char text[32]) {
     return text;
 }
 
-// Write the numbers of the tokens after the prompt; null for tokens that the policy did not write.
+// Write the numbers of the tokens after the prompt, with null for tokens that the policy did not
+// write.
 static void put_numbers(struct rlhf__buf *b, const char *key, const struct rlhf__rows *e,
                         uint32_t i, const float *x) {
     char text[32];
@@ -146,7 +148,7 @@ static void put_reward(struct rlhf__buf *b, const char *between, const char *nam
     rlhf__buf_printf(b, ": %s", number(paid, text));
 }
 
-// Write {"NAME": weight times score, ...}, with what the environment paid.
+// Write {"NAME": weight times score, ...}, including the rewards from the environment.
 static void put_rewards(struct rlhf__buf *b, const struct rlhf__shown_from *f, uint32_t i) {
     const struct rlhf__scored *x = f->scored;
     const struct rlhf__plugin_config *environment = &f->config->environment;
@@ -212,8 +214,8 @@ static void put_data(struct rlhf__buf *b, const struct rlhf__shown_from *f, uint
 
 // ---- copies ----
 
-// Returns the number of tokens before the response in a row of a file. A text without a prompt is
-// all response.
+// Returns the number of tokens before the response in a row of a file. If a text has no prompt, all
+// of it is the response.
 static int32_t data_prompt(const struct rlhf__shown_from *f, uint32_t i) {
     const int texts = f->source == RLHF_SOURCE_TEXT || f->source == RLHF_SOURCE_LABELLED;
     return texts && f->rows->prompt_len[i] <= 1 ? 0 : f->rows->prompt_len[i];
@@ -226,7 +228,8 @@ static void put_tokens(struct rlhf__buf *b, const struct rlhf__tokenizer *tok, c
     if (at) rlhf__tokenizer_decode(tok, ids, n, 0, at, bytes);
 }
 
-// Append prompt, response and details of row i; end[3] = the text's length after each.
+// Append prompt, response and details of row i. end[3] receives the length of the text after each
+// of the three.
 static rlhf_status put_row(struct rlhf__buf *b, const struct rlhf__shown_from *f, uint32_t i,
                            size_t end[3], struct rlhf__error *err) {
     const struct rlhf__rows *e = f->rows;

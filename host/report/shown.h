@@ -1,6 +1,6 @@
-// shown.h: chooses the rows of a phase that are samples, and copies their texts and numbers for
-// samples.jsonl (docs/run-files.md). They are copied because the rows are freed before it is known
-// whether samples are written.
+// shown.h: chooses the rows of a phase that become samples, and copies their texts and numbers for
+// samples.jsonl (docs/run-files.md). Copies are needed because the rows are freed before it is
+// known whether samples are written.
 #ifndef RLHF_HOST_REPORT_SHOWN_H
 #define RLHF_HOST_REPORT_SHOWN_H
 
@@ -17,10 +17,10 @@ struct rlhf__shown {
     struct rlhf__buf text;
     float *paid;
     size_t n;
-    int32_t written; // 1: samples.jsonl has them, and they are responses
-    int32_t is_data; // 1: rows of a file
-    // 1: the first sample's prompt has special tokens, like those of a chat template, so it is not
-    // what a user would type
+    int32_t written; // 1: the samples are responses, and samples.jsonl has them
+    int32_t is_data; // 1: the samples are rows of a file
+    // 1: the first sample's prompt has special tokens, such as those of a chat template, so the
+    // prompt is not what a user would type
     int32_t is_marked, reserved;
 };
 
@@ -47,7 +47,8 @@ struct rlhf__shown_from {
 
 // Replace the samples in *s by at most config->log.samples rows. Responses are picked at fixed
 // quantiles of the rewards, lowest first. Responses to held-out prompts are picked at even
-// distances. Of the rows of a file, the first whole groups are picked. Errors: RLHF_E_NOMEM. [main]
+// distances. If the rows come from a file, the first groups that fit as a whole are picked. Errors:
+// RLHF_E_NOMEM. [main]
 rlhf_status rlhf__shown_take(struct rlhf__shown *s, const struct rlhf__shown_from *from,
                              struct rlhf__error *err);
 

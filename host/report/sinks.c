@@ -23,10 +23,10 @@ struct rlhf__sinks {
     char **name;
     double *value;
     size_t n_taken, cap;
-    int32_t full, reserved; // 1: out of memory, a metric was lost
+    int32_t full, reserved; // full 1: a metric was lost, because memory ran out
 };
 
-// A sink only observes, so metrics that it reports are dropped.
+// A sink only observes, so the metrics that a sink reports are dropped.
 static void drop_metric(void *ctx, const char *name, double value, double weight, int32_t combine) {
     (void)ctx;
     (void)name;
@@ -84,7 +84,8 @@ void rlhf__sinks_close(struct rlhf__sinks *s) {
 
 static const rlhf_sink_ops *ops_of(const struct sink *k) { return &k->instance->plugin->ops.sink; }
 
-// Check how a call ended. The first failure of a sink is logged and marks it as failed.
+// Check how a call ended. The first failure of a sink is logged, and the sink is then marked as
+// failed.
 static void see(struct rlhf__sinks *s, struct sink *k, const struct rlhf__call *call,
                 rlhf_status status) {
     struct rlhf__error err;

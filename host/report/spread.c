@@ -33,7 +33,7 @@ rlhf_status rlhf__spread_sync(struct rlhf__spread *s, struct rlhf__error *err) {
     return rlhf__jsonl_sync(&s->file, err);
 }
 
-// ---- the numbers: each writes one per row or response token to x and returns how many ----
+// ---- one number per row or response token: the functions write them to x and return n ----
 
 static size_t rewards(const struct rlhf__rows *e, uint32_t flags, double *x) {
     (void)flags;
@@ -68,7 +68,7 @@ static size_t advantages(const struct rlhf__rows *e, uint32_t flags, double *x) 
 
 static const struct part {
     const char *name;
-    uint32_t needs; // the flag; 0: always there
+    uint32_t needs; // the flag that must be set; 0: none
     uint32_t reserved;
     size_t (*take)(const struct rlhf__rows *, uint32_t flags, double *x);
 } parts[] = {{"reward", RLHF__SPREAD_REWARD, 0, rewards},

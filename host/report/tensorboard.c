@@ -81,7 +81,7 @@ static void put_double_field(struct rlhf__buf *b, unsigned field, double v) {
 
 // Append a histogram of d. If d counts its values, each bucket holds one value with its count.
 // Otherwise each bucket holds the numbers between two adjacent quantiles, and all buckets have the
-// same count. A bucket includes its upper limit, but not the upper limit of the bucket before it.
+// same count. A bucket includes its upper limit, but not the upper limit of the previous bucket.
 void rlhf__tensorboard_histogram(struct rlhf__buf *summary, const char *tag,
                                  const struct rlhf__distribution *d) {
     struct rlhf__buf v = RLHF__BUF_INIT, histo = RLHF__BUF_INIT, limits = RLHF__BUF_INIT,
@@ -211,7 +211,8 @@ static size_t kept(const struct rlhf__buf *file, int64_t keep_phase) {
     return at;
 }
 
-// Find the event file whose name sorts last; names begin with the time. Returns 0 if none exists.
+// Find the event file whose name sorts last; names begin with the time. Returns 0 if there is no
+// event file.
 static int newest(const struct rlhf__folder *dir, char best[256]) {
     *best = '\0';
     int fd = openat(dir->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -1,8 +1,8 @@
 // tensorboard.h: writes TensorBoard event files: scalars, histograms and texts.
 //
-// A file is TFRecord framing (length, masked CRC-32C, bytes, masked CRC-32C) around protobuf Event
-// messages; tensorboard.c lists the few fields that are used. Existing files are read only to cut
-// them back on resume.
+// A file is a sequence of TFRecord frames (length, masked CRC-32C, bytes, masked CRC-32C), each
+// around a protobuf Event message. tensorboard.c lists the few fields that are used. An existing
+// file is read only when it is cut back on resume.
 #ifndef RLHF_HOST_REPORT_TENSORBOARD_H
 #define RLHF_HOST_REPORT_TENSORBOARD_H
 
@@ -15,15 +15,16 @@ struct rlhf__tensorboard {
     int reserved;
 };
 
-// Open the event file in the run's folder `name`, which is created if needed. With keep_phase < 0,
-// start a new file. Otherwise continue the newest file: first remove everything from the first
-// event of a later step on, or from the first damaged record on, whichever comes first. [main]
+// Open the event file in the run's folder `name`, which is created if needed. If keep_phase < 0,
+// start a new file. Otherwise continue the newest file, but first cut it off at the first event of
+// a step > keep_phase or at the first damaged record, whichever comes first. [main]
 rlhf_status rlhf__tensorboard_open(const struct rlhf__folder *run, const char *name,
                                    int64_t keep_phase, struct rlhf__tensorboard *out,
                                    struct rlhf__error *err);
 void rlhf__tensorboard_close(struct rlhf__tensorboard *e); // zeroed structs allowed
 
-// Append one scalar, one histogram or one Markdown text to `summary`, a Summary being built. [any]
+// Append one scalar, one histogram or one Markdown text to `summary`, which holds a Summary message
+// that is being built. [any]
 void rlhf__tensorboard_scalar(struct rlhf__buf *summary, const char *tag, double value);
 void rlhf__tensorboard_histogram(struct rlhf__buf *summary, const char *tag,
                                  const struct rlhf__distribution *d);
@@ -33,7 +34,7 @@ void rlhf__tensorboard_text(struct rlhf__buf *summary, const char *tag, rlhf_str
 rlhf_status rlhf__tensorboard_write(struct rlhf__tensorboard *e, int64_t step,
                                     const struct rlhf__buf *summary, struct rlhf__error *err);
 
-// fsync. [main]
+// Call fsync on the file. [main]
 rlhf_status rlhf__tensorboard_sync(struct rlhf__tensorboard *e, struct rlhf__error *err);
 
 #endif

@@ -7,15 +7,16 @@
 #include "learn/phase.h"
 #include "report/report.h"
 
-// Begin to sample the next phase's batch. Call once the phase has all its prompts. [step]
+// Begin to sample the next phase's batch. Call this once, when the current phase has all its
+// prompts. [step]
 rlhf_status rlhf__ahead_phase_begin(const struct rlhf__phase *p, struct rlhf__error *err);
 
-// Call when the phase's rows are complete: report their age (sampling/staleness_mean,
-// sampling/staleness_max). [step]
+// Report the age of the phase's rows (sampling/staleness_mean, sampling/staleness_max). Call this
+// when the rows are complete. [step]
 void rlhf__ahead_phase_rows(const struct rlhf__phase *p);
 
-// Call when the phase has nothing more to do. Waits for the next batch. Reports how long training
-// waited for sampling, and how long sampling waited for training. [step]
+// Wait for the next batch. Report how long training waited for sampling, and how long sampling
+// waited for training. Call this when the phase has nothing more to do. [step]
 rlhf_status rlhf__ahead_phase_end(const struct rlhf__phase *p, struct rlhf__error *err);
 
 // At the end of the run, log the shares of time in which each side waited. [main]

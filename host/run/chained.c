@@ -16,7 +16,7 @@
 
 // The chain keeps these settings apart from those that determine the results. Some of them do not
 // affect the results; the others name files, which the chain lists in `inputs`. A name that ends in
-// '.' means its whole section.
+// '.' stands for a whole section.
 static const char *const apart[] = {"run.dir",
                                     "run.note",
                                     "run.preset",
@@ -87,7 +87,8 @@ static int is_path(const struct rlhf__plugin *plugin, const char *key) {
     return 0;
 }
 
-// For a plugin, move the name of its file and its options that are paths.
+// Move the name of a plugin's file, and the plugin's options that are paths, out of `config`.
+// Returns what was moved.
 static json_t *move_plugin(json_t *config, const struct rlhf__plugin *plugin) {
     json_t *v, *to = json_object();
     const char *key;
@@ -144,7 +145,7 @@ static void put_promise(const struct rlhf__run *r, json_t *one) {
     if (program && !own) json_object_set_new(one, "promised", json_true());
 }
 
-// Returns id and version of the plugins that take part. New reference.
+// Returns the id and version of each plugin that takes part, as a new reference.
 static json_t *plugins(const struct rlhf__run *r) {
     const struct rlhf__manifest m = rlhf__run_manifest(r);
     json_t *manifest = rlhf__manifest_json(&m), *out = json_array(), *p;
@@ -164,7 +165,7 @@ static json_t *plugins(const struct rlhf__run *r) {
     return out;
 }
 
-// Add the directory of a model whose weights the run begins with.
+// Add the directory of a model with whose weights the run begins.
 static rlhf_status add_start(json_t *inputs, const char *name, const char *dir, int weights,
                              struct rlhf__error *err) {
     char hex[RLHF__HEX];
@@ -186,7 +187,7 @@ static rlhf_status add_inputs(const struct rlhf__run *r, int64_t keep, json_t *i
     json_array_foreach(r->inputs, i, e) {
         const char *setting = json_string_value(json_object_get(e, "setting"));
         snprintf(name, sizeof name, "%s", setting ? setting : "");
-        for (int k = 2; json_object_get(inputs, name); k++) // several inputs may be of one setting
+        for (int k = 2; json_object_get(inputs, name); k++) // a setting may have several inputs
             snprintf(name, sizeof name, "%.250s %d", setting, k);
         json_object_set(inputs, name, json_object_get(e, "sha256"));
     }
@@ -256,7 +257,8 @@ static const float *floats(const struct rlhf__buf *b) {
     return (const float *)(const void *)b->data;
 }
 
-// Each buffer has its own number of floats: if memory ran out, one may have fewer than another.
+// The number of floats is computed for each buffer separately: if memory ran out, one buffer may
+// have fewer floats than another.
 static int32_t n_floats(const struct rlhf__buf *b) { return (int32_t)(b->len / sizeof(float)); }
 
 static void hash_row(struct hashed *h, const struct rlhf__rows *e, uint32_t i, int64_t source,

@@ -8,7 +8,7 @@
 
 struct rlhf__run;
 
-// Open the chain file in the folder `to`. If keep < 0, start a new file. Otherwise `keep` is the
+// Open the chain file in the folder `to`. If `keep` < 0, start a new file. Otherwise `keep` is the
 // phase from which the run was resumed. Errors: those of rlhf__chain_log_open. [main]
 rlhf_status rlhf__chained_open(struct rlhf__run *, const struct rlhf__folder *to, int64_t keep,
                                struct rlhf__error *err);

@@ -112,7 +112,7 @@ int rlhf__early_stop_offer(struct rlhf__early_stop *s, int32_t what, double valu
 
 // ---- the metrics of a phase ----
 
-// Check one quantity of the phase.
+// Check one quantity of the phase. Returns 1 if the run must end.
 static int stops(const struct rlhf__phase *p, struct rlhf__early_stop *s, int32_t what,
                  const char *metric) {
     char why[160];
@@ -205,8 +205,8 @@ static rlhf_status watch_load(struct rlhf__stop_rule *w, int64_t window, const j
         json_integer_value(seen) < 0 || json_integer_value(beyond) < 0)
         return rlhf__fail(err, RLHF_E_INVALID, "run.json: early_stop.%s is damaged", name);
     // If the setting early_stop.window has changed since the checkpoint, ignore the stored window
-    // and start with an empty one. That is allowed on resume, because the window does not affect
-    // the weights.
+    // and start with an empty window. This change is allowed on resume, because the window does not
+    // affect the weights.
     if (json_array_size(ring) != (size_t)window) return RLHF_OK;
     w->seen = json_integer_value(seen);
     w->beyond = json_integer_value(beyond);

@@ -18,8 +18,8 @@
 
 #include <stdio.h>
 
-// On resume, an earlier rollouts file loses the rows of later phases, even if this process writes
-// no rollouts.
+// On resume, the rows of later phases are removed from an existing rollouts file, even if this
+// process writes no rollouts.
 static rlhf_status open_rollouts(struct rlhf__run *r, int64_t keep, struct rlhf__error *err) {
     const struct rlhf__folder *run = r->req->dir->root;
     int writes = r->config->log.rollouts;
@@ -74,7 +74,7 @@ static void fill_terminal(struct rlhf__run *r) {
     rlhf__buf_free(&title);
 }
 
-// The report of a process other than rank 0. Rank 0 writes the files. The other processes keep
+// Open the report of a process other than rank 0. Rank 0 writes the files. The other processes keep
 // numbers in memory, open no files, and log only warnings about themselves.
 static rlhf_status open_silent(struct rlhf__run *r, struct rlhf__error *err) {
     struct rlhf__report *p = &r->report;
@@ -112,8 +112,8 @@ static rlhf_status see_trends(struct rlhf__run *r, struct rlhf__error *err) {
     return rlhf__run_history_warn(&r->history, &r->findings, &r->report, phase, err);
 }
 
-// After a phase has been counted: check that every metric named in the settings exists,
-// write the metrics, and note the phase boundary.
+// Call this after a phase has been counted. Checks that every metric that the settings name exists,
+// writes the metrics, and records the phase boundary.
 static rlhf_status end_phase(struct rlhf__run *r, const struct rlhf__phase *p,
                              struct rlhf__error *err) {
     rlhf__calibration_note(p);
@@ -215,7 +215,8 @@ static int is_cancelled(const struct rlhf__run *r) {
     return r->req->env->cancelled && *r->req->env->cancelled;
 }
 
-// Returns the last phase of this process. run.stop_after can make it earlier than the run's.
+// Returns the last phase of this process. With run.stop_after, it can be earlier than the last
+// phase of the run.
 static int64_t last_phase(const struct rlhf__run *r) {
     const int64_t after = r->config->run.stop_after;
     const int64_t last = r->count.phase + after;
@@ -241,7 +242,8 @@ static rlhf_status run_all(struct rlhf__run *r, struct rlhf__error *err) {
     return rlhf__team_agree(rlhf__run_learners(r), RLHF__BARRIER_SAVE, NULL, st, err);
 }
 
-// A model that gives scores instead of texts is measured on the rows of `data`.
+// Returns the input of the closing summary. If the model gives scores instead of texts, `data`
+// names rows on which a suggested command measures it.
 static struct rlhf__closing closing(const struct rlhf__run *r) {
     const struct rlhf__data_config *d = &r->config->data;
     const struct rlhf__shown *s = &r->report.shown;
@@ -290,7 +292,7 @@ static rlhf_status run_phases(struct rlhf__run *r, struct rlhf__error *err) {
                    (long long)r->count.phases, r->req->dir->name);
         return RLHF_OK;
     }
-    if (is_cancelled(r)) // during set-up: there is nothing to save
+    if (is_cancelled(r)) // a signal came during set-up: there is nothing to save
         return rlhf__fail(err, RLHF_E_CANCELLED, "stopped before the first phase");
     RLHF_TRY(open_reports(r, err));
     const rlhf_status st = run_all(r, err);
@@ -333,7 +335,7 @@ static rlhf_status copy(struct rlhf__run *r, const struct rlhf__folder *out,
     return rlhf__saving_copy(r, out, name, err);
 }
 
-// The record must be positioned at the phase.
+// Position the record at the next phase.
 static rlhf_status seek(const struct rlhf__run *r, struct rlhf__error *err) {
     int found = 0;
     if (!r->req->trusts) return RLHF_OK;

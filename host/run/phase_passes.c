@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Allocate memory for the hidden states of ref, which the KL head compares with the policy. It is
-// memory of the device if both models support that, otherwise host memory.
+// Allocate memory for the hidden states of ref, which the KL head compares with the policy. Device
+// memory is used if both models support it, otherwise host memory.
 static rlhf_status allocate_hidden(const struct rlhf__phase *p, struct rlhf__experience *x,
                                    const struct rlhf__model *ref, struct rlhf__pass_out *out,
                                    struct rlhf__error *err) {

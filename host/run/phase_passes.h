@@ -1,5 +1,5 @@
-// phase_passes.h: the passes of a phase without gradients: log-probs of the reference and the named
-// models, values, and recomputed log-probs of the policy.
+// phase_passes.h: the passes of a phase that compute no gradients. They compute log-probs of the
+// reference and the named models, and values. They also recompute log-probs of the policy.
 #ifndef RLHF_HOST_RUN_PHASE_PASSES_H
 #define RLHF_HOST_RUN_PHASE_PASSES_H
 
@@ -15,11 +15,11 @@ rlhf_status rlhf__phase_pass_reference(struct rlhf__phase *p, struct rlhf__error
 // [step]
 rlhf_status rlhf__phase_pass_policy(struct rlhf__phase *p, struct rlhf__error *err);
 
-// Both, and then rlhf__phase_trim. [step]
+// Call rlhf__phase_pass_reference, rlhf__phase_pass_policy and then rlhf__phase_trim. [step]
 rlhf_status rlhf__phase_passes(struct rlhf__phase *p, struct rlhf__error *err);
 
 // If a reward needs the reference's log-probs, run the reference on the rows in x. Call this before
-// the rows are scored. The time is added to the reference's time. [step]
+// the rows are scored. The time that this takes is added to the reference's time. [step]
 rlhf_status rlhf__phase_refer(const struct rlhf__phase *p, struct rlhf__experience *x,
                               struct rlhf__error *err);
 

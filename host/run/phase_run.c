@@ -28,7 +28,7 @@ static rlhf_status collect_recorded(struct rlhf__phase *p, struct rlhf__error *e
         p->config->rollout.ahead && p->count->phase > 0 ? -1 : p->learner->optim->count.step;
     const int supports = rlhf__prompt_feed_keeps_support(p->feed);
     RLHF_TRY(rlhf__recorded_take(p->recorded, p->feed, supports, version, &p->x, err));
-    RLHF_TRY(rlhf__phase_score(p, &p->x, 0, err)); // scores nothing; only makes the texts
+    RLHF_TRY(rlhf__phase_score(p, &p->x, 0, err)); // does not score; only makes the texts
     RLHF_TRY(rlhf__completions_measure(p, err));
     return rlhf__phase_pass_reference(p, err);
 }
@@ -40,7 +40,7 @@ static int has_all_prompts(const struct rlhf__phase *p) {
     return !p->recorded && p->cast->plan.resample_rounds == 0 && !p->feed->choice;
 }
 
-// Set the epoch of this phase's prompts before the next batch moves the cursor.
+// Set the metric "epoch" from this phase's prompts, before the next batch moves the cursor.
 static rlhf_status begin_next(const struct rlhf__phase *p, struct rlhf__error *err) {
     rlhf__metrics_set(p->report->metrics, "epoch", rlhf__order_epoch(p->feed->ops->order(p->feed)));
     return rlhf__ahead_phase_begin(p, err);
@@ -85,7 +85,8 @@ static rlhf_status describe(struct rlhf__phase *p, struct rlhf__error *err) {
 static rlhf_status evaluate(struct rlhf__phase *p, struct rlhf__error *err) {
     int64_t every = p->config->data.eval_every, done = p->count->phase + 1;
     int due = (every > 0 && done % every == 0) || done == p->count->phases;
-    if (p->recorded && rlhf__cast_samples(p->cast)) return RLHF_OK; // it would call the rewards
+    // In this case, evaluation would call the rewards.
+    if (p->recorded && rlhf__cast_samples(p->cast)) return RLHF_OK;
     const struct rlhf__held_out h = {.phase = done,
                                      .due = due,
                                      .metrics = p->report->metrics,

@@ -83,8 +83,8 @@ struct rounds {
     uint32_t live, reserved; // groups with spread in the newest round
 };
 
-// Set keep[i] = 1 for the rows of groups with spread. Returns the number of those groups. *groups
-// is the number of all groups.
+// Set keep[i] = 1 for the rows of groups with spread. Returns the number of these groups, and sets
+// `*groups` to the number of all groups.
 static uint32_t mark_live(const struct rlhf__rows *e, uint8_t *keep, uint32_t *groups) {
     uint32_t live = 0;
     *groups = 0;
@@ -110,7 +110,8 @@ static void keep_flat(const struct rlhf__rows *e, uint8_t *keep, uint32_t room) 
     }
 }
 
-// Replace groups of x without spread by groups of y with spread. Other groups of y are dropped.
+// Replace groups of x that lack spread by groups of y that have spread. Other groups of y are
+// dropped.
 static rlhf_status take(struct rlhf__experience *x, struct rlhf__experience *y, uint32_t want,
                         struct rounds *b, struct rlhf__error *err) {
     uint32_t groups, more;
@@ -194,7 +195,8 @@ rlhf_status rlhf__fresh_groups(struct rlhf__phase *p, struct rlhf__error *err) {
 // ---- the judge ----
 
 // On entry, finite[i] has another meaning: 1 = the judge failed to score row i. nan_policy does not
-// apply to such a row. On return, finite[i] is 1 if the judge's score of row i is finite, else 0.
+// apply to such a row. On return, finite[i] is 1 if the judge's score of row i is finite, and 0
+// otherwise.
 static rlhf_status check_judged(const struct rlhf__phase *p, uint8_t *finite,
                                 struct rlhf__error *err) {
     const float *judged = p->x.judged;

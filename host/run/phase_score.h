@@ -7,8 +7,8 @@
 #include "learn/phase.h"
 #include "report/report.h"
 
-// Score the responses in x and remove rows that rewards.nan_policy or rewards.on_failure drops. If
-// `more` is 1, x holds additional responses of the phase. In that case all of them may be dropped,
+// Score the responses in x and remove the rows that rewards.nan_policy or rewards.on_failure drops.
+// If `more` is 1, x holds additional responses of the phase. In that case all rows may be dropped,
 // and the phase's metrics do not change. [step]
 rlhf_status rlhf__phase_score(const struct rlhf__phase *p, struct rlhf__experience *x, int more,
                               struct rlhf__error *err);
@@ -21,13 +21,14 @@ rlhf_status rlhf__phase_score(const struct rlhf__phase *p, struct rlhf__experien
 //
 // Groups without spread that remain after the last round are kept, so the batch keeps its size.
 // Sets sampling/{fresh_rounds,prompts,flat_ratio,flat_left}; other metrics are those of the first
-// round. The time is added to the times of rollout and reward. [step]
+// round. The time that this takes is added to the times of rollout and reward. [step]
 rlhf_status rlhf__fresh_groups(struct rlhf__phase *p, struct rlhf__error *err);
 
 // If the cast has a judge, let it score the responses of p->x into p->x.judged. Its scores are not
-// rewards. Sets judge/mean and judge/std. If rewards.nan_policy is stop, a score that is not finite
-// is the error RLHF_E_NUMERIC; otherwise the metrics leave such scores out. The metrics also leave
-// out rows that the judge could not score, if rewards.on_failure lets the run continue. [step]
+// rewards. Sets judge/mean and judge/std. If rewards.nan_policy is `stop`, a score that is not
+// finite causes the error RLHF_E_NUMERIC. Otherwise the metrics leave such scores out. The metrics
+// also leave out rows that the judge could not score, if rewards.on_failure lets the run continue.
+// [step]
 rlhf_status rlhf__judge(struct rlhf__phase *p, struct rlhf__error *err);
 
 #endif

@@ -163,7 +163,8 @@ static rlhf_status minibatch(struct rlhf__phase *p, const uint32_t *pick, uint32
     return st;
 }
 
-// Rows of a file are used once, in the order in which the feed gives them.
+// Train on all minibatches of all epochs. Rows of a file are used once, in the order in which the
+// feed gives them.
 static rlhf_status epochs(struct rlhf__phase *p, struct rlhf__minibatches *m,
                           struct rlhf__error *err) {
     const rlhf_plan *plan = &p->cast->plan;

@@ -39,7 +39,7 @@ rlhf_status rlhf__run_advise(const struct rlhf__run *r, rlhf_status st, struct r
     if (st != RLHF_E_NOMEM || !t || t->device == RLHF_DEVICE_CPU) return st;
     char said[512];
     rlhf__compute_said(r->session.compute, st, said, sizeof said);
-    if (!*said || !strstr(err->text, said)) return st; // host memory ran out, not the device's
+    if (!*said || !strstr(err->text, said)) return st; // host memory ran out, not device memory
     const size_t n = strlen(err->text);
     snprintf(err->text + n, sizeof err->text - n,
              "; less is taken with a lower batch.microbatch_tokens (now %lld), sampling.slots, "

@@ -33,7 +33,7 @@ struct rlhf__run_dir;
 // A validated request for a training run: the config is resolved and the plugins are open.
 struct rlhf__run_request {
     const struct rlhf__env *env;
-    struct rlhf__config *config;   // the set-up replaces "auto" in it by the backend that it found
+    struct rlhf__config *config;   // the set-up replaces a backend "auto" by the one that it found
     struct rlhf__plugins *plugins; // for opening models
     const struct rlhf__plugin *algo;
     const struct rlhf__plugin **rewards;    // [config->n_reward]
@@ -47,22 +47,22 @@ struct rlhf__run_request {
     int32_t allow_changed_inputs;           // 1: resume even if rows or frozen models have changed
     int32_t reserved;
     struct rlhf__memory_need *need; // receives the memory that the run needs; may be NULL
-    // The record from which phases take their responses and scores. No reward, judge, environment
-    // or sink is then opened. NULL = responses are sampled and scored.
+    // The record from which phases take their responses and scores. If it is set, no reward, judge,
+    // environment or sink is opened. NULL = responses are sampled and scored.
     struct rlhf__recorded *recorded;
     // Used only with a record. 0: responses and scores come from the record. Otherwise bits of enum
     // rlhf__trust: responses are sampled, the record supplies only what the bits name, and the
     // plugins for the other scores and answers are opened.
     int32_t trusts, unused;
-    struct rlhf__team *team;   // the processes that work on this run; NULL = this one alone
-    struct rlhf__split *split; // which of them only sample; NULL = none
-    const struct rlhf__collective *collective; // the collective that connects them; NULL = none
+    struct rlhf__team *team;   // the processes that work on this run; NULL = only this one
+    struct rlhf__split *split; // which processes only sample; NULL = none
+    const struct rlhf__collective *collective; // connects the processes; NULL = none
 };
 
 // The run's checkpoints on disk.
 struct rlhf__saved {
     int64_t phase;     // phases that the run's newest checkpoint contains; -1 = no checkpoint yet
-    int64_t attempted; // the phase of the newest attempt to write one
+    int64_t attempted; // the phase of the last attempt to write a checkpoint
     double at;         // time of that attempt, or else of the start
 };
 
@@ -89,10 +89,11 @@ struct rlhf__run {
     struct rlhf__collective device;   // connects the GPUs of the learners; zeroed: none
     struct rlhf__actors *actors;      // on learners and actors of a split run (sample/actors.h)
     struct rlhf__chain_log *chain;    // keep/chain_log.h; NULL: this process does not write it
-    json_t *inputs;                   // files it reads besides its checkpoints (keep/manifest.h)
+    json_t *inputs;                   // the list of the run's inputs (keep/manifest.h)
     int32_t bad_input; // 1: a phase showed that the config names something that does not exist
     int32_t collapsed; // 1: run.stop_on ends the run
-    // GPUs that the processes of this machine use in turn; 0: each uses compute.gpu
+    // Number of GPUs that are assigned to the processes of this machine one after another. 0: each
+    // process uses compute.gpu.
     uint32_t gpus, reserved;
     int64_t ahead_threads;  // CPU threads that sample ahead of training; 0: as the backend chooses
     char said_compute[256]; // the last description of the backend that was logged
@@ -106,7 +107,7 @@ static inline int rlhf__run_writes(const struct rlhf__run *r) {
     return rlhf__team_rank(r->req->team) == 0;
 }
 
-// Returns the processes that train, or NULL if one trains alone; NULL on an actor. [any]
+// Returns the processes that train. Returns NULL if only one process trains, and on an actor. [any]
 static inline struct rlhf__team *rlhf__run_learners(const struct rlhf__run *r) {
     return r->req->split ? rlhf__split_team(r->req->split) : r->req->team;
 }
@@ -143,21 +144,21 @@ void rlhf__run_say_compute(struct rlhf__run *);
 // Returns the contents of manifest.json. Borrowed. [main]
 struct rlhf__manifest rlhf__run_manifest(const struct rlhf__run *);
 
-// Exit status of a run ended by run.stop_on=collapse.
+// The exit status of a run that run.stop_on=collapse ended.
 enum { RLHF__EXIT_COLLAPSED = 3 };
 
 // ---- loop.c ----
 
-// Run the remaining phases. On an actor: sample what the learners ask for. Early stopping or a
+// Run the remaining phases. On an actor, sample what the learners ask for. Early stopping or a
 // signal ends the run after the current phase. (After a signal a plugin can also end the current
 // phase early, with RLHF_E_CANCELLED.) At the end a checkpoint is written if any phase was
 // completed. After an error the last phase boundary is saved, as described in saving.h. [main]
 rlhf_status rlhf__run_phases(struct rlhf__run *, struct rlhf__error *err);
 
-// Which of the next phases to run once more, and which checkpoints to write.
+// Which phases to run once more, and which checkpoints to write.
 struct rlhf__again_wish {
-    int64_t phases; // how many; 0: only manifest.json and the beginning of chain.jsonl
-    int32_t start;  // 1: also the checkpoint of the first phase's beginning
+    int64_t phases; // how many; 0: write only manifest.json and the beginning of chain.jsonl
+    int32_t start;  // 1: also write a checkpoint of the beginning of the first phase
     int32_t reserved;
     // Returns 1 if the checkpoint after this phase is wanted.
     int (*keep)(void *arg, int64_t phase);
@@ -176,8 +177,8 @@ struct rlhf__run_timing {
     double rest;                    // all other activities
 };
 
-// Run the next phases and time them. Writes metrics and samples to the folder `out`, and no
-// checkpoint. [main]
+// Run the next `phases` phases and time them. Writes metrics and samples to the folder `out`, but
+// no checkpoint. [main]
 rlhf_status rlhf__run_timed(struct rlhf__run *, const struct rlhf__folder *out, int64_t phases,
                             struct rlhf__run_timing *best, struct rlhf__error *err);
 

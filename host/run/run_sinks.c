@@ -42,7 +42,7 @@ rlhf_status rlhf__run_sinks_phase(const struct rlhf__run *r, struct rlhf__error 
     return RLHF_OK;
 }
 
-// How the run ended; why[cap] gets the reason if it was stopped.
+// Returns how the run ended. If the run was stopped, why[cap] receives the reason.
 static enum rlhf_run_end how_it_ended(const struct rlhf__run *r, rlhf_status st, char *why,
                                       size_t cap) {
     const int cancelled = r->req->env->cancelled && *r->req->env->cancelled;

@@ -52,9 +52,10 @@ static rlhf_status write_files(struct rlhf__run *r, const struct rlhf__folder *a
                                   fresh, err);
 }
 
-// A checkpoint's own state says whether it is the best so far. Only planned checkpoints, which
-// every run of this configuration writes, can be the best. A checkpoint that was written because of
-// the time, a signal or a failure cannot: the state would then depend on when a run was stopped.
+// The state of a checkpoint says whether the checkpoint is the best so far. Only planned
+// checkpoints, which every run of this configuration writes, can be the best. If a checkpoint that
+// was written because of the time, a signal or a failure could be the best, the state would depend
+// on when a run was stopped.
 static void choose_best(struct rlhf__run *r) {
     const struct rlhf__checkpoint_config *c = &r->config->checkpoint;
     int planned = (c->every > 0 && r->count.phase % c->every == 0) ||
@@ -74,7 +75,8 @@ static rlhf_status point_best(const struct rlhf__run *r, const struct rlhf__fold
     return rlhf__checkpoint_dir_best(all, r->best.phase, err);
 }
 
-// Sets *written once the files are being written. `digests` gets those of the large files.
+// Sets `*written` to 1 when the files begin to be written. `digests` receives the digests of the
+// large files.
 static rlhf_status save_in(struct rlhf__run *r, const struct rlhf__folder *all,
                            struct rlhf__digests *digests, int *written, struct rlhf__error *err) {
     char fresh[64];
@@ -231,7 +233,7 @@ static rlhf_status restore(struct rlhf__run *r, struct rlhf__error *err) {
     RLHF_TRY(rlhf__boundary_restore(&r->boundary, &what, r->config->checkpoint.undo_mib, err));
     r->count.phase = r->boundary.phase;
     r->best = r->boundary.best;
-    r->count.stop = 0; // the phase that set it is abandoned
+    r->count.stop = 0; // the phase that set `stop` is abandoned
     return RLHF_OK;
 }
 
@@ -254,14 +256,16 @@ static int asked(const struct rlhf__run *r) {
     return 1;
 }
 
-// Returns 1 if it is time for a checkpoint, or if one was asked for (*now).
+// Returns 1 if it is time for a checkpoint or if a checkpoint was asked for. In the second case
+// sets `*now` to 1, otherwise to 0.
 static int is_time(const struct rlhf__run *r, int *now) {
     const int64_t every_s = r->config->checkpoint.every_s;
     *now = asked(r);
     return *now || (every_s > 0 && rlhf__seconds() - r->saved.at >= (double)every_s);
 }
 
-// Clocks and signals differ between processes, so rank 0 decides.
+// Clocks and signals differ between processes, so rank 0 decides whether it is time for a
+// checkpoint.
 rlhf_status rlhf__saving_meet(struct rlhf__run *r, rlhf_status st, struct rlhf__error *err) {
     int now = 0;
     struct rlhf__team *team = rlhf__run_learners(r);
@@ -270,8 +274,8 @@ rlhf_status rlhf__saving_meet(struct rlhf__run *r, rlhf_status st, struct rlhf__
     return rlhf__team_agree(team, RLHF__BARRIER_PHASE, &wish, st, err);
 }
 
-// Compare the weights of all processes. If they differ, this phase is not saved: the previous
-// checkpoint stays the newest one.
+// Compare the weights of all processes. If the weights differ, this phase is not saved, and the
+// previous checkpoint stays the newest one.
 static rlhf_status compare_weights(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__changing what = changing(r);
     if (r->config->parallel.check_every == 0) return RLHF_OK;

@@ -20,19 +20,21 @@ rlhf_status rlhf__saving_mend(const struct rlhf__run *r, struct rlhf__error *err
 // [main]
 void rlhf__saving_begin(struct rlhf__run *r);
 
-// At a phase boundary: note it in memory (boundary.h). Errors: those of rlhf__boundary_note. [main]
+// Record the current phase boundary in memory (boundary.h). Errors: those of rlhf__boundary_note.
+// [main]
 rlhf_status rlhf__saving_note(struct rlhf__run *r, struct rlhf__error *err);
 
-// After a phase: meet the other processes, if there are any, and agree on st, on stopping and on
-// whether it is time for a checkpoint. Errors: as rlhf__team_agree. [main]
+// After a phase: wait for the other processes, if there are any, and agree with them on the status
+// `st`, on whether the run stops, and on whether it is time for a checkpoint. Errors: those of
+// rlhf__team_agree. [main]
 rlhf_status rlhf__saving_meet(struct rlhf__run *r, rlhf_status st, struct rlhf__error *err);
 
-// After a phase: write a checkpoint if checkpoint.every or checkpoint.every_s demands one, or
-// SIGUSR1 has asked for it. The time decides only whether a file is written; nothing else depends
-// on it. [main]
+// After a phase: write a checkpoint if checkpoint.every or checkpoint.every_s demands one, or if
+// SIGUSR1 was received. The clock decides only whether a file is written. Nothing else depends on
+// the clock. [main]
 rlhf_status rlhf__saving_phase(struct rlhf__run *r, struct rlhf__error *err);
 
-// At the normal end: write the checkpoint unless this phase already has one. [main]
+// At the normal end: write a checkpoint, unless the last phase already has one. [main]
 rlhf_status rlhf__saving_end(struct rlhf__run *r, struct rlhf__error *err);
 
 // Write a checkpoint of the boundary to the new directory `name` of the folder `in`. Does not
@@ -41,8 +43,9 @@ rlhf_status rlhf__saving_copy(struct rlhf__run *r, const struct rlhf__folder *in
                               struct rlhf__error *err);
 
 // Call this when a phase has failed, or when a checkpoint could not be written. It returns to the
-// last boundary, writes a checkpoint of that boundary unless this was already attempted, and logs
-// which phases are saved and which are lost. Sets r->count.phase to the saved phase. [main]
+// last boundary, writes a checkpoint of that boundary unless a checkpoint of it was already
+// attempted, and logs which phases are saved and which are lost. Sets r->count.phase to the saved
+// phase. [main]
 void rlhf__saving_rescue(struct rlhf__run *r);
 
 // At the end: log the command that resumes the run, unless nothing was saved or all phases are

@@ -10,9 +10,9 @@
 struct rlhf__actors {
     struct rlhf__split *split;
     struct rlhf__ship *ship;
-    int64_t orders;  // given or received
+    int64_t orders;  // orders given or received
     uint32_t *first; // [ranks + 1] the rows that each rank samples
-    // The batch that is being sampled; on an actor only `row`.
+    // The batch that is being sampled. An actor uses only `row`.
     struct rlhf__rollout_request q;
     int64_t *row;
     int32_t begun, reserved;
@@ -49,7 +49,7 @@ void rlhf__actors_destroy(struct rlhf__actors *a) {
 
 const struct rlhf__ship *rlhf__actors_ship(const struct rlhf__actors *a) { return a->ship; }
 
-// Deal the groups to the actors: as rlhf__rollout_share does, but learners get none.
+// Deal the groups to the actors as rlhf__rollout_share does. Learners get no groups.
 static void deal(struct rlhf__actors *a, uint32_t n, uint32_t group) {
     const uint32_t each = group ? group : 1, groups = n / each;
     const uint32_t actors = (uint32_t)a->split->actors;
@@ -152,7 +152,7 @@ rlhf_status rlhf__actors_give(struct rlhf__actors *a, const struct rlhf__sampled
                               struct rlhf__error *err) {
     struct rlhf__buf own = RLHF__BUF_INIT;
     struct rlhf__parts parts = {0};
-    if (!a->begun) return st; // the order itself failed, at its barrier
+    if (!a->begun) return st; // the order itself failed at its barrier
     a->begun = 0;
     if (st == RLHF_OK) {
         rlhf__buf_put(&own, &s->seconds, sizeof s->seconds);

@@ -13,7 +13,7 @@
 
 struct rlhf__actors; // opaque
 
-// m: as for rlhf__ship_create. Errors: RLHF_E_NOMEM. [main]
+// m is as in rlhf__ship_create. Errors: RLHF_E_NOMEM. [main]
 rlhf_status rlhf__actors_create(struct rlhf__split *split, struct rlhf__model *m,
                                 struct rlhf__actors **out, struct rlhf__error *err);
 void rlhf__actors_destroy(struct rlhf__actors *); // NULL allowed [main]
@@ -30,7 +30,7 @@ rlhf_status rlhf__actors_begin(struct rlhf__actors *, const struct rlhf__rollout
 // Wait for the responses. *out must be zeroed. [step]
 rlhf_status rlhf__actors_wait(struct rlhf__actors *, struct rlhf__sampled *out,
                               struct rlhf__error *err);
-// End the actors. A batch that they sample is dropped. [main]
+// End the actors. A batch that they are sampling is dropped. [main]
 rlhf_status rlhf__actors_end(struct rlhf__actors *, struct rlhf__error *err);
 
 // ---- on an actor ----
@@ -40,7 +40,7 @@ struct rlhf__actor_order {
     uint64_t first;      // number of the batch's first response within the run
     int64_t version;     // optimizer steps that the weights have had
     const int64_t *row;  // [n] the prompts of the whole batch; valid until the next order
-    uint32_t n, group;   // responses of the batch; adjacent ones with the same prompt
+    uint32_t n, group;   // responses of the batch; adjacent responses per prompt
     uint32_t begin, end; // the responses that this actor samples
 };
 

@@ -126,9 +126,9 @@ static uint32_t same_prompt(const struct rlhf__gen_request *q, uint32_t i) {
 }
 
 // Called when sequence i starts. Returns the index of the shared cache that the sequence uses, or
-// -1 for none. If a sequence before it already shares its prompt, that sequence's cache is used.
-// Otherwise, if more sequences with this prompt follow and a cache is free, a silent row fills that
-// cache in this step.
+// -1 if it uses none. If a sequence before it already shares its prompt, that sequence's cache is
+// used. Otherwise, if more sequences with this prompt follow and a cache is free, a silent row
+// fills that cache in this step.
 static int32_t share(struct decoder *d, uint32_t i) {
     const struct rlhf__gen_request *q = d->q;
     int32_t free_one = -1;
@@ -193,8 +193,8 @@ static void lay_out(struct decoder *d, int which) {
     }
 }
 
-// Free the slot of a finished sequence. The last sequence that shares a prompt also frees its
-// cache.
+// Free the slot of a finished sequence. The last sequence that shares a prompt also frees the
+// prompt's cache.
 static void leave(struct decoder *d, struct row *w) {
     if (w->prefix >= 0) {
         struct prefix *p = &d->shared[w->prefix];

@@ -43,7 +43,8 @@ struct rlhf__gen_turns {
     // reached max_new or `longest`.
     rlhf_status (*ended)(void *ctx, uint32_t i, const int32_t *ids, int32_t n, int stopped,
                          struct rlhf__error *err);
-    // Called before each step. wait 1: all sequences wait, so return when one can go on.
+    // Called before each step. If `wait` is 1, all sequences wait, so the function must return as
+    // soon as one of them can go on.
     rlhf_status (*advance)(void *ctx, int wait, struct rlhf__error *err);
     // Returns an enum rlhf__gen_next. For RLHF__GEN_READ, *ids receives the tokens to read and *n
     // their number, at least 1. The ids are borrowed until the next call of `ended` for this
@@ -58,7 +59,7 @@ struct rlhf__gen_request {
     uint32_t prefix_slots; // KV caches for shared prompts (rlhf__prefix_slots), 0 = none
     // 1: store the set that each token was sampled from; log-probs are over this set
     int32_t keep_support;
-    // [n] ids. With turns, NULL until the sequence begins.
+    // [n] ids of the prompts. With turns, an element is NULL until its sequence begins.
     const int32_t *const *prompt;
     const int32_t *prompt_len;     // [n], at least 1
     int32_t max_new;               // longest response, or longest turn

@@ -25,23 +25,23 @@ void rlhf__episode_counts_add(struct rlhf__episode_counts *x, const struct rlhf_
 struct rlhf__experience {
     struct rlhf__rows rows;
     struct rlhf__scored scored;    // n = 0: rows of a file are not scored
-    float *judged;                 // [rows.n] the judge's scores, possibly NaN or Inf; NULL: none
+    float *judged;                 // [rows.n] the judge's scores, maybe NaN or Inf; NULL: no judge
     uint32_t drawn;                // number of rows sampled, including those removed since
     int32_t referred;              // 1: the rows have the reference's log-probs
     int64_t phase;                 // the phase of the rows, from 0; set before they are sampled
-    struct rlhf__overlap *overlap; // rewards that were computed during sampling; NULL: none
+    struct rlhf__overlap *overlap; // rewards that were computed during sampling; may be NULL
     int64_t sampled;               // response tokens sampled for the rows
     // The number of tokens that the model computed for the rows; a shared prompt counts once.
     int64_t tokens;
     // How many seconds it took to sample the rows while the previous phase trained. 0 if they were
     // sampled in their own phase, or if the time is not known.
     double seconds;
-    struct rlhf__episode_counts replies; // of an environment
+    struct rlhf__episode_counts replies; // of the rows' episodes
     const rlhf_compute *compute;         // owns ref_hidden
-    rlhf_dev ref_hidden;                 // borrowed by rows.ref_dev_hidden; NULL: none
+    rlhf_dev ref_hidden;                 // borrowed by rows.ref_dev_hidden; may be NULL
 };
 
-void rlhf__experience_finish(struct rlhf__experience *x); // accepts a zeroed one [step]
+void rlhf__experience_finish(struct rlhf__experience *x); // accepts a zeroed struct [step]
 
 // Keep only the rows with keep[i] != 0, in order. If RLHF_E_NOMEM is returned, *x is unchanged.
 // [any]
@@ -49,8 +49,8 @@ rlhf_status rlhf__experience_keep(struct rlhf__experience *x, const uint8_t *kee
                                   struct rlhf__error *err);
 
 // Move y's rows to the end of x's rows, and add y's token counts to x's. The groups from y are
-// renumbered to follow those of x. y is empty afterwards. Call before hidden states exist for the
-// rows and before they are judged. Errors: RLHF_E_NOMEM. [any]
+// renumbered to follow those of x. Afterwards y is empty. Call this before hidden states exist for
+// the rows and before the rows are judged. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__experience_join(struct rlhf__experience *x, struct rlhf__experience *y,
                                   struct rlhf__error *err);
 

@@ -12,7 +12,7 @@ struct rlhf__gen_result {
     int32_t *ids;     // [n * stride]
     float *logp;      // [n * stride] 0 for tokens that were read
     int32_t *len;     // [n]
-    uint8_t *stopped; // [n] 1 = an end token or a rule ended the response, or the last turn
+    uint8_t *stopped; // [n] 1 = an end token or a rule ended the response or its last turn
     int64_t stride;   // array elements of a row
     // [n * stride, rlhf_support_words] with keep_support, else NULL. In row i, entry k is the
     // support of the k-th drawn token. Tokens that were read are skipped.
@@ -26,6 +26,6 @@ struct rlhf__gen_result {
 // RLHF_E_NOMEM. [any]
 rlhf_status rlhf__gen_result_init(struct rlhf__gen_result *, uint32_t n, int32_t stride, int turns,
                                   size_t words, struct rlhf__error *err);
-void rlhf__gen_result_finish(struct rlhf__gen_result *); // accepts a zeroed one [any]
+void rlhf__gen_result_finish(struct rlhf__gen_result *); // accepts a zeroed struct [any]
 
 #endif

@@ -9,8 +9,8 @@
 #include "batch/rows.h"
 #include "config/schema.h"
 
-// Compute the mean and the biased standard deviation of x over the rows with keep[i] (NULL = all).
-// Both are 0 without such rows. [any]
+// Compute the mean and the biased standard deviation of x over the rows i with keep[i] != 0, or
+// over all rows if `keep` is NULL. Without such rows, both are 0. [any]
 void rlhf__mean_std(const float *x, const uint8_t *keep, uint32_t n, double *mean, double *std);
 
 // One reward's values for the rows of a batch.
@@ -23,7 +23,7 @@ struct rlhf__reward_parts {
 // Compute e's score, reward and token[RLHF__TOKEN_REWARD] from `parts`, with the weights,
 // normalization, clip and penalties of the config. `parts` has an element for each of the n_reward
 // rewards. If an environment also gives rewards (e->paid), one more element holds them. Rows that
-// are not kept get 0 and are left out of means. no_period is as in struct rlhf__scored. [any]
+// are not kept get 0 and are left out of means. `no_period` is as in struct rlhf__scored. [any]
 void rlhf__mix(const struct rlhf__config *, const struct rlhf__reward_parts *parts,
                const uint8_t *keep, const uint8_t *no_period, struct rlhf__rows *e);
 

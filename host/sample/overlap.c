@@ -46,7 +46,7 @@ int rlhf__overlap_allowed(const struct rlhf__instance *reward) {
 
 // ---- scoring, on the thread ----
 
-// Copy the rows `number`[0..n) to a new batch.
+// Copy the rows number[0..n) to a new batch.
 static rlhf_status gather(const struct rlhf__overlap *a, const uint32_t *number, uint32_t n,
                           struct rlhf__rows *e, struct rlhf__error *err) {
     uint32_t total = 0;
@@ -97,8 +97,8 @@ static void ask(struct rlhf__overlap *a, const uint32_t *number, uint32_t n) {
     rlhf__rows_finish(&e);
 }
 
-// The thread: in one call, score all rows that are ready. Ready rows no longer change, so only the
-// counts need the lock.
+// The thread's function. In one call, it scores all rows that are ready. Ready rows no longer
+// change, so only the counts need the lock.
 static void *work(void *arg) {
     struct rlhf__overlap *a = arg;
     for (;;) {

@@ -1,8 +1,9 @@
 // response_rules.h: decides where responses end and which part of their text is scored. It applies
 // sampling.stop_at_eos, sampling.stop and the period rule.
 //
-// Stop texts are matched in the decoded bytes of the response only. They may therefore span tokens
-// and begin or end inside one, but never begin in the prompt. Nothing is sampled or scored here.
+// Stop texts are matched in the decoded bytes of the response only. A stop text may therefore span
+// several tokens and begin or end inside a token, but it never begins in the prompt. Nothing is
+// sampled or scored here.
 #ifndef RLHF_HOST_SAMPLE_RESPONSE_RULES_H
 #define RLHF_HOST_SAMPLE_RESPONSE_RULES_H
 
@@ -12,9 +13,9 @@
 
 struct rlhf__response_rules; // opaque
 
-// Create the rules of sampling.stop and response.*. The configs and the tokenizer must outlive
-// them. Errors: RLHF_E_INVALID (an id outside the vocabulary, a period that is not a single token),
-// RLHF_E_NOMEM. [main]
+// Create the rules of sampling.stop and response.*. The configs and the tokenizer must outlive the
+// rules. Errors: RLHF_E_INVALID (an id outside the vocabulary, a period that is not a single
+// token), RLHF_E_NOMEM. [main]
 rlhf_status rlhf__response_rules_create(const struct rlhf__sampling_config *sampling,
                                         const struct rlhf__response_config *response,
                                         const struct rlhf__tokenizer *tok,
@@ -30,7 +31,8 @@ const struct rlhf__tokenizer *rlhf__response_rules_tok(const struct rlhf__respon
 rlhf_status rlhf__response_stops(struct rlhf__response_rules *, const int32_t *ids, int32_t n,
                                  int *stops, struct rlhf__error *err);
 
-// Returns the offset of the first stop text in a response's text of n bytes, or n. [any]
+// Returns the offset of the first stop text in a response's text of n bytes, or n if the text
+// contains none. [any]
 size_t rlhf__response_text_end(const struct rlhf__response_rules *, const char *text, size_t n);
 
 // Returns how many of a response's n tokens the period rule scores: those up to the first period

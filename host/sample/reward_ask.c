@@ -59,8 +59,9 @@ static int is_odd(const struct rlhf__mixing_config *rules, const struct rlhf__re
     return numbers && !isfinite(rlhf__reward_answer_paid(a, r, i));
 }
 
-// Whether the metrics that the reward reported in a call are kept. COUNTED: they are. NONE: it
-// reported none. AGAIN: they are dropped, so all rows of the call are scored again.
+// Whether the metrics that the reward reported in a call are kept. COUNTED: the metrics are kept.
+// NONE: the reward reported no metrics. AGAIN: the metrics are dropped, so all rows of the call are
+// scored again.
 enum reports { COUNTED, NONE, AGAIN };
 
 // Decide whether the metrics that the reward reported in a call are kept. `failed` is the number of
@@ -95,7 +96,7 @@ void rlhf__reward_ask_overlapped(const struct rlhf__reward_call *q,
     rlhf_status st = rlhf__reward_answer_init(&a, r, &err);
     if (st == RLHF_OK) st = rlhf__reward_bisect(q, &e->metrics, r, &a, &why, &whole, &err);
     if (st == RLHF_OK && why.code != 0 &&
-        e->why.code != 0) // the first one is reported with the rows
+        e->why.code != 0) // the first failure is reported with the rows
         rlhf__logf(q->log, RLHF_LOG_WARN, "%s", why.text);
     if (st == RLHF_OK && why.code != 0 && e->why.code == 0) e->why = why;
     const int again = st == RLHF_OK && count_early(q, r, &a, e) == AGAIN;
@@ -134,7 +135,7 @@ struct asking {
     uint32_t odd;            // open rows whose score is not finite
     int32_t whole;           // 1: the last call failed as a whole
     struct rlhf__error why;  // reason for the last failure of rows; code 0: none
-    struct rlhf__buf before; // the reward's state before the call; empty: it keeps none
+    struct rlhf__buf before; // the reward's state before the call; empty if it has none
     struct rlhf__reward_metrics metrics;
 };
 
@@ -206,7 +207,7 @@ static rlhf_status ask_picked(struct asking *s, struct rlhf__error *err) {
     return rlhf__reward_bisect(s->q, &s->metrics, s->r, s->a, &s->why, &s->whole, err);
 }
 
-// After a call for the picked rows: decide about its reports.
+// Called after the picked rows were scored: decides whether the metrics that were reported count.
 static void note_reports(struct asking *s) {
     if (s->whole) return; // a call that failed as a whole reports nothing
     const enum reports what = count_reports(s->q, &s->metrics, s->n_open - s->odd, s->odd);

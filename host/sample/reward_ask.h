@@ -24,9 +24,9 @@ struct rlhf__overlap_answers {
     uint8_t *failed;  // [n]
     uint8_t *again;   // [n] 1 = the row must be scored again for its reports; see rlhf__reward_ask
     float *seq;       // [n]
-    float **token;    // [n] rewards of the row's tokens, owned; NULL: none
+    float **token;    // [n] rewards of the row's tokens, owned; NULL = no token rewards
     uint32_t n, reserved;
-    struct rlhf__error why; // reason for the first failure; code 0: none
+    struct rlhf__error why; // reason for the first failure; code 0: no failure
     struct rlhf__reward_tally tally;
     struct rlhf__reward_metrics metrics;
 };
@@ -34,11 +34,11 @@ struct rlhf__overlap_answers {
 // Errors: RLHF_E_NOMEM. [main]
 rlhf_status rlhf__overlap_answers_init(struct rlhf__overlap_answers *e, uint32_t n,
                                        struct rlhf__error *err);
-void rlhf__overlap_answers_finish(struct rlhf__overlap_answers *e); // accepts a zeroed one [main]
+void rlhf__overlap_answers_finish(struct rlhf__overlap_answers *e); // *e may be zeroed [main]
 
 // Call the reward for r and keep the answers. Row i of r is row number[i] of the batch. After a
-// failure that the rows did not cause (memory, cancelling), the rows stay unanswered for now. Only
-// one call may run at a time. [step]
+// failure that the rows did not cause (out of memory, cancelled), the rows stay unanswered for now.
+// Only one call may run at a time. [step]
 void rlhf__reward_ask_overlapped(const struct rlhf__reward_call *q,
                                  const struct rlhf__reward_rows *r, const uint32_t *number,
                                  struct rlhf__overlap_answers *e);
@@ -46,7 +46,7 @@ void rlhf__reward_ask_overlapped(const struct rlhf__reward_call *q,
 // ---- the batch ----
 
 // Fill *a, which must be allocated for r, with the reward's answers. `early` holds the answers that
-// the reward gave before the batch was scored (overlap.h); NULL = none. With on_failure zero or
+// the reward gave before the batch was scored (overlap.h); it may be NULL. With on_failure zero or
 // drop, a->failed marks the rows that could not be scored. With stop and retry, a->failed marks
 // nothing.
 //

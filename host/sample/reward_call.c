@@ -104,7 +104,8 @@ static void metrics_begin(struct rlhf__reward_metrics *m, const struct rlhf__ins
     rlhf__instance_metrics_to(reward, keep, m);
 }
 
-// Call this after a call that scored `rows` rows. If it scored none, drop its reports.
+// Call this after a call that scored `rows` rows. If no row was scored, drop the metrics that were
+// reported.
 static void metrics_end(struct rlhf__reward_metrics *m, uint32_t rows) {
     rlhf__instance_metrics_to(m->reward, NULL, NULL);
     for (size_t i = 0; i < m->n; i++) {
@@ -234,7 +235,8 @@ int rlhf__reward_bisects(const struct rlhf__mixing_config *rules) {
     return rules->on_failure == RLHF__FAILURE_ZERO || rules->on_failure == RLHF__FAILURE_DROP;
 }
 
-// Returns the row at which the reward's process ended in the last call, or -1 if it did not end.
+// Returns the row at which the reward's process ended in the last call, or -1 if the process did
+// not end.
 static int64_t ended_at(const struct rlhf__instance *reward) {
     const struct rlhf__outside *o = reward->plugin->outside;
     return o && o->ended_at ? o->ended_at(reward->self) : -1;
@@ -269,7 +271,7 @@ static void fail_rows(const struct bisection *s, uint32_t from, uint32_t to) {
 }
 
 // Call the reward for rows [from, to). If the reward's process ended, *row is the row at which it
-// ended. Otherwise stores the answers in s->a and sets *row to -1.
+// ended. Otherwise the answers are stored in s->a, and *row is -1.
 static rlhf_status ask(struct bisection *s, uint32_t from, uint32_t to, int64_t *row,
                        struct rlhf__error *err) {
     struct rlhf__reward_rows some = {0};

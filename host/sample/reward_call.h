@@ -19,10 +19,10 @@ struct rlhf__reward_tally {
     int64_t failures;   // rows that the reward could not score, counted in every try
     int64_t retries;    // rows that were scored again, counted in every try
     int64_t unscored;   // rows without a score in the end
-    int64_t not_finite; // rows that rewards.nan_policy zero or drop affected
+    int64_t not_finite; // rows to which rewards.nan_policy zero or drop was applied
 };
 
-// Add b to *to. [any]
+// Add the counts of *b to *to. [any]
 void rlhf__reward_tally_add(struct rlhf__reward_tally *to, const struct rlhf__reward_tally *b);
 
 // Set the metrics <owner>/time, /failures and /retries; owner is "rewards/<name>" or "judge".
@@ -31,8 +31,8 @@ void rlhf__reward_tally_report(const struct rlhf__reward_tally *b, const char *o
                                void (*metric)(void *ctx, const char *name, double value),
                                void *ctx);
 
-// Log "reward NAME: ..." lines: one about failures and one about numbers that were not finite, if
-// there were any. [any]
+// Log "reward NAME: ..." lines: one line about failures and one about numbers that were not finite,
+// each only if there were any. [any]
 void rlhf__reward_tally_say(const struct rlhf__reward_tally *b, const char *name,
                             struct rlhf__log *log);
 
@@ -59,15 +59,16 @@ struct rlhf__reward_metrics {
     int32_t warned_mixed; // 1: a warning was logged about a name that is combined in two ways
 };
 
-// _accept keeps the values of finished calls. _drop discards them, because the rows are scored
-// again, and returns 1 if there were any. [step]
+// rlhf__reward_metrics_accept keeps the values of finished calls. rlhf__reward_metrics_drop
+// discards these values, because the rows are scored again. It returns 1 if there were any values.
+// [step]
 void rlhf__reward_metrics_accept(struct rlhf__reward_metrics *m);
 int rlhf__reward_metrics_drop(struct rlhf__reward_metrics *m);
 
-// Pass the accepted values on, combined as the reward asks (enum rlhf_combine). With metric NULL
-// they are discarded. [step]
+// Pass the accepted values on, combined as the reward asks (enum rlhf_combine). If `metric` is
+// NULL, the values are discarded. [step]
 void rlhf__reward_metrics_flush(struct rlhf__reward_metrics *m, rlhf__metric_fn *metric, void *ctx);
-void rlhf__reward_metrics_finish(struct rlhf__reward_metrics *m); // accepts a zeroed one [step]
+void rlhf__reward_metrics_finish(struct rlhf__reward_metrics *m); // accepts a zeroed struct [step]
 
 // ---- calls ----
 
@@ -76,12 +77,12 @@ struct rlhf__reward_call {
     const struct rlhf__mixing_config *rules; // on_failure, retries, nan_policy
     const struct rlhf__instance *plugin;
     int64_t phase;
-    int32_t trains;  // for messages: 0 if its scores are not trained on
-    int32_t bisects; // 1: isolate the rows that end its process
+    int32_t trains;  // for messages: 0 if the reward's scores are not trained on
+    int32_t bisects; // 1: isolate the rows that end the reward's process
     // For messages: row_from is the position of the first row of this request within the batch,
     // row_all is the number of rows of the batch. If row_all is 0, the request has the whole batch.
     uint32_t row_from, row_all;
-    rlhf__metric_fn *metric; // receives what the reward reports; NULL = left out
+    rlhf__metric_fn *metric; // receives the metrics that the reward reports; may be NULL
     void *metric_ctx;
     struct rlhf__log *log;            // receives one line per tolerated failure; NULL = none
     struct rlhf__reward_tally *tally; // counts are added to it; NULL = none

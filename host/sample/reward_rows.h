@@ -14,10 +14,10 @@
 // The scored texts of a batch. In rows of several turns, `response` is the last turn.
 struct rlhf__scored {
     rlhf_str *prompt, *response, *meta; // [n]; response owned, the others borrowed
-    char **text;                        // [n] owned bytes of response
+    char **text;                        // [n] owned bytes of the responses
     int32_t *scored_len;                // [n] tokens after the prompt that are scored
     uint8_t *no_period;                 // [n] 1 = the response lacks a period
-    uint8_t *verdict; // [n] enum rlhf_verdict, over all rewards; none before rlhf__score
+    uint8_t *verdict; // [n] enum rlhf_verdict, over all rewards; none until rlhf__score
     float *paid;      // [n * n_rewards] each reward's score of each row; NULL: not known
     struct rlhf__turn_texts *turns; // [n] further texts; NULL: rows of one turn
     uint32_t n, n_rewards;
@@ -33,15 +33,15 @@ struct rlhf__scored_by {
 // Decode and cut the responses of e. Release with rlhf__scored_finish. Errors: RLHF_E_NOMEM. [main]
 rlhf_status rlhf__scored_init(struct rlhf__scored *, const struct rlhf__scored_by *,
                               const struct rlhf__rows *e, struct rlhf__error *err);
-void rlhf__scored_finish(struct rlhf__scored *); // accepts a zeroed one [any]
+void rlhf__scored_finish(struct rlhf__scored *); // accepts a zeroed struct [any]
 
-// Append b's texts to a's; b is empty afterwards. If RLHF_E_NOMEM is returned, both are unchanged.
-// [any]
+// Append the texts of b to those of a. Afterwards b is empty. If RLHF_E_NOMEM is returned, both are
+// unchanged. [any]
 rlhf_status rlhf__scored_join(struct rlhf__scored *a, struct rlhf__scored *b,
                               struct rlhf__error *err);
 
-// Keep each reward's scores: raw[n_rewards * n], as rlhf__score fills it. Errors:
-// RLHF_E_NOMEM. [any]
+// Store each reward's scores, which are in raw[n_rewards * n] as rlhf__score fills this array.
+// Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__scored_take_paid(struct rlhf__scored *, const float *raw, uint32_t n_rewards,
                                    struct rlhf__error *err);
 
@@ -53,7 +53,7 @@ void rlhf__scored_pick(struct rlhf__scored *, const uint32_t *pick, uint32_t n);
 double rlhf__scored_correct(const struct rlhf__scored *, const uint8_t *keep);
 
 // Rows in the form that reward plugins get. All arrays are owned; the texts belong to a struct
-// rlhf__scored. Zero-initialize; release with rlhf__reward_rows_finish, also after a failure. Rows
+// rlhf__scored. Zero-initialize; release with rlhf__reward_rows_finish, even after a failure. Rows
 // of several turns are whole here; reward_view.h makes the part that a reward gets.
 struct rlhf__reward_rows {
     uint32_t n, reserved;
@@ -64,7 +64,7 @@ struct rlhf__reward_rows {
     int64_t *source;                    // [n]
     float *logp_sampled, *logp_ref;     // [offset[n]] NULL: not given
     uint8_t *finished;                  // [n]
-    // NULL: rows of one turn.
+    // The members below are NULL for rows of one turn.
     int32_t *turn;                         // [offset[n]]
     uint8_t *end;                          // [n]
     const struct rlhf__turn_texts **texts; // [n] borrowed
@@ -79,21 +79,21 @@ rlhf_status rlhf__reward_rows_init(struct rlhf__reward_rows *r, const struct rlh
 // Make a copy of the rows pick[0..n) of `all`, in that order. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__reward_rows_pick(struct rlhf__reward_rows *r, const struct rlhf__reward_rows *all,
                                    const uint32_t *pick, uint32_t n, struct rlhf__error *err);
-void rlhf__reward_rows_finish(struct rlhf__reward_rows *r); // accepts a zeroed one [any]
+void rlhf__reward_rows_finish(struct rlhf__reward_rows *r); // accepts a zeroed struct [any]
 
 // One reward's answers for rows. All arrays are owned. Zero-initialize; release with
-// rlhf__reward_answer_finish, also after a failure.
+// rlhf__reward_answer_finish, even after a failure.
 struct rlhf__reward_answer {
     float *seq;       // [n] NaN without an answer
     float *token;     // [offset[n]] one per token of the rows; 0 without token rewards
     uint8_t *verdict; // [n] enum rlhf_verdict
-    uint8_t *failed;  // [n] 1 = could not score the row; ignore its other answers
+    uint8_t *failed;  // [n] 1 = the row could not be scored; ignore its other answers
 };
 
 // Allocate empty answers for r. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__reward_answer_init(struct rlhf__reward_answer *a,
                                      const struct rlhf__reward_rows *r, struct rlhf__error *err);
-void rlhf__reward_answer_finish(struct rlhf__reward_answer *a); // accepts a zeroed one [any]
+void rlhf__reward_answer_finish(struct rlhf__reward_answer *a); // accepts a zeroed struct [any]
 
 // Make all answers empty. [any]
 void rlhf__reward_answer_clear(struct rlhf__reward_answer *a, const struct rlhf__reward_rows *r);

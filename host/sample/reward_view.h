@@ -6,7 +6,7 @@
 
 #include "sample/reward_rows.h"
 
-// Zero-initialize; release with rlhf__reward_view_finish, also after a failure.
+// Zero-initialize; release with rlhf__reward_view_finish, even after a failure.
 struct rlhf__reward_view {
     rlhf_reward_in in;
     rlhf_str *texts; // [2 n] owned
@@ -18,7 +18,7 @@ struct rlhf__reward_view {
 // RLHF_E_NOMEM. [any]
 rlhf_status rlhf__reward_view_init(struct rlhf__reward_view *, const struct rlhf__reward_rows *r,
                                    uint32_t flags, int64_t phase, struct rlhf__error *err);
-void rlhf__reward_view_finish(struct rlhf__reward_view *); // accepts a zeroed one [any]
+void rlhf__reward_view_finish(struct rlhf__reward_view *); // accepts a zeroed struct [any]
 
 // Set token rewards to 0 for tokens that the reward does not see as a response: tokens that the
 // policy did not write and, if the reward sees only the last turn, all earlier tokens. Does nothing

@@ -81,7 +81,7 @@ rlhf_status rlhf__rewards_check_limits(const struct rlhf__config *c,
     }
     if (c->mixing.overlap && !early)
         RLHF_TRY(rlhf__effect_refuse_typed(c, "rewards.overlap", wait ? logps : late, err));
-    // an environment may let a program play, or ask a service
+    // an environment may run a program or ask a service
     if (outside || c->environment.plugin) return RLHF_OK;
     RLHF_TRY(rlhf__effect_refuse_typed(c, "rewards.timeout_s", inside, err));
     return rlhf__effect_refuse_typed(c, "rewards.memory_mib", inside, err);

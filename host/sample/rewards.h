@@ -13,11 +13,10 @@ struct rlhf__rewards_request {
     const struct rlhf__config *config;        // reward[n_reward]: names and options
     const struct rlhf__plugin *const *plugin; // [config->n_reward]
     struct rlhf__services *services;
-    rlhf_limits *limits; // made from the config and offered to the rewards; lives as long as they
-                         // do
-    const char *flag;    // source of the options, for messages; NULL = the config
-    const struct rlhf__watch *watch; // receives the name of each reward as it is loaded; NULL =
-                                     // none
+    // Made from the config and offered to the rewards. It must outlive the rewards.
+    rlhf_limits *limits;
+    const char *flag;                // source of the options, for messages; NULL = the config
+    const struct rlhf__watch *watch; // receives each reward's name as it is loaded; may be NULL
 };
 
 // Create an instance of each reward. *out is an array of config->n_reward instances, which the
@@ -39,7 +38,7 @@ rlhf_status rlhf__rewards_check_limits(const struct rlhf__config *c,
                                        struct rlhf__instance *const *rewards,
                                        const struct rlhf__instance *judge, struct rlhf__error *err);
 
-// Let a reward check the data row of every prompt. Does nothing if prompts is NULL, which means
+// Let a reward check the data row of every prompt. Does nothing if `prompts` is NULL, which means
 // that the run uses rows of a file. Errors: RLHF_E_INVALID with file and line, and the plugin's
 // message; RLHF_E_CANCELLED. [main]
 rlhf_status rlhf__reward_check_rows(const struct rlhf__instance *reward,

@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Returns the path of the prompt file, which is the embedded one if none is named.
+// Returns the path of the prompt file that the config names or, if it names none, of the embedded
+// prompt file.
 static const char *prompts_file(const struct rlhf__prompts_config *c, const struct rlhf__dirs *dirs,
                                 char own[RLHF__PATH_CAP]) {
     if (c->path[0]) return rlhf__dirs_shared(dirs, c->path, own);
@@ -231,7 +232,7 @@ static void row_ended(void *ctx, uint32_t i) {
     rlhf__overlap_add(t->q->overlap, &row);
 }
 
-// Sample into r, with the request's cache or else a temporary one.
+// Sample into r, with the request's cache or, if the request has none, a temporary cache.
 static rlhf_status draw(const struct rlhf__rollout_request *q, const int64_t *row,
                         struct rlhf__gen_result *r, struct rlhf__error *err) {
     const int32_t **ids = calloc(q->n ? q->n : 1, sizeof *ids);

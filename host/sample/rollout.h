@@ -15,9 +15,9 @@
 
 // Open the prompts that a config names, or the embedded prompts if it names none. Prompts that
 // leave too little of the model's context for sampling.max_new_tokens are left out or cut; one log
-// line says how many. BOS is prepended if the model's tokenizer has one. `setting` is the setting
-// that names the file, for messages; loading may be NULL. Errors: RLHF_E_INVALID and those of
-// rlhf__prompts_open. [main]
+// line says how many. A BOS is prepended if the model's tokenizer has a BOS. `setting` is the
+// setting that names the file, for messages. `loading` may be NULL. Errors: RLHF_E_INVALID and
+// those of rlhf__prompts_open. [main]
 rlhf_status rlhf__rollout_prompts(const struct rlhf__prompts_config *c, const char *setting,
                                   const struct rlhf__model *m,
                                   const struct rlhf__sampling_config *sampling,
@@ -42,7 +42,7 @@ struct rlhf__gen_turns;
 struct rlhf__rollout_request {
     const struct rlhf__model *model;
     rlhf_gen
-        *cache; // slots + prefix_slots sequences of prompt + max_new tokens; NULL: a temporary one
+        *cache; // slots + prefix_slots sequences of prompt + max_new tokens; NULL: made per call
     const struct rlhf__prompts *prompts;
     uint32_t n, slots; // rows; rows decoded at once
     uint32_t group;    // adjacent rows with the same prompt; 0 means 1
@@ -50,7 +50,7 @@ struct rlhf__rollout_request {
     uint32_t prefix_slots;              // KV caches for prompts that adjacent rows share (decode.h)
     int32_t keep_support;               // 1: store the set that each token was sampled from
     int32_t max_new;                    // longest response
-    int32_t stop_at_eos, cut_at_stop;   // stop at the model's end tokens; cut after the first one
+    int32_t stop_at_eos, cut_at_stop;   // stop at the model's end tokens; cut after the first
     struct rlhf__response_rules *rules; // sampling.stop; NULL = none
     rlhf_dist dist, logp_dist;          // to sample from; to compute log-probs under
     uint64_t seed;
@@ -81,12 +81,12 @@ struct rlhf__rollout_request rlhf__rollout_request(const struct rlhf__config *c,
 
 // Sample one response to prompt row[i] for every i. Sets ids, lengths, source, finished (a stop
 // token or text ended it), the log-probs RLHF__LOGP_OLD and RLHF__LOGP_SAMPLED and, if kept, the
-// supports. Before the call, *e must be zeroed or released (rlhf__rows_finish). If tokens is not
+// supports. Before the call, *e must be zeroed or released (rlhf__rows_finish). If `tokens` is not
 // NULL, *tokens grows by the number of tokens that the model computed. [step]
 rlhf_status rlhf__rollout(const struct rlhf__rollout_request *q, const int64_t *row,
                           struct rlhf__rows *e, int64_t *tokens, struct rlhf__error *err);
 
-// The same, using the prompts in turn: row i responds to prompt i % count. [step]
+// The same with the prompts in turn: row i responds to prompt i % count. [step]
 rlhf_status rlhf__rollout_in_turn(const struct rlhf__rollout_request *q, struct rlhf__rows *e,
                                   struct rlhf__error *err);
 

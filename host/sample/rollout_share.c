@@ -10,7 +10,8 @@ static int32_t length(const struct rlhf__rows *e, uint32_t i) {
     return e->offset[i + 1] - e->offset[i] - e->prompt_len[i];
 }
 
-// Pack what the environment has a part in: prompts, who wrote each token, and how episodes ended.
+// Pack the data that an environment affects: the prompts, who wrote each token, and how the
+// episodes ended.
 static void pack_turns(const struct rlhf__rows *e, struct rlhf__buf *out) {
     rlhf__buf_put(out, e->prompt_len, e->n * sizeof *e->prompt_len);
     rlhf__buf_put(out, e->end, e->n);
@@ -97,7 +98,7 @@ static void fill_about(const struct all *a, uint32_t i, struct rlhf__rows *e) {
     e->verdict[i] = a->verdict[i];
 }
 
-// The prompts of a rank's rows, and who wrote what comes after them.
+// Read row i's prompt, and for each token after it the token's turn and reward.
 static rlhf_status fill_turns(const struct all *a, uint32_t i, struct rlhf__rows *e,
                               struct rlhf__part *from, struct rlhf__error *err) {
     const size_t at = (size_t)e->offset[i] + (size_t)e->prompt_len[i], n = (size_t)a->len[i];
@@ -184,7 +185,7 @@ rlhf_status rlhf__rollout_unpack(const struct rlhf__rollout_request *q, const in
 
 // ---- the exchange ----
 
-// Rank r has the rows [first[r], first[r + 1]) of n, which are whole groups.
+// Divide n rows among the ranks, in whole groups. Rank r gets the rows [first[r], first[r + 1]).
 static void deal(const struct rlhf__team *team, uint32_t n, uint32_t group, uint32_t *first) {
     const uint32_t each = group ? group : 1, groups = n / each;
     for (int32_t r = 0; r < team->ranks; r++)

@@ -7,8 +7,8 @@
 
 // Like rlhf__rollout, but each rank samples the responses of some groups, and receives those of the
 // other groups. The responses are the same for any number of ranks, because their random numbers
-// depend only on the row. q->overlap must be NULL if the team has several ranks. team may be NULL.
-// Errors: those of rlhf__rollout on any rank; those of rlhf__team_agree. [step]
+// depend only on the row. q->overlap must be NULL if the team has several ranks. `team` may be
+// NULL. Errors: those of rlhf__rollout on any rank; those of rlhf__team_agree. [step]
 rlhf_status rlhf__rollout_share(struct rlhf__team *team, const struct rlhf__rollout_request *q,
                                 const int64_t *row, struct rlhf__rows *e, int64_t *tokens,
                                 struct rlhf__error *err);

@@ -12,12 +12,12 @@
 struct rlhf__sampler {
     struct rlhf__sampler_request from;
     struct rlhf__services services; // a copy of the run's, with this sampler's backend
-    struct rlhf__model_env env;     // likewise
+    struct rlhf__model_env env;     // likewise a copy
     struct rlhf__compute *compute;
     struct rlhf__model *model;
-    // Separate from the run's, because rules have scratch memory.
+    // Separate from the rules of the run, because rules have scratch memory.
     struct rlhf__response_rules *rules;
-    rlhf_gen *cache; // NULL: each batch opens and closes one
+    rlhf_gen *cache; // NULL: each batch opens and closes a cache
     // The batch that the thread samples. While `drawing` is set, only the thread uses these.
     struct rlhf__rollout_request q;
     int64_t *row;

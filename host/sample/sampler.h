@@ -18,13 +18,13 @@ struct rlhf__sampler_request {
     const struct rlhf__config *config;
     const struct rlhf__dirs *dirs;
     const struct rlhf__model *policy;
-    int64_t threads; // of its table; 0 = as many as the backend chooses
+    int64_t threads; // of the sampler's table; 0 = as many as the backend chooses
 };
 
 // Open the sampler's instance of the policy. If the session's models are on a memory plan, the
-// instance is on it too. Otherwise the instance is ready to sample. If the policy has an adapter,
-// the instance has its own base, packed and frozen. Without an adapter, all parameters are copied
-// from the policy, and no file of weights is read. Errors: those of rlhf__compute_open and
+// instance is on this plan too. Otherwise the instance is ready to sample. If the policy has an
+// adapter, the instance has its own base, packed and frozen. Without an adapter, all parameters are
+// copied from the policy, and no file of weights is read. Errors: those of rlhf__compute_open and
 // rlhf__model_open. [main]
 rlhf_status rlhf__sampler_open(const struct rlhf__sampler_request *, struct rlhf__sampler **out,
                                struct rlhf__error *err);
@@ -49,7 +49,7 @@ rlhf_status rlhf__sampler_begin(struct rlhf__sampler *, const struct rlhf__rollo
 struct rlhf__sampled {
     struct rlhf__rows rows;
     int64_t tokens; // tokens that the model computed
-    double seconds; // from begin to the end of the batch
+    double seconds; // from rlhf__sampler_begin to the end of the batch
 };
 
 // Wait until the batch is complete. *out must be zeroed. Errors: those of rlhf__rollout. [step]

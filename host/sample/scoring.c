@@ -29,7 +29,7 @@ rlhf_status rlhf__score_alone(struct rlhf__team *team, const struct rlhf__reward
 // ---- all rewards of a run ----
 
 struct totals {
-    // [n_reward] pointers into `numbers`, but `row` may point into the caller's raw
+    // [n_reward] pointers into `numbers`, but `row` may point into the caller's array `raw`
     struct rlhf__reward_parts *parts;
     float *numbers;
     struct rlhf__reward_rows rows;
@@ -53,7 +53,7 @@ static rlhf_status totals_init(struct totals *l, const struct rlhf__scorer *s,
     size_t n_reward = s->config->n_reward, cells = 2 * n_reward * e->n;
     for (size_t k = 0; k < n_reward; k++)
         if (has_token_rewards(s, k)) cells += e->total;
-    cells += 2 * (size_t)e->n; // the environment's
+    cells += 2 * (size_t)e->n; // for the environment's rewards
     l->parts = calloc(n_reward + 1, sizeof *l->parts);
     l->numbers = calloc(cells + 1, sizeof *l->numbers);
     if (!l->parts || !l->numbers) return RLHF__NOMEM(err, "out of memory scoring %u rows", e->n);

@@ -36,7 +36,7 @@ struct rlhf__scorer {
     struct rlhf__log *log;            // receives tolerated failures; NULL = none
     struct rlhf__reward_tally *tally; // [config->n_reward], counts are added; NULL = none
     struct rlhf__overlap *overlap;    // answers from overlap.h; NULL = none
-    struct rlhf__team *team; // that the rows are divided among (reward_share.h); NULL = none
+    struct rlhf__team *team; // divides the rows among its ranks (reward_share.h); NULL = none
 };
 
 // Call a plugin whose scores are not trained on, such as a judge. Weights, mixing, penalties and
@@ -49,8 +49,8 @@ rlhf_status rlhf__score_alone(struct rlhf__team *team, const struct rlhf__reward
 
 // Fill e->score, e->reward, e->token[RLHF__TOKEN_REWARD] and the verdicts of the texts.
 // - keep[i] is set to 0 if nan_policy=drop or on_failure=drop removes row i, otherwise to 1.
-// - raw is NULL or [n_reward * n]; it receives each plugin's reward for each row, including token
-//   rewards.
+// - `raw` is NULL or an array [n_reward * n]. It receives each plugin's reward for each row,
+//   including token rewards.
 //
 // Errors: those of rlhf__reward_ask. RLHF_E_NUMERIC if a value is not finite and nan_policy is stop
 // (the message names the plugin and the row), if every row was dropped (unless that is allowed), or

@@ -12,7 +12,7 @@ enum { DEPTH = 4 }; // exchanges under way
 // Adjacent elements of one parameter.
 struct chunk {
     uint32_t param, n; // n: elements
-    int64_t at;        // elements of the parameter before them
+    int64_t at;        // number of the parameter's elements before these
 };
 
 struct rlhf__ship {
@@ -21,7 +21,7 @@ struct rlhf__ship {
     struct chunk *chunk; // [n]
     uint32_t n, learners;
     int32_t acts, reserved;
-    float *buf[DEPTH];      // a chunk, or on an actor one of each learner
+    float *buf[DEPTH];      // one chunk or, on an actor, one chunk of each learner
     uint64_t ticket[DEPTH]; // of each exchange
     rlhf_block *out, *in;   // [ranks]
 };

@@ -9,18 +9,19 @@
 
 struct rlhf__ship; // opaque
 
-// m: the policy, or on an actor the model that samples. It must be loaded. Parameters that do not
-// change (the trunk below an adapter) and those that sampling does not need (value heads) are not
-// sent. split and m are borrowed. Errors: RLHF_E_NOMEM. [main]
+// m is the policy or, on an actor, the model that samples. It must be loaded. Parameters that do
+// not change (the trunk below an adapter) and those that sampling does not need (value heads) are
+// not sent. `split` and m are borrowed. Errors: RLHF_E_NOMEM. [main]
 rlhf_status rlhf__ship_create(const struct rlhf__split *split, struct rlhf__model *m,
                               struct rlhf__ship **out, struct rlhf__error *err);
 void rlhf__ship_destroy(struct rlhf__ship *); // NULL allowed [main]
 
-// Describe what is sent: the same text on learners and actors. [main]
+// Append a description of the data that is sent. The text is the same on learners and actors.
+// [main]
 void rlhf__ship_describe(const struct rlhf__ship *, struct rlhf__buf *out);
 
-// Send, or on an actor receive, all parameters, and refresh the actor's model. All ranks must call
-// it. If the compute table fails, the exchange goes on, so that the other ranks do not wait.
+// Send all parameters or, on an actor, receive them and refresh the model. All ranks must call this
+// function. If the compute table fails, the exchange goes on, so that the other ranks do not wait.
 // Errors: those of the table and of the team. [step]
 rlhf_status rlhf__ship_weights(struct rlhf__ship *, struct rlhf__error *err);
 

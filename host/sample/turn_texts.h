@@ -7,7 +7,7 @@
 #include "batch/rows.h"
 #include "text/tokenizer.h"
 
-// All texts are owned. Zero-initialize; release with rlhf__turn_texts_finish, also after a failure.
+// All texts are owned. Zero-initialize; release with rlhf__turn_texts_finish, even after a failure.
 struct rlhf__turn_texts {
     char *before;   // the prompt and everything up to the last turn
     char *after;    // everything after the prompt, up to where scoring ends
@@ -23,6 +23,6 @@ struct rlhf__turn_texts {
 rlhf_status rlhf__turn_texts_init(struct rlhf__turn_texts *, const struct rlhf__tokenizer *,
                                   const struct rlhf__rows *e, uint32_t i, int32_t len,
                                   rlhf_str prompt, rlhf_str response, struct rlhf__error *err);
-void rlhf__turn_texts_finish(struct rlhf__turn_texts *); // accepts a zeroed one [any]
+void rlhf__turn_texts_finish(struct rlhf__turn_texts *); // accepts a zeroed struct [any]
 
 #endif

@@ -18,7 +18,7 @@ rlhf_status rlhf__setup_actor_rows(struct rlhf__run *r, struct rlhf__error *err)
 
 // ---- the same run ----
 
-// Returns the plugins that both learners and actors use. Learners may have more models.
+// Returns the plugins that learners and actors both use. Learners may have further models.
 static json_t *plugins_json(const struct rlhf__run *r) {
     return json_pack("{s:s, s:s}", "algorithm", r->req->algo->sha256, "model",
                      r->cast.policy->instance->plugin->sha256);

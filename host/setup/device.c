@@ -11,15 +11,15 @@
 // What every rank tells the others.
 struct reach {
     int32_t has_gpu, works;
-    char name[64];  // of the compute backend
-    char why[1024]; // why it does not work; "" if it does
+    char name[64];  // name of the compute backend
+    char why[1024]; // why NCCL does not work; "" if it works
 };
 
 static int is_named(const struct rlhf__run *r) {
     return strcmp(r->config->parallel.backend, RLHF__NCCL) == 0;
 }
 
-// *stream receives the stream of this rank's GPU.
+// Load NCCL and return what this rank can do. `*stream` receives the stream of this rank's GPU.
 static struct reach look(struct rlhf__run *r, void **stream) {
     const rlhf_compute *t = r->session.compute->table;
     void *address;
@@ -39,8 +39,8 @@ static struct reach look(struct rlhf__run *r, void **stream) {
 }
 
 // Check whether the learners can use NCCL. All ranks return the same result. RLHF_OK: all learners
-// can use it. RLHF_E_UNSUPPORTED: a learner cannot; if this learner has a GPU, `why` holds the
-// reason. RLHF_E_INVALID: a learner lacks a GPU, although parallel.backend is nccl.
+// can use NCCL. RLHF_E_UNSUPPORTED: a learner cannot use it; if this learner has a GPU, `why` holds
+// the reason. RLHF_E_INVALID: a learner has no GPU, although parallel.backend is nccl.
 static rlhf_status compare(struct rlhf__run *r, const struct reach *all, char why[1200],
                            struct rlhf__error *err) {
     struct rlhf__team *t = rlhf__run_learners(r);
@@ -74,7 +74,7 @@ static rlhf_status join(struct rlhf__run *r, void *stream, char why[1200]) {
     return st;
 }
 
-// NCCL cannot be used.
+// Continue without NCCL, or fail if parallel.backend is nccl.
 static rlhf_status do_without(struct rlhf__run *r, const char *why, struct rlhf__error *err) {
     rlhf__run_device_end(r);
     if (!is_named(r)) {

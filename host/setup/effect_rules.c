@@ -1,7 +1,7 @@
 // effect_rules.c: rlhf__effect_rules of setup.h. Lists the settings that have an effect only in one
 // kind of run, or only together with another setting. Settings that are not listed always have an
-// effect. A setting that switches a feature off is allowed in a run that lacks the feature.
-// (early_stop.kl, early_stop.reward and data.long_rows are checked where they are used.)
+// effect. A setting that switches a feature off is also allowed in a run that does not have the
+// feature. (early_stop.kl, early_stop.reward and data.long_rows are checked where they are used.)
 #include "setup/setup.h"
 
 #include "config/effect.h"
@@ -39,7 +39,7 @@ static void add_algo_rules(struct rules *rules, const struct rlhf__run *r) {
     const char *algo = r->req->algo->file;
     const int chooses = r->req->algo->ops.algo.choose_prompts != NULL;
     const int rollout = p->source == RLHF_SOURCE_ROLLOUT;
-    const int preferences = // rows of pairs, or of responses with a label each
+    const int preferences = // rows are pairs, or responses with a label each
         p->source == RLHF_SOURCE_PREFERENCES || p->source == RLHF_SOURCE_COMPLETIONS;
     const int labelled = p->source == RLHF_SOURCE_LABELLED, prompts = rollout || preferences;
     const int reward_model = preferences && (p->heads & RLHF_HEAD_SCORE);

@@ -35,14 +35,15 @@ rlhf_status rlhf__setup_row_inputs(const struct rlhf__run *r, json_t *list,
     return RLHF_OK;
 }
 
-// List the adapter, too. Its base may be in the same directory.
+// List the adapter too. The adapter's base may be in the same directory.
 static rlhf_status add_adapter(const struct rlhf__run *r, const char *setting,
                                const struct rlhf__model *m, struct rlhf__error *err) {
     if (!m->peft.dir) return RLHF_OK;
     return rlhf__inputs_add_model(r->inputs, setting, m->peft.dir, 1, err);
 }
 
-// A reference that was updated is not listed: the checkpoint contains it.
+// List the reference. A reference that was updated is not listed, because the checkpoint contains
+// it.
 static rlhf_status add_reference(const struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
     char moved[4400];
@@ -88,7 +89,8 @@ static rlhf_status add_opened(const struct rlhf__run *r, struct rlhf__error *err
     return RLHF_OK;
 }
 
-// List the files that a plugin's options name. section: "reward.0", "judge", "environment".
+// List the files that a plugin's options name. `section` is for example "reward.0", "judge" or
+// "environment".
 static rlhf_status add_options(const struct rlhf__run *r, const struct rlhf__plugin *plugin,
                                const json_t *options, const char *section,
                                struct rlhf__error *err) {
@@ -127,7 +129,7 @@ static int is_input(const struct rlhf__run *r, const char *path) {
 }
 
 // Check the options of a plugin that were changed on resume. Only an option that names a file may
-// change: the file's content is compared.
+// change, because the content of the file is compared.
 static rlhf_status check_option(const struct rlhf__run *r, const struct rlhf__plugin_config *p,
                                 const char *section, struct rlhf__error *err) {
     const char *key;
@@ -145,9 +147,9 @@ static rlhf_status check_option(const struct rlhf__run *r, const struct rlhf__pl
     return RLHF_OK;
 }
 
-// Check that the resumed run reads every file whose path was changed. Only files that it reads are
-// in r->inputs, with a checksum that is compared. The base of an adapter is exempt, because the
-// checkpoint holds the base's checksum.
+// Check that the resumed run reads every file whose path was changed. r->inputs lists only files
+// that the run reads, each with a checksum that is compared. The base of an adapter need not be
+// listed, because the checkpoint holds the base's checksum.
 static rlhf_status check_moved(const struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
     const char *path;

@@ -1,6 +1,6 @@
 // memory_estimate.c: rlhf__estimate_memory of setup.h. It runs one phase, with the largest rows
-// that can occur, on models of a memory plan (model/memory_plan.h). The plan counts what they
-// allocate and computes nothing.
+// that can occur, on models of a memory plan (model/memory_plan.h). The plan counts what the models
+// allocate, and computes nothing.
 #include "setup/setup.h"
 
 #include "base/host_memory.h"
@@ -65,8 +65,8 @@ static rlhf_status update(struct rlhf__phase *p, struct rlhf__error *err) {
 
 // ---- models of rewards ----
 
-// Run a classifier's forward pass on as many rows as it processes at a time, each as long as
-// possible.
+// Run a classifier's forward pass on as many rows as the classifier processes at a time. Each row
+// is as long as possible.
 static rlhf_status classify(const struct rlhf__model *m, const struct rlhf__rows *e,
                             struct rlhf__error *err) {
     const int32_t n_ctx = m->info.n_ctx;
@@ -114,8 +114,8 @@ static rlhf_status score(const struct rlhf__reward_model *rm, const struct rlhf_
 }
 
 // A reward model or classifier that a reward has already used is in memory, and not on the memory
-// plan. Open each of them a second time, on the plan. Do this before anything else is counted,
-// because these models stay in memory for the whole phase.
+// plan. Open each of these models a second time, on the plan. Do this before anything else is
+// counted, because these models stay in memory for the whole phase.
 struct planned_models {
     struct rlhf__model *model[RLHF__OWNERS];
     const struct rlhf__model *of[RLHF__OWNERS];
@@ -144,7 +144,8 @@ static rlhf_status open_planned_models(const struct rlhf__run *r, struct planned
     return RLHF_OK;
 }
 
-// Returns m if it is on the plan, else the copy of m that was opened there, or NULL without a copy.
+// Returns m if m is on the plan. Otherwise returns the copy of m that was opened on the plan, or
+// NULL if there is no copy.
 static const struct rlhf__model *planned_model(const struct rlhf__model *m,
                                                const struct planned_models *t) {
     for (size_t i = 0; i < t->n; i++)
@@ -187,7 +188,7 @@ static uint64_t params_bytes(const struct rlhf__model *m) {
 static uint64_t rollback_bytes(const struct rlhf__run *r) {
     const struct rlhf__cast *c = &r->cast;
     if (rlhf__run_acts(r)) return 0;
-    const uint64_t ranks = c->share.ranks > 1 ? c->share.ranks : 1; // divide the moments
+    const uint64_t ranks = c->share.ranks > 1 ? c->share.ranks : 1; // they divide the moments
     const uint64_t params = params_bytes(c->policy) + params_bytes(c->critic);
     uint64_t bytes = params + params * (uint64_t)rlhf__setup_moments(r->config) / ranks;
     if (c->reference && !c->reference->frozen) bytes += params_bytes(c->reference);
@@ -251,7 +252,8 @@ static rlhf_status optimizers(const struct rlhf__run *r, struct rlhf__optim *mad
     return RLHF_OK;
 }
 
-// The sampler decodes while the phase runs, so its memory is added to the phase's.
+// Count the memory of the sampler. The sampler decodes while the phase runs, so its memory is added
+// to the memory of the phase.
 static rlhf_status sample_ahead(const struct rlhf__run *r, const struct rlhf__experience *x,
                                 rlhf_gen **cache, struct rlhf__error *err) {
     const struct rlhf__sampler *s = r->feed->ahead ? rlhf__ahead_sampler(r->feed->ahead) : NULL;
@@ -270,7 +272,7 @@ static void close_ahead(const struct rlhf__run *r, rlhf_gen *cache) {
     rlhf__model_trim(m);
 }
 
-// An actor only samples.
+// Count the memory of an actor, which only samples.
 static rlhf_status act_on_plan(const struct rlhf__run *r, struct rlhf__phase *p,
                                struct rlhf__error *err) {
     rlhf__memory_plan_account(r->memory_plan, r->cast.policy->role, RLHF__USE_ACTIVATIONS);
@@ -353,8 +355,8 @@ rlhf_status rlhf__estimate_memory(struct rlhf__run *r, struct rlhf__memory_need 
                    "of memory does not include them",
                    need->uncounted);
     rlhf__free_memory_get(&r->session.models, need);
-    // The resident size already includes the models that rewards have used. Do not count them
-    // twice.
+    // The resident size already includes the models that rewards have used. Do not count these
+    // models twice.
     const uint64_t loaded = need->own_memory ? 0 : need->there;
     count_host(r, &p.x.rows, resident > loaded ? resident - loaded : 0, &need->uses);
     rlhf__experience_finish(&p.x);

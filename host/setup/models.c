@@ -70,7 +70,7 @@ void rlhf__setup_policy_dir(const struct rlhf__run *r, char out[4200]) {
 
 static int has_adapter(const struct rlhf__run *r) { return r->cast.policy->peft.rank > 0; }
 
-// Reject an adapter on a randomly initialized model, and Muon without a matrix to train.
+// Reject an adapter on a randomly initialized model, and Muon if there is no matrix to train.
 static rlhf_status check_adapter(const struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
     const struct rlhf__peft *p = &r->cast.policy->peft;
@@ -91,7 +91,8 @@ static rlhf_status check_adapter(const struct rlhf__run *r, struct rlhf__error *
     return RLHF_OK;
 }
 
-// The default prompts fit the default policy. With another one, they may be a mistake.
+// The default prompts fit the default policy. With another policy they may be a mistake, so log
+// that they are used.
 static void say_prompts(const struct rlhf__run *r) {
     const struct rlhf__config *c = r->config;
     const int own = c->prompts.path[0] || c->prompts.text[0];
@@ -115,7 +116,8 @@ static rlhf_status check_heads(const struct rlhf__run *r, int value, struct rlhf
                       policy->dir, policy->instance->plugin->file);
 }
 
-// On an actor, the weights come from the learners. Below an adapter, the trunk is read as usual.
+// On an actor, the weights come from the learners. If the policy has an adapter, the trunk is read
+// from its files as usual.
 static void for_actor(const struct rlhf__run *r, struct rlhf__model_spec *spec) {
     const int adapts = spec->adapter.rank > 0 || (spec->adapter.dir && spec->adapter.dir[0]) ||
                        rlhf__peft_is(spec->dir);
@@ -166,7 +168,7 @@ rlhf_status rlhf__setup_policy(struct rlhf__run *r, const struct rlhf__setup_hea
     return check_heads(r, value, err);
 }
 
-// Check that m has the policy's vocabulary. `what` is its role, for the message.
+// Check that m has the policy's vocabulary. `what` is the role of m in messages.
 static rlhf_status check_vocabulary(const struct rlhf__cast *c, const struct rlhf__model *m,
                                     const char *what, struct rlhf__error *err) {
     if (rlhf__tokenizer_equal(m->tok, c->policy->tok)) return RLHF_OK;
@@ -175,7 +177,8 @@ static rlhf_status check_vocabulary(const struct rlhf__cast *c, const struct rlh
                       c->policy->dir);
 }
 
-// Set what the critic starts from: value.path if given, otherwise the policy's start.
+// Set the model from which the critic starts: value.path if it is set, otherwise the model from
+// which the policy started.
 static void critic_start(const struct rlhf__run *r, char room[RLHF__PATH_CAP],
                          struct rlhf__model_spec *spec) {
     const struct rlhf__config *c = r->config;
@@ -188,7 +191,7 @@ static void critic_start(const struct rlhf__run *r, char room[RLHF__PATH_CAP],
     if (has_adapter(r) && !other) {
         spec->adapter = first_adapter(r);
         if (!c->value.path[0]) spec->dir = first_dir(r, room);
-        return; // no checkpoint contains its trunk
+        return; // no checkpoint contains the critic's trunk
     }
     if (c->policy.init == RLHF__INIT_RANDOM && !c->value.path[0]) spec->start = RLHF__START_RANDOM;
     if (r->req->resume) spec->start = RLHF__START_EMPTY;
@@ -206,7 +209,7 @@ rlhf_status rlhf__setup_critic(struct rlhf__run *r, struct rlhf__error *err) {
                                     .value_init = c->value.init,
                                     .value_detach = c->value.detach};
     critic_start(r, room, &spec);
-    // If the critic has an adapter, the checkpoint does not contain its trunk either.
+    // If the critic has an adapter, the checkpoint does not contain the critic's trunk either.
     if (spec.start == RLHF__START_EMPTY && rlhf__peft_is(spec.dir))
         spec.start = RLHF__START_WEIGHTS;
     rlhf__progress_note(r->report.progress, "loading the critic");
@@ -221,7 +224,7 @@ static const char *divergence_name(int32_t divergence) {
 
 // The KL head passes `other` to the policy's plugin, so both must have the same plugin. Only some
 // models and backends support a divergence other than the default, or two models of different
-// width. `what` is what messages call `other`: "reference", "teacher".
+// width. `what` is the name of `other` in messages, such as "reference" or "teacher".
 static rlhf_status check_family(const struct rlhf__cast *c, const struct rlhf__model *other,
                                 const char *what, struct rlhf__error *err) {
     const struct rlhf__model *p = c->policy;
@@ -262,8 +265,8 @@ rlhf_status rlhf__setup_check_frozen(const struct rlhf__cast *c, const struct rl
     return m == rlhf__cast_kl_model(c) ? check_family(c, m, what, err) : RLHF_OK;
 }
 
-// If the policy has an adapter, the reference is the policy's base. It has its own adapter in
-// two cases: the policy started from an adapter, or the reference is updated.
+// If the policy has an adapter, the reference is the policy's base. The reference has a separate
+// adapter in two cases: the policy started from an adapter, or the reference is updated.
 static rlhf_status adapter_reference(const struct rlhf__run *r, struct rlhf__model_spec *spec,
                                      char room[RLHF__PATH_CAP], struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
@@ -319,7 +322,8 @@ rlhf_status rlhf__setup_reference(struct rlhf__run *r, struct rlhf__error *err) 
         spec.start = RLHF__START_WEIGHTS;
     } else {
         spec.dir = first_dir(r, dir);
-        // copied from the policy when loaded, which is cheaper than reading the file again
+        // The reference is copied from the policy when it is loaded. This is cheaper than reading
+        // the file again.
         if (!r->req->resume) spec.start = RLHF__START_EMPTY;
     }
     rlhf__progress_note(r->report.progress, "loading the reference");

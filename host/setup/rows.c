@@ -1,6 +1,5 @@
 // rows.c: rlhf__setup_rows of setup.h: opens what the planned source of rows needs. Outside this
-// file, only checks of settings depend on which source it is (learn/plan.c, setup.c and
-// effect_rules.c).
+// file, only checks of settings depend on the source (learn/plan.c, setup.c and effect_rules.c).
 #include "setup/setup.h"
 
 #include "episode/playing.h"
@@ -183,9 +182,9 @@ static rlhf_status check_plan(const struct rlhf__run *r, int32_t n_labels,
     return rlhf__plan_same(r->cast.algo, &r->cast.plan, &again, err);
 }
 
-// Set *labels to the names in score.labels or, if that is empty, to the labels of the classifier
-// that the run starts from. Without names and without a classifier, labels->n
-// is 0.
+// Set `*labels` to the names in score.labels or, if that setting is empty, to the labels of the
+// classifier from which the run starts. If there are neither names nor a classifier, sets labels->n
+// to 0.
 static rlhf_status name_labels(const struct rlhf__run *r, struct rlhf__labels *labels,
                                struct rlhf__error *err) {
     char dir[4200];
@@ -201,7 +200,8 @@ static rlhf_status name_labels(const struct rlhf__run *r, struct rlhf__labels *l
     return st;
 }
 
-// Finish the set-up, once rows and policy are open. Tokenize first.
+// Finish the set-up: first tokenize, then check the plan and open the other models. The rows and
+// the policy must be open.
 static rlhf_status finish_text(struct rlhf__run *r, int32_t n_labels, struct rlhf__error *err) {
     RLHF_TRY(rlhf__text_feed_tokenise(r->feed, err));
     RLHF_TRY(check_plan(r, n_labels, err));
@@ -224,7 +224,8 @@ static rlhf_status open_classifier(struct rlhf__run *r, struct rlhf__labels *lab
     if (r->cast.plan.heads & RLHF_HEAD_SCORE) head.n_labels = labels->n;
     RLHF_TRY(rlhf__setup_policy(r, &head, err));
     if (head.n_labels == 0) return RLHF_OK;
-    // A classifier that is trained further keeps its use of BOS. A new one begins texts with BOS.
+    // A classifier that is trained further keeps its use of BOS. A new classifier begins texts with
+    // BOS.
     if (!rlhf__model_is_classifier(r->cast.policy->config))
         rlhf__tokenizer_set_bos(r->cast.policy->tok, 1);
     return rlhf__classifier_config(r->cast.policy, labels, err);
@@ -239,10 +240,10 @@ static rlhf_status open_labelled(struct rlhf__run *r, struct rlhf__error *err) {
     return st == RLHF_OK ? finish_text(r, n_labels, err) : st;
 }
 
-// A reward model gets a score head. In a row without a response, the head reads the last token;
-// other rows are pooled by the host. The model's own tokenizer decides whether rows begin with a
-// BOS token, because the model's directory must record how the model was trained.
-// prompts.prepend_bos can only add a BOS token.
+// A reward model gets a score head. In a row without a response, the head reads the last token. The
+// host pools all other rows. The model's own tokenizer decides whether rows begin with a BOS token,
+// because the model's directory must record how the model was trained. prompts.prepend_bos can only
+// add a BOS token.
 static rlhf_status open_scored_policy(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__setup_head head = {
         .n_labels = 1, .pooling = RLHF_POOL_LAST, .init = RLHF_SCORE_INIT_REWARD, .draws = 1};

@@ -107,8 +107,8 @@ static rlhf_status open_compute(struct rlhf__run *r, struct rlhf__error *err) {
 
 // ---- the plan ----
 
-// Returns the distribution that log-probs are computed under. Top-k and top-p are not part of it:
-// the rows record which tokens these removed during sampling (prompt_feed.c).
+// Returns the distribution under which log-probs are computed. Top-k and top-p are not part of the
+// distribution: the rows record which tokens they removed during sampling (prompt_feed.c).
 static rlhf_dist logp_dist(const struct rlhf__sampling_config *s, const rlhf_plan *plan) {
     rlhf_dist d = RLHF_DIST_WHOLE;
     if (plan->source != RLHF_SOURCE_ROLLOUT) return d;
@@ -120,9 +120,9 @@ static int is_typed(const struct rlhf__config *c, const char *section, const cha
     return rlhf__layer_typed_by(c, section, key) != NULL;
 }
 
-// Reject early_stop settings that cannot end the run in the remaining phases. If they come from a
-// preset or a file, and the command line has only reduced run.phases, as for a trial run, warn
-// instead. A run that is resumed with unchanged settings simply continues.
+// Reject early_stop settings that cannot end the run in the remaining phases. If these settings
+// come from a preset or a file, and the command line has only reduced run.phases, as for a trial
+// run, warn instead. A run that is resumed with unchanged settings simply continues.
 static rlhf_status check_early_stop(const struct rlhf__run *r, const struct rlhf__early_stop *s,
                                     int64_t left, struct rlhf__error *err) {
     static const char *const keys[] = {"kl", "reward", "patience", "window"};
@@ -186,8 +186,8 @@ static rlhf_status make_plan(struct rlhf__run *r, struct rlhf__error *err) {
 
 // ---- rows and models ----
 
-// Returns 1 for a dry run that ends before models are loaded. A dry run of a resumed run loads
-// them, to check the checkpoint.
+// Returns 1 for a dry run that ends before models are loaded. A dry run of a resumed run loads the
+// models, to check the checkpoint.
 static int only_told(const struct rlhf__run *r) { return r->req->dry_run && !r->req->resume; }
 
 static rlhf_status open_rows(struct rlhf__run *r, struct rlhf__error *err) {
@@ -208,8 +208,8 @@ static rlhf_status open_models(struct rlhf__run *r, struct rlhf__error *err) {
     return only_told(r) ? rlhf__setup_check(r, err) : rlhf__setup_load(r, err);
 }
 
-// Warn of plugins that were found by name and hide another file of the same name, which the user
-// may have meant.
+// Warn about a plugin that was found by name if it hides another file of the same name. The user
+// may have meant the other file.
 static void say_hidden(const struct rlhf__run *r) {
     const struct rlhf__plugin *const *all;
     const size_t n = rlhf__plugins_list(r->req->plugins, &all);
@@ -294,7 +294,7 @@ static rlhf_status set_up(struct rlhf__run *r, struct rlhf__error *err) {
     RLHF_TRY(rlhf__setup_shards(r, err));
     RLHF_TRY(make_plan(r, err));
     RLHF_TRY(open_models(r, err));
-    r->cast.share.team = rlhf__run_learners(r); // from here on, work is divided
+    r->cast.share.team = rlhf__run_learners(r); // from here on, the work is divided
     r->session.services.reduce = rlhf__team_reduce;
     r->session.services.reduce_ctx = r->cast.share.team;
     RLHF_TRY(rlhf__setup_reward_checkpoints(r, err));

@@ -18,8 +18,8 @@ rlhf_status rlhf__run_create(const struct rlhf__run_request *req, struct rlhf__r
 
 // ---- rows: rows.c ----
 
-// Open everything that depends on where the plan's rows come from: the feed, the policy and the
-// other models that its rows need. [main]
+// Open everything that depends on the source of the plan's rows: the feed, the policy and the other
+// models that the rows need. [main]
 rlhf_status rlhf__setup_rows(struct rlhf__run *r, struct rlhf__error *err);
 
 // Create the parts that need rows and loaded models: the feed's parts, and the parts that train a
@@ -40,12 +40,12 @@ struct rlhf__setup_head {
     int32_t draws;             // 1: responses are sampled from the model
 };
 
-// Set out to the directory that the policy is loaded from: policy.path, the default policy, or the
-// newest checkpoint of a resumed run. [main]
+// Set `out` to the directory from which the policy is loaded: policy.path, the default policy, or
+// the newest checkpoint of a resumed run. [main]
 void rlhf__setup_policy_dir(const struct rlhf__run *r, char out[4200]);
 
-// Returns the adapter that the policy is opened with, from the settings. Empty if the checkpoint of
-// a resumed run contains it. [any]
+// Returns the adapter with which the policy is opened, as the settings give it. The adapter is
+// empty if the checkpoint of a resumed run contains it. [any]
 struct rlhf__model_adapter rlhf__setup_adapter(const struct rlhf__run *r);
 
 // Open the policy, from the newest checkpoint if the run is resumed, and check that it has the
@@ -62,8 +62,8 @@ rlhf_status rlhf__setup_critic(struct rlhf__run *r, struct rlhf__error *err);
 rlhf_status rlhf__setup_reference(struct rlhf__run *r, struct rlhf__error *err);
 
 // Check that m can give log-probs of the policy's tokens. If the KL head compares the policy with
-// m, also check that the policy and the backend support this. `what` is what messages call m:
-// "reference", "teacher". Errors: RLHF_E_INVALID, RLHF_E_UNSUPPORTED. [main]
+// m, also check that the policy and the backend support this. `what` is the name of m in messages,
+// such as "reference" or "teacher". Errors: RLHF_E_INVALID, RLHF_E_UNSUPPORTED. [main]
 rlhf_status rlhf__setup_check_frozen(const struct rlhf__cast *c, const struct rlhf__model *m,
                                      const char *what, struct rlhf__error *err);
 
@@ -73,9 +73,9 @@ rlhf_status rlhf__setup_check_frozen(const struct rlhf__cast *c, const struct rl
 // name of the plan. [main]
 rlhf_status rlhf__setup_names(const struct rlhf__run *r, struct rlhf__error *err);
 
-// Open the plan's named models, frozen. A model with the same weights as the reference or as an
-// earlier named model is not opened again. Policy and reference must be open. Errors: as
-// rlhf__setup_reference. [main]
+// Open the plan's named models, which are frozen. A model with the same weights as the reference or
+// as an earlier named model is not opened again. Policy and reference must be open. Errors: those
+// of rlhf__setup_reference. [main]
 rlhf_status rlhf__setup_named(struct rlhf__run *r, struct rlhf__error *err);
 
 // ---- all models: models.c ----
@@ -91,8 +91,8 @@ rlhf_status rlhf__setup_load(struct rlhf__run *r, struct rlhf__error *err);
 // Returns the number of values that the optimizer stores per parameter. [any]
 int32_t rlhf__setup_moments(const struct rlhf__config *c);
 
-// Create the optimizer of m, which is the policy or the critic, loaded or on the memory plan.
-// [main]
+// Create the optimizer of m, which is the policy or the critic. m is either loaded or on the memory
+// plan. [main]
 rlhf_status rlhf__setup_optim(const struct rlhf__run *r, const struct rlhf__model *m,
                               struct rlhf__optim **out, struct rlhf__error *err);
 
@@ -103,7 +103,7 @@ struct rlhf__learner rlhf__setup_learner(const struct rlhf__run *r, struct rlhf_
 
 // ---- shards: shards.c ----
 
-// Set the run's share: how many shards a minibatch has, and which of them are this process's. If
+// Set the run's share: how many shards a minibatch has, and which shards belong to this process. If
 // parallel.shards is 0, chooses the number of shards and writes it into the config. Errors:
 // RLHF_E_INVALID if the number of shards is not a multiple of the number of processes. [main]
 rlhf_status rlhf__setup_shards(struct rlhf__run *r, struct rlhf__error *err);
@@ -117,20 +117,22 @@ rlhf_status rlhf__setup_check_batch(const struct rlhf__run *r, struct rlhf__erro
 // Returns 1 if the run samples responses ahead of training. The plan must have been made. [any]
 int rlhf__setup_is_ahead(const struct rlhf__run *r);
 
-// Check rollout.ahead and parallel.actors. Call this after the plan has been made. [main] Errors:
+// Check rollout.ahead and parallel.actors. Call this after the plan has been made. Errors:
 // RLHF_E_INVALID if
 // - rollout.ahead is set, but the algorithm draws no responses or does not correct for old rows;
 // - rollout.ahead is set, and several processes train without actors;
 // - rollout.ahead and rewards.overlap are both set;
-// - the run has actors without rollout.ahead, or more actors than a batch has groups.
+// - the run has actors without rollout.ahead, or more actors than a batch has groups. [main]
 rlhf_status rlhf__setup_check_ahead(const struct rlhf__run *r, struct rlhf__error *err);
 
-// Set r->ahead_threads, of the run's `all` threads. Errors: RLHF_E_INVALID. [main]
+// Set r->ahead_threads: how many of the run's `all` threads sample ahead of training. Errors:
+// RLHF_E_INVALID. [main]
 rlhf_status rlhf__setup_split_threads(struct rlhf__run *r, int64_t all, struct rlhf__error *err);
 
-// Open the sampler, unless actors sample. The feed must be open. _ready loads the sampler, or
-// connects learners and actors; call it after the models have been loaded. Both do nothing without
-// rollout.ahead. Errors: those of rlhf__sampler_open and rlhf__sampler_load. [main]
+// rlhf__setup_ahead opens the sampler, unless actors sample. The feed must be open.
+// rlhf__setup_ahead_ready loads the sampler, or connects learners and actors; call it after the
+// models have been loaded. Both functions do nothing without rollout.ahead. Errors: those of
+// rlhf__sampler_open and rlhf__sampler_load. [main]
 rlhf_status rlhf__setup_ahead(struct rlhf__run *r, struct rlhf__error *err);
 rlhf_status rlhf__setup_ahead_ready(struct rlhf__run *r, struct rlhf__error *err);
 
@@ -139,8 +141,8 @@ rlhf_status rlhf__setup_ahead_ready(struct rlhf__run *r, struct rlhf__error *err
 // On an actor: open what sampling needs, namely the prompts and a policy without gradients. [main]
 rlhf_status rlhf__setup_actor_rows(struct rlhf__run *r, struct rlhf__error *err);
 
-// Set *out to the values that must be equal on learners and actors. New reference. Everything must
-// be open and loaded. Errors: RLHF_E_NOMEM. [main]
+// Set *out to the values that must be equal on learners and actors. The caller owns the new
+// reference. Everything must be open and loaded. Errors: RLHF_E_NOMEM. [main]
 rlhf_status rlhf__setup_actor_same(const struct rlhf__run *r, json_t **out,
                                    struct rlhf__error *err);
 
@@ -174,20 +176,21 @@ rlhf_status rlhf__setup_same(const struct rlhf__run *r, struct rlhf__error *err)
 // Count the memory that one phase needs, using the models on the memory plan that rlhf__setup_rows
 // opened. Reject the run if less memory is free (model/free_memory.h), unless compute.memory_check
 // is off. If a model fails on the plan, warn, and compare only the bytes counted so far with the
-// free memory. *out (NULL allowed) receives what the run needs, even if it is rejected. [main]
+// free memory. *out (NULL allowed) receives the memory that the run needs, even if the run is
+// rejected. [main]
 rlhf_status rlhf__estimate_memory(struct rlhf__run *r, struct rlhf__memory_need *out,
                                   struct rlhf__error *err);
 
 // ---- files and models that settings name: inputs.c ----
 
 // If policy.path, policy.adapter.path, reference.path, value.path or models.* is a run directory,
-// replace it by the checkpoint that represents that run (weights/run_checkpoint.h), also in the
-// settings. config.json then names the checkpoint, and a resumed run reads the same weights even if
-// the other run has continued. Call it before any model is opened. Errors: RLHF_E_INVALID (a run
-// without a checkpoint). [main]
+// replace it by the checkpoint that represents that run (weights/run_checkpoint.h). The setting is
+// changed too. config.json therefore names the checkpoint, and a resumed run reads the same weights
+// even if the other run has continued. Call it before any model is opened. Errors: RLHF_E_INVALID
+// (a run without a checkpoint). [main]
 rlhf_status rlhf__setup_checkpoints(struct rlhf__run *r, struct rlhf__error *err);
 
-// The same for options of the open rewards and the judge that name a run as a model. [main]
+// Do the same for options of the open rewards and of the judge that name a run as a model. [main]
 rlhf_status rlhf__setup_reward_checkpoints(struct rlhf__run *r, struct rlhf__error *err);
 
 // List in r->inputs what a resumed run reads again: the rows; the reference, unless the checkpoint

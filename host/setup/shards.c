@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-// Writes the numbers that divide `shards`, with commas.
+// Writes the numbers that divide `shards`, separated by commas.
 static const char *divisors(uint32_t shards, char *out, size_t cap) {
     size_t at = 0;
     out[0] = 0;
@@ -51,7 +51,7 @@ rlhf_status rlhf__setup_check_batch(const struct rlhf__run *r, struct rlhf__erro
     const int64_t rows = r->config->batch.size;
     const uint32_t ranks = r->cast.share.ranks;
     const int64_t of = plan->group_size > 1 ? plan->group_size : 1;
-    // for one process, learn/plan.c checks the batch
+    // If there is only one process, learn/plan.c checks the batch.
     if (ranks <= 1 || rows <= 0 || rows / of >= ranks) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
                       "batch.size is %lld, which is %lld %s: too few for %u processes, each of "

@@ -15,7 +15,7 @@
 // ---- threads ----
 
 // Returns the number of physical cores to which the processors of a mask belong. A processor whose
-// core is not known counts as a core.
+// core is not known counts as one core.
 static int32_t cores_of(const cpu_set_t *mask) {
     char path[128];
     int32_t cores = 0;
@@ -33,8 +33,8 @@ static int32_t cores_of(const cpu_set_t *mask) {
     return cores;
 }
 
-// Processes that may use the same cores share them evenly. If the launcher binds each process to
-// its own cores, there is nothing to share.
+// Processes that may use the same cores share these evenly. If the launcher binds each process to
+// its own cores, there are no cores to share.
 int64_t rlhf__setup_threads(const struct rlhf__run *r) {
     const struct rlhf__team *t = r->req->team;
     const int64_t threads = r->config->run.threads;
@@ -47,22 +47,23 @@ int64_t rlhf__setup_threads(const struct rlhf__run *r) {
 
 // ---- cards ----
 
-// Returns 1 if the user chose a card. config.json of a resumed run has the setting in any case.
+// Returns 1 if the user chose a card. In a resumed run, config.json always has the setting, so its
+// presence there says nothing.
 static int names_gpu(const struct rlhf__run *r) {
     const struct rlhf__config *c = r->config;
     if (c->compute.gpu > 0 || rlhf__layer_typed_by(c, "compute", "gpu")) return 1;
     return !r->req->resume && json_object_get(c->given, "compute.gpu") != NULL;
 }
 
-// Returns how many cards the backend finds. Does not use any of them: a process that looks at a
-// card takes some of its memory.
+// Returns how many cards the backend finds. Does not use any card, because a process that uses a
+// card takes some of the card's memory.
 static uint32_t count_gpus(const struct rlhf__run *r) {
     const struct rlhf__dirs *dirs = r->req->env->dirs;
     const char *backend = r->config->compute.backend;
     const int is_auto = strcmp(backend, "auto") == 0;
     struct rlhf__kernels kernels = {0};
     struct rlhf__device_info d = {0};
-    struct rlhf__error unread; // opening the backend reports it
+    struct rlhf__error unread; // opening the backend reports the error
     uint32_t n = 0;
     if (strcmp(backend, "cpu") == 0 || strcmp(backend, "reference") == 0) return 0;
     if (is_auto && !rlhf__nvidia_signs("")) return 0;
@@ -100,7 +101,7 @@ void rlhf__setup_say_gpus(const struct rlhf__run *r) {
 
 // ---- the same run ----
 
-// Remove the number of threads and that of the card, which may differ between processes.
+// Remove the number of threads and the number of the card, which may differ between processes.
 static void forget_place(json_t *compute) {
     const char *detail = json_string_value(json_object_get(compute, "detail"));
     const char *end = detail ? strstr(detail, " thread") : NULL;
@@ -118,7 +119,7 @@ static void forget_place(json_t *compute) {
     json_object_set_new(compute, "detail", json_string(kept));
 }
 
-// Remove the paths of a resumed run, because a rank may read a copy of it.
+// Remove the paths of a resumed run, because a rank may read a copy of the run.
 static void forget_copies(const struct rlhf__run *r, json_t *own) {
     json_t *policy = json_object_get(json_object_get(own, "program"), "policy");
     if (r->req->resume)
@@ -128,7 +129,7 @@ static void forget_copies(const struct rlhf__run *r, json_t *own) {
         json_object_set_new(policy, "path", json_string("the checkpoint"));
 }
 
-// Compare learners and actors in what both need.
+// Compare the values that must be equal on learners and actors.
 static rlhf_status same_as_actors(const struct rlhf__run *r, struct rlhf__error *err) {
     json_t *own = NULL;
     if (!r->req->split) return RLHF_OK;

@@ -14,7 +14,7 @@ struct rlhf__backend {
     struct rlhf__json json;
 };
 
-// rlhf_plugin.create
+// Implements rlhf_plugin.create.
 static inline rlhf_status rlhf__backend_create(const rlhf_host *host, const void *config,
                                                void **self) {
     (void)config;
@@ -25,7 +25,7 @@ static inline rlhf_status rlhf__backend_create(const rlhf_host *host, const void
     return RLHF_OK;
 }
 
-// rlhf_plugin.destroy
+// Implements rlhf_plugin.destroy.
 static inline void rlhf__backend_destroy(void *self) {
     struct rlhf__backend *b = (struct rlhf__backend *)self;
     if (b) b->host->free(b->host, b);

@@ -92,7 +92,7 @@ struct rlhf__cpu {
     char library_name[32];      // "oneDNN 2.6.3, " or ""
     uint64_t weight_generation; // incremented by weight_pack and weight_destroy
     struct rlhf__lm_kept lm_kept;
-    const rlhf_host *host; // gets the messages; NULL (describe): only `error` has them
+    const rlhf_host *host; // gets the messages; NULL during describe(): only `error` has them
     char error[512];
     char detail[128];
 };
@@ -101,7 +101,7 @@ struct rlhf__cpu {
 __attribute__((format(printf, 3, 4))) rlhf_status
 rlhf__cpu_fail(struct rlhf__cpu *cpu, rlhf_status code, const char *fmt, ...);
 
-// rlhf_copy_in that sets an error text. [step]
+// Like rlhf_copy_in, but sets an error text. [step]
 rlhf_status rlhf__cpu_copy_in(struct rlhf__cpu *cpu, const char *op, void *dst, uint32_t own,
                               const void *src, uint32_t first);
 

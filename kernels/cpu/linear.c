@@ -207,7 +207,8 @@ static rlhf_status check_sum(struct rlhf__cpu *cpu, const rlhf_linear_sum *a) {
     return RLHF_OK;
 }
 
-// The GEMM with w, which is one of the two weights of linear_sum. first 1: w is the first of them.
+// The GEMM with w, which is one of the two weights of linear_sum. `first` is 1 if w is the first
+// weight.
 static struct rlhf__matmul sum_part(const struct rlhf__cpu *cpu, const rlhf_linear_sum *a,
                                     const rlhf_weight *w, int first) {
     const int32_t accumulate = first ? a->accumulate : 1;

@@ -1,7 +1,7 @@
 // lm_logits.h: blocks of logits and their softmax statistics. lm_head, lm_head_bwd and lm_sample
 // use them, so that all three get the same bits.
 //
-// Nothing is kept between calls here; lm_head.c decides what is kept.
+// These functions keep nothing between calls; lm_head.c decides which logits are kept.
 #ifndef RLHF_CPU_LM_LOGITS_H
 #define RLHF_CPU_LM_LOGITS_H
 
@@ -24,19 +24,19 @@ struct rlhf__lm_block {
     struct rlhf__head_stat *stat; // [rows]
 };
 
-// Copies the caller's struct to *d. RLHF_E_INVALID if a member is out of range.
+// Copies the caller's struct to *d. Returns RLHF_E_INVALID if a member is out of range.
 rlhf_status rlhf__lm_dist_read(struct rlhf__cpu *cpu, const char *op, rlhf_dist *d,
                                const rlhf_dist *from);
 
-// RLHF_E_INVALID unless w is a packed weight with k = d, n = vocab and this dtype.
+// Returns RLHF_E_INVALID unless w is a packed weight with k = d, n = vocab and this dtype.
 rlhf_status rlhf__lm_weight_check(struct rlhf__cpu *cpu, const char *op, const rlhf_weight *w,
                                   int32_t d, int32_t vocab, int32_t dtype);
 
 // True if the distribution excludes tokens.
 int rlhf__lm_dist_cuts(const rlhf_dist *d, int32_t vocab);
 
-// Set the logits z[n] outside of the kept set of d to -inf. scale is the inverse temperature;
-// work[n] is scratch memory.
+// Set the logits z[n] outside of the kept set of d to -inf. `scale` is the inverse temperature, and
+// `work` [n] is scratch memory.
 void rlhf__lm_truncate(const struct rlhf__cpu *cpu, float *z, size_t n, float scale,
                        const rlhf_dist *d, float *work);
 
@@ -48,10 +48,10 @@ void rlhf__lm_truncate(const struct rlhf__cpu *cpu, float *z, size_t n, float sc
 uint32_t rlhf__lm_block_rows(const struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t rows,
                              int with_ref);
 
-// Adds to n the workspaces for one block that has `rows` rows of w: those that rlhf__lm_block_place
-// takes, those of the GEMMs that compute the logits and, if `cuts` is set, the one that
-// rlhf__lm_truncate_work takes. `ref_d` is the width of the reference's states, or 0 without a
-// reference. [step]
+// Adds to `n` the workspaces for one block that has `rows` rows of w: the workspaces that
+// rlhf__lm_block_place takes, the workspaces of the GEMMs that compute the logits and, if `cuts` is
+// set, the workspace that rlhf__lm_truncate_work takes. `ref_d` is the width of the reference's
+// states, or 0 without a reference. [step]
 void rlhf__lm_block_needs(struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t rows, int32_t ref_d,
                           int cuts, struct rlhf__cpu_needs *n);
 

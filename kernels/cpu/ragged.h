@@ -1,7 +1,7 @@
 // ragged.h: reads and checks the rows of an attention call, which have different lengths
 // (rlhf_ragged).
 //
-// It does not check that the keys are inside of their buffer.
+// These functions do not check that the keys are inside of their buffer.
 #ifndef RLHF_CPU_RAGGED_H
 #define RLHF_CPU_RAGGED_H
 

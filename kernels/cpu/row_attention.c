@@ -19,8 +19,9 @@ enum { LANES_MAX = 16, KEY_BLOCK_MAX = 64, ROWS_MAX = 8, CHUNK_MAX = 64 };
 // 64, bf16, cycling through the keys of 12 layers, the shortest of 60 calls.
 //   RUN_PREFIX   the shortest prefix for which rows that are decoded together form a run, so that
 //                the prefix is read once. With 48 keys, a run is 15 % slower if its prefix has 8
-//                keys, and 2 % slower if it has 16. A run is 11 % faster with 56 keys, of which
-//                32 are the prefix, and 27 % faster with 152 keys, of which 128 are
+//                keys, and 2 % slower if its prefix has 16 keys. With 56 keys, 32 of them in the
+//                prefix, a run is 11 % faster. With 152 keys, 128 of them in the prefix, a run is
+//                27 % faster
 //   RUN_ROWS     the most rows of one run
 //   FEW_QUERIES  a row of at most this many queries reads its keys once, so memory bandwidth is the
 //                limit. look_ahead then gains 8 % at 48 keys, 6 % at 256 and 2 % at 512
@@ -95,7 +96,7 @@ static struct cut cut_of(const rlhf_attn *a, uint64_t rows, int threads) {
     return (struct cut){group, parts, keys * parts};
 }
 
-// The members of an item that forward and backward have in common. es is the number of bytes per
+// The members of an item that forward and backward have in common. `es` is the number of bytes per
 // element.
 static struct rlhf__attn_item item_of(const rlhf_attn *a, const rlhf_ragged *r, struct piece p,
                                       size_t es, rlhf_dev q, rlhf_dev k, rlhf_dev v, rlhf_dev lse) {
@@ -127,10 +128,10 @@ static struct rlhf__attn_item item_of(const rlhf_attn *a, const rlhf_ragged *r, 
     return it;
 }
 
-// Set the distances from this item's rows to those of the next item, which are prefetched. The next
-// item has the next heads or, after the last heads, the first heads of the next row. With training
-// rows of 64 tokens, on the machine of the thresholds above, the prefetch makes forward 1 to 3 %
-// faster. The time of backward does not change measurably.
+// Sets the distances from this item's rows to the rows of the next item, which are prefetched. The
+// next item has the next heads or, after the last heads, the first heads of the next row. With
+// training rows of 64 tokens, on the machine of the thresholds above, the prefetch makes forward 1
+// to 3 % faster. The time of backward does not change measurably.
 static void look_next(struct rlhf__attn_item *it, const rlhf_attn *a, const rlhf_ragged *r,
                       struct piece p, struct piece next, size_t es) {
     if (next.i >= r->n) return;

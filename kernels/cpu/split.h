@@ -9,7 +9,8 @@
 
 #include <stdint.h>
 
-// Elements in a piece of an elementwise kernel. This is 64 KiB of f32, which fits in the L2 cache.
+// Elements in a piece of an elementwise kernel: 16 KiB of f32. With larger pieces, small operations
+// are divided unequally among the threads.
 #define RLHF__PIECE 4096u
 
 // Returns the number of threads for `elements` elements of work. Waking the other threads costs
@@ -33,9 +34,9 @@ static inline uint64_t rlhf__split_rows(uint64_t d) {
     return d >= RLHF__PIECE ? 1 : RLHF__PIECE / (d ? d : 1);
 }
 
-// Calls body(job, i) for i = 0 .. n - 1, in equal runs of consecutive i on `threads` threads. One
-// thread does it without OpenMP: libgomp allocates a team for each parallel region of one thread
-// and frees it afterwards, which costs about 850 instructions.
+// Calls `body` for each i from 0 to n - 1. Each of `threads` threads gets consecutive i. A single
+// thread does not use OpenMP, because libgomp allocates and frees a team for each parallel region
+// of one thread, which costs about 850 instructions.
 static inline void rlhf__split_run(int threads, int64_t n, void (*body)(const void *job, int64_t i),
                                    const void *job) {
     if (threads <= 1) {
@@ -48,7 +49,7 @@ static inline void rlhf__split_run(int threads, int64_t n, void (*body)(const vo
         body(job, i);
 }
 
-// RLHF_E_INVALID, with the operation in the message, unless dtype is an activation dtype.
+// Returns RLHF_E_INVALID, with the operation in the message, unless dtype is an activation dtype.
 static inline rlhf_status rlhf__cpu_check_dtype(struct rlhf__cpu *cpu, const char *op,
                                                 int32_t dtype) {
     if (dtype == RLHF_F32 || dtype == RLHF_BF16) return RLHF_OK;

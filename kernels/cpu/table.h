@@ -19,7 +19,7 @@ void rlhf__cpu_fill_weight(rlhf_compute *t);      // creating and packing weight
 void rlhf__cpu_fill_linear(rlhf_compute *t);      // linear and related ops
 void rlhf__cpu_fill_elementwise(rlhf_compute *t); // copy, zero, convert, add, act, gate
 void rlhf__cpu_fill_embed(rlhf_compute *t);       // embed, embed_bwd
-void rlhf__cpu_fill_norm(rlhf_compute *t);        // norm, rms_norm, and backward
+void rlhf__cpu_fill_norm(rlhf_compute *t);        // norm, rms_norm, and their backward passes
 void rlhf__cpu_fill_rope(rlhf_compute *t);        // rope, rope_bwd
 void rlhf__cpu_fill_move(rlhf_compute *t);        // gather, scatter_add, pool, pool_bwd, kv_store
 void rlhf__cpu_fill_attention(rlhf_compute *t);   // attention, attention_bwd

@@ -28,7 +28,7 @@ static rlhf_status packed_create(struct rlhf__cpu *cpu, struct rlhf__packed *p, 
     return rlhf__cpu_mem_alloc(cpu, rlhf__gemm_packed_bytes(cpu, dtype, k, n), &p->ptr);
 }
 
-// RLHF_OK if a weight with these arguments can be created.
+// Returns RLHF_OK if a weight with these arguments can be created.
 static rlhf_status check_shape(struct rlhf__cpu *cpu, int32_t k, int32_t n, int32_t dtype,
                                uint32_t flags) {
     if (k < 1 || n < 1 || k > DIM_MAX || n > DIM_MAX)

@@ -11,7 +11,7 @@ struct rlhf__cuda_block {
 };
 
 struct rlhf__cuda_blocks {
-    struct rlhf__cuda_block *all; // sorted by address
+    struct rlhf__cuda_block *all; // all blocks, sorted by address
     uint32_t n, cap;
 };
 

@@ -17,7 +17,7 @@
 enum rlhf__cuda_ws {
     RLHF__CUDA_WS_PARTIAL, // partial sums of reductions over rows
     RLHF__CUDA_WS_PRODUCT, // converted operands and biases of a GEMM
-    RLHF__CUDA_WS_LIBRARY, // for cuBLASLt
+    RLHF__CUDA_WS_LIBRARY, // workspace of cuBLASLt
     RLHF__CUDA_WS_COPIES,  // copies of misaligned operands, for cuBLASLt
     RLHF__CUDA_WS_ATTN,
     RLHF__CUDA_WS_LOGITS,
@@ -114,7 +114,7 @@ struct rlhf__cuda {
     uint64_t workspace_bytes; // budget of the lm_head workspace
     cudaMemPool_t pool;       // the pool of the driver; NULL: not supported
     uint64_t bytes;           // bytes of memory in use
-    uint64_t serial;          // of the newest allocation
+    uint64_t serial;          // serial of the newest allocation
     struct rlhf__cuda_blocks device, host;
     struct rlhf__cuda_stage stage;
     struct rlhf__cuda_marks marks;
@@ -151,11 +151,12 @@ rlhf__cuda_fail(struct rlhf__cuda *cu, rlhf_status code, const char *fmt, ...);
 // error text has the operation and CUDA's error. [step]
 rlhf_status rlhf__cuda_check(struct rlhf__cuda *cu, const char *what, cudaError_t e);
 
-// rlhf_copy_in that sets an error text. [step]
+// Like rlhf_copy_in, but sets an error text. [step]
 rlhf_status rlhf__cuda_copy_in(struct rlhf__cuda *cu, const char *op, void *dst, uint32_t own,
                                const void *src, uint32_t first);
 
-// RLHF_E_UNSUPPORTED unless dtype is f32 or bf16; RLHF_E_INVALID unless d is at least 1. [step]
+// The first returns RLHF_E_UNSUPPORTED unless dtype is f32 or bf16; the second returns
+// RLHF_E_INVALID unless d is at least 1. [step]
 rlhf_status rlhf__cuda_check_dtype(struct rlhf__cuda *cu, const char *op, int32_t dtype);
 rlhf_status rlhf__cuda_check_d(struct rlhf__cuda *cu, const char *op, int32_t d);
 

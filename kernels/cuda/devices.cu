@@ -130,7 +130,7 @@ static void look(uint32_t gpu, struct device_info *d) {
                  count, count - 1);
 }
 
-// Describe how GEMMs are computed: by the library, or by own kernels and why.
+// Describes what computes GEMMs: the library, or own kernels and the reason for this.
 static void read_library(struct device_info *d, uint32_t gpu) {
     struct rlhf__cuda *cu = (struct rlhf__cuda *)calloc(1, sizeof *cu);
     if (!cu) return;

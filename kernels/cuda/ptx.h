@@ -53,7 +53,7 @@ static __device__ __forceinline__ void rlhf__fma_outer(float (&sum)[M][N], const
 
 // Load four 8x8 matrices of 16-bit elements into mma fragments. Lane l passes the address of row l
 // % 8 of matrix l / 8. A row has 16 bytes and is aligned to 16 bytes. From matrix i, lane l gets
-// elements 2 (l % 4) and 2 (l % 4) + 1 of row l / 4. The trans form does the same with the
+// elements 2 (l % 4) and 2 (l % 4) + 1 of row l / 4. rlhf__ldmatrix_x4_trans does the same with the
 // transposed matrices.
 static __device__ __forceinline__ void rlhf__ldmatrix_x4(unsigned r[4], const void *row) {
 #ifdef __CUDACC__
@@ -76,7 +76,7 @@ static __device__ __forceinline__ void rlhf__ldmatrix_x4_trans(unsigned r[4], co
 #endif
 }
 
-// The same for two matrices; lanes 0 .. 15 pass the addresses of the rows.
+// Like rlhf__ldmatrix_x4, for two matrices; lanes 0 .. 15 pass the addresses of the rows.
 static __device__ __forceinline__ void rlhf__ldmatrix_x2(unsigned r[2], const void *row) {
 #ifdef __CUDACC__
     asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];"

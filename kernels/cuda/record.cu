@@ -1,11 +1,11 @@
 // record.cu: repeated calls, which are kept as CUDA graphs.
 //
-// The first time that a key occurs, its calls run normally, so that workspaces get their size and
-// kernels their attributes. The second time, they are captured. From then on, the captured graph is
-// launched. A graph contains addresses. So it is dropped if memory that existed at its capture is
-// released, if a workspace grows, or if a weight is packed. A recording whose calls have run but
-// were not captured yet is dropped in these cases too, because other calls may then follow with the
-// same key.
+// The first time that a key occurs, its calls run normally, so that workspaces get their sizes, and
+// kernels get their attributes. The second time, they are captured. From then on, the captured
+// graph is launched. A graph contains addresses. So it is dropped if memory that existed at its
+// capture is released, if a workspace grows, or if a weight is packed. A recording whose calls have
+// run but were not captured yet is dropped in these cases too, because other calls may then follow
+// with the same key.
 #include "table.h"
 
 #include <string.h>
@@ -48,7 +48,7 @@ static rlhf_status record(void *ctx, uint64_t key, int32_t *what) {
     cu->kept.valid = 0; // because a replayed call does not announce its writes
     struct rlhf__cuda_recording *r = place_of(cu, key);
     r->used = ++all->clock;
-    if (cu->guard) { // because each call must wait and report
+    if (cu->guard) { // in guard mode each call must wait and report
         all->what = *what;
         all->now = r;
         return RLHF_OK;

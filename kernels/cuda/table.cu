@@ -23,9 +23,9 @@ static void context_free(struct rlhf__cuda *cu) {
     free(cu);
 }
 
-// The default budget of the LM head. On a card that is sold with 48 GB or more, it is enough for
-// the logits of 32,736 rows over a vocabulary of 50,304, so that the backward pass need not
-// recompute them.
+// The default budget of the LM head. On a card that is sold with 48 GB or more, this budget is
+// enough for the logits of 32,736 rows over a vocabulary of 50,304, so that the backward pass need
+// not recompute them.
 static rlhf_status workspace_fill(struct rlhf__cuda *cu) {
     const uint64_t gib = (uint64_t)1 << 30;
     size_t left = 0, total = 0;

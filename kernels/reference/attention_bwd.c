@@ -54,7 +54,7 @@ static void query_bwd(const struct bwd *b, const struct rlhf__ref_span *s, uint6
     }
 }
 
-// Stores the sums of keys j0 .. j1-1 in key head h of the row's keys.
+// Stores the sums of the row's keys j0 .. j1-1, for key head h.
 static void put_sums(const struct bwd *b, const struct rlhf__ref_span *s, uint64_t h, uint64_t j0,
                      uint64_t j1) {
     const uint64_t dim = (uint64_t)b->a->head_dim, kvs = (uint64_t)b->a->kv_stride;

@@ -50,7 +50,8 @@ rlhf_status rlhf__ref_enter(struct rlhf__ref *r, const char *op, const struct rl
 // rlhf__ref_enter calls this function; only functions that allocate need to call it themselves.
 rlhf_status rlhf__ref_count_call(struct rlhf__ref *r);
 
-// End what rlhf__ref_enter began. Returns st, so that the caller can return the result.
+// Ends the function that rlhf__ref_enter began. Returns `st`, so that the caller can return the
+// result.
 rlhf_status rlhf__ref_leave(struct rlhf__ref *r, rlhf_status st);
 
 // The number of bytes from p to the end of its buffer; 0 if p is not in a buffer.
@@ -60,13 +61,13 @@ uint64_t rlhf__ref_extent(struct rlhf__ref *r, rlhf_dev p);
 // RLHF_E_NOMEM. Free it with free().
 rlhf_status rlhf__ref_scratch(struct rlhf__ref *r, uint64_t n, uint64_t size, void *out);
 
-// RLHF_E_INVALID unless dtype is f32 or bf16.
+// Returns RLHF_E_INVALID unless dtype is f32 or bf16.
 rlhf_status rlhf__ref_check_dtype(struct rlhf__ref *r, const char *op, int32_t dtype);
 
-// RLHF_E_INVALID unless a width or count is at least 1.
+// Returns RLHF_E_INVALID unless `width` (a width or a count) is at least 1.
 rlhf_status rlhf__ref_check_width(struct rlhf__ref *r, const char *op, int32_t width);
 
-// rlhf_copy_in that sets an error text.
+// Like rlhf_copy_in, but sets an error text.
 rlhf_status rlhf__ref_copy_in(struct rlhf__ref *r, const char *op, void *dst, uint32_t own,
                               const void *src, uint32_t first);
 

@@ -19,7 +19,8 @@ struct rlhf__ref_ranked {
     int64_t id;
 };
 
-// Copies the caller's struct to *d. RLHF_E_INVALID if a member is out of range; r->op must be set.
+// Copies the caller's struct to *d. Returns RLHF_E_INVALID if a member is out of range. r->op must
+// be set.
 rlhf_status rlhf__ref_dist_read(struct rlhf__ref *r, rlhf_dist *d, const rlhf_dist *from);
 
 // 1 / temperature; 1 if the distribution is greedy, because rlhf_dist then ignores the temperature.

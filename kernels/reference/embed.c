@@ -2,7 +2,7 @@
 #include "number.h"
 #include "ops.h"
 
-// RLHF_E_INVALID unless every index is in [0, limit).
+// Returns RLHF_E_INVALID unless every index is in [0, limit).
 static rlhf_status check_indices(struct rlhf__ref *r, const char *what, rlhf_dev idx, uint32_t n,
                                  uint64_t limit) {
     for (uint32_t t = 0; t < n; t++) {

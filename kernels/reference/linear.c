@@ -71,7 +71,7 @@ static rlhf_status linear_dx(void *ctx, rlhf_dev dx, int32_t dx_dtype, int32_t a
     return rlhf__ref_leave(ctx, RLHF_OK);
 }
 
-// acc[n] = the sum over rows of x[:, i] * dy[:, :]. If x is NULL, it is a column of ones.
+// acc[n] = the sum over rows of x[:, i] * dy[:, :]. If x is NULL, a column of ones replaces it.
 static void column_sums(double *acc, rlhf_dev x, rlhf_dev dy, const rlhf_weight *w, uint64_t i,
                         uint64_t rows) {
     const uint64_t k = (uint64_t)w->k, n = (uint64_t)w->n;
@@ -167,7 +167,7 @@ static rlhf_status linear_sum(void *ctx, const rlhf_linear_sum *from) {
         for (uint64_t j = 0; j < n; j++) {
             const double old = a.accumulate ? rlhf__ref_get(a.out, RLHF_F32, t * n + j) : 0.0;
             const double bias = a.bias ? (double)rlhf__ref_f32(a.bias)[j] : 0.0;
-            // linear adds `old` last, but linear_dx starts with it. This keeps the order of each.
+            // linear adds `old` last, but linear_dx starts with it. This code keeps both orders.
             const double one = a.across ? row_product(old, &a, a.x, w, t, j)
                                         : old + row_product(bias, &a, a.x, w, t, j);
             const double kept = (double)(float)one;

@@ -20,7 +20,7 @@ rlhf_status rlhf__ref_head_row_init(struct rlhf__ref *r, struct rlhf__ref_head_r
                                     int32_t vocab);
 void rlhf__ref_head_row_finish(struct rlhf__ref_head_row *s);
 
-// Fills s for row t. with_ref: also computes the log-probs of the reference model.
+// Fills *s for row t. If `with_ref` is set, also computes the log-probs of the reference model.
 void rlhf__ref_head_row_fill(struct rlhf__ref_head_row *s, const rlhf_lm_head *a, uint64_t t,
                              int with_ref);
 

@@ -108,7 +108,7 @@ static rlhf_status lm_head_bwd(void *ctx, const rlhf_lm_head *from) {
                                          {a.d_hidden, a.d_hidden ? hidden : 0},
                                          {a.d_weight, weights * sizeof(float)},
                                          rlhf__ref_head_support(&a)};
-    double *scratch; // derivatives of one row of logits, then those of the weight
+    double *scratch; // derivatives of one row of logits, then derivatives of the weight
     RLHF_TRY(rlhf__ref_scratch(ctx, vocab + weights, sizeof *scratch, &scratch));
     memset(scratch, 0, (vocab + weights) * sizeof *scratch);
     rlhf_status st = rlhf__ref_head_row_init(ctx, &s, a.vocab);

@@ -131,7 +131,7 @@ static void product(double *c, const double *a, const double *b, uint64_t n, uin
     }
 }
 
-// Replaces x[n, m], n <= m, with its orthogonalized form. work has 2 n n + n m numbers.
+// Replaces x[n, m], n <= m, with its orthogonalized form. `work` has 2 n n + n m numbers.
 static void newton_schulz(double *x, double *work, uint64_t n, uint64_t m, int32_t steps) {
     double *gram = work, *poly = work + n * n, *next = work + 2 * n * n;
     for (int32_t s = 0; s < steps; s++) {

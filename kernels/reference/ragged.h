@@ -23,8 +23,8 @@ struct rlhf__ref_span rlhf__ref_ragged_span(const rlhf_ragged *r, uint32_t i);
 // negative numbers, or if a prefix is longer than the keys before the first query.
 rlhf_status rlhf__ref_ragged_check(struct rlhf__ref *r, const rlhf_ragged *g);
 
-// Copy the caller's struct to *g, and set r->op to op. Returns RLHF_E_INVALID if only one of the
-// two prefix arrays is given.
+// Copies the caller's struct to *g, and sets r->op to `op`. Returns RLHF_E_INVALID if only one of
+// the two prefix arrays is given.
 rlhf_status rlhf__ref_ragged_read(struct rlhf__ref *r, const char *op, rlhf_ragged *g,
                                   const rlhf_ragged *from);
 
@@ -36,8 +36,8 @@ rlhf_status rlhf__ref_ragged_read(struct rlhf__ref *r, const char *op, rlhf_ragg
         rlhf__ref_optional((g)->prefix_base, (g)->n, sizeof(int32_t)),                             \
         rlhf__ref_optional((g)->prefix_len, (g)->n, sizeof(int32_t))
 
-// Copy the caller's struct to *a, and set r->op to op. A kv_heads of 0 becomes heads. Returns
-// RLHF_E_INVALID if the geometry is impossible.
+// Copies the caller's struct to *a, and sets r->op to `op`. If kv_heads is 0, sets it to heads.
+// Returns RLHF_E_INVALID if the geometry is impossible.
 rlhf_status rlhf__ref_attn_read(struct rlhf__ref *r, const char *op, rlhf_attn *a,
                                 const rlhf_attn *from);
 

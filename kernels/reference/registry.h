@@ -1,6 +1,6 @@
 // registry.h: the device buffers of one instance of the reference backend.
 //
-// In guard mode every buffer is a separate mapping, which is accessible only between open and shut.
+// In guard mode every buffer is a separate mapping, which is accessible only while it is opened.
 // After each buffer comes a guard page, which is never accessible. So two kinds of errors crash
 // immediately, even on a machine without a GPU: host code that dereferences device memory, and a
 // kernel that runs past the end of a buffer. This is not an allocator: each buffer costs one system
@@ -40,7 +40,8 @@ int rlhf__ref_registry_remove(struct rlhf__ref_registry *g, const char *base);
 // may be empty.
 struct rlhf__ref_buffer *rlhf__ref_registry_find(const struct rlhf__ref_registry *g, const char *p);
 
-// Make a buffer accessible. It becomes inaccessible again when every open has had its shut.
+// Make a buffer accessible. It becomes inaccessible again when rlhf__ref_registry_shut has been
+// called once for each call of this function.
 void rlhf__ref_registry_open(const struct rlhf__ref_registry *g, struct rlhf__ref_buffer *b);
 void rlhf__ref_registry_shut(const struct rlhf__ref_registry *g, struct rlhf__ref_buffer *b);
 

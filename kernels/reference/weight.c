@@ -8,7 +8,7 @@ static uint64_t bytes_of(int32_t k, int32_t n) {
     return sizeof(rlhf_weight) + sizeof(float) * (uint64_t)k * (uint64_t)n;
 }
 
-// RLHF_OK if a weight with these arguments can be created.
+// Returns RLHF_OK if a weight with these arguments can be created.
 static rlhf_status check_shape(struct rlhf__ref *r, const char *op, int32_t k, int32_t n,
                                int32_t dtype, uint32_t flags) {
     RLHF_TRY(rlhf__ref_check_dtype(r, op, dtype));

@@ -21,8 +21,8 @@ struct rlhf_weight {
     float w[];                     // [k, n], whatever the layout of the source
 };
 
-// Returns RLHF_E_INVALID if w is NULL, is not packed yet, or lacks a flag that is in `flags`. Sets
-// r->op to op.
+// Returns RLHF_E_INVALID if w is NULL or not packed yet, or if it lacks a flag that is in `flags`.
+// Sets r->op to `op`.
 rlhf_status rlhf__ref_check_weight(struct rlhf__ref *r, const char *op, const rlhf_weight *w,
                                    uint32_t flags);
 

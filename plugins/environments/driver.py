@@ -2,13 +2,13 @@
 #
 #   python3 -c DRIVER FILE API CLASS TOOLS REWARDS
 #
-# API: "trl", a class as TRL's environment_factory takes it; "gymnasium", an environment with spaces of text. TOOLS and REWARDS: names
-# of functions with + or commas between. CLASS, TOOLS and REWARDS may be empty. The lines on standard input and output are those of env_exec.so.
+# API is "trl" (a class that TRL's environment_factory accepts) or "gymnasium" (an environment whose spaces are text). TOOLS and REWARDS are
+# names of functions, separated by + or commas. CLASS, TOOLS and REWARDS may be empty. Standard input and output have the lines of env_exec.so.
 # Output that the user's code prints goes to standard error.
 import os
 import sys
 
-sys.path[:] = [p for p in sys.path if p]  # a module beside the run is not the one that is meant
+sys.path[:] = [p for p in sys.path if p]  # no imports from the working directory
 REQUESTS = os.fdopen(os.dup(0), "rb")
 ANSWERS = os.fdopen(os.dup(1), "wb")
 os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -262,7 +262,7 @@ class Tools(Player):
         paid = [self.run(f(completions=[messages], environments=[env], **columns))[0] for f in self.rewards]
         if hasattr(env, "get_reward"):
             paid.append(self.run(env.get_reward()))
-        return {"reward": number(sum(float(x) for x in paid if x is not None))}  # None: not for this task
+        return {"reward": number(sum(float(x) for x in paid if x is not None))}  # None: the function is not for this task
 
 
 class Gymnasium(Player):

@@ -26,7 +26,7 @@ struct env {
     const struct config *config;
     struct rlhf__http_options options;
     struct rlhf__post post;
-    struct rlhf__target target; // of OpenEnv
+    struct rlhf__target target; // target of OpenEnv messages
     struct curl_slist *headers;
     struct rlhf__openenv openenv;
     char path[1024];

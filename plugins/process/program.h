@@ -13,14 +13,14 @@ enum { RLHF__PROGRAM_PATH = 4096, RLHF__PROGRAM_WALLS = 768 };
 struct rlhf__program {
     const rlhf_host *host;
     char *const *argv;         // [..] with a NULL at the end, borrowed
-    const char *name;          // for messages, borrowed; argv[0] unless the caller sets it
+    const char *name;          // shown in messages; borrowed; argv[0] unless the caller sets it
     const char *const *env;    // NULL-ended; set in addition to the user's environment; NULL: none
     const rlhf_limits *limits; // "rlhf.limits/0"; NULL if the host lacks it
     double timeout_s;          // seconds for one exchange; 0: as the limits say
     const rlhf_program_service *programs;
     rlhf_process *process;           // NULL: not running
     struct rlhf__said said;          // its output on standard error since its start
-    char path[RLHF__PROGRAM_PATH];   // of the file, absolute
+    char path[RLHF__PROGRAM_PATH];   // absolute path of the file
     char walls[RLHF__PROGRAM_WALLS]; // the last logged text about its restrictions; "": none yet
     int32_t ended, how;              // 1: it has ended, with this wait status
 };

@@ -22,9 +22,9 @@ void rlhf__said_forget(struct rlhf__said *); // [any]
 // [step]
 void rlhf__said_show(struct rlhf__said *, const rlhf_host *, const char *name);
 
-// Reads some output from fd, which must not block (-1: there is nothing to read). Complete lines go
-// to the host's log, at the debug level if they are not shown. Returns 0 at the end of the output,
-// otherwise 1. [step]
+// Reads some output from `fd`, which must not block (-1: there is nothing to read). Complete lines
+// go to the host's log, at the debug level if they are not shown. Returns 0 at the end of the
+// output, otherwise 1. [step]
 int rlhf__said_read(struct rlhf__said *, const rlhf_host *, int fd);
 // Like rlhf__said_read, but reads everything that was printed before this call and is still in the
 // pipe. [step]

@@ -24,7 +24,7 @@ struct talk {
     int silent;   // 1: its standard error has ended
     enum rlhf__taken taken;
     double stop_at; // when to stop waiting; set by Ctrl-C, 0 before
-    // when the exchange began, and after how many seconds a line says that there is no answer
+    // since: when the exchange began; say: seconds without an answer after which a line is logged
     double since, say;
 };
 
@@ -69,14 +69,14 @@ static int is_done(const struct talk *t) {
     return t->taken == RLHF__TAKEN_ALL && (t->deaf || t->x->sent == t->x->n_send);
 }
 
-// The seconds that are left. If the time is unlimited, always 1.
+// Returns the seconds that are left, or 1 if the time is unlimited.
 static double time_left(const struct talk *t) {
     const double limit = rlhf__program_timeout(t->p);
     return limit > 0 ? t->begun + t->start + limit - seconds() : 1;
 }
 
-// The first line comes after SAY_S seconds, or after half of a shorter time limit. Each further
-// line comes after twice the time.
+// The first line is logged after SAY_S seconds, or after half of the time limit if that is shorter.
+// Each further line is logged after twice the time of the previous line.
 static void say_waiting(struct talk *t) {
     const double waited = seconds() - t->since, limit = rlhf__program_timeout(t->p);
     char most[48] = "";

@@ -77,7 +77,7 @@ static double cosine(const struct length_config *c, int64_t n, int right) {
     return at_last + 0.5 * (at_once - at_last) * (1.0 + rlhf_cos(share * 3.14159265358979323846));
 }
 
-// 1 inside the range. Outside, it falls to 0 over `margin` tokens.
+// Returns 1 inside the range. Outside, the reward falls to 0 over `margin` tokens.
 static double band(const struct length_config *c, int64_t n) {
     const int64_t off = n < c->min_len ? c->min_len - n : n > c->max_len ? n - c->max_len : 0;
     return off == 0 ? 1 : off < c->margin ? 1 - (double)off / (double)c->margin : 0;

@@ -240,7 +240,7 @@ static rlhf_status write_batch(struct python *p, const rlhf_reward_in *in, struc
 }
 
 // Returns the weighted sum of the functions' rewards for row i, in f32. As in TRL (torch's nansum),
-// a NaN reward is left out. If all are NaN, returns NaN.
+// a NaN reward is left out. If all rewards are NaN, returns NaN.
 static float sum_of(const struct python *p, const struct rlhf__frame *f, uint32_t i, uint32_t n) {
     float sum = 0;
     int any = 0;
@@ -338,8 +338,8 @@ static rlhf_status python_score(void *self, const rlhf_reward_in *in, const rlhf
     return st;
 }
 
-// Copies the name of the i-th required column to `column`, and that of the first function that
-// requires it to `function`. Returns 0 if there are fewer required columns.
+// Copies the name of the i-th required column to `column`, and the name of the first function that
+// requires this column to `function`. Returns 0 if there are fewer required columns.
 static int needed(const struct python *p, uint32_t i, char column[256], char function[256]) {
     rlhf_str line;
     if (!ready_line(p, "needs ", i, &line)) return 0;

@@ -83,7 +83,7 @@ static rlhf_status create(const rlhf_host *host, const void *config, void **self
 // The result for one row.
 struct outcome {
     double reward;
-    uint32_t lost; // criteria; if all are lost, or a gate is, the row has failed
+    uint32_t lost; // number of lost criteria; the row fails if all of them or a gate are lost
     int32_t failed, closed;
 };
 
@@ -224,7 +224,8 @@ static const rlhf_opt options[] = {
          "a service of chat completions, http://localhost:8000/v1/chat/completions"),
     RLHF_OPT_STR(struct config, model, NULL, "name of the service's model"),
     CODE("command", RLHF_T_STR, command, "a program that judges, in place of a service"),
-    // No RLHF_T_PATH: a resumed run compares files that paths name, and this one grows.
+    // Not RLHF_T_PATH, because a resumed run compares the files of such options, and this file
+    // grows.
     CODE("record", RLHF_T_STR, record,
          "file of answers: those that it has are not asked again, others are added"),
     RLHF_OPT_I64(struct config, max_tokens, 256, 1, 65536, "tokens of a service's answer, at most"),

@@ -1,5 +1,5 @@
-// environment.c: a small environment: a game. The policy looks for a number, and is told "higher"
-// or "lower" after each try.
+// environment.c: a small environment: a game. The policy guesses a number, and the game answers
+// each guess with "higher" or "lower".
 //
 // Things to change: the option struct and its table, the state of a game, reset(), step(), and the
 // id.
@@ -60,7 +60,7 @@ static const rlhf_opt options[] = {
 };
 static const rlhf_environment_ops ops = {
     .size = sizeof ops,
-    // pays and has tasks of its own; the same turns always get the same answers
+    // gives rewards and sets the task itself; the same turns always get the same answers
     .flags = RLHF_ENVIRONMENT_PAYS | RLHF_ENVIRONMENT_TASKS | RLHF_ENVIRONMENT_FUNCTION,
     .state_size = sizeof(struct game),
     .reset = reset,

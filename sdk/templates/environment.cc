@@ -1,5 +1,5 @@
-// environment.cc: a small environment in C++20: a game. The policy looks for a number, and is told
-// "higher" or "lower" after each try.
+// environment.cc: a small environment in C++20: a game. The policy guesses a number, and the game
+// answers each guess with "higher" or "lower".
 //
 // The host is written in C, so no exception may leave a function. Nothing here throws. Things to
 // change: the option struct and its table, the state of a game, reset(), step(), and the id.

@@ -11,7 +11,7 @@ static struct rlhf_test_host host;
 static const rlhf_plugin *plugin;
 static _Alignas(16) unsigned char config[256];
 
-// Phase k reports k times these.
+// Phase k reports k times these values.
 static const char *const names[] = {"objective/kl", "objective/scores"};
 static const double values[] = {0.5, 2};
 

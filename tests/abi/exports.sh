@@ -1,6 +1,6 @@
 #!/bin/sh
 # Every plugin exports only rlhf_plugin_v0, and imports nothing that would make a run
-# irreproducible, start a process or end this one.
+# irreproducible, start a process or end the current process.
 set -eu
 [ -z "$RLHF_SANITIZE" ] || exit 77 # sanitizers add symbols of their own
 forbidden='rand|random|srand|srandom|drand48|time|gettimeofday|fork|vfork|system|popen|exit|_exit|abort|setlocale|signal'

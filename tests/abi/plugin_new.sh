@@ -42,11 +42,11 @@ use_kernel() {
     quiet rlhf-host --algo ppo.so --reward period_count.so --policy "$tmp/model" --set policy.init=random \
         --set compute.backend="$1" --set algo.minibatches=1 $tiny_run --out "$2"
 }
-mkdir "$tmp/model" # for backends: the smallest that shows all of a decoder
+mkdir "$tmp/model" # for backends: the smallest model that has all parts of a decoder
 cp "$models/vocab.json" "$models/merges.txt" "$tmp/model/"
 echo '{"model_type": "gpt2", "vocab_size": 8192, "n_positions": 32, "n_embd": 16, "n_layer": 1, "n_head": 2, "activation_function": "relu", "bos_token_id": 0, "eos_token_id": 0}' >"$tmp/model/config.json"
 
-# A plugin of a kind in a language, built as its author would.
+# Builds a plugin of a kind in a language, as its author would.
 try() {
     kind=$1 lang=$2 name=my_own_$1
     [ "$lang" = c ] || name=${name}_pp

@@ -35,7 +35,7 @@ while read -r struct member; do
             grep -v "RLHF_SIZE_TO($struct, $member)" || true
     )"
 done <tests/abi/first.txt
-# C++ reserves names with two underscores, and these headers are compiled as C++ too.
+# C++ reserves names with two underscores, and these headers are compiled as C++, too.
 refuse "a double underscore in a public header" "$(
     grep -rnE '[A-Za-z0-9]__[A-Za-z0-9]' sdk/include sdk/templates plugins/models/transformer/core.h \
         plugins/models/transformer/decoder.h | grep -v __cplusplus || true
@@ -53,8 +53,8 @@ refuse "an array of characters in a public struct; use a pointer, or JSON" "$(
     grep -nE '^    char [a-z_]+(\[|, *[a-z_]+\[)' $headers |
         grep -vE '/log\.h:|/environment\.h:[0-9]+:    char text\[1024\];' || true
 )"
-# There is one type for numbers that grow with a run, and one for counts and indices within a call
-# (base.h).
+# There is one type for numbers that grow with a run, and another type for counts and indices within
+# a call (base.h).
 plugin_headers=$(printf '%s\n' $headers | grep -vE '/(model|compute|reference|draft/.*)\.h')
 members() { # type, names: members of that name and another type
     grep -nE "^    (const )?[a-z_0-9]+ \\*?([a-z_0-9*]+, )*\\*?($2)(\[[^]]*\])?[,;]" $plugin_headers |
@@ -71,7 +71,7 @@ refuse "a count or an index within a call that is no uint32_t" "$(
 refuse "a phase that is passed as another type than int64_t" "$(
     grep -nE '\b(u?int32_t|uint64_t) phase\b' $headers || true
 )"
-# Every struct that can grow is read, or written, in another size by a test.
+# A test reads or writes every struct that can grow in another size.
 while read -r struct file; do
     case $struct in '#'*) continue ;; esac
     [ "$file" != - ] || continue

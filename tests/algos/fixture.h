@@ -33,7 +33,7 @@ struct algo {
 
 struct batch {
     int32_t n, total, max_len, n_labels;
-    int64_t minibatches; // the value that loss() gets; 0: as planned
+    int64_t minibatches; // the value that loss() gets; 0 means the planned number
     int32_t offset[MAX_ROWS + 1], prompt_len[MAX_ROWS], group[MAX_ROWS], label[MAX_ROWS];
     uint8_t finished[MAX_ROWS], use[MAX_ROWS]; // use: the results of the last advantages()
     float score[MAX_ROWS];
@@ -60,13 +60,13 @@ rlhf_status algo_try(struct algo *, const char *file, const char *options);
 // As algo_try, but asserts success and makes the plan for batch_size rows.
 void algo_open(struct algo *, const char *file, const char *options, int32_t batch_size);
 
-// destroy(), then assert that nothing leaked.
+// Calls destroy(), then asserts that nothing leaked.
 void algo_close(struct algo *);
 
 // Asserts that create() reports an error if memory runs out.
 void algo_needs_memory(const char *file);
 
-// Advantages of all rows.
+// Computes the advantages of all rows.
 rlhf_status batch_advantages(struct algo *, struct batch *);
 
 // Calls loss() for rows [from, to), with the whole batch as the minibatch. The rows are one
@@ -81,7 +81,7 @@ int32_t algo_step_end(struct algo *, uint32_t epoch, int32_t skipped);
 // Returns a metric, which must have been reported.
 double metric(const struct algo *, const char *name);
 
-// Rows of the given lengths with random contents. The same seed gives the same contents.
+// Makes rows of the given lengths with random contents. The same seed gives the same contents.
 void batch_random(struct batch *, int32_t n, uint64_t seed);
 
 // Asserts |got - want| <= tol * max(1, |want|). The message names `what`.

@@ -2,7 +2,7 @@
 """Float64 reference of dpo.so, which writes the vectors of test_dpo.
 
 An independent implementation of docs/algorithms/dpo.md in plain Python, over every pair of the preferred response and
-another one. Derivatives are central differences. Run it in this directory:
+another response. Derivatives are central differences. Run it in this directory:
 python3 make_dpo_vectors.py > dpo_vectors.h
 """
 import math

@@ -126,8 +126,8 @@ def advantages(b, o):
 
 
 def parts(b, o, adv, rows, frozen):
-    """(policy, kl, entropy) loss of some rows, and the number of clipped tokens. frozen: the log-probs from which the
-    weights of cispo are computed, which are constants in the derivative."""
+    """(policy, kl, entropy) loss of some rows, and the number of clipped tokens. `frozen` has the log-probs
+    from which the weights of cispo are computed. These are constants in the derivative."""
     lo, hi = 1 - o["clip_range"], 1 + (o["clip_range"] if o["clip_range_high"] < 0
                                        else o["clip_range_high"])
     policy = kls = entropy = 0.0

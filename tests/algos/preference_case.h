@@ -9,20 +9,20 @@ struct preference_case {
     const char *options;
     double loss;
     const double *d;   // [n_values] derivative of the loss
-    double metrics[6]; // of names
+    double metrics[6]; // the values of `names`
 };
 
 // One algorithm and its batch.
 struct preference_algo {
     const char *so;
     struct batch *batch;
-    float *value, *d;         // of the batch: the inputs of the loss, its derivative
-    int32_t n_values;         // of the reference's batch
-    void (*load)(void);       // the reference's batch
+    float *value, *d;         // of the batch: the inputs of the loss and its derivative
+    int32_t n_values;         // in the reference's batch
+    void (*load)(void);       // loads the reference's batch
     const char *const *names; // NULL-ended: metrics in addition to objective/loss
 };
 
-// A group of n rows with prompt_len + response tokens each. The first row is preferred.
+// Makes a group of n rows with prompt_len + response tokens each. The first row is preferred.
 void preference_group(struct batch *, int32_t n, int32_t prompt_len, int32_t response);
 
 // Runs the case in microbatches that end at ends[] (ascending to n). The algorithm must report
@@ -34,7 +34,7 @@ void preference_check(const struct preference_algo *, const struct preference_ca
 // Compares derivatives with differences of the loss.
 void preference_differences(const struct preference_algo *, const char *options);
 
-// Returns the status of a loss on rows [0, n) of the batch with the given heads. ref may be NULL.
+// Returns the status of a loss on rows [0, n) of the batch with the given heads. `ref` may be NULL.
 rlhf_status preference_try(struct algo *, const struct batch *, int32_t n, const rlhf_heads *,
                            rlhf_heads *d, const float *ref);
 
@@ -43,7 +43,7 @@ rlhf_status preference_try(struct algo *, const struct batch *, int32_t n, const
 // of 3 rows.
 void preference_refusals(struct algo *, struct batch *, const rlhf_heads *, rlhf_heads *d);
 
-// minibatch_end, if it exists, and phase_end.
+// Calls minibatch_end() if the algorithm has it, then phase_end().
 void preference_phase_end(struct algo *);
 
 #endif

@@ -2,7 +2,7 @@
 // second.
 //
 // The state never changes, so one logit and one value make up the policy. The test plays the host's
-// part: sampling, chain rule and gradient descent. Token 1 has reward 1, token 0 reward 0.
+// part: sampling, chain rule and gradient descent. Token 1 has reward 1, and token 0 has reward 0.
 #include "algos/fixture.h"
 
 #include <math.h>
@@ -63,7 +63,8 @@ static void update(struct algo *a, struct bandit *p, uint32_t epoch, double lr) 
     p->value -= lr * dv;
 }
 
-// Trains an even policy for that many phases. Returns the probability of the rewarded token.
+// Trains a policy that begins with equal probabilities for `phases` phases. Returns the probability
+// of the rewarded token.
 static double train_with(const char *so, const char *options, int phases) {
     struct algo a;
     struct bandit p = {.rng = {11, rlhf_rng_stream("bandit"), 0}};

@@ -1,6 +1,6 @@
-// test_bradley_terry.c: checks bradley_terry.so against the float64 reference of
-// make_bt_vectors.py, against numbers computed by hand, by finite differences, and by the signs of
-// derivatives. The numbers are the same for any split that keeps groups whole. Also tests refusals.
+// test_bradley_terry.c: compares bradley_terry.so with the float64 reference of make_bt_vectors.py,
+// with numbers computed by hand, and with finite differences. Also tests the signs of derivatives
+// and refusals. The numbers are the same for any split that keeps groups whole.
 #include "algos/bt_vectors.h"
 #include "algos/preference_case.h"
 
@@ -34,7 +34,7 @@ static void load_with_margins(void) {
 static const struct preference_algo bt_rows = {
     "bradley_terry.so", &b, b.class_score, b.d_class_score, BT_N, load_with_margins, names};
 
-// n rows of one group; the first is preferred.
+// Makes n rows of one group; the first is preferred.
 static void one_group(const float *reward, int32_t n) {
     preference_group(&b, n, 0, 1);
     memcpy(b.class_score, reward, sizeof *reward * (size_t)n);
@@ -52,7 +52,8 @@ static void plan(void **state) {
     algo_close(&a);
 }
 
-// The whole minibatch at once, then group by group, then two groups followed by four.
+// Compares with the reference: the whole minibatch at once, then group by group, then two groups
+// followed by four.
 static void reference(void **state) {
     (void)state;
     static const int32_t whole[] = {BT_N}, each[] = {2, 4, 8, 11, 13, BT_N}, uneven[] = {4, BT_N};
@@ -136,7 +137,7 @@ static void extreme_rewards(void **state) {
     assert_true(batch_loss(&a, &b, 0, 2, 0) == 0);
     assert_true(b.d_class_score[0] == 0);
     one_group(right, 2);
-    b.class_score[1] = NAN; // the host must see it
+    b.class_score[1] = NAN; // the host must see the NaN
     assert_true(isnan(batch_loss(&a, &b, 0, 2, 0)));
     algo_close(&a);
 }

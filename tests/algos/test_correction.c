@@ -1,5 +1,5 @@
-// test_correction.c: checks the correction for rows that an older policy sampled, against the
-// float64 reference of make_correction_vectors.py, and how ppo, grpo and rloo use it.
+// test_correction.c: compares the correction for rows that an older policy sampled with the float64
+// reference of make_correction_vectors.py. Also tests how ppo, grpo and rloo use the correction.
 #include "algos/fixture.h"
 
 #include "common/correction.h"
@@ -123,7 +123,7 @@ static void metrics(void **state) {
         rlhf__correction_report(&host.table, &c, &sums);
         for (const struct correction_metric *m = k->metrics; m->name; m++, n++)
             assert_near(reported(&host, m->name), m->value, 1e-12, m->name);
-        assert_int_equal(host.n_metrics, n); // no others
+        assert_int_equal(host.n_metrics, n); // no other metrics
         for (int t = 0; t < N; t++) {
             assert_true(b.advantage[t] == (float)k->weight[t]);
             const int out = excludes && k->weight[t] == 0;

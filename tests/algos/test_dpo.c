@@ -1,7 +1,7 @@
-// test_dpo.c: checks dpo.so against the float64 reference of make_dpo_vectors.py (which
-// tests/oracle/dpo_loss.py compares with TRL), against numbers computed by hand, by finite
-// differences, and by the signs of derivatives. The numbers are the same for any split that keeps
-// groups whole. Also tests refusals.
+// test_dpo.c: compares dpo.so with the float64 reference of make_dpo_vectors.py (which
+// tests/oracle/dpo_loss.py compares with TRL), with numbers computed by hand, and with finite
+// differences. Also tests the signs of derivatives and refusals. The numbers are the same for any
+// split that keeps groups whole.
 #include "algos/dpo_vectors.h"
 #include "algos/preference_case.h"
 
@@ -31,8 +31,8 @@ static void load(void) {
 
 static const struct preference_algo dpo = {"dpo.so", &b, b.logp, b.d_logp, DPO_TOTAL, load, names};
 
-// One group of n responses of one token each. lead[i] is the policy's log-prob of response i minus
-// the reference's. The first response is preferred.
+// One group of n responses of one token each. `lead[i]` is the policy's log-prob of response i
+// minus the reference's log-prob. The first response is preferred.
 static void one_row(const float *lead, int32_t n) {
     preference_group(&b, n, 1, 1);
     for (int32_t i = 0; i < n; i++) {
@@ -52,7 +52,7 @@ static void plan(void **state) {
     algo_close(&a);
 }
 
-// The whole minibatch at once, then row by row, then cut unevenly.
+// Compares with the reference: the whole minibatch at once, then row by row, then cut unevenly.
 static void reference(void **state) {
     (void)state;
     static const int32_t whole[] = {DPO_N}, each[] = {2, 4, 8, 11, DPO_N},
@@ -110,7 +110,7 @@ static void extremes(void **state) {
     one_row(right, 2);
     assert_true(batch_loss(&a, &b, 0, 2, 0) == 0);
     assert_true(b.d_logp[1] == 0);
-    b.logp[1] = NAN; // the host must see it
+    b.logp[1] = NAN; // the host must see the NaN
     assert_true(isnan(batch_loss(&a, &b, 0, 2, 0)));
     assert_int_equal(a.ops->phase_end(a.self, 0), RLHF_OK);
     algo_close(&a);
@@ -151,8 +151,8 @@ static void smoothing_without_effect_is_refused(void **state) {
     refused("loss=robust,label_smoothing=0.5", "below 0.5");
 }
 
-// Descent raises the log-prob of every token of the preferred response, and lowers that of every
-// token of the other responses. Prompts have derivative 0.
+// Descent raises the log-prob of every token of the preferred response, and lowers the log-prob of
+// every token of the other responses. Prompts have derivative 0.
 static void signs(void **state) {
     (void)state;
     static const char *const options[] = {"", "beta=2", "loss=ipo,beta=0.01",

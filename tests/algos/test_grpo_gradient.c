@@ -12,7 +12,8 @@ static void open_and_prepare(struct algo *a, const char *options) {
     assert_int_equal(batch_advantages(a, &b), RLHF_OK);
 }
 
-// Two-sided slope of the loss with respect to *x, and the difference of the two sides.
+// Returns the two-sided slope of the loss with respect to *x. Sets `*kink` to the difference
+// between the slopes on the two sides.
 static double slope(struct algo *a, float *x, float h, double *kink) {
     float keep = *x;
     double at = batch_loss(a, &b, 0, b.n, 0);
@@ -68,7 +69,8 @@ static void all_heads(void **state) {
     }
 }
 
-// cispo's derivative is that of a weighted log-likelihood, which includes tokens beyond the bound.
+// cispo's derivative is the derivative of a weighted log-likelihood, which includes tokens beyond
+// the bound.
 static void cispo_keeps_every_token(void **state) {
     (void)state;
     struct algo a;
@@ -89,8 +91,8 @@ static void cispo_keeps_every_token(void **state) {
     algo_close(&a);
 }
 
-// In the first step, descent raises the log-prob of rows above their group's mean and lowers that
-// of the others.
+// In the first step, descent raises the log-prob of rows above their group's mean and lowers the
+// log-prob of the other rows.
 static void descent_follows_the_advantage(void **state) {
     (void)state;
     static const char *const losses[] = {"grpo", "bnpo", "dr_grpo", "dapo", "cispo"};

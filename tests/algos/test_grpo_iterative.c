@@ -24,8 +24,8 @@ static void note(struct fake *f, char what) {
     f->log[f->n] = 0;
 }
 
-// Returns the fake host's state. The functions of the service call this with the host that they
-// got. The test fails if that is not the host that offers the service.
+// Returns the fake host's state. The functions of the service call this function with their host.
+// The test fails if that host does not offer the service.
 static struct fake *fake_of(const rlhf_host *host) {
     assert_ptr_equal(host->service(host, RLHF_SVC_ITERATION), &fake.table);
     return &fake;
@@ -88,7 +88,7 @@ static void run(struct algo *a, int phases) {
 
 // Returns the algorithm's description of how it uses the service in phase_end().
 static const rlhf_iteration *use_of(const struct algo *a) {
-    assert_null(a->plugin->extension(NULL, RLHF_EXT_ITERATION)); // it depends on the options
+    assert_null(a->plugin->extension(NULL, RLHF_EXT_ITERATION)); // it needs the options
     assert_null(a->plugin->extension(a->self, "rlhf.draft.other/0"));
     const rlhf_iteration *use = a->plugin->extension(a->self, RLHF_EXT_ITERATION);
     assert_non_null(use);

@@ -133,7 +133,7 @@ static void masked_minibatches_count_in_the_loss(void **state) {
     assert_near(mean[1], mean[0] / 2, 1e-12, "with a masked minibatch");
 }
 
-// The loss sees the exact KL in every epoch. The phase's metric is that of the first epoch.
+// The loss sees the exact KL in every epoch. The phase's metric is the KL of the first epoch.
 static void exact_kl_counts_once(void **state) {
     (void)state;
     struct algo a;
@@ -182,7 +182,7 @@ static void minibatch_scope(void **state) {
     for (int call = 0; call < 4; call++) {
         batch_random(&b, 8, 80 + (uint64_t)(call % 2));
         memset(b.token_reward, 0, sizeof b.token_reward);
-        b.score[1] = b.score[0]; // one group without spread in each
+        b.score[1] = b.score[0]; // one group without spread in each minibatch
         for (int i = 0; i < 8; i++) {
             b.group[i] += 4 * (call % 2);
             all[8 * (call % 2) + i] = (double)b.score[i];
@@ -263,7 +263,7 @@ static void state_round_trip(void **state) {
     phase(&c, 1);
     assert_true(metric(&c, "objective/kl_coef") == want && want != 0.04);
     assert_int_equal(c.plugin->load(c.self, &s.in, version + 1), RLHF_E_UNSUPPORTED);
-    assert_int_equal(c.plugin->load(c.self, &s.in, version), RLHF_E_IO); // nothing left
+    assert_int_equal(c.plugin->load(c.self, &s.in, version), RLHF_E_IO); // no bytes are left
     again.bytes[0] = 'X';
     assert_int_equal(c.plugin->load(c.self, &again.in, version), RLHF_E_INVALID);
     rlhf_test_stream_init(&again);

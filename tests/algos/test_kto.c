@@ -1,13 +1,13 @@
-// test_kto.c: checks kto.so against float64 numbers of TRL's KTO trainer (tests/oracle/kto_loss.py
-// compares them with TRL's code) and by finite differences, in any split into microbatches. Also
-// tests its metrics and refusals.
+// test_kto.c: compares kto.so with float64 numbers of TRL's KTO trainer (tests/oracle/kto_loss.py
+// compares them with TRL's code) and with finite differences, in any split into microbatches. Also
+// tests the metrics and refusals of kto.so.
 #include "algos/preference_case.h"
 
 #include <math.h>
 
 enum { N = 8, TOTAL = 32, OWN = 4, CASES = 6 };
 
-// Four prompts. Each has its own completion and the completion of another row.
+// Four prompts. Each has two completions: its own one and the completion of another row.
 static const int32_t offset[N + 1] = {0, 4, 7, 10, 15, 20, 23, 27, 32};
 static const int32_t prompt_len[N] = {2, 2, 1, 1, 2, 2, 2, 2};
 static const int32_t label[N] = {1, -1, 0, -1, 1, -1, 0, -1};
@@ -121,7 +121,7 @@ static void check_slopes(struct algo *a) {
     }
 }
 
-// Loss, reference point and derivatives are those of TRL, computed at once and group by group.
+// Loss, reference point and derivatives equal TRL's, both at once and group by group.
 static void reference(void **state) {
     (void)state;
     for (int k = 0; k < CASES; k++) {
@@ -202,7 +202,7 @@ static void broken_batches(void **state) {
     assert_non_null(strstr(a.host->fail_text, "logp_ref"));
     assert_int_equal(preference_try(&a, &b, 2, &x, &d, b.ref), RLHF_E_INTERNAL); // a mismatched row
     assert_non_null(strstr(a.host->fail_text, "label -1"));
-    b.old[4 + 2] = NAN; // the host must see it
+    b.old[4 + 2] = NAN; // the host must see the NaN
     assert_int_equal(batch_advantages(&a, &b), RLHF_OK);
     assert_true(isnan(batch_loss(&a, &b, 0, 1, 0)));
     algo_close(&a);

@@ -1,5 +1,5 @@
-// test_opd.c: checks opd.so against the float64 reference of make_opd_vectors.py and by finite
-// differences, in any split into microbatches. Also tests its plan and refusals.
+// test_opd.c: compares opd.so with the float64 reference of make_opd_vectors.py and with finite
+// differences, in any split into microbatches. Also tests the plan and refusals of opd.so.
 #include "algos/opd_vectors.h"
 #include "algos/vector_case.h"
 
@@ -67,7 +67,8 @@ static void plan(void **state) {
     algo_close(&a);
 }
 
-// Derivatives of the loss with respect to the log-prob or, with a full divergence, to the kl head.
+// Compares derivatives of the loss with respect to the log-prob or, with a full divergence, to the
+// kl head.
 static void finite_differences(void **state) {
     (void)state;
     static const char *const options[] = {"divergence=sampled,clip_range=1", "divergence=js",

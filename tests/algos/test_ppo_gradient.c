@@ -72,7 +72,8 @@ static void all_heads(void **state) {
 }
 
 // In the first step, where the policy is the rollout policy, descent raises the log-prob of tokens
-// with a positive advantage and lowers that of the others, for every ratio level and aggregation.
+// with a positive advantage and lowers the log-prob of the other tokens, for every ratio level and
+// aggregation.
 static void descent_follows_the_advantage(void **state) {
     (void)state;
     static const char *const options[] = {
@@ -95,7 +96,7 @@ static void descent_follows_the_advantage(void **state) {
 }
 
 // With equal scores and the policy away from the reference, only the KL term acts. With k2 and k3,
-// a descent step along d_logp pulls every log-prob toward the reference's.
+// a descent step along d_logp pulls every log-prob toward the reference's log-prob.
 static void kl_in_the_loss_pulls_back(void **state) {
     (void)state;
     static const char *const options[] = {"kl_placement=loss,kl_estimator=k2,advantage=sequence",
@@ -119,7 +120,8 @@ static void kl_in_the_loss_pulls_back(void **state) {
     }
 }
 
-// With the KL in the reward and equal scores, tokens above the reference get less than those below.
+// With the KL in the reward and equal scores, a token above the reference has a lower advantage
+// than a token below it.
 static void kl_in_the_reward_pulls_back(void **state) {
     (void)state;
     struct algo a;

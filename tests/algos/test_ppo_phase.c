@@ -226,7 +226,7 @@ static void damaged_state_is_refused(void **state) {
         }
     }
     rlhf_test_stream_init(&s);
-    s.limit = 5; // a full disk
+    s.limit = 5; // imitates a full disk
     assert_int_equal(a.plugin->save(a.self, &s.out), RLHF_E_IO);
     algo_close(&a);
 }

@@ -1,6 +1,6 @@
-// test_rloo.c: checks rloo.so against the float64 reference of make_rloo_vectors.py, against
-// numbers computed by hand, by finite differences, and by the signs of derivatives, in any split
-// into microbatches. Also tests refusals.
+// test_rloo.c: compares rloo.so with the float64 reference of make_rloo_vectors.py, with numbers
+// computed by hand, and with finite differences, in any split into microbatches. Also tests the
+// signs of derivatives and refusals.
 #include "algos/rloo_vectors.h"
 #include "algos/vector_case.h"
 
@@ -49,7 +49,7 @@ static void plan(void **state) {
     algo_close(&a);
 }
 
-// Groups with separated rows, one without spread, one with dropped rows.
+// A group whose rows are separated, a group without spread, and a group with dropped rows.
 static void advantages_by_hand(void **state) {
     (void)state;
     static const float score[] = {6, 9, 3, 1, 12, 5, 5};

@@ -1,4 +1,4 @@
-// test_sft_classify.c: tests sft.so and classify.so. Compares losses with ones computed by hand,
+// test_sft_classify.c: tests sft.so and classify.so. Compares losses with numbers computed by hand,
 // and derivatives with finite differences. Different splits into microbatches must give the same
 // results. Also tests metrics and refusals.
 #include "algos/fixture.h"

@@ -1,6 +1,6 @@
-// test_workers.c: a minibatch is divided among several workers. They decide and report the same as
-// one worker that sees the whole minibatch. If the minibatch is divided into shards, even the bits
-// are equal. Synchronized threads play the host's reduce().
+// test_workers.c: a minibatch is divided among several workers. They make the same decisions and
+// report the same numbers as one worker that sees the whole minibatch. If the minibatch is divided
+// into shards, even the bits are equal. Synchronized threads play the host's reduce().
 #include "algos/fixture.h"
 
 #include <pthread.h>
@@ -18,8 +18,8 @@ struct meeting {
 static struct meeting meeting;
 
 struct worker {
-    struct rlhf_test_host host; // first: reduce() casts back
-    int32_t rank, stops;        // stops: minibatches after which it stops the phase
+    struct rlhf_test_host host; // the first member, because reduce() casts back
+    int32_t rank, stops;        // stops: minibatches after which the worker stops the phase
     const rlhf_plugin *plugin;
     void *self;
     const struct batch *rows;
@@ -46,7 +46,7 @@ static rlhf_status sum_over_all(const rlhf_host *h, double *sums, uint32_t n) {
     return RLHF_OK;
 }
 
-// Runs the loss on worker w's part of that epoch, as one microbatch. `own` receives the outputs.
+// Runs the loss on the part of worker `w`, as one microbatch. `own` receives the outputs.
 static rlhf_status learn(const struct worker *w, const struct part *p, struct batch *own,
                          uint32_t epoch) {
     const struct batch *b = w->rows;
@@ -171,7 +171,7 @@ static void close_worker(struct worker *w) {
     assert_int_equal(w->host.live, 0);
 }
 
-// Rows whose second half differs from the first.
+// Makes rows whose second half differs from the first.
 static void fill(struct batch *b, const char *file, int32_t n) {
     batch_random(b, n, 11);
     b->n_labels = strcmp(file, "classify.so") == 0 ? 2 : 1;
@@ -187,7 +187,7 @@ static void fill(struct batch *b, const char *file, int32_t n) {
         b->logp[t] = b->old[t];
 }
 
-// Gives the first `first` rows to one worker and the rest, which may be empty, to the other.
+// Gives the rows before row `first` to one worker and the rest, which may be empty, to the other.
 static void compare_split(const char *file, const char *options, int32_t first, int32_t stops) {
     static struct batch b;
     fill(&b, file, 8);
@@ -312,7 +312,7 @@ static void shards_have_the_same_bits(void **state) {
     for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
         compare_deal(of[i][0], of[i][1], halves, 2);
         compare_deal(of[i][0], of[i][1], mixed, 2);
-        compare_deal(of[i][0], of[i][1], uneven, 3); // worker 1 has none
+        compare_deal(of[i][0], of[i][1], uneven, 3); // worker 1 has no shard
         compare_deal(of[i][0], of[i][1], each, 4);
     }
 }

@@ -24,7 +24,7 @@ struct vector_batch {
     const double *token_reward, *old, *ref, *logp, *entropy, *kl, *value_old, *value; // [total]
 };
 
-// Sets the batch to that of the vectors.
+// Sets the batch to the batch of the vectors.
 void vector_load(struct batch *, const struct vector_batch *);
 
 // Runs one phase of plugin `so` with the case's options and microbatches cut at cuts[] (ascending

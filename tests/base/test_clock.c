@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// The C library's text for the same time.
+// Writes the C library's text for the same time.
 static void expected(const struct timespec *t, char out[RLHF__UTC_BYTES]) {
     char day[20];
     struct tm tm;
@@ -23,7 +23,7 @@ static void check(int64_t s, long ns) {
     assert_string_equal(got, want);
 }
 
-// Every day from 1970 to 2499, so all kinds of leap years, and hours and fractions in between.
+// Tests every day from 1970 to 2499, so all kinds of leap years, with various hours and fractions.
 static void as_the_c_library(void **state) {
     (void)state;
     for (int64_t day = 0; day < 193600; day++) {
@@ -41,7 +41,7 @@ static void now(void **state) {
     rlhf__utc(text);
     rlhf__utc_of(&t, want);
     assert_true(text[4] == '-' && text[23] == 'Z' && text[24] == '\0');
-    assert_true(strcmp(want, text) <= 0); // such texts are ordered as their times
+    assert_true(strcmp(want, text) <= 0); // the order of such texts is the order of their times
 }
 
 int main(void) {

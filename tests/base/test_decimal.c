@@ -1,4 +1,4 @@
-// test_decimal.c: the shortest decimals are those of printf and strtod, found by trying.
+// test_decimal.c: compares the shortest decimals with those that printf and strtod find by trial.
 #include "support/scratch.h"
 
 #include "base/decimal.h"
@@ -51,7 +51,8 @@ static void floats_read_back_as_the_same_bits(void **state) {
     }
 }
 
-// What decimal.c replaces: print with more and more digits until the number reads back.
+// The method that decimal.c replaces: print with more and more digits until the text reads back as
+// the same number.
 static void try_double(double v, char out[40]) {
     int digits = 1;
     for (; digits <= 17; digits++) {
@@ -80,7 +81,7 @@ static void same(double v) {
         fail_msg("%a as a float: %s, not %s", (double)f, out, want);
 }
 
-// A number, and its neighbors as a double and as a float.
+// Tests a number, and its neighbors as a double and as a float.
 static void same_around(double v) {
     const float f = (float)v;
     same(v);

@@ -1,4 +1,5 @@
-// test_hash.c: SHA-256 and CRC-32C against published vectors (FIPS 180-4 examples; RFC 3720 B.4).
+// test_hash.c: compares SHA-256 and CRC-32C with published vectors (FIPS 180-4 examples; RFC 3720
+// B.4).
 #include "support/scratch.h"
 
 #include "base/hash.h"
@@ -6,7 +7,7 @@
 
 #include <rlhf/rng.h>
 
-// Both implementations; on a CPU without the instructions they are the same one.
+// Tests both implementations. On a CPU without the instructions, both are the same.
 static void check_sha_by(int hardware, const void *bytes, size_t n, size_t step, const char *want) {
     struct rlhf__sha256 s;
     uint8_t digest[32];
@@ -42,7 +43,7 @@ static void sha256_vectors(void **state) {
     check_sha(million, sizeof million, 7, last);
 }
 
-// The instructions against plain C: random bytes of random lengths, put in random pieces.
+// Compares the instructions with plain C, on random bytes of random lengths in random pieces.
 static void sha256_instructions(void **state) {
     (void)state;
     static uint8_t bytes[5000 + 64];
@@ -72,7 +73,7 @@ static void sha256_instructions(void **state) {
     }
 }
 
-// Several blocks at once, from a state that is not the first one.
+// Several blocks at once, from a state that is not the initial one.
 static void sha256_of_blocks(void **state) {
     (void)state;
     static uint8_t bytes[64 * 9];

@@ -1,4 +1,4 @@
-// test_json.c: strict reading, lines of keys.
+// test_json.c: strict reading of JSON, and lines of keys.
 #include "support/scratch.h"
 
 #include "base/json.h"
@@ -47,7 +47,7 @@ static void counts_are_whole_numbers(void **state) {
         rlhf_status st = rlhf__json_counts(v, list, 2, &err);
         json_decref(v);
         check_error(st, RLHF_E_INVALID, &err, bad[i].part);
-        assert_int_equal(a, -1); // all or none
+        assert_int_equal(a, -1); // all numbers are set, or none
     }
     json_t *v = json_loads("{\"b\": 9007199254740993, \"a\": 0, \"c\": null}", 0, NULL);
     assert_int_equal(rlhf__json_counts(v, list, 2, &err), RLHF_OK);
@@ -137,8 +137,8 @@ static void kinds_in_words(void **state) {
     json_decref(v);
 }
 
-// Integers beyond 64 bits become reals, as in other JSON readers. Errors later in the text still
-// name the right position.
+// Integers beyond 64 bits become reals, as in other JSON readers. If an error comes later in the
+// text, its message still has the right position.
 static void integers_of_any_size(void **state) {
     (void)state;
     struct rlhf__error err = {0};

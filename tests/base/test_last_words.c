@@ -52,7 +52,7 @@ static void the_sentence_is_json_where_lines_are(void **state) {
     assert_true(read(ends[0], text, sizeof text - 1) > 0);
     close(ends[0]);
     assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_true(WIFSIGNALED(status) || WEXITSTATUS(status) != 0); // sanitizers exit
+    assert_true(WIFSIGNALED(status) || WEXITSTATUS(status) != 0); // with sanitizers, it exits
     static const char time[] = "{\"time\": \"",
                       want[] = "Z\", \"event\": \"log\", \"level\": \"error\", \"message\": "
                                "\"reward the odd one, score(): segmentation fault\"}\n";

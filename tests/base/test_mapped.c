@@ -50,7 +50,7 @@ static void used_pages_leave(void **state) {
         long most = 0;
         s = (struct sum){.m = &m};
         for (; s.from < SIZE; s.from = s.to) {
-            s.to = s.from + 100000 < SIZE ? s.from + 100000 : SIZE; // not page-aligned
+            s.to = s.from + 100000 < SIZE ? s.from + 100000 : SIZE; // s.to is not page-aligned
             check_ok(rlhf__mapped_read(&m, add_up, &s, &err), &err);
             if (used) rlhf__mapped_used(&m, s.from, s.to);
             if (file_pages() - before > most) most = file_pages() - before;
@@ -76,7 +76,7 @@ static void expect_short(struct scratch *s, const char *name, off_t left) {
     rlhf__mapped_close(&m);
 }
 
-// Released pages, and a last page beyond the end.
+// Some of the pages have been released, or the last page is beyond the file's end.
 static void files_cut_short(void **state) {
     expect_short(*state, "none", 0);
     expect_short(*state, "half", 50000);
@@ -99,7 +99,7 @@ static void no_files(void **state) {
     check_ok(rlhf__mapped_open(scratch_text(s, "empty", ""), &m, &err), &err);
     assert_int_equal(m.len, 0);
     rlhf__mapped_close(&m);
-    rlhf__mapped_close(&m); // zeroed
+    rlhf__mapped_close(&m); // m is zeroed, so this does nothing
 }
 
 int main(void) {

@@ -1,4 +1,4 @@
-// test_nearest.c: which misspellings get a hint, and which one.
+// test_nearest.c: which misspellings get a hint, and which name the hint suggests.
 #include "support/check.h"
 
 #include "base/nearest.h"
@@ -36,7 +36,7 @@ static void hints(void **state) {
     assert_string_equal(hint("cliprange", out, sizeof out), " (did you mean \"clip_range\"?)");
     assert_string_equal(hint("grad_norm", out, sizeof out), " (did you mean \"max_grad_norm\"?)");
     assert_string_equal(hint("kl", out, sizeof out), " (did you mean \"kl_coef\"?)");
-    assert_string_equal(hint("clipping", out, sizeof out), ""); // four of ten bytes alike
+    assert_string_equal(hint("clipping", out, sizeof out), ""); // only four of ten bytes agree
     assert_string_equal(hint("warmth", out, sizeof out), " (did you mean \"warmup\"?)");
     assert_string_equal(hint("temperature", out, sizeof out), "");
     assert_string_equal(hint("", out, sizeof out), "");

@@ -39,7 +39,7 @@ static void second_signal_ends_the_program(void **state) {
     }
 }
 
-// nohup ignores SIGHUP; the program then ignores it too.
+// nohup ignores SIGHUP. The program then ignores SIGHUP, too.
 static void an_ignored_hangup_stays_ignored(void **state) {
     int status;
     (void)state;

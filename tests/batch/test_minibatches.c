@@ -4,7 +4,7 @@
 
 #include "batch/minibatches.h"
 
-// Rows of one token in the listed groups; -1 ends the list.
+// Makes rows of one token in the listed groups; -1 ends the list.
 static void make_rows(struct rlhf__rows *e, const int32_t *groups) {
     struct rlhf__error err = {0};
     uint32_t n = 0;

@@ -58,7 +58,7 @@ static void counts(void **state) {
     // In row 0, the policy sampled tokens 3, 4 and 7.
     memset(e.token[RLHF__LOGP_REF], 0, TOTAL * sizeof(float));
     e.token[RLHF__LOGP_REF][4] = 0.5F;
-    e.token[RLHF__LOGP_REF][5] = 9; // given
+    e.token[RLHF__LOGP_REF][5] = 9; // a given token
     const float *const old = e.token[RLHF__LOGP_OLD], *const ref = e.token[RLHF__LOGP_REF];
     assert_true(rlhf__rows_response_sum(&e, 0, old, NULL) == -14);
     assert_true(rlhf__rows_response_sum(&e, 0, old, ref) == -14.5);

@@ -45,11 +45,11 @@ static void every_fresh_pair_is_used_once_an_epoch(void **state) {
     for (int i = 0; i < 20; i++)
         assert_int_equal(seen[i], 3);
     rlhf__replay_retire(&r, 0);
-    assert_int_equal(count_round(&r, 3, 0.5, &history, seen), 0); // nothing fresh
+    assert_int_equal(count_round(&r, 3, 0.5, &history, seen), 0); // there are no fresh pairs
     add_pairs(&r, 30, 48);
     assert_int_equal(count_round(&r, 1, 0.1, &history, seen), 19);
     assert_int_equal(history, 1);
-    assert_int_equal(count_round(&r, 2, 0.25, &history, seen), 47); // the 36th fresh one ends it
+    assert_int_equal(count_round(&r, 2, 0.25, &history, seen), 47); // the 36th fresh pair ends it
     assert_int_equal(history, 11);
     for (int i = 20; i < 38; i++)
         assert_int_equal(seen[i], 2);
@@ -70,7 +70,7 @@ static void the_share_may_be_none_or_all(void **state) {
     uint32_t kinds = 0;
     for (int i = 0; i < 10; i++)
         kinds += seen[i] > 0;
-    assert_true(kinds > 5); // from the whole history
+    assert_true(kinds > 5); // the pairs come from the whole history
     rlhf__replay_finish(&r);
 }
 
@@ -167,7 +167,7 @@ static void the_file_holds_everything(void **state) {
     struct rlhf__replay r = {0}, again = {0};
     struct rlhf__error err = {0};
     const char *path = scratch_path(s, "replay.bin");
-    check_ok(rlhf__replay_write(&r, NULL, path, &err), &err); // an empty one too
+    check_ok(rlhf__replay_write(&r, NULL, path, &err), &err); // an empty buffer, too
     check_ok(rlhf__replay_read(&again, path, 100, &err), &err);
     assert_int_equal(again.n, 0);
     add_pairs(&r, 10, 30);

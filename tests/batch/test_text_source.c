@@ -8,7 +8,7 @@
 #include <string.h>
 
 struct fixture {
-    // uses the tiny vocabulary: ids of bytes are the bytes, and 259 is the end token
+    // uses the tiny vocabulary: the id of a byte is the byte, and 259 is the end token
     struct e2e *scratch;
     char data[512];
     struct rlhf__tokenizer *tok;
@@ -68,7 +68,7 @@ static void rows_come_with_bos_and_eos(void **state) {
 }
 
 // Only the assistant's tokens have a loss. Tokens before the first of them are the prompt. Later
-// turns of others are left out of the loss.
+// turns of other roles are left out of the loss.
 static void the_assistant_alone(void **state) {
     struct fixture *f = *state;
     struct rlhf__text_opts o = {.batch_size = 2, .assistant_only = 1};

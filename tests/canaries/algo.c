@@ -11,7 +11,7 @@ enum { MOST_SHARDS = 2 };
 
 struct algo {
     const rlhf_host *host;
-    double losses, seen; // of the phase; rows ever scored
+    double losses, seen; // sum of losses in the phase; number of rows ever scored
     double shard[MOST_SHARDS];
 };
 
@@ -135,9 +135,9 @@ static rlhf_status phase_end(void *self, int64_t phase) {
 #ifdef BREAK_METRIC
     rlhf_metric_last(a->host, "episode", 1);
 #endif
-#if defined BREAK_SUMS // reduced, but not a shard at a time
+#if defined BREAK_SUMS // reduced, but not shard by shard
     RLHF_TRY(a->host->reduce(a->host, &a->losses, 1));
-#elif defined BREAK_SHARDS // not an error: sums as they should be
+#elif defined BREAK_SHARDS // this is not an error: the sums are as they should be
     double total;
     RLHF_TRY(rlhf_shards_total(a->host, a->shard, MOST_SHARDS, 1, &total));
     a->losses = total;

@@ -64,7 +64,7 @@ static rlhf_status forward(void *self, const rlhf_batch *b, const rlhf_forward *
     return st;
 }
 #elif defined BREAK_BF16
-static int32_t dtype; // of the latest instance: the check has one at a time
+static int32_t dtype; // dtype of the latest instance: the check has one instance at a time
 
 static rlhf_status open_model(void *self, const rlhf_model_open *how) {
     dtype = how->dtype;

@@ -232,7 +232,7 @@ static const rlhf_reward_ops ops = {
 #define SUMMARY "breaks a rule"
 #endif
 
-// It knows no interface.
+// The reward offers no extension.
 static const void *extension(void *self, const char *id) {
     (void)id;
 #ifdef BREAK_EXTENSION

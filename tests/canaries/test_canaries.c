@@ -246,7 +246,7 @@ static void one_that_waits_for_ever_is_caught(void **state) {
                "score() was not called again: what is left of \"score-memory\" was not tried");
 }
 
-// A plugin may wait if a warning of the plugin announces this and if it polls for cancellation. The
+// A plugin may wait if it logs a warning that announces this, and if it polls for cancellation. The
 // check cancels the wait and does not report an error.
 static void one_that_waits_for_a_service_is_stopped(void **state) {
     struct rlhf__check_report r;

@@ -1,7 +1,7 @@
 """Chat templates as models publish them: name -> (text, marks).
 
 marks: [(part, the same part with a {% generation %} block)], for a copy whose blocks mark the assistant's
-turns; None: without such a copy.
+turns. None if there is no such copy.
 """
 
 LLAMA31 = r"""{{- bos_token }}

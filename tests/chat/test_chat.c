@@ -38,7 +38,7 @@ static rlhf_status render(const struct rlhf__chat *c, const char *json, struct r
 #define A  "{\"role\":\"assistant\",\"content\":\"A\"}"
 #define HI "[{\"role\":\"user\",\"content\":\"Hi\"}]"
 
-// Write tokenizer_config.json with this chat_template (released).
+// Writes tokenizer_config.json with this chat_template, and releases `template`.
 static void write_config(struct scratch *s, json_t *template) {
     json_t *config = json_pack("{s:o}", "chat_template", template);
     char *text = json_dumps(config, 0);
@@ -60,7 +60,7 @@ static void places(void **state) {
     assert_string_equal(rlhf__chat_turn_end(c), "<|im_end|>");
     rlhf__buf_free(&say);
     rlhf__chat_close(c);
-    // A list: the template named "default" is used.
+    // In a list, the template named "default" is used.
     write_config(s, json_pack("[{s:s, s:s}, {s:s, s:s}]", "name", "rag", "template", "x", "name",
                               "default", "template", CHATML));
     c = open_dir(s, &tokens);
@@ -205,7 +205,7 @@ static void files(void **state) {
     assert_non_null(strstr(rlhf__buf_text(&say), "/mine.jinja (named)"));
     rlhf__buf_free(&say);
     check_ok(render(c, HI, &err), &err);
-    // An invalid template leaves the current one in place.
+    // If a template is invalid, the current one stays in place.
     scratch_text(s, "bad.jinja", "a\n{% nope %}");
     check_error(rlhf__chat_name(c, scratch_path(s, "bad.jinja"), &err), RLHF_E_INVALID, &err,
                 "bad.jinja cannot be used: line 2: the tag 'nope' is not known");

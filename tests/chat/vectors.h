@@ -10,7 +10,7 @@
 // there are fewer than `least` rows. The caller releases the result.
 json_t *vectors_load(const char *path, size_t least);
 
-// The messages of a row; contents are borrowed from it.
+// Fills `out` with the messages of a row. Their contents point into `row`.
 void vectors_messages(const json_t *row, struct rlhf__messages *out);
 
 // The string of a member, or NULL if it is missing.

@@ -53,7 +53,7 @@ static inline rlhf_status load(struct fixture *f, struct rlhf__error *err) {
     return rlhf__config_load(&f->req, &f->config, err);
 }
 
-// load, then open the plugins.
+// Loads the config, then opens the plugins.
 static inline rlhf_status resolve(struct fixture *f, struct rlhf__error *err) {
     const struct rlhf__plugin *algo, **rewards, *judge;
     RLHF_TRY(load(f, err));

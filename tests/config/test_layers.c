@@ -1,5 +1,5 @@
 // test_layers.c: which source of a setting wins, and how names, paths and the options of plugins
-// are read. Also checks that a printed config reads back the same.
+// are read. Also checks that a config stays the same when it is printed and read back.
 #include "config/fixture.h"
 
 #include <unistd.h>
@@ -30,7 +30,7 @@ static void each_layer_is_over_the_one_before(void **state) {
     assert_true(o->beta1 == 0.4);       // --set over the file
     assert_true(o->beta2 == 0.3);       // file over preset
     assert_true(o->eps == 0.2);         // preset over the algorithm's file
-    assert_true(o->final_scale == 0.1); // that over the built-in value
+    assert_true(o->final_scale == 0.1); // that file over the built-in value
     assert_true(o->max_grad_norm == 1); // built in
     assert_true(option(&f->config.algo, "rate") == 0.3 && option(&f->config.algo, "steps") == 1);
     assert_string_equal(f->config.run.preset, "p");
@@ -280,7 +280,7 @@ static void nothing_is_given_twice(void **state) {
     check_error(load(f, &err), RLHF_E_INVALID, &err, "reward.0.weight is given twice");
 }
 
-// Two flags for one setting: one of them would have no effect.
+// Two flags for one setting are refused, because one of them would have no effect.
 static void two_flags_do_not_give_one_setting(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};

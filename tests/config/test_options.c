@@ -155,7 +155,7 @@ static void lenient_origins_skip_and_default(void **state) {
     check_error(read_text(f, "{\"count\": 99}", 1, &err), RLHF_E_INVALID, &err, "found 99");
 }
 
-// A checkpoint's config.json needs these: members of objects, and items of lists.
+// Origins may name members of objects and items of lists, as in a checkpoint's config.json.
 static void lenient_origins_look_inside(void **state) {
     struct fixture *f = *state;
     static const char *const words[] = {"full", "half", NULL};

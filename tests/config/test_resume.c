@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-// A run directory with the config of algo.so and one reward; f->req then resumes it.
+// Makes a run directory with the config of algo.so and one reward. f->req then resumes this run.
 static void store_run(struct fixture *f) {
     struct rlhf__error err = {0};
     struct rlhf__buf b = RLHF__BUF_INIT;

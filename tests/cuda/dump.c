@@ -1,8 +1,9 @@
 // dump.c: runs every row kernel and optimizer of a backend on fixed inputs and prints, for each
 // output, a line with the CRC of its bytes:
 //
-//     dump KERNELS.so [DIRECTORY]      If DIRECTORY is given, it also writes the bytes, one file
-//     per output.
+//     dump KERNELS.so [DIRECTORY]
+//
+// If DIRECTORY is given, the program also writes the bytes, one file per output.
 //
 // These kernels consist of operations that round the same way everywhere, so every GPU must print
 // the lines of the emulation (dump.txt). Each op runs twice: with aligned arrays, and with arrays
@@ -29,7 +30,7 @@ struct run {
     uint64_t shift; // offset of floating-point arrays, in elements
     rlhf_dev dev[BUFFERS];
     uint32_t n_dev, n_out;
-    uint32_t crc[OUTPUTS]; // of the aligned run
+    uint32_t crc[OUTPUTS]; // CRCs of the aligned run
     int differs;
 };
 
@@ -170,8 +171,8 @@ static void act(struct run *r, const struct shape *s) {
     output(r, "out", x, n, s->dtype);
 }
 
-// Activations of all finite bf16 numbers, computed in f32: exp and similar functions over their
-// whole range.
+// Computes activations of all finite bf16 numbers in f32, to test exp and similar functions over
+// their whole range.
 static void act_everywhere(struct run *r, const struct shape *s) {
     enum { N = 65536 };
     float *x = host(N * sizeof *x);
@@ -229,7 +230,8 @@ static void gate(struct run *r, const struct shape *s) {
     output(r, "dx", x, 2 * n, s->dtype);
 }
 
-// Each row has 3 query heads, then 1 key head, then the values. If kind is 1, the heads have norms.
+// Each row has 3 query heads, then 1 key head, then the values. If `kind` is 1, the heads have
+// norms.
 static void rope(struct run *r, const struct shape *s) {
     enum { HEADS = 4, PLACES = 30 };
     const int32_t dim = s->d > 256 ? s->d / 12 & ~1 : s->d + s->d % 2;
@@ -264,7 +266,7 @@ static void rope(struct run *r, const struct shape *s) {
     if (s->kind) output(r, "dgamma_k", dgamma_k, w, RLHF_F32);
 }
 
-// Without positions if kind is 1.
+// If `kind` is 1, there are no positions.
 static void embed(struct run *r, const struct shape *s) {
     enum { IDS = 41, PLACES = 30 };
     const uint64_t d = (uint64_t)s->d, n = s->rows * d;

@@ -64,7 +64,7 @@ inline void end(backend *b) {
     rlhf_test_backend_close(&b->of);
     delete b;
 }
-// What describe() answers for card `gpu`.
+// Returns the answer of describe() for card `gpu`.
 inline std::string described(uint32_t gpu) {
     rlhf_test_backend b;
     const char *json = NULL;

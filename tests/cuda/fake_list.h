@@ -3,7 +3,7 @@
 #ifndef RLHF_TESTS_CUDA_FAKE_LIST_H
 #define RLHF_TESTS_CUDA_FAKE_LIST_H
 
-// X(name, value) of enum cudaError
+// X(name, value) for each value of enum cudaError
 #define FAKE_ERRORS(X)                                                                             \
     X(cudaSuccess, 0)                                                                              \
     X(cudaErrorInvalidValue, 1)                                                                    \
@@ -36,7 +36,7 @@
     X(cudaErrorStreamCaptureUnmatched, 903)                                                        \
     X(cudaErrorUnknown, 999)
 
-// X(name, value) of the other enums, one list per enum
+// X(name, value) for each value of the other enums, one list per enum
 #define FAKE_MEMCPY_KINDS(X)                                                                       \
     X(cudaMemcpyHostToHost, 0)                                                                     \
     X(cudaMemcpyHostToDevice, 1)                                                                   \
@@ -61,19 +61,19 @@
     X(cudaMemPoolAttrReservedMemCurrent, 5)                                                        \
     X(cudaMemPoolAttrUsedMemCurrent, 7)
 
-// X(name, value) of macros
+// X(name, value) for each macro
 #define FAKE_FLAGS(X)                                                                              \
     X(cudaStreamNonBlocking, 1)                                                                    \
     X(cudaEventDisableTiming, 2)
 
-// X(type, name) of struct cudaDeviceProp
+// X(type, name) for each member of struct cudaDeviceProp
 #define FAKE_PROPERTIES(X)                                                                         \
     X(size_t, totalGlobalMem)                                                                      \
     X(int, major)                                                                                  \
     X(int, minor)                                                                                  \
     X(int, multiProcessorCount)
 
-// X(type, name, (parameters))
+// X(type, name, (parameters)) for each function
 #define FAKE_FUNCTIONS(X)                                                                          \
     X(cudaError_t, cudaDriverGetVersion, (int *))                                                  \
     X(cudaError_t, cudaRuntimeGetVersion, (int *))                                                 \

@@ -78,11 +78,11 @@ struct rlhf__lt_pref_mem {
 
 namespace {
 
-// What the 64 opaque bytes of an algorithm hold.
+// Contents of the 64 opaque bytes of an algorithm.
 struct algo {
     uint64_t magic;
     int32_t id, tile, split, reduction;
-    uint32_t align; // of A, B, C and D
+    uint32_t align; // alignment of A, B, C and D
     uint32_t sum;
     uint64_t impl, signature, spare[2];
 };

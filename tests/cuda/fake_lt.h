@@ -2,15 +2,15 @@
 // documented rules. Its GEMMs are queued in the fake runtime, and add their terms in f32, in
 // ascending order of k.
 //
-// Two environment variables are read by cublasLtGetVersion and cublasLtCreate. FAKE_LT is one of
+// cublasLtGetVersion and cublasLtCreate read two environment variables. FAKE_LT is one of
 //   honest    (or unset) every algorithm without split-k is row-exact
 //   hostile   no algorithm is row-exact: the number of columns decides how k is summed. Also
 //             rejects odd alignments
 //   unlike    the algorithm for few columns sums in two pieces: row-exact, but with other bits
-//   giant     with more than 2,000 columns k is summed differently
+//   giant     if there are more than 2,000 columns, k is summed differently
 //   restless  sums that may be split are split, each time differently
 //   residue   such sums are split differently after each GEMM with a depth below 300
-//   unasked   split-k and TF32 come first although the search forbids them
+//   unasked   the first offers use split-k and TF32, although the search forbids them
 //   none      offers no algorithms at all
 //   old       version 11.6.0
 //   newer     version 13.2.0
@@ -41,10 +41,10 @@ enum {
 
 enum fake_lt_sum {
     FAKE_LT_CHAIN,   // k in one piece, ascending
-    FAKE_LT_SPLIT,   // in four pieces, summed at the end
+    FAKE_LT_SPLIT,   // k in four pieces, summed at the end
     FAKE_LT_TF32,    // f32 inputs truncated to TF32
-    FAKE_LT_HALVES,  // in two pieces
-    FAKE_LT_GIANT,   // in two with more than 2,000 columns
+    FAKE_LT_HALVES,  // k in two pieces
+    FAKE_LT_GIANT,   // k in two pieces if there are more than 2,000 columns
     FAKE_LT_BY_COLS, // splits k by the number of columns: not row-exact
     FAKE_LT_BY_TURN  // splits k by `turn`: not repeatable
 };

@@ -33,7 +33,8 @@ float get(const void *p, int bf16, int64_t i) {
     return bf16 ? widen(((const uint16_t *)p)[i]) : ((const float *)p)[i];
 }
 
-// Packs columns first .. first + I - 1 of the operand's outer index as [k][I]; zero past n.
+// Packs columns first .. first + I - 1 of the operand's outer index as [k][I]. Columns past n are
+// zero.
 void pack(float *to, const fake_lt_matrix &x, int k_first, int64_t first, int64_t n, int64_t k,
           int tf32) {
     // k_first: consecutive k are contiguous

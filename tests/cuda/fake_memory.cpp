@@ -19,9 +19,9 @@ const size_t PAGE = 4096;
 
 char *arena, *top;              // addresses are never reused
 int key = -1;                   // -1: no protection keys
-bool open_now;                  // accessible to the host: only while work runs
+bool open_now;                  // whether the host can access it, which is only so while work runs
 std::map<char *, size_t> live;  // allocated by the backend
-std::map<char *, size_t> there; // freed by calls that the stream has not reached yet
+std::map<char *, size_t> there; // freed by calls that the stream has not reached
 std::map<char *, size_t> pinned;
 std::map<char *, size_t> pooled; // the part of `live` that is in the pool
 uint64_t used, pool_used, pool_reserved;
@@ -145,7 +145,7 @@ cudaError_t cudaFree(void *p) {
     if (no != cudaSuccess) return no;
     const auto it = live.find((char *)p);
     if (it == live.end() || pooled.count((char *)p)) return fake::failed(cudaErrorInvalidValue);
-    fake::run_all(); // the real one waits too
+    fake::run_all(); // the real function waits, too
     used -= it->second;
     live.erase(it);
     unmap((char *)p);

@@ -1,5 +1,5 @@
-// fake_runtime.h: the part of CUDA's runtime that the backend uses, for a machine without a GPU,
-// declared as in NVIDIA's header. Also the interface for the emulation and the tests.
+// fake_runtime.h: the part of CUDA's runtime that the backend uses, declared as in NVIDIA's header.
+// It needs no GPU. The file also has the interface for the emulation and the tests.
 //
 // Work is queued and runs when something waits for it, so code that forgets to wait sees old data.
 // Device memory is inaccessible to the host. Every allocation ends at an inaccessible page and is
@@ -43,7 +43,7 @@ FAKE_FUNCTIONS(FAKE_DECLARE)
 
 // ---- for the emulation ----
 
-// A launch. run(arg) executes it, possibly more than once (graphs); drop(arg) frees it.
+// Queues a launch. run(arg) executes it, possibly more than once (graphs). drop(arg) frees it.
 cudaError_t emu_enqueue(void (*run)(void *), void *arg, void (*drop)(void *), cudaStream_t);
 // Sets and returns a kernel's limit of dynamic shared memory in bytes (48 KiB by default).
 cudaError_t emu_allow_shared(const void *kernel, uint64_t bytes);
@@ -56,18 +56,18 @@ void emu_describe_address(const void *p, char *text, size_t cap);
 
 // ---- for tests ----
 
-// Chooses the machine to simulate, and its failures. The settings are comma-separated key=value
-// words. Properties that are not named keep the values of a healthy machine. The environment
-// variable RLHF_FAKE_CUDA gives the initial settings of a process. A list with / has one value per
-// device; further devices have the last value. Bytes take K, M or G.
+// Chooses the machine to simulate, and its failures. Returns false if the settings cannot be
+// parsed. The settings are comma-separated key=value words. Properties that are not named keep the
+// values of a healthy machine. The environment variable RLHF_FAKE_CUDA gives the initial settings
+// of a process. A list with / has one value per device; further devices have the last value.
+// Numbers of bytes may end with K, M or G.
 //   driver=13000     version of the driver; 0: no driver
-//   devices=1        their number
+//   devices=1        number of devices
 //   name=TEXT        sm=90[/75]    memory=8G[/1G]    pools=1 (0: no cudaMallocAsync)
 //   fail=CALL:CODE@N[xK]
-//                    the N-th call from here on (1: the next) of CALL (a function's name, "launch",
-//                    or "any") returns error CODE, as do the K - 1 after it; codes that make CUDA
-//                    lose its context are returned by all later calls
-// False if the settings cannot be parsed.
+//                    the N-th call of CALL after this setting (1: the next) returns error CODE, as
+//                    do the K - 1 calls after it. CALL is a function's name, "launch" or "any". If
+//                    CODE makes CUDA lose its context, all later calls return it, too
 bool rlhf__fake_cuda(const char *settings);
 // The number of calls of any kind since then; memory allocated on the device; work not waited for.
 uint64_t rlhf__fake_cuda_calls(void);

@@ -17,7 +17,7 @@ struct CUstream_st {
     std::deque<fake_work> queue;
     uint64_t begun = 0, done = 0;
     CUgraph_st *graph = NULL; // the graph being captured into
-    bool broken = false;      // the capture
+    bool broken = false;      // whether the capture is broken
 };
 struct CUevent_st {
     CUstream_st *stream = NULL; // NULL: never recorded, which counts as done
@@ -41,16 +41,16 @@ struct device {
 
 // ---- device.cpp: settings and errors ----
 device device_of(int index);
-int current(); // of the thread
+int current(); // the thread's device
 // Every function of the runtime calls this first. Returns the error that the call must fail with.
 cudaError_t enter(const char *call);
 // Stores e for cudaGetLastError, and returns it.
 cudaError_t failed(cudaError_t e);
 cudaError_t take_last_error();
-unsigned shared_limit(); // of a block, with the attribute
+unsigned shared_limit(); // largest size for a block, with the attribute
 
 // ---- memory.cpp ----
-void memory_open(); // makes it accessible to the OS thread while work runs
+void memory_open(); // makes device memory accessible to the OS thread while work runs
 void memory_shut();
 bool is_device(const void *p, size_t n);
 bool is_pinned(const void *p, size_t n);

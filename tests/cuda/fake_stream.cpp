@@ -15,7 +15,7 @@ CUstream_st by_default;
 std::set<CUstream_st *> streams = {&by_default};
 std::map<const void *, unsigned> shared_allowed; // kernel -> bytes of dynamic shared memory
 
-int depth; // of run_until: work may wait for another stream's work
+int depth; // depth of run_until: work may wait for another stream's work
 void run_until(CUstream_st *s, uint64_t at) {
     if (s->done >= at) return;
     if (depth++ == 0) fake::memory_open();
@@ -115,7 +115,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t n, enum cudaMemcp
     const bool pageable = (up && !fake::is_pinned(from, n)) || (down && !fake::is_pinned(to, n));
     CUstream_st *s = fake::stream_of(stream);
     if (pageable && s->graph) return broken(s);
-    if (pageable && up) { // staged before it returns
+    if (pageable && up) { // copied to a staging buffer before the call returns
         void *copy = malloc(n ? n : 1);
         memcpy(copy, from, n);
         const std::shared_ptr<void> held(copy, free);

@@ -42,7 +42,7 @@ enum { F = RLHF_F32, B = RLHF_BF16, OI = RLHF_WEIGHT_OUT_IN };
 enum { LT_TAKEN = 16, LT_TAKEN_DW = 10 };
 extern const struct lt_shape lt_taken[LT_TAKEN];
 
-// An op for op_run: one GEMM. shape is a struct lt_shape.
+// An op for op_run, which runs one GEMM. `shape` points to a struct lt_shape.
 void lt_run(struct call *c, const void *shape, struct outputs *out);
 
 void lt_same_bits(const struct outputs *a, const struct outputs *b);
@@ -50,7 +50,7 @@ void lt_same_bits(const struct outputs *a, const struct outputs *b);
 void lt_compare_bits(rlhf_compute *a, rlhf_compute *b, const struct lt_shape *s);
 // Asserts that the GEMM agrees with the reference.
 void lt_matches(struct kit *k, const struct lt_shape *s);
-// Asserts that the backend's detail ends with text.
+// Asserts that the backend's detail ends with `text`.
 void lt_ends_with(const rlhf_compute *c, const char *text);
 
 #endif

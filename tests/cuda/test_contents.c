@@ -1,6 +1,6 @@
 // test_contents.c: errors that kernels find in the contents of device arrays. The next sync reports
-// them; in guard mode, the call itself does. A bad index never leads to a memory access (the fake
-// runtime would fault). Rows with good indices are right, and the next call works.
+// such an error; in guard mode, the call itself reports it. A bad index never leads to a memory
+// access (the fake runtime would fault). Rows with good indices are right, and the next call works.
 #include "kernels/kit.h"
 
 #include <stdio.h>
@@ -52,7 +52,7 @@ static rlhf_status embed_ids(rlhf_compute *c, const struct args *a) {
 static rlhf_status embed_ids_bwd(rlhf_compute *c, const struct args *a) {
     return c->embed_bwd(c->ctx, a->table, NULL, a->rows, a->idx, NULL, ROWS, D, TABLE, 0);
 }
-// One head of queries and one of keys; with norms if gamma is given.
+// One head of queries and one head of keys. If `gamma` is given, the heads have norms.
 static rlhf_status turn(rlhf_compute *c, const struct args *a, rlhf_dev gamma, int back) {
     const rlhf_rope g = {.size = sizeof g,
                          .heads = 1,
@@ -129,7 +129,7 @@ static rlhf_status attention(rlhf_compute *c, const struct args *a) {
 static rlhf_status attention_bf16(rlhf_compute *c, const struct args *a) {
     return attend(c, a, RLHF_BF16, &(rlhf_ragged){.kv_base = a->idx});
 }
-// Each query has one key of its own, token `offset`. The shared prefix starts at token `idx`.
+// Each query has one separate key, token `offset`. The shared prefix starts at token `idx`.
 static rlhf_status attention_prefix(rlhf_compute *c, const struct args *a) {
     return attend(
         c, a, RLHF_F32,
@@ -144,9 +144,9 @@ static int of_cache(op_call *call) {
 struct bad {
     const char *what;
     op_call *call;
-    // idx and pos are those of row 4. offset is where row 4 starts, with two exceptions. If offset
-    // is negative, it is where the first row starts. If it is above ROWS, it is where the last row
-    // ends.
+    // `idx` and `pos` belong to row 4. `offset` is the start of row 4, with two exceptions: a
+    // negative `offset` is the start of the first row, and an `offset` above ROWS is the end of the
+    // last row.
     int32_t idx, pos, offset;
     const char *text; // part of the error text; NULL: valid
 };
@@ -204,9 +204,9 @@ static const struct bad bads[] = {
 
 static void arrays(struct call *k, const struct bad *b, struct args *a) {
     int32_t idx[ROWS], pos[ROWS], offset[ROWS + 1];
-    const int attends = b->call == attention_prefix; // offset is its kv_base
+    const int attends = b->call == attention_prefix; // `offset` is its kv_base
     const int32_t changed = b->offset < 0 ? 0 : b->offset > ROWS && !attends ? ROWS : 4;
-    int32_t first[2 * ROWS] = {0}; // some calls take it for that many f32
+    int32_t first[2 * ROWS] = {0}; // some calls read this as that many f32
     for (int32_t i = 0; i <= ROWS; i++)
         first[i] = i, offset[i] = i == changed ? b->offset : i;
     for (int32_t i = 0; i < ROWS; i++) {
@@ -263,7 +263,7 @@ static void at_once(void **state) {
     }
 }
 
-// Row 4 has a bad index. The other rows have the same results as without it.
+// Row 4 has a bad index. The other rows have the same results as without the bad index.
 static void other_rows_are_right(void **state) {
     rlhf_compute *c = ((struct contents *)*state)->late;
     const struct bad good = {"", gather, 4, 4, 4, NULL}, bad = {"", gather, TABLE, 4, 4, ""};

@@ -10,7 +10,7 @@ extern "C" {
 
 namespace {
 
-// Device memory initialized with numbers, and the results read back.
+// Returns device memory that is initialized with numbers, or reads the results back.
 template <class T> T *device(const T *from, size_t n) {
     void *p = NULL;
     assert_int_equal(cudaMalloc(&p, n * sizeof(T)), cudaSuccess);
@@ -311,7 +311,7 @@ const plant plants[] = {
     {PAST_THE_END, "bytes past the end of 1024 bytes of device memory"},
     {BEFORE_THE_BEGIN, "bytes past the end of 1024 bytes of device memory"},
     {NO_MEMORY, "is no memory of the device"},
-#if defined(__SANITIZE_ADDRESS__) // whose undefined-behavior checker sees it first
+#if defined(__SANITIZE_ADDRESS__) // its undefined-behavior checker finds this fault first
     {PAST_SHARED, "index 256 out of bounds"},
 #else
     {PAST_SHARED, "0 bytes past the end of 1024 bytes of shared memory"},

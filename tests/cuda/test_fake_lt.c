@@ -277,7 +277,7 @@ BREAK(algorithm_missing) {
                              p->D, p->d, NULL, p->W, p->bytes, NULL);
 }
 BREAK(algorithm_made_up) { return p->found[0].algo.data[0]++, multiply(p); }
-BREAK(algorithm_of_another) { // found with a bias
+BREAK(algorithm_of_another) { // the algorithm was found with a bias
     const uint32_t plain = RLHF__LT_EPILOGUE_DEFAULT;
     set_desc(p, RLHF__LT_DESC_EPILOGUE, &plain, sizeof plain);
     return multiply(p);
@@ -452,7 +452,7 @@ static void refusals(void **state) {
     printf("  %zu broken rules, all refused\n", CHECK_COUNT(rules));
 }
 
-// What the search allows decides which algorithms are offered.
+// The preferences of a search decide which algorithms are offered.
 static void search(void **state) {
     (void)state;
     struct problem *p = problem_make(RLHF__LT_R_32F);
@@ -487,7 +487,7 @@ static void search(void **state) {
     set_pref(p, RLHF__LT_PREF_IMPL, &usual, sizeof usual);
     set_pref(p, RLHF__LT_PREF_ALIGN_B, &four, sizeof four);
     SEARCH();
-    assert_int_equal(p->n, 1); // the one that supports any address
+    assert_int_equal(p->n, 1); // the algorithm that supports any address
     problem_free(p);
 }
 

@@ -53,7 +53,7 @@ cudaError_t down(fixture *f, float *to) {
     return cudaMemcpyAsync(to, f->dev, BYTES, cudaMemcpyDeviceToHost, f->s);
 }
 
-// The signal that ends f in a child process; 0: none.
+// Returns the signal that ends `f` in a child process, or 0.
 template <class F> int signal_of(F f) {
     fflush(NULL);
     const pid_t p = fork();

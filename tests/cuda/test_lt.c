@@ -114,7 +114,7 @@ static void decided_at_pack(void **state) {
 }
 
 // The LM head's GEMMs include the weight's padding. For these shapes, too, the backend chooses the
-// algorithm when the weight is packed. So the first of these GEMMs may be inside a recording.
+// algorithm when the weight is packed. So the first such GEMM may be inside a recording.
 static void head_decided_at_pack(void **state) {
     struct lt_world *w = *state;
     rlhf_compute *c = lt_with_fake(w, NULL);
@@ -151,7 +151,7 @@ static void odd_addresses(void **state) {
     struct lt_world *w = *state;
     rlhf_compute *c = lt_with_fake(w, NULL);
     for (size_t i = 0; i < LT_TAKEN; i++) {
-        if (lt_taken[i].op == LINEAR_DW) continue; // only repeatable
+        if (lt_taken[i].op == LINEAR_DW) continue; // this shape is only repeatable
         struct lt_shape s = lt_taken[i];
         struct outputs x, y;
         op_run(c, lt_run, &s, s.rows, &x);
@@ -174,7 +174,8 @@ static void run_rows(rlhf_compute *c, uint32_t rows, struct outputs *out) {
 }
 
 // Among algorithms with the same bits, the card's clock decides, separately for few rows and for
-// many. An algorithm with other bits is never used together with these, however fast it is.
+// many rows. If an algorithm gives other bits, it is never used together with these, however fast
+// it is.
 static void fastest_of_equals(void **state) {
     struct lt_world *w = *state;
     for (int unlike = 0; unlike < 2; unlike++) {
@@ -192,7 +193,8 @@ static void fastest_of_equals(void **state) {
     }
 }
 
-// If a call has more rows than the plan was proved for, these are proved first, and only once.
+// If a call has more rows than the plan was proved for, the plan is first proved for them, and only
+// once.
 static void proved_again(void **state) {
     struct lt_world *w = *state;
     rlhf_compute *c = lt_with_fake(w, "honest");
@@ -263,7 +265,7 @@ static void decisions_logged(void **state) {
 // ---- Muon: all dimensions of its GEMMs are those of the matrix ----
 
 struct matrix {
-    int32_t rows, cols, dtype; // of the GEMMs
+    int32_t rows, cols, dtype; // sizes and dtype of the GEMMs
 };
 
 // A bf16 weight now exists, so Muon's GEMMs use bf16 from here on.

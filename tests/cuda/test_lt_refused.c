@@ -1,6 +1,6 @@
-// test_lt_refused.c: the backend uses its own kernels in these cases: cuBLASLt is missing, too old,
-// offers nothing, does not support a shape, is not row-exact, or lacks memory for its proof. Also
-// tests the effect of RLHF_CUBLASLT and RLHF_CUDA_LT.
+// test_lt_refused.c: the backend uses its own kernels in these cases: cuBLASLt is missing or too
+// old, it offers no algorithm, it does not support a shape, its result is not row-exact, or there
+// is no memory for the backend's proof. Also tests the effect of RLHF_CUBLASLT and RLHF_CUDA_LT.
 #include "cuda/lt_kit.h"
 
 #include <stdio.h>
@@ -23,7 +23,7 @@ static void hostile(void **state) {
 }
 
 // If the library's sums over rows are not repeatable, the backend's own kernels compute them. With
-// "restless" the sums change each time, with "residue" only after other work.
+// "restless" the sums change each time, and with "residue" they change only after other work.
 static void restless(void **state) {
     static const char *const modes[] = {"restless", "residue"};
     struct lt_world *w = *state;
@@ -103,14 +103,14 @@ static void found_in_directory(void **state) {
     kit_destroy(c);
     remove(path);
     remove(dir);
-    c = lt_backend(w, "/proc", NULL, NULL); // a directory that does not contain it
+    c = lt_backend(w, "/proc", NULL, NULL); // a directory without the library
     assert_non_null(strstr(c->detail, "own products (cuBLASLt: /proc/libcublasLt.so.13: "));
     kit_destroy(c);
 }
 
 // ---- without memory, on other cards, and free ----
 
-// Without memory for the proof, own kernels are used, and calls succeed.
+// If there is no memory for the proof, the backend uses its own kernels, and calls succeed.
 static void no_room_to_prove(void **state) {
     struct lt_world *w = *state;
     assert_true(w->fake_cuda("memory=600K"));
@@ -195,7 +195,7 @@ static void free_choice(void **state) {
     outputs_finish(&all);
     lt_ends_with(c, "cuBLASLt 13.1.0, not row exact (RLHF_CUDA_LT=free)");
     kit_destroy(c);
-    c = lt_backend(w, NULL, "free", NULL); // own kernels only
+    c = lt_backend(w, NULL, "free", NULL); // only the backend's own kernels
     assert_true(c->flags & RLHF_COMPUTE_ROW_EXACT);
     kit_destroy(c);
 }

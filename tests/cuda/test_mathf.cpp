@@ -11,7 +11,7 @@ namespace {
 
 float bits(unsigned u) { return __uint_as_float(u); }
 
-// |got - want| in ulp of want rounded to f32.
+// Returns |got - want| in ulp of `want` rounded to f32.
 double ulps(float got, double want) {
     const float near = (float)want;
     if (std::isnan(want)) return std::isnan(got) ? 0.0 : INFINITY;
@@ -111,7 +111,7 @@ void ends_of_the_range(void **) {
     assert_true(std::isnan(rlhf__logf(-1e-45f)) && std::isnan(rlhf__logf(-inf)));
 }
 
-// Over growing arguments, exp decreases at most by rounding. For negative arguments it never
+// As its argument grows, exp decreases at most by a rounding error. For negative arguments it never
 // exceeds 1; the softmax relies on this for its largest weight.
 void exp_grows(void **) {
     float last = 0.0f;

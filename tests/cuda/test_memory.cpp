@@ -56,8 +56,8 @@ void compiled_by_the_driver(void **) {
     }
 }
 
-// After a query of another card, a context's card is still current, even if the other card cannot
-// be used.
+// A context's card stays current after a query of another card, even if the other card cannot be
+// used.
 void a_look_changes_no_card(void **) {
     assert_true(fake("devices=3,sm=90/90/75"));
     for (uint32_t gpu = 0; gpu < 2; gpu++) {
@@ -81,7 +81,7 @@ void blocks(void **state) {
     for (int i = 0; i < 200; i++) // in an order different from that of their addresses
         p[i * 7 % 200] = take(b, (uint64_t)(i % 5) * 100);
     assert_int_equal(b->c->bytes_in_use(b->ctx) - before, 40 * 1000);
-    same(b, p[7], std::vector<float>(25, 0.0f)); // zeroed
+    same(b, p[7], std::vector<float>(25, 0.0f)); // the memory is zeroed
     for (int i = 0; i < 200; i++)
         b->c->release(b->ctx, p[i * 11 % 200]);
     b->c->release(b->ctx, NULL);
@@ -109,7 +109,7 @@ void memory_runs_out(void **state) {
     assert_null(r);
     SAYS("out of device memory: 4194304 bytes (4.0 MiB) asked for, 6.0 MiB in use here, ");
     SAYS("MiB free of 8.0");
-    OK(b->c->sync(b->ctx)); // no lasting effect
+    OK(b->c->sync(b->ctx)); // the failure has no lasting effect
     b->c->release(b->ctx, p);
     r = take(b, 4 << 20); // waits for memory whose release is pending
     b->c->release(b->ctx, q);
@@ -194,7 +194,7 @@ void asynchronous_transfers(void **state) {
     SAYS("wait: ticket 3, mark gave 1 to 2");
     for (int i = 0; i < 200; i++)
         OK(b->c->mark(b->ctx, &second));
-    OK(b->c->wait(b->ctx, 3)); // its event has been reused
+    OK(b->c->wait(b->ctx, 3)); // the event of this mark has been reused
     assert_int_equal(b->c->upload_async(b->ctx, p, local, 64), RLHF_E_INVALID);
     SAYS("upload_async: 64 bytes of host memory that do not lie in one buffer of alloc_host");
     assert_int_equal(b->c->download_async(b->ctx, h + 990, p, 64), RLHF_E_INVALID);

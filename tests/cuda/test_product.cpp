@@ -20,7 +20,8 @@ enum { SMALL = 1 };
 const shape shapes[] = {{18, 72, 140}};
 #else
 enum { SMALL = 0 };
-// Shapes that end in the middle of tiles and slices, that are smaller than one, and an empty sum.
+// Shapes that end in the middle of tiles and slices, shapes smaller than a tile, and a shape with
+// an empty sum.
 const shape shapes[] = {{130, 72, 90}, {17, 129, 150}, {1, 5, 64},
                         {3, 1, 7},     {16, 64, 16},   {2, 3, 0}};
 #endif
@@ -46,8 +47,8 @@ float number(unsigned tag, uint64_t i) {
     return z >> 10 & 1 ? v : -v;
 }
 
-// Returns numbers [high, wide] in device memory. They start `off` elements into a buffer, and a row
-// takes ld elements. The gaps between rows are NaN and must not be read.
+// Returns numbers [high, wide] in device memory. They start `off` elements into a buffer, and each
+// row takes `ld` elements. The gaps between rows are NaN and must not be read.
 void *operand(struct rlhf__cuda *cu, unsigned tag, int32_t dtype, uint64_t high, uint64_t wide,
               uint64_t ld, uint64_t off, bool across) {
     const uint64_t size = rlhf_dtype_size(dtype), n = off + (high ? (high - 1) * ld + wide : 0);
@@ -72,7 +73,7 @@ struct variant {
     int32_t rows_exact;
 };
 
-// Runs the GEMM in parts of `step` of its depth, each of which is added to the previous result.
+// Runs the GEMM in parts of `step` of its depth. Each part is added to the previous result.
 void run_parts(struct rlhf__cuda *cu, struct rlhf__cuda_product_spec p, int tile, uint32_t step) {
     const uint64_t size = rlhf_dtype_size(p.in_dtype);
     for (uint32_t from = 0, depth = p.depth; from < depth; from += step) {
@@ -84,7 +85,7 @@ void run_parts(struct rlhf__cuda *cu, struct rlhf__cuda_product_spec p, int tile
     }
 }
 
-// The bytes of one GEMM; step 0: in one piece.
+// Returns the bytes of one GEMM. If `step` is 0, the GEMM runs in one piece.
 std::vector<unsigned char> run(const shape &s, const variant &v, int tile, uint32_t step = 0) {
     struct rlhf__cuda *cu = context();
     struct rlhf__cuda_product_spec p = {};
@@ -211,7 +212,7 @@ void long_sums(void **) {
     }
 }
 
-// The library is asked first; own kernels run if it declines.
+// The library is asked first. If it declines, the backend's own kernels run.
 int asked, takes;
 rlhf_status library(struct rlhf__cuda *, const struct rlhf__cuda_product_spec *, int *taken) {
     asked++;

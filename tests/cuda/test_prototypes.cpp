@@ -1,5 +1,5 @@
-// test_prototypes.cpp: the fake runtime's declarations match NVIDIA's, checked at compile time;
-// skipped without the toolkit.
+// test_prototypes.cpp: checks at compile time that the fake runtime's declarations match NVIDIA's.
+// Skipped without the toolkit.
 #include <stdio.h>
 
 #if __has_include(<cuda_runtime_api.h>)

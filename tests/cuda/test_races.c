@@ -43,7 +43,7 @@ static void end(struct call *k) {
 }
 #define OK(k, f, ...) KIT_OK((k)->c, (k)->c->f((k)->c->ctx, __VA_ARGS__))
 
-// n normal numbers, `off` elements into a buffer.
+// Returns n normal numbers that start `off` elements into a buffer.
 static rlhf_dev numbers(struct call *k, uint64_t n, int32_t dtype, uint64_t off) {
     rlhf_dev p = call_floats(k, call_normal(k, n, n + off, 1.0), n + off, dtype);
     return rlhf_dev_at(p, off * rlhf_dtype_size(dtype));
@@ -308,8 +308,8 @@ static void canary(void **state) {
 
 enum { MOST = 4 };
 
-// n rows with q queries each. With prefix 0, each row has `start` cached keys before its own. With
-// prefix 1, rows 1 .. n - 2 continue row 0, and the last row does not.
+// n rows with q queries each. If `prefix` is 0, each row has `start` cached keys before its own
+// keys. If `prefix` is 1, rows 1 .. n - 2 continue row 0, and the last row does not.
 static rlhf_ragged ragged(struct call *k, int n, const int32_t *q, int32_t start, int prefix) {
     int32_t offset[MOST + 1] = {0}, from[MOST] = {0}, base[MOST] = {0}, len[MOST] = {0};
     int32_t zero[MOST] = {0};
@@ -341,7 +341,7 @@ static rlhf_attn geometry(int32_t heads, int32_t kv_heads, int32_t head_dim, int
                        1.0 / sqrt(head_dim)};
 }
 
-// Forward and backward of rows that share a prefix, two query heads per key head.
+// Forward and backward of rows that share a prefix, with two query heads per key head.
 static void train(struct call *k, int32_t head_dim, int32_t dtype) {
     static const int32_t q[] = {18, 5, 3, 2};
     const rlhf_attn a = geometry(2, 1, head_dim, dtype);
@@ -391,7 +391,7 @@ static void attention_f32(void **state) {
     }
 }
 
-// More keys than a segment has: the row is split, and one block merges the parts.
+// There are more keys than a segment can hold: the row is split, and one block merges the parts.
 static void attention_long(void **state) {
     struct call k = begin(state);
     for (int i = 0; i < 2; i++) {

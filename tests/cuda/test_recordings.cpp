@@ -140,7 +140,7 @@ void what_may_not_be_recorded(void **state) {
             SAYS("between record and record_end");
             assert_int_equal(once(b, key, &s), RLHF_RECORD_RUN); // from the begin
         }
-    OK(b->c->weight_pack(b->ctx, w, s.from)); // still there
+    OK(b->c->weight_pack(b->ctx, w, s.from)); // w is still there
     b->c->weight_destroy(b->ctx, w);
     b->c->release(b->ctx, s.to);
     b->c->release(b->ctx, s.from);
@@ -151,7 +151,7 @@ void guard_records_nothing(void **) {
     const sum s = {take(b, 400), take(b, 400)};
     for (int i = 0; i < 3; i++)
         assert_int_equal(once(b, 1, &s), RLHF_RECORD_RUN);
-    end(b); // also frees what was not released
+    end(b); // also frees memory that was not released
 }
 
 } // namespace

@@ -1,5 +1,6 @@
-// values.c: compares a backend's bf16 GEMMs, LM head and attention with sums in double precision,
-// and checks that a row has the same bits alone and in a batch, and in decoding and in training.
+// values.c: compares a backend's bf16 GEMMs, LM head and attention with sums in double precision.
+// Also checks that a row has the same bits alone and in a batch, and the same bits in decoding and
+// in training.
 //
 //   cuda_values KERNELS.so
 //
@@ -15,7 +16,7 @@
 
 struct test {
     struct rlhf_test_backend backend;
-    rlhf_compute *c; // its table
+    rlhf_compute *c; // function table of the backend
     uint64_t seed;
     int wrong;
     rlhf_dev held[64]; // device memory, released together
@@ -113,8 +114,8 @@ static void release_all(struct test *t) {
 
 // Compares `got` with `want`. Differences are measured in units of the root mean square of `want`.
 // The largest difference may be at most `allowed`, and the root mean square of all differences at
-// most an eighth of that. In the largest difference of a bf16 result, the part that rounding
-// explains does not count.
+// most `allowed` / 8. In the largest difference of a bf16 result, the part that rounding explains
+// does not count.
 static void compare(struct test *t, const char *what, const float *got, const double *want,
                     size_t n, int32_t dtype, double allowed) {
     double worst = 0, errors = 0, squares = 0;
@@ -141,7 +142,7 @@ static void differ(struct test *t, const char *what, int n, int of) {
 
 enum { ROWS = 201, IN = 328, OUT = 200 };
 
-// out[r, c] = sum over d of x[r, d] y[c, d], for operands with their own line strides.
+// out[r, c] = sum over d of x[r, d] y[c, d]. Each operand has its own line stride.
 static double *sums(const float *x, size_t x_line, size_t x_step, const float *y, size_t y_line,
                     size_t y_step, size_t rows, size_t cols, size_t depth) {
     double *out = memory(rows * cols, sizeof *out);
@@ -153,7 +154,7 @@ static double *sums(const float *x, size_t x_line, size_t x_step, const float *y
     return out;
 }
 
-// Computes rows of the GEMM in smaller batches, and counts those whose bits differ from `whole`.
+// Computes rows of the GEMM in smaller batches, and counts the rows whose bits differ from `whole`.
 static int rows_that_differ(struct test *t, rlhf_dev out, rlhf_dev x, const rlhf_weight *w,
                             rlhf_dev bias, const float *whole) {
     static const uint32_t counts[] = {1, 2, 17, 64, 130};

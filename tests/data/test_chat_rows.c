@@ -1,5 +1,5 @@
-// test_chat_rows.c: rows with messages as prompts, as texts and as preferences. Their ids equal
-// those of the rendered conversation, including special tokens.
+// test_chat_rows.c: rows with messages as prompts, as texts and as preferences. Their ids equal the
+// ids of the rendered conversation, including special tokens.
 #include "support/scratch.h"
 
 #include "data/preferences.h"
@@ -39,7 +39,7 @@ static void name(struct fixture *f, const char *template) {
     check_ok(rlhf__tokenizer_name_chat(f->tok, template, &err), &err);
 }
 
-// The ids of a text, in which special tokens are recognized. The caller frees them.
+// Returns the ids of a text, in which special tokens are recognized. The caller frees the ids.
 static struct rlhf__ids encode(const struct fixture *f, const char *text) {
     struct rlhf__ids ids = {0};
     struct rlhf__error err = {0};
@@ -394,7 +394,7 @@ static void preferences(void **state) {
         check_ids(f, p.prompt, (size_t)p.n_prompt, "<|user|>\nQ<|endoftext|>\n<|assistant|>\n");
         const int32_t *best = p.ids + (p.best ? p.len[0] : 0),
                       *other = p.ids + (p.best ? 0 : p.len[0]);
-        check_ids(f, best, (size_t)p.len[p.best], "yes<|endoftext|>"); // ends as in a rollout
+        check_ids(f, best, (size_t)p.len[p.best], "yes<|endoftext|>"); // it ends as in a rollout
         check_ids(f, other, (size_t)p.len[!p.best], "no<|endoftext|>");
     }
     assert_int_equal(rlhf__preferences_get(set, 3).n, 3);

@@ -1,4 +1,4 @@
-// test_dataset.c: rows of JSON Lines, gzip and text files, and messages about bad ones.
+// test_dataset.c: rows of JSON Lines, gzip and text files, and messages about bad rows.
 #include "support/scratch.h"
 
 #include "data/dataset.h"

@@ -101,7 +101,7 @@ static void both_forms(void **state) {
     check_response(f, 1, 2, " c");
 }
 
-// A response is tokenized separately: it continues the prompt's tokens and does not change them.
+// A response is tokenized separately. It continues the prompt's tokens and does not change them.
 static void prompt_and_response_apart(void **state) {
     struct fixture *f = *state;
     struct rlhf__ids ids = {0};

@@ -123,7 +123,7 @@ static void query_rules(void **state) {
     check_text(f, 2, "a .");
 }
 
-// Besides encoding a whole text, there is a quick check of it. The two must agree.
+// Besides encoding a whole text, there is a quick check of the text. Both must agree.
 static void period_far_into_the_text(void **state) {
     struct fixture *f = *state;
     char text[4000] = "";

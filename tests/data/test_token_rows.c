@@ -47,7 +47,7 @@ static struct rlhf__token_rows make(struct fixture *f, struct rlhf__token_opts o
     return rows;
 }
 
-// All tokens of dataset row i: [bos] ids [eos].
+// Returns all tokens of dataset row i: [bos] ids [eos].
 static struct rlhf__ids whole(struct fixture *f, int64_t i, uint32_t flags) {
     struct rlhf__ids ids = {0};
     struct rlhf__error err = {0};

@@ -1,4 +1,5 @@
-// bad_kernels.c: the reference backend with options. $BAD selects a wrong description of itself.
+// bad_kernels.c: the reference backend with options. $BAD selects one error in the backend's
+// description of itself.
 #include <rlhf/compute.h>
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
-// bad_reward.c: a reward that gives NaN for chosen rows, fails, leaves rows unwritten, or marks
-// rows as failed.
+// bad_reward.c: a reward that misbehaves in one way: it gives NaN for chosen rows, fails, leaves
+// rows unwritten, or marks rows as failed.
 #include "support/plugin.h"
 
 #include <rlhf/reward.h>

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The hash chain of a run as docs/verifying.md defines it, written from that page alone.
 
-    chain.py digests RUN        are the digests of rows, rewards and metrics those of the run's files?
-    chain.py forge RUN PHASE    give the phase other rows, and make all heads and seals fit again
+    chain.py digests RUN        checks that the digests of rows, rewards and metrics are those of the run's files
+    chain.py forge RUN PHASE    gives the phase other rows, and makes all heads and seals consistent again
 """
 import hashlib
 import json

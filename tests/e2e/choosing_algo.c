@@ -16,8 +16,8 @@ struct algo {
     const rlhf_host *host;
     const struct config *config;
     double calls, seen, unseen, score,
-        other;                    // calls, other: of the phase; the rest: of the last call
-    int64_t chosen[64], n_chosen; // of the phase's calls
+        other;                    // calls and other: in this phase; others: in the last call
+    int64_t chosen[64], n_chosen; // in this phase's calls
 };
 
 static const rlhf_opt opts[] = {

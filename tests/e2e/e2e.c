@@ -12,7 +12,8 @@
 
 // ---- the tiny model ----
 
-// GPT-2's spelling of byte b: printable Latin-1 characters stay, other bytes follow from U+0100.
+// Returns GPT-2's spelling of byte b: printable Latin-1 characters stay, other bytes follow from
+// U+0100.
 static unsigned spelling(unsigned b) {
     unsigned next = 256;
     for (unsigned k = 0; k < 256; k++) {
@@ -108,7 +109,8 @@ int e2e_teardown(void **state) {
 
 // ---- running ----
 
-// The shell command that runs `script` in dir with its variables. `to` redirects its output.
+// Writes the shell command that runs `script` in `dir` with its variables. `to` redirects its
+// output.
 static void command_of(const struct e2e *t, const char *script, const char *to, char *command,
                        size_t cap) {
     const char *build = getenv("RLHF_BUILD_DIR");
@@ -187,7 +189,7 @@ int e2e_terminal(struct e2e *t, unsigned short columns, const char *script, ...)
     return read_rest(t, 0, pid, master);
 }
 
-// Read until the output from `from` on contains `until`. Returns the end of it.
+// Reads until the output from `from` on contains `until`. Returns the end of that text.
 static size_t read_until(struct e2e *t, size_t from, size_t *len, const char *until, int master) {
     const char *found;
     t->out[*len] = 0;

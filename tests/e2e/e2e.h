@@ -31,8 +31,8 @@ int e2e_teardown(void **state);
 // The program sees none of the machine's NVIDIA cards, so runs use the CPU unless the test has an
 // emulated GPU (cuda.h).
 
-// Run `rlhf-host <args>` in dir, with one thread unless args set another number. Returns the exit
-// status, or 128 + n for signal n. The output goes to t->out.
+// Run `rlhf-host <args>` in `dir`, with one thread unless `args` sets another number. Returns the
+// exit status, or 128 + n for signal n. The output goes to t->out.
 __attribute__((format(printf, 2, 3))) int e2e_run(struct e2e *t, const char *args, ...);
 
 // As e2e_run, but runs a script through `sh -c`, with the program's path in $HOST.
@@ -57,22 +57,22 @@ __attribute__((format(printf, 6, 7))) int e2e_typed(struct e2e *t, unsigned shor
                                                     const struct e2e_keys *keys, size_t n_keys,
                                                     const char *script, ...);
 
-// Assert that the last output contains text.
+// Assert that the last output contains `text`.
 void e2e_says(const struct e2e *t, const char *text);
 
-// Rows of <run>/metrics.jsonl; new reference, never NULL.
+// Returns the rows of <run>/metrics.jsonl: a new reference, never NULL.
 json_t *e2e_metrics(const struct e2e *t, const char *run);
 
 // Metric `name` of row i (negative i count from the end). Fails the test if it is absent.
 double e2e_metric(const json_t *rows, int i, const char *name);
 
-// Assert that two directories below dir hold the same files with the same bytes.
+// Assert that two directories below `dir` hold the same files with the same bytes.
 void e2e_same_tree(struct e2e *t, const char *a, const char *b);
 
-// Write a file below dir.
+// Write a file below `dir`.
 void e2e_write(const struct e2e *t, const char *name, const char *text);
 
-// 1 if the path below dir exists.
+// Returns 1 if the path below `dir` exists.
 int e2e_exists(const struct e2e *t, const char *name);
 
 #endif

@@ -84,7 +84,7 @@ CONTEXT = {
 # Settings that are combined with an option, one at a time. With each of them, the option must
 # change the run.
 EACH = {"advantage_scope": ("advantage_scale=group", "advantage_scale=none")}
-# Other values than the generated ones.
+# Values that replace the generated values.
 VALUE = {"dual_clip": "1.0011", "clip_range": "0.001", "clip_range_high": "0.001",
          "kl_target": "1e-5", "target_kl": "1e-9", "value_clip": "1e-5", "group_size": "8",
          "dynamic_rounds": "1", "correction_cap": "1.001", "replay_history": "5", "rm_batch": "2"}

@@ -1,4 +1,4 @@
-# faulty_reward.c in Python, for python.so. FAULTS=SEED,EVERY in the environment.
+# The reward of faulty_reward.c in Python, for python.so. The environment has FAULTS=SEED,EVERY.
 import os
 import time
 

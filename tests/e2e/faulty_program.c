@@ -1,7 +1,7 @@
-// faulty_program.c: `faulty_program SEED EVERY`, a program for exec.so. It scores a row by its
-// line, not by its position, and fails once at each row that the seed chooses. It counts the rows
-// in the file `asked`, so a restart does not lose the count. It appends its failures to the file
-// `faults`, and the children that it leaves behind to `children`.
+// faulty_program.c: `faulty_program SEED EVERY`, a program for exec.so. It scores a row by the
+// row's line, not by its position, and fails once at each row that the seed chooses. It counts the
+// rows in the file `asked`, so a restart does not lose the count. It appends its failures to the
+// file `faults`, and the process ids of children that it leaves running to the file `children`.
 #include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
@@ -68,7 +68,7 @@ static void eat_memory(void) {
     }
 }
 
-// Write everything at once: the host counts a row as answered when its line arrives, so later
+// Write all output at once: the host counts a row as answered when its line arrives, so later
 // output would be too late.
 static void answer_too_much(void) {
     static const char lines[] = "1\n1\n1\n1\n1\n1\n1\n1\n1\n1\n1\n1\n1\n1\n1\n1\n1\n";
@@ -76,7 +76,7 @@ static void answer_too_much(void) {
 }
 
 // Fail at a row in the way that `kind` names. Returns 1 if the row must not be answered normally.
-// After a bad line the program waits until the host ends it. Otherwise a later row could fail too,
+// After a bad line the program waits until the host ends it. Otherwise a later row could fail, too,
 // before the host has read the line.
 static int go_wrong(const char *kind) {
     note("faults", kind);

@@ -140,7 +140,7 @@ static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward
         sum += (double)out->seq[i];
         bad += fault != 0;
         if (fault && s->config->how == ROWS) out->failed[i] = 1;
-        if (fault && s->config->how == ROWS) out->seq[i] = 1e6f; // is ignored
+        if (fault && s->config->how == ROWS) out->seq[i] = 1e6f; // the host ignores this score
         if (fault && s->config->how == NOT_A_NUMBER) out->seq[i] = NAN;
     }
     rlhf_metric_mean(s->host, "worth", sum / in->n, in->n);

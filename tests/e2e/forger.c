@@ -1,5 +1,5 @@
-// forger.c: code that runs when its file is opened, and misbehaves as $FORGE says: it answers in
-// place of the program's own code, sends without end, or does not end.
+// forger.c: code that runs when its file is opened, and misbehaves in the way that $FORGE names: it
+// answers in place of the program's own code, sends without end, or does not end.
 #include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
@@ -9,7 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// The descriptor on which the answer must be sent: the end of a pipe, but not a standard stream.
+// Returns the descriptor to which the answer must be sent: the end of a pipe, but not a standard
+// stream.
 static int answer_file(void) {
     for (int fd = 3; fd < 64; fd++) {
         struct stat s;

@@ -51,7 +51,7 @@ static rlhf_status plan(void *self, const rlhf_run_info *run, rlhf_plan *out) {
     return c->positive == PLAN ? 3 : RLHF_OK;
 }
 
-// sum of policy minus reference log-probs over the response of row i
+// Returns the sum of the policy's minus the reference's log-probs over the response of row i.
 static double margin(struct algo *a, const rlhf_loss_in *in, uint32_t i) {
     double sum = 0;
     for (int32_t t = in->offset[i] + in->prompt_len[i]; t < in->offset[i + 1]; t++) {

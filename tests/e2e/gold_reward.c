@@ -12,7 +12,7 @@
 struct config {
     const char *answer;
     int64_t rows;  // a group
-    int64_t fails; // the row, counted from 1, that fails the first time; 0: none
+    int64_t fails; // row, counted from 1, that fails the first time; 0: no row fails
 };
 
 static const rlhf_opt opts[] = {

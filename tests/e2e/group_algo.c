@@ -40,7 +40,7 @@ static const rlhf_opt opts[] = {
 struct self {
     const rlhf_host *host;
     const struct config *config;
-    double split, apart, minibatches; // of the phase
+    double split, apart, minibatches; // numbers of the phase
     double said;                      // the host's number of minibatches in an epoch
     double stale, drawn, foreign;     // sums over rows and tokens, see who_drew
 };

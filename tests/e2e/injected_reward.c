@@ -41,7 +41,7 @@ static uint64_t mix(uint64_t h, const void *bytes, size_t n) {
     return h;
 }
 
-// The number of lines of `said` that contain the text.
+// Returns the number of lines of `said` that contain `text`.
 static uint64_t said(const char *text) {
     char line[4096];
     uint64_t n = 0;
@@ -74,8 +74,8 @@ static void fork_all(void) {
     abort();
 }
 
-// Fails at a row. Returns 1 if the rows after it must not fail, because a call can report only one
-// failure.
+// Fails at a row. Returns 1 if the rows after this row must not fail, because a call can report
+// only one failure.
 static int go_wrong(const struct self *s, const char *kind, const rlhf_reward_in *in,
                     const rlhf_reward_out *out, uint32_t row) {
     char text[64];

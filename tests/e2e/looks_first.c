@@ -17,9 +17,9 @@ enum { MOST = 1024 };
 struct algo {
     const rlhf_host *host;
     const struct config *config;
-    double looked, wanted, other, answers, checked; // of the phase
+    double looked, wanted, other, answers, checked; // numbers of the phase
     int64_t n, total;
-    int32_t group[MOST], label[MOST]; // [n] of the rows that loss() must see
+    int32_t group[MOST], label[MOST]; // [n] of the rows that loss() must get
     int32_t ids[MOST], begin[MOST + 1];
     float old[MOST]; // [total]
 };

@@ -1,6 +1,6 @@
-// parity_reward.c: a reward that is the first id of a response modulo `levels`, so that groups
-// without spread occur by chance. With levels=1 all rows have the same reward. With prompt=true the
-// reward is constant within a group and differs between groups.
+// parity_reward.c: a reward whose value is the first id of a response modulo `levels`, so that
+// groups without spread occur by chance. With levels=1 all rows have the same reward. With
+// prompt=true the reward is constant within a group and differs between groups.
 #include "support/plugin.h"
 
 #include <rlhf/reward.h>

@@ -1,4 +1,4 @@
-// recording_sink.c: a sink that writes every call as a JSON line to a file, and fails on request.
+// recording_sink.c: a sink that writes every call to a file as a JSON line, and fails on request.
 #include "support/plugin.h"
 
 #include <rlhf/log.h>

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 struct config {
-    const char *cd;   // chdir here with every call; "" = stay
-    const char *gate; // wait for this file (absolute path); "" = do not
+    const char *cd;   // changes to this directory in every call; "" = stays
+    const char *gate; // waits for this file (absolute path); "" = does not wait
     int64_t free;     // number of calls that do not wait; -1: create() waits
 };
 
@@ -27,7 +27,7 @@ struct self {
 
 TEST_INSTANCE(struct self)
 
-// Waits at most a minute, so that a failing test ends too.
+// Waits at most a minute, so that a failing test ends, too.
 static void wait_for(const char *path) {
     const struct timespec pause = {0, 5000000};
     for (int i = 0; i < 12000 && access(path, F_OK) != 0; i++)

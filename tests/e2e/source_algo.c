@@ -1,6 +1,6 @@
 // source_algo.c: an algorithm that checks where each row comes from, for every source of rows: row
-// i of the file, or prompt i, has the letter 'A' + i as its first capital letter. Phases are
-// checked too. It raises the log-probs.
+// i of the file, or prompt i, has the letter 'A' + i as its first capital letter. It also checks
+// the phases. It raises the log-probs.
 #include "support/plugin.h"
 
 #include <rlhf/algo.h>
@@ -12,7 +12,7 @@ struct config {
 struct algo {
     const rlhf_host *host;
     const struct config *config;
-    double rows, wrong; // of the phase
+    double rows, wrong; // numbers of the phase
     int64_t phase;
 };
 

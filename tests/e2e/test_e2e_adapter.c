@@ -286,7 +286,7 @@ static void stands_still(void **state) {
     "policy.adapter.rank=2 " QUIET
 
 // If all rewards are equal, an adapter gets no gradient. Weight decay still shrinks A, but the
-// program does not count that as a change.
+// program does not count this as a change.
 static void nobody_is_compared(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, FLAT "--set run.phases=20 --out long"), 1);

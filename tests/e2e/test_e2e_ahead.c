@@ -17,8 +17,8 @@
 #define GRPO  "--algo grpo.so:group_size=2 " PAID ANY
 #define AHEAD "--set rollout.ahead=1 "
 
-// Asserts that the metrics of two runs are equal, except times and the numbers that exist only with
-// rollout.ahead.
+// Asserts that the metrics of two runs are equal. Times, and the numbers that exist only with
+// rollout.ahead, are not compared.
 static void same_metrics(struct e2e *t, const char *a, const char *b) {
     static const char *const left_out[] = {"time/",         "perf/",
                                            "trainer/",      "rollouter/",
@@ -46,7 +46,7 @@ static int has_metric(struct e2e *t, const char *run, size_t row, const char *na
     return there;
 }
 
-// Makes a checkpoint to start from, in the directory start.
+// Makes a checkpoint to start from, in the directory `start`.
 static void make_start(struct e2e *t) {
     if (e2e_exists(t, "start")) return;
     assert_int_equal(e2e_run(t, PPO "--set run.phases=1 --set run.dir=first"), 0);
@@ -54,8 +54,8 @@ static void make_start(struct e2e *t) {
 }
 
 // If the weights never change, older and newer weights are equal. So the run gives the same bytes
-// as one that does not sample ahead. Rows of the first phase are never old, so one phase gives the
-// same bytes with any learning rate.
+// as a run that does not sample ahead. Rows of the first phase are never old, so one phase gives
+// the same bytes with any learning rate.
 static void without_staleness_nothing_changes(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {
@@ -89,7 +89,7 @@ static void without_staleness_nothing_changes(void **state) {
     }
 }
 
-// The age of rows is exactly that of one phase, from the second phase on.
+// From the second phase on, the age of all rows is exactly one phase.
 static void staleness_is_one_phase(void **state) {
     struct e2e *t = *state;
     static const char *const names[] = {"time/waited_rollout", "time/waited_update",
@@ -134,7 +134,7 @@ static const char *const kinds[] = {
     "--algo \"$RLHF_TEST_PLUGINS/choosing_algo.so:stale=1\" " PAID ANY AHEAD};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-// Samples are also written in the last phase. So a run that was extended has more samples.
+// Samples are also written in the last phase. So if a run was extended, it has more samples.
 static void the_same_run(struct e2e *t, const char *a, const char *b, int phases, int extended) {
     char path[2][64];
     same_metrics(t, a, b);
@@ -189,7 +189,7 @@ static void a_killed_run_goes_on_with_the_same_bytes(void **state) {
     the_same_run(t, "k", "d", 12, 0);
 }
 
-// A phase that fails leaves the checkpoint of the phase before, with the batch as it was sampled.
+// If a phase fails, the checkpoint of the phase before remains, with the batch as it was sampled.
 static void a_failed_phase_goes_back(void **state) {
     struct e2e *t = *state;
     const char *how = "--reward \"$RLHF_TEST_PLUGINS/faulty_reward.so:how=%s,phase=3\" "
@@ -299,7 +299,8 @@ static void memory_of_the_second_instance_is_counted(void **state) {
     }
     assert_true(bytes_of(t, "cpu", "workspace", AHEAD) > bytes_of(t, "cpu", "workspace", ""));
     assert_true(bytes_of(t, "host", "rows", AHEAD) > bytes_of(t, "host", "rows", ""));
-    // The workspaces of sampling depend on the threads that sample, not on those that train.
+    // The workspaces of sampling depend on the number of threads that sample, not on the number of
+    // threads that train.
     const double trains = bytes_of(t, "cpu", "workspace", "--threads 7 ");
     const double one =
         bytes_of(t, "cpu", "workspace", AHEAD "--threads 8 --set rollout.threads=1 ");

@@ -12,7 +12,7 @@
     "--set optim.schedule_phases=8 --set optim.lr=0.01 --set log.samples=12 "                      \
     "--set log.samples_every=1 --set log.rollouts=true "
 
-// Every line of a JSON Lines file below the scratch directory; new reference.
+// Returns every line of a JSON Lines file below the scratch directory as a new reference.
 static json_t *lines_of(const struct e2e *t, const char *name) {
     char path[512];
     snprintf(path, sizeof path, "%s/%s", t->dir, name);
@@ -37,7 +37,8 @@ static double number(const json_t *row, const char *key) {
     return json_number_value(v);
 }
 
-// The array `key` of a row, which must have one number per response token, each of them an f32.
+// Returns the array `key` of a row. It must have one number per response token, and each number
+// must be an f32.
 static const json_t *tokens(const json_t *row, const char *key) {
     const json_t *v = json_object_get(row, key);
     size_t want =
@@ -47,7 +48,8 @@ static const json_t *tokens(const json_t *row, const char *key) {
     for (size_t k = 0; k < want; k++) {
         double x = json_number_value(json_array_get(v, k));
         char text[32];
-        // Nine digits suffice for any f32: the number read back prints the same.
+        // Nine digits suffice for any f32: if the number is read back and printed, the text is the
+        // same.
         snprintf(text, sizeof text, "%.9g", (double)(float)x);
         assert_true((float)strtod(text, NULL) == (float)x);
     }
@@ -61,7 +63,7 @@ static double sum(const json_t *array) {
     return s;
 }
 
-// The sample of a row of a phase.
+// Returns the sample of a row of a phase.
 static const json_t *sample_of(const json_t *samples, int64_t phase, int64_t row) {
     for (size_t i = 0; i < json_array_size(samples); i++) {
         const json_t *s = json_array_get(samples, i);

@@ -1,5 +1,5 @@
 // test_e2e_backend.c: the host refuses a compute backend that describes itself wrongly, and accepts
-// a newer one.
+// a newer backend.
 #include "e2e.h"
 
 #include <string.h>
@@ -33,7 +33,7 @@ static void a_wrong_description_is_refused(void **state) {
     }
 }
 
-// The bits of a table that ignores the wanted arithmetic are its own, so the host refuses it.
+// A table that ignores the requested arithmetic gives different bits, so the host refuses it.
 static void another_arithmetic_is_refused(void **state) {
     struct e2e *t = *state;
     assert_int_equal(

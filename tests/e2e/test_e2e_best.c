@@ -1,4 +1,4 @@
-// test_e2e_best.c: tests which checkpoint checkpoints/best is, that this checkpoint is kept, and
+// test_e2e_best.c: tests which checkpoint is checkpoints/best, that this checkpoint is kept, and
 // that resuming does not change it.
 #include "e2e.h"
 
@@ -24,7 +24,7 @@ static int64_t link_target(const struct e2e *t, const char *link) {
 }
 
 // Returns the phase with the best metric among the phases up to `last` that have a checkpoint. If
-// several are equal, returns the first of them.
+// several metrics are equal, returns the first of these phases.
 static int64_t best_phase(const struct e2e *t, const char *run, int last, double sign) {
     json_t *rows = e2e_metrics(t, run);
     int64_t best = 2;
@@ -42,7 +42,7 @@ static int has(const struct e2e *t, const char *run, int64_t phase) {
     return e2e_exists(t, name);
 }
 
-// The two newest checkpoints and the best one exist, the others do not.
+// Checks that the two newest checkpoints and the best checkpoint exist, and that the others do not.
 static void check_kept(const struct e2e *t, const char *run, int last, int64_t best) {
     for (int phase = 2; phase <= last; phase += 2) {
         int want = phase > last - 4 || phase == best;
@@ -86,7 +86,7 @@ static void resuming_changes_nothing(void **state) {
 }
 
 // If the metric is changed, the search for the best checkpoint starts over. If the metric is
-// removed, the best one so far stays.
+// removed, the best checkpoint so far stays.
 static void another_metric_and_none(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, RUN "--set run.phases=6 --set run.dir=a"), 0);

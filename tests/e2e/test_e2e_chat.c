@@ -79,7 +79,7 @@ static void ids_stay(void **state) {
                      0);
 }
 
-// A single question under the plain template equals the same prompt as text.
+// A single question under the plain template gives the same prompt as the text alone.
 static void plain_is_the_prompt(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "one.jsonl", "{\"messages\":[" USER("a film") "]}\n");
@@ -120,7 +120,8 @@ static void supervised(void **state) {
     // Microbatches add up to the mean over the assistant's tokens.
     double a = e2e_metric(says, 0, "objective/loss"), b = e2e_metric(small, 0, "objective/loss");
     assert_true(a - b < 1e-6 && b - a < 1e-6);
-    // The loss is a mean over the counted tokens, and a random model is equally bad at all of them.
+    // The loss is a mean over the counted tokens, and a random model predicts them all equally
+    // badly.
     assert_true(a > 5.3 && a < 5.9);
     assert_true(e2e_metric(says, 0, "optim/grad_norm") != e2e_metric(all, 0, "optim/grad_norm"));
     assert_true(e2e_metric(says, 1, "eval/loss") != e2e_metric(all, 1, "eval/loss"));
@@ -282,7 +283,7 @@ static void typed(void **state) {
     e2e_says(t, "--raw changes nothing: the model has no chat template");
 }
 
-// A named template is stored with the model, so the checkpoint and an export render the same
+// A named template is stored with the model, so the checkpoint and an export render the same text
 // without a name.
 static void named_goes_along(void **state) {
     struct e2e *t = *state;
@@ -305,7 +306,7 @@ static void named_goes_along(void **state) {
                                   "&& cmp named of.latest && grep -q add_generation_prompt "
                                   "out/chat_template.jinja"),
                      0);
-    // A run that is stopped and resumed from this checkpoint equals one that was never stopped.
+    // A run that is stopped and resumed from this checkpoint equals a run that was never stopped.
     assert_int_equal(e2e_run(t, GRPO "--set prompts.template=zephyr --set run.stop_after=1 --set "
                                      "run.dir=b"),
                      0);

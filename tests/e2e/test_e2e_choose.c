@@ -31,7 +31,7 @@ static int setup(void **state) {
     return 0;
 }
 
-// Prompt and score of each row of a run, in the order in which they were drawn.
+// Returns the prompt and score of each row of a run, in the order in which the rows were drawn.
 static json_t *rows_of(struct e2e *t, const char *run) {
     assert_int_equal(e2e_shell(t, "grep '\"row\": ' %s/rollouts.jsonl > rows", run), 0);
     char path[512];
@@ -129,7 +129,8 @@ static void a_killed_run_goes_on_with_the_same_bytes(void **state) {
 
 // ---- what the host tells ----
 
-// For each prompt: its mean reward in the last phase that used it. Only rows before `end` count.
+// Returns the mean reward of a prompt in the last phase that used the prompt. Only rows before
+// `end` count.
 static double told_score(const json_t *rows, size_t end) {
     double sum = 0;
     for (int i = 0; i < PROMPTS; i++) {
@@ -201,7 +202,7 @@ static void wrong_answers_are_refused(void **state) {
     assert_int_equal(e2e_run(t, CHOOSING(":silent=1") PAID "\" --set run.phases=3 --set run.dir=b"),
                      1);
     e2e_says(t, "phase 2: chosen[0] is -1; the run has 10 prompts");
-    // The checkpoint must be that of phase 1, as if the run had ended there.
+    // The last checkpoint must be that of phase 1, as if the run had ended there.
     assert_int_equal(e2e_run(t, CHOOSING(":bad=10") PAID "\" --set run.phases=1 --set run.dir=c "
                                                          "--set optim.schedule_phases=40"),
                      0);

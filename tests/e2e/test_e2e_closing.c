@@ -19,7 +19,7 @@ static int count(const struct e2e *t, const char *what) {
     return n;
 }
 
-// If the critic does not train, the run says so once, in phase 10, and again at the end.
+// If the critic does not train, the run reports this once, in phase 10, and again at the end.
 static void a_trend_is_reported_in_its_phase(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, UNTAUGHT "--phases 12 --out a"), 0);
@@ -107,8 +107,8 @@ static void json_has_one_object(void **state) {
     json_decref(v);
 }
 
-// After Ctrl-C, the summary covers the finished phases. Below it is the command that continues the
-// run.
+// After Ctrl-C, the summary covers the finished phases. The command that continues the run is below
+// the summary.
 static void a_stopped_run_says_how_to_go_on(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t, "$HOST " PPO "--phases 100000 --out a 2>log >/dev/null & p=$!; "
@@ -125,7 +125,7 @@ static void a_stopped_run_says_how_to_go_on(void **state) {
     assert_non_null(strstr(resume, "look closer: rlhf-host report a\n"));
 }
 
-// For models with scores, the run suggests to measure them on rows, not to generate texts.
+// For models with scores, the run suggests measuring them on rows, not generating texts.
 static void a_classifier_is_measured(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, "--algo classify.so --data labelled.jsonl --policy model --set "

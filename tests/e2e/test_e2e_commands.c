@@ -45,7 +45,7 @@ static void eval_judges_responses(void **state) {
     json_t *v = json_loads(t->out, 0, NULL);
     assert_non_null(v);
     assert_int_equal(json_integer_value(json_object_get(v, "samples")), 24);
-    assert_true(json_number_value(json_object_get(v, "kl")) == 0); // against itself
+    assert_true(json_number_value(json_object_get(v, "kl")) == 0); // the model against itself
     double distinct = json_number_value(json_object_get(v, "distinct_3"));
     assert_true(distinct > 0 && distinct <= 1);
     json_decref(v);
@@ -111,7 +111,7 @@ static void eval_compares_and_stores(void **state) {
     e2e_says(t, "whose scores it compares; on rows of texts, labels or preferences run eval once");
 }
 
-// If nothing could be written, the command fails, with text and with JSON output.
+// If the output could not be written, the command fails, both with text and with JSON output.
 static void eval_notices_a_full_disk(void **state) {
     struct e2e *t = *state;
     make_checkpoint(t);
@@ -165,7 +165,7 @@ static void the_list_names_an_id_in_many_files_once(void **state) {
 }
 
 // eval warns about a reward model if its scores are far from the scale to which gain and bias were
-// fitted. It does not warn about a model that was just fitted.
+// fitted. It does not warn right after gain and bias were fitted.
 static void a_reward_model_off_its_scale(void **state) {
     struct e2e *t = *state;
     static const char run[] =

@@ -77,7 +77,7 @@ static void another_version(void **state) {
     e2e_says(t, "cuBLASLt 13.2.0: each gives the same bits every time, but perhaps not those of "
                 "the other");
     if (e2e_shell(t, "grep -q '\"earlier\"' a/manifest.json")) fail_msg("the manifest forgot");
-    goes_on(t, "newer", 4); // remembered
+    goes_on(t, "newer", 4); // the version was stored
     if (strstr(t->out, SAID)) fail_msg("nothing changed:\n%s", t->out);
 }
 

@@ -42,8 +42,8 @@ static void goes_on(struct e2e *t, const char *out, const char *args) {
     fine(t, e2e_shell(t, CUDA_HOST " --resume %s %s", out, args));
 }
 
-// Two runs with the same arguments and different orders of blocks are equal, and their log-probs
-// are exact.
+// If two runs have the same arguments and different orders of blocks, they are equal, and their
+// log-probs are exact.
 static void runs_exactly(struct e2e *t, const char *args, int draws) {
     run(t, 1, "auto", args, "a");
     if (!strstr(t->out, "compute: cuda, GPU 0, Emulated GPU")) fail_msg("no GPU:\n%s", t->out);
@@ -155,7 +155,7 @@ static void a_run_changes_devices(void **state) {
                      2);
     e2e_says(t, "there is no NVIDIA driver");
     if (strstr(t->out, "made on a GPU")) fail_msg("it was made on the CPU:\n%s", t->out);
-    goes_on(t, "a", "--set run.phases=4"); // remembered
+    goes_on(t, "a", "--set run.phases=4"); // the GPU was stored
     if (strstr(t->out, "goes on with")) fail_msg("nothing changed:\n%s", t->out);
     e2e_says(t, "compute: cpu, ");
     goes_on(t, "a", "--set run.phases=5 --set compute.backend=auto");

@@ -38,15 +38,14 @@ static int broken_run(struct e2e *t, const char *call, int code, long n) {
                      call, code, n);
 }
 
-// In every case the program prints one message, at its end.
+// In every case the program prints one message, and this message ends the output.
 static void one_sentence(const struct e2e *t, int status) {
     if (status != 1 && status != 2) fail_msg("status %d:\n%s", status, t->out);
     const char *first = strstr(t->out, "rlhf-host: error: ");
     if (!first || strstr(first + 1, "rlhf-host: error: ")) fail_msg("not one:\n%s", t->out);
 }
 
-// Repeats the run, with a later call failing each time, until a run gets far enough to print
-// `so_far`.
+// Repeats the run, with a later call failing each time, until a run prints `so_far`.
 static void fails_after(struct e2e *t, const char *call, int code, const char *so_far) {
     for (long n = 16; n < 1000000; n += 1 + n / 8) {
         const int status = broken_run(t, call, code, n);

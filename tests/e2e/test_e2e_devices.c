@@ -55,7 +55,8 @@ static void every_card_is_listed(void **state) {
     e2e_says(t, "not usable: no compute backend 'nothing'");
 }
 
-// `env` simulates what the GPU lacks. `tells` is set if a user of such a machine sees the message.
+// `env` simulates the faults of the machine. `tells` is set if a user of such a machine sees the
+// message.
 static const struct {
     const char *env, *sentence;
     int tells;
@@ -138,7 +139,7 @@ static void a_backend_that_is_not_there_is_refused(void **state) {
     e2e_says(t, "unknown option \"--backend\"; here it is --set compute.backend=");
     assert_int_equal(e2e_run(t, SFT "--gpu 0 --out a"), 2);
     e2e_says(t, "unknown option \"--gpu\"; here it is --set compute.gpu=");
-    assert_int_equal(e2e_shell(t, "\"$HOST\" devices --backend auto"), 0); // not one of them
+    assert_int_equal(e2e_shell(t, "\"$HOST\" devices --backend auto"), 0); // auto is not a backend
     e2e_says(t, "no compute backend 'auto'; allowed are cpu, cuda, reference and a path");
     assert_int_equal(e2e_run(t, "plugin list --gpu 0"), 2);
     lacks(t, "here it is");
@@ -167,7 +168,7 @@ static void a_card_that_is_not_there_is_refused(void **state) {
                                   "--set compute.gpu=1 --set run.dir=a"),
                      2);
     e2e_says(t, "compute.gpu has no effect here: no GPU is used");
-    e2e_says(t, "; no GPU: there is no NVIDIA driver"); // since a card was named
+    e2e_says(t, "; no GPU: there is no NVIDIA driver"); // printed because the user named a card
     assert_int_equal(e2e_shell(t, "RLHF_FAKE_CUDA=driver=0 " CUDA_HOST
                                   " generate --model model --prompt a --gpu 1"),
                      2);
@@ -220,7 +221,7 @@ static void forks_come_before_cuda(void **state) {
                      0);
     assert_int_equal(e2e_shell(t, NONSENSE "devices"), 0);
     e2e_says(t, "not usable: cuda: crashed while being loaded (signal 6");
-    assert_int_equal(e2e_shell(t, NONSENSE SFT "--out a"), 134); // there it is called
+    assert_int_equal(e2e_shell(t, NONSENSE SFT "--out a"), 134); // this command calls CUDA
 }
 
 int main(void) {

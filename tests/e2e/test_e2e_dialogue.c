@@ -26,7 +26,7 @@ static void ends(struct e2e *t, int got, int want) {
     if (got != want) fail_msg("exit status %d\n%s", got, t->out);
 }
 
-// The text is the same as with --prompt. Below it are its numbers.
+// The text is the same as with --prompt. The text's numbers are below it.
 static void a_text(void **state) {
     struct e2e *t = *state;
     const struct e2e_keys keys[] = {{"> ", "It was\n"}, {"a token)", "/quit\n"}};

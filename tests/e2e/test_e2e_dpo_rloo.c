@@ -84,7 +84,7 @@ static void dpo_learns_and_is_measured(void **state) {
             assert_true(fabs(at_first - 1 / 0.36) < 1e-9);
         else
             assert_true((float)at_first == 0.6931471824645996f);
-        assert_true(e2e_metric(m, 0, "dpo/margin") == 0); // it is the reference, to the bit
+        assert_true(e2e_metric(m, 0, "dpo/margin") == 0); // the policy is the reference, to the bit
         assert_true(e2e_metric(m, 0, "dpo/accuracy") == 0);
         assert_true(e2e_metric(m, -1, "objective/loss") < at_first);
         assert_true(e2e_metric(m, -1, "dpo/accuracy") == 1);
@@ -121,7 +121,7 @@ static void kto_learns_and_is_measured(void **state) {
 }
 
 static double number(const struct e2e *t, const char *name) {
-    const char *json = strchr(t->out, '{'); // after what it said on stderr
+    const char *json = strchr(t->out, '{'); // after the messages on stderr
     json_t *v = json ? json_loads(json, JSON_DISABLE_EOF_CHECK, NULL) : NULL;
     assert_true(json_is_number(json_object_get(v, name)));
     const double x = json_number_value(json_object_get(v, name));

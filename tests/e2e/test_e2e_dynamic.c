@@ -38,8 +38,8 @@ static int same(const json_t *a, size_t i, const json_t *b, size_t k, const char
                       json_object_get(json_array_get(b, k), key));
 }
 
-// Groups that have a spread in the run without dynamic sampling come first in the batch, unchanged.
-// They are followed by groups with spread from further prompts.
+// Groups that have spread in the run without dynamic sampling come first in the batch, unchanged.
+// After them come groups with spread from further prompts.
 static void groups_without_spread_are_replaced(void **state) {
     struct e2e *t = *state;
     const char *how = "--set log.rollouts=true --set run.phases=1";
@@ -58,7 +58,7 @@ static void groups_without_spread_are_replaced(void **state) {
         kept += 2;
     }
     assert_true(kept > 0 && kept < 16);
-    // metrics of the first round are not compared with those of the rows that were trained on
+    // metrics of the first round are not compared with metrics of the rows that were trained on
     assert_int_equal(e2e_shell(t, "$HOST recompute fresh --backend cpu"), 0);
     json_decref(a);
     json_decref(b);
@@ -69,8 +69,8 @@ static void groups_without_spread_are_replaced(void **state) {
     json_decref(rows);
 }
 
-// Prompts and rows of all rounds are counted. Metrics of responses are those of the first round,
-// because that is an unbiased sample.
+// Prompts and rows of all rounds are counted. Metrics of responses cover only the first round,
+// because it is an unbiased sample.
 static void what_was_drawn_is_counted(void **state) {
     struct e2e *t = *state;
     static const char *const first[] = {"objective/scores", "completions/mean_length",
@@ -203,8 +203,8 @@ static void sharing_changes_no_draw(void **state) {
                      0);
 }
 
-// Rows may be dropped in any round. The rest of their group stays in the batch, unless only one row
-// is left, which cannot have a spread.
+// Rows may be dropped in any round. The other rows of their group stay in the batch, unless only
+// one row is left, which cannot have a spread.
 static void rows_may_be_dropped(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, "--reward \"$RLHF_TEST_PLUGINS/bad_reward.so:every=3\" " ANY

@@ -1,4 +1,4 @@
-// test_e2e_early_stop.c: early_stop.*. Tests which conditions end a run, the report about a limit
+// test_e2e_early_stop.c: tests early_stop.*: which conditions end a run, the report about a limit
 // that can never end the run, and the samples of the last phase.
 #include "e2e.h"
 
@@ -81,7 +81,7 @@ static void what_the_first_phase_does_not_measure_ends_the_run(void **state) {
     assert_int_equal(
         e2e_run(t, GROUPS "none\" --set early_stop.kl=1 --set run.phases=4 --set run.dir=x"), 2);
     e2e_says(t, "early_stop.kl: phase 1 reports no metric \"objective/kl\"");
-    assert_int_equal(phases(t, "x"), 1); // the existing names
+    assert_int_equal(phases(t, "x"), 1); // the message has the existing names
     // If a later phase lacks the metric, it is ignored without a message.
     assert_int_equal(e2e_run(t,
                              GROUPS "first\" " OFTEN

@@ -164,7 +164,7 @@ static void options_of_plugins(void **state) {
     e2e_says(t, "warning: c.json: without effect here: algo.kl_unit (kl_controller is fixed)");
 }
 
-// A file may hold settings for several algorithms. Those without effect are named once.
+// A file may hold settings for several algorithms. Settings without effect are named once.
 static void a_file_may_hold_more(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "c.json",

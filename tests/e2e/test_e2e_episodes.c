@@ -56,8 +56,8 @@ static void log_probs_are_equal(void **state) {
     }
 }
 
-// Results do not depend on slots and threads. Shared prompts change no row. (They change how
-// gradients are rounded, also without an environment.)
+// Results do not depend on slots and threads. Shared prompts do not change any row. (They change
+// how gradients are rounded, also without an environment.)
 static void nothing_depends_on_slots(void **state) {
     struct e2e *t = *state;
     static const char *const others[] = {"--set sampling.slots=1",
@@ -145,7 +145,7 @@ static void same_log_probs(struct e2e *t, const char *form, const char *dtype,
 }
 
 // Log-probs are equal in sampling and training for all forms of models, in f32 and bf16, with and
-// without an adapter. Threads, slots and shared prompts change no row.
+// without an adapter. Threads, slots and shared prompts do not change any row.
 static void log_probs_of_forms(void **state) {
     struct e2e *t = *state;
     static const char *const forms[] = {"model", "llama", "qwen3"};
@@ -166,7 +166,7 @@ static void log_probs_of_forms(void **state) {
 
 // ---- time ----
 
-// The time that an environment takes to answer changes nothing.
+// The time that an environment takes to answer does not change the results.
 static void delays(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "slow.py",
@@ -237,8 +237,8 @@ static size_t check_segments(const json_t *row, int templated, int *bare) {
     return given;
 }
 
-// If the policy's turn lacks the template's end token, the environment's segment begins with that
-// token. If a reply contains the text of a special token, the text becomes the tokens of its bytes.
+// If the policy's turn lacks the template's end token, the environment's segment begins with this
+// token. If a reply contains the text of a special token, the text is encoded as single bytes.
 static void bridges(void **state) {
     struct e2e *t = *state;
     static const char *const forms[] = {"plain", "chat.jinja"};
@@ -264,8 +264,8 @@ static void bridges(void **state) {
 }
 
 // This template renders a turn differently once later turns follow. The row keeps the tokens that
-// the policy wrote. Depending on episodes.rewrites, the run reports the share of such turns, or
-// ends.
+// the policy wrote. Depending on episodes.rewrites, the run reports the share of such turns, or the
+// run ends.
 static void rewrites(void **state) {
     struct e2e *t = *state;
     static const char *const marks[] = {"", "!"}; // written before earlier turns

@@ -56,9 +56,9 @@ static void plugins_cannot_write_to_the_terminal(void **state) {
     assert_clean(t->out, "\n");
 }
 
-// A child process opens a plugin file and answers the program. A constructor in the file can forge
-// this answer. A forged answer affects only the result for that file, and is shown escaped. The
-// program limits how long it waits for the child and how much it reads.
+// A child process opens a plugin file and sends the program a description of it. A constructor in
+// the file can forge this answer. A forged answer affects only the result for that file, and is
+// shown escaped. The program limits how long it waits for the child and how much it reads.
 static void a_constructor_answers_for_itself_alone(void **state) {
     struct e2e *t = *state;
     static const char file[] = "\"$RLHF_TEST_PLUGINS/forger.so\"";
@@ -79,7 +79,7 @@ static void a_constructor_answers_for_itself_alone(void **state) {
     const char *list = "mkdir -p rewards && cp \"$RLHF_TEST_PLUGINS/forger.so\" rewards && "
                        "RLHF_PLUGIN_PATH=$PWD \"$HOST\" plugin list";
     assert_int_equal(e2e_shell(t, "export FORGE=rows; %s", list), 0);
-    e2e_says(t, "org.rlhf-host.answer"); // is still there
+    e2e_says(t, "org.rlhf-host.answer"); // this plugin is still listed
     e2e_says(t, "forger.so");
     assert_int_equal(
         e2e_shell(t, "export FORGE=rows; %s --json | grep -A1 '\"id\": \"forged\"'", list), 0);

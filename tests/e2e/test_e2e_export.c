@@ -66,7 +66,7 @@ static void the_last_checkpoint(void **state) {
                        "tail -n $((n/2)) both | cmp - a"));
 }
 
-// A stop text that is one special token ends a text in transformers as in the run.
+// If a stop text is one special token, it ends a text in transformers as in the run.
 static void special_stop(void **state) {
     struct e2e *t = *state;
     ok(t, e2e_shell(t, "cp -rL model special && echo '{\"eos_token\": \"<|endoftext|>\", "
@@ -169,8 +169,8 @@ static void a_model_directory(void **state) {
     assert_false(e2e_exists(t, "other"));
 }
 
-// The next export removes what a killed export left. It does not touch the files of an export that
-// is still running.
+// The next export removes the files that a killed export left. It does not touch the files of an
+// export that is still running.
 static void what_a_killed_export_left_goes(void **state) {
     struct e2e *t = *state;
     if (e2e_run(t, PPO "--set run.phases=1 --out r") != 0) fail_msg("%s", t->out);

@@ -1,6 +1,6 @@
-// test_e2e_failures.c: a failing reward never loses a run. rewards.on_failure decides what happens
-// to the rows, and failures are counted and reported. If retries succeed, the run ends with the
-// bytes of a run without failures.
+// test_e2e_failures.c: a failing reward never loses a run. rewards.on_failure decides how the run
+// handles these rows, and failures are counted and reported. If retries succeed, the run ends with
+// the bytes of a run without failures.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -23,8 +23,8 @@ static double metric(struct e2e *t, const char *run, int phase, const char *name
     return v;
 }
 
-// The two runs end with the same weights and moments and, with `state`, the same state of the
-// reward.
+// The two runs end with the same weights and moments. If `state` is set, they also end with the
+// same state of the reward.
 static void the_same_end(struct e2e *t, const char *a, const char *b, int state) {
     static const char *const files[] = {"model.safetensors", "state/optimizer.safetensors",
                                         "state/run.json", "state/reward_0.bin"};
@@ -200,7 +200,7 @@ static void zero_pays_nothing(void **state) {
              failed == 1 ? " has" : "s have");
     e2e_says(t, says);
     snprintf(says, sizeof says, "test $(grep -c '\"score\": 0,' a/rollouts.jsonl) = %.0f", failed);
-    assert_int_equal(e2e_shell(t, "%s", says), 0); // a row without a failure scores as little
+    assert_int_equal(e2e_shell(t, "%s", says), 0); // other rows never score as little
     // When a reward gives up on a row, other rewards still score the row. All rows may fail, too.
     assert_int_equal(e2e_run(t,
                              ONCE FAULTY("how=status,name=a") FAULTY("name=b") "%s "

@@ -89,7 +89,7 @@ static void a_jump_and_then_far_away(void **state) {
     e2e_says(t, "phase 8: the policy is far from the reference: KL 1.05 nats a token");
 }
 
-// A resumed run prints the same warnings as one that was never stopped, and ends with the same
+// A resumed run prints the same warnings as a run that was never stopped, and ends with the same
 // bytes.
 static void a_resumed_run_finds_the_same(void **state) {
     struct e2e *t = *state;

@@ -1,9 +1,10 @@
 // test_e2e_flips.c: flips bits in the files of a run. Every flip is found, and the message names
-// the phase and the place: tensor and index, row, metric or setting; in episodes also the turn.
+// the phase and the place: tensor and index, row, metric or setting. In episodes, the message also
+// names the turn.
 //
-// The run is verified once, by recomputing its files. They come out equal, so a copy of the
-// unchanged run can stand in for the recomputed files: after every flip, the test compares the run
-// with this copy instead of recomputing it.
+// The run is verified once, by recomputing its files. The recomputed files equal the originals, so
+// a copy of the unchanged run can replace them: after every flip, the test compares the run with
+// this copy instead of recomputing it.
 #include "e2e.h"
 
 #include "base/file.h"
@@ -25,7 +26,7 @@ struct fixture {
     char run[300], again[300];
     struct rlhf__chain_file chain, chain_again;
     uint64_t random;
-    int share; // of the usual number of flips: 1 / share
+    int share; // divisor of the usual number of flips
 };
 static struct fixture at;
 
@@ -34,8 +35,8 @@ static uint64_t draw(uint64_t below) {
     return (at.random >> 33) % below;
 }
 
-// Makes the run with these commands, verifies it and copies it. The tests that flip random bits of
-// text files divide the usual number of flips by `share`.
+// Makes the run with these commands, verifies it and copies it. Tests that flip random bits of text
+// files divide the usual number of flips by `share`.
 static int make(void **state, int share, const char *commands) {
     if (e2e_setup(state) != 0) return -1;
     at.e = *state;
@@ -103,8 +104,8 @@ static void flip(const char *name, int64_t byte, int bit) {
     assert_int_equal(fclose(f), 0);
 }
 
-// Runs the checks of `verify --all` for one phase, but only those that read `file`. If `file` is
-// NULL, runs all of them.
+// Runs the checks of `verify --all` for one phase, but only the checks that read `file`. If `file`
+// is NULL, runs all checks.
 static void look(const char *file, int64_t phase, struct rlhf__faults *f) {
     struct rlhf__error err = {0, ""};
     struct rlhf__same s = {
@@ -133,8 +134,8 @@ static void look(const char *file, int64_t phase, struct rlhf__faults *f) {
     if (st != RLHF_OK) fail_msg("%s", err.text);
 }
 
-// Returns 1 if a fault names the phase, the file and the place. If `where` is NULL, any place will
-// do.
+// Returns 1 if a fault names the phase, the file and the place. If `where` is NULL, any place is
+// accepted.
 static int is_named(const struct rlhf__faults *f, int64_t phase, const char *file,
                     const char *where) {
     for (size_t i = 0; i < f->n; i++)
@@ -344,7 +345,7 @@ static void without_a_flip_nothing_is_found(void **state) {
     assert_int_equal(f.n, 0);
 }
 
-// With an argument: only the flips in episodes.
+// With an argument, runs only the flips in episodes.
 int main(int argc, char **argv) {
     (void)argv;
     const struct CMUnitTest tests[] = {

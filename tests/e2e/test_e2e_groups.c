@@ -21,8 +21,8 @@ static const char *const kinds[] = {
     PPO "--set value.critic=separate --set value.lr=0.01 "};
 
 // Sampling, training and reference agree to the bit in four cases: with fewer slots than rows, with
-// groups larger than the slots, with slots that are not a multiple of the group, and with one slot
-// for all.
+// groups larger than the number of slots, with a number of slots that is not a multiple of the
+// group size, and with one slot for all rows.
 static void one_numerical_path(void **state) {
     struct e2e *t = *state;
     static const char *const dtypes[] = {"f32", "bf16"};
@@ -90,7 +90,7 @@ static void sharing_changes_no_number(void **state) {
     }
 }
 
-// Returns the number of tokens that the model processed in the first phase while it sampled.
+// sampled() returns the number of tokens that the model processed while it sampled the first phase.
 // trained() returns the number of tokens that it processed in training, in all epochs.
 static double sampled(struct e2e *t, const char *run) {
     json_t *rows = e2e_metrics(t, run);

@@ -1,5 +1,5 @@
-// test_e2e_held_out.c: a run samples responses to held-out prompts. It measures them as `eval`
-// does, and they have no effect on training.
+// test_e2e_held_out.c: a run samples responses to held-out prompts. It measures these responses as
+// `eval` does, and they have no effect on training.
 #include "e2e.h"
 
 #include <string.h>
@@ -64,7 +64,7 @@ static void as_eval_measures(void **state) {
 
 static double measured(struct e2e *t, const char *args) {
     assert_int_equal(e2e_run(t, args), 0);
-    const char *json = strchr(t->out, '{'); // after what it said on stderr
+    const char *json = strchr(t->out, '{'); // after the messages on stderr
     assert_non_null(json);
     json_t *v = json_loads(json, JSON_DISABLE_EOF_CHECK, NULL);
     assert_non_null(v);
@@ -94,7 +94,7 @@ static void with_the_settings_of_the_run(void **state) {
     assert_true(measured(t, "eval --model a --config c.json " EVAL) != in_the_run);
     assert_null(strstr(t->out, "as in the run"));
     assert_int_equal(e2e_shell(t, "cp -rL a/checkpoints/latest m"), 0);
-    assert_true(measured(t, "eval --model m " EVAL) != in_the_run); // not of a run
+    assert_true(measured(t, "eval --model m " EVAL) != in_the_run); // m is not part of a run
     assert_true(measured(t, "eval --model m --config a/config.json " EVAL) == in_the_run);
 }
 

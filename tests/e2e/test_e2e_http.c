@@ -1,5 +1,5 @@
-// test_e2e_http.c: runs whose rewards come from a service: a working one, one with occasional
-// failures, one that is down.
+// test_e2e_http.c: runs whose rewards come from a service. One service works, one fails
+// occasionally, and one is down.
 #include "e2e.h"
 
 #include "rewards/http_score.h"
@@ -19,7 +19,7 @@ struct service {
     struct http_server *server;
     char url[64];
     atomic_int refuse_every; // n > 0: requests n - 1, 2n - 1, ... are answered with status 400
-    atomic_int down;         // 1: all with 503
+    atomic_int down;         // 1: all requests are answered with status 503
     atomic_int picky;        // n > 0: requests of n rows are answered with status 400
     atomic_int requests;
 };
@@ -85,9 +85,9 @@ static void resumed(void **state) {
     e2e_same_tree(t, "a/checkpoints/latest/", "b/checkpoints/latest/");
 }
 
-// A run directory may come from another person. It names the URL that receives prompts and
-// responses, and the header that is taken from the environment. So a resume requires that the user
-// gives both again, or trusts the directory.
+// A run directory may come from another person. It names the URL to which prompts and responses are
+// sent, and the header that is taken from the environment. So a resume requires that the user gives
+// both again, or trusts the directory.
 static void a_resumed_run_chooses_no_service(void **state) {
     struct e2e *t = *state;
     setenv("E2E_TOKEN", "X-Token: secret", 1);
@@ -119,7 +119,7 @@ static void a_resumed_run_chooses_no_service(void **state) {
     e2e_says(t, "reward.0.ca is /");
 }
 
-// Requests fail repeatedly and are retried. The bytes are those of a run without failures.
+// Requests fail repeatedly and are retried. The run gives the same bytes as a run without failures.
 static void asked_again(void **state) {
     struct e2e *t = *state;
     assert_int_equal(run(t, "batch=1,concurrency=1", "--phases 3 --out a"), 0);

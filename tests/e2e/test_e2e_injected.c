@@ -1,9 +1,9 @@
 // test_e2e_injected.c: injects failures into rewards of every form. Runs survive, each failure is
-// named, and nothing is left behind. With rewards.on_failure=retry the last checkpoint equals that
-// of a run without failures, byte for byte.
+// named, and nothing is left behind. With rewards.on_failure=retry, the last checkpoint has the
+// same bytes as in a run without failures.
 //
-// usage: test_e2e_injected [FAILURES [FORM]]. Injects at least FAILURES failures over all forms, a
-// few by default. If FORM is given, only that form gets failures: its share of FAILURES.
+// usage: test_e2e_injected [FAILURES [FORM]]. Injects at least FAILURES failures over all forms;
+// the default is a few. If FORM is given, only that form gets failures: its share of FAILURES.
 #include "e2e.h"
 
 #include "rewards/http_score.h"
@@ -27,8 +27,8 @@ static const char *only; // the form that is tried, NULL = all
 // Where injected failures are reported.
 enum told_by { BY_RUN, BY_FILE, BY_SERVICE };
 
-// One way to run a reward. `clean` are the arguments of a run without failures. `faulty` are those
-// of a run in which a seed chooses the failures.
+// One way to run a reward. `clean` has the arguments of a run without failures. `faulty` has the
+// arguments of a run in which a seed chooses the failures.
 struct form {
     const char *name, *clean, *faulty; // faulty: %d is the seed
     const char *limits;
@@ -72,7 +72,7 @@ static struct service {
     atomic_ulong seed, every; // every 0: never fails
     atomic_ulong asked;
     atomic_long faults, outages; // failures that must be reported
-    atomic_int down, down_left;  // its status, and for how many more answers
+    atomic_int down, down_left;  // status of the service, and how many more answers have it
 } service;
 
 static const char *const kinds[] = {"429",   "503", "refused", "500",    "400",    "garbage",
@@ -150,8 +150,8 @@ static void nothing_is_left_behind(struct e2e *t) {
                      0);
 }
 
-// Count the injected failures that must be reported. Slow answers and noise are not reported, and
-// neither is a NaN if another row fails the same call.
+// Counts the injected failures that must be reported. Slow answers and noise are not reported.
+// Neither is a NaN if another row of the call fails.
 static long injected(struct e2e *t, const struct form *f) {
     if (f->by == BY_SERVICE) return service.faults + service.outages;
     if (f->by == BY_FILE) return count(t, "cat faults 2>/dev/null | grep -vcE 'slow|nan' || true");
@@ -170,13 +170,13 @@ static long told_of_service(struct e2e *t) {
     return least(service.outages, down) + least(service.faults, wrong);
 }
 
-// The number of failures that were reported.
+// Returns the number of failures that were reported.
 static long told(struct e2e *t, const struct form *f) {
     if (f->by == BY_SERVICE) return told_of_service(t);
     return count(t, "grep -cE 'score\\(\\), phase [0-9]*: |in the same call: ' said || true");
 }
 
-// Runs once with the failures of a seed. Returns their number.
+// Runs once with the failures of a seed. Returns the number of failures.
 static long inject(struct e2e *t, const struct form *f, int seed) {
     char reward[512];
     snprintf(reward, sizeof reward, f->faulty, seed);

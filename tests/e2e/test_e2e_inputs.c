@@ -106,9 +106,9 @@ static void models(void **state) {
     assert_int_equal(e2e_run(t, "--resume r --phases 2"), 0);
     assert_int_equal(e2e_run(t, PPO "--policy p --phases 2 --out straight"), 0);
     e2e_same_tree(t, "r/checkpoints/000002", "straight/checkpoints/000002");
-    // In the first case manifest.json does not list an input, in the second it lacks the whole
-    // list. The author of the run may have removed the input or the list, so the resume is refused.
-    // A run that is resumed with --allow-changed-inputs gets a new list.
+    // In the first case manifest.json does not list an input, and in the second case it lacks the
+    // whole list. The author of the run may have removed the input or the list, so the resume is
+    // refused. A run that is resumed with --allow-changed-inputs gets a new list.
     assert_int_equal(e2e_shell(t, "cp -r r left_out; sed -i 's/reward.s classifier/other thing/' "
                                   "left_out/manifest.json; $HOST --resume left_out --phases 3 "
                                   "--threads 1"),
@@ -153,7 +153,7 @@ static void what_the_checkpoint_holds_may_change(void **state) {
     assert_int_equal(e2e_run(t, "--resume r --trust-run --phases 2"), 0);
 }
 
-// Inputs that were moved must be given again. They must equal those at the start of the run.
+// Inputs that were moved must be given again. They must equal the inputs at the start of the run.
 static void moved_inputs(void **state) {
     struct e2e *t = *state;
 #define GRPO                                                                                       \

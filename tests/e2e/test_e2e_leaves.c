@@ -53,7 +53,7 @@ static double sum(const json_t *array) {
     return s;
 }
 
-// Row `row` of a phase in rollouts.jsonl.
+// Returns row `row` of a phase in rollouts.jsonl.
 static const json_t *rollout(const json_t *all, int64_t phase, int64_t row) {
     for (size_t i = 0; i < json_array_size(all); i++) {
         const json_t *r = json_array_get(all, i), *n = json_object_get(r, "row");

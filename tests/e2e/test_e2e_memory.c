@@ -78,13 +78,13 @@ static void parts_of_a_phase_do_not_add_up(void **state) {
     e2e_says(t, "reference        packed weights ");
     assert_null(strstr(t->out, "policy           cache "));
     assert_null(strstr(t->out, "reference        activations "));
-    // With small microbatches, sampling needs the most.
+    // With small microbatches, sampling needs the most memory.
     assert_int_equal(e2e_run(t, PPO UPDATE "--set batch.microbatch_tokens=16"), 0);
     e2e_says(t, "policy           cache ");
 }
 
-// 12 * 40 * 16,384^2 parameters do not fit on any machine. The run is refused before any of them is
-// initialized or read.
+// 12 * 40 * 16,384^2 parameters do not fit on any machine. The run is refused before any parameter
+// is initialized or read.
 static void a_run_that_does_not_fit_is_refused(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t,
@@ -115,8 +115,8 @@ static void a_run_that_does_not_fit_is_refused(void **state) {
     e2e_says(t, "take a smaller model");
 }
 
-// The run would load 484 GiB. A dry run loads and initializes none of it. Checks that do not need
-// the model still run.
+// The run would load 484 GiB. A dry run neither loads nor initializes the model. Checks that do not
+// need the model still run.
 static void a_dry_run_loads_nothing(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t,

@@ -87,8 +87,8 @@ static void skipped_steps_of_the_critic_count(void **state) {
     assert_true(first(t, "c", "optim/skipped_steps") == 2);
 }
 
-// If sampling restricts the support, the entropy is that of the kept tokens. Here only one token is
-// kept.
+// If sampling restricts the support, the entropy is computed over the kept tokens. Here only one
+// token is kept.
 static void entropy_is_of_the_distribution_in_use(void **state) {
     struct e2e *t = *state;
     static const char *const support[] = {"full", "sampled"};
@@ -99,7 +99,7 @@ static void entropy_is_of_the_distribution_in_use(void **state) {
                                             "--set algo.logprob_support=%s --set run.dir=%s",
                                  support[k], support[k]),
                          0);
-    assert_true(first(t, "full", "policy/entropy_avg") > 5); // of 260 tokens, about equal
+    assert_true(first(t, "full", "policy/entropy_avg") > 5); // over 260 about equally likely tokens
     assert_true(fabs(first(t, "sampled", "policy/entropy_avg")) < 1e-6);
     assert_true(fabs(first(t, "sampled", "objective/entropy")) < 1e-6);
 }

@@ -223,7 +223,7 @@ static void what_the_backend_lacks_is_refused(void **state) {
 static void names_keep_their_place(void **state) {
     struct e2e *t = *state;
     done(t, e2e_shell(t, "cp -r teacher second && " FLIP("second")));
-    // `first` has the weights of the policy, and `second` those of another model.
+    // `first` has the weights of the policy, and `second` has the weights of another model.
     done(t,
          e2e_shell(t, "\"$HOST\" --threads 1 --algo sft.so --policy model --data texts.jsonl --set "
                       "policy.init=random --set batch.size=4 --phases 1 --out p0 && "
@@ -238,7 +238,7 @@ static void names_keep_their_place(void **state) {
         assert_true(e2e_metric(m, i, "test/first") == e2e_metric(m, i, "test/reference"));
         assert_true(e2e_metric(m, i, "test/second") != e2e_metric(m, i, "test/reference"));
         assert_true(e2e_metric(m, i, "test/second") < -1);
-        assert_true(e2e_metric(m, i, "test/missed") == 0); // of advantages() and loss() alike
+        assert_true(e2e_metric(m, i, "test/missed") == 0); // holds for both advantages() and loss()
     }
     json_decref(m);
     done(t, e2e_shell(t, "\"$HOST\" --threads 1 " TWO " --policy p --prompts prompts.txt --set "

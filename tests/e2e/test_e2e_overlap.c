@@ -38,7 +38,7 @@ static void no_byte_changes(void **state) {
         GRPO REWARD("outside", "tokens=true"), PPO REWARD("alone", "tokens=true"),
         GRPO "--set algo.dynamic_sampling=true " REWARD("alone", "seed=1"),
         GRPO REWARD("outside", "name=a") REWARD("alone", "name=b,seed=2,weight=-0.5")
-            REWARD("faulty", "name=c"), // called afterwards, as without overlap
+            REWARD("faulty", "name=c"), // called after sampling, as without overlap
         GRPO
         "--set response.truncate=period --set response.period_min=1 " REWARD("outside", "seed=1")};
     static const char *const name[] = {"outside_reward", "alone_reward", "alone_reward", "b",

@@ -1,4 +1,4 @@
-// test_e2e_own_models.c: users' model directories, and the messages for unsuitable ones.
+// test_e2e_own_models.c: users' model directories, and the messages for unsuitable directories.
 #include "e2e.h"
 
 #include <string.h>
@@ -149,7 +149,7 @@ static void what_may_not_be_read_is_there(void **state) {
     struct e2e *t = *state;
     if (e2e_shell(t, "chmod 000 model && ! ls model") != 0) {
         done(t, e2e_shell(t, "chmod 755 model"));
-        skip(); // root reads all
+        skip(); // root can read all files
     }
     int status = e2e_run(t, "generate --model model --prompt a");
     done(t, e2e_shell(t, "chmod 755 model && chmod 000 texts.jsonl"));

@@ -25,7 +25,7 @@ static json_t *rows_of(const struct e2e *t, const char *name) {
     json_t *rows = json_array(), *row;
     while ((row = json_loadf(f, JSON_DISABLE_EOF_CHECK | JSON_ALLOW_NUL, NULL)) != NULL)
         json_array_append_new(rows, row);
-    assert_int_equal(fgetc(f), EOF); // all of it was JSON
+    assert_int_equal(fgetc(f), EOF); // the whole line was JSON
     fclose(f);
     return rows;
 }
@@ -136,7 +136,7 @@ static void rows_can_be_trained_on(void **state) {
     assert_int_equal(e2e_run(t, "%s --best-of --out b.jsonl", make), 0);
     assert_int_equal(e2e_run(t, "%s --data b.jsonl --set run.dir=y", train), 0);
     // Token rewards divide the score of mean pooling among the tokens, so their sum is that score.
-    // A judge with token rewards therefore chooses the same pairs as one without.
+    // A judge with token rewards therefore chooses the same pairs as a judge without them.
     assert_int_equal(e2e_run(t, "%s,per_token=true --out c.jsonl", make), 0);
     assert_int_equal(e2e_shell(t, "cmp a.jsonl c.jsonl"), 0);
     const char *eval = "eval --model s/checkpoints/latest --data prompts.txt --n 16 --json "
@@ -210,13 +210,13 @@ static void labels_of_a_classifier(void **state) {
         const json_t *row = json_array_get(rows, i), *want = json_array_get(given, i);
         double p = json_number_value(json_object_get(row, "p"));
         assert_string_equal(text_of(row, "text"), text_of(want, "text"));
-        assert_true(p >= 0.5 && p <= 1); // the more likely of two
+        assert_true(p >= 0.5 && p <= 1); // the probability of the more likely of two labels
         right += json_equal(json_object_get(row, "label"), json_object_get(want, "label"));
         sure += p >= 0.9;
     }
     json_decref(given);
     json_decref(rows);
-    assert_in_range(right, 60, 64); // it was trained on these
+    assert_in_range(right, 60, 64); // the classifier was trained on these rows
     assert_int_equal(e2e_run(t, "%s --min-p 0.9 --out b.jsonl", label), 0);
     char line[64];
     snprintf(line, sizeof line, "%d of 64 rows labelled", sure);

@@ -19,7 +19,7 @@
 static const char *const good[] = {"a fine film", "the best thing", "good fun", "great acting"};
 static const char *const bad[] = {"a poor film", "the worst thing", "dull work", "awful acting"};
 
-// pairs.jsonl: pairs, and every fourth row a best of three.
+// pairs.jsonl: pairs; every fourth row is a best of three.
 static int setup(void **state) {
     if (e2e_setup(state)) return -1;
     struct e2e *t = *state;
@@ -114,7 +114,7 @@ static void the_front_is_recorded(void **state) {
     json_t *v = json_loads(t->out, 0, NULL);
     assert_true(json_number_value(json_object_get(v, "loss")) == loss);
     json_decref(v);
-    // If the model is trained further, it keeps the setting. So does a resumed run.
+    // A model that is trained further keeps the setting. So does a resumed run.
     must(t,
          e2e_run(t, TRAIN "--policy b/checkpoints/latest --set policy.init=pretrained "
                           "--set score.calibrate=0 --set run.phases=1 --set run.dir=c"),

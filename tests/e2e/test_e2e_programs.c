@@ -36,8 +36,8 @@ static void resumes(struct e2e *t, const char *reward, const char *metric) {
                                "%s --set run.phases=1 --set run.dir=b --threads 1; wait $!",
                                reward, reward),
                      0);
-    // A run directory may come from somebody else. So a resume runs the directory's programs only
-    // if the user allows it.
+    // A run directory may come from another person. So a resume runs the directory's programs only
+    // if the user allows this.
     assert_int_equal(e2e_run(t, "--resume b --set run.phases=2"), 2);
     e2e_says(t, "--resume: the run's config.json says what ");
     e2e_says(t, " sends and where to: reward.0.");

@@ -1,4 +1,4 @@
-// test_e2e_progress.c: what a run displays while it works: on a terminal, as lines, as JSON.
+// test_e2e_progress.c: the output of a run while it works: on a terminal, as lines, and as JSON.
 #include "e2e.h"
 
 #include <stdlib.h>
@@ -118,7 +118,7 @@ static void a_terminal_keeps_a_history(void **state) {
         e2e_terminal(t, 120, "\"$HOST\" " PPO "--phases 3 --set log.samples=0 --out a"), 0);
     e2e_says(t, " phase 1/3  reward ");
     e2e_says(t, " phase 2/3  reward ");
-    assert_null(strstr(t->out, " phase 3/3")); // the bar remains
+    assert_null(strstr(t->out, " phase 3/3")); // the bar shows this, so no line does
     assert_int_equal(e2e_terminal(t, 120, "\"$HOST\" " PPO "--phases 3 --out b"), 0);
     assert_null(strstr(t->out, " phase 2/3  reward "));
     assert_int_equal(e2e_terminal(t, 120,
@@ -144,7 +144,7 @@ static void messages_are_broken_at_blanks(void **state) {
     assert_int_equal(e2e_terminal(t, 60, "%s", bad), 2);
     char *at = strstr(t->out, "rlhf-host: error: "), *words = text;
     assert_non_null(at);
-    // The same words in lines of at most 60 columns.
+    // The same words are in lines of at most 60 columns.
     for (char *line, *rest; (line = strtok_r(lines++ ? NULL : at, "\r\n", &rest));) {
         if (strlen(line) > 60) fail_msg("%zu columns: %s", strlen(line), line);
         for (char *word, *more = line; (word = strtok_r(NULL, " ", &more));) {
@@ -229,7 +229,7 @@ static void the_terminal_is_given_back(void **state) {
     assert_int_equal(
         e2e_typed(t, 24, 100, NULL, 0,
                   "export ASAN_OPTIONS=$ASAN_OPTIONS:handle_segv=0 "
-                  "TSAN_OPTIONS=$TSAN_OPTIONS:handle_segv=0; " // not before our handler
+                  "TSAN_OPTIONS=$TSAN_OPTIONS:handle_segv=0; " // so that our handler gets it first
                   FULL "--phases 9999 --out m & until [ -s m/samples.jsonl ]; do "
                   "sleep 0.1; done; sleep 0.5; kill -SEGV $!; wait $!"),
         128 + 11);

@@ -21,7 +21,7 @@ static void write_prompts(const struct e2e *t) {
               "{\"prompt\": \"q\"}\n");
 }
 
-// The prompt of row i of a run as text, without BOS.
+// Writes the prompt of row i of a run to `out` as text, without BOS.
 static void prompt_of(const struct e2e *t, const char *run, int i, char out[80]) {
     char path[512];
     snprintf(path, sizeof path, "%s/%s/rollouts.jsonl", t->dir, run);

@@ -100,7 +100,7 @@ static void a_crash_between_the_links_is_mended(void **state) {
     e2e_says(t, "nothing to do");
     e2e_same_tree(t, "r/checkpoints", "a/checkpoints");
     fine(t, e2e_shell(t, "[ $(readlink a/checkpoints/best) = $(readlink r/checkpoints/best) ]"));
-    // The checkpoint has its name, but latest does not point at it yet.
+    // The checkpoint has its name, but `latest` does not point at it yet.
     fine(t, e2e_shell(t, "cd b/checkpoints && ln -sfn 000006 latest && ln -s 000008 .latest && "
                          "mkdir -p .writing-000010/state .removing-000002"));
     fine(t, e2e_run(t, "--resume b"));
@@ -131,7 +131,8 @@ static void a_checkpoint_in_use_stays(void **state) {
     holds(t, "r", "000012 latest ");
 }
 
-// A process that found a checkpoint through `latest` can read it until two more have been written.
+// A process that found a checkpoint through `latest` can read it until two more checkpoints have
+// been written.
 static void the_one_before_the_newest_stays_while_the_run_goes_on(void **state) {
     struct e2e *t = *state;
     fine(t, e2e_shell(

@@ -136,7 +136,7 @@ static void flip(const struct e2e *t, const char *name, long at, int bit) {
     snprintf(path, sizeof path, "%s/%s", t->dir, name);
     FILE *f = fopen(path, "r+b");
     assert_non_null(f);
-    assert_int_equal(fread(&header, sizeof header, 1, f), 1); // x86-64 is little-endian too
+    assert_int_equal(fread(&header, sizeof header, 1, f), 1); // x86-64 is little-endian, too
     at += 8 + (long)header;
     assert_int_equal(fseek(f, at, SEEK_SET), 0);
     const int byte = fgetc(f);
@@ -177,7 +177,7 @@ static void a_flipped_bit_of_a_weight_is_found(void **state) {
 static void a_flipped_bit_of_a_moment_is_found(void **state) {
     struct e2e *t = *state;
     copy(t, "ppo", NULL);
-    flip(t, "x/checkpoints/000002/state/optimizer.safetensors", 3, 5); // of the exponent
+    flip(t, "x/checkpoints/000002/state/optimizer.safetensors", 3, 5); // a bit of the exponent
     finds(t, "--phases 2", "element of state/optimizer.safetensors");
     copy(t, "lora", NULL);
     flip(t, "x/checkpoints/000002/adapter_model.safetensors", 3, 5);

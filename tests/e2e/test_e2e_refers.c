@@ -46,14 +46,14 @@ static double number(const json_t *row, const char *key) {
     return json_number_value(json_object_get(row, key));
 }
 
-// The first id of the response modulo 2, which is the reward of parity_reward.so.
+// Returns the first id of the response modulo 2, which is the reward of parity_reward.so.
 static double parity(const json_t *row) {
     const json_t *ids = json_object_get(row, "ids");
     const size_t first = (size_t)json_integer_value(json_object_get(row, "prompt_length"));
     return (double)(json_integer_value(json_array_get(ids, first)) % 2);
 }
 
-// Checks that each score equals the difference of the log-probs, to the bit. With `added`, the
+// Checks that each score equals the difference of the log-probs, to the bit. If `added` is set, the
 // score also contains the score of another reward, and may be off by rounding. Returns the number
 // of rows whose difference is not 0.
 static int check_rows(struct e2e *t, const char *run, int added) {

@@ -1,7 +1,7 @@
 // test_e2e_retry.c: runs with injected faults of the environment. No run is lost, the log names
-// each fault, and a run with faults ends with the bytes of a run without them. RLHF_LONG_FAULTS=N
-// injects N faults into each kind of environment: a program, a Python class, and a service in each
-// of its two forms.
+// each fault, and a run with faults ends with the same bytes as a run without faults.
+// RLHF_LONG_FAULTS=N injects N faults into each kind of environment: a program, a Python class, and
+// a service in each of its two forms.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@
     "--set 'sampling.stop=[\"a\",\"e\",\"o\",\"i\",\"n\",\"t\",\"s\",\"r\",259]' "
 #define SOURCE PLAY_SOURCE_DIR "/faulty.py"
 
-// The system's interpreter starts faster than a wrapper that is first on PATH.
+// The system's interpreter starts faster than a wrapper that comes first on PATH.
 static const char *python(void) {
     return access("/usr/bin/python3", X_OK) == 0 ? "/usr/bin/python3" : "python3";
 }
@@ -95,7 +95,7 @@ static void same_bytes(struct e2e *t, const char *dir) {
             fail_msg("%s: %s", dir, t->out);
 }
 
-// The file has the numbers of calls and faults.
+// Returns the number of faults in the file, which has the numbers of calls and faults.
 static int faults_in(const char *count) {
     int calls = 0, faults = 0;
     FILE *f = fopen(count, "r");
@@ -105,7 +105,7 @@ static int faults_in(const char *count) {
     return faults;
 }
 
-// Runs with up to `most` faults of these kinds, until there were `all` of them.
+// Runs with up to `most` faults of these kinds, until there were `all` faults in total.
 static void with_faults(struct e2e *t, enum form form, const char *kinds, int most, int all,
                         const char *more) {
     char count[512], dir[32];
@@ -117,7 +117,7 @@ static void with_faults(struct e2e *t, enum form form, const char *kinds, int mo
     for (int k = 0; done < all; k++) {
         snprintf(count, sizeof count, "%s/count%d", t->dir, k);
         snprintf(dir, sizeof dir, "bad%d", k);
-        // another rate puts the faults elsewhere
+        // another rate gives other calls the faults
         const int st = run(t, dir, game(t, form, 5 + k % 7, most, count, kinds), more);
         end_game();
         if (st != 0) fail_msg("%s", t->out);
@@ -133,7 +133,7 @@ static void with_faults(struct e2e *t, enum form form, const char *kinds, int mo
     assert_int_equal(e2e_shell(t, "rm -rf good"), 0);
 }
 
-// The number of faults of each form, and of those in one run.
+// Returns the number of faults for each form. at_once() returns the number of faults in one run.
 static int wanted(int usual) {
     const char *text = getenv("RLHF_LONG_FAULTS");
     return text ? atoi(text) : usual;
@@ -221,7 +221,7 @@ static void dropped(void **state) {
     e2e_says(t, "all 12 episodes failed, so no row is left");
 }
 
-// With an argument only the tests run whose names match it: "silent_*".
+// With an argument, runs only the tests whose names match it, for example "silent_*".
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(programs, e2e_setup, e2e_teardown),

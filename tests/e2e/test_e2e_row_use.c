@@ -1,5 +1,5 @@
 // test_e2e_row_use.c: the backward pass skips rows of groups without spread, and truncated
-// responses that are masked. This saves time and changes nothing else.
+// responses that are masked. This saves time and does not change the results.
 #include "e2e.h"
 
 #include <math.h>
@@ -32,7 +32,7 @@ static int is_time(const char *name) {
     return strncmp(name, "time", 4) == 0 || strncmp(name, "perf", 4) == 0 || strstr(name, "/time");
 }
 
-// Every metric that a and b have in common, except times, agrees within rel.
+// Every metric that `a` and `b` have in common, except times, agrees within `rel`.
 static void same_metrics(struct e2e *t, const char *a, const char *b, double rel) {
     json_t *x = e2e_metrics(t, a), *y = e2e_metrics(t, b);
     const char *name;

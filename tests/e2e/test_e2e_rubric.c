@@ -9,10 +9,10 @@
     "--algo grpo.so --set algo.group_size=4 --policy model --set policy.init=random "              \
     "--prompts prompts.txt --set batch.size=12 --set sampling.max_new_tokens=8 "                   \
     "--set optim.lr=0.01 --set run.seed=5 --set log.rollouts=true --threads 1 "
-// The judge of a run: `command` answers what the file `record` does not have.
+// The judge of a run: `command` answers questions that the file `record` does not contain.
 #define JUDGE "--reward \"rubric.so:file=rubric.json,command=python3 %s,record=%s\" "
 
-// It scores by the question's length and counts the questions in the file judged.
+// This judge scores by the question's length and counts the questions in the file `judged`.
 static const char judge[] =
     "import json, sys\n"
     "for line in sys.stdin:\n"

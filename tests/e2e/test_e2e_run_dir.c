@@ -172,7 +172,7 @@ static void a_plugin_that_changes_directory_diverts_nothing(void **state) {
     fine(t, e2e_shell(t, "ls -A away; [ -z \"$(ls -A away)\" ]"));
 }
 
-// Some links lead out of the directory, others stay in it.
+// Some links lead out of the directory, and others stay in it.
 static void nothing_is_written_through_a_link(void **state) {
     struct e2e *t = *state;
     static const char *const names[] = {"metrics.jsonl", "metrics.csv",  "samples.jsonl",
@@ -245,7 +245,7 @@ static void a_name_that_is_taken(void **state) {
     refused(t, e2e_run(t, SFT "--out link"), "link' exists already and is not a directory");
 }
 
-// state/run.json with an impossible count.
+// Tests a state/run.json with an impossible count.
 static void a_state_that_lies(void **state) {
     struct e2e *t = *state;
     static const struct {

@@ -24,7 +24,7 @@ static void cell(struct e2e *t, const char *run, int column, const char *want) {
     if (strcmp(t->out, want) != 0) fail_msg("%s: expected \"%s\", found \"%s\"", run, want, t->out);
 }
 
-// Make runs/done with 6 phases of 6, and runs/stopped and runs/died with 4 of 6.
+// Make runs/done with all 6 of its 6 phases, and runs/stopped and runs/died with 4 of 6 phases.
 static void make_runs(struct e2e *t) {
     fine(t, e2e_run(t, SFT "--phases 6 --out runs/done"));
     fine(t, e2e_run(t, SFT "--phases 6 --set run.stop_after=4 --out runs/stopped"));
@@ -84,7 +84,7 @@ static void a_running_run_is_left_alone(void **state) {
     fine(t, e2e_run(t, "generate --model runs/done --prompt a --max-new 2"));
 }
 
-// While a process reads a checkpoint, it holds a lock on it.
+// While a process reads a checkpoint, it holds a lock on the checkpoint.
 static void a_checkpoint_in_use_stays(void **state) {
     struct e2e *t = *state;
     char path[400];

@@ -1,5 +1,6 @@
 // test_e2e_sinks.c: sinks get the numbers that are in the files, and cannot harm a run. wandb.so
-// and trackio.so run against fake packages of the same names, which record their calls.
+// and trackio.so run against fake packages with the names of the real ones. The fakes record their
+// calls.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -15,7 +16,7 @@
 // A sink, to which options can be appended. Each option except the last ends with a comma.
 #define SINK_WITH(options) "--sink \"$RLHF_TEST_PLUGINS/recording_sink.so:" options "\" "
 
-// The rows of a file of JSON lines; new reference.
+// Returns the rows of a file of JSON lines as a new reference.
 static json_t *rows_of(const struct e2e *t, const char *name) {
     char path[512], *line = NULL;
     size_t cap = 0;
@@ -43,7 +44,7 @@ static double number_of(const json_t *row, const char *key) {
     return json_number_value(json_object_get(row, key));
 }
 
-// The names of the calls, e.g. "create begin phase phase end".
+// Asserts the names of the calls, e.g. "create begin phase phase end".
 static void assert_calls(const json_t *calls, const char *expected) {
     char all[512] = "";
     size_t i;
@@ -81,7 +82,7 @@ static void assert_metrics(json_t *told, json_t *row, int times) {
     assert_null(a);
 }
 
-// The calls of phase() must have got the rows of metrics.jsonl and the samples of samples.jsonl.
+// Asserts that the calls of phase() got the rows of metrics.jsonl and the samples of samples.jsonl.
 static void assert_files(const struct e2e *t, const json_t *calls, const char *run) {
     char path[64];
     size_t i, k, phases = 0, samples = 0;
@@ -163,8 +164,8 @@ static void a_sink_is_told_what_the_files_have(void **state) {
                      0);
 }
 
-// The resumed run repeats the phases after the last checkpoint. The sink gets them a second time,
-// with the same numbers.
+// The resumed run repeats the phases after the last checkpoint. The sink gets these phases a second
+// time, with the same numbers.
 static void a_resumed_run_repeats_phases(void **state) {
     struct e2e *t = *state;
     static const char run[] =
@@ -315,7 +316,7 @@ static void a_resumed_run_asks_for_its_sinks(void **state) {
     calls = rows_of(t, "other.jsonl");
     assert_calls(calls, "create begin phase end");
     json_decref(calls);
-    assert_int_equal(e2e_shell(t, "grep -c own.so r/manifest.json"), 0); // an earlier one
+    assert_int_equal(e2e_shell(t, "grep -c own.so r/manifest.json"), 0); // it was an earlier sink
     // On a resume, the user must confirm again where data goes and which code runs.
     assert_int_equal(e2e_shell(t, "sed -i 's/^  \"algo\"/  \"sink\": [{\"plugin\": \"trackio.so\", "
                                   "\"python\": \"\\/bin\\/echo\"}],\\n  \"algo\"/' r/config.json"),

@@ -14,7 +14,7 @@
 #define SKIP  "--set prompts.long_rows=skip --set prompts.max_tokens=30 "
 #define ROLLS ANY "--set batch.size=8 --set sampling.max_new_tokens=4 "
 
-// Every phase of the run must have checked at least `rows` rows, all without errors.
+// Asserts that every phase of the run has checked at least `rows` rows, all without errors.
 static void all_right(struct e2e *t, double rows) {
     json_t *m = e2e_metrics(t, "r");
     for (int p = 0; p < 4; p++) {

@@ -36,7 +36,7 @@ static size_t response(const json_t *lines, size_t i, int64_t out[64]) {
     return n;
 }
 
-// The text of the response of row i.
+// Returns the text of the response of row i.
 static const char *text_of(const json_t *samples, size_t i) {
     const json_t *s = NULL;
     for (size_t k = 0; k < ROWS && !s; k++) {
@@ -64,7 +64,7 @@ static void find_pair(const json_t *lines, char out[3]) {
 }
 
 // Returns the length of the response up to and including the first token that completes `text` or
-// is `id`. Returns -1 if the response lacks such a token.
+// whose id is `id`. Returns -1 if the response lacks such a token.
 static int64_t expected(const int64_t *ids, size_t n, const char *text, int64_t id) {
     static const char *const merged[] = {"th", "the", "in", ""};
     char bytes[512] = "";

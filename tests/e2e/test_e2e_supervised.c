@@ -164,7 +164,8 @@ static void prompts_and_completions(void **state) {
             sft),
         0);
     assert_int_equal(e2e_run(t, "eval --model a --data rows.jsonl --json"), 0);
-    // In the first row, only the text " good." has a loss. In the second row, all of it has.
+    // In the first row, only the text " good." has a loss. In the second row, the whole row has a
+    // loss.
     e2e_says(t, "\"rows\": 2, \"tokens\": 14, \"bytes\": 14");
     static const struct {
         const char *name, *row, *jq, *converted;

@@ -1,5 +1,6 @@
-// test_e2e_token_rewards.c: token rewards count wherever a score does: in metrics, normalizing,
-// clipping, the NaN policy, penalties, early stopping and the choice of the best.
+// test_e2e_token_rewards.c: token rewards count in everything that uses scores: metrics,
+// normalizing, clipping, the NaN policy, penalties, early stopping and the choice of the best
+// checkpoint.
 #include "e2e.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 // test_e2e_trust.c: a model or run directory is data: none of its code runs, and links that lead
-// out of it are not followed.
+// out of the directory are not followed.
 #include "e2e.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@
     "--algo ppo.so --policy model --set policy.init=random --prompts prompts.txt "                 \
     "--set batch.size=4 --set sampling.max_new_tokens=4 --set algo.minibatches=1 "
 
-// Code that prints a message when it is opened, as kernels or as any kind of plugin.
+// Code that prints a message when it is opened. It is used as kernels and as any kind of plugin.
 #define EVIL "\"$RLHF_TEST_PLUGINS/evil.so\""
 
 static void a_model_directory_runs_no_code(void **state) {

@@ -70,7 +70,8 @@ static void all_phases_are_equal_on_another_machine(void **state) {
     }
 }
 
-// Threads, checkpoints, logs, a stop and asking for v1 do not change the head of the hash chain.
+// The head of the hash chain does not depend on threads, checkpoints, logs, a stop, or a request
+// for v1.
 static void the_head_belongs_to_the_settings(void **state) {
     struct e2e *t = *state;
     expect(t,
@@ -115,13 +116,14 @@ static void nothing_is_written_to_the_run(void **state) {
 static void digests_are_those_of_the_page(void **state) {
     struct e2e *t = *state;
     for (int i = 0; i < N_RUNS; i++) {
-        if (strcmp(runs[i].name, "sft") == 0) continue; // it keeps no rows
+        if (strcmp(runs[i].name, "sft") == 0) continue; // this run keeps no rows
         expect(t, e2e_shell(t, CHAIN "digests %s", runs[i].name), 0);
         e2e_says(t, ": 3 phases");
     }
 }
 
-// An author can make all heads and seals fit again, but the rows are not those of the settings.
+// An author can make all heads and seals consistent again, but the rows still do not follow from
+// the settings.
 static void a_forged_chain_is_found_by_recomputing(void **state) {
     struct e2e *t = *state;
     expect(t, e2e_shell(t, "rm -rf x && cp -r sft x && " CHAIN "forge x 2 && \"$HOST\" verify x"),
@@ -281,7 +283,7 @@ static void a_forged_run_is_found(void **state) {
     finds(t, "ppo", "cp checkpoints/000003/model.safetensors checkpoints/000002/",
           "phase 2: checkpoints/000002/model.safetensors: sha256: ");
     e2e_says(t, "phase 2: checkpoints/000002/model.safetensors: transformer.");
-    e2e_says(t, "phase 3: differs"); // it begins at the forged one
+    e2e_says(t, "phase 3: differs"); // it begins at the forged checkpoint
     e2e_says(t, "1 of 3 phases are equal");
 }
 

@@ -22,7 +22,7 @@
     "--preset calculator --policy form/checkpoints/latest --phases 2 --set batch.size=32 "         \
     "--set compute.dtype=bf16 --set data.eval_limit=8 --set data.eval_every=1 " KEEP
 
-// Counts the bytes of the turns. It adds MORE to its second answer.
+// A program that counts the bytes of the turns. It adds MORE to its second answer.
 #define PROGRAM                                                                                    \
     "import json, os, sys\n"                                                                       \
     "sums = {}\n"                                                                                  \
@@ -44,7 +44,7 @@
     "                   else {'say': '%d.' % said})\n"                                             \
     "    print(json.dumps({'episode': e, **out}), flush=True)\n"
 
-// The system's interpreter starts faster than a wrapper that is first on PATH.
+// The system's interpreter starts faster than a wrapper that comes first on PATH.
 static const char *python(void) {
     return access("/usr/bin/python3", X_OK) == 0 ? "/usr/bin/python3" : "python3";
 }

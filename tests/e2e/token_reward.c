@@ -1,6 +1,6 @@
 // token_reward.c: a reward with known numbers. Row i of a batch gets i % 4 - shift at the end. With
-// `tokens`, it gets half of that at the response's first token and half at its last. With `bad`,
-// the first token's reward is NaN in every bad-th row.
+// the option `tokens`, it gets half of that value at the response's first token and half at its
+// last token. With the option `bad`, the first token's reward is NaN in every `bad`-th row.
 #include "support/plugin.h"
 
 #include <rlhf/reward.h>

@@ -1,5 +1,5 @@
 // two_teachers.c: an algorithm with two named models and a reference. It reports the mean log-prob
-// of each. With the option `bad`, its plan requests what the host cannot do.
+// of each. With the option `bad`, its plan makes a request that the host cannot fulfil.
 #include "support/plugin.h"
 
 #include <rlhf/algo.h>

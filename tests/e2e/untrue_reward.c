@@ -6,7 +6,7 @@
 #include <rlhf/service.h>
 
 struct config {
-    int32_t opens; // 1: opens a model in each call; 0: only uses the first one
+    int32_t opens; // 1: opens a model in each call; 0: uses only the first model
     int32_t reserved;
 };
 

@@ -5,7 +5,7 @@
 
 #include <rlhf/draft/program.h>
 
-// What the calls of say() and metric() belong to; one at a time.
+// The episodes to which calls of say() and metric() belong. Only one struct plays at a time.
 static struct play *playing;
 static const uint64_t *playing_which;
 
@@ -16,7 +16,7 @@ rlhf_status play_open(struct play *p, const char *file, const char *options) {
 rlhf_status play_open_within(struct play *p, const char *file, const char *options,
                              double timeout_s) {
     char path[4096];
-    static char list[2048]; // string options borrow from it until the next call
+    static char list[2048]; // string options point into it until the next call
     const char *build = getenv("RLHF_BUILD_DIR");
     memset(p, 0, sizeof *p);
     snprintf(path, sizeof path, "%s/lib/rlhf/0/environments/%s", build ? build : ".", file);

@@ -22,14 +22,14 @@ struct play {
     char said[PLAY_MOST][PLAY_SAID]; // "user: text|tool: text|"
     float reward[PLAY_MOST];
     uint8_t end[PLAY_MOST], verdict[PLAY_MOST], failed[PLAY_MOST];
-    double metric[PLAY_MOST]; // the last value of the episode's metric
+    double metric[PLAY_MOST]; // last value of the episode's metric
     int32_t turn[PLAY_MOST];
 };
 
 // Load `file` (such as env_exec.so) and call create() with options in the form "a=1;b=x".
 // play_close asserts that nothing leaks.
 rlhf_status play_open(struct play *, const char *file, const char *options);
-// The same with rlhf.limits/0, which has this timeout_s.
+// Does the same with the service rlhf.limits/0, which has this timeout_s.
 rlhf_status play_open_within(struct play *, const char *file, const char *options,
                              double timeout_s);
 void play_close(struct play *);

@@ -9,7 +9,7 @@ static struct play p;
 static const uint64_t both[] = {0, 1};
 static const char *const row = "{\"x\": \"!\"}";
 
-// The system's interpreter starts faster than a wrapper that is first on PATH.
+// The system's interpreter starts faster than a wrapper that comes first on PATH.
 static const char *python(void) {
     return access("/usr/bin/python3", X_OK) == 0 ? "/usr/bin/python3" : "python3";
 }
@@ -49,7 +49,7 @@ static void episodes(void **state) {
     assert_int_equal(play_finish(&p, 1, both, RLHF_EPISODE_TURNS), RLHF_OK);
     assert_true(p.reward[0] == 100);
     play_end(&p, 2, both);
-    assert_int_equal(play_reset(&p, 1, both, NULL), RLHF_OK); // the number is free again
+    assert_int_equal(play_reset(&p, 1, both, NULL), RLHF_OK); // the episode's number is free again
     assert_string_equal(p.said[0], "user: from 0, P|");
     const char *const up[] = {"up"};
     assert_int_equal(play_step(&p, 1, both, up, NULL), RLHF_OK);
@@ -64,7 +64,7 @@ static int play_all(char out[400]) {
     int at[] = {-1, -1}, failures = 0; // turns taken; -1: to be reset
     char log[2][200];
     while (at[0] < 3 || at[1] < 3) {
-        for (int k = 0; k < 2; k++) { // each in a call of its own, while the other is open
+        for (int k = 0; k < 2; k++) { // in separate calls, while the other episode is open
             const uint64_t which[] = {(uint64_t)k};
             if (at[k] == 3) continue;
             if (at[k] < 0) log[k][0] = 0;
@@ -119,7 +119,7 @@ static void faults(void **state) {
             p.host.limits.timeout_s = slow ? 3 : 60;
             rlhf_test_offer(&p.host, RLHF_SVC_LIMITS, &p.host.limits);
             const int failures = play_all(got);
-            // A second answer may come too late for its call; after the last one it does no harm.
+            // A second answer may come too late for its call. After the last call it does no harm.
             if (!failures && strcmp(all[i].name, "twice") == 0 && call == 8) {
                 play_close(&p);
                 continue;

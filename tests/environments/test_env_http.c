@@ -119,7 +119,8 @@ static void openenv(void **state) {
     assert_int_equal(pclose(served), 0); // every WebSocket ended with a close frame
 }
 
-// A turn that is not an action is no failure: the policy reads why it is not, and goes on.
+// A turn that is not an action does not count as a failure: the policy reads the reason, and the
+// episode continues.
 static void refused_turns(void **state) {
     (void)state;
     const char *const wrong[] = {"invalid"}, *const right[] = {"0123456789"},
@@ -134,7 +135,7 @@ static void refused_turns(void **state) {
                                        "or 'b'; x: wrong|");
         assert_true(!p.failed[0] && !p.end[0] && p.reward[0] == 0 && p.metric[0] == turn);
     }
-    // So is a turn on which the server's environment fails.
+    // The same holds for a turn on which the server's environment fails.
     assert_int_equal(play_step(&p, 1, both, illegal, NULL), RLHF_OK);
     assert_string_equal(p.said[0], "user: error: the field is taken|");
     assert_true(!p.failed[0] && !p.end[0] && p.metric[0] == 3);
@@ -145,7 +146,7 @@ static void refused_turns(void **state) {
     assert_int_equal(pclose(served), 0);
 }
 
-// A server that is down during the run is waited for.
+// If a server is down during the run, env_http.so waits for it.
 static void patience(void **state) {
     char all[300];
     struct timespec from, to;
@@ -165,7 +166,7 @@ static void patience(void **state) {
 
 static void faults(void **state) {
     static const struct {
-        const char *name, *lines, *openenv; // why, in the two forms; NULL: it does not fail
+        const char *name, *lines, *openenv; // reason in each form; NULL: the episode does not fail
     } all[] = {{"half", "its answer to", "it closed"},
                {"nonsense", "it answered \"}{\"", "it answered }{: it is no observation"},
                {"huge", "its answer is longer than max_answer_mib", "too long"},

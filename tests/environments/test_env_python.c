@@ -1,4 +1,5 @@
-// test_env_python.c: env_python.so: TRL's classes, functions as tools, Gymnasium's environments.
+// test_env_python.c: env_python.so with TRL's classes, functions as tools, and Gymnasium's
+// environments.
 #include "environments/play.h"
 
 #include <math.h>
@@ -30,7 +31,7 @@ static void trl(void **state) {
     for (int round = 0; round < 2; round++) {
         assert_int_equal(play_reset(&p, 2, both, "{\"start\": 100, \"other\": null}"), RLHF_OK);
         assert_memory_equal(p.said[0], "user: at 10", 11);
-        // The random numbers are the same again, whatever the other episode has done.
+        // The random numbers are the same in both rounds, whatever the other episode has done.
         if (round) assert_int_equal(play_step(&p, 1, both + 1, calls, "add"), RLHF_OK);
         assert_int_equal(play_step(&p, 1, both, calls, "add"), RLHF_OK);
         assert_memory_equal(p.said[0], "tool: ", 6);

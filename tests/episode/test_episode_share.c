@@ -12,9 +12,9 @@ enum { N = 20, GROUP = 4, SLOTS = 3, MOST_TOKENS = 300, PREFIXES = 2 };
 
 // ---- an environment ----
 
-// What an environment does in this thread.
+// How an environment behaves in this thread.
 struct mood {
-    uint64_t dice; // how long it sleeps
+    uint64_t dice; // random state that decides how long it sleeps
     int32_t fails; // 1: every ninth call of step() fails
     int32_t calls;
 };

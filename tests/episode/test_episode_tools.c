@@ -1,5 +1,5 @@
-// test_episode_tools.c: turns with tool calls, without a model: what the environment is asked, what
-// the policy reads next, and what the host answers itself.
+// test_episode_tools.c: turns with tool calls, without a model. Tests which calls the environment
+// gets, what the policy reads next, and which calls the host answers itself.
 #include "support/chat_tokenizer.h"
 
 #include "episode/playing.h"
@@ -19,7 +19,7 @@
 
 static struct {
     const char *tools, *says; // says: the answer to each call
-    size_t answers;           // to give, in step(), if not `all`
+    size_t answers;           // number of answers that step() gives if `all` is not set
     int all, asked;
     char text[256], called[256]; // what the last step() got
 } env;
@@ -144,7 +144,7 @@ static rlhf_status take_turn(struct game *g, const char *text, struct rlhf__erro
     return g->turns->advance(g->turns->ctx, 1, err);
 }
 
-// Check what the policy reads after its turn, and that none of it but `specials` tokens is special.
+// Checks what the policy reads after its turn. Only `specials` of these tokens may be special.
 static void reads(struct game *g, const char *turn, const char *wanted, int specials) {
     struct rlhf__error err = {0, ""};
     const int32_t *ids = NULL;

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Checks that every compiler and optimization level gives the hashes of golden.txt: builds the program with each
-# and runs golden.py.
+# Checks that every compiler and optimization level gives the hashes of golden.txt: builds the
+# program with each combination, and runs golden.py.
 #
 #     compilers.sh DIR [ARGUMENTS OF golden.py]
 #

@@ -84,7 +84,7 @@ static void both_stages_agree(void **state) {
     }
 }
 
-// rlhf_log's first try: right wherever it is sure, and sure in at least 19 of 20 cases.
+// rlhf_log's first stage is right wherever it is sure, and it is sure in at least 19 of 20 cases.
 static void a_first_try_is_right_or_unsure(void **state) {
     (void)state;
     static const double range[][2] = {{0, 1}, {1, 50000}, {0.99, 1.01}, {0, 1e300}, {0, 1e-300}};
@@ -117,7 +117,7 @@ static void a_first_try_is_right_or_unsure(void **state) {
     }
 }
 
-// The first stage has to leave hard cases to the second.
+// The first stage has to leave hard cases to the second stage.
 static void hard_cases_need_the_second_stage(void **state) {
     (void)state;
     int sure, left = 0;

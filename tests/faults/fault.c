@@ -44,7 +44,7 @@ __attribute__((constructor)) static void read_plan(void) {
     if (error) how = FAIL;
     self = getpid();
     atomic_store(&count, 0);
-    unsetenv("FAULT"); // for programs that this one starts, such as workers
+    unsetenv("FAULT"); // for programs that this program starts, such as workers
     armed = 1;         // last, so that earlier operations do not count
 }
 

@@ -1,5 +1,5 @@
 // fault.h: libraries for LD_PRELOAD that make the n-th operation of a kind fail. The n-th operation
-// is the same in every run of a program. fault_files.so counts operations that change files,
+// is the same in every run of a program. fault_files.so counts operations that change files, and
 // fault_alloc.so counts allocations. Both contain fault.c.
 //
 // FAULT=<how>:<n>       kill          SIGKILL before the operation

@@ -1,10 +1,10 @@
 // stray.c: a reward and an algorithm that misbehave once. The environment variable
-// STRAY="<function>:<phase>:<how>" says where, for example "score:3:fail". Both have a state that
-// affects their next results, so that a checkpoint from the wrong moment leads to different
-// weights.
+// STRAY="<function>:<phase>:<how>" says where and how, for example "score:3:fail". Both have a
+// state that affects their next results, so that a checkpoint from the wrong moment leads to
+// different weights.
 //
-// With STRAY_OUTER set, the algorithm moves the reference and trains the reward model before
-// phase_end() misbehaves. With STRAY_VALUE set, it also trains values.
+// If STRAY_OUTER is set, the algorithm moves the reference and trains the reward model before
+// phase_end() misbehaves. If STRAY_VALUE is set, it also trains values.
 #include <rlhf/algo.h>
 #include <rlhf/draft/iteration.h>
 #include <rlhf/plugin.h>
@@ -72,7 +72,7 @@ static rlhf_status stray(const struct self *s, const char *function) {
     const char *how = plan + strlen(here);
     if (strcmp(how, "fail") == 0) return s->host->fail(s->host, RLHF_E_INVALID, "no way on");
     if (strcmp(how, "cancelled") == 0) return RLHF_E_CANCELLED;
-    if (strcmp(how, "stop") == 0) { // Ctrl-C during its work, which it notices
+    if (strcmp(how, "stop") == 0) { // Ctrl-C during its work, which the function notices
         raise(SIGINT);
         return s->host->cancelled(s->host) ? RLHF_E_CANCELLED : RLHF_OK;
     }

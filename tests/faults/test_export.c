@@ -19,7 +19,7 @@ static void make_run(struct e2e *t) {
                      0);
 }
 
-// The number of operations of an export.
+// Returns the number of operations of an export.
 static int operations(struct e2e *t) {
     assert_int_equal(e2e_shell(t, "FAULT=count:0 FAULT_COUNT=$PWD/n " EXPORT "--force && cat n"),
                      0);
@@ -55,7 +55,8 @@ static void disk_full_once(void **state) {
     assert_in_range(failed, n - 3, n);
 }
 
-// old/ is an export with one more file, new/ an export without it. deep/ must equal one of them.
+// old/ is an export with one more file, and new/ is an export without this file. deep/ must equal
+// one of them.
 static int old_and_new(struct e2e *t) {
     make_run(t);
     assert_int_equal(e2e_shell(t, EXPORT), 0);
@@ -109,7 +110,7 @@ static void interrupted(void **state) {
         assert_int_equal(e2e_shell(t, "cd deep && test -s out/README.md && test $(ls -A) = out"),
                          0);
     }
-    assert_in_range(stopped, n - 6, n); // once renaming has begun, the new name is there
+    assert_in_range(stopped, n - 6, n); // once renaming has begun, the new name exists
 }
 
 // A GGUF file outside the directory gets its final name last. So whenever the old directory is

@@ -1,10 +1,10 @@
 // test_kill.c: a run is killed before its n-th change of a file, or that change fails. If the run
-// directory then has a checkpoint, it resumes to the bytes of an undisturbed run. Otherwise the
-// program reports that a checkpoint is missing.
+// directory then has a checkpoint, the run resumes to the bytes of an undisturbed run. Otherwise
+// the program reports that a checkpoint is missing.
 //
 // By default a few n are tested. With RLHF_TEST_LONG=1, every n is tested twice: with a kill and
-// with one of the other failures. The run is also killed after several fixed times, wherever it is
-// then.
+// with one of the other failures. The run is also killed after several fixed times, at whatever
+// point it has then reached.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@
 
 struct plan {
     const char *args;
-    int tries; // of the short form
+    int tries; // number of tries of the short form
 };
 
 static const char *const ways[] = {"kill:%ld", "enospc:%ld", "torn:%ld", "eio:%ld", "enospc:%ld+"};
@@ -30,7 +30,7 @@ static int is_long(void) {
     return v && *v && strcmp(v, "0") != 0;
 }
 
-// A sanitizer's runtime wants to be the first library that is loaded. This is not necessary here.
+// A sanitizer's runtime expects to be the first library that is loaded. This is not necessary here.
 #define PRELOAD                                                                                    \
     "ASAN_OPTIONS=\"verify_asan_link_order=0:$ASAN_OPTIONS\" "                                     \
     "LD_PRELOAD=\"$RLHF_TEST_PLUGINS/../faults/fault_files.so\" "

@@ -21,10 +21,10 @@ struct entry {
 struct disk {
     struct entry entry[ENTRIES];
     int n, renames, links;
-    char run[512]; // only the paths below it count
+    char run[512]; // only paths below this directory count
 };
 
-// Prints a path into a buffer. The test fails if it does not fit.
+// Prints a path into a buffer. The test fails if the path does not fit.
 __attribute__((format(printf, 2, 3))) static void put(char to[512], const char *fmt, ...) {
     va_list ap;
     va_start(ap, fmt);

@@ -1,5 +1,5 @@
 // test_saving.c: checkpoints that are requested by time or by SIGUSR1, not by phase number. Also
-// tests the state after a file could not be written.
+// tests the state that remains when a file could not be written.
 #include "e2e.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 // fuzz_adapter.c: a PEFT directory of any bytes: adapter_config.json and, after the first NUL,
-// adapter_model.safetensors (a valid file if there is no NUL). In an accepted directory, every
+// adapter_model.safetensors (a valid file if there is no NUL). If a directory is accepted, every
 // layer that it names has an A and a B of the same rank. If the directory is written again, reading
-// it gives the same adapter.
+// the result gives the same adapter.
 #include "fuzz.h"
 
 #include "base/file.h"

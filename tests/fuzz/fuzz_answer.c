@@ -88,7 +88,7 @@ static int holds(rlhf_str text, const char *part) {
     return 0;
 }
 
-// The gold answer itself as the whole response.
+// Passes the gold answer itself as the whole response.
 static void check_itself(const struct rlhf__answer_options *with, rlhf_str row) {
     struct rlhf__answer_options o = *with;
     struct rlhf__checker c;

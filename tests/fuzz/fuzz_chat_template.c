@@ -48,7 +48,7 @@ static void run_twice(const struct rlhf__jinja *j, int generate) {
     json_decref(before);
 }
 
-// A template that is usable: its text and its turns.
+// Checks a template that is usable: its text and its turns.
 static void check_turns(const char *text, size_t n) {
     struct rlhf__template t = {0};
     struct rlhf__turns got = {0};

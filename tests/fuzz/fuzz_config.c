@@ -1,6 +1,7 @@
 // fuzz_config.c: reads any bytes as a config file, as --set assignments, or as the value of an
-// option that is a list. The first byte chooses one of them. An accepted config or list is printed
-// as JSON that reads back to the same JSON. A refusal names the place.
+// option that is a list. The first byte chooses among these. An accepted config or list is printed
+// as JSON. If this JSON is read and printed again, the result is the same. A refusal names the
+// place.
 #include "fuzz.h"
 
 #include "config/config.h"

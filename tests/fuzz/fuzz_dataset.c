@@ -24,7 +24,7 @@ static int same(rlhf_str a, rlhf_str b) {
     return a.len == b.len && (!a.len || !memcmp(a.ptr, b.ptr, a.len));
 }
 
-// Skipping the first row of an accepted file leaves the others as they were.
+// Skipping the first row of an accepted file does not change the other rows.
 static void check_skip(struct rlhf__dataset_opts *o, const struct rlhf__dataset *all) {
     struct rlhf__dataset *rest = NULL;
     struct rlhf__error err = {0};

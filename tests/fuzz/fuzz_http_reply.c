@@ -22,7 +22,7 @@ static void give(const rlhf_host *host, void *p) {
 static const rlhf_host host = {.size = sizeof host, .alloc = take, .free = give};
 
 struct read {
-    float seq[ROWS + 1]; // the last one is a guard
+    float seq[ROWS + 1]; // the last element is a guard
     uint8_t verdict[ROWS + 1], failed[ROWS + 1];
     struct rlhf__tally *tally;
     char why[RLHF__WHY];
@@ -40,7 +40,7 @@ static void read_once(struct read *r, const uint8_t *data, size_t n) {
     r->tally = NULL;
     memset(r->verdict, 0, ROWS); // as the host does
     r->status = rlhf__reply_read(&reply, &host, (const char *)data + 1, n - 1, r->why);
-    FUZZ_CHECK(r->failed[reply.n] == 0x55); // nobody's
+    FUZZ_CHECK(r->failed[reply.n] == 0x55); // this byte belongs to no row
     FUZZ_CHECK(r->status == RLHF_OK || (r->status == RLHF_E_INVALID && *r->why));
     FUZZ_CHECK(strlen(r->why) < RLHF__WHY);
     for (const char *c = r->why; *c; c++)

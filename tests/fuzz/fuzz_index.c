@@ -1,6 +1,6 @@
-// fuzz_index.c: uses arbitrary bytes as the index of a sharded checkpoint whose two shards are
-// valid. If the index is accepted, it names only files of its folder, and each tensor is in the
-// file that the index gives for it.
+// fuzz_index.c: uses any bytes as the index of a sharded checkpoint whose two shards are valid. If
+// the index is accepted, it names only files of its folder, and each tensor is in the file that the
+// index gives for it.
 #include "fuzz.h"
 
 #include "base/file.h"

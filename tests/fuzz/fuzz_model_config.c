@@ -1,5 +1,5 @@
 // fuzz_model_config.c: reads any bytes as the config.json of a model directory, and creates the
-// model's instance. A refusal has a reason; an accepted model returns its labels and end tokens,
+// model's instance. A refusal has a reason. An accepted model returns its labels and end tokens,
 // and can be destroyed.
 #include "fuzz.h"
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 static struct rlhf__tokenizer *tokenizer(void) {
-    static struct rlhf__tokenizer *tok; // opened once: a target runs millions of inputs
+    static struct rlhf__tokenizer *tok; // opened once, because a target runs millions of inputs
     struct rlhf__error err = {0};
     if (!tok)
         FUZZ_CHECK(rlhf__tokenizer_open(FUZZ_SOURCE_DIR "/tests/text/data/bpe", &tok, &err) ==

@@ -1,4 +1,5 @@
-// fuzz_tokenizer_file.c: a tokenizer.json of any bytes; an accepted one encodes a text.
+// fuzz_tokenizer_file.c: a tokenizer.json of any bytes. If the file is accepted, the tokenizer
+// encodes a text.
 //
 // The first line of the input is the file, the rest is the text. To keep inputs small, a file with
 // the member "bytes" gets the tokens of all 256 bytes that its vocabulary lacks, and its member
@@ -84,7 +85,7 @@ static int encode(const struct rlhf__tokenizer *tok, rlhf_str text, uint32_t fla
     return 1;
 }
 
-// The bytes of a list of ids are those of each id, one after the other. Their text is UTF-8.
+// The bytes of a list of ids are the bytes of each id, one after the other. Their text is UTF-8.
 static void check_text(const struct rlhf__tokenizer *tok, const struct rlhf__ids *ids) {
     for (uint32_t skip = 0; skip < 2; skip++) {
         size_t len = 0, sum = 0;

@@ -15,7 +15,7 @@ static size_t read_file(const char *path, uint8_t *out) {
     return n;
 }
 
-// The input in a block of exactly its size, so that a sanitizer sees reads past its end.
+// Passes the input in a block of exactly its size, so that a sanitizer sees reads past its end.
 static void run(const uint8_t *data, size_t n) {
     uint8_t *copy = malloc(n ? n : 1);
     FUZZ_CHECK(copy);

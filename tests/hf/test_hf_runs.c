@@ -21,7 +21,7 @@ static void must(struct e2e *t, int status, const char *what) {
     if (status) fail_msg("%s: exit %d\n%s", what, status, t->out);
 }
 
-// config.json of a directory below t->dir; new reference.
+// Returns config.json of a directory below t->dir as a new reference.
 static json_t *config_of(struct e2e *t, const char *dir) {
     must(t, e2e_shell(t, "cat %s/config.json", dir), "cat");
     json_t *v = json_loads(t->out, 0, NULL);
@@ -83,7 +83,7 @@ static void check_labels(struct e2e *t, const char *dir, int n, const char *firs
 static void classes_keep_their_names(void **state) {
     struct e2e *t = *state;
     must(t, e2e_run(t, CLASSIFY "--policy hf/distilbert --out a"), "named labels");
-    check_labels(t, "a/checkpoints/latest", 3, "bad"); // though the rows have two
+    check_labels(t, "a/checkpoints/latest", 3, "bad"); // though the rows have only two labels
     must(t, e2e_run(t, CLASSIFY "--policy hf/gpt2-classifier --out b"), "default labels");
     check_labels(t, "b/checkpoints/latest", 2, "LABEL_0");
     must(t, e2e_run(t, CLASSIFY "--policy hf/gpt2-classifier --set score.labels=no,yes --out c"),
@@ -124,7 +124,7 @@ static void a_classifier_keeps_its_front(void **state) {
 
 // Checks the rows of a JSON Lines file below t->dir. Each response either ends at its first end
 // token (an id below `ends`) and is marked as finished, or has `most` tokens without an end token.
-// Returns how many ended.
+// Returns how many responses ended.
 static int ended_rows(struct e2e *t, const char *name, int ends, size_t most) {
     char path[512];
     snprintf(path, sizeof path, "%s/%s", t->dir, name);
@@ -191,7 +191,8 @@ static void several_end_tokens(void **state) {
     }
 }
 
-// `generate` with hf/gpt2-bf16, or a checkpoint of it, samples only its 290 tokens.
+// Runs `generate` with hf/gpt2-bf16 or a checkpoint of it, and checks that it samples only the 290
+// tokens of that model.
 static void draws_tokens(struct e2e *t, const char *model) {
     must(t,
          e2e_shell(t,

@@ -1,19 +1,18 @@
-// test_hf_tensors.c: checkpoints whose tensors have other names, or that have more or fewer tensors
-// than the model. Users have such checkpoints. The tests make them from dirs/gpt2 by changing its
-// tensors.
+// test_hf_tensors.c: checkpoints like those of users, whose tensors have other names, or that have
+// more or fewer tensors than the model. The tests make them from dirs/gpt2 by changing its tensors.
 #include "kit.h"
 
 #include "weights/safetensors.h"
 #include "weights/safetensors_writer.h"
 
-// The modification of dirs/gpt2 or dirs/gpt2-classifier.
+// A modification of dirs/gpt2 or dirs/gpt2-classifier.
 struct change {
     const char *bare;       // removes this prefix from names
-    const char *drop, *add; // leave out; append a tensor of this name,
-    const char *like;       // with the numbers of that one,
-    float shift;            // all higher by this,
+    const char *drop, *add; // leaves out a tensor; appends a tensor of this name,
+    const char *like;       // with the numbers of this tensor,
+    float shift;            // all increased by this number,
     int32_t dtype;          // in this dtype (F32 = 0)
-    const char *second;     // append one more, of zeros
+    const char *second;     // appends one more tensor, of zeros
     const char *patch;      // changes to config.json
 };
 
@@ -69,7 +68,7 @@ static void write_plan(const struct plan *p, const char *path) {
     check_ok(rlhf__weights_commit(out, &err), &err);
 }
 
-// A copy of dirs/<name> with the modification.
+// Makes a copy of dirs/<name> with the modification. Returns its path.
 static const char *changed(const struct hf *f, const char *name, const struct change *c) {
     struct rlhf__weights *w = NULL;
     struct rlhf__error err = {0};

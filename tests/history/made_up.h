@@ -17,13 +17,13 @@ struct line {
 };
 
 struct run {
-    const char *what; // of this row, for messages
+    const char *what; // name of this row, for messages
     int64_t phases;   // 0: 20
     struct line line[8];
     struct rlhf__run_facts facts;
     const char *kind, *title;
-    const char *notes; // their ids, the worst first
-    const char *says;  // a part of one of their sentences; NULL: not checked
+    const char *notes; // ids of the notes, the worst first
+    const char *says;  // a part of a note's sentence; NULL: not checked
 };
 
 #define REWARD_ROSE                                                                                \

@@ -56,7 +56,7 @@ static void seeds(void **state) {
     assert_int_equal(none.n, 0);
     assert_true(isnan(none.mean) && isnan(none.error));
     close_to(rlhf__group_end_of(all, 3, RLHF__END_PHASES).mean, 20);
-    // A metric that one of them lacks.
+    // One of the runs lacks this metric.
     put(&run[1], "objective/kl", 20, 7);
     const struct rlhf__group_end one = rlhf__group_end_of(all, 3, "objective/kl");
     assert_int_equal(one.n, 1);
@@ -143,9 +143,9 @@ static void apart(void **state) {
                                         range(5, 6, 1)};
     assert_false(rlhf__group_ends_apart(e, 1));
     assert_true(rlhf__group_ends_apart(e, 2));
-    assert_false(rlhf__group_ends_apart(e, 3)); // 3 is in both
+    assert_false(rlhf__group_ends_apart(e, 3)); // 3 is in both ranges
     assert_false(rlhf__group_ends_apart(e + 1, 2));
-    assert_false(rlhf__group_ends_apart(e + 2, 2)); // one seed
+    assert_false(rlhf__group_ends_apart(e + 2, 2)); // both have one seed
     struct rlhf__group_end twice[] = {e[0], e[1]};
     twice[0].seeds = 1; // two runs of one seed
     assert_false(rlhf__group_ends_apart(twice, 2));

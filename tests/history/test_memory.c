@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-static long left; // allocations until the one that fails; 0: none fails
+static long left; // allocations until one fails; 0: none fails
 
 static int fails(void) { return left > 0 && --left == 0; }
 
@@ -71,7 +71,7 @@ static void every_allocation_fails_once(void **state) {
     long n = 1, refused = 0;
     for (;; n++) {
         const rlhf_status st = read_run(s, n, &curves);
-        if (left > 0) break; // there were fewer than n
+        if (left > 0) break; // there were fewer than n allocations
         assert_true(st == RLHF_OK || st == RLHF_E_NOMEM);
         refused += st != RLHF_OK;
     }

@@ -38,7 +38,7 @@ static void values_of_lines(void **state) {
     row(&s, "{\"phase\": 1, \"objective/scores\": 2, \"judge/mean\": null, \"lr\": 1e-3, "
             "\"objective/kl\": \"x\"}");
     row(&s, "{\"phase\": 2, \"objective/scores\": 2.5, \"judge/mean\": 0.25}");
-    row(&s, "{\"phase\": 2, \"objective/scores\": 9}"); // the phase is known
+    row(&s, "{\"phase\": 2, \"objective/scores\": 9}"); // this phase already has a row
     row(&s, "{\"phase\": 1, \"objective/scores\": 9}");
     row(&s, "{\"objective/scores\": 9}");
     row(&s, "[9]");

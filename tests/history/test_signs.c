@@ -1,6 +1,6 @@
 // test_signs.c: checks the signs that texts got worse: collapse, a reward that is hacked, and worse
-// values of measures that training does not use. Each sign is also tested on a similar run in which
-// it must not be found.
+// values of measures that training does not use. Each sign is also tested on a similar run without
+// it.
 // clang-format off
 #include <stdarg.h>
 #include <stddef.h>

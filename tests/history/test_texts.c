@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { LONG = 20000, ROWS = 900 }; // bytes of a line, about; lines: 18 MB
+enum { LONG = 20000, ROWS = 900 }; // LONG: approximate bytes of a line; the lines have 18 MB
 
 static void put(struct rlhf__buf *out, int phase, const char *prompt, size_t length) {
     rlhf__buf_printf(out, "{\"phase\": %d, \"reward\": 1, \"prompt\": \"%s\", \"response\": \"",

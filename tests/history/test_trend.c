@@ -24,7 +24,7 @@ static int renew(void **state) {
     return 0;
 }
 
-// Phases 1, 2, ...
+// Returns a series over phases 1, 2, ...
 static const struct rlhf__series *series(const double *v, size_t n) {
     rlhf__series_set_finish(&set);
     for (size_t i = 0; i < n; i++)

@@ -144,7 +144,7 @@ static void advice_fits_the_run(void **state) {
     assert_non_null(strstr(advice(alike, 2, &none, "collapsed"), "algo.kl_coef, which is 0"));
     const struct line flat[] = {REWARD_ROSE, FLAT(0.62), {"judge/mean", 0.8, 0.4, 0.01, 0, 0}};
     assert_non_null(strstr(advice(flat, 2, &some, "flat_groups"), "have become easy"));
-    assert_null(advice(flat, 3, &some, "flat_groups")); // the reward may be the wrong one
+    assert_null(advice(flat, 3, &some, "flat_groups")); // it may be the wrong reward
     const struct line failed[] = {
         REWARD_STAYS, FLAT(0.62), {"rewards/one/failures", 96, 96, 0, 0, 0}};
     assert_non_null(strstr(advice(failed, 3, &some, "flat_groups"), "fix the reward first"));

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes dirs/: tiny models in pairs, base and tuned, and expected.json: what PyTorch's hooks see of them in
+"""Makes dirs/: tiny models in pairs, base and tuned, and expected.json, their numbers from PyTorch's hooks in
 float64 (tests/oracle/inspect_numbers.py). Run it in this folder; needs torch, transformers, tokenizers,
 peft and safetensors. Made with PyTorch 2.15, transformers 5.24, peft 0.21.
 

@@ -1,6 +1,5 @@
-// test_inspect.c: `rlhf-host inspect` on tiny models. Compares its numbers with those from
-// PyTorch's hooks, which make_vectors.py stored. Also tests its sums, its page, and what it
-// refuses.
+// test_inspect.c: `rlhf-host inspect` on tiny models. Compares its numbers with the numbers of
+// PyTorch's hooks, which make_vectors.py stored. Also tests its sums, its page, and its refusals.
 #include "../e2e/e2e.h"
 
 #include <math.h>
@@ -46,7 +45,7 @@ static double largest(const json_t *v) {
     return most;
 }
 
-// The largest difference of two nested lists, which must have the same form.
+// Returns the largest difference of two nested lists, which must have the same form.
 static double far(const json_t *a, const json_t *b, const char *what) {
     double most = 0;
     if (json_is_number(a) && json_is_number(b))
@@ -138,7 +137,7 @@ static void numbers_are_those_of_hooks(void **state) {
     json_decref(all);
 }
 
-// A model is compared with itself. Nothing has moved, and patching changes nothing, to the bit.
+// A model is compared with itself. Nothing has moved, and patching does not change any bit.
 static void nothing_moves_in_the_same_model(void **state) {
     struct e2e *t = *state;
     json_t *s = subject(t, "--base qwen3 --tuned qwen3 --words the,bread");
@@ -190,7 +189,7 @@ static void an_adapter_changes_few_directions(void **state) {
     e2e_says(t, "\"effective_rank\":");
 }
 
-// If the same model draws again, it gives the same texts. Other weights give others.
+// If the same model draws again, it gives the same texts. Other weights give other texts.
 static void texts_are_drawn_with_the_same_noise(void **state) {
     struct e2e *t = *state;
     ok(t, e2e_shell(t, "\"$HOST\" inspect --samples --json --n 3 --max-new 8 " PROMPT "--base " DIRS

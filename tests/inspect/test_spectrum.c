@@ -1,5 +1,5 @@
-// test_spectrum.c: compares computed singular values with the known ones of constructed matrices.
-// Also tests ranks.
+// test_spectrum.c: compares computed singular values with the known singular values of constructed
+// matrices. Also tests ranks.
 #include "support/check.h"
 
 #include "inspect/spectrum.h"

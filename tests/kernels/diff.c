@@ -16,7 +16,7 @@ void diff_init(struct call *k, struct diff *d, double scale) {
     }
 }
 
-// *noise receives the largest effect that rounding the outputs to f32 can have.
+// Sets *noise to the largest effect that rounding the outputs to f32 can have.
 static double loss(rlhf_compute *c, struct diff *d, double *noise) {
     struct call k = {.c = c};
     double sum = 0.0, squares = 0.0;
@@ -34,8 +34,8 @@ static double loss(rlhf_compute *c, struct diff *d, double *noise) {
     return sum;
 }
 
-// Computes the difference quotient of input `in` along u. *along receives <gradient, u> for the
-// step that was really taken, which is h u rounded to f32. *noise receives the possible rounding
+// Computes the difference quotient of input `in` along `u`. Sets *along to <gradient, u> for the
+// step that was really taken, which is h u rounded to f32. Sets *noise to the possible rounding
 // error of the quotient.
 static double quotient(rlhf_compute *c, struct diff *d, uint32_t in, const float *u, double h,
                        double *along, double *noise) {

@@ -64,18 +64,19 @@ struct call {
 // Releases all memory of the call.
 void call_finish(struct call *k);
 
-// n zeroed bytes, or n * width numbers of N(0, scale) derived from tag, in host memory of the call.
+// Returns n zeroed bytes, or n * width numbers of N(0, scale) that are derived from `tag`. They are
+// in host memory of the call.
 void *call_host(struct call *k, uint64_t bytes);
 float *call_normal(struct call *k, uint64_t tag, uint64_t n, double scale);
 // Returns the rows `k->rows` of a [.., width] tensor derived from `tag`. Each row has the same
 // numbers, whichever other rows are selected.
 float *call_normal_rows(struct call *k, uint64_t tag, uint64_t width, double scale);
 
-// Device buffers: zeroed, from host floats (rounded to dtype), from host integers.
+// Return device buffers that hold zeros, host floats (rounded to `dtype`), or host integers.
 rlhf_dev call_zeros(struct call *k, uint64_t n, int32_t dtype);
 rlhf_dev call_floats(struct call *k, const float *x, uint64_t n, int32_t dtype);
 rlhf_dev call_ints(struct call *k, const int32_t *x, uint64_t n);
-// A packed weight from f32 [k, n] or, with RLHF_WEIGHT_OUT_IN, [n, k].
+// Returns a packed weight from f32 [k, n] or, with RLHF_WEIGHT_OUT_IN, from f32 [n, k].
 rlhf_weight *call_weight(struct call *k, const float *x, int32_t rows, int32_t cols, int32_t dtype,
                          uint32_t flags);
 
@@ -102,15 +103,15 @@ struct outputs {
 
 typedef void (*op_fn)(struct call *k, const void *shape, struct outputs *out);
 
-// Stores n * width numbers that are at p. `key` is copied and may be NULL.
+// Stores n * width numbers that are at `p`. `key` is copied and may be NULL.
 void outputs_add(struct outputs *out, struct call *k, const char *name, rlhf_dev p, int32_t dtype,
                  uint64_t n, uint64_t width, const uint32_t *key);
-// The same from host doubles.
+// Does the same with host doubles.
 void outputs_add_host(struct outputs *out, const char *name, const double *v, uint64_t n,
                       uint64_t width, const uint32_t *key);
 void outputs_finish(struct outputs *out);
 
-// Runs op on c for rows 0 .. n_rows-1, or for the given selection.
+// Runs `op` on backend `c` for rows 0 .. n_rows-1, or for the given selection.
 void op_run(rlhf_compute *c, op_fn op, const void *shape, uint32_t n_rows, struct outputs *out);
 void op_run_rows(rlhf_compute *c, op_fn op, const void *shape, const uint32_t *rows,
                  uint32_t n_rows, struct outputs *out);
@@ -128,8 +129,8 @@ struct bound {
 // one line.
 void check_match(struct kit *k, op_fn op, const void *shape, uint32_t n_rows, struct bound f32,
                  struct bound bf16);
-// Calls the op with many selections of rows, and checks that each selected row has the same bits as
-// in the call with all rows. Outputs without key are ignored.
+// Calls `op` with many selections of rows, and checks that each selected row has the same bits as
+// in the call with all rows. Outputs whose `key` is NULL are ignored.
 void check_rows(rlhf_compute *c, op_fn op, const void *shape, uint32_t n_rows);
 // Checks that the bits are the same with 1 and 2 threads, and in a second call of the same
 // instance.

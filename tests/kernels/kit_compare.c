@@ -58,7 +58,7 @@ void op_run(rlhf_compute *c, op_fn op, const void *shape, uint32_t n_rows, struc
     free(rows);
 }
 
-// ---- cpu against reference ----
+// ---- cpu compared with the reference ----
 
 // Prints the difference. Returns 0 if it exceeds the bound.
 static int match_one(const char *label, const struct output *got, const struct output *want,

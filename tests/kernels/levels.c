@@ -31,7 +31,7 @@ void levels_open(struct levels *l) {
     l->state = 88172645463325252u;
     for (int isa = RLHF__ISA_COUNT - 1; isa >= 0; isa--) {
         const struct rlhf__level *level = rlhf__isa_level(isa);
-        const int known = l->n && level->hot == l->table[l->n - 1]; // amx has the loops of the next
+        const int known = l->n && level->hot == l->table[l->n - 1]; // amx: loops of the next level
         if (!level->hot || rlhf__isa_lacks(isa) || known) continue;
         l->table[l->n] = level->hot;
         l->name[l->n] = level->name;
@@ -126,7 +126,7 @@ void levels_all_called(const struct levels *l, const char *const *names, size_t 
             f++;
         if (f == l->n_called)
             fail_msg("the hot function %s is compared at no level: add a case", names[i]);
-        if (!l->hash[f]) continue; // it only moves values
+        if (!l->hash[f]) continue; // the function only moves values
         if (getenv("RLHF_TEST_UPDATE")) {
             printf("%s %016llx\n", names[i], (unsigned long long)l->hash[f]);
         } else if (l->hash[f] != expected(names[i])) {

@@ -25,11 +25,11 @@ struct levels {
     uint16_t *ha, *hb, *hc, *hd;    // the same inputs rounded to bf16
     uint64_t state;
     const char *called[128]; // names of the functions that were compared
-    uint64_t hash[128];      // FNV-1a of all outputs of each
+    uint64_t hash[128];      // FNV-1a of all outputs of each function
     size_t n_called, comparisons;
 };
 
-// A call of one function at one level. It writes its results to out, which is zeroed.
+// A call of one function at one level. It writes its results to `out`, which is zeroed.
 typedef void levels_call(const struct levels *l, const struct rlhf__hot *t, char *out,
                          const void *args);
 
@@ -48,7 +48,7 @@ void levels_compare(struct levels *l, const char *name, levels_call *call, const
 // levels.txt in the source directory. If RLHF_TEST_UPDATE is set, prints the lines of that file.
 void levels_all_called(const struct levels *l, const char *const *names, size_t n);
 
-// The input a, b, c or d as bf16 or f32.
+// Returns the input a, b, c or d as bf16 or f32.
 static inline const void *levels_in(const struct levels *l, char which, int bf16) {
     const float *f[] = {l->a, l->b, l->c, l->d};
     const uint16_t *h[] = {l->ha, l->hb, l->hc, l->hd};

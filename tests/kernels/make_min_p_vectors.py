@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes min_p_vectors.h for test_min_p: the ids that transformers keeps of rows of logits.
 
-They come from its warpers for temperature, top-k, top-p and min-p, in generate()'s order and in float64.
+The ids come from transformers' warpers for temperature, top-k, top-p and min-p, in generate()'s order and in float64.
 Needs torch and transformers. Usage, in this directory: python3 make_min_p_vectors.py > min_p_vectors.h
 """
 import random

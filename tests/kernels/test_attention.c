@@ -9,7 +9,7 @@
 struct shape {
     uint32_t rows; // ragged rows; row i has lens[i % 8] tokens
     int32_t heads, head_dim, causal, dtype;
-    int32_t kv_heads; // 0: heads
+    int32_t kv_heads; // 0: equal to heads
     uint32_t pad;     // unused elements between two tokens
 };
 
@@ -70,7 +70,7 @@ struct layout {
     rlhf_attn attn;
     rlhf_ragged ragged;
     uint64_t d, kd;  // columns of q, of k
-    uint64_t stride; // of q, k and v: d + 2 kd + pad
+    uint64_t stride; // stride of q, k and v: d + 2 kd + pad
     int32_t *offset;
     uint32_t *key; // [total] index of the token in the whole shape
     rlhf_dev q, k, v;
@@ -83,7 +83,7 @@ static uint32_t first_token(uint32_t row) {
     return at;
 }
 
-// [q k v] of the tokens, each a row of l->stride.
+// Makes [q k v] of the tokens. Each token has a row of l->stride numbers.
 static float *make_qkv(struct call *tokens, const struct layout *l, uint32_t pad) {
     const uint64_t width = l->stride - pad;
     const float *x = call_normal_rows(tokens, 1, width, 1.0);
@@ -385,7 +385,7 @@ static struct layout write_out(struct call *k, const struct shape *s, const stru
     return l;
 }
 
-// Copies out and [dq dk dv] of a layout into host memory of the call.
+// Copies `out` and [dq dk dv] of a layout into host memory of the call.
 static float *run_both(struct call *k, const struct shape *s, const struct layout *l,
                        float **grad) {
     const uint64_t total = l->ragged.total, size = rlhf_dtype_size(s->dtype);

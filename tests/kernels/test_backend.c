@@ -1,4 +1,4 @@
-// test_backend.c: what a backend says about itself, how it is opened, and its memory.
+// test_backend.c: how a backend describes itself, how it is opened, and its memory.
 #include "kit.h"
 #include <jansson.h>
 #include <stdio.h>
@@ -55,7 +55,7 @@ static void options_of_a_newer_host(void **state) {
         opt.later = 0;
         assert_int_equal(rlhf_test_backend_open(&b, kernels[i], &opt.o), RLHF_OK);
         rlhf_test_backend_close(&b);
-        opt.later = 1; // a field this backend does not know, set
+        opt.later = 1; // a field that this backend does not know
         assert_int_equal(rlhf_test_backend_open(&b, kernels[i], &opt.o), RLHF_E_UNSUPPORTED);
         printf("  %s: %s\n", kernels[i]->id, b.said);
         assert_true(strlen(b.said) > 10);
@@ -159,7 +159,7 @@ static void memory_of_the_host(void **state) {
         for (int j = 0; j < 1000; j++)
             assert_int_equal(to[8 + j], (16 + j) % 251);
         assert_true(to[7] == 0 && to[1008] == 0);
-        memset(from, 7, 4096); // ours to change again
+        memset(from, 7, 4096); // the memory may be changed again
         KIT_OK(c, c->upload(c->ctx, d, from, 100));
         KIT_OK(c, c->download_async(c->ctx, to, d, 200));
         KIT_OK(c, c->sync(c->ctx));
@@ -195,7 +195,7 @@ static int is_set(const json_t *object, const char *key) {
     return json_is_true(json_object_get(object, key));
 }
 
-// The JSON object that describe() returns for device `gpu`.
+// Returns the JSON object that describe() returns for device `gpu`.
 static json_t *described(const rlhf_plugin *p, uint32_t gpu) {
     struct rlhf_test_backend b;
     const char *json = NULL;

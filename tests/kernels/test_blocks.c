@@ -1,6 +1,6 @@
-// test_blocks.c: block-structured weights, and linear_sum. Compares cpu with the reference, and
-// both operations bit for bit with the operations that they replace. Also tests that other rows and
-// the number of threads do not change the bits, and that wrong arguments are refused.
+// test_blocks.c: block-structured weights, and linear_sum. Compares cpu with the reference.
+// Compares both operations bit for bit with the operations that they replace. Also tests that other
+// rows and the number of threads do not change the bits, and that wrong arguments are refused.
 #include "kit.h"
 #include <math.h>
 #include <stdio.h>
@@ -53,7 +53,7 @@ static rlhf_weight *keep(struct call *k, rlhf_weight *w) {
     return w;
 }
 
-// A packed block-structured weight, and its source.
+// Makes a packed block-structured weight. `source` receives its values.
 static rlhf_weight *blocks(struct call *k, const struct shape *s, const float **source) {
     const uint64_t n = source_rows(s) * (uint64_t)s->rank;
     const rlhf_blocks a = {sizeof a,    s->n,    s->rank,  s->dtype, RLHF_WEIGHT_BACKWARD,
@@ -84,7 +84,7 @@ static rlhf_weight *base(struct call *k, const struct shape *s) {
                        s->dtype, RLHF_WEIGHT_BACKWARD);
 }
 
-// The selection's rows, or all.
+// Makes the rows of the selection, or all rows.
 static rlhf_dev rows_of(struct call *k, uint64_t tag, uint64_t width, int32_t dtype) {
     const uint64_t n = k->n_rows * width;
     float *x = k->rows ? call_normal_rows(k, tag, width, 1.0) : call_normal(k, tag, n, 1.0);
@@ -186,8 +186,8 @@ static void same_bits(struct call *k, rlhf_dev a, rlhf_dev b, uint64_t n, int32_
 }
 
 // A block-structured weight equals a dense weight with zeros. linear and linear_dx give the same
-// bits for both. The gradient of a block is `scale` times the part of the dense weight's gradient
-// at the block's place.
+// bits for both. The gradient of a block is `scale` times the block's part of the dense weight's
+// gradient.
 static void blocks_are_a_dense_weight(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};
@@ -258,7 +258,7 @@ static void sum_is_what_it_says(void **state) {
         }
 }
 
-// A second GEMM in which everything is zero does not change the bits of the first.
+// A second GEMM in which everything is zero does not change the bits of the first GEMM.
 static void zeros_leave_no_trace(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};

@@ -31,8 +31,8 @@ static void test_whole(void **state) {
     assert_null(all);
 }
 
-// Three adjacent pieces are freed in any order. They become one range again, which one piece can
-// fill.
+// Three adjacent pieces are freed in any order. They become one range again, which a single piece
+// can fill.
 static void test_joined(void **state) {
     (void)state;
     static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},

@@ -79,15 +79,15 @@ static void quotas_of_version_2(void **state) {
     assert_int_equal(count(p), 4);
     shell(p, "echo 200000 100000 >sys/fs/cgroup/a/b/cpu.max");
     assert_int_equal(count(p), 2);
-    shell(p, "echo 150000 100000 >sys/fs/cgroup/a/b/cpu.max"); // rounded up
+    shell(p, "echo 150000 100000 >sys/fs/cgroup/a/b/cpu.max"); // the result is rounded up
     assert_int_equal(count(p), 2);
     shell(p, "echo 5000 100000 >sys/fs/cgroup/a/b/cpu.max");
     assert_int_equal(count(p), 1);
     shell(p, "echo 1600000 100000 >sys/fs/cgroup/a/b/cpu.max");
     assert_int_equal(count(p), 4);
-    shell(p, "echo 300000 100000 >sys/fs/cgroup/a/cpu.max"); // of the parent group
+    shell(p, "echo 300000 100000 >sys/fs/cgroup/a/cpu.max"); // quota of the parent group
     assert_int_equal(count(p), 3);
-    shell(p, "echo 100000 100000 >sys/fs/cgroup/cpu.max"); // a container's group, its root
+    shell(p, "echo 100000 100000 >sys/fs/cgroup/cpu.max"); // quota of a container's group, its root
     assert_int_equal(count(p), 1);
     shell(p, "echo 0::/not/there >proc/self/cgroup");
     assert_int_equal(count(p), 1);

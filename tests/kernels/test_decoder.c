@@ -9,7 +9,7 @@
 
 struct shape {
     uint32_t rows;
-    int32_t d, dtype, kind; // kind: activation; odd: accumulate
+    int32_t d, dtype, kind; // `kind` is the activation, and an odd kind means accumulate
 };
 
 static const struct bound f32_bound = {1e-12, 1e-5}, bf16_bound = {1e-6, 2e-2};
@@ -135,7 +135,7 @@ static const struct turned turned[] = {
 
 enum { POSITIONS = 50 };
 
-// Cosines and sines of every position's angles.
+// Makes cosines and sines of every position's angles.
 static float *angles(struct call *k, int32_t head_dim) {
     const int32_t half = head_dim / 2;
     float *t = call_host(k, (uint64_t)POSITIONS * (uint64_t)head_dim * sizeof *t);

@@ -99,7 +99,7 @@ static void both(rlhf_compute *c, const struct rope *r, rlhf_rope g, const char 
     refused(c, c->rope_bwd(c->ctx, &g, r->x, NULL, NULL, 2), word, what);
 }
 
-// g with one field changed.
+// Tests `g` with one field changed.
 #define BOTH(field, value, word, what)                                                             \
     do {                                                                                           \
         rlhf_rope bad = r.g;                                                                       \

@@ -1,11 +1,12 @@
-// test_decoder_vectors.c: the ops of test_decoder.c against float64 autograd (decoder_vectors.h).
+// test_decoder_vectors.c: compares the ops of test_decoder.c with float64 autograd
+// (decoder_vectors.h).
 #include "kit.h"
 #include "support/tensor_close.h"
 #include <stdio.h>
 
 #include "decoder_vectors.h"
 
-// Number i of tensor `tag`, as in make_decoder_vectors.py.
+// Returns number i of tensor `tag`, as in make_decoder_vectors.py.
 static float input(uint64_t tag, uint64_t i) {
     return (float)((double)((i * 7919 + tag * 104729 + i * i % 1009) % 2003) / 1001.0 - 1.0);
 }

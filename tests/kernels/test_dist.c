@@ -42,7 +42,7 @@ static int by_rank(const void *a, const void *b) {
     return x->id < y->id ? -1 : 1;
 }
 
-// Sorts the ids of pattern r into `of` by their rank, and returns how many of them d keeps. If
+// Sorts the ids of pattern r into `of` by their rank, and returns how many of them `d` keeps. If
 // rounding may change this number, sets *doubt to 1.
 static int32_t kept_by(const rlhf_dist *d, int r, int32_t vocab, struct ranked *of, int *doubt) {
     double total = 0.0, reached = 0.0;
@@ -184,7 +184,7 @@ static void a_write_drops_what_was_kept(void **state) {
     }
 }
 
-// The same holds if a recorded call overwrites the hidden states.
+// The same is true if a recorded call overwrites the hidden states.
 static void a_replayed_write_drops_what_was_kept(void **state) {
     struct kit *kit = *state;
     const uint32_t rows[] = {0, 1, 2, 3, 4};

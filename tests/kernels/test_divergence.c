@@ -1,7 +1,8 @@
-// test_divergence.c: the kl of lm_head as KL(q || p) and as Jensen-Shannon, also from a reference
-// of another width. Compares values and derivatives with float64 (make_divergence_vectors.py) and
-// with finite differences, and cpu with the reference. Also tests that other rows and the number of
-// threads do not change the bits, and that wrong values are refused.
+// test_divergence.c: the `kl` output of lm_head as KL(q || p) and as Jensen-Shannon, also with a
+// reference of another width. Compares values and derivatives with float64
+// (make_divergence_vectors.py) and with finite differences. Compares cpu with the reference. Also
+// tests that other rows and the number of threads do not change the bits, and that wrong values are
+// refused.
 #include "divergence_vectors.h"
 #include "kit.h"
 
@@ -18,7 +19,7 @@ static int has(const rlhf_compute *c) { return (c->flags & RLHF_COMPUTE_DIVERGEN
 
 // ---- vectors ----
 
-// A weight whose first input gives the logits. The hidden states are 1 at that input.
+// Makes a weight whose first input gives the logits. The hidden states are 1 at that input.
 static rlhf_weight *weight_of(struct call *k, const float *logits, int32_t vocab, int32_t d) {
     float *w = call_host(k, (uint64_t)vocab * (uint64_t)d * sizeof *w);
     for (int32_t v = 0; v < vocab; v++)
@@ -177,7 +178,7 @@ static void backward(struct call *k, const struct shape *s, struct outputs *out,
     a.d_kl = call_floats(k, call_normal_rows(k, 7, 1, 1.0), n, RLHF_F32);
     a.d_hidden = call_zeros(k, n * d, s->dtype);
     a.d_weight = call_zeros(k, weights, RLHF_F32);
-    if (forward) { // what is kept of another divergence is not used
+    if (forward) { // data kept for another divergence must not be used
         rlhf_lm_head other = a;
         other.divergence = s->divergence == JS ? FORWARD : JS;
         other.divergence_beta = 0.25;
@@ -292,7 +293,7 @@ static void refused(void **state) {
             assert_true(c->lm_head_bwd(c->ctx, &a) < 0);
             call_finish(&k);
         }
-        if (!has(c)) { // refuses both
+        if (!has(c)) { // the backend refuses both
             rlhf_lm_head a = head_of(&k, &divergence_cases[0], &dist);
             assert_int_equal(c->lm_head(c->ctx, &a), RLHF_E_UNSUPPORTED);
             a.divergence = RLHF_DIVERGENCE_REVERSE;

@@ -163,7 +163,7 @@ static void embed_forward(struct call *k, struct diff *d) {
     KIT_OK(k->c, k->c->zero(k->c->ctx, wpe, d->in_n[1] * sizeof(float)));
     KIT_OK(k->c, k->c->embed_bwd(k->c->ctx, wte, wpe, up(k, d->r[0], d->out_n[0]), dev_ids, dev_pos,
                                  EMBED_ROWS, EMBED_D, EMBED_VOCAB, EMBED_POS));
-    if (!d->shape) return; // only in the backward call
+    if (!d->shape) return; // this is only the backward call
     down(k, d->grad[0], wte, d->in_n[0]);
     down(k, d->grad[1], wpe, d->in_n[1]);
 }

@@ -13,8 +13,8 @@ static rlhf_compute *guarded(int guard) {
     return kit_create(kit_load("reference", &so), 1, guard ? 1 : 0, 0);
 }
 
-// Runs body(c) in a child with a buffer of 4096 floats. If a signal killed the child, returns the
-// signal. Otherwise returns 0 for exit status 0, and -1 for any other.
+// Runs body(c) in a child with a buffer of 4096 floats. Returns the signal that killed the child, 0
+// if its exit status was 0, and -1 if it was another one.
 static int in_child(int guard, int (*body)(rlhf_compute *c, rlhf_dev p)) {
     fflush(NULL);
     const pid_t pid = fork();
@@ -99,8 +99,8 @@ static void table_access_lives(void **state) {
     assert_int_equal(in_child(0, peek), 0);
 }
 
-// With guard, every op gives the same bits as without. So ops access only the buffers that they
-// were given.
+// With guard, every op gives the same bits as without guard. So ops access only the buffers that
+// they were given.
 static void whole_head(struct call *k, const void *shape, struct outputs *out) {
     (void)shape;
     enum { N = 6, D = 32, V = 50 };

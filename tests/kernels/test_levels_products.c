@@ -130,7 +130,7 @@ struct gemm_args {
     int pairs, goes_on, across;
 };
 
-// Packs columns c .. of B [k, COLUMNS], or of B stored as its transpose.
+// Packs columns of B [k, COLUMNS] from column c on, or of B stored as its transpose.
 static void pack(const struct levels *l, const struct rlhf__hot *t, const struct gemm_args *g,
                  uint32_t *to, size_t c, size_t columns) {
     if (g->across)

@@ -188,8 +188,8 @@ static void no_rows(void **state) {
     }
 }
 
-// out = add + x W + bias has the same bits as copying add to out and then running a linear that
-// accumulates into out. It does not matter whether add and out are the same array.
+// out = add + x W + bias has the same bits as copying `add` to `out` and then running a linear that
+// accumulates into `out`. It does not matter whether `add` and `out` are the same array.
 static void linear_add_is_copy_and_linear(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};
@@ -215,7 +215,7 @@ static void linear_add_is_copy_and_linear(void **state) {
                      out = call_zeros(&k, all, RLHF_F32);
             KIT_OK(c, c->linear_add(c->ctx, out, res, x, w, bias, s->rows));
             kit_read(c, got, res, all, RLHF_F32);
-            assert_memory_equal(got, from, all * sizeof *got); // add stays as it was
+            assert_memory_equal(got, from, all * sizeof *got); // `add` is unchanged
             KIT_OK(c, c->linear_add(c->ctx, res, res, x, w, bias, s->rows));
             rlhf_dev acc = call_floats(&k, from, all, RLHF_F32);
             KIT_OK(c, c->linear(c->ctx, acc, RLHF_F32, 1, x, w, bias, s->rows));
@@ -246,7 +246,7 @@ static float *gradient(struct call *k, uint32_t rows, int32_t n, int32_t width) 
 }
 
 // A weight with one output gets the same gradient, bit for bit, as the first output of a weight
-// with three.
+// with three outputs.
 static void one_output_is_a_column(void **state) {
     struct kit *kit = *state;
     if (!(kit->cpu1->flags & RLHF_COMPUTE_ROW_EXACT)) skip();

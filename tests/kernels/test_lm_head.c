@@ -17,7 +17,7 @@ struct shape {
 static const struct bound value_bound = {1e-10, 5e-5};
 // Bounds of gradients. A few rows of the weight's gradient are much larger than the others, and
 // their errors are larger, too. So the largest error, divided by the root mean square of the
-// gradient, may be larger than for values.
+// gradient, may be larger than value_bound allows.
 static const struct bound f32_bound = {1e-10, 5e-4}, bf16_bound = {1e-4, 1e-1};
 
 enum { OI = RLHF_WEIGHT_OUT_IN };
@@ -117,7 +117,7 @@ static void lm_head(struct call *k, const void *shape, struct outputs *out) {
     outputs_add(out, k, "logp", a.logp, RLHF_F32, k->n_rows, 1, k->rows);
     outputs_add(out, k, "entropy", a.entropy, RLHF_F32, k->n_rows, 1, k->rows);
     if (a.kl) outputs_add(out, k, "kl", a.kl, RLHF_F32, k->n_rows, 1, k->rows);
-    // The log-probs are the same if neither entropy nor kl is requested.
+    // The log-probs do not change if neither `entropy` nor `kl` is requested.
     rlhf_lm_head b = a;
     b.entropy = b.kl = NULL;
     b.logp = call_zeros(k, k->n_rows, RLHF_F32);
@@ -125,7 +125,8 @@ static void lm_head(struct call *k, const void *shape, struct outputs *out) {
     outputs_add(out, k, "logp alone", b.logp, RLHF_F32, k->n_rows, 1, k->rows);
 }
 
-// forward 1: runs right after lm_head with the same arguments. forward 0: runs without lm_head.
+// If `forward` is 1, runs right after lm_head with the same arguments. If it is 0, runs without
+// lm_head.
 static void backward(struct call *k, const struct shape *s, struct outputs *out, int forward) {
     const uint64_t d = (uint64_t)s->d, n = k->n_rows, weights = d * (uint64_t)s->vocab;
     rlhf_dist dist;

@@ -11,7 +11,7 @@ struct shape {
     uint32_t rows;
     int32_t d, vocab, dtype;
     rlhf_dist dist, logp_dist;
-    int32_t support; // 1: also output the support sampled from; log-probs are over it
+    int32_t support; // 1: also outputs the sampling support; log-probs are over it
 };
 
 #define FULL RLHF_DIST_WHOLE
@@ -207,7 +207,7 @@ static void small_init(struct small *s, rlhf_compute *c, const rlhf_dist *dist) 
 }
 
 // Returns Pearson's chi-square of the samples against exp(logp), or -1 if an id of probability 0
-// was sampled. *kept receives the number of ids with a probability above 0.
+// was sampled. Sets *kept to the number of ids with a probability above 0.
 static double chi_square(const struct small *s, int *kept) {
     double count[SMALL] = {0}, sum = 0.0;
     for (uint32_t i = 0; i < DRAWS; i++)
@@ -223,7 +223,8 @@ static double chi_square(const struct small *s, int *kept) {
     return sum;
 }
 
-// The id at which the CDF in vocabulary order exceeds u; -1 if u is within 1e-5 of a step.
+// Returns the id at which the CDF in vocabulary order exceeds u, or -1 if u is within 1e-5 of a
+// step.
 static int32_t id_at(const struct small *s, double u) {
     double reached = 0.0;
     for (int32_t v = 0; v < SMALL; v++) {
@@ -263,7 +264,7 @@ static void distribution(void **state) {
     }
 }
 
-// ids 6, 7 and 90 share the largest logit; hidden is the first unit vector.
+// Ids 6, 7 and 90 share the largest logit. `hidden` is the first unit vector.
 static void greedy_takes_the_lowest_of_equals(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};
@@ -327,7 +328,7 @@ static void cut_among_equals(rlhf_compute *c, const rlhf_dist *cut, uint32_t kep
 }
 
 // With top_p 0.9: the total weight is e^3 + 999 e, of which the larger logit has e^3. So 898.4 of
-// the others are needed.
+// the other ids are needed.
 static void cuts_among_equals(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};

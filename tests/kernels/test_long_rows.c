@@ -6,7 +6,8 @@
 
 static const struct bound f32_bound = {1e-11, 5e-5}, bf16_bound = {2e-5, 5e-2};
 
-// Queries at positions first .. first+count-1 over the same keys: one per row, or all in one row.
+// Queries at positions first .. first+count-1 over the same keys, either in separate rows or all in
+// one row.
 struct far {
     uint32_t first, count;
     int32_t heads, head_dim, dtype;

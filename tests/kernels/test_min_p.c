@@ -62,7 +62,7 @@ static void open_case(struct drawn *s, rlhf_compute *c, const struct min_p_case 
         call_weight(&s->k, w, D, of->vocab, RLHF_F32, RLHF_WEIGHT_OUT_IN | RLHF_WEIGHT_BACKWARD);
 }
 
-// Log-prob of id over the kept ids, in double.
+// Returns the log-prob of `id` over the kept ids, in double.
 static double logp_of(const struct min_p_case *c, int32_t id) {
     double sum = 0;
     for (int32_t v = 0; v < c->vocab; v++)
@@ -71,7 +71,7 @@ static double logp_of(const struct min_p_case *c, int32_t id) {
     return -log(sum);
 }
 
-// lm_head's log-probs of ids under the case's dist.
+// Computes lm_head's log-probs of ids under the case's `dist`.
 static void head_logps(struct drawn *s, const struct min_p_case *c, const int32_t *id, float *out) {
     const rlhf_dev target = call_ints(&s->k, id, ROWS), logp = call_zeros(&s->k, ROWS, RLHF_F32);
     const rlhf_lm_head a = {.size = sizeof a,
@@ -88,7 +88,7 @@ static void head_logps(struct drawn *s, const struct min_p_case *c, const int32_
     kit_read(s->k.c, out, logp, ROWS, RLHF_F32);
 }
 
-// Derivative of the sum of the ids' log-probs w.r.t. the hidden states.
+// Computes the derivative of the sum of the ids' log-probs with respect to the hidden states.
 static void head_slopes(struct drawn *s, const struct min_p_case *c, const int32_t *id,
                         float *out) {
     static const float ones[ROWS] = {1, 1, 1};

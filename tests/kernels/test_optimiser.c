@@ -1,6 +1,6 @@
 // test_optimiser.c: compares AdamW (both places for epsilon) and Muon with torch and float64 NumPy
 // (optimiser_vectors.h), and single steps of AdamW with double arithmetic in this file. Also tests
-// sums of squares, compares cpu with the reference, and tests that the number of threads does not
+// sums of squares. Compares cpu with the reference, and tests that the number of threads does not
 // change the bits.
 #include "kit.h"
 #include "optimiser_vectors.h"
@@ -84,7 +84,7 @@ static void muon_equals_numpy(void **state) {
 
 // ---- step by step ----
 
-// One AdamW step of one weight in double, as defined in rlhf/compute.h.
+// Takes one AdamW step of one weight in double, as defined in rlhf/compute.h.
 static double adamw_step(double w, double g, double *m, double *v, const rlhf_adamw *a) {
     g *= a->grad_scale;
     *m = a->beta1 * *m + (1.0 - a->beta1) * g;
@@ -196,7 +196,7 @@ static void match(void **state) {
     }
 }
 
-// w after a step of muon on a matrix of 64 x 256.
+// Sets `w` to the result of one Muon step on a matrix of 64 x 256.
 static void muon_step(rlhf_compute *c, float w[64 * 256]) {
     const rlhf_muon a = {sizeof(rlhf_muon), 1, 5, 0, 0.02, 0.95, 0.0, 1.0};
     const uint64_t n = 64 * 256;
@@ -208,7 +208,8 @@ static void muon_step(rlhf_compute *c, float w[64 * 256]) {
     call_finish(&k);
 }
 
-// Root mean square of the difference from want, divided by that of want.
+// Returns the root mean square of the difference from `want`, divided by the root mean square of
+// `want`.
 static double distance(const float *got, const float *want, size_t n) {
     double diff = 0, all = 0;
     for (size_t i = 0; i < n; i++) {
@@ -372,7 +373,7 @@ static void check_many(rlhf_compute *c, double max_norm, int32_t skip, float odd
     KIT_OK(c, c->sumsq_many(c->ctx, &list, max_norm, skip, at));
     KIT_OK(c, c->adamw_many(c->ctx, &list, &how, at));
     KIT_OK(c, c->download(c->ctx, &got, at, sizeof got));
-    if (isnan(want.norm)) { // for NaN, only check that it is one
+    if (isnan(want.norm)) { // for NaN, checks only that it is a NaN
         assert_true(isnan(got.norm) && isnan(got.sumsq));
         got.norm = got.sumsq = want.norm = want.sumsq = 0;
     }

@@ -1,4 +1,5 @@
-// test_refused.c: calls that a backend must refuse: sizes, flags, shapes and structs.
+// test_refused.c: calls that a backend must refuse, because of their sizes, flags, shapes or
+// structs.
 #include "kit.h"
 
 #include <stdio.h>

@@ -139,7 +139,7 @@ static void embed(struct call *k, const void *shape, struct outputs *out) {
     outputs_add(out, k, "dwpe", wpe, RLHF_F32, POSITIONS, d, NULL);
 }
 
-// gather takes every second row from the end; scatter_add puts them back.
+// gather takes every second row from the end, and scatter_add puts these rows back.
 static void gather(struct call *k, const void *shape, struct outputs *out) {
     const struct shape *s = shape;
     const uint64_t d = (uint64_t)s->d, n = k->n_rows * d;
@@ -219,7 +219,8 @@ static void threads(void **state) {
     }
 }
 
-// The rounding to expect: conversion to bf16 flushes denormals on a CPU and keeps them on a card.
+// Returns the expected rounding: conversion to bf16 flushes denormals on a CPU and keeps them on a
+// card.
 static float rounded(const rlhf_compute *c, float x) {
     return c->device == RLHF_DEVICE_CPU && fabsf(x) < FLT_MIN ? copysignf(0, x) : kit_bf16(x);
 }

@@ -16,8 +16,8 @@ struct family {
     uint32_t prefix, rows, own[ROWS_IN_FAMILY]; // tokens; prefix 0: own[0] is a row alone
 };
 
-// Some prefixes are shorter than a vector, some equal to a multiple of every vector width, and some
-// between multiples. One is longer than a chunk of queries.
+// Some prefixes are shorter than a vector, some are a multiple of every vector width, and some are
+// between multiples. One prefix is longer than a chunk of queries.
 static const struct family families[] = {
     {0, 1, {33}},        {5, 3, {7, 1, 20}},
     {16, 2, {3, 2}},     {37, 4, {31, 2, 70, 1}},
@@ -30,7 +30,7 @@ enum { TOKENS_MOST = 1200 * FAMILIES }; // tokens of an expanded family, times t
 
 struct shape {
     int32_t heads, head_dim, causal, dtype;
-    int32_t kv_heads; // 0: heads
+    int32_t kv_heads; // 0: equal to heads
 };
 
 static const struct shape shapes[] = {
@@ -47,11 +47,11 @@ struct batch {
     rlhf_attn attn;
     rlhf_ragged ragged;
     uint64_t d, kd; // columns of q, of k
-    uint64_t width; // of q, k and v
+    uint64_t width; // width of q, k and v
     int32_t start[ROWS_MOST], len[ROWS_MOST], prefix[ROWS_MOST], base[ROWS_MOST];
     int32_t offset[ROWS_MOST + 1];
     uint32_t *key;   // [total] index of the token in the compact batch of all families
-    uint8_t *repeat; // [total] the token already occurred in an earlier row
+    uint8_t *repeat; // 1 if the token already occurred in an earlier row
     rlhf_dev q, k, v;
 };
 
@@ -108,7 +108,7 @@ static void add_family(struct batch *b, uint32_t f, int compact) {
     }
 }
 
-// The families k->rows.
+// Makes the batch of the families k->rows.
 static struct batch *make_batch(struct call *k, const struct shape *s, int compact) {
     struct batch *b = call_host(k, sizeof *b);
     const uint64_t d = b->d = (uint64_t)s->heads * (uint64_t)s->head_dim;
@@ -169,7 +169,7 @@ static void forward_written(struct call *k, const void *s, struct outputs *out) 
     forward(k, s, out, 0);
 }
 
-// d columns of the [q k v] gradient, starting at column `from`, as a separate output.
+// Adds d columns of the [q k v] gradient, starting at column `from`, as a separate output.
 static void add_block(struct outputs *out, struct call *k, const char *name, const struct batch *b,
                       rlhf_dev dqkv, int32_t dtype, uint64_t from, uint64_t d) {
     const uint64_t n = b->ragged.total;
@@ -238,7 +238,7 @@ static uint32_t shared_row(const struct batch *b, uint32_t row) {
     return row;
 }
 
-// Tokens that `row` appends in a step.
+// Returns how many tokens `row` appends in a step.
 static uint32_t piece(const struct batch *b, const struct cache *c, uint32_t row, uint32_t step) {
     static const uint32_t sizes[] = {1, 3, 2, 1, 6, 1, 2, 40};
     const uint32_t left = (uint32_t)(b->offset[row + 1] - b->offset[row]) - c->held[row];
@@ -272,7 +272,7 @@ static void add_piece(struct step *s, const struct batch *b, struct cache *c, ui
     c->held[row] += take;
 }
 
-// Stores and attends one step's tokens.
+// Stores one step's tokens and attends over them.
 static void run_step(struct call *k, struct step *s, const struct shape *shape,
                      const struct batch *b, struct cache *c) {
     const uint64_t d = b->d, kd = b->kd, width = b->width, n = s->r.total;
@@ -339,9 +339,9 @@ static int is_repeat(const struct outputs *written, uint64_t t) {
     return 0;
 }
 
-// Compares output number `o` of each token in the expanded batch with that of the same token in the
-// compact batch, bit for bit. `with_prefix` and `with_repeats` choose whether tokens of the prefix,
-// and their repetitions, are compared too.
+// Compares output number `o` of each token in the expanded batch with the output of the same token
+// in the compact batch, bit for bit. `with_prefix` and `with_repeats` choose whether tokens of the
+// prefix, and their repetitions, are compared, too.
 static void same_bits(rlhf_compute *c, const struct outputs *shared, const struct outputs *written,
                       uint32_t o, int with_prefix, int with_repeats) {
     const struct output *x = &shared->o[o], *y = &written->o[o];
@@ -475,7 +475,7 @@ static void guarded(void **state) {
 
 struct bad {
     const char *what;
-    int32_t start, base, prefix_base, prefix_len; // of the second row; the first has 3 tokens
+    int32_t start, base, prefix_base, prefix_len; // of the second row; the first row has 3 tokens
     rlhf_status attention, backward;
 };
 
@@ -540,7 +540,7 @@ static void bad_arguments(void **state) {
     }
 }
 
-// Rows may share only the last row without a prefix. These rows share an earlier one.
+// Rows may share only the last row without a prefix. These rows share an earlier row.
 static void bad_order(void **state) {
     struct kit *all = *state;
     rlhf_compute *backends[] = {all->ref, all->cpu1};

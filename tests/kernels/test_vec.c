@@ -26,7 +26,7 @@ struct level {
 static const struct level levels[] = {VEC_LEVELS(LEVEL)};
 enum { LEVELS = sizeof levels / sizeof *levels };
 
-// Returns true if the CPU has the level number i of levels[] and all levels before it.
+// Returns true if the CPU has level number i of levels[] and all levels before it.
 static int has(size_t i) { return !rlhf__isa_lacks((int)i); }
 
 static float of_bits(uint32_t bits) {
@@ -66,7 +66,7 @@ static float *exp_inputs(size_t *n) {
     return x;
 }
 
-// Returns NULL if y is right as exp(x), otherwise the error.
+// Returns NULL if y is a correct exp(x), otherwise the error.
 static const char *wrong_exp(float x, float y) {
     if (isnan(x)) return isnan(y) ? NULL : "not a NaN";
     if (x < -86.5f) return bits_of(y) == 0 ? NULL : "not 0";

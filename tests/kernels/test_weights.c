@@ -47,8 +47,8 @@ struct turned {
     int32_t k, n, dtype, out_dtype, accumulate;
 };
 
-// linear_dx converts the panels of the weight w. Its result equals that of linear with t, a weight
-// that was packed as the transpose of w.
+// linear_dx converts the panels of the weight `w`. Its result equals the result of linear with `t`,
+// a weight that was packed as the transpose of `w`.
 static void dx_is_by_the_transpose(void **state) {
     static const struct turned all[] = {
         {5, 1, 1, RLHF_F32, RLHF_F32, 0},        {37, 97, 33, RLHF_F32, RLHF_F32, 0},

@@ -18,10 +18,10 @@
 // The inputs that the algorithm recorded.
 struct seen {
     int calls;
-    uint32_t at; // tokens so far
+    uint32_t at; // number of recorded tokens so far
     float logp[TOTAL], entropy[TOTAL], kl[TOTAL], value[TOTAL];
     float old[TOTAL], sampled[TOTAL]; // of rollouts
-    float ref[TOTAL];                 // if the plan asks for it
+    float ref[TOTAL];                 // set if the plan asks for it
     int64_t version[ROWS], steps;
     uint32_t rows, reserved;
     double bad; // added to the loss
@@ -54,7 +54,7 @@ struct fixture {
         if ((call) != RLHF_OK) fail_msg("%s: %s", #call, err.text);                                \
     } while (0)
 
-// For cmocka: *state = struct fixture, without models.
+// For cmocka: *state becomes a struct fixture without models.
 int learner_setup(void **state);
 int learner_teardown(void **state);
 
@@ -67,7 +67,7 @@ void learner_open(struct fixture *f, const char *backend, int32_t dtype, int64_t
 struct result {
     struct seen seen;
     double loss;
-    float *grad; // of all parameters, concatenated
+    float *grad; // gradients of all parameters, concatenated
     size_t n, tensors, end[128];
     int64_t tokens;
 };
@@ -77,7 +77,7 @@ struct result {
 struct result *learner_run(struct fixture *f, int share, int64_t microbatch_tokens, int calls);
 void learner_result_free(struct result *r);
 
-// Appends the gradients. The optimizer o stores them as its first moments.
+// Appends the gradients. The optimizer `o` stores them as its first moments.
 void learner_collect(struct result *r, const struct fixture *f, const struct rlhf__optim *o);
 
 void learner_same_heads(const struct seen *a, const struct seen *b);

@@ -27,7 +27,7 @@ static void a_stop_is_heard_before_a_row(void **state) {
     rlhf__dataset_close(ds);
 }
 
-// The same for pairs, by a reward model and by a policy.
+// Does the same for pairs, with a reward model and with a policy.
 static void a_stop_is_heard_before_a_pair(void **state) {
     struct scratch *s = *state;
     const char *path = scratch_text(

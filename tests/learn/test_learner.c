@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A group of 4 costs 9 + 6 + 3 * 7 = 36 tokens with a shared prompt, 60 without.
+// A group of 4 costs 9 + 6 + 3 * 7 = 36 tokens with a shared prompt, and 60 without.
 static void sharing_gives_the_same(void **state) {
     struct fixture *f = *state;
     for (int critic = 0; critic < 2; critic++) {
@@ -73,8 +73,8 @@ static void threads_do_not_matter(void **state) {
     }
 }
 
-// Values and hidden states of prompt tokens are compared, too, because the full KL needs those of
-// the reference.
+// Values and hidden states of prompt tokens are compared, too, because the full KL needs the hidden
+// states of the reference.
 static void passes_have_the_same_bits(void **state) {
     struct fixture *f = *state;
     static const int32_t dtypes[] = {RLHF__DTYPE_F32, RLHF__DTYPE_BF16};
@@ -145,8 +145,8 @@ static void who_drew_the_rows(void **state) {
     assert_true(f->seen.sampled[TOTAL - 1] == 0);
 }
 
-// The algorithm gets the reference's log-probs if the plan asks for them. It also gets them if it
-// uses the exact KL, which needs them.
+// The algorithm gets the reference's log-probs if the plan asks for them. It also gets them with
+// the exact KL, which needs the reference.
 static void what_the_reference_says(void **state) {
     struct fixture *f = *state;
     static const struct {

@@ -77,9 +77,9 @@ static float weight(struct fixture *f, int i) {
     return w[0];
 }
 
-static struct rlhf__share share; // of the optimizers that create() makes
+static struct rlhf__share share; // share of the optimizers that create() makes
 
-// An optimizer of the parameters p.
+// Makes an optimizer of the parameters `p`.
 static rlhf_status create(const rlhf_compute *t, const rlhf_param *p,
                           const struct rlhf__optim_config *c, double head_lr,
                           struct rlhf__optim **out, struct rlhf__error *err) {

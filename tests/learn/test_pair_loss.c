@@ -10,8 +10,8 @@
 
 static const float rewards[2 * PAIRS] = {0.5f, -0.25f, -1.f, 2.f, 40.f, -60.f};
 
-// Computes the loss of the pairs [from, to) as one microbatch of a minibatch of PAIRS. The
-// derivatives go into d.
+// Computes the loss of the pairs [from, to) as one microbatch of a minibatch of PAIRS. Stores the
+// derivatives in `d`.
 static double loss_of(struct rlhf__pair_loss *p, float *r, uint32_t from, uint32_t to, float *d) {
     struct rlhf__error err = {0};
     struct rlhf__objective o = rlhf__pair_objective(p);

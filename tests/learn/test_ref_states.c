@@ -30,7 +30,7 @@ static void count_transfers(struct fixture *f) {
     transfers.up = transfers.down = 0;
 }
 
-// Rows 5, 2, 3, 0 as a separate minibatch: its loss and gradient.
+// Runs rows 5, 2, 3, 0 as a separate minibatch. Returns its loss and gradient.
 static struct result *run_part(struct fixture *f, int share, int64_t microbatch_tokens) {
     static const uint32_t pick[] = {5, 2, 3, 0};
     struct result *r = calloc(1, sizeof *r);
@@ -60,7 +60,7 @@ static void same_results(struct result *a, struct result *b) {
 }
 
 // States on the device give the same numbers as states through the host, without being transferred.
-// Tested with all rows and with some, with and without shared prompts, and in one or several
+// Tested with all rows and with some rows, with and without shared prompts, and in one or several
 // microbatches.
 static void states_stay_on_the_device(void **state) {
     struct fixture *f = *state;

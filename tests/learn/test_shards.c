@@ -34,8 +34,8 @@ static float tree_sum(struct result *const *part, uint32_t n, size_t i) {
     return tree_sum(part, n / 2, i) + tree_sum(part + n / 2, n / 2, i);
 }
 
-// All rows have the same length. So a shard's gradient is that of a minibatch with only its rows,
-// divided by the number of shards. This number is a power of two, so the division is exact.
+// All rows have the same length. So a shard's gradient is the gradient of a minibatch with only its
+// rows, divided by the number of shards. This number is a power of two, so the division is exact.
 static void check_sums(struct fixture *f, const char *backend, uint32_t shards, int critic) {
     struct result *part[ROWS];
     f->share = (struct rlhf__share){0};

@@ -15,12 +15,12 @@
 
 enum { STEPS = 3 };
 
-// What is left of a run.
+// The results of a run.
 struct outcome {
     uint64_t weights, moments; // hashes
     double loss[STEPS], norm[STEPS], clipped[STEPS];
     int64_t tokens, compared;
-    uint64_t moment_bytes; // of this rank
+    uint64_t moment_bytes; // bytes of this rank's moments
     uint64_t early;        // bytes of gradients whose sum began in the last backward pass
     int late;              // steps after which the next minibatch began with the old values
     rlhf_status status;
@@ -34,14 +34,14 @@ struct job {
     uint64_t part;  // elements that are exchanged at a time; 0: as many as fit
     int skip;       // 1: the second step's loss is not finite
     int fails;      // the rank whose loss fails, or -1
-    int fails_from; // the step from which on it fails
+    int fails_from; // the step from which on this loss fails
     int alone;      // 1: the learner does not know that minibatches follow
-    int settles;    // 1: it knows this, but the policy is needed before
+    int settles;    // 1: the learner knows this, but the policy is needed before
     uint32_t rows;  // rows that are trained on; 0: all but one
     int stops;      // 1: the algorithm ends the epochs after the second step
     int rank, critic, muon;
     int differs; // 1: one bit of rank 2's weights changes after the steps
-    int apart;   // 1: gradients cannot be sent from where they are
+    int apart;   // 1: gradients must be copied before they are sent
     struct outcome out;
 };
 
@@ -74,7 +74,8 @@ static rlhf_status weights_hash(const struct rlhf__model *m, uint64_t *h) {
     return RLHF_OK;
 }
 
-// The state of all ranks, as a checkpoint collects it. Only rank 0 has it.
+// Computes a hash of the state of all ranks, as a checkpoint collects it. Only rank 0 has this
+// state.
 static rlhf_status moments_hash(const struct rlhf__optim *o, uint32_t rank, uint64_t *h,
                                 struct rlhf__error *err) {
     for (uint32_t i = 0;; i++) {
@@ -171,7 +172,7 @@ static void *thread(struct team_thread *t) {
     return NULL;
 }
 
-// Runs `like` on that many ranks. out[i] receives the results of rank i.
+// Runs `like` on `ranks` ranks. out[i] receives the results of rank i.
 static void run(const struct job *like, uint32_t ranks, struct outcome *out) {
     static struct fixture *fixture[TEAM_THREADS_MOST];
     struct job job[TEAM_THREADS_MOST];
@@ -232,7 +233,7 @@ static void check(const struct job *like) {
             early = out[k].early > early ? out[k].early : early;
         if (like->apart ? early != 0 : early == 0 && like->rows == 0)
             fail_msg("%llu bytes of sums began early", (unsigned long long)early);
-        // All steps but the last one, except those that change nothing.
+        // All steps but the last count, except steps that change nothing.
         const int late = like->apart || like->alone ? 0 : STEPS - 1 - (like->skip || like->stops);
         assert_int_equal(out[0].late, late);
         if (out[0].moments != one.moments) fail_msg("%u ranks have other moments", ranks);

@@ -1,6 +1,6 @@
 // test_turns.c: rows of several turns through model, loss and optimizer. The gradient must equal
-// that of a loss written by hand for rows of one turn, in which only the policy's tokens have a
-// loss. It must also agree with finite differences.
+// the gradient of a loss that is written by hand for rows of one turn, in which only the policy's
+// tokens have a loss. It must also agree with finite differences.
 #include "learner_kit.h"
 
 #include "learn/learner.h"
@@ -16,7 +16,7 @@
 // policy in that turn, '.' means the environment.
 static const char *const who[GROUP] = {"00..11", "0.1.22", "000000", "0...11"};
 
-// Who wrote response token k of row i; -1 = given.
+// Returns the turn of response token k of row i; -1 means a given token.
 static int32_t turn_of(int32_t i, int32_t k) {
     const char c = who[i % GROUP][k];
     return c == '.' ? -1 : c - '0';
@@ -93,7 +93,8 @@ static struct result *run(struct fixture *f, int hand, int share, int64_t microb
     return r;
 }
 
-// The largest difference between the gradients, relative to the largest element of its tensor.
+// Returns the largest difference between the gradients, relative to the largest element of its
+// tensor.
 static double apart(const struct result *a, const struct result *b) {
     double worst = 0;
     assert_int_equal(a->n, b->n);
@@ -132,7 +133,7 @@ static void the_gradient_is_that_of_the_loss_by_hand(void **state) {
     }
 }
 
-// Mistakes change the gradient by far more than rounding does.
+// These mistakes change the gradient by far more than rounding does.
 static void mistakes_are_seen(void **state) {
     struct fixture *f = *state;
     static const int32_t mistakes[][2] = {{1, 0}, {0, 1}};

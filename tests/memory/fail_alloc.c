@@ -45,7 +45,7 @@ __attribute__((destructor)) static void end(void) {
     fclose(f);
 }
 
-// True when this allocation fails.
+// Returns true if this allocation fails.
 static int fails(void) {
     const unsigned long n = atomic_fetch_add(&calls, 1) + 1;
     if (n != fail_at && !(fail_from && n >= fail_from)) return 0;

@@ -3,14 +3,14 @@
 // the bytes of an undisturbed run. A run that has a checkpoint resumes to those bytes.
 //
 // By default, tests some N of each scenario. With RLHF_TEST_LONG=K, tests every K-th N, so K = 1
-// tests all of them.
+// tests every N.
 #include "e2e.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define SHORT_TRIES 12ul // of each scenario and form
+#define SHORT_TRIES 12ul // tries of each scenario and form
 
 #define TINY                                                                                       \
     "--policy model --set policy.init=random --set batch.size=4 --set run.phases=2 "               \
@@ -129,7 +129,7 @@ static void no_card(void **state) {
     assert_non_null(lib);
     if (e2e_shell(t, "ls /dev/nvidiactl /dev/dxg /proc/driver/nvidia 2>/dev/null | grep -q . || "
                      "cat /sys/bus/pci/devices/*/vendor 2>/dev/null | grep -q 0x10de") == 0)
-        skip(); // a card: it is loaded
+        skip(); // there is a card, so the backend is loaded
     assert_int_equal(
         e2e_shell(t,
                   "b=$(dirname \"$(dirname \"$HOST\")\") && l=gpu/lib/rlhf/0 && "
@@ -155,7 +155,7 @@ static void no_card(void **state) {
     e2e_says(t, "no GPU: there is no NVIDIA card (no /dev/nvidiactl");
 }
 
-// With an argument only the tests run whose names match it: "rollouts*".
+// With an argument, runs only the tests whose names match it, for example "rollouts*".
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(rollouts, e2e_setup, e2e_teardown),

@@ -131,7 +131,7 @@ void adapted_zero_ups(struct model *m) {
     must(m, m->ops->refresh(m->self));
 }
 
-// plain: without the adapter.
+// If h.plain is set, the model has no adapter.
 struct model adapted_open_on(const struct backend *b, const struct adapted *k,
                              struct adapted_how h) {
     const rlhf_adapter a = adapter_of(k);
@@ -179,8 +179,8 @@ void adapted_backward(struct model *m, const struct adapted *k, const rlhf_batch
     test_free(d);
 }
 
-// Does one step. Returns the heads, then the gradients of all trained parameters: *n numbers, to be
-// released with test_free.
+// Does one step. Returns the heads, then the gradients of all trained parameters: *n numbers in
+// all, to be released with test_free.
 static float *step(struct model *m, const struct adapted *k, const rlhf_batch *b, uint64_t *n) {
     const uint64_t heads = ADAPTED_HEADS * adapted_per_head(b);
     float *all = test_calloc(heads + (uint64_t)m->info.n_params, sizeof *all);

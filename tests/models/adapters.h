@@ -5,7 +5,8 @@
 
 #include "vectors.h"
 
-// An architecture and its adapted layers. stored_in_out: linear layers are stored as [in, out].
+// An architecture and its adapted layers. If `stored_in_out` is 1, linear layers are stored as [in,
+// out].
 struct adapted {
     const char *plugin;
     const struct setting *settings;
@@ -18,7 +19,8 @@ enum { N_ADAPTED = 9, ADAPTED_HEADS = 5 };
 extern const struct adapted adapted_kinds[N_ADAPTED];
 extern const struct setting adapted_untied_qwen2[];
 
-// How to open a model, besides its arguments. plain: without the adapter. zero: B stays 0.
+// How to open a model, besides its arguments. If `plain` is 1, the model has no adapter. If `zero`
+// is 1, B stays 0.
 struct adapted_how {
     int32_t dtype, plain, recompute, zero, trainable;
     const void *base;
@@ -26,11 +28,12 @@ struct adapted_how {
 
 // Runs the tests on each backend. Returns the test runner's result, 0 if all passed.
 int adapted_run(const char *title, const struct CMUnitTest *tests, size_t n);
-const struct backend *adapted_backend(void); // of the running group
+const struct backend *adapted_backend(void); // backend of the running group
 // Opens another backend of that name with that many threads. Close it with backend_close.
 struct backend adapted_backend_again(uint32_t threads);
 
-// Returns the targets of k (borrowed) with its rank and ADAPTED_SCALE.
+// Returns an adapter with the targets and the rank of `k` and with ADAPTED_SCALE. The targets point
+// into `k`.
 rlhf_adapter adapter_of(const struct adapted *k);
 // Opens a model on the group's backend, or on any other. Close it with model_close.
 struct model adapted_open(const struct adapted *k, struct adapted_how h);
@@ -45,9 +48,9 @@ float *adapted_heads(struct model *m, const struct adapted *k, const rlhf_batch 
 void adapted_backward(struct model *m, const struct adapted *k, const rlhf_batch *b);
 
 rlhf_param adapted_param(struct model *m, const char *name);
-// Fails the test at the first of n numbers that differs.
+// Fails the test at the first of n numbers that differs between `a` and `b`.
 void adapted_same(const float *a, const float *b, uint64_t n, const char *what);
-// Checks that heads and gradients of one step of x and y have the same bits.
+// Checks that one step gives the models `x` and `y` the same bits of heads and gradients.
 void adapted_same_step(const struct adapted *k, struct model *x, struct model *y,
                        const rlhf_batch *b);
 

@@ -6,8 +6,8 @@
 const struct family tiny_families[N_FAMILIES] = {
     {3, 9, 8, 12}, {1, 4, 0, 6}, {2, 2, 1, 9}, {4, 11, 8, 10}, {1, 6, 5, 8}};
 
-// Some prefixes are shorter than the block widths of fast kernels, some equal, some longer. There
-// are more keys than a block holds.
+// Some prefixes are shorter than the block widths of fast kernels, some are equal to them, and some
+// are longer. There are more keys than a block holds.
 const struct family wider_families[N_FAMILIES] = {
     {4, 40, 39, 50}, {2, 5, 0, 30}, {3, 17, 16, 20}, {8, 36, 32, 16}, {2, 70, 65, 25}};
 
@@ -19,7 +19,7 @@ enum { MAX_ROWS = 64, MAX_TOTAL = 4096 };
 
 static int32_t draw(rlhf_rng *g, int32_t n) { return (int32_t)rlhf_rng_below(g, (uint64_t)n); }
 
-// Ends a row of the compact batch. The row consists of the entries first .. end - 1 of full.
+// Ends a row of the compact batch. The row consists of the entries first .. end - 1 of `full`.
 static void put_compact(struct families *f, int32_t first, int32_t end, int32_t prompt_len,
                         int32_t prefix) {
     rlhf_batch *c = &f->compact;

@@ -14,14 +14,14 @@ struct family {
 // rows without the prefix. Arrays are test_malloc'ed.
 struct families {
     rlhf_batch full, compact;
-    int32_t *ids, *offset, *prompt_len; // of full
+    int32_t *ids, *offset, *prompt_len; // arrays of `full`
     int32_t *c_ids, *c_offset, *c_prompt_len, *c_prefix;
     // [compact.total] The index of each token in `full`. A token of a prefix row is in several rows
     // of `full`: its index is that in the group's first row.
     int32_t *at;
 };
 
-// n groups of random ids below vocab.
+// Makes n groups of random ids below `vocab`.
 struct families families_make(const struct family *k, uint32_t n, int32_t vocab);
 void families_free(struct families *f);
 

@@ -16,8 +16,8 @@ void rollout_init(struct rollout *r, int32_t vocab, int32_t max_prompt, int32_t 
     }
 }
 
-// A row in flight. row is -1 if the slot is free. fed: how many tokens the model has processed.
-// have: how many tokens are known.
+// A row in flight. `row` is -1 if the slot is free. `fed` is the number of tokens that the model
+// has processed. `have` is the number of tokens that are known.
 struct flight {
     int32_t row, fed, have;
 };

@@ -29,8 +29,8 @@ struct backend backend_of(const char *path, uint32_t threads, uint32_t guard);
 struct backend backend_open(const char *name, uint32_t threads, uint32_t guard);
 void backend_close(struct backend *b);
 
-// 1 if "cpu" is the emulation, which is a thousand times slower and single-threaded. Tests then
-// skip wide shapes and other numbers of threads.
+// Returns 1 if "cpu" is the emulation, which is a thousand times slower and single-threaded. Tests
+// then skip wide shapes and other numbers of threads.
 int backend_is_slow(void);
 
 // One field of config.json.
@@ -69,7 +69,7 @@ void model_close(struct model *m);
 // make_vectors.py. Norm gains (1-d "weight"s) are 1 plus such a number. Then calls refresh().
 void model_fill(struct model *m, double scale);
 void model_zero_grad(struct model *m);
-// Index of a parameter by name; fails the test if it is missing.
+// Returns the index of the parameter with this name. Fails the test if it is missing.
 uint32_t model_find(struct model *m, const char *name);
 uint64_t param_count(const rlhf_param *p);
 // Return freshly allocated copies of a device tensor (test_malloc; free with test_free).
@@ -96,7 +96,7 @@ void must_at(const struct model *m, rlhf_status st, const char *what, const char
             fail_msg("\"%s\" does not say \"%s\"", host_failure(), text);                          \
     } while (0)
 
-// An open[] with sizes set: dtype, trainable, the given backend.
+// Returns arguments of open() with sizes set: dtype, trainable, the given backend.
 rlhf_model_open open_args(const struct backend *b, int32_t dtype, int32_t trainable);
 
 // The tiny GPT-2 of make_vectors.py.

@@ -1,6 +1,7 @@
 // tests/models/test_adapter.c: low-rank adapters. A model with an adapter has the same heads and
 // gradients as a model into whose matrices the adapter was merged. With B = 0 it equals its base
-// bit for bit. Whatever holds bit for bit for models without an adapter also holds with one.
+// bit for bit. All equalities of bits that hold for models without an adapter also hold with an
+// adapter.
 #include "adapters.h"
 #include "decoders.h"
 #include "families.h"
@@ -33,12 +34,12 @@ static int pair_of(struct model *m, const rlhf_param *p, struct pair *out) {
     return 1;
 }
 
-// The index of element (in i, out o) of a matrix in its storage order.
+// Returns the index of element (in i, out o) of a matrix in its storage order.
 static uint64_t at(const struct adapted *k, const struct pair *q, uint64_t i, uint64_t o) {
     return k->stored_in_out ? i * q->out + o : o * q->in + i;
 }
 
-// merged's matrix += scale * B A.
+// Adds scale * B A to the matrix of `merged`.
 static void merge(const struct adapted *k, struct model *m, struct model *merged,
                   const struct pair *q) {
     const rlhf_param w = adapted_param(merged, q->whole);
@@ -59,7 +60,7 @@ static void merge(const struct adapted *k, struct model *m, struct model *merged
     test_free(x);
 }
 
-// Merging gives the gradient of the merged matrix, from which those of A and B follow.
+// Merging gives the gradient of the merged matrix. The gradients of A and B follow from it.
 static void check_pair(const struct adapted *k, struct model *m, struct model *merged,
                        const struct pair *q) {
     const rlhf_param w = adapted_param(merged, q->whole), pa = adapted_param(m, q->a);
@@ -261,8 +262,8 @@ static void threads(void **state) {
     backend_close(&one);
 }
 
-// If rows share a prompt, their log-probs are those of separate rows, and the gradient is the sum
-// over the separate rows.
+// If rows share a prompt, their log-probs equal the log-probs of separate rows, and the gradient is
+// the sum over the separate rows.
 static void shared_prompts(void **state) {
     (void)state;
     struct families rows = families_make(tiny_families, N_FAMILIES, TINY_VOCAB);

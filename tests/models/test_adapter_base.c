@@ -18,7 +18,7 @@ static void on_a_base(void **state) {
             struct model base = adapted_open(k, alone);
             const uint64_t two =
                 adapted_backend()->compute->bytes_in_use(adapted_backend()->compute->ctx);
-            adapted_zero_ups(&base); // it has a different adapter
+            adapted_zero_ups(&base); // the base has a different adapter
             on.base = base.self;
             struct model y = adapted_open(k, on), z;
             const uint64_t three =
@@ -44,7 +44,7 @@ static void on_a_base(void **state) {
         }
 }
 
-// An instance on a base and without an adapter trains, stores and computes only its heads.
+// If an instance has a base but no adapter, it trains, stores and computes only its heads.
 static void heads_alone(void **state) {
     (void)state;
     const struct adapted k = {

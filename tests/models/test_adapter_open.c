@@ -33,7 +33,7 @@ static void listed(void **state) {
     for (uint32_t i = 0; m.ops->param(m.self, i, &p) == RLHF_OK; i++) {
         assert_non_null(p.value);
         if (p.group != RLHF_PARAM_ADAPTER) {
-            assert_int_equal(n, 0); // they come last
+            assert_int_equal(n, 0); // adapter parameters come last
             assert_true(p.flags & RLHF_PARAM_FROZEN);
             assert_null(p.grad);
             continue;

@@ -76,7 +76,8 @@ static void nothing_in_vain(void **state) {
     }
 }
 
-// A backend that records calls samples the same, and breaks none of its rules.
+// On a backend that records calls, the model samples the same tokens and breaks no rule of
+// recordings.
 static void recorded(void **state) {
     (void)state;
     const rlhf_dist dist = RLHF_DIST(1 / 0.7, 1, 0, 0);

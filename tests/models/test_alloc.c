@@ -1,22 +1,22 @@
 // tests/models/test_alloc.c: every allocation of host memory and of device memory fails in turn,
-// first alone and then together with all later ones. The call in which it fails reports this,
-// without a crash or a leak, and a later call works.
+// first alone and then together with all later ones. The call in which an allocation fails reports
+// this, without a crash or a leak, and a later call works.
 #include "decoders.h"
 #include "vectors.h"
 
 #include <stdio.h>
 #include <string.h>
 
-// The table with an alloc and a weight_create that can fail.
+// The table with an `alloc` and a `weight_create` that can fail.
 static struct backend backend;
 static rlhf_compute table;
 static int64_t device_left = -1;
 static int32_t device_forever;
 static int64_t device_blocks;
 static int64_t before;     // blocks of the backend
-static const char *plugin; // of the current sweep
+static const char *plugin; // plugin of the current sweep
 static const struct setting *settings;
-static int32_t adapted; // it has an adapter
+static int32_t adapted; // whether the model has an adapter
 
 static int32_t device_fails(void) {
     if (device_left < 0) return 0;
@@ -88,7 +88,7 @@ static rlhf_status generate(struct model *m) {
     return st;
 }
 
-// Does everything once that a program does with a model. The first failure ends it.
+// Does everything once that a program does with a model. The first failure ends the sequence.
 static rlhf_status use(struct model *m) {
     rlhf_model_open o = open_args(&backend, RLHF_BF16, 1);
     const rlhf_forward f = {.size = sizeof f,

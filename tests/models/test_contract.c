@@ -206,7 +206,7 @@ static void test_params(void **state) {
     model_close(&m);
 }
 
-// The standard deviation of a new score head is that of the architecture, or that of reward models.
+// The standard deviation of a new score head is the architecture's, or the one for reward models.
 static void test_score_init(void **state) {
     (void)state;
     static const double want[] = {0.02, 0.17407765595569785}; // 1 / sqrt(32 + 1)
@@ -223,8 +223,8 @@ static void test_score_init(void **state) {
     }
 }
 
-// An untied head has a gradient of its own. The embedding keeps only the gradient that flows
-// through it.
+// An untied head has a separate gradient. The embedding keeps only the gradient that flows through
+// it.
 static void test_untied(void **state) {
     (void)state;
     static const struct setting untied[] = {

@@ -1,5 +1,5 @@
 // tests/models/test_decoder_config.c: the fields of config.json that Llama and its descendants
-// support. Other fields are refused with a message that has their value.
+// support. Other fields are refused with a message that has the field's value.
 #include "decoders.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ static const struct setting shape[N_SHAPE] = {{"vocab_size", "61"},
 struct a_case {
     const char *plugin;
     struct setting more[MAX_MORE]; // added to the shape
-    const char *text;              // NULL: it is accepted
+    const char *text;              // NULL: the config is accepted
 };
 
 static void check(const struct a_case *c) {
@@ -90,7 +90,7 @@ static void test_refused(void **state) {
         check(&cases[i]);
 }
 
-// Fields that are set but change nothing.
+// Fields that are set but do not change anything.
 static void test_accepted(void **state) {
     (void)state;
     static const struct a_case cases[] = {

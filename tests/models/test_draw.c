@@ -1,5 +1,5 @@
-// test_draw.c: the random numbers of new parameters are those of their definition, to the bit, for
-// any number of threads and from any index.
+// test_draw.c: the random numbers of new parameters follow their definition, to the bit, for any
+// number of threads and from any index.
 #include "support/scratch.h"
 
 #include "model/draw.h"

@@ -1,5 +1,5 @@
 // test_free_memory.c: how cards are found without a driver, how much memory is free, and the
-// message if it is not enough.
+// message if there is not enough memory.
 #include "base/host_memory.h"
 #include "model/compute_load.h"
 #include "model/free_memory.h"
@@ -37,11 +37,11 @@ static void cards_are_counted(void **state) {
     char root[] = "/tmp/rlhf-pci-XXXXXX", command[64];
     assert_non_null(mkdtemp(root));
     assert_int_equal(rlhf__nvidia_cards(root), 0);
-    put(root, "0000:00:02.0", "0x8086", "0x030000"); // of another manufacturer
+    put(root, "0000:00:02.0", "0x8086", "0x030000"); // a device of another manufacturer
     put(root, "0000:01:00.1", "0x10de", "0x040300"); // the sound device of a card
     assert_int_equal(rlhf__nvidia_cards(root), 0);
     put(root, "0000:01:00.0", "0x10de", "0x030000");
-    put(root, "0000:02:00.0", "0x10de", "0x030200"); // one without an output
+    put(root, "0000:02:00.0", "0x10de", "0x030200"); // a card without an output
     assert_int_equal(rlhf__nvidia_cards(root), 2);
     assert_int_equal(rlhf__nvidia_cards("/no/such/directory"), 0);
     snprintf(command, sizeof command, "rm -r %s", root);
@@ -88,7 +88,7 @@ static void a_control_group_limits_what_is_left(void **state) {
     (void)state;
     char root[] = "/tmp/rlhf-room-XXXXXX", command[64];
     assert_non_null(mkdtemp(root));
-    assert_int_equal(rlhf__host_memory(root).total, 0); // not known
+    assert_int_equal(rlhf__host_memory(root).total, 0); // the total is unknown
     say(root, "proc/meminfo", "MemTotal:  9000 kB\nMemFree: 5 kB\nMemAvailable: 8000 kB\n");
     say(root, "proc/self/statm", "900 7 1 1 0 1 0\n");
     struct rlhf__host_memory m = rlhf__host_memory(root);
@@ -148,10 +148,10 @@ static void what_does_not_fit_is_refused(void **state) {
         assert_non_null(strstr(err.text, "; take less"));
         assert_true(!strstr(err.text, "on the GPU") == !own);
         assert_true(!strstr(err.text, "rows") == !!own);
-        need.there = 1; // loaded already
+        need.there = 1; // already loaded
         assert_int_equal(rlhf__free_memory_check(&need, &err), RLHF_OK);
         need = need_of(0, own);
-        need.memory.total = 0; // not known
+        need.memory.total = 0; // the total is unknown
         assert_int_equal(rlhf__free_memory_check(&need, &err), RLHF_OK);
     }
 }

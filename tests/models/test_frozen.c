@@ -84,7 +84,7 @@ static void ask(struct model *m, struct answers *a) {
     must(m, m->ops->forward(m->self, &batch, &f, &h));
 }
 
-// Three tokens, each sampled after the one before.
+// Draws three tokens, each sampled after the one before.
 static void draw(struct model *m, int32_t next[3]) {
     rlhf_gen *g = NULL;
     const rlhf_dist dist = RLHF_DIST_WHOLE;
@@ -162,8 +162,8 @@ static int ends_with(const char *s, const char *end) {
     return n >= m && !strcmp(s + n - m, end);
 }
 
-// Returns true for values that are released: those of matrices, except lookup tables and heads that
-// may never be packed.
+// Returns true for values that are released: the values of matrices, except lookup tables and heads
+// that may never be packed.
 static int goes(const struct kind *k, const rlhf_param *p) {
     if (p->ndim != 2) return 0;
     if (ends_with(p->name, "lm_head.weight")) return !k->n_labels;
@@ -214,7 +214,7 @@ static void refusals(void **state) {
     assert_int_equal(m.ops->refresh(m.self), RLHF_E_INVALID);
     assert_non_null(strstr(host_failure(), "frozen"));
     struct answers *a = test_malloc(sizeof *a);
-    ask(&m, a); // it still works
+    ask(&m, a); // the model still works
     test_free(a);
     model_close(&m);
     rlhf_model_open o = open_args(&backend, RLHF_F32, 1);

@@ -32,8 +32,8 @@ static rlhf_status counted_upload(void *ctx, rlhf_dev dst, const void *src, uint
 }
 
 // With any number of heads, forward uploads the batch once and downloads the results once, and
-// backward uploads the derivatives once. A table without linear_add gives the same bits as one with
-// it.
+// backward uploads the derivatives once. A table without linear_add gives the same bits as a table
+// with it.
 static void test_one_transfer_each_way(void **state) {
     (void)state;
     struct outputs o, plain;
@@ -60,7 +60,7 @@ static void test_one_transfer_each_way(void **state) {
         trial_loss(&t, &o);
         assert_int_equal(downloads, 1);
         assert_int_equal(uploads, 1);
-        trial_gradient(&t); // forward once more, and backward
+        trial_gradient(&t); // one more forward pass, and a backward pass
         assert_int_equal(downloads, 2);
         assert_int_equal(uploads, 3);
         const uint64_t n = t.m.info.grad_bytes / sizeof(float);
@@ -89,14 +89,14 @@ static uint32_t response_tokens(void) {
     return n;
 }
 
-// Runs trial_gradient(t). Returns its results and those of its forward pass.
+// Runs trial_gradient(t). Returns its results and the results of its forward pass.
 static float *bits_of(struct trial *t, struct outputs *o) {
     trial_loss(t, o);
     trial_gradient(t);
     return device_read(t->m.c, t->m.info.grad_base, t->m.info.grad_bytes / sizeof(float));
 }
 
-// The rows of the states at `from`, in reverse order.
+// Copies the rows of the states at `from` to `to` in reverse order.
 static void turn_round(rlhf_dev to, rlhf_dev from, uint32_t n, uint64_t row) {
     const rlhf_compute *c = backend.compute;
     for (uint32_t i = 0; i < n; i++)

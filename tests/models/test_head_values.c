@@ -22,7 +22,7 @@ static int teardown(void **state) {
 
 enum { VOCAB = 61 };
 
-// log p(v | ids[0 .. t-1] of row) for all v, from a batch with one row for each v.
+// Computes log p(v | ids[0 .. t-1] of row) for all v, from a batch with one row for each v.
 static void full_logp(struct model *m, uint32_t row, int32_t t, const rlhf_dist *dist,
                       float out[VOCAB]) {
     int32_t *ids = test_calloc((uint64_t)VOCAB * (uint64_t)(t + 1), sizeof *ids);

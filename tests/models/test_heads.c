@@ -19,7 +19,7 @@ static int teardown(void **state) {
     return 0;
 }
 
-// The loss after p has moved by eps along direction / |direction|.
+// Returns the loss after p has moved by `eps` along direction / |direction|.
 static double loss_at(struct trial *t, const rlhf_param *p, const float *at, const float *dir,
                       double step) {
     const uint64_t n = param_count(p);
@@ -33,9 +33,9 @@ static double loss_at(struct trial *t, const rlhf_param *p, const float *at, con
     return trial_loss(t, &o);
 }
 
-// Returns the central difference of the loss along x's own gradient g, whose length is len. The
-// result should be len. A long step may cross a corner of a ReLU, and a short one is lost in
-// rounding. So two step sizes are tried, and the result that is closer to len counts.
+// Returns the central difference of the loss along x's own gradient g, whose length is `len`. The
+// result should be `len`. A long step may cross a corner of a ReLU, and a short step is lost in
+// rounding. So two step sizes are tried, and the result that is closer to `len` counts.
 static double slope(struct trial *t, const rlhf_param *p, const float *x, const float *g,
                     double len) {
     static const double eps[] = {4e-3, 5e-4};

@@ -54,7 +54,7 @@ static int teardown(void **state) {
 #define ROWS  3
 #define TOKEN 14
 
-// Makes three rows. With `share`, the last two continue the first.
+// Makes three rows. If `share` is set, the last two continue the first.
 static rlhf_batch rows_of(int share, int32_t *ids, int32_t *offset) {
     static const int32_t apart[] = {3, 2, 4}, shared[] = {TOKEN, 2, 4}, prefix[] = {-1, 0, 0};
     for (int i = 0; i < ROWS * TOKEN; i++)
@@ -124,7 +124,7 @@ static uint64_t planned(const struct fixture *f, int32_t from, int32_t to) {
     return sum;
 }
 
-// The same for workspaces. The backend states their sizes.
+// Does the same for workspaces. The backend states their sizes.
 static void same(uint64_t counted, uint64_t real, const char *what) {
     if (counted != real)
         fail_msg("%s: %llu bytes on the plan, %llu in use", what, (unsigned long long)counted,
@@ -199,7 +199,7 @@ static void on_the_reference(void **state) {
 
 enum { WIDE = 2 };
 
-// Bytes that lm_head leaves in use.
+// Returns the number of bytes that lm_head leaves in use.
 static uint64_t head_takes(const rlhf_compute *c, uint32_t rows, int32_t vocab) {
     const rlhf_dist dist = RLHF_DIST_WHOLE;
     const uint64_t values = (uint64_t)vocab * WIDE * sizeof(float);
@@ -249,8 +249,8 @@ static uint64_t head_on_both(struct fixture *f, int64_t mib, uint32_t rows, int3
     return real;
 }
 
-// By default, the workspace may take 384 MiB, or as much as the f32 logits of 1536 rows if that is
-// more. A size that the user sets is kept.
+// By default, the workspace may take 384 MiB, or as much as the f32 logits of 1536 rows if they
+// take more. A size that the user sets is kept.
 static void the_workspace_grows_with_the_vocabulary(void **state) {
     const uint64_t all = (uint64_t)1200 * 100000 * sizeof(float), mib = 1 << 20;
     const uint64_t taken = head_on_both(*state, 0, 1200, 100000);
@@ -262,7 +262,8 @@ static void the_workspace_grows_with_the_vocabulary(void **state) {
 
 // ---- Muon's workspaces ----
 
-// Bytes that a step of Muon leaves in use; weights are of `dtype`.
+// Returns the number of bytes that a step of Muon leaves in use. The weights have the dtype
+// `dtype`.
 static uint64_t muon_takes(const rlhf_compute *c, int32_t dtype, int32_t rows, int32_t cols) {
     const rlhf_muon how = {sizeof how, 1, 1, 0, 0.02, 0.95, 0.0, 1.0};
     const uint64_t bytes = (uint64_t)rows * (uint64_t)cols * sizeof(float);
@@ -307,7 +308,7 @@ static void muon_on_both(struct fixture *f) {
 }
 
 // Runs the check at the machine's own level, and at a level that computes bf16 products on f32
-// copies. (aarch64 has only one level, which does so.)
+// copies. (aarch64 has only one level, which computes them in this way.)
 static void at_two_levels(struct fixture *f, void (*check)(struct fixture *)) {
 #ifdef __aarch64__
     check(f);
@@ -345,7 +346,7 @@ static rlhf_dev zeros(const rlhf_compute *c, uint64_t n) {
     return at;
 }
 
-// A packed weight of `k` inputs, dense or of two blocks.
+// Makes a packed weight with `k` inputs, either dense or of two blocks.
 static rlhf_weight *weight_of(const rlhf_compute *c, int32_t dtype, int32_t k, int32_t blocks) {
     static const int32_t from[] = {0, 100}, count[] = {50, 70};
     const rlhf_blocks b = {sizeof b, OUT, RANK, dtype, RLHF_WEIGHT_BACKWARD, 2, from, count, 2.0};
@@ -388,7 +389,7 @@ static void head_both_ways(const rlhf_compute *c, int32_t dtype, const rlhf_weig
     c->release(c->ctx, dx);
 }
 
-// Bytes that all these products together leave in use.
+// Returns the number of bytes that all these products together leave in use.
 static uint64_t products_take(const rlhf_compute *c, int32_t dtype) {
     const uint64_t before = c->bytes_in_use(c->ctx);
     rlhf_weight *w = weight_of(c, dtype, IN, 0), *b = weight_of(c, dtype, 2 * RANK, 1);

@@ -34,7 +34,7 @@ struct trial {
     uint32_t *support; // of the response tokens, in both layouts; NULL: the whole vocabulary
 };
 
-// A support with a third of the ids, and the target.
+// Makes supports that have a third of the ids and the target.
 static uint32_t *make_support(const rlhf_batch *b, int32_t vocab) {
     const uint32_t words = rlhf_support_words(vocab);
     uint32_t *bits = test_calloc((uint64_t)b->total * words, sizeof *bits), *to = bits;
@@ -47,7 +47,7 @@ static uint32_t *make_support(const rlhf_batch *b, int32_t vocab) {
 
 static void trial_open(struct trial *t, const struct shape *s, const char *backend, int32_t dtype,
                        uint32_t threads, int32_t with_support) {
-    const uint32_t guard = strcmp(backend, "reference") == 0; // device memory is not accessed
+    const uint32_t guard = strcmp(backend, "reference") == 0; // guard: device memory is protected
     t->backend = backend_open(backend, threads, guard);
     assert_non_null(t->backend.compute);
     rlhf_model_open o = open_args(&t->backend, dtype, 1);
@@ -88,7 +88,7 @@ static float *hidden_of(struct model *m, const rlhf_batch *b) {
     return x;
 }
 
-// Every head of HEADS, [N_HEADS, total]. d not NULL: backward too.
+// Computes every head of HEADS, [N_HEADS, total]. If `d` is not NULL, runs the backward pass, too.
 static float *run(struct trial *t, const rlhf_batch *b, float *d) {
     float *x = test_malloc(N_HEADS * (uint64_t)b->total * sizeof *x);
     float *hidden = hidden_of(&t->ref, b);
@@ -209,8 +209,8 @@ static double distance(const float *a, const float *b, uint64_t n) {
 }
 
 // Compares tensor by tensor, relative to the tensor's largest value plus a small share of the
-// largest value of all tensors. The share is for gradients that are zero in theory, such as that of
-// a key bias.
+// largest value of all tensors. The share is for gradients that are zero in theory, such as the
+// gradient of a key bias.
 static void same_gradients(struct trial *t, double bound) {
     const struct families *k = &t->rows;
     const uint64_t n = (uint64_t)t->m.info.n_params;
@@ -271,8 +271,8 @@ static void test_backward_cpu(void **state) {
 
 // ---- refusals, each with a message ----
 
-// A prefix of 20 tokens, two rows that continue it, and one separate row. Each row has 2 tokens,
-// but row 1 has `longer` more.
+// Makes a prefix of 20 tokens, two rows that continue it, and one separate row. Each row has 2
+// tokens, but row 1 has `longer` more tokens.
 static rlhf_batch example(int32_t longer, int32_t offset[5], int32_t prompt[4], int32_t prefix[4]) {
     static const int32_t ids[40] = {0}, starts[] = {0, 20, 22, 24, 26};
     for (int32_t i = 0; i < 5; i++)
@@ -316,8 +316,8 @@ static void test_refused(void **state) {
     backend_close(&backend);
 }
 
-// Three things are refused: heads that do not support prefixes, a backward pass for another batch
-// than the forward pass, and prefixes in a model that does not support them.
+// Three things are refused: heads that do not support prefixes, a backward pass for a batch other
+// than that of the forward pass, and prefixes in a model that does not support them.
 static void test_refused_heads(void **state) {
     (void)state;
     struct backend backend = backend_open("reference", 1, 0);

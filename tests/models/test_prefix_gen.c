@@ -1,6 +1,6 @@
 // tests/models/test_prefix_gen.c: generation from prompts that are stored once. It samples the same
-// bits as from complete rows, for any order of storing the prompts. Silent rows do not sample.
-// Steps that break the rules of prefix slots are refused.
+// bits as generation from complete rows, for any order of storing the prompts. Silent rows do not
+// sample. Steps that break the rules of prefix slots are refused.
 #include "decoders.h"
 #include "families.h"
 
@@ -22,13 +22,12 @@ struct line {
     int32_t ids[MAX_LEN], have, fed, silent, from_step, number; // number: among the sampling rows
 };
 
-// The order in which a batch is fed. AT_ONCE: all in one step. BACKWARDS: in one step in reverse
-// order, so a prompt comes after the rows that read it. STAGGERED: first the prompts in two steps,
-// then the rows in three.
+// The order in which a batch is fed. With AT_ONCE, all rows come in one step. With BACKWARDS, they
+// come in one step in reverse order, so a prompt comes after the rows that read it. With STAGGERED,
+// first the prompts come in two steps, then the rows in three.
 enum order { AT_ONCE, BACKWARDS, STAGGERED };
 
-// The settings of sampling. If `keep` is set, log-probs are those of the distribution over the kept
-// tokens only.
+// The settings of sampling. If `keep` is set, log-probs are computed over the kept tokens only.
 struct rule {
     rlhf_dist dist, logp_dist;
     int32_t keep;
@@ -152,7 +151,7 @@ static void check(const char *plugin, const struct setting *settings, const stru
         {RLHF_DIST(1 / 0.7, 1, 0, 0), RLHF_DIST(1 / 0.7, 1, 0, 0), 0},
         {RLHF_DIST(1, 0.8, 20, 0), RLHF_DIST(1, 0.8, 20, 0), 0},
         {RLHF_DIST(1.2, 0.8, 20, 0), RLHF_DIST(1.2, 1, 0, 0), 1}};
-    const uint32_t guard = strcmp(name, "reference") == 0; // device memory is not accessed
+    const uint32_t guard = strcmp(name, "reference") == 0; // guard: device memory is protected
     struct backend backend = backend_open(name, threads, guard);
     assert_non_null(backend.compute);
     const rlhf_model_open o = open_args(&backend, dtype, 0);

@@ -148,7 +148,7 @@ static void holds_less(void **state) {
                 6 * 12 * stream); // in, mid, h1, h2, 3 for qkv, att, 8 for the MLP
 }
 
-// Bytes in use after a step with rows of a wide model. *x receives the step's results.
+// Returns the bytes in use after a step with rows of a wide model. *x receives the step's results.
 static uint64_t wide_step(const char *plugin, const char *layers, int32_t dtype, int32_t recompute,
                           float **x, uint64_t *n) {
     enum { LONG = 32, MANY = 6 };
@@ -205,7 +205,7 @@ static void wide_layers(void **state) {
         if (dtype == RLHF_BF16 && !(backend.compute->dtypes & (1u << RLHF_BF16))) continue;
         float *x[3];
         uint64_t n;
-        wide_step(plugin, "4", dtype, 1, &x[1], &n); // first: creates the workspaces
+        wide_step(plugin, "4", dtype, 1, &x[1], &n); // runs first, to create the workspaces
         const uint64_t more = wide_step(plugin, "5", dtype, 0, &x[0], &n);
         const uint64_t few = wide_step(plugin, "4", dtype, 0, &x[2], &n);
         const uint64_t stream = 6 * 32 * 512 * sizeof(float);

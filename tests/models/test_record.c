@@ -1,5 +1,5 @@
 // test_record.c: decoding on a backend that can record its calls. Sampling gives the same tokens as
-// on other backends, and decoding follows the rules of record.
+// on other backends, and decoding follows the rules of `record`.
 #include "decoders.h"
 #include "recorder.h"
 #include "rollout.h"
@@ -12,7 +12,7 @@ static const struct kind {
 } kinds[] = {{"gpt2", tiny_gpt2}, {"qwen", tiny_qwen3}};
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
-// A tiny model on the table c.
+// Opens a tiny model on the table `c`.
 static struct model open_on(const struct kind *k, const rlhf_compute *c, int32_t dtype) {
     rlhf_model_open o = {.size = sizeof o, .dtype = dtype, .compute = c};
     struct model m = model_open(k->plugin, k->settings, &o);
@@ -65,7 +65,7 @@ static void draws_the_same(void **state) {
 enum { ROWS = 11, FILL = ROWS, STEPS = 12, LEN = 24 };
 
 // A prompt is stored silently in slot FILL, and ROWS rows continue it. Then each row samples STEPS
-// tokens. Every step has all rows, except the third step, which has one.
+// tokens. Every step has all rows, except the third step, which has one row.
 static void shared_prompt(struct model *m, int32_t ids[ROWS][STEPS], float logp[ROWS][STEPS]) {
     const rlhf_dist dist = RLHF_DIST_WHOLE;
     const int32_t fill[] = {5, 3, 8, 1, 7, 2};
@@ -130,7 +130,7 @@ static void shares_prompts_of(const struct backend *b, const struct kind *kind) 
         assert_string_equal(r.broken, "");
         assert_memory_equal(ids[0], ids[1], sizeof ids[0]);
         assert_memory_equal(logp[0], logp[1], sizeof logp[0]);
-        assert_int_equal(r.runs, 2); // 16 rows, and 8 for the one
+        assert_int_equal(r.runs, 2); // one for 16 rows, and one for 8 rows to hold the single row
         assert_int_equal(r.replays, STEPS - 3);
         // A second session has separate memory. So it does not replay recordings of the first
         // session.

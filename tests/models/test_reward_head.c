@@ -40,7 +40,7 @@ static void derivative_of_pooling(void **state) {
     struct rlhf__reward_head h = {RLHF_POOL_MEAN, 0, 2, 0.5};
     const float d_seq[3] = {3, -1, 7};
     float d[10] = {0};
-    d[3] = 1; // is added to existing values
+    d[3] = 1; // the result is added to existing values
     rlhf__reward_pool_bwd(&h, 3, offset, prompt_len, d_seq, d);
     const float mean[10] = {0, 0, 2, 3, 2, 0, -2, 0, 0, 0}; // gain * d / 3 tokens
     assert_memory_equal(d, mean, sizeof d);

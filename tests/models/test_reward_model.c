@@ -186,7 +186,7 @@ static void a_row_does_not_see_the_others(void **state) {
     }
 }
 
-// If a row lacks a response, the reward is that of the prompt's last token.
+// If a row lacks a response, the row's reward is the reward of the prompt's last token.
 static void a_row_without_a_response(void **state) {
     (void)state;
     open_with_samples();
@@ -207,8 +207,8 @@ static void a_row_without_a_response(void **state) {
     assert_true(isfinite(got[1]));
 }
 
-// The model reads rows as its own tokenizer would make them, whether or not the rows that it gets
-// have a leading bos.
+// The model reads rows as its own tokenizer would make them, whether or not the given rows have a
+// leading bos.
 static void a_front_of_its_own(void **state) {
     (void)state;
     open_with_samples();
@@ -323,7 +323,7 @@ static void written_and_read(void **state) {
     assert_memory_equal(after, before, sizeof before);
 }
 
-// Receives the messages of a service, as a caller does.
+// The messages of a service, received as a caller receives them.
 static struct rlhf__error said;
 
 static rlhf_status take(const rlhf_host *host, rlhf_status code, const char *msg) {
@@ -380,13 +380,14 @@ void *__real_calloc(size_t n, size_t size);
 void *__wrap_malloc(size_t n);
 void *__wrap_calloc(size_t n, size_t size);
 
-// If this is 1, allocations of this program fail, including those of the host's objects in it.
+// If this is 1, allocations of this program fail, including allocations of host objects that are
+// linked into it.
 static int32_t no_memory;
 
 void *__wrap_malloc(size_t n) { return no_memory ? NULL : __real_malloc(n); }
 void *__wrap_calloc(size_t n, size_t size) { return no_memory ? NULL : __real_calloc(n, size); }
 
-// Asserts that the call ran out of memory, and that its caller got this message.
+// Asserts that the call ran out of memory, and that its caller got the message `text`.
 static void said_of_memory(rlhf_status st, const char *text) {
     no_memory = 0;
     assert_int_equal(st, RLHF_E_NOMEM);

@@ -31,7 +31,7 @@ static int teardown(void **state) {
 static const rlhf_tap_ops *tap_of(const struct model *m) {
     const rlhf_tap_ops *t = m->plugin->extension(m->self, RLHF_EXT_TAP);
     assert_non_null(t);
-    assert_null(m->plugin->extension(NULL, RLHF_EXT_TAP)); // it depends on the instance
+    assert_null(m->plugin->extension(NULL, RLHF_EXT_TAP)); // the tap depends on the instance
     assert_null(m->plugin->extension(m->self, "rlhf.draft.other/0"));
     return t;
 }
@@ -66,7 +66,7 @@ static void add_bias(struct looked *k, int32_t point, int32_t layer, float *x) {
         x[i] += bias[i % k->d];
 }
 
-// Each point of the stream is the one before it plus the output of the part between them.
+// Each point of the stream is the point before it plus the output of the part between them.
 static void check_identities(struct looked *k) {
     static float a[MOST], b[MOST], heads[MOST];
     const uint64_t n = N * k->d;
@@ -90,7 +90,8 @@ static void check_identities(struct looked *k) {
     }
 }
 
-// A run that begins at a point gets the stream of that point. It ends like the whole run.
+// A run that begins at a point gets the stream of that point. Its end is the same as that of the
+// whole run.
 static void check_runs(struct looked *k) {
     static float end[MOST], again[MOST], stream[MOST];
     const uint64_t n = N * k->d;
@@ -114,14 +115,14 @@ static void check_runs(struct looked *k) {
             must(&k->m, k->t->run(k->m.self, &row, &from));
             read_at(k, RLHF_TAP_END, 0, again, n);
             adapted_same(end, again, n, "the end of a run from a point");
-            if (points[i][0] == RLHF_TAP_MID) // it did not compute what comes before
+            if (points[i][0] == RLHF_TAP_MID) // this run did not compute earlier points
                 assert_int_equal(
                     k->t->read(k->m.self, RLHF_TAP_HEADS, points[i][1], stream, N * k->q),
                     RLHF_E_INVALID);
         }
 }
 
-// Log-probs from the logits are forward's.
+// Log-probs from the logits equal the log-probs of forward().
 static void check_logits(struct looked *k) {
     const rlhf_tap_run all = {.size = sizeof all, .keep = 1};
     const int32_t first[] = {1};
@@ -132,7 +133,7 @@ static void check_logits(struct looked *k) {
     const uint64_t v = (uint64_t)k->info.n_vocab;
     float *logits = test_malloc(2 * v * sizeof *logits);
     must(&k->m, k->t->run(k->m.self, &row, &all));
-    must(&k->m, k->m.ops->forward(k->m.self, &b, &f, &out)); // does not disturb the tap
+    must(&k->m, k->m.ops->forward(k->m.self, &b, &f, &out)); // this call does not disturb the tap
     must(&k->m, k->t->logits(k->m.self, N - 3, 2, logits));
     for (uint64_t t = 0; t < 2; t++) {
         double sum = 0;
@@ -218,12 +219,12 @@ static void wrong_calls(void **state) {
     const uint64_t n = N * (uint64_t)m.info.d_model;
     static float x[MOST];
     model_fill(&m, 0.3);
-    assert_int_equal(t->read(m.self, RLHF_TAP_END, 0, x, n), RLHF_E_INVALID); // no run yet
+    assert_int_equal(t->read(m.self, RLHF_TAP_END, 0, x, n), RLHF_E_INVALID); // no run has begun
     const rlhf_tap_run light = {.size = sizeof light};
     must(&m, t->run(m.self, &row, &light));
     must(&m, t->read(m.self, RLHF_TAP_END, 0, x, n));
     assert_int_equal(t->read(m.self, RLHF_TAP_END, 0, x, n - 1), RLHF_E_INVALID);
-    assert_int_equal(t->read(m.self, RLHF_TAP_MID, 0, x, n), RLHF_E_INVALID); // not kept
+    assert_int_equal(t->read(m.self, RLHF_TAP_MID, 0, x, n), RLHF_E_INVALID); // point was not kept
     assert_int_equal(t->read(m.self, RLHF_TAP_MID, 99, x, n), RLHF_E_INVALID);
     assert_int_equal(t->read(m.self, 99, 0, x, n), RLHF_E_INVALID);
     const rlhf_tap_run wrong[] = {
@@ -232,7 +233,7 @@ static void wrong_calls(void **state) {
         {.size = sizeof light, .point = RLHF_TAP_MID, .layer = 0}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         assert_int_equal(t->run(m.self, &row, &wrong[i]), RLHF_E_INVALID);
-        assert_int_equal(t->read(m.self, RLHF_TAP_END, 0, x, n), RLHF_E_INVALID); // it did not run
+        assert_int_equal(t->read(m.self, RLHF_TAP_END, 0, x, n), RLHF_E_INVALID); // this run failed
     }
     model_close(&m);
 }

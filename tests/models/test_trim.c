@@ -1,4 +1,4 @@
-// test_trim.c: trim() frees memory that a model holds only for speed, and changes no bits.
+// test_trim.c: trim() frees memory that a model holds only for speed, and does not change any bits.
 #include "vectors.h"
 
 #include <string.h>
@@ -80,7 +80,7 @@ static void test_trim(void **state) {
     assert_memory_equal(all[0], all[1], (uint64_t)m.info.n_params * sizeof *all[0]);
     assert_memory_equal(logp[0], logp[1], sizeof logp[0]);
     assert_true(m.c->bytes_in_use(m.c->ctx) == held);
-    // Buffers of a model without training are freed too.
+    // Buffers of a model without training are freed, too.
     must(&m, m.ops->forward(m.self, &b, &plain, &(rlhf_heads){.size = sizeof h, .logp = logp[1]}));
     m.ops->trim(m.self);
     assert_int_equal(m.c->bytes_in_use(m.c->ctx), left);

@@ -1,7 +1,7 @@
 // tests/models/test_turns.c: rows with tokens that an environment wrote (rlhf_batch.turn). Heads
 // are computed only for the policy's tokens, with the bits that they have without turns. Gradients
-// are those of a batch in which the environment's tokens carry no loss. Also tests divergences of
-// the kl head from a reference of another width.
+// equal the gradients of a batch in which the environment's tokens carry no loss. Also tests
+// divergences of the kl head from a reference of another width.
 #include "vectors.h"
 
 #include <math.h>
@@ -66,8 +66,8 @@ static rlhf_heads heads_of(struct results *r) {
 
 struct pair {
     struct model m, ref;
-    float *hidden; // the reference's
-    int32_t width; // the reference's
+    float *hidden; // hidden states of the reference
+    int32_t width; // width of the reference
 };
 
 static void pair_open(struct pair *p, int32_t dtype, const struct setting *ref, int32_t width) {
@@ -177,7 +177,7 @@ static void arrays_by_response_token(void **state) {
     f.kl_hidden = NULL;
     f.kl_dev_hidden = states;
     memset(support, 0xff, sizeof support);
-    for (uint32_t i = 0; i < n; i++) // all ids are in the support, as without one
+    for (uint32_t i = 0; i < n; i++) // all ids are in the support, as without a support
         support[i * WORDS + WORDS - 1] &= (1u << VOCAB % 32) - 1;
     f.support = support;
     out = heads_of(&got);
@@ -190,7 +190,7 @@ static void arrays_by_response_token(void **state) {
 
 // ---- backward ----
 
-// The gradient of every parameter, one after the other.
+// Returns the gradient of every parameter, one after the other.
 static float *gradients(struct model *m, const rlhf_batch *b, const rlhf_forward *f,
                         struct results *d, uint64_t *n) {
     const rlhf_heads out = {.size = sizeof out}, grad = heads_of(d);

@@ -1,7 +1,7 @@
 // tests/models/test_turns_gen.c: samples rows with turns. Some sampled tokens make a row pause
-// while other rows go on. Then given tokens are appended to the row's slot, and the row samples
-// again. Log-probs of the sampled tokens have the bits of forward() over the whole row, and the ids
-// do not depend on how long rows pause.
+// while other rows continue. Then given tokens are appended to the row's slot, and the row samples
+// again. Log-probs of the sampled tokens have the same bits as those of forward() over the whole
+// row, and the ids do not depend on how long rows pause.
 #include "decoders.h"
 
 #include <string.h>
@@ -11,7 +11,8 @@ enum { ROWS = 12, GROUP = 4, GROUPS = ROWS / GROUP, LEN = 96, TURNS = 3, LONGEST
 struct line {
     int32_t ids[LEN], n, turn[LEN]; // turn -1: given
     float logp[LEN];
-    // tokens in its slot (-1: not begun); tokens of its prompt that are not in the prefix
+    // number of tokens in the row's slot (-1: not begun); number of prompt tokens outside the
+    // prefix
     int32_t held, own;
     int32_t turns, in_turn, wait, done;
     uint64_t drawn;
@@ -31,7 +32,7 @@ struct result {
     int32_t policy, given; // tokens
     int32_t stray;         // given tokens with a log-prob
     int32_t reserved;
-    uint64_t hash; // of all ids
+    uint64_t hash; // hash of all ids
 };
 
 static uint32_t next_of(uint32_t *s) {

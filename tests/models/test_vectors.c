@@ -38,7 +38,7 @@ static void test_gpt2_lm(void **state) {
     model_close(&m);
 }
 
-// m and v of one parameter.
+// The moments m and v of one parameter.
 struct moments {
     rlhf_dev m, v;
 };

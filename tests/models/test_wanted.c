@@ -1,6 +1,6 @@
 // tests/models/test_wanted.c: a forward pass that begins while parameter values are still being
-// received (rlhf_forward.wanted) gives the same bits as one that begins later. All later calls give
-// the same bits, too.
+// received (rlhf_forward.wanted) gives the same bits as a pass that begins later. All later calls
+// give the same bits, too.
 #include "decoders.h"
 #include "vectors.h"
 
@@ -66,7 +66,7 @@ static void ask(struct model *m, const struct kind *k, rlhf_forward f, struct an
     must(m, m->ops->forward(m->self, &vec_batch, &f, &h));
 }
 
-// The gradient of the first parameter, which depends on all weights.
+// Returns the gradient of the first parameter, which depends on all weights.
 static float *gradient(struct model *m, const struct kind *k, uint64_t *n) {
     float d[VEC_TOTAL + VEC_ROWS * VEC_LABELS];
     const rlhf_forward f = {.size = sizeof f, .heads = k->heads, .train = 1};
@@ -81,7 +81,7 @@ static float *gradient(struct model *m, const struct kind *k, uint64_t *n) {
     return device_read(m->c, p.grad, *n);
 }
 
-// Sends the values of one model to another one, when they are wanted.
+// Sends the values of one model to another model when they are wanted.
 struct sender {
     struct model *from, *to;
     int calls, sent[MOST];
@@ -139,11 +139,11 @@ static void same_bits(void **state) {
         }
 }
 
-// Gradients as they were when they were reported.
+// Gradients, copied when they were reported.
 struct reader {
     const rlhf_compute *c;
     rlhf_dev base;
-    uint64_t from, end; // bytes; all from `from` on have been reported
+    uint64_t from, end; // in bytes; everything from `from` on has been reported
     float *seen;
     int calls;
 };

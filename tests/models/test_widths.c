@@ -39,7 +39,7 @@ static struct rlhf_tf_arch arch_of(int32_t head_dim) {
                                  .act = RLHF_ACT_GELU_TANH,
                                  .out_in = 1,
                                  .tied = 1,
-                                 .attn_scale = 0.3, // of both widths: the added part is zero
+                                 .attn_scale = 0.3, // scale of both widths: the added part is zero
                                  .norm_eps = 1e-5,
                                  .init_std = 0.02,
                                  .layer_prefix = "h.%d.",
@@ -59,7 +59,7 @@ static struct model open_arch(const struct backend *b, const struct rlhf_tf_arch
 }
 
 // Maps element (r, c) of the narrow matrix to the wide matrix, and returns its index there. The
-// heads of queries, keys and values follow each other along the rows. Those of the projection
+// heads of queries, keys and values follow each other along the rows. The heads of the projection
 // follow each other along the columns.
 static uint64_t wide_at(const char *name, uint64_t r, uint64_t c, uint64_t cols) {
     const int32_t heads_down = strstr(name, ".q.") || strstr(name, ".k.") || strstr(name, ".v.");
@@ -69,7 +69,7 @@ static uint64_t wide_at(const char *name, uint64_t r, uint64_t c, uint64_t cols)
     return r * (heads_across ? HEADS * WIDE : cols) + c;
 }
 
-// Tensor i of both, value or gradient.
+// Tensor i of both models, either its value or its gradient.
 struct pair {
     float *narrow, *wide;
     uint64_t n, n_wide, cols;
@@ -130,7 +130,7 @@ static void run(struct model *m, float *logp) {
     must(m, m->ops->backward(m->self, &b, &f, &g));
 }
 
-// In every wide head, half of the numbers are zero. So both models compute the same.
+// In every wide head, half of the numbers are zero. So both models compute the same results.
 static void wide_heads_on(const char *name) {
     struct backend b = backend_open(name, 2, 0);
     if (!b.compute) skip();

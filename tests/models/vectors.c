@@ -75,7 +75,7 @@ void vec_lm_step(struct model *m, float sign, float *logp) {
     must(m, m->ops->backward(m->self, &vec_batch, &f, &grad));
 }
 
-// The file's gradient of p, or NULL.
+// Returns the file's gradient of `p`, or NULL.
 static float *grad_of(const struct vectors *v, const rlhf_param *p, int32_t partly) {
     char name[256];
     uint64_t n;
@@ -83,8 +83,8 @@ static float *grad_of(const struct vectors *v, const rlhf_param *p, int32_t part
     return partly ? vectors_get(v, name, &n) : vectors_need(v, name, param_count(p));
 }
 
-// Returns the largest gradient in the file. Some gradients, such as that of a key bias, are exactly
-// zero in theory, so they are compared on this scale.
+// Returns the largest gradient in the file. Some gradients, such as the gradient of a key bias, are
+// exactly zero in theory, so they are compared on this scale.
 static double grad_scale(struct model *m, const struct vectors *v, int32_t partly) {
     rlhf_param p = {.size = sizeof p};
     double top = 0;

@@ -18,12 +18,12 @@ void vectors_close(struct vectors *v);
 // Returns a copy of the record's floats, and their number in *n. Returns NULL if the record is
 // missing. Release the copy with test_free.
 float *vectors_get(const struct vectors *v, const char *name, uint64_t *n);
-// As vectors_get, but the record must exist with n values.
+// Does the same as vectors_get, but the record must exist with n values.
 float *vectors_need(const struct vectors *v, const char *name, uint64_t n);
 
 float vec_weight(uint64_t i); // loss weight of entry i
 
-#define VEC_RTOL 1e-4 // of a tensor's largest value
+#define VEC_RTOL 1e-4 // relative to a tensor's largest value
 extern const rlhf_batch vec_batch;
 // Runs forward, then backward of sign * sum_t weight_t logp_t. logp receives the log-probs.
 void vec_lm_step(struct model *m, float sign, float *logp);

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Processes that only sample (parallel.actors): the run has the bytes of one process with rollout.ahead
-# and the same shards, also when it is stopped, killed and resumed with other processes. What cannot
-# work is refused in one sentence before anything is written.
+# Processes that only sample (parallel.actors): the run has the bytes of one process with
+# rollout.ahead and the same shards, also when it is stopped, killed and resumed with other
+# processes. Settings that cannot work are refused in one sentence before anything is written.
 set -eu
 limit=180
 status=0
@@ -16,7 +16,7 @@ cat >model/config.json <<'END'
  "activation_function": "gelu_new", "bos_token_id": 0, "eos_token_id": 0}
 END
 
-# Hashes of what a run leaves, without times and idle shares.
+# Prints hashes of the files that a run leaves, without times and idle shares.
 left() {
     find "$1"/checkpoints/latest/ -name '*.safetensors' -o -name ahead.rows | sort | while read -r file; do
         echo "${file#"$1"} $(sha256sum <"$file")"
@@ -30,7 +30,7 @@ common="--policy model --set policy.init=random --set log.progress=off --set run
     --set parallel.shards=2 --set rollout.ahead=1 --reward period_count.so --set sampling.max_new_tokens=8"
 group="--algo grpo.so --set algo.group_size=2 --set batch.size=8"
 
-# equal NAME RUN: RUN has the bytes of NAME, whose hashes are in NAME.one.
+# equal NAME RUN: checks that RUN has the bytes of NAME, whose hashes are in NAME.one.
 equal() {
     left "$2" >several
     cmp -s "$1.one" several || {
@@ -66,8 +66,8 @@ same grpo $group --phases 3
 same dynamic $group --set algo.dynamic_sampling=true --set algo.logprob_support=sampled --set sampling.top_k=7 --phases 2
 same adapter --algo ppo.so --set batch.size=8 --set policy.adapter.rank=2 --policy "$RLHF_BUILD_DIR/share/rlhf/models/policy" --set policy.init=pretrained --phases 2
 
-# Two phases with a learner and an actor, one with two of each, one in one process, and the rest with
-# a learner and two actors.
+# Two phases with a learner and an actor, one phase with two of each, one phase in one process, and
+# the remaining phases with a learner and two actors.
 set -- $launchers
 run="$group $common --phases 6"
 "$host" $run --out whole >"$work/out" 2>&1 || fail "a whole run"
@@ -81,7 +81,8 @@ start "$1" 3 "$host" --resume parts --set parallel.actors=2 --set run.stop_after
 [ $status = 0 ] || fail "a learner and two actors that go on"
 equal whole parts
 
-# A learner or an actor is killed: all end, and the run goes on with the same bytes.
+# A learner or an actor is killed. Then all processes end, and the run can be resumed with the same
+# bytes.
 long="$group $common --phases 60 --set checkpoint.every=1 --set checkpoint.keep=0"
 "$host" $long --out long >"$work/out" 2>&1 || fail "a long run"
 left long >long.one
@@ -102,7 +103,7 @@ for victim in 1 2 3 4; do
     equal long "$out"
 done
 
-# A signal at an actor ends the run after the phase.
+# If an actor gets a signal, the run ends after the phase.
 out=$work/signal
 start "$1" 2 "$host" $long --set parallel.actors=1 --out "$out" &
 tries=0
@@ -117,7 +118,7 @@ says 'go on: rlhf-host --resume '
 "$host" --resume "$out" >"$work/out" 2>&1 || fail "a run that was stopped goes on"
 equal long "$out"
 
-# A failing rank.
+# A rank fails.
 cat >reward.py <<'END'
 def broken(prompts, completions, **kwargs):
     raise RuntimeError("no idea")

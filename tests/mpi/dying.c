@@ -1,5 +1,5 @@
-// dying.c: a collective that passes every call on to a real one, and kills its process before one
-// of them. Environment:
+// dying.c: a collective that passes every call on to a real collective, and kills its process
+// before one of the calls. Environment:
 //
 //   DYING_OVER   the real collective's shared object
 //   DYING_RANK   the rank that dies

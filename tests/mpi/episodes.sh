@@ -1,8 +1,8 @@
 #!/bin/sh
-# Runs with an environment have the same weights, rows, metrics and samples on 1, 2 and 4 ranks at equal
-# shards: with the calculator, with a slow game, with faults on one rank, with episodes that fail for
-# good, and after a resume with another number of ranks. `verify` plays the episodes again, in one
-# process and with another instruction set.
+# Runs with an environment have the same weights, rows, metrics and samples on 1, 2 and 4 ranks with
+# equal shards: with the calculator, with a slow game, with faults on one rank, with episodes that
+# fail for good, and after a resume with another number of ranks. `verify` plays the episodes again,
+# in one process and with another instruction set.
 set -eu
 limit=300
 status=0
@@ -12,13 +12,13 @@ cd "$work"
 set -- $launchers
 first=$1
 
-# all RUN: hashes of what a run leaves, with its rows.
+# all RUN: prints hashes of the files that a run leaves, with its rows.
 all() {
     left "$1"
     sha256sum <"$1/rollouts.jsonl"
 }
 
-# equal ONE OTHER WHAT
+# equal ONE OTHER WHAT: checks that the runs ONE and OTHER have the same hashes.
 equal() {
     all "$1" >one
     all "$2" >other
@@ -116,7 +116,7 @@ for n in 2 4; do
 done
 unset GIVES_UP
 
-# Two phases on four ranks, one on two, and the last in one process.
+# Two phases on four ranks, one phase on two ranks, and the last phase in one process.
 start "$first" 4 "$host" $game --env env_exec.so --set "$(play)" --set run.threads=1 --set run.stop_after=2 --out parts
 [ $status = 0 ] || fail "four ranks that stop"
 start "$first" 2 "$host" --resume parts --set "$(play)" --set run.stop_after=1

@@ -1,6 +1,7 @@
 #!/bin/sh
-# kills.sh N: N times a rank is killed before one of its messages, chosen at random, and the run goes
-# on with another number of ranks. It must leave the bytes of a run in which no rank was killed.
+# kills.sh N: N times a rank is killed before one of its messages, chosen at random, and the run is
+# resumed with another number of ranks. It must leave the bytes of a run in which no rank was
+# killed.
 set -eu
 limit=300
 status=0
@@ -20,7 +21,7 @@ left_of() { left "$1" >"$1.left"; }
 left_of whole
 set -- $launchers
 
-# How many messages a run has.
+# Counts the messages of a run.
 for n in 2 4; do
     DYING_OVER=$lib/collectives/collective_$1.so DYING_AT=0 DYING_COUNT=$work/count-$n \
         start "$1" $n "$host" $run --set parallel.backend="$dying" --out "counted-$n"
@@ -29,7 +30,8 @@ for n in 2 4; do
     cmp -s whole.left "counted-$n.left" || fail "$n ranks have other bits"
 done
 
-# Lines: ranks, the rank to kill, its message, ranks that go on, number of the launcher.
+# A line has: number of ranks, rank to kill, number of its message, number of ranks of the resumed
+# run, number of the launcher.
 awk -v seed="$seed" -v kills="$kills" -v two="$(cat count-2)" -v four="$(cat count-4)" -v launchers=$# 'BEGIN {
     srand(seed)
     split("1 2 4", ranks, " ")

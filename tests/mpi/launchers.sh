@@ -8,7 +8,7 @@ export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=no
 lib=$RLHF_BUILD_DIR/lib/rlhf/0
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-# A separate session directory: Open MPI's in /tmp is shared with other jobs, which remove it.
+# A separate session directory, because other jobs share Open MPI's directory in /tmp and remove it.
 export TMPDIR=$work
 mkdir "$work/ompi.$(hostname).$(id -u)"
 
@@ -43,12 +43,12 @@ fail() {
     exit 1
 }
 
-# A sentence that must be in the output, once.
+# Checks that the output contains a sentence exactly once.
 says() {
     [ "$(grep -c -- "$1" "$work/out")" = 1 ] || fail "the output should have once: $1"
 }
 
-# small_model DIR: a model with several blocks of parameters.
+# small_model DIR: makes a model with several blocks of parameters.
 small_model() {
     mkdir "$1"
     cp "$RLHF_BUILD_DIR/share/rlhf/models/policy/vocab.json" "$RLHF_BUILD_DIR/share/rlhf/models/policy/merges.txt" "$1"
@@ -59,8 +59,8 @@ small_model() {
 END
 }
 
-# gpu_host: sets gpu_host to a program whose kernels_cuda.so is the emulated one. RLHF_FAKE_CUDA describes
-# the machine (tests/cuda/fake_runtime.h).
+# gpu_host: sets gpu_host to a program whose kernels_cuda.so is the emulated backend. RLHF_FAKE_CUDA
+# describes the machine (tests/cuda/fake_runtime.h).
 gpu_host() {
     there=$work/gpu/lib/rlhf/0
     mkdir -p "$work/gpu/bin" "$there/kernels"
@@ -70,10 +70,10 @@ gpu_host() {
     for k in algos models rewards collectives; do ln -s "$lib/$k" "$there/"; done
     ln -sf "$RLHF_BUILD_DIR/tests/cuda/kernels_cuda_emu.so" "$there/kernels/kernels_cuda.so"
     gpu_host=$work/gpu/bin/rlhf-host
-    export CUDA_VISIBLE_DEVICES=0,1,2,3 # without it, or a card, the backend is not even looked at
+    export CUDA_VISIBLE_DEVICES=0,1,2,3 # needed so that the program looks for a backend
 }
 
-# Hashes of what a run leaves, without times.
+# Prints hashes of the files that a run leaves, without times.
 left() {
     find "$1"/checkpoints/latest/ -name '*.safetensors' | sort | while read -r file; do
         echo "${file#"$1"} $(sha256sum <"$file")"

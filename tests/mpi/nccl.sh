@@ -1,7 +1,7 @@
 #!/bin/sh
 # Ranks on emulated GPUs whose gradients go through NCCL, which is replaced by a fake library
-# (fake_nccl.c). The bits are those of one process and of MPI. What cannot work is refused, or done
-# through MPI.
+# (fake_nccl.c). The bits are those of one process and of MPI. If NCCL cannot be used, the run is
+# refused or uses MPI.
 set -eu
 limit=300
 status=0
@@ -26,7 +26,7 @@ one() {
     left "$name" >"$name.one"
 }
 
-# equal NAME RUN: RUN has the bits of NAME.
+# equal NAME RUN: checks that RUN has the bits of NAME.
 equal() {
     left "$2" >several
     cmp -s "$1.one" several || {
@@ -56,7 +56,8 @@ set -- $launchers
 name=$1
 with="env LD_LIBRARY_PATH=$fake"
 
-# NCCL is chosen even if it is not named, and recorded in manifest.json. One process resumes without it.
+# NCCL is chosen even if it is not named, and recorded in manifest.json. A single process resumes
+# the run without NCCL.
 start "$name" 2 $with $run $sft --set run.stop_after=1 --out parts
 [ $status = 0 ] || fail "two ranks with NCCL, not named"
 says 'gradients go from GPU to GPU'
@@ -68,8 +69,8 @@ start "$name" 2 $with $run $sft --set parallel.backend=mpi --out mpi
 ! grep -q 'GPU to GPU' out || fail "MPI was named"
 equal sft mpi
 
-# Without the library: through MPI with a warning, or refused if it was named.
-mkdir none && : >none/libnccl.so.2 # in front of one that may be installed
+# If the library is missing, the run uses MPI with a warning. If NCCL was named, the run is refused.
+mkdir none && : >none/libnccl.so.2 # precedes a library that may be installed
 bare="env LD_LIBRARY_PATH=$work/none"
 start "$name" 2 $bare $run $sft --out without
 [ $status = 0 ] || fail "two ranks without NCCL"

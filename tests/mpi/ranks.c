@@ -6,7 +6,7 @@
 //   fail          RANK fails between two barriers; all ranks end with RANK's sentence and status 2
 //   kill, stop, exit, segv   what happens to RANK after some barriers
 //   barriers      RANK is at another barrier than the other ranks
-//   sizes         RANK sends another number of bytes than the others expect
+//   sizes         RANK sends a number of bytes that the other ranks do not expect
 //   hang          RANK does not come to a barrier
 #include "base/clock.h"
 #include "base/last_words.h"
@@ -92,7 +92,7 @@ static rlhf_status work(struct rlhf__team *t, struct rlhf__error *err) {
     return from > 0 ? RLHF_OK : RLHF_E_INTERNAL;
 }
 
-// Time of a header, printed by rank 0.
+// Measures the time of a header. Rank 0 prints it.
 static rlhf_status ping(struct rlhf__team *t, struct rlhf__error *err) {
     rlhf_status st = RLHF_OK;
     const double from = rlhf__seconds();

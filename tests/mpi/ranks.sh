@@ -28,7 +28,7 @@ for name in $launchers; do
         esac
     done
 done
-# Each process of a launcher of another MPI finds itself alone.
+# With a launcher of another MPI, each process finds no other ranks.
 case $launchers in
 *openmpi*mpich*)
     TEAM_BACKEND=mpich start openmpi 2 "$ranks" work

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Runs on several ranks: one directory and one log; what cannot work is refused in one sentence before
-# anything is written; a rank that fails, is killed or is stopped ends all, and the run can go on.
+# Runs on several ranks have one directory and one log. Settings that cannot work are refused in one
+# sentence before anything is written. If a rank fails, is killed or is stopped, all ranks end, and
+# the run can be resumed.
 set -eu
 limit=120
 . "$(dirname "$0")/launchers.sh"
@@ -56,7 +57,7 @@ case $launchers in
     refuses "another MPI" 'error: mpiexec of MPICH started 2 processes .* finds 1: it belongs to another MPI' ;;
 esac
 
-# A reward in Python is asked by every rank about its rows, and does not see the launcher.
+# Every rank calls a reward in Python for its own rows. The reward does not see the launcher.
 cat >reward.py <<'END'
 import os
 def score(prompts, completions, **kwargs):
@@ -77,7 +78,8 @@ if [ -f "$lib/rewards/python.so" ]; then
     [ "$(grep -c 'error: .*no idea' out)" = 1 ] || fail "one sentence about a reward that raises"
 fi
 
-# A rank is killed or stopped: all end, and the run goes on with another number of ranks.
+# A rank is killed or stopped. Then all ranks end, and the run is resumed with another number of
+# ranks.
 "$host" $base --reward period_count.so --phases 40 --set checkpoint.every=1 --out whole >"$work/out" 2>&1 || fail "a whole run"
 for how in KILL STOP; do
     out=$work/hurt-$how

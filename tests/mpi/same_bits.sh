@@ -1,7 +1,7 @@
 #!/bin/sh
-# With equal shards, a run has the same weights, moments, metrics and samples on 1, 2 and 4 ranks, and
-# after a resume with another number of ranks. What cannot be divided is refused before anything is
-# written.
+# With equal shards, a run has the same weights, moments, metrics and samples on 1, 2 and 4 ranks,
+# and after a resume with another number of ranks. Work that cannot be divided is refused before
+# anything is written.
 set -eu
 limit=120
 status=0
@@ -21,7 +21,7 @@ common="--policy model --set policy.init=random --set log.progress=off --set run
 draws="--reward period_count.so --set sampling.max_new_tokens=8"
 groups="$draws --set algo.group_size=4 --set batch.size=16"
 
-# same NAME ARGS...: one run on one process, then on several.
+# same NAME ARGS...: compares a run on one process with the same run on several processes.
 same() {
     name=$1
     shift
@@ -55,7 +55,7 @@ same sft --algo sft.so --data texts.jsonl --set data.eval_path=texts.jsonl --set
 same dpo --algo dpo.so --data pairs.jsonl --set data.eval_path=pairs.jsonl --set data.eval_every=1 --set batch.size=8 --phases 2
 same bradley_terry --algo bradley_terry.so --data pairs.jsonl --set batch.size=8 --phases 2
 
-# Two phases on four ranks, two on two, and the rest on one process.
+# Two phases on four ranks, two phases on two ranks, and the remaining phases on one process.
 set -- $launchers
 run="--algo grpo.so $groups $common --phases 6"
 "$host" $run --out whole >"$work/out" 2>&1 || fail "a whole run"

@@ -1,6 +1,7 @@
 #!/bin/sh
-# rlhf-host scale --measure FILE under each MPI: rank 0 writes what all have measured, and keeps the
-# file's numbers of a run. What cannot be measured ends with one sentence, and leaves the file as it is.
+# rlhf-host scale --measure FILE under each MPI: rank 0 writes the measurements of all ranks, and
+# keeps a run's numbers that are in the file. If the network cannot be measured, the program prints
+# one sentence and leaves the file unchanged.
 set -eu
 . "$(dirname "$0")/launchers.sh"
 host=$RLHF_BUILD_DIR/bin/rlhf-host

@@ -9,7 +9,7 @@ judgement of its kind. A differing case or kind that is not listed is an error, 
 Without math_verify, only the truth is compared. --update rewrites the file and marks new kinds of differences as
 UNJUDGED.
 
-Exit status 0: all as judged; 1: not; 77: nothing could be run.
+Exit status 0: all cases are as judged; 1: some are not; 77: nothing could be run.
 """
 import json
 import os

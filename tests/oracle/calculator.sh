@@ -1,7 +1,7 @@
 #!/bin/sh
 # The calculator job on directories that transformers wrote: a Llama, which calls in the form of
-# Llama 3, and a Qwen3. Their random weights learn the form of a call, not to copy digits. Skipped
-# (77) if transformers cannot be imported.
+# Llama 3, and a Qwen3. Their random weights learn the form of a call, but not how to copy digits.
+# Skipped (77) if transformers cannot be imported.
 set -eu
 python=${RLHF_PYTHON:-python3}
 "$python" -c 'import transformers, torch' 2>/dev/null || {

@@ -31,7 +31,7 @@ if [ "$what" = heads ]; then
 fi
 "$python" "$here/curve.py" rows >rows.jsonl
 printf 'It was\nThe film\nI think\n' >prompts.txt
-names=$("$python" "$here/families.py" names) # set -e does not see what fails in a for's list
+names=$("$python" "$here/families.py" names) # set -e ignores a failure in the list of a for
 [ -n "$names" ] || { echo "families.py names no models"; exit 1; }
 for name in $names; do
     if [ "$what" = curve ]; then

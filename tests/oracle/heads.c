@@ -20,11 +20,11 @@
 struct rows {
     uint32_t n, total;
     int32_t *ids, *offset, *prompt_len;
-    float *weight, *logp, *kl, *hidden; // hidden: of the teacher
+    float *weight, *logp, *kl, *hidden; // hidden: hidden states of the teacher
 };
 
 struct teacher {
-    struct rlhf__model *model; // NULL: none
+    struct rlhf__model *model; // NULL: there is no model
     int32_t divergence;
     double beta;
 };

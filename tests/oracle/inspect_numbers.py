@@ -50,8 +50,8 @@ def first(out):
 
 
 def look(p, ids, changes=()):
-    """Runs one forward pass. Returns the needed outputs of modules and the output of the model. changes: a
-    list of (module, what to add to its output)."""
+    """Runs one forward pass. Returns the needed outputs of modules and the output of the model. `changes` is
+    a list of (module, numbers to add to its output)."""
     seen, hooks = {}, []
 
     def watch(key, module, given=False):
@@ -210,7 +210,7 @@ def patching(base, tuned, ids, names):
 
 
 def numbers(of, ids):
-    """of: [Words, ...] of the base and the tuned model, or of one model."""
+    """`of` is [Words, ...] of the base and the tuned model, or of one model."""
     seen = [look(o.p, ids) for o in of]
     found = {"of": [attribution(o, s) for o, s in zip(of, seen)]}
     found["names"] = found["of"][0]["names"]

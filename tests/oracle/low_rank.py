@@ -3,7 +3,7 @@
 
     low_rank.py make DIR            DIR/<name> the bases, DIR/<name>-some and -all with adapters:
                                     q_proj and v_proj (GPT-2: c_attn), all-linear
-    low_rank.py names               the names of those with adapters, one per line
+    low_rank.py names               the names of the directories with adapters, one per line
     low_rank.py check DIR HEADS     log-probs and gradients by HEADS (heads.c) and by PEFT in float64
     low_rank.py merged DIR OUT      OUT: a directory that `export --merge` made from DIR
     low_rank.py trained DIR RUN     20 steps of AdamW by sft.so, on the texts of curve.py, and by PEFT
@@ -55,7 +55,7 @@ def make(root):
 
 
 def load(directory, dtype):
-    """The adapter on its base, with weights in dtype too."""
+    """The adapter on its base; the weights have the dtype, too."""
     with open(f"{directory}/adapter_config.json") as f:
         base = json.load(f)["base_model_name_or_path"]
     model = peft.PeftModel.from_pretrained(families.load(base, dtype), directory, is_trainable=True)

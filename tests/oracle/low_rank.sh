@@ -16,7 +16,7 @@ status=0
 "$python" "$here/low_rank.py" make "$dir/models" 2>log || { cat log; exit 1; }
 "$python" "$here/low_rank.py" check "$dir/models" "$RLHF_BUILD_DIR/tests/oracle_heads" 2>log || { cat log; status=1; }
 "$python" "$here/curve.py" rows >rows.jsonl
-names=$("$python" "$here/low_rank.py" names) # set -e does not see what fails in a for's list
+names=$("$python" "$here/low_rank.py" names) # set -e ignores a failure in the list of a for
 [ -n "$names" ] || { echo "low_rank.py names no models"; exit 1; }
 for name in $names; do
     "$RLHF_BUILD_DIR/bin/rlhf-host" export "models/$name" --merge --to "$name-merged" >log 2>&1 || { cat log; exit 1; }

@@ -30,7 +30,8 @@ static int refuse(const char *what, const char *why) {
     return 1;
 }
 
-// Parses settings "key=value" into a config of the plugin. Returns NULL if the plugin refuses one.
+// Parses settings "key=value" into a config of the plugin. Returns NULL if the plugin refuses a
+// setting.
 static void *settings(const rlhf_plugin *p, char **argv, int n) {
     void *config = calloc(1, (size_t)p->config_size + 1);
     if (!config) return NULL;

@@ -7,7 +7,7 @@ think_format_reward, get_soft_overlong_punishment, get_cosine_scaled_reward and 
 on all texts. accuracy_reward and reasoning_accuracy_reward are compared on numbers in boxes, if math_verify, which they
 need, is installed. Without it, the cosine reward uses our verdicts.
 
-Exit status 0: equal; 1: some rewards differ, with the first that do.
+Exit status 0: equal; 1: some rewards differ, with the first of them.
 """
 import json
 import random

@@ -49,7 +49,7 @@ def tiny(directory, dtype, **more):
 
 
 def again(directory, merge):
-    """Loads and saves POLICY as a user would. merge: also merges an adapter into it."""
+    """Loads and saves POLICY as a user would. With `merge`, also merges an adapter into POLICY."""
     model = hf.AutoModelForCausalLM.from_pretrained(POLICY, dtype=torch.float32)
     if merge:
         import peft

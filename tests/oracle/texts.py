@@ -40,7 +40,7 @@ def texts(n):
 
 
 def long_texts():
-    """Texts on which quadratic time or recursion would fail."""
+    """Texts on which code with quadratic time or recursion would fail."""
     rng, chars = random.Random(7), assigned()
     return ["a" * 1000000, " " * 100000, "\n" * 5000, "\r\n" * 3000, "ab" * 20000, "7" * 10000,
             "\u0301" * 3000, "\u1112\u1161\u11ab" * 2000, "\u4e2d" * 10000, "!" * 10000,

@@ -4,7 +4,7 @@
 
 Usage: trl_rewards.py ORACLE_REWARDS DIRECTORY_OF_PLUGINS
 
-Exit status 0: equal to the bit; 1: not, with the first rows that differ.
+Exit status 0: equal to the bit; 1: not equal, with the first rows that differ.
 """
 import json
 import logging

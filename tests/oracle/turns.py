@@ -4,7 +4,7 @@ transformers' apply_chat_template of the whole conversation.
 
 Usage: turns.py TURNS WORK N [STATE]    N: turns of the assistant, over all templates
 
-A conversation is compared if the template is append-only for it: what it writes up to a turn of the assistant stays
+A conversation is compared if the template is append-only for it: its text up to a turn of the assistant stays
 the same when messages follow. With a STATE file an interrupted comparison continues, by the same command. Exit status
 0: no compared conversation has a different id; 1: some do.
 """

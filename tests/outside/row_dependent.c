@@ -13,7 +13,7 @@
 
 enum { SPLIT_FROM = 8, WEIGHTS_MOST = 256 };
 
-// The part of a weight that linear must know. The reference's own struct is not visible here.
+// The properties of a weight that linear must know. The reference's own struct is not visible here.
 static struct {
     const rlhf_weight *w;
     int32_t k, n, dtype, reserved;
@@ -42,7 +42,8 @@ static void weight_destroy(void *ctx, rlhf_weight *w) {
     inner.weight_destroy(ctx, w);
 }
 
-// x with zeros in its last columns (half 0) or in its first columns (half 1).
+// Copies x to `out` with zeros in its last columns (if `half` is 0) or in its first columns (if it
+// is 1).
 static rlhf_status half_of(void *ctx, rlhf_dev out, rlhf_dev x, uint32_t rows, int32_t k,
                            int32_t dtype, int half) {
     const uint64_t size = rlhf_dtype_size(dtype), row = (uint64_t)k * size;
@@ -54,7 +55,7 @@ static rlhf_status half_of(void *ctx, rlhf_dev out, rlhf_dev x, uint32_t rows, i
     return RLHF_OK;
 }
 
-// sum f32 [rows, n] = x W + bias, computed in two passes over the columns of x. `low` has as many
+// Computes sum f32 [rows, n] = x W + bias in two passes over the columns of x. `low` has as many
 // elements as `sum`.
 static rlhf_status split_k(void *ctx, rlhf_dev sum, rlhf_dev low, rlhf_dev part, rlhf_dev x,
                            const rlhf_weight *w, rlhf_dev bias, uint32_t rows, uint64_t n,

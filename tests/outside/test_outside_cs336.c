@@ -15,7 +15,7 @@ static void scaled(void **state) {
     int64_t order[8];
     double adv[8];
     struct rlhf__group_stats s = rlhf__group_normalize(reward, group, 8, 1e-6, 1, 1, order, adv);
-    published_row(adv, want, 8, 4e-7); // theirs are f32
+    published_row(adv, want, 8, 4e-7); // the published numbers are f32
     assert_int_equal(s.groups, 2);
     assert_int_equal(s.zero, 0);
 }

@@ -240,7 +240,7 @@ static void cpu_is_exact(void **state) {
     exact_on("cpu", 2);
 }
 
-// The negative control: each question detects it.
+// This is the negative control: each question must detect row_dependent.c.
 static void row_dependence_is_found(void **state) {
     (void)state;
     struct backend b = backend_of(ROW_DEPENDENT_SO, 1, 0);

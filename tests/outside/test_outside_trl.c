@@ -1,7 +1,7 @@
-// test_outside_trl.c: checks against constants from TRL. tests/test_ppo_trainer.py up to 0.11
-// (commit 70036bf87^): the KL over a whole distribution. tests/test_rewards.py: the repetition
-// penalty, which is -1 times the value of ngram3.so over tokens.
-// tests/invariant/references/dpo.json: the first loss of DPO.
+// test_outside_trl.c: checks against constants from TRL. They are the KL over a whole distribution
+// (tests/test_ppo_trainer.py up to 0.11, commit 70036bf87^), the repetition penalty, which is -1
+// times the value of ngram3.so over tokens (tests/test_rewards.py), and the first loss of DPO
+// (tests/invariant/references/dpo.json).
 #include "algos/fixture.h"
 #include "kernels/kit.h"
 #include "outside/outside.h"

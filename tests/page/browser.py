@@ -70,7 +70,7 @@ class Browser:
 
 
 class Page:
-    """A page. width is in pixels, and scheme is "light" or "dark". The browser's events are kept
+    """A page. `width` is in pixels, and `scheme` is "light" or "dark". The browser's events are kept
     from the creation of the page."""
 
     def __init__(self, browser, width, scheme):

@@ -59,7 +59,7 @@ def lines(folder, name, rows):
 
 
 def write(folder, phases=30, config=CONFIG, more=0, change=lambda row: row):
-    """A whole run; change may alter each row of metrics."""
+    """A whole run; `change` may alter each row of metrics."""
     os.makedirs(folder)
     config = {**config, "run": {**config["run"], "phases": phases, "dir": folder}}
     for name, value in (("config.json", config), ("manifest.json", MANIFEST)):

@@ -56,7 +56,7 @@ def inspect_pages(at):
 
 
 def positions(page, name):
-    """A position is chosen by a click and by the arrow keys, and the rest follows; so does a head."""
+    """A position is chosen by a click and by the arrow keys, and the rest of the page follows. The same holds for a head."""
     chosen = "[...document.querySelectorAll('.strip button')].findIndex((b) => b.getAttribute('aria-pressed') === 'true')"
     title = "document.querySelector('h1').textContent"
     count = page.js("document.querySelector('.strip').children.length")

@@ -1,2 +1,2 @@
-// main.c: nothing; the link is the test.
+// main.c: does nothing; the test is whether this links.
 int main(void) { return 0; }

@@ -71,7 +71,7 @@ static const rlhf_opt opts[] = {
 #endif
 };
 
-// Functions whose counterparts are missing, by FAULT_.
+// Functions whose counterparts are missing, depending on the FAULT_ macro.
 __attribute__((unused)) static rlhf_status create(const rlhf_host *host, const void *config,
                                                   void **self) {
     (void)host;

@@ -6,7 +6,7 @@
 
 #include "plugin/load.h"
 
-// Path of <build>/tests/plugins/<name>, in out.
+// Writes the path of <build>/tests/plugins/<name> to `out`, and returns it.
 static inline const char *module_path(const char *name, char out[1024]) {
     const char *build = getenv("RLHF_BUILD_DIR");
     assert_non_null(build);
@@ -14,7 +14,7 @@ static inline const char *module_path(const char *name, char out[1024]) {
     return out;
 }
 
-// A loader whose library directory is dir.
+// Returns a loader whose library directory is `dir`.
 static inline struct rlhf__plugins *loader(struct rlhf__dirs *dirs, const char *dir) {
     struct rlhf__error err = {0};
     struct rlhf__plugins *p;

@@ -71,7 +71,7 @@ static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward
     return RLHF_OK;
 }
 
-// "org.example.sample/1" needs no instance, "org.example.calls/1" one.
+// "org.example.sample/1" does not need an instance, but "org.example.calls/1" does.
 static const void *extension(void *self, const char *id) {
     static const int32_t one = 1;
     if (strcmp(id, "org.example.sample/1") == 0) return &one;

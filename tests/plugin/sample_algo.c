@@ -1,4 +1,4 @@
-// sample_algo.c: an algorithm plugin that does nothing, with one required option, a list and no
+// sample_algo.c: an algorithm plugin that does nothing. It has one required option, a list and no
 // create().
 #include <rlhf/algo.h>
 

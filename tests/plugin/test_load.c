@@ -282,7 +282,7 @@ static void several_in_one_file_need_a_choice(void **state) {
 
 // ---- lookup ------------------------------------------------------------------------------------
 
-// A link to a test module in the scratch directory.
+// Makes a link to a test module in the scratch directory.
 static void place(struct fixture *f, const char *module, const char *at) {
     char path[1024];
     struct rlhf__error err = {0};
@@ -369,8 +369,8 @@ static void what_a_file_hides_is_known(void **state) {
     free(found);
     assert_true(rlhf__plugin_hidden(&f->dirs, scratch_path(f->scratch, "mine/x.so"), other));
     assert_non_null(strstr(other, "/several.so"));
-    // A file in the last directory hides no other file. Neither does a file that is given by its
-    // path.
+    // A file in the last directory does not hide any other file. Neither does a file that is given
+    // by its path.
     assert_false(rlhf__plugin_hidden(&f->dirs, scratch_path(f->scratch, "rewards/x.so"), other));
     assert_false(rlhf__plugin_hidden(&f->dirs, scratch_path(f->scratch, "elsewhere/x.so"), other));
 }

@@ -37,7 +37,7 @@ static rlhf_status open_row(const char *json, rlhf_row **row) {
     return svc->open(&host, (rlhf_str){json, strlen(json)}, row);
 }
 
-// The caller's host has the message.
+// Asserts that the caller's host has the message `text`.
 static void said(const char *text) {
     assert_int_equal(failed, RLHF_E_INVALID);
     assert_string_equal(failure, text);

@@ -63,7 +63,7 @@ static rlhf_status make(struct fixture *f, const char *options, struct rlhf__err
     return st;
 }
 
-// Scores one response. Returns the status, and the score by a pointer.
+// Scores one response. Returns the status, and sets *out to the score.
 static rlhf_status score(struct fixture *f, const char *response, float *out) {
     rlhf_str text = {response, strlen(response)};
     rlhf_reward_in in = {.size = sizeof in, .n = 1, .prompt = &text, .response = &text};
@@ -136,8 +136,9 @@ static void a_failing_create_is_told(void **state) {
     assert_null(f->instance);
 }
 
-// Ends a call of score() with a failing status. If `response` is given, this is the status that
-// score() returns for it, otherwise `status`. Asserts that the host's message says `why`.
+// Ends a call of score() with a failing status. If `response` is given, the status is the one that
+// score() returns for the response. Otherwise it is `status`. Asserts that the host's message says
+// `why`.
 static void fails(struct fixture *f, const char *response, rlhf_status status, const char *why) {
     struct rlhf__error err = {0};
     char want[256];
@@ -155,7 +156,7 @@ static void failures_name_plugin_function_and_phase(void **state) {
     check_ok(make(f, NULL, &err), &err);
     f->services.phase = 12;
     fails(f, "bad", 0, "row 0 is bad");
-    // The message of the first call is not used for later ones. An unknown negative status becomes
+    // The message of the first call is not used for later calls. An unknown negative status becomes
     // "internal error". A positive status is not valid.
     fails(f, NULL, -99, "internal error");
     fails(f, NULL, 3, "it returned 3, which is not a valid status");
@@ -212,7 +213,7 @@ static void what_a_service_says_goes_with_the_call(void **state) {
     call = rlhf__call_begin(f->instance, "score()");
     assert_int_equal(rlhf__call_end(&call, RLHF_E_IO, &err), RLHF_E_IO);
     assert_string_equal(err.text, "reward org.example.sample, score(): input/output error");
-    // The plugin's own message wins.
+    // The plugin's own message takes precedence.
     call = rlhf__call_begin(f->instance, "score()");
     st = service_fails(f, RLHF_E_IO, "models/x: no such file");
     (f->instance->host->fail)(f->instance->host, st, "the judge has no model");
@@ -251,7 +252,7 @@ static void what_kernels_say_goes_with_the_call(void **state) {
     rlhf__instance_destroy(kernels);
 }
 
-// Invalid reports are left out. The log says this once.
+// Invalid reports are left out. The log reports this once.
 static void reports_are_checked(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};
@@ -390,7 +391,7 @@ static void services_are_offered_once(void **state) {
 }
 
 // A metric gets its owner's name as a prefix. If the host itself reports a metric of that name, the
-// plugin's is left out, and the log says this once.
+// plugin's metric is left out, and the log reports this once.
 static void metrics_have_owners(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};

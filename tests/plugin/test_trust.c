@@ -81,7 +81,7 @@ static void each_step_of_the_way_counts(void **state) {
 static void the_installation_is_the_programs(void **state) {
     struct fixture *f = *state;
     set_mode(f, "usr", 0777);
-    set_mode(f, "usr/lib", 0777); // as /usr/local/lib, which a group may write on some systems
+    set_mode(f, "usr/lib", 0777); // as /usr/local/lib, which is group-writable on some systems
     trusted(f, "usr/lib/rlhf/0/algos/x.so", 1, "");
     set_mode(f, "usr/lib/rlhf/0/algos", 0777);
     trusted(f, "usr/lib/rlhf/0/algos/x.so", 0, "/algos can be written by everybody");

@@ -29,7 +29,7 @@ static void curves(void **state) {
     draws((const double[]){0, 1, 2, 3, 4, 5, 6, 7, 8}, 9, 24, "▁▂▃▄▅▆▇██");
     draws((const double[]){3, -1, 1}, 3, 24, "█▁▅");
     draws((const double[]){0, 2, 4, 6, 8, 10}, 6, 3, "▁▅█"); // means of two: 1, 5, 9
-    draws((const double[]){0, 0, 9, 9, 9}, 5, 2, "▁█");      // of two and of three
+    draws((const double[]){0, 0, 9, 9, 9}, 5, 2, "▁█");      // means of two and of three values
     draws((const double[]){7, 7, 7}, 3, 24, "▅▅▅");
     draws((const double[]){7}, 1, 24, "");
     draws(NULL, 0, 24, "");

@@ -45,8 +45,8 @@ static void rows_are_sorted_and_start_afresh(void **state) {
     rlhf__metrics_set(m, "z", 1);
     rlhf__metrics_set(m, "a/b", 0.1);
     rlhf__metrics_put(m, "m", NAN);
-    rlhf__metrics_set(m, "z", 2);      // replaces
-    rlhf__metrics_set(m, "phase", 99); // the row has it already
+    rlhf__metrics_set(m, "z", 2);      // replaces the value
+    rlhf__metrics_set(m, "phase", 99); // the row already has this metric
     assert_true(rlhf__metrics_get(m, "z", &v) && v == 2);
     assert_false(rlhf__metrics_get(m, "y", &v));
     flush(m, 1);
@@ -58,8 +58,8 @@ static void rows_are_sorted_and_start_afresh(void **state) {
                "{\"phase\": 1, \"a/b\": 0.1, \"m\": null, \"z\": 2}\n{\"phase\": 2, \"z\": -3}\n");
 }
 
-// Within a phase, reports of plugins are combined. But a value that the host reports replaces its
-// earlier one.
+// Within a phase, reports of plugins are combined. But a value that the host reports replaces the
+// host's earlier value.
 static void reports_are_combined(void **state) {
     struct scratch *s = *state;
     struct rlhf__error err = {0};
@@ -93,7 +93,7 @@ static void reports_are_combined(void **state) {
     rlhf__metrics_under_reported(&held_out, "sum", 11, 1, RLHF_COMBINE_SUM);
     rlhf__metrics_under_put(&held_out, "own", 6);
     flush(m, 1);
-    rlhf__metrics_report(m, "most", 1, 1, RLHF_COMBINE_SUM); // another phase
+    rlhf__metrics_report(m, "most", 1, 1, RLHF_COMBINE_SUM); // the next phase begins
     flush(m, 2);
     rlhf__metrics_close(m);
     check_rows(s, "{\"phase\": 1, \"eval/own\": 6, \"eval/sum\": 111, \"mean\": 0.3, "
@@ -150,7 +150,7 @@ static void a_bad_line_in_the_middle_stays(void **state) {
     }
 }
 
-// The second file is refused, and the first is not changed.
+// The second file is refused, and the first file is not changed.
 static void no_link_is_followed(void **state) {
     struct scratch *s = *state;
     struct rlhf__error err = {0};
@@ -241,8 +241,8 @@ static void a_full_disk_leaves_whole_rows(void **state) {
 
 // ---- metrics.csv ----
 
-// Writes phases from..to of a run. Phase 4 has a metric that no other phase has. Every even phase
-// has a further metric.
+// Writes phases `from` to `to` of a run. Phase 4 has a metric that no other phase has. Every even
+// phase has a further metric.
 static void run_csv(struct scratch *s, int64_t keep, int64_t from, int64_t to,
                     const struct rlhf__log_config *want) {
     struct rlhf__folder *dir = scratch_folder(s->dir);
@@ -276,11 +276,11 @@ static void csv_columns_grow(void **state) {
     struct scratch *s = *state;
     run_csv(s, -1, 1, 1, &with_csv);
     check_csv(s, "phase,b,loss\n1,1e-07,0.5\n");
-    run_csv(s, -1, 1, 2, &with_csv); // afresh
+    run_csv(s, -1, 1, 2, &with_csv); // starts a new file
     check_csv(s, TWO);
     run_csv(s, 2, 3, 4, &with_csv);
     check_csv(s, FOUR);
-    run_csv(s, -1, 1, 4, &with_csv); // in one go: the same bytes
+    run_csv(s, -1, 1, 4, &with_csv); // without a stop: the same bytes
     check_csv(s, FOUR);
 }
 
@@ -288,7 +288,7 @@ static void csv_columns_grow(void **state) {
 static void csv_is_cut_back(void **state) {
     struct scratch *s = *state;
     run_csv(s, -1, 1, 4, &with_csv);
-    run_csv(s, 2, 3, 2, &with_csv); // the column of phase 4 goes with it
+    run_csv(s, 2, 3, 2, &with_csv); // the column of phase 4 is removed, too
     check_csv(s, TWO);
     run_csv(s, 2, 3, 4, &with_csv);
     check_csv(s, FOUR);
@@ -304,10 +304,10 @@ static void csv_that_is_not_whole(void **state) {
     struct scratch *s = *state;
     struct rlhf__error err = {0};
     struct rlhf__metrics *m;
-    scratch_text(s, "metrics.csv", TWO "3,1e-0"); // was being written
+    scratch_text(s, "metrics.csv", TWO "3,1e-0"); // a line that was being written
     run_csv(s, 9, 3, 4, &with_csv);
     check_csv(s, FOUR);
-    scratch_text(s, "metrics.csv", "phase,b,lo"); // the same of the header
+    scratch_text(s, "metrics.csv", "phase,b,lo"); // a header that was being written
     run_csv(s, 0, 1, 2, &with_csv);
     check_csv(s, TWO);
     scratch_text(s, "metrics.csv", "phase,b,loss\n1,1e-07,0.5\n\n1,2\nx,1,2\n");

@@ -18,7 +18,7 @@ static void show(int32_t kind, struct rlhf__log *log) {
     if (rlhf__progress_create(kind, log, &p, &err) < 0) return;
     struct rlhf__progress_state s = {10,   20,  "reward", 0, NAN, NAN, 0, 10,
                                      NULL, NAN, NAN,      0, 0,   0,   0};
-    rlhf__progress_phase(p, &s); // nothing done yet in this process
+    rlhf__progress_phase(p, &s); // no phase has finished in this process
     s = (struct rlhf__progress_state){11,   20,  "reward", 0.5, 1.25, 5210.4, 8, 10,
                                       NULL, NAN, NAN,      0,   0,    0,      0};
     rlhf__progress_phase(p, &s);
@@ -83,7 +83,7 @@ static void plain_lines_without_a_terminal(void **state) {
                              "3  retries 2  elapsed 1:01:40\n");
 }
 
-// Runs f with a log in a child whose output goes to a terminal. Returns the terminal's output.
+// Runs `f` with a log in a child whose output goes to a terminal. Returns the terminal's output.
 static void in_terminal(int no_color, unsigned short columns, void (*f)(struct rlhf__log *log),
                         char *out, size_t cap) {
     int master;
@@ -214,12 +214,12 @@ static void a_terminal_that_shrinks(void **state) {
     two = strstr(one, "\r\033[1A\033[J"); // 24 + 58 columns on 50 are 2 lines
     assert_non_null(two);
     assert_non_null(strstr(two, "11/20  reward"));
-    line = strstr(two + 1, "\r\033[1A\033[J"); // 36 columns on 30 are 2
+    line = strstr(two + 1, "\r\033[1A\033[J"); // 36 columns on 30 are 2 lines
     assert_non_null(line);
     assert_non_null(strstr(line, "a line\r\n\r\033[K"));
     three = strstr(line, "three");
     assert_non_null(three);
-    assert_null(strstr(strstr(line, "a line"), "A\033[J")); // wider: not wrapped
+    assert_null(strstr(strstr(line, "a line"), "A\033[J")); // the terminal is wider: not wrapped
 }
 
 static void load_and_work(struct rlhf__log *log) {
@@ -234,7 +234,7 @@ static void load_and_work(struct rlhf__log *log) {
     rlhf__progress_phase(p, &s);
     rlhf__watch_seen(w, "rollout", 3, 8);
     for (int i = 4; i < 8; i++)
-        rlhf__watch_seen(w, "rollout", i, 8); // at once: not displayed
+        rlhf__watch_seen(w, "rollout", i, 8); // all at once: not displayed
     rlhf__watch_seen(w, "reward imdb", 0, 0);
     rlhf__progress_destroy(p);
 }

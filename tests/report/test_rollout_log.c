@@ -1,4 +1,4 @@
-// test_rollout_log.c: lines of rollouts.jsonl for rows of one turn and of several.
+// test_rollout_log.c: lines of rollouts.jsonl for rows of one turn and for rows of several turns.
 #include "../support/scratch.h"
 #include "report/rollout_log.h"
 
@@ -9,7 +9,7 @@
 enum { ROWS = 2, LEN = 6 };
 
 static struct rlhf__rows make_rows(int turns) {
-    // p: the prompt, .: given, digits: turns
+    // p: a token of the prompt; .: a given token; a digit: the turn of a token of the policy
     static const char *const who[ROWS] = {"p00..1", "pp0.11"};
     struct rlhf__rows e = {0};
     assert_int_equal(rlhf__rows_init(&e, ROWS, ROWS * LEN, NULL), RLHF_OK);

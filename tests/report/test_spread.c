@@ -1,4 +1,4 @@
-// test_spread.c: distributions, the lines of spread.jsonl, and its TensorBoard histograms.
+// test_spread.c: distributions, their lines in spread.jsonl, and their TensorBoard histograms.
 #include "support/scratch.h"
 
 #include "report/distribution.h"
@@ -41,7 +41,7 @@ static void many_values_have_quantiles(void **state) {
     rlhf__distribution_of(x, 17, &d);
     assert_int_equal(d.counted, 0);
     assert_true(d.mean == 8);
-    assert_true(fabs(d.deviation - sqrt(24)) < 1e-12); // of 0 to 16: (17 17 - 1) / 12
+    assert_true(fabs(d.deviation - sqrt(24)) < 1e-12); // deviation of 0 to 16: (17 17 - 1) / 12
     for (int i = 0; i <= 32; i++)
         assert_true(d.value[i] == floor(i / 2.0 + 0.5));
     double y[101];
@@ -52,7 +52,7 @@ static void many_values_have_quantiles(void **state) {
     assert_true(d.value[1] == 0.03 && d.value[31] == 0.97); // 3.125 and 96.875
 }
 
-// Two rows of a prompt of 1 token and responses of 2 and 3 tokens.
+// Makes two rows with a prompt of 1 token and responses of 2 and 3 tokens.
 static struct rlhf__rows make_rows(int turns) {
     struct rlhf__rows e = {0};
     assert_int_equal(rlhf__rows_init(&e, 2, 7, NULL), RLHF_OK);

@@ -1,4 +1,4 @@
-// test_tensorboard.c: the bytes of an event file, decoded by hand, and truncating it.
+// test_tensorboard.c: the bytes of an event file are decoded by hand. The file is also truncated.
 //
 // check_tensorboard.py uses TensorBoard's own reader, if it is installed.
 #include "support/scratch.h"
@@ -15,7 +15,7 @@ static uint64_t le(const char *p, int n) {
     return v;
 }
 
-// The only event file below dir, read whole.
+// Returns the contents of the only event file below dir.
 static struct rlhf__buf read_events(struct scratch *s, char *name, size_t cap) {
     struct rlhf__buf b = RLHF__BUF_INIT;
     struct rlhf__error err = {0};
@@ -34,8 +34,8 @@ static struct rlhf__buf read_events(struct scratch *s, char *name, size_t cap) {
     return b;
 }
 
-// Checks the framing of the records. Returns the offset and length of record i, or the number of
-// records for i < 0.
+// Checks the framing of the records. Returns the offset and length of record i. For i < 0, returns
+// the number of records.
 static int record(const struct rlhf__buf *b, int i, const char **data, size_t *n) {
     size_t at = 0;
     int k = 0;
@@ -155,7 +155,7 @@ static void a_resumed_run_cuts_later_events(void **state) {
     assert_int_equal(record(&b, -1, &p, &n), 4);
     size_t whole = b.len;
     rlhf__buf_free(&b);
-    write_phase(s, 2, 3, 4); // the third again
+    write_phase(s, 2, 3, 4); // writes the third phase again
     b = read_events(s, name, sizeof name);
     assert_int_equal(b.len, whole);
     assert_int_equal(record(&b, 3, &p, &n), 4);

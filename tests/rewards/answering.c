@@ -79,7 +79,7 @@ static void family(const char *file) {
     signal(SIGTERM, SIG_IGN);
     if (fork() == 0) {
         setsid();
-        if (fork() != 0) _exit(0); // its parent is not one of ours
+        if (fork() != 0) _exit(0); // the child's parent is not one of ours
         FILE *f = fopen(file, "w");
         if (f) fprintf(f, "%ld", (long)getpid());
         if (f) fclose(f);

@@ -22,7 +22,7 @@ static float sentiment(const void *context, rlhf_str text, int32_t label) {
 
 rlhf_status reward_try(struct reward *r, const char *file, const char *options) {
     char path[4096];
-    static char list[1024]; // string options borrow from it until the next call
+    static char list[1024]; // string options point into it until the next call
     const char *build = getenv("RLHF_BUILD_DIR");
     snprintf(path, sizeof path, "%s/lib/rlhf/0/rewards/%s", build ? build : ".", file);
     r->plugin = rlhf_test_open(path, 0);

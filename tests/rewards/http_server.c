@@ -28,7 +28,7 @@ struct http_server {
     void *context;
     pthread_t thread;
     pthread_mutex_t lock;
-    struct connection connection[MAX_CONNECTIONS]; // [n_kept], under lock, as accepted is
+    struct connection connection[MAX_CONNECTIONS]; // [n_kept], protected by lock, as is `accepted`
     int n_kept, accepted, fd, port;
     int held, reserved;                // a socket that reserves the port while nothing listens
     atomic_int requests, stop, refuse; // refuse: milliseconds without listening
@@ -51,7 +51,7 @@ struct inbox {
     size_t len, cap;
 };
 
-// Reads more bytes of the connection; 0 at its end.
+// Reads more bytes of the connection. Returns 0 at the end of the connection.
 static int receive(int fd, struct inbox *in) {
     if (in->len + 65536 + 1 > in->cap) {
         char *more = realloc(in->at, in->cap = 2 * in->cap + 2 * 65536);
@@ -82,7 +82,7 @@ static void stay_silent(const struct http_server *s, int fd) {
         if (poll(&p, 1, 50) > 0 && recv(fd, &byte, 1, 0) <= 0) return;
 }
 
-// 1: the connection stays open.
+// Sends the answer. Returns 1 if the connection stays open.
 static int answer(struct http_server *s, int fd, const struct http_reply *r) {
     const char *body = r->body ? r->body : "";
     const size_t len = strlen(body);
@@ -101,7 +101,7 @@ static int answer(struct http_server *s, int fd, const struct http_reply *r) {
     return send_all(fd, body, len);
 }
 
-// Takes one request from the inbox and answers it; 0: the connection ends.
+// Takes one request from the inbox and answers it. Returns 0 if the connection must end.
 static int serve_one(struct http_server *s, int fd, struct inbox *in) {
     struct http_request q = {.number = 0};
     struct http_reply r = {.status = 200};
@@ -148,8 +148,8 @@ static void end_connection(struct connection *c) {
     close(c->fd);
 }
 
-// Returns a free place for a connection: a new one, or that of a finished connection. Returns NULL
-// if all are in use. Call with the lock held.
+// Returns a free place for a connection: a new place, or the place of a finished connection.
+// Returns NULL if all places are in use. Call with the lock held.
 static struct connection *place(struct http_server *s) {
     for (int i = 0; i < s->n_kept; i++)
         if (s->connection[i].over) {
@@ -227,8 +227,8 @@ static void *accept_all(void *context) {
     return NULL;
 }
 
-// *held receives a second socket at the same port, which does not listen and so reserves the port.
-// held may be NULL.
+// If `held` is not NULL, sets *held to a second socket at the same port, which does not listen. So
+// the port stays reserved.
 static int listen_somewhere(int *port, int *held) {
     struct sockaddr_in a;
     socklen_t len = sizeof a;

@@ -11,7 +11,7 @@ struct http_request {
     const char *head; // header lines, NUL-ended
     const char *body; // [len], followed by NUL
     size_t len;
-    int number; // of those that came before it
+    int number; // number of earlier requests
 };
 
 // What happens to the answer.
@@ -37,7 +37,8 @@ struct http_server;
 // Opens a server at an ephemeral port of 127.0.0.1. On failure, returns NULL and prints a line on
 // stderr.
 struct http_server *http_server_open(http_serve serve, void *context);
-// Serve one more connection, fd, which the server now owns. 0: too many connections.
+// Serve one more connection, `fd`, which the server now owns. Returns 0 if there are too many
+// connections.
 int http_server_adopt(struct http_server *, int fd);
 // Stops listening for that many milliseconds. Returns once it has stopped.
 void http_server_refuse(struct http_server *, int ms);

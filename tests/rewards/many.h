@@ -19,7 +19,7 @@ struct many {
 // 8, and the same response with the ids 9, 10.
 void many_fill(struct many *, uint32_t n, rlhf_str response);
 
-// Score the first n. Earlier failures are forgotten.
+// Scores the first n rows. Earlier failures are forgotten.
 rlhf_status many_score(struct reward *, struct many *, uint32_t n);
 
 // The host's service for programs, which runs them as rlhf-host of the build tree does. [any]

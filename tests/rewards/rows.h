@@ -8,10 +8,11 @@
 
 // Scores one response to the prompt "It was " with this data row. Asserts success.
 double score_row(struct reward *r, const char *row, const char *response);
-// The same, if a failure is expected; returns the status.
+// Does the same, but the call may fail. Returns the status.
 rlhf_status try_row(struct reward *r, const char *row, const char *response, double *score);
 
-// Returns {"answer": "..."} around a text that is quoted for JSON. Valid until the next call.
+// Returns {"answer": "..."} around a text, which is quoted for JSON. The result is valid until the
+// next call.
 const char *row_of(const char *answer);
 
 #endif

@@ -1,5 +1,5 @@
-// test_exec.c: exec.so and the programs that it runs: the input of programs, valid answers, and
-// failed rows.
+// test_exec.c: exec.so and the programs that it runs. Tests the input of programs, valid answers,
+// and failed rows.
 #include "rewards/many.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ static struct reward r;
 static struct many m;
 static char folder[64];
 
-// A command that runs the helper with these arguments. Options may follow after a comma.
+// Returns a command that runs the helper with these arguments. Options may follow after a comma.
 static const char *answering(const char *args) {
     static char text[900];
     const char *build = getenv("RLHF_BUILD_DIR");
@@ -221,7 +221,7 @@ static double seconds(void) {
 }
 
 // The program stops answering but keeps running. It may have omitted a row, so its answers do not
-// count. When it is restarted, it again has the whole time limit for its first answer.
+// count. When the program is restarted, it again has the whole time limit for its first answer.
 static void it_hangs(void **state) {
     (void)state;
     open_it("after 2 hang", 0.3);
@@ -254,8 +254,8 @@ static void it_hangs(void **state) {
     reward_close(&r);
 }
 
-// The program omits a row. With the index in each answer, the rows before it keep their rewards.
-// Without the index, no rows do.
+// The program omits a row. With the index in each answer, the rows before the omitted row keep
+// their rewards. Without the index, none of the rows keep them.
 static void it_leaves_a_row_out(void **state) {
     (void)state;
     open_it("skip 2 yes", 0);
@@ -265,7 +265,7 @@ static void it_leaves_a_row_out(void **state) {
     for (int i = 0; i < 5; i++)
         assert_int_equal(m.failed[i], i >= 2);
     reward_close(&r);
-    open_it("skip 4 yes", 0.3); // the last answer is missing: the others are known
+    open_it("skip 4 yes", 0.3); // the last answer is missing; the others are assigned
     assert_int_equal(many_score(&r, &m, 5), RLHF_OK);
     says("answering did not answer within 0.3 s (rewards.timeout_s) at row 4 of 5");
     assert_null(strstr(r.host.fail_text, "index"));
@@ -296,7 +296,7 @@ static void it_talks_nonsense(void **state) {
     fails_after_two("say '{\"rewards\": 1}'", 0, ": its member \"rewards\" is none of reward");
 }
 
-// All rows of the call fail if none is answered, or if lines cannot be assigned to rows.
+// All rows of the call fail if none of them is answered, or if lines cannot be assigned to rows.
 static void fails(const char *args, double timeout_s, uint32_t n, const char *sentence) {
     open_it(args, timeout_s);
     fill(n, "x");
@@ -321,8 +321,8 @@ static void no_row_is_sure(void **state) {
     fails("wide 1200000", 0, 1, "answering answered row 0 of 1 with \"{\"reward\": 1");
     open_it("early", 0);
     fill(2, "x");
-    poll(NULL, 0, 300);                      // it writes too early
-    while (many_score(&r, &m, 2) == RLHF_OK) // or too late for the first call
+    poll(NULL, 0, 300);                      // it writes before it reads
+    while (many_score(&r, &m, 2) == RLHF_OK) // or its line is too late for the first call
         continue;
     assert_non_null(strstr(r.host.fail_text, "answer"));
     reward_close(&r);
@@ -388,7 +388,7 @@ static void stopped_by_the_user(void **state) {
     reward_close(&r);
 }
 
-// When the program ends, its children end too, whatever their session.
+// When the program ends, its children end, too, whatever their session.
 static void no_orphans(void **state) {
     (void)state;
     char path[128], args[160];
@@ -412,7 +412,7 @@ static void no_orphans(void **state) {
         unlink(path);
         reward_close(&r);
         for (int i = 0; i < 1000 && kill((pid_t)pid, 0) == 0; i++)
-            poll(NULL, 0, 10); // its new parent has to wait for it
+            poll(NULL, 0, 10); // its new parent still has to wait for it
         assert_true(kill((pid_t)pid, 0) != 0 && errno == ESRCH);
     }
 }
@@ -424,7 +424,7 @@ static void memory_is_limited(void **state) {
 #endif
     open_it("memory 300", 0);
     fill(1, "hang");
-    r.host.cancel = 1; // it is ended, and restarted for the next call
+    r.host.cancel = 1; // the program is ended, and restarted for the next call
     assert_int_equal(many_score(&r, &m, 1), RLHF_E_CANCELLED);
     r.host.cancel = 0;
     fill(1, "x");

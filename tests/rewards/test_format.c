@@ -64,7 +64,7 @@ static void patterns(void **state) {
     expect("pattern=b",
            "\xff"
            "b\xc3",
-           1); // invalid UTF-8 matches nothing, the rest does
+           1); // invalid UTF-8 matches nothing; the rest matches
     expect("pattern=^.*$,match=whole", "a\xff", 0);
     expect("pattern=^$", "", 1);
     expect("pattern=(?=.*x)(?=.*y)", "yx", 1);

@@ -13,7 +13,8 @@ enum { ROWS = 8792, FORMS = 6, CHUNK = 100 };
 
 static struct reward r;
 
-// The right answer, read as the dataset's authors do: the text after "#### ", without commas.
+// Returns the right answer, read as the dataset's authors read it: the text after "#### ", without
+// commas.
 static long long gold_of(const char *solution) {
     char digits[64];
     size_t n = 0;
@@ -28,8 +29,8 @@ static long long gold_of(const char *solution) {
     return strtoll(digits, NULL, 10);
 }
 
-// Writes a response in the given form. Forms 0 to 3 contain the answer `gold`, the others a wrong
-// answer. Returns 1 if the response's answer is right.
+// Writes a response in the given form. Forms 0 to 3 contain the answer `gold`, and the other forms
+// contain a wrong answer. Returns 1 if the response's answer is right.
 static int respond(char *out, size_t cap, int form, const char *solution, long long gold) {
     switch (form) {
     case 0:

@@ -14,12 +14,12 @@ struct script {
 };
 
 struct service {
-    const struct script *step; // NULL: scores
+    const struct script *step; // NULL: answers with scores
     int steps;
     pthread_mutex_t lock;
     pthread_cond_t moved;
     int wanted, arrived, answered; // wanted > 0: that many requests must arrive at the same time
-    char seen[8][4096];            // heads and bodies of the first ones
+    char seen[8][4096];            // heads and bodies of the first requests
     char line[8][1024];
 };
 
@@ -30,8 +30,8 @@ static struct service service = {.lock = PTHREAD_MUTEX_INITIALIZER,
 static struct http_server *server;
 static rlhf_limits limits = {.size = sizeof limits, .timeout_s = 60};
 
-// Delays the answer to this request until `wanted` requests have arrived, and until those that came
-// after this one have been answered. So the answers are sent in reverse order. If the client sends
+// Delays the answer to this request until `wanted` requests have arrived, and until requests that
+// came after it have been answered. So the answers are sent in reverse order. If the client sends
 // one request at a time, the delay ends after half a minute.
 static int take_turn(struct service *s, int number) {
     struct timespec until;
@@ -91,7 +91,7 @@ static void close_service(void) {
     server = NULL;
 }
 
-// n rows whose responses are 1, 2, ... bytes long.
+// Makes n rows whose responses are 1, 2, ... bytes long.
 static void rows(uint32_t n) {
     static const char text[] = "abcdefghijklmnopqrstuvwxyz";
     memset(&t, 0, sizeof t);

@@ -135,7 +135,7 @@ static void backoff(void **state) {
         full = fmin(2 * full, 60);
     }
     assert_true(p.since == 100);
-    // If several requests were in flight at the same time and fail together, they count as one
+    // If several requests are in flight at the same time and fail together, this counts as one
     // failure.
     const double gate = p.gate;
     rlhf__pause_failed(&p, &patient, &jitter, p.last_failed - 50, p.last_failed + 0.1, 0);
@@ -158,7 +158,7 @@ static void a_line_a_minute(void **state) {
     int lines = 0;
     assert_false(rlhf__pause_line_due(&p, 50));
     rlhf__pause_failed(&p, &patient, &jitter, 100, 100, 0);
-    assert_true(rlhf__pause_answered(&p, 100.5) == 0); // not reported
+    assert_true(rlhf__pause_answered(&p, 100.5) == 0); // this is not reported
     rlhf__pause_failed(&p, &patient, &jitter, 100, 100, 0);
     for (int tenth = 0; tenth < 3000; tenth++) // five minutes
         lines += rlhf__pause_line_due(&p, 100 + tenth / 10.0);

@@ -22,11 +22,11 @@ static struct rlhf__http_options options;
 static struct rlhf__http_client client;
 static char url[64];
 
-// What happened to each request, as the functions saw it.
+// What the functions recorded about each request.
 static struct seen {
     int written[MOST];
     int taken[MOST], lost[MOST];
-    char why[RLHF__WHY]; // of the request that was lost last
+    char why[RLHF__WHY]; // why the last lost request was lost
     rlhf_status write_fails, take_fails;
 } seen;
 
@@ -146,7 +146,7 @@ static void they_wait_for_the_service(void **state) {
     service.failures = 5;
     struct rlhf__requests r = requests(1);
     assert_int_equal(rlhf__requests_send(&r), RLHF_OK);
-    expect(0, 6, 1, 0); // more often than `repeats`
+    expect(0, 6, 1, 0); // fails more often than `repeats` allows
     assert_true(r.sent == 6 && r.repeats == 5 && r.paused > 0);
     service.only = NULL;
     service.failures = 1;
@@ -193,7 +193,7 @@ static void a_call_is_ended(void **state) {
     seen.take_fails = RLHF_E_NOMEM;
     assert_int_equal(rlhf__requests_send(&r), RLHF_E_NOMEM);
     assert_int_equal(seen.taken[0] + seen.taken[1] + seen.taken[2], 1);
-    assert_int_equal(client.n_flying, 0); // the other two were dropped
+    assert_int_equal(client.n_flying, 0); // the other two requests were dropped
 }
 
 static int setup(void **state) {

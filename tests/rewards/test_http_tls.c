@@ -1,5 +1,5 @@
 // test_http_tls.c: http.so and certificates. `openssl s_server` accepts the connections and passes
-// them to http_server.c. Without that program, the tests are skipped.
+// them to http_server.c. If `openssl` is missing, the tests are skipped.
 #include "rewards/fixture.h"
 #include "rewards/http_score.h"
 
@@ -43,7 +43,7 @@ __attribute__((format(printf, 1, 2))) static int run(const char *fmt, ...) {
     return system(command);
 }
 
-// A self-signed certificate for an address.
+// Makes a self-signed certificate for an address.
 static int make_certificate(const char *name, const char *address) {
     return run(
         "openssl req -x509 -newkey rsa:2048 -nodes -keyout %s/%s.key -out %s/%s.pem -days 30 "

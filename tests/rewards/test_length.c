@@ -16,7 +16,7 @@ static int close_rows(void **state) {
     return 0;
 }
 
-// The reward of a response of n tokens. In the fixture, ids are bytes.
+// Returns the reward of a response of n tokens. In the fixture, ids are bytes.
 static double paid(int n) {
     static char text[1024];
     assert_true(n < (int)sizeof text);

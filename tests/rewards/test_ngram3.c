@@ -41,7 +41,7 @@ static void tokens(void **state) {
     reward_close(&r);
 }
 
-// Compares the count for random token strings over a small alphabet with that of a quadratic
+// For random token strings over a small alphabet, compares the count with the count of a quadratic
 // algorithm.
 static void agrees_with_a_slow_count(void **state) {
     (void)state;

@@ -1,5 +1,5 @@
-// test_python.c: python.so and the functions that it runs: their arguments, valid results, and
-// failure messages. Skipped without python3.
+// test_python.c: python.so and the functions that it runs. Tests the arguments of functions, valid
+// results, and failure messages. Skipped without python3.
 #include "rewards/many.h"
 #include "rewards/rows.h"
 
@@ -13,7 +13,7 @@ static char folder[64];
 
 static int has_python(void) { return system("python3 -c 'import sys' >/dev/null 2>&1") == 0; }
 
-// Writes `text` to rewards.py and opens it with "function=..." and further options.
+// Writes `text` to rewards.py and opens the file with "function=..." and further options.
 static rlhf_status try_file(const char *text, const char *options) {
     char path[128], all[512];
     snprintf(path, sizeof path, "%s/rewards.py", folder);
@@ -78,7 +78,7 @@ static void texts_ids_and_columns(void **state) {
     assert_true(m.seq[0] == 1 && m.seq[1] == 1);
     reward_close(&r);
     open_file(EXPECTS("    assert len(kw) == 6, sorted(kw)\n"),
-              "function=f"); // text files: no rows
+              "function=f"); // text files do not have rows
     fill(2, "x");
     scores(2);
     reward_close(&r);
@@ -149,8 +149,7 @@ static void several_functions(void **state) {
     says("function is \"a++b\"; a name is wanted");
 }
 
-// Async functions run after the others, in one event loop. This loop continues to exist between
-// calls.
+// Async functions run after the others, in one event loop. This loop stays alive between calls.
 static void async_functions(void **state) {
     (void)state;
     open_file("import asyncio, functools\n"
@@ -177,7 +176,8 @@ static void async_functions(void **state) {
     reward_close(&r);
 }
 
-// Returns how many lines of that level in the log contain this text. Level -1: any level.
+// Returns how many lines of level `level` in the log contain this text. With level -1, all levels
+// count.
 static int logged(int32_t level, const char *text) {
     int n = 0;
     for (uint32_t i = 0; i < r.host.n_logs && i < RLHF_TEST_LOGS; i++)
@@ -199,7 +199,7 @@ static void logging(void **state) {
     assert_true(metric("length") == 4);
     assert_int_equal(logged(-1, "log_extra: there is no table of completions"), 1);
     assert_int_equal(logged(RLHF_LOG_INFO, "rewards.py (python3) runs with your rights"), 1);
-    assert_int_equal(r.host.n_logs, 2); // each is reported once
+    assert_int_equal(r.host.n_logs, 2); // each message is reported once
     reward_close(&r);
 }
 
@@ -231,10 +231,10 @@ static void printing(void **state) {
               "    return [1]\n",
               "function=f");
     fill(1, "x");
-    scores(1); // 4 lines
+    scores(1); // the functions print 4 lines
     assert_int_equal(logged(RLHF_LOG_INFO, "rewards.py: imported"), 1);
     assert_int_equal(logged(RLHF_LOG_INFO, "rewards.py: line 3 é\\x1b"), 1);
-    scores(1); // 8 of the same phase
+    scores(1); // 8 lines in the same phase
     assert_int_equal(logged(RLHF_LOG_INFO, "rewards.py: line"), 5);
     assert_int_equal(logged(RLHF_LOG_DEBUG, "line"), 3);
     assert_int_equal(logged(-1, "more line"), 0);

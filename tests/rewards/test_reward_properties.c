@@ -22,8 +22,8 @@ enum { N_PLUGINS = sizeof plugins / sizeof *plugins, N_TEXTS = 24 };
 static struct reward r;
 static uint8_t bytes[N_TEXTS][2][48];
 
-// Random texts: of plain letters, of bytes of the full range, or empty. Some are invalid UTF-8
-// throughout.
+// Makes random texts: of plain letters, of bytes of the full range, or empty. Some consist only of
+// invalid UTF-8.
 static void random_texts(struct texts *t, uint64_t seed) {
     rlhf_rng g = {seed, rlhf_rng_stream("texts"), 0};
     memset(t, 0, sizeof *t);

@@ -1,6 +1,6 @@
 // test_rubric.c: rubric.so with a service whose answers are good, late, huge, nonsensical or
-// missing, and with programs. Also tests that answers are recorded, and read again without the
-// judge.
+// missing. Also tests rubric.so with programs, and that answers are recorded, and read again
+// without the judge.
 #include "rewards/fixture.h"
 #include "rewards/http_server.h"
 #include "rewards/many.h"
@@ -180,7 +180,7 @@ static void attacks(void **state) {
         open_it("concurrency=1");
         rows(2);
         r.host.n_logs = 0;
-        const int down = all[i].how == HTTP_DROPPED; // later questions are lost with it
+        const int down = all[i].how == HTTP_DROPPED; // the questions after it are lost, too
         assert_int_equal(texts_score(&r, &t, 0, 2), down ? RLHF_E_IO : RLHF_OK);
         if (!down) near(t.seq[0], 0.9);
         if (!down) near((float)metric("lost_bad"), 2);
@@ -211,7 +211,7 @@ static void recorded(void **state) {
     char options[256], dead[512];
     float first[4];
     snprintf(options, sizeof options, "record=%s", record);
-    answer_bad = "none"; // lost, which is recorded too
+    answer_bad = "none"; // the answer is lost, which is recorded, too
     open_it(options);
     rows(3);
     assert_int_equal(texts_score(&r, &t, 0, 3), RLHF_OK);

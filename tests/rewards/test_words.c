@@ -7,7 +7,7 @@
 
 static struct rlhf_test_host host;
 
-// Words with | between them.
+// Asserts that splitting the command gives these words, which have | between them.
 static void splits(const char *command, const char *want) {
     char **words, got[256] = "";
     rlhf_test_init(&host, 1);

@@ -19,7 +19,7 @@ static void close_to(double got, double want, double eps) {
     if (!(fabs(got - want) <= eps)) fail_msg("%.17g is not %.17g", got, want);
 }
 
-// pass@k against the binomials, for all n up to 12.
+// Compares pass@k with the binomials, for all n up to 12.
 static double choose(uint32_t n, uint32_t k) {
     double c = 1;
     for (uint32_t i = 1; i <= k; i++)

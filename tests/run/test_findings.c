@@ -69,7 +69,7 @@ static void a_policy_far_from_the_reference(void **state) {
                                     {4, 0.6, N, 1, 1, 1, N, N, N}};
     static const uint32_t once[] = {0, RLHF__FAR, 0, 0};
     found(at_once, 4, once);
-    // After RLHF__FAR no other finding is reported, but a collapse is still detected.
+    // After RLHF__FAR, only a collapse is still reported.
     static const phase later[] = {{4, 0, N, 1, 1, 1, N, N, N},
                                   {4, 1.2, N, 1, 1, 9e9, 1, N, N},
                                   {0.3, 1.2, N, 1, 1, 1, 1, N, N},
@@ -91,8 +91,8 @@ static void a_collapse_by_entropy(void **state) {
                               {0.39, N, N, 1, 1, 1, N, N, N}};
     static const uint32_t want[] = {0, 0, RLHF__COLLAPSED};
     found(p, 3, want);
-    // The policy first becomes certain of right answers while their share rises, and later of wrong
-    // answers.
+    // At first the policy becomes certain of right answers, and their share rises. Later it becomes
+    // certain of wrong answers.
     static const phase right[] = {{2, 0, 0.4, 1, 1, 1, N, N, N},
                                   {0.1, 0.3, 0.9, 1, 1, 1, N, N, N},
                                   {0.1, 0.3, 0.3, 1, 1, 1, N, N, N}};
@@ -202,7 +202,7 @@ static void a_loss_that_diverges(void **state) {
     static const phase p[] = {
         {N, N, N, 7, 7, 7, N, 4.7, N}, // up to twice that plus 2 counts as noise
         {N, N, N, 7, 7, 7, N, 11.3, N},
-        {N, N, N, 7, 7, 90000, N, 11.5, N}, // its gradients are not also reported
+        {N, N, N, 7, 7, 90000, N, 11.5, N}, // its gradients are not reported in addition
         {N, N, N, 7, 7, 90000, N, 1867, N},
         {N, N, N, 7, 7, 7, N, 0.1, N}};
     static const uint32_t want[] = {0, 0, RLHF__DIVERGED, 0, 0};

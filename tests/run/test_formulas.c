@@ -1,5 +1,5 @@
 // test_formulas.c: functions that depend only on numbers: the schedule, mixing, early stopping,
-// microbatch slices, distinct n-grams.
+// microbatch slices, and distinct n-grams.
 // clang-format off
 #include <stdarg.h>
 #include <stddef.h>
@@ -61,9 +61,9 @@ static void schedule_warms_up_from_zero(void **state) {
 
 // ---- mixing ----
 
-// Mixes one or two rewards of four rows with two response tokens each. If per_token is 0, the whole
-// reward is at the end. If it is 1, half of it is at each of the two response tokens. `score`
-// receives each row's reward.
+// Mixes one or two rewards of four rows with two response tokens each. If `per_token` is 0, the
+// whole reward is at the end. If it is 1, half of the reward is at each of the two response tokens.
+// `score` receives each row's reward.
 static void mix_paid(struct rlhf__config *c, const float *raw, const uint8_t *keep,
                      const uint8_t *finished, const uint8_t *no_period, int per_token,
                      float *score) {
@@ -202,7 +202,7 @@ static void dropped_rows_count_in_no_mean(void **state) {
 
 // ---- early stopping ----
 
-// Averages the newest `window` values. If there are fewer, averages all.
+// Averages the newest `window` values. If there are fewer values, averages them all.
 static void early_stop_averages_what_was_seen(void **state) {
     (void)state;
     struct rlhf__early_stop_config c = {.kl = 2, .patience = 2, .window = 20};
@@ -240,7 +240,7 @@ static void early_stop_that_cannot_stop_is_refused(void **state) {
     rlhf__early_stop_offer(&s, RLHF__EARLY_STOP_KL, 9, why);
     assert_int_equal(left(&s, 2, text), RLHF_OK);
     assert_int_equal(left(&s, 1, text), RLHF_E_INVALID);
-    // If 0 phases are left to stop, or if there is no limit, all values are accepted.
+    // All values are accepted if 0 phases are left, or if there is no limit.
     assert_int_equal(left(&s, 0, text), RLHF_OK);
     c.kl = 0;
     assert_int_equal(left(&s, 1, text), RLHF_OK);

@@ -14,8 +14,8 @@
 enum { PAIRS = 60, REFUSED = 10, BROKEN = 11 };
 
 // Chooses and creates the directory as a run does, once `gate` is closed. If this process wins, it
-// keeps the lock until `end` is closed. Exit status 0: this process won. REFUSED: the directory
-// already exists.
+// keeps the lock until `end` is closed. The exit status is 0 if this process won, and REFUSED if
+// the directory already exists.
 static void contend(const struct rlhf__config *config, int ready, int gate, int done, int end) {
     struct rlhf__error err = {0};
     struct rlhf__run_dir dir;
@@ -43,7 +43,7 @@ static pid_t start(const struct rlhf__config *config, const struct gates *g) {
     _exit(BROKEN);
 }
 
-// Runs two processes at once. Their exit statuses go to statuses[2].
+// Runs two processes at once. Stores their exit statuses in statuses[2].
 static void race(const struct rlhf__config *config, int *statuses) {
     struct gates g;
     pid_t pid[2];
@@ -55,7 +55,7 @@ static void race(const struct rlhf__config *config, int *statuses) {
     close(g.done[1]);
     for (int i = 0; i < 2; i++)
         assert_int_equal(read(g.ready[0], &byte, 1), 1);
-    close(g.gate[1]); // now
+    close(g.gate[1]); // both processes start now
     for (int i = 0; i < 2; i++)
         assert_int_equal(read(g.done[0], &byte, 1), 1);
     close(g.end[1]);
@@ -79,7 +79,7 @@ static void one_of_two_has_it(void **state) {
         snprintf(name, sizeof name, "run%d", i);
         snprintf(path, sizeof path, "%s", scratch_path(s, name));
         config.run.dir = path;
-        if (i % 2) assert_int_equal(mkdir(path, 0777), 0); // an empty one may be used
+        if (i % 2) assert_int_equal(mkdir(path, 0777), 0); // an empty directory may be used
         race(&config, status);
         for (int k = 0; k < 2; k++)
             if (!WIFEXITED(status[k])) fail_msg("pair %d: status %d", i, status[k]);

@@ -14,7 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
-// Starts a process that holds `path` and has written `text`. It ends 0.2 s after `gate` is closed.
+// Starts a process that holds `path` and has written `text`. The process ends 0.2 s after `gate` is
+// closed.
 static pid_t hold(const char *path, const char *text, int *gate) {
     int ready[2], wait[2];
     char byte = 0;

@@ -13,9 +13,9 @@ enum { ROWS = 8 };
 // What the reward does in one call. Rows are named by their letters.
 struct call {
     rlhf_status status;
-    const char *fails, *odd; // marked as failed; with a NaN score
+    const char *fails, *odd; // rows marked as failed; rows with a NaN score
     const char *words;       // for the failure message
-    double metric;           // 0: none is reported
+    double metric;           // 0: no metric is reported
 };
 
 // The reward and its script. Calls after the end of the script succeed.
@@ -23,7 +23,7 @@ struct script {
     const rlhf_host *host;
     struct call call[8];
     const char *kills; // rows that end its process
-    int32_t once, pad; // once 1: only in the first call that has them
+    int32_t once, pad; // once 1: only in the first call that has these rows
     // 1: the end of the process is reported after the last row (late), or at the first row (liar)
     int32_t late, liar;
     int64_t ended_at; // the row that the last call reports
@@ -44,7 +44,7 @@ struct fixture {
     struct rlhf__mixing_config rules;
     struct rlhf__reward_tally tally;
     struct rlhf__reward_call q;
-    struct script *s; // of the instance
+    struct script *s; // script of the instance
     struct rlhf__reward_rows rows;
     struct rlhf__reward_answer answer;
     struct rlhf__overlap_answers early;
@@ -69,7 +69,7 @@ void alone(struct fixture *f);
 void ask(struct fixture *f);
 void ask_with(struct fixture *f, struct rlhf__overlap_answers *early);
 
-// Calls the reward early for the rows `from` up to `to`, before the batch.
+// Calls the reward for the rows `from` up to `to` early, before the batch.
 void ask_early(struct fixture *f, uint32_t from, uint32_t to);
 
 // Asserts that exactly the rows with these letters have failed, and that the others have their
@@ -79,7 +79,7 @@ void only_failed(struct fixture *f, const char *letters);
 // Asserts that the call fails with that status and a message that contains `why`.
 void refused(struct fixture *f, rlhf_status status, const char *why);
 
-// The log has this text.
+// Asserts that the log has this text.
 void logged(struct fixture *f, const char *text);
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

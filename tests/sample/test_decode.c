@@ -23,8 +23,8 @@ struct rlhf_gen {
     uint32_t n;
     int32_t len[MAX_CACHES], ids[MAX_CACHES][MAX_LEN];
     int64_t tokens, silent, steps, draws;
-    int32_t apart; // 1: starting rows and continuing rows are in separate steps; 2: rows of one
-                   // token are
+    int32_t apart; // 1: starting and continuing rows are in separate steps; 2: rows of one token
+                   // are in separate steps
     int32_t reserved;
     char broken[128]; // the first violated rule of rlhf_gen_step
 };
@@ -119,7 +119,8 @@ struct prompts {
 
 static int32_t pool[256];
 
-// Makes `groups` prompts of `len` tokens (the last prompt has `last`), with `each` rows per prompt.
+// Makes `groups` prompts of `len` tokens, with `each` rows per prompt. The last prompt has `last`
+// tokens.
 static struct prompts grouped(uint32_t groups, uint32_t each, int32_t len, int32_t last) {
     struct prompts p = {0};
     for (int32_t k = 0; k < 256; k++)
@@ -141,7 +142,7 @@ static struct rlhf__gen_result draw_on(const rlhf_compute *compute, const struct
     m.compute = compute;
     g->apart = compute != NULL;
     g->n = slots + prefix_slots;
-    const struct rlhf__ends ends = {.n = 2, .id = {-7, stop}}; // -7: not sampled yet
+    const struct rlhf__ends ends = {.n = 2, .id = {-7, stop}}; // -7 is not sampled
     struct rlhf__gen_request q = {.n = p->n,
                                   .slots = slots,
                                   .prefix_slots = prefix_slots,
@@ -176,8 +177,9 @@ static void same_result(const struct rlhf__gen_result *a, const struct rlhf__gen
 
 // ---- tests ----
 
-// The samples do not change if there are fewer slots than rows, if groups are larger than the slots
-// or do not divide them, if responses have different lengths, or if there are few caches.
+// The samples do not change if there are fewer slots than rows, if groups are larger than the
+// number of slots or do not divide it, if responses have different lengths, or if there are few
+// caches.
 static void sharing_changes_nothing(void **state) {
     (void)state;
     struct rlhf_gen *g = calloc(1, sizeof *g);
@@ -382,7 +384,7 @@ static struct rlhf__gen_result draw_turns(const rlhf_compute *compute, const str
     return r;
 }
 
-// Counts the tokens of a turn (-1: read), and checks that turns follow each other.
+// Counts the tokens of a turn (-1: tokens that were read), and checks that turns follow each other.
 static int32_t tokens_of(const struct rlhf__gen_result *r, uint32_t i, int32_t turn) {
     int32_t n = 0, last = 0;
     for (int32_t k = 0; k < r->len[i]; k++) {
@@ -425,7 +427,7 @@ static void waiting_changes_nothing(void **state) {
     free(g);
 }
 
-// While any sequence can go on, steps are taken. The decoder waits only if all sequences wait.
+// While any sequence can continue, steps are taken. The decoder waits only if all sequences wait.
 static void others_go_on(void **state) {
     (void)state;
     struct rlhf_gen *g = calloc(1, sizeof *g);
@@ -433,7 +435,7 @@ static void others_go_on(void **state) {
     assert_true(g && a);
     struct prompts p = grouped(6, 4, 9, 5);
     struct rlhf__gen_result r = draw_turns(NULL, &p, 1, 0, 7, a, g);
-    assert_true(a->idle > 40); // alone, a sequence is waited for
+    assert_true(a->idle > 40); // the decoder waits for a single sequence
     rlhf__gen_result_finish(&r);
     r = draw_turns(NULL, &p, 24, 0, 7, a, g);
     assert_true(a->idle < 5 && g->steps < 40); // waiting for all of them: 7 and 54
@@ -442,7 +444,7 @@ static void others_go_on(void **state) {
     free(g);
 }
 
-// If a sequence ends at its beginning, it draws no tokens and leaves its slot to the next one.
+// If a sequence ends at its beginning, it draws no tokens and leaves its slot to the next sequence.
 static int over_at_once(void *ctx, uint32_t i, const int32_t **ids, int32_t *n) {
     struct answers *a = ctx;
     if (i % 2 == 0 && a->turns[i] == 0) a->turns[i] = TURNS;

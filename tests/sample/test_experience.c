@@ -64,7 +64,7 @@ static void what_is_kept_stays_together(void **state) {
     check_ok(rlhf__experience_keep(&x, (uint8_t[]){0, 1, 0, 1, 1}, &err), &err);
     assert_int_equal(x.rows.n, 3);
     assert_int_equal(x.scored.n, 3);
-    assert_int_equal(x.drawn, ROWS); // the former contents
+    assert_int_equal(x.drawn, ROWS); // the number of rows before the removal
     check_row(&x, 0, 1);
     check_row(&x, 1, 3);
     check_row(&x, 2, 4);
@@ -72,7 +72,7 @@ static void what_is_kept_stays_together(void **state) {
     assert_int_equal(x.rows.n, 2);
     check_row(&x, 1, 3);
     rlhf__experience_finish(&x);
-    rlhf__experience_finish(&x); // a zeroed one
+    rlhf__experience_finish(&x); // x is zeroed
 }
 
 static void all_and_none(void **state) {

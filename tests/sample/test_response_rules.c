@@ -120,7 +120,7 @@ static void the_text_ends_before_the_first(void **state) {
 }
 
 // The rule of the 2019 code: truncate_after 16 counts tokens from 0, so the 17th token is the first
-// that may end the text. Only the single token "." ends it.
+// token that may end the text. Only the single token "." ends the text.
 static void a_period_is_a_token_or_any_with_one(void **state) {
     (void)state;
     int32_t ids[24];

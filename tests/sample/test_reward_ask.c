@@ -1,5 +1,5 @@
-// test_reward_ask.c: calls a reward, and calls it again after failures. Tests which rows it gets
-// and in which order, its state, and whether the metrics of a failed call are dropped.
+// test_reward_ask.c: calls a reward, and calls it again after failures. Tests which rows the reward
+// gets and in which order, its state, and that the metrics of a failed call are dropped.
 #include "reward_ask_kit.h"
 
 #include <math.h>
@@ -41,7 +41,7 @@ static void a_group_is_asked_again_whole(void **state) {
     assert_string_equal(f->s->asked, "abcdefgh|cd|");
     assert_int_equal(f->tally.failures, 1);
     assert_int_equal(f->tally.retries, 1);
-    // The same holds if the failures cover all groups.
+    // The same is true if the failures cover all groups.
     f->s->n = 0;
     f->s->call[0].fails = "bdfh";
     f->s->call[1] = (struct call){.odd = "aceg"};
@@ -73,7 +73,8 @@ static void numbers_are_asked_for_again(void **state) {
     assert_int_equal(f->tally.failures, 1);
 }
 
-// Each failure is reported with its reason. The reason is that of the call in which it occurred.
+// Each failure is reported with its reason, which is the reason in the call in which the failure
+// occurred.
 static void a_reason_is_of_its_try(void **state) {
     struct fixture *f = *state;
     f->s->call[0] = (struct call){.fails = "b", .words = "no line"};
@@ -98,7 +99,7 @@ static void tries_have_an_end(void **state) {
     assert_string_equal(f->s->asked, "abcdefgh|bc|bc|");
     assert_int_equal(f->tally.failures, 6);
     assert_int_equal(f->tally.retries, 4);
-    // The message names rewards.nan_policy only if another policy would let the run continue. That
+    // The message names rewards.nan_policy only if another policy would let the run continue. This
     // depends on the rows that remain at the end.
     static const char *const odd[][3] = {{"b", NULL, NULL}, {"bc", "bc", "b"}, {"bc", "bc", "bc"}};
     static const char *const policy[] = {"rewards.retries 2 (zero", "rewards.retries 2 (zero",
@@ -242,7 +243,7 @@ static void metrics_of_odd_numbers_count_once(void **state) {
     assert_true(fabs(f->metric - (7 * 4 + 11) / 8.0) < 1e-12);
 }
 
-// With zero and drop nothing is repeated.
+// With on_failure=zero and drop, calls are not repeated.
 static void metrics_count_where_nothing_is_repeated(void **state) {
     struct fixture *f = *state;
     f->rules.on_failure = RLHF__FAILURE_DROP;
@@ -309,8 +310,8 @@ static void early_calls_count(void **state) {
     logged(f, "it could not score row 1 (rows 1, 2 of 8); rewards.on_failure says retry");
 }
 
-// If an early call had a failure and reported metrics, it is repeated for all its rows. Other early
-// calls are not repeated.
+// If an early call had a failure and reported metrics, the call is repeated for all its rows. Other
+// early calls are not repeated.
 static void early_metrics_count_once(void **state) {
     struct fixture *f = *state;
     f->s->call[0] = (struct call){.fails = "b", .metric = 2};
@@ -326,7 +327,7 @@ static void early_metrics_count_once(void **state) {
     assert_true(fabs(f->metric - (2 * 7 + 2 * 4 + 4 * 6) / 8.0) < 1e-12);
 }
 
-// Early calls succeeded and later calls failed. Only the later ones are reported.
+// Early calls succeeded and later calls failed. Only the later calls are reported.
 static void a_failure_after_early_calls_is_told(void **state) {
     struct fixture *f = *state;
     alone(f);

@@ -7,7 +7,7 @@ struct parts {
     int32_t late, liar, alone;
 };
 
-// The search trusts the reported position as long as it proves right.
+// The search trusts the reported position as long as the position proves right.
 static void rows_that_end_it_are_found(void **state) {
     struct fixture *f = *state;
     static const struct parts how[] = {{"c", "abcdefgh|ab|c|defgh|", 0, 0, 1},
@@ -62,7 +62,7 @@ static void they_are_looked_for_when_it_counts(void **state) {
     f->plugin.outside = NULL;
 }
 
-// A single group cannot be divided, and the search ends after sixteen crashes.
+// A single group cannot be divided. The search ends after sixteen crashes.
 static void looking_for_them_has_bounds(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};

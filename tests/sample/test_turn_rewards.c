@@ -128,7 +128,7 @@ static void the_last_turn(void **state) {
         is_text(in->response[i], last[i]);
         assert_int_equal(in->prompt_len[i], prompt_len[i]);
         assert_int_equal(in->offset[i + 1] - in->offset[i], len[i]);
-        // The texts are those of the tokens.
+        // The texts are the texts of the tokens.
         assert_memory_equal(in->ids + in->offset[i], s.e.ids + s.e.offset[i],
                             (size_t)len[i] * sizeof(int32_t));
         for (int32_t k = 0; k < len[i]; k++) {
@@ -174,7 +174,7 @@ static void the_whole_row(void **state) {
 // for a turn outside the response that the reward got.
 static void token_rewards(void **state) {
     (void)state;
-    static const char *const kept[2] = {"........111", "..111...111"}; // of row 0
+    static const char *const kept[2] = {"........111", "..111...111"}; // values of row 0
     for (int k = 0; k < 2; k++) {
         struct seen s;
         look(&s, k ? RLHF_REWARD_TURNS : 0);
@@ -190,7 +190,7 @@ static void token_rewards(void **state) {
     }
 }
 
-// Rows picked and joined keep their texts.
+// Rows that are picked and joined keep their texts.
 static void rows_that_move(void **state) {
     (void)state;
     const uint32_t pick[] = {0, 2};

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes cost_vectors.txt: what a phase costs, computed from the formulas of docs/planning-scale.md
+"""Writes cost_vectors.txt: the cost of a phase, computed from the formulas of docs/planning-scale.md
 without the program, in float64. test_cost.c compares the program with it.
 
     python3 tests/scale/cost_vectors.py            (in the source directory; no package is needed)

@@ -3,7 +3,7 @@
 
     tests/scale/docs.py [--update] PROGRAM
 
---update writes the output into the page. The commands run in tests/scale, where their files lie.
+--update writes the output into the page. The commands run in tests/scale, where their files are.
 """
 import os
 import re

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks what `rlhf-host scale` measures: the sizes, and that it leaves no files. No time is compared.
+"""Checks the sizes that `rlhf-host scale` measures, and that it leaves no files. Times are not compared.
 
     tests/scale/measure.py PROGRAM
 """

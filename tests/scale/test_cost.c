@@ -132,7 +132,7 @@ static void rows_for_an_efficiency(void **state) {
         assert_true(rlhf__scale_refuses(&f, &less) ||
                     rlhf__scale_efficiency(&f, &less, rows - 4) < 0.9);
     }
-    // Every rank gets all rows, and their number grows with the ranks.
+    // Every rank gets all rows, so the number of rows grows with the number of ranks.
     assert_true(rlhf__scale_rows_for(&f, 64, 1, 0.9) == 0);
     struct rlhf__scale_figures slow = f;
     slow.line.bytes = 1; // no batch makes up for that

@@ -25,7 +25,7 @@ static struct rlhf__scale_figures read_file(const char *name) {
     return f;
 }
 
-// Reading what was written gives the same figures.
+// If figures are written and read back, they do not change.
 static void files(void **state) {
     static const char *const name[] = {"ppo.json", "grpo.json"};
     (void)state;
@@ -44,7 +44,7 @@ static void files(void **state) {
     }
 }
 
-// Reads the file after a field was replaced, or removed if `value` is NULL.
+// Reads the file after a field was replaced, or removed if `value` is NULL, and expects an error.
 static void wrong(const char *section, const char *key, json_t *value, const char *says) {
     char path[] = "/tmp/scale-XXXXXX";
     struct rlhf__error err = {0, ""};

@@ -19,8 +19,8 @@
 #include <time.h>
 
 enum { RANKS = 3 };
-#define MESSAGE_S 0.0001 // an exchange in which something is sent
-#define BYTE_S    2e-9   // and each of the bytes that a rank sends
+#define MESSAGE_S 0.0001 // time of an exchange in which bytes are sent
+#define BYTE_S    2e-9   // and time of each byte that a rank sends
 
 struct hub {
     pthread_barrier_t barrier;
@@ -129,7 +129,7 @@ static void known_line(void **state) {
     assert_true(l->locals == RANKS);
     assert_string_equal(l->detail, "threads");
     assert_true(l->latency >= MESSAGE_S);
-    assert_int_equal(l->exchange.n, 5); // 1 KiB to 256 KiB, each four times the one before
+    assert_int_equal(l->exchange.n, 5); // 1 KiB to 256 KiB, each four times the size before it
     for (uint32_t i = 0; i < l->exchange.n; i++) {
         const double bytes = (double)(1024 << 2 * i);
         assert_true(l->exchange.at[i].x == bytes);

@@ -4,7 +4,7 @@
 set -uo pipefail
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-ln -s "$(command -v dirname)" "$tmp/dirname" # all that it needs before it looks for the tool
+ln -s "$(command -v dirname)" "$tmp/dirname" # needed before check-abi looks for the tool
 fails=0
 expect() { # exit status, name of what is set or not
     local said status

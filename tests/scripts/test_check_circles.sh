@@ -14,7 +14,7 @@ put() { # TREE FILE CODE
     printf '%s\n' "$3" >"$tmp/$1/$2"
 }
 
-build() { # TREE: compile it and write down how, as CMake does
+build() { # TREE: compiles the tree and records the commands, as CMake does
     local file object comma=
     mkdir -p "$tmp/$1/build"
     printf '[' >"$tmp/$1/build/compile_commands.json"

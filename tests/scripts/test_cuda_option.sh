@@ -1,6 +1,6 @@
 #!/bin/sh
-# The values of RLHF_CUDA, the choice of nvcc, and that a build without the CUDA backend removes one
-# from an earlier build.
+# Tests the values of RLHF_CUDA and the choice of nvcc. Also tests that a build without the CUDA
+# backend removes the backend of an earlier build.
 # $1: the source tree
 set -eu
 unset CUDACXX

@@ -30,8 +30,8 @@ first=$("$dir/quickstart" calculator | sed -n '/^</p' | head -n 1 | cut -d'>' -f
 mkdir -p "$dir/runs/calculator-form/checkpoints/latest"
 [ "$("$dir/quickstart" calculator | grep -c calculator-form\>)" = 0 ] || { echo "calculator: the first run again"; exit 1; }
 
-# It builds only what runs need. A configured directory keeps its options.
-asks() { # WANT: what cmake is asked for
+# ./quickstart builds only the parts that runs need. A configured directory keeps its options.
+asks() { # WANT: the expected commands of cmake
     : >"$dir/asked"
     "$dir/quickstart" >/dev/null
     diff "$dir/asked" - <<<"$1" || { echo "quickstart does not ask cmake for that"; exit 1; }

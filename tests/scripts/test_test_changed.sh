@@ -8,7 +8,7 @@ build=$2
 list() { scripts/test-changed --build "$build" --list --files "$@"; }
 all=$(ctest --test-dir "$build" -N -LE '^(nightly|cuda)$' | tail -n 1 | tr -dc 0-9)
 
-expect() { # FILE TEST ... with "-" before those that must not be found
+expect() { # FILE TEST ... with "-" before tests that must not be found
     local file=$1 found test
     shift
     found=$(list "$file")

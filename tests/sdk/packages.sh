@@ -1,7 +1,7 @@
 #!/bin/sh
-# The Debian packages: their contents and dependencies; the unpacked program runs, and a plugin
-# builds with it; files do not occur in two packages; dpkg installs and purges them completely.
-# scripts/check-packages tests what needs a network and root.
+# The Debian packages. Tests their contents and dependencies, that the unpacked program runs and a
+# plugin builds with it, that files do not occur in two packages, and that dpkg installs and purges
+# them completely. scripts/check-packages tests what needs a network and root.
 set -eu
 for tool in dpkg-deb dpkg-shlibdeps file cpack; do # of dpkg, dpkg-dev, file, cmake
     command -v $tool >/dev/null || { echo "$tool is not there: not tried" >&2; exit 77; }
@@ -38,10 +38,10 @@ has librlhf-sdk-dev '/examples/reinforce.c$'
 for library in libc6 libgomp1 libjansson4 libpcre2-8-0 libutf8proc zlib1g; do
     field rlhf-host Depends | grep -q "$library" || { echo "rlhf-host does not depend on $library: $(field rlhf-host Depends)" >&2; exit 1; }
 done
-! field rlhf-host Depends | grep dnnl # the build that measures against it is not installed
+! field rlhf-host Depends | grep dnnl # the backend that needs oneDNN is not installed
 [ "$(field rlhf-models Architecture)" = all ]
 
-# Unpacked, not installed: the program runs, and a plugin is built with it.
+# The packages are unpacked but not installed. The program runs, and a plugin is built with it.
 export CUDA_VISIBLE_DEVICES= HOME="$tmp" PATH="$tmp/root/usr/bin:$PATH"
 unset XDG_DATA_HOME RLHF_PLUGIN_PATH
 cd "$tmp"
@@ -52,10 +52,10 @@ rlhf-host plugin new reward unpacked >"$tmp/log"
 "$CMAKE" --build unpacked/build >"$tmp/log" 2>&1 || { cat "$tmp/log" >&2; exit 1; }
 unpacked/build/test_unpacked unpacked/build/unpacked.so >"$tmp/log" 2>&1 || { cat "$tmp/log" >&2; exit 1; }
 
-# Installed by dpkg in a separate root, and purged.
+# The packages are installed by dpkg in a separate root, and purged.
 mkdir -p "$tmp/admin/updates" "$tmp/admin/info" "$tmp/system"
 : >"$tmp/admin/status"
-debian() { # what dpkg does with its own records and a root of its own
+debian() { # runs dpkg with separate records and a separate root
     # --force-depends: dpkg's records here do not contain the libraries. --force-not-root: files
     # keep this user as their owner.
     dpkg --admindir="$tmp/admin" --instdir="$tmp/system" --log="$tmp/dpkg.log" --force-not-root --force-depends \

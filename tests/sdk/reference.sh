@@ -1,6 +1,6 @@
 #!/bin/sh
-# docs/reference matches the headers and describes every name; a header that changed without it is
-# detected.
+# docs/reference matches the headers and describes every name. A header that was changed without
+# docs/reference is detected.
 set -eu
 command -v python3 >/dev/null || exit 77
 cd "$RLHF_SOURCE_DIR"

@@ -65,7 +65,7 @@ static void checks_are_counted(void **state) {
     (void)state;
     rlhf_test_init(&host, 1);
     int kept = quiet();
-    const int none = rlhf_test_end(&host); // no check at all
+    const int none = rlhf_test_end(&host); // there was no check at all
     RLHF_TEST_CHECK(&host, 1 == 1);
     const int good = rlhf_test_end(&host);
     RLHF_TEST_NEAR(&host, (double)NAN, 0, 1);

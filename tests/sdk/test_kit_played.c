@@ -10,7 +10,7 @@
 
 static struct rlhf_test_host host;
 
-// Hides what the kit prints on stderr when a test provokes its complaints.
+// Hides messages that the kit prints on stderr when a test makes an error on purpose.
 static int quiet(void) {
     int kept = dup(STDERR_FILENO);
     fflush(stderr);
@@ -36,7 +36,7 @@ static void metrics_are_combined(void **state) {
     double value;
     (void)state;
     rlhf_test_init(&host, 1);
-    rlhf_metric_mean(h, "mean", 0.1, 49); // alone it stays as it is, to the bit
+    rlhf_metric_mean(h, "mean", 0.1, 49); // a single report keeps its bits
     assert_true(read_metric("mean") == 0.1);
     rlhf_metric_mean(h, "mean", 1, 1);
     assert_true(read_metric("mean") == (49 * 0.1 + 1) / 50);
@@ -177,7 +177,7 @@ static void batches_have_what_is_asked_for(void **state) {
     assert_ptr_equal(batch.rollout.logp_named[1], batch.named[1]);
     assert_null(batch.logp_named[2]);
     for (int32_t t = 0; t < batch.offset[6]; t++)
-        assert_true((batch.turn[t] == 0) == (batch.named[1][t] < 0)); // of response tokens alone
+        assert_true((batch.turn[t] == 0) == (batch.named[1][t] < 0)); // only response tokens
     assert_int_equal(rlhf_test_score(&ops, NULL, &batch), RLHF_OK);
     assert_true(batch.seq[0] == 0);
     ops.flags = RLHF_REWARD_LOGP_SAMPLED | RLHF_REWARD_LOGP_REF;
@@ -192,7 +192,7 @@ static void batches_have_what_is_asked_for(void **state) {
                     (batch.offset[i + 1] - batch.offset[i] - batch.prompt_len[i] > 1));
 }
 
-// Chooses prompt `*self` every time. If *self is negative, makes one choice too few.
+// Chooses prompt `*self` every time. If *self is negative, omits one choice.
 static rlhf_status choose_one(void *self, const rlhf_prompts *in, int64_t *chosen) {
     for (uint32_t k = 0; k + (*(int64_t *)self < 0) < in->n_choose; k++)
         chosen[k] = *(int64_t *)self;
@@ -207,11 +207,11 @@ static void choices_are_checked(void **state) {
     rlhf_test_prompts_init(&p, 4, 4);
     assert_true(isnan(p.table.last_score[3]));
     assert_int_equal(rlhf_test_choose(&ops, &which, &p, chosen), RLHF_OK);
-    assert_int_equal(p.table.seen[3], 1); // in one phase, though four times in it
+    assert_int_equal(p.table.seen[3], 1); // in one phase, although four times in this phase
     assert_int_equal(p.table.phase, 1);
-    which = 4; // there is none
+    which = 4; // this prompt does not exist
     assert_int_equal(rlhf_test_choose(&ops, &which, &p, chosen), RLHF_E_INTERNAL);
-    which = -1; // and one is left out
+    which = -1; // one choice is left out
     assert_int_equal(rlhf_test_choose(&ops, &which, &p, chosen), RLHF_E_INTERNAL);
 }
 
@@ -255,7 +255,7 @@ static void runs_are_played(void **state) {
     run.how = RLHF_RUN_FAILED;
     run.why = "a reason";
     s = (struct seen){.fail_at = 2};
-    assert_int_equal(rlhf_test_sink(&ops, &s, &run), RLHF_E_IO); // and end() all the same
+    assert_int_equal(rlhf_test_sink(&ops, &s, &run), RLHF_E_IO); // but end() is called
     assert_true(s.begun == 1 && s.last == 2 && s.ends == 1 + RLHF_RUN_FAILED);
     assert_string_equal(s.why, "a reason");
 }

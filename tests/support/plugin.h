@@ -1,4 +1,4 @@
-// plugin.h: parts that the tests' plugins share: an instance that knows its host and its options,
+// plugin.h: parts that the tests' plugins share: an instance that stores its host and its options,
 // and the descriptor. Not part of the SDK; plugin authors start from sdk/templates.
 #ifndef RLHF_TESTS_SUPPORT_PLUGIN_H
 #define RLHF_TESTS_SUPPORT_PLUGIN_H
@@ -39,7 +39,7 @@
     .opts = (table), .n_opts = sizeof(table) / sizeof *(table), .opt_stride = sizeof *(table),     \
     .config_size = sizeof(struct config)
 
-// Created by TEST_INSTANCE.
+// The functions that TEST_INSTANCE defines.
 #define TEST_INSTANCES .create = create, .destroy = destroy
 
 #endif

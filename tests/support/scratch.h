@@ -19,7 +19,7 @@ struct scratch {
     unsigned turn;
 };
 
-// mkdir -p.
+// Does the same as `mkdir -p`.
 static inline rlhf_status rlhf__make_dirs(const char *path, struct rlhf__error *err) {
     struct rlhf__folder *made = NULL;
     rlhf_status st = rlhf__folder_make_above(NULL, path, err);
@@ -57,7 +57,7 @@ static inline int scratch_teardown(void **state) {
     return st;
 }
 
-// "DIR/name"; valid for the next seven calls.
+// Returns "DIR/name". The result is valid for the next seven calls.
 static inline const char *scratch_path(struct scratch *s, const char *name) {
     char *out = s->path[s->turn++ % 8];
     size_t dir = strlen(s->dir), len = strlen(name);

@@ -34,7 +34,7 @@ struct team_thread {
     uint64_t sent;         // bytes to other ranks
     const void *own;       // of gather
     char why[200];
-    rlhf_status status; // of team_init
+    rlhf_status status; // status of team_init
 };
 
 struct team_threads {

@@ -1,5 +1,6 @@
-// test_agree.c: at barriers (agree.h), ranks agree on four things: failures, which barrier they are
-// at, how many bytes they send, and that they do the same run. Also tests the sums of algorithms.
+// test_agree.c: at barriers (agree.h), ranks agree on four things: failures, the barrier at which
+// they are, the number of bytes they send, and that they do the same run. Also tests the sums of
+// algorithms.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -95,7 +96,7 @@ static void run(enum what what, struct seen seen[RANKS]) {
     team_threads_run(RANKS, meet, arg);
 }
 
-// All ranks have that status and a message that contains `text`.
+// Asserts that all ranks have this status and a message that contains `text`.
 static void all_have(enum what what, rlhf_status status, const char *text) {
     struct seen seen[RANKS];
     run(what, seen);
@@ -114,7 +115,7 @@ static void test_fine(void **state) {
     for (int k = 0; k < RANKS; k++) {
         assert_int_equal(seen[k].status, RLHF_OK);
         assert_int_equal(seen[k].left, 0);
-        assert_int_equal(seen[k].saves, 2); // the wish of rank 0
+        assert_int_equal(seen[k].saves, 2); // rank 0 requested this
     }
 }
 
@@ -125,7 +126,7 @@ static void test_failures(void **state) {
     all_have(ONE_FAILS, RLHF_E_IO, ": no such file");
     all_have(ALL_FAIL, RLHF_E_IO, "no such file");
     run(ALL_FAIL, seen);
-    assert_string_equal(seen[2].err.text, "no such file"); // what all share needs no rank
+    assert_string_equal(seen[2].err.text, "no such file"); // a shared error does not name a rank
     all_have(DOORS, RLHF_E_INTERNAL, "is at a forward pass (barrier 1), rank 1 on ");
     all_have(NUMBERS, RLHF_E_INTERNAL, "has 5, rank 1 on ");
 }

@@ -22,7 +22,7 @@ static void tensors_are_cut_and_joined(void **state) {
     add(&b, 1, 0, 0);
     add(&b, 2, RLHF__BLOCK - 7, 0);     // fills the first block
     add(&b, 3, 2 * RLHF__BLOCK + 5, 0); // two whole blocks and a rest
-    add(&b, 4, 3, 0);                   // goes with the rest
+    add(&b, 4, 3, 0);                   // shares the block of the rest
     add(&b, 5, 2 * RLHF__BLOCK, 1);     // stays in one piece
     add(&b, 6, 1, 0);
     static const uint64_t len[] = {RLHF__BLOCK, RLHF__BLOCK, RLHF__BLOCK, 8, 2 * RLHF__BLOCK, 1};

@@ -66,8 +66,8 @@ struct rank {
     int overlap;
     float grad[N], value[N], summed[STEPS][N];
     int old;            // values that a pass found before they had arrived
-    int fails_at;       // step in which the ranks cannot reach each other; STEPS: none
-    rlhf_status status; // of that step
+    int fails_at;       // step in which the ranks cannot reach each other; STEPS: no step
+    rlhf_status status; // status of that step
     struct rlhf__error err;
 };
 
@@ -99,7 +99,8 @@ static float gradient(uint32_t rank, int step, int i) {
     return sinf((float)(i + 1) * (float)(rank + 1)) * (float)(step + 1);
 }
 
-// Writes the gradients from the last to the first, slowly, so that the sum would overtake it.
+// Writes the gradients from the last to the first. This is so slow that a sum that does not wait
+// would overtake it.
 static rlhf_status backward(struct rank *r, int step) {
     const struct timespec nap = {0, 300000};
     struct rlhf__overlap o = {0};
@@ -117,7 +118,7 @@ static rlhf_status backward(struct rank *r, int step) {
     return st == RLHF_OK ? table : st;
 }
 
-// Sets the values of own blocks, and keeps the sums that belong to them.
+// Sets the values of this rank's blocks, and keeps the sums of these blocks.
 static void change(struct rank *r, int step) {
     for (uint32_t b = r->share.rank; b < r->blocks.n; b += r->share.ranks)
         for (uint32_t k = r->blocks.block[b].first; k < r->blocks.block[b].end; k++) {

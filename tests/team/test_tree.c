@@ -10,7 +10,7 @@ struct sum {
     char text[400];
 };
 
-// left + right, in place of right.
+// Stores the sum of `left` and `right` in `right`.
 static void join(struct sum *right, const struct sum *left) {
     struct sum s;
     assert_true(snprintf(s.text, sizeof s.text, "(%s%s)", left->text, right->text) <

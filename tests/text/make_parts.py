@@ -1,5 +1,5 @@
-"""Writes data/parts.jsonl: what single parts of tokenizer.json do with odd texts, by the tokenizers library. Run it in this
-folder; needs the `tokenizers` package.
+"""Writes data/parts.jsonl: the results of single parts of tokenizer.json for odd texts, by the tokenizers library. Run it
+in this folder; needs the `tokenizers` package.
 
 A line is {"normalizer" or "pre_tokenizer": the part, "cases": [[text, normal text or pieces], ...]}.
 """

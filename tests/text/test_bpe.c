@@ -87,7 +87,7 @@ static void parts_are_cut_where_nothing_joins(void **state) {
     check_ids(tok, "cab ab b", IDS(4, 7, 8, 10, 4, 6));
     rlhf__tokenizer_close(tok);
     tok = open_form(s, LLAMA2, "\"unk_token\":\"<unk>\"",
-                    "\"b " S "\"," MERGES ",\"b" S " a\""); // these join words
+                    "\"b " S "\"," MERGES ",\"b" S " a\""); // these merges join words
     check_ids(tok, "a b  ab   c", IDS(9, 4, 12, 9, 12, 14, 7));
     check_ids(tok, "cab ab b", IDS(4, 15, 13, 12, 6));
     check_ids(tok, "b a", IDS(4, 13));

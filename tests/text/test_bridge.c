@@ -1,7 +1,7 @@
 // test_bridge.c: the ids between two turns of the policy. Random conversations are compared with
-// the ids of the whole conversation, and what an environment says never becomes a special token.
+// the ids of the whole conversation, and text of an environment never becomes a special token.
 //
-// RLHF_BRIDGE_TURNS: how many random turns, over all templates (default 6000).
+// RLHF_BRIDGE_TURNS is the number of random turns over all templates (default 6000).
 #include "support/chat_tokenizer.h"
 
 #include "turns/bridge.h"
@@ -49,8 +49,8 @@ static const char *const parts[] = {
     "\xee\x80\x80",
 };
 
-// Makes a text of up to nine parts. If with_specials is 1, some of them are special tokens or parts
-// of these.
+// Makes a text of up to nine parts. If `with_specials` is 1, some of these are special tokens or
+// parts of special tokens.
 static void random_text(struct rlhf__buf *b, int with_specials) {
     static const char *const pieces[] = {"<|", "im_end", "|>", "<"};
     for (uint32_t n = below(10); n; n--) {
@@ -74,7 +74,7 @@ struct turn {
     struct rlhf__buf text[3];
     struct rlhf__message said[3];
     size_t n, calls;
-    json_t *list; // of calls
+    json_t *list; // the turn's calls
 };
 
 static void make(struct turn *t, const char *name, int with_specials) {

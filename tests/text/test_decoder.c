@@ -18,7 +18,7 @@ static struct rlhf__decoder *create(const json_t *part, int bytes) {
     return decoder;
 }
 
-// The text of the tokens of a list.
+// Asserts that the tokens of a list have this text.
 static void expect_text(const struct rlhf__decoder *decoder, const json_t *tokens, int inside,
                         const char *want, size_t len) {
     struct rlhf__spans list = {0}, spare = {0};

@@ -106,7 +106,7 @@ static void nothing_changed_nothing_written(void **state) {
     write_frame(tok, s->dir);
     assert_false(rlhf__is_file(scratch_path(s, "tokenizer_config.json")));
     rlhf__tokenizer_close(tok);
-    tok = open_dir("data/wordpiece"); // has its own
+    tok = open_dir("data/wordpiece"); // this tokenizer has its own setting
     rlhf__tokenizer_set_bos(tok, 1);
     assert_false(rlhf__tokenizer_has_bos(tok));
     assert_false(rlhf__tokenizer_only_bos(tok));

@@ -162,7 +162,8 @@ static int is_changed(uint32_t cp) {
     return rlhf__unicode_lower(cp, out) != 1 || out[0] != cp;
 }
 
-// Returns how many code points have that property, as counted with the tokenizers library (0.23).
+// For each property, tests how many code points have it, as counted with the tokenizers library
+// (0.23).
 static void characters_are_the_librarys(void **state) {
     (void)state;
     static const struct {

@@ -16,7 +16,7 @@ static int teardown(void **state) {
     return 0;
 }
 
-// The ids of single bytes.
+// Writes the ids of single bytes to `ids`. Returns their number.
 static size_t byte_ids(const struct rlhf__tokenizer *tok, const char *bytes, int32_t *ids) {
     const size_t n = strlen(bytes);
     for (size_t i = 0; i < n; i++)
@@ -24,7 +24,7 @@ static size_t byte_ids(const struct rlhf__tokenizer *tok, const char *bytes, int
     return n;
 }
 
-// Decodes the bytes one by one. Returns the pieces, with | after each.
+// Decodes the bytes one by one, and compares the pieces with `want`, which has | after each piece.
 static void split(const struct rlhf__tokenizer *tok, const char *bytes, const char *want) {
     struct rlhf__buf text = RLHF__BUF_INIT, got = RLHF__BUF_INIT;
     struct rlhf__error err = {0};

@@ -47,7 +47,7 @@ static void any_bytes_come_back(void **state) {
     rlhf_rng rng = {.seed = 7};
     for (int i = 0; i < 3000; i++) {
         size_t n = (size_t)rlhf_rng_below(&rng, sizeof s);
-        int text = (int)rlhf_rng_below(&rng, 2); // half of them mostly letters
+        int text = (int)rlhf_rng_below(&rng, 2); // half of the texts are mostly letters
         for (size_t k = 0; k < n; k++)
             s[k] = (char)(text && rlhf_rng_below(&rng, 8) ? 'a' + rlhf_rng_below(&rng, 26)
                                                           : rlhf_rng_below(&rng, 256));

@@ -46,7 +46,7 @@ static void write_file(struct scratch *s, const char *members) {
 static void contradictions(void **state) {
     struct scratch *s = *state;
     static const struct {
-        const char *file, *config, *part; // part NULL: they agree
+        const char *file, *config, *part; // part NULL: the two files agree
     } cases[] = {
         {BYTES("false"), "{\"add_prefix_space\":true}", "add_prefix_space = true, but the parts"},
         {BYTES("false"), "{\"add_prefix_space\":false}", NULL},

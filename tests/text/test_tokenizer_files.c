@@ -1,4 +1,4 @@
-// test_tokenizer_files.c: tokenizer folders in their various forms, and broken ones.
+// test_tokenizer_files.c: tokenizer folders in their various forms, and broken folders.
 #include "support/scratch.h"
 
 #include "base/json.h"
@@ -6,8 +6,8 @@
 #include "text/tokenizer.h"
 #include "text/unicode.h"
 
-// Writes vocab.json with the members {"<the character that stands for byte b>": b, ...} and those
-// in `more`.
+// Writes vocab.json with the members {"<the character that stands for byte b>": b, ...} and the
+// members in `more`.
 static void write_vocab(struct scratch *s, const char *more) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     uint16_t chars[256];
@@ -96,8 +96,8 @@ static void merges_go_by_rank(void **state) {
     rlhf__tokenizer_close(tok);
 }
 
-// If several pairs have the same rank, the leftmost is merged first, in short words and in long
-// ones.
+// If several pairs have the same rank, the leftmost pair is merged first, in both short and long
+// words.
 static void ties_go_to_the_left(void **state) {
     struct scratch *s = *state;
     write_vocab(s, ",\"aa\":256");
@@ -245,7 +245,7 @@ static void one_file_wordpiece(void **state) {
 }
 
 // Invalid UTF-8 is dropped, or becomes a separate character. The library accepts only valid UTF-8,
-// so this test has no results of the library to compare with.
+// so there are no results of the library to compare with.
 static void bert_drops_ill_formed_bytes(void **state) {
     struct scratch *s = *state;
     for (int clean = 0; clean < 2; clean++) {

@@ -19,7 +19,7 @@ static void put_vocab(struct rlhf__buf *text) {
     rlhf__buf_puts(text, "\"ab\":256,\"<|endoftext|>\":257");
 }
 
-// Writes a tokenizer.json with these members next to the model, and these members inside the model.
+// Writes a tokenizer.json with `members` next to the model, and with `in_model` inside the model.
 static void write_file(struct scratch *s, const char *members, const char *in_model) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     rlhf__buf_printf(&text,
@@ -286,7 +286,7 @@ static void an_added_token_is_named_alone(void **state) {
 
 #define REPEATS "((a|aa)+)+$"
 
-// If backtracking takes too long, PCRE2 gives up. So does the tokenizers library.
+// If backtracking takes too long, PCRE2 gives up. The tokenizers library gives up, too.
 static void a_pattern_that_takes_too_long_is_named(void **state) {
     struct scratch *s = *state;
     const char *why =

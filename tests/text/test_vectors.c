@@ -107,7 +107,7 @@ static void bpe_decodes_to_the_text(void **state) {
     rlhf__ids_finish(&ids);
 }
 
-// If there is a limit, the first ids are kept, and all tokens that are added around them.
+// If there is a limit, the first ids are kept. Tokens that are added around them are kept, too.
 static void limits_keep_the_beginning(void **state) {
     struct fixture *f = *state;
     struct rlhf__ids all = {0}, some = {0};

@@ -39,13 +39,13 @@ struct model {
 void model_begin(struct model *m, struct scratch *s, const char *config, const char *tokenizer);
 void model_end(struct model *m);
 
-// Adds tensor k, whose element i is k + i / 64. If `columns` is 0, it is a vector.
+// Adds tensor k, whose element i is k + i / 64. If `columns` is 0, the tensor is a vector.
 void model_add(struct model *m, const char *name, int64_t rows, int64_t columns);
 
 // The tensors of LLAMA.
 void model_add_llama(struct model *m);
 
-// The bytes of the file; they live as long as m.
+// Returns the bytes of the file. They live as long as `m`.
 const uint8_t *model_written(struct model *m, size_t *len);
 
 // Checks that the model is refused, with `part` in the message. The status must be RLHF_E_INVALID

@@ -1,4 +1,4 @@
-// test_gguf.c: GGUF files byte by byte. The test has its own reader. Also tests which models are
+// test_gguf.c: GGUF files byte by byte, with a separate reader. Also tests which models are
 // refused.
 #include "gguf_model.h"
 
@@ -64,8 +64,8 @@ static void llama(void **state) {
     rlhf__buf_free(&types);
     rlhf__buf_free(&says);
     const uint8_t *data = r.p;
-    assert_int_equal(r.end - data, 2528); // the last one is padded too
-    // Rows of a head of 4: 0, 2, 1, 3.
+    assert_int_equal(r.end - data, 2528); // the last tensor is padded, too
+    // The rows of a head of 4 come in the order 0, 2, 1, 3.
     const int order[4] = {0, 2, 1, 3};
     for (int head_of = 0; head_of < 2; head_of++)
         for (int row = 0; row < 4; row++)
@@ -75,7 +75,7 @@ static void llama(void **state) {
                 memcpy(&got, data + 2112 + ((head_of * 4 + row) * 4 + c) * 2, sizeof got);
                 assert_int_equal(got, rlhf__f32_to_bf16(want));
             }
-    for (int row = 0; row < 4; row++) { // and of the bias
+    for (int row = 0; row < 4; row++) { // the rows of the bias, too
         float got;
         memcpy(&got, data + 2208 + row * 4, sizeof got);
         assert_true(got == m.data[4][order[row]]);

@@ -53,12 +53,12 @@ static void rotary(void **state) {
 }
 
 // Llama 3's bands depend on the original context, original_max_position_embeddings. The field at
-// the top level takes precedence over the one in rope_parameters. If it is missing or 0, the
-// model's context is used.
+// the top level takes precedence over the field in rope_parameters. If the chosen field is missing
+// or 0, the model's context is used.
 static void llama3_context(void **state) {
     static const struct {
         const char *fields;
-        double divisor; // of the second frequency: wavelength 18.85
+        double divisor; // divisor of the second frequency, whose wavelength is 18.85
     } cases[] = {
         {", \"original_max_position_embeddings\": 32, ", 3.044306},
         {", \"original_max_position_embeddings\": 0, ", 8},
@@ -87,7 +87,7 @@ static void llama3_context(void **state) {
     }
 }
 
-// ---- the model's own reading ----
+// ---- how the model reads the config ----
 
 static void *host_alloc(const rlhf_host *h, uint64_t n) {
     (void)h;
@@ -98,7 +98,7 @@ static void host_free(const rlhf_host *h, void *p) {
     free(p);
 }
 
-// The frequencies that the model plugins use.
+// Computes the frequencies that the model plugins use.
 static void of_model(const json_t *config, int32_t dim, struct rlhf_tf_rotary *out) {
     static const rlhf_host host = {.size = sizeof host, .alloc = host_alloc, .free = host_free};
     const struct rlhf__origin from = {.source = "config.json", .section = "", .lenient = 1};
@@ -125,7 +125,7 @@ static double pair_of(double context, double base, double turns, int32_t dim) {
     return dim * log(context / (turns * 2 * 3.14159265358979323846)) / (2 * log(base));
 }
 
-// Interprets the keys as llama.cpp does: ggml_rope_yarn, and rope_freqs as divisors. *scale becomes
+// Interprets the keys as llama.cpp does: ggml_rope_yarn, and rope_freqs as divisors. Sets *scale to
 // the scale of the attention.
 static void of_keys(const char *head, const float *divisor, int32_t dim, double *out,
                     double *scale) {

@@ -98,7 +98,7 @@ static void tokenizers(void **state) {
     }
 }
 
-// A GGUF file can add one BOS before a text and one EOS after it, not more.
+// A GGUF file can add one BOS before a text and one EOS after it, and no further tokens.
 static void frames(void **state) {
 #define AROUND(post) BPE "\"pre_tokenizer\": " BYTE_LEVEL ", \"post_processor\": {" post "}}"
 #define TEMPLATE(list)                                                                             \
@@ -144,12 +144,13 @@ static void frames(void **state) {
     }
 }
 
-// If models refuse a tokenizer, it is refused here, too. No file of the tokenizer is ignored.
+// If models refuse a tokenizer, the exporter refuses it, too. It does not ignore any file of the
+// tokenizer.
 #define CLASSIC "{\"a\": 0, \"b\": 2@}"
 static void tokenizer_files(void **state) {
     static const struct {
         const char *file[3][2];
-        const char *says; // NULL = it is written
+        const char *says; // NULL: the file is written
     } cases[] = {
         {{{"vocab.json", CLASSIC}, {"merges.txt", ""}}, NULL},
         {{{"vocab.json", CLASSIC}, {"merges.txt", ""}, {"tokenizer.json", "{\"model\": "}},
@@ -207,8 +208,8 @@ static void tokenizer_files(void **state) {
 
 static void chat_templates(void **state) {
     static const struct {
-        const char *config, *jinja, *more, *alone; // files; NULL = missing
-        const char *keys;                          // NULL = it is refused
+        const char *config, *jinja, *more, *alone; // files; NULL: missing
+        const char *keys;                          // NULL: the model is refused
         const char *says;
     } cases[] = {
         {"{}", NULL, NULL, NULL, "", NULL},

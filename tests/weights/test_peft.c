@@ -1,6 +1,6 @@
 // test_peft.c: adapter_config.json and the names of adapter_model.safetensors as PEFT writes them:
-// which fields are accepted, and which are refused with a message that has their name and value.
-// Files that we write read back the same.
+// which fields are accepted, and which are refused with a message that has their name and value. If
+// we write files and read them back, the adapter is the same.
 #include "support/scratch.h"
 
 #include "base/json.h"
@@ -227,7 +227,7 @@ static void files_missing(void **state) {
     rlhf__peft_finish(&p);
 }
 
-// If a base cannot be read, it is refused like a missing one (root may read all).
+// A base that cannot be read is refused like a missing base (root may read all files).
 static void a_sum_of_what_may_not_be_read(void **state) {
     struct scratch *s = *state;
     struct rlhf__error err = {0};

@@ -96,7 +96,7 @@ static void round_trip(void **state) {
     t = rlhf__weights_find(w, "bytes");
     assert_memory_equal(t->data, "xyz", 3);
     check_error(read_f32(t, got, &err), RLHF_E_UNSUPPORTED, &err, "tensor 'bytes' is U8");
-    for (size_t i = 1; i < N_SPECS; i++) // by name
+    for (size_t i = 1; i < N_SPECS; i++) // sorted by name
         assert_true(strcmp(rlhf__weights_at(w, i - 1)->name, rlhf__weights_at(w, i)->name) < 0);
     rlhf__weights_close(w);
 }
@@ -221,7 +221,7 @@ static void other_formats(void **state) {
          "a classifier, AutoModelForSequenceClassification)"},
     };
     struct scratch *s = *state;
-    for (size_t i = 0; i < CHECK_COUNT(cases); i++) { // each takes precedence over those above it
+    for (size_t i = 0; i < CHECK_COUNT(cases); i++) { // each has precedence over the files above
         if (cases[i].name) scratch_text(s, cases[i].name, "x");
         expect_error(s->dir, RLHF_E_INVALID, cases[i].part);
     }
@@ -316,7 +316,7 @@ static void lying_indexes(void **state) {
     for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
         scratch_text(s, "model.safetensors.index.json", cases[i].index);
         expect_error(s->dir, RLHF_E_INVALID, cases[i].part);
-        expect_error(s->dir, RLHF_E_INVALID, "model.safetensors.index.json"); // and it is named
+        expect_error(s->dir, RLHF_E_INVALID, "model.safetensors.index.json"); // with its name
     }
 }
 
@@ -339,7 +339,7 @@ static void writer_refusals(void **state) {
     check_ok(rlhf__weights_create(NULL, path, uneven, 1, NULL, 0, &w, &err), &err);
     check_error(rlhf__weights_put_f32(w, wide, 2, &err), RLHF_E_INVALID, &err, "more data");
     check_error(rlhf__weights_commit(w, &err), RLHF_E_INVALID, &err, "got 0 of its 2 bytes");
-    assert_false(rlhf__is_file(path)); // no files were left
+    assert_false(rlhf__is_file(path)); // there are no remaining files
     check_ok(rlhf__weights_create(NULL, path, uneven, 1, NULL, 0, &w, &err), &err);
     check_ok(rlhf__weights_put_f32(w, wide, 1, &err), &err);
     check_error(rlhf__weights_put_f32(w, wide, 1, &err), RLHF_E_INVALID, &err, "more data");

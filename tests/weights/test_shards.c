@@ -65,7 +65,7 @@ static void begin(struct fixture *f, struct scratch *s) {
     struct rlhf__weights_writer *w = NULL;
     float x[12];
     const int64_t ids[2] = {7, -1};
-    const int order[N] = {2, 0, 1, 3}; // wide first
+    const int order[N] = {2, 0, 1, 3}; // wide tensors come first
     struct rlhf__tensor_spec spec[N];
     f->s = s;
     for (int i = 0; i < 12; i++)
@@ -90,7 +90,7 @@ static void end(struct fixture *f) {
     rlhf__weights_close(f->w);
 }
 
-// The written files hold the tensors. Floats are converted to `dtype` (-1: unchanged).
+// Asserts that the written files hold the tensors. Floats are converted to `dtype` (-1: unchanged).
 static void same(const struct fixture *f, int32_t dtype) {
     struct rlhf__weights *w = NULL;
     struct rlhf__error err = {0};

@@ -22,7 +22,7 @@ static void every_half_comes_back(void **state) {
     }
 }
 
-// Between two neighbors the nearer one wins, and on a tie the even one.
+// A number between two neighbors rounds to the nearer neighbor, and on a tie to the even neighbor.
 static void check_rounding(uint16_t (*to)(float), float (*from)(uint16_t), uint32_t last) {
     for (uint32_t h = 0; h < last; h++) {
         float lo = from((uint16_t)h), hi = from((uint16_t)(h + 1)), mid = lo + (hi - lo) / 2;
@@ -56,7 +56,7 @@ static void edges(void **state) {
 static void tensors_widen(void **state) {
     (void)state;
     enum { N = 65536 };
-    static uint8_t bytes[2 * N + 1]; // from its second byte on: unaligned
+    static uint8_t bytes[2 * N + 1]; // used from its second byte on, so unaligned
     static float got[N];
     for (uint32_t h = 0; h < N; h++)
         memcpy(bytes + 1 + 2 * h, &(uint16_t){(uint16_t)h}, 2);

@@ -23,7 +23,7 @@ enum { NOBODY = 65534, HIGH_PID = 500 };
 
 // ---- the bait ----
 
-// Forks a process with a number that no process of a worker's PID namespace has.
+// Forks a process with a number that is higher than any number in a worker's PID namespace.
 static pid_t fork_high(void) {
     for (;;) {
         const pid_t pid = fork();
@@ -137,7 +137,7 @@ static void in_force(const struct e2e *t, char *out, size_t cap) {
     const char *from = strstr(t->out, "runs in a worker process: ");
     if (!from) {
         fail_msg("nothing is said to be in force in:\n%s", t->out);
-        return; // never reached
+        return; // this line is never reached
     }
     const char *to = strstr(from, "; not in force"), *end = strchr(from, '\n');
     if (!to || (end && to > end)) to = end ? end : from + strlen(from);
@@ -176,7 +176,7 @@ void attack_count(const struct e2e *t, const char *line, struct attack_result *r
             if (sscanf(at, " %c.%63[^=]=%d", &wall, name, &why) != 3) break;
             r->n++;
             r->open += why == 0;
-#ifdef __SANITIZE_ADDRESS__ // the leak checker's; seccomp.c allows it only there
+#ifdef __SANITIZE_ADDRESS__ // for the leak checker; seccomp.c allows it only there
             if (strcmp(name, "ptrace") == 0) why = EPERM;
 #endif
             if (why == 0 && line && attack_stands(line, wall) && strlen(r->through) < 4000)

@@ -1,5 +1,5 @@
-// attack.h: runs the hostile probes of probe.h in a run, against a bait, and counts what got
-// through.
+// attack.h: runs the hostile probes of probe.h in a run, against a bait, and counts the attacks
+// that succeeded.
 #ifndef RLHF_TESTS_WORKER_ATTACK_H
 #define RLHF_TESTS_WORKER_ATTACK_H
 
@@ -8,13 +8,13 @@
 
 enum { ATTACK_SKIPPED = 77, ATTACK_FEWEST = 100, ATTACK_SOCKETS = 4, ATTACK_KERNELS = 4 };
 
-// What the probes attack: files, sockets, IPC objects and a process, the victim.
+// Targets of the probes: files, sockets, IPC objects and a process, the victim.
 struct attacked {
     struct bait bait;
-    int socket[ATTACK_SOCKETS], hold; // hold: the victim lives as long as it is open
+    int socket[ATTACK_SOCKETS], hold; // hold: the victim lives as long as this is open
 };
 
-// Make the bait. as_nobody: it belongs to the user `nobody`.
+// Makes the bait. If `as_nobody` is 1, the bait belongs to the user `nobody`.
 void attack_lay(struct e2e *t, struct attacked *a, int as_nobody);
 void attack_take_up(struct attacked *a);
 
@@ -52,8 +52,9 @@ void attack_count(const struct e2e *t, const char *line, struct attack_result *r
 // unchanged.
 void attack_refused(struct e2e *t, const char *as, const char *reward, const char *options);
 
-// One reward leaves a child running. The other reward, a program, delays the run until all such
-// children have stopped (want "T") or ended (want ""). Fails the test unless the output has `says`.
+// Of two rewards, one leaves a child running. The other, a program, delays the run until all such
+// children have stopped (if `want` is "T") or ended (if `want` is ""). Fails the test unless the
+// output has the text `says`.
 void attack_at_rest(struct e2e *t, const char *as, const char *reward, const char *want,
                     const char *says);
 

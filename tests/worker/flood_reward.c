@@ -63,7 +63,7 @@ static rlhf_status nothing(struct self *s) {
     return RLHF_OK;
 }
 
-// A name of characters, each of which is displayed as four characters.
+// Sends a name of characters that are each displayed as four characters.
 static rlhf_status long_name(struct self *s) {
     char name[300];
     memset(name, '\033', sizeof name - 1);
@@ -107,7 +107,7 @@ static rlhf_status much_printed(struct self *s) {
     return RLHF_OK;
 }
 
-// A line so long that it is cut before it is sent.
+// Logs a line so long that it is cut before it is sent.
 static rlhf_status one_long_line(struct self *s) {
     char *line = malloc((size_t)8 << 20);
     if (!line) return RLHF_E_NOMEM;
@@ -148,7 +148,7 @@ static rlhf_status long_answer(struct self *s) {
     return end_later();
 }
 
-// Sends requests in sequence. The worker never reads their replies.
+// Sends requests one after the other. The worker never reads their replies.
 static rlhf_status unread_replies(struct self *s) {
     enum { TEXT = 1 << 20 };
     const rlhf_tokenizer_service *service = s->host->service(s->host, RLHF_SVC_TOKENIZER);
@@ -165,7 +165,7 @@ static rlhf_status unread_replies(struct self *s) {
 }
 
 // Requests work from the host again and again. The time that the host works does not count as the
-// worker's, but it is limited, too.
+// worker's time, but it is limited, too.
 static rlhf_status calls_for_ever(struct self *s) {
     const rlhf_tokenizer_service *service = s->host->service(s->host, RLHF_SVC_TOKENIZER);
     rlhf_tokenizer *t = NULL;
@@ -177,7 +177,7 @@ static rlhf_status calls_for_ever(struct self *s) {
         service->encode(s->host, t, (rlhf_str){"It was", 6}, ids, 8, &n);
 }
 
-// Allocates files in memory. They do not count as address space.
+// Allocates files in memory, which do not count as address space.
 static rlhf_status memory_files(struct self *s) {
     for (int i = 0; i < 100; i++) {
         const int fd = memfd_create("flood", MFD_CLOEXEC);
@@ -187,7 +187,7 @@ static rlhf_status memory_files(struct self *s) {
     return RLHF_OK;
 }
 
-// Processes in separate sessions that only compute.
+// Starts processes in separate sessions that only compute.
 static rlhf_status fork_bomb(struct self *s) {
     (void)s;
     for (int i = 0; i < 1000 && fork() != 0; i++)

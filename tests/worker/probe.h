@@ -9,11 +9,11 @@
 
 // Objects that the test sets up to be attacked.
 struct bait {
-    const char *dir;    // file, file2, file3, sub/, socket.stream, socket.dgram; absolute
+    const char *dir;    // absolute; has file, file2, file3, sub/, socket.stream, socket.dgram
     char file[512];     // dir/file
-    char terminal[128]; // of the host, "" = none
+    char terminal[128]; // terminal of the host; "" = none
     pid_t victim; // a process of the same user, outside, with "probe-victim" in its command line
-    int port;     // of a server on the loopback interface
+    int port;     // port of a server on the loopback interface
     int shm, msg, sem; // System V objects
 };
 

@@ -76,7 +76,7 @@ static long writes_program(const struct bait *b) {
     if (n < 0) return -1;
     path[n] = '\0';
     strcat(path, ".probe");
-    const int fd = open(path, O_CREAT | O_WRONLY, 0600); // beside it
+    const int fd = open(path, O_CREAT | O_WRONLY, 0600); // next to the file
     if (fd >= 0) unlink(path);
     return fd;
 }
@@ -217,7 +217,7 @@ static long opens_tree_attr(const struct bait *b) {
     return syscall(467, AT_FDCWD, b->file, 0, NULL, 0);
 }
 
-// Locks a run's file. This would make the run look as if it were in use.
+// Locks a run's file. This would make the run appear to be in use.
 static long locks(const struct bait *b) { return flock(reading(b), LOCK_EX | LOCK_NB); }
 
 static long takes_lease(const struct bait *b) { return fcntl(reading(b), F_SETLEASE, F_RDLCK); }

@@ -81,12 +81,12 @@ static long changes_person(const struct bait *b) {
 
 static long adds_key(const struct bait *b) {
     (void)b;
-    return syscall(SYS_add_key, "user", "rlhf-probe", "1", 1, -1); // of this thread
+    return syscall(SYS_add_key, "user", "rlhf-probe", "1", 1, -1); // a key of this thread
 }
 
 static long reads_keyring(const struct bait *b) {
     (void)b;
-    return syscall(SYS_keyctl, 0, -4, 0); // of the user
+    return syscall(SYS_keyctl, 0, -4, 0); // a key of the user
 }
 
 static long traces_machine(const struct bait *b) {

@@ -58,7 +58,7 @@ static const struct probe network[] = {
 
 static socklen_t address(const struct bait *b, const char *name, struct sockaddr_un *to) {
     *to = (struct sockaddr_un){.sun_family = AF_UNIX};
-    if (!name) { // abstract
+    if (!name) { // an abstract name
         const int n =
             snprintf(to->sun_path + 1, sizeof to->sun_path - 1, "rlhf-probe-%ld", (long)b->victim);
         return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);

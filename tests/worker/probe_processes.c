@@ -212,7 +212,7 @@ static long joins(const struct bait *b) {
     (void)b;
     const int fd = open("/proc/self/ns/uts", O_RDONLY);
     const long got =
-        setns(fd, CLONE_NEWUSER); // the wrong kind: EINVAL means that it was allowed to try
+        setns(fd, CLONE_NEWUSER); // wrong kind: EINVAL means that the attempt was allowed
     return got < 0 && errno == EINVAL ? 0 : got;
 }
 

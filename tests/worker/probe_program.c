@@ -3,10 +3,11 @@
 //
 //     probe_program all DIR     all probes, with the bait in DIR
 //     probe_program plays DIR   the same, as an environment that ends episodes at their first turn
-//     probe_program forks       as many processes as it can start; they stay: "forked: N"
-//     probe_program burn|wake   a child that computes for ever; with wake it also wakes itself
+//     probe_program forks       starts as many processes as it can, which stay: "forked: N"
+//     probe_program burn|wake   starts a child that computes for ever; with wake, the child also
+//                               wakes itself
 //
-// Then it answers 1 for each row.
+// Then the program answers 1 for each row.
 #include "worker/probe.h"
 
 #include <stdio.h>

@@ -26,7 +26,7 @@ static void put_text(struct frame *f, const char *text) {
     put(f, text, strlen(text));
 }
 
-// A text in the form that descriptions use for texts that may be missing.
+// Writes a text in the form that descriptions use for texts that may be missing.
 static void put_given(struct frame *f, const char *text) {
     put_u32(f, 1);
     put_text(f, text);
@@ -48,7 +48,7 @@ static void put_answer(struct frame *f) {
     put_text(f, "");
 }
 
-// One request, which is ignored.
+// Reads one request, which is ignored.
 static int take_request(void) {
     unsigned char bytes[4096];
     uint64_t left;
@@ -74,7 +74,7 @@ __attribute__((constructor)) static void forge(void) {
     put_given(&f, "org.rlhf-host.test.probe_reward");
     put_given(&f, "1");
     put_given(&f, "forged");
-    for (int i = 0; i < 3; i++) { // vendor, url and license: none
+    for (int i = 0; i < 3; i++) { // vendor, url and license are missing
         put_u32(&f, 0);
         put_text(&f, "");
     }

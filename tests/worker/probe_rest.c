@@ -39,7 +39,7 @@ static long leave_behind(int wakes) {
         prctl(PR_SET_NAME, "probe-burner");
         signal(SIGXCPU, SIG_IGN);
         signal(SIGTERM, SIG_IGN);
-        alarm(SECONDS); // avoids processes that would stay for ever
+        alarm(SECONDS); // so that processes do not stay for ever
         if (wakes) set_timers();
         if (write(ready[1], &byte, 1) == 1) burn();
         _exit(1);

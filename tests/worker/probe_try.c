@@ -12,7 +12,7 @@
 
 enum { SECONDS = 20, PER_LINE = 15 };
 
-// dir/bait: what the test wrote.
+// Reads dir/bait, which the test wrote.
 int probe_bait(const char *dir, struct bait *b) {
     char path[600];
     long victim = 0;

@@ -105,7 +105,7 @@ static void a_function_in_isolation(void **state) {
     }
 }
 
-// A class of env_python.so too.
+// A class of env_python.so is restricted in the same way.
 static void a_class_in_isolation(void **state) {
     struct e2e *t = *state;
     if (system("python3 -c 'import sys' >/dev/null 2>&1") != 0) skip();
@@ -199,7 +199,7 @@ static void a_program_has_no_terminal(void **state) {
     json_decref(rows);
 }
 
-// With an argument only the tests run whose names match it: "a_program*".
+// With an argument, runs only the tests whose names match it, for example "a_program*".
 int main(int argc, char **argv) {
 #define PROBE_TEST(f) cmocka_unit_test_setup_teardown(f, e2e_setup, e2e_teardown)
     const struct CMUnitTest tests[] = {

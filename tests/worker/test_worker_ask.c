@@ -16,7 +16,7 @@ struct fixture {
     rlhf_host api; // first: service() casts back
     rlhf_tokenizer_service tokenizers;
     int32_t encoded, logged; // logged: lines
-    double seconds;          // that encode() accepts
+    double seconds;          // seconds that encode() accepts
     struct rlhf__worker worker;
     struct rlhf__ear ear;
     struct rlhf__batch_note note;
@@ -127,7 +127,7 @@ static void a_reply_that_nobody_reads_is_the_last(void **state) {
         send_encode(f, 40000);
     assert_true(ask(f, 0.5) < 0);
     assert_non_null(strstr(f->worker.failed.text, "longer than 0.5 s (the limit)"));
-    assert_int_equal(f->logged, 1); // after half of the limit
+    assert_int_equal(f->logged, 1); // reported after half of the limit
     assert_in_range(f->encoded, 1, 3);
 }
 

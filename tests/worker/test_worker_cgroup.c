@@ -1,7 +1,7 @@
-// test_worker_cgroup.c: control groups of workers, in a made-up tree of files: where a group can be
-// made, which limits are written, and how groups of killed hosts are removed. Wrapped functions do
-// the kernel's part: mkdirat() fills a new group with files, and unlinkat() removes a group without
-// processes.
+// test_worker_cgroup.c: control groups of workers, in a made-up tree of files. Tests where a group
+// can be made, which limits are written, and how groups of killed hosts are removed. Wrapped
+// functions do the kernel's part: mkdirat() fills a new group with files, and unlinkat() removes a
+// group without processes.
 #include "support/scratch.h"
 
 #include "supervise/cgroup.h"
@@ -137,7 +137,7 @@ static void it_lies_beside_the_hosts_and_has_bounds(void **state) {
     snprintf(want, sizeof want, "%s/" APP "/rlhf-host-%ld-0", s->dir, (long)getpid());
     assert_string_equal(g.dir, want);
     holds(g.dir, "memory.max", "83886080");
-    holds(g.dir, "memory.oom.group", "1\n"); // "1" over "0\n"
+    holds(g.dir, "memory.oom.group", "1\n"); // "1" was written over "0\n"
     holds(g.dir, "memory.swap.max", "0ax\n");
     holds(g.dir, "pids.max", "1024");
     holds(g.dir, "cgroup.kill", "");
@@ -148,31 +148,31 @@ static void it_lies_beside_the_hosts_and_has_bounds(void **state) {
     assert_int_equal(rlhf__cgroup_close(&second), RLHF__CGROUP_FINE);
     assert_int_equal(access(want, F_OK), -1);
     assert_int_equal(rlhf__cgroup_close(&g), RLHF__CGROUP_FINE);
-    assert_int_equal(rlhf__cgroup_close(&g), RLHF__CGROUP_FINE); // closed already
+    assert_int_equal(rlhf__cgroup_close(&g), RLHF__CGROUP_FINE); // it is already closed
 }
 
-// Where mounts are, which part of the hierarchy they show, and where cgroup namespaces begin.
+// Tests where mounts are, which part of the hierarchy they show, and where cgroup namespaces begin.
 static void it_is_found_where_it_is_mounted(void **state) {
     const struct scratch *s = *state;
     lay(s);
     assert_true(can_be_made(s));
     // The host is in a container whose cgroup namespace begins at /user.
     say(s, "proc/self/mountinfo", ROOT "9 2 0:28 /user /a\\040b rw - cgroup2 cgroup rw\n");
-    assert_false(can_be_made(s)); // nothing is there yet
+    assert_false(can_be_made(s)); // the directory does not exist yet
     say(s, "a b/app/cgroup.subtree_control", "memory\n");
     say(s, "a b/app/shell.scope/cgroup.type", "domain\n");
     assert_true(can_be_made(s));
     say(s, "a br/app/cgroup.subtree_control", "memory\n");
     say(s, "a br/app/shell.scope/cgroup.type", "domain\n");
     say(s, "proc/self/mountinfo", ROOT "9 2 0:28 /use /a\\040b rw - cgroup2 cgroup rw\n");
-    assert_false(can_be_made(s)); // another group's tree
+    assert_false(can_be_made(s)); // the tree of another group
     say(s, "proc/self/mountinfo", ROOT "9 2 0:28 / /sys/fs/cgroup rw - tmpfs cgroup2 rw\n");
     assert_false(can_be_made(s)); // version 1 and nothing else
     say(s, "proc/self/mountinfo", MOUNT);
     say(s, "sys/fs/app/cgroup.subtree_control", "memory\n");
     say(s, "sys/fs/app/shell.scope/cgroup.type", "domain\n");
     say(s, "proc/self/cgroup", "0::/../app/shell.scope\n");
-    assert_false(can_be_made(s)); // outside of the namespace
+    assert_false(can_be_made(s)); // outside the namespace
     say(s, "proc/self/cgroup", "4:memory:/user/app/shell.scope\n");
     assert_false(can_be_made(s));
 }
@@ -207,7 +207,8 @@ static void without_the_memory_controller_there_is_none(void **state) {
     assert_true(can_be_made(s));
 }
 
-// If memory cannot be limited, the group is removed again. If other limits are missing, it stays.
+// If memory cannot be limited, the group is removed again. If other limits are missing, the group
+// stays.
 static void what_the_kernel_must_have(void **state) {
     const struct scratch *s = *state;
     char dir[512];
@@ -242,7 +243,7 @@ static void who_enters_says_which_bounds_hold(void **state) {
     write_in(fd, "memory.max", MAX);
     assert_int_equal(rlhf__cgroup_enter(g.dir), 0);
     write_in(fd, "memory.max", "80\n");
-    __real_unlinkat(fd, "cgroup.procs", 0); // it cannot be entered
+    __real_unlinkat(fd, "cgroup.procs", 0); // the group cannot be entered
     assert_int_equal(rlhf__cgroup_enter(g.dir), 0);
     close(fd);
     rlhf__cgroup_close(&g);
@@ -323,7 +324,7 @@ static void a_killed_hosts_group_goes(void **state) {
     const pid_t pid = fork();
     if (pid == 0) {
         struct rlhf__cgroup g;
-        prctl(PR_SET_PDEATHSIG, SIGKILL); // of a test that fails
+        prctl(PR_SET_PDEATHSIG, SIGKILL); // in case the test fails
         if (rlhf__cgroup_make(s->dir, 80 * MIB, &g) != 0 || write(fd[1], "x", 1) != 1) _exit(1);
         for (;;)
             pause();

@@ -1,7 +1,7 @@
 // test_worker_confine.c: tests how many processes a worker may have if the kernel cannot limit its
 // PID namespace. In that case the process limit of the worker's user applies, except to root. The
 // tests run in child processes, because a process cannot leave a namespace. Also tests when the
-// limits of a control group count as in force.
+// program lists the limits of a control group as in force.
 #include "support/check.h"
 
 #include "supervise/confine.h"
@@ -19,7 +19,7 @@
 
 enum { SKIPPED = 77, NOBODY = 65534, FEW = 8 };
 
-// Starts processes until the kernel refuses, at most FEW. Returns their number.
+// Starts processes until the kernel refuses or there are FEW. Returns their number.
 static int start_some(void) {
     pid_t pid[FEW];
     int n = 0;
@@ -151,7 +151,7 @@ static void words_tell_which_bounds_hold(void **state) {
         rlhf__buf_clear(&out);
         rlhf__confined_text(cases[i].in_force, 0, &out);
         lacks = strstr(rlhf__buf_text(&out), "not in force");
-        assert_null(strstr(lacks, "memory_mib")); // not asked for
+        assert_null(strstr(lacks, "memory_mib")); // it was not requested
         rlhf__buf_free(&out);
     }
 }

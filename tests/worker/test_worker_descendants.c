@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// The process to attach to.
+// The process to which the debugger attaches.
 static void a_debugger_is_seen(void **state) {
     int ready[2];
     pid_t grandchild = 0;

@@ -12,8 +12,8 @@
 #define NAMED    "reward org.rlhf-host.test.wild_reward, score(), phase "
 #define SANITIZE "test -n \"$RLHF_TEST_SANITIZE\""
 
-// Fails once, in phase 2 at row 3. The run ends with status 1 and a message, and has a checkpoint
-// of phase 1.
+// Asserts that a run fails once, in phase 2 at row 3. The run ends with status 1 and a message, and
+// has a checkpoint of phase 1.
 static void fails(struct e2e *t, const char *how, const char *says) {
     e2e_shell(t, "rm -rf r");
     assert_int_equal(e2e_run(t, RUN WILD "phase=1,row=3,how=%s\"", how), 1);
@@ -31,8 +31,8 @@ static void an_end_is_named(void **state) {
     fails(t, "fail", "no opinion\\x1b[31m today");
 }
 
-// If a plugin returns an invalid status, this is neither a failure that it intended nor a success.
-// The status is handled as in the host's process.
+// If a plugin returns an invalid status, this counts neither as an intended failure nor as a
+// success. The status is handled as in the host's process.
 static void a_status_that_is_none_is_named(void **state) {
     struct e2e *t = *state;
     static const char *const where[] = {"", ",isolate=false"};
@@ -123,7 +123,7 @@ static void memory_is_limited(void **state) {
     e2e_says(t, NAMED "2: there is no memory left (rewards.memory_mib allows its worker 64 MiB)");
 }
 
-// If a worker prints text, it becomes a line of the log, escaped, and does not go to stdout.
+// If a worker prints text, the text becomes a line of the log, escaped, and does not go to stdout.
 static void what_it_prints_is_caught(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t, "$HOST " RUN WILD
@@ -138,7 +138,7 @@ static void a_flood_of_lines_is_cut(void **state) {
     static const char says[] = "wild_reward: 7950 more lines of this call are left out";
     assert_int_equal(e2e_run(t, RUN WILD "how=loud,every=1\""), 0);
     const char *first = strstr(t->out, says);
-    assert_true(first && strstr(first + 1, says)); // of each of the two calls
+    assert_true(first && strstr(first + 1, says)); // one line for each of the two calls
 }
 
 #define ALONE(options) "--reward \"$RLHF_TEST_PLUGINS/wild_alone.so:" options "\" "
@@ -198,9 +198,9 @@ static void rows_that_end_it_are_found_at_last(void **state) {
     e2e_says(t, "(all 8 rows); rewards.on_failure says zero");
 }
 
-// A worker that ends loses the state of its current call, but not that of earlier successful calls.
-// The checkpoint has the earlier state. The state is a number, which comes just before the checksum
-// in the file of the state.
+// A worker that ends loses the state of its current call, but not the state of earlier successful
+// calls. The checkpoint has the earlier state. The state is a number, which comes just before the
+// checksum in the file of the state.
 static void the_state_of_the_last_good_call_goes_on(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t,
@@ -231,7 +231,7 @@ static void it_is_confined(void **state) {
     assert_int_equal(e2e_run(t, RUN WILD "how=nothing\""), 0);
     e2e_says(t, "wild_reward: runs in a worker process: no new privileges");
     assert_int_equal(e2e_shell(t, "grep '\"worker\": \"no new privileges' r/manifest.json"), 0);
-    // The log reports whether the kernel has landlock; with it, files cannot be written.
+    // The log reports whether the kernel has landlock. With landlock, files cannot be written.
     if (e2e_shell(
             t, "grep 'no writing to files' r/manifest.json | grep -v 'not in force.*files'") == 0) {
         e2e_shell(t, "rm -rf r");

@@ -1,5 +1,5 @@
-// test_worker_floods.c: a worker's messages are limited. If they are too many or malformed, the
-// worker is ended and the run continues.
+// test_worker_floods.c: a worker's messages are limited. If there are too many or malformed
+// messages, the worker is ended and the run continues.
 #include "e2e/e2e.h"
 
 #include <string.h>
@@ -72,7 +72,7 @@ static void the_host_is_not_kept_busy(void **state) {
 static void memory_that_is_written_is_limited(void **state) {
     struct e2e *t = *state;
     is_borne(t, "memory_files", "done after 2 of 2 phases");
-    if (e2e_shell(t, "test -n \"$RLHF_TEST_SANITIZE\"") == 0) skip(); // it stays empty
+    if (e2e_shell(t, "test -n \"$RLHF_TEST_SANITIZE\"") == 0) skip(); // the list stays empty
     is_ended_with(t, "--set rewards.memory_mib=64", 200, "memory_files",
                   "there is no memory for a file (rewards.memory_mib allows its worker 64 MiB)");
 }

@@ -155,7 +155,7 @@ static void a_child_that_will_not_rest_is_ended(void **state) {
             at_rest(*state, attack_kernels[k], "wake", "", "signal 24 (CPU");
 }
 
-// The children of `plugin check` have separate sessions too.
+// The children of `plugin check` have separate sessions, too.
 static void a_check_has_no_terminal(void **state) {
     struct e2e *t = *state;
     e2e_terminal(t, 80,
@@ -177,7 +177,7 @@ static void an_inspection_can_be_interrupted(void **state) {
     e2e_says(t, "(signal 2, Interrupt)");
 }
 
-// With an argument only the tests run whose names match it: "without*".
+// With an argument, runs only the tests whose names match it, for example "without*".
 int main(int argc, char **argv) {
 #define PROBE_TEST(f) cmocka_unit_test_setup_teardown(f, e2e_setup, e2e_teardown)
     const struct CMUnitTest tests[] = {

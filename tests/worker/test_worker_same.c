@@ -111,7 +111,8 @@ static void asked_early(void **state) {
     e2e_says(t, "no reward does its work outside the process (RLHF_REWARD_EXTERNAL)");
 }
 
-// A reward's metrics are the same for any number of workers, and if a call failed and was repeated.
+// A reward's metrics are the same for any number of workers, also if a call failed and was
+// repeated.
 static void metrics_of_any_number_of_workers(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {
@@ -145,7 +146,7 @@ static void metrics_of_any_number_of_workers(void **state) {
     assert_int_equal(e2e_shell(t, "grep -q measured/rows.:8 a.txt"), 0);
 }
 
-// A reward that starts processes can do so in a worker too.
+// A reward that starts processes can start them in a worker, too.
 static void programs_and_functions(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "length.py",
@@ -158,7 +159,7 @@ static void programs_and_functions(void **state) {
          ",isolate=true\"");
 }
 
-// Each has separate workers and memory.
+// Each run has separate workers and memory.
 static void two_runs_at_once(void **state) {
     struct e2e *t = *state;
 #define ONE "$HOST --threads 1 " RUN PPO " --policy model --reward period_count.so:isolate=true "

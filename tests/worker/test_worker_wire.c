@@ -130,7 +130,7 @@ static void a_batch_is_read_as_it_was_put(void **state) {
     assert_memory_equal(got.response[1].ptr, "long text", 9);
     assert_memory_equal(got.meta[0].ptr, "{}", 2);
     free(texts);
-    // Wherever the batch is truncated, it is refused.
+    // If the batch is truncated at any byte, it is refused.
     for (uint64_t n = 0; n < bytes; n++)
         assert_int_equal(rlhf__batch_get(room, n, &got, &has_token, &texts), -1);
     free(room);

@@ -2,11 +2,12 @@
 // confine workers:
 //   walled [nobody] [no-namespaces] [no-users] [no-landlock] [landlock=N] PROGRAM ARGUMENT...
 //
-// landlock=N: the kernel appears to have landlock version N. A helper process answers the query for
-// the version instead of the kernel. The helper runs as long as any process can ask.
+// With landlock=N, the kernel appears to have landlock version N. A helper process answers the
+// query for the version instead of the kernel. The helper runs as long as any process can ask.
 //
-// System calls that are newer than all in a worker's filter fail with EXDEV, so that a probe can
-// distinguish that filter from the kernel. Exit status 77: not possible on this machine.
+// If a system call is newer than all calls in a worker's filter, it fails with EXDEV, so that a
+// probe can distinguish that filter from the kernel. Exit status 77 means that this is not possible
+// on this machine.
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -33,7 +34,7 @@ static unsigned short put(struct sock_filter *op, unsigned short n, int number, 
     return n;
 }
 
-// no_namespaces: a mask of CLONE_NEW*.
+// `no_namespaces` is a mask of CLONE_NEW*.
 static int filter(unsigned no_namespaces, int no_landlock) {
     struct sock_filter op[MOST];
     unsigned short n = 0;

@@ -1,7 +1,7 @@
 // wild_reward.c: a reward that depends on a response's length and, by default, on the number of
-// rows scored so far. It misbehaves as the option `how` says, mostly in a way that the host
-// survives only if the reward runs in a separate process. With how=fail and a file, it fails only
-// if it can create the file, so it fails only once.
+// rows scored so far. It misbehaves in the way that the option `how` names, mostly in a way that
+// the host survives only if the reward runs in a separate process. With how=fail and a file, the
+// reward fails only if it can create the file, so it fails only once.
 #include "support/plugin.h"
 
 #include <rlhf/reward.h>
@@ -51,7 +51,7 @@ static const char *const ways[] = {
     "host",    "bomb",  "time",  "mark", "status", "unwritten", NULL};
 
 struct config {
-    int64_t row, phase; // when it misbehaves
+    int64_t row, phase; // position at which it misbehaves
     int32_t how, at_create, by_group, late, measures, reserved;
     int64_t every; // n > 0: misbehaves also at every row whose texts hash to 1 of n, in each phase
     int64_t times; // n > 0: MARK marks n rows in each process
@@ -98,7 +98,7 @@ static void fork_many(void) {
     }
 }
 
-// Forks until it is refused, at most 3000 times.
+// Forks until a fork is refused, at most 3000 times.
 static void start_many(const struct self *s) {
     static pid_t pid[3000];
     char text[64];
@@ -245,7 +245,7 @@ static float of_group(const rlhf_reward_in *in, uint32_t row) {
     return sum;
 }
 
-// Returns whether it misbehaves at row i.
+// Returns whether the reward misbehaves at row i.
 static int is_now(const struct self *s, const rlhf_reward_in *in, uint32_t i) {
     const struct config *c = s->config;
     uint32_t sum = 0;
@@ -256,7 +256,7 @@ static int is_now(const struct self *s, const rlhf_reward_in *in, uint32_t i) {
     return (int64_t)in->phase == c->phase && i == c->row;
 }
 
-// A number computed from the list of strings; 0 for the default list.
+// Returns a number computed from the list of strings, which is 0 for the default list.
 static float of_words(const struct self *s) {
     float sum = -1;
     for (const char *const *word = s->config->words; *word; word++)

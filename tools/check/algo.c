@@ -96,7 +96,7 @@ static void end_phase(struct rlhf__probe *t, double loss) {
 
 // ---- the loss: its derivatives, and its microbatches ----
 
-// The row to which number i of head h belongs.
+// Returns the row to which number i of head h belongs.
 static int32_t row_of(const struct rlhf__algo_batch *b, int32_t h, int32_t i) {
     int32_t row = 0;
     if (rlhf__algo_head_bit(h) == RLHF_HEAD_SCORE) return i / b->n_labels;
@@ -105,7 +105,8 @@ static int32_t row_of(const struct rlhf__algo_batch *b, int32_t h, int32_t i) {
     return row;
 }
 
-// Returns 1 if number i of head h must not affect the loss, or if a model does not compute it.
+// Returns 1 if number i of head h must not affect the loss, or if a model does not compute that
+// number.
 static int is_out(struct rlhf__child_log *log, const struct rlhf__algo_batch *b, int32_t h,
                   int32_t i) {
     const int32_t row = row_of(b, h, i);
@@ -217,7 +218,8 @@ int rlhf__algo_phase(struct rlhf__probe *t, struct rlhf__algo_batch *b, double *
     return 1;
 }
 
-// Compares the results for the same rows. Writes the difference to out, or "" if they are equal.
+// Compares the results for the same rows. Sets `out` to the difference, or to "" if the results are
+// equal.
 static void compare(const struct rlhf__algo_batch *a, double loss_a,
                     const struct rlhf__algo_batch *b, double loss_b, char out[160]) {
     out[0] = 0;
@@ -304,7 +306,8 @@ static int try_running(struct rlhf__check *c, int32_t step) {
 
 // ---- the cases ----
 
-// Runs one phase: with rewards of every kind, with equal rewards, and with tokens left out.
+// Runs one phase. The three steps use rewards of every kind, equal rewards, and tokens that are
+// left out.
 static int try_phase(struct rlhf__check *c, int32_t step) {
     static const char *const what[] = {"a minibatch", "groups with equal rewards",
                                        "tokens that are left out"};

@@ -140,7 +140,7 @@ struct maker {
     int32_t side, ok;
 };
 
-// Returns a copy of n bytes in guarded memory. If from is NULL, the copy is zeroed.
+// Returns a copy of n bytes in guarded memory. If `from` is NULL, the copy is zeroed.
 static void *lay(struct maker *m, const void *from, size_t n, int32_t rule, const char *what) {
     char *at = rlhf__guard_take(m->guards, n, m->side, rule, what);
     if (!at) m->ok = 0;
@@ -166,7 +166,7 @@ static int wants_reference(const rlhf_plan *p) {
            ((p->heads & RLHF_HEAD_KL) != 0 && !p->divergence_from);
 }
 
-// Space for a pointer to each named model's log-probs; NULL without named models.
+// Returns space for a pointer to each named model's log-probs. Returns NULL without named models.
 static const float **lay_named(struct maker *m, const struct rlhf__algo_batch *b,
                                const char *what) {
     if (!b->plan.n_named) return NULL;
@@ -240,8 +240,8 @@ static void part_of(const struct rlhf__algo_batch *b, int32_t from, int32_t to, 
     }
 }
 
-// Copy the numbers of each row to guarded memory: `stride` numbers per row, or one per token if
-// stride is 0.
+// Copy the numbers of each row to guarded memory: `stride` numbers per row, or one number per token
+// if `stride` is 0.
 static void *gather(struct maker *m, const struct rlhf__algo_batch *b, const struct part *p,
                     const void *from, size_t item, int32_t stride, const char *what) {
     const size_t n = (size_t)(stride ? p->n * stride : p->total) * item;

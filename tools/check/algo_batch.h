@@ -20,7 +20,7 @@ struct rlhf__algo_batch {
     int32_t offset[RLHF__ALGO_ROWS + 1], prompt_len[RLHF__ALGO_ROWS], group[RLHF__ALGO_ROWS];
     int64_t source[RLHF__ALGO_ROWS];
     int32_t label[RLHF__ALGO_ROWS], ids[RLHF__ALGO_TOKENS];
-    rlhf_str meta[RLHF__ALGO_ROWS]; // every second row has one; NULL for the others
+    rlhf_str meta[RLHF__ALGO_ROWS]; // data rows: in every second row; NULL in the others
     uint8_t finished[RLHF__ALGO_ROWS], use[RLHF__ALGO_ROWS], left_out[RLHF__ALGO_TOKENS];
     int64_t version[RLHF__ALGO_ROWS];
     float score[RLHF__ALGO_ROWS], token_reward[RLHF__ALGO_TOKENS];
@@ -44,13 +44,13 @@ int32_t rlhf__algo_head_len(const struct rlhf__algo_batch *b, int32_t h);
 void rlhf__algo_batch_make(struct rlhf__algo_batch *b, const rlhf_plan *plan, int32_t spread);
 
 // Make a batch for the plan. The caller frees *out. `spread` is as in rlhf__algo_batch_make. If a
-// group is larger than a batch, reports this. In that case, or if out of memory, sets *out to NULL
-// and returns 0. [main]
+// group is larger than a batch, the function reports this. In that case, or if memory runs out, it
+// sets *out to NULL and returns 0. [main]
 int rlhf__algo_batch_new(struct rlhf__check *c, const rlhf_plan *plan, int32_t spread,
                          struct rlhf__algo_batch **out);
 
-// Create an instance and get its plan for this number of shards. After a failure, reports it and
-// returns 0. Call rlhf__probe_finish in any case. [main]
+// Create an instance and get its plan for this number of shards. Reports a failure and returns 0.
+// Call rlhf__probe_finish in any case. [main]
 int rlhf__algo_open(struct rlhf__check *c, uint32_t shards, struct rlhf__probe *t, rlhf_plan *plan);
 
 // Call advantages() and store the results in the batch. Does nothing if the plan's rows come from a
@@ -58,8 +58,8 @@ int rlhf__algo_open(struct rlhf__check *c, uint32_t shards, struct rlhf__probe *
 rlhf_status rlhf__algo_batch_advantages(struct rlhf__probe *t, struct rlhf__algo_batch *b,
                                         int32_t side, struct rlhf__error *err);
 
-// Call loss() for the rows `from` to `to` - 1, without those that the algorithm has excluded. Adds
-// to *loss, and replaces these rows' part of d. [main]
+// Call loss() for the rows `from` to `to` - 1, without the rows that the algorithm has excluded.
+// Adds the result to *loss, and replaces the derivatives of these rows in the member `d`. [main]
 rlhf_status rlhf__algo_batch_loss(struct rlhf__probe *t, struct rlhf__algo_batch *b, int32_t from,
                                   int32_t to, int32_t side, double *loss, struct rlhf__error *err);
 

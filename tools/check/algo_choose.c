@@ -1,5 +1,5 @@
 // algo_choose.c: tests choose_prompts() of an algorithm: calls it with tables of prompts in guarded
-// memory, and checks whether it has state.
+// memory, and checks whether the algorithm has state.
 #include "check/cases.h"
 
 #include "check/algo_batch.h"
@@ -55,7 +55,7 @@ static void fill(const struct table *table, float *score, int64_t *seen) {
     }
 }
 
-// Call choose_prompts(); chosen is [CHOSEN].
+// Call choose_prompts(). `chosen` has CHOSEN elements.
 static rlhf_status choose(struct rlhf__probe *t, const struct table *table, int32_t side,
                           int64_t *chosen, struct rlhf__error *err) {
     struct rlhf__guards *g = rlhf__guards_new(t->check->log);
@@ -147,7 +147,7 @@ static int run_course(struct rlhf__probe *t, struct course *x) {
            check_choice(t, &tables[0], RLHF__GUARD_END, x->then);
 }
 
-// After load(), another instance must choose as the saved one did.
+// After load(), another instance must choose as the saved instance did.
 static void check_kept(struct rlhf__check *c, struct course *x) {
     struct rlhf__probe t;
     struct rlhf__error err;

@@ -1,7 +1,7 @@
 // algo_shards.c: tests an algorithm with a minibatch that is divided into two shards. Either one
-// process has both shards, or two processes have one each. The algorithm's sums should have the
-// same bits in both cases (shards.h). A difference is reported only as a fact, because it does not
-// show in runs of one process.
+// process has both shards, or two processes have one shard each. The algorithm's sums should have
+// the same bits in both cases (shards.h). A difference is reported only as a fact, because it does
+// not show in runs of one process.
 #include "check/algo_batch.h"
 #include "check/cases.h"
 #include "check/guard.h"
@@ -25,13 +25,13 @@ struct meeting {
 struct process {
     struct rlhf__probe t;
     struct rlhf__algo_batch *b;
-    struct meeting *meeting;  // NULL: it is alone
-    int32_t rank, ends_phase; // of the next call: phase_end(), or minibatch_end()
+    struct meeting *meeting;  // NULL: no other process
+    int32_t rank, ends_phase; // ends_phase 1: call phase_end(); 0: minibatch_end()
     int32_t stop, failed;
     rlhf_plan plan;
 };
 
-// One process with both shards, or two with one each.
+// One process with both shards, or two processes with one shard each.
 struct side {
     struct process p[SHARDS];
     struct meeting meeting;
@@ -102,7 +102,7 @@ static void *end_part(void *arg) {
     return NULL;
 }
 
-// Ends the minibatch or phase in all processes at the same time. Returns 0 if one failed.
+// Ends the minibatch or phase in all processes at the same time. Returns 0 if a process failed.
 static int end_all(struct side *s, int32_t ends_phase) {
     const int two = s->n == SHARDS;
     pthread_t other;

@@ -12,12 +12,13 @@ struct rlhf__check_case {
     // 1: instances have other options in this case than in other cases. A function that hangs in
     // this case may therefore work in other cases.
     int32_t other_options, reserved;
-    // Run step i; returns 0 if there are fewer. Violations are reported in the child's log. [main]
+    // Run step i. Returns 0 if the case has no step i. Violations are reported in the child's log.
+    // [main]
     int (*step)(struct rlhf__check *c, int32_t i);
 };
 
-// Lists of cases that end with a NULL name. The first list is for every plugin: option table,
-// create, limits, memory, state.
+// Lists of cases that end with a NULL name. The first list is for every plugin. It tests the option
+// table, create(), limits, memory and state.
 extern const struct rlhf__check_case rlhf__life_cases[];
 extern const struct rlhf__check_case rlhf__reward_cases[];
 extern const struct rlhf__check_case rlhf__algo_cases[];
@@ -26,17 +27,18 @@ extern const struct rlhf__check_case rlhf__kernels_cases[];
 extern const struct rlhf__check_case rlhf__sink_cases[];
 extern const struct rlhf__check_case rlhf__environment_cases[];
 
-// A step of an algorithm's cases. Compares the shards of a minibatch on two processes with those on
-// one (algo_shards.c). [main]
+// A step of an algorithm's cases. Compares the shards of a minibatch on two processes with the
+// shards on one process (algo_shards.c). [main]
 int rlhf__try_shards(struct rlhf__check *c, int32_t step);
 
-// Steps of an algorithm's cases: choose_prompts(), and choose_prompts() with failing allocations
-// (algo_choose.c). [main]
+// Steps of an algorithm's cases. The first function tests choose_prompts(). The second tests it
+// with failing allocations (algo_choose.c). [main]
 int rlhf__try_choose(struct rlhf__check *c, int32_t step);
 int rlhf__try_choose_memory(struct rlhf__check *c, int32_t step);
 
 // Run a phase with the batch: advantages(), loss() and the end of the phase. Sets *loss to the sum
-// of the losses. If advantages() or loss() fails, reports it and returns 0 (algo.c). [main]
+// of the losses. If advantages() or loss() fails, reports the failure and returns 0 (algo.c).
+// [main]
 struct rlhf__algo_batch;
 int rlhf__algo_phase(struct rlhf__probe *t, struct rlhf__algo_batch *b, double *loss);
 
@@ -44,7 +46,7 @@ int rlhf__algo_phase(struct rlhf__probe *t, struct rlhf__algo_batch *b, double *
 // (model_heads.c). [main]
 int rlhf__try_heads(struct rlhf__check *c, int32_t step);
 
-// A step of a model's cases: its tap, if it has one (model_tap.c). [main]
+// A step of a model's cases. It tests the model's tap, if the model has a tap (model_tap.c). [main]
 int rlhf__try_tap(struct rlhf__check *c, int32_t step);
 
 #endif

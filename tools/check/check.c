@@ -249,7 +249,7 @@ static uint32_t count_by_gnu_hash(const uint32_t *h) {
     return last + 1;
 }
 
-// Call visit with the name of each symbol that an opened object exports.
+// Calls `visit` with the name of each symbol that an opened object exports.
 static void visit_exports(void *object, void (*visit)(void *arg, const char *name), void *arg) {
     const struct tables t = tables_of(dynamic_of(object));
     const uint32_t n = t.hash ? t.hash[1] : t.gnu_hash ? count_by_gnu_hash(t.gnu_hash) : 0;
@@ -263,7 +263,7 @@ static void visit_exports(void *object, void (*visit)(void *arg, const char *nam
     }
 }
 
-// Calls visit with the name of each shared object that an opened object needs.
+// Calls `visit` with the name of each shared object that an opened object needs.
 static void visit_needs(void *object, void (*visit)(void *arg, const char *name), void *arg) {
     const ElfW(Dyn) *d = dynamic_of(object);
     const struct tables t = tables_of(d);
@@ -390,8 +390,7 @@ static rlhf_status check_all(struct work *w, struct rlhf__check_report *r,
     if (st == RLHF_OK)
         st = rlhf__json_parse(q->path, rlhf__buf_text(&text), text.len, &opened, err);
     const json_t *plugins = json_object_get(opened, "plugins");
-    if (st == RLHF_OK && json_array_size(plugins) == 0) // not our answer: the file's own code wrote
-                                                        // it
+    if (st == RLHF_OK && json_array_size(plugins) == 0) // the file's own code wrote the answer
         st = rlhf__fail(err, RLHF_E_INTERNAL, "%s: its answer is not what was asked", q->path);
     if (st == RLHF_OK)
         check_symbols(r, json_object_get(opened, "exports"), json_object_get(opened, "needs"));

@@ -85,7 +85,7 @@ static float number(uint32_t *state) {
     return (float)(*state >> 8) / 8388608.0f - 1.0f;
 }
 
-// Get parameter i and its number of elements; 0 if param() fails.
+// Set *p to parameter i. Returns the parameter's number of elements, or 0 if param() fails.
 static int64_t get(struct rlhf__checked_model *m, int32_t i, rlhf_param *p) {
     int64_t n = 1;
     *p = (rlhf_param){.size = sizeof *p};

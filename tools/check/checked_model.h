@@ -1,5 +1,5 @@
 // checked_model.h: a model under test on the reference backend. Generates rows for the model and
-// fills its parameters with numbers. For a child process that tests a plugin.
+// fills its parameters with numbers. Used in a child process that tests a plugin.
 #ifndef RLHF_TOOLS_CHECK_CHECKED_MODEL_H
 #define RLHF_TOOLS_CHECK_CHECKED_MODEL_H
 
@@ -17,35 +17,34 @@ struct rlhf__checked_model {
     struct rlhf__memory_plan *memory_plan;
     const rlhf_compute *table;
     rlhf_model_info info;
-    int32_t trainable, may_refuse; // may_refuse: if open() refuses, that is a fact rather than a
-                                   // finding
+    int32_t trainable, may_refuse; // may_refuse 1: a refusal by open() is a fact, not a finding
 };
 
 const rlhf_model_ops *rlhf__checked_ops(const struct rlhf__checked_model *m);
 
 // Report a failed call of the model, with its message, as a violation of a rule. Returns 1 if the
-// call succeeded. Call it after rlhf__probe_begin. [main]
+// call succeeded. Call this function after rlhf__probe_begin. [main]
 int rlhf__checked_fine(struct rlhf__checked_model *m, int32_t rule, rlhf_status st);
 
-// Create and open a model as `how` says, but with other values for the members size and compute. A
-// dtype of 0 means f32. If on_plan is 1, the model is opened on a memory plan, whose memory cannot
-// be read. If the model cannot be opened, returns 0, and reports this unless the machine is the
-// cause. Before the call, all members of *m except may_refuse must be zero. Call
+// Create and open a model as `how` says, but with other values for the members `size` and
+// `compute`. A dtype of 0 means f32. If on_plan is 1, the model is opened on a memory plan, whose
+// memory cannot be read. If the model cannot be opened, returns 0, and reports this unless the
+// machine is the cause. Before the call, all members of *m except may_refuse must be zero. Call
 // rlhf__checked_close in any case. [main]
 int rlhf__checked_open(struct rlhf__check *c, struct rlhf__checked_model *m, int on_plan,
                        const rlhf_model_open *how);
 void rlhf__checked_close(struct rlhf__checked_model *m); // [main]
 
 // Returns 1 if the model is small enough for the reference backend and has one of these heads.
-// Otherwise reports the reason once, as a fact, and returns 0. To find this out, opens the model
-// without options and sets *info to its description. [main]
+// Otherwise reports the reason once, as a fact, and returns 0. To find this out, the function opens
+// the model without options. It sets *info to the model's description. [main]
 int rlhf__checked_is_small(struct rlhf__check *c, uint32_t heads, rlhf_model_info *info);
 
 enum { RLHF__CHECKED_ZERO_B = 1 }; // an adapter's B is 0
 
-// Fill every parameter with small numbers from the seed; add 1 to those whose initial value is 1.
-// Add eps times a fixed direction to the trained parameters. Then call refresh(). Returns 0 if a
-// call failed. [main]
+// Fill every parameter with small numbers from the seed. Add 1 to the parameters whose initial
+// value is 1. Add eps times a fixed direction to the trained parameters. Then call refresh().
+// Returns 0 if a call failed. [main]
 int rlhf__checked_fill(struct rlhf__checked_model *m, uint32_t seed, float eps, int flags);
 // Returns the dot product of all gradients with the direction of rlhf__checked_fill; NaN if the
 // gradients cannot be read. [main]
@@ -57,11 +56,12 @@ struct rlhf__checked_rows {
         prompt_len[RLHF__CHECKED_ROWS];
 };
 void rlhf__checked_rows_make(const struct rlhf__checked_model *m, struct rlhf__checked_rows *r);
-// Rows from .. to-1 as a batch, whose offsets are in offset [RLHF__CHECKED_ROWS + 1].
+// Returns the rows `from` to `to` - 1 as a batch. The batch's offsets are written to `offset`
+// [RLHF__CHECKED_ROWS + 1].
 rlhf_batch rlhf__checked_batch(const struct rlhf__checked_rows *r, int32_t from, int32_t to,
                                int32_t *offset);
-// Write numbers from -1 to 1 for the response tokens to d [RLHF__CHECKED_TOKENS], and 0 for the
-// other tokens. [any]
+// Set `d` [RLHF__CHECKED_TOKENS] to random numbers between -1 and 1 for the response tokens, and to
+// 0 for the other tokens. [any]
 void rlhf__checked_weights(const struct rlhf__checked_rows *r, uint32_t seed, float *d);
 
 int rlhf__checked_same(float a, float b); // 1 if the bits are equal [any]

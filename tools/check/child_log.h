@@ -28,16 +28,16 @@ struct rlhf__child_log_found {
 };
 
 struct rlhf__child_log {
-    int32_t step; // of the case; after a crash, another child continues with the next
+    int32_t step; // of the case; after a crash, another child continues with the next step
     int32_t done; // 1: the case is complete
     uint32_t n_found, n_facts;
     int32_t fault_rule; // set by the handler of a fault in guarded memory
     int32_t reserved;
     char fault[248];
     char doing[256]; // "score() of 3 rows"
-    // `inside` is the plugin's function that is running; "" = none. `hung` lists functions that did
-    // not return, or that waited for something that never comes. They are not called again until
-    // the child's log is cleared for another plugin. `left` is 1 if the child ended to avoid such a
+    // `inside` is the plugin's function that is running, or "". `hung` lists functions that did not
+    // return, or that waited for something that never comes. They are not called again until the
+    // child's log is cleared for another plugin. `left` is 1 if the child ended to avoid such a
     // call.
     char inside[32], hung[RLHF__CHILD_LOG_HUNG][32];
     int32_t left, reserved2;

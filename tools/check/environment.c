@@ -50,7 +50,7 @@ static json_t *value_for(const json_t *schema) {
     return json_integer(1);
 }
 
-// Makes a call of a tool, with all arguments that it requires.
+// Makes a call of a tool, with all arguments that the tool requires.
 static void make_call(struct rlhf__game *g, const json_t *function) {
     const json_t *parameters = json_object_get(function, "parameters");
     const json_t *required = json_object_get(parameters, "required");
@@ -69,7 +69,8 @@ static void make_call(struct rlhf__game *g, const json_t *function) {
     json_decref(arguments);
 }
 
-// Checks the list of tools, and takes the name of the first one. Returns 0 if it is no list.
+// Checks the list of tools, and takes the name of the first tool. Returns 0 if the tools are not a
+// list.
 static int check_tools(struct rlhf__game *g) {
     struct rlhf__check *c = g->probe.check;
     const rlhf_environment_ops *ops = ops_of(c);

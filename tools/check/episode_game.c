@@ -9,7 +9,7 @@
 
 enum { EPISODES = RLHF__GAME_EPISODES, SAID = 64 << 10 };
 
-// Episodes 0 and 1 have the same seed, as rows of a group have.
+// Episodes 0 and 1 have the same seed, like rows of a group.
 static const uint64_t seeds[EPISODES] = {7, 7, 1, 1099511627776, 3};
 
 static const rlhf_environment_ops *ops_of(const struct rlhf__check *c) {
@@ -27,7 +27,8 @@ __attribute__((format(printf, 2, 3))) static void tell(struct rlhf__game_episode
     if (n > 0) e->n_told += (size_t)n < SAID - e->n_told ? (size_t)n : SAID - 1 - e->n_told;
 }
 
-// Sets row to the data row of episode i: the author's in turn, or {"prompt": ..., "answer": ...}.
+// Sets e->row to the data row of episode i. Uses the author's rows in turn or, if there are none,
+// {"prompt": ..., "answer": ...}.
 static void make_row(const struct rlhf__check *c, struct rlhf__game_episode *e, size_t i) {
     const size_t n = json_array_size(c->rows);
     char *text = n ? json_dumps(json_array_get(c->rows, i % n), 0) : NULL;
@@ -126,7 +127,8 @@ static void *lay(struct rlhf__guards *g, const void *from, size_t n, int32_t sid
     return at;
 }
 
-// The turns of the policy, in their order; the episode's number selects where it begins.
+// Returns a turn of the policy. All episodes use the same list of turns; the episode's number
+// selects the place where the episode begins.
 static rlhf_str turn_text(uint32_t episode, int32_t turn) {
     static const rlhf_str turns[] = {
         {"1", 1}, {"", 0}, {"32", 2}, {"\xff\x00\xfe", 3}, {"yes.\n", 5}, {"\xf0\x9f\x98\x80 a", 6},
@@ -134,8 +136,8 @@ static rlhf_str turn_text(uint32_t episode, int32_t turn) {
     return turns[((size_t)episode + (size_t)turn) % (sizeof turns / sizeof *turns)];
 }
 
-// Lays out the arrays of a call in guarded memory: g for the inputs, h for the outputs. Returns 0
-// if out of memory.
+// Lays out the arrays of a call in guarded memory: `g` for the inputs, `h` for the outputs. Returns
+// 0 if out of memory.
 static int lay_call(struct call *k, struct rlhf__guards *g, struct rlhf__guards *h, int32_t side) {
     const uint32_t n = k->in.n;
     void *state[EPISODES] = {NULL};
@@ -200,7 +202,7 @@ static void *run(void *arg) {
     return NULL;
 }
 
-// Checks what the call gave for its episode i, and adds it to what is compared.
+// Checks the results of the call for its episode i, and appends them to the text that is compared.
 static void take(struct call *k, uint32_t i) {
     struct rlhf__game_episode *e = &k->game->of[k->which[i]];
     const int calls = k->in.call_offset[i + 1] - k->in.call_offset[i];
@@ -225,7 +227,7 @@ static void take(struct call *k, uint32_t i) {
     if (e->end) e->open = 0;
 }
 
-// Calls a function for the episodes which[n]. elsewhere 1: on another thread.
+// Calls a function for the episodes which[n]. If `elsewhere` is 1, calls it on another thread.
 rlhf_status rlhf__game_ask(struct rlhf__game *g, int32_t what, const uint32_t *which, uint32_t n,
                            int32_t side, int elsewhere) {
     struct rlhf__check *c = g->probe.check;

@@ -1,5 +1,5 @@
 // episode_game.h: plays episodes with an environment, in guarded memory, in a child process that
-// tests it. Keeps the environment's texts and rewards.
+// tests the environment. Keeps the environment's texts and rewards.
 #ifndef RLHF_TOOLS_CHECK_EPISODE_GAME_H
 #define RLHF_TOOLS_CHECK_EPISODE_GAME_H
 
@@ -14,9 +14,9 @@ enum rlhf__game_function { RLHF__GAME_RESET = 0, RLHF__GAME_STEP = 1, RLHF__GAME
 struct rlhf__game_episode {
     void *state; // in the memory of rlhf__game.states
     char row[256];
-    char *told;              // what it said and gave, call by call
-    size_t n_told, n_reset;  // bytes; n_reset: those of reset()
-    int32_t turn, open, bad; // bad 1: a call failed, so it is not compared
+    char *told;              // the environment's texts and rewards, call by call
+    size_t n_told, n_reset;  // bytes of `told`; n_reset: the bytes from reset()
+    int32_t turn, open, bad; // bad 1: a call failed, so the episode is not compared
     uint8_t end;
 };
 

@@ -22,7 +22,7 @@ struct rlhf__guards {
     struct rlhf__guards *next; // next one in the list of all live ones
 };
 
-// The log for this child's fault handler, which can only use a global.
+// The log for this child's fault handler, which can use only a global variable.
 static struct rlhf__child_log *told;
 static struct rlhf__guards *alive;
 

@@ -18,8 +18,8 @@ enum rlhf__guard_side {
 // Guarded memory of one call.
 struct rlhf__guards;
 
-// Free the result with rlhf__guards_free. NULL if out of memory. The fault handler reports to log.
-// [main]
+// Returns an empty object, or NULL if out of memory. Free it with rlhf__guards_free. The fault
+// handler reports to `log`. [main]
 struct rlhf__guards *rlhf__guards_new(struct rlhf__child_log *log);
 void rlhf__guards_free(struct rlhf__guards *); // unmaps; NULL allowed [main]
 
@@ -32,7 +32,7 @@ void *rlhf__guard_take(struct rlhf__guards *, size_t n, int32_t side, int32_t ru
 // Make everything taken so far read-only. [main]
 void rlhf__guards_close(struct rlhf__guards *);
 
-// Report faults of this process from now on; a child calls it once. [main]
+// Report faults of this process from now on. A child calls this function once. [main]
 void rlhf__guard_install(struct rlhf__child_log *log);
 
 #endif

@@ -162,7 +162,7 @@ static int try_memory(struct rlhf__check *c, int32_t step) {
 
 // ---- extensions ----
 
-// Step 0 calls extension() without an instance, step 1 with one.
+// Step 0 calls extension() without an instance. Step 1 calls it with an instance.
 static int try_extension(struct rlhf__check *c, int32_t step) {
     static const char unknown[] = "org.example.unknown/1";
     const rlhf_plugin *d = &c->plugin->desc;

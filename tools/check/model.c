@@ -100,7 +100,7 @@ static void make_rows(const struct rlhf__checked_model *m, struct rows *r) {
     rlhf__checked_weights(&r->in, 0, r->d);
 }
 
-// Write the log-probs of rows from .. to-1 to their places in logp.
+// Write the log-probs of the rows `from` to `to` - 1 to their places in `logp`.
 static int forward(struct rlhf__checked_model *m, const struct rows *r, int32_t from, int32_t to,
                    int32_t train, float *logp) {
     static const rlhf_dist whole = RLHF_DIST_WHOLE;
@@ -147,7 +147,8 @@ static void check_rows(struct rlhf__checked_model *m, struct rows *r) {
         }
 }
 
-// Process the row's tokens step by step. Sampled tokens must have the log-probs that forward gives.
+// Process the row's tokens step by step. Sampled tokens must have the log-probs that forward()
+// gives.
 static void check_steps(struct rlhf__checked_model *m, const struct rows *r) {
     static const rlhf_dist whole = RLHF_DIST_WHOLE;
     const rlhf_model_ops *ops = rlhf__checked_ops(m);

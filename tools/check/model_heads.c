@@ -64,7 +64,7 @@ static rlhf_heads pointers(const struct trial *t, struct numbers *n, int32_t fro
 }
 
 // Write the heads of the rows from `from` to `to` - 1 to their places in *out. If `train` is 1,
-// also run backward(), where t->weight has the derivatives of the loss by the heads.
+// also run backward(), with the derivatives of the loss with respect to the heads in t->weight.
 static int forward(struct trial *t, int32_t from, int32_t to, int32_t train, uint32_t flags,
                    struct numbers *out) {
     static const rlhf_dist whole = RLHF_DIST_WHOLE;
@@ -133,7 +133,7 @@ static const char *fault_of(const struct trial *t, int h, int32_t at, float x) {
     return NULL;
 }
 
-// Check each number alone. Check also that a row computed alone has the same bits.
+// Check the numbers one by one. Check also that a row computed alone has the same bits.
 static int check_numbers(struct trial *t, struct numbers *all) {
     struct numbers alone;
     memset(all, 0, sizeof *all);
@@ -203,7 +203,7 @@ static double weighted(const struct trial *t, const struct numbers *n) {
     return sum;
 }
 
-// The slope by central differences with step eps; NaN if a call failed.
+// Returns the slope from central differences with step `eps`, or NaN if a call failed.
 static double slope_at(struct trial *t, float eps, struct numbers *n) {
     double side[2];
     for (int k = 0; k < 2; k++) {

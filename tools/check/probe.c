@@ -15,7 +15,7 @@
 #include <string.h>
 
 enum { FENCE = 64 };        // guard bytes after an allocation
-enum { MOST_METRICS = 64 }; // number of metrics whose combine is compared
+enum { MOST_METRICS = 64 }; // number of metrics whose `combine` is compared
 #define MOST                                                                                       \
     ((uint64_t)1 << 30) // limit of one allocation: an option at its limit may ask for a
                         // huge one
@@ -39,12 +39,12 @@ struct rlhf__probe_host {
     int32_t said;         // fail() was called in this call
     int32_t starved;      // 1: one of its allocations was refused
     double warned;        // time of this call's warning; 0: none
-    int32_t stopped, pad; // 1: its waiting was ended
+    int32_t stopped, pad; // 1: the call waited and was stopped
     char words[512], missing[64], warning[200];
     struct {
         char name[120];
         struct rlhf__combined all;
-    } metric[MOST_METRICS]; // [n_metrics] that it reported
+    } metric[MOST_METRICS]; // [n_metrics] reported metrics
     size_t n_metrics;
     rlhf__probe_reduce_fn *reduce; // NULL: one process
     void *reduce_ctx;

@@ -22,8 +22,8 @@ struct rlhf__check {
     struct rlhf__check_fakes *fakes;
 };
 
-// The services for instances: the host's row service, and fakes of the other services. Errors:
-// RLHF_E_NOMEM. c must not move. [main]
+// Set up c->services: the host's row service, and fakes of the other services. Errors:
+// RLHF_E_NOMEM. *c must not be moved afterwards. [main]
 rlhf_status rlhf__check_services(struct rlhf__check *c, struct rlhf__error *err);
 void rlhf__check_services_finish(struct rlhf__check *c); // [main]
 
@@ -34,13 +34,13 @@ struct rlhf__probe {
     struct rlhf__probe_host *host;
     void *config, *self;
     struct rlhf__strings strings;
-    const struct rlhf__instance *kernels; // what a model computes with; NULL: nothing
+    const struct rlhf__instance *kernels; // the kernels of a model; NULL: none
 };
 
-// Create an instance with these options (NULL: the author's). fail_at is the number of the
-// allocation that fails: 1 = the first, 0 = none. Violations by create() are reported. If create()
-// fails, err has its message, and the caller decides whether that is a violation. Call
-// rlhf__probe_finish in any case. [main]
+// Create an instance with `options` or, if this is NULL, with the author's options. fail_at is the
+// number of the allocation that fails: 1 = the first, 0 = none. Violations by create() are
+// reported. If create() fails, err has its message, and the caller decides whether that is a
+// violation. Call rlhf__probe_finish in any case. [main]
 rlhf_status rlhf__probe_create(struct rlhf__check *c, const json_t *options, int64_t fail_at,
                                struct rlhf__probe *t, struct rlhf__error *err);
 // Destroy the instance and report its leaks. [main]
@@ -81,11 +81,11 @@ const char *rlhf__probe_missing(const struct rlhf__probe *t);
 
 // The saved state of an instance in memory, which another instance can load.
 struct rlhf__state_buffer {
-    rlhf_ostream out; // the first of the two
+    rlhf_ostream out; // must be the first member
     rlhf_istream in;
     char *bytes;
-    uint64_t len, at, limit; // bytes written, bytes read, limit of writing
-    rlhf_status full;        // what write() returns beyond limit
+    uint64_t len, at, limit; // bytes written, bytes read, most bytes to write
+    rlhf_status full;        // what write() returns beyond `limit`
     int32_t refused;         // 1: write() has failed
 };
 
@@ -93,8 +93,8 @@ struct rlhf__state_buffer {
 int rlhf__state_buffer_init(struct rlhf__state_buffer *s);
 void rlhf__state_buffer_finish(struct rlhf__state_buffer *s);
 
-// Call save() and load() of an instance whose plugin has them. Returns the plugin's status. If a
-// call violates a rule, this is reported. [main]
+// These functions call save() and load() of an instance, and return the plugin's status. The plugin
+// must have save() and load(). If a call violates a rule, this is reported. [main]
 rlhf_status rlhf__state_buffer_save(struct rlhf__probe *t, struct rlhf__state_buffer *s,
                                     struct rlhf__error *err);
 rlhf_status rlhf__state_buffer_load(struct rlhf__probe *t, struct rlhf__state_buffer *s,

@@ -15,7 +15,7 @@ enum { MANY = 10000 };
 // ---- calling score() and storing the results ----
 
 // Initial values of out->seq: the first for arrays that end at an inaccessible page, the second for
-// arrays that begin at one.
+// arrays that begin at such a page.
 enum { UNWRITTEN_END = 0x7fc0dead, UNWRITTEN_BEGIN = 0x4640e6b7 };
 
 // Results of a call, by the row's number in its set.
@@ -105,7 +105,7 @@ static rlhf_status score(struct rlhf__probe *t, const struct rlhf__row_set *set,
     return call.status;
 }
 
-// score() with a new instance.
+// Like score(), but with a new instance.
 static rlhf_status score_afresh(struct rlhf__check *c, const struct rlhf__row_set *set,
                                 const uint32_t *rows, uint32_t n, int32_t side, int elsewhere,
                                 struct scores *to) {
@@ -166,8 +166,8 @@ static int rows_suit(struct rlhf__check *c, const struct rlhf__row_set *set) {
     return suit;
 }
 
-// Score the same rows twice, on two threads. The arrays of one call end at an inaccessible page;
-// those of the other begin at one.
+// Score the same rows twice, on two threads. The arrays of one call end at an inaccessible page.
+// The arrays of the other call begin at such a page.
 static void twice(struct rlhf__check *c, const struct rlhf__row_set *set, const uint32_t *rows,
                   struct scores *a, struct scores *b) {
     if (score_afresh(c, set, rows, set->n, RLHF__GUARD_END, 0, a) < 0) return;

@@ -27,8 +27,8 @@ struct rlhf__row_set {
     uint32_t n, reserved;
 };
 
-// Make n rows. If `given` has rows from the author, uses these in turn; if it is NULL or empty,
-// generates rows. Returns 0 if out of memory. Call rlhf__row_set_finish even then. [main]
+// Make n rows. If `given` has rows from the author, uses these in turn. If `given` is NULL or
+// empty, generates rows. Returns 0 if out of memory. Call rlhf__row_set_finish even then. [main]
 int rlhf__row_set_make(struct rlhf__row_set *s, uint32_t n, int32_t texts, const json_t *given);
 void rlhf__row_set_finish(struct rlhf__row_set *s);
 
@@ -40,8 +40,8 @@ struct rlhf__row_call {
 };
 
 // Make a call with the n rows whose numbers are in `rows`, in that order. `side` is an enum
-// rlhf__guard_side, `flags` has the reward's flags, and `unwritten` is the initial value of seq.
-// Returns 0 if out of memory. Call rlhf__row_call_finish even then. [main]
+// rlhf__guard_side, `flags` has the reward's flags, and `unwritten` is the initial value of
+// out.seq. Returns 0 if out of memory. Call rlhf__row_call_finish even then. [main]
 int rlhf__row_call_make(struct rlhf__row_call *c, struct rlhf__child_log *log,
                         const struct rlhf__row_set *s, const uint32_t *rows, uint32_t n,
                         int32_t side, uint32_t flags, uint32_t unwritten);

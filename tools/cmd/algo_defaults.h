@@ -19,8 +19,8 @@ struct rlhf__algo_defaults {
 struct rlhf__algo_defaults *rlhf__algo_defaults_all(const struct rlhf__dirs *dirs, size_t *n);
 void rlhf__algo_defaults_finish(struct rlhf__algo_defaults *all, size_t n);
 
-// Returns the value that the file sets for section.key. Returns NULL if the file does not set it,
-// or if the value equals the default of the option `o`. [any]
+// Returns the value that the file sets for the option `o` of the section `section`. Returns NULL if
+// the file does not set the option, or if the value equals the option's default. [any]
 const json_t *rlhf__algo_defaults_value(const struct rlhf__algo_defaults *t, const char *section,
                                         const rlhf_opt *o);
 
@@ -28,8 +28,8 @@ const json_t *rlhf__algo_defaults_value(const struct rlhf__algo_defaults *t, con
 const struct rlhf__algo_defaults *
 rlhf__algo_defaults_of(const char *algo, const struct rlhf__algo_defaults *all, size_t n);
 
-// Append the plugin's default and the value in the algorithm's file (NULL = no file), e.g. "default
-// 0.04; configs/grpo.json: 0.2". [any]
+// Append the option's default and the value in the algorithm's file, e.g. "default 0.04;
+// configs/grpo.json: 0.2". `defaults` is NULL if there is no file. [any]
 void rlhf__put_values(struct rlhf__buf *out, const struct rlhf__algo_defaults *defaults,
                       const rlhf_opt *o);
 

@@ -75,7 +75,8 @@ void rlhf__cli_train_help(FILE *out) { rlhf__flags_help(out, flags, N_FLAGS); }
 struct assignments {
     char *made[9]; // heap-allocated
     size_t n_made;
-    // all: assignments from short flags, then from --set. flag: the flag that gave each assignment
+    // `all` has the assignments from short flags, then those from --set. `flag` has the flag that
+    // gave each assignment.
     const char **all, **flag;
     size_t n;
 };
@@ -135,10 +136,10 @@ static void speak_json(struct rlhf__log *log) {
     rlhf__last_words_json(1);
 }
 
-// Append to err the user's command and the flags that name all code of the run. Plugins outside the
-// searched directories are not opened. Flags for code that only an option of such a plugin names
-// are therefore missing. If a plugin of the run is not installed, appends nothing, because err
-// already lists such plugins.
+// Append to `err` the user's command and the flags that name all code of the run. Plugins outside
+// the searched directories are not opened. Flags for code that only an option of such a plugin
+// names are therefore missing. If a plugin of the run is not installed, appends nothing, because
+// `err` already lists such plugins.
 static void say_whole_command(const struct options *o, const struct rlhf__config_request *req,
                               const struct rlhf__run_request *run, struct rlhf__error *err) {
     struct rlhf__config_request trusting = *req;
@@ -169,9 +170,9 @@ static void say_whole_command(const struct options *o, const struct rlhf__config
     rlhf__config_finish(&c);
 }
 
-// Extends err if it asks the user to name the code of a resumed run again. If that code has changed
-// since the run last used it, adds the list of changes. Otherwise adds the whole command to type.
-// If the run cannot be resumed for another reason, err gets that reason instead.
+// Extends `err` if it asks the user to name the code of a resumed run again. If that code has
+// changed since the run last used it, adds the list of changes. Otherwise adds the whole command to
+// type. If the run cannot be resumed for another reason, `err` gets that reason instead.
 static rlhf_status say_trust(const struct options *o, const struct rlhf__config_request *req,
                              const struct rlhf__run_request *run, rlhf_status st,
                              struct rlhf__error *err) {

@@ -14,10 +14,10 @@ int rlhf__cli_train(const struct rlhf__env *env, int argc, char **argv);
 struct rlhf__cli_use {
     int (*run)(const struct rlhf__run_request *req, void *self);
     void *self;
-    const char *command; // the command's name: it rejects --resume and --dry-run; NULL: training
+    const char *command; // name of a command, which rejects --resume and --dry-run; NULL: training
 };
 
-// Like rlhf__cli_train, but calls use->run instead of running the run. [main]
+// Like rlhf__cli_train, but calls use->run instead of training. [main]
 int rlhf__cli_with_run(const struct rlhf__env *env, int argc, char **argv,
                        const struct rlhf__cli_use *use);
 

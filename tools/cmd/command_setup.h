@@ -1,5 +1,5 @@
-// command_setup.h: set-up that generate, eval, label and pairs share: plugins, a progress bar on
-// the terminal, compute and services, and the model that --model names.
+// command_setup.h: the set-up that `generate`, `eval`, `label` and `pairs` share: plugins, a
+// progress bar on the terminal, compute and services, and the model that --model names.
 #ifndef RLHF_HOST_CMD_COMMAND_SETUP_H
 #define RLHF_HOST_CMD_COMMAND_SETUP_H
 
@@ -33,7 +33,8 @@ struct rlhf__command_setup_flags {
         RLHF__FLAG_I(T, "--gpu", at.gpu, "N", 0, 1023, "which GPU [0]"),                           \
         RLHF__FLAG_S(T, "--dtype", at.dtype, "T", "auto, f32 or bf16 [auto]")
 
-// Zero-initialize; release with rlhf__command_setup_finish, also after a failure. Do not move it.
+// Zero-initialize; release with rlhf__command_setup_finish, also after a failure. Do not move the
+// struct.
 struct rlhf__command_setup {
     const struct rlhf__env *env;
     struct rlhf__plugins *plugins;
@@ -77,9 +78,9 @@ rlhf_status rlhf__command_setup_dir(const struct rlhf__command_setup *w, const c
                                     const char *name, char room[RLHF__PATH_CAP], const char **dir,
                                     struct rlhf__error *err);
 
-// Returns st, the result of opening the directory that rlhf__command_setup_dir found. If st means
-// bad input and `given`, the value of --model, is not NULL, prefixes err's message with --model.
-// [any]
+// Returns `st`, the result of opening the directory that rlhf__command_setup_dir found. If `given`,
+// the value of --model, is not NULL, and if `st` says that the input is bad, prefixes the message
+// in `err` with --model. [any]
 rlhf_status rlhf__command_setup_opened(const char *given, rlhf_status st, struct rlhf__error *err);
 
 // Set *out to the configuration of the run that wrote the checkpoint in `dir` (a new reference), or
@@ -97,19 +98,19 @@ rlhf_status rlhf__command_setup_template(const struct rlhf__model *, const char 
 rlhf_status rlhf__command_setup_template_used(const char *command, const char *name, int64_t chats,
                                               struct rlhf__error *err);
 
-// Open the frozen language model of --model, or the default policy. Fails if it cannot generate.
-// Close it before calling _finish. [main]
+// Open the frozen language model of --model, or the default policy. Fails if the model cannot
+// generate. Close the model before calling _finish. [main]
 rlhf_status rlhf__command_setup_writer(struct rlhf__command_setup *, const char *given,
                                        struct rlhf__model **out, struct rlhf__error *err);
 
-// Open a second frozen language model. The flag --<role> names its directory or run. It must have
-// the same vocabulary as `model`. Close it before `model`. [main]
+// Open a second frozen language model. The flag --<role> names its directory or run. The second
+// model must have the same vocabulary as `model`. Close the second model before `model`. [main]
 rlhf_status rlhf__command_setup_second(struct rlhf__command_setup *, const char *role,
                                        const char *given, const struct rlhf__model *model,
                                        struct rlhf__model **out, struct rlhf__error *err);
 
-// Open the frozen language model whose directory or run --reference names. It must have the same
-// vocabulary as `model`. Close it before `model`. [main]
+// Open the frozen language model whose directory or run --reference names. This model must have the
+// same vocabulary as `model`. Close it before `model`. [main]
 rlhf_status rlhf__command_setup_reference(struct rlhf__command_setup *, const char *given,
                                           const struct rlhf__model *model, struct rlhf__model **out,
                                           struct rlhf__error *err);

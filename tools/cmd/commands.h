@@ -1,4 +1,4 @@
-// commands.h: the commands. Each has one file, in tools/cmd or in the directory of its area
+// commands.h: the commands. Each command has one file, in tools/cmd or in the directory of its area
 // (tools/eval). A command's function gets the command line, with argv[0] = the command's name, and
 // parses it with flags.h. It prints its own errors and returns the exit status:
 //
@@ -18,7 +18,7 @@
 
 struct rlhf__run_request; // run/run.h
 
-int rlhf__cmd_run(const struct rlhf__run_request *req); // train; cmd/cli.c
+int rlhf__cmd_run(const struct rlhf__run_request *req); // training: cmd/cli.c
 
 // Returns the exit status of a command whose result is st. Logs err, unless a signal ended the
 // command. [main]

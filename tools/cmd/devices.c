@@ -1,6 +1,6 @@
-// devices.c: `rlhf-host devices`: lists the devices of the installed backends. For a backend or
-// device that cannot be used it gives the reason. Each backend is queried in a child process of its
-// own, so a driver that hangs or crashes spoils only the line of its backend.
+// devices.c: `rlhf-host devices`: lists the devices of the installed backends. If a backend or
+// device cannot be used, the command gives the reason. Each backend is queried in a child process
+// of its own, so a driver that hangs or crashes affects only its backend's line.
 #include "cmd/help.h"
 
 #include "base/json.h"
@@ -160,7 +160,7 @@ static double gib_of(const json_t *row, const char *key) {
     return (double)json_integer_value(json_object_get(row, key)) / (1 << 30);
 }
 
-// Append ", <what> <text>", unless text is empty.
+// Append ", <what> <text>", unless `text` is empty.
 static void put(struct rlhf__buf *out, const char *what, const char *text) {
     if (text[0]) rlhf__buf_printf(out, ", %s%s", what, text);
 }

@@ -1,7 +1,8 @@
-// flags.h: the flags of a subcommand in one table, from which they are parsed, checked and printed.
+// flags.h: the flags of a subcommand in one table. The flags are parsed, checked and printed from
+// this table.
 //
 // A value is given as "--name value" or "--name=value"; "--" ends the flags. The error for an
-// unknown flag suggests the nearest one.
+// unknown flag suggests the nearest flag.
 #ifndef RLHF_HOST_CMD_FLAGS_H
 #define RLHF_HOST_CMD_FLAGS_H
 
@@ -53,13 +54,14 @@ rlhf_status rlhf__flags_parse(const struct rlhf__flag *flags, size_t n, int argc
 // Returns 1 and sets *out if the text is a decimal integer and nothing else. [any]
 int rlhf__typed_integer(const char *text, int64_t *out);
 
-// A flag, and whether it was given although it does nothing here.
+// A flag that has no effect here, and whether the user gave it.
 struct rlhf__flag_idle {
     const char *name;
     int32_t given, reserved;
 };
 
-// Reject the first flag that was given without effect; `why` is the reason. [main]
+// Reject the first of these flags that was given. `why` completes the message "FLAG has no effect".
+// [main]
 rlhf_status rlhf__flags_idle(const struct rlhf__flag_idle *flags, size_t n, const char *command,
                              const char *why, struct rlhf__error *err);
 

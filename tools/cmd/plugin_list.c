@@ -101,7 +101,7 @@ static void warn_shared(const struct list *l) {
     }
 }
 
-// If this file hides another of the same name, warn and record it.
+// If this file hides another file of the same name, warn and record the hidden file.
 static void see_hidden(struct list *l, const char *path, const char *real) {
     char other[RLHF__PATH_CAP];
     if (!rlhf__plugin_hidden(l->env->dirs, path, other)) return;

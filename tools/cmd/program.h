@@ -13,8 +13,9 @@
 int rlhf__program(int argc, char **argv,
                   int (*work)(const struct rlhf__env *env, int argc, char **argv));
 
-// Replaces this process by the program `name` from the same directory. argv ends with NULL. Returns
-// only if that program cannot be started: logs the reason and returns the exit status. [main]
+// Replaces this process with the program `name` from the same directory. argv ends with NULL.
+// Returns only if that program cannot be started: logs the reason and returns the exit status.
+// [main]
 int rlhf__program_exec(const struct rlhf__env *env, const char *name, char **argv);
 
 // ---- output ----

@@ -18,7 +18,7 @@
 
 struct digest {
     uint8_t sha256[32];
-    int32_t there, reserved; // there is 0 if nothing was found
+    int32_t there, reserved; // there: 0 if nothing was found
 };
 
 static void add_file(struct rlhf__sha256 *sum, struct digest *d, const char *dir,
@@ -34,7 +34,8 @@ static void add_file(struct rlhf__sha256 *sum, struct digest *d, const char *dir
     rlhf__buf_free(&text);
 }
 
-// Set *any to 1 if a rank's digest differs from rank 0's, and *differs to 1 if this rank's does.
+// Set *any to 1 if a rank's digest differs from rank 0's, and *differs to 1 if this rank's digest
+// differs.
 static rlhf_status compare(struct rlhf__team *t, const struct digest *own, int *any, int *differs,
                            struct rlhf__error *err) {
     struct digest *all = calloc((size_t)t->ranks, sizeof *all);
@@ -117,7 +118,7 @@ static void see_checkpoint(const char *dir, struct rlhf__buf *list, struct diges
     if (!d->there) memset(d, 0, sizeof *d);
 }
 
-// from: rank 0's checkpoint. out: where this rank reads it.
+// `from` is rank 0's checkpoint. Sets `out` to the path at which this rank reads the checkpoint.
 static rlhf_status share_checkpoint(struct rlhf__team *t, struct rlhf__run_dir *dir,
                                     const char *from, char out[RLHF__PATH_CAP],
                                     struct rlhf__error *err) {

@@ -10,14 +10,14 @@ struct rlhf__ranks {
     struct rlhf__collective collective;
     struct rlhf__split split;
     char shipped[RLHF__PATH_CAP]; // directory with what rank 0 sent; "" = none
-    int32_t joined, reserved;     // joined 1: with the other ranks, if there are any
+    int32_t joined, reserved;     // joined 1: the other ranks, if any, were joined
 };
 
 // Call this before the settings of a resumed run are read. If a launcher started several processes,
-// join them. If this rank cannot see the run directory *resume, receive the settings from rank 0
-// and set *resume to the local directory that holds the copy. `backend` and `timeout_s` have the
-// values that the user typed, or NULL and 0. Errors: those of rlhf__join and rlhf__ship_files.
-// [main]
+// join these processes. If this rank cannot see the run directory *resume, receive the settings
+// from rank 0 and set *resume to the local directory that holds the copy. `backend` and `timeout_s`
+// have the values that the user typed, or NULL and 0. Errors: those of rlhf__join and
+// rlhf__ship_files. [main]
 rlhf_status rlhf__ranks_resume(struct rlhf__ranks *, const struct rlhf__env *env,
                                const char **resume, const char *backend, double timeout_s,
                                struct rlhf__error *err);
@@ -32,7 +32,7 @@ rlhf_status rlhf__ranks_join(struct rlhf__ranks *, struct rlhf__run_request *run
 // copy of it. All ranks must call it. Errors: those of rlhf__ship_files. [main]
 rlhf_status rlhf__ranks_share(const struct rlhf__run_request *run, struct rlhf__error *err);
 
-// Leave the others; see rlhf__collective_close. Accepts a zeroed struct. [main]
+// Leave the other ranks; see rlhf__collective_close. Accepts a zeroed struct. [main]
 void rlhf__ranks_leave(struct rlhf__ranks *, int status);
 
 #endif

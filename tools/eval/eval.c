@@ -84,8 +84,8 @@ static rlhf_status open_rows(const struct rlhf__eval_options *o, const struct rl
     return rlhf__dataset_open(&d, out, err);
 }
 
-// Choose which tokens of the rows are measured: those that --tokens names, or else those that the
-// checkpoint's run trained on.
+// Choose which tokens of the rows are measured: those that --tokens names or, without that flag,
+// those that the checkpoint's run trained on.
 static rlhf_status which_tokens(const struct rlhf__command_setup *w, const char *dir,
                                 const struct rlhf__eval_options *o, const struct rlhf__dataset *ds,
                                 int *assistant_only, struct rlhf__error *err) {
@@ -239,7 +239,7 @@ static rlhf_status eval_rows(const struct rlhf__env *env, const struct rlhf__eva
     return st;
 }
 
-// Measure the rows of each --data. Several files give one JSON object, {"sets": [...]}.
+// Measure the rows of each --data file. Several files give one JSON object, {"sets": [...]}.
 static rlhf_status each_file(const struct rlhf__env *env, struct rlhf__eval_options *o,
                              struct rlhf__error *err) {
     rlhf_status st = RLHF_OK;

@@ -19,13 +19,14 @@ struct rlhf__eval_options {
     struct rlhf__command_setup_flags at;
 };
 
-// Sample responses to the prompts of each --data, score them with --reward, and print the means
-// with their standard errors, and pass@k. With --compare, also do this for the model that --compare
-// names. [main]
+// Sample responses to the prompts of each --data file, score them with --reward, and print the
+// means with their standard errors, and pass@k. With --compare, also do this for the model that
+// --compare names. [main]
 rlhf_status rlhf__eval_rewards(const struct rlhf__env *env, const struct rlhf__eval_options *o,
                                struct rlhf__error *err);
 
-// With --json, print a new object (NULL: out of memory) or append it to o->results. [main]
+// Print the new object `v` as JSON or, if o->results is not NULL, append it there. `v` is NULL if
+// out of memory. [main]
 rlhf_status rlhf__eval_json_new(const struct rlhf__eval_options *o, json_t *v,
                                 struct rlhf__error *err);
 

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-// Open the rows of --data, tokenized by m. Cuts rows to --max-tokens or, if that was not given, to
-// the context length of `shortest`, the model with the shortest context.
+// Open the rows of --data, tokenized by the model `m`. Cuts rows to --max-tokens or, if that was
+// not given, to the context length of `shortest`, the model with the shortest context.
 static rlhf_status open_rows(const struct rlhf__command_setup *w,
                              const struct rlhf__eval_options *o, const struct rlhf__model *m,
                              const struct rlhf__model *shortest, int32_t bos, int32_t completions,
@@ -85,7 +85,8 @@ struct policy_measured {
     struct rlhf__preference_quality q;
 };
 
-// Returns the directory that a model was opened from. For an adapter, this is the adapter's.
+// Returns the directory that a model was opened from. For an adapter, this is the adapter's
+// directory.
 static const char *dir_of(const struct rlhf__model *m) {
     return m->peft.dir ? m->peft.dir : m->dir;
 }
@@ -122,8 +123,8 @@ static rlhf_status print_policy(const struct policy_measured *m, struct rlhf__er
     return rlhf__print_flush(err);
 }
 
-// Set beta to --beta if given. Otherwise use the value of the dpo.so or kto.so run that wrote the
-// checkpoint, or else the default 0.1.
+// Set m->beta to --beta if it was given. Otherwise use the value of the dpo.so or kto.so run that
+// wrote the checkpoint, or else the default 0.1.
 static rlhf_status choose_beta(const struct rlhf__command_setup *w, const char *dir,
                                struct policy_measured *m, struct rlhf__error *err) {
     json_t *run;

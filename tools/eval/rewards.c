@@ -33,7 +33,7 @@ struct measured {
     struct rlhf__eval_setup with;
     struct rlhf__model *other; // the model of --compare; NULL: none
     struct side side[2];
-    int64_t *task;     // [n] of each episode of an environment without prompts, else NULL
+    int64_t *task;     // [n] task of each episode, if an environment has no prompts; else NULL
     uint32_t sides, n; // models, responses of each
     int32_t fd;        // evaluations.jsonl for --save; -1: none
     int32_t reserved;

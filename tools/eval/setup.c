@@ -45,7 +45,7 @@ static rlhf_status check_effect(const struct rlhf__eval_setup *t,
     return rlhf__effect_check(&t->config, rules, sizeof rules / sizeof *rules, NULL, err);
 }
 
-// Reject a reward that needs a reference if the command lacks one.
+// Reject a reward that needs a reference if the command has no reference.
 static rlhf_status check_rewards(const struct rlhf__eval_setup *t,
                                  const struct rlhf__eval_setup_options *o,
                                  struct rlhf__error *err) {
@@ -70,7 +70,7 @@ static rlhf_status run_config(const struct rlhf__eval_setup_options *o, char pat
     int is_run = 0;
     *run = NULL;
     if (!given || !o->as_the_run || o->config) return RLHF_OK;
-    // Opening it reports the error.
+    // Opening the model reports the error.
     if (rlhf__run_is(given, &is_run, err) != RLHF_OK) return RLHF_OK;
     if (is_run)
         rlhf__path_put(dir, "%s", given);
@@ -81,8 +81,8 @@ static rlhf_status run_config(const struct rlhf__eval_setup_options *o, char pat
 }
 
 // If the run sampled responses, copy the sections `sampling`, `prompts`, `response` and, with an
-// environment, `episodes` of its settings. Other runs do not use these sections. Do not copy which
-// prompts the run used if the command names its own.
+// environment, `episodes` of its settings. Other runs do not use these sections. If the command
+// names prompts, the settings that name the run's prompts are not copied.
 static rlhf_status take_settings(const struct rlhf__env *env,
                                  const struct rlhf__eval_setup_options *o,
                                  char path[RLHF__PATH_CAP], json_t **out, struct rlhf__error *err) {

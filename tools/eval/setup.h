@@ -45,13 +45,13 @@ struct rlhf__eval_setup {
     int64_t limit, max_mib; // as in the options
 };
 
-// Errors: RLHF_E_INVALID (settings, files, a reference with another vocabulary) and those of
-// opening models and plugins. [main]
+// Errors: RLHF_E_INVALID if settings or files are invalid or if the reference has another
+// vocabulary, and those of opening models and plugins. [main]
 rlhf_status rlhf__eval_setup_open(struct rlhf__eval_setup *t, const struct rlhf__env *env,
                                   const struct rlhf__eval_setup_options *o,
                                   struct rlhf__error *err);
-// Replace the prompts by those in `file`. If file is NULL, replace them by the prompts of the
-// config. Errors: those of reading prompts. [main]
+// Replace the prompts with the prompts in `file`. If `file` is NULL, replace them with the config's
+// prompts. Errors: those of reading prompts. [main]
 rlhf_status rlhf__eval_setup_prompts(struct rlhf__eval_setup *t, const char *file,
                                      struct rlhf__error *err);
 
@@ -77,7 +77,7 @@ rlhf_status rlhf__eval_setup_sample(const struct rlhf__eval_setup *t,
 
 // Score e, the rows that were sampled for a request:
 // - e->score, e->reward and token rewards are set.
-// - *x receives the texts (zeroed before; release with rlhf__scored_finish).
+// - *x receives the texts. It must be zeroed before the call; release it with rlhf__scored_finish.
 // - keep[n] is 0 for rows that nan_policy or on_failure drop.
 // - raw[n_reward * n] receives each plugin's own scores. [step]
 rlhf_status rlhf__eval_setup_score(const struct rlhf__eval_setup *t, struct rlhf__rows *e,

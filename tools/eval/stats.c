@@ -51,7 +51,7 @@ double rlhf__pass_at(uint32_t n, uint32_t c, uint32_t k) {
 
 rlhf_status rlhf__pass_by_prompt(const struct rlhf__answers *a, const uint8_t *right, uint32_t k,
                                  double *pass, struct rlhf__error *err) {
-    // Two counts per prompt: its responses, and those of them that are right.
+    // Two counts per prompt: its responses, and its right responses.
     uint32_t *of = calloc((size_t)a->n_prompts * 2 + 1, sizeof *of);
     if (!of) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for pass@k");
     for (uint32_t i = 0; i < a->n; i++) {

@@ -44,7 +44,7 @@ rlhf_status rlhf__pass_by_prompt(const struct rlhf__answers *, const uint8_t *ri
                                  double *pass, struct rlhf__error *err);
 
 // Computes the mean of x[n], which has a value for each prompt. Values that are NaN are left out of
-// the mean, and are set to 0 in x. Errors: RLHF_E_NOMEM. [any]
+// the mean, and are set to 0 in `x`. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__estimate_prompts(double *x, int64_t n, struct rlhf__estimate *out,
                                    struct rlhf__error *err);
 

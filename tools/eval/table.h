@@ -37,7 +37,7 @@ struct rlhf__table {
 struct rlhf__table_row *rlhf__table_add(struct rlhf__table *, const char *name, int decimals);
 void rlhf__table_finish(struct rlhf__table *); // accepts a zeroed one [main]
 
-// Print the table to standard output; `heading`: begin with the name of the file. [main]
+// Print the table to standard output. If `heading` is 1, begins with the name of the file. [main]
 void rlhf__table_print(const struct rlhf__table *, int heading);
 
 // Returns a new object, or NULL when out of memory. Values that are not finite are left out. [main]

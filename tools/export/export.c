@@ -120,8 +120,8 @@ struct job {
     int64_t n_adapter;                   // parameters of an adapter that is exported alone
     struct rlhf__export_place place;     // with --to
     struct rlhf__export_gguf file;       // with --gguf
-    struct rlhf__gguf_model gguf;        // its contents
-    char name[256];                      // of the model in it
+    struct rlhf__gguf_model gguf;        // the contents of that file
+    char name[256];                      // name of the model in that file
     int32_t dtype, reserved;             // of the exported weights, -1 = mixed
 };
 

@@ -4,7 +4,7 @@
 
 #include "base/env.h"
 
-// As the commands in cmd/commands.h. [main]
+// The command; exit status as in cmd/commands.h. [main]
 int rlhf__cmd_export(const struct rlhf__env *env, int argc, char **argv);
 
 #endif

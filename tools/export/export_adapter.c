@@ -13,7 +13,7 @@
 #include <string.h>
 
 // Opens the adapter's file. If `exact` is set and the checkpoint's state has the exact weights,
-// opens those instead.
+// opens the exact weights instead.
 static rlhf_status open_weights(const struct rlhf__export_source *s, int exact,
                                 struct rlhf__weights **out, struct rlhf__error *err) {
     char path[RLHF__PATH_CAP];
@@ -22,7 +22,7 @@ static rlhf_status open_weights(const struct rlhf__export_source *s, int exact,
     return rlhf__weights_open(path, out, err);
 }
 
-// Returns a tensor's name without PEFT's prefix; the name may be from either of the two files.
+// Returns a tensor's name without PEFT's prefix. The prefix may be missing.
 static const char *plain(const char *name) {
     const size_t n = strlen(RLHF__PEFT_PREFIX);
     return strncmp(name, RLHF__PEFT_PREFIX, n) == 0 ? name + n : name;
@@ -70,7 +70,7 @@ static rlhf_status no_layer(const struct rlhf__export_source *s,
                       s->dir, s->base, module, rlhf__nearest_hint(&near, hint, sizeof hint));
 }
 
-// Replace the model's tensor i by a copy that can be changed.
+// Replace the model's tensor i with a copy that can be changed.
 static struct rlhf__tensor *own(struct rlhf__export_adapter *a, struct rlhf__export_tensors *x,
                                 size_t i) {
     struct rlhf__tensor *t = &a->made[a->n_made++];
@@ -169,7 +169,7 @@ static rlhf_status write_config(const struct rlhf__export_source *s, const char 
     return rlhf__json_save_new(to, RLHF__PEFT_CONFIG, v, 2, err);
 }
 
-// Writes the tensors under names with PEFT's prefix, whichever file they are from.
+// Writes the tensors under names with PEFT's prefix, even if their file uses names without it.
 static rlhf_status write_named(const struct rlhf__tensor **tensor, char **name, size_t n,
                                int32_t dtype, const struct rlhf__folder *to,
                                struct rlhf__error *err) {

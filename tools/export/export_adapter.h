@@ -14,9 +14,9 @@ struct rlhf__export_adapter {
 };
 
 // Merge the adapter into its base: adds scale B A to the matrices among the chosen tensors. Adds
-// the adapter's score head, if any; the LM head is then left out, because a classifier lacks one.
-// `exact` is as in rlhf__export_tensors_open. Errors: RLHF_E_INVALID (the base lacks a layer, or
-// the layer has another shape). [main]
+// the adapter's score head, if any; the LM head is then left out, because a classifier has no LM
+// head. `exact` is as in rlhf__export_tensors_open. Errors: RLHF_E_INVALID (the base lacks a layer,
+// or the layer has another shape). [main]
 rlhf_status rlhf__export_adapter_merge(struct rlhf__export_adapter *, struct rlhf__export_tensors *,
                                        const struct rlhf__export_source *, int exact,
                                        struct rlhf__error *err);
@@ -24,9 +24,9 @@ rlhf_status rlhf__export_adapter_merge(struct rlhf__export_adapter *, struct rlh
 void rlhf__export_adapter_finish(struct rlhf__export_adapter *); // [main]
 
 // Write adapter_config.json and adapter_model.safetensors to `to`, with the tokenizer's files and,
-// if it exists, the adapter's config.json. dtype: enum rlhf__tensor_dtype; -1 = as stored.
-// base_model: the new value of base_model_name_or_path; NULL = unchanged. *n_parameters = the
-// number of parameters. Errors: RLHF_E_IO. [main]
+// if it exists, the adapter's config.json. `dtype` is an enum rlhf__tensor_dtype, or -1 to keep the
+// stored dtypes. `base_model` is the new value of base_model_name_or_path, or NULL to keep the old
+// value. Sets *n_parameters to the number of parameters. Errors: RLHF_E_IO. [main]
 rlhf_status rlhf__export_adapter_write(const struct rlhf__export_source *, int32_t dtype,
                                        const char *base_model, const struct rlhf__folder *to,
                                        int64_t *n_parameters, struct rlhf__error *err);

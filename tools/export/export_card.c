@@ -18,7 +18,7 @@ static const char *start_path(const struct rlhf__export_source *s) {
     return s->settings ? path : s->dir;
 }
 
-// The hub's name of the base model; 0 = unknown.
+// Set `out` to the base model's name on the hub. Returns 0 if the name is not known.
 static int base_model(const struct rlhf__export_card *c, char out[128]) {
     const char *path = start_path(c->source);
     const char *own = json_string_value(json_object_get(c->source->config, "_name_or_path"));
@@ -190,7 +190,7 @@ static const char *without_path(const char *text) {
     return slash && slash[1] && (begins || !strpbrk(text, " \t\n")) ? slash + 1 : text;
 }
 
-// A copy with only the last part of each path. New reference.
+// Returns a copy of `v` with only the last part of each path. New reference.
 static json_t *tidy(const json_t *v) {
     const char *key;
     json_t *item, *out;

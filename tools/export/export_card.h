@@ -24,7 +24,7 @@ struct rlhf__export_card {
 rlhf_status rlhf__export_card_write(const struct rlhf__export_card *, const struct rlhf__folder *to,
                                     struct rlhf__error *err);
 
-// 1: the source is not from a run and has a README.md, which is kept. [main]
+// Returns 1 if the source is not from a run and has a README.md, which is kept. [main]
 int rlhf__export_card_kept(const struct rlhf__export_source *);
 
 // ---- the model's run, and text from other sources in a card ----
@@ -33,10 +33,12 @@ int rlhf__export_card_kept(const struct rlhf__export_source *);
 // is not from a run. [main]
 void rlhf__export_card_run(struct rlhf__buf *out, const struct rlhf__export_source *);
 
-// The algorithm of the run by its file, "ppo", or 0. [any]
+// Set `out` to the algorithm of the run, named by its file, e.g. "ppo". Returns 0 if it is not
+// known. [any]
 int rlhf__export_algo(const struct rlhf__export_source *, char out[64]);
 
-// Append text on one line, escaped for Markdown. code: between backticks. NULL becomes "?". [main]
+// Append text on one line, escaped for Markdown. If `code` is 1, the text is put between backticks.
+// NULL becomes "?". [main]
 void rlhf__export_code(struct rlhf__buf *out, const char *text, int code);
 
 // Append a value as JSON, with only the last part of each path. If `indent` is 0, the JSON is on
@@ -45,7 +47,7 @@ void rlhf__export_json(struct rlhf__buf *out, const json_t *v, int indent);
 
 // ---- names on the Hugging Face hub, OWNER/NAME ----
 
-// 1 if text is a model's name on the hub: NAME or OWNER/NAME. [any]
+// Returns 1 if the text is a model's name on the hub: NAME or OWNER/NAME. [any]
 int rlhf__is_hub_id(const char *text);
 
 // If the path is in the hub's cache, .../models--OWNER--NAME/snapshots/..., sets `out` to the

@@ -72,14 +72,15 @@ const json_t *rlhf__export_sampling(const struct rlhf__export_source *s) {
     return json_array_size(json_object_get(s->settings, "reward")) > 0 ? sampling : NULL;
 }
 
-// Returns an id, or a list of ids, from the first of the two objects that has one. New reference.
+// Returns an id, or a list of ids, from the first of the two objects that has the key. New
+// reference.
 static json_t *id_of(const json_t *first, const json_t *second, const char *key) {
     json_t *v = json_object_get(first, key);
     if (!json_is_integer(v) && !json_is_array(v)) v = json_object_get(second, key);
     return json_is_integer(v) || json_is_array(v) ? json_deep_copy(v) : NULL;
 }
 
-// The id of a stop text that is one special token, as in a run. -1 for other texts.
+// Returns the id of a stop text that is one special token, as in a run. Returns -1 for other texts.
 static int32_t special_id(const struct rlhf__tokenizer *tok, const json_t *stop) {
     const rlhf_str text = {json_string_value(stop), json_string_length(stop)};
     const int32_t id = text.len ? rlhf__tokenizer_find(tok, text) : -1;

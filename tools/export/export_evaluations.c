@@ -15,7 +15,7 @@ static const char *text_of(const json_t *v, const char *key) {
     return json_string_value(json_object_get(v, key));
 }
 
-// Returns an object: the result of each file of prompts.
+// Returns an object with the last result of each file of prompts.
 static json_t *read_all(const struct rlhf__export_source *s) {
     char path[RLHF__PATH_CAP];
     struct rlhf__lines *lines = NULL;
@@ -62,7 +62,7 @@ static void put_difference(struct rlhf__buf *out, const json_t *v, const char *n
     put_cell(out, json_object_get(d, "mean"), json_object_get(d, "error"), "%+.4f");
 }
 
-// The row of the measure `name`; other: results of the second model, NULL for none.
+// Append the row of the measure `name`. `other` has the results of the second model, or is NULL.
 static void put_measure(struct rlhf__buf *out, const json_t *v, const json_t *other,
                         const char *name) {
     char error[64];
@@ -92,7 +92,7 @@ static void put_pass(struct rlhf__buf *out, const json_t *v, const json_t *other
     rlhf__buf_puts(out, " |\n");
 }
 
-// The rows of pass@k, by rising k.
+// Append the rows of pass@k, in ascending order of k.
 static void put_passes(struct rlhf__buf *out, const json_t *v, const json_t *other) {
     json_t *pass = json_object_get(v, "pass");
     for (long last = 0, next = 1; next;) {

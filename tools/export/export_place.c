@@ -83,7 +83,7 @@ static rlhf_status check_taken(struct rlhf__export_place *p, int force, struct r
 }
 
 // Called just before the directory is replaced. Refuses if entries were added to the old directory
-// since it was checked, because they would be removed with it.
+// since it was checked, because these entries would be removed with the directory.
 static rlhf_status look_again(struct rlhf__export_place *p, struct rlhf__error *err) {
     const struct timespec seen = p->seen;
     RLHF_TRY(check_taken(p, p->replaces, err));
@@ -96,8 +96,8 @@ static rlhf_status look_again(struct rlhf__export_place *p, struct rlhf__error *
 }
 
 // Append to `real` the rest of a path, whose directories do not exist yet. "." and ".." are
-// resolved as they would be after creating the directories. If the result is too long, real becomes
-// empty.
+// resolved as they would be after creating the directories. If the result is too long, `real`
+// becomes empty.
 static void put_rest(char real[RLHF__PATH_CAP], const char *rest) {
     while (*rest && *real) {
         const size_t n = strcspn(rest, "/"), at = strlen(real);
@@ -160,8 +160,8 @@ static void beside(const struct rlhf__export_place *p, const char *what, char ou
 #define FRESH ".rlhf-export-new-"
 
 // An export locks its directory as long as it runs. So a directory without a lock belongs to a
-// process that has ended, or to one that has just created it. In the second case the directory is
-// empty.
+// process that has ended, or to a process that has just created the directory. In the second case
+// the directory is empty.
 static int is_left(const struct rlhf__folder *dir) {
     struct stat st;
     int all = 0, other = 0;
@@ -269,7 +269,7 @@ static rlhf_status check_name(const char *file, int force, struct rlhf__error *e
     return rlhf__fail(err, RLHF_E_INVALID, "export: --gguf '%s' is not a valid file name", file);
 }
 
-// Returns the part of `path` below dir; NULL if `path` is elsewhere.
+// Returns the part of `path` below `dir`; NULL if `path` is elsewhere.
 static const char *rest_below(const char *path, const char *dir) {
     size_t n = strlen(dir);
     if (n == 1) n = 0; // the root

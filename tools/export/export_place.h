@@ -21,8 +21,9 @@ struct rlhf__export_place {
     struct timespec seen; // modification time of the replaced directory
 };
 
-// Check the name. It must be free or name an empty directory; with force, it may name a model
-// directory that an export could have left. Creates nothing. Errors: RLHF_E_INVALID. [main]
+// Check the name `to`. The name must be free or belong to an empty directory. With `force`, it may
+// also belong to a model directory that an export could have left. Creates nothing. Errors:
+// RLHF_E_INVALID. [main]
 rlhf_status rlhf__export_place_choose(struct rlhf__export_place *, const char *to, int force,
                                       struct rlhf__error *err);
 
@@ -51,10 +52,10 @@ struct rlhf__export_gguf {
     char fresh[RLHF__PATH_CAP];            // its temporary name; "" = not created
 };
 
-// Check the name `file`; place is --to or NULL. The name must be free or, with force, a regular
-// file. The file's directory must exist, or be the one that --to creates. Inside --to, only
-// NAME.gguf is allowed, because it cannot clash with another exported file. Paths are compared
-// after resolving links. Creates nothing. Errors: RLHF_E_INVALID. [main]
+// Check the name `file`. `place` is the directory of --to, or NULL. The name must be free or, with
+// `force`, belong to a regular file. The file's directory must exist, or be the one that --to
+// creates. Inside --to, only NAME.gguf is allowed, because it cannot clash with another exported
+// file. Paths are compared after resolving links. Creates nothing. Errors: RLHF_E_INVALID. [main]
 rlhf_status rlhf__export_gguf_choose(struct rlhf__export_gguf *, const char *file,
                                      const struct rlhf__export_place *place, int force,
                                      struct rlhf__error *err);

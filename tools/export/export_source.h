@@ -14,12 +14,13 @@
 struct rlhf__export_source {
     char dir[RLHF__PATH_CAP]; // the model directory, absolute, with links resolved
     char run[RLHF__PATH_CAP]; // the model's run, also absolute; "" = not from a run
-    // With an adapter, dir is its PEFT directory. base is the model under the adapter; "" = none.
+    // With an adapter, `dir` is the adapter's PEFT directory, and `base` is the model under the
+    // adapter. Without an adapter, `base` is "".
     struct rlhf__peft peft;
     char base[RLHF__PATH_CAP];
     char checkpoint[64]; // the checkpoint's name in the run
     int32_t is_best;
-    int held;       // 1 + the descriptor that holds dir (rlhf__folder_hold); 0: none
+    int held;       // 1 + the descriptor that holds `dir` (rlhf__folder_hold); 0: none
     json_t *config; // of the model
     // Files of the run, each NULL if missing.
     struct rlhf__log *log;                         // borrowed
@@ -27,9 +28,9 @@ struct rlhf__export_source {
 };
 
 // Determine what `given` is. `adapter` is the value of --adapter, a PEFT directory for `given`, or
-// NULL. `choice` is the value of --checkpoint. If choice is NULL, takes the run's best checkpoint
-// or, without a best one, the last. Logs the checkpoint of a run. Errors: RLHF_E_INVALID,
-// RLHF_E_IO. [main]
+// NULL. `choice` is the value of --checkpoint. If `choice` is NULL, takes the run's best checkpoint
+// or, if there is none, its last checkpoint. Logs which checkpoint of a run was taken. Errors:
+// RLHF_E_INVALID, RLHF_E_IO. [main]
 rlhf_status rlhf__export_source_open(struct rlhf__export_source *, const char *given,
                                      const char *adapter, const char *choice, struct rlhf__log *log,
                                      struct rlhf__error *err);
@@ -40,7 +41,8 @@ void rlhf__export_source_finish(struct rlhf__export_source *); // [main]
 // them. `path` must be absolute with links resolved. [any]
 int rlhf__export_source_holds(const struct rlhf__export_source *, const char *path);
 
-// The directory of the tokenizer's files: dir or, if an adapter lacks such files, its base. [any]
+// Returns the directory of the tokenizer's files: `dir` or, if an adapter lacks such files, `base`.
+// [any]
 const char *rlhf__export_source_text(const struct rlhf__export_source *);
 
 // Set *out to the JSON object in the file `name` of the model's directory (a new reference), or to

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The embedding table, for any family and prefix; NULL if missing.
+// Returns the embedding table, for any family and prefix. Returns NULL if the table is missing.
 static const struct rlhf__tensor *table_of(const struct rlhf__weights *w) {
     static const char *const names[] = {"model.embed_tokens.weight", "embed_tokens.weight",
                                         "transformer.wte.weight", "wte.weight"};
@@ -20,7 +20,7 @@ static const struct rlhf__tensor *table_of(const struct rlhf__weights *w) {
     return NULL;
 }
 
-// 1 if lm_head.weight has the same numbers as the embedding to which it is tied.
+// Set *twin to 1 if the tensor is lm_head.weight and equals the embedding to which it is tied.
 static rlhf_status is_twin(const struct rlhf__weights *w, const struct rlhf__tensor *t,
                            const json_t *config, int *twin, struct rlhf__error *err) {
     *twin = 0;
@@ -42,7 +42,8 @@ static int by_name(const void *a, const void *b) {
     return strcmp((*x)->name, (*y)->name);
 }
 
-// If a tied model was stored with only its head, the head is the embedding, so it gets that name.
+// If a tied model was stored with only its head, the head is the embedding, so it gets the
+// embedding's name.
 static void name_lone_head(struct rlhf__export_tensors *x, const json_t *config) {
     const char *type = json_string_value(json_object_get(config, "model_type"));
     const char *name =

@@ -10,7 +10,7 @@ struct rlhf__export_tensors {
     struct rlhf__weights *weights;
     const struct rlhf__tensor **tensor; // [n], by name; borrowed from weights
     size_t n;
-    struct rlhf__tensor table; // a head under the name of its tied embedding, which the file lacks
+    struct rlhf__tensor table; // a head that is stored instead of its tied embedding, renamed
     int32_t dtype; // dtype of all floats in the file (enum rlhf__tensor_dtype), -1 = mixed
     int32_t reserved;
 };

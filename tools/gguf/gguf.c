@@ -71,7 +71,7 @@ static int is_called(const void *name, const void *item) {
     return strcmp(name, (*i)->name);
 }
 
-// Checks that no required tensor is missing. sorted: [p->n], by name.
+// Checks that all required tensors are there. `sorted` has the p->n items, sorted by name.
 static rlhf_status check_all_there(const struct rlhf__gguf_model *m, const struct plan *p,
                                    const struct item *const *sorted, struct rlhf__error *err) {
     char pattern[RLHF__GGUF_NAME_CAP], name[RLHF__GGUF_NAME_CAP + 16];

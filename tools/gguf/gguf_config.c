@@ -199,7 +199,7 @@ enum {
 struct name {
     const char *hf, *gguf;
     int32_t rows;
-    int32_t weight, bias; // the architectures that have one
+    int32_t weight, bias; // architectures with this weight; architectures with this bias
     int32_t reserved;
 };
 
@@ -310,7 +310,7 @@ static int needs(const struct name *n, int32_t family, int tied, int bias) {
 }
 
 // Writes to `out` the i-th of those names in `list` that the family requires. Decrements *i for
-// each required name that it passes. Returns 0 if there are fewer.
+// each required name that it passes. Returns 0 if there are fewer names.
 static int needed_of(const struct name *list, int32_t family, int tied, int block, size_t *i,
                      char out[RLHF__GGUF_NAME_CAP]) {
     for (; list->hf; list++)

@@ -37,9 +37,10 @@ struct rlhf__gguf_config {
     int32_t llama3_rope; // 1: the file has rope_freqs.weight (gguf_rope.h)
 };
 
-// Read a config; dir is for messages. Refuses anything that the file cannot express, and names the
-// field and its value: a model_type that llama.cpp's architectures do not cover, a classifier,
-// another activation, a sliding window, other rope types, and so on. Errors: RLHF_E_INVALID. [main]
+// Read a config. `dir` is used only in messages. Refuses anything that the file cannot express, and
+// names the field and its value: a model_type that llama.cpp's architectures do not cover, a
+// classifier, another activation, a sliding window, other rope types, and so on. Errors:
+// RLHF_E_INVALID. [main]
 rlhf_status rlhf__gguf_config_read(const json_t *config, const char *dir,
                                    struct rlhf__gguf_config *out, struct rlhf__error *err);
 
@@ -49,14 +50,14 @@ rlhf_status rlhf__gguf_config_put(struct rlhf__gguf *g, const json_t *config, co
 
 // ---- tensors ----
 
-// Set out to llama.cpp's name of the tensor, *layer to the number of its block (-1: none), and
+// Set `out` to llama.cpp's name of the tensor, *layer to the number of its block (-1: none), and
 // *rows to an enum rlhf__gguf_rows. Returns RLHF_E_INVALID if llama.cpp's architecture lacks this
 // tensor, because llama.cpp refuses files with additional tensors. [any]
 rlhf_status rlhf__gguf_name(int32_t family, const struct rlhf__tensor *t,
                             char out[RLHF__GGUF_NAME_CAP], int32_t *layer, int32_t *rows,
                             struct rlhf__error *err);
 
-// Writes to out the i-th name that a model of the family must have. If the name contains %d, every
+// Set `out` to the i-th name that a model of the family must have. If the name contains %d, every
 // block must have it. An output table is required unless it is tied. Returns 0 if there are fewer
 // names. [any]
 int rlhf__gguf_required(int32_t family, int tied, size_t i, char out[RLHF__GGUF_NAME_CAP]);

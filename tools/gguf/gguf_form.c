@@ -19,7 +19,7 @@ static rlhf_status refuse(const char *dir, const char *what, const char *type,
                       "%s/tokenizer.json: llama.cpp does not support %s %.200s", dir, what, type);
 }
 
-// Lists the parts of a Sequence in `list`, which has space for cap parts. If the tokenizer's part
+// Lists the parts of a Sequence in `list`, which has space for `cap` parts. If the tokenizer's part
 // is not a Sequence, the list has only that part.
 static size_t parts_of(const json_t *part, const char *member, const json_t **list, size_t cap) {
     if (!part || json_is_null(part)) return 0;
@@ -60,7 +60,7 @@ static int is_byte_level(const json_t *part, int splits_itself) {
            flag(part, "use_regex", 1) == splits_itself;
 }
 
-// llama.cpp's name of the pre-tokenizer; NULL = none.
+// Returns llama.cpp's name of the pre-tokenizer, or NULL if there is none.
 static const char *pre_of(const json_t *pre, int ignore_merges) {
     const json_t *p[4] = {NULL};
     const size_t n = parts_of(pre, "pretokenizers", p, 4);
@@ -115,8 +115,8 @@ static int replaces_spaces(const json_t *part) {
            is_text(part, "content", LOWER);
 }
 
-// Requires that normalizers or a Metaspace pre-tokenizer replace spaces by U+2581.
-// out->space_prefix = 1 if a space is also prepended.
+// Requires that normalizers or a Metaspace pre-tokenizer replace spaces with U+2581. Sets
+// out->space_prefix to 1 if a space is also prepended.
 static rlhf_status fallback(const json_t *t, const char *dir, struct rlhf__gguf_form *out,
                             struct rlhf__error *err) {
     const json_t *normalizer = json_object_get(t, "normalizer");
@@ -174,7 +174,7 @@ int rlhf__gguf_merge_of(const json_t *v, struct rlhf__gguf_merge *m) {
     return 1;
 }
 
-// Fills pairs with {"left right": rank}. Checks that merges with the same result are adjacent.
+// Fills `pairs` with {"left right": rank}. Checks that merges with the same result are adjacent.
 static rlhf_status index_merges(const json_t *merges, json_t *pairs, const char *dir,
                                 struct rlhf__error *err) {
     json_t *seen = json_object();

@@ -22,7 +22,7 @@ struct rlhf__gguf_merge {
 struct rlhf__gguf_form rlhf__gguf_form_gpt2(void);
 
 // Determine the form of a tokenizer.json. If llama.cpp does not support a part, returns
-// RLHF_E_INVALID with the part's type. dir is for messages. [main]
+// RLHF_E_INVALID with the part's type. `dir` is used only in messages. [main]
 rlhf_status rlhf__gguf_form_of(const json_t *tokenizer, const char *dir,
                                struct rlhf__gguf_form *out, struct rlhf__error *err);
 

@@ -140,7 +140,7 @@ static int32_t id_of(const struct tokens *t, const char *text) {
 
 // Returns the id of the special token that `name` selects, for example "bos". Looks for bos_token
 // in the tokenizer's files, then for bos_token_id in the model's config. Returns -1 if none of
-// these has it.
+// these has the token.
 static int32_t role(const struct tokens *t, const json_t *config, const char *name) {
     char key[32];
     snprintf(key, sizeof key, "%s_token", name);
@@ -156,8 +156,8 @@ static int32_t role(const struct tokens *t, const json_t *config, const char *na
 }
 
 // Determines the value of add_bos_token or, if `behind` is 1, of add_eos_token. Sets *on to 1 if
-// the tokenizer puts exactly one token, `id`, before (add_eos_token: after) a text. Sets *on to 0
-// if it puts no token there. Otherwise fails.
+// the tokenizer puts exactly one token, `id`, before a text or, if `behind` is 1, after it. Sets
+// *on to 0 if the tokenizer puts no token there. Otherwise fails.
 static rlhf_status puts_around(const struct tokens *t, int32_t id, int behind, int *on,
                                struct rlhf__error *err) {
     const int32_t *list;

@@ -26,7 +26,8 @@ enum rlhf__gguf_type {
 // rlhf__gguf_commit or rlhf__gguf_abort. [main]
 struct rlhf__gguf *rlhf__gguf_create(void);
 
-// Add a key, before rlhf__gguf_begin, which reports failed allocations. [main]
+// These functions add a key. Call them before rlhf__gguf_begin, which reports failed allocations.
+// [main]
 void rlhf__gguf_u32(struct rlhf__gguf *g, const char *key, uint32_t v);
 void rlhf__gguf_f32(struct rlhf__gguf *g, const char *key, double v);
 void rlhf__gguf_bool(struct rlhf__gguf *g, const char *key, int v);
@@ -44,13 +45,14 @@ void rlhf__gguf_item_f32(struct rlhf__gguf *g, float v);
 rlhf_status rlhf__gguf_tensor(struct rlhf__gguf *g, const char *name, int32_t dtype, int32_t ndim,
                               const int64_t *shape, struct rlhf__error *err);
 
-// Start the file `name` in the folder `in`, with the keys and the list of tensors. If in is NULL,
-// name is a path. The file appears only at commit. Errors: RLHF_E_IO, RLHF_E_NOMEM. [main]
+// Start the file `name` in the folder `in`, with the keys and the list of tensors. If `in` is NULL,
+// `name` is a path. The file appears only at commit. Errors: RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__gguf_begin(struct rlhf__gguf *g, const struct rlhf__folder *in, const char *name,
                              struct rlhf__error *err);
 
 // Append bytes to the current tensor. When the tensor is full, the next tensor becomes the current
-// one. The bytes of one call must belong to one tensor (RLHF_E_INVALID). Errors: RLHF_E_IO. [main]
+// one. The bytes of one call must belong to one tensor. Errors: RLHF_E_INVALID if they do not,
+// RLHF_E_IO. [main]
 rlhf_status rlhf__gguf_put(struct rlhf__gguf *g, const void *bytes, size_t n,
                            struct rlhf__error *err);
 

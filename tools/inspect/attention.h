@@ -1,4 +1,5 @@
-// attention.h: the attention of single heads, and which tokens a head's contribution comes from.
+// attention.h: the attention of single heads, and the tokens from which a head's contribution
+// comes.
 #ifndef RLHF_TOOLS_INSPECT_ATTENTION_H
 #define RLHF_TOOLS_INSPECT_ATTENTION_H
 

@@ -94,7 +94,7 @@ static void add_heads(struct rlhf__attribution *a, const struct rlhf__reading *r
     }
 }
 
-// The contribution at token t of a part that is not attention's heads.
+// Returns the contribution at token t of a part other than attention heads.
 static double contribution(const struct rlhf__attribution *a, const struct rlhf__reading *r,
                            const struct rlhf__part *p, size_t t) {
     const size_t d = (size_t)r->tap.info.d_model, l = p->layer < 0 ? 0 : (size_t)p->layer;
@@ -132,7 +132,7 @@ static void add_parts(struct rlhf__attribution *a, const struct rlhf__reading *r
         }
 }
 
-// Sums of contributions so far, and the number at each stage (logit lens).
+// Compute the sum of the contributions up to each stage, and the number at each stage (logit lens).
 static void add_stages(struct rlhf__attribution *a, const struct rlhf__reading *r,
                        const struct rlhf__direction *dir, double *scratch) {
     const size_t d = (size_t)dir->d;

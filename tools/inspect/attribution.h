@@ -24,7 +24,8 @@ struct rlhf__part {
     int32_t kind, layer; // enum rlhf__part_kind
 };
 
-// "token", "3.attention", "3.mlp bias", "final bias" into out[40]; returns out. [any]
+// Set `out` to the name of the part, e.g. "token", "3.attention", "3.mlp bias" or "final bias", and
+// return `out`. [any]
 const char *rlhf__part_name(const struct rlhf__part *, char out[40]);
 
 // Zero-initialize; release with rlhf__attribution_finish, also after a failure. The numbers are in
@@ -42,7 +43,7 @@ struct rlhf__attribution {
     double *constant;        // [n]
 };
 
-// r must live as long as *out is used with attention.h. [step]
+// Compute *out. `r` must live as long as *out is used with attention.h. [step]
 rlhf_status rlhf__attribution_make(struct rlhf__attribution *out, const struct rlhf__reading *r,
                                    const struct rlhf__direction *dir, struct rlhf__error *err);
 

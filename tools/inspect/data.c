@@ -27,7 +27,7 @@ static void number(struct rlhf__buf *out, double v) {
         rlhf__buf_puts(out, "null");
 }
 
-// Append n numbers of v, which are `step` elements apart.
+// Append n numbers from `v`. The numbers are `step` elements apart.
 static void list(struct rlhf__buf *out, const double *v, size_t n, size_t step) {
     for (size_t i = 0; i < n; i++) {
         rlhf__buf_putc(out, i ? ',' : '[');

@@ -30,7 +30,8 @@ static rlhf_status begin(struct rlhf__direction *out, const struct rlhf__reading
     return RLHF_OK;
 }
 
-// u += factor * the mean of the head's rows; b likewise.
+// Add `factor` times the mean of the head's rows to out->u, and `factor` times the mean of the
+// rows' biases to out->b.
 static rlhf_status add_rows(struct rlhf__direction *out, const struct rlhf__tap *t, int32_t head,
                             const int32_t *row, uint32_t n, double factor,
                             struct rlhf__error *err) {
@@ -123,7 +124,7 @@ static struct norm norm_of(const struct rlhf__direction *dir, const float *x) {
     return (struct norm){mean, sqrt(square / d + dir->eps)};
 }
 
-// Sets g to the direction of the hidden units that are active (above 0 before ReLU) at x. Returns
+// Sets `g` to the direction of the hidden units that are active (above 0 before ReLU) at x. Returns
 // the bias of that direction.
 static double through_relu(const struct rlhf__direction *dir, const float *x, struct norm s,
                            double *g) {

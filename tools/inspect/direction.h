@@ -8,7 +8,7 @@
 //   RMSNorm    s = sqrt(mean(x^2) + eps)    g = gain u / s;                 constant = b
 //
 // u is the head's direction and b its bias. A value head with a hidden layer has a separate
-// direction for each x: that of the hidden units that are active at x.
+// direction for each x: the direction of the hidden units that are active at x.
 #ifndef RLHF_TOOLS_INSPECT_DIRECTION_H
 #define RLHF_TOOLS_INSPECT_DIRECTION_H
 
@@ -38,24 +38,24 @@ struct rlhf__direction {
 rlhf_status rlhf__direction_words(struct rlhf__direction *out, const struct rlhf__reading *,
                                   const struct rlhf__sides *, struct rlhf__error *err);
 
-// The number is gain * score + bias, for a score head with one label. [step]
+// Sets *out for the number `gain` * score + `bias`, for a score head with one label. [step]
 rlhf_status rlhf__direction_score(struct rlhf__direction *out, const struct rlhf__reading *,
                                   double gain, double bias, struct rlhf__error *err);
 
-// The number is the output of the value head. [step]
+// Sets *out for the number that the value head computes. [step]
 rlhf_status rlhf__direction_value(struct rlhf__direction *out, const struct rlhf__reading *,
                                   struct rlhf__error *err);
 
 void rlhf__direction_finish(struct rlhf__direction *); // accepts a zeroed one [any]
 
-// g [d] and the constant at the stream x [d]. [any]
+// Sets `g` [d] and *constant for the stream `x` [d]. [any]
 void rlhf__direction_at(const struct rlhf__direction *, const float *x, double *g,
                         double *constant);
 
-// The number at x. [any]
+// Returns the number for the stream `x`, and sets `g` as rlhf__direction_at does. [any]
 double rlhf__direction_value_at(const struct rlhf__direction *, const float *x, double *g);
 
-// Sum of x[i] g[i], in f64, in a fixed order. [any]
+// Returns the sum of x[i] g[i], in f64, in a fixed order. [any]
 double rlhf__dot(const float *x, const double *g, uint64_t n);
 
 #endif

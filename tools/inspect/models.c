@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// The directory that a flag names: a model's, or the checkpoint of a run.
+// Set *dir to the directory that a flag names: a model directory, or the checkpoint of a run.
 static rlhf_status resolve(const struct rlhf__command_setup *w, const char *flag, const char *given,
                            char room[RLHF__PATH_CAP], const char **dir, struct rlhf__error *err) {
     *dir = rlhf__dirs_shared(w->env->dirs, given, room);
@@ -83,7 +83,7 @@ rlhf_status rlhf__inspect_find_base(const struct rlhf__dirs *dirs, const char *t
     return RLHF_OK;
 }
 
-// The base of a model that was opened from `dir`.
+// Find the base of a model that was opened from `dir`.
 static rlhf_status base_of(const struct rlhf__command_setup *w, const struct rlhf__model *tuned,
                            const char *given, const char *dir, char room[RLHF__PATH_CAP],
                            struct rlhf__error *err) {

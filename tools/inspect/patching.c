@@ -2,7 +2,7 @@
 //
 // The stream is the sum of the outputs of all parts. So the patched run can start after the part:
 // it takes the base's stream at this point, and adds the difference between the part's outputs in
-// the two models. Earlier parts compute the same as in the base and do not run again.
+// the two models. Earlier parts compute the same values as in the base. So they do not run again.
 #include "inspect/patching.h"
 
 #include <stdlib.h>
@@ -55,7 +55,7 @@ static rlhf_status run_rows(struct work *k, uint32_t n, int32_t point, int32_t l
     return RLHF_OK;
 }
 
-// row = base + (plus - minus), of streams.
+// Set the stream `row` to base + (plus - minus).
 static void make_row(float *row, const float *base, const float *plus, const float *minus,
                      size_t n) {
     for (size_t i = 0; i < n; i++)
@@ -81,7 +81,7 @@ static rlhf_status patch_embeddings(struct work *k, struct rlhf__error *err) {
     return run_rows(k, 1, RLHF_TAP_IN, 0, (struct target){position, 0, 1}, err);
 }
 
-// out [n, d] = the output of head h of layer l, after the matrix w.
+// Set `out` [n, d] to the output of head `h` of layer `l`, multiplied by the matrix `w`.
 static void head_output(const struct rlhf__reading *r, int32_t l, size_t h, const float *w,
                         float *out) {
     const size_t d = (size_t)r->tap.info.d_model, width = (size_t)r->tap.info.head_dim;

@@ -42,7 +42,7 @@ static rlhf_status make_room(struct rlhf__reading *r, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// Read a point that the model may lack; *there = 1 if it has it.
+// Read a point that the model may lack. Sets *there to 1 if the model has the point.
 static rlhf_status read_if(struct rlhf__reading *r, int32_t point, int32_t layer, float *out,
                            uint64_t n, int32_t *there, struct rlhf__error *err) {
     const rlhf_status st = rlhf__tap_read(&r->tap, point, layer, out, n, err);

@@ -18,18 +18,19 @@ struct rlhf__reading {
     float *mid;                 // [layers, n, d]
     float *q, *k, *v, *heads;   // [layers, n, heads or kv heads, width]
     float *bias_out, *bias_mlp; // [layers, d], zeros for a layer without it
-    float *gain, *norm_bias;    // [d]; RMS norms: zeros as bias
+    float *gain, *norm_bias;    // [d]; norm_bias: zeros for an RMS norm
     float *scale;               // [layers]
-    float *own;                 // all of them, one allocation
+    float *own;                 // one allocation for all these arrays
 };
 
-// Run the prompt and read everything. ids must outlive *out. [step]
+// Run the prompt and read everything. `ids` must outlive *out. [step]
 rlhf_status rlhf__reading_take(struct rlhf__reading *out, const struct rlhf__model *m,
                                const int32_t *ids, uint32_t n, struct rlhf__error *err);
 
 void rlhf__reading_finish(struct rlhf__reading *); // accepts a zeroed one [any]
 
-// The stream before layer l (l = layers: after the last), [n, d]. [any]
+// Returns the stream [n, d] before layer `l`. If `l` is the number of layers, this is the stream
+// after the last layer. [any]
 static inline const float *rlhf__reading_in(const struct rlhf__reading *r, int32_t l) {
     return r->in + (uint64_t)l * r->n * (uint64_t)r->tap.info.d_model;
 }

@@ -6,7 +6,7 @@
 #include "model/model.h"
 
 struct rlhf__samples_request {
-    const struct rlhf__model *model[2]; // base, tuned: of one tokenizer
+    const struct rlhf__model *model[2]; // base and tuned, with the same tokenizer
     const char *name[2];
     const char *prompt;
     int64_t n, max_new, seed;
@@ -16,7 +16,7 @@ struct rlhf__samples_request {
 
 // Sample n texts from each model and print them side by side, or as a JSON object. Text k of both
 // models is sampled with the same random numbers, so all differences come from the models. Errors:
-// RLHF_E_INVALID (the prompt, tokenizers that differ), RLHF_E_CANCELLED. [step]
+// RLHF_E_INVALID (an invalid prompt, or different tokenizers), RLHF_E_CANCELLED. [step]
 rlhf_status rlhf__inspect_samples(const struct rlhf__env *, const struct rlhf__samples_request *,
                                   struct rlhf__error *err);
 

@@ -11,7 +11,7 @@ enum { BLOCK = 128, TILE = 4, STEPS = 60 }; // STEPS: maximum number of QL steps
 
 // ---- x^T x ----
 
-// sum[TILE][TILE] += the dot products of TILE rows at a with TILE rows at b. A row has BLOCK
+// sum[TILE][TILE] += the dot products of TILE rows at `a` with TILE rows at `b`. A row has BLOCK
 // elements.
 static void add_tile(const double *a, const double *b, double sum[TILE][TILE]) {
     for (size_t r = 0; r < BLOCK; r++)
@@ -20,13 +20,14 @@ static void add_tile(const double *a, const double *b, double sum[TILE][TILE]) {
                 sum[i][k] += a[r * TILE + i] * b[r * TILE + k];
 }
 
-// Element (r, c) of the matrix whose columns are compared: x, or x transposed.
+// Returns element (r, c) of the matrix whose columns are multiplied with each other. This is x or,
+// if `across` is 1, x transposed.
 static double at(const float *x, size_t cols, int across, size_t r, size_t c) {
     return (double)(across ? x[c * cols + r] : x[r * cols + c]);
 }
 
-// part [n / TILE][BLOCK][TILE] = the BLOCK rows that begin at row `from`, with zeros past the last
-// row.
+// Set `part` [n / TILE][BLOCK][TILE] to the BLOCK rows that begin at row `from`, with zeros past
+// the last row.
 static void take_block(const float *x, size_t rows, size_t cols, int across, size_t from,
                        double *part) {
     const size_t n = across ? rows : cols, m = across ? cols : rows;
@@ -37,7 +38,7 @@ static void take_block(const float *x, size_t rows, size_t cols, int across, siz
             part[(c / TILE * BLOCK + r) * TILE + c % TILE] = at(x, cols, across, from + r, c);
 }
 
-// Add the block's products to the lower triangle of g [n, n].
+// Add the block's products to the lower triangle of `g` [n, n].
 static void add_block(const double *part, size_t n, double *g) {
     const size_t tiles = (n + TILE - 1) / TILE;
     for (size_t i = 0; i < tiles; i++)
@@ -54,8 +55,8 @@ static int is_set(const volatile sig_atomic_t *cancelled) { return cancelled && 
 
 // ---- eigenvalues of a symmetric matrix; only its lower triangle is read ----
 
-// Reduce a [n, n] to a tridiagonal matrix: d its diagonal, e[i] the element left of d[i]. Ends
-// early if *cancelled is set.
+// Reduce the matrix `a` [n, n] to a tridiagonal matrix. Sets `d` to the diagonal, and e[i] to the
+// element left of d[i]. Ends early if *cancelled is set.
 static void tridiagonalise(double *a, size_t n, const volatile sig_atomic_t *cancelled, double *d,
                            double *e, double *p) {
     for (size_t i = n; i-- > 1 && !is_set(cancelled);) {
@@ -127,7 +128,7 @@ static void ql_step(double *d, double *e, size_t l, size_t m) {
     e[m] = 0;
 }
 
-// The first row from l on whose element e is negligible.
+// Returns the first row, from row `l` on, whose element of `e` is negligible.
 static size_t split(const double *d, const double *e, size_t n, size_t l) {
     while (l + 1 < n && fabs(e[l]) > DBL_EPSILON * (fabs(d[l]) + fabs(d[l + 1])))
         l++;

@@ -8,8 +8,8 @@
 #include <string.h>
 
 // Attention is kept for at most TOP heads. For long prompts it is kept for fewer heads, but at
-// least FEW, so that all heads together have at most PAIRS pairs of tokens. Prompts of more than
-// RLHF__ATTENTION_TOKENS tokens keep none.
+// least FEW, so that all heads together have at most PAIRS pairs of tokens. No attention is kept
+// for prompts of more than RLHF__ATTENTION_TOKENS tokens.
 enum { TOP = 32, PAIRS = 60000, FEW = 4 };
 
 #define WRONG 1e-2 // relative to the largest number; rounding in f32 is far smaller
@@ -90,7 +90,8 @@ static rlhf_status measure_head(struct rlhf__subject *s, uint32_t k, struct rlhf
     return st;
 }
 
-// Sets the numbers that the models themselves compute. For words, they come with the next tokens.
+// Sets the numbers that the models themselves compute. For words, these numbers are computed with
+// the next tokens.
 static rlhf_status measure(struct rlhf__subject *s, struct rlhf__error *err) {
     if (s->explained == RLHF__EXPLAINED_WORDS) {
         const struct rlhf__sides sides = rlhf__words_sides(&s->words);

@@ -1,5 +1,5 @@
-// subject.h: one explained number on one prompt, in one model or in two: the base and the tuned
-// one.
+// subject.h: one explained number on one prompt, in one model or in two models: the base and the
+// tuned model.
 #ifndef RLHF_TOOLS_INSPECT_SUBJECT_H
 #define RLHF_TOOLS_INSPECT_SUBJECT_H
 
@@ -12,7 +12,7 @@
 #include <signal.h>
 
 enum rlhf__explained {
-    RLHF__EXPLAINED_WORDS = 0,  // logit of the good words minus that of the bad ones
+    RLHF__EXPLAINED_WORDS = 0,  // logit of the good words minus logit of the bad words
     RLHF__EXPLAINED_REWARD = 1, // a reward model's reward after each token
     RLHF__EXPLAINED_VALUE = 2   // a critic's value after each token
 };
@@ -37,12 +37,12 @@ struct rlhf__subject {
     struct rlhf__direction direction[2];
     struct rlhf__attribution attribution[2];
     double *measured[2];           // [n] what the model itself computes
-    double error, source_error;    // largest |sum - measured|, and that of attention.h
+    double error, source_error;    // largest |sum - measured|; the error of attention.h
     struct rlhf__next_tokens next; // of a pair of language models
     struct rlhf__patching patching;
     int32_t patched;
     uint32_t n_top;
-    int32_t *top; // [2 * n_top] layer and head of those that moved most, or contribute most
+    int32_t *top; // [2 * n_top] layer and number of the heads that moved or contribute most
     struct rlhf__attention attention[2]; // of these heads, or of none if the prompt is too long
 };
 
@@ -58,8 +58,8 @@ struct rlhf__subject_how {
 };
 
 // Compute everything. The caller has set the members `explained`, `n_models`, `of`, `prompt` and
-// `words` (already split). Errors: RLHF_E_INVALID (models that do not fit together, words, the
-// prompt), RLHF_E_UNSUPPORTED (no tap), RLHF_E_NOMEM, RLHF_E_CANCELLED. [step]
+// `words` (already split). Errors: RLHF_E_INVALID (models that do not fit together, invalid words,
+// an invalid prompt), RLHF_E_UNSUPPORTED (no tap), RLHF_E_NOMEM, RLHF_E_CANCELLED. [step]
 rlhf_status rlhf__subject_compute(struct rlhf__subject *, const struct rlhf__subject_how *,
                                   struct rlhf__error *err);
 

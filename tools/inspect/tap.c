@@ -20,7 +20,7 @@ static int is_sound(const struct rlhf__model *m, const rlhf_tap_info *i) {
            i->norm_eps < 1 && i->norm >= RLHF_TAP_NORM_LAYER && i->norm <= RLHF_TAP_NORM_RMS;
 }
 
-// A wrong plugin is bad input of this command, not an error of the program.
+// A faulty plugin is bad input for this command, not an error of the program.
 static rlhf_status end_call(const struct rlhf__call *call, rlhf_status said,
                             struct rlhf__error *err) {
     const rlhf_status st = rlhf__call_end(call, said, err);

@@ -17,8 +17,8 @@ struct rlhf__tap {
 rlhf_status rlhf__tap_open(const struct rlhf__model *, struct rlhf__tap *out,
                            struct rlhf__error *err);
 
-// These functions call those of rlhf_tap_ops. Errors: those of the plugin, and RLHF_E_INVALID if
-// the plugin did not write a number or if a number is not finite. [step]
+// These functions call the functions of rlhf_tap_ops. Errors: those of the plugin, and
+// RLHF_E_INVALID if the plugin left out a number or wrote one that is not finite. [step]
 rlhf_status rlhf__tap_read(const struct rlhf__tap *, int32_t point, int32_t layer, float *out,
                            uint64_t count, struct rlhf__error *err);
 rlhf_status rlhf__tap_project(const struct rlhf__tap *, int32_t layer, const float *x,
@@ -32,8 +32,8 @@ rlhf_status rlhf__tap_logits(const struct rlhf__tap *, uint32_t first, uint32_t 
 rlhf_status rlhf__tap_run(const struct rlhf__tap *, const int32_t *ids, uint32_t n,
                           struct rlhf__error *err);
 
-// Run `rows` rows, each of the same n tokens, starting at a point of the model with the given
-// stream [rows * n, d]. Writes the stream after the last layer to end [rows * n, d]. [step]
+// Run `rows` rows, each of the same n tokens, starting at a point of the model with the stream
+// `stream` [rows * n, d]. Writes the stream after the last layer to `end` [rows * n, d]. [step]
 rlhf_status rlhf__tap_run_from(const struct rlhf__tap *, const int32_t *ids, uint32_t n,
                                uint32_t rows, int32_t point, int32_t layer, const float *stream,
                                float *end, struct rlhf__error *err);

@@ -54,7 +54,8 @@ static void close_side(struct side *s) {
     rlhf__export_source_finish(&s->source);
 }
 
-// The directory of the base: from the flag, or that of the model that the tuned one was made from.
+// Find the directory of the base. It is the directory that the flag names, or the directory of the
+// model from which the tuned model was made.
 static rlhf_status base_of(const struct side *tuned, const struct rlhf__env *env,
                            const struct rlhf__weights_request *q, char room[RLHF__PATH_CAP],
                            struct rlhf__error *err) {
@@ -90,7 +91,7 @@ static uint32_t bits_of(float x) {
     return bits;
 }
 
-// d = tuned - base, in place of tuned.
+// Subtract the base's tensor from `d`, which holds the tuned tensor.
 static void subtract(float *d, const float *base, int64_t n, struct change *c) {
     double square = 0, before = 0, after = 0;
     for (int64_t i = 0; i < n; i++) {

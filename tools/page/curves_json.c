@@ -9,7 +9,7 @@
 
 // The lists of phases that curves share.
 struct phase_lists {
-    const struct rlhf__curve **of; // [n] a curve that has them
+    const struct rlhf__curve **of; // [n] for each list, a curve that has it
     size_t n;
 };
 

@@ -10,7 +10,7 @@
 // that is not finite becomes null. [any]
 void rlhf__json_put_number(struct rlhf__buf *out, double v, int digits);
 
-// Append a comma and the key of a member. Not for the first member of an object. [any]
+// Append a comma and the key of a member. Do not use this for the first member of an object. [any]
 void rlhf__json_put_key(struct rlhf__buf *out, const char *key);
 
 // Append a comma and a member. Its value is a text or any JSON value (NULL becomes null). [any]

@@ -3,7 +3,7 @@
 //
 // The page's content policy allows its own style and script by their SHA-256 and nothing else. Data
 // is JSON in a <script type="application/json">, and the scripts put its texts into the page as
-// text nodes only, so texts of a run never become markup.
+// text nodes only. So texts of a run never become markup.
 #ifndef RLHF_TOOLS_PAGE_PAGE_H
 #define RLHF_TOOLS_PAGE_PAGE_H
 
@@ -18,7 +18,7 @@ struct rlhf__page {
     size_t json_len;
 };
 
-// Append the page to out. Errors: RLHF_E_INVALID if a style or script is not among the program's
+// Append the page to `out`. Errors: RLHF_E_INVALID if a style or script is not among the program's
 // own files, RLHF_E_NOMEM. [any]
 rlhf_status rlhf__page_write(const struct rlhf__page *page, struct rlhf__buf *out,
                              struct rlhf__error *err);

@@ -22,7 +22,7 @@ static int begins_as_page(const char *path) {
     return n > 0 && rlhf__page_is_ours(start, (size_t)n);
 }
 
-// The directory of a new file, which must exist and be writable.
+// Check the directory of a new file. The directory must exist and be writable.
 static rlhf_status check_directory(const char *command, const char *path, struct rlhf__error *err) {
     char dir[RLHF__PATH_CAP] = ".";
     const char *base = rlhf__path_base(path);

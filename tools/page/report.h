@@ -7,7 +7,7 @@
 // The command; exit status as in cmd/commands.h. [main]
 int rlhf__cmd_report(const struct rlhf__env *env, int argc, char **argv);
 
-// At the end of a run: write report.html in its directory. A failure is a warning. [main]
+// At the end of a run: write report.html in its directory. A failure only causes a warning. [main]
 void rlhf__report_after_run(const struct rlhf__env *env, const char *run);
 
 #endif

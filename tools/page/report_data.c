@@ -16,7 +16,7 @@
 #include <string.h>
 #include <time.h>
 
-// Several runs: judged[i] and words[i] are of the same run.
+// Several runs. judged[i] and words[i] belong to the same run.
 struct runs {
     struct rlhf__judged_run *judged;
     struct rlhf__run_words *words;

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <time.h>
 
-#define WORDS_MAX 4000 // of a command, at most
-#define LIST_MAX  64   // plugins and inputs that are named
+#define WORDS_MAX 4000 // maximum number of words of a command
+#define LIST_MAX  64   // maximum number of entries of a list
 
 // ---- the history of a run ----
 
@@ -41,8 +41,8 @@ static rlhf_status read_events(struct rlhf__run_files *run, struct events *e,
 
 // ---- the command ----
 
-// The command as it was typed. Older versions did not store it. For their runs, this is a command
-// that uses the run's config.json, which gives the same run.
+// Returns the command as it was typed. Older versions did not store the command. For their runs,
+// returns a command that uses the run's config.json, which gives the same run.
 static json_t *command_of(const struct rlhf__run_files *run, const json_t *argv) {
     struct rlhf__buf out = RLHF__BUF_INIT, word = RLHF__BUF_INIT;
     const size_t n = json_array_size(argv);

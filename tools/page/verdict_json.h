@@ -1,4 +1,5 @@
-// verdict_json.h: the verdict of a run as JSON, and the few numbers of the first screen.
+// verdict_json.h: the verdict of a run as JSON, and the few numbers on the first screen of the
+// report.
 #ifndef RLHF_TOOLS_PAGE_VERDICT_JSON_H
 #define RLHF_TOOLS_PAGE_VERDICT_JSON_H
 

@@ -16,7 +16,7 @@ struct growing {
     const struct rlhf__gen_result *result;
     struct rlhf__answer *a;
     size_t shown; // bytes of the text that were printed
-    double last;  // when
+    double last;  // time of the last update
     volatile sig_atomic_t stop;
     int32_t bad; // 1: out of memory
 };

@@ -32,10 +32,10 @@ struct rlhf__answer {
     size_t n;
     struct rlhf__buf text;         // without special tokens, and cut before a stop text
     double seconds;                // that sampling took
-    int32_t finished, interrupted; // 1: an end token or stop text; Ctrl-C
+    int32_t finished, interrupted; // finished: by an end token or stop text; interrupted: by Ctrl-C
 };
 
-// Sample the text. Errors: RLHF_E_INVALID if prompt and text exceed the context;
+// Sample the text. Errors: RLHF_E_INVALID if the prompt and the text exceed the context;
 // RLHF_E_CANCELLED if a signal ends the program; those of the model. [main]
 rlhf_status rlhf__answer_sample(const struct rlhf__answer_request *, struct rlhf__answer *,
                                 struct rlhf__error *err);

@@ -9,7 +9,7 @@
 
 struct rlhf__completion_words {
     const char *const *commands;  // ends with NULL: "/help", ...
-    const char *const *with_path; // ends with NULL: those commands that a path follows
+    const char *const *with_path; // ends with NULL: the commands that take a path
 };
 
 // Complete `typed`, the line up to the cursor. *add receives the text to insert: the common

@@ -55,7 +55,8 @@ static rlhf_status sample(struct rlhf__dialogue *d, const struct rlhf__model *m,
     return rlhf__answer_sample(&q, a, err);
 }
 
-// Append ", imdb.so 0.998". If the reward fails, print its error instead; the dialogue goes on.
+// Append the score, e.g. ", imdb.so 0.998". If the reward fails, print its error instead; the
+// dialogue goes on.
 static void put_reward(struct rlhf__dialogue *d, rlhf_str text, const struct rlhf__answer *a,
                        struct rlhf__buf *out) {
     struct rlhf__error err;

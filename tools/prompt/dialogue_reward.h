@@ -1,4 +1,4 @@
-// dialogue_reward.h: scores a text of a dialogue by a reward plugin.
+// dialogue_reward.h: scores a text of a dialogue with a reward plugin.
 #ifndef RLHF_TOOLS_PROMPT_DIALOGUE_REWARD_H
 #define RLHF_TOOLS_PROMPT_DIALOGUE_REWARD_H
 
@@ -7,7 +7,7 @@
 
 struct rlhf__dialogue_reward;
 
-// Open the plugin, "X.so[:k=v,...]", for texts of `model`, which must outlive it. The caller owns
+// Open the plugin, "X.so[:k=v,...]", for texts of `model`, which must outlive *out. The caller owns
 // *out. Errors: those of the plugin. [main]
 rlhf_status rlhf__dialogue_reward_open(struct rlhf__command_setup *,
                                        const struct rlhf__model *model, const char *plugin,

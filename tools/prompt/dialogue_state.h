@@ -36,11 +36,12 @@ rlhf_status rlhf__dialogue_model(struct rlhf__dialogue *, const char *what, cons
 rlhf_status rlhf__dialogue_use(struct rlhf__dialogue *, struct rlhf__model *, const char *given,
                                struct rlhf__error *err);
 
-// From now on, compare with the model in the directory or run `given`. NULL ends this. [main]
+// From now on, compare with the model in the directory or run `given`. If `given` is NULL, stop
+// comparing. [main]
 rlhf_status rlhf__dialogue_compare(struct rlhf__dialogue *, const char *given,
                                    struct rlhf__error *err);
 
-// From now on, score texts by a reward plugin. NULL ends this. [main]
+// From now on, score texts with a reward plugin. If `plugin` is NULL, stop scoring. [main]
 rlhf_status rlhf__dialogue_score(struct rlhf__dialogue *, const char *plugin,
                                  struct rlhf__error *err);
 
@@ -52,7 +53,7 @@ void rlhf__dialogue_describe(const struct rlhf__dialogue *);
 
 // ---- commands (dialogue_commands.c) ----
 
-// Run the line, which begins with a slash. Errors of the command are returned. [main]
+// Run the command in `line`, which begins with a slash. Errors of the command are returned. [main]
 rlhf_status rlhf__dialogue_command(struct rlhf__dialogue *, const char *line,
                                    struct rlhf__error *err);
 

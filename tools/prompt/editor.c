@@ -22,7 +22,7 @@
 #define WAIT_MS       200 // a signal that another thread handled is noticed after this time
 #define CTRL_D        4
 
-// The functions of libedit; lib NULL: it is not used.
+// The functions of libedit. `lib` is NULL if libedit is not used.
 struct library {
     void *lib;
 #ifdef RLHF_HAS_EDIT

@@ -2,7 +2,7 @@
 // completed, and the arrow keys recall lines of earlier sessions. Without libedit, lines are read
 // as the terminal delivers them.
 //
-// libedit is opened with dlopen when a dialogue begins, so the program starts without it.
+// libedit is opened with dlopen when a dialogue begins, so the program also starts without libedit.
 #ifndef RLHF_TOOLS_PROMPT_EDITOR_H
 #define RLHF_TOOLS_PROMPT_EDITOR_H
 

@@ -330,7 +330,8 @@ static rlhf_status play(const struct rlhf__env *env, const struct options *o,
     return rlhf__generate_episodes(env, &e, err);
 }
 
-// Reject flags without effect with --greedy. Then set the defaults of flags that were not given.
+// Reject flags that have no effect with --greedy. Then set the defaults of flags that were not
+// given.
 static rlhf_status check_flags(struct options *o, struct rlhf__error *err) {
     const struct rlhf__flag_idle turns = {"--turns", o->turns > 0, 0};
     RLHF_TRY(rlhf__flags_idle(&turns, 1, "generate", "without --env", err));

@@ -14,13 +14,13 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BLOCK = 256, SETTINGS = 8 }; // episodes sampled, then printed
+enum { BLOCK = 256, SETTINGS = 8 }; // episodes sampled before they are printed
 
 // ---- settings that flags give ----
 
 struct given {
     char *own[SETTINGS];
-    const char *item[SETTINGS]; // the same, as flags have them
+    const char *item[SETTINGS]; // the same texts, in the form of a flag list
     size_t n;
 };
 

@@ -1,12 +1,11 @@
-// generate_episodes.h: `rlhf-host generate --env`: samples episodes of an environment, and prints
-// them.
+// generate_episodes.h: `rlhf-host generate --env`: samples and prints episodes of an environment.
 #ifndef RLHF_TOOLS_PROMPT_GENERATE_EPISODES_H
 #define RLHF_TOOLS_PROMPT_GENERATE_EPISODES_H
 
 #include "base/env.h"
 #include "cmd/command_setup.h"
 
-// The flags of generate. A number below its minimum, or NULL, means that the flag was not given.
+// The flags of `generate`. A number below its minimum, or NULL, means that the flag was not given.
 // The setting of the model's run then applies.
 struct rlhf__generate_episodes {
     const char *model, *environment, *prompts, *template;

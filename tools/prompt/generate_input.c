@@ -6,7 +6,8 @@
 
 #include <stdlib.h>
 
-// Returns 1 if prompt i is a text. Otherwise it is a chat, and the template decides how it begins.
+// Returns 1 if prompt i is a text. Otherwise it is a chat, and the template decides how the chat
+// begins.
 int rlhf__generate_input_is_text(const struct rlhf__generate_input *j, size_t i) {
     return !rlhf__typed_prompts_is_chat(&j->prompts, i);
 }
@@ -23,8 +24,8 @@ static rlhf_status no_bos(const struct rlhf__generate_input *j, size_t i, struct
                       where, j->model->dir);
 }
 
-// Tell users that texts begin without the BOS token. Policies are trained with it
-// (prompts.prepend_bos), and transformers adds it if the tokenizer's config asks for it.
+// Tell users that texts begin without the BOS token. Policies are trained with this token
+// (prompts.prepend_bos), and transformers adds it if the tokenizer's config says so.
 static void log_bos(const struct rlhf__generate_input *j, struct rlhf__log *log) {
     int left_out = 0;
     for (size_t i = 0; i < j->prompts.n; i++)
@@ -59,7 +60,7 @@ static const char *known(const struct rlhf__generate_input *j) {
     return rlhf__chat_known(rlhf__tokenizer_chat(j->model->tok));
 }
 
-// Set the chat template, and decide whether typed texts become turns in it.
+// Set the chat template, and decide whether typed texts become turns in the template.
 rlhf_status rlhf__generate_input_template(struct rlhf__generate_input *j, struct rlhf__error *err) {
     int64_t chats = 0;
     for (size_t i = 0; j->prompts.own && i < j->prompts.n; i++)

@@ -21,17 +21,17 @@ struct rlhf__generate_input {
     struct rlhf__generate_how how;
     struct rlhf__typed_prompts prompts;
     struct rlhf__ids ids; // of all prompts, concatenated
-    size_t *at;           // [prompts + 1] offsets in ids
+    size_t *at;           // [prompts + 1] offsets in `ids`
     size_t longest;
     int32_t texts_alone, reserved; // 1: the run that trained the model had no rows with messages
 };
 
-// Returns 1 if prompt i is a text. Otherwise it is a chat, and the template decides how it begins.
-// [any]
+// Returns 1 if prompt i is a text. Otherwise it is a chat, and the template decides how the chat
+// begins. [any]
 int rlhf__generate_input_is_text(const struct rlhf__generate_input *, size_t i);
 
-// Set the chat template, and decide whether typed texts become turns in it. Errors: RLHF_E_INVALID
-// (a flag without effect, no such template). [main]
+// Set the chat template, and decide whether typed texts become turns in the template. Errors:
+// RLHF_E_INVALID (a flag has no effect, or the template does not exist). [main]
 rlhf_status rlhf__generate_input_template(struct rlhf__generate_input *, struct rlhf__error *err);
 
 // Encode all prompts. Call this after rlhf__generate_input_template. Errors: RLHF_E_INVALID (a

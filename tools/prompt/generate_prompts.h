@@ -80,7 +80,7 @@ struct rlhf__generated {
 void rlhf__generated_json(const struct rlhf__generated *, struct rlhf__buf *out);
 
 // Append prompt and response, with an empty line between them for a chat. Unless `first` is set, a
-// line "---" comes before. [any]
+// line "---" comes before the prompt. [any]
 void rlhf__generated_text(const struct rlhf__generated *, int first, struct rlhf__buf *out);
 
 #endif

@@ -117,7 +117,7 @@ static rlhf_status call(struct game *g, int function, struct rlhf__error *err) {
     return rlhf__episode_call(g->environment, 0, function, &e, 1, err);
 }
 
-// Replace a turn "/call NAME {...}" by a tool call, as models write it.
+// Replace a turn "/call NAME {...}" with a tool call in the form that models write.
 static rlhf_status write_call(struct game *g, struct rlhf__error *err) {
     static const char word[] = "/call ";
     struct rlhf__buf *text = &g->episode.text, call = RLHF__BUF_INIT;
@@ -145,7 +145,7 @@ static rlhf_status read_calls(struct game *g, struct rlhf__error *err) {
     return rlhf__episode_tools_read(&tools, e, turn, err);
 }
 
-// Let the environment answer the turn, or the host, if a call is wrong.
+// Let the environment answer the turn. If a tool call is wrong, the host answers instead.
 static rlhf_status step(struct game *g, struct rlhf__error *err) {
     RLHF_TRY(read_calls(g, err));
     return g->episode.calls.faults ? rlhf__episode_tools_refuse(&g->episode, err)

@@ -18,8 +18,9 @@ struct rlhf__play_input {
     int32_t ended; // 1: the input has ended
 };
 
-// Read turns from `script`; NULL: from standard input, where a person types if it and standard
-// output are a terminal and json is 0. Keeps env. Errors: RLHF_E_INVALID, RLHF_E_NOMEM. [main]
+// Read turns from the file `script` or, if it is NULL, from standard input. A person types the
+// turns if `script` is NULL, standard input and standard output are terminals, and `json` is 0.
+// `env` must outlive the input. Errors: RLHF_E_INVALID, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__play_input_open(struct rlhf__play_input *, const struct rlhf__env *env,
                                   const char *script, int json, struct rlhf__error *err);
 void rlhf__play_input_close(struct rlhf__play_input *); // accepts a zeroed one [main]

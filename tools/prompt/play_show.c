@@ -19,7 +19,7 @@ static void flush(struct rlhf__buf *b) {
     rlhf__buf_free(b);
 }
 
-// A text as it is, but on a terminal with control characters escaped.
+// Append a text unchanged. On a terminal, control characters are escaped.
 static void put_text(struct rlhf__buf *b, const char *text, size_t len) {
     if (isatty(STDOUT_FILENO))
         rlhf__put_printable(b, text, len, "\n\t");
@@ -107,7 +107,7 @@ static void put_said_json(const struct rlhf__play_show *s, const struct rlhf__ep
     rlhf__buf_puts(b, "}\n");
 }
 
-// What a policy reads, with its special tokens.
+// Append what a policy reads, special tokens included.
 static void put_reads(const struct rlhf__play_show *s, const struct rlhf__episode *e,
                       struct rlhf__buf *b) {
     struct rlhf__buf text = RLHF__BUF_INIT;

@@ -1,4 +1,4 @@
-// play_show.h: prints an episode that a person plays: as text, or a JSON object for each call.
+// play_show.h: prints an episode that a person plays: as text, or as a JSON object for each call.
 #ifndef RLHF_TOOLS_PROMPT_PLAY_SHOW_H
 #define RLHF_TOOLS_PROMPT_PLAY_SHOW_H
 
@@ -10,10 +10,11 @@ struct rlhf__play_show {
     int32_t json, reserved;
 };
 
-// Print the tools of the environment, a JSON list as text; NULL: none. [main]
+// Print the tools of the environment. `tools` is the text of a JSON list, or NULL if there are
+// none. [main]
 void rlhf__play_show_tools(const struct rlhf__play_show *, const char *tools);
 
-// Print the prompt of the data row. Only as text. [main]
+// Print the prompt of the data row as text. Prints nothing if the output is JSON. [main]
 void rlhf__play_show_prompt(const struct rlhf__play_show *, rlhf_str prompt);
 
 // Print what the environment has said in reset() or after the last turn, its reward for that turn,

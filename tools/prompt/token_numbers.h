@@ -1,11 +1,11 @@
-// token_numbers.h: computes log-prob, entropy and the value of a critic for the tokens of a text
-// that already exists.
+// token_numbers.h: computes the log-prob, the entropy and a critic's value for each token of an
+// existing text.
 #ifndef RLHF_TOOLS_PROMPT_TOKEN_NUMBERS_H
 #define RLHF_TOOLS_PROMPT_TOKEN_NUMBERS_H
 
 #include "model/model.h"
 
-// A text after its prompt, which has at least one token.
+// A text and its prompt. The prompt has at least one token.
 struct rlhf__token_row {
     const int32_t *prompt;
     size_t n_prompt;

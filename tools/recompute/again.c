@@ -94,7 +94,7 @@ static void name_command(const char *command, struct rlhf__error *err) {
     rlhf__error_context(err, "%s", command);
 }
 
-// What comes from the record while responses are sampled.
+// Returns what comes from the record if responses are sampled again.
 static int32_t trusts(const struct rlhf__again *a, const struct rlhf__again_part *part) {
     if (!part->rows || !part->samples) return 0;
     return (a->rewards ? 0 : RLHF__TRUST_SCORES) | (a->environment ? 0 : RLHF__TRUST_ANSWERS);

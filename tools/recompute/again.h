@@ -17,20 +17,20 @@ struct rlhf__again {
     int32_t rewards;        // 1: rewards and the judge are opened, and score again
     int32_t environment;    // 1: the environment is opened, and plays again
     const char *dtype;      // of matrix products; NULL: as the run's config.json says
-    const char *arithmetic; // that of the run; backend cpu keeps to it if it is "v1"
+    const char *arithmetic; // of the run; if it is "v1", the backend cpu uses it
     const char *const *set; // [n_set] further settings, "path=value"
     size_t n_set;
 };
 
 // Which phases to compute.
 struct rlhf__again_part {
-    int64_t from;    // the phase whose checkpoint they begin at; 0: as the run began
+    int64_t from;    // begin at this phase's checkpoint; 0: at the run's beginning
     int64_t phases;  // number of phases
     int32_t samples; // 1: responses are sampled; 0: they come from `rows`
     int32_t reserved;
     // The run's recorded rows. If responses are not sampled again, everything about them is read
-    // from these rows. If they are sampled again, only scores and environment answers that are not
-    // computed again are read. NULL: everything is computed.
+    // from these rows. If responses are sampled again, only the scores and environment answers that
+    // are not computed again are read from the rows. `rows` is NULL if everything is computed.
     struct rlhf__recorded *rows;
     // Returns 1 if the checkpoint after this phase is wanted.
     int (*keep)(void *arg, int64_t phase);
@@ -39,9 +39,9 @@ struct rlhf__again_part {
 
 // How a phase went.
 struct rlhf__again_told {
-    int32_t samples;    // 1: the algorithm samples responses, so that the phase needs recorded ones
-    int32_t lacks_rows; // 1: responses are not recorded, so nothing was computed
-    int32_t reads_start; // 1: the phase begins at a checkpoint; 0: as the run began
+    int32_t samples;     // 1: the algorithm samples, so the phase needs recorded responses
+    int32_t lacks_rows;  // 1: responses are not recorded, so nothing was computed
+    int32_t reads_start; // 1: the phase begins at a checkpoint; 0: at the run's beginning
     int32_t reserved;
 };
 

@@ -66,7 +66,7 @@ static rlhf_status open_all(struct opened *o, const struct rlhf__checkpoints *c,
 
 // ---- one tensor ----
 
-// The same tensor in the three checkpoints; before and v may be NULL.
+// The same tensor in the three checkpoints. `before` and `v` may be NULL.
 struct tensors {
     const struct rlhf__tensor *before, *run, *again, *v;
 };
@@ -75,7 +75,7 @@ struct tensors {
 struct measured {
     double most; // largest difference
     double most_run, most_again;
-    int64_t most_at;   // its element
+    int64_t most_at;   // index of that element
     double beyond;     // largest difference minus the rounding that is allowed for the element
     double moved;      // largest change of an element in the phase
     double size;       // largest recomputed element

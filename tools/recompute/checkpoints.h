@@ -8,7 +8,7 @@
 // The directories of three checkpoints.
 struct rlhf__checkpoints {
     const char *before;      // where the phase begins
-    const char *run, *again; // where it ends: the run's, and the recomputed one
+    const char *run, *again; // where the phase ends: the run's, and the recomputed one
 };
 
 // Compare all weight files of two checkpoints of the same phase. docs/recompute.md describes how

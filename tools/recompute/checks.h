@@ -1,5 +1,5 @@
-// checks.h: the numbers of a phase that were compared: the run's and the recomputed ones, their
-// difference, the limit for it, and whether the difference is within the limit.
+// checks.h: the compared numbers of a phase. A check has the run's number, the recomputed number,
+// their difference and its limit. It also says whether the difference is within the limit.
 #ifndef RLHF_TOOLS_RECOMPUTE_CHECKS_H
 #define RLHF_TOOLS_RECOMPUTE_CHECKS_H
 
@@ -7,13 +7,13 @@
 
 #include <jansson.h>
 
-// The largest allowed differences. All 0: equal to the bit.
+// The largest allowed differences. If all are 0, the numbers must be equal to the bit.
 struct rlhf__check_limits {
     double number;   // of a loss, a metric, a log-prob, ...: relative to 1 + |recomputed|
     double norm;     // of a gradient norm: relative to the largest one of the phase
-    double update;   // of the weights: length of the difference relative to that of the update
+    double update;   // of the weights: length of the difference relative to the update's length
     double moments;  // of an element of a moment: relative to the largest one of its tensor
-    double rounding; // of an element of a weight, relative to it
+    double rounding; // of an element of a weight, relative to the element
 };
 
 // Returns the limits for a run whose matrix products are in bf16 (bf16 = 1) or in f32 (bf16 = 0).
@@ -47,8 +47,8 @@ rlhf_status rlhf__checks_fail(struct rlhf__checks *, const char *what, const cha
                               struct rlhf__error *err);
 
 // Compare one pair of numbers: difference / scale must not exceed the limit. Two numbers that are
-// both not finite are equal. If the difference is the largest so far, *worst keeps the pair and the
-// place. [any]
+// both not finite count as equal. If the difference is the largest so far, *worst keeps the pair
+// and the place. [any]
 void rlhf__check_see(struct rlhf__check *worst, double run, double again, double scale,
                      const char *where);
 

@@ -25,8 +25,8 @@ static const char *const left_out[] = {"phase",
                                        "objective/verifiable_correct_rate",
                                        NULL};
 
-// If dynamic sampling replaced groups, these describe the responses of the first round, which are
-// not in the record.
+// If dynamic sampling replaced groups, these metrics describe the responses of the first round,
+// which are not in the record.
 static const char *const of_first_round[] = {
     "objective/scores", "completions/", "val/num_stop_token_ids", "val/sequence_lengths", NULL};
 

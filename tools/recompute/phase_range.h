@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-// Read `text`, the value of `flag`, for a run with `phases` phases. If text is NULL, the range is
+// Read `text`, the value of `flag`, for a run with `phases` phases. If `text` is NULL, the range is
 // all phases. Errors: RLHF_E_INVALID. [any]
 rlhf_status rlhf__phase_range(const char *flag, const char *text, int64_t phases, int64_t *first,
                               int64_t *last, struct rlhf__error *err);

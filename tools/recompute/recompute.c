@@ -1,5 +1,5 @@
 // recompute.c: `rlhf-host recompute`: computes the phases of a finished run once more from its
-// files, and compares the results with those of the run.
+// files, and compares the results with the run's results.
 #include "recompute/recompute.h"
 
 #include "base/file.h"
@@ -90,7 +90,7 @@ static const char *lacks_checkpoint(const struct job *j, int64_t phase) {
 
 // ---- one phase ----
 
-// Compare the files in the folder `dir` with the run's.
+// Compare the files in the folder `dir` with the run's files.
 static rlhf_status compare(struct job *j, int64_t phase, const char *dir,
                            const struct rlhf__again_told *told, struct rlhf__checks *c, int *exact,
                            int *bf16, struct rlhf__error *err) {

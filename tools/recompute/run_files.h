@@ -8,9 +8,9 @@
 #include <jansson.h>
 #include <stdint.h>
 
-// Set *row to the row of `phase` in DIR/metrics.jsonl (a new reference, NULL = none), and *last to
-// the last phase in the file, 0 if the file lacks phases. Lines that cannot be read are skipped.
-// Errors: RLHF_E_IO. [main]
+// Set *row to the row of `phase` in DIR/metrics.jsonl (a new reference), or to NULL if there is
+// none. Set *last to the last phase in the file, or to 0 if the file has no phases. Lines that
+// cannot be read are skipped. Errors: RLHF_E_IO. [main]
 rlhf_status rlhf__run_files_metrics(const char *dir, int64_t phase, json_t **row, int64_t *last,
                                     struct rlhf__error *err);
 
@@ -23,8 +23,8 @@ int rlhf__run_files_checkpoint(const char *run, int64_t phase);
 rlhf_status rlhf__run_files_arithmetic(const char *run, const char *again, int *exact, int *bf16,
                                        struct rlhf__error *err);
 
-// Set dtype and arithmetic to those of the run's matrix products. A text that manifest.json lacks
-// becomes "". [main]
+// Set `dtype` and `arithmetic` to those of the run's matrix products. A text that manifest.json
+// lacks becomes "". [main]
 void rlhf__run_files_compute(const char *run, char dtype[8], char arithmetic[16]);
 
 #endif

@@ -10,7 +10,7 @@ struct rlhf__compared {
     size_t n;
     json_t *groups, *differ; // history/groups.h
     json_t *summary;         // likewise; NULL before rlhf__compared_judge
-    const char *headline; // the metric by which all runs are judged; NULL: they lack a common one
+    const char *headline;    // the metric by which all runs are judged; NULL: there is none
 };
 
 // Read the runs and make the groups. Errors: RLHF_E_INVALID if a path is not a run or is given
@@ -22,7 +22,7 @@ rlhf_status rlhf__compared_read(const char *const *paths, size_t n, struct rlhf_
 rlhf_status rlhf__compared_judge(struct rlhf__compared *, const char *(*label)(size_t group),
                                  struct rlhf__error *err);
 
-// The runs of a group; free() the list. NULL if out of memory. [any]
+// Returns the runs of a group, or NULL if out of memory. Free the list with free(). [any]
 const struct rlhf__judged_run **rlhf__compared_group(const struct rlhf__compared *, size_t group,
                                                      size_t *n);
 

@@ -30,7 +30,7 @@ static const char *brief(const struct rlhf__headline *h) {
     return h->word;
 }
 
-// The word, if it is the same for all runs; otherwise NULL.
+// Returns the short word if it is the same for all runs; otherwise NULL.
 static const char *common_word(const struct rlhf__runs_found *f) {
     const char *word = NULL;
     for (size_t i = 0; i < f->n; i++) {

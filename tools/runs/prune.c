@@ -178,7 +178,7 @@ static json_t *object_of(const struct pruned *p) {
 
 // ---- all runs ----
 
-// 1 if run i is one of the runs before it, which the user named twice.
+// Returns 1 if a run before run i is the same run, because the user named that run twice.
 static int is_repeated(const struct rlhf__runs_found *f, size_t i) {
     const struct rlhf__run_row *all = f->all;
     for (size_t k = 0; k < i; k++)
@@ -229,7 +229,7 @@ static rlhf_status prune_all(const struct rlhf__runs_found *f,
     return st == RLHF_OK ? first : st;
 }
 
-// Adds the runs in the directory `path` and the runs next to it. If path is a run, also adds the
+// Adds the runs in the directory `path` and the runs next to it. If `path` is a run, also adds the
 // runs one level above, because the run may be in a group.
 static rlhf_status find_around(const char *path, struct rlhf__runs_found *around,
                                struct rlhf__error *err) {

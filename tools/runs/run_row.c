@@ -149,7 +149,7 @@ static int64_t latest_checkpoint(const struct rlhf__folder *run) {
     return *name && !name[strspn(name, "0123456789")] ? strtoll(name, NULL, 10) : 0;
 }
 
-// Collect all texts in v that name a checkpoint of some run. Returns 0 if not all of them were
+// Collect all texts in v that name a checkpoint of some run. Returns 1 if all of these texts were
 // collected.
 static int collect(const json_t *v, json_t *out, int depth) {
     const char *key;
@@ -185,7 +185,8 @@ static int has_code(const json_t *plugin) {
     return found;
 }
 
-// 1 if --resume asks for something to be named again (lib/runtime/config/resume_trust.c).
+// Returns 1 if --resume asks the user to name code or services again
+// (lib/runtime/config/resume_trust.c).
 static int names_code(const json_t *config) {
     static const char *const lists[] = {"reward", "sink"};
     int found = has_code(json_object_get(config, "judge")) ||

@@ -22,9 +22,9 @@ struct rlhf__run_row {
     uint64_t device, inode; // of the directory
     int32_t state;
     int32_t paths_left_out; // 1: `paths` is incomplete
-    int32_t names_code;     // 1: it runs code, or calls a service, that --resume wants named again
+    int32_t names_code;     // 1: --resume asks the user to name its code or service again
     int32_t reserved;
-    int64_t phase, wanted; // phases done; to do, 0: not known
+    int64_t phase, wanted; // phases done; phases in all, 0: not known
     int64_t checkpoint;    // phases done in the checkpoint that --resume starts from; 0: none
     int64_t bytes;         // of the directory
     struct rlhf__headline headline;
@@ -55,7 +55,8 @@ int rlhf__run_row_resumes(const struct rlhf__run_row *);
 // Append "rlhf-host --resume PATH", quoted for a shell. [any]
 void rlhf__run_row_put_resume(const struct rlhf__run_row *, struct rlhf__buf *out);
 
-// Append what that command does: "goes on after phase 3", and whether it first asks for code. [any]
+// Append what that command does, e.g. "goes on after phase 3". Also says if the command first asks
+// the user to name the run's code. [any]
 void rlhf__run_row_put_goes_on(const struct rlhf__run_row *, struct rlhf__buf *out);
 
 #endif

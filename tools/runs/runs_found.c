@@ -27,7 +27,7 @@ rlhf_status rlhf__runs_default(const char *command, struct rlhf__error *err) {
 
 // ---- one directory ----
 
-// Append the run at path. Errors: RLHF_E_INVALID if path is not a run.
+// Append the run at `path`. Errors: RLHF_E_INVALID if `path` is not a run.
 static rlhf_status add(struct rlhf__runs_found *f, const char *path, const char *name,
                        struct rlhf__error *err) {
     if (f->n >= RUNS_MAX) return rlhf__fail(err, RLHF_E_INVALID, "%s: too many runs", path);

@@ -6,7 +6,7 @@
 #include "team/blocks.h"
 #include "team/tree.h"
 
-#define STAGING (16.0 * 1024 * 1024) // bytes that a rank uses for the blocks of the others
+#define STAGING (16.0 * 1024 * 1024) // bytes that a rank uses for the blocks of other ranks
 
 double rlhf__scale_curve_at(const struct rlhf__scale_curve *c, double x) {
     if (c->n == 0) return 0;
@@ -177,10 +177,10 @@ static void work(const struct rlhf__scale_figures *f, const struct rlhf__scale_l
 
 // Returns the seconds of exchanges that overlap with computation. Gradients are sent during the
 // backward pass of a rank's last microbatch. New weights are sent during the forward pass of the
-// first microbatch of the next minibatch, if the phase has a next one. Only windows (team/sum.h)
-// without embeddings and heads can overlap, and only with the passes through the layers. The first
-// of these windows cannot be sent before its gradients are computed, and the layers of the last
-// window cannot be computed before their weights have arrived.
+// first microbatch of the next minibatch, if the phase has another minibatch. Only windows
+// (team/sum.h) without embeddings and heads can overlap, and only with the passes through the
+// layers. The first of these windows cannot be sent before its gradients are computed, and the
+// layers of the last window cannot be computed before their weights have arrived.
 static double hidden(const struct rlhf__scale_figures *f, double ranks, double slow,
                      const struct rlhf__scale_cost *c) {
     const struct rlhf__scale_plan *p = &f->plan;
@@ -195,7 +195,7 @@ static double hidden(const struct rlhf__scale_figures *f, double ranks, double s
                               (steps - 1) * fmin(share * c->spread / steps, layers * pass / 3));
 }
 
-// Fill the parts that use the network.
+// Fill in the parts of the cost that use the network.
 static void exchange(const struct rlhf__scale_figures *f, const struct rlhf__scale_layout *l,
                      double here, double slow, struct rlhf__scale_cost *c) {
     const struct rlhf__scale_plan *p = &f->plan;

@@ -1,6 +1,6 @@
-// cost.h: the cost of a phase on a number of ranks, computed from the figures of one machine and a
-// network. Pure functions: nothing is measured, read or printed here. docs/planning-scale.md has
-// the formulas.
+// cost.h: the cost of a phase on a number of ranks, computed from the figures of one machine and of
+// the network. Pure functions: nothing is measured, read or printed here. docs/planning-scale.md
+// has the formulas.
 #ifndef RLHF_TOOLS_SCALE_COST_H
 #define RLHF_TOOLS_SCALE_COST_H
 
@@ -9,8 +9,8 @@
 // How a run is divided among ranks.
 struct rlhf__scale_layout {
     double ranks;
-    double per_host; // ranks of a machine
-    double rows;     // of a phase, in all ranks together
+    double per_host; // ranks on each machine
+    double rows;     // rows of a phase, over all ranks
 };
 
 // Why a run cannot have a layout.
@@ -25,7 +25,7 @@ struct rlhf__scale_cost {
     double draw, reward, passes, compute, tree, reduce, step, spread, gather, other, hidden;
     double total;
     double rows_per_s;
-    double imbalance; // the longest share of a minibatch over the mean, less 1
+    double imbalance; // longest share of a minibatch divided by the mean share, minus 1
     double memory;    // bytes of a rank
     double sent;      // bytes that a rank sends in a phase
 };
@@ -51,8 +51,8 @@ double rlhf__scale_rows_for(const struct rlhf__scale_figures *f, double ranks, d
 
 // Returns the number of ranks beyond which more ranks do not help. The search starts with the ranks
 // of one machine and doubles the number as long as this gives at least `gain` times the rows per
-// second, with `rows` rows in a phase. *few = 1 if there are too few rows for doubling the number
-// again. Returns 0 if doubling helps up to `most` ranks. [any]
+// second, with `rows` rows in a phase. Sets *few to 1 if there are too few rows to double the
+// number again. Returns 0 if doubling helps up to `most` ranks. [any]
 double rlhf__scale_stops(const struct rlhf__scale_figures *f, double per_host, double rows,
                          double gain, double most, int *few);
 

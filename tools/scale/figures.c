@@ -11,7 +11,8 @@
 
 // ---- numbers ----
 
-// A number of a section: 0 or more. `least`: the smallest that is allowed; whole: only integers.
+// A number of a section: 0 or more. `least` is the smallest allowed value. If `whole` is 1, the
+// number must be an integer.
 struct number {
     const char *key;
     size_t at;
@@ -237,7 +238,8 @@ struct unit {
     double value;
 };
 
-// Returns 1 if text[0..len) is a number above 0 or, with `zero`, 0, with one of these units.
+// Returns 1 if text[0..len) is a number with one of these units. The number must be above 0 or, if
+// `zero` is 1, may also be 0.
 static int with_unit(const char *text, size_t len, const struct unit *u, size_t n, int zero,
                      double *out) {
     char *end;

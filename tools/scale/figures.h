@@ -1,6 +1,6 @@
 // figures.h: the figures from which a forecast is computed: the shape of a planned run, the
-// measurements of it on one machine, and the network between ranks. They are read from and written
-// to JSON files.
+// measurements of that run on one machine, and the network between ranks. They are read from and
+// written to JSON files.
 #ifndef RLHF_TOOLS_SCALE_FIGURES_H
 #define RLHF_TOOLS_SCALE_FIGURES_H
 
@@ -15,7 +15,7 @@ struct rlhf__scale_point {
     double x, seconds;
 };
 
-// In ascending order of x. n 0: it takes no time.
+// Points in ascending order of x. If `n` is 0, the duration is always 0.
 struct rlhf__scale_curve {
     uint32_t n, reserved;
     struct rlhf__scale_point at[RLHF__SCALE_POINTS];
@@ -23,16 +23,16 @@ struct rlhf__scale_curve {
 
 // The shape of the planned run. Whole numbers unless stated otherwise.
 struct rlhf__scale_plan {
-    double rows;  // of a phase, in all ranks together
+    double rows;  // rows of a phase, over all ranks
     double group; // rows that are dealt together
-    double whole; // 2: a minibatch is cut between groups; 1: if it has enough of them; 0: rows
+    double whole; // cut minibatches only between groups: 2: always; 1: if enough groups; 0: no
     double minibatches; // of an epoch
     double epochs;
-    double shards;     // parts of a minibatch (parallel.shards); 0: as many as ranks
-    double parameters; // trained, policy and critic
-    double tied;       // the part of them, 0 .. 1, that is not in layers: embeddings, heads, critic
-    double microbatch; // tokens of a microbatch at most; 0: no limit
-    double moments;    // values that the optimizer keeps for each parameter
+    double shards;       // parts of a minibatch (parallel.shards); 0: as many as ranks
+    double parameters;   // trained, policy and critic
+    double tied;         // their share (0 .. 1) that is not in layers: embeddings, heads, critic
+    double microbatch;   // most tokens of a microbatch; 0: no limit
+    double moments;      // values that the optimizer keeps for each parameter
     double reward_dealt; // 1: each rank calls the rewards for its own rows; 0: rank 0 for all rows
     double overlaps;     // 1: gradients and weights are sent during the passes; 0: between them
 };
@@ -40,7 +40,7 @@ struct rlhf__scale_plan {
 // Measurements with one process that had the whole machine, or the whole device.
 struct rlhf__scale_machine {
     char compute[256]; // the backend and its instruction set, for people
-    double shared;     // 1: ranks on one machine share its cores and memory; 0: a device each
+    double shared;     // 1: ranks on one machine share its cores and memory; 0: each has a device
     double threads;    // 1 or more
     double rows;       // of the measured phase
     double tokens;     // of these rows
@@ -77,8 +77,8 @@ struct rlhf__scale_figures {
     int32_t has_run, has_line; // 1: plan and machine are set; line is set
 };
 
-// Add the contents of the file to *f. Errors: RLHF_E_INVALID with the file, the field, what was
-// found and what is allowed. [main]
+// Add the contents of the file to *f. Errors: RLHF_E_INVALID; the message names the file, the
+// field, the value and the allowed values. [main]
 rlhf_status rlhf__scale_figures_read(const char *path, struct rlhf__scale_figures *f,
                                      struct rlhf__error *err);
 

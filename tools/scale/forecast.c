@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#define GAIN   1.3 // speed-up of twice the ranks, below which they do not help
+#define GAIN   1.3 // smallest speed-up at which twice the ranks help
 #define WANTED 0.9 // efficiency
 
 // ---- the parts of a phase ----

@@ -11,9 +11,9 @@ enum { RLHF__SCALE_RANKS = 32, RLHF__SCALE_MOST_RANKS = 65536 };
 struct rlhf__scale_question {
     uint32_t n;
     int32_t
-        grows; // 1: plan.rows counts the rows of a rank, so a phase has that many times the ranks
+        grows; // 1: plan.rows counts the rows of one rank, so a phase has plan.rows * ranks rows
     double ranks[RLHF__SCALE_RANKS];
-    double per_host; // ranks of a machine
+    double per_host; // ranks on each machine
     // 1: the numbers were given; 0: the list ends where dividing the run is impossible.
     int32_t chosen;
     int32_t reserved;

@@ -20,7 +20,8 @@ enum { PHASES = 3 };
 
 // ---- what is planned ----
 
-// Returns batch.size or, if it is more than `most`, as many of its rows as are measured.
+// Returns `rows`, which is batch.size, or a smaller number of rows to measure if `rows` is more
+// than `most`.
 static int64_t measured_rows(int64_t rows, int64_t most) {
     while (rows > most && rows % 2 == 0)
         rows /= 2;
@@ -33,13 +34,13 @@ static void quiet(struct rlhf__config *c) {
     c->early_stop = (struct rlhf__early_stop_config){.window = c->early_stop.window};
     c->checkpoint.best = "";
     c->data.eval_every = 0;
-    c->data.epochs = 1e6; // the rows of a file do not end
+    c->data.epochs = 1e6; // the rows of a file are repeated
     c->log.progress = RLHF__PROGRESS_OFF;
     c->log.tensorboard = c->log.csv = c->log.report = 0;
     c->log.samples = 0;
 }
 
-// Count a model's trained parameters, and those of its layers.
+// Count a model's trained parameters, and the trained parameters of its layers.
 static void count(const struct rlhf__model *m, double *all, double *layers) {
     for (uint32_t i = 0; m && i < m->n_tensors; i++) {
         const rlhf_param *p = &m->params[i];
@@ -75,7 +76,7 @@ static void describe_plan(const struct rlhf__run *r, struct rlhf__scale_plan *p)
     p->microbatch = (double)r->learner.microbatch_tokens;
     p->moments = (double)rlhf__setup_moments(r->config);
     p->reward_dealt = divides_rewards(r->req);
-    // Only with such backends gradients and weights are exchanged during the passes.
+    // Gradients and weights are exchanged during the passes only with such backends.
     p->overlaps = (r->session.compute->table->flags & RLHF_COMPUTE_HOST_MEMORY) != 0;
 }
 

@@ -39,7 +39,7 @@ static void close_wires(struct wires *w) {
     free(w->in);
 }
 
-// Begin an exchange of `bytes` with all other ranks, received in window `k`.
+// Begin an exchange of `bytes` with all other ranks. Window `k` receives the messages.
 static rlhf_status begin(struct wires *w, uint64_t bytes, uint64_t k, uint64_t *ticket,
                          struct rlhf__error *err) {
     const struct rlhf__team *t = w->team;
@@ -54,7 +54,7 @@ static rlhf_status begin(struct wires *w, uint64_t bytes, uint64_t k, uint64_t *
     return rlhf__team_exchange(w->team, w->out, w->in, ticket, err);
 }
 
-// Replace *seconds by the largest of all ranks.
+// Replace *seconds with the largest value of all ranks.
 static rlhf_status slowest(struct rlhf__team *t, double *seconds, struct rlhf__error *err) {
     double *all = calloc((size_t)t->ranks, sizeof *all);
     if (!all) return RLHF__NOMEM(err, "out of memory for %d ranks", t->ranks);
@@ -77,7 +77,7 @@ static rlhf_status one_way(struct wires *w, int32_t from, int32_t to, struct rlh
     return rlhf__team_wait(w->team, ticket, err);
 }
 
-// Half of the shortest round trip between the first rank and the last.
+// Set *latency to half of the shortest round trip between the first rank and the last rank.
 static rlhf_status ping(struct wires *w, double *latency, struct rlhf__error *err) {
     const int32_t last = w->team->ranks - 1;
     for (int i = 0; i < PINGS; i++) {

@@ -48,7 +48,7 @@ static uint32_t sizes(uint32_t n, uint32_t out[RLHF__SCALE_POINTS]) {
 }
 
 // Other work on the machine can only lengthen a time. So if a size took longer than the next larger
-// size, its time is reduced to that of the larger size.
+// size, its time is reduced to the time of the larger size.
 static void smooth(struct rlhf__scale_curve *c) {
     for (uint32_t i = c->n; i-- > 1;)
         if (c->at[i - 1].seconds > c->at[i].seconds) c->at[i - 1].seconds = c->at[i].seconds;
@@ -139,7 +139,7 @@ static rlhf_status time_rows(struct rlhf__run *r, const struct rlhf__rows *e, ui
     return st;
 }
 
-// Time minibatches of the first rows of e: of `most` of them and of fewer.
+// Time minibatches of the first rows of `e`: one with `most` rows, and smaller ones.
 static rlhf_status time_learning(struct rlhf__run *r, const struct rlhf__rows *e, uint32_t most,
                                  struct rlhf__scale_machine *m, struct rlhf__error *err) {
     uint32_t size[RLHF__SCALE_POINTS];
@@ -219,7 +219,7 @@ static void note_rows(const struct rlhf__rows *e, struct rlhf__scale_machine *m)
         m->length[i] = e->offset[i + 1] - e->offset[i];
 }
 
-// The rows of a phase, and how long the passes without gradients over them take.
+// Make the rows of a phase, and time the passes without gradients over these rows.
 static rlhf_status take_rows(struct rlhf__run *r, struct rlhf__phase *p, struct timer *t,
                              struct rlhf__scale_machine *m, struct rlhf__error *err) {
     const int64_t version = r->learner.optim->count.step;

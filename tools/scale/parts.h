@@ -5,7 +5,7 @@
 #include "run/run.h"
 #include "scale/figures.h"
 
-// Measure the next phase's rows, and smaller numbers of rows, and set these members of the machine:
+// Measure with the rows of the next phase, and with fewer rows. Set these members of the machine:
 // `rows`, `draw`, `learn`, `passes`, `step`, `pack`, `copy`, `products`, `tokens` and `lengths`.
 // The run's weights keep their values; its gradients and moments change. [step]
 rlhf_status rlhf__scale_parts(struct rlhf__run *r, const struct rlhf__scale_plan *p,

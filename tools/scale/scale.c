@@ -52,9 +52,9 @@ struct job {
 
 // ---- the command line ----
 
-// The arguments that are flags of this command, with their values, and the others.
+// The arguments that are flags of this command, with their values, and all other arguments.
 struct split {
-    char **own, **run; // [n_own], [n_run]; the first of both is the command's name
+    char **own, **run; // [n_own], [n_run]; element 0 of both is the command's name
     int n_own, n_run;
 };
 

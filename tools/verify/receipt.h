@@ -17,7 +17,7 @@ struct rlhf__receipt {
     const char *answers;    // id of the environment whose answers were taken on trust; NULL: none
 };
 
-// Returns the receipt as JSON. New reference, NULL if out of memory. [main]
+// Returns the receipt as JSON. The result is a new reference, or NULL if out of memory. [main]
 json_t *rlhf__receipt_json(const struct rlhf__receipt *);
 
 // Returns the digest "begin", "head" or "seal" of the run's chain, or "". [any]
@@ -26,7 +26,8 @@ const char *rlhf__receipt_digest(const struct rlhf__receipt *, const char *key);
 // Refuse a path that does not end in .json, or where a file exists that is not a receipt. [main]
 rlhf_status rlhf__receipt_can_write(const char *path, struct rlhf__error *err);
 
-// Write the receipt as the file `path`, and as a page with the ending .html. [main]
+// Write the receipt to the file `path`, and as a page to the same path with the ending .html.
+// [main]
 rlhf_status rlhf__receipt_write(const char *path, const json_t *receipt, struct rlhf__error *err);
 
 // Read a receipt, *.json or *.html, into *out (new reference). Errors: RLHF_E_INVALID if it is not

@@ -1,4 +1,5 @@
-// replay.h: recomputes phases of a run, rewards included, and compares them with the run's.
+// replay.h: recomputes phases of a run, rewards included, and compares them with the recorded
+// phases.
 #ifndef RLHF_TOOLS_VERIFY_REPLAY_H
 #define RLHF_TOOLS_VERIFY_REPLAY_H
 
@@ -16,7 +17,7 @@ struct rlhf__replay_job {
 
 // What the recomputation found out.
 struct rlhf__replay_told {
-    int64_t from;              // the checkpoint at which it began; 0: as the run began
+    int64_t from;              // phase of the checkpoint where it began; 0: the run's beginning
     int64_t recomputed, equal; // phases
     json_t *begin, *manifest;  // of the recomputed phases; new references
 };

@@ -57,7 +57,7 @@ static rlhf_status same_lines(int64_t phase, const char *what, const json_t *run
     }
     for (size_t i = 0; i < n; i++) {
         json_t *a = json_array_get(run, i), *b = json_array_get(again, i);
-        // Without rewards, the reference may not be needed.
+        // Without rewards, the reference may be unnecessary.
         if (trusted && json_is_null(json_object_get(b, "logp_ref")))
             json_object_set(b, "logp_ref", json_object_get(a, "logp_ref"));
         const size_t before = f->n;
@@ -86,8 +86,8 @@ static rlhf_status same_rollouts(const struct rlhf__same *s, int64_t phase, stru
 // ---- the chain ----
 
 // Compares the digests of the phase. If the files that a digest covers differ, that was already
-// reported. If only the digest differs, it was edited, or it covers numbers that the run did not
-// keep.
+// reported. If only the digest differs, the digest was edited, or it covers numbers that the run
+// did not keep.
 static rlhf_status same_link(const struct rlhf__same *s, int64_t phase, struct rlhf__faults *f,
                              struct rlhf__error *err) {
     static const char *const keys[] = {"rows", "rewards", "metrics"};
@@ -117,7 +117,7 @@ static struct rlhf__fault at_file(int64_t phase, const char *name) {
     return at;
 }
 
-// Report the tensors that differ, each with its element of the largest difference.
+// Report the tensors that differ, each with the element that has the largest difference.
 static rlhf_status name_tensors(int64_t phase, const char *run, const char *again,
                                 struct rlhf__faults *f, struct rlhf__error *err) {
     static const char element[] = "element of ";
@@ -176,7 +176,7 @@ static rlhf_status name_bytes(const char *path, const char *again, struct rlhf__
 }
 
 // Leave out state/run.json: it names the best checkpoint, which a run chooses when it writes a
-// checkpoint. Recomputing does not choose one.
+// checkpoint. Recomputing does not choose a best checkpoint.
 static int is_left_out(const char *name) { return strcmp(name, "state/run.json") == 0; }
 
 // Returns 1 if the file is the state of a reward or of the judge, which was not opened because its

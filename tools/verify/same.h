@@ -1,5 +1,5 @@
-// same.h: compares a recomputed phase with the run's, to the bit: the digests of the chain,
-// metrics.jsonl, rollouts.jsonl and the checkpoint.
+// same.h: compares a recomputed phase with the recorded phase, to the bit: the digests of the
+// chain, metrics.jsonl, rollouts.jsonl and the checkpoint.
 #ifndef RLHF_TOOLS_VERIFY_SAME_H
 #define RLHF_TOOLS_VERIFY_SAME_H
 
@@ -22,7 +22,7 @@ struct rlhf__same {
 rlhf_status rlhf__same_phase(const struct rlhf__same *, int64_t phase, struct rlhf__faults *,
                              struct rlhf__error *err);
 
-// The same for the checkpoint of the phase alone. [main]
+// The same, but only for the checkpoint of the phase. [main]
 rlhf_status rlhf__same_checkpoint(const struct rlhf__same *, int64_t phase, struct rlhf__faults *,
                                   struct rlhf__error *err);
 

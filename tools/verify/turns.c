@@ -7,10 +7,10 @@
 // A place in a row.
 struct place {
     int32_t turn;   // from 1; 0: in no turn
-    int32_t answer; // 1: in what the environment said after the turn
+    int32_t answer; // 1: in the environment's answer to the turn
 };
 
-// Find the k-th token of a row, or, with `drawn`, the k-th of those that the policy wrote.
+// Find the k-th token of a row. If `drawn` is 1, only the tokens that the policy wrote are counted.
 static struct place find_token(const json_t *row, int64_t k, int drawn) {
     struct place p = {0, 0};
     int64_t at = drawn ? 0 : json_integer_value(json_object_get(row, "prompt_length"));
@@ -29,7 +29,7 @@ static struct place find_token(const json_t *row, int64_t k, int drawn) {
     return (struct place){0, 0};
 }
 
-// The k-th segment.
+// Find the k-th segment.
 static struct place find_segment(const json_t *row, int64_t k) {
     struct place p = {0, 0};
     const json_t *all = json_object_get(row, "segments");

@@ -130,16 +130,17 @@ static int is_set(const struct options *o, const char *section) {
     return 0;
 }
 
-// Returns 1 if the answers of the environment p come from the record. This is so if p does not
-// promise to be a function. It is also so if only p's program promises this, and the user does not
-// let verify run the program.
+// Returns 1 if the answers of the environment `p` come from the record. This is so if `p` does not
+// promise to be a function. It is also so if only the program of `p` promises this and the user
+// does not allow `verify` to run the program.
 static int is_recorded(const struct job *j, const json_t *p) {
     if (!json_is_true(json_object_get(p, "function"))) return 1;
     if (!json_is_true(json_object_get(p, "promised"))) return 0;
     return !j->o->trust_run && !is_set(j->o, "environment.");
 }
 
-// List the rewards that are not functions of their arguments, and see whether the environment is.
+// List the rewards that are not functions of their arguments, and check whether the environment is
+// a function.
 static void see_code(struct job *j) {
     const json_t *plugins = json_object_get(begin_of(j), "plugins");
     size_t i;

@@ -4,7 +4,8 @@
 
 #include "base/env.h"
 
-// As the commands in cmd/commands.h; 1 also if something differs. [main]
+// The command; exit status as in cmd/commands.h. The exit status is also 1 if something differs.
+// [main]
 int rlhf__cmd_verify(const struct rlhf__env *env, int argc, char **argv);
 
 #endif

@@ -158,10 +158,10 @@ INLINE void start(const struct rlhf__panel *p, size_t row, const size_t rows[2],
     STORED();
 }
 
-// The prefetches of a tile. Each step of k issues some of them, so that no single step waits for
-// all.
+// The prefetches of a tile. Each step of k issues some of the prefetches, so that no step waits for
+// all of them.
 struct ahead {
-    const char *b, *b_end; // of the next panel, which goes to the L2 cache
+    const char *b, *b_end; // words of the next panel, which go to the L2 cache
     size_t b_lines;        // per step
     const char *c;         // the rows of C that are written or continued next
     size_t c_stride, c_rows, c_step;

@@ -101,7 +101,7 @@ static void query_rows(const struct bwd *b, size_t t, size_t row0, size_t nr) {
 // For every key that a query of the chunk q0 .. q0+nq-1 sees, add the chunk's contribution to dk
 // and dv. Keys are processed in tiles of TILE_ROWS, and a query may see only a part of a tile. For
 // the other keys of that tile, P and dS are 0: softmax_bwd_row has set them to 0 up to the end of
-// the vector of the last key that the query sees, and no tile extends past that vector, because
+// the vector of the last key that the query sees. No tile extends past that vector, because
 // TILE_ROWS divides VF_LANES.
 static void key_rows(const struct bwd *b, size_t q0, size_t nq) {
     const struct rlhf__attn_item *it = b->it;

@@ -37,7 +37,7 @@ static float softmax_row(float *s, size_t limit, float *max) {
     return vf_hsum(vf_add(sum, tail));
 }
 
-// The values of keys 0 .. na-1 are in a, those of the other keys in b.
+// The values of keys 0 .. na-1 are in `a`, and the values of the other keys are in `b`.
 struct values {
     const void *a, *b;
     size_t na, ld, width;

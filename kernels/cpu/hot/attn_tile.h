@@ -76,7 +76,7 @@ INLINE const char *key_at(const struct keys *k, size_t j) {
     return j < k->na ? k->a + j * k->stride : k->b + (j - k->na) * k->stride;
 }
 
-// True if some of the keys j .. j+rows-1 are in a and some are in b.
+// True if some of the keys j .. j+rows-1 are in k->a and some are in k->b.
 INLINE int keys_split(const struct keys *k, size_t j, size_t rows) {
     return j < k->na && j + rows > k->na;
 }

@@ -20,7 +20,7 @@ void rlhf__bf16_tile_rows(const struct rlhf__panel *p);
 void rlhf__bf16_tiles_packed(const struct rlhf__panel *p);
 void rlhf__bf16_tiles_rows(const struct rlhf__panel *p);
 
-// If c_bf16 is set, C is bf16, otherwise f32. accumulate is only for f32.
+// If c_bf16 is set, C is bf16, otherwise f32. `accumulate` is allowed only for f32.
 static inline void rlhf__bf16_panel(const struct rlhf__panel *p) {
     if (p->m <= RLHF__BF16_MR) {
         if (p->a_packed)

@@ -6,7 +6,7 @@
 #define NC ((size_t)RLHF__BF16_NC)
 #define MR ((size_t)RLHF__BF16_MR)
 
-#define AHEAD ((size_t)16) // how many rows before its use a row is prefetched
+#define AHEAD ((size_t)16) // a row is prefetched this many rows before it is used
 
 #define INLINE static inline __attribute__((always_inline))
 

@@ -15,7 +15,7 @@ INLINE void put(float *p, vp v, const int stream) {
         vp_stream(p, v);
 }
 
-enum { AHEAD_ROWS = 16, AHEAD_COLS = 64 }; // in rows, and in elements of a row
+enum { AHEAD_ROWS = 16, AHEAD_COLS = 64 }; // prefetch distances in rows, and in elements of a row
 
 INLINE void pack_rows(float *to, const float *src, size_t k, size_t columns, size_t stride,
                       const int stream) {
@@ -136,7 +136,7 @@ void RLHF__HOT(gemm_turn_b)(uint32_t *dst, const uint32_t *src, size_t rows, siz
         turn_b(to, from, rows, columns, 0);
 }
 
-// whole: the vector is completely inside of C. This is a constant after inlining.
+// `whole` says that the vector is completely inside of C. It is a constant after inlining.
 INLINE void store(const struct rlhf__panel *p, size_t row, size_t col, vp v, const int whole) {
     const size_t left = p->columns > col ? p->columns - col : 0;
     const size_t n = whole || left > VP_LANES ? VP_LANES : left, at = row * p->ldc + col;
@@ -216,7 +216,8 @@ INLINE void some_steps(const float *a, const float *b, vp c0[MR], vp c1[MR], con
 }
 #endif
 
-// Computes `rows` rows, starting at row `row`. rows, packed and pairs are constants after inlining.
+// Computes `rows` rows, starting at row `row`. `rows`, `packed` and `pairs` are constants after
+// inlining.
 //
 // If `pairs` is set, the operands are bf16 numbers that were widened to f32, in the order described
 // at struct rlhf__matmul. The loop is the same as in f32, but the chain starts at C (goes_on), and
@@ -224,7 +225,7 @@ INLINE void some_steps(const float *a, const float *b, vp c0[MR], vp c1[MR], con
 INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows, const int packed,
                  const int pairs, struct ahead *next) {
     vp c0[MR], c1[MR];
-    float sum[MR * 2 * VP_LANES] __attribute__((aligned(64))); // of the completed chains
+    float sum[MR * 2 * VP_LANES] __attribute__((aligned(64))); // sums of the completed chains
     const size_t a_row = packed ? 1 : p->a_stride, a_step = packed ? MR : 1;
     const size_t a_at = packed ? row / MR * MR * p->k + row % MR : row * p->a_stride;
     const size_t chain = p->chain ? p->chain : p->k;

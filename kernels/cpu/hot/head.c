@@ -128,7 +128,7 @@ static inline __attribute__((always_inline)) void
 grad_row(void *dz, int bf16, const float *z, const float *r, size_t n, const struct grad_const *c) {
     size_t i = 0;
     for (; i + VF_LANES <= n; i += VF_LANES) {
-        __builtin_prefetch(z + i + n, 0, 2); // of the row below
+        __builtin_prefetch(z + i + n, 0, 2); // logits of the row below
         if (bf16) __builtin_prefetch((uint16_t *)dz + i + AHEAD, 1, 3);
         vf zv = vf_load(z + i), rv = r ? on_kept(zv, vf_load(r + i)) : vf_zero();
         vf g = grad_lanes(zv, rv, r != NULL, c);

@@ -148,7 +148,7 @@ size_t rlhf__attn_scratch_bwd(uint32_t nq, uint32_t nk, int32_t head_dim);
 struct rlhf__hot {
     RLHF__HOT_ROWS(RLHF__HOT_MEMBER)
     RLHF__HOT_PRODUCTS(RLHF__HOT_MEMBER)
-    size_t gemm_rows, gemm_columns; // of an f32 tile; a panel has as many columns
+    size_t gemm_rows, gemm_columns; // size of an f32 tile; a panel has gemm_columns columns
 };
 
 // In a hot source, RLHF_HOT_LEVEL is baseline, avx2, avx512, avx512_bf16 or neon. RLHF__HOT(norm)
@@ -193,7 +193,7 @@ struct rlhf__level {
     const struct rlhf__bf16_gemms *bf16_gemms; // NULL: f32 GEMMs in the same order are used instead
 };
 
-// isa: an enum rlhf__isa.
+// `isa` is an enum rlhf__isa.
 const struct rlhf__level *rlhf__isa_level(int isa);
 
 // Returns the name of a feature that the level needs but this CPU or its operating system lacks, or

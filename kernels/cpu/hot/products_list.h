@@ -9,12 +9,12 @@
 // The softmax of one row of logits z[n], scaled by it = 1 / temperature. A logit of -inf is outside
 // of the kept set: its probability is 0, and it gets no gradient.
 struct rlhf__head_stat {
-    float max;                  // of z, unscaled
+    float max;                  // maximum of z, unscaled
     float log_sum;              // log sum exp((z - max) it)
     float entropy;              // if requested
     float kl;                   // if requested
     float kl_p;                 // sum p log(p/m), of Jensen-Shannon
-    float ref_max, ref_log_sum; // of the reference's row over the same kept set
+    float ref_max, ref_log_sum; // the same for the reference's row, over the same kept set
 };
 
 // The number of elements that are summed in f32 before the sum continues in f64.
@@ -40,7 +40,7 @@ struct rlhf__panel {
     size_t a_stride, m, k;
     const uint32_t *b;   // the panel, from k = 0
     size_t b_next;       // words from b to the next panel, which will be prefetched
-    const float *bias;   // of the panel's columns; NULL allowed
+    const float *bias;   // bias of the panel's columns; may be NULL
     void *c;             // first column of the panel
     size_t ldc, columns; // columns <= panel width
     size_t chain; // f32 only: number of steps of k in a chain; each chain starts at 0, and the

@@ -30,7 +30,7 @@ static struct rlhf__chunk *chunk_open(void) {
         return NULL;
     }
     c->from = (char *)c->map + (PAGE - (uintptr_t)c->map % PAGE) % PAGE;
-    madvise(c->from, RLHF__CHUNK_BYTES, MADV_HUGEPAGE); // only a hint, so it may fail
+    madvise(c->from, RLHF__CHUNK_BYTES, MADV_HUGEPAGE); // this is only a hint, so it may fail
     c->free = (struct range *)(void *)c->from;
     *c->free = (struct range){NULL, RLHF__CHUNK_BYTES};
     return c;

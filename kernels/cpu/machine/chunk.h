@@ -2,7 +2,7 @@
 // MiB is read as fast as a large one. Decoding is limited by the speed of these reads (32 rows of
 // GPT-2 124M, bench/README.md). Freed memory is kept for later requests.
 //
-// It does not count or zero the memory; memory.c does.
+// These functions do not count or zero the memory; memory.c does.
 #ifndef RLHF_CPU_CHUNK_H
 #define RLHF_CPU_CHUNK_H
 

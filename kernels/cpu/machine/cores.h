@@ -18,7 +18,7 @@
 // "", except in tests, which give a directory with copies of both trees. [any]
 int rlhf__cores_count(const char *root, const cpu_set_t *allowed, size_t bytes);
 
-// The same for this process, now. [any]
+// Like rlhf__cores_count, for this process as it is now. [any]
 int rlhf__cores_auto(void);
 
 #endif

@@ -1,7 +1,7 @@
 // dnnl_shim.h: the part of oneDNN that this backend uses, with the same interface for oneDNN 2.6
 // and 3.x: one engine, plain and packed 2-d operands, reorder, matmul.
 //
-// It does not decide what is created and cached; onednn.c does.
+// onednn.c decides which objects are created and cached.
 #ifndef RLHF_CPU_DNNL_SHIM_H
 #define RLHF_CPU_DNNL_SHIM_H
 
@@ -51,7 +51,7 @@ void rlhf__dnnl_op_destroy(struct rlhf__dnnl_op *op);
 uint64_t rlhf__dnnl_op_scratch(const struct rlhf__dnnl_op *op); // bytes of scratchpad
 const char *rlhf__dnnl_op_name(const struct rlhf__dnnl_op *op); // implementation, e.g. "brg:..."
 
-// Executes op. scratch: at least op_scratch bytes, 64-byte aligned.
+// Executes `op`. `scratch` must have at least op_scratch bytes and be 64-byte aligned.
 int rlhf__dnnl_reorder(struct rlhf__dnnl *d, struct rlhf__dnnl_op *op, struct rlhf__dnnl_mem *src,
                        struct rlhf__dnnl_mem *dst, void *scratch);
 int rlhf__dnnl_matmul(struct rlhf__dnnl *d, struct rlhf__dnnl_op *op, const void *src,

@@ -36,8 +36,8 @@ static int64_t first_word_of(const struct rlhf__gemm_job *j) {
     return j->turned ? 0 : rlhf__gemm_words(j->s->in_dtype, j->k0) * j->width;
 }
 
-// Run run_panel on panel i of the first GEMM, which p describes, and then on panel i of the second
-// GEMM.
+// Calls run_panel for panel i of the first GEMM, which *p describes, and then for panel i of the
+// second GEMM.
 static void run_both(const struct rlhf__gemm_job *j, const struct rlhf__panel *p, int64_t row,
                      int64_t i) {
     const struct rlhf__gemm_second *o = j->second;

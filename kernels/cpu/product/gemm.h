@@ -17,10 +17,10 @@
 #include "context.h"
 #include "product/matmul.h"
 
-// True if GEMMs with operands of this dtype use own tiles.
+// True if GEMMs with operands of this dtype use our own tiles.
 int rlhf__gemm_used(const struct rlhf__cpu *cpu, int32_t dtype);
 
-// Like rlhf__product. If packed_wei is NULL, plain_wei is read. An f32 GEMM has an f32 result. If
+// Like rlhf__product. If `packed_wei` is NULL, reads `plain_wei`. An f32 GEMM has an f32 result. If
 // s->wei_across is set, packed_wei is the packed transpose [n, k]. So one packed copy of a weight
 // serves both the product with the weight and the product with its transpose. The panels of the
 // transpose are converted to panels of [k, n], a few thousand steps of k at a time. The result has
@@ -42,8 +42,8 @@ rlhf_status rlhf__gemm_add(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, 
 int64_t rlhf__gemm_pass(int64_t k);
 #define RLHF__GEMM_ROWS_STEP 256
 
-// Computes the bf16 GEMM s and the GEMM `second`, which has the same rows and columns, and stores
-// their sum. The two results are added in f32, and the sum is rounded once. wei_across of s applies
+// Computes the bf16 GEMM `s` and the GEMM `second`, which has the same rows and columns, and stores
+// their sum. The two results are added in f32, and the sum is rounded once. s->wei_across applies
 // to both right operands: both are packed, or both are packed as transposes. s->k and second->k are
 // at most RLHF__GEMM_SUM_K. [step]
 #define RLHF__GEMM_SUM_K 4096

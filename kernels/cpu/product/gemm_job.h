@@ -44,7 +44,7 @@ struct rlhf__gemm_job {
     uint32_t *turned_second;
     const float *bias;
     char *dst;
-    int64_t panels, width;                  // of B: number of panels, columns of a panel
+    int64_t panels, width;                  // number of panels of B; columns of a panel
     int64_t block, blocks;                  // rows per block, number of blocks
     int64_t k0, k1;                         // this pass has the steps k0 .. k1 - 1 of k
     int64_t chain;                          // see struct rlhf__panel

@@ -101,7 +101,7 @@ static void turn_b(const struct rlhf__gemm_job *j, uint32_t *to, const uint32_t 
                    int64_t k1) {
     const int32_t in = j->s->in_dtype;
     const int64_t n = j->s->n, width = j->width;
-    const int64_t from_k = j->s->pairs ? rlhf__pairs_k(n) : n; // of the transpose
+    const int64_t from_k = j->s->pairs ? rlhf__pairs_k(n) : n; // steps of k of the transpose
     const int64_t from_words = rlhf__gemm_words(in, from_k) * width;
     const int64_t to_words = rlhf__gemm_words(in, k1 - k0) * width;
     const int64_t q0 = k0 / width, q1 = (k1 + width - 1) / width, blocks = (q1 - q0) * j->panels;

@@ -28,7 +28,7 @@ struct onednn {
 struct half {
     struct rlhf__dnnl_layout *layout;
     struct rlhf__dnnl_mem *mem, *src;
-    struct rlhf__dnnl_op *reorder; // from src, dense
+    struct rlhf__dnnl_op *reorder; // converts the dense src
 };
 
 static struct rlhf__dnnl *engine_of(const struct rlhf__cpu *cpu) {

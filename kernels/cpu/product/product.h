@@ -17,8 +17,8 @@ struct rlhf__blocks {
 
 struct rlhf_weight {
     int32_t k, n;
-    int32_t dtype;      // of the operands that the caller passes
-    int32_t exec_dtype; // of the GEMM that runs: f32 if the CPU lacks bf16 GEMMs
+    int32_t dtype;      // dtype of the operands that the caller passes
+    int32_t exec_dtype; // dtype of the GEMM that runs: f32 if the CPU lacks bf16 GEMMs
     uint32_t flags;
     int32_t packed; // 1: weight_pack was called
     struct rlhf__packed fwd,
@@ -31,7 +31,8 @@ struct rlhf_weight {
 // (gemm.h).
 static inline int rlhf__cpu_keeps_both(const struct rlhf__cpu *cpu) { return cpu->library != NULL; }
 
-// True if f32 GEMMs of operands in pairs (matmul.h) are used instead of GEMMs of this dtype.
+// True if GEMMs of this dtype are computed as f32 GEMMs, with both operands stored in pairs
+// (matmul.h).
 static inline int rlhf__cpu_pairs(const struct rlhf__cpu *cpu, int32_t dtype) {
     return dtype == RLHF_BF16 && !cpu->bf16 && !cpu->library;
 }
@@ -59,8 +60,8 @@ static inline rlhf_weight rlhf__weight_shape(const struct rlhf__cpu *cpu,
 // Sets the number of OpenMP threads of the calling OS thread to the context's. [step]
 void rlhf__cpu_use_threads(const struct rlhf__cpu *cpu);
 
-// Runs one GEMM. wei is the packed right operand; if s->wei_packed is not set, plain_wei is read
-// instead. The bits of a row of dst do not depend on s->m, unless a library is used. [step]
+// Runs one GEMM. `wei` is the packed right operand; if s->wei_packed is not set, `plain_wei` is
+// read instead. The bits of a row of dst do not depend on s->m, unless a library is used. [step]
 rlhf_status rlhf__product(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,
                           const struct rlhf__packed *wei, const void *plain_wei, const float *bias,
                           void *dst);
@@ -77,7 +78,8 @@ void rlhf__product_needs(struct rlhf__cpu *cpu, const struct rlhf__matmul *s,
 rlhf_status rlhf__linear_dw(struct rlhf__cpu *cpu, void *dw, const void *x, const void *dy,
                             const rlhf_weight *w, uint32_t rows, int goes_on);
 
-// Add the workspaces of linear_dx and of rlhf__linear_dw for w. w need not have memory. [step]
+// Add the workspaces that linear_dx and rlhf__linear_dw need for the weight `w`, which need not
+// have memory. [step]
 void rlhf__linear_dx_needs(struct rlhf__cpu *cpu, const rlhf_weight *w, int32_t dx_dtype,
                            int32_t accumulate, uint32_t rows, struct rlhf__cpu_needs *n);
 void rlhf__linear_dw_needs(struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t rows, int goes_on,

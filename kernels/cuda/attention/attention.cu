@@ -4,7 +4,7 @@
 
 #include "table.h"
 
-// The number of elements from the start of the first of n rows to the end of the last one.
+// The number of elements from the start of the first of n rows to the end of the last row.
 static uint64_t extent(uint64_t n, int64_t stride, int64_t width) {
     return n ? (n - 1) * (uint64_t)stride + (uint64_t)width : 0;
 }

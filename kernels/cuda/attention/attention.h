@@ -36,7 +36,8 @@ struct rlhf__attn_bwd_args {
     float *delta; // f32 [total, heads] workspace: sums of dout * out
 };
 
-// One function for each dtype. The arguments must be checked; n and total must not be 0. [step]
+// One function for each dtype. The caller must have checked the arguments; `n` and `total` must not
+// be 0. [step]
 rlhf_status rlhf__cuda_attention_bf16(struct rlhf__cuda *cu, struct rlhf__attn_args *a);
 rlhf_status rlhf__cuda_attention_f32(struct rlhf__cuda *cu, struct rlhf__attn_args *a);
 

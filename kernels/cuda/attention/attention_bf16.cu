@@ -135,7 +135,7 @@ static __global__ void __launch_bounds__(WARPS * 32) attend_bf16(struct rlhf__at
     const int rows = row.nq * a.group;
     if (first >= rows) return; // skips the block's loads
     const int block_last = rlhf__attn_min(first + WARPS * 16, rows) - 1;
-    int keys = a.causal ? row.start + block_last / a.group + 1 : row.nk; // seen by the block
+    int keys = a.causal ? row.start + block_last / a.group + 1 : row.nk; // keys that the block sees
     if (from >= keys) return;
     if (PART) keys = rlhf__attn_min(keys, from + RLHF__ATTN_SEGMENT);
 
@@ -178,7 +178,7 @@ static __global__ void __launch_bounds__(WARPS * 32) attend_bf16(struct rlhf__at
                                                a.head_dim, a.wide);
             rlhf__cp_async_commit();
         }
-        if (j0 >= warp_keys) continue; // for the whole warp
+        if (j0 >= warp_keys) continue; // the whole warp continues
         float s[KEYS / 8][4];
         rlhf__attn_by_rows<HD, KEYS>(s, qf, ks);
         softmax(x, s, j0, seen, a.scale_log2);
@@ -218,7 +218,7 @@ static __global__ void __launch_bounds__(WARPS * 32) attend_bf16(struct rlhf__at
 template <int HD>
 static __global__ void __launch_bounds__(128) attend_parts(struct rlhf__attn_args a) {
     const int lane = (int)threadIdx.x % 32, items = (int)(a.rows.max_q * (unsigned)a.heads);
-    const int item = (int)blockIdx.y * 4 + (int)threadIdx.x / 32; // of the ragged row
+    const int item = (int)blockIdx.y * 4 + (int)threadIdx.x / 32; // index in the ragged row
     const int query = item / a.heads, head = item % a.heads;
     struct rlhf__cuda_row row;
     if (item >= items || !rlhf__cuda_row_check(a.rows, blockIdx.x, &row) || query >= row.nq) return;

@@ -50,7 +50,7 @@ static __global__ void __launch_bounds__(THREADS, 2) grad_q_f32(struct rlhf__att
     const int head = (int)blockIdx.y, warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
     float *qs = (float *)bytes, *os = qs + TILE * PITCH, *ks = os + TILE * PITCH;
     float *vs = ks + STEP * PITCH, *p = vs + STEP * PITCH + warp * ROOM;
-    float *lse = p + STEP * OWN, *delta = lse + OWN; // of the warp's queries
+    float *lse = p + STEP * OWN, *delta = lse + OWN; // lse and delta of the warp's queries
     const int first = (a.tiles - 1 - (int)(blockIdx.x % (unsigned)a.tiles)) * TILE;
     struct rlhf__cuda_row row;
     if (!rlhf__cuda_row_check_training(a.rows, blockIdx.x / (unsigned)a.tiles, &row)) return;

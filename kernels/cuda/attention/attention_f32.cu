@@ -21,7 +21,7 @@ template <int HD> static __device__ __forceinline__ void begin(struct state<HD> 
 }
 
 // Turn the scores p[key][query] of a tile, which starts at j0, into probabilities. The lane's query
-// sees keys below `seen`. fade[query] becomes the factor by which the sums so far must be
+// sees keys below `seen`. Sets fade[query] to the factor by which the sums so far must be
 // multiplied.
 template <int HD>
 static __device__ __forceinline__ void softmax(struct state<HD> &x, float *p, float *fade, int j0,
@@ -97,7 +97,7 @@ static __global__ void __launch_bounds__(WARPS * 32, 3) attend_f32(struct rlhf__
                         row.nq, a.head_dim, a.wide);
     const int own = first + warp * OWN, last = rlhf__attn_min(own + OWN, row.nq);
     const int block_last = rlhf__attn_min(first + WARPS * OWN, row.nq);
-    const int keys = a.causal ? row.start + block_last : row.nk; // seen by the block
+    const int keys = a.causal ? row.start + block_last : row.nk; // keys that the block sees
     const int warp_keys = own >= row.nq ? 0 : a.causal ? row.start + last : row.nk;
     const int mine = own + lane / 4;
     const int seen = mine >= row.nq ? 0 : a.causal ? row.start + mine + 1 : row.nk;
@@ -110,7 +110,7 @@ static __global__ void __launch_bounds__(WARPS * 32, 3) attend_f32(struct rlhf__
         rlhf__attn_load<HD>(vs, (const float *)a.v + kv_col, a.kv_stride, row, j0, KEYS, row.nk,
                             a.head_dim, a.wide);
         __syncthreads();
-        if (j0 >= warp_keys) continue; // for the whole warp
+        if (j0 >= warp_keys) continue; // the whole warp continues
         float s[OWN];
         rlhf__attn_dots<HD>(s, qs + warp * OWN * PITCH, ks + lane * PITCH, a.head_dim);
         *(float4 *)(p + lane * OWN) = {s[0], s[1], s[2], s[3]};

@@ -16,7 +16,7 @@ template <class U> struct kv_copy {
 };
 } // namespace
 
-// The last row that starts at or before token t. If all rows start later, row 0.
+// Returns the last row that starts at or before token t, or row 0 if all rows start later.
 static __device__ __forceinline__ uint32_t row_of(const rlhf__cuda_rows &r, uint32_t t) {
     uint32_t low = 0, high = r.n;
     while (high - low > 1) {

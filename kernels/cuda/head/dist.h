@@ -58,7 +58,7 @@ static __device__ __forceinline__ unsigned rlhf__dist_key(float z) {
 static __device__ __forceinline__ float rlhf__dist_unkey(unsigned key) {
     return __uint_as_float(key & 0x80000000u ? key ^ 0x80000000u : ~key);
 }
-enum { RLHF__DIST_KEY_INF = 0xff800000u, RLHF__DIST_KEY_LOW = 0x007fffffu }; // of +inf and -inf
+enum { RLHF__DIST_KEY_INF = 0xff800000u, RLHF__DIST_KEY_LOW = 0x007fffffu }; // keys of +inf, -inf
 
 // The number of bits of an id below n.
 static __device__ __forceinline__ int rlhf__dist_id_bits(int32_t n) {
@@ -98,7 +98,7 @@ static __device__ __forceinline__ void rlhf__dist_load(const struct rlhf__dist_r
         v[j] = bits >> j & 1 ? v[j] : -__uint_as_float(0x7f800000u);
 }
 
-// The same, but ids may be past the end of the row; their values are -inf.
+// Like rlhf__dist_load, but ids may be past the end of the row; their values are -inf.
 static __device__ __forceinline__ void rlhf__dist_load_end(const struct rlhf__dist_row &r,
                                                            int32_t c, float v[4]) {
     for (int j = 0; j < 4; j++)
@@ -120,8 +120,8 @@ static __device__ __forceinline__ struct rlhf__dist_span rlhf__dist_own(int32_t 
     return rlhf__dist_part({0, (n + 3) / 4}, (int)threadIdx.x / 32, (int)blockDim.x / 32);
 }
 
-// Call f(id, logit) for each id of this thread, in order. UNROLL loads of logits are in flight at
-// the same time.
+// Call f(id, logit) for each id of this thread, in order. `UNROLL` is the number of loads of logits
+// that are in flight at the same time.
 template <int UNROLL = 1, class F>
 static __device__ __forceinline__ void rlhf__dist_each(const struct rlhf__dist_row &r, F f) {
     const struct rlhf__dist_span own = rlhf__dist_own(r.n);
@@ -139,7 +139,7 @@ static __device__ __forceinline__ void rlhf__dist_each(const struct rlhf__dist_r
         f(id, rlhf__dist_at(r, id));
 }
 
-// The same for two rows: f(id, logit, reference's logit).
+// Like rlhf__dist_each, for two rows: calls f(id, logit, reference's logit).
 template <int UNROLL = 1, class F>
 static __device__ __forceinline__ void rlhf__dist_each_pair(const struct rlhf__dist_row &r,
                                                             const float *ref, F f) {

@@ -35,8 +35,8 @@ static __device__ __forceinline__ void rlhf__cut_count(struct rlhf__dist_shared 
     if (high) atomicAdd(&s.high[b], high);
 }
 
-// Counts the ids in the range whose weight is not 0. If there are at most as many as threads in the
-// block, sets *found to the wanted rank and returns true. Otherwise returns false.
+// Counts the ids in the range whose weight is not 0. If their number is at most the number of
+// threads in the block, sets *found to the wanted rank and returns true. Otherwise returns false.
 template <class Weight>
 static __device__ __forceinline__ bool
 rlhf__cut_compare(struct rlhf__dist_shared &s, const struct rlhf__dist_row &r,
@@ -69,7 +69,7 @@ rlhf__cut_compare(struct rlhf__dist_shared &s, const struct rlhf__dist_row &r,
     return true;
 }
 
-// The inclusive prefix sum over the threads of the block, and the total. One barrier.
+// The inclusive prefix sum over the threads of the block, and the total. Uses one barrier.
 static __device__ __forceinline__ uint64_t rlhf__cut_scan(struct rlhf__dist_shared &s, uint64_t v,
                                                           uint64_t *total) {
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -212,7 +212,7 @@ static __device__ __forceinline__ uint64_t rlhf__cut_of(struct rlhf__dist_shared
     return least > cut ? least : cut;
 }
 
-// True if id, whose logit is z, is kept.
+// True if the token `id`, whose logit is z, is kept.
 static __device__ __forceinline__ bool rlhf__cut_keeps(uint64_t cut, float z, int32_t id, int32_t n,
                                                        int id_bits) {
     return cut == 0 || rlhf__dist_rank(rlhf__dist_key(z), id, n, id_bits) >= cut;

@@ -40,7 +40,7 @@ struct rlhf__head_block {
 rlhf_status rlhf__head_dist(struct rlhf__cuda *cu, const char *op, rlhf_dist *d,
                             const rlhf_dist *from, int32_t vocab, struct rlhf__dist_rule *rule);
 
-// RLHF_E_INVALID unless w is a packed weight with k = d, n = vocab and this dtype. [step]
+// Returns RLHF_E_INVALID unless w is a packed weight with k = d, n = vocab and this dtype. [step]
 rlhf_status rlhf__head_weight(struct rlhf__cuda *cu, const char *op, const rlhf_weight *w,
                               int32_t d, int32_t vocab, int32_t dtype);
 
@@ -86,7 +86,7 @@ struct rlhf__head_call rlhf__head_shape(const rlhf_lm_head *a, const rlhf_call_w
                                         int backward);
 
 // Returns the number of rows of logits that lm_head places in workspaces. Sets *keep to 1 if
-// lm_head keeps the logits for lm_head_bwd, which it does if the budget is large enough for the
+// lm_head keeps the logits for lm_head_bwd. It keeps them if the budget is large enough for the
 // logits of all rows and the derivatives of one chunk.
 uint32_t rlhf__head_rows(uint64_t budget, const struct rlhf__head_call *c, int *keep);
 

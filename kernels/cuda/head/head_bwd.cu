@@ -316,7 +316,7 @@ static void product_needs(const struct rlhf__cuda *cu, const struct rlhf__head_c
     if (c->a.d_weight) rlhf__cuda_product_needs(cu, &dw, n);
 }
 
-// Counts the workspaces of a call after lm_head of the same rows.
+// Counts the workspaces of a call that follows lm_head for the same rows.
 void rlhf__cuda_needs_head_bwd(struct rlhf__cuda *cu, const rlhf_call *c,
                                struct rlhf__cuda_needs *n) {
     const rlhf_weight w = rlhf__cuda_weight_shape(&c->weight);

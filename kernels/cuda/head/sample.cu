@@ -107,9 +107,9 @@ static __device__ __forceinline__ uint64_t weight_of(const struct sampled_row &w
     return rlhf__warp_sum(sum);
 }
 
-// sums has the weight of each warp's part of a span, in vocabulary order. Returns the warp in whose
-// part the running sum exceeds *want, and subtracts the sums of the earlier warps from *want. If
-// `fraction` is set, *want is a fraction in units of 2^-64, and is first replaced with this
+// `sums` has the weight of each warp's part of a span, in vocabulary order. Returns the warp in
+// whose part the running sum exceeds *want, and subtracts the sums of the earlier warps from *want.
+// If `fraction` is set, *want is a fraction in units of 2^-64, and is first replaced with this
 // fraction of the total.
 static __device__ __forceinline__ int crossing(const uint64_t *sums, uint64_t *want,
                                                bool fraction) {

@@ -150,7 +150,7 @@ struct proof {
 };
 } // namespace
 
-// Compares the selections with the full matrix. `add`: with c.
+// Compares the selections with the full matrix. If `add` is set, the products have the addend c.
 static rlhf_status compare_all(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
                                const struct buffers *b, const struct proof *t, int add, int *runs) {
     const struct rlhf__lt_shape *s = &p->shape;

@@ -18,7 +18,7 @@ struct sums {
     void *bias;
     const rlhf__lt_algo *algo;
     unsigned long long *hash; // [HASHES]
-    uint32_t depth, other;    // of the GEMM; of the GEMMs between its repetitions
+    uint32_t depth, other;    // depth of the GEMM, and of the GEMMs between its repetitions
 };
 } // namespace
 

@@ -1,9 +1,9 @@
 // lt.h: cuBLASLt for the GEMMs of product.h: opening the library, one algorithm per shape, and the
 // proof (canary.cu) that rows do not depend on each other.
 //
-// The library is optional. If it is missing, too old, or lacks a function, this backend's own
-// kernels are used. They are also used for every shape that the library does not support, or that
-// fails the canary.
+// The library is optional. If it is missing or too old, or if it lacks a function, this backend's
+// own kernels are used. They are also used for every shape that the library does not support, and
+// for every shape that fails the canary.
 //
 // GEMMs over rows (rows_exact): the choice between the library and own kernels depends only on the
 // shape, never on the row count, addresses or timing. So a row has the same bits in any batch.
@@ -50,7 +50,7 @@ struct rlhf__lt_shape {
 struct rlhf__lt_operands {
     const void *a, *b, *c;
     void *d;
-    const void *bias; // of D's type
+    const void *bias; // bias, of D's type
 };
 
 struct rlhf__lt_plan; // the decision about a shape
@@ -60,7 +60,7 @@ struct rlhf__cuda_lt {
     void *so;
     rlhf__lt_handle handle; // NULL: use only own kernels
     size_t version;
-    int multiprocessors; // of the card
+    int multiprocessors; // number of the card's multiprocessors
     int free;            // 1: RLHF_CUDA_LT=free
     struct rlhf__lt_plan *plans;
     unsigned offered_none, not_exact, not_same, no_room; // counts of shapes for own kernels
@@ -79,7 +79,7 @@ static inline struct rlhf__cuda_lt *rlhf__lt_of(const struct rlhf__cuda *cu) {
     return (struct rlhf__cuda_lt *)cu->lt;
 }
 
-// RLHF_E_UNSUPPORTED, with an error text, if the value of RLHF_CUDA_LT is unknown. [main]
+// Returns RLHF_E_UNSUPPORTED, with an error text, if the value of RLHF_CUDA_LT is unknown. [main]
 rlhf_status rlhf__lt_mode_check(struct rlhf__cuda *cu);
 
 // Open the library. Append to cu->detail which library it is, or why it is not used. Returns
@@ -117,7 +117,7 @@ rlhf_status rlhf__lt_prepare(struct rlhf__cuda *cu, const struct rlhf_weight *w)
 
 // ---- for the files that implement this header ----
 
-// Get the plan of a shape, which is created if necessary. If *out is NULL, use own kernels. [step]
+// Gets the plan of a shape. Creates the plan if necessary. If *out is NULL, use own kernels. [step]
 rlhf_status rlhf__lt_plan_of(struct rlhf__cuda *cu, const struct rlhf__lt_shape *s,
                              struct rlhf__lt_plan **out);
 void rlhf__lt_plans_free(struct rlhf__cuda_lt *lt);

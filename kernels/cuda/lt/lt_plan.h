@@ -4,7 +4,7 @@
 
 #include "lt/lt.h"
 
-enum { RLHF__LT_ALIGN = 16 }; // of every address and every column, in bytes
+enum { RLHF__LT_ALIGN = 16 }; // alignment of every address and column, in bytes
 
 // The row counts for which algorithms are searched: a large microbatch, and a decoding step.
 enum { RLHF__LT_ROWS_LARGE = 16384, RLHF__LT_ROWS_SMALL = 256 };

@@ -151,8 +151,8 @@ static rlhf_status prepare(struct rlhf__cuda *cu, const struct rlhf_weight *w, i
     return s.cols <= RLHF__CUDA_DOT_COLS ? RLHF_OK : cu->library(cu, &s, &taken);
 }
 
-// Chooses the algorithm for the gradient of a weight. n is the row stride of the derivatives of the
-// outputs.
+// Chooses the algorithm for the gradient of a weight. `n` is the row stride of the derivatives of
+// the outputs.
 static rlhf_status prepare_sum(struct rlhf__cuda *cu, const struct rlhf_weight *w, int32_t n) {
     const bool out_in = (w->flags & RLHF_WEIGHT_OUT_IN) != 0;
     const struct rlhf__cuda_operand in = {w->ptr, (uint64_t)w->k, 1},

@@ -1,8 +1,8 @@
 // lt_run.cu: runs GEMMs with a plan of cuBLASLt.
 #include "lt/lt_plan.h"
 
-// Sets the row count of the next calls. It is the number of columns in two layouts: those of x and
-// out or, in a sum over rows, those of the two factors.
+// Sets the row count of the next calls. It is the number of columns in two layouts: the layouts of
+// x and out or, in a sum over rows, the layouts of the two factors.
 rlhf__lt_status rlhf__lt_rows_set(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p,
                                   uint64_t rows) {
     if (p->rows == rows || (p->shape.n && p->shape.k)) return RLHF__LT_SUCCESS;

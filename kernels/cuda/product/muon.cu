@@ -23,7 +23,7 @@ struct work {
     float *x, *gram, *poly; // [n, m], [n, n], [n, n]
     void *low_x, *low;      // the operands of the GEMMs, in their dtype: [n, m_pad], [n, n_pad]
     int32_t dtype;
-    double *squares; // one for each tile
+    double *squares; // sum of squares of each tile
     float *scale;    // 1 / norm
 };
 } // namespace

@@ -12,7 +12,8 @@
 
 // Run a GEMM on the stream. If cu->library takes the GEMM, the library runs it. Otherwise our own
 // kernels run it. The caller checks the arguments and announces the outputs (rlhf__cuda_wrote).
-// rows, cols and depth may be 0: an empty result launches nothing, and an empty sum is 0. [step]
+// `rows`, `cols` and `depth` may be 0: an empty result launches nothing, and an empty sum is 0.
+// [step]
 rlhf_status rlhf__cuda_product(struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s);
 
 // Add the workspaces of the GEMM s to n. Addresses in s are only compared with NULL. If the library
@@ -21,7 +22,7 @@ rlhf_status rlhf__cuda_product(struct rlhf__cuda *cu, const struct rlhf__cuda_pr
 void rlhf__cuda_product_needs(const struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s,
                               struct rlhf__cuda_needs *n);
 
-// Run the GEMM with own kernels only. tile is 0 .. RLHF__CUDA_TILES - 1, or -1 for the backend's
+// Runs the GEMM with own kernels only. `tile` is 0 .. RLHF__CUDA_TILES - 1, or -1 for the backend's
 // choice. All tiles give the same bits. [step]
 #define RLHF__CUDA_TILES 3
 rlhf_status rlhf__cuda_product_own(struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s,

@@ -35,7 +35,7 @@ static uint64_t bytes_of(int32_t k, int32_t n, int32_t dtype) {
     return (uint64_t)padded_n(n) * (uint64_t)padded_k(k) * rlhf_dtype_size(dtype);
 }
 
-// RLHF_OK if a weight with these arguments can be created.
+// Returns RLHF_OK if a weight with these arguments can be created.
 static rlhf_status check_shape(struct rlhf__cuda *cu, int32_t k, int32_t n, int32_t dtype,
                                uint32_t flags) {
     if (k < 1 || n < 1 || k > DIM_MAX || n > DIM_MAX)

@@ -14,12 +14,12 @@ struct rlhf_weight {
     int32_t k, n; // inputs, outputs
     int32_t k_pad,
         n_pad;      // k rounded up to 8, above 64 to 64, n to 64; the padding is zero
-    int32_t dtype;  // of ptr, and of the operands that the caller passes
+    int32_t dtype;  // dtype of ptr, and of the operands that the caller passes
     uint32_t flags; // bits of RLHF_WEIGHT_KNOWN
     int32_t packed; // 1: weight_pack was called
     void *ptr;      // device, [n_pad, k_pad]: the k inputs of an output are contiguous
-    int32_t rank;   // of a block-structured weight
-    float scale;    // of a block-structured weight
+    int32_t rank;   // rank of a block-structured weight
+    float scale;    // scale of a block-structured weight
     struct rlhf__cuda_in_block *in_block; // device [n]; NULL: dense
 };
 

@@ -3,7 +3,7 @@
 #include "row/lanes.h"
 #include "table.h"
 
-// out may be x: a thread reads all of its elements before it writes any of them.
+// `out` may be `x`, because a thread reads all of its elements before it writes any of them.
 template <class T, int KIND, bool WIDE>
 static __global__ void __launch_bounds__(RLHF__FLAT_THREADS)
     act_all(T *out, const T *x, uint64_t n) {
@@ -43,7 +43,7 @@ rlhf_status rlhf__cuda_check_act(struct rlhf__cuda *cu, const char *op, int32_t 
                            op, kind);
 }
 
-// If dy is NULL, forward: out = f(x). Otherwise out = dy f'(x).
+// Computes out = f(x) if `dy` is NULL, otherwise out = dy f'(x).
 template <class T, int KIND>
 static rlhf_status act_as(struct rlhf__cuda *cu, T *out, const T *dy, const T *x, uint64_t n) {
     enum { N = rlhf__flat_lanes<T>::N };

@@ -9,7 +9,7 @@
 #include "context.h"
 #include "mathf.h"
 
-// RLHF_E_UNSUPPORTED if kind is not a value of enum rlhf_act. [step]
+// Returns RLHF_E_UNSUPPORTED if `kind` is not a value of enum rlhf_act. [step]
 rlhf_status rlhf__cuda_check_act(struct rlhf__cuda *cu, const char *op, int32_t kind);
 
 #define RLHF__TWO_SQRT_2_OVER_PI 1.5957691216f // the factor in 2u
@@ -22,7 +22,7 @@ static __device__ __forceinline__ float rlhf__gelu_gate(float x, float xx) {
 }
 
 template <int KIND> static __device__ __forceinline__ float rlhf__act_of(float x) {
-    float density; // or 1 minus the result
+    float density; // or 1 minus the result of sigmoid
     switch (KIND) {
     case RLHF_ACT_GELU_TANH:
         return x * rlhf__gelu_gate(x, x * x);

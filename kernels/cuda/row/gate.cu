@@ -35,7 +35,7 @@ static __global__ void __launch_bounds__(THREADS)
     rlhf__store<WIDE>(out + p.row * inner, a, p.at, inner);
 }
 
-// dx may be x: a thread reads both numbers of a pair before it writes them.
+// `dx` may be `x`, because a thread reads both numbers of a pair before it writes them.
 template <class T, int KIND, bool WIDE>
 static __global__ void __launch_bounds__(THREADS)
     gate_bwd_rows(T *dx, const T *dy, const T *x, uint32_t rows, uint32_t inner, uint32_t groups) {
@@ -57,7 +57,8 @@ static __global__ void __launch_bounds__(THREADS)
 
 // ---- the table's functions ----
 
-// If dy is NULL, forward: out is [rows, inner]. Otherwise out [rows, 2 inner] gets the derivatives.
+// If `dy` is NULL, computes the forward pass to out [rows, inner]. Otherwise computes the
+// derivatives to out [rows, 2 inner].
 template <class T, int KIND>
 static rlhf_status gate_as(struct rlhf__cuda *cu, T *out, const T *dy, const T *x, uint32_t rows,
                            uint32_t inner) {

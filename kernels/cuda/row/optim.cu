@@ -172,7 +172,7 @@ static item item_with(const rlhf_adamw *a, double lr, double weight_decay) {
     return it;
 }
 
-// Updates elements at .. at + STEP_CHUNK - 1 of a tensor. ZERO: zeroes g afterwards.
+// Updates elements at .. at + STEP_CHUNK - 1 of a tensor. With ZERO, zeroes g afterwards.
 template <bool WIDE, bool ZERO>
 static __device__ __forceinline__ void step_chunk(const item &t, const adam &a, float grad_scale,
                                                   uint64_t at) {

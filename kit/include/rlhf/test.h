@@ -86,12 +86,12 @@ void rlhf_test_init(struct rlhf_test_host *t, uint64_t seed);
 int rlhf_test_offer(struct rlhf_test_host *t, const char *id, const void *table);
 
 // Make the n-th allocation from now (1 = the next) fail. If `on` is not 0, all allocations after it
-// fail too. n = 0: no allocation fails any longer. [any]
+// fail too. If n is 0, no further allocation fails. [any]
 void rlhf_test_fail_alloc(struct rlhf_test_host *t, int64_t n, int32_t on);
 
 // Sets *value to the value of a metric, combining the reports of this phase as the host does.
-// Returns 0 if the metric was not reported. If its reports disagree about `combine`, that counts as
-// a failed check. [any]
+// Returns 0 if the metric was not reported. Counts a failed check if the metric's reports disagree
+// about `combine`. [any]
 int rlhf_test_metric(const struct rlhf_test_host *t, const char *name, double *value);
 
 // Begin a phase: metrics reported so far are forgotten. [any]
@@ -101,7 +101,7 @@ void rlhf_test_phase(struct rlhf_test_host *t);
 // Returns "" if none was reported. [any]
 const char *rlhf_test_failure(const struct rlhf_test_host *t);
 
-// Whether a recorded log line contains text. [any]
+// Returns whether a recorded log line contains `text`. [any]
 int rlhf_test_logged(const struct rlhf_test_host *t, const char *text);
 
 // ---- checks ----
@@ -147,7 +147,7 @@ void rlhf_test_config(const rlhf_plugin *p, void *config);
 // is out of range, returns 0 with the reason on stderr. [any]
 int rlhf_test_set(const rlhf_plugin *p, void *config, const char *key, const char *value);
 
-// The same for a list (RLHF_T_LIST); items is ended by NULL and borrowed. [any]
+// Like rlhf_test_set, for a list (RLHF_T_LIST). `items` is ended by NULL and borrowed. [any]
 int rlhf_test_set_list(const rlhf_plugin *p, void *config, const char *key,
                        const char *const *items);
 
@@ -268,7 +268,7 @@ rlhf_status rlhf_test_choose(const rlhf_algo_ops *ops, void *self, struct rlhf_t
 // sample and all metrics. In phase k, counted from 1, the value of a metric is k times its value in
 // this struct.
 struct rlhf_test_run {
-    const char *dir; // of the run; its last part is the name
+    const char *dir; // directory of the run; its last part is the run's name
     const char *why; // with STOPPED and FAILED; NULL: ""
     int64_t done;    // phases done before a resume; 0: a new run
     int64_t phases;  // planned
@@ -285,17 +285,18 @@ rlhf_status rlhf_test_sink(const rlhf_sink_ops *ops, void *self, const struct rl
 // ---- a compute table, for models ----
 
 // Returns the compute table of the reference backend (plain C, double accumulation;
-// rlhf/reference.h), or NULL when out of memory. guard 1: a piece of device memory is accessible
-// only while a function of the table runs that got it as an argument. A model that accesses device
-// memory by itself then crashes. The table writes its messages to t, which must outlive it. [any]
+// rlhf/reference.h), or NULL when out of memory. If `guard` is 1, device memory is accessible only
+// to a function of the table that got it as an argument, and only while that function runs. A model
+// that accesses device memory by itself then crashes. The table writes its messages to `t`, which
+// must outlive the table. [any]
 rlhf_compute *rlhf_test_compute(struct rlhf_test_host *t, uint32_t guard);
 void rlhf_test_compute_end(rlhf_compute *c); // NULL allowed [any]
 
 // Counts the calls of those functions of c that allocate or compute. Makes the n-th call from now
-// (1 = the next) fail with RLHF_E_DEVICE. If `on` is not 0, all calls after it fail too. n = 0: no
-// call fails any longer. [any]
+// (1 = the next) fail with RLHF_E_DEVICE. If `on` is not 0, all calls after it fail too. If n is 0,
+// no further call fails. [any]
 void rlhf_test_fail_op(rlhf_compute *c, int64_t n, int32_t on);
-int64_t rlhf_test_ops(const rlhf_compute *c); // such calls since rlhf_test_fail_op [any]
+int64_t rlhf_test_ops(const rlhf_compute *c); // calls counted since rlhf_test_fail_op [any]
 
 // ---- compute backends ----
 
@@ -309,15 +310,15 @@ struct rlhf_test_backend {
     char said[RLHF_TEST_TEXT]; // the last failure of the instance or its table, "" if none
 };
 
-// Load a compute backend's .so. Returns NULL, with the reason on stderr, if that fails. Never
-// unloaded. [any]
+// Loads a compute backend's .so. If this fails, returns NULL with the reason on stderr. The .so is
+// never unloaded. [any]
 const rlhf_plugin *rlhf_test_backend_load(const char *path);
 
 // Create an instance of a backend, passing no options. If open is not NULL, also open the
 // instance's table. On failure b->said has the reason, and b must still be closed. [any]
 rlhf_status rlhf_test_backend_open(struct rlhf_test_backend *b, const rlhf_plugin *p,
                                    const rlhf_kernels_open *open);
-void rlhf_test_backend_close(struct rlhf_test_backend *b); // also closed, or zeroed [any]
+void rlhf_test_backend_close(struct rlhf_test_backend *b); // b may be closed or zeroed [any]
 
 // ---- models ----
 
@@ -341,7 +342,7 @@ double rlhf_test_model_derivative(const rlhf_model_ops *ops, void *self, const r
 struct rlhf_test_stream {
     rlhf_ostream out; // must stay the first member
     rlhf_istream in;
-    uint64_t len, at, limit; // written, read so far; write fails with RLHF_E_IO beyond limit
+    uint64_t len, at, limit; // bytes written; bytes read; write fails with RLHF_E_IO beyond `limit`
     uint8_t bytes[4096];
 };
 
@@ -363,7 +364,8 @@ struct rlhf_test_classifier {
     uint64_t n_texts; // scored so far
 };
 
-// A classifier with the given label names; fill in logit (and context) afterwards. [any]
+// Makes a classifier with these label names. Afterwards, set `logit` and, if needed, `context`.
+// [any]
 void rlhf_test_classifier_init(struct rlhf_test_classifier *c, const char *const *labels,
                                int32_t n_labels);
 
@@ -392,7 +394,7 @@ struct rlhf_test_reward_model {
     uint64_t n_rows; // scored so far
 };
 
-// Fill in token (and context) afterwards. [any]
+// Makes a reward model. Afterwards, set `token` and, if needed, `context`. [any]
 void rlhf_test_reward_model_init(struct rlhf_test_reward_model *m);
 
 // ---- a fake "rlhf.row/0" ----
@@ -413,7 +415,7 @@ struct rlhf_test_rows {
     int32_t open_count;
 };
 
-// values are borrowed. [any]
+// Makes rows with these values. `values` is borrowed. [any]
 void rlhf_test_rows_init(struct rlhf_test_rows *r, const struct rlhf_test_row_value *values,
                          uint32_t n_values);
 
@@ -442,13 +444,15 @@ rlhf_status rlhf_test_begin(struct rlhf_test_episode *e, const rlhf_environment_
 // the status of step(). [step]
 rlhf_status rlhf_test_turn(struct rlhf_test_episode *e, const char *text);
 rlhf_status rlhf_test_call(struct rlhf_test_episode *e, const char *tool, const char *arguments);
-// The host ends the episode (enum rlhf_episode_end): finish(). Returns its status. [step]
+// Ends the episode as the host would, for the reason `end` (enum rlhf_episode_end). Calls finish()
+// and returns its status. [step]
 rlhf_status rlhf_test_finish(struct rlhf_test_episode *e, int32_t end);
 void rlhf_test_close(struct rlhf_test_episode *e); // close() [step]
 
 // ---- "rlhf.limits/0" ----
 
-// Initialize l as unlimited: offer it as RLHF_SVC_LIMITS and set any limits needed. [any]
+// Initializes *l without limits. Offer it as RLHF_SVC_LIMITS, and set the limits that the test
+// needs. [any]
 void rlhf_test_limits_init(rlhf_limits *l);
 
 #ifdef __cplusplus

@@ -11,7 +11,7 @@
 #define ENTER "\033[?1049h\033[?25l" // show the alternate screen, then hide the cursor
 #define LEAVE "\033[?25h\033[?1049l"
 
-static volatile sig_atomic_t kept = -1; // file in memory that collects the output; -1: not shown
+static volatile sig_atomic_t kept = -1; // memory file that collects the output; -1: not shown
 
 static int put(int fd, const char *text, size_t n) {
     while (n > 0) {

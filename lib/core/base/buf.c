@@ -15,7 +15,7 @@ void rlhf__buf_clear(struct rlhf__buf *b) {
     if (b->data) b->data[0] = '\0';
 }
 
-// Make room for n more bytes and the NUL. Returns 0 if memory runs out.
+// Make room for `n` more bytes and the NUL. Returns 0 if memory runs out.
 static int reserve(struct rlhf__buf *b, size_t n) {
     if (b->bad || n >= SIZE_MAX / 2 - b->len) {
         b->bad = 1;

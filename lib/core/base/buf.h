@@ -27,7 +27,7 @@ void rlhf__buf_free(struct rlhf__buf *b);
 // Set the length to 0, but keep the memory for later appends. [any]
 void rlhf__buf_clear(struct rlhf__buf *b);
 
-// Append n bytes; bytes may be NULL when n is 0. [any]
+// Append `n` bytes. `bytes` may be NULL if `n` is 0. [any]
 void rlhf__buf_put(struct rlhf__buf *b, const void *bytes, size_t n);
 
 // Append a NUL-ended string, one byte, or formatted text. [any]
@@ -36,7 +36,7 @@ void rlhf__buf_putc(struct rlhf__buf *b, char c);
 __attribute__((format(printf, 2, 3))) void rlhf__buf_printf(struct rlhf__buf *b, const char *fmt,
                                                             ...);
 
-// Append v as a fixed-width little-endian integer. [any]
+// Append `v` as a fixed-width little-endian integer. [any]
 void rlhf__buf_u32le(struct rlhf__buf *b, uint32_t v);
 void rlhf__buf_u64le(struct rlhf__buf *b, uint64_t v);
 
@@ -47,10 +47,10 @@ void rlhf__put_base64(struct rlhf__buf *b, const void *bytes, size_t n);
 // NULL if the buffer is bad. [any]
 void *rlhf__buf_grow(struct rlhf__buf *b, size_t n);
 
-// RLHF_OK, or RLHF_E_NOMEM when an append failed. [any]
+// Returns RLHF_OK, or RLHF_E_NOMEM if an append has failed. [any]
 rlhf_status rlhf__buf_ok(const struct rlhf__buf *b, struct rlhf__error *err);
 
-// The text, never NULL. Borrowed until the next append. [any]
+// Returns the text, never NULL. It is borrowed until the next append. [any]
 const char *rlhf__buf_text(const struct rlhf__buf *b);
 
 #endif

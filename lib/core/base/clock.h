@@ -15,7 +15,7 @@ static inline double rlhf__seconds(void) {
 
 #define RLHF__UTC_BYTES 25
 
-// Write v with n digits over the digits at `to`.
+// Overwrite the `n` digits at `to` with the last `n` digits of `v`.
 static inline void rlhf__utc_digits(char *to, int n, int64_t v) {
     for (; n > 0; v /= 10)
         to[--n] = (char)('0' + v % 10);
@@ -26,7 +26,7 @@ static inline void rlhf__utc_digits(char *to, int n, int64_t v) {
 // the last day of its year.
 static inline void rlhf__utc_date(char *out, int64_t days) {
     days += 719468;                                         // since 0000-03-01
-    const int64_t era = days / 146097, day = days % 146097; // of 400 years
+    const int64_t era = days / 146097, day = days % 146097; // an era has 400 years
     const int64_t year = (day - day / 1460 + day / 36524 - day / 146096) / 365;
     const int64_t of_year = day - (365 * year + year / 4 - year / 100);
     const int64_t month = (5 * of_year + 2) / 153; // 0 = March
@@ -35,8 +35,8 @@ static inline void rlhf__utc_date(char *out, int64_t days) {
     rlhf__utc_digits(out + 8, 2, of_year - (153 * month + 2) / 5 + 1);
 }
 
-// Write a point in time to out in ISO 8601 and UTC: "2026-11-27T01:20:16.123Z". Async-signal-safe,
-// which gmtime_r() is not. [any]
+// Write a point in time to `out`, in ISO 8601 and UTC: "2026-11-27T01:20:16.123Z". Unlike
+// gmtime_r(), this function is async-signal-safe. [any]
 static inline void rlhf__utc_of(const struct timespec *t, char out[RLHF__UTC_BYTES]) {
     const int64_t s = t->tv_sec > 0 ? (int64_t)t->tv_sec : 0;
     memcpy(out, "0000-00-00T00:00:00.000Z", RLHF__UTC_BYTES);
@@ -47,7 +47,7 @@ static inline void rlhf__utc_of(const struct timespec *t, char out[RLHF__UTC_BYT
     rlhf__utc_digits(out + 20, 3, t->tv_nsec / 1000000);
 }
 
-// The same for now. [any]
+// Write the present time to `out` in this form. [any]
 static inline void rlhf__utc(char out[RLHF__UTC_BYTES]) {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);

@@ -9,7 +9,8 @@
 
 __extension__ typedef unsigned __int128 u128;
 
-// The precision of a type: its numbers have `bits` bits, and always read back from `most` digits.
+// The precision of a type. Its numbers have `bits` bits, and `most` decimal digits are always
+// enough to read a number back.
 struct precision {
     int bits, least, most;
 };
@@ -22,8 +23,8 @@ static u128 power_of(uint64_t base, int n) {
     return out;
 }
 
-// The number v as an integer: `product` is v 10^k 2^s, with k and s chosen so that `product` is an
-// integer. v 10^k is at least 10^16 and less than 10^17, so it has 17 digits before the point.
+// The number `v` as an integer: `product` is v 10^k 2^s, with k and s chosen so that `product` is
+// an integer. v 10^k is at least 10^16 and less than 10^17, so it has 17 digits before the point.
 struct scaled {
     u128 product;
     u128 unit;  // the distance to the next number of the type
@@ -31,7 +32,7 @@ struct scaled {
     int s, exponent, is_power_of_two;
 };
 
-// Returns 0 if the integers do not fit into 128 bits or s would be negative.
+// Returns 0 if the integers do not fit into 128 bits, or if `s` would be negative.
 static int scale(double v, const struct precision *type, struct scaled *out) {
     uint64_t bits;
     memcpy(&bits, &v, sizeof bits);
@@ -49,10 +50,11 @@ static int scale(double v, const struct precision *type, struct scaled *out) {
     }
 }
 
-// Sets *c so that *c times `step` is v 10^k, rounded to a multiple of `step`. Returns 1 if this
-// multiple reads back as v: its distance from v must be less than half the distance from v to the
-// next number of the type. Returns 0 if it does not read back as v, and -1 if that is in doubt. For
-// a double there is never a doubt: `unit` is odd, so no result lies exactly in the middle.
+// Sets *c so that *c times `step` is `v` 10^k, rounded to a multiple of `step`. Returns 1 if this
+// multiple reads back as `v`: its distance from `v` must be less than half the distance from `v` to
+// the next number of the type. Returns 0 if it does not read back as `v`, and -1 if that is in
+// doubt. For a double there is never a doubt: `unit` is odd, so no result lies exactly in the
+// middle.
 static int rounded(const struct scaled *v, uint64_t step, uint64_t *c) {
     *c = (uint64_t)(v->product >> v->s) / step;
     const u128 whole = (u128)step << v->s, rest = v->product - *c * whole;
@@ -89,7 +91,7 @@ static int shortest(double v, const struct precision *type, struct rlhf__decimal
     return 1;
 }
 
-// The same for any number, by trying.
+// Does the same as shortest() for any number, by trying more and more digits.
 static void search(double v, const struct precision *type, struct rlhf__decimal *out) {
     char text[40];
     for (out->n = type->least;; out->n++) {
@@ -136,7 +138,8 @@ const char *rlhf__decimal_text(const struct rlhf__decimal *d, int scientific, ch
 const char *rlhf__format_double(double v, int real, char out[40]) {
     if (!isfinite(v)) return memcpy(out, "null", sizeof "null");
     const struct rlhf__decimal d = rlhf__decimal_of(v);
-    // As printf's %g with d.n digits, except that a short number below 1e9 is "10", not "1e+01".
+    // Format like printf's %g with d.n digits, except that a short number below 1e9 is "10", not
+    // "1e+01".
     const int plain = d.n < 10 && d.exponent < 9;
     rlhf__decimal_text(&d, d.exponent < -4 || (d.exponent >= d.n && !plain), out);
     if (real && !strpbrk(out, ".e")) memcpy(out + strlen(out), ".0", sizeof ".0");
@@ -146,6 +149,6 @@ const char *rlhf__format_double(double v, int real, char out[40]) {
 const char *rlhf__format_float(float v, char out[40]) {
     if (!isfinite(v)) return memcpy(out, "null", sizeof "null");
     const struct rlhf__decimal d = decimal_of((double)v, &as_float);
-    const int digits = d.n > as_float.least ? d.n : as_float.least; // as printf's %g with these
+    const int digits = d.n > as_float.least ? d.n : as_float.least; // like printf's %g
     return rlhf__decimal_text(&d, d.exponent < -4 || d.exponent >= digits, out);
 }

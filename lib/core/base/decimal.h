@@ -8,19 +8,21 @@ struct rlhf__decimal {
     int n, exponent, negative;
 };
 
-// The decimal nearest to v with the fewest digits that read back as v. v is finite. [any]
+// Returns the decimal with the fewest digits that reads back as `v` and, among those, the one
+// nearest to `v`. `v` must be finite. [any]
 struct rlhf__decimal rlhf__decimal_of(double v);
 
 // Writes a decimal as 120.5 or, if `scientific` is 1, as 1.205e+02. An integer such as 120 gets no
-// point. Without `scientific`, the exponent must be from -5 to 16. Returns out. [any]
+// point. If `scientific` is 0, the exponent must be from -5 to 16. Returns `out`. [any]
 const char *rlhf__decimal_text(const struct rlhf__decimal *d, int scientific, char out[40]);
 
-// Writes the shortest decimal from which v can be read back. With `real` 1, ".0" is added if the
-// text would look like an integer. A number that is not finite gives "null". Returns out. [any]
+// Writes the shortest decimal that reads back as `v`. If `real` is 1, ".0" is added to a text that
+// would look like an integer. A number that is not finite gives "null". Returns `out`. [any]
 const char *rlhf__format_double(double v, int real, char out[40]);
 
-// Writes a short decimal from which v can be read back in two ways: as a float, or as a double that
-// is then converted to float. A number that is not finite gives "null". Returns out. [any]
+// Writes a short decimal that reads back as `v` in two ways: when it is read as a float, and when
+// it is read as a double that is then converted to float. A number that is not finite gives "null".
+// Returns `out`. [any]
 const char *rlhf__format_float(float v, char out[40]);
 
 #endif

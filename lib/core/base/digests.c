@@ -16,11 +16,11 @@ struct rlhf__digest {
     pthread_t thread;
     int fd;
     int joined;
-    pthread_mutex_t lock; // of the next three
+    pthread_mutex_t lock; // protects size, ended, whole
     pthread_cond_t changed;
     uint64_t size; // bytes that can be read
     int32_t ended, whole;
-    // Written by the thread, read after it has ended.
+    // The thread writes these; they are read after the thread has ended.
     int32_t failed;
     char hex[65];
     char reserved[7];

@@ -12,7 +12,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-// Resolves links and ".." in path, so that messages show a plain path.
+// Resolves links and ".." in `path`, so that messages show a plain path.
 static rlhf_status tidy(char *path, size_t cap, struct rlhf__error *err) {
     char real[RLHF__PATH_CAP];
     if (!rlhf__path_real(path, real))
@@ -21,7 +21,7 @@ static rlhf_status tidy(char *path, size_t cap, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// Finds the first of three candidates that is a directory. If none of them is one, takes the first
+// Finds the first of three candidates that is a directory. If none is a directory, takes the first
 // candidate. Each candidate has at most cap - 1 bytes.
 static rlhf_status choose(char *out, size_t cap, const char *exe, const char *const rel[2],
                           const char *installed, const char *tail, struct rlhf__error *err) {

@@ -125,7 +125,7 @@ struct rlhf__file_writer {
     char *name, *temp;
     int fd;
     int why;      // errno of the first failure, 0 = none
-    int named;    // 1: the temporary exists
+    int named;    // 1: the temporary file exists
     int unhashed; // 1: no thread could be started for a digest
     size_t used;
     char *buffer;
@@ -202,7 +202,7 @@ static void write_out(struct rlhf__file_writer *w, const char *bytes, size_t n) 
     }
 }
 
-// If the folder asks for digests, hash the file on a thread from the time when it is large.
+// If the folder asks for digests, hash the file on a thread as soon as the file is large.
 static void hash_along(struct rlhf__file_writer *w) {
     if (!w->in || !w->in->digests || w->size < HASHED_BYTES || w->why) return;
     if (!w->digest && !w->unhashed) {

@@ -7,42 +7,43 @@
 
 // ---- reading, and paths ----
 
-// Append the whole file to *out. A file of more than max_bytes is refused; the message has the
-// file's name and size. Errors: RLHF_E_INVALID if the file does not exist, RLHF_E_IO if it cannot
-// be opened or read for another reason. [any]
+// Append the whole file to *out. A file of more than `max_bytes` bytes is refused; the message has
+// the file's name and size. Errors: RLHF_E_INVALID if the file does not exist, RLHF_E_IO if it
+// cannot be opened or read for another reason. [any]
 rlhf_status rlhf__file_read(const char *path, uint64_t max_bytes, struct rlhf__buf *out,
                             struct rlhf__error *err);
 
-// rlhf__file_read for an open descriptor; path is only used in messages. [any]
+// Like rlhf__file_read, but for an open descriptor. `path` is used only in messages. [any]
 rlhf_status rlhf__file_read_fd(int fd, const char *path, uint64_t max_bytes, struct rlhf__buf *out,
                                struct rlhf__error *err);
 
-// 1 when path is a regular file / a directory. [any]
+// Return 1 if `path` is a regular file or, for _is_dir, a directory. [any]
 int rlhf__is_file(const char *path);
 int rlhf__is_dir(const char *path);
 
-// Set `out` to the absolute path, without links and "..". Allocates nothing. Returns out, or NULL
-// with errno set if the file does not exist. [any]
+// Set `out` to the absolute form of `path`, without links and "..". Allocates nothing. Returns
+// `out`, or NULL with errno set if the file does not exist. [any]
 #define RLHF__PATH_CAP 4096
 char *rlhf__path_real(const char *path, char out[RLHF__PATH_CAP]);
 
-// Print a path into out and return out. If the path does not fit, out becomes "", which is not the
-// name of any file. [any]
+// Print a path into `out` and return `out`. If the path does not fit, `out` becomes "", which is
+// not the name of any file. [any]
 __attribute__((format(printf, 2, 3))) const char *rlhf__path_put(char out[RLHF__PATH_CAP],
                                                                  const char *fmt, ...);
 
-// Join a and b to "a/b". Heap, freed by the caller; NULL when out of memory. [any]
+// Join `a` and `b` to "a/b". The result is on the heap, and the caller frees it. Returns NULL if
+// memory runs out. [any]
 char *rlhf__path_join(const char *a, const char *b);
 
-// "dir/name", cut to cap bytes. Returns out. [any]
+// Write "dir/name" to `out`, cut to `cap` bytes. Returns `out`. [any]
 const char *rlhf__path_in(char *out, size_t cap, const char *dir, const char *name);
 
-// The part of path after its last '/'. Borrowed from path. [any]
+// Returns the part of `path` after its last '/'. The result is borrowed from `path`. [any]
 const char *rlhf__path_base(const char *path);
 
 // Returns the last part of a path. A checkpoint's last part is only a number, so for a checkpoint
 // the name of the run is included: for "a/RUN/checkpoints/000060" the result is
-// "RUN/checkpoints/000060". Borrowed from path. [any]
+// "RUN/checkpoints/000060". The result is borrowed from `path`. [any]
 const char *rlhf__path_checkpoint(const char *path);
 
 // ---- writing ----
@@ -58,19 +59,19 @@ struct rlhf__file_writer;
 rlhf_status rlhf__file_writer_open(const struct rlhf__folder *in, const char *name,
                                    struct rlhf__file_writer **out, struct rlhf__error *err);
 
-// Write n bytes (buffered). After a failure, every later call returns the same failure. A full disk
-// gives RLHF_E_IO, with the target's name and the system's reason in the message.
+// Write `n` bytes, through a buffer. After a failure, every later call returns the same failure. A
+// full disk gives RLHF_E_IO, with the target's name and the system's reason in the message.
 rlhf_status rlhf__file_writer_put(struct rlhf__file_writer *w, const void *bytes, size_t n,
                                   struct rlhf__error *err);
 
-// Flush and fsync the file, rename it to the target, and fsync the directory. Frees w, also on
+// Flush and fsync the file, rename it to the target, and fsync the directory. Frees `w`, also on
 // failure. A failure removes the temporary file and leaves the target unchanged.
 rlhf_status rlhf__file_writer_commit(struct rlhf__file_writer *w, struct rlhf__error *err);
 
-// Remove the temporary file and free w. NULL allowed.
+// Remove the temporary file and free `w`, which may be NULL.
 void rlhf__file_writer_abort(struct rlhf__file_writer *w);
 
-// Open, put and commit in one call.
+// Write a whole file in one call, as _open, _put and _commit do together.
 rlhf_status rlhf__file_write(const struct rlhf__folder *in, const char *name, const void *bytes,
                              size_t n, struct rlhf__error *err);
 

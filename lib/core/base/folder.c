@@ -25,7 +25,7 @@ static rlhf_status failed(const struct rlhf__folder *in, const char *name, const
     return rlhf__fail(err, code, "%s%s%s: cannot %s: %s", SHOWN(in, name), what, strerror(why));
 }
 
-// Takes ownership of fd, also on failure.
+// Takes ownership of `fd`, also on failure.
 static rlhf_status wrap(int fd, const struct rlhf__folder *in, const char *name,
                         struct rlhf__folder **out, struct rlhf__error *err) {
     struct rlhf__folder *f = calloc(1, sizeof *f);
@@ -96,7 +96,7 @@ rlhf_status rlhf__folder_sync(const struct rlhf__folder *in, const char *name,
     return sync_fd(fd, in, name, err);
 }
 
-// The parent directory of `name`.
+// Sync the parent directory of `name`.
 static rlhf_status sync_above(const struct rlhf__folder *in, const char *name,
                               struct rlhf__error *err) {
     size_t n = strlen(name);
@@ -123,7 +123,7 @@ rlhf_status rlhf__folder_make(const struct rlhf__folder *in, const char *name, i
     return rlhf__folder_open(in, name, out, err);
 }
 
-// Create one of the parent directories unless it exists.
+// Create one of the parent directories, unless that directory exists.
 static rlhf_status make_one(const struct rlhf__folder *in, const char *name,
                             struct rlhf__error *err) {
     struct stat st;
@@ -230,7 +230,7 @@ rlhf_status rlhf__folder_read(const struct rlhf__folder *f, const char *name, ui
 
 static int remove_at(int dir, const char *name);
 
-// Remove the contents of the directory fd, and close fd. Returns 0 if all of it was removed.
+// Remove the contents of the directory `fd`, and close `fd`. Returns 0 if all of it was removed.
 static int empty_dir(int fd) {
     DIR *d = fdopendir(fd);
     if (!d) {
@@ -248,7 +248,7 @@ static int empty_dir(int fd) {
     return bad;
 }
 
-// 0 when the entry is gone, else -1 with errno.
+// Returns 0 if the entry is gone, otherwise -1 with errno set.
 static int remove_at(int dir, const char *name) {
     if (unlinkat(dir, name, 0) == 0 || errno == ENOENT) return 0;
     if (errno != EISDIR && errno != EPERM) return -1; // EPERM: POSIX's error for a directory

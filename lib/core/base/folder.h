@@ -15,7 +15,7 @@ struct rlhf__folder {
     int fd;
     int32_t reserved;
     char *path;                    // for messages
-    struct rlhf__digests *digests; // of files that are written to it; NULL: none. Borrowed
+    struct rlhf__digests *digests; // of the files written to this folder; borrowed, may be NULL
 };
 
 // Open an existing directory. Close it with rlhf__folder_close. Errors: RLHF_E_INVALID if it does
@@ -43,7 +43,7 @@ rlhf_status rlhf__folder_make_above(const struct rlhf__folder *in, const char *n
 int rlhf__folder_hold(const char *dir, char real[RLHF__PATH_CAP]);
 
 // Returns 1 if a process holds the lock of the directory. Otherwise returns 0 and takes the lock,
-// if the file system has locks. Other processes cannot take the lock while f is open. [any]
+// if the file system has locks. Other processes cannot take the lock while `f` is open. [any]
 int rlhf__folder_is_held(const struct rlhf__folder *f);
 
 // fsync the directory `name` ("." is `in` itself), so that the names in it are on disk. [any]
@@ -55,21 +55,22 @@ rlhf_status rlhf__folder_sync(const struct rlhf__folder *in, const char *name,
 rlhf_status rlhf__folder_remove(const struct rlhf__folder *in, const char *name,
                                 struct rlhf__error *err);
 
-// Both names are relative to f. [any]
+// Rename `from` to `to`. Both names are relative to `f`. [any]
 rlhf_status rlhf__folder_rename(const struct rlhf__folder *f, const char *from, const char *to,
                                 struct rlhf__error *err);
 
-// Make the symbolic link name -> target; replaces an existing link. [any]
+// Make `name` a symbolic link to `target`. An existing link is replaced. [any]
 rlhf_status rlhf__folder_link(const struct rlhf__folder *f, const char *target, const char *name,
                               struct rlhf__error *err);
 
-// The target of the link `name`, cut to cap - 1 bytes. Returns 0 if it is not a link. [any]
+// Write the target of the link `name` to `out`, cut to cap - 1 bytes. Returns 1, or 0 if `name` is
+// not a link. [any]
 int rlhf__folder_target(const struct rlhf__folder *f, const char *name, char *out, size_t cap);
 
-// 1 if an entry of that name exists, including a link that leads nowhere. [any]
+// Returns 1 if an entry of that name exists, even if it is a link that leads nowhere. [any]
 int rlhf__folder_has(const struct rlhf__folder *f, const char *name);
 
-// 1 when a regular file of that name exists, directly or through links. [any]
+// Returns 1 if `name` is a regular file, or a link to one. [any]
 int rlhf__folder_is_file(const struct rlhf__folder *f, const char *name);
 
 // Refuse `name` if it is a symbolic link. If the entry is missing, the function succeeds. Errors:
@@ -83,7 +84,7 @@ rlhf_status rlhf__folder_no_link(const struct rlhf__folder *f, const char *name,
 rlhf_status rlhf__folder_append(const struct rlhf__folder *f, const char *name, int empty, int *fd,
                                 struct rlhf__error *err);
 
-// rlhf__file_read of a file in f. [any]
+// Like rlhf__file_read, for a file in the folder `f`. [any]
 rlhf_status rlhf__folder_read(const struct rlhf__folder *f, const char *name, uint64_t max_bytes,
                               struct rlhf__buf *out, struct rlhf__error *err);
 

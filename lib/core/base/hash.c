@@ -19,7 +19,7 @@ void rlhf__sha256_init(struct rlhf__sha256 *s) {
 
 void rlhf__sha256_put(struct rlhf__sha256 *s, const void *bytes, size_t n) {
     const uint8_t *p = bytes;
-    if (n == 0) return; // bytes may be NULL
+    if (n == 0) return; // `bytes` may be NULL then
     s->total += n;
     if (s->used > 0) { // complete the block that has begun
         const size_t room = 64 - s->used, take = n < room ? n : room;

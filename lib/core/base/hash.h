@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// ---- SHA-256 (FIPS 180-4): names plugins and weights in a manifest; not for secrets ----
+// ---- SHA-256 (FIPS 180-4): identifies plugins and weights in a manifest; not for secrets ----
 
 struct rlhf__sha256 {
     uint32_t h[8];
@@ -21,15 +21,15 @@ void rlhf__sha256_init(struct rlhf__sha256 *s);                             // [
 void rlhf__sha256_put(struct rlhf__sha256 *s, const void *bytes, size_t n); // [any]
 void rlhf__sha256_finish(struct rlhf__sha256 *s, uint8_t digest[32]);       // [any]
 
-// The digest as 64 hexadecimal digits and a NUL. [any]
+// Finish, and write the digest as 64 hexadecimal digits and a NUL. [any]
 void rlhf__sha256_hex(struct rlhf__sha256 *s, char hex[65]);
 
-// Hash of a file as 64 hexadecimal digits and a NUL. [any]
+// Write the SHA-256 of a file as 64 hexadecimal digits and a NUL. [any]
 rlhf_status rlhf__sha256_file(const char *path, char hex[65], struct rlhf__error *err);
 
 // ---- CRC-32C (Castagnoli, reflected polynomial 0x82f63b78), as TFRecord files use it ----
 
-// Returns the CRC of the earlier data and these n bytes together. `crc` is the CRC of the earlier
+// Returns the CRC of the earlier data and these `n` bytes together. `crc` is the CRC of the earlier
 // data, or 0 if there is none. [any]
 uint32_t rlhf__crc32c(uint32_t crc, const void *bytes, size_t n);
 

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 // Finds the first line of the file that begins with `key`, and sets *out to the number after `key`.
-// With key "", reads the number at the start of the first line. Returns 0 if the number is missing,
-// or if the text "max" (unlimited) is in its place.
+// If `key` is "", reads the number at the start of the first line. Returns 0 if the number is
+// missing, or if the text "max" (unlimited) is in its place.
 static int number_in(const char *path, const char *key, uint64_t *out) {
     char line[512];
     const size_t n = strlen(key);
@@ -55,7 +55,7 @@ static void read_groups(struct rlhf__host_memory *m, const char *top, char *path
     }
 }
 
-// Lines "0::/a/b" (version 2) and "5:cpu,memory:/a/b".
+// Reads the lines "0::/a/b" (version 2) and "5:cpu,memory:/a/b" (version 1) of /proc/self/cgroup.
 static void read_limits(struct rlhf__host_memory *m, const char *root) {
     char path[RLHF__PATH_CAP], line[RLHF__PATH_CAP], top[RLHF__PATH_CAP];
     FILE *f = fopen(rlhf__path_put(path, "%s/proc/self/cgroup", root), "r");

@@ -135,7 +135,8 @@ static void skip_value(struct cursor *c) {
     } while (depth > 0);
 }
 
-// In the object or list at c, move to the value of the member key[n]. Returns 0 if it is missing.
+// In the object or list at `c`, move to the value of the member key[n]. Returns 0 if the member is
+// missing.
 static int enter(struct cursor *c, const char *key, size_t n) {
     skip_space(c);
     if (c->p >= c->end || !strchr("[{", *c->p)) return 0;
@@ -189,8 +190,8 @@ rlhf_status rlhf__json_counts(const json_t *object, const struct rlhf__json_coun
 
 // ---- integers of any size ----
 
-// JSON allows integers of any size, and some programs write long ones: transformers writes 10^30 as
-// the length of a tokenizer without a limit. Jansson refuses integers beyond 64 bits. So they are
+// JSON allows integers of any size, and some programs write long ones: transformers writes 10^30
+// for a tokenizer that has no length limit. Jansson refuses integers beyond 64 bits. So they are
 // replaced before Jansson reads the text.
 
 // If the integer literal s[0..n) does not fit in 64 bits, replace it with the nearest double and
@@ -260,7 +261,7 @@ static void put_escaped(struct rlhf__buf *out, uint32_t c) {
         rlhf__buf_printf(out, "\\u%04x\\u%04x", 0xd7c0 + (c >> 10), 0xdc00 + (c & 0x3ff));
 }
 
-// Whether a byte is a whole character that is written as it is.
+// Returns 1 if a byte is a whole character that needs no escape.
 static int is_plain(char c) { return c >= 0x20 && c < 0x7f && c != '"' && c != '\\'; }
 
 void rlhf__json_write_string(struct rlhf__buf *out, const char *bytes, size_t n) {

@@ -10,19 +10,19 @@
 
 #include <jansson.h>
 
-// Like json_loadb, but integers beyond 64 bits become the nearest double. On failure, *why (NULL
-// allowed) has the position in the text. New reference. All JSON is read through this function.
-// [any]
+// Like json_loadb, but integers beyond 64 bits become the nearest double. On failure, *why has the
+// position in the text; `why` may be NULL. Returns a new reference. All JSON is read through this
+// function. [any]
 json_t *rlhf__json_decode(const char *text, size_t len, size_t flags, json_error_t *why);
 
-// Sets err after rlhf__json_decode returned NULL for one line of a JSON Lines file. Returns
+// Sets `err` after rlhf__json_decode returned NULL for one line of a JSON Lines file. Returns
 // RLHF_E_INVALID, with "NAME:LINE:COLUMN: not valid JSON: ..." in the message, or RLHF_E_NOMEM.
 // [any]
 rlhf_status rlhf__json_line_failed(const char *name, int64_t line, const json_error_t *why,
                                    struct rlhf__error *err);
 
-// Parse text (len bytes). Duplicate keys, bytes after the end and invalid UTF-8 are refused; the
-// message is "<name>:<line>:<column>: reason". *out is a new reference. [any]
+// Parse the `len` bytes of `text`. Duplicate keys, bytes after the end and invalid UTF-8 are
+// refused; the message is "<name>:<line>:<column>: reason". *out is a new reference. [any]
 rlhf_status rlhf__json_parse(const char *name, const char *text, size_t len, json_t **out,
                              struct rlhf__error *err);
 
@@ -34,9 +34,9 @@ rlhf_status rlhf__json_load(const char *path, json_t **out, struct rlhf__error *
 rlhf_status rlhf__json_load_any(const char *dir, const char *name, json_t **out,
                                 struct rlhf__error *err);
 
-// Write v with a final newline to the file `name` in the folder `in`; see file.h. If `in` is NULL,
-// `name` is a path. The function takes the reference to v, also on failure. If v is NULL, returns
-// RLHF_E_NOMEM. [any]
+// Write `v` with a final newline to the file `name` in the folder `in`; see file.h. If `in` is
+// NULL, `name` is a path. The function takes over the reference to `v`, also on failure. If `v` is
+// NULL, returns RLHF_E_NOMEM. [any]
 rlhf_status rlhf__json_save_new(const struct rlhf__folder *in, const char *name, json_t *v,
                                 int indent, struct rlhf__error *err);
 
@@ -44,7 +44,7 @@ rlhf_status rlhf__json_save_new(const struct rlhf__folder *in, const char *name,
 // JSON text, or 0 if the value is missing. [any]
 int64_t rlhf__json_line_of(const char *text, size_t len, const char *path);
 
-// Append v to out, on one line if `indent` is 0. Reals that are not finite are written as null.
+// Append `v` to `out`, on one line if `indent` is 0. Reals that are not finite are written as null.
 // Object keys keep their order. [any]
 void rlhf__json_write(struct rlhf__buf *out, const json_t *v, int indent);
 
@@ -52,8 +52,8 @@ void rlhf__json_write(struct rlhf__buf *out, const json_t *v, int indent);
 // shown (printable.h) are escaped, so that the text is safe on a terminal. [any]
 void rlhf__json_write_string(struct rlhf__buf *out, const char *bytes, size_t n);
 
-// Returns a JSON string of any NUL-ended bytes, or NULL when out of memory. Invalid UTF-8 becomes
-// U+FFFD; a NULL argument gives the empty string. New reference. [any]
+// Returns a JSON string of any NUL-ended bytes: a new reference, or NULL if memory runs out.
+// Invalid UTF-8 becomes U+FFFD; a NULL argument gives the empty string. [any]
 json_t *rlhf__json_text(const char *bytes);
 
 // Returns the text of a member, or "" if it is missing or is not a string. Borrowed. [any]
@@ -69,15 +69,16 @@ struct rlhf__json_count {
 rlhf_status rlhf__json_counts(const json_t *object, const struct rlhf__json_count *list, size_t n,
                               struct rlhf__error *err);
 
-// The type of a value in words: "a string", "an integer", "null", ...; "missing" for NULL. [any]
+// Returns the type of a value in words: "a string", "an integer", "null", ...; "missing" for NULL.
+// [any]
 const char *rlhf__json_kind(const json_t *v);
 
-// Make a failed allocation of Jansson end the program, with one sentence and status 1. Call this
-// function before the first use of Jansson. The reason: Jansson 2.14 dereferences NULL after some
-// failed allocations, and reports other failed allocations as wrong input. Besides, the result of
-// its setters would have to be checked in a hundred places. Ending the program is safe, because
-// files are written so that a run survives a kill at any instant. The rest of the host reports
-// RLHF_E_NOMEM. [main]
+// After this call, a failed allocation in Jansson ends the program with one sentence and status 1.
+// Call this function before the first use of Jansson. The reason: Jansson 2.14 dereferences NULL
+// after some failed allocations, and reports other failed allocations as wrong input. Besides, the
+// result of its setters would have to be checked in a hundred places. Ending the program is safe,
+// because files are written so that a run survives a kill at any instant. The rest of the host
+// reports RLHF_E_NOMEM. [main]
 void rlhf__json_guard_memory(void);
 
 #endif

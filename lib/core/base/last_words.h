@@ -16,8 +16,8 @@ void rlhf__last_words_install(void);
 // handlers are not called. [main]
 void rlhf__last_words_renew(void);
 
-// Put `text`, for example "rank 2 on b: ", before the sentence that reports the end. This tells the
-// user which process ended if several share standard error. [main]
+// Put `text`, for example "rank 2 on b: ", before the sentence that reports the end. If several
+// processes share standard error, the prefix tells the user which of them ended. [main]
 void rlhf__last_words_prefix(const char *text);
 
 // If `on` is 1, the sentence that reports the end is printed as a JSON object. The object has the

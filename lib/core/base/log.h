@@ -14,7 +14,7 @@
 
 struct rlhf__log {
     FILE *out;
-    int32_t level; // lines below it are dropped
+    int32_t level; // lines below this level are dropped
     int32_t color; // 1: out is a terminal and NO_COLOR is not set
     int32_t json;  // 1: lines are JSON objects
     int32_t day;   // the day of the last line with a date
@@ -27,22 +27,22 @@ struct rlhf__log {
     void *hook_arg;
 };
 
-// stderr at RLHF_LOG_INFO. [main]
+// Start a log that prints lines from RLHF_LOG_INFO on to stderr. [main]
 void rlhf__log_init(struct rlhf__log *log);
 void rlhf__log_finish(struct rlhf__log *log);
 
-// Writes the time of day to `out` as "HH:MM:SS" and returns out. If the day differs from *day,
+// Writes the time of day to `out` as "HH:MM:SS" and returns `out`. If the day differs from *day,
 // writes the date before the time and updates *day. [any]
 const char *rlhf__clock_text(int32_t *day, char out[32]);
 
 // Print one line "HH:MM:SS level text". The first line of a day begins with the date, and info
 // lines lack the level. If the log is JSON, the line is {"time": ISO 8601 in UTC, "event": "log",
-// "level", "message"}. If log is NULL, prints nothing. [any]
+// "level", "message"}. If `log` is NULL, prints nothing. [any]
 __attribute__((format(printf, 3, 4))) void rlhf__logf(struct rlhf__log *log, int32_t level,
                                                       const char *fmt, ...);
 
 // Print an info line "text command", where the command is a shell command. On a terminal the
-// command has a separate line, which is not broken, so that users can copy it. If log is NULL,
+// command has a separate line, which is not broken, so that users can copy it. If `log` is NULL,
 // prints nothing. [any]
 void rlhf__log_command(struct rlhf__log *log, const char *text, const char *command);
 

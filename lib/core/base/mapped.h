@@ -1,7 +1,7 @@
 // mapped.h: a file mapped for reading. Pages that have been used can be dropped from memory. The
 // file may be truncated by another process at any time.
 //
-// It supports only reading, from one thread at a time.
+// A mapped file can only be read, and only by one thread at a time.
 #ifndef RLHF_CORE_BASE_MAPPED_H
 #define RLHF_CORE_BASE_MAPPED_H
 

@@ -30,7 +30,7 @@ size_t rlhf__edit_distance(const char *a, const char *b) {
     return row[na % 3][nb];
 }
 
-// 1 if `part` is one of the parts of `name`, which underscores, dots and dashes separate.
+// Returns 1 if `part` is one of the parts of `name`. Underscores, dots and dashes separate parts.
 static int is_part(const char *name, const char *part) {
     size_t n = strlen(part);
     if (n < 2) return 0;

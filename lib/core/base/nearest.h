@@ -4,10 +4,11 @@
 
 #include <stddef.h>
 
-// Damerau-Levenshtein distance (optimal string alignment) of the first 63 bytes of a and b. [any]
+// Damerau-Levenshtein distance (optimal string alignment) of the first 63 bytes of `a` and `b`.
+// [any]
 size_t rlhf__edit_distance(const char *a, const char *b);
 
-// The state of a search. Start from zero.
+// The state of a search. Before the first offer, set `wanted` and zero the other members.
 struct rlhf__nearest {
     const char *wanted;
     const char *best; // NULL: nothing near enough; borrowed from the candidates
@@ -21,7 +22,7 @@ struct rlhf__nearest {
 // [any]
 void rlhf__nearest_offer(struct rlhf__nearest *n, const char *candidate);
 
-// Write ` (did you mean "x"?)` or an empty string to out. Returns out. [any]
+// Write ` (did you mean "x"?)` or an empty string to `out`. Returns `out`. [any]
 const char *rlhf__nearest_hint(const struct rlhf__nearest *n, char *out, size_t cap);
 
 #endif

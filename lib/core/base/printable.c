@@ -45,8 +45,8 @@ int rlhf__is_printable(uint32_t c) {
     }
 }
 
-// Writes the character (or invalid byte) at s to out in its printable form, NUL-ended. Returns how
-// many bytes the character has in s.
+// Writes the character (or invalid byte) at `s` to `out` in its printable form, NUL-ended. Returns
+// the number of bytes that the character has in `s`.
 static size_t show(const char *s, size_t n, const char *keep, char out[16]) {
     uint32_t c;
     size_t len = rlhf__char_at(s, n, &c);
@@ -110,7 +110,8 @@ int rlhf__terminal_width(int fd, int otherwise) {
     return otherwise;
 }
 
-// Append the next character of text, at *at, to out. Returns its width in columns.
+// Append the character of `text` at the offset *at to `out`, and move *at past it. Returns the
+// character's width in columns.
 static int put_char(struct rlhf__buf *out, rlhf_str text, size_t *at) {
     uint32_t c;
     const char *p = text.ptr + *at;

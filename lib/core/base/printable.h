@@ -14,33 +14,33 @@
 
 #include <rlhf/base.h>
 
-// Returns the length of the UTF-8 character at p and sets *c to its code point. p has n >= 1 bytes.
-// Returns 0 if the character is invalid: an overlong form, a surrogate, a value out of range, and
-// so on. [any]
+// Returns the length of the UTF-8 character at `p` and sets *c to its code point. `p` points to n
+// >= 1 bytes. Returns 0 if the character is invalid: an overlong form, a surrogate, a value out of
+// range, and so on. [any]
 size_t rlhf__char_at(const char *p, size_t n, uint32_t *c);
 
-// Returns the last offset, at most n, where UTF-8 text can be cut without splitting a character.
-// The function reads text[n], which may be the NUL at the end. Invalid UTF-8 is cut at n. [any]
+// Returns the last offset, at most `n`, where UTF-8 text can be cut without splitting a character.
+// The function reads text[n], which may be the NUL at the end. Invalid UTF-8 is cut at `n`. [any]
 size_t rlhf__utf8_floor(const char *text, size_t n);
 
-// 1 when code point c may be shown unescaped. [any]
+// Returns 1 if the code point `c` may be shown unescaped. [any]
 int rlhf__is_printable(uint32_t c);
 
-// Append n bytes, escaped as described above. The control characters in `keep` are not escaped:
+// Append `n` bytes, escaped as described above. The control characters in `keep` are not escaped:
 // pass "" for a single line, "\n\t" for text of several lines. [any]
 void rlhf__put_printable(struct rlhf__buf *out, const char *s, size_t n, const char *keep);
 
-// Write s to out[cap], escaped as described above, NUL-ended and cut to fit. Allocates nothing.
-// Returns out. [any]
+// Write `s` to out[cap], escaped as described above, NUL-ended and cut to fit. Allocates nothing.
+// Returns `out`. [any]
 const char *rlhf__printable(const char *s, char *out, size_t cap);
 
-// Append s as one shell word, in single quotes if it contains anything but letters, digits and
-// ._/+=@%:,- [any]
+// Append `s` as one shell word. The word gets single quotes if it contains any character other than
+// letters, digits and ._/+=@%:,- [any]
 void rlhf__put_shell(struct rlhf__buf *out, const char *s);
 
 // ---- columns ----
 
-// Returns the number of columns of the terminal on file descriptor fd. If fd is not a terminal,
+// Returns the number of columns of the terminal on file descriptor `fd`. If `fd` is not a terminal,
 // returns `otherwise`. [any]
 int rlhf__terminal_width(int fd, int otherwise);
 
@@ -54,9 +54,10 @@ int rlhf__put_clipped(struct rlhf__buf *out, rlhf_str text, int columns);
 // this space is in the second half of the line. [any]
 size_t rlhf__wrap_at(rlhf_str text, int columns);
 
-// Append text in lines of at most `columns` columns, broken at blanks. The first `used` columns of
-// the first line are already taken. The other lines begin with `indent` spaces. A word longer than
-// a line is not broken. If columns <= indent, the text becomes one line. [any]
+// Append `text` in lines of at most `columns` columns, broken at blanks. The first `used` columns
+// of the first line are already taken. The other lines begin with `indent` spaces. A word longer
+// than a line is not broken. If `columns` is not greater than `indent`, the text becomes one line.
+// [any]
 void rlhf__put_wrapped(struct rlhf__buf *out, rlhf_str text, int columns, int used, int indent);
 
 #endif

@@ -29,15 +29,18 @@ void rlhf__running_end(const struct rlhf__running *before);
 // main(). [main]
 void rlhf__running_watch(void);
 
-// 1 on the thread and in the process of rlhf__running_watch. Async-signal-safe. [any]
+// Returns 1 if the calling thread and process are those that called rlhf__running_watch.
+// Async-signal-safe. [any]
 int rlhf__running_is_main(void);
 
-// The process that called rlhf__running_watch, or 0 before that call. Async-signal-safe. [any]
+// Returns the process that called rlhf__running_watch, or 0 before that call. Async-signal-safe.
+// [any]
 pid_t rlhf__running_home(void);
 
-// Write the name of the running function to out, NUL-ended: "reward org.x.y, score()". If the
+// Write the name of the running function to `out`, NUL-ended: "reward org.x.y, score()". If the
 // calling thread has no record but a plugin runs on the watched thread, the text begins with "a
-// thread beside". If only the host is running, returns 0 and writes "". Async-signal-safe. [any]
+// thread beside". Returns 1, or 0 with "" in `out` if only the host is running. Async-signal-safe.
+// [any]
 int rlhf__running_describe(char *out, size_t cap);
 
 #endif

@@ -30,7 +30,8 @@ static const uint32_t k_round[64] = {
 
 static inline uint32_t rotr(uint32_t x, int n) { return x >> n | x << (32 - n); }
 
-// The schedule of round i, i >= 16, in place: w has the words of the last 16 rounds.
+// Computes the schedule's word for round `i`, where i >= 16, in place. `w` has the words of the
+// last 16 rounds.
 static inline uint32_t next_word(uint32_t w[16], size_t i) {
     const uint32_t a = w[(i + 1) & 15], b = w[(i + 14) & 15];
     const uint32_t s0 = rotr(a, 7) ^ rotr(a, 18) ^ a >> 3;
@@ -135,7 +136,7 @@ by_instructions(uint32_t h[8], const uint8_t *blocks, size_t n) {
 #elif defined(HAS_ARMV8)
 int rlhf__sha256_has_instructions(void) { return (getauxval(AT_HWCAP) & HWCAP_SHA2) != 0; }
 
-// Four rounds at a time, with the state as the vectors (a, b, c, d) and (e, f, g, h).
+// Computes four rounds at a time, with the state as the vectors (a, b, c, d) and (e, f, g, h).
 __attribute__((target("+crypto"))) static void by_instructions(uint32_t h[8], const uint8_t *blocks,
                                                                size_t n) {
     uint32x4_t abcd = vld1q_u32(h), efgh = vld1q_u32(h + 4);

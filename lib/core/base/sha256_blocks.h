@@ -1,16 +1,17 @@
-// sha256_blocks.h: the compression function of SHA-256, in plain C and by the CPU's instructions.
+// sha256_blocks.h: the compression function of SHA-256, in plain C and with the CPU's SHA
+// instructions.
 #ifndef RLHF_CORE_BASE_SHA256_BLOCKS_H
 #define RLHF_CORE_BASE_SHA256_BLOCKS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-// 1 if the CPU has instructions for SHA-256: those of x86 or of Armv8. [any]
+// Returns 1 if the CPU has instructions for SHA-256 (x86 or Armv8). [any]
 int rlhf__sha256_has_instructions(void);
 
-// Update the state h with n blocks of 64 bytes. hardware 1: use the CPU's SHA instructions, which
-// is five to ten times as fast and gives the same result. Only allowed if
-// rlhf__sha256_has_instructions() returns 1. [any]
+// Update the state `h` with `n` blocks of 64 bytes. If `hardware` is 1, the function uses the CPU's
+// SHA instructions. These are five to ten times as fast and give the same result. `hardware` may be
+// 1 only if rlhf__sha256_has_instructions() returns 1. [any]
 void rlhf__sha256_blocks(uint32_t h[8], const uint8_t *blocks, size_t n, int hardware);
 
 #endif

@@ -101,7 +101,7 @@ static void put_keeping(char *out, size_t cap, int64_t phase) {
     append(out, cap, "; then a checkpoint");
 }
 
-// "finishing phase 87 (about 1 s), then a checkpoint; Ctrl-C again: at once".
+// Appends "finishing phase 87 (about 1 s), then a checkpoint; Ctrl-C again: at once".
 static void put_phase(char *out, size_t cap, int number, int64_t phase) {
     const int64_t end = phase_end_ms, left = (end - (int64_t)(rlhf__seconds() * 1e3) + 500) / 1000;
     append(out, cap, "finishing phase ");

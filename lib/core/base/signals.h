@@ -2,7 +2,7 @@
 // SIGTERM and SIGHUP ask the program to end; SIGUSR1 asks for a checkpoint. last_words.h handles
 // the signals of faults.
 //
-// The handlers' state is global and exists only here.
+// The handlers' state is global. Only signals.c has access to it.
 #ifndef RLHF_CORE_BASE_SIGNALS_H
 #define RLHF_CORE_BASE_SIGNALS_H
 
@@ -17,20 +17,20 @@
 // becomes an error of write(). [main]
 void rlhf__signals_install(void);
 
-// If on is 1, the handlers print JSON objects like those of the log, but without a time. [main]
+// If `on` is 1, the handlers print JSON objects like those of the log, but without a time. [main]
 void rlhf__signals_json(int on);
 
 // From now on the handlers print nothing, because another process prints the messages. [main]
 void rlhf__signals_quiet(void);
 
 // Set the current phase, counted from 1, or 0 outside of phases. The first signal's message
-// promises to finish this phase. `seconds` is the estimated time until the phase ends, or below 0
-// if that is unknown. [main]
+// promises to finish this phase. `seconds` is the estimated time until the phase ends, or less than
+// 0 if that time is unknown. [main]
 void rlhf__signals_phase(int64_t phase, double seconds);
 
 // Set the text that a second signal prints during a phase. It tells the user about the newest
 // checkpoint: "phase 20 is kept; go on: ...". JSON output does not contain the text. A text of more
-// than 500 bytes is ignored. NULL: the run has no checkpoint yet. [main]
+// than 500 bytes is ignored. If the run has no checkpoint yet, `text` is NULL. [main]
 void rlhf__signals_kept(const char *text);
 
 // Begin (on = 1) or end (on = 0) a dialogue, in which Ctrl-C stops only the current answer and not
@@ -39,18 +39,20 @@ void rlhf__signals_kept(const char *text);
 // is valid until the program ends. [main]
 volatile sig_atomic_t *rlhf__signals_dialogue(int on);
 
-// Record a signal that another process received and that asks to end. Prints nothing. [main]
+// Record a signal that asks the program to end and that another process received. Prints nothing.
+// [main]
 void rlhf__signals_adopt(int number);
 
 // Starts a thread. It receives only signals of faults that occur in it; the calling thread receives
 // all other signals. Returns 1, or 0 if the thread cannot be started. [any]
 int rlhf__signals_thread(pthread_t *thread, void *(*work)(void *), void *arg);
 
-// Returns a pointer to a flag. The flag is 0 until a signal asks to end; then it is that signal's
-// number. The pointer is valid until the program ends. [any]
+// Returns a pointer to a flag. The flag is 0 until a signal asks the program to end; then it is
+// that signal's number. The pointer is valid until the program ends. [any]
 const volatile sig_atomic_t *rlhf__signals_flag(void);
 
-// SIGUSR1 sets the target to 1; the reader resets it to 0. Valid until the program ends. [any]
+// Returns a pointer to a flag. SIGUSR1 sets the flag to 1, and the code that reads it resets it to
+// 0. The pointer is valid until the program ends. [any]
 volatile sig_atomic_t *rlhf__signals_checkpoint(void);
 
 #endif

@@ -13,7 +13,8 @@ struct rlhf__watch {
     void *arg;
 };
 
-// Report progress; w may be NULL. Call it often: the callback decides what to show. [main]
+// Report progress; `w` may be NULL. Call this function often: the callback decides what to show.
+// [main]
 static inline void rlhf__watch_seen(const struct rlhf__watch *w, const char *what, int64_t done,
                                     int64_t of) {
     if (w && w->seen) w->seen(w->arg, what, done, of);

@@ -136,7 +136,7 @@ const struct rlhf__alias *rlhf__aliases(size_t *n) {
     return all;
 }
 
-// 1 if the words are equal. A '-' in a also matches a '_' in b.
+// Returns 1 if the words are equal. A '-' in `a` also matches a '_' in `b`.
 static int same_word(const char *a, const char *b) {
     for (; *a && *b; a++, b++)
         if (*a != *b && !(*a == '-' && *b == '_')) return 0;

@@ -22,9 +22,9 @@ const struct rlhf__alias *rlhf__aliases(size_t *n);
 const struct rlhf__alias *rlhf__alias_find(const char *typed);
 
 // Append a hint about the typed word: " (here it is --set optim.lr=)", or why rlhf-host has no
-// equivalent. as_flag 1: the user typed the word as a flag, so the hint shows a setting with --set.
-// If the word is not an alias, or is our own name of the setting, appends nothing and returns 0.
-// [any]
+// equivalent. If `as_flag` is 1, the user typed the word as a flag, and the hint shows a setting
+// with --set. If the word is not an alias, or is our own name of the setting, appends nothing and
+// returns 0. [any]
 int rlhf__alias_hint(const char *typed, int as_flag, struct rlhf__buf *out);
 
 #endif

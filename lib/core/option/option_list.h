@@ -6,17 +6,17 @@
 
 #include "option/options.h"
 
-// Read v as a list. If v is a number or a boolean, read the typed text `raw` (may be NULL) instead.
-// *out and its items live as long as `strings`. Returns 1 if the list was read, 0 if v is not a
-// list or has an item that is not allowed, and -1 if memory runs out. [any]
+// Read `v` as a list. If `v` is a number or a boolean, read the typed text `raw` (may be NULL)
+// instead. *out and its items live as long as `strings`. Returns 1 if the list was read, 0 if `v`
+// is not a list or has an item that is not allowed, and -1 if memory runs out. [any]
 int rlhf__list_read(const rlhf_opt *o, const json_t *v, const char *raw,
                     struct rlhf__strings *strings, const char *const **out);
 
 // Append "a list of strings, a,b or [\"a\", \"b\"]", or a list of the allowed items. [any]
 void rlhf__list_allowed(const rlhf_opt *o, struct rlhf__buf *out);
 
-// If rlhf__list_read refused v because of one item, appends that item and the nearest allowed item
-// to out, and returns 1. Returns 0 if v is not a list. [any]
+// If rlhf__list_read refused `v` because of one item, appends that item and the nearest allowed
+// item to `out`, and returns 1. Returns 0 if `v` is not a list. [any]
 int rlhf__list_put_wrong(const rlhf_opt *o, const json_t *v, const char *raw,
                          struct rlhf__buf *out);
 

@@ -15,7 +15,7 @@
 #define NO_LIMIT     1e30
 #define NO_LIMIT_I64 ((int64_t)1 << 40)
 
-// Write "source:line: " for section.key into out.
+// Write "source:line: " for section.key to `out`.
 static void place(const struct rlhf__origin *from, const char *key, struct rlhf__buf *out) {
     char path[256];
     snprintf(path, sizeof path, "%s%s%s", from->section, *from->section ? "." : "", key);
@@ -104,13 +104,13 @@ static void put_found(const json_t *v, const char *raw, struct rlhf__buf *out) {
     rlhf__buf_free(&text);
 }
 
-// 1 if v is a non-empty text or a token id.
+// Returns 1 if `v` is a non-empty text or a token id.
 static int is_end(const json_t *v) {
     if (json_is_string(v)) return json_string_length(v) > 0;
     return json_is_integer(v) && json_integer_value(v) >= 0 && json_integer_value(v) <= INT32_MAX;
 }
 
-// The first invalid item of an array, or NULL.
+// Returns the first invalid item of an array, or NULL.
 static const json_t *wrong_end(const json_t *array) {
     for (size_t i = 0; i < json_array_size(array); i++)
         if (!is_end(json_array_get(array, i))) return json_array_get(array, i);
@@ -166,7 +166,7 @@ rlhf_status rlhf__opts_unknown(const struct rlhf__opt_table *t, const char *key,
     return status;
 }
 
-// Returns 1 and sets *out when v is an integer, or a real number without a fraction.
+// If `v` is an integer, or a real number without a fraction, sets *out and returns 1.
 static int integral(const json_t *v, int64_t *out) {
     if (json_is_integer(v)) {
         *out = json_integer_value(v);
@@ -185,7 +185,7 @@ static int in_range(const rlhf_opt *o, double v) {
     return low && high && isfinite(v);
 }
 
-// store() of an RLHF__OPT_ENDS.
+// store() for an option with RLHF__OPT_ENDS.
 static int store_ends(const json_t *v, char *at, struct rlhf__strings *strings) {
     int single = is_end(v);
     if (!single && (!json_is_array(v) || wrong_end(v))) return 0;

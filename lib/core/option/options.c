@@ -14,7 +14,7 @@
 #define FIRST_ROW   RLHF_SIZE_TO(rlhf_opt, choices)
 #define LONGEST_ROW 4096u
 
-// 1 if row i has a nonzero byte in a field that is newer than this host.
+// Returns 1 if row `i` has a nonzero byte in a field that is newer than this host.
 static int is_newer(const struct rlhf__opt_table *t, uint64_t i) {
     const char *row = (const char *)t->opts + t->stride * i;
     for (uint32_t at = sizeof(rlhf_opt); at < t->stride; at++)
@@ -22,7 +22,7 @@ static int is_newer(const struct rlhf__opt_table *t, uint64_t i) {
     return 0;
 }
 
-// Add the number of options of row i to t->n. Returns NULL, or what is wrong with the row.
+// Add the number of options of row `i` to t->n. Returns NULL, or what is wrong with the row.
 static const char *count(struct rlhf__opt_table *t, uint32_t i) {
     rlhf_opt o, inner;
     rlhf_opt_row(t->opts, t->stride, i, &o);
@@ -68,7 +68,7 @@ rlhf_status rlhf__opt_table_init(struct rlhf__opt_table *t, const rlhf_opt *opts
 
 void rlhf__opt_at(const struct rlhf__opt_table *t, uint32_t i, rlhf_opt *out) {
     (void)rlhf_opt_at(t->opts, t->n, t->stride, i,
-                      out); // n rows have room, because each row has at least one option
+                      out); // at most t->n rows exist, because each row has at least one option
 }
 
 int32_t rlhf__opt_find(const struct rlhf__opt_table *t, const char *key) {

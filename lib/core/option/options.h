@@ -20,7 +20,7 @@
 // RLHF_T_LIST.)
 #define RLHF__OPT_ENDS 0x10000u
 
-// A table of options. n is their number, including the options of included tables.
+// A table of options. `n` is their number, including the options of included tables.
 struct rlhf__opt_table {
     const rlhf_opt *opts;
     uint32_t n, stride; // stride 0 = sizeof(rlhf_opt)
@@ -28,15 +28,15 @@ struct rlhf__opt_table {
 
 // Make a table from `opts`, the option table of a plugin. `opts` has `rows` rows and is borrowed.
 // Returns RLHF_E_UNSUPPORTED if the table cannot be read: the stride is shorter than in the first
-// SDK, opts is NULL, or a row uses a field of a later SDK. [any]
+// SDK, `opts` is NULL, or a row uses a field of a later SDK. [any]
 rlhf_status rlhf__opt_table_init(struct rlhf__opt_table *t, const rlhf_opt *opts, uint32_t rows,
                                  uint32_t stride, struct rlhf__error *err);
 
-// Copy option i to *out, where i is less than the number of options. If the rows of the table are
-// shorter than rlhf_opt, the missing fields become 0. [any]
+// Copy option `i` to *out, where `i` is less than the number of options. If the rows of the table
+// are shorter than rlhf_opt, the missing fields become 0. [any]
 void rlhf__opt_at(const struct rlhf__opt_table *t, uint32_t i, rlhf_opt *out);
 
-// Index of the option called key, or -1. [any]
+// Returns the index of the option called `key`, or -1. [any]
 int32_t rlhf__opt_find(const struct rlhf__opt_table *t, const char *key);
 
 // Refuse an unsafe table with RLHF_E_UNSUPPORTED. A table is unsafe if it has an offset that is
@@ -57,16 +57,16 @@ struct rlhf__origin {
     const char *section; // "optim", "algo", "reward.0"; "" = none
     const char *text;    // the source's text, for finding line numbers in it, or NULL
     size_t text_len;
-    // If lenient is 1, a key that the table does not know is skipped, and null means the default.
+    // If `lenient` is 1, a key that the table does not know is skipped, and null means the default.
     // If the value of an unknown key is an object or a list, the options "key.member" and "key[]"
     // of the table are set from its contents. Every item of a list is checked.
     int32_t lenient;
     int32_t reserved;
 };
 
-// Set one option from v. `raw` is the text as typed on the command line, or NULL. If v is a number
-// or a boolean, a string or list option is set from `raw` instead. If the type or range is wrong,
-// the error is one sentence with the value and the allowed values. [any]
+// Set one option from `v`. `raw` is the text as typed on the command line, or NULL. If `v` is a
+// number or a boolean, a string or list option is set from `raw` instead. If the type or range is
+// wrong, the error is one sentence with the value and the allowed values. [any]
 rlhf_status rlhf__opts_set(const struct rlhf__opt_table *t, const char *key, const json_t *v,
                            const char *raw, const struct rlhf__origin *from, void *config,
                            struct rlhf__strings *strings, struct rlhf__error *err);
@@ -90,28 +90,30 @@ rlhf_status rlhf__opts_new(const struct rlhf__opt_table *t, uint32_t config_size
                            const json_t *object, const struct rlhf__origin *from,
                            struct rlhf__strings *strings, void **out, struct rlhf__error *err);
 
-// Check that every RLHF_OPT_REQUIRED key is a member of object (NULL = empty). [any]
+// Check that every RLHF_OPT_REQUIRED key is a member of `object`. NULL is the empty object. [any]
 rlhf_status rlhf__opts_required(const struct rlhf__opt_table *t, const json_t *object,
                                 const struct rlhf__origin *from, struct rlhf__error *err);
 
-// Add every field of config to object, in table order. NULL strings become null. [any]
+// Add every field of `config` to `object`, in table order. NULL strings become null. [any]
 rlhf_status rlhf__opts_to_json(const struct rlhf__opt_table *t, const void *config, json_t *object,
                                struct rlhf__error *err);
 
-// The value of the option in `config` as JSON; new reference, NULL if memory runs out. [any]
+// Returns the option's value in `config` as JSON: a new reference, or NULL if memory runs out.
+// [any]
 json_t *rlhf__opt_json(const rlhf_opt *o, const void *config);
 
 // Append the allowed values in words: "a number from 0 to 1", "one of adamw, muon", ... [any]
 void rlhf__opt_allowed(const rlhf_opt *o, struct rlhf__buf *out);
 
-// 1 if the option has its default value in `config`. [any]
+// Returns 1 if the option has its default value in `config`. [any]
 int rlhf__opt_is_default(const rlhf_opt *o, const void *config);
 
-// The default of an option as JSON; new reference, NULL when out of memory. [any]
+// Returns the default of an option as JSON: a new reference, or NULL if memory runs out. [any]
 json_t *rlhf__opt_default(const rlhf_opt *o);
 
-// _opt_schema: returns the JSON Schema (draft 2020-12) of one option. _opts_schema: returns the
-// schema of a whole table, as a "properties" object. New references; NULL if memory runs out. [any]
+// rlhf__opt_schema returns the JSON Schema (draft 2020-12) of one option, and rlhf__opts_schema
+// that of a whole table, as a "properties" object. Both return a new reference, or NULL if memory
+// runs out. [any]
 json_t *rlhf__opt_schema(const rlhf_opt *o);
 json_t *rlhf__opts_schema(const struct rlhf__opt_table *t);
 

@@ -25,7 +25,7 @@ enum { MOST_NAMES = 100 };
 
 // ---- files of a group ----
 
-// All of a small file; NULL when it cannot be read.
+// Returns all of a small file, or NULL if it cannot be read.
 static const char *get(int dir, const char *name, char text[1024]) {
     const int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
     const ssize_t n = fd < 0 ? -1 : read(fd, text, 1023);
@@ -56,7 +56,7 @@ static int has_word(const char *list, const char *word) {
     return 0;
 }
 
-// The number in the line "key 5", or 0 without such a line.
+// Returns the number in the line "key 5", or 0 if there is no such line.
 static uint64_t number_of(const char *text, const char *key) {
     const size_t n = strlen(key);
     for (const char *at = text; at; at = strchr(at, '\n')) {
@@ -98,7 +98,7 @@ static void unescape(char *path) {
     *to = '\0';
 }
 
-// The rest of `path` after `top`; NULL if `path` does not begin with `top`.
+// Returns the rest of `path` after `top`, or NULL if `path` does not begin with `top`.
 static const char *below(const char *path, const char *top) {
     const size_t n = strcmp(top, "/") == 0 ? 0 : strlen(top);
     if (strncmp(path, top, n) != 0 || (path[n] && path[n] != '/')) return NULL;
@@ -207,7 +207,7 @@ enum rlhf__cgroup_end rlhf__cgroup_close(struct rlhf__cgroup *g) {
 
 // ---- making one ----
 
-// Makes a new directory, locks it and stores its path in dir. Returns its descriptor, or -1.
+// Makes a new directory, locks it and stores its path in `dir`. Returns its descriptor, or -1.
 // Another host may be removing the groups of ended hosts, and may remove the new directory before
 // it is locked. Then the loop tries another name.
 static int make_dir(int parent, const char *path, char dir[RLHF__PATH_CAP]) {

@@ -1,19 +1,19 @@
 // cgroup.h: a worker's control group (cgroup v2). It limits the total memory of the worker and of
-// everything that the worker starts. The host makes the group. The warden enters it before it forks
-// the worker. When the worker has ended, the host removes the group.
+// everything that the worker starts. The host makes the group. The warden enters the group before
+// it forks the worker. When the worker has ended, the host removes the group.
 //
 // A group that contains processes cannot give controllers to groups below it. So the worker's group
 // is made next to the host's group, below the same parent. If the host is in the root of the
-// hierarchy, the worker's group is made below the root. This needs permission to write to the
-// parent, and the memory controller in the parent's cgroup.subtree_control. The host changes only
-// groups that it made.
+// hierarchy, the worker's group is made below the root. To make the group, the host needs
+// permission to write to the parent, and the memory controller in the parent's
+// cgroup.subtree_control. The host changes only groups that it made.
 #ifndef RLHF_CORE_SUPERVISE_CGROUP_H
 #define RLHF_CORE_SUPERVISE_CGROUP_H
 
 #include <stdint.h>
 
 struct rlhf__cgroup {
-    char *dir; // directory of the group, owned; NULL: without a group
+    char *dir; // directory of the group, owned; NULL = there is no group
     int fd;    // open descriptor of dir; its lock keeps others from removing dir
 };
 
@@ -27,7 +27,7 @@ enum rlhf__cgroup_end {
 
 // Make a group that may use at most `bytes` of memory, and no swap. If the parent has the pids
 // controller, the group may have at most RLHF__MOST_PROCESSES processes. Killed hosts of the same
-// user may have left groups in the parent; this function removes them. root is "" or, in tests, a
+// user may have left groups in the parent; this function removes them. `root` is "" or, in tests, a
 // directory that contains proc/. Returns 0, or -1 with *out zeroed if a group cannot be made.
 // [main]
 int rlhf__cgroup_make(const char *root, uint64_t bytes, struct rlhf__cgroup *out);

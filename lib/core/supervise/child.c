@@ -76,9 +76,9 @@ _Noreturn static void child(long parent, struct job *job) {
     rlhf__warden(&rules, work_and_tell, job);
 }
 
-// End the child. With `again` 0, asks the child's warden to end it. If the warden has not done so
-// after a while, call this function with `again` 1: it then kills the child's session and the
-// warden.
+// End the child. If `again` is 0, asks the child's warden to end the child. If the warden has not
+// done so after a while, call this function with `again` 1. The function then kills the child's
+// session and the warden.
 static void end_child(pid_t pid, int again) {
     if (again) {
         rlhf__session_kill(pid);

@@ -1,4 +1,5 @@
-// child.h: run a function in a child process, so that a broken plugin cannot take the program down.
+// child.h: runs a function in a child process, so that a broken plugin cannot take the program
+// down.
 #ifndef RLHF_CORE_SUPERVISE_CHILD_H
 #define RLHF_CORE_SUPERVISE_CHILD_H
 
@@ -13,7 +14,7 @@ struct rlhf__child_limits {
     // 1: the child gets no new privileges, cannot write to files and leaves no core dump. Text that
     // it prints on standard output goes to standard error.
     int32_t confined;
-    int64_t file_bytes; // if confined: the largest size of a file that it may write; 0: none
+    int64_t file_bytes; // if confined: the largest file that it may write; 0 = it may write no file
 };
 
 // How a child ended if it did not answer.
@@ -25,13 +26,13 @@ struct rlhf__child_end {
 
 // Call work(arg, out) in a child process and wait for it. The child belongs to a warden (warden.h).
 // Returns the status of `work`. On success, appends the output of `work` to *out. On failure, that
-// output becomes the text of err.
+// output becomes the text of `err`.
 //
 // When the child ends, the processes that it started are ended too. If this process ends, the child
 // and those processes are ended as well. If the child crashes, exits or runs longer than `seconds`
-// (SIGALRM), the function returns RLHF_E_INTERNAL; err and *end (NULL allowed) say how the child
-// ended. A child that disables its alarm is ended 5 s later. A child that sends more than 16 MiB is
-// ended immediately.
+// (SIGALRM), the function returns RLHF_E_INTERNAL; `err` and *end say how the child ended; `end`
+// may be NULL. A child that disables its alarm is ended 5 s later. A child that sends more than 16
+// MiB is ended immediately.
 //
 // Foreign code in the child can send any text, so check and escape the text before use. [main]
 rlhf_status rlhf__child_ask(const struct rlhf__child_limits *limits,

@@ -83,8 +83,9 @@ unsigned rlhf__confine_count(void) {
 }
 
 // Set the limit on the user's processes. Since Linux 5.14 the kernel counts only the processes in
-// the user namespace; before, it counted all processes of the user. The kernel does not apply the
-// limit to root. So test whether the limit is in force: with a limit of 0, a fork must fail.
+// the user namespace; before that version, it counted all processes of the user. The kernel does
+// not apply the limit to root. So test whether the limit is in force: with a limit of 0, a fork
+// must fail.
 static unsigned count_of_user(void) {
     const struct rlimit none = {0, RLHF__MOST_PROCESSES};
     const struct rlimit most = {RLHF__MOST_PROCESSES, RLHF__MOST_PROCESSES};

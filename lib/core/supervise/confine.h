@@ -32,8 +32,9 @@ enum rlhf__confined {
 // The greatest number of processes and threads: the worker and all that it starts.
 enum { RLHF__MOST_PROCESSES = 1024 };
 
-// Create namespaces for the processes that are forked afterwards; with network 1, do not create a
-// network namespace. Returns the protections in force, as bits of enum rlhf__confined. [main]
+// Create namespaces for the processes that are forked afterwards. If `network` is 1, the function
+// does not create a network namespace. Returns the protections in force, as bits of enum
+// rlhf__confined. [main]
 unsigned rlhf__confine_spaces(int network);
 
 // Give the calling process's PID namespace a private view of the file system. Call this function in
@@ -46,9 +47,9 @@ unsigned rlhf__mounts(void);
 // 0 if the kernel counts the processes of all namespaces together. [main]
 unsigned rlhf__confine_count(void);
 
-// Apply the remaining protections to the calling process, permanently. With network 1, it may use
-// sockets. `spaces` has the bits that the functions above and rlhf__cgroup_enter returned. Returns
-// the bits of all protections in force. [main]
+// Apply the remaining protections to the calling process, permanently. If `network` is 1, the
+// process may use sockets. `spaces` has the bits that the functions above and rlhf__cgroup_enter
+// returned. Returns the bits of all protections in force. [main]
 unsigned rlhf__confine(unsigned spaces, int network);
 
 // Limit the memory of the calling process to `bytes` more than it uses now, and forbid it to
@@ -57,8 +58,8 @@ unsigned rlhf__confine(unsigned spaces, int network);
 unsigned rlhf__confine_memory(uint64_t bytes);
 
 // Limit the processor time that the calling process, and each process that it starts, may use from
-// now on. The limit is `seconds` for each core that the process may run on, 0 = unlimited. A
-// process that reaches it gets SIGXCPU. Returns the bit of this protection, or 0. [main]
+// now on. The limit is `seconds` for each core that the process may run on; 0 means no limit. A
+// process that reaches the limit gets SIGXCPU. Returns the bit of this protection, or 0. [main]
 unsigned rlhf__confine_time(double seconds);
 
 // Append the protections that are in force ("no new privileges, no writing to files, ..."), then
@@ -66,12 +67,12 @@ unsigned rlhf__confine_time(double seconds);
 void rlhf__confined_text(unsigned in_force, uint64_t memory_mib, struct rlhf__buf *out);
 
 // In file_access.c: forbids writing to files and reading from devices and from /proc entries of
-// other processes. own_proc 1: /proc shows only the worker's own processes. Returns 0, or -1
-// without landlock. [main]
+// other processes. If `own_proc` is 1, /proc shows only the worker's own processes. Returns 0, or
+// -1 if the kernel lacks landlock. [main]
 int rlhf__landlock(int own_proc, int network);
 
-// In seccomp.c: installs the filter of system calls. own_processes 1: a PID namespace already keeps
-// the worker's signals inside. Returns 0 or -1. [main]
+// In seccomp.c: installs the filter of system calls. If `own_processes` is 1, a PID namespace
+// already keeps the worker's signals inside. Returns 0 or -1. [main]
 int rlhf__seccomp(int own_processes, int network);
 
 #endif

@@ -24,7 +24,7 @@ struct table {
     size_t n, cap;
 };
 
-// If the process has ended, all members except pid are 0.
+// If the process has ended, all members except `pid` are 0.
 static struct process read_one(pid_t pid) {
     struct process p = {.pid = pid};
     char path[64], text[512];
@@ -82,7 +82,7 @@ static void read_all(struct table *t) {
     if (dir) closedir(dir);
 }
 
-// Set found[pid] = 1 for all descendants of root. The loop makes as many passes as the tree has
+// Set found[pid] = 1 for all descendants of `root`. The loop makes as many passes as the tree has
 // generations.
 static void find(const struct table *t, pid_t root, uint8_t *found) {
     int more = 1;

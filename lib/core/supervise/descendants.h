@@ -1,4 +1,4 @@
-// descendants.h: finds the processes that a process has started, directly or indirectly, in /proc.
+// descendants.h: finds, in /proc, the processes that a process has started directly or indirectly.
 #ifndef RLHF_CORE_SUPERVISE_DESCENDANTS_H
 #define RLHF_CORE_SUPERVISE_DESCENDANTS_H
 

@@ -74,7 +74,7 @@ static unsigned mount_proc(void) {
 
 // ---- mounts: all read-only ----
 
-// mount_setattr() of Linux 5.12.
+// The argument of mount_setattr(), a system call of Linux 5.12.
 struct mount_change {
     uint64_t set, clear, propagation, user_fd;
 };
@@ -170,7 +170,7 @@ static void allow(int rules, const char *path, uint64_t rights) {
     if (fd >= 0) close(fd);
 }
 
-// Returns 1 for a directory of which not all entries are allowed: /, /dev or /proc. The directory
+// Returns 1 for a directory in which some entries are not allowed: /, /dev or /proc. The directory
 // may have been reached through a link, so its device and inode are compared and not its path.
 static int is_apart(const struct stat *s) {
     static const char *const apart[] = {"/", "/dev", "/proc"};
@@ -195,7 +195,7 @@ static int allow_root(int rules) {
     return 0;
 }
 
-// Add the rules for the system's directories. own_proc 1: /proc shows only the worker's own
+// Add the rules for the system's directories. If `own_proc` is 1, /proc shows only the worker's own
 // processes.
 static void allow_system(int rules, uint64_t handled, int own_proc) {
     static const char *const readable[] = {"/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"};

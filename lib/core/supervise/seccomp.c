@@ -134,7 +134,7 @@ static void load(struct program *p, size_t at) {
     emit(p, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)at));
 }
 
-// Load the low half of argument i. If the argument is an int, the kernel uses only this half.
+// Load the low half of argument `i`. If the argument is an int, the kernel uses only this half.
 static void load_arg(struct program *p, int i) {
     load(p, offsetof(struct seccomp_data, args) + 8 * (size_t)i);
 }
@@ -147,7 +147,7 @@ static void give(struct program *p, uint32_t what) {
     emit(p, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, what));
 }
 
-// Return `what` if the loaded word is v.
+// Return `what` if the loaded word is `v`.
 static void give_if(struct program *p, uint32_t v, uint32_t what) {
     emit(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, v, 0, 1));
     give(p, what);
@@ -178,7 +178,7 @@ static void end(struct program *p, size_t at, uint32_t otherwise) {
 
 // ---- calls whose arguments decide ----
 
-// Allow the call `number` only if its argument i is v or w.
+// Allow the call `number` only if its argument `i` is `v` or `w`.
 static void only(struct program *p, int number, int i, uint32_t v, uint32_t w) {
     const size_t at = begin(p, number);
     load_arg(p, i);

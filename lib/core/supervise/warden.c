@@ -56,7 +56,7 @@ static void end_all(void) {
 
 // ---- waiting ----
 
-// Signals that are blocked and read by signalfd.
+// Set *set to the signals that are blocked and that signalfd reads.
 static void waited_for(sigset_t *set) {
     sigemptyset(set);
     sigaddset(set, SIGCHLD);
@@ -93,7 +93,7 @@ struct watch {
     long host;   // the parent process; ends the wait if it has ended; 0: do not check
     int orders;  // the socket on which orders arrive; -1 = none arrive
     int to;      // the socket to pass orders on to; -1 = this process obeys them
-    pid_t whom;  // whom kill() signals to obey an order: a group, or -1 = the namespace
+    pid_t whom;  // the target of kill() for an order: a group, or -1 = the namespace
     int resting, signals, seen;
     int told;       // the signal that asked this process to end, 0 = none
     int restless;   // how often the tree was found running although it was stopped

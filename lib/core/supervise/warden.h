@@ -26,8 +26,8 @@ enum { RLHF__WARDEN_REST = 'r', RLHF__WARDEN_WAKE = 'w' };
 
 struct rlhf__warden_rules {
     long host;       // the process that started this one
-    int32_t walls;   // 1: in new namespaces (confine.h), as far as the kernel allows
-    int32_t network; // 1: it may use the network although it is confined
+    int32_t walls;   // 1: the work runs in new namespaces (confine.h), as far as the kernel allows
+    int32_t network; // 1: the work may use the network although it is confined
     int32_t orders;  // the socket that orders arrive on; only the warden keeps it; -1 = none
     int32_t reserved;
 };
@@ -48,15 +48,16 @@ struct rlhf__ward {
     int orders; // our end of the socket; -1 = none
 };
 
-// Move fd to a number of at least RLHF__WARD_FILES; rlhf__ward_start requires such descriptors in
-// `given`. Returns the new descriptor and closes fd. Returns -1 on failure, or if fd is -1. [any]
+// Move `fd` to a number of at least RLHF__WARD_FILES; rlhf__ward_start requires such descriptors in
+// `given`. Returns the new descriptor and closes `fd`. Returns -1 on failure, or if `fd` is -1.
+// [any]
 int rlhf__ward_file(int fd);
 
 // Start `program` in a new session, with default signals. The program must call rlhf__warden. It
-// inherits given[i] as descriptor i (-1: descriptor i is closed). It also inherits the socket on
-// which orders arrive; this function creates that socket. It inherits no other files. This process
-// closes all descriptors in `given`. env NULL: the environment of this process. Returns 0 or an
-// errno. [any]
+// inherits given[i] as descriptor i; if given[i] is -1, descriptor i is closed. It also inherits
+// the socket on which orders arrive; this function creates that socket. It inherits no other files.
+// This process closes all descriptors in `given`. If `env` is NULL, the program gets the
+// environment of this process. Returns 0 or an errno. [any]
 int rlhf__ward_start(struct rlhf__ward *w, const char *program, char *const *argv, char *const *env,
                      int given[RLHF__WARD_FILES]);
 

@@ -8,7 +8,7 @@ static uint32_t count_groups(const struct rlhf__rows *e) {
     return n;
 }
 
-// Returns the tokens that the model computes for rows [from, to).
+// Returns the number of tokens that the model computes for rows [from, to).
 static int64_t cost(const struct rlhf__rows *e, uint32_t from, uint32_t to, int share) {
     int64_t sum = 0;
     for (uint32_t i = from; i < to; i++) {

@@ -10,7 +10,8 @@
 rlhf_status rlhf__distinct_n(const int32_t *ids, const int32_t *begin, const int32_t *end,
                              uint32_t rows, int32_t n, double *out, struct rlhf__error *err);
 
-// Set *out to distinct-3 of a batch's responses. Each turn counts as a separate text. [any]
+// Set *out to distinct-3 (rlhf__distinct_n with n = 3) of a batch's responses. Each turn counts as
+// a separate text. [any]
 rlhf_status rlhf__rows_distinct3(const struct rlhf__rows *e, double *out, struct rlhf__error *err);
 
 #endif

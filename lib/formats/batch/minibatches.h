@@ -18,14 +18,14 @@ struct rlhf__minibatches {
     int32_t reserved;
 };
 
-// Cut e into `want` minibatches, or fewer if there are fewer units. With whole = 1, groups are
-// never split. With ascending = 1, the rows of a minibatch are sorted by index, so that rows of one
-// group are adjacent. Until the first shuffle, units are in the order of the rows. Release with
-// rlhf__minibatches_finish. Errors: RLHF_E_NOMEM. [any]
+// Cut the batch e into `want` minibatches, or fewer if there are fewer units. If `whole` is 1,
+// groups are never split. If `ascending` is 1, the rows of a minibatch are sorted by index, so that
+// rows of one group are adjacent. Until the first shuffle, units are in the order of the rows.
+// Release with rlhf__minibatches_finish. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__minibatches_init(struct rlhf__minibatches *m, const struct rlhf__rows *e,
                                    uint32_t want, int whole, int ascending,
                                    struct rlhf__error *err);
-void rlhf__minibatches_finish(struct rlhf__minibatches *m); // accepts a zeroed one [any]
+void rlhf__minibatches_finish(struct rlhf__minibatches *m); // accepts a zeroed struct [any]
 
 // Shuffle the units for an epoch (Fisher-Yates). The order depends only on (seed, phase, epoch):
 // each phase and epoch has its own block of counters in the random stream "minibatch". [any]

@@ -27,18 +27,18 @@ struct rlhf__policy_rows {
 rlhf_status rlhf__policy_rows_fill(struct rlhf__policy_rows *, const struct rlhf__rows *e,
                                    uint32_t from, uint32_t to, uint32_t arrays,
                                    struct rlhf__error *err);
-void rlhf__policy_rows_finish(struct rlhf__policy_rows *); // accepts a zeroed one [any]
+void rlhf__policy_rows_finish(struct rlhf__policy_rows *); // accepts a zeroed struct [any]
 
-// Returns a copy, in this layout, of `full`, a per-token array of the full slice. Returns NULL if
-// `full` is NULL. The copy is valid until the next fill. May be called `arrays` times after a fill.
-// [any]
+// Copies `full`, a per-token array of the full slice, to this layout and returns the copy. Returns
+// NULL if `full` is NULL. The copy is valid until the next fill. After a fill, this function may be
+// called as often as the `arrays` of rlhf__policy_rows_fill says. [any]
 float *rlhf__policy_rows_take(struct rlhf__policy_rows *, const float *full);
 // The same for an array of bytes. Each call counts as one array. [any]
 uint8_t *rlhf__policy_rows_take_bytes(struct rlhf__policy_rows *, const uint8_t *full);
 
 // Copy `own`, an array of this layout, back to `full`, an array of the full slice. Writes only the
-// entries of the policy's tokens. The caller has set the other entries of `full` to 0. Does nothing
-// if either pointer is NULL. [any]
+// entries of the policy's tokens. The caller must have set the other entries of `full` to 0. Does
+// nothing if either pointer is NULL. [any]
 void rlhf__policy_rows_put(const struct rlhf__policy_rows *, float *full, const float *own);
 
 #endif

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Returns the tokens of a row of the file, for batches that are limited by tokens.
+// Returns the number of tokens of a row of the file, for batches that are limited by tokens.
 static int64_t row_length(const void *set, int64_t i) {
     struct rlhf__preference p = rlhf__preferences_get(set, i);
     return rlhf__preference_tokens(&p);
@@ -29,7 +29,7 @@ void rlhf__preference_source_finish(struct rlhf__preference_source *s) {
     memset(s, 0, sizeof *s);
 }
 
-// Write row `at` of e: the prompt of p, then a response of len tokens.
+// Write row `at` of e: the prompt of p, then a response of `len` tokens.
 static void put_row(const struct rlhf__preference *p, const int32_t *ids, int32_t len,
                     struct rlhf__rows *e, uint32_t at) {
     int32_t *to = e->ids + e->offset[at];

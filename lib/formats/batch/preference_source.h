@@ -39,7 +39,7 @@ rlhf_status rlhf__preference_rows(const struct rlhf__preferences *set, const int
                                   uint32_t n, struct rlhf__rows *e, struct rlhf__error *err);
 
 // Make two rows from each of the completions pick[0..n). The first row is the prompt with its
-// completion. The second one, the mismatched row, has the same prompt and group, the label -1, and
+// completion. The second row, the mismatched one, has the same prompt and group, the label -1, and
 // the completion of the preceding pick. The first pick gets the completion of the last pick. If n
 // is 1, the pick gets the completion that precedes its own in the set. The set must then have at
 // least two completions. The mismatched completion is cut so that its row has at most max_tokens

@@ -104,7 +104,7 @@ static void shuffle_fresh(const struct rlhf__replay *r, uint64_t seed, int32_t e
     }
 }
 
-// Returns 1 if pair k of a round comes from history: among the first k pairs, floor(k * share) do.
+// Returns 1 if pair k of a round comes from history. Of the first k pairs, floor(k * share) do.
 static int is_history(double share, uint32_t k) {
     return floor(((double)k + 1) * share) > floor((double)k * share);
 }

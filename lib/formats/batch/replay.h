@@ -26,39 +26,41 @@ struct rlhf__replay {
     uint64_t rounds; // finished rounds; part of the key for a round's random numbers
 };
 
-void rlhf__replay_finish(struct rlhf__replay *r); // accepts a zeroed one [any]
+void rlhf__replay_finish(struct rlhf__replay *r); // accepts a zeroed struct [any]
 
-// Append a fresh pair; the three arrays are copied. Errors: RLHF_E_INVALID (an empty part),
-// RLHF_E_NOMEM. [main]
+// Append a fresh pair; the three arrays are copied. Errors: RLHF_E_INVALID (one of the arrays is
+// empty), RLHF_E_NOMEM. [main]
 rlhf_status rlhf__replay_add(struct rlhf__replay *r, const int32_t *prompt, int32_t n_prompt,
                              const int32_t *chosen, int32_t n_chosen, const int32_t *rejected,
                              int32_t n_rejected, struct rlhf__error *err);
 
-// Set *out to the pairs of one round in order of use, as indices into r->pair; the caller frees it.
+// Set *out to the pairs of one round in order of use, as indices into r->pair. The caller frees the
+// array.
 // - Every fresh pair occurs `epochs` times, in a new order each time.
 // - History pairs are mixed in, so that floor(k * share) of the first k pairs are from history.
 //   They are drawn uniformly with replacement.
-// - With share 1 all pairs are from history, and the round is as long as it would be without
+// - If `share` is 1, all pairs are from history, and the round is as long as it would be without
 //   history.
 // - Without history there are only fresh pairs. Without fresh pairs the round is empty.
 //
-// The draws depend only on (seed, r->rounds). Errors: RLHF_E_INVALID (share outside [0, 1], epochs
-// < 1, more than 2^31 pairs), RLHF_E_NOMEM. [main]
+// The draws depend only on (seed, r->rounds). Errors: RLHF_E_INVALID (`share` is outside [0, 1],
+// `epochs` is less than 1, or there are more than 2^31 pairs), RLHF_E_NOMEM. [main]
 rlhf_status rlhf__replay_round(const struct rlhf__replay *r, uint64_t seed, int32_t epochs,
                                double share, uint32_t **out, uint32_t *n, struct rlhf__error *err);
 
-// Make rows from the pairs pick[0..n), two per pair: first the chosen one with label 1, then the
-// rejected one. The group number is the pair's position. The batch's flags keep a pair in one
+// Make two rows from each of the pairs pick[0..n): first the chosen response with label 1, then the
+// rejected response. The group number is the pair's position. The batch's flags keep a pair in one
 // microbatch and let its rows share their prompt. Before the call, *e must be zeroed or released
 // (rlhf__rows_finish). Errors: RLHF_E_NOMEM, RLHF_E_INVALID (too many tokens). [any]
 rlhf_status rlhf__replay_rows(const struct rlhf__replay *r, const uint32_t *pick, uint32_t n,
                               struct rlhf__rows *e, struct rlhf__error *err);
 
-// End a round: add its fresh pairs to history, then drop all but the newest `keep` pairs of history
-// (0 = keep all). [main]
+// End a round: add its fresh pairs to history, then drop all but the newest `keep` pairs of
+// history. If `keep` is 0, no pairs are dropped. [main]
 void rlhf__replay_retire(struct rlhf__replay *r, size_t keep);
 
-// Copy src to dst, which is zeroed or already has pairs. After RLHF_E_NOMEM dst is empty. [main]
+// Copy `src` to `dst`, which is zeroed or already has pairs. After RLHF_E_NOMEM, `dst` is empty.
+// [main]
 rlhf_status rlhf__replay_copy(struct rlhf__replay *dst, const struct rlhf__replay *src,
                               struct rlhf__error *err);
 

@@ -64,7 +64,7 @@ void rlhf__rows_finish(struct rlhf__rows *e) {
     memset(e, 0, sizeof *e);
 }
 
-// If src has no turns, all its response tokens are turn 0.
+// If `src` has no turns, all its response tokens are turn 0.
 static void copy_turns(struct rlhf__rows *dst, uint32_t to, const struct rlhf__rows *src,
                        uint32_t from) {
     const int32_t a = dst->offset[to], b = src->offset[from], len = src->offset[from + 1] - b;
@@ -321,9 +321,9 @@ int rlhf__rows_same_prompt(const struct rlhf__rows *e, uint32_t i) {
            0;
 }
 
-// Returns the number of tokens that rows [at, to) add to a slice that starts at `from`. With
-// `share`, a row that has the same prompt as the row before it adds only the prompt's last token
-// and its own response.
+// Returns the number of tokens that rows [at, to) add to a slice that starts at `from`. If `share`
+// is 1, a row that has the same prompt as the row before it adds only the prompt's last token and
+// its own response.
 static int64_t slice_cost(const struct rlhf__rows *e, uint32_t from, uint32_t at, uint32_t to,
                           int share) {
     int64_t sum = 0;

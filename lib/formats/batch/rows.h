@@ -39,7 +39,8 @@ struct rlhf__rows {
     int32_t *group;      // [n]
     int32_t *label;      // [n]
     // [n] index of the prompt that the row responds to, as in rlhf__prompts_get. For a row that was
-    // read from a file: its row number in the file, where rows that were left out are also counted.
+    // read from a file, this is the row's number in the file. Rows that were left out are also
+    // counted.
     int64_t *source;
     int64_t *version;                   // [n] optimizer steps of the policy that sampled the row
     uint8_t *finished;                  // [n] 1 = ended by a stop token
@@ -47,11 +48,11 @@ struct rlhf__rows {
     float *score;                       // [n] reward at the end of a row
     float *reward;                      // [n] total reward: score and token rewards
     float *token[RLHF__N_TOKEN_ARRAYS]; // [total] each
-    // The reference's hidden states, if a head needs them. In parentheses: the members of
-    // rlhf_forward that these members become. In host memory the states are ref_hidden [total,
-    // d_hidden] (kl_hidden). On the device, the state of response token k is row ref_row[k]
-    // (kl_dev_row) of ref_dev_hidden (kl_dev_hidden). States on the device are borrowed: a batch
-    // whose rows are picked from this one uses the same memory.
+    // The reference's hidden states, if a head needs them. In host memory, they are ref_hidden
+    // [total, d_hidden]. On the device, the state of response token k is row ref_row[k] of
+    // ref_dev_hidden. These three members become kl_hidden, kl_dev_row and kl_dev_hidden of
+    // rlhf_forward. States on the device are borrowed: a batch whose rows are picked from this
+    // batch uses the same memory.
     float *ref_hidden;
     rlhf_dev ref_dev_hidden;
     int32_t *ref_row; // [response tokens], one row after the other
@@ -69,35 +70,36 @@ struct rlhf__rows {
     // are turn 0.
     int32_t *turn;
     uint8_t *end; // [n] enum rlhf_episode_end; NULL without turns
-    // paid: an environment's rewards, each on the last token of its turn [total]. verdict: the
-    // environment's verdict on each row [n] (enum rlhf_verdict). Both are NULL without turns.
+    // `paid` [total] has an environment's rewards, each on the last token of its turn. `verdict`
+    // [n] has the environment's verdict on each row (enum rlhf_verdict). Both are NULL without
+    // turns.
     float *paid;
     uint8_t *verdict;
-    // [n_named][total] log-probs under the plan's named models; n_named 0: none
+    // [n_named][total] log-probs under the plan's named models; there are none if n_named is 0
     float *named[RLHF_NAMED_MAX];
     uint32_t n_named, unused;
 };
 
 // Allocate zeroed arrays for n rows with `total` tokens (both may be 0) in *e, which must be zeroed
-// or released. The caller fills in the rows, including offset. Errors: RLHF_E_NOMEM. [any]
+// or released. The caller fills in the rows, including `offset`. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__rows_init(struct rlhf__rows *e, uint32_t n, uint32_t total,
                             struct rlhf__error *err);
 void rlhf__rows_finish(struct rlhf__rows *e); // accepts a zeroed struct [any]
 
-// Set dst to a copy of the rows pick[0..n) of src, in that order. Errors: RLHF_E_NOMEM. [any]
+// Set `dst` to a copy of the rows pick[0..n) of `src`, in that order. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__rows_pick(struct rlhf__rows *dst, const struct rlhf__rows *src,
                             const uint32_t *pick, uint32_t n, struct rlhf__error *err);
 
-// Set dst to the rows of a, followed by the rows of b. The groups of b are renumbered to follow
-// those of a. Both must be without hidden states of the reference and log-probs of named models.
-// Errors: RLHF_E_NOMEM. [any]
+// Set `dst` to the rows of `a`, followed by the rows of `b`. The groups of `b` are renumbered to
+// follow those of `a`. Neither may have hidden states of the reference or log-probs of named
+// models. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__rows_join(struct rlhf__rows *dst, const struct rlhf__rows *a,
                             const struct rlhf__rows *b, struct rlhf__error *err);
 
-// Add zeroed supports over n_vocab ids; offset must be set. Errors: RLHF_E_NOMEM. [any]
+// Add zeroed supports over n_vocab ids. `offset` must already be set. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__rows_add_support(struct rlhf__rows *e, int32_t n_vocab, struct rlhf__error *err);
 
-// Add a zeroed left_out. Errors: RLHF_E_NOMEM. [any]
+// Add a zeroed array left_out. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__rows_add_left_out(struct rlhf__rows *e, struct rlhf__error *err);
 // Add margins, initialized to 0. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__rows_add_margins(struct rlhf__rows *e, struct rlhf__error *err);
@@ -115,8 +117,8 @@ static inline int rlhf__rows_is_response(const struct rlhf__rows *e, int32_t t) 
     return !e->turn || e->turn[t] >= 0;
 }
 
-// Returns the sum of x over row i's response tokens, or the sum of x - less if `less` is not NULL.
-// x and `less` are arrays of all tokens. [any]
+// Returns the sum of `x` over row i's response tokens, or the sum of `x` - `less` if `less` is not
+// NULL. `x` and `less` are arrays of all tokens. [any]
 static inline double rlhf__rows_response_sum(const struct rlhf__rows *e, uint32_t i, const float *x,
                                              const float *less) {
     double sum = 0;
@@ -126,25 +128,26 @@ static inline double rlhf__rows_response_sum(const struct rlhf__rows *e, uint32_
     return sum;
 }
 
-// Returns where row i's last turn begins, counted from the row's first token; *end is the index
-// after the turn. With one turn these are prompt_len and the row's length. For a row without a
-// response both are the row's length. [any]
+// Returns the index of the first token of row i's last turn, and sets *end to the index after the
+// turn. Both are counted from the row's first token. If the row has one turn, they are prompt_len
+// and the row's length. If the row has no response, both are the row's length. [any]
 int32_t rlhf__rows_last_turn(const struct rlhf__rows *e, uint32_t i, int32_t *end);
 
 // Returns the number of response tokens of rows [from, to) that are in the loss. [any]
 int64_t rlhf__rows_loss_tokens(const struct rlhf__rows *e, uint32_t from, uint32_t to);
 
-// Returns the supports from row `from` on, or NULL. [any]
+// Returns the supports from row `from` on, or NULL if the batch has no supports. [any]
 uint32_t *rlhf__rows_support(const struct rlhf__rows *e, uint32_t from);
 
-// Let e refer to the reference's hidden states at `hidden` on the device, one for each response
+// Make e refer to the reference's hidden states at `hidden` on the device, one for each response
 // token. The states are borrowed. e->offset must be set. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__rows_refer(struct rlhf__rows *e, rlhf_dev hidden, struct rlhf__error *err);
 
 // Returns the number of response tokens (rlhf__rows_is_response) of rows [from, to). [any]
 int64_t rlhf__rows_response_tokens(const struct rlhf__rows *e, uint32_t from, uint32_t to);
 
-// Returns the end of the adjacent rows, from i on, that are in row i's group. [any]
+// Returns the index after the last of the adjacent rows, from row i on, that are in row i's group.
+// [any]
 uint32_t rlhf__rows_group_end(const struct rlhf__rows *e, uint32_t i);
 
 // Returns 1 if rows [from, to) all have the same reward. A row's reward is its score plus its token
@@ -157,7 +160,7 @@ int rlhf__rows_same_prompt(const struct rlhf__rows *e, uint32_t i);
 
 // Returns the end of the microbatch that starts at row `from`. The microbatch has as many whole
 // rows (with RLHF__WHOLE_GROUPS: whole groups) as fit in max_tokens, but at least one. If
-// max_tokens is 0, the number of tokens is unlimited. With `share`, a prompt that adjacent rows
+// max_tokens is 0, the number of tokens is unlimited. If `share` is 1, a prompt that adjacent rows
 // have in common is counted once. The result does not depend on the rows before `from`. [any]
 uint32_t rlhf__rows_slice_end(const struct rlhf__rows *e, uint32_t from, int64_t max_tokens,
                               int share);

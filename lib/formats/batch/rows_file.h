@@ -1,6 +1,6 @@
-// rows_file.h: stores sampled rows as the bytes of a file, and reads them back: tokens, log-probs,
-// lengths, and the prompt that each row responds to. Scores, values and other numbers that are
-// computed later are not included.
+// rows_file.h: stores sampled rows as the bytes of a file, and reads them back. The file has the
+// tokens, log-probs and lengths of the rows, and the prompt that each row responds to. Scores,
+// values and other numbers that are computed later are not included.
 //
 // The file contains, little-endian:
 // - "RLHFROWS"
@@ -21,7 +21,7 @@
 // Numbers about all the rows of a file.
 struct rlhf__rows_about {
     uint64_t first; // number of the first row within the run
-    int64_t tokens; // tokens that the model computed for them
+    int64_t tokens; // tokens that the model computed for the rows
 };
 
 // Append the rows to *out in this format. They must not have turns. Errors: RLHF_E_NOMEM. [any]
@@ -32,15 +32,16 @@ rlhf_status rlhf__rows_put(const struct rlhf__rows *e, const struct rlhf__rows_a
 struct rlhf__rows_fit {
     int64_t prompts; // number of the run's prompts
     uint32_t n_ctx;  // maximum number of tokens in a row
-    // ids are below n_vocab; supports are over n_vocab_support ids, 0 = none
+    // The ids are below n_vocab. Supports are over n_vocab_support ids; 0 = no supports.
     int32_t n_vocab, n_vocab_support;
     int32_t reserved;
 };
 
 // Read a file that contains the bytes of rlhf__rows_put, and put its rows into *e, which must be
-// zeroed. Everything in the file is checked, because it is not trusted. The rows get the flag
+// zeroed. Everything in the file is checked, because the file is not trusted. The rows get the flag
 // RLHF__DRAWN, and their RLHF__LOGP_OLD is set to the log-probs of sampling. Errors: RLHF_E_INVALID
-// (damaged, or not of this run; the message has the file's name), RLHF_E_IO, RLHF_E_NOMEM. [main]
+// (the file is damaged or of another run; the message has the file's name), RLHF_E_IO,
+// RLHF_E_NOMEM. [main]
 rlhf_status rlhf__rows_read(const char *path, const struct rlhf__rows_fit *fit,
                             struct rlhf__rows *e, struct rlhf__rows_about *about,
                             struct rlhf__error *err);

@@ -10,7 +10,7 @@ void rlhf__shared_batch_finish(struct rlhf__shared_batch *b) {
 }
 
 // Allocate both layouts for n rows. There are at most n / 2 prefixes, because at least two rows
-// share each. The compact layout never has more tokens than the full one.
+// share each prefix. The compact layout never has more tokens than the full layout.
 static rlhf_status reserve(struct rlhf__shared_batch *b, size_t n, size_t total,
                            struct rlhf__error *err) {
     size_t rows = n + n / 2, need = (n + 1) + 2 * n + (rows + 1) + 2 * rows + 2 * total;
@@ -24,7 +24,7 @@ static rlhf_status reserve(struct rlhf__shared_batch *b, size_t n, size_t total,
 
 // The compact layout while it is written.
 struct writer {
-    int32_t *ids, *offset, *prompt_len, *prefix, *turn; // turn NULL: one turn
+    int32_t *ids, *offset, *prompt_len, *prefix, *turn; // `turn` NULL: one turn
     uint32_t rows;
 };
 

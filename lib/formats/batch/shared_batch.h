@@ -7,7 +7,8 @@
 // In the compact layout, a shared prompt without its last token is a separate row. Each row that
 // shares the prompt has only the prompt's last token and its own response.
 //
-// Copies numbers between the layouts. It runs no model and does not choose slices (see rows.h).
+// This file copies numbers between the layouts. It runs no model and does not choose slices (see
+// rows.h).
 #ifndef RLHF_HOST_BATCH_SHARED_BATCH_H
 #define RLHF_HOST_BATCH_SHARED_BATCH_H
 
@@ -15,24 +16,24 @@
 
 struct rlhf__shared_batch {
     rlhf_batch full;    // the rows as they are; its arrays belong to the batch of rows
-    rlhf_batch compact; // the same rows for the model; equal to full if nothing is shared
+    rlhf_batch compact; // the same rows for the model; equal to `full` if nothing is shared
     int32_t *ints;      // one block with the arrays of both layouts
     size_t ints_cap;
     int32_t *offset; // [full.n + 1] of the full layout
     int32_t *row;    // [full.n] index of the compact row that holds the end of each row
     int32_t *shared; // [full.n] number of the row's tokens that are in its prefix, 0 = no prefix
-    int32_t is_shared, reserved; // is_shared 1: compact differs from full
+    int32_t is_shared, reserved; // is_shared 1: `compact` differs from `full`
 };
 
-// Lay out rows [from, to) of e, which must stay valid while the result is used. With share = 0
+// Lay out rows [from, to) of e, which must stay valid while the result is used. If `share` is 0,
 // nothing is shared. Later calls reuse the arrays; release with rlhf__shared_batch_finish. Errors:
 // RLHF_E_NOMEM. [any]
 rlhf_status rlhf__shared_batch_fill(struct rlhf__shared_batch *, const struct rlhf__rows *e,
                                     uint32_t from, uint32_t to, int share, struct rlhf__error *err);
-void rlhf__shared_batch_finish(struct rlhf__shared_batch *); // accepts a zeroed one [any]
+void rlhf__shared_batch_finish(struct rlhf__shared_batch *); // accepts a zeroed struct [any]
 
 // Copy per-token numbers from the compact layout, [compact.total, width], to the full layout,
-// [full.total, width]. Rows that share a prefix each get a copy of its numbers. [any]
+// [full.total, width]. Each row that shares a prefix gets a copy of the prefix's numbers. [any]
 void rlhf__shared_batch_expand(const struct rlhf__shared_batch *, float *full, const float *compact,
                                int32_t width);
 
@@ -42,7 +43,8 @@ void rlhf__shared_batch_expand(const struct rlhf__shared_batch *, float *full, c
 void rlhf__shared_batch_contract(const struct rlhf__shared_batch *, float *compact,
                                  const float *full, int32_t width);
 
-// The same for all per-token heads that are set on both sides. Skips score and hidden. [any]
+// The same two copies, for all per-token heads that are set on both sides. The heads `score` and
+// `hidden` are skipped. [any]
 void rlhf__shared_heads_expand(const struct rlhf__shared_batch *, const rlhf_heads *full,
                                const rlhf_heads *compact);
 void rlhf__shared_heads_contract(const struct rlhf__shared_batch *, const rlhf_heads *compact,

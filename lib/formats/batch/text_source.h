@@ -49,10 +49,10 @@ rlhf_status rlhf__text_source_open(struct rlhf__text_source *, const struct rlhf
 // rlhf__token_rows_init. [main]
 rlhf_status rlhf__text_source_tokenise(struct rlhf__text_source *, const struct rlhf__text_opts *,
                                        const struct rlhf__tokenizer *, struct rlhf__error *err);
-void rlhf__text_source_finish(struct rlhf__text_source *); // accepts a zeroed one [main]
+void rlhf__text_source_finish(struct rlhf__text_source *); // accepts a zeroed struct [main]
 
 // Set *out to the number of batches in all epochs, or to 0 if the number of epochs is unlimited.
-// Walks through the order to count them, and then resets the cursor. [main]
+// The function walks through the order to count the batches, and then resets the cursor. [main]
 rlhf_status rlhf__text_source_batches(struct rlhf__text_source *, int64_t *out,
                                       struct rlhf__error *err);
 

@@ -30,7 +30,7 @@ struct rlhf__chain_line {
     size_t from, to; // the bytes of the line in the file, without the newline
 };
 
-// Zero-initialise; release with rlhf__chain_file_finish.
+// Zero-initialize; release with rlhf__chain_file_finish.
 struct rlhf__chain_file {
     char path[RLHF__PATH_CAP];
     struct rlhf__buf text;

@@ -19,7 +19,7 @@ struct rlhf__chain_row {
     int32_t n_logp;
     // The parts of an episode. `segment` has the lengths of the segments after the prompt; the
     // length of a segment from the environment is negative. `end` is the end of the episode as in
-    // rollouts.jsonl. n_segments 0: the row is a single response.
+    // rollouts.jsonl. If n_segments is 0, the row is a single response.
     int32_t n_segments;
     const int32_t *segment; // [n_segments]
     const char *end;
@@ -47,7 +47,7 @@ struct rlhf__chain_link {
     const char *rows, *rewards, *metrics; // 64 hexadecimal digits each
 };
 
-// Write the head that follows from the head `before` and a link to `head`. [any]
+// Write to `head` the head that follows from the head `before` and from a link. [any]
 void rlhf__chain_head(const char *before, const struct rlhf__chain_link *, char head[RLHF__HEX]);
 
 // Write to `head` the head that follows a `begin` line. A run writes this line when it begins, and

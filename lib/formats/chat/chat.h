@@ -1,7 +1,7 @@
 // chat.h: the chat template of a model directory. It turns messages into text in the form that the
 // model was trained on.
 //
-// The program runs a template's Jinja text. The template is that of the directory
+// The program runs a template's Jinja text. The template is the directory's own
 // (chat_template.jinja, else chat_template of tokenizer_config.json), a named template that ships
 // with the program (configs/chat), or a file of the user. As in transformers, the rendered text
 // contains special tokens as text; the tokenizer finds them (RLHF__ENCODE_SPECIAL).
@@ -26,9 +26,9 @@ rlhf_status rlhf__chat_open(const char *dir, const struct rlhf__chat_tokens *tok
                             struct rlhf__chat **out, struct rlhf__error *err);
 void rlhf__chat_close(struct rlhf__chat *); // NULL allowed
 
-// Replace the directory's template: with a named template, or with the user's file if `name` is a
-// path. "auto" changes nothing. Errors: RLHF_E_INVALID (an unknown name, in which case the message
-// lists the known names; a missing file; text that cannot be parsed). [one thread]
+// Replace the directory's template by a named template, or by the user's file if `name` is a path.
+// "auto" changes nothing. Errors: RLHF_E_INVALID (an unknown name, in which case the message lists
+// the known names; a missing file; text that cannot be parsed). [one thread]
 rlhf_status rlhf__chat_name(struct rlhf__chat *, const char *name, struct rlhf__error *err);
 
 // The names that rlhf__chat_name accepts, NULL-ended, "auto" first. [any]
@@ -42,10 +42,11 @@ int rlhf__chat_is_file(const char *name);
 // [any]
 rlhf_status rlhf__chat_check_name(const char *name, struct rlhf__error *err);
 
-// Append a conversation's text to *out. generate 1: add the header of the assistant's next turn.
-// Errors: RLHF_E_NOMEM, and RLHF_E_INVALID in three cases. The template is missing (the message
-// says how to choose one). The template refuses the conversation or cannot render it. The rendered
-// text would lack thoughts, tools, tool calls or tool results of the conversation. [any]
+// Append a conversation's text to *out. If `generate` is 1, also append the header of the
+// assistant's next turn. Errors: RLHF_E_NOMEM, and RLHF_E_INVALID in three cases. The template is
+// missing (the message says how to choose one). The template refuses the conversation or cannot
+// render it. The rendered text would lack thoughts, tools, tool calls or tool results of the
+// conversation. [any]
 rlhf_status rlhf__chat_render(const struct rlhf__chat *, const struct rlhf__messages *,
                               int generate, struct rlhf__buf *out, struct rlhf__error *err);
 

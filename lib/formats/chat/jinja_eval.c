@@ -156,7 +156,7 @@ static rlhf__value function(machine *m, const node *f, const struct rlhf__jinja_
                             "the function '%.*s'", NAME(f->text));
 }
 
-// Calls loop.cycle(...), which returns another one of its arguments in each iteration.
+// Calls loop.cycle(...), which returns its arguments in turn, one in each iteration.
 static rlhf__value loop_method(machine *m, rlhf_str name, const struct rlhf__jinja_loop *loop,
                                const struct rlhf__jinja_args *args) {
     if (rlhf__jinja_is(name, "cycle") && args->n) return args->value[loop->at % args->n];

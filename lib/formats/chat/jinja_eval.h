@@ -27,7 +27,7 @@ struct rlhf__jinja_machine {
     int32_t leave;         // enum rlhf__jinja_leave
     int32_t captured;      // 1: the text becomes a value instead of output
     struct rlhf__buf *out; // the text is appended here
-    size_t held;           // size of the unfinished texts that will be continued after `out`
+    size_t held;           // total size of the texts that were set aside while `out` is written
     struct rlhf__turns *turns;
 };
 
@@ -42,7 +42,7 @@ void rlhf__jinja_close_scope(struct rlhf__jinja_machine *, const struct rlhf__ji
 void rlhf__jinja_set(struct rlhf__jinja_machine *, int32_t symbol, rlhf__value v);
 rlhf__value rlhf__jinja_look_up(struct rlhf__jinja_machine *, int32_t symbol);
 
-// Returns the value of a node; after a failure, undefined. [any]
+// Returns the value of a node, or undefined after a failure. [any]
 rlhf__value rlhf__jinja_eval(struct rlhf__jinja_machine *, int32_t node);
 
 // Count the evaluation of node n. Returns 0 if the template must stop. [any]

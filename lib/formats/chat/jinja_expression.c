@@ -1,6 +1,6 @@
-// jinja_expression.c: see jinja_expression.h. A recursive-descent parser. The precedences are
-// Jinja's own, from the weakest to the strongest: conditional, or, and, not, comparisons, + and -,
-// ~, * and /, signs, postfix operators.
+// jinja_expression.c: see jinja_expression.h. This is a recursive-descent parser. The precedences
+// are Jinja's own, from the weakest to the strongest: conditional, or, and, not, comparisons, + and
+// -, ~, * and /, signs, postfix operators.
 #include "chat/jinja_expression.h"
 
 #include "chat/jinja_filter.h"
@@ -93,7 +93,7 @@ rlhf_status rlhf__jinja_name(struct rlhf__jinja_parser *p, int32_t kind, int32_t
     return rlhf__jinja_node(p, n, to);
 }
 
-// Append node to the list from *first to *last.
+// Append `node` to the list whose first node is *first and whose last node is *last.
 void rlhf__jinja_chain(const struct rlhf__jinja_parser *p, int32_t *first, int32_t *last,
                        int32_t node) {
     if (*last)
@@ -111,7 +111,8 @@ rlhf_status rlhf__jinja_deeper(struct rlhf__jinja_parser *p) {
 
 // ---- expressions ----
 
-// Parses expressions up to and including the token `end`. If pairs is 1, each item is "key: value".
+// Parses expressions up to and including the token `end`. If `pairs` is 1, each item is "key:
+// value".
 static rlhf_status items(struct rlhf__jinja_parser *p, const char *end, int pairs, int32_t *first) {
     int32_t last = 0;
     *first = 0;
@@ -130,7 +131,7 @@ static rlhf_status items(struct rlhf__jinja_parser *p, const char *end, int pair
     return RLHF_OK;
 }
 
-// After "(": parses arguments, some of them name=value.
+// After "(": parses arguments, some of which may have the form name=value.
 static rlhf_status arguments(struct rlhf__jinja_parser *p, int32_t *first) {
     int32_t last = 0;
     *first = 0;

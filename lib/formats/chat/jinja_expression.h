@@ -18,7 +18,7 @@ struct rlhf__jinja_parser {
 };
 
 // Fail with the parser's current line in the message. This is a macro, and it needs at least one
-// argument after fmt.
+// argument after `fmt`.
 #define RLHF__JINJA_UNKNOWN_HERE(p, fmt, ...)                                                      \
     (rlhf__fail((p)->err, RLHF_E_UNSUPPORTED, "line %d: " fmt, rlhf__jinja_look(p)->line,          \
                 __VA_ARGS__),                                                                      \
@@ -39,11 +39,11 @@ rlhf_status rlhf__jinja_node(struct rlhf__jinja_parser *p, struct rlhf__jinja_no
 // Consume a name and add a node of this kind with the name's symbol. Fails if the next token is not
 // a name.
 rlhf_status rlhf__jinja_name(struct rlhf__jinja_parser *p, int32_t kind, int32_t *to);
-// Append node to the list from *first to *last.
+// Append `node` to the list whose first node is *first and whose last node is *last.
 void rlhf__jinja_chain(const struct rlhf__jinja_parser *p, int32_t *first, int32_t *last,
                        int32_t node);
-// Count one more level of nesting; fails if there are too many. The caller decrements p->depth
-// afterwards.
+// Count one more level of nesting; fails if there are too many levels. The caller decrements
+// p->depth afterwards.
 rlhf_status rlhf__jinja_deeper(struct rlhf__jinja_parser *p);
 
 // Consume this operator; fails on any other token.
@@ -56,8 +56,8 @@ rlhf_status rlhf__jinja_expression(struct rlhf__jinja_parser *p, int32_t *out);
 // Like rlhf__jinja_expression, but if several expressions are separated by commas, they become a
 // tuple.
 rlhf_status rlhf__jinja_tuple(struct rlhf__jinja_parser *p, int32_t *out);
-// Parse an expression, but not a conditional: for "a if b", stop before the "if". is_or 0: also
-// stop before an "or".
+// Parse an expression, but not a conditional: for "a if b", stop before the "if". If is_or is 0,
+// also stop before an "or".
 rlhf_status rlhf__jinja_logic(struct rlhf__jinja_parser *p, int is_or, int32_t *out);
 
 #endif

@@ -294,7 +294,8 @@ static rlhf__value f_extreme(struct filtering *f) {
 
 // ---- objects ----
 
-// The members of an object as a list. which: 0 = pairs (key, value), 1 = keys, 2 = values.
+// The members of an object as a list. `which` is 0 for pairs (key, value), 1 for keys, 2 for
+// values.
 static rlhf__value pairs(struct rlhf__jinja_work *w, const struct rlhf__jinja_dict *d, int which) {
     rlhf__value out = rlhf__jinja_list(w, RLHF__JINJA_LIST, d->n);
     for (size_t i = 0; i < d->n && rlhf__jinja_pay(w, 1); i++) {

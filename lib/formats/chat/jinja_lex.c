@@ -74,8 +74,8 @@ static void step(struct lexer *x, size_t n) {
         if (x->s[x->at++] == '\n') x->line++;
 }
 
-// Skips white space after a tag. If the tag ends with "-" (minus = 1), skips all white space up to
-// the next text. Otherwise skips at most one line end, and only if `trim` is set.
+// Skips white space after a tag. If the tag ends with "-" (`minus` is 1), skips all white space up
+// to the next text. Otherwise skips at most one line end, and only if `trim` is set.
 static void step_behind(struct lexer *x, int minus, int trim) {
     if (minus) {
         rlhf_str rest = rlhf__space_trim((rlhf_str){x->s + x->at, x->n - x->at}, 1, 0);
@@ -232,7 +232,8 @@ static rlhf_status lex_tag(struct lexer *x, int out) {
 
 // ---- between tags ----
 
-// Adds the text s[0..n) before the tag at x->at. at_line 1: the text begins at the start of a line.
+// Adds the text s[0..n) before the tag at x->at. at_line is 1 if the text begins at the start of a
+// line.
 static rlhf_status push_between(struct lexer *x, const char *s, size_t n, int at_line) {
     char sign = x->n - x->at > 2 ? x->s[x->at + 2] : '\0';
     if (sign == '-') {

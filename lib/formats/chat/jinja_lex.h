@@ -1,5 +1,5 @@
-// jinja_lex.h: splits a Jinja template into tokens. Removes white space where transformers does
-// (trim_blocks, lstrip_blocks), and next to a "-" in a tag.
+// jinja_lex.h: splits a Jinja template into tokens. It removes white space where transformers
+// removes it (trim_blocks, lstrip_blocks), and next to a "-" in a tag.
 //
 // It does not know the statements. Internal to chat/.
 #ifndef RLHF_FORMATS_CHAT_JINJA_LEX_H

@@ -31,11 +31,11 @@ int32_t rlhf__jinja_op_find(const char *text);
 // The functions below are all [any].
 rlhf__value rlhf__jinja_binary(struct rlhf__jinja_work *, int32_t op, rlhf__value a, rlhf__value b);
 rlhf__value rlhf__jinja_item(struct rlhf__jinja_work *, rlhf__value of, rlhf__value key);
-// from, to and by are undefined if the slice omits them.
+// `from`, `to` and `by` are undefined if the slice omits them.
 rlhf__value rlhf__jinja_slice(struct rlhf__jinja_work *, rlhf__value of, rlhf__value from,
                               rlhf__value to, rlhf__value by);
-// Returns -1, 0 or 1 if a is less than, equal to or greater than b. Raises an error for types that
-// Python cannot compare.
+// Returns -1, 0 or 1 if `a` is less than, equal to or greater than `b`. Raises an error for types
+// that Python cannot compare.
 int rlhf__jinja_order(struct rlhf__jinja_work *, rlhf__value a, rlhf__value b);
 
 #endif

@@ -1,4 +1,4 @@
-// jinja_parse.c: see jinja_parse.h. The statements.
+// jinja_parse.c: see jinja_parse.h. This file parses the statements.
 #include "chat/jinja_parse.h"
 
 #include "chat/jinja_expression.h"
@@ -57,7 +57,7 @@ static rlhf_status if_statement(struct rlhf__jinja_parser *p, int32_t *out) {
     return rlhf__jinja_node(p, n, out);
 }
 
-// Names separated by commas.
+// Parses names separated by commas.
 static rlhf_status names(struct rlhf__jinja_parser *p, int32_t *first) {
     int32_t last = 0, name;
     *first = 0;

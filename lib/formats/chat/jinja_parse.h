@@ -59,10 +59,10 @@ struct rlhf__jinja {
     rlhf_str *symbol; // [n_symbols]: names of variables
     int32_t n_symbols, cap_symbols;
     int32_t body;  // list of statements
-    int32_t marks; // 1: it has {% generation %} blocks
-    int32_t loop;  // symbol of `loop`; -1 = it is not used
+    int32_t marks; // 1: the template has {% generation %} blocks
+    int32_t loop;  // symbol of `loop`; -1 = `loop` is not used
     int32_t reserved;
-    struct rlhf__jinja_work memory; // owns its texts
+    struct rlhf__jinja_work memory; // owns the template's texts
 };
 
 void rlhf__jinja_finish(struct rlhf__jinja *); // [any]

@@ -202,7 +202,7 @@ void rlhf__jinja_print(struct rlhf__jinja_work *w, rlhf__value v, struct rlhf__b
         put(&p, v);
 }
 
-// Turns the printed text into a value. Frees out.
+// Turns the printed text into a value. Frees `out`.
 static rlhf__value taken(struct rlhf__jinja_work *w, struct rlhf__buf *out) {
     rlhf__value v = rlhf__jinja_undefined();
     if (out->bad) rlhf__jinja_stop(w, RLHF__JINJA_UNKNOWN, "out of memory");

@@ -1,7 +1,7 @@
 // jinja_print.h: prints values as text. {{ v }} prints Python's str() of a value; tojson prints
 // JSON.
 //
-// It reads no text. Internal to chat/.
+// It does not parse text. Internal to chat/.
 #ifndef RLHF_FORMATS_CHAT_JINJA_PRINT_H
 #define RLHF_FORMATS_CHAT_JINJA_PRINT_H
 
@@ -9,15 +9,15 @@
 
 #include <jansson.h>
 
-// Append str(v); undefined appends nothing. [any]
+// Append str(v). Nothing is appended if v is undefined. [any]
 void rlhf__jinja_print(struct rlhf__jinja_work *, rlhf__value v, struct rlhf__buf *out);
 
 // The value str(v). A string is returned unchanged. [any]
 rlhf__value rlhf__jinja_text(struct rlhf__jinja_work *, rlhf__value v);
 
-// The options of json.dumps(v, ensure_ascii=False), as in transformers' tojson. indent < 0:
-// everything is on one line. `item` and `key` are the separators after items and keys; if their ptr
-// is NULL, Python's defaults are used. sorted 1: sort the keys. [any]
+// The options of json.dumps(v, ensure_ascii=False), as in transformers' tojson. If `indent` is
+// negative, everything is on one line. `item` and `key` are the separators after items and keys; if
+// their ptr is NULL, Python's defaults are used. If `sorted` is 1, the keys are sorted. [any]
 struct rlhf__jinja_json {
     int64_t indent;
     rlhf_str item, key;

@@ -1,4 +1,4 @@
-// jinja_run.c: see jinja_run.h. The statements.
+// jinja_run.c: see jinja_run.h. This file runs the statements.
 #include "chat/jinja_run.h"
 
 #include "chat/jinja_print.h"
@@ -222,7 +222,7 @@ static void run(machine *m, int32_t first) {
     m->levels--;
 }
 
-// ---- the whole ----
+// ---- the whole template ----
 
 static void set_global(machine *m, const char *name, rlhf__value v) {
     const int32_t symbol = rlhf__jinja_symbol(m->j, name);

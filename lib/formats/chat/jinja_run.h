@@ -15,8 +15,8 @@
 
 #include <jansson.h>
 
-// The variables that a template can read: the members of vars; if `messages` is not NULL, also
-// `messages` and add_generation_prompt; if `tools` is not NULL, also `tools`.
+// The variables that a template can read. They are the members of `vars`, also `messages` and
+// add_generation_prompt if `messages` is not NULL, and also `tools` if `tools` is not NULL.
 struct rlhf__jinja_input {
     const json_t *vars;                   // an object
     const json_t *tools;                  // a list

@@ -41,8 +41,8 @@ rlhf_str rlhf__space_trim(rlhf_str s, int left, int right) {
     return s;
 }
 
-// Returns 1 if the last character of s is in `set`; with left = 1, tests the first character. *n is
-// set to the character's length in bytes.
+// Returns 1 if the last character of s is in `set`. If `left` is 1, the first character of s is
+// tested instead. *n is set to the character's length in bytes.
 static int edge_in(rlhf_str s, rlhf_str set, int left, size_t *n) {
     const size_t at = left ? 0 : rlhf__utf8_floor(s.ptr, (size_t)s.len - 1);
     for (*n = 1; at + *n < s.len && ((unsigned char)s.ptr[at + *n] & 0xc0) == 0x80;)
@@ -70,8 +70,8 @@ static rlhf__value strip(struct rlhf__jinja_work *w, rlhf_str s, rlhf__value set
 
 // ---- parts ----
 
-// Returns the offset of `part` in s: of its last occurrence or, with last = 0, of its first.
-// Returns s.len if s does not contain `part`. `part` must not be empty.
+// Returns the offset of the first occurrence of `part` in s or, if `last` is 1, of the last
+// occurrence. Returns s.len if s does not contain `part`. `part` must not be empty.
 static size_t find(struct rlhf__jinja_work *w, rlhf_str s, rlhf_str part, int last) {
     size_t found = (size_t)s.len;
     if (!rlhf__jinja_pay(w, (size_t)s.len) || !part.len) return found;
@@ -84,8 +84,8 @@ static size_t find(struct rlhf__jinja_work *w, rlhf_str s, rlhf_str part, int la
     return found;
 }
 
-// Splits s at the separator `by`, as Python's split() or, with from_right = 1, rsplit(). Makes at
-// most `most` splits; if most < 0, the number is not limited.
+// Splits s at the separator `by`, as Python's split() does or, if from_right is 1, as rsplit()
+// does. Makes at most `most` splits. If `most` is negative, the number of splits is not limited.
 static rlhf__value split(struct rlhf__jinja_work *w, rlhf_str s, rlhf_str by, int64_t most,
                          int from_right) {
     rlhf__value list = rlhf__jinja_list(w, RLHF__JINJA_LIST, 4);
@@ -186,8 +186,8 @@ static int all_of(struct rlhf__jinja_work *w, rlhf_str s, int digits, int alphas
 
 // ---- methods ----
 
-// Returns 1 if s begins with `edge` or, with left = 0, ends with it. If `edge` is a tuple of
-// strings, returns 1 if s begins (or ends) with one of these.
+// Returns 1 if s begins with `edge` or, if `left` is 0, ends with it. If `edge` is a tuple of
+// strings, returns 1 if s begins (or ends) with one of these strings.
 static int has_edge(struct rlhf__jinja_work *w, rlhf_str s, rlhf__value edge, int left) {
     int yes = 0;
     for (size_t i = 0; edge.type == RLHF__JINJA_TUPLE && i < edge.list->n && rlhf__jinja_pay(w, 1);

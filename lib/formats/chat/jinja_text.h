@@ -1,6 +1,6 @@
 // jinja_text.h: the methods of strings in a chat template; filters use them too.
 //
-// It knows no other values. Internal to chat/.
+// It does not handle values of other types. Internal to chat/.
 #ifndef RLHF_FORMATS_CHAT_JINJA_TEXT_H
 #define RLHF_FORMATS_CHAT_JINJA_TEXT_H
 

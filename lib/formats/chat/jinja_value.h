@@ -3,7 +3,8 @@
 // All memory of a rendering is freed together when the rendering ends, so values need no owners and
 // can be copied freely. Only namespaces change after they are created.
 //
-// It knows no variables and reads only its arguments. Internal to chat/.
+// It does not use a template's variables; each function reads only its arguments. Internal to
+// chat/.
 #ifndef RLHF_FORMATS_CHAT_JINJA_VALUE_H
 #define RLHF_FORMATS_CHAT_JINJA_VALUE_H
 
@@ -26,7 +27,7 @@ enum rlhf__jinja_state {
 
 struct rlhf__jinja_memory {
     struct rlhf__jinja_block *block; // the newest first
-    char *at, *end;                  // its free part
+    char *at, *end;                  // the free part of the newest block
     int64_t left;                    // bytes that may still be allocated
 };
 
@@ -90,7 +91,7 @@ struct rlhf__jinja_loop {
 
 // ---- memory and failure ----
 
-// Allocate n bytes, aligned for any value. Returns NULL, with the state set, if that fails. [any]
+// Allocate n bytes, aligned for any value. If that fails, sets the state and returns NULL. [any]
 void *rlhf__jinja_alloc(struct rlhf__jinja_work *, size_t n);
 void rlhf__jinja_memory_free(struct rlhf__jinja_memory *); // [any]
 
@@ -120,8 +121,8 @@ static inline rlhf__value rlhf__jinja_str(rlhf_str s) {
     return (rlhf__value){.type = RLHF__JINJA_STRING, .s = s};
 }
 
-// _copied makes a string from a copy of the n bytes at s. _joined makes the string a + b. If a is
-// the string that was made last, b is appended to it in place. [any]
+// _copied makes a string from a copy of the n bytes at s. _joined makes the string `a` + `b`. If
+// `a` is the string that was made last, `b` is appended to it in place. [any]
 rlhf__value rlhf__jinja_copied(struct rlhf__jinja_work *, const char *s, size_t n);
 rlhf__value rlhf__jinja_joined(struct rlhf__jinja_work *, rlhf_str a, rlhf_str b);
 

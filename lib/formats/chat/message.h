@@ -1,7 +1,7 @@
 // message.h: the messages of a conversation, {"role", "content"} objects as in data rows, and the
 // tools that the conversation's row lists.
 //
-// It knows no template; see chat.h.
+// It does not use templates; see chat.h.
 #ifndef RLHF_FORMATS_CHAT_MESSAGE_H
 #define RLHF_FORMATS_CHAT_MESSAGE_H
 
@@ -26,7 +26,7 @@ enum rlhf__content {
     RLHF__CONTENT_SPELLED = 3
 };
 
-// A message. Everything but the roles is borrowed. A missing text has ptr NULL.
+// A message. Everything but the roles is borrowed. If a text is missing, its ptr is NULL.
 struct rlhf__message {
     rlhf_str content;
     rlhf_str thoughts;      // "reasoning_content"

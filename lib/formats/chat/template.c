@@ -107,7 +107,8 @@ static rlhf_status begin_of(struct search *s, size_t i, rlhf_str head, size_t *f
         rlhf_status st = rlhf__template_render(s->t, &asked, 1, &s->prompt, &why);
         if (st == RLHF_E_NOMEM) return rlhf__fail(s->err, st, "%s", why.text);
         *from = st == RLHF_OK ? rlhf__template_common(rlhf__template_text(&s->prompt), head) : 0;
-        // If less is common, an earlier turn was rendered differently, and *from is too early.
+        // If the common text is shorter, an earlier turn was rendered differently, and *from is too
+        // early.
         if (st == RLHF_OK && *from + header.len >= s->prompt.turns.text.len) return RLHF_OK;
     }
     // Fallback: the turn begins after the last header in `head`. If `head` contains no header, the

@@ -42,14 +42,14 @@ void rlhf__template_finish(struct rlhf__template *);
 rlhf_status rlhf__template_learn(struct rlhf__template *, struct rlhf__error *err);
 
 // Render a conversation. For *out, see rlhf__jinja_run. Errors: RLHF_E_NOMEM, and RLHF_E_INVALID if
-// the template cannot render the conversation or refuses it. If the template refuses it, err has
+// the template cannot render the conversation or refuses it. If the template refuses it, `err` has
 // the template's own message. [any]
 rlhf_status rlhf__template_render(const struct rlhf__template *, const struct rlhf__messages *,
                                   int generate, struct rlhf__jinja_result *out,
                                   struct rlhf__error *err);
 
 // Returns the token with which s begins, after any white space: <...>, [...] or the eos token. If s
-// does not begin with one, returns an empty text. [any]
+// does not begin with such a token, returns an empty text. [any]
 rlhf_str rlhf__template_token_at(const struct rlhf__template *, rlhf_str s);
 
 // Returns the length of the template's end token and of any white space before it, if s begins with
@@ -76,7 +76,7 @@ rlhf_status rlhf__template_render_turns(const struct rlhf__template *,
 // Returns the rendered text of a result; it belongs to the result. [any]
 rlhf_str rlhf__template_text(const struct rlhf__jinja_result *);
 
-// Returns the length of the common beginning of a and b, in bytes. [any]
+// Returns the length of the common beginning of `a` and `b`, in bytes. [any]
 size_t rlhf__template_common(rlhf_str a, rlhf_str b);
 
 #endif

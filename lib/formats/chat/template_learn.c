@@ -158,7 +158,7 @@ static rlhf_status learn_tools(struct rlhf__template *t, struct rlhf__jinja_resu
     rlhf_status st = tools && calls ? RLHF_OK : RLHF__NOMEM(err, "out of memory for a template");
     if (st == RLHF_OK) st = writes(t, &asked, r, &t->tools.lists, err);
     if (st == RLHF_OK) st = learn_call(t, &called, r, err);
-    if (st == RLHF_OK && !t->tools.calls) { // some write calls only if the content is null
+    if (st == RLHF_OK && !t->tools.calls) { // some templates write calls only with null content
         m[1].written = RLHF__CONTENT_NULL;
         st = learn_call(t, &called, r, err);
     }

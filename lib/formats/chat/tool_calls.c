@@ -83,7 +83,8 @@ static json_t *decode(rlhf_str s, size_t flags) {
     return rlhf__json_decode(s.ptr, (size_t)s.len, flags | JSON_ALLOW_NUL, NULL);
 }
 
-// Take the object or list that begins here. New reference; NULL = it is missing.
+// Take the object or list that begins here. Returns a new reference, or NULL if there is no valid
+// one.
 static json_t *take_json(struct reader *r) {
     if (r->at == r->n || (r->s[r->at] != '{' && r->s[r->at] != '[')) return NULL;
     const size_t n = json_extent(r->s + r->at, r->n - r->at);
@@ -294,7 +295,7 @@ static void read_marks(struct reader *r, const struct marks *m) {
     }
 }
 
-// ---- the whole ----
+// ---- the whole turn ----
 
 // Replaces thoughts with spaces. A turn may begin inside a block of thoughts, because the template
 // may have opened the block.

@@ -48,9 +48,9 @@ struct rlhf__tool_calls {
 };
 
 // Find the calls of a turn. `tools` is the list of tools that the row or the environment declares.
-// Names and required arguments are checked against it; NULL = do not check. With
-// RLHF__TOOL_FORM_NONE, finds no calls and only counts out->forged. Replaces the contents
-// of *out. Errors: RLHF_E_NOMEM, RLHF_E_INVALID (no such form). [any]
+// Names and required arguments are checked against this list; if it is NULL, they are not checked.
+// With RLHF__TOOL_FORM_NONE, finds no calls and only counts out->forged. Replaces the contents of
+// *out. Errors: RLHF_E_NOMEM, RLHF_E_INVALID (no such form). [any]
 rlhf_status rlhf__tool_calls_read(int32_t form, rlhf_str turn, const json_t *tools,
                                   struct rlhf__tool_calls *out, struct rlhf__error *err);
 
@@ -60,8 +60,8 @@ void rlhf__tool_calls_finish(struct rlhf__tool_calls *); // [any]
 const char *rlhf__call_fault_answer(int32_t fault);
 
 // Returns the calls as chat templates and data rows have them: a list of {"type": "function",
-// "function": {"name", "arguments"}}, with the member "id" if the call has one. New reference; NULL
-// if memory runs out. [any]
+// "function": {"name", "arguments"}}, with the member "id" if the call has one. The list is a new
+// reference, or NULL if memory runs out. [any]
 json_t *rlhf__tool_calls_json(const struct rlhf__tool_calls *);
 
 #endif

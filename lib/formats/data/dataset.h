@@ -49,8 +49,8 @@ struct rlhf__dataset_opts {
     const struct rlhf__loading *loading; // NULL = default memory limit, no cancellation
 };
 
-// A row. Everything is borrowed from the dataset. If the row lacks a field, ptr is NULL and len is
-// 0.
+// A row. Everything is borrowed from the dataset. If the row lacks a field, the field's `ptr` is
+// NULL and its `len` is 0.
 struct rlhf__data_row {
     rlhf_str text[RLHF__N_TEXT_FIELDS]; // decoded UTF-8; the index is an enum rlhf__field
     rlhf_str meta;                      // with keep_meta: the row as JSON text

@@ -68,7 +68,7 @@ static const struct kind {
     {".safetensors", "a safetensors", "it holds weights, not rows"},
 };
 
-// Length of path without ".gz".
+// Length of `path` without ".gz".
 static size_t plain_length(const char *path) {
     size_t n = strlen(path);
     return n > 3 && !strcasecmp(path + n - 3, ".gz") ? n - 3 : n;
@@ -118,7 +118,7 @@ struct rlhf__lines {
     int32_t at_end, reserved;
 };
 
-// Opens the path or, if fd is not -1, reads from fd. Takes ownership of fd, also on failure.
+// Opens the path or, if `fd` is not -1, reads from `fd`. Takes ownership of `fd`, also on failure.
 static rlhf_status open_lines(const char *path, int fd, struct rlhf__lines **out,
                               struct rlhf__error *err) {
     struct rlhf__lines *l = calloc(1, sizeof *l);
@@ -302,7 +302,7 @@ rlhf_status rlhf__row_line_json(rlhf_str line, const char *path, int64_t number,
 
 struct rlhf__line_writer {
     struct rlhf__file_writer *file;
-    int32_t gz, open; // open: 1 = deflateEnd is needed
+    int32_t gz, open; // open = 1: deflateEnd is needed
     z_stream z;
     unsigned char out[65536];
 };

@@ -1,5 +1,5 @@
-// lines.h: files of rows, plain or gzip. Reads them line by line within a memory limit, recognizes
-// JSON rows, and writes JSON Lines.
+// lines.h: reads files of rows, plain or gzip, line by line within a memory limit. It also
+// recognizes JSON rows, and writes JSON Lines.
 //
 // It does not know what a row means (dataset.c does).
 #ifndef RLHF_FORMATS_DATA_LINES_H
@@ -16,7 +16,8 @@
 
 #define RLHF__DATA_MAX_MIB 1024 // default memory limit
 
-// Options for loading rows. Borrowed. NULL = the default limit, and loading cannot be canceled.
+// Options for loading rows, borrowed. If they are NULL, the default limit applies, and loading
+// cannot be canceled.
 struct rlhf__loading {
     int64_t max_mib;     // memory limit of the rows and their tokens, in MiB; 0 = the default
     const char *setting; // for messages: the name of that setting; NULL = "data.max_mib"
@@ -25,27 +26,27 @@ struct rlhf__loading {
 };
 
 // Checks that loading may go on. Called for every row. `bytes` is the memory that loading uses so
-// far, and `line` is the row's line for the message; 0 = unknown. Errors: RLHF_E_CANCELLED, and
-// RLHF_E_INVALID if `bytes` exceeds the limit. [any]
+// far. `line` is the number of the row's line for the message, or 0 if it is unknown. Errors:
+// RLHF_E_CANCELLED, and RLHF_E_INVALID if `bytes` exceeds the limit. [any]
 rlhf_status rlhf__loading_check(const struct rlhf__loading *, uint64_t bytes, const char *path,
                                 int64_t line, struct rlhf__error *err);
 
-// Call it after every row; reports progress at every 256th row. [main]
+// Call this function after every row. It reports progress at every 256th row. [main]
 void rlhf__loading_seen(const struct rlhf__loading *, const char *what, int64_t done, int64_t of);
 
 // ---- lines ----
 
-#define RLHF__LINE_MAX ((size_t)8 << 20) // of a line; its parsed JSON takes many times that memory
+#define RLHF__LINE_MAX ((size_t)8 << 20) // bytes of a line; parsed JSON takes many times as much
 
 struct rlhf__lines; // opaque
 
-// Open a file of lines. The caller owns *out; path must outlive it. `setting` is the setting that
-// gave the path ("--data"; NULL = unknown). Error messages begin with it. Errors: RLHF_E_INVALID
-// (no such file), RLHF_E_IO, RLHF_E_NOMEM. [main]
+// Open a file of lines. The caller owns *out; `path` must outlive it. `setting` is the setting that
+// gave the path, such as "--data", or NULL if it is unknown. Error messages begin with `setting`.
+// Errors: RLHF_E_INVALID (no such file), RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__lines_open(const char *path, const char *setting, struct rlhf__lines **out,
                              struct rlhf__error *err);
 
-// rlhf__lines_open for standard input, which stays open. [main]
+// Like rlhf__lines_open, for standard input, which stays open. [main]
 rlhf_status rlhf__lines_open_stdin(struct rlhf__lines **out, struct rlhf__error *err);
 
 // NULL allowed. [main]
@@ -72,8 +73,8 @@ int rlhf__row_line_blank(rlhf_str line);
 // line. A text is unlikely to begin like this. [any]
 int rlhf__row_line_begins_object(rlhf_str line);
 
-// Returns st. If st is RLHF_E_INVALID, first adds a hint to err that the piped text looks like a
-// JSON row. [any]
+// Returns `st`. If `st` is RLHF_E_INVALID, first adds a hint to `err` that the piped text looks
+// like a JSON row. [any]
 rlhf_status rlhf__row_line_hint_text(rlhf_status st, struct rlhf__error *err);
 
 // Returns RLHF_E_INVALID, with the file, line and byte in the message, if the line is not valid
@@ -103,8 +104,8 @@ rlhf_status rlhf__line_writer_free_target(const char *command, const char *targe
 rlhf_status rlhf__line_writer_open(const char *target, struct rlhf__line_writer **out,
                                    struct rlhf__error *err);
 
-// Append the row as one line. The function takes the reference to the row, also on failure. If row
-// is NULL (after a failed json_pack), returns RLHF_E_NOMEM. [main]
+// Append the row as one line. The function takes ownership of the reference to the row, also on
+// failure. If `row` is NULL (after a failed json_pack), returns RLHF_E_NOMEM. [main]
 rlhf_status rlhf__line_writer_put_new(struct rlhf__line_writer *w, json_t *row,
                                       struct rlhf__error *err);
 

@@ -1,4 +1,4 @@
-// order.c: see order.h. A Fisher-Yates shuffle that uses one Philox block for each draw. Pass p
+// order.c: see order.h. The shuffle is Fisher-Yates with one Philox block for each draw. Pass p
 // uses the counters from p * 2^40 on.
 #include "data/order.h"
 

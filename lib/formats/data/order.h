@@ -21,8 +21,8 @@ struct rlhf__order {
 };
 
 // Make an order of n rows (1 <= n <= 2^40) with the cursor at the start. Release it with
-// rlhf__order_finish. stream: "data" for datasets, "prompts" for prompts. Errors: RLHF_E_INVALID,
-// RLHF_E_NOMEM. [main]
+// rlhf__order_finish. `stream` is "data" for datasets and "prompts" for prompts. Errors:
+// RLHF_E_INVALID, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__order_init(struct rlhf__order *order, int64_t n, uint64_t seed,
                              const char *stream, int shuffle, struct rlhf__error *err);
 
@@ -57,7 +57,7 @@ struct rlhf__batches {
     const void *ctx;
 };
 
-// Make batches of n rows. `length` returns the number of tokens of a row; ctx must outlive the
+// Make batches of n rows. `length` returns the number of tokens of a row. `ctx` must outlive the
 // batches. Release with rlhf__batches_finish. Errors: those of rlhf__order_init. [main]
 rlhf_status rlhf__batches_init(struct rlhf__batches *, int64_t n, const struct rlhf__batch_opts *,
                                int64_t (*length)(const void *ctx, int64_t row), const void *ctx,
@@ -70,8 +70,8 @@ void rlhf__batches_finish(struct rlhf__batches *); // accepts a zeroed struct [m
 rlhf_status rlhf__batches_next(struct rlhf__batches *, int64_t **pick, uint32_t *n, uint32_t *total,
                                struct rlhf__error *err);
 
-// Set *out to the total number of batches; 0 = they never end. The function visits the whole order
-// and then restores the cursor. [main]
+// Set *out to the total number of batches, or to 0 if the batches never end. The function visits
+// the whole order and then restores the cursor. [main]
 rlhf_status rlhf__batches_count(struct rlhf__batches *, int64_t *out, struct rlhf__error *err);
 
 #endif

@@ -22,8 +22,8 @@ struct place {
                 __VA_ARGS__),                                                                      \
      RLHF_E_INVALID)
 
-// Refuses v unless it is a list of messages that ends with an assistant's turn. With `whole` 0, the
-// list must also begin with an assistant's turn.
+// Refuses v unless it is a list of messages that ends with an assistant's turn. If `whole` is 0,
+// the list must also begin with an assistant's turn.
 static rlhf_status check_answer(const struct place *r, const json_t *v, const char *what,
                                 int whole) {
     struct rlhf__messages m = {0};
@@ -61,8 +61,8 @@ static rlhf_status check_response(const struct place *r, const struct rlhf__pref
     return check_text(r, v, what, 0);
 }
 
-// Finds the prompt of a row that lacks the field "prompt". As in TRL, it consists of the messages
-// that both responses share at the beginning.
+// Finds the prompt of a row that lacks the field "prompt". As in TRL, the prompt consists of the
+// messages that both responses share at the beginning.
 static rlhf_status take_shared(const struct place *r, struct rlhf__preference_texts *t) {
     const json_t *a = t->response[0], *b = t->response[1];
     size_t n = 0;
@@ -81,8 +81,8 @@ static rlhf_status take_shared(const struct place *r, struct rlhf__preference_te
     return RLHF_OK;
 }
 
-// Takes the prompt, which is a text or messages. needed 1: the row must have a prompt, because its
-// responses do not contain it.
+// Takes the prompt, which is a text or messages. If `needed` is 1, the row must have a prompt,
+// because its responses do not contain it.
 static rlhf_status take_prompt(const struct place *r, const json_t *row, int empty_prompt,
                                int needed, struct rlhf__preference_texts *t) {
     const json_t *messages = json_object_get(row, "messages");

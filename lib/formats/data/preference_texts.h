@@ -13,8 +13,8 @@ struct rlhf__preference_texts {
     const json_t *prompt, *response[RLHF__RESPONSES_MAX];
     const char *prompt_name; // the field that holds the prompt
     int32_t n, best;         // number of responses; index of the best response, -1 if undesirable
-    // If `prompt` is NULL, the prompt is the first `shared` messages, which chosen and rejected
-    // have in common.
+    // If `prompt` is NULL, the prompt is the first `shared` messages, which the chosen and the
+    // rejected response have in common.
     int32_t is_chat, shared;
     float margin;
     int32_t has_margin;
@@ -22,7 +22,7 @@ struct rlhf__preference_texts {
 };
 
 // Check the row and take its texts. The options say which forms of rows are allowed. If the options
-// prepend bos, the prompt may be empty. path and line are for error messages. Errors:
+// prepend bos, the prompt may be empty. `path` and `line` are for error messages. Errors:
 // RLHF_E_INVALID; the message names the field. [any]
 rlhf_status rlhf__preference_texts_read(const json_t *row, const struct rlhf__preference_opts *,
                                         const char *path, int64_t line,

@@ -68,7 +68,7 @@ static int32_t response_room(const struct rlhf__preference_opts *o) {
 }
 
 // Cuts r->ids, r->len and r->prompt as the options say. A prompt of messages is not cut; the caller
-// has already checked that it leaves room for a response.
+// has already checked that the prompt leaves room for a response.
 static rlhf_status fit(struct reader *r, int is_chat) {
     const struct rlhf__preference_opts *o = r->opts;
     int refuse = o->long_rows == RLHF__PREFERENCE_REFUSE, cut = 0;
@@ -160,8 +160,8 @@ static rlhf_status encode_texts(struct reader *r, const struct rlhf__preference_
     return RLHF_OK;
 }
 
-// Append the messages [from, to) of the list v, which has been checked. v may also be a string:
-// then append one message of the assistant with that text.
+// Append the messages [from, to) of the list v, which has been checked. If v is a string instead,
+// append one message of the assistant with that text.
 static rlhf_status take_messages(const json_t *v, size_t from, size_t to, struct rlhf__messages *m,
                                  struct rlhf__error *err) {
     if (json_is_string(v)) {

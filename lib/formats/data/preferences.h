@@ -10,14 +10,14 @@
 //
 // TRL's conversational form is allowed too. The prompt is then a list of messages, in "prompt" or
 // "messages". Each response or completion is also a list of messages, or the text of the
-// assistant's message. If the row has no prompt, chosen and rejected are whole conversations, and
-// the prompt is the beginning that they share. The tokenizer's chat template turns messages into
-// tokens. A response ends with the token that ends the assistant's turn.
+// assistant's message. If the row has no prompt, "chosen" and "rejected" are whole conversations,
+// and the prompt is the beginning that they share. The tokenizer's chat template turns messages
+// into tokens. A response ends with the token that ends the assistant's turn.
 //
 // Prompt and response are tokenized separately, because a rollout also appends the response's
 // tokens to the prompt's tokens.
 //
-// It is not an epoch order (data/order.h) or a model batch.
+// This file does not choose the order of an epoch (data/order.h does) or make a model's batches.
 #ifndef RLHF_FORMATS_DATA_PREFERENCES_H
 #define RLHF_FORMATS_DATA_PREFERENCES_H
 
@@ -33,7 +33,7 @@ enum rlhf__preference_long {
     // one prompt token (and bos) would not fit before it. Then tokens are removed from the
     // beginning of the prompt, after bos, until the longest response fits. So all responses keep
     // the same prompt. A prompt of messages is never cut. Instead, the responses are cut to fit
-    // after it, and if it leaves no room for a response, the row is left out.
+    // after it. If such a prompt leaves no room for a response, the row is left out.
     RLHF__PREFERENCE_CUT = 0,
     RLHF__PREFERENCE_REFUSE = 1 // fail with RLHF_E_INVALID; the message has file and line
 };
@@ -45,8 +45,8 @@ struct rlhf__preference_opts {
     int64_t skip, limit; // leave out the first `skip` rows; keep at most `limit`, 0 = all
     // 1: put bos before every prompt that is a text. An empty prompt is then allowed.
     int32_t prepend_bos;
-    int32_t max_tokens;   // of prompt + response and bos: the context; at least 2 (3 with bos)
-    int32_t max_response; // of a response; 0 = as many as max_tokens allows
+    int32_t max_tokens;   // the context: tokens of prompt, response and bos; >= 2 (3 with bos)
+    int32_t max_response; // tokens of a response; 0 = as many as max_tokens allows
     int32_t long_rows;    // enum rlhf__preference_long
     int32_t completions;  // 1: each row has one response, labeled desirable or not
     int32_t reserved;
@@ -64,7 +64,7 @@ struct rlhf__preference {
     int32_t n_prompt;
     int32_t n;    // number of responses: at least 2, or 1 if the row is a completion
     int32_t best; // index of the best response, 0 <= best < n; -1 for an undesirable completion
-    float margin; // 0 if the row has none
+    float margin; // 0 if the row has no margin
     int64_t row;  // number of the row in the files, from 0; skipped rows count
 };
 
@@ -74,9 +74,10 @@ struct rlhf__preferences; // opaque
 // row gives no training signal, so it is left out and counted. The caller owns *out; the options
 // are not kept. The error messages have the file and the line. Errors: RLHF_E_IO, RLHF_E_NOMEM, and
 // RLHF_E_INVALID for:
-//   a missing file; files without rows, or no row left; invalid JSON or UTF-8
+//   a missing file; files without rows, or whose rows are all left out; invalid JSON or UTF-8
 //   a field that is missing, empty or of the wrong type; two forms in one row
-//   chosen equals rejected, or another response equals the best one; best out of range
+//   a rejected response equal to the chosen one, or another response equal to the best one
+//   an index "best" that is out of range
 //   a row that is too long, with REFUSE; a prompt without tokens
 // [main]
 rlhf_status rlhf__preferences_open(const struct rlhf__preference_opts *opts,

@@ -1,7 +1,7 @@
 // prompts.c: see prompts.h. The query rules of the 2019 code take the tokens between the first
 // period and the last period, at most `length` of them. A prompt that is longer than max_tokens is
-// handled as long_rows says. RLHF__PROMPT_CUT_RIGHT cuts it before the last period is searched; the
-// other values apply afterwards.
+// handled as long_rows says. RLHF__PROMPT_CUT_RIGHT cuts the prompt before the search for the last
+// period. The other values apply after the rules.
 #include "data/prompts.h"
 
 #include "base/buf.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 
 struct item {
-    size_t ids, text, n_text; // where it begins in the pools; length of its text
+    size_t ids, text, n_text; // where the prompt begins in the pools; length of its text
     int32_t n, is_chat;
     int64_t row;
 };
@@ -102,7 +102,7 @@ static rlhf_status add_text(struct rlhf__prompts *set, const struct rlhf__tokeni
     return put_text(set, it, from, err);
 }
 
-// m is the messages that were encoded, or NULL if the prompt is a text.
+// m has the messages that were encoded, or is NULL if the prompt is a text.
 static rlhf_status add_item(struct rlhf__prompts *set, const struct rlhf__prompt_opts *o,
                             const struct rlhf__tokenizer *tok, const int32_t *ids, size_t n,
                             const struct rlhf__messages *m, int64_t row, struct rlhf__error *err) {
@@ -177,7 +177,8 @@ static rlhf_status check_rules(const struct rlhf__prompt_opts *o, struct rlhf__e
         rule);
 }
 
-// Uses a conversation whole or leaves it out: a part of one would not be a conversation.
+// Uses a conversation whole or leaves it out, because a part of a conversation is not a
+// conversation.
 static rlhf_status add_messages(struct rlhf__prompts *set, const struct rlhf__prompt_opts *o,
                                 const struct rlhf__tokenizer *tok, const struct rlhf__messages *m,
                                 int64_t row, struct rlhf__ids *scratch, struct rlhf__error *err) {

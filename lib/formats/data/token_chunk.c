@@ -29,7 +29,7 @@ static rlhf_status add_row(struct rlhf__token_chunk *c, int64_t source, int32_t 
     return RLHF_OK;
 }
 
-// Append all ids of one dataset row to ids: bos, text and eos, cut to the usable length.
+// Append all ids of one dataset row to `ids`: bos, text and eos, cut to the usable length.
 static rlhf_status encode_row(const struct rlhf__token_cut *how, rlhf_str text,
                               struct rlhf__ids *ids, int *cut, struct rlhf__error *err) {
     const struct rlhf__token_opts *o = how->opts;
@@ -134,7 +134,7 @@ static rlhf_status encode_text(const struct rlhf__token_cut *how, const struct r
     return encode_row(how, text, ids, cut, err);
 }
 
-// Encodes a prompt and a completion. As for a text, a cut row does not get eos.
+// Encodes a prompt and a completion. As with a text, a cut row does not get eos.
 static rlhf_status encode_pair(const struct rlhf__token_cut *how, const struct rlhf__data_row *row,
                                struct rlhf__ids *ids, int *cut, struct rlhf__error *err) {
     const size_t before = ids->n, max = (size_t)how->opts->max_len;

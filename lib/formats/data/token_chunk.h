@@ -8,13 +8,13 @@
 struct rlhf__token_cut {
     const struct rlhf__tokenizer *tok;
     const struct rlhf__token_opts *opts;
-    int32_t narrow, template; // 1: ids take 2 bytes; 1: the tokenizer adds special tokens
+    int32_t narrow, template; // `narrow`: ids take 2 bytes; `template`: special tokens are added
 };
 
 // The tokens of some consecutive rows of the dataset.
 struct rlhf__token_chunk {
     int32_t *len;    // [n] number of tokens of each row made
-    int64_t *source; // [n] the dataset row that it was made from
+    int64_t *source; // [n] the dataset row that each row was made from
     size_t n, cap;
     void *ids;     // [total] of 2 or 4 bytes; set by rlhf__token_chunk_store
     uint8_t *says; // [total] if opts->says; set likewise
@@ -33,6 +33,6 @@ rlhf_status rlhf__token_chunk_add(struct rlhf__token_chunk *c, const struct rlhf
 rlhf_status rlhf__token_chunk_store(struct rlhf__token_chunk *c, const struct rlhf__token_cut *how,
                                     struct rlhf__ids *ids, struct rlhf__error *err);
 
-void rlhf__token_chunk_finish(struct rlhf__token_chunk *c); // accepts a zeroed one [any]
+void rlhf__token_chunk_finish(struct rlhf__token_chunk *c); // accepts a zeroed struct [any]
 
 #endif

@@ -3,7 +3,7 @@
 // An id is stored in two bytes if the vocabulary is small enough. The result does not depend on the
 // number of threads.
 //
-// It is not an epoch order (data/order.h) or a model batch.
+// This file does not choose the order of an epoch (data/order.h does) or make a model's batches.
 #ifndef RLHF_FORMATS_DATA_TOKEN_ROWS_H
 #define RLHF_FORMATS_DATA_TOKEN_ROWS_H
 
@@ -45,7 +45,7 @@ struct rlhf__token_rows {
     int64_t chats;     // number of dataset rows that are messages
     int64_t truncated; // number of dataset rows that lost tokens
     int64_t dropped;   // number of dataset rows and windows left out by min_len
-    int64_t silent;    // number of those left out because none of their tokens is marked
+    int64_t silent;    // number of rows and windows left out because no token is marked
     int64_t unreached; // number of rows that lost all marked tokens by cutting; not in `silent`
     char first_unreached[256]; // file and line of the first such row
 };

@@ -163,7 +163,7 @@ const struct rlhf__judged_run **rlhf__group_members(const struct rlhf__judged_ru
 
 // ---- what the groups show together ----
 
-// The end values of a group's runs: of the compared metric, and of the KL that it cost.
+// The end values of a group's runs, for the compared metric and for the KL.
 struct group_ends {
     const char *label;
     struct rlhf__group_end end, kl;

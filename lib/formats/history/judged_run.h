@@ -31,6 +31,6 @@ rlhf_status rlhf__judged_run_read(struct rlhf__judged_run *, const struct rlhf__
 // which parts of the files could not be read. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__judged_run_judge(struct rlhf__judged_run *, struct rlhf__error *err);
 
-void rlhf__judged_run_finish(struct rlhf__judged_run *); // accepts a zeroed one [any]
+void rlhf__judged_run_finish(struct rlhf__judged_run *); // accepts a zeroed struct [any]
 
 #endif

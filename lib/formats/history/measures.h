@@ -16,7 +16,7 @@ struct rlhf__history {
 struct rlhf__headline {
     const char *metric; // NULL: the run did not report such a metric
     const char *word;   // "Reward": a word to begin a sentence with
-    int32_t better;     // 1: higher is better, -1: lower is
+    int32_t better;     // 1: higher is better; -1: lower is better
     int32_t reserved;
 };
 

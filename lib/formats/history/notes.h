@@ -29,7 +29,7 @@ struct rlhf__notes {
 
 void rlhf__notes_finish(struct rlhf__notes *); // accepts a zeroed list [any]
 
-// Append a copy of *form with a sentence, which fmt formats. [any]
+// Append a copy of *form with a sentence, which `fmt` formats. [any]
 __attribute__((format(printf, 3, 4))) void
 rlhf__notes_add(struct rlhf__notes *, const struct rlhf__run_note *form, const char *fmt, ...);
 
@@ -43,7 +43,7 @@ rlhf_status rlhf__notes_ok(const struct rlhf__notes *, struct rlhf__error *err);
 const struct rlhf__run_note *rlhf__notes_find(const struct rlhf__notes *, const char *id);
 
 // Write v with three significant digits. Values from 1,000 to 1e15 are written without an exponent.
-// Returns out.
+// Returns `out`.
 const char *rlhf__figure(double v, char out[40]);
 
 #endif

@@ -25,7 +25,8 @@
 #define RLHF__RULE_LOSS_FACTOR 2.0
 #define RLHF__RULE_LOSS_MARGIN 2.0
 
-// How many values at the end must all be beyond a limit. A single one may be due to chance.
+// This many values at the end must all be beyond a limit, because a single value may be due to
+// chance.
 enum { RLHF__RULE_HELD = 3 };
 
 // Append the findings of all rules. A note's `held` says since which phase the finding holds. [any]

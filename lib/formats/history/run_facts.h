@@ -40,7 +40,7 @@ struct rlhf__run_facts {
 };
 
 // Read the facts from the object of a run's config.json. If a member is missing or has the wrong
-// type, the fact stays 0. Names are borrowed from the object. If config is NULL, all facts are 0.
+// type, the fact stays 0. Names are borrowed from the object. If `config` is NULL, all facts are 0.
 // [any]
 void rlhf__run_facts_read(const json_t *config, struct rlhf__run_facts *out);
 

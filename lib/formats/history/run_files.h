@@ -32,7 +32,7 @@ __attribute__((format(printf, 2, 3))) void rlhf__run_files_trouble(struct rlhf__
 // A setting of config.json by its dotted name: "run.phases". Borrowed; NULL if it is missing. [any]
 const json_t *rlhf__run_files_setting(const struct rlhf__run_files *run, const char *key);
 
-// The same setting as a number; `otherwise` if it is missing or not a number. [any]
+// The same setting as a number, or `otherwise` if it is missing or not a number. [any]
 double rlhf__run_files_number(const struct rlhf__run_files *run, const char *key, double otherwise);
 
 // Open a regular file of the run; links are refused. Returns a descriptor, or -1. If the file

@@ -39,12 +39,12 @@ int rlhf__run_lines_next(struct rlhf__run_lines *l);
 // the line is not an object with a phase, counts it as skipped and returns NULL. [any]
 json_t *rlhf__run_lines_row(struct rlhf__run_lines *l);
 
-// Get the first and the last object with a phase, without reading the lines between them. New
-// references; NULL if the file has no such objects. [any]
+// Get the first and the last object with a phase, without reading the lines between them. Both are
+// new references, or NULL if the file has no such objects. [any]
 void rlhf__run_lines_ends(struct rlhf__run_files *run, const char *name, json_t **first,
                           json_t **last);
 
-// The phase of a row; -1 if it lacks a valid one. [any]
+// The phase of a row, or -1 if the row lacks a valid phase. [any]
 int64_t rlhf__run_row_phase(const json_t *row);
 
 #endif

@@ -7,7 +7,7 @@
 
 enum { SERIES_MAX = 256 }; // series of a run; enough for 32 rewards (run_facts.h)
 
-// Sorted.
+// Sorted by name.
 static const char *const read_by_name[] = {
     "classify/accuracy",
     "completions/clipped_ratio",

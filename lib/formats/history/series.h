@@ -29,8 +29,8 @@ void rlhf__series_set_finish(struct rlhf__series_set *); // accepts a zeroed set
 // 1 if the verdict or one of the rules reads the metric with this name. [any]
 int rlhf__series_is_read(const char *name);
 
-// Append a value. It is ignored if it is not finite, or if the series already has a value for this
-// phase or a later one. Errors: RLHF_E_NOMEM. [any]
+// Append a value. The value is ignored if it is not finite, or if the series already has a value
+// for this phase or a later one. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__series_set_put(struct rlhf__series_set *, const char *name, int64_t phase,
                                  double value, struct rlhf__error *err);
 

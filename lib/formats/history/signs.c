@@ -7,8 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-// Limits on the entropy. If the headline did not improve, the policy has collapsed if its entropy
-// is below ALIKE times the first entropy. If the headline improved, both the entropy and the share
+// Limits on the entropy. If the headline did not improve, a policy whose entropy is below ALIKE
+// times the first entropy has collapsed. If the headline improved, both the entropy and the share
 // of distinct 3-grams must be below RLHF__RULE_ALIKE times their first values.
 #define ALIKE       0.25 // share of the first entropy
 #define WILD        1.3  // multiple of the first entropy

@@ -6,12 +6,12 @@
 #include <string.h>
 
 #define TEXT_MAX    6000 // bytes of a prompt or response
-#define TOKENS_MAX  600  // of a response
+#define TOKENS_MAX  600  // tokens of a response
 #define REWARDS_MAX 32
 
-// Returns about TEXT_MAX bytes of a string, cut between characters. With `tail`, returns the end of
-// the string (for prompts), otherwise the beginning (for responses). New reference; "" if v is not
-// a string.
+// Returns about TEXT_MAX bytes of a string, cut between characters. If `tail` is 1, returns the end
+// of the string (for prompts), otherwise the beginning (for responses). The result is a new
+// reference, and is "" if v is not a string.
 static json_t *shortened(const json_t *v, int tail, int *cut) {
     const char *text = json_string_value(v);
     size_t n = text ? json_string_length(v) : 0, from = 0;

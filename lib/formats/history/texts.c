@@ -61,7 +61,8 @@ static int is_eval(const struct rlhf__buf *line) {
     return memmem(line->data, line->len < 100 ? line->len : 100, mark, sizeof mark - 1) != NULL;
 }
 
-// k[0]: rows that the run learned from; k[1]: rows of held-out prompts.
+// Finds the phases. k[0] is for rows that the run learned from, and k[1] for rows of held-out
+// prompts.
 static rlhf_status read_phases(struct rlhf__run_files *run, struct kind k[2],
                                struct rlhf__error *err) {
     struct rlhf__run_lines l;

@@ -7,17 +7,16 @@
 
 // Read a list of sets: {"title", "rule", "heads": [texts], "rows": [[cell, ...], ...]}. A row has a
 // cell or null for each head. A cell has "prompt", "reward" (a number or null) and one of
-//   "tokens", "logp", "ref", "value"  the response by token; ref and value may be null
+//   "tokens", "logp", "ref", "value"  the response by token; "ref" and "value" may be null
 //   "text"                            the whole response
 // A cell may also have "ratio", its log-ratio to the reference, and "label", "length", "rewards"
 // and "cut" (1: only the beginning of the response is there). A cell of an episode also has "end",
 // how the episode ended, and "turns", a list of {"by", "tokens", "paid"}. "by" is "policy" or
 // "environment", "tokens" is how many tokens of the response this turn has, and "paid" is the
 // turn's reward or null.
-//
 // If the run samples responses, one set has its held-out prompts, and one has the rows that it
-// learned from. Otherwise, the sets have rows of the run's data. *out is a new reference, an empty
-// list if there are no texts. Errors: RLHF_E_NOMEM. [any]
+// learned from. Otherwise, the sets have rows of the run's data. *out is a new reference. If there
+// are no texts, the list is empty. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__texts_read(struct rlhf__run_files *run, json_t **out, struct rlhf__error *err);
 
 #endif

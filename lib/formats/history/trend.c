@@ -28,8 +28,8 @@ static void swap(double *a, double *b) {
     *b = x;
 }
 
-// Reorder v: the k-th smallest value moves to v[k], smaller ones before it, and larger ones after
-// it.
+// Reorder v so that the k-th smallest value is v[k], with the smaller values before it and the
+// larger values after it.
 static void select_kth(double *v, int64_t n, int64_t k) {
     int64_t low = 0, high = n - 1;
     while (low < high) {
@@ -69,8 +69,8 @@ double rlhf__trend_noise(const struct rlhf__series *s) {
     if (!step) return INFINITY;
     for (int64_t i = 0; i + 1 < s->n; i++)
         step[i] = fabs(s->value[i + 1] - s->value[i]);
-    // The first step may be the whole effect of training, so it counts as noise only if it is
-    // alone.
+    // The first step may be the whole effect of training, so it counts as noise only if it is the
+    // only step.
     for (int64_t i = s->n > 2; i + 1 < s->n; i++)
         squares += step[i] * step[i];
     const double middle = median(step, s->n - 1);
@@ -96,8 +96,8 @@ int rlhf__trend_moved(const struct rlhf__series *s) {
     return (e.last - e.first > bar) - (e.first - e.last > bar);
 }
 
-// Finds the values at the end of the series that are all above the limit (sign = 1) or all below it
-// (sign = -1).
+// Finds the values at the end of the series that are all above the limit (`sign` is 1) or all below
+// it (`sign` is -1).
 static struct rlhf__held held(const struct rlhf__series *s, double sign, double limit) {
     int64_t i = s->n;
     while (i > 0 && sign * s->value[i - 1] > sign * limit)

@@ -7,7 +7,7 @@
 
 enum {
     RLHF__TREND_FEWEST = 5, // a series with fewer values never counts as moved
-    RLHF__TREND_MOST = 20   // most values in the mean at the end
+    RLHF__TREND_MOST = 20   // the mean at the end is over at most this many values
 };
 
 // The first value, which is from the untrained policy, and the mean of the last tenth of the values

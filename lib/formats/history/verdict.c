@@ -250,7 +250,7 @@ static void add_reported(const struct rlhf__run_facts *f, struct rlhf__notes *ou
     }
 }
 
-// Take the text of the buffer; NULL if memory runs out.
+// Takes the text of the buffer. Returns NULL if memory runs out.
 static char *take(struct rlhf__buf *b) {
     char *text = b->bad ? NULL : b->data ? b->data : strdup("");
     if (b->bad || !b->data) rlhf__buf_free(b);

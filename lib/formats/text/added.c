@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// ---- finding many texts in one ----
+// ---- finding many texts in one text ----
 
 rlhf_status rlhf__matcher_add(struct rlhf__matcher *m, const char *s, size_t len, uint32_t value,
                               struct rlhf__error *err) {

@@ -1,5 +1,5 @@
-// added.h: a tokenizer's list of added tokens, which are not in the model's vocabulary. Also a
-// search for many texts in one text.
+// added.h: a tokenizer's list of added tokens, which are not in the model's vocabulary. This file
+// also has a search for many texts in one text.
 //
 // This file does not read the files that define the tokens (added_read.h does) or split texts
 // (tokenizer.c does). Internal to text/.
@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "text/vocab.h"
 
-// ---- finding many texts in one: of several matches, the earliest; of these, the longest ----
+// ---- finding many texts in one text: the earliest match, and the longest one at that place ----
 
 struct rlhf__needle {
     uint32_t at, len; // position and length in `bytes`
@@ -48,19 +48,19 @@ void rlhf__matcher_finish(struct rlhf__matcher *m);
 
 // ---- the list ----
 
-// Flags as in tokenizer.json. single_word: the token matches only whole words. lstrip, rstrip: the
-// token includes the white space on its left or right. normalized: the tokenizer searches for the
-// token's normal form in the normalized text, after it has found the other tokens in the original
-// text.
+// Flags as in tokenizer.json. A token with `single_word` matches only whole words. A token with
+// `lstrip` or `rstrip` includes the white space on its left or right. If a token has `normalized`,
+// the tokenizer searches for the token's normal form in the normalized text, after it has found the
+// other tokens in the original text.
 struct rlhf__added_token {
     uint32_t at, len;             // position and length in `text`
-    uint32_t shown_at, shown_len; // decoded text, in `text`; if vocab_token.shown is set
+    uint32_t shown_at, shown_len; // decoded text, in `text`, if vocab_token.shown is set
     int32_t id;
     uint8_t special, single_word, lstrip, rstrip, normalized;
     uint8_t reserved[3];
 };
 
-// Zero-initialize, largest -1; release with rlhf__added_finish.
+// Zero-initialize and set `largest` to -1; release with rlhf__added_finish.
 struct rlhf__added {
     struct rlhf__buf text;
     struct rlhf__added_token *item; // [n]

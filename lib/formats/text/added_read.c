@@ -239,7 +239,7 @@ rlhf_status rlhf__added_mark_id(struct rlhf__tokenizer *tok, int32_t id, struct 
 
 // ---- preparing the search ----
 
-// Make the token's decoded text its normal form, s[0..n).
+// Set the token's decoded text to its normal form, which is s[0..n).
 static rlhf_status show(struct rlhf__tokenizer *tok, struct rlhf__added_token *t, const char *s,
                         size_t n, struct rlhf__error *err) {
     struct rlhf__buf *text = &tok->added.text;

@@ -11,7 +11,7 @@
 
 struct rlhf__tokenizer;
 
-// The id of the token that is written content[0..len) in the files; -1 = none. [any]
+// The id of the token that the files write as content[0..len); -1 = there is no such token. [any]
 int32_t rlhf__added_id(const struct rlhf__tokenizer *tok, const char *content, size_t len);
 
 // Add the tokens of tokenizer.json's added_tokens: {"id", "content", "special", ...} for each

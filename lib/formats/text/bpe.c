@@ -199,9 +199,9 @@ static rlhf_status apply_long(const struct rlhf__merges *m, int32_t *ids, size_t
     return RLHF_OK;
 }
 
-// Merges ids[0..n) in place. Each step merges the pair of lowest rank or, if several have that
-// rank, the leftmost one. Sets *n to the number of ids that remain. A long word takes n log n
-// steps. Errors: RLHF_E_NOMEM.
+// Merges ids[0..n) in place. Each step merges the pair of lowest rank. If several pairs have that
+// rank, the leftmost pair is merged. Sets *n to the number of ids that remain. A long word takes n
+// log n steps. Errors: RLHF_E_NOMEM.
 static rlhf_status merges_apply(const struct rlhf__merges *m, int32_t *ids, size_t *n,
                                 struct rlhf__error *err) {
     if (*n < 2 || !m->n_slots) return RLHF_OK;
@@ -225,7 +225,7 @@ struct rlhf__bpe {
 struct symbols {
     const struct rlhf__bpe *bpe;
     struct rlhf__ids *out;
-    int waits; // 1: an unk is pending, because the next one may be fused into it
+    int waits; // 1: an unk is pending, because the next unk may be fused into it
 };
 
 static rlhf_status end_unk(struct symbols *to, struct rlhf__error *err) {
@@ -284,7 +284,7 @@ static rlhf_status put_bytes(const struct rlhf__bpe *bpe, const char *s, size_t 
     return RLHF_OK;
 }
 
-// Merge the symbols of one word; append the result to out.
+// Merge the symbols of one word; append the result to `out`.
 static rlhf_status merge_word(const struct rlhf__bpe *bpe, const char *s, size_t n,
                               struct rlhf__ids *out, struct rlhf__error *err) {
     size_t from = out->n;

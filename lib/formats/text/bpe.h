@@ -24,12 +24,12 @@ struct rlhf__merges {
 // Make room for n merges and drop earlier merges. Errors: RLHF_E_NOMEM. [one thread]
 rlhf_status rlhf__merges_init(struct rlhf__merges *m, size_t n, struct rlhf__error *err);
 
-// Add the merge left + right -> id. Merges with a lower rank are applied first. After init with n,
-// at most n merges may be added. [one thread]
+// Add the merge `left` + `right` -> `id`. Merges with a lower rank are applied first. At most as
+// many merges may be added as rlhf__merges_init made room for. [one thread]
 void rlhf__merges_add(struct rlhf__merges *m, int32_t left, int32_t right, uint32_t rank,
                       int32_t id);
 
-// 1 if a and b hold the same merges in the same order. [any]
+// 1 if `a` and `b` hold the same merges in the same order. [any]
 int rlhf__merges_equal(const struct rlhf__merges *a, const struct rlhf__merges *b);
 
 void rlhf__merges_finish(struct rlhf__merges *m);
@@ -42,9 +42,9 @@ struct rlhf__bpe; // opaque
 struct rlhf__bpe_opts {
     int32_t bytes;         // 1: the symbols of a word are its bytes; 0: its characters
     int32_t ignore_merges; // 1: a word that is a token becomes that token without merging
-    int32_t byte_fallback; // a character without a token becomes its bytes: <0x00> to <0xFF>
+    int32_t byte_fallback; // 1: a character without a token becomes its bytes: <0x00> to <0xFF>
     int32_t fuse_unk;      // 1: adjacent characters without a token become one unk
-    int32_t unk;           // -1 = characters without a token are dropped
+    int32_t unk;           // id of unk; -1 = characters without a token are dropped
     int32_t reserved;
 };
 

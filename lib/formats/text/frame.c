@@ -1,5 +1,5 @@
-// frame.c: the frame, which is the special tokens that are put around a text. Reads the frame from
-// the files. A changed frame is written so that transformers reads the same frame.
+// frame.c: the frame, which is the special tokens that are put around a text. This file reads the
+// frame from the files. It writes a changed frame so that transformers reads the same frame.
 #include "text/tokenizer_impl.h"
 
 #include "base/json.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 
 // Adds a token before the text or, if `behind` is 1, after the text. The token becomes the
-// outermost one on that side.
+// outermost token on that side.
 static rlhf_status wrap(struct rlhf__tokenizer *tok, int behind, json_int_t id,
                         struct rlhf__error *err) {
     struct rlhf__tokenizer_frame *f = &tok->frame;
@@ -167,7 +167,7 @@ static json_t *as_template(const struct rlhf__tokenizer *tok) {
                      pair, "special_tokens", named);
 }
 
-// Reads the object in the file `name` of dir. If the file is missing, *out is a new object.
+// Reads the object in the file `name` of `dir`. If the file is missing, *out is a new object.
 static rlhf_status read_object(const struct rlhf__folder *dir, const char *name, json_t **out,
                                struct rlhf__error *err) {
     struct rlhf__buf text = RLHF__BUF_INIT;

@@ -131,8 +131,8 @@ static size_t easy_end(const char *s, size_t n, size_t at, uint8_t limit) {
 rlhf_status rlhf__normal_form(int32_t form, const char *s, size_t n, struct rlhf__buf *out,
                               struct rlhf__error *err) {
     // NFC does not change characters below U+0300 (0xCC 0x80); the other forms do not change ASCII.
-    // Continuation bytes are below the limit as well. But each one counted here follows a lead byte
-    // below the limit, so its character does not change either.
+    // Continuation bytes are below the limit as well. But each continuation byte that is counted
+    // here follows a lead byte below the limit, so its character does not change either.
     int nfc = form == (UTF8PROC_STABLE | UTF8PROC_COMPOSE);
     uint8_t limit = nfc ? 0xCC : 0x80;
     struct chars c = {0};

@@ -25,8 +25,9 @@ static void put(struct rlhf__buf *out, uint32_t cp) {
     rlhf__buf_put(out, c, rlhf__utf8_put(cp, c));
 }
 
-// Append s[0..n) to out. `clean`: drop control characters, NUL and U+FFFD, and replace white space
-// with ' '. `split_cjk`: put spaces around CJK ideographs. Invalid UTF-8 is treated as U+FFFD.
+// Append s[0..n) to `out`. If `clean` is set, drop control characters, NUL and U+FFFD, and replace
+// white space with ' '. If split_cjk is set, put spaces around CJK ideographs. Invalid UTF-8 is
+// treated as U+FFFD.
 static void bert_clean(const struct rlhf__bert_opts *opts, const char *s, size_t n,
                        struct rlhf__buf *out) {
     for (size_t at = 0; at < n;) {
@@ -43,8 +44,8 @@ static void bert_clean(const struct rlhf__bert_opts *opts, const char *s, size_t
     }
 }
 
-// Appends s[0..n) to out. Depending on the options, converts it to lower case and drops accents
-// (non-spacing marks). To drop accents, s must be in NFD.
+// Appends s[0..n) to `out`. Depending on the options, converts the text to lower case and drops
+// accents (non-spacing marks). To drop accents, s must be in NFD.
 static void bert_finish(const struct rlhf__bert_opts *opts, const char *s, size_t n,
                         struct rlhf__buf *out) {
     for (size_t at = 0, len; at < n; at += len) {
@@ -65,7 +66,7 @@ static void bert_finish(const struct rlhf__bert_opts *opts, const char *s, size_
 enum { STEPS_MAX = 16 };
 
 struct step {
-    // Append the result of the step for s[0..n) to out, which is empty.
+    // Append the result of the step for s[0..n) to `out`, which is empty.
     rlhf_status (*apply)(const struct step *step, const char *s, size_t n, struct rlhf__buf *out,
                          struct rlhf__error *err);
     struct rlhf__bert_opts bert;
@@ -148,7 +149,8 @@ static rlhf_status apply_strip_accents(const struct step *step, const char *s, s
     return RLHF_OK;
 }
 
-// The length of the white space at the beginning of s[0..n) (before) or at its end (behind).
+// space_before returns the length of the white space at the beginning of s[0..n), and space_behind
+// that of the white space at its end.
 static size_t space_before(const char *s, size_t n) {
     uint32_t cp = 0;
     size_t at = 0, len;

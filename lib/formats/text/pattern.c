@@ -86,7 +86,7 @@ static size_t end_of_gap(struct gap gap, size_t n, size_t at) {
 }
 
 // s[at] is an apostrophe. Returns the length of the suffix after it (s, t, re, ve, m, ll or d), or
-// 0 if no such suffix follows. folded 1: ignore case, and also accept the long s, U+017F.
+// 0 if no such suffix follows. If `folded` is 1, ignores case, and also accepts the long s, U+017F.
 static size_t contraction(const char *s, size_t n, size_t at, int folded) {
     size_t left = n - at - 1;
     const uint8_t *p = (const uint8_t *)s + at + 1;

@@ -22,8 +22,8 @@ struct rlhf__pattern; // opaque
 rlhf_status rlhf__pattern_read(const json_t *pattern, struct rlhf__pattern **out,
                                struct rlhf__error *err);
 
-// Make a pattern from the text of a regular expression. by_hand 0: use PCRE2 even if the pattern
-// could be matched by hand. Errors: those of rlhf__pattern_read. [main]
+// Make a pattern from the text of a regular expression. If by_hand is 0, the pattern uses PCRE2
+// even if it could be matched by hand. Errors: those of rlhf__pattern_read. [main]
 rlhf_status rlhf__pattern_create(const char *text, size_t n, int by_hand,
                                  struct rlhf__pattern **out, struct rlhf__error *err);
 
@@ -56,7 +56,7 @@ rlhf_status rlhf__pattern_next(const struct rlhf__pattern *pattern, const char *
 // The rule that matches the pattern by hand (enum rlhf__word_rule), or 0 if PCRE2 matches it. [any]
 int32_t rlhf__pattern_rule(const struct rlhf__pattern *pattern);
 
-// Append the PCRE2 form of an Oniguruma pattern to out. Returns NULL, or the part of the pattern
+// Append the PCRE2 form of an Oniguruma pattern to `out`. Returns NULL, or the part of the pattern
 // that cannot be translated. [main]
 const char *rlhf__pattern_translate(const char *text, size_t n, struct rlhf__buf *out);
 
@@ -68,8 +68,8 @@ enum rlhf__word_rule {
     RLHF__WORD_QWEN2   // every digit is a separate word
 };
 
-// Returns the end of the word that begins at s[at], at < n. Every character belongs to a word. s is
-// valid UTF-8. [any]
+// Returns the end of the word that begins at s[at]; `at` is less than n. Every character belongs to
+// a word. s is valid UTF-8. [any]
 size_t rlhf__word_end(int32_t rule, const char *s, size_t n, size_t at);
 
 #endif

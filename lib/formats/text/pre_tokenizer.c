@@ -30,10 +30,10 @@ enum prefix {
 struct step {
     int (*is)(uint32_t cp);
     struct rlhf__pattern *pattern; // owned
-    int32_t behaviour, invert;     // invert 1: the text between the matches is the delimiter
-    // This step changes the text before splitting it. `replaces`: each space becomes the character
-    // `space`. `prefix`: a piece that does not begin with that character gets it as its first
-    // character.
+    int32_t behaviour, invert;     // 1: the text between matches is the delimiter
+    // This step changes the text before splitting it. If `replaces` is 1, each space becomes the
+    // character `space`. `prefix` says whether a piece that does not begin with that character gets
+    // it as its first character.
     char space[4];
     size_t n_space;
     int32_t prefix, replaces; // enum prefix
@@ -92,7 +92,7 @@ static rlhf_status read_byte_level(const json_t *part, struct step *step, struct
                                 err);
 }
 
-// Reads one character: its UTF-8 goes into out, and its length into *n.
+// Reads one character: its UTF-8 goes into `out`, and its length into *n.
 static rlhf_status read_character(const json_t *part, const char *key, char out[4], size_t *n,
                                   struct rlhf__error *err) {
     const json_t *value = json_object_get(part, key);
@@ -252,7 +252,7 @@ struct joiner {
     struct rlhf__error *err;
     size_t base;        // where the piece begins in the text
     size_t begin, end;  // a span that may still grow
-    int waits, matched; // 1: a span is pending; 1: its end is a delimiter
+    int waits, matched; // `waits` 1: a span is pending; `matched` 1: its end is a delimiter
     uint32_t flags;     // flags of the next piece
 };
 
@@ -268,7 +268,7 @@ static rlhf_status flush(struct joiner *j) {
     return waits ? push(j, j->begin, j->end) : RLHF_OK;
 }
 
-// 1 if a span joins the pending one.
+// 1 if a span joins the pending span.
 static int joins(const struct joiner *j, int matched) {
     switch (j->step->behaviour) {
     case CUT_PREVIOUS:
@@ -332,7 +332,7 @@ static rlhf_status by_rule(struct joiner *j, const char *s, size_t n, int32_t ru
     return RLHF_OK;
 }
 
-// Append the pieces of s[at..at + n), which is valid UTF-8, to out.
+// Append the pieces of s[at..at + n), which is valid UTF-8, to `out`.
 static rlhf_status cut_piece(const struct step *step, const char *s, size_t at, size_t n,
                              uint32_t flags, struct rlhf__search *match, struct rlhf__pieces *out,
                              struct rlhf__error *err) {

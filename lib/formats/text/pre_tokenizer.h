@@ -24,8 +24,8 @@ void rlhf__pre_tokenizer_destroy(struct rlhf__pre_tokenizer *pre); // NULL allow
 // of such a model write tokens with stand-ins for bytes (vocab.h). Returns 0 for NULL. [any]
 int rlhf__pre_tokenizer_bytes(const struct rlhf__pre_tokenizer *pre);
 
-// Set work->pieces to the words of s[0..n). at_start 1: s is the beginning of the whole text. s
-// must outlive the pieces. If pre is NULL, the text is one word. Errors: RLHF_E_NOMEM,
+// Set work->pieces to the words of s[0..n). at_start is 1 if s is the beginning of the whole text.
+// s must outlive the pieces. If `pre` is NULL, the text is one word. Errors: RLHF_E_NOMEM,
 // RLHF_E_UNSUPPORTED (PCRE2 gave up). [any, one thread per work]
 rlhf_status rlhf__pre_tokenizer_cut(const struct rlhf__pre_tokenizer *pre, struct rlhf__work *work,
                                     const char *s, size_t n, int at_start, struct rlhf__error *err);

@@ -18,7 +18,7 @@ static int next_of(const struct rlhf__tokenizer *tok, const struct rlhf__matcher
 }
 
 // Finds the first position at or after `from` where the text of a special token begins. Returns 0
-// if there is none.
+// if there is no such position.
 static int next_special(const struct rlhf__tokenizer *tok, rlhf_str s, size_t from, size_t *at) {
     size_t a = 0, b = 0;
     const int plain = next_of(tok, &tok->added.plain, s, from, &a),
@@ -41,7 +41,7 @@ static void choose(struct rlhf__spelled *s, const struct rlhf__messages *m) {
         const unsigned c = 0xE000 + number % 6400;
         snprintf(s->mark, sizeof s->mark, "%c%c%c", (char)(0xE0 | (c >> 12)),
                  (char)(0x80 | ((c >> 6) & 63)), (char)(0x80 | (c & 63)));
-        if (number >= 6400) memcpy(s->mark + 3, s->mark, 4); // two, if all occur
+        if (number >= 6400) memcpy(s->mark + 3, s->mark, 4); // two characters, if every one occurs
         taken = 0;
         for (size_t i = 0; i < m->n && !taken && number < 12800; i++)
             taken = memmem(m->item[i].content.ptr, (size_t)m->item[i].content.len, s->mark,

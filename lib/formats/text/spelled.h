@@ -20,7 +20,7 @@ struct rlhf__spelled {
     char mark[8]; // "" if the messages need no marks
 };
 
-// Mark the special tokens in the contents that are RLHF__CONTENT_SPELLED. *out borrows the
+// Mark the special tokens in those contents that are RLHF__CONTENT_SPELLED. *out borrows the
 // messages. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__spelled_mark(const struct rlhf__tokenizer *, const struct rlhf__messages *,
                                struct rlhf__spelled *out, struct rlhf__error *err);

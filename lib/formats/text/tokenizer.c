@@ -112,7 +112,8 @@ static size_t longest(const struct rlhf__vocab *v, struct word *w, size_t from, 
     return 0;
 }
 
-// Puts the characters of s[0..n) into w. Returns 0 if there are too many, or if one is invalid.
+// Puts the characters of s[0..n) into w. Returns 0 if there are too many, or if a character is
+// invalid.
 static int read_word(struct word *w, const char *s, size_t n) {
     size_t at = 0;
     w->n = 0;
@@ -270,8 +271,9 @@ static size_t space_behind(const char *s, size_t n, size_t at) {
 // ---- splitting ----
 
 // Splits s at the tokens of m, and calls `piece` for the texts between them. Some matches do not
-// count, for example that of a special token if special tokens are not recognized. The search then
-// continues after the end of the match. As in the library, two tokens may share white space.
+// count. For example, the match of a special token does not count if special tokens are not
+// recognized. The search then continues after the end of the match. As in the library, two tokens
+// may share white space.
 static rlhf_status split(const struct splitting *sp, const struct rlhf__matcher *m, int ordinary,
                          const char *s, size_t n, int at_start, piece_fn *piece) {
     const struct rlhf__added *added = &sp->tok->added;
@@ -333,7 +335,7 @@ static rlhf_status added_encode(const struct rlhf__tokenizer *tok, struct rlhf__
 
 // ---- encoding ----
 
-// The ids before and after a text. The outer ones are requested by flags; the inner ones are the
+// The ids before and after a text. The outer ids are requested by flags; the inner ids are the
 // tokenizer's frame.
 struct around {
     int32_t before[1 + RLHF__FRAME_MAX], after[RLHF__FRAME_MAX + 1];

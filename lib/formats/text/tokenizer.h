@@ -48,9 +48,9 @@ void rlhf__tokenizer_close(struct rlhf__tokenizer *tok);
 // Borrowed, lives as long as the tokenizer. [any]
 const struct rlhf__tokenizer_info *rlhf__tokenizer_info(const struct rlhf__tokenizer *tok);
 
-// Append the ids of text to *out. flags: enum rlhf__encode_flag. The text may contain any bytes:
-// with byte-level BPE, decode(encode(x)) == x for every x. Without RLHF__ENCODE_SPECIAL, an
-// "<|endoftext|>" in the text becomes ordinary tokens.
+// Append the ids of `text` to *out. `flags` has bits of enum rlhf__encode_flag. The text may
+// contain any bytes: with byte-level BPE, decode(encode(x)) == x for every x. Without
+// RLHF__ENCODE_SPECIAL, an "<|endoftext|>" in the text becomes ordinary tokens.
 //
 // With max_tokens > 0, this call appends at most that many ids. bos, eos, [CLS] and [SEP] count
 // towards max_tokens and are always kept; the last ids of the text itself are dropped.
@@ -73,16 +73,17 @@ rlhf_status rlhf__tokenizer_encode_cut(const struct rlhf__tokenizer *tok, rlhf_s
                                        const struct rlhf__cuts *cuts, struct rlhf__ids *out,
                                        struct rlhf__error *err);
 
-// Write the text of ids[0..n) to out, at most cap bytes. Returns the number of bytes of the whole
-// text, which may exceed cap; out may be NULL if cap is 0. BPE gives the exact bytes, which need
-// not be valid UTF-8 (see rlhf__utf8_repair). WordPiece puts spaces between words, but not between
-// the pieces of a word. Ids outside the vocabulary are skipped. flags: enum rlhf__decode_flag. No
-// NUL is added. [any]
+// Write the text of ids[0..n) to `out`, at most `cap` bytes. Returns the number of bytes of the
+// whole text, which may exceed `cap`. `out` may be NULL if `cap` is 0. BPE gives the exact bytes,
+// which need not be valid UTF-8 (see rlhf__utf8_repair). WordPiece puts spaces between words, but
+// not between the pieces of a word. Ids outside the vocabulary are skipped. `flags` has bits of
+// enum rlhf__decode_flag. No NUL is added. [any]
 size_t rlhf__tokenizer_decode(const struct rlhf__tokenizer *tok, const int32_t *ids, size_t n,
                               uint32_t flags, char *out, size_t cap);
 
-// Decode to a new NUL-ended string of valid UTF-8; invalid parts become U+FFFD. *len (NULL allowed)
-// gets the string's length. The caller frees it with free(). NULL if memory runs out. [any]
+// Decode to a new NUL-ended string of valid UTF-8; invalid parts become U+FFFD. *len gets the
+// string's length; `len` may be NULL. The caller frees the string with free(). Returns NULL if
+// memory runs out. [any]
 char *rlhf__tokenizer_text(const struct rlhf__tokenizer *tok, const int32_t *ids, size_t n,
                            uint32_t flags, size_t *len);
 
@@ -90,8 +91,8 @@ char *rlhf__tokenizer_text(const struct rlhf__tokenizer *tok, const int32_t *ids
 // -1 if the tokenizer lacks that token. [any]
 int32_t rlhf__tokenizer_find(const struct rlhf__tokenizer *tok, rlhf_str token);
 
-// Returns 1 if id is a special token (bos, eos, cls, ... or an added special token). Encoding
-// without special tokens never gives such an id; tests check that. [any]
+// Returns 1 if `id` belongs to a special token (bos, eos, cls, ... or an added special token).
+// Encoding without special tokens never gives such an id; tests check that. [any]
 int rlhf__tokenizer_is_special(const struct rlhf__tokenizer *tok, int32_t id);
 
 // Check that a model with n_vocab embedding rows can be used with this tokenizer. Every id must
@@ -104,8 +105,8 @@ rlhf_status rlhf__tokenizer_check_model(const struct rlhf__tokenizer *tok, int32
 // (post_processor) or, if it is missing, tokenizer_config.json (add_bos_token). [any]
 int rlhf__tokenizer_has_bos(const struct rlhf__tokenizer *tok);
 
-// Returns how many tokens the tokenizer's files put before a text or, with `behind`, after it. *ids
-// lists these tokens from left to right, borrowed. [any]
+// Returns how many tokens the tokenizer's files put before a text or, if `behind` is 1, after it.
+// *ids lists these tokens from left to right; the list is borrowed. [any]
 size_t rlhf__tokenizer_around(const struct rlhf__tokenizer *tok, int behind, const int32_t **ids);
 
 // 1 if the files put only bos, or nothing, around a text. [any]
@@ -115,17 +116,17 @@ int rlhf__tokenizer_only_bos(const struct rlhf__tokenizer *tok);
 // [one thread]
 void rlhf__tokenizer_set_bos(struct rlhf__tokenizer *tok, int on);
 
-// If rlhf__tokenizer_set_bos changed the frame, write the new frame into dir, which contains a copy
-// of the tokenizer's files. Errors: RLHF_E_IO, RLHF_E_NOMEM. [main]
+// If rlhf__tokenizer_set_bos changed the frame, write the new frame into `dir`, which contains a
+// copy of the tokenizer's files. Errors: RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__tokenizer_write_frame(const struct rlhf__tokenizer *tok,
                                         const struct rlhf__folder *dir, struct rlhf__error *err);
 
-// Append the normal form of s[0..n) to out. Without a normalizer, that is s itself. Errors:
+// Append the normal form of s[0..n) to `out`. Without a normalizer, that is s itself. Errors:
 // RLHF_E_NOMEM, RLHF_E_UNSUPPORTED (a pattern that takes too long). [any]
 rlhf_status rlhf__tokenizer_normal(const struct rlhf__tokenizer *tok, const char *s, size_t n,
                                    struct rlhf__buf *out, struct rlhf__error *err);
 
-// Returns the chat template chosen by rlhf__tokenizer_name_chat, or else that of the directory.
+// Returns the chat template chosen by rlhf__tokenizer_name_chat, or else the directory's template.
 // Borrowed. [any]
 const struct rlhf__chat *rlhf__tokenizer_chat(const struct rlhf__tokenizer *tok);
 
@@ -134,7 +135,7 @@ const struct rlhf__chat *rlhf__tokenizer_chat(const struct rlhf__tokenizer *tok)
 rlhf_status rlhf__tokenizer_name_chat(struct rlhf__tokenizer *tok, const char *name,
                                       struct rlhf__error *err);
 
-// If rlhf__tokenizer_name_chat chose a template, write it to chat_template.jinja in dir, which
+// If rlhf__tokenizer_name_chat chose a template, write it to chat_template.jinja in `dir`, which
 // contains a copy of the tokenizer's files. That file takes precedence over the templates in the
 // other files. Errors: RLHF_E_IO. [main]
 rlhf_status rlhf__tokenizer_write_chat(const struct rlhf__tokenizer *tok,

@@ -4,7 +4,7 @@
 // The files may define special tokens in several ways, all of them optional: as added tokens
 // (added_tokens.json, tokenizer_config.json), as roles by text (tokenizer_config.json,
 // special_tokens_map.json), or as roles by id (config.json). A role is taken from the first of
-// these that defines it. If none does, the usual names are tried.
+// these that defines it. If none of them defines a role, the usual names are tried.
 #include "text/tokenizer_config.h"
 
 #include "base/file.h"
@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The model families. Their usual special tokens apply if no file names any.
+// The model families. The usual special tokens of a family apply if no file names any.
 enum family {
     FAMILY_GPT2, // also for classes that are not in the list
     FAMILY_QWEN2,
@@ -84,7 +84,8 @@ static const char *loaded_class(const struct rlhf__tokenizer *tok, const json_t 
 // Returns the bos token for a tokenizer whose files do not name one, or NULL if it has no bos
 // token. The bos token depends on the tokenizer's class. If there is a tokenizer.json, this is the
 // class that AutoTokenizer of transformers 5 loads. That class depends on tokenizer_class and on
-// model_type in config.json; bos_token_id in config.json is ignored. config and model may be NULL.
+// model_type in config.json; bos_token_id in config.json is ignored. `config` and `model` may be
+// NULL.
 static const char *usual_bos(const struct rlhf__tokenizer *tok, const json_t *config,
                              const json_t *model) {
     size_t at = class_at(loaded_class(tok, config, model));
@@ -168,8 +169,8 @@ static rlhf_status check_prefix(const struct rlhf__tokenizer *tok, const json_t 
 }
 
 // Takes the options of BERT's normalizer. Refuses an unsupported tokenizer_class. Also refuses
-// values of add_prefix_space and legacy that contradict tokenizer.json. config may be NULL. Errors:
-// RLHF_E_UNSUPPORTED, RLHF_E_INVALID.
+// values of add_prefix_space and legacy that contradict tokenizer.json. `config` may be NULL.
+// Errors: RLHF_E_UNSUPPORTED, RLHF_E_INVALID.
 static rlhf_status read_config(struct rlhf__tokenizer *tok, const json_t *config,
                                struct rlhf__error *err) {
     RLHF_TRY(check_class(tok, class_name(config), err));

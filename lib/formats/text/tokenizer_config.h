@@ -10,7 +10,7 @@
 // The prefix that tokenizer.json puts before a text before splitting it.
 enum rlhf__prefix {
     RLHF__PREFIX_NONE,
-    RLHF__PREFIX_SPACE,  // a ByteLevel with add_prefix_space, a normalizer that prepends
+    RLHF__PREFIX_SPACE,  // ByteLevel with add_prefix_space, or a normalizer that prepends
     RLHF__PREFIX_ALWAYS, // Metaspace with this prepend_scheme
     RLHF__PREFIX_FIRST   // Metaspace with this prepend_scheme
 };
@@ -24,7 +24,7 @@ int32_t rlhf__tokenizer_prefix(const json_t *file);
 //
 // The precedence is that of transformers (PreTrainedTokenizerBase._from_pretrained). If `config`
 // has an added_tokens_decoder, `map` is ignored. Otherwise every member of `map`, even a null,
-// overrides that of `config`. [any]
+// overrides the same member of `config`. [any]
 const json_t *rlhf__special_said(const json_t *config, const json_t *map, const char *key);
 
 #endif

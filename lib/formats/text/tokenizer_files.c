@@ -58,7 +58,8 @@ static rlhf_status parse_merges(struct rlhf__tokenizer *tok, const char *dir, co
     return RLHF_OK;
 }
 
-// Reads vocab.json and merges.txt. bytes 1: tokens are written with stand-ins for bytes (vocab.h).
+// Reads vocab.json and merges.txt. If `bytes` is 1, tokens are written with stand-ins for bytes
+// (vocab.h).
 static rlhf_status load_bpe(struct rlhf__tokenizer *tok, const char *dir, int bytes,
                             struct rlhf__error *err) {
     json_t *vocab = NULL;
@@ -157,7 +158,7 @@ static rlhf_status check_old(const struct rlhf__tokenizer *tok, const char *dir,
     return st;
 }
 
-// Creates the parts that the older files imply. If normalizer is NULL, there is no normalizer.
+// Creates the parts that the older files imply. If `normaliser` is NULL, there is no normalizer.
 static rlhf_status imply(struct rlhf__tokenizer *tok, const char *normaliser, const char *cut,
                          struct rlhf__error *err) {
     json_t *parts =
@@ -174,7 +175,7 @@ static rlhf_status imply(struct rlhf__tokenizer *tok, const char *normaliser, co
     return st;
 }
 
-// Fill info.kind, vocab, and either merges or piece.opts from the files of dir. Errors: those of
+// Fill info.kind, vocab, and either merges or piece.opts from the files of `dir`. Errors: those of
 // rlhf__tokenizer_open.
 static rlhf_status load(struct rlhf__tokenizer *tok, const char *dir, struct rlhf__error *err) {
     int merges = has(dir, "merges.txt"), vocab = has(dir, "vocab.json");

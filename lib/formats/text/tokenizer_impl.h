@@ -36,7 +36,7 @@ struct rlhf__tokenizer {
     struct rlhf__pre_tokenizer *pre_tokenizer; // NULL = a text is one word
     struct rlhf__works *works;                 // scratch memory for encoding
     struct rlhf__bpe_opts bpe_opts;
-    struct rlhf__merges merges;   // until bpe takes them
+    struct rlhf__merges merges;   // until `bpe` takes them
     struct rlhf__bpe *bpe;        // for kind BPE
     struct rlhf__wordpiece piece; // for kind WORDPIECE
     struct rlhf__added added;
@@ -58,12 +58,13 @@ rlhf_status rlhf__tokenizer_load_special(struct rlhf__tokenizer *tok, const char
 rlhf_status rlhf__tokenizer_load_json(struct rlhf__tokenizer *tok, const char *dir,
                                       struct rlhf__error *err);
 
-// Add the tokens {"token": id}. byte_level 1: tokens are written with stand-ins for bytes
+// Add the tokens {"token": id}. If byte_level is 1, the tokens are written with stand-ins for bytes
 // (vocab.h). [main]
 rlhf_status rlhf__tokenizer_add_vocab(struct rlhf__tokenizer *tok, json_t *vocab, int byte_level,
                                       struct rlhf__error *err);
 
-// Add the merge of two tokens. bytes 1: the tokens are written with stand-ins for bytes. [main]
+// Add the merge of two tokens. If `bytes` is 1, the tokens are written with stand-ins for bytes.
+// [main]
 rlhf_status rlhf__tokenizer_add_merge(struct rlhf__tokenizer *tok, int bytes, const char *left,
                                       size_t n_left, const char *right, size_t n_right,
                                       uint32_t rank, struct rlhf__error *err);
@@ -74,11 +75,11 @@ rlhf_status rlhf__frame_read(struct rlhf__tokenizer *tok, const json_t *post,
                              struct rlhf__error *err);
 
 // Set the frame if tokenizer.json has none. For WordPiece, it is [CLS] and [SEP]. For BPE, it
-// depends on add_bos_token and add_eos_token of tokenizer_config.json (config, NULL allowed). Call
-// this function after the roles of special tokens are known. [main]
+// depends on add_bos_token and add_eos_token of tokenizer_config.json. `config` is that file, or
+// NULL. Call this function after the roles of special tokens are known. [main]
 void rlhf__frame_default(struct rlhf__tokenizer *tok, const json_t *config);
 
-// Parse DIR/name. *out is NULL if the file does not exist. [main]
+// Parse DIR/NAME. *out is NULL if the file does not exist. [main]
 rlhf_status rlhf__tokenizer_json(const char *dir, const char *name, json_t **out,
                                  struct rlhf__error *err);
 
@@ -92,8 +93,8 @@ rlhf_status rlhf__tokenizer_read_cut(struct rlhf__tokenizer *tok, const json_t *
 rlhf_str rlhf__tokenizer_written(const struct rlhf__tokenizer *tok, int32_t id);
 
 // Append the ids of the normalized text s[0..n). Stops early once out->n >= stop_at. (It may append
-// too many ids, because it encodes whole words.) at_start 1: s is the beginning of the whole text.
-// Errors: RLHF_E_NOMEM, RLHF_E_UNSUPPORTED. [any, one thread per work]
+// too many ids, because it encodes whole words.) at_start is 1 if s is the beginning of the whole
+// text. Errors: RLHF_E_NOMEM, RLHF_E_UNSUPPORTED. [any, one thread per work]
 rlhf_status rlhf__pipeline_words(const struct rlhf__tokenizer *tok, struct rlhf__work *work,
                                  const char *s, size_t n, int at_start, size_t stop_at,
                                  struct rlhf__ids *out, struct rlhf__error *err);

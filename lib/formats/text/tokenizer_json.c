@@ -51,8 +51,8 @@ rlhf_status rlhf__tokenizer_add_vocab(struct rlhf__tokenizer *tok, json_t *vocab
     return st;
 }
 
-// Writes the bytes of a token to out. Returns their number, or SIZE_MAX if the token is not written
-// in stand-ins.
+// Writes the bytes of a token to `out`. Returns their number, or SIZE_MAX if the token is not
+// written in stand-ins.
 static size_t token_bytes(int bytes, const char *s, size_t n, char *out) {
     if (bytes) return rlhf__bpe_token_bytes(s, n, out);
     memcpy(out, s, n);

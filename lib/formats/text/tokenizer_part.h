@@ -1,4 +1,4 @@
-// tokenizer_part.h: a part of tokenizer.json, {"type": ..., ...}: reads its type, and refuses
+// tokenizer_part.h: reads the type of a part of tokenizer.json, {"type": ..., ...}, and refuses
 // unknown types.
 //
 // It does not know which types exist. Internal to text/.

@@ -21,15 +21,15 @@ size_t rlhf__utf8_valid(const char *s, size_t n);
 
 // Returns the length of the valid character at s, which has n >= 1 bytes, and sets *cp to its code
 // point. If the bytes at s are invalid, returns 0 and sets *bad to the number of bytes that one
-// U+FFFD should replace (the maximal subpart, WHATWG practice). cp and bad may be NULL. [any]
+// U+FFFD should replace (the maximal subpart, WHATWG practice). `cp` and `bad` may be NULL. [any]
 size_t rlhf__utf8_next(const char *s, size_t n, uint32_t *cp, size_t *bad);
 
 // Write code point cp (<= U+10FFFF) as UTF-8 to out[0..4); returns its length. [any]
 size_t rlhf__utf8_put(uint32_t cp, char *out);
 
-// Copy s[0..n) to out, with every invalid part replaced by U+FFFD. Writes at most cap bytes, and
-// only whole characters. Returns the length of the whole result, which may exceed cap; out may be
-// NULL if cap is 0. No NUL is added. [any]
+// Copy s[0..n) to `out`, with every invalid part replaced by U+FFFD. Writes at most `cap` bytes,
+// and only whole characters. Returns the length of the whole result, which may exceed `cap`. `out`
+// may be NULL if `cap` is 0. No NUL is added. [any]
 size_t rlhf__utf8_repair(const char *s, size_t n, char *out, size_t cap);
 
 // ---- kinds of characters ----

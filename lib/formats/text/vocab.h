@@ -29,7 +29,7 @@ void rlhf__ids_finish(struct rlhf__ids *ids);
 
 struct rlhf__vocab_token {
     uint32_t at, len; // position and length in `bytes`; if len and used are 0, the id is unused
-    uint8_t used, special; // special 1: found only in a search for special tokens
+    uint8_t used, special; // `special` 1: found only in a search for special tokens
     uint8_t added;         // 1: found in every text, before the text is split into words
     uint8_t shown;         // 1: decodes as another text, see added.h
 };
@@ -44,8 +44,8 @@ struct rlhf__vocab {
     uint32_t longest, hashed;
 };
 
-// Give id the bytes s[0..len). Errors: RLHF_E_INVALID (id is negative, too large or already used),
-// RLHF_E_NOMEM. The caller adds the file's name to the message. [one thread]
+// Give token `id` the bytes s[0..len). Errors: RLHF_E_INVALID (`id` is negative, too large or
+// already used), RLHF_E_NOMEM. The caller adds the file's name to the message. [one thread]
 rlhf_status rlhf__vocab_add(struct rlhf__vocab *v, int64_t id, const char *s, size_t len,
                             struct rlhf__error *err);
 
@@ -59,7 +59,7 @@ void rlhf__vocab_hash(struct rlhf__vocab *v, int32_t id);
 // Id of the token with these bytes; -1 = none. [any, after building]
 int32_t rlhf__vocab_find(const struct rlhf__vocab *v, const char *s, size_t len);
 
-// The bytes of a token; {NULL, 0} if id is not in the vocabulary. Borrowed. [any]
+// The bytes of a token; {NULL, 0} if the id is not in the vocabulary. Borrowed. [any]
 rlhf_str rlhf__vocab_bytes(const struct rlhf__vocab *v, int32_t id);
 
 void rlhf__vocab_finish(struct rlhf__vocab *v);

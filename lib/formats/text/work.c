@@ -36,7 +36,7 @@ static void pieces_finish(struct rlhf__pieces *p) {
 
 enum { N_WORDS = 1 << 14, WORD_BYTES = 38, WORD_IDS = 6 };
 
-// An entry of the cache; len 0 = empty.
+// An entry of the cache. If `len` is 0, the entry is empty.
 struct word {
     uint8_t len, n_ids;
     char bytes[WORD_BYTES];
@@ -48,7 +48,7 @@ struct rlhf__word_cache {
     struct word word[N_WORDS];
 };
 
-// Returns NULL if memory runs out. Free with free().
+// Returns NULL if memory runs out. The caller frees the cache with free().
 static struct rlhf__word_cache *word_cache_create(void) {
     return calloc(1, sizeof(struct rlhf__word_cache));
 }

@@ -42,8 +42,8 @@ rlhf_status rlhf__pieces_push(struct rlhf__pieces *p, size_t at, size_t n, uint3
 
 struct rlhf__word_cache; // opaque: about 1 MiB
 
-// If the cache has the ids of s[0..n), n >= 1, append them to out and return 1. Otherwise return 0.
-// Errors: RLHF_E_NOMEM. [any, one thread per cache]
+// If the cache has the ids of s[0..n), n >= 1, append them to `out` and return 1. Otherwise return
+// 0. Errors: RLHF_E_NOMEM. [any, one thread per cache]
 rlhf_status rlhf__word_cache_get(const struct rlhf__word_cache *cache, const char *s, size_t n,
                                  struct rlhf__ids *out, struct rlhf__error *err);
 
@@ -66,7 +66,7 @@ struct rlhf__spans {
 // Append bytes to the unfinished text. [one thread]
 void rlhf__spans_put(struct rlhf__spans *list, const void *bytes, size_t n);
 
-// Finish the text; the next put begins another one. [one thread]
+// Finish the text. The next rlhf__spans_put begins another text. [one thread]
 void rlhf__spans_end(struct rlhf__spans *list);
 
 // Text i < n. Borrowed until the next put. [any]

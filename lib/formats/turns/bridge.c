@@ -163,8 +163,8 @@ static rlhf_status check_case(const struct rlhf__tokenizer *tok, const struct rl
     return st;
 }
 
-// Refuses a template whose end token is not in the vocabulary: it would be spelled out, and the
-// policy could not end its turns with it.
+// Refuses a template whose end token is not in the vocabulary: the token would be spelled out, and
+// the policy could not end its turns with it.
 static rlhf_status check_token(const struct rlhf__tokenizer *tok, struct rlhf__error *err) {
     const char *end = rlhf__chat_turn_end(tok->chat);
     char shown[200];

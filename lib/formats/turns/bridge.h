@@ -5,7 +5,8 @@
 // after the stand-in are used. So the sampled ids do not change, and no text is tokenized twice.
 // The environment's text is encoded in ordinary tokens only, so it cannot contain a special token.
 //
-// The text of the policy is not used here. rlhf__bridge_check finds out whether it would matter.
+// The text of the policy is not used here. rlhf__bridge_check finds out whether that text would
+// matter.
 #ifndef RLHF_FORMATS_TURNS_BRIDGE_H
 #define RLHF_FORMATS_TURNS_BRIDGE_H
 
@@ -22,7 +23,7 @@ struct rlhf__bridge {
 };
 
 // Append the ids to *out. Errors: RLHF_E_NOMEM; RLHF_E_INVALID if the template refuses the
-// messages, or if we cannot determine where it ends a turn. [any]
+// messages, or if we cannot determine where the template ends a turn. [any]
 rlhf_status rlhf__bridge_encode(const struct rlhf__tokenizer *, const struct rlhf__bridge *,
                                 struct rlhf__ids *out, struct rlhf__error *err);
 

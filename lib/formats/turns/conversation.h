@@ -10,16 +10,16 @@
 #include "chat/chat.h"
 #include "text/tokenizer.h"
 
-// Append the ids of a conversation to *out. generate 1: end where the assistant's next turn begins.
-// `says` (NULL allowed) gets one byte for each id: 1 if the id is the assistant's, including the
-// token that ends a turn. Errors: those of rlhf__chat_render, and RLHF_E_UNSUPPORTED if the
-// tokenizer changes texts so much that `says` cannot be determined. [any]
+// Append the ids of a conversation to *out. If `generate` is 1, the ids end where the assistant's
+// next turn begins. `says` (may be NULL) gets one byte for each id: 1 if the id is the assistant's,
+// including the token that ends a turn. Errors: those of rlhf__chat_render, and RLHF_E_UNSUPPORTED
+// if the tokenizer changes texts so much that `says` cannot be determined. [any]
 rlhf_status rlhf__conversation_encode(const struct rlhf__tokenizer *tok,
                                       const struct rlhf__messages *m, int generate,
                                       struct rlhf__ids *out, struct rlhf__buf *says,
                                       struct rlhf__error *err);
 
-// Append the ids that `answer` adds to the conversation `m`, which is rendered with generate 1.
+// Append the ids that `answer` adds to the conversation `m`, which is rendered with `generate` 1.
 // `answer` is one turn of the assistant, or several messages of which the first and the last are
 // the assistant's. The ids include the token that ends the last turn, as in a rollout. prompt[0..n)
 // are the ids of m. Errors: those of rlhf__conversation_encode. [any]

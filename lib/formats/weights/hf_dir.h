@@ -21,9 +21,9 @@ struct rlhf__labels {
 // RLHF_E_NOMEM. [main]
 rlhf_status rlhf__hf_config_read(const char *dir, json_t **out, struct rlhf__error *err);
 
-// Get the "model_type" of a config; *out is borrowed from the config. dir is only for messages. The
-// value may become a part of a file name, so only letters, digits, '_' and '-' are allowed. Errors:
-// RLHF_E_INVALID. [any]
+// Get the "model_type" of a config; *out is borrowed from the config. `dir` is only for messages.
+// The value may become a part of a file name, so only letters, digits, '_' and '-' are allowed.
+// Errors: RLHF_E_INVALID. [any]
 rlhf_status rlhf__hf_model_type(const json_t *config, const char *dir, const char **out,
                                 struct rlhf__error *err);
 
@@ -54,8 +54,8 @@ rlhf_status rlhf__hf_set_labels(json_t *config, const struct rlhf__labels *label
 // [any]
 rlhf_status rlhf__hf_set_dtype(json_t *config, int32_t dtype, struct rlhf__error *err);
 
-// Write config.json into dir atomically, indented, without changing the order of the keys. Errors:
-// RLHF_E_IO. [main]
+// Write config.json into `dir` atomically, indented, without changing the order of the keys.
+// Errors: RLHF_E_IO. [main]
 rlhf_status rlhf__hf_config_write(const struct rlhf__folder *dir, json_t *config,
                                   struct rlhf__error *err);
 

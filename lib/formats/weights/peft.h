@@ -17,11 +17,11 @@
 
 #define RLHF__PEFT_CONFIG   "adapter_config.json"
 #define RLHF__PEFT_WEIGHTS  "adapter_model.safetensors"
-#define RLHF__PEFT_PREFIX   "base_model.model." // of each tensor: PEFT's wrapping of the model
+#define RLHF__PEFT_PREFIX   "base_model.model." // of each tensor's name: PEFT wraps the model
 #define RLHF__PEFT_RANK_MAX 65536
 
-// Zero-initialize; release with rlhf__peft_finish, also after a failure. rank 0: there is no
-// adapter.
+// Zero-initialize; release with rlhf__peft_finish, also after a failure. If `rank` is 0, there is
+// no adapter.
 struct rlhf__peft {
     char *dir;     // absolute path that it was read from; NULL: made from settings
     char *base;    // base_model_name_or_path; NULL: missing
@@ -35,7 +35,7 @@ struct rlhf__peft {
     double dropout; // lora_dropout used in its training; not applied here
 };
 
-// 1 if dir contains an adapter_config.json. [any]
+// 1 if `dir` contains an adapter_config.json. [any]
 int rlhf__peft_is(const char *dir);
 
 // Read DIR/adapter_config.json. The tensor names in DIR/adapter_model.safetensors show which
@@ -44,8 +44,9 @@ int rlhf__peft_is(const char *dir);
 // do not support; the message has the field and its value), RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__peft_read(const char *dir, struct rlhf__peft *out, struct rlhf__error *err);
 
-// Make a new adapter. rank must be at least 1; alpha 0 means twice the rank; targets are separated
-// by commas. Errors: RLHF_E_INVALID (an empty name), RLHF_E_NOMEM. [main]
+// Make a new adapter. `rank` must be at least 1. If `alpha` is 0, it becomes twice the rank.
+// `targets` are names separated by commas. Errors: RLHF_E_INVALID (an empty name), RLHF_E_NOMEM.
+// [main]
 rlhf_status rlhf__peft_make(int32_t rank, double alpha, const char *targets, struct rlhf__peft *out,
                             struct rlhf__error *err);
 
@@ -73,7 +74,7 @@ struct rlhf__peft_written {
 rlhf_status rlhf__peft_write(const struct rlhf__peft *, const struct rlhf__peft_written *,
                              const struct rlhf__folder *dir, struct rlhf__error *err); // [main]
 
-// The part of a module that a tensor of adapter_model.safetensors is.
+// Which part of a module a tensor of adapter_model.safetensors is.
 enum rlhf__peft_part { RLHF__PEFT_A = 0, RLHF__PEFT_B = 1, RLHF__PEFT_HEAD = 2 };
 // Find the module and the part that a tensor belongs to. *module points to the module's name inside
 // `name`, such as "model.layers.0.self_attn.q_proj", and *n is its length. For a head, *module

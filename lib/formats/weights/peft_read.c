@@ -1,6 +1,7 @@
-// peft_read.c: rlhf__peft_read of peft.h. Reads the fields of a config that the program uses, and
-// ignores fields that do not change what the adapter computes. Refuses every other field unless its
-// value turns a feature off. The names of the tensors show which modules have an adapter.
+// peft_read.c: rlhf__peft_read of peft.h. It reads the fields of a config that the program uses,
+// and ignores fields that do not change what the adapter computes. It refuses every other field
+// unless its value turns a feature off. The names of the tensors show which modules have an
+// adapter.
 #include "weights/peft.h"
 
 #include "base/json.h"
@@ -219,7 +220,7 @@ static rlhf_status check_pair(const struct rlhf__peft *p, const struct rlhf__wei
     return RLHF_OK;
 }
 
-// Checks that the tensor b, which is a B, has its A.
+// Checks that there is an A tensor for `b`, which is a B tensor.
 static rlhf_status check_alone(const struct rlhf__weights *w, const struct rlhf__tensor *b,
                                struct rlhf__error *err) {
     char name[512];

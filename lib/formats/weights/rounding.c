@@ -187,7 +187,7 @@ static rlhf_status write_index(const struct rlhf__shards *s, const struct rlhf__
 
 rlhf_status rlhf__shards_write(const struct rlhf__shards *s, const struct rlhf__folder *dir,
                                struct rlhf__shards_done *done, struct rlhf__error *err) {
-    for (size_t i = 0; i < s->n; i++) // integers are copied, these would have to be rounded
+    for (size_t i = 0; i < s->n; i++) // integers are copied; F64 would have to be rounded
         if (s->tensor[i]->dtype == RLHF__TENSOR_F64)
             RLHF_TRY(rlhf__tensor_check_float(s->tensor[i], err));
     size_t *end = malloc((s->n + 1) * sizeof *end);

@@ -33,8 +33,8 @@ rlhf_status rlhf__run_checkpoint_find(const char *command, const char *given, co
 // Replace *path, a directory that the user gave, with the directory of its model. For a run
 // directory, this is the best checkpoint or, if the run does not keep one, the newest; `room`
 // stores its path. Other paths stay unchanged, even if they do not exist. `what` is the setting or
-// flag that gave the path; messages begin with it. The checkpoint's name is logged (log may be
-// NULL). Errors: RLHF_E_INVALID (a run without a checkpoint). [main]
+// flag that gave the path; messages begin with it. The checkpoint's name is logged; `log` may be
+// NULL. Errors: RLHF_E_INVALID (a run without a checkpoint). [main]
 rlhf_status rlhf__run_model(const char *what, const char **path, char room[RLHF__PATH_CAP],
                             struct rlhf__log *log, struct rlhf__error *err);
 

@@ -45,15 +45,15 @@ static int is_of(const struct format *f, const char *name) {
     return n > m && strcmp(name + n - m, f->ending) == 0;
 }
 
-// Returns the first format in the list for which dir has a file, and writes the file's name.
-// Returns N_FORMATS if dir has no such file.
+// Returns the first format in the list for which `dir` has a file, and writes the file's name.
+// Returns N_FORMATS if `dir` has no such file.
 static size_t find(const char *dir, char name[256]) {
     size_t best = N_FORMATS;
     DIR *d = opendir(dir);
     for (struct dirent *e; d && (e = readdir(d));)
         for (size_t i = 0; i < N_FORMATS; i++) {
             if (!is_of(&formats[i], e->d_name)) continue;
-            // If dir has several files of a format, take the first one by name, because the order
+            // If `dir` has several files of a format, take the first one by name, because the order
             // of readdir varies.
             if (i > best || (i == best && strcmp(e->d_name, name) >= 0)) break;
             best = i;
@@ -64,9 +64,9 @@ static size_t find(const char *dir, char name[256]) {
     return best;
 }
 
-// Fails with a sentence that names the format of the weights in dir and says how to convert them to
-// safetensors. Most of these formats are pickles; we do not read them, because that would run their
-// code.
+// Fails with a sentence that names the format of the weights in `dir` and says how to convert them
+// to safetensors. Most of these formats are pickles; we do not read pickles, because reading them
+// would run their code.
 static rlhf_status other_formats(const char *dir, struct rlhf__error *err) {
     char name[256], shown[1024];
     const size_t i = find(dir, name);
@@ -175,7 +175,7 @@ static rlhf_status sort(struct rlhf__weights *w, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// The folder part of a path, or ".". Heap; NULL if memory runs out.
+// The folder part of a path, or ".". The caller frees it. NULL if memory runs out.
 static char *dir_of(const char *path) {
     size_t len = (size_t)(rlhf__path_base(path) - path);
     return len ? strndup(path, len > 1 ? len - 1 : 1) : strdup(".");

@@ -17,12 +17,12 @@ rlhf_status rlhf__safetensors_size(const uint8_t first[8], uint64_t len, uint64_
                                    struct rlhf__error *err);
 
 // Parse `text`, the JSON header of a file. data[0..len) are the bytes after the header. The numbers
-// in the header are checked against len; `data` is not read.
+// in the header are checked against `len`; `data` is not read.
 //
 // *tensors is a new array of *n entries. The name of an entry points into *header, and its data
 // points into `data`. Free *tensors with free() and *header with json_decref. `file` is for
-// messages and for tensor.file. *header, data and file must outlive the tensors. Errors: those of
-// rlhf__weights_open, but without the file's name in the message. [main]
+// messages and for tensor.file. *header, `data` and `file` must outlive the tensors. Errors: those
+// of rlhf__weights_open, but without the file's name in the message. [main]
 rlhf_status rlhf__safetensors_parse(const char *file, const char *text, uint64_t size,
                                     const uint8_t *data, uint64_t len, json_t **header,
                                     struct rlhf__tensor **tensors, size_t *n,

@@ -5,7 +5,7 @@
 #include "base/folder.h"
 #include "weights/tensor.h"
 
-// A tensor of the file to write. name and shape are read only during rlhf__weights_create.
+// A tensor of the file to write. `name` and `shape` are read only during rlhf__weights_create.
 struct rlhf__tensor_spec {
     const char *name;
     int32_t dtype, ndim; // dtype: any of RLHF__TENSOR_DTYPE_MAP
@@ -14,18 +14,18 @@ struct rlhf__tensor_spec {
 
 struct rlhf__weights_writer; // opaque
 
-// Start the file `name` in a folder. If the folder is NULL, name is a path. The file appears only
-// at commit. The header is written first, then the data of the tensors in the order of specs. Put
+// Start the file `name` in a folder. If the folder is NULL, `name` is a path. The file appears only
+// at commit. The header is written first, then the data of the tensors in the order of `specs`. Put
 // wide dtypes first: a wide tensor after a narrow one may be unaligned, which gives RLHF_E_INVALID.
-// metadata: n_meta pairs of key and value; NULL and 0 give {"format": "pt"}. Errors: RLHF_E_INVALID
-// (also for a duplicate name or an invalid shape), RLHF_E_IO, RLHF_E_NOMEM. [main]
+// `metadata` has n_meta pairs of key and value; NULL and 0 give {"format": "pt"}. Errors:
+// RLHF_E_INVALID (also for a duplicate name or an invalid shape), RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__weights_create(const struct rlhf__folder *in, const char *name,
                                  const struct rlhf__tensor_spec *specs, size_t n,
                                  const char *const (*metadata)[2], size_t n_meta,
                                  struct rlhf__weights_writer **out, struct rlhf__error *err);
 
-// Append count floats to the current tensor, converted to its dtype F32, BF16 or F16 (round to
-// nearest even). When a tensor is full, the next one begins; one call must not write to two
+// Append `count` floats to the current tensor, converted to its dtype F32, BF16 or F16 (round to
+// nearest even). When a tensor is full, the next one begins. One call must not write to two
 // tensors. Errors: RLHF_E_INVALID (too many numbers, or not a float dtype), RLHF_E_IO (disk full).
 // [main]
 rlhf_status rlhf__weights_put_f32(struct rlhf__weights_writer *w, const float *data, size_t count,

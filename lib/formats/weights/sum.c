@@ -101,7 +101,7 @@ static rlhf_status put_weights(struct rlhf__sum *s, const char *dir, struct rlhf
     return st;
 }
 
-// ---- both ----
+// ---- files and directories ----
 
 rlhf_status rlhf__sum_file(const char *path, struct rlhf__sum *out, int *found,
                            struct rlhf__error *err) {

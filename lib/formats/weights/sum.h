@@ -10,7 +10,8 @@ struct rlhf__sum {
     int64_t bytes;            // of the files
 };
 
-// The sum of a file; *found = 0 if it is not a regular file. Errors: RLHF_E_IO. [main]
+// Set *out to the sum of a file. If it is not a regular file, *found is 0. Errors: RLHF_E_IO.
+// [main]
 rlhf_status rlhf__sum_file(const char *path, struct rlhf__sum *out, int *found,
                            struct rlhf__error *err);
 

@@ -57,7 +57,7 @@ rlhf_status rlhf__low_rank_create(const struct rlhf__tensor *w, const struct rlh
     l->rows = w->shape[0];
     l->cols = w->shape[1];
     l->rank = a->shape[0];
-    // if stored as [inputs, outputs], the product is A' [inputs, rank] B' [rank, outputs]
+    // If `w` is stored as [inputs, outputs], the product is A' [inputs, rank] B' [rank, outputs].
     rlhf_status st = matrix(in_out ? a : b, in_out, &l->left, err);
     if (st == RLHF_OK) st = matrix(in_out ? b : a, in_out, &l->right, err);
     for (int64_t i = 0; st == RLHF_OK && i < l->rows * l->rank; i++)

@@ -32,19 +32,19 @@ enum rlhf__tensor_dtype {
         RLHF__N_TENSOR_DTYPES
 };
 
-// One tensor of an open file. data points into the mapped file and need not be aligned. Read the
+// One tensor of an open file. `data` points into the mapped file and need not be aligned. Read the
 // data only through the functions below, because the file may change at any time.
 struct rlhf__low_rank;
 
 struct rlhf__tensor {
     const char *name, *file;
-    const struct rlhf__mapped *in; // the file; NULL: data is ordinary memory
+    const struct rlhf__mapped *in; // the file; NULL: `data` is ordinary memory
     int32_t dtype, ndim;           // enum rlhf__tensor_dtype
     int64_t shape[RLHF__TENSOR_MAX_DIMS];
     int64_t count; // elements
     uint64_t n_bytes;
     const uint8_t *data;
-    const struct rlhf__low_rank *plus; // added to its numbers as they are read; NULL: nothing
+    const struct rlhf__low_rank *plus; // added to the numbers when they are read; NULL: nothing
 };
 
 // Convert elements [from, from + n) of an F32, BF16 or F16 tensor to out[n] floats (exact). Read a
@@ -61,7 +61,7 @@ rlhf_status rlhf__tensor_read_bytes(const struct rlhf__tensor *t, void *out,
 // The spelling of a dtype, e.g. "BF16". [any]
 const char *rlhf__tensor_dtype_name(int32_t dtype);
 
-// Write "[2, 3]" into out[cap]; returns out. [any]
+// Write "[2, 3]" into out[cap]; returns `out`. [any]
 const char *rlhf__tensor_shape_text(const int64_t *shape, int32_t ndim, char *out, size_t cap);
 
 // The number of bytes of an element. [any]
@@ -82,14 +82,14 @@ float rlhf__f16_to_f32(uint16_t h);
 // ---- low-rank products ----
 
 // A low-rank product: left [rows, rank] x right [rank, cols], which is added to a tensor [rows,
-// cols]. Both matrices are f32 and owned.
+// cols]. Both matrices are f32, and the product owns them.
 struct rlhf__low_rank {
     int64_t rows, cols, rank;
     float *left, *right;
 };
 
-// Make a low-rank product for the matrix w from A [rank, inputs] and B [outputs, rank]. w is
-// [outputs, inputs], or [inputs, outputs] if in_out is set. The scale is multiplied into `left`.
+// Make a low-rank product for the matrix `w` from `a` [rank, inputs] and `b` [outputs, rank]. `w`
+// is [outputs, inputs], or [inputs, outputs] if in_out is set. The scale is multiplied into `left`.
 // Errors: RLHF_E_INVALID (shapes that do not fit; the message has all three), and those of
 // rlhf__tensor_read_f32. [main]
 rlhf_status rlhf__low_rank_create(const struct rlhf__tensor *w, const struct rlhf__tensor *a,

@@ -21,7 +21,7 @@ static rlhf_status is_shipped(const struct rlhf__plugins *plugins, const struct 
 }
 
 // Set *out to 1 if the plugin runs in a worker. The member `isolate` of its config entry decides.
-// If `isolate` is 0, rewards.isolate decides; its value third_party isolates only plugins whose
+// If `isolate` is 0, rewards.isolate decides; its value `third_party` isolates only plugins whose
 // file did not come with the program.
 static rlhf_status isolates(const struct rlhf__plugins *plugins, const struct rlhf__apart *q,
                             int *out, struct rlhf__error *err) {
@@ -65,7 +65,7 @@ static rlhf_status open_apart(struct rlhf__plugins *plugins, const struct rlhf__
                               const struct rlhf__plugin **out, struct rlhf__error *err) {
     const struct rlhf__mixing_config *m = &q->c->mixing;
     const struct rlhf__plugin_config *p = q->p;
-    // The state of an episode is in one worker.
+    // An environment gets a single worker, because its episodes keep their state there.
     const uint32_t workers = q->kind == RLHF_KIND_REWARD ? (uint32_t)m->workers : 1;
     const struct rlhf__worker_rules rules = {.timeout_s = m->timeout_s,
                                              .memory_mib = (uint64_t)m->memory_mib,

@@ -97,8 +97,8 @@ static const char *member(const struct rlhf__layer *l, const char *section, cons
 
 enum { ALGO_FILE, PRESET, SETTINGS, USER_FILE, N_FILES };
 
-// Load the config files that a new run reads. stem receives the algorithm's name without ".so", or
-// "" if none is named.
+// Load the config files that a new run reads. `stem` receives the algorithm's name without ".so",
+// or "" if no algorithm is named.
 static rlhf_status load_files(const struct rlhf__config_request *req, struct rlhf__config *c,
                               struct rlhf__layer file[N_FILES], char *stem, size_t cap,
                               struct rlhf__error *err) {
@@ -309,9 +309,9 @@ static void offer(struct search *s, const char *section, const struct rlhf__opt_
     }
 }
 
-// Look for the typed key, or a similar one, among the options of the algorithm that c names, if the
-// algorithm's plugin can be opened. In a resumed run whose stored config has not been read yet, c
-// names no algorithm.
+// Look for the typed key, or a similar one, among the options of the algorithm that `c` names, if
+// the algorithm's plugin can be opened. In a resumed run whose stored config has not been read yet,
+// `c` names no algorithm.
 static void offer_algo(struct search *s, const struct rlhf__config_request *req,
                        const struct rlhf__config *c) {
     struct rlhf__plugins *plugins = NULL;

@@ -16,7 +16,7 @@
 struct rlhf__config_request {
     const struct rlhf__dirs *dirs;
     const char *config_file;   // --config, NULL = none
-    json_t *settings;          // sections above a preset, below --config and flags; NULL = none
+    json_t *settings;          // sections applied between the preset and --config; NULL = none
     const char *settings_from; // the file of `settings`, for messages
     const char *preset;        // --preset, NULL = none
     const char *algo;          // "X.so[:k=v,...]", NULL = none
@@ -25,7 +25,7 @@ struct rlhf__config_request {
     const char *environment;   // "X.so[:weight=..,k=v]", NULL = none
     const char *const *reward; // [n_reward] "X.so[:weight=..,k=v]"
     size_t n_reward;
-    const char *const *sink; // [n_sink] "X.so[:k=v,...]"; the one word "none": no sinks
+    const char *const *sink; // [n_sink] "X.so[:k=v,...]"; a single "none": no sinks
     size_t n_sink;
     const char *reward_flag; // flag that `reward` came from, for messages; NULL = "--reward"
     const char *const *set;  // [n_set] "path.to.key=value", in order
@@ -54,19 +54,20 @@ void rlhf__config_finish(struct rlhf__config *c);
 void rlhf__config_hint(const struct rlhf__config_request *req, const struct rlhf__config *c,
                        struct rlhf__error *err);
 
-// Load the plugins that c names, and validate and complete their options. c must name an algorithm.
-// *algo, *rewards [c->n_reward] and *judge (NULL without a judge) point into `plugins`. The caller
-// frees the array *rewards. [main]
+// Load the plugins that `c` names, and validate and complete their options. `c` must name an
+// algorithm. *algo, *rewards [c->n_reward] and *judge (NULL if there is no judge) point into
+// `plugins`. The caller frees the array *rewards. [main]
 rlhf_status rlhf__config_resolve(struct rlhf__config *c, struct rlhf__plugins *plugins,
                                  const struct rlhf__plugin **algo,
                                  const struct rlhf__plugin ***rewards,
                                  const struct rlhf__plugin **judge, struct rlhf__error *err);
 
-// The same for the sinks, which only runs have: *out [c->n_sink]; free(*out). [main]
+// Do the same for the sinks, which only runs have. *out is an array [c->n_sink], which the caller
+// frees. [main]
 rlhf_status rlhf__config_resolve_sinks(struct rlhf__config *c, struct rlhf__plugins *plugins,
                                        const struct rlhf__plugin ***out, struct rlhf__error *err);
 
-// The same for the environment, which only runs have: *out is NULL if none is given.
+// Do the same for the environment, which only runs have. *out is NULL if `c` has no environment.
 rlhf_status rlhf__config_resolve_environment(struct rlhf__config *c, struct rlhf__plugins *plugins,
                                              const struct rlhf__plugin **out,
                                              struct rlhf__error *err);
@@ -76,10 +77,10 @@ rlhf_status rlhf__config_resolve_environment(struct rlhf__config *c, struct rlhf
 rlhf_status rlhf__config_to_json(const struct rlhf__config *c, json_t **out,
                                  struct rlhf__error *err);
 
-// Compare two configs in the form of rlhf__config_to_json: call visit with each path and its value
-// in both. Objects, and lists of the same length, are compared member by member. If only one config
-// has a member, the value in the other one is NULL. Equal values are visited too. Stops at the
-// first error of visit and returns it. [any]
+// Compare two configs in the form of rlhf__config_to_json. For each path, call `visit` with the
+// values in both configs. Objects, and lists of the same length, are compared member by member. If
+// only one config has a member, the value in the other one is NULL. Equal values are visited too.
+// Stops at the first error of `visit` and returns that error. [any]
 rlhf_status rlhf__config_leaves(const char *path, json_t *was, json_t *is,
                                 rlhf_status (*visit)(void *arg, const char *path, const json_t *was,
                                                      const json_t *is, struct rlhf__error *err),

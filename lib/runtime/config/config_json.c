@@ -1,4 +1,4 @@
-// config_json.c: a config as JSON, and the comparison of two; see config.h.
+// config_json.c: writes a config as JSON, and compares two configs; see config.h.
 #include "base/json.h"
 #include "config/config.h"
 #include "config/named.h"

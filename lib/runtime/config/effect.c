@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-// Returns 1 if path is in list, whose items are separated by one space.
+// Returns 1 if `path` is in `list`, whose items are separated by one space.
 static int is_one_of(const char *list, const char *path) {
     size_t n = strlen(path);
     for (const char *at = list; at && (at = strstr(at, path)) != NULL; at += n)
@@ -11,7 +11,7 @@ static int is_one_of(const char *list, const char *path) {
     return 0;
 }
 
-// Returns the rule that makes path ineffective, or NULL.
+// Returns the rule that makes `path` ineffective, or NULL.
 static const struct rlhf__effect_rule *rule_of(const struct rlhf__effect_rule *rules, size_t n,
                                                const char *path) {
     for (size_t i = 0; i < n; i++) {
@@ -24,7 +24,7 @@ static const struct rlhf__effect_rule *rule_of(const struct rlhf__effect_rule *r
     return NULL;
 }
 
-// Returns 1 if the setting "section.key" of c has its default value.
+// Returns 1 if the setting `path` ("section.key") of `c` has its default value.
 static int is_default(const struct rlhf__config *c, const char *path) {
     size_t n, len = strcspn(path, ".");
     const struct rlhf__section *s = rlhf__sections(&n);

@@ -22,7 +22,7 @@ struct rlhf__effect_rule {
 
 // Look for settings and plugin options (c->unused) that were given but do nothing. If the user
 // typed any of them, returns RLHF_E_INVALID for the first one that was typed. Otherwise logs a
-// warning about those in config files, unless log is NULL. [main]
+// warning about those in config files, unless `log` is NULL. [main]
 rlhf_status rlhf__effect_check(const struct rlhf__config *c, const struct rlhf__effect_rule *rules,
                                size_t n, struct rlhf__log *log, struct rlhf__error *err);
 

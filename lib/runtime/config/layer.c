@@ -166,7 +166,7 @@ static rlhf_status need_objects(struct rlhf__plugin_config *p, struct rlhf__erro
     return p->options && p->origin ? RLHF_OK : rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
 }
 
-// Merge an object {"plugin", ..., options} into p. section is "algo", "judge", "reward.0" or
+// Merge an object {"plugin", ..., options} into `p`. `section` is "algo", "judge", "reward.0" or
 // "sink.0".
 static rlhf_status apply_plugin(const struct rlhf__layer *l, const char *section, int entry,
                                 json_t *object, int skip_options, struct rlhf__plugin_config *p,

@@ -17,12 +17,12 @@ struct rlhf__layer {
 rlhf_status rlhf__layer_load(const char *path, struct rlhf__layer *out, struct rlhf__error *err);
 void rlhf__layer_finish(struct rlhf__layer *l);
 
-// Write every value of the layer to c. If the layer names an algorithm other than algo_stem
-// ("ppo"), its algorithm options are skipped. [main]
+// Write every value of the layer to `c`. If the layer names an algorithm other than `algo_stem`
+// ("ppo"), the layer's algorithm options are skipped. [main]
 rlhf_status rlhf__layer_apply(const struct rlhf__layer *l, const char *algo_stem,
                               struct rlhf__config *c, struct rlhf__error *err);
 
-// Apply "path.to.key=value" to c. flag is "--set" or its short form, for messages. [main]
+// Apply "path.to.key=value" to `c`. `flag` is "--set" or its short form, for messages. [main]
 rlhf_status rlhf__layer_set(const char *flag, const char *assignment, struct rlhf__config *c,
                             struct rlhf__error *err);
 
@@ -35,18 +35,18 @@ rlhf_status rlhf__layer_given(struct rlhf__config *c, const char *section, const
 const char *rlhf__layer_typed_by(const struct rlhf__config *c, const char *section,
                                  const char *key);
 
-// Apply "X.so[:k=v,...]", typed with `flag`, to p: set the plugin's name, and add each option with
-// its raw text and its parsed value. [main]
+// Apply "X.so[:k=v,...]", typed with `flag`, to `p`: set the plugin's name, and add each option
+// with its raw text and its parsed value. [main]
 rlhf_status rlhf__spec_apply(const char *spec, const char *flag, struct rlhf__plugin_config *p,
                              struct rlhf__config *c, struct rlhf__error *err);
 
-// Write "imdb" for "/x/imdb.so" or "imdb.so:weight=1" to out, which has cap bytes. [any]
+// Write "imdb" for "/x/imdb.so" or "imdb.so:weight=1" to `out`, which has `cap` bytes. [any]
 void rlhf__plugin_stem(const char *name, char *out, size_t cap);
 
-// Append a zeroed entry to c->reward and return it; NULL = out of memory. [main]
+// Append a zeroed entry to c->reward. Returns the entry, or NULL if memory runs out. [main]
 struct rlhf__plugin_config *rlhf__reward_add(struct rlhf__config *c);
 
-// The same for c->sink. [main]
+// Do the same for c->sink. [main]
 struct rlhf__plugin_config *rlhf__sink_add(struct rlhf__config *c);
 
 // Free all entries of c->reward or c->sink. [main]
@@ -64,7 +64,8 @@ void rlhf__layer_name(struct rlhf__plugin_config *p, const char *name);
 // Free what an entry owns and zero it. [any]
 void rlhf__plugin_config_clear(struct rlhf__plugin_config *p);
 
-// Set `isolate` or `network` of a plugin entry. Returns 0 unless v is true or false. [any]
+// Set `isolate` or `network` of a plugin entry. Returns 1 if `v` is true or false, otherwise 0.
+// [any]
 int rlhf__layer_switch(struct rlhf__plugin_config *p, const char *key, const json_t *v);
 
 #endif

@@ -47,7 +47,8 @@ static rlhf_status set_switch(const char *flag, const char *section, const char 
                       section, key, *raw ? raw : "nothing");
 }
 
-// Set a member of a plugin entry (enum rlhf__entry) as typed. flag and section are for messages.
+// Set a member of a plugin entry (enum rlhf__entry) as typed. `flag` and `section` are for
+// messages.
 static rlhf_status set_member(const char *flag, const char *section, const char *key,
                               const char *raw, int entry, struct rlhf__plugin_config *p,
                               struct rlhf__error *err) {
@@ -93,7 +94,7 @@ static rlhf_status set_pair(void *arg, const char *key, const char *value,
     return set_member(m->flag, m->section, key, value, m->entry, m->p, err);
 }
 
-// Returns the kind of entry that p is in c (enum rlhf__entry).
+// Returns the kind of the entry `p` of `c` (enum rlhf__entry).
 static int entry_of(const struct rlhf__config *c, const struct rlhf__plugin_config *p) {
     if (p == &c->algo) return RLHF__ENTRY_ALGO;
     if (p == &c->judge) return RLHF__ENTRY_JUDGE;

@@ -17,7 +17,7 @@ rlhf_status rlhf__named_set(struct rlhf__config *c, const char *name, const json
 // Returns the path of a named model, or NULL. [any]
 const char *rlhf__named_path(const struct rlhf__config *c, const char *name);
 
-// Replace relative paths of existing directories by absolute paths. [main]
+// Replace relative paths of existing directories with absolute paths. [main]
 rlhf_status rlhf__named_absolute(struct rlhf__config *c, struct rlhf__error *err);
 
 // Returns the section as JSON (new reference), or NULL if no path is given or memory ran out. [any]

@@ -72,7 +72,7 @@ static rlhf_status absolute_template(struct rlhf__config *c, struct rlhf__error 
 
 // ---- plugin options ---------------------------------------------------------------------------
 
-// Write every option of p to config, with its origin.
+// Write every option of `p` to `config`, with its origin.
 static rlhf_status set_options(const struct rlhf__plugin *plugin,
                                const struct rlhf__plugin_config *p, const char *section,
                                void *config, struct rlhf__strings *strings,
@@ -131,7 +131,7 @@ static rlhf_status check_code(const struct rlhf__plugin *plugin,
     return RLHF_OK;
 }
 
-// Record in c->unused the options of p that the user set without effect, because other values in
+// Record in c->unused the options of `p` that the user set without effect, because other values in
 // `config` disable them.
 static rlhf_status note_unused(const struct rlhf__plugin *plugin,
                                const struct rlhf__plugin_config *p, const char *section,
@@ -161,7 +161,7 @@ static rlhf_status note_unused(const struct rlhf__plugin *plugin,
     return RLHF_OK;
 }
 
-// Complete p->options: all options of the plugin, in the order of its table.
+// Complete p->options, so that it has all options of the plugin, in the order of its table.
 static rlhf_status complete(const struct rlhf__plugin *plugin, struct rlhf__plugin_config *p,
                             const char *section, struct rlhf__config *c, struct rlhf__error *err) {
     struct rlhf__strings strings = {0};

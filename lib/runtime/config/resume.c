@@ -40,7 +40,7 @@ static rlhf_status check_link(const char *path, const char *what, struct rlhf__e
                       target, what);
 }
 
-// Check everything below dir, which may itself be a link. Rejects links whose target begins with
+// Check everything below `dir`, which may itself be a link. Rejects links whose target begins with
 // '/' or contains ".." (RLHF_E_INVALID with path and target, "... leads out of <what>"). Also
 // rejects pipes, sockets, devices and more than 64 levels. If a directory cannot be read, returns
 // RLHF_E_IO.

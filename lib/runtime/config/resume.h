@@ -7,13 +7,13 @@
 
 struct rlhf__plugin;
 
-// Read RUN/config.json into c, whose defaults it overrides. Rejects --config and --preset, and a
-// run directory that contains a link to the outside. [main]
+// Read RUN/config.json into `c`, where the stored settings override the defaults. Rejects --config
+// and --preset, and a run directory that contains a link to the outside. [main]
 rlhf_status rlhf__resume_load(const struct rlhf__config_request *req, struct rlhf__config *c,
                               struct rlhf__error *err);
 
 // Reject settings that differ from the stored config and would make the rest of the run a different
-// run. If stored is NULL, nothing is compared. Sets c->run.dir to the resumed directory.
+// run. If `stored` is NULL, nothing is compared. Sets c->run.dir to the resumed directory.
 // - These may change: run.phases, run.stop_after, run.stop_on, run.threads, compute.backend,
 //   compute.gpu, compute.workspace_mib, data.max_mib, checkpoint.*, early_stop.*, log.*, and others
 //   listed in resume.c.
@@ -29,18 +29,18 @@ rlhf_status rlhf__resume_check(const struct rlhf__config_request *req,
 rlhf_status rlhf__resume_trust(const struct rlhf__config_request *req, const struct rlhf__config *c,
                                struct rlhf__error *err);
 
-// The opened plugins of a config. NULL: not opened, or not used.
+// The opened plugins of a config. A plugin that is not opened or not used is NULL.
 struct rlhf__resume_code {
     const struct rlhf__plugin *const *reward; // [n_reward] of the config
     const struct rlhf__plugin *judge, *environment;
     const struct rlhf__plugin *const *sink; // [n_sink] of the config
 };
 
-// Append the flags that must be given again to resume a run of the config c without --trust-run,
+// Append the flags that must be given again to resume a run of the config `c` without --trust-run,
 // quoted for a shell: " --reward PATH", " --set SETTING=VALUE", ... These flags give three kinds of
 // settings: code that rlhf__resume_trust rejects, options with RLHF_OPT_CODE, and settings that
 // weaken a worker's confinement. Flags of the last two kinds are appended only for plugins that are
-// open and whose config is resolved. Flags that req already has are left out. [main]
+// open and whose config is resolved. Flags that `req` already has are left out. [main]
 void rlhf__resume_words(const struct rlhf__config_request *req, const struct rlhf__config *c,
                         const struct rlhf__resume_code *code, struct rlhf__buf *words);
 

@@ -13,7 +13,7 @@
 #include <string.h>
 
 // Returns 1 if compute.backend names a file that did not come with the program. The backends that
-// came with it are all in one directory.
+// came with the program are all in one directory.
 static int kernels_foreign(const struct rlhf__dirs *dirs, const char *backend) {
     char real[RLHF__PATH_CAP], home[RLHF__PATH_CAP], own[RLHF__PATH_CAP], path[RLHF__PATH_CAP];
     const size_t len = rlhf__spec_name_len(backend);
@@ -112,9 +112,10 @@ static void add_plugin(const struct rlhf__config_request *req, const struct rlhf
     rlhf__buf_free(&list);
 }
 
-// Append the flags that the user must give again to resume a run with the plugin p: for its options
-// with RLHF_OPT_CODE that were set, for access to the network, and for running outside a worker. If
-// the plugin has not been opened, `plugin` is NULL, and only the flag for the network is appended.
+// Append the flags that the user must give again to resume a run with the plugin `p`: for its
+// options with RLHF_OPT_CODE that were set, for access to the network, and for running outside a
+// worker. If the plugin has not been opened, `plugin` is NULL, and only the flag for the network is
+// appended.
 static void add_code(const struct rlhf__config_request *req, const struct rlhf__plugin_config *p,
                      const struct rlhf__plugin *plugin, const char *section,
                      struct rlhf__buf *words) {

@@ -43,7 +43,7 @@ enum rlhf__policy_init { RLHF__INIT_PRETRAINED = 0, RLHF__INIT_RANDOM = 1 };
 
 struct rlhf__policy_config {
     const char *path; // model directory; "" = the embedded default
-    int32_t init;     // enum rlhf__policy_init; `random` needs only config.json and tokenizer
+    int32_t init;     // enum rlhf__policy_init; `random` needs only config.json and the tokenizer
     int32_t reserved;
     // "adapter.path" etc.: train a low-rank adapter and keep the model fixed
     const char *adapter_path;    // PEFT directory to start from; "" = none
@@ -110,7 +110,7 @@ struct rlhf__prompts_config {
     int32_t end_at_period;      // end at the last period within length (or max_tokens)
     int32_t shuffle;            // 1: a new order on every pass
     int32_t long_rows;          // enum rlhf__long_prompts (data/prompts.h)
-    const char *template;       // of messages: a name or a file (rlhf__chat_name), "auto"
+    const char *template;       // for messages: a name, a file (rlhf__chat_name) or "auto"
 };
 
 enum rlhf__stop_at_eos { RLHF__STOP_AUTO = 0, RLHF__STOP_ALWAYS = 1, RLHF__STOP_NEVER = 2 };
@@ -132,7 +132,7 @@ enum rlhf__non_stop {
     RLHF__NON_STOP_SUBTRACT = 2
 };
 
-// Rules for responses. truncate applies before scoring, penalties apply after it.
+// Rules for responses. `truncate` applies before scoring, the penalties after it.
 struct rlhf__response_config {
     int32_t truncate;         // enum rlhf__truncate
     int32_t non_stop;         // enum rlhf__non_stop: effect of non_stop_penalty
@@ -306,12 +306,12 @@ struct rlhf__plugin_config {
     // rewards, judge, environment: 1 = in a worker, -1 = in this process, 0 = the setting
     // rewards.isolate decides
     int32_t isolate;
-    int32_t network;                      // of these, 1 = its worker may use the network
+    int32_t network;                      // likewise; 1 = its worker may use the network
     int32_t isolate_typed, network_typed; // 1: given on the command line
     json_t *options;                      // owned
-    // key -> {source, raw | file}: where each option was set, for messages. raw is the text as
-    // typed, file is a --config file. Defaults that come with the program lack both raw and file.
-    // Owned.
+    // key -> {source, raw | file}: where each option was set, for messages. `raw` is the text as
+    // typed, and `file` is a --config file. Defaults that come with the program have neither `raw`
+    // nor `file`. Owned.
     json_t *origin;
 };
 
@@ -348,7 +348,7 @@ struct rlhf__config {
     struct rlhf__log_config log;
     struct rlhf__models_config models;
     struct rlhf__plugin_config algo; // algo.plugin NULL = not given
-    // plugin NULL = none. A reward whose scores are not trained on
+    // plugin NULL = none. The judge is a reward whose scores are not used for training
     struct rlhf__plugin_config judge;
     struct rlhf__plugin_config environment; // plugin NULL = none; responses are single turns
     struct rlhf__plugin_config *reward;     // [n_reward]
@@ -357,8 +357,8 @@ struct rlhf__config {
     struct rlhf__plugin_config *sink; // [n_sink]; plugins that get metrics and samples
     size_t n_sink;
     struct rlhf__strings strings;
-    // The settings in the sections above that a user gave: path -> {source, typed}. typed is true
-    // on the command line, false in a --config file. Owned; not part of the config as JSON.
+    // The settings in the sections above that a user gave: path -> {source, typed}. `typed` is true
+    // for the command line and false for a --config file. Owned; not part of the config as JSON.
     json_t *given;
     // Options of plugins that the user set without effect, because the plugin's other options
     // disable them; `why` has the reason. Set when the config is resolved.

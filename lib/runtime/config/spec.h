@@ -9,8 +9,8 @@
 
 #include <stddef.h>
 
-// Returns the length of the plugin's name in spec. A ':' and the options follow, if there are any.
-// [any]
+// Returns the length of the plugin's name in `spec`. A ':' and the options follow, if there are
+// any. [any]
 size_t rlhf__spec_name_len(const char *spec);
 
 // Call `set` for each "key=value" of `pairs` ("k=v,k=v"), in order, until it fails. `flag` is for
@@ -22,7 +22,7 @@ rlhf_status rlhf__spec_pairs(const char *pairs, const char *flag,
 
 // Parses a typed value. Returns JSON if the text is JSON, otherwise a string. A number with blanks
 // around it becomes a string. An option that needs a number then rejects it, because the blanks are
-// a typing mistake. New reference, NULL = out of memory. [any]
+// a typing mistake. The result is a new reference, or NULL if memory runs out. [any]
 json_t *rlhf__typed_value(const char *raw);
 
 // Returns RLHF_E_INVALID if a typed text is not UTF-8. [any]

@@ -10,7 +10,7 @@ struct rlhf__combined {
     double value, weight; // value: the combined number; weight: total weight of a mean
     double sum;           // sum of weight * value
     int32_t combine;      // enum rlhf_combine of the first report
-    uint32_t n;           // reports that count; for a mean, those of weight 0 do not
+    uint32_t n;           // number of reports that count; for a mean, reports of weight 0 do not
 };
 
 // Add a report. If an earlier report has another `combine`, ignores this one and returns 0. [any]
@@ -22,7 +22,8 @@ int rlhf__combine_merge(struct rlhf__combined *to, const struct rlhf__combined *
 // Returns "mean", "sum", "last", "max" or "min", or NULL for any other number. [any]
 const char *rlhf__combine_name(int32_t combine);
 
-// Returns what is wrong with a report, as text to follow the metric's name, or NULL. [any]
+// Returns what is wrong with a report, as text to follow the metric's name, or NULL if the report
+// is valid. [any]
 const char *rlhf__combine_fault(double weight, int32_t combine);
 
 #endif

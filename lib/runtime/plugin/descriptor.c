@@ -35,7 +35,7 @@ rlhf_status rlhf__bundle_check(const char *path, const rlhf_bundle *src, rlhf_bu
         return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s: %s() returned nothing", path,
                           RLHF_ENTRY_SYMBOL);
     memcpy(head, src, sizeof head);
-    // built_with is at this offset in all versions of ABI 0.
+    // The member `built_with` is at this offset in all versions of ABI 0.
     const char *sdk =
         head[0] >= RLHF_SIZE_TO(rlhf_bundle, built_with) && head[1] == 0 ? src->built_with : NULL;
     if (head[1] == 0 && head[2] == 9)

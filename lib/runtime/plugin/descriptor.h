@@ -10,9 +10,10 @@ rlhf_status rlhf__bundle_check(const char *path, const rlhf_bundle *src, rlhf_bu
                                struct rlhf__error *err);
 
 // Check one descriptor, its option table and its ops, and copy them to *out with the file's path
-// and checksum. Messages begin with path. Call finish on *out even after a failure. [main]
+// and checksum. Messages begin with `path`. Call rlhf__plugin_finish on *out even after a failure.
+// [main]
 rlhf_status rlhf__plugin_init(struct rlhf__plugin *out, const char *path, const char sha256[65],
                               const rlhf_plugin *src, struct rlhf__error *err);
-void rlhf__plugin_finish(struct rlhf__plugin *p); // accepts a zeroed one [main]
+void rlhf__plugin_finish(struct rlhf__plugin *p); // accepts a zeroed struct [main]
 
 #endif

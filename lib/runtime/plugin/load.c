@@ -61,8 +61,8 @@ int rlhf__plugin_abi(void *object) {
     return -1;
 }
 
-// Set *out to the entry function of an opened file. If it lacks one, the error says which ABI the
-// file was built for.
+// Set *out to the entry function of an opened file. If the file lacks an entry function, the error
+// says which ABI the file was built for.
 static rlhf_status find_entry(void *dl, const char *path, rlhf_entry_fn *out,
                               struct rlhf__error *err) {
     void *symbol = dlsym(dl, RLHF_ENTRY_SYMBOL);

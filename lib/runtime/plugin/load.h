@@ -59,7 +59,7 @@ struct rlhf__plugins;
 // Create an empty list of plugins. [main]
 rlhf_status rlhf__plugins_create(const struct rlhf__dirs *dirs, struct rlhf__plugins **out,
                                  struct rlhf__error *err);
-void rlhf__plugins_destroy(struct rlhf__plugins *p); // NULL allowed; files stay mapped
+void rlhf__plugins_destroy(struct rlhf__plugins *p); // `p` may be NULL; files stay mapped
 
 // Do not compute the sha256 of files that are opened after this call. It is for callers that only
 // describe plugins, because computing the checksum of a large file takes longer than opening it.
@@ -72,19 +72,19 @@ size_t rlhf__plugins_list(const struct rlhf__plugins *p, const struct rlhf__plug
 
 // Open a plugin of the kind `kind`. `asker` says where the name was given, for messages ("--algo",
 // "config.json's model_type").
-// - If `from` (enum rlhf__name_from) allows it, name may be an existing file.
-// - Otherwise name is looked up in the directories of RLHF_PLUGIN_PATH, then in the user's
+// - If `from` (enum rlhf__name_from) allows it, `name` may be an existing file.
+// - Otherwise `name` is looked up in the directories of RLHF_PLUGIN_PATH, then in the user's
 //   directory (dirs->user), then in <lib>/<kind>s. A missing ".so" is added.
 // - "#id" at the end chooses one of several plugins in a file.
 //
 // If the file is already open, the same plugin is returned. A file that others can change is
-// rejected (trust.h). *out lives as long as p. [main]
+// rejected (trust.h). *out lives as long as `p`. [main]
 rlhf_status rlhf__plugin_open(struct rlhf__plugins *p, const char *name, int32_t kind, int32_t from,
                               const char *asker, const struct rlhf__plugin **out,
                               struct rlhf__error *err);
 
 // Find the file for a name, as rlhf__plugin_open does. *path is heap-allocated, and so is *id, the
-// part after "#"; *id is NULL without that part. [main]
+// part after "#". If there is no such part, *id is NULL. [main]
 rlhf_status rlhf__plugins_find(const struct rlhf__plugins *p, const char *name, int32_t kind,
                                int32_t from, const char *asker, char **path, char **id,
                                struct rlhf__error *err);
@@ -99,8 +99,8 @@ const char *rlhf__plugins_program(const struct rlhf__plugins *p);
 // Returns 1 if the file is one of the plugins that came with the program. [main]
 int rlhf__plugins_shipped(const struct rlhf__plugins *p, const char *path);
 
-// Like rlhf__plugin_open, for a file whose permissions the parent process has already checked. id
-// selects the plugin; "" = the only one. [main]
+// Like rlhf__plugin_open, for a file whose permissions the parent process has already checked. `id`
+// selects the plugin; "" means the only one. [main]
 rlhf_status rlhf__plugin_open_trusted(struct rlhf__plugins *p, const char *path, const char *id,
                                       int32_t kind, const char *asker,
                                       const struct rlhf__plugin **out, struct rlhf__error *err);
@@ -112,22 +112,22 @@ rlhf_status rlhf__plugins_add_outside(struct rlhf__plugins *p, const char *path,
                                       struct rlhf__outside *outside,
                                       const struct rlhf__plugin **out, struct rlhf__error *err);
 
-// Returns the reason why the other options in `config` disable option `key`, or NULL if it has an
-// effect. [any]
+// Returns the reason why the other options in `config` disable option `key`, or NULL if the option
+// has an effect. [any]
 const char *rlhf__plugin_why_unused(const struct rlhf__plugin *, const void *config,
                                     const char *key);
 
-// Returns the plugin's table for an optional interface, or NULL. self may be NULL: no instance.
-// [any]
+// Returns the plugin's table for an optional interface, or NULL. `self` is NULL if there is no
+// instance. [any]
 const void *rlhf__plugin_extension(const struct rlhf__plugin *, void *self, const char *id);
 
 // Append the names of the plugins in a kind's directories, without ".so" and in search order, to
-// *out as "a, b". *there is 1 if one of these plugin files is called `name`. Errors: RLHF_E_NOMEM.
-// [main]
+// *out as "a, b". *there becomes 1 if one of these plugin files is called `name`, otherwise 0.
+// Errors: RLHF_E_NOMEM. [main]
 rlhf_status rlhf__plugin_stems(const struct rlhf__plugins *p, int32_t kind, const char *name,
                                struct rlhf__buf *out, int *there);
 
-// Open all plugins of a file, of any kind. *out is an array [*n] of pointers borrowed from p. The
+// Open all plugins of a file, of any kind. *out is an array [*n] of pointers borrowed from `p`. The
 // caller frees the array. [main]
 rlhf_status rlhf__plugin_open_file(struct rlhf__plugins *p, const char *path,
                                    const struct rlhf__plugin ***out, size_t *n,

@@ -21,14 +21,14 @@ struct rlhf__note {
 void rlhf__note_init(struct rlhf__note *);   // [main]
 void rlhf__note_finish(struct rlhf__note *); // [main]
 
-// Set the status and a copy of text (NULL means ""). They replace the previous ones. [any]
+// Set the status and a copy of `text` (NULL means ""). They replace the previous ones. [any]
 void rlhf__note_put(struct rlhf__note *, rlhf_status status, const char *text);
 
 // Returns a mark for rlhf__note_since. [any]
 uint64_t rlhf__note_mark(struct rlhf__note *);
 
-// If a message was set after the mark, copies it to out and returns its status. Otherwise sets out
-// to "" and returns 0. [any]
+// If a message was set after the mark, copies it to `out` and returns its status. Otherwise sets
+// `out` to "" and returns 0. [any]
 rlhf_status rlhf__note_since(struct rlhf__note *, uint64_t mark, char *out, size_t cap);
 
 #endif

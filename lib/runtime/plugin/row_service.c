@@ -65,7 +65,7 @@ static void row_close(const rlhf_host *host, rlhf_row *row) {
 
 // ---- paths ----
 
-// Returns 1 if key equals step[0..n), an escaped step of a JSON Pointer.
+// Returns 1 if `key` equals step[0..n), an escaped step of a JSON Pointer.
 static int is_step(const char *key, const char *step, size_t n) {
     for (size_t i = 0; i < n; i++, key++) {
         char c = step[i];

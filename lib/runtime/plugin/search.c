@@ -53,8 +53,9 @@ const char *rlhf__kind_name(int32_t kind) {
     }
 }
 
-// Call visit for each directory that is searched for a kind, until visit returns nonzero. Entries
-// of RLHF_PLUGIN_PATH that are not absolute are skipped here; a lookup by name rejects them.
+// Call `visit` for each directory that is searched for a kind, until `visit` returns nonzero.
+// Entries of RLHF_PLUGIN_PATH that are not absolute are skipped here; a lookup by name rejects
+// them.
 static int each_dir(const struct rlhf__dirs *dirs, int32_t kind,
                     int (*visit)(void *arg, const char *dir), void *arg) {
     const char *env = getenv("RLHF_PLUGIN_PATH");

@@ -8,8 +8,8 @@
 
 #include <rlhf/plugin.h>
 
-// The kind of a collective (rlhf/draft/collective.h). A collective is not a plugin of the contract,
-// but its file is found like that of a plugin.
+// The kind of a collective (rlhf/draft/collective.h). A collective is not one of the contract's
+// kinds of plugins, but its file is found in the same way.
 enum { RLHF__KIND_COLLECTIVE = 1000 };
 
 // Returns the name of the directory with plugins of this kind ("algos", ...). <lib>, the user's
@@ -18,10 +18,11 @@ enum { RLHF__KIND_COLLECTIVE = 1000 };
 const char *rlhf__kind_dir(int32_t kind);
 
 // Find the plugin file with this name (rlhf__plugin_open has the search order) and return its
-// absolute path, heap-allocated. kind 0 = any; from is enum rlhf__name_from. If only a file of
-// another kind is found, that file is returned, so that the caller can say what it is. Errors:
-// RLHF_E_INVALID if RLHF_PLUGIN_PATH is wrong, or if nothing is found; the message then has the
-// places that were searched and the file with the most similar name. [main]
+// absolute path, heap-allocated. If `kind` is 0, the file may be of any kind. `from` is an enum
+// rlhf__name_from. If only a file of another kind is found, that file is returned, so that the
+// caller can say what it is. Errors: RLHF_E_INVALID if RLHF_PLUGIN_PATH is wrong, or if nothing is
+// found; the message then has the places that were searched and the file with the most similar
+// name. [main]
 rlhf_status rlhf__plugin_find(const struct rlhf__dirs *dirs, const char *name, int32_t kind,
                               int32_t from, const char *asker, char **path,
                               struct rlhf__error *err);
@@ -31,10 +32,11 @@ rlhf_status rlhf__plugin_find(const struct rlhf__dirs *dirs, const char *name, i
 rlhf_status rlhf__plugin_look(const struct rlhf__dirs *dirs, const char *file, int32_t kind,
                               char **path, struct rlhf__error *err);
 
-// Returns the length of name without "#id", which chooses one of several plugins in a file. [main]
+// Returns the length of `name` without "#id", which chooses one of several plugins in a file.
+// [main]
 size_t rlhf__plugin_name_len(const char *name, int32_t from);
 
-// Returns 1 if name (with or without "#id") is the path of a file to open, not a name to look up.
+// Returns 1 if `name` (with or without "#id") is the path of a file to open, not a name to look up.
 // `file` receives the path without "#id", and with ".so" if that was missing. [main]
 int rlhf__plugin_is_path(const char *name, int32_t from, char file[1024]);
 
@@ -53,9 +55,9 @@ int rlhf__plugin_is_shipped(const struct rlhf__dirs *dirs, const char *path);
 // Returns RLHF_E_INVALID if RLHF_PLUGIN_PATH has an entry that is not absolute. [main]
 rlhf_status rlhf__plugin_path_check(struct rlhf__error *err);
 
-// Call visit with the path of every *.so in the directories of all kinds. The directories come in
-// search order, the files of a directory sorted by name. Stops at the first negative status and
-// returns it. [main]
+// Call `visit` with the path of every *.so in the directories of all kinds. The directories come in
+// search order, and the files of a directory are sorted by name. Stops at the first negative status
+// of `visit` and returns that status. [main]
 rlhf_status rlhf__plugin_each_file(const struct rlhf__dirs *dirs,
                                    rlhf_status (*visit)(void *arg, int32_t kind, const char *path),
                                    void *arg);

@@ -227,7 +227,7 @@ rlhf_status rlhf__instance_create(const struct rlhf__plugin *plugin,
 
 void rlhf__instance_destroy(struct rlhf__instance *i) {
     if (!i) return;
-    // Without create(), self is the config, and there is nothing for the plugin to free.
+    // Without create(), `self` is the config, and there is nothing for the plugin to free.
     if (i->plugin->desc.create && i->plugin->desc.destroy) {
         struct rlhf__call call = rlhf__call_begin(i, "destroy()");
         i->plugin->desc.destroy(i->self);

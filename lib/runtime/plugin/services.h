@@ -9,9 +9,9 @@
 
 #include <signal.h>
 
-// A table that host->service(id) returns; id and table are borrowed. Its functions get the caller's
-// rlhf_host, look up their own table in it, and find their data through that table. They therefore
-// work with any host that offers the table: in a run, in a worker or in `plugin check`.
+// A table that host->service(id) returns; `id` and `table` are borrowed. Its functions get the
+// caller's rlhf_host, look up their own table in it, and find their data through that table. They
+// therefore work with any host that offers the table: in a run, in a worker or in `plugin check`.
 struct rlhf__service {
     const char *id;
     const void *table;
@@ -55,7 +55,7 @@ const void *rlhf__services_find(const struct rlhf__services *, const char *id);
 // RLHF_E_UNSUPPORTED. [any]
 rlhf_status rlhf__service_beside(const rlhf_host *caller);
 
-// Report to the caller's host that a service's call has failed, with err's message. Returns
+// Report to the caller's host that a service's call has failed, with the message of `err`. Returns
 // err->code. [any]
 rlhf_status rlhf__service_failed(const rlhf_host *caller, const struct rlhf__error *err);
 
@@ -66,23 +66,24 @@ struct rlhf__instance {
     const rlhf_host *host; // NULL: not made by rlhf__instance_create; then its calls must not fail
 };
 
-// Fill a config struct from `options` (may be NULL) and call create. How strictly the options are
-// checked depends on their origin (options.h). owner is the instance's role in the run:
-// "rewards/<name>", "judge", "models/<role>", or "" for the algorithm. `owner` is also the prefix
-// of the instance's metrics. [main]
+// Fill a config struct from `options` (may be NULL) and call the plugin's create(). How strictly
+// the options are checked depends on their origin (options.h). `owner` is the instance's role in
+// the run: "rewards/<name>", "judge", "models/<role>", or "" for the algorithm. `owner` is also the
+// prefix of the instance's metrics. [main]
 rlhf_status rlhf__instance_create(const struct rlhf__plugin *plugin,
                                   struct rlhf__services *services, const char *owner,
                                   const json_t *options, const struct rlhf__origin *from,
                                   struct rlhf__instance **out, struct rlhf__error *err);
-void rlhf__instance_destroy(struct rlhf__instance *i); // NULL allowed [main]
+void rlhf__instance_destroy(struct rlhf__instance *i); // `i` may be NULL [main]
 
-// From now on, pass the values that the plugin reports with host->metric to `metric`, under their
-// names in the run. If `metric` is NULL, pass them to the run, as if this function had not been
+// From now on, `metric` receives the values that the plugin reports with host->metric, under their
+// names in the run. If `metric` is NULL, the run receives them, as if this function had not been
 // called. [step]
 void rlhf__instance_metrics_to(const struct rlhf__instance *i, rlhf__metric_fn *metric, void *ctx);
 
-// With beside = 1, the instance is from now on called on another thread while the run's models
-// compute. It can therefore not find services that use models. beside = 0 ends this. [any]
+// If `beside` is 1, the instance is from now on called on another thread while the run's models
+// compute. The instance can therefore not find services that use models. If `beside` is 0, this
+// ends. [any]
 void rlhf__instance_beside(const struct rlhf__instance *i, int beside);
 
 // Write the message of the plugin's last host->fail into out[cap] and return its code. If the
@@ -95,7 +96,7 @@ const struct rlhf__instance *rlhf__instance_behind(const rlhf_host *);
 struct rlhf__services *rlhf__services_behind(const rlhf_host *);
 const char *rlhf__owner_behind(const rlhf_host *); // owner of that instance
 
-// host->rng for an instance of the plugin `id`. [any]
+// Do what host->rng does, for an instance of the plugin `id`. [any]
 void rlhf__instance_rng(const char *id, const char *owner, uint64_t seed, const char *stream,
                         rlhf_rng *out);
 
@@ -108,21 +109,21 @@ struct rlhf__call {
 };
 struct rlhf__call rlhf__call_begin(const struct rlhf__instance *i, const char *function); // [any]
 
-// Call after the plugin has returned `status`. Returns the status; an unknown one becomes
-// RLHF_E_INTERNAL. A failure becomes err: "reward org.x.period, score(), phase 12: <why>". <why> is
-// the first of these that exists:
+// Call this function after the plugin has returned `status`. Returns the status, or RLHF_E_INTERNAL
+// if the status is unknown. A failure sets `err` to "reward org.x.period, score(), phase 12:
+// <why>". <why> is the first of these that exists:
 //
 // - the last message of host->fail during the call, from the plugin or from a service that it
 //   called. If the status is RLHF_E_NOMEM or RLHF_E_CANCELLED, only a message with that code is
 //   used, because a plugin may return these two without a message
 // - the message of the kernels, if they failed with this status during the call
-// - the status' text
+// - the text of the status
 //
 // Ends the process if it is a child that the plugin forked. [any]
 rlhf_status rlhf__call_end(const struct rlhf__call *call, rlhf_status status,
                            struct rlhf__error *err);
 
-// Write only the <why> of such a failure into out[cap]. Returns out. [any]
+// Write only the <why> of such a failure into out[cap]. Returns `out`. [any]
 const char *rlhf__call_why(const struct rlhf__call *call, rlhf_status status, char *out,
                            size_t cap);
 
@@ -132,16 +133,17 @@ const char *rlhf__call_why(const struct rlhf__call *call, rlhf_status status, ch
 int rlhf__words_fit(rlhf_status said, rlhf_status status);
 
 // Write "it returned 7, which is not a valid status" into out[cap], for a positive status. Returns
-// out. [any]
+// `out`. [any]
 const char *rlhf__no_status(rlhf_status status, char *out, size_t cap);
 
-// Append the instance's state to out: id, state_version, length, bytes, CRC. Appends nothing if the
-// plugin is stateless. [main]
+// Append the instance's state to `out`: id, state_version, length, bytes, CRC. Appends nothing if
+// the plugin is stateless. [main]
 rlhf_status rlhf__instance_save(const struct rlhf__instance *i, struct rlhf__buf *out,
                                 struct rlhf__error *err);
 
-// Restore a state that rlhf__instance_save wrote. For a plugin without state, n must be 0. Errors:
-// RLHF_E_INVALID for another id, a damaged block, or a version that the plugin rejects. [main]
+// Restore a state that rlhf__instance_save wrote. For a plugin without state, `n` must be 0.
+// Errors: RLHF_E_INVALID for another id, a damaged block, or a version that the plugin rejects.
+// [main]
 rlhf_status rlhf__instance_load(const struct rlhf__instance *i, const void *bytes, size_t n,
                                 struct rlhf__error *err);
 

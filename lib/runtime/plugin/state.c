@@ -1,7 +1,7 @@
 // state.c: a plugin's state as one block of bytes in a checkpoint.
 //
-// Block: "RLHFSTA0", u32 state_version, u32 length of id, id, u64 length, bytes, u32 CRC-32C of
-// everything before it. Integers are little-endian.
+// A block consists of "RLHFSTA0", u32 state_version, u32 length of id, id, u64 length, bytes, u32
+// CRC-32C of everything before it. Integers are little-endian.
 #include "plugin/instance.h"
 
 #include "base/hash.h"
@@ -11,7 +11,7 @@
 static const char magic[8] = {'R', 'L', 'H', 'F', 'S', 'T', 'A', '0'};
 
 struct stream {
-    rlhf_ostream api; // first member: write() casts back
+    rlhf_ostream api; // first member: write() casts it back
     struct rlhf__buf *out;
 };
 
@@ -50,7 +50,7 @@ rlhf_status rlhf__instance_save(const struct rlhf__instance *i, struct rlhf__buf
 // ---- reading ----------------------------------------------------------------------------------
 
 struct saved {
-    rlhf_istream api; // first member: read() casts back
+    rlhf_istream api; // first member: read() casts it back
     const uint8_t **at;
     const uint8_t *end;
 };

@@ -19,8 +19,9 @@ enum rlhf__name_from {
     RLHF__NAME_TYPED = 2      // from the command line: an existing file, otherwise a name
 };
 
-// Reject the file `path` (absolute, links resolved) if it breaks the rule above: RLHF_E_INVALID
-// with the file or directory, its mode and owner. dirs->exe may be "" (not known). [main]
+// Reject the file `path` (absolute, links resolved) if it breaks the rule above. The error is
+// RLHF_E_INVALID; the message has the file or directory, its mode and its owner. dirs->exe may be
+// "" (not known). [main]
 rlhf_status rlhf__trust_code(const char *path, const struct rlhf__dirs *dirs,
                              struct rlhf__error *err);
 

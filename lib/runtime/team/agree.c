@@ -60,8 +60,8 @@ static rlhf_status leave(struct rlhf__team *t, const struct header *all, int32_t
                       (int)sizeof h->text, h->text);
 }
 
-// Fail because the ranks are at different barriers, or differ in a number that must be equal. They
-// cannot go on.
+// Fail because the ranks are at different barriers, or differ in a number that must be equal. The
+// ranks cannot go on.
 static rlhf_status out_of_step(struct rlhf__team *t, const struct header *h, int32_t rank,
                                struct rlhf__error *err) {
     note_left(t);

@@ -32,30 +32,30 @@ enum rlhf__barrier {
 
 // The data that this rank sends the others at a barrier, in addition to its status.
 struct rlhf__wish {
-    int32_t save, reserved; // save: nonzero if it is time for a checkpoint; only rank 0's counts
+    int32_t save, reserved; // save: nonzero = a checkpoint is due; only the value of rank 0 is used
     // A number that must be equal on all ranks, e.g. a count of rows. If this number differs, the
     // ranks are out of step.
     int64_t same;
-    uint64_t bytes; // that this rank will send; the others read it with rlhf__team_bytes
+    uint64_t bytes; // number of bytes that this rank will send; see rlhf__team_bytes
 };
 
-// Synchronize the ranks at a barrier. st is the result of this rank's work so far, with the message
-// in *err. Returns st if t is NULL. Otherwise returns RLHF_OK if all ranks succeeded, else the
-// status of the lowest rank that failed, with the message "rank 2 on HOST: ...". After a failure
-// t->left is 1 and the ranks no longer synchronize: a later call returns st at once. wish may be
-// NULL. If *t->signal is set on any rank, all ranks adopt it (rlhf__signals_adopt), and
-// t->cancelled is set. Also sets t->saves. Errors, besides those of ranks: RLHF_E_INTERNAL (the
-// ranks are at different barriers); those of gather. [main]
+// Synchronize the ranks at a barrier. `st` is the result of this rank's work so far, with the
+// message in *err. Returns `st` if `t` is NULL. Otherwise returns RLHF_OK if all ranks succeeded,
+// else the status of the lowest rank that failed, with the message "rank 2 on HOST: ...". After a
+// failure t->left is 1 and the ranks no longer synchronize: a later call returns `st` at once.
+// `wish` may be NULL. If *t->signal is set on any rank, all ranks adopt it (rlhf__signals_adopt),
+// and t->cancelled is set. Also sets t->saves. Other errors: RLHF_E_INTERNAL if the ranks are at
+// different barriers; those of rlhf__team_gather. [main]
 rlhf_status rlhf__team_agree(struct rlhf__team *t, enum rlhf__barrier barrier,
                              const struct rlhf__wish *wish, rlhf_status st,
                              struct rlhf__error *err);
 
-// Returns the bytes that rank k announced at the last barrier. [main]
+// Returns the number of bytes that rank `k` announced at the last barrier. [main]
 uint64_t rlhf__team_bytes(const struct rlhf__team *t, int32_t k);
 
-// Returns RLHF_E_INVALID if st is RLHF_OK on this rank, but not on every rank. Otherwise returns
-// st. All ranks must call this function. Unlike rlhf__team_agree, it works even after a barrier has
-// failed (t->left). [main]
+// Returns RLHF_E_INVALID if `st` is RLHF_OK on this rank but an error on another. Otherwise returns
+// `st`. All ranks must call this function. Unlike rlhf__team_agree, it works even after a barrier
+// has failed (t->left). [main]
 rlhf_status rlhf__team_all_ok(struct rlhf__team *t, rlhf_status st, struct rlhf__error *err);
 
 #endif

@@ -35,13 +35,13 @@ struct rlhf__blocks {
 };
 
 // Append a tensor, which `whole` describes as if it were a single piece. The tensor is cut into
-// pieces of at most `limit` elements, except with one_piece = 1. A block has at most `limit`
+// pieces of at most `limit` elements, unless `one_piece` is 1. A block has at most `limit`
 // elements, unless it consists of a single larger piece. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__blocks_add(struct rlhf__blocks *, const struct rlhf__piece *whole, int one_piece,
                              struct rlhf__error *err);
 void rlhf__blocks_finish(struct rlhf__blocks *); // accepts a zeroed struct [any]
 
-// Returns the rank of the process that block b belongs to. [any]
+// Returns the rank of the process that owns block `b`. [any]
 static inline uint32_t rlhf__block_owner(uint32_t b, uint32_t ranks) {
     return ranks > 1 ? b % ranks : 0;
 }

@@ -9,7 +9,7 @@ struct rlhf__launch {
     int32_t rank;         // this process among them, from 0
     const char *launcher; // for messages: "mpirun of Open MPI"; NULL without one
     const char *mpi;      // the launcher's collective: "openmpi" or "mpich"; NULL: unknown
-    const char *variable; // the environment variable that shows it
+    const char *variable; // the environment variable that shows this
 };
 
 // Read the environment. A launcher that started a single process counts as none. [main]

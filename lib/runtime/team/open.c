@@ -125,7 +125,7 @@ static rlhf_status make(struct rlhf__collective *c, const rlhf_collective_option
                       why[0] ? why : "it made no table");
 }
 
-// Under a launcher of another MPI each process finds itself alone.
+// If the launcher belongs to another MPI, each process finds itself alone.
 static rlhf_status check_ranks(const struct rlhf__collective *c,
                                const struct rlhf__collective_spec *s, struct rlhf__error *err) {
     const struct rlhf__launch *l = &s->launch;

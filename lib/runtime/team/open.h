@@ -34,20 +34,21 @@ struct rlhf__collective_spec {
 };
 
 // Join the other ranks. *out must not move in memory; out->team.ranks is 0 if this process is
-// alone. If a rank is lost later, the reason is logged and all ranks end with status 1. Call close
-// on *out even after a failure. Errors: RLHF_E_INVALID (no such file; others can change it; not a
-// collective of this version; a launcher of another MPI); those of create(). [main]
+// alone. If a rank is lost later, the reason is logged and all ranks end with status 1. Call
+// rlhf__collective_close on *out even after a failure. Errors: those of create(); RLHF_E_INVALID if
+// the file does not exist, can be changed by others or is not a collective of this version, or if
+// the launcher belongs to another MPI. [main]
 rlhf_status rlhf__collective_open(const struct rlhf__collective_spec *,
                                   struct rlhf__collective *out, struct rlhf__error *err);
 
 // Find the collective s->backend and load it, in this process alone. rlhf__collective_join is the
-// second step. Call close on *out even after a failure. Errors: those of rlhf__collective_open.
-// [main]
+// second step. Call rlhf__collective_close on *out even after a failure. Errors: those of
+// rlhf__collective_open. [main]
 rlhf_status rlhf__collective_load(const struct rlhf__collective_spec *s,
                                   struct rlhf__collective *out, struct rlhf__error *err);
 
 // Join the ranks that o->base connects, in order to exchange device memory. All ranks must call
-// this. Errors: those of create(), which are the same on all ranks; RLHF_E_INVALID if the
+// this function. Errors: those of create(), which are the same on all ranks; RLHF_E_INVALID if the
 // collective exchanges no device memory. [main]
 rlhf_status rlhf__collective_join(struct rlhf__collective *, const rlhf_collective_options *o,
                                   struct rlhf__error *err);

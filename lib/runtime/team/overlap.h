@@ -14,7 +14,7 @@
 struct rlhf__overlap {
     struct rlhf__sum *sum;     // NULL: nothing is under way
     const rlhf_dev *aside;     // of a sum
-    int32_t spreads, threaded; // 1: a spread; 1: in a separate thread
+    int32_t spreads, threaded; // spreads: 1 = a spread; threaded: 1 = in a separate thread
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -24,9 +24,10 @@ struct rlhf__overlap {
     struct rlhf__error err;
 };
 
-// Begin a sum (_reduce) or a spread (_spread). All ranks must call it, and must not use the team
-// until rlhf__overlap_end. If the thread cannot be started, rlhf__overlap_end does the whole sum,
-// and rlhf__overlap_spread itself does the whole spread. aside is as in rlhf__sum_reduce. [step]
+// Begin a sum (_reduce) or a spread (_spread). All ranks must call the same function, and must not
+// use the team until rlhf__overlap_end. If the thread cannot be started, rlhf__overlap_end does the
+// whole sum, and rlhf__overlap_spread itself does the whole spread. `aside` is as in
+// rlhf__sum_reduce. [step]
 void rlhf__overlap_reduce(struct rlhf__overlap *, struct rlhf__sum *, const rlhf_dev *aside);
 void rlhf__overlap_spread(struct rlhf__overlap *, struct rlhf__sum *);
 
@@ -37,8 +38,8 @@ void rlhf__overlap_complete(struct rlhf__overlap *, uint64_t from);
 // Wait until a spread has received the values in `bytes` from `value` on, or has failed. [step]
 void rlhf__overlap_wait(struct rlhf__overlap *, rlhf_dev value, uint64_t bytes);
 
-// Finish the sum or the spread that is under way; without one, do nothing. All gradients must be
-// complete. The results are those of rlhf__sum_reduce or rlhf__sum_spread. [step]
+// Finish the sum or the spread that is under way. If nothing is under way, do nothing. All
+// gradients must be complete. The results are those of rlhf__sum_reduce or rlhf__sum_spread. [step]
 rlhf_status rlhf__overlap_end(struct rlhf__overlap *, rlhf_status *table, struct rlhf__error *err);
 
 #endif

@@ -10,7 +10,8 @@ void rlhf__parts_finish(struct rlhf__parts *p) {
     *p = (struct rlhf__parts){0};
 }
 
-// After the header, the other ranks wait for this one. If this one is out of memory, all must end.
+// After the header, the other ranks wait for this rank. So if this rank is out of memory, all ranks
+// must end.
 static rlhf_status make_room(struct rlhf__team *t, struct rlhf__parts *p, struct rlhf__error *err) {
     if (!p->at) return RLHF_E_NOMEM; // cannot happen: the barrier would have failed
     p->at[0] = 0;

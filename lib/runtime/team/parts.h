@@ -11,9 +11,9 @@ struct rlhf__parts {
     uint64_t *at; // [ranks + 1] rank k's are [at[k], at[k + 1])
 };
 
-void rlhf__parts_finish(struct rlhf__parts *); // accepts a zeroed one [any]
+void rlhf__parts_finish(struct rlhf__parts *); // accepts a zeroed struct [any]
 
-// Call rlhf__team_agree with this barrier and st, then exchange `own`. The parameter `same` is as
+// Call rlhf__team_agree with this barrier and `st`, then exchange `own`. The parameter `same` is as
 // in struct rlhf__wish. [main]
 rlhf_status rlhf__parts_exchange(struct rlhf__team *t, enum rlhf__barrier barrier, int64_t same,
                                  const struct rlhf__buf *own, rlhf_status st,
@@ -29,7 +29,7 @@ static inline struct rlhf__part rlhf__part_of(const struct rlhf__parts *p, int32
     return (struct rlhf__part){p->bytes + p->at[rank], p->bytes + p->at[rank + 1]};
 }
 
-// Copy the next n bytes to dst. Errors: RLHF_E_INTERNAL if there are fewer. [any]
+// Copy the next `n` bytes to `dst`. Errors: RLHF_E_INTERNAL if there are fewer than `n`. [any]
 rlhf_status rlhf__part_get(struct rlhf__part *p, void *dst, size_t n, struct rlhf__error *err);
 
 #endif

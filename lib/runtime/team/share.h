@@ -17,7 +17,8 @@ struct rlhf__share {
     struct rlhf__team *team;
 };
 
-// Return the first shard of a process, and the one after its last. [any]
+// rlhf__share_from returns the first shard of a process. rlhf__share_to returns the number after
+// its last shard. [any]
 static inline uint32_t rlhf__share_from(const struct rlhf__share *s, uint32_t rank) {
     return s->ranks > 1 ? rank * (s->shards / s->ranks) : 0;
 }

@@ -43,7 +43,7 @@ void rlhf__ship_list(const char *dir, struct rlhf__buf *out) { list(dir, "", 0, 
 
 struct shipping {
     struct rlhf__team *team;
-    const char *from, *to; // directories; to may be NULL
+    const char *from, *to; // directories; `to` may be NULL
     int32_t *wants;        // [ranks]
     rlhf_block *block;     // [2 * ranks]
     char *chunk;           // [CHUNK]

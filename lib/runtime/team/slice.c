@@ -30,7 +30,7 @@ static rlhf_dev address(const struct rlhf__piece *p, enum rlhf__place place, rlh
     return place == RLHF__GRAD ? p->grad : p->value;
 }
 
-// Copy between contiguous memory and x, without the table.
+// Copy between contiguous memory and `x`, without the table.
 static void copy_by_hand(enum rlhf__way way, float *contiguous, float *x, uint64_t bytes) {
     if (way == RLHF__DOWN || way == RLHF__OUT)
         memcpy(contiguous, x, bytes);

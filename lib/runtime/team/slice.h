@@ -28,11 +28,11 @@ uint32_t rlhf__slice_window(const struct rlhf__sum *s, struct rlhf__slice p);
 // Returns the number of elements that the slice has in a rank's block. [step]
 uint64_t rlhf__slice_len(const struct rlhf__sum *s, struct rlhf__slice p, uint32_t rank);
 
-// Returns the slice that follows p. [step]
+// Returns the slice that follows `p`. [step]
 struct rlhf__slice rlhf__slice_next(const struct rlhf__sum *s, struct rlhf__slice p);
 
-// Copy the part of slice p that is in a rank's block to or from contiguous memory, as `way` says.
-// `host` or `dev` is the contiguous memory. Errors: those of the table. [step]
+// Copy the part of the slice `p` that is in a rank's block to or from contiguous memory, as `way`
+// says. `host` or `dev` is the contiguous memory. Errors: those of the table. [step]
 rlhf_status rlhf__slice_move(const struct rlhf__sum *s, struct rlhf__slice p, uint32_t rank,
                              enum rlhf__place place, rlhf_dev aside, enum rlhf__way way,
                              float *host, rlhf_dev dev);
@@ -42,7 +42,7 @@ rlhf_dev rlhf__slice_whole(const struct rlhf__sum *s, struct rlhf__slice p, uint
                            enum rlhf__place place, rlhf_dev aside);
 
 // Returns the memory in which the slice can be sent or received directly, without a buffer. Returns
-// NULL if it needs a buffer. [step]
+// NULL if the slice needs a buffer. [step]
 float *rlhf__slice_direct(const struct rlhf__sum *s, struct rlhf__slice p, uint32_t rank,
                           enum rlhf__place place);
 

@@ -7,8 +7,8 @@
 // ---- the learners' collective ----
 //
 // An exchange needs only the ranks that have bytes for each other. Here the learners exchange bytes
-// only among themselves, so the actors do not call this. A learner's rank is the same in both
-// teams.
+// only among themselves, so the actors do not call these functions. A learner's rank is the same in
+// both teams.
 
 static rlhf_status failed(struct rlhf__split *s, rlhf_status st) {
     if (st != RLHF_OK) s->all->broken = 1;

@@ -18,23 +18,24 @@ struct rlhf__split {
 };
 
 // Divide the ranks: the last `actors` of them are actors. At least one rank must learn. Do not move
-// *s; finish it also after a failure. All ranks must call it. Errors: RLHF_E_INVALID if the ranks
-// do not agree on the number; RLHF_E_NOMEM. [main]
+// *s; finish it also after a failure. All ranks must call this function. Errors: RLHF_E_INVALID if
+// the ranks pass different values of `actors`; RLHF_E_NOMEM. [main]
 rlhf_status rlhf__split_init(struct rlhf__split *s, struct rlhf__team *all, int64_t actors,
                              struct rlhf__error *err);
-void rlhf__split_finish(struct rlhf__split *s); // accepts a zeroed one [main]
+void rlhf__split_finish(struct rlhf__split *s); // accepts a zeroed struct [main]
 
-// Returns the number of ranks that learn. [any]
+// Returns the number of learners. [any]
 static inline int32_t rlhf__split_learners(const struct rlhf__split *s) {
     return s->all->ranks - s->actors;
 }
 
-// Returns 1 if this process is an actor. If s is NULL, all processes learn. [any]
+// Returns 1 if this process is an actor. If `s` is NULL, all processes are learners. [any]
 static inline int rlhf__split_acts(const struct rlhf__split *s) {
     return s && s->all->rank >= rlhf__split_learners(s);
 }
 
-// Returns the team of the learners; NULL if one learns alone, and on an actor. [any]
+// Returns the team of the learners, or NULL if there is only one learner or this process is an
+// actor. [any]
 static inline struct rlhf__team *rlhf__split_team(struct rlhf__split *s) {
     return rlhf__split_acts(s) || s->learners.ranks < 2 ? NULL : &s->learners;
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Minimum number of elements of a block that are exchanged at a time, if the block has so many.
+// Minimum number of elements of a block that are exchanged at a time, if the block has that many.
 #define LEAST  ((uint64_t)1 << 14)
 #define BUFFER ((uint64_t)1 << 22) // elements of all buffers on the host, roughly
 
@@ -121,7 +121,7 @@ static enum rlhf__place node_place(const struct rlhf__sum *s, uint32_t node) {
 
 // ---- windows ----
 
-// The two steps of a walk over the windows, for each window.
+// The two steps that a walk over the windows takes for each window.
 struct walk {
     // Fill the send buffer and the messages.
     rlhf_status (*begin)(struct rlhf__sum *s, struct rlhf__slice p, uint32_t slot,
@@ -131,7 +131,7 @@ struct walk {
                        const rlhf_dev *aside);
 };
 
-// Replace addresses of the table by those of the device's library.
+// Replace addresses of the table with those of the device's library.
 static rlhf_status make_native(const struct rlhf__sum *s, rlhf_block *block) {
     const rlhf_compute *t = s->compute;
     void *stream;
@@ -190,8 +190,8 @@ static rlhf_block block_at(float *at, uint64_t n) {
 // ---- reduce ----
 
 // Each rank owns one block of the window, and adds up all ranks' nodes for that block. Exchange
-// nodes with every other rank k: send this rank's nodes for k's block, and receive k's nodes for
-// this rank's block.
+// nodes with every other rank: send this rank's nodes for the other rank's block, and receive the
+// other rank's nodes for this rank's block.
 static rlhf_status begin_reduce(struct rlhf__sum *s, struct rlhf__slice p, uint32_t slot,
                                 const rlhf_dev *aside) {
     const uint32_t own = s->share->rank, nodes = s->has[own].n;
@@ -248,7 +248,7 @@ static rlhf_status add_node(const struct rlhf__sum *s, struct adding *a,
     return RLHF_OK;
 }
 
-// Set *x to the address of an own node, or of its copy in staging memory.
+// Set *x to the address of a node of this rank, or of the node's copy in staging memory.
 static rlhf_status own_node(const struct rlhf__sum *s, struct rlhf__slice p, uint32_t node,
                             const rlhf_dev *aside, struct adding *a, rlhf_dev *x) {
     const enum rlhf__place place = node_place(s, node);

@@ -1,9 +1,9 @@
 // sum.h: sums up gradients over the ranks of a team, and sends new parameters to all of them.
 //
-// Every block of parameters (blocks.h) belongs to one rank. reduce sends each block's gradients to
-// the rank that owns it, which adds them in the order of the tree (tree.h), so that the bits do not
-// depend on the number of ranks. After that rank's optimizer step, spread sends the block's new
-// values to all other ranks.
+// Every block of parameters (blocks.h) belongs to one rank. rlhf__sum_reduce sends each block's
+// gradients to the rank that owns it, which adds them in the order of the tree (tree.h), so that
+// the bits do not depend on the number of ranks. After that rank's optimizer step, rlhf__sum_spread
+// sends the block's new values to all other ranks.
 //
 // Blocks are exchanged in windows: `ranks` consecutive blocks, one for each rank. Several windows
 // are under way at a time. A sum begins with the highest gradients, which a backward pass completes
@@ -35,15 +35,16 @@ struct rlhf__sum {
     int32_t on_device;      // 1: in_place, through team->device and in the order of its stream
     int32_t by_hand;        // 1: do not call the table, which another thread may be using
     int32_t upwards;        // 1: windows are exchanged in the opposite order
-    // Returns 1 if all gradients from byte `low` on are complete; with wait = 1, first waits until
+    // Returns 1 if all gradients from byte `low` on are complete. If `wait` is 1, first waits until
     // they are. NULL: all gradients are complete from the start.
     int (*ready)(void *ready_ctx, uint64_t low, int wait);
     void *ready_ctx;
-    // NULL, or called after an exchange: how many windows have ended, in their order.
+    // Called after an exchange with the number of windows that have ended, in their order. May be
+    // NULL.
     void (*ended)(void *ended_ctx, uint32_t windows);
     void *ended_ctx;
     rlhf_dev device;              // with in_place: the memory of send and recv
-    void *host;                   // without: the same; on_device: host memory for `len` elements
+    void *host;                   // otherwise: the same; on_device: host memory for `len` elements
     float *send[RLHF__SUM_DEPTH]; // for each window
     float *recv[RLHF__SUM_DEPTH];
     uint64_t ticket[RLHF__SUM_DEPTH];
@@ -51,8 +52,8 @@ struct rlhf__sum {
     rlhf_dev node;        // device memory for the nodes of one block
 };
 
-// Allocate the buffers for exchanging these blocks. Blocks and share are borrowed. Errors:
-// RLHF_E_NOMEM, those of alloc. [main]
+// Allocate the buffers for exchanging these blocks. The blocks and the share are borrowed. Errors:
+// RLHF_E_NOMEM; those of the table's alloc(). [main]
 rlhf_status rlhf__sum_init(struct rlhf__sum *, const rlhf_compute *, const struct rlhf__blocks *,
                            const struct rlhf__share *, struct rlhf__error *err);
 
@@ -81,8 +82,8 @@ void rlhf__sum_finish(struct rlhf__sum *); // accepts a zeroed struct [main]
 rlhf_status rlhf__sum_reduce(struct rlhf__sum *, const rlhf_dev *aside, rlhf_status *table,
                              struct rlhf__error *err);
 
-// Replace the values of other ranks' blocks by those that their owners have. Failures are as in
-// rlhf__sum_reduce. [step]
+// Replace the values of other ranks' blocks with the values that their owners have. Failures are as
+// in rlhf__sum_reduce. [step]
 rlhf_status rlhf__sum_spread(struct rlhf__sum *, rlhf_status *table, struct rlhf__error *err);
 
 // Returns how many windows of a spread must have ended before the `bytes` bytes from address

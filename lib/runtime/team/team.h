@@ -26,7 +26,7 @@ struct rlhf__team {
     const rlhf_collective *device;
     int32_t rank, ranks;   // this process, from 0, and the number of processes
     int32_t local, locals; // the same, counting only the ranks on this machine
-    int32_t same;          // ranks here that may use the same processors, with this one
+    int32_t same;          // ranks here, this one included, that may use the same processors
     int32_t said;          // 1: some ranks agreed on this rank's failure; the text names a rank
     char (*host)[RLHF__HOST_CAP];        // [ranks] the name of each rank's machine
     void *headers;                       // [ranks][RLHF__TEAM_HEADER] what agree.c receives
@@ -39,29 +39,30 @@ struct rlhf__team {
     struct rlhf__team *parent; // the team of which these ranks are a part (split.h); NULL = none
 };
 
-// Returns the number of ranks, 1 if t is NULL. [any]
+// Returns the number of ranks, or 1 if `t` is NULL. [any]
 static inline int32_t rlhf__team_ranks(const struct rlhf__team *t) { return t ? t->ranks : 1; }
 
-// Returns the rank of this process, 0 if t is NULL. [any]
+// Returns the rank of this process, or 0 if `t` is NULL. [any]
 static inline int32_t rlhf__team_rank(const struct rlhf__team *t) { return t ? t->rank : 0; }
 
 // Returns 1 if there are several ranks, so that work is divided. [any]
 static inline int rlhf__team_shares(const struct rlhf__team *t) { return t && t->ranks > 1; }
 
-// Returns the first index of rank r's share if n things are divided among the ranks in order. The
-// share ends before rlhf__team_from(t, r + 1, n). [any]
+// Returns the first index of the share of rank `r` if `n` things are divided among the ranks in
+// order. The share ends before rlhf__team_from(t, r + 1, n). [any]
 static inline uint32_t rlhf__team_from(const struct rlhf__team *t, int32_t r, uint32_t n) {
     return (uint32_t)((uint64_t)n * (uint64_t)r / (uint64_t)rlhf__team_ranks(t));
 }
 
-// Make a team of the ranks of an open collective, which must outlive it, and exchange the names of
-// their machines. Finish *t also after a failure. Errors: RLHF_E_NOMEM; those of gather. [main]
+// Make a team of the ranks of an open collective, which must outlive the team, and exchange the
+// names of their machines. Finish *t also after a failure. Errors: RLHF_E_NOMEM; those of
+// rlhf__team_gather. [main]
 rlhf_status rlhf__team_init(struct rlhf__team *t, const rlhf_collective *table,
                             struct rlhf__error *err);
-void rlhf__team_finish(struct rlhf__team *t); // accepts a zeroed one [main]
+void rlhf__team_finish(struct rlhf__team *t); // accepts a zeroed struct [main]
 
 // Call the functions of the collective (rlhf/draft/collective.h), and turn failures into host
-// errors. A failed call sets t->broken. gather accepts any number of bytes. [main]
+// errors. A failed call sets t->broken. rlhf__team_gather accepts any number of bytes. [main]
 rlhf_status rlhf__team_exchange(struct rlhf__team *t, const rlhf_block *send,
                                 const rlhf_block *recv, uint64_t *ticket, struct rlhf__error *err);
 rlhf_status rlhf__team_wait(struct rlhf__team *t, uint64_t ticket, struct rlhf__error *err);

@@ -18,7 +18,7 @@ struct rlhf__tree_node {
     uint32_t level, index;
 };
 
-// The nodes that wait for their sibling, in the order of their shards. Set `shards` and zero n.
+// The nodes that wait for their sibling, in the order of their shards. Set `shards` and zero `n`.
 struct rlhf__tree {
     uint32_t shards, n;
     struct rlhf__tree_node at[RLHF__TREE_DEPTH];
@@ -30,8 +30,8 @@ static inline uint32_t rlhf__tree_end(uint32_t shards, struct rlhf__tree_node x)
     return end < shards ? (uint32_t)end : shards;
 }
 
-// Returns x, or the highest ancestor of x that has the same sum. A node whose right sibling would
-// be empty has the same sum as its parent.
+// Returns `x`, or the highest ancestor of `x` that has the same sum. A node whose right sibling
+// would be empty has the same sum as its parent.
 static inline struct rlhf__tree_node rlhf__tree_rise(uint32_t shards, struct rlhf__tree_node x) {
     while (!(x.index & 1) && x.index > 0 && x.level + 1 < RLHF__TREE_DEPTH &&
            rlhf__tree_end(shards, x) == shards)

@@ -171,7 +171,7 @@ struct wait {
     size_t n;
     double until, timeout; // deadline; 0 = none
     double asked_to_stop;  // time at which the user asked to stop; 0 = not yet
-    double since, say;     // when it began; after how many seconds a line says that it goes on
+    double since, say;     // since: start of the wait; say: seconds until a line says it goes on
     const char *limit;
 };
 
@@ -245,8 +245,8 @@ static void end_call(struct rlhf__asked *a) {
     a->done = 1;
 }
 
-// Process everything that has arrived. Returns the number of workers that are not done. *more = 1
-// if more calls are waiting.
+// Process everything that has arrived. Returns the number of workers that are not done. Sets *more
+// to 1 if more calls are waiting.
 static size_t look(struct wait *w, int *more) {
     size_t left = 0;
     *more = 0;

@@ -37,6 +37,6 @@ struct rlhf__asked {
 // [main]
 rlhf_status rlhf__ask(struct rlhf__asked *a, size_t n, double timeout_s, const char *limit);
 
-void rlhf__asked_finish(struct rlhf__asked *a); // accepts a zeroed one [main]
+void rlhf__asked_finish(struct rlhf__asked *a); // accepts a zeroed struct [main]
 
 #endif

@@ -23,7 +23,7 @@ void rlhf__out_places(uint32_t n, uint64_t total, int has_token, struct rlhf__ou
 
 // ---- writing ----
 
-// Returns the bytes of an optional array.
+// Returns the size of an optional array: `bytes`, or 0 if the array is not given.
 static uint64_t if_given(const void *array, uint64_t bytes) { return array ? bytes : 0; }
 
 // Compute where each array of rows [from, to) is in the input.

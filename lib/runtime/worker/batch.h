@@ -3,7 +3,7 @@
 // in the file.
 //
 // Input: struct rlhf__batch_head, the arrays of rlhf_reward_in with texts as {place, length}, then
-// the texts' bytes. The host writes it and never reads it back.
+// the texts' bytes. The host writes the input and never reads it back.
 //
 // Output: a block with struct rlhf__batch_note, then one block for each array of rlhf_reward_out.
 // Each array ends where its block ends. In the worker, an inaccessible page follows each array, so
@@ -54,14 +54,15 @@ struct rlhf__out_places {
     uint64_t at[RLHF__OUTS], bytes[RLHF__OUTS];
 };
 
-// Compute the places for n rows with `total` tokens. With has_token = 0 the array of token rewards
-// is empty. [any]
+// Compute the places for n rows with `total` tokens. If `has_token` is 0, the array of token
+// rewards is empty. [any]
 void rlhf__out_places(uint32_t n, uint64_t total, int has_token, struct rlhf__out_places *out);
 
 // Returns the size of the input for rows [from, to) of a batch. [any]
 uint64_t rlhf__batch_bytes(const rlhf_reward_in *in, uint32_t from, uint32_t to);
 
-// Write the input for these rows to to_bytes, which must have rlhf__batch_bytes() bytes. [any]
+// Write the input for these rows to `to_bytes`, which must have room for rlhf__batch_bytes() bytes.
+// [any]
 void rlhf__batch_put(const rlhf_reward_in *in, uint32_t from, uint32_t to, int has_token,
                      void *to_bytes);
 

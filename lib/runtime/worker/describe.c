@@ -16,7 +16,7 @@ static void put_text(struct rlhf__buf *out, const char *text) {
     rlhf__wire_puts(out, text);
 }
 
-// Write u32 1 and a list of texts, or u32 0 without a list.
+// Write u32 1 and a list of texts, or u32 0 if there is no list.
 static void put_list(struct rlhf__buf *out, const char *const *list) {
     uint32_t n = 0;
     while (list && list[n])
@@ -91,7 +91,7 @@ static const char *get_text(struct rlhf__wire *in, struct rlhf__description *d, 
 }
 
 // Read a list of texts into *out, or set *out to NULL if the description does not contain the list.
-// d->lists[at] owns it.
+// d->lists[at] owns the list.
 static int get_list(struct rlhf__wire *in, struct rlhf__description *d, uint32_t at,
                     const char *const **out, int *no_memory) {
     const uint32_t given = rlhf__wire_get_u32(in), n = rlhf__wire_get_u32(in);

@@ -7,7 +7,7 @@
 #include "plugin/load.h"
 #include "worker/wire.h"
 
-// Append the description of p, which rlhf__description_get reads. [any]
+// Append the description of `p`, which rlhf__description_get reads. [any]
 void rlhf__description_put(const struct rlhf__plugin *p, struct rlhf__buf *out);
 
 enum {
@@ -19,7 +19,7 @@ enum {
 };
 
 // A worker's description of a plugin. The description owns its memory. The plugin's config struct
-// has one slot of 8 bytes per option. desc lacks functions and ops, and the caller sets its kind.
+// has one slot of 8 bytes per option. `desc` lacks functions and ops, and the caller sets its kind.
 struct rlhf__description {
     rlhf_plugin desc;
     rlhf_opt *opts; // [desc.n_opts]
@@ -28,10 +28,10 @@ struct rlhf__description {
     uint32_t ops_flags, has; // has: RLHF__DESCRIBED_*
 };
 
-// Read a description. Call finish on *out in any case. Errors: RLHF_E_UNSUPPORTED (malformed),
-// RLHF_E_NOMEM. [main]
+// Read a description. Call rlhf__description_finish on *out in any case. Errors: RLHF_E_UNSUPPORTED
+// (malformed), RLHF_E_NOMEM. [main]
 rlhf_status rlhf__description_get(struct rlhf__wire *in, struct rlhf__description *out,
                                   struct rlhf__error *err);
-void rlhf__description_finish(struct rlhf__description *); // accepts a zeroed one [main]
+void rlhf__description_finish(struct rlhf__description *); // accepts a zeroed struct [main]
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "worker/describe.h"
 
-// Fill in the ops table of a stand-in that the worker described so. [any]
+// Fill in the ops table of a stand-in from the worker's description. [any]
 void rlhf__episode_calls_ops(const struct rlhf__description *, rlhf_environment_ops *out);
 
 #endif

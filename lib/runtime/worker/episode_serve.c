@@ -49,7 +49,8 @@ static void close_place(struct rlhf__places *p, uint32_t place) {
     p->state[place] = NULL;
 }
 
-// Returns the state at a place, which it allocates at first use; NULL: out of memory.
+// Returns the state at a place, or NULL if memory runs out. The state is allocated at its first
+// use.
 static void *state_at(struct rlhf__places *p, uint32_t place) {
     if (place >= p->n) {
         const uint32_t n = place + place / 2 + 16;

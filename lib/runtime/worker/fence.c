@@ -115,7 +115,7 @@ static void on_fatal(int number, siginfo_t *info, void *context) {
         mmap(NULL, PROBE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
         atomic_store(&f->note->no_memory, 1);
     // After this handler returns, the instruction that faulted runs again, and its fault ends the
-    // process. If the signal was sent instead of caused by a fault, raise it again.
+    // process. If the signal was not caused by a fault but sent, raise it again.
     signal(number, SIG_DFL);
     if (info->si_code <= 0) raise(number);
 }

@@ -17,7 +17,7 @@ struct rlhf__fence {
     int32_t limited, reserved; // 1: the process has a memory limit
 };
 
-// Begin: map the note. Returns -1 on failure. [main]
+// Begin, and map the note. Returns -1 on failure. [main]
 int rlhf__fence_open(struct rlhf__fence *f, int input_fd, int output_fd);
 
 // Map the input again if it has grown to `bytes`. Returns -1 on failure. [main]

@@ -83,7 +83,7 @@ rlhf_status rlhf__stand_in_worker(struct rlhf__stand_in *s, struct rlhf__worker 
 
 // ---- failing ----
 
-// Fail the call for the reason `why`. Returns code.
+// Fail the call for the reason `why`. Returns `code`.
 rlhf_status rlhf__pool_fail(const struct rlhf__pool *t, rlhf_status code, const char *why) {
     return t->api->fail(t->api, code, why);
 }
@@ -96,7 +96,8 @@ static void tell_beside(const struct rlhf__pool *t, const char *why) {
     rlhf__buf_free(&line);
 }
 
-// Fail the call. first = 0: another worker's part has already failed and was reported.
+// Fail the call. If `first` is 0, the failure of another worker's part has already been reported,
+// and this one is only logged.
 rlhf_status rlhf__pool_fail_part(const struct rlhf__pool *t, rlhf_status code, const char *why,
                                  int first) {
     if (first) return rlhf__pool_fail(t, code, why);
@@ -161,7 +162,7 @@ rlhf_status rlhf__pool_ask(const struct rlhf__pool *t, struct rlhf__pool_worker 
     return RLHF_OK;
 }
 
-// What an environment declares. Later workers do not change it.
+// Take what an environment declares. Later workers do not change this.
 static rlhf_status take_declared(struct rlhf__pool *t, struct rlhf__wire *in) {
     const uint32_t promises = rlhf__wire_get_u32(in), has = rlhf__wire_get_u32(in);
     const rlhf_str tools = rlhf__wire_get_text(in);

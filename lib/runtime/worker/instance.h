@@ -14,7 +14,7 @@ struct rlhf__stand_in {
     struct rlhf__description what;
     rlhf_reward_ops ops;
     rlhf_environment_ops environment;
-    int32_t kind, reserved_word; // RLHF_KIND_REWARD or RLHF_KIND_ENVIRONMENT; it has these ops
+    int32_t kind, reserved_word; // RLHF_KIND_REWARD or RLHF_KIND_ENVIRONMENT: which ops are used
     struct rlhf__worker_rules rules;
     const char *program;     // executable of the workers, borrowed
     char *path, *id, *asker; // id NULL: the only plugin of its kind in the file
@@ -73,7 +73,7 @@ struct rlhf__pool {
     struct rlhf__buf closed; // u32 places of states that the worker has to close
 };
 
-// Fail the call for the reason `why`. Returns code. [main]
+// Fail the call for the reason `why`. Returns `code`. [main]
 rlhf_status rlhf__pool_fail(const struct rlhf__pool *t, rlhf_status code, const char *why);
 
 // Record that one worker's part of a call failed. `first` is 1 if no other part has failed yet;

@@ -15,7 +15,7 @@
 struct rlhf__channel {
     int fd, ended;
     struct rlhf__buf in, out;
-    size_t taken, sent; // bytes consumed of `in`, and sent of `out`
+    size_t taken, sent; // taken: bytes of `in` consumed; sent: bytes of `out` sent
     uint64_t most;      // maximum bytes of a frame; 0 = RLHF__WIRE_MAX
 };
 
@@ -33,17 +33,17 @@ struct rlhf__worker {
     struct rlhf__error failed; // code 0: none
 };
 
-// Start a worker. program is the file to execute (rlhf__dirs.program). network = 1 allows use of
-// the network. memory_mib limits the total memory of the worker and everything that it starts (0 =
-// no limit); it is enforced if a control group can be made. Errors: RLHF_E_IO with a sentence.
-// [main]
+// Start a worker. `program` is the file to execute (rlhf__dirs.program). If `network` is 1, the
+// worker may use the network. `memory_mib` limits the total memory of the worker and everything
+// that it starts (0 = no limit); the limit is enforced if a control group can be made. Errors:
+// RLHF_E_IO with a sentence. [main]
 rlhf_status rlhf__worker_start(const char *program, int network, uint64_t memory_mib,
                                struct rlhf__worker **out, struct rlhf__error *err);
 
-// End a worker and all processes that it started, and free *w. NULL allowed. [main]
+// End a worker and all processes that it started, and free `w`, which may be NULL. [main]
 void rlhf__worker_end(struct rlhf__worker *w);
 
-// A worker has failed: end it. w->failed keeps the reason of its first failure. [main]
+// End a worker that has failed. w->failed keeps the reason of its first failure. [main]
 void rlhf__worker_fail(struct rlhf__worker *w, rlhf_status code, const char *why);
 
 // Call this when a worker has ended or closed its sockets. If the worker is still alive, first

@@ -15,7 +15,7 @@
 enum { IN = 0, OUT = 1, ERR = 2, TOLD = RLHF__PROGRAM_TOLD, N_PIPES = 4 };
 
 struct process {
-    rlhf_process api; // first member: the functions cast back
+    rlhf_process api; // first member: the functions cast it back
     struct rlhf__ward ward;
     struct rlhf__cgroup group;
     int how, rests; // how: the way it ended

@@ -4,7 +4,7 @@
 
 #include <rlhf/reward.h>
 
-// The score() of a stand-in's ops. Never splits a group. [as rlhf_reward_ops says]
+// The score() of a stand-in's ops. One worker scores all rows of a group. [as rlhf_reward_ops says]
 rlhf_status rlhf__stand_in_score(void *self, const rlhf_reward_in *in, const rlhf_reward_out *out);
 
 #endif

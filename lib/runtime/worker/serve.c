@@ -165,7 +165,7 @@ static void ask_play(struct serving *s, struct rlhf__wire *in) {
 // ---- state ----
 
 struct stream {
-    rlhf_ostream api; // first member: write() casts back
+    rlhf_ostream api; // first member: write() casts it back
     struct rlhf__buf *out;
 };
 
@@ -189,7 +189,7 @@ static void ask_save(struct serving *s) {
 }
 
 struct source {
-    rlhf_istream api; // first member: read() casts back
+    rlhf_istream api; // first member: read() casts it back
     const char **at;
     const char *end;
 };

@@ -16,13 +16,13 @@ enum { RLHF__MOST_WORKERS = 64 };
 struct rlhf__worker_rules {
     double timeout_s;    // limit of a call, 0 = none
     uint64_t memory_mib; // 0 = no limit
-    uint32_t workers;    // that share a batch, 1 to RLHF__MOST_WORKERS; of an environment 1
+    uint32_t workers;    // that share a batch, 1 to RLHF__MOST_WORKERS; 1 for an environment
     int32_t network;     // 1: they may use the network
 };
 
-// Find the reward or environment `name` as rlhf__plugin_open does, but run it in workers. The same
-// file, kind and network setting give the same plugin. Errors: those of rlhf__plugin_open;
-// RLHF_E_INVALID if the worker fails. [main]
+// Find the reward or environment `name` as rlhf__plugin_open does, but run it in workers. Calls
+// with the same file, kind and network setting return the same plugin. Errors: those of
+// rlhf__plugin_open; RLHF_E_INVALID if the worker fails. [main]
 rlhf_status rlhf__worker_plugin(struct rlhf__plugins *p, const struct rlhf__worker_rules *rules,
                                 const char *name, int32_t kind, int32_t from, const char *asker,
                                 const struct rlhf__plugin **out, struct rlhf__error *err);

@@ -11,7 +11,8 @@ static struct rlhf__table *behind(const rlhf_host *api) {
     return (struct rlhf__table *)(uintptr_t)api;
 }
 
-// Ignore errors: a host that cannot be reached no longer waits for this worker.
+// Send the frame. If the host cannot be reached, end this process, because the host no longer waits
+// for it.
 static void send_frame(struct rlhf__table *t) {
     rlhf__wire_end(&t->frame);
     if (rlhf__wire_send(t->calls, &t->frame) != 0) _exit(1);

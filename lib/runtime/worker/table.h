@@ -10,7 +10,7 @@
 #include <pthread.h>
 
 struct rlhf__table {
-    rlhf_host api; // first member: the functions cast back
+    rlhf_host api; // first member: the functions cast it back to this struct
     const struct rlhf__batch_note *note;
     uint64_t seed;
     char *id, *owner;  // of the plugin and of its instance; owned
@@ -25,7 +25,7 @@ struct rlhf__table {
     rlhf_reward_model_service model;
 };
 
-// *t must not move. [main]
+// Initialize *t, which must not move afterwards. [main]
 void rlhf__table_init(struct rlhf__table *t, int calls, const struct rlhf__batch_note *note);
 
 // In table_services.c: fill in the tables of the services. [main]

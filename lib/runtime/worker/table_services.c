@@ -47,7 +47,7 @@ static void close_handle(struct rlhf__table *t, uint32_t handle) {
     end(t);
 }
 
-// Copy the items of a reply to an array of n. If there are fewer, the rest of the array is
+// Copy the items of a reply to an array of `n` items. If there are fewer, the rest of the array is
 // unchanged.
 static rlhf_status take_items(struct rlhf__wire *in, size_t size, size_t n, void *out) {
     size_t got;

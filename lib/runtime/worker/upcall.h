@@ -7,7 +7,7 @@
 #include "plugin/services.h"
 #include "worker/wire.h"
 
-// Limits for a worker: open objects; messages, and MiB of text, during one call.
+// Limits for a worker: the open objects, and the messages and MiB of text during one call.
 enum { RLHF__HANDLES = 64, RLHF__MOST_MESSAGES = 1000000, RLHF__MOST_TEXT_MIB = 256 };
 
 // An object of a service that a worker has opened.
@@ -33,7 +33,7 @@ struct rlhf__ear {
 // Report the metrics of this call, which must have succeeded. [main]
 void rlhf__ear_report(struct rlhf__ear *e);
 
-void rlhf__ear_finish(struct rlhf__ear *e); // accepts a zeroed one [main]
+void rlhf__ear_finish(struct rlhf__ear *e); // accepts a zeroed struct [main]
 
 // Begin a call: the counters start from 0. [main]
 void rlhf__ear_begin(struct rlhf__ear *e);

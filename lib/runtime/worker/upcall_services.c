@@ -223,7 +223,8 @@ static void model_open(struct rlhf__ear *e, struct rlhf__wire *in, struct rlhf__
     if (answer(out, st) == RLHF_OK) rlhf__wire_u32(out, handle);
 }
 
-// Returns the size of the policy's vocabulary, which reward models share; 0 without a policy.
+// Returns the size of the policy's vocabulary, which reward models share, or 0 if there is no
+// policy.
 static int32_t vocabulary(struct rlhf__ear *e) {
     const rlhf_tokenizer_service *s = table_of(e, RLHF_SVC_TOKENIZER);
     rlhf_tokenizer *t = NULL;

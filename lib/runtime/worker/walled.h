@@ -7,8 +7,8 @@
 #include "worker/programs.h"
 
 // Wrap the plugin `open`, which must have the extension RLHF_EXT_PROGRAM, so that its programs are
-// confined. network = 1 allows them to use the network. The same plugin and network setting give
-// the same *out, which lives as long as p. Errors: RLHF_E_NOMEM. [main]
+// confined. If `network` is 1, the programs may use the network. Calls with the same plugin and
+// network setting return the same *out, which lives as long as `p`. Errors: RLHF_E_NOMEM. [main]
 rlhf_status rlhf__walled_plugin(struct rlhf__plugins *p, const struct rlhf__plugin *open,
                                 int32_t network, const struct rlhf__plugin **out,
                                 struct rlhf__error *err);

@@ -78,15 +78,15 @@ void rlhf__wire_u32(struct rlhf__buf *b, uint32_t v);                     // [an
 void rlhf__wire_u64(struct rlhf__buf *b, uint64_t v);                     // [any]
 void rlhf__wire_f64(struct rlhf__buf *b, double v);                       // [any]
 void rlhf__wire_text(struct rlhf__buf *b, const void *bytes, uint64_t n); // [any]
-void rlhf__wire_puts(struct rlhf__buf *b, const char *text);              // NULL as "" [any]
+void rlhf__wire_puts(struct rlhf__buf *b, const char *text);              // NULL becomes "" [any]
 
-// Begin a frame in the empty buffer b. End it after its contents have been written. [any]
+// Begin a frame in the empty buffer `b`. End it after its contents have been written. [any]
 void rlhf__wire_begin(struct rlhf__buf *b, uint32_t kind);
 void rlhf__wire_end(struct rlhf__buf *b);
 
 // ---- reading ----
 
-// The unread bytes of a frame. After a read past the end, bad is 1 and all reads return 0.
+// The unread bytes of a frame. After a read past the end, `bad` is 1 and all reads return 0.
 struct rlhf__wire {
     const uint8_t *at, *end;
     uint32_t kind, bad;
@@ -97,11 +97,12 @@ uint64_t rlhf__wire_get_u64(struct rlhf__wire *w); // [any]
 double rlhf__wire_get_f64(struct rlhf__wire *w);   // [any]
 // Read a text, borrowed from the frame. [any]
 rlhf_str rlhf__wire_get_text(struct rlhf__wire *w);
-// Read a text that is an array of items of that size, possibly unaligned; *n is their number. [any]
+// Read a text that is an array of items of `size` bytes, possibly unaligned. *n is the number of
+// items. [any]
 const void *rlhf__wire_get_items(struct rlhf__wire *w, size_t size, size_t *n);
 
-// Look at the frame at byte `at` of b. Returns 1 if it is complete: *out then borrows from b, and
-// *bytes is its whole length. Returns 0 if it is incomplete, -1 if it is malformed, -2 if its
+// Look at the frame at byte `at` of `b`. Returns 1 if it is complete: *out then borrows from `b`,
+// and *bytes is its whole length. Returns 0 if it is incomplete, -1 if it is malformed, -2 if its
 // length is above `most`. [any]
 int rlhf__wire_front(const struct rlhf__buf *b, size_t at, uint64_t most, struct rlhf__wire *out,
                      size_t *bytes);
@@ -110,7 +111,7 @@ int rlhf__wire_front(const struct rlhf__buf *b, size_t at, uint64_t most, struct
 
 // Send the whole frame. Returns 0, or -1 if the other side has gone. [any]
 int rlhf__wire_send(int fd, const struct rlhf__buf *frame);
-// Receive the next frame into b (emptied first) and *out. Returns 0, or -1 at the end or if the
+// Empty `b`, then receive the next frame into `b` and *out. Returns 0, or -1 at the end or if the
 // frame is malformed. [any]
 int rlhf__wire_receive(int fd, struct rlhf__buf *b, struct rlhf__wire *out);
 

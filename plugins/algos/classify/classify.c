@@ -20,7 +20,7 @@ struct classify_config {
 struct classify {
     const rlhf_host *host;
     struct classify_config config;
-    struct rlhf__sums sums;    // of the phase
+    struct rlhf__sums sums;    // sums of the phase
     int64_t minibatches, seen; // seen: number of rows since the last minibatch_end
 };
 

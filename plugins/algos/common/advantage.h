@@ -34,18 +34,19 @@ struct rlhf__group_stats {
 // Normalizes y[n] within each group. Rows with the same group[i] are a group; they need not be
 // adjacent. x = (y - mean_g) / (std_g + eps), or x = y - mean_g if scale is 0 (Shao et al. 2024,
 // eq. 3; Liu et al. 2025 omit the std). If all y of a group are equal, as in a group of one row, x
-// is exactly 0. If x is NULL, only computes the statistics of y. order[n] is scratch memory. [any]
+// is exactly 0. If x is NULL, only computes the statistics of y. `order` [n] is scratch memory.
+// [any]
 struct rlhf__group_stats rlhf__group_normalize(const double *y, const int32_t *group, int64_t n,
                                                double eps, int32_t unbiased, int32_t scale,
                                                int64_t *order, double *x);
 
 // Set x[i] to y[i] minus the mean y of the other rows in its group (Kool et al. 2019; Ahmadian et
 // al. 2024, eq. 8). In a group of m rows this equals m / (m - 1) (y - mean_g). If all y of a group
-// are equal, as in a group of one row, x is exactly 0. order[n] is scratch memory. [any]
+// are equal, as in a group of one row, x is exactly 0. `order` [n] is scratch memory. [any]
 void rlhf__leave_one_out(const double *y, const int32_t *group, int64_t n, int64_t *order,
                          double *x);
 
-// Set flat[i] to 1 if x is 0 in all rows of row i's group, otherwise to 0. order[n] is scratch
+// Set flat[i] to 1 if x is 0 in all rows of row i's group, otherwise to 0. `order` [n] is scratch
 // memory. [any]
 void rlhf__flat_groups(const double *x, const int32_t *group, int64_t n, int64_t *order,
                        uint8_t *flat);

@@ -39,7 +39,7 @@ struct rlhf__correction {
 // Statistics of the weights of a phase. Zero it before the first use.
 struct rlhf__correction_sums {
     int64_t rows, tokens;    // number of responses that have tokens; number of these tokens
-    int64_t units, high;     // number of weights, and of those above the cap
+    int64_t units, high;     // number of weights, and of weights above the cap
     int64_t masked;          // number of tokens masked because of their weight
     double weight, min, max; // sum, least and largest weight of the tokens, before the cap
     double near, near2;      // sums over tokens of w and w^2, where w is clamped to [1 / cap, cap]

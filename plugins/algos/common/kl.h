@@ -18,7 +18,7 @@ enum rlhf__kl_kind {
     RLHF__KL_FULL = 3
 };
 
-// The estimate in nats. kind must be K1, K2 or K3. [any]
+// The estimate in nats. `kind` must be K1, K2 or K3. [any]
 static inline double rlhf__kl(int32_t kind, double x, double f) {
     double d = f - x;
     if (kind == RLHF__KL_K1) return -d;

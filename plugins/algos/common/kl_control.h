@@ -15,7 +15,7 @@ struct rlhf__kl_control {
     int32_t placement, estimator, controller, unit;
 };
 
-// Refuse meaningless combinations with a message; set coef. [main]
+// Refuses meaningless combinations with a message, and sets `coef`. [main]
 rlhf_status rlhf__kl_control_init(const rlhf_host *, struct rlhf__kl_control *);
 
 // Refuse a horizon that is too short for a phase of n sequences, because with it the KL coefficient
@@ -27,9 +27,9 @@ rlhf_status rlhf__kl_control_plan(const rlhf_host *, const struct rlhf__kl_contr
 void rlhf__kl_control_update(struct rlhf__kl_control *, const struct rlhf__pg_rollout_sums *);
 
 // The saved state has 12 bytes: the 4 bytes of `magic`, then coef as a little-endian double. If the
-// controller is adaptive, load uses the saved coef. If it is fixed, load uses the coef of the
-// configuration, even if the saved one differs. load returns RLHF_E_INVALID for a wrong magic and
-// for a coef that is negative or not finite. It also returns the stream's errors. [main]
+// controller is adaptive, `load` uses the saved coef. If it is fixed, `load` uses the coef of the
+// configuration, even if the saved coef differs. `load` returns RLHF_E_INVALID for a wrong magic
+// and for a coef that is negative or not finite. It also returns the stream's errors. [main]
 enum { RLHF__KL_CONTROL_BYTES = 12 };
 rlhf_status rlhf__kl_control_save(const struct rlhf__kl_control *, const char magic[4],
                                   const rlhf_ostream *);

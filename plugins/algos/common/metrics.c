@@ -110,7 +110,7 @@ rlhf_status rlhf__pg_reduce_kl(const rlhf_host *h, struct rlhf__pg_metrics *m) {
 
 void rlhf__pg_fold(struct rlhf__pg_metrics *m, const rlhf_step_info *step) {
     double total = rlhf__pg_total_loss(&m->minibatch);
-    if (!step->skipped) { // if it is empty, all rows are masked, and the loss is 0
+    if (!step->skipped) { // if the minibatch is empty, all its rows are masked, and its loss is 0
         if (step->epoch != m->last_epoch) {
             m->last_epoch = step->epoch;
             m->last_epoch_loss = 0;

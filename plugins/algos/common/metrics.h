@@ -101,7 +101,7 @@ void rlhf__pg_fold(struct rlhf__pg_metrics *, const rlhf_step_info *);
 void rlhf__pg_report(const rlhf_host *, const struct rlhf__pg_metrics *,
                      const struct rlhf__pg_report *);
 
-// Clear the phase. The memory of rows and shards is kept until finish. [any]
+// Clear the phase. The memory of rows and shards is kept until rlhf__pg_metrics_finish. [any]
 void rlhf__pg_metrics_reset(struct rlhf__pg_metrics *);
 void rlhf__pg_metrics_finish(const rlhf_host *, struct rlhf__pg_metrics *); // [main]
 

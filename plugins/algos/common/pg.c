@@ -144,7 +144,7 @@ static rlhf_status scratch_reserve(struct rlhf__pg *g, uint64_t bytes) {
     }
     if (g->scratch) return RLHF_OK;
     g->host->fail(g->host, RLHF_E_NOMEM, "out of memory");
-    return RLHF_E_NOMEM; // the result of fail, written as a constant for static analyzers
+    return RLHF_E_NOMEM; // the result of fail(), written as a constant for static analyzers
 }
 
 // The number of response tokens of the phase that the loss counts; 0 = unknown.
@@ -276,7 +276,8 @@ static rlhf_status check_loss(const struct rlhf__pg *g, const rlhf_loss_in *in,
     return RLHF_OK;
 }
 
-// Adds all terms of the loss of the non-empty response `row` to u and d. Adds the measured KL to r.
+// Adds all terms of the loss of the non-empty response `row` to *u and *d. Adds the measured KL to
+// *r.
 static rlhf_status row_loss(struct rlhf__pg *g, const rlhf_loss_in *in, struct rlhf__span row,
                             double w, rlhf_heads *d, struct rlhf__pg_update_sums *u,
                             struct rlhf__pg_rollout_sums *r) {

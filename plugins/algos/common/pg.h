@@ -68,15 +68,15 @@ struct rlhf__pg_options {
 // The parts that are specific to an algorithm. Each algorithm has one static struct of this type,
 // so it outlives all instances. `self` is the instance.
 struct rlhf__pg_method {
-    const char *name;       // in messages
+    const char *name;       // shown in messages
     char magic[4];          // first bytes of the saved state
     uint32_t state_version; // 0: nothing is saved
     // For algorithms that use rlhf__pg_advantages: computes advantage[n] from paid[n], the total
-    // rewards of the rows including the KL penalty. order[n] is scratch memory.
+    // rewards of the rows including the KL penalty. `order` [n] is scratch memory.
     void (*compare)(const void *self, const rlhf_rollout *, const double *paid, int64_t *order,
                     double *advantage);
-    // Adds the loss terms of one response to u and d, except those of KL and entropy. w is the
-    // weight of each token of the response.
+    // Adds the loss terms of one response to *u and *d, except the terms of KL and entropy. `w` is
+    // the weight of each token of the response.
     void (*terms)(const void *self, const rlhf_loss_in *, struct rlhf__span row, double w,
                   rlhf_heads *d, struct rlhf__pg_update_sums *u);
 };
@@ -98,7 +98,7 @@ struct rlhf__pg {
     struct rlhf__kl_control kl; // its coefficient is saved
     struct rlhf__pg_metrics metrics;
     struct rlhf__correction correction;     // set by plan()
-    struct rlhf__correction_sums corrected; // of the phase
+    struct rlhf__correction_sums corrected; // sums of the phase
     int64_t advantage_calls;                // number of calls of advantages() in this phase
     int64_t phase_tokens; // number of response tokens in the phase's batch, 0 = unknown
     int64_t rows;         // number of rows of advantages() that the divisors count; negative: all
@@ -114,9 +114,9 @@ rlhf_status rlhf__pg_create(const rlhf_host *, const struct rlhf__pg_method *,
                             const struct rlhf__pg_options *, uint64_t bytes, void **self);
 void rlhf__pg_destroy(void *self);
 
-// These implement functions of rlhf_algo_ops. plan refuses combinations of options that are invalid
-// for this run. phase_end reports the metrics, adapts the KL coefficient and clears the phase. plan
-// is [main], the others are [step].
+// These implement functions of rlhf_algo_ops. plan() refuses combinations of options that are
+// invalid for this run. phase_end() reports the metrics, adapts the KL coefficient and clears the
+// phase. plan() is [main]; the others are [step].
 rlhf_status rlhf__pg_plan(void *self, const rlhf_run_info *, rlhf_plan *out);
 rlhf_status rlhf__pg_loss(void *self, const rlhf_loss_in *, rlhf_loss_out *);
 rlhf_status rlhf__pg_minibatch_end(void *self, const rlhf_step_info *, int32_t *stop);

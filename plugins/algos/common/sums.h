@@ -13,7 +13,7 @@ struct rlhf__sums {
 
 // Allocate and zero n sums for each of the run's shards. Call this function from plan(), which may
 // run several times. If memory runs out, reports RLHF_E_NOMEM through host->fail. Free the sums
-// with finish. [main]
+// with rlhf__sums_finish. [main]
 rlhf_status rlhf__sums_open(const rlhf_host *, struct rlhf__sums *, const rlhf_run_info *,
                             uint32_t n);
 void rlhf__sums_finish(const rlhf_host *, struct rlhf__sums *);

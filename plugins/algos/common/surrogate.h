@@ -32,8 +32,8 @@ enum rlhf__aggregation {
 // equals TOKEN.
 struct rlhf__totals {
     double sequences;        // rows of the minibatch; if rows are masked, the mean over minibatches
-    int64_t tokens, max_len; // of the minibatch
-    int64_t phase_tokens, minibatches; // of the phase; number of minibatches in one epoch
+    int64_t tokens, max_len; // tokens of the minibatch; longest possible response
+    int64_t phase_tokens, minibatches; // tokens of the phase; number of minibatches in one epoch
 };
 
 struct rlhf__clip {

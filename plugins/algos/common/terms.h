@@ -7,7 +7,7 @@
 #include "common/metrics.h"
 #include "common/rows.h"
 
-// Estimate the KL of token t, which is in row i, from the rollout's log-probs. kind is K1, K2 or
+// Estimate the KL of token t, which is in row i, from the rollout's log-probs. `kind` is K1, K2 or
 // K3. Returns RLHF_E_NUMERIC, with a message, if the estimate is not finite. [step]
 rlhf_status rlhf__kl_of_token(const rlhf_host *, int32_t kind, const rlhf_rollout *, int64_t i,
                               int64_t t, double *kl);

@@ -36,8 +36,8 @@ enum { LOSS = 2 * N_KIND_SUMS, N_SUMS };
 struct state {
     const rlhf_host *host;
     struct config config;
-    double z, n; // of the current batch; n: number of its rows without the mismatched ones
-    struct rlhf__sums sums; // of the phase
+    double z, n;            // of the current batch; n: number of its rows, without mismatched rows
+    struct rlhf__sums sums; // sums of the phase
 };
 
 static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
@@ -96,7 +96,7 @@ static rlhf_status advantages(void *self, const rlhf_rollout *in) {
     return RLHF_OK;
 }
 
-// The loss of row i, which is one of n. Adds to the sums.
+// Returns the loss of row i, which is one of n rows, and adds the row to the sums.
 static double row_loss(const struct state *s, const rlhf_loss_in *in, int64_t i, double n,
                        float *d_logp, double *sums) {
     const struct config *c = &s->config;

@@ -8,7 +8,7 @@
 //   With `sampled`, token t has advantage A_t = f_t - o_t, a one-sample estimate of -KL(p || q):
 //         L = sum_t w_t max(-A_t rho_t, -A_t clip(rho_t)),  rho_t = exp(x_t - o_t)
 //
-//   x, o, f: log-probs of the token under the student, the student when it sampled, the teacher
+//   x, o, f: log-probs of the token under the student, the student when it sampled, and the teacher
 //   w_t: 1 / N for a minibatch of N tokens, or 1 / (n T_i) for n responses of T_i tokens
 #include "common/choices.h"
 #include "common/rows.h"
@@ -23,7 +23,7 @@ enum {
     OPD_FORWARD = 1,
     OPD_JS = 2,
     OPD_SAMPLED = 3
-}; // the first 3 are those of rlhf_divergence
+}; // the first 3 are the values of enum rlhf_divergence
 enum { OPD_TOKEN = 0, OPD_SEQUENCE = 1 };
 // Sums of loss(). GAP, TEACHER and ENTROPY are only summed in the first epoch.
 enum { LOSS, TOKENS, DIVERGENCE, FIRST_TOKENS, GAP, TEACHER, ENTROPY, CLIPPED, N_SUMS };

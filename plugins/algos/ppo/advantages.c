@@ -19,7 +19,7 @@ struct work {
     double *reward, *value, *advantage, *returns; // [m]
     double *score, *plain, *row; // [n] the score, with token rewards, and the advantage of each row
     int64_t *order;              // [n]
-    double token_scale;          // of token rewards
+    double token_scale;          // scale of token rewards
     int32_t counts;              // 1: this call counts towards the metrics
 };
 

@@ -2,7 +2,7 @@
 // response is the mean reward of the other responses to its prompt (docs/algorithms/rloo.md).
 //
 //   S_i = score_i + sum_t token_reward_it - kl_coef sum_t (o_it - f_it)
-//   A_i = S_i - mean of S over the others of its group
+//   A_i = S_i - mean of S over the other responses of its group
 //   L   = (1/n) sum_i max(-A_i rho_i, -A_i clip(rho_i)),  rho_i = exp(sum_t (x_it - o_it))
 #include "common/pg.h"
 #include "common/why_unused.h"

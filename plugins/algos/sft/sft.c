@@ -22,7 +22,7 @@ struct sft_config {
 struct sft {
     const rlhf_host *host;
     struct sft_config config;
-    struct rlhf__sums sums;    // of the phase
+    struct rlhf__sums sums;    // sums of the phase
     int64_t minibatches, seen; // seen: number of rows since the last minibatch_end
 };
 

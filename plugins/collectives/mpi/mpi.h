@@ -43,7 +43,7 @@ struct mpi {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t asked; // tells the thread that there is a job, or that it must leave
-    pthread_cond_t done;  // to the host: a job has ended, or the thread has begun or failed
+    pthread_cond_t done;  // tells the host: a job has ended, or the thread has begun or failed
     struct job job[RLHF_COLLECTIVE_DEPTH]; // a ring buffer
     uint32_t first, n;
     uint32_t posted; // number of jobs whose requests were passed to MPI: the first ones of the ring
@@ -55,7 +55,7 @@ struct mpi {
     rlhf_block *block;      // [2 * ranks] for gather()
     char (*host)[HOST_CAP]; // [ranks]
     int *index;             // memory for MPI_Testsome, for the requests of the longest job
-    MPI_Status *statuses;   // the same
+    MPI_Status *statuses;   // memory for MPI_Testsome, too
     int room, unused;
     char error[512], detail[256];
 };
@@ -66,11 +66,11 @@ double mpi_seconds(void);
 // the reason. Called by the thread.
 void mpi_begin(struct mpi *m);
 
-// The thread's function; arg is the struct mpi.
+// The thread's function; `arg` is the struct mpi.
 void *mpi_thread(void *arg);
 
-// Record a failure: its message, and the status st. Once the host has been notified (`told`), every
-// further call by the host returns st. Call with the lock held.
+// Records a failure: its message, and the status `st`. Once the host has been notified (`told`),
+// every further call by the host returns `st`. Call with the lock held.
 __attribute__((format(printf, 3, 4))) void mpi_fail(struct mpi *m, rlhf_status st, const char *fmt,
                                                     ...);
 

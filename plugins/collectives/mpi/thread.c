@@ -102,7 +102,7 @@ static void post(struct mpi *m) {
     }
 }
 
-// If a received message has another length, the ranks do not make the same calls.
+// Fails if a received message has an unexpected length: the ranks then do not make the same calls.
 static void check_part(struct mpi *m, const struct part *p, MPI_Status *s) {
     int got = p->bytes;
     if (!p->sends) MPI_Get_count(s, MPI_BYTE, &got);

@@ -26,9 +26,9 @@ struct nccl {
     char error[512], detail[64];
 };
 
-// What every rank tells the others before it joins, and after.
+// The message that every rank sends to the others, before it joins and after.
 struct hello {
-    struct nccl_id id; // of rank 0
+    struct nccl_id id; // the id from rank 0
     int32_t works, version;
     char why[384]; // "" if works
 };
@@ -82,7 +82,8 @@ static int first_of(int a, int b) {
     return a == NCCL_SUCCESS || a == NCCL_IN_PROGRESS ? (b == NCCL_SUCCESS ? a : b) : a;
 }
 
-// One group of sends and receives, nearest ranks first, so that not all ranks send to the same one.
+// One group of sends and receives, nearest ranks first, so that not all ranks send to the same
+// rank.
 static rlhf_status exchange(void *ctx, const rlhf_block *send, const rlhf_block *recv,
                             uint64_t *ticket) {
     struct nccl *n = ctx;
@@ -245,7 +246,7 @@ static rlhf_status create(const rlhf_collective_options *o, rlhf_collective **ou
     return st;
 }
 
-// It is based on another collective, so that no launcher starts it.
+// NCCL is used together with another collective, so no launcher starts it.
 static int32_t started(void) { return 0; }
 
 static const rlhf_collectives own = {.size = sizeof own,

@@ -21,7 +21,7 @@ enum { SHOWN = 160, FULL_S = 10, FAULTS = 3 };
 
 static void write_reset(struct rlhf__bytes *out, const rlhf_episode_in *in, uint32_t i) {
     char text[80];
-    // 31 bits, which every generator of random numbers takes
+    // 31 bits, which every generator of random numbers accepts
     snprintf(text, sizeof text, "{\"type\":\"reset\",\"data\":{\"seed\":%llu}}",
              (unsigned long long)(in->seed[i] >> 33));
     rlhf__bytes_text(out, text);
@@ -48,7 +48,8 @@ static void write_step(const struct rlhf__openenv *o, struct rlhf__bytes *out, r
 
 // ---- what is read ----
 
-// The value at a JSON pointer of members, "/a/b"; NULL if it is missing.
+// Returns the value at a JSON pointer that consists of member names ("/a/b"), or NULL if the value
+// is missing.
 static json_t *at_pointer(json_t *v, const char *pointer) {
     char key[128];
     while (v && *pointer == '/') {
@@ -94,8 +95,9 @@ static void add_faults(struct rlhf__bytes *text, const json_t *faults) {
     }
 }
 
-// If the server refuses the policy's turn because it is not an action, or its environment fails on
-// the action, the policy reads why, and the episode goes on. Returns 1 if it was so.
+// The server may refuse the policy's turn because the turn is not an action, or its environment may
+// fail on the action. The policy then reads the reason, the episode continues, and this function
+// returns 1.
 static int take_refusal(const struct rlhf__openenv *o, struct rlhf__openenv_state *s,
                         const json_t *data, const rlhf_episode_out *out, uint32_t i) {
     const char *code = json_string_value(json_object_get(data, "code"));
@@ -113,7 +115,7 @@ static int take_refusal(const struct rlhf__openenv *o, struct rlhf__openenv_stat
     return good;
 }
 
-// Take a message. Returns 0 and the reason in why if it is not an observation.
+// Takes a message. If it is not an observation, returns 0 with the reason in `why`.
 static int take(const struct rlhf__openenv *o, enum rlhf__asked what, struct rlhf__openenv_state *s,
                 const struct rlhf__bytes *text, const rlhf_episode_out *out, uint32_t i,
                 char *why) {
@@ -240,7 +242,8 @@ static enum rlhf__socket_end receive(const struct rlhf__openenv *o, enum rlhf__a
     }
 }
 
-// All are asked before the first is read, so that the server can work on them at once.
+// Sends all requests before it reads the first answer, so that the server can work on all of them
+// at the same time.
 rlhf_status rlhf__openenv_ask(const struct rlhf__openenv *o, enum rlhf__asked what,
                               const rlhf_episode_in *in, const rlhf_episode_out *out) {
     struct rlhf__bytes text = {.host = o->host};

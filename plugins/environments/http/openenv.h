@@ -11,12 +11,12 @@ struct rlhf__openenv {
     const rlhf_host *host;
     struct rlhf__socket_target target;
     const char *shown;       // the target, for messages
-    const char *action;      // member of the action that the turn becomes; "json": the turn is it
+    const char *action;      // the action's member for the turn; "json": the turn is the action
     const char *observation; // JSON pointer into the observation, for the policy; NULL: the whole
                              // observation
-    double timeout_s;        // of an answer; 0 = none
+    double timeout_s;        // time limit of an answer; 0 = none
     double patience_s;       // how long to wait for a server that is down
-    size_t longest;          // bytes of a message, at most
+    size_t longest;          // maximum number of bytes of a message
     int32_t reads_errors;    // 1: the policy reads an EXECUTION_ERROR; 0: it is a failure
     int32_t reserved;
 };
@@ -27,9 +27,9 @@ struct rlhf__openenv_state {
     uint64_t refused;            // turns that the server refused
 };
 
-// Reset or step all episodes of a call. An episode without an answer has failed. If the server
-// refuses a turn because it is not a valid action (VALIDATION_ERROR) or, with
-// reads_errors, fails on it (EXECUTION_ERROR), the policy reads why. Errors: RLHF_E_IO if no
+// Reset or step all episodes of a call. An episode without an answer has failed. The policy reads
+// the server's reason if the server refuses a turn that is not a valid action (VALIDATION_ERROR)
+// or, with `reads_errors`, fails to execute the action (EXECUTION_ERROR). Errors: RLHF_E_IO if no
 // episode has an answer; RLHF_E_CANCELLED; RLHF_E_NOMEM. [step]
 rlhf_status rlhf__openenv_ask(const struct rlhf__openenv *, enum rlhf__asked,
                               const rlhf_episode_in *, const rlhf_episode_out *);

@@ -7,7 +7,7 @@
 #include "lines/hello.h"
 #include "lines/reply.h"
 
-// The user sets host and o; everything else is zero.
+// The user sets `host` and `o`; everything else is zero.
 struct rlhf__post {
     const rlhf_host *host;
     const struct rlhf__http_options *o;

@@ -80,7 +80,7 @@ static void write_head(const struct rlhf__socket_target *t, struct rlhf__bytes *
     for (const struct curl_slist *h = t->headers; h; h = h->next) {
         if (strncasecmp(h->data, "Content-Type:", 13) == 0 ||
             strncasecmp(h->data, "Expect:", 7) == 0)
-            continue; // of requests with a body
+            continue; // only for requests with a body
         rlhf__bytes_text(out, h->data);
         rlhf__bytes_text(out, "\r\n");
     }
@@ -88,7 +88,7 @@ static void write_head(const struct rlhf__socket_target *t, struct rlhf__bytes *
 }
 
 static enum rlhf__socket_end read_head(struct rlhf__socket *s, double deadline, char *why) {
-    // what RFC 6455, 4.2.2, makes of the key above
+    // the server's answer to the key above (RFC 6455, 4.2.2)
     static const char accept[] = "l1JH/vNz53S2emZbMpDZUTq2G3o=";
     char shown[120];
     for (;;) {
@@ -107,7 +107,7 @@ static enum rlhf__socket_end read_head(struct rlhf__socket *s, double deadline, 
         if (s->in.len > HEAD_MAX) return fail(why, "its head is too long");
         const enum rlhf__socket_end got = more(s, deadline, why);
         if (got != RLHF__SOCKET_DONE) return got;
-        rlhf__bytes_add(&s->in, "", 1); // so that the functions above end
+        rlhf__bytes_add(&s->in, "", 1); // a NUL, at which the functions above stop
         if (s->in.full) return RLHF__SOCKET_NO_MEMORY;
         s->in.len--;
     }
@@ -170,7 +170,7 @@ enum rlhf__socket_end rlhf__socket_send(struct rlhf__socket *s, const char *text
 
 struct frame {
     int op, last;
-    uint64_t head, len; // bytes of the head and of what follows it
+    uint64_t head, len; // bytes of the head, and of the data after it
 };
 
 // Read the head of a frame. Returns 1 if the whole frame has arrived, 0 if bytes are missing, and

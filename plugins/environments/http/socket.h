@@ -9,10 +9,10 @@
 
 enum { RLHF__SOCKET_WHY = 400 };
 
-// Zeroed except for host and longest.
+// Zero-initialize, then set `host` and `longest`.
 struct rlhf__socket {
     const rlhf_host *host;
-    size_t longest;        // bytes of a message, at most
+    size_t longest;        // maximum number of bytes of a message
     CURL *easy;            // NULL: closed
     struct rlhf__bytes in; // bytes that were received and not yet read
     uint32_t mask;
@@ -22,9 +22,9 @@ struct rlhf__socket {
 // Where to connect. All members are borrowed.
 struct rlhf__socket_target {
     const char *url;    // http:// or https://
-    const char *path;   // of the WebSocket, with a slash at its beginning
+    const char *path;   // path of the WebSocket; begins with a slash
     const char *origin; // "http://host:port"
-    const char *ca;     // NULL: the system's
+    const char *ca;     // PEM file of certificates; NULL: the system's certificates
     const struct curl_slist *headers;
 };
 
@@ -42,7 +42,7 @@ enum rlhf__socket_end rlhf__socket_open(struct rlhf__socket *, const struct rlhf
 // Send a text of n bytes. [step]
 enum rlhf__socket_end rlhf__socket_send(struct rlhf__socket *, const char *text, size_t n,
                                         double deadline, char *why);
-// Wait for the next text message; *out gets it. Pings are answered. [step]
+// Waits for the next text message and stores it in *out. Answers pings. [step]
 enum rlhf__socket_end rlhf__socket_receive(struct rlhf__socket *, struct rlhf__bytes *out,
                                            double deadline, char *why);
 // Tell the server that the connection ends, and close it without waiting for the server's answer.

@@ -8,7 +8,7 @@
 
 struct rlhf__hello {
     char *tools;      // the list as JSON text, in Jansson's memory; NULL = none
-    int32_t finish;   // 1: it is told how episodes end, and answers
+    int32_t finish;   // 1: it wants to know how episodes end, and answers
     int32_t function; // 1: it promises RLHF_ENVIRONMENT_FUNCTION
 };
 

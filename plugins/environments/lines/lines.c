@@ -17,7 +17,7 @@ struct reader {
     uint32_t n_had, n_asked;
     uint32_t n_failed;     // episodes that the program gave up
     uint64_t failed;       // the first of them
-    char failed_as[SHOWN]; // and the reason for it
+    char failed_as[SHOWN]; // the reason for this failure
     rlhf_status said;      // a failure of the host's functions
     char why[RLHF__REPLY_WHY];
 };
@@ -66,7 +66,7 @@ static enum rlhf__taken take_line(struct reader *r, const char *line, size_t n) 
     return taken;
 }
 
-// Quotes a refused line behind its reason.
+// Puts the refused line, in quotes, before the reason.
 static enum rlhf__taken quote(struct reader *r, const char *line, size_t n) {
     char shown[SHOWN], why[RLHF__REPLY_WHY];
     snprintf(why, sizeof why, "%s", r->why);
@@ -131,7 +131,7 @@ rlhf_status rlhf__lines_start(struct rlhf__lines *l, rlhf_status status) {
     if (what != RLHF__TALK_DONE) st = give_up(l, &r, what, l->doing, status);
     rlhf__bytes_finish(&r.rest);
     if (!before.tools && l->starts == 1) return st;
-    // The tools were declared when it was first started, and stay.
+    // The program declared its tools at its first start, and they do not change.
     rlhf__hello_finish(&l->hello);
     l->hello = before;
     return st;
@@ -188,7 +188,8 @@ static void say_failed(struct rlhf__lines *l, const struct reader *r) {
     memcpy(l->failed_as, r->failed_as, sizeof l->failed_as);
 }
 
-// Episodes without an answer have failed. If none has an answer, the whole call has.
+// Episodes without an answer have failed. If all episodes of the call have failed, the call has
+// failed.
 static rlhf_status fail_rest(struct rlhf__lines *l, const struct reader *r, rlhf_status st) {
     if (st == RLHF_E_NOMEM || st == RLHF_E_CANCELLED || r->said < 0) return st;
     if (r->in->n == r->n_asked && !r->n_had) return st;

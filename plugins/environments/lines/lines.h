@@ -15,16 +15,16 @@
 // Bytes of an episode's state (rlhf_environment_ops.state_size).
 struct rlhf__lines_state {
     uint64_t episode; // its number; meaningful if `start` is not 0
-    uint64_t start;   // of the program that plays it, counted from 1
+    uint64_t start;   // which start of the program plays it, counted from 1
 };
 
 enum { RLHF__LINES_SHOWN = 160 }; // bytes of a foreign text in a message
 
-// The user sets host, program and doing; everything else is zero.
+// The user sets `host`, `program` and `doing`; everything else is zero.
 struct rlhf__lines {
     const rlhf_host *host;
     struct rlhf__program program;
-    const char *doing; // for messages, "while it imported the file"
+    const char *doing; // shown in messages: "while it imported the file"
     struct rlhf__hello hello;
     struct rlhf__bytes closed; // lines of closed episodes, to send with the next call
     uint64_t starts;
@@ -32,7 +32,8 @@ struct rlhf__lines {
     char failed_as[RLHF__LINES_SHOWN]; // why the program last gave up episodes in this phase
 };
 
-// Start the program and read its first line. Failures have this status. [main]
+// Starts the program and reads its first line. If the program fails, returns the given status.
+// [main]
 rlhf_status rlhf__lines_start(struct rlhf__lines *, rlhf_status);
 
 // The functions of an environment whose self begins with a struct rlhf__lines.

@@ -43,7 +43,7 @@ static int check_metrics(const json_t *v, char *why) {
     return good ? 1 : refuse(why, "metrics", "an object of at most 32 numbers");
 }
 
-// The verdict, or -1 if it is none.
+// Returns the verdict, or -1 if `v` is not a verdict.
 static int verdict_of(const json_t *v) {
     const char *text = json_string_value(v);
     if (!v || json_is_null(v)) return RLHF_VERDICT_NONE;

@@ -7,7 +7,7 @@ enum { DEEPEST = 32 };
 
 struct reader {
     const char *at, *end;
-    const char *why; // the first thing that is wrong; NULL = nothing
+    const char *why; // the first error; NULL = none
     int depth;
 };
 
@@ -23,7 +23,7 @@ static void skip_spaces(struct reader *r) {
         r->at++;
 }
 
-// Take this character, if it is next.
+// Moves past the character c if it is next.
 static int take(struct reader *r, char c) {
     skip_spaces(r);
     if (r->why || r->at == r->end || *r->at != c) return 0;

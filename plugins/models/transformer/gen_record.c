@@ -16,7 +16,7 @@ static uint32_t bucket(uint32_t n) {
     return b >= n ? b : (n + 63) / 64 * 64;
 }
 
-#define KEYS_STEP 512 // max_k is rounded up to it: it can affect the launch of attention
+#define KEYS_STEP 512 // max_k is rounded up to a multiple, since it can affect attention's launch
 
 // The block has the integers and then the counters. Both end at a multiple of 64 bytes.
 static uint64_t counters_at(uint32_t rows) { return rlhf__tf_rows_ints(rows) * sizeof(int32_t); }

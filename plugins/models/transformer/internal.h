@@ -12,10 +12,10 @@
 __attribute__((format(printf, 3, 4))) rlhf_status
 rlhf__tf_fail(struct rlhf__tf *m, rlhf_status code, const char *fmt, ...);
 
-// rlhf_copy_in, but failures are reported with the struct's name.
+// Like rlhf_copy_in, but reports failures with the struct's name.
 rlhf_status rlhf__tf_copy_in(struct rlhf__tf *m, const char *what, void *dst, uint32_t own,
                              const void *src, uint32_t first);
-// The distribution used for log-probs: d or, if d is NULL, temperature 1 over the whole vocabulary.
+// The distribution for log-probs: *d or, if `d` is NULL, temperature 1 over the whole vocabulary.
 const rlhf_dist *rlhf__tf_dist(const rlhf_dist *d);
 
 // ---- slots.c: shapes ----
@@ -39,15 +39,15 @@ int32_t rlhf__tf_slot_only_packed(int32_t layer, int32_t slot);
 // slot of a site's matrix. site_inputs: the input width of a site.
 int32_t rlhf__tf_site_of(int32_t slot);
 int32_t rlhf__tf_site_slot(enum rlhf__tf_site site);
-// Returns the first slot of a product. A product's slots are those of a norm, followed by those of
-// the product's weight and bias: the norm before the product or, in a post-norm layer, the norm
+// Returns the first slot of a product. A product has the slots of a norm, followed by the slots of
+// its own weight and bias. The norm is the one before the product or, in a post-norm layer, the one
 // after the product's block. For TF_N_SITE, returns RLHF_TF_N_LAYER.
 int32_t rlhf__tf_site_first(enum rlhf__tf_site site);
 int32_t rlhf__tf_site_inputs(const struct rlhf__tf *m, enum rlhf__tf_site site);
 // The largest number of columns that A x of this product has in any layer; 0 without adapters.
 uint64_t rlhf__tf_low_width(const struct rlhf__tf *m, enum rlhf__tf_site site);
-// Finds the products that the adapter a targets. If a is NULL, there are none. params.c creates the
-// adapter's tensors.
+// Finds the matrix products that the adapter `a` targets. If `a` is NULL, finds none. params.c
+// creates the adapter's tensors.
 rlhf_status rlhf__tf_adapter_create(struct rlhf__tf *m, const rlhf_adapter *a);
 rlhf_status rlhf__tf_adapter_weights(struct rlhf__tf *m);
 rlhf_status rlhf__tf_adapter_pack(struct rlhf__tf *m);
@@ -70,7 +70,7 @@ int64_t rlhf__tf_adapter_size(const struct rlhf__tf *m); // number of elements
 // ---- open.c ----
 // Refuses a setting of `o` that this model or its compute backend does not support.
 rlhf_status rlhf__tf_open_check(struct rlhf__tf *m, const rlhf_model_open *o);
-// If o has a base, sets m->base and changes *o to match it.
+// If *o has a base, sets m->base and changes *o to match the base.
 rlhf_status rlhf__tf_base_open(struct rlhf__tf *m, rlhf_model_open *o);
 
 // ---- params.c ----
@@ -132,14 +132,14 @@ rlhf_status rlhf__tf_rows_upload(struct rlhf__tf *m, struct rlhf__tf_work *w,
 uint64_t rlhf__tf_rows_ints(uint64_t n);
 
 // ---- trunk.c, trunk_bwd.c ----
-// Runs the embedding and all layers over w->rows; sets w->x. If gen is NULL, rows attend only to
-// their own tokens. In a call of forward(), f is the call's argument, and the trunk waits for new
-// values if f->wanted is set. Otherwise f is NULL.
+// Runs the embedding and all layers over w->rows; sets w->x. If `gen` is NULL, rows attend only to
+// their own tokens. In a call of forward(), `f` is the call's argument, and the trunk waits for new
+// values if f->wanted is set. Otherwise `f` is NULL.
 rlhf_status rlhf__tf_trunk(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_gen *gen,
                            const rlhf_forward *f);
 // Runs the layers from `layer` on over w->rows, in a pre-norm stack. If mid is 0, the input is the
 // stream in rlhf__tf_acts(layer).in. Otherwise, it is the stream in .mid, and the attention of
-// `layer` is skipped. Call trunk_reserve before. Sets w->x.
+// `layer` is skipped. Call rlhf__tf_trunk_reserve before this function. Sets w->x.
 rlhf_status rlhf__tf_trunk_from(struct rlhf__tf *m, struct rlhf__tf_work *w, int32_t layer,
                                 int32_t mid);
 // Recomputes the activations of `layer` that the backward pass needs, from the input of `layer`.
@@ -165,9 +165,9 @@ rlhf_rope rlhf__tf_rope_args(const struct rlhf__tf *m, const struct rlhf__tf_row
                              int32_t layer, rlhf_dev raw, rlhf_dev stats);
 
 // ---- trunk.c: the norm ----
-// Computes the architecture's norm of x (f32 [rows, d]) and stores it in `out`, as `dtype`. gamma
-// is the gain; if the norm has a bias, the bias follows gamma. stats, f32 [rows, rlhf__tf_stats()],
-// gets what the backward pass needs; it may be NULL.
+// Computes the architecture's norm of x (f32 [rows, d]) and stores it in `out`, as `dtype`. `gamma`
+// is the gain; if the norm has a bias, the bias follows the gain. `stats`, f32 [rows,
+// rlhf__tf_stats()], gets the numbers that the backward pass needs; it may be NULL.
 rlhf_status rlhf__tf_norm(const struct rlhf__tf *m, const struct rlhf__tf_tensor *gamma,
                           rlhf_dev out, int32_t dtype, rlhf_dev stats, rlhf_dev x, uint32_t rows);
 // From dy, in dy_dtype, computes the gradient of the gain and the gradient of x. Stores the

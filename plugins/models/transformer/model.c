@@ -46,7 +46,7 @@ static rlhf_status tf_open(void *self, const rlhf_model_open *from) {
     m->c = o.compute;
     m->dtype = o.dtype;
     RLHF_TRY(rlhf__tf_adapter_create(m, o.adapter));
-    m->open.adapter = NULL; // it was borrowed during create
+    m->open.adapter = NULL; // it was borrowed only until open() returns
     RLHF_TRY(rlhf__tf_storage_create(m));
     RLHF_TRY(rlhf__tf_params_create(m));
     RLHF_TRY(rlhf__tf_weights_create(m));
@@ -169,7 +169,7 @@ static rlhf_status forward(struct rlhf__tf *m, const rlhf_batch *b, const rlhf_f
                                       .pooling = rlhf__tf_pooling(m),
                                       .ref = rlhf__tf_reference_rows(f)};
     w->valid = 0;
-    if (f->wanted) m->train.valid = 0; // as refresh()
+    if (f->wanted) m->train.valid = 0; // as in refresh()
     w->train = f->train != 0;
     w->keep = w->train && rlhf__tf_trunk_learns(m);
     w->plain = (f->flags & RLHF_FORWARD_BASE) != 0;

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-// visit is called with WHOLE for each parameter of the architecture. For a parameter that has an
-// adapter, it is also called with LORA_A and with LORA_B.
+// `visit` is called with WHOLE for each parameter of the architecture. For a parameter that has an
+// adapter, `visit` is also called with LORA_A and with LORA_B.
 enum half { WHOLE, LORA_A, LORA_B };
 typedef rlhf_status visit_fn(struct rlhf__tf *m, const struct rlhf_tf_name *name, int32_t layer,
                              enum half half, void *arg);
@@ -31,7 +31,7 @@ static int32_t block_of(const struct rlhf__tf *m, const struct rlhf_tf_name *n, 
     return -1;
 }
 
-// Calls visit for every parameter, in the order of param(): layers, globals, adapters.
+// Calls `visit` for every parameter, in the order of param(): layers, globals, adapters.
 static rlhf_status each_name(struct rlhf__tf *m, visit_fn *visit, void *arg) {
     const struct rlhf_tf_name *n;
     for (int32_t layer = 0; layer < m->arch.n_layer; layer++)

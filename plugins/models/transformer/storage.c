@@ -26,7 +26,7 @@ struct layout {
 typedef void tensor_fn(struct rlhf__tf *m, struct rlhf__tf_tensor *t, int32_t layer,
                        struct layout *at);
 
-// Calls visit for the tensors of a layer (-1: the globals), and then for its adapters.
+// Calls `visit` for the tensors of a layer (-1: the globals), and then for the layer's adapters.
 static void each_tensor(struct rlhf__tf *m, int32_t layer, tensor_fn *visit, struct layout *at) {
     const int32_t count = layer < 0 ? RLHF_TF_N_GLOBAL : RLHF_TF_N_LAYER;
     for (int32_t slot = 0; slot < count; slot++)
@@ -110,7 +110,8 @@ rlhf_status rlhf__tf_storage_create(struct rlhf__tf *m) {
     return RLHF_OK;
 }
 
-// Returns the address of the first gradient from this slot of this layer on, or the end of all.
+// Returns the address of the first gradient from this slot of this layer on, or the end of all
+// gradients.
 static rlhf_dev first_grad(struct rlhf__tf *m, int32_t layer, int32_t slot) {
     for (; layer < m->arch.n_layer; layer++, slot = 0) {
         for (; slot < RLHF_TF_N_LAYER; slot++)
@@ -131,8 +132,8 @@ void rlhf__tf_storage_graded(struct rlhf__tf *m, int32_t layer, int32_t slot, in
 }
 
 // Returns the address of the values in a slot of a layer (-1: the globals). If the slot is empty,
-// returns the address of the next slot that is not. If all later slots are empty, returns the end
-// of all values.
+// returns the address of the next slot that is not empty. If all later slots are empty, returns the
+// end of all values.
 static rlhf_dev first_value(struct rlhf__tf *m, int32_t layer, int32_t slot) {
     for (; layer < m->arch.n_layer; layer++, slot = 0)
         for (; slot < (layer < 0 ? RLHF_TF_N_GLOBAL : RLHF_TF_N_LAYER); slot++)

@@ -139,7 +139,7 @@ static struct place activation(struct rlhf__tf *m, int32_t point, int32_t layer)
     return at;
 }
 
-// Copies to the host as f32.
+// Copies a point's values to the host as f32.
 static rlhf_status fetch(struct rlhf__tf *m, const struct place *at, float *out) {
     const uint64_t n = (at->rows - 1) * at->stride + at->width;
     void *tmp = out;

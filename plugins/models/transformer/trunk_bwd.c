@@ -85,7 +85,7 @@ static rlhf_status linear_bwd(const struct pass *p, rlhf_dev dx, const struct rl
     return product_bwd(p, dx, p->m->dtype, 0, a, x, dy, site);
 }
 
-// linear_bwd for a product whose input was the stream: ds += dy W^T.
+// Like linear_bwd, for a product whose input was the stream: ds += dy W^T.
 static rlhf_status linear_bwd_add(const struct pass *p, const struct rlhf__tf_acts *a, rlhf_dev x,
                                   rlhf_dev dy, enum rlhf__tf_site site) {
     return product_bwd(p, p->ds, RLHF_F32, 1, a, x, dy, site);

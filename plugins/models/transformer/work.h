@@ -31,7 +31,7 @@ struct rlhf__tf_layout {
     const int32_t *slot, *start;
     const uint8_t *silent;
     int32_t pooling, reserved;
-    const struct rlhf__tf_recorded *recorded; // if set, the block is at fixed addresses there
+    const struct rlhf__tf_recorded *recorded; // if set, the rows are copied to its fixed addresses
     const int32_t *ref; // [response tokens] rows of the reference's states on the device, or NULL
 };
 
@@ -111,7 +111,7 @@ struct rlhf__tf_work {
     rlhf_dev support_p;                 // borrowed: support; NULL if the last forward pass had none
     uint32_t heads;                     // bits of the heads that the last forward computed
     int32_t train, valid;               // valid: the backward pass may read these activations
-    int32_t keep, plain; // 1: keep activations for the backward pass; 1: leave out the adapter
+    int32_t keep, plain; // keep 1: keep activations for backward; plain 1: leave out the adapter
     // 1: h1, h2 and ac are not stored for each layer but only in the scratch buffers. The backward
     // pass recomputes them from in, mid and fc.
     int32_t lean;

@@ -227,7 +227,7 @@ static int near_enough(const struct rlhf__answer_options *o, const struct rlhf__
     const double g = rlhf__ratio_value(gold, shift_gold), v = rlhf__ratio_value(x, shift);
     if (!isfinite(v) || !isfinite(g)) return 0; // beyond the range of doubles
     const double bound = fmax(o->tolerance, o->relative * fabs(g));
-    return fabs(v - g) <= bound + 1e-12 * fmax(fabs(v), fabs(g)); // 3.1 is 0.1 off 3
+    return fabs(v - g) <= bound + 1e-12 * fmax(fabs(v), fabs(g)); // 3.1 is within 0.1 of 3
 }
 
 static int same_number(const struct rlhf__answer_options *o, const struct rlhf__reading *gold,
@@ -240,7 +240,8 @@ static int same_number(const struct rlhf__answer_options *o, const struct rlhf__
     return 0;
 }
 
-// "(B)" becomes B, because choices are written like this. "(3, 4)" and "f(x)" stay unchanged.
+// "(B)" becomes B, because the letter of a choice is often in brackets. "(3, 4)" and "f(x)" stay
+// unchanged.
 static rlhf_str without_brackets(rlhf_str text) {
     if (text.len < 3 || *text.ptr != '(' || text.ptr[text.len - 1] != ')') return text;
     const rlhf_str inside = {text.ptr + 1, text.len - 2};

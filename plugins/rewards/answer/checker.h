@@ -62,7 +62,7 @@ struct rlhf__checker {
 // that reads rows, RLHF_E_INVALID if options contradict each other. [main]
 rlhf_status rlhf__checker_init(struct rlhf__checker *, const rlhf_host *,
                                const struct rlhf__answer_options *);
-void rlhf__checker_finish(struct rlhf__checker *); // accepts a zeroed one [main]
+void rlhf__checker_finish(struct rlhf__checker *); // accepts a zeroed checker [main]
 
 // Read the gold answer of a row (rlhf_reward_in.meta) into c->gold. Errors: RLHF_E_INVALID (the row
 // or its answer is missing or empty, or the answer must be a number but is not), RLHF_E_NOMEM.

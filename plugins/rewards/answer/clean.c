@@ -44,7 +44,7 @@ enum { MAX_DEPTH = 64 };
 struct cleaning {
     const char *at, *end;
     char *out;
-    uint64_t dropped; // bit d: the brace at depth d was a wrapper's
+    uint64_t dropped; // bit d: the brace at depth d belonged to a wrapper
     int32_t depth, reserved;
 };
 

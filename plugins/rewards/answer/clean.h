@@ -24,7 +24,7 @@ rlhf_str rlhf__clean(rlhf_str text, char *out);
 // end. [any]
 rlhf_str rlhf__strip(rlhf_str text);
 
-rlhf_str rlhf__trim(rlhf_str text); // without white space at both ends [any]
+rlhf_str rlhf__trim(rlhf_str text); // removes white space at both ends [any]
 
 // Returns 1 if two cleaned texts are the same. White space matters only where TeX needs it: between
 // two words or two numbers, but not after a command. Its amount never matters. $ and braces around

@@ -15,7 +15,7 @@ struct rlhf__decimal {
     char digit[RLHF__DECIMAL_DIGITS]; // '0' to '9'
 };
 
-// num / den. den is positive; for a number without a fraction, it is 1.
+// num / den. `den` is positive; for a number without a fraction, it is 1.
 struct rlhf__ratio {
     struct rlhf__decimal num, den;
 };

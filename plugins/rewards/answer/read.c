@@ -47,7 +47,8 @@ static int take_currency(struct rlhf__cursor *c) {
     return 0;
 }
 
-// 1 for a symbol of a unit, which has one or two letters, and for endings as in 1st.
+// 1 for the symbol of a unit, which has one or two letters, and for the ending of an ordinal number
+// (1st).
 static int is_symbol(const char *word, size_t n, int joined) {
     static const char all[] = " m g s h l L N J W V A K C F cm mm km dm nm um kg mg ug ml mL dl dL "
                               "cl cL kL ft in yd mi lb"

@@ -20,7 +20,7 @@ struct rlhf__reading {
 
 // Reads a text that is one number and nothing else. A sign and a currency sign may come before the
 // number. With `units`, a unit may follow it. One or two letters are a unit only if they are the
-// symbol of one: 5 m is 5, but 5x is not a number. Returns 1, or 0 if the text is not a number.
+// symbol of a unit: 5 m is 5, but 5x is not a number. Returns 1, or 0 if the text is not a number.
 // [any]
 int rlhf__read_whole(rlhf_str text, int units, struct rlhf__reading *out);
 

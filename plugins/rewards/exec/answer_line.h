@@ -32,7 +32,7 @@ struct rlhf__line {
 // [any]
 int rlhf__line_read(const char *line, size_t n, struct rlhf__line *out, char *why);
 
-// rlhf__line_read for an object that is already parsed. [any]
+// Like rlhf__line_read, for an object that is already parsed. [any]
 int rlhf__line_object(json_t *object, struct rlhf__line *out, char *why);
 
 // Returns 1 if the name is valid for a metric: it must be shorter than RLHF__LINE_NAME and have

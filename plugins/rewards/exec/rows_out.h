@@ -6,7 +6,8 @@
 
 #include <rlhf/reward.h>
 
-// Append row i of the batch; its "index" is `index`. ids 1: include the token ids. [step]
+// Appends row i of the batch, with `index` as its "index". If `ids` is 1, also appends the token
+// ids. [step]
 void rlhf__row_out(struct rlhf__bytes *, const rlhf_reward_in *, uint32_t i, uint32_t index,
                    int ids);
 

@@ -21,7 +21,8 @@ static void put_rows(struct rlhf__bytes *out, const struct rlhf__http_options *o
 
 // ---- OpenRLHF's format ----
 
-// Parse the row as a JSON object. Integers beyond 64 bits become the nearest double. New reference.
+// Parse the row as a JSON object. Integers beyond 64 bits become the nearest double. Returns a new
+// reference.
 static json_t *read_row(rlhf_str row) {
     json_t *v = row.len ? json_loadb(row.ptr, (size_t)row.len, 0, NULL) : NULL;
     if (!v && row.len) v = json_loadb(row.ptr, (size_t)row.len, JSON_DECODE_INT_AS_REAL, NULL);

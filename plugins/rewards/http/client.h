@@ -21,7 +21,7 @@ struct rlhf__http_slot {
     char error[CURL_ERROR_SIZE];
 };
 
-// Zero-initialize, but set host and o, which are borrowed.
+// Zero-initialize, then set `host` and `o`, which are borrowed.
 struct rlhf__http_client {
     const rlhf_host *host;
     const struct rlhf__http_options *o;
@@ -30,8 +30,8 @@ struct rlhf__http_client {
     CURLM *multi;
     struct rlhf__http_slot *slot; // [n_slots]
     uint32_t n_slots, n_flying;
-    double timeout_s; // of each request, 0 = none
-    rlhf_rng jitter;  // of the times between attempts
+    double timeout_s; // time limit of each request, 0 = none
+    rlhf_rng jitter;  // random factors of the times between attempts
     int32_t started;  // libcurl was initialized
     int32_t once;     // 1: a request that the service may have handled is not sent again
 };
@@ -50,7 +50,7 @@ enum rlhf__http_end {
 rlhf_status rlhf__http_open(struct rlhf__http_client *);
 void rlhf__http_close(struct rlhf__http_client *); // accepts a zeroed client [main]
 
-// Send slot->body. The slot's earlier request is replaced. RLHF_E_NOMEM. [step]
+// Sends slot->body. This replaces the slot's earlier request. Errors: RLHF_E_NOMEM. [step]
 rlhf_status rlhf__http_send(struct rlhf__http_client *, struct rlhf__http_slot *);
 
 // Returns the next finished request, or NULL if none has finished. Sets *end to its outcome, *why

@@ -7,7 +7,7 @@
 
 struct work {
     struct rlhf__exchange *x;
-    uint32_t size, n;           // rows of a request, at most; number of requests
+    uint32_t size, n;           // most rows of a request; number of requests
     struct rlhf__tally **tally; // [n] metrics of each answer, NULL = none
 };
 

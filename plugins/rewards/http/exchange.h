@@ -12,7 +12,7 @@ struct rlhf__exchange {
     uint8_t *verdict;               // [n]
     uint8_t *failed;                // [n] 1: the row got no reward
     struct rlhf__tally *tally;      // the metrics of the answers are added to it
-    struct rlhf__requests requests; // out: their counts
+    struct rlhf__requests requests; // out: its counts
     uint32_t first_failed;          // out: the first failed row, in->n if none failed
     char why[RLHF__WHY];            // out: why that row failed
 };

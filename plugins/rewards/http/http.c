@@ -14,7 +14,7 @@ struct http {
     const rlhf_host *host;
     const struct rlhf__http_options *options;
     struct rlhf__http_client client;
-    struct rlhf__tally tally; // of the current call
+    struct rlhf__tally tally; // metrics of the current call
 };
 
 static void http_destroy(void *self) {

@@ -11,7 +11,7 @@ struct rlhf__http_options {
     const char *url;
     const char *label;      // for openrlhf: key of the label in the data row; NULL: labels are ""
     const char *header_env; // name of the environment variable with a secret header, or NULL
-    const char *ca;         // PEM file of certificates, or NULL: those of the system
+    const char *ca;         // PEM file of certificates; NULL: the system's certificates
     int64_t batch, concurrency, repeats, redirects, max_answer_mib;
     double connect_timeout_s, patience_s, backoff_s, backoff_max_s;
     int32_t form; // enum rlhf__http_form

@@ -14,12 +14,12 @@ struct rlhf__pause {
     double last_failed; // time of the last failure
     double next_line;
     uint32_t failures; // failed attempts since the last answer; 0: the service answers
-    int32_t said;      // 1: a line about it was logged
+    int32_t said;      // 1: the failure was logged
 };
 
 // Record the failure of an attempt that began at `began`. If the attempt began before the last
-// recorded failure, it does not count as a further failure. retry_after: the seconds that the
-// service asked us to wait, 0 = none. Advances jitter. [any]
+// recorded failure, it does not count as a further failure. `retry_after` is the number of seconds
+// that the service asked us to wait, or 0. Advances `jitter`. [any]
 void rlhf__pause_failed(struct rlhf__pause *, const struct rlhf__http_options *, rlhf_rng *jitter,
                         double began, double now, double retry_after);
 // Record that the service answered. If the failure was logged, returns the seconds since the first

@@ -28,7 +28,7 @@ static int read_number(const json_t *v, float *seq) {
     if (json_is_null(v))
         *seq = NAN;
     else if (json_is_number(v))
-        *seq = (float)json_number_value(v); // too large becomes Inf, see nan_policy
+        *seq = (float)json_number_value(v); // a number too large becomes Inf, see nan_policy
     else
         return 0;
     return 1;

@@ -8,7 +8,7 @@
 
 #include "http/client.h"
 
-// The user sets client, n and the functions; everything else is zero.
+// The user sets `client`, `n` and the functions; everything else is zero.
 struct rlhf__requests {
     struct rlhf__http_client *client;
     // The functions get ctx and the index of a request.
@@ -20,7 +20,7 @@ struct rlhf__requests {
     // Called if a request is lost; `why` is the reason.
     void (*lose)(void *ctx, uint32_t at, const char *why);
     uint32_t n, reserved;
-    uint64_t sent, repeats; // out: attempts, and those that failed and were or are to be repeated
+    uint64_t sent, repeats; // out: attempts; failed attempts that were or will be repeated
     double paused;          // out: seconds during which the service did not answer
 };
 

@@ -11,7 +11,7 @@
 struct rlhf__target {
     CURLU *url;
     char *origin;    // "http://127.0.0.1:8000"; redirects must have the same origin
-    char shown[256]; // for messages: scheme, host, port and path, printable
+    char shown[256]; // shown in messages: scheme, host, port and path, printable
     int32_t tls, loopback;
 };
 

@@ -14,7 +14,7 @@ struct rlhf__frame {
     size_t head, n_text, n_doubles; // bytes of the head; bytes of the text; number of doubles
 };
 
-// The `take` function of struct rlhf__exchange; ctx is the frame. Returns RLHF__TAKEN_NONE if the
+// The `take` function of struct rlhf__exchange; `ctx` is the frame. Returns RLHF__TAKEN_NONE if the
 // answer is invalid, if bytes follow its end, or if memory runs out (data.full is then set). [step]
 enum rlhf__taken rlhf__frame_take(void *ctx, const char *bytes, size_t n);
 

@@ -105,7 +105,7 @@ void rlhf__criteria_finish(struct rlhf__criteria *c) { json_decref(c->file); }
 
 // ---- questions ----
 
-// Find the next "{row.KEY}" in a text. Returns its beginning, or NULL. key[64] gets the key.
+// Find the next "{row.KEY}" in a text. Returns its beginning, or NULL. Stores the key in key[64].
 static const char *next_key(const char *text, char key[64], const char **end) {
     for (const char *at = text; (at = strstr(at, "{row."));) {
         const size_t n = strcspn(at + 5, "{}");

@@ -16,7 +16,7 @@ struct rlhf__criterion {
     double weight, gate; // gate: a lower score than this makes the reward 0; 0 = there is no gate
 };
 
-// Zero-initialize, but set host.
+// Zero-initialize, then set `host`.
 struct rlhf__criteria {
     const rlhf_host *host;
     json_t *file;

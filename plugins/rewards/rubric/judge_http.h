@@ -5,17 +5,18 @@
 #include "http/requests.h"
 #include "rubric/asks.h"
 
-// The user sets host, o, model and max_tokens. All other members must be zero.
+// The user sets `host`, `o`, `model` and `max_tokens`. All other members must be zero.
 struct rlhf__judge_http {
     const rlhf_host *host;
     const struct rlhf__http_options *o;
     const char *model;
     int64_t max_tokens;
     struct rlhf__http_client client;
-    struct rlhf__requests requests; // of the last call
+    struct rlhf__requests requests; // requests of the last call
 };
 
-// Check the options. If they say so, also connect once. Errors: those of rlhf__http_open. [main]
+// Checks the options. With the option `probe`, also connects once. Errors: those of
+// rlhf__http_open. [main]
 rlhf_status rlhf__judge_http_open(struct rlhf__judge_http *);
 void rlhf__judge_http_close(struct rlhf__judge_http *); // [main]
 

@@ -60,7 +60,7 @@ static rlhf_status grow(struct rlhf__record *r) {
     return RLHF_OK;
 }
 
-// Store an answer. If the question has an answer already, keep that one.
+// Stores an answer. If the question has an answer already, keeps that answer.
 static rlhf_status keep(struct rlhf__record *r, struct rlhf__question q, double score) {
     RLHF_TRY(grow(r));
     struct rlhf__recorded_answer *a = place(r, q);

@@ -17,7 +17,7 @@ struct rlhf__recorded_answer {
     double score; // NaN: the criterion is lost
 };
 
-// Zero-initialize, but set host and path (NULL: answers are not recorded).
+// Zero-initialize, then set `host` and `path` (NULL: answers are not recorded).
 struct rlhf__record {
     const rlhf_host *host;
     const char *path;

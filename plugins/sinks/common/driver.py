@@ -3,7 +3,7 @@
 # a line: "ok" or "failed", a space, and a text for the user.
 import sys
 
-sys.path[:] = [place for place in sys.path if place]  # no module of the working directory
+sys.path[:] = [place for place in sys.path if place]  # no imports from the working directory
 
 import importlib
 import json
@@ -11,7 +11,7 @@ import os
 
 package = sys.argv[1]
 answers = os.fdopen(os.dup(1), "wb")
-os.dup2(2, 1)  # what the package prints is no answer
+os.dup2(2, 1)  # so that output of the package does not reach the host as an answer
 calls = sys.stdin.buffer
 
 

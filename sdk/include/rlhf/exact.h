@@ -9,8 +9,8 @@
 // possible within this bound, they compute about 110 bits with integers. The other functions do
 // this from the start. If the exact value is so close to the middle between two doubles that 110
 // bits do not decide either, the function computes 320 bits (Ziv, "Fast evaluation of elementary
-// mathematical functions with correctly rounded last bit", 1991). Special values are those of C's
-// Annex F, errno is not set, and the rounding is to nearest. A call takes 10 to 120 ns, and
+// mathematical functions with correctly rounded last bit", 1991). Special values follow Annex F of
+// the C standard, errno is not set, and the rounding is to nearest. A call takes 10 to 120 ns, and
 // rlhf_pow 200 ns.
 #ifndef RLHF_EXACT_H
 #define RLHF_EXACT_H
@@ -41,7 +41,7 @@ static inline double rlhf_x_exp_quick(double x, int *sure) {
     const struct rlhf_x_pair t = rlhf_x_exp2[k & 31];
     const double high = (double)(int64_t)(t.hi >> 11) * rlhf_x_two(-52),
                  low = (double)(int64_t)((t.hi & 0x7ff) << 42 | t.lo >> 22) * rlhf_x_two(-105);
-    // log 2 / 32 in two parts; the first has 38 bits, so that k times it is exact
+    // log 2 / 32 in two parts; the first has 38 bits, so that its product with k is exact
     const double r = x - k * 0.021660849392446835, rest = k * -5.145609244655338e-14;
     const double s = r + rest;
     const double q =
@@ -189,7 +189,7 @@ static inline double rlhf_log1p(double x) {
 static inline float rlhf_log_f32(float x) {
     uint64_t u = rlhf_x_bits((double)x);
     if (!(x > 0) || x == INFINITY) return (float)rlhf_x_log_bits((double)x, 24);
-    // A first try with doubles: 45 bits at least, and 24 are asked for.
+    // A first try with doubles. It gives at least 45 bits; the result needs 24.
     const int i = (int)(u >> 45) & 127, upper = i >= 53, e = (int)(u >> 52) - 1023 + upper;
     u = (u & 0x000fffffffffffff) | (uint64_t)(1023 - upper) << 52;
     const double z = rlhf_x_double(u) * (rlhf_x_inverse[i] * rlhf_x_two(-8)) - 1; // exact
@@ -244,7 +244,7 @@ static inline double rlhf_cos(double x) {
 
 // ---- power ----
 
-// *a *= b for normalized numbers m 2^(e - 127); returns whether nothing was cut off.
+// Sets *a to *a times b, for normalized numbers m 2^(e - 127). Returns 1 if the product is exact.
 static inline int rlhf_x_times(struct rlhf_x *a, struct rlhf_x b) {
     const rlhf_x_u128 high = rlhf_x_mul(a->m, b.m), low = a->m * b.m;
     const int up = !(high >> 127);
@@ -291,7 +291,8 @@ static inline double rlhf_x_pow_positive(double x, double y) {
     int sure;
     int e = rlhf_x_split(x, &m);
     double z = y;
-    // While x is a square and z not an integer, the power can be an exact one of the root.
+    // While x is a square and z is not an integer, the result may still be an exact power of the
+    // root.
     while (!rlhf_x_is_whole(z)) {
         const double v = (double)(m >> 11) * ((e & 1) ? rlhf_x_two(-51) : rlhf_x_two(-52)),
                      root = sqrt(v);

@@ -13,9 +13,9 @@
 extern "C" {
 #endif
 
-// Open a table of the reference backend; change its functions as you like, and close it at the end.
-// host gets the table's messages and must outlive it. Each table is a separate heap allocation and
-// independent of other tables. [main]
+// Opens a table of the reference backend. You may replace the table's functions. Close the table at
+// the end. `host` gets the table's messages and must outlive the table. Each table is a separate
+// heap allocation and independent of other tables. [main]
 rlhf_status rlhf_reference_open(const rlhf_host *host, const rlhf_kernels_open *,
                                 rlhf_compute **out);
 void rlhf_reference_close(rlhf_compute *); // NULL allowed [main]
@@ -23,19 +23,19 @@ void rlhf_reference_close(rlhf_compute *); // NULL allowed [main]
 // A device memory argument of a table function, and its address in host memory.
 typedef struct rlhf_reference_use {
     rlhf_dev at;    // NULL: an omitted argument
-    uint64_t bytes; // that the function accesses there
-    void *host;     // out: the memory, until rlhf_reference_leave; NULL if `at` is
+    uint64_t bytes; // bytes that the function accesses
+    void *host;     // out: the memory, until rlhf_reference_leave; NULL if `at` is NULL
 } rlhf_reference_use;
 
 // Call this at the start of the table's function `op`, with the table's ctx and the n ranges (at
-// most 16) that op uses. Returns RLHF_E_INVALID if a range is not device memory of this table or is
-// too short. op must then do nothing and return that status. [step]
+// most 16) that `op` uses. Returns RLHF_E_INVALID if a range is not device memory of this table or
+// is too short. `op` must then do nothing and return that status. [step]
 rlhf_status rlhf_reference_enter(void *ctx, const char *op, rlhf_reference_use *uses, uint32_t n);
 
-// End the function begun with rlhf_reference_enter; returns st. [step]
+// Ends the function that rlhf_reference_enter began, and returns `st`. [step]
 rlhf_status rlhf_reference_leave(void *ctx, rlhf_status st);
 
-// Record why a function fails, "<op>: <text>", with the table's host; returns code. [step]
+// Records with the table's host why a function fails, as "<op>: <text>", and returns `code`. [step]
 rlhf_status rlhf_reference_fail(void *ctx, const char *op, rlhf_status code, const char *text);
 
 // A borrowed pointer to the new backend's own data, kept in ctx; initially NULL. [any]

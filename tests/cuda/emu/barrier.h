@@ -11,7 +11,7 @@ struct warp {
     int line;
     char token[2];              // represents the barrier to the race detector
     uint64_t slot[2][LANES][4]; // 32 bytes per lane: enough for the operands of mma
-    uint64_t out[2][LANES][2];  // computed by the last lane for all: mma, ldmatrix
+    uint64_t out[2][LANES][2];  // results of mma and ldmatrix; the last lane computes them all
 };
 inline warp warps[MAX_THREADS / LANES];
 inline char block_token[2]; // two barriers, used alternately

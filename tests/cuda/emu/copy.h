@@ -20,7 +20,7 @@ struct copies { // of one thread, oldest first
 };
 inline copies under_way[MAX_THREADS];
 
-inline void copy_run(const copy &c) { // to the race detector: a read and a write
+inline void copy_run(const copy &c) { // the race detector sees a read and a write
     uint32_t v[4] = {0, 0, 0, 0};
     if (c.bytes == 16)
         for (int i = 0; i < 4; i++)
@@ -68,7 +68,8 @@ EMU_UNSEEN inline void copies_end() {
 
 } // namespace emu
 
-// Copies `bytes` of `from` to `width` bytes of shared memory and zeroes the rest.
+// Copies the first `bytes` bytes of `from` to shared memory, and zeroes the rest of the `width`
+// bytes.
 inline void emu_cp_async(void *to, const void *from, unsigned bytes, unsigned width,
                          int line = __builtin_LINE()) {
     emu::copy_begin(to, from, bytes, width, line);

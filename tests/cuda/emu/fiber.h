@@ -44,7 +44,7 @@ struct fiber {
     uint3 tid;
     unsigned linear, lane, phase; // phase: which of the warp's two exchange buffers is next
     enum state state;
-    int line; // of the last barrier or warp operation it reached
+    int line; // line of the last barrier or warp operation that the fiber reached
     char *stack;
     void *tsan;
 };
@@ -52,7 +52,7 @@ struct fiber {
 inline fiber fibers[MAX_THREADS];
 inline fiber *self; // NULL: the launcher is running
 inline void *launcher, *launcher_tsan;
-inline const void *launcher_stack; // with its size: for the address checker
+inline const void *launcher_stack; // with its size, for the address checker
 inline size_t launcher_stack_bytes;
 inline uint3 block_idx;
 inline dim3 block_dim, grid_dim;
@@ -92,7 +92,7 @@ asm(".text\n.globl emu_switch\n.weak emu_switch\n.hidden emu_switch\n"
     "mov %rsp,(%rdi)\nmov %rsi,%rsp\n"
     "pop %r15\npop %r14\npop %r13\npop %r12\npop %rbx\npop %rbp\nret\n");
 
-EMU_UNSEEN inline void go(fiber *to) { // to NULL: back to the launcher
+EMU_UNSEEN inline void go(fiber *to) { // if `to` is NULL, back to the launcher
     fiber *from = self;
     switches++;
     self = to;

@@ -20,7 +20,8 @@ struct mma_operands {
     unsigned a[4], b[2];
 };
 
-// Multiplies the fragments in slot[p] into out[p], four floats per lane; k ascending, in f32.
+// Multiplies the fragments in slot[p] and stores the product in out[p], four floats per lane. Sums
+// over k in ascending order, in f32.
 EMU_UNSEEN inline void mma_product(warp &w, unsigned p) {
     float a[16][16], b[16][8], d[16][8] = {};
     for (int l = 0; l < LANES; l++) {
@@ -49,8 +50,8 @@ EMU_UNSEEN inline void mma_product(warp &w, unsigned p) {
 }
 
 // Lane 8 i + r has passed the address of row r of matrix i. In register i, lane l receives elements
-// 2 (l % 4) and 2 (l % 4) + 1 of row l / 4; with trans, of column l / 4. The race detector sees
-// this function, because these are the warp's reads of shared memory.
+// 2 (l % 4) and 2 (l % 4) + 1 of row l / 4. If `trans` is set, it receives these elements of column
+// l / 4. The race detector sees this function, because these are the warp's reads of shared memory.
 __attribute__((noinline)) inline void ldmatrix_read(warp &w, unsigned p, int n, bool trans) {
     uint16_t m[4][8][8];
     for (int i = 0; i < n; i++)
@@ -73,7 +74,8 @@ __attribute__((noinline)) inline void ldmatrix_read(warp &w, unsigned p, int n, 
 
 } // namespace emu
 
-// d[4] += A[16x16] B[16x8], bf16 in, f32 out; fragments as in PTX mma.m16n8k16.
+// d[4] += A[16x16] B[16x8], with bf16 inputs and f32 outputs. The fragments are those of PTX
+// mma.m16n8k16.
 inline void emu_mma_bf16(float d[4], const unsigned a[4], const unsigned b[2],
                          int line = __builtin_LINE()) {
     const emu::mma_operands mine = {{a[0], a[1], a[2], a[3]}, {b[0], b[1]}};
@@ -86,7 +88,7 @@ inline void emu_mma_bf16(float d[4], const unsigned a[4], const unsigned b[2],
         d[i] += sum[i];
 }
 
-// n matrices of 8x8 16-bit numbers from shared memory.
+// Loads n matrices of 8x8 16-bit numbers from shared memory.
 namespace emu {
 inline void ldmatrix(unsigned *out, int n, const void *row, bool trans, int line) {
     if ((int)self->lane < 8 * n) {
@@ -109,7 +111,8 @@ inline void emu_ldmatrix_x2(unsigned r[2], const void *row, int trans,
     emu::ldmatrix(r, 2, row, trans != 0, line);
 }
 
-// D times sum[M][N] += a[M] b[N], with the machine's FMA if it has one: the same bits, faster.
+// Does sum[M][N] += a[M] b[N] D times. Uses the machine's FMA if it has one, which is faster and
+// gives the same bits.
 namespace emu {
 template <int D, int M, int N>
 __attribute__((target("avx2,fma"), noinline)) inline void fma_outer_fast(float *sum, const float *a,

@@ -1,6 +1,6 @@
-// shared.h: shared memory of a block. Every variable, and the launch's dynamic part, has pages of
-// its own that are followed by an inaccessible page. It is filled with NaN (all bits set) when a
-// block starts.
+// shared.h: shared memory of a block. Every variable has separate pages, which are followed by an
+// inaccessible page. The same is true of the launch's dynamic part. All these pages are filled with
+// NaN (all bits set) when a block starts.
 #ifndef RLHF_TESTS_CUDA_EMU_SHARED_H
 #define RLHF_TESTS_CUDA_EMU_SHARED_H
 
@@ -32,7 +32,7 @@ struct slot { // one SHARED variable
     unsigned bytes;
     char token; // for the race detector: the variable exists
 };
-inline slot *slots[SLOTS]; // all that were ever used
+inline slot *slots[SLOTS]; // all slots that were ever used
 inline unsigned n_slots;
 inline guarded dyn;
 inline unsigned char *dyn_shared; // dynamic shared memory of the launch
@@ -72,10 +72,10 @@ EMU_UNSEEN inline void shared_begin() {
     memset(dyn_shared, 0xff, (size_t)(dyn.map + dyn.bytes - dyn_shared));
 }
 
-// Whether [p, p + bytes) is shared memory of the block.
+// Returns whether [p, p + bytes) is shared memory of the block.
 EMU_UNSEEN inline bool is_shared(const void *p, unsigned bytes) {
     const unsigned char *at = (const unsigned char *)p;
-    static const slot *last; // a kernel usually asks for the same one again
+    static const slot *last; // a kernel usually asks for the same slot again
     const auto inside = [=](const slot *s) {
         return s->block == block_serial && at >= s->p && at + bytes <= s->p + s->bytes;
     };

@@ -41,7 +41,7 @@ enum rlhf_collective_flag {
 typedef struct rlhf_collective {
     uint32_t size, flags;  // flags: bits of enum rlhf_collective_flag
     int32_t rank, ranks;   // this process, from 0, and the number of processes
-    int32_t local, locals; // the same, counting only the ranks on this machine
+    int32_t local, locals; // the same, counting only ranks on this machine
     // name: "mpi"; detail: "Open MPI 4.1.4, 4 ranks on 2 machines". Valid until destroy().
     const char *name, *detail;
     void *ctx; // first argument of every function
@@ -52,17 +52,18 @@ typedef struct rlhf_collective {
     // must have the same size. The entry for this rank itself is ignored. Only the two ranks of a
     // pair must agree on the order of their exchanges, so a rank that exchanges no bytes with any
     // other rank may skip the call. Tickets increase and are never 0. If RLHF_COLLECTIVE_DEPTH
-    // exchanges are under way, the call waits for the oldest. Errors as wait; RLHF_E_NOMEM. [main]
+    // exchanges are under way, the call waits for the oldest. Returns the errors of `wait`, or
+    // RLHF_E_NOMEM. [main]
     rlhf_status (*exchange)(void *ctx, const rlhf_block *send, const rlhf_block *recv,
                             uint64_t *ticket);
-    // Wait until this exchange and all earlier ones have ended. RLHF_E_DEVICE: a rank has ended or
-    // no longer answers, or no byte arrived for timeout_s. After that, only abort and destroy may
-    // be called. [main]
+    // Waits until this exchange and all earlier ones have ended. Returns RLHF_E_DEVICE if a rank
+    // has ended or no longer answers, or if no byte arrived for timeout_s. After this error, only
+    // `abort` and `destroy` may be called. [main]
     rlhf_status (*wait)(void *ctx, uint64_t ticket);
     // Gather from all ranks: send the `bytes` bytes at `own` to every rank, and write the bytes of
-    // all ranks to `all`, in the order of ranks. Both are host memory. bytes is the same on all
-    // ranks and at most RLHF_COLLECTIVE_GATHER. Waits for all earlier exchanges. Errors as wait.
-    // [main]
+    // all ranks to `all`, in the order of ranks. Both are host memory. `bytes` must be the same on
+    // all ranks, and at most RLHF_COLLECTIVE_GATHER. Waits for all earlier exchanges. Returns the
+    // errors of `wait`. [main]
     rlhf_status (*gather)(void *ctx, const void *own, uint64_t bytes, void *all);
     // End all ranks when they can no longer agree: this process with the exit status `status`, the
     // others through the launcher. Does not return. [any]
@@ -75,15 +76,15 @@ typedef struct rlhf_collective {
 typedef struct rlhf_collective_options {
     uint32_t size;
     int32_t device; // the device whose memory exchange() takes; -1 = host memory
-    // If a rank that is waited for sends no byte for this many seconds, wait() fails; 0 = no limit.
-    // The end of a rank is noticed even without a limit.
+    // wait() fails if it waits for a rank, and this rank sends no byte for this many seconds; 0 =
+    // no limit. The end of a rank is noticed even without a limit.
     double timeout_s;
     // Called if a rank has ended or stopped answering: `why` is the sentence of last_error(). The
-    // host prints it and calls abort(). NULL: only wait() reports it. [any]
+    // host prints it and calls abort(). If `lost` is NULL, only wait() reports this. [any]
     void (*lost)(void *lost_ctx, const char *why);
     void *lost_ctx;
-    // An open collective of the same ranks, through which this one may send small messages; NULL =
-    // none.
+    // An open collective of the same ranks, through which this collective may send small messages;
+    // NULL = none.
     const rlhf_collective *base;
     void *stream; // of the device, as its own library knows it; NULL without one
 } rlhf_collective_options;
@@ -92,9 +93,9 @@ typedef struct rlhf_collective_options {
 typedef struct rlhf_collectives {
     uint32_t size, major, minor, reserved; // RLHF_COLLECTIVE_MAJOR and RLHF_COLLECTIVE_MINOR
     const char *name, *summary;            // "openmpi"; one line
-    // Returns how many processes the launcher has started. Returns 0 if this process was not
-    // started by a launcher that this library understands, and -1 if it was, but the launcher does
-    // not tell the number. Reads only environment variables. [main]
+    // Returns how many processes the launcher has started. Returns 0 if a launcher that this
+    // library understands did not start this process. Returns -1 if such a launcher started it but
+    // does not give the number. Reads only environment variables. [main]
     int32_t (*started)(void);
     // Join the other ranks. If this fails, err[err_cap] receives one sentence. May be called once
     // in a process. [main]

@@ -85,13 +85,13 @@ typedef struct rlhf_episode_out rlhf_episode_out;
 struct rlhf_episode_out {
     uint32_t size, reserved;
     // All arrays are [n], zeroed by the host. [R:episode-outside]
-    float *reward;    // for this turn; goes to its last token. NaN or Inf: rewards.nan_policy
+    float *reward;    // for this turn, at its last token. NaN or Inf: see rewards.nan_policy
     uint8_t *end;     // RLHF_EPISODE_OPEN, RLHF_EPISODE_DONE or RLHF_EPISODE_TRUNCATED
     uint8_t *verdict; // enum rlhf_verdict, when an episode ends; as in rlhf_reward_out
     uint8_t *failed;  // 1: could not answer this episode, so all else about it is ignored
     // Add a message for episode i; the text is copied. An episode that stays open needs at least
-    // one. Messages of a step that ends the episode appear in samples, but no policy reads them.
-    // A USER message in reset() is appended to the prompt's last message if that is a user's.
+    // one message. Messages of a step that ends the episode appear in samples, but no policy reads
+    // them. A USER message in reset() is appended to the prompt's last message if that is a user's.
     // [step] [R:episode]
     rlhf_status (*say)(const rlhf_episode_out *, uint32_t i, int32_t role, rlhf_str text);
     // Report a number about episode i. If an episode reports a name several times, the last value
@@ -108,7 +108,7 @@ typedef struct rlhf_environment_ops {
     // same in every call. NULL, as the function or as its result: no tools. [main]
     // [R:episode-tools]
     const char *(*tools)(void *self);
-    // Episodes begin. NULL: the prompt stands as it is. [step]
+    // Episodes begin. If `reset` is NULL, the prompt does not change. [step]
     rlhf_status (*reset)(void *self, const rlhf_episode_in *, const rlhf_episode_out *);
     // The policy has taken a turn in each of these episodes. [step]
     //
@@ -116,16 +116,18 @@ typedef struct rlhf_environment_ops {
     // failed, for the reason passed to host->fail. RLHF_E_NOMEM and RLHF_E_CANCELLED end the run.
     rlhf_status (*step)(void *self, const rlhf_episode_in *, const rlhf_episode_out *);
     // Episodes have ended; in->end tells how. out->reward is added to the reward of the last turn,
-    // and verdicts may be given. say() must not be called. NULL: nothing is added. [step]
+    // and verdicts may be given. say() must not be called. If `finish` is NULL, nothing is added.
+    // [step]
     rlhf_status (*finish)(void *self, const rlhf_episode_in *, const rlhf_episode_out *);
     // Release everything that these states hold. Called once for each state that another function
-    // has received, however the state's episode ended. NULL: states hold nothing. [step]
+    // has received, however the state's episode ended. If `close` is NULL, states hold nothing.
+    // [step]
     void (*close)(void *self, uint32_t n, void *const *state);
     // Like rlhf_reward_ops.check_row: called for every data row before the first phase. [main]
     rlhf_status (*check_row)(void *self, rlhf_str row);
     // Returns further bits of enum rlhf_environment_flag that hold for this instance, such as what
-    // its program has promised. Bits other than RLHF_ENVIRONMENT_FUNCTION are ignored. NULL: none.
-    // [any]
+    // its program has promised. Bits other than RLHF_ENVIRONMENT_FUNCTION are ignored. If
+    // `promises` is NULL, only the bits in `flags` hold. [any]
     uint32_t (*promises)(void *self);
 } rlhf_environment_ops;
 

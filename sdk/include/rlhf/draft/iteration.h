@@ -26,7 +26,7 @@ typedef struct rlhf_reward_update {
     int32_t epochs;      // passes over the fresh pairs, > 0
     int32_t batch_pairs; // pairs per optimizer step, > 0
     int32_t refit;       // 1: fit gain and bias again afterwards, on samples of the reference
-    double lr;           // at the start of the round; decays linearly to 0 over it
+    double lr;           // learning rate at the start of the round; decays linearly to 0
     double replay_share; // share of a step's pairs that come from history, [0, 1]
     int64_t history_max; // newest pairs kept as history after the round; 0 = all
 } rlhf_reward_update;

@@ -23,7 +23,7 @@ typedef struct rlhf_program_use {
 
 typedef struct rlhf_program {
     uint32_t size, reserved;
-    const char *path;       // of its file, absolute
+    const char *path;       // absolute path of its file
     char *const *argv;      // ended by NULL
     const char *const *env; // assignments after the user's, ended by NULL; NULL = none
     uint64_t memory_bytes;  // address space of each of its processes; 0 = unlimited
@@ -39,8 +39,8 @@ typedef struct rlhf_process {
 
 typedef struct rlhf_program_service {
     uint32_t size, reserved;
-    // Start a program. If this returns RLHF_E_IO, *error is the errno of the failed call. Release
-    // with end. [step]
+    // Starts a program. If this returns RLHF_E_IO, *error is the errno of the failed call. Release
+    // the program with `end`. [step]
     rlhf_status (*start)(const rlhf_host *, const rlhf_program *, rlhf_process **out,
                          int32_t *error);
     // Returns 1 if the program's first process has ended; the program's other processes end with

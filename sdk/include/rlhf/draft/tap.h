@@ -10,8 +10,8 @@
 //   IN(l + 1) = MID(l) + mlp(l)     END = IN(layers)
 //
 // attention(l) is project(l, HEADS(l)) + OUT_BIAS(l). The final norm of END goes to the LM head,
-// the score head and the value head. Models whose norms come after the sums, as BERT's, do not fit
-// this scheme.
+// the score head and the value head. Models whose norms come after the sums, such as BERT, do not
+// fit this scheme.
 //
 // All arrays are host memory, f32. Nothing is trained; the model's forward(), backward() and
 // sessions are not affected.
@@ -82,16 +82,16 @@ typedef struct rlhf_tap_ops {
     // Runs the batch; its prompt_len is ignored, and its prefix and turn must be NULL. From then
     // on, read() copies the values of this run. [step]
     rlhf_status (*run)(void *self, const rlhf_batch *, const rlhf_tap_run *);
-    // Copy `count` values, which must be all values of the point. RLHF_E_UNSUPPORTED: the model
-    // does not have the point. RLHF_E_INVALID: count is wrong, or the last run has not computed the
-    // point. [step]
+    // Copy `count` values, which must be all values of the point. Returns RLHF_E_UNSUPPORTED if the
+    // model does not have the point, and RLHF_E_INVALID if `count` is wrong or the last run has not
+    // computed the point. [step]
     rlhf_status (*read)(void *self, int32_t point, int32_t layer, float *out, uint64_t count);
     // Computes out [rows, d] = x W. x [rows, heads * width] are outputs of the heads; W is the
     // layer's attention output matrix, adapter included. The bias is not added. [step]
     rlhf_status (*project)(void *self, int32_t layer, const float *x, uint32_t rows, float *out);
     // Copies n rows of a head (enum rlhf_tap_head) and, unless bias is NULL, their biases [n],
-    // which are 0 if the head has none. RLHF_E_UNSUPPORTED: the model does not have the head.
-    // [step]
+    // which are 0 if the head has none. Returns RLHF_E_UNSUPPORTED if the model does not have the
+    // head. [step]
     rlhf_status (*head)(void *self, int32_t head, const int32_t *row, uint32_t n, float *out,
                         float *bias);
     // The logits of `n` tokens of the last run, from token `first` on. out [n, n_vocab]. [step]

@@ -16,7 +16,7 @@ __extension__ typedef __int128 rlhf_x_i128;
 #define RLHF_X_1     ((rlhf_x_u128)1 << 127) // 1 in numbers of 127 bits below the binary point
 #define RLHF_X_POINT 117                     // bits below the point where up to 10 are above it
 
-// m 2^e, or minus that. The exact value differs from it by at most err 2^e.
+// The number m 2^e or -m 2^e. The exact value differs from this number by at most err 2^e.
 struct rlhf_x {
     rlhf_x_u128 m, err;
     int64_t e, negative;
@@ -62,7 +62,8 @@ static inline int rlhf_x_zeros(rlhf_x_u128 a) {
 
 static inline rlhf_x_u128 rlhf_x_shift_right(rlhf_x_u128 a, int n) { return n >= 128 ? 0 : a >> n; }
 
-// |x| = *m 2^(e - 63), with the highest bit of *m set; x is finite and not 0. Returns e.
+// Splits |x| into *m 2^(e - 63), with the highest bit of *m set, and returns e. x is finite and not
+// 0.
 static inline int rlhf_x_split(double x, uint64_t *m) {
     const uint64_t u = rlhf_x_bits(x), f = u & 0x000fffffffffffff;
     const int exponent = (int)(u >> 52 & 0x7ff);

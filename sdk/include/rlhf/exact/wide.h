@@ -81,7 +81,7 @@ RLHF_X_RARE struct rlhf_wide rlhf_wide_shift(struct rlhf_wide a, int n) {
     return out;
 }
 
-// |a| 2^e as a number of 128 bits; what does not fit sets the lowest bit.
+// |a| 2^e as a number of 128 bits. If a bit that does not fit is 1, the lowest bit is set.
 RLHF_X_RARE struct rlhf_x rlhf_wide_result(struct rlhf_wide a, int64_t e) {
     struct rlhf_x out = {0, 0, 0, rlhf_wide_negative(a)};
     int top = 5, n;
@@ -96,14 +96,14 @@ RLHF_X_RARE struct rlhf_x rlhf_wide_result(struct rlhf_wide a, int64_t e) {
     return out;
 }
 
-// |x| 2^-e of a double that is not 0; what is below 2^-320 is dropped.
+// |x| 2^-e of a double that is not 0; bits below 2^-320 are dropped.
 RLHF_X_RARE struct rlhf_wide rlhf_wide_double(double x, int e) {
     uint64_t m;
     const int own = rlhf_x_split(x, &m);
     return rlhf_wide_shift(rlhf_wide_of(m), own - 63 - e);
 }
 
-// e^r for 0 <= r < 1: the series for r / 2^16, and 16 squares.
+// e^r for 0 <= r < 1: the series for r / 2^16, squared 16 times.
 RLHF_X_RARE struct rlhf_wide rlhf_wide_exp(struct rlhf_wide r) {
     const struct rlhf_wide one = rlhf_wide_of(1), t = rlhf_wide_shift(r, -16);
     struct rlhf_wide s = one;
@@ -114,7 +114,7 @@ RLHF_X_RARE struct rlhf_wide rlhf_wide_exp(struct rlhf_wide r) {
     return s;
 }
 
-// e^x 2^-k with a result from 1 to 2, for |x| < 2000. *k is set.
+// Returns e^x 2^-k, a number from 1 to 2, and sets *k. |x| is below 2000.
 RLHF_X_RARE struct rlhf_wide rlhf_wide_exp_of(struct rlhf_wide x, int64_t *k) {
     const struct rlhf_wide two = rlhf_wide_from(rlhf_x_log2), size = rlhf_wide_abs(x);
     const int negative = rlhf_wide_negative(x);
@@ -129,7 +129,8 @@ RLHF_X_RARE struct rlhf_wide rlhf_wide_exp_of(struct rlhf_wide x, int64_t *k) {
     return rlhf_wide_exp(r);
 }
 
-// log(m 2^e) for 1 <= m < 2: a value y of 117 bits, and log(m / e^y) by its series.
+// log(m 2^e) for 1 <= m < 2, as e log 2 + y + log(m / e^y): y is log m to 117 bits, and the last
+// term comes from its series.
 RLHF_X_RARE struct rlhf_wide rlhf_wide_log(struct rlhf_wide m, int e) {
     const struct rlhf_wide two = rlhf_wide_from(rlhf_x_log2), one = rlhf_wide_of(1);
     const rlhf_x_u128 top = RLHF_X_1 | (rlhf_x_u128)m.w[4] << 63 | m.w[3] >> 1;
