@@ -14,7 +14,7 @@ lines() { # pattern, where...
     shift
     grep -rnE --include='*.c' --include='*.h' -e "$pattern" "$@" || true
 }
-code='host plugins kernels sdk'
+code='lib/formats lib/runtime host tools plugins kernels sdk'
 # A struct that has grown must still be accepted. So rlhf_copy_in reads a struct's size and only
 # requires the minimum that RLHF_SIZE_TO gives. Code must not compare the size with a sizeof.
 op='(==|!=|<=|>=|<|>)'

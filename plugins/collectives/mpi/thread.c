@@ -55,8 +55,8 @@ void mpi_begin(struct mpi *m) {
     rlhf_collective *t = &m->table;
     // Open MPI must not handle fatal signals: the host does, and reports which plugin was running.
     setenv("OMPI_MCA_opal_signal", "", 1);
-    // Over TCP, Open MPI would emulate remote writes, which took 1.2 to 1.3 times as long as sending
-    // on a line of 1 Gbit/s. A value that the user has set is kept.
+    // Over TCP, Open MPI would emulate remote writes, which took 1.2 to 1.3 times as long as
+    // sending on a line of 1 Gbit/s. A value that the user has set is kept.
     setenv("OMPI_MCA_btl_tcp_flags", "send", 0);
     if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS) {
         mpi_fail(m, RLHF_E_DEVICE, "MPI_Init failed");

@@ -69,16 +69,17 @@ enum rlhf_plan_flag {
     // some of a row's tokens (data.assistant_only) only if this flag is set.
     RLHF_PLAN_LEAVES_OUT = 64,
     // COMPLETIONS: each row is followed by a mismatched row of the same group. The mismatched row
-    // has the same prompt, the completion of the previous row in the batch, and label -1. For the
-    // first row of the batch, the completion is that of the last row; in a batch of one row, it is
-    // that of another row of the file. A mismatched row that is longer than the context is cut at
-    // its end. An algorithm that does not need some of these rows marks them in rlhf_rollout.use.
+    // has the same prompt, the completion of the previous row in the batch, and label -1. The first
+    // mismatched row of the batch has the completion of the last row; in a batch of one row, it has
+    // the completion of another row of the file. A mismatched row that is longer than the context
+    // is cut at its end. An algorithm that does not need some of these rows marks them in
+    // rlhf_rollout.use.
     RLHF_PLAN_MISMATCHED = 128,
     // PREFERENCES: loss() uses rlhf_loss_in.margin. Without this flag, a row with a margin is
     // rejected.
     RLHF_PLAN_MARGINS = 256,
-    // ROLLOUT: a run may be without rewards; score and token_reward are then zeros. Without this
-    // flag, such a run is rejected.
+    // ROLLOUT: a run need not have rewards; without them, score and token_reward are zeros. Without
+    // this flag, such a run is rejected.
     RLHF_PLAN_REWARDS_OPTIONAL = 512,
     // ROLLOUT: rows may be sampled with older weights than the present ones (rlhf_rollout.version),
     // because the algorithm corrects for this. Without this flag, a run that samples ahead is
@@ -116,7 +117,7 @@ typedef struct rlhf_run_info {
     uint32_t n_labels;       // for labeled rows; 0 = not known yet, or no labels
     uint32_t shards;         // parts that a minibatch is divided into (shards.h); 0 = 1
     int64_t phases;          // planned number of phases
-    double temperature;      // of sampling
+    double temperature;      // sampling temperature
 } rlhf_run_info;
 
 typedef struct rlhf_plan {
@@ -124,7 +125,7 @@ typedef struct rlhf_plan {
     int32_t source;               // enum rlhf_source
     uint32_t heads;               // heads of the training forward, bits of enum rlhf_head
     uint32_t flags;               // bits of enum rlhf_plan_flag
-    uint32_t epochs, minibatches; // per phase; 1 and 1 for supervised
+    uint32_t epochs, minibatches; // per phase; both 1 for supervised algorithms
     uint32_t group_size;          // samples per prompt, 1 = no groups
     // Maximum number of resampling rounds in a phase. In a round, the host replaces groups whose
     // rows all have the same reward: it samples responses to further prompts. Only for groups of 2
@@ -208,8 +209,8 @@ typedef struct rlhf_loss_in {
 
     // ---- rows ----
     const int32_t *offset, *prompt_len, *group;
-    // [n] LABELLED: the row's label, from 0 up. PREFERENCES: 1 = the preferred one of its group, 0
-    // = any other. COMPLETIONS: 1 = desirable, 0 = undesirable, -1 = mismatched
+    // [n] LABELLED: the row's label, from 0 up. PREFERENCES: 1 = the preferred row of its group, 0
+    // = any other row. COMPLETIONS: 1 = desirable, 0 = undesirable, -1 = mismatched
     // (RLHF_PLAN_MISMATCHED). Otherwise zeros.
     const int32_t *label;
     // [n] PREFERENCES: the margin of the data row, or 0 if the data row has no margin; the same for
@@ -265,7 +266,7 @@ typedef struct rlhf_prompts {
     uint32_t size;
     uint32_t n_choose; // prompts that the next phase needs
     int64_t n;         // prompts of the run
-    int64_t phase;     // the phase that they are for
+    int64_t phase;     // the phase that the chosen prompts are for
     // [n] the mean reward (score plus token rewards) of the responses when the prompt was last
     // used; NaN if the prompt was not used yet. The host keeps last_score and seen in its
     // checkpoints.

@@ -11,9 +11,9 @@
 // end. The side that creates the struct sets size to the length it knows. The other side reads the
 // struct with rlhf_copy_in, writes results into it with rlhf_copy_out, and never compares sizes for
 // equality. An absent field reads as 0, and 0 always means "old behavior". If a struct is longer
-// than the reader's, the extra bytes must be 0; otherwise it is rejected. A struct with `size` is
-// never embedded by value or put in an array. Structs without `size` are frozen for this major
-// version. No struct has padding (-Wpadded).
+// than the one that the reader knows, its extra bytes must be 0; otherwise the reader rejects it. A
+// struct with `size` is never embedded by value or put in an array. Structs without `size` are
+// frozen for this major version. No struct has padding (-Wpadded).
 //
 // Number types: uint32_t for counts and indices within one call (rows, tokens, labels, epochs,
 // minibatches); int64_t for numbers that grow with a run (phases, optimizer steps, data rows,
@@ -22,8 +22,8 @@
 // Reading in place: in v0, host and plugin have the same minor version, so every field of that
 // version is present. v1 will begin with the layout that the structs have when v1 is frozen. From
 // then on, test for a field of a later minor version with RLHF_HAS, or require that version with
-// rlhf_plugin.host_minor_min. A table function that is NULL or beyond the table's size is not
-// supported.
+// rlhf_plugin.host_minor_min. If a function's pointer in a table is NULL, or lies beyond the
+// table's size, the function is not supported.
 //
 // Thread tags, in the comment of every function:
 //   [main]  the host's control thread;
@@ -46,10 +46,10 @@
 
 #define RLHF_EXPORT __attribute__((visibility("default")))
 
-// Size in bytes of a T that ends with field f, as when f was the newest field.
+// Size in bytes of a T that ends with field `f`, as in the version whose newest field was `f`.
 #define RLHF_SIZE_TO(T, f) ((uint32_t)(offsetof(T, f) + sizeof(((T *)0)->f)))
 
-// True if *p, a T, is long enough to have field f, and f is non-zero.
+// True if *p, which is a T, is long enough to have the field `f`, and this field is not 0.
 #define RLHF_HAS(T, p, f) ((p)->size >= RLHF_SIZE_TO(T, f) && (p)->f)
 
 // 0, or one of the negative codes below; an unknown negative code is treated as RLHF_E_INTERNAL.
@@ -74,7 +74,7 @@ enum rlhf_status_code {
 #undef RLHF_STATUS_ENUM
 };
 
-// Return from the calling function when a call failed.
+// Returns from the calling function if `call` failed.
 #define RLHF_TRY(call)                                                                             \
     do {                                                                                           \
         rlhf_status rlhf_try_status = (call);                                                      \
@@ -84,11 +84,11 @@ enum rlhf_status_code {
 // A larger size is garbage, not a struct of a future version.
 #define RLHF_STRUCT_MAX 65536u
 
-// Reads a sized struct from the other side: copies its first min(size, own) bytes to dst[own] and
-// zeroes the rest. `first` is the struct's size in its first version, RLHF_SIZE_TO(T, last field of
-// the first version). Returns RLHF_E_INVALID if src is shorter than `first` or longer than
-// RLHF_STRUCT_MAX, and RLHF_E_UNSUPPORTED if a byte after the first `own` is not 0. After an error,
-// dst is all zeros. [any]
+// Reads a sized struct from the other side: copies its first min(size, own) bytes to `dst`, which
+// has `own` bytes, and zeroes the rest of `dst`. `first` is the struct's size in its first version,
+// RLHF_SIZE_TO(T, last field of the first version). Returns RLHF_E_INVALID if src is shorter than
+// `first` or longer than RLHF_STRUCT_MAX, and RLHF_E_UNSUPPORTED if a byte of src after its first
+// `own` bytes is not 0. After an error, dst is all zeros. [any]
 static inline rlhf_status rlhf_copy_in(void *dst, uint32_t own, const void *src, uint32_t first) {
     const unsigned char *bytes = (const unsigned char *)src;
     uint32_t size;

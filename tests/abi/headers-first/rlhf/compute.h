@@ -3,8 +3,8 @@
 //
 // Device memory is opaque: an rlhf_dev is never dereferenced outside a table function, except by a
 // host that uses RLHF_COMPUTE_HOST_MEMORY. Byte offsets into one allocation are allowed
-// (rlhf_dev_at). Everything called `dev` below lives on the device; host memory appears only in
-// upload/download and where a parameter is named host_*.
+// (rlhf_dev_at). Every rlhf_dev below is device memory; only upload and download, and parameters
+// named host_*, use host memory.
 //
 // Guarantees of a backend, asserted by tests:
 //   row exactness     with RLHF_COMPUTE_ROW_EXACT: the bits of output row i do not depend on which
@@ -67,9 +67,9 @@ enum rlhf_act {
 enum rlhf_pool { RLHF_POOL_MEAN = 1, RLHF_POOL_FIRST = 2, RLHF_POOL_LAST = 3 };
 
 // Layout of the queries and keys of n ragged rows. Query token t of row i (offset[i] <= t <
-// offset[i+1]) has position start[i] + t - offset[i]. With causal it sees the row's keys
-// 0..position, otherwise all start[i] + offset[i+1] - offset[i] keys of the row. Key j of row i is
-// at (kv_base[i] + j) * kv_stride elements from k and v.
+// offset[i+1]) has position start[i] + t - offset[i]. If `causal` is set, the token sees the row's
+// keys 0..position, otherwise all start[i] + offset[i+1] - offset[i] keys of the row. Key j of row
+// i is at (kv_base[i] + j) * kv_stride elements from k and v.
 //
 // Rows may share a prefix. The first prefix_len[i] <= start[i] keys of row i are then those of the
 // prefix: key j is at (prefix_base[i] + j) * kv_stride. The row's other keys, j >= prefix_len[i],
@@ -85,7 +85,7 @@ typedef struct rlhf_ragged {
     rlhf_dev start;       // i32 [n], tokens before the first query (prefix counted)
     rlhf_dev kv_base;     // i32 [n]
     rlhf_dev prefix_base; // i32 [n], or NULL: no row has a prefix
-    rlhf_dev prefix_len;  // i32 [n], 0 = none; NULL with prefix_base
+    rlhf_dev prefix_len;  // i32 [n], 0 = none; NULL if prefix_base is NULL
 } rlhf_ragged;
 
 // Geometry of an attention call. Strides in elements between consecutive tokens.
@@ -110,13 +110,13 @@ typedef struct rlhf_attn {
 // eps). Norm and rotation are computed in f32 from the stored values and rounded once.
 typedef struct rlhf_rope {
     uint32_t size;
-    int32_t heads, kv_heads; // of queries and of keys; kv_heads 0 = heads
+    int32_t heads, kv_heads; // heads of queries and of keys; kv_heads 0 = heads
     int32_t head_dim;        // even
-    int32_t dtype;           // of x, dx and raw
+    int32_t dtype;           // dtype of x, dx and raw
     int32_t n_pos;           // rows of turn
     int64_t stride;          // elements between rows of x, at least those of the queries and keys
-    double eps;              // of the norms
-    rlhf_dev pos;            // i32 [rows], 0 .. n_pos - 1 (others: RLHF_E_INVALID, as with ids)
+    double eps;              // epsilon of the norms
+    rlhf_dev pos;            // i32 [rows], 0 .. n_pos - 1 (others give RLHF_E_INVALID, as for ids)
     rlhf_dev turn; // f32 [n_pos, head_dim]: cosines of the position's h angles, then their sines
     rlhf_dev gamma_q, gamma_k; // f32 [head_dim] each; both NULL: no norms
     // What the backward pass needs of the norms: rope writes both arrays, and rope_bwd reads them.
@@ -139,17 +139,18 @@ typedef struct rlhf_dist {
     double min_p;
 } rlhf_dist;
 
-// Initializers of a dist: from its fields; the whole vocabulary at temperature 1.
+// Initializers of an rlhf_dist: one from the given fields, one for the whole vocabulary at
+// temperature 1.
 #define RLHF_DIST(inv_temperature, top_p, top_k, greedy)                                           \
     { (uint32_t)sizeof(rlhf_dist), greedy, inv_temperature, top_p, top_k, 0, 0.0 }
 #define RLHF_DIST_WHOLE RLHF_DIST(1.0, 1.0, 0, 0)
 
 // A support is the set of ids that a row's distribution covers. Id v is bit v % 32 of word v / 32;
-// bits past the vocabulary are 0. Number of words per row:
+// bits past the vocabulary are 0. rlhf_support_words returns the number of words of a row.
 static inline uint32_t rlhf_support_words(int32_t vocab) { return ((uint32_t)vocab + 31) / 32; }
 
-// The divergence that the output kl contains. p is the model's distribution and q the reference's,
-// over the whole vocabulary or the row's support.
+// The divergence that the output `kl` contains. p is the model's distribution and q the
+// reference's, over the whole vocabulary or the row's support.
 enum rlhf_divergence {
     RLHF_DIVERGENCE_REVERSE = 0, // KL(p || q)
     RLHF_DIVERGENCE_FORWARD = 1, // KL(q || p)
@@ -159,14 +160,14 @@ enum rlhf_divergence {
     RLHF_DIVERGENCE_JS = 2
 };
 
-// Arguments of lm_head and lm_head_bwd. rows is the number of scored positions.
+// Arguments of lm_head and lm_head_bwd. `rows` is the number of scored positions.
 typedef struct rlhf_lm_head {
     uint32_t size, rows;
     int32_t d, vocab, dtype;
     int32_t ref_d;      // width of ref_hidden; 0 = d
     int32_t divergence; // enum rlhf_divergence; other than REVERSE: RLHF_COMPUTE_DIVERGENCE
     int32_t reserved;
-    double divergence_beta;     // of RLHF_DIVERGENCE_JS
+    double divergence_beta;     // beta of RLHF_DIVERGENCE_JS
     const rlhf_dist *dist;      // if top_k, top_p or min_p is active, log-probs are renormalized
                                 // over the kept set; a target outside it gets -inf
     rlhf_dev hidden;            // act dtype [rows, d], after the final norm
@@ -211,15 +212,15 @@ typedef struct rlhf_blocks {
     double scale;
 } rlhf_blocks;
 
-// Arguments of linear_sum. With across, it multiplies by W^T and W2^T, as linear_dx does.
+// Arguments of linear_sum. If `across` is 1, it multiplies by W^T and W2^T, as linear_dx does.
 typedef struct rlhf_linear_sum {
     uint32_t size, rows;
     int32_t out_dtype, accumulate; // as in linear
     int32_t across, reserved;
-    rlhf_dev out;              // [rows, n]; across [rows, k]
-    rlhf_dev x, x2;            // [rows, k], [rows, k2]; across [rows, n], [rows, n2]
-    const rlhf_weight *w, *w2; // of one dtype; n = n2, across k = k2
-    rlhf_dev bias;             // f32 [n], or NULL; across NULL
+    rlhf_dev out;              // [rows, n]; if `across`, [rows, k]
+    rlhf_dev x, x2;            // [rows, k], [rows, k2]; if `across`, [rows, n], [rows, n2]
+    const rlhf_weight *w, *w2; // both of one dtype; n = n2; if `across`, k = k2
+    rlhf_dev bias;             // f32 [n], or NULL; NULL if `across`
 } rlhf_linear_sum;
 
 enum rlhf_adam_epsilon { RLHF_ADAM_TORCH = 0, RLHF_ADAM_TF1 = 1 };
@@ -257,7 +258,7 @@ typedef struct rlhf_tensors {
 // Written by sumsq_many, read by adamw_many: device memory, 8-byte aligned. Frozen.
 typedef struct rlhf_clip {
     double sumsq;     // of all gradients: each tensor's sumsq, added in list order
-    double norm;      // its square root
+    double norm;      // the square root of sumsq
     double scale;     // max_norm / norm if max_norm > 0 and norm > max_norm, else 1
     int32_t skip;     // 1: requested by the caller, or norm is not finite
     int32_t reserved; // 0
@@ -286,9 +287,10 @@ typedef struct rlhf_call_weight {
 
 // A call of one of the table's functions, described by its shapes, for workspace_bytes. Members
 // that the function does not use are 0 or NULL. workspace_bytes reads only the numbers in the
-// structs that the members point to, and follows no pointer in these structs except dist and the
-// array len of rlhf_tensors. It ignores the weights in them, because weight and weight2 describe
-// the weights. It only compares a device address with NULL, which means that the array is absent.
+// structs that the members point to, and follows no pointer in these structs except `dist` and the
+// array `len` of rlhf_tensors. It ignores the weights in them, because `weight` and `weight2`
+// describe the weights. It only compares a device address with NULL, which means that the array is
+// absent.
 typedef struct rlhf_call {
     uint32_t size;
     uint32_t op;               // RLHF_COMPUTE_OP of the function
@@ -323,14 +325,14 @@ enum rlhf_compute_flag {
 // All bits defined in this header; others are rejected.
 #define RLHF_COMPUTE_KNOWN (2 * RLHF_COMPUTE_HOST_MEMORY - 1)
 
-// What the caller of record does next.
+// What the caller of `record` does next.
 enum rlhf_record { RLHF_RECORD_RUN = 0, RLHF_RECORD_CAPTURE = 1, RLHF_RECORD_REPLAY = 2 };
 
 // True if the backend's table has member f. If a member is NULL or beyond the table's size, the
-// backend does not support this operation. name, detail and the functions up to sync are always
-// set. Later functions may be missing. So a model checks at open whether all operations that it
-// calls are set, and names a missing one in its message. The host does the same for the optimizer's
-// operations.
+// backend does not support this operation. `name`, `detail` and the functions up to `sync` are
+// always set. Later functions may be missing. So a model checks at open whether all operations that
+// it calls are set, and names a missing one in its message. The host does the same for the
+// optimizer's operations.
 #define RLHF_COMPUTE_HAS(table, f) RLHF_HAS(rlhf_compute, table, f)
 
 typedef struct rlhf_compute {
@@ -349,11 +351,11 @@ typedef struct rlhf_compute {
 
     // ---- memory ----
     // Allocates a buffer, 64-byte aligned and zeroed. The message of RLHF_E_NOMEM gives the size.
-    // bytes 0 gives a valid empty buffer.
+    // If `bytes` is 0, the buffer is valid and empty.
     rlhf_status (*alloc)(void *ctx, uint64_t bytes, rlhf_dev *out);
     void (*release)(void *ctx, rlhf_dev); // NULL allowed
     uint64_t (*bytes_in_use)(void *ctx);  // buffers, packed weights and workspaces
-    // The caller may change or free host_src as soon as upload returns.
+    // The caller may change or free host_src as soon as this function returns.
     rlhf_status (*upload)(void *ctx, rlhf_dev dst, const void *host_src, uint64_t bytes);
     rlhf_status (*download)(void *ctx, void *host_dst, rlhf_dev src, uint64_t bytes);
     rlhf_status (*copy)(void *ctx, rlhf_dev dst, rlhf_dev src, uint64_t bytes);
@@ -364,31 +366,31 @@ typedef struct rlhf_compute {
     rlhf_status (*sync)(void *ctx);
 
     // Allocates host memory that the device accesses directly (pinned), 64-byte aligned and zeroed.
-    // It may also be passed to upload and download. bytes 0 gives a valid empty buffer.
+    // It may also be passed to upload and download. If `bytes` is 0, the buffer is valid and empty.
     rlhf_status (*alloc_host)(void *ctx, uint64_t bytes, void **out);
     // Waits for pending operations on the buffer. NULL allowed.
     void (*release_host)(void *ctx, void *);
-    // upload and download without waiting. The host range must be inside one alloc_host buffer. The
-    // copy is done after sync, or after wait for a later mark. Until then the caller must not write
-    // to the host range, and after download_async must not read it either.
+    // Like upload and download, but they do not wait. The host range must be inside one alloc_host
+    // buffer. The copy is done after `sync`, or after `wait` for a later mark. Until then the
+    // caller must not write to the host range, and after download_async must not read it either.
     rlhf_status (*upload_async)(void *ctx, rlhf_dev dst, const void *host_src, uint64_t bytes);
     rlhf_status (*download_async)(void *ctx, void *host_dst, rlhf_dev src, uint64_t bytes);
     // Returns a ticket for all calls issued so far, without waiting. Tickets increase and are never
     // 0.
     rlhf_status (*mark)(void *ctx, uint64_t *ticket);
-    // Waits until all calls issued before that mark are done, and reports any failure among them.
-    // Later calls may still be running. Ticket 0 returns at once.
+    // Waits until all calls issued before the ticket's `mark` are done, and reports any failure
+    // among them. Later calls may still be running. Ticket 0 returns at once.
     rlhf_status (*wait)(void *ctx, uint64_t ticket);
 
     // ---- weights and matrix products ----
     rlhf_status (*weight_create)(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags,
                                  rlhf_weight **out);
     void (*weight_destroy)(void *ctx, rlhf_weight *); // NULL allowed
-    // Creates a block weight. Every op that takes a weight from weight_create also accepts it. The
-    // source of weight_pack, and dw of linear_dw, contain only the rows of the blocks, one after
-    // the other: f32 [sum of count, rank]. A packed element is scale times the source element, in
-    // f32, rounded to dtype. linear_dw adds scale times the sum over rows, which is
-    // d(loss)/d(source). A block weight takes as many bytes as a weight with k inputs and n
+    // Creates a block weight. Every function that takes a weight from weight_create also accepts a
+    // block weight. The source of weight_pack, and dw of linear_dw, contain only the rows of the
+    // blocks, one after the other: f32 [sum of count, rank]. A packed element is scale times the
+    // source element, in f32, rounded to dtype. linear_dw adds scale times the sum over rows, which
+    // is d(loss)/d(source). A block weight takes as many bytes as a weight with k inputs and n
     // outputs.
     rlhf_status (*weight_create_blocks)(void *ctx, const rlhf_blocks *, rlhf_weight **out);
     // Returns the bytes of a packed weight with these arguments, that is, the increase of
@@ -396,8 +398,8 @@ typedef struct rlhf_compute {
     uint64_t (*weight_bytes)(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags);
     rlhf_status (*weight_pack)(void *ctx, rlhf_weight *, rlhf_dev src_f32);
     // out[rows, n] (+)= x[rows, k] W + bias[n]. x has the weight's dtype. out_dtype is f32 or bf16.
-    // If accumulate is set, the result is added to out, which must then be f32. bias is f32 or
-    // NULL.
+    // If `accumulate` is set, the result is added to `out`, which must then be f32. `bias` is f32
+    // or NULL.
     rlhf_status (*linear)(void *ctx, rlhf_dev out, int32_t out_dtype, int32_t accumulate,
                           rlhf_dev x, const rlhf_weight *, rlhf_dev bias, uint32_t rows);
     // dx[rows, k] (+)= dy[rows, n] W^T. dy has the weight's dtype.
@@ -408,15 +410,16 @@ typedef struct rlhf_compute {
     rlhf_status (*linear_dw)(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, rlhf_dev dy,
                              const rlhf_weight *, uint32_t rows);
 
-    // out[rows, n] = add[rows, n] + x[rows, k] W + bias[n]; out and add are f32, and add may be
-    // out. x has the weight's dtype. bias is f32 or NULL. The result has the same bits as copying
-    // add to out and then calling linear with accumulate. Row exactness is as in linear.
+    // out[rows, n] = add[rows, n] + x[rows, k] W + bias[n]; `out` and `add` are f32, and `add` may
+    // be `out`. x has the weight's dtype. `bias` is f32 or NULL. The result has the same bits as
+    // copying `add` to `out` and then calling linear with `accumulate`. Row exactness is as in
+    // linear.
     rlhf_status (*linear_add)(void *ctx, rlhf_dev out, rlhf_dev add, rlhf_dev x,
                               const rlhf_weight *, rlhf_dev bias, uint32_t rows);
 
     // out[rows, n] (+)= x W + bias + x2 W2, rounded once. The result has the same bits as three
-    // calls: linear to f32 with W, linear with W2 and accumulate, and convert. Row exactness is as
-    // in linear.
+    // calls: linear to f32 with W, linear with W2 and `accumulate`, and `convert`. Row exactness is
+    // as in linear.
     rlhf_status (*linear_sum)(void *ctx, const rlhf_linear_sum *);
 
     // ---- embedding, norm, activation, residual, rows ----
@@ -428,34 +431,34 @@ typedef struct rlhf_compute {
     // are NULL and n_pos is 0.
     rlhf_status (*embed_bwd)(void *ctx, rlhf_dev dwte, rlhf_dev dwpe, rlhf_dev dout, rlhf_dev ids,
                              rlhf_dev pos, uint32_t rows, int32_t d, int32_t vocab, int32_t n_pos);
-    // LayerNorm over d, biased variance. x, gamma and beta are f32. stats, f32 [rows, 2], gets mean
-    // and 1/std; it may be NULL. out is in out_dtype.
+    // LayerNorm over d, biased variance. x, gamma and beta are f32. `stats`, f32 [rows, 2], gets
+    // mean and 1/std; it may be NULL. `out` is in out_dtype.
     rlhf_status (*norm)(void *ctx, rlhf_dev out, int32_t out_dtype, rlhf_dev stats, rlhf_dev x,
                         rlhf_dev gamma, rlhf_dev beta, double eps, uint32_t rows, int32_t d);
-    // Backward pass of norm. Stores the gradient of x in dx (f32) or, if accumulate is set, adds it
-    // to dx. Adds the gradients of gamma and beta to dgamma and dbeta (f32 [d], may be NULL). dy is
-    // in dy_dtype.
+    // Backward pass of norm. Stores the gradient of x in dx (f32) or, if `accumulate` is set, adds
+    // it to dx. Adds the gradients of gamma and beta to dgamma and dbeta (f32 [d], may be NULL). dy
+    // is in dy_dtype.
     rlhf_status (*norm_bwd)(void *ctx, rlhf_dev dx, int32_t accumulate, rlhf_dev dgamma,
                             rlhf_dev dbeta, rlhf_dev dy, int32_t dy_dtype, rlhf_dev x,
                             rlhf_dev stats, rlhf_dev gamma, uint32_t rows, int32_t d);
     // RMS norm over d (Zhang and Sennrich 2019): out = gamma * x / sqrt(mean(x^2) + eps). x and
-    // gamma are f32. stats, f32 [rows], gets 1 / sqrt(mean(x^2) + eps); it may be NULL. out is in
-    // out_dtype.
+    // gamma are f32. `stats`, f32 [rows], gets 1 / sqrt(mean(x^2) + eps); it may be NULL. `out` is
+    // in out_dtype.
     rlhf_status (*rms_norm)(void *ctx, rlhf_dev out, int32_t out_dtype, rlhf_dev stats, rlhf_dev x,
                             rlhf_dev gamma, double eps, uint32_t rows, int32_t d);
-    // Backward pass of rms_norm. Stores the gradient of x in dx (f32) or, if accumulate is set,
+    // Backward pass of rms_norm. Stores the gradient of x in dx (f32) or, if `accumulate` is set,
     // adds it to dx. Adds the gradient of gamma to dgamma (f32 [d], may be NULL). dy is in
     // dy_dtype.
     rlhf_status (*rms_norm_bwd)(void *ctx, rlhf_dev dx, int32_t accumulate, rlhf_dev dgamma,
                                 rlhf_dev dy, int32_t dy_dtype, rlhf_dev x, rlhf_dev stats,
                                 rlhf_dev gamma, uint32_t rows, int32_t d);
-    // out = f(x), dx = dy f'(x); out may be x, dx may be dy.
+    // out = f(x), dx = dy f'(x). `out` may be `x`, and `dx` may be `dy`.
     rlhf_status (*act)(void *ctx, rlhf_dev out, rlhf_dev x, int32_t kind, int32_t dtype,
                        uint64_t n);
     rlhf_status (*act_bwd)(void *ctx, rlhf_dev dx, rlhf_dev dy, rlhf_dev x, int32_t kind,
                            int32_t dtype, uint64_t n);
     // Gated linear unit (Shazeer 2020): out[t, j] = f(x[t, j]) * x[t, inner + j], in f32, rounded
-    // once. x [rows, 2 * inner] and out [rows, inner] are in dtype. kind: enum rlhf_act.
+    // once. x [rows, 2 * inner] and out [rows, inner] are in dtype. `kind` is an enum rlhf_act.
     rlhf_status (*gate)(void *ctx, rlhf_dev out, rlhf_dev x, int32_t kind, int32_t dtype,
                         uint32_t rows, int32_t inner);
     // dx [rows, 2 * inner] is overwritten, and may be x; dy is [rows, inner]. Let a be x[t, j], and
@@ -478,7 +481,8 @@ typedef struct rlhf_compute {
     // dx[idx[i], :] += dy[i, :]; dx f32, idx distinct.
     rlhf_status (*scatter_add)(void *ctx, rlhf_dev dx, rlhf_dev dy, int32_t dy_dtype, rlhf_dev idx,
                                uint32_t n, int32_t d);
-    // out[i, :] = mean, first or last of x[offset[i] .. offset[i+1]-1, :]; all f32, offset i32.
+    // out[i, :] = mean, first or last of x[offset[i] .. offset[i+1]-1, :]; `offset` is i32, the
+    // other arrays are f32.
     rlhf_status (*pool)(void *ctx, rlhf_dev out, rlhf_dev x, rlhf_dev offset, uint32_t n, int32_t d,
                         int32_t mode);
     // Overwrites dx f32 [total, d].
@@ -525,20 +529,20 @@ typedef struct rlhf_compute {
     // sumsq_many and adamw_many update many tensors without a round trip to the host. sumsq_many
     // computes *clip from all gradients g. *clip is device memory of sizeof(rlhf_clip) bytes.
     // sumsq_many does not read w, m or v (they may be NULL). If max_norm <= 0, the gradients are
-    // not clipped. If the argument skip is 1, the step will be skipped in any case.
+    // not clipped. If the argument `skip` is 1, the step will be skipped in any case.
     rlhf_status (*sumsq_many)(void *ctx, const rlhf_tensors *, double max_norm, int32_t skip,
                               rlhf_dev clip);
     // Applies adamw to each tensor and zeroes its gradient. The lr of rlhf_adamw is multiplied by
     // the tensor's lr, weight_decay by the tensor's weight_decay, and grad_scale by the scale of
-    // *clip. If clip's skip is set, w, m and v are unchanged and only the gradients are zeroed. If
-    // clip is NULL, the scale is 1 and nothing is skipped. The result has the same bits as calling
-    // adamw with these values, and then zero, for each tensor.
+    // *clip. If the clip's `skip` is set, w, m and v are unchanged and only the gradients are
+    // zeroed. If `clip` is NULL, the scale is 1 and nothing is skipped. The result has the same
+    // bits as calling adamw with these values, and then `zero`, for each tensor.
     rlhf_status (*adamw_many)(void *ctx, const rlhf_tensors *, const rlhf_adamw *, rlhf_dev clip);
 
     // ---- recording ----
-    // Recording of repeated calls. The calls between record and record_end are stored under key,
-    // any number except 0. A later record with the same key can replay them with less host work.
-    // record sets *what:
+    // Recording of repeated calls. The calls between `record` and `record_end` are stored under
+    // `key`, which is any number except 0. A later `record` with the same key can replay them with
+    // less host work. `record` sets *what:
     //   RLHF_RECORD_RUN: issue the calls; they run as usual.
     //   RLHF_RECORD_CAPTURE: issue the calls; they run at record_end.
     //   RLHF_RECORD_REPLAY: do not issue the calls; record_end runs the stored ones.
@@ -546,13 +550,13 @@ typedef struct rlhf_compute {
     // The caller ensures that all calls under one key have the same arguments, including device
     // addresses. Only the contents of device memory and of weights may differ, since arguments
     // passed by value and data read from host memory are stored. A recording is dropped when memory
-    // or a weight that was allocated before the recording is released; record then returns RUN or
+    // or a weight that was allocated before the recording is released; `record` then gives RUN or
     // CAPTURE again.
     //
-    // The following return RLHF_E_INVALID between record and record_end: alloc, release,
+    // The following return RLHF_E_INVALID between `record` and `record_end`: alloc, release,
     // alloc_host, release_host, upload, download (async or not), sync, mark, wait, weight_create,
     // weight_destroy, weight_pack and host_ outputs. A failing call ends the recording, and
-    // record_end returns its status. Recordings do not nest.
+    // `record_end` returns the status of that call. Recordings do not nest.
     rlhf_status (*record)(void *ctx, uint64_t key, int32_t *what);
     rlhf_status (*record_end)(void *ctx);
 

@@ -36,8 +36,8 @@ struct rlhf_host {
     // Record why a call fails and return `code`: `return host->fail(host, RLHF_E_INVALID, "...")`.
     // The host copies msg and prints it with plugin, function and step. [any] [R:no-words]
     rlhf_status (*fail)(const rlhf_host *, rlhf_status code, const char *msg);
-    // Zeroed, 64-byte aligned, NULL when out of memory or if bytes is 0. Release the memory with
-    // free. [any] [R:alloc-overrun] [R:out-of-memory]
+    // Returns zeroed, 64-byte aligned memory, or NULL if memory has run out or `bytes` is 0.
+    // Release the memory with free. [any] [R:alloc-overrun] [R:out-of-memory]
     void *(*alloc)(const rlhf_host *, uint64_t bytes);
     void (*free)(const rlhf_host *, void *); // NULL allowed [any] [R:free]
     // Report a scalar metric for the current phase. combine (enum rlhf_combine) says how the values

@@ -1,4 +1,4 @@
-// rlhf/log.h: printf-style helpers for the host's log and fail. Text is cut at 1,023 bytes.
+// rlhf/log.h: printf-style forms of host->log and host->fail. Text is cut to 1,023 bytes.
 #ifndef RLHF_LOG_H
 #define RLHF_LOG_H
 

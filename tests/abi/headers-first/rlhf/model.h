@@ -6,11 +6,11 @@
 // names; unknown keys are allowed there). The host reads and writes weights through param(), so the
 // host implements checkpoints, optimizers, "reference := policy" and export for all models.
 //
-// Alignment of per-token arrays [total]: entry t of logp, entropy and kl belongs to the prediction
-// of ids[t] from the tokens before it in its row; value[t] is the value of the state before ids[t]
-// is chosen. Only response tokens are computed; the rest read 0. A response token is one that the
-// policy wrote: turn[t] >= 0 or, without turns, index in row >= prompt_len (>= 1). logp, entropy
-// and kl are natural logarithms (nats). [R:log-probs]
+// Alignment of per-token arrays [total]: entry t of `logp`, `entropy` and `kl` belongs to the
+// prediction of ids[t] from the tokens before it in its row; value[t] is the value of the state
+// before ids[t] is chosen. Only response tokens are computed; the rest read 0. A response token is
+// one that the policy wrote: turn[t] >= 0 or, without turns, index in row >= prompt_len (>= 1).
+// logp, entropy and kl are natural logarithms (nats). [R:log-probs]
 #ifndef RLHF_MODEL_H
 #define RLHF_MODEL_H
 
@@ -97,7 +97,7 @@ typedef struct rlhf_model_open {
     // cover only these ids. 0, or a number that is at least the number of embedding rows, means all
     // rows.
     int32_t n_tokens;
-    // adapter and base need a model with RLHF_CAP_ADAPTER; both may be NULL.
+    // `adapter` and `base` need a model with RLHF_CAP_ADAPTER; both may be NULL.
     //
     // With an adapter, the trunk's own parameters, the embeddings and the LM head are frozen:
     // param() lists them with RLHF_PARAM_FROZEN and grad NULL. As in a `frozen` model, the first
@@ -147,7 +147,7 @@ enum rlhf_param_flag {
     RLHF_PARAM_DECAY = 1,  // weight decay applies (matrices; not norms, biases)
     RLHF_PARAM_EMBED = 2,  // an embedding table: a matrix, but not one for Muon
     RLHF_PARAM_IN_OUT = 4, // a matrix stored [inputs, outputs]; without it [outputs, inputs]
-    // Not trained: without optimizer state and excluded from the gradient norm; grad may be NULL
+    // Not trained: without optimizer state and excluded from the gradient norm; `grad` may be NULL
     // even in a trainable model. Checkpoints contain it like any other parameter.
     RLHF_PARAM_FROZEN = 8
 };
@@ -192,13 +192,13 @@ enum rlhf_forward_flag {
 
 // n ragged rows in host memory. Every row has at least one token.
 //
-// With prefix, row i continues row prefix[i] (-1: row i has no prefix). The first token of row i
-// has the position after the prefix row's last token, and all tokens of row i attend to the prefix
-// row's tokens. Rows that share a prefix follow it directly; a prefix row must not have a prefix.
-// The prefix row is computed once and its gradients are summed. Every head has the same bits as if
-// the row were written out in full. prompt_len counts only the row's own tokens and is at least 1,
-// so the first of them is never scored; a prefix row has prompt_len = its length. Only for causal
-// models with RLHF_CAP_PREFIX; not for RLHF_HEAD_SCORE.
+// If `prefix` is set, row i continues row prefix[i] (-1: row i has no prefix). The first token of
+// row i has the position after the prefix row's last token, and all tokens of row i attend to the
+// prefix row's tokens. Rows that share a prefix follow it directly; a prefix row must not have a
+// prefix. The prefix row is computed once and its gradients are summed. Every head has the same
+// bits as if the row were written out in full. prompt_len counts only the row's own tokens and is
+// at least 1, so the first of them is never scored; a prefix row has prompt_len = its length. Only
+// for causal models with RLHF_CAP_PREFIX; not for RLHF_HEAD_SCORE.
 typedef struct rlhf_batch {
     uint32_t size, n, total, reserved;
     const int32_t *ids;        // [total]
@@ -216,8 +216,9 @@ typedef struct rlhf_forward {
     const float *kl_hidden; // its hidden output for this batch, [total, its d_model]
 } rlhf_forward;
 
-// Host arrays, [total] unless stated otherwise. forward fills them with outputs; NULL = not
-// requested. backward reads them as gradients of the loss; NULL = zero.
+// Host arrays, [total] unless stated otherwise. forward() fills them with outputs; an array that is
+// NULL is not requested. backward() reads them as gradients of the loss; an array that is NULL
+// means zeros.
 typedef struct rlhf_heads {
     uint32_t size, reserved;
     float *logp, *entropy, *kl, *value;
@@ -230,10 +231,10 @@ typedef struct rlhf_gen rlhf_gen;
 
 // One step of continuous batching: row i appends its new tokens to slot[i] and samples the next
 // token. start[i] is the number of tokens in the slot; if it is 0, the slot is cleared first.
-// Prefill and decode rows may be mixed. With prefix, the tokens of slot prefix[i] come before those
-// of slot[i]. So a prompt is stored once, by a silent row in the same step or earlier, and read by
-// all rows that share it. Within one step, a slot must not be both a prefix and a row's own slot,
-// except for the silent row that fills it.
+// Prefill and decode rows may be mixed. If `prefix` is set, the tokens of slot prefix[i] come
+// before those of slot[i]. So a prompt is stored once, by a silent row in the same step or earlier,
+// and read by all rows that share it. Within one step, a slot must not be both a prefix and a row's
+// own slot, except for the silent row that fills it.
 typedef struct rlhf_gen_step {
     uint32_t size, n;
     const int32_t *slot, *start; // [n]
@@ -248,13 +249,13 @@ typedef struct rlhf_gen_step {
 typedef struct rlhf_model_ops {
     uint32_t size, flags;
     uint32_t compute_major, compute_minor; // RLHF_COMPUTE_MAJOR, RLHF_COMPUTE_MINOR
-    // Allocate parameters (zero). Called once after create(). [main] [R:open]
+    // Allocates the parameters, all zero. Called once after create(). [main] [R:open]
     rlhf_status (*open)(void *self, const rlhf_model_open *);
     rlhf_status (*info)(void *self, rlhf_model_info *out); // after open [any]
     // Describes parameter i. Returns RLHF_E_INVALID past the end. out->size is the size of the
     // caller's struct. [any] [R:param]
     rlhf_status (*param)(void *self, uint32_t i, rlhf_param *out);
-    // Parameter values changed: re-pack the weights. [step] [R:forward]
+    // Packs the weights again after parameter values have changed. [step] [R:forward]
     rlhf_status (*refresh)(void *self);
     rlhf_status (*forward)(void *self, const rlhf_batch *, const rlhf_forward *,
                            const rlhf_heads *out); // [step]

@@ -37,9 +37,10 @@ enum rlhf_opt_flag {
     // I64 in a model's config.json: null means 0, and a missing key means the default. Without this
     // flag, null is treated as a missing key.
     RLHF_OPT_NULL_IS_0 = 8,
-    // STR, PATH or LIST: names code that the plugin runs, a destination for the data that it sends,
-    // or a secret that it sends. A resumed run takes the value from its run directory only if the
-    // user allows it (--trust-run). Kernels must not have such an option.
+    // The option (STR, PATH or LIST) names code that the plugin runs, a destination for data that
+    // the plugin sends, or a secret that it sends. A resumed run takes the value from its run
+    // directory only if the user allows it (--trust-run). Kernels plugins must not have such an
+    // option.
     RLHF_OPT_CODE = 16
 };
 
@@ -157,7 +158,7 @@ template <class Field> struct rlhf_opt_text {
         .key = #f, .help = (text), .type = RLHF_T_I64, .flags = RLHF_OPT_NULL_IS_0,                \
         .offset = RLHF_OPT_I64_AT(T, f), .i_def = (def), .i_min = (lo), .i_max = (hi)              \
     }
-// bits: enum rlhf_opt_flag.
+// `bits` is a set of bits of enum rlhf_opt_flag.
 #define RLHF_OPT_F64_FLAGS(T, f, bits, def, lo, hi, text)                                          \
     {                                                                                              \
         .key = #f, .help = (text), .type = RLHF_T_F64, .flags = (bits),                            \
@@ -184,15 +185,16 @@ template <class Field> struct rlhf_opt_text {
         .key = #f, .help = (text), .type = RLHF_T_ENUM, .offset = RLHF_OPT_I32_AT(T, f),           \
         .i_def = (def), .choices = (names)                                                         \
     }
-// A list of strings. items: the allowed strings, or NULL for any; def: the default, or NULL for an
-// empty list. Both lists are ended by NULL.
+// A list of strings. `items` lists the allowed strings, or is NULL if any string is allowed. `def`
+// is the default, or NULL for an empty list. Both lists are ended by NULL.
 #define RLHF_OPT_LIST(T, f, def, items, text)                                                      \
     {                                                                                              \
         .key = #f, .help = (text), .type = RLHF_T_LIST, .offset = RLHF_OPT_LIST_AT(T, f),          \
         .choices = (items), .l_def = (def)                                                         \
     }
 // Includes the n rows of another table, whose config struct is the member f of T. So plugins can
-// share options and add more. Users set an included option like the table's own options.
+// share options and add more. Users set an included option in the same way as an option of the
+// table itself.
 #define RLHF_OPT_TABLE(T, f, rows, n)                                                              \
     { .type = RLHF_T_TABLE, .offset = offsetof(T, f), .table = (rows), .n_table = (n) }
 
@@ -205,7 +207,8 @@ static inline void rlhf_opt_row(const rlhf_opt *rows, uint32_t stride, uint64_t 
 }
 
 // Finds option i of a table of n rows, counting the rows of included tables, and adjusts its offset
-// to the outer config. Returns 1 and sets *out, or returns 0 if there are fewer options. [any]
+// to the outer config. Returns 1 and sets *out, or returns 0 if the table does not have that many
+// options. [any]
 static inline int rlhf_opt_at(const rlhf_opt *rows, uint32_t n, uint32_t stride, uint32_t i,
                               rlhf_opt *out) {
     uint64_t left = i;

@@ -25,7 +25,7 @@ static inline uint32_t rlhf_opt_value_size(int32_t type) {
     }
 }
 
-// Whether every item of a LIST's default is among its choices.
+// Returns whether every item of a LIST's default is one of its choices.
 static inline int rlhf_opt_list_in_choices(const rlhf_opt *o) {
     for (uint32_t i = 0; o->choices && o->l_def && o->l_def[i]; i++) {
         uint32_t k = 0;

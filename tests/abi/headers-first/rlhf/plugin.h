@@ -23,16 +23,16 @@ enum rlhf_kind {
     RLHF_KIND_SINK = 6
 };
 
-// A byte sink, valid during the save() call that received it. write returns 0, or a negative status
-// that save() must return unchanged. [R:save]
+// A byte sink, valid during the save() call that received it. `write` returns 0, or a negative
+// status that save() must return unchanged. [R:save]
 typedef struct rlhf_ostream rlhf_ostream;
 struct rlhf_ostream {
     uint32_t size, reserved;
     rlhf_status (*write)(const rlhf_ostream *, const void *bytes, uint64_t n); // [main]
 };
 
-// A byte source, valid during the load() call that received it. read fills n bytes, or returns
-// RLHF_E_IO if fewer are left; left is the number of bytes that are left. [R:load]
+// A byte source, valid during the load() call that received it. `read` reads n bytes, or returns
+// RLHF_E_IO if fewer remain; `left` returns the number of bytes that remain. [R:load]
 typedef struct rlhf_istream rlhf_istream;
 struct rlhf_istream {
     uint32_t size, reserved;
@@ -43,7 +43,7 @@ typedef struct rlhf_plugin {
     uint32_t size, kind;           // enum rlhf_kind
     const char *id;                // reverse DNS, e.g. "org.example.period" [R:id]
     const char *version, *summary; // [R:summary]
-    // Shown by `plugin info`; NULL: not stated. license is an SPDX expression ("Apache-2.0").
+    // Shown by `plugin info`; NULL: not stated. `license` is an SPDX expression ("Apache-2.0").
     const char *vendor, *url, *license;
     uint32_t host_minor_min; // oldest host minor this plugin runs on
     uint32_t flags;          // 0
@@ -64,8 +64,8 @@ typedef struct rlhf_plugin {
     rlhf_status (*create)(const rlhf_host *, const void *config, void **self);
     void (*destroy)(void *self); // NULL allowed as self [main] [R:destroy]
     // State that a resumed run needs (controllers, running statistics). Provide both functions and
-    // a state_version of 1 or more, or none of the three; anything else is rejected. load may
-    // reject a state_version it does not know. [main] [R:state] [R:unsaved-state]
+    // a state_version of 1 or more, or none of the three; anything else is rejected. `load` may
+    // reject a state_version that it does not know. [main] [R:state] [R:unsaved-state]
     rlhf_status (*save)(void *self, const rlhf_ostream *);
     rlhf_status (*load)(void *self, const rlhf_istream *, uint32_t state_version);
 
@@ -96,8 +96,9 @@ RLHF_EXPORT const rlhf_bundle *RLHF_ENTRY(void);
 }
 #endif
 
-// Define a .so's entry function, for a single plugin `descriptor` or for the addresses of several
-// (&one, &other). Descriptors are static const data.
+// Defines the entry function of a .so. RLHF_DEFINE_PLUGIN takes one `descriptor`;
+// RLHF_DEFINE_PLUGINS takes the addresses of several (&one, &other). Descriptors are static const
+// data.
 #define RLHF_DEFINE_PLUGIN(descriptor) RLHF_DEFINE_PLUGINS(&(descriptor))
 #define RLHF_DEFINE_PLUGINS(...)                                                                   \
     static const rlhf_plugin *const rlhf_own_list[] = {__VA_ARGS__};                               \

@@ -15,7 +15,7 @@
 #define RLHF_RNG_ANYWHERE static inline
 #endif
 
-// Frozen. counter addresses a block of four 32-bit words.
+// Frozen. `counter` is the number of a block of four 32-bit words.
 typedef struct rlhf_rng {
     uint64_t seed, stream, counter;
 } rlhf_rng;

@@ -28,8 +28,8 @@
 typedef struct rlhf_classifier rlhf_classifier;
 typedef struct rlhf_classifier_service {
     uint32_t size, reserved;
-    // Load the model directory. path NULL or "default": the embedded default classifier.
-    // Classifiers from the same directory are shared. Free with close. [main]
+    // Loads a model directory. If path is NULL or "default", loads the embedded default classifier.
+    // Classifiers from the same directory are shared. Free the classifier with close. [main]
     rlhf_status (*open)(const rlhf_host *, const char *path, rlhf_classifier **out);
     void (*close)(const rlhf_host *, rlhf_classifier *);             // NULL allowed [main]
     int32_t (*n_labels)(const rlhf_host *, const rlhf_classifier *); // [any]
@@ -46,7 +46,7 @@ typedef struct rlhf_classifier_service {
 typedef struct rlhf_tokenizer rlhf_tokenizer;
 typedef struct rlhf_tokenizer_service {
     uint32_t size, reserved;
-    // Load the tokenizer of a model directory. path NULL: the policy's tokenizer. [main]
+    // Loads the tokenizer of a model directory, or the policy's tokenizer if path is NULL. [main]
     rlhf_status (*open)(const rlhf_host *, const char *path, rlhf_tokenizer **out);
     void (*close)(const rlhf_host *, rlhf_tokenizer *);            // NULL allowed [main]
     int32_t (*n_vocab)(const rlhf_host *, const rlhf_tokenizer *); // [any]
@@ -65,17 +65,18 @@ typedef struct rlhf_tokenizer_service {
 typedef struct rlhf_reward_model rlhf_reward_model;
 typedef struct rlhf_reward_model_service {
     uint32_t size, reserved;
-    // Load the model directory. path NULL or "default": the embedded default reward model. Fails if
-    // the model's vocabulary differs from the policy's, or if its context is shorter than the
-    // longest prompt and response of the run together. Models from the same directory are shared,
-    // also with the host, which may train them between phases. Free with close. [main]
+    // Loads a model directory. If path is NULL or "default", loads the embedded default reward
+    // model. Fails if the model's vocabulary differs from the policy's, or if its context is
+    // shorter than the longest prompt and response of the run together. Models from the same
+    // directory are shared, also with the host, which may train them between phases. Free the model
+    // with close. [main]
     rlhf_status (*open)(const rlhf_host *, const char *path, rlhf_reward_model **out);
     void (*close)(const rlhf_host *, rlhf_reward_model *); // NULL allowed [main]
-    // Computes the rewards of n ragged rows (arrays as in rlhf_reward_in). token[total] gets the
-    // reward after each response token, and 0 on the prompt; it may be NULL. seq[n] gets the mean
-    // or the last of a row's token rewards, as `pooling` says (enum rlhf_pool; 0 = as the model was
-    // trained). For a row without response tokens, seq[n] gets the reward after the row's last
-    // prompt token. [step]
+    // Computes the rewards of n ragged rows (arrays as in rlhf_reward_in). `token` [total] gets the
+    // reward after each response token, and 0 on the prompt; it may be NULL. `seq` [n] gets the
+    // mean or the last of a row's token rewards, as `pooling` says (enum rlhf_pool; 0 = as the
+    // model was trained). For a row without response tokens, `seq` gets the reward after the row's
+    // last prompt token. [step]
     rlhf_status (*score)(const rlhf_host *, rlhf_reward_model *, uint32_t n, const int32_t *ids,
                          const int32_t *offset, const int32_t *prompt_len, int32_t pooling,
                          float *seq, float *token);
@@ -99,19 +100,20 @@ enum rlhf_row_type {
 typedef struct rlhf_row rlhf_row;
 typedef struct rlhf_row_service {
     uint32_t size, reserved;
-    // Parse one row. Errors: RLHF_E_INVALID if the text is not a JSON object. Without a data row,
-    // the text is empty and opening fails. Free with close. [any]
+    // Parses one row. Returns RLHF_E_INVALID if the text is not a JSON object. The text is empty,
+    // and this call fails, if a prompt came without a data row. Free the row with close. [any]
     rlhf_status (*open)(const rlhf_host *, rlhf_str json, rlhf_row **out);
     void (*close)(const rlhf_host *, rlhf_row *); // NULL allowed [any]
-    // Type of the value at path, enum rlhf_row_type; for values that may be absent. [any]
+    // Returns the type (enum rlhf_row_type) of the value at path. Use this for values that may be
+    // absent. [any]
     int32_t (*type)(const rlhf_host *, const rlhf_row *, const char *path);
-    // Escapes decoded; borrowed until close. [any]
+    // Gets a string with its escapes decoded. The string is borrowed until close. [any]
     rlhf_status (*string)(const rlhf_host *, const rlhf_row *, const char *path, rlhf_str *out);
     rlhf_status (*number)(const rlhf_host *, const rlhf_row *, const char *path,
                           double *out); // [any]
     rlhf_status (*boolean)(const rlhf_host *, const rlhf_row *, const char *path,
                            int32_t *out); // [any]
-    // Number of entries of a list. [any]
+    // Gets the number of entries of a list. [any]
     rlhf_status (*length)(const rlhf_host *, const rlhf_row *, const char *path, uint64_t *out);
 } rlhf_row_service;
 

@@ -23,8 +23,8 @@ static inline double *rlhf_shard_sums(double *sums, uint32_t shard, uint32_t n) 
 }
 
 // Reduces sums [shards, n] in place over all processes, and sets total[i] to the sum of
-// sums[shard][i] over the shards, in order. total must not overlap sums. shards 0 counts as 1.
-// Returns the errors of host->reduce. [step]
+// sums[shard][i] over the shards, in order. `total` must not overlap `sums`. If `shards` is 0, it
+// counts as 1. Returns the errors of host->reduce. [step]
 static inline rlhf_status rlhf_shards_total(const rlhf_host *host, double *sums, uint32_t shards,
                                             uint32_t n, double *total) {
     const uint32_t parts = shards ? shards : 1;

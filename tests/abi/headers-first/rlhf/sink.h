@@ -49,8 +49,8 @@ typedef struct rlhf_sink_ops {
     uint32_t size, flags;
     rlhf_status (*begin)(void *self, const rlhf_sink_run *);   // [main]
     rlhf_status (*phase)(void *self, const rlhf_sink_phase *); // [main]
-    // The run ends. how: enum rlhf_run_end. why: a sentence if the run failed or was stopped, else
-    // "". end may be NULL. [main]
+    // The run ends. `how` is an enum rlhf_run_end. `why` is a sentence if the run failed or was
+    // stopped, else "". `end` may be NULL. [main]
     rlhf_status (*end)(void *self, int32_t how, const char *why);
 } rlhf_sink_ops;
 
