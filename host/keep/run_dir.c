@@ -204,7 +204,8 @@ rlhf_status rlhf__run_dir_choose(struct rlhf__run_dir *d, const struct rlhf__con
     snprintf(d->name, sizeof d->name, "%s", wanted);
     const enum there is = what_is(wanted, config);
     d->found = is == EMPTY || is == LEFTOVER || is == BEGUN;
-    return is == NOTHING || d->found ? RLHF_OK : refuse_existing(wanted, config, err);
+    if (is == NOTHING) return rlhf__folder_may_make(wanted, err);
+    return d->found ? RLHF_OK : refuse_existing(wanted, config, err);
 }
 
 // Create a directory with a number. The process that creates the directory owns it. If another

@@ -135,6 +135,35 @@ static void a_folder_is_held(void **state) {
     assert_int_equal(chdir(here), 0);
 }
 
+// As a user who may not write in s->dir. Returns 0 if all is as it should be, 77 if this process
+// cannot become such a user.
+static int as_another_user(const struct scratch *s) {
+    struct rlhf__error err = {0};
+    char path[4200];
+    if (chmod(s->dir, 0555) < 0) return 1;
+    if (geteuid() == 0 && (setgid(65534) < 0 || setuid(65534) < 0)) return 77;
+    snprintf(path, sizeof path, "%s/a/b", s->dir);
+    if (rlhf__folder_may_make(path, &err) != RLHF_E_INVALID) return 2;
+    return strstr(err.text, "/a/b: cannot make the directory: Permission denied") ? 0 : 3;
+}
+
+static void a_directory_that_cannot_be_made_is_told_early(void **state) {
+    struct scratch *s = *state;
+    struct rlhf__error err = {0};
+    int status;
+    check_ok(rlhf__folder_may_make(scratch_path(s, "new/run"), &err), &err);
+    check_ok(rlhf__folder_may_make("/", &err), &err);
+    assert_int_equal(chmod(s->dir, 0755), 0);
+    const pid_t child = fork();
+    if (child == 0) _exit(as_another_user(s));
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(chmod(s->dir, 0755), 0);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 77) skip();
+    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_int_equal(entries(s->dir), 0);
+}
+
 static void a_missing_directory_is_named(void **state) {
     struct scratch *s = *state;
     struct rlhf__error err = {0};
@@ -217,6 +246,7 @@ int main(void) {
         T(trees_are_made_and_removed),
         T(a_planted_link_is_not_followed),
         T(a_folder_is_held),
+        T(a_directory_that_cannot_be_made_is_told_early),
         cmocka_unit_test(paths_join),
         cmocka_unit_test(a_path_that_does_not_fit_names_nothing),
     };

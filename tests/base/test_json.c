@@ -185,6 +185,8 @@ static void integers_of_any_size(void **state) {
                 RLHF_E_INVALID, &err, "c.json:1:");
     check_error(rlhf__json_parse("c.json", "{\"a\": 1e999}", 12, &v, &err), RLHF_E_INVALID, &err,
                 "real number overflow");
+    check_error(rlhf__json_parse("c.yaml", "optim:\n", 7, &v, &err), RLHF_E_INVALID, &err,
+                "; only JSON is read here, for example {\"optim\": {\"lr\": 1e-5}}");
 }
 
 // If memory runs out, the reader does not blame the text.

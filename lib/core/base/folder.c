@@ -1,6 +1,8 @@
 // folder.c: see folder.h.
 #include "base/folder.h"
 
+#include "base/buf.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -50,6 +52,21 @@ rlhf_status rlhf__folder_open(const struct rlhf__folder *in, const char *name,
         return rlhf__fail(err, RLHF_E_INVALID, "%s%s%s: there is no such directory",
                           SHOWN(in, name));
     return failed(in, name, "open the directory", errno, err);
+}
+
+rlhf_status rlhf__folder_may_make(const char *path, struct rlhf__error *err) {
+    struct rlhf__buf above = RLHF__BUF_INIT;
+    struct stat is;
+    rlhf__buf_puts(&above, path);
+    char *at = above.bad ? NULL : strrchr(above.data, '/');
+    while (at && at > above.data && (*at = '\0', stat(above.data, &is) < 0) && errno == ENOENT)
+        at = strrchr(above.data, '/');
+    const char *nearest = !at ? "." : at == above.data ? "/" : above.data;
+    rlhf_status st = above.bad ? RLHF__NOMEM(err, "%s: out of memory", path) : RLHF_OK;
+    if (st == RLHF_OK && access(nearest, W_OK | X_OK) < 0)
+        st = failed(NULL, path, "make the directory", errno, err);
+    rlhf__buf_free(&above);
+    return st;
 }
 
 void rlhf__folder_close(struct rlhf__folder *f) {

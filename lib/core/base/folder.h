@@ -32,6 +32,11 @@ void rlhf__folder_close(struct rlhf__folder *f); // NULL allowed
 rlhf_status rlhf__folder_make(const struct rlhf__folder *in, const char *name, int *taken,
                               struct rlhf__folder **out, struct rlhf__error *err);
 
+// Returns RLHF_E_INVALID, with a message, if the directory `path` cannot be made because of the
+// permissions or the file system of the closest directory above it that exists. Writes nothing.
+// [any]
+rlhf_status rlhf__folder_may_make(const char *path, struct rlhf__error *err);
+
 // Create the parent directories of `name` that are missing, and sync each to disk. [any]
 rlhf_status rlhf__folder_make_above(const struct rlhf__folder *in, const char *name,
                                     struct rlhf__error *err);

@@ -16,12 +16,21 @@
 
 #define MAX_FILE_BYTES ((uint64_t)64 << 20)
 
+// Returns the end of a message if the name of the file is that of another format, or "".
+static const char *other_format(const char *name) {
+    const char *dot = strrchr(name, '.');
+    const int is_yaml = dot && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0);
+    return is_yaml || (dot && strcmp(dot, ".toml") == 0)
+               ? "; only JSON is read here, for example {\"optim\": {\"lr\": 1e-5}}"
+               : "";
+}
+
 static rlhf_status failed(const char *name, int64_t line, const json_error_t *why, const char *text,
                           struct rlhf__error *err) {
     if (json_error_code(why) == json_error_out_of_memory)
         return RLHF__NOMEM(err, "%s: out of memory", name);
-    return rlhf__fail(err, RLHF_E_INVALID, "%s:%lld:%d: not valid JSON: %s", name, (long long)line,
-                      why->column < 0 ? 0 : why->column, text);
+    return rlhf__fail(err, RLHF_E_INVALID, "%s:%lld:%d: not valid JSON: %s%s", name,
+                      (long long)line, why->column < 0 ? 0 : why->column, text, other_format(name));
 }
 
 rlhf_status rlhf__json_line_failed(const char *name, int64_t line, const json_error_t *why,
