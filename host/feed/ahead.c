@@ -9,7 +9,7 @@
 #define FILE_NAME "state/ahead.rows"
 
 struct rlhf__ahead {
-    struct rlhf__sampler *sampler; // NULL: the actors sample
+    struct rlhf__sampler *sampler; // NULL: actors sample the batches
     struct rlhf__actors *actors;   // borrowed
     // the batch in flight
     struct rlhf__sampled batch;

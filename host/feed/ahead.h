@@ -22,11 +22,12 @@ struct rlhf__ahead; // opaque
 // Errors: RLHF_E_NOMEM; the sampler is then destroyed. [main]
 rlhf_status rlhf__ahead_create(struct rlhf__sampler *, struct rlhf__ahead **out,
                                struct rlhf__error *err);
-// Let these actors sample. The actors are borrowed. Call this before the first batch. [main]
+// Let these actors sample the batches. The actors are borrowed. Call this before the first batch.
+// [main]
 void rlhf__ahead_act(struct rlhf__ahead *, struct rlhf__actors *);
 void rlhf__ahead_destroy(struct rlhf__ahead *); // NULL allowed [main]
 
-// Returns the sampler (borrowed), or NULL if actors sample. [any]
+// Returns the sampler (borrowed), or NULL if actors sample the batches. [any]
 struct rlhf__sampler *rlhf__ahead_sampler(const struct rlhf__ahead *);
 
 // Begin to sample the next phase's batch; see rlhf__sampler_begin and rlhf__actors_begin. [step]

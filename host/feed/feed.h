@@ -193,7 +193,8 @@ rlhf_status rlhf__prompt_feed_ahead_load(struct rlhf__feed *, const char *dir,
 
 // Like the op `estimate`, but for the rows of the next phase, which are sampled while the policy
 // trains. The KV cache is therefore open during training: it is returned in `*cache`, and the
-// caller closes it together with the sampler's model. Does nothing if actors sample. [step]
+// caller closes it together with the sampler's model. Does nothing if actors sample the rows.
+// [step]
 rlhf_status rlhf__prompt_feed_estimate_ahead(struct rlhf__feed *, const struct rlhf__experience *x,
                                              rlhf_gen **cache, struct rlhf__error *err);
 

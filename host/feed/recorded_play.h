@@ -10,8 +10,8 @@
 // Sample the rows of a request again, in the order of the record's phase. The policy samples its
 // turns, but the prompts, the environment's texts and rewards, and the ends of episodes come from
 // the record. If a turn differs from the recorded one, the episode ends with that turn. Errors:
-// those of rlhf__rollout; RLHF_E_INVALID (the record lacks rows, or a row cannot be one of this
-// run). [step]
+// those of rlhf__rollout; RLHF_E_INVALID (the record lacks rows, or a value of a row is missing or
+// does not fit this run). [step]
 rlhf_status rlhf__recorded_play(const struct rlhf__recorded *, const struct rlhf__rollout_request *,
                                 const int64_t *row, struct rlhf__experience *x,
                                 struct rlhf__error *err);

@@ -10,8 +10,8 @@
 // run's log-probs are normalized over the tokens that sampling kept. In that case the function
 // fails, because a record does not contain these tokens. `version` is the number of optimizer steps
 // that the policy had taken when it sampled the rows, or -1 if it is not known. Errors:
-// RLHF_E_INVALID (a row that cannot be one of this run), RLHF_E_UNSUPPORTED (the file lacks
-// something that this run needs). [step]
+// RLHF_E_INVALID (a value of a row is missing or does not fit this run), RLHF_E_UNSUPPORTED (the
+// file lacks something that this run needs). [step]
 rlhf_status rlhf__recorded_take(const struct rlhf__recorded *, const struct rlhf__feed *,
                                 int supports, int64_t version, struct rlhf__experience *x,
                                 struct rlhf__error *err);
@@ -24,7 +24,8 @@ rlhf_status rlhf__recorded_score(const struct rlhf__recorded *, const struct rlh
 
 // Put the phase's episodes into the zeroed *e: the tokens, the author of each token, the
 // environment's rewards and verdicts, and the way in which each episode ended. All other numbers
-// are 0. Errors: RLHF_E_INVALID (a row that cannot be one of this run), RLHF_E_NOMEM. [step]
+// are 0. Errors: RLHF_E_INVALID (a value of a row is missing or does not fit this run),
+// RLHF_E_NOMEM. [step]
 rlhf_status rlhf__recorded_episodes(const struct rlhf__recorded *, const struct rlhf__prompts *,
                                     int32_t n_vocab, struct rlhf__rows *e, struct rlhf__error *err);
 

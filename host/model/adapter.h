@@ -15,8 +15,9 @@
 // base has changed since state/base.json was written), and those of rlhf__peft_read. [main]
 rlhf_status rlhf__adapter_resolve(struct rlhf__model *m, struct rlhf__error *err);
 
-// Lets m share the trunk of env->shared, if both have the same directory and m does not train its
-// trunk. Otherwise does nothing. m's config must have been read. [main]
+// Lets m share the trunk of the model env->shared. Does nothing if env->shared is NULL, is from
+// another directory, or lacks an LM head that m needs. Also does nothing if m trains its trunk or
+// starts from random weights. m's config must have been read. [main]
 void rlhf__adapter_share(struct rlhf__model *m);
 
 // Stops sharing: gives m its own trunk. [main]

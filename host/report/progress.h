@@ -36,8 +36,8 @@ rlhf_status rlhf__progress_create(int32_t kind, struct rlhf__log *log, struct rl
 // End the display. Errors of writing progress to stdout are ignored. NULL allowed.
 void rlhf__progress_destroy(struct rlhf__progress *p);
 
-// If the user asked for the whole terminal, and the terminal is large enough, use all of it from
-// now on. `title` is the first line. Otherwise does nothing. [main]
+// Use the whole terminal from now on, with `title` as its first line. Does nothing if the user did
+// not ask for the whole terminal, or if the terminal is too small. [main]
 void rlhf__progress_fill(struct rlhf__progress *p, const char *title);
 
 // Returns the display on the whole terminal, or NULL if it is not shown. Give this display the

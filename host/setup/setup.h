@@ -129,7 +129,7 @@ rlhf_status rlhf__setup_check_ahead(const struct rlhf__run *r, struct rlhf__erro
 // RLHF_E_INVALID. [main]
 rlhf_status rlhf__setup_split_threads(struct rlhf__run *r, int64_t all, struct rlhf__error *err);
 
-// rlhf__setup_ahead opens the sampler, unless actors sample. The feed must be open.
+// rlhf__setup_ahead opens the sampler, unless actors sample the rows. The feed must be open.
 // rlhf__setup_ahead_ready loads the sampler, or connects learners and actors; call it after the
 // models have been loaded. Both functions do nothing without rollout.ahead. Errors: those of
 // rlhf__sampler_open and rlhf__sampler_load. [main]

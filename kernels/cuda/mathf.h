@@ -8,8 +8,8 @@
 // The largest errors over all finite floats, in units in the last place (ulp) of the exact result:
 //   rlhf__expf 1.1   rlhf__exp2f 1.1   rlhf__logf 0.9   rlhf__tanhf 1.4   rlhf__erff 1.5
 // tests/cuda/test_mathf.cpp checks a sample of floats against these bounds. The polynomials are
-// minimax fits of the relative error, made for this file. A comment with "polynomial" and a number
-// gives the error of the polynomial, without f32 rounding.
+// minimax fits of the relative error, made for this file. The error that a comment gives for a
+// polynomial is its largest relative error without f32 rounding.
 #ifndef RLHF_CUDA_MATHF_H
 #define RLHF_CUDA_MATHF_H
 
@@ -30,8 +30,8 @@ static __device__ __forceinline__ float rlhf__with_sign(float x, float s) {
     return __uint_as_float(__float_as_uint(x) | (__float_as_uint(s) & 0x80000000u));
 }
 
-// 2^n e^r for |r| <= ln 2 / 2 and -252 <= n <= 254; polynomial 3.4e-9. 2^n is applied as two
-// factors, so that only the last multiplication rounds to a denormal or overflows.
+// 2^n e^r for |r| <= ln 2 / 2 and -252 <= n <= 254. Error of the polynomial: 3.4e-9. 2^n is applied
+// as two factors, so that only the last multiplication rounds to a denormal or overflows.
 static __device__ __forceinline__ float rlhf__exp_reduced(float r, int n) {
     float p = 0x1.6a4b98p-10f;
     p = fmaf(p, r, 0x1.123e5cp-7f);
@@ -58,8 +58,8 @@ static __device__ __forceinline__ float rlhf__exp2f(float x) {
     return c == c ? rlhf__exp_reduced((c - n) * 0x1.62e430p-1f, (int)n) : c;
 }
 
-// The natural logarithm: x = 2^e m, m in [2/3, 4/3), f = m - 1; polynomial 8.8e-10. -inf for 0, NaN
-// for negative x.
+// The natural logarithm: x = 2^e m, m in [2/3, 4/3), f = m - 1. Error of the polynomial: 8.8e-10.
+// Returns -inf for 0, NaN for negative x.
 static __device__ __forceinline__ float rlhf__logf(float x) {
     if (!(x > 0.0f))
         return x == 0.0f ? -__uint_as_float(0x7f800000u) : __uint_as_float(0x7fc00000u);
@@ -81,7 +81,7 @@ static __device__ __forceinline__ float rlhf__logf(float x) {
     return fmaf((float)(denormal ? e - 24 : e), 0x1.62e430p-1f, p);
 }
 
-// tanh x: an odd polynomial (2.8e-9) up to 0.6; beyond, 1 - 2 / (e^2|x| + 1).
+// tanh x: up to 0.6 an odd polynomial with an error of 2.8e-9; beyond, 1 - 2 / (e^2|x| + 1).
 static __device__ __forceinline__ float rlhf__tanhf(float x) {
     const float a = fabsf(x), s = x * x;
     if (a < 0.6f) {
@@ -95,15 +95,16 @@ static __device__ __forceinline__ float rlhf__tanhf(float x) {
     return rlhf__with_sign(1.0f - 2.0f / (rlhf__expf(a + a) + 1.0f), x);
 }
 
-// 1 / (1 + e^-x). *rest becomes 1 minus this, without cancellation or overflow; 3 ulp.
+// 1 / (1 + e^-x). *rest becomes 1 minus this, without cancellation or overflow. The errors of both
+// are at most 3 ulp.
 static __device__ __forceinline__ float rlhf__sigmoidf(float x, float *rest) {
     const float e = rlhf__expf(-fabsf(x)), large = 1.0f / (1.0f + e), small = e * large;
     *rest = x < 0.0f ? large : small;
     return x < 0.0f ? small : large;
 }
 
-// e^(z z) erfc z for z >= 0: t Q(t) with t = 1 / (1 + 0.4 z); polynomial 2.4e-9, relative error
-// 3e-7 up to z = 11.
+// e^(z z) erfc z for z >= 0, computed as t Q(t) with t = 1 / (1 + 0.4 z). Up to z = 11, the largest
+// relative error is 2.4e-9 without f32 rounding (the error of the polynomial Q) and 3e-7 with it.
 static __device__ __forceinline__ float rlhf__erfcxf(float z) {
     const float t = 1.0f / fmaf(z, 0.4f, 1.0f);
     float p = -0x1.484472p-6f;
@@ -127,7 +128,7 @@ static __device__ __forceinline__ float rlhf__gaussf(float x, float c) {
     return fmaf(-e, c * rest, e);
 }
 
-// erf x: an odd polynomial (8.9e-10) up to 0.92; beyond, 1 - erfc |x|.
+// erf x: up to 0.92 an odd polynomial with an error of 8.9e-10; beyond, 1 - erfc |x|.
 static __device__ __forceinline__ float rlhf__erff(float x) {
     const float a = fabsf(x), s = x * x;
     if (a < 0.92f) {

@@ -144,7 +144,7 @@ void matrix_products(void **) {
     }
 }
 
-// Tests copies that fill only a part of their width. The copies are in separate groups, and each
+// Checks copies that fill only a part of their width. The copies are in separate groups, and each
 // group is waited for separately.
 __global__ void copies_in_turn(unsigned *out, const unsigned *in) {
     SHARED(unsigned[64], s);

@@ -190,8 +190,8 @@ void few_columns(void **) {
         }
 }
 
-// A sum over many rows has the bits of chunks of 4096 that are added in order. The chunks may run
-// in parallel or, if the result has many tiles, one after another.
+// A sum over many rows has the same bits as the sum, in order, of its chunks of 4096 rows. The
+// chunks may run in parallel or, if the result has many tiles, one after another.
 void long_sums(void **) {
     const struct {
         shape s;

@@ -75,9 +75,9 @@ static void answer_too_much(void) {
     if (write(STDOUT_FILENO, lines, sizeof lines - 1) < 0) exit(7);
 }
 
-// Fail at a row in the way that `kind` names. Returns 1 if the row must not be answered normally.
-// After a bad line the program waits until the host ends it. Otherwise a later row could fail, too,
-// before the host has read the line.
+// Cause the failure `kind`, an entry of kinds[], at a row. Returns 1 if the row must not be
+// answered normally. After a bad line the program waits until the host ends it. Otherwise a later
+// row could fail, too, before the host has read the line.
 static int go_wrong(const char *kind) {
     note("faults", kind);
     if (strcmp(kind, "crash") == 0) {

@@ -1,5 +1,5 @@
-// forger.c: code that runs when its file is opened, and misbehaves in the way that $FORGE names: it
-// answers in place of the program's own code, sends without end, or does not end.
+// forger.c: code that runs when its file is opened, and misbehaves. $FORGE chooses how: it answers
+// in place of the program's own code, sends without end, or does not end.
 #include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-// test_e2e_choose.c: algorithms that choose their prompts. Tests which data and rows they get from
+// test_e2e_choose.c: algorithms that choose their prompts. Checks which data and rows they get from
 // the host, what is refused, and that a killed run resumes to the same bytes.
 #include "e2e.h"
 

@@ -1,4 +1,4 @@
-// test_e2e_dpo_rloo.c: dpo.so, kto.so and rloo.so as a user runs them. Tests what they learn and
+// test_e2e_dpo_rloo.c: dpo.so, kto.so and rloo.so as a user runs them. Checks what they learn and
 // refuse, the effect of shared prompts and microbatches, and that the same seed gives the same
 // bytes.
 #include "e2e.h"

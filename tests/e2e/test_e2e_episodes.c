@@ -215,9 +215,9 @@ static int32_t id_at(const json_t *row, size_t k) {
     return (int32_t)json_integer_value(json_array_get(json_object_get(row, "ids"), k));
 }
 
-// Checks the environment's segments of a row. If `templated` is set, each segment begins with the
-// end token, unless the turn before it ended with that token. All other ids are bytes. Returns the
-// number of segments.
+// Checks the segments of `row` that the environment wrote. If `templated` is set, each of them
+// begins with the end token, unless the turn before it ended with that token. All other ids in
+// these segments are bytes. Returns the number of these segments.
 static size_t check_segments(const json_t *row, int templated, int *bare) {
     const json_t *segments = json_object_get(row, "segments"), *s;
     size_t at = (size_t)json_integer_value(json_object_get(row, "prompt_length")), i, given = 0;

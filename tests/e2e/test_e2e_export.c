@@ -1,5 +1,5 @@
-// test_e2e_export.c: exports a run. Tests which checkpoint is exported, which files are written and
-// what they contain. The files must not contain any trace of the machine.
+// test_e2e_export.c: exports a run. Checks which checkpoint is exported, which files are written
+// and what they contain. The files must not contain any trace of the machine.
 #include "e2e.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 // test_e2e_failures.c: a failing reward never loses a run. rewards.on_failure decides how the run
 // handles these rows, and failures are counted and reported. If retries succeed, the run ends with
-// the bytes of a run without failures.
+// the same bytes as a run without failures.
 #include "e2e.h"
 
 #include <stdio.h>

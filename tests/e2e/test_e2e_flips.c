@@ -35,8 +35,8 @@ static uint64_t draw(uint64_t below) {
     return (at.random >> 33) % below;
 }
 
-// Makes the run with these commands, verifies it and copies it. Tests that flip random bits of text
-// files divide the usual number of flips by `share`.
+// Makes the run with these commands, verifies it and copies it. The tests that flip random bits in
+// text files make 1 / `share` of the usual number of flips.
 static int make(void **state, int share, const char *commands) {
     if (e2e_setup(state) != 0) return -1;
     at.e = *state;

@@ -1,5 +1,5 @@
-// test_e2e_signal.c: Ctrl-C ends a run after the current update; a resume gives the bits of an
-// uninterrupted run.
+// test_e2e_signal.c: Ctrl-C ends a run after the current update. If the run is resumed, its
+// checkpoints have the same bytes as those of an uninterrupted run.
 #include "e2e.h"
 
 #include <string.h>

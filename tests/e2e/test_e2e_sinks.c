@@ -328,7 +328,7 @@ static void a_resumed_run_asks_for_its_sinks(void **state) {
 
 // ---- trackers ----
 
-// A fake package. It records its calls, and misbehaves in the phase that FAKE names.
+// A fake package. It records its calls, and misbehaves in the phase that FAKE gives.
 static const char package[] =
     "import json, os, sys, time\n"
     "def note(*what):\n"

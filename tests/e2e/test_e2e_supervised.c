@@ -149,7 +149,7 @@ static void epochs_decide_the_phases(void **state) {
     json_decref(rows);
 }
 
-// Tests rows of a prompt and a completion. For rows in the format of another tool, the message
+// Checks rows of a prompt and a completion. For rows in the format of another tool, the message
 // prints a command that converts the rows. This test runs that command if jq is installed.
 static void prompts_and_completions(void **state) {
     struct e2e *t = *state;

@@ -6,8 +6,8 @@
 // spying_gpt2.so  appends "stream counter" of every draw to the file $DRAWS
 // frozen_gpt2.so  does not train wpe or, with $FREEZE_ALL, any parameter; with $NARROW, it
 //                 declares a gradient range that is too short
-// bad_gpt2.so     makes the false declaration that $BAD names, about wpe or about itself
-// tap_gpt2.so     has the tap of gpt2.so with the error that $BAD names
+// bad_gpt2.so     makes a false declaration about wpe or about itself; $BAD chooses which one
+// tap_gpt2.so     has the tap of gpt2.so with an error; $BAD chooses which one
 #include <rlhf/draft/tap.h>
 #include <rlhf/model.h>
 #include <rlhf/plugin.h>

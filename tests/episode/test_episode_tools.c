@@ -1,4 +1,4 @@
-// test_episode_tools.c: turns with tool calls, without a model. Tests which calls the environment
+// test_episode_tools.c: turns with tool calls, without a model. Checks which calls the environment
 // gets, what the policy reads next, and which calls the host answers itself.
 #include "support/chat_tokenizer.h"
 

@@ -1,6 +1,6 @@
 // test_kill.c: a run is killed before its n-th change of a file, or that change fails. If the run
-// directory then has a checkpoint, the run resumes to the bytes of an undisturbed run. Otherwise
-// the program reports that a checkpoint is missing.
+// directory then has a checkpoint, the resumed run ends with the same bytes as an undisturbed run.
+// Otherwise the program reports that a checkpoint is missing.
 //
 // By default a few n are tested. With RLHF_TEST_LONG=1, every n is tested twice: with a kill and
 // with one of the other failures. The run is also killed after several fixed times, at whatever

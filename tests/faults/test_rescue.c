@@ -1,6 +1,6 @@
 // test_rescue.c: a phase fails, or a plugin ends the phase early because the user asked to stop.
-// Only that phase is lost. The checkpoint of the previous boundary is written, and resuming ends
-// with the bytes of a run that never failed.
+// Only that phase is lost. The checkpoint of the previous boundary is written, and the resumed run
+// ends with the same bytes as a run that never failed.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -14,8 +14,9 @@
     "--set sampling.max_new_tokens=4 --set optim.lr=1e-3 --threads 1 "
 #define RUN "--algo " STRAY " --reward " STRAY " " COMMON "--phases 4 "
 
-// Makes run x fail in the way that `how` names. Asserts that it ends with `status`, and that its
-// newest checkpoint is that of phase `kept` (0 means that it has no checkpoint).
+// Starts run x with the arguments `run`. `how`, the value of $STRAY, gives the function that fails,
+// the phase and the kind of failure (stray.c). Asserts that the run ends with `status`, and that
+// its newest checkpoint is that of phase `kept` (0 means that it has no checkpoint).
 static void fails(struct e2e *t, const char *run, const char *how, int status, int kept) {
     int got = e2e_shell(t, "rm -rf x; STRAY=%s \"$HOST\" %s --out x", how, run);
     if (got != status) fail_msg("%s: status %d, expected %d:\n%s", how, got, status, t->out);
@@ -28,8 +29,8 @@ static void fails(struct e2e *t, const char *run, const char *how, int status, i
     if (kept) e2e_says(t, status == 130 ? "go on: rlhf-host --resume x" : text);
 }
 
-// Does the same as fails(). In addition, asserts that resuming the run ends with the bytes of run
-// u.
+// Does the same as fails(). In addition, asserts that the resumed run ends with the same bytes as
+// run u.
 static void costs_a_phase(struct e2e *t, const char *run, const char *how, int status, int kept) {
     fails(t, run, how, status, kept);
     assert_int_equal(e2e_run(t, "--resume x --trust-run"), 0);

@@ -15,8 +15,8 @@
     "}; "
 
 // Requests a checkpoint of run s with the command `ask`, and kills the run (-9) when the command
-// `done` succeeds. If the run is then resumed for two phases, it gives the bytes of a run without
-// that checkpoint.
+// `done` succeeds. If the run is then resumed for two phases, it ends with the same bytes as a run
+// without that checkpoint.
 static void killed_after_a_checkpoint(struct e2e *t, const char *settings, const char *ask,
                                       const char *done) {
     int status = e2e_shell(t,

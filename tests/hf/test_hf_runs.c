@@ -1,5 +1,5 @@
 // test_hf_runs.c: a user's own directories, as transformers writes them (tests/hf/dirs), are used
-// in runs of the program. Tests what the checkpoints record.
+// in runs of the program. Checks what the checkpoints record.
 #include "e2e.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 // test_levels_products.c: the GEMM tiles, the LM head's loops and the optimizers of the CPU backend
 // give the same bits at every instruction-set level. A bf16 GEMM on pairs of values widened to f32
-// gives the bits of the bf16 tiles. If a function lacks a case, the test fails.
+// gives the same bits as the bf16 tiles. If a function lacks a case, the test fails.
 #ifdef __x86_64__
 #include "hot/bf16.h"
 #endif

@@ -1,4 +1,4 @@
-// test_lm_sample.c: sampling. The log-prob has the bits of lm_head, and samples follow the
+// test_lm_sample.c: sampling. The log-prob has the same bits as in lm_head, and samples follow the
 // distribution and stay in its support. Other rows and the number of threads do not change the
 // results.
 #include "kit.h"

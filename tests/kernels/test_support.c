@@ -83,8 +83,9 @@ static void equals_autograd(void **state) {
         }
 }
 
-// The support that lm_sample stores is the kept set that make_support_vectors.py computed. The
-// sampled id's log-prob is computed over that set, and has the bits that lm_head gives.
+// lm_sample stores the support, the set of ids that the sampling rules keep. This set must equal
+// the one that make_support_vectors.py computed. The sampled id's log-prob is normalized over this
+// set, and lm_head must give the same bits for it.
 static void a_draw_leaves_its_support(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};

@@ -1,6 +1,7 @@
 // test_memory_sweep.c: the N-th allocation of a run fails, either alone or together with all later
-// ones. The run then either ends with one message about memory and status 1, or continues and gives
-// the bytes of an undisturbed run. A run that has a checkpoint resumes to those bytes.
+// ones. The run then either ends with one message about memory and status 1, or continues and ends
+// with the same bytes as an undisturbed run. If the failed run has a checkpoint, the resumed run
+// ends with these bytes, too.
 //
 // By default, tests some N of each scenario. With RLHF_TEST_LONG=K, tests every K-th N, so K = 1
 // tests every N.

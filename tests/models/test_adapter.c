@@ -1,7 +1,7 @@
 // tests/models/test_adapter.c: low-rank adapters. A model with an adapter has the same heads and
 // gradients as a model into whose matrices the adapter was merged. With B = 0 it equals its base
-// bit for bit. All equalities of bits that hold for models without an adapter also hold with an
-// adapter.
+// bit for bit. Wherever two results of models without an adapter have the same bits, they also have
+// the same bits with an adapter.
 #include "adapters.h"
 #include "decoders.h"
 #include "families.h"

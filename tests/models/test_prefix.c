@@ -1,5 +1,5 @@
-// tests/models/test_prefix.c: rows that share a prefix give the bits of complete rows in every
-// head, and the same gradients up to the order of sums. Batches that break the rules of prefixes
+// tests/models/test_prefix.c: rows that share a prefix give the same bits in every head as complete
+// rows, and the same gradients up to the order of sums. Batches that break the rules of prefixes
 // are refused.
 #include "decoders.h"
 #include "families.h"

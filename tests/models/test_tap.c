@@ -1,4 +1,4 @@
-// tests/models/test_tap.c: the tap (rlhf/draft/tap.h). Tests identities between its values, runs
+// tests/models/test_tap.c: the tap (rlhf/draft/tap.h). Checks identities between its values, runs
 // that begin at a middle layer, rows of the LM head before and after its values are released, and
 // errors. tests/inspect and tests/oracle compare the numbers with PyTorch.
 #include "adapters.h"

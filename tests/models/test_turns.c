@@ -1,5 +1,5 @@
 // tests/models/test_turns.c: rows with tokens that an environment wrote (rlhf_batch.turn). Heads
-// are computed only for the policy's tokens, with the bits that they have without turns. Gradients
+// are computed only for the policy's tokens, and have the same bits as without turns. Gradients
 // equal the gradients of a batch in which the environment's tokens carry no loss. Also tests
 // divergences of the kl head from a reference of another width.
 #include "vectors.h"

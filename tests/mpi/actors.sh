@@ -1,6 +1,6 @@
 #!/bin/sh
-# Processes that only sample (parallel.actors): the run has the bytes of one process with
-# rollout.ahead and the same shards, also when it is stopped, killed and resumed with other
+# Processes that only sample (parallel.actors): the run has the same bytes as a run of one process
+# with rollout.ahead and the same shards, also when it is stopped, killed and resumed with other
 # processes. Settings that cannot work are refused in one sentence before anything is written.
 set -eu
 limit=180
@@ -30,7 +30,7 @@ common="--policy model --set policy.init=random --set log.progress=off --set run
     --set parallel.shards=2 --set rollout.ahead=1 --reward period_count.so --set sampling.max_new_tokens=8"
 group="--algo grpo.so --set algo.group_size=2 --set batch.size=8"
 
-# equal NAME RUN: checks that RUN has the bytes of NAME, whose hashes are in NAME.one.
+# equal NAME RUN: checks that RUN has the same bytes as NAME, whose hashes are in NAME.one.
 equal() {
     left "$2" >several
     cmp -s "$1.one" several || {

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tests which card each rank of a machine takes, on emulated GPUs. Rank 1's card has too little
+# Checks which card each rank of a machine takes, on emulated GPUs. Rank 1's card has too little
 # memory, so using it is refused.
 set -eu
 limit=180

@@ -26,7 +26,7 @@ one() {
     left "$name" >"$name.one"
 }
 
-# equal NAME RUN: checks that RUN has the bits of NAME.
+# equal NAME RUN: checks that RUN has the same bits as NAME.
 equal() {
     left "$2" >several
     cmp -s "$1.one" several || {

@@ -1,5 +1,5 @@
-// test_reward_ask.c: calls a reward, and calls it again after failures. Tests which rows the reward
-// gets and in which order, its state, and that the metrics of a failed call are dropped.
+// test_reward_ask.c: calls a reward, and calls it again after failures. Checks which rows the
+// reward gets and in which order, its state, and that the metrics of a failed call are dropped.
 #include "reward_ask_kit.h"
 
 #include <math.h>
@@ -371,8 +371,9 @@ static void no_failure_of_rows_leaves_them_unknown(void **state) {
 
 // ---- turns ----
 
-// A reward with RLHF_REWARD_TURNS scores whole rows. Any other reward scores only the last turns.
-// If the reward returns a value for a token outside the response that it got, the value is dropped.
+// A reward with RLHF_REWARD_TURNS scores whole rows. Any other reward scores only the last turn of
+// each row. If a reward returns values for tokens that it does not score, or that the policy did
+// not write, the host drops these values.
 static void rows_of_several_turns(void **state) {
     struct fixture *f = *state;
     static char letters[] = "hgfedcba", before[] = "before";

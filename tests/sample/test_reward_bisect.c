@@ -1,5 +1,5 @@
 // test_reward_bisect.c: some rows end a reward's process. Calls with parts of the rows find them.
-// Tests which parts are called, how the reported position is used, and when the search is skipped.
+// Checks which parts are called, how the reported position is used, and when the search is skipped.
 #include "reward_ask_kit.h"
 
 struct parts {

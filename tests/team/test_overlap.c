@@ -1,6 +1,6 @@
 // test_overlap.c: tests overlap.h on ranks that are threads. Sums begin while gradients are still
 // being computed, and the next pass begins while its values are still being received. A pass must
-// find only new values, and the sums must have the bits of sums that begin later.
+// find only new values, and the sums must have the same bits as sums that begin later.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

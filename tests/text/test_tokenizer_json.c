@@ -1,4 +1,4 @@
-// test_tokenizer_json.c: tokenizer.json alone and together with the older files. Tests which file
+// test_tokenizer_json.c: tokenizer.json alone and together with the older files. Checks which file
 // takes precedence, parts that are refused, tokens around a text, and added tokens.
 #include "support/scratch.h"
 

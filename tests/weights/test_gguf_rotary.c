@@ -1,4 +1,4 @@
-// test_gguf_rotary.c: rotary positions in GGUF files. Tests which field of config.json takes
+// test_gguf_rotary.c: rotary positions in GGUF files. Checks which field of config.json takes
 // precedence, and that the frequencies are those of the model.
 #include "gguf_model.h"
 

@@ -1,4 +1,4 @@
-// test_worker_cgroup.c: control groups of workers, in a made-up tree of files. Tests where a group
+// test_worker_cgroup.c: control groups of workers, in a made-up tree of files. Checks where a group
 // can be made, which limits are written, and how groups of killed hosts are removed. Wrapped
 // functions do the kernel's part: mkdirat() fills a new group with files, and unlinkat() removes a
 // group without processes.
@@ -151,7 +151,8 @@ static void it_lies_beside_the_hosts_and_has_bounds(void **state) {
     assert_int_equal(rlhf__cgroup_close(&g), RLHF__CGROUP_FINE); // it is already closed
 }
 
-// Tests where mounts are, which part of the hierarchy they show, and where cgroup namespaces begin.
+// Checks that the hierarchy's mount is found at any place, if it shows only a part of the
+// hierarchy, and if the cgroup namespace begins below the root. Other mounts must not be used.
 static void it_is_found_where_it_is_mounted(void **state) {
     const struct scratch *s = *state;
     lay(s);

@@ -1,5 +1,5 @@
-// test_worker_descendants.c: a worker has started several processes. Tests which of them the warden
-// finds.
+// test_worker_descendants.c: a worker has started several processes. Checks which of them the
+// warden finds.
 #include "support/check.h"
 
 #include "supervise/descendants.h"

@@ -1,7 +1,7 @@
-// wild_environment.c: an environment that uses every function of its kind, and goes wrong in the
-// way that the option `fault` names. Most faults occur in each call of phase 2 that has several
-// episodes. A replayed episode is alone in its call, so its replay succeeds. With `later`, each
-// process ends in its 29th call.
+// wild_environment.c: an environment that uses every function of its kind. The option `fault`
+// chooses a fault. Most faults occur in each call of phase 2 that has several episodes. A replayed
+// episode is alone in its call, so its replay succeeds. With `later`, each process ends in its 29th
+// call.
 #include "support/plugin.h"
 
 #include <rlhf/draft/environment.h>

@@ -1,7 +1,7 @@
 // wild_reward.c: a reward that depends on a response's length and, by default, on the number of
-// rows scored so far. It misbehaves in the way that the option `how` names, mostly in a way that
-// the host survives only if the reward runs in a separate process. With how=fail and a file, the
-// reward fails only if it can create the file, so it fails only once.
+// rows scored so far. The option `how` chooses how the reward misbehaves. The host survives most of
+// these faults only if the reward runs in a separate process. With how=fail and a file, the reward
+// fails only if it can create the file, so it fails only once.
 #include "support/plugin.h"
 
 #include <rlhf/reward.h>

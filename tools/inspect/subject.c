@@ -7,9 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Attention is kept for at most TOP heads. For long prompts it is kept for fewer heads, but at
-// least FEW, so that all heads together have at most PAIRS pairs of tokens. No attention is kept
-// for prompts of more than RLHF__ATTENTION_TOKENS tokens.
+// Attention is kept for at most TOP heads, and for at most PAIRS pairs of tokens in all these heads
+// together. So long prompts get fewer heads, but FEW heads are always allowed, even if they have
+// more than PAIRS pairs. No attention is kept for prompts of more than RLHF__ATTENTION_TOKENS
+// tokens.
 enum { TOP = 32, PAIRS = 60000, FEW = 4 };
 
 #define WRONG 1e-2 // relative to the largest number; rounding in f32 is far smaller

@@ -48,8 +48,8 @@ unsigned rlhf__mounts(void);
 unsigned rlhf__confine_count(void);
 
 // Apply the remaining protections to the calling process, permanently. If `network` is 1, the
-// process may use sockets. `spaces` has the bits that the functions above and rlhf__cgroup_enter
-// returned. Returns the bits of all protections in force. [main]
+// process may use sockets. `spaces` combines the bits that were returned by the functions above and
+// by rlhf__cgroup_enter. Returns the bits of all protections in force. [main]
 unsigned rlhf__confine(unsigned spaces, int network);
 
 // Limit the memory of the calling process to `bytes` more than it uses now, and forbid it to

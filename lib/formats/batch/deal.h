@@ -12,8 +12,8 @@
 // The tokens are counted unit by unit, in order, and the total is divided into `shards` equal
 // parts. A unit belongs to the shard whose part contains the middle of the unit. A unit is a whole
 // group if RLHF__WHOLE_GROUPS is set, or if prompts are shared (`share` is 1) and there are at
-// least as many groups as shards. Otherwise a unit is a row. A prompt that rows of a unit share is
-// counted once. [any]
+// least as many groups as shards. Otherwise a unit is a row. If rows of the same unit share a
+// prompt, the tokens of the prompt are counted only once. [any]
 void rlhf__deal(const struct rlhf__rows *e, uint32_t shards, int share, uint32_t *first);
 
 #endif

@@ -59,11 +59,13 @@ struct rlhf__prompts; // opaque
 // Read the prompts. The caller owns *out; free it with rlhf__prompts_close. The options are not
 // kept. If length > 0 and end_at_period is 0, prompts shorter than `length` tokens are left out.
 // Errors: RLHF_E_IO, RLHF_E_NOMEM, those of rlhf__dataset_open and rlhf__conversation_encode, and
-// RLHF_E_INVALID for:
-//   a long prompt with RLHF__PROMPT_REFUSE; rules that leave no prompts
-//   a tokenizer in which "." is not a token, or that lacks a required bos
-//   rows of messages together with query rules, a length or bos
-// [main]
+// RLHF_E_INVALID if
+// - a prompt is too long, and long_rows is RLHF__PROMPT_REFUSE;
+// - the rules leave out every prompt;
+// - start_after_period or end_at_period is set, but the tokenizer lacks the token ".";
+// - prepend_bos is set, but the tokenizer lacks bos;
+// - a row has messages, and start_after_period, end_at_period or length is set;
+// - a row lacks both a text and messages. [main]
 rlhf_status rlhf__prompts_open(const struct rlhf__prompt_opts *opts,
                                const struct rlhf__tokenizer *tok, struct rlhf__prompts **out,
                                struct rlhf__error *err);

@@ -20,8 +20,8 @@ int64_t rlhf__run_row_phase(const json_t *row) {
     return (double)(int64_t)phase == phase ? (int64_t)phase : -1;
 }
 
-// Finds the phase of a line without decoding the line. Returns -1 if the line does not begin in the
-// way that the program writes it.
+// Finds the phase of a line without decoding the line. Returns -1 if the line does not begin as the
+// program writes it.
 static int64_t phase_at_start(const struct rlhf__buf *line) {
     static const char start[] = "{\"phase\": ";
     const size_t n = sizeof start - 1;

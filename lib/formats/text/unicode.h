@@ -48,7 +48,8 @@ int rlhf__unicode_new(size_t i, struct rlhf__unicode_range *out);
 // White_Space, the same in all versions. [any]
 int rlhf__unicode_is_space(uint32_t cp);
 
-// 1 for a character that Digits treats as a digit: a number of any kind. [any]
+// Returns 1 if the character is a number of any kind (general category Nd, Nl or No). The
+// pre-tokenizer Digits treats exactly these characters as digits. [any]
 int rlhf__unicode_is_number(uint32_t cp);
 
 // 1 for a punctuation mark, in Punctuation and in BERT's words. [any]

@@ -208,25 +208,25 @@ static int same_plugin(const char *path, const json_t *was, const json_t *is) {
     return strcmp(a, b) == 0;
 }
 
-// Returns 1 if the path `is` (relative or absolute) and the stored absolute path `was` are the same
-// file. Also returns 1 if the content at `is` will be compared with the stored checksum: the file
-// may then have moved.
-static int same_place(const char *path, const json_t *was, const json_t *is) {
+// Returns 1 if the paths `given` (relative or absolute) and `stored` (absolute) are those of the
+// same file. Also returns 1 if the setting `path` is one whose file may have moved. The content at
+// `given` will then be compared with the stored checksum.
+static int same_place(const char *path, const json_t *stored, const json_t *given) {
     char real[RLHF__PATH_CAP];
     const int of_plugin = is_of_reward(path);
     const int named = strncmp(path, "models.", 7) == 0;
     if (!of_plugin && !named && !ends_in(path, "path") && !ends_in(path, ".model")) return 0;
-    if (!json_is_string(was) || !json_is_string(is)) return 0;
-    if (!rlhf__path_real(json_string_value(is), real)) return 0;
+    if (!json_is_string(stored) || !json_is_string(given)) return 0;
+    if (!rlhf__path_real(json_string_value(given), real)) return 0;
     if (named) return 1; // the model's weights will be compared
-    for (size_t i = 0; may_move[i] && json_string_length(was) > 0; i++)
+    for (size_t i = 0; may_move[i] && json_string_length(stored) > 0; i++)
         if (strcmp(path, may_move[i]) == 0) return 1;
     // This function does not know whether a reward's option is the path of a file or any other
     // text. setup/inputs.c, which knows the plugin's options, later rejects a text that has
     // changed.
     const int is_option = of_plugin && !ends_in(path, ".plugin") && !ends_in(path, ".name");
-    if (is_option && *json_string_value(was) == '/' && rlhf__is_file(real)) return 1;
-    return !strcmp(real, json_string_value(was));
+    if (is_option && *json_string_value(stored) == '/' && rlhf__is_file(real)) return 1;
+    return !strcmp(real, json_string_value(stored));
 }
 
 // Reject a value that differs, unless the setting may change or both values mean the same.

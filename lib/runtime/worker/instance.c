@@ -127,7 +127,7 @@ rlhf_status rlhf__pool_said(const struct rlhf__pool *t, const struct rlhf__asked
         return rlhf__pool_fail_part(t, RLHF_E_INTERNAL, text, first);
     }
     if (*a->why) own = rlhf__printable(a->why, text, sizeof text);
-    // A plugin that gives no message passes on the message of a host service.
+    // If the plugin gives no message, the message of the host service that failed is kept.
     if (first && !*a->why && !e->said[0]) return a->status;
     return rlhf__pool_fail_part(t, a->status, own, first);
 }
