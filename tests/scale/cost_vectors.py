@@ -129,8 +129,8 @@ def forecast(f, ranks, per_host, rows):
             k = int(of_layers * all_windows)
             if k:
                 reduced, spread = (k / all_windows * c[name] / steps for name in ("reduce", "spread"))
-                c["hidden"] = (k - 1) / k * (steps * min(reduced, 2 / 3 * of_layers * part_of) +
-                                             (steps - 1) * min(spread, of_layers * part_of / 3))
+                c["hidden"] = (1 - net["slowed"]) * (k - 1) / k * (steps * min(reduced, 2 / 3 * of_layers * part_of) +
+                                                                   (steps - 1) * min(spread, of_layers * part_of / 3))
     moments = run["moments"]
     memory = (machine["memory_bytes"] - part * machine["memory_moments_bytes"] -
               part * machine["memory_undo_bytes"] * moments / (1 + moments) +

@@ -191,8 +191,9 @@ static double hidden(const struct rlhf__scale_figures *f, double ranks, double s
     if (p->microbatch > 0)
         pass = fmin(pass, slow * rlhf__scale_curve_at(&f->machine.learn, p->microbatch));
     if (early < 1) return 0;
-    return (1 - 1 / early) * (steps * fmin(share * c->reduce / steps, layers * pass * 2 / 3) +
-                              (steps - 1) * fmin(share * c->spread / steps, layers * pass / 3));
+    return (1 - f->line.slowed) * (1 - 1 / early) *
+           (steps * fmin(share * c->reduce / steps, layers * pass * 2 / 3) +
+            (steps - 1) * fmin(share * c->spread / steps, layers * pass / 3));
 }
 
 // Fill in the parts of the cost that use the network.

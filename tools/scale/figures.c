@@ -62,6 +62,7 @@ static const struct number line_numbers[] = {
     {"bytes_per_s", offsetof(L, bytes), 1, HUGE, 0},
     {"ranks_per_host", offsetof(L, locals), 1, 1e6, 1},
     {"latency_s", offsetof(L, latency), 0, 3600, 0},
+    {"slowed", offsetof(L, slowed), 0, 1, 0},
 };
 #define N(list) (sizeof(list) / sizeof *(list))
 

@@ -65,6 +65,7 @@ struct rlhf__scale_line {
     double bytes;     // per second, each way, for one rank while `locals` ranks of a machine send
     double locals;
     double latency; // seconds, one way
+    double slowed;  // share of its speed that a computation loses during an exchange; typed: 0
     // Seconds of an exchange with every other rank, for several numbers of bytes per rank. n is 0
     // if the user typed the network's figures.
     struct rlhf__scale_curve exchange;

@@ -11,12 +11,14 @@ enum { PINGS = 100, ROUNDS = 5, UNDER_WAY = 6 };
 #define BLOCK     ((uint64_t)1 << 20)  // bytes that a run sends to a rank at a time
 #define LONG_S    0.1                  // a message that takes so long is large enough
 #define IN_FLIGHT ((uint64_t)64 << 20) // bytes to receive at a time
+#define TRIAL     ((uint64_t)1 << 22)  // steps of the computation whose speed is measured first
 
 // The buffers of the measurement. Each window receives its messages at a separate place.
 struct wires {
     struct rlhf__team *team;
     char *send, *recv;
     rlhf_block *out, *in; // [ranks]
+    double result;        // of the computations
 };
 
 static rlhf_status open_wires(struct rlhf__team *t, uint64_t most, struct wires *w,
@@ -126,6 +128,45 @@ static rlhf_status windows(struct wires *w, uint64_t bytes, double *median,
     return RLHF_OK;
 }
 
+// Computes for a time that is proportional to n. The compiler cannot foresee the result.
+static double compute(double x, uint64_t n) {
+    for (uint64_t i = 0; i < n; i++)
+        x = x * 0.999 + 1e-3;
+    return x;
+}
+
+static double compute_seconds(struct wires *w, uint64_t n) {
+    const double began = rlhf__seconds();
+    w->result = compute(w->result, n);
+    return rlhf__seconds() - began;
+}
+
+// Set *share to the share of its speed that a computation of one thread loses while messages of
+// `bytes`, which take `each` seconds, are exchanged. The processor also sends and receives, and the
+// thread of the collective waits by asking again and again.
+static rlhf_status slowed(struct wires *w, uint64_t bytes, double each, double *share,
+                          struct rlhf__error *err) {
+    uint64_t deep = IN_FLIGHT / bytes, ticket = 0;
+    deep = deep < 1 ? 1 : deep > UNDER_WAY ? UNDER_WAY : deep;
+    const double known = compute_seconds(w, TRIAL) / TRIAL;
+    const uint64_t n = (uint64_t)(0.8 * (double)deep * each / known);
+    double lost[ROUNDS];
+    for (int round = 0; round < ROUNDS; round++) {
+        double together = 0;
+        RLHF_TRY(slowest(w->team, &together, err));
+        const double alone = compute_seconds(w, n);
+        RLHF_TRY(slowest(w->team, &together, err));
+        for (uint64_t i = 0; i < deep; i++)
+            RLHF_TRY(begin(w, bytes, i, &ticket, err));
+        const double during = compute_seconds(w, n);
+        RLHF_TRY(rlhf__team_wait(w->team, ticket, err));
+        lost[round] = during > alone ? 1 - alone / during : 0;
+    }
+    qsort(lost, ROUNDS, sizeof *lost, compare);
+    *share = lost[ROUNDS / 2];
+    return slowest(w->team, share, err);
+}
+
 static rlhf_status measure(struct wires *w, uint64_t most, struct rlhf__scale_line *l,
                            struct rlhf__error *err) {
     const double others = w->team->ranks - 1;
@@ -138,7 +179,8 @@ static rlhf_status measure(struct wires *w, uint64_t most, struct rlhf__scale_li
         if (bytes <= BLOCK) l->bytes = others * p->x / p->seconds;
         if (bytes >= BLOCK && p->seconds > LONG_S) break;
     }
-    return RLHF_OK;
+    const struct rlhf__scale_point *last = &c->at[c->n - 1];
+    return slowed(w, (uint64_t)last->x, last->seconds, &l->slowed, err);
 }
 
 rlhf_status rlhf__scale_network(struct rlhf__team *t, uint64_t most, struct rlhf__scale_line *out,
@@ -156,6 +198,7 @@ void rlhf__scale_network_table(const struct rlhf__scale_line *l, struct rlhf__bu
     const int is_short = l->latency < 0.001;
     rlhf__buf_printf(out, "%s: %.3g %s one way, %.3g MB/s a rank and direction\n", l->detail,
                      l->latency * (is_short ? 1e6 : 1e3), is_short ? "us" : "ms", l->bytes * 1e-6);
+    rlhf__buf_printf(out, "during an exchange, a computation is %.0f %% slower\n", 100 * l->slowed);
     for (uint32_t i = 0; i < l->exchange.n; i++)
         rlhf__buf_printf(out, "%10.0f bytes to every rank %12.1f us\n", l->exchange.at[i].x,
                          l->exchange.at[i].seconds * 1e6);
