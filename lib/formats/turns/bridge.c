@@ -2,7 +2,7 @@
 #include "turns/bridge.h"
 
 #include "base/printable.h"
-#include "text/spelled.h"
+#include "turns/spelled.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 // conversation.c: see conversation.h.
 #include "turns/conversation.h"
 
-#include "text/spelled.h"
+#include "turns/spelled.h"
 
 #include <string.h>
 

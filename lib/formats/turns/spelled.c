@@ -1,5 +1,5 @@
 // spelled.c: see spelled.h.
-#include "text/spelled.h"
+#include "turns/spelled.h"
 
 #include <stdlib.h>
 #include <string.h>

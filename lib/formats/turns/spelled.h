@@ -5,9 +5,9 @@
 // before the template renders them. In the rendered text, the marks are found, removed, and
 // remembered as cuts.
 //
-// It does not render or encode anything. Used by text/ and turns/.
-#ifndef RLHF_FORMATS_TEXT_SPELLED_H
-#define RLHF_FORMATS_TEXT_SPELLED_H
+// It does not render or encode anything.
+#ifndef RLHF_FORMATS_TURNS_SPELLED_H
+#define RLHF_FORMATS_TURNS_SPELLED_H
 
 #include "chat/message.h"
 #include "text/tokenizer_impl.h"
