@@ -144,7 +144,7 @@ static int as_another_user(const struct scratch *s) {
     if (geteuid() == 0 && (setgid(65534) < 0 || setuid(65534) < 0)) return 77;
     snprintf(path, sizeof path, "%s/a/b", s->dir);
     if (rlhf__folder_may_make(path, &err) != RLHF_E_INVALID) return 2;
-    return strstr(err.text, "/a/b: cannot make the directory: Permission denied") ? 0 : 3;
+    return strstr(err.text, "/a/b: cannot create the directory: Permission denied") ? 0 : 3;
 }
 
 static void a_directory_that_cannot_be_made_is_told_early(void **state) {

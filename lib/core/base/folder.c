@@ -64,7 +64,7 @@ rlhf_status rlhf__folder_may_make(const char *path, struct rlhf__error *err) {
     const char *nearest = !at ? "." : at == above.data ? "/" : above.data;
     rlhf_status st = above.bad ? RLHF__NOMEM(err, "%s: out of memory", path) : RLHF_OK;
     if (st == RLHF_OK && access(nearest, W_OK | X_OK) < 0)
-        st = failed(NULL, path, "make the directory", errno, err);
+        st = failed(NULL, path, "create the directory", errno, err);
     rlhf__buf_free(&above);
     return st;
 }
