@@ -19,7 +19,7 @@
 
 #include <jansson.h>
 
-// The best checkpoint so far. A zeroed struct means that there is none.
+// The best checkpoint so far. A zeroed struct means "none yet".
 struct rlhf__best {
     int64_t phase; // phase of the best checkpoint, 0 = none yet
     double value;  // the metric in that phase

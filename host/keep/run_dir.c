@@ -197,7 +197,7 @@ rlhf_status rlhf__run_dir_choose(struct rlhf__run_dir *d, const struct rlhf__con
         strftime(date, sizeof date, "%Y%m%d", &local);
         snprintf(d->name, sizeof d->name, "runs/%.200s-%s-", algo, date);
         d->numbered = 1;
-        return RLHF_OK;
+        return rlhf__folder_may_make(d->name, err);
     }
     if (strlen(wanted) >= 4000)
         return rlhf__fail(err, RLHF_E_INVALID, "run.dir is longer than 4,000 bytes");

@@ -29,7 +29,7 @@ struct rlhf__cast {
     struct rlhf__instance *environment; // NULL = none is open
     struct rlhf__response_rules *rules; // for responses; NULL if none are sampled
     rlhf_plan plan;
-    rlhf_iteration iteration; // the algorithm's extension; all 0: it has none
+    rlhf_iteration iteration; // the algorithm's extension; all 0 without one
     rlhf_dist logp_dist;      // the distribution of log-probs in training
     // 1: the run's environment gives rewards (RLHF_ENVIRONMENT_PAYS), even if its answers come from
     // a record

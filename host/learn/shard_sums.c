@@ -3,7 +3,7 @@
 
 #include "model/compute.h"
 
-// Bytes of gradients that each thread adds at a time. With the waiting sum they take half of a
+// Bytes of gradients that each thread adds at a time. Together with the waiting sum they fill a
 // cache of 1 MiB.
 #define PIECE ((uint64_t)512 << 10)
 

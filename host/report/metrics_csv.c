@@ -62,7 +62,7 @@ static size_t columns_find(const struct columns *c, rlhf_str name) {
     return there ? at : NO_COLUMN;
 }
 
-// Add a column with that name, if there is none.
+// Add a column with that name unless it exists.
 static rlhf_status columns_add(struct columns *c, rlhf_str name, struct rlhf__error *err) {
     int there;
     size_t at = place(c, name, &there);

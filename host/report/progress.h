@@ -29,7 +29,7 @@ struct rlhf__full_screen; // report/full_screen.h
 
 // Show progress on stdout. `kind` is an enum rlhf__progress_kind; AUTO means a bar if stdout is a
 // terminal, otherwise plain lines. Log lines are printed above the bar, through the hooks of `log`.
-// With a JSON log, each phase is logged as an object, and no bar is drawn. [main]
+// With a JSON log, logs each phase as an object instead of drawing a bar. [main]
 rlhf_status rlhf__progress_create(int32_t kind, struct rlhf__log *log, struct rlhf__progress **out,
                                   struct rlhf__error *err);
 

@@ -214,8 +214,8 @@ static void put_data(struct rlhf__buf *b, const struct rlhf__shown_from *f, uint
 
 // ---- copies ----
 
-// Returns the number of tokens before the response in a row of a file. If a text has no prompt, all
-// of it is the response.
+// Returns the number of tokens before the response in a row of a file. If a text lacks a prompt,
+// all of it is the response.
 static int32_t data_prompt(const struct rlhf__shown_from *f, uint32_t i) {
     const int texts = f->source == RLHF_SOURCE_TEXT || f->source == RLHF_SOURCE_LABELLED;
     return texts && f->rows->prompt_len[i] <= 1 ? 0 : f->rows->prompt_len[i];

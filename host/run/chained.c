@@ -16,7 +16,7 @@
 
 // The chain keeps these settings apart from those that determine the results. Some of them do not
 // affect the results; the others name files, which the chain lists in `inputs`. A name that ends in
-// '.' stands for a whole section.
+// '.' means the whole section.
 static const char *const apart[] = {"run.dir",
                                     "run.note",
                                     "run.preset",

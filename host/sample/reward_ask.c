@@ -135,7 +135,7 @@ struct asking {
     uint32_t odd;            // open rows whose score is not finite
     int32_t whole;           // 1: the last call failed as a whole
     struct rlhf__error why;  // reason for the last failure of rows; code 0: none
-    struct rlhf__buf before; // the reward's state before the call; empty if it has none
+    struct rlhf__buf before; // the reward's state before the call; empty without state
     struct rlhf__reward_metrics metrics;
 };
 

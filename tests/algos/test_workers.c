@@ -312,7 +312,7 @@ static void shards_have_the_same_bits(void **state) {
     for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
         compare_deal(of[i][0], of[i][1], halves, 2);
         compare_deal(of[i][0], of[i][1], mixed, 2);
-        compare_deal(of[i][0], of[i][1], uneven, 3); // worker 1 has no shard
+        compare_deal(of[i][0], of[i][1], uneven, 3); // worker 1 lacks a shard
         compare_deal(of[i][0], of[i][1], each, 4);
     }
 }

@@ -45,7 +45,7 @@ static void every_fresh_pair_is_used_once_an_epoch(void **state) {
     for (int i = 0; i < 20; i++)
         assert_int_equal(seen[i], 3);
     rlhf__replay_retire(&r, 0);
-    assert_int_equal(count_round(&r, 3, 0.5, &history, seen), 0); // there are no fresh pairs
+    assert_int_equal(count_round(&r, 3, 0.5, &history, seen), 0); // without fresh pairs
     add_pairs(&r, 30, 48);
     assert_int_equal(count_round(&r, 1, 0.1, &history, seen), 19);
     assert_int_equal(history, 1);

@@ -110,7 +110,7 @@ static void found_in_directory(void **state) {
 
 // ---- without memory, on other cards, and free ----
 
-// If there is no memory for the proof, the backend uses its own kernels, and calls succeed.
+// If memory runs out during the proof, the backend uses its own kernels, and calls succeed.
 static void no_room_to_prove(void **state) {
     struct lt_world *w = *state;
     assert_true(w->fake_cuda("memory=600K"));

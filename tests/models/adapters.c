@@ -131,7 +131,7 @@ void adapted_zero_ups(struct model *m) {
     must(m, m->ops->refresh(m->self));
 }
 
-// If h.plain is set, the model has no adapter.
+// If h.plain is set, the model is opened without an adapter.
 struct model adapted_open_on(const struct backend *b, const struct adapted *k,
                              struct adapted_how h) {
     const rlhf_adapter a = adapter_of(k);

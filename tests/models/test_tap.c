@@ -219,7 +219,8 @@ static void wrong_calls(void **state) {
     const uint64_t n = N * (uint64_t)m.info.d_model;
     static float x[MOST];
     model_fill(&m, 0.3);
-    assert_int_equal(t->read(m.self, RLHF_TAP_END, 0, x, n), RLHF_E_INVALID); // no run has begun
+    assert_int_equal(t->read(m.self, RLHF_TAP_END, 0, x, n),
+                     RLHF_E_INVALID); // before the first run
     const rlhf_tap_run light = {.size = sizeof light};
     must(&m, t->run(m.self, &row, &light));
     must(&m, t->read(m.self, RLHF_TAP_END, 0, x, n));

@@ -24,7 +24,7 @@ struct rows {
 };
 
 struct teacher {
-    struct rlhf__model *model; // NULL: there is no model
+    struct rlhf__model *model; // NULL: without a model
     int32_t divergence;
     double beta;
 };

@@ -95,7 +95,7 @@ static void plugins_without_state_have_none(void **state) {
     check_ok(rlhf__instance_load(f->algo, NULL, 0, &err), &err);
     check_error(rlhf__instance_load(f->algo, f->block.data, f->block.len, &err), RLHF_E_INVALID,
                 &err, "org.example.algo keeps none");
-    assert_ptr_equal(f->algo->self, f->algo->config); // there is no create()
+    assert_ptr_equal(f->algo->self, f->algo->config); // without create()
 }
 
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)

@@ -18,7 +18,7 @@ static void show(int32_t kind, struct rlhf__log *log) {
     if (rlhf__progress_create(kind, log, &p, &err) < 0) return;
     struct rlhf__progress_state s = {10,   20,  "reward", 0, NAN, NAN, 0, 10,
                                      NULL, NAN, NAN,      0, 0,   0,   0};
-    rlhf__progress_phase(p, &s); // no phase has finished in this process
+    rlhf__progress_phase(p, &s); // before the first phase of this process ends
     s = (struct rlhf__progress_state){11,   20,  "reward", 0.5, 1.25, 5210.4, 8, 10,
                                       NULL, NAN, NAN,      0,   0,    0,      0};
     rlhf__progress_phase(p, &s);

@@ -15,7 +15,7 @@ struct call {
     rlhf_status status;
     const char *fails, *odd; // rows marked as failed; rows with a NaN score
     const char *words;       // for the failure message
-    double metric;           // 0: no metric is reported
+    double metric;           // 0: reports nothing
 };
 
 // The reward and its script. Calls after the end of the script succeed.

@@ -129,6 +129,7 @@ static void known_line(void **state) {
     assert_true(l->locals == RANKS);
     assert_string_equal(l->detail, "threads");
     assert_true(l->latency >= MESSAGE_S);
+    assert_true(l->slowed >= 0 && l->slowed < 1);
     assert_int_equal(l->exchange.n, 5); // 1 KiB to 256 KiB, each four times the size before it
     for (uint32_t i = 0; i < l->exchange.n; i++) {
         const double bytes = (double)(1024 << 2 * i);

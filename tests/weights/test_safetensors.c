@@ -339,7 +339,7 @@ static void writer_refusals(void **state) {
     check_ok(rlhf__weights_create(NULL, path, uneven, 1, NULL, 0, &w, &err), &err);
     check_error(rlhf__weights_put_f32(w, wide, 2, &err), RLHF_E_INVALID, &err, "more data");
     check_error(rlhf__weights_commit(w, &err), RLHF_E_INVALID, &err, "got 0 of its 2 bytes");
-    assert_false(rlhf__is_file(path)); // there are no remaining files
+    assert_false(rlhf__is_file(path)); // all files are gone
     check_ok(rlhf__weights_create(NULL, path, uneven, 1, NULL, 0, &w, &err), &err);
     check_ok(rlhf__weights_put_f32(w, wide, 1, &err), &err);
     check_error(rlhf__weights_put_f32(w, wide, 1, &err), RLHF_E_INVALID, &err, "more data");

@@ -29,7 +29,7 @@ const struct rlhf__algo_defaults *
 rlhf__algo_defaults_of(const char *algo, const struct rlhf__algo_defaults *all, size_t n);
 
 // Append the option's default and the value in the algorithm's file, e.g. "default 0.04;
-// configs/grpo.json: 0.2". `defaults` is NULL if there is no file. [any]
+// configs/grpo.json: 0.2". `defaults` is NULL without such a file. [any]
 void rlhf__put_values(struct rlhf__buf *out, const struct rlhf__algo_defaults *defaults,
                       const rlhf_opt *o);
 

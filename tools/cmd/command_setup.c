@@ -138,7 +138,7 @@ rlhf_status rlhf__command_setup_reference(struct rlhf__command_setup *w, const c
 // ---- critics ----
 
 // Set *kind to the kind of the value head in a checkpoint, or to RLHF_VALUE_NONE if the checkpoint
-// has no value head.
+// lacks a value head.
 static rlhf_status value_kind(const char *dir, int32_t *kind, struct rlhf__error *err) {
     char path[RLHF__PATH_CAP];
     struct rlhf__weights *weights = NULL;

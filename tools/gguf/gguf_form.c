@@ -60,7 +60,7 @@ static int is_byte_level(const json_t *part, int splits_itself) {
            flag(part, "use_regex", 1) == splits_itself;
 }
 
-// Returns llama.cpp's name of the pre-tokenizer, or NULL if there is none.
+// Returns llama.cpp's name of the pre-tokenizer, or NULL if llama.cpp lacks it.
 static const char *pre_of(const json_t *pre, int ignore_merges) {
     const json_t *p[4] = {NULL};
     const size_t n = parts_of(pre, "pretokenizers", p, 4);

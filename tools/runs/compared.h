@@ -10,7 +10,8 @@ struct rlhf__compared {
     size_t n;
     json_t *groups, *differ; // history/groups.h
     json_t *summary;         // likewise; NULL before rlhf__compared_judge
-    const char *headline;    // the metric by which all runs are judged; NULL: there is none
+    const char
+        *headline; // the metric by which all runs are judged; NULL if the runs share no such metric
 };
 
 // Read the runs and make the groups. Errors: RLHF_E_INVALID if a path is not a run or is given

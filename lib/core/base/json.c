@@ -20,9 +20,8 @@
 static const char *other_format(const char *name) {
     const char *dot = strrchr(name, '.');
     const int is_yaml = dot && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0);
-    return is_yaml || (dot && strcmp(dot, ".toml") == 0)
-               ? "; only JSON is read here, for example {\"optim\": {\"lr\": 1e-5}}"
-               : "";
+    return is_yaml || (dot && strcmp(dot, ".toml") == 0) ? "; YAML and TOML are not read, only JSON"
+                                                         : "";
 }
 
 static rlhf_status failed(const char *name, int64_t line, const json_error_t *why, const char *text,

@@ -56,7 +56,7 @@ rlhf_status rlhf__replay_rows(const struct rlhf__replay *r, const uint32_t *pick
                               struct rlhf__rows *e, struct rlhf__error *err);
 
 // End a round: add its fresh pairs to history, then drop all but the newest `keep` pairs of
-// history. If `keep` is 0, no pairs are dropped. [main]
+// history. If `keep` is 0, all pairs are kept. [main]
 void rlhf__replay_retire(struct rlhf__replay *r, size_t keep);
 
 // Copy `src` to `dst`, which is zeroed or already has pairs. After RLHF_E_NOMEM, `dst` is empty.

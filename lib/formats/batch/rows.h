@@ -136,7 +136,7 @@ int32_t rlhf__rows_last_turn(const struct rlhf__rows *e, uint32_t i, int32_t *en
 // Returns the number of response tokens of rows [from, to) that are in the loss. [any]
 int64_t rlhf__rows_loss_tokens(const struct rlhf__rows *e, uint32_t from, uint32_t to);
 
-// Returns the supports from row `from` on, or NULL if the batch has no supports. [any]
+// Returns the supports from row `from` on, or NULL if the batch lacks supports. [any]
 uint32_t *rlhf__rows_support(const struct rlhf__rows *e, uint32_t from);
 
 // Make e refer to the reference's hidden states at `hidden` on the device, one for each response

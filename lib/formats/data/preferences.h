@@ -64,7 +64,7 @@ struct rlhf__preference {
     int32_t n_prompt;
     int32_t n;    // number of responses: at least 2, or 1 if the row is a completion
     int32_t best; // index of the best response, 0 <= best < n; -1 for an undesirable completion
-    float margin; // 0 if the row has no margin
+    float margin; // 0 without a margin
     int64_t row;  // number of the row in the files, from 0; skipped rows count
 };
 

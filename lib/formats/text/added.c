@@ -159,6 +159,26 @@ rlhf_status rlhf__added_append(struct rlhf__added *a, const char *s, size_t len,
     return RLHF_OK;
 }
 
+static int next_of(const struct rlhf__added *added, const struct rlhf__matcher *m, rlhf_str s,
+                   size_t from, size_t *at) {
+    struct rlhf__match found;
+    while (rlhf__matcher_next(m, s.ptr, (size_t)s.len, from, &found)) {
+        *at = found.begin;
+        if (added->item[found.value].special) return 1;
+        from = found.begin + 1;
+    }
+    return 0;
+}
+
+int rlhf__added_next_special(const struct rlhf__added *added, rlhf_str text, size_t from,
+                             size_t *at) {
+    size_t a = 0, b = 0;
+    const int plain = next_of(added, &added->plain, text, from, &a),
+              normal = next_of(added, &added->normal, text, from, &b);
+    *at = plain && (!normal || a < b) ? a : b;
+    return plain || normal;
+}
+
 void rlhf__added_finish(struct rlhf__added *a) {
     rlhf__buf_free(&a->text);
     rlhf__matcher_finish(&a->plain);

@@ -95,6 +95,11 @@ rlhf_str rlhf__added_content(const struct rlhf__added *added, int32_t id);
 rlhf_str rlhf__added_shown(const struct rlhf__added *added, const struct rlhf__vocab *vocab,
                            int32_t id);
 
+// Finds the first position at or after `from` where the text of a special token begins. Returns 0
+// if the text has no such position. [any]
+int rlhf__added_next_special(const struct rlhf__added *added, rlhf_str text, size_t from,
+                             size_t *at);
+
 void rlhf__added_finish(struct rlhf__added *added);
 
 #endif

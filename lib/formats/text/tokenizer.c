@@ -46,6 +46,11 @@ int rlhf__tokenizer_is_special(const struct rlhf__tokenizer *tok, int32_t id) {
     return id >= 0 && id < tok->vocab.n && tok->vocab.token[id].special;
 }
 
+int rlhf__tokenizer_next_special(const struct rlhf__tokenizer *tok, rlhf_str text, size_t from,
+                                 size_t *at) {
+    return rlhf__added_next_special(&tok->added, text, from, at);
+}
+
 rlhf_status rlhf__tokenizer_check_model(const struct rlhf__tokenizer *tok, int32_t n_vocab,
                                         const char *what, struct rlhf__error *err) {
     int32_t tokens = tok->info.n_vocab;

@@ -95,6 +95,11 @@ int32_t rlhf__tokenizer_find(const struct rlhf__tokenizer *tok, rlhf_str token);
 // Encoding without special tokens never gives such an id; tests check that. [any]
 int rlhf__tokenizer_is_special(const struct rlhf__tokenizer *tok, int32_t id);
 
+// Finds the first position at or after `from` where the text of an added special token begins.
+// Returns 0 if the text has no such position. [any]
+int rlhf__tokenizer_next_special(const struct rlhf__tokenizer *tok, rlhf_str text, size_t from,
+                                 size_t *at);
+
 // Check that a model with n_vocab embedding rows can be used with this tokenizer. Every id must
 // have a row. At most 1023 rows may lack a token, because some models pad the table to a round
 // number of rows. `what` names the model in the message. Errors: RLHF_E_INVALID. [any]

@@ -74,14 +74,14 @@ static rlhf_status no_end(const struct rlhf__tokenizer *tok, struct rlhf__error 
         "the chat template %s cannot be used for episodes: it cannot be told where it "
         "ends a turn of the assistant; choose another template (prompts.template), or another "
         "form of calls (episodes.calls)",
-        rlhf__chat_known(tok->chat));
+        rlhf__chat_known(rlhf__tokenizer_chat(tok)));
 }
 
 // Finds the end token after the n-th stand-in. Sets *from to its offset and *end to its length. If
 // the template writes no end token, *from is the end of that stand-in, and *end is 0.
 static rlhf_status find_end(const struct rlhf__tokenizer *tok, rlhf_str s, const char *stand_in,
                             size_t n, size_t *from, size_t *end, struct rlhf__error *err) {
-    const char *token = rlhf__chat_turn_end(tok->chat), *after = s.ptr;
+    const char *token = rlhf__chat_turn_end(rlhf__tokenizer_chat(tok)), *after = s.ptr;
     for (size_t k = 0; k < n; k++) {
         after = strstr(after, stand_in);
         if (!after) return no_end(tok, err);
@@ -103,7 +103,8 @@ static rlhf_status render(const struct rlhf__tokenizer *tok, const struct rlhf__
     size_t from = 0;
     rlhf_status st = arrange(b, stand_in, &a, err);
     if (st == RLHF_OK) st = rlhf__spelled_mark(tok, &a.talk, s, err);
-    if (st == RLHF_OK) st = rlhf__chat_render(tok->chat, &s->marked, 1, &text->text, err);
+    if (st == RLHF_OK)
+        st = rlhf__chat_render(rlhf__tokenizer_chat(tok), &s->marked, 1, &text->text, err);
     if (st == RLHF_OK) st = rlhf__spelled_unmark(s, text, err);
     const rlhf_str whole = {rlhf__buf_text(&text->text), text->text.len};
     if (st == RLHF_OK)
@@ -157,7 +158,7 @@ static rlhf_status check_case(const struct rlhf__tokenizer *tok, const struct rl
         st = rlhf__fail(err, RLHF_E_INVALID,
                         "the chat template %s cannot be used for episodes: what it writes between "
                         "an assistant's turn and %s depends on that turn",
-                        rlhf__chat_known(tok->chat), what);
+                        rlhf__chat_known(rlhf__tokenizer_chat(tok)), what);
     rlhf__turns_finish(&text[0]);
     rlhf__turns_finish(&text[1]);
     return st;
@@ -166,14 +167,15 @@ static rlhf_status check_case(const struct rlhf__tokenizer *tok, const struct rl
 // Refuses a template whose end token is not in the vocabulary: the token would be spelled out, and
 // the policy could not end its turns with it.
 static rlhf_status check_token(const struct rlhf__tokenizer *tok, struct rlhf__error *err) {
-    const char *end = rlhf__chat_turn_end(tok->chat);
+    const char *end = rlhf__chat_turn_end(rlhf__tokenizer_chat(tok));
     char shown[200];
     if (!end || rlhf__tokenizer_find(tok, (rlhf_str){end, strlen(end)}) >= 0) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
                       "the chat template %s cannot be used for episodes: it ends a turn with %s, "
                       "which is not a token of this model's vocabulary; choose another template "
                       "(prompts.template), or a model that has the token",
-                      rlhf__chat_known(tok->chat), rlhf__printable(end, shown, sizeof shown));
+                      rlhf__chat_known(rlhf__tokenizer_chat(tok)),
+                      rlhf__printable(end, shown, sizeof shown));
 }
 
 rlhf_status rlhf__bridge_check(const struct rlhf__tokenizer *tok, int tools,

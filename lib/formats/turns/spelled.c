@@ -4,32 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-// ---- special tokens in a text ----
-
-static int next_of(const struct rlhf__tokenizer *tok, const struct rlhf__matcher *m, rlhf_str s,
-                   size_t from, size_t *at) {
-    struct rlhf__match found;
-    while (rlhf__matcher_next(m, s.ptr, (size_t)s.len, from, &found)) {
-        *at = found.begin;
-        if (tok->added.item[found.value].special) return 1;
-        from = found.begin + 1;
-    }
-    return 0;
-}
-
-// Finds the first position at or after `from` where the text of a special token begins. Returns 0
-// if there is no such position.
-static int next_special(const struct rlhf__tokenizer *tok, rlhf_str s, size_t from, size_t *at) {
-    size_t a = 0, b = 0;
-    const int plain = next_of(tok, &tok->added.plain, s, from, &a),
-              normal = next_of(tok, &tok->added.normal, s, from, &b);
-    *at = plain && (!normal || a < b) ? a : b;
-    return plain || normal;
-}
-
 static int to_mark(const struct rlhf__tokenizer *tok, const struct rlhf__message *m) {
     size_t at;
-    return m->written == RLHF__CONTENT_SPELLED && next_special(tok, m->content, 0, &at);
+    return m->written == RLHF__CONTENT_SPELLED &&
+           rlhf__tokenizer_next_special(tok, m->content, 0, &at);
 }
 
 // ---- marks ----
@@ -51,7 +29,7 @@ static void choose(struct rlhf__spelled *s, const struct rlhf__messages *m) {
 
 static void put_marked(const struct rlhf__tokenizer *tok, struct rlhf__spelled *s, rlhf_str text) {
     size_t from = 0, at;
-    for (size_t look = 0; next_special(tok, text, look, &at); look = at + 1) {
+    for (size_t look = 0; rlhf__tokenizer_next_special(tok, text, look, &at); look = at + 1) {
         rlhf__buf_put(&s->text, text.ptr + from, at - from);
         rlhf__buf_puts(&s->text, s->mark);
         from = at;

@@ -10,7 +10,7 @@
 #define RLHF_FORMATS_TURNS_SPELLED_H
 
 #include "chat/message.h"
-#include "text/tokenizer_impl.h"
+#include "text/tokenizer.h"
 
 // Zero-initialize; release with rlhf__spelled_finish.
 struct rlhf__spelled {

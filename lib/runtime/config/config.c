@@ -98,7 +98,7 @@ static const char *member(const struct rlhf__layer *l, const char *section, cons
 enum { ALGO_FILE, PRESET, SETTINGS, USER_FILE, N_FILES };
 
 // Load the config files that a new run reads. `stem` receives the algorithm's name without ".so",
-// or "" if no algorithm is named.
+// or "" without an algorithm.
 static rlhf_status load_files(const struct rlhf__config_request *req, struct rlhf__config *c,
                               struct rlhf__layer file[N_FILES], char *stem, size_t cap,
                               struct rlhf__error *err) {

@@ -16,7 +16,7 @@ static void put_text(struct rlhf__buf *out, const char *text) {
     rlhf__wire_puts(out, text);
 }
 
-// Write u32 1 and a list of texts, or u32 0 if there is no list.
+// Write u32 1 and a list of texts, or u32 0 without a list.
 static void put_list(struct rlhf__buf *out, const char *const *list) {
     uint32_t n = 0;
     while (list && list[n])
