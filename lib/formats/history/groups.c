@@ -236,6 +236,19 @@ static void sort_ends(struct group_ends *e, size_t n, int better) {
         }
 }
 
+static int ranges_overlap(const struct rlhf__group_end *a, const struct rlhf__group_end *b) {
+    return a->low <= b->high && b->low <= a->high;
+}
+
+// What qualifies that *a ends best. *b is the second best. With several seeds each, their ranges
+// decide. Otherwise a difference must be twice its standard error, if that is known.
+static const char *doubt(const struct rlhf__group_end *a, const struct rlhf__group_end *b) {
+    if (a->seeds > 1 && b->seeds > 1) return ranges_overlap(a, b) ? ", but the ranges overlap" : "";
+    return fabs(a->mean - b->mean) < 2 * sqrt(a->error * a->error + b->error * b->error)
+               ? ", but not by more than the error"
+               : "";
+}
+
 static void compare_groups(const struct rlhf__headline *by, const struct group_ends *e, size_t n,
                            int64_t n_runs, struct rlhf__buf *title, struct rlhf__buf *text) {
     if (n == 1) {
@@ -244,20 +257,20 @@ static void compare_groups(const struct rlhf__headline *by, const struct group_e
         rlhf__buf_printf(text, "%lld runs of one setting.", (long long)n_runs);
         return;
     }
-    rlhf__buf_printf(title, "%s ends %s with %s", by->word, by->better > 0 ? "highest" : "lowest",
-                     e[0].label);
+    const struct rlhf__group_end *a = &e[0].end, *b = &e[1].end;
+    rlhf__buf_printf(title, "%s ends %s with %s%s", by->word, by->better > 0 ? "highest" : "lowest",
+                     e[0].label, doubt(a, b));
     for (size_t i = 0; i < n; i++) {
         rlhf__buf_printf(text, "%s%s: ", i ? "; " : "", e[i].label);
         put_span(text, &e[i]);
     }
-    const struct rlhf__group_end *a = &e[0].end, *b = &e[1].end;
     if (a->seeds < 2 || b->seeds < 2)
         rlhf__buf_puts(text, ". One seed says little about a difference.");
-    else if (a->low > b->high || a->high < b->low)
-        rlhf__buf_puts(text, ". The ranges of the first two do not overlap.");
-    else
+    else if (ranges_overlap(a, b))
         rlhf__buf_puts(text, ". The ranges of the first two overlap: this does not show a "
                              "difference.");
+    else
+        rlhf__buf_puts(text, ". The ranges of the first two do not overlap.");
 }
 
 rlhf_status rlhf__groups_compare(const struct rlhf__judged_run *runs, size_t n,
