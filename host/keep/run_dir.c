@@ -145,6 +145,15 @@ static int say_files(const char *path, const struct rlhf__config *settings, char
     return differs;
 }
 
+// Write "a run is alive in it (process 123 on HOST)".
+static void say_alive(const char *path, char *out, size_t cap) {
+    struct rlhf__folder *f = NULL;
+    char holder[RLHF__LOCK_HOLDER] = "it has just ended"; // unless the lock is still held
+    if (rlhf__folder_open(NULL, path, &f, NULL) == RLHF_OK) rlhf__run_lock_holder(f, holder);
+    rlhf__folder_close(f);
+    snprintf(out, cap, "a run is alive in it (%s)", holder);
+}
+
 static rlhf_status refuse_existing(const char *name, const struct rlhf__config *config,
                                    struct rlhf__error *err) {
     char how[4200] = "; choose another run.dir", files[800];
@@ -165,8 +174,8 @@ static rlhf_status refuse_existing(const char *name, const struct rlhf__config *
                      files);
         break;
     case ALIVE:
-        snprintf(how, sizeof how,
-                 " and a run is alive in it (its lock names the process); choose another run.dir");
+        say_alive(name, files, sizeof files);
+        snprintf(how, sizeof how, " and %s; choose another run.dir", files);
         break;
     case MODEL:
         snprintf(how, sizeof how, " and is a model directory; choose another run.dir");

@@ -33,9 +33,9 @@ static int take(int fd, int wait_ms) {
     return 0;
 }
 
-// Report the process that holds the lock, from the file's text "<pid> <host>\n". A process that has
+// Name the process that holds the lock, from the file's text "<pid> <host>\n". A process that has
 // just taken the lock may not have written this text yet.
-static rlhf_status taken(const struct rlhf__folder *run, int fd, struct rlhf__error *err) {
+static void name_holder(int fd, char out[RLHF__LOCK_HOLDER]) {
     char text[320] = "", host[256] = "", on[264] = "";
     long pid = 0;
     ssize_t n = pread(fd, text, sizeof text - 1, 0);
@@ -46,10 +46,16 @@ static rlhf_status taken(const struct rlhf__folder *run, int fd, struct rlhf__er
         struct flock l = whole_file();
         if (fcntl(fd, F_GETLK, &l) == 0 && l.l_type != F_UNLCK) pid = (long)l.l_pid;
     }
+    snprintf(out, RLHF__LOCK_HOLDER, "process %ld%s", pid, on);
+}
+
+static rlhf_status taken(const struct rlhf__folder *run, int fd, struct rlhf__error *err) {
+    char holder[RLHF__LOCK_HOLDER];
+    name_holder(fd, holder);
     return rlhf__fail(err, RLHF_E_INVALID,
-                      "--resume %s: the run is alive: process %ld%s holds %s/" NAME
+                      "--resume %s: the run is alive: %s holds %s/" NAME
                       "; wait until it ends, or stop it, before it is resumed",
-                      run->path, pid, on, run->path);
+                      run->path, holder, run->path);
 }
 
 static void say_who(int fd) {
@@ -87,12 +93,28 @@ rlhf_status rlhf__run_lock(const struct rlhf__folder *run, int wait_ms, struct r
     return st;
 }
 
-rlhf_status rlhf__run_lock_probe(const struct rlhf__folder *run, struct rlhf__error *err) {
+// Opens the lock if another process holds it. Returns -1 if none does, or if this user cannot read
+// the lock.
+static int open_held(const struct rlhf__folder *run) {
     struct flock l = whole_file();
-    int fd = openat(run->fd, NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0) return RLHF_OK; // not locked, or this user cannot read the lock
-    rlhf_status st = RLHF_OK;
-    if (fcntl(fd, F_GETLK, &l) == 0 && l.l_type != F_UNLCK) st = taken(run, fd, err);
+    const int fd = openat(run->fd, NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0 || (fcntl(fd, F_GETLK, &l) == 0 && l.l_type != F_UNLCK)) return fd;
+    close(fd);
+    return -1;
+}
+
+int rlhf__run_lock_holder(const struct rlhf__folder *run, char out[RLHF__LOCK_HOLDER]) {
+    const int fd = open_held(run);
+    if (fd < 0) return 0;
+    name_holder(fd, out);
+    close(fd);
+    return 1;
+}
+
+rlhf_status rlhf__run_lock_probe(const struct rlhf__folder *run, struct rlhf__error *err) {
+    const int fd = open_held(run);
+    if (fd < 0) return RLHF_OK;
+    const rlhf_status st = taken(run, fd, err);
     close(fd);
     return st;
 }

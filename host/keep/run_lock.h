@@ -14,6 +14,11 @@
 rlhf_status rlhf__run_lock(const struct rlhf__folder *run, int wait_ms, struct rlhf__log *log,
                            int *fd, struct rlhf__error *err);
 
+// If another process holds the lock, returns 1 and sets `out` to "process 123 on HOST". Writes
+// nothing and takes no lock. [main]
+#define RLHF__LOCK_HOLDER 320
+int rlhf__run_lock_holder(const struct rlhf__folder *run, char out[RLHF__LOCK_HOLDER]);
+
 // Returns what rlhf__run_lock would return with wait_ms = 0, but writes nothing and takes no lock.
 // [main]
 rlhf_status rlhf__run_lock_probe(const struct rlhf__folder *run, struct rlhf__error *err);

@@ -68,12 +68,14 @@ static void a_live_run_is_not_resumed(void **state) {
                                                         "1; }; echo by $pid. on $(uname -n); "
                                                         "[ $status = 2 ] && [ $dry = 2 ] && "
                                                         "[ $new = 2 ]"));
-    e2e_says(t, "exists already and a run is alive in it");
-    char want[128], *who = strstr(t->out, "by ");
+    char want[160], *who = strstr(t->out, "by ");
     assert_non_null(who);
-    e2e_says(t, "the run is alive");
     const char *pid = strstr(t->out, "\nby ") + 4; // the pid that the shell printed
-    snprintf(want, sizeof want, "process %.*s", (int)strcspn(pid, "."), pid);
+    const int digits = (int)strcspn(pid, ".");
+    snprintf(want, sizeof want, "exists already and a run is alive in it (process %.*s on ", digits,
+             pid);
+    e2e_says(t, want);
+    snprintf(want, sizeof want, "the run is alive: process %.*s on ", digits, pid);
     e2e_says(t, want);
     e2e_says(t, strstr(pid, "on ") + 3);
     assert_int_equal(rows(t, "g"), 2);
