@@ -89,7 +89,7 @@ static const rlhf_host host = {.size = sizeof host,
 static const char *fault_of(const rlhf_plugin *p) {
     if (!p) return "it has no plugin";
     const rlhf_kernels_ops *o = p->ops;
-    if (p->kind != RLHF_KIND_KERNELS) return "it is no compute backend";
+    if (p->kind != RLHF_KIND_KERNELS) return "it is not a compute backend";
     if (!o || !o->open || !o->close) return "its open() or close() is missing";
     if (p->config_size) return "it has options";
     return o->compute_major == RLHF_COMPUTE_MAJOR && o->compute_minor == RLHF_COMPUTE_MINOR

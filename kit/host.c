@@ -207,7 +207,7 @@ int rlhf_test_near(struct rlhf_test_host *t, double got, double want, double tol
     t->n_checks++;
     if (fabs(got - want) <= tolerance) return 1; // false for NaN
     t->n_bad++;
-    fprintf(stderr, "%s:%d: %s is %.9g, wanted %.9g within %.3g\n", file, line, what, got, want,
+    fprintf(stderr, "%s:%d: %s is %.9g, expected %.9g within %.3g\n", file, line, what, got, want,
             tolerance);
     return 0;
 }
@@ -240,9 +240,10 @@ int64_t rlhf_test_alloc_sweep(struct rlhf_test_host *t,
             rlhf_status st = scenario(t, arg);
             const int64_t made = t->allocs;
             rlhf_test_fail_alloc(t, 0, 0);
-            if (t->live != before) return broken("what was allocated was not freed", n, on);
-            if (made < n) return st < 0 ? broken("it fails without a failure", n, on) : made;
+            if (t->live != before) return broken("not all memory was freed", n, on);
+            if (made < n)
+                return st < 0 ? broken("it fails although no allocation failed", n, on) : made;
             if (st != RLHF_E_NOMEM) return broken("the status is not RLHF_E_NOMEM", n, on);
-            if (t->n_fails == fails) return broken("no sentence was left with host->fail", n, on);
+            if (t->n_fails == fails) return broken("no message was given to host->fail", n, on);
         }
 }

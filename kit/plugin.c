@@ -52,7 +52,7 @@ int rlhf_test_refused(const rlhf_plugin *p, char *out, size_t cap) {
         return snprintf(out, cap, "it is of kind %u", (unsigned)d.kind);
     if (d.host_minor_min > RLHF_ABI_MINOR)
         return snprintf(out, cap, "it needs a newer host, 0.%u", (unsigned)d.host_minor_min);
-    if (d.flags) return snprintf(out, cap, "its descriptor sets flags, of which there are none");
+    if (d.flags) return snprintf(out, cap, "its descriptor sets flags, but none are defined");
     for (uint32_t i = 0; rlhf_opt_at(d.opts, d.n_opts, d.opt_stride, i, &o); i++) {
         const char *why = o.key && *o.key ? rlhf_opt_fault(&o, d.config_size) : "has no key";
         if (why) return snprintf(out, cap, "its option \"%s\" %s", o.key ? o.key : "", why);
@@ -162,8 +162,8 @@ static int find(const rlhf_plugin *p, const char *key, int list, rlhf_opt *o) {
         return 0;
     }
     if (list == (o->type == RLHF_T_LIST)) return 1;
-    fprintf(stderr, "option \"%s\" of %s is %s: use %s\n", key, p->id, list ? "no list" : "a list",
-            list ? "rlhf_test_set" : "rlhf_test_set_list");
+    fprintf(stderr, "option \"%s\" of %s is %s: use %s\n", key, p->id,
+            list ? "not a list" : "a list", list ? "rlhf_test_set" : "rlhf_test_set_list");
     return 0;
 }
 

@@ -35,7 +35,7 @@ static rlhf_status read_options(const struct rlhf__flag_list *set, json_t *out,
         const char *text = set->item[i], *eq = strchr(text, '=');
         if (!eq || eq == text)
             return rlhf__fail(err, RLHF_E_INVALID,
-                              "plugin check: --set wants KEY=VALUE, found \"%s\"", text);
+                              "plugin check: --set needs KEY=VALUE, found \"%s\"", text);
         char *key = strndup(text, (size_t)(eq - text));
         json_t *value = rlhf__json_decode(eq + 1, strlen(eq + 1), JSON_DECODE_ANY, NULL);
         if (!value) value = rlhf__json_text(eq + 1);
@@ -62,7 +62,7 @@ static rlhf_status read_rows(const char *path, json_t *out, struct rlhf__error *
         if (row && (!json_is_string(json_object_get(row, "prompt")) ||
                     !json_is_string(json_object_get(row, "response"))))
             st = rlhf__fail(err, RLHF_E_INVALID,
-                            "%s: a row wants \"prompt\" and \"response\", two texts", name);
+                            "%s: a row needs two strings, \"prompt\" and \"response\"", name);
         if (st == RLHF_OK && row) json_array_append(out, row);
         json_decref(row);
         at += n + 1;

@@ -72,7 +72,7 @@ static rlhf_status repeat(const struct rlhf__asking *a, struct rlhf__episode *e,
     return rlhf__fail(
         err, RLHF_E_INTERNAL,
         "environment %s, phase %lld: episode %llu was played again after a failure, "
-        "and %s otherwise than before; if its answers vary, set episodes.retries=0 (a "
+        "and %s differently this time; if its answers vary, set episodes.retries=0 (a "
         "plugin in C sets RLHF_ENVIRONMENT_VARIES)",
         a->environment->plugin->desc.id, (long long)a->phase + 1, (unsigned long long)e->number,
         e->turns ? "a turn was answered" : "began");

@@ -12,8 +12,8 @@ static rlhf_status no_room(const struct rlhf__config *c, const struct rlhf__epis
     if (p->tools) snprintf(tools, sizeof tools, ", of which %d list the tools", p->tools);
     return rlhf__fail(
         err, RLHF_E_INVALID,
-        "the longest prompt has %d token%s%s, and a row at most %lld (%s), so there is "
-        "no room for a turn; give %s%s%s",
+        "the longest prompt has %d token%s%s, and a row may have at most %lld (%s), which "
+        "leaves no room for a turn; give %s%s%s",
         p->tokens, p->tokens == 1 ? "" : "s", tools, (long long)tokens,
         limited ? "episodes.tokens" : "the model's context",
         prompts ? "shorter prompts (prompts.max_tokens) or " : "",

@@ -190,9 +190,9 @@ rlhf_status rlhf__speak_prompt(struct rlhf__speaking *by, const struct rlhf__epi
                           "give some with --prompts FILE");
     if (e->read.n >= (size_t)l->tokens)
         return rlhf__fail(err, RLHF_E_INVALID,
-                          "a prompt has %zu tokens with what the environment adds in reset(), and "
-                          "a row may have %d, which leaves no room for a turn; set "
-                          "episodes.tokens higher (the policy's context is the limit)",
+                          "a prompt, with the text that the environment adds in reset(), has %zu "
+                          "tokens, and a row may have at most %d, which leaves no room for a turn; "
+                          "set episodes.tokens higher (the policy's context is the limit)",
                           e->read.n, l->tokens);
     return RLHF_OK;
 }

@@ -147,8 +147,8 @@ static rlhf_status say_completions(struct preference_feed *f, struct rlhf__error
                cut == 1 ? "was" : "were");
     if (wanted == 0 || wanted == n)
         rlhf__logf(env->log, RLHF_LOG_WARN,
-                   "data: every label is %s: without %s completions beside them the policy is only "
-                   "%s them",
+                   "data: every label is %s: there are no %s completions, so the policy is only %s "
+                   "the given ones",
                    wanted ? "true" : "false", wanted ? "unwanted" : "wanted",
                    wanted ? "drawn to" : "driven from");
     f->source.mismatched = (env->cast->plan.flags & RLHF_PLAN_MISMATCHED) != 0;

@@ -186,8 +186,8 @@ static rlhf_status read_file(struct rlhf__prompt_choice *c, const struct rlhf__w
                           "\"last_score\" (f32) and \"seen\" (i64) must have one number a prompt");
     if ((int64_t)seen->count != c->n)
         return rlhf__fail(err, RLHF_E_INVALID,
-                          "the checkpoint is of %lld prompts, and the run has %lld: %s chooses by "
-                          "what it knows of each prompt, so that they must be the same",
+                          "the checkpoint is for %lld prompts, but the run has %lld: %s chooses by "
+                          "its record of each prompt, so the prompts must be the same",
                           (long long)seen->count, (long long)c->n, c->algo->plugin->desc.id);
     RLHF_TRY(rlhf__tensor_read_bytes(score, c->now.last_score, err));
     RLHF_TRY(rlhf__tensor_read_bytes(seen, c->now.seen, err));

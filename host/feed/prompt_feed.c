@@ -90,7 +90,7 @@ rlhf_status rlhf__prompt_feed_act(struct rlhf__feed *feed, const struct rlhf__ac
     const double from = rlhf__seconds();
     for (uint32_t i = 0; i < o->n; i++)
         if (o->row[i] < 0 || o->row[i] >= f->n)
-            return rlhf__fail(err, RLHF_E_INTERNAL, "there is no prompt %lld",
+            return rlhf__fail(err, RLHF_E_INTERNAL, "prompt %lld does not exist",
                               (long long)o->row[i]);
     q.n = o->end - o->begin;
     q.first = o->first + o->begin;

@@ -201,7 +201,7 @@ rlhf_status rlhf__text_feed_tokenise(struct rlhf__feed *feed, struct rlhf__error
     if (rows->chats == 0 && env->config->data.assistant_only)
         RLHF_TRY(rlhf__effect_refuse_typed(
             env->config, "data.assistant_only",
-            "no row has messages, and of a completion all tokens are learned from", err));
+            "no row has messages, and all tokens of a completion are learned from", err));
     feed->texts_alone = rows->chats == 0;
     char cut[600] = "";
     rlhf__model_chat_note(env->cast->policy, rows->chats, env->config->prompts.template, NULL,

@@ -126,8 +126,8 @@ static rlhf_status rollback_restore(struct rlhf__rollback *u, const struct rlhf_
     rlhf_status st = RLHF_OK;
     if (!u->taken)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                          "the update had begun, and there is no copy of the weights before it: it "
-                          "takes %.0f MiB, checkpoint.undo_mib is %lld",
+                          "the update had begun, and no copy of the earlier weights was kept: it "
+                          "takes %.0f MiB, but checkpoint.undo_mib is %lld",
                           (double)u->bytes / 1048576, (long long)max_mib);
     const char *from = u->copy;
     for (size_t i = 0; i < u->n; from += u->item[i++].bytes) {

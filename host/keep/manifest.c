@@ -203,8 +203,7 @@ static rlhf_status read_stored(const struct rlhf__folder *run, json_t **stored,
     rlhf__buf_free(&text);
     if (st != RLHF_OK) return st;
     if (json_is_array(json_object_get(*stored, "plugins"))) return RLHF_OK;
-    return rlhf__fail(err, RLHF_E_INVALID, "%s/manifest.json: it has no list \"plugins\"",
-                      run->path);
+    return rlhf__fail(err, RLHF_E_INVALID, "%s/manifest.json has no list \"plugins\"", run->path);
 }
 
 // Get the stored manifest, the current manifest, and a list of the code that differs between the

@@ -165,12 +165,13 @@ static rlhf_status refuse_existing(const char *name, const struct rlhf__config *
     case NO_CHECKPOINT:
         if (say_files(name, config, files, sizeof files))
             snprintf(how, sizeof how,
-                     " and has no checkpoint to resume from, but %s; choose another run.dir, or "
-                     "remove it: rm -r '%.3000s'",
+                     " and has no checkpoint to resume from, but holds %s; choose another run.dir, "
+                     "or remove it: rm -r '%.3000s'",
                      files, name);
         else
             snprintf(how, sizeof how,
-                     " and has no checkpoint to resume from, but %s, or choose another run.dir",
+                     " and has no checkpoint to resume from, but holds %s, or choose another "
+                     "run.dir",
                      files);
         break;
     case ALIVE:
@@ -313,7 +314,7 @@ static rlhf_status no_latest(const struct rlhf__run_dir *d, struct rlhf__error *
                           d->name, hint);
     return rlhf__fail(
         err, RLHF_E_INVALID,
-        "--resume: %s has no checkpoint to resume from: it ended before the first one "
+        "--resume: %s has no checkpoint to resume from: the run ended before the first one "
         "was written; --config %s/config.json --out DIR starts it again",
         d->name, d->name);
 }

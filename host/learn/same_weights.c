@@ -51,11 +51,11 @@ static rlhf_status different(struct rlhf__team *t, int32_t rank, int32_t others,
                              struct rlhf__error *err) {
     char more[64] = "";
     if (others > 0)
-        snprintf(more, sizeof more, ", nor are those of %d more rank%s", others,
+        snprintf(more, sizeof more, ", as do those of %d more rank%s", others,
                  others == 1 ? "" : "s");
     return rlhf__fail(err, RLHF_E_INTERNAL,
-                      "after phase %lld the weights of rank %d on %s are not those of rank 0 on "
-                      "%s%s: a machine computes or sends wrong bits",
+                      "after phase %lld the weights of rank %d on %s differ from those of rank 0 "
+                      "on %s%s: a machine computes or sends wrong bits",
                       (long long)phase, rank, t->host[rank], t->host[0], more);
 }
 

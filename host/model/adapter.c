@@ -63,8 +63,8 @@ rlhf_status rlhf__adapter_find(const char *dir, const struct rlhf__model_adapter
     if (given && !with && rlhf__peft_is(base)) {
         if (has_weights(base))
             return rlhf__fail(err, RLHF_E_INVALID,
-                              "'%s' holds an adapter (" RLHF__PEFT_CONFIG ") beside weights of its "
-                              "own: which of them is meant cannot be told",
+                              "'%s' holds both an adapter (" RLHF__PEFT_CONFIG ") and weights of "
+                              "its own, so it is not clear which of them is meant",
                               base);
         if (adapter->rank > 0) return no_second(base, err);
         RLHF_TRY(rlhf__peft_read(base, p, err));
@@ -93,7 +93,7 @@ rlhf_status rlhf__adapter_check_base(const struct rlhf__peft *p, const char *bas
     const char *was = json_string_value(json_object_get(v, "sha256"));
     rlhf_status st = RLHF_OK;
     if (!was)
-        st = rlhf__fail(err, RLHF_E_INVALID, "%s: it has no text \"sha256\"", path);
+        st = rlhf__fail(err, RLHF_E_INVALID, "%s has no string \"sha256\"", path);
     else if (strcmp(was, is) != 0)
         st = rlhf__fail(err, RLHF_E_INVALID,
                         "the base '%s' of the adapter '%s' has changed since the adapter was "

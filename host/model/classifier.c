@@ -18,7 +18,7 @@ rlhf_status rlhf__classifier_open(const struct rlhf__model_env *env, const char 
     rlhf_status st = rlhf__model_open(env, &spec, &c->model, err);
     if (st == RLHF_OK && c->model->n_labels == 0)
         st = rlhf__fail(err, RLHF_E_INVALID,
-                        "%s/config.json: the model is no classifier (architectures has no "
+                        "%s/config.json: the model is not a classifier (architectures has no "
                         "...ForSequenceClassification)",
                         c->model->dir);
     if (st != RLHF_OK) {

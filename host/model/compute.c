@@ -186,8 +186,8 @@ static rlhf_status open_auto(const struct rlhf__compute_spec *spec, struct rlhf_
     gpu.backend = "cuda";
     rlhf__path_put(path, "%s/kernels/kernels_cuda.so", spec->dirs->lib);
     if (!rlhf__is_file(path))
-        return open_cpu(spec, "rlhf-host was built without the CUDA backend (no nvcc was there)", 0,
-                        out, err);
+        return open_cpu(spec, "rlhf-host was built without the CUDA backend (nvcc was not found)",
+                        0, out, err);
     // Without a card, do not even load CUDA's runtime library: loading takes time, and the library
     // crashes when an allocation fails.
     if (spec->gpu == 0 && !rlhf__nvidia_signs(""))

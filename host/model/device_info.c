@@ -9,7 +9,7 @@ enum { MOST_JSON = 1 << 16, MOST_TEXT = 512, MOST_LEVELS = 16 };
 
 static rlhf_status refuse(const char *key, const char *wanted, const json_t *found,
                           struct rlhf__error *err) {
-    return rlhf__fail(err, RLHF_E_INVALID, "the member \"%s\" is %s; %s is wanted", key,
+    return rlhf__fail(err, RLHF_E_INVALID, "the member \"%s\" is %s; expected %s", key,
                       rlhf__json_kind(found), wanted);
 }
 
@@ -103,7 +103,7 @@ rlhf_status rlhf__device_info_read(const char *json, struct rlhf__device_info *o
         return rlhf__fail(err, RLHF_E_INVALID, "its answer has more than %d bytes", MOST_JSON);
     if (rlhf__json_parse("its answer", json, n, &out->all, err) < 0) return err->code;
     if (!json_is_object(out->all))
-        return rlhf__fail(err, RLHF_E_INVALID, "its answer is %s; an object is wanted",
+        return rlhf__fail(err, RLHF_E_INVALID, "its answer is %s; expected an object",
                           rlhf__json_kind(out->all));
     return read_members(out, err);
 }

@@ -149,9 +149,9 @@ static rlhf_status check_labels(const struct rlhf__model *m, const struct rlhf__
     if (!reads || !rlhf__model_is_classifier(m->config)) return RLHF_OK;
     if (m->labels.n == m->n_labels) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
-                      "the %s '%s' is a classifier of %d label%s, whose head would be trained on, "
-                      "and %d %s wanted; start from a language model, or from a classifier of as "
-                      "many",
+                      "the %s '%s' is a classifier of %d label%s, whose head would be trained "
+                      "further, but %d %s needed; start from a language model, or from a "
+                      "classifier of as many labels",
                       m->role, m->dir, (int)m->labels.n, m->labels.n == 1 ? "" : "s",
                       (int)m->n_labels, m->n_labels == 1 ? "is" : "are");
 }
@@ -173,7 +173,7 @@ rlhf_status rlhf__model_read_config(struct rlhf__model *m, const struct rlhf__mo
     if (m->n_labels < 1)
         return rlhf__fail(
             err, RLHF_E_INVALID,
-            "%s/config.json names a classifier but num_labels is 0 and there is no id2label",
+            "%s/config.json names a classifier, but num_labels is 0 and id2label is missing",
             m->dir);
     RLHF_TRY(check_labels(m, spec, err));
     RLHF_TRY(rlhf__config_labels(m->config, m->dir, m->n_labels, err));

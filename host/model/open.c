@@ -59,7 +59,7 @@ static rlhf_status explain_type(const struct rlhf__model *m, const char *model_t
         rlhf__fail(
             err, RLHF_E_INVALID,
             "%s/config.json: model_type '%s' is not supported%s; supported: %s", m->dir, model_type,
-            json_object_get(m->config, "auto_map") ? ", and code of its own (auto_map) is never run"
+            json_object_get(m->config, "auto_map") ? ", and its own code (auto_map) is never run"
                                                    : "",
             rlhf__buf_text(&known));
     rlhf__buf_free(&known);
@@ -121,7 +121,7 @@ static rlhf_status check_info(const struct rlhf__model *m, struct rlhf__error *e
     if (i->n_vocab < 1 || i->n_ctx < 1 || i->d_model < 1 || i->n_tensors < 0)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "%s, info(): %d tokens in the vocabulary, a context of %d, a width of %d "
-                          "and %d parameters are no model",
+                          "and %d parameters do not make a model",
                           id, i->n_vocab, i->n_ctx, i->d_model, i->n_tensors);
     return RLHF_OK;
 }

@@ -33,8 +33,8 @@ static rlhf_status check_tied(const struct rlhf__model *m, const struct rlhf__te
     RLHF_TRY(rlhf__tensor_same(head, embedding, &same, err));
     if (same) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
-                      "%s: %s is not %s, but %s/config.json ties them; tie_word_embeddings must be "
-                      "false for a head of its own",
+                      "%s: %s differs from %s, but %s/config.json ties them; set "
+                      "tie_word_embeddings to false for a separate head",
                       head->file, head->name, embedding->name, m->dir);
 }
 

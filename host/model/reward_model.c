@@ -168,7 +168,7 @@ static rlhf_status check_config(const struct rlhf__reward_model_spec *spec,
     rlhf_status st = rlhf__adapter_config_of(spec->dir, &spec->adapter, &config, err);
     if (st == RLHF_OK && !rlhf__reward_model_is(config))
         st = rlhf__fail(err, RLHF_E_INVALID,
-                        "%s/config.json: the model is no reward model (architectures must be a "
+                        "%s/config.json: the model is not a reward model (architectures must be a "
                         "...ForSequenceClassification with num_labels 1)",
                         *spec->dir ? spec->dir : spec->adapter.dir);
     json_decref(config);

@@ -103,7 +103,7 @@ void rlhf__model_turn_end_note(const struct rlhf__model *m, const char *stop,
     }
     if (ignored_end(m, end, stop) < 0) return;
     rlhf__logf(log, RLHF_LOG_WARN,
-               "'%s' ends turns of the chat template, but is none of the tokens that end a "
+               "'%s' ends turns of the chat template, but is not one of the tokens that end a "
                "response of '%s' (eos_token_id of generation_config.json and config.json): %s%d%s "
                "ends them there",
                end, m->dir, remedy[how][0], (int)id, remedy[how][1]);

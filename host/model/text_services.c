@@ -127,7 +127,8 @@ static rlhf_status tokenizer_open(const rlhf_host *host, const char *path, rlhf_
     if (st == RLHF_OK && path)
         st = rlhf__tokenizer_open(path, &t->owned, &err);
     else if (st == RLHF_OK && !s->policy)
-        st = rlhf__fail(&err, RLHF_E_INVALID, "this command has no policy, so no tokenizer of it");
+        st = rlhf__fail(&err, RLHF_E_INVALID,
+                        "this command has no policy and so no policy tokenizer");
     t->tok = path ? t->owned : s->policy;
     if (st != RLHF_OK) {
         free(t);

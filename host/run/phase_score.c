@@ -162,11 +162,10 @@ static void report_rounds(const struct rlhf__phase *p, const struct rounds *b, u
     rlhf__metrics_set(m, "sampling/flat_left", (double)left);
     if (left == 0 || p->report->said_left) return;
     p->report->said_left = 1;
-    rlhf__logf(
-        p->report->log, RLHF_LOG_WARN,
-        "phase %lld: after %lld rounds of fresh prompts %u groups have no spread and stay in "
-        "the batch; sampling/flat_left counts them",
-        (long long)p->count->phase + 1, (long long)b->rounds, left);
+    rlhf__logf(p->report->log, RLHF_LOG_WARN,
+               "phase %lld: after %lld rounds of fresh prompts, %u groups still have no spread and "
+               "stay in the batch; sampling/flat_left counts them",
+               (long long)p->count->phase + 1, (long long)b->rounds, left);
 }
 
 rlhf_status rlhf__fresh_groups(struct rlhf__phase *p, struct rlhf__error *err) {

@@ -122,7 +122,7 @@ rlhf_status rlhf__scored_take_paid(struct rlhf__scored *x, const float *raw, uin
                                    struct rlhf__error *err) {
     const size_t n = x->n;
     x->paid = malloc((n * n_rewards + 1) * sizeof *x->paid);
-    if (!x->paid) return RLHF__NOMEM(err, "out of memory for what %u rewards pay", n_rewards);
+    if (!x->paid) return RLHF__NOMEM(err, "out of memory for the scores of %u rewards", n_rewards);
     x->n_rewards = n_rewards;
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < n_rewards; k++)

@@ -153,7 +153,7 @@ static rlhf_status check_file(const struct rlhf__run *r, struct rlhf__error *err
                           algo);
     if (c->log.rollouts)
         return rlhf__fail(err, RLHF_E_INVALID,
-                          "log.rollouts is true, but %s trains on rows of a file: there are no "
+                          "log.rollouts is true, but %s trains on rows of a file and has no "
                           "responses to write",
                           algo);
     if (!c->data.path[0])

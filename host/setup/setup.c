@@ -62,9 +62,9 @@ static void say_compute(struct rlhf__run *r, const char *passed_over, int32_t le
     if (!(table->flags & RLHF_COMPUTE_ROW_EXACT))
         rlhf__logf(r->report.log, RLHF_LOG_WARN,
                    "the compute backend %s does not promise exact rows: a row's numbers depend on "
-                   "the rows beside it, so that log-probs of sampling and of training differ "
-                   "(sampling/logp_difference), and neither a resumed run nor one with other "
-                   "threads or batches need end with the same bytes; manifest.json says so, "
+                   "the other rows, so log-probs of sampling and of training differ "
+                   "(sampling/logp_difference), and a resumed run or one with other threads or "
+                   "batches may end with different bytes; manifest.json records this, and "
                    "compute.backend=cpu keeps every promise",
                    table->name);
 }
@@ -171,7 +171,7 @@ static rlhf_status make_plan(struct rlhf__run *r, struct rlhf__error *err) {
     cast->logp_dist = logp_dist(&c->sampling, plan);
     if ((plan->heads & RLHF_HEAD_VALUE) && c->value.kind == RLHF_VALUE_NONE)
         return rlhf__fail(err, RLHF_E_INVALID,
-                          "%s wants a value head, but value.kind is none; linear or mlp is allowed",
+                          "%s needs a value head, but value.kind is none; linear or mlp is allowed",
                           cast->algo->plugin->desc.id);
     st = rlhf__early_stop_check(
         &c->early_stop, r->req->algo->file, plan->source == RLHF_SOURCE_ROLLOUT,

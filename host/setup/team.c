@@ -95,7 +95,7 @@ void rlhf__setup_say_gpus(const struct rlhf__run *r) {
                    t->locals, r->gpus, r->gpus == 1 ? "" : "s");
     else
         rlhf__logf(r->report.log, RLHF_LOG_INFO,
-                   "each of the %d processes of this machine uses a GPU of its own (there are %u)",
+                   "each of the %d processes of this machine uses its own GPU (there are %u)",
                    t->locals, r->gpus);
 }
 

@@ -30,8 +30,8 @@ static rlhf_status sample_read(struct rlhf__cpu *cpu, rlhf_lm_sample *a, rlhf_di
     }
     if (a->host_support && rlhf__lm_dist_cuts(a->logp_dist, a->vocab))
         return rlhf__cpu_fail(cpu, RLHF_E_INVALID,
-                              "lm_sample: logp_dist's top_k, top_p and min_p must be off where the "
-                              "support is wanted");
+                              "lm_sample: logp_dist's top_k, top_p and min_p must be off when the "
+                              "support is requested");
     return rlhf__lm_weight_check(cpu, "lm_sample", a->weight, a->d, a->vocab, a->dtype);
 }
 

@@ -78,8 +78,8 @@ static rlhf_status options_read(const rlhf_kernels_open *in, rlhf_kernels_open *
                               out->threads, THREADS_MAX);
     if (out->gpu)
         return rlhf__cpu_fail(cpu, RLHF_E_INVALID,
-                              "gpu is %u, the CPU backend has none: allowed "
-                              "is 0",
+                              "gpu is %u, but the CPU backend has no GPU: only "
+                              "0 is allowed",
                               out->gpu);
     if (out->guard)
         return rlhf__cpu_fail(cpu, RLHF_E_UNSUPPORTED,

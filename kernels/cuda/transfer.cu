@@ -133,7 +133,7 @@ static rlhf_status check_host(struct rlhf__cuda *cu, const char *op, const void 
     const struct rlhf__cuda_block *b = rlhf__cuda_blocks_find(&cu->host, p);
     if (b && bytes <= b->bytes - (uint64_t)((const char *)p - b->at)) return RLHF_OK;
     return rlhf__cuda_fail(cu, RLHF_E_INVALID,
-                           "%s: %llu bytes of host memory that do not lie in one buffer of "
+                           "%s: the %llu bytes of host memory do not lie in one buffer of "
                            "alloc_host",
                            op, (unsigned long long)bytes);
 }

@@ -100,7 +100,7 @@ static rlhf_status kv_store(void *ctx, rlhf_dev k_cache, rlhf_dev v_cache, rlhf_
         const struct rlhf__ref_span s = rlhf__ref_ragged_span(r, i);
         const uint64_t end = (s.k0 + s.nk - s.np) * w * rlhf_dtype_size(dtype);
         if (end > rlhf__ref_extent(ctx, k_cache) || end > rlhf__ref_extent(ctx, v_cache)) {
-            st = rlhf__ref_fail(ctx, RLHF_E_INVALID, "row %u ends behind the cache", i);
+            st = rlhf__ref_fail(ctx, RLHF_E_INVALID, "row %u ends past the cache", i);
             break;
         }
         for (uint64_t j = 0; j < s.nq * w; j++) {
@@ -182,7 +182,7 @@ static rlhf_status attention(void *ctx, const rlhf_attn *attn, const rlhf_ragged
             s.np ? rlhf__ref_attn_bytes(a, a->kv_heads, s.p0 + s.np, a->kv_stride) : 0;
         const uint64_t end = own > prefix ? own : prefix;
         if (s.nq && (end > rlhf__ref_extent(ctx, k) || end > rlhf__ref_extent(ctx, v)))
-            st = rlhf__ref_fail(ctx, RLHF_E_INVALID, "keys of row %u end behind k or v", i);
+            st = rlhf__ref_fail(ctx, RLHF_E_INVALID, "keys of row %u end past k or v", i);
         else
             attention_row(a, s, p, out, lse, q, k, v);
     }

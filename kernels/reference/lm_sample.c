@@ -91,7 +91,7 @@ static rlhf_status read_sample(struct rlhf__ref *r, rlhf_lm_sample *a, rlhf_dist
     if (a->host_support && rlhf__ref_dist_cuts(a->logp_dist, a->vocab))
         return rlhf__ref_fail(
             r, RLHF_E_INVALID,
-            "logp_dist's top_k, top_p and min_p must be off where the support is wanted");
+            "logp_dist's top_k, top_p and min_p must be off when the support is requested");
     RLHF_TRY(rlhf__ref_check_weight(r, "lm_sample", a->weight, 0));
     if (a->weight->k != a->d || a->weight->n != a->vocab || a->weight->dtype != a->dtype)
         return rlhf__ref_fail(

@@ -48,8 +48,8 @@ rlhf_status rlhf_reference_open(const rlhf_host *host, const rlhf_kernels_open *
     rlhf_status st = rlhf__ref_copy_in(r, "open", &o, sizeof o, open,
                                        RLHF_SIZE_TO(rlhf_kernels_open, workspace_bytes));
     if (st == RLHF_OK && o.gpu)
-        st = rlhf__ref_fail(r, RLHF_E_INVALID, "gpu is %u, this backend has none: allowed is 0",
-                            o.gpu);
+        st = rlhf__ref_fail(r, RLHF_E_INVALID,
+                            "gpu is %u, but this backend has no GPU: only 0 is allowed", o.gpu);
     if (st == RLHF_OK && o.arithmetic && *o.arithmetic)
         st = rlhf__ref_fail(r, RLHF_E_UNSUPPORTED, "it cannot keep to the arithmetic %s",
                             o.arithmetic);

@@ -125,7 +125,7 @@ def hint_schema(hint):
         return {"type": "array", "prefixItems": [hint_schema(p) for p in parts]}
     if origin is dict:
         return {"type": "object", "additionalProperties": hint_schema(parts[1])}
-    raise Refused(f"has the type hint {hint!r}, which is no type of JSON")
+    raise Refused(f"has the type hint {hint!r}, which is not a JSON type")
 
 
 ARGUMENT = re.compile(r"(?:^|\n)([ \t]*)(\w+)(?:[ \t]*\([^()\n]*\))?:\s*(.*?)\s*"
@@ -300,7 +300,7 @@ def open_player(path, api, name, tools, rewards, loop):
     except Refused:
         raise
     except Exception as error:
-        raise Refused(f"has {name}, which cannot be made: {where(error, path)}") from None
+        raise Refused(f"has {name}, which cannot be created: {where(error, path)}") from None
 
 
 def answer(player, path, open_now, line):

@@ -160,7 +160,7 @@ static void close_all(void *self, uint32_t n, void *const *state) {
 static const char *why_unused(const void *config, const char *key) {
     const struct config *c = config;
     if (c->form == FORM_OPENENV && strcmp(key, "repeats") == 0)
-        return "with form=openenv, episodes are played again (episodes.retries)";
+        return "with form=openenv, failed episodes are played again (episodes.retries)";
     if (c->form == FORM_LINES && (strcmp(key, "action") == 0 || strcmp(key, "observation") == 0))
         return "only form=openenv has actions and observations";
     if (c->form == FORM_LINES && strcmp(key, "execution_error") == 0)

@@ -41,8 +41,8 @@ static void destroy(void *self) {
 static rlhf_status check(const rlhf_host *host, const struct config *c) {
     if (!c->class_name && !c->tools)
         return (host->fail)(host, RLHF_E_INVALID,
-                            "one of class=NAME and tools=NAME,NAME is needed: what in the file "
-                            "plays");
+                            "class=NAME or tools=NAME,NAME is needed, to say what in the file is "
+                            "the environment");
     if (c->api == GYMNASIUM && (c->tools || c->rewards || !c->class_name))
         return (host->fail)(host, RLHF_E_INVALID,
                             "api=gymnasium is for class=NAME, without tools and rewards");
@@ -76,7 +76,7 @@ static void say_unpaid(const struct env *e, const struct config *c) {
     if (e->lines.hello.finish || c->api != TRL) return;
     snprintf(text, sizeof text,
              "%s gives no reward: %.120s has no get_reward(), and rewards= is not given; the "
-             "rewards of the run come from --reward alone",
+             "run's rewards come only from --reward",
              e->name, c->class_name ? c->class_name : c->tools);
     e->lines.host->log(e->lines.host, RLHF_LOG_INFO, text);
 }

@@ -32,8 +32,8 @@ static rlhf_status check(const rlhf_host *host, const struct config *c) {
     if (c->model_type == MISTRAL && c->sliding_window &&
         c->sliding_window < c->common.max_position_embeddings)
         return rlhf_failf(host, RLHF_E_UNSUPPORTED,
-                          "config.json: sliding_window %lld (where it is missing: 4096), shorter "
-                          "than max_position_embeddings (%lld), is not implemented; known: null",
+                          "config.json: sliding_window %lld (4096 if it is missing), shorter than "
+                          "max_position_embeddings (%lld), is not implemented; known: null",
                           (long long)c->sliding_window,
                           (long long)c->common.max_position_embeddings);
     if (c->model_type == MISTRAL && c->common.num_key_value_heads < 0)

@@ -17,9 +17,9 @@ enum { GRACE_MS = 1000, STEP_MS = 10, TIMEOUT_S = 300 };
 // The reason why the file cannot be run, or NULL.
 static const char *fault(const char *path) {
     struct stat st;
-    if (stat(path, &st) != 0) return errno == ENOENT ? "there is no such file" : strerror(errno);
+    if (stat(path, &st) != 0) return errno == ENOENT ? "it does not exist" : strerror(errno);
     if (S_ISDIR(st.st_mode)) return "it is a directory";
-    if (!S_ISREG(st.st_mode)) return "it is no file";
+    if (!S_ISREG(st.st_mode)) return "it is not a regular file";
     return access(path, X_OK) == 0 ? NULL : "it is not executable (chmod +x)";
 }
 
@@ -53,7 +53,7 @@ static rlhf_status find_by_name(struct rlhf__program *p, const char *name) {
         at += len + (at[len] == ':');
     }
     return rlhf_failf(p->host, RLHF_E_INVALID, "the program %s cannot be run: %s", name,
-                      found ? found : "there is none of that name in PATH");
+                      found ? found : "it is not in PATH");
 }
 
 const void *rlhf__program_extension(void *self, const char *id) {
@@ -92,8 +92,8 @@ uint64_t rlhf__program_memory(const struct rlhf__program *p) {
 
 static rlhf_status refuse(const struct rlhf__program *p, int why) {
     const char *text = strerror(why);
-    if (why == ENOEXEC) text = "it is no program, and no script that begins with #!";
-    if (why == ENOENT) text = "the interpreter that its first line names is not there";
+    if (why == ENOEXEC) text = "it is neither a program nor a script that begins with #!";
+    if (why == ENOENT) text = "the interpreter named in its first line does not exist";
     if (why == ENOMEM && rlhf__program_memory(p))
         text = "it needs more memory than rewards.memory_mib allows";
     return rlhf_failf(p->host, why == ENOEXEC || why == ENOENT ? RLHF_E_INVALID : RLHF_E_IO,

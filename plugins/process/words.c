@@ -49,8 +49,8 @@ static rlhf_status refuse(const rlhf_host *host, const char *command, char bad) 
     if (bad == '\\')
         return rlhf_failf(host, RLHF_E_INVALID, "the command ends in a backslash: %s", command);
     return rlhf_failf(host, RLHF_E_INVALID,
-                      "the command has a %c that is not quoted, which no shell is there to act on: "
-                      "%s (put it into single quotes, or run sh -c '...')",
+                      "the command has an unquoted %c, but it is not run by a shell: %s (put the "
+                      "character in single quotes, or run sh -c '...')",
                       bad, command);
 }
 

@@ -48,9 +48,10 @@ static void see_found(struct answer *a, uint32_t n, double found) {
     a->said = 1;
     rlhf_logf(a->host, RLHF_LOG_WARN,
               "none of %u responses has an answer where 'where=%s' looks for one%s, so none is "
-              "right; what helps: another place (where=, marker=), prompts that ask for that form, "
-              "a supervised stage that shows it, more room (sampling.max_new_tokens)",
-              n, rlhf__answer_where_name(where), a->config->check.after ? " behind 'after'" : "");
+              "right; try another place (where=, marker=), prompts that ask for that form, a "
+              "supervised stage that shows it, or more room (sampling.max_new_tokens)",
+              n, rlhf__answer_where_name(where),
+              a->config->check.after ? " after the text of 'after'" : "");
 }
 
 static rlhf_status answer_score(void *self, const rlhf_reward_in *in, const rlhf_reward_out *out) {
@@ -91,12 +92,11 @@ static const char *answer_why_unused(const void *config, const char *key) {
 
 static const rlhf_opt options[] = {
     RLHF_OPT_TABLE(struct answer_config, check, rlhf__answer_opts, RLHF__N_ANSWER_OPTIONS),
-    RLHF_OPT_F64(struct answer_config, right, 1, -1000, 1000, "what a right answer pays"),
-    RLHF_OPT_F64(struct answer_config, wrong, 0, -1000, 1000, "what a wrong or missing one pays"),
-    RLHF_OPT_F64(
-        struct answer_config, format_weight, 0, -1000, 1000,
-        "paid on top of that, right or wrong, when the answer stands behind the marker, in "
-        "\\boxed{} or behind ####"),
+    RLHF_OPT_F64(struct answer_config, right, 1, -1000, 1000, "reward of a right answer"),
+    RLHF_OPT_F64(struct answer_config, wrong, 0, -1000, 1000, "reward of a wrong or missing one"),
+    RLHF_OPT_F64(struct answer_config, format_weight, 0, -1000, 1000,
+                 "added to that reward, right or wrong, when the answer is after the marker, in "
+                 "\\boxed{} or after ####"),
 };
 static const rlhf_reward_ops ops = {
     .size = sizeof ops,

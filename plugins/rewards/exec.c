@@ -269,8 +269,8 @@ static const rlhf_plugin plugin = {
     .id = "org.rlhf-host.exec",
     .version = RLHF_SDK_VERSION,
     .summary =
-        "what a program answers, which reads rows of JSON and writes a number or an object a "
-        "line, better one with the row's index",
+        "rewards from a program, which reads rows of JSON and writes a number or an object per "
+        "line, preferably with the row's index",
     .vendor = "rlhf-host",
     .license = "Apache-2.0",
     .opts = options,

@@ -196,15 +196,15 @@ static const char *format_why_unused(const void *config, const char *key) {
     const int of_tags = strcmp(key, "tags") == 0 || strcmp(key, "opened") == 0;
     const int of_pattern = strcmp(key, "match") == 0 || strcmp(key, "limit") == 0;
     if (of_tags && c->pattern) return "a pattern is given";
-    return of_pattern && !c->pattern ? "there is no pattern" : NULL;
+    return of_pattern && !c->pattern ? "no pattern is given" : NULL;
 }
 
 static const char *const tags_names[] = {"think", "think_once", NULL};
 static const char *const match_names[] = {"search", "begin", "whole", NULL};
 static const rlhf_opt options[] = {
     RLHF_OPT_ENUM(struct format_config, tags, TAGS_THINK, tags_names,
-                  "think: the response begins with <think>, which is there once, and has </think>; "
-                  "think_once: has </think> once, and an answer behind it"),
+                  "think: the response begins with <think>, which occurs once, and has </think>; "
+                  "think_once: has </think> once, and an answer after it"),
     RLHF_OPT_BOOL(struct format_config, opened, 0,
                   "the prompt ends in <think>: the response has none of its own"),
     RLHF_OPT_STR(struct format_config, pattern, NULL,
@@ -215,8 +215,8 @@ static const rlhf_opt options[] = {
                   "response"),
     RLHF_OPT_I64(struct format_config, limit, 1000000, 1, 1000000000,
                  "how many steps PCRE2 may try on a response; beyond them it does not match"),
-    RLHF_OPT_F64(struct format_config, right, 1, -1000, 1000, "what a response that matches pays"),
-    RLHF_OPT_F64(struct format_config, wrong, 0, -1000, 1000, "what another one pays"),
+    RLHF_OPT_F64(struct format_config, right, 1, -1000, 1000, "reward of a response that matches"),
+    RLHF_OPT_F64(struct format_config, wrong, 0, -1000, 1000, "reward of one that does not"),
 };
 static const rlhf_reward_ops ops = {
     .size = sizeof ops,

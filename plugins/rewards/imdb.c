@@ -63,7 +63,7 @@ static rlhf_status find_label(struct imdb *s) {
     s->n_labels = s->svc->n_labels(s->host, s->model);
     if (s->n_labels < 1)
         return s->host->fail(s->host, RLHF_E_INVALID,
-                             "the model is no classifier: it has no labels");
+                             "the model is not a classifier: it has no labels");
     list_labels(s, names, sizeof names);
     for (s->label = 0; s->label < s->n_labels; s->label++) {
         const char *name = s->svc->label(s->host, s->model, s->label);

@@ -128,12 +128,12 @@ static const char *const shape_names[] = {"overlong", "cosine", "band", NULL};
 static const rlhf_opt options[] = {
     RLHF_OPT_ENUM(
         struct length_config, shape, SHAPE_OVERLONG, shape_names,
-        "overlong: 0, and down to -1 over the last tokens; cosine: right answers pay more "
+        "overlong: 0, and down to -1 over the last tokens; cosine: right answers get more "
         "when short, wrong ones when long; band: 1 from min_len to max_len"),
     {.key = "max_len",
      .help =
          "overlong and cosine: the longest that a response may be, in tokens; band: the longest "
-         "that is paid in full",
+         "with the full reward",
      .type = RLHF_T_I64,
      .flags = RLHF_OPT_REQUIRED,
      .offset = offsetof(struct length_config, max_len),
@@ -143,19 +143,19 @@ static const rlhf_opt options[] = {
     RLHF_OPT_I64(struct length_config, cache, 0, 0, 1 << 30,
                  "overlong: over how many tokens before max_len it goes down to -1; 0: at once"),
     RLHF_OPT_I64(struct length_config, min_len, 0, 0, 1 << 30,
-                 "band: the shortest length that is paid in full"),
+                 "band: the shortest length with the full reward"),
     RLHF_OPT_I64(struct length_config, margin, 0, 0, 1 << 30,
                  "band: over how many tokens outside it goes down to 0; 0: at once"),
     RLHF_OPT_F64(struct length_config, right_short, 1, -1000, 1000,
-                 "cosine: what a right answer pays at length 0"),
+                 "cosine: reward of a right answer at length 0"),
     RLHF_OPT_F64(struct length_config, right_long, 0.5, -1000, 1000,
-                 "cosine: what a right answer pays at max_len and beyond"),
+                 "cosine: reward of a right answer at max_len and beyond"),
     RLHF_OPT_F64(struct length_config, wrong_short, -1, -1000, 1000,
-                 "cosine: what a wrong answer pays at length 0"),
+                 "cosine: reward of a wrong answer at length 0"),
     RLHF_OPT_F64(struct length_config, wrong_long, -0.5, -1000, 1000,
-                 "cosine: what a wrong answer pays at max_len and beyond"),
+                 "cosine: reward of a wrong answer at max_len and beyond"),
     RLHF_OPT_F64(struct length_config, exceed, 0, -1000, 1000,
-                 "cosine: what a response of max_len tokens or more pays instead; 0: as the cosine "
+                 "cosine: reward of a response of max_len tokens or more instead; 0: as the cosine "
                  "ends"),
     RLHF_OPT_TABLE(struct length_config, check, rlhf__answer_opts, RLHF__N_ANSWER_OPTIONS),
 };

@@ -80,7 +80,7 @@ static rlhf_status read_functions(struct python *p) {
                           MOST_FUNCTIONS);
     if (!len)
         return rlhf_failf(p->host, RLHF_E_INVALID,
-                          "function is \"%s\"; a name is wanted, or several with commas between",
+                          "function is \"%s\"; expected one name, or several with commas between",
                           p->config->function);
     return RLHF_OK;
 }
@@ -96,7 +96,7 @@ static rlhf_status read_weights(struct python *p) {
         const double w = strtod(at, &end);
         if (end == at || !isfinite(w) || fabs(w) > 1e6)
             return rlhf_failf(p->host, RLHF_E_INVALID,
-                              "weights is \"%s\"; numbers from -1e6 to 1e6 are wanted, with commas "
+                              "weights is \"%s\"; expected numbers from -1e6 to 1e6, with commas "
                               "between",
                               p->config->weights);
         if (n < p->n) p->weight[n] = (float)w;
@@ -145,7 +145,7 @@ static rlhf_status ask(struct python *p, const struct rlhf__bytes *send, const c
     if (what == RLHF__TALK_DONE && (f->kind == RLHF__FRAME_SCORES) == (send != NULL))
         return RLHF_OK;
     if (what == RLHF__TALK_DONE || what == RLHF__TALK_REFUSED)
-        snprintf(text, sizeof text, "%s answered what the driver does not say %s", p->name, where);
+        snprintf(text, sizeof text, "%s gave an invalid answer %s", p->name, where);
     else if (what != RLHF__TALK_CANCELLED)
         rlhf__talk_why(&p->program, what, where, text, sizeof text);
     rlhf__program_kill(&p->program);
@@ -359,8 +359,8 @@ static rlhf_status python_check_row(void *self, rlhf_str row) {
     if (!p->rows || !needed(p, 0, column, function)) return RLHF_OK;
     if (!row.len)
         return rlhf_failf(p->host, RLHF_E_INVALID,
-                          "there is no data row to take \"%s\" from, which %s of %s is called "
-                          "with; prompts in a .jsonl file can have it",
+                          "there is no data row with the \"%s\" that %s of %s is called with; "
+                          "prompts in a .jsonl file can have it",
                           column, function, base_name(p->config->file));
     RLHF_TRY(p->rows->open(p->host, row, &read));
     rlhf_status st = RLHF_OK;
@@ -431,12 +431,12 @@ static const rlhf_opt options[] = {
      .flags = RLHF_OPT_REQUIRED | RLHF_OPT_CODE,
      .offset = offsetof(struct python_config, file)},
     {.key = "function",
-     .help = "the name of one in it; of several, with commas or + between, the sum is paid",
+     .help = "name of a function in it, or several with commas or + between, to add up",
      .type = RLHF_T_STR,
      .flags = RLHF_OPT_REQUIRED,
      .offset = offsetof(struct python_config, function)},
     RLHF_OPT_STR(struct python_config, weights, NULL,
-                 "what each function counts for, with commas between; 1 when not given"),
+                 "weight of each function, with commas between; 1 when not given"),
     {.key = "python",
      .help = "the interpreter, found on PATH or given by path, as one of a venv is",
      .type = RLHF_T_STR,
@@ -455,7 +455,7 @@ static const rlhf_plugin plugin = {
     .kind = RLHF_KIND_REWARD,
     .id = "org.rlhf-host.python",
     .version = RLHF_SDK_VERSION,
-    .summary = "what reward functions in Python pay, with the signature that TRL calls",
+    .summary = "rewards from functions in Python, with the signature that TRL calls",
     .vendor = "rlhf-host",
     .license = "Apache-2.0",
     .opts = options,

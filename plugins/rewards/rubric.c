@@ -227,7 +227,7 @@ static const rlhf_opt options[] = {
     // Not RLHF_T_PATH, because a resumed run compares the files of such options, and this file
     // grows.
     CODE("record", RLHF_T_STR, record,
-         "file of answers: those that it has are not asked again, others are added"),
+         "file of answers: questions it has answers to are not repeated; new answers are added"),
     RLHF_OPT_I64(struct config, max_tokens, 256, 1, 65536, "tokens of a service's answer, at most"),
     CODE("header_env", RLHF_T_STR, header_env,
          "environment variable with a header to send, \"Name: value\"; it is never shown"),

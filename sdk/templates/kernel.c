@@ -49,7 +49,7 @@ static rlhf_status open_table(void *self, const rlhf_kernels_open *options, rlhf
     b->first = *c;
     rlhf_reference_set_own(c->ctx, b);
     c->name = "my_kernel";
-    c->detail = "the reference backend with an activation of its own";
+    c->detail = "the reference backend with its own activation";
     c->act = act;
     return RLHF_OK;
 }
@@ -88,7 +88,7 @@ static const rlhf_plugin plugin = {
     .kind = RLHF_KIND_KERNELS,
     .id = "org.example.kernels.my_kernel",
     .version = "0.1.0",
-    .summary = "the reference backend with an activation of its own",
+    .summary = "the reference backend with its own activation",
     .create = create,
     .destroy = destroy,
     .ops = &ops,

@@ -162,7 +162,7 @@ static void a_second_signal_says_what_it_does(void **state) {
     rlhf__signals_kept(longer);
     phase_says(SIGINT, 3, -1, "model", SIGINT,
                "finishing phase 3, then a checkpoint; Ctrl-C again: at once\n"
-               "stopped at once; what was done since the last checkpoint is lost\n");
+               "stopped at once; the work since the last checkpoint is lost\n");
     phase_says(SIGTERM, 0, -1, "model", SIGTERM,
                "stopping when model org.example.mine, score() has returned; press again to stop at "
                "once\nstopped at once\n");

@@ -91,7 +91,7 @@ static void unknown(void **state) {
     } cases[] = {
         {"\n{% include 'x' %}", "(line 2: the tag 'include' is not known)"},
         {"{{ raise_exception('always') }}", "(it does not render a question: always)"},
-        {"{{ messages[1].content }}", "(it does not render a question: 'content' of what is undef"},
+        {"{{ messages[1].content }}", "(it does not render a question: 'content' of an undefined"},
         {"{{ strftime_now('%d') }}{{ messages[0].content }}", "write the date into a copy"},
         {"", "(it does not write what a user says)"},
         {"{% for i in range(4000) %}{% for k in range(4000) %}{% endfor %}{% endfor %}",
@@ -235,13 +235,12 @@ static void untold(void **state) {
         // writes the total length of all turns before each turn
         {"{% for m in messages %}{{ messages | map(attribute='content') | join | length }}"
          "{{ m.content }}{% endfor %}",
-         "[" U "," A "]", "messages[1]: it cannot be told which part of the text is this turn", 0,
-         0},
+         "[" U "," A "]", "messages[1]: cannot tell which part of the text is this turn", 0, 0},
         {"{% for m in messages %}{{ m.content }}{% endfor %}{{ messages[-1].content }}",
-         "[" U "," A "]", "mark the turns in the template by {% generation %} blocks", 0, 0},
+         "[" U "," A "]", "mark the turns in the template with {% generation %} blocks", 0, 0},
         // omits the assistant's turns
         {"{% for m in messages if m.role == 'user' %}{{ m.content }}{% endfor %}", "[" U "," A "]",
-         "cannot be told", 0, 0},
+         "cannot tell which", 0, 0},
         {"{% for m in messages %}<{{ m.role }}>{{ m.content | tojson }}{% endfor %}",
          "[" U "," A "]", NULL, 9, 22}, // everything after the prompt, up to the quote
         {"{% for m in messages %}[{{ m.role }}]{{ m.content }}\n{% endfor %}", "[" A "," U "]",

@@ -110,7 +110,7 @@ static void not_known(void **state) {
         {"{{ '\xc3\xa9'.upper() }}", "letters beyond ASCII"},
         {"{{ 2 ** 64 }}", "a number over 64 bits"},
         {"{{ 9223372036854775 * 100000 }}", "a number over 64 bits"},
-        {"{{ {1: 2} }}", "a key that is no string"},
+        {"{{ {1: 2} }}", "a key that is not a string"},
         {"{{ f(1,2,3,4,5,6,7,8,9,10,11,12,13) }}", "more than 12 arguments"},
         {"{{ 'a' }", "a tag that does not end"},
         {"{% if true %}", "'elif' is missing"},

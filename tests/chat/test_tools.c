@@ -136,7 +136,7 @@ static void limits(void **state) {
     check_ok(rlhf__tool_calls_read(HERMES, (rlhf_str){b.data, b.len}, NULL, &c, &err), &err);
     assert_int_equal(c.item[0].fault, RLHF__CALL_MALFORMED);
     check_error(rlhf__tool_calls_read(99, (rlhf_str){"", 0}, NULL, &c, &err), RLHF_E_INVALID, &err,
-                "no form 99");
+                "99 is not a form");
     rlhf__tool_calls_finish(&c);
     rlhf__buf_free(&b);
 }

@@ -276,7 +276,7 @@ static void a_list_with_a_wrong_default_is_refused(void **state) {
     const struct rlhf__opt_table a = {&wrong, 1, sizeof wrong}, b = {&empty, 1, sizeof empty};
     struct rlhf__error err = {0};
     check_error(rlhf__opts_check(&a, sizeof(struct config), &err), RLHF_E_UNSUPPORTED, &err,
-                "its option \"words\" has a default with an item that is no choice");
+                "its option \"words\" has a default with an item that is not a choice");
     check_error(rlhf__opts_check(&b, sizeof(struct config), &err), RLHF_E_UNSUPPORTED, &err,
                 "its option \"words\" has no choices");
 }

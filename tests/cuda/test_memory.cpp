@@ -196,7 +196,7 @@ void asynchronous_transfers(void **state) {
         OK(b->c->mark(b->ctx, &second));
     OK(b->c->wait(b->ctx, 3)); // the event of this mark has been reused
     assert_int_equal(b->c->upload_async(b->ctx, p, local, 64), RLHF_E_INVALID);
-    SAYS("upload_async: 64 bytes of host memory that do not lie in one buffer of alloc_host");
+    SAYS("upload_async: the 64 bytes of host memory do not lie in one buffer of alloc_host");
     assert_int_equal(b->c->download_async(b->ctx, h + 990, p, 64), RLHF_E_INVALID);
     b->c->release_host(b->ctx, h);
     b->c->release_host(b->ctx, NULL);

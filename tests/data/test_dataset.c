@@ -89,7 +89,7 @@ static void named_fields_and_labels(void **state) {
     rlhf__dataset_close(ds);
     scratch_text(*state, "a.jsonl", "{\"review\": \"x\", \"mood\": \"MEH\"}\n");
     expect_error(o, paths[0], RLHF_E_INVALID,
-                 "a.jsonl:1: field 'mood' is 'MEH', which is no label");
+                 "a.jsonl:1: field 'mood' is 'MEH', which is not a label");
     scratch_text(*state, "a.jsonl", "{\"review\": \"x\", \"mood\": 2}\n");
     expect_error(o, paths[0], RLHF_E_INVALID, "field 'mood' is 2; allowed: 0 to 1");
     o.labels = NULL;

@@ -245,7 +245,7 @@ static void refused(void **state) {
     refuses(t, SFT "--set policy.adapter.alpha=4", "policy.adapter.rank is 0");
     refuses(t, SFT "--set policy.adapter.rank=2 --set optim.kind=muon", "optim.kind=muon");
     refuses(t, SFT "--set policy.adapter.rank=2 --set policy.init=random", "policy.init=random");
-    refuses(t, SFT "--adapter gpt2", "is no adapter");
+    refuses(t, SFT "--adapter gpt2", "is not an adapter");
     done(t, e2e_run(t, "--algo sft.so --data texts.jsonl --policy gpt2 --set run.phases=1 --set "
                        "policy.adapter.rank=2 --out g " QUIET));
     refuses(t, SFT "--adapter g/checkpoints/latest", "is of the base");
@@ -253,7 +253,7 @@ static void refused(void **state) {
                          "'s|\"base_model_name_or_path\": .*|\"base_model_name_or_path\": "
                          "\"hub/x\",|' other/adapter_config.json"));
     refuses(t, SFT "--adapter other", "c_attn");
-    refuses(t, "generate --model other --prompt x", "is no model directory here");
+    refuses(t, "generate --model other --prompt x", "is not a model directory here");
     refuses(t, SFT "--adapter g/checkpoints/latest --set policy.adapter.rank=3",
             "policy.adapter.path has its own");
     done(t, e2e_shell(t, "cp -r other dora && sed -i 's/\"use_dora\": false/\"use_dora\": true/' "
@@ -263,9 +263,9 @@ static void refused(void **state) {
     refuses(t, "--resume g --set run.phases=2", "has changed since the adapter was trained");
     refuses(t, "generate --model g/checkpoints/latest --prompt x", "has changed since");
     done(t, e2e_shell(t, "mv gpt2 away"));
-    refuses(t, "--resume g --set run.phases=2", "is no model directory here");
+    refuses(t, "--resume g --set run.phases=2", "is not a model directory here");
     assert_int_equal(e2e_shell(t, "$HOST export g --merge --to no"), 2);
-    e2e_says(t, "is no model directory here");
+    e2e_says(t, "is not a model directory here");
     assert_false(e2e_exists(t, "no"));
 }
 

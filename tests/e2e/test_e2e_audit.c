@@ -230,7 +230,7 @@ static void only_where_there_are_responses(void **state) {
     assert_int_equal(e2e_run(t, "--algo sft.so --policy model --set policy.init=random "
                                 "--data texts.jsonl --set log.rollouts=true --set run.dir=s"),
                      2);
-    e2e_says(t, "log.rollouts is true, but sft.so trains on rows of a file: there are no "
+    e2e_says(t, "log.rollouts is true, but sft.so trains on rows of a file and has no "
                 "responses to write");
     assert_false(e2e_exists(t, "s"));
 }

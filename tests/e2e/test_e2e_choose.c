@@ -233,8 +233,8 @@ static void other_prompts_are_refused(void **state) {
         e2e_run(t, CURRICULUM "--set run.phases=2 --set run.stop_after=1 --set run.dir=a"), 0);
     assert_int_equal(e2e_shell(t, "echo '{\"prompt\": \"One more\"}' >> rows.jsonl"), 0);
     assert_int_equal(e2e_run(t, "--resume a --set run.stop_after=0 --allow-changed-inputs"), 2);
-    e2e_says(t, "a/checkpoints/000001/state/prompts.safetensors: the checkpoint is of 10 prompts, "
-                "and the run has 11: org.example.curriculum chooses by what it knows of each "
+    e2e_says(t, "a/checkpoints/000001/state/prompts.safetensors: the checkpoint is for 10 prompts, "
+                "but the run has 11: org.example.curriculum chooses by its record of each "
                 "prompt");
     assert_int_equal(e2e_shell(t, "sed -i '$d' rows.jsonl && "
                                   "printf 'x' >> a/checkpoints/000001/state/prompts.safetensors"),

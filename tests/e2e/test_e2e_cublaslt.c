@@ -36,7 +36,7 @@ static void exact(struct e2e *t, const char *mode, const char *dtype, int taken_
     e2e_says(t, "cuBLASLt 13.1.0, products in ");
     if (taken_over) {
         e2e_says(t, "cuBLASLt 13.1.0; own products for shapes, ");
-        e2e_says(t, " that it is not row exact on");
+        e2e_says(t, " on which it is not row exact");
     } else if (strstr(t->out, "own products"))
         fail_msg("all are the library's:\n%s", t->out);
     json_t *rows = e2e_metrics(t, "a");

@@ -120,7 +120,7 @@ static void refused(void **state) {
         {"llama",
          "s/\"llama\"/\"mistral\"/; s/\"max_position_embeddings\": [0-9]*/"
          "\"max_position_embeddings\": 8192/",
-         "sliding_window 4096 (where it is missing: 4096), shorter than max_position_embeddings "
+         "sliding_window 4096 (4096 if it is missing), shorter than max_position_embeddings "
          "(8192)"},
         {"llama", "s/\"factor\": 2.0/\"factor\": \"2\"/",
          "rope_parameters.factor must be a number"},

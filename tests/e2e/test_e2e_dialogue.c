@@ -63,9 +63,9 @@ static void lines_are_kept(void **state) {
     e2e_says(t, "/seed 77");
     // Tab completes commands and paths.
     const struct e2e_keys tab[] = {
-        {"> ", "/temp\t0.5\n"}, {"> ", "/compare s/check\t000\t1\n"}, {"beside", "\004"}};
+        {"> ", "/temp\t0.5\n"}, {"> ", "/compare s/check\t000\t1\n"}, {"compared", "\004"}};
     ends(t, e2e_typed(t, 24, 100, tab, N(tab), TALK), 0);
-    e2e_says(t, "temperature 0.5, up to 6 tokens, beside 00000");
+    e2e_says(t, "temperature 0.5, up to 6 tokens, compared with 00000");
 }
 
 // Ctrl-D during a text ends the dialogue after the text.
@@ -93,7 +93,7 @@ static void bad_commands(void **state) {
 static void two_models(void **state) {
     struct e2e *t = *state;
     const struct e2e_keys keys[] = {{"> ", "/compare s/checkpoints/000001\n"},
-                                    {"beside 000001", "It was\n"},
+                                    {"compared with 000001", "It was\n"},
                                     {", under 000001 -", "/tokens\n"},
                                     {"ratio", "/model s/checkpoints/000001\n"},
                                     {"000001, ", "/n 2\n"},

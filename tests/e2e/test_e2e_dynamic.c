@@ -106,7 +106,7 @@ static void the_rounds_are_bounded(void **state) {
                                                       "--set algo.dynamic_rounds=3 "
                                                       "--set run.phases=2 --set run.dir=r"),
                      0);
-    const char *say = "after 3 rounds of fresh prompts 8 groups have no spread and stay";
+    const char *say = "after 3 rounds of fresh prompts, 8 groups still have no spread and stay";
     e2e_says(t, say);
     assert_null(strstr(strstr(t->out, say) + 1, say));
     json_t *rows = e2e_metrics(t, "r");

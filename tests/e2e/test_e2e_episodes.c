@@ -384,12 +384,13 @@ static void refusals(void **state) {
          "give prompts that are messages, with another template than plain"},
         {GRPO "--set prompts.template=chatml " ENV(""),
          "it ends a turn with <|im_end|>, which is not a token of this model's vocabulary"},
-        {GRPO "--env period_count.so ", "period_count.so is a reward, --env wants an environment"},
+        {GRPO "--env period_count.so ",
+         "period_count.so is a reward, but --env needs an environment"},
         {GRPO ENV("") "--set episodes.tokens=1 ",
-         "the longest prompt has 1 token, and a row at most 1 (episodes.tokens), so there is no "
-         "room for a turn; give a higher episodes.tokens"},
+         "the longest prompt has 1 token, and a row may have at most 1 (episodes.tokens), which "
+         "leaves no room for a turn; give a higher episodes.tokens"},
         {GRPO ENV("") "--set episodes.tokens=4 --prompts prompts.txt --set prompts.max_tokens=6 ",
-         "(episodes.tokens), so there is no room for a turn; give shorter prompts "
+         "(episodes.tokens), which leaves no room for a turn; give shorter prompts "
          "(prompts.max_tokens) or a higher episodes.tokens"},
         {GRPO ENV("") "--set episodes.tokens=65 ", "but the model's context has 64 tokens"},
         {GRPO ENV("") "--set environment.weight=x ", "environment.weight must be a number"},

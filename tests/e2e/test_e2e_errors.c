@@ -60,7 +60,7 @@ static void a_service_says_what_is_wrong(void **state) {
     e2e_says(t, "org.rlhf-host.imdb, create(): model directory /nowhere does not exist");
     assert_int_equal(e2e_run(t, PPO "--reward imdb.so:model=model --set run.dir=x"), 2);
     e2e_says(t, "create(): ");
-    e2e_says(t, "model/config.json: the model is no classifier");
+    e2e_says(t, "model/config.json: the model is not a classifier");
     assert_int_equal(e2e_shell(t, "cp -r model bare && sed -i 's/GPT2LMHeadModel/"
                                   "GPT2ForSequenceClassification/' bare/config.json && "
                                   "sed -i 's/\"model_type\"/\"num_labels\": 2, &/' "

@@ -229,9 +229,9 @@ static void a_gguf_where_it_may_not_be(void **state) {
         {"out", "$PWD/out/additional_chat_templates/g.gguf", "is in a folder of --to"},
         {"out", "./out", "is where --to 'out' makes a directory"},
         {"new/out", "new", "is where --to 'new/out' makes a directory"},
-        {"out", "missing/g.gguf", "there is no directory of that name"},
+        {"out", "missing/g.gguf", "there is no directory to put it into"},
         {"out", "m/config.json/g.gguf", "is inside the exported model"},
-        {"out", "model/config.json/g.gguf", "there is no directory of that name"}};
+        {"out", "model/config.json/g.gguf", "there is no directory to put it into"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(
             e2e_shell(t, "\"$HOST\" export m --to %s --gguf %s --force", cases[i][0], cases[i][1]),
@@ -240,7 +240,7 @@ static void a_gguf_where_it_may_not_be(void **state) {
         assert_false(e2e_exists(t, "out") || e2e_exists(t, "new"));
     }
     assert_int_equal(e2e_shell(t, "\"$HOST\" export m --gguf missing/g.gguf"), 2);
-    e2e_says(t, "there is no directory of that name");
+    e2e_says(t, "there is no directory to put it into");
     ok(t, e2e_shell(t, "\"$HOST\" export m --to new/out --gguf new/g.gguf && ls -A new"));
     e2e_says(t, "g.gguf\nout\n");
 }

@@ -87,7 +87,8 @@ static void stop_before_the_first_boundary(void **state) {
         assert_int_equal(
             e2e_shell(t, "rm -rf c && cp -r d c && %s && (cd c && find . | sort) >lc", mine[i]), 0);
         assert_int_equal(e2e_run(t, ONCE FAULTY("how=none") "--set run.dir=c"), 2);
-        e2e_says(t, "/c' exists already and has no checkpoint to resume from, but files of a run");
+        e2e_says(t, "/c' exists already and has no checkpoint to resume from, but holds files "
+                    "of a run");
         e2e_says(t, "rm -r '");
         assert_int_equal(e2e_shell(t, "(cd c && find . | sort) | diff - lc"), 0);
     }

@@ -206,7 +206,7 @@ static void a_run(void **state) {
         0);
     e2e_says(t, "checkpoint 000001 of b: its best; b/checkpoints/latest takes the newest");
     assert_int_equal(e2e_run(t, "label --model b --data texts.jsonl --out l.jsonl"), 2);
-    e2e_says(t, "checkpoints/000001/config.json: the model is no classifier");
+    e2e_says(t, "checkpoints/000001/config.json: the model is not a classifier");
     assert_int_equal(e2e_shell(t, "rm -r b/checkpoints/*"), 0);
     assert_int_equal(e2e_run(t, "eval --model b --data texts.jsonl"), 2);
     e2e_says(t,

@@ -170,7 +170,7 @@ static void ctrl_c_in_a_pause(void **state) {
 static void refused_at_the_start(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, RUN "--reward http.so:url=http:///score --phases 2 --out a"), 2);
-    e2e_says(t, "url has no host: https://HOST/PATH is wanted");
+    e2e_says(t, "url has no host; expected https://HOST/PATH");
     assert_int_equal(e2e_run(t, RUN "--reward http.so --phases 2 --out a"), 2);
     e2e_says(t, "url");
     assert_int_equal(e2e_run(t, RUN "--reward http.so:url=http://x/,ca=y --phases 2 --out a"), 2);

@@ -170,7 +170,7 @@ static void refusals(void **state) {
     assert_int_equal(e2e_run(t, PAIRS "--n 8 --out a.jsonl --force"), 0);
     assert_int_equal(e2e_shell(t, "grep -q kept a.jsonl"), 1);
     assert_int_equal(e2e_run(t, PAIRS "--n 8 --min-gap 1000 --out b.jsonl"), 2);
-    e2e_says(t, "no row was left of 8 prompts");
+    e2e_says(t, "no rows are left from 8 prompts");
     assert_int_equal(e2e_run(t, PAIRS "--n 8 --out b.jsonl --set sampling.max_new_tokens=64"), 2);
     e2e_says(t, "context");
     assert_int_equal(e2e_run(t, PAIRS "--n 8 --out none/b.jsonl"), 1);

@@ -255,7 +255,7 @@ static void bad_input(void **state) {
                       "sed -i 's/\"in\"/\"ti\"/' other/vocab.json && cp -r rm bent && "
                       "sed -i 's/\"pooling\": \"mean\"/\"pooling\": \"best\"/' bent/config.json"),
          "copies");
-    refuse(t, "--algo ppo.so --reward bt_rm.so:model=policy " ROLLOUT, "is no reward model");
+    refuse(t, "--algo ppo.so --reward bt_rm.so:model=policy " ROLLOUT, "is not a reward model");
     refuse(t, "--algo ppo.so --reward bt_rm.so:model=nowhere " ROLLOUT, "nowhere");
     refuse(t, "--algo ppo.so --reward bt_rm.so:model=other " ROLLOUT, "other' is not the policy's");
     refuse(t, "--algo ppo.so --reward bt_rm.so:model=bent " ROLLOUT,

@@ -129,9 +129,8 @@ static void what_cannot_be_run(void **state) {
     e2e_says(t,
              "\"rewards.py\" is not of the form key=value: python.so:file=FILE.py,function=NAME");
     assert_int_equal(e2e_run(t, RUN "--reward exec.so:command=./nothing --set run.dir=c"), 2);
-    e2e_says(t,
-             "reward org.rlhf-host.exec, create(): the program ./nothing cannot be run: there is "
-             "no such file");
+    e2e_says(t, "reward org.rlhf-host.exec, create(): the program ./nothing cannot be run: it does "
+                "not exist");
     assert_int_equal(e2e_exists(t, "c"), 0);
     if (!has_python()) return;
     assert_int_equal(

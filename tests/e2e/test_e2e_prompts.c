@@ -100,7 +100,7 @@ static void empty_prompts_are_left_out(void **state) {
     write_prompts(t);
     assert_int_equal(e2e_run(t, RUN "--set prompts.end_at_period=true --set run.dir=q"), 2);
     e2e_says(t, "p.jsonl: no prompt is left of 4 rows; left out: 4 without a period where the "
-                "query rules want one");
+                "query rules need one");
 }
 
 int main(void) {

@@ -114,8 +114,8 @@ static void rows_are_asked_about_first(void **state) {
                      2);
     e2e_says(t, bad);
     assert_int_equal(e2e_run(t, RUN "--prompts prompts.txt --reward answer.so --set run.dir=b"), 2);
-    e2e_says(t, "prompts.txt:1: reward org.rlhf-host.answer, check_row(): there is no data row to "
-                "take \"answer\" from, which field names");
+    e2e_says(t, "prompts.txt:1: reward org.rlhf-host.answer, check_row(): there is no data row "
+                "with the \"answer\" that field names");
 }
 
 static void what_the_row_lacks_is_said(void **state) {
@@ -123,10 +123,10 @@ static void what_the_row_lacks_is_said(void **state) {
     e2e_write(t, "rows.jsonl", "{\"prompt\": \"It was\", \"answer\": \"yes\"}\n");
     assert_int_equal(e2e_run(t, RUN "--reward " GOLD ":rows=4 --set run.dir=a"), 1);
     e2e_says(t, "reward org.rlhf-host.test.gold, score(), phase 1: the data row has no "
-                "\"/extra/points\"; a number is wanted");
+                "\"/extra/points\"; expected a number");
     e2e_write(t, "rows.jsonl", "{\"prompt\": \"It was\", \"answer\": 7}\n");
     assert_int_equal(e2e_run(t, RUN "--reward " GOLD ":rows=4 --set run.dir=b"), 1);
-    e2e_says(t, "\"answer\" of the data row is an integer; a string is wanted");
+    e2e_says(t, "\"answer\" of the data row is an integer; expected a string");
     assert_int_equal(
         e2e_run(t, RUN "--prompts prompts.txt --reward " GOLD ":rows=4 --set run.dir=c"), 1);
     e2e_says(t, "there is no data row: the prompts do not come from a file of JSON rows");

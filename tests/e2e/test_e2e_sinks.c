@@ -289,7 +289,7 @@ static void a_dry_run_only_makes_it(void **state) {
     assert_calls(calls, "create");
     json_decref(calls);
     assert_int_equal(e2e_run(t, PPO "--sink trackio.so:python=./none --dry-run --out r"), 2);
-    e2e_says(t, "the program ./none cannot be run: there is no such file");
+    e2e_says(t, "the program ./none cannot be run: it does not exist");
 }
 
 static void a_resumed_run_asks_for_its_sinks(void **state) {

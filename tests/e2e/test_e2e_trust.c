@@ -34,7 +34,7 @@ static void a_model_directory_runs_no_code(void **state) {
                                   "\"$HOST\" generate --model . --prompt It --max-new 2"),
                      2);
     assert_null(strstr(t->out, "EVIL"));
-    e2e_says(t, "'../evil' is no model_type");
+    e2e_says(t, "'../evil' is not a valid model_type");
 }
 
 // If the program itself looks up a plugin by name, it uses a file of the installation.

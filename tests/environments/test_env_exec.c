@@ -100,7 +100,7 @@ static void faults(void **state) {
                {"late", "did not answer within"},
                {"twice", "episode"},
                {"other", "it is of an episode that was not asked"},
-               {"unknown", "\"score\" is no member of an answer to"},
+               {"unknown", "\"score\" is not a member of an answer to"},
                {"close", "closed its standard output"}};
     char good[400], mark[64] = "/tmp/rlhf-play-XXXXXX", options[900];
     snprintf(options, sizeof options, "command=%s %s/playing.py", python(), PLAY_SOURCE_DIR);

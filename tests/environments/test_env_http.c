@@ -168,7 +168,7 @@ static void faults(void **state) {
     static const struct {
         const char *name, *lines, *openenv; // reason in each form; NULL: the episode does not fail
     } all[] = {{"half", "its answer to", "it closed"},
-               {"nonsense", "it answered \"}{\"", "it answered }{: it is no observation"},
+               {"nonsense", "it answered \"}{\"", "it answered }{: it is not an observation"},
                {"huge", "its answer is longer than max_answer_mib", "too long"},
                {"status", "status 404", NULL},
                {"error", NULL, "EXECUTION_ERROR"},

@@ -120,7 +120,7 @@ static void refused(void **state) {
         {"class=Nested",
          "game.py has 'Nested' only inside the function main(), where it cannot be"},
         {"tools=silent", "game.py has the tool silent() without a docstring"},
-        {"python=python3", "one of class=NAME and tools=NAME,NAME is needed"},
+        {"python=python3", "class=NAME or tools=NAME,NAME is needed"},
         {"class=Counter;rewards=missing", "game.py has no 'missing' that can be called"},
         {"api=gymnasium;tools=twice", "api=gymnasium is for class=NAME"}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {

@@ -45,7 +45,8 @@ static void faults_are_told(void **state) {
     strays(t, "score:1:raise", 128 + 8, "score(): arithmetic exception");
     strays(t, "score:1:deep", 128 + 11, "score(): segmentation fault");
     strays(t, "score:1:thread", 128 + 11,
-           "a thread beside reward org.rlhf-host.test.stray_reward, score(): segmentation fault");
+           "a thread alongside reward org.rlhf-host.test.stray_reward, score(): "
+           "segmentation fault");
 }
 
 // If a child process that a plugin forked returns to the host, the child ends. The run continues

@@ -46,7 +46,7 @@ static void fields_of_every_model(void **state) {
         {"{\"model_type\": \"nameless\"}",
          "config.json: model_type 'nameless' is not supported; supported: "},
         {"{\"model_type\": \"nameless\", \"auto_map\": {\"AutoModel\": \"m.M\"}}",
-         "model_type 'nameless' is not supported, and code of its own (auto_map) is never run; "
+         "model_type 'nameless' is not supported, and its own code (auto_map) is never run; "
          "supported: "},
     };
     for (size_t i = 0; i < CHECK_COUNT(cases); i++)

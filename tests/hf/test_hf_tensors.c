@@ -119,8 +119,8 @@ static void refusals(void **state) {
         {{.patch = "{\"tie_word_embeddings\": false}"},
          "needs, since its config.json does not tie the LM head to the embedding"},
         {{.add = "lm_head.weight", .like = WTE, .shift = 1},
-         "model.safetensors: lm_head.weight is not transformer.wte.weight, but "},
-        {{.add = "lm_head.weight"}, "tie_word_embeddings must be false for a head of its own"},
+         "model.safetensors: lm_head.weight differs from transformer.wte.weight, but "},
+        {{.add = "lm_head.weight"}, "set tie_word_embeddings to false for a separate head"},
         {{.add = "transformer.h.1.ln_1.weight"},
          "/dir/model.safetensors holds the tensor transformer.h.1.ln_1.weight, for which the model "
          "that "},

@@ -239,7 +239,7 @@ static void bad_input_is_one_sentence(void **state) {
             "“bread” and “bread” begin with the same token");
     refused(t, "--base gpt2 --tuned gpt2-tuned --prompt 'The river was' --words 4/5,6",
             "“4” and “6” begin with the same token, “ ”, so their logits cannot differ: the space "
-            "before a word is a token of its own here");
+            "before a word is a separate token here");
     refused(t, "--base gpt2 --tuned llama-tuned " PROMPT "--words the,bread",
             "the models have different shapes: ");
     refused(t, "--base gpt2 --tuned gpt2-reward " PROMPT, "both must be of one kind");
@@ -270,7 +270,7 @@ static void bad_input_is_one_sentence(void **state) {
     refused(t, "--weights --tuned gpt2 --words a,b", "--words has no effect with --weights");
     refused(t, "--weights --tuned gpt2 --threads 2", "--threads has no effect with --weights");
     refused(t, "--weights --tuned gpt2 --backend cpu", "--backend has no effect with --weights");
-    refused(t, "--weights --tuned gpt2", "--base is missing, and 'gpt2' is no run");
+    refused(t, "--weights --tuned gpt2", "--base is missing, and 'gpt2' is not a run");
 }
 
 // Heads are sorted by their contribution at the last token. Percentages of a tiny difference are
@@ -349,7 +349,7 @@ static void a_plugin_without_a_tap(void **state) {
     assert_int_equal(
         e2e_shell(t, "\"$HOST\" inspect --base plain --tuned plain " PROMPT "--words the,bread"),
         2);
-    e2e_says(t, "cannot be looked into: its model plugin org.rlhf-host.test.plain_gpt2 has no "
+    e2e_says(t, "cannot be inspected: its model plugin org.rlhf-host.test.plain_gpt2 has no "
                 "rlhf.inspect/0");
 }
 
@@ -401,7 +401,7 @@ static void a_word_of_several_tokens_is_noted(void **state) {
     const char *note = json_string_value(json_array_get(json_object_get(s, "notes"), 0));
     assert_non_null(note);
     assert_non_null(strstr(note, "“riverboat” is "));
-    assert_non_null(strstr(note, " tokens; the first, “"));
+    assert_non_null(strstr(note, " tokens; the first one, “"));
     json_decref(s);
 }
 

@@ -133,7 +133,7 @@ static void refused_bases(void **state) {
     refuse(&wants_lm, &a, classifier.self, RLHF_F32, "a classifier without an LM head");
     struct model unopened;
     must(&unopened, model_create(k->plugin, k->settings, &unopened));
-    refuse(k, &a, unopened.self, RLHF_F32, "no open model of the same plugin");
+    refuse(k, &a, unopened.self, RLHF_F32, "not an open model of the same plugin");
     model_close(&unopened);
     model_close(&classifier);
     model_close(&good);

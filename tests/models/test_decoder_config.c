@@ -63,7 +63,7 @@ static void test_refused(void **state) {
          "num_key_value_heads is missing; mistral needs it"},
         {"mistral",
          {{"model_type", "mistral"}, {"max_position_embeddings", "4097"}},
-         "sliding_window 4096 (where it is missing: 4096), shorter than "},
+         "sliding_window 4096 (4096 if it is missing), shorter than "},
         {"qwen",
          {{"use_sliding_window", "1"}, {"sliding_window", "8"}, {"max_window_layers", "1"}},
          "use_sliding_window true, with a sliding_window of 8 from layer 1,"},

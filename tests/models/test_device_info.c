@@ -39,16 +39,17 @@ static void what_is_not_as_agreed_is_refused(void **state) {
         const char *json, *why;
     } cases[] = {
         {"", "its answer:1"},
-        {"[]", "its answer is a list; an object is wanted"},
-        {"{\"name\": 3}", "\"name\" is an integer; a printable string of at most 512 bytes"},
-        {"{\"name\": \"a\\u001b[31m\"}", "\"name\" is a string; a printable string"},
-        {"{\"devices\": -1}", "\"devices\" is an integer; a whole number in its range"},
+        {"[]", "its answer is a list; expected an object"},
+        {"{\"name\": 3}",
+         "\"name\" is an integer; expected a printable string of at most 512 bytes"},
+        {"{\"name\": \"a\\u001b[31m\"}", "\"name\" is a string; expected a printable string"},
+        {"{\"devices\": -1}", "\"devices\" is an integer; expected a whole number in its range"},
         {"{\"devices\": 1e3}", "\"devices\" is a"},
-        {"{\"memory\": \"12\"}", "\"memory\" is a string; a whole number"},
-        {"{\"levels\": {}}", "\"levels\" is an object; a list of at most 16 objects"},
-        {"{\"levels\": [1]}", "\"levels\" is an integer; a list of objects"},
-        {"{\"levels\": [{\"used\": 1}]}", "\"used\" is an integer; true or false"},
-        {"{\"levels\": [{\"f32\": null}]}", "\"f32\" is null; a printable string"},
+        {"{\"memory\": \"12\"}", "\"memory\" is a string; expected a whole number"},
+        {"{\"levels\": {}}", "\"levels\" is an object; expected a list of at most 16 objects"},
+        {"{\"levels\": [1]}", "\"levels\" is an integer; expected a list of objects"},
+        {"{\"levels\": [{\"used\": 1}]}", "\"used\" is an integer; expected true or false"},
+        {"{\"levels\": [{\"f32\": null}]}", "\"f32\" is null; expected a printable string"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

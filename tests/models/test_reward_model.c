@@ -257,7 +257,7 @@ static void what_is_no_reward_model(void **state) {
     (void)state;
     char path[512];
     struct rlhf__tokenizer *other = NULL, *same = NULL;
-    refuse("model", 0, NULL, "is no reward model");
+    refuse("model", 0, NULL, "is not a reward model");
     refuse("nowhere", 0, NULL, "nowhere");
     refuse("rm/checkpoints/latest", 65, NULL,
            "is 64 tokens; prompts and responses of this run have up to 65");

@@ -19,7 +19,7 @@ for backend in auto cuda; do
     start "$name" 2 $run --set compute.backend=$backend --out "own-$backend"
     [ $status = 0 ] || fail "two ranks, two cards, $backend"
     says 'compute: cuda, GPU 0, '
-    says 'each of the 2 processes of this machine uses a GPU of its own (there are 2)$'
+    says 'each of the 2 processes of this machine uses its own GPU (there are 2)$'
     grep -q '"gpu": 0,' "own-$backend/config.json" || fail "a card in config.json"
 done
 
@@ -29,7 +29,7 @@ start "$name" 2 $run --set compute.backend=cuda --out refused
 says 'error: rank 1 on [^ ]*: .* of memory'
 start "$name" 2 $run --set compute.backend=cuda --set compute.gpu=0 --out both
 [ $status = 0 ] || fail "both ranks on the card that was named"
-! grep -q 'GPU of its own' out || fail "a card was named"
+! grep -q 'its own GPU' out || fail "a card was named"
 start "$name" 2 "$gpu_host" --resume both --set run.phases=2
 [ $status = 2 ] || fail "a resumed run, for which no card was named"
 start "$name" 3 $run --set compute.backend=cuda --set parallel.shards=3 --set compute.gpu=1 --out refused

@@ -45,7 +45,7 @@ refuses "settings printed twice" 'error: --print-config works in one process, an
 start "$first" 2 "$host" $run --set parallel.backend=./nowhere.so --out refused
 refuses "no collective" 'error: parallel.backend is ./nowhere.so, but there is no such file'
 start "$first" 2 "$host" $run --set "parallel.backend=$lib/algos/ppo.so" --out refused
-refuses "another plugin" 'error: parallel.backend: .*/ppo.so is no collective'
+refuses "another plugin" 'error: parallel.backend: .*/ppo.so is not a collective'
 start "$first" 2 "$host" $run --set parallel.shards=3 --out refused
 refuses "shards that cannot be divided" 'error: parallel.shards is 3, and the run has 2 processes'
 status=0

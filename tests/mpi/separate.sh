@@ -21,7 +21,7 @@ for name in $launchers; do
     hidden="mount -t tmpfs none $there && exec $host --resume $there"
     start "$name" 1 "$host" --resume "$there" : -n 1 unshare -m sh -c "export TMPDIR=/nowhere; $hidden"
     [ $status = 2 ] || fail "$name: no room for a copy"
-    says 'error: rank 1 on [^ ]*: --resume: this rank does not see the run directory, and cannot make one of its own'
+    says 'error: rank 1 on [^ ]*: --resume: this rank does not see the run directory, and cannot make a directory'
     start "$name" 1 "$host" --resume "$there" : -n 1 unshare -m sh -c "export TMPDIR=$work/copies; $hidden"
     [ $status = 0 ] || fail "$name: a rank without the run directory"
     cmp -s whole/checkpoints/latest/model.safetensors "$there/checkpoints/latest/model.safetensors" ||

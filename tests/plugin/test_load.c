@@ -88,7 +88,7 @@ static void each_fault_has_its_sentence(void **state) {
         {"short_descriptor.so", "its descriptor says it has 16 bytes"},
         {"default_range.so",
          "org.example.faulty: its option \"gain\" has a default outside its range"},
-        {"twice_key.so", "its option \"gain\" is there twice"},
+        {"twice_key.so", "its option \"gain\" is defined twice"},
         {"outside_config.so", "its option \"mode\" lies outside the config struct"},
         {"option_flag.so", "its option \"gain\" sets bit 16 of its flags"},
         {"deep_table.so", "row 2 of its option table includes a table that includes another"},
@@ -173,7 +173,7 @@ static void kernels_and_extensions(void **state) {
     assert_string_equal(rlhf__kind_name((int32_t)p->desc.kind), "kernels");
     check_error(rlhf__plugin_open(f->plugins, path, RLHF_KIND_REWARD, RLHF__NAME_TYPED, "--reward",
                                   &p, &err),
-                RLHF_E_INVALID, &err, "is a compute backend, --reward wants a reward");
+                RLHF_E_INVALID, &err, "is a compute backend, but --reward needs a reward");
     module_path("sample.so", path);
     check_ok(rlhf__plugin_open(f->plugins, path, RLHF_KIND_REWARD, RLHF__NAME_TYPED, "--reward", &p,
                                &err),
@@ -227,15 +227,15 @@ static void a_wrong_kind_is_called_by_name(void **state) {
     module_path("sample.so", path);
     check_error(
         rlhf__plugin_open(f->plugins, path, RLHF_KIND_ALGO, RLHF__NAME_TYPED, "--algo", &p, &err),
-        RLHF_E_INVALID, &err, "sample.so is a reward, --algo wants an algorithm");
+        RLHF_E_INVALID, &err, "sample.so is a reward, but --algo needs an algorithm");
     module_path("algo.so", path);
     check_error(rlhf__plugin_open(f->plugins, path, RLHF_KIND_REWARD, RLHF__NAME_TYPED, "--reward",
                                   &p, &err),
-                RLHF_E_INVALID, &err, "algo.so is an algorithm, --reward wants a reward");
+                RLHF_E_INVALID, &err, "algo.so is an algorithm, but --reward needs a reward");
     snprintf(path, sizeof path, "%s/lib/rlhf/0/environments/guess.so", getenv("RLHF_BUILD_DIR"));
     check_error(rlhf__plugin_open(f->plugins, path, RLHF_KIND_REWARD, RLHF__NAME_TYPED, "--reward",
                                   &p, &err),
-                RLHF_E_INVALID, &err, "guess.so is an environment, --reward wants a reward");
+                RLHF_E_INVALID, &err, "guess.so is an environment, but --reward needs a reward");
 }
 
 static void an_environment_is_opened(void **state) {
@@ -446,7 +446,7 @@ static void a_missing_one_gets_a_hint(void **state) {
                 "--reward: no reward plugin \"imbd.so\" (did you mean \"imdb.so\"?); looked for");
     check_error(rlhf__plugin_open(f->plugins, "ppo", RLHF_KIND_REWARD, RLHF__NAME_TYPED, "--reward",
                                   &p, &err),
-                RLHF_E_INVALID, &err, "is an algorithm, --reward wants a reward");
+                RLHF_E_INVALID, &err, "is an algorithm, but --reward needs a reward");
     check_error(rlhf__plugin_open(f->plugins, "./ppo.so", RLHF_KIND_ALGO, RLHF__NAME_TYPED,
                                   "--algo", &p, &err),
                 RLHF_E_INVALID, &err, "--algo: there is no plugin file ./ppo.so");

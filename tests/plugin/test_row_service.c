@@ -111,28 +111,28 @@ static void what_is_not_there_is_said(void **state) {
     int32_t yes;
     assert_int_equal(open_row(sample, &row), RLHF_OK);
     assert_int_equal(svc->string(&host, row, "gold", &s), RLHF_E_INVALID);
-    said("the data row has no \"gold\"; a string is wanted" START);
+    said("the data row has no \"gold\"; expected a string" START);
     assert_int_equal(svc->number(&host, row, "answer", &x), RLHF_E_INVALID);
-    said("\"answer\" of the data row is a string; a number is wanted" START);
+    said("\"answer\" of the data row is a string; expected a number" START);
     assert_int_equal(svc->boolean(&host, row, "none", &yes), RLHF_E_INVALID);
-    said("\"none\" of the data row is null; true or false is wanted" START);
+    said("\"none\" of the data row is null; expected true or false" START);
     assert_int_equal(svc->length(&host, row, "/steps/0", &n), RLHF_E_INVALID);
-    said("\"/steps/0\" of the data row is an object; a list is wanted" START);
+    said("\"/steps/0\" of the data row is an object; expected a list" START);
     svc->close(&host, row);
     assert_int_equal(open_row("{\"text\": \"a\\u001b[31m\"}", &row), RLHF_OK);
     assert_int_equal(svc->number(&host, row, "n", &x), RLHF_E_INVALID);
-    said("the data row has no \"n\"; a number is wanted: {\"text\": \"a\\u001b[31m\"}");
+    said("the data row has no \"n\"; expected a number: {\"text\": \"a\\u001b[31m\"}");
     svc->close(&host, row);
     assert_int_equal(open_row("{\"x\": \"123456789012345678901234567890123456789012345678901"
                               "\xc3\xa9\xc3\xa9\xc3\xa9\"}",
                               &row),
                      RLHF_OK);
     assert_int_equal(svc->number(&host, row, "n", &x), RLHF_E_INVALID);
-    said("the data row has no \"n\"; a number is wanted: "
+    said("the data row has no \"n\"; expected a number: "
          "{\"x\": \"123456789012345678901234567890123456789012345678901\xc3\xa9...");
     svc->close(&host, row);
     assert_int_equal(open_row("[1]", &row), RLHF_E_INVALID);
-    said("the data row is a list; an object is wanted");
+    said("the data row is a list; expected an object");
     assert_null(row);
     assert_int_equal(open_row("", &row), RLHF_E_INVALID);
     said("there is no data row: the prompts do not come from a file of JSON rows");

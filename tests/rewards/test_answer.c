@@ -350,26 +350,26 @@ static void refuses(const char *options, const char *row, const char *sentence) 
 static void rows_without_an_answer(void **state) {
     (void)state;
     refuses("", NULL,
-            "there is no data row to take \"answer\" from, which field names; prompts in a .jsonl "
-            "file can have it");
+            "there is no data row with the \"answer\" that field names; prompts in a .jsonl file "
+            "can have it");
     refuses("", "{\"prompt\": \"x\"}",
-            "the data row has no \"answer\"; a string is wanted: {\"prompt\": \"x\"}");
+            "the data row has no \"answer\"; expected a string: {\"prompt\": \"x\"}");
     refuses("", "{\"answer\": [1]}",
-            "\"answer\" of the data row is a list; a string is wanted: {\"answer\": [1]}");
+            "\"answer\" of the data row is a list; expected a string: {\"answer\": [1]}");
     refuses("field=gold", "{\"gold\": \"\"}",
             "\"gold\" of the data row is \"\", which has no answer in it");
     refuses("", "{\"answer\": \"It is\\n#### \"}",
             "\"answer\" of the data row is \"It is\n#### \", which has no answer in it");
     refuses("compare=number", "{\"answer\": \"Paris\"}",
-            "\"answer\" of the data row is \"Paris\", which is no number (compare=number)");
+            "\"answer\" of the data row is \"Paris\", which is not a number (compare=number)");
     refuses("where=last_number", "{\"answer\": \"Paris\"}",
-            "\"answer\" of the data row is \"Paris\", which is no number (where=last_number)");
+            "\"answer\" of the data row is \"Paris\", which is not a number (where=last_number)");
 }
 
 static void options_that_do_not_go_together(void **state) {
     (void)state;
     static const char *const bad[][2] = {
-        {"where=marker", "where=marker wants marker=TEXT"},
+        {"where=marker", "where=marker needs marker=TEXT"},
         {"where=last_number,compare=text",
          "where=last_number reads a number; compare=text compares texts"}};
     for (int i = 0; i < 2; i++) {

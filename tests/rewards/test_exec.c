@@ -286,14 +286,14 @@ static void it_talks_nonsense(void **state) {
     (void)state;
     fails_after_two(
         "say good", 0,
-        "answering answered row 2 of 5 with \"good\": it is no number and no JSON object");
-    fails_after_two("say 0x10", 0, "row 2 of 5 with \"0x10\": it is no number");
+        "answering answered row 2 of 5 with \"good\": it is neither a number nor a JSON object");
+    fails_after_two("say 0x10", 0, "row 2 of 5 with \"0x10\": it is neither a number");
     fails_after_two("say ''", 0, "answered row 2 of 5 with \"\": it is empty");
-    fails_after_two("say '\x1b[31m'", 0, "with \"\\x1b[31m\": it is no number");
+    fails_after_two("say '\x1b[31m'", 0, "with \"\\x1b[31m\": it is neither a number");
     fails_after_two("say '{\"reward\": \"1\"}'", 0, ": its \"reward\" is a string");
     fails_after_two("say '{\"metrics\": {}}'", 0, ": it has no \"reward\"");
-    fails_after_two("say '{\"reward\": 1 \"x\": 2}'", 0, ": it is no JSON: ");
-    fails_after_two("say '{\"rewards\": 1}'", 0, ": its member \"rewards\" is none of reward");
+    fails_after_two("say '{\"reward\": 1 \"x\": 2}'", 0, ": it is not JSON: ");
+    fails_after_two("say '{\"rewards\": 1}'", 0, ": its member \"rewards\" is not one of reward");
 }
 
 // All rows of the call fail if none of them is answered, or if lines cannot be assigned to rows.
@@ -314,9 +314,9 @@ static void no_row_is_sure(void **state) {
     fails("after 0 exit 0", 0, 4, "answering ended with status 0 at row 0 of 4");
     fails("number 1.5", 0, 2,
           "answered row 0 of 2 with \"{\"reward\": 1, \"index\": 1.5}\": its "
-          "\"index\" is no number of a row");
-    fails("number '\"0\"'", 0, 2, ": its \"index\" is no number of a row");
-    fails("number -1", 0, 2, ": its \"index\" is no number of a row");
+          "\"index\" is not the number of a row");
+    fails("number '\"0\"'", 0, 2, ": its \"index\" is not the number of a row");
+    fails("number -1", 0, 2, ": its \"index\" is not the number of a row");
     fails("number 1", 0, 2, "answering answered row 1 where row 0 of 2 was asked: it left one out");
     fails("wide 1200000", 0, 1, "answering answered row 0 of 1 with \"{\"reward\": 1");
     open_it("early", 0);
@@ -448,10 +448,10 @@ static void programs_that_cannot_be_run(void **state) {
     (void)state;
     char path[128], options[256], sentence[256];
     refuses("command=", "the command is empty");
-    refuses("command=a | b", "the command has a | that is not quoted");
+    refuses("command=a | b", "the command has an unquoted |");
     refuses("command=no-such-program-here x",
-            "the program no-such-program-here cannot be run: there is none of that name in PATH");
-    refuses("command=./no/such", "the program ./no/such cannot be run: there is no such file");
+            "the program no-such-program-here cannot be run: it is not in PATH");
+    refuses("command=./no/such", "the program ./no/such cannot be run: it does not exist");
     refuses("command=/", "the program / cannot be run: it is a directory");
     snprintf(path, sizeof path, "%s/text", folder);
     FILE *f = fopen(path, "w");
@@ -463,14 +463,15 @@ static void programs_that_cannot_be_run(void **state) {
     refuses(options, "cannot be run: it is not executable (chmod +x)");
     assert_int_equal(chmod(path, 0755), 0);
     snprintf(sentence, sizeof sentence,
-             "the program %s cannot be run: it is no program, and no script that begins with #!",
+             "the program %s cannot be run: it is neither a program nor a script that begins with "
+             "#!",
              path);
     refuses(options, sentence);
     f = fopen(path, "w");
     assert_non_null(f);
     fputs("#!/no/such/thing\n", f);
     fclose(f);
-    refuses(options, "cannot be run: the interpreter that its first line names is not there");
+    refuses(options, "cannot be run: the interpreter named in its first line does not exist");
 }
 
 static void without_memory(void **state) {

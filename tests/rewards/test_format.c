@@ -138,8 +138,8 @@ static void metrics(void **state) {
 static void what_acts(void **state) {
     (void)state;
     reward_open(&r, "format.so", "");
-    assert_string_equal(r.plugin->why_unused(r.config.bytes, "match"), "there is no pattern");
-    assert_string_equal(r.plugin->why_unused(r.config.bytes, "limit"), "there is no pattern");
+    assert_string_equal(r.plugin->why_unused(r.config.bytes, "match"), "no pattern is given");
+    assert_string_equal(r.plugin->why_unused(r.config.bytes, "limit"), "no pattern is given");
     assert_null(r.plugin->why_unused(r.config.bytes, "tags"));
     reward_close(&r);
     reward_open(&r, "format.so", "pattern=a");

@@ -183,7 +183,8 @@ static void openrlhf(void **state) {
     assert_int_equal(r.ops->check_row(r.self, t.meta[1]), RLHF_E_INVALID);
     assert_int_equal(r.ops->check_row(r.self, t.meta[0]), RLHF_OK);
     assert_int_equal(r.ops->check_row(r.self, (rlhf_str){NULL, 0}), RLHF_E_INVALID);
-    assert_string_equal(r.host.fail_text, "there is no data row to take the label \"answer\" from");
+    assert_string_equal(r.host.fail_text,
+                        "there is no data row with the \"answer\" that label names");
     close_service();
     static const struct script one = {.body = "{\"rewards\": 3}"};
     open_service(&one, 1, "form=openrlhf");
@@ -234,22 +235,22 @@ static void options_that_are_refused(void **state) {
         {"url=ftp://host/x", "url does not begin with http:// or https://, which are allowed"},
         {"url=host/x", "url does not begin with http:// or https://, which are allowed"},
         {"url=", "url does not begin with http:// or https://, which are allowed"},
-        {"url=http://", "url has no host: https://HOST/PATH is wanted"},
-        {"url=http:///score", "url has no host: https://HOST/PATH is wanted"},
-        {"url=https://:8000/score", "url has no host: https://HOST/PATH is wanted"},
-        {"url=https://?x", "url has no host: https://HOST/PATH is wanted"},
-        {"url=http://host:99999/", "url is none: Port number was not a decimal number between 0 "
-                                   "and 65535"},
+        {"url=http://", "url has no host; expected https://HOST/PATH"},
+        {"url=http:///score", "url has no host; expected https://HOST/PATH"},
+        {"url=https://:8000/score", "url has no host; expected https://HOST/PATH"},
+        {"url=https://?x", "url has no host; expected https://HOST/PATH"},
+        {"url=http://host:99999/", "url is not valid: Port number was not a decimal number between "
+                                   "0 and 65535"},
         {"url=http://me:secret@host/x",
          "url has a user or a password in it, which the run's files would show: put an "
          "Authorization header into an environment variable, and its name into header_env"},
         {"url=https://host/,ca=/nowhere.pem",
          "ca=/nowhere.pem cannot be read: No such file or directory"},
         {"url=http://host/,header_env=RLHF_TEST_NONE",
-         "header_env=RLHF_TEST_NONE: there is no such environment variable"},
+         "header_env=RLHF_TEST_NONE: this environment variable is not set"},
         {"url=http://host/,header_env=RLHF_TEST_BAD",
-         "header_env=RLHF_TEST_BAD: what the variable holds is no header of one line; \"Name: "
-         "value\" is wanted"}};
+         "header_env=RLHF_TEST_BAD: the variable's value is not a header of one line; expected "
+         "\"Name: value\""}};
     static const char *const headers[] = {"secret", ": secret", "A b: secret",
                                           "A: ", "A: secret\r\nB: c"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
@@ -299,10 +300,10 @@ static void answers_that_fail(void **state) {
          "status 403 (header_env names a variable with a header) and nothing more"},
         {{.body = "[1]"}, "", "the answer has 1 rewards for 2 rows"},
         {{.body = "[1, 2, 3]"}, "", "the answer has 3 rewards for 2 rows"},
-        {{.body = "[1, NaN]"}, "", "the answer is no JSON ("},
+        {{.body = "[1, NaN]"}, "", "the answer is not JSON ("},
         {{.body = "<html>502</html>"}, "", ": \"<html>502</html>\""},
         {{.body = ""}, "", "the answer is empty"},
-        {{.body = "7"}, "", "the answer is a number; a list of 2 rewards is wanted"},
+        {{.body = "7"}, "", "the answer is a number; expected a list of 2 rewards"},
         {{.body = "{\"rewards\": [1]}"}, "form=openrlhf", "has 1 rewards for 2 rows"},
         {{.body = "[1, 2]"}, "form=openrlhf", "\"rewards\" of the answer is missing"},
         {{.body = "[1, 2]", .how = HTTP_HALF}, "patience_s=0.2", "for patience_s=0.2"},
@@ -330,7 +331,7 @@ static void answers_that_fail(void **state) {
          "it redirects to \"http://127.0.0.2/\": only redirects within http://127.0.0.1:"},
         {{.status = 303, .body = "", .headers = "Location: /there\r\n"},
          "redirects=2",
-         "it answered with status 303, which is no answer to a POST"},
+         "it answered with status 303, which is not a valid answer to a POST"},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         open_service(&all[i].step, 1, all[i].options);

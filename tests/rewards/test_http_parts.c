@@ -52,17 +52,17 @@ static void bad_answers(void **state) {
         const char *text, *says;
     } all[] = {
         {0, "", "the answer is empty"},
-        {0, "[1", "the answer is no JSON ("},
-        {0, "[1, 2] x", "the answer is no JSON ("},
-        {0, "[1, Infinity]", "the answer is no JSON ("},
-        {0, "[1, 1e999]", "the answer is no JSON ("},
+        {0, "[1", "the answer is not JSON ("},
+        {0, "[1, 2] x", "the answer is not JSON ("},
+        {0, "[1, Infinity]", "the answer is not JSON ("},
+        {0, "[1, 1e999]", "the answer is not JSON ("},
         {0, "[{\"reward\": 1, \"reward\": 2}, 1]", "duplicate object key"},
-        {0, "\"\xff\"", "the answer is no JSON ("},
-        {0, "{}", "the answer is an object; a list of 2 rewards is wanted"},
-        {0, "null", "the answer is null; a list of 2 rewards is wanted"},
+        {0, "\"\xff\"", "the answer is not JSON ("},
+        {0, "{}", "the answer is an object; expected a list of 2 rewards"},
+        {0, "null", "the answer is null; expected a list of 2 rewards"},
         {0, "[]", "the answer has 0 rewards for 2 rows"},
-        {1, "[1, 2]", "\"rewards\" of the answer is missing; a list of 2 numbers is wanted"},
-        {1, "{\"rewards\": 1}", "\"rewards\" of the answer is a number; a list of 2"},
+        {1, "[1, 2]", "\"rewards\" of the answer is missing; expected a list of 2 numbers"},
+        {1, "{\"rewards\": 1}", "\"rewards\" of the answer is a number; expected a list of 2"},
         {1, "{\"rewards\": [1]}", "the answer has 1 rewards for 2 rows"},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -74,15 +74,16 @@ static void bad_answers(void **state) {
 static void bad_entries(void **state) {
     (void)state;
     static const char *const all[][2] = {
-        {"[1, true]", "entry 1 of the answer is true; a number, null or an object is wanted"},
+        {"[1, true]", "entry 1 of the answer is true; expected a number, null or an object"},
         {"[{\"reward\": 1, \"index\": 0}, {\"reward\": 1, \"index\": 0}]",
          "entry 1 of the answer has the index 0"},
         {"[1, {}]", "entry 1 of the answer: it has no \"reward\""},
         {"[1, {\"reward\": [1]}]", "entry 1 of the answer: its \"reward\" is a list, not a number"},
-        {"[1, {\"reward\": 1, \"verdict\": \"maybe\"}]", "its \"verdict\" is none of"},
+        {"[1, {\"reward\": 1, \"verdict\": \"maybe\"}]", "its \"verdict\" is not one of"},
         {"[1, {\"reward\": 1, \"verdict\": \"right\", \"metrics\": 3}]", "its \"metrics\" is"},
         {"[1, {\"reward\": 1, \"metrics\": {\"\": 1}}]", "a metric's name is empty"},
-        {"[1, {\"reward\": 1, \"\\u001b[2J\": 1}]", "its member \"\\x1b[2J\" is none of reward"}};
+        {"[1, {\"reward\": 1, \"\\u001b[2J\": 1}]",
+         "its member \"\\x1b[2J\" is not one of reward"}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         assert_int_equal(answer(RLHF__FORM_ROWS, 2, all[i][0]), RLHF_OK);
         assert_true(!failed[0] && failed[1] && verdict[1] == RLHF_VERDICT_NONE);
@@ -90,7 +91,7 @@ static void bad_entries(void **state) {
     }
     assert_int_equal(answer(RLHF__FORM_OPENRLHF, 2, "{\"rewards\": [1, \"2\"]}"), RLHF_OK);
     assert_true(!failed[0] && failed[1]);
-    assert_string_equal(why, "entry 1 of \"rewards\" is a string; a number is wanted");
+    assert_string_equal(why, "entry 1 of \"rewards\" is a string; expected a number");
     assert_null(tally);
 }
 

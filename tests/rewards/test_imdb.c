@@ -103,7 +103,7 @@ static void useless_models_are_refused(void **state) {
     assert_int_equal(reward_try(&r, "imdb.so", ""), RLHF_E_INVALID);
     r.classifier.n_labels = 0;
     assert_int_equal(reward_try(&r, "imdb.so", ""), RLHF_E_INVALID);
-    assert_non_null(strstr(r.host.fail_text, "no classifier"));
+    assert_non_null(strstr(r.host.fail_text, "not a classifier"));
     assert_int_equal(r.host.live, 0);
 }
 

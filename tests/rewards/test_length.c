@@ -121,7 +121,7 @@ static void rows_matter_to_the_cosine_alone(void **state) {
     reward_open(&r, "length.so", "shape=cosine,max_len=10");
     assert_int_equal(r.ops->check_row(r.self, row), RLHF_E_INVALID);
     assert_string_equal(rlhf_test_failure(&r.host),
-                        "the data row has no \"answer\"; a string is wanted: {\"x\": 1}");
+                        "the data row has no \"answer\"; expected a string: {\"x\": 1}");
     reward_close(&r);
 }
 
@@ -130,7 +130,7 @@ static void what_is_refused(void **state) {
     static const char *const bad[][2] = {
         {"max_len=10,cache=11", "cache is 11, more than max_len, 10"},
         {"shape=band,min_len=11,max_len=10", "min_len is 11, more than max_len, 10"},
-        {"shape=cosine,max_len=10,where=marker", "where=marker wants marker=TEXT"}};
+        {"shape=cosine,max_len=10,where=marker", "where=marker needs marker=TEXT"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_int_equal(reward_try(&r, "length.so", bad[i][0]), RLHF_E_INVALID);
         assert_string_equal(r.host.fail_text, bad[i][1]);

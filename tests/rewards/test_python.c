@@ -144,9 +144,9 @@ static void several_functions(void **state) {
     assert_int_equal(try_file(text, "function=a,weights=1+2"), RLHF_E_INVALID);
     says("weights has 2 numbers for 1 function");
     assert_int_equal(try_file(text, "function=a,weights=x"), RLHF_E_INVALID);
-    says("weights is \"x\"; numbers from -1e6 to 1e6 are wanted");
+    says("weights is \"x\"; expected numbers from -1e6 to 1e6");
     assert_int_equal(try_file(text, "function=a++b"), RLHF_E_INVALID);
-    says("function is \"a++b\"; a name is wanted");
+    says("function is \"a++b\"; expected one name");
 }
 
 // Async functions run after the others, in one event loop. This loop stays alive between calls.
@@ -282,7 +282,7 @@ static void files_that_do_not_import(void **state) {
     assert_int_equal(reward_try(&r, "python.so", "file=no/such.py,function=f"), RLHF_E_INVALID);
     says("file=no/such.py cannot be read: No such file or directory");
     refuses("def f(**kw):\n    pass\n", "function=f,python=no-such-python",
-            "the program no-such-python cannot be run: there is none of that name in PATH");
+            "the program no-such-python cannot be run: it is not in PATH");
 }
 
 static void functions_that_are_not_there(void **state) {
@@ -291,12 +291,12 @@ static void functions_that_are_not_there(void **state) {
     refuses(text, "function=acuracy",
             "rewards.py has no function \"acuracy\" (did you mean \"accuracy\"?)");
     refuses(text, "function=accuracy+x", "rewards.py has no function \"x\"");
-    refuses(text, "function=limit", "rewards.py has 'limit', which is a int and no function");
+    refuses(text, "function=limit", "rewards.py has 'limit', which is a int, not a function");
     refuses("def f(prompts):\n    return []\n", "function=f",
             "rewards.py has f(), which is called with completions= and does not take it; give it "
             "**kwargs");
     refuses("def f(prompt, **kw):\n    return []\n", "function=f",
-            "rewards.py has f(), which wants prompt; what is passed is prompts");
+            "rewards.py has f(), which takes prompt, but prompts is passed");
 }
 
 static void columns_that_rows_lack(void **state) {
@@ -311,8 +311,8 @@ static void columns_that_rows_lack(void **state) {
                         "the data row has no \"solution\", which f of rewards.py is called with");
     assert_int_equal(r.ops->check_row(r.self, (rlhf_str){NULL, 0}), RLHF_E_INVALID);
     assert_string_equal(r.host.fail_text,
-                        "there is no data row to take \"solution\" from, which f of rewards.py is "
-                        "called with; prompts in a .jsonl file can have it");
+                        "there is no data row with the \"solution\" that f of rewards.py is called "
+                        "with; prompts in a .jsonl file can have it");
     fill(2, "x");
     row(0, good);
     row(1, "{\"solution\": \"b\"}");
@@ -345,12 +345,12 @@ static void functions_that_fail(void **state) {
     (void)state;
     fails("    return [1, 2]\n", "rewards.py: f() returned 2 rewards for 3 rows");
     fails("    return [1, 'a', 3]\n",
-          "rewards.py: f() returned 'a' for row 1 of 3; a number or None is wanted");
+          "rewards.py: f() returned 'a' for row 1 of 3; expected a number or None");
     fails("    return [1, 2, 10 ** 400]\n    #",
           "rewards.py: f() returned 100000000000000000000000000000000000000000000000000000000... "
-          "for row 2 of 3; a number or None is wanted");
-    fails("    pass\n", "rewards.py: f() returned None and no list of rewards");
-    fails("    return 1.5\n", "rewards.py: f() returned a float and no list of rewards");
+          "for row 2 of 3; expected a number or None");
+    fails("    pass\n", "rewards.py: f() returned None, not a list of rewards");
+    fails("    return 1.5\n", "rewards.py: f() returned a float, not a list of rewards");
     fails("    return {}['x']\n", "rewards.py: f() failed: line 3, in f: KeyError: 'x'");
     // If exactly one row is involved, the message names it. If two or all rows are involved, it
     // does not.

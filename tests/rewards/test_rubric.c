@@ -160,8 +160,8 @@ static void attacks(void **state) {
         const char *answer, *why;
         int how, status, timeout;
     } all[] = {
-        {"{]", "no chat completion", 0, 0, 60},
-        {"{\"choices\": []}", "no chat completion", 0, 0, 60},
+        {"{]", "not a chat completion", 0, 0, 60},
+        {"{\"choices\": []}", "not a chat completion", 0, 0, 60},
         {"{\"choices\": [{\"message\": {\"content\": \"great\"}}]}",
          "it says \"great\", which does not end with a number from 0 to 10", 0, 0, 60},
         {"{\"choices\": [{\"message\": {\"content\": \"11\"}}]}", "it says \"11\"", 0, 0, 60},
@@ -235,7 +235,7 @@ static void recorded(void **state) {
     put(record, "{\"question\":\"01\"}\n");
     if (reward_try(&r, "rubric.so", dead) != RLHF_OK) fail_msg("%s", r.host.fail_text);
     assert_int_equal(texts_score(&r, &t, 0, 1), RLHF_E_INVALID);
-    assert_non_null(strstr(r.host.fail_text, "answers.jsonl:1: it is no recorded answer"));
+    assert_non_null(strstr(r.host.fail_text, "answers.jsonl:1: it is not a recorded answer"));
     reward_close(&r);
 }
 
@@ -297,7 +297,7 @@ static void refused(void **state) {
     static const struct {
         const char *text, *why;
     } all[] = {
-        {"[]", "it is no JSON object"},
+        {"[]", "it is not a JSON object"},
         {"{\"criteria\": []}", "\"criteria\" is not a list of 1 to 32 criteria"},
         {"{\"criteria\": [{\"name\": \"A\"}]}", "criterion 0 has no \"name\""},
         {"{\"criteria\": [{\"name\": \"a\"}]}", "criterion \"a\" has no \"ask\", a text"},

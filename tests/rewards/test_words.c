@@ -48,11 +48,10 @@ static void words_as_a_shell_splits_them(void **state) {
 
 static void what_a_shell_would_act_on(void **state) {
     (void)state;
-    refuses("./a | ./b", "the command has a | that is not quoted, which no shell is there to act "
-                         "on: ./a | ./b (put it into single quotes, or run sh -c '...')");
-    refuses("./a \"$HOME\"", "the command has a $ that is not quoted, which no shell is there to "
-                             "act on: ./a \"$HOME\" (put it into single quotes, or run sh -c "
-                             "'...')");
+    refuses("./a | ./b", "the command has an unquoted |, but it is not run by a shell: ./a | ./b "
+                         "(put the character in single quotes, or run sh -c '...')");
+    refuses("./a \"$HOME\"", "the command has an unquoted $, but it is not run by a shell: ./a "
+                             "\"$HOME\" (put the character in single quotes, or run sh -c '...')");
     refuses("./a 'b", "the command has a ' that is not closed: ./a 'b");
     refuses("./a \"b'", "the command has a \" that is not closed: ./a \"b'");
     refuses("./a \\", "the command ends in a backslash: ./a \\");

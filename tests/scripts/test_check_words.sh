@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# test_check_words.sh SOURCE: scripts/check-words counts phrases in comments and pages, not in code.
+# test_check_words.sh SOURCE: scripts/check-words counts phrases in comments, pages and messages.
 set -euo pipefail
 check=$1/scripts/check-words
 dir=$(mktemp -d)
@@ -29,13 +29,25 @@ printf '// Fails when there is no file.\n' >>"$dir/a.c"
 commit
 expect 1 '1 of 5 comment lines (20.0 %)'
 expect 1 'a.c:6: "there is no" in: Fails when there is no file.' --list
-expect 0 '1 of 1 comment lines (100.0 %), 0 of 0 sentences (0.0 %) that were added' --since HEAD~1
+expect 0 '1 of 1 comment lines (100.0 %), 0 of 0 sentences (0.0 %), 0 of 0 messages (0.0 %) that were added' --since HEAD~1
 printf '\nThe judge looks on while the policy trains.\n' >>"$dir/a.md"
 commit
 expect 1 'a.md: "looks on" in: The judge looks on while the policy trains.' --list
-expect 0 '0 of 0 comment lines (0.0 %), 1 of 1 sentences (100.0 %) that were added' --since HEAD~1
+expect 0 '0 of 0 comment lines (0.0 %), 1 of 1 sentences (100.0 %), 0 of 0 messages (0.0 %) that were added' --since HEAD~1
 # Files that git does not track yet count, too.
 printf '// Fails when nobody looks.\n' >"$dir/new.c"
 expect 1 '2 of 6 comment lines' --list
 expect 0 'new.c:1: "nobody" in: Fails when nobody looks.' --since HEAD --list
 expect 1 'check-words: git diff' --since nothing
+rm "$dir/new.c"
+# Messages are literals of the parts that users meet. Adjacent literals are one message.
+mkdir "$dir/host"
+cat >"$dir/host/b.c" <<'END'
+const char *a = "the member is %s; a string "
+                "is wanted";
+const char *b = "there is no such file: %s";
+const char *c = "wants more"; // too short to be a sentence
+END
+commit
+expect 1 '1 of 2 messages (50.0 %)'
+expect 1 'host/b.c:1: "is wanted" in: the member is %s; a string is wanted' --list

@@ -176,19 +176,19 @@ static void expect_error(struct scratch *s, const char *part) {
 static void ids_that_the_library_does_not_give(void **state) {
     struct scratch *s = *state;
     write_file(s, json_pack("[o]", entry(300, "<x>")));
-    expect_error(s, "tokenizer.json: the added token '<x>' has the id 300, but it is 256 that the "
-                    "tokenizers library gives it");
+    expect_error(s, "tokenizer.json: the added token '<x>' has the id 300, but the tokenizers "
+                    "library assigns 256");
     write_file(s, json_pack("[oo]", entry(256, "<x>"), entry(258, "<y>")));
-    expect_error(s, "'<y>' has the id 258, but it is 257");
+    expect_error(s, "'<y>' has the id 258, but the tokenizers library assigns 257");
     write_file(s, json_pack("[o]", entry(256, "a")));
-    expect_error(s, "'a' has the id 256, but it is 64 that the tokenizers library gives it: the "
-                    "vocabulary has it already");
+    expect_error(s, "'a' has the id 256, but the tokenizers library assigns 64: the vocabulary "
+                    "already has the token");
     write_file(s, json_pack("[o]", entry(64, "b")));
     expect_error(s, "the added token 'b' has the id 64 of 'a'");
     write_file(s, json_pack("[o]", entry(220, " "))); // the vocabulary uses a replacement character
     expect_error(s, "the added token ' ' has the id 220 of ' '");
     write_file(s, json_pack("[oo]", entry(256, "<x>"), entry(256, "<x>")));
-    expect_error(s, "added_tokens: '<x>' is there twice");
+    expect_error(s, "added_tokens: '<x>' is listed twice");
     write_file(s, json_pack("[o]", entry(256, "")));
     expect_error(s, "an added token is empty");
     write_file(s, json_pack("[{s:i, s:s, s:i}]", "id", 256, "content", "<x>", "lstrip", 1));
@@ -205,7 +205,8 @@ static void tokenizer_config_contradicts(void **state) {
          "tokenizer.json"},
         {"{\"256\":{\"content\":\"<x>\",\"special\":false}}", "has special = false here and true"},
         {"{\"256\":{\"content\":\"<x>\",\"normalized\":true}}", "has normalized = true here"},
-        {"{\"259\":{\"content\":\"<z>\"}}", "'<z>' has the id 259, but it is 257"},
+        {"{\"259\":{\"content\":\"<z>\"}}",
+         "'<z>' has the id 259, but the tokenizers library assigns 257"},
     };
     write_file(s, json_pack("[o]", entry(256, "<x>")));
     for (size_t i = 0; i < CHECK_COUNT(cases); i++) {

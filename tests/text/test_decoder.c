@@ -111,7 +111,7 @@ static void refused(void **state) {
         {"{\"type\":\"ByteLevel\"}", 0, RLHF_E_UNSUPPORTED,
          "the decoder 'ByteLevel' is not supported for tokens that are not bytes"},
         {"{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"ByteLevel\"},{\"type\":\"ByteLevel\"}]}",
-         1, RLHF_E_UNSUPPORTED, "the decoder 'ByteLevel' is not supported behind another one"},
+         1, RLHF_E_UNSUPPORTED, "the decoder 'ByteLevel' is not supported after another one"},
         {"{\"type\":\"Sequence\"}", 0, RLHF_E_INVALID, "the decoder Sequence: decoders is"},
         {"{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"a+\"},\"content\":\"\"}", 0,
          RLHF_E_UNSUPPORTED, "the decoder Replace with a pattern Regex"},

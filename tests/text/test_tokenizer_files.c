@@ -185,7 +185,7 @@ static void refused_options(void **state) {
     expect_error(s, RLHF_E_UNSUPPORTED, "Qwen2Tokenizer");
     scratch_text(s, "tokenizer_config.json",
                  "{\"added_tokens_decoder\": {\"x\": {\"content\": \"<s>\"}}}");
-    expect_error(s, RLHF_E_INVALID, "'x' is no id");
+    expect_error(s, RLHF_E_INVALID, "'x' is not an id");
     scratch_text(s, "tokenizer_config.json",
                  "{\"added_tokens_decoder\": {\"65\": {\"content\": \"<s>\"}}}");
     expect_error(s, RLHF_E_INVALID, "has the id 65 of 'A'");

@@ -58,8 +58,8 @@ static void model_types(void **state) {
     } cases[] = {
         {"{}", "model_type is missing"},
         {"{\"model_type\": 3}", "model_type is an integer"},
-        {"{\"model_type\": \"../../evil\"}", "is no model_type"},
-        {"{\"model_type\": \"\"}", "is no model_type"},
+        {"{\"model_type\": \"../../evil\"}", "is not a valid model_type"},
+        {"{\"model_type\": \"\"}", "is not a valid model_type"},
     };
     for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
         struct rlhf__error err = {0};
@@ -123,7 +123,7 @@ static void label_errors(void **state) {
     } cases[] = {
         {"{\"id2label\": 3}", "id2label is an integer"},
         {"{\"id2label\": {\"0\": \"A\", \"2\": \"B\"}}", "\"1\" is missing"},
-        {"{\"id2label\": {\"0\": 1}}", "\"0\" is no string"},
+        {"{\"id2label\": {\"0\": 1}}", "\"0\" is not a string"},
         {"{\"num_labels\": -1}", "-1 labels"},
         {"{\"num_labels\": 10000000}", "10000000 labels"},
         {"{\"num_labels\": 2.5}", "num_labels is a number, expected an integer"},

@@ -156,7 +156,8 @@ static void refused(void **state) {
          "\"a\\u001b[31m\" 1 is not supported", RLHF_E_UNSUPPORTED},
         {"\"r\": 2", "\"r\": 0", "r must be a whole number from 1 to 65536, found 0",
          RLHF_E_INVALID},
-        {"\"r\": 2", "\"r\": 4", "has shape [2, 6], which is not of the rank 4", RLHF_E_INVALID},
+        {"\"r\": 2", "\"r\": 4", "has shape [2, 6], which does not have the rank 4",
+         RLHF_E_INVALID},
         {"\"lora_alpha\": 8", "\"lora_alpha\": \"8\"",
          "lora_alpha must be a number above 0, up to 1e9, found \"8\"", RLHF_E_INVALID},
         {"\"lora_alpha\": 8", "\"lora_alpha\": 0", "lora_alpha must be a number above 0",
@@ -191,13 +192,13 @@ static void tensors_refused(void **state) {
         {{L "q_proj.lora_magnitude_vector", 0, 1, {4}},
          4,
          "lora_magnitude_vector, which is neither"},
-        {{P "score.lora", 0, 1, {4}}, 4, "which is neither A or B of a linear layer"},
+        {{P "score.lora", 0, 1, {4}}, 4, "which is neither A nor B of a linear layer"},
         {{L "k_proj.lora_A.weight", 0, 2, {2, 2}}, 4, "lora_A.weight without"},
         {{L "k_proj.lora_B.weight", 0, 2, {2, 2}}, 4, "k_proj.lora_B.weight without its lora_A"},
         {{L "v_proj.lora_B.weight", 0, 2, {3, 4}},
          3,
-         "has shape [3, 4], which is not of the rank 2"},
-        {{L "v_proj.lora_B.weight", 0, 1, {2}}, 3, "has shape [2], which is not of the rank 2"},
+         "has shape [3, 4], which does not have the rank 2"},
+        {{L "v_proj.lora_B.weight", 0, 1, {2}}, 3, "has shape [2], which does not have the rank 2"},
         {{P "score.weight", 0, 2, {2, 2}}, 0, "holds no A and B of a linear layer"},
     };
     for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
@@ -223,7 +224,7 @@ static void files_missing(void **state) {
                 "but no adapter_model.safetensors");
     rlhf__peft_finish(&p);
     remove(scratch_path(s, RLHF__PEFT_CONFIG));
-    check_error(rlhf__peft_read(s->dir, &p, &err), RLHF_E_INVALID, &err, "is no adapter");
+    check_error(rlhf__peft_read(s->dir, &p, &err), RLHF_E_INVALID, &err, "is not an adapter");
     rlhf__peft_finish(&p);
 }
 
@@ -250,7 +251,7 @@ static void bases(void **state) {
     char base[RLHF__PATH_CAP];
     check_ok(rlhf__peft_read(s->dir, &p, &err), &err);
     check_error(rlhf__peft_base(&p, base, &err), RLHF_E_INVALID, &err,
-                "'base' (base_model_name_or_path), is no model directory here");
+                "'base' (base_model_name_or_path), is not a model directory here");
     assert_int_equal(mkdir(scratch_path(s, "base"), 0700), 0);
     scratch_text(s, "base/config.json", "{}");
     check_ok(rlhf__peft_base(&p, base, &err), &err);

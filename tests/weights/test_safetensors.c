@@ -165,7 +165,7 @@ static void lies(void **state) {
          "__metadata__ is an integer", RLHF_E_INVALID},
         {"{\"__metadata__\":{\"k\":1},\"a\":{\"dtype\":\"F32\",\"shape\":[4],"
          "\"data_offsets\":[0,16]}}",
-         "__metadata__: 'k' is no string", RLHF_E_INVALID},
+         "__metadata__: 'k' is not a string", RLHF_E_INVALID},
     };
     for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
         const char *path = make_file(*state, "lie.safetensors", cases[i].header, 16);
@@ -286,17 +286,18 @@ static void lying_indexes(void **state) {
         {"{\"weight_map\": {\"b\": \"two.safetensors\", \"a\": \"one.safetensors\"}}",
          "weight_map: tensor 'b' is not in two.safetensors, but in one.safetensors"},
         {"{\"weight_map\": {\"b\": \"../one.safetensors\"}}",
-         "the entry of 'b', '../one.safetensors', is no file name in the same folder"},
-        {"{\"weight_map\": {\"b\": \"/etc/passwd\"}}", "is no file name in the same folder"},
-        {"{\"weight_map\": {\"b\": \"\"}}", "'', is no file name in the same folder"},
-        {"{\"weight_map\": {\"b\": \"..\"}}", ".. is no regular file"},
+         "the entry of 'b', '../one.safetensors', is not the name of a file in the same folder"},
+        {"{\"weight_map\": {\"b\": \"/etc/passwd\"}}",
+         "is not the name of a file in the same folder"},
+        {"{\"weight_map\": {\"b\": \"\"}}", "'', is not the name of a file in the same folder"},
+        {"{\"weight_map\": {\"b\": \"..\"}}", ".. is not a regular file"},
         {"{\"weight_map\": {\"b\": 3}}", "the entry of 'b' is an integer, expected the name"},
         {"{\"weight_map\": {\"b\": null}}", "the entry of 'b' is null, expected the name"},
         {"{\"weight_map\": {\"b\": \"gone.safetensors\"}}",
          "the shard gone.safetensors, which weight_map names for 'b', is not there; was all of "
          "the"},
         {"{\"weight_map\": {\"b\": \"pipe.safetensors\"}}",
-         "pipe.safetensors is no regular file"}, // and the program does not wait for it
+         "pipe.safetensors is not a regular file"}, // and the program does not wait for it
         {"{\"weight_map\": {\"b\": \"model.safetensors.index.json\"}}", "no safetensors file"},
         {"{}", "weight_map is missing, expected an object"},
         {"{\"weight_map\": []}", "weight_map is a list, expected an object"},

@@ -65,9 +65,9 @@ static void a_row_that_is_not_written_is_named(void **state) {
 
 static void a_write_out_of_bounds_is_named(void **state) {
     struct e2e *t = *state;
-    fails(t, "behind", "wrote behind the end of out->seq, its worker was ended by signal 11");
-    fails(t, "tokens", "wrote behind the end of out->verdict, its worker was ended by signal 11");
-    fails(t, "before", "it wrote in front of out->failed");
+    fails(t, "behind", "wrote past the end of out->seq, its worker was ended by signal 11");
+    fails(t, "tokens", "wrote past the end of out->verdict, its worker was ended by signal 11");
+    fails(t, "before", "it wrote before the start of out->failed");
     fails(t, "input", "wrote to its input, its worker was ended by signal 11");
 }
 
@@ -77,7 +77,7 @@ static void each_of_several_is_named(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {"fail", "before", "crash"};
     static const char *const says[] = {"no opinion\\x1b[31m today",
-                                       "it wrote in front of out->failed",
+                                       "it wrote before the start of out->failed",
                                        "its worker was ended by signal 11 (Segmentation fault)"};
     char line[256];
     for (int k = 0; k < 3; k++) {

@@ -348,7 +348,7 @@ static void check_symbols(struct rlhf__check_report *r, const json_t *exports,
     size_t i;
     json_t *name;
     json_array_foreach(exports, i, name) {
-        snprintf(saw, sizeof saw, "it exports %s beside the entry",
+        snprintf(saw, sizeof saw, "it exports %s in addition to the entry",
                  rlhf__printable(json_string_value(name), shown, sizeof shown));
         add_found(r, "", RLHF__CHECK_EXPORTS, saw);
     }

@@ -88,7 +88,8 @@ static int check_tools(struct rlhf__game *g) {
     }
     if (!good)
         rlhf__child_log_found(c->log, RLHF__CHECK_EPISODE_TOOLS,
-                              "tools() gives \"%.80s\", which is no such list", text ? text : "");
+                              "tools() gives \"%.80s\", which is not a list of tools",
+                              text ? text : "");
     json_decref(list);
     return good;
 }

@@ -146,8 +146,8 @@ static int try_no_card(struct rlhf__check *c, int32_t step) {
     rlhf__child_log_doing(c->log, "open() of card %d", NO_CARD);
     if (rlhf__probe_create(c, NULL, 0, &t, &err) == RLHF_OK &&
         open_one(&t, NO_CARD, &table, &err) == RLHF_OK) {
-        rlhf__child_log_found(c->log, RLHF__CHECK_KERNELS_OPEN, "%s succeeds, and there is none",
-                              c->log->doing);
+        rlhf__child_log_found(c->log, RLHF__CHECK_KERNELS_OPEN,
+                              "%s succeeds, but there is no such card", c->log->doing);
         close_one(&t, table);
     }
     rlhf__probe_finish(&t);

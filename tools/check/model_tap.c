@@ -46,8 +46,8 @@ static void check_close(struct tapped *k, const char *what, int32_t layer) {
     }
     if (!(wrong <= CLOSE * (most > 1 ? most : 1)))
         rlhf__child_log_found(k->m.t.check->log, RLHF__CHECK_EXTENSION,
-                              "%s: %s of layer %d differs by %g from what was written into the "
-                              "stream",
+                              "%s: %s of layer %d differs by %g from the values written into "
+                              "the stream",
                               RLHF_EXT_TAP, what, layer, wrong);
 }
 

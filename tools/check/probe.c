@@ -354,7 +354,7 @@ void rlhf__probe_finish(struct rlhf__probe *t) {
                               "after %s, %zu allocation%s of %zu bytes in all %s not given back",
                               !made        ? "a create() that failed"
                               : d->destroy ? "destroy()"
-                                           : "the instance's end, and there is no destroy()",
+                                           : "the instance's end (it has no destroy())",
                               kept, kept == 1 ? "" : "s", bytes, kept == 1 ? "was" : "were");
     if (rlhf__check_fakes_open(t->check->fakes) != 0)
         rlhf__child_log_found(

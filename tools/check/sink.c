@@ -116,7 +116,7 @@ static rlhf_status run(struct rlhf__probe *t, int resumed, int32_t how, struct r
     struct rlhf__error none;
     rlhf__path_put(dir, "%s/rlhf-check-XXXXXX",
                    temporary && *temporary == '/' ? temporary : "/tmp");
-    if (!mkdtemp(dir)) return rlhf__fail(err, RLHF_E_IO, "there is no room for %s", dir);
+    if (!mkdtemp(dir)) return rlhf__fail(err, RLHF_E_IO, "cannot make the directory %s", dir);
     const rlhf_status st = run_in(t, dir, resumed, how, err);
     rlhf__folder_remove(NULL, dir, &none);
     return st;

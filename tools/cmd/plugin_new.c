@@ -100,7 +100,7 @@ static void set_words(struct making *m) {
     add_word(m, "@PACKAGE@", k->package);
     add_word(m, "@LINKS@", k->links);
     add_word(m, "@CHECK@", k->check);
-    add_word(m, "@CHECKED@", *k->check ? ", and rlhf-host plugin check where there is one" : "");
+    add_word(m, "@CHECKED@", *k->check ? ", and rlhf-host plugin check if it is installed" : "");
     add_word(m, "@LANGUAGES@", m->lang->cmake);
     add_word(m, "@COMPILE@", m->lang->compile);
     add_word(m, "@RUN@", rlhf__buf_text(&m->run));

@@ -60,8 +60,8 @@ static rlhf_status make_room(char out[RLHF__PATH_CAP], struct rlhf__error *err) 
     const int why = errno;
     out[0] = '\0';
     return rlhf__fail(err, RLHF_E_INVALID,
-                      "--resume: this rank does not see the run directory, and cannot make one of "
-                      "its own for a copy in %s (TMPDIR): %s",
+                      "--resume: this rank does not see the run directory, and cannot make a "
+                      "directory for its copy in %s (TMPDIR): %s",
                       tmp && *tmp ? tmp : "/tmp", strerror(why));
 }
 

@@ -21,8 +21,8 @@ rlhf_status rlhf__episode_tasks(const struct rlhf__eval_setup *t, uint32_t n, in
     if (!t->environment || !t->episodes.alone) return RLHF_OK;
     if (per_prompt)
         return rlhf__fail(err, RLHF_E_INVALID,
-                          "eval: --per-prompt has no effect here: %s states its tasks itself, and "
-                          "each episode has one of its own; --n N plays N",
+                          "eval: --per-prompt has no effect here: %s states its own tasks, "
+                          "one for each episode; --n N plays N",
                           t->environment->plugin->file);
     *task = calloc((size_t)n + 1, sizeof **task);
     if (!*task) return RLHF__NOMEM(err, "out of memory for %u episodes", n);

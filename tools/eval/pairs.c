@@ -241,7 +241,7 @@ static rlhf_status make_all(struct maker *m, struct rlhf__error *err) {
         st = make_chunk(m, err);
     if (st == RLHF_OK && m->written == 0)
         st = rlhf__fail(err, RLHF_E_INVALID,
-                        "pairs: no row was left of %lld prompts: the judge never preferred one "
+                        "pairs: no rows are left from %lld prompts: the judge never preferred one "
                         "response%s",
                         (long long)m->n, m->o->min_gap > 0 ? " by --min-gap" : "");
     return st;

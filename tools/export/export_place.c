@@ -317,8 +317,8 @@ rlhf_status rlhf__export_gguf_choose(struct rlhf__export_gguf *g, const char *fi
     if (g->inside || (*real && rlhf__is_dir(real)) || (*real && rest_below(to, real)))
         return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
-                      "export: --gguf '%s': there is no directory of that name to put it into; "
-                      "make it first",
+                      "export: --gguf '%s': there is no directory to put it into; create it "
+                      "first",
                       file);
 }
 

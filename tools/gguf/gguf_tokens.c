@@ -69,9 +69,8 @@ static rlhf_status read_classic(struct tokens *t, struct rlhf__error *err) {
     json_decref(more);
     if (!t->vocab)
         return rlhf__fail(err, RLHF_E_INVALID,
-                          "%s: no tokenizer that a GGUF file can hold: neither "
-                          "tokenizer.json nor "
-                          "vocab.json with merges.txt",
+                          "%s has no tokenizer that a GGUF file can hold (tokenizer.json, or "
+                          "vocab.json with merges.txt)",
                           t->dir);
     t->form = rlhf__gguf_form_gpt2();
     return read_merges(t, err);
@@ -168,14 +167,14 @@ static rlhf_status puts_around(const struct tokens *t, int32_t id, int behind, i
         if (list[i] != id || n == 1) {
             const char *text = list[i] < t->n ? t->token[list[i]].text : NULL;
             return rlhf__fail(err, RLHF_E_INVALID,
-                              "%s: the tokenizer puts '%.60s' %s a text; a GGUF file can say only "
+                              "%s: the tokenizer puts '%.60s' %s a text; a GGUF file can name only "
                               "its %s token",
-                              t->dir, text ? text : "", behind ? "behind" : "in front of",
+                              t->dir, text ? text : "", behind ? "after" : "in front of",
                               behind ? "EOS" : "BOS");
         }
     return rlhf__fail(err, RLHF_E_INVALID,
-                      "%s: the tokenizer puts %zu %s tokens %s a text; a GGUF file can say one",
-                      t->dir, n, behind ? "EOS" : "BOS", behind ? "behind" : "in front of");
+                      "%s: the tokenizer puts %zu %s tokens %s a text; a GGUF file can name one",
+                      t->dir, n, behind ? "EOS" : "BOS", behind ? "after" : "in front of");
 }
 
 static rlhf_status put_roles(struct rlhf__gguf *g, struct tokens *t, const json_t *config,

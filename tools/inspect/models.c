@@ -77,8 +77,8 @@ rlhf_status rlhf__inspect_find_base(const struct rlhf__dirs *dirs, const char *t
         rlhf__default_model(dirs, "policy", base);
     else
         return rlhf__fail(err, RLHF_E_INVALID,
-                          "inspect: --base is missing, and '%s' is no run or adapter that says "
-                          "which model it was made from",
+                          "inspect: --base is missing, and '%s' is not a run or an adapter "
+                          "that says which model it was made from",
                           tuned);
     return RLHF_OK;
 }

@@ -33,7 +33,7 @@ static rlhf_status make_room(struct rlhf__reading *r, struct rlhf__error *err) {
         all += parts[k].n;
     r->own = calloc(all, sizeof *r->own);
     if (!r->own)
-        return RLHF__NOMEM(err, "out of memory for what a model computes on %u tokens", r->n);
+        return RLHF__NOMEM(err, "out of memory for the values a model computes on %u tokens", r->n);
     float *at = r->own;
     for (size_t k = 0; k < count; k++) {
         *parts[k].to = at;

@@ -13,7 +13,7 @@ static rlhf_status add(struct rlhf__words *w, int side, const char *text, size_t
                        struct rlhf__error *err) {
     if (n == 0)
         return rlhf__fail(err, RLHF_E_INVALID,
-                          "--words: a word is empty; two sides are wanted, as good,bad or "
+                          "--words: a word is empty; expected two sides, as good,bad or "
                           "good/great,bad/awful");
     if (w->n[side] == RLHF__WORDS_MAX)
         return rlhf__fail(err, RLHF_E_INVALID, "--words: at most %d words a side are allowed",
@@ -36,7 +36,7 @@ rlhf_status rlhf__words_split(struct rlhf__words *w, const char *flag, struct rl
     const char *comma = strchr(flag, ',');
     if (!comma || strchr(comma + 1, ','))
         return rlhf__fail(err, RLHF_E_INVALID,
-                          "--words wants two sides with one comma between them, as good,bad or "
+                          "--words needs two sides with one comma between them, as good,bad or "
                           "good/great,bad/awful");
     RLHF_TRY(split_side(w, 0, flag, (size_t)(comma - flag), err));
     return split_side(w, 1, comma + 1, strlen(comma + 1), err);
@@ -48,7 +48,7 @@ static void note(struct rlhf__words *w, const struct rlhf__word *word,
                  const struct rlhf__tokenizer *tok) {
     char text[200], first[80];
     char *piece = rlhf__tokenizer_text(tok, &word->id, 1, 0, NULL);
-    rlhf__buf_printf(&w->note, "“%s” is %d tokens; the first, “%s”, stands for it\n",
+    rlhf__buf_printf(&w->note, "“%s” is %d tokens; the first one, “%s”, is used\n",
                      rlhf__printable(word->text, text, sizeof text), word->pieces,
                      rlhf__printable(piece ? piece : "", first, sizeof first));
     free(piece);
@@ -93,7 +93,7 @@ static rlhf_status alike(const struct rlhf__words *w, uint32_t i, uint32_t k,
         rlhf__printable(w->side[0][i].text, a, sizeof a),
         rlhf__printable(w->side[1][k].text, b, sizeof b),
         rlhf__printable(piece ? piece : "", first, sizeof first),
-        is_space ? ": the space before a word is a token of its own here; a prompt that ends in a "
+        is_space ? ": the space before a word is a separate token here; a prompt that ends in a "
                    "space needs none"
                  : "");
     free(piece);

@@ -195,7 +195,7 @@ static rlhf_status prune_all(const struct rlhf__runs_found *f,
     struct total total = {0};
     json_t *all = json_array();
     rlhf_status st = rlhf__needed_collect(around, &needed, err), first = RLHF_OK;
-    if (around->closed > 0 && !needed.unknown) needed.unknown = "a directory beside these runs";
+    if (around->closed > 0 && !needed.unknown) needed.unknown = "a directory next to these runs";
     for (size_t i = 0; st == RLHF_OK && i < f->n; i++) {
         if (is_repeated(f, i)) continue;
         struct pruned p = {.run = &f->all[i]};

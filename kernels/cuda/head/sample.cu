@@ -251,8 +251,8 @@ static rlhf_status sample_read(struct rlhf__cuda *cu, rlhf_lm_sample *a, rlhf_di
     if ((a->id ? a->support != NULL : a->host_support != NULL) && rlhf__head_cuts(k->scored))
         return rlhf__cuda_fail(
             cu, RLHF_E_INVALID,
-            "lm_sample: logp_dist's top_k, top_p and min_p must be off where the "
-            "support is wanted");
+            "lm_sample: logp_dist's top_k, top_p and min_p must be off when the "
+            "support is requested");
     if (a->id && !(a->counter && a->logp))
         return rlhf__cuda_fail(cu, RLHF_E_INVALID,
                                "lm_sample: %s is NULL; with id set, counter and logp are too",

@@ -68,13 +68,13 @@ void rlhf__lt_detail(struct rlhf__cuda *cu, const char *fmt, ...) {
 void rlhf__lt_say(struct rlhf__cuda *cu) {
     const struct rlhf__cuda_lt *lt = rlhf__lt_of(cu);
     char none[48] = "", inexact[48] = "", unlike[48] = "", no_room[64] = "";
-    if (lt->offered_none) snprintf(none, sizeof none, ", %u that it offers none", lt->offered_none);
+    if (lt->offered_none)
+        snprintf(none, sizeof none, ", %u that it does not offer", lt->offered_none);
     if (lt->not_exact)
-        snprintf(inexact, sizeof inexact, ", %u that it is not row exact on", lt->not_exact);
+        snprintf(inexact, sizeof inexact, ", %u on which it is not row exact", lt->not_exact);
     if (lt->not_same) snprintf(unlike, sizeof unlike, ", %u that it does not repeat", lt->not_same);
     if (lt->no_room)
-        snprintf(no_room, sizeof no_room, ", %u that there was no memory to prove it on",
-                 lt->no_room);
+        snprintf(no_room, sizeof no_room, ", %u with too little memory to check", lt->no_room);
     rlhf__lt_detail(cu, "cuBLASLt %llu.%llu.%llu%s%s%s%s%s%s", VERSION(lt->version),
                     lt->free ? ", not row exact (RLHF_CUDA_LT=free)" : "",
                     lt->offered_none || lt->not_exact || lt->not_same || lt->no_room

@@ -65,7 +65,7 @@ int rlhf__is_dir(const char *path) {
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-_Static_assert(PATH_MAX <= RLHF__PATH_CAP, "what realpath may write");
+_Static_assert(PATH_MAX <= RLHF__PATH_CAP, "realpath() writes up to PATH_MAX bytes");
 
 char *rlhf__path_real(const char *path, char out[RLHF__PATH_CAP]) { return realpath(path, out); }
 

@@ -206,8 +206,8 @@ rlhf_status rlhf__folder_no_link(const struct rlhf__folder *f, const char *name,
     struct stat st;
     if (fstatat(f->fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISLNK(st.st_mode)) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
-                      "%s/%s is a symbolic link, and nothing in a run directory is used through "
-                      "one; put a file or directory of its own there",
+                      "%s/%s is a symbolic link, and links in a run directory are not followed; "
+                      "put a real file or directory there",
                       f->path, name);
 }
 
@@ -222,7 +222,7 @@ rlhf_status rlhf__folder_append(const struct rlhf__folder *f, const char *name, 
     if (got < 0) return failed(f, name, "open", errno, err);
     rlhf_status status = RLHF_OK;
     if (fstat(got, &st) != 0 || !S_ISREG(st.st_mode))
-        status = rlhf__fail(err, RLHF_E_INVALID, "%s/%s is no regular file", f->path, name);
+        status = rlhf__fail(err, RLHF_E_INVALID, "%s/%s is not a regular file", f->path, name);
     if (status == RLHF_OK) status = rlhf__folder_sync(f, ".", err);
     if (status == RLHF_OK)
         *fd = got;

@@ -14,7 +14,7 @@
 static rlhf_status map(struct rlhf__mapped *m, struct rlhf__error *err) {
     struct stat info;
     if (fstat(m->fd, &info) < 0 || !S_ISREG(info.st_mode))
-        return rlhf__fail(err, RLHF_E_INVALID, "%s is no regular file", m->path);
+        return rlhf__fail(err, RLHF_E_INVALID, "%s is not a regular file", m->path);
     if (info.st_size == 0) return RLHF_OK; // nothing to map
     void *at = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, m->fd, 0);
     if (at == MAP_FAILED)

@@ -39,8 +39,8 @@ pid_t rlhf__running_home(void);
 
 // Write the name of the running function to `out`, NUL-ended: "reward org.x.y, score()". If the
 // calling thread has no record but a plugin runs on the watched thread, the text begins with "a
-// thread beside". Returns 1, or 0 with "" in `out` if only the host is running. Async-signal-safe.
-// [any]
+// thread alongside". Returns 1, or 0 with "" in `out` if only the host is running.
+// Async-signal-safe. [any]
 int rlhf__running_describe(char *out, size_t cap);
 
 #endif

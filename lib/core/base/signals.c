@@ -161,7 +161,7 @@ static void say_stopped(void) {
     } else if (phase_now && nothing_kept) {
         append(text, sizeof text, "; nothing is kept, because the run has no checkpoint yet");
     } else if (phase_now) {
-        append(text, sizeof text, "; what was done since the last checkpoint is lost");
+        append(text, sizeof text, "; the work since the last checkpoint is lost");
     }
     say(text);
 }

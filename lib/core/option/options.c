@@ -90,7 +90,7 @@ rlhf_status rlhf__opts_check(const struct rlhf__opt_table *t, uint32_t config_si
         const char *why = rlhf_opt_fault(&o, config_size);
         if (why) return rlhf__fail(err, RLHF_E_UNSUPPORTED, "its option \"%s\" %s", o.key, why);
         if (rlhf__opt_find(t, o.key) != (int32_t)i)
-            return rlhf__fail(err, RLHF_E_UNSUPPORTED, "its option \"%s\" is there twice", o.key);
+            return rlhf__fail(err, RLHF_E_UNSUPPORTED, "its option \"%s\" is defined twice", o.key);
     }
     return RLHF_OK;
 }

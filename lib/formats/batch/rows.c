@@ -108,7 +108,7 @@ static rlhf_status make_support(struct rlhf__rows *e, uint32_t words, struct rlh
     e->support_words = words;
     e->support = zeroed(tokens * words, sizeof *e->support);
     if (e->support) return RLHF_OK;
-    return RLHF__NOMEM(err, "out of memory for what %zu tokens were sampled from", tokens);
+    return RLHF__NOMEM(err, "out of memory for the candidates of %zu sampled tokens", tokens);
 }
 
 rlhf_status rlhf__rows_add_left_out(struct rlhf__rows *e, struct rlhf__error *err) {

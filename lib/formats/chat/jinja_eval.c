@@ -221,7 +221,7 @@ static rlhf__value of_loop(rlhf_str name, const struct rlhf__jinja_loop *loop) {
 static rlhf__value attribute(machine *m, const node *n) {
     const rlhf__value of = rlhf__jinja_eval(m, n->a);
     if (of.type == RLHF__JINJA_UNDEFINED)
-        return rlhf__jinja_stop(&m->w, RLHF__JINJA_RAISED, "'%.*s' of what is undefined",
+        return rlhf__jinja_stop(&m->w, RLHF__JINJA_RAISED, "'%.*s' of an undefined value",
                                 NAME(n->text));
     if (of.type == RLHF__JINJA_LOOP) return of_loop(n->text, of.loop);
     if (of.type == RLHF__JINJA_DICT && rlhf__jinja_has_method(n->text))
@@ -274,7 +274,7 @@ static rlhf__value collection(machine *m, const node *n) {
             continue;
         }
         if (v.type != RLHF__JINJA_STRING)
-            rlhf__jinja_stop(&m->w, RLHF__JINJA_UNKNOWN, "a key that is no string");
+            rlhf__jinja_stop(&m->w, RLHF__JINJA_UNKNOWN, "a key that is not a string");
         else
             rlhf__jinja_put(&m->w, out, v.s, rlhf__jinja_eval(m, at(m, i)->b));
     }

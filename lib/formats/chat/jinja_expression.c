@@ -198,7 +198,7 @@ static rlhf_status primary(struct rlhf__jinja_parser *p, int32_t *out) {
         return rlhf__jinja_node(p, list, out);
     }
     if (!rlhf__jinja_take_op(p, "{"))
-        return RLHF__JINJA_UNKNOWN_HERE(p, "no value stands where one is %s", "expected");
+        return RLHF__JINJA_UNKNOWN_HERE(p, "a value is %s here", "expected");
     list.kind = RLHF__JN_DICT;
     RLHF_TRY(items(p, "}", 1, &list.a));
     return rlhf__jinja_node(p, list, out);

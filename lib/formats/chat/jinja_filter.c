@@ -415,12 +415,13 @@ rlhf__value rlhf__jinja_method(struct rlhf__jinja_work *w, rlhf_str name, rlhf__
         if (rlhf__jinja_is(name, object_methods[i + 1])) return pairs(w, v.dict, i);
     for (size_t i = 0; rlhf__jinja_is_list(v) && rlhf__jinja_is(name, "index"); i++) {
         if (i == v.list->n)
-            return rlhf__jinja_stop(w, RLHF__JINJA_RAISED, "the index of what a list lacks");
+            return rlhf__jinja_stop(w, RLHF__JINJA_RAISED,
+                                    "index() of an item that is not in the list");
         if (rlhf__jinja_equal(w, v.list->item[i], key) || w->state)
             return rlhf__jinja_int((int64_t)i);
     }
     if (v.type == RLHF__JINJA_UNDEFINED)
-        return rlhf__jinja_stop(w, RLHF__JINJA_RAISED, "'%.*s' of what is undefined",
+        return rlhf__jinja_stop(w, RLHF__JINJA_RAISED, "'%.*s' of an undefined value",
                                 (int)(name.len < 40 ? name.len : 40), name.ptr);
     return known ? out : not_known(w, "method", name, v);
 }

@@ -214,7 +214,7 @@ static rlhf__value character(struct rlhf__jinja_work *w, rlhf_str s, int64_t i) 
 
 rlhf__value rlhf__jinja_item(struct rlhf__jinja_work *w, rlhf__value of, rlhf__value key) {
     if (of.type == RLHF__JINJA_UNDEFINED)
-        return rlhf__jinja_stop(w, RLHF__JINJA_RAISED, "an item of what is undefined");
+        return rlhf__jinja_stop(w, RLHF__JINJA_RAISED, "an item of an undefined value");
     if (rlhf__jinja_is_dict(of) && key.type == RLHF__JINJA_STRING) {
         const rlhf__value *v = rlhf__jinja_get(w, of.dict, key.s);
         return v ? *v : rlhf__jinja_undefined();

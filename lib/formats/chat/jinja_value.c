@@ -266,11 +266,19 @@ int rlhf__jinja_equal(struct rlhf__jinja_work *w, rlhf__value a, rlhf__value b) 
 }
 
 const char *rlhf__jinja_kind(rlhf__value v) {
-    static const char *const names[] = {
-        "what is undefined", "null",        "true or false", "an integer",
-        "a number",          "a string",    "a list",        "a list",
-        "an object",         "a namespace", "a loop",        "a macro",
-        "a method"};
+    static const char *const names[] = {"an undefined value",
+                                        "null",
+                                        "true or false",
+                                        "an integer",
+                                        "a number",
+                                        "a string",
+                                        "a list",
+                                        "a list",
+                                        "an object",
+                                        "a namespace",
+                                        "a loop",
+                                        "a macro",
+                                        "a method"};
     return names[v.type];
 }
 

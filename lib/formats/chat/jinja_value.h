@@ -154,7 +154,7 @@ const rlhf__value *rlhf__jinja_get(struct rlhf__jinja_work *, const struct rlhf_
 int rlhf__jinja_true(rlhf__value v);
 int rlhf__jinja_equal(struct rlhf__jinja_work *, rlhf__value a, rlhf__value b);
 
-// The type of v in words for messages: "a list", "what is undefined" and so on.
+// The type of v in words for messages: "a list", "an undefined value" and so on.
 const char *rlhf__jinja_kind(rlhf__value v);
 
 // Returns the list of items that a `for` statement visits: the items of a list, the keys of a

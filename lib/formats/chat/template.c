@@ -126,9 +126,9 @@ static rlhf_status not_told(const struct search *s, size_t i) {
     const struct rlhf__message *m = &s->m->item[i];
     if (!m->content.len && !m->thoughts.len && !m->calls) return RLHF_OK; // the turn is empty
     return rlhf__fail(s->err, RLHF_E_INVALID,
-                      "messages[%zu]: it cannot be told which part of the text is this turn, since "
-                      "what the chat template writes around it depends on its content; mark the "
-                      "turns in the template by {%% generation %%} blocks",
+                      "messages[%zu]: cannot tell which part of the text is this turn, since the "
+                      "text that the chat template writes around it depends on its content; mark "
+                      "the turns in the template with {%% generation %%} blocks",
                       i);
 }
 

@@ -385,7 +385,7 @@ rlhf_status rlhf__tool_calls_read(int32_t form, rlhf_str turn, const json_t *too
             read_marks(&r, form == RLHF__TOOL_FORM_XML ? &xml : &coder);
             break;
         default:
-            st = rlhf__fail(err, RLHF_E_INVALID, "there is no form %d of tool calls", (int)form);
+            st = rlhf__fail(err, RLHF_E_INVALID, "%d is not a form of tool calls", (int)form);
         }
         judge(out, tools);
     }

@@ -120,7 +120,7 @@ static rlhf_status read_name(const struct rlhf__dataset_opts *o, const char *nam
                           "named in their order, as in --set score.labels=NEGATIVE,POSITIVE",
                           name, s);
     return rlhf__fail(err, RLHF_E_INVALID, "field '%s' is '%.60s', %s%.60s%s", name, s,
-                      o->labels ? "which is no label of the model (the first is '" : "",
+                      o->labels ? "which is not a label of the model (the first is '" : "",
                       o->labels && o->n_labels ? o->labels[0] : "expected an integer",
                       o->labels ? "')" : "");
 }

@@ -283,7 +283,7 @@ static rlhf_status check_left(const struct reader *r) {
     if (r->set->n) return RLHF_OK;
     return rlhf__fail(r->err, RLHF_E_INVALID,
                       "%s: no rows are left: the data has %lld, %lld are skipped, in %lld the "
-                      "better response has the tokens of another%s",
+                      "better response has the same tokens as another%s",
                       r->opts->paths[0], (long long)r->seen, (long long)r->opts->skip,
                       (long long)r->set->dropped,
                       r->set->too_long ? ", and prompts of messages fill the context" : "");
@@ -297,7 +297,7 @@ static rlhf_status check_opts(const struct rlhf__preference_opts *o,
                           "prompts.prepend_bos: the tokenizer has no BOS token");
     if (response_room(o) < 1)
         return rlhf__fail(err, RLHF_E_INVALID,
-                          "rows of %d tokens have no room for a prompt and a response",
+                          "rows of %d tokens leave no room for a prompt and a response",
                           o->max_tokens);
     return RLHF_OK;
 }

@@ -267,7 +267,7 @@ static void put_left_out(const struct rlhf__prompts *set, struct rlhf__buf *out)
     const struct rlhf__prompt_counts *c = &set->count;
     const char *before = "; left out: ";
     if (c->no_period) {
-        rlhf__buf_printf(out, "%s%lld without a period where the query rules want one", before,
+        rlhf__buf_printf(out, "%s%lld without a period where the query rules need one", before,
                          (long long)c->no_period);
         before = ", ";
     }

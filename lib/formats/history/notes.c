@@ -53,7 +53,7 @@ void rlhf__notes_sort(struct rlhf__notes *l) {
 
 rlhf_status rlhf__notes_ok(const struct rlhf__notes *l, struct rlhf__error *err) {
     if (!l->bad) return RLHF_OK;
-    return RLHF__NOMEM(err, "out of memory for what was found in the run");
+    return RLHF__NOMEM(err, "out of memory for the findings about the run");
 }
 
 const struct rlhf__run_note *rlhf__notes_find(const struct rlhf__notes *l, const char *id) {

@@ -167,8 +167,8 @@ static void hacked(const struct rlhf__history *h, struct rlhf__notes *out) {
         .rule = "signs are KL above 0.5 nats per token (above 1: two signs), distinct 3-grams "
                 "halved, entropy below a quarter, a worse measure that nothing is trained on; two "
                 "change the verdict",
-        .change = f.weight >= 2 ? "raise algo.kl_coef, or add a penalty for what the texts show; "
-                                  "read samples.jsonl"
+        .change = f.weight >= 2 ? "raise algo.kl_coef, or read samples.jsonl and penalize the "
+                                  "faults that the texts show"
                                 : NULL,
         .held = f.held};
     if (f.text.bad) out->bad = 1;

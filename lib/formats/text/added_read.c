@@ -122,11 +122,11 @@ static rlhf_status check_id(const struct rlhf__tokenizer *tok, int64_t id, const
     int32_t own = model_id(tok, bytes, n, stands), want = own < 0 ? next_id(&tok->added) : own;
     if (!tok->has_json ? own < 0 : id == want) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
-                      "the added token '%s' has the id %lld, but it is %d that the tokenizers "
-                      "library gives it: %s",
+                      "the added token '%s' has the id %lld, but the tokenizers library assigns "
+                      "%d: %s",
                       content, (long long)id, (int)want,
-                      own < 0 ? "it numbers added tokens on behind the vocabulary"
-                              : "the vocabulary has it already");
+                      own < 0 ? "it numbers added tokens after the vocabulary"
+                              : "the vocabulary already has the token");
 }
 
 // Adds one token. `entry` has its flags; NULL means the defaults.
@@ -165,9 +165,10 @@ rlhf_status rlhf__added_read(struct rlhf__tokenizer *tok, const json_t *list,
         const char *text = json_string_value(json_object_get(item, "content"));
         if (!json_is_integer(id) || !text)
             return rlhf__fail(err, RLHF_E_INVALID,
-                              "added_tokens: entry %zu has no integer id and string content", i);
+                              "added_tokens: entry %zu needs an integer id and a string content",
+                              i);
         if (rlhf__added_find(&tok->added, text, strlen(text)))
-            return rlhf__fail(err, RLHF_E_INVALID, "added_tokens: '%.60s' is there twice", text);
+            return rlhf__fail(err, RLHF_E_INVALID, "added_tokens: '%.60s' is listed twice", text);
         RLHF_TRY(add(tok, json_integer_value(id), text, item, err));
     }
     return RLHF_OK;
@@ -199,7 +200,8 @@ rlhf_status rlhf__added_read_decoder(struct rlhf__tokenizer *tok, json_t *decode
         const char *text = json_string_value(json_object_get(item, "content"));
         if (end == key || *end || !text)
             return rlhf__fail(err, RLHF_E_INVALID,
-                              "added_tokens_decoder: '%.60s' is no id with a string content", key);
+                              "added_tokens_decoder: '%.60s' is not an id with a string content",
+                              key);
         RLHF_TRY(add(tok, id, text, item, err));
     }
     return RLHF_OK;

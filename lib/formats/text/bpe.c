@@ -369,7 +369,7 @@ static rlhf_status find_bytes(struct rlhf__bpe *bpe, struct rlhf__error *err) {
                                           : rlhf__vocab_find(bpe->vocab, name, 6);
         if (bpe->byte_id[b] < 0 && bpe->opts.bytes)
             return rlhf__fail(err, RLHF_E_INVALID,
-                              "no token for byte 0x%02x: this is no byte-level vocabulary", b);
+                              "no token for byte 0x%02x: this is not a byte-level vocabulary", b);
     }
     return RLHF_OK;
 }

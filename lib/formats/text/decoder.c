@@ -295,7 +295,7 @@ static rlhf_status add_step(struct rlhf__decoder *d, const json_t *part, struct 
     return rlhf__fail(err, RLHF_E_UNSUPPORTED, "the decoder '%s' is not supported %s",
                       rlhf__part_type(part),
                       d->bytes && first ? "for tokens of bytes; allowed: ByteLevel"
-                      : d->bytes        ? "behind another one"
+                      : d->bytes        ? "after another one"
                                         : "for tokens that are not bytes");
 }
 

@@ -121,7 +121,7 @@ static rlhf_status read_metaspace(const json_t *part, struct step *step, struct 
     if (json_is_false(json_object_get(part, "add_prefix_space")) && step->prefix != PREFIX_NEVER)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "the pre_tokenizer Metaspace: add_prefix_space = false contradicts its "
-                          "prepend_scheme; allowed beside it: never");
+                          "prepend_scheme; allowed with it: never");
     step->replaces = 1;
     step->behaviour = CUT_NEXT;
     if (json_is_false(json_object_get(part, "split"))) return RLHF_OK;
@@ -193,7 +193,7 @@ static rlhf_status read_steps(const json_t *part, struct rlhf__pre_tokenizer *pr
                               struct rlhf__error *err) {
     if (pre->bytes)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                          "the pre_tokenizer '%.60s' behind ByteLevel is not supported; allowed: "
+                          "the pre_tokenizer '%.60s' after ByteLevel is not supported; allowed: "
                           "ByteLevel as the last of a Sequence",
                           rlhf__part_type(part));
     if (pre->n + 2 > STEPS_MAX) // BERT's part has two steps

@@ -372,7 +372,7 @@ static rlhf_status encode(const struct rlhf__tokenizer *tok, rlhf_str text, uint
     struct around f;
     RLHF_TRY(make_frame(tok, flags, &f, err));
     if (max_tokens && max_tokens < f.n_before + f.n_after)
-        return rlhf__fail(err, RLHF_E_INVALID, "%zu tokens have no room for the special tokens",
+        return rlhf__fail(err, RLHF_E_INVALID, "%zu tokens leave no room for the special tokens",
                           max_tokens);
     for (size_t i = 0; i < f.n_before; i++)
         RLHF_TRY(rlhf__ids_push(out, f.before[i], err));

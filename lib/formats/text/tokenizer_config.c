@@ -199,13 +199,13 @@ static rlhf_status check_frame(const struct rlhf__tokenizer *tok, const json_t *
     int has_bos = tok->frame.n_before > 0, has_eos = tok->frame.n_after > 0;
     if (json_is_boolean(bos) && json_is_true(bos) != has_bos)
         return contradicts("add_bos_token", !has_bos,
-                           has_bos ? "post_processor of tokenizer.json puts a token in front"
-                                   : "post_processor of tokenizer.json puts none in front",
+                           has_bos ? "post_processor of tokenizer.json puts a token before a text"
+                                   : "post_processor of tokenizer.json puts none before a text",
                            err);
     if (json_is_boolean(eos) && json_is_true(eos) != has_eos)
         return contradicts("add_eos_token", !has_eos,
-                           has_eos ? "post_processor of tokenizer.json puts a token behind"
-                                   : "post_processor of tokenizer.json puts none behind",
+                           has_eos ? "post_processor of tokenizer.json puts a token after a text"
+                                   : "post_processor of tokenizer.json puts none after a text",
                            err);
     return RLHF_OK;
 }

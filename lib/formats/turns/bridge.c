@@ -71,7 +71,7 @@ static void around_finish(struct around *a) {
 static rlhf_status no_end(const struct rlhf__tokenizer *tok, struct rlhf__error *err) {
     return rlhf__fail(
         err, RLHF_E_INVALID,
-        "the chat template %s cannot be used for episodes: it cannot be told where it "
+        "the chat template %s cannot be used for episodes: cannot tell where it "
         "ends a turn of the assistant; choose another template (prompts.template), or another "
         "form of calls (episodes.calls)",
         rlhf__chat_known(rlhf__tokenizer_chat(tok)));
@@ -156,8 +156,8 @@ static rlhf_status check_case(const struct rlhf__tokenizer *tok, const struct rl
     }
     if (st == RLHF_OK && strcmp(rlhf__buf_text(&text[0].text), rlhf__buf_text(&text[1].text)) != 0)
         st = rlhf__fail(err, RLHF_E_INVALID,
-                        "the chat template %s cannot be used for episodes: what it writes between "
-                        "an assistant's turn and %s depends on that turn",
+                        "the chat template %s cannot be used for episodes: the text that it "
+                        "writes between an assistant's turn and %s depends on that turn",
                         rlhf__chat_known(rlhf__tokenizer_chat(tok)), what);
     rlhf__turns_finish(&text[0]);
     rlhf__turns_finish(&text[1]);

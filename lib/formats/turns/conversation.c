@@ -49,8 +49,8 @@ static rlhf_status mark(const struct rlhf__tokenizer *tok, const struct rlhf__bu
         size_t len = rlhf__tokenizer_decode(tok, ids + i, 1, 0, bytes, sizeof bytes);
         if (len > sizeof bytes || !step(&p, bytes, len))
             return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                              "the tokenizer changes this text, so that it cannot be told which "
-                              "tokens are the assistant's");
+                              "the tokenizer changes this text, so the assistant's tokens cannot "
+                              "be identified");
         while (t < n_turns && turn[t].to <= p.begin)
             t++;
         says[i] = t < n_turns && p.at > turn[t].from;

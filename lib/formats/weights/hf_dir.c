@@ -34,7 +34,8 @@ static rlhf_status no_config(const char *dir, struct rlhf__error *err) {
     int there = adapter && rlhf__is_file(adapter);
     free(adapter);
     if (!there)
-        return rlhf__fail(err, RLHF_E_INVALID, "%s has no config.json: no model directory", dir);
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "%s has no config.json, so it is not a model directory", dir);
     return rlhf__fail(err, RLHF_E_INVALID,
                       "%s holds an adapter (adapter_config.json), not a whole model, which is "
                       "needed here; rlhf-host export --merge makes one",
@@ -86,7 +87,8 @@ rlhf_status rlhf__hf_model_type(const json_t *config, const char *dir, const cha
     const char *s = json_string_value(v);
     size_t good = strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
     if (!*s || s[good] || good > 64)
-        return rlhf__fail(err, RLHF_E_INVALID, "%s/config.json: '%.64s' is no model_type", dir, s);
+        return rlhf__fail(err, RLHF_E_INVALID, "%s/config.json: '%.64s' is not a valid model_type",
+                          dir, s);
     *out = s;
     return RLHF_OK;
 }
@@ -116,7 +118,7 @@ static rlhf_status fill_labels(const json_t *names, const char *dir, struct rlhf
         if (names && !json_is_string(name))
             return rlhf__fail(err, RLHF_E_INVALID,
                               "%s/config.json: id2label has %d entries but \"%s\" is %s", dir,
-                              (int)out->n, key, name ? "no string" : "missing");
+                              (int)out->n, key, name ? "not a string" : "missing");
         snprintf(key, sizeof key, "LABEL_%d", (int)i);
         RLHF_TRY(set_name(out, i, names ? json_string_value(name) : key, err));
     }

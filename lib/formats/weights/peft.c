@@ -88,8 +88,9 @@ rlhf_status rlhf__peft_base(const struct rlhf__peft *p, char out[RLHF__PATH_CAP]
         return RLHF_OK;
     if (is_model(p->base, out)) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
-                      "the base of the adapter '%s', '%s' (base_model_name_or_path), is no model "
-                      "directory here, and nothing is downloaded; give the model's directory too",
+                      "the base of the adapter '%s', '%s' (base_model_name_or_path), is not a "
+                      "model directory here, and nothing is downloaded; give the model's directory "
+                      "too",
                       p->dir, p->base);
 }
 
@@ -127,7 +128,7 @@ rlhf_status rlhf__peft_tensor_name(const char *file, const char *name, const cha
     }
     return rlhf__fail(
         err, RLHF_E_UNSUPPORTED,
-        "%s holds the tensor %s, which is neither A or B of a linear layer (" RLHF__PEFT_PREFIX
+        "%s holds the tensor %s, which is neither A nor B of a linear layer (" RLHF__PEFT_PREFIX
         "LAYER.lora_A.weight) nor a score head",
         file, name);
 }

@@ -212,8 +212,8 @@ static rlhf_status check_pair(const struct rlhf__peft *p, const struct rlhf__wei
         if (both[i]->ndim != 2 || both[i]->shape[i] != p->rank)
             return rlhf__fail(
                 err, RLHF_E_INVALID,
-                "%s: tensor %s has shape %s, which is not of the rank %d that " RLHF__PEFT_CONFIG
-                " gives (r)",
+                "%s: tensor %s has shape %s, which does not have the rank %d "
+                "that " RLHF__PEFT_CONFIG " gives (r)",
                 a->file, both[i]->name,
                 rlhf__tensor_shape_text(both[i]->shape, both[i]->ndim, shape, sizeof shape),
                 p->rank);
@@ -263,7 +263,8 @@ rlhf_status rlhf__peft_read(const char *dir, struct rlhf__peft *out, struct rlhf
     if (!out->dir) return RLHF__NOMEM(err, "out of memory for an adapter");
     if (!rlhf__peft_is(out->dir))
         return rlhf__fail(err, RLHF_E_INVALID,
-                          "%s is no adapter: it is no directory with " RLHF__PEFT_CONFIG, dir);
+                          "%s is not an adapter: it is not a directory with " RLHF__PEFT_CONFIG,
+                          dir);
     rlhf__path_put(path, "%s/" RLHF__PEFT_CONFIG, out->dir);
     rlhf_status st = rlhf__json_load(path, &config, err);
     if (st == RLHF_OK) st = read_config(out, config, err);

@@ -215,7 +215,8 @@ static rlhf_status open_entry(struct rlhf__weights *w, const char *dir, const ch
                           rlhf__json_kind(file));
     if (!*base || strchr(base, '/'))
         return rlhf__fail(err, RLHF_E_INVALID,
-                          "weight_map: the entry of '%s', '%s', is no file name in the same folder",
+                          "weight_map: the entry of '%s', '%s', is not the name of a file in the "
+                          "same folder",
                           name, base);
     if (known_shard(w, base)) return RLHF_OK;
     if (w->n_shards == MAX_SHARDS)

@@ -30,7 +30,8 @@ static rlhf_status read_shape(struct rlhf__tensor *t, const json_t *shape,
         uint64_t d;
         if (!to_u64(json_array_get(shape, i), &d))
             return rlhf__fail(err, RLHF_E_INVALID,
-                              "tensor '%s': dimension %zu of its shape is no non-negative integer",
+                              "tensor '%s': dimension %zu of its shape is not a non-negative "
+                              "integer",
                               t->name, i);
         t->shape[i] = (int64_t)d;
         if (__builtin_mul_overflow(t->count, t->shape[i], &t->count))
@@ -49,7 +50,7 @@ static rlhf_status read_entry(struct rlhf__tensor *t, const json_t *entry, const
                           rlhf__json_kind(entry));
     const char *dtype = json_string_value(json_object_get(entry, "dtype"));
     if (!dtype)
-        return rlhf__fail(err, RLHF_E_INVALID, "tensor '%s': dtype is missing or no string",
+        return rlhf__fail(err, RLHF_E_INVALID, "tensor '%s': dtype is missing or not a string",
                           t->name);
     t->dtype = rlhf__tensor_dtype_find(dtype);
     if (t->dtype < 0)
@@ -121,7 +122,7 @@ static rlhf_status check_metadata(const json_t *meta, struct rlhf__error *err) {
     json_t *value;
     json_object_foreach(copy, key, value) if (!json_is_string(value)) bad = key;
     rlhf_status st = RLHF_OK;
-    if (bad) st = rlhf__fail(err, RLHF_E_INVALID, "__metadata__: '%.60s' is no string", bad);
+    if (bad) st = rlhf__fail(err, RLHF_E_INVALID, "__metadata__: '%.60s' is not a string", bad);
     json_decref(copy);
     return st;
 }

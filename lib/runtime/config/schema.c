@@ -344,7 +344,7 @@ static const rlhf_opt parallel_opts[] = {
     RLHF_OPT_STR(
         T, backend, "auto",
         "how the processes of a run reach each other: auto (the MPI of the launcher; "
-        "without a launcher the run has one process), none (a run of its own in each "
+        "without a launcher the run has one process), none (a separate run in each "
         "process), mpi (as auto, but a launcher is needed, and NCCL is not used), openmpi, "
         "mpich, nccl (MPI, and NCCL between the GPUs, without which the run does not start; "
         "auto uses NCCL if it can), or the path of a collective plugin; a resumed run begins "

@@ -192,7 +192,7 @@ static rlhf_status choose(const struct rlhf__plugins *p, const char *path, const
     *out = found;
     if (found) return RLHF_OK;
     if (other)
-        return rlhf__fail(err, RLHF_E_INVALID, "%s is %s, %s wants %s (%s)", other->file,
+        return rlhf__fail(err, RLHF_E_INVALID, "%s is %s, but %s needs %s (%s)", other->file,
                           with_article((int32_t)other->desc.kind), asker, with_article(kind), path);
     return rlhf__fail(err, RLHF_E_INVALID, "%s: %s holds no plugin with the id \"%s\"", asker, path,
                       id ? id : "");

@@ -30,10 +30,10 @@ static rlhf_status fail(const rlhf_host *host, const rlhf_row *row, const char *
     struct rlhf__buf start = RLHF__BUF_INIT;
     put_start(&start, row);
     if (found)
-        rlhf__fail(&err, RLHF_E_INVALID, "\"%.200s\" of the data row is %s; %s is wanted: %s", path,
+        rlhf__fail(&err, RLHF_E_INVALID, "\"%.200s\" of the data row is %s; expected %s: %s", path,
                    rlhf__json_kind(found), wanted, rlhf__buf_text(&start));
     else
-        rlhf__fail(&err, RLHF_E_INVALID, "the data row has no \"%.200s\"; %s is wanted: %s", path,
+        rlhf__fail(&err, RLHF_E_INVALID, "the data row has no \"%.200s\"; expected %s: %s", path,
                    wanted, rlhf__buf_text(&start));
     rlhf__buf_free(&start);
     return rlhf__service_failed(host, &err);
@@ -48,7 +48,7 @@ static rlhf_status row_open(const rlhf_host *host, rlhf_str json, rlhf_row **out
                    "there is no data row: the prompts do not come from a file of JSON rows");
     else if (rlhf__json_parse("the data row", json.ptr, (size_t)json.len, &v, &err) == RLHF_OK &&
              !json_is_object(v))
-        rlhf__fail(&err, RLHF_E_INVALID, "the data row is %s; an object is wanted",
+        rlhf__fail(&err, RLHF_E_INVALID, "the data row is %s; expected an object",
                    rlhf__json_kind(v));
     if (err.code != 0) {
         json_decref(v);

@@ -30,7 +30,7 @@ static rlhf_status is_missing(const struct rlhf__collective_spec *s, const char 
     return rlhf__fail(err, RLHF_E_INVALID,
                       "%s started this process, but rlhf-host was built without that MPI (no file "
                       "'%s'): build it where lib%s-dev is installed, or set " SETTING
-                      "=none if every process is to do a run of its own",
+                      "=none if each process should do a separate run",
                       s->launch.launcher, path, name);
 }
 
@@ -70,7 +70,7 @@ static rlhf_status choose(const struct rlhf__collective_spec *s, const char **na
     return rlhf__fail(err, RLHF_E_INVALID,
                       "%s started %d processes (%s), but connects none of them: start them with "
                       "srun --mpi=pmix or srun --mpi=pmi2, or set " SETTING
-                      "=none if every process is to do a run of its own",
+                      "=none if each process should do a separate run",
                       l->launcher, l->ranks, l->variable);
 }
 
@@ -85,7 +85,7 @@ static rlhf_status load(struct rlhf__collective *c, struct rlhf__error *err) {
     memcpy(&entry, &symbol, sizeof entry); // ISO C forbids a cast to a function pointer
     if (!symbol || !entry)
         return rlhf__fail(err, RLHF_E_INVALID,
-                          SETTING ": %s is no collective (it does not export "
+                          SETTING ": %s is not a collective (it does not export "
                                   "%s)",
                           c->path, RLHF_COLLECTIVES_SYMBOL);
     const rlhf_collectives *p = entry();

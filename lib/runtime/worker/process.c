@@ -189,7 +189,7 @@ static void say_fence(const struct rlhf__worker *w, char *out, size_t cap) {
         snprintf(out, cap, "wrote to %s, ", name);
     else if (*name)
         snprintf(out, cap, "wrote %s %s, ",
-                 atomic_load(&note->before) ? "in front of" : "behind the end of", name);
+                 atomic_load(&note->before) ? "before the start of" : "past the end of", name);
 }
 
 void rlhf__worker_gone(struct rlhf__worker *w) {
@@ -202,7 +202,7 @@ void rlhf__worker_gone(struct rlhf__worker *w) {
     // A dying worker may take longer than PATIENCE to exit. It notes the signal before that.
     const unsigned noted = atomic_load(&rlhf__worker_note(w)->signal);
     const char *memory = atomic_load(&rlhf__worker_note(w)->no_memory)
-                             ? ", with no memory left of what rewards.memory_mib allows,"
+                             ? ", with all memory used that rewards.memory_mib allows,"
                              : "";
     const int deadly = own && WIFSIGNALED(status) ? WTERMSIG(status)
                        : !own && noted < NSIG     ? (int)noted

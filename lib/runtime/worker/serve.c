@@ -49,7 +49,7 @@ static char *text_of(struct rlhf__wire *in) {
 
 // Answer a request that a correct host does not send.
 static void not_now(struct serving *s) {
-    answer(s, RLHF_E_INTERNAL, "the worker was asked for what it cannot do now");
+    answer(s, RLHF_E_INTERNAL, "the worker got a request that it cannot serve now");
 }
 
 // ---- the plugin ----
@@ -236,7 +236,7 @@ static rlhf_status score(struct serving *s, uint64_t bytes, struct rlhf__error *
         st = s->plugin->ops.reward.score(s->self, &in, &out);
         const unsigned before = rlhf__fence_before(&s->fence);
         if (before)
-            st = rlhf__fail(err, RLHF_E_INTERNAL, "it wrote in front of %s",
+            st = rlhf__fail(err, RLHF_E_INTERNAL, "it wrote before the start of %s",
                             rlhf__fence_name(before));
     }
     free(texts);

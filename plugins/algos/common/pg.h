@@ -59,7 +59,7 @@ struct rlhf__pg_options {
                       "for a weight of a response leaves the response out")
 #define RLHF__PG_OPT_DYNAMIC                                                                       \
     RLHF_OPT_BOOL(struct rlhf__pg_options, dynamic_sampling, 0,                                    \
-                  "groups whose responses are all paid the same are replaced by responses to "     \
+                  "groups whose responses all get the same reward are replaced by responses to "   \
                   "further prompts"),                                                              \
         RLHF_OPT_I64(struct rlhf__pg_options, dynamic_rounds, 10, 1, 1000,                         \
                      "rounds of further prompts in a phase, at most; groups that are left "        \

@@ -43,8 +43,8 @@ static rlhf_status check(const rlhf_host *host, const struct config *c) {
                           c->label_smoothing, loss_names[c->loss]);
     if (c->loss == ROBUST && (c->label_smoothing == 0 || c->label_smoothing == 0.5))
         return rlhf_failf(host, RLHF_E_INVALID,
-                          "label_smoothing is %g; loss robust needs a value above 0, where it is "
-                          "loss sigmoid, and below 0.5, where it is not defined",
+                          "label_smoothing is %g; loss robust needs a value above 0 (at 0 it is "
+                          "the same as loss sigmoid) and below 0.5 (at 0.5 it is not defined)",
                           c->label_smoothing);
     return RLHF_OK;
 }

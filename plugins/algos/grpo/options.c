@@ -23,8 +23,8 @@ const rlhf_opt rlhf__grpo_option_table[] = {
     RLHF_OPT_ENUM(T, advantage_std, RLHF__STD_UNBIASED, rlhf__std_names,
                   "variance over n - 1 or over n"),
     RLHF_OPT_ENUM(T, advantage_scope, RLHF__SCOPE_BATCH, rlhf__scope_names,
-                  "advantages over the phase's batch, or anew in each minibatch, which then "
-                  "holds whole groups"),
+                  "advantages over the phase's batch, or recomputed in each minibatch, which "
+                  "then holds whole groups"),
     RLHF_OPT_ENUM(
         T, loss, RLHF__GRPO_LOSS_GRPO, loss_names,
         "grpo: mean of per-response means; bnpo: mean over a minibatch's tokens; "
@@ -125,8 +125,8 @@ rlhf_status rlhf__grpo_options_check(const rlhf_host *host, const struct rlhf__g
     if (o->pg.ratio != RLHF__RATIO_TOKEN && o->loss == RLHF__GRPO_LOSS_GMPO)
         return rlhf_failf(
             host, RLHF_E_INVALID,
-            "ratio is %s, but loss gmpo has a ratio of its own, the geometric mean of "
-            "the tokens'; leave it at token",
+            "ratio is %s, but loss gmpo uses its own ratio, the geometric mean of the "
+            "tokens' ratios; leave it at token",
             rlhf__ratio_names[o->pg.ratio]);
     if (o->pg.correction == RLHF__CORRECT_TOKEN && o->loss == RLHF__GRPO_LOSS_GMPO)
         return rlhf_failf(host, RLHF_E_INVALID,

@@ -163,9 +163,8 @@ static rlhf_status phase_end(void *self, int64_t phase) {
 
 static const rlhf_opt options[] = {
     RLHF_OPT_F64(struct config, beta, 0.1, 1e-6, 1e6, "how strongly the reference holds"),
-    RLHF_OPT_F64(struct config, desirable_weight, 1, 0, 1e6,
-                 "weight of completions that are wanted"),
-    RLHF_OPT_F64(struct config, undesirable_weight, 1, 0, 1e6, "weight of those that are not"),
+    RLHF_OPT_F64(struct config, desirable_weight, 1, 0, 1e6, "weight of wanted completions"),
+    RLHF_OPT_F64(struct config, undesirable_weight, 1, 0, 1e6, "weight of unwanted completions"),
     RLHF_OPT_ENUM(struct config, loss, KTO, loss_names,
                   "kto: against the batch's KL; apo_zero_unpaired: against 0"),
 };
@@ -179,7 +178,7 @@ static const rlhf_plugin plugin = {
     .kind = RLHF_KIND_ALGO,
     .id = "org.rlhf-host.kto",
     .version = RLHF_SDK_VERSION,
-    .summary = "KTO: a policy from completions that are wanted or not, no pairs",
+    .summary = "KTO: a policy from completions marked as wanted or not, no pairs",
     .vendor = "rlhf-host",
     .license = "Apache-2.0",
     .opts = options,

@@ -48,7 +48,7 @@ const rlhf_opt rlhf__ppo_option_table[] = {
                   "whiten advantages over tokens; auto: only with a critic"),
     RLHF_OPT_ENUM(T, whiten_scope, RLHF__SCOPE_BATCH, rlhf__scope_names,
                   "whiten over the phase's batch, or inside each minibatch, where advantages are "
-                  "then computed anew"),
+                  "then recomputed"),
     RLHF_OPT_ENUM(T, whiten_form, RLHF__WHITEN_RSQRT, form_names,
                   "rsqrt(biased variance + whiten_eps), or 1 / (unbiased std + whiten_eps)"),
     RLHF_OPT_F64(T, whiten_eps, 1e-8, 0, 1, "see whiten_form"),

@@ -133,7 +133,7 @@ static int take(const struct rlhf__openenv *o, enum rlhf__asked what, struct rlh
     if (!good) {
         snprintf(why, RLHF__SOCKET_WHY, "it answered %s: %s",
                  rlhf__utf8_shown(text->data ? text->data : "", text->len, shown, sizeof shown),
-                 seen ? "the option observation names nothing in it" : "it is no observation");
+                 seen ? "the option observation names nothing in it" : "it is not an observation");
     } else {
         if (json_is_number(reward) && what == RLHF__ASKED_STEP)
             out->reward[i] = (float)json_number_value(reward);
@@ -141,7 +141,8 @@ static int take(const struct rlhf__openenv *o, enum rlhf__asked what, struct rlh
         if (what == RLHF__ASKED_RESET) out->metric(out, i, REFUSED, (double)(s->refused = 0));
     }
     const int said = good && say(o, out, i, seen) == RLHF_OK;
-    if (good && !said) snprintf(why, RLHF__SOCKET_WHY, "what it says could not be taken");
+    if (good && !said)
+        snprintf(why, RLHF__SOCKET_WHY, "its text could not be added to the episode");
     json_decref(v);
     return said;
 }
@@ -227,10 +228,10 @@ static enum rlhf__socket_end receive(const struct rlhf__openenv *o, enum rlhf__a
         if (end != RLHF__SOCKET_DONE || what != RLHF__ASKED_RESET || !is_full(text)) return end;
         if (rlhf__http_now() > patience) {
             snprintf(why, RLHF__SOCKET_WHY,
-                     "it has no room for another session, and %u are wanted at once: let it have "
-                     "more (max_concurrent_envs), or lower sampling.slots, which counts whole "
-                     "groups, so that only an algorithm without groups can do with one (ppo.so); "
-                     "if it never had one, its log may say why",
+                     "it has no room for another session, and %u are needed at once: raise its "
+                     "max_concurrent_envs, or lower sampling.slots, which counts whole groups, so "
+                     "that one session is enough only for an algorithm without groups (ppo.so); "
+                     "if it never had a session, its log may say why",
                      in->n);
             return RLHF__SOCKET_FAILED;
         }

@@ -63,7 +63,7 @@ static int check_member(const char *key, const json_t *v, enum rlhf__asked what,
     if (what != RLHF__ASKED_FINISH && strcmp(key, "say") == 0) return check_say(v, why);
     if (what != RLHF__ASKED_FINISH && (strcmp(key, "done") == 0 || strcmp(key, "truncated") == 0))
         return json_is_boolean(v) ? 1 : refuse(why, key, "true or false");
-    snprintf(why, RLHF__REPLY_WHY, "\"%.60s\" is no member of an answer to %s", key,
+    snprintf(why, RLHF__REPLY_WHY, "\"%.60s\" is not a member of an answer to %s", key,
              rlhf__asked_name(what));
     return 0;
 }
@@ -109,7 +109,7 @@ static rlhf_status put_say(const json_t *v, const rlhf_episode_out *out, uint32_
     texts += json_is_string(v);
     if (calls && texts && texts != (size_t)calls) {
         snprintf(why, RLHF__REPLY_WHY,
-                 "the turn has %d call%s and \"say\" has %zu text%s; one for each is wanted",
+                 "the turn has %d call%s and \"say\" has %zu text%s; expected one for each call",
                  (int)calls, calls > 1 ? "s" : "", texts, texts > 1 ? "s" : "");
         return RLHF_E_INVALID;
     }

@@ -18,7 +18,7 @@ static const char *const null_only[] = {"null", NULL};
     RLHF_OPT_F64(config, o.attention_factor, 0, 0, 1e6, "yarn: scale of cosines and sines"),       \
     RLHF_OPT_F64(config, o.beta_fast, 0, 0, 1e6, "yarn: rotations above which nothing changes"),   \
     RLHF_OPT_F64(config, o.beta_slow, 0, 0, 1e6, "yarn: rotations below which all is stretched"),  \
-    RLHF_OPT_F64(config, o.mscale, 0, 0, 1e6, "yarn: of attention_factor, where it is not given"), \
+    RLHF_OPT_F64(config, o.mscale, 0, 0, 1e6, "yarn: for attention_factor, if it is not given"),   \
     RLHF_OPT_F64(config, o.mscale_all_dim, 0, 0, 1e6, "yarn: likewise"),                           \
     RLHF_OPT_F64(config, o.partial_rotary_factor, 1, 0, 1, "must be 1: all of a head turns"),      \
     RLHF_OPT_I64(config, o.original_max_position_embeddings, 0, 0, 1 << 24,                        \

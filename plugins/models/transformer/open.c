@@ -95,7 +95,7 @@ static rlhf_status check_base(struct rlhf__tf *m, const rlhf_model_open *o,
                               const struct rlhf__tf *b) {
     if (b->magic != m->magic || !b->opened || b == m)
         return rlhf__tf_fail(m, RLHF_E_INVALID,
-                             "open: the base is no open model of the same plugin");
+                             "open: the base is not an open model of the same plugin");
     if (!same_trunk(&m->arch, &b->arch) || b->dtype != o->dtype || b->c != o->compute)
         return rlhf__tf_fail(m, RLHF_E_INVALID,
                              "open: the base differs in config, dtype or compute table");

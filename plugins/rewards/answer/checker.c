@@ -23,16 +23,14 @@ static const char *const percent_names[] = {"unit", "hundredth", "either", NULL}
 const rlhf_opt rlhf__answer_opts[RLHF__N_ANSWER_OPTIONS] = {
     RLHF_OPT_STR(struct rlhf__answer_options, field, "answer",
                  "where the row has the right answer: a key, or from a slash on a JSON Pointer"),
-    RLHF_OPT_ENUM(
-        struct rlhf__answer_options, where, RLHF__WHERE_ANY, where_names,
-        "where a response has its answer; any: behind the marker, else in \\boxed{}, else "
-        "behind ####, else its last number; marked: the same without the last number"),
+    RLHF_OPT_ENUM(struct rlhf__answer_options, where, RLHF__WHERE_ANY, where_names,
+                  "where a response has its answer; any: after the marker, else in \\boxed{}, else "
+                  "after ####, else its last number; marked: the same without the last number"),
     RLHF_OPT_STR(struct rlhf__answer_options, marker, NULL,
-                 "text that the answer stands behind, on its line, e.g. \"The answer is\""),
-    RLHF_OPT_STR(
-        struct rlhf__answer_options, after, NULL,
-        "only what is behind the last occurrence of this text counts, e.g. \"</think>\"; a "
-        "response without it is wrong"),
+                 "text that the answer follows on the same line, e.g. \"The answer is\""),
+    RLHF_OPT_STR(struct rlhf__answer_options, after, NULL,
+                 "only what is after the last occurrence of this text counts, e.g. \"</think>\"; a "
+                 "response without it is wrong"),
     RLHF_OPT_ENUM(struct rlhf__answer_options, compare, COMPARE_AUTO, compare_names,
                   "auto: as numbers where the row's answer is one, else as texts"),
     RLHF_OPT_F64(struct rlhf__answer_options, tolerance, 0, 0, 1e300,
@@ -42,8 +40,8 @@ const rlhf_opt rlhf__answer_opts[RLHF__N_ANSWER_OPTIONS] = {
     RLHF_OPT_ENUM(struct rlhf__answer_options, percent, PERCENT_UNIT, percent_names,
                   "25% is 25 with unit, 0.25 with hundredth, and both with either"),
     RLHF_OPT_BOOL(struct rlhf__answer_options, units, 1,
-                  "a currency sign before a number and words behind it do not count; false: a "
-                  "number stands alone"),
+                  "a currency sign before a number and words after it do not count; false: a "
+                  "number must stand alone"),
     RLHF_OPT_BOOL(struct rlhf__answer_options, ignore_case, 0,
                   "texts may differ in the case of ASCII letters"),
 };
@@ -71,7 +69,7 @@ rlhf_status rlhf__checker_init(struct rlhf__checker *c, const rlhf_host *host,
     if (!c->rows)
         return host->fail(host, RLHF_E_UNSUPPORTED, "this host does not offer " RLHF_SVC_ROW);
     if (options->where == RLHF__WHERE_MARKER && (!options->marker || !*options->marker))
-        return host->fail(host, RLHF_E_INVALID, "where=marker wants marker=TEXT");
+        return host->fail(host, RLHF_E_INVALID, "where=marker needs marker=TEXT");
     if (options->where == RLHF__WHERE_LAST_NUMBER && options->compare == COMPARE_TEXT)
         return host->fail(host, RLHF_E_INVALID,
                           "where=last_number reads a number; compare=text compares texts");
@@ -171,8 +169,9 @@ static rlhf_status take_gold(struct rlhf__checker *c, rlhf_str text) {
         c->gold.is_number = read_alone(place, o->units, &c->gold.number);
     if (wants && !c->gold.is_number)
         return refuse_gold(c, text,
-                           o->compare == COMPARE_NUMBER ? "which is no number (compare=number)"
-                                                        : "which is no number (where=last_number)");
+                           o->compare == COMPARE_NUMBER
+                               ? "which is not a number (compare=number)"
+                               : "which is not a number (where=last_number)");
     return RLHF_OK;
 }
 
@@ -206,8 +205,8 @@ rlhf_status rlhf__checker_gold(struct rlhf__checker *c, rlhf_str text) {
     rlhf__checker_forget(c);
     if (!text.len)
         return rlhf_failf(c->host, RLHF_E_INVALID,
-                          "there is no data row to take \"%s\" from, which field names; prompts "
-                          "in a .jsonl file can have it",
+                          "there is no data row with the \"%s\" that field names; prompts in a "
+                          ".jsonl file can have it",
                           c->options->field);
     RLHF_TRY(c->rows->open(c->host, text, &row));
     const rlhf_status st = read_gold(c, row);

@@ -62,7 +62,7 @@ static int read_reward(const json_t *v, double *out, char *why) {
 static int read_index(const json_t *v, int64_t *out, char *why) {
     const double index = json_number_value(v); // 0 if v is not a number
     if (!json_is_number(v) || !(index >= 0 && index <= UINT32_MAX) || index != floor(index))
-        return refuse(why, "its \"index\" is no number of a row");
+        return refuse(why, "its \"index\" is not the number of a row");
     *out = (int64_t)index;
     return 1;
 }
@@ -76,7 +76,8 @@ static int read_verdict(const json_t *v, int32_t *out, char *why) {
     else if (json_is_false(v) || (text && strcmp(text, "wrong") == 0))
         *out = RLHF_VERDICT_WRONG;
     else
-        return refuse(why, "its \"verdict\" is none of \"right\", \"wrong\", true, false and null");
+        return refuse(why,
+                      "its \"verdict\" is not one of \"right\", \"wrong\", true, false and null");
     return 1;
 }
 
@@ -126,8 +127,8 @@ int rlhf__line_object(json_t *object, struct rlhf__line *out, char *why) {
         else if (strcmp(key, "metrics") == 0)
             ok = read_metrics(v, out, why);
         else
-            ok = refuse(why, "its member \"%.40s\" is none of reward, index, metrics and verdict",
-                        key);
+            ok = refuse(
+                why, "its member \"%.40s\" is not one of reward, index, metrics and verdict", key);
         if (!ok) return 0;
     }
     return has_reward ? 1 : refuse(why, "it has no \"reward\"");
@@ -147,9 +148,9 @@ int rlhf__line_read(const char *line, size_t n, struct rlhf__line *out, char *wh
         out->reward = (double)NAN;
         return 1;
     }
-    if (*line != '{') return refuse(why, "it is no number and no JSON object");
+    if (*line != '{') return refuse(why, "it is neither a number nor a JSON object");
     json_t *object = json_loadb(line, n, JSON_DECODE_INT_AS_REAL | JSON_REJECT_DUPLICATES, &error);
-    if (!object) return refuse(why, "it is no JSON: %s", error.text);
+    if (!object) return refuse(why, "it is not JSON: %s", error.text);
     const int ok = rlhf__line_object(object, out, why);
     json_decref(object);
     return ok;

@@ -199,8 +199,8 @@ static enum rlhf__http_end redirect(struct rlhf__http_client *c, struct rlhf__ht
     curl_easy_getinfo(s->easy, CURLINFO_REDIRECT_URL, &to);
     const int keeps = status == 301 || status == 302 || status == 307 || status == 308;
     if (!to || !keeps) {
-        snprintf(why, RLHF__WHY, "it answered with status %ld, which is no answer to a POST",
-                 status);
+        snprintf(why, RLHF__WHY,
+                 "it answered with status %ld, which is not a valid answer to a POST", status);
         return RLHF__HTTP_REFUSED;
     }
     const size_t end = strcspn(to, "?#"); // leave out the query, which may contain a key
@@ -261,7 +261,7 @@ static enum rlhf__http_end broken(const struct rlhf__http_client *c,
         return RLHF__HTTP_REFUSED;
     }
     if (s->answer.full || code == CURLE_OUT_OF_MEMORY) {
-        snprintf(why, RLHF__WHY, "there is no memory for its answer");
+        snprintf(why, RLHF__WHY, "there is not enough memory for its answer");
         return RLHF__HTTP_REFUSED;
     }
     if (code == CURLE_OPERATION_TIMEDOUT && sent > 0) {

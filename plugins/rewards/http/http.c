@@ -113,7 +113,7 @@ static const char *http_why_unused(const void *config, const char *key) {
     if (strcmp(key, "ca") == 0 && o->url && strncmp(o->url, "http:", 5) == 0)
         return "the url is http, which has no certificate";
     if (strncmp(key, "backoff", 7) == 0 && o->repeats == 0 && o->patience_s <= 0)
-        return "with repeats=0 and patience_s=0 nothing is asked again";
+        return "with repeats=0 and patience_s=0 no request is repeated";
     return NULL;
 }
 

@@ -53,7 +53,7 @@ static rlhf_status read_entry(const struct rlhf__reply *r, const rlhf_host *host
     if (read_number(v, &r->seq[i])) return RLHF_OK;
     r->failed[i] = 1;
     if (!json_is_object(v)) {
-        say(why, "entry %u of the answer is %s; a number, null or an object is wanted", i, kind(v));
+        say(why, "entry %u of the answer is %s; expected a number, null or an object", i, kind(v));
         return RLHF_OK;
     }
     if (!rlhf__line_object(v, &line, what)) {
@@ -76,7 +76,7 @@ static rlhf_status read_entry(const struct rlhf__reply *r, const rlhf_host *host
 static rlhf_status read_rows(const struct rlhf__reply *r, const rlhf_host *host, json_t *root,
                              char *why) {
     if (!json_is_array(root)) {
-        say(why, "the answer is %s; a list of %u rewards is wanted", kind(root), r->n);
+        say(why, "the answer is %s; expected a list of %u rewards", kind(root), r->n);
         return RLHF_E_INVALID;
     }
     if (json_array_size(root) != r->n) {
@@ -111,7 +111,7 @@ static rlhf_status read_openrlhf(const struct rlhf__reply *r, const rlhf_host *h
     json_t *rewards = json_object_get(root, "rewards");
     const int one = r->n == 1 && json_is_number(rewards);
     if (!json_is_array(rewards) && !one) {
-        say(why, "\"rewards\" of the answer is %s; a list of %u numbers is wanted", kind(rewards),
+        say(why, "\"rewards\" of the answer is %s; expected a list of %u numbers", kind(rewards),
             r->n);
         return RLHF_E_INVALID;
     }
@@ -123,7 +123,7 @@ static rlhf_status read_openrlhf(const struct rlhf__reply *r, const rlhf_host *h
         const json_t *v = one ? rewards : json_array_get(rewards, i);
         r->verdict[i] = RLHF_VERDICT_NONE;
         r->failed[i] = !read_number(v, &r->seq[i]);
-        if (r->failed[i]) say(why, "entry %u of \"rewards\" is %s; a number is wanted", i, kind(v));
+        if (r->failed[i]) say(why, "entry %u of \"rewards\" is %s; expected a number", i, kind(v));
     }
     return count_logs(r, host, json_object_get(root, "extra_logs"));
 }
@@ -136,7 +136,7 @@ static void no_json(const json_error_t *error, const char *text, size_t len, cha
         say(why, "the answer is empty");
         return;
     }
-    say(why, "the answer is no JSON (%s, at byte %d): \"%s\"",
+    say(why, "the answer is not JSON (%s, at byte %d): \"%s\"",
         rlhf__utf8_shown(error->text, strlen(error->text), said, sizeof said), error->position,
         rlhf__utf8_shown(text, len, shown, sizeof shown));
 }

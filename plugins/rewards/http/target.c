@@ -34,7 +34,7 @@ static rlhf_status check_form(const rlhf_host *host, const char *url) {
                           "put an Authorization header into an environment variable, and its name "
                           "into header_env");
     if (len == 0 || authority[0] == ':')
-        return host->fail(host, RLHF_E_INVALID, "url has no host: https://HOST/PATH is wanted");
+        return host->fail(host, RLHF_E_INVALID, "url has no host; expected https://HOST/PATH");
     return RLHF_OK;
 }
 
@@ -79,7 +79,7 @@ static rlhf_status parse(struct rlhf__target *t, const rlhf_host *host, const ch
     const CURLUcode code = curl_url_set(t->url, CURLUPART_URL, url, 0);
     if (code == CURLUE_OUT_OF_MEMORY) return no_memory(host);
     if (code != CURLUE_OK)
-        return rlhf_failf(host, RLHF_E_INVALID, "url is none: %s", curl_url_strerror(code));
+        return rlhf_failf(host, RLHF_E_INVALID, "url is not valid: %s", curl_url_strerror(code));
     t->origin = origin_of(t->url);
     char *path = part(t->url, CURLUPART_PATH, 0), *name = part(t->url, CURLUPART_HOST, 0);
     if (t->origin && path && name) {
@@ -133,16 +133,16 @@ static rlhf_status secret_header(struct rlhf__target *t, const rlhf_host *host, 
     const char *text = getenv(name);
     if (!text)
         return rlhf_failf(host, RLHF_E_INVALID,
-                          "header_env=%s: there is no such environment variable", name);
+                          "header_env=%s: this environment variable is not set", name);
     if (!is_header(text))
         return rlhf_failf(host, RLHF_E_INVALID,
-                          "header_env=%s: what the variable holds is no header of one line; "
-                          "\"Name: value\" is wanted",
+                          "header_env=%s: the variable's value is not a header of one line; "
+                          "expected \"Name: value\"",
                           name);
     if (!t->tls && !t->loopback)
         rlhf_logf(host, RLHF_LOG_WARN,
-                  "the header of header_env=%s is sent over http, where whoever is on the way "
-                  "reads it",
+                  "the header of header_env=%s is sent over http, where anyone on the network "
+                  "path can read it",
                   name);
     return append(headers, host, text);
 }

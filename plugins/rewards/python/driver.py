@@ -46,7 +46,7 @@ class State:
         self.global_step = step
 
     def __getattr__(self, name):
-        raise AttributeError(f"trainer_state has no {name!r} here; it has global_step alone")
+        raise AttributeError(f"trainer_state has no {name!r} here; it has only global_step")
 
 
 def send(kind, lines=(), doubles=()):
@@ -146,7 +146,7 @@ def find(module, name):
     if callable(f):
         return f
     if hasattr(module, name):
-        raise Refused(f"has {name!r}, which is a {type(f).__name__} and no function")
+        raise Refused(f"has {name!r}, which is a {type(f).__name__}, not a function")
     names = [n for n in dir(module) if callable(getattr(module, n)) and not n.startswith("__")]
     near = difflib.get_close_matches(name, names, 1)
     hint = f' (did you mean "{near[0]}"?)' if near else ""
@@ -169,7 +169,7 @@ def needs(f, name):
               and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     for n in wanted:
         if n in ("prompt", "completion"):
-            raise Refused(f"has {name}(), which wants {n}; what is passed is {n}s")
+            raise Refused(f"has {name}(), which takes {n}, but {n}s is passed")
     positional = [p.name for p in parameters
                   if p.kind == p.POSITIONAL_ONLY and p.default is p.empty]
     if positional:
@@ -204,12 +204,12 @@ def arguments(request, metrics, notes):
 
     def log_extra(column, values):
         str(column), list(values)
-        notes.add("log_extra: there is no table of completions here that further columns go to")
+        notes.add("log_extra: there is no table of completions here to add columns to")
 
     def log_metric(name, value):
         name, value = str(name), float(value)
         if not name or len(name.encode()) > 90 or not name.isprintable():
-            raise ValueError(f"log_metric: {name!r} is no name of a metric")
+            raise ValueError(f"log_metric: {name!r} is not a metric name")
         if not math.isnan(value):
             metrics.append((name, value))
 
@@ -221,11 +221,11 @@ def arguments(request, metrics, notes):
 def doubles(name, output, n, blank):
     """The rewards that a function returned, NaN for None; blank: row -> function that returned None."""
     if output is None:
-        raise Refused(f"{name}() returned None and no list of rewards")
+        raise Refused(f"{name}() returned None, not a list of rewards")
     try:
         values = list(output)
     except TypeError:
-        raise Refused(f"{name}() returned a {type(output).__name__} and no list of rewards") from None
+        raise Refused(f"{name}() returned a {type(output).__name__}, not a list of rewards") from None
     if len(values) != n:
         raise Refused(f"{name}() returned {len(values)} rewards for {n} rows")
     result = []
@@ -240,7 +240,7 @@ def doubles(name, output, n, blank):
             shown = repr(value)
             shown = shown if len(shown) <= 60 else shown[:57] + "..."
             raise Refused(f"{name}() returned {shown} for row {i} of {n}; "
-                          "a number or None is wanted") from None
+                          "expected a number or None") from None
     return result
 
 

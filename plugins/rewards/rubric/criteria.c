@@ -96,7 +96,7 @@ rlhf_status rlhf__criteria_read(struct rlhf__criteria *c, const char *path) {
     if (!c->file && why.line < 0)
         return rlhf_failf(c->host, RLHF_E_INVALID, "file: '%s' cannot be read", path);
     if (!json_is_object(c->file))
-        return rlhf_failf(c->host, RLHF_E_INVALID, "%s:%d: it is no JSON object: %.120s", path,
+        return rlhf_failf(c->host, RLHF_E_INVALID, "%s:%d: it is not a JSON object: %.120s", path,
                           why.line, why.text);
     return read_all(c, path);
 }

@@ -43,8 +43,8 @@ static rlhf_status take_score(void *ctx, uint32_t at, const struct rlhf__bytes *
     if (json_is_string(text))
         rlhf__ask_answer(w->asks, ask, json_string_value(text), json_string_length(text));
     else
-        rlhf__ask_lose(ask, "its answer is no chat completion, {\"choices\": [{\"message\": "
-                            "{\"content\": TEXT}}]}");
+        rlhf__ask_lose(ask, "its answer is not a chat completion, {\"choices\": "
+                            "[{\"message\": {\"content\": TEXT}}]}");
     json_decref(v);
     return RLHF_OK;
 }

@@ -90,8 +90,8 @@ static rlhf_status read_line(struct rlhf__record *r, const char *line, size_t n,
         st = keep(r, q, json_is_null(score) ? (double)NAN : json_number_value(score));
     else
         st = rlhf_failf(r->host, RLHF_E_INVALID,
-                        "%s:%zu: it is no recorded answer, {\"question\": 32 hexadecimal digits, "
-                        "\"score\": a number or null}",
+                        "%s:%zu: it is not a recorded answer, {\"question\": 32 hexadecimal "
+                        "digits, \"score\": a number or null}",
                         r->path, number);
     json_decref(v);
     return st;

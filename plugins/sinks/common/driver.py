@@ -88,7 +88,7 @@ def load():
     except ModuleNotFoundError as e:
         if e.name != package:
             raise
-        raise SystemExit("the Python package %s is not there: %s -m pip install %s"
+        raise SystemExit("the Python package %s is not installed: %s -m pip install %s"
                          % (package, sys.executable or "python3", package))
 
 

@@ -96,7 +96,7 @@ static rlhf_status give_up(struct tracker *t, enum rlhf__talk what, const struct
         st = rlhf_failf(t->host, RLHF_E_IO, "%s: %s", t->name,
                         rlhf__utf8_shown(a->text + 7, a->n - 8, shown, sizeof shown));
     else if (what == RLHF__TALK_REFUSED)
-        st = rlhf_failf(t->host, RLHF_E_IO, "%s gave an answer that is none", t->name);
+        st = rlhf_failf(t->host, RLHF_E_IO, "%s gave an invalid answer", t->name);
     else
         st = (t->host->fail)(t->host, RLHF_E_IO,
                              rlhf__talk_why(&t->program, what, "", text, sizeof text));

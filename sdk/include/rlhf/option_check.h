@@ -57,11 +57,11 @@ static inline const char *rlhf_opt_fault(const rlhf_opt *o, uint32_t config_size
         while (o->choices && o->choices[n])
             n++;
         if (n == 0) return "has no choices";
-        if (o->i_def < 0 || o->i_def >= n) return "has a default that is no choice";
+        if (o->i_def < 0 || o->i_def >= n) return "has a default that is not a choice";
     }
     if (o->type == RLHF_T_LIST) {
         if (o->choices && !o->choices[0]) return "has no choices";
-        if (!rlhf_opt_list_in_choices(o)) return "has a default with an item that is no choice";
+        if (!rlhf_opt_list_in_choices(o)) return "has a default with an item that is not a choice";
     }
     if (o->type == RLHF_T_I64) {
         if (o->i_min > o->i_max) return "has a minimum above its maximum";
