@@ -249,10 +249,9 @@ static rlhf_status sample_read(struct rlhf__cuda *cu, rlhf_lm_sample *a, rlhf_di
     RLHF_TRY(rlhf__head_dist(cu, op, &dist[0], a->dist, a->vocab, &k->drawn));
     RLHF_TRY(rlhf__head_dist(cu, op, &dist[1], a->logp_dist, a->vocab, &k->scored));
     if ((a->id ? a->support != NULL : a->host_support != NULL) && rlhf__head_cuts(k->scored))
-        return rlhf__cuda_fail(
-            cu, RLHF_E_INVALID,
-            "lm_sample: logp_dist's top_k, top_p and min_p must be off when the "
-            "support is requested");
+        return rlhf__cuda_fail(cu, RLHF_E_INVALID,
+                               "lm_sample: logp_dist's top_k, top_p and min_p must be off when the "
+                               "support is requested");
     if (a->id && !(a->counter && a->logp))
         return rlhf__cuda_fail(cu, RLHF_E_INVALID,
                                "lm_sample: %s is NULL; with id set, counter and logp are too",
