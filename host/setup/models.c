@@ -252,7 +252,7 @@ static rlhf_status check_family(const struct rlhf__cast *c, const struct rlhf__m
     return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                       "%s plans the %s divergence over the whole vocabulary, which %s on the "
                       "compute backend %s cannot give; it has the reverse one",
-                      c->algo->plugin->desc.id, divergence_name(c->plan.divergence), own->file,
+                      c->algo->plugin->file, divergence_name(c->plan.divergence), own->file,
                       p->compute->name);
 }
 

@@ -172,7 +172,7 @@ static rlhf_status make_plan(struct rlhf__run *r, struct rlhf__error *err) {
     if ((plan->heads & RLHF_HEAD_VALUE) && c->value.kind == RLHF_VALUE_NONE)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "%s needs a value head, but value.kind is none; linear or mlp is allowed",
-                          cast->algo->plugin->desc.id);
+                          cast->algo->plugin->file);
     st = rlhf__early_stop_check(
         &c->early_stop, r->req->algo->file, plan->source == RLHF_SOURCE_ROLLOUT,
         c->n_reward > 0 || pays(r->req->environment), rlhf__plan_wants_reference(plan), err);
