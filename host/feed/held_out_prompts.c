@@ -59,7 +59,7 @@ static rlhf_status refer_samples(const struct rlhf__feed_env *env, struct rlhf__
     struct rlhf__rows part = {0};
     uint32_t *pick = calloc(e->n ? e->n : 1, sizeof *pick);
     if (!pick) return RLHF__NOMEM(err, "out of memory for samples");
-    const uint32_t n = rlhf__shown_even(e->n, most < e->n ? (uint32_t)most : e->n, pick);
+    const uint32_t n = rlhf__sample_choice_even(e->n, most < e->n ? (uint32_t)most : e->n, pick);
     rlhf_status st = rlhf__rows_pick(&part, e, pick, n, err);
     const struct rlhf__pass_out out = {.logp = part.token[RLHF__LOGP_REF]};
     const int64_t tokens =
@@ -83,21 +83,22 @@ static rlhf_status write_samples(const struct measured *m, struct rlhf__rows *e,
     const struct rlhf__held_out *h = m->h;
     const struct rlhf__cast *cast = env->cast;
     const int refers = rlhf__cast_wants_reference(cast) && (m->whole || cast->rewards_refer);
-    struct rlhf__shown shown = {0};
-    const struct rlhf__shown_from from = {.rows = e,
-                                          .source = RLHF_SOURCE_ROLLOUT,
-                                          .flags = RLHF__SHOWN_HELD_OUT | RLHF__SHOWN_REWARDS |
-                                                   (refers ? RLHF__SHOWN_REFERENCE : 0),
-                                          .scored = x,
-                                          .prompts = m->prompts,
-                                          .tok = cast->policy->tok,
-                                          .config = env->config};
+    struct rlhf__sample_choice shown = {0};
+    const struct rlhf__sample_choice_from from = {.rows = e,
+                                                  .source = RLHF_SOURCE_ROLLOUT,
+                                                  .flags = RLHF__CHOICE_HELD_OUT |
+                                                           RLHF__CHOICE_REWARDS |
+                                                           (refers ? RLHF__CHOICE_REFERENCE : 0),
+                                                  .scored = x,
+                                                  .prompts = m->prompts,
+                                                  .tok = cast->policy->tok,
+                                                  .config = env->config};
     rlhf_status st = refers && !cast->rewards_refer ? refer_samples(env, e, err) : RLHF_OK;
-    if (st == RLHF_OK) st = rlhf__shown_take(&shown, &from, err);
+    if (st == RLHF_OK) st = rlhf__sample_choice_take(&shown, &from, err);
     if (st == RLHF_OK && shown.n > 0)
         st = rlhf__samples_write(h->samples, h->phase, shown.rows, shown.n, h->metrics,
                                  "samples/eval", err);
-    rlhf__shown_finish(&shown);
+    rlhf__sample_choice_finish(&shown);
     return st;
 }
 

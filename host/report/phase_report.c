@@ -56,18 +56,18 @@ rlhf_status rlhf__phase_samples(const struct rlhf__phase *p, const struct rlhf__
     const struct rlhf__cast *c = p->cast;
     const int samples = rlhf__cast_samples(c);
     uint32_t flags = 0;
-    if (samples && rlhf__cast_has_rewards(c)) flags |= RLHF__SHOWN_REWARDS;
-    if (samples && rlhf__cast_wants_reference(c)) flags |= RLHF__SHOWN_REFERENCE;
-    if (samples && (c->plan.heads & RLHF_HEAD_VALUE)) flags |= RLHF__SHOWN_VALUES;
-    const struct rlhf__shown_from from = {.rows = &p->x.rows,
-                                          .source = (int32_t)c->plan.source,
-                                          .flags = flags,
-                                          .scored = &p->x.scored,
-                                          .prompts = prompts,
-                                          .tok = c->policy->tok,
-                                          .labels = &c->policy->labels,
-                                          .config = p->config};
-    return rlhf__shown_take(&p->report->shown, &from, err);
+    if (samples && rlhf__cast_has_rewards(c)) flags |= RLHF__CHOICE_REWARDS;
+    if (samples && rlhf__cast_wants_reference(c)) flags |= RLHF__CHOICE_REFERENCE;
+    if (samples && (c->plan.heads & RLHF_HEAD_VALUE)) flags |= RLHF__CHOICE_VALUES;
+    const struct rlhf__sample_choice_from from = {.rows = &p->x.rows,
+                                                  .source = (int32_t)c->plan.source,
+                                                  .flags = flags,
+                                                  .scored = &p->x.scored,
+                                                  .prompts = prompts,
+                                                  .tok = c->policy->tok,
+                                                  .labels = &c->policy->labels,
+                                                  .config = p->config};
+    return rlhf__sample_choice_take(&p->report->shown, &from, err);
 }
 
 static struct rlhf__sample_table table_of(const struct rlhf__phase *p,
@@ -89,7 +89,7 @@ static struct rlhf__sample_table table_of(const struct rlhf__phase *p,
 // With log.progress=full, show the numbers and samples of every phase.
 static void fill_screen(const struct rlhf__phase *p) {
     struct rlhf__full_screen *screen = rlhf__progress_screen(p->report->progress);
-    const struct rlhf__shown *s = &p->report->shown;
+    const struct rlhf__sample_choice *s = &p->report->shown;
     const char *names[RLHF__SAMPLE_REWARDS];
     if (!screen) return;
     rlhf__full_screen_phase(screen, p->count->phase + 1, p->report->metrics);
@@ -103,7 +103,7 @@ static void fill_screen(const struct rlhf__phase *p) {
 static rlhf_status show_samples(const struct rlhf__phase *p, int is_last, struct rlhf__error *err) {
     const struct rlhf__log_config *c = &p->config->log;
     struct rlhf__report *r = p->report;
-    struct rlhf__shown *s = &r->shown;
+    struct rlhf__sample_choice *s = &r->shown;
     int64_t phase = p->count->phase + 1;
     s->written = 0;
     if (s->n == 0 || !r->samples) return RLHF_OK;

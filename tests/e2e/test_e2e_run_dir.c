@@ -134,11 +134,13 @@ static void a_run_that_was_killed_early_begins_anew(void **state) {
                                       "echo alive $alive other $other two $two mine $mine; begin"));
     e2e_says(t, "alive 2 other 2 two 2 mine 2");
     e2e_says(t, "exists already and a run is alive in it");
-    e2e_says(t, "but files of a run that began with other settings (run.seed was 1 and is now 9); "
-                "choose");
+    e2e_says(
+        t, "but holds files of a run that began with other settings (run.seed was 1 and is now 9); "
+           "choose");
     e2e_says(t, "(run.seed was 1 and is now 9; 1 more differs)");
-    e2e_says(t, "but files of a run and \"mine\" (1 more), which the run does not write: move "
-                "them away, or choose another run.dir");
+    e2e_says(t,
+             "but holds files of a run and \"mine\" (1 more), which the run does not write: move "
+             "them away, or choose another run.dir");
     e2e_says(t, "ended before its first checkpoint; it starts over");
     assert_int_equal(rows(t, "k"), 2);
     fine(t, e2e_shell(t, "ls -A k/checkpoints | tr '\\n' ' '"));

@@ -1,5 +1,5 @@
-// shown.c: see shown.h.
-#include "report/shown.h"
+// sample_choice.c: see sample_choice.h.
+#include "report/sample_choice.h"
 
 #include "base/json.h"
 #include "episode/said_json.h"
@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-void rlhf__shown_finish(struct rlhf__shown *s) {
+void rlhf__sample_choice_finish(struct rlhf__sample_choice *s) {
     free(s->rows);
     free(s->paid);
     rlhf__buf_free(&s->text);
-    *s = (struct rlhf__shown){0};
+    *s = (struct rlhf__sample_choice){0};
 }
 
 // ---- which rows ----
@@ -66,7 +66,7 @@ static rlhf_status pick_ranked(const struct rlhf__rows *e, uint32_t n, uint32_t 
     return RLHF_OK;
 }
 
-uint32_t rlhf__shown_even(uint32_t rows, uint32_t n, uint32_t *pick) {
+uint32_t rlhf__sample_choice_even(uint32_t rows, uint32_t n, uint32_t *pick) {
     if (n > rows) n = rows;
     for (uint32_t i = 0; i < n; i++)
         pick[i] = n == 1 ? 0 : (uint32_t)(((uint64_t)i * (rows - 1) + (n - 1) / 2) / (n - 1));
@@ -120,8 +120,8 @@ static void put_numbers(struct rlhf__buf *b, const char *key, const struct rlhf_
     rlhf__buf_puts(b, from < e->offset[i + 1] ? "]" : "[]");
 }
 
-static rlhf_status put_pieces(struct rlhf__buf *b, const struct rlhf__shown_from *f, uint32_t i,
-                              struct rlhf__error *err) {
+static rlhf_status put_pieces(struct rlhf__buf *b, const struct rlhf__sample_choice_from *f,
+                              uint32_t i, struct rlhf__error *err) {
     const struct rlhf__rows *e = f->rows;
     const int32_t from = e->offset[i] + e->prompt_len[i];
     const size_t n = (size_t)(e->offset[i + 1] - from);
@@ -149,13 +149,13 @@ static void put_reward(struct rlhf__buf *b, const char *between, const char *nam
 }
 
 // Write {"NAME": weight times score, ...}, including the rewards from the environment.
-static void put_rewards(struct rlhf__buf *b, const struct rlhf__shown_from *f, uint32_t i) {
+static void put_rewards(struct rlhf__buf *b, const struct rlhf__sample_choice_from *f, uint32_t i) {
     const struct rlhf__scored *x = f->scored;
     const struct rlhf__plugin_config *environment = &f->config->environment;
     const int pays = environment->plugin && f->rows->paid;
     const uint32_t n = x->paid ? x->n_rewards : 0;
     const char *between = ", \"rewards\": {";
-    if (!(f->flags & RLHF__SHOWN_REWARDS) || !(n || pays)) {
+    if (!(f->flags & RLHF__CHOICE_REWARDS) || !(n || pays)) {
         rlhf__buf_puts(b, ", \"rewards\": null");
         return;
     }
@@ -169,7 +169,7 @@ static void put_rewards(struct rlhf__buf *b, const struct rlhf__shown_from *f, u
     rlhf__buf_putc(b, '}');
 }
 
-static void put_label(struct rlhf__buf *b, const struct rlhf__shown_from *f, uint32_t i) {
+static void put_label(struct rlhf__buf *b, const struct rlhf__sample_choice_from *f, uint32_t i) {
     const int32_t label = f->rows->label[i];
     rlhf__buf_puts(b, ", \"label\": ");
     if (f->source == RLHF_SOURCE_PREFERENCES)
@@ -182,12 +182,12 @@ static void put_label(struct rlhf__buf *b, const struct rlhf__shown_from *f, uin
         rlhf__buf_puts(b, "null");
 }
 
-static rlhf_status put_response(struct rlhf__buf *b, const struct rlhf__shown_from *f, uint32_t i,
-                                struct rlhf__error *err) {
+static rlhf_status put_response(struct rlhf__buf *b, const struct rlhf__sample_choice_from *f,
+                                uint32_t i, struct rlhf__error *err) {
     const struct rlhf__rows *e = f->rows;
-    const float *ref = f->flags & RLHF__SHOWN_REFERENCE ? e->token[RLHF__LOGP_REF] : NULL;
-    const float *value = f->flags & RLHF__SHOWN_VALUES ? e->token[RLHF__VALUE_OLD] : NULL;
-    if (f->flags & RLHF__SHOWN_HELD_OUT) rlhf__buf_puts(b, ", \"eval\": true");
+    const float *ref = f->flags & RLHF__CHOICE_REFERENCE ? e->token[RLHF__LOGP_REF] : NULL;
+    const float *value = f->flags & RLHF__CHOICE_VALUES ? e->token[RLHF__VALUE_OLD] : NULL;
+    if (f->flags & RLHF__CHOICE_HELD_OUT) rlhf__buf_puts(b, ", \"eval\": true");
     rlhf__buf_printf(b, ", \"row\": %u, \"prompt_row\": %lld, \"length\": %d", i,
                      (long long)rlhf__prompts_get(f->prompts, e->source[i]).row,
                      e->offset[i + 1] - e->offset[i] - e->prompt_len[i]);
@@ -201,7 +201,7 @@ static rlhf_status put_response(struct rlhf__buf *b, const struct rlhf__shown_fr
     return RLHF_OK;
 }
 
-static void put_data(struct rlhf__buf *b, const struct rlhf__shown_from *f, uint32_t i) {
+static void put_data(struct rlhf__buf *b, const struct rlhf__sample_choice_from *f, uint32_t i) {
     const struct rlhf__rows *e = f->rows;
     rlhf__buf_printf(b, ", \"row\": %u, \"prompt_row\": %lld", i, (long long)e->source[i]);
     put_label(b, f, i);
@@ -216,7 +216,7 @@ static void put_data(struct rlhf__buf *b, const struct rlhf__shown_from *f, uint
 
 // Returns the number of tokens before the response in a row of a file. If a text lacks a prompt,
 // all of it is the response.
-static int32_t data_prompt(const struct rlhf__shown_from *f, uint32_t i) {
+static int32_t data_prompt(const struct rlhf__sample_choice_from *f, uint32_t i) {
     const int texts = f->source == RLHF_SOURCE_TEXT || f->source == RLHF_SOURCE_LABELLED;
     return texts && f->rows->prompt_len[i] <= 1 ? 0 : f->rows->prompt_len[i];
 }
@@ -230,8 +230,8 @@ static void put_tokens(struct rlhf__buf *b, const struct rlhf__tokenizer *tok, c
 
 // Append prompt, response and details of row i. end[3] receives the length of the text after each
 // of the three.
-static rlhf_status put_row(struct rlhf__buf *b, const struct rlhf__shown_from *f, uint32_t i,
-                           size_t end[3], struct rlhf__error *err) {
+static rlhf_status put_row(struct rlhf__buf *b, const struct rlhf__sample_choice_from *f,
+                           uint32_t i, size_t end[3], struct rlhf__error *err) {
     const struct rlhf__rows *e = f->rows;
     if (f->source == RLHF_SOURCE_ROLLOUT) {
         rlhf__buf_put(b, f->scored->prompt[i].ptr, (size_t)f->scored->prompt[i].len);
@@ -252,7 +252,7 @@ static rlhf_status put_row(struct rlhf__buf *b, const struct rlhf__shown_from *f
 }
 
 // Point the samples to their texts.
-static void point(struct rlhf__shown *s, const size_t *end) {
+static void point(struct rlhf__sample_choice *s, const size_t *end) {
     const char *text = rlhf__buf_text(&s->text);
     size_t at = 0;
     for (size_t i = 0; i < s->n; i++) {
@@ -264,17 +264,17 @@ static void point(struct rlhf__shown *s, const size_t *end) {
     }
 }
 
-static void set_numbers(struct rlhf__shown *s, const struct rlhf__shown_from *f,
+static void set_numbers(struct rlhf__sample_choice *s, const struct rlhf__sample_choice_from *f,
                         const uint32_t *pick) {
     const struct rlhf__rows *e = f->rows;
     const size_t each = s->paid ? f->scored->n_rewards : 0;
     for (size_t k = 0; k < s->n; k++) {
         struct rlhf__sample *one = &s->rows[k];
         const uint32_t i = pick[k];
-        one->reward = f->flags & RLHF__SHOWN_REWARDS ? (double)e->reward[i] : NAN;
+        one->reward = f->flags & RLHF__CHOICE_REWARDS ? (double)e->reward[i] : NAN;
         one->logp =
             s->is_data ? NAN : rlhf__rows_response_sum(e, i, e->token[RLHF__LOGP_OLD], NULL);
-        one->ref_logp = f->flags & RLHF__SHOWN_REFERENCE
+        one->ref_logp = f->flags & RLHF__CHOICE_REFERENCE
                             ? rlhf__rows_response_sum(e, i, e->token[RLHF__LOGP_REF], NULL)
                             : NAN;
         if (!each || !s->paid || !f->scored->paid) continue;
@@ -283,7 +283,7 @@ static void set_numbers(struct rlhf__shown *s, const struct rlhf__shown_from *f,
     }
 }
 
-static rlhf_status copy(struct rlhf__shown *s, const struct rlhf__shown_from *f,
+static rlhf_status copy(struct rlhf__sample_choice *s, const struct rlhf__sample_choice_from *f,
                         const uint32_t *pick, uint32_t n, struct rlhf__error *err) {
     const int several = !s->is_data && f->scored->paid && f->scored->n_rewards > 1;
     size_t *end = calloc(3 * (size_t)n + 1, sizeof *end);
@@ -304,19 +304,20 @@ static rlhf_status copy(struct rlhf__shown *s, const struct rlhf__shown_from *f,
 }
 
 // Returns 1 if the prompt of row i of a file has special tokens.
-static int is_marked(const struct rlhf__shown_from *f, uint32_t i) {
+static int is_marked(const struct rlhf__sample_choice_from *f, uint32_t i) {
     const int32_t *ids = f->rows->ids + f->rows->offset[i], n = data_prompt(f, i);
     for (int32_t k = 0; k < n; k++)
         if (rlhf__tokenizer_is_special(f->tok, ids[k])) return 1;
     return 0;
 }
 
-rlhf_status rlhf__shown_take(struct rlhf__shown *s, const struct rlhf__shown_from *f,
-                             struct rlhf__error *err) {
+rlhf_status rlhf__sample_choice_take(struct rlhf__sample_choice *s,
+                                     const struct rlhf__sample_choice_from *f,
+                                     struct rlhf__error *err) {
     const struct rlhf__log_config *c = &f->config->log;
     const uint32_t rows = f->rows->n;
     uint32_t n = c->samples < rows ? (uint32_t)c->samples : rows;
-    rlhf__shown_finish(s);
+    rlhf__sample_choice_finish(s);
     s->is_data = f->source != RLHF_SOURCE_ROLLOUT;
     if (c->samples_every == 0 || n == 0) return RLHF_OK;
     uint32_t *pick = calloc(rows, sizeof *pick);
@@ -324,8 +325,8 @@ rlhf_status rlhf__shown_take(struct rlhf__shown *s, const struct rlhf__shown_fro
     rlhf_status st = RLHF_OK;
     if (s->is_data)
         n = pick_first(f->rows, n, pick);
-    else if (f->flags & RLHF__SHOWN_HELD_OUT)
-        n = rlhf__shown_even(rows, n, pick);
+    else if (f->flags & RLHF__CHOICE_HELD_OUT)
+        n = rlhf__sample_choice_even(rows, n, pick);
     else
         st = pick_ranked(f->rows, n, pick, err);
     s->is_marked = s->is_data && n > 0 && is_marked(f, pick[0]);

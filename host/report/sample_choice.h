@@ -1,8 +1,8 @@
-// shown.h: chooses the rows of a phase that become samples, and copies their texts and numbers for
-// samples.jsonl (docs/run-files.md). Copies are needed because the rows are freed before it is
-// known whether samples are written.
-#ifndef RLHF_HOST_REPORT_SHOWN_H
-#define RLHF_HOST_REPORT_SHOWN_H
+// sample_choice.h: chooses the rows of a phase that become samples, and copies their texts and
+// numbers for samples.jsonl (docs/run-files.md). Copies are needed because the rows are freed
+// before it is known whether samples are written.
+#ifndef RLHF_HOST_REPORT_SAMPLE_CHOICE_H
+#define RLHF_HOST_REPORT_SAMPLE_CHOICE_H
 
 #include "config/config.h"
 #include "data/prompts.h"
@@ -11,8 +11,9 @@
 #include "sample/reward_rows.h"
 
 // The samples of a phase. `text` holds their texts. `paid` holds the score of each reward for each
-// sample; it is NULL if there is only one reward. Zero-initialize; release with rlhf__shown_finish.
-struct rlhf__shown {
+// sample; it is NULL if there is only one reward. Zero-initialize; release with
+// rlhf__sample_choice_finish.
+struct rlhf__sample_choice {
     struct rlhf__sample *rows; // [n]
     struct rlhf__buf text;
     float *paid;
@@ -24,20 +25,20 @@ struct rlhf__shown {
     int32_t is_marked, reserved;
 };
 
-void rlhf__shown_finish(struct rlhf__shown *); // accepts a zeroed one [any]
+void rlhf__sample_choice_finish(struct rlhf__sample_choice *); // accepts a zeroed one [any]
 
-enum rlhf__shown_flag {
-    RLHF__SHOWN_REWARDS = 1,
-    RLHF__SHOWN_REFERENCE = 2, // log-probs of the reference are known
-    RLHF__SHOWN_VALUES = 4,
-    RLHF__SHOWN_HELD_OUT = 8 // responses to held-out prompts
+enum rlhf__sample_choice_flag {
+    RLHF__CHOICE_REWARDS = 1,
+    RLHF__CHOICE_REFERENCE = 2, // log-probs of the reference are known
+    RLHF__CHOICE_VALUES = 4,
+    RLHF__CHOICE_HELD_OUT = 8 // responses to held-out prompts
 };
 
 // Where samples come from; all borrowed.
-struct rlhf__shown_from {
+struct rlhf__sample_choice_from {
     const struct rlhf__rows *rows;
     int32_t source;                      // enum rlhf_source
-    uint32_t flags;                      // bits of enum rlhf__shown_flag
+    uint32_t flags;                      // bits of enum rlhf__sample_choice_flag
     const struct rlhf__scored *scored;   // of responses
     const struct rlhf__prompts *prompts; // of responses
     const struct rlhf__tokenizer *tok;
@@ -49,11 +50,12 @@ struct rlhf__shown_from {
 // quantiles of the rewards, lowest first. Responses to held-out prompts are picked at even
 // distances. If the rows come from a file, the first groups that fit as a whole are picked. Errors:
 // RLHF_E_NOMEM. [main]
-rlhf_status rlhf__shown_take(struct rlhf__shown *s, const struct rlhf__shown_from *from,
-                             struct rlhf__error *err);
+rlhf_status rlhf__sample_choice_take(struct rlhf__sample_choice *s,
+                                     const struct rlhf__sample_choice_from *from,
+                                     struct rlhf__error *err);
 
 // Pick at most n of `rows` rows, evenly spaced and including the first and the last row. Returns
 // how many were picked. [any]
-uint32_t rlhf__shown_even(uint32_t rows, uint32_t n, uint32_t *pick);
+uint32_t rlhf__sample_choice_even(uint32_t rows, uint32_t n, uint32_t *pick);
 
 #endif
