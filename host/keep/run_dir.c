@@ -148,10 +148,11 @@ static int say_files(const char *path, const struct rlhf__config *settings, char
 // Write "a run is alive in it (process 123 on HOST)".
 static void say_alive(const char *path, char *out, size_t cap) {
     struct rlhf__folder *f = NULL;
-    char holder[RLHF__LOCK_HOLDER] = "it has just ended"; // unless the lock is still held
-    if (rlhf__folder_open(NULL, path, &f, NULL) == RLHF_OK) rlhf__run_lock_holder(f, holder);
+    char holder[RLHF__LOCK_HOLDER];
+    snprintf(out, cap, "a run was alive in it a moment ago"); // unless the lock is still held
+    if (rlhf__folder_open(NULL, path, &f, NULL) == RLHF_OK && rlhf__run_lock_holder(f, holder))
+        snprintf(out, cap, "a run is alive in it (%s)", holder);
     rlhf__folder_close(f);
-    snprintf(out, cap, "a run is alive in it (%s)", holder);
 }
 
 static rlhf_status refuse_existing(const char *name, const struct rlhf__config *config,

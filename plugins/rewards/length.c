@@ -155,7 +155,7 @@ static const rlhf_opt options[] = {
     RLHF_OPT_F64(struct length_config, wrong_long, -0.5, -1000, 1000,
                  "cosine: reward of a wrong answer at max_len and beyond"),
     RLHF_OPT_F64(struct length_config, exceed, 0, -1000, 1000,
-                 "cosine: reward of a response of max_len tokens or more instead; 0: as the cosine "
+                 "cosine: another reward for responses of max_len tokens or more; 0: as the cosine "
                  "ends"),
     RLHF_OPT_TABLE(struct length_config, check, rlhf__answer_opts, RLHF__N_ANSWER_OPTIONS),
 };

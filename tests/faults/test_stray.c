@@ -45,7 +45,7 @@ static void faults_are_told(void **state) {
     strays(t, "score:1:raise", 128 + 8, "score(): arithmetic exception");
     strays(t, "score:1:deep", 128 + 11, "score(): segmentation fault");
     strays(t, "score:1:thread", 128 + 11,
-           "a thread alongside reward org.rlhf-host.test.stray_reward, score(): "
+           "another thread during reward org.rlhf-host.test.stray_reward, score(): "
            "segmentation fault");
 }
 

@@ -43,7 +43,7 @@ rm "$dir/new.c"
 # Messages are literals of the parts that users meet. Adjacent literals are one message.
 mkdir "$dir/host"
 cat >"$dir/host/b.c" <<'END'
-const char *a = "the member is %s; a string "
+const char *a = "the member is %s; a string " // two literals, one message
                 "is wanted";
 const char *b = "there is no such file: %s";
 const char *c = "wants more"; // too short to be a sentence

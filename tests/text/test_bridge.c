@@ -249,7 +249,7 @@ static void refused(void **state) {
         {"{% for m in messages %}<|im_start|>{{ m.content }}<|nothing|>{% endfor %}",
          "it ends a turn with <|nothing|>, which is not a token of this model's vocabulary", 0},
         {"{% for m in messages if m.role != 'assistant' %}{{ m.content }}{% endfor %}",
-         "cannot tell where it ends a turn", 0},
+         "it is not clear where it ends a turn", 0},
     };
     for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
         struct rlhf__error err = {0, ""};

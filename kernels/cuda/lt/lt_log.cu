@@ -69,7 +69,7 @@ void rlhf__lt_say(struct rlhf__cuda *cu) {
     const struct rlhf__cuda_lt *lt = rlhf__lt_of(cu);
     char none[48] = "", inexact[48] = "", unlike[48] = "", no_room[64] = "";
     if (lt->offered_none)
-        snprintf(none, sizeof none, ", %u that it does not offer", lt->offered_none);
+        snprintf(none, sizeof none, ", %u for which it offers no algorithm", lt->offered_none);
     if (lt->not_exact)
         snprintf(inexact, sizeof inexact, ", %u on which it is not row exact", lt->not_exact);
     if (lt->not_same) snprintf(unlike, sizeof unlike, ", %u that it does not repeat", lt->not_same);

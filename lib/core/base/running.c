@@ -75,7 +75,7 @@ int rlhf__running_describe(char *out, size_t cap) {
         if (!first || first == &now) return 0;
         r = get(first);
         if (!r.function) return 0;
-        append(out, cap, "a thread alongside ");
+        append(out, cap, "another thread during ");
     }
     put_names(out, cap, &r);
     return 1;

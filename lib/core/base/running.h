@@ -38,8 +38,8 @@ int rlhf__running_is_main(void);
 pid_t rlhf__running_home(void);
 
 // Write the name of the running function to `out`, NUL-ended: "reward org.x.y, score()". If the
-// calling thread has no record but a plugin runs on the watched thread, the text begins with "a
-// thread alongside". Returns 1, or 0 with "" in `out` if only the host is running.
+// calling thread has no record but a plugin runs on the watched thread, the text begins with
+// "another thread during". Returns 1, or 0 with "" in `out` if only the host is running.
 // Async-signal-safe. [any]
 int rlhf__running_describe(char *out, size_t cap);
 

@@ -241,10 +241,10 @@ static int ranges_overlap(const struct rlhf__group_end *a, const struct rlhf__gr
 }
 
 // What qualifies that *a ends best. *b is the second best. With several seeds each, their ranges
-// decide. Otherwise a difference must be twice its standard error, if that is known.
+// decide. Otherwise a difference must exceed twice its standard error, if that is known.
 static const char *doubt(const struct rlhf__group_end *a, const struct rlhf__group_end *b) {
     if (a->seeds > 1 && b->seeds > 1) return ranges_overlap(a, b) ? ", but the ranges overlap" : "";
-    return fabs(a->mean - b->mean) < 2 * sqrt(a->error * a->error + b->error * b->error)
+    return fabs(a->mean - b->mean) <= 2 * sqrt(a->error * a->error + b->error * b->error)
                ? ", but not by more than the error"
                : "";
 }

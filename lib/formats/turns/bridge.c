@@ -71,7 +71,7 @@ static void around_finish(struct around *a) {
 static rlhf_status no_end(const struct rlhf__tokenizer *tok, struct rlhf__error *err) {
     return rlhf__fail(
         err, RLHF_E_INVALID,
-        "the chat template %s cannot be used for episodes: cannot tell where it "
+        "the chat template %s cannot be used for episodes, because it is not clear where it "
         "ends a turn of the assistant; choose another template (prompts.template), or another "
         "form of calls (episodes.calls)",
         rlhf__chat_known(rlhf__tokenizer_chat(tok)));
