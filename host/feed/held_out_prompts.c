@@ -83,7 +83,7 @@ static rlhf_status write_samples(const struct measured *m, struct rlhf__rows *e,
     const struct rlhf__held_out *h = m->h;
     const struct rlhf__cast *cast = env->cast;
     const int refers = rlhf__cast_wants_reference(cast) && (m->whole || cast->rewards_refer);
-    struct rlhf__sample_choice shown = {0};
+    struct rlhf__sample_choice chosen = {0};
     const struct rlhf__sample_choice_from from = {.rows = e,
                                                   .source = RLHF_SOURCE_ROLLOUT,
                                                   .flags = RLHF__CHOICE_HELD_OUT |
@@ -94,11 +94,11 @@ static rlhf_status write_samples(const struct measured *m, struct rlhf__rows *e,
                                                   .tok = cast->policy->tok,
                                                   .config = env->config};
     rlhf_status st = refers && !cast->rewards_refer ? refer_samples(env, e, err) : RLHF_OK;
-    if (st == RLHF_OK) st = rlhf__sample_choice_take(&shown, &from, err);
-    if (st == RLHF_OK && shown.n > 0)
-        st = rlhf__samples_write(h->samples, h->phase, shown.rows, shown.n, h->metrics,
+    if (st == RLHF_OK) st = rlhf__sample_choice_take(&chosen, &from, err);
+    if (st == RLHF_OK && chosen.n > 0)
+        st = rlhf__samples_write(h->samples, h->phase, chosen.rows, chosen.n, h->metrics,
                                  "samples/eval", err);
-    rlhf__sample_choice_finish(&shown);
+    rlhf__sample_choice_finish(&chosen);
     return st;
 }
 

@@ -67,13 +67,13 @@ rlhf_status rlhf__phase_samples(const struct rlhf__phase *p, const struct rlhf__
                                                   .tok = c->policy->tok,
                                                   .labels = &c->policy->labels,
                                                   .config = p->config};
-    return rlhf__sample_choice_take(&p->report->shown, &from, err);
+    return rlhf__sample_choice_take(&p->report->chosen, &from, err);
 }
 
 static struct rlhf__sample_table table_of(const struct rlhf__phase *p,
                                           const char *names[RLHF__SAMPLE_REWARDS]) {
     const int terminal = isatty(STDOUT_FILENO);
-    size_t several = p->report->shown.paid ? p->config->n_reward : 0;
+    size_t several = p->report->chosen.paid ? p->config->n_reward : 0;
     if (several > RLHF__SAMPLE_REWARDS) several = RLHF__SAMPLE_REWARDS;
     for (size_t k = 0; k < several; k++)
         names[k] = p->config->reward[k].name;
@@ -89,7 +89,7 @@ static struct rlhf__sample_table table_of(const struct rlhf__phase *p,
 // With log.progress=full, show the numbers and samples of every phase.
 static void fill_screen(const struct rlhf__phase *p) {
     struct rlhf__full_screen *screen = rlhf__progress_screen(p->report->progress);
-    const struct rlhf__sample_choice *s = &p->report->shown;
+    const struct rlhf__sample_choice *s = &p->report->chosen;
     const char *names[RLHF__SAMPLE_REWARDS];
     if (!screen) return;
     rlhf__full_screen_phase(screen, p->count->phase + 1, p->report->metrics);
@@ -103,7 +103,7 @@ static void fill_screen(const struct rlhf__phase *p) {
 static rlhf_status show_samples(const struct rlhf__phase *p, int is_last, struct rlhf__error *err) {
     const struct rlhf__log_config *c = &p->config->log;
     struct rlhf__report *r = p->report;
-    struct rlhf__sample_choice *s = &r->shown;
+    struct rlhf__sample_choice *s = &r->chosen;
     int64_t phase = p->count->phase + 1;
     s->written = 0;
     if (s->n == 0 || !r->samples) return RLHF_OK;

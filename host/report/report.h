@@ -66,7 +66,7 @@ struct rlhf__report {
     struct rlhf__rollout_log *rollout_log; // NULL unless log.rollouts is set
     struct rlhf__sinks *sinks;             // NULL until they are opened
     struct rlhf__events *events;           // NULL until the phases begin
-    struct rlhf__sample_choice shown;      // samples of the current phase
+    struct rlhf__sample_choice chosen;     // samples of the current phase
     struct rlhf__phase_times times;
     struct rlhf__spared spared;
     struct rlhf__reward_tallies rewards;

@@ -246,7 +246,7 @@ static rlhf_status run_all(struct rlhf__run *r, struct rlhf__error *err) {
 // names rows on which a suggested command measures it.
 static struct rlhf__closing closing(const struct rlhf__run *r) {
     const struct rlhf__data_config *d = &r->config->data;
-    const struct rlhf__sample_choice *s = &r->report.shown;
+    const struct rlhf__sample_choice *s = &r->report.chosen;
     const int scores = (r->cast.plan.heads & RLHF_HEAD_SCORE) != 0;
     const struct rlhf__plugin_config *environment = &r->config->environment;
     const struct rlhf__model *policy = r->cast.policy;

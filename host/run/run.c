@@ -58,7 +58,7 @@ static void finish_report(struct rlhf__report *p) {
     rlhf__samples_close(p->samples);
     rlhf__spread_close(p->spread);
     rlhf__events_close(p->events);
-    rlhf__sample_choice_finish(&p->shown);
+    rlhf__sample_choice_finish(&p->chosen);
     rlhf__reward_tallies_finish(&p->rewards);
     rlhf__rollout_log_close(p->rollout_log);
     rlhf__metrics_close(p->metrics);

@@ -32,7 +32,7 @@ void rlhf__run_sinks_begin(const struct rlhf__run *r) {
 }
 
 rlhf_status rlhf__run_sinks_phase(const struct rlhf__run *r, struct rlhf__error *err) {
-    const struct rlhf__sample_choice *s = &r->report.shown;
+    const struct rlhf__sample_choice *s = &r->report.chosen;
     const int writes = rlhf__run_writes(r);
     if (writes) rlhf__sinks_take(r->report.sinks, r->report.metrics);
     RLHF_TRY(rlhf__metrics_flush(r->report.metrics, r->count.phase, err));

@@ -145,7 +145,7 @@ static rlhf_status open_planned_models(const struct rlhf__run *r, struct planned
 }
 
 // Returns m if m is on the plan. Otherwise returns the copy of m that was opened on the plan, or
-// NULL without a copy.
+// NULL if it has not been opened there.
 static const struct rlhf__model *planned_model(const struct rlhf__model *m,
                                                const struct planned_models *t) {
     for (size_t i = 0; i < t->n; i++)

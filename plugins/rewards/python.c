@@ -358,10 +358,11 @@ static rlhf_status python_check_row(void *self, rlhf_str row) {
     rlhf_row *read = NULL;
     if (!p->rows || !needed(p, 0, column, function)) return RLHF_OK;
     if (!row.len)
-        return rlhf_failf(p->host, RLHF_E_INVALID,
-                          "there is no data row with the \"%s\" that %s of %s is called with; "
-                          "prompts in a .jsonl file can have it",
-                          column, function, base_name(p->config->file));
+        return rlhf_failf(
+            p->host, RLHF_E_INVALID,
+            "the prompt has no data row, so no \"%s\", which %s of %s is called with; "
+            "use prompts in a .jsonl file",
+            column, function, base_name(p->config->file));
     RLHF_TRY(p->rows->open(p->host, row, &read));
     rlhf_status st = RLHF_OK;
     for (uint32_t i = 0; st == RLHF_OK && needed(p, i, column, function); i++)

@@ -114,8 +114,8 @@ static void rows_are_asked_about_first(void **state) {
                      2);
     e2e_says(t, bad);
     assert_int_equal(e2e_run(t, RUN "--prompts prompts.txt --reward answer.so --set run.dir=b"), 2);
-    e2e_says(t, "prompts.txt:1: reward org.rlhf-host.answer, check_row(): there is no data row "
-                "with the \"answer\" that field names");
+    e2e_says(t, "prompts.txt:1: reward org.rlhf-host.answer, check_row(): the prompt has no data "
+                "row, so no \"answer\", which field names");
 }
 
 static void what_the_row_lacks_is_said(void **state) {

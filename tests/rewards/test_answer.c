@@ -350,8 +350,8 @@ static void refuses(const char *options, const char *row, const char *sentence) 
 static void rows_without_an_answer(void **state) {
     (void)state;
     refuses("", NULL,
-            "there is no data row with the \"answer\" that field names; prompts in a .jsonl file "
-            "can have it");
+            "the prompt has no data row, so no \"answer\", which field names; use prompts in a "
+            ".jsonl file");
     refuses("", "{\"prompt\": \"x\"}",
             "the data row has no \"answer\"; expected a string: {\"prompt\": \"x\"}");
     refuses("", "{\"answer\": [1]}",

@@ -184,7 +184,7 @@ static void openrlhf(void **state) {
     assert_int_equal(r.ops->check_row(r.self, t.meta[0]), RLHF_OK);
     assert_int_equal(r.ops->check_row(r.self, (rlhf_str){NULL, 0}), RLHF_E_INVALID);
     assert_string_equal(r.host.fail_text,
-                        "there is no data row with the \"answer\" that label names");
+                        "the prompt has no data row, so no \"answer\", which label names");
     close_service();
     static const struct script one = {.body = "{\"rewards\": 3}"};
     open_service(&one, 1, "form=openrlhf");

@@ -311,8 +311,8 @@ static void columns_that_rows_lack(void **state) {
                         "the data row has no \"solution\", which f of rewards.py is called with");
     assert_int_equal(r.ops->check_row(r.self, (rlhf_str){NULL, 0}), RLHF_E_INVALID);
     assert_string_equal(r.host.fail_text,
-                        "there is no data row with the \"solution\" that f of rewards.py is called "
-                        "with; prompts in a .jsonl file can have it");
+                        "the prompt has no data row, so no \"solution\", which f of rewards.py is "
+                        "called with; use prompts in a .jsonl file");
     fill(2, "x");
     row(0, good);
     row(1, "{\"solution\": \"b\"}");

@@ -37,8 +37,8 @@ int rlhf__running_is_main(void);
 // [any]
 pid_t rlhf__running_home(void);
 
-// Write the name of the running function to `out`, NUL-ended: "reward org.x.y, score()". If the
-// calling thread has no record but a plugin runs on the watched thread, the text begins with
+// Write the name of the running function to `out`, NUL-ended: "reward org.x.y, score()". If only
+// the watched thread runs a plugin, and another thread calls this, the text begins with
 // "another thread during". Returns 1, or 0 with "" in `out` if only the host is running.
 // Async-signal-safe. [any]
 int rlhf__running_describe(char *out, size_t cap);

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 struct rlhf__cgroup {
-    char *dir; // directory of the group, owned; NULL = without a group
+    char *dir; // directory of the group, owned; NULL if not created
     int fd;    // open descriptor of dir; its lock keeps others from removing dir
 };
 

@@ -96,7 +96,7 @@ rlhf_str rlhf__added_shown(const struct rlhf__added *added, const struct rlhf__v
                            int32_t id);
 
 // Finds the first position at or after `from` where the text of a special token begins. Returns 0
-// if the text has no such position. [any]
+// if none follows. [any]
 int rlhf__added_next_special(const struct rlhf__added *added, rlhf_str text, size_t from,
                              size_t *at);
 

@@ -96,7 +96,7 @@ int32_t rlhf__tokenizer_find(const struct rlhf__tokenizer *tok, rlhf_str token);
 int rlhf__tokenizer_is_special(const struct rlhf__tokenizer *tok, int32_t id);
 
 // Finds the first position at or after `from` where the text of an added special token begins.
-// Returns 0 if the text has no such position. [any]
+// Returns 0 if none follows. [any]
 int rlhf__tokenizer_next_special(const struct rlhf__tokenizer *tok, rlhf_str text, size_t from,
                                  size_t *at);
 

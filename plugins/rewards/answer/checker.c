@@ -204,10 +204,11 @@ rlhf_status rlhf__checker_gold(struct rlhf__checker *c, rlhf_str text) {
     if (text.len && text.ptr == c->row.ptr && text.len == c->row.len) return RLHF_OK;
     rlhf__checker_forget(c);
     if (!text.len)
-        return rlhf_failf(c->host, RLHF_E_INVALID,
-                          "there is no data row with the \"%s\" that field names; prompts in a "
-                          ".jsonl file can have it",
-                          c->options->field);
+        return rlhf_failf(
+            c->host, RLHF_E_INVALID,
+            "the prompt has no data row, so no \"%s\", which field names; use prompts "
+            "in a .jsonl file",
+            c->options->field);
     RLHF_TRY(c->rows->open(c->host, text, &row));
     const rlhf_status st = read_gold(c, row);
     c->rows->close(c->host, row);

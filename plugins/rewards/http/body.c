@@ -46,7 +46,7 @@ static rlhf_status put_label(struct rlhf__bytes *out, const rlhf_host *host, con
     if (label) return host->fail(host, RLHF_E_NOMEM, "out of memory");
     if (!row.len)
         return rlhf_failf(host, RLHF_E_INVALID,
-                          "there is no data row with the \"%s\" that label names", key);
+                          "the prompt has no data row, so no \"%s\", which label names", key);
     return rlhf_failf(host, RLHF_E_INVALID, "the data row has no \"%s\", which label names", key);
 }
 
