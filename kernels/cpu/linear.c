@@ -116,7 +116,7 @@ static void column_sums(struct rlhf__cpu *cpu, float *db, const char *dy, int32_
 // bits are the same.
 static void one_output_dw(struct rlhf__cpu *cpu, float *dw, const float *x, const float *dy,
                           uint32_t rows, int32_t k) {
-    enum { STEP = 64, CHAIN = RLHF__GEMM_ROWS_STEP };
+    enum { STEP = 64, CHAIN = RLHF__GEMM_CHAIN };
     const uint32_t pass = (uint32_t)rlhf__gemm_pass(rows);
     int32_t blocks = (k + STEP - 1) / STEP;
 #pragma omp parallel for schedule(static) num_threads(cpu->threads)

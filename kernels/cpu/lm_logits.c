@@ -75,7 +75,7 @@ uint32_t rlhf__lm_block_rows(const struct rlhf__cpu *cpu, const rlhf_weight *w, 
     const uint64_t row = (uint64_t)w->n * (with_ref ? 2 : 1) * sizeof(float);
     const uint64_t fit = budget_of(cpu, w->n) / row;
     const int chains = w->exec_dtype == RLHF_F32;
-    const uint64_t least = chains ? RLHF__GEMM_ROWS_STEP : LM_STEP, step = chains ? least : 64;
+    const uint64_t least = chains ? RLHF__GEMM_CHAIN : LM_STEP, step = chains ? least : 64;
     if (fit >= rows) return rows;
     const uint64_t part = fit < step ? least : fit - fit % step;
     return part < rows ? (uint32_t)part : rows;

@@ -17,7 +17,7 @@ CONTROLS = (
     ("nothing", "kernels/cpu/product/gemm.c", "", ""),
     ("another order of lanes", f"{HOT}/vec_parts.h", "return vp_hsum(vp_add(v.p[0], v.p[1]));",
      "return vp_hsum(v.p[0]) + vp_hsum(v.p[1]);"),
-    ("another cut of chains", "kernels/cpu/product/gemm.c", "s->k <= 1024 ? 512 : 1024;", "s->k <= 1024 ? 512 : 768;"),
+    ("another cut of chains", "kernels/cpu/product/gemm.h", "GEMM_CHAIN 64", "GEMM_CHAIN 128"),
     ("another constant", f"{HOT}/vec_math.h", "4.999999305e-1f", "4.999999603e-1f"),
     ("expf of libm", f"{HOT}/attn_fwd.c", "tail = vf_exp(vf_sub(tail, m));",
      "float e[VF_LANES]; vf_store(e, vf_sub(tail, m)); "

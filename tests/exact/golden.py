@@ -46,7 +46,7 @@ JOBS = {
 }
 QUIET = "--set log.tensorboard=false --set log.samples_every=1 --out run"
 
-# 600 and 1100 inputs: below and above the lengths at which chains of f32 products are cut.
+# 600 and 1100 inputs: f32 products of several chains, the last of which is not full.
 SHAPE = {"hidden_size": 96, "num_hidden_layers": 2, "max_position_embeddings": 64, "hidden_act": "silu",
          "rms_norm_eps": 1e-6, "initializer_range": 0.02}
 LLAMA = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "intermediate_size": 600,

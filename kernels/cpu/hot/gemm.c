@@ -15,6 +15,7 @@ INLINE void put(float *p, vp v, const int stream) {
         vp_stream(p, v);
 }
 
+enum { LINE = 64 };                        // bytes of a cache line
 enum { AHEAD_ROWS = 16, AHEAD_COLS = 64 }; // prefetch distances in rows, and in elements of a row
 
 INLINE void pack_rows(float *to, const float *src, size_t k, size_t columns, size_t stride,
@@ -178,6 +179,12 @@ INLINE void fetch_c(const struct rlhf__panel *p, size_t row) {
     __builtin_prefetch(p->from + row * p->ldc + VP_LANES, 0, 3);
 }
 
+// Prefetch the next panel into the L2 cache. Every tile of this panel fetches a part of it.
+struct ahead {
+    const char *at;
+    size_t step; // bytes per step of k
+};
+
 // Stops the compiler from moving the sums across a change of the flush mode.
 INLINE void pin(vp c0[MR], vp c1[MR], const size_t rows) {
 #pragma GCC unroll 12
@@ -187,15 +194,26 @@ INLINE void pin(vp c0[MR], vp c1[MR], const size_t rows) {
     }
 }
 
-// Prefetch the next panel into the L2 cache. Every tile of this panel fetches a part of it.
-struct ahead {
-    const char *at;
-    size_t step; // bytes per step of k
-};
+// Computes one step of k.
+INLINE void one_step(const float *a, const float *b, vp c0[MR], vp c1[MR], const size_t rows,
+                     const size_t a_row) {
+    const vp b0 = vp_load(b), b1 = vp_load(b + VP_LANES);
+#pragma GCC unroll 12
+    for (size_t r = 0; r < rows; r++) {
+        const vp x = vp_set1(a[r * a_row]);
+        c0[r] = vp_fma(x, b0, c0[r]);
+        c1[r] = vp_fma(x, b1, c1[r]);
+    }
+}
 
+// some_steps computes steps_of(packed) steps of k.
 #ifdef VP_FMA_LANE
-// Computes VP_LANES steps of k. A multiplication can use a single lane of a vector, so one load of
-// A is enough for VP_LANES steps.
+// A multiplication can use a single lane of a vector, so one load of A is enough for several steps.
+INLINE size_t steps_of(const int packed) {
+    (void)packed;
+    return VP_LANES;
+}
+
 INLINE void some_steps(const float *a, const float *b, vp c0[MR], vp c1[MR], const size_t rows,
                        const int packed, const size_t a_row) {
     const size_t loads = packed ? MR : rows;
@@ -214,7 +232,61 @@ INLINE void some_steps(const float *a, const float *b, vp c0[MR], vp c1[MR], con
         }
     }
 }
+#elif defined VP_FMA_TO
+// Four steps need fewer instructions than four passes through the loop. If A is in rows, the loop
+// needs a register for the address of each row, so there is one step.
+INLINE size_t steps_of(const int packed) { return packed ? 4 : 1; }
+
+INLINE void some_steps(const float *a, const float *b, vp c0[MR], vp c1[MR], const size_t rows,
+                       const int packed, const size_t a_row) {
+    if (!packed) {
+        one_step(a, b, c0, c1, rows, a_row);
+        return;
+    }
+#pragma GCC unroll 4
+    for (size_t s = 0; s < steps_of(1); s++, a += MR, b += NC) {
+        const vp b0 = vp_load(b), b1 = vp_load(b + VP_LANES);
+#pragma GCC unroll 12
+        for (size_t r = 0; r < rows; r++) {
+            const vp x = vp_set1(a[r]);
+            vp_fma_to(&c0[r], x, b0);
+            vp_fma_to(&c1[r], x, b1);
+        }
+    }
+}
+#else
+INLINE size_t steps_of(const int packed) {
+    (void)packed;
+    return 1;
+}
+
+INLINE void some_steps(const float *a, const float *b, vp c0[MR], vp c1[MR], const size_t rows,
+                       const int packed, const size_t a_row) {
+    (void)packed;
+    one_step(a, b, c0, c1, rows, a_row);
+}
 #endif
+
+// Adds the sums of the completed chains, or what the panel continues, to the first chain.
+INLINE void add_earlier(const struct rlhf__panel *p, size_t row, vp c0[MR], vp c1[MR],
+                        const size_t rows, const float *sum) {
+#pragma GCC unroll 12
+    for (size_t r = 0; r < rows; r++) {
+        c0[r] = vp_add(sum ? vp_load(sum + r * NC) : so_far(p, row + r, 0), c0[r]);
+        c1[r] =
+            vp_add(sum ? vp_load(sum + r * NC + VP_LANES) : so_far(p, row + r, VP_LANES), c1[r]);
+    }
+}
+
+// Moves c0 and c1 to sums[rows][NC].
+INLINE void put_aside(float *sums, vp c0[MR], vp c1[MR], const size_t rows) {
+#pragma GCC unroll 12
+    for (size_t r = 0; r < rows; r++) {
+        vp_store(sums + r * NC, c0[r]);
+        vp_store(sums + r * NC + VP_LANES, c1[r]);
+        c0[r] = c1[r] = vp_zero();
+    }
+}
 
 // Computes `rows` rows, starting at row `row`. `rows`, `packed` and `pairs` are constants after
 // inlining.
@@ -228,7 +300,8 @@ INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows, con
     float sum[MR * 2 * VP_LANES] __attribute__((aligned(64))); // sums of the completed chains
     const size_t a_row = packed ? 1 : p->a_stride, a_step = packed ? MR : 1;
     const size_t a_at = packed ? row / MR * MR * p->k + row % MR : row * p->a_stride;
-    const size_t chain = p->chain ? p->chain : p->k;
+    const size_t chain = p->chain ? p->chain : p->k, steps = steps_of(packed);
+    const size_t lines = (steps * NC * sizeof(float) + LINE - 1) / LINE; // of B, for `steps` steps
     const float *a = (const float *)p->a + a_at;
     const float *b = (const float *)(const void *)p->b;
     const char *fetch = next->at;
@@ -242,46 +315,26 @@ INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows, con
     const unsigned mode = pairs ? vp_flush_on() : 0;
     if (pairs) pin(c0, c1, rows);
     for (size_t k = 0, left = p->k; left; left -= k) {
-        const int first = left == p->k;
         k = left < chain ? left : chain;
         size_t i = 0;
-#ifdef VP_FMA_LANE
-        for (; i + VP_LANES <= k; i += VP_LANES) {
-            __builtin_prefetch(fetch, 0, 2);
-            __builtin_prefetch(fetch + 64, 0, 2);
+        for (; i + steps <= k; i += steps) {
+#pragma GCC unroll 8
+            for (size_t j = 0; j < lines; j++)
+                __builtin_prefetch(fetch + j * LINE, 0, 2);
             some_steps(a, b, c0, c1, rows, packed, a_row);
-            a += VP_LANES * a_step;
-            b += VP_LANES * NC;
-            fetch += VP_LANES * next->step;
+            a += steps * a_step;
+            b += steps * NC;
+            fetch += steps * next->step;
         }
-#endif
-        for (; i < k; i++, a += a_step, b += NC, fetch += next->step) {
-            const vp b0 = vp_load(b), b1 = vp_load(b + VP_LANES);
-            __builtin_prefetch(fetch, 0, 2);
-            __builtin_prefetch(fetch + 64, 0, 2);
-#pragma GCC unroll 12
-            for (size_t r = 0; r < rows; r++) {
-                const vp x = vp_set1(a[r * a_row]);
-                c0[r] = vp_fma(x, b0, c0[r]);
-                c1[r] = vp_fma(x, b1, c1[r]);
-            }
-        }
+#pragma GCC unroll 1
+        for (; i < k; i++, a += a_step, b += NC)
+            one_step(a, b, c0, c1, rows, a_row);
         if (k == p->k && (pairs || !p->goes_on)) break;
-#pragma GCC unroll 12
-        for (size_t r = 0; r < rows; r++) {
-            float *s = sum + r * NC;
-            if (first && p->goes_on) {
-                c0[r] = vp_add(so_far(p, row + r, 0), c0[r]);
-                c1[r] = vp_add(so_far(p, row + r, VP_LANES), c1[r]);
-            } else if (!first) {
-                c0[r] = vp_add(vp_load(s), c0[r]);
-                c1[r] = vp_add(vp_load(s + VP_LANES), c1[r]);
-            }
-            if (left == k) continue;
-            vp_store(s, c0[r]);
-            vp_store(s + VP_LANES, c1[r]);
-            c0[r] = c1[r] = vp_zero();
-        }
+        if (left < p->k)
+            add_earlier(p, row, c0, c1, rows, sum);
+        else if (p->goes_on)
+            add_earlier(p, row, c0, c1, rows, NULL);
+        if (left > k) put_aside(sum, c0, c1, rows);
     }
     next->at = fetch;
     if (pairs) {
@@ -296,11 +349,7 @@ INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows, con
         }
         return;
     }
-#pragma GCC unroll 12
-    for (size_t r = 0; r < rows; r++) {
-        vp_store(sum + r * NC, c0[r]);
-        vp_store(sum + r * NC + VP_LANES, c1[r]);
-    }
+    put_aside(sum, c0, c1, rows);
     store_last(p, row, rows, sum);
 }
 

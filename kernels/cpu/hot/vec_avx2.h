@@ -50,6 +50,10 @@ static inline vp vp_div(vp a, vp b) { return _mm256_div_ps(a, b); }
 static inline vp vp_sqrt(vp a) { return _mm256_sqrt_ps(a); }
 static inline vp vp_abs(vp a) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a); }
 static inline vp vp_fma(vp a, vp b, vp c) { return _mm256_fmadd_ps(a, b, c); }
+#define VP_FMA_TO
+static inline void vp_fma_to(vp *c, vp a, vp b) {
+    __asm__("vfmadd231ps %2, %1, %0" : "+x"(*c) : "x"(a), "x"(b));
+}
 static inline vp vp_fnma(vp a, vp b, vp c) { return _mm256_fnmadd_ps(a, b, c); }
 static inline vp vp_max(vp a, vp b) { return _mm256_max_ps(a, b); }
 static inline vp vp_min(vp a, vp b) { return _mm256_min_ps(a, b); }

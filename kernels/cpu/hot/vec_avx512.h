@@ -150,5 +150,9 @@ typedef vf vp;
 #define vp_fma     vf_fma
 #define vp_stream  _mm512_stream_ps
 #define VP_COUNT   32
+#define VP_FMA_TO
+static inline void vp_fma_to(vp *c, vp a, vp b) {
+    __asm__("vfmadd231ps %2, %1, %0" : "+v"(*c) : "v"(a), "v"(b));
+}
 
 #endif

@@ -9,11 +9,6 @@
 
 #define LEAST_ROWS 48 // least number of rows in a block
 
-// The number of steps of k in a chain if neither operand is packed. Without packed operands, a sum
-// runs over thousands of tokens. A single f32 chain of this length would lose three to four times
-// as much precision as short chains.
-#define K_CHAIN ((int64_t)RLHF__GEMM_ROWS_STEP)
-
 int rlhf__gemm_used(const struct rlhf__cpu *cpu, int32_t dtype) {
     return !cpu->library && (dtype != RLHF_BF16 || cpu->bf16);
 }
@@ -137,23 +132,10 @@ static void run_pass(const struct rlhf__gemm_job *whole, uint64_t a_words) {
 
 int64_t rlhf__gemm_pass(int64_t k) { return k <= K_WHOLE ? k : K_STEP; }
 
-// Returns the number of steps of k in one pass. If an f32 sum consists of several chains and is
-// added to C or to a bias, the chains must first be added to each other. So one pass computes all
-// of k. Otherwise each chain may be a separate pass.
-static int64_t step_of(const struct rlhf__gemm_job *j) {
-    const struct rlhf__matmul *s = j->s;
-    if (!j->chain || s->k <= K_WHOLE || !s->wei_packed) return rlhf__gemm_pass(s->k);
-    return s->accumulate || s->bias ? s->k : j->chain;
-}
-
-// Returns the length of the chains of an f32 sum; 0 means a single chain. If neither operand is
-// packed, the sum is over tokens and is divided into chains of K_CHAIN steps. If the right operand
-// is packed, k is divided as oneDNN 2.6 divides it on AVX-512. Earlier versions of this backend
-// used oneDNN for these GEMMs, so the results are the same as theirs.
+// Returns the length of the chains of an f32 sum; 0 means a single chain. Short chains lose less
+// precision: with chains of 64 steps, errors are smaller than PyTorch's (bench/README.md).
 static int64_t chain_of(const struct rlhf__matmul *s) {
-    if (s->in_dtype != RLHF_F32 || s->pairs) return 0;
-    if (!s->wei_packed) return K_CHAIN;
-    return s->k <= 512 ? s->k : s->k <= 1024 ? 512 : 1024;
+    return s->in_dtype != RLHF_F32 || s->pairs ? 0 : RLHF__GEMM_CHAIN;
 }
 
 // Divide the rows into blocks of about equal size, in whole tiles. B is read once per block, so
@@ -162,7 +144,7 @@ static int64_t chain_of(const struct rlhf__matmul *s) {
 // 6 % faster. For 1024 x 3072 by 3072 x 768, where 240 rows do not fit in the cache, the gain is 2
 // %.
 static void cut_rows(struct rlhf__gemm_job *j, int64_t m, int64_t tile) {
-    const int64_t step = step_of(j), k = step > 0 ? step : 1;
+    const int64_t pass = rlhf__gemm_pass(j->s->k), k = pass > 0 ? pass : 1;
     const int64_t fit = j->cpu->half_l2 / (k * (int64_t)rlhf_dtype_size(j->s->in_dtype));
     const int64_t least = tile < LEAST_ROWS / 4 ? LEAST_ROWS : 4 * tile;
     const int64_t most = (fit < least ? least : fit > 720 ? 720 : fit) / tile * tile;
@@ -186,7 +168,8 @@ static struct rlhf__gemm_job job_of(const struct rlhf__cpu *cpu, const struct rl
 
 // The number of words of A that one thread packs.
 static uint64_t a_words_of(const struct rlhf__gemm_job *j) {
-    return (uint64_t)(j->block * rlhf__gemm_a_row_words(j->cpu, j->s->in_dtype, step_of(j)));
+    const int64_t pass = rlhf__gemm_pass(j->s->k);
+    return (uint64_t)(j->block * rlhf__gemm_a_row_words(j->cpu, j->s->in_dtype, pass));
 }
 
 static uint64_t a_bytes(const struct rlhf__gemm_job *j) {
@@ -217,7 +200,7 @@ void rlhf__gemm_needs(const struct rlhf__cpu *cpu, const struct rlhf__matmul *s,
     const struct rlhf__gemm_job j = job_of(cpu, s, second);
     if (rlhf__gemm_packs_a(&j, j.block, j.panels)) rlhf__cpu_need(n, RLHF__WS_SCRATCH, a_bytes(&j));
     if (s->wei_across)
-        rlhf__cpu_need(n, RLHF__WS_PRODUCT, rlhf__gemm_turned_bytes(&j, step_of(&j)));
+        rlhf__cpu_need(n, RLHF__WS_PRODUCT, rlhf__gemm_turned_bytes(&j, rlhf__gemm_pass(j.s->k)));
     if (!s->wei_packed) rlhf__cpu_need(n, RLHF__WS_PRODUCT, b_bytes(&j));
     if (is_summed_first(&j)) rlhf__cpu_need(n, RLHF__WS_WIDEN, result_bytes(&j));
     if (second && s->out_dtype == RLHF_BF16) rlhf__cpu_need(n, RLHF__WS_SUM, panel_sum_bytes(&j));
@@ -228,7 +211,7 @@ void rlhf__gemm_needs(const struct rlhf__cpu *cpu, const struct rlhf__matmul *s,
 // Run all of k in one pass, or in several passes, so that the operands of a tile stay in the cache.
 // The division into passes does not depend on the number of rows.
 static rlhf_status run(struct rlhf__cpu *cpu, struct rlhf__gemm_job *j) {
-    const int64_t k = j->s->k, step = step_of(j);
+    const int64_t k = j->s->k, step = rlhf__gemm_pass(k);
     if (rlhf__gemm_packs_a(j, j->block, j->panels)) {
         void *p = NULL;
         RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_SCRATCH, a_bytes(j), &p));

@@ -36,11 +36,10 @@ rlhf_status rlhf__gemm_add(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, 
                            const void *wei, const float *bias, const float *add, float *dst);
 
 // Returns the number of steps of k that are computed in one pass, for a sum over k steps. The sum
-// of a pass starts at zero and is added to the sum of the previous passes. In an f32 GEMM without a
-// packed operand, the sum of a pass consists of chains of RLHF__GEMM_ROWS_STEP steps, each of which
-// starts at zero.
+// of a pass starts at zero and is added to the sum of the previous passes. In an f32 GEMM, the sum
+// of a pass consists of chains of RLHF__GEMM_CHAIN steps, each of which starts at zero.
 int64_t rlhf__gemm_pass(int64_t k);
-#define RLHF__GEMM_ROWS_STEP 256
+#define RLHF__GEMM_CHAIN 64
 
 // Computes the bf16 GEMM `s` and the GEMM `second`, which has the same rows and columns, and stores
 // their sum. The two results are added in f32, and the sum is rounded once. s->wei_across applies

@@ -73,7 +73,7 @@ void rlhf__product_needs(struct rlhf__cpu *cpu, const struct rlhf__matmul *s,
 // dw f32 += x^T dy, like linear_dw of the table but without db. Without goes_on, each sum of the
 // call starts at 0 and is added to dw at the end. With goes_on, each sum starts at its value in dw.
 // So with goes_on, the rows may be divided among several calls, which together give the same bits
-// as a single call. Every call except the last must end at a multiple of RLHF__GEMM_ROWS_STEP rows
+// as a single call. Every call except the last must end at a multiple of RLHF__GEMM_CHAIN rows
 // (gemm.h) or, in bf16, of 32 rows. [step]
 rlhf_status rlhf__linear_dw(struct rlhf__cpu *cpu, void *dw, const void *x, const void *dy,
                             const rlhf_weight *w, uint32_t rows, int goes_on);
