@@ -48,9 +48,20 @@ FAMILIES = {
     "gpt2": lambda: hf.GPT2Config(vocab_size=VOCAB, n_positions=POSITIONS, n_embd=48, n_layer=3, n_head=6,
                                   bos_token_id=1, eos_token_id=2),
 }
+# The width decides how long sums are. For `check` alone: the other tests would take too long.
+WIDTH = {"hidden_size": 384, "intermediate_size": 1024, "num_hidden_layers": 4, "head_dim": 64}
+WIDE = {
+    "llama3-wide": lambda: config(hf.LlamaConfig, rope_parameters=dict(LLAMA3), tie_word_embeddings=False, **WIDTH),
+    "qwen2-wide": lambda: config(hf.Qwen2Config, tie_word_embeddings=True, **WIDTH),
+    "qwen3-wide": lambda: config(hf.Qwen3Config, tie_word_embeddings=True, **WIDTH),
+    "gpt2-wide": lambda: hf.GPT2Config(vocab_size=VOCAB, n_positions=POSITIONS, n_embd=384, n_layer=4, n_head=6,
+                                       bos_token_id=1, eos_token_id=2),
+}
 LIMITS = {
     "log-prob f32": 1e-4,  # largest difference relative to the largest log-prob
     "f32 error over PyTorch's": 2.0,  # root mean squares, float64 as judge
+    "wide f32 error over PyTorch's": 1.0,
+    "wide gradients' over PyTorch's": 1.0,
     "1 - cosine of a gradient": 1e-5,  # of the worst tensor
     "norm ratio of a gradient - 1": 1e-4,
     "bf16 error over autocast's": 1.1,  # root mean squares, float64 as judge
@@ -83,7 +94,7 @@ def fill(model, seed):
 
 def make(root):
     tok = tokenizer()
-    for i, (name, cfg) in enumerate(FAMILIES.items()):
+    for i, (name, cfg) in enumerate({**FAMILIES, **WIDE}.items()):
         fill(hf.AutoModelForCausalLM.from_config(cfg()), i).save_pretrained(f"{root}/{name}")
         tok.save_pretrained(f"{root}/{name}")
 
@@ -188,10 +199,34 @@ def check_one(program, directory):
     return worst
 
 
+def row_tokens(model, rows):
+    """Log-probs of each row's tokens (0 for the first), as heads() gives them."""
+    out = []
+    with torch.no_grad():
+        for row in rows:
+            logp = row_logp(model, row)[:-1].gather(1, torch.tensor(row[1:])[:, None])[:, 0]
+            out += [torch.zeros(1, dtype=torch.float64), logp]
+    return torch.cat(out)
+
+
+def check_wide(program, directory):
+    rows = rows_of(1, 12, 120)
+    exact, single = load(directory, torch.float64), load(directory, torch.float32)
+    weight = [(i * 7 % 11 - 3) / 8 for i in range(sum(map(len, rows)))]
+    got = heads(program, directory, "f32", rows, weight)
+    judge = row_tokens(exact, rows)
+    worst = {"wide f32 error over PyTorch's": rms(got["logp"] - judge) / rms(row_tokens(single, rows) - judge)}
+    want, theirs = gradients(exact, rows, weight), gradients(single, rows, weight)
+    errors = [sum((g[k] - w).square().sum().item() for k, w in want.items())
+              for g in ({k: got["grad:" + k] for k in want}, theirs)]
+    worst["wide gradients' over PyTorch's"] = (errors[0] / errors[1]) ** 0.5
+    return worst
+
+
 def check(root, program):
     bad = 0
-    for name in FAMILIES:
-        for what, x in check_one(program, f"{root}/{name}").items():
+    for name in (*FAMILIES, *WIDE):
+        for what, x in (check_one if name in FAMILIES else check_wide)(program, f"{root}/{name}").items():
             wrong = not x <= LIMITS[what]
             bad += wrong
             print(f"{name:<14} {what:<30} {x:9.2e}   limit {LIMITS[what]:.0e}{'   WRONG' if wrong else ''}", flush=True)

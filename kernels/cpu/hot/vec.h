@@ -15,9 +15,9 @@
 //                                    registers the machine has
 //   vp_stream(p, v)                  vp_store that bypasses the caches, if the machine can do that;
 //                                    p is aligned to a vector. Call vp_stream_end() after the last
-//   vp_fma_lane(a, i, b, c)          lane i of a, times b, plus c; if VP_FMA_LANE is defined
 //   vp_fma_to(c, a, b)               *c = a * b + *c in one register; if VP_FMA_TO is defined.
 //                                    GCC 12 moves and spills the sums of an unrolled loop of vp_fma
+//   vp_fma_lane_to(c, a, i, b)       the same with lane i of a; if VP_FMA_LANE_TO is defined
 //   vf_zero() vf_set1(x)
 //   vf_load(p) vf_store(p, v)        f32, any alignment
 //   vf_load_n(p, n) vf_store_n(...)  the first n lanes, 0 <= n <= VF_LANES; other lanes read as 0,

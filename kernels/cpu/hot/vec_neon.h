@@ -38,9 +38,19 @@ static inline vp vp_div(vp a, vp b) { return vdivq_f32(a, b); }
 static inline vp vp_sqrt(vp a) { return vsqrtq_f32(a); }
 static inline vp vp_abs(vp a) { return vabsq_f32(a); }
 static inline vp vp_fma(vp a, vp b, vp c) { return vfmaq_f32(c, a, b); }
-// The lane must be a constant after inlining.
-#define VP_FMA_LANE
-static inline vp vp_fma_lane(vp a, size_t lane, vp b, vp c) { return vfmaq_n_f32(c, b, a[lane]); }
+#define VP_FMA_LANE_TO
+#define VP__FMLA(c, b, a, lane)                                                                    \
+    __asm__("fmla %0.4s, %1.4s, %2.s[" #lane "]" : "+w"(*(c)) : "w"(b), "w"(a))
+static inline void vp_fma_lane_to(vp *c, vp a, size_t lane, vp b) {
+    if (lane == 0) // a constant after inlining
+        VP__FMLA(c, b, a, 0);
+    else if (lane == 1)
+        VP__FMLA(c, b, a, 1);
+    else if (lane == 2)
+        VP__FMLA(c, b, a, 2);
+    else
+        VP__FMLA(c, b, a, 3);
+}
 static inline vp vp_fnma(vp a, vp b, vp c) { return vfmsq_f32(c, a, b); }
 // Returns a if a is larger (vp_min: smaller), otherwise b, as x86-64 does. NEON's own maximum and
 // minimum give other results for zeros and NaN, so they are not used.
