@@ -74,8 +74,8 @@ static rlhf_status repeat(const struct rlhf__asking *a, struct rlhf__episode *e,
         "environment %s, phase %lld: episode %llu was played again after a failure, "
         "and %s differently this time; if its answers vary, set episodes.retries=0 (a "
         "plugin in C sets RLHF_ENVIRONMENT_VARIES)",
-        a->environment->plugin->desc.id, (long long)a->phase + 1, (unsigned long long)e->number,
-        e->turns ? "a turn was answered" : "began");
+        rlhf__plugin_name(a->environment->plugin), (long long)a->phase + 1,
+        (unsigned long long)e->number, e->turns ? "a turn was answered" : "began");
 }
 
 // Begin the episode again, repeat all calls that were answered, and then make the call that failed.

@@ -107,7 +107,7 @@ static rlhf_status fill(struct call *a, uint32_t n, int64_t phase, struct rlhf__
 static rlhf_status broken(const struct call *a, uint32_t i, const char *what,
                           struct rlhf__error *err) {
     return rlhf__fail(err, RLHF_E_INTERNAL, "environment %s, %s, phase %lld: episode %llu %s",
-                      a->environment->plugin->desc.id, names[a->function],
+                      rlhf__plugin_name(a->environment->plugin), names[a->function],
                       (long long)a->arrays.in.phase + 1, (unsigned long long)a->of[i]->number,
                       what);
 }

@@ -81,7 +81,7 @@ static rlhf_status share_prompt(const struct rlhf__episodes *x, uint32_t i,
                       "environment %s, reset(), phase %lld: episodes %llu and %llu have the same "
                       "seed and data row, but begin with different texts; begin them by the seed, "
                       "or set episodes.starts=any, if the run need not be repeatable",
-                      environment(x)->plugin->desc.id, (long long)x->q.phase + 1,
+                      rlhf__plugin_name(environment(x)->plugin), (long long)x->q.phase + 1,
                       (unsigned long long)x->of[first].number, (unsigned long long)x->of[i].number);
 }
 

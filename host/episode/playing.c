@@ -98,7 +98,8 @@ rlhf_status rlhf__playing_leave_out(const struct rlhf__episodes_request *of, con
         st = rlhf__fail(err, RLHF_E_IO,
                         "environment %s, phase %lld: all %u episodes failed, so no row is left "
                         "(episodes.on_failure is drop)",
-                        of->setup->environment->plugin->desc.id, (long long)of->phase + 1, e->n);
+                        rlhf__plugin_name(of->setup->environment->plugin), (long long)of->phase + 1,
+                        e->n);
     else if (n < e->n)
         st = rlhf__rows_pick(&left, e, pick, n, err);
     if (st == RLHF_OK && left.n) {

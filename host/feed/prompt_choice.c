@@ -111,8 +111,8 @@ static rlhf_status refuse(const struct rlhf__prompt_choice *c, int64_t phase, ui
     return rlhf__fail(err, RLHF_E_INVALID,
                       "algo %s, choose_prompts(), phase %lld: chosen[%u] is %lld; the run has %lld "
                       "prompt%s, with indices from 0",
-                      plugin->desc.id, (long long)phase + 1, at, (long long)index, (long long)c->n,
-                      c->n == 1 ? "" : "s");
+                      rlhf__plugin_name(plugin), (long long)phase + 1, at, (long long)index,
+                      (long long)c->n, c->n == 1 ? "" : "s");
 }
 
 rlhf_status rlhf__prompt_choice_ask(struct rlhf__prompt_choice *c, int64_t phase, uint32_t n,
@@ -188,7 +188,8 @@ static rlhf_status read_file(struct rlhf__prompt_choice *c, const struct rlhf__w
         return rlhf__fail(err, RLHF_E_INVALID,
                           "the checkpoint is for %lld prompts, but the run has %lld: %s chooses by "
                           "its record of each prompt, so the prompts must be the same",
-                          (long long)seen->count, (long long)c->n, c->algo->plugin->desc.id);
+                          (long long)seen->count, (long long)c->n,
+                          rlhf__plugin_name(c->algo->plugin));
     RLHF_TRY(rlhf__tensor_read_bytes(score, c->now.last_score, err));
     RLHF_TRY(rlhf__tensor_read_bytes(seen, c->now.seen, err));
     for (int64_t i = 0; i < c->n; i++)

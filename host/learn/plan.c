@@ -65,15 +65,17 @@ int32_t rlhf__plan_named(const rlhf_plan *plan, const char *name) {
     return -1;
 }
 
-static const char *id_of(const struct rlhf__instance *algo) { return algo->plugin->desc.id; }
+static const char *name_of(const struct rlhf__instance *algo) {
+    return rlhf__plugin_name(algo->plugin);
+}
 
-static rlhf_status check_known(const char *id, const char *what, const struct bit *known,
+static rlhf_status check_known(const char *plugin, const char *what, const struct bit *known,
                                uint32_t set, struct rlhf__error *err) {
     for (; known->name; known++)
         set &= ~known->bit;
     if (!set) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                      "%s plans the %s bit %d, which this host does not know", id, what,
+                      "%s plans the %s bit %d, which this host does not know", plugin, what,
                       __builtin_ctz(set));
 }
 
@@ -83,41 +85,41 @@ static const char *first_name(const struct bit *known, uint32_t set) {
     return known->name ? known->name : "unknown";
 }
 
-static rlhf_status check_heads(const char *id, const struct source *s, uint32_t set,
+static rlhf_status check_heads(const char *plugin, const struct source *s, uint32_t set,
                                struct rlhf__error *err) {
-    RLHF_TRY(check_known(id, "head", heads, set, err));
+    RLHF_TRY(check_known(plugin, "head", heads, set, err));
     if (!set)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                          "%s plans no heads: there would be nothing to learn from", id);
+                          "%s plans no heads: there would be nothing to learn from", plugin);
     if (set & ~ANY_HEAD)
-        return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s: the head '%s' cannot be planned", id,
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s: the head '%s' cannot be planned", plugin,
                           first_name(heads, set & ~ANY_HEAD));
     if (set & ~s->heads)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s plans the head '%s', which %s cannot give",
-                          id, first_name(heads, set & ~s->heads), s->rows);
+                          plugin, first_name(heads, set & ~s->heads), s->rows);
     return RLHF_OK;
 }
 
 // Rows of a file are used once per phase, as one minibatch.
-static rlhf_status check_once(const char *id, const struct source *s, const rlhf_plan *p,
+static rlhf_status check_once(const char *plugin, const struct source *s, const rlhf_plan *p,
                               struct rlhf__error *err) {
     if (p->epochs != 1)
-        return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s plans %u epochs; with %s it must be 1", id,
-                          p->epochs, s->rows);
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s plans %u epochs; with %s it must be 1",
+                          plugin, p->epochs, s->rows);
     if (p->minibatches != 1)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s plans %u minibatches; with %s it must be 1",
-                          id, p->minibatches, s->rows);
+                          plugin, p->minibatches, s->rows);
     if (p->group_size != 1)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                          "%s plans groups of %u; with %s group_size must be 1", id, p->group_size,
-                          s->rows);
+                          "%s plans groups of %u; with %s group_size must be 1", plugin,
+                          p->group_size, s->rows);
     return RLHF_OK;
 }
 
 // ---- named models ----
 
 // A name is also a key of the settings, and the model's role in messages and memory estimates.
-static rlhf_status check_name(const char *id, const char *name, struct rlhf__error *err) {
+static rlhf_status check_name(const char *plugin, const char *name, struct rlhf__error *err) {
     static const char *const roles[] = {"policy", "reference",  "critic",
                                         "judge",  "classifier", "host"};
     const size_t n = name ? strlen(name) : 0;
@@ -125,79 +127,81 @@ static rlhf_status check_name(const char *id, const char *name, struct rlhf__err
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "%s plans a model named \"%.40s\"; a name has 1 to %d of the letters a "
                           "to z, digits and '_'",
-                          id, name ? name : "", RLHF__NAME_MAX);
+                          plugin, name ? name : "", RLHF__NAME_MAX);
     for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
         if (strcmp(name, roles[i]) == 0)
             return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                               "%s plans a model named \"%s\", which is the name of another part "
                               "of a run",
-                              id, name);
+                              plugin, name);
     return RLHF_OK;
 }
 
-static rlhf_status check_named(const char *id, const rlhf_plan *p, struct rlhf__error *err) {
+static rlhf_status check_named(const char *plugin, const rlhf_plan *p, struct rlhf__error *err) {
     if (p->n_named > RLHF_NAMED_MAX || (p->n_named && !p->named))
-        return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s plans %u named models%s; at most %d", id,
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s plans %u named models%s; at most %d", plugin,
                           p->n_named, p->named ? "" : " without their names", RLHF_NAMED_MAX);
     for (uint32_t i = 0; i < p->n_named; i++) {
-        RLHF_TRY(check_name(id, p->named[i], err));
+        RLHF_TRY(check_name(plugin, p->named[i], err));
         if (rlhf__plan_named(p, p->named[i]) != (int32_t)i)
-            return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s plans two models named \"%s\"", id,
+            return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s plans two models named \"%s\"", plugin,
                               p->named[i]);
     }
     return RLHF_OK;
 }
 
-static rlhf_status check_divergence(const char *id, const rlhf_plan *p, struct rlhf__error *err) {
+static rlhf_status check_divergence(const char *plugin, const rlhf_plan *p,
+                                    struct rlhf__error *err) {
     if (!(p->heads & RLHF_HEAD_KL) && (p->divergence || p->divergence_from))
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                          "%s plans a divergence of the head 'kl', but not that head", id);
+                          "%s plans a divergence of the head 'kl', but not that head", plugin);
     if (p->divergence < RLHF_DIVERGENCE_REVERSE || p->divergence > RLHF_DIVERGENCE_JS)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                          "%s plans the divergence %d, which this host does not know", id,
+                          "%s plans the divergence %d, which this host does not know", plugin,
                           p->divergence);
     if (p->divergence == RLHF_DIVERGENCE_JS && !(p->divergence_beta > 0 && p->divergence_beta < 1))
         return rlhf__fail(err, RLHF_E_INVALID,
-                          "%s plans divergence_beta %g; it must be above 0 and below 1", id,
+                          "%s plans divergence_beta %g; it must be above 0 and below 1", plugin,
                           p->divergence_beta);
     if (p->divergence_from && rlhf__plan_named(p, p->divergence_from) < 0)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "%s plans the divergence from \"%.40s\", which is not one of its named "
                           "models",
-                          id, p->divergence_from);
+                          plugin, p->divergence_from);
     return RLHF_OK;
 }
 
 rlhf_status rlhf__plan_check(const struct rlhf__plugin *algo, const rlhf_plan *p,
                              struct rlhf__error *err) {
-    const char *id = algo->desc.id;
+    const char *plugin = rlhf__plugin_name(algo);
     if (p->source < RLHF_SOURCE_ROLLOUT || p->source > RLHF_SOURCE_COMPLETIONS)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                          "%s plans the source %d, which this host does not know", id, p->source);
+                          "%s plans the source %d, which this host does not know", plugin,
+                          p->source);
     const struct source *s = &sources[p->source - RLHF_SOURCE_ROLLOUT];
-    RLHF_TRY(check_heads(id, s, p->heads, err));
-    RLHF_TRY(check_known(id, "flag", flags, p->flags, err));
+    RLHF_TRY(check_heads(plugin, s, p->heads, err));
+    RLHF_TRY(check_known(plugin, "flag", flags, p->flags, err));
     if (p->flags & ~s->flags)
-        return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s plans %s, which %s cannot give", id,
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s plans %s, which %s cannot give", plugin,
                           first_name(flags, p->flags & ~s->flags), s->rows);
     if (p->epochs < 1 || p->minibatches < 1 || p->group_size < 1)
         return rlhf__fail(
             err, RLHF_E_INVALID,
-            "%s plans %u epochs, %u minibatches and groups of %u; all must be 1 or more", id,
+            "%s plans %u epochs, %u minibatches and groups of %u; all must be 1 or more", plugin,
             p->epochs, p->minibatches, p->group_size);
     if (p->resample_rounds > 0 && (p->source != RLHF_SOURCE_ROLLOUT || p->group_size < 2))
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "%s plans resample_rounds, which replace groups of two or more "
                           "responses; it has %s in groups of %u",
-                          id, s->rows, p->group_size);
+                          plugin, s->rows, p->group_size);
     const int rollout = p->source == RLHF_SOURCE_ROLLOUT;
     const int looks = rollout || (p->flags & RLHF_PLAN_RECOMPUTE_LOGP);
-    if (!rollout) RLHF_TRY(check_once(id, s, p, err));
-    RLHF_TRY(check_named(id, p, err));
-    RLHF_TRY(check_divergence(id, p, err));
+    if (!rollout) RLHF_TRY(check_once(plugin, s, p, err));
+    RLHF_TRY(check_named(plugin, p, err));
+    RLHF_TRY(check_divergence(plugin, p, err));
     if (!looks || algo->ops.algo.advantages) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s plans %s, but lacks the function advantages()",
-                      id, rollout ? "rollouts" : "RLHF_PLAN_RECOMPUTE_LOGP");
+                      plugin, rollout ? "rollouts" : "RLHF_PLAN_RECOMPUTE_LOGP");
 }
 
 rlhf_status rlhf__plan_ask(const struct rlhf__instance *algo, const rlhf_run_info *info,
@@ -218,11 +222,11 @@ rlhf_status rlhf__plan_iteration(const struct rlhf__instance *algo, const rlhf_p
     if (!table) return RLHF_OK;
     if (rlhf__copy_in(out, sizeof *out, table, RLHF_SIZE_TO(rlhf_iteration, moves_reference),
                       "rlhf_iteration", err) < 0)
-        return rlhf__error_context(err, "%s", id_of(algo));
+        return rlhf__error_context(err, "%s", name_of(algo));
     const int used = out->reward_model || out->moves_reference;
     if (!used || plan->source == RLHF_SOURCE_ROLLOUT) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s has the extension %s, which %s cannot give",
-                      id_of(algo), RLHF_EXT_ITERATION,
+                      name_of(algo), RLHF_EXT_ITERATION,
                       sources[plan->source - RLHF_SOURCE_ROLLOUT].rows);
 }
 
@@ -246,19 +250,19 @@ rlhf_status rlhf__plan_same(const struct rlhf__instance *algo, const rlhf_plan *
         if (field[i].was != field[i].is)
             return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                               "%s changes its plan when the rows are known: %s was %lld, is %lld",
-                              id_of(algo), field[i].name, (long long)field[i].was,
+                              name_of(algo), field[i].name, (long long)field[i].was,
                               (long long)field[i].is);
     if (was->divergence_beta < is->divergence_beta || was->divergence_beta > is->divergence_beta)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "%s changes its plan when the rows are known: divergence_beta was %g, is "
                           "%g",
-                          id_of(algo), was->divergence_beta, is->divergence_beta);
+                          name_of(algo), was->divergence_beta, is->divergence_beta);
     for (uint32_t i = 0; i < is->n_named; i++)
         if (rlhf__plan_named(was, is->named[i]) != (int32_t)i)
             return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                               "%s changes its plan when the rows are known: the named model %u is "
                               "\"%s\"",
-                              id_of(algo), i, is->named[i]);
+                              name_of(algo), i, is->named[i]);
     return RLHF_OK;
 }
 

@@ -39,7 +39,7 @@ rlhf_status rlhf__model_knows_turns(const struct rlhf__model *m, struct rlhf__er
     return rlhf__fail(
         err, RLHF_E_UNSUPPORTED,
         "the %s '%s' cannot learn from rows of several turns: %s lacks RLHF_CAP_TURNS", m->role,
-        m->dir, m->instance->plugin->desc.id);
+        m->dir, rlhf__plugin_name(m->instance->plugin));
 }
 
 // On a memory plan, attribute later allocations to this model. The exception is weights of a shared
@@ -73,54 +73,55 @@ rlhf_status rlhf__model_backward(const struct rlhf__model *m, const rlhf_batch *
 
 // Parameter names are keys in weight files. In the optimizer's files the keys have a prefix, so a
 // name must be shorter than the longest possible key.
-static rlhf_status check_name(const char *id, uint32_t i, const rlhf_param *p,
+static rlhf_status check_name(const char *plugin, uint32_t i, const rlhf_param *p,
                               struct rlhf__error *err) {
     if (!p->name || !*p->name)
-        return rlhf__fail(err, RLHF_E_INVALID, "%s, param(): its parameter %u has no name", id, i);
+        return rlhf__fail(err, RLHF_E_INVALID, "%s, param(): its parameter %u has no name", plugin,
+                          i);
     size_t n = strlen(p->name);
     if (n <= RLHF_PARAM_NAME_MAX) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
                       "%s, param(): the name of its parameter %u, '%.40s...', has %zu bytes; at "
                       "most %d",
-                      id, i, p->name, n, RLHF_PARAM_NAME_MAX);
+                      plugin, i, p->name, n, RLHF_PARAM_NAME_MAX);
 }
 
-static rlhf_status check_shape(const char *id, const rlhf_param *p, struct rlhf__error *err) {
+static rlhf_status check_shape(const char *plugin, const rlhf_param *p, struct rlhf__error *err) {
     int64_t most = INT64_MAX / (int64_t)sizeof(float); // maximum whose bytes int64_t can count
     if (p->ndim < 1 || p->ndim > 4)
         return rlhf__fail(err, RLHF_E_INVALID,
-                          "%s, param(): its parameter '%s' has %d dimensions; 1 to 4", id, p->name,
-                          p->ndim);
+                          "%s, param(): its parameter '%s' has %d dimensions; 1 to 4", plugin,
+                          p->name, p->ndim);
     for (int32_t d = 0; d < p->ndim; d++) {
         if (p->shape[d] < 1)
             return rlhf__fail(err, RLHF_E_INVALID,
                               "%s, param(): dimension %d of its parameter '%s' is %lld; at least 1",
-                              id, d, p->name, (long long)p->shape[d]);
+                              plugin, d, p->name, (long long)p->shape[d]);
         most /= p->shape[d];
     }
     if (most > 0) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
                       "%s, param(): the shape of its parameter '%s' has more elements than memory "
                       "can hold",
-                      id, p->name);
+                      plugin, p->name);
 }
 
 // The host must know every flag, group and init to handle a parameter correctly.
 static rlhf_status check_param(const struct rlhf__model *m, uint32_t i, const rlhf_param *p,
                                struct rlhf__error *err) {
-    const char *id = m->instance->plugin->desc.id, *name = p->name;
-    RLHF_TRY(check_name(id, i, p, err));
-    RLHF_TRY(check_shape(id, p, err));
+    const char *plugin = rlhf__plugin_name(m->instance->plugin), *name = p->name;
+    RLHF_TRY(check_name(plugin, i, p, err));
+    RLHF_TRY(check_shape(plugin, p, err));
     if (p->flags & ~(uint32_t)RLHF_PARAM_KNOWN)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "%s sets bit %d of the flags of its parameter '%s', which this host does "
                           "not know",
-                          id, __builtin_ctz(p->flags & ~(uint32_t)RLHF_PARAM_KNOWN), name);
+                          plugin, __builtin_ctz(p->flags & ~(uint32_t)RLHF_PARAM_KNOWN), name);
     if (p->group < RLHF_PARAM_TRUNK || p->group > RLHF_PARAM_ADAPTER || p->init > RLHF_INIT_UNIFORM)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "%s: its parameter '%s' is of group %d and init %u; 0 to %d and 0 to %d "
                           "are known to this host",
-                          id, name, p->group, p->init, RLHF_PARAM_ADAPTER, RLHF_INIT_UNIFORM);
+                          plugin, name, p->group, p->init, RLHF_PARAM_ADAPTER, RLHF_INIT_UNIFORM);
     return RLHF_OK;
 }
 

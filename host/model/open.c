@@ -96,33 +96,33 @@ static rlhf_status open_instance(struct rlhf__model *m, struct rlhf__error *err)
 
 // Check that the plugin has the functions that this model needs.
 static rlhf_status check_functions(const struct rlhf__model *m, struct rlhf__error *err) {
-    const char *id = m->instance->plugin->desc.id;
+    const char *plugin = rlhf__plugin_name(m->instance->plugin);
     if (m->trainable && !m->ops->backward)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "%s lacks the function backward(), which a model that is trained needs",
-                          id);
+                          plugin);
     return RLHF_OK;
 }
 
 static rlhf_status check_info(const struct rlhf__model *m, struct rlhf__error *err) {
-    const char *id = m->instance->plugin->desc.id;
+    const char *plugin = rlhf__plugin_name(m->instance->plugin);
     const rlhf_model_info *i = &m->info;
     if (i->heads & ~(uint32_t)RLHF_HEAD_KNOWN)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                          "%s, info(), sets bit %d of the heads, which this host does not know", id,
-                          __builtin_ctz(i->heads & ~(uint32_t)RLHF_HEAD_KNOWN));
+                          "%s, info(), sets bit %d of the heads, which this host does not know",
+                          plugin, __builtin_ctz(i->heads & ~(uint32_t)RLHF_HEAD_KNOWN));
     if (i->caps & ~(uint32_t)RLHF_CAP_KNOWN)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                          "%s, info(), sets bit %d of the caps, which this host does not know", id,
-                          __builtin_ctz(i->caps & ~(uint32_t)RLHF_CAP_KNOWN));
+                          "%s, info(), sets bit %d of the caps, which this host does not know",
+                          plugin, __builtin_ctz(i->caps & ~(uint32_t)RLHF_CAP_KNOWN));
     if ((i->caps & RLHF_CAP_GENERATE) && !m->ops->gen_open)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                          "%s offers to generate text, but lacks the function gen_open()", id);
+                          "%s offers to generate text, but lacks the function gen_open()", plugin);
     if (i->n_vocab < 1 || i->n_ctx < 1 || i->d_model < 1 || i->n_tensors < 0)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "%s, info(): %d tokens in the vocabulary, a context of %d, a width of %d "
                           "and %d parameters do not make a model",
-                          id, i->n_vocab, i->n_ctx, i->d_model, i->n_tensors);
+                          plugin, i->n_vocab, i->n_ctx, i->d_model, i->n_tensors);
     return RLHF_OK;
 }
 
@@ -134,7 +134,7 @@ static rlhf_status check_values(const struct rlhf__model *m, struct rlhf__error 
                 err, RLHF_E_INVALID,
                 "%s, param(): its parameter '%s' has no value (NULL) before the first "
                 "refresh()",
-                m->instance->plugin->desc.id, m->params[i].name);
+                rlhf__plugin_name(m->instance->plugin), m->params[i].name);
     return RLHF_OK;
 }
 
@@ -148,7 +148,7 @@ static rlhf_status check_gradients(const struct rlhf__model *m, struct rlhf__err
             return rlhf__fail(err, RLHF_E_INVALID,
                               "%s, info(): the gradient of %s lies outside of the range that it "
                               "names",
-                              m->instance->plugin->desc.id, m->params[i].name);
+                              rlhf__plugin_name(m->instance->plugin), m->params[i].name);
     }
     return RLHF_OK;
 }

@@ -206,7 +206,7 @@ static rlhf_status check_judged(const struct rlhf__phase *p, uint8_t *finite,
             return rlhf__fail(err, RLHF_E_NUMERIC,
                               "the judge %s gave %g for row %u of phase %lld; rewards.nan_policy "
                               "says stop (with zero or drop its opinion is left out)",
-                              p->cast->judge->plugin->desc.id,
+                              rlhf__plugin_name(p->cast->judge->plugin),
                               isnan(judged[i]) ? (double)NAN : (double)judged[i], i,
                               (long long)p->count->phase + 1);
     }

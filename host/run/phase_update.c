@@ -32,7 +32,7 @@ static rlhf_status check_use(const struct rlhf__instance *algo, const struct rlh
         if (e->use[i] >= RLHF__ROW_USES)
             return rlhf__fail(err, RLHF_E_INTERNAL,
                               "%s says that row %u is used as %d, which this host does not know",
-                              algo->plugin->desc.id, i, e->use[i]);
+                              rlhf__plugin_name(algo->plugin), i, e->use[i]);
     return RLHF_OK;
 }
 

@@ -151,7 +151,7 @@ static void say_no_number(struct asking *s, uint32_t i) {
     // Print nan, not -nan.
     snprintf(what, sizeof what, "it gave %g", isnan(paid) ? (double)NAN : (double)paid);
     rlhf__fail(&s->why, RLHF_E_NUMERIC, "reward %s, score(), phase %llu: %s",
-               s->q->plugin->plugin->desc.id, (unsigned long long)s->q->phase + 1,
+               rlhf__plugin_name(s->q->plugin->plugin), (unsigned long long)s->q->phase + 1,
                rlhf__reward_answer_unwritten(s->a, i) ? "it wrote no result" : what);
 }
 

@@ -96,7 +96,7 @@ static rlhf_status refuse(const struct rlhf__scorer *s, size_t k, const struct r
     return rlhf__fail(err, RLHF_E_NUMERIC,
                       "reward %s (%s) %s row %u of phase %llu, response \"%.*s\"; "
                       "rewards.nan_policy says stop (zero and drop are allowed too)",
-                      s->config->reward[k].name, p->plugin->desc.id,
+                      s->config->reward[k].name, rlhf__plugin_name(p->plugin),
                       unwritten ? "did not write" : what, i, (unsigned long long)s->phase + 1,
                       shown, x->response[i].ptr);
 }

@@ -197,7 +197,7 @@ static void wrong_answers_are_refused(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, CHOOSING(":bad=10") PAID "\" --set run.phases=3 --set run.dir=a"),
                      1);
-    e2e_says(t, "algo org.rlhf-host.test.choosing_algo, choose_prompts(), phase 2: chosen[3] is "
+    e2e_says(t, "algo choosing_algo.so, choose_prompts(), phase 2: chosen[3] is "
                 "10; the run has 10 prompts, with indices from 0");
     assert_int_equal(e2e_run(t, CHOOSING(":silent=1") PAID "\" --set run.phases=3 --set run.dir=b"),
                      1);
@@ -234,7 +234,7 @@ static void other_prompts_are_refused(void **state) {
     assert_int_equal(e2e_shell(t, "echo '{\"prompt\": \"One more\"}' >> rows.jsonl"), 0);
     assert_int_equal(e2e_run(t, "--resume a --set run.stop_after=0 --allow-changed-inputs"), 2);
     e2e_says(t, "a/checkpoints/000001/state/prompts.safetensors: the checkpoint is for 10 prompts, "
-                "but the run has 11: org.example.curriculum chooses by its record of each "
+                "but the run has 11: curriculum.so chooses by its record of each "
                 "prompt");
     assert_int_equal(e2e_shell(t, "sed -i '$d' rows.jsonl && "
                                   "printf 'x' >> a/checkpoints/000001/state/prompts.safetensors"),

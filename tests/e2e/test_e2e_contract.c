@@ -257,10 +257,10 @@ static void missing_functions_are_named(void **state) {
                                   "sed -i 's/\"gpt2\"/\"mute_model\"/' mute/config.json"),
                      0);
     assert_int_equal(e2e_run(t, "--algo sft.so --data texts.jsonl --policy mute --dry-run"), 2);
-    e2e_says(t, "org.rlhf-host.test.mute lacks the function backward(), which a model that is "
+    e2e_says(t, "mute_model.so lacks the function backward(), which a model that is "
                 "trained needs");
     assert_int_equal(e2e_run(t, "generate --model mute --prompt It"), 2);
-    e2e_says(t, "org.rlhf-host.test.mute offers to generate text, but lacks the function "
+    e2e_says(t, "mute_model.so offers to generate text, but lacks the function "
                 "gen_open()");
     assert_int_equal(e2e_run(t, "plugin info \"$RLHF_TEST_PLUGINS/half_model.so\""), 2);
     e2e_says(t,
@@ -270,7 +270,7 @@ static void missing_functions_are_named(void **state) {
             t, "sed -i 's/\"model_type\"/\"tensors\": -5, &/; s/mute_/quiet_/' mute/config.json"),
         0);
     assert_int_equal(e2e_run(t, "generate --model mute --prompt It"), 2);
-    e2e_says(t, "org.rlhf-host.test.mute, info(): ");
+    e2e_says(t, "quiet_model.so, info(): ");
     e2e_says(t, "-5 parameters");
 }
 

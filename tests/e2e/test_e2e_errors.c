@@ -48,18 +48,18 @@ static void failing_plugin_is_named(void **state) {
     struct e2e *t = *state;
     int status = e2e_run(t, PPO BAD ":how=fail\" --set run.phases=1 --set run.dir=f");
     assert_true(status == 1 || status == 2);
-    e2e_says(t, "org.rlhf-host.test.bad_reward");
+    e2e_says(t, "reward bad_reward.so");
     e2e_says(t, "no opinion today");
     assert_int_equal(e2e_run(t, PPO BAD ":how=failed\" --set run.phases=1 --set run.dir=g"), 1);
-    e2e_says(t, "reward org.rlhf-host.test.bad_reward, score(), phase 1: it could not score row 3");
+    e2e_says(t, "reward bad_reward.so, score(), phase 1: it could not score row 3");
 }
 
 static void a_service_says_what_is_wrong(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, PPO "--reward imdb.so:model=/nowhere --set run.dir=x"), 2);
-    e2e_says(t, "org.rlhf-host.imdb, create(): model directory /nowhere does not exist");
+    e2e_says(t, "imdb.so: model directory /nowhere does not exist");
     assert_int_equal(e2e_run(t, PPO "--reward imdb.so:model=model --set run.dir=x"), 2);
-    e2e_says(t, "create(): ");
+    e2e_says(t, "reward imdb.so: ");
     e2e_says(t, "model/config.json: the model is not a classifier");
     assert_int_equal(e2e_shell(t, "cp -r model bare && sed -i 's/GPT2LMHeadModel/"
                                   "GPT2ForSequenceClassification/' bare/config.json && "

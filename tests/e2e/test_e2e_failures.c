@@ -49,7 +49,7 @@ static void stop_keeps_the_run(void **state) {
         assert_int_equal(e2e_run(t, GRPO FAULTY("phase=3,how=%s,calls=%s") "--set run.dir=%s",
                                  how[k], calls[k], how[k]),
                          1);
-        e2e_says(t, "reward org.rlhf-host.test.faulty_reward, score(), phase 3: ");
+        e2e_says(t, "reward faulty_reward.so, score(), phase 3: ");
         e2e_says(t, says[k]);
         e2e_says(t, "rewards.on_failure says stop (retry, zero and drop are allowed too)");
         e2e_says(t, k == 0 ? "(all 16 rows)" : "(rows ");

@@ -84,7 +84,7 @@ static void a_model_that_does_not_train(void **state) {
 static void gradients_lie_in_their_range(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t, "NARROW=1 \"$HOST\" " RUN "--set run.dir=a"), 2);
-    e2e_says(t, "org.rlhf-host.test.frozen_gpt2, info(): the gradient of ");
+    e2e_says(t, "frozen_gpt2.so, info(): the gradient of ");
     e2e_says(t, " lies outside of the range that it names");
 }
 
@@ -109,7 +109,7 @@ static void parameters_are_checked(void **state) {
         int status =
             e2e_shell(t, "BAD=%s \"$HOST\" " RUN "--set run.phases=1 --set run.dir=a", cases[i][0]);
         if (status != 2) fail_msg("%s: status %d", cases[i][0], status);
-        e2e_says(t, "org.rlhf-host.test.bad_gpt2");
+        e2e_says(t, "bad_gpt2.so");
         e2e_says(t, cases[i][1]);
         assert_false(e2e_exists(t, "a"));
     }

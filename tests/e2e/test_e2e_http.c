@@ -142,7 +142,7 @@ static void given_up(void **state) {
     assert_int_equal(run(t, "patience_s=0.5,backoff_s=0.1", "--phases 2 --out b"), 0);
     service.down = 1;
     assert_int_equal(e2e_run(t, "--resume b --phases 4 --trust-run"), 1);
-    e2e_says(t, "reward org.rlhf-host.http");
+    e2e_says(t, "reward http.so");
     e2e_says(t, "/score: it answered with status 503 and nothing more, for patience_s=0.5 (all 8 "
                 "rows); rewards.on_failure says stop");
     assert_true(e2e_exists(t, "b/checkpoints/000002"));

@@ -100,7 +100,7 @@ static void a_judge_that_fails_is_named(void **state) {
     char args[512];
     snprintf(args, sizeof args, bad, "nan");
     assert_int_equal(e2e_run(t, REPLAY RM "%s", args), 1);
-    e2e_says(t, "the judge org.rlhf-host.test.bad_reward gave nan for row 3 of phase 1");
+    e2e_says(t, "the judge bad_reward.so gave nan for row 3 of phase 1");
     assert_int_equal(e2e_run(t, REPLAY RM "%s --set rewards.nan_policy=drop --out y", args), 0);
     snprintf(args, sizeof args, bad, "fail");
     assert_int_equal(e2e_run(t, REPLAY RM "%s --out z", args), 1);

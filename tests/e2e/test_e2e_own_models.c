@@ -117,9 +117,8 @@ static void a_plugin_s_refusal_names_the_directory(void **state) {
     done(t, e2e_shell(t, "cp -r model odd && sed -i 's/\"n_head\": 2/\"n_head\": 5/' "
                          "odd/config.json"));
     refused(t, e2e_run(t, "generate --model odd --prompt a"), "--model: ");
-    e2e_says(t,
-             "/odd: model org.rlhf-host.model.gpt2, create(): config.json: n_embd (32) must be a "
-             "multiple of n_head (5)");
+    e2e_says(t, "/odd: model gpt2.so: config.json: n_embd (32) must be a "
+                "multiple of n_head (5)");
 }
 
 // Sets the last bytes of the file, which belong to a matrix, to a NaN (all bits set).
@@ -132,7 +131,7 @@ static void weights_that_are_no_numbers_are_whose(void **state) {
                          ">>nan/model.safetensors"));
     assert_int_equal(e2e_run(t, "generate --model nan --prompt a"), 1);
     e2e_says(t, "error: the model '");
-    e2e_says(t, "/nan': model org.rlhf-host.model.gpt2, gen_step(): ");
+    e2e_says(t, "/nan': model gpt2.so, gen_step(): ");
     e2e_says(t, "the logits of row 0 are not finite");
 }
 

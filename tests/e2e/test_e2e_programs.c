@@ -129,7 +129,7 @@ static void what_cannot_be_run(void **state) {
     e2e_says(t,
              "\"rewards.py\" is not of the form key=value: python.so:file=FILE.py,function=NAME");
     assert_int_equal(e2e_run(t, RUN "--reward exec.so:command=./nothing --set run.dir=c"), 2);
-    e2e_says(t, "reward org.rlhf-host.exec, create(): the program ./nothing cannot be run: it does "
+    e2e_says(t, "reward exec.so: the program ./nothing cannot be run: it does "
                 "not exist");
     assert_int_equal(e2e_exists(t, "c"), 0);
     if (!has_python()) return;
@@ -138,7 +138,7 @@ static void what_cannot_be_run(void **state) {
     e2e_says(t, "rewards.py has no function \"lenght\" (did you mean \"length\"?)");
     assert_int_equal(e2e_shell(t, "echo '{\"prompt\": \"x\"}' >> rows.jsonl"), 0);
     assert_int_equal(e2e_run(t, RUN PYTHON "--set run.dir=c"), 2);
-    e2e_says(t, "rows.jsonl:3: reward org.rlhf-host.python, check_row(): the data row has no "
+    e2e_says(t, "rows.jsonl:3: reward python.so: the data row has no "
                 "\"answer\", which length of rewards.py is called with");
     e2e_write(t, "rewards.py", "import os\nx = 1\n\nx.y\n");
     assert_int_equal(e2e_run(t, RUN PYTHON "--set run.dir=c"), 2);
@@ -151,7 +151,7 @@ static void a_program_that_fails(void **state) {
     struct e2e *t = *state;
     assert_int_equal(
         e2e_shell(t, "\"$HOST\" " RUN EXEC("after 3 kill 11") "--set run.dir=d --threads 1"), 1);
-    e2e_says(t, "reward org.rlhf-host.exec, score(), phase 1: ");
+    e2e_says(t, "reward exec.so, score(), phase 1: ");
     e2e_says(t, "answering was ended by signal 11 (Segmentation fault) at row 3 of 8");
 }
 
@@ -191,7 +191,7 @@ static void interrupted(void **state) {
                                                       "n=$((n+1)); done; kill -0 $(cat number) "
                                                       "2>/dev/null && status=99; exit $status");
     assert_int_equal(status, 130);
-    e2e_says(t, "finishing phase 1 and writing a checkpoint if reward org.rlhf-host.exec, score() "
+    e2e_says(t, "finishing phase 1 and writing a checkpoint if reward exec.so, score() "
                 "answers soon, else stopping with nothing kept; Ctrl-C again: at once\n");
     e2e_says(t, "phase 1 is not finished and will be done again: ");
     e2e_says(t, "nothing is kept: ");

@@ -84,8 +84,7 @@ static void the_share_of_right_ones(void **state) {
 // If a data row cannot be scored, every command that scores finds this before sampling.
 static void rows_are_asked_about_first(void **state) {
     struct e2e *t = *state;
-    static const char *const bad =
-        "rows.jsonl:3: reward org.rlhf-host.answer, check_row(): the data row has no \"answer\"";
+    static const char *const bad = "rows.jsonl:3: reward answer.so: the data row has no \"answer\"";
     assert_int_equal(
         e2e_run(t, RUN "--reward answer.so --set data.eval_path=rows.jsonl --set run.dir=a"), 0);
     json_t *m = e2e_metrics(t, "a");
@@ -96,7 +95,7 @@ static void rows_are_asked_about_first(void **state) {
     e2e_write(t, "held.jsonl", "{\"prompt\": \"So it\"}\n");
     assert_int_equal(
         e2e_run(t, RUN "--reward answer.so --set data.eval_path=held.jsonl --set run.dir=b"), 2);
-    e2e_says(t, "held.jsonl:1: reward org.rlhf-host.answer, check_row(): the data row has no");
+    e2e_says(t, "held.jsonl:1: reward answer.so: the data row has no");
     e2e_write(t, "rows.jsonl",
               "{\"prompt\": \"It was\", \"answer\": \"yes\"}\n\n{\"prompt\": \"So it\"}\n");
     assert_int_equal(e2e_run(t, RUN "--reward answer.so --set run.dir=b"), 2);
@@ -114,7 +113,7 @@ static void rows_are_asked_about_first(void **state) {
                      2);
     e2e_says(t, bad);
     assert_int_equal(e2e_run(t, RUN "--prompts prompts.txt --reward answer.so --set run.dir=b"), 2);
-    e2e_says(t, "prompts.txt:1: reward org.rlhf-host.answer, check_row(): the prompt has no data "
+    e2e_says(t, "prompts.txt:1: reward answer.so: the prompt has no data "
                 "row, so no \"answer\", which field names");
 }
 
@@ -122,7 +121,7 @@ static void what_the_row_lacks_is_said(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "rows.jsonl", "{\"prompt\": \"It was\", \"answer\": \"yes\"}\n");
     assert_int_equal(e2e_run(t, RUN "--reward " GOLD ":rows=4 --set run.dir=a"), 1);
-    e2e_says(t, "reward org.rlhf-host.test.gold, score(), phase 1: the data row has no "
+    e2e_says(t, "reward gold_reward.so, score(), phase 1: the data row has no "
                 "\"/extra/points\"; expected a number");
     e2e_write(t, "rows.jsonl", "{\"prompt\": \"It was\", \"answer\": 7}\n");
     assert_int_equal(e2e_run(t, RUN "--reward " GOLD ":rows=4 --set run.dir=b"), 1);

@@ -96,7 +96,7 @@ static void a_row_without_a_number_costs_its_own_reward_alone(void **state) {
     same_metrics(t, "z0", "z1", 0);
     // A NaN token reward makes its row's reward NaN.
     assert_int_equal(e2e_run(t, GRPO TOKENS ":shift=-7,bad=4\" --set run.dir=stop"), 1);
-    e2e_says(t, "token_reward (org.rlhf-host.test.token_reward) gave nan for row 3");
+    e2e_says(t, "token_reward (token_reward.so) gave nan for row 3");
     assert_int_equal(e2e_run(t, GRPO TOKENS ":shift=-7,bad=4\" --set rewards.nan_policy=zero "
                                             "--set run.phases=1 --set run.dir=zero"),
                      0);

@@ -58,7 +58,7 @@ static void what_failed_is_said_after_what_is_kept(void **state) {
     fails(t, RUN, "score:3:fail", 1, 2);
     const char *kept = strstr(t->out, "2 phases are kept; go on: rlhf-host --resume x");
     assert_non_null(kept);
-    assert_non_null(strstr(kept, "rlhf-host: error: reward org.rlhf-host.test.stray_reward, "
+    assert_non_null(strstr(kept, "rlhf-host: error: reward stray.so, "
                                  "score(), phase 3: no way on"));
 }
 

@@ -27,25 +27,20 @@ static void strays(struct e2e *t, const char *how, int status, const char *text)
 
 static void exits_are_told(void **state) {
     struct e2e *t = *state;
-    strays(
-        t, "score:1:exit", 1,
-        "reward org.rlhf-host.test.stray_reward, score(): called exit(), which a plugin may not");
-    strays(t, "phase_end:2:exit", 1,
-           "algorithm org.rlhf-host.test.stray_algo, phase_end(): called exit()");
-    strays(t, "loss:1:thread_exit", 1,
-           "algorithm org.rlhf-host.test.stray_algo, loss(): ended the main thread");
+    strays(t, "score:1:exit", 1, "reward stray.so, score(): called exit(), which a plugin may not");
+    strays(t, "phase_end:2:exit", 1, "algorithm stray.so, phase_end(): called exit()");
+    strays(t, "loss:1:thread_exit", 1, "algorithm stray.so, loss(): ended the main thread");
 }
 
 // The signal still gives the exit status: 128 + n from the shell.
 static void faults_are_told(void **state) {
     struct e2e *t = *state;
-    strays(t, "score:2:crash", 128 + 11,
-           "reward org.rlhf-host.test.stray_reward, score(): segmentation fault");
-    strays(t, "loss:1:abort", 128 + 6, "algorithm org.rlhf-host.test.stray_algo, loss(): aborted");
+    strays(t, "score:2:crash", 128 + 11, "reward stray.so, score(): segmentation fault");
+    strays(t, "loss:1:abort", 128 + 6, "algorithm stray.so, loss(): aborted");
     strays(t, "score:1:raise", 128 + 8, "score(): arithmetic exception");
     strays(t, "score:1:deep", 128 + 11, "score(): segmentation fault");
     strays(t, "score:1:thread", 128 + 11,
-           "another thread during reward org.rlhf-host.test.stray_reward, score(): "
+           "another thread during reward stray.so, score(): "
            "segmentation fault");
 }
 

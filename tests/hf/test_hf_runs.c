@@ -265,7 +265,7 @@ static void an_encoder_writes_nothing(void **state) {
                       "sed -i s/ForSequenceClassification/ForMaskedLM/ enc/config.json"),
          "copy");
     refused(t, "--algo ppo.so --reward period_count.so --policy enc --out a",
-            "/enc': model org.rlhf-host.model.distilbert, open(): an encoder reads whole texts and "
+            "/enc': model distilbert.so: an encoder reads whole texts and "
             "cannot write them, so it has no value head; give a language model");
     const char *words = "/enc' is an encoder (model_type distilbert): it reads whole texts and "
                         "cannot write them; give a language model";

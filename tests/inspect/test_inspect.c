@@ -349,7 +349,7 @@ static void a_plugin_without_a_tap(void **state) {
     assert_int_equal(
         e2e_shell(t, "\"$HOST\" inspect --base plain --tuned plain " PROMPT "--words the,bread"),
         2);
-    e2e_says(t, "cannot be inspected: its model plugin org.rlhf-host.test.plain_gpt2 has no "
+    e2e_says(t, "cannot be inspected: its model plugin plain_gpt2.so has no "
                 "rlhf.inspect/0");
 }
 

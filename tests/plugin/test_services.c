@@ -132,7 +132,7 @@ static void a_failing_create_is_told(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};
     check_error(make(f, "{\"mode\": \"second\"}", &err), RLHF_E_INVALID, &err,
-                "reward org.example.sample, create(): the second mode is not for use");
+                "reward sample.so: the second mode is not for use");
     assert_null(f->instance);
 }
 
@@ -146,7 +146,7 @@ static void fails(struct fixture *f, const char *response, rlhf_status status, c
     struct rlhf__call call = rlhf__call_begin(f->instance, "score()");
     if (response) status = score(f, response, &r);
     assert_true(rlhf__call_end(&call, status, &err) < 0);
-    snprintf(want, sizeof want, "reward org.example.sample, score(), phase 12: %s", why);
+    snprintf(want, sizeof want, "reward sample.so, score(), phase 12: %s", why);
     assert_string_equal(err.text, want);
 }
 
@@ -203,22 +203,22 @@ static void what_a_service_says_goes_with_the_call(void **state) {
     struct rlhf__call call = rlhf__call_begin(f->instance, "score()");
     rlhf_status st = service_fails(f, RLHF_E_IO, "models/x: no such file");
     assert_int_equal(rlhf__call_end(&call, st, &err), RLHF_E_IO);
-    assert_string_equal(err.text, "reward org.example.sample, score(): models/x: no such file");
+    assert_string_equal(err.text, "reward sample.so, score(): models/x: no such file");
     // The plugin handles this failure. Then another one occurs, in the same call or in the next
     // one.
     call = rlhf__call_begin(f->instance, "score()");
     service_fails(f, RLHF_E_IO, "models/x: no such file");
     assert_int_equal(rlhf__call_end(&call, RLHF_E_NOMEM, &err), RLHF_E_NOMEM);
-    assert_string_equal(err.text, "reward org.example.sample, score(): out of memory");
+    assert_string_equal(err.text, "reward sample.so, score(): out of memory");
     call = rlhf__call_begin(f->instance, "score()");
     assert_int_equal(rlhf__call_end(&call, RLHF_E_IO, &err), RLHF_E_IO);
-    assert_string_equal(err.text, "reward org.example.sample, score(): input/output error");
+    assert_string_equal(err.text, "reward sample.so, score(): input/output error");
     // The plugin's own message takes precedence.
     call = rlhf__call_begin(f->instance, "score()");
     st = service_fails(f, RLHF_E_IO, "models/x: no such file");
     (f->instance->host->fail)(f->instance->host, st, "the judge has no model");
     assert_int_equal(rlhf__call_end(&call, st, &err), RLHF_E_IO);
-    assert_string_equal(err.text, "reward org.example.sample, score(): the judge has no model");
+    assert_string_equal(err.text, "reward sample.so, score(): the judge has no model");
 }
 
 // If a model fails without a message, the message of the kernels is reported.

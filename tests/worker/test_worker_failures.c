@@ -9,7 +9,7 @@
     "--algo ppo.so --policy model --set policy.init=random --prompts prompts.txt "                 \
     "--set batch.size=8 --set sampling.max_new_tokens=4 --set run.phases=2 --set run.dir=r "
 #define WILD     "--reward \"$RLHF_TEST_PLUGINS/wild_reward.so:"
-#define NAMED    "reward org.rlhf-host.test.wild_reward, score(), phase "
+#define NAMED    "reward wild_reward.so, score(), phase "
 #define SANITIZE "test -n \"$RLHF_TEST_SANITIZE\""
 
 // Asserts that a run fails once, in phase 2 at row 3. The run ends with status 1 and a message, and
@@ -42,7 +42,7 @@ static void a_status_that_is_none_is_named(void **state) {
         e2e_says(t, NAMED "2: it returned 7, which is not a valid status (all 8 rows)");
         e2e_shell(t, "rm -rf r");
         assert_int_not_equal(e2e_run(t, RUN WILD "at_create=true,how=status%s\"", where[k]), 0);
-        e2e_says(t, "create(): it returned 7, which is not a valid status");
+        e2e_says(t, "it returned 7, which is not a valid status");
     }
 }
 
@@ -52,7 +52,7 @@ static void a_row_that_is_not_written_is_named(void **state) {
     for (int k = 0; k < 2; k++) {
         e2e_shell(t, "rm -rf r");
         assert_int_equal(e2e_run(t, RUN WILD "phase=1,row=3,how=unwritten%s\"", where[k]), 1);
-        e2e_says(t, "wild_reward) did not write row 3 of phase 2, response \"");
+        e2e_says(t, "wild_reward.so) did not write row 3 of phase 2, response \"");
         e2e_shell(t, "rm -rf r");
         assert_int_equal(e2e_run(t,
                                  RUN WILD "phase=1,row=0,how=unwritten%s\" --set "
@@ -276,9 +276,8 @@ static void processor_time_is_limited(void **state) {
 static void before_the_first_phase_it_is_bad_input(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, RUN WILD "how=crash,at_create=true\""), 2);
-    e2e_says(t,
-             "reward org.rlhf-host.test.wild_reward, create(): its worker was ended by signal 11 "
-             "(Segmentation fault)");
+    e2e_says(t, "reward wild_reward.so: its worker was ended by signal 11 "
+                "(Segmentation fault)");
     assert_false(e2e_exists(t, "r"));
     assert_int_equal(e2e_run(t, RUN WILD "how=sideways\""), 2);
     e2e_says(t, "reward.0.how must be one of nothing, crash");

@@ -7,7 +7,9 @@
 
 enum { WIDEST = 64 }; // maximum width of all heads together, as a multiple of the stream's width
 
-static const char *plugin_id(const struct rlhf__model *m) { return m->instance->plugin->desc.id; }
+static const char *plugin_name(const struct rlhf__model *m) {
+    return rlhf__plugin_name(m->instance->plugin);
+}
 
 // Checks the sizes from the plugin, because the host allocates and divides by them.
 static int is_sound(const struct rlhf__model *m, const rlhf_tap_info *i) {
@@ -35,15 +37,15 @@ rlhf_status rlhf__tap_open(const struct rlhf__model *m, struct rlhf__tap *out,
     if (!ops)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "the %s '%s' cannot be inspected: its model plugin %s has no %s here",
-                          m->role, m->dir, plugin_id(m), RLHF_EXT_TAP);
+                          m->role, m->dir, plugin_name(m), RLHF_EXT_TAP);
     if (rlhf_copy_in(&out->ops, sizeof out->ops, ops, RLHF_SIZE_TO(rlhf_tap_ops, logits)) < 0)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "%s, extension(): its %s is of another version than this program's",
-                          plugin_id(m), RLHF_EXT_TAP);
+                          plugin_name(m), RLHF_EXT_TAP);
     const rlhf_tap_ops *o = &out->ops;
     if (!o->info || !o->run || !o->read || !o->project || !o->head || !o->logits)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s, extension(): its %s lacks a function",
-                          plugin_id(m), RLHF_EXT_TAP);
+                          plugin_name(m), RLHF_EXT_TAP);
     out->info.size = sizeof out->info;
     struct rlhf__call call = rlhf__call_begin(m->instance, "info() of the tap");
     RLHF_TRY(end_call(&call, o->info(m->self, &out->info), err));
@@ -52,8 +54,8 @@ rlhf_status rlhf__tap_open(const struct rlhf__model *m, struct rlhf__tap *out,
         err, RLHF_E_UNSUPPORTED,
         "%s, info() of its tap: %d layers of %d heads and %d of keys, of width %d, with eps %g, do "
         "not fit its model",
-        plugin_id(m), out->info.n_layer, out->info.n_head, out->info.n_kv_head, out->info.head_dim,
-        out->info.norm_eps);
+        plugin_name(m), out->info.n_layer, out->info.n_head, out->info.n_kv_head,
+        out->info.head_dim, out->info.norm_eps);
 }
 
 // ---- calls that write numbers ----
@@ -72,7 +74,7 @@ static rlhf_status check_finite(const struct rlhf__tap *t, const char *function,
                               "%s, %s of its tap: number %llu of %llu is missing, NaN or infinite, "
                               "so '%s' cannot be explained: its weights hold such numbers, or the "
                               "plugin is wrong",
-                              plugin_id(t->model), function, (unsigned long long)i + 1,
+                              plugin_name(t->model), function, (unsigned long long)i + 1,
                               (unsigned long long)n, t->model->dir);
     return RLHF_OK;
 }

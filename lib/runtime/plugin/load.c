@@ -266,11 +266,15 @@ const char *rlhf__plugin_why_unused(const struct rlhf__plugin *p, const void *co
     return p->desc.why_unused ? p->desc.why_unused(config, key) : NULL;
 }
 
+const char *rlhf__plugin_name(const struct rlhf__plugin *p) {
+    return p->file ? p->file : p->desc.id;
+}
+
 const void *rlhf__plugin_extension(const struct rlhf__plugin *p, void *self, const char *id) {
     if (p->outside && p->outside->extension) return p->outside->extension(p, self, id);
     if (!p->desc.extension) return NULL;
-    struct rlhf__running before =
-        rlhf__running_begin(rlhf__kind_name((int32_t)p->desc.kind), p->desc.id, "extension()");
+    struct rlhf__running before = rlhf__running_begin(rlhf__kind_name((int32_t)p->desc.kind),
+                                                      rlhf__plugin_name(p), "extension()");
     const void *table = p->desc.extension(self, id);
     rlhf__running_end(&before);
     return table;

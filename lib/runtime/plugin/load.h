@@ -53,6 +53,10 @@ struct rlhf__plugin {
     char reserved[7];
 };
 
+// Returns the name by which users know the plugin: that of its file. If it was not read from a
+// file, returns its id. Borrowed. [any]
+const char *rlhf__plugin_name(const struct rlhf__plugin *p);
+
 // Owns all plugins that this process has opened.
 struct rlhf__plugins;
 

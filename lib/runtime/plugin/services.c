@@ -198,7 +198,7 @@ rlhf_status rlhf__instance_create(const struct rlhf__plugin *plugin,
                                   struct rlhf__instance **out, struct rlhf__error *err) {
     *out = NULL;
     struct rlhf__host *h = calloc(1, sizeof *h);
-    if (!h) return rlhf__fail(err, RLHF_E_NOMEM, "%s: out of memory", plugin->desc.id);
+    if (!h) return rlhf__fail(err, RLHF_E_NOMEM, "%s: out of memory", rlhf__plugin_name(plugin));
     struct rlhf__instance *i = &h->instance;
     rlhf__note_init(&h->said);
     fill_api(&h->api);
@@ -252,7 +252,7 @@ rlhf_status rlhf__instance_said(const struct rlhf__instance *i, char *out, size_
 struct rlhf__call rlhf__call_begin(const struct rlhf__instance *i, const char *function) {
     struct rlhf__call c = {.instance = i, .function = function};
     const char *kind = rlhf__kind_name((int32_t)i->plugin->desc.kind);
-    c.before = rlhf__running_begin(kind, i->plugin->desc.id, function);
+    c.before = rlhf__running_begin(kind, rlhf__plugin_name(i->plugin), function);
     if (!i->host) return c;
     struct rlhf__host *h = behind(i->host);
     c.said = rlhf__note_mark(&h->said);
@@ -270,34 +270,46 @@ int rlhf__words_fit(rlhf_status said, rlhf_status status) {
     return said == status || (status != RLHF_E_NOMEM && status != RLHF_E_CANCELLED);
 }
 
-// Write the reason of a failure: the message of the plugin or of a service, or else the kernels'
-// message.
-const char *rlhf__call_why(const struct rlhf__call *call, rlhf_status status, char *out,
-                           size_t cap) {
+// Writes the message of the plugin or of a service, or else the kernels' message. Returns 0 if
+// there is none.
+static int words_of(const struct rlhf__call *call, rlhf_status status, char *out, size_t cap) {
     struct rlhf__host *h = behind(call->instance->host);
     const struct rlhf__instance *kernels = h->services->kernels;
     if (!rlhf__words_fit(rlhf__note_since(&h->said, call->said, out, cap), status)) *out = '\0';
     if (!*out && kernels &&
         rlhf__note_since(&behind(kernels->host)->said, call->kernels_said, out, cap) != status)
         *out = '\0'; // the plugin handled that failure
-    if (*out) return out;
+    return *out != '\0';
+}
+
+const char *rlhf__call_why(const struct rlhf__call *call, rlhf_status status, char *out,
+                           size_t cap) {
+    if (words_of(call, status, out, cap)) return out;
     if (status > RLHF_OK) return rlhf__no_status(status, out, cap);
     snprintf(out, cap, "%s", rlhf__status_text(status));
     return out;
+}
+
+// What a plugin says about the user's options or data in these functions is clear without the
+// function's name.
+static int checks_inputs(const char *function) {
+    return strcmp(function, "create()") == 0 || strcmp(function, "open()") == 0 ||
+           strcmp(function, "check_row()") == 0;
 }
 
 static rlhf_status call_failed(const struct rlhf__call *call, rlhf_status status,
                                struct rlhf__error *err) {
     const struct rlhf__instance *i = call->instance;
     const struct rlhf__services *services = behind(i->host)->services;
-    char why[sizeof err->text], phase[48] = "";
+    char why[sizeof err->text], where[96] = "";
+    const int says = words_of(call, status, why, sizeof why) && checks_inputs(call->function);
     rlhf__call_why(call, status, why, sizeof why);
+    const int n = says ? 0 : snprintf(where, sizeof where, ", %s", call->function);
     if (services->phase >= 0)
-        snprintf(phase, sizeof phase, ", phase %lld", (long long)services->phase);
+        snprintf(where + n, sizeof where - (size_t)n, ", phase %lld", (long long)services->phase);
     if (status > RLHF_OK || status < RLHF_E_INTERNAL) status = RLHF_E_INTERNAL;
-    return rlhf__fail(err, status, "%s %s, %s%s: %s",
-                      rlhf__kind_name((int32_t)i->plugin->desc.kind), i->plugin->desc.id,
-                      call->function, phase, why);
+    return rlhf__fail(err, status, "%s %s%s: %s", rlhf__kind_name((int32_t)i->plugin->desc.kind),
+                      rlhf__plugin_name(i->plugin), where, why);
 }
 
 rlhf_status rlhf__call_end(const struct rlhf__call *call, rlhf_status status,
