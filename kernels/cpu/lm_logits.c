@@ -74,8 +74,8 @@ uint32_t rlhf__lm_block_rows(const struct rlhf__cpu *cpu, const rlhf_weight *w, 
                              int with_ref) {
     const uint64_t row = (uint64_t)w->n * (with_ref ? 2 : 1) * sizeof(float);
     const uint64_t fit = budget_of(cpu, w->n) / row;
-    const int chains = w->exec_dtype == RLHF_F32;
-    const uint64_t least = chains ? RLHF__GEMM_CHAIN : LM_STEP, step = chains ? least : 64;
+    const uint64_t least = w->exec_dtype == RLHF_F32 ? RLHF__GEMM_CHAIN : LM_STEP;
+    const uint64_t step = RLHF__GEMM_CHAIN; // a multiple of LM_STEP
     if (fit >= rows) return rows;
     const uint64_t part = fit < step ? least : fit - fit % step;
     return part < rows ? (uint32_t)part : rows;

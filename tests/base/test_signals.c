@@ -68,7 +68,7 @@ static void stopping_says(int json, int in_call, const char *says) {
         dup2(ends[1], STDERR_FILENO);
         rlhf__signals_install();
         rlhf__signals_json(json);
-        if (in_call) rlhf__running_begin("reward", "org.example.mine", "score()");
+        if (in_call) rlhf__running_begin("reward", "mi\"\\\nne.so", "score()");
         raise(SIGTERM);
         _exit(0);
     }
@@ -92,11 +92,11 @@ static void stopping_is_json_where_lines_are(void **state) {
 static void stopping_names_what_is_waited_for(void **state) {
     (void)state;
     stopping_says(0, 1,
-                  "stopping when reward org.example.mine, score() has returned; press again to "
+                  "stopping when reward mine.so, score() has returned; press again to "
                   "stop at once\n");
     stopping_says(1, 1,
                   TIMED "\"message\": \"stopping when "
-                        "reward org.example.mine, score() has returned; press again to stop at "
+                        "reward mine.so, score() has returned; press again to stop at "
                         "once\"}\n");
 }
 
@@ -113,7 +113,7 @@ static void phase_says(int number, int64_t phase, double seconds, const char *ki
         dup2(ends[1], STDERR_FILENO);
         rlhf__signals_install();
         rlhf__signals_phase(phase, seconds);
-        rlhf__running_begin(kind, "org.example.mine", "score()");
+        rlhf__running_begin(kind, "mine.so", "score()");
         raise(number);
         if (then) raise(then);
         _exit(0);
@@ -135,13 +135,12 @@ static void in_a_phase(void **state) {
                "finishing phase 1, then a checkpoint; a second signal: at once\n");
     phase_says(SIGINT, 88, 300, "model", SIGALRM,
                "finishing phase 88 (about 300 s), then a checkpoint; Ctrl-C again: at once\n"
-               "still waiting for model org.example.mine, score(); Ctrl-C again: at once\n");
-    phase_says(
-        SIGINT, 2, 3, "reward", 0,
-        "finishing phase 2 (about 3 s) if reward org.example.mine, score() answers soon, else "
-        "going back to the end of phase 1; then a checkpoint; Ctrl-C again: at once\n");
+               "still waiting for model mine.so, score(); Ctrl-C again: at once\n");
+    phase_says(SIGINT, 2, 3, "reward", 0,
+               "finishing phase 2 (about 3 s) if reward mine.so, score() answers soon, else "
+               "going back to the end of phase 1; then a checkpoint; Ctrl-C again: at once\n");
     phase_says(SIGINT, 1, 3, "reward", 0,
-               "finishing phase 1 (about 3 s) and writing a checkpoint if reward org.example.mine, "
+               "finishing phase 1 (about 3 s) and writing a checkpoint if reward mine.so, "
                "score() answers soon, else stopping with nothing kept; Ctrl-C again: at once\n");
 }
 
@@ -164,7 +163,7 @@ static void a_second_signal_says_what_it_does(void **state) {
                "finishing phase 3, then a checkpoint; Ctrl-C again: at once\n"
                "stopped at once; the work since the last checkpoint is lost\n");
     phase_says(SIGTERM, 0, -1, "model", SIGTERM,
-               "stopping when model org.example.mine, score() has returned; press again to stop at "
+               "stopping when model mine.so, score() has returned; press again to stop at "
                "once\nstopped at once\n");
 }
 

@@ -48,7 +48,7 @@ FAMILIES = {
     "gpt2": lambda: hf.GPT2Config(vocab_size=VOCAB, n_positions=POSITIONS, n_embd=48, n_layer=3, n_head=6,
                                   bos_token_id=1, eos_token_id=2),
 }
-# The width decides how long sums are. For `check` alone: the other tests would take too long.
+# The width decides how long sums are. Only `check` uses these models, because the other tests would take too long.
 WIDTH = {"hidden_size": 384, "intermediate_size": 1024, "num_hidden_layers": 4, "head_dim": 64}
 WIDE = {
     "llama3-wide": lambda: config(hf.LlamaConfig, rope_parameters=dict(LLAMA3), tie_word_embeddings=False, **WIDTH),
@@ -61,7 +61,7 @@ LIMITS = {
     "log-prob f32": 1e-4,  # largest difference relative to the largest log-prob
     "f32 error over PyTorch's": 2.0,  # root mean squares, float64 as judge
     "wide f32 error over PyTorch's": 1.0,
-    "wide gradients' over PyTorch's": 1.0,
+    "wide gradient error over PyTorch's": 1.0,
     "1 - cosine of a gradient": 1e-5,  # of the worst tensor
     "norm ratio of a gradient - 1": 1e-4,
     "bf16 error over autocast's": 1.1,  # root mean squares, float64 as judge
@@ -219,7 +219,7 @@ def check_wide(program, directory):
     want, theirs = gradients(exact, rows, weight), gradients(single, rows, weight)
     errors = [sum((g[k] - w).square().sum().item() for k, w in want.items())
               for g in ({k: got["grad:" + k] for k in want}, theirs)]
-    worst["wide gradients' over PyTorch's"] = (errors[0] / errors[1]) ** 0.5
+    worst["wide gradient error over PyTorch's"] = (errors[0] / errors[1]) ** 0.5
     return worst
 
 
@@ -229,7 +229,7 @@ def check(root, program):
         for what, x in (check_one if name in FAMILIES else check_wide)(program, f"{root}/{name}").items():
             wrong = not x <= LIMITS[what]
             bad += wrong
-            print(f"{name:<14} {what:<30} {x:9.2e}   limit {LIMITS[what]:.0e}{'   WRONG' if wrong else ''}", flush=True)
+            print(f"{name:<14} {what:<34} {x:9.2e}   limit {LIMITS[what]:.0e}{'   WRONG' if wrong else ''}", flush=True)
     return 1 if bad else 0
 
 

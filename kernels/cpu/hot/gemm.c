@@ -77,7 +77,8 @@ INLINE void one_step(const float *a, const float *b, vp c0[MR], vp c1[MR], const
     }
 }
 
-// some_steps computes steps_of(packed) steps of k.
+// some_steps computes steps_of(packed) steps of k. An iteration of the loop over k
+// calls it once.
 #ifdef VP_FMA_LANE_TO
 // A multiplication can use a single lane of a vector, so one load of A is enough for several steps.
 INLINE size_t steps_of(const int packed) {
@@ -104,7 +105,7 @@ INLINE void some_steps(const float *a, const float *b, vp c0[MR], vp c1[MR], con
     }
 }
 #elif defined VP_FMA_TO
-// Four steps need fewer instructions than four passes through the loop. If A is in rows, the loop
+// Four steps need fewer instructions than four iterations of the loop. If A is in rows, the loop
 // needs a register for the address of each row, so there is one step.
 INLINE size_t steps_of(const int packed) { return packed ? 4 : 1; }
 
@@ -138,7 +139,8 @@ INLINE void some_steps(const float *a, const float *b, vp c0[MR], vp c1[MR], con
 }
 #endif
 
-// Adds the sums of the completed chains, or what the panel continues, to the first chain.
+// c0 and c1 += the sums of the earlier chains or, if `sum` is NULL, the values of C that this panel
+// continues.
 INLINE void add_earlier(const struct rlhf__panel *p, size_t row, vp c0[MR], vp c1[MR],
                         const size_t rows, const float *sum) {
 #pragma GCC unroll 12

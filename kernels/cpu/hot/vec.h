@@ -8,7 +8,8 @@
 // because a tail runs the same code on masked lanes. Row independence relies on this.
 //
 // A vp is the machine's own vector, for loops whose results do not depend on the number of lanes
-// (gemm.c). The functions below that gemm.c needs exist for vp, too: vp_add, vp_load_n and so on.
+// (gemm.c, gemm_pack.c). The functions below that they need exist for vp, too: vp_add, vp_load_n
+// and so on.
 //
 //   vf, VF_LANES = 16                the vector and its number of lanes
 //   vp, VP_LANES, VP_COUNT           the machine's vector, its number of lanes, and how many such

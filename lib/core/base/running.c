@@ -31,10 +31,20 @@ static void append(char *out, size_t cap, const char *text) {
     out[at] = '\0';
 }
 
+// Appends a name, which may be that of a file, without the characters that would break a line or a
+// JSON string.
+static void append_plain(char *out, size_t cap, const char *name) {
+    size_t at = strlen(out);
+    for (; name && *name && at + 1 < cap; name++)
+        if (*name != '"' && *name != '\\' && (unsigned char)*name >= ' ' && *name != 127)
+            out[at++] = *name;
+    out[at] = '\0';
+}
+
 static void put_names(char *out, size_t cap, const struct rlhf__running *r) {
     append(out, cap, r->kind);
     append(out, cap, " ");
-    append(out, cap, r->name);
+    append_plain(out, cap, r->name);
     append(out, cap, ", ");
     append(out, cap, r->function);
 }

@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 struct rlhf__running {
-    const char *kind, *name, *function; // "reward", "org.x.y", "score()"; NULL = the host itself
+    const char *kind, *name, *function; // "reward", "mine.so", "score()"; NULL = the host itself
     pid_t pid;                          // the process that made the call
     int reserved;
 };
@@ -37,10 +37,10 @@ int rlhf__running_is_main(void);
 // [any]
 pid_t rlhf__running_home(void);
 
-// Write the name of the running function to `out`, NUL-ended: "reward org.x.y, score()". If only
-// the watched thread runs a plugin, and another thread calls this, the text begins with
-// "another thread during". Returns 1, or 0 with "" in `out` if only the host is running.
-// Async-signal-safe. [any]
+// Write the name of the running function to `out`, NUL-ended: "reward mine.so, score()", without
+// quotes, backslashes and control characters in the names. If only the watched thread runs a
+// plugin, and another thread calls this, the text begins with "another thread during". Returns 1,
+// or 0 with "" in `out` if only the host is running. Async-signal-safe. [any]
 int rlhf__running_describe(char *out, size_t cap);
 
 #endif

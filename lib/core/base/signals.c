@@ -59,13 +59,13 @@ static void say(const char *what) {
     (void)put;
 }
 
-// Appends the message for a signal outside of phases: "stopping when reward org.x.y, score() has
+// Appends the message for a signal outside of phases: "stopping when reward mine.so, score() has
 // returned; press again to stop at once". The host cannot end a plugin function that runs in the
 // host's process, so it must wait until the function returns.
 static void put_waiting(char *out, size_t cap) {
     char who[400];
     append(out, cap, "stopping");
-    // An id contains only letters, digits, '.', '_' and '-', so JSON needs no escapes.
+    // The text has no characters that JSON must escape.
     if (rlhf__running_describe(who, sizeof who)) {
         append(out, cap, " when ");
         append(out, cap, who);

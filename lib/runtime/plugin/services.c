@@ -272,7 +272,7 @@ int rlhf__words_fit(rlhf_status said, rlhf_status status) {
 
 // Writes the message of the plugin or of a service, or else the kernels' message. Returns 0 if
 // there is none.
-static int words_of(const struct rlhf__call *call, rlhf_status status, char *out, size_t cap) {
+static int message_of(const struct rlhf__call *call, rlhf_status status, char *out, size_t cap) {
     struct rlhf__host *h = behind(call->instance->host);
     const struct rlhf__instance *kernels = h->services->kernels;
     if (!rlhf__words_fit(rlhf__note_since(&h->said, call->said, out, cap), status)) *out = '\0';
@@ -284,14 +284,14 @@ static int words_of(const struct rlhf__call *call, rlhf_status status, char *out
 
 const char *rlhf__call_why(const struct rlhf__call *call, rlhf_status status, char *out,
                            size_t cap) {
-    if (words_of(call, status, out, cap)) return out;
+    if (message_of(call, status, out, cap)) return out;
     if (status > RLHF_OK) return rlhf__no_status(status, out, cap);
     snprintf(out, cap, "%s", rlhf__status_text(status));
     return out;
 }
 
-// What a plugin says about the user's options or data in these functions is clear without the
-// function's name.
+// In these functions, plugins check the user's options or data. Their messages are clear without
+// the function's name.
 static int checks_inputs(const char *function) {
     return strcmp(function, "create()") == 0 || strcmp(function, "open()") == 0 ||
            strcmp(function, "check_row()") == 0;
@@ -301,15 +301,15 @@ static rlhf_status call_failed(const struct rlhf__call *call, rlhf_status status
                                struct rlhf__error *err) {
     const struct rlhf__instance *i = call->instance;
     const struct rlhf__services *services = behind(i->host)->services;
-    char why[sizeof err->text], where[96] = "";
-    const int says = words_of(call, status, why, sizeof why) && checks_inputs(call->function);
+    char why[sizeof err->text], phase[48] = "";
+    const int is_clear = message_of(call, status, why, sizeof why) && checks_inputs(call->function);
     rlhf__call_why(call, status, why, sizeof why);
-    const int n = says ? 0 : snprintf(where, sizeof where, ", %s", call->function);
     if (services->phase >= 0)
-        snprintf(where + n, sizeof where - (size_t)n, ", phase %lld", (long long)services->phase);
+        snprintf(phase, sizeof phase, ", phase %lld", (long long)services->phase);
     if (status > RLHF_OK || status < RLHF_E_INTERNAL) status = RLHF_E_INTERNAL;
-    return rlhf__fail(err, status, "%s %s%s: %s", rlhf__kind_name((int32_t)i->plugin->desc.kind),
-                      rlhf__plugin_name(i->plugin), where, why);
+    return rlhf__fail(err, status, "%s %s%s%s%s: %s",
+                      rlhf__kind_name((int32_t)i->plugin->desc.kind), rlhf__plugin_name(i->plugin),
+                      is_clear ? "" : ", ", is_clear ? "" : call->function, phase, why);
 }
 
 rlhf_status rlhf__call_end(const struct rlhf__call *call, rlhf_status status,

@@ -101,9 +101,12 @@ rlhf_status rlhf__instance_load(const struct rlhf__instance *i, const void *byte
     uint32_t version = 0;
     if (n == 0 && d->state_version == 0) return RLHF_OK;
     if (d->state_version == 0)
-        return rlhf__fail(err, RLHF_E_INVALID, "there is a state, but %s keeps none", d->id);
+        return rlhf__fail(err, RLHF_E_INVALID, "there is a state, but %s keeps none",
+                          rlhf__plugin_name(i->plugin));
     const char *why = open_block(bytes, n, d->id, &body, &body_len, &version);
-    if (why) return rlhf__fail(err, RLHF_E_INVALID, "the stored state for %s %s", d->id, why);
+    if (why)
+        return rlhf__fail(err, RLHF_E_INVALID, "the stored state for %s %s",
+                          rlhf__plugin_name(i->plugin), why);
     const uint8_t *at = body;
     struct saved saved = {{sizeof(rlhf_istream), 0, saved_read, saved_left}, &at, body + body_len};
     struct rlhf__call call = rlhf__call_begin(i, "load()");
@@ -111,6 +114,6 @@ rlhf_status rlhf__instance_load(const struct rlhf__instance *i, const void *byte
     if (status != RLHF_OK) return status;
     if (at != saved.end)
         return rlhf__fail(err, RLHF_E_INVALID, "%s read only %zu of the %zu bytes of its state",
-                          d->id, (size_t)(at - body), body_len);
+                          rlhf__plugin_name(i->plugin), (size_t)(at - body), body_len);
     return RLHF_OK;
 }
