@@ -94,7 +94,7 @@ static void plugins_without_state_have_none(void **state) {
     assert_int_equal(b.len, 0);
     check_ok(rlhf__instance_load(f->algo, NULL, 0, &err), &err);
     check_error(rlhf__instance_load(f->algo, f->block.data, f->block.len, &err), RLHF_E_INVALID,
-                &err, "org.example.algo keeps none");
+                &err, "algo.so keeps none");
     assert_ptr_equal(f->algo->self, f->algo->config); // without create()
 }
 
