@@ -22,7 +22,7 @@ static void is_ended_with(struct e2e *t, const char *options, int seconds, const
     e2e_shell(t, "rm -rf r");
     assert_int_equal(e2e_run(t, RUN "%s --set rewards.timeout_s=%d " FLOOD, options, seconds, how),
                      1);
-    e2e_says(t, "flood_reward, score(), phase 1: ");
+    e2e_says(t, "flood_reward.so, score(), phase 1: ");
     e2e_says(t, says);
 }
 
