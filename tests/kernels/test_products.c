@@ -4,12 +4,13 @@
 #include <math.h>
 #include <string.h>
 
-// Numbers of a product [m, n] = a [m, k] b [k, n].
+// A product [m, n] = a [m, k] b [k, n], to which `bias` and `old` are added unless they are NULL.
 struct product {
     const float *a, *b; // a[i * a_row + s * a_step], b[s * b_step + j * b_col]
     size_t a_row, a_step, b_step, b_col;
-    size_t k;
-    int32_t dtype;
+    size_t m, k, n;
+    int32_t dtype, reserved;
+    const float *bias, *old; // [n], [m, n]
 };
 
 // A denormal becomes a zero of the same sign.
@@ -48,16 +49,15 @@ static float pass(const struct product *p, size_t i, size_t j, size_t from, size
     return sum;
 }
 
-// Element [i, j] of the product plus `bias`, added to `old`. NULL means that there is none.
-static float element(const struct product *p, size_t i, size_t j, const float *bias,
-                     const float *old) {
+// Element [i, j] of the result.
+static float element(const struct product *p, size_t i, size_t j) {
     const size_t length = p->k <= 4096 ? p->k : 2048;
-    float sum = old ? *old : 0.0f;
+    float sum = p->old ? p->old[i * p->n + j] : 0.0f;
     for (size_t s = 0; s < p->k; s += length) {
         const size_t end = p->k - s < length ? p->k : s + length;
         float part = pass(p, i, j, s, end);
-        if (bias && end == p->k) part += *bias;
-        sum = s == 0 && !old ? part : sum + part;
+        if (p->bias && end == p->k) part += p->bias[j];
+        sum = s == 0 && !p->old ? part : sum + part;
     }
     return sum;
 }
@@ -72,14 +72,16 @@ static float *numbers(struct call *k, uint64_t tag, uint64_t n, uint64_t step, i
     return x;
 }
 
-static void compare(const float *got, const float *want, uint64_t n, const char *op, size_t k,
-                    int32_t dtype) {
-    if (memcmp(got, want, n * sizeof *got) == 0) return;
-    for (uint64_t i = 0; i < n; i++)
-        if (memcmp(&got[i], &want[i], sizeof *got) != 0)
-            fail_msg("%s, k %zu, %s: element %llu is %a, defined is %a", op, k,
-                     dtype == RLHF_F32 ? "f32" : "bf16", (unsigned long long)i, (double)got[i],
-                     (double)want[i]);
+// Compares the result `out` with the definition.
+static void compare(struct call *k, const char *op, const struct product *p, rlhf_dev out) {
+    float *got = call_host(k, p->m * p->n * sizeof *got);
+    kit_read(k->c, got, out, p->m * p->n, RLHF_F32);
+    for (size_t i = 0; i < p->m * p->n; i++) {
+        const float want = element(p, i / p->n, i % p->n);
+        if (memcmp(&got[i], &want, sizeof want) != 0)
+            fail_msg("%s, k %zu, %s: element %zu is %a, defined is %a", op, p->k,
+                     p->dtype == RLHF_F32 ? "f32" : "bf16", i, (double)got[i], (double)want);
+    }
 }
 
 // Values to which a result is added. Those of column 0 are 0, so that small sums are seen.
@@ -94,18 +96,14 @@ static void linear(rlhf_compute *c, size_t m, size_t k, size_t n, int32_t dtype,
     struct call call = {.c = c};
     const float *x = numbers(&call, 1, m * k, 2, dtype), *w = numbers(&call, 2, k * n, n, dtype);
     const float *bias = olds(&call, 3, 1, n), *old = olds(&call, 4, m, n);
-    const struct product p = {x, w, k, 1, n, 1, k, dtype};
-    float *got = call_host(&call, m * n * sizeof *got),
-          *want = call_host(&call, m * n * sizeof *want);
-    for (size_t i = 0; i < m * n; i++)
-        want[i] = element(&p, i / n, i % n, adds ? &bias[i % n] : NULL, adds ? &old[i] : NULL);
+    const struct product p = {
+        x, w, k, 1, n, 1, m, k, n, dtype, 0, adds ? bias : NULL, adds ? old : NULL};
     rlhf_weight *weight =
         call_weight(&call, w, (int32_t)k, (int32_t)n, dtype, RLHF_WEIGHT_BACKWARD);
     rlhf_dev out = call_floats(&call, old, m * n, RLHF_F32);
     KIT_OK(c, c->linear(c->ctx, out, RLHF_F32, adds, call_floats(&call, x, m * k, dtype), weight,
                         adds ? call_floats(&call, bias, n, RLHF_F32) : NULL, (uint32_t)m));
-    kit_read(c, got, out, m * n, RLHF_F32);
-    compare(got, want, m * n, adds ? "linear, added" : "linear", k, dtype);
+    compare(&call, adds ? "linear, added" : "linear", &p, out);
     call_finish(&call);
 }
 
@@ -113,18 +111,13 @@ static void linear(rlhf_compute *c, size_t m, size_t k, size_t n, int32_t dtype,
 static void linear_dx(rlhf_compute *c, size_t m, size_t k, size_t n, int32_t dtype) {
     struct call call = {.c = c};
     const float *dy = numbers(&call, 9, m * k, 2, dtype), *w = numbers(&call, 10, n * k, n, dtype);
-    const struct product p = {dy, w, k, 1, 1, k, k, dtype};
-    float *got = call_host(&call, m * n * sizeof *got),
-          *want = call_host(&call, m * n * sizeof *want);
-    for (size_t i = 0; i < m * n; i++)
-        want[i] = element(&p, i / n, i % n, NULL, NULL);
+    const struct product p = {dy, w, k, 1, 1, k, m, k, n, dtype, 0, NULL, NULL};
     rlhf_weight *weight =
         call_weight(&call, w, (int32_t)n, (int32_t)k, dtype, RLHF_WEIGHT_BACKWARD);
     rlhf_dev dx = call_zeros(&call, m * n, RLHF_F32);
     KIT_OK(c, c->linear_dx(c->ctx, dx, RLHF_F32, 0, call_floats(&call, dy, m * k, dtype), weight,
                            (uint32_t)m));
-    kit_read(c, got, dx, m * n, RLHF_F32);
-    compare(got, want, m * n, "linear_dx", k, dtype);
+    compare(&call, "linear_dx", &p, dx);
     call_finish(&call);
 }
 
@@ -133,18 +126,13 @@ static void linear_dw(rlhf_compute *c, size_t m, size_t k, size_t n, int32_t dty
     struct call call = {.c = c};
     const float *x = numbers(&call, 5, k * m, m, dtype), *dy = numbers(&call, 6, k * n, n, dtype);
     const float *old = olds(&call, 7, m, n);
-    const struct product p = {x, dy, 1, m, n, 1, k, dtype};
-    float *got = call_host(&call, m * n * sizeof *got),
-          *want = call_host(&call, m * n * sizeof *want);
-    for (size_t i = 0; i < m * n; i++)
-        want[i] = element(&p, i / n, i % n, NULL, &old[i]);
+    const struct product p = {x, dy, 1, m, n, 1, m, k, n, dtype, 0, NULL, old};
     rlhf_weight *weight = call_weight(&call, call_normal(&call, 8, m * n, 1.0), (int32_t)m,
                                       (int32_t)n, dtype, RLHF_WEIGHT_BACKWARD);
     rlhf_dev dw = call_floats(&call, old, m * n, RLHF_F32);
     KIT_OK(c, c->linear_dw(c->ctx, dw, NULL, call_floats(&call, x, k * m, dtype),
                            call_floats(&call, dy, k * n, dtype), weight, (uint32_t)k));
-    kit_read(c, got, dw, m * n, RLHF_F32);
-    compare(got, want, m * n, "linear_dw", k, dtype);
+    compare(&call, "linear_dw", &p, dw);
     call_finish(&call);
 }
 

@@ -49,7 +49,6 @@ static void say(const char *what) {
     char who[512], text[1024] = "", now[RLHF__UTC_BYTES];
     if (!rlhf__running_describe(who, sizeof who)) append(who, sizeof who, "the host");
     if (json) {
-        keep_plain(who);
         rlhf__utc(now);
         append(text, sizeof text, "{\"time\": \"");
         append(text, sizeof text, now);

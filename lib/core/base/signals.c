@@ -65,7 +65,7 @@ static void say(const char *what) {
 static void put_waiting(char *out, size_t cap) {
     char who[400];
     append(out, cap, "stopping");
-    // The text has no characters that JSON must escape.
+    // rlhf__running_describe leaves out what JSON would have to escape.
     if (rlhf__running_describe(who, sizeof who)) {
         append(out, cap, " when ");
         append(out, cap, who);

@@ -270,8 +270,8 @@ int rlhf__words_fit(rlhf_status said, rlhf_status status) {
     return said == status || (status != RLHF_E_NOMEM && status != RLHF_E_CANCELLED);
 }
 
-// Writes the message of the plugin or of a service, or else the kernels' message. Returns 0 if
-// there is none.
+// Writes the message of the plugin or of a service, or else the kernels' message. Returns 1 if it
+// found a message.
 static int message_of(const struct rlhf__call *call, rlhf_status status, char *out, size_t cap) {
     struct rlhf__host *h = behind(call->instance->host);
     const struct rlhf__instance *kernels = h->services->kernels;

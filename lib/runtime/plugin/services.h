@@ -111,8 +111,8 @@ struct rlhf__call rlhf__call_begin(const struct rlhf__instance *i, const char *f
 
 // Call this function after the plugin has returned `status`. Returns the status, or RLHF_E_INTERNAL
 // if the status is unknown. A failure sets `err` to "reward period.so, score(), phase 12: <why>".
-// create(), open() and check_row() are named only if neither the plugin nor the kernels gave a
-// message. <why> is the first of these that exists:
+// If the plugin or the kernels gave a message, the names create(), open() and check_row() are left
+// out. <why> is the first of these that exists:
 //
 // - the last message of host->fail during the call, from the plugin or from a service that it
 //   called. If the status is RLHF_E_NOMEM or RLHF_E_CANCELLED, only a message with that code is
