@@ -92,8 +92,7 @@ static void see(struct rlhf__sinks *s, struct sink *k, const struct rlhf__call *
     if (rlhf__call_end(call, status, &err) == RLHF_OK) return;
     const int at_end = strcmp(call->function, "end()") == 0;
     if (!k->failed)
-        rlhf__logf(s->log, RLHF_LOG_WARN, "sink.%zu (%s) failed: %s%s", (size_t)(k - s->sink),
-                   k->instance->plugin->file, err.text,
+        rlhf__logf(s->log, RLHF_LOG_WARN, "sink.%zu failed: %s%s", (size_t)(k - s->sink), err.text,
                    at_end ? "" : "; the run goes on without it");
     k->failed = 1;
 }
