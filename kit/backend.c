@@ -1,5 +1,5 @@
-// backend.c: opens a compute backend. The host that it gives to the backend records the backend's
-// last failure. See rlhf/test.h.
+// backend.c: opens a compute backend, with a host that records the backend's last failure. See
+// rlhf/test.h.
 #include <rlhf/test.h>
 
 #include <dlfcn.h>

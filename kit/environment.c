@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// The call that is in progress. say() and metric() use it to find the episode.
+// The call that is in progress. say() and metric() find the episode through it.
 struct call {
     rlhf_episode_out out; // first member: say() casts it back
     struct rlhf_test_episode *episode;

@@ -7,7 +7,7 @@
 
 // ---- the table's functions ----
 
-// The recording host that contains the table h. rlhf_test_init has made both.
+// Returns the recording host that contains the table h. rlhf_test_init made both.
 static struct rlhf_test_host *host_of(const rlhf_host *h) {
     union {
         const rlhf_host *table;
@@ -52,7 +52,8 @@ static void do_free(const rlhf_host *h, void *p) {
     free(p);
 }
 
-// Adds a report to a metric's reading, as the host does. A reading of NaN stays NaN.
+// Adds a report to a metric's reading, combining the values as the host does. A reading of NaN
+// stays NaN.
 static void combine(struct rlhf_test_reading *m, double value, double weight) {
     const int first = m->n++ == 0;
     m->weight = first ? weight : m->weight + weight;
@@ -121,8 +122,8 @@ static const void *do_service(const rlhf_host *h, const char *id) {
     return strcmp(id, RLHF_SVC_LIMITS) == 0 ? &t->limits : NULL;
 }
 
-// The host's reduce() adds the sums of all processes. This test runs in one process, so the sums
-// stay as they are. A test with several processes replaces this function in host.table.
+// The host's reduce() adds the sums of all processes. A test has only one process, so the sums stay
+// as they are. A test that simulates several processes replaces this function in host.table.
 static rlhf_status do_reduce(const rlhf_host *h, double *sums, uint32_t n) {
     (void)h;
     (void)sums;

@@ -59,7 +59,7 @@ static rlhf_heads heads_of(float *const array[N_HEADS]) {
                         .score = array[4]};
 }
 
-// Sets a slope for each entry that the model computes. For prompt tokens, the slope is 0.
+// Sets the slopes of head k, one for each entry of the head. For prompt tokens, the slope is 0.
 static void put_slopes(struct pass *p, int k) {
     rlhf_rng r = {1, (uint64_t)k, 0};
     for (uint64_t i = 0; i < p->n[k]; i++)

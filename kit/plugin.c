@@ -124,7 +124,7 @@ void rlhf_test_config(const rlhf_plugin *p, void *config) {
         put(config, &o, o.i_def, o.f_def, o.s_def);
 }
 
-// Parses text as a value of the option. Returns 0 if it is invalid.
+// Parses `text` as a value of the option. Returns 0 if the text is invalid.
 static int value_of(const rlhf_opt *o, const char *text, int64_t *whole, double *real) {
     char *end = NULL;
     *whole = 0;
@@ -150,9 +150,8 @@ static int value_of(const rlhf_opt *o, const char *text, int64_t *whole, double 
     }
 }
 
-// Finds the option `key` and copies it to *o. If `list` is set, the option must be a list;
-// otherwise it must not be a list. If the option is missing or of the wrong kind, returns 0 with
-// the reason on stderr.
+// Finds the option `key` and copies it to *o. If `list` is 1, the option must be a list; if 0, it
+// must not be one. If there is no such option, returns 0 with the reason on stderr.
 static int find(const rlhf_plugin *p, const char *key, int list, rlhf_opt *o) {
     uint32_t at = 0;
     while (rlhf_test_opt(p, at, o) && strcmp(o->key, key) != 0)

@@ -1,5 +1,5 @@
-// reward_model.c: a fake "rlhf.reward_model/0" whose token rewards are computed by the test. See
-// rlhf/test.h.
+// reward_model.c: a fake "rlhf.reward_model/0" for which the test computes the rewards of tokens.
+// See rlhf/test.h.
 #include <rlhf/test.h>
 
 // Returns the test's reward model, or NULL if the test does not offer one. The offered table is the
@@ -27,8 +27,9 @@ static void do_close(const rlhf_host *host, rlhf_reward_model *model) {
     if (model) offered(host)->open_count--;
 }
 
-// Computes the reward of each row: the mean over its response tokens or, with RLHF_POOL_LAST, the
-// reward of its last token. A row without response tokens gets the reward of its last prompt token.
+// Computes the reward of each row. It is the mean over the row's response tokens or, with
+// RLHF_POOL_LAST, the reward of its last token. A row without response tokens gets the reward of
+// its last prompt token.
 static rlhf_status do_score(const rlhf_host *host, rlhf_reward_model *model, uint32_t n,
                             const int32_t *ids, const int32_t *offset, const int32_t *prompt_len,
                             int32_t pooling, float *seq, float *token) {

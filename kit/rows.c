@@ -1,9 +1,10 @@
-// rows.c: a fake "rlhf.row/0". All its rows have the values that the test lists. See rlhf/test.h.
+// rows.c: a fake "rlhf.row/0". All its rows have the same values, which the test lists. See
+// rlhf/test.h.
 #include <rlhf/log.h>
 #include <rlhf/test.h>
 
 // Returns the test's rows, or NULL if the test does not offer any. The offered table is the first
-// member of the struct of the rows, so both have the same address.
+// member of struct rlhf_test_rows, so both have the same address.
 static struct rlhf_test_rows *offered(const rlhf_host *host) {
     union {
         const void *table;

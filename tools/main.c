@@ -46,9 +46,9 @@ static void offer_commands(struct rlhf__nearest *near) {
     rlhf__nearest_offer(near, "settings"); // of help
 }
 
-// Returns a hint for a word that is not a command. For a plugin, the hint names the flag that the
-// plugin needs. For a training run, the hint says that no command word is needed. Returns NULL for
-// other words.
+// Returns a hint for a word that is not a command. If the word is a plugin, the hint names the
+// plugin's flag. If it means training, the hint is that training needs no command word. Returns
+// NULL for other words.
 static const char *run_hint(const char *name) {
     static const char *const words[] = {"train", "run", "sft", "grpo", "ppo", "dpo", "rloo", "kto"};
     const size_t n = strlen(name);

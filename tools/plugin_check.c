@@ -85,9 +85,9 @@ static int same_words(const char *a, const char *b) {
     return !*a && !*b;
 }
 
-// Returns 1 if both findings show the same fault. This is so if they break the same rule and either
-// name the same function ("score() of ...", "in score() of ...") or use the same words. A fault
-// that shows with several inputs counts once.
+// Returns 1 if both findings show the same fault; a fault that shows with several inputs counts
+// once. The plugin and the rule must be the same. The texts must be the same up to a function's
+// name ("score() of ..."), or differ only in numbers.
 static int same_fault(const json_t *a, const json_t *b) {
     const char *x = rlhf__json_text_in(a, "saw"), *y = rlhf__json_text_in(b, "saw"),
                *end = strstr(x, "()");
@@ -199,7 +199,7 @@ static int run(const struct rlhf__env *env, int argc, char **argv) {
     if (status < 0) rlhf__log_error(env->log, err.text);
     free(o.set.item);
     free(rest.item);
-    // A file that cannot be opened, or that crashes in the loader, counts as bad input here.
+    // A file that cannot be opened, or that crashes while it is loaded, counts as bad input here.
     return status < 0 ? 2 : status;
 }
 

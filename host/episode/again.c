@@ -16,7 +16,8 @@ static uint64_t mix(uint64_t hash, const void *data, size_t n) {
     return hash;
 }
 
-// Returns a hash of the answer to the last call: its messages, its reward and its end.
+// Returns a hash of the answer to the last call: the messages, the reward and whether the episode
+// ended.
 static uint64_t answer_of(const struct rlhf__episode *e) {
     uint64_t hash = mix(0xcbf29ce484222325u, &e->end, sizeof e->end);
     if (e->turns) hash = mix(hash, &e->paid[e->turns - 1], sizeof *e->paid);
@@ -125,8 +126,7 @@ static void say(const struct rlhf__asking *a, const struct rlhf__error *err, uin
     rlhf__buf_free(&text);
 }
 
-// Give up the episodes that failed. An error that did not make an episode fail is returned
-// unchanged.
+// Give up the failed episodes. An error without a failed episode is returned unchanged.
 static rlhf_status give_up(struct rlhf__asking *a, struct rlhf__episode *const *of, uint32_t n,
                            rlhf_status st, const struct rlhf__error *why) {
     const rlhf_host *host = a->environment->host;

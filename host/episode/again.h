@@ -1,7 +1,7 @@
 // again.h: calls an environment. After a failure, the affected episodes begin again with reset(),
 // and the turns that the policy has already written are replayed. An environment's answers depend
-// only on the seed, the data row and the turns. So a run with failures ends with the same bytes as
-// a run without them.
+// only on the seed, the data row and the turns. So a run with failures produces the same bytes as a
+// run without them.
 #ifndef RLHF_HOST_EPISODE_AGAIN_H
 #define RLHF_HOST_EPISODE_AGAIN_H
 
@@ -12,7 +12,7 @@
 struct rlhf__asking {
     const struct rlhf__instance *environment;
     int64_t phase;
-    int64_t retries;  // most retries of an episode for one answer; 0 = none
+    int64_t retries;  // maximum retries of an episode for one answer; 0 = none
     int64_t failures; // out: answers that failed
     int64_t lost;     // out: episodes that were given up
     double seconds;   // out: time in the environment
@@ -21,8 +21,8 @@ struct rlhf__asking {
 };
 
 // Call a function (enum rlhf__episode_function) for n episodes, as rlhf__episode_call does. Sets
-// `lost` of episodes that were given up. Errors: those of rlhf__episode_call, after the last
-// attempt; RLHF_E_INTERNAL if the environment gives a replayed episode another answer than before.
+// `lost` in episodes that were given up. Errors: those of rlhf__episode_call, after the last
+// attempt; RLHF_E_INTERNAL if the environment answers a replayed call differently than before.
 // [step]
 rlhf_status rlhf__episode_ask(struct rlhf__asking *, int function, struct rlhf__episode *const *of,
                               uint32_t n, struct rlhf__error *err);

@@ -112,7 +112,7 @@ static rlhf_status broken(const struct call *a, uint32_t i, const char *what,
                       what);
 }
 
-// Check that an episode that goes on has an answer to each of its tool calls.
+// Check that each tool call of an episode that continues has an answer.
 static rlhf_status check_answers(const struct call *a, uint32_t i, struct rlhf__error *err) {
     const struct rlhf__episode *e = a->of[i];
     char what[80];
@@ -151,8 +151,8 @@ static rlhf_status take(const struct call *a, uint32_t i, struct rlhf__error *er
     return e->end == RLHF_EPISODE_OPEN ? check_answers(a, i, err) : RLHF_OK;
 }
 
-// After a broken rule, the results of further episodes are not stored. After a failed episode, they
-// are.
+// Stops at the first episode for which the environment broke a rule. A failed episode does not stop
+// the others.
 static rlhf_status take_all(const struct call *a, uint32_t n, struct rlhf__error *err) {
     rlhf_status st = RLHF_OK;
     for (uint32_t i = 0; i < n; i++) {

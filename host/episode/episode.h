@@ -1,4 +1,4 @@
-// episode.h: one episode: what the environment has said and paid, and what the episode waits for.
+// episode.h: one episode: the environment's messages and rewards, and what the episode waits for.
 #ifndef RLHF_HOST_EPISODE_EPISODE_H
 #define RLHF_HOST_EPISODE_EPISODE_H
 
@@ -52,7 +52,7 @@ struct rlhf__episode_metric {
 // Zero-initialise; release with rlhf__episode_finish.
 struct rlhf__episode {
     int32_t wants; // enum rlhf__episode_wants
-    int32_t seen;  // 1: a call has seen its state
+    int32_t seen;  // 1: the environment has been called with `state`
     uint64_t number, seed;
     rlhf_str meta; // borrowed
     void *state;
@@ -66,7 +66,7 @@ struct rlhf__episode {
     struct rlhf__buf text;         // of its last turn
     struct rlhf__buf whole;        // the same with special tokens
     struct rlhf__tool_calls calls; // of its last turn
-    // of all its turns: calls, those that the host answered, turns with forged marks
+    // totals of all its turns: calls, calls that the host answered, turns with forged marks
     int64_t n_calls, n_faults, n_forged;
     struct rlhf__said said[RLHF__EPISODE_MESSAGES]; // in the last call
     uint32_t n_said, n_metrics;
@@ -79,19 +79,20 @@ struct rlhf__episode {
     size_t n_talk;
 };
 
-// Allocate an episode of at most `turns` turns, with a state of this size. Errors: RLHF_E_NOMEM.
-// [any]
+// Allocate an episode of at most `turns` turns, with state_size bytes for the environment's state.
+// Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__episode_init(struct rlhf__episode *, int32_t turns, uint64_t state_size,
                                struct rlhf__error *err);
 void rlhf__episode_finish(struct rlhf__episode *); // accepts a zeroed struct [any]
 
-// Returns the seed of the episodes of a group whose first row has this number within the run. [any]
+// Returns the seed that all episodes of a group share. `first` is the number of the group's first
+// row within the run. [any]
 uint64_t rlhf__episode_seed(uint64_t run_seed, const char *stream, uint64_t first);
 
 // Add a message. Errors: RLHF_E_NOMEM; RLHF_E_INVALID if there are too many. [any]
 rlhf_status rlhf__episode_say(struct rlhf__episode *, int32_t role, rlhf_str text);
 
-// Set a metric, in place of an earlier value with that name. Names beyond the first
+// Set a metric. This replaces an earlier value with the same name. Names beyond the first
 // RLHF__EPISODE_METRICS, and names that are too long, are ignored. [any]
 void rlhf__episode_metric(struct rlhf__episode *, const char *name, double value);
 

@@ -30,8 +30,9 @@ rlhf_status rlhf__episode_check_template(const struct rlhf__episode_setup *s,
     return rlhf__error_context(err, "%s", s->environment->plugin->file);
 }
 
-// Only this many episodes of a batch are checked for turns that the chat template rewrites, because
-// rendering conversations takes time. If rewritten turns are refused, all episodes are checked.
+// Only the first COMPARED episodes of a batch are checked for turns that the chat template
+// rewrites, because rendering conversations takes time. If rewritten turns are refused, all
+// episodes are checked.
 enum { COMPARED = 64 };
 
 static int is_compared(const struct rlhf__episodes *x, const struct rlhf__episode *e) {
@@ -60,8 +61,8 @@ static int same(const struct rlhf__ids *a, const struct rlhf__ids *b) {
     return a->n == b->n && memcmp(a->data, b->data, a->n * sizeof *a->data) == 0;
 }
 
-// Let the rows of a group that have the same prompt share the ids of the group's first row. Other
-// prompts are an error unless episodes.starts allows them.
+// Let the rows of a group that have the same prompt share the ids of the group's first row. A row
+// with another prompt is an error unless episodes.starts allows it.
 static rlhf_status share_prompt(const struct rlhf__episodes *x, uint32_t i,
                                 struct rlhf__error *err) {
     uint32_t first = i / x->q.group * x->q.group;
@@ -85,8 +86,7 @@ static rlhf_status share_prompt(const struct rlhf__episodes *x, uint32_t i,
                       (unsigned long long)x->of[first].number, (unsigned long long)x->of[i].number);
 }
 
-// Returns 1 if the episode was given up. The episode's sequence then ends, perhaps before it has
-// begun.
+// Returns 1 if the episode was given up. Its sequence then ends, even if it has no prompt yet.
 static int gone(const struct rlhf__episodes *x, struct rlhf__episode *e) {
     static const int32_t nothing = 0;
     const size_t i = (size_t)(e - x->of);
@@ -131,7 +131,7 @@ static rlhf_status follow(struct rlhf__episodes *x, struct rlhf__episode *e,
     return RLHF_OK;
 }
 
-// Answer the turns with wrong tool calls. The environment answers the other turns.
+// Answer the turns that have wrong tool calls. The environment answers the other turns.
 static rlhf_status refuse(struct rlhf__episodes *x, struct rlhf__error *err) {
     const uint32_t n = list(x, RLHF__WANTS_REFUSAL);
     for (uint32_t k = 0; k < n; k++) {
@@ -162,7 +162,7 @@ static rlhf_status finish(struct rlhf__episodes *x, struct rlhf__error *err) {
 
 // ---- for the decoder ----
 
-// Asks for reset() of whole groups, so that the rows of a group can share their prompt.
+// Requests reset() for the whole group, so that its rows can share their prompt.
 static rlhf_status begin(void *ctx, uint32_t i, struct rlhf__error *err) {
     struct rlhf__episodes *x = ctx;
     const uint32_t first = i / x->q.group * x->q.group;

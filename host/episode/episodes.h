@@ -48,7 +48,7 @@ struct rlhf__episodes_request {
     uint64_t first;     // number of row 0 within the run
     const char *stream; // random stream of the episodes' seeds
     int64_t phase;
-    rlhf__metric_fn *metric; // gets the environment's metrics; NULL: the run gets them
+    rlhf__metric_fn *metric; // receives the environment's metrics; NULL: the run receives them
     void *metric_ctx;
 };
 
@@ -59,8 +59,8 @@ rlhf_status rlhf__episodes_create(const struct rlhf__episodes_request *,
 void rlhf__episodes_destroy(struct rlhf__episodes *);
 
 // Return what the decoder needs: the functions for turns, and the arrays prompt[n] and
-// prompt_len[n]. They live as long as the episodes. The elements for a group are set when that
-// group begins. [step]
+// prompt_len[n]. The arrays are valid until rlhf__episodes_destroy. Their elements for a group are
+// set when that group begins. [step]
 const struct rlhf__gen_turns *rlhf__episodes_turns(const struct rlhf__episodes *);
 const int32_t *const *rlhf__episodes_prompt(const struct rlhf__episodes *);
 const int32_t *rlhf__episodes_prompt_len(const struct rlhf__episodes *);

@@ -6,8 +6,8 @@
 #include "sample/experience.h"
 
 // Report episodes/turns and the other metrics of episodes (docs/metrics.md) for rows of several
-// turns. The counts are NULL if the environment's answers come from a record; the metrics that need
-// them are then left out. [any]
+// turns. If the environment's answers come from a record, the counts are NULL, and the metrics that
+// need them are left out. [any]
 void rlhf__episode_metrics(const struct rlhf__rows *, const struct rlhf__episode_counts *,
                            void (*metric)(void *ctx, const char *name, double value), void *ctx);
 

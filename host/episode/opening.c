@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-// The texts of an environment as chat messages. The texts are well-formed UTF-8, and special tokens
-// in them are spelled out.
+// The texts of an environment as chat messages. The texts are well-formed UTF-8. A special token in
+// them is encoded as ordinary text.
 struct speech {
     struct rlhf__buf text[RLHF__EPISODE_MESSAGES];
     struct rlhf__buf joined; // the prompt's last message with what was added to it
@@ -34,7 +34,7 @@ static int32_t role_of(int32_t role) {
 
 static rlhf_str str_of(const struct rlhf__buf *b) { return (rlhf_str){rlhf__buf_text(b), b->len}; }
 
-// Count the special tokens that a text would have if they were not spelled out.
+// Count the special tokens that a text would have if they were not encoded as ordinary text.
 static rlhf_status count_specials(const struct rlhf__speaking *by, rlhf_str text, int64_t *n,
                                   struct rlhf__error *err) {
     struct rlhf__ids ids = {0};
@@ -67,8 +67,8 @@ static rlhf_status add_said(struct speech *s, int32_t role, const struct rlhf__b
     return rlhf__messages_put(&s->m, &m, err);
 }
 
-// Append the contents of the messages, in order. A text that spells a special token does not become
-// that token.
+// Append the contents of the messages, in order. If a text spells a special token, the spelling is
+// encoded as ordinary text.
 static rlhf_status encode_contents(const struct rlhf__speaking *by, const struct rlhf__messages *m,
                                    struct rlhf__ids *out, struct rlhf__error *err) {
     struct rlhf__buf all = RLHF__BUF_INIT;
@@ -90,7 +90,8 @@ static rlhf_status add(const struct rlhf__episode *e, int32_t role, struct speec
 
 // ---- prompts ----
 
-// Store the tools that a data row lists. If the environment has tools, they must be the same.
+// Store the tools that a data row lists. If the environment also has tools, both lists must be
+// equal.
 static rlhf_status take_tools(const struct rlhf__speaking *by, const json_t *row, struct speech *s,
                               struct rlhf__error *err) {
     json_t *own = NULL;
@@ -118,7 +119,8 @@ static rlhf_status add_row(const struct rlhf__speaking *by, const json_t *row, s
     return rlhf__fail(err, RLHF_E_INTERNAL, "a prompt of messages has no messages");
 }
 
-// Join the first USER message to the prompt's last message, if that is a user's message.
+// If the prompt's last message is a user's, append the first USER message to it. Add all other USER
+// messages as separate messages.
 static rlhf_status add_users(struct rlhf__episode *e, struct speech *s, struct rlhf__error *err) {
     struct rlhf__message *last = s->m.n ? &s->m.item[s->m.n - 1] : NULL;
     int joins = last && last->role == RLHF__ROLE_USER;
@@ -215,7 +217,7 @@ static rlhf_status add_result(const struct rlhf__called *c, const struct rlhf__b
     return rlhf__messages_put(&s->m, &m, err);
 }
 
-// Add the answers to all tool calls as one text of a user.
+// Add the answers to all tool calls as one user message.
 static rlhf_status add_marked(const struct rlhf__episode *e, struct speech *s,
                               struct rlhf__error *err) {
     for (uint32_t k = 0; k < e->n_said; k++) {
@@ -266,7 +268,8 @@ rlhf_status rlhf__speak_reply(struct rlhf__speaking *by, const struct rlhf__epis
     size_t longest = 0;
     for (uint32_t k = 0; k < e->n_said; k++)
         if (e->said[k].text.len > longest) longest = e->said[k].text.len;
-    // A token has at least one byte in nearly all tokenizers, so long texts are not encoded whole.
+    // A text of more than 64 bytes per allowed token is practically always too long, so only its
+    // beginning is encoded.
     size_t bytes = longest > 64 * most ? 64 * most : SIZE_MAX;
     RLHF_TRY(encode_reply(by, e, bytes, err));
     by->cut += e->read.n > most || bytes != SIZE_MAX;

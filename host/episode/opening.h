@@ -1,4 +1,5 @@
-// opening.h: turns the texts of an environment into ids: the prompts of episodes, and replies.
+// opening.h: turns the texts of an environment into ids: the prompts of episodes, and the replies
+// to turns.
 #ifndef RLHF_HOST_EPISODE_OPENING_H
 #define RLHF_HOST_EPISODE_OPENING_H
 

@@ -36,8 +36,8 @@ rlhf_status rlhf__playing_no_prompts(const struct rlhf__tokenizer *tok, struct r
     return rlhf__prompts_from_ids(&ids, &len, 1, tok, out, err);
 }
 
-// Set the tools and the limits, and check the data rows and the template. Prompts are longer if the
-// template lists the tools in them.
+// Set the tools and the limits, and check the data rows and the template. The limits must allow for
+// the tools that the template lists in prompts.
 static rlhf_status finish_setup(const struct rlhf__playing *p, struct rlhf__episode_setup *out,
                                 struct rlhf__error *err) {
     const struct rlhf__config *c = p->config;

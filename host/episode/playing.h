@@ -17,8 +17,8 @@ rlhf_status rlhf__playing_create(const struct rlhf__plugin *, struct rlhf__servi
 rlhf_status rlhf__playing_check_model(const char *file, const struct rlhf__model *,
                                       struct rlhf__error *err);
 
-// Returns 1 if `environment` is not NULL and states its tasks itself, and the config names no
-// prompts. [any]
+// Returns 1 if the config names no prompts and `environment` (may be NULL) states its tasks itself.
+// [any]
 int rlhf__playing_alone(const struct rlhf__plugin *environment,
                         const struct rlhf__prompts_config *);
 
@@ -27,7 +27,7 @@ int rlhf__playing_alone(const struct rlhf__plugin *environment,
 rlhf_status rlhf__playing_no_prompts(const struct rlhf__tokenizer *, struct rlhf__prompts **out,
                                      struct rlhf__error *err);
 
-// What the settings of episodes are made from. All members are borrowed.
+// The inputs of rlhf__playing_open. All members are borrowed.
 struct rlhf__playing {
     const struct rlhf__config *config;
     const struct rlhf__instance *environment;
@@ -39,7 +39,7 @@ struct rlhf__playing {
 };
 
 // Check the prompts and their rows, the tools, the limits and the chat template, and set *out.
-// Release it with rlhf__playing_close. Errors: RLHF_E_INVALID; those of the plugin. [main]
+// Release *out with rlhf__playing_close. Errors: RLHF_E_INVALID; those of the plugin. [main]
 rlhf_status rlhf__playing_open(const struct rlhf__playing *, struct rlhf__episode_setup *out,
                                struct rlhf__error *err);
 void rlhf__playing_close(struct rlhf__episode_setup *); // accepts a zeroed struct [main]

@@ -73,8 +73,8 @@ static rlhf_status put_replies(const struct rlhf__past_turn *p, struct rlhf__mes
     return RLHF_OK;
 }
 
-// Put together the conversation. The texts of other speakers do not matter, so placeholders stand
-// for them.
+// Build the conversation. The texts of other speakers do not matter, so placeholders stand for
+// them.
 static rlhf_status arrange(const struct rlhf__rewriting *by, const struct rlhf__episode *e,
                            struct rlhf__messages *m, struct rlhf__error *err) {
     m->tools = by->tools->listed ? by->tools->list : NULL;
@@ -98,7 +98,7 @@ static int same_text(rlhf_str a, rlhf_str b) {
     return a.len == b.len && (!a.len || memcmp(a.ptr, b.ptr, (size_t)a.len) == 0);
 }
 
-// Set *same to 1 if a turn is still written as the policy wrote it.
+// Set *same to 1 if the template renders a turn as the policy wrote it.
 static rlhf_status compare(const struct rlhf__rewriting *by, const struct rlhf__past_turn *p,
                            rlhf_str now, int *same, struct rlhf__error *err) {
     const int32_t form = by->tools->form;

@@ -1,7 +1,7 @@
 // rewritten.h: finds turns of the policy that the chat template renders differently once later
-// turns follow: some templates drop the thoughts of earlier turns, or trim their text. A row always
-// keeps the tokens that the policy sampled, so it cannot follow the template. Such turns are
-// counted, or refused.
+// turns follow: some templates drop the thoughts of earlier turns, or trim their text. A row cannot
+// follow the template, because it keeps the tokens that the policy sampled. Such turns are counted,
+// or refused.
 //
 // The spelling of tool calls does not matter here: calls are compared by name and arguments.
 #ifndef RLHF_HOST_EPISODE_REWRITTEN_H
@@ -18,14 +18,14 @@ struct rlhf__rewriting {
     int64_t past, rewritten; // out: turns that were followed by a reply; those rewritten
 };
 
-// Store the turn that was just answered, for rlhf__rewritten_count. Turns without an answer do not
-// matter, because no later turn follows them. Errors: RLHF_E_NOMEM. [any]
+// Store the turn that was just answered, for rlhf__rewritten_count. A turn without an answer need
+// not be stored, because no later turn follows it. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__rewritten_note(const struct rlhf__rewriting *, struct rlhf__episode *e,
                                  struct rlhf__error *err);
 
 // Count the rewritten turns of an episode that is over. If the template cannot render the
-// conversation, counts no turns. Errors: RLHF_E_NOMEM; with `refuses` also RLHF_E_INVALID if a turn
-// is rewritten or the template cannot render the conversation. [any]
+// conversation, counts no turns. Errors: RLHF_E_NOMEM; with `refuses`, also RLHF_E_INVALID if a
+// turn is rewritten or the template cannot render the conversation. [any]
 rlhf_status rlhf__rewritten_count(struct rlhf__rewriting *, const struct rlhf__episode *e,
                                   struct rlhf__error *err);
 

@@ -60,7 +60,8 @@ static rlhf_status take_reports(const struct rlhf__episodes_request *of, struct 
     return rlhf__reports_take(p, bytes, run->metric, run->metric_ctx, err);
 }
 
-// Pass a rank's reports on to the request's `metric` or to the run, and add its counts.
+// Pass a rank's reports to the request's `metric` or, if that is NULL, to the run. Add the rank's
+// counts.
 static rlhf_status read_head(void *arg, uint32_t from, uint32_t to, struct rlhf__part *p,
                              struct rlhf__error *err) {
     struct plays *all = arg;

@@ -76,8 +76,8 @@ void rlhf__episode_tools_finish(struct rlhf__episode_tools *t) {
     *t = (struct rlhf__episode_tools){.form = RLHF__TOOL_FORM_NONE};
 }
 
-// Set *n to the number of tokens of a question. If `list` is not NULL, the prompt lists these
-// tools.
+// Set *n to the number of tokens of a prompt with a short question. If `list` is not NULL, the
+// prompt also lists these tools.
 static rlhf_status count(const struct rlhf__tokenizer *tok, const json_t *list, size_t *n,
                          struct rlhf__error *err) {
     struct rlhf__messages m = {.tools = list};

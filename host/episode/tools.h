@@ -24,7 +24,7 @@ struct rlhf__episode_tools {
 
 // Ask the environment for its list of tools, and choose the form of tool calls: the form in the
 // settings, else the chat template's form, else XML. `chat` is NULL if prompts are not messages.
-// Errors: RLHF_E_INVALID (the list is not valid; the template lacks a place for tools). [main]
+// Errors: RLHF_E_INVALID (the list is invalid; the template has no place for tools). [main]
 rlhf_status rlhf__episode_tools_open(const struct rlhf__instance *environment,
                                      const struct rlhf__episodes_config *,
                                      const struct rlhf__chat *chat, struct rlhf__episode_tools *out,
@@ -37,8 +37,8 @@ rlhf_status rlhf__episode_tools_tokens(const struct rlhf__episode_tools *,
                                        const struct rlhf__tokenizer *, int32_t *out,
                                        struct rlhf__error *err);
 
-// Find the tool calls in a turn, store them in e->calls, and count them. The text `turn` has
-// special tokens, but not the one that ended the turn. Errors: RLHF_E_NOMEM. [any]
+// Find the tool calls in a turn, store them in e->calls, and count them. The text `turn` includes
+// special tokens, except the one that ended the turn. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__episode_tools_read(const struct rlhf__episode_tools *, struct rlhf__episode *e,
                                      rlhf_str turn, struct rlhf__error *err);
 

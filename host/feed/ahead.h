@@ -1,12 +1,13 @@
 // ahead.h: the batch in flight of a run with rollout.ahead, i.e. the responses of the next phase.
 // While the current phase trains, a thread of this process (sample/sampler.h) or other processes
-// (sample/actors.h) sample them, with the weights from the start of the current phase. The batch is
-// handed over when both training and sampling are done. So the rows of a phase were always sampled
-// with the weights from the start of the phase before it, whichever of training and sampling is
+// (sample/actors.h) sample this batch with the weights from the start of the current phase. The
+// batch is handed over when both training and sampling are done. So the rows of a phase always come
+// from the weights at the start of the previous phase, no matter whether training or sampling is
 // faster.
 //
 // A checkpoint contains the batch in flight in state/ahead.rows (batch/rows_file.h), because the
-// weights that sampled it are gone. The prompts' cursor points past the batch's prompts.
+// weights that sampled the batch no longer exist. The prompts' cursor points past the batch's
+// prompts.
 #ifndef RLHF_HOST_FEED_AHEAD_H
 #define RLHF_HOST_FEED_AHEAD_H
 
@@ -66,8 +67,8 @@ rlhf_status rlhf__ahead_prepare(struct rlhf__ahead *, struct rlhf__error *err);
 void rlhf__ahead_note(struct rlhf__ahead *);
 
 // rlhf__ahead_save writes the batch in flight to a checkpoint's folder; rlhf__ahead_load reads it
-// from the checkpoint in `dir`. Errors of reading: RLHF_E_INVALID if the file is missing, damaged,
-// or not of this run. [main]
+// from the checkpoint in `dir`. rlhf__ahead_load returns RLHF_E_INVALID if the file is missing, is
+// damaged or belongs to another run. [main]
 rlhf_status rlhf__ahead_save(const struct rlhf__ahead *, const struct rlhf__folder *checkpoint,
                              struct rlhf__error *err);
 rlhf_status rlhf__ahead_load(struct rlhf__ahead *, const char *dir,

@@ -1,6 +1,6 @@
 // feed.h: the source of a run's rows: prompts to which the policy responds, texts, or preferences.
-// Only the code that sets up a run knows which of these the feed is. Phases call the feed through
-// ops.
+// Only the code that sets up a run knows which kind the feed is. Phases call the feed through
+// `ops`.
 #ifndef RLHF_HOST_FEED_FEED_H
 #define RLHF_HOST_FEED_FEED_H
 
@@ -26,7 +26,7 @@ struct rlhf__feed_env {
     struct rlhf__progress *progress;
     const struct rlhf__loading *loading;
     const struct rlhf__plugin *environment; // the run's, even if it is not open; NULL = none
-    // A record that has the environment's answers, positioned at the current phase. NULL: the
+    // A record that has the environment's answers, positioned at the current phase. If NULL, the
     // answers come from the environment, if the run has one.
     const struct rlhf__recorded *answers;
 };
@@ -51,17 +51,16 @@ struct rlhf__actor_order;
 struct rlhf__sampled;
 
 struct rlhf__feed_ops {
-    // Put the next rows into *x, which is zeroed. `first` is the number of their first sequence
-    // within the run. `version` is the number of optimizer steps that were taken on the policy.
-    // [step]
+    // Put the next rows into *x, which is zeroed. `first` is the number of the first of these rows
+    // within the run. `version` is the number of optimizer steps that the policy has taken. [step]
     rlhf_status (*next)(struct rlhf__feed *, uint64_t first, int64_t version,
                         struct rlhf__experience *x, struct rlhf__error *err);
     // Like `next`, but put the rows of `groups` further groups into *x. This op is NULL if rows
     // have no groups. [step]
     rlhf_status (*more)(struct rlhf__feed *, uint32_t groups, uint64_t first, int64_t version,
                         struct rlhf__experience *x, struct rlhf__error *err);
-    // For the memory estimate, put the largest rows that the next phases can have into *x, which
-    // the caller has zeroed: the longest prompts, and responses of full length. The models compute
+    // For the memory estimate: fill *x, which the caller has zeroed, with the largest rows that the
+    // next phases can have: the longest prompts, and responses of full length. The models compute
     // nothing, because they are on a memory plan (model/memory_plan.h). Does not move the cursor.
     // [step]
     rlhf_status (*largest)(struct rlhf__feed *, struct rlhf__experience *x,
@@ -72,7 +71,7 @@ struct rlhf__feed_ops {
     rlhf_status (*estimate)(struct rlhf__feed *, const struct rlhf__experience *x,
                             struct rlhf__error *err);
     // Returns the cursor. Epochs are counted from it, and checkpoints store it. If `choice` is set,
-    // the algorithm chooses the prompts, and the cursor only counts the prompts. [any]
+    // the algorithm chooses the prompts, and the cursor only counts prompts. [any]
     struct rlhf__order *(*order)(struct rlhf__feed *);
     // Create the parts that need loaded models. NULL = nothing to create. [main]
     rlhf_status (*ready)(struct rlhf__feed *, struct rlhf__error *err);
@@ -105,13 +104,13 @@ void rlhf__feed_destroy(struct rlhf__feed *); // NULL allowed [main]
 rlhf_status rlhf__feed_largest(struct rlhf__feed *, struct rlhf__experience *x,
                                struct rlhf__error *err);
 
-// Set *out to the limit on a row's tokens: data.max_tokens, or the policy's context if that setting
-// is 0. Errors: RLHF_E_INVALID if data.max_tokens is greater than the context. [any]
+// Set *out to the limit on a row's tokens: data.max_tokens or, if that setting is 0, the policy's
+// context. Errors: RLHF_E_INVALID if data.max_tokens is greater than the context. [any]
 rlhf_status rlhf__feed_max_tokens(const struct rlhf__feed_env *, int32_t *out,
                                   struct rlhf__error *err);
 
-// If `rows`, the number of rows, is smaller than batch.size, warn that the run will have only
-// `phases` optimizer steps. [main]
+// Warn that the run will have only `phases` optimizer steps, if `rows` (the number of rows) is
+// smaller than batch.size. [main]
 void rlhf__feed_few_rows(const struct rlhf__feed_env *, int64_t rows, int64_t phases);
 
 // ---- text_feed.c: {"text"} rows, and {"text", "label"} rows for a classifier ----
@@ -120,8 +119,8 @@ void rlhf__feed_few_rows(const struct rlhf__feed_env *, int64_t rows, int64_t ph
 
 // Read and check the rows of data.path. The rows are tokenized later, because the policy may need
 // the labels before it can be opened. The caller owns *out. `labels` is NULL for rows without
-// labels. If labels->n is 0, it is set to the number of labels that occur in the rows, and each
-// label's number becomes its name. Errors: those of rlhf__text_source_open. [main]
+// labels. If labels->n is 0, the function sets it to the number of labels in the rows, and names
+// them LABEL_0, LABEL_1, ... Errors: those of rlhf__text_source_open. [main]
 rlhf_status rlhf__text_feed_open(const struct rlhf__feed_env *, struct rlhf__labels *labels,
                                  struct rlhf__feed **out, struct rlhf__error *err);
 
@@ -157,12 +156,13 @@ void rlhf__preference_feed_trains(struct rlhf__feed *, struct rlhf__reward_train
 // set. A batch has batch.size rows in groups of plan.group_size. The caller owns *out. Errors:
 // RLHF_E_INVALID, and those of rlhf__rollout_prompts.
 //
-// reference_is_start is 1 if the reference equals the policy at the start of the run. The feed's
+// `reference_is_start` is 1 if the reference equals the policy at the start of the run. The feed's
 // ops->check passes it to rlhf__start_check. [main]
 rlhf_status rlhf__prompt_feed_open(const struct rlhf__feed_env *, int reference_is_start,
                                    struct rlhf__feed **out, struct rlhf__error *err);
 
-// Returns 1 if log-probs are over the tokens that top-k, top-p or min-p kept while sampling. [any]
+// Returns 1 if log-probs are normalized over the tokens that top-k, top-p or min-p kept while
+// sampling. [any]
 int rlhf__prompt_feed_keeps_support(const struct rlhf__feed *);
 
 // Returns the length limit of a row in tokens: the longest prompt plus sampling.max_new_tokens.
@@ -171,7 +171,7 @@ int32_t rlhf__prompt_feed_longest(const struct rlhf__feed *);
 
 // Sample responses of `model` to n prompts, which are taken from the start of the file and repeated
 // as needed. `model` is the policy, or a model with the policy's vocabulary. `stream` names the
-// random stream; its sequence numbers begin with `first`. The function does not move the cursor.
+// random stream; the sequence numbers begin with `first`. The function does not move the cursor.
 // Before the call, *e must be zeroed or released (rlhf__rows_finish). [step]
 rlhf_status rlhf__prompt_feed_sample(const struct rlhf__feed *, const struct rlhf__model *model,
                                      uint32_t n, const char *stream, uint64_t first,

@@ -150,8 +150,7 @@ static rlhf_status score_rows(const struct measured *m, struct rlhf__rows *e, st
     return st;
 }
 
-// Score the rows. The calls of rewards for these rows are counted separately, and then added to the
-// run's totals.
+// Score the rows. Their reward calls are counted separately, and then added to the run's totals.
 static rlhf_status score_and_tally(const struct measured *m, struct rlhf__rows *e,
                                    struct result *result, struct rlhf__error *err) {
     const struct rlhf__feed_env *env = m->env;
@@ -243,7 +242,7 @@ rlhf_status rlhf__held_out_prompts_measure(const struct rlhf__feed_env *env,
     q.n = (uint32_t)rlhf__prompts_count(q.prompts);
     q.group = 1;
     const struct measured m = {env, q.prompts, h, !q.keep_support, 0};
-    // Supports matter only for log-probs, so they are not kept if no reward needs log-probs.
+    // Keep the supports (the tokens that sampling kept) only if a reward needs log-probs.
     q.keep_support &= env->cast->rewards_refer || env->cast->rewards_sampled;
     q.stream = "eval";
     q.first = 0;

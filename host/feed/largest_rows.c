@@ -6,7 +6,8 @@
 
 #define LOOK_AHEAD 64 // phases
 
-// Of the next phases, find the phase with the most prompt tokens. `best` receives its prompts.
+// Find the one of the next phases that has the most prompt tokens. Its prompts are copied to
+// `best`.
 static void longest_prompts(const struct rlhf__largest_rows *q, int64_t *row, int64_t *best) {
     int64_t most = -1;
     for (int k = 0; k < LOOK_AHEAD; k++) {
@@ -31,8 +32,8 @@ static int longer_first(const void *a, const void *b) {
     return (x->prompt > y->prompt) - (x->prompt < y->prompt);
 }
 
-// If the algorithm may choose any prompts, take the longest of all prompts. They are repeated if
-// there are too few.
+// If the algorithm may choose any prompts, take the longest of all prompts, repeated if there are
+// too few.
 static rlhf_status longest_of_all(const struct rlhf__largest_rows *q, int64_t *row,
                                   struct rlhf__error *err) {
     const int64_t count = rlhf__prompts_count(q->prompts);

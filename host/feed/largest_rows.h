@@ -1,5 +1,5 @@
-// largest_rows.h: makes, for the memory estimate, the largest rows that the next phases of a run
-// with prompts can have.
+// largest_rows.h: builds the largest rows that the next phases of a run with prompts can have, for
+// the memory estimate.
 #ifndef RLHF_HOST_FEED_LARGEST_ROWS_H
 #define RLHF_HOST_FEED_LARGEST_ROWS_H
 
@@ -20,7 +20,7 @@ struct rlhf__largest_rows {
     uint32_t reserved;
 };
 
-// Make the rows in a zeroed *e: the longest prompts, with responses of full length. Errors:
+// Build the rows in a zeroed *e: the longest prompts, with responses of full length. Errors:
 // RLHF_E_INVALID (there are too many tokens), RLHF_E_NOMEM. [step]
 rlhf_status rlhf__largest_rows(const struct rlhf__largest_rows *, struct rlhf__rows *e,
                                struct rlhf__error *err);

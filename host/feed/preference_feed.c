@@ -34,8 +34,8 @@ static struct rlhf__order *preference_order(struct rlhf__feed *f) {
 
 // ---- held-out rows ----
 
-// Report gain and bias. Before the first step, these are the head's initial values; later, they are
-// the fitted values.
+// Report the head's gain and bias: before the first step the initial values, later the fitted
+// values.
 static rlhf_status report_head(struct rlhf__reward_training *r, const struct rlhf__held_out *h,
                                struct rlhf__error *err) {
     if (!r || r->samples.n == 0 || (!h->due && h->phase > 1)) return RLHF_OK;
@@ -113,7 +113,7 @@ static const struct rlhf__feed_ops preference_ops = {.next = preference_next,
                                                      .evaluate = preference_evaluate,
                                                      .destroy = preference_destroy};
 
-// If the run trains a reward model, the model's tokenizer decides whether rows begin with a BOS.
+// If the run trains a reward model, rows begin with a BOS if that model's tokenizer has one.
 // prompts.prepend_bos can add a BOS, but not remove it.
 static struct rlhf__preference_opts row_opts(const struct preference_feed *f,
                                              const char *const *path, const char *setting) {

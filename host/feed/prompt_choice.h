@@ -1,8 +1,8 @@
 // prompt_choice.h: asks the algorithm for the prompts of a phase, in runs in which the algorithm
-// chooses the prompts (rlhf_algo_ops.choose_prompts). Stores what the algorithm learns about every
-// prompt: the prompt's last score, and how often the prompt was used.
+// chooses the prompts (rlhf_algo_ops.choose_prompts). Stores what the algorithm receives about
+// every prompt: the prompt's last score, and how often the prompt was used.
 //
-// A checkpoint contains both arrays in state/prompts.safetensors.
+// A checkpoint contains these scores and counts in state/prompts.safetensors.
 #ifndef RLHF_HOST_FEED_PROMPT_CHOICE_H
 #define RLHF_HOST_FEED_PROMPT_CHOICE_H
 
@@ -26,9 +26,9 @@ void rlhf__prompt_choice_destroy(struct rlhf__prompt_choice *); // NULL allowed 
 rlhf_status rlhf__prompt_choice_ask(struct rlhf__prompt_choice *, int64_t phase, uint32_t n,
                                     int64_t *row, struct rlhf__error *err);
 
-// Note the prompts of rows that were sampled ahead for the phase. Does not count the prompts as
-// used: they were counted when the algorithm chose them. If the rows come from a checkpoint, an
-// earlier process counted the prompts. [step]
+// Note the prompts of rows that were sampled ahead for the phase. Does not count these prompts as
+// used: they were counted when the algorithm chose them, perhaps in an earlier process of the run.
+// [step]
 void rlhf__prompt_choice_chosen(struct rlhf__prompt_choice *, int64_t phase,
                                 const struct rlhf__rows *);
 
@@ -43,8 +43,8 @@ void rlhf__prompt_choice_scored(struct rlhf__prompt_choice *, int64_t phase,
 void rlhf__prompt_choice_note(struct rlhf__prompt_choice *);
 
 // rlhf__prompt_choice_save writes the state to a checkpoint's folder. rlhf__prompt_choice_load
-// reads it from the checkpoint in `dir`. Errors of reading: RLHF_E_INVALID if the checkpoint is
-// damaged or has another number of prompts. [main]
+// reads it from the checkpoint in `dir`, and returns RLHF_E_INVALID if the checkpoint is damaged or
+// has another number of prompts. [main]
 rlhf_status rlhf__prompt_choice_save(const struct rlhf__prompt_choice *,
                                      const struct rlhf__folder *checkpoint,
                                      struct rlhf__error *err);

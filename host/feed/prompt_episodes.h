@@ -6,7 +6,8 @@
 #include "episode/playing.h"
 #include "feed/feed.h"
 
-// Zero: a run without an environment. If the environment is not open, the setups have limits only.
+// All members are 0 for a run without an environment. If the environment is not open, the setups
+// have limits only.
 struct rlhf__prompt_episodes {
     struct rlhf__episode_setup train, held_out;
 };
@@ -19,7 +20,7 @@ rlhf_status rlhf__prompt_episodes_open(const struct rlhf__feed_env *, const stru
                                        struct rlhf__prompt_episodes *out, struct rlhf__error *err);
 void rlhf__prompt_episodes_close(struct rlhf__prompt_episodes *); // accepts a zeroed one [main]
 
-// Returns the tokens of the longest episode, or 0 without an environment. [any]
+// Returns the token limit of an episode, or 0 without an environment. [any]
 int32_t rlhf__prompt_episodes_longest(const struct rlhf__prompt_episodes *);
 
 // Sample the episodes of a request into *x, in which the caller has set the phase. Each rank plays

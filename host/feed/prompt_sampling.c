@@ -8,8 +8,8 @@
 
 // ---- life ----
 
-// Choose the tokens over which log-probs are computed. Log-probs over the tokens that sampling kept
-// need models that support them.
+// Choose the tokens over which log-probs are normalized. Fails if these are the tokens that
+// sampling kept, and a model does not support such log-probs.
 static rlhf_status choose_support(struct rlhf__prompt_sampling *p, struct rlhf__error *err) {
     const struct rlhf__cast *cast = p->env->cast;
     const rlhf_dist d = rlhf__sampling_dist(&p->env->config->sampling);

@@ -1,5 +1,5 @@
-// prompt_sampling.h: makes the requests with which a run samples responses to its prompts, and
-// keeps the KV cache that they use.
+// prompt_sampling.h: builds the requests with which a run samples responses to its prompts, and
+// keeps the KV cache for these requests.
 #ifndef RLHF_HOST_FEED_PROMPT_SAMPLING_H
 #define RLHF_HOST_FEED_PROMPT_SAMPLING_H
 
@@ -17,28 +17,28 @@ struct rlhf__prompt_sampling {
     int32_t reserved;
 };
 
-// Choose the number of slots, and the tokens over which log-probs are computed. The cast must be as
-// for rlhf__prompt_feed_open. Borrows env and prompts. Errors: RLHF_E_UNSUPPORTED (a model or the
-// backend cannot compute such log-probs). [main]
+// Choose the number of slots, and the tokens over which log-probs are normalized. The cast must be
+// as for rlhf__prompt_feed_open. Borrows env and prompts. Errors: RLHF_E_UNSUPPORTED (a model or
+// the backend cannot compute such log-probs). [main]
 rlhf_status rlhf__prompt_sampling_init(struct rlhf__prompt_sampling *,
                                        const struct rlhf__feed_env *, const struct rlhf__prompts *,
                                        struct rlhf__error *err);
 void rlhf__prompt_sampling_finish(struct rlhf__prompt_sampling *); // [main]
 
 // If the backend records calls, open a cache for the whole run, with `longest` tokens in a slot.
-// With other backends, each rollout opens a cache and closes it, so that the cache takes no memory
-// during the update. [main]
+// With other backends, each rollout opens and closes its own cache, so that the cache takes no
+// memory during the update. [main]
 rlhf_status rlhf__prompt_sampling_ready(struct rlhf__prompt_sampling *, uint32_t longest,
                                         struct rlhf__error *err);
 
-// Returns the settings of a request that are the same for all sampling in a run. [any]
+// Returns the members of a request that are the same for all sampling in a run. [any]
 struct rlhf__rollout_request rlhf__prompt_sampling_request(const struct rlhf__prompt_sampling *);
 
 // Returns the request of a phase, whose rows come in groups with the same prompt. [any]
 struct rlhf__rollout_request rlhf__prompt_sampling_batch(const struct rlhf__prompt_sampling *);
 
-// With rewards.overlap, let the rewards that allow it be called while the n rows of *x are being
-// sampled. [step]
+// With rewards.overlap: while the n rows of *x are being sampled, call the rewards that allow this.
+// [step]
 rlhf_status rlhf__prompt_sampling_overlap(const struct rlhf__prompt_sampling *, uint32_t n,
                                           struct rlhf__experience *x, struct rlhf__error *err);
 

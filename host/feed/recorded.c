@@ -52,8 +52,8 @@ static rlhf_status parse(const struct rlhf__recorded *r, json_t **out, struct rl
     return *out ? RLHF_OK : rlhf__json_line_failed(r->path, r->number, &why, err);
 }
 
-// Set r->phase to the phase of the current line. If the line begins with the phase, as in files of
-// this program, only the beginning of the line is read. Any other line is parsed as a whole.
+// Set r->phase to the phase of the current line. A line of a file that this program wrote begins
+// with the phase, so only its beginning is read. Any other line is parsed as a whole.
 static rlhf_status find_phase(struct rlhf__recorded *r, struct rlhf__error *err) {
     long long phase = 0;
     json_t *v = NULL;

@@ -15,7 +15,7 @@ rlhf_status rlhf__recorded_open(const char *path, struct rlhf__recorded **out,
 void rlhf__recorded_close(struct rlhf__recorded *); // NULL allowed [main]
 
 // Read the lines of a phase, which is counted from 1. Sets `*found` to 0 if the file lacks the
-// phase. Reading is fastest if the phases are asked for in order. Errors: RLHF_E_INVALID (with the
+// phase. Reading is fastest if the phases are requested in order. Errors: RLHF_E_INVALID (with the
 // line's number), RLHF_E_NOMEM. [main]
 rlhf_status rlhf__recorded_seek(struct rlhf__recorded *, int64_t phase, int *found,
                                 struct rlhf__error *err);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The recorded episodes, and the positions that playing them again has reached.
+// The recorded episodes, and the position that the replay has reached in each of them.
 struct playing {
     struct rlhf__rows was;
     struct rlhf__gen_turns turns;
@@ -17,7 +17,7 @@ struct playing {
 
 // ---- for the decoder ----
 
-// Returns the end of the tokens, from t on, that were written together with t.
+// Returns the end of the segment that token t belongs to.
 static int32_t segment_end(const struct playing *p, uint32_t i, int32_t t) {
     const int32_t end = p->was.offset[i + 1], turn = p->was.turn[t];
     while (t < end && p->was.turn[t] == turn)
@@ -32,8 +32,8 @@ static rlhf_status begin(void *ctx, uint32_t i, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// The policy has ended a turn. The episode goes on if the turn is the same as in the record, and if
-// the environment answered it there.
+// Called when the policy has ended a turn. The episode goes on if the turn equals the recorded turn
+// and the record has an answer to it.
 static rlhf_status ended(void *ctx, uint32_t i, const int32_t *ids, int32_t n, int stopped,
                          struct rlhf__error *err) {
     struct playing *p = ctx;
@@ -133,7 +133,8 @@ static rlhf_status open_all(const struct rlhf__recorded *r, const struct rlhf__r
     return RLHF_OK;
 }
 
-// Copy how the recorded episode of row i ended, and the rewards of the turns that the new row has.
+// Copy the recorded end of row i's episode, and the recorded rewards of the turns that the new row
+// has.
 static void take(const struct playing *p, uint32_t i, struct rlhf__rows *e) {
     const int32_t from = e->offset[i], was = p->was.offset[i];
     const int32_t end = e->offset[i + 1] - from, n = p->was.offset[i + 1] - was;

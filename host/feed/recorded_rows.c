@@ -109,7 +109,7 @@ static rlhf_status take_end(const struct source *s, struct rlhf__rows *e, struct
     return RLHF_OK;
 }
 
-// Set *out to the index of the prompt with this row number in its file.
+// Find the prompt that has the number `row` in its file, and set *out to the prompt's index.
 static int find_prompt(const struct rlhf__prompts *set, int64_t row, int64_t *out) {
     const int64_t n = rlhf__prompts_count(set);
     for (int64_t k = 0; k < n; k++) {

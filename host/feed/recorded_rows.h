@@ -1,5 +1,5 @@
-// recorded_rows.h: makes the rows of a phase from the phase's record (recorded.h): responses or
-// episodes, with their scores, as they were before the first update. The record is not trusted.
+// recorded_rows.h: builds the rows of a phase from the phase's record (recorded.h): responses or
+// episodes, with the scores that they had before the first update. The record is not trusted.
 #ifndef RLHF_HOST_FEED_RECORDED_ROWS_H
 #define RLHF_HOST_FEED_RECORDED_ROWS_H
 
@@ -16,9 +16,9 @@ rlhf_status rlhf__recorded_take(const struct rlhf__recorded *, const struct rlhf
                                 int supports, int64_t version, struct rlhf__experience *x,
                                 struct rlhf__error *err);
 
-// Copy the recorded scores and token rewards to rows that were sampled again. If the record has
-// fewer rows than were sampled, the run dropped the missing rows because of their scores. They are
-// dropped here too. Errors: RLHF_E_INVALID (a row without score), RLHF_E_NOMEM. [step]
+// Copy the recorded scores and token rewards to rows that were sampled again. Rows that the record
+// lacks are dropped: the recorded run had dropped them because of their scores. Errors:
+// RLHF_E_INVALID (a row without score), RLHF_E_NOMEM. [step]
 rlhf_status rlhf__recorded_score(const struct rlhf__recorded *, const struct rlhf__feed *,
                                  struct rlhf__experience *x, struct rlhf__error *err);
 

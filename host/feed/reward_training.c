@@ -16,8 +16,8 @@
 
 // ---- samples of the reference ----
 
-// From the prompts of all rows, take each prompt that leaves room for a response, i.e. has at most
-// `room` tokens.
+// Take the prompts of all rows that leave room for a response, i.e. that have at most `room`
+// tokens.
 static rlhf_status take_prompts(const struct rlhf__preferences *rows, int32_t room,
                                 const struct rlhf__model *m, struct rlhf__prompts **out,
                                 struct rlhf__error *err) {
@@ -70,8 +70,8 @@ static rlhf_status draw(const struct rlhf__feed_env *env, const volatile sig_ato
 }
 
 // Open the model to sample from: reference.path or, if that setting is empty, the policy with its
-// starting weights. Sets `*own` to NULL if the policy itself can be used. If a score head replaced
-// the policy's LM head, the policy's directory is opened again with the LM head.
+// initial weights. Sets `*own` to NULL if the policy itself can be used. If a score head has
+// replaced the policy's LM head, opens the policy's directory again with the LM head.
 static rlhf_status open_reference(const struct rlhf__feed_env *env,
                                   const struct rlhf__model_env *models, int was_classifier,
                                   struct rlhf__model **own, struct rlhf__error *err) {

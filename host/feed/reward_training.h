@@ -24,12 +24,11 @@ struct rlhf__reward_training {
     int64_t calibrated;               // phases done when `written` was fitted; -1 = never
 };
 
-// Turn the config.json of the cast's policy into the config.json of a reward model. The policy must
-// be open. For a new run, also sample responses to the prompts of `rows`, which are used in a
-// random order, and fit the head to these responses. A resumed run must call
-// rlhf__reward_training_load instead. The caller owns *out. Errors: RLHF_E_INVALID (score.pooling
-// is `first`; the starting model cannot be sampled from; no prompt leaves room for a response).
-// [main]
+// Turn the config of the cast's policy into the config of a reward model. The policy must be open.
+// For a new run, also sample responses to the prompts of `rows`, in a random order, and fit the
+// head to these responses. A resumed run must call rlhf__reward_training_load instead. The caller
+// owns *out. Errors: RLHF_E_INVALID (score.pooling is `first`; the initial model cannot be sampled
+// from; no prompt leaves room for a response). [main]
 rlhf_status rlhf__reward_training_create(const struct rlhf__feed_env *env,
                                          const struct rlhf__model_env *models,
                                          const volatile sig_atomic_t *cancelled, int resumed,

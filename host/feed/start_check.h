@@ -1,5 +1,5 @@
-// start_check.h: checks before a run's first phase that decoding and the training forward pass give
-// the same log-probs.
+// start_check.h: checks before a run's first phase that decoding and the training forward pass
+// compute the same log-probs.
 #ifndef RLHF_HOST_FEED_START_CHECK_H
 #define RLHF_HOST_FEED_START_CHECK_H
 
@@ -12,10 +12,10 @@ struct rlhf__start_check {
     int32_t reference_is_start;           // 1: the reference equals the starting policy
 };
 
-// Sample a few short responses. Compare the log-probs that decoding gives with the log-probs of the
-// training forward pass and, if reference_is_start is set, with the log-probs of the reference.
-// Errors: RLHF_E_INTERNAL if the log-probs differ. On a backend without exact rows, differences as
-// small as rounding errors are allowed. [step]
+// Sample a few short responses. Compare the log-probs from decoding with those of the training
+// forward pass and, if reference_is_start is set, with those of the reference. Errors:
+// RLHF_E_INTERNAL if the log-probs differ. On a backend without exact rows, differences as small as
+// rounding errors are allowed. [step]
 rlhf_status rlhf__start_check(const struct rlhf__start_check *, struct rlhf__error *err);
 
 #endif

@@ -152,7 +152,7 @@ static rlhf_status open_held_out(struct text_feed *f, struct rlhf__error *err) {
     return rlhf__dataset_open(&d, &f->held_out, err);
 }
 
-// Reject a loss on only some of a row's tokens if the algorithm cannot leave tokens out.
+// Fail if the loss covers only some of a row's tokens but the algorithm cannot leave tokens out.
 static rlhf_status check_assistant_only(const struct text_feed *f, struct rlhf__error *err) {
     const struct rlhf__feed_env *env = f->feed.env;
     if (env->cast->plan.flags & RLHF_PLAN_LEAVES_OUT) return RLHF_OK;

@@ -1,7 +1,7 @@
-// boundary.h: the last phase boundary of a run, to which the run returns if the next phase fails. A
+// boundary.h: the last phase boundary of a run. The run returns to it if the next phase fails. A
 // boundary contains run.json and the plugins' states, as a checkpoint does. It also contains a copy
 // (`rollback`) of everything that an update changes: weights and moments; the reference, if the run
-// updates it; and, if the run trains a reward model, also this model, its optimizer and its pairs.
+// updates it; and, if the run trains a reward model, that model, its optimizer and its pairs.
 //
 // The boundary is recorded after every phase and kept in memory; checkpoint.h writes files. The
 // copy takes as much memory as the tensors that it contains (with AdamW, 12 bytes per trained
@@ -26,19 +26,20 @@ struct rlhf__best {
     double now;    // the metric in the last phase; NaN = no value
 };
 
-// After a phase: record the metric's value before metrics are flushed. [main]
+// Call this after a phase, before metrics are flushed: records the value of the metric that selects
+// the best checkpoint. [main]
 void rlhf__best_see(struct rlhf__best *, const struct rlhf__checkpoint_config *,
                     const struct rlhf__metrics *);
 
 // Call this when a checkpoint of `phase` is written. The checkpoint becomes the best one if its
-// metric is better than the metrics of all earlier checkpoints. Returns 0 if a metric is configured
-// that has no finite value in this phase. [main]
+// metric is better than the metrics of all earlier checkpoints. Returns 0 if the configured metric
+// has no finite value in this phase, otherwise 1. [main]
 int rlhf__best_offer(struct rlhf__best *, const struct rlhf__checkpoint_config *, int64_t phase);
 
 // rlhf__best_save returns the best checkpoint's data as JSON (a new reference), or NULL if no
-// metric is configured or no best checkpoint exists. rlhf__best_load reads that JSON. It ignores
-// the JSON if it is NULL or if it is about another metric. The search for the best checkpoint then
-// starts again. Errors: RLHF_E_INVALID. [main]
+// metric is configured or no best checkpoint exists. rlhf__best_load reads that JSON. If the JSON
+// is NULL or describes another metric, the search for the best checkpoint starts again. Errors:
+// RLHF_E_INVALID. [main]
 json_t *rlhf__best_save(const struct rlhf__best *, const struct rlhf__checkpoint_config *);
 rlhf_status rlhf__best_load(struct rlhf__best *, const struct rlhf__checkpoint_config *,
                             const json_t *, struct rlhf__error *err);
@@ -46,7 +47,7 @@ rlhf_status rlhf__best_load(struct rlhf__best *, const struct rlhf__checkpoint_c
 #define RLHF__ROLLBACK_MODELS 4
 #define RLHF__ROLLBACK_OPTIMS 3
 
-// Everything that an update changes. A member is NULL if the run does not have that part.
+// Everything that an update changes. A member is NULL if the run lacks that part.
 struct rlhf__changing {
     const rlhf_compute *compute;
     const struct rlhf__instance *kernels; // the instance that made `compute`
@@ -106,10 +107,10 @@ struct rlhf__boundary_now {
 rlhf_status rlhf__boundary_note(struct rlhf__boundary *b, const struct rlhf__boundary_now *now,
                                 struct rlhf__error *err);
 
-// After a phase was abandoned: restore weights, moments and everything else that an update changes.
-// If the phase has not taken an optimizer step, nothing has changed; otherwise the copy is used.
-// Errors: RLHF_E_UNSUPPORTED if the copy is needed but was not made (the message names the limit
-// `undo_mib`), and errors of the device. [main]
+// Call this after a phase was abandoned: restores weights, moments and everything else that an
+// update changes. If the phase took no optimizer step, nothing has changed; otherwise the copy is
+// used. Errors: RLHF_E_UNSUPPORTED if the copy is needed but was not made (the message names the
+// limit `undo_mib`), and errors of the device. [main]
 rlhf_status rlhf__boundary_restore(struct rlhf__boundary *b, const struct rlhf__changing *what,
                                    int64_t undo_mib, struct rlhf__error *err);
 

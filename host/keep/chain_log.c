@@ -108,8 +108,8 @@ rlhf_status rlhf__chain_log_checkpoint(struct rlhf__chain_log *l, int64_t phase,
 
 // ---- the beginning ----
 
-// Add to `begin` the inputs that only `before` has. A resumed run does not read all files again, so
-// `begin` may lack some of its inputs.
+// Add to `begin` the inputs that only `before` has. `begin` may lack some inputs, because a resumed
+// run does not read all files again.
 static void keep_inputs(json_t *begin, const json_t *before) {
     json_t *inputs = json_object_get(begin, "inputs");
     json_t *was = json_object_get(before, "inputs");
@@ -120,7 +120,8 @@ static void keep_inputs(json_t *begin, const json_t *before) {
     json_object_set_new(begin, "inputs", merged);
 }
 
-// Keep the values that two settings had in the run's first process, as config.json does.
+// Keep the values that run.dir and run.stop_after had in the run's first process, as config.json
+// does.
 static void keep_settings(json_t *settings, const json_t *before) {
     static const char *const keys[] = {"dir", "stop_after"};
     json_t *was = json_object_get(before, "run"), *is = json_object_get(settings, "run");
@@ -201,7 +202,7 @@ rlhf_status rlhf__chain_log_open(const struct rlhf__folder *run, int64_t keep,
     if (st == RLHF_OK)
         st = keep < 0 ? put_start(l, 0, &start, NULL, NULL, err) : go_on(l, keep, &start, err);
     if (keep >= 0 && st == RLHF_OK)
-        // A crash may have prevented the line of the checkpoint.
+        // A crash may have prevented the checkpoint's line in the file.
         st = rlhf__chain_log_checkpoint(l, keep, NULL, err);
     json_decref(start.begin);
     json_decref(start.settings);

@@ -40,7 +40,7 @@ rlhf_status rlhf__chain_log_phase(struct rlhf__chain_log *, const struct rlhf__c
 rlhf_status rlhf__chain_log_checkpoint(struct rlhf__chain_log *, int64_t phase,
                                        struct rlhf__digests *known, struct rlhf__error *err);
 
-// Call fsync on the file. This is needed before a checkpoint is committed. [main]
+// Call fsync on the file. Call this before a checkpoint is committed. [main]
 rlhf_status rlhf__chain_log_sync(struct rlhf__chain_log *, struct rlhf__error *err);
 
 #endif

@@ -91,7 +91,7 @@ static struct rlhf__model *value_model(const struct rlhf__kept *k) {
     return k->cast->critic ? k->cast->critic : k->cast->policy;
 }
 
-// Returns 1 if a checkpoint needs the exact weights in addition to model.safetensors.
+// Returns 1 if a checkpoint must store the exact weights in addition to model.safetensors.
 static int needs_master(const struct rlhf__kept *k) {
     return k->config->checkpoint.dtype == RLHF__CHECKPOINT_BF16;
 }
@@ -106,9 +106,9 @@ static rlhf_status open_tokenizer(const struct rlhf__kept *k, const struct rlhf_
     return rlhf__folder_open(NULL, k->cast->policy->text_dir, out, err);
 }
 
-// If the policy has learned to end its responses, delete RLHF__STOP_AT_EOS_KEY from its config, so
-// that end tokens end its responses. A policy has learned this if it was trained on texts with an
-// end token, or if its responses stopped at end tokens.
+// If the policy has learned to end its responses, delete RLHF__STOP_AT_EOS_KEY from the policy's
+// config, so that its responses stop at end tokens. A policy has learned this if it was trained on
+// texts with an end token, or if its responses stopped at end tokens.
 static void note_ends(const struct rlhf__kept *k) {
     const struct rlhf__cast *c = k->cast;
     if (!rlhf__cast_samples(c) || rlhf__response_stops_at_eos(&k->config->sampling, c->policy))

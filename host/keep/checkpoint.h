@@ -1,6 +1,6 @@
 // checkpoint.h: the files of RUN/checkpoints/NNNNNN/, a Hugging Face directory with a state/
-// folder. run/saving.h decides when a checkpoint is written. checkpoint_dir.h publishes it, so that
-// a crash at any time leaves only complete checkpoints. state/ contains:
+// folder. run/saving.h decides when a checkpoint is written. checkpoint_dir.h publishes a
+// checkpoint, so that a crash at any time leaves only complete checkpoints. state/ contains:
 //
 // - run.json (counters, cursors), optimizer.safetensors, value_head.safetensors;
 // - master.safetensors: exact weights, if model.safetensors is bf16;
@@ -9,7 +9,7 @@
 //   the samples to which they are fitted;
 // - algo.bin, reward_<i>.bin and judge.bin: states of plugins;
 // - prompts.safetensors (feed/prompt_choice.h), ahead.rows (feed/ahead.h);
-// - the state of an outer loop (iteration.h; its reward_model/ is next to state/).
+// - the state of an outer loop (iteration.h). The loop's reward_model/ is next to state/.
 //
 // Nothing in a checkpoint depends on time, threads or paths.
 #ifndef RLHF_HOST_KEEP_CHECKPOINT_H
@@ -67,8 +67,8 @@ rlhf_status rlhf__checkpoint_write(const struct rlhf__kept *kept, int64_t phase,
                                    const struct rlhf__folder *all, const char *fresh,
                                    struct rlhf__error *err);
 
-// Help rank 0 to write a checkpoint: send it this process's parts of the optimizers' states. Does
-// so even if rank 0 could not write the files. Errors: those of rlhf__optim_give. [main]
+// Help rank 0 to write a checkpoint: send this process's parts of the optimizers' states to rank 0,
+// even if rank 0 could not write the files. Errors: those of rlhf__optim_give. [main]
 rlhf_status rlhf__checkpoint_give(const struct rlhf__kept *k, int64_t phase,
                                   struct rlhf__error *err);
 

@@ -23,7 +23,7 @@ static const char *name_of(int64_t phase, char out[32]) {
 
 // ---- directory contents ----
 
-// Returns the phase of a name that name_of could have made, or -1.
+// Returns the phase if `name` is spelled as name_of spells one, otherwise -1.
 static int64_t phase_of(const char *name) {
     char again[32];
     size_t n = strlen(name);
@@ -110,7 +110,7 @@ size_t rlhf__checkpoint_dir_newest(const struct rlhf__folder *all, int64_t *newe
     return n;
 }
 
-// Returns 1 if `link` leads to the entry `name`, however the link's target is written.
+// Returns 1 if `link` leads to the entry `name`, no matter how the link's target is written.
 static int leads_to(const struct rlhf__folder *all, const char *link, const char *name) {
     struct stat a, b;
     return fstatat(all->fd, link, &a, 0) == 0 &&
@@ -225,8 +225,8 @@ rlhf_status rlhf__checkpoint_dir_commit(const struct rlhf__folder *all, const ch
 
 // ---- after a crash ----
 
-// Returns 1 if link a exists and was made after link b. In that case a user made link a, and it
-// must be kept.
+// Returns 1 if link `a` exists and is newer than link `b`. A `latest` that is newer than `.latest`
+// was made by a user and must be kept.
 static int newer(const struct rlhf__folder *all, const char *a, const char *b) {
     struct stat x, y;
     if (fstatat(all->fd, a, &x, AT_SYMLINK_NOFOLLOW) != 0 ||

@@ -28,9 +28,9 @@ size_t rlhf__checkpoint_dir_newest(const struct rlhf__folder *all, int64_t *newe
 rlhf_status rlhf__checkpoint_dir_set_aside(const struct rlhf__folder *all, int64_t phase,
                                            struct rlhf__log *log, struct rlhf__error *err);
 
-// Rename the directory `fresh` to the NNNNNN of its phase and point `latest` at it. After a crash
-// at any time, `latest` is either the old link or the new one. A failure leaves the old state.
-// [main]
+// Rename the directory `fresh` to NNNNNN, the number of its phase, and point `latest` at it. After
+// a crash at any time, `latest` is either the old link or the new one. A failure leaves the old
+// state. [main]
 rlhf_status rlhf__checkpoint_dir_commit(const struct rlhf__folder *all, const char *fresh,
                                         int64_t phase, struct rlhf__log *log,
                                         struct rlhf__error *err);
@@ -40,8 +40,8 @@ rlhf_status rlhf__checkpoint_dir_best(const struct rlhf__folder *all, int64_t ph
                                       struct rlhf__error *err);
 
 // Call `visit` with the name of each checkpoint that rlhf__checkpoint_dir_prune may remove, the
-// oldest first. `visit` may remove the checkpoint. If `visit` fails, stops and returns its error.
-// Other errors: RLHF_E_IO, RLHF_E_NOMEM. [main]
+// oldest first. `visit` may remove the checkpoint. The first failure of `visit` ends the calls and
+// is returned. Other errors: RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__checkpoint_dir_each_old(const struct rlhf__folder *all, int64_t phase,
                                           int64_t keep,
                                           rlhf_status (*visit)(void *arg, const char *name,

@@ -17,8 +17,8 @@ rlhf_status rlhf__inputs_add_file(json_t *list, const char *setting, const char 
                                   struct rlhf__error *err);
 
 // Append a model directory. One checksum covers the names, sizes and bytes of config.json, the
-// tokenizer's files and, if `weights` is set, the weight files. If a file is larger than 64 MiB,
-// only 64 evenly spaced pieces of it, of 64 KiB each, are read. [any]
+// tokenizer's files and, if `weights` is set, the weight files. Of a file that is larger than 64
+// MiB, only 64 evenly spaced pieces of 64 KiB each are read. [any]
 rlhf_status rlhf__inputs_add_model(json_t *list, const char *setting, const char *dir, int weights,
                                    struct rlhf__error *err);
 

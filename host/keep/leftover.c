@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 // The files that a run creates before its first checkpoint. Files marked ROWS are empty until a
-// phase ends. TensorBoard files are not marked, because they only repeat metrics.jsonl. For sinks,
-// only the files of the sinks in plugins/sinks are listed.
+// phase ends. TensorBoard files are not marked ROWS, because they only repeat metrics.jsonl. The
+// only sinks whose files are listed are those in plugins/sinks.
 static const struct made {
     const char *name;
     enum { WRITTEN, ROWS, FOLDER, CHECKPOINTS } is;

@@ -162,9 +162,9 @@ static int equipped_otherwise(const struct rlhf__manifest *m, const json_t *stor
     return fixed_part(is) != n || strncmp(was, is, (size_t)n) != 0;
 }
 
-// Report a backend that no longer promises exact rows, if the run's backend promised them until
-// now. Older versions of the program did not store the promise. For runs of these versions, the
-// loss is reported only if the backend has changed.
+// Report a backend that does not promise exact rows, if the run's backend has promised them until
+// now. Older versions of the program did not store the promise. For runs of these versions, a
+// backend without the promise is reported only if the backend has changed.
 static void compare_exact(struct rlhf__buf *list, const json_t *stored, const json_t *now) {
     const json_t *was = json_object_get(json_object_get(stored, "compute"), "row_exact");
     const json_t *is = json_object_get(now, "compute");
@@ -191,8 +191,8 @@ static rlhf_status compare_all(const json_t *stored, const json_t *now, struct r
     return rlhf__buf_ok(list, err);
 }
 
-// Read the stored manifest. If the manifest is missing or cannot be read, sets `*stored` to NULL,
-// and `err` has the reason.
+// Read the stored manifest. If the manifest is missing or cannot be read, sets `*stored` to NULL
+// and puts the reason into `err`.
 static rlhf_status read_stored(const struct rlhf__folder *run, json_t **stored,
                                struct rlhf__error *err) {
     struct rlhf__buf text = RLHF__BUF_INIT;
@@ -206,8 +206,8 @@ static rlhf_status read_stored(const struct rlhf__folder *run, json_t **stored,
     return rlhf__fail(err, RLHF_E_INVALID, "%s/manifest.json has no list \"plugins\"", run->path);
 }
 
-// Get the stored manifest, the current manifest, and a list of the code that differs between the
-// two. The caller releases all three.
+// Get the stored manifest, the current manifest, and a list of the code that differs between them.
+// The caller releases all three.
 static rlhf_status look(const struct rlhf__manifest *m, const struct rlhf__folder *run,
                         json_t **stored, json_t **now, struct rlhf__buf *list,
                         struct rlhf__error *err) {

@@ -250,7 +250,7 @@ static rlhf_status write_start(const struct rlhf__run_dir *d, const struct rlhf_
     return rlhf__json_save_new(d->root, "config.json", v, 2, err);
 }
 
-// Remove the files of a run that ended before its first checkpoint, so that it can start over.
+// Remove the files of a run that ended before its first checkpoint, so that the run can start over.
 static rlhf_status clear(const struct rlhf__run_dir *d, const struct rlhf__config *config,
                          struct rlhf__log *log, struct rlhf__error *err) {
     const int rows = !rlhf__leftover_is_all(d->root, 0);
@@ -270,22 +270,21 @@ static rlhf_status clear(const struct rlhf__run_dir *d, const struct rlhf__confi
 rlhf_status rlhf__run_dir_make(struct rlhf__run_dir *d, const struct rlhf__config *config,
                                struct rlhf__log *log, struct rlhf__error *err) {
     RLHF_TRY(make_root(d, config, err));
-    // Two processes may have found the same directory. Only one process gets the lock at a time. If
-    // the other process gets the lock after the first process has ended, it finds the files of the
-    // first process.
+    // Two processes may have found the same directory, but only one at a time gets the lock. A
+    // process that gets the lock later finds the files of the first process.
     rlhf_status st = rlhf__run_lock(d->root, 0, log, &d->lock, err);
     if (st == RLHF_E_INVALID) return refuse_existing(d->name, config, err);
     if (st == RLHF_OK && rlhf__folder_has(d->root, "config.json")) st = clear(d, config, log, err);
     if (st != RLHF_OK) return st;
     st = write_start(d, config, err);
-    // Remove a directory that was just created: nothing in it can be resumed.
+    // If the directory is new, remove it: nothing in it can be resumed.
     if (st != RLHF_OK && !d->found) rlhf__folder_remove(d->start, d->name, NULL);
     return st;
 }
 
 // ---- a resumed run ----
 
-// Check that no entry of the run directory that the run will write to is a link.
+// Check that no entry of the run directory to which the run will write is a link.
 static rlhf_status check_links(const struct rlhf__folder *root, struct rlhf__error *err) {
     static const char *const names[] = {
         "lock",        "metrics.jsonl", "metrics.csv",  "samples.jsonl", "rollouts.jsonl",

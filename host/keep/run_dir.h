@@ -1,6 +1,6 @@
 // run_dir.h: a run's output directory: its name, its lock, and the files that are written at the
-// start. The directory is held open by descriptor, so later changes of the working directory do not
-// matter.
+// start. The directory is held open by descriptor, so later changes of the working directory have
+// no effect.
 #ifndef RLHF_HOST_KEEP_RUN_DIR_H
 #define RLHF_HOST_KEEP_RUN_DIR_H
 
@@ -29,7 +29,8 @@ void rlhf__run_dir_finish(struct rlhf__run_dir *d);
 
 // Choose the name of a new run: run.dir, or runs/<algo>-<date>-<n>. If run.dir exists, it must be
 // empty or have only the files of a run that ended before its first phase (leftover.h). Otherwise
-// returns RLHF_E_INVALID with a message that says what run.dir is. Creates nothing. [main]
+// returns RLHF_E_INVALID with a message that says what the directory contains. Creates nothing.
+// [main]
 rlhf_status rlhf__run_dir_choose(struct rlhf__run_dir *d, const struct rlhf__config *config,
                                  const char *algo, struct rlhf__error *err);
 
@@ -43,14 +44,15 @@ rlhf_status rlhf__run_dir_can_go_on(const struct rlhf__run_dir *d, struct rlhf__
 rlhf_status rlhf__run_dir_attach(struct rlhf__run_dir *d, const char *resume, int dry,
                                  struct rlhf__log *log, struct rlhf__error *err);
 
-// For a process that only reads a run to which another process has attached: use the checkpoint
-// that the other process chose. Errors: RLHF_E_INVALID if it does not exist. [main]
+// Call this in a process that only reads a run to which another process has attached: uses the
+// checkpoint that the other process chose. Errors: RLHF_E_INVALID if this checkpoint does not
+// exist. [main]
 rlhf_status rlhf__run_dir_follow(struct rlhf__run_dir *d, const char *checkpoint,
                                  struct rlhf__error *err);
 
 // Create the directory of a new run, take its lock and write config.json (the resolved config). If
-// the directory was found to exist, clears it instead of creating it. Errors: RLHF_E_INVALID if
-// another process has taken the directory in the meantime. [main]
+// rlhf__run_dir_choose found an existing directory, clears that directory instead. Errors:
+// RLHF_E_INVALID if another process has taken the directory in the meantime. [main]
 rlhf_status rlhf__run_dir_make(struct rlhf__run_dir *d, const struct rlhf__config *config,
                                struct rlhf__log *log, struct rlhf__error *err);
 

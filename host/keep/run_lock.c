@@ -33,8 +33,8 @@ static int take(int fd, int wait_ms) {
     return 0;
 }
 
-// Name the process that holds the lock, from the file's text "<pid> <host>\n". A process that has
-// just taken the lock may not have written this text yet.
+// Describe the process that holds the lock, from the file's text "<pid> <host>\n". A process that
+// has just taken the lock may not have written this text yet.
 static void name_holder(int fd, char out[RLHF__LOCK_HOLDER]) {
     char text[320] = "", host[256] = "", on[264] = "";
     long pid = 0;
@@ -61,9 +61,8 @@ static rlhf_status taken(const struct rlhf__folder *run, int fd, struct rlhf__er
 static void say_who(int fd) {
     char host[256] = "", text[320];
     struct stat s;
-    // Do not write to a file that has several hard links. If the run was copied with hard links,
-    // the copy shares the file, so the file may be the lock of the other run. It may also be a file
-    // that is not a lock.
+    // Do not write to a file with several hard links. It may not be a lock at all. Or it may also
+    // be the lock of another run, if one of the runs is a copy that was made with hard links.
     if (fstat(fd, &s) != 0 || s.st_nlink > 1) return;
     gethostname(host, sizeof host - 1);
     int n = snprintf(text, sizeof text, "%ld %s\n", (long)getpid(), *host ? host : UNKNOWN);
@@ -93,8 +92,8 @@ rlhf_status rlhf__run_lock(const struct rlhf__folder *run, int wait_ms, struct r
     return st;
 }
 
-// Opens the lock if another process holds it. Returns -1 if none does, or if this user cannot read
-// the lock.
+// Opens the lock if another process holds it. Returns -1 if no other process holds it, or if this
+// user cannot read the lock.
 static int open_held(const struct rlhf__folder *run) {
     struct flock l = whole_file();
     const int fd = openat(run->fd, NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);

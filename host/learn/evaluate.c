@@ -84,7 +84,7 @@ struct scored_row {
 };
 
 // Called when n ids of `row`, from `begin` on, have been added to the chunk. Extends c->skip to
-// cover them, but leaves it empty as long as all ids of the chunk are scored.
+// cover these ids. While all ids of the chunk are scored, c->skip stays empty.
 static rlhf_status put_skip(struct chunk *c, const struct scored_row *row, size_t begin, size_t n,
                             struct rlhf__error *err) {
     if (!c->skip.len && !row->skip.len) return RLHF_OK;
@@ -149,8 +149,8 @@ static rlhf_status read_messages(const struct rlhf__model *m, const struct rlhf_
     return st;
 }
 
-// Read a prompt and its completion. Only the completion is scored. No end token is added to a
-// completion that is a text.
+// Read a prompt and its completion. Only the completion is scored. A completion that is a string
+// gets no end token.
 static rlhf_status read_completion(const struct rlhf__model *m, const struct rlhf__data_row *row,
                                    struct scored_row *out, struct rlhf__error *err) {
     const uint32_t flags = rlhf__tokenizer_info(m->tok)->bos >= 0 ? RLHF__ENCODE_BOS : 0;

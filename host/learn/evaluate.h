@@ -11,7 +11,8 @@
 
 struct rlhf__team;
 
-// How rows are measured. All zeros: this process measures all rows, and cannot be cancelled.
+// How rows are measured. If all members are 0, this process measures all rows and cannot be
+// cancelled.
 struct rlhf__evaluating {
     const volatile sig_atomic_t *cancelled; // checked between microbatches (RLHF_E_CANCELLED)
     struct rlhf__team *team;                // the ranks that divide the rows
@@ -22,12 +23,12 @@ struct rlhf__text_quality {
     int64_t rows, tokens, bytes; // tokens: scored tokens; bytes: their UTF-8 bytes
 };
 
-// Score every text of ds (field TEXT) under the model. A text is BOS + its tokens, without EOS, and
-// every token of the text is scored once. Special tokens are scored too, but count as 0 bytes.
-// Without a BOS the first token of a text cannot be scored, and its bytes are not counted.
+// Score every text of ds (field TEXT) under the model. A text consists of BOS and its tokens,
+// without EOS, and each of its tokens is scored once. Special tokens are scored too, but count as 0
+// bytes. Without a BOS the first token of a text cannot be scored, and its bytes are not counted.
 //
-// A text longer than the context is covered by windows that advance by half a context. Each scored
-// token therefore sees at least half a context before it, or the whole beginning of the text.
+// A text longer than the context is covered by windows that advance by half a context. So the model
+// sees at least half a context, or the whole beginning of the text, before each scored token.
 //
 // Messages are rendered by the chat template, with nothing added around them. With assistant_only,
 // only the assistant's tokens are scored and counted. [main]

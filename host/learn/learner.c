@@ -17,8 +17,7 @@ uint32_t rlhf__row_use_count(const struct rlhf__rows *e, int use) {
     return n;
 }
 
-// Returns the number of response tokens in rows that are not excluded. A loss is divided by this
-// number.
+// Returns the divisor of a loss: the number of response tokens in rows that are not excluded.
 static int64_t unmasked_tokens(const struct rlhf__rows *e) {
     int64_t tokens = 0;
     for (uint32_t i = 0; i < e->n; i++)
@@ -26,7 +25,7 @@ static int64_t unmasked_tokens(const struct rlhf__rows *e) {
     return tokens;
 }
 
-// Copy the rows of e that have this use to *part, in order.
+// Copy the rows of e whose use (enum rlhf_row_use) is `use` to *part, in order.
 static rlhf_status pick_use(const struct rlhf__rows *e, int use, struct rlhf__rows *part,
                             struct rlhf__error *err) {
     uint32_t n = 0, *pick = calloc((size_t)e->n + 1, sizeof *pick);
@@ -141,7 +140,8 @@ void rlhf__learner_expect(struct rlhf__learner *l, uint32_t minibatches, int64_t
     l->comparing = compare;
 }
 
-// Returns 1 if row i was sampled by the weights that will now be trained on it, not by older ones.
+// Returns 1 if row i was sampled with the weights that are about to be trained on it, and not with
+// older weights.
 static int is_own(const struct rlhf__learner *l, const struct rlhf__rows *e, uint32_t i) {
     return !(e->flags & RLHF__DRAWN) || e->version[i] == l->optim->count.step;
 }
@@ -246,7 +246,7 @@ static rlhf_status gradients(struct rlhf__learner *l, const struct rlhf__rows *e
     return st;
 }
 
-// Sets *late to 1 if the policy's new values are yet to be received, otherwise to 0.
+// Sets *late to 1 if the policy's new values must still be received, otherwise to 0.
 static rlhf_status step(struct rlhf__learner *l, double loss, double lr_factor, int *late,
                         struct rlhf__error *err) {
     struct rlhf__optim_report r, rc = {.skipped = 1};

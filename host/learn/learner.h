@@ -1,7 +1,7 @@
 // learner.h: the numerical core of training: a model, an objective and an optimizer. For each
 // minibatch it runs forward, loss and backward in microbatches, and then takes one optimizer step.
 //
-// It does not know phases, files, schedules, or where the rows come from.
+// The learner does not know phases, files, schedules, or where the rows come from.
 #ifndef RLHF_HOST_LEARN_LEARNER_H
 #define RLHF_HOST_LEARN_LEARNER_H
 
@@ -34,15 +34,14 @@ struct rlhf__row_tally {
 uint32_t rlhf__row_use_count(const struct rlhf__rows *e, int use);
 
 // Check the derivatives d of rows that the algorithm marked RLHF_ROW_NO_GRADIENT. Each per-token
-// head in d has `total` tokens. Returns RLHF_E_INTERNAL if any of the derivatives is not 0. [any]
+// head in d has `total` tokens. Returns RLHF_E_INTERNAL if a derivative is not 0. [any]
 rlhf_status rlhf__row_use_check(const rlhf_heads *d, uint32_t total, struct rlhf__error *err);
 
-// Returns an estimate of the seconds saved by rows that the algorithm has marked. A row without a
-// gradient saves its backward pass, an excluded row saves both passes. A backward pass is taken to
-// last as long as two forward passes; its fixed costs are ignored. The time of a forward pass is
-// measured on rows without a gradient. Without such rows, it is estimated as a third of the time of
-// the rows that were trained in the same minibatches. Returns a negative number if no times were
-// measured. [any]
+// Returns an estimate of the seconds that marked rows saved. A row without a gradient saves its
+// backward pass, an excluded row saves both passes. A backward pass is assumed to take as long as
+// two forward passes; its fixed costs are ignored. The time of a forward pass is measured on rows
+// without a gradient. If there are none, it is estimated as a third of the time of the rows that
+// were trained in the same minibatches. Returns a negative number if no times were measured. [any]
 double rlhf__row_tally_saved(const struct rlhf__row_tally *);
 
 // ---- heads: host arrays for one microbatch, grown as needed ----
@@ -67,7 +66,7 @@ struct rlhf__objective {
     rlhf_status (*loss)(void *self, const rlhf_loss_in *in, rlhf_loss_out *out,
                         struct rlhf__error *err);
     // Called after a step. *stop is 0 before the call; the function sets it to 1 to end the phase's
-    // epochs. NULL = nothing is called.
+    // epochs. NULL: not called.
     rlhf_status (*stepped)(void *self, const rlhf_step_info *info, int32_t *stop,
                            struct rlhf__error *err);
     void *self;
@@ -99,12 +98,12 @@ struct rlhf__learner {
     int64_t phase;             // phase of the rows to train on, set by the caller
     int64_t epoch_minibatches; // of this phase, for the algorithm; 0: as many as planned
     // Differences between sampled and recomputed log-probs, in the forward passes before the first
-    // update of a phase. comparing is 1 until that update.
+    // update of a phase. `comparing` is 1 until that update.
     int32_t comparing;
     int64_t compared;
     double difference_sum, difference_max;
-    // The data that the algorithm gets about the current minibatch: the number of its rows, and the
-    // number of its response tokens that are in the loss.
+    // What the algorithm is told about the current minibatch: the number of rows, and the number of
+    // response tokens that are in the loss.
     int64_t batch_sequences, batch_tokens;
     // The loss of the last minibatch, and the report of the policy's optimizer step.
     double last_loss;
@@ -114,12 +113,12 @@ struct rlhf__learner {
     double norm_first, norm_max; // gradient norms: the first that is not 0, and the largest
     int64_t minibatches, steps;
     // Set by the caller: 1 if another minibatch of the phase follows. With several processes, the
-    // policy's new values may then still arrive while that minibatch's forward pass has begun. The
-    // policy must not be used for anything else until that minibatch has ended or
-    // rlhf__learner_settle has returned.
+    // forward pass of that minibatch may then begin before all new values of the policy have
+    // arrived. Until that minibatch has ended or rlhf__learner_settle has returned, the policy must
+    // not be used for anything else.
     int32_t more, reserved2;
-    // Receives the progress of a phase: `rows` rows of rows_all are done. The caller sets the start
-    // value of `rows`. NULL = progress is not reported.
+    // Receives the progress of a phase: `rows` of `rows_all` rows are done. The caller sets the
+    // initial value of `rows`. NULL: progress is not reported.
     const struct rlhf__watch *watch;
     int64_t rows, rows_all;
     // For rows of a file with label 1, if there is a reference: fall_sum is the reference's
@@ -145,10 +144,10 @@ void rlhf__learner_expect(struct rlhf__learner *, uint32_t minibatches, int64_t 
 
 // Train on one minibatch: compute the gradients of the objective's loss over all rows, and take an
 // optimizer step with learning rates times lr_factor. Then pack the weights again and call the
-// objective's minibatch_end. *stop is 1 if minibatch_end ends the phase.
+// objective's stepped(). *stop is 1 if stepped() ends the phase.
 //
 // - Prompts are shared if the rows allow it (RLHF__SHARE_PROMPTS) and the model supports it.
-//   microbatch_tokens limits the tokens that the model computes at a time.
+// - microbatch_tokens limits the tokens that the model computes at a time.
 // - If a loss or gradient is not finite, the step is skipped.
 // - Policy and critic are clipped by separate gradient norms.
 // - Rows that the algorithm marked (rows->use) as without a gradient or as excluded are left out of
@@ -158,7 +157,7 @@ rlhf_status rlhf__learner_minibatch(struct rlhf__learner *, const struct rlhf__r
                                     int32_t *stop, struct rlhf__error *err);
 
 // Make sure that the policy has its new values. Call this if `more` was set, but no minibatch
-// follows after all. Call this even after a failure. [step]
+// follows. Call it even after a failure. [step]
 rlhf_status rlhf__learner_settle(struct rlhf__learner *, struct rlhf__error *err);
 
 // For every response token of rows [from, to), add the absolute difference of `sampled` and `again`

@@ -2,7 +2,7 @@
 // of the policy and of a separate critic, the objective's loss, and the backward passes of these
 // models.
 //
-// It does not know how a minibatch is cut or how a step uses the gradients.
+// This code does not know how a minibatch is cut or how a step uses the gradients.
 #ifndef RLHF_HOST_LEARN_MICROBATCH_H
 #define RLHF_HOST_LEARN_MICROBATCH_H
 
@@ -25,9 +25,9 @@ int rlhf__microbatch_shares(const struct rlhf__learner *, const struct rlhf__row
 rlhf_status rlhf__microbatch_reserve(struct rlhf__learner *, const struct rlhf__rows *,
                                      struct rlhf__error *err);
 
-// Run rows [from, to) and add their loss to the member `loss` of the struct rlhf__place. If its
-// member `train` is 1, also add the gradients to the models' gradients. If its member
-// `only_compares` is 1, compute no loss and no gradients. [step]
+// Run rows [from, to) and add their loss to the place's `loss`. If the place's `train` is 1, also
+// add the gradients to the models' gradients. If its `only_compares` is 1, compute no loss and no
+// gradients. [step]
 rlhf_status rlhf__microbatch(struct rlhf__learner *, const struct rlhf__rows *, uint32_t from,
                              uint32_t to, struct rlhf__place *, struct rlhf__error *err);
 

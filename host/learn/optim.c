@@ -31,9 +31,9 @@ static rlhf_status item_init(struct rlhf__optim *o, struct rlhf__optim_item *it,
     return RLHF_OK;
 }
 
-// If the backend has sumsq_many and adamw_many, prepare the list of tensors that these functions
-// get. The parameters come first. The entries after them are for the parts of the gradient buffer
-// that lie between two gradients.
+// If the backend has sumsq_many and adamw_many, build the list of tensors for these functions. The
+// parameters come first. The entries after them are the parts of the gradient buffer that lie
+// between two gradients.
 static rlhf_status list_init(struct rlhf__optim *o, struct rlhf__error *err) {
     const rlhf_compute *t = o->compute;
     const size_t n = 2 * (size_t)o->n + 1;
@@ -64,7 +64,7 @@ static const char *lacking(const rlhf_compute *t, const struct rlhf__optim_confi
     return c->kind == RLHF__OPTIM_MUON && !RLHF_COMPUTE_HAS(t, muon) ? "muon" : NULL;
 }
 
-// Note the range of all gradients, and the parts of it that lie between two parameters.
+// Record the range of all gradients, and the parts of this range that lie between two parameters.
 static void find_between(struct rlhf__optim *o, const struct rlhf__optim_spec *spec) {
     const rlhf_dev base = spec->grads;
     const uint64_t bytes = spec->grads_bytes;
@@ -286,7 +286,7 @@ rlhf_adamw rlhf__optim_adamw(const struct rlhf__optim *o, double lr, double deca
 
 // ---- one tensor per call ----
 
-// The sum is in parameter order, so that the norm has the same bits in every run.
+// The sum runs in parameter order, so that the norm has the same bits in every run.
 static rlhf_status grad_norm(const struct rlhf__optim *o, double *norm, struct rlhf__error *err) {
     double sum = 0;
     for (uint32_t i = 0; i < o->n; i++) {

@@ -2,8 +2,8 @@
 // the rest. It also computes the gradient norm, clips gradients, and skips a step if the loss or
 // the gradient norm is not finite.
 //
-// The state is on the device, one or two f32 tensors per parameter. optim_state.h writes and reads
-// it. The caller gives each step a factor for the learning rates.
+// The state is on the device, as one or two f32 tensors per parameter. optim_state.h writes and
+// reads it. The caller passes a factor for the learning rates to each step.
 #ifndef RLHF_HOST_LEARN_OPTIM_H
 #define RLHF_HOST_LEARN_OPTIM_H
 
@@ -54,8 +54,8 @@ struct rlhf__optim {
     struct rlhf__optim_blocks *blocks;
 };
 
-// What an optimizer is created from. Everything but `kernels` and `share` is borrowed only until
-// rlhf__optim_create returns.
+// The inputs of rlhf__optim_create. `kernels` and `share` are borrowed for the optimizer's
+// lifetime, all others only until rlhf__optim_create returns.
 struct rlhf__optim_spec {
     const struct rlhf__instance *kernels; // the table's instance, for messages; NULL: not known
     // n parameters, at least one of which is trained. Parameters with RLHF_PARAM_FROZEN are left
@@ -64,8 +64,8 @@ struct rlhf__optim_spec {
     uint32_t n, reserved;
     const struct rlhf__optim_config *config;
     double head_lr; // learning rate of the value head; 0 = the same as the rest
-    // All gradients as one range (rlhf_model_info.grad_base), which can be zeroed at once. If it is
-    // NULL, each gradient is zeroed separately.
+    // All gradients as one range (rlhf_model_info.grad_base), which can be zeroed at once. NULL:
+    // each gradient is zeroed separately.
     rlhf_dev grads;
     uint64_t grads_bytes;
     const struct rlhf__share
@@ -104,9 +104,10 @@ int rlhf__optim_divided(const struct rlhf__optim *);
 // Returns the number of elements of tensor i of the state, 0 past the end. [any]
 uint64_t rlhf__optim_elements(const struct rlhf__optim *, uint32_t i);
 // rlhf__optim_get copies elements [from, from + n) of tensor i of the state to `host`;
-// rlhf__optim_put copies `host` to them. If the state is divided between processes, all processes
-// must call rlhf__optim_get in the same order. Only rank 0 then receives the elements; on the other
-// ranks `host` may be NULL. rlhf__optim_put sets only the elements that the process has. [main]
+// rlhf__optim_put copies `host` to these elements. If the state is divided between processes, all
+// processes must call rlhf__optim_get in the same order. Only rank 0 then receives the elements; on
+// the other ranks `host` may be NULL. rlhf__optim_put sets only the elements that the process has.
+// [main]
 rlhf_status rlhf__optim_get(const struct rlhf__optim *, uint32_t i, uint64_t from, uint64_t n,
                             float *host, struct rlhf__error *err);
 rlhf_status rlhf__optim_put(struct rlhf__optim *, uint32_t i, uint64_t from, uint64_t n,

@@ -34,8 +34,8 @@ static int is_own(const struct rlhf__optim_blocks *b, uint32_t block) {
     return rlhf__block_owner(block, b->share->ranks) == b->share->rank;
 }
 
-// Reserve one buffer for the moments of this process's blocks. Each moment is 64-byte aligned in
-// it. offset[k] receives the offset of piece k's first moment.
+// Reserve one buffer for the moments of this process's blocks. In the buffer, each moment is
+// 64-byte aligned. offset[k] receives the offset of piece k's first moment.
 static rlhf_status reserve_moments(const struct rlhf__optim *o, struct rlhf__optim_blocks *b,
                                    uint64_t *offset, struct rlhf__error *err) {
     const rlhf_compute *t = o->compute;
@@ -51,7 +51,7 @@ static rlhf_status reserve_moments(const struct rlhf__optim *o, struct rlhf__opt
     return st == RLHF_OK ? st : rlhf__compute_fail(o->kernels, st, "optimizer state", err);
 }
 
-// Assign a place in the buffer to every item that uses Muon and to every piece.
+// Assign a place in the buffer to every piece and to every item that uses Muon.
 static void place_moments(struct rlhf__optim *o, struct rlhf__optim_blocks *b,
                           const uint64_t *offset) {
     const size_t n = b->n_list;
@@ -179,7 +179,7 @@ static rlhf_status sum_singly(const struct rlhf__optim *o, uint32_t block) {
     return RLHF_OK;
 }
 
-// Compute the sums of squares of own blocks. A single download fetches all of them.
+// Compute the sums of squares of this process's blocks. A single download fetches all of them.
 static rlhf_status own_sums(const struct rlhf__optim *o) {
     const struct rlhf__optim_blocks *b = o->blocks;
     const rlhf_compute *t = o->compute;

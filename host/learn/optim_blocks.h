@@ -4,8 +4,8 @@
 // blocks.
 //
 // The squared norm is the sum of the blocks' sums of squares, in order. A block's sum of squares is
-// the sum over its pieces. With one shard, nothing is divided into blocks, and the squared norm is
-// the sum of the tensors' sums, which is rounded differently.
+// the sum over its pieces. With one shard there are no blocks: the squared norm is the sum of the
+// tensors' sums, which is rounded differently.
 #ifndef RLHF_HOST_LEARN_OPTIM_BLOCKS_H
 #define RLHF_HOST_LEARN_OPTIM_BLOCKS_H
 
@@ -17,7 +17,7 @@ struct rlhf__optim_blocks {
     struct rlhf__blocks cut;
     uint32_t n_own, reserved; // blocks of this process
     double *sum;              // [cut.n] sums of squares
-    double *sent, *received;  // with several processes: sums of own blocks; sums of all blocks
+    double *sent, *received;  // several processes: sums of this process's blocks; of all
     struct rlhf__sum over;    // for sums over processes; all zeros with one process
     rlhf_dev moments;         // of own blocks, with several processes
     uint64_t moments_bytes;
@@ -33,8 +33,8 @@ struct rlhf__optim_blocks {
     int32_t is_late; // 1: the caller receives other blocks' new values after the step (overlap.h)
 };
 
-// Divide o's parameters into blocks: sets o->blocks. o must have its items and ranges already.
-// [main]
+// Divide the parameters of `o` into blocks: sets o->blocks. `o` must have its items and ranges
+// already. [main]
 rlhf_status rlhf__optim_blocks_init(struct rlhf__optim *o, const struct rlhf__share *,
                                     struct rlhf__error *err);
 void rlhf__optim_blocks_destroy(struct rlhf__optim *o); // does nothing without blocks [main]
@@ -45,8 +45,8 @@ rlhf_status rlhf__optim_blocks_reduce(struct rlhf__optim *o, const rlhf_dev *asi
                                       struct rlhf__error *err);
 
 // Take a step, as rlhf__optim_step does, and describe it in *clip. With several processes, each
-// process updates its own blocks and then receives the parameters of the other blocks from their
-// owners. It does not receive them if o->blocks->is_late is set. [step]
+// process updates its own blocks. Then, unless o->blocks->is_late is set, it receives the
+// parameters of the other blocks from their owners. [step]
 rlhf_status rlhf__optim_blocks_step(struct rlhf__optim *o, double factor, int32_t loss_ok,
                                     rlhf_clip *clip, struct rlhf__error *err);
 

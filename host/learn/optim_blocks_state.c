@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-// Those of the elements [from, from + n) of a tensor that are in one piece.
+// The part of a tensor's elements [from, from + n) that is in one piece.
 struct overlap {
     rlhf_dev at;       // on the device; NULL if another process owns the piece
     uint64_t first, n; // first: index of the first element, counted from `from`

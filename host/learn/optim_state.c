@@ -47,9 +47,8 @@ static rlhf_status list_specs(const struct rlhf__optim *o, struct rlhf__tensor_s
     return RLHF_OK;
 }
 
-// Write tensor i of the state; if w is NULL, only take part in collecting it. If writing to *file
-// has failed, tensors are still collected, because the other processes take part in collecting
-// them.
+// Collect tensor i of the state and, if w is not NULL, write it. After a failed write, which *file
+// reports, tensors are still collected, because the other processes take part in collecting them.
 static rlhf_status write_tensor(const struct rlhf__optim *o, uint32_t i,
                                 struct rlhf__weights_writer *w, float *host, rlhf_status *file,
                                 struct rlhf__error *why, struct rlhf__error *err) {

@@ -8,9 +8,9 @@
 
 #include <jansson.h>
 
-// rlhf__optim_count_save returns {"step", "skipped", "skipped_in_a_row"} (new reference, NULL = out
-// of memory); rlhf__optim_count_load reads it. Errors: RLHF_E_INVALID; the message does not name
-// the file. [main]
+// rlhf__optim_count_save returns {"step", "skipped", "skipped_in_a_row"} (a new reference, or NULL
+// if out of memory); rlhf__optim_count_load reads it. Errors: RLHF_E_INVALID; the message does not
+// name the file. [main]
 json_t *rlhf__optim_count_save(const struct rlhf__optim_count *);
 rlhf_status rlhf__optim_count_load(struct rlhf__optim_count *, const json_t *,
                                    struct rlhf__error *err);
@@ -22,9 +22,9 @@ rlhf_status rlhf__optim_write(const struct rlhf__optim *o, const struct rlhf__fo
                               const char *name, struct rlhf__error *err);
 rlhf_status rlhf__optim_read(struct rlhf__optim *o, const char *path, struct rlhf__error *err);
 
-// Send this process's part of the state to rank 0. Rank 0 calls this function only if it has failed
-// to write, so that the others do not wait. Does nothing if o is NULL or the state is not divided.
-// [main]
+// Send this process's part of the state to rank 0. Rank 0 calls this function only if it failed to
+// write, so that the others do not wait forever. Does nothing if o is NULL or the state is not
+// divided. [main]
 rlhf_status rlhf__optim_give(const struct rlhf__optim *o, struct rlhf__error *err);
 
 #endif

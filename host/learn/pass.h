@@ -10,8 +10,8 @@
 #include <signal.h>
 
 // Returns the FLOPs of the GEMMs of a forward pass in which `model` computes `heads` for the rows
-// of `full`. `tokens` is the number of tokens that go through the layers; a shared prompt counts
-// once. The LM head is counted for response tokens, if one of `heads` needs its logits. Attention
+// of `full`. `tokens` is the number of tokens that pass through the layers; a shared prompt counts
+// once. The LM head is counted for response tokens if one of `heads` needs its logits. Attention
 // scores are not counted. [any]
 double rlhf__forward_flops(const struct rlhf__model *model, uint32_t heads, int64_t tokens,
                            const rlhf_batch *full);
@@ -51,7 +51,8 @@ rlhf_status rlhf__pass(const struct rlhf__model *, const struct rlhf__rows *, co
                        int64_t microbatch_tokens, const struct rlhf__pass_out *out,
                        struct rlhf__error *err);
 
-// The same for the rows [first, end) alone. Only their outputs are written. [step]
+// Like rlhf__pass, but only for the rows [first, end). Only the outputs of these rows are written.
+// [step]
 rlhf_status rlhf__pass_range(const struct rlhf__model *, const struct rlhf__rows *, uint32_t first,
                              uint32_t end, const rlhf_dist *dist, int64_t microbatch_tokens,
                              const struct rlhf__pass_out *out, struct rlhf__error *err);

@@ -14,7 +14,8 @@
 
 struct rlhf__response_rules;
 
-// The models and plugins. Made by the set-up, then unchanged. The run owns all of them.
+// The models and plugins. The set-up creates them; they do not change afterwards. The run owns all
+// of them.
 struct rlhf__cast {
     struct rlhf__model *policy;
     struct rlhf__model *reference; // NULL: the plan needs no reference
@@ -91,8 +92,8 @@ struct rlhf__count {
     int64_t horizon;     // phases that the learning-rate schedule spans, at least `phases`
     int64_t sequences;   // sequences so far, which is also the next one's number
     int64_t flat_phases; // phases in which all responses to each prompt had the same reward
-    // The number of phases so far, if the policy's adapter has not changed since the start of the
-    // run. 0 if it has changed, or without an adapter.
+    // If the policy's adapter has not changed since the start of the run, the number of phases so
+    // far. Otherwise, or without an adapter, 0.
     int64_t still_phases;
     int32_t stop; // 1: early stopping ends the run after this phase
     int32_t reserved;

@@ -1,6 +1,6 @@
-// plan.h: an algorithm's plan: what it requests from the host. The plan is checked before anything
-// is loaded, and accepted or rejected as a whole. This file also calls the algorithm's other
-// functions.
+// plan.h: an algorithm's plan, i.e. what the algorithm requests from the host. The plan is checked
+// before anything is loaded, and accepted or rejected as a whole. The algorithm's other functions
+// are also called from here.
 #ifndef RLHF_HOST_LEARN_PLAN_H
 #define RLHF_HOST_LEARN_PLAN_H
 
@@ -20,7 +20,7 @@ rlhf_status rlhf__plan_ask(const struct rlhf__instance *algo, const rlhf_run_inf
 
 // Set *out to the requests of the algorithm's extension RLHF_EXT_ITERATION; all 0 without the
 // extension. Errors: RLHF_E_UNSUPPORTED if the extension cannot be read, or if the plan's source of
-// rows does not allow its requests. [main]
+// rows does not allow the extension's requests. [main]
 rlhf_status rlhf__plan_iteration(const struct rlhf__instance *algo, const rlhf_plan *plan,
                                  rlhf_iteration *out, struct rlhf__error *err);
 

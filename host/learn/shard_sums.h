@@ -36,12 +36,12 @@ void rlhf__shard_sums_shard(struct rlhf__shard_sums *, uint32_t shard);
 
 // Call this during a shard's last backward pass, when the range of the policy's gradients at `grad`
 // is complete. Returns 1 if it added the range to the sums at once, while the range is in the
-// processor's cache. This is possible only if the range ends where the last range that was added
-// began (or, for the first range, at the end of the gradients). For any other range returns 0, and
+// processor's cache. This is possible only if the range ends where the previously added range
+// begins (or, for the first range, at the end of the gradients). For any other range returns 0, and
 // rlhf__shard_sums_end adds it. [step]
 int rlhf__shard_sums_graded(struct rlhf__shard_sums *, rlhf_dev grad, uint64_t bytes);
 
-// Call this when all gradients of the shard are complete. Adds up those that
+// Call this when all gradients of the shard are complete. Adds up the ranges that
 // rlhf__shard_sums_graded has not added. Errors: those of the compute table. [step]
 rlhf_status rlhf__shard_sums_end(struct rlhf__shard_sums *);
 

@@ -49,7 +49,7 @@ static rlhf_status failed(const struct rlhf__learner *l, rlhf_status st, struct 
 
 // ---- numbers ----
 
-// Move what the learner has counted to *n, and begin again from 0.
+// Move the learner's numbers to *n, and reset them to 0.
 static void take(struct rlhf__learner *l, struct rlhf__place *p, struct rlhf__shard_numbers *n) {
     *n = (struct rlhf__shard_numbers){.loss = p->loss,
                                       .difference_sum = l->difference_sum,

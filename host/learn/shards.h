@@ -43,8 +43,8 @@ typedef rlhf_status (*rlhf__shards_run_fn)(struct rlhf__learner *, const struct 
 void rlhf__shards_begin(struct rlhf__learner *, const struct rlhf__rows *e);
 // If new values are still being received, make the policy's forward pass *f wait for them. [step]
 void rlhf__shards_want(struct rlhf__learner *, rlhf_forward *f);
-// Call this when that forward pass has ended. The values have then been received. Errors: those of
-// the team. [step]
+// Call this when that forward pass has ended: the values have been received by then. Errors: those
+// of the team. [step]
 rlhf_status rlhf__shards_received(struct rlhf__learner *, struct rlhf__error *err);
 // Call before every backward pass. Before the first one of a minibatch, processes that can exchange
 // gradients during the backward pass agree to do so. Errors: those of rlhf__team_agree. [step]
@@ -61,8 +61,8 @@ rlhf_status rlhf__shards_rows(struct rlhf__learner *, const struct rlhf__rows *,
                               struct rlhf__error *err);
 // End the minibatch with the rows e: exchange numbers and gradients with the other processes.
 // Afterwards the learner has the numbers of all shards, p->loss is the loss, and the gradients of
-// this process's blocks are the sums over all shards. st is the result of the work so far, with its
-// message in *err. Returns st if it is not RLHF_OK. [step]
+// this process's blocks are the sums over all shards. `st` is the result of the work so far, with
+// its message in *err. If `st` is not RLHF_OK, returns `st`. [step]
 rlhf_status rlhf__shards_end(struct rlhf__learner *, const struct rlhf__rows *e,
                              struct rlhf__place *p, rlhf_status st, struct rlhf__error *err);
 

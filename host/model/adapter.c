@@ -30,7 +30,7 @@ static rlhf_status sum_of(const char *dir, char hex[65], int64_t *bytes, struct 
 
 // Check that the base directory that the user gave is the directory that the adapter names, or has
 // the same bytes as that directory. If the adapter names a directory that does not exist here (e.g.
-// a name on a hub), returns RLHF_OK: later only shapes are checked.
+// a name on a hub), returns RLHF_OK: then only shapes are checked, later.
 static rlhf_status check_named(const struct rlhf__peft *p, const char *base,
                                struct rlhf__error *err) {
     char named[RLHF__PATH_CAP], a[65], b[65];
@@ -147,7 +147,8 @@ rlhf_status rlhf__adapter_resolve(struct rlhf__model *m, struct rlhf__error *err
 
 // ---- config.json ----
 
-// If no config names the labels, there are as many labels as rows in the score head of the file.
+// If no config names the labels, the number of labels is the number of rows of the score head in
+// the file.
 static rlhf_status count_labels(const struct rlhf__peft *p, json_t *config,
                                 struct rlhf__error *err) {
     static const char *const names[] = {RLHF__PEFT_PREFIX "score.weight",
@@ -172,8 +173,8 @@ static rlhf_status count_labels(const struct rlhf__peft *p, json_t *config,
     return rlhf__classifier_architecture(config, err);
 }
 
-// Copy the members that an adapter's own config.json may have; the base's config.json has all other
-// members. The order of keys is kept, so that a resumed run writes the same file.
+// Copy the members that an adapter's config.json may set itself; all other members come from the
+// base's config.json. The order of keys is kept, so that a resumed run writes the same file.
 static rlhf_status take_head(json_t *config, json_t *own, struct rlhf__error *err) {
     static const char *const keys[] = {"architectures", "id2label",     "label2id",
                                        "num_labels",    "rlhf_pooling", "rlhf_reward",

@@ -1,5 +1,5 @@
-// adapter.h: a model's low-rank adapter (Hu et al. 2021). It finds the directories that the adapter
-// is read from, describes the adapter to the plugin, and writes the PEFT directory.
+// adapter.h: a model's low-rank adapter (Hu et al. 2021). This code finds the directories from
+// which the adapter is read, describes the adapter to the plugin, and writes the PEFT directory.
 //
 // A PEFT directory can be used instead of a model directory. The model is then the base model that
 // the directory names, with the adapter applied. If the adapter has a score head, config.json in
@@ -29,12 +29,12 @@ void rlhf__adapter_part(struct rlhf__model *m);
 rlhf_status rlhf__adapter_config(const char *dir, const struct rlhf__peft *peft, json_t **out,
                                  struct rlhf__error *err);
 
-// Finds the directories of a model and of its adapter, if there is an adapter. `dir` is the model's
+// Finds the directories of a model and, if it has one, of its adapter. `dir` is the model's
 // directory, or a PEFT directory. If `dir` is "" or NULL, the model is the base that adapter->dir
 // names.
 // - *p, which must be zeroed, receives the contents of the PEFT files. The caller must release *p
 //   even after a failure. Without an adapter, p->dir is NULL.
-// - base[RLHF__PATH_CAP] receives the model's own directory.
+// - base[RLHF__PATH_CAP] receives the model's directory or, with an adapter, the base model's.
 //
 // Errors: those of rlhf__adapter_resolve. [main]
 rlhf_status rlhf__adapter_find(const char *dir, const struct rlhf__model_adapter *adapter,
@@ -76,12 +76,12 @@ struct rlhf__moved {
     float *before; // A and B at the start, concatenated; NULL without an adapter
 };
 
-// Copy m's adapter, if m has an adapter. Errors: RLHF_E_NOMEM; those of the backend. [step]
+// Copy m's adapter, if it has one. Errors: RLHF_E_NOMEM; those of the backend. [step]
 rlhf_status rlhf__moved_begin(struct rlhf__moved *, const struct rlhf__model *m,
                               struct rlhf__error *err);
 
-// Sets *norm to the L2 norm, over all elements of A and B, of their change since rlhf__moved_begin.
-// A NaN element counts as a change. Errors: those of the backend. [step]
+// Sets *norm to the L2 norm of the change in all elements of A and B since rlhf__moved_begin. A NaN
+// element counts as a change. Errors: those of the backend. [step]
 rlhf_status rlhf__moved_norm(const struct rlhf__moved *, const struct rlhf__model *m, double *norm,
                              struct rlhf__error *err);
 

@@ -13,8 +13,8 @@
 
 // libgomp's threads spin for milliseconds before they sleep. On a busy machine this stalls every
 // parallel region for a time slice: at a load of 14, we measured 38 s for 2 s of work. This
-// function makes them sleep soon, which costs nothing on an idle machine. It must run before a
-// backend is loaded, because loading a backend loads libgomp.
+// function makes the threads sleep soon, which costs nothing on an idle machine. It must run before
+// a backend is loaded, because loading a backend loads libgomp.
 static void shorten_spinning(void) {
     if (!getenv("OMP_WAIT_POLICY")) setenv("GOMP_SPINCOUNT", "1000", 0);
 }
@@ -81,7 +81,7 @@ static rlhf_status make_table(struct rlhf__compute *c, const struct rlhf__comput
     return read_table(c, err);
 }
 
-// Copies the table's names of its arithmetic for f32 and for bf16. If `wanted` is not NULL, both
+// Copies the names of the table's f32 arithmetic and bf16 arithmetic. If `wanted` is not NULL, both
 // names must equal it. Errors: RLHF_E_UNSUPPORTED.
 static rlhf_status read_arithmetic(struct rlhf__compute *c, const char *wanted,
                                    struct rlhf__error *err) {
@@ -158,8 +158,8 @@ static uint32_t look_again(const struct rlhf__compute_spec *spec, const char *pa
     return devices;
 }
 
-// Opens the CPU backend, because the GPU cannot be used; `why` is the reason. The log level is INFO
-// if there is a card or its driver, or if the user named a card; otherwise DEBUG.
+// Opens the CPU backend, because the GPU cannot be used; `why` is the reason. The reason is logged
+// at level INFO if there is a card or its driver, or if the user named a card; otherwise at DEBUG.
 static rlhf_status open_cpu(const struct rlhf__compute_spec *spec, const char *why, int has_card,
                             struct rlhf__compute **out, struct rlhf__error *err) {
     struct rlhf__compute_spec cpu = *spec;
@@ -335,7 +335,7 @@ double rlhf__compute_peak(const rlhf_compute *t, int32_t dtype) {
     double small = best_product(t, dtype, 256, 32, 0.002);
     if (small < 2e10) return small; // a large product would take seconds on this slow backend
     double best = best_product(t, dtype, LARGE, LARGE, 0.05);
-    // A GPU needs a larger product: measure the largest one that fits its memory.
+    // A GPU needs a larger product: measure the largest one that fits the GPU's memory.
     for (int32_t dim = 8192; t->device != RLHF_DEVICE_CPU && best > 1e12 && dim > 1024; dim /= 2) {
         double large = best_product(t, dtype, dim, (uint32_t)dim, 0.05);
         if (large > best) best = large;

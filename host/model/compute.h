@@ -19,7 +19,7 @@ struct rlhf__compute {
     rlhf_compute *table;       // &read: the table to use
     char path[RLHF__PATH_CAP]; // resolved path of the shared object
     char sha256[65];           // of the shared object
-    char arithmetic[2][16];    // names for f32 and bf16; "" promises no equal bits
+    char arithmetic[2][16];    // names for f32 and bf16; "": no promise of equal bits
     char reserved[3];
     uint32_t gpu;                           // index of the card; 0 for a CPU
     int32_t passed_level;                   // log level for passed_over
@@ -70,13 +70,13 @@ int64_t rlhf__compute_microbatch(const rlhf_compute *, int64_t configured);
 // table lists bf16 as a dtype with full speed. [any]
 int32_t rlhf__compute_dtype(const rlhf_compute *, const char *configured);
 
-// Writes the message of the backend's last failure into out[cap], or "" if that failure had a
-// status other than `st`, which is the status of the call that failed. Returns `out`. [any]
+// Writes the message of the backend's last failure into out[cap]. `st` is the status of the call
+// that failed. If the last failure had another status, writes "". Returns `out`. [any]
 const char *rlhf__compute_said(const struct rlhf__compute *, rlhf_status st, char *out, size_t cap);
 
 // Reports a failed call of a compute table as a host error: "<what>: <the backend's own message>".
-// Returns st. `kernels` is the instance of the backend. If it is NULL or gave no message, the text
-// of the status is used. [any]
+// Returns st. `kernels` is the instance of the backend. If `kernels` is NULL or the backend gave no
+// message, the text of the status is used. [any]
 rlhf_status rlhf__compute_fail(const struct rlhf__instance *kernels, rlhf_status st,
                                const char *what, struct rlhf__error *err);
 

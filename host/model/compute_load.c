@@ -25,7 +25,7 @@ static rlhf_status is_missing(const char *name, const char *path, struct rlhf__e
                       name, strcmp(name, "auto") == 0 ? "" : "auto, ", path);
 }
 
-// Finds the backend's file in the directories of kernels. If the file is not found, `out` is the
+// Searches the kernel directories for the backend's file. If the file is not found, `out` is the
 // path that it would have in the last directory.
 static rlhf_status look_up(const struct rlhf__dirs *dirs, const char *name,
                            char out[RLHF__PATH_CAP], struct rlhf__error *err) {
@@ -65,7 +65,7 @@ struct typed {
     json_t *options;
 };
 
-// Texts, choices and lists are taken literally: name=5 is the text "5".
+// Values of options for text, choices and lists are taken literally: name=5 is the string "5".
 static rlhf_status set_option(void *arg, const char *key, const char *value,
                               struct rlhf__error *err) {
     const struct typed *t = arg;

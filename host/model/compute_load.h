@@ -1,5 +1,5 @@
 // compute_load.h: finds a compute backend's shared object by name, loads it and describes its
-// devices, without creating a table. rlhf__compute_open starts with this.
+// devices, without creating a table. rlhf__compute_open begins with these calls.
 #ifndef RLHF_HOST_MODEL_COMPUTE_LOAD_H
 #define RLHF_HOST_MODEL_COMPUTE_LOAD_H
 
@@ -34,7 +34,7 @@ void rlhf__kernels_finish(struct rlhf__kernels *); // accepts a zeroed struct [m
 
 // Describes device `gpu` of the backend. A backend without describe() has one device about which
 // nothing is known. Call rlhf__device_info_finish on *out. Errors: those of describe();
-// RLHF_E_INVALID if the answer does not have the form given at rlhf_kernels_ops. [main]
+// RLHF_E_INVALID if the answer does not have the form described at rlhf_kernels_ops. [main]
 rlhf_status rlhf__kernels_describe(const struct rlhf__kernels *, uint32_t gpu,
                                    struct rlhf__device_info *out, struct rlhf__error *err);
 

@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 
-// Texts are printable; "" = none or unknown. Zero-initialize.
+// Strings are printable; "" = none or unknown. Zero-initialize.
 struct rlhf__device_info {
     // number of devices, usable or not. If it is 0, `missing` has the reason. If the backend's
     // answer lacks the number, `devices` is 0 if the answer has `missing`, and 1 otherwise
@@ -21,7 +21,7 @@ struct rlhf__device_info {
 
 // Read the answer of describe(). If `json` is NULL, there is one device about which nothing is
 // known. Call rlhf__device_info_finish on *out even after a failure. Errors: RLHF_E_INVALID, with
-// the name of a member that does not have the form given at rlhf_kernels_ops. [any]
+// the name of the member that does not have the form described at rlhf_kernels_ops. [any]
 rlhf_status rlhf__device_info_read(const char *json, struct rlhf__device_info *out,
                                    struct rlhf__error *err);
 void rlhf__device_info_finish(struct rlhf__device_info *); // accepts a zeroed struct [any]

@@ -58,8 +58,8 @@ static inline void quick_wave(double angle, double *sine, double *cosine) {
     *cosine = (quarter + 1) & 2 ? -b : b;
 }
 
-// First computes each pair of numbers quickly, with an error below radius * 2^-46. Then subtracts
-// radius * 2^-40 from each number, and adds it to each number. If both results round to the same
+// First computes each pair of numbers quickly, with an error below radius * 2^-46. Then checks each
+// number: if the number minus radius * 2^-40 and the number plus radius * 2^-40 round to the same
 // float, this float is correctly rounded. Otherwise computes the pair exactly, which takes ten
 // times as long and is rarely needed.
 static void normal_pairs(const double *a, const double *b, size_t blocks, float *x) {

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-// A size as a text: "1.20 GiB", "3.4 MiB" or "120 KiB".
+// A size as a string: "1.20 GiB", "3.4 MiB" or "120 KiB".
 struct size_text {
     char text[32];
 };
@@ -36,13 +36,13 @@ void rlhf__free_memory_get(const struct rlhf__model_env *env, struct rlhf__memor
     need->memory = (struct rlhf__free_memory){m.left, m.total};
 }
 
-// Returns 1 if this use is in host memory on every device.
+// Returns 1 if memory for this use is host memory on every device.
 static int is_hosts(int32_t use) {
     return use == RLHF__USE_ROWS || use == RLHF__USE_ROLLBACK || use == RLHF__USE_PROGRAM;
 }
 
-// Returns the bytes that a role needs of the memory being checked. If `role` equals the number of
-// roles, returns the bytes that all roles need.
+// Returns how many bytes of the checked memory a role needs. If `role` equals the number of roles,
+// returns the bytes that all roles need.
 static uint64_t wanted_by(const struct rlhf__memory_need *need, uint32_t role) {
     const struct rlhf__uses *u = &need->uses;
     uint64_t sum = 0;

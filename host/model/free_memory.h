@@ -14,7 +14,7 @@
 struct rlhf__memory_need {
     struct rlhf__uses uses; // at the peak, including RLHF__USE_PROGRAM
     const char *lower;      // for messages: the settings to change for less memory; borrowed
-    // name of a backend whose workspaces are not known, so that `uses` does not include them; or
+    // name of a backend whose workspaces are unknown and therefore missing from `uses`; otherwise
     // NULL
     const char *uncounted;
     struct rlhf__free_memory memory; // set by rlhf__free_memory_get
@@ -27,8 +27,8 @@ struct rlhf__memory_need {
 // models compute. need->memory is 0 if the free memory cannot be determined. [any]
 void rlhf__free_memory_get(const struct rlhf__model_env *env, struct rlhf__memory_need *need);
 
-// Returns the bytes that are still to be allocated. On a device with its own memory, uses of host
-// memory are left out. The program's own memory (RLHF__USE_PROGRAM) is always left out. [any]
+// Returns the bytes that are still to be allocated. On a device with its own memory, host memory is
+// left out. The program's own memory (RLHF__USE_PROGRAM) is always left out. [any]
 uint64_t rlhf__memory_needed(const struct rlhf__memory_need *need);
 
 // Returns RLHF_E_INVALID if less memory is free than is needed. The message says what each role
@@ -47,10 +47,10 @@ rlhf_status rlhf__free_memory_check_spec(const struct rlhf__model_env *env,
                                          struct rlhf__error *err);
 
 // rlhf__memory_need_table appends a table with the memory that each role needs for each use, the
-// total, and the free memory. rlhf__memory_need_json returns the same as a JSON object: {"event":
-// "memory", "buffers": [{"role", "use", "bytes"}], "total_bytes", "free_bytes"}. If a backend's
-// workspaces are not known, the object also has "uncounted": the backend's name. It returns NULL if
-// out of memory. [any]
+// total, and the free memory. rlhf__memory_need_json returns the same as a JSON object, or NULL if
+// out of memory: {"event": "memory", "buffers": [{"role", "use", "bytes"}], "total_bytes",
+// "free_bytes"}. If a backend's workspaces are not known, the object also has "uncounted": the
+// backend's name. [any]
 void rlhf__memory_need_table(const struct rlhf__memory_need *need, struct rlhf__buf *out);
 json_t *rlhf__memory_need_json(const struct rlhf__memory_need *need);
 

@@ -72,8 +72,8 @@ enum rlhf__model_start {
     RLHF__START_EMPTY = 3    // all are 0; the caller then copies another model's
 };
 
-// The low-rank adapter to open a model with. Strings are borrowed while it is opened. All zero
-// means no adapter, unless the model's directory is itself a PEFT directory.
+// The low-rank adapter to open a model with. Strings are borrowed while the model is opened. If all
+// members are 0, there is no adapter, unless the model's directory is itself a PEFT directory.
 struct rlhf__model_adapter {
     const char *dir; // PEFT directory to start from; NULL or "": a new adapter is drawn
     const char *targets;
@@ -190,7 +190,8 @@ rlhf_status rlhf__model_refresh(const struct rlhf__model *, struct rlhf__error *
 // known, e.g. on the memory plan. [any]
 const struct rlhf__instance *rlhf__model_kernels(const struct rlhf__model *);
 
-// Fill m->params from the plugin. Call this again after values were allocated or released. [main]
+// Fill m->params from the plugin. Call this again after values have been allocated or released.
+// [main]
 rlhf_status rlhf__model_list_params(const struct rlhf__model *, struct rlhf__error *err);
 
 // Open a KV cache for n_slots sequences of max_len tokens. [step]

@@ -54,8 +54,8 @@ static rlhf_status check_dtypes(const json_t *config, const char *dir, struct rl
                       dir, now, before);
 }
 
-// Returns the use of an architecture, e.g. "ForCausalLM" of "LlamaForCausalLM", or NULL if its name
-// does not end in a known use.
+// Returns the use in an architecture's name, e.g. "ForCausalLM" for "LlamaForCausalLM", or NULL if
+// the name contains none.
 static const char *use_of(const char *name) {
     for (const char *s = name; (s = strstr(s, "For")); s++)
         if (s > name && s[3] >= 'A' && s[3] <= 'Z') return s;

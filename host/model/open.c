@@ -1,6 +1,6 @@
 // open.c: rlhf__model_open, rlhf__model_load and rlhf__model_weigh of model.h. They read the
 // directory, find the plugin and fill the parameters. With a memory plan, only rlhf__model_load
-// fills them.
+// fills the parameters.
 #include "base/folder.h"
 #include "model/adapter.h"
 #include "model/free_memory.h"
@@ -34,7 +34,7 @@ static int is_type(struct rlhf__plugins *plugins, const char *stem) {
 }
 
 // Append to *out, as "a, b", the file names of plugins (without ".so") that are also model types.
-// Set *there to 1 if a plugin file has the name `model_type`: this file exists, but could not be
+// Set *there to 1 if a plugin file is named `model_type`: that file exists, but could not be
 // opened.
 static rlhf_status list_types(struct rlhf__plugins *plugins, const char *model_type,
                               struct rlhf__buf *out, int *there) {
@@ -243,7 +243,7 @@ static rlhf_status open_on_plan(struct rlhf__model *m, struct rlhf__memory_plan 
     return st;
 }
 
-// An instance that other models share is kept until they are closed.
+// Destroy the instance or, if other models share it, keep it until they are closed.
 static void drop_instance(struct rlhf__model *m) {
     if (m->users > 1)
         m->was = m->instance;

@@ -131,8 +131,8 @@ static rlhf_status write_data(const struct rlhf__model *m, int32_t part,
     return st;
 }
 
-// Fill `specs`, whose names are stored in `names`, for the header of a file that contains this
-// part's parameters. Returns the number of specs.
+// Fill `specs` for the header of a file that contains this part's parameters. The names of the
+// specs are stored in `names`. Returns the number of specs.
 static size_t list_specs(const struct rlhf__model *m, int32_t part, int32_t dtype,
                          struct rlhf__tensor_spec *specs, char (*names)[NAME_BYTES]) {
     size_t n = 0;

@@ -1,4 +1,4 @@
-// parameters.h: fills, copies and writes the parameters of a model. It knows them only as
+// parameters.h: fills, copies and writes the parameters of a model, which it knows only as
 // rlhf_param.
 #ifndef RLHF_HOST_MODEL_PARAMETERS_H
 #define RLHF_HOST_MODEL_PARAMETERS_H
@@ -46,8 +46,8 @@ rlhf_status rlhf__params_read_back(struct rlhf__model *m, const char *path,
 rlhf_status rlhf__params_draw(struct rlhf__model *m, int32_t group, struct rlhf__error *err);
 
 // Copy src's parameters to the parameters of dst that have the same names. Heads that src lacks
-// keep their values. The models may be on different compute tables. If dst has an adapter, the
-// trunk of dst also keeps its values, because both models have the same base. Refreshes dst. [step]
+// keep their values. The models may be on different compute tables. If dst has an adapter, its
+// trunk also keeps its values, because both models have the same base. Refreshes dst. [step]
 rlhf_status rlhf__params_copy(struct rlhf__model *dst, const struct rlhf__model *src,
                               struct rlhf__error *err);
 

@@ -47,7 +47,7 @@ static rlhf_status check_tied(const struct rlhf__model *m, const struct rlhf__te
 // - a tied LM head without a parameter, if its values equal the embedding's.
 //
 // Any other tensor shows that the checkpoint belongs to another model. Errors: RLHF_E_INVALID, with
-// the name of the first such tensor and their number.
+// the name of the first such tensor and the number of such tensors.
 static rlhf_status check_surplus(const struct rlhf__model *m, const struct rlhf__weights *w,
                                  const uint8_t *taken, const struct rlhf__tensor *embedding,
                                  struct rlhf__error *err) {
@@ -85,7 +85,7 @@ static const struct rlhf__tensor *find(const struct rlhf__weights *w, const stru
     return rlhf__weights_find(w, longer);
 }
 
-// Does the same in an adapter's file, where names have PEFT's prefix.
+// Like find(), but in an adapter's file, where names have PEFT's prefix.
 static const struct rlhf__tensor *find_peft(const struct rlhf__weights *w,
                                             const struct rlhf__model *m, const char *name) {
     char longer[512];
@@ -309,7 +309,7 @@ static rlhf_status read_model(struct rlhf__model *m, struct matches *k, int draw
     return RLHF_OK;
 }
 
-// Opens the files of m's tensors and assigns the tensors to parameters.
+// Opens the files that contain m's tensors and assigns the tensors to parameters.
 static rlhf_status open_files(struct rlhf__model *m, struct rlhf__weights *w[2], struct matches *k,
                               struct rlhf__error *err) {
     char path[RLHF__PATH_CAP];

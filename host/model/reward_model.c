@@ -310,8 +310,7 @@ static rlhf_status score_rows(const struct rlhf__reward_model *rm, uint32_t n, s
     return st;
 }
 
-// Does the same for the caller's rows, to which a BOS may have to be added, or whose BOS may have
-// to be removed.
+// Scores the caller's rows after adding a BOS or removing it where needed.
 static rlhf_status score(const struct rlhf__reward_model *rm, uint32_t n, struct rows r,
                          const struct rlhf__reward_head *head, float *seq, float *token,
                          struct rlhf__error *err) {

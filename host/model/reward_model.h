@@ -63,8 +63,8 @@ struct rlhf__reward_model {
     struct rlhf__reward_head head;
 };
 
-// Returns 1 if config.json describes a sequence classifier with one label, which here and in
-// transformers means a reward model. [any]
+// Returns 1 if config.json describes a sequence classifier with one label. Here, as in
+// transformers, such a classifier is a reward model. [any]
 int rlhf__reward_model_is(const json_t *config);
 
 struct rlhf__reward_model_spec {
@@ -89,16 +89,17 @@ void rlhf__reward_model_close(struct rlhf__reward_model *); // NULL allowed [mai
 // Computes the rewards seq[n] of n ragged rows. If `token` is not NULL, also computes the rewards
 // token[total] of the tokens, which are 0 for prompt tokens. `pooling` is RLHF_POOL_MEAN,
 // RLHF_POOL_LAST, or 0 for head.pooling. A row without response tokens gets the reward of its last
-// prompt token. A row's rewards do not depend on the other rows. The model must read rows that
-// begin as its own tokenizer begins texts, so a BOS is added to the caller's row, or removed from
-// it, where needed. Errors: RLHF_E_INVALID (a row is longer than the context), RLHF_E_NOMEM. [step]
+// prompt token. A row's rewards do not depend on the other rows. The model's own tokenizer decides
+// whether a row begins with a BOS: where needed, a BOS is added to the caller's row or removed from
+// it. Errors: RLHF_E_INVALID (a row is longer than the context), RLHF_E_NOMEM. [step]
 rlhf_status rlhf__reward_model_score(const struct rlhf__reward_model *rm, uint32_t n,
                                      const int32_t *ids, const int32_t *offset,
                                      const int32_t *prompt_len, int32_t pooling, float *seq,
                                      float *token, struct rlhf__error *err);
 
 // Set head.gain and head.bias so that the rewards of these rows have mean 0 and standard deviation
-// 1. If that is impossible because all rewards are equal, *fitted = 0 and nothing changes. [step]
+// 1. If that is impossible because all rewards are equal, sets *fitted to 0 and changes nothing.
+// [step]
 rlhf_status rlhf__reward_model_calibrate(struct rlhf__reward_model *rm, uint32_t n,
                                          const int32_t *ids, const int32_t *offset,
                                          const int32_t *prompt_len, int *fitted,

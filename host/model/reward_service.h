@@ -17,17 +17,17 @@ rlhf_status rlhf__reward_service_create(const struct rlhf__model_env *env, const
 // Closes models that plugins left open. NULL allowed. [main]
 void rlhf__reward_service_destroy(struct rlhf__reward_service *);
 
-// Set properties for models that are opened later: the policy's tokenizer, whose vocabulary they
-// must share (borrowed; NULL = not checked); the longest prompt + response in tokens (0 = not
-// known); and whether they can be trained. [main]
+// Set properties for models that are opened later: the policy's tokenizer, whose vocabulary the
+// models must share (borrowed; NULL = not checked); the longest prompt + response in tokens (0 =
+// not known); and whether the models can be trained. [main]
 void rlhf__reward_service_policy(struct rlhf__reward_service *, const struct rlhf__tokenizer *tok);
 void rlhf__reward_service_longest(struct rlhf__reward_service *, int32_t longest);
 void rlhf__reward_service_trainable(struct rlhf__reward_service *, int32_t trainable);
 
-// Returns the i-th open model, in the order of opening, or NULL past the end. It is borrowed until
-// its last user closes it. *users receives the number of users that have the model open; `users`
-// may be NULL. To see whether a plugin uses the model, compare this number before and after its
-// create(). [main]
+// Returns the i-th open model, in the order of opening, or NULL past the end. The model is borrowed
+// until its last user closes it. *users receives the number of users; `users` may be NULL. To see
+// whether a plugin uses the model, compare this number before and after the plugin's create().
+// [main]
 struct rlhf__reward_model *rlhf__reward_service_at(const struct rlhf__reward_service *, size_t i,
                                                    int64_t *users);
 

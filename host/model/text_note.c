@@ -56,7 +56,7 @@ rlhf_status rlhf__model_name_chat(const struct rlhf__model *m, const char *templ
     return rlhf__error_context(err, "prompts.template");
 }
 
-// Returns 1 if sampling.stop, a JSON list, contains the token as a text or as an id.
+// Returns 1 if sampling.stop, a JSON list, contains the token as a string or as an id.
 static int is_stop(const char *stop, const char *text, int32_t id) {
     json_t *list = json_loads(stop, 0, NULL), *v;
     size_t i;
@@ -69,8 +69,8 @@ static int is_stop(const char *stop, const char *text, int32_t id) {
     return found;
 }
 
-// Returns the id of the end-of-turn token if that token does not end responses. Returns -1 if it
-// ends responses, or if the tokenizer lacks it.
+// Returns the id of the end-of-turn token, or -1 if that token ends responses or the tokenizer
+// lacks it.
 static int32_t ignored_end(const struct rlhf__model *m, const char *end, const char *stop) {
     const int32_t id = rlhf__tokenizer_find(m->tok, (rlhf_str){end, strlen(end)});
     if (id < 0 || !rlhf__tokenizer_is_special(m->tok, id)) return -1;

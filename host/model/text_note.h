@@ -8,9 +8,9 @@
 #include "model/model.h"
 
 // Log which special tokens come before each text and, if `ends` is 1, after it. `what` is a word
-// for the texts, e.g. "texts". `flags` says how they are encoded (enum rlhf__encode_flag);
-// RLHF__ENCODE_BOS in it is ignored if the tokenizer lacks a BOS. `texts` is the number of rows
-// that are texts. If it is 0, nothing is logged. [main]
+// for the texts, e.g. "texts". `flags` says how the texts are encoded (enum rlhf__encode_flag);
+// RLHF__ENCODE_BOS is ignored if the tokenizer lacks a BOS. `texts` is the number of rows that are
+// texts. If `texts` is 0, nothing is logged. [main]
 void rlhf__model_text_note(const struct rlhf__model *m, const char *what, int64_t texts,
                            uint32_t flags, int32_t ends, struct rlhf__log *log);
 
@@ -38,7 +38,7 @@ enum rlhf__turn_end_remedy {
 
 // Warn if the tokenizer lacks the end-of-turn token of the model's chat template, or if that token
 // does not end responses. The token ends responses if it is an end token of the model, or if it is
-// in `stop` (a JSON list of texts and ids, or NULL). [main]
+// in `stop` (a JSON list of strings and ids, or NULL). [main]
 void rlhf__model_turn_end_note(const struct rlhf__model *m, const char *stop,
                                enum rlhf__turn_end_remedy how, struct rlhf__log *log);
 

@@ -33,7 +33,7 @@ struct rlhf__text_services {
     rlhf_tokenizer_service tokenizer;
 };
 
-// Returns the services that own this table of the caller, or NULL if the caller may not use it now.
+// Returns the services that own the caller's table, or NULL if the caller may not use it now.
 static struct rlhf__text_services *of(const rlhf_host *host, const char *id, size_t member) {
     const void *table = host->service(host, id);
     return table ? (struct rlhf__text_services *)((uintptr_t)table - member) : NULL;

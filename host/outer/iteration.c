@@ -196,8 +196,8 @@ static rlhf_status check_plan(const struct rlhf__cast *c, const struct rlhf__plu
                       algo, c->plan.group_size);
 }
 
-// Set *out to the only reward model that the run's rewards use, and `*users` to the number of
-// rewards that use it. Fails if the rewards use no reward model or more than one reward model.
+// Set *out to the reward model that the run's rewards use, and `*users` to the number of rewards
+// that use it. Fails unless the rewards use exactly one reward model.
 static rlhf_status find_model(const struct rlhf__cast *c, const struct rlhf__reward_service *s,
                               struct rlhf__reward_model **out, int64_t *users,
                               struct rlhf__error *err) {

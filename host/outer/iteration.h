@@ -30,19 +30,18 @@ struct rlhf__iteration {
     int32_t reserved;
     struct rlhf__replay replay;         // used with rlhf_iteration.reward_model
     struct rlhf__reward_model *trained; // the reward model that is trained, or NULL; borrowed
-    struct rlhf__reward_round *round;   // trains that model; created once it is loaded; owned
+    struct rlhf__reward_round *round;   // trains that model; created after it is loaded; owned
 };
 
 // Offer the service. All arguments are borrowed, and the struct `*it` must not move in memory.
-// Release it with rlhf__iteration_finish. Errors: those of rlhf__services_offer. [main]
+// Release `*it` with rlhf__iteration_finish. Errors: those of rlhf__services_offer. [main]
 rlhf_status rlhf__iteration_init(struct rlhf__iteration *it, const struct rlhf__config *config,
                                  const struct rlhf__cast *cast, struct rlhf__report *report,
                                  struct rlhf__services *services, struct rlhf__error *err);
 void rlhf__iteration_finish(struct rlhf__iteration *it); // accepts a zeroed one [main]
 
-// Open the judge (NULL = none). The rewards must already be open because, if the plan trains a
-// reward model, that model is the one that the rewards use. Errors: those of plugins;
-// RLHF_E_INVALID if
+// Open the judge (NULL = none). The rewards must already be open: if the plan trains a reward
+// model, it trains the one that the rewards use. Errors: those of plugins; RLHF_E_INVALID if
 // - the plan needs a judge, but the run has none;
 // - the rewards do not use exactly one reward model;
 // - the judge uses that model too;

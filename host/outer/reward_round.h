@@ -1,6 +1,6 @@
 // reward_round.h: one round of reward-model training inside a rollout run. It trains the reward
-// model that the run's rewards use. Training uses the pair loss and a separate optimizer. The gain
-// and the bias of the model are set afterwards.
+// model that the run's rewards use, with the pair loss and a separate optimizer. The gain and the
+// bias of the model are set afterwards.
 //
 // batch/replay.h chooses the pairs of a round. The algorithm decides when a round takes place
 // (iteration.h).
@@ -21,8 +21,8 @@ struct rlhf__pair_loss {
     double pairs, right; // right: the chosen response has the higher reward
 };
 
-// Returns the objective. Its rows come in pairs of a chosen response and a rejected one, in this
-// order, and each row has one score. A pair is never split between microbatches. [any]
+// Returns the objective. Its rows come in pairs: first the chosen response, then the rejected one.
+// Each row has one score. A pair is never split between microbatches. [any]
 struct rlhf__objective rlhf__pair_objective(struct rlhf__pair_loss *);
 
 struct rlhf__reward_round {

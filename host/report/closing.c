@@ -56,8 +56,8 @@ static void put_verdict(const struct rlhf__closing *c, const struct rlhf__verdic
     rlhf__put_sparkline(out, of(c, v->headline.metric), CURVE_COLUMNS);
 }
 
-// Append "KL 6.29 nats per sequence (0.131 per token), length 48 tokens (47.2 at first)". Numbers
-// that are not known are left out.
+// Append "KL 6.29 nats per sequence (0.131 per token), length 48 tokens (47.2 at first)". Unknown
+// numbers are left out.
 static void put_price(const struct rlhf__closing *c, struct rlhf__buf *out) {
     const struct rlhf__series *kl = of(c, "objective/kl"), *each = of(c, "objective/kl_per_token"),
                               *length = of(c, "completions/mean_length");

@@ -19,7 +19,7 @@ struct rlhf__closing {
     const struct rlhf__plugin_config *environment; // NULL: none
 };
 
-// Log the summary as info lines. On a terminal, they include a curve of the headline metric. A JSON
+// Log the summary as info lines. On a terminal, it includes a curve of the headline metric. A JSON
 // log gets one object with the event "summary" instead. Logs nothing before the first phase has
 // ended. [main]
 void rlhf__closing_say(const struct rlhf__closing *);

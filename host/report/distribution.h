@@ -1,6 +1,6 @@
 // distribution.h: describes the distribution of numbers by their mean and, if they have few
-// distinct values, by the count of each value. If there are many distinct values, it gives
-// quantiles instead. All functions here are pure.
+// distinct values, by the count of each value. If there are many distinct values, quantiles replace
+// the counts. All functions here are pure.
 #ifndef RLHF_HOST_REPORT_DISTRIBUTION_H
 #define RLHF_HOST_REPORT_DISTRIBUTION_H
 

@@ -38,7 +38,7 @@ static int explodes(double norm, double usual) {
 
 // ---- distance and entropy ----
 
-// Returns 1 if low entropy is the goal and not a collapse: a reward checks answers, and more
+// Returns 1 if low entropy is a success and not a collapse: a reward checks answers, and more
 // answers are right than in the first phase.
 static int is_surely_right(const struct rlhf__findings *f, const struct rlhf__phase_numbers *p) {
     return !isnan(p->correct) && !isnan(f->correct) && p->correct > f->correct;
@@ -74,7 +74,7 @@ struct rlhf__found rlhf__findings_judge(struct rlhf__findings *f,
                if_true(exploded, RLHF__EXPLODED) | if_true(diverged, RLHF__DIVERGED) |
                if_true(fell, RLHF__FELL) | if_true(p->cut_off >= RLHF__CUT_OFF, RLHF__ALL_CUT_OFF);
     out.what &= ~(uint32_t)f->said;
-    // Once the policy has been reported as lost, drop all later findings, because they are only
+    // After the policy has been reported as lost, drop all later findings, because they are only
     // consequences. If the policy is reported as lost in this phase, drop this phase's finding
     // about cut-off responses for the same reason.
     if (f->said & RLHF__LOST) out.what = 0;
@@ -93,7 +93,7 @@ struct rlhf__found rlhf__findings_judge(struct rlhf__findings *f,
 
 // ---- trends ----
 
-// The bits of the notes; checkpoints store them, so they never change.
+// The bits that stand for the notes. Checkpoints store them, so they never change.
 static const struct {
     const char *id;
     int64_t bit;
@@ -114,8 +114,8 @@ static const struct {
 };
 
 // Returns 1 if the note `id` is still reported after the policy was reported as lost (RLHF__LOST).
-// Two of these notes name a cause of the loss. The third note is about a collapse. It is new
-// information if the policy was reported as lost only because it is far from the reference.
+// Two of these notes name a cause. The third note is about a collapse, which is news if the policy
+// was reported as lost only because it is far from the reference.
 static int is_said_after(const char *id) {
     return strcmp(id, "right_answers_fell") == 0 || strcmp(id, "negative_weights") == 0 ||
            strcmp(id, "collapsed") == 0;

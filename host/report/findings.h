@@ -3,8 +3,8 @@
 // off; gradients that have exploded; a supervised loss that has diverged; and a policy that gives
 // much less probability to the wanted responses of a file.
 //
-// The rules compare numbers of the phase with those of earlier phases, which are part of a
-// checkpoint. phase_warnings.c collects the numbers and writes the messages.
+// The rules compare numbers of the phase with those of earlier phases. The earlier numbers are part
+// of a checkpoint. phase_warnings.c collects the numbers and writes the messages.
 #ifndef RLHF_HOST_REPORT_FINDINGS_H
 #define RLHF_HOST_REPORT_FINDINGS_H
 
@@ -28,7 +28,7 @@ struct rlhf__phase_numbers {
     double kl;                         // nats per token from the reference
     double correct;                    // share of right answers, if a reward checks answers
     double norm, norm_first, norm_max; // gradient norms: mean, first that is not 0, largest
-    double cut_off; // share of responses that reached the length limit; NaN if all should
+    double cut_off; // share of responses that reached the length limit; NaN if all can reach it
     double loss;    // of supervised algorithms
     // For preference rows: the reference's log-prob of the wanted responses minus the policy's, in
     // nats per token.
@@ -82,7 +82,8 @@ enum { RLHF__TREND_PHASES = 10, RLHF__TREND_LASTED = 5 };
 
 // Returns 1 if this note of the rules (history/rules.h) must be reported now, and marks the note as
 // reported. A note is reported if it is a problem, has lasted, and has not been reported before.
-// After a finding of RLHF__LOST, only a collapse and the causes of the loss are reported. [any]
+// After a finding of RLHF__LOST, the only notes that are reported are a collapse and causes of the
+// finding. [any]
 int rlhf__findings_note(struct rlhf__findings *, const struct rlhf__run_note *);
 
 // Check the next phase. [any]

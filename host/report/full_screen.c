@@ -148,7 +148,7 @@ void rlhf__full_screen_samples(struct rlhf__full_screen *s, const struct rlhf__s
 // ---- lines ----
 
 // Draw one line, cut to the width of the screen, and clear the rest of the screen's line. Control
-// characters in texts become spaces.
+// characters become spaces.
 static void put_line(struct rlhf__buf *out, rlhf_str text, int columns, const char *color) {
     rlhf__buf_puts(out, color);
     rlhf__put_clipped(out, text, columns - 1);
@@ -212,8 +212,7 @@ static int put_curves(const struct rlhf__full_screen *s, struct rlhf__buf *out) 
     return lines;
 }
 
-// Write "time  3.4 s  rollout ██ 12 %  ...". A part that took all of the time would have a bar of
-// 16 columns.
+// Write "time  3.4 s  rollout ██ 12 %  ...". A bar of 16 columns stands for the whole time.
 static void put_times(const struct rlhf__full_screen *s, struct rlhf__buf *out) {
     static const char *const parts[] = {"rollout", "reward", "reference", "update"};
     const double all = last(s, "time/training");

@@ -1,8 +1,8 @@
 // full_screen.h: shows a run on the whole terminal (log.progress=full): curves, times, samples and
-// the newest log line. It only draws and reads no keys.
+// the newest log line. The display reads no keys.
 //
 // While the full screen is shown, log lines and sample tables are not printed. They are kept, and
-// printed when it is closed (base/alternate.h).
+// printed when the full screen is closed (base/alternate.h).
 #ifndef RLHF_HOST_REPORT_FULL_SCREEN_H
 #define RLHF_HOST_REPORT_FULL_SCREEN_H
 
@@ -17,7 +17,7 @@ enum { RLHF__FULL_COLUMNS = 100, RLHF__FULL_ROWS = 24 }; // the smallest termina
 int rlhf__full_screen_fits(void);
 
 // Show the run on the whole terminal. `title` names the run, its plugins and its policy. If the log
-// goes to a terminal, log lines are kept from now on. Returns NULL if the run cannot be shown.
+// goes to a terminal, log lines are kept from now on. Returns NULL if the display cannot be opened.
 // [main]
 struct rlhf__full_screen *rlhf__full_screen_open(struct rlhf__log *log, const char *title);
 

@@ -39,13 +39,14 @@ rlhf_status rlhf__jsonl_append(struct rlhf__jsonl *j, const struct rlhf__buf *li
                                struct rlhf__error *err);
 
 // Call `visit` with each row of the JSON Lines file `name`. The rows are borrowed. A missing file
-// counts as empty. If `visit` fails, stops and returns its error. Other errors: RLHF_E_IO,
-// RLHF_E_INVALID (the file cannot be read), RLHF_E_NOMEM. [main]
+// counts as empty. The first failure of `visit` ends the calls and is returned. Other errors:
+// RLHF_E_IO, RLHF_E_INVALID (the file cannot be read), RLHF_E_NOMEM. [main]
 rlhf_status rlhf__jsonl_each(const struct rlhf__folder *run, const char *name,
                              rlhf_status (*visit)(void *arg, json_t *row, struct rlhf__error *err),
                              void *arg, struct rlhf__error *err);
 
-// Returns the sum of a member over the rows of such a file, or 0 if the file cannot be read. [main]
+// Returns the sum of a member over the rows of a JSON Lines file, or 0 if the file cannot be read.
+// [main]
 double rlhf__jsonl_sum(const struct rlhf__folder *run, const char *name, const char *member);
 
 // Call fsync on the file. [main]

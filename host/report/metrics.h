@@ -1,6 +1,6 @@
-// metrics.h: the metrics of a run. They go to RUN/metrics.jsonl (one object per phase) and, if
-// configured, to RUN/metrics.csv and as TensorBoard events to RUN/tensorboard/. Each of these is a
-// metrics file (metrics_file.h).
+// metrics.h: the metrics of a run. They are written to RUN/metrics.jsonl (one object per phase)
+// and, if configured, to RUN/metrics.csv and as TensorBoard events to RUN/tensorboard/. Each of
+// these is a metrics file (metrics_file.h).
 //
 // Metric names are a contract (docs/metrics.md). Nothing is measured here. For each name, metrics.c
 // stores the last value that the host set in the current phase, and combines the values that
@@ -25,13 +25,13 @@ rlhf_status rlhf__metrics_open(const struct rlhf__folder *run, const struct rlhf
                                struct rlhf__metrics **out, struct rlhf__error *err);
 void rlhf__metrics_close(struct rlhf__metrics *m); // NULL allowed; unflushed values are dropped
 
-// Set the value of a metric in the current phase. It replaces an earlier value. The name "phase" is
+// Set the value of a metric in the current phase, in place of an earlier value. The name "phase" is
 // reserved and ignored. [any]
 rlhf_status rlhf__metrics_set(struct rlhf__metrics *m, const char *name, double value);
 
 // Add a value that a plugin reported with host->metric. `combine` is an enum rlhf_combine. If
-// `combine` differs from the one in the phase's first report under this name, the value is dropped.
-// A dropped value is logged once per run. [any]
+// `combine` differs from that of the phase's first report under this name, the value is dropped.
+// The first dropped value of a run is logged. [any]
 rlhf_status rlhf__metrics_report(struct rlhf__metrics *m, const char *name, double value,
                                  double weight, int32_t combine);
 
@@ -43,9 +43,9 @@ void rlhf__metrics_put(void *ctx, const char *name, double value);
 void rlhf__metrics_reported(void *ctx, const char *name, double value, double weight,
                             int32_t combine);
 
-// Callbacks like rlhf__metrics_put and rlhf__metrics_reported, which also put a prefix before every
-// name. They are used for held-out rows, whose metrics must not replace the metrics of the phase.
-// `ctx` is a struct rlhf__metrics_under. [any]
+// These callbacks are like rlhf__metrics_put and rlhf__metrics_reported, but put a prefix before
+// every name. They are used for held-out rows, whose metrics must not replace the metrics of the
+// phase. `ctx` is a struct rlhf__metrics_under. [any]
 struct rlhf__metrics_under {
     struct rlhf__metrics *metrics;
     const char *prefix; // "eval/"

@@ -1,9 +1,9 @@
 // metrics_csv.c: metrics.csv: a header "phase,<sorted names>", then one line per phase. A cell is
 // empty if the phase lacks the metric, and nan if the value is not finite.
 //
-// When a phase has a metric without a column, the file is rewritten atomically with a column for
-// it. A resumed run removes the rows of the phases after its checkpoint, and the columns that had
-// values only in these rows. The file is then byte for byte the same as the file of an
+// When a phase has a metric without a column, the file is atomically replaced by one that has this
+// column. A resumed run removes the rows of the phases after its checkpoint, and the columns that
+// had values only in these rows. The file is then byte for byte the same as the file of an
 // uninterrupted run.
 #include "report/metrics_file.h"
 
@@ -33,8 +33,8 @@ static unsigned char clean(char c) {
     return c == ',' || c == '"' || (unsigned char)c < ' ' ? '_' : (unsigned char)c;
 }
 
-// Compares like strcmp: the result is negative if the column sorts before the name, and 0 if both
-// are the same.
+// Compares like strcmp: the result is negative if the column sorts before the name, and 0 if they
+// are equal.
 static int order(const char *column, rlhf_str name) {
     for (uint64_t i = 0; i < name.len; i++)
         if ((unsigned char)column[i] != clean(name.ptr[i]))

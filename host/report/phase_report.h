@@ -11,8 +11,8 @@
 // describe the phase's responses as first sampled, before some of them are replaced. [main]
 rlhf_status rlhf__completions_measure(const struct rlhf__phase *p, struct rlhf__error *err);
 
-// Returns 1 if responses should end before the length limit: the model's end tokens or
-// sampling.stop can end them, and their texts are not cut at a period. [any]
+// Returns 1 if responses can end before the length limit: the model's end tokens or sampling.stop
+// end them, and their texts are not cut at a period. [any]
 int rlhf__responses_may_end(const struct rlhf__config *, const struct rlhf__model *policy);
 
 // Choose samples among the rows that the phase trains on, and store them in p->report->shown.
@@ -46,7 +46,7 @@ rlhf_status rlhf__phase_show(const struct rlhf__phase *p, int is_last, struct rl
 // of a file are not checked. [main]
 void rlhf__phase_warnings(struct rlhf__findings *, const struct rlhf__phase *);
 
-// A run whose adapter has never moved ends after this many phases without a learning signal. A
+// If an adapter has never moved, the run fails after this many phases without a learning signal. A
 // resumed run starts counting from 0.
 enum { RLHF__STILL_PHASES = 16 };
 
@@ -57,9 +57,10 @@ enum { RLHF__STILL_PHASES = 16 };
 //   collapse, which is then the cause.
 // - No gradient reached an adapter that still has its initial weights.
 //
-// Errors: RLHF_E_NUMERIC if the run trains an adapter that has not moved since the start, in two
-// cases. First, a step was taken with a nonzero gradient. Second, RLHF__STILL_PHASES phases gave no
-// learning signal, or the run reached its last phase without a learning signal. [main]
+// Errors: RLHF_E_NUMERIC if the run trains an adapter that has not moved since the start of the
+// run, in two cases:
+// - a step was taken with a nonzero gradient;
+// - RLHF__STILL_PHASES phases gave no learning signal, or the last phase gave none. [main]
 rlhf_status rlhf__check_learning(const struct rlhf__phase *p, struct rlhf__count *count,
                                  const struct rlhf__findings *findings, struct rlhf__error *err);
 

@@ -29,8 +29,8 @@ static struct rlhf__phase_numbers numbers_of(const struct rlhf__phase *p) {
         rlhf__metrics_get(m, "completions/mean_length", &length) && length > 0)
         out.kl = kl / length;
     rlhf__metrics_get(m, "objective/verifiable_correct_rate", &out.correct);
-    // If every group is flat, gradients come only from the penalties, so the norms of the gradients
-    // are not typical.
+    // If every group is flat, gradients come only from the penalties, so the gradient norms are not
+    // typical.
     rlhf__metrics_get(m, RLHF_METRIC_FLAT_GROUPS, &flat);
     if (l->steps > 0 && flat < 1) out.norm = l->norm_sum / (double)l->steps;
     if (!samples) rlhf__metrics_get(m, "objective/loss", &out.loss);
@@ -305,7 +305,7 @@ static void check_flat_rewards(const struct rlhf__phase *p, struct rlhf__count *
     if (count->flat_phases > 0)
         rlhf__metrics_set(p->report->metrics, "optim/flat_phases", (double)count->flat_phases);
     // After a collapse, advice on groups and temperatures would not help: the collapse is the
-    // cause, and it has been reported.
+    // cause, and has already been reported.
     if (!flat || p->report->said_flat || (findings->said & RLHF__LOST)) return;
     p->report->said_flat = 1;
     if (constant)

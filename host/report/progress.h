@@ -49,10 +49,10 @@ struct rlhf__full_screen *rlhf__progress_screen(const struct rlhf__progress *p);
 void rlhf__progress_phase(struct rlhf__progress *p, const struct rlhf__progress_state *s);
 
 // Show the current work: its name `what` (e.g. "rollout" or "loading the policy"), and that `done`
-// of its `of` items are finished. If `of` is 0, the total is not known. This text appears next to
-// the bar. Before the first phase it appears instead of the bar. The bar is redrawn at once if
-// `what` changes or if the total becomes known or unknown. Otherwise the bar is redrawn at most ten
-// times a second. p may be NULL. [main]
+// of its `of` items are finished. If `of` is 0, the total is unknown. This text appears next to the
+// bar or, before the first phase, instead of the bar. The bar is redrawn at once if `what` changes
+// or if the total becomes known or unknown, otherwise at most ten times a second. p may be NULL.
+// [main]
 void rlhf__progress_step(struct rlhf__progress *p, const char *what, int64_t done, int64_t of);
 void rlhf__progress_note(struct rlhf__progress *p, const char *what); // without numbers
 

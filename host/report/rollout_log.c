@@ -67,8 +67,8 @@ static void put_pay(struct rlhf__buf *b, const struct rlhf__rows *e, uint32_t i)
     rlhf__buf_putc(b, ']');
 }
 
-// Write who wrote the tokens after the prompt, as a list of segments. The tokens of a segment were
-// either all sampled by the policy or all supplied by the environment.
+// Write the authors of the tokens after the prompt, as a list of segments. Either the policy
+// sampled all tokens of a segment, or the environment supplied all of them.
 static void put_segments(struct rlhf__buf *b, const struct rlhf__rows *e, uint32_t i) {
     const char *between = "";
     if (!e->turn) return;

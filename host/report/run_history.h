@@ -19,13 +19,13 @@ struct rlhf__run_history {
 
 void rlhf__run_history_finish(struct rlhf__run_history *); // accepts a zeroed one [any]
 
-// Begin the history of a run with this config. may_end is 1 if responses may end before the length
-// limit, and -1 otherwise. Errors: RLHF_E_NOMEM. [main]
+// Begin the history of a run with this config. `may_end` is 1 if responses may end before the
+// length limit, and -1 otherwise. Errors: RLHF_E_NOMEM. [main]
 rlhf_status rlhf__run_history_begin(struct rlhf__run_history *, const struct rlhf__config *,
                                     int may_end, struct rlhf__error *err);
 
 // Read the earlier phases of a resumed run from its metrics.jsonl, if the file exists. Errors:
-// RLHF_E_NOMEM; RLHF_E_IO or RLHF_E_INVALID if the file cannot be read. If it cannot be read, the
+// RLHF_E_NOMEM; RLHF_E_IO or RLHF_E_INVALID if the file cannot be read. In the latter case the
 // caller may begin the history with the next phase. [main]
 rlhf_status rlhf__run_history_read(struct rlhf__run_history *, const struct rlhf__folder *run,
                                    struct rlhf__error *err);

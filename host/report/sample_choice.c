@@ -33,7 +33,7 @@ static int compare_ranked(const void *a, const void *b) {
 }
 
 // Samples are taken at fixed ranks of the sorted rewards. Returns the share of rows that rank below
-// sample i of n samples. The shares go from 5 to 95 % and are closer together at both ends.
+// sample i of n. The shares range from 5 to 95 % and are closer together at both ends.
 static double share_of(uint32_t i, uint32_t n) {
     static const double at[] = {0.05, 0.25, 0.5, 0.75, 0.95};
     if (n == 1) return at[2];
@@ -228,8 +228,8 @@ static void put_tokens(struct rlhf__buf *b, const struct rlhf__tokenizer *tok, c
     if (at) rlhf__tokenizer_decode(tok, ids, n, 0, at, bytes);
 }
 
-// Append prompt, response and details of row i. end[3] receives the length of the text after each
-// of the three.
+// Append prompt, response and details of row i. end[3] receives the length of the buffer after each
+// of these parts.
 static rlhf_status put_row(struct rlhf__buf *b, const struct rlhf__sample_choice_from *f,
                            uint32_t i, size_t end[3], struct rlhf__error *err) {
     const struct rlhf__rows *e = f->rows;

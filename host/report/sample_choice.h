@@ -48,7 +48,7 @@ struct rlhf__sample_choice_from {
 
 // Replace the samples in *s by at most config->log.samples rows. Responses are picked at fixed
 // quantiles of the rewards, lowest first. Responses to held-out prompts are picked at even
-// distances. If the rows come from a file, the first groups that fit as a whole are picked. Errors:
+// intervals. If the rows come from a file, the first groups that fit as a whole are picked. Errors:
 // RLHF_E_NOMEM. [main]
 rlhf_status rlhf__sample_choice_take(struct rlhf__sample_choice *s,
                                      const struct rlhf__sample_choice_from *from,

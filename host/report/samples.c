@@ -183,7 +183,7 @@ static void put_title(struct rlhf__buf *b, const struct layout *l) {
 }
 
 // Returns the offset from which a prompt is shown. A short prompt is shown as a whole (offset 0).
-// If a prompt would fill most of the space, only its end is shown, which gets a third of the space.
+// Of a prompt that would fill most of the space, only the end is shown, in a third of the space.
 static size_t tail_of(rlhf_str prompt, size_t columns) {
     if (prompt.len <= columns * 2 / 3) return 0;
     return rlhf__utf8_floor(prompt.ptr, (size_t)prompt.len - columns / 3);

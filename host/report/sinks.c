@@ -26,7 +26,7 @@ struct rlhf__sinks {
     int32_t full, reserved; // full 1: a metric was lost, because memory ran out
 };
 
-// A sink only observes, so the metrics that a sink reports are dropped.
+// A sink may only observe the run, so metrics that it reports are dropped.
 static void drop_metric(void *ctx, const char *name, double value, double weight, int32_t combine) {
     (void)ctx;
     (void)name;

@@ -1,5 +1,5 @@
-// sinks.h: the sinks of a run (rlhf/sink.h): plugins that receive its metrics and samples. If a
-// sink fails, the failure is logged and the sink gets no further phases. The run continues.
+// sinks.h: the sinks of a run (rlhf/sink.h): plugins that receive the run's metrics and samples. If
+// a sink fails, the failure is logged and the sink gets no further phases. The run continues.
 #ifndef RLHF_HOST_REPORT_SINKS_H
 #define RLHF_HOST_REPORT_SINKS_H
 

@@ -184,8 +184,8 @@ static uint64_t get_le(const char *p, int bytes) {
     return v;
 }
 
-// Returns the step of an n-byte Event that this file wrote, or 0 if the step is missing. Such an
-// Event begins with the wall time, then the step.
+// Returns the step of an n-byte Event that this program wrote, or 0 if the step is missing. Such an
+// Event begins with the wall time, followed by the step.
 static int64_t step_of(const char *p, size_t n) {
     uint64_t v = 0;
     if (n < 10 || p[9] != (2 << 3 | WIRE_VARINT)) return 0;

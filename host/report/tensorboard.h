@@ -16,8 +16,8 @@ struct rlhf__tensorboard {
 };
 
 // Open the event file in the run's folder `name`, which is created if needed. If keep_phase < 0,
-// start a new file. Otherwise continue the newest file, but first cut it off at the first event of
-// a step > keep_phase or at the first damaged record, whichever comes first. [main]
+// start a new file. Otherwise continue the newest file, but first cut it off before the first event
+// of a step > keep_phase or before the first damaged record, whichever comes first. [main]
 rlhf_status rlhf__tensorboard_open(const struct rlhf__folder *run, const char *name,
                                    int64_t keep_phase, struct rlhf__tensorboard *out,
                                    struct rlhf__error *err);

@@ -13,7 +13,7 @@ static rlhf_status batch(struct rlhf__run *r, const struct rlhf__actor_order *o,
     return st;
 }
 
-// Returns 1 if a signal has asked the run to stop. The learners may then stop before they are done.
+// Returns 1 if a signal has asked the run to stop. The learners may then end before they are done.
 static int is_cancelled(const struct rlhf__run *r) {
     return r->req->env->cancelled && *r->req->env->cancelled;
 }

@@ -4,7 +4,7 @@
 
 #include "run/run.h"
 
-// Sample the responses that the learners ask for, until the learners end. Errors: those of
+// Sample the responses that the learners request, until the learners end. Errors: those of
 // rlhf__rollout and of the learners. [main]
 rlhf_status rlhf__actor_run(struct rlhf__run *r, struct rlhf__error *err);
 

@@ -19,7 +19,8 @@ void rlhf__ahead_phase_rows(const struct rlhf__phase *p);
 // waited for training. Call this when the phase has nothing more to do. [step]
 rlhf_status rlhf__ahead_phase_end(const struct rlhf__phase *p, struct rlhf__error *err);
 
-// At the end of the run, log the shares of time in which each side waited. [main]
+// At the end of the run, log which share of the time training and sampling waited for each other.
+// [main]
 void rlhf__ahead_say(const struct rlhf__feed *feed, struct rlhf__log *log);
 
 #endif

@@ -14,9 +14,9 @@
 
 // ---- the settings ----
 
-// The chain keeps these settings apart from those that determine the results. Some of them do not
-// affect the results; the others name files, which the chain lists in `inputs`. A name that ends in
-// '.' means the whole section.
+// The chain stores these settings separately from those that determine the results. Some of them do
+// not affect the results; the others name files, which the chain lists in `inputs`. A name that
+// ends in '.' means the whole section.
 static const char *const apart[] = {"run.dir",
                                     "run.note",
                                     "run.preset",
@@ -165,7 +165,7 @@ static json_t *plugins(const struct rlhf__run *r) {
     return out;
 }
 
-// Add the directory of a model with whose weights the run begins.
+// Add the directory of a model whose weights the run begins with.
 static rlhf_status add_start(json_t *inputs, const char *name, const char *dir, int weights,
                              struct rlhf__error *err) {
     char hex[RLHF__HEX];
@@ -177,7 +177,8 @@ static rlhf_status add_start(json_t *inputs, const char *name, const char *dir, 
     return RLHF_OK;
 }
 
-// Set the digests of the files and models that the run reads, with their settings as keys.
+// Set the digests of the files and models that the run reads. The keys are the settings that name
+// them.
 static rlhf_status add_inputs(const struct rlhf__run *r, int64_t keep, json_t *inputs,
                               struct rlhf__error *err) {
     const struct rlhf__model *policy = r->cast.policy;
@@ -226,7 +227,7 @@ rlhf_status rlhf__chained_open(struct rlhf__run *r, const struct rlhf__folder *t
 
 // ---- a phase ----
 
-// The numbers of a row that are hashed, collected from its tokens.
+// The numbers of a row that the hash covers, collected from the row's tokens.
 struct hashed {
     struct rlhf__sha256 row, reward;
     struct rlhf__buf logp, rewards; // f32 of the response's tokens
@@ -257,8 +258,8 @@ static const float *floats(const struct rlhf__buf *b) {
     return (const float *)(const void *)b->data;
 }
 
-// The number of floats is computed for each buffer separately: if memory ran out, one buffer may
-// have fewer floats than another.
+// Each buffer's floats are counted separately: if memory ran out, one buffer may have fewer floats
+// than another.
 static int32_t n_floats(const struct rlhf__buf *b) { return (int32_t)(b->len / sizeof(float)); }
 
 static void hash_row(struct hashed *h, const struct rlhf__rows *e, uint32_t i, int64_t source,

@@ -145,9 +145,9 @@ static rlhf_status no_best(const struct rlhf__phase *p, struct rlhf__error *err)
                       rlhf__nearest_hint(&near, hint, sizeof hint));
 }
 
-// Returns 1 if the metric of checkpoint.best must have had a value by now. One phase of this
-// process is enough to give every metric a value, except metrics that only some phases measure (on
-// held-out rows, or for an outer loop).
+// Returns 1 if the metric of checkpoint.best must have had a value by now. After one phase of this
+// process every metric has had a value, except metrics that only some phases measure (on held-out
+// rows, or for an outer loop).
 static int wants_best(const struct rlhf__phase *p, const struct rlhf__best *b) {
     const rlhf_iteration *outer = &p->cast->iteration;
     const char *best = p->config->checkpoint.best;

@@ -43,7 +43,7 @@ rlhf_status rlhf__early_stop_check(const struct rlhf__early_stop_config *, const
 rlhf_status rlhf__early_stop_check_left(const struct rlhf__early_stop *, int64_t left,
                                         struct rlhf__error *err);
 
-// Check `value`, the value of `what` in a phase. Do not call this for a phase without a value. A
+// Check one phase's `value` of the quantity `what`. Do not call this for a phase without a value. A
 // value that is not finite counts as greater than every limit. Until the window is full, the mean
 // of the values so far is compared with the limit. Returns 1 if the run must end, and writes the
 // reason to `why`, as a sentence without a final period. [main]

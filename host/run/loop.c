@@ -1,5 +1,5 @@
-// loop.c: rlhf__run_phases of run.h: the loop over the phases, with everything that is the same for
-// all algorithms.
+// loop.c: rlhf__run_phases of run.h: the loop over the phases, with the work that is common to all
+// algorithms.
 #include "base/signals.h"
 #include "feed/recorded.h"
 #include "keep/run_dir.h"
@@ -31,7 +31,8 @@ static rlhf_status open_rollouts(struct rlhf__run *r, int64_t keep, struct rlhf_
     return RLHF_OK;
 }
 
-// Begin the history of metrics, from which the rules judge the whole run.
+// Begin the history of metrics, from which trends and the closing summary are computed. A resumed
+// run reads the metrics of its earlier phases.
 static rlhf_status begin_history(struct rlhf__run *r, int64_t keep, struct rlhf__error *err) {
     const int may_end =
         rlhf__cast_samples(&r->cast) && rlhf__responses_may_end(r->config, r->cast.policy);
@@ -74,8 +75,8 @@ static void fill_terminal(struct rlhf__run *r) {
     rlhf__buf_free(&title);
 }
 
-// Open the report of a process other than rank 0. Rank 0 writes the files. The other processes keep
-// numbers in memory, open no files, and log only warnings about themselves.
+// Open the report of a process other than rank 0. Rank 0 writes the files. The other processes open
+// no files, keep their metrics in memory, and log only their own warnings.
 static rlhf_status open_silent(struct rlhf__run *r, struct rlhf__error *err) {
     struct rlhf__report *p = &r->report;
     const int32_t level = r->config->log.level;
@@ -130,8 +131,8 @@ static rlhf_status end_phase(struct rlhf__run *r, const struct rlhf__phase *p,
     return known == RLHF_OK ? st : known;
 }
 
-// Returns the end of a sentence that says how the policy was lost in the last phase, or NULL if the
-// policy was not lost.
+// Returns the words that follow "the policy" in messages if the policy was lost in the last phase,
+// otherwise NULL.
 static const char *lost(const struct rlhf__findings *f) {
     return f->is_collapsed ? "has collapsed" : f->is_far ? "is far from the reference" : NULL;
 }
@@ -185,7 +186,8 @@ static rlhf_status run_phase(struct rlhf__run *r, struct rlhf__error *err) {
     return st;
 }
 
-// Before the first phase, measure the rewards of held-out responses, as row 0 of the metrics.
+// Before the first phase, measure the rewards of held-out responses and write them as row 0 of the
+// metrics.
 static rlhf_status look_first(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__held_out h = {.due = 1,
                                      .metrics = r->report.metrics,
@@ -208,7 +210,7 @@ static void say_spared(const struct rlhf__run *r) {
                (long long)s->rows, (long long)s->all, s->seconds);
 }
 
-// Several processes stop only after all of them have agreed to stop.
+// Of several processes, each stops only after all have agreed to stop.
 static int is_cancelled(const struct rlhf__run *r) {
     const struct rlhf__team *t = rlhf__run_learners(r);
     if (t) return t->cancelled != 0;
@@ -242,8 +244,8 @@ static rlhf_status run_all(struct rlhf__run *r, struct rlhf__error *err) {
     return rlhf__team_agree(rlhf__run_learners(r), RLHF__BARRIER_SAVE, NULL, st, err);
 }
 
-// Returns the input of the closing summary. If the model gives scores instead of texts, `data`
-// names rows on which a suggested command measures it.
+// Returns the input of the closing summary. If the model gives scores instead of text, the summary
+// suggests a command that measures the model on the rows in `data`.
 static struct rlhf__closing closing(const struct rlhf__run *r) {
     const struct rlhf__data_config *d = &r->config->data;
     const struct rlhf__sample_choice *s = &r->report.chosen;
@@ -304,7 +306,8 @@ static rlhf_status run_phases(struct rlhf__run *r, struct rlhf__error *err) {
     if (st != RLHF_OK) rlhf__saving_rescue(r);
     rlhf__reward_tallies_say(&r->report.rewards, r->config, r->report.log);
     rlhf__run_sinks_end(r, st, err);
-    // A plugin may leave its phase after a signal. Without a signal, that is a failure.
+    // After a signal, a plugin may end its phase with RLHF_E_CANCELLED. Without a signal, this
+    // status is a failure.
     if (st != RLHF_OK && !(st == RLHF_E_CANCELLED && is_cancelled(r))) return st;
     say_end(r);
     return RLHF_OK;
@@ -313,7 +316,8 @@ static rlhf_status run_phases(struct rlhf__run *r, struct rlhf__error *err) {
 rlhf_status rlhf__run_phases(struct rlhf__run *r, struct rlhf__error *err) {
     if (rlhf__run_acts(r)) return rlhf__actor_run(r, err);
     const rlhf_status st = run_phases(r, err);
-    // If the run failed, the actors receive the failure at the next barrier of all ranks instead.
+    // After a failed run, do not end the actors here: they receive the failure at the next barrier
+    // of all ranks.
     return st == RLHF_OK && r->actors ? rlhf__actors_end(r->actors, err) : st;
 }
 

@@ -32,7 +32,8 @@ static rlhf_status allocate_hidden(const struct rlhf__phase *p, struct rlhf__exp
     return RLHF_OK;
 }
 
-// Compute a frozen model's log-probs for the rows of x and, for the KL head, its hidden states.
+// Compute a frozen model's log-probs for the rows of x and, if `hidden` is 1, also the model's
+// hidden states for the KL head.
 static rlhf_status pass_frozen(const struct rlhf__phase *p, struct rlhf__experience *x,
                                const struct rlhf__model *m, const char *name, float *logp,
                                int hidden, struct rlhf__error *err) {

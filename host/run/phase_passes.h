@@ -1,5 +1,5 @@
-// phase_passes.h: the passes of a phase that compute no gradients. They compute log-probs of the
-// reference and the named models, and values. They also recompute log-probs of the policy.
+// phase_passes.h: the passes of a phase that compute no gradients. They compute the values and the
+// log-probs of the reference and the named models, and recompute the policy's log-probs.
 #ifndef RLHF_HOST_RUN_PHASE_PASSES_H
 #define RLHF_HOST_RUN_PHASE_PASSES_H
 
@@ -7,8 +7,8 @@
 #include "learn/phase.h"
 #include "report/report.h"
 
-// If the run needs the reference, and the reference has not run on the rows in p->x, run it on
-// them. Then run the named models. [step]
+// If the run needs the reference, run it on the rows in p->x, unless it has already run on them.
+// Then run the named models. [step]
 rlhf_status rlhf__phase_pass_reference(struct rlhf__phase *p, struct rlhf__error *err);
 
 // Compute the values before any update and, if the plan asks for it, recompute the old log-probs.

@@ -33,9 +33,9 @@ static rlhf_status collect_recorded(struct rlhf__phase *p, struct rlhf__error *e
     return rlhf__phase_pass_reference(p, err);
 }
 
-// Returns 1 if the phase needs no prompts after those of its first rows. The next batch can then
-// begin before the rewards are called. Returns 0 if an algorithm chooses prompts, because it must
-// see the scores first.
+// Returns 1 if the phase already has all its prompts. The next batch can then begin before the
+// rewards are called. Returns 0 if an algorithm chooses prompts, because it must see the scores
+// first.
 static int has_all_prompts(const struct rlhf__phase *p) {
     return !p->recorded && p->cast->plan.resample_rounds == 0 && !p->feed->choice;
 }

@@ -193,9 +193,8 @@ rlhf_status rlhf__fresh_groups(struct rlhf__phase *p, struct rlhf__error *err) {
 
 // ---- the judge ----
 
-// On entry, finite[i] has another meaning: 1 = the judge failed to score row i. nan_policy does not
-// apply to such a row. On return, finite[i] is 1 if the judge's score of row i is finite, and 0
-// otherwise.
+// On entry, finite[i] is 1 if the judge failed to score row i. nan_policy does not apply to such a
+// row. On return, finite[i] is 1 if the judge's score of row i is finite, and 0 otherwise.
 static rlhf_status check_judged(const struct rlhf__phase *p, uint8_t *finite,
                                 struct rlhf__error *err) {
     const float *judged = p->x.judged;

@@ -24,11 +24,11 @@ rlhf_status rlhf__phase_score(const struct rlhf__phase *p, struct rlhf__experien
 // round. The time that this takes is added to the times of rollout and reward. [step]
 rlhf_status rlhf__fresh_groups(struct rlhf__phase *p, struct rlhf__error *err);
 
-// If the cast has a judge, let it score the responses of p->x into p->x.judged. Its scores are not
-// rewards. Sets judge/mean and judge/std. If rewards.nan_policy is `stop`, a score that is not
-// finite causes the error RLHF_E_NUMERIC. Otherwise the metrics leave such scores out. The metrics
-// also leave out rows that the judge could not score, if rewards.on_failure lets the run continue.
-// [step]
+// If the cast has a judge, let it score the responses of p->x, and write its scores, which are not
+// rewards, to p->x.judged. Sets judge/mean and judge/std. A score that is not finite causes the
+// error RLHF_E_NUMERIC if rewards.nan_policy is `stop`; otherwise the metrics leave it out. The
+// metrics also leave out rows that the judge could not score, if rewards.on_failure lets the run
+// continue. [step]
 rlhf_status rlhf__judge(struct rlhf__phase *p, struct rlhf__error *err);
 
 #endif

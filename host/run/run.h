@@ -47,11 +47,12 @@ struct rlhf__run_request {
     int32_t allow_changed_inputs;           // 1: resume even if rows or frozen models have changed
     int32_t reserved;
     struct rlhf__memory_need *need; // receives the memory that the run needs; may be NULL
-    // The record from which phases take their responses and scores. If it is set, no reward, judge,
-    // environment or sink is opened. NULL = responses are sampled and scored.
+    // The record from which phases take responses and scores. With a record, no reward, judge,
+    // environment or sink is opened, unless `trusts` is set. NULL = responses are sampled and
+    // scored.
     struct rlhf__recorded *recorded;
     // Used only with a record. 0: responses and scores come from the record. Otherwise bits of enum
-    // rlhf__trust: responses are sampled, the record supplies only what the bits name, and the
+    // rlhf__trust: responses are sampled, and the record supplies only what the bits name. The
     // plugins for the other scores and answers are opened.
     int32_t trusts, unused;
     struct rlhf__team *team;   // the processes that work on this run; NULL = only this one
@@ -92,8 +93,8 @@ struct rlhf__run {
     json_t *inputs;                   // the list of the run's inputs (keep/manifest.h)
     int32_t bad_input; // 1: a phase showed that the config names something that does not exist
     int32_t collapsed; // 1: run.stop_on ends the run
-    // Number of GPUs that are assigned to the processes of this machine one after another. 0: each
-    // process uses compute.gpu.
+    // Number of this machine's GPUs if they are assigned to the machine's processes in turn. 0:
+    // each process uses compute.gpu.
     uint32_t gpus, reserved;
     int64_t ahead_threads;  // CPU threads that sample ahead of training; 0: as the backend chooses
     char said_compute[256]; // the last description of the backend that was logged
@@ -102,12 +103,12 @@ struct rlhf__run {
     struct rlhf__memory_plan *memory_plan;
 };
 
-// Returns 1 if this process writes the files and messages of the run; otherwise rank 0 does. [any]
+// Returns 1 if this process (rank 0) writes the files and messages of the run. [any]
 static inline int rlhf__run_writes(const struct rlhf__run *r) {
     return rlhf__team_rank(r->req->team) == 0;
 }
 
-// Returns the processes that train. Returns NULL if only one process trains, and on an actor. [any]
+// Returns the processes that train. Returns NULL on an actor, or if only one process trains. [any]
 static inline struct rlhf__team *rlhf__run_learners(const struct rlhf__run *r) {
     return r->req->split ? rlhf__split_team(r->req->split) : r->req->team;
 }
@@ -117,7 +118,7 @@ static inline int rlhf__run_scores(const struct rlhf__run *r) {
     return !r->req->recorded || r->req->trusts == RLHF__TRUST_ANSWERS;
 }
 
-// Returns 1 if the environment plays, and 0 if its answers come from a record. [any]
+// Returns 1 if the environment runs, and 0 if its answers come from a record. [any]
 static inline int rlhf__run_plays(const struct rlhf__run *r) {
     return !r->req->recorded || r->req->trusts == RLHF__TRUST_SCORES;
 }
@@ -133,12 +134,12 @@ void rlhf__run_device_end(struct rlhf__run *);
 // Close everything that rlhf__run_create (setup/setup.h) opened. NULL allowed. [main]
 void rlhf__run_destroy(struct rlhf__run *);
 
-// If st means that a GPU ran out of memory, append the settings that reduce memory to the message.
-// Returns st. [main]
+// If st means that a GPU ran out of memory, append to the message the settings that reduce memory
+// use. Returns st. [main]
 rlhf_status rlhf__run_advise(const struct rlhf__run *, rlhf_status st, struct rlhf__error *err);
 
-// Log the backend's description if it has changed. It changes when the backend sees new shapes of
-// GEMMs during the run. [main]
+// Log the backend's description if it has changed. The description changes when GEMMs of new shapes
+// occur during the run. [main]
 void rlhf__run_say_compute(struct rlhf__run *);
 
 // Returns the contents of manifest.json. Borrowed. [main]

@@ -12,12 +12,13 @@ void rlhf__run_sinks_begin(const struct rlhf__run *r) {
     struct rlhf__error unprinted;
     char held[64], dir[RLHF__PATH_CAP];
     if (r->config->n_sink == 0 || !rlhf__run_writes(r)) return;
-    // Ask for the directory by descriptor, because a plugin may have changed the working directory.
+    // Resolve the directory by its descriptor, because a plugin may have changed the working
+    // directory.
     snprintf(held, sizeof held, "/proc/self/fd/%d", r->req->dir->root->fd);
     if (!rlhf__path_real(held, dir)) rlhf__path_put(dir, "%s", r->req->dir->name);
     if (rlhf__config_print(r->config, &config, &unprinted) != RLHF_OK) rlhf__buf_clear(&config);
     const int resumed = r->req->resume != NULL;
-    // Checkpoints do not store times, but the rows of the completed phases do.
+    // Checkpoints do not store times, but metrics.jsonl does, for the completed phases.
     const double elapsed =
         resumed ? rlhf__jsonl_sum(r->req->dir->root, "metrics.jsonl", "time/training") : 0;
     const rlhf_sink_run run = {.size = sizeof run,

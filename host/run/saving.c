@@ -52,10 +52,10 @@ static rlhf_status write_files(struct rlhf__run *r, const struct rlhf__folder *a
                                   fresh, err);
 }
 
-// The state of a checkpoint says whether the checkpoint is the best so far. Only planned
-// checkpoints, which every run of this configuration writes, can be the best. If a checkpoint that
-// was written because of the time, a signal or a failure could be the best, the state would depend
-// on when a run was stopped.
+// The state of a checkpoint records whether the checkpoint is the best so far. Only planned
+// checkpoints can be the best, because every run of this configuration writes them. If a checkpoint
+// that was written because of the clock, a signal or a failure could be the best, the state would
+// depend on when a run was stopped.
 static void choose_best(struct rlhf__run *r) {
     const struct rlhf__checkpoint_config *c = &r->config->checkpoint;
     int planned = (c->every > 0 && r->count.phase % c->every == 0) ||
@@ -68,15 +68,15 @@ static void choose_best(struct rlhf__run *r) {
             c->best, (long long)r->count.phase);
 }
 
-// Set the link every time: a crash may have prevented it earlier.
+// Set the link every time: a crash may have prevented it from being set earlier.
 static rlhf_status point_best(const struct rlhf__run *r, const struct rlhf__folder *all,
                               struct rlhf__error *err) {
     if (!r->config->checkpoint.best[0] || r->best.phase <= 0) return RLHF_OK;
     return rlhf__checkpoint_dir_best(all, r->best.phase, err);
 }
 
-// Sets `*written` to 1 when the files begin to be written. `digests` receives the digests of the
-// large files.
+// Sets `*written` to 1 before the first file of the checkpoint is written. `digests` receives the
+// digests of the large files.
 static rlhf_status save_in(struct rlhf__run *r, const struct rlhf__folder *all,
                            struct rlhf__digests *digests, int *written, struct rlhf__error *err) {
     char fresh[64];
@@ -107,8 +107,8 @@ static rlhf_status save_in(struct rlhf__run *r, const struct rlhf__folder *all,
     return st;
 }
 
-// Write a checkpoint of the boundary r->boundary, to which r->count.phase and the weights must
-// belong. Then point `latest` at it, choose checkpoints/best and remove old checkpoints beyond
+// Write a checkpoint of the boundary r->boundary; r->count.phase and the weights must belong to it.
+// Then point `latest` at the checkpoint, choose checkpoints/best, and remove old checkpoints beyond
 // checkpoint.keep. Does nothing if `latest` already points at this phase's checkpoint. After
 // RLHF_E_IO (disk full) the earlier state remains.
 static rlhf_status save_checkpoint(struct rlhf__run *r, struct rlhf__error *err) {
@@ -161,7 +161,8 @@ rlhf_status rlhf__saving_load(struct rlhf__run *r, struct rlhf__error *err) {
 
 // ---- phase boundaries ----
 
-// Append the command that resumes the run, with the settings that a run directory cannot provide.
+// Append the command that resumes the run. It includes the settings that a run directory cannot
+// provide.
 static void put_command(const struct rlhf__run *r, struct rlhf__buf *out) {
     const struct rlhf__config_request nothing = {.dirs = r->req->env->dirs};
     const struct rlhf__resume_code code = {r->req->rewards, r->req->judge, r->req->environment,

@@ -117,7 +117,7 @@ static void add_row(struct decoder *d, uint32_t slot, int32_t start, const int32
     d->offset[++d->rows] = from + n;
 }
 
-// Returns the end of the adjacent sequences, from i on, that have the same prompt as i.
+// Returns the end of the range of adjacent sequences that starts at i and has the same prompt.
 static uint32_t same_prompt(const struct rlhf__gen_request *q, uint32_t i) {
     uint32_t end = i + 1;
     while (end < q->n && q->prompt[end] == q->prompt[i] && q->prompt_len[end] == q->prompt_len[i])
@@ -125,10 +125,10 @@ static uint32_t same_prompt(const struct rlhf__gen_request *q, uint32_t i) {
     return end;
 }
 
-// Called when sequence i starts. Returns the index of the shared cache that the sequence uses, or
-// -1 if it uses none. If a sequence before it already shares its prompt, that sequence's cache is
-// used. Otherwise, if more sequences with this prompt follow and a cache is free, a silent row
-// fills that cache in this step.
+// Called when sequence i starts. Returns the index of the shared cache that sequence i uses, or -1
+// if it uses none. If an earlier sequence has a shared cache for the same prompt, sequence i uses
+// that cache. Otherwise, if more sequences with this prompt follow and a cache is free, a silent
+// row fills that cache in this step.
 static int32_t share(struct decoder *d, uint32_t i) {
     const struct rlhf__gen_request *q = d->q;
     int32_t free_one = -1;
@@ -178,7 +178,7 @@ static int kind_of(const struct decoder *d, const struct row *w) {
     return w->fed < 0 || d->out->len[w->sequence] - w->fed > 1 ? STARTING : GOING_ON;
 }
 
-// Set up the rows of a step: every occupied slot whose sequence does not wait.
+// Set up the rows of a step: one for each occupied slot, unless its sequence waits.
 static void lay_out(struct decoder *d, int which) {
     const struct rlhf__gen_request *q = d->q;
     d->rows = 0;

@@ -46,11 +46,11 @@ struct rlhf__gen_turns {
     // Called before each step. If `wait` is 1, all sequences wait, so the function must return as
     // soon as one of them can go on.
     rlhf_status (*advance)(void *ctx, int wait, struct rlhf__error *err);
-    // Returns an enum rlhf__gen_next. For RLHF__GEN_READ, *ids receives the tokens to read and *n
-    // their number, at least 1. The ids are borrowed until the next call of `ended` for this
-    // sequence. They must leave space for at least one more token within `longest`. At the
-    // beginning of a sequence, *ids is not used: the function sets the request's prompt[i] and
-    // prompt_len[i] instead.
+    // Returns what sequence i does next (enum rlhf__gen_next). For RLHF__GEN_READ, *ids receives
+    // the tokens to read and *n their number, at least 1. The ids are borrowed until the next call
+    // of `ended` for this sequence. They must leave space for at least one more token within
+    // `longest`. At the beginning of a sequence, *ids is not used: the function sets the request's
+    // prompt[i] and prompt_len[i] instead.
     int (*next)(void *ctx, uint32_t i, const int32_t **ids, int32_t *n);
 };
 

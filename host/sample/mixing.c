@@ -45,8 +45,8 @@ void rlhf__rows_sum_rewards(struct rlhf__rows *e) {
 }
 
 // Returns the weight of a reward that is normalized by its standard deviation. A reward without
-// spread gets the weight 0: it gives no information, and the division by about 0 would scale its
-// token rewards up.
+// spread gets the weight 0: it contains no information, and dividing by almost 0 would magnify its
+// token rewards.
 static double normalised(double weight, double std) {
     return std > 0 ? weight / (std + NORMALISE_EPS) : 0;
 }

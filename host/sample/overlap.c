@@ -34,10 +34,10 @@ struct rlhf__overlap {
     int32_t closing, reserved;
 };
 
-// Returns 1 if a reward may be called while rows are being sampled. Three things prevent this. A
-// reward without RLHF_REWARD_EXTERNAL may use models, even if it runs in a worker. The scores of a
-// reward with state would depend on how the batch is split into calls. And log-probs exist only
-// after sampling.
+// Returns 1 if a reward may be called while rows are being sampled. Three kinds of rewards may not.
+// Rewards without RLHF_REWARD_EXTERNAL may use models, even in a worker. Rewards with state would
+// give scores that depend on how the batch is split into calls. Rewards that need log-probs must
+// wait, because log-probs exist only after sampling.
 int rlhf__overlap_allowed(const struct rlhf__instance *reward) {
     const uint32_t flags = reward->plugin->ops.reward.flags;
     return (flags & RLHF_REWARD_EXTERNAL) != 0 && reward->plugin->desc.state_version == 0 &&
@@ -125,7 +125,7 @@ static void end(struct rlhf__overlap *a) {
 
 // ---- rows, on the main thread ----
 
-// Once all rows of a unit are finished, make them ready. The caller holds the lock.
+// When all rows of a unit are finished, mark them as ready. The caller holds the lock.
 static void see_unit(struct rlhf__overlap *a, uint32_t first) {
     const uint32_t last = first + a->unit < a->q.n ? first + a->unit : a->q.n;
     for (uint32_t i = first; i < last; i++)

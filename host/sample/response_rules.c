@@ -98,9 +98,9 @@ static size_t find(const char *bytes, size_t n, size_t from, const json_t *text)
     return n;
 }
 
-// Decode the end of a response into r->tail. It contains the bytes of the last token and, before
-// them, at least longest - 1 bytes of the earlier tokens (all their bytes if there are fewer).
-// *fresh receives the number of bytes of the last token.
+// Decode the end of a response into r->tail: the last token, preceded by at least `longest` - 1
+// bytes of earlier tokens (by all earlier tokens if they have fewer bytes). *fresh receives the
+// number of bytes of the last token.
 static rlhf_status decode_tail(struct rlhf__response_rules *r, const int32_t *ids, int32_t n,
                                size_t *fresh, struct rlhf__error *err) {
     int32_t from = n - 1;

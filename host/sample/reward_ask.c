@@ -207,7 +207,8 @@ static rlhf_status ask_picked(struct asking *s, struct rlhf__error *err) {
     return rlhf__reward_bisect(s->q, &s->metrics, s->r, s->a, &s->why, &s->whole, err);
 }
 
-// Called after the picked rows were scored: decides whether the metrics that were reported count.
+// Called after the picked rows were scored: decides whether the metrics that the call reported are
+// kept.
 static void note_reports(struct asking *s) {
     if (s->whole) return; // a call that failed as a whole reports nothing
     const enum reports what = count_reports(s->q, &s->metrics, s->n_open - s->odd, s->odd);
@@ -229,8 +230,8 @@ static rlhf_status ask(struct asking *s, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// Take the early answers. Rows without an early answer are scored later. Then check_early checks
-// the early answers.
+// Take the early answers. The rows without an early answer are scored next; after that, check_early
+// checks the early answers.
 static void take_early(struct asking *s) {
     struct rlhf__overlap_answers *early = s->early;
     if (!early) return;

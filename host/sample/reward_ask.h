@@ -1,14 +1,14 @@
 // reward_ask.h: calls one reward for the rows of a batch and handles the rows that it could not
-// score (rewards.on_failure, rewards.retries). Scores are not checked here, with one exception:
-// on_failure=retry also repeats the call for rows whose scores are not finite, if
-// rewards.nan_policy would stop the run.
+// score (rewards.on_failure, rewards.retries). Scores are not checked here, with one exception: if
+// a score is not finite and rewards.nan_policy would end the run, on_failure=retry repeats the call
+// for that row.
 //
-// Metrics that the reward reports (host->metric) must be as if no row had been scored twice.
-// Therefore, if any row of a call must be scored again and the call reported metrics, the metrics
-// are dropped and the call is repeated for all its rows. The answers of the first call for the
-// other rows are kept. The exception is a reward that marks failed rows and scores each row alone
-// (RLHF_REWARD_ROW_ALONE). The metrics of its first call are about the rows that did not fail, so
-// only the marked rows are repeated.
+// The metrics that the reward reports (host->metric) must be as if each row had been scored once.
+// Therefore, if a call reported metrics and any of its rows must be scored again, the metrics are
+// dropped and the call is repeated for all its rows. The other rows keep their first answers. There
+// is one exception: the reward scores each row alone (RLHF_REWARD_ROW_ALONE), and all rows to be
+// repeated are rows that it marked as failed. The metrics of its first call then cover only the
+// other rows, so they are kept, and only the marked rows are repeated.
 #ifndef RLHF_HOST_SAMPLE_REWARD_ASK_H
 #define RLHF_HOST_SAMPLE_REWARD_ASK_H
 
@@ -45,17 +45,17 @@ void rlhf__reward_ask_overlapped(const struct rlhf__reward_call *q,
 
 // ---- the batch ----
 
-// Fill *a, which must be allocated for r, with the reward's answers. `early` holds the answers that
-// the reward gave before the batch was scored (overlap.h); it may be NULL. With on_failure zero or
+// Fill *a, which must be allocated for r, with the reward's answers. `early` (may be NULL) holds
+// the answers that the reward gave before the batch was scored (overlap.h). With on_failure zero or
 // drop, a->failed marks the rows that could not be scored. With stop and retry, a->failed marks
 // nothing.
 //
-// A retry repeats the call for the row that needs it and for the rest of its group; with
-// RLHF_REWARD_ROW_ALONE, only for the row. If the call reported metrics, it is repeated for all its
-// rows. Rows that did not need the retry keep their answers. If a call failed as a whole, the
-// reward's saved state is restored before the retry. Errors: RLHF_E_IO with plugin, phase, rows,
-// the reason and rewards.on_failure; RLHF_E_NOMEM and RLHF_E_CANCELLED, which do not count as
-// failures of rows. [step]
+// A retry repeats the call for the row that needs it and for the rest of the row's group. With
+// RLHF_REWARD_ROW_ALONE, the retry is for that row only. If the call reported metrics, the retry is
+// for all rows of the call. Rows that did not need the retry keep their answers. If a call failed
+// as a whole, the reward's saved state is restored before the retry. Errors: RLHF_E_IO with plugin,
+// phase, rows, the reason and rewards.on_failure; RLHF_E_NOMEM and RLHF_E_CANCELLED, which do not
+// count as failures of rows. [step]
 rlhf_status rlhf__reward_ask(const struct rlhf__reward_call *q, struct rlhf__overlap_answers *early,
                              const struct rlhf__reward_rows *r, struct rlhf__reward_answer *a,
                              struct rlhf__error *err);

@@ -156,7 +156,8 @@ uint32_t rlhf__marks_count(const uint8_t *marks, uint32_t n) {
     return all;
 }
 
-// Complete the message if the reward marked rows but gave no reason.
+// If the reward marked rows as failed but gave no reason, name the first of these rows in the
+// message.
 static void say_rows(struct rlhf__error *why, const uint8_t *failed, uint32_t n) {
     const char *text = rlhf__status_text(RLHF_E_IO);
     const size_t all = strlen(why->text), end = strlen(text);
@@ -235,8 +236,8 @@ int rlhf__reward_bisects(const struct rlhf__mixing_config *rules) {
     return rules->on_failure == RLHF__FAILURE_ZERO || rules->on_failure == RLHF__FAILURE_DROP;
 }
 
-// Returns the row at which the reward's process ended in the last call, or -1 if the process did
-// not end.
+// Returns the row at which the reward's process terminated in the last call, or -1 if the process
+// did not terminate.
 static int64_t ended_at(const struct rlhf__instance *reward) {
     const struct rlhf__outside *o = reward->plugin->outside;
     return o && o->ended_at ? o->ended_at(reward->self) : -1;
@@ -270,8 +271,8 @@ static void fail_rows(const struct bisection *s, uint32_t from, uint32_t to) {
         rlhf__reward_answer_void(s->a, s->r, i);
 }
 
-// Call the reward for rows [from, to). If the reward's process ended, *row is the row at which it
-// ended. Otherwise the answers are stored in s->a, and *row is -1.
+// Call the reward for rows [from, to). If the reward's process terminated, *row is the row at which
+// it terminated. Otherwise the answers are stored in s->a, and *row is -1.
 static rlhf_status ask(struct bisection *s, uint32_t from, uint32_t to, int64_t *row,
                        struct rlhf__error *err) {
     struct rlhf__reward_rows some = {0};
@@ -310,7 +311,7 @@ static rlhf_status part(struct bisection *s, uint32_t from, uint32_t to, struct 
     return split(s, from, to, row, err);
 }
 
-// Rows [from, to) have ended the process, apparently at `row`: try them in smaller parts.
+// Rows [from, to) made the process terminate, apparently at `row`. Score them in smaller parts.
 static rlhf_status split(struct bisection *s, uint32_t from, uint32_t to, int64_t row,
                          struct rlhf__error *err) {
     const uint32_t guess = s->trust && row < to ? (uint32_t)row : from + (to - from) / 2;

@@ -1,7 +1,7 @@
 // reward_call.h: one call of a reward: score() for some rows. Records the time, the reward's
-// metrics, and the rows that the reward could not score. If the reward's process ended during the
-// call, the call is repeated in parts, so that only the rows that make the process end fail.
-// reward_ask.h decides what happens to failed rows.
+// metrics, and the rows that the reward could not score. If the reward's process terminated during
+// the call, the call is repeated in parts, so that only rows that make the process terminate count
+// as failed. reward_ask.h decides what happens to failed rows.
 #ifndef RLHF_HOST_SAMPLE_REWARD_CALL_H
 #define RLHF_HOST_SAMPLE_REWARD_CALL_H
 
@@ -25,8 +25,8 @@ struct rlhf__reward_tally {
 // Add the counts of *b to *to. [any]
 void rlhf__reward_tally_add(struct rlhf__reward_tally *to, const struct rlhf__reward_tally *b);
 
-// Set the metrics <owner>/time, /failures and /retries; owner is "rewards/<name>" or "judge".
-// [step]
+// Set the metrics <owner>/time, <owner>/failures and <owner>/retries. `owner` is "rewards/<name>"
+// or "judge". [step]
 void rlhf__reward_tally_report(const struct rlhf__reward_tally *b, const char *owner,
                                void (*metric)(void *ctx, const char *name, double value),
                                void *ctx);
@@ -60,13 +60,12 @@ struct rlhf__reward_metrics {
 };
 
 // rlhf__reward_metrics_accept keeps the values of finished calls. rlhf__reward_metrics_drop
-// discards these values, because the rows are scored again. It returns 1 if there were any values.
-// [step]
+// discards these values, because the rows are scored again; it returns 1 if there were any. [step]
 void rlhf__reward_metrics_accept(struct rlhf__reward_metrics *m);
 int rlhf__reward_metrics_drop(struct rlhf__reward_metrics *m);
 
-// Pass the accepted values on, combined as the reward asks (enum rlhf_combine). If `metric` is
-// NULL, the values are discarded. [step]
+// Pass the accepted values to `metric`, combined as the reward asks (enum rlhf_combine). If
+// `metric` is NULL, discard them. [step]
 void rlhf__reward_metrics_flush(struct rlhf__reward_metrics *m, rlhf__metric_fn *metric, void *ctx);
 void rlhf__reward_metrics_finish(struct rlhf__reward_metrics *m); // accepts a zeroed struct [step]
 
@@ -80,7 +79,7 @@ struct rlhf__reward_call {
     int32_t trains;  // for messages: 0 if the reward's scores are not trained on
     int32_t bisects; // 1: isolate the rows that end the reward's process
     // For messages: row_from is the position of the first row of this request within the batch,
-    // row_all is the number of rows of the batch. If row_all is 0, the request has the whole batch.
+    // row_all is the number of rows of the batch. If row_all is 0, this request is the whole batch.
     uint32_t row_from, row_all;
     rlhf__metric_fn *metric; // receives the metrics that the reward reports; may be NULL
     void *metric_ctx;
@@ -91,7 +90,8 @@ struct rlhf__reward_call {
 // Returns the number of marks that are not 0. [any]
 uint32_t rlhf__marks_count(const uint8_t *marks, uint32_t n);
 
-// Returns 1 if rewards.on_failure keeps the scores of the other rows (zero, drop). [any]
+// Returns 1 if rewards.on_failure (zero, drop) keeps the scores of the rows that did not fail.
+// [any]
 int rlhf__reward_bisects(const struct rlhf__mixing_config *rules);
 
 // Call the reward for r; *a must be allocated. Rows that could not be scored are marked in
@@ -99,16 +99,17 @@ int rlhf__reward_bisects(const struct rlhf__mixing_config *rules);
 // whole, 0 if the reward marked rows. The tally receives only the time. *metrics keeps the metrics
 // that the reward reports until the caller accepts or drops them.
 //
-// The call is repeated in parts under three conditions: q->bisects is set, the call ended the
-// reward's process, and the reward keeps no state. The search for the rows that end the process is
-// as follows:
-// - The first three calls are for the rows before the one at which the process ended, for that row,
-//   and for the rows after it. That row is scored with its group, unless RLHF_REWARD_ROW_ALONE.
-// - If that row was not the cause, the other parts are split in halves, and so on.
-// - After the process has ended sixteen times, or after four times rewards.timeout_s, the rows that
-//   are still unanswered count as failed.
+// The call is repeated in parts under three conditions: q->bisects is set, the reward's process
+// terminated during the call, and the reward keeps no state. The search for the rows that make the
+// process terminate:
+// - Row x is the row at which the process terminated. The first three calls are for the rows before
+//   x, for x, and for the rows after x. Unless RLHF_REWARD_ROW_ALONE is set, x is scored with its
+//   group.
+// - If x was not the cause, the other parts are split in halves, and so on.
+// - After sixteen terminations, or after four times rewards.timeout_s, the search stops. The rows
+//   that are still unanswered count as failed.
 //
-// If the call was repeated in parts, *why is the reason that the first call failed. Errors:
+// If the call was repeated in parts, *why is the reason for which the first call failed. Errors:
 // RLHF_E_NOMEM and RLHF_E_CANCELLED of the reward, which do not count as failures of rows. [step]
 rlhf_status rlhf__reward_bisect(const struct rlhf__reward_call *q,
                                 struct rlhf__reward_metrics *metrics,

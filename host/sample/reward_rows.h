@@ -40,8 +40,8 @@ void rlhf__scored_finish(struct rlhf__scored *); // accepts a zeroed struct [any
 rlhf_status rlhf__scored_join(struct rlhf__scored *a, struct rlhf__scored *b,
                               struct rlhf__error *err);
 
-// Store each reward's scores, which are in raw[n_rewards * n] as rlhf__score fills this array.
-// Errors: RLHF_E_NOMEM. [any]
+// Store each reward's scores. They are in raw[n_rewards * n], in the layout of rlhf__score. Errors:
+// RLHF_E_NOMEM. [any]
 rlhf_status rlhf__scored_take_paid(struct rlhf__scored *, const float *raw, uint32_t n_rewards,
                                    struct rlhf__error *err);
 
@@ -53,8 +53,8 @@ void rlhf__scored_pick(struct rlhf__scored *, const uint32_t *pick, uint32_t n);
 double rlhf__scored_correct(const struct rlhf__scored *, const uint8_t *keep);
 
 // Rows in the form that reward plugins get. All arrays are owned; the texts belong to a struct
-// rlhf__scored. Zero-initialize; release with rlhf__reward_rows_finish, even after a failure. Rows
-// of several turns are whole here; reward_view.h makes the part that a reward gets.
+// rlhf__scored. Zero-initialize; release with rlhf__reward_rows_finish, even after a failure. A row
+// of several turns is whole here; reward_view.h selects the part that a reward sees.
 struct rlhf__reward_rows {
     uint32_t n, reserved;
     rlhf_str *prompt, *response, *meta; // [n]
@@ -105,7 +105,8 @@ int rlhf__reward_answer_unwritten(const struct rlhf__reward_answer *a, uint32_t 
 void rlhf__reward_answer_void(struct rlhf__reward_answer *a, const struct rlhf__reward_rows *r,
                               uint32_t i);
 
-// Copy the answer for row k of `part` to row i of `r`, which must be the same row. [any]
+// Copy the answer for row k of `of`, which is in `part`, to `a`, as the answer for row i of `r`.
+// Both must be the same row. [any]
 void rlhf__reward_answer_take(struct rlhf__reward_answer *a, const struct rlhf__reward_rows *r,
                               uint32_t i, const struct rlhf__reward_answer *part,
                               const struct rlhf__reward_rows *of, uint32_t k);

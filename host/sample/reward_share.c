@@ -14,7 +14,8 @@ static int is_dealt(const struct rlhf__instance *reward) {
            !(reward->plugin->ops.reward.flags & RLHF_REWARD_WHOLE_BATCH);
 }
 
-// Set first[ranks + 1] to the rows of each rank: whole groups.
+// Divide the rows among the ranks, in whole groups: rank k gets the rows [first[k], first[k + 1]).
+// If `dealt` is 0, rank 0 gets all rows.
 static void deal(const struct rlhf__team *t, const struct rlhf__reward_rows *r, int dealt,
                  uint32_t *first) {
     uint32_t groups = 0, group = 0;

@@ -13,7 +13,7 @@ struct rlhf__rewards_request {
     const struct rlhf__config *config;        // reward[n_reward]: names and options
     const struct rlhf__plugin *const *plugin; // [config->n_reward]
     struct rlhf__services *services;
-    // Made from the config and offered to the rewards. It must outlive the rewards.
+    // Filled from the config and offered to the rewards. It must outlive the rewards.
     rlhf_limits *limits;
     const char *flag;                // source of the options, for messages; NULL = the config
     const struct rlhf__watch *watch; // receives each reward's name as it is loaded; may be NULL
@@ -30,10 +30,10 @@ rlhf_status rlhf__rewards_open(const struct rlhf__rewards_request *, struct rlhf
 rlhf_status rlhf__rewards_offer_limits(const struct rlhf__config *, struct rlhf__services *,
                                        rlhf_limits *limits, struct rlhf__error *err);
 
-// Reject explicit rewards.timeout_s, rewards.memory_mib and rewards.overlap if neither the rewards
-// nor the judge use them. `judge` may be NULL. The two limits affect plugins that asked for
-// "rlhf.limits/0"; overlap affects those that may be called early (overlap.h). Errors:
-// RLHF_E_INVALID. [main]
+// Reject explicit settings without effect: rewards.timeout_s and rewards.memory_mib, unless a
+// reward or the judge works outside the process or the run has an environment; and rewards.overlap,
+// unless a reward may be called early (overlap.h). `judge` may be NULL. Errors: RLHF_E_INVALID.
+// [main]
 rlhf_status rlhf__rewards_check_limits(const struct rlhf__config *c,
                                        struct rlhf__instance *const *rewards,
                                        const struct rlhf__instance *judge, struct rlhf__error *err);

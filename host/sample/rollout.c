@@ -136,8 +136,8 @@ struct rlhf__rollout_request rlhf__rollout_request(const struct rlhf__config *c,
         .seed = (uint64_t)c->run.seed};
 }
 
-// Returns how many tokens of response i are kept. *finished receives 1 if a stop token or text
-// ended the response, else 0. Rows of several turns are kept whole.
+// Returns how many tokens of response i are kept. *finished receives 1 if a stop token or a stop
+// text ended the response, else 0. Rows of several turns are kept whole.
 static int32_t kept_length(const struct rlhf__rollout_request *q, const struct rlhf__gen_result *r,
                            uint32_t i, uint8_t *finished) {
     const int32_t *ids = r->ids + (size_t)i * (size_t)r->stride;

@@ -79,14 +79,15 @@ struct rlhf__rollout_request rlhf__rollout_request(const struct rlhf__config *c,
                                                    const struct rlhf__prompts *prompts,
                                                    struct rlhf__response_rules *rules);
 
-// Sample one response to prompt row[i] for every i. Sets ids, lengths, source, finished (a stop
-// token or text ended it), the log-probs RLHF__LOGP_OLD and RLHF__LOGP_SAMPLED and, if kept, the
-// supports. Before the call, *e must be zeroed or released (rlhf__rows_finish). If `tokens` is not
-// NULL, *tokens grows by the number of tokens that the model computed. [step]
+// Sample one response to prompt row[i] for every i. Sets ids, lengths, source, finished (1 = a stop
+// token or a stop text ended the response), the log-probs RLHF__LOGP_OLD and RLHF__LOGP_SAMPLED
+// and, if kept, the supports. Before the call, *e must be zeroed or released (rlhf__rows_finish).
+// If `tokens` is not NULL, *tokens grows by the number of tokens that the model computed. [step]
 rlhf_status rlhf__rollout(const struct rlhf__rollout_request *q, const int64_t *row,
                           struct rlhf__rows *e, int64_t *tokens, struct rlhf__error *err);
 
-// The same with the prompts in turn: row i responds to prompt i % count. [step]
+// Like rlhf__rollout, but row i responds to prompt i % count, where count is the number of prompts.
+// [step]
 rlhf_status rlhf__rollout_in_turn(const struct rlhf__rollout_request *q, struct rlhf__rows *e,
                                   struct rlhf__error *err);
 

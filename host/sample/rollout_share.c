@@ -98,7 +98,7 @@ static void fill_about(const struct all *a, uint32_t i, struct rlhf__rows *e) {
     e->verdict[i] = a->verdict[i];
 }
 
-// Read row i's prompt, and for each token after it the token's turn and reward.
+// Read row i's prompt. For each token after the prompt, read the token's turn and reward.
 static rlhf_status fill_turns(const struct all *a, uint32_t i, struct rlhf__rows *e,
                               struct rlhf__part *from, struct rlhf__error *err) {
     const size_t at = (size_t)e->offset[i] + (size_t)e->prompt_len[i], n = (size_t)a->len[i];

@@ -5,10 +5,10 @@
 #include "sample/rollout.h"
 #include "team/parts.h"
 
-// Like rlhf__rollout, but each rank samples the responses of some groups, and receives those of the
-// other groups. The responses are the same for any number of ranks, because their random numbers
-// depend only on the row. q->overlap must be NULL if the team has several ranks. `team` may be
-// NULL. Errors: those of rlhf__rollout on any rank; those of rlhf__team_agree. [step]
+// Like rlhf__rollout, but each rank samples the responses of some groups, and receives the
+// responses of the other groups. The responses are the same for any number of ranks, because their
+// random numbers depend only on the row. q->overlap must be NULL if the team has several ranks.
+// `team` may be NULL. Errors: those of rlhf__rollout on any rank; those of rlhf__team_agree. [step]
 rlhf_status rlhf__rollout_share(struct rlhf__team *team, const struct rlhf__rollout_request *q,
                                 const int64_t *row, struct rlhf__rows *e, int64_t *tokens,
                                 struct rlhf__error *err);
@@ -38,10 +38,10 @@ rlhf_status rlhf__rollout_exchange(struct rlhf__team *team, const struct rlhf__r
 // model computed for them. [step]
 void rlhf__rollout_pack(const struct rlhf__rows *e, int64_t tokens, struct rlhf__buf *out);
 
-// Put together the rows of a request that several ranks sampled. Rank r has sampled the rows
+// Combine the rows that several ranks sampled for one request. Rank r has sampled the rows
 // [first[r], first[r + 1]), which are read from its message part[r]. A rank without rows needs no
-// message. Messages of episodes contain the prompts, because environments add to them. *e must be
-// zeroed. *tokens grows by the tokens that the models of all ranks computed. Errors:
+// message. Messages of episodes contain the prompts, because environments add text to prompts. *e
+// must be zeroed. *tokens grows by the tokens that the models of all ranks computed. Errors:
 // RLHF_E_INTERNAL, RLHF_E_NOMEM. [step]
 rlhf_status rlhf__rollout_unpack(const struct rlhf__rollout_request *q, const int64_t *row,
                                  int32_t ranks, const uint32_t *first, struct rlhf__part *part,

@@ -15,7 +15,7 @@ struct rlhf__sampler {
     struct rlhf__model_env env;     // likewise a copy
     struct rlhf__compute *compute;
     struct rlhf__model *model;
-    // Separate from the rules of the run, because rules have scratch memory.
+    // Not the rules of the run: rules contain scratch memory, which two threads must not share.
     struct rlhf__response_rules *rules;
     rlhf_gen *cache; // NULL: each batch opens and closes a cache
     // The batch that the thread samples. While `drawing` is set, only the thread uses these.
@@ -113,7 +113,7 @@ static void *work(void *arg) {
     return NULL;
 }
 
-// A backend that records calls keeps one cache, as for the policy.
+// On a backend that records calls, one cache is kept for all batches, as for the policy.
 static rlhf_status open_cache(struct rlhf__sampler *s, struct rlhf__error *err) {
     const struct rlhf__rollout_request *q = &s->q;
     if (s->cache || !RLHF_COMPUTE_HAS(s->model->compute, record)) return RLHF_OK;

@@ -1,6 +1,6 @@
-// sampler.h: a second instance of the policy, on a second compute table of the same backend, which
-// samples responses on a separate thread while the policy trains. It gets the policy's weights
-// before each batch, and hands over whole batches.
+// sampler.h: a second instance of the policy, which samples responses on a separate thread while
+// the policy trains. It uses a second compute table of the same backend. It gets the policy's
+// weights before each batch, and hands over whole batches.
 //
 // The caller alternates rlhf__sampler_begin and rlhf__sampler_wait. feed/ahead.h keeps the batches.
 #ifndef RLHF_HOST_SAMPLE_SAMPLER_H

@@ -100,7 +100,8 @@ void rlhf__ship_destroy(struct rlhf__ship *s) {
 
 // ---- sending ----
 
-// Move a chunk between its parameter and host memory. The first failure is kept in *table.
+// Move a chunk between its parameter and host memory. *table keeps the first failure of the compute
+// table.
 static void move(const struct rlhf__ship *s, const struct chunk *c, float *host, rlhf_status *table,
                  struct rlhf__error *err) {
     const struct rlhf__model *m = s->model;

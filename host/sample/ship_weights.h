@@ -16,13 +16,13 @@ rlhf_status rlhf__ship_create(const struct rlhf__split *split, struct rlhf__mode
                               struct rlhf__ship **out, struct rlhf__error *err);
 void rlhf__ship_destroy(struct rlhf__ship *); // NULL allowed [main]
 
-// Append a description of the data that is sent. The text is the same on learners and actors.
-// [main]
+// Append a description of the data that is sent. The description is the same on learners and
+// actors. [main]
 void rlhf__ship_describe(const struct rlhf__ship *, struct rlhf__buf *out);
 
 // Send all parameters or, on an actor, receive them and refresh the model. All ranks must call this
-// function. If the compute table fails, the exchange goes on, so that the other ranks do not wait.
-// Errors: those of the table and of the team. [step]
+// function. If the compute table fails, the exchange continues, so that the other ranks do not
+// wait. Errors: those of the table and of the team. [step]
 rlhf_status rlhf__ship_weights(struct rlhf__ship *, struct rlhf__error *err);
 
 #endif

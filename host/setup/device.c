@@ -19,7 +19,8 @@ static int is_named(const struct rlhf__run *r) {
     return strcmp(r->config->parallel.backend, RLHF__NCCL) == 0;
 }
 
-// Load NCCL and return what this rank can do. `*stream` receives the stream of this rank's GPU.
+// Load NCCL. Returns whether this rank can use NCCL and, if not, why. `*stream` receives the stream
+// of this rank's GPU.
 static struct reach look(struct rlhf__run *r, void **stream) {
     const rlhf_compute *t = r->session.compute->table;
     void *address;

@@ -40,7 +40,7 @@ static struct rlhf__model_adapter first_adapter(const struct rlhf__run *r) {
                                         .rank = (int32_t)c->adapter_rank};
 }
 
-// Returns 1 if an adapter's base has been moved and --policy gives its new path.
+// Returns 1 if the base of an adapter has been moved and --policy gives the new path of the base.
 static int base_moved(const struct rlhf__run *r) {
     const json_t *from = json_object_get(r->config->given, "policy.path");
     return r->req->resume && json_is_true(json_object_get(from, "moved")) &&
@@ -53,7 +53,7 @@ struct rlhf__model_adapter rlhf__setup_adapter(const struct rlhf__run *r) {
     return (struct rlhf__model_adapter){.dir = dir};
 }
 
-// Returns the directory that the policy started from, or "" if the policy's adapter names it.
+// Returns the directory from which the policy started, or "" if an adapter names this directory.
 static const char *first_dir(const struct rlhf__run *r, char out[RLHF__PATH_CAP]) {
     const struct rlhf__policy_config *c = &r->config->policy;
     if (c->path[0]) return rlhf__dirs_shared(r->req->env->dirs, c->path, out);
@@ -265,8 +265,9 @@ rlhf_status rlhf__setup_check_frozen(const struct rlhf__cast *c, const struct rl
     return m == rlhf__cast_kl_model(c) ? check_family(c, m, what, err) : RLHF_OK;
 }
 
-// If the policy has an adapter, the reference is the policy's base. The reference has a separate
-// adapter in two cases: the policy started from an adapter, or the reference is updated.
+// Set the spec of the reference for a policy with an adapter. The reference is reference.path or,
+// by default, the policy's base. It has an adapter too, separate from the policy's, if the
+// reference is updated, or if the policy started from an adapter and reference.path is empty.
 static rlhf_status adapter_reference(const struct rlhf__run *r, struct rlhf__model_spec *spec,
                                      char room[RLHF__PATH_CAP], struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
@@ -322,8 +323,8 @@ rlhf_status rlhf__setup_reference(struct rlhf__run *r, struct rlhf__error *err) 
         spec.start = RLHF__START_WEIGHTS;
     } else {
         spec.dir = first_dir(r, dir);
-        // The reference is copied from the policy when it is loaded. This is cheaper than reading
-        // the file again.
+        // Loading copies the reference from the policy, because this is cheaper than reading the
+        // file again.
         if (!r->req->resume) spec.start = RLHF__START_EMPTY;
     }
     rlhf__progress_note(r->report.progress, "loading the reference");

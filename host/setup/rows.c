@@ -173,7 +173,8 @@ static rlhf_status check_whole_rows(const struct rlhf__run *r, struct rlhf__erro
     return RLHF_OK;
 }
 
-// Ask for the plan again, now that phases and labels are known, and check that it is unchanged.
+// Ask the algorithm for the plan again, now that the numbers of phases and labels are known. Check
+// that the plan is unchanged.
 static rlhf_status check_plan(const struct rlhf__run *r, int32_t n_labels,
                               struct rlhf__error *err) {
     int64_t phases = r->config->run.phases > 0 ? r->config->run.phases : r->feed->phases;

@@ -35,7 +35,7 @@ static rlhf_status open_session_with(struct rlhf__run *r, int64_t threads,
                               r->req->plugins, &compute, &run, err);
 }
 
-// With rollout.ahead, some of a CPU's threads are left for the sampler.
+// With rollout.ahead, leave some of a CPU's threads for the sampler.
 static rlhf_status open_session(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
     RLHF_TRY(open_session_with(r, rlhf__setup_threads(r), err));
@@ -107,8 +107,8 @@ static rlhf_status open_compute(struct rlhf__run *r, struct rlhf__error *err) {
 
 // ---- the plan ----
 
-// Returns the distribution under which log-probs are computed. Top-k and top-p are not part of the
-// distribution: the rows record which tokens they removed during sampling (prompt_feed.c).
+// Returns the distribution under which log-probs are computed. It does not include top-k and top-p:
+// the rows record which tokens these two removed during sampling (prompt_feed.c).
 static rlhf_dist logp_dist(const struct rlhf__sampling_config *s, const rlhf_plan *plan) {
     rlhf_dist d = RLHF_DIST_WHOLE;
     if (plan->source != RLHF_SOURCE_ROLLOUT) return d;

@@ -1,4 +1,4 @@
-// setup.h: sets up a training run from a resolved config, with the steps of rlhf__run_create.
+// setup.h: rlhf__run_create, which sets up a training run from a resolved config, and its steps.
 #ifndef RLHF_HOST_SETUP_SETUP_H
 #define RLHF_HOST_SETUP_SETUP_H
 
@@ -44,8 +44,8 @@ struct rlhf__setup_head {
 // the newest checkpoint of a resumed run. [main]
 void rlhf__setup_policy_dir(const struct rlhf__run *r, char out[4200]);
 
-// Returns the adapter with which the policy is opened, as the settings give it. The adapter is
-// empty if the checkpoint of a resumed run contains it. [any]
+// Returns the adapter with which the policy is opened, as specified by the settings. Returns an
+// empty adapter if the adapter is in the checkpoint of a resumed run. [any]
 struct rlhf__model_adapter rlhf__setup_adapter(const struct rlhf__run *r);
 
 // Open the policy, from the newest checkpoint if the run is resumed, and check that it has the
@@ -57,8 +57,9 @@ rlhf_status rlhf__setup_policy(struct rlhf__run *r, const struct rlhf__setup_hea
 rlhf_status rlhf__setup_critic(struct rlhf__run *r, struct rlhf__error *err);
 
 // Open the reference if the plan needs one: reference.path, or else the weights that the policy
-// started from. The policy must be open. Errors: those of rlhf__model_open; RLHF_E_INVALID if the
-// vocabularies differ or, with RLHF_HEAD_KL, if the plugins or the widths differ. [main]
+// started from. The policy must be open. Errors: those of rlhf__model_open and
+// rlhf__setup_check_frozen; RLHF_E_INVALID if a reference that is updated is not on the base of the
+// policy's adapter. [main]
 rlhf_status rlhf__setup_reference(struct rlhf__run *r, struct rlhf__error *err);
 
 // Check that m can give log-probs of the policy's tokens. If the KL head compares the policy with
@@ -80,8 +81,8 @@ rlhf_status rlhf__setup_named(struct rlhf__run *r, struct rlhf__error *err);
 
 // ---- all models: models.c ----
 
-// For models on the memory plan: check the names and shapes of the tensors that they would read.
-// Errors: those of rlhf__params_check. [main]
+// Check the names and shapes of the tensors that the models on the memory plan will read. Errors:
+// those of rlhf__params_check. [main]
 rlhf_status rlhf__setup_check(struct rlhf__run *r, struct rlhf__error *err);
 
 // Load the models that are on the memory plan. A reference that starts from the policy's weights is
@@ -157,8 +158,8 @@ int64_t rlhf__setup_threads(const struct rlhf__run *r);
 // cards. [main]
 int64_t rlhf__setup_gpu(struct rlhf__run *r);
 
-// Log that the processes of this machine are assigned to its cards one after another. Warn if there
-// are fewer cards than processes. [main]
+// Log that the processes of this machine are assigned to its cards in turn. Warn if there are fewer
+// cards than processes. [main]
 void rlhf__setup_say_gpus(const struct rlhf__run *r);
 
 // If every learner computes on a GPU, connect the GPUs with NCCL, so that gradients need not pass
@@ -184,13 +185,14 @@ rlhf_status rlhf__estimate_memory(struct rlhf__run *r, struct rlhf__memory_need 
 // ---- files and models that settings name: inputs.c ----
 
 // If policy.path, policy.adapter.path, reference.path, value.path or models.* is a run directory,
-// replace it by the checkpoint that represents that run (weights/run_checkpoint.h). The setting is
-// changed too. config.json therefore names the checkpoint, and a resumed run reads the same weights
-// even if the other run has continued. Call it before any model is opened. Errors: RLHF_E_INVALID
-// (a run without a checkpoint). [main]
+// set it to the checkpoint that represents that run (weights/run_checkpoint.h). config.json then
+// names the checkpoint, so a resumed run reads the same weights even if the other run has
+// continued. Call this before any model is opened. Errors: RLHF_E_INVALID (a run without a
+// checkpoint). [main]
 rlhf_status rlhf__setup_checkpoints(struct rlhf__run *r, struct rlhf__error *err);
 
-// Do the same for options of the open rewards and of the judge that name a run as a model. [main]
+// Like rlhf__setup_checkpoints, for options of the open rewards and of the judge that name a run as
+// a model. [main]
 rlhf_status rlhf__setup_reward_checkpoints(struct rlhf__run *r, struct rlhf__error *err);
 
 // List in r->inputs what a resumed run reads again: the rows; the reference, unless the checkpoint

@@ -48,7 +48,7 @@ int64_t rlhf__setup_threads(const struct rlhf__run *r) {
 // ---- cards ----
 
 // Returns 1 if the user chose a card. In a resumed run, config.json always has the setting, so its
-// presence there says nothing.
+// presence does not mean that the user chose a card.
 static int names_gpu(const struct rlhf__run *r) {
     const struct rlhf__config *c = r->config;
     if (c->compute.gpu > 0 || rlhf__layer_typed_by(c, "compute", "gpu")) return 1;

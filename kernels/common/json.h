@@ -1,7 +1,7 @@
 // json.h: writes the JSON object that a backend's describe() returns, into memory of fixed size.
 //
 // For C and C++ (kernels/cuda). If the text does not fit, `full` is set. All members that
-// describe() returns are optional, so a member whose value is an empty text or 0 is left out.
+// describe() returns are optional, so a member whose value is an empty string or 0 is left out.
 #ifndef RLHF_KERNELS_COMMON_JSON_H
 #define RLHF_KERNELS_COMMON_JSON_H
 
@@ -54,7 +54,7 @@ static inline void rlhf__json_key(struct rlhf__json *j, const char *key) {
     rlhf__json_raw(j, ": ");
 }
 
-// Begin an object ("{") or a list ("["). If it is an item of a list, key is NULL.
+// Begin an object ("{") or a list ("["). For an item of a list, key is NULL.
 static inline void rlhf__json_begin(struct rlhf__json *j, const char *key, const char *bracket) {
     rlhf__json_key(j, key);
     rlhf__json_raw(j, bracket);

@@ -1,4 +1,4 @@
-// context.c: error texts of the CPU backend, and reading the caller's structs.
+// context.c: sets the error texts of the CPU backend, and reads the caller's structs.
 #include "context.h"
 
 #include <stdarg.h>

@@ -20,7 +20,7 @@ enum { RLHF__EXACT = 1 };
 // Workspaces of the context. Each grows to the largest size requested and is kept.
 enum rlhf__cpu_ws {
     RLHF__WS_SCRATCH, // packed rows of A, or the library's scratchpad
-    RLHF__WS_PRODUCT, // operands of a GEMM on own tiles; rounded weights
+    RLHF__WS_PRODUCT, // operands of a GEMM on our tiles; rounded weights
     RLHF__WS_WIDEN,   // bf16 operands as f32
     RLHF__WS_LOGITS,  // lm_head: f32 logits of a row block
     RLHF__WS_REF,     // lm_head: f32 logits of the reference
@@ -105,7 +105,7 @@ rlhf__cpu_fail(struct rlhf__cpu *cpu, rlhf_status code, const char *fmt, ...);
 rlhf_status rlhf__cpu_copy_in(struct rlhf__cpu *cpu, const char *op, void *dst, uint32_t own,
                               const void *src, uint32_t first);
 
-// Allocate zeroed memory, aligned to 64 bytes. It counts in bytes_in_use. [step]
+// Allocate zeroed memory, aligned to 64 bytes. The memory counts in bytes_in_use. [step]
 rlhf_status rlhf__cpu_mem_alloc(struct rlhf__cpu *cpu, uint64_t bytes, void **out);
 void rlhf__cpu_mem_free(struct rlhf__cpu *cpu, void *ptr); // NULL allowed
 void rlhf__cpu_mem_free_all(struct rlhf__cpu *cpu);        // for close

@@ -152,8 +152,8 @@ static int same_dist(const rlhf_dist *a, const rlhf_dist *b) {
            a->top_k == b->top_k && a->min_p == b->min_p && a->greedy == b->greedy;
 }
 
-// True if the workspaces have the results that `want` needs. They may have further results (entropy
-// and KL).
+// True if the workspaces have the results that `want` needs. The workspaces may also have further
+// results (entropy and KL).
 static int kept_serves(const struct rlhf__lm_kept *have, const struct rlhf__lm_kept *want) {
     return have->valid && have->rows == want->rows && have->with_ref >= want->with_ref &&
            have->with_entropy >= want->with_entropy && have->weight == want->weight &&
@@ -190,7 +190,8 @@ static rlhf_status lm_head(void *ctx, const rlhf_lm_head *from) {
 
 // ---- backward ----
 
-// Write the derivatives of the logits of row i, [vocab] in the act dtype, to row i of `to`.
+// Write the derivatives with respect to the logits of row i, [vocab] in the act dtype, to row i of
+// `to`.
 static void row_grad(const struct rlhf__cpu *cpu, const rlhf_lm_head *a,
                      const struct rlhf__lm_block *b, uint32_t first, uint32_t i, void *to) {
     const size_t n = (size_t)b->vocab;
@@ -275,7 +276,8 @@ static void block_needs(struct rlhf__cpu *cpu, const rlhf_lm_head *a, const rlhf
     if (backward && a->d_weight) rlhf__linear_dw_needs(cpu, w, rows, 1, n);
 }
 
-// Counts the last block too: it has fewer rows, so its work may be divided into larger pieces.
+// The last block is included: it has fewer rows, so its work may be divided into larger pieces,
+// which may need larger workspaces.
 void rlhf__cpu_needs_lm_head(struct rlhf__cpu *cpu, const rlhf_call *c, struct rlhf__cpu_needs *n) {
     const rlhf_weight w = rlhf__weight_shape(cpu, &c->weight);
     const int backward = c->op == RLHF_COMPUTE_OP(lm_head_bwd);

@@ -85,7 +85,8 @@ static int32_t draw(const struct rlhf__cpu *cpu, const float *z, size_t n, const
     return id;
 }
 
-// Sample row i of the block, which is row `at` of the call. Returns 0 if its logits are not finite.
+// Sample row i of the block, which is row `at` of the call. Returns 0 if the logits of the row are
+// not finite.
 static int sample_row(const struct rlhf__cpu *cpu, const rlhf_lm_sample *a,
                       const struct rlhf__lm_block *b, uint32_t i, uint32_t at,
                       const struct scratch *s) {

@@ -18,7 +18,8 @@
 #define CUT_FROM ((uint64_t)64 << 10) // smaller blocks come from malloc
 #endif
 
-// The header of every allocation. Because of its size, the caller's memory is aligned to 64 bytes.
+// The header of every allocation. Its size is 64 bytes, so the caller's memory, which follows it,
+// is aligned to 64 bytes.
 struct rlhf__block {
     struct rlhf__block *prev, *next;
     uint64_t bytes;

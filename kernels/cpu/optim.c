@@ -56,7 +56,7 @@ static uint64_t adamw_bytes(const rlhf_tensors *t) {
 
 // ---- sums of squares ----
 
-// Adds the pieces of each tensor in order, then the tensors in order.
+// Adds the sums of each tensor's pieces in order, then the sums of the tensors in order.
 static rlhf_status sumsq_list(struct rlhf__cpu *cpu, const rlhf_tensors *t, double *out) {
     const uint64_t pieces = count_pieces(t);
     void *p = NULL;
@@ -147,8 +147,8 @@ static rlhf_status adamw_read(struct rlhf__cpu *cpu, const char *op, rlhf_adamw 
 }
 
 // Updates each tensor's weight and moments in one pass over memory, and sets its gradient to zero
-// if zero_grad of steps[i] is set. (steps[i] belongs to tensor i.) Only sets the gradient to
-// zero if tensor i lacks a weight or `skip` is set.
+// if steps[i].zero_grad is set (steps[i] belongs to tensor i). If tensor i lacks a weight or `skip`
+// is set, only the gradient is set to zero.
 static void update(const struct rlhf__cpu *cpu, const rlhf_tensors *t, int skip,
                    const uint64_t *first, const struct rlhf__adam_step *steps) {
     const uint64_t pieces = first[t->n];

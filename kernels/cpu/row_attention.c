@@ -22,14 +22,14 @@ enum { LANES_MAX = 16, KEY_BLOCK_MAX = 64, ROWS_MAX = 8, CHUNK_MAX = 64 };
 //                keys, and 2 % slower if its prefix has 16 keys. With 56 keys, 32 of them in the
 //                prefix, a run is 11 % faster. With 152 keys, 128 of them in the prefix, a run is
 //                27 % faster
-//   RUN_ROWS     the most rows of one run
+//   RUN_ROWS     the maximum number of rows in a run
 //   FEW_QUERIES  a row of at most this many queries reads its keys once, so memory bandwidth is the
 //                limit. look_ahead then gains 8 % at 48 keys, 6 % at 256 and 2 % at 512
 enum { RUN_PREFIX = 16, RUN_ROWS = 16 };
 enum { FEW_QUERIES = 3 };
 
-// Returns the number of items that a thread takes at a time, out of `rows` rows with a_row items
-// each. With a large number, a thread takes adjacent heads, which helps the prefetch. With a small
+// Returns the number of items that a thread takes at a time. There are `rows` rows of `a_row`
+// items. With a large number, a thread takes adjacent heads, which helps the prefetch. With a small
 // number, the threads finish at about the same time even if rows have different lengths.
 static int chunk_of(size_t a_row, uint64_t rows, int threads) {
     uint64_t most = rows * a_row / ((uint64_t)threads * 8);
@@ -86,8 +86,8 @@ static struct piece piece_at(const struct cut *c, size_t n) {
     return (struct piece){n / c->a_row, key * c->group + from, to - from};
 }
 
-// Makes pieces as large as possible, because a piece reads its keys only once. But every thread
-// needs several pieces.
+// Makes pieces as large as possible, because a piece reads its keys only once, but provides several
+// pieces for every thread.
 static struct cut cut_of(const rlhf_attn *a, uint64_t rows, int threads) {
     size_t keys = (size_t)a->kv_heads, group = (size_t)a->heads / keys, parts = 1;
     uint64_t items = rows * keys, many = 2 * (uint64_t)threads;
@@ -244,7 +244,7 @@ static uint32_t find_runs(const rlhf_ragged *r, uint32_t *first) {
     return runs;
 }
 
-// True if runs are worth while: all rows have a single query, and some of them share a prefix.
+// True if runs are worthwhile: all rows have a single query, and some of them share a prefix.
 static int has_runs(const rlhf_attn *a, const rlhf_ragged *r) {
     return r->max_q == 1 && r->prefix_len && a->head_dim % LANES_MAX == 0;
 }

@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-// As many bytes as a piece of add() has, so that a thread copies what it adds.
+// As many bytes as a piece of add() has, so that add() processes a piece on the thread that copied
+// it.
 #define COPY_PIECE (RLHF__PIECE * (uint64_t)sizeof(float))
 
 static rlhf_status copy(void *ctx, rlhf_dev dst, rlhf_dev src, uint64_t bytes) {
@@ -108,7 +109,7 @@ static rlhf_status act_bwd(void *ctx, rlhf_dev dx, rlhf_dev dy, rlhf_dev x, int3
     return RLHF_OK;
 }
 
-// The position of piece i of rows with `inner` halves. A piece does not extend over two rows.
+// Piece i of rows that consist of two halves of `inner` elements each. A piece lies within one row.
 struct half_piece {
     uint64_t at, row; // number of elements before it in [rows, inner]; its row
     size_t len;

@@ -125,7 +125,7 @@ struct rlhf__cuda {
     void *lt;                       // state of cuBLASLt (lt.h); NULL only during open
     // Offers a GEMM to the library. Sets *taken to 1 if the library has run the GEMM. Otherwise
     // sets *taken to 0, and the caller runs the GEMM with this backend's own kernels. If `library`
-    // is NULL, only own kernels are used.
+    // is NULL, only this backend's kernels are used.
     rlhf_status (*library)(struct rlhf__cuda *, const struct rlhf__cuda_product_spec *, int *taken);
     struct rlhf__cuda_kept kept;
     struct rlhf__cuda_buffer staging; // pinned memory: results of lm_sample during their transfer
@@ -155,8 +155,8 @@ rlhf_status rlhf__cuda_check(struct rlhf__cuda *cu, const char *what, cudaError_
 rlhf_status rlhf__cuda_copy_in(struct rlhf__cuda *cu, const char *op, void *dst, uint32_t own,
                                const void *src, uint32_t first);
 
-// The first returns RLHF_E_UNSUPPORTED unless dtype is f32 or bf16; the second returns
-// RLHF_E_INVALID unless d is at least 1. [step]
+// rlhf__cuda_check_dtype returns RLHF_E_UNSUPPORTED unless dtype is f32 or bf16. rlhf__cuda_check_d
+// returns RLHF_E_INVALID unless d is at least 1. [step]
 rlhf_status rlhf__cuda_check_dtype(struct rlhf__cuda *cu, const char *op, int32_t dtype);
 rlhf_status rlhf__cuda_check_d(struct rlhf__cuda *cu, const char *op, int32_t d);
 
@@ -174,8 +174,9 @@ rlhf_status rlhf__cuda_done(struct rlhf__cuda *cu);
 // record_end. [step]
 rlhf_status rlhf__cuda_wait(struct rlhf__cuda *cu);
 
-// Returns RLHF_OK if f, which was copied to the host, is without a fault. Otherwise clears the
-// device's fault word, sets the error text for the fault, and returns the fault's status. [step]
+// f is a host copy of the device's fault word. If f contains no fault, returns RLHF_OK. Otherwise
+// clears the device's fault word, sets the error text for the fault, and returns the fault's
+// status. [step]
 rlhf_status rlhf__cuda_fault_report(struct rlhf__cuda *cu, const struct rlhf__fault *f);
 
 // rlhf__cuda_not_recording returns RLHF_E_INVALID if called between record and record_end.

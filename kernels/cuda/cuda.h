@@ -12,8 +12,8 @@
 
 // SHARED(T, name) declares static shared memory, aligned to 16 bytes; T may be an array type.
 // DYN_SHARED(name) is the launch's dynamic shared memory. LAUNCH(kernel, grid, block, shared bytes,
-// stream, arguments ...) returns a cudaError_t. Call ALLOW_SHARED(kernel, bytes) first for a kernel
-// that uses more than 48 KiB of dynamic shared memory.
+// stream, arguments ...) returns a cudaError_t. If a kernel uses more than 48 KiB of dynamic shared
+// memory, call ALLOW_SHARED(kernel, bytes) before the launch.
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
 template <class T> using rlhf__whole = T; // allows an array type before the name

@@ -5,7 +5,8 @@
 
 #include "context.h"
 
-// rlhf_kernels_ops.describe. Does not change the current card of the calling thread. [main]
+// The function rlhf_kernels_ops.describe. Does not change the current card of the calling thread.
+// [main]
 rlhf_status rlhf__cuda_describe(void *self, uint32_t gpu, const char **json);
 
 // Make card `gpu` the current card of the thread, and fill in gpu, sm and detail of cu. All calls

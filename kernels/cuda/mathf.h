@@ -43,7 +43,7 @@ static __device__ __forceinline__ float rlhf__exp_reduced(float r, int n) {
     return p * rlhf__pow2(half) * rlhf__pow2(n - half);
 }
 
-// e^x = 2^n e^r with x = n ln 2 + r, where ln 2 has two parts.
+// e^x = 2^n e^r with x = n ln 2 + r, where ln 2 is the sum of two constants.
 static __device__ __forceinline__ float rlhf__expf(float x) {
     const float c = x < -104.0f ? -104.0f : x > 89.0f ? 89.0f : x; // beyond: 0, inf; NaN stays
     const float n = rlhf__rintf(c * 0x1.715476p+0f);
@@ -95,8 +95,8 @@ static __device__ __forceinline__ float rlhf__tanhf(float x) {
     return rlhf__with_sign(1.0f - 2.0f / (rlhf__expf(a + a) + 1.0f), x);
 }
 
-// 1 / (1 + e^-x). *rest becomes 1 minus this, without cancellation or overflow. The errors of both
-// are at most 3 ulp.
+// 1 / (1 + e^-x). *rest becomes 1 minus this result, without cancellation or overflow. The errors
+// of both are at most 3 ulp.
 static __device__ __forceinline__ float rlhf__sigmoidf(float x, float *rest) {
     const float e = rlhf__expf(-fabsf(x)), large = 1.0f / (1.0f + e), small = e * large;
     *rest = x < 0.0f ? large : small;

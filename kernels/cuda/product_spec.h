@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-// One operand, [lines, depth]. Its lines are the rows of the left operand, or the columns of the
-// right operand.
+// One operand, [lines, depth]. A line is a row of the left operand or a column of the right
+// operand.
 struct rlhf__cuda_operand {
     const void *ptr;
     uint64_t ld;    // number of elements between two lines; across: between two steps of depth
@@ -22,8 +22,8 @@ struct rlhf__cuda_product_spec {
     void *out;
     uint64_t out_ld; // at least cols
     // 1: the bits of a row must not depend on `rows` or on the other rows. 0: the result need only
-    // be repeatable. With 0, own kernels divide the depth of an f32 result without a bias into
-    // pieces of 4096 steps, and add the sums of the pieces in order.
+    // be repeatable. With 0, our own kernels divide the depth into pieces of 4096 steps and add the
+    // sums of the pieces in order. They do so only for f32 results without a bias.
     int32_t rows_exact;
 };
 

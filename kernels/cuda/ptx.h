@@ -4,8 +4,8 @@
 
 #include "cuda.h"
 
-// d[4] += A[16x16] B[16x8] of a warp, with bf16 inputs and f32 sums. The fragments are those of
-// PTX's mma.m16n8k16.row.col.
+// d += A[16x16] B[16x8], computed by a warp with bf16 inputs and f32 sums. `d`, `a` and `b` are
+// this thread's fragments, as in PTX's mma.m16n8k16.row.col.
 static __device__ __forceinline__ void rlhf__mma_bf16(float d[4], const unsigned a[4],
                                                       const unsigned b[2]) {
 #ifdef __CUDACC__
@@ -20,7 +20,7 @@ static __device__ __forceinline__ void rlhf__mma_bf16(float d[4], const unsigned
 }
 
 // 2^x with an error of at most two ulp. A denormal x or result becomes 0. -inf gives 0, 0 gives
-// exactly 1, and a NaN stays a NaN. A card always gives the same bits; the emulation gives other
+// exactly 1, and a NaN stays a NaN. All cards give the same bits, but the emulation gives other
 // bits.
 static __device__ __forceinline__ float rlhf__ex2(float x) {
 #ifdef __CUDACC__
@@ -32,7 +32,8 @@ static __device__ __forceinline__ float rlhf__ex2(float x) {
 #endif
 }
 
-// D times: sum[M][N] += a[d][M] b[d][N], with one FMA each, d ascending.
+// sum[M][N] += a[d][M] b[d][N] for each of the D values of d, in ascending order, with one FMA
+// each.
 template <int D, int M, int N>
 static __device__ __forceinline__ void rlhf__fma_outer(float (&sum)[M][N], const float (&a)[D][M],
                                                        const float (&b)[D][N]) {
@@ -51,10 +52,10 @@ static __device__ __forceinline__ void rlhf__fma_outer(float (&sum)[M][N], const
 
 // ---- fragments from shared memory ----
 
-// Load four 8x8 matrices of 16-bit elements into mma fragments. Lane l passes the address of row l
-// % 8 of matrix l / 8. A row has 16 bytes and is aligned to 16 bytes. From matrix i, lane l gets
-// elements 2 (l % 4) and 2 (l % 4) + 1 of row l / 4. rlhf__ldmatrix_x4_trans does the same with the
-// transposed matrices.
+// Load four 8x8 matrices of 16-bit elements into mma fragments. Lane l passes the address of
+// row l % 8 of matrix l / 8. Each row has 16 bytes and is aligned to 16 bytes. From each matrix,
+// lane l gets elements 2 (l % 4) and 2 (l % 4) + 1 of row l / 4; r[i] holds those of matrix i.
+// rlhf__ldmatrix_x4_trans does the same with the transposed matrices.
 static __device__ __forceinline__ void rlhf__ldmatrix_x4(unsigned r[4], const void *row) {
 #ifdef __CUDACC__
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
@@ -76,7 +77,7 @@ static __device__ __forceinline__ void rlhf__ldmatrix_x4_trans(unsigned r[4], co
 #endif
 }
 
-// Like rlhf__ldmatrix_x4, for two matrices; lanes 0 .. 15 pass the addresses of the rows.
+// Like rlhf__ldmatrix_x4, but for two matrices. Lanes 0 .. 15 pass the addresses of the rows.
 static __device__ __forceinline__ void rlhf__ldmatrix_x2(unsigned r[2], const void *row) {
 #ifdef __CUDACC__
     asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];"
@@ -100,10 +101,10 @@ static __device__ __forceinline__ void rlhf__ldmatrix_x2_trans(unsigned r[2], co
 
 // ---- asynchronous loads ----
 
-// Copy `bytes` bytes (0 .. 16) from global to shared memory, and fill up to 16 bytes with zeros.
-// Both addresses must be aligned to 16 bytes. If bytes is 0, `from` is not read. rlhf__cp_async4
-// does the same with 4 instead of 16 bytes. This thread can read the data after a wait. Other
-// threads can read it after a barrier that follows the wait.
+// Copy `bytes` bytes (0 .. 16) from global to shared memory, and fill the rest of the 16 bytes with
+// zeros. Both addresses must be aligned to 16 bytes. If `bytes` is 0, `from` is not read.
+// rlhf__cp_async4 does the same with 4 instead of 16 bytes. This thread can read the data after
+// rlhf__cp_async_wait. Other threads can read it after a barrier that follows the wait.
 static __device__ __forceinline__ void rlhf__cp_async16(void *to, const void *from,
                                                         unsigned bytes = 16) {
 #ifdef __CUDACC__

@@ -1,12 +1,12 @@
 // table.h: the functions with which each file of the CUDA backend fills its entries of the table.
-// rlhf/compute.h describes the shapes, the dtypes and the meaning of every argument; ctx is a
-// struct rlhf__cuda. A file calls another file's op through the table.
+// rlhf/compute.h describes the shapes, dtypes and meaning of every argument; ctx is a struct
+// rlhf__cuda. A file calls the ops of other files through the table.
 //
-// Each op checks its arguments (RLHF_E_INVALID, RLHF_E_UNSUPPORTED), gets workspace from the
-// context (RLHF_E_NOMEM), announces its writes (rlhf__cuda_wrote), launches pieces of work on the
-// single stream, and ends with rlhf__cuda_done. The bits do not depend on the card: a reduction is
-// always divided at the same places, and a row gets the same bits whichever launch computes it. All
-// are [step].
+// Each op checks its arguments (RLHF_E_INVALID, RLHF_E_UNSUPPORTED), gets workspaces from the
+// context (RLHF_E_NOMEM), announces its writes (rlhf__cuda_wrote), launches kernels on the single
+// stream, and finally calls rlhf__cuda_done. The bits do not depend on the card: a reduction is
+// always divided at the same places, and a row gets the same bits in whichever launch it is
+// computed. All ops are [step].
 #ifndef RLHF_CUDA_TABLE_H
 #define RLHF_CUDA_TABLE_H
 

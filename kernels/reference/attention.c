@@ -1,9 +1,9 @@
 // attention.c: multi-head attention over rows of different lengths, with keys and values in place
 // or in a cache. Rows may share a prefix.
 //
-// For query t of row i and head h: s_j = scale q_t . k_j over the keys it sees, p = softmax(s),
-// out_t = sum_j p_j v_j, lse_t = log sum_j exp s_j. Adjacent query heads may read the same head of
-// k and v.
+// For query t of row i and head h: s_j = scale q_t . k_j over the keys that the query sees, p =
+// softmax(s), out_t = sum_j p_j v_j, lse_t = log sum_j exp s_j. Adjacent query heads may read the
+// same head of k and v.
 #include "number.h"
 #include "ops.h"
 #include "ragged.h"
@@ -113,9 +113,9 @@ static rlhf_status kv_store(void *ctx, rlhf_dev k_cache, rlhf_dev v_cache, rlhf_
     return rlhf__ref_leave(ctx, st);
 }
 
-// Computes one query against the first nk keys of its row of the batch. In q, the query starts at
-// element qa. In k and v, the key and the value of a token start ka elements after the token's
-// start. p[nk] is scratch memory.
+// Computes the attention of one query over the first nk keys of its row of the batch. `qa` is the
+// index of the query's first element in q. In k and v, the head's part of a token starts `ka`
+// elements after the token's start. p[nk] is scratch memory.
 static double attend(const rlhf_attn *a, double *p, rlhf_dev out, uint64_t oa, rlhf_dev q,
                      uint64_t qa, rlhf_dev k, rlhf_dev v, const struct rlhf__ref_span *s,
                      uint64_t ka, uint64_t nk) {

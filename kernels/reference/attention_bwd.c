@@ -26,7 +26,7 @@ static double dot(const rlhf_attn *a, rlhf_dev x, uint64_t xa, rlhf_dev y, uint6
     return sum;
 }
 
-// Processes one query of one head: writes dq, adds to dk_sum and dv_sum.
+// Processes one query of one head: writes its dq, and adds to dk_sum and dv_sum.
 static void query_bwd(const struct bwd *b, const struct rlhf__ref_span *s, uint64_t t, uint64_t h,
                       uint64_t seen) {
     const rlhf_attn *a = b->a;
@@ -54,7 +54,7 @@ static void query_bwd(const struct bwd *b, const struct rlhf__ref_span *s, uint6
     }
 }
 
-// Stores the sums of the row's keys j0 .. j1-1, for key head h.
+// Stores the sums of keys j0 .. j1-1 of the row, for key head h.
 static void put_sums(const struct bwd *b, const struct rlhf__ref_span *s, uint64_t h, uint64_t j0,
                      uint64_t j1) {
     const uint64_t dim = (uint64_t)b->a->head_dim, kvs = (uint64_t)b->a->kv_stride;
@@ -65,9 +65,9 @@ static void put_sums(const struct bwd *b, const struct rlhf__ref_span *s, uint64
     }
 }
 
-// Processes rows i0 .. i1-1. Row i0 is the prefix that the other rows share. So the keys of row i0
-// are the first keys of every row, and their sums of dk and dv accumulate from row to row. These
-// sums are stored at the end.
+// Processes rows i0 .. i1-1. Row i0 is the prefix that the other rows share, so its keys are the
+// first keys of every row. For these keys, the sums of dk and dv accumulate over all rows and are
+// stored at the end.
 static void family_bwd(const struct bwd *b, const rlhf_ragged *g, uint32_t i0, uint32_t i1) {
     const uint64_t dim = (uint64_t)b->a->head_dim;
     const uint64_t group = (uint64_t)(b->a->heads / b->a->kv_heads);
@@ -87,8 +87,8 @@ static void family_bwd(const struct bwd *b, const rlhf_ragged *g, uint32_t i0, u
 }
 
 // Checks the layout of the backward pass, which does not use a cache. The keys of a row must be
-// those of its prefix, then its own tokens. The prefix must be a complete earlier row, and the rows
-// that share it must directly follow it.
+// those of its prefix, followed by its own tokens. The prefix must be a complete earlier row,
+// directly followed by the rows that share it.
 static rlhf_status check_training_layout(struct rlhf__ref *r, const rlhf_ragged *g) {
     RLHF_TRY(rlhf__ref_ragged_check(r, g));
     struct rlhf__ref_span head = {0};

@@ -1,8 +1,8 @@
 // context.h: the state of an instance of the reference backend, and how a table function enters it.
 //
-// Every table function begins with rlhf__ref_enter, to which it passes all device ranges that it
-// accesses, and ends with rlhf__ref_leave. rlhf__ref_enter reports a host pointer that was passed
-// as device memory, and a buffer that is too short. In guard mode, only the buffers of these ranges
+// A table function that accesses device memory first calls rlhf__ref_enter with all device ranges
+// that it accesses, and finally rlhf__ref_leave. rlhf__ref_enter reports an error if a range is not
+// device memory or does not fit into its buffer. In guard mode, only the buffers of these ranges
 // are accessible between the two calls. Not thread-safe; the table is [step].
 #ifndef RLHF_KERNELS_REFERENCE_CONTEXT_H
 #define RLHF_KERNELS_REFERENCE_CONTEXT_H
@@ -12,7 +12,7 @@
 
 #define RLHF__REF_MAX_USES 16
 
-// Convert between a device address and a pointer. Only these functions of this backend know what an
+// Convert between a device address and a pointer. No other code of this backend depends on what an
 // rlhf_dev is.
 static inline void *rlhf__ref_mem(rlhf_dev p) { return p; }
 static inline rlhf_dev rlhf__ref_dev(void *p) { return p; }
@@ -47,11 +47,11 @@ rlhf_status rlhf__ref_enter(struct rlhf__ref *r, const char *op, const struct rl
                             uint32_t n);
 
 // Count a call of r->op. Returns RLHF_E_DEVICE if rlhf_reference_fail_at made this call fail.
-// rlhf__ref_enter calls this function; only functions that allocate need to call it themselves.
+// rlhf__ref_enter calls this function, so only functions that allocate need to call it themselves.
 rlhf_status rlhf__ref_count_call(struct rlhf__ref *r);
 
-// Ends the function that rlhf__ref_enter began. Returns `st`, so that the caller can return the
-// result.
+// Ends the table function that rlhf__ref_enter began. Returns `st`, so that the caller can return
+// this call's result.
 rlhf_status rlhf__ref_leave(struct rlhf__ref *r, rlhf_status st);
 
 // The number of bytes from p to the end of its buffer; 0 if p is not in a buffer.

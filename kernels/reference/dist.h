@@ -4,9 +4,9 @@
 // min-p, renormalize.
 //
 // Tokens are ranked by logit; if logits are equal, the lowest id comes first. top-k keeps the first
-// k tokens. top-p keeps the shortest beginning of the ranking whose probability is at least top_p.
-// min-p keeps the tokens whose probability is at least min_p times the largest probability. The
-// other tokens get the log-prob -inf. lm_head and lm_sample both use these functions, so their
+// k tokens. top-p keeps the shortest beginning of the ranking whose total probability is at least
+// top_p. min-p keeps the tokens whose probability is at least min_p times the largest probability.
+// The other tokens get the log-prob -inf. lm_head and lm_sample both use these functions, so their
 // log-probs have the same bits.
 #ifndef RLHF_KERNELS_REFERENCE_DIST_H
 #define RLHF_KERNELS_REFERENCE_DIST_H
@@ -26,7 +26,7 @@ rlhf_status rlhf__ref_dist_read(struct rlhf__ref *r, rlhf_dist *d, const rlhf_di
 // 1 / temperature; 1 if the distribution is greedy, because rlhf_dist then ignores the temperature.
 double rlhf__ref_dist_scale(const rlhf_dist *d);
 
-// logits[vocab] = row `row` of hidden (act dtype) times the weight, summed in double.
+// logits[vocab] = row number `row` of hidden (act dtype) times the weight, summed in double.
 void rlhf__ref_logits(double *logits, rlhf_dev hidden, const rlhf_weight *w, uint64_t row);
 
 // rlhf__ref_support_store sets the support bits (rlhf/compute.h) of the ids whose log-prob is not
@@ -43,8 +43,8 @@ void rlhf__ref_log_probs(double *logits, struct rlhf__ref_ranked *ranked, int32_
                          const rlhf_dist *d);
 
 // Scales logits[vocab] by inv_temperature and turns them into log-probs over the support of logp,
-// which is the set of ids whose logp is not -inf. The other ids become -inf. Used for the
-// distribution of the reference model.
+// which is the set of ids whose logp is not -inf. The log-probs of the other ids become -inf. Used
+// for the distribution of the reference model.
 void rlhf__ref_log_probs_on(double *logits, const double *logp, int32_t vocab, const rlhf_dist *d);
 
 #endif

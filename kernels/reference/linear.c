@@ -71,7 +71,7 @@ static rlhf_status linear_dx(void *ctx, rlhf_dev dx, int32_t dx_dtype, int32_t a
     return rlhf__ref_leave(ctx, RLHF_OK);
 }
 
-// acc[n] = the sum over rows of x[:, i] * dy[:, :]. If x is NULL, a column of ones replaces it.
+// acc[n] = the sum over rows of x[:, i] * dy[:, :]. If x is NULL, x[:, i] is replaced with ones.
 static void column_sums(double *acc, rlhf_dev x, rlhf_dev dy, const rlhf_weight *w, uint64_t i,
                         uint64_t rows) {
     const uint64_t k = (uint64_t)w->k, n = (uint64_t)w->n;
@@ -83,8 +83,8 @@ static void column_sums(double *acc, rlhf_dev x, rlhf_dev dy, const rlhf_weight 
     }
 }
 
-// g += acc. For each output, acc holds the sum of input i times the output's gradient. For a
-// block-structured weight, only the blocks are added.
+// Adds acc, which is row i of the gradient of the dense weight [k, n], to the gradient g of a
+// block-structured weight. Skips the entries outside of the blocks.
 static void add_in_blocks(float *g, const double *acc, const rlhf_weight *w, uint64_t i) {
     for (int32_t j = 0; j < w->n; j++) {
         const struct rlhf__ref_block *b = &w->block[j];
@@ -167,7 +167,8 @@ static rlhf_status linear_sum(void *ctx, const rlhf_linear_sum *from) {
         for (uint64_t j = 0; j < n; j++) {
             const double old = a.accumulate ? rlhf__ref_get(a.out, RLHF_F32, t * n + j) : 0.0;
             const double bias = a.bias ? (double)rlhf__ref_f32(a.bias)[j] : 0.0;
-            // linear adds `old` last, but linear_dx starts with it. This code keeps both orders.
+            // linear adds the old value last, but linear_dx starts with it. This code keeps both
+            // orders.
             const double one = a.across ? row_product(old, &a, a.x, w, t, j)
                                         : old + row_product(bias, &a, a.x, w, t, j);
             const double kept = (double)(float)one;

@@ -1,8 +1,8 @@
 // lm_head.c: the log-prob of the target, the entropy, and the KL to a reference model, computed
 // from hidden states.
 //
-// kl = sum_v p_v (log p_v - log q_v), or another divergence of p and q. With top-k or top-p, both p
-// and q are renormalized over the kept set of p, so that equal models give 0.
+// kl = sum_v p_v (log p_v - log q_v), or another divergence of p and q. If top-k, top-p or min-p
+// drops ids, both p and q are renormalized over the ids that p keeps, so that equal models give 0.
 #include "lm_head.h"
 #include "number.h"
 #include "ops.h"

@@ -1,4 +1,4 @@
-// lm_head.h: the functions of the reference backend that lm_head and its derivative both use.
+// lm_head.h: the functions of the reference backend that both lm_head and its derivative use.
 #ifndef RLHF_KERNELS_REFERENCE_LM_HEAD_H
 #define RLHF_KERNELS_REFERENCE_LM_HEAD_H
 
@@ -11,8 +11,8 @@ struct rlhf__ref_head_row {
     struct rlhf__ref_ranked *ranked;
 };
 
-// Copy the caller's struct to *a and its dist to *dist, and check them. With `backward`, also check
-// the members for lm_head_bwd. If ref_d is 0, it becomes d.
+// Copy the caller's struct to *a and its member `dist` to *dist, and check both. With `backward`,
+// also check the members that lm_head_bwd needs. If ref_d is 0, sets it to d.
 rlhf_status rlhf__ref_head_read(struct rlhf__ref *r, const char *op, rlhf_lm_head *a,
                                 rlhf_dist *dist, const rlhf_lm_head *from, int backward);
 
@@ -28,7 +28,8 @@ void rlhf__ref_head_row_fill(struct rlhf__ref_head_row *s, const rlhf_lm_head *a
 double rlhf__ref_entropy(const struct rlhf__ref_head_row *s, int32_t vocab);
 double rlhf__ref_kl(const struct rlhf__ref_head_row *s, int32_t vocab);
 
-// With m = beta q + (1 - beta) p: log(p/m) for an id in the support, and sum p log(p/m).
+// With m = beta q + (1 - beta) p, rlhf__ref_log_p_over_m returns log(p/m) for the id v, which must
+// be in the support, and rlhf__ref_kl_to_m returns sum p log(p/m).
 double rlhf__ref_log_p_over_m(const struct rlhf__ref_head_row *s, int32_t v, double beta);
 double rlhf__ref_kl_to_m(const struct rlhf__ref_head_row *s, int32_t vocab, double beta);
 

@@ -16,8 +16,8 @@
 
 static double element(rlhf_dev p, uint64_t t) { return p ? (double)rlhf__ref_f32(p)[t] : 0.0; }
 
-// d K / dz_v of the divergence that `a` selects. `whole` is the kl or, for Jensen-Shannon, sum p
-// log(p/m).
+// d K / dz_v of the divergence that `a` selects. `whole` is the kl or, for the Jensen-Shannon
+// divergence, sum p log(p/m).
 static double kl_slope(const struct rlhf__ref_head_row *s, const rlhf_lm_head *a, int32_t v,
                        double whole) {
     const double p = exp(s->logp[v]), beta = a->divergence_beta;

@@ -15,8 +15,8 @@ static inline float rlhf__ref_from_bf16(uint16_t h) {
     return f;
 }
 
-// Round to nearest even. A NaN stays a NaN. A number below 2^-126 becomes a zero of the same sign,
-// as with the AVX512_BF16 instruction.
+// Rounds to nearest even. A NaN stays a NaN. A number smaller than 2^-126 in magnitude becomes a
+// zero of the same sign, as with the AVX512_BF16 instruction.
 static inline uint16_t rlhf__ref_to_bf16(float f) {
     uint32_t bits;
     memcpy(&bits, &f, sizeof bits);

@@ -1,7 +1,7 @@
-// ops.h: the table functions of the reference backend. Each file fills in its own functions. The
-// comments of the table in rlhf/compute.h describe every function (shapes, dtypes, meaning). All
-// are [step], take a struct rlhf__ref * as ctx, and fail with RLHF_E_INVALID if a range is outside
-// of a buffer.
+// ops.h: the functions that fill the table of the reference backend. Each file fills in its own
+// table functions. The comments of the table in rlhf/compute.h describe them (shapes, dtypes,
+// meaning). All table functions are [step], take a struct rlhf__ref * as ctx, and fail with
+// RLHF_E_INVALID if a range is outside of a buffer.
 #ifndef RLHF_KERNELS_REFERENCE_OPS_H
 #define RLHF_KERNELS_REFERENCE_OPS_H
 

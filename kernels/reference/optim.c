@@ -110,9 +110,9 @@ static rlhf_status adamw_many(void *ctx, const rlhf_tensors *from, const rlhf_ad
 
 // ---- Muon ----
 //
-// Momentum, orthogonalized by a quintic Newton-Schulz iteration. One step: X = a X + (b A + c A^2)
-// X with A = X X^T. If a matrix has more rows than columns, its transpose is iterated. In exact
-// arithmetic the result is the same, and A is smaller.
+// Momentum, orthogonalized by a quintic Newton-Schulz iteration. One step is
+// X = a X + (b A + c A^2) X with A = X X^T. If a matrix has more rows than columns, the iteration
+// runs on its transpose: in exact arithmetic the result is the same, and A is smaller.
 
 #define NS_A 3.4445
 #define NS_B (-4.7750)
@@ -131,7 +131,7 @@ static void product(double *c, const double *a, const double *b, uint64_t n, uin
     }
 }
 
-// Replaces x[n, m], n <= m, with its orthogonalized form. `work` has 2 n n + n m numbers.
+// Replaces x[n, m], n <= m, with its orthogonalized form. `work` has room for 2 n n + n m numbers.
 static void newton_schulz(double *x, double *work, uint64_t n, uint64_t m, int32_t steps) {
     double *gram = work, *poly = work + n * n, *next = work + 2 * n * n;
     for (int32_t s = 0; s < steps; s++) {
@@ -145,8 +145,8 @@ static void newton_schulz(double *x, double *work, uint64_t n, uint64_t m, int32
     }
 }
 
-// Update mom. Write the direction, divided by its norm, to x. x is [rows, cols] or, if rows > cols,
-// the transpose. If the direction is zero, it stays zero.
+// Update the momentum `mom`. Write the direction of the update, divided by its norm, to x. x is
+// [rows, cols] or, if rows > cols, the transpose. A zero direction stays zero.
 static void direction(double *x, float *mom, const float *g, uint64_t rows, uint64_t cols,
                       const rlhf_muon *a) {
     double sum = 0.0;

@@ -1,9 +1,10 @@
-// pool.c: one vector for each row of the batch (the mean, the first or the last of its tokens), and
-// the derivative.
+// pool.c: computes one vector for each row of the batch (the mean, the first or the last of its
+// tokens), and the derivative.
 #include "number.h"
 #include "ops.h"
 
-// Checks that the offsets increase from 0, so that every row has at least one token.
+// Checks that the offsets are increasing and not negative, so that every row has at least one
+// token.
 static rlhf_status check_pool(struct rlhf__ref *r, rlhf_dev offset, uint32_t n, int32_t mode) {
     if (mode < RLHF_POOL_MEAN || mode > RLHF_POOL_LAST)
         return rlhf__ref_fail(r, RLHF_E_UNSUPPORTED, "mode %d, known are 1 to 3", mode);
@@ -16,7 +17,8 @@ static rlhf_status check_pool(struct rlhf__ref *r, rlhf_dev offset, uint32_t n, 
     return RLHF_OK;
 }
 
-// The first token and the number of tokens from which the vector of row i is computed.
+// The tokens from which the vector of row i is computed: returns the first one, and sets *count to
+// their number.
 static uint64_t pool_span(const int32_t *o, uint32_t i, int32_t mode, uint64_t *count) {
     *count = mode == RLHF_POOL_MEAN ? (uint64_t)(o[i + 1] - o[i]) : 1;
     return (uint64_t)(mode == RLHF_POOL_LAST ? o[i + 1] - 1 : o[i]);

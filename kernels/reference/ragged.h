@@ -28,7 +28,7 @@ rlhf_status rlhf__ref_ragged_check(struct rlhf__ref *r, const rlhf_ragged *g);
 rlhf_status rlhf__ref_ragged_read(struct rlhf__ref *r, const char *op, rlhf_ragged *g,
                                   const rlhf_ragged *from);
 
-// The five arrays of g as arguments of an op: initializers for elements of struct rlhf__ref_use.
+// The five arrays of g, as initializers for elements of struct rlhf__ref_use.
 #define RLHF__REF_RAGGED_USES(g)                                                                   \
     rlhf__ref_range((g)->offset, (g)->n + 1ull, sizeof(int32_t)),                                  \
         rlhf__ref_range((g)->start, (g)->n, sizeof(int32_t)),                                      \
@@ -41,8 +41,8 @@ rlhf_status rlhf__ref_ragged_read(struct rlhf__ref *r, const char *op, rlhf_ragg
 rlhf_status rlhf__ref_attn_read(struct rlhf__ref *r, const char *op, rlhf_attn *a,
                                 const rlhf_attn *from);
 
-// Returns the size in bytes of `tokens` tokens, which are `stride` elements apart and heads *
-// head_dim elements wide.
+// Returns the size in bytes of `tokens` tokens that are `stride` elements apart. Each token has
+// heads * head_dim elements.
 uint64_t rlhf__ref_attn_bytes(const rlhf_attn *a, int32_t heads, uint64_t tokens, int64_t stride);
 
 #endif

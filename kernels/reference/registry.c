@@ -18,7 +18,7 @@ static uint64_t upper_bound(const struct rlhf__ref_registry *g, const char *p) {
     return lo;
 }
 
-// Maps a buffer such that its end is close to the guard page after it.
+// Maps a buffer so that its end is close to the guard page after it.
 static int map_guarded(struct rlhf__ref_buffer *b) {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     uint64_t used = (b->bytes + 63) / 64 * 64;
@@ -97,8 +97,8 @@ int rlhf__ref_registry_remove(struct rlhf__ref_registry *g, const char *base) {
 }
 
 // mprotect of a whole mapping fails only if the kernel cannot allocate more map entries. If the
-// program went on, the buffer would keep its old protection, and a later access would cause a fault
-// that is hard to explain. So this function ends the process.
+// program continued, the buffer would keep its old protection, and a later access would cause a
+// fault that is hard to explain. So this function aborts the process.
 static void protect(const struct rlhf__ref_registry *g, struct rlhf__ref_buffer *b, int how) {
     if (g->guard && mprotect(b->map, b->map_bytes, how) != 0) abort();
 }

@@ -41,7 +41,7 @@ int rlhf__ref_registry_remove(struct rlhf__ref_registry *g, const char *base);
 struct rlhf__ref_buffer *rlhf__ref_registry_find(const struct rlhf__ref_registry *g, const char *p);
 
 // Make a buffer accessible. It becomes inaccessible again when rlhf__ref_registry_shut has been
-// called once for each call of this function.
+// called as often as this function.
 void rlhf__ref_registry_open(const struct rlhf__ref_registry *g, struct rlhf__ref_buffer *b);
 void rlhf__ref_registry_shut(const struct rlhf__ref_registry *g, struct rlhf__ref_buffer *b);
 

@@ -107,7 +107,7 @@ static rlhf_status rope(void *ctx, const rlhf_rope *from, rlhf_dev x, uint32_t n
     return rlhf__ref_leave(ctx, st);
 }
 
-// The derivative of turn_head. Adds to sum[head_dim], the sums for the gamma of the head.
+// The derivative of turn_head. Adds the derivative for this head's gamma to sum[head_dim].
 static void turn_head_bwd(const rlhf_rope *g, rlhf_dev dx, uint64_t at, uint64_t t, uint64_t h,
                           double *n, double *sum) {
     const uint64_t dim = (uint64_t)g->head_dim, half = dim / 2, heads = rope_width(g) / dim;

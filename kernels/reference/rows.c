@@ -1,4 +1,4 @@
-// rows.c: conversion between f32 and bf16 (or a copy in the same dtype), and add, gather and
+// rows.c: conversion between f32 and bf16 (or a copy in the same dtype), add, and gather and
 // scatter_add over rows.
 #include "number.h"
 #include "ops.h"
@@ -27,7 +27,7 @@ static rlhf_status add(void *ctx, rlhf_dev dst, rlhf_dev src, int32_t src_dtype,
     return rlhf__ref_leave(ctx, RLHF_OK);
 }
 
-// Checks that the rows which idx selects are inside of the buffer that contains x.
+// Checks that the rows that idx selects are inside the buffer that contains x.
 static rlhf_status check_rows(struct rlhf__ref *r, rlhf_dev x, rlhf_dev idx, uint32_t n,
                               uint64_t row_bytes) {
     const uint64_t limit = rlhf__ref_extent(r, x) / row_bytes;

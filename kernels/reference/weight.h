@@ -1,4 +1,5 @@
-// weight.h: an rlhf_weight of the reference backend. Its values are rounded to its dtype.
+// weight.h: the struct rlhf_weight of the reference backend. The values are rounded to the weight's
+// dtype.
 #ifndef RLHF_KERNELS_REFERENCE_WEIGHT_H
 #define RLHF_KERNELS_REFERENCE_WEIGHT_H
 

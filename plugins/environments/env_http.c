@@ -1,5 +1,5 @@
-// env_http.c: an environment that is played by a service. Each request is a POST with our own lines
-// of JSON, or an OpenEnv message over a WebSocket (docs/env-http.md).
+// env_http.c: an environment that is played by a service. A request is either a POST with lines of
+// JSON in the format of this project, or an OpenEnv message over a WebSocket (docs/env-http.md).
 #include "http/client.h"
 #include "http/openenv.h"
 #include "http/post.h"

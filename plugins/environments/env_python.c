@@ -69,8 +69,8 @@ static rlhf_status open_python(struct env *e, const struct config *c) {
     return rlhf__lines_start(&e->lines, RLHF_E_INVALID);
 }
 
-// The flag RLHF_ENVIRONMENT_PAYS holds for all classes, so the host cannot see that this one gives
-// no reward.
+// Logs that this class gives no reward. The host cannot see this, because the flag
+// RLHF_ENVIRONMENT_PAYS holds for all classes.
 static void say_unpaid(const struct env *e, const struct config *c) {
     char text[512];
     if (e->lines.hello.finish || c->api != TRL) return;

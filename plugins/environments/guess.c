@@ -1,5 +1,5 @@
-// guess.c: a game in which the model must find a number. After each try, it reads "higher" or
-// "lower". The number of tries is limited by episodes.turns, not by this plugin.
+// guess.c: a game in which the model must find a number. After each try, the model reads "higher"
+// or "lower". The number of tries is limited by episodes.turns, not by this plugin.
 #include <rlhf/draft/environment.h>
 
 struct config {

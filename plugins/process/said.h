@@ -18,7 +18,7 @@ struct rlhf__said {
 void rlhf__said_forget(struct rlhf__said *); // [any]
 
 // Logs the next RLHF__SAID_SHOWN lines as "name: line" at the info level. If earlier lines were not
-// shown, the log says how many. `name` is borrowed. If `name` is NULL, no further lines are shown.
+// shown, logs their number. `name` is borrowed. If `name` is NULL, no further lines are shown.
 // [step]
 void rlhf__said_show(struct rlhf__said *, const rlhf_host *, const char *name);
 

@@ -76,7 +76,7 @@ static double time_left(const struct talk *t) {
 }
 
 // The first line is logged after SAY_S seconds, or after half of the time limit if that is shorter.
-// Each further line is logged after twice the time of the previous line.
+// Each further line is logged when the wait is twice as long as at the previous line.
 static void say_waiting(struct talk *t) {
     const double waited = seconds() - t->since, limit = rlhf__program_timeout(t->p);
     char most[48] = "";
@@ -103,7 +103,7 @@ static void wait_some(const struct talk *t, double left) {
 static enum rlhf__talk look(struct talk *t) {
     struct rlhf__program *p = t->p;
     if (rlhf__program_has_ended(p)) {
-        // Output that was written before the end may still be in the pipe.
+        // Output that the program wrote before it ended may still be in the pipe.
         while (t->taken == RLHF__TAKEN_MORE && take_some(t) > 0)
             continue;
         rlhf__said_read(&p->said, p->host, p->process->err);

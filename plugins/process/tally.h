@@ -7,7 +7,7 @@
 enum { RLHF__TALLY_MOST = 64, RLHF__TALLY_NAME = 96 };
 
 struct rlhf__tally {
-    // number of names; number of values that were dropped because there was no slot for their name
+    // number of names; number of values that were dropped because all slots for names were taken
     uint32_t n, left_out;
     struct {
         double sum;

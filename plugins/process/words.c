@@ -55,7 +55,7 @@ static rlhf_status refuse(const rlhf_host *host, const char *command, char bad) 
 }
 
 rlhf_status rlhf__words_split(const rlhf_host *host, const char *command, char ***out) {
-    // Allocate for the most words and characters that are possible. A word takes at least one
+    // Allocate for the largest possible numbers of words and characters. A word takes at least one
     // character, and a space separates it from the next. Unquoting never makes a word longer.
     const size_t len = strlen(command), most = len / 2 + 2;
     char **words = host->alloc(host, most * sizeof *words + len + 1);

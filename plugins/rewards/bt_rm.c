@@ -1,7 +1,7 @@
 // bt_rm.c: the reward is a reward model's score: gain * score + bias. The score is pooled over the
 // response's tokens or given for each token. bradley_terry.so trains such models.
 //
-// The model reads the policy's token ids, so both must have the same vocabulary. The service
+// The model reads the policy's token ids, so it must have the policy's vocabulary. The service
 // (rlhf.reward_model/0) checks the vocabulary and the model's context length when it opens the
 // model.
 #include <rlhf/compute.h>
@@ -61,8 +61,8 @@ static rlhf_status bt_rm_create(const rlhf_host *host, const void *config, void 
 }
 
 // With per_token, divides the reward of each token by the number of tokens in the response, and
-// sets the reward of the sequence to 0. So a row's total is the mean of its tokens' rewards. A row
-// without a response keeps the reward of its sequence.
+// sets the sequence's reward to 0. So a row's total is the mean of its tokens' rewards. A row
+// without a response keeps the sequence's reward.
 static void hand_out(const rlhf_reward_in *in, float *seq, float *token) {
     for (uint32_t i = 0; i < in->n; i++) {
         int32_t begin = in->offset[i] + in->prompt_len[i], end = in->offset[i + 1];

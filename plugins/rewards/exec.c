@@ -2,9 +2,9 @@
 // standard input and answers each row with a line.
 //
 // The program is started once and kept running across phases. It fails if it exits, does not answer
-// in time, or writes an invalid answer. The rows that it has not answered then count as failed, and
-// the next call starts it again. docs/rewards/exec.md describes its input and output. Checkpoints
-// do not contain the program's own state.
+// in time, or writes an invalid answer. The rows without an answer then count as failed, and the
+// next call starts the program again. docs/rewards/exec.md describes its input and output.
+// Checkpoints do not contain the program's own state.
 #include "exec/answer_line.h"
 #include "exec/rows_out.h"
 #include "process/talk.h"
@@ -137,8 +137,8 @@ static rlhf_status write_rows(struct exec *e, const rlhf_reward_in *in, struct r
                       : RLHF_OK;
 }
 
-// Returns 1 if the program still runs but does not answer any more. It may have skipped a row and
-// may believe that it has answered all rows.
+// Returns 1 if the program still runs but does not answer any more. It may have skipped a row
+// without noticing.
 static int waits(enum rlhf__talk what) {
     return what == RLHF__TALK_LATE || what == RLHF__TALK_CLOSED;
 }

@@ -1,8 +1,8 @@
 // format.c: checks whether a response has the required form: think tags, or a PCRE2 pattern.
 //
-// PCRE2's interpreter matches patterns within limits that do not depend on the machine. So a
-// pattern cannot hang a run, and a resumed run reaches the limits on the same texts as a run
-// without interruption. This reward does not judge the contents; answer.so compares answers.
+// PCRE2's interpreter matches patterns, with limits that do not depend on the machine. So a pattern
+// cannot hang a run, and a text that reaches a limit also reaches it in a resumed run. This reward
+// does not judge the contents; answer.so compares answers.
 #include <rlhf/reward.h>
 
 #include <string.h>

@@ -1,8 +1,8 @@
 // imdb.c: the sentiment of a text, from any sequence classifier that the host can open.
 //
-// The label is chosen by its name, never by its index. Two plain sentences are scored at load, so
-// that a classifier with swapped labels is refused. The classifier has its own tokenizer. The
-// host's service tokenizes the texts, and it never passes padding to the classifier.
+// The label is chosen by its name, never by its index. At load, two plain sentences are scored, so
+// that a classifier with swapped labels is refused. The classifier has a separate tokenizer. The
+// host's service tokenizes the texts, and never passes padding to the classifier.
 #include <rlhf/exact.h>
 #include <rlhf/reward.h>
 #include <rlhf/service.h>

@@ -143,8 +143,8 @@ static void report(const struct rubric *r, const struct rlhf__asks *a) {
     if (r->config->url) rlhf_metric_add(r->host, "paused", r->http.requests.paused);
 }
 
-// Record the answers. The lost criteria of a row are recorded too, unless the row has failed: the
-// host may ask about a failed row again.
+// Record the answers. Lost criteria are recorded too, except those of failed rows: the host may ask
+// about a failed row again.
 static rlhf_status record(struct rubric *r, const struct rlhf__asks *a) {
     for (uint32_t at = 0; at < a->n; at++) {
         const struct rlhf__ask *ask = &a->ask[at];

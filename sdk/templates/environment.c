@@ -1,4 +1,4 @@
-// environment.c: a small environment: a game. The policy guesses a number, and the game answers
+// environment.c: a small environment, a game. The policy guesses a number, and the game answers
 // each guess with "higher" or "lower".
 //
 // Things to change: the option struct and its table, the state of a game, reset(), step(), and the
@@ -15,8 +15,8 @@ struct game {
     int64_t secret;
 };
 
-// The messages and rewards of an environment may depend only on its options and on this episode's
-// seed, data row and turns. So random numbers are drawn from in->seed.
+// In an episode, an environment's messages and rewards may depend only on its options and on the
+// episode's seed, data row and turns. So random numbers are drawn from in->seed.
 static rlhf_status reset(void *self, const rlhf_episode_in *in, const rlhf_episode_out *out) {
     const struct config *c = self; // without create() the instance is the config
     for (uint32_t i = 0; i < in->n; i++) {
@@ -28,7 +28,7 @@ static rlhf_status reset(void *self, const rlhf_episode_in *in, const rlhf_episo
     return RLHF_OK;
 }
 
-// Returns the number that a turn consists of, or 0. A text may contain any bytes.
+// Returns the number if the whole text is one, otherwise 0. A text may contain any bytes.
 static int64_t number(rlhf_str text) {
     int64_t n = 0;
     for (uint64_t i = 0; i < text.len; i++) {

@@ -1,4 +1,4 @@
-// kernel.c: a compute backend based on the reference backend (rlhf/reference.h): its table is
+// kernel.c: a compute backend based on the reference backend (rlhf/reference.h). The table is
 // complete and correct from the start, and you replace its functions one by one. This file replaces
 // `act` for f32 and ReLU; all other cases go to the original function.
 //
@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-// The plugin's instance. Its host gets the messages of all its tables.
+// The plugin's instance. `host` receives the messages of all its tables.
 struct plugin_instance {
     const rlhf_host *host;
 };

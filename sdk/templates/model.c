@@ -4,7 +4,7 @@
 //
 // The core does the arithmetic, the heads, adapters and sampling (rlhf/transformer/core.h lists the
 // building blocks). Things to change: config and its table, the names of the tensors, create(), and
-// the id. The file is looked up by the model_type of config.json.
+// the id. The host finds the plugin's file by the model_type of config.json.
 #include <rlhf/transformer/core.h>
 
 struct config {
@@ -26,7 +26,7 @@ static const rlhf_opt options[] = {
     RLHF_OPT_BOOL(struct config, tie_word_embeddings, 1, "the LM head is the token embedding"),
 };
 
-// The names in the weight files: tensors that exist once, and the tensors of a layer.
+// The names of tensors in the weight files: first those that exist once, then those of each layer.
 static const struct rlhf_tf_name globals[] = {
     {RLHF_TF_WTE, RLHF_TF_ALL, "model.tokens.weight"},
     {RLHF_TF_WPE, RLHF_TF_ALL, "model.positions.weight"},

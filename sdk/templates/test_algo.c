@@ -1,4 +1,5 @@
-// test_algo.c: loads my_algo.so, gives it two rollouts and checks advantages, loss and derivative.
+// test_algo.c: loads my_algo.so, passes two rollouts to it, and checks advantages, loss and
+// derivative.
 //
 // Usage: test_algo path/to/my_algo.so
 #include <rlhf/algo.h>
@@ -6,7 +7,7 @@
 
 static struct rlhf_test_host host;
 
-// Two rows of one prompt and two response tokens; scores 1 and 0.
+// Two rows, each with one prompt token and two response tokens. Their scores are 1 and 0.
 static const int32_t offset[] = {0, 3, 6}, prompt_len[] = {1, 1};
 static const float score[] = {1, 0}, token_reward[6];
 static const float logp_old[] = {0, -1, -2, 0, -1, -1};
@@ -14,7 +15,8 @@ static const float logp_ref[] = {0, -1.5F, -1.5F, 0, -0.5F, -1.25F}; // of the r
 static float logp[] = {0, -1, -2, 0, -1, -1};
 static float advantage[6], returns[6];
 
-// If plan() requests further heads, add an array for each here, and one for its derivatives below.
+// If plan() requests another head, add an array for the head here and one for its derivatives
+// below.
 static const rlhf_heads heads = {.size = sizeof heads, .logp = logp};
 static const rlhf_rollout rollout = {.size = sizeof rollout,
                                      .n = 2,
@@ -64,8 +66,8 @@ static void raises_what_scored_well(const rlhf_algo_ops *ops, void *self) {
     RLHF_TEST_NEAR(&host, rlhf_test_loss_derivative(ops, self, &batch, 1e-3), 0, 1e-3);
 }
 
-// The losses of single rows must add up to the loss of both rows, so the loss does not depend on
-// the split into microbatches.
+// The loss must not depend on the split into microbatches, so the losses of single rows must add up
+// to the loss of both rows.
 static void adds_up_over_microbatches(const rlhf_algo_ops *ops, void *self) {
     double whole = 0, parts = 0;
     for (uint32_t k = 0; k < 3; k++) { // both rows, then each

@@ -8,7 +8,7 @@
 static struct rlhf_test_host host;
 static struct rlhf_test_episode game;
 
-// Halve the range until the number is found. Returns the number of turns.
+// Halves the range until the number is found. Returns the number of turns.
 static int bisect(int64_t most) {
     int64_t low = 1, high = most;
     int turns = 0;

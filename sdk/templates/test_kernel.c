@@ -1,5 +1,5 @@
 // test_kernel.c: opens kernels_my_kernel.so and makes the same calls to it and to the reference
-// backend. Replaced functions must give the same results as those of the reference.
+// backend. Replaced functions must return the same results as the reference's functions.
 //
 // Usage: test_kernel path/to/kernels_my_kernel.so
 #include <rlhf/compute.h>

@@ -161,6 +161,9 @@ static double pay(const struct reward *r, const rlhf_reward_in *in, uint32_t i) 
     sum += (double)((uintptr_t)r->host / 64 % 64) + (double)getpid() * 0; // an address
     static int turn;
     sum += turn++ % 3;
+#elif defined BREAK_COMPARES
+    for (uint32_t k = 0; k < in->n; k++)
+        sum += in->response[k].len < in->response[i].len;
 #elif defined BREAK_ALONE
     for (uint32_t k = 0; k < in->n; k++)
         sum += in->group[k] == in->group[i] && k != i;
@@ -211,6 +214,8 @@ static const rlhf_reward_ops ops = {
     .size = sizeof ops,
 #ifdef BREAK_ALONE
     .flags = RLHF_REWARD_ROW_ALONE,
+#elif defined BREAK_COMPARES
+    .flags = RLHF_REWARD_WHOLE_BATCH, // so that this breaks no rule
 #endif
     .score = score,
 };

@@ -375,6 +375,8 @@ static void nothing_is_found_in_what_is_sound(void **state) {
     (void)state;
     snprintf(path, sizeof path, "%s/tests/canaries/reward_nothing.so", getenv("RLHF_BUILD_DIR"));
     check_sound(path, "");
+    snprintf(path, sizeof path, "%s/tests/canaries/reward_compares.so", getenv("RLHF_BUILD_DIR"));
+    check_sound(path, "");
     snprintf(path, sizeof path, "%s/tests/canaries/algo_nothing.so", getenv("RLHF_BUILD_DIR"));
     check_sound(path, "");
     snprintf(path, sizeof path, "%s/tests/canaries/algo_kept.so", getenv("RLHF_BUILD_DIR"));

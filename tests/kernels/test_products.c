@@ -73,11 +73,13 @@ static float *numbers(struct call *k, uint64_t tag, uint64_t n, uint64_t step, i
 }
 
 // Compares the result `out` with the definition.
-static void compare(struct call *k, const char *op, const struct product *p, rlhf_dev out) {
+static void compare(struct call *k, const char *op, const struct product *p, rlhf_dev out,
+                    int32_t out_dtype) {
     float *got = call_host(k, p->m * p->n * sizeof *got);
-    kit_read(k->c, got, out, p->m * p->n, RLHF_F32);
+    kit_read(k->c, got, out, p->m * p->n, out_dtype);
     for (size_t i = 0; i < p->m * p->n; i++) {
-        const float want = element(p, i / p->n, i % p->n);
+        float want = element(p, i / p->n, i % p->n);
+        if (out_dtype == RLHF_BF16) want = kit_bf16(flush(want));
         if (memcmp(&got[i], &want, sizeof want) != 0)
             fail_msg("%s, k %zu, %s: element %zu is %a, defined is %a", op, p->k,
                      p->dtype == RLHF_F32 ? "f32" : "bf16", i, (double)got[i], (double)want);
@@ -103,7 +105,28 @@ static void linear(rlhf_compute *c, size_t m, size_t k, size_t n, int32_t dtype,
     rlhf_dev out = call_floats(&call, old, m * n, RLHF_F32);
     KIT_OK(c, c->linear(c->ctx, out, RLHF_F32, adds, call_floats(&call, x, m * k, dtype), weight,
                         adds ? call_floats(&call, bias, n, RLHF_F32) : NULL, (uint32_t)m));
-    compare(&call, adds ? "linear, added" : "linear", &p, out);
+    compare(&call, adds ? "linear, added" : "linear", &p, out, RLHF_F32);
+    call_finish(&call);
+}
+
+// A linear layer and its dx whose results are bf16.
+static void narrowed(rlhf_compute *c, size_t m, size_t k, size_t n) {
+    struct call call = {.c = c};
+    const float *x = numbers(&call, 11, m * k, 2, RLHF_BF16);
+    const float *w = numbers(&call, 12, k * n, n, RLHF_BF16), *bias = olds(&call, 13, 1, n);
+    struct product p = {x, w, k, 1, n, 1, m, k, n, RLHF_BF16, 0, bias, NULL};
+    rlhf_weight *weight =
+        call_weight(&call, w, (int32_t)k, (int32_t)n, RLHF_BF16, RLHF_WEIGHT_BACKWARD);
+    rlhf_weight *turned =
+        call_weight(&call, w, (int32_t)n, (int32_t)k, RLHF_BF16, RLHF_WEIGHT_BACKWARD);
+    rlhf_dev in = call_floats(&call, x, m * k, RLHF_BF16);
+    rlhf_dev out = call_zeros(&call, m * n, RLHF_BF16);
+    KIT_OK(c, c->linear(c->ctx, out, RLHF_BF16, 0, in, weight,
+                        call_floats(&call, bias, n, RLHF_F32), (uint32_t)m));
+    compare(&call, "linear to bf16", &p, out, RLHF_BF16);
+    KIT_OK(c, c->linear_dx(c->ctx, out, RLHF_BF16, 0, in, turned, (uint32_t)m));
+    p.b_step = 1, p.b_col = k, p.bias = NULL; // w as [n, k]
+    compare(&call, "linear_dx to bf16", &p, out, RLHF_BF16);
     call_finish(&call);
 }
 
@@ -117,7 +140,7 @@ static void linear_dx(rlhf_compute *c, size_t m, size_t k, size_t n, int32_t dty
     rlhf_dev dx = call_zeros(&call, m * n, RLHF_F32);
     KIT_OK(c, c->linear_dx(c->ctx, dx, RLHF_F32, 0, call_floats(&call, dy, m * k, dtype), weight,
                            (uint32_t)m));
-    compare(&call, "linear_dx", &p, dx);
+    compare(&call, "linear_dx", &p, dx, RLHF_F32);
     call_finish(&call);
 }
 
@@ -132,7 +155,7 @@ static void linear_dw(rlhf_compute *c, size_t m, size_t k, size_t n, int32_t dty
     rlhf_dev dw = call_floats(&call, old, m * n, RLHF_F32);
     KIT_OK(c, c->linear_dw(c->ctx, dw, NULL, call_floats(&call, x, k * m, dtype),
                            call_floats(&call, dy, k * n, dtype), weight, (uint32_t)k));
-    compare(&call, "linear_dw", &p, dw);
+    compare(&call, "linear_dw", &p, dw, RLHF_F32);
     call_finish(&call);
 }
 
@@ -141,6 +164,7 @@ static void all_products(struct kit *kit, size_t m, size_t k, size_t n, int32_t 
     linear(kit->cpu2, m, k, n, dtype, 1);
     linear_dx(kit->cpu2, m, k, n, dtype);
     linear_dw(kit->cpu2, m, k, n, dtype);
+    if (dtype == RLHF_BF16) narrowed(kit->cpu2, m, k, n);
 }
 
 static void products_are_as_defined(void **state) {

@@ -224,7 +224,7 @@ rlhf_status rlhf__algo_batch_advantages(struct rlhf__probe *t, struct rlhf__algo
     return st;
 }
 
-// The rows from `from` to `to` - 1 that are not masked, concatenated.
+// The rows from `from` to `to` - 1, concatenated, without the rows that the algorithm has excluded.
 struct part {
     int32_t rows[RLHF__ALGO_ROWS], n, total;
     int32_t offset[RLHF__ALGO_ROWS + 1];

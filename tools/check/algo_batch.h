@@ -43,14 +43,14 @@ int32_t rlhf__algo_head_len(const struct rlhf__algo_batch *b, int32_t h);
 // Make rows that match the plan. If `spread` is 0, all rows have the same reward. [main]
 void rlhf__algo_batch_make(struct rlhf__algo_batch *b, const rlhf_plan *plan, int32_t spread);
 
-// Make a batch for the plan. The caller frees *out. `spread` is as in rlhf__algo_batch_make. If a
-// group is larger than a batch, the function reports this. In that case, or if memory runs out, it
-// sets *out to NULL and returns 0. [main]
+// Make a batch for the plan. The caller frees *out. `spread` is as in rlhf__algo_batch_make. Sets
+// *out to NULL and returns 0 if memory runs out, or if a group is larger than a batch, which it
+// reports. [main]
 int rlhf__algo_batch_new(struct rlhf__check *c, const rlhf_plan *plan, int32_t spread,
                          struct rlhf__algo_batch **out);
 
-// Create an instance and get its plan for this number of shards. Reports a failure and returns 0.
-// Call rlhf__probe_finish in any case. [main]
+// Create an instance and get its plan for this number of shards. If this fails, reports the failure
+// and returns 0. Call rlhf__probe_finish in any case. [main]
 int rlhf__algo_open(struct rlhf__check *c, uint32_t shards, struct rlhf__probe *t, rlhf_plan *plan);
 
 // Call advantages() and store the results in the batch. Does nothing if the plan's rows come from a

@@ -1,4 +1,4 @@
-// algo_choose.c: tests choose_prompts() of an algorithm: calls it with tables of prompts in guarded
+// algo_choose.c: tests choose_prompts() of an algorithm. Calls it with tables of prompts in guarded
 // memory, and checks whether the algorithm has state.
 #include "check/cases.h"
 
@@ -36,8 +36,8 @@ static void *lay(struct rlhf__guards *g, const void *from, size_t n, int32_t sid
     return at;
 }
 
-// Returns the data row of prompt i, which is one of the author's rows. If the author gave no rows,
-// it is one of two made-up rows, the second of which is empty. The caller frees *text.
+// Returns the data row of prompt i: one of the author's rows or, if there are none, one of two
+// made-up rows, of which the second is empty. The caller frees *text.
 static rlhf_str row_of(const struct rlhf__check *c, int32_t i, char **text) {
     const size_t own = json_array_size(c->rows);
     *text = own ? json_dumps(json_array_get(c->rows, (size_t)i % own), JSON_COMPACT) : NULL;
@@ -166,8 +166,8 @@ static void check_kept(struct rlhf__check *c, struct course *x) {
     rlhf__probe_finish(&t);
 }
 
-// If an instance, called again with the same prompts, makes a different choice, then it has state,
-// which save() must write.
+// If an instance later makes a different choice from the same prompts, it has state, which save()
+// must write.
 static void check_state(struct rlhf__check *c) {
     const int saves = c->plugin->desc.state_version != 0;
     struct course *x = calloc(1, sizeof *x);

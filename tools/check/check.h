@@ -1,4 +1,4 @@
-// check.h: `plugin check`: tests a plugin file against the contract, in child processes.
+// check.h: `plugin check`, which tests a plugin file against the contract, in child processes.
 //
 // A plugin that passes may still have faults. The check finds only faults that show with the rows,
 // options and failures that it generates.

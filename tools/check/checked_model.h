@@ -26,9 +26,9 @@ const rlhf_model_ops *rlhf__checked_ops(const struct rlhf__checked_model *m);
 // call succeeded. Call this function after rlhf__probe_begin. [main]
 int rlhf__checked_fine(struct rlhf__checked_model *m, int32_t rule, rlhf_status st);
 
-// Create and open a model as `how` says, but with other values for the members `size` and
-// `compute`. A dtype of 0 means f32. If on_plan is 1, the model is opened on a memory plan, whose
-// memory cannot be read. If the model cannot be opened, returns 0, and reports this unless the
+// Create and open a model as `how` describes. The function sets the members `size` and `compute`
+// itself, and a dtype of 0 means f32. If on_plan is 1, opens the model on a memory plan, so that
+// its memory cannot be read. Returns 0 if the model cannot be opened, and reports this unless the
 // machine is the cause. Before the call, all members of *m except may_refuse must be zero. Call
 // rlhf__checked_close in any case. [main]
 int rlhf__checked_open(struct rlhf__check *c, struct rlhf__checked_model *m, int on_plan,
@@ -42,9 +42,9 @@ int rlhf__checked_is_small(struct rlhf__check *c, uint32_t heads, rlhf_model_inf
 
 enum { RLHF__CHECKED_ZERO_B = 1 }; // an adapter's B is 0
 
-// Fill every parameter with small numbers from the seed. Add 1 to the parameters whose initial
-// value is 1. Add eps times a fixed direction to the trained parameters. Then call refresh().
-// Returns 0 if a call failed. [main]
+// Fill every parameter with small numbers from the seed, plus 1 if its initial value is 1. Add eps
+// times a fixed direction to the trained parameters. Then call refresh(). Returns 0 if a call
+// failed. [main]
 int rlhf__checked_fill(struct rlhf__checked_model *m, uint32_t seed, float eps, int flags);
 // Returns the dot product of all gradients with the direction of rlhf__checked_fill; NaN if the
 // gradients cannot be read. [main]

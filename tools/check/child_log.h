@@ -55,9 +55,9 @@ rlhf__child_log_found(struct rlhf__child_log *, int32_t rule, const char *fmt, .
 // Report a fact worth knowing. [main]
 __attribute__((format(printf, 2, 3))) void rlhf__child_log_fact(struct rlhf__child_log *,
                                                                 const char *fmt, ...);
-// Record that `function`, a function of the plugin, is about to run. If it is known to hang, the
-// child ends instead of calling it. With function = NULL, record that the running function has
-// returned. [any]
+// Record that `function`, a function of the plugin, is about to run. If `function` is known to
+// hang, the child exits instead of calling it. With function = NULL, record that the running
+// function has returned. [any]
 void rlhf__child_log_inside(struct rlhf__child_log *, const char *function);
 // Record that the plugin's running function did not return, or that it waits. The function is then
 // not called again. Returns 1 if a function is running. [any]

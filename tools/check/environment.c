@@ -1,5 +1,5 @@
-// environment.c: tests an environment: plays the same episodes, with many kinds of turns, in two
-// orders, and checks that the environment's texts and rewards are the same.
+// environment.c: tests an environment. Plays the same episodes, with many kinds of turns, in two
+// orders, and checks that the environment's texts and rewards are the same in both.
 #include "check/cases.h"
 
 #include "base/json.h"
@@ -69,8 +69,8 @@ static void make_call(struct rlhf__game *g, const json_t *function) {
     json_decref(arguments);
 }
 
-// Checks the list of tools, and takes the name of the first tool. Returns 0 if the tools are not a
-// list.
+// Checks the list of tools, and prepares a call of the first tool. Returns 0 if the list is not
+// valid.
 static int check_tools(struct rlhf__game *g) {
     struct rlhf__check *c = g->probe.check;
     const rlhf_environment_ops *ops = ops_of(c);

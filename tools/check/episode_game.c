@@ -202,7 +202,7 @@ static void *run(void *arg) {
     return NULL;
 }
 
-// Checks the results of the call for its episode i, and appends them to the text that is compared.
+// Checks what the call returned for its episode i, and appends this to the text that is compared.
 static void take(struct call *k, uint32_t i) {
     struct rlhf__game_episode *e = &k->game->of[k->which[i]];
     const int calls = k->in.call_offset[i + 1] - k->in.call_offset[i];
@@ -227,7 +227,7 @@ static void take(struct call *k, uint32_t i) {
     if (e->end) e->open = 0;
 }
 
-// Calls a function for the episodes which[n]. If `elsewhere` is 1, calls it on another thread.
+// Calls a function for the n episodes in `which`, on another thread if `elsewhere` is 1.
 rlhf_status rlhf__game_ask(struct rlhf__game *g, int32_t what, const uint32_t *which, uint32_t n,
                            int32_t side, int elsewhere) {
     struct rlhf__check *c = g->probe.check;

@@ -32,9 +32,9 @@ struct rlhf__game {
 rlhf_status rlhf__game_open(struct rlhf__check *c, struct rlhf__game *g, int32_t side);
 void rlhf__game_finish(struct rlhf__game *g); // [main]
 
-// Call a function (enum rlhf__game_function) for the n episodes whose numbers are in `which`. If
-// `elsewhere` is 1, calls it on another thread. Reports broken rules. Returns the status of the
-// function. [main]
+// Call a function (enum rlhf__game_function) for n episodes; `which` has their numbers. If
+// `elsewhere` is 1, calls the function on another thread. Reports broken rules. Returns the status
+// of the function. [main]
 rlhf_status rlhf__game_ask(struct rlhf__game *g, int32_t what, const uint32_t *which, uint32_t n,
                            int32_t side, int elsewhere);
 

@@ -14,7 +14,7 @@ rlhf_status rlhf__check_fakes_new(struct rlhf__services *, const struct rlhf__di
                                   struct rlhf__check_fakes **out, struct rlhf__error *err);
 void rlhf__check_fakes_free(struct rlhf__check_fakes *); // NULL allowed [main]
 
-// The number of open objects of these services: those for which close() was not called. [main]
+// Returns how many objects of these services were opened and not yet closed. [main]
 int32_t rlhf__check_fakes_open(const struct rlhf__check_fakes *);
 
 #endif

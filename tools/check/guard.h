@@ -1,8 +1,8 @@
 // guard.h: memory between inaccessible pages. A plugin that reads or writes outside of its arrays
 // faults at that access.
 //
-// Only child processes that test a plugin use this memory. A child that faults reports this in its
-// log and ends.
+// Only child processes that test a plugin use this memory. A child that faults records this in its
+// log and exits.
 #ifndef RLHF_TOOLS_CHECK_GUARD_H
 #define RLHF_TOOLS_CHECK_GUARD_H
 

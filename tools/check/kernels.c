@@ -1,5 +1,5 @@
 // kernels.c: tests how a compute backend is opened, used and closed: describe(), open(), failing
-// calls, close(). The project's own tests check what its operations compute.
+// calls, close(). The project's own tests check what a backend's operations compute.
 #include "check/cases.h"
 
 #include "model/device_info.h"
@@ -110,7 +110,7 @@ static const char *lacks(const rlhf_compute *k) {
                                                 : NULL;
 }
 
-// Opens two tables at once, and closes the first before using the second.
+// Opens two tables, and closes the first before using the second.
 static int try_open(struct rlhf__check *c, int32_t step) {
     struct rlhf__probe t;
     struct rlhf__error err;

@@ -88,8 +88,8 @@ static int try_destroy(struct rlhf__check *c, int32_t step) {
     return 1;
 }
 
-// Returns an option's value at a limit of its range. There are several such values; `turn` counts
-// them from 0. Returns NULL after the last one.
+// An option has several values at the limits of its range. Returns value `turn` of these, counted
+// from 0, or NULL after the last one.
 static json_t *at_limit(const rlhf_opt *o, int32_t turn) {
     static const char *const texts[] = {"", "no/such/file", "\xc3\xa9 \xe2\x80\xae"};
     switch (o->type) {

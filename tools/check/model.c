@@ -147,8 +147,8 @@ static void check_rows(struct rlhf__checked_model *m, struct rows *r) {
         }
 }
 
-// Process the row's tokens step by step. Sampled tokens must have the log-probs that forward()
-// gives.
+// Process the row's tokens step by step. Sampled tokens must have the same log-probs as in
+// forward().
 static void check_steps(struct rlhf__checked_model *m, const struct rows *r) {
     static const rlhf_dist whole = RLHF_DIST_WHOLE;
     const rlhf_model_ops *ops = rlhf__checked_ops(m);

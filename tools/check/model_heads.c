@@ -38,7 +38,7 @@ struct numbers {
     float head[HEADS][RLHF__CHECKED_TOKENS];
 };
 
-// An instance of the model of a form, and the reference for its kl head.
+// A model opened in one of the forms, and the reference for its kl head.
 struct trial {
     struct rlhf__checked_model m, ref;
     const struct form *form;
@@ -171,8 +171,8 @@ static int check_kl(struct trial *t, struct numbers *n) {
     return refer(t, 1000); // another model as the reference
 }
 
-// A model without its adapter is its base. If the adapter's matrix B is 0, the model must give the
-// same numbers with and without the adapter.
+// A model without its adapter is its base. If the adapter's matrix B is 0, the model must compute
+// the same numbers with and without the adapter.
 static int check_base(struct trial *t, struct numbers *with) {
     struct numbers base;
     for (int zero = 1; zero >= 0; zero--) {

@@ -135,8 +135,8 @@ static void do_free(const rlhf_host *api, void *p) {
     free(found);
 }
 
-// Returns 1 if the caller may use metric() and reduce(). These are [step]: they are allowed only
-// while a function of the plugin runs, on the thread that called it.
+// Returns 1 if the caller may use metric() and reduce(). Both are [step]: they are allowed only
+// while a function of the plugin runs, on the thread that called the function.
 static int in_call(const struct rlhf__probe_host *h, const char *what) {
     if (h->inside && pthread_equal(h->caller, pthread_self())) return 1;
     rlhf__child_log_found(board_of(h), RLHF__CHECK_THREAD, "host->%s was called %s", what,
@@ -214,7 +214,7 @@ static void do_rng(const rlhf_host *api, const char *stream, rlhf_rng *out) {
 }
 
 // If a function logs a warning and then polls for cancellation, it waits for something, such as a
-// service that does not answer. Nothing will start that service here, so the call is stopped.
+// service that does not answer. Nothing will start that service here, so the call is cancelled.
 static int32_t do_cancelled(const rlhf_host *api) {
     struct rlhf__probe_host *h = behind(api);
     pthread_mutex_lock(&h->lock);

@@ -51,7 +51,7 @@ void rlhf__probe_finish(struct rlhf__probe *t);
 // st, or RLHF_E_INTERNAL for an invalid status; err has the plugin's message.
 //
 // If the function waits (it logs a warning, then keeps polling host->cancelled), the host cancels
-// it and does not call it again. [any]
+// the call and never calls the function again. [any]
 void rlhf__probe_begin(struct rlhf__probe *t, const char *function);
 rlhf_status rlhf__probe_end(struct rlhf__probe *t, rlhf_status st, struct rlhf__error *err);
 

@@ -57,7 +57,7 @@ static void *run_score(void *arg) {
 }
 
 // Reports as a fact that score() refused the rows, or that it marked some of them as failed. If
-// memory has run out, score() need not give scores.
+// memory has run out, score() may fail.
 static void say_refused(struct rlhf__probe *t, const struct call *call, const uint8_t *failed,
                         uint32_t n) {
     uint32_t some = 0;
@@ -74,10 +74,9 @@ static void say_refused(struct rlhf__probe *t, const struct call *call, const ui
                              some, n, rlhf__probe_words(t));
 }
 
-// Calls score() of an existing instance for the n rows of the set whose numbers are in `rows`.
-// `side` is an enum rlhf__guard_side. If `elsewhere` is 1, calls score() on another thread, which
-// [step] allows. Returns the status of score(). If score() refuses the rows, reports that as a
-// fact.
+// Calls score() of an existing instance for n rows of the set; `rows` has their numbers. `side` is
+// an enum rlhf__guard_side. If `elsewhere` is 1, calls score() on another thread, which [step]
+// allows. Returns the status of score(). If score() refuses the rows, reports that as a fact.
 static rlhf_status score(struct rlhf__probe *t, const struct rlhf__row_set *set,
                          const uint32_t *rows, uint32_t n, int32_t side, int elsewhere,
                          struct scores *to) {
@@ -134,8 +133,8 @@ static uint32_t first_difference(const struct scores *a, const struct scores *b,
 }
 
 // Returns 1 if all scores are equal. Otherwise reports the first difference as a violation of
-// `rule` and returns 0. The message is a text such as "row 3 has the score 1, and 2", followed by
-// `how`, for example "by a second instance".
+// `rule` and returns 0. The message is e.g. "row 3 has the score 1, and 2", followed by `how`, e.g.
+// "by a second instance".
 static int compare(struct rlhf__check *c, int32_t rule, const char *how, const struct scores *a,
                    const struct scores *b, uint32_t n) {
     const uint32_t i = first_difference(a, b, n);
@@ -147,7 +146,7 @@ static int compare(struct rlhf__check *c, int32_t rule, const char *how, const s
 
 // ---- the cases ----
 
-// Returns 1 if the data rows suit the reward. If not, reports that once.
+// Returns 1 if the data rows suit the reward. If not, reports this once and returns 0.
 static int rows_suit(struct rlhf__check *c, const struct rlhf__row_set *set) {
     const rlhf_reward_ops *ops = &c->plugin->ops.reward;
     struct rlhf__probe t;
@@ -210,12 +209,18 @@ static void tell_not_finite(struct rlhf__check *c, const struct scores *a, uint3
 }
 
 // Scores the groups in another order, and one group at a time. If the reward allows it, also scores
-// one row at a time.
+// one row at a time. A reward that compares groups with each other needs all of them.
 static void otherwise(struct rlhf__check *c, const struct rlhf__row_set *set, uint32_t *rows,
                       const struct scores *a, struct scores *b) {
     const uint32_t n = set->n;
     const int alone = (c->plugin->ops.reward.flags & RLHF_REWARD_ROW_ALONE) != 0;
     uint32_t at = 0;
+    if (c->plugin->ops.reward.flags & RLHF_REWARD_WHOLE_BATCH) {
+        rlhf__child_log_fact(c->log,
+                             "it compares groups with each other "
+                             "(RLHF_REWARD_WHOLE_BATCH), so they are always scored together");
+        return;
+    }
     for (uint32_t g = (n + 3) / 4; g-- > 0;)
         for (uint32_t i = 4 * g; i < n && i < 4 * g + 4; i++)
             rows[at++] = i;

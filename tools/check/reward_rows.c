@@ -109,7 +109,7 @@ static void *take(struct maker *m, size_t n, int32_t rule, const char *what) {
     return at;
 }
 
-// Texts are adjacent. But a few texts get pages of their own, so that overruns are detected.
+// Most texts are adjacent. A few get separate pages, so that overruns are detected.
 static void lay_text(struct maker *m, rlhf_str *to, char **pool, const char *bytes, uint32_t n,
                      const char *what) {
     char *at = *pool;

@@ -1,4 +1,4 @@
-// reward_rows.h: rows for a reward to score: generated, or given by the author.
+// reward_rows.h: rows for a reward to score, either generated or from the author.
 #ifndef RLHF_TOOLS_CHECK_REWARD_ROWS_H
 #define RLHF_TOOLS_CHECK_REWARD_ROWS_H
 
@@ -39,9 +39,9 @@ struct rlhf__row_call {
     rlhf_reward_out out;
 };
 
-// Make a call with the n rows whose numbers are in `rows`, in that order. `side` is an enum
-// rlhf__guard_side, `flags` has the reward's flags, and `unwritten` is the initial value of
-// out.seq. Returns 0 if out of memory. Call rlhf__row_call_finish even then. [main]
+// Make a call with n rows; `rows` has their numbers, in order. `side` is an enum rlhf__guard_side,
+// `flags` has the reward's flags, and `unwritten` is the initial value of out.seq. Returns 0 if out
+// of memory. Call rlhf__row_call_finish even then. [main]
 int rlhf__row_call_make(struct rlhf__row_call *c, struct rlhf__child_log *log,
                         const struct rlhf__row_set *s, const uint32_t *rows, uint32_t n,
                         int32_t side, uint32_t flags, uint32_t unwritten);

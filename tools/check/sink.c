@@ -1,5 +1,4 @@
-// sink.c: tests a sink with runs of a few phases, in guarded memory, and with all the ways in which
-// runs end.
+// sink.c: tests a sink, in guarded memory, with runs of a few phases that end in all possible ways.
 #include "check/cases.h"
 
 #include "base/file.h"
@@ -141,7 +140,7 @@ static int try_run(struct rlhf__check *c, int32_t step) {
     return 1;
 }
 
-// Let allocation `step` of a run fail. The sink may report the failure, and must do nothing else.
+// Let allocation `step` of a run fail. The sink may report the failure. It must not crash or leak.
 static int try_run_memory(struct rlhf__check *c, int32_t step) {
     struct rlhf__probe t = {.check = c};
     struct rlhf__error err;

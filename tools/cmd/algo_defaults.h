@@ -14,7 +14,7 @@ struct rlhf__algo_defaults {
 };
 
 // Returns the settings files of all algorithms, sorted by name; *n is the number of files. Free
-// with rlhf__algo_defaults_finish. A file that cannot be read is skipped: a run that uses it
+// with rlhf__algo_defaults_finish. Skips a file that cannot be read; a run that uses the file
 // reports the error. [main]
 struct rlhf__algo_defaults *rlhf__algo_defaults_all(const struct rlhf__dirs *dirs, size_t *n);
 void rlhf__algo_defaults_finish(struct rlhf__algo_defaults *all, size_t n);
@@ -29,7 +29,7 @@ const struct rlhf__algo_defaults *
 rlhf__algo_defaults_of(const char *algo, const struct rlhf__algo_defaults *all, size_t n);
 
 // Append the option's default and the value in the algorithm's file, e.g. "default 0.04;
-// configs/grpo.json: 0.2". `defaults` is NULL without such a file. [any]
+// configs/grpo.json: 0.2". `defaults` is NULL if the algorithm has no file. [any]
 void rlhf__put_values(struct rlhf__buf *out, const struct rlhf__algo_defaults *defaults,
                       const rlhf_opt *o);
 

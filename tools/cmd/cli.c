@@ -136,10 +136,10 @@ static void speak_json(struct rlhf__log *log) {
     rlhf__last_words_json(1);
 }
 
-// Append to `err` the user's command and the flags that name all code of the run. Plugins outside
-// the searched directories are not opened. Flags for code that only an option of such a plugin
-// names are therefore missing. If a plugin of the run is not installed, appends nothing, because
-// `err` already lists such plugins.
+// Append to `err` the user's command and the flags that name all code of the run. Does not open
+// plugins outside the searched directories, so flags are missing for code that only an option of
+// such a plugin names. If a plugin of the run is not installed, appends nothing, because `err`
+// already lists such plugins.
 static void say_whole_command(const struct options *o, const struct rlhf__config_request *req,
                               const struct rlhf__run_request *run, struct rlhf__error *err) {
     struct rlhf__config_request trusting = *req;
@@ -170,8 +170,8 @@ static void say_whole_command(const struct options *o, const struct rlhf__config
     rlhf__config_finish(&c);
 }
 
-// Extends `err` if it asks the user to name the code of a resumed run again. If that code has
-// changed since the run last used it, adds the list of changes. Otherwise adds the whole command to
+// If `err` asks the user to name the code of a resumed run again, extends it: by the list of
+// changes if that code has changed since the run last used it, otherwise by the whole command to
 // type. If the run cannot be resumed for another reason, `err` gets that reason instead.
 static rlhf_status say_trust(const struct options *o, const struct rlhf__config_request *req,
                              const struct rlhf__run_request *run, rlhf_status st,
@@ -250,8 +250,7 @@ static rlhf_status with_run(const struct rlhf__env *env, const struct options *o
         if (status == RLHF_OK) status = print_config(&config, err);
     } else {
         status = rlhf__ranks_join(&ranks, &run, status, err);
-        // run.algo is NULL if the config was not resolved, because a resolved config always has an
-        // algorithm.
+        // run.algo is NULL only if the config was not resolved: a resolved config has an algorithm.
         if (status == RLHF_OK && run.algo) *exit_status = use->run(&run, use->self);
         rlhf__ranks_leave(&ranks, status < 0 ? rlhf__exit_status(status) : *exit_status);
     }
@@ -353,7 +352,7 @@ static rlhf_status print_memory(const struct rlhf__memory_need *need, int json,
     return st == RLHF_OK ? rlhf__print_flush(err) : st;
 }
 
-// Write the report page of the run. The path of the run's directory is taken from its descriptor,
+// Write the report page of the run. Takes the path of the run's directory from the open descriptor,
 // because the working directory may have changed and a parent may have been renamed.
 static void run_ended(const struct rlhf__run_request *req) {
     char fd[64], real[RLHF__PATH_CAP];
@@ -395,7 +394,7 @@ int rlhf__cmd_run(const struct rlhf__run_request *asked_for) {
     if (has_phases && rlhf__team_rank(req->team) == 0) run_ended(req);
     if (st != RLHF_OK) {
         int status = rlhf__cmd_end(req->env, st, &err);
-        // Status 2 means bad input. A run that failed after it had begun ends with 1 instead.
+        // Status 2 means bad input. If a run fails after it has begun, the status is 1 instead.
         return ran && status == 2 ? 1 : status;
     }
     int asked = req->env->cancelled ? *req->env->cancelled : 0;

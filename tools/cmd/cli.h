@@ -8,9 +8,9 @@
 // exit status as in commands.h. [main]
 int rlhf__cli_train(const struct rlhf__env *env, int argc, char **argv);
 
-// A command that takes the flags of a training run, but calls `run` instead of training. `run` gets
-// the request that the flags describe, and returns the exit status. The request is valid only
-// during the call.
+// A command that accepts the flags of a training run, but calls `run` instead of training. `run`
+// receives the request that the flags describe, and returns the exit status. The request is valid
+// only during the call.
 struct rlhf__cli_use {
     int (*run)(const struct rlhf__run_request *req, void *self);
     void *self;

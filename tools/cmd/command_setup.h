@@ -68,8 +68,8 @@ struct rlhf__loading rlhf__command_setup_loading(const struct rlhf__command_setu
 
 // Set *dir to the path of the model's directory. *dir may point into `room`, a buffer of the
 // caller.
-// - --model DIR: that directory. If it is a run, the run's best checkpoint, or else its last one;
-//   the choice is logged.
+// - --model DIR: that directory. If DIR is a run, the run's best checkpoint or, without one, its
+//   last checkpoint; the choice is logged.
 // - --adapter without --model: "", because the adapter's config names the model.
 // - neither flag: the shipped model `name`.
 //
@@ -78,14 +78,14 @@ rlhf_status rlhf__command_setup_dir(const struct rlhf__command_setup *w, const c
                                     const char *name, char room[RLHF__PATH_CAP], const char **dir,
                                     struct rlhf__error *err);
 
-// Returns `st`, the result of opening the directory that rlhf__command_setup_dir found. If `given`,
-// the value of --model, is not NULL, and if `st` says that the input is bad, prefixes the message
-// in `err` with --model. [any]
+// Returns `st`, the result of opening the directory that rlhf__command_setup_dir found. If `st`
+// means bad input and --model was given (`given` is not NULL), puts "--model" before the message in
+// `err`. [any]
 rlhf_status rlhf__command_setup_opened(const char *given, rlhf_status st, struct rlhf__error *err);
 
 // Set *out to the configuration of the run that wrote the checkpoint in `dir` (a new reference), or
-// to NULL if `dir` is not a run's checkpoint. For a model with an adapter, this is the run that
-// wrote the adapter. [main]
+// to NULL if `dir` is not a run's checkpoint. For a model with an adapter, uses the run that wrote
+// the adapter. [main]
 rlhf_status rlhf__command_setup_run_config(const struct rlhf__command_setup *, const char *dir,
                                            json_t **out, struct rlhf__error *err);
 
@@ -109,8 +109,8 @@ rlhf_status rlhf__command_setup_second(struct rlhf__command_setup *, const char 
                                        const char *given, const struct rlhf__model *model,
                                        struct rlhf__model **out, struct rlhf__error *err);
 
-// Open the frozen language model whose directory or run --reference names. This model must have the
-// same vocabulary as `model`. Close it before `model`. [main]
+// Open a frozen language model as the reference. --reference names its directory or run. The
+// reference must have the same vocabulary as `model`. Close the reference before `model`. [main]
 rlhf_status rlhf__command_setup_reference(struct rlhf__command_setup *, const char *given,
                                           const struct rlhf__model *model, struct rlhf__model **out,
                                           struct rlhf__error *err);

@@ -1,6 +1,6 @@
 // devices.c: `rlhf-host devices`: lists the devices of the installed backends. If a backend or
-// device cannot be used, the command gives the reason. Each backend is queried in a child process
-// of its own, so a driver that hangs or crashes affects only its backend's line.
+// device cannot be used, the command prints the reason. Each backend is queried in a separate child
+// process, so a driver that hangs or crashes affects only one backend's line.
 #include "cmd/help.h"
 
 #include "base/json.h"

@@ -56,8 +56,8 @@ static const char *flag_for(const struct rlhf__flag *flags, size_t n, const char
     return flag ? flag : flag_of(flags, n, typed);
 }
 
-// Write " (did you mean --temperature or --template?)" if two or more flags begin with the
-// typed text. Returns 1 if it did.
+// If two or more flags begin with the typed text, writes " (did you mean --temperature or
+// --template?)" and returns 1.
 static int several_begin(const struct rlhf__flag *flags, size_t n, const char *typed, char *out,
                          size_t cap) {
     struct rlhf__buf list = RLHF__BUF_INIT;

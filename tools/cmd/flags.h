@@ -1,5 +1,4 @@
-// flags.h: the flags of a subcommand in one table. The flags are parsed, checked and printed from
-// this table.
+// flags.h: parses, checks and prints the flags of a subcommand, all from one table.
 //
 // A value is given as "--name value" or "--name=value"; "--" ends the flags. The error for an
 // unknown flag suggests the nearest flag.
@@ -54,7 +53,7 @@ rlhf_status rlhf__flags_parse(const struct rlhf__flag *flags, size_t n, int argc
 // Returns 1 and sets *out if the text is a decimal integer and nothing else. [any]
 int rlhf__typed_integer(const char *text, int64_t *out);
 
-// A flag that has no effect here, and whether the user gave it.
+// A flag without effect in this command, and whether the user gave it.
 struct rlhf__flag_idle {
     const char *name;
     int32_t given, reserved;

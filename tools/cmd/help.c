@@ -94,7 +94,8 @@ static void put_setting(FILE *out, const char *section, const rlhf_opt *o,
     rlhf__buf_free(&text);
 }
 
-// Returns 1 if `word` is the section or the setting, or occurs in the setting's name or help.
+// Returns 1 if `word` is the section or the full name of the setting, or occurs in the setting's
+// key or help.
 static int is_wanted(const char *word, const char *section, const rlhf_opt *o) {
     char full[160];
     snprintf(full, sizeof full, "%s.%s", section, o->key);

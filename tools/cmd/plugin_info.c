@@ -65,7 +65,7 @@ void rlhf__plugin_file_finish(struct rlhf__plugin_file *f) {
 
 // ---- text ----
 
-// Write a text from the plugin as part of one line of output.
+// Write a string from the plugin as part of one line of output.
 static void put_foreign(struct rlhf__buf *out, const char *text) {
     rlhf__put_printable(out, text ? text : "", text ? strlen(text) : 0, "");
 }

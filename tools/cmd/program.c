@@ -26,15 +26,15 @@ static void fill_descriptors(void) {
     }
 }
 
-// Returns 1 if stdout is a pipe whose reader has ended, as in `rlhf-host ... | head`. Does not use
-// errno, because calls after the failed write may have changed it.
+// Returns 1 if stdout is a pipe and its reader has exited, as in `rlhf-host ... | head`. Does not
+// use errno, because calls after the failed write may have changed errno.
 static int reader_is_gone(void) {
     struct pollfd p = {.fd = STDOUT_FILENO, .events = POLLOUT};
     return poll(&p, 1, 0) == 1 && (p.revents & POLLERR);
 }
 
-// Returns `status`, or 1 if it is 0 and writing to stdout failed. Logs the failure, unless stdout
-// is a pipe whose reader has ended. Does not check progress output (report/progress.c).
+// Returns `status`, or 1 if `status` is 0 and writing to stdout failed. Logs the failure, unless
+// stdout is a pipe and its reader has exited. Does not check progress output (report/progress.c).
 static int check_output(struct rlhf__log *log, int status) {
     errno = 0;
     const int bad = fflush(stdout) != 0 || ferror(stdout), why = errno;

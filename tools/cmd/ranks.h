@@ -23,13 +23,13 @@ rlhf_status rlhf__ranks_resume(struct rlhf__ranks *, const struct rlhf__env *env
                                struct rlhf__error *err);
 
 // Join the other ranks, unless that was done before, and then choose the actors. st is the result
-// of this rank's work so far. If st is a failure on any rank, all ranks fail. Errors: st, if it is
-// a failure on any rank; those of rlhf__join; RLHF_E_INVALID (parallel.actors). [main]
+// of this rank's work so far. If st is a failure on any rank, all ranks fail with it. Other errors:
+// those of rlhf__join; RLHF_E_INVALID (parallel.actors). [main]
 rlhf_status rlhf__ranks_join(struct rlhf__ranks *, struct rlhf__run_request *run, rlhf_status st,
                              struct rlhf__error *err);
 
-// Call this when rank 0 has chosen the checkpoint. It lets the other ranks read the checkpoint or a
-// copy of it. All ranks must call it. Errors: those of rlhf__ship_files. [main]
+// Let the other ranks read the checkpoint that rank 0 has chosen, or a copy of this checkpoint. All
+// ranks must call this function. Errors: those of rlhf__ship_files. [main]
 rlhf_status rlhf__ranks_share(const struct rlhf__run_request *run, struct rlhf__error *err);
 
 // Leave the other ranks; see rlhf__collective_close. Accepts a zeroed struct. [main]

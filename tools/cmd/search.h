@@ -14,7 +14,7 @@ int rlhf__search(const struct rlhf__env *env, struct rlhf__nearest *near);
 // The same, but only among settings, for `help settings WORD`. [main]
 int rlhf__search_settings(const struct rlhf__env *env, const char *word);
 
-// 1 if the word is part of a name, ignoring case. [any]
+// Returns 1 if the word is part of the name, ignoring case. [any]
 int rlhf__search_name(const char *word, const char *name);
 
 // Returns 1 if text contains the whole word. [any]

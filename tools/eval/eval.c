@@ -239,7 +239,8 @@ static rlhf_status eval_rows(const struct rlhf__env *env, const struct rlhf__eva
     return st;
 }
 
-// Measure the rows of each --data file. Several files give one JSON object, {"sets": [...]}.
+// Measure the rows of each --data file. With --json, several files become one object, {"sets":
+// [...]}.
 static rlhf_status each_file(const struct rlhf__env *env, struct rlhf__eval_options *o,
                              struct rlhf__error *err) {
     rlhf_status st = RLHF_OK;

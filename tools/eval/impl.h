@@ -42,7 +42,7 @@ rlhf_status rlhf__eval_policy_preferences(struct rlhf__command_setup *, const ch
                                           struct rlhf__error *err);
 
 // For rows of a prompt, a completion and a label, print the log-probs of a policy minus those of
-// --reference. Wanted and unwanted completions are printed separately. [main]
+// --reference, separately for wanted and unwanted completions. [main]
 rlhf_status rlhf__eval_completions(struct rlhf__command_setup *, const char *dir,
                                    const struct rlhf__eval_options *o, struct rlhf__error *err);
 

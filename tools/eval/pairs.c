@@ -69,8 +69,7 @@ struct maker {
 
 // ---- choosing ----
 
-// The choice among one prompt's responses, rows [first, first + k) of a chunk. An index of -1 means
-// that none of them was chosen.
+// Indices of the responses chosen among the k responses to one prompt; -1: no such response.
 struct choice {
     int32_t best, second, worst, reserved;
 };
@@ -79,10 +78,10 @@ static int same_text(rlhf_str a, rlhf_str b) {
     return a.len == b.len && memcmp(a.ptr, b.ptr, (size_t)a.len) == 0;
 }
 
-// Returns 1 if response i may be in a row whose best response is `best` (-1 = not known yet).
-// Returns 0 for an empty response, for one that nan_policy dropped, and for one whose text equals
-// that of the best response. Equal texts can consist of different tokens and get different scores,
-// but a row of texts cannot express a preference between them.
+// Returns 1 if response i may be in a row that has `best` as the best response (-1 = not known
+// yet). Returns 0 for an empty response, for one that nan_policy dropped, and for one with the same
+// text as the best response. Equal texts can consist of different tokens and get different scores,
+// but a row of texts cannot express a preference between equal texts.
 static int usable(const struct rlhf__scored *x, const uint8_t *keep, int32_t i, int32_t best) {
     if (!keep[i] || x->response[i].len == 0) return 0;
     return i == best || best < 0 || !same_text(x->response[i], x->response[best]);

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-// Open the rows of --data, tokenized by the model `m`. Cuts rows to --max-tokens or, if that was
-// not given, to the context length of `shortest`, the model with the shortest context.
+// Open the rows of --data, tokenized by the model `m`. Cuts rows to --max-tokens or, without this
+// flag, to the context length of `shortest`, the model with the shortest context.
 static rlhf_status open_rows(const struct rlhf__command_setup *w,
                              const struct rlhf__eval_options *o, const struct rlhf__model *m,
                              const struct rlhf__model *shortest, int32_t bos, int32_t completions,
@@ -152,7 +152,7 @@ static rlhf_status check_bos(const struct policy_measured *m, struct rlhf__error
     return RLHF_OK;
 }
 
-// Rows are cut to the shorter of the two models' context lengths.
+// Cuts rows to the context length of the model with the shorter context.
 static rlhf_status open_policy(struct rlhf__command_setup *w, const char *dir,
                                struct policy_measured *m, struct rlhf__error *err) {
     const struct rlhf__eval_options *o = m->o;

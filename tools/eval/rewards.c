@@ -73,7 +73,8 @@ static rlhf_status respond(const struct measured *m, struct side *s, struct rlhf
     return rlhf__eval_setup_sample(&with, &q, &s->e, err);
 }
 
-// A response is right if the rewards' verdict says so, or with --pass if its reward is high enough.
+// A response is right if the rewards' verdict is "right" or, with --pass, if its reward is high
+// enough.
 static void take_verdicts(const struct measured *m, struct side *s, const struct rlhf__scored *x) {
     const int by_reward = !isnan(m->o->pass);
     for (uint32_t i = 0; i < m->n; i++) {

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Report settings on the command line that are not for sampling or scoring, because this command
-// does not use them. In a run's config such settings are ignored.
+// This command uses only settings for sampling and scoring. Other settings are reported if they are
+// on the command line, and ignored if they are in a run's config.
 static rlhf_status check_effect(const struct rlhf__eval_setup *t,
                                 const struct rlhf__eval_setup_options *o, struct rlhf__error *err) {
     const char *who = o->command;
@@ -81,8 +81,8 @@ static rlhf_status run_config(const struct rlhf__eval_setup_options *o, char pat
 }
 
 // If the run sampled responses, copy the sections `sampling`, `prompts`, `response` and, with an
-// environment, `episodes` of its settings. Other runs do not use these sections. If the command
-// names prompts, the settings that name the run's prompts are not copied.
+// environment, `episodes` of the run's settings. Other runs do not use these sections. If the
+// command names prompts, leave out the settings that name the run's prompts.
 static rlhf_status take_settings(const struct rlhf__env *env,
                                  const struct rlhf__eval_setup_options *o,
                                  char path[RLHF__PATH_CAP], json_t **out, struct rlhf__error *err) {
@@ -141,7 +141,7 @@ static rlhf_status load_config(struct rlhf__eval_setup *t, const struct rlhf__en
     if (st == RLHF_OK) st = check_effect(t, o, err);
     t->config.mixing.normalize = RLHF__NORMALIZE_NONE;
     t->config.mixing.clip = 0;
-    // Sampling may cut the distribution (top-p, top-k), but the KL is over full distributions.
+    // Sampling may truncate the distribution (top-p, top-k), but the KL is over full distributions.
     t->logp_dist = (rlhf_dist)RLHF_DIST(1 / t->config.sampling.temperature, 1, 0, 0);
     return st;
 }
@@ -161,7 +161,8 @@ static int32_t longest_row(const struct rlhf__eval_setup *t) {
     return rlhf__prompts_longest(t->prompts) + (int32_t)t->config.sampling.max_new_tokens;
 }
 
-// Tell the rewards about the prompts, and let them check the rows.
+// Pass the longest row's length to the reward-model service, and let the rewards check the prompts'
+// rows.
 static rlhf_status check_prompts(struct rlhf__eval_setup *t, struct rlhf__error *err) {
     rlhf__reward_service_longest(rlhf__text_services_reward(t->at.session.text), longest_row(t));
     for (size_t i = 0; i < t->config.n_reward; i++)

@@ -50,8 +50,8 @@ struct rlhf__eval_setup {
 rlhf_status rlhf__eval_setup_open(struct rlhf__eval_setup *t, const struct rlhf__env *env,
                                   const struct rlhf__eval_setup_options *o,
                                   struct rlhf__error *err);
-// Replace the prompts with the prompts in `file`. If `file` is NULL, replace them with the config's
-// prompts. Errors: those of reading prompts. [main]
+// Replace the prompts with those in `file` or, if `file` is NULL, with the config's prompts.
+// Errors: those of reading prompts. [main]
 rlhf_status rlhf__eval_setup_prompts(struct rlhf__eval_setup *t, const char *file,
                                      struct rlhf__error *err);
 
@@ -68,8 +68,8 @@ struct rlhf__rollout_request rlhf__eval_setup_request(const struct rlhf__eval_se
                                                       uint32_t slots, int64_t seed,
                                                       const char *stream);
 
-// Sample the responses of a request. Takes the prompts in order, and begins again with the first
-// one if there are too few. With an environment, each response is an episode; without prompts
+// Sample the responses of a request. Uses the prompts in order; if there are too few, begins again
+// with the first prompt. With an environment, each response is an episode; without prompts
 // (`alone`), each episode has a different task. [step]
 rlhf_status rlhf__eval_setup_sample(const struct rlhf__eval_setup *t,
                                     const struct rlhf__rollout_request *q, struct rlhf__rows *e,

@@ -7,8 +7,8 @@
 //   error = sqrt(G / (G - 1) * sum over prompts c of (sum over responses i of c of (x_i - mean))^2)
 //   / n
 //
-// With one response per prompt this is the unbiased standard deviation divided by sqrt(n). A
-// single prompt does not give a standard error.
+// With one response per prompt this is the unbiased standard deviation divided by sqrt(n). With
+// only one prompt there is no standard error.
 #ifndef RLHF_HOST_EVAL_STATS_H
 #define RLHF_HOST_EVAL_STATS_H
 
@@ -43,8 +43,8 @@ double rlhf__pass_at(uint32_t n, uint32_t c, uint32_t k);
 rlhf_status rlhf__pass_by_prompt(const struct rlhf__answers *, const uint8_t *right, uint32_t k,
                                  double *pass, struct rlhf__error *err);
 
-// Computes the mean of x[n], which has a value for each prompt. Values that are NaN are left out of
-// the mean, and are set to 0 in `x`. Errors: RLHF_E_NOMEM. [any]
+// Computes the mean of x[n], which has a value for each prompt. Leaves out values that are NaN, and
+// sets them to 0 in `x`. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__estimate_prompts(double *x, int64_t n, struct rlhf__estimate *out,
                                    struct rlhf__error *err);
 

@@ -43,13 +43,13 @@ void rlhf__table_print(const struct rlhf__table *, int heading);
 // Returns a new object, or NULL when out of memory. Values that are not finite are left out. [main]
 json_t *rlhf__table_json(const struct rlhf__table *);
 
-// Open evaluations.jsonl of the run that wrote the model, for appending. If the last line was cut
-// off, end it with a line break. *fd is closed by the caller. Errors: RLHF_E_INVALID if no run
+// Open evaluations.jsonl of the run that wrote the model, for appending. If the file's last line is
+// incomplete, end it with a line break. The caller closes *fd. Errors: RLHF_E_INVALID if no run
 // wrote the model, RLHF_E_IO. [main]
 rlhf_status rlhf__table_open(const struct rlhf__model *, int *fd, struct rlhf__error *err);
 
-// Append the results, an array of objects from rlhf__table_json, to evaluations.jsonl, which
-// rlhf__table_open has opened as fd. Errors: RLHF_E_IO. [main]
+// Append the results, an array of objects from rlhf__table_json, to `fd`, the evaluations.jsonl
+// that rlhf__table_open opened. Errors: RLHF_E_IO. [main]
 rlhf_status rlhf__table_save(int fd, const json_t *results, struct rlhf__log *,
                              struct rlhf__error *err);
 

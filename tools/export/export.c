@@ -1,6 +1,6 @@
 // export.c: `rlhf-host export`. The source is a checkpoint of a run, or any model directory. The
 // outputs are a directory for transformers (from_pretrained) with a model card, and a GGUF file for
-// llama.cpp. Weights are copied or rounded, never computed.
+// llama.cpp. Weights are copied or rounded; only --merge computes new ones.
 #include "export/export.h"
 
 #include "base/printable.h"

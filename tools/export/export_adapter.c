@@ -45,7 +45,7 @@ static int same_end(const char *a, size_t n, const char *b, size_t m) {
     return memcmp(a + n - m, b, m) == 0 && (n == m || a[n - m - 1] == '.');
 }
 
-// Returns the index of a module's matrix among the tensors, or x->n if it is missing.
+// Returns the index of a module's matrix among the tensors, or x->n if the matrix is missing.
 static size_t place_of(const struct rlhf__export_tensors *x, const char *module) {
     static const char tail[] = ".weight";
     for (size_t i = 0; i < x->n; i++) {
@@ -169,7 +169,7 @@ static rlhf_status write_config(const struct rlhf__export_source *s, const char 
     return rlhf__json_save_new(to, RLHF__PEFT_CONFIG, v, 2, err);
 }
 
-// Writes the tensors under names with PEFT's prefix, even if their file uses names without it.
+// Writes the tensors under names with PEFT's prefix, even if the names in the file lack the prefix.
 static rlhf_status write_named(const struct rlhf__tensor **tensor, char **name, size_t n,
                                int32_t dtype, const struct rlhf__folder *to,
                                struct rlhf__error *err) {

@@ -13,8 +13,8 @@ struct rlhf__export_adapter {
     size_t n_made, n_plus;
 };
 
-// Merge the adapter into its base: adds scale B A to the matrices among the chosen tensors. Adds
-// the adapter's score head, if any; the LM head is then left out, because a classifier has no LM
+// Merge the adapter into its base: adds scale B A to the matrices among the chosen tensors. If the
+// adapter has a score head, adds it and leaves out the LM head, because a classifier has no LM
 // head. `exact` is as in rlhf__export_tensors_open. Errors: RLHF_E_INVALID (the base lacks a layer,
 // or the layer has another shape). [main]
 rlhf_status rlhf__export_adapter_merge(struct rlhf__export_adapter *, struct rlhf__export_tensors *,

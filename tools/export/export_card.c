@@ -18,7 +18,7 @@ static const char *start_path(const struct rlhf__export_source *s) {
     return s->settings ? path : s->dir;
 }
 
-// Set `out` to the base model's name on the hub. Returns 0 if the name is not known.
+// Sets `out` to the base model's name on the hub. Returns 0 if this name is not known.
 static int base_model(const struct rlhf__export_card *c, char out[128]) {
     const char *path = start_path(c->source);
     const char *own = json_string_value(json_object_get(c->source->config, "_name_or_path"));
@@ -182,7 +182,8 @@ void rlhf__export_code(struct rlhf__buf *out, const char *text, int code) {
     rlhf__buf_free(&safe);
 }
 
-// Shortens a text that looks like a path, because it begins like one or has a '/' and no spaces.
+// Returns the last part of a text that looks like a path (it begins like one, or has a '/' and no
+// spaces), and other texts unchanged.
 static const char *without_path(const char *text) {
     const char *slash = strrchr(text, '/');
     const int begins = text[0] == '/' || text[0] == '~' || strncmp(text, "./", 2) == 0 ||

@@ -1,8 +1,8 @@
-// export_card.h: README.md of an exported directory, which is a model card for the hub. It says
-// what the model is and how it was trained, with the run's metrics and settings.
+// export_card.h: writes README.md of an exported directory, which is a model card for the hub. The
+// card describes what the model is and how it was trained, with the run's metrics and settings.
 //
-// The card does not reveal where the model was made: only the last part of a path is kept, and
-// hosts, hardware and notes are left out.
+// The card does not reveal where the model was made: it has only the last part of each path, and no
+// hosts, hardware or notes.
 #ifndef RLHF_TOOLS_EXPORT_EXPORT_CARD_H
 #define RLHF_TOOLS_EXPORT_EXPORT_CARD_H
 
@@ -19,18 +19,19 @@ struct rlhf__export_card {
     int32_t adapter, reserved; // 1: an adapter alone, for PEFT
 };
 
-// Write README.md. A model that is not from a run keeps its own README.md. Errors: RLHF_E_IO,
-// RLHF_E_NOMEM. [main]
+// Write README.md. If the source is not from a run and has a README.md, keep that file. Errors:
+// RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__export_card_write(const struct rlhf__export_card *, const struct rlhf__folder *to,
                                     struct rlhf__error *err);
 
-// Returns 1 if the source is not from a run and has a README.md, which is kept. [main]
+// Returns 1 if the source is not from a run and has a README.md. The export then keeps this file.
+// [main]
 int rlhf__export_card_kept(const struct rlhf__export_source *);
 
 // ---- the model's run, and text from other sources in a card ----
 
-// Append the sections "## Training", "## Figures" and "## Settings". Appends nothing if the source
-// is not from a run. [main]
+// Append the sections "## Training", "## Figures" and "## Settings", or nothing if the source is
+// not from a run. [main]
 void rlhf__export_card_run(struct rlhf__buf *out, const struct rlhf__export_source *);
 
 // Set `out` to the algorithm of the run, named by its file, e.g. "ppo". Returns 0 if it is not

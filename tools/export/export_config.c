@@ -47,7 +47,7 @@ rlhf_status rlhf__export_config_set(struct rlhf__export_source *s, const struct 
     const char *text = dtype == RLHF__TENSOR_BF16  ? "bfloat16"
                        : dtype == RLHF__TENSOR_F16 ? "float16"
                                                    : "float32";
-    // Older versions of transformers read the second key, which is changed only if it exists.
+    // Older versions of transformers read the second key. It is changed only if it exists.
     for (size_t i = 0; dtype >= 0 && i < 2; i++)
         if (i == 0 || json_object_get(s->config, keys[i]))
             bad |= json_object_set_new(s->config, keys[i], json_string(text));
@@ -72,8 +72,8 @@ const json_t *rlhf__export_sampling(const struct rlhf__export_source *s) {
     return json_array_size(json_object_get(s->settings, "reward")) > 0 ? sampling : NULL;
 }
 
-// Returns an id, or a list of ids, from the first of the two objects that has the key. New
-// reference.
+// Returns the id, or the list of ids, under `key` in `first` or, if it is missing there, in
+// `second`. New reference.
 static json_t *id_of(const json_t *first, const json_t *second, const char *key) {
     json_t *v = json_object_get(first, key);
     if (!json_is_integer(v) && !json_is_array(v)) v = json_object_get(second, key);
@@ -101,8 +101,8 @@ static void add_end(json_t *out, json_int_t id) {
     json_array_append_new(all, json_integer(id));
 }
 
-// The run's stop tokens also stop responses in transformers. Stop texts in sampling.stop are not
-// written: they would become stop_strings, and generate() fails on these unless it gets the
+// Makes the run's stop tokens end responses in transformers too. Does not write stop texts of
+// sampling.stop: they would become stop_strings, with which generate() fails unless it receives the
 // tokenizer.
 static rlhf_status add_stops(const struct rlhf__export_source *s, json_t *out, const json_t *stop,
                              struct rlhf__error *err) {
@@ -119,9 +119,10 @@ static rlhf_status add_stops(const struct rlhf__export_source *s, json_t *out, c
     return RLHF_OK;
 }
 
-// Sets *made to the contents of generation_config.json. For a run that sampled, these are the run's
-// sampling settings, even if they have default values, because the defaults of transformers differ
-// (its top_k is 50). For any other source, they are a copy of `own`, the model's settings, if any.
+// Sets *made to the contents of generation_config.json. For a run that sampled, the contents are
+// the run's sampling settings. Settings with default values are included, because the defaults of
+// transformers differ (e.g. top_k 50). For any other source, *made is a copy of `own`, the model's
+// settings, if any.
 static rlhf_status generation_config(const struct rlhf__export_source *s, json_t *own,
                                      json_t **made, struct rlhf__error *err) {
     static const char *const ids[] = {"bos_token_id", "eos_token_id", "pad_token_id"};

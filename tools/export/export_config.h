@@ -19,11 +19,11 @@ rlhf_status rlhf__export_config_write(const struct rlhf__export_source *,
                                       const struct rlhf__folder *to, struct rlhf__error *err);
 
 // Returns the pooling ("mean", ...) that a classifier or a reward model applies to hidden states,
-// or NULL if transformers applies the same pooling. If `theirs` is not NULL, *theirs becomes the
-// pooling of transformers, "first" or "last". Both texts are borrowed. [any]
+// or NULL if transformers applies the same pooling. If `theirs` is not NULL, sets *theirs to the
+// pooling of transformers, "first" or "last". Both strings are borrowed. [any]
 const char *rlhf__export_pooling(const struct rlhf__export_source *, const char **theirs);
 
-// Returns the settings with which the run sampled, or NULL if it did not sample. Borrowed. [any]
+// Returns the run's sampling settings, or NULL if the run did not sample. Borrowed. [any]
 const json_t *rlhf__export_sampling(const struct rlhf__export_source *);
 
 #endif

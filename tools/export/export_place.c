@@ -82,8 +82,8 @@ static rlhf_status check_taken(struct rlhf__export_place *p, int force, struct r
     return RLHF_OK;
 }
 
-// Called just before the directory is replaced. Refuses if entries were added to the old directory
-// since it was checked, because these entries would be removed with the directory.
+// Called just before the directory is replaced. Fails if entries of the old directory were added or
+// removed after the first check, because new entries would be lost with the directory.
 static rlhf_status look_again(struct rlhf__export_place *p, struct rlhf__error *err) {
     const struct timespec seen = p->seen;
     RLHF_TRY(check_taken(p, p->replaces, err));
@@ -95,9 +95,8 @@ static rlhf_status look_again(struct rlhf__export_place *p, struct rlhf__error *
                       p->to);
 }
 
-// Append to `real` the rest of a path, whose directories do not exist yet. "." and ".." are
-// resolved as they would be after creating the directories. If the result is too long, `real`
-// becomes empty.
+// Append to `real` the rest of a path, which does not exist yet. Resolves "." and ".." as if all
+// its directories existed. If the result is too long, `real` becomes empty.
 static void put_rest(char real[RLHF__PATH_CAP], const char *rest) {
     while (*rest && *real) {
         const size_t n = strcspn(rest, "/"), at = strlen(real);
@@ -114,8 +113,7 @@ static void put_rest(char real[RLHF__PATH_CAP], const char *rest) {
     }
 }
 
-// Writes the longest existing part of `path`, with links resolved, then the names that do not
-// exist.
+// Writes the longest existing part of `path`, with links resolved, then the other names of `path`.
 void rlhf__export_place_real(const char *path, char real[RLHF__PATH_CAP]) {
     char part[RLHF__PATH_CAP], found[RLHF__PATH_CAP];
     size_t n = strlen(path);
@@ -159,9 +157,9 @@ static void beside(const struct rlhf__export_place *p, const char *what, char ou
 
 #define FRESH ".rlhf-export-new-"
 
-// An export locks its directory as long as it runs. So a directory without a lock belongs to a
-// process that has ended, or to a process that has just created the directory. In the second case
-// the directory is empty.
+// While an export runs, it locks its directory. So a directory without a lock belongs to a process
+// that has exited, or to a process that has just created it. In the second case the directory is
+// empty.
 static int is_left(const struct rlhf__folder *dir) {
     struct stat st;
     int all = 0, other = 0;
@@ -276,7 +274,7 @@ static const char *rest_below(const char *path, const char *dir) {
     return strlen(dir) > 0 && strncmp(path, dir, n) == 0 && path[n] == '/' ? path + n + 1 : NULL;
 }
 
-// Check FILE against the directory of --to: neither may block the other.
+// Check the file of --gguf against the directory of --to: neither may be in the way of the other.
 static rlhf_status check_beside(struct rlhf__export_gguf *g, const char *real, const char *to,
                                 struct rlhf__error *err) {
     const char *rest = rest_below(real, to), *base = rlhf__path_base(g->file);

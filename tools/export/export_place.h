@@ -1,5 +1,5 @@
-// export_place.h: where an export is written: the directory of --to and the file of --gguf. Both
-// are written under temporary names next to the final names, and renamed when they are complete.
+// export_place.h: the directory of --to and the file of --gguf, into which an export is written.
+// Both have temporary names next to their final names, and are renamed when they are complete.
 #ifndef RLHF_TOOLS_EXPORT_EXPORT_PLACE_H
 #define RLHF_TOOLS_EXPORT_EXPORT_PLACE_H
 
@@ -35,14 +35,14 @@ void rlhf__export_place_real(const char *path, char real[RLHF__PATH_CAP]);
 rlhf_status rlhf__export_place_open(struct rlhf__export_place *, struct rlhf__error *err);
 
 // Rename the directory to its final name. If possible, replaces the old directory in the same step.
-// Errors: RLHF_E_INVALID (since the name was chosen, another process created the directory or added
-// an entry to it), RLHF_E_IO. The old directory is then unchanged. [main]
+// Errors: RLHF_E_INVALID (after the name was chosen, another process created the directory or
+// changed its entries), RLHF_E_IO. After an error, the old directory is unchanged. [main]
 rlhf_status rlhf__export_place_commit(struct rlhf__export_place *, struct rlhf__error *err);
 
 // Remove a directory that was not committed. [main]
 void rlhf__export_place_finish(struct rlhf__export_place *);
 
-// ---- the file of --gguf: in that directory while it is filled, or elsewhere ----
+// ---- the file of --gguf: in the temporary directory of --to, or elsewhere ----
 
 // Zero-initialize; release with rlhf__export_gguf_finish, also after a failure.
 struct rlhf__export_gguf {
@@ -65,8 +65,9 @@ rlhf_status rlhf__export_gguf_choose(struct rlhf__export_gguf *, const char *fil
 rlhf_status rlhf__export_gguf_write(struct rlhf__export_gguf *, const struct rlhf__gguf_model *,
                                     struct rlhf__error *err);
 
-// Rename the temporary file to its final name. With --to, call this after the directory was
-// committed. Errors: RLHF_E_IO; a file that already had the name is then unchanged. [main]
+// Rename the temporary file to its final name. With --to, call this after
+// rlhf__export_place_commit. Errors: RLHF_E_IO; an existing file of that name is then unchanged.
+// [main]
 rlhf_status rlhf__export_gguf_commit(struct rlhf__export_gguf *, struct rlhf__error *err);
 
 // Remove files that were not committed. [main]

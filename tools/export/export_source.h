@@ -1,5 +1,5 @@
-// export_source.h: the source of `rlhf-host export`. It is any model directory, or a checkpoint of
-// a run with the run's own files.
+// export_source.h: the source of `rlhf-host export`: any model directory, or a checkpoint of a run
+// together with the run's files.
 #ifndef RLHF_TOOLS_EXPORT_EXPORT_SOURCE_H
 #define RLHF_TOOLS_EXPORT_EXPORT_SOURCE_H
 
@@ -27,10 +27,10 @@ struct rlhf__export_source {
     json_t *settings, *manifest, *state, *metrics; // metrics: those of the checkpoint's phase
 };
 
-// Determine what `given` is. `adapter` is the value of --adapter, a PEFT directory for `given`, or
-// NULL. `choice` is the value of --checkpoint. If `choice` is NULL, takes the run's best checkpoint
-// or, if there is none, its last checkpoint. Logs which checkpoint of a run was taken. Errors:
-// RLHF_E_INVALID, RLHF_E_IO. [main]
+// Open the source that `given` names: a run, a checkpoint or a model directory. `adapter` is the
+// value of --adapter, a PEFT directory for `given`, or NULL. `choice` is the value of --checkpoint.
+// If `choice` is NULL, uses the run's best checkpoint or, if there is none, its last checkpoint.
+// Logs which checkpoint of a run it uses. Errors: RLHF_E_INVALID, RLHF_E_IO. [main]
 rlhf_status rlhf__export_source_open(struct rlhf__export_source *, const char *given,
                                      const char *adapter, const char *choice, struct rlhf__log *log,
                                      struct rlhf__error *err);
@@ -50,8 +50,7 @@ const char *rlhf__export_source_text(const struct rlhf__export_source *);
 rlhf_status rlhf__export_source_json(const struct rlhf__export_source *, const char *name,
                                      json_t **out, struct rlhf__error *err);
 
-// Returns 1 if the `architectures` of the source's config say that the model is a language model
-// that can generate. [any]
+// Returns 1 if the source's model can generate, according to `architectures` in its config. [any]
 int rlhf__export_source_writes(const struct rlhf__export_source *);
 
 #endif

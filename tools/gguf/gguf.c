@@ -129,15 +129,16 @@ static rlhf_status make_plan(const struct rlhf__gguf_model *m, struct plan *p,
 
 // ---- data ----
 
-// Rows per block: all rows if the weight is transposed, otherwise the rows of one head.
+// Rows per block: all rows of a transposed weight, the rows of one head if rows are rearranged,
+// otherwise about CHUNK numbers.
 static int64_t block_rows(const struct item *i, const struct rlhf__gguf_config *c) {
     if (i->rows == RLHF__GGUF_TRANSPOSED) return i->n_rows;
     if (i->rows != RLHF__GGUF_AS_IS) return c->head_dim;
     return i->n_columns < CHUNK ? CHUNK / i->n_columns : 1;
 }
 
-// Writes n rows to `out`, in the order of the GGUF file. `in` has the same n rows, in the order of
-// the weight. An element has `size` bytes.
+// Copies n rows from `in`, which has the weight's order, to `out`, which has the order of the GGUF
+// file. An element has `size` bytes.
 static void arrange(const struct item *i, int64_t n, size_t size, const uint8_t *in, uint8_t *out) {
     const size_t width = (size_t)i->n_columns, row = width * size;
     for (size_t r = 0; r < (size_t)n; r++) {

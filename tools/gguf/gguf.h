@@ -27,8 +27,8 @@ struct rlhf__gguf_model {
 // [main]
 rlhf_status rlhf__gguf_check(const struct rlhf__gguf_model *, struct rlhf__error *err);
 
-// Write the file `name` in the folder `in`. If `in` is NULL, `name` is a path. The file appears
-// when it is complete. Errors: those of rlhf__gguf_check; RLHF_E_INVALID (a number that dtype
+// Write the file `name` in the folder `in`. If `in` is NULL, `name` is a path. The file gets its
+// name when it is complete. Errors: those of rlhf__gguf_check; RLHF_E_INVALID (a number that dtype
 // cannot hold), RLHF_E_IO, RLHF_E_CANCELLED. [main]
 rlhf_status rlhf__gguf_write(const struct rlhf__gguf_model *, const struct rlhf__folder *in,
                              const char *name, struct rlhf__error *err);

@@ -69,7 +69,7 @@ static rlhf_status find_arch(const json_t *config, const char *dir, struct rlhf_
     return RLHF_OK;
 }
 
-// ggml's GELU is the tanh form. The MLPs of the other families are gated by SiLU.
+// ggml's GELU is the tanh form. The other families have MLPs that are gated by SiLU.
 static rlhf_status check_activation(const json_t *config, const char *dir, int32_t family,
                                     struct rlhf__error *err) {
     const int gpt2 = family == RLHF__GGUF_GPT2;
@@ -184,8 +184,8 @@ rlhf_status rlhf__gguf_config_put(struct rlhf__gguf *g, const json_t *config, co
 
 // ---- names of tensors ----
 
-// The architectures of llama.cpp, as bits. The table below has, for each stem, the architectures
-// whose loader reads the stem's weight, and those whose loader reads its bias.
+// The architectures of llama.cpp, as bits. For each stem, the table below has the architectures
+// that have a weight of this name, and those that have a bias.
 enum {
     LLAMA = 1 << RLHF__GGUF_LLAMA,
     QWEN2 = 1 << RLHF__GGUF_QWEN2,
@@ -251,7 +251,8 @@ static const struct {
     [RLHF__GGUF_GPT2] = {"transformer.", "h.", gpt2_block, gpt2_outside, "gpt2"},
 };
 
-// Reads "3." at *text: returns the number and moves *text past the dot. Returns -1 for other texts.
+// If *text begins with a number and a dot ("3."), returns the number and moves *text past the dot.
+// Otherwise returns -1.
 static int32_t layer_of(const char **text) {
     char *end;
     if (**text < '0' || **text > '9') return -1;
@@ -309,8 +310,8 @@ static int needs(const struct name *n, int32_t family, int tied, int bias) {
     return all >> family & 1;
 }
 
-// Writes to `out` the i-th of those names in `list` that the family requires. Decrements *i for
-// each required name that it passes. Returns 0 if there are fewer names.
+// Writes to `out` name number *i (from 0) among the names in `list` that the family requires, and
+// returns 1. If there are fewer such names, subtracts their number from *i and returns 0.
 static int needed_of(const struct name *list, int32_t family, int tied, int block, size_t *i,
                      char out[RLHF__GGUF_NAME_CAP]) {
     for (; list->hf; list++)

@@ -52,13 +52,13 @@ rlhf_status rlhf__gguf_config_put(struct rlhf__gguf *g, const json_t *config, co
 
 // Set `out` to llama.cpp's name of the tensor, *layer to the number of its block (-1: none), and
 // *rows to an enum rlhf__gguf_rows. Returns RLHF_E_INVALID if llama.cpp's architecture lacks this
-// tensor, because llama.cpp refuses files with additional tensors. [any]
+// tensor, because llama.cpp rejects files with unknown tensors. [any]
 rlhf_status rlhf__gguf_name(int32_t family, const struct rlhf__tensor *t,
                             char out[RLHF__GGUF_NAME_CAP], int32_t *layer, int32_t *rows,
                             struct rlhf__error *err);
 
 // Set `out` to the i-th name that a model of the family must have. If the name contains %d, every
-// block must have it. An output table is required unless it is tied. Returns 0 if there are fewer
+// block must have it. The output table is required unless it is tied. Returns 0 if there are fewer
 // names. [any]
 int rlhf__gguf_required(int32_t family, int tied, size_t i, char out[RLHF__GGUF_NAME_CAP]);
 

@@ -19,8 +19,8 @@ static rlhf_status refuse(const char *dir, const char *what, const char *type,
                       "%s/tokenizer.json: llama.cpp does not support %s %.200s", dir, what, type);
 }
 
-// Lists the parts of a Sequence in `list`, which has space for `cap` parts. If the tokenizer's part
-// is not a Sequence, the list has only that part.
+// Lists the parts of a Sequence in `list`, which has space for `cap` parts. If `part` is not a
+// Sequence, lists `part` itself.
 static size_t parts_of(const json_t *part, const char *member, const json_t **list, size_t cap) {
     if (!part || json_is_null(part)) return 0;
     if (!is(part, "Sequence")) {

@@ -9,7 +9,7 @@
 
 // Check that llama.cpp supports the config's rope type. llama.cpp supports default, linear, and
 // yarn with its default attention factor. For models of the Llama architecture, llama.cpp also
-// supports the type llama3. If the config has that type, *llama3 becomes 1, and the file needs
+// supports the type llama3; the function then sets *llama3 to 1, and the file needs
 // rope_freqs.weight. Errors: RLHF_E_INVALID, with the type, for any other type. [main]
 rlhf_status rlhf__gguf_rope_check(const json_t *config, const char *dir, const char *arch,
                                   int32_t *llama3, struct rlhf__error *err);

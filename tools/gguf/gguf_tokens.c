@@ -154,9 +154,9 @@ static int32_t role(const struct tokens *t, const json_t *config, const char *na
     return id;
 }
 
-// Determines the value of add_bos_token or, if `behind` is 1, of add_eos_token. Sets *on to 1 if
-// the tokenizer puts exactly one token, `id`, before a text or, if `behind` is 1, after it. Sets
-// *on to 0 if the tokenizer puts no token there. Otherwise fails.
+// Sets *on to the value of add_bos_token, for tokens before a text, or of add_eos_token, for tokens
+// after a text (`behind` is 1). The value is 1 if the tokenizer puts exactly one token there, `id`,
+// and 0 if it puts no token there. Otherwise the function fails.
 static rlhf_status puts_around(const struct tokens *t, int32_t id, int behind, int *on,
                                struct rlhf__error *err) {
     const int32_t *list;

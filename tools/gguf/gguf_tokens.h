@@ -10,8 +10,7 @@
 
 // Add tokens, their types, merges or scores, special ids and the chat template. n_vocab is the
 // number of rows of the embedding; ids without a token become unused tokens. Errors: RLHF_E_INVALID
-// if llama.cpp does not support the tokenizer's form, which the message then names; those of
-// rlhf__tokenizer_open. [main]
+// if llama.cpp does not support the tokenizer's form; those of rlhf__tokenizer_open. [main]
 rlhf_status rlhf__gguf_tokens_put(struct rlhf__gguf *g, const char *dir, const json_t *config,
                                   int32_t n_vocab, struct rlhf__error *err);
 

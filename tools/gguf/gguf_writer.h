@@ -1,6 +1,6 @@
 // gguf_writer.h: writes files in the GGUF format, version 3. A file has keys with values, then
-// tensors whose data begins at multiples of 32 bytes. Numbers are little-endian, as in this whole
-// program.
+// tensors; the data of each tensor begins at a multiple of 32 bytes. Numbers are little-endian, as
+// in the whole program.
 //
 // The writer does not know models; gguf.h decides what to write. The format is described in ggml's
 // docs/gguf.md.
@@ -39,9 +39,9 @@ void rlhf__gguf_item_str(struct rlhf__gguf *g, const char *text, size_t len);
 void rlhf__gguf_item_i32(struct rlhf__gguf *g, int32_t v);
 void rlhf__gguf_item_f32(struct rlhf__gguf *g, float v);
 
-// Add a tensor of F32, F16 or BF16. The order of the dimensions in `shape` is that of a weight
-// file: the last dimension is contiguous. Errors: RLHF_E_INVALID (a dimension of 0, more than 4
-// dimensions, another dtype, too large). [main]
+// Add a tensor of F32, F16 or BF16. `shape` has the dimensions in the order of a weight file: the
+// last dimension is contiguous. Errors: RLHF_E_INVALID (a dimension of 0, more than 4 dimensions,
+// another dtype, too large). [main]
 rlhf_status rlhf__gguf_tensor(struct rlhf__gguf *g, const char *name, int32_t dtype, int32_t ndim,
                               const int64_t *shape, struct rlhf__error *err);
 
@@ -56,7 +56,7 @@ rlhf_status rlhf__gguf_begin(struct rlhf__gguf *g, const struct rlhf__folder *in
 rlhf_status rlhf__gguf_put(struct rlhf__gguf *g, const void *bytes, size_t n,
                            struct rlhf__error *err);
 
-// Check that every tensor is full, sync and rename. Frees g in any case. [main]
+// Check that every tensor is full, sync the file and rename it. Frees g in any case. [main]
 rlhf_status rlhf__gguf_commit(struct rlhf__gguf *g, struct rlhf__error *err);
 
 // Drop the file and free g. NULL allowed. [main]

@@ -1,5 +1,5 @@
-// attention.h: the attention of single heads, and the tokens from which a head's contribution
-// comes.
+// attention.h: the attention of single heads, and how much each token adds to a head's
+// contribution.
 #ifndef RLHF_TOOLS_INSPECT_ATTENTION_H
 #define RLHF_TOOLS_INSPECT_ATTENTION_H
 
@@ -16,7 +16,7 @@ struct rlhf__attention {
 // head's number in this layer. weight[k, t, s] is the attention weight of entry k: the softmax over
 // s <= t of scale q_t . k_s. source[k, t, s] is the part of the head's contribution at token t that
 // comes from token s: the attention weight times the dot product of v_s and the head's part of W
-// g_t. [step]
+// g_t. W is the matrix after attention, and g_t is the direction at token t (direction.h). [step]
 rlhf_status rlhf__attention_take(struct rlhf__attention *out, const struct rlhf__reading *,
                                  const struct rlhf__attribution *, const int32_t *head,
                                  uint32_t n_heads, struct rlhf__error *err);

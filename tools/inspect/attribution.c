@@ -132,7 +132,8 @@ static void add_parts(struct rlhf__attribution *a, const struct rlhf__reading *r
         }
 }
 
-// Compute the sum of the contributions up to each stage, and the number at each stage (logit lens).
+// Compute, for each stage, the sum of the contributions so far, and the number if the model ended
+// there (logit lens).
 static void add_stages(struct rlhf__attribution *a, const struct rlhf__reading *r,
                        const struct rlhf__direction *dir, double *scratch) {
     const size_t d = (size_t)dir->d;

@@ -1,10 +1,10 @@
-// attribution.h: direct attribution: how much each part of a model adds to the explained number.
+// attribution.h: direct attribution, i.e. how much each part of a model adds to the explained
+// number.
 //
-// attribution.h explains one number, with the final norm's scale frozen. Then the number is linear
-// in the stream (direction.h), and the stream is the sum of the outputs of all parts. A part's
-// contribution is g . (its output). The contributions and the constant add up to the number. See
-// Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits". The logit lens is from
-// nostalgebraist (2020).
+// With the final norm's scale frozen, the explained number is linear in the stream (direction.h).
+// The stream is the sum of the outputs of all parts. A part with the output y contributes g . y.
+// The contributions and the constant add up to the number. See Elhage et al. 2021, "A Mathematical
+// Framework for Transformer Circuits". The logit lens is from nostalgebraist (2020).
 #ifndef RLHF_TOOLS_INSPECT_ATTRIBUTION_H
 #define RLHF_TOOLS_INSPECT_ATTRIBUTION_H
 

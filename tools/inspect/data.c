@@ -180,8 +180,8 @@ static void moved(struct rlhf__buf *out, const struct rlhf__subject *s) {
     rlhf__buf_puts(out, "]]");
 }
 
-// The effects of the parts. The effect of a bias is null, because it is included in the effect of
-// the attention or MLP that the bias belongs to.
+// The effects of the parts. For a bias this is null, because its effect is included in that of its
+// attention or MLP.
 static void patched(struct rlhf__buf *out, const struct rlhf__subject *s) {
     const struct rlhf__attribution *a = &s->attribution[0];
     key(out, "patched");

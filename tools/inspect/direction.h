@@ -1,8 +1,8 @@
-// direction.h: the number that is explained (a logit difference, a reward, a value) as a linear
-// function of the stream.
+// direction.h: the explained number (a logit difference, a reward or a value) as a linear function
+// of the stream.
 //
-// The head reads the final norm of the stream x. With the norm's scale s frozen at its value for x,
-// the number is g . x + constant:
+// The head reads the final norm of the stream x. If the norm's scale s is frozen at its value for
+// x, the number is g . x + constant:
 //
 //   LayerNorm  s = sqrt(var(x) + eps)       g = gain u / s, minus its mean; constant = bias . u + b
 //   RMSNorm    s = sqrt(mean(x^2) + eps)    g = gain u / s;                 constant = b
@@ -14,7 +14,7 @@
 
 #include "inspect/reading.h"
 
-// The ids whose logits are compared: each side is the mean of its words.
+// The ids of the words on the good and the bad side. A side's logit is the mean over its words.
 struct rlhf__sides {
     const int32_t *good, *bad;
     uint32_t n_good, n_bad;

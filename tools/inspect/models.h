@@ -23,16 +23,16 @@ rlhf_status rlhf__inspect_find_base(const struct rlhf__dirs *, const char *tuned
                                     struct rlhf__error *err);
 
 // Open the models of --base and --tuned, and store them in of[2]. If `base` is NULL, opens the
-// model that the tuned model was made from, which the adapter or run of the tuned model names.
-// *explained is RLHF__EXPLAINED_REWARD if both are reward models. Errors: RLHF_E_INVALID, with the
-// flag's name. [main]
+// model that the tuned model was made from; the tuned model's adapter or run names it. *explained
+// is RLHF__EXPLAINED_REWARD if both are reward models. Errors: RLHF_E_INVALID, with the flag's
+// name. [main]
 rlhf_status rlhf__inspect_open_pair(struct rlhf__inspect_models *, struct rlhf__command_setup *,
                                     const char *base, const char *tuned,
                                     struct rlhf__subject_model of[2], int32_t *explained,
                                     struct rlhf__error *err);
 
-// These functions open the model of --reward-model, and the critic of --critic, which is a
-// checkpoint with a value head. [main]
+// Open the model of --reward-model, and the critic of --critic (a checkpoint with a value head).
+// [main]
 rlhf_status rlhf__inspect_open_reward(struct rlhf__inspect_models *, struct rlhf__command_setup *,
                                       const char *dir, struct rlhf__subject_model *of,
                                       struct rlhf__error *err);

@@ -1,5 +1,5 @@
 // next_token.h: what models predict after each token of the prompt: the logit difference, KL, and
-// the tokens whose probability moved.
+// the tokens that changed most in probability.
 #ifndef RLHF_TOOLS_INSPECT_NEXT_TOKEN_H
 #define RLHF_TOOLS_INSPECT_NEXT_TOKEN_H
 
@@ -22,8 +22,8 @@ struct rlhf__next_tokens {
 };
 
 // Compare the models' predictions after each token of the prompt. r[0] is the base and r[1] the
-// tuned model. The taps of both models must still hold the values of the prompt: no other tokens
-// may have been run since. [step]
+// tuned model. The taps of both models must still hold the values of the prompt, so no other tokens
+// may have run after it. [step]
 rlhf_status rlhf__next_tokens_take(struct rlhf__next_tokens *out,
                                    const struct rlhf__reading *const r[2],
                                    const struct rlhf__sides *, struct rlhf__error *err);

@@ -1,8 +1,8 @@
 // patching.c: see patching.h.
 //
-// The stream is the sum of the outputs of all parts. So the patched run can start after the part:
-// it takes the base's stream at this point, and adds the difference between the part's outputs in
-// the two models. Earlier parts compute the same values as in the base. So they do not run again.
+// The stream is the sum of the outputs of all parts. So the patched run can start after the part,
+// with the base's stream at this point plus the difference between the part's outputs in the two
+// models. Earlier parts do not run again, because their values are the same as in the base.
 #include "inspect/patching.h"
 
 #include <stdlib.h>
@@ -36,7 +36,7 @@ struct target {
     size_t row, token;
 };
 
-// Run the base from a point on, with n streams of k->rows, and write the effect of each.
+// Run the base from a point on, with the n streams in k->rows, and write the effect of each stream.
 static rlhf_status run_rows(struct work *k, uint32_t n, int32_t point, int32_t layer,
                             struct target where, struct rlhf__error *err) {
     const struct rlhf__reading *r = k->base->reading;

@@ -1,11 +1,12 @@
-// patching.h: activation patching between two models: how the base changes if the output of one
-// part is replaced by the part's output in the tuned model.
+// patching.h: activation patching between two models, i.e. how the base changes if the output of
+// one part is replaced by the part's output in the tuned model.
 //
 // Attribution shows what a part adds directly. It does not show what the model would do without the
 // part's change, because later parts read the part's output. So the base runs again, at all tokens
 // of the prompt, with the part's output from the tuned model, and later parts are recomputed (Vig
-// et al. 2020; Meng et al. 2022; between two models: Prakash et al. 2024). The effect is the
-// explained number of that run minus that of the base. The effects of several parts do not add up.
+// et al. 2020; Meng et al. 2022; between two models: Prakash et al. 2024). A part's effect is the
+// explained number in that run minus the number in the base. The effects of several parts do not
+// add up.
 #ifndef RLHF_TOOLS_INSPECT_PATCHING_H
 #define RLHF_TOOLS_INSPECT_PATCHING_H
 

@@ -4,9 +4,9 @@
 
 #include "inspect/tap.h"
 
-// The arrays that rlhf/draft/tap.h describes. If an array in tap.h has the values of one layer, the
-// array in this struct has those of all layers. Zero-initialize; release with rlhf__reading_finish,
-// also after a failure.
+// The arrays that rlhf/draft/tap.h describes. Where tap.h has the values of one layer, this struct
+// has the values of all layers. Zero-initialize; release with rlhf__reading_finish, also after a
+// failure.
 struct rlhf__reading {
     struct rlhf__tap tap;
     const int32_t *ids;         // [n], borrowed

@@ -83,7 +83,7 @@ static char *text_of(const struct rlhf__model *m, const struct rlhf__gen_result 
 
 // ---- output ----
 
-// Put a line of the text into `columns` columns, and move past it.
+// Write the first line of *rest into `columns` columns, and remove it from *rest.
 static void put_cell(struct rlhf__buf *out, rlhf_str *rest, int columns) {
     const size_t n = rest->len ? rlhf__wrap_at(*rest, columns) : 0;
     const int used = rlhf__put_clipped(out, (rlhf_str){rest->ptr, n}, columns);

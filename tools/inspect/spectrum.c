@@ -20,8 +20,8 @@ static void add_tile(const double *a, const double *b, double sum[TILE][TILE]) {
                 sum[i][k] += a[r * TILE + i] * b[r * TILE + k];
 }
 
-// Returns element (r, c) of the matrix whose columns are multiplied with each other. This is x or,
-// if `across` is 1, x transposed.
+// Returns element (r, c) of the matrix y for which y^T y is computed: x or, if `across` is 1, x
+// transposed.
 static double at(const float *x, size_t cols, int across, size_t r, size_t c) {
     return (double)(across ? x[c * cols + r] : x[r * cols + c]);
 }
@@ -56,7 +56,7 @@ static int is_set(const volatile sig_atomic_t *cancelled) { return cancelled && 
 // ---- eigenvalues of a symmetric matrix; only its lower triangle is read ----
 
 // Reduce the matrix `a` [n, n] to a tridiagonal matrix. Sets `d` to the diagonal, and e[i] to the
-// element left of d[i]. Ends early if *cancelled is set.
+// element left of d[i]. Returns early if *cancelled is set.
 static void tridiagonalise(double *a, size_t n, const volatile sig_atomic_t *cancelled, double *d,
                            double *e, double *p) {
     for (size_t i = n; i-- > 1 && !is_set(cancelled);) {
@@ -128,7 +128,7 @@ static void ql_step(double *d, double *e, size_t l, size_t m) {
     e[m] = 0;
 }
 
-// Returns the first row, from row `l` on, whose element of `e` is negligible.
+// Returns the first row, from row `l` on, with a negligible element of `e`.
 static size_t split(const double *d, const double *e, size_t n, size_t l) {
     while (l + 1 < n && fabs(e[l]) > DBL_EPSILON * (fabs(d[l]) + fabs(d[l + 1])))
         l++;

@@ -8,9 +8,8 @@
 #include <string.h>
 
 // Attention is kept for at most TOP heads, and for at most PAIRS pairs of tokens in all these heads
-// together. So long prompts get fewer heads, but FEW heads are always allowed, even if they have
-// more than PAIRS pairs. No attention is kept for prompts of more than RLHF__ATTENTION_TOKENS
-// tokens.
+// together. So long prompts get fewer heads. FEW heads are allowed even if they have more than
+// PAIRS pairs. For prompts of more than RLHF__ATTENTION_TOKENS tokens, no attention is kept.
 enum { TOP = 32, PAIRS = 60000, FEW = 4 };
 
 #define WRONG 1e-2 // relative to the largest number; rounding in f32 is far smaller
@@ -107,7 +106,7 @@ static rlhf_status measure(struct rlhf__subject *s, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// Check that contributions add up to the models' own numbers, up to rounding.
+// Check that contributions add up to the numbers that the models compute, up to rounding.
 static rlhf_status compare_sums(struct rlhf__subject *s, struct rlhf__error *err) {
     double most = 1;
     for (uint32_t k = 0; k < s->n_models; k++)
@@ -126,8 +125,9 @@ static rlhf_status compare_sums(struct rlhf__subject *s, struct rlhf__error *err
 
 // ---- the heads whose attention is kept ----
 
-// Returns how much a head matters: the largest change of its contribution between the two models,
-// at any token of the prompt. With only one model, returns the head's largest contribution.
+// Returns how much a head matters: over all tokens of the prompt, the largest change of its
+// contribution between the two models. With only one model, returns the head's largest
+// contribution.
 static double size_of(const struct rlhf__subject *s, size_t layer, size_t h) {
     const size_t heads = (size_t)s->attribution[0].heads, n = s->ids.n;
     double most = 0;

@@ -1,5 +1,5 @@
-// subject.h: one explained number on one prompt, in one model or in two models: the base and the
-// tuned model.
+// subject.h: one explained number on one prompt, in one model or in two (the base and the tuned
+// model).
 #ifndef RLHF_TOOLS_INSPECT_SUBJECT_H
 #define RLHF_TOOLS_INSPECT_SUBJECT_H
 

@@ -25,7 +25,8 @@ struct line {
     double value[2], effect; // effect NAN: none
 };
 
-// Sorts lines by how far they moved, the farthest first. With one model, sorts by absolute value.
+// Sorts lines by the size of their change, the largest first. With one model, sorts by absolute
+// value.
 static int by_move(const void *a, const void *b) {
     const struct line *x = a, *y = b;
     const double p = fabs(x->value[1] - x->value[0]), q = fabs(y->value[1] - y->value[0]);
@@ -111,8 +112,8 @@ static void put_head(const struct rlhf__subject *s, const char *what, struct rlh
                          s->patched ? "  patched  restores" : "");
 }
 
-// Returns the difference of the explained number between the models, which is what patching can
-// restore. Returns 0 if shares of the difference would be meaningless.
+// Returns the difference of the explained number between the models. Patching can restore shares of
+// it; if such shares would be meaningless, returns 0.
 static double gap(const struct rlhf__subject *s) {
     const size_t n = s->ids.n, last = n - 1;
     if (s->n_models < 2 || !s->patched) return 0;
@@ -159,7 +160,7 @@ static struct line part_line(const struct rlhf__subject *s, uint32_t i) {
     return l;
 }
 
-// Print the `most` lines that moved most, then one line for all others.
+// Print the `most` lines with the largest changes, then one line for all others.
 static void put_lines(const struct rlhf__subject *s, struct line *l, size_t n, size_t most,
                       struct rlhf__buf *out) {
     struct line rest = {.effect = NAN};
@@ -213,7 +214,8 @@ static struct line head_line(const struct rlhf__subject *s, size_t layer, size_t
     return l;
 }
 
-// Append the heads that moved most at the last token or, with one model, those that add most there.
+// Append the heads that changed most at the last token or, with one model, that contribute most
+// there.
 static void put_heads(const struct rlhf__subject *s, struct rlhf__buf *out) {
     const struct rlhf__attribution *a = &s->attribution[0];
     const size_t heads = (size_t)a->heads, n = (size_t)a->layers * heads;

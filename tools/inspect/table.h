@@ -4,7 +4,7 @@
 
 #include "inspect/subject.h"
 
-// Print what the page shows, at the last token of the prompt. [main]
+// Print what the page shows for the last token of the prompt. [main]
 rlhf_status rlhf__subject_print(const struct rlhf__subject *s, struct rlhf__error *err);
 
 #endif

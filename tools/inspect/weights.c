@@ -17,7 +17,8 @@
 #include <string.h>
 #include <unistd.h>
 
-// A model's tensors. If the model is an adapter, it is added to its base.
+// A model's tensors. If the model is an adapter, these are the tensors of its base with the adapter
+// added.
 struct side {
     struct rlhf__export_source source;
     struct rlhf__export_tensors tensors;
@@ -41,7 +42,7 @@ static rlhf_status open_side(struct side *s, const struct rlhf__env *env, const 
     rlhf_status st = rlhf__run_model(flag, &from, room, env->log, err);
     if (st != RLHF_OK) return st;
     st = rlhf__export_source_open(&s->source, from, adapter, NULL, env->log, err);
-    // Open the exact weights of a checkpoint, because rounding is not a change by training.
+    // Open the exact weights of a checkpoint, because rounding is not a change that training made.
     if (st == RLHF_OK) st = rlhf__export_tensors_open(&s->tensors, &s->source, 1, env->log, err);
     if (st == RLHF_OK && s->source.peft.dir)
         st = rlhf__export_adapter_merge(&s->adapter, &s->tensors, &s->source, 1, err);
@@ -112,8 +113,8 @@ static void subtract(float *d, const float *base, int64_t n, struct change *c) {
 // cannot have caused. By Weyl's inequality, rounding changes a singular value by at most the
 // Frobenius norm of the rounding error of the difference. This norm is at most the sum of the norms
 // for both models. If the models are stored in different types, training began from the base's
-// stored values. In this case the base's rounding is not part of the difference; for the base, only
-// the rounding of f32 arithmetic counts.
+// stored values. Then the base's rounding is not part of the difference, and only the rounding of
+// f32 counts for the base.
 static double rounding(const struct rlhf__tensor *t, const struct rlhf__tensor *base,
                        const struct change *c) {
     const int32_t of_base = base->dtype == t->dtype ? t->dtype : RLHF__TENSOR_F32;
@@ -187,7 +188,7 @@ static void put_json(struct rlhf__buf *out, const struct rlhf__tensor *t, const 
     rlhf__buf_putc(out, '}');
 }
 
-// Terminals below the width of a whole line get lines without shape, norm and effective rank.
+// On terminals narrower than a whole line, lines lack shape, norm and effective rank.
 enum { WHOLE = 117 };
 
 static int is_narrow(void) { return rlhf__terminal_width(STDOUT_FILENO, WHOLE) < WHOLE; }

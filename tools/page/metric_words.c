@@ -28,7 +28,7 @@ static void cell(const char *row, int k, struct rlhf__buf *out) {
         out->data[--out->len] = '\0';
 }
 
-// The text of a cell without code marks and links: [words](target) gives the words.
+// The text of a cell without code marks and links: [words](target) becomes words.
 static json_t *plain(const struct rlhf__buf *in) {
     struct rlhf__buf out = RLHF__BUF_INIT;
     for (const char *p = rlhf__buf_text(in); *p; p++) {
@@ -47,8 +47,8 @@ static json_t *plain(const struct rlhf__buf *in) {
     return text;
 }
 
-// Returns 1 if the metric is among the names in `names`, such as `a`, `b/c`, `.../d`. "..." stands
-// for the previous name up to its last slash.
+// Returns 1 if the metric is in `names`, a cell such as "`a`, `b/c`, `.../d`". "..." stands for the
+// previous name up to its last slash.
 static int names_metric(const char *names, const char *metric) {
     char last[256] = "";
     for (const char *open = strchr(names, '`'); open; open = strchr(open, '`')) {

@@ -1,14 +1,14 @@
-// metric_words.h: the definitions of metrics, taken from the tables of docs/metrics.md at build
-// time.
+// metric_words.h: the definitions of metrics. The build copies them from the tables of
+// docs/metrics.md.
 #ifndef RLHF_TOOLS_PAGE_METRIC_WORDS_H
 #define RLHF_TOOLS_PAGE_METRIC_WORDS_H
 
 #include <jansson.h>
 
-// Returns ["definition", "unit"] of a metric, without Markdown; the unit may be "". The name of a
-// plugin matches its placeholder: rewards/imdb/mean has the definition of rewards/<plugin>/mean. A
-// prefix eval/ is ignored. The caller owns the new reference. Returns NULL if the metric is not
-// defined. [any]
+// Returns ["definition", "unit"] of a metric, without Markdown; the unit may be "". A plugin's name
+// matches the placeholder: rewards/imdb/mean has the definition of rewards/<plugin>/mean. A prefix
+// eval/ is ignored. The caller owns the new reference. Returns NULL if the metric is not defined.
+// [any]
 json_t *rlhf__metric_words(const char *metric);
 
 #endif

@@ -69,7 +69,8 @@ static rlhf_status put_part(struct rlhf__buf *out, const char *name, struct rlhf
     return rlhf__fail(err, RLHF_E_INVALID, "the program holds no page part named %s", name);
 }
 
-// Append 'sha256-...' of the bytes, as a content policy names them: base64 with padding.
+// Append the hash of the bytes in the form of a content policy: 'sha256-...', in base64 with
+// padding.
 static void put_digest(struct rlhf__buf *out, const struct rlhf__buf *text) {
     uint8_t d[32];
     struct rlhf__sha256 s;

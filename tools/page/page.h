@@ -1,8 +1,8 @@
-// page.h: one self-contained HTML page: style, scripts and data in a single file that loads
-// nothing.
+// page.h: writes a self-contained HTML page, i.e. style, scripts and data in a single file that
+// loads nothing.
 //
-// The page's content policy allows its own style and script by their SHA-256 and nothing else. Data
-// is JSON in a <script type="application/json">, and the scripts put its texts into the page as
+// The page's content policy allows only the page's style and script, by their SHA-256. Data is JSON
+// in a <script type="application/json">, and the scripts put the texts of the data into the page as
 // text nodes only. So texts of a run never become markup.
 #ifndef RLHF_TOOLS_PAGE_PAGE_H
 #define RLHF_TOOLS_PAGE_PAGE_H
@@ -18,21 +18,21 @@ struct rlhf__page {
     size_t json_len;
 };
 
-// Append the page to `out`. Errors: RLHF_E_INVALID if a style or script is not among the program's
-// own files, RLHF_E_NOMEM. [any]
+// Append the page to `out`. Errors: RLHF_E_INVALID if the program lacks a style or script of that
+// name, RLHF_E_NOMEM. [any]
 rlhf_status rlhf__page_write(const struct rlhf__page *page, struct rlhf__buf *out,
                              struct rlhf__error *err);
 
-// 1 if the text begins as a page of this program does. [any]
+// Returns 1 if the text begins like a page of this program. [any]
 int rlhf__page_is_ours(const char *text, size_t n);
 
-// Append JSON so that it may stand inside <script>. The characters <, > and &, which occur only in
-// strings of JSON, are written as \u003c, \u003e and \u0026. [any]
+// Append JSON in a form that is safe inside <script>: <, > and &, which occur only in strings,
+// become \u003c, \u003e and \u0026. [any]
 void rlhf__page_put_json(struct rlhf__buf *out, const char *json, size_t n);
 
-// Append bytes as text of an element or a quoted attribute. Invalid UTF-8 becomes U+FFFD. Control
-// characters, and those that are invisible or turn a text's direction, are escaped (printable.h).
-// [any]
+// Append bytes as text of an element or a quoted attribute. Invalid UTF-8 becomes U+FFFD. Escapes
+// control characters, invisible characters, and characters that change the direction of text
+// (printable.h). [any]
 void rlhf__page_put_text(struct rlhf__buf *out, const char *bytes, size_t n);
 
 #endif

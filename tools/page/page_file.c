@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// 1 if the file at `path` begins as a page of this program.
+// Returns 1 if the file at `path` begins like a page of this program.
 static int begins_as_page(const char *path) {
     char start[64];
     const int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);

@@ -4,8 +4,8 @@
 
 #include "page/page.h"
 
-// Refuse to write a page to `path` if a file exists there that is not a page of this program. Links
-// are refused too. Errors: RLHF_E_INVALID, with a message that begins with `command`. [main]
+// Check that a page may be written to `path`: no file exists there, or a page of this program.
+// Refuses links too. Errors: RLHF_E_INVALID, with a message that begins with `command`. [main]
 rlhf_status rlhf__page_file_check(const char *command, const char *path, struct rlhf__error *err);
 
 #endif

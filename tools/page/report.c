@@ -68,7 +68,8 @@ static void open_page(const struct rlhf__env *env, const char *path) {
     pid_t pid;
     int status;
     if (!rlhf__path_real(path, real)) return;
-    // Hide the output of xdg-open, and of the programs that it tries: it does not help the user.
+    // Hide the output of xdg-open and of the programs that it tries, because it does not help the
+    // user.
     posix_spawn_file_actions_t quiet;
     int failed = posix_spawn_file_actions_init(&quiet);
     if (!failed) {

@@ -1,5 +1,5 @@
-// report_data.h: the data of a report: everything that the report shows of one or several runs, as
-// JSON. The page draws it, and `report --json` prints it.
+// report_data.h: the data of a report, i.e. everything that the report shows of one or several
+// runs, as JSON. The page shows this data, and `report --json` prints it.
 #ifndef RLHF_TOOLS_PAGE_REPORT_DATA_H
 #define RLHF_TOOLS_PAGE_REPORT_DATA_H
 

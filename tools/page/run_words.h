@@ -1,5 +1,5 @@
-// run_words.h: describes a run in words: the command that repeats it, and facts from the manifest
-// and from events.jsonl.
+// run_words.h: describes a run in words: the command that repeats the run, and facts from the
+// manifest and from events.jsonl.
 #ifndef RLHF_TOOLS_PAGE_RUN_WORDS_H
 #define RLHF_TOOLS_PAGE_RUN_WORDS_H
 
@@ -10,9 +10,9 @@ struct rlhf__run_words {
     json_t *facts;   // [["Policy", "..."], ...]
 };
 
-// The command is the one that the user typed, from events.jsonl. For a run of an older version, it
-// is a command that uses the run's config.json. Both members of *out are new references, also after
-// a failure. Errors: RLHF_E_NOMEM. [any]
+// Sets out->command to the command that the user typed, from events.jsonl. For a run of an older
+// version, sets it to a command that uses the run's config.json. Both members of *out are new
+// references, also after a failure. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__run_words_read(struct rlhf__run_files *run, struct rlhf__run_words *out,
                                  struct rlhf__error *err);
 

@@ -1,4 +1,4 @@
-// verdict_json.h: the verdict of a run as JSON, and the few numbers on the first screen of the
+// verdict_json.h: the verdict of a run as JSON, and the few metrics on the first screen of the
 // report.
 #ifndef RLHF_TOOLS_PAGE_VERDICT_JSON_H
 #define RLHF_TOOLS_PAGE_VERDICT_JSON_H

@@ -1,4 +1,4 @@
-// answer.h: samples one text of a model in a dialogue, and prints it while it grows.
+// answer.h: samples one text of a model in a dialogue, and prints the text while it grows.
 #ifndef RLHF_TOOLS_PROMPT_ANSWER_H
 #define RLHF_TOOLS_PROMPT_ANSWER_H
 
@@ -41,7 +41,7 @@ rlhf_status rlhf__answer_sample(const struct rlhf__answer_request *, struct rlhf
                                 struct rlhf__error *err);
 void rlhf__answer_finish(struct rlhf__answer *); // accepts a zeroed one [any]
 
-// Returns the sum of logp[n], log-probs of the answer's tokens under any model. [any]
+// Returns the sum of logp[n], which are log-probs of the answer's tokens under any model. [any]
 double rlhf__answer_sum(const struct rlhf__answer *, const float *logp);
 
 // Set logp[n] to the log-probs of the answer's tokens under another model with the same

@@ -11,7 +11,8 @@
 
 #define LISTED 200 // maximum number of candidates in a list
 
-// The candidates so far: their number, and the text that follows the typed part in all of them.
+// The candidates so far. `n` is their number, and `common` is the text that follows the typed part
+// in all of them.
 struct found {
     const char *typed; // the word
     size_t len, n;
@@ -59,8 +60,7 @@ static void offer_paths(struct found *f, const char *path) {
     if (d) closedir(d);
 }
 
-// Returns where the argument begins if the line is a command that takes a path. Otherwise returns
-// 0.
+// If the line is a command that takes a path, returns where the path begins. Otherwise returns 0.
 static size_t argument_at(const struct rlhf__completion_words *w, const char *line) {
     const size_t n = strcspn(line, " ");
     for (size_t i = 0; line[n] && w->with_path[i]; i++)

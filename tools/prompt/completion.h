@@ -1,5 +1,5 @@
-// completion.h: completes the line that is typed in a dialogue: a command at the beginning of the
-// line, or a path after a command that takes one.
+// completion.h: completes what is typed in a dialogue: a command at the beginning of the line, or a
+// path after a command that takes a path.
 #ifndef RLHF_TOOLS_PROMPT_COMPLETION_H
 #define RLHF_TOOLS_PROMPT_COMPLETION_H
 
@@ -12,9 +12,9 @@ struct rlhf__completion_words {
     const char *const *with_path; // ends with NULL: the commands that take a path
 };
 
-// Complete `typed`, the line up to the cursor. *add receives the text to insert: the common
-// beginning of all candidates, without the typed part. If there is only one candidate, a space or a
-// slash follows. If there are several candidates and nothing can be inserted, *list receives the
+// Complete `typed`, the line up to the cursor. *add receives the text to insert: what all
+// candidates have in common after the typed part. If there is only one candidate, a space or a
+// slash follows. If there are several candidates and there is nothing to insert, *list receives the
 // candidates, separated by two spaces. Returns the number of candidates. [any]
 size_t rlhf__complete(const struct rlhf__completion_words *, rlhf_str typed, struct rlhf__buf *add,
                       struct rlhf__buf *list);

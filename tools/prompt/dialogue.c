@@ -55,8 +55,8 @@ static rlhf_status sample(struct rlhf__dialogue *d, const struct rlhf__model *m,
     return rlhf__answer_sample(&q, a, err);
 }
 
-// Append the score, e.g. ", imdb.so 0.998". If the reward fails, print its error instead; the
-// dialogue goes on.
+// Append the score, e.g. ", imdb.so 0.998". If the reward fails, log the error instead; the
+// dialogue continues.
 static void put_reward(struct rlhf__dialogue *d, rlhf_str text, const struct rlhf__answer *a,
                        struct rlhf__buf *out) {
     struct rlhf__error err;
@@ -76,7 +76,7 @@ static rlhf_status look_from_other(struct rlhf__dialogue *d, struct rlhf__error 
     return rlhf__answer_under(&d->answer, d->other, d->prompt.data, d->prompt.n, d->under, err);
 }
 
-// Print the line under a text: how long it is, and how likely.
+// Print the line under a text: the text's length, sampling time, log-prob and score.
 static void say_numbers(struct rlhf__dialogue *d, rlhf_str text) {
     const struct rlhf__answer *a = &d->answer;
     const double sum = rlhf__answer_sum(a, a->logp);

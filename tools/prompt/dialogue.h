@@ -1,5 +1,5 @@
-// dialogue.h: what `generate` does if it runs on a terminal and no prompt is given: a person types
-// texts, and a model continues or answers them. Lines that begin with a slash are commands.
+// dialogue.h: the dialogue of `generate` on a terminal without a prompt. A person types texts, and
+// a model continues or answers them. Lines that begin with a slash are commands.
 #ifndef RLHF_TOOLS_PROMPT_DIALOGUE_H
 #define RLHF_TOOLS_PROMPT_DIALOGUE_H
 
@@ -19,8 +19,8 @@ struct rlhf__dialogue_start {
     int32_t raw; // 1: no chat template
 };
 
-// Run the dialogue until its end. Errors at its start are returned; later errors are printed.
-// Returns RLHF_E_CANCELLED if a signal ended the program. [main]
+// Run the dialogue until its end. Returns errors of the start, and logs later errors. Returns
+// RLHF_E_CANCELLED if a signal ended the program. [main]
 rlhf_status rlhf__dialogue(const struct rlhf__dialogue_start *, struct rlhf__error *err);
 
 #endif

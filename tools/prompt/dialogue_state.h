@@ -31,8 +31,8 @@ struct rlhf__dialogue {
 rlhf_status rlhf__dialogue_model(struct rlhf__dialogue *, const char *what, const char *given,
                                  struct rlhf__model **out, struct rlhf__error *err);
 
-// Replace the model. The dialogue owns the new one and forgets the conversation. `given` is as in
-// rlhf__dialogue_start. After a failure the dialogue keeps its model. [main]
+// Replace the dialogue's model. The dialogue owns the new model and forgets the conversation.
+// `given` is as in rlhf__dialogue_start. After a failure the dialogue keeps its old model. [main]
 rlhf_status rlhf__dialogue_use(struct rlhf__dialogue *, struct rlhf__model *, const char *given,
                                struct rlhf__error *err);
 
@@ -53,7 +53,7 @@ void rlhf__dialogue_describe(const struct rlhf__dialogue *);
 
 // ---- commands (dialogue_commands.c) ----
 
-// Run the command in `line`, which begins with a slash. Errors of the command are returned. [main]
+// Run the command in `line`, which begins with a slash. Returns the command's error. [main]
 rlhf_status rlhf__dialogue_command(struct rlhf__dialogue *, const char *line,
                                    struct rlhf__error *err);
 

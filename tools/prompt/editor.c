@@ -86,9 +86,9 @@ static char *prompt_of(EditLine *el) {
     return prompt;
 }
 
-// Returns the editor of `el`. A callback of libedit gets only `el`, and our pointer is in el's
-// client data, which only a function of libedit can read. libedit is loaded whenever a callback
-// runs.
+// Returns the editor that belongs to `el`. A callback of libedit receives only `el`. Our pointer is
+// in its client data, which only a function of libedit can read. While a callback runs, libedit is
+// loaded.
 static struct rlhf__editor *editor_of(EditLine *el) {
     struct rlhf__editor *e = NULL;
     void *lib = dlopen(LIBRARY, RTLD_LAZY | RTLD_NOLOAD);
@@ -100,8 +100,8 @@ static struct rlhf__editor *editor_of(EditLine *el) {
     return e;
 }
 
-// Read one character. Invalid UTF-8 becomes U+FFFD. A Ctrl-D that was typed during the last text,
-// when the terminal still collected lines, arrives as a byte 0.
+// Read one character. Invalid UTF-8 becomes U+FFFD. While a text is printed, the terminal collects
+// whole lines, so a Ctrl-D that is typed then arrives as a byte 0.
 static int read_char(EditLine *el, wchar_t *out) {
     struct rlhf__editor *e = editor_of(el);
     mbstate_t state = {0};

@@ -99,8 +99,8 @@ static void log_decoding(const struct job *j, struct rlhf__log *log) {
     rlhf__buf_free(&cut);
 }
 
-// The numbers are those of the model itself: temperature 1, all tokens. This is so even if sampling
-// used another temperature or fewer tokens.
+// The numbers are those of the model itself (temperature 1, all tokens), even if sampling used
+// another temperature or fewer tokens.
 static rlhf_status put_table(const struct job *j, const struct rlhf__generated *g,
                              struct rlhf__buf *out, struct rlhf__error *err) {
     const struct rlhf__token_row row = {g->prompt_ids, g->n_prompt, g->ids, g->n};
@@ -155,7 +155,7 @@ static rlhf_status print_block(const struct job *j, const struct rlhf__gen_resul
 
 // ---- sampling ----
 
-// The random numbers of a text depend only on its index, so the block size does not affect texts.
+// A text's random numbers depend only on the text's index, so the block size does not affect texts.
 static rlhf_status sample_block(const struct job *j, rlhf_gen *cache, struct rlhf__gen_request *q,
                                 struct rlhf__error *err) {
     const int32_t *prompt[BLOCK_ROWS];

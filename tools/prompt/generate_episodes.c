@@ -159,7 +159,7 @@ static rlhf_status print(const struct rlhf__generate_episodes *o, const struct r
 
 static rlhf_status sample(const struct rlhf__generate_episodes *o, const struct rlhf__eval_setup *t,
                           struct rlhf__error *err) {
-    // Without --prompts, n episodes in all: the run may have thousands of rows.
+    // Without --prompts, sample n episodes in all, because the run may have thousands of rows.
     const int one = t->episodes.alone || !o->prompts;
     const int64_t prompts = one ? 1 : rlhf__prompts_count(t->prompts);
     const uint64_t all = (uint64_t)(prompts * o->n);

@@ -5,8 +5,8 @@
 #include "base/env.h"
 #include "cmd/command_setup.h"
 
-// The flags of `generate`. A number below its minimum, or NULL, means that the flag was not given.
-// The setting of the model's run then applies.
+// The flags of `generate`. NULL, or a number below the flag's minimum, means that the flag was not
+// given. Then the setting of the model's run applies.
 struct rlhf__generate_episodes {
     const char *model, *environment, *prompts, *template;
     const struct rlhf__flag_list *stop;

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-// Returns 1 if prompt i is a text. Otherwise it is a chat, and the template decides how the chat
+// Returns 1 if prompt i is a text, and 0 if it is a chat. The chat template determines how a chat
 // begins.
 int rlhf__generate_input_is_text(const struct rlhf__generate_input *j, size_t i) {
     return !rlhf__typed_prompts_is_chat(&j->prompts, i);
@@ -24,8 +24,8 @@ static rlhf_status no_bos(const struct rlhf__generate_input *j, size_t i, struct
                       where, j->model->dir);
 }
 
-// Tell users that texts begin without the BOS token. Policies are trained with this token
-// (prompts.prepend_bos), and transformers adds it if the tokenizer's config says so.
+// Tell users if texts begin without the BOS token. Policies are trained with this token
+// (prompts.prepend_bos), and transformers adds it if the tokenizer's config asks for it.
 static void log_bos(const struct rlhf__generate_input *j, struct rlhf__log *log) {
     int left_out = 0;
     for (size_t i = 0; i < j->prompts.n; i++)
@@ -84,7 +84,7 @@ rlhf_status rlhf__generate_input_template(struct rlhf__generate_input *j, struct
     return RLHF_OK;
 }
 
-// Log whether texts go through the chat template, if the model has one.
+// If the model has a chat template, log whether texts go through it.
 static void log_template(const struct rlhf__generate_input *j, struct rlhf__log *log) {
     const char *unknown = rlhf__chat_unknown(rlhf__tokenizer_chat(j->model->tok));
     struct rlhf__buf what = RLHF__BUF_INIT;
@@ -111,7 +111,8 @@ static void log_template(const struct rlhf__generate_input *j, struct rlhf__log 
     rlhf__buf_free(&what);
 }
 
-// Warn if a prompt goes through a template whose end-of-turn token does not end responses.
+// Warn if a prompt uses a chat template but the template's end-of-turn token does not end
+// responses.
 static void warn_turn_end(const struct rlhf__generate_input *j, const char *stops,
                           struct rlhf__log *log) {
     int chats = 0;

@@ -1,5 +1,5 @@
-// generate_input.h: the prompts of `generate` as token ids, with or without a chat template and the
-// BOS token. It logs which of the two are used.
+// generate_input.h: encodes the prompts of `generate` as token ids, with or without a chat template
+// and the BOS token, and logs which of the two it uses.
 #ifndef RLHF_TOOLS_PROMPT_GENERATE_INPUT_H
 #define RLHF_TOOLS_PROMPT_GENERATE_INPUT_H
 
@@ -26,7 +26,7 @@ struct rlhf__generate_input {
     int32_t texts_alone, reserved; // 1: the run that trained the model had no rows with messages
 };
 
-// Returns 1 if prompt i is a text. Otherwise it is a chat, and the template decides how the chat
+// Returns 1 if prompt i is a text, and 0 if it is a chat. The chat template determines how a chat
 // begins. [any]
 int rlhf__generate_input_is_text(const struct rlhf__generate_input *, size_t i);
 

@@ -27,8 +27,8 @@ struct rlhf__typed_prompts {
 int rlhf__stdin_is_fed(void);
 
 // Open the prompts. `typed` has the texts of --prompt. `file` is the value of --prompts: a file of
-// JSON rows or of one prompt per line, "-" for standard input, or NULL if it was not given. If
-// neither is given, there is one empty prompt. Errors: RLHF_E_INVALID (both were given, or a row
+// JSON rows or with one prompt per line, "-" for standard input, or NULL if the flag was not given.
+// Without both flags, there is one empty prompt. Errors: RLHF_E_INVALID (both were given, or a row
 // lacks both prompt and text), those of rlhf__dataset_open, and those of loading. [main]
 rlhf_status rlhf__typed_prompts_open(struct rlhf__typed_prompts *,
                                      const struct rlhf__flag_list *typed, const char *file,
@@ -39,16 +39,15 @@ void rlhf__typed_prompts_finish(struct rlhf__typed_prompts *);
 // becomes a turn. [any]
 int rlhf__typed_prompts_is_chat(const struct rlhf__typed_prompts *, size_t i);
 
-// Append the ids of prompt i. A chat is rendered by the chat template. A text is encoded as it is,
-// after a BOS token if the user asked for BOS or if the text is empty. Errors: RLHF_E_INVALID with
-// the prompt's name, if the user asked for BOS before a chat, or if the template rejects the chat.
-// [main]
+// Append the ids of prompt i. The chat template renders a chat. A text is encoded unchanged, after
+// a BOS token if `bos` is set or if the text is empty. Errors: RLHF_E_INVALID, with the prompt's
+// name, if `bos` is set for a chat, or if the template rejects the chat. [main]
 rlhf_status rlhf__typed_prompts_encode(const struct rlhf__typed_prompts *, size_t i,
                                        const struct rlhf__tokenizer *tok, int bos,
                                        struct rlhf__ids *out, struct rlhf__error *err);
 
-// Set *alone to 1 if the model's checkpoint records that its training run used only plain texts. In
-// that case, typed texts are plain texts too. Errors: those of rlhf__json_load. [main]
+// Set *alone to 1 if, according to the model's checkpoint, the training run used only plain texts.
+// Typed texts are then plain texts too. Errors: those of rlhf__json_load. [main]
 rlhf_status rlhf__texts_alone(const struct rlhf__model *m, int32_t *alone, struct rlhf__error *err);
 
 // Write the origin of prompt i for messages: "prompt 1" if typed, otherwise "FILE:LINE". [any]
@@ -79,8 +78,8 @@ struct rlhf__generated {
 // Append one JSON object and a newline. ids and logp_sampled are as in rollouts.jsonl. [any]
 void rlhf__generated_json(const struct rlhf__generated *, struct rlhf__buf *out);
 
-// Append prompt and response, with an empty line between them for a chat. Unless `first` is set, a
-// line "---" comes before the prompt. [any]
+// Append the prompt and the response, with an empty line between them for a chat. Unless `first` is
+// set, begin with a line "---". [any]
 void rlhf__generated_text(const struct rlhf__generated *, int first, struct rlhf__buf *out);
 
 #endif

@@ -1,5 +1,5 @@
-// play.c: `rlhf-host play`: plays one episode of an environment. A person or a script takes the
-// place of the policy. Each line of the input is a turn.
+// play.c: `rlhf-host play`: plays one episode of an environment, with a person or a script in place
+// of the policy. Each line of the input is a turn.
 #include "prompt/prompt.h"
 
 #include "base/json.h"
@@ -145,7 +145,7 @@ static rlhf_status read_calls(struct game *g, struct rlhf__error *err) {
     return rlhf__episode_tools_read(&tools, e, turn, err);
 }
 
-// Let the environment answer the turn. If a tool call is wrong, the host answers instead.
+// Let the environment answer the turn. If a tool call is invalid, the host answers instead.
 static rlhf_status step(struct game *g, struct rlhf__error *err) {
     RLHF_TRY(read_calls(g, err));
     return g->episode.calls.faults ? rlhf__episode_tools_refuse(&g->episode, err)

@@ -39,8 +39,8 @@ void rlhf__play_input_close(struct rlhf__play_input *p) {
     *p = (struct rlhf__play_input){0};
 }
 
-// Read a line that a person types. Ctrl-C acts on the line, but only while the person types: while
-// the environment answers, it ends the program as usual.
+// Read a line that a person types. While the person types, Ctrl-C acts on the line. While the
+// environment answers, Ctrl-C ends the program as usual.
 static void read_typed(struct rlhf__play_input *p, struct rlhf__buf *turn) {
     const char *line = "";
     int event;

@@ -1,6 +1,6 @@
 // play_input.h: reads the turns of a person or a script that plays an environment. A person at a
-// terminal can edit the line; `/help` and `/quit` are commands there, and Ctrl-C or Ctrl-D ends the
-// game. Everywhere else, each line is a turn as it is.
+// terminal can edit the line; there, `/help` and `/quit` are commands, and Ctrl-C or Ctrl-D ends
+// the game. In all other input, each line is a turn.
 #ifndef RLHF_TOOLS_PROMPT_PLAY_INPUT_H
 #define RLHF_TOOLS_PROMPT_PLAY_INPUT_H
 

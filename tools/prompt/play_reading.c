@@ -22,8 +22,8 @@ static rlhf_status open_prompt(struct rlhf__play_reading *r, const struct rlhf__
     return rlhf__prompts_open(&o, r->tok, &r->prompts, err);
 }
 
-// Warn that the policy does not see the tools. A run that lists the tools would refuse such a
-// policy, but playing goes on without the list.
+// Warn that the policy does not see the tools. A run with tools would refuse this policy; `play`
+// continues without their list.
 static void warn_hidden(const struct rlhf__play_policy *p, const struct rlhf__chat *chat) {
     rlhf__logf(p->env->log, RLHF_LOG_WARN,
                "play: %s has tools, but %s%s has no place for them, so they are not shown to the "

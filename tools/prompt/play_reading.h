@@ -1,5 +1,5 @@
 // play_reading.h: computes the ids that a policy would read in an episode, in the same way as
-// training.
+// training does.
 #ifndef RLHF_TOOLS_PROMPT_PLAY_READING_H
 #define RLHF_TOOLS_PROMPT_PLAY_READING_H
 
@@ -32,9 +32,8 @@ rlhf_status rlhf__play_reading_open(struct rlhf__play_reading *, const struct rl
                                     struct rlhf__error *err);
 void rlhf__play_reading_finish(struct rlhf__play_reading *); // accepts a zeroed one [main]
 
-// Set e->read to the ids that the policy reads. These are the ids of the prompt or, after a turn,
-// the ids of the reply to the turn. Errors: those of rlhf__speak_prompt and rlhf__speak_reply.
-// [main]
+// Set e->read to the ids that the policy reads next: the ids of the prompt or, after a turn, the
+// ids of the reply to the turn. Errors: those of rlhf__speak_prompt and rlhf__speak_reply. [main]
 rlhf_status rlhf__play_read(struct rlhf__play_reading *, struct rlhf__episode *e,
                             struct rlhf__error *err);
 

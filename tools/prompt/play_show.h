@@ -1,4 +1,4 @@
-// play_show.h: prints an episode that a person plays: as text, or as a JSON object for each call.
+// play_show.h: prints an episode that a person plays, as text or as one JSON object for each call.
 #ifndef RLHF_TOOLS_PROMPT_PLAY_SHOW_H
 #define RLHF_TOOLS_PROMPT_PLAY_SHOW_H
 
@@ -17,7 +17,7 @@ void rlhf__play_show_tools(const struct rlhf__play_show *, const char *tools);
 // Print the prompt of the data row as text. Prints nothing if the output is JSON. [main]
 void rlhf__play_show_prompt(const struct rlhf__play_show *, rlhf_str prompt);
 
-// Print what the environment has said in reset() or after the last turn, its reward for that turn,
+// Print the environment's messages from reset() or after the last turn, its reward for that turn,
 // and what a policy reads. [main]
 void rlhf__play_show_said(const struct rlhf__play_show *, const struct rlhf__episode *);
 

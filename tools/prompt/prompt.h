@@ -1,5 +1,5 @@
-// prompt.h: the commands that people use at the prompt: generate, play and tokenize. Commands are
-// described in cmd/commands.h.
+// prompt.h: the commands generate, play and tokenize. cmd/commands.h describes what all commands
+// have in common.
 #ifndef RLHF_TOOLS_PROMPT_PROMPT_H
 #define RLHF_TOOLS_PROMPT_PROMPT_H
 

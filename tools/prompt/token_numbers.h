@@ -1,5 +1,5 @@
-// token_numbers.h: computes the log-prob, the entropy and a critic's value for each token of an
-// existing text.
+// token_numbers.h: computes log-prob, entropy and a critic's value for each token of an existing
+// text.
 #ifndef RLHF_TOOLS_PROMPT_TOKEN_NUMBERS_H
 #define RLHF_TOOLS_PROMPT_TOKEN_NUMBERS_H
 
@@ -13,8 +13,8 @@ struct rlhf__token_row {
     size_t n;
 };
 
-// Arrays with a number for each token. Log-prob and entropy are at temperature 1 over all tokens;
-// the value is that of the text before the token.
+// Arrays with a number for each token. Log-prob and entropy are at temperature 1 over all tokens. A
+// token's value is the value of the text before this token.
 struct rlhf__token_numbers {
     float *logp;
     float *entropy; // NULL: the model does not compute it

@@ -19,8 +19,8 @@ void rlhf__put_piece(struct rlhf__buf *out, rlhf_str piece) {
     }
 }
 
-// The colors of the report's page: blue for a token that is likelier than under the reference,
-// orange for one that is less likely. If the difference is 1 nat or more, the colors are stronger.
+// The colors of the report's page. Blue: the token is likelier than under the reference; orange: it
+// is less likely. The colors are stronger if the difference is 1 nat or more.
 static const char *color_of(float ratio) {
     if (ratio >= 1) return "\033[38;5;33m";
     if (ratio >= 0.1F) return "\033[38;5;75m";

@@ -1,5 +1,5 @@
-// tokenize.c: `rlhf-host tokenize`: prints the token ids of texts and the text of each token. With
-// --ids, it prints the text of token ids. The command opens only a model's tokenizer.
+// tokenize.c: `rlhf-host tokenize`: prints the token ids of texts and the text of each token or,
+// with --ids, the text of token ids. Opens only a model's tokenizer.
 #include "prompt/prompt.h"
 
 #include "base/json.h"
@@ -96,8 +96,8 @@ static void put_text(const struct shown *s, struct rlhf__buf *out) {
     rlhf__buf_putc(out, '\n');
 }
 
-// Print the ids in *s. `text` is the text that they were made from; if text.ptr is NULL, the text
-// of the ids is printed instead.
+// Print *s, which has the ids of `text`, in the form that the options select. If text.ptr is NULL,
+// uses the text of the ids.
 static rlhf_status print(const struct options *o, const struct rlhf__tokenizer *tok,
                          struct shown *s, rlhf_str text, struct rlhf__error *err) {
     struct rlhf__buf out = RLHF__BUF_INIT;

@@ -209,8 +209,8 @@ static rlhf_status compare_moment(const struct opened *o, size_t k, const struct
 }
 
 // Sets *out to a thousandth of the largest recomputed moment of one kind. `letter` is the kind: 'm'
-// means first moments, 'v' second moments. In a tensor whose gradient is only rounding noise,
-// rounding errors of the moment may reach this size.
+// means first moments, 'v' second moments. If a tensor's gradient is only rounding noise, rounding
+// errors of its moments may reach this size.
 static rlhf_status floor_of(const struct opened *o, char letter, double *out,
                             struct rlhf__error *err) {
     *out = 0;
@@ -243,8 +243,8 @@ static rlhf_status summarize(size_t k, const struct sums *s, const struct rlhf__
 }
 
 // Each element may differ by twice the largest change of an element in the phase, because AdamW
-// scales even rounding noise up to a full step. The difference as a whole has a separate limit, on
-// its length, weighted by the second moments.
+// scales even rounding noise up to a full step. The length of the whole difference, weighted by the
+// second moments, has a separate limit.
 static rlhf_status compare_weights(const struct opened *o, size_t k,
                                    const struct rlhf__check_limits *l, struct sums *s,
                                    struct rlhf__checks *c, struct rlhf__error *err) {

@@ -11,10 +11,10 @@ struct rlhf__checkpoints {
     const char *run, *again; // where the phase ends: the run's, and the recomputed one
 };
 
-// Compare all weight files of two checkpoints of the same phase. docs/recompute.md describes how
-// weights are compared. One measure is the length of the difference, where each element is weighted
-// by its second moment. The other is the largest difference of an element. Errors: RLHF_E_INVALID
-// (a file that cannot be read), RLHF_E_NOMEM. [main]
+// Compare all weight files of two checkpoints of the same phase. Weights have two measures
+// (docs/recompute.md): the length of the difference, with each element weighted by its second
+// moment, and the largest difference of an element. Errors: RLHF_E_INVALID (a file that cannot be
+// read), RLHF_E_NOMEM. [main]
 rlhf_status rlhf__checkpoints_compare(const struct rlhf__checkpoints *,
                                       const struct rlhf__check_limits *, struct rlhf__checks *,
                                       struct rlhf__error *err);

@@ -7,9 +7,8 @@
 
 // ---- metrics ----
 
-// Names, and beginnings of names, of metrics that are not recomputed. They are times and speeds,
-// metrics of sampling and scoring responses, and metrics of training a reward model in an outer
-// loop.
+// Names, and beginnings of names, of metrics that are not recomputed: times and speeds, metrics of
+// sampling and scoring responses, and metrics of training a reward model in an outer loop.
 static const char *const left_out[] = {"phase",
                                        "time/",
                                        "perf/",
@@ -115,8 +114,8 @@ rlhf_status rlhf__numbers_metrics(const json_t *run, const json_t *again, int ha
 
 // ---- rollouts ----
 
-// Compare arrays of numbers, also nested ones. If they are absent or null on both sides, there is
-// nothing to compare.
+// Compare arrays of numbers, also nested ones. If an array is absent or null on both sides, there
+// is nothing to compare.
 static int see_numbers(struct rlhf__check *worst, const json_t *run, const json_t *again,
                        const char *where) {
     if (json_is_array(run) && json_is_array(again)) {
@@ -168,7 +167,7 @@ static rlhf_status compare_named(const json_t *run, const json_t *again,
     return worst.has_values ? rlhf__checks_add(c, &worst, err) : RLHF_OK;
 }
 
-// The rows of a step, and which of them the loss leaves out, must be the same.
+// Both must have the same steps, with the same rows, and leave the same rows out of the loss.
 static rlhf_status compare_steps(const json_t *run, const json_t *again, struct rlhf__checks *c,
                                  struct rlhf__error *err) {
     static const char *const keys[] = {"epoch", "minibatch", "rows", "masked", "skipped"};

@@ -1,5 +1,5 @@
-// recompute.c: `rlhf-host recompute`: computes the phases of a finished run once more from its
-// files, and compares the results with the run's results.
+// recompute.c: `rlhf-host recompute`: computes the phases of a finished run once more from the
+// run's files, and compares the results with those of the run.
 #include "recompute/recompute.h"
 
 #include "base/file.h"
@@ -79,7 +79,7 @@ static void skip(struct job *j, int64_t phase, const char *why) {
     snprintf(j->why, sizeof j->why, "%s", why);
 }
 
-// Return why the checkpoints do not suffice for a phase, or NULL.
+// Returns why the checkpoints do not suffice for a phase, or NULL if they do.
 static const char *lacks_checkpoint(const struct job *j, int64_t phase) {
     if ((phase > 1 && !rlhf__run_files_checkpoint(j->run, phase - 1)) ||
         !rlhf__run_files_checkpoint(j->run, phase))
@@ -152,8 +152,8 @@ static rlhf_status in_folder(struct job *j, int64_t phase, const struct rlhf__fo
     const struct rlhf__again_part part = {
         .from = phase - 1, .phases = 1, .rows = j->rows, .keep = every_one};
     const rlhf_status ran = rlhf__again(&j->again, &part, out, &told, err);
-    // Phase 1 is skipped after any failure: the models that the run began with may no longer exist,
-    // although its checkpoints do.
+    // After any failure, phase 1 is skipped: it needs the models that the run began with, which may
+    // no longer exist.
     if (ran == RLHF_E_UNSUPPORTED || (ran != RLHF_OK && ran != RLHF_E_CANCELLED && phase == 1)) {
         skip(j, phase, err->text);
         return RLHF_OK;

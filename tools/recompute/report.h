@@ -1,4 +1,4 @@
-// report.h: prints what recomputing a run has shown, as text or as JSON.
+// report.h: prints the results of recomputing a run, as text or as JSON.
 #ifndef RLHF_TOOLS_RECOMPUTE_REPORT_H
 #define RLHF_TOOLS_RECOMPUTE_REPORT_H
 

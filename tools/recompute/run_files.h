@@ -1,5 +1,5 @@
-// run_files.h: the contents of a run directory that recomputing needs: rows of metrics,
-// checkpoints, and a description of the arithmetic.
+// run_files.h: what recomputing needs from a run directory: rows of metrics, checkpoints, and a
+// description of the arithmetic.
 #ifndef RLHF_TOOLS_RECOMPUTE_RUN_FILES_H
 #define RLHF_TOOLS_RECOMPUTE_RUN_FILES_H
 
@@ -23,8 +23,8 @@ int rlhf__run_files_checkpoint(const char *run, int64_t phase);
 rlhf_status rlhf__run_files_arithmetic(const char *run, const char *again, int *exact, int *bf16,
                                        struct rlhf__error *err);
 
-// Set `dtype` and `arithmetic` to those of the run's matrix products. A text that manifest.json
-// lacks becomes "". [main]
+// Set `dtype` and `arithmetic` to those of the run's matrix products, or to "" if manifest.json
+// lacks them. [main]
 void rlhf__run_files_compute(const char *run, char dtype[8], char arithmetic[16]);
 
 #endif

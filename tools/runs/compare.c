@@ -1,5 +1,5 @@
-// compare.c: `rlhf-host runs compare`: shows which settings of runs differ, and the results of the
-// runs.
+// compare.c: `rlhf-host runs compare`: shows which settings differ between runs, and the results of
+// the runs.
 #include "base/json.h"
 #include "base/printable.h"
 #include "cmd/commands.h"
@@ -86,8 +86,8 @@ static json_t *metrics_of(const struct rlhf__compared *c, const struct rlhf__fla
 
 // ---- as a table ----
 
-// Append a result such as "0.946 ± 0.018 (0.925 .. 0.983)". If `brief` is set, the error is left
-// out when there is a range. Returns a mask of what was written: 1 << the kind of error (enum
+// Append a result such as "0.946 ± 0.018 (0.925 .. 0.983)". If `brief` is set, leaves out the error
+// where there is a range. Returns a mask of what was written: 1 << the kind of the error (enum
 // rlhf__end_error), and RANGE for a range.
 static uint32_t put_end(struct rlhf__buf *out, const struct rlhf__group_end *e, int brief) {
     char a[40], b[40];
@@ -187,8 +187,8 @@ static void put_legend(struct rlhf__buf *out, uint32_t kinds, const struct rlhf_
     rlhf__buf_free(&text);
 }
 
-// Append the table. Returns 0, and appends nothing, if the table is wider than `width` (0: no
-// limit).
+// Append the table and return 1. If the table is wider than `width` (0: no limit), append nothing
+// and return 0.
 static int put_table(const struct rlhf__compared *c, const json_t *metrics, int brief, int width,
                      struct rlhf__buf *out, uint32_t *kinds) {
     const size_t n = json_array_size(c->groups), before = out->len;

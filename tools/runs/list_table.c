@@ -30,7 +30,8 @@ static const char *brief(const struct rlhf__headline *h) {
     return h->word;
 }
 
-// Returns the short word if it is the same for all runs; otherwise NULL.
+// Returns the short word that all runs have in common, "reward" if no run has one, or NULL if the
+// words differ.
 static const char *common_word(const struct rlhf__runs_found *f) {
     const char *word = NULL;
     for (size_t i = 0; i < f->n; i++) {
@@ -56,8 +57,8 @@ static void put_headline(const struct rlhf__run_row *r, int with_word, struct rl
     if (r->phase > 1) rlhf__buf_printf(out, " → %s", rlhf__figure(r->last, b));
 }
 
-// Returns 1 if the run was started by a program of another version. The third number of a version
-// is ignored.
+// Returns 1 if another version of the program started the run. Ignores the third number of a
+// version.
 static int of_another_version(const struct rlhf__run_row *r) {
     static const char own[] = RLHF_SDK_VERSION;
     const char *dot = strchr(own, '.'), *end = dot ? strchr(dot + 1, '.') : NULL;

@@ -6,7 +6,8 @@
 
 enum { LISTED = 3, DIGITS_MAX = 9 };
 
-// The length of the common beginning of all names, without digits at its end.
+// Returns the length of the common beginning of all names, without digits at the end of this
+// beginning.
 static size_t common_start(const char *const *name, size_t n) {
     size_t len = strlen(name[0]);
     for (size_t i = 1; i < n; i++) {
@@ -25,8 +26,8 @@ static int ascending(const void *a, const void *b) {
     return (*x > *y) - (*x < *y);
 }
 
-// Returns the numbers that follow the names' common start, in ascending order. Returns NULL if a
-// name has anything but a number after this start.
+// Returns the numbers that follow the first `start` bytes of the names, in ascending order. Returns
+// NULL if a name has anything but a number there.
 static long *numbers_of(const char *const *name, size_t n, size_t start) {
     long *v = calloc(n, sizeof *v);
     for (size_t i = 0; v && i < n; i++) {

@@ -68,8 +68,8 @@ static rlhf_status remove_old(struct pruned *p, const struct rlhf__folder *all,
     return RLHF_OK;
 }
 
-// Hold the run's lock while checkpoints are removed, so that the run cannot be resumed. After
-// taking the lock, find out again what `latest` and `best` point at.
+// Hold the run's lock while removing checkpoints, so that the run cannot be resumed. After taking
+// the lock, check again what `latest` and `best` point at.
 static rlhf_status remove_locked(struct pruned *p, int64_t n,
                                  const struct rlhf__needed_list *needed, struct rlhf__log *log,
                                  struct rlhf__error *err) {
@@ -178,7 +178,7 @@ static json_t *object_of(const struct pruned *p) {
 
 // ---- all runs ----
 
-// Returns 1 if a run before run i is the same run, because the user named that run twice.
+// Returns 1 if run i is also listed before i, because the user named it twice.
 static int is_repeated(const struct rlhf__runs_found *f, size_t i) {
     const struct rlhf__run_row *all = f->all;
     for (size_t k = 0; k < i; k++)
@@ -186,7 +186,7 @@ static int is_repeated(const struct rlhf__runs_found *f, size_t i) {
     return 0;
 }
 
-// `around` lists the runs that may have begun from a checkpoint of a run in f.
+// `around` lists all runs that may have begun from a checkpoint of a run in `f`.
 static rlhf_status prune_all(const struct rlhf__runs_found *f,
                              const struct rlhf__runs_found *around, const struct options *o,
                              struct rlhf__log *log, struct rlhf__error *err) {
@@ -229,8 +229,8 @@ static rlhf_status prune_all(const struct rlhf__runs_found *f,
     return st == RLHF_OK ? first : st;
 }
 
-// Adds the runs in the directory `path` and the runs next to it. If `path` is a run, also adds the
-// runs one level above, because the run may be in a group.
+// Adds the runs in the directory `path` and the runs next to this directory. If `path` is a run,
+// also adds the runs one level above, because the run may be in a group.
 static rlhf_status find_around(const char *path, struct rlhf__runs_found *around,
                                struct rlhf__error *err) {
     char real[RLHF__PATH_CAP];

@@ -116,7 +116,7 @@ static int32_t state_of(const struct rlhf__run_row *r, const json_t *event) {
     if (ended && strcmp(status, "done") == 0) return RLHF__RUN_DONE;
     if (r->wanted > 0 && r->phase >= r->wanted) return RLHF__RUN_DONE;
     if (ended) return RLHF__RUN_STOPPED;
-    // Older versions did not write events, but they wrote a checkpoint when they were stopped.
+    // Older versions did not write events, but they wrote a checkpoint when a run stopped early.
     return !event && r->checkpoint == r->phase ? RLHF__RUN_STOPPED : RLHF__RUN_DIED;
 }
 
@@ -149,8 +149,7 @@ static int64_t latest_checkpoint(const struct rlhf__folder *run) {
     return *name && !name[strspn(name, "0123456789")] ? strtoll(name, NULL, 10) : 0;
 }
 
-// Collect all texts in v that name a checkpoint of some run. Returns 1 if all of these texts were
-// collected.
+// Collect all strings in v that name a checkpoint of a run. Returns 1 if none had to be left out.
 static int collect(const json_t *v, json_t *out, int depth) {
     const char *key;
     json_t *member;
@@ -174,8 +173,7 @@ static int is_path(const json_t *name) {
 }
 
 // Returns 1 for a plugin that is named by a path, may use the network, or runs code that one of
-// `options` names. Other options are not checked: their meaning is unknown, because inspecting a
-// run does not open plugins.
+// `options` names. Does not check other options: without opening plugins, their meaning is unknown.
 static int has_code(const json_t *plugin) {
     static const char *const options[] = {"command", "file", "url"};
     int found = is_path(json_object_get(plugin, "plugin")) ||

@@ -1,5 +1,5 @@
-// run_row.h: one run as `runs list` shows it, from a few small reads: config.json, manifest.json,
-// the lock, and the first and the last line of metrics.jsonl and events.jsonl.
+// run_row.h: one run as `runs list` shows it. It needs only a few small reads: config.json,
+// manifest.json, the lock, and the first and the last line of metrics.jsonl and events.jsonl.
 #ifndef RLHF_TOOLS_RUNS_RUN_ROW_H
 #define RLHF_TOOLS_RUNS_RUN_ROW_H
 
@@ -36,7 +36,8 @@ struct rlhf__run_row {
     char *reason;       // why it stopped or failed; "" if it is not known
     char *version;      // of the program that started it; "" if it is not known
     json_t *trouble;    // sentences about what could not be read
-    // Paths of checkpoints that its config.json and manifest.json name; NULL: neither can be read.
+    // Paths of checkpoints that the run's config.json and manifest.json name; NULL: neither can be
+    // read.
     json_t *paths;
 };
 
@@ -55,8 +56,8 @@ int rlhf__run_row_resumes(const struct rlhf__run_row *);
 // Append "rlhf-host --resume PATH", quoted for a shell. [any]
 void rlhf__run_row_put_resume(const struct rlhf__run_row *, struct rlhf__buf *out);
 
-// Append what that command does, e.g. "goes on after phase 3". Also says if the command first asks
-// the user to name the run's code. [any]
+// Append what `rlhf-host --resume` would do, e.g. "goes on after phase 3", and whether it would
+// first ask the user to name the run's code. [any]
 void rlhf__run_row_put_goes_on(const struct rlhf__run_row *, struct rlhf__buf *out);
 
 #endif

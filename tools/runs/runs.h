@@ -1,4 +1,5 @@
-// runs.h: `rlhf-host runs list | compare | show | prune`: the runs of a directory at a glance.
+// runs.h: `rlhf-host runs list | compare | show | prune`, for an overview of the runs in a
+// directory.
 #ifndef RLHF_TOOLS_RUNS_RUNS_H
 #define RLHF_TOOLS_RUNS_RUNS_H
 

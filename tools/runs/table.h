@@ -14,7 +14,7 @@ struct rlhf__text_table_column {
 };
 
 // Zero-initialize and set the columns; release with rlhf__text_table_finish. After a failed
-// allocation `text` is bad.
+// allocation, text.bad is set.
 struct rlhf__text_table {
     struct rlhf__text_table_column column[RLHF__TEXT_TABLE_COLUMNS];
     size_t n_columns;
@@ -32,8 +32,8 @@ void rlhf__text_table_cell(struct rlhf__text_table *, const char *text);
 void rlhf__text_table_take(struct rlhf__text_table *, struct rlhf__buf *text);
 
 // Append the lines of the table: a line of titles, unless all are empty, and one line for each
-// complete row. With width > 0, lines have at most that width: columns are dropped from the right
-// until the rest fits. If the first column alone does not fit, it is cut. Returns how many columns
+// complete row. If width > 0, lines have at most that width: columns are dropped from the right
+// until the others fit. If the first column alone does not fit, it is cut. Returns how many columns
 // are left. [any]
 size_t rlhf__text_table_put(const struct rlhf__text_table *, int width, struct rlhf__buf *out);
 

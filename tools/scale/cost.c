@@ -31,7 +31,7 @@ static double shards_of(const struct rlhf__scale_plan *p, double ranks) {
 }
 
 // Each rank first adds up its own shards, as far as the tree of sums allows (team/tree.h). Returns
-// the largest number of sums that a rank then still has.
+// the largest number of sums that remain on a rank.
 static uint32_t most_nodes(uint32_t shards, uint32_t ranks) {
     const uint32_t each = shards / ranks;
     uint32_t most = 1;
@@ -126,7 +126,8 @@ static struct share slowest(const struct rlhf__scale_figures *f, uint32_t first,
 
 enum { CUT_ROWS = 65536 }; // more rows are not cut one by one
 
-// With so many rows, the slowest shard has half a row more than the mean.
+// For minibatches of more than CUT_ROWS rows: assumes that the slowest shard has half a row more
+// than the mean.
 static struct share slowest_of_many(const struct rlhf__scale_figures *f, double rows,
                                     double ranks) {
     const double each = shards_of(&f->plan, ranks) / ranks, row = mean_length(&f->machine);
@@ -135,8 +136,8 @@ static struct share slowest_of_many(const struct rlhf__scale_figures *f, double 
                           mean};
 }
 
-// Returns the mean of slowest() over the minibatches of an epoch. If there are many rows, only the
-// first minibatches are used.
+// Returns the mean of slowest() over the minibatches of an epoch or, if there are many rows, over
+// the first minibatches.
 static struct share learning(const struct rlhf__scale_figures *f, double rows, double ranks) {
     const double each = floor(rows / f->plan.minibatches);
     struct share sum = {0};
@@ -152,8 +153,8 @@ static struct share learning(const struct rlhf__scale_figures *f, double rows, d
 
 // ---- the parts of a phase ----
 
-// Fill in the parts of the cost that a rank computes for itself. `slow` is the factor by which
-// these parts take longer because the ranks of a machine share its cores.
+// Fill in the parts of the cost in which a rank computes and does not use the network. They take
+// `slow` times as long, because the ranks of a machine share its cores.
 static void work(const struct rlhf__scale_figures *f, const struct rlhf__scale_layout *l,
                  double slow, struct rlhf__scale_cost *c) {
     const struct rlhf__scale_plan *p = &f->plan;

@@ -1,6 +1,6 @@
-// cost.h: the cost of a phase on a number of ranks, computed from the figures of one machine and of
-// the network. Pure functions: nothing is measured, read or printed here. docs/planning-scale.md
-// has the formulas.
+// cost.h: computes the cost of a phase on a number of ranks, from the figures of one machine and of
+// the network. These are pure functions: they measure, read and print nothing.
+// docs/planning-scale.md has the formulas.
 #ifndef RLHF_TOOLS_SCALE_COST_H
 #define RLHF_TOOLS_SCALE_COST_H
 
@@ -37,29 +37,29 @@ int rlhf__scale_refuses(const struct rlhf__scale_figures *f, const struct rlhf__
 struct rlhf__scale_cost rlhf__scale_cost(const struct rlhf__scale_figures *f,
                                          const struct rlhf__scale_layout *l);
 
-// Returns the efficiency of a layout: its rows per second, divided by the rows per second that its
-// machines (or devices) would have if each ran one process on its own, with a phase of `alone` rows
-// and nothing to exchange. [any]
+// Returns the efficiency of a layout: its rows per second, divided by the rows per second of the
+// same machines (or devices) without exchanges. In the second case each machine runs one separate
+// process, with `alone` rows in a phase. [any]
 double rlhf__scale_efficiency(const struct rlhf__scale_figures *f,
                               const struct rlhf__scale_layout *l, double alone);
 
-// Returns the smallest number of rows per phase with which these ranks have at least the efficiency
-// `wanted`, compared with one process that computes the same rows. Returns 0 if no number of rows
-// is enough. Minibatches have whole groups. [any]
+// Returns the smallest number of rows per phase at which these ranks have an efficiency of `wanted`
+// or more, compared with one process that computes the same rows. Returns 0 if no number of rows is
+// enough. Minibatches have whole groups. [any]
 double rlhf__scale_rows_for(const struct rlhf__scale_figures *f, double ranks, double per_host,
                             double wanted);
 
-// Returns the number of ranks beyond which more ranks do not help. The search starts with the ranks
-// of one machine and doubles the number as long as this gives at least `gain` times the rows per
-// second, with `rows` rows in a phase. Sets *few to 1 if there are too few rows to double the
-// number again. Returns 0 if doubling helps up to `most` ranks. [any]
+// Returns the number of ranks beyond which more ranks do not help, for phases of `rows` rows. The
+// search starts with the ranks of one machine and doubles their number as long as this multiplies
+// the rows per second by at least `gain`. Sets *few to 1 if there are too few rows for another
+// doubling. Returns 0 if doubling helps up to `most` ranks. [any]
 double rlhf__scale_stops(const struct rlhf__scale_figures *f, double per_host, double rows,
                          double gain, double most, int *few);
 
 // Returns the seconds at x. Between two points, interpolates linearly. Below the first point,
-// returns the seconds of the first point. Above the last point, continues a line through the last
-// point and an earlier one: the point with the largest x that is at most a quarter of the last
-// point's x or, without such a point, the first one. With a single point, the line goes through 0.
+// returns the seconds of the first point. Above the last point, extrapolates on a line through the
+// last point and an earlier one. If the last point is at X, the earlier one is the last point with
+// x <= X / 4 or, without such a point, the first one. With a single point, the line goes through 0.
 // [any]
 double rlhf__scale_curve_at(const struct rlhf__scale_curve *c, double x);
 

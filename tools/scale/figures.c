@@ -11,8 +11,8 @@
 
 // ---- numbers ----
 
-// A number of a section: 0 or more. `least` is the smallest allowed value. If `whole` is 1, the
-// number must be an integer.
+// A number of a section, from `least` (0 or more) to `most`. If `whole` is 1, the number must be an
+// integer.
 struct number {
     const char *key;
     size_t at;

@@ -1,6 +1,6 @@
-// figures.h: the figures from which a forecast is computed: the shape of a planned run, the
-// measurements of that run on one machine, and the network between ranks. They are read from and
-// written to JSON files.
+// figures.h: reads and writes, as JSON files, the figures from which a forecast is computed: the
+// shape of a planned run, the measurements of that run on one machine, and the network between
+// ranks.
 #ifndef RLHF_TOOLS_SCALE_FIGURES_H
 #define RLHF_TOOLS_SCALE_FIGURES_H
 
@@ -46,8 +46,8 @@ struct rlhf__scale_machine {
     double tokens;     // of these rows
     struct rlhf__scale_curve draw;  // x: rows
     struct rlhf__scale_curve learn; // x: tokens; forward, loss and backward without a step
-    // Seconds for the measured rows. `other` is a rank's work for its own rows that is in none of
-    // the other parts.
+    // Seconds for the measured rows. `other` is a rank's work for its own rows that no other part
+    // includes.
     double passes, reward, other;
     double fixed;                       // seconds of a phase for what every rank does alike
     double step, pack;                  // seconds of one optimizer step and of packing the weights

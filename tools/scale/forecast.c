@@ -38,7 +38,8 @@ static struct rlhf__scale_layout layout(const struct rlhf__scale_figures *f,
     return (struct rlhf__scale_layout){ranks, q->per_host, f->plan.rows * (q->grows ? ranks : 1)};
 }
 
-// One process with a whole machine has the rows of all the machine's ranks.
+// In the comparison with one process per machine, that process has the rows of all the machine's
+// ranks.
 static double rows_alone(const struct rlhf__scale_figures *f, const struct rlhf__scale_question *q,
                          double ranks) {
     if (!q->grows) return f->plan.rows;

@@ -14,7 +14,7 @@ struct rlhf__scale_question {
         grows; // 1: plan.rows counts the rows of one rank, so a phase has plan.rows * ranks rows
     double ranks[RLHF__SCALE_RANKS];
     double per_host; // ranks on each machine
-    // 1: the numbers were given; 0: the list ends where dividing the run is impossible.
+    // 1: the user gave these numbers; 0: the list ends where the run cannot be divided further.
     int32_t chosen;
     int32_t reserved;
 };

@@ -20,15 +20,15 @@ enum { PHASES = 3 };
 
 // ---- what is planned ----
 
-// Returns `rows`, which is batch.size, or a smaller number of rows to measure if `rows` is more
-// than `most`.
+// Returns the number of rows to measure: batch.size (`rows`) or, while that is even and more than
+// `most`, its half.
 static int64_t measured_rows(int64_t rows, int64_t most) {
     while (rows > most && rows % 2 == 0)
         rows /= 2;
     return rows;
 }
 
-// Switch off everything that is not part of every phase, and output to other places.
+// Switch off everything that does not happen in every phase, and all output to other places.
 static void quiet(struct rlhf__config *c) {
     c->n_sink = 0;
     c->early_stop = (struct rlhf__early_stop_config){.window = c->early_stop.window};
@@ -76,7 +76,7 @@ static void describe_plan(const struct rlhf__run *r, struct rlhf__scale_plan *p)
     p->microbatch = (double)r->learner.microbatch_tokens;
     p->moments = (double)rlhf__setup_moments(r->config);
     p->reward_dealt = divides_rewards(r->req);
-    // Gradients and weights are exchanged during the passes only with such backends.
+    // Only with such backends does a run exchange gradients and weights during the passes.
     p->overlaps = (r->session.compute->table->flags & RLHF_COMPUTE_HOST_MEMORY) != 0;
 }
 
@@ -114,7 +114,7 @@ static rlhf_status timed_phases(struct rlhf__run *r, struct rlhf__run_timing *t,
     return st;
 }
 
-// Returns by how much the time of sampling, passes and updates in a phase exceeds the sum of their
+// Returns how much longer sampling, passes and updates take in a phase than the sum of their
 // separately measured times.
 static double rest(const struct rlhf__run_timing *t, const struct rlhf__scale_plan *p,
                    const struct rlhf__scale_machine *m) {

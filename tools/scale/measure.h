@@ -6,10 +6,10 @@
 #include "run/run.h"
 #include "scale/figures.h"
 
-// Set up the run that *req describes, measure it, and set f->plan and f->machine. If batch.size is
-// more than `most` rows, it is halved until it is at most `most`; figures for larger batches follow
-// from the measured sizes. Rewards are called. Files are written only to a temporary directory.
-// Changes req->config. [main]
+// Set up the run that *req describes, measure it, and set f->plan and f->machine. While batch.size
+// is even and more than `most` rows, halves it; figures for larger batches follow from the measured
+// sizes. Calls the rewards, writes files only to a temporary directory, and changes req->config.
+// [main]
 rlhf_status rlhf__scale_measure(const struct rlhf__run_request *req, int64_t most,
                                 struct rlhf__scale_figures *f, struct rlhf__error *err);
 

@@ -89,7 +89,7 @@ static rlhf_status ping(struct wires *w, double *latency, struct rlhf__error *er
         const double half = (rlhf__seconds() - began) / 2;
         if (i == 0 || half < *latency) *latency = half;
     }
-    // Only the first rank and the last have waited for both messages, so use the time of the first.
+    // Only the first and the last rank have waited for both messages, so use the first rank's time.
     if (w->team->rank != 0) *latency = 0;
     return slowest(w->team, latency, err);
 }
@@ -128,7 +128,7 @@ static rlhf_status windows(struct wires *w, uint64_t bytes, double *median,
     return RLHF_OK;
 }
 
-// Computes for a time that is proportional to n. The compiler cannot foresee the result.
+// Computes for a time that is proportional to n, in a way that the compiler cannot optimize away.
 static double compute(double x, uint64_t n) {
     for (uint64_t i = 0; i < n; i++)
         x = x * 0.999 + 1e-3;
@@ -141,9 +141,9 @@ static double compute_seconds(struct wires *w, uint64_t n) {
     return rlhf__seconds() - began;
 }
 
-// Set *share to the share of its speed that a computation of one thread loses while messages of
-// `bytes`, which take `each` seconds, are exchanged. The processor also sends and receives, and the
-// thread of the collective waits by asking again and again.
+// Set *share to the share of its speed that a single-threaded computation loses during exchanges of
+// `bytes`, each of which takes `each` seconds. It loses speed because the processor also sends and
+// receives, and because the collective's thread waits by polling.
 static rlhf_status slowed(struct wires *w, uint64_t bytes, double each, double *share,
                           struct rlhf__error *err) {
     uint64_t deep = IN_FLIGHT / bytes, ticket = 0;

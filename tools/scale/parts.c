@@ -9,7 +9,8 @@
 
 #include <stdlib.h>
 
-// Each size is timed until this has passed, but at least twice and at most TIMES times.
+// Each size is timed repeatedly until ENOUGH_S seconds have passed, but at least twice and at most
+// TIMES times.
 #define ENOUGH_S 0.3
 enum { TIMES = 8 };
 
@@ -35,8 +36,8 @@ static rlhf_status sync_all(const struct rlhf__run *r, struct rlhf__error *err) 
     return rlhf__compute_fail(rlhf__model_kernels(r->cast.policy), st, "measuring", err);
 }
 
-// List the sizes n, n / 2, .., 1, the smallest first; at most as many as a curve has points.
-// Returns their number.
+// List the sizes n, n / 2, .., 1, the smallest first. If a curve has too few points for all of
+// them, list only the largest. Returns how many are listed.
 static uint32_t sizes(uint32_t n, uint32_t out[RLHF__SCALE_POINTS]) {
     uint32_t k = 0, first;
     for (uint32_t x = n; x > 0 && k < RLHF__SCALE_POINTS; x /= 2)
@@ -88,7 +89,7 @@ static rlhf_status time_draws(struct rlhf__run *r, uint32_t groups, double group
 
 // ---- learning ----
 
-// A loss with a derivative for every planned number. Its value does not matter.
+// A loss with a derivative for every planned number. The loss's value does not matter.
 static rlhf_status flat_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out,
                              struct rlhf__error *err) {
     const rlhf_heads *d = out->d_heads;
@@ -139,7 +140,7 @@ static rlhf_status time_rows(struct rlhf__run *r, const struct rlhf__rows *e, ui
     return st;
 }
 
-// Time minibatches of the first rows of `e`: one with `most` rows, and smaller ones.
+// Time minibatches of the first rows of `e`: one of `most` rows, and smaller ones.
 static rlhf_status time_learning(struct rlhf__run *r, const struct rlhf__rows *e, uint32_t most,
                                  struct rlhf__scale_machine *m, struct rlhf__error *err) {
     uint32_t size[RLHF__SCALE_POINTS];
@@ -248,8 +249,7 @@ static rlhf_status time_parts(struct rlhf__run *r, const struct rlhf__scale_plan
     const struct rlhf__rows *e = &p->x.rows;
     const uint32_t groups = e->n / (uint32_t)plan->group;
     if (r->feed->ops->more) RLHF_TRY(time_draws(r, groups, plan->group, &m->draw, err));
-    // In a run, rows that the algorithm marks are left out of the backward pass. Here all rows are
-    // trained.
+    // In a run, the backward pass leaves out rows that the algorithm marks. Here it has all rows.
     RLHF_TRY(time_learning(r, e, e->n / (uint32_t)plan->minibatches, m, err));
     RLHF_TRY(time_steps(r, m, err));
     return time_copies(r, m, err);

@@ -5,8 +5,8 @@
 
 #include "base/env.h"
 
-// Measure the network. Rank 0 prints the results and stores them in the file; figures of a run in
-// the file are kept. Returns the exit status. It is 2 if no launcher started several processes, or
+// Measure the network. Rank 0 prints the results and stores them in the file, without changing
+// figures of a run in it. Returns the exit status: 2 if no launcher started several processes, or
 // if the file is of another kind. [main]
 int rlhf__scale_ranks(const struct rlhf__env *env, const char *file);
 

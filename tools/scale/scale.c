@@ -52,7 +52,7 @@ struct job {
 
 // ---- the command line ----
 
-// The arguments that are flags of this command, with their values, and all other arguments.
+// The arguments in two lists: flags of this command with their values, and all others.
 struct split {
     char **own, **run; // [n_own], [n_run]; element 0 of both is the command's name
     int n_own, n_run;

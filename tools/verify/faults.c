@@ -78,7 +78,7 @@ static int same_leaf(const json_t *a, const json_t *b) {
                   rlhf__format_double(json_real_value(b), 1, y)) == 0;
 }
 
-// Set *f to the first difference of two values. Returns 0 if the values are equal.
+// Set *f to the first difference of two values and return 1. Returns 0 if the values are equal.
 static int differs(struct rlhf__fault *f, const json_t *a, const json_t *b) {
     const size_t n = strlen(f->where);
     const char *key;

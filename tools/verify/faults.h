@@ -1,5 +1,5 @@
-// faults.h: the faults of a run, i.e. the places where its files differ from its chain or from the
-// recomputed phases.
+// faults.h: the faults of a run, i.e. the places where the run's files differ from its chain or
+// from the recomputed phases.
 #ifndef RLHF_TOOLS_VERIFY_FAULTS_H
 #define RLHF_TOOLS_VERIFY_FAULTS_H
 
@@ -31,8 +31,8 @@ rlhf_status rlhf__faults_add(struct rlhf__faults *, const struct rlhf__fault *,
 rlhf_status rlhf__faults_say(struct rlhf__faults *, int64_t phase, const char *file,
                              const char *where, struct rlhf__error *err);
 
-// Find the first difference of two JSON values, and append a fault like `at`, with the path of the
-// difference added to its `where`. Returns RLHF_OK without a fault if the values are equal. [main]
+// Find the first difference of two JSON values, and append a copy of `at` with the path of the
+// difference added to `where`. If the values are equal, returns RLHF_OK and appends nothing. [main]
 rlhf_status rlhf__faults_compare(struct rlhf__faults *, const struct rlhf__fault *at,
                                  const json_t *was, const json_t *expected,
                                  struct rlhf__error *err);

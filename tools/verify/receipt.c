@@ -118,8 +118,8 @@ static void digest_of(const json_t *receipt, char hex[RLHF__HEX]) {
     json_decref(v);
 }
 
-// Returns false if there is a fault, and true if phases were recomputed without a fault. Returns
-// null if nothing was recomputed and all compared files are equal.
+// Returns false if there is a fault. Otherwise returns true if phases were recomputed, and null if
+// only files were compared.
 static json_t *equal(const struct rlhf__receipt *r) {
     if (r->faults->n > 0) return json_false();
     return r->told->recomputed > 0 ? json_true() : json_null();
@@ -202,7 +202,7 @@ static rlhf_status not_a_receipt(const char *path, struct rlhf__error *err) {
         path);
 }
 
-// Find the JSON of a page. Returns 0 if it is missing.
+// Find the JSON in a page. Returns 0 if the page has none.
 static int in_page(const struct rlhf__buf *text, const char **from, size_t *n) {
     const char *begin = strstr(rlhf__buf_text(text), RLHF__RECEIPT_SCRIPT);
     const char *end = begin ? strstr(begin, "</script>") : NULL;
@@ -212,7 +212,7 @@ static int in_page(const struct rlhf__buf *text, const char **from, size_t *n) {
     return 1;
 }
 
-// A receipt is unchanged if its digest fits, and its text is what this program writes.
+// A receipt is unchanged if its digest is correct and its text is exactly what this program writes.
 static int is_unchanged(const json_t *v, const struct rlhf__buf *text, int page) {
     char hex[RLHF__HEX];
     struct rlhf__buf again = RLHF__BUF_INIT;

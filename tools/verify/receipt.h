@@ -1,5 +1,5 @@
-// receipt.h: the receipt of a verification: one JSON file, and the same as one HTML page. Both
-// contain their own digest, so that an edited receipt is refused.
+// receipt.h: the receipt of a verification, as a JSON file and as an HTML page. Both contain their
+// digest, so that an edited receipt is refused.
 #ifndef RLHF_TOOLS_VERIFY_RECEIPT_H
 #define RLHF_TOOLS_VERIFY_RECEIPT_H
 
@@ -26,8 +26,7 @@ const char *rlhf__receipt_digest(const struct rlhf__receipt *, const char *key);
 // Refuse a path that does not end in .json, or where a file exists that is not a receipt. [main]
 rlhf_status rlhf__receipt_can_write(const char *path, struct rlhf__error *err);
 
-// Write the receipt to the file `path`, and as a page to the same path with the ending .html.
-// [main]
+// Write the receipt as JSON to `path`, and as a page to the same path with the ending .html. [main]
 rlhf_status rlhf__receipt_write(const char *path, const json_t *receipt, struct rlhf__error *err);
 
 // Read a receipt, *.json or *.html, into *out (new reference). Errors: RLHF_E_INVALID if it is not

@@ -29,7 +29,7 @@ rlhf_status rlhf__record_chain(const struct rlhf__chain_file *c, struct rlhf__fa
 
 // ---- config.json ----
 
-// Copy the members of `from` to `to`. Objects and lists that exist in both are merged.
+// Copy the members of `from` to `to`. Merges objects and lists that both have.
 static void merge(json_t *to, const json_t *from) {
     const char *key;
     json_t *v;
@@ -273,7 +273,7 @@ static void put_row(struct rows *r, const json_t *row) {
     r->n++;
 }
 
-// Report the phases between r->seen and `to` that have no rows although the run wrote rows.
+// Report each phase between r->seen and `to` for which the run wrote rows that are now missing.
 static rlhf_status check_rows_gap(struct rows *r, const struct rlhf__chain_file *c, int64_t to,
                                   struct rlhf__faults *f, struct rlhf__error *err) {
     for (int64_t p = r->seen + 1; p < to; p++) {

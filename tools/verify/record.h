@@ -5,7 +5,7 @@
 #include "chain/chain_file.h"
 #include "verify/faults.h"
 
-// Check that the lines of the chain follow from each other. [main]
+// Check that each line of the chain follows from the line before it. [main]
 rlhf_status rlhf__record_chain(const struct rlhf__chain_file *, struct rlhf__faults *,
                                struct rlhf__error *err);
 

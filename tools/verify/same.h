@@ -1,4 +1,4 @@
-// same.h: compares a recomputed phase with the recorded phase, to the bit: the digests of the
+// same.h: compares a recomputed phase with the recorded phase to the bit, in the digests of the
 // chain, metrics.jsonl, rollouts.jsonl and the checkpoint.
 #ifndef RLHF_TOOLS_VERIFY_SAME_H
 #define RLHF_TOOLS_VERIFY_SAME_H

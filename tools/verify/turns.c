@@ -10,7 +10,8 @@ struct place {
     int32_t answer; // 1: in the environment's answer to the turn
 };
 
-// Find the k-th token of a row. If `drawn` is 1, only the tokens that the policy wrote are counted.
+// Find token k of a row, counted from 0. If `drawn` is 1, counts only the tokens that the policy
+// wrote.
 static struct place find_token(const json_t *row, int64_t k, int drawn) {
     struct place p = {0, 0};
     int64_t at = drawn ? 0 : json_integer_value(json_object_get(row, "prompt_length"));

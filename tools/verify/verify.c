@@ -98,8 +98,8 @@ static rlhf_status read_chain(struct job *j, struct rlhf__error *err) {
         j->run, was, RLHF_SDK_VERSION);
 }
 
-// Take the phases from the flags. If a resume changed settings, inputs or plugins, the run
-// directory names only the new ones, so only the phases after that resume can be recomputed.
+// Determine the phases from the flags. If a resume changed settings, inputs or plugins, the run
+// directory has only the new ones. Then only the phases after that resume can be recomputed.
 static rlhf_status choose_phases(struct job *j, struct rlhf__error *err) {
     const struct rlhf__chain_line *l =
         rlhf__chain_file_last(&j->chain, RLHF__CHAIN_BEGIN, INT64_MAX);
@@ -130,17 +130,17 @@ static int is_set(const struct options *o, const char *section) {
     return 0;
 }
 
-// Returns 1 if the answers of the environment `p` come from the record. This is so if `p` does not
-// promise to be a function. It is also so if only the program of `p` promises this and the user
-// does not allow `verify` to run the program.
+// Returns 1 if the answers of the environment `p` come from the record. This has two possible
+// reasons: `p` does not promise to be a function, or only the program of `p` promises it and the
+// user does not allow `verify` to run this program.
 static int is_recorded(const struct job *j, const json_t *p) {
     if (!json_is_true(json_object_get(p, "function"))) return 1;
     if (!json_is_true(json_object_get(p, "promised"))) return 0;
     return !j->o->trust_run && !is_set(j->o, "environment.");
 }
 
-// List the rewards that are not functions of their arguments, and check whether the environment is
-// a function.
+// List the rewards that are not functions of their arguments. Also check whether the environment is
+// such a function.
 static void see_code(struct job *j) {
     const json_t *plugins = json_object_get(begin_of(j), "plugins");
     size_t i;

@@ -4,8 +4,7 @@
 
 #include "base/env.h"
 
-// The command; exit status as in cmd/commands.h. The exit status is also 1 if something differs.
-// [main]
+// The command; exit status as in cmd/commands.h, and also 1 if something differs. [main]
 int rlhf__cmd_verify(const struct rlhf__env *env, int argc, char **argv);
 
 #endif

@@ -87,7 +87,8 @@ static inline vf gelu_erf_d(vf x, vf dy) {
         if (m) vf_store_n(dx + i, f(vf_load_n(x + i, m), vf_load_n(dy + i, m)), m);                \
     }
 
-// Gated units: out = f(a) b; da = dy b f'(a), db = dy f(a). da and db may be a and b.
+// Gated units: out = f(a) b; da = dy b f'(a), db = dy f(a). da may be the same array as a, and db
+// the same as b.
 #define GATED(f)                                                                                   \
     INLINE void f##_gate_vec(void *out, const void *a, const void *b, const int bf16, size_t i,    \
                              size_t m) {                                                           \

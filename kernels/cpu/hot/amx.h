@@ -12,8 +12,8 @@
 #define RLHF__AMX_MR 32 // rows of a tile
 #define RLHF__AMX_K  32 // elements of k per step
 
-// AMX keeps the tile shapes in the state of each thread. So a thread must call begin before its
-// first panel, and end after its last panel.
+// AMX keeps the tile shapes in the state of each thread. A thread must therefore call
+// rlhf__amx_begin before its first panel, and rlhf__amx_end after its last panel.
 void rlhf__amx_begin(void);
 void rlhf__amx_end(void);
 

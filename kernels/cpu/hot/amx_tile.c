@@ -12,7 +12,7 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-// GCC 12 does not know that tile loads read memory, so this makes it complete all earlier stores.
+// GCC 12 does not know that tile loads read memory. STORED() makes it complete all earlier stores.
 #define STORED() __asm__ volatile("" ::: "memory")
 
 struct shapes {
@@ -145,7 +145,7 @@ static void tail_fill(struct tail *t, const struct rlhf__panel *p, const struct 
         memcpy(t->a[1] + r * BYTES, o->bottom + r * o->stride, bytes);
 }
 
-// Loads the sums to continue from C, in the order of the tiles.
+// Loads from C the sums that are to be continued, in the order of the tiles.
 INLINE void start(const struct rlhf__panel *p, size_t row, const size_t rows[2],
                   float sums[4][16 * 16]) {
     memset(sums, 0, 4 * sizeof sums[0]);
@@ -176,9 +176,9 @@ INLINE void fetch(struct ahead *f) {
     }
 }
 
-// Choose the rows of C to prefetch: the rows of this tile or, with goes_on, the rows of the next
-// tile below. (With goes_on, this tile's rows of C have just been read.) pieces() does not call
-// this function, because its other loads would evict the prefetched rows.
+// Choose the rows of C to prefetch: the rows of this tile or, if `goes_on` is set, the rows of the
+// next tile below, because this tile's rows have just been read. pieces() does not call this
+// function: its other loads would evict the prefetched rows.
 INLINE void fetch_c(struct ahead *f, const struct rlhf__panel *p, size_t row, size_t steps) {
     const size_t first = p->goes_on ? row + 2 * HALF : row;
     f->c_stride = p->ldc * (p->c_bf16 ? 2 : 4);

@@ -4,8 +4,9 @@
 // With P = exp(scale q k' - lse) and D = sum(dout * out) per query:
 //   dP = dout v';  dS = scale P (dP - D);  dq = dS k;  dk = dS' q;  dv = P' dout.
 // Each head's queries are processed in chunks of QUERY_CHUNK. The P and dS of a chunk are stored.
-// Then each key adds up the chunk's queries in order. All sums are f32. The packed keys and the
-// sums of a shared prefix stay in scratch from row to row (see hot.h).
+// Then the contributions of the chunk's queries to each key are added, in the order of the queries.
+// All sums are f32. The packed keys and the sums of a shared prefix stay in scratch from row to row
+// (see hot.h).
 #include "attn_tile.h"
 
 enum { QUERY_CHUNK = 64 };

@@ -211,8 +211,8 @@ void RLHF__HOT(attn)(const struct rlhf__attn_item *it) {
             heads_of(it, &w, &val, t, it->causal ? it->start + t + 1 : it->nk);
 }
 
-// Process queries t .. t+n-1 of a run for one head. w->kt has the keys of the prefix that fill
-// whole vectors, packed. The other keys and all values are read from memory.
+// Process queries t .. t+n-1 of a run for one head. w->kt holds the packed keys of the
+// prefix, up to the last whole vector of keys. The other keys and all values are read from memory.
 static void run_tile(const struct rlhf__attn_run *run, const struct work *w, struct values val,
                      size_t t, size_t n) {
     const struct rlhf__attn_item *it = &run->it;

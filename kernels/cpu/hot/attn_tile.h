@@ -81,9 +81,9 @@ INLINE int keys_split(const struct keys *k, size_t j, size_t rows) {
     return j < k->na && j + rows > k->na;
 }
 
-// Load units u .. u+m-1 of keys j .. j+rows-1, transposed, into r. Lanes past `rows` are 0. `split`
-// says that these keys begin in k->a and end in k->b; each key is then looked up. Without `split`,
-// the keys are adjacent, and src points to key j.
+// Load units u .. u+m-1 of keys j .. j+rows-1, transposed, into r. Lanes past `rows` are 0. If
+// `split` is set, these keys begin in k->a and end in k->b, and the address of each key is looked
+// up. Otherwise the keys are adjacent, and src points to key j.
 INLINE void load_keys(vf r[VF_LANES], const struct keys *k, const char *src, int split, size_t j,
                       size_t rows, size_t u, size_t m) {
     const size_t stride = k->stride;
@@ -320,7 +320,8 @@ static inline void widen_rows(float *dst, size_t width, const void *src, int bf1
         }
 }
 
-// The inverse for one row: hd elements of the dtype from an f32 row, times mul.
+// The inverse of widen_rows for one row: multiply the f32 row src by mul, and store its hd elements
+// in the dtype.
 static inline void narrow_row(void *dst, int bf16, const float *src, size_t hd, vf mul) {
     for (size_t c = 0; c < hd; c += VF_LANES) {
         size_t m = hd - c < VF_LANES ? hd - c : VF_LANES;

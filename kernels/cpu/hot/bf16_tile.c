@@ -27,7 +27,7 @@ INLINE __m512bh half_at(const char *p) {
     return (__m512bh)_mm512_set1_epi32(h);
 }
 
-// `whole` says that the vector is completely inside of C. It is a constant after inlining.
+// If `whole` is set, the vector is completely inside C. `whole` is a constant after inlining.
 INLINE void store(const struct rlhf__panel *p, size_t row, size_t col, vf v, const int whole) {
     const size_t left = p->columns > col ? p->columns - col : 0;
     const size_t n = whole || left > VF_LANES ? VF_LANES : left, at = row * p->ldc + col;

@@ -96,7 +96,7 @@ struct slopes {
     vf entropy, of_p, d_logp, d_entropy, d_kl; // d_kl: times 1 - beta
 };
 
-// The derivative by the logits, in lanes that are not the target.
+// The derivative with respect to the logits, in lanes that are not the target.
 static inline vf slope_lanes(vf z, vf r, const struct slopes *g) {
     const vf lp = log_p(z, &g->c), lq = log_q(r, &g->c), p = vf_exp(lp);
     const vf k = g->beta > 0 ? vf_mul(p, vf_sub(log_p_over_m(lp, lq, g->beta), g->of_p))

@@ -8,7 +8,7 @@
 
 #define LINE 64 // bytes of a cache line
 
-// `whole` says that the vector is completely inside of C. It is a constant after inlining.
+// If `whole` is set, the vector is completely inside C. `whole` is a constant after inlining.
 INLINE void store(const struct rlhf__panel *p, size_t row, size_t col, vp v, const int whole) {
     const size_t left = p->columns > col ? p->columns - col : 0;
     const size_t n = whole || left > VP_LANES ? VP_LANES : left, at = row * p->ldc + col;
@@ -77,8 +77,7 @@ INLINE void one_step(const float *a, const float *b, vp c0[MR], vp c1[MR], const
     }
 }
 
-// some_steps computes steps_of(packed) steps of k. An iteration of the loop over k
-// calls it once.
+// some_steps computes steps_of(packed) steps of k. Each iteration of the loop over k calls it once.
 #ifdef VP_FMA_LANE_TO
 // A multiplication can use a single lane of a vector, so one load of A is enough for several steps.
 INLINE size_t steps_of(const int packed) {
@@ -105,8 +104,8 @@ INLINE void some_steps(const float *a, const float *b, vp c0[MR], vp c1[MR], con
     }
 }
 #elif defined VP_FMA_TO
-// Four steps need fewer instructions than four iterations of the loop. If A is in rows, the loop
-// needs a register for the address of each row, so there is one step.
+// Four steps need fewer instructions than four iterations of the loop. If A is in rows, the address
+// of each row needs a register, so an iteration computes only one step.
 INLINE size_t steps_of(const int packed) { return packed ? 4 : 1; }
 
 INLINE void some_steps(const float *a, const float *b, vp c0[MR], vp c1[MR], const size_t rows,

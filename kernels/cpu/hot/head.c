@@ -28,8 +28,8 @@ static float row_max(const float *z, size_t n) {
 }
 
 // Add the sum of e^a to *sum and the sum of e^a a to *dot, where a = log_weight of the logits in
-// [from, to). If `next` is not 0, also prefetches the logits that are `next` elements ahead. These
-// usually belong to the row below, whose maximum is computed next and would otherwise wait for
+// [from, to). If `next` is not 0, also prefetches the logits that are `next` elements ahead,
+// usually those of the next row. Without the prefetch, computing that row's maximum would wait for
 // memory.
 static inline void block_sums(const float *z, size_t from, size_t to, vf max, vf it, size_t next,
                               double *sum, double *dot) {
@@ -104,7 +104,7 @@ struct grad_const {
     vf it, max, log_sum, rmax, rlog_sum, kl, entropy, d_logp, d_entropy, d_kl;
 };
 
-// The derivative by the logits, in lanes that are not the target:
+// The derivative with respect to the logits, in lanes that are not the target:
 //   it p (-d_logp - d_entropy (log p + H) + d_kl (log p - log q - K)), where it = 1 / temperature.
 static inline vf grad_lanes(vf z, vf r, int with_kl, const struct grad_const *c) {
     vf lp = vf_sub(log_weight(z, c->max, c->it), c->log_sum);

@@ -3,7 +3,7 @@
 // level that the CPU supports.
 //
 // The functions use no threads, check nothing and allocate nothing. Their callers (../row_*.c,
-// ../product.h) divide the work, validate arguments and provide scratch memory. All functions are
+// ../product) divide the work, validate arguments and provide scratch memory. All functions are
 // [any].
 #ifndef RLHF_CPU_HOT_H
 #define RLHF_CPU_HOT_H
@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 // The levels. Each level includes the features of the previous levels. The last level of x86-64 has
-// GEMMs of its own, but shares all other loops with the level before it.
+// separate GEMMs, but shares all other loops with the level before it.
 #ifdef __aarch64__
 enum rlhf__isa { RLHF__ISA_NEON, RLHF__ISA_COUNT };
 #define RLHF__ISA_NAMES "is neon"
@@ -62,8 +62,8 @@ struct rlhf__attn_item {
     float scale;
 };
 
-// A run: nq consecutive rows that have one query each and share a prefix. `it` says which heads to
-// compute; its head_dim must be a multiple of 16. In `it`, q, out and lse point to the first row, k
+// A run: nq consecutive rows that have one query each and share a prefix. `it` selects the heads to
+// compute; it.head_dim must be a multiple of 16. In `it`, q, out and lse point to the first row, k
 // and v point to key 0 of the whole cache, and nk is the largest number of keys. The members start,
 // causal, ahead_* and next_* of `it` are not read. Row t has start[t] + 1 keys. Its keys after the
 // prefix start at key base[t] of k and v.
@@ -174,7 +174,7 @@ struct rlhf__bf16_gemms {
     int64_t rows, columns, k_step;     // rows of a tile, columns of a panel
     void (*begin)(void), (*end)(void); // called around the panels of a thread; NULL: not needed
     void (*panel)(const struct rlhf__panel *p);
-    // If pack_a_rows is NULL, gemm_turn_a is used, which moves a pair of A like an f32 number.
+    // If pack_a_rows is NULL, gemm_turn_a is used, which treats each pair of A as one f32 number.
     void (*pack_a_rows)(uint32_t *dst, const uint16_t *src, size_t m, size_t k, size_t stride);
     void (*pack_a)(uint32_t *dst, const uint16_t *src, size_t m, size_t k, size_t stride);
     void (*pack_rows_f32)(uint32_t *dst, const float *src, size_t k, size_t columns, size_t stride,

@@ -66,7 +66,7 @@ INLINE float norm_head(char *x, char *raw, const int bf16, size_t half, const fl
     return rinv;
 }
 
-// The derivative of norm_head. Unless part is NULL, adds the sums of gamma to part[2 half].
+// The derivative of norm_head. Unless part is NULL, adds the derivative of gamma to part[2 half].
 INLINE void norm_head_bwd(char *dx, const char *raw, const int bf16, size_t half,
                           const float *angles, const float *gamma, float rinv, float *part) {
     vf rs = vf_set1(rinv), sum = vf_zero();

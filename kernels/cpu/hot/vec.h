@@ -8,14 +8,15 @@
 // because a tail runs the same code on masked lanes. Row independence relies on this.
 //
 // A vp is the machine's own vector, for loops whose results do not depend on the number of lanes
-// (gemm.c, gemm_pack.c). The functions below that they need exist for vp, too: vp_add, vp_load_n
-// and so on.
+// (gemm.c, gemm_pack.c). The functions below that these loops need also exist for vp: vp_add,
+// vp_load_n and so on.
 //
 //   vf, VF_LANES = 16                the vector and its number of lanes
 //   vp, VP_LANES, VP_COUNT           the machine's vector, its number of lanes, and how many such
 //                                    registers the machine has
 //   vp_stream(p, v)                  vp_store that bypasses the caches, if the machine can do that;
 //                                    p is aligned to a vector. Call vp_stream_end() after the last
+//                                    vp_stream
 //   vp_fma_to(c, a, b)               *c = a * b + *c in one register; if VP_FMA_TO is defined.
 //                                    GCC 12 moves and spills the sums of an unrolled loop of vp_fma
 //   vp_fma_lane_to(c, a, i, b)       the same with lane i of a; if VP_FMA_LANE_TO is defined

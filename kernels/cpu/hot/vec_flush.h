@@ -3,9 +3,9 @@
 //
 // vp_flush_on() returns the previous mode, and vp_flush_off() restores it. Between the two calls,
 // denormal operands count as zero, and results that are denormal after rounding become zero. The
-// sign is kept. (aarch64 differs in one case, because it looks at the result before rounding: a
-// result that rounds up to 2^-126 is 2^-126 on x86-64 and 0 on aarch64.) VP_PIN(v) and VF_PIN(v)
-// stop the compiler from moving the computation of v across such a call.
+// sign is kept. (aarch64 differs in one case, because it tests the result before rounding: a result
+// that rounds up to 2^-126 is 2^-126 on x86-64 and 0 on aarch64.) VP_PIN(v) and VF_PIN(v) stop the
+// compiler from moving the computation of v across such a call.
 #ifndef RLHF_KERNELS_CPU_HOT_VEC_FLUSH_H
 #define RLHF_KERNELS_CPU_HOT_VEC_FLUSH_H
 

@@ -131,7 +131,7 @@ static inline vf vf_gt(vf a, vf b, vf c, vf d) {
 #undef E
 }
 
-// The halving order over 16 lanes: adds lanes l and l + 8, then l + 4, l + 2 and l + 1.
+// The halving order over 16 lanes: adds lanes l and l + 8, then sums l and l + 4, and so on.
 static inline float vf_hsum(vf v) {
 #if VF_PARTS == 2
     return vp_hsum(vp_add(v.p[0], v.p[1]));

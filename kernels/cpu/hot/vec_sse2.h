@@ -45,8 +45,8 @@ static inline vp vp_abs(vp a) { return _mm_andnot_ps(_mm_set1_ps(-0.0f), a); }
 static inline __m128d vp__sum_to_odd(__m128d p, __m128d c) {
     const __m128d s = _mm_add_pd(p, c), cs = _mm_sub_pd(s, p);
     const __m128d e = _mm_add_pd(_mm_sub_pd(p, _mm_sub_pd(s, cs)), _mm_sub_pd(c, cs));
-    // If the last bit of s is 0 and e is neither 0 nor NaN, move one step in the direction of e.
-    // This is away from zero if s and e have the same sign.
+    // If the last bit of s is 0 and e is neither 0 nor NaN, move s one step in the direction of e.
+    // The step is away from zero if s and e have the same sign.
     const __m128i even = _mm_andnot_si128(_mm_castpd_si128(s), _mm_set1_epi64x(1));
     const __m128d inexact = _mm_and_pd(_mm_cmpneq_pd(e, _mm_setzero_pd()), _mm_cmpord_pd(e, e));
     const __m128i sign = _mm_srai_epi32(_mm_castpd_si128(_mm_xor_pd(s, e)), 31);

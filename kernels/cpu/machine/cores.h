@@ -15,7 +15,7 @@
 // quota, rounded up, because the kernel pauses all threads when the quota of a period is used up.
 // The quota is the smallest of the quotas of the process's control group and its ancestors (version
 // 1 or 2). A limit that cannot be read is ignored. `root` is put in front of /sys and /proc. It is
-// "", except in tests, which give a directory with copies of both trees. [any]
+// "", except in tests, where it is a directory with copies of both trees. [any]
 int rlhf__cores_count(const char *root, const cpu_set_t *allowed, size_t bytes);
 
 // Like rlhf__cores_count, for this process as it is now. [any]

@@ -307,7 +307,7 @@ const char *rlhf__dnnl_op_name(const struct rlhf__dnnl_op *op) { return op->name
 
 // ---- execution ----
 
-// Point mem at ptr and add it to the argument list. The library's functions take pointers without
+// Point mem at ptr and add mem to the argument list. The library's functions take pointers without
 // const, even for operands that are only read.
 static int arg_add(dnnl_exec_arg_t *args, int *n, int id, dnnl_memory_t mem, const void *ptr) {
     int st = dnnl_memory_set_data_handle(mem, (void *)(uintptr_t)ptr);

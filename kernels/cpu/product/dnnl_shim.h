@@ -22,7 +22,7 @@ int rlhf__dnnl_create(struct rlhf__dnnl **out);
 void rlhf__dnnl_destroy(struct rlhf__dnnl *d);
 void rlhf__dnnl_version(int out[3]);
 
-// Limit the library to the instructions of level isa (enum rlhf__isa of hot/hot.h). The library
+// Limit the library to the instructions of level `isa` (enum rlhf__isa of hot/hot.h). The library
 // accepts a limit only once per process, before the first primitive. Fails if the library already
 // has a higher limit.
 int rlhf__dnnl_cap(int isa);

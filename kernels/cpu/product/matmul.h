@@ -16,7 +16,7 @@ struct rlhf__matmul {
     uint8_t goes_on;        // with accumulate: the sums start at dst (gemm.h)
     uint8_t bias;           // f32 [n]
     uint8_t pairs;          // f32 operands that are widened bf16, in the layout below
-    int64_t ldc;            // only for own tiles: elements from one row of dst to the next; 0: n
+    int64_t ldc;            // only for our tiles: elements from one row of dst to the next; 0: n
 };
 
 // If `pairs` is set, the result must have the same bits as that of the bf16 GEMM in
@@ -25,7 +25,8 @@ struct rlhf__matmul {
 // f32 tiles adds in that order. If k is odd, a step of zeros is added, so that k becomes even.
 static inline int64_t rlhf__pairs_k(int64_t k) { return (k + 1) / 2 * 2; }
 
-// A second GEMM that is added to one with the same rows and columns (rlhf__gemm_sum).
+// A second GEMM, for rlhf__gemm_sum. Its result is added to that of a GEMM with the same rows and
+// columns.
 struct rlhf__gemm_second {
     const void *src, *wei;
     int64_t k;

@@ -17,7 +17,8 @@ static int needs_f32(const struct rlhf__cpu *cpu, const struct rlhf__matmul *s) 
     return s->in_dtype == RLHF_BF16 ? !cpu->bf16 : s->out_dtype == RLHF_BF16;
 }
 
-// Copy n elements as f32 to *ws and advance *ws. If the input is f32, it is used in place.
+// Widen the n elements at *x to f32 in *ws, point *x at the result, and advance *ws. An f32 input
+// is used in place.
 static rlhf_status widen(struct rlhf__cpu *cpu, float **ws, const void **x, int32_t dtype,
                          uint64_t n) {
     if (dtype == RLHF_F32) return RLHF_OK;

@@ -3,9 +3,9 @@
 // queries.
 //
 // In any layout, key j of a row is in tile j / KEYS of segment j / SEGMENT. Each segment has a
-// separate online softmax, and segments are merged in order. So a query has the same bits whether
-// it is alone (decoding) or among others, and with or without a cache or a shared prefix. A key
-// that a query does not see contributes exactly zero.
+// separate online softmax, and segments are merged in order. So the result of a query has the same
+// bits whether the query is alone (decoding) or among others, and with or without a cache or a
+// shared prefix. A key that a query does not see contributes exactly zero.
 #ifndef RLHF_CUDA_ATTENTION_H
 #define RLHF_CUDA_ATTENTION_H
 
@@ -41,8 +41,8 @@ struct rlhf__attn_bwd_args {
 rlhf_status rlhf__cuda_attention_bf16(struct rlhf__cuda *cu, struct rlhf__attn_args *a);
 rlhf_status rlhf__cuda_attention_f32(struct rlhf__cuda *cu, struct rlhf__attn_args *a);
 
-// Return the number of bytes of RLHF__CUDA_WS_ATTN that a call needs: the forward call *a in bf16,
-// whose addresses may be unset, and a backward call.
+// Return the number of bytes of RLHF__CUDA_WS_ATTN that a call needs. The first function is for the
+// forward call *a in bf16, whose addresses may be unset; the second is for a backward call.
 uint64_t rlhf__cuda_attention_bf16_bytes(const struct rlhf__attn_args *a);
 uint64_t rlhf__cuda_attention_bwd_bytes(uint32_t total, int32_t heads);
 

@@ -100,14 +100,14 @@ static __device__ __forceinline__ void rlhf__attn_by_rows(float (*s)[4], const u
         }
 }
 
-// The errors that rounding two numbers to bf16 made, as bf16 numbers.
+// The rounding errors of two numbers that were rounded to bf16. The errors are bf16 numbers too.
 static __device__ __forceinline__ unsigned rlhf__attn_rest(float lo, float hi, unsigned packed) {
     return rlhf__attn_pack(lo - rlhf__from_bf16((rlhf__bf16)packed),
                            hi - rlhf__from_bf16((rlhf__bf16)(packed >> 16)));
 }
 
-// d[16 x HD] += s[16 x COLS] times COLS rows of a tile. s is rounded to bf16. With PARTS = 2, it is
-// rounded to the sum of two bf16 numbers.
+// d[16 x HD] += s[16 x COLS] times COLS rows of a tile. s is rounded to bf16 or, with PARTS = 2, to
+// the sum of two bf16 numbers.
 template <int HD, int COLS, int PARTS = 1>
 static __device__ __forceinline__ void rlhf__attn_by_cols(float (*d)[4], const float (*s)[4],
                                                           const rlhf__bf16 *tile) {

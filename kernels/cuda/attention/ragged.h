@@ -26,7 +26,7 @@ struct rlhf__cuda_row {
 rlhf_status rlhf__cuda_read_ragged(struct rlhf__cuda *cu, const char *op,
                                    struct rlhf__cuda_rows *rows, const rlhf_ragged *from);
 
-// The token of k and v for key j of the row.
+// The token of k and v that holds key j of the row.
 static __device__ __forceinline__ int64_t rlhf__cuda_key(const struct rlhf__cuda_row &r,
                                                          int32_t j) {
     return j < r.np ? (int64_t)r.p0 + j : (int64_t)r.k0 + (j - r.np);

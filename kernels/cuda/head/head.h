@@ -71,8 +71,8 @@ rlhf_status rlhf__head_fill(struct rlhf__cuda *cu, const struct rlhf__head_call 
 const uint32_t *rlhf__head_support(const struct rlhf__head_call *c, uint32_t i);
 
 // rlhf__head_kept describes the inputs from which this call computes its logits, for comparison
-// with later calls. rlhf__head_serves returns 1 if a call that wants the logits of `want` can use
-// the logits of `have`.
+// with later calls. rlhf__head_serves returns 1 if the call that `want` describes can use the
+// logits that `have` describes.
 struct rlhf__cuda_kept rlhf__head_kept(const struct rlhf__cuda *cu,
                                        const struct rlhf__head_call *c);
 int rlhf__head_serves(const struct rlhf__cuda_kept *have, const struct rlhf__cuda_kept *want);

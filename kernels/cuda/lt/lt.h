@@ -1,31 +1,31 @@
 // lt.h: cuBLASLt for the GEMMs of product.h: opening the library, one algorithm per shape, and the
 // proof (canary.cu) that rows do not depend on each other.
 //
-// The library is optional. If it is missing or too old, or if it lacks a function, this backend's
-// own kernels are used. They are also used for every shape that the library does not support, and
-// for every shape that fails the canary.
+// The library is optional. This backend's own kernels are used if the library is missing or too
+// old, or if it lacks a function. They are also used for every shape that the library does not
+// support, and for every shape that fails the canary.
 //
-// GEMMs over rows (rows_exact): the choice between the library and own kernels depends only on the
+// GEMMs over rows (rows_exact): the choice between the library and our kernels depends only on the
 // shape, never on the row count, addresses or timing. So a row has the same bits in any batch.
-// Timing only decides between algorithms whose rows were found bit-identical: one algorithm for few
-// rows, one for many. A call of the library never has more rows than the proof covers. When a
-// larger row count first occurs, the proof is extended to that count. If the extension fails, the
-// rows are divided into several calls. The library requires that the bias has the result's type. So
-// for a bf16 result, the bias is rounded to bf16 and added to the f32 sum, and the total is rounded
-// once.
+// Timing only decides between algorithms that were found to give every row the same bits: one
+// algorithm for few rows, one for many. A call of the library never has more rows than the proof
+// covers. When a larger row count first occurs, the proof is extended to that count. If the
+// extension fails, the rows are divided into several calls. The library requires that the bias has
+// the result's type. So for a bf16 result, the bias is rounded to bf16 and added to the f32 sum,
+// and the total is rounded once.
 //
-// Sums over rows: own kernels are also used if the sum is too short for the algorithm, or if an
+// Sums over rows: our kernels are also used if the sum is too short for the algorithm, or if an
 // operand is misaligned. The bits of such a sum may depend on the row count. They never depend on
 // timing, so a run is repeatable if its batches and addresses are the same.
 //
 // Environment variables:
 //   RLHF_CUBLASLT     the file to open, or a directory to search
 //   RLHF_CUDA_LT_LOG  a file to which each decision about a shape is logged
-//   RLHF_CUDA_LT      "off" (own kernels only), "force" (the library, even on cards below compute
+//   RLHF_CUDA_LT      "off" (our kernels only), "force" (the library, even on cards below compute
 //                     capability 9.0) or "free", which measures the cost of exactness
 //
-// In "free" mode the library may split sums and distribute them freely, and it chooses an algorithm
-// for each row count, without a proof. The table then does not claim row exactness.
+// In "free" mode, the library may divide sums in any way, and it chooses an algorithm for each row
+// count, without a proof. The table then does not claim row exactness.
 #ifndef RLHF_CUDA_LT_H
 #define RLHF_CUDA_LT_H
 
@@ -58,12 +58,12 @@ struct rlhf__lt_plan; // the decision about a shape
 struct rlhf__cuda_lt {
     struct rlhf__lt_api api;
     void *so;
-    rlhf__lt_handle handle; // NULL: use only own kernels
+    rlhf__lt_handle handle; // NULL: use only our kernels
     size_t version;
     int multiprocessors; // number of the card's multiprocessors
     int free;            // 1: RLHF_CUDA_LT=free
     struct rlhf__lt_plan *plans;
-    unsigned offered_none, not_exact, not_same, no_room; // counts of shapes for own kernels
+    unsigned offered_none, not_exact, not_same, no_room; // counts of shapes for our kernels
     size_t detail_at; // where the library's part of the context's detail begins
 };
 
@@ -102,22 +102,22 @@ static inline unsigned long long rlhf__lt_version_part(size_t version, int which
     return which == 0 ? version / 10000 : which == 1 ? version / 100 % 100 : version % 100;
 }
 
-// The function cu->library. Runs the GEMM and sets *taken to 1, or sets it to 0 if own kernels must
-// be used. The first call with a shape decides between the library and own kernels. The decision
-// waits for the GPU and needs memory while it runs, so it must not happen in a recording. If the
-// size that the shape leaves open is 0 (`rows` or, without rows_exact, `depth`), the call only
-// decides and does not read the operands' addresses. [step]
+// The function cu->library. Runs the GEMM and sets *taken to 1, or sets *taken to 0 if our kernels
+// must be used. The first call with a shape decides between the library and our kernels. The
+// decision waits for the GPU and needs memory while it runs, so it must not happen in a recording.
+// If the size that the shape leaves open is 0 (`rows` or, without rows_exact, `depth`), the call
+// only decides and does not read the operands' addresses. [step]
 rlhf_status rlhf__lt_product(struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s,
                              int *taken);
 
 // For every shape in which the linear ops and the LM head use a weight or its gradient, decide
-// between the library and own kernels. It is useful to decide early, because a decision is slow and
+// between the library and our kernels. It is useful to decide early, because a decision is slow and
 // is not possible in a recording. Does nothing without the library or in "free" mode. [step]
 rlhf_status rlhf__lt_prepare(struct rlhf__cuda *cu, const struct rlhf_weight *w);
 
 // ---- for the files that implement this header ----
 
-// Gets the plan of a shape. Creates the plan if necessary. If *out is NULL, use own kernels. [step]
+// Gets the plan of a shape. Creates the plan if necessary. If *out is NULL, use our kernels. [step]
 rlhf_status rlhf__lt_plan_of(struct rlhf__cuda *cu, const struct rlhf__lt_shape *s,
                              struct rlhf__lt_plan **out);
 void rlhf__lt_plans_free(struct rlhf__cuda_lt *lt);

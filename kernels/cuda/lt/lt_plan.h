@@ -16,7 +16,7 @@ enum { RLHF__LT_FEW = 1024, RLHF__LT_CANDIDATES = 6 };
 struct rlhf__lt_plan {
     struct rlhf__lt_plan *next;
     struct rlhf__lt_shape shape;
-    int own; // 1: own kernels are used
+    int own; // 1: our own kernels are used
     rlhf__lt_desc desc;
     rlhf__lt_layout a, b, d; // C has the layout of D
     rlhf__lt_algo algo[2]; // for few rows and for many; for an exact shape, both give the same bits

@@ -4,13 +4,14 @@
 
 #include "product/weight.h"
 
-// The size in bytes of a block-structured weight, or of its gradient, as a dense matrix.
+// The size in bytes of a block-structured weight, or of its gradient, when stored as a dense
+// matrix.
 static inline uint64_t rlhf__cuda_dense_bytes(const rlhf_weight *w) {
     return (uint64_t)w->k * (uint64_t)w->n * sizeof(float);
 }
 
-// Expand *src, the source of a block-structured weight, to the dense [n, k] matrix. *src then
-// points to this matrix, which is in a workspace. [step]
+// Expand *src, the source of the block-structured weight w, to the dense [n, k] matrix in a
+// workspace. Afterwards, *src points to that matrix. [step]
 rlhf_status rlhf__cuda_blocks_expand(struct rlhf__cuda *cu, const rlhf_weight *w,
                                      const float **src);
 // dw += scale times the blocks of the dense gradient [n, k]. [step]

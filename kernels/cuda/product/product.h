@@ -1,9 +1,9 @@
 // product.h: the one GEMM function that linear, linear_add, linear_dx, linear_dw, the LM head and
 // Muon use.
 //
-// An output is one chain of sums over depth in ascending order. Its value does not depend on the
-// other rows, the number of rows, the tile or the card. So own kernels give a row the same bits in
-// any batch.
+// Each output is summed over depth in ascending order, in one chain. Its value does not depend on
+// the other rows, the number of rows, the tile or the card. So our own kernels give a row the same
+// bits in any batch.
 #ifndef RLHF_CUDA_PRODUCT_H
 #define RLHF_CUDA_PRODUCT_H
 
@@ -16,14 +16,14 @@
 // [step]
 rlhf_status rlhf__cuda_product(struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s);
 
-// Add the workspaces of the GEMM s to n. Addresses in s are only compared with NULL. If the library
-// may take the GEMM, its workspace is added too. Copies of misaligned operands are not counted.
-// [step]
+// Add the workspaces of the GEMM `s` to `n`. If the library may take the GEMM, its workspace is
+// added too. Copies of misaligned operands are not counted. The addresses in `s` are not accessed,
+// only compared with NULL. [step]
 void rlhf__cuda_product_needs(const struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s,
                               struct rlhf__cuda_needs *n);
 
-// Runs the GEMM with own kernels only. `tile` is 0 .. RLHF__CUDA_TILES - 1, or -1 for the backend's
-// choice. All tiles give the same bits. [step]
+// Runs the GEMM with our own kernels only. `tile` is 0 .. RLHF__CUDA_TILES - 1, or -1 to let the
+// backend choose. All tiles give the same bits. [step]
 #define RLHF__CUDA_TILES 3
 rlhf_status rlhf__cuda_product_own(struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s,
                                    int tile);

@@ -6,9 +6,9 @@
 #include "product/product.h"
 #include "row/lanes.h"
 
-// A GEMM in the form that kernels use. The `wide` flags say that an operand's address and ld allow
-// 16-byte accesses. out_wide also says that the addend allows accesses of four floats. The flags do
-// not affect the bits.
+// A GEMM in the form that kernels use. left_wide and right_wide: the operand's address and ld allow
+// 16-byte accesses. out_wide: those of `out` do too, and those of `addend` allow accesses of four
+// floats. These flags do not affect the bits.
 struct rlhf__tiles {
     const void *left, *right;
     const float *bias, *addend;
@@ -21,8 +21,9 @@ struct rlhf__tiles {
     int left_wide, right_wide, out_wide, out_bf16;
 };
 
-// The position of tile `id` of the launch. The launch goes through eight rows of tiles at a time,
-// column by column. So blocks that run at the same time have operands in common in the L2 cache.
+// The position of tile `id` of the launch. Tiles are numbered in bands of eight rows of tiles, and
+// column by column within a band. So blocks that run at the same time share operands in the L2
+// cache.
 struct rlhf__tile_at {
     unsigned row, col;
 };
@@ -53,8 +54,8 @@ static __device__ __forceinline__ void rlhf__tile_put(const struct rlhf__tiles &
         ((float *)p.out)[at] = v;
 }
 
-// Add the bias to eight sums and store them in out[at ..]. All eight are inside the result and
-// aligned to 16 bytes.
+// Add the addend, if any, to eight sums and store them in out[at ..]. All eight elements must be
+// inside the result, and their address aligned to 16 bytes.
 static __device__ __forceinline__ void rlhf__tile_put8(const struct rlhf__tiles &p, uint64_t at,
                                                        float (&v)[8]) {
 #pragma unroll
@@ -73,9 +74,9 @@ static __device__ __forceinline__ void rlhf__tile_put8(const struct rlhf__tiles 
     rlhf__wide_put((float *)p.out + at + 4, high);
 }
 
-// Store a tile of sums [BM, BN] from shared memory, where its lines are BN + 8 long. A thread
-// stores 8 columns, so adjacent threads write whole lines of memory together. THREADS must be a
-// multiple of BN / 8.
+// Store a tile of sums [BM, BN] from shared memory, where its rows are BN + 8 elements apart. Each
+// thread stores 8 columns, so adjacent threads together write whole rows of the tile. THREADS must
+// be a multiple of BN / 8.
 template <int BM, int BN, int THREADS>
 static __device__ __forceinline__ void
 rlhf__tile_out(const struct rlhf__tiles &p, const float *sums, unsigned row0, unsigned col0) {
@@ -107,14 +108,14 @@ static inline dim3 rlhf__tile_grid(const struct rlhf__tiles *p) {
     return dim3(p->tile_rows * p->tile_cols, p->depth ? (p->depth + p->chunk - 1) / p->chunk : 1);
 }
 
-// The kernels that product.cu uses. For `tile`, see product.h; tile_rows and tile_cols of p are not
-// set. [step]
+// The kernels that product.cu uses. The caller sets tile_rows and tile_cols of p for `tile`, which
+// product.h describes. [step]
 rlhf_status rlhf__cuda_product_bf16(struct rlhf__cuda *cu, struct rlhf__tiles *p, int left_across,
                                     int right_across, int tile);
 rlhf_status rlhf__cuda_product_f32(struct rlhf__cuda *cu, struct rlhf__tiles *p, int left_across,
                                    int right_across, int tile);
-// For GEMMs of at most RLHF__CUDA_DOT_COLS columns. Depth must be contiguous in both operands. One
-// warp computes one row.
+// For GEMMs of at most RLHF__CUDA_DOT_COLS columns. Both operands must be contiguous along depth.
+// One warp computes one row.
 #define RLHF__CUDA_DOT_COLS 16
 rlhf_status rlhf__cuda_product_dot(struct rlhf__cuda *cu, const struct rlhf__tiles *p,
                                    int32_t in_dtype);

@@ -5,7 +5,8 @@
 
 #include "context.h"
 
-// One output of a block-structured weight: its row of the source (-1: none), and its first input.
+// One output of a block-structured weight. `source` is the row of the source that belongs to this
+// output (-1: none), and `first` is the first input that the row covers.
 struct rlhf__cuda_in_block {
     int32_t source, first;
 };

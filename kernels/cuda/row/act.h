@@ -52,7 +52,7 @@ template <int KIND> static __device__ __forceinline__ float rlhf__act_slope(floa
     return fmaf(x, density, cdf);
 }
 
-// dy f'(x). For x at or below 0, ReLU's gradient is 0, even if dy is infinite or NaN.
+// dy f'(x). For x <= 0, ReLU's result is 0, even if dy is infinite or NaN.
 template <int KIND> static __device__ __forceinline__ float rlhf__act_back(float x, float dy) {
     if (KIND == RLHF_ACT_RELU) return x > 0.0f ? dy : 0.0f;
     return dy * rlhf__act_slope<KIND>(x);

@@ -1,15 +1,16 @@
-// lanes.h: several adjacent elements of a row in one access: 4 elements of f32 or bf16, or 8 of
-// bf16.
+// lanes.h: accesses to several adjacent elements of a row at once: 4 elements of f32 or bf16, or 8
+// of bf16.
 //
 // With WIDE (all addresses are aligned, see rlhf__aligned), a lane loads its elements in one access
-// of 8 or 16 bytes. Without WIDE, each element needs one access. A lane has the same elements in
-// both cases, so alignment affects only the speed and not the bits.
+// of 8 or 16 bytes. Without WIDE, it needs one access for each element. A lane has the same
+// elements in both cases, so alignment affects only the speed, not the bits.
 #ifndef RLHF_CUDA_LANES_H
 #define RLHF_CUDA_LANES_H
 
 #include "cuda.h"
 
-// True if p and all later rows of `width` elements can be loaded N elements at a time.
+// True if the row at p and all later rows, each of `width` elements, can be loaded N elements at a
+// time.
 template <int N, class T> static inline bool rlhf__aligned(const T *p, uint64_t width) {
     return (uintptr_t)p % (N * sizeof(T)) == 0 && width % N == 0;
 }
@@ -55,7 +56,8 @@ static __device__ __forceinline__ void rlhf__wide_put(rlhf__bf16 *p, const float
     *(uint4 *)p = u;
 }
 
-// Loads elements at .. at + N - 1 of p[n]. Elements past n are read as 0, and they are not written.
+// rlhf__load loads the N elements of p[n] from index `at` on; elements past n are read as 0.
+// rlhf__store stores these elements, except those past n.
 template <bool WIDE, int N, class T>
 static __device__ __forceinline__ void rlhf__load(float (&v)[N], const T *p, uint64_t at,
                                                   uint64_t n) {
@@ -77,10 +79,10 @@ static __device__ __forceinline__ void rlhf__store(T *p, const float (&v)[N], ui
         if (at + i < n) rlhf__put(p, at + i, v[i]);
 }
 
-// ---- one pass over a flat array: a thread processes 8 elements ----
+// ---- one pass over a flat array: each thread processes 8 elements ----
 //
-// The 8 elements of a thread need 8 / N accesses, which are a block's width apart. So the accesses
-// of a warp are contiguous.
+// A thread needs 8 / N accesses for its 8 elements. In each access, adjacent threads access
+// adjacent elements, so each access of a warp is contiguous.
 
 enum { RLHF__FLAT_THREADS = 256, RLHF__FLAT_EACH = 8 };
 

@@ -1,7 +1,7 @@
 // norm_row.h: how the norms read a row.
 //
-// A warp processes a row. Lane l has columns 128 g + 4 l to 128 g + 4 l + 3 for g = 0, 1, ...
-// Kernels with GROUPS > 0 keep the row in registers. Kernels with GROUPS = 0 read the row again for
+// One warp processes one row. Lane l has columns 128 g + 4 l to 128 g + 4 l + 3 for g = 0, 1, ...
+// Kernels with GROUPS > 0 keep the row in registers. Kernels with GROUPS = 0 read the row again in
 // each pass; they are for rows that are too wide or misaligned. Both kinds add in the same order.
 #ifndef RLHF_CUDA_NORM_ROW_H
 #define RLHF_CUDA_NORM_ROW_H
@@ -10,7 +10,7 @@
 
 enum { RLHF__NORM_N = 4, RLHF__NORM_COLUMNS = 32 * RLHF__NORM_N };
 
-// A row of d numbers; if GROUPS > 0, at most as many as GROUPS groups have.
+// A row of d numbers. If GROUPS > 0, d is at most GROUPS * RLHF__NORM_COLUMNS.
 template <class T, int GROUPS, bool WIDE> struct rlhf__norm_row {
     const T *p;
     uint32_t d, lane;

@@ -6,7 +6,7 @@
 // pkg-config rlhf-test). No test framework is needed: RLHF_TEST_CHECK counts and prints failed
 // checks. With CMocka, assert only after the plugin has returned, never inside a callback, because
 // a failed assert jumps over the plugin's frames. This header is not for production code and not
-// thread-safe. It is not part of the contract: it may change in any version.
+// thread-safe. It is not part of the plugin contract: it may change in any version.
 //
 //   static struct rlhf_test_host host;            // large: static or malloc, not the stack
 //   rlhf_test_init(&host, 1);
@@ -60,9 +60,9 @@ struct rlhf_test_service {
 struct rlhf_test_host {
     rlhf_host table; // pass &host.table to the plugin; must stay the first member
     uint64_t seed;
-    // live: allocations that are not freed. allocs: how often alloc() was called. fail_at: the
-    // number of the call that fails, counted from 1 (0 = all calls succeed). fail_on: 1 = all calls
-    // after that one fail too.
+    // live: number of allocations that are not freed. allocs: number of calls of alloc(). fail_at:
+    // the number of the call that fails, counted from 1 (0 = all calls succeed). fail_on: 1 = all
+    // later calls fail too.
     int64_t live, allocs, fail_at;
     int32_t fail_on, cancel; // cancel: the result of cancelled()
     // The last failure and the number of failures.
@@ -85,13 +85,13 @@ void rlhf_test_init(struct rlhf_test_host *t, uint64_t seed);
 // Offer a service; both pointers are borrowed. Returns 0 if the table of services is full. [any]
 int rlhf_test_offer(struct rlhf_test_host *t, const char *id, const void *table);
 
-// Make the n-th allocation from now (1 = the next) fail. If `on` is not 0, all allocations after it
+// Make the n-th allocation from now (1 = the next) fail. If `on` is not 0, all later allocations
 // fail too. If n is 0, no further allocation fails. [any]
 void rlhf_test_fail_alloc(struct rlhf_test_host *t, int64_t n, int32_t on);
 
-// Sets *value to the value of a metric, combining the reports of this phase as the host does.
-// Returns 0 if the metric was not reported. Counts a failed check if the metric's reports disagree
-// about `combine`. [any]
+// Sets *value to a metric's value: the reports of this phase, combined as in the host. Returns 0 if
+// the metric was not reported. If the reports disagree about `combine`, counts a failed check.
+// [any]
 int rlhf_test_metric(const struct rlhf_test_host *t, const char *name, double *value);
 
 // Begin a phase: metrics reported so far are forgotten. [any]
@@ -106,13 +106,13 @@ int rlhf_test_logged(const struct rlhf_test_host *t, const char *text);
 
 // ---- checks ----
 
-// Counts a check and, if it failed, prints file, line and expression. Returns the result, so that a
-// test can skip dependent steps. [any]
+// Counts a check. If the check failed, prints file, line and expression. Returns the result, so
+// that a test can skip dependent steps. [any]
 #define RLHF_TEST_CHECK(t, what) rlhf_test_check((t), (what) ? 1 : 0, __FILE__, __LINE__, #what)
 int rlhf_test_check(struct rlhf_test_host *t, int holds, const char *file, int line,
                     const char *what);
 
-// Checks |got - want| <= tolerance; NaN fails. Prints both values on failure. [any]
+// Checks |got - want| <= tolerance, which fails for NaN. Prints both values on failure. [any]
 #define RLHF_TEST_NEAR(t, got, want, tolerance)                                                    \
     rlhf_test_near((t), (got), (want), (tolerance), __FILE__, __LINE__, #got)
 int rlhf_test_near(struct rlhf_test_host *t, double got, double want, double tolerance,
@@ -125,56 +125,55 @@ int rlhf_test_end(struct rlhf_test_host *t);
 
 // ---- plugins and their options ----
 
-// Checks a plugin as rlhf-host does. If the host would reject the plugin, writes the reason to
-// out[cap] and returns the length of that text. Otherwise writes "" and returns 0. Options are
-// validated as in the host (rlhf/option_check.h). `rlhf-host plugin check` tests a file more
-// thoroughly. [any]
+// Checks a plugin, including its options (rlhf/option_check.h), as rlhf-host does. If the host
+// would reject the plugin, writes the reason to out[cap] and returns the length of that text.
+// Otherwise writes "" and returns 0. `rlhf-host plugin check` tests a file more thoroughly. [any]
 int rlhf_test_refused(const rlhf_plugin *p, char *out, size_t cap);
 
-// Loads a .so and returns plugin `i` of those that it contains, counted from 0. On failure, or if
-// rlhf-host would reject the plugin, returns NULL with the reason on stderr. The .so is never
+// Loads a .so and returns plugin `i` of those that it contains, counted from 0. If loading fails,
+// or if rlhf-host would reject the plugin, returns NULL with the reason on stderr. The .so is never
 // unloaded. [any]
 const rlhf_plugin *rlhf_test_open(const char *path, uint32_t i);
 
-// Copies option number i of a plugin. Returns 0 past the last. [any]
+// Copies option number i of a plugin to *out. Returns 0 if i is past the last option. [any]
 int rlhf_test_opt(const rlhf_plugin *p, uint32_t i, rlhf_opt *out);
 
 // Fill config (p->config_size bytes) with the defaults of p's options. [any]
 void rlhf_test_config(const rlhf_plugin *p, void *config);
 
-// Sets one option from `value`, which is the text that a user would type: "true", "3", "0.5", a
-// choice, or any string. The string is borrowed. If the key or the value is invalid, or the value
-// is out of range, returns 0 with the reason on stderr. [any]
+// Sets one option from `value`, the string that a user would type: "true", "3", "0.5", a choice, or
+// any text. `value` is borrowed. If the key or the value is invalid, or the value is out of range,
+// returns 0 with the reason on stderr. [any]
 int rlhf_test_set(const rlhf_plugin *p, void *config, const char *key, const char *value);
 
-// Like rlhf_test_set, for a list (RLHF_T_LIST). `items` is ended by NULL and borrowed. [any]
+// Like rlhf_test_set, for a list (RLHF_T_LIST). `items` ends with NULL and is borrowed. [any]
 int rlhf_test_set_list(const rlhf_plugin *p, void *config, const char *key,
                        const char *const *items);
 
 // ---- failure injection ----
 
 // Tests that a scenario survives every failed allocation. `scenario` creates an object, uses it and
-// destroys it; it returns the first negative status. It is called twice for each allocation that it
-// makes. The first time, only that allocation fails. The second time, all later allocations fail
-// too. Each failing call must return RLHF_E_NOMEM with a message and free all its memory. This
-// function returns the number of allocations in the scenario, or -1 with the reason on stderr.
-// [any]
+// destroys it; it returns the first negative status. For each allocation in the scenario, this
+// function calls `scenario` twice. In the first call, only that allocation fails. In the second
+// call, all later allocations fail too. Each call must return RLHF_E_NOMEM with a message and free
+// all its memory. This function returns the number of allocations in the scenario, or -1 with the
+// reason on stderr. [any]
 int64_t rlhf_test_alloc_sweep(struct rlhf_test_host *t,
                               rlhf_status (*scenario)(struct rlhf_test_host *t, void *arg),
                               void *arg);
 
 // ---- finite differences ----
 
-// Compares d, the derivatives of f with respect to x[0 .. n-1], with central differences. The error
-// of d[i] is |(f(x + h e_i) - f(x - h e_i)) / 2h - d[i]| / max(1, |d[i]|), where 2h is the
-// difference of the two points after rounding to float. Returns the largest error, or NaN if any
-// value is NaN. Sets *worst (may be NULL) to the index of the largest error. Restores x. [any]
+// Compares d, the derivatives of f by x[0 .. n-1], with central differences. The error of d[i] is
+// |(f(x + h e_i) - f(x - h e_i)) / 2h - d[i]| / max(1, |d[i]|), where 2h is the difference of the
+// two points after they were rounded to float. Returns the largest error, or NaN if any value is
+// NaN. Sets *worst (may be NULL) to the index of the largest error. Restores x. [any]
 double rlhf_test_derivative(double (*f)(void *arg), void *arg, float *x, const float *d, uint64_t n,
                             double h, uint64_t *worst);
 
 // Compares the gradients that an algorithm's loss() writes to d_heads with central differences of
 // out->loss. Tests every entry of every head in in->heads that is not NULL, except the head
-// `hidden`. An h of about 1e-3 suits heads in float. Returns the largest error as defined at
+// `hidden`. An h of about 1e-3 suits heads in float. Returns the largest error, as defined for
 // rlhf_test_derivative, or NaN if loss() or an allocation fails. [any]
 double rlhf_test_loss_derivative(const rlhf_algo_ops *ops, void *self, const rlhf_loss_in *in,
                                  double h);
@@ -189,9 +188,9 @@ enum {
 };
 
 // A batch of finished rows with random numbers. Every array is filled, and the structs are those
-// that the host would pass. You may change numbers in the arrays, or set a struct's pointer to NULL
-// to test a plugin without that array. The batch is too large for the stack: make it static or use
-// malloc.
+// that the host would pass. A test may change numbers in the arrays. To test a plugin without an
+// array, set its pointer in the struct to NULL. The batch is too large for the stack: make it
+// static or use malloc.
 struct rlhf_test_batch {
     rlhf_rollout rollout;     // for advantages()
     rlhf_loss_in loss_in;     // for loss(): all rows as one minibatch and microbatch
@@ -222,8 +221,8 @@ struct rlhf_test_batch {
 
 // Fills *b with n rows (at most RLHF_TEST_ROWS) in groups of group_size. Row i of the batch comes
 // from data row i / group_size. Each row is a single response: all its tokens have turn 0. `named`
-// is the number of models that a plan names (rlhf_plan.named); the batch contains their log-probs.
-// [any]
+// is the number of models that the plan names (rlhf_plan.named); the batch contains their
+// log-probs. [any]
 void rlhf_test_batch_init(struct rlhf_test_batch *b, uint32_t n, uint32_t group_size,
                           uint32_t named, uint64_t seed);
 
@@ -233,8 +232,8 @@ void rlhf_test_batch_turns(struct rlhf_test_batch *b);
 // Calls advantages() for the whole batch. [any]
 rlhf_status rlhf_test_advantages(const rlhf_algo_ops *ops, void *self, struct rlhf_test_batch *b);
 
-// Calls loss() for the whole batch. Returns the loss, or NaN if the call fails. The gradients of
-// the heads are then in b->d_heads. [any]
+// Calls loss() for the whole batch. Returns the loss, or NaN if the call fails. Afterwards, the
+// gradients of the heads are in b->d_heads. [any]
 double rlhf_test_loss(const rlhf_algo_ops *ops, void *self, struct rlhf_test_batch *b);
 
 // Calls score() for the batch. The reward gets the optional arrays that its flags request
@@ -244,8 +243,7 @@ rlhf_status rlhf_test_score(const rlhf_reward_ops *ops, void *self, struct rlhf_
 
 // ---- the choice of prompts ----
 
-// The prompts of a run, all unused at first. To test prompts that were used, set last_score and
-// seen.
+// The prompts of a run, all unused at first. To test with used prompts, set last_score and seen.
 struct rlhf_test_prompts {
     rlhf_prompts table;
     float last_score[RLHF_TEST_ROWS];
@@ -253,7 +251,7 @@ struct rlhf_test_prompts {
     rlhf_str meta[RLHF_TEST_ROWS];
 };
 
-// Fill *p with n prompts (at most RLHF_TEST_ROWS), of which a phase needs n_choose. [any]
+// Fill *p with n prompts (at most RLHF_TEST_ROWS). Each phase must choose n_choose of them. [any]
 void rlhf_test_prompts_init(struct rlhf_test_prompts *p, uint32_t n, uint32_t n_choose);
 
 // Calls choose_prompts() for the next phase and counts the chosen prompts as seen. Returns
@@ -264,9 +262,9 @@ rlhf_status rlhf_test_choose(const rlhf_algo_ops *ops, void *self, struct rlhf_t
 
 // ---- runs, for sinks ----
 
-// A run with `phases` phases, which rlhf_test_sink simulates for a sink. Each phase reports one
-// sample and all metrics. In phase k, counted from 1, the value of a metric is k times its value in
-// this struct.
+// A run of `phases` phases, which rlhf_test_sink simulates for a sink. Each phase reports one
+// sample and all metrics. In phase k, counted from 1, each metric has k times its value in this
+// struct.
 struct rlhf_test_run {
     const char *dir; // directory of the run; its last part is the run's name
     const char *why; // with STOPPED and FAILED; NULL: ""
@@ -278,29 +276,30 @@ struct rlhf_test_run {
     const double *values;     // [n_metrics]
 };
 
-// Simulates the run: calls begin(), phase() for each phase after `done`, and end(). If a function
-// fails, only end() is still called, and the status of the failed function is returned. [any]
+// Simulates the run: calls begin(), then phase() for each phase after phase number `done`, then
+// end(). If begin() or phase() fails, only end() is still called, and the status of the failed call
+// is returned. [any]
 rlhf_status rlhf_test_sink(const rlhf_sink_ops *ops, void *self, const struct rlhf_test_run *run);
 
 // ---- a compute table, for models ----
 
 // Returns the compute table of the reference backend (plain C, double accumulation;
 // rlhf/reference.h), or NULL when out of memory. If `guard` is 1, device memory is accessible only
-// to a function of the table that got it as an argument, and only while that function runs. A model
-// that accesses device memory by itself then crashes. The table writes its messages to `t`, which
+// while a function of the table runs, and only the memory that is passed to that function. So a
+// model that accesses device memory by itself crashes. The table writes its messages to `t`, which
 // must outlive the table. [any]
 rlhf_compute *rlhf_test_compute(struct rlhf_test_host *t, uint32_t guard);
 void rlhf_test_compute_end(rlhf_compute *c); // NULL allowed [any]
 
 // Counts the calls of those functions of c that allocate or compute. Makes the n-th call from now
-// (1 = the next) fail with RLHF_E_DEVICE. If `on` is not 0, all calls after it fail too. If n is 0,
-// no further call fails. [any]
+// (1 = the next) fail with RLHF_E_DEVICE. If `on` is not 0, all later calls fail too. If n is 0, no
+// further call fails. [any]
 void rlhf_test_fail_op(rlhf_compute *c, int64_t n, int32_t on);
 int64_t rlhf_test_ops(const rlhf_compute *c); // calls counted since rlhf_test_fail_op [any]
 
 // ---- compute backends ----
 
-// A backend's instance with a host of its own, and its table.
+// An instance of a backend, with its host and its table.
 struct rlhf_test_backend {
     rlhf_host host; // must stay the first member
     const rlhf_plugin *plugin;
@@ -314,24 +313,24 @@ struct rlhf_test_backend {
 // never unloaded. [any]
 const rlhf_plugin *rlhf_test_backend_load(const char *path);
 
-// Create an instance of a backend, passing no options. If open is not NULL, also open the
-// instance's table. On failure b->said has the reason, and b must still be closed. [any]
+// Create an instance of a backend, without options. If `open` is not NULL, also open the instance's
+// table. On failure b->said has the reason, and b must still be closed. [any]
 rlhf_status rlhf_test_backend_open(struct rlhf_test_backend *b, const rlhf_plugin *p,
                                    const rlhf_kernels_open *open);
 void rlhf_test_backend_close(struct rlhf_test_backend *b); // b may be closed or zeroed [any]
 
 // ---- models ----
 
-// Fills every parameter of an open model with random numbers, uniform in +-scale and seeded by the
-// parameter's name. Adds 1 to parameters with RLHF_INIT_ONE, such as the gains of norms. Then calls
-// refresh(). [any]
+// Fills every parameter of an open model with random numbers, uniform in +-scale. The parameter's
+// name is part of the seed. Adds 1 to parameters with RLHF_INIT_ONE, such as the gains of norms.
+// Then calls refresh(). [any]
 rlhf_status rlhf_test_model_fill(const rlhf_model_ops *ops, void *self, const rlhf_compute *c,
                                  uint64_t seed, double scale);
 
-// Compares the model's backward() with finite differences. The loss is a weighted sum of all
-// entries of the planned heads (bits of LOGP, ENTROPY, VALUE, SCORE, TOKEN_SCORE), and each entry
-// has a different weight. Tests `some` entries of each parameter that has a gradient. Returns the
-// largest |difference - gradient| / max(|gradient|, 0.01), or NaN if a call failed. Restores the
+// Compares the model's backward() with finite differences. The loss is a sum of all entries of
+// `heads` (bits of LOGP, ENTROPY, VALUE, SCORE, TOKEN_SCORE), each with a random weight. Tests
+// `some` random entries of each parameter that has a gradient. Returns the largest
+// |difference - gradient| / max(|gradient|, 0.01), or NaN if a call failed. Restores the
 // parameters. f32 models only; an h of about 1e-2 is suitable. [any]
 double rlhf_test_model_derivative(const rlhf_model_ops *ops, void *self, const rlhf_compute *c,
                                   const rlhf_batch *batch, uint32_t heads, uint32_t some, double h);
@@ -371,7 +370,7 @@ void rlhf_test_classifier_init(struct rlhf_test_classifier *c, const char *const
 
 // ---- a fake "rlhf.tokenizer/0" ----
 
-// Every byte is a token, for any path. open_status < 0 makes open() fail.
+// A fake tokenizer. For any path, every byte is a token. open_status < 0 makes open() fail.
 struct rlhf_test_tokenizer {
     rlhf_tokenizer_service table; // offer &t.table as RLHF_SVC_TOKENIZER
     const char *path;             // the last path given to open, borrowed
@@ -399,8 +398,8 @@ void rlhf_test_reward_model_init(struct rlhf_test_reward_model *m);
 
 // ---- a fake "rlhf.row/0" ----
 
-// Every row has these values, regardless of its text: JSON is not parsed. A path that is not listed
-// is absent.
+// A value of every fake row. The text of a row is ignored: JSON is not parsed. A path that is not
+// listed is absent.
 struct rlhf_test_row_value {
     const char *path;
     int32_t type, reserved; // enum rlhf_row_type
@@ -421,7 +420,7 @@ void rlhf_test_rows_init(struct rlhf_test_rows *r, const struct rlhf_test_row_va
 
 // ---- environments ----
 
-// An episode that a test plays. The test reads it, and does not write to it.
+// An episode that a test plays. The test only reads this struct.
 struct rlhf_test_episode {
     const rlhf_environment_ops *ops;
     void *self, *state;
@@ -439,8 +438,8 @@ struct rlhf_test_episode {
 // status of reset(), or RLHF_E_NOMEM. Call rlhf_test_close afterwards, even on failure. [step]
 rlhf_status rlhf_test_begin(struct rlhf_test_episode *e, const rlhf_environment_ops *ops,
                             void *self, uint64_t seed, const char *row, const char *prompt);
-// Take a turn of the policy and pass it to step(). rlhf_test_turn: the turn is a text without tool
-// calls. rlhf_test_call: the turn is one tool call, and `arguments` is a JSON object. Both return
+// Play a turn of the policy, by passing it to step(). In rlhf_test_turn, the turn is a text without
+// tool calls. In rlhf_test_call, it is one tool call, and `arguments` is a JSON object. Both return
 // the status of step(). [step]
 rlhf_status rlhf_test_turn(struct rlhf_test_episode *e, const char *text);
 rlhf_status rlhf_test_call(struct rlhf_test_episode *e, const char *tool, const char *arguments);
@@ -451,8 +450,8 @@ void rlhf_test_close(struct rlhf_test_episode *e); // close() [step]
 
 // ---- "rlhf.limits/0" ----
 
-// Initializes *l without limits. Offer it as RLHF_SVC_LIMITS, and set the limits that the test
-// needs. [any]
+// Initializes *l without limits. Set the limits that the test needs, and offer *l as
+// RLHF_SVC_LIMITS. [any]
 void rlhf_test_limits_init(rlhf_limits *l);
 
 #ifdef __cplusplus

@@ -2,7 +2,7 @@
 // a string.
 //
 // After a failed allocation the buffer is bad: later appends do nothing, and rlhf__buf_ok returns
-// the failure. So callers check only once, at the end.
+// the error. So callers check only once, at the end.
 #ifndef RLHF_CORE_BASE_BUF_H
 #define RLHF_CORE_BASE_BUF_H
 

@@ -21,9 +21,9 @@ static inline void rlhf__utc_digits(char *to, int n, int64_t v) {
         to[--n] = (char)('0' + v % 10);
 }
 
-// Write the date of a day since 1970-01-01. Source: H. Hinnant, "chrono-Compatible Low-Level Date
-// Algorithms", civil_from_days, for days from 1970 on. Years begin in March there, so a leap day is
-// the last day of its year.
+// Write the date of a day, which is counted from 1970-01-01. Source: H. Hinnant, "chrono-Compatible
+// Low-Level Date Algorithms", civil_from_days. In that algorithm, years begin in March, so a leap
+// day is the last day of its year.
 static inline void rlhf__utc_date(char *out, int64_t days) {
     days += 719468;                                         // since 0000-03-01
     const int64_t era = days / 146097, day = days % 146097; // an era has 400 years

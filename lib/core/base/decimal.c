@@ -10,7 +10,7 @@
 __extension__ typedef unsigned __int128 u128;
 
 // The precision of a type. Its numbers have `bits` bits, and `most` decimal digits are always
-// enough to read a number back.
+// enough to restore a number. shortest() tries no fewer than `least` digits.
 struct precision {
     int bits, least, most;
 };
@@ -23,8 +23,8 @@ static u128 power_of(uint64_t base, int n) {
     return out;
 }
 
-// The number `v` as an integer: `product` is v 10^k 2^s, with k and s chosen so that `product` is
-// an integer. v 10^k is at least 10^16 and less than 10^17, so it has 17 digits before the point.
+// A number `v` as an integer: `product` = v 10^k 2^s, with k and s chosen so that `product` is an
+// integer and v 10^k is at least 10^16 and less than 10^17, which are 17 digits before the point.
 struct scaled {
     u128 product;
     u128 unit;  // the distance to the next number of the type
@@ -50,17 +50,17 @@ static int scale(double v, const struct precision *type, struct scaled *out) {
     }
 }
 
-// Sets *c so that *c times `step` is `v` 10^k, rounded to a multiple of `step`. Returns 1 if this
-// multiple reads back as `v`: its distance from `v` must be less than half the distance from `v` to
-// the next number of the type. Returns 0 if it does not read back as `v`, and -1 if that is in
-// doubt. For a double there is never a doubt: `unit` is odd, so no result lies exactly in the
-// middle.
+// Rounds `v` 10^k to a multiple of `step`, and sets *c to that multiple divided by `step`. Returns
+// 1 if the multiple reads back as `v`: its distance from `v` must be less than half the distance
+// from `v` to the next number of the type. Returns 0 if it does not read back as `v`, and -1 if
+// that is in doubt. For a double there is never a doubt: `unit` is odd, so no result lies exactly
+// in the middle.
 static int rounded(const struct scaled *v, uint64_t step, uint64_t *c) {
     *c = (uint64_t)(v->product >> v->s) / step;
     const u128 whole = (u128)step << v->s, rest = v->product - *c * whole;
     const int up = 2 * rest > whole || (2 * rest == whole && (*c & 1));
     *c += (uint64_t)up;
-    // The neighbor below a power of two is only half as far away.
+    // The neighbor below a power of two is only half as far away as the neighbor above.
     const u128 distance = (v->is_power_of_two && !up ? 4 : 2) * (up ? whole - rest : rest);
     if (distance + v->doubt < v->unit) return 1;
     return distance > v->unit + v->doubt ? 0 : -(v->doubt > 0);
@@ -72,9 +72,9 @@ static int shortest(double v, const struct precision *type, struct rlhf__decimal
     uint64_t best = 0, c, step = 1;
     for (int n = 17; n > type->most; n--)
         step *= 10;
-    // With fewer digits, the result is farther from v. So if n digits do not read back as v, fewer
-    // digits do not either, and the loop ends. For a power of two this does not follow, because its
-    // two neighbors are not equally far away; the tests check all powers of two.
+    // With fewer digits, the rounded number is farther from v. So if n digits do not read back as
+    // v, fewer digits do not either, and the loop ends. This reasoning does not cover powers of
+    // two, whose two neighbors are not equally far away, but the tests check all powers of two.
     for (int n = type->most; n >= type->least; n--, step *= 10) {
         const int back = rounded(&x, step, &c);
         if (back < 0) return 0;
@@ -91,7 +91,7 @@ static int shortest(double v, const struct precision *type, struct rlhf__decimal
     return 1;
 }
 
-// Does the same as shortest() for any number, by trying more and more digits.
+// Gives the same result as shortest(), but for any number, by trying more and more digits.
 static void search(double v, const struct precision *type, struct rlhf__decimal *out) {
     char text[40];
     for (out->n = type->least;; out->n++) {
@@ -138,8 +138,8 @@ const char *rlhf__decimal_text(const struct rlhf__decimal *d, int scientific, ch
 const char *rlhf__format_double(double v, int real, char out[40]) {
     if (!isfinite(v)) return memcpy(out, "null", sizeof "null");
     const struct rlhf__decimal d = rlhf__decimal_of(v);
-    // Format like printf's %g with d.n digits, except that a short number below 1e9 is "10", not
-    // "1e+01".
+    // Choose the format as printf's %g does with d.n digits, with one exception: a number with few
+    // digits that is below 1e9 becomes "10", not "1e+01".
     const int plain = d.n < 10 && d.exponent < 9;
     rlhf__decimal_text(&d, d.exponent < -4 || (d.exponent >= d.n && !plain), out);
     if (real && !strpbrk(out, ".e")) memcpy(out + strlen(out), ".0", sizeof ".0");

@@ -20,7 +20,7 @@ struct rlhf__digest {
     pthread_cond_t changed;
     uint64_t size; // bytes that can be read
     int32_t ended, whole;
-    // The thread writes these; they are read after the thread has ended.
+    // Written by the thread, and read after the thread has ended.
     int32_t failed;
     char hex[65];
     char reserved[7];
@@ -36,7 +36,7 @@ struct rlhf__digests *rlhf__digests_new(void) {
 
 // ---- the thread ----
 
-// Wait until the file has more than `done` bytes or is finished. Returns its size.
+// Wait until the file has more than `done` bytes, or until its writing has ended. Returns its size.
 static uint64_t wait_for_more(struct rlhf__digest *g, uint64_t done, int *ended, int *whole) {
     pthread_mutex_lock(&g->lock);
     while (g->size == done && !g->ended)

@@ -21,7 +21,7 @@ static rlhf_status tidy(char *path, size_t cap, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// Finds the first of three candidates that is a directory. If none is a directory, takes the first
+// Finds the first of three candidates that is a directory. If none is one, chooses the first
 // candidate. Each candidate has at most cap - 1 bytes.
 static rlhf_status choose(char *out, size_t cap, const char *exe, const char *const rel[2],
                           const char *installed, const char *tail, struct rlhf__error *err) {
@@ -41,8 +41,8 @@ static rlhf_status choose(char *out, size_t cap, const char *exe, const char *co
 rlhf_status rlhf__dirs_program(const char *link, char *out, size_t cap, struct rlhf__error *err) {
     ssize_t n = readlink(link, out, cap - 1);
     if (n <= 0) {
-        // AT_EXECFN is the path that execve() was called with. A relative path can still be
-        // resolved, because the working directory has not changed since.
+        // AT_EXECFN is the path that was passed to execve(). If it is relative, it can still be
+        // resolved, because the working directory has not changed yet.
         const char *started = (const char *)getauxval(AT_EXECFN);
         char *real = started ? realpath(started, NULL) : NULL;
         if (!real)

@@ -14,27 +14,27 @@ struct rlhf__dirs {
     char share[1100]; // <...>/share/rlhf: models, configs, prompts below it
     char user[1100];  // the user's own plugins, a directory for each kind; "" = none
     // The program's executable file. To supervise foreign code, the program runs this file again as
-    // a warden. main() sets the path. A program that leaves it "" cannot start wardens.
+    // a warden. main() sets the path. If it is "", the program cannot start wardens.
     char program[1024];
 };
 
-// Set `out` to the absolute path of the program's file. This is the target of `link`
-// (/proc/self/exe) or, if that link does not exist, the path that the program was started with.
+// Set `out` to the absolute path of the program's file. This path is the target of `link`
+// (/proc/self/exe). If that link does not exist, it is the path that the program was started with.
 // Errors: RLHF_E_IO, RLHF_E_INVALID (the path does not fit in cap bytes). [main]
 rlhf_status rlhf__dirs_program(const char *link, char *out, size_t cap, struct rlhf__error *err);
 
 // Find the program's directories:
 //   lib    the first of these that exists: <exe>/../lib/rlhf/0, <exe>/../<libdir>/rlhf/0, and the
-//          directory under the configured install prefix; if none exists, the first
-//   share  found in the same way
+//          directory under the configured install prefix; if none exists, the first of the three
+//   share  found in the same way, as <...>/share/rlhf
 //   user   $XDG_DATA_HOME/rlhf/plugins, or ~/.local/share/rlhf/plugins if the variable is unset or
 //          not absolute (XDG base directory specification); set even if the directory is missing
 // [main]
 rlhf_status rlhf__dirs_find(struct rlhf__dirs *out, struct rlhf__error *err);
 
-// Returns `path` if that file or directory exists. Otherwise looks for the same relative name among
-// the files that ship with the program, such as models/arith. If it is found there, stores its path
-// in `room` and returns `room`. Otherwise returns `path`. [any]
+// Returns `path` if that file or directory exists. Otherwise looks for the same relative name, such
+// as models/arith, among the files that ship with the program. If it exists there, writes its path
+// to `room` and returns `room`; if not, returns `path`. [any]
 const char *rlhf__dirs_shared(const struct rlhf__dirs *, const char *path,
                               char room[RLHF__PATH_CAP]);
 

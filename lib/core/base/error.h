@@ -13,13 +13,13 @@ struct rlhf__error {
     char text[2044]; // NUL-ended; longer text is cut
 };
 
-// Set `err`, which may be NULL, and return `code`. So a caller can write `return rlhf__fail(err,
-// RLHF_E_INVALID, ...)`. [any]
+// Set `err`, which may be NULL, and return `code`, so that a caller can write `return
+// rlhf__fail(err, RLHF_E_INVALID, ...)`. [any]
 __attribute__((format(printf, 3, 4))) rlhf_status
 rlhf__fail(struct rlhf__error *err, rlhf_status code, const char *fmt, ...);
 
 // Like rlhf__fail, for a failed allocation. The value of the macro is a constant, so that static
-// analyzers see that the result is a failure.
+// analyzers recognize a failure.
 #define RLHF__NOMEM(err, ...) (rlhf__fail(err, RLHF_E_NOMEM, __VA_ARGS__), RLHF_E_NOMEM)
 
 // Put "context: " in front of the text of `err`. Returns the code of `err`. [any]

@@ -118,8 +118,8 @@ const char *rlhf__path_checkpoint(const char *path) {
 #define BUFFER_BYTES ((size_t)1 << 18)
 #define HASHED_BYTES ((uint64_t)1 << 20)
 
-// The writer creates a temporary file in the target's directory, writes and syncs it, and renames
-// it to the target.
+// A file that is written under a temporary name in the target's directory, synced, and then renamed
+// to the target.
 struct rlhf__file_writer {
     const struct rlhf__folder *in; // NULL: the names are paths
     char *name, *temp;
@@ -152,9 +152,9 @@ static rlhf_status failed(const struct rlhf__file_writer *w, struct rlhf__error 
     return code == RLHF_E_INVALID ? RLHF_E_INVALID : RLHF_E_IO; // so that analyzers see a failure
 }
 
-// A file with this temporary name may exist already. A killed process that had our process id may
-// have left it, or another user may have planted it as a link. Remove the file instead of writing
-// through it.
+// A file with this temporary name may exist already: a killed process that had our process id may
+// have left it, or another user may have planted a link there. Remove that file or link instead of
+// writing through it.
 static void make_temp(struct rlhf__file_writer *w) {
     const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
     w->fd = openat(at(w), w->temp, flags, 0666);
@@ -202,7 +202,7 @@ static void write_out(struct rlhf__file_writer *w, const char *bytes, size_t n) 
     }
 }
 
-// If the folder asks for digests, hash the file on a thread as soon as the file is large.
+// If the folder has digests, start to hash the file on a thread when it has become large.
 static void hash_along(struct rlhf__file_writer *w) {
     if (!w->in || !w->in->digests || w->size < HASHED_BYTES || w->why) return;
     if (!w->digest && !w->unhashed) {

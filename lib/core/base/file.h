@@ -7,9 +7,10 @@
 
 // ---- reading, and paths ----
 
-// Append the whole file to *out. A file of more than `max_bytes` bytes is refused; the message has
-// the file's name and size. Errors: RLHF_E_INVALID if the file does not exist, RLHF_E_IO if it
-// cannot be opened or read for another reason. [any]
+// Append the whole file to *out. If the file has more than `max_bytes` bytes, fails with a message
+// that has the file's name and this limit. Errors: RLHF_E_INVALID if the file does not exist, is a
+// directory, is too large or may not be opened; RLHF_E_IO if opening or reading fails otherwise.
+// [any]
 rlhf_status rlhf__file_read(const char *path, uint64_t max_bytes, struct rlhf__buf *out,
                             struct rlhf__error *err);
 
@@ -17,7 +18,7 @@ rlhf_status rlhf__file_read(const char *path, uint64_t max_bytes, struct rlhf__b
 rlhf_status rlhf__file_read_fd(int fd, const char *path, uint64_t max_bytes, struct rlhf__buf *out,
                                struct rlhf__error *err);
 
-// Return 1 if `path` is a regular file or, for _is_dir, a directory. [any]
+// Return 1 if `path` is a regular file (rlhf__is_file) or a directory (rlhf__is_dir). [any]
 int rlhf__is_file(const char *path);
 int rlhf__is_dir(const char *path);
 
@@ -41,37 +42,39 @@ const char *rlhf__path_in(char *out, size_t cap, const char *dir, const char *na
 // Returns the part of `path` after its last '/'. The result is borrowed from `path`. [any]
 const char *rlhf__path_base(const char *path);
 
-// Returns the last part of a path. A checkpoint's last part is only a number, so for a checkpoint
-// the name of the run is included: for "a/RUN/checkpoints/000060" the result is
-// "RUN/checkpoints/000060". The result is borrowed from `path`. [any]
+// Returns the last part of a path. For a checkpoint, whose last part is only a number, includes the
+// name of the run: for "a/RUN/checkpoints/000060" the result is "RUN/checkpoints/000060". The
+// result is borrowed from `path`. [any]
 const char *rlhf__path_checkpoint(const char *path);
 
 // ---- writing ----
 
 struct rlhf__folder; // folder.h
 
-// A file being written under a temporary name in its target's directory. [step]
+// A file that is written under a temporary name in its target's directory. [step]
 struct rlhf__file_writer;
 
-// Start writing the file `name` in a folder. The folder is borrowed until the writer is freed; if
-// it is NULL, `name` is a path. Creates a new file "<name>.tmp-<pid>" and never writes through a
+// Start writing the file `name` in the folder `in`, which is borrowed until the writer is freed. If
+// `in` is NULL, `name` is a path. Creates the file "<name>.tmp-<pid>", and never writes through a
 // link of that name. The target changes only when the writer commits.
 rlhf_status rlhf__file_writer_open(const struct rlhf__folder *in, const char *name,
                                    struct rlhf__file_writer **out, struct rlhf__error *err);
 
-// Write `n` bytes, through a buffer. After a failure, every later call returns the same failure. A
-// full disk gives RLHF_E_IO, with the target's name and the system's reason in the message.
+// Write `n` bytes, through a buffer. After a failure, every later call returns the same failure. If
+// the disk is full, returns RLHF_E_IO, with the target's name and the system's reason in the
+// message.
 rlhf_status rlhf__file_writer_put(struct rlhf__file_writer *w, const void *bytes, size_t n,
                                   struct rlhf__error *err);
 
 // Flush and fsync the file, rename it to the target, and fsync the directory. Frees `w`, also on
-// failure. A failure removes the temporary file and leaves the target unchanged.
+// failure. If writing or renaming fails, removes the temporary file and leaves the target
+// unchanged.
 rlhf_status rlhf__file_writer_commit(struct rlhf__file_writer *w, struct rlhf__error *err);
 
 // Remove the temporary file and free `w`, which may be NULL.
 void rlhf__file_writer_abort(struct rlhf__file_writer *w);
 
-// Write a whole file in one call, as _open, _put and _commit do together.
+// Write a whole file in one call: rlhf__file_writer_open, _put and _commit.
 rlhf_status rlhf__file_write(const struct rlhf__folder *in, const char *name, const void *bytes,
                              size_t n, struct rlhf__error *err);
 

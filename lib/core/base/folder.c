@@ -20,7 +20,8 @@ static int at(const struct rlhf__folder *in) { return in ? in->fd : AT_FDCWD; }
 
 static rlhf_status failed(const struct rlhf__folder *in, const char *name, const char *what,
                           int why, struct rlhf__error *err) {
-    // The user can choose another directory, so these are errors of the input.
+    // The user can avoid these errors by choosing another directory, so they are errors of the
+    // input.
     const int bad_name =
         why == ENAMETOOLONG || why == ENOENT || why == ENOTDIR || why == EACCES || why == EROFS;
     rlhf_status code = bad_name ? RLHF_E_INVALID : RLHF_E_IO;
@@ -101,7 +102,8 @@ static rlhf_status sync_fd(int fd, const struct rlhf__folder *in, const char *na
                            struct rlhf__error *err) {
     int bad = fsync(fd), why = errno;
     close(fd);
-    // Some file systems cannot sync a directory. Nothing more can be done for the names in it.
+    // Some file systems cannot sync a directory. Then nothing more can be done to protect its
+    // names.
     if (!bad || why == EINVAL || why == ENOTSUP) return RLHF_OK;
     return failed(in, name, "sync the directory", why, err);
 }
@@ -216,7 +218,7 @@ rlhf_status rlhf__folder_append(const struct rlhf__folder *f, const char *name, 
     struct stat st;
     *fd = -1;
     RLHF_TRY(rlhf__folder_no_link(f, name, err));
-    // O_NONBLOCK: a pipe of that name must not hold the program up.
+    // O_NONBLOCK, so that a pipe of that name does not block the program.
     int flags = O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
     int got = openat(f->fd, name, flags | (empty ? O_TRUNC : 0), 0666);
     if (got < 0) return failed(f, name, "open", errno, err);
@@ -247,7 +249,7 @@ rlhf_status rlhf__folder_read(const struct rlhf__folder *f, const char *name, ui
 
 static int remove_at(int dir, const char *name);
 
-// Remove the contents of the directory `fd`, and close `fd`. Returns 0 if all of it was removed.
+// Remove the contents of the directory `fd`, and close `fd`. Returns 0 if everything was removed.
 static int empty_dir(int fd) {
     DIR *d = fdopendir(fd);
     if (!d) {

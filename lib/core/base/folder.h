@@ -1,9 +1,10 @@
-// folder.h: a directory held open by its descriptor. Reads and writes through it reach the
-// directory that was opened, even if the working directory changes or a parent directory is
+// folder.h: a directory that is held open by its descriptor. Reads and writes through the
+// descriptor reach this directory, even if the working directory changes or a parent directory is
 // renamed.
 //
 // In all functions, `name` is relative to the folder `in` and may contain slashes. If `in` is NULL,
-// `name` is an ordinary path. A file to write or a directory to open must not be a link.
+// `name` is an ordinary path. Inside a folder, a file to write or a directory to open must not be a
+// link.
 #ifndef RLHF_CORE_BASE_FOLDER_H
 #define RLHF_CORE_BASE_FOLDER_H
 
@@ -18,40 +19,41 @@ struct rlhf__folder {
     struct rlhf__digests *digests; // of the files written to this folder; borrowed, may be NULL
 };
 
-// Open an existing directory. Close it with rlhf__folder_close. Errors: RLHF_E_INVALID if it does
-// not exist, is a link or may not be read, RLHF_E_IO. [any]
+// Open an existing directory. Close it with rlhf__folder_close. Errors: RLHF_E_INVALID if the
+// directory does not exist, is a link or may not be read; otherwise RLHF_E_IO. [any]
 rlhf_status rlhf__folder_open(const struct rlhf__folder *in, const char *name,
                               struct rlhf__folder **out, struct rlhf__error *err);
 void rlhf__folder_close(struct rlhf__folder *f); // NULL allowed
 
-// Open the directory. If it is missing, create it and sync its name to disk. If `taken` is not
-// NULL, the directory must be new: if the directory or anything else of this name exists already,
-// opens nothing and returns RLHF_OK with *taken 1 and *out NULL. Errors: RLHF_E_INVALID if this
-// place cannot have the directory (permissions, a read-only file system, a bad name), RLHF_E_IO.
-// [any]
+// Open the directory. If it is missing, create it and sync its name to disk. `taken` may be NULL.
+// If it is not, the directory must be new: if anything of this name exists already, the function
+// opens nothing and returns RLHF_OK with *taken 1 and *out NULL. Errors: RLHF_E_INVALID if the
+// directory cannot exist at this place (permissions, a read-only file system, a bad name);
+// otherwise RLHF_E_IO. [any]
 rlhf_status rlhf__folder_make(const struct rlhf__folder *in, const char *name, int *taken,
                               struct rlhf__folder **out, struct rlhf__error *err);
 
-// Returns RLHF_E_INVALID, with a message, if the directory `path` cannot be made because of the
-// permissions or the file system of the closest directory above it that exists. Writes nothing.
-// [any]
+// Checks the permissions and the file system of the closest parent of `path` that exists. If they
+// do not allow creating the directory `path`, returns RLHF_E_INVALID with a message. Writes
+// nothing. [any]
 rlhf_status rlhf__folder_may_make(const char *path, struct rlhf__error *err);
 
 // Create the parent directories of `name` that are missing, and sync each to disk. [any]
 rlhf_status rlhf__folder_make_above(const struct rlhf__folder *in, const char *name,
                                     struct rlhf__error *err);
 
-// Lock the directory `dir`. Returns a descriptor; closing it ends the lock. While the lock lasts,
-// rlhf__folder_is_held() returns 1 to all other callers, including other processes. `real` gets the
-// directory's absolute path without links. Returns -1 if the directory does not exist or its file
-// system lacks locks. After -1, do not use `real`: it may be unset. [any]
+// Lock the directory `dir`. Returns a descriptor. Closing it releases the lock. While the lock is
+// held, rlhf__folder_is_held() returns 1 to all other callers, including other processes. Sets
+// `real` to the directory's absolute path without links. Returns -1 if the directory does not exist
+// or its file system lacks locks; `real` may then be unset. [any]
 int rlhf__folder_hold(const char *dir, char real[RLHF__PATH_CAP]);
 
-// Returns 1 if a process holds the lock of the directory. Otherwise returns 0 and takes the lock,
-// if the file system has locks. Other processes cannot take the lock while `f` is open. [any]
+// Returns 1 if a process holds the lock of the directory. Otherwise takes the lock, if the file
+// system has locks, and returns 0. Other processes cannot take the lock while `f` is open. [any]
 int rlhf__folder_is_held(const struct rlhf__folder *f);
 
-// fsync the directory `name` ("." is `in` itself), so that the names in it are on disk. [any]
+// fsync the directory `name` ("." is the folder `in` itself), so that the names in it are on disk.
+// [any]
 rlhf_status rlhf__folder_sync(const struct rlhf__folder *in, const char *name,
                               struct rlhf__error *err);
 
@@ -72,20 +74,20 @@ rlhf_status rlhf__folder_link(const struct rlhf__folder *f, const char *target, 
 // not a link. [any]
 int rlhf__folder_target(const struct rlhf__folder *f, const char *name, char *out, size_t cap);
 
-// Returns 1 if an entry of that name exists, even if it is a link that leads nowhere. [any]
+// Returns 1 if an entry of that name exists, even if it is a link to a missing file. [any]
 int rlhf__folder_has(const struct rlhf__folder *f, const char *name);
 
 // Returns 1 if `name` is a regular file, or a link to one. [any]
 int rlhf__folder_is_file(const struct rlhf__folder *f, const char *name);
 
-// Refuse `name` if it is a symbolic link. If the entry is missing, the function succeeds. Errors:
-// RLHF_E_INVALID. [any]
+// Returns RLHF_E_INVALID if `name` is a symbolic link, and RLHF_OK if it is missing or anything
+// else. [any]
 rlhf_status rlhf__folder_no_link(const struct rlhf__folder *f, const char *name,
                                  struct rlhf__error *err);
 
 // Open a regular file for reading and appending. If it is missing, create it and sync its name to
-// disk. If `empty` is set, truncate it. Errors: RLHF_E_INVALID for anything other than a regular
-// file, including a link. The caller closes *fd. [any]
+// disk. If `empty` is set, truncate it. Anything other than a regular file, including a link, is an
+// error (RLHF_E_INVALID). The caller closes *fd. [any]
 rlhf_status rlhf__folder_append(const struct rlhf__folder *f, const char *name, int empty, int *fd,
                                 struct rlhf__error *err);
 

@@ -76,8 +76,8 @@ rlhf_status rlhf__sha256_file(const char *path, char hex[65], struct rlhf__error
 
 // ---- CRC-32C ----
 
-// Processes four bits at a time with a table of 16 entries. That is fast enough, because the event
-// and state files are small.
+// Processes four bits at a time with a table of 16 entries. That is fast enough for the small event
+// and state files.
 #define POLY      0x82f63b78u
 #define STEP(c)   ((c)&1u ? ((c) >> 1) ^ POLY : (c) >> 1)
 #define NIBBLE(n) STEP(STEP(STEP(STEP((uint32_t)(n)))))

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 // Finds the first line of the file that begins with `key`, and sets *out to the number after `key`.
-// If `key` is "", reads the number at the start of the first line. Returns 0 if the number is
-// missing, or if the text "max" (unlimited) is in its place.
+// If `key` is "", reads the number at the start of the first line. Returns 0 if there is no number
+// there, for example because the limit is "max" (unlimited).
 static int number_in(const char *path, const char *key, uint64_t *out) {
     char line[512];
     const size_t n = strlen(key);
@@ -27,8 +27,8 @@ static void limit(struct rlhf__host_memory *m, uint64_t total, uint64_t left) {
     if (left < m->left) m->left = left;
 }
 
-// Reads the files of one control group, which have different names in versions 1 and 2. Inactive
-// file pages count as available memory.
+// Reads the files of one control group. Their names differ between versions 1 and 2. Inactive file
+// pages count as available memory.
 static void read_group(struct rlhf__host_memory *m, const char *dir, int v2) {
     char path[RLHF__PATH_CAP];
     uint64_t most, used = 0, cached = 0;
@@ -43,7 +43,8 @@ static void read_group(struct rlhf__host_memory *m, const char *dir, int v2) {
 }
 
 // Reads the group and all its parents, because each may have a limit. In a container, `path` may
-// belong to another cgroup namespace. Then only the group at the top of the mount can be read.
+// belong to another cgroup namespace. In that case, only the group at the top of the mount can be
+// read.
 static void read_groups(struct rlhf__host_memory *m, const char *top, char *path, int v2) {
     char dir[RLHF__PATH_CAP];
     for (;;) {

@@ -16,7 +16,8 @@
 
 #define MAX_FILE_BYTES ((uint64_t)64 << 20)
 
-// Returns the end of a message if the name of the file is that of another format, or "".
+// Returns a hint for the end of a message if the file's name is that of another format, otherwise
+// "".
 static const char *other_format(const char *name) {
     const char *dot = strrchr(name, '.');
     const int is_yaml = dot && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0);
@@ -97,8 +98,7 @@ const char *rlhf__json_kind(const json_t *v) {
 
 // ---- the line of a key ----
 
-// A position in text that is known to be valid JSON. Every step still checks for the end of the
-// text.
+// A position in text that is valid JSON. Every step still checks for the end of the text.
 
 struct cursor {
     const char *p, *end;
@@ -110,7 +110,7 @@ static void skip_space(struct cursor *c) {
         if (*c->p == '\n') c->line++;
 }
 
-// Called at a quote: move past the string. *from and *n give the bytes between its quotes.
+// Called at a quote: moves past the string. Sets *from and *n to the bytes between its quotes.
 static void skip_string(struct cursor *c, const char **from, size_t *n) {
     *from = ++c->p;
     while (c->p < c->end && *c->p != '"')
@@ -198,8 +198,8 @@ rlhf_status rlhf__json_counts(const json_t *object, const struct rlhf__json_coun
 
 // ---- integers of any size ----
 
-// JSON allows integers of any size, and some programs write long ones: transformers writes 10^30
-// for a tokenizer that has no length limit. Jansson refuses integers beyond 64 bits. So they are
+// JSON allows integers of any size, and some programs write long ones: for a tokenizer without a
+// length limit, transformers writes 10^30. Jansson refuses integers beyond 64 bits. So they are
 // replaced before Jansson reads the text.
 
 // If the integer literal s[0..n) does not fit in 64 bits, replace it with the nearest double and
@@ -222,7 +222,7 @@ static int widen(char *s, size_t n) {
 }
 
 // In the NUL-ended text[len], replace every integer that does not fit in 64 bits, except inside
-// strings. Returns how many were replaced.
+// strings. Returns the number of replacements.
 static size_t widen_all(char *text, size_t len) {
     size_t found = 0;
     for (size_t i = 0; i < len;) {
@@ -330,7 +330,7 @@ static void newline(struct rlhf__buf *out, int indent, int depth) {
 static void write_value(struct rlhf__buf *out, const json_t *v, int indent, int depth);
 
 static void write_object(struct rlhf__buf *out, const json_t *v, int indent, int depth) {
-    // Jansson can iterate over a const object, but its function takes a pointer without const.
+    // Jansson can iterate over a const object, but its function takes a pointer that is not const.
     json_t *object = (json_t *)(uintptr_t)v;
     const char *key, *comma = "";
     json_t *item;
@@ -401,8 +401,8 @@ rlhf_status rlhf__json_save_new(const struct rlhf__folder *in, const char *name,
 
 // ---- memory ----
 
-// After a failed allocation this function must not allocate, flush buffers or run exit handlers. So
-// it calls _exit().
+// After a failed allocation, this function must not allocate, flush buffers or run exit handlers.
+// So it exits with _exit().
 static void *must_allocate(size_t n) {
     char text[96];
     void *p = malloc(n ? n : 1);

@@ -1,8 +1,8 @@
 // json.h: reads JSON strictly and writes it readably.
 //
-// Jansson does the parsing. This file adds integers of any size, messages with the file's name and
-// line, the line number of a key, and a writer. The writer prints the shortest number that reads
-// back as the same value: 0.1, not 0.10000000000000001.
+// Jansson does the parsing. This file adds support for integers of any size, messages with the
+// file's name and line, the line number of a key, and a writer. The writer prints the shortest
+// number that reads back as the same value: 0.1, not 0.10000000000000001.
 #ifndef RLHF_CORE_BASE_JSON_H
 #define RLHF_CORE_BASE_JSON_H
 
@@ -10,9 +10,9 @@
 
 #include <jansson.h>
 
-// Like json_loadb, but integers beyond 64 bits become the nearest double. On failure, *why has the
-// position in the text; `why` may be NULL. Returns a new reference. All JSON is read through this
-// function. [any]
+// Like json_loadb, but integers beyond 64 bits become the nearest double. On failure, sets *why
+// (`why` may be NULL), which has the position in the text. Returns a new reference. All JSON is
+// read through this function. [any]
 json_t *rlhf__json_decode(const char *text, size_t len, size_t flags, json_error_t *why);
 
 // Sets `err` after rlhf__json_decode returned NULL for one line of a JSON Lines file. Returns
@@ -22,7 +22,7 @@ rlhf_status rlhf__json_line_failed(const char *name, int64_t line, const json_er
                                    struct rlhf__error *err);
 
 // Parse the `len` bytes of `text`. Duplicate keys, bytes after the end and invalid UTF-8 are
-// refused; the message is "<name>:<line>:<column>: reason". *out is a new reference. [any]
+// errors, with the message "<name>:<line>:<column>: reason". *out is a new reference. [any]
 rlhf_status rlhf__json_parse(const char *name, const char *text, size_t len, json_t **out,
                              struct rlhf__error *err);
 
@@ -35,8 +35,8 @@ rlhf_status rlhf__json_load_any(const char *dir, const char *name, json_t **out,
                                 struct rlhf__error *err);
 
 // Write `v` with a final newline to the file `name` in the folder `in`; see file.h. If `in` is
-// NULL, `name` is a path. The function takes over the reference to `v`, also on failure. If `v` is
-// NULL, returns RLHF_E_NOMEM. [any]
+// NULL, `name` is a path. Takes over the reference to `v`, also on failure. If `v` is NULL, returns
+// RLHF_E_NOMEM. [any]
 rlhf_status rlhf__json_save_new(const struct rlhf__folder *in, const char *name, json_t *v,
                                 int indent, struct rlhf__error *err);
 
@@ -48,20 +48,19 @@ int64_t rlhf__json_line_of(const char *text, size_t len, const char *path);
 // Object keys keep their order. [any]
 void rlhf__json_write(struct rlhf__buf *out, const json_t *v, int indent);
 
-// Append one JSON string with quotes. Invalid UTF-8 becomes U+FFFD. Characters that must not be
-// shown (printable.h) are escaped, so that the text is safe on a terminal. [any]
+// Append bytes as one JSON string with quotes. Invalid UTF-8 becomes U+FFFD. Characters that are
+// unsafe on a terminal (printable.h) are escaped. [any]
 void rlhf__json_write_string(struct rlhf__buf *out, const char *bytes, size_t n);
 
-// Returns a JSON string of any NUL-ended bytes: a new reference, or NULL if memory runs out.
-// Invalid UTF-8 becomes U+FFFD; a NULL argument gives the empty string. [any]
+// Returns any NUL-ended bytes as a JSON string: a new reference, or NULL if memory runs out.
+// Invalid UTF-8 becomes U+FFFD. A NULL argument gives the empty string. [any]
 json_t *rlhf__json_text(const char *bytes);
 
 // Returns the text of a member, or "" if it is missing or is not a string. Borrowed. [any]
 const char *rlhf__json_text_in(const json_t *object, const char *key);
 
 // Reads several fields of an object. Each must be an integer of 0 or more. If one of them is
-// invalid, all numbers stay unset, and the function returns RLHF_E_INVALID with the field's name in
-// the message. [any]
+// invalid, sets none, and returns RLHF_E_INVALID with the field's name in the message. [any]
 struct rlhf__json_count {
     const char *name;
     int64_t *to;
@@ -75,10 +74,10 @@ const char *rlhf__json_kind(const json_t *v);
 
 // After this call, a failed allocation in Jansson ends the program with one sentence and status 1.
 // Call this function before the first use of Jansson. The reason: Jansson 2.14 dereferences NULL
-// after some failed allocations, and reports other failed allocations as wrong input. Besides, the
-// result of its setters would have to be checked in a hundred places. Ending the program is safe,
-// because files are written so that a run survives a kill at any instant. The rest of the host
-// reports RLHF_E_NOMEM. [main]
+// after some failed allocations and reports others as wrong input. Besides, the result of its
+// setters would have to be checked in a hundred places. Ending the program is safe, because files
+// are written so that a run survives a kill at any instant. The rest of the host reports
+// RLHF_E_NOMEM. [main]
 void rlhf__json_guard_memory(void);
 
 #endif

@@ -75,13 +75,13 @@ static void on_fatal(int number, siginfo_t *info, void *context) {
             sigaction(number, &earlier[i], NULL);
         }
     say(text);
-    // If a process sent the signal, raise it again: the signal is pending until this handler
-    // returns, and then the previous action handles it. A fault needs no help: after the handler
-    // returns, it occurs again at the same instruction.
+    // If a process sent the signal, raise it again: it stays pending until this handler returns,
+    // and then the previous action handles it. A fault needs no such help: after the handler
+    // returns, the same instruction faults again.
     if (info->si_code <= 0) raise(number);
 }
 
-// If no plugin call is recorded, exit() on the main thread was called by the host itself.
+// An exit() on the main thread without a recorded plugin call is a call by the host itself.
 static void on_exit_call(void) {
     char who[16];
     if (rlhf__running_is_main() ? !rlhf__running_describe(who, sizeof who)

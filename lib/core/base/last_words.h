@@ -1,6 +1,6 @@
-// last_words.h: reports an end of the program that the host did not choose: a fatal signal, or
-// foreign code that calls exit() or ends the main thread. The report is one sentence on standard
-// error. It names the plugin and the function that was running (running.h).
+// last_words.h: reports when the program ends although the host did not choose to end it: by a
+// fatal signal, or because foreign code calls exit() or ends the main thread. The report is one
+// sentence on standard error. It names the plugin and the function that was running (running.h).
 //
 // A process cannot notice _exit(), execve() or SIGKILL, so these are not reported.
 #ifndef RLHF_CORE_BASE_LAST_WORDS_H
@@ -9,19 +9,20 @@
 // Install the handlers for SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT, for exit(), and for
 // pthread_exit() of the calling thread. That thread becomes the watched thread (running.h). After
 // reporting a signal, the handler runs the previous action: by default, the program dumps core and
-// ends with the signal's status. After reporting exit(), it ends the program with status 1. [main]
+// ends with the signal's status. After reporting exit() or pthread_exit(), it ends the program with
+// status 1. [main]
 void rlhf__last_words_install(void);
 
-// Install the signal handlers again after a library has replaced them. From then on, the library's
-// handlers are not called. [main]
+// Install the signal handlers again after a library has replaced them. The library's handlers are
+// no longer called. [main]
 void rlhf__last_words_renew(void);
 
-// Put `text`, for example "rank 2 on b: ", before the sentence that reports the end. If several
-// processes share standard error, the prefix tells the user which of them ended. [main]
+// Put `text`, for example "rank 2 on b: ", before the sentence that reports the end. The prefix
+// tells the user which of several processes that share standard error has ended. [main]
 void rlhf__last_words_prefix(const char *text);
 
-// If `on` is 1, the sentence that reports the end is printed as a JSON object. The object has the
-// format of the log's JSON lines. [main]
+// If `on` is 1, the sentence that reports the end is printed as a JSON object, in the format of the
+// log's JSON lines. [main]
 void rlhf__last_words_json(int on);
 
 // Restore the default action of fatal signals in a child process. The parent reports how the child

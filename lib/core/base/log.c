@@ -83,8 +83,8 @@ void rlhf__log_event(struct rlhf__log *log, const char *event, const char *membe
     end(log);
 }
 
-// If the output is not a terminal, print one line, because programs read it. On a terminal, print
-// as many lines as needed, broken at blanks. The first `used` columns of the first line are already
+// If the output is not a terminal, print one line, because programs may read it. On a terminal,
+// break the text into lines at spaces. The first `used` columns of the first line are already
 // taken.
 static void add_text(const struct rlhf__log *log, struct rlhf__buf *out, const char *text,
                      int used) {
@@ -100,8 +100,7 @@ static void add_text(const struct rlhf__log *log, struct rlhf__buf *out, const c
 }
 
 // Print `head`, the text, `tail` and a line feed in one write, so that the output of other
-// processes, such as a launcher, does not get in between. If memory runs out, print them in several
-// writes.
+// processes, such as a launcher, does not come in between. If memory runs out, use several writes.
 static void put(const struct rlhf__log *log, const char *head, const char *text, const char *tail,
                 int used) {
     struct rlhf__buf line = RLHF__BUF_INIT;
@@ -147,8 +146,8 @@ void rlhf__logf(struct rlhf__log *log, int32_t level, const char *fmt, ...) {
     put_line(log, level < 0 ? 0 : level > 3 ? 3 : level, text);
 }
 
-// Print the command as one line. If it is long, the terminal wraps it, so a user who copies the
-// command does not copy any line breaks.
+// Print the command as one line. The terminal wraps a long line itself, so a user who copies the
+// command does not copy line breaks.
 static void put_command(struct rlhf__log *log, const char *text, const char *command) {
     struct rlhf__buf shown = RLHF__BUF_INIT;
     char when[32];

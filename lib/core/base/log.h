@@ -1,6 +1,5 @@
-// log.h: log lines on stderr. Results go to stdout, never here. Texts are not trusted: control
-// characters are escaped (printable.h). On a terminal, a text longer than a line is broken at
-// blanks.
+// log.h: log lines on stderr. Results go to stdout, never here. Texts are not trusted, so control
+// characters are escaped (printable.h). On a terminal, long texts are wrapped at spaces.
 //
 // A progress bar shares the terminal. It registers hooks, which clear the bar before a log line is
 // printed and draw it again afterwards.
@@ -27,7 +26,7 @@ struct rlhf__log {
     void *hook_arg;
 };
 
-// Start a log that prints lines from RLHF_LOG_INFO on to stderr. [main]
+// Start a log to stderr that drops lines below RLHF_LOG_INFO. [main]
 void rlhf__log_init(struct rlhf__log *log);
 void rlhf__log_finish(struct rlhf__log *log);
 
@@ -36,22 +35,22 @@ void rlhf__log_finish(struct rlhf__log *log);
 const char *rlhf__clock_text(int32_t *day, char out[32]);
 
 // Print one line "HH:MM:SS level text". The first line of a day begins with the date, and info
-// lines lack the level. If the log is JSON, the line is {"time": ISO 8601 in UTC, "event": "log",
-// "level", "message"}. If `log` is NULL, prints nothing. [any]
+// lines lack the level. If the log is JSON, the line is instead {"time": ISO 8601 in UTC, "event":
+// "log", "level", "message"}. If `log` is NULL, prints nothing. [any]
 __attribute__((format(printf, 3, 4))) void rlhf__logf(struct rlhf__log *log, int32_t level,
                                                       const char *fmt, ...);
 
-// Print an info line "text command", where the command is a shell command. On a terminal the
-// command has a separate line, which is not broken, so that users can copy it. If `log` is NULL,
+// Print an info line "text command", where the command is a shell command. On a terminal, the
+// command gets a separate line without line breaks, so that users can copy it. If `log` is NULL,
 // prints nothing. [any]
 void rlhf__log_command(struct rlhf__log *log, const char *text, const char *command);
 
 // Print "error: text" without a time, as the last line of a failing command. If the log is JSON,
-// print a JSON line as rlhf__logf does. [any]
+// prints a JSON line like that of rlhf__logf. [any]
 void rlhf__log_error(struct rlhf__log *log, const char *text);
 
-// Print a JSON line for an event: the time, the event, and then `members` ("\"phase\": 3, ..."),
-// which the caller provides. [any]
+// Print a JSON line for an event: the time, the event, and the caller's `members`, for example
+// "\"phase\": 3, ...". [any]
 void rlhf__log_event(struct rlhf__log *log, const char *event, const char *members);
 
 // Set the functions that are called before and after each line (NULL removes them). [main]

@@ -38,7 +38,7 @@ rlhf_status rlhf__mapped_open(const char *path, struct rlhf__mapped *m, struct r
     return map(m, err);
 }
 
-// A struct without a path is zeroed, so its descriptor is 0. That descriptor must stay open.
+// A zeroed struct lacks a path, and its descriptor is 0. That descriptor must stay open.
 void rlhf__mapped_close(struct rlhf__mapped *m) {
     if (m->bytes) munmap((void *)(uintptr_t)m->bytes, (size_t)m->len);
     if (m->path && m->fd >= 0) close(m->fd);
@@ -48,7 +48,7 @@ void rlhf__mapped_close(struct rlhf__mapped *m) {
 
 // ---- reading a file that may be truncated ----
 
-// Where this thread continues if it reads a missing page. NULL if it is not reading.
+// Where this thread continues after it reads a missing page; NULL outside of rlhf__mapped_read.
 static _Thread_local sigjmp_buf *volatile way_out;
 
 static void on_page_gone(int number) {
@@ -77,8 +77,8 @@ rlhf_status rlhf__mapped_read(const struct rlhf__mapped *m, void (*work)(void *a
                               struct rlhf__error *err) {
     struct stat info;
     const int whole = guarded(work, arg);
-    // If the file was truncated within a page, that page still exists, and its bytes after the new
-    // end read as zeros without a signal. So compare the file's size as well.
+    // If the file was truncated within a page, that page still exists, but its bytes after the new
+    // end read as zeros, without a signal. So check the file's size as well.
     if (whole && fstat(m->fd, &info) == 0 && (uint64_t)info.st_size >= m->len) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_IO,
                       "%s had %llu bytes and became shorter, or unreadable, while it was read",

@@ -1,7 +1,7 @@
-// mapped.h: a file mapped for reading. Pages that have been used can be dropped from memory. The
-// file may be truncated by another process at any time.
+// mapped.h: a file that is mapped for reading. Pages that have been used can be dropped from
+// memory. Another process may truncate the file at any time.
 //
-// A mapped file can only be read, and only by one thread at a time.
+// A mapped file is read-only, and only one thread at a time may read it.
 #ifndef RLHF_CORE_BASE_MAPPED_H
 #define RLHF_CORE_BASE_MAPPED_H
 
@@ -21,9 +21,9 @@ rlhf_status rlhf__mapped_open(const char *path, struct rlhf__mapped *m, struct r
 void rlhf__mapped_close(struct rlhf__mapped *m); // a zeroed struct is allowed [main]
 
 // Call work(arg), which reads m->bytes. If another process has truncated the file, some of its
-// pages are missing or read as zeros. A missing page raises SIGBUS, which aborts `work`. In both
-// cases the function returns RLHF_E_IO, and the output of `work` is invalid. `work` may only copy
-// or convert data. It must not allocate memory, take locks, call functions that do so, or call
+// pages are missing or read as zeros. Reading a missing page raises SIGBUS, which aborts `work`. In
+// both cases this function returns RLHF_E_IO, and the output of `work` is invalid. `work` may only
+// copy or convert data. It must not allocate memory, take locks, call functions that do so, or call
 // rlhf__mapped_read. [main]
 rlhf_status rlhf__mapped_read(const struct rlhf__mapped *m, void (*work)(void *arg), void *arg,
                               struct rlhf__error *err);

@@ -42,8 +42,8 @@ static int is_part(const char *name, const char *part) {
     return 0;
 }
 
-// Returns 1 if both names begin with the same bytes: at least four of them, and at least half of
-// the bytes of the longer name.
+// Returns 1 if the names have a common beginning of at least four bytes, which is at least half as
+// long as the longer name.
 static int same_start(const char *a, const char *b) {
     size_t n = 0, la = strlen(a), lb = strlen(b);
     while (a[n] && a[n] == b[n])

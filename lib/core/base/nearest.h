@@ -1,4 +1,4 @@
-// nearest.h: finds the valid name closest to a misspelled one, for "did you mean" hints.
+// nearest.h: finds the valid name that is closest to a misspelled name, for "did you mean" hints.
 #ifndef RLHF_CORE_BASE_NEAREST_H
 #define RLHF_CORE_BASE_NEAREST_H
 
@@ -22,7 +22,7 @@ struct rlhf__nearest {
 // [any]
 void rlhf__nearest_offer(struct rlhf__nearest *n, const char *candidate);
 
-// Write ` (did you mean "x"?)` or an empty string to `out`. Returns `out`. [any]
+// Write ` (did you mean "x"?)` to `out`, or "" if nothing is near enough. Returns `out`. [any]
 const char *rlhf__nearest_hint(const struct rlhf__nearest *n, char *out, size_t cap);
 
 #endif

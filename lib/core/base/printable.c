@@ -45,8 +45,8 @@ int rlhf__is_printable(uint32_t c) {
     }
 }
 
-// Writes the character (or invalid byte) at `s` to `out` in its printable form, NUL-ended. Returns
-// the number of bytes that the character has in `s`.
+// Writes the character (or invalid byte) at `s` to `out`, in its printable form and NUL-ended.
+// Returns the length of the character in `s`, in bytes.
 static size_t show(const char *s, size_t n, const char *keep, char out[16]) {
     uint32_t c;
     size_t len = rlhf__char_at(s, n, &c);
@@ -110,8 +110,8 @@ int rlhf__terminal_width(int fd, int otherwise) {
     return otherwise;
 }
 
-// Append the character of `text` at the offset *at to `out`, and move *at past it. Returns the
-// character's width in columns.
+// Append the character at text[*at] to `out`, and move *at past it. Returns the character's width
+// in columns.
 static int put_char(struct rlhf__buf *out, rlhf_str text, size_t *at) {
     uint32_t c;
     const char *p = text.ptr + *at;
@@ -147,8 +147,8 @@ size_t rlhf__wrap_at(rlhf_str text, int columns) {
     return at < text.len && space && text.ptr[at] != ' ' ? space : at;
 }
 
-// Find the next word at or after *at, skipping blanks. Returns the offset of the word, sets
-// *columns to its width, and sets *at to the offset after it.
+// Find the next word at or after *at, skipping spaces. Returns the offset of the word, sets
+// *columns to its width, and sets *at to the offset after the word.
 static size_t next_word(rlhf_str text, size_t *at, int *columns) {
     struct rlhf__buf seen = RLHF__BUF_INIT;
     size_t from = *at;

@@ -6,7 +6,7 @@
 //   \x1b ...             other controls (C0, DEL and C1) and invalid UTF-8
 //   \u202e \U000e0001    formatting characters: bidi overrides and marks, zero-width characters,
 //                        line and paragraph separators, tags
-// A backslash is not escaped. The result is for people; programs must not parse it.
+// A backslash is not escaped, so programs must not parse the result: it is only for people.
 #ifndef RLHF_CORE_BASE_PRINTABLE_H
 #define RLHF_CORE_BASE_PRINTABLE_H
 
@@ -14,13 +14,13 @@
 
 #include <rlhf/base.h>
 
-// Returns the length of the UTF-8 character at `p` and sets *c to its code point. `p` points to n
-// >= 1 bytes. Returns 0 if the character is invalid: an overlong form, a surrogate, a value out of
-// range, and so on. [any]
+// Returns the length of the UTF-8 character at `p` and sets *c to its code point. `p` points to at
+// least one byte, and `n` is the number of bytes there. Returns 0 if the character is invalid: an
+// overlong form, a surrogate, a value out of range, and so on. [any]
 size_t rlhf__char_at(const char *p, size_t n, uint32_t *c);
 
 // Returns the last offset, at most `n`, where UTF-8 text can be cut without splitting a character.
-// The function reads text[n], which may be the NUL at the end. Invalid UTF-8 is cut at `n`. [any]
+// The function reads text[n], which may be the final NUL. Invalid UTF-8 is cut at `n`. [any]
 size_t rlhf__utf8_floor(const char *text, size_t n);
 
 // Returns 1 if the code point `c` may be shown unescaped. [any]
@@ -34,8 +34,8 @@ void rlhf__put_printable(struct rlhf__buf *out, const char *s, size_t n, const c
 // Returns `out`. [any]
 const char *rlhf__printable(const char *s, char *out, size_t cap);
 
-// Append `s` as one shell word. The word gets single quotes if it contains any character other than
-// letters, digits and ._/+=@%:,- [any]
+// Append `s` as one shell word. The word gets single quotes if it is empty or contains any
+// character other than letters, digits and ._/+=@%:,- [any]
 void rlhf__put_shell(struct rlhf__buf *out, const char *s);
 
 // ---- columns ----
@@ -49,12 +49,12 @@ int rlhf__terminal_width(int fd, int otherwise);
 // and ends in "...". Returns the number of columns of the line. [any]
 int rlhf__put_clipped(struct rlhf__buf *out, rlhf_str text, int columns);
 
-// Returns how many bytes of the text fit on a line of `columns` columns, at least one character. If
-// the line would end inside a word, it ends at the space before that word instead, provided that
-// this space is in the second half of the line. [any]
+// Returns how many bytes of the text fit on a line of `columns` columns: at least one character. A
+// line that would end inside a word ends after the last space before that word instead, provided
+// that this space is in the second half of the line. [any]
 size_t rlhf__wrap_at(rlhf_str text, int columns);
 
-// Append `text` in lines of at most `columns` columns, broken at blanks. The first `used` columns
+// Append `text` in lines of at most `columns` columns, broken at spaces. The first `used` columns
 // of the first line are already taken. The other lines begin with `indent` spaces. A word longer
 // than a line is not broken. If `columns` is not greater than `indent`, the text becomes one line.
 // [any]

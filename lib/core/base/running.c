@@ -14,7 +14,7 @@ static struct rlhf__running get(const volatile struct rlhf__running *r) {
     return (struct rlhf__running){r->kind, r->name, r->function, r->pid, 0};
 }
 
-// A signal handler may run between these stores. After each store, all strings in the record are
+// A signal handler may run between these stores. After each of them, all strings in the record are
 // valid.
 static void set(const struct rlhf__running *r) {
     now.kind = r->kind;
@@ -31,8 +31,8 @@ static void append(char *out, size_t cap, const char *text) {
     out[at] = '\0';
 }
 
-// Appends a name, which may be that of a file, without the characters that would break a line or a
-// JSON string.
+// Appends a name, such as that of a file, without the characters that would break a line or a JSON
+// string.
 static void append_plain(char *out, size_t cap, const char *name) {
     size_t at = strlen(out);
     for (; name && *name && at + 1 < cap; name++)

@@ -1,6 +1,6 @@
 // running.h: records which plugin function is running on this thread. The host makes a record
-// around every call of a plugin, so that a crash or exit inside the call can be reported with the
-// plugin's name.
+// around every call of a plugin. So a report of a crash or exit inside the call can name the
+// plugin.
 //
 // The handlers of signals and of exit read the record (last_words.h, signals.h). The record
 // consists of strings and does not depend on the plugin types.
@@ -20,27 +20,27 @@ struct rlhf__running {
 // record, which rlhf__running_end restores. Calls can be nested. [any]
 struct rlhf__running rlhf__running_begin(const char *kind, const char *name, const char *function);
 
-// Called when the plugin function has returned. If it returned in another process (a child that the
-// plugin forked), report that on standard error and end that process with status 1. [any]
+// Call this after the plugin function has returned. If the function returned in another process (a
+// child that the plugin forked), reports that on standard error and ends that process with status
+// 1. [any]
 void rlhf__running_end(const struct rlhf__running *before);
 
-// Make the calling thread the watched thread. If another thread that has no record crashes or
-// exits, the report names the plugin function that runs on the watched thread. Called once, by
-// main(). [main]
+// Make the calling thread the watched thread. If another thread crashes or exits and has no record,
+// the report names the plugin function that runs on the watched thread. Called once, by main().
+// [main]
 void rlhf__running_watch(void);
 
-// Returns 1 if the calling thread and process are those that called rlhf__running_watch.
-// Async-signal-safe. [any]
+// Returns 1 if the calling thread and process called rlhf__running_watch. Async-signal-safe. [any]
 int rlhf__running_is_main(void);
 
-// Returns the process that called rlhf__running_watch, or 0 before that call. Async-signal-safe.
-// [any]
+// Returns the id of the process that called rlhf__running_watch, or 0 before that call.
+// Async-signal-safe. [any]
 pid_t rlhf__running_home(void);
 
-// Write the name of the running function to `out`, NUL-ended: "reward mine.so, score()", without
-// quotes, backslashes and control characters in the names. If only the watched thread runs a
-// plugin, and another thread calls this, the text begins with "another thread during". Returns 1,
-// or 0 with "" in `out` if only the host is running. Async-signal-safe. [any]
+// Write the name of the running function to `out`, NUL-ended: "reward mine.so, score()". The names
+// lack quotes, backslashes and control characters. If the calling thread has no record but the
+// watched thread has one, the text is about that thread and begins with "another thread during".
+// Returns 1, or 0 with "" in `out` if only the host is running. Async-signal-safe. [any]
 int rlhf__running_describe(char *out, size_t cap);
 
 #endif

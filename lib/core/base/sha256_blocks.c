@@ -30,8 +30,8 @@ static const uint32_t k_round[64] = {
 
 static inline uint32_t rotr(uint32_t x, int n) { return x >> n | x << (32 - n); }
 
-// Computes the schedule's word for round `i`, where i >= 16, in place. `w` has the words of the
-// last 16 rounds.
+// Replaces the schedule's word for round i - 16 with the word for round `i`, which is at least 16.
+// `w` has the words of the last 16 rounds.
 static inline uint32_t next_word(uint32_t w[16], size_t i) {
     const uint32_t a = w[(i + 1) & 15], b = w[(i + 14) & 15];
     const uint32_t s0 = rotr(a, 7) ^ rotr(a, 18) ^ a >> 3;
@@ -39,7 +39,7 @@ static inline uint32_t next_word(uint32_t w[16], size_t i) {
     return w[i & 15] += s0 + w[(i + 9) & 15] + s1;
 }
 
-// A round. Instead of moving the eight variables, the caller renames them.
+// One round. The eight variables are not moved: the caller renames them instead.
 #define ROUND(a, b, c, d, e, f, g, h, kw)                                                          \
     do {                                                                                           \
         const uint32_t t_ =                                                                        \
@@ -80,9 +80,9 @@ static void plain(uint32_t state[8], const uint8_t *block) {
 // ---- the CPU's instructions ----
 
 #if defined(__x86_64__)
-// Called for every hash, so it must be fast. CPUID takes up to 100 us on a virtual machine. libgcc
-// calls CPUID only once, before main(), and __builtin_cpu_supports() reads the result. But that
-// function does not know "sha" in clang and in GCC before version 11, so CPUID is called directly
+// Called for every hash, so it must be fast, but CPUID takes up to 100 us on a virtual machine.
+// libgcc calls CPUID only once, before main(), and __builtin_cpu_supports() reads the result. That
+// function does not know "sha" in clang and in GCC before version 11, so this code calls CPUID
 // there.
 #if defined(__clang__) || __GNUC__ < 11
 int rlhf__sha256_has_instructions(void) {
@@ -97,8 +97,8 @@ int rlhf__sha256_has_instructions(void) {
 }
 #endif
 
-// Computes four rounds at a time. The instructions need the state as two vectors: (a, b, e, f) and
-// (c, d, g, h), each written here from its highest word to its lowest.
+// Computes four rounds at a time. The instructions need the state as the vectors (a, b, e, f) and
+// (c, d, g, h), which are written here from the highest word to the lowest.
 __attribute__((target("sha,sse4.1,ssse3"))) static void
 by_instructions(uint32_t h[8], const uint8_t *blocks, size_t n) {
     const __m128i big_endian = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);

@@ -9,9 +9,9 @@
 // Returns 1 if the CPU has instructions for SHA-256 (x86 or Armv8). [any]
 int rlhf__sha256_has_instructions(void);
 
-// Update the state `h` with `n` blocks of 64 bytes. If `hardware` is 1, the function uses the CPU's
-// SHA instructions. These are five to ten times as fast and give the same result. `hardware` may be
-// 1 only if rlhf__sha256_has_instructions() returns 1. [any]
+// Update the state `h` with `n` blocks of 64 bytes. If `hardware` is 1, uses the CPU's SHA
+// instructions, which are five to ten times as fast and give the same result. `hardware` may be 1
+// only if rlhf__sha256_has_instructions() returns 1. [any]
 void rlhf__sha256_blocks(uint32_t h[8], const uint8_t *blocks, size_t n, int hardware);
 
 #endif

@@ -17,8 +17,8 @@ rlhf_status rlhf__shared_object_open(const char *path, void **out, struct rlhf__
     *out = dlopen(path, flags);
     rlhf__running_end(&before);
     if (*out) return RLHF_OK;
-    // dlerror() returns the cause as text. If memory ran out, it may be unable to build that text,
-    // so errno is checked too.
+    // dlerror() returns the cause as text. After an allocation failure it may be unable to build
+    // that text, so check errno too.
     const int memory = errno == ENOMEM;
     const char *why = dlerror();
     const size_t n = strlen(path);

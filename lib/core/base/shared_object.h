@@ -5,9 +5,9 @@
 
 #include "base/error.h"
 
-// Open the file `path`. All its symbols are resolved before the function returns, and other objects
-// cannot use them. Errors: RLHF_E_UNSUPPORTED if the object cannot be loaded, RLHF_E_NOMEM if
-// memory runs out. [main]
+// Open the file `path` with all its symbols resolved. Other objects cannot use these symbols.
+// Errors: RLHF_E_UNSUPPORTED if the object cannot be loaded, RLHF_E_NOMEM if memory runs out.
+// [main]
 rlhf_status rlhf__shared_object_open(const char *path, void **out, struct rlhf__error *err);
 
 #endif

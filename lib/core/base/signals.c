@@ -60,7 +60,7 @@ static void say(const char *what) {
 }
 
 // Appends the message for a signal outside of phases: "stopping when reward mine.so, score() has
-// returned; press again to stop at once". The host cannot end a plugin function that runs in the
+// returned; press again to stop at once". The host cannot abort a plugin function that runs in the
 // host's process, so it must wait until the function returns.
 static void put_waiting(char *out, size_t cap) {
     char who[400];
@@ -80,9 +80,9 @@ static void put_again(char *out, size_t cap, int number) {
 
 // Appends the part of the message about the checkpoint. Outside of rewards, the phase is finished
 // and a checkpoint follows. If a reward is running, the host ends the reward's programs and workers
-// soon after the signal. If the reward has not returned by then, the phase is not finished: the run
-// goes back to the end of the previous phase. In phase 1 there is no previous phase, so nothing is
-// kept.
+// soon after the signal. A reward that has not returned by then leaves the phase unfinished: the
+// run returns to the end of the previous phase. In phase 1 there is no previous phase, so nothing
+// is kept.
 static void put_keeping(char *out, size_t cap, int64_t phase) {
     char who[400];
     if (!rlhf__running_describe(who, sizeof who) || strncmp(who, "reward ", 7) != 0) {
@@ -115,7 +115,7 @@ static void put_phase(char *out, size_t cap, int number, int64_t phase) {
     put_again(out, cap, number);
 }
 
-// If the program is still waiting, name the function that it waits for.
+// If the program is still waiting, print the name of the function that it waits for.
 static void on_wait(int number) {
     char who[400], text[600] = "still waiting for ";
     const int error = errno;

@@ -1,6 +1,6 @@
 // signals.h: turns signals that request something into flags, which the main loop polls. SIGINT,
-// SIGTERM and SIGHUP ask the program to end; SIGUSR1 asks for a checkpoint. last_words.h handles
-// the signals of faults.
+// SIGTERM and SIGHUP ask the program to end; SIGUSR1 asks for a checkpoint. For the signals of
+// faults, see last_words.h.
 //
 // The handlers' state is global. Only signals.c has access to it.
 #ifndef RLHF_CORE_BASE_SIGNALS_H
@@ -11,43 +11,43 @@
 #include <stdint.h>
 
 // Install the handlers. The first signal that asks to end is recorded, and a line on standard error
-// says what happens next. A second signal that asks to end, whether or not it is the same signal,
-// prints a line and ends the program at once. SIGHUP stays ignored if it was ignored at the start
-// (nohup). SIGPIPE and SIGXFSZ are ignored, so that a closed pipe, or a file that may not grow,
-// becomes an error of write(). [main]
+// announces what happens next. A second such signal, of the same kind or not, prints a line and
+// ends the program at once. SIGHUP stays ignored if it was ignored at the start (nohup). SIGPIPE
+// and SIGXFSZ are ignored, so that writing to a closed pipe, or to a file that may not grow, is an
+// error of write(). [main]
 void rlhf__signals_install(void);
 
-// If `on` is 1, the handlers print JSON objects like those of the log, but without a time. [main]
+// If `on` is 1, the handlers print JSON lines like those of the log. [main]
 void rlhf__signals_json(int on);
 
 // From now on the handlers print nothing, because another process prints the messages. [main]
 void rlhf__signals_quiet(void);
 
 // Set the current phase, counted from 1, or 0 outside of phases. The first signal's message
-// promises to finish this phase. `seconds` is the estimated time until the phase ends, or less than
-// 0 if that time is unknown. [main]
+// announces that this phase will be finished. `seconds` is the estimated time until the phase ends,
+// or negative if that time is unknown. [main]
 void rlhf__signals_phase(int64_t phase, double seconds);
 
 // Set the text that a second signal prints during a phase. It tells the user about the newest
 // checkpoint: "phase 20 is kept; go on: ...". JSON output does not contain the text. A text of more
-// than 500 bytes is ignored. If the run has no checkpoint yet, `text` is NULL. [main]
+// than 511 bytes is ignored. `text` is NULL if the run has no checkpoint yet. [main]
 void rlhf__signals_kept(const char *text);
 
-// Begin (on = 1) or end (on = 0) a dialogue, in which Ctrl-C stops only the current answer and not
-// the program. During a dialogue, SIGINT prints nothing and sets the returned flag; the code that
-// reads the flag resets it to 0. After the dialogue, SIGINT asks the program to end again. The flag
-// is valid until the program ends. [main]
+// Begin (`on` = 1) or end (`on` = 0) a dialogue, in which Ctrl-C aborts only the current answer and
+// not the program. During a dialogue, SIGINT prints nothing and sets the returned flag. The code
+// that reads the flag resets it to 0. After the dialogue, SIGINT asks the program to end again. The
+// flag is valid until the program ends. [main]
 volatile sig_atomic_t *rlhf__signals_dialogue(int on);
 
-// Record a signal that asks the program to end and that another process received. Prints nothing.
+// Record a signal that another process received and that asks the program to end. Prints nothing.
 // [main]
 void rlhf__signals_adopt(int number);
 
-// Starts a thread. It receives only signals of faults that occur in it; the calling thread receives
-// all other signals. Returns 1, or 0 if the thread cannot be started. [any]
+// Starts a thread that receives no signals except those of faults in it. The calling thread keeps
+// receiving all other signals. Returns 1, or 0 if the thread cannot be started. [any]
 int rlhf__signals_thread(pthread_t *thread, void *(*work)(void *), void *arg);
 
-// Returns a pointer to a flag. The flag is 0 until a signal asks the program to end; then it is
+// Returns a pointer to a flag. The flag is 0 until a signal asks the program to end, and then it is
 // that signal's number. The pointer is valid until the program ends. [any]
 const volatile sig_atomic_t *rlhf__signals_flag(void);
 

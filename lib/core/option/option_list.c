@@ -8,8 +8,8 @@
 
 // ---- the items of a value ----
 
-// Split a text at commas; "" gives the empty list. Returns a new reference, or NULL if memory runs
-// out.
+// Split a string at commas; "" gives the empty list. Returns a new reference, or NULL if memory
+// runs out.
 static json_t *split(const char *text) {
     json_t *list = json_array();
     for (const char *at = text; list && *text; at++) {
@@ -24,8 +24,9 @@ static json_t *split(const char *text) {
     return list;
 }
 
-// Reads `v`, or the typed text `raw`, as a list. Returns 0 if that is impossible. Otherwise returns
-// 1 and sets *list to a new reference, or to NULL if memory runs out.
+// Reads `v` or, if `v` is neither a list nor a string, the typed text `raw` as a list. Returns 0 if
+// that is impossible. Otherwise returns 1 and sets *list to a new reference, or to NULL if memory
+// runs out.
 static int items_of(const json_t *v, const char *raw, json_t **list) {
     *list = NULL;
     if (json_is_array(v)) {
@@ -46,7 +47,7 @@ static int is_choice(const rlhf_opt *o, const char *item) {
 }
 
 // Returns the first item that is not allowed, or NULL if all are allowed. If `split_text` is 1, the
-// list was made by splitting a text at commas, and empty items, as in "a,,b", are not allowed.
+// list was split from a string, in which empty items, as in "a,,b", are not allowed.
 static const json_t *wrong_item(const rlhf_opt *o, const json_t *list, int split_text) {
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *item = json_array_get(list, i);

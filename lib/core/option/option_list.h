@@ -1,6 +1,6 @@
 // option_list.h: values of options that are lists of strings (RLHF_T_LIST).
 //
-// A list is read from a JSON list of strings, or from a text that is split at commas: a,b,c.
+// A list is read from a JSON list of strings, or from a string that is split at commas: a,b,c.
 #ifndef RLHF_CORE_OPTION_OPTION_LIST_H
 #define RLHF_CORE_OPTION_OPTION_LIST_H
 
@@ -12,7 +12,8 @@
 int rlhf__list_read(const rlhf_opt *o, const json_t *v, const char *raw,
                     struct rlhf__strings *strings, const char *const **out);
 
-// Append "a list of strings, a,b or [\"a\", \"b\"]", or a list of the allowed items. [any]
+// Append "a list of strings, as a,b or [\"a\", \"b\"]", or "a list of any of " and the allowed
+// items. [any]
 void rlhf__list_allowed(const rlhf_opt *o, struct rlhf__buf *out);
 
 // If rlhf__list_read refused `v` because of one item, appends that item and the nearest allowed
@@ -20,8 +21,8 @@ void rlhf__list_allowed(const rlhf_opt *o, struct rlhf__buf *out);
 int rlhf__list_put_wrong(const rlhf_opt *o, const json_t *v, const char *raw,
                          struct rlhf__buf *out);
 
-// _default returns an option's default, never NULL. _json returns a list as JSON: a new reference,
-// or NULL if memory runs out. A NULL list becomes the empty list. [any]
+// rlhf__list_default returns an option's default, never NULL. rlhf__list_json returns a list as
+// JSON: a new reference, or NULL if memory runs out. A NULL list becomes the empty list. [any]
 const char *const *rlhf__list_default(const rlhf_opt *o);
 json_t *rlhf__list_json(const char *const *list);
 int rlhf__list_equal(const char *const *a, const char *const *b); // [any]

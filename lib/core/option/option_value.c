@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// A limit of at least this size counts as no limit, and is not printed.
+// A limit of at least this size counts as no limit and is not printed.
 #define NO_LIMIT     1e30
 #define NO_LIMIT_I64 ((int64_t)1 << 40)
 
@@ -86,8 +86,8 @@ void rlhf__opt_allowed(const rlhf_opt *o, struct rlhf__buf *out) {
     }
 }
 
-// Appends the value as the user wrote it, cut to 60 bytes and with quotes around a text. For a list
-// or an object, appends only its type.
+// Appends the value as the user wrote it, cut to 60 bytes, with quotes around a string. For a list
+// or an object, appends only the type.
 static void put_found(const json_t *v, const char *raw, struct rlhf__buf *out) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     if (raw)
@@ -104,7 +104,7 @@ static void put_found(const json_t *v, const char *raw, struct rlhf__buf *out) {
     rlhf__buf_free(&text);
 }
 
-// Returns 1 if `v` is a non-empty text or a token id.
+// Returns 1 if `v` is a non-empty string or a token id.
 static int is_end(const json_t *v) {
     if (json_is_string(v)) return json_string_length(v) > 0;
     return json_is_integer(v) && json_integer_value(v) >= 0 && json_integer_value(v) <= INT32_MAX;
@@ -200,7 +200,8 @@ static int store_ends(const json_t *v, char *at, struct rlhf__strings *strings) 
     return 1;
 }
 
-// Write the value to `at`. Returns 0 if the value does not fit the option, -1 if memory runs out.
+// Write the value to `at`. Returns 1, 0 if the value does not fit the option, or -1 if memory runs
+// out.
 static int store(const rlhf_opt *o, const json_t *v, const char *raw, char *at,
                  struct rlhf__strings *strings) {
     int32_t small = json_is_true(v);
@@ -259,9 +260,9 @@ rlhf_status rlhf__opts_set(const struct rlhf__opt_table *t, const char *key, con
     return stored ? RLHF_OK : refuse(&o, v, raw, from, err);
 }
 
-// For a lenient origin: sets options from the value of `key`, a key that the table does not know.
-// If the value is an object, each member is the option "key.member". If the value is a list, each
-// item is the option "key[]".
+// For a lenient origin: sets options from the value `v` of a key that the table does not know. If
+// the value is an object, each of its members is the option "key.member". If it is a list, each of
+// its items is the option "key[]".
 static rlhf_status apply_inside(const struct rlhf__opt_table *t, const char *key, const json_t *v,
                                 const struct rlhf__origin *from, void *config,
                                 struct rlhf__strings *strings, struct rlhf__error *err) {

@@ -10,7 +10,7 @@
 // ---- the rows of a table ----
 
 #define MAX_OPTIONS 4096u
-// The size of a row in the first SDK, and the largest row in which later fields are searched for.
+// The size of a row in the first SDK, and the size of the largest row that is accepted.
 #define FIRST_ROW   RLHF_SIZE_TO(rlhf_opt, choices)
 #define LONGEST_ROW 4096u
 
@@ -22,7 +22,7 @@ static int is_newer(const struct rlhf__opt_table *t, uint64_t i) {
     return 0;
 }
 
-// Add the number of options of row `i` to t->n. Returns NULL, or what is wrong with the row.
+// Add the number of options in row `i` to t->n. Returns NULL, or a text about the error in the row.
 static const char *count(struct rlhf__opt_table *t, uint32_t i) {
     rlhf_opt o, inner;
     rlhf_opt_row(t->opts, t->stride, i, &o);
@@ -166,15 +166,14 @@ rlhf_status rlhf__opts_new(const struct rlhf__opt_table *t, uint32_t config_size
 
 static json_t *text_or_null(const char *s) { return s ? json_string(s) : json_null(); }
 
-// Returns the text of a string field, or of its default, as JSON. For an option with
-// RLHF__OPT_ENDS, the text is itself a JSON list, and the result is that list.
+// Returns the value of a string field, or of its default, as JSON. With RLHF__OPT_ENDS, the string
+// is itself the text of a JSON list, and the result is that list.
 static json_t *text_json(const rlhf_opt *o, const char *s) {
     return o->flags & RLHF__OPT_ENDS ? json_loads(s, 0, NULL) : text_or_null(s);
 }
 
-// Returns the JSON form of a choice: its name as a string, but a boolean for the names "true" and
-// "false". So if a later version turns a boolean option into a choice, the option still has the
-// same JSON.
+// Returns the JSON form of a choice. It is a string, or a boolean if the choice is named "true" or
+// "false". So if a later version turns a boolean option into a choice, its JSON stays the same.
 static json_t *choice_json(const char *name) {
     if (strcmp(name, "true") == 0) return json_true();
     return strcmp(name, "false") == 0 ? json_false() : json_string(name);

@@ -1,6 +1,6 @@
 // options.h: option tables. This is the only code that validates options: it reads JSON values into
-// a config struct as a table of rlhf_opt describes. The host's own sections, plugins' options and
-// the config.json of checkpoints all use it.
+// a config struct, as described by a table of rlhf_opt. The host's own sections, plugins' options
+// and the config.json of checkpoints all use it.
 #ifndef RLHF_CORE_OPTION_OPTIONS_H
 #define RLHF_CORE_OPTION_OPTIONS_H
 
@@ -14,21 +14,21 @@
 
 // ---- the rows of a table ----
 
-// A flag for RLHF_T_STR, only in the host's own tables: the value is a list of non-empty texts and
-// token ids. In JSON it is an array of strings and integers, or a single string or integer. The
-// struct holds that array as JSON text, "[]" if it is empty. (A list of only strings is an
+// A flag for RLHF_T_STR, only in the host's own tables: the value is a list of non-empty strings
+// and token ids. In JSON it is an array of strings and integers, or a single string or integer. The
+// struct holds that array as JSON text; the empty array is "[]". (A list of only strings is an
 // RLHF_T_LIST.)
 #define RLHF__OPT_ENDS 0x10000u
 
-// A table of options. `n` is their number, including the options of included tables.
+// A table of options. `n` is the number of options, including those of included tables.
 struct rlhf__opt_table {
     const rlhf_opt *opts;
     uint32_t n, stride; // stride 0 = sizeof(rlhf_opt)
 };
 
 // Make a table from `opts`, the option table of a plugin. `opts` has `rows` rows and is borrowed.
-// Returns RLHF_E_UNSUPPORTED if the table cannot be read: the stride is shorter than in the first
-// SDK, `opts` is NULL, or a row uses a field of a later SDK. [any]
+// Returns RLHF_E_UNSUPPORTED if the table cannot be read: for example, if the stride is shorter
+// than in the first SDK, `opts` is NULL, or a row uses a field of a later SDK. [any]
 rlhf_status rlhf__opt_table_init(struct rlhf__opt_table *t, const rlhf_opt *opts, uint32_t rows,
                                  uint32_t stride, struct rlhf__error *err);
 
@@ -39,9 +39,9 @@ void rlhf__opt_at(const struct rlhf__opt_table *t, uint32_t i, rlhf_opt *out);
 // Returns the index of the option called `key`, or -1. [any]
 int32_t rlhf__opt_find(const struct rlhf__opt_table *t, const char *key);
 
-// Refuse an unsafe table with RLHF_E_UNSUPPORTED. A table is unsafe if it has an offset that is
-// misaligned or outside of config_size, an unknown type, a missing or duplicate key, an enum
-// without choices, or a default outside of its range. [any]
+// Return RLHF_E_UNSUPPORTED if the table is unsafe: it has an offset that is misaligned or outside
+// of config_size, an unknown type, a missing or duplicate key, an enum without choices, or a
+// default outside of its range. [any]
 rlhf_status rlhf__opts_check(const struct rlhf__opt_table *t, uint32_t config_size,
                              struct rlhf__error *err);
 
@@ -57,28 +57,29 @@ struct rlhf__origin {
     const char *section; // "optim", "algo", "reward.0"; "" = none
     const char *text;    // the source's text, for finding line numbers in it, or NULL
     size_t text_len;
-    // If `lenient` is 1, a key that the table does not know is skipped, and null means the default.
-    // If the value of an unknown key is an object or a list, the options "key.member" and "key[]"
-    // of the table are set from its contents. Every item of a list is checked.
+    // If `lenient` is 1, a key that the table does not know is skipped, and null means the default
+    // (0 with RLHF_OPT_NULL_IS_0). If the value of an unknown key is an object or a list, the
+    // options "key.member" and "key[]" of the table are set from its contents. Every item of a list
+    // is checked.
     int32_t lenient;
     int32_t reserved;
 };
 
 // Set one option from `v`. `raw` is the text as typed on the command line, or NULL. If `v` is a
-// number or a boolean, a string or list option is set from `raw` instead. If the type or range is
-// wrong, the error is one sentence with the value and the allowed values. [any]
+// number or a boolean, but the option is a string or a list, sets it from `raw`. If the type or
+// range is wrong, the error is one sentence with the value and the allowed values. [any]
 rlhf_status rlhf__opts_set(const struct rlhf__opt_table *t, const char *key, const json_t *v,
                            const char *raw, const struct rlhf__origin *from, void *config,
                            struct rlhf__strings *strings, struct rlhf__error *err);
 
-// Fail with a sentence about a key that the table does not know. The sentence suggests the nearest
-// key, from the table and from `skip` (NULL-ended, may be NULL). Returns RLHF_E_INVALID. [any]
+// Fails with a sentence about a key that the table does not know. The sentence suggests the nearest
+// key of the table or of `skip` (NULL-ended, may be NULL). Returns RLHF_E_INVALID. [any]
 rlhf_status rlhf__opts_unknown(const struct rlhf__opt_table *t, const char *key,
                                const char *const *skip, const struct rlhf__origin *from,
                                struct rlhf__error *err);
 
-// For every member of `object`, set the option of that name. Members whose keys are in `skip`
-// (NULL-ended, may be NULL) are left to the caller. [any]
+// Set the options that the members of `object` name. Members whose keys are in `skip` (NULL-ended,
+// may be NULL) are left to the caller. [any]
 rlhf_status rlhf__opts_apply(const struct rlhf__opt_table *t, const json_t *object,
                              const char *const *skip, const struct rlhf__origin *from, void *config,
                              struct rlhf__strings *strings, struct rlhf__error *err);
@@ -90,7 +91,8 @@ rlhf_status rlhf__opts_new(const struct rlhf__opt_table *t, uint32_t config_size
                            const json_t *object, const struct rlhf__origin *from,
                            struct rlhf__strings *strings, void **out, struct rlhf__error *err);
 
-// Check that every RLHF_OPT_REQUIRED key is a member of `object`. NULL is the empty object. [any]
+// Check that every RLHF_OPT_REQUIRED key is a member of `object`. NULL stands for the empty object.
+// [any]
 rlhf_status rlhf__opts_required(const struct rlhf__opt_table *t, const json_t *object,
                                 const struct rlhf__origin *from, struct rlhf__error *err);
 
@@ -125,9 +127,9 @@ enum rlhf__entry {
     RLHF__ENTRY_ENVIRONMENT = 4
 };
 
-// Returns those members of a plugin entry (enum rlhf__entry) that belong to the host, NULL-ended.
-// All entries have "plugin". Rewards, judges and environments also have "isolate" and "network",
-// rewards have "name", and rewards and environments have "weight". Plugins must not have options
+// Returns the members of a plugin entry (enum rlhf__entry) that the host itself reads, NULL-ended.
+// Every entry has "plugin". Rewards, judges and environments also have "isolate" and "network".
+// Rewards have "name", and rewards and environments have "weight". Plugins must not have options
 // with these names. [any]
 const char *const *rlhf__host_keys(int entry);
 

@@ -11,7 +11,7 @@ void rlhf__strings_finish(struct rlhf__strings *s) {
     *s = (struct rlhf__strings){0};
 }
 
-// Take ownership of a block from malloc. If memory runs out, free the block and return NULL.
+// Take ownership of `block`, which is from malloc. If memory runs out, free it and return NULL.
 static void *own(struct rlhf__strings *s, void *block) {
     if (block && s->n == s->cap) {
         size_t cap = s->cap ? 2 * s->cap : 16;

@@ -1,4 +1,4 @@
-// strings.h: the strings and lists of strings that a config struct's fields point to.
+// strings.h: owns the strings and lists of strings to which a config struct's fields point.
 #ifndef RLHF_CORE_OPTION_STRINGS_H
 #define RLHF_CORE_OPTION_STRINGS_H
 

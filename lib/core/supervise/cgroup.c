@@ -69,7 +69,7 @@ static uint64_t number_of(const char *text, const char *key) {
 // ---- where groups can be made ----
 
 // Finds the control group of this process, "/a/b", as its cgroup namespace shows it. Returns -1 if
-// the group is outside of the namespace: the kernel then shows it as "/../b".
+// the group is outside of the namespace, where the kernel shows it as "/../b".
 static int own_group(const char *root, char out[RLHF__PATH_CAP]) {
     char line[RLHF__PATH_CAP];
     int found = 0;
@@ -83,7 +83,7 @@ static int own_group(const char *root, char out[RLHF__PATH_CAP]) {
     return found ? 0 : -1;
 }
 
-// Replace "\040" in a path of mountinfo with a blank, in place.
+// Replaces escapes such as "\040", a blank, in a path of mountinfo, in place.
 static void unescape(char *path) {
     char *to = path;
     for (const char *at = path; *at; at++) {
@@ -105,8 +105,8 @@ static const char *below(const char *path, const char *top) {
     return strcmp(path + n, "/") == 0 ? "" : path + n;
 }
 
-// Reads a line of mountinfo: "31 23 0:28 <root> <mount point> rw,... - cgroup2 ...". Returns the
-// part of the group's path below the mount point, or NULL.
+// Reads a line of mountinfo: "31 23 0:28 <root> <mount point> rw,... - cgroup2 ...". Sets `point`
+// to the mount point. Returns the part of the group's path below it, or NULL if there is none.
 static const char *mounted(const char *line, const char *group, char point[RLHF__PATH_CAP]) {
     char top[RLHF__PATH_CAP];
     if (!strstr(line, " - cgroup2 ") || strlen(line) >= RLHF__PATH_CAP) return NULL;
@@ -116,7 +116,7 @@ static const char *mounted(const char *line, const char *group, char point[RLHF_
     return below(group, top);
 }
 
-// Find the directory of `group`. Sets *is_top to 1 if it is the topmost group that can be seen.
+// Find the directory of `group`. Sets *is_top to 1 if it is the topmost visible group.
 static int find_dir(const char *root, const char *group, char out[RLHF__PATH_CAP], int *is_top) {
     char path[RLHF__PATH_CAP], point[RLHF__PATH_CAP], *line = NULL;
     size_t cap = 0;
@@ -134,8 +134,8 @@ static int find_dir(const char *root, const char *group, char out[RLHF__PATH_CAP
     return found ? 0 : -1;
 }
 
-// Opens the directory in which groups can be made, and puts its path into `out`. This is the parent
-// of the process's group. If the process's group is the root of the hierarchy, it is the root
+// Opens the directory in which groups can be made, and writes its path to `out`. This is the parent
+// of the process's group. Exception: if that group is the root of the hierarchy, it is the root
 // itself, because only the root may contain both processes and groups with controllers. The root is
 // recognized because it lacks the file cgroup.type. Returns -1 if no such directory exists.
 static int open_parent(const char *root, char out[RLHF__PATH_CAP]) {
@@ -153,9 +153,9 @@ static int open_parent(const char *root, char out[RLHF__PATH_CAP]) {
 
 // ---- the end ----
 
-// A killed process remains in the group for a moment, so removing the group is tried repeatedly.
 // Writing to cgroup.kill kills all processes of the group. Linux has this file since version 5.14.
 // On older kernels, the group can be removed only after the warden has ended the group's processes.
+// A killed process remains in the group for a moment, so removing the group is tried repeatedly.
 static void end_group(int parent, const char *name, int fd, double patience) {
     const struct timespec pause = {0, 1000000};
     const double until = rlhf__seconds() + patience;
@@ -164,8 +164,8 @@ static void end_group(int parent, const char *name, int fd, double patience) {
         nanosleep(&pause, NULL);
 }
 
-// A host holds the lock of its group as long as it lives. So a group without a lock belongs to a
-// host that has ended. This works across PID namespaces.
+// A host holds the lock of its group as long as the host lives. So a group without a lock belongs
+// to a host that has ended. This works across PID namespaces.
 static void end_old(int parent, const char *name) {
     struct stat s;
     const int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -207,9 +207,9 @@ enum rlhf__cgroup_end rlhf__cgroup_close(struct rlhf__cgroup *g) {
 
 // ---- making one ----
 
-// Makes a new directory, locks it and stores its path in `dir`. Returns its descriptor, or -1.
-// Another host may be removing the groups of ended hosts, and may remove the new directory before
-// it is locked. Then the loop tries another name.
+// Makes a new directory, locks it and stores its path in `dir`. Returns its descriptor, or -1. If
+// another host is removing the groups of ended hosts, it may remove the new directory before the
+// directory is locked. In that case the loop tries another name.
 static int make_dir(int parent, const char *path, char dir[RLHF__PATH_CAP]) {
     char name[64];
     for (unsigned i = 0; i < MOST_NAMES; i++) {

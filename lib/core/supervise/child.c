@@ -35,7 +35,7 @@ static void confine(const struct rlhf__child_limits *limits) {
     limit(RLIMIT_FSIZE, (rlim_t)limits->file_bytes);
 #endif
     limit(RLIMIT_CORE, 0);
-    // This limit counts the processor time of all threads together, hence the factor.
+    // The factor allows for threads: this limit counts the processor time of all threads together.
     limit(RLIMIT_CPU, 64 * seconds);
     fflush(stdout);
     dup2(STDERR_FILENO, STDOUT_FILENO);
@@ -76,9 +76,9 @@ _Noreturn static void child(long parent, struct job *job) {
     rlhf__warden(&rules, work_and_tell, job);
 }
 
-// End the child. If `again` is 0, asks the child's warden to end the child. If the warden has not
-// done so after a while, call this function with `again` 1. The function then kills the child's
-// session and the warden.
+// End the child. If `again` is 0, asks the child's warden to do so. If the child has not ended
+// after a while, the caller calls this function with `again` 1, which kills the child's session and
+// the warden.
 static void end_child(pid_t pid, int again) {
     if (again) {
         rlhf__session_kill(pid);
@@ -90,10 +90,10 @@ static void end_child(pid_t pid, int again) {
 
 enum how { AS_IT_ENDED, TOO_LATE, TOO_MUCH };
 
-// Read everything that the child sends. Meanwhile, forward signals that ask this program to end,
-// because the child is in another session and does not receive signals of the terminal such as
-// Ctrl-C. The child has its own alarm. The time limit here is longer, and matters only if the
-// child's code removed the alarm.
+// Read everything that the child sends. Meanwhile, forward signals that ask this program to end:
+// the child is in another session, so it does not receive signals of the terminal such as Ctrl-C.
+// The child has its own alarm. The time limit here is longer, and matters only if the child's code
+// removed the alarm.
 static enum how read_all(int fd, pid_t pid, double seconds, struct rlhf__buf *out) {
     const volatile sig_atomic_t *asked = rlhf__signals_flag();
     double until = rlhf__seconds() + seconds + LATE_S;

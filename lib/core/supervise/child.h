@@ -10,9 +10,9 @@
 // The limits of a child.
 struct rlhf__child_limits {
     const char *what; // the path to show in messages
-    int32_t seconds;  // limit of the run time, and of the processor time
-    // 1: the child gets no new privileges, cannot write to files and leaves no core dump. Text that
-    // it prints on standard output goes to standard error.
+    int32_t seconds;  // limit of the run time; of processor time, 64 s for each
+    // 1: the child gets no new privileges, writes no file larger than `file_bytes`, and leaves no
+    // core dump. Its standard output is redirected to standard error.
     int32_t confined;
     int64_t file_bytes; // if confined: the largest file that it may write; 0 = it may write no file
 };
@@ -28,20 +28,20 @@ struct rlhf__child_end {
 // Returns the status of `work`. On success, appends the output of `work` to *out. On failure, that
 // output becomes the text of `err`.
 //
-// When the child ends, the processes that it started are ended too. If this process ends, the child
-// and those processes are ended as well. If the child crashes, exits or runs longer than `seconds`
-// (SIGALRM), the function returns RLHF_E_INTERNAL; `err` and *end say how the child ended; `end`
-// may be NULL. A child that disables its alarm is ended 5 s later. A child that sends more than 16
+// When the child ends, the processes that it started are ended too. When this process ends, the
+// child and those processes are ended. If the child crashes, exits or runs longer than `seconds`
+// (SIGALRM), the function returns RLHF_E_INTERNAL; `err` and *end (`end` may be NULL) tell how the
+// child ended. A child that disables its alarm is ended 5 s later. A child that sends more than 16
 // MiB is ended immediately.
 //
-// Foreign code in the child can send any text, so check and escape the text before use. [main]
+// The text comes from foreign code in the child, so check and escape it before use. [main]
 rlhf_status rlhf__child_ask(const struct rlhf__child_limits *limits,
                             rlhf_status (*work)(void *arg, struct rlhf__buf *out), void *arg,
                             struct rlhf__buf *out, struct rlhf__child_end *end,
                             struct rlhf__error *err);
 
-// Calls `work` in a child process that loads the file `what`, as rlhf__child_ask does. The child is
-// not confined and may run for RLHF__CHILD_SECONDS. Messages begin with `what`. [main]
+// Like rlhf__child_ask, for work that loads the file `what`. The child is not confined and may run
+// for RLHF__CHILD_SECONDS. Messages begin with `what`. [main]
 rlhf_status rlhf__child_run(const char *what, rlhf_status (*work)(void *arg, struct rlhf__buf *out),
                             void *arg, struct rlhf__buf *out, struct rlhf__error *err);
 

@@ -38,8 +38,8 @@ static void map_user(uid_t uid, gid_t gid) {
     put_file("/proc/self/gid_map", text);
 }
 
-// A user namespace also takes away root's rights over the machine. The other namespaces are created
-// in the same call, so a worker never gets a user namespace without them.
+// A user namespace also takes away root's privileges on the machine. The other namespaces are
+// created in the same call, so a worker never gets a user namespace without them.
 static unsigned with_users(int network) {
     static const int most[] = {CLONE_NEWIPC, 0};
     const uid_t uid = geteuid();
@@ -73,8 +73,8 @@ static int kernel_is(unsigned major, unsigned minor) {
            (has > major || (has == major && then >= minor));
 }
 
-// Since Linux 6.14 each PID namespace has its own pid_max, which root of the namespace may set. On
-// older kernels pid_max applies to the whole machine, so we must not change it.
+// Since Linux 6.14 each PID namespace has a separate pid_max, which the namespace's root may set.
+// On older kernels pid_max applies to the whole machine, so we must not change it.
 unsigned rlhf__confine_count(void) {
     char text[16];
     snprintf(text, sizeof text, "%d", RLHF__MOST_PROCESSES);
@@ -82,10 +82,9 @@ unsigned rlhf__confine_count(void) {
     return RLHF__CONFINED_COUNT;
 }
 
-// Set the limit on the user's processes. Since Linux 5.14 the kernel counts only the processes in
-// the user namespace; before that version, it counted all processes of the user. The kernel does
-// not apply the limit to root. So test whether the limit is in force: with a limit of 0, a fork
-// must fail.
+// Limit the number of the user's processes. Since Linux 5.14 the kernel counts only the processes
+// in the user namespace; older kernels count all processes of the user. The kernel does not apply
+// the limit to root. So test whether the limit is in force: with a limit of 0, a fork must fail.
 static unsigned count_of_user(void) {
     const struct rlimit none = {0, RLHF__MOST_PROCESSES};
     const struct rlimit most = {RLHF__MOST_PROCESSES, RLHF__MOST_PROCESSES};
@@ -99,7 +98,8 @@ static unsigned count_of_user(void) {
 
 // ---- all ----
 
-// Empty all capability sets, so that programs started later cannot have capabilities either.
+// Empty all capability sets, so that programs that are started later cannot have capabilities
+// either.
 static unsigned no_capabilities(void) {
     const struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
     const struct __user_cap_data_struct none[2] = {{0, 0, 0}, {0, 0, 0}};
@@ -124,9 +124,9 @@ static void at_most(int what, rlim_t most) {
 }
 
 // The limit on the address space does not cover files in memory (memfd) or the buffers of pipes and
-// sockets. So the size and the number of files are limited too. A write beyond the size fails with
-// EFBIG instead of raising a signal, because the signal would end a process that exceeds the limit
-// by accident.
+// sockets. So the size and the number of files are limited too. SIGXFSZ is ignored, so that writing
+// beyond the size fails with EFBIG. The signal would end a process that exceeds the limit by
+// accident.
 static void limit_files(void) {
     signal(SIGXFSZ, SIG_IGN);
     at_most(RLIMIT_FSIZE, LARGEST_FILE);
@@ -151,7 +151,7 @@ static unsigned confine(unsigned spaces, int network) {
     return in_force;
 }
 
-// If the process can write files, it could leave its control group or change the group's limits. In
+// A process that can write files could leave its control group or change the group's limits. So in
 // this case the bits of the group are not reported as protections in force.
 unsigned rlhf__confine(unsigned spaces, int network) {
     const unsigned group = RLHF__CONFINED_GROUP | RLHF__CONFINED_GROUP_COUNT;
@@ -184,7 +184,8 @@ unsigned rlhf__confine_time(double seconds) {
     const int known = sched_getaffinity(0, sizeof cores, &cores) == 0;
     const double n = known ? CPU_COUNT(&cores) : (double)sysconf(_SC_NPROCESSORS_ONLN);
     const double so_far = (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec);
-    // The user time and the system time above are both cut to whole seconds, so add 2 seconds.
+    // The user time and the system time above are both rounded down to whole seconds, so add 2
+    // seconds.
     const double most = so_far + 2 + ceil(seconds * n);
     limit.rlim_cur = seconds > 0 && most < 1e15 ? (rlim_t)most : limit.rlim_max;
     if (limit.rlim_cur > limit.rlim_max) limit.rlim_cur = limit.rlim_max;

@@ -32,9 +32,8 @@ enum rlhf__confined {
 // The greatest number of processes and threads: the worker and all that it starts.
 enum { RLHF__MOST_PROCESSES = 1024 };
 
-// Create namespaces for the processes that are forked afterwards. If `network` is 1, the function
-// does not create a network namespace. Returns the protections in force, as bits of enum
-// rlhf__confined. [main]
+// Create namespaces for the processes that are forked afterwards, but no network namespace if
+// `network` is 1. Returns the protections in force, as bits of enum rlhf__confined. [main]
 unsigned rlhf__confine_spaces(int network);
 
 // Give the calling process's PID namespace a private view of the file system. Call this function in
@@ -42,37 +41,38 @@ unsigned rlhf__confine_spaces(int network);
 // protections in force: RLHF__CONFINED_READ_ONLY, _DEVICES and _SIGHT. [main]
 unsigned rlhf__mounts(void);
 
-// Limit the calling process's PID namespace to RLHF__MOST_PROCESSES. Call this function in the
-// first process of the namespace, before that process forks. Returns the bit of this protection, or
-// 0 if the kernel counts the processes of all namespaces together. [main]
+// Limit the calling process's PID namespace to RLHF__MOST_PROCESSES processes. Call this function
+// in the first process of the namespace, before that process forks. Returns the bit of this
+// protection, or 0 if the kernel counts the processes of all namespaces together. [main]
 unsigned rlhf__confine_count(void);
 
 // Apply the remaining protections to the calling process, permanently. If `network` is 1, the
-// process may use sockets. `spaces` combines the bits that were returned by the functions above and
-// by rlhf__cgroup_enter. Returns the bits of all protections in force. [main]
+// process may use sockets. `spaces` combines the bits that the functions above and
+// rlhf__cgroup_enter returned. Returns the bits of all protections in force. [main]
 unsigned rlhf__confine(unsigned spaces, int network);
 
 // Limit the memory of the calling process to `bytes` more than it uses now, and forbid it to
-// enlarge files. Returns the bit of the memory limit, or 0 if the limit cannot be set (in a build
-// with a sanitizer). [main]
+// enlarge files. Returns the bit of the memory limit, or 0 if the limit cannot be set, as in a
+// build with a sanitizer. [main]
 unsigned rlhf__confine_memory(uint64_t bytes);
 
-// Limit the processor time that the calling process, and each process that it starts, may use from
-// now on. The limit is `seconds` for each core that the process may run on; 0 means no limit. A
-// process that reaches the limit gets SIGXCPU. Returns the bit of this protection, or 0. [main]
+// Limit the processor time that the calling process may use from now on. The limit is `seconds` for
+// each core that the process may run on; 0 means no limit. Each process that it starts gets the
+// same limit. A process that reaches the limit gets SIGXCPU. Returns the bit of this protection, or
+// 0. [main]
 unsigned rlhf__confine_time(double seconds);
 
-// Append the protections that are in force ("no new privileges, no writing to files, ..."), then
-// those that are missing. [any]
+// Append a list of the protections that are in force ("no new privileges, no writing to files,
+// ..."), then a list of the missing ones. [any]
 void rlhf__confined_text(unsigned in_force, uint64_t memory_mib, struct rlhf__buf *out);
 
-// In file_access.c: forbids writing to files and reading from devices and from /proc entries of
-// other processes. If `own_proc` is 1, /proc shows only the worker's own processes. Returns 0, or
+// In file_access.c: forbids writing to files, and reading from devices and from the /proc entries
+// of other processes. `own_proc` is 1 if /proc shows only the worker's own processes. Returns 0, or
 // -1 if the kernel lacks landlock. [main]
 int rlhf__landlock(int own_proc, int network);
 
-// In seccomp.c: installs the filter of system calls. If `own_processes` is 1, a PID namespace
-// already keeps the worker's signals inside. Returns 0 or -1. [main]
+// In seccomp.c: installs the filter of system calls. `own_processes` is 1 if a PID namespace
+// already keeps the worker from signalling other processes. Returns 0 or -1. [main]
 int rlhf__seccomp(int own_processes, int network);
 
 #endif

@@ -1,4 +1,4 @@
-// descendants.h: finds, in /proc, the processes that a process has started directly or indirectly.
+// descendants.h: finds, in /proc, the processes that a process has started, directly or indirectly.
 #ifndef RLHF_CORE_SUPERVISE_DESCENDANTS_H
 #define RLHF_CORE_SUPERVISE_DESCENDANTS_H
 
@@ -7,11 +7,11 @@
 #include <sys/types.h>
 
 // Kill all descendants of the calling process. Processes that a descendant starts during the call
-// survive. If /proc cannot be read, nothing is killed. Returns how many were killed. [main]
+// survive. If /proc cannot be read, kills nothing. Returns the number of processes killed. [main]
 size_t rlhf__descendants_kill(void);
 
-// Facts about all descendants of the calling process, without the process `except`. As long as the
-// descendants are stopped, every call gives the same values.
+// Facts about all descendants of the calling process except the process `except`. As long as the
+// descendants are suspended, every call gives the same values.
 struct rlhf__tree {
     uint64_t ticks;  // of processor time
     uint64_t newest; // start time of the newest process
@@ -21,8 +21,8 @@ struct rlhf__tree {
 // Returns zeros if /proc cannot be read. [main]
 struct rlhf__tree rlhf__descendants_look(pid_t except);
 
-// Kill all process groups of a session except the group of its leader. Returns the number of
-// processes in these groups that were still running when it was called. [main]
+// Kill all process groups of a session except the group of its leader. Returns how many processes
+// of these groups were still running when the function was called. [main]
 size_t rlhf__session_kill(pid_t session);
 
 #endif

@@ -1,6 +1,6 @@
 // file_access.c: limits what a worker can do with files; see confine.h. There are two independent
 // protections: a private view of the file system (mounts), and landlock. The code uses raw system
-// calls, because Debian 12's libc lacks functions for them, and its headers lack landlock's later
+// calls, because Debian 12's libc lacks functions for them, and its headers lack landlock's newer
 // rights.
 #include "supervise/confine.h"
 
@@ -64,7 +64,7 @@ static unsigned own_dev(void) {
 
 // ---- mounts: a private /proc ----
 
-// The kernel may refuse to mount a complete /proc in a container that hides parts of it.
+// In a container that hides parts of /proc, the kernel may refuse to mount a complete /proc.
 static unsigned mount_proc(void) {
     const unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY;
     if (mount("proc", "/proc", "proc", flags, NULL) == 0) return RLHF__CONFINED_SIGHT;
@@ -101,7 +101,7 @@ static unsigned read_only(int has_dev) {
 
 unsigned rlhf__mounts(void) {
     if (unshare(CLONE_NEWNS) != 0) return 0;
-    // From now on, mounts made outside appear here too, but mounts made here stay invisible
+    // From now on, mounts made outside still appear here, but mounts made here are invisible
     // outside.
     if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) != 0) return 0;
     unsigned in_force = own_dev();
@@ -111,8 +111,8 @@ unsigned rlhf__mounts(void) {
 
 // ---- landlock ----
 
-// Forbid writing, creating, moving and removing files. Allow reading all files with two exceptions:
-// devices, to which terminals belong, and the /proc entries of other processes. A landlock rule can
+// Forbid writing, creating, moving and removing files. Allow reading all files except devices,
+// which include terminals, and except the /proc entries of other processes. A landlock rule can
 // only allow access. So the rules list every entry of the root directory except /dev and /proc.
 
 struct ruleset {
@@ -140,8 +140,8 @@ enum {
 };
 
 // Make a ruleset with every right that this kernel's landlock handles. Version 4 adds TCP; version
-// 6 adds signals and abstract sockets. Versions 7, 8 and 10 add nothing that we need. A later
-// version is treated as version 10.
+// 6 adds signals and abstract sockets. Versions 7, 8 and 10 add nothing that we need. Later
+// versions are treated like version 10.
 static int open_ruleset(int network, struct ruleset *rules) {
     const long version = syscall(CREATE_RULESET, NULL, 0, VERSION);
     if (version < 1) return -1;
@@ -170,8 +170,9 @@ static void allow(int rules, const char *path, uint64_t rights) {
     if (fd >= 0) close(fd);
 }
 
-// Returns 1 for a directory in which some entries are not allowed: /, /dev or /proc. The directory
-// may have been reached through a link, so its device and inode are compared and not its path.
+// Returns 1 for /, /dev and /proc, the directories in which some entries are not allowed. The
+// directory may have been reached through a link, so its device and inode are compared, not its
+// path.
 static int is_apart(const struct stat *s) {
     static const char *const apart[] = {"/", "/dev", "/proc"};
     struct stat other;
@@ -195,8 +196,7 @@ static int allow_root(int rules) {
     return 0;
 }
 
-// Add the rules for the system's directories. If `own_proc` is 1, /proc shows only the worker's own
-// processes.
+// Add the rules for /dev and /proc. `own_proc` is 1 if /proc shows only the worker's own processes.
 static void allow_system(int rules, uint64_t handled, int own_proc) {
     static const char *const readable[] = {"/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"};
     static const char *const told[] = {"/proc/self",    "/proc/cpuinfo", "/proc/filesystems",

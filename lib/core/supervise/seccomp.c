@@ -1,14 +1,14 @@
 // seccomp.c: refuses system calls that a worker may not make; see confine.h. Most refused calls
-// fail with EPERM. A refused socket or truncation fails with EACCES, and a refused ioctl with
-// ENOTTY. If programs know an older alternative to a refused call, the call fails with ENOSYS, so
-// that they use the alternative.
+// fail with EPERM. A refused socket call, and a refused open() with O_TRUNC, fails with EACCES, and
+// a refused ioctl with ENOTTY. Calls for which programs have an older alternative fail with ENOSYS,
+// so that the programs use the alternative.
 //
 // A reward can be any code, and we do not know in advance which calls its libraries make. So most
 // of this file is a list of refused calls, and other calls are allowed. The refused calls
 // administer the machine, reach other processes, or change files in ways that landlock does not
 // see. Three other lists name what is allowed: ioctls, kinds of sockets, and the numbers of newer
-// system calls. A call fails with ENOSYS if its number is above the last number that we have
-// examined.
+// system calls. A call whose number is higher than the last one that we have examined fails with
+// ENOSYS.
 #include "supervise/confine.h"
 
 #include <errno.h>
@@ -48,8 +48,8 @@ static const int refused[] = {
     SYS_userfaultfd, SYS_open_by_handle_at, SYS_quotactl, SYS_acct, SYS_settimeofday,
     SYS_clock_settime, SYS_clock_adjtime, SYS_adjtimex, SYS_sethostname, SYS_setdomainname,
     SYS_vhangup, SYS_syslog, SYS_personality, SYS_fanotify_init, SYS_lookup_dcookie, SYS_nfsservctl,
-    // Calls that change the modes, owners, times or attributes of files, or take the locks that
-    // keep runs apart. Also truncate(), which landlock does not see before Linux 6.2.
+    // Calls that change the modes, owners, times or attributes of files, or take the host's locks
+    // of directories (flock). Also truncate(), which landlock does not see before Linux 6.2.
     SYS_mknodat, SYS_fchmod, SYS_fchmodat, SYS_fchown, SYS_fchownat, SYS_setxattr, SYS_lsetxattr,
     SYS_fsetxattr, SYS_removexattr, SYS_lremovexattr, SYS_fremovexattr, SYS_utimensat, SYS_truncate,
     SYS_flock,
@@ -73,12 +73,12 @@ static const int refused[] = {
     470,           // listns: namespaces of other processes
 };
 // Calls 424 to 471 are refused except the following:
-//   434 pidfd_open waits for a child; sending signals through it is refused.
+//   434 pidfd_open lets a program wait for a child; sending signals through it is refused.
 //   436 close_range, 439 faccessat2, 441 epoll_pwait2, 449 futex_waitv, 454 to 456 futex_wake,
 //   futex_wait, futex_requeue and 471 rseq_slice_yield are newer forms of common calls.
-//   444 to 446 landlock_* can only take away further rights.
-//   447 memfd_secret, 450 set_mempolicy_home_node, 453 map_shadow_stack and 462 mseal concern only
-//   memory of the process itself.
+//   444 to 446 landlock_* can only remove more rights.
+//   447 memfd_secret, 450 set_mempolicy_home_node, 453 map_shadow_stack and 462 mseal affect only
+//   the memory of the calling process.
 //   451 cachestat reads statistics of open files.
 //   457 statmount, 458 listmount, 459 lsm_get_self_attr and 461 lsm_list_modules report the same as
 //   /proc/self.
@@ -86,21 +86,21 @@ static const int refused[] = {
 //   435 clone3 and 437 openat2 fail with ENOSYS (see below).
 
 // System V shared memory, queues and semaphores, and POSIX queues. Some of these belong to the
-// whole machine, and some use memory that no limit counts.
+// whole machine, and others use memory that no limit counts.
 static const int shared_ipc[] = {
     SYS_shmget, SYS_shmat, SYS_shmctl, SYS_msgget,  SYS_msgsnd,    SYS_msgrcv,     SYS_msgctl,
     SYS_semget, SYS_semop, SYS_semctl, SYS_mq_open, SYS_mq_unlink, SYS_semtimedop,
 };
 
-// Without a network, refuse sockets; socketpair needs no network and stays allowed.
+// Refused if the worker has no network. socketpair needs no network and stays allowed.
 static const int sockets[] = {SYS_socket, SYS_connect, SYS_bind,
                               SYS_listen, SYS_accept,  SYS_accept4};
 
-// The allowed ioctls. All others are refused, above all those that
-//   change a terminal, type into it or take it over (TIOCSTI, TIOCLINUX, TIOCSPGRP, TIOCSCTTY,
-//       TCSETS, ...)
+// The allowed ioctls. All others are refused, in particular those that
+//   change a terminal, type into it or take control of it (TIOCSTI, TIOCLINUX, TIOCSPGRP,
+//       TIOCSCTTY, TCSETS, ...)
 //   set attributes of files (FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR)
-//   choose who gets signals (FIOSETOWN)
+//   choose which process gets signals (FIOSETOWN)
 //   belong to drivers
 static const uint32_t ioctls[] = {
     0x5450,     0x5451,     0x5421,     0x541b, // FIONCLEX, FIOCLEX, FIONBIO, FIONREAD
@@ -134,7 +134,7 @@ static void load(struct program *p, size_t at) {
     emit(p, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)at));
 }
 
-// Load the low half of argument `i`. If the argument is an int, the kernel uses only this half.
+// Load the low half of argument `i`. Of an argument that is an int, the kernel uses only this half.
 static void load_arg(struct program *p, int i) {
     load(p, offsetof(struct seccomp_data, args) + 8 * (size_t)i);
 }
@@ -165,7 +165,7 @@ static void give_list(struct program *p, const int *list, size_t n, uint32_t wha
 }
 
 // The instructions between begin() and end() apply only to the call `number`. If none of them
-// decides, the filter returns `otherwise`.
+// returns a result, the filter returns `otherwise`.
 static size_t begin(struct program *p, int number) {
     emit(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)number, 0, 0));
     return p->n - (size_t)1;
@@ -187,8 +187,8 @@ static void only(struct program *p, int number, int i, uint32_t v, uint32_t w) {
     end(p, at, REFUSE(EPERM));
 }
 
-// Without a PID namespace, calls that take a process id may only act on the caller. In calls that
-// set priorities, the argument `who` is a process id only if argument 0 says so.
+// Without a PID namespace, calls that take a process id may act only on the caller. In calls that
+// set priorities, the argument `who` is a process id only if argument 0 has a certain value.
 static void only_itself(struct program *p) {
     static const int by_first[] = {SYS_sched_setaffinity, SYS_sched_setscheduler,
                                    SYS_sched_setparam,    SYS_sched_setattr,
@@ -200,7 +200,7 @@ static void only_itself(struct program *p) {
     only(p, SYS_rt_tgsigqueueinfo, 0, own, own);
     give_if(p, SYS_tkill, REFUSE(EPERM));
     // No process may leave the worker's group or session, because the warden and the host use these
-    // to end it. If the worker joined another group, its kill(0) would reach foreign processes.
+    // to end the worker. In another group, the worker's kill(0) would also reach foreign processes.
     give_if(p, SYS_setpgid, REFUSE(EPERM));
     give_if(p, SYS_setsid, REFUSE(EPERM));
     for (size_t i = 0; i < COUNT(by_first); i++)
@@ -227,8 +227,8 @@ static void some_ioctls(struct program *p) {
 }
 
 // Refuse the fcntl commands that choose which process gets signals (F_SETOWN, F_SETSIG,
-// F_SETOWN_EX), take a lease (F_SETLEASE, for whose end other processes wait), watch a directory
-// (F_NOTIFY) or enlarge a pipe (F_SETPIPE_SZ, because no limit counts a pipe's memory).
+// F_SETOWN_EX), take a lease, for which other processes must wait (F_SETLEASE), watch a directory
+// (F_NOTIFY), or enlarge a pipe, whose memory no limit counts (F_SETPIPE_SZ).
 static void some_fcntls(struct program *p) {
     static const uint32_t no[] = {8,    10,   15,    // F_SETOWN, F_SETSIG, F_SETOWN_EX
                                   1024, 1026, 1031}; // F_SETLEASE, F_NOTIFY, F_SETPIPE_SZ
@@ -247,8 +247,8 @@ static void some_prctls(struct program *p) {
     end(p, at, SECCOMP_RET_ALLOW);
 }
 
-// Refuse to open a file with O_TRUNC but without write access. This would empty the file, and
-// landlock does not notice it before Linux 6.2.
+// Refuse to open a file with O_TRUNC but without write access. The call would empty the file, and
+// landlock does not see that before Linux 6.2.
 static void no_emptying(struct program *p, int number, int flags) {
     const size_t at = begin(p, number);
     load_arg(p, flags);
@@ -258,8 +258,8 @@ static void no_emptying(struct program *p, int number, int flags) {
     end(p, at, SECCOMP_RET_ALLOW);
 }
 
-// Allow only pairs of stream or seqpacket sockets, in which each socket reaches only the other. A
-// datagram socket could send to the path of any other socket.
+// Allow only pairs of stream or seqpacket sockets, because each of the two can reach only the
+// other. A datagram socket could send to any other socket by its path.
 static void some_pairs(struct program *p) {
     const size_t at = begin(p, SYS_socketpair);
     load_arg(p, 0);

@@ -38,7 +38,7 @@ _Noreturn static void end_as(int status) {
 }
 
 // Kill all descendants and reap them. The children of a killed process become children of this
-// process. The next round finds them, and also the processes that were forked during this round.
+// process, so the next round finds them, as well as processes that were forked during this round.
 static void end_all(void) {
     const struct timespec pause = {0, 1000000};
     for (;;) {
@@ -56,7 +56,7 @@ static void end_all(void) {
 
 // ---- waiting ----
 
-// Set *set to the signals that are blocked and that signalfd reads.
+// Set *set to the signals that this process blocks and reads through signalfd.
 static void waited_for(sigset_t *set) {
     sigemptyset(set);
     sigaddset(set, SIGCHLD);
@@ -73,7 +73,7 @@ static void close_but(int a, int b, int c) {
 }
 
 // Reap ended children. Returns 1 if `child` has ended (*status is set), -1 if no children are left,
-// and otherwise 0. Kills the process group of `child` before reaping `child`: once it is reaped,
+// and otherwise 0. Kills the process group of `child` before reaping `child`, because afterwards
 // the kernel may reuse its process id, and the kill could hit other processes.
 static int reap(pid_t child, int *status) {
     for (;;) {
@@ -86,8 +86,7 @@ static int reap(pid_t child, int *status) {
     }
 }
 
-// The state of a warden, or of the first process of a namespace: the events that it waits for, and
-// the processes that it controls.
+// What a warden, or the first process of a namespace, waits for, and which processes it controls.
 struct watch {
     pid_t child; // the process whose end is awaited
     long host;   // the parent process; ends the wait if it has ended; 0: do not check
@@ -110,8 +109,8 @@ static void pass_on(const struct watch *w, char order) {
         kill(w->whom, order == RLHF__WARDEN_REST ? SIGSTOP : SIGCONT);
 }
 
-// Obey the last of the orders received so far; the earlier orders no longer matter. Returns 0 if
-// the sender is gone.
+// Obey the last of the orders received so far and ignore the earlier ones. Returns 0 if the sender
+// is gone.
 static int obey(struct watch *w) {
     char order[64];
     const ssize_t n = recv(w->orders, order, sizeof order, MSG_DONTWAIT);
@@ -124,10 +123,10 @@ static int obey(struct watch *w) {
     return 1;
 }
 
-// Check that the stopped tree is still stopped. A stopped tree uses no processor time and starts no
-// processes, so its processor time and its processes must be the same in two successive checks. A
-// tree that is being debugged is not checked, because a debugger may continue a stopped process. A
-// worker cannot pretend to be debugged, because seccomp refuses ptrace().
+// Check that a suspended tree is still suspended. Such a tree uses no processor time and starts no
+// processes, so two successive checks must find the same processor time and the same processes. A
+// tree that is being debugged is not checked, because a debugger may continue a suspended process.
+// A worker cannot pretend to be debugged, because seccomp refuses ptrace().
 static int rests(struct watch *w) {
     if (!w->resting || rlhf__seconds() < w->checked + CHECK) return 1;
     pass_on(w, RLHF__WARDEN_REST);
@@ -140,7 +139,7 @@ static int rests(struct watch *w) {
     return w->restless < MOST_RESTLESS;
 }
 
-// Handle signals, orders and the end of the parent. Returns GOES_ON, or the reason to stop waiting.
+// Handle signals, orders and the end of the parent. Returns GOES_ON, or the reason to end the wait.
 static int look(struct watch *w) {
     struct pollfd p[2] = {{w->signals, POLLIN, 0}, {w->orders, POLLIN, 0}};
     struct signalfd_siginfo got;
@@ -157,7 +156,7 @@ static int look(struct watch *w) {
 }
 
 // Wait. Returns ENDED if the child has ended (*status is set), GONE if a signal asks this process
-// to end or its parent has ended, and BURNS if the tree does not stay stopped. PR_SET_PDEATHSIG
+// to end or its parent has ended, and BURNS if the tree does not stay suspended. PR_SET_PDEATHSIG
 // cannot report the parent's end: it fires when the thread that started this process ends, and that
 // thread may end before the host does.
 static int wait_for(struct watch *w, int *status) {
@@ -343,7 +342,8 @@ int rlhf__ward_over(const struct rlhf__ward *w) {
            info.si_pid == w->pid;
 }
 
-// Wait for the warden for up to `seconds`. Returns 1, with its wait status, if it has ended.
+// Wait up to `seconds` for the warden to end. Returns 1 and sets *status to its wait status if it
+// has ended.
 static int wait_until_ended(pid_t pid, double seconds, int *status) {
     const double until = rlhf__seconds() + seconds;
     for (;;) {
@@ -356,7 +356,7 @@ static int wait_until_ended(pid_t pid, double seconds, int *status) {
     }
 }
 
-// Kill the processes that a warden left in its session because it was killed or did not respond.
+// Kill the processes that are left in the session of a warden that was killed or did not respond.
 static void end_session(pid_t warden) {
     const double until = rlhf__seconds() + PATIENCE;
     const struct timespec ms = {0, 1000000};

@@ -1,17 +1,18 @@
 // warden.h: the supervisor of foreign code. The warden is a process between the host and that code.
 // It forks another process, called the work, which runs the foreign code and may be confined. When
 // the work ends, when the host ends, or on SIGTERM, the warden ends everything that the work has
-// started. Then the warden itself ends, with the wait status of the work.
+// started. Finally the warden itself ends, with the wait status of the work.
 //
 // The warden leads a new session, in which the work leads a new process group. The host sends
-// orders to the warden: between calls, the warden must stop all processes that the work started
-// (SIGSTOP). Every CHECK seconds, the warden checks that these processes are still stopped. If it
-// finds them running for the third time, it ends them with the wait status SIGXCPU.
+// orders to the warden: between calls, the warden must suspend (SIGSTOP) all processes that the
+// work started. Every CHECK seconds, the warden checks that these processes are still suspended. If
+// it finds them running for the third time, it ends them and exits with the wait status SIGXCPU.
 //
 // With a PID namespace there is one more process, the first one in the namespace. When it ends, the
-// kernel ends all other processes of the namespace. Without a PID namespace, the seccomp filter
-// keeps confined work in one process group. One kill() ends that whole group, however fast the work
-// forks. In all cases the warden adopts the remaining processes and ends them.
+// kernel kills all other processes of the namespace. Without a PID namespace, the seccomp filter
+// keeps confined work in one process group, and one kill() ends that whole group, however fast the
+// work forks. Unconfined work may leave its group. The warden adopts and ends the processes that
+// do.
 #ifndef RLHF_CORE_SUPERVISE_WARDEN_H
 #define RLHF_CORE_SUPERVISE_WARDEN_H
 
@@ -20,8 +21,8 @@
 
 // ---- in the warden ----
 
-// Orders, one byte each. RLHF__WARDEN_REST stops everything that the work started, until the next
-// RLHF__WARDEN_WAKE.
+// Orders, one byte each. RLHF__WARDEN_REST suspends everything that the work started, until the
+// next RLHF__WARDEN_WAKE.
 enum { RLHF__WARDEN_REST = 'r', RLHF__WARDEN_WAKE = 'w' };
 
 struct rlhf__warden_rules {
@@ -32,15 +33,15 @@ struct rlhf__warden_rules {
     int32_t reserved;
 };
 
-// Run work(arg, spaces) in a child of this process. The result of `work` is the child's exit
-// status. `work` passes `spaces` to rlhf__confine. The child inherits all open files of this
-// process except `orders`. Never returns. [main]
+// Run work(arg, spaces) in a child process. The result of `work` is the child's exit status. If
+// `work` calls rlhf__confine, it must pass `spaces` to that function. The child inherits all open
+// files of this process except `orders`. Never returns. [main]
 _Noreturn void rlhf__warden(const struct rlhf__warden_rules *rules,
                             int (*work)(void *arg, unsigned spaces), void *arg);
 
 // ---- in the host: starting a warden, giving it orders, ending it ----
 
-// The descriptors with which a warden is started are 0 to RLHF__WARD_ORDERS.
+// A warden is started with the descriptors 0 to RLHF__WARD_ORDERS.
 enum { RLHF__WARD_ORDERS = 7, RLHF__WARD_FILES = RLHF__WARD_ORDERS + 1 };
 
 struct rlhf__ward {
@@ -48,16 +49,16 @@ struct rlhf__ward {
     int orders; // our end of the socket; -1 = none
 };
 
-// Move `fd` to a number of at least RLHF__WARD_FILES; rlhf__ward_start requires such descriptors in
-// `given`. Returns the new descriptor and closes `fd`. Returns -1 on failure, or if `fd` is -1.
-// [any]
+// Move `fd` to a number of at least RLHF__WARD_FILES, as rlhf__ward_start requires of the
+// descriptors in `given`. Returns the new descriptor and closes `fd`. Returns -1 on failure, or if
+// `fd` is -1. [any]
 int rlhf__ward_file(int fd);
 
-// Start `program` in a new session, with default signals. The program must call rlhf__warden. It
-// inherits given[i] as descriptor i; if given[i] is -1, descriptor i is closed. It also inherits
-// the socket on which orders arrive; this function creates that socket. It inherits no other files.
-// This process closes all descriptors in `given`. If `env` is NULL, the program gets the
-// environment of this process. Returns 0 or an errno. [any]
+// Start `program` in a new session with default signals. It must call rlhf__warden. It inherits
+// given[i] as descriptor i; if given[i] is -1, descriptor i is closed. It also inherits the socket
+// on which orders arrive; this function creates that socket. It inherits no other files. This
+// process closes all descriptors in `given`. If `env` is NULL, the program gets the environment of
+// this process. Returns 0 or an errno. [any]
 int rlhf__ward_start(struct rlhf__ward *w, const char *program, char *const *argv, char *const *env,
                      int given[RLHF__WARD_FILES]);
 
@@ -67,8 +68,8 @@ void rlhf__ward_order(const struct rlhf__ward *w, char order);
 // 1 if the warden has ended but has not been reaped. [any]
 int rlhf__ward_over(const struct rlhf__ward *w);
 
-// End the warden and everything that the foreign code has started. The warden has `patience`
-// seconds to end by itself. If it ends in time, returns 1 and sets *status to its wait status.
+// End the warden and everything that the foreign code has started. The warden first has `patience`
+// seconds to end by itself. If it ends in that time, returns 1 and sets *status to its wait status.
 // Otherwise ends the warden and returns 0. In both cases, the remaining processes of the foreign
 // code are ended too. [any]
 int rlhf__ward_end(struct rlhf__ward *w, double patience, int *status);

@@ -8,7 +8,7 @@ static uint32_t count_groups(const struct rlhf__rows *e) {
     return n;
 }
 
-// Returns the number of tokens that the model computes for rows [from, to).
+// Returns the number of tokens that the model must compute for rows [from, to).
 static int64_t cost(const struct rlhf__rows *e, uint32_t from, uint32_t to, int share) {
     int64_t sum = 0;
     for (uint32_t i = from; i < to; i++) {
@@ -30,7 +30,7 @@ void rlhf__deal(const struct rlhf__rows *e, uint32_t shards, int share, uint32_t
     for (uint32_t i = 0, to; i < e->n; i = to) {
         to = whole ? rlhf__rows_group_end(e, i) : i + 1;
         const int64_t own = cost(e, i, to, share);
-        // The shard that contains the unit's middle, which is at (before + own / 2) / all.
+        // Choose the shard that contains the unit's middle, which is at (before + own / 2) / all.
         const int64_t of = all > 0 ? (2 * before + own) * (int64_t)shards / (2 * all) : 0;
         while ((int64_t)s < of && s + 1 < shards)
             first[++s] = i;

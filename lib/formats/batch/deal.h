@@ -1,5 +1,5 @@
-// deal.h: divides the rows of a minibatch into shards by their numbers of tokens. The shards depend
-// on nothing else, so every process computes the same shards.
+// deal.h: divides the rows of a minibatch into shards. The shards depend only on the numbers of
+// tokens, the groups and the prompts of the rows, so every process computes the same shards.
 #ifndef RLHF_HOST_BATCH_DEAL_H
 #define RLHF_HOST_BATCH_DEAL_H
 
@@ -10,10 +10,11 @@
 // elements.
 //
 // The tokens are counted unit by unit, in order, and the total is divided into `shards` equal
-// parts. A unit belongs to the shard whose part contains the middle of the unit. A unit is a whole
-// group if RLHF__WHOLE_GROUPS is set, or if prompts are shared (`share` is 1) and there are at
-// least as many groups as shards. Otherwise a unit is a row. If rows of the same unit share a
-// prompt, the tokens of the prompt are counted only once. [any]
+// parts. A unit belongs to the shard whose part contains the middle of the unit. A unit is
+// - a whole group if RLHF__WHOLE_GROUPS is set, or if prompts are shared (`share` is 1) and there
+//   are at least as many groups as shards;
+// - otherwise a row.
+// If rows of the same unit share a prompt, the tokens of the prompt are counted only once. [any]
 void rlhf__deal(const struct rlhf__rows *e, uint32_t shards, int share, uint32_t *first);
 
 #endif

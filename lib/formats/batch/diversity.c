@@ -36,7 +36,7 @@ rlhf_status rlhf__distinct_n(const int32_t *ids, const int32_t *begin, const int
     return RLHF_OK;
 }
 
-// Find the turns of row i. Returns their number. `begin` and `end` may be NULL.
+// Find the turns of the policy in row i. Returns their number. `begin` and `end` may be NULL.
 static uint32_t turns_of(const struct rlhf__rows *e, uint32_t i, int32_t *begin, int32_t *end) {
     uint32_t n = 0;
     int32_t t = e->offset[i] + e->prompt_len[i];

@@ -1,7 +1,7 @@
-// minibatches.h: shuffles a phase's batch in each epoch and cuts it into minibatches. It moves
+// minibatches.h: in each epoch, shuffles a phase's batch and cuts it into minibatches. It moves
 // whole units: groups if there are at least as many groups as minibatches, otherwise rows.
 //
-// It only computes row numbers: it copies no rows and does not depend on the algorithm.
+// This file only computes row numbers: it copies no rows and does not depend on the algorithm.
 #ifndef RLHF_HOST_BATCH_MINIBATCHES_H
 #define RLHF_HOST_BATCH_MINIBATCHES_H
 
@@ -28,7 +28,7 @@ rlhf_status rlhf__minibatches_init(struct rlhf__minibatches *m, const struct rlh
 void rlhf__minibatches_finish(struct rlhf__minibatches *m); // accepts a zeroed struct [any]
 
 // Shuffle the units for an epoch (Fisher-Yates). The order depends only on (seed, phase, epoch):
-// each phase and epoch has its own block of counters in the random stream "minibatch". [any]
+// each phase and epoch has a separate block of counters in the random stream "minibatch". [any]
 void rlhf__minibatches_shuffle(struct rlhf__minibatches *m, uint64_t seed, int64_t phase,
                                uint32_t epoch);
 

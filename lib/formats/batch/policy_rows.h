@@ -1,6 +1,6 @@
-// policy_rows.h: lays out a slice of rows as algorithms see them: the prompt, then only the tokens
-// that the policy wrote, without the environment's tokens. This layout is used only for rows of
-// several turns (rlhf__rows.turn). shared_batch.h has the other two layouts of a slice.
+// policy_rows.h: lays out a slice of rows as algorithms see them: first the prompt, then only the
+// tokens that the policy wrote, without those of the environment. This layout is used only for rows
+// of several turns (rlhf__rows.turn). shared_batch.h has the other two layouts of a slice.
 //
 // This file lays out ids and offsets, and copies numbers between this layout and the full one.
 // learn/policy_view.h calls the algorithm.
@@ -22,23 +22,23 @@ struct rlhf__policy_rows {
 };
 
 // Lay out rows [from, to) of e, which must have turns. Reserves space for `arrays` calls of
-// rlhf__policy_rows_take, and invalidates arrays that were taken earlier. prompt_len and arrays
-// with one entry per row are borrowed from e. Errors: RLHF_E_NOMEM. [any]
+// rlhf__policy_rows_take, and invalidates the arrays of earlier calls. prompt_len and arrays with
+// one entry per row are borrowed from e. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__policy_rows_fill(struct rlhf__policy_rows *, const struct rlhf__rows *e,
                                    uint32_t from, uint32_t to, uint32_t arrays,
                                    struct rlhf__error *err);
 void rlhf__policy_rows_finish(struct rlhf__policy_rows *); // accepts a zeroed struct [any]
 
 // Copies `full`, a per-token array of the full slice, to this layout and returns the copy. Returns
-// NULL if `full` is NULL. The copy is valid until the next fill. After a fill, this function may be
-// called as often as the `arrays` of rlhf__policy_rows_fill says. [any]
+// NULL if `full` is NULL. The copy is valid until the next fill. After each fill, this function may
+// be called at most `arrays` times (see rlhf__policy_rows_fill). [any]
 float *rlhf__policy_rows_take(struct rlhf__policy_rows *, const float *full);
-// The same for an array of bytes. Each call counts as one array. [any]
+// The same for an array of bytes. Each call counts as one of the `arrays` calls. [any]
 uint8_t *rlhf__policy_rows_take_bytes(struct rlhf__policy_rows *, const uint8_t *full);
 
 // Copy `own`, an array of this layout, back to `full`, an array of the full slice. Writes only the
-// entries of the policy's tokens. The caller must have set the other entries of `full` to 0. Does
-// nothing if either pointer is NULL. [any]
+// entries of the policy's tokens, so the caller must have set the other entries of `full` to 0.
+// Does nothing if either pointer is NULL. [any]
 void rlhf__policy_rows_put(const struct rlhf__policy_rows *, float *full, const float *own);
 
 #endif

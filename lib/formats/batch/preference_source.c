@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Returns the number of tokens of a row of the file, for batches that are limited by tokens.
+// Returns the number of tokens of a preference, for batches that are limited by tokens.
 static int64_t row_length(const void *set, int64_t i) {
     struct rlhf__preference p = rlhf__preferences_get(set, i);
     return rlhf__preference_tokens(&p);
@@ -81,7 +81,7 @@ rlhf_status rlhf__preference_rows(const struct rlhf__preferences *set, const int
     return RLHF_OK;
 }
 
-// Returns another row's completion, to be paired with the prompt of row i of a batch.
+// Returns the preference whose completion is paired with the prompt of pick i.
 static struct rlhf__preference other(const struct rlhf__preferences *set, const int64_t *pick,
                                      uint32_t n, uint32_t i) {
     const int64_t all = rlhf__preferences_count(set);

@@ -32,18 +32,17 @@ rlhf_status rlhf__preference_source_next(struct rlhf__preference_source *s, stru
                                          struct rlhf__error *err);
 
 // Make rows from preferences pick[0..n) of a set. Each row is a prompt and one response. The batch
-// gets the flags SHARE_PROMPTS and WHOLE_GROUPS, and a row's source is its preference's index in
-// the set. Before the call, *e must be zeroed or released (rlhf__rows_finish). Errors:
-// RLHF_E_INVALID (more than 2^31 - 1 tokens), RLHF_E_NOMEM. [any]
+// gets the flags SHARE_PROMPTS and WHOLE_GROUPS. A row's source is its preference's row number in
+// the files (rlhf__preference.row). Before the call, *e must be zeroed or released
+// (rlhf__rows_finish). Errors: RLHF_E_INVALID (more than 2^31 - 1 tokens), RLHF_E_NOMEM. [any]
 rlhf_status rlhf__preference_rows(const struct rlhf__preferences *set, const int64_t *pick,
                                   uint32_t n, struct rlhf__rows *e, struct rlhf__error *err);
 
 // Make two rows from each of the completions pick[0..n). The first row is the prompt with its
 // completion. The second row, the mismatched one, has the same prompt and group, the label -1, and
-// the completion of the preceding pick. The first pick gets the completion of the last pick. If n
-// is 1, the pick gets the completion that precedes its own in the set. The set must then have at
-// least two completions. The mismatched completion is cut so that its row has at most max_tokens
-// tokens. [any]
+// the completion of the preceding pick (for the first pick, that of the last pick). If n is 1, the
+// second row has the completion before the pick in the set, which must have at least two. The
+// mismatched completion is cut so that its row has at most max_tokens tokens. [any]
 rlhf_status rlhf__mismatched_rows(const struct rlhf__preferences *set, const int64_t *pick,
                                   uint32_t n, int32_t max_tokens, struct rlhf__rows *e,
                                   struct rlhf__error *err);

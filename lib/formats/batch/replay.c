@@ -88,7 +88,7 @@ rlhf_status rlhf__replay_copy(struct rlhf__replay *dst, const struct rlhf__repla
 
 // ---- the order of a round ----
 
-// Shuffle the fresh pairs (Fisher-Yates). Each (round, epoch) has its own block of counters.
+// Shuffle the fresh pairs (Fisher-Yates). Each (round, epoch) has a separate block of counters.
 static void shuffle_fresh(const struct rlhf__replay *r, uint64_t seed, int32_t epoch,
                           uint32_t *out) {
     rlhf_rng rng = {seed, rlhf_rng_stream("replay:order"),
@@ -104,7 +104,8 @@ static void shuffle_fresh(const struct rlhf__replay *r, uint64_t seed, int32_t e
     }
 }
 
-// Returns 1 if pair k of a round comes from history. Of the first k pairs, floor(k * share) do.
+// Returns 1 if pair k of a round comes from history. This is so for floor(k * share) of the first k
+// pairs.
 static int is_history(double share, uint32_t k) {
     return floor(((double)k + 1) * share) > floor((double)k * share);
 }
@@ -232,7 +233,7 @@ static uint64_t get_le(const char *p, int bytes) {
     return v;
 }
 
-// Read the header and check that it matches the file's length. Returns the error, or NULL.
+// Read the header, and check that it fits the file's length. Returns what is wrong, or NULL.
 static const char *check_head(const char *p, size_t len, uint64_t head[4]) {
     if (len < HEAD + TAIL || memcmp(p, magic, sizeof magic) != 0)
         return "it is not a replay buffer";

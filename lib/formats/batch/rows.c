@@ -189,8 +189,8 @@ rlhf_status rlhf__rows_refer(struct rlhf__rows *e, rlhf_dev hidden, struct rlhf_
     return RLHF_OK;
 }
 
-// Copy the arrays that have one entry per response token: `support`, and ref_row, which says where
-// the reference's hidden states are.
+// Copy the arrays that have one entry per response token: `support`, and `ref_row`, the positions
+// of the reference's hidden states.
 static rlhf_status pick_responses(struct rlhf__rows *dst, const struct rlhf__rows *src,
                                   const uint32_t *pick, struct rlhf__error *err) {
     if (!src->support && !src->ref_row) return RLHF_OK;
@@ -322,8 +322,8 @@ int rlhf__rows_same_prompt(const struct rlhf__rows *e, uint32_t i) {
 }
 
 // Returns the number of tokens that rows [at, to) add to a slice that starts at `from`. If `share`
-// is 1, a row that has the same prompt as the row before it adds only the prompt's last token and
-// its own response.
+// is 1, a row with the same prompt as the row before it adds only the prompt's last token and its
+// response.
 static int64_t slice_cost(const struct rlhf__rows *e, uint32_t from, uint32_t at, uint32_t to,
                           int share) {
     int64_t sum = 0;

@@ -1,5 +1,5 @@
 // rows.h: a ragged batch of sequences with all their data. Rollouts make the rows, rewards score
-// them, and minibatches are cut from them. Supervised batches have the same type.
+// them, and minibatches are cut from them. Supervised batches use the same type.
 //
 // The layout is flat, without padding: ids[total], offset[n + 1] and per-token arrays. A batch
 // contains only numbers; no model runs here.
@@ -38,9 +38,8 @@ struct rlhf__rows {
     int32_t *prompt_len; // [n]
     int32_t *group;      // [n]
     int32_t *label;      // [n]
-    // [n] index of the prompt that the row responds to, as in rlhf__prompts_get. For a row that was
-    // read from a file, this is the row's number in the file. Rows that were left out are also
-    // counted.
+    // [n] index of the prompt that the row responds to, as in rlhf__prompts_get. For a row of a
+    // data file, it is the row's number in the files, in which rows that were left out count too.
     int64_t *source;
     int64_t *version;                   // [n] optimizer steps of the policy that sampled the row
     uint8_t *finished;                  // [n] 1 = ended by a stop token
@@ -51,8 +50,8 @@ struct rlhf__rows {
     // The reference's hidden states, if a head needs them. In host memory, they are ref_hidden
     // [total, d_hidden]. On the device, the state of response token k is row ref_row[k] of
     // ref_dev_hidden. These three members become kl_hidden, kl_dev_row and kl_dev_hidden of
-    // rlhf_forward. States on the device are borrowed: a batch whose rows are picked from this
-    // batch uses the same memory.
+    // rlhf_forward. States on the device are borrowed: a batch of rows that are picked from this
+    // batch uses the same device memory.
     float *ref_hidden;
     rlhf_dev ref_dev_hidden;
     int32_t *ref_row; // [response tokens], one row after the other
@@ -75,7 +74,7 @@ struct rlhf__rows {
     // turns.
     float *paid;
     uint8_t *verdict;
-    // [n_named][total] log-probs under the plan's named models; there are none if n_named is 0
+    // [n_named][total] log-probs under the models that the plan names; n_named may be 0
     float *named[RLHF_NAMED_MAX];
     uint32_t n_named, unused;
 };
@@ -90,13 +89,13 @@ void rlhf__rows_finish(struct rlhf__rows *e); // accepts a zeroed struct [any]
 rlhf_status rlhf__rows_pick(struct rlhf__rows *dst, const struct rlhf__rows *src,
                             const uint32_t *pick, uint32_t n, struct rlhf__error *err);
 
-// Set `dst` to the rows of `a`, followed by the rows of `b`. The groups of `b` are renumbered to
-// follow those of `a`. Neither may have hidden states of the reference or log-probs of named
-// models. Errors: RLHF_E_NOMEM. [any]
+// Set `dst` to the rows of `a`, followed by the rows of `b`. The groups of `b` are renumbered so
+// that they follow those of `a`. Neither batch may have hidden states of the reference or log-probs
+// of named models. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__rows_join(struct rlhf__rows *dst, const struct rlhf__rows *a,
                             const struct rlhf__rows *b, struct rlhf__error *err);
 
-// Add zeroed supports over n_vocab ids. `offset` must already be set. Errors: RLHF_E_NOMEM. [any]
+// Add zeroed supports over n_vocab ids. `offset` must be set before. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__rows_add_support(struct rlhf__rows *e, int32_t n_vocab, struct rlhf__error *err);
 
 // Add a zeroed array left_out. Errors: RLHF_E_NOMEM. [any]
@@ -111,7 +110,7 @@ rlhf_status rlhf__rows_add_named(struct rlhf__rows *e, uint32_t n, struct rlhf__
 // prompt_len before the rows are used. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__rows_add_turns(struct rlhf__rows *e, struct rlhf__error *err);
 
-// Returns 1 if the policy wrote token t, i.e. if it is a response token. t is an index into e->ids
+// Returns 1 if the policy wrote token t, so that t is a response token. t is an index into e->ids
 // and must not be in a prompt. [any]
 static inline int rlhf__rows_is_response(const struct rlhf__rows *e, int32_t t) {
     return !e->turn || e->turn[t] >= 0;
@@ -128,9 +127,9 @@ static inline double rlhf__rows_response_sum(const struct rlhf__rows *e, uint32_
     return sum;
 }
 
-// Returns the index of the first token of row i's last turn, and sets *end to the index after the
-// turn. Both are counted from the row's first token. If the row has one turn, they are prompt_len
-// and the row's length. If the row has no response, both are the row's length. [any]
+// Returns the index of the first token of row i's last turn, and sets *end to the index after that
+// turn. Both indices are counted from the row's first token. If the row has one turn, they are
+// prompt_len and the row's length. If the row has no response, both are the row's length. [any]
 int32_t rlhf__rows_last_turn(const struct rlhf__rows *e, uint32_t i, int32_t *end);
 
 // Returns the number of response tokens of rows [from, to) that are in the loss. [any]
@@ -139,19 +138,18 @@ int64_t rlhf__rows_loss_tokens(const struct rlhf__rows *e, uint32_t from, uint32
 // Returns the supports from row `from` on, or NULL if the batch lacks supports. [any]
 uint32_t *rlhf__rows_support(const struct rlhf__rows *e, uint32_t from);
 
-// Make e refer to the reference's hidden states at `hidden` on the device, one for each response
+// Let e refer to the reference's hidden states at `hidden` on the device, one for each response
 // token. The states are borrowed. e->offset must be set. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__rows_refer(struct rlhf__rows *e, rlhf_dev hidden, struct rlhf__error *err);
 
 // Returns the number of response tokens (rlhf__rows_is_response) of rows [from, to). [any]
 int64_t rlhf__rows_response_tokens(const struct rlhf__rows *e, uint32_t from, uint32_t to);
 
-// Returns the index after the last of the adjacent rows, from row i on, that are in row i's group.
-// [any]
+// Returns the first index after i whose row is not in row i's group, or e->n. [any]
 uint32_t rlhf__rows_group_end(const struct rlhf__rows *e, uint32_t i);
 
 // Returns 1 if rows [from, to) all have the same reward. A row's reward is its score plus its token
-// rewards, added up in f64 and in order, as algorithms do. [any]
+// rewards, added in f64 and in order, as in algorithms. [any]
 int rlhf__rows_flat(const struct rlhf__rows *e, uint32_t from, uint32_t to);
 
 // Returns 1 if row i (i > 0) has the same group and prompt as row i - 1, and the prompt has at
@@ -165,8 +163,8 @@ int rlhf__rows_same_prompt(const struct rlhf__rows *e, uint32_t i);
 uint32_t rlhf__rows_slice_end(const struct rlhf__rows *e, uint32_t from, int64_t max_tokens,
                               int share);
 
-// Set *tokens and *rows to the largest numbers of tokens and of rows that a microbatch can have
-// under the limit max_tokens. A shared prompt is counted in each row. [any]
+// Set *tokens and *rows to the largest numbers of tokens and of rows of a microbatch under the
+// limit max_tokens. A shared prompt is counted in each row. [any]
 void rlhf__rows_largest_slice(const struct rlhf__rows *e, int64_t max_tokens, int share,
                               uint32_t *rows, uint32_t *tokens);
 

@@ -80,7 +80,7 @@ struct file {
     const char *row, *id, *logp, *support, *end;
 };
 
-// Find the parts, and check the checksum. Returns the error, or NULL.
+// Find the parts, and check the checksum. Returns what is wrong, or NULL.
 static const char *open_file(const struct rlhf__buf *b, struct file *f) {
     const char *p = rlhf__buf_text(b);
     if (b->len < HEAD + TAIL || memcmp(p, magic, sizeof magic) != 0)
@@ -101,7 +101,8 @@ static const char *open_file(const struct rlhf__buf *b, struct file *f) {
     return NULL;
 }
 
-// Check the rows; *responses is the number of their response tokens. Returns the error, or NULL.
+// Check the rows, and set *responses to the number of their response tokens. Returns what is wrong,
+// or NULL.
 static const char *check_rows(const struct file *f, const struct rlhf__rows_fit *fit,
                               uint64_t *responses) {
     uint64_t total = 0;

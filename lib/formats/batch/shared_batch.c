@@ -28,7 +28,7 @@ struct writer {
     uint32_t rows;
 };
 
-// Add a row with tokens [from, from + n) of e. Returns its number.
+// Add a row with tokens [from, from + n) of e. Returns the new row's index.
 static int32_t add_row(struct writer *w, const struct rlhf__rows *e, int32_t from, int32_t n,
                        int32_t prompt_len, int32_t prefix) {
     int32_t at = w->offset[w->rows];
@@ -40,7 +40,7 @@ static int32_t add_row(struct writer *w, const struct rlhf__rows *e, int32_t fro
     return (int32_t)w->rows++;
 }
 
-// Returns the end of the adjacent rows within [i, to) that share row i's prompt.
+// Returns the index after the last of the adjacent rows within [i, to) that share row i's prompt.
 static uint32_t run_end(const struct rlhf__rows *e, uint32_t i, uint32_t to, int share) {
     uint32_t end = i + 1;
     while (share && end < to && rlhf__rows_same_prompt(e, end))

@@ -5,7 +5,7 @@
 //          (rlhf_batch.prefix)
 //
 // In the compact layout, a shared prompt without its last token is a separate row. Each row that
-// shares the prompt has only the prompt's last token and its own response.
+// shares the prompt has only the prompt's last token and the row's response.
 //
 // This file copies numbers between the layouts. It runs no model and does not choose slices (see
 // rows.h).
@@ -43,8 +43,8 @@ void rlhf__shared_batch_expand(const struct rlhf__shared_batch *, float *full, c
 void rlhf__shared_batch_contract(const struct rlhf__shared_batch *, float *compact,
                                  const float *full, int32_t width);
 
-// The same two copies, for all per-token heads that are set on both sides. The heads `score` and
-// `hidden` are skipped. [any]
+// Copy all per-token heads that are set on both sides, in the same two directions. The heads
+// `score` and `hidden` are skipped. [any]
 void rlhf__shared_heads_expand(const struct rlhf__shared_batch *, const rlhf_heads *full,
                                const rlhf_heads *compact);
 void rlhf__shared_heads_contract(const struct rlhf__shared_batch *, const rlhf_heads *compact,

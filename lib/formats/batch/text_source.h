@@ -1,9 +1,9 @@
 // text_source.h: batches for supervised algorithms. Rows are {"text"}, {"messages"} or {"prompt",
-// "completion"}, or texts with a label. They are tokenized once and visited in a new order on every
-// pass.
+// "completion"}, or texts with a label. They are tokenized once, and every pass visits them in a
+// new order.
 //
-// The position in the data is the cursor of the row order: two integers, with which a resumed run
-// continues at the next row. This file does not depend on configurations or phases.
+// The position in the data is the cursor of the row order: two integers, from which a resumed run
+// continues. This file does not depend on configurations or phases.
 #ifndef RLHF_HOST_BATCH_TEXT_SOURCE_H
 #define RLHF_HOST_BATCH_TEXT_SOURCE_H
 
@@ -45,14 +45,14 @@ struct rlhf__text_source {
 // failure. Errors: those of rlhf__dataset_open. [main]
 rlhf_status rlhf__text_source_open(struct rlhf__text_source *, const struct rlhf__text_opts *,
                                    struct rlhf__error *err);
-// Tokenize the file, which must be done before the first batch. Errors: those of
-// rlhf__token_rows_init. [main]
+// Tokenize the file. Call this before the first batch. Errors: those of rlhf__token_rows_init.
+// [main]
 rlhf_status rlhf__text_source_tokenise(struct rlhf__text_source *, const struct rlhf__text_opts *,
                                        const struct rlhf__tokenizer *, struct rlhf__error *err);
 void rlhf__text_source_finish(struct rlhf__text_source *); // accepts a zeroed struct [main]
 
 // Set *out to the number of batches in all epochs, or to 0 if the number of epochs is unlimited.
-// The function walks through the order to count the batches, and then resets the cursor. [main]
+// Visits the whole order to count the batches, and then resets the cursor. [main]
 rlhf_status rlhf__text_source_batches(struct rlhf__text_source *, int64_t *out,
                                       struct rlhf__error *err);
 

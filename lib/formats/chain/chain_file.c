@@ -146,14 +146,14 @@ static int is_canonical(const struct rlhf__chain_file *f, size_t i) {
     return same;
 }
 
-// Checks the phase number of line i. In a phase line it is one higher than in the line before. In
-// all other lines it is the same as in the line before.
+// Checks the phase number of line i. In a phase line, it must be one higher than in the line
+// before. In all other lines, it must be the same as in the line before.
 static int follows(const struct rlhf__chain_file *f, size_t i) {
     const struct rlhf__chain_line *l = &f->line[i];
     if (i == 0) return l->kind == RLHF__CHAIN_BEGIN;
     const int64_t before = f->line[i - 1].phase;
     if (l->kind != RLHF__CHAIN_PHASE) return l->phase == before;
-    // Exception: if held-out rows are scored before the first phase, their line is of phase 0.
+    // Exception: if held-out rows are scored before the first phase, there is a line for phase 0.
     const struct rlhf__chain_line *last = rlhf__chain_file_at(f, RLHF__CHAIN_PHASE, 0);
     return l->phase == before + 1 || (l->phase == 0 && before == 0 && last == l);
 }

@@ -1,12 +1,15 @@
 // chain_file.h: reads chain.jsonl of a run, and checks that each line follows from the lines before
 // it.
 //
-// There are four kinds of lines. A `begin` line has the settings, inputs and versions that the
-// results depend on. A phase line has the digests of the phase's rows, rewards and metrics. Lines
-// of these two kinds also have the new head of the chain. A `settings` line has the settings that
-// the results do not depend on. A `checkpoint` line has the digests of a checkpoint's files, and a
-// seal: the digest of all bytes of the file before the seal. Lines of the last two kinds do not
-// change the head. So the head depends neither on the machine nor on when checkpoints were written.
+// There are four kinds of lines:
+// - A `begin` line has the settings, inputs and versions that the results depend on, and the new
+//   head of the chain.
+// - A phase line has the digests of the phase's rows, rewards and metrics, and the new head.
+// - A `settings` line has the settings that the results do not depend on.
+// - A `checkpoint` line has the digests of a checkpoint's files, and a seal: the digest of all
+//   bytes of the file before the seal.
+// Lines of the last two kinds do not change the head. So the head depends neither on the machine
+// nor on when checkpoints were written.
 #ifndef RLHF_FORMATS_CHAIN_CHAIN_FILE_H
 #define RLHF_FORMATS_CHAIN_CHAIN_FILE_H
 
@@ -45,8 +48,8 @@ rlhf_status rlhf__chain_file_read(const char *dir, struct rlhf__chain_file *,
                                   struct rlhf__error *err);
 
 // Check line i against the lines before it. The head or seal and the phase must follow from those
-// lines, and the text must be exactly as the program would write it. Returns NULL if the line is
-// right, or a text that says what is wrong with it. [any]
+// lines, and the text must be exactly what the program would write. Returns NULL if the line is
+// right, otherwise a sentence that tells what is wrong with it. [any]
 const char *rlhf__chain_file_wrong(const struct rlhf__chain_file *, size_t i);
 
 // Returns the last line of this kind whose phase is at most `phase`, or NULL. [any]
@@ -60,8 +63,8 @@ const struct rlhf__chain_line *rlhf__chain_file_at(const struct rlhf__chain_file
 // Returns the head of the chain after the first n lines, or "". [any]
 const char *rlhf__chain_file_head(const struct rlhf__chain_file *, size_t n);
 
-// Write a seal to `seal`. The seal is the digest of two texts together: the text that `before` has
-// hashed, and the first n bytes of `line`, which end before the closing brace. [any]
+// Write a seal to `seal`: the digest of the bytes that `before` has hashed, followed by the first n
+// bytes of `line`, which end before its member "seal". [any]
 void rlhf__chain_seal(struct rlhf__sha256 before, const char *line, size_t n, char seal[RLHF__HEX]);
 
 #endif

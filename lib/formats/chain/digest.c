@@ -8,8 +8,8 @@
 
 #define CHAIN "rlhf-chain-1\n"
 
-// Hash floats. As in the run's text files, -0 equals 0, and all numbers that are not finite are
-// equal.
+// Hash floats. As in the run's text files, -0 counts as 0, and all numbers that are not finite
+// count as equal.
 static void put_floats(struct rlhf__sha256 *s, const float *x, int32_t n) {
     float room[64];
     for (int32_t at = 0, m = 0; at < n; at += m) {

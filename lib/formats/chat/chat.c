@@ -44,7 +44,8 @@ static const json_t *entry(const json_t *list, const char *wanted) {
     return NULL;
 }
 
-// Returns the template of tokenizer_config.json: a string, or the entry named "default" in a list.
+// Returns the template in tokenizer_config.json. This is a string or, in a list, the entry named
+// "default".
 static const json_t *config_template(const json_t *config) {
     const json_t *v = json_object_get(config, "chat_template"), *item = entry(v, "default");
     return item ? item : v;
@@ -84,8 +85,8 @@ static rlhf_status take(struct rlhf__chat *c, const char *file, const char *text
     return st == RLHF_E_NOMEM ? no_memory(err) : RLHF_OK;
 }
 
-// Reads the template that is used for rows with tools. If this template is unusable, the error is
-// reported later, when such a row is rendered.
+// Reads the template that is used for rows with tools. If it is unusable, the error is reported
+// only when such a row is rendered.
 static rlhf_status take_for_tools(struct rlhf__chat *c, const json_t *text,
                                   struct rlhf__error *err) {
     struct rlhf__error why = {0, ""};
@@ -228,7 +229,7 @@ rlhf_status rlhf__chat_check_name(const char *name, struct rlhf__error *err) {
                       rlhf__nearest_hint(&near, hint, sizeof hint));
 }
 
-// Finds the file of a template. If `name` is a path, the user's file is used. Otherwise `name` is a
+// Finds the file of a template. A `name` that is a path is the user's file. Any other `name` is a
 // template that ships with the program.
 static rlhf_status file_of(const char *name, char out[RLHF__PATH_CAP], struct rlhf__error *err) {
     struct rlhf__dirs dirs;
@@ -255,7 +256,8 @@ rlhf_status rlhf__chat_name(struct rlhf__chat *c, const char *name, struct rlhf_
         rlhf__error_context(err, "the chat template of %s cannot be used", path);
         if (err) err->code = st = RLHF_E_INVALID;
     }
-    // A token that the tokenizer lacks is not reported here but when a conversation is rendered.
+    // If the tokenizer lacks a token of the template, this is reported when a conversation is
+    // rendered.
     if (st == RLHF_OK)
         st = rlhf__template_learn(&t, &no) == RLHF_E_NOMEM ? no_memory(err) : RLHF_OK;
     char *known = st == RLHF_OK ? strdup(name) : NULL;
@@ -283,7 +285,7 @@ static const struct rlhf__template *template_for(const struct rlhf__chat *c, int
     return has_tools && c->for_tools ? c->for_tools : &c->template;
 }
 
-// Refuses a conversation if the template would leave out its tools, tool calls or results.
+// Refuses a conversation whose tools, tool calls or tool results the template would leave out.
 static rlhf_status check_tools(const struct rlhf__chat *c, const struct rlhf__messages *m,
                                struct rlhf__error *err) {
     static const char advice[] =
@@ -335,8 +337,8 @@ static rlhf_status check(const struct rlhf__chat *c, const struct rlhf__messages
     return check_tools(c, m, err);
 }
 
-// Adds context to an error. An error from a template that ships with the program is left alone:
-// such a template refuses a conversation in whole sentences.
+// Adds context to an error. Errors of templates that ship with the program need none, because these
+// templates refuse a conversation in whole sentences.
 static rlhf_status failed(const struct rlhf__chat *c, rlhf_status st, struct rlhf__error *err) {
     char shown[400];
     if (st != RLHF_E_INVALID || (c->named && !rlhf__chat_is_file(c->known))) return st;

@@ -2,9 +2,9 @@
 // model was trained on.
 //
 // The program runs a template's Jinja text. The template is the directory's own
-// (chat_template.jinja, else chat_template of tokenizer_config.json), a named template that ships
-// with the program (configs/chat), or a file of the user. As in transformers, the rendered text
-// contains special tokens as text; the tokenizer finds them (RLHF__ENCODE_SPECIAL).
+// (chat_template.jinja, otherwise chat_template of tokenizer_config.json), a named template that
+// ships with the program (configs/chat), or a file of the user. As in transformers, the rendered
+// text contains special tokens as text; the tokenizer finds them (RLHF__ENCODE_SPECIAL).
 //
 // It is not a general Jinja library or a tokenizer.
 #ifndef RLHF_FORMATS_CHAT_CHAT_H
@@ -27,8 +27,8 @@ rlhf_status rlhf__chat_open(const char *dir, const struct rlhf__chat_tokens *tok
 void rlhf__chat_close(struct rlhf__chat *); // NULL allowed
 
 // Replace the directory's template by a named template, or by the user's file if `name` is a path.
-// "auto" changes nothing. Errors: RLHF_E_INVALID (an unknown name, in which case the message lists
-// the known names; a missing file; text that cannot be parsed). [one thread]
+// "auto" changes nothing. Errors: RLHF_E_INVALID for an unknown name (the message lists the known
+// names), a missing file, or text that cannot be parsed. [one thread]
 rlhf_status rlhf__chat_name(struct rlhf__chat *, const char *name, struct rlhf__error *err);
 
 // The names that rlhf__chat_name accepts, NULL-ended, "auto" first. [any]
@@ -38,15 +38,16 @@ const char *const *rlhf__chat_names(void);
 // ".jinja". [any]
 int rlhf__chat_is_file(const char *name);
 
-// Check that the name is a known name or looks like a file; opens no file. Errors: RLHF_E_INVALID.
+// Check that the name is a known name or looks like a file. Opens no file. Errors: RLHF_E_INVALID.
 // [any]
 rlhf_status rlhf__chat_check_name(const char *name, struct rlhf__error *err);
 
 // Append a conversation's text to *out. If `generate` is 1, also append the header of the
-// assistant's next turn. Errors: RLHF_E_NOMEM, and RLHF_E_INVALID in three cases. The template is
-// missing (the message says how to choose one). The template refuses the conversation or cannot
-// render it. The rendered text would lack thoughts, tools, tool calls or tool results of the
-// conversation. [any]
+// assistant's next turn. Errors: RLHF_E_NOMEM, and RLHF_E_INVALID if
+//   the template is missing (the message says how to choose one)
+//   the template refuses the conversation or cannot render it
+//   the rendered text would lack thoughts, tools, tool calls or tool results of the conversation
+// [any]
 rlhf_status rlhf__chat_render(const struct rlhf__chat *, const struct rlhf__messages *,
                               int generate, struct rlhf__buf *out, struct rlhf__error *err);
 
@@ -58,7 +59,7 @@ rlhf_status rlhf__chat_turns(const struct rlhf__chat *, const struct rlhf__messa
 // The template's name or file; NULL without a usable template. [any]
 const char *rlhf__chat_known(const struct rlhf__chat *);
 
-// Returns a clause that says why the directory's template cannot be used. Returns NULL if the
+// Returns a clause that explains why the directory's template cannot be used. Returns NULL if the
 // template can be used, or if the directory lacks one. [any]
 const char *rlhf__chat_unknown(const struct rlhf__chat *);
 
@@ -72,11 +73,11 @@ const char *rlhf__chat_jinja(const struct rlhf__chat *);
 // 1 if the template writes the tools that a row lists. [any]
 int rlhf__chat_lists_tools(const struct rlhf__chat *);
 
-// Returns the form of the tool calls that the template writes (enum rlhf__tool_form), or
+// Returns the form of the tool calls that the template writes (enum rlhf__tool_form). Returns
 // RLHF__TOOL_FORM_NONE if it writes no calls, or writes them in a form that we cannot read. [any]
 int32_t rlhf__chat_tool_form(const struct rlhf__chat *);
 
-// The special token that ends an assistant's turn, as text; NULL if it is unknown. [any]
+// The text of the special token that ends an assistant's turn; NULL if it is unknown. [any]
 const char *rlhf__chat_turn_end(const struct rlhf__chat *);
 
 #endif

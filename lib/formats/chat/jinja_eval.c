@@ -14,7 +14,7 @@ typedef struct rlhf__jinja_node node;
 
 static const node *at(const machine *m, int32_t i) { return &m->j->node[i]; }
 
-// The two arguments of "%.*s" that print a name, cut to 40 bytes.
+// The two arguments that "%.*s" needs to print a name, cut to 40 bytes.
 #define NAME(s) (int)((s).len < 40 ? (s).len : 40), (s).ptr
 
 int rlhf__jinja_spend(machine *m, const node *n) {
@@ -117,8 +117,8 @@ static rlhf__value range(machine *m, const struct rlhf__jinja_args *args) {
     return list;
 }
 
-// Makes the object that namespace(...) or dict(...) returns. Positional arguments must be objects,
-// and their members are copied to the result. Each named argument becomes a member.
+// Makes the object that namespace(...) or dict(...) returns. Positional arguments must be objects;
+// their members are copied to the result. Each named argument becomes a member.
 static rlhf__value object(machine *m, int32_t type, const struct rlhf__jinja_args *args) {
     rlhf__value out = rlhf__jinja_dict(&m->w, type, args->n);
     for (size_t i = 0; i < args->n; i++) {
@@ -156,7 +156,7 @@ static rlhf__value function(machine *m, const node *f, const struct rlhf__jinja_
                             "the function '%.*s'", NAME(f->text));
 }
 
-// Calls loop.cycle(...), which returns its arguments in turn, one in each iteration.
+// Calls loop.cycle(...), which returns one of its arguments in each iteration, in turn.
 static rlhf__value loop_method(machine *m, rlhf_str name, const struct rlhf__jinja_loop *loop,
                                const struct rlhf__jinja_args *args) {
     if (rlhf__jinja_is(name, "cycle") && args->n) return args->value[loop->at % args->n];
@@ -249,7 +249,7 @@ static rlhf__value item_or_slice(machine *m, const node *n) {
     return rlhf__jinja_item(&m->w, of, part[0]);
 }
 
-// "a and b" and "a or b" give one of the two operands. "b if a else c" gives b or c.
+// "a and b" and "a or b" return one of the two operands. "b if a else c" returns b or c.
 static rlhf__value choice(machine *m, const node *n) {
     const rlhf__value a = rlhf__jinja_eval(m, n->a);
     const int yes = rlhf__jinja_true(a);

@@ -45,7 +45,7 @@ rlhf__value rlhf__jinja_look_up(struct rlhf__jinja_machine *, int32_t symbol);
 // Returns the value of a node, or undefined after a failure. [any]
 rlhf__value rlhf__jinja_eval(struct rlhf__jinja_machine *, int32_t node);
 
-// Count the evaluation of node n. Returns 0 if the template must stop. [any]
+// Count the evaluation of node n. Returns 0 if rendering must stop. [any]
 int rlhf__jinja_spend(struct rlhf__jinja_machine *, const struct rlhf__jinja_node *n);
 
 #endif

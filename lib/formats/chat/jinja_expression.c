@@ -1,6 +1,6 @@
 // jinja_expression.c: see jinja_expression.h. This is a recursive-descent parser. The precedences
 // are Jinja's own, from the weakest to the strongest: conditional, or, and, not, comparisons, + and
-// -, ~, * and /, signs, postfix operators.
+// -, ~, * / // and %, **, filters and tests, signs, postfix operators.
 #include "chat/jinja_expression.h"
 
 #include "chat/jinja_filter.h"
@@ -131,7 +131,7 @@ static rlhf_status items(struct rlhf__jinja_parser *p, const char *end, int pair
     return RLHF_OK;
 }
 
-// After "(": parses arguments, some of which may have the form name=value.
+// Parses arguments after "(". Some of them may have the form name=value.
 static rlhf_status arguments(struct rlhf__jinja_parser *p, int32_t *first) {
     int32_t last = 0;
     *first = 0;
@@ -219,8 +219,8 @@ static rlhf_status subscript(struct rlhf__jinja_parser *p, int32_t *out) {
     return rlhf__jinja_node(p, n, out);
 }
 
-// Returns 1 if the next token begins an argument that a test takes without parentheses, as in "x is
-// divisibleby 3".
+// Returns 1 if the next token begins an argument that follows a test without parentheses, as in "x
+// is divisibleby 3".
 static int has_argument(const struct rlhf__jinja_parser *p) {
     static const char *const ends[] = {"and", "or", "not", "if", "else", "is", "in", "recursive"};
     const struct rlhf__jinja_token *t = rlhf__jinja_look(p);
@@ -273,7 +273,7 @@ static rlhf_status postfix(struct rlhf__jinja_parser *p, int32_t *out) {
     }
 }
 
-// A filter or a test binds more tightly than a sign: -x|abs is -(x|abs).
+// A sign binds more tightly than a filter or a test, as in Jinja: -x|abs is (-x)|abs.
 static rlhf_status unary(struct rlhf__jinja_parser *p, int with_filters, int32_t *out) {
     rlhf_status st = rlhf__jinja_deeper(p);
     if (st == RLHF_OK && rlhf__jinja_take_op(p, "+")) {
@@ -314,7 +314,7 @@ static rlhf_status powers(struct rlhf__jinja_parser *p, int32_t *out) {
     return RLHF_OK;
 }
 
-// Parses the operators of one precedence level: 0 is * / // and %; 1 is ~; 2 is + and -.
+// Parses the operators of one precedence level: 0 for * / // and %, 1 for ~, 2 for + and -.
 static rlhf_status arithmetic(struct rlhf__jinja_parser *p, int level, int32_t *out) {
     static const char *const ops[3][5] = {
         {"*", "/", "//", "%", NULL}, {"~", NULL}, {"+", "-", NULL}};

@@ -1,6 +1,6 @@
 // jinja_expression.h: parses the expressions of a chat template into nodes. It also declares the
-// parser that expressions and statements share. The parser has the tokens, its position in them,
-// and the nodes made so far.
+// parser that expressions and statements share. The parser has the tokens, the position of the next
+// token, and the nodes made so far.
 //
 // It does not parse statements (jinja_parse.c does). Internal to chat/.
 #ifndef RLHF_FORMATS_CHAT_JINJA_EXPRESSION_H
@@ -17,8 +17,8 @@ struct rlhf__jinja_parser {
     struct rlhf__error *err;
 };
 
-// Fail with the parser's current line in the message. This is a macro, and it needs at least one
-// argument after `fmt`.
+// Fail with the parser's current line in the message. This macro needs at least one argument after
+// `fmt`.
 #define RLHF__JINJA_UNKNOWN_HERE(p, fmt, ...)                                                      \
     (rlhf__fail((p)->err, RLHF_E_UNSUPPORTED, "line %d: " fmt, rlhf__jinja_look(p)->line,          \
                 __VA_ARGS__),                                                                      \
@@ -28,21 +28,22 @@ struct rlhf__jinja_parser {
 const struct rlhf__jinja_token *rlhf__jinja_look(const struct rlhf__jinja_parser *p);
 // The text of a NAME token; empty for other tokens.
 rlhf_str rlhf__jinja_word(const struct rlhf__jinja_token *t);
-// _is_word: returns 1 if the next token is the word `name`. _take_op and _take_word: if the next
-// token is the given operator or word, consume it and return 1. Otherwise all three return 0.
+// rlhf__jinja_is_word returns 1 if the next token is the word `name`. rlhf__jinja_take_op and
+// _take_word consume the next token and return 1 if it is the given operator or word. Otherwise all
+// three return 0.
 int rlhf__jinja_is_word(const struct rlhf__jinja_parser *p, const char *name);
 int rlhf__jinja_take_op(struct rlhf__jinja_parser *p, const char *op);
 int rlhf__jinja_take_word(struct rlhf__jinja_parser *p, const char *name);
 // Add a node and set *to to its index.
 rlhf_status rlhf__jinja_node(struct rlhf__jinja_parser *p, struct rlhf__jinja_node node,
                              int32_t *to);
-// Consume a name and add a node of this kind with the name's symbol. Fails if the next token is not
-// a name.
+// Consume a name, and add a node of this kind with the name's symbol. Fails if the next token is
+// not a name.
 rlhf_status rlhf__jinja_name(struct rlhf__jinja_parser *p, int32_t kind, int32_t *to);
 // Append `node` to the list whose first node is *first and whose last node is *last.
 void rlhf__jinja_chain(const struct rlhf__jinja_parser *p, int32_t *first, int32_t *last,
                        int32_t node);
-// Count one more level of nesting; fails if there are too many levels. The caller decrements
+// Count one more level of nesting. Fails if there are too many levels. The caller decrements
 // p->depth afterwards.
 rlhf_status rlhf__jinja_deeper(struct rlhf__jinja_parser *p);
 
@@ -53,10 +54,9 @@ rlhf_status rlhf__jinja_want_op(struct rlhf__jinja_parser *p, const char *op);
 
 // Parse an expression and set *out to its node. Errors: RLHF_E_UNSUPPORTED, RLHF_E_NOMEM. [any]
 rlhf_status rlhf__jinja_expression(struct rlhf__jinja_parser *p, int32_t *out);
-// Like rlhf__jinja_expression, but if several expressions are separated by commas, they become a
-// tuple.
+// Like rlhf__jinja_expression, but several expressions separated by commas become a tuple.
 rlhf_status rlhf__jinja_tuple(struct rlhf__jinja_parser *p, int32_t *out);
-// Parse an expression, but not a conditional: for "a if b", stop before the "if". If is_or is 0,
+// Parse an expression that is not a conditional: in "a if b", stop before the "if". If is_or is 0,
 // also stop before an "or".
 rlhf_status rlhf__jinja_logic(struct rlhf__jinja_parser *p, int is_or, int32_t *out);
 

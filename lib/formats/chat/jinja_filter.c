@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The call of a filter: its value, its arguments and the state.
+// A call of a filter: the state, the filter's name, its value and its arguments.
 struct filtering {
     struct rlhf__jinja_work *w;
     rlhf_str name;
@@ -59,7 +59,7 @@ static rlhf__value f_string(struct filtering *f) {
 
 static rlhf__value f_same(struct filtering *f) { return f->v; } // the filter `safe`
 
-// Converts the value to text and applies the string method that has the filter's name.
+// Converts the value to text, and applies the string method that has the same name as the filter.
 static rlhf__value f_method(struct filtering *f) {
     const rlhf_str name = rlhf__jinja_is(f->name, "trim") ? (rlhf_str){"strip", 5} : f->name;
     const rlhf__value text = f_string(f);
@@ -219,8 +219,8 @@ static rlhf__value f_select(struct filtering *f) {
     return out;
 }
 
-// Returns the sort key of an item: the item itself or, if `by` is not none, one of its attributes.
-// A string is converted to lower case unless `exact` is set.
+// Returns the sort key of an item. It is the item itself or, if `by` is not none, one of the item's
+// attributes. A string is converted to lower case unless `exact` is set.
 static rlhf__value key_of(struct filtering *f, rlhf__value v, rlhf__value by, int exact) {
     const struct rlhf__jinja_args none = {0};
     int known;
@@ -229,7 +229,7 @@ static rlhf__value key_of(struct filtering *f, rlhf__value v, rlhf__value by, in
     return rlhf__jinja_string_method(f->w, (rlhf_str){"lower", 5}, v.s, &none, &known);
 }
 
-// Stable sort of `list` by the list `key`, which is permuted in the same way.
+// Stable sort of `list` by the keys in the list `key`, which is permuted in the same way.
 static void sort(struct filtering *f, rlhf__value list, rlhf__value key, int backwards) {
     for (size_t i = 1; !f->w->state && i < list.list->n; i++)
         for (size_t k = i; k && !f->w->state; k--) {

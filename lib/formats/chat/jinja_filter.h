@@ -1,8 +1,8 @@
 // jinja_filter.h: the filters of a chat template, `v | name(arguments)`, and the methods of values,
 // `v.name(arguments)`.
 //
-// Filters and methods never change a value. As in the sandbox of transformers, methods that would
-// change a value (append, update) are refused. Internal to chat/.
+// Filters and methods never change a value. Methods that would change one (append, update) are
+// refused, as in the sandbox of transformers. Internal to chat/.
 #ifndef RLHF_FORMATS_CHAT_JINJA_FILTER_H
 #define RLHF_FORMATS_CHAT_JINJA_FILTER_H
 
@@ -20,7 +20,7 @@ rlhf__value rlhf__jinja_method(struct rlhf__jinja_work *, rlhf_str name, rlhf__v
                                const struct rlhf__jinja_args *args);
 
 // Returns 1 if dictionaries have a method of this name, such as items(). The method takes
-// precedence over a member with the same name. [any]
+// precedence over a member of that name. [any]
 int rlhf__jinja_has_method(rlhf_str name);
 
 #endif

@@ -115,7 +115,7 @@ static void put_code(struct rlhf__buf *b, uint32_t c) {
 }
 
 // Append the character that an escape sequence stands for. s[0..n) is the text after the backslash.
-// Returns the length of the sequence, or 0 if it is unknown.
+// Returns the number of bytes used, or 0 if the sequence is unknown.
 static size_t put_escape(struct rlhf__buf *b, const char *s, size_t n) {
     static const char from[] = "ntr\\'\"bfav", to[] = "\n\t\r\\'\"\b\f\a\v";
     const char *known = n && s[0] ? strchr(from, s[0]) : NULL;
@@ -206,7 +206,7 @@ static rlhf_status lex_op(struct lexer *x) {
                    x->s[x->at] > 32 && x->s[x->at] < 127 ? x->s[x->at] : '?');
 }
 
-// Reads the tokens after "{%" or "{{", up to and including the end of the tag.
+// Reads the tokens of a tag after its "{%" or "{{", up to and including the end of the tag.
 static rlhf_status lex_tag(struct lexer *x, int out) {
     const char *end = out ? "}}" : "%}";
     char minus[4] = "-", plus[4] = "+";
@@ -232,8 +232,8 @@ static rlhf_status lex_tag(struct lexer *x, int out) {
 
 // ---- between tags ----
 
-// Adds the text s[0..n) before the tag at x->at. at_line is 1 if the text begins at the start of a
-// line.
+// Adds the text s[0..n), which the tag at x->at follows, without the white space that this tag
+// removes. at_line is 1 if the text begins at the start of a line.
 static rlhf_status push_between(struct lexer *x, const char *s, size_t n, int at_line) {
     char sign = x->n - x->at > 2 ? x->s[x->at + 2] : '\0';
     if (sign == '-') {

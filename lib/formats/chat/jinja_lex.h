@@ -1,4 +1,4 @@
-// jinja_lex.h: splits a Jinja template into tokens. It removes white space where transformers
+// jinja_lex.h: splits a Jinja template into tokens. White space is removed where transformers
 // removes it (trim_blocks, lstrip_blocks), and next to a "-" in a tag.
 //
 // It does not know the statements. Internal to chat/.
@@ -31,8 +31,8 @@ struct rlhf__jinja_tokens {
     size_t n, cap;
 };
 
-// Split the text into tokens. w owns the texts of the tokens. Errors: RLHF_E_UNSUPPORTED ("line 3:
-// ..."), RLHF_E_NOMEM. [any]
+// Split the text into tokens. `w` owns the strings of the tokens. Errors: RLHF_E_UNSUPPORTED ("line
+// 3: ..."), RLHF_E_NOMEM. [any]
 rlhf_status rlhf__jinja_lex(const char *text, size_t n, struct rlhf__jinja_work *w,
                             struct rlhf__jinja_tokens *out, struct rlhf__error *err);
 void rlhf__jinja_tokens_finish(struct rlhf__jinja_tokens *);

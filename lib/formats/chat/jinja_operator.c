@@ -226,7 +226,7 @@ rlhf__value rlhf__jinja_item(struct rlhf__jinja_work *w, rlhf__value of, rlhf__v
     return i < 0 || i >= n ? rlhf__jinja_undefined() : of.list->item[i];
 }
 
-// The index at which a slice begins or ends, as in Python.
+// The index at which a slice begins or ends, computed as in Python.
 static int64_t slice_end(rlhf__value at, int64_t n, int64_t by, int64_t missing) {
     if (!is_whole(at)) return missing;
     int64_t i = at.i;

@@ -34,8 +34,8 @@ rlhf__value rlhf__jinja_item(struct rlhf__jinja_work *, rlhf__value of, rlhf__va
 // `from`, `to` and `by` are undefined if the slice omits them.
 rlhf__value rlhf__jinja_slice(struct rlhf__jinja_work *, rlhf__value of, rlhf__value from,
                               rlhf__value to, rlhf__value by);
-// Returns -1, 0 or 1 if `a` is less than, equal to or greater than `b`. Raises an error for types
-// that Python cannot compare.
+// Returns -1 if `a` is less than `b`, 0 if they are equal, and 1 if `a` is greater. Raises an error
+// for types that Python cannot compare.
 int rlhf__jinja_order(struct rlhf__jinja_work *, rlhf__value a, rlhf__value b);
 
 #endif

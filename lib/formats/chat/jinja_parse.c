@@ -28,7 +28,8 @@ static rlhf_status end_tag(struct rlhf__jinja_parser *p) {
     return RLHF_OK;
 }
 
-// Parses the end of the current tag, then statements up to the tag `end`, then that tag.
+// Parses the end of the current tag, then statements up to the tag `end`, then the tag `end`
+// itself.
 static rlhf_status block(struct rlhf__jinja_parser *p, const char *end, int32_t *first) {
     const char *const ends[] = {end, NULL};
     RLHF_TRY(end_tag(p));
@@ -171,7 +172,7 @@ static rlhf_status statement(struct rlhf__jinja_parser *p, int32_t *out) {
 }
 
 // Parse statements up to one of the tags in `ends`, or to the end of the text if `ends` is NULL.
-// Afterwards the next token is that tag's name.
+// After a tag was found, the next token is that tag's name.
 static rlhf_status body(struct rlhf__jinja_parser *p, const char *const *ends, int32_t *first) {
     int32_t last = 0, node = 0;
     *first = 0;

@@ -1,6 +1,6 @@
 // jinja_parse.h: parses a chat template into a tree of nodes. It knows the statements and
-// expressions of Jinja that chat templates use. Unknown tags are refused here. Unknown filters,
-// tests and functions are refused only if the template evaluates them (jinja_run.h), because most
+// expressions of Jinja that chat templates use. Unknown tags are errors here. Unknown filters,
+// tests and functions are errors only if the template evaluates them (jinja_run.h), because most
 // templates contain branches for tools that are never executed.
 //
 // It computes nothing. Internal to chat/.
@@ -9,8 +9,8 @@
 
 #include "chat/jinja_value.h"
 
-// The operands a, b, c and d of a node are indices of other nodes; 0 means that the operand is
-// missing. The member `next` links the nodes of a list.
+// The operands a, b, c and d of a node are indices of other nodes. Index 0 means that the operand
+// is missing. The member `next` links the nodes of a list.
 enum rlhf__jinja_node_kind {
     RLHF__JN_NONE = 0,
     // statements

@@ -152,7 +152,7 @@ static void put_dict(struct printer *p, const struct rlhf__jinja_dict *d) {
     rlhf__buf_putc(p->out, '}');
 }
 
-// Prints v in the form that it has as an item of a list, or as JSON.
+// Prints v as Python prints an item of a list, or as JSON.
 static void put(struct printer *p, rlhf__value v) {
     static const char *const words[2][3] = {{"None", "False", "True"}, {"null", "false", "true"}};
     const int json = p->json != NULL;

@@ -17,7 +17,8 @@ rlhf__value rlhf__jinja_text(struct rlhf__jinja_work *, rlhf__value v);
 
 // The options of json.dumps(v, ensure_ascii=False), as in transformers' tojson. If `indent` is
 // negative, everything is on one line. `item` and `key` are the separators after items and keys; if
-// their ptr is NULL, Python's defaults are used. If `sorted` is 1, the keys are sorted. [any]
+// the ptr of a separator is NULL, Python's default is used. If `sorted` is 1, the keys are sorted.
+// [any]
 struct rlhf__jinja_json {
     int64_t indent;
     rlhf_str item, key;

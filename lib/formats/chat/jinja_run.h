@@ -5,8 +5,8 @@
 // `strftime_now` is undefined. Many templates test for it and use a fixed date if it is undefined;
 // a template that calls it without a test is refused.
 //
-// This file implements only a part of Jinja. An unknown construct is an error; its meaning is never
-// guessed. Internal to chat/.
+// This file implements only a part of Jinja. An unknown construct is an error; the program never
+// guesses its meaning. Internal to chat/.
 #ifndef RLHF_FORMATS_CHAT_JINJA_RUN_H
 #define RLHF_FORMATS_CHAT_JINJA_RUN_H
 
@@ -15,8 +15,8 @@
 
 #include <jansson.h>
 
-// The variables that a template can read. They are the members of `vars`, also `messages` and
-// add_generation_prompt if `messages` is not NULL, and also `tools` if `tools` is not NULL.
+// The variables that a template can read are the members of `vars`; also `messages` and
+// add_generation_prompt if `messages` is not NULL; and also `tools` if `tools` is not NULL.
 struct rlhf__jinja_input {
     const json_t *vars;                   // an object
     const json_t *tools;                  // a list
@@ -34,8 +34,8 @@ struct rlhf__jinja_result {
     int32_t line;   // the line that raised it
 };
 
-// Run the template. Zero *out before the first run; later runs may reuse it. Release it with
-// rlhf__turns_finish. Errors: RLHF_E_UNSUPPORTED ("line 3: the filter 'map' of a list"),
+// Run the template. Zero *out before the first run. Later runs may reuse *out. Release out->turns
+// with rlhf__turns_finish. Errors: RLHF_E_UNSUPPORTED ("line 3: the filter 'map' of a list"),
 // RLHF_E_NOMEM. [any]
 rlhf_status rlhf__jinja_run(const struct rlhf__jinja *, const struct rlhf__jinja_input *,
                             struct rlhf__jinja_result *out, struct rlhf__error *err);

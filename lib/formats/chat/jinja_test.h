@@ -1,7 +1,7 @@
 // jinja_test.h: the tests of a chat template, `v is name(arguments)`.
 //
-// A template may contain the name of an unknown test, as long as it does not evaluate that test.
-// Internal to chat/.
+// A template may name an unknown test, as long as it does not evaluate that test. Internal to
+// chat/.
 #ifndef RLHF_FORMATS_CHAT_JINJA_TEST_H
 #define RLHF_FORMATS_CHAT_JINJA_TEST_H
 
@@ -10,8 +10,8 @@
 // The test of this name; 0 = unknown. [any]
 int32_t rlhf__jinja_test_find(rlhf_str name);
 
-// Returns 1 if v passes test `which`, and 0 if v fails it. Also returns 0 after an error, and sets
-// the state of the work to that error. The test's arguments are those of `args` from index `first`
+// Returns 1 if v passes test `which`, and 0 if v fails it. After an error, also returns 0, and sets
+// the state of the work to the error. The test's arguments are those of `args` from index `first`
 // on. `name` is the test's name for messages. [any]
 int rlhf__jinja_test(struct rlhf__jinja_work *, int32_t which, rlhf_str name, rlhf__value v,
                      const struct rlhf__jinja_args *args, size_t first);

@@ -22,7 +22,7 @@ static int is_space(uint32_t c) {
            c == 0x202f || c == 0x205f || c == 0x3000;
 }
 
-// The number of bytes of white space at the beginning of s.
+// Returns the length in bytes of the first character of s if it is white space, otherwise 0.
 static size_t space_at(rlhf_str s) {
     uint32_t c = 0;
     const size_t n = s.len ? rlhf__char_at(s.ptr, (size_t)s.len, &c) : 0;
@@ -41,8 +41,8 @@ rlhf_str rlhf__space_trim(rlhf_str s, int left, int right) {
     return s;
 }
 
-// Returns 1 if the last character of s is in `set`. If `left` is 1, the first character of s is
-// tested instead. *n is set to the character's length in bytes.
+// Returns 1 if the last character of s or, if `left` is 1, the first character is in `set`. Sets *n
+// to the length of that character in bytes.
 static int edge_in(rlhf_str s, rlhf_str set, int left, size_t *n) {
     const size_t at = left ? 0 : rlhf__utf8_floor(s.ptr, (size_t)s.len - 1);
     for (*n = 1; at + *n < s.len && ((unsigned char)s.ptr[at + *n] & 0xc0) == 0x80;)
@@ -85,7 +85,7 @@ static size_t find(struct rlhf__jinja_work *w, rlhf_str s, rlhf_str part, int la
 }
 
 // Splits s at the separator `by`, as Python's split() does or, if from_right is 1, as rsplit()
-// does. Makes at most `most` splits. If `most` is negative, the number of splits is not limited.
+// does. Makes at most `most` splits; a negative `most` means no limit.
 static rlhf__value split(struct rlhf__jinja_work *w, rlhf_str s, rlhf_str by, int64_t most,
                          int from_right) {
     rlhf__value list = rlhf__jinja_list(w, RLHF__JINJA_LIST, 4);

@@ -1,10 +1,10 @@
-// jinja_value.h: the values that occur while a template is rendered, and their memory.
+// jinja_value.h: the values that exist while a template is rendered, and their memory.
 //
-// All memory of a rendering is freed together when the rendering ends, so values need no owners and
+// All memory of a rendering is freed together when the rendering ends. So values need no owners and
 // can be copied freely. Only namespaces change after they are created.
 //
-// It does not use a template's variables; each function reads only its arguments. Internal to
-// chat/.
+// This file does not know a template's variables: each function reads only its arguments. Internal
+// to chat/.
 #ifndef RLHF_FORMATS_CHAT_JINJA_VALUE_H
 #define RLHF_FORMATS_CHAT_JINJA_VALUE_H
 
@@ -95,7 +95,7 @@ struct rlhf__jinja_loop {
 void *rlhf__jinja_alloc(struct rlhf__jinja_work *, size_t n);
 void rlhf__jinja_memory_free(struct rlhf__jinja_memory *); // [any]
 
-// Set the state and the reason, unless they are already set. Returns undefined. [any]
+// Set the state and the reason, unless an earlier call has set them. Returns undefined. [any]
 __attribute__((format(printf, 3, 4))) rlhf__value rlhf__jinja_stop(struct rlhf__jinja_work *,
                                                                    int state, const char *fmt, ...);
 
@@ -121,17 +121,19 @@ static inline rlhf__value rlhf__jinja_str(rlhf_str s) {
     return (rlhf__value){.type = RLHF__JINJA_STRING, .s = s};
 }
 
-// _copied makes a string from a copy of the n bytes at s. _joined makes the string `a` + `b`. If
-// `a` is the string that was made last, `b` is appended to it in place. [any]
+// rlhf__jinja_copied makes a string from a copy of the n bytes at s. rlhf__jinja_joined makes the
+// string `a` + `b`. If `a` is the string that was made last, `b` is appended in place. [any]
 rlhf__value rlhf__jinja_copied(struct rlhf__jinja_work *, const char *s, size_t n);
 rlhf__value rlhf__jinja_joined(struct rlhf__jinja_work *, rlhf_str a, rlhf_str b);
 
-// Make an empty list or tuple, and add values to it before it is used. After a failure (w->state is
-// set), the new list is undefined, and adding to it does nothing. [any]
+// rlhf__jinja_list makes an empty list or tuple, and rlhf__jinja_add adds a value to it before the
+// list is used. After a failure (the state is set), the list is undefined, and adding does nothing.
+// [any]
 rlhf__value rlhf__jinja_list(struct rlhf__jinja_work *, int32_t type, size_t cap);
 void rlhf__jinja_add(struct rlhf__jinja_work *, rlhf__value list, rlhf__value v);
 
-// Make an empty dictionary or namespace, and add members to it. The key is borrowed. [any]
+// rlhf__jinja_dict makes an empty dictionary or namespace, and rlhf__jinja_put sets a member of it.
+// The key is borrowed. [any]
 rlhf__value rlhf__jinja_dict(struct rlhf__jinja_work *, int32_t type, size_t cap);
 void rlhf__jinja_put(struct rlhf__jinja_work *, rlhf__value dict, rlhf_str key, rlhf__value v);
 
@@ -146,8 +148,8 @@ static inline int rlhf__jinja_is_dict(rlhf__value v) {
     return v.type == RLHF__JINJA_DICT || v.type == RLHF__JINJA_NAMESPACE;
 }
 
-// Returns the value of a key. Returns NULL if the key is missing, and also after an error, which
-// sets the state of the work. [any]
+// Returns the value of a key, or NULL if the key is missing. After an error, also returns NULL, and
+// sets the state of the work to the error. [any]
 const rlhf__value *rlhf__jinja_get(struct rlhf__jinja_work *, const struct rlhf__jinja_dict *,
                                    rlhf_str key);
 

@@ -1,5 +1,5 @@
-// message.h: the messages of a conversation, {"role", "content"} objects as in data rows, and the
-// tools that the conversation's row lists.
+// message.h: the messages of a conversation, as the {"role", "content"} objects of data rows, and
+// the tools that the conversation's row lists.
 //
 // It does not use templates; see chat.h.
 #ifndef RLHF_FORMATS_CHAT_MESSAGE_H
@@ -22,11 +22,11 @@ enum rlhf__content {
     RLHF__CONTENT_TEXT = 0,
     RLHF__CONTENT_NULL = 1,   // "content": null, as in some messages with tool calls
     RLHF__CONTENT_ABSENT = 2, // no content
-    // a text in which special tokens are spelled with ordinary tokens (turns/conversation.h)
+    // a text in which ordinary tokens spell out special tokens (turns/conversation.h)
     RLHF__CONTENT_SPELLED = 3
 };
 
-// A message. Everything but the roles is borrowed. If a text is missing, its ptr is NULL.
+// A message. Everything but the roles is borrowed. The ptr of a missing text is NULL.
 struct rlhf__message {
     rlhf_str content;
     rlhf_str thoughts;      // "reasoning_content"
@@ -59,7 +59,7 @@ rlhf_status rlhf__messages_put(struct rlhf__messages *, const struct rlhf__messa
 //   an unknown role
 //   content that is not a string, unless the message is an assistant's and has tool calls
 //   reasoning_content or tool_calls in a message that is not an assistant's
-//   a tool call without a name, or whose arguments are neither an object nor a text
+//   a tool call without a name, or whose arguments are neither an object nor a string
 //   an unsupported member that would have to be rendered (function_call, ...)
 // [any]
 rlhf_status rlhf__messages_read(struct rlhf__messages *, const json_t *list, const char *field,
@@ -69,27 +69,28 @@ rlhf_status rlhf__messages_read(struct rlhf__messages *, const json_t *list, con
 // chat_template_kwargs. Errors: RLHF_E_INVALID. [any]
 rlhf_status rlhf__messages_check_row(const json_t *row, struct rlhf__error *err);
 
-// Read the field "tools" of a row: a list of objects, or the text of such a list. (Some dataset
-// formats cannot store objects with different members, so they use a text.) *tools is a new
+// Read the field "tools" of a row: a list of objects, or the JSON text of such a list. (Some
+// dataset formats cannot store objects with different members, so they store text.) *tools is a new
 // reference, or NULL if the row has no tools. Errors: RLHF_E_INVALID, RLHF_E_NOMEM. [any]
 rlhf_status rlhf__messages_tools(const json_t *row, json_t **tools, struct rlhf__error *err);
 
-// Returns the text in which a dataset stores the messages of a row (`list`) and its tools (`tools`,
-// may be NULL), or NULL if memory runs out. rlhf__messages_unpack reads this text. The caller frees
-// it with free(). [any]
+// Returns the messages of a row (`list`) and its tools (`tools`, may be NULL) in the text form in
+// which a dataset stores them, or NULL if memory runs out. rlhf__messages_unpack reads this text.
+// The caller frees it with free(). [any]
 char *rlhf__messages_pack(const json_t *list, const json_t *tools);
 
-// Read a text of rlhf__messages_pack. *held is a new reference; everything in *out is borrowed from
-// it. Errors: RLHF_E_NOMEM. [any]
+// Read a text that rlhf__messages_pack made. *held is a new reference; everything in *out is
+// borrowed from it. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__messages_unpack(rlhf_str packed, json_t **held, struct rlhf__messages *out,
                                   struct rlhf__error *err);
 
-// Refuse messages that are not a prompt: the last message must be from the user or a tool. Errors:
-// RLHF_E_INVALID. [any]
+// Refuse messages that are not a prompt, whose last message must be from the user or a tool.
+// Errors: RLHF_E_INVALID. [any]
 rlhf_status rlhf__messages_check_prompt(const struct rlhf__messages *, const char *field,
                                         struct rlhf__error *err);
 
-// Append the contents, separated by empty lines: the text that users and rewards see. [any]
+// Append the contents of the messages, separated by empty lines: the text for users and rewards.
+// [any]
 void rlhf__messages_text(const struct rlhf__messages *, struct rlhf__buf *out);
 
 void rlhf__messages_clear(struct rlhf__messages *);
@@ -98,8 +99,8 @@ void rlhf__messages_finish(struct rlhf__messages *);
 // ---- a conversation as one text ----
 
 // One turn of the assistant: bytes [from, to) of the text, including the token that ends the turn.
-// If the template marks turns itself, the range may be a little longer than the turn. `end` is the
-// position after the end token.
+// If the template marks turns itself, this range may be a little longer than the turn. `end` is the
+// position after the token that ends the turn.
 struct rlhf__turn {
     size_t from, to, end;
 };

@@ -70,8 +70,8 @@ size_t rlhf__template_end(const struct rlhf__template *t, rlhf_str s) {
 // ---- where the assistant speaks ----
 
 // WORK_MAX limits the work for one conversation. The conversation is rendered twice for each turn,
-// so the work is the number of turns times the bytes of text. STAND_INS limits how many stand-ins
-// are tried until one does not occur in the text.
+// so the work is the number of turns times the number of bytes of text. STAND_INS limits how many
+// stand-ins are tried until one does not occur in the text.
 enum { WORK_MAX = 256 << 20, STAND_INS = 1000 };
 
 // A search for the turns of a conversation.
@@ -98,7 +98,8 @@ static size_t last_end(rlhf_str s, rlhf_str part) {
     return end;
 }
 
-// Finds where turn i begins. `head` is the text before the turn's stand-in.
+// Finds where turn i begins. `head` is the rendered text before the stand-in for the turn's
+// content.
 static rlhf_status begin_of(struct search *s, size_t i, rlhf_str head, size_t *from) {
     const rlhf_str header = {rlhf__buf_text(&s->t->header), s->t->header.len};
     struct rlhf__error why = {0, ""};
@@ -107,13 +108,12 @@ static rlhf_status begin_of(struct search *s, size_t i, rlhf_str head, size_t *f
         rlhf_status st = rlhf__template_render(s->t, &asked, 1, &s->prompt, &why);
         if (st == RLHF_E_NOMEM) return rlhf__fail(s->err, st, "%s", why.text);
         *from = st == RLHF_OK ? rlhf__template_common(rlhf__template_text(&s->prompt), head) : 0;
-        // If the common text is shorter, an earlier turn was rendered differently, and *from is too
-        // early.
+        // If the common text is shorter than that, an earlier turn was rendered differently, and
+        // *from is too early.
         if (st == RLHF_OK && *from + header.len >= s->prompt.turns.text.len) return RLHF_OK;
     }
     // Fallback: the turn begins after the last header in `head`. If `head` contains no header, the
-    // turn begins at the lead, which is the text that the template writes directly before the
-    // content.
+    // turn begins at the lead (the text that the template writes directly before the content).
     const rlhf_str lead = {rlhf__buf_text(&s->t->lead), s->t->lead.len};
     const int led = head.len >= lead.len && lead.len &&
                     memcmp(head.ptr + (head.len - lead.len), lead.ptr, (size_t)lead.len) == 0;
@@ -132,8 +132,8 @@ static rlhf_status not_told(const struct search *s, size_t i) {
                       i);
 }
 
-// Replaces the content of message m with the stand-in. If the message has calls, the content
-// becomes empty instead, and the calls become a single call whose name is the stand-in.
+// Replaces the content of message m with the stand-in. If the message has calls, its content
+// becomes empty, and the calls are replaced with a single call whose name is the stand-in.
 static rlhf_status put_stand_in(const struct search *s, struct rlhf__message *m) {
     m->content = (rlhf_str){s->stand_in, strlen(s->stand_in)};
     m->written = RLHF__CONTENT_TEXT;
@@ -145,9 +145,9 @@ static rlhf_status put_stand_in(const struct search *s, struct rlhf__message *m)
 }
 
 // `rest` is the text after the stand-in of turn i. Returns the part of `rest` that also follows the
-// real turn in the rendered conversation. For a turn that is a text, returns all of `rest`. For a
-// turn that is a call, returns the part from the token that ends the turn, or {NULL, 0} if `rest`
-// lacks such a token.
+// real turn in the rendered conversation. For a turn without calls, this is all of `rest`. For a
+// turn with calls, it is the part from the token that ends the turn, or {NULL, 0} if `rest` lacks
+// such a token.
 static rlhf_str after_turn(const struct search *s, size_t i, rlhf_str rest) {
     const char *ends[] = {s->t->end, s->t->past_end,
                           json_string_value(json_object_get(s->t->vars, "eos_token"))};
@@ -213,8 +213,8 @@ static rlhf_status add_turns(struct search *s, size_t first) {
     return st;
 }
 
-// Finds turns by their {% generation %} blocks. The token that ends a turn is either in the block
-// or just after it.
+// Finds turns by their {% generation %} blocks. The token that ends a turn is in the block or
+// directly after it.
 static rlhf_status add_marks(struct search *s) {
     const rlhf_str whole = rlhf__template_text(&s->whole);
     const char *end = s->t->past_end ? s->t->past_end : s->t->end;

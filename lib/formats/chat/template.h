@@ -1,7 +1,7 @@
-// template.h: a chat template: its parsed Jinja, its variables, and properties that are found by
+// template.h: a chat template: its parsed Jinja, its variables, and properties that are learned by
 // rendering short conversations.
 //
-// It does not read files, and it does not choose a template (chat.h does). Internal to chat/.
+// This file does not read files or choose a template (chat.h does). Internal to chat/.
 #ifndef RLHF_FORMATS_CHAT_TEMPLATE_H
 #define RLHF_FORMATS_CHAT_TEMPLATE_H
 
@@ -30,7 +30,7 @@ struct rlhf__template {
     struct rlhf__template_tools tools;
 };
 
-// Parse a template's text. `vars` has the variables that transformers passes (bos_token, ...,
+// Parse a template's text. `vars` has the variables that transformers also passes (bos_token, ...,
 // tools). Errors: RLHF_E_UNSUPPORTED ("line 3: ..."), RLHF_E_NOMEM. [any]
 rlhf_status rlhf__template_parse(struct rlhf__template *, const char *text, size_t n,
                                  const json_t *vars, struct rlhf__error *err);
@@ -48,12 +48,12 @@ rlhf_status rlhf__template_render(const struct rlhf__template *, const struct rl
                                   int generate, struct rlhf__jinja_result *out,
                                   struct rlhf__error *err);
 
-// Returns the token with which s begins, after any white space: <...>, [...] or the eos token. If s
-// does not begin with such a token, returns an empty text. [any]
+// Returns the token with which s begins, after any white space: <...>, [...] or the eos token.
+// Returns an empty string if s does not begin with such a token. [any]
 rlhf_str rlhf__template_token_at(const struct rlhf__template *, rlhf_str s);
 
-// Returns the length of the template's end token and of any white space before it, if s begins with
-// these. Otherwise returns 0. [any]
+// If s begins with the template's end token, after any white space, returns the length of the white
+// space and the token together. Otherwise returns 0. [any]
 size_t rlhf__template_end(const struct rlhf__template *, rlhf_str s);
 
 // ---- where the assistant speaks ----
@@ -63,7 +63,7 @@ size_t rlhf__template_end(const struct rlhf__template *, rlhf_str s);
 //
 // If the template has {% generation %} blocks, they mark the turns. Otherwise, the conversation is
 // rendered again for each answer, with a stand-in instead of the answer. This shows which text
-// comes before and after the answer. The text before it is compared with the prompt that
+// comes before and after the answer. The text before the answer is compared with the prompt that
 // add_generation_prompt produces, and the turn begins at the first difference. The turn ends with
 // the template's end token.
 //

@@ -1,4 +1,4 @@
-// template_learn.c: finds properties of a chat template by rendering short conversations; see
+// template_learn.c: finds out properties of a chat template by rendering short conversations; see
 // template.h.
 #include "chat/template.h"
 #include "chat/tool_calls.h"
@@ -88,7 +88,7 @@ static rlhf_status learn_thoughts(struct rlhf__template *t, struct rlhf__jinja_r
 
 // ---- tools ----
 
-// Sets *yes to 1 if the rendered text contains the stand-in, which is somewhere in these messages.
+// Sets *yes to 1 if the rendered text contains the stand-in, which these messages contain.
 static rlhf_status writes(const struct rlhf__template *t, const struct rlhf__messages *m,
                           struct rlhf__jinja_result *r, int32_t *yes, struct rlhf__error *err) {
     const rlhf_status st = rlhf__template_render(t, m, 1, r, err);
@@ -122,7 +122,8 @@ static rlhf_status form_of(struct rlhf__template *t, rlhf_str turn, struct rlhf_
     return st;
 }
 
-// Finds the form of tool calls. m has two messages: a question, and an answer that is a call.
+// Finds the form of tool calls. `m` has two messages: a question, and an answer that is a tool
+// call.
 static rlhf_status learn_call(struct rlhf__template *t, const struct rlhf__messages *m,
                               struct rlhf__jinja_result *r, struct rlhf__error *err) {
     struct rlhf__jinja_result asks = {0};

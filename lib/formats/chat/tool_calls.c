@@ -34,20 +34,21 @@ static int take(struct reader *r, const char *text) {
     return 1;
 }
 
-// The position of `text` at or after `from`; r->n if `text` does not occur.
+// The position of `text` at or after `from`, or r->n if there is none.
 static size_t find(const struct reader *r, size_t from, const char *text) {
     const char *p = memmem(r->s + from, r->n - from, text, strlen(text));
     return p ? (size_t)(p - r->s) : r->n;
 }
 
-// Move past the next occurrence of `text`. If it does not occur, moves to the end and returns 0.
+// Move past the next occurrence of `text`. If there is none, moves to the end and returns 0.
 static int pass(struct reader *r, const char *text) {
     const size_t at = find(r, r->at, text);
     r->at = at == r->n ? at : at + strlen(text);
     return at != r->n;
 }
 
-// Take the text before `end`, and move past `end`. ptr is NULL if `end` does not occur.
+// Take the text before `end`, and move past `end`. The result's ptr is NULL if `end` does not
+// occur.
 static rlhf_str take_until(struct reader *r, const char *end) {
     const size_t from = r->at, at = find(r, from, end);
     if (at == r->n) return (rlhf_str){NULL, 0};
@@ -57,8 +58,8 @@ static rlhf_str take_until(struct reader *r, const char *end) {
 
 // ---- JSON ----
 
-// Returns the length in bytes of the JSON object or list at the beginning of s. Returns 0 if the
-// end of the object or list is missing, or if it is nested too deeply.
+// Returns the length in bytes of the JSON object or list at the beginning of s. Returns 0 if its
+// end is missing, or if it is nested too deeply.
 static size_t json_extent(const char *s, size_t n) {
     int depth = 0, quoted = 0;
     for (size_t i = 0; i < n; i++) {
@@ -97,8 +98,8 @@ static json_t *text_json(rlhf_str s) { return json_stringn(s.ptr, (size_t)s.len)
 
 // ---- calls ----
 
-// Adds a call, and takes the references to its three values. If `name` is not a string or
-// `arguments` is not an object, the call is marked as malformed.
+// Adds a call, and takes over the references to its three values. The call is marked as malformed
+// if `name` is not a string, `arguments` is not an object, or the turn has too many calls.
 static void add(struct reader *r, json_t *name, json_t *arguments, json_t *id) {
     struct rlhf__tool_calls *out = r->out;
     const int full = out->n >= RLHF__TOOL_CALLS_MAX;
@@ -117,8 +118,8 @@ static void add(struct reader *r, json_t *name, json_t *arguments, json_t *id) {
 
 static void add_malformed(struct reader *r) { add(r, NULL, NULL, NULL); }
 
-// Returns the member "arguments" or "parameters" of a call, or an empty object if both are missing.
-// New reference. Returns NULL if the member is a text that is not valid JSON.
+// Returns the member "arguments" or "parameters" of a call as a new reference, or an empty object
+// if both are missing. Returns NULL if the member is a string that is not valid JSON.
 static json_t *arguments_of(const json_t *call) {
     json_t *v = json_object_get(call, "arguments");
     if (!v) v = json_object_get(call, "parameters");
@@ -128,8 +129,8 @@ static json_t *arguments_of(const json_t *call) {
     return json_incref(v);
 }
 
-// Adds the call {"name", "arguments"}, and takes the reference to this object. If `call` is NULL,
-// the call is marked as malformed.
+// Adds the call {"name", "arguments"}, and takes over the reference to this object. If `call` is
+// NULL, the call is marked as malformed.
 static void add_object(struct reader *r, json_t *call) {
     json_t *id = json_object_get(call, "id");
     add(r, json_incref(json_object_get(call, "name")), arguments_of(call), json_incref(id));
@@ -171,7 +172,7 @@ static void read_llama3(struct reader *r) {
     }
     json_decref(call);
     // The text is not a valid call. It may be an answer that happens to be JSON, so it counts as a
-    // malformed call only if it begins like a call.
+    // malformed call only if it has the beginning of a call.
     r->at = from;
     const int open = take(r, "{");
     skip_space(r);
@@ -222,8 +223,8 @@ static const struct marks coder = {"<tool_call>", "<function=",   ">",          
 static const struct marks xml = {"<call name=\"", "",       "\">",     "<arg name=\"",
                                  "\">",           "</arg>", "</call>", ""};
 
-// Returns the declared tool of this name and sets *inner to its {"name", "parameters"} object. If
-// the tool is not declared, returns NULL and sets *inner to NULL.
+// Returns the declared tool of this name, and sets *inner to its {"name", "parameters"} object. If
+// no tool of this name is declared, returns NULL and sets *inner to NULL.
 static const json_t *tool_named(const json_t *tools, const json_t *name, const json_t **inner) {
     for (size_t i = 0; i < json_array_size(tools); i++) {
         const json_t *tool = json_array_get(tools, i), *in = json_object_get(tool, "function");
@@ -235,8 +236,8 @@ static const json_t *tool_named(const json_t *tools, const json_t *name, const j
 }
 
 // Returns the value of an argument that the policy wrote as the text `value`. If the argument's
-// schema declares a type other than a string and the text is valid JSON, this is the JSON value.
-// Otherwise it is the text as a string.
+// schema declares a type other than string, and the text is valid JSON, returns the JSON value.
+// Otherwise returns the text as a string.
 static json_t *typed(const struct reader *r, const json_t *name, rlhf_str key, rlhf_str value) {
     const json_t *inner;
     tool_named(r->tools, name, &inner);
@@ -297,8 +298,8 @@ static void read_marks(struct reader *r, const struct marks *m) {
 
 // ---- the whole turn ----
 
-// Replaces thoughts with spaces. A turn may begin inside a block of thoughts, because the template
-// may have opened the block.
+// Replaces thoughts with spaces. A turn may begin inside a block of thoughts that the template
+// opened.
 static void hide_thoughts(char *s) {
     static const char open[] = "<think>", close[] = "</think>";
     char *from = strstr(s, open), *to = strstr(s, close);
@@ -363,7 +364,7 @@ rlhf_status rlhf__tool_calls_read(int32_t form, rlhf_str turn, const json_t *too
     rlhf_status st = rlhf__buf_ok(&text, err);
     struct reader r = {.s = rlhf__buf_text(&text), .n = text.len, .tools = tools, .out = out};
     if (st == RLHF_OK) {
-        // A NUL must not end the searches, so it is replaced with a space.
+        // A NUL would end the searches too early, so it is replaced with a space.
         for (size_t i = 0; i < text.len; i++)
             if (!text.data[i]) text.data[i] = ' ';
         out->forged = count_forged(&r);

@@ -1,11 +1,11 @@
 // tool_calls.h: finds the tool calls in a turn of the policy.
 //
 // The turn is the text of the sampled ids, including special tokens but without the token that
-// ended it. Calls inside <think> blocks are not executed: they are thoughts. A policy may write
-// text that only the environment should write, such as a tool's result or the beginning of another
-// speaker's turn. Such text stays text of the policy, but it is counted.
+// ended the turn. Calls inside <think> blocks are not executed, because they are only thoughts. A
+// policy may write marks that only the environment should write, such as those of a tool's result
+// or of another speaker's turn. They stay part of the policy's text, but they are counted.
 //
-// This file does not run calls, and it does not write them: chat templates do.
+// This file does not execute calls. It does not write them either: chat templates do.
 #ifndef RLHF_FORMATS_CHAT_TOOL_CALLS_H
 #define RLHF_FORMATS_CHAT_TOOL_CALLS_H
 
@@ -48,9 +48,9 @@ struct rlhf__tool_calls {
 };
 
 // Find the calls of a turn. `tools` is the list of tools that the row or the environment declares.
-// Names and required arguments are checked against this list; if it is NULL, they are not checked.
-// With RLHF__TOOL_FORM_NONE, finds no calls and only counts out->forged. Replaces the contents of
-// *out. Errors: RLHF_E_NOMEM, RLHF_E_INVALID (no such form). [any]
+// Names and required arguments are checked against this list, unless it is NULL. With
+// RLHF__TOOL_FORM_NONE, finds no calls and only counts out->forged. Replaces the contents of *out.
+// Errors: RLHF_E_NOMEM, RLHF_E_INVALID (no such form). [any]
 rlhf_status rlhf__tool_calls_read(int32_t form, rlhf_str turn, const json_t *tools,
                                   struct rlhf__tool_calls *out, struct rlhf__error *err);
 
@@ -59,7 +59,7 @@ void rlhf__tool_calls_finish(struct rlhf__tool_calls *); // [any]
 // The answer that the policy gets to a call with this fault: a JSON object, {"error": "..."}. [any]
 const char *rlhf__call_fault_answer(int32_t fault);
 
-// Returns the calls as chat templates and data rows have them: a list of {"type": "function",
+// Returns the calls in the form of chat templates and data rows: a list of {"type": "function",
 // "function": {"name", "arguments"}}, with the member "id" if the call has one. The list is a new
 // reference, or NULL if memory runs out. [any]
 json_t *rlhf__tool_calls_json(const struct rlhf__tool_calls *);

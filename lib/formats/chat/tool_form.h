@@ -1,6 +1,6 @@
 // tool_form.h: the names of the forms in which models write tool calls.
 //
-// tool_calls.h reads the forms. Chat templates write the tools and their results.
+// tool_calls.h reads these forms. Chat templates write the tools, and the results of calls.
 #ifndef RLHF_FORMATS_CHAT_TOOL_FORM_H
 #define RLHF_FORMATS_CHAT_TOOL_FORM_H
 

@@ -1,4 +1,4 @@
-// dataset.c: see dataset.h. One large buffer holds the wanted fields of all rows, one after the
+// dataset.c: see dataset.h. One large buffer holds the requested fields of all rows, one after the
 // other. So a row needs 56 bytes in addition to its text.
 #include "data/dataset.h"
 
@@ -101,8 +101,8 @@ static rlhf_status read_label(struct reader *r, const json_t *v, int32_t *out) {
 
 // ---- messages ----
 
-// Returns the list of messages of a row, or NULL if the row lacks one. *name is the field that
-// holds the list: "messages" or, as TRL allows, a field that otherwise holds a text.
+// Returns the list of messages of a row, or NULL if the row lacks one. Sets *name to the field that
+// has the list: "messages" or, as TRL allows, a field that usually has a text.
 static const json_t *messages_of(const struct reader *r, const json_t *row, const char **name) {
     const json_t *v = json_object_get(row, "messages");
     *name = "messages";
@@ -117,7 +117,7 @@ static const json_t *messages_of(const struct reader *r, const json_t *row, cons
     return NULL;
 }
 
-// For a row whose messages are in the field `name`: returns another field of the row that is not
+// The messages of `row` are in the field `name`. Returns another field of the row that is not
 // allowed together with `name`, or NULL if there is none.
 static const char *beside(const struct reader *r, const json_t *row, const char *name) {
     for (int field = 0; field < RLHF__N_TEXT_FIELDS; field++) {

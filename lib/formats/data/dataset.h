@@ -7,8 +7,8 @@
 #include "chat/message.h"
 #include "data/lines.h"
 
-// The fields that a row may have. A line of a text file is a row with a single field: the one that
-// the option `line_field` names.
+// The fields that a row may have. A line of a text file is a row with a single field, which the
+// option `line_field` selects.
 enum rlhf__field {
     RLHF__FIELD_TEXT = 0,
     RLHF__FIELD_PROMPT = 1,
@@ -19,9 +19,9 @@ enum rlhf__field {
     // The list "messages". As TRL allows, this list may also be the value of the text field or of
     // the prompt field.
     RLHF__FIELD_MESSAGES = 5,
-    // "prompt" and "completion" instead of a text: two texts or, in TRL's form, two lists of
-    // messages. This field may be in `want`, never in `need`. The text of the completion is stored
-    // as RLHF__FIELD_CHOSEN.
+    // "prompt" and "completion" instead of a text: two strings or, in TRL's form, two lists of
+    // messages. This field may be in `want`, but not in `need`. The text of the completion is
+    // stored as RLHF__FIELD_CHOSEN.
     RLHF__FIELD_COMPLETION = 6
 };
 
@@ -34,7 +34,7 @@ struct rlhf__dataset_opts {
     const char *setting; // for messages: the setting that gave the paths; NULL = unknown
     uint32_t need;       // bits of the fields that every row must have
     // Bits of the fields that are read if a row has them. Other fields are ignored. If the text is
-    // in `need` and the messages are in `want`, or the reverse, a row must have one of the two.
+    // in `need` and the messages are in `want`, or the reverse, a row must have one of these two.
     uint32_t want;
     const char *name[5]; // JSON key of each field; NULL = text, prompt, chosen, rejected, label
     int32_t line_field;  // the field that holds the lines of a .txt file; 0 = TEXT
@@ -49,7 +49,7 @@ struct rlhf__dataset_opts {
     const struct rlhf__loading *loading; // NULL = default memory limit, no cancellation
 };
 
-// A row. Everything is borrowed from the dataset. If the row lacks a field, the field's `ptr` is
+// A row. Everything is borrowed from the dataset. If the row lacks a field, that field's `ptr` is
 // NULL and its `len` is 0.
 struct rlhf__data_row {
     rlhf_str text[RLHF__N_TEXT_FIELDS]; // decoded UTF-8; the index is an enum rlhf__field
@@ -65,7 +65,7 @@ struct rlhf__dataset; // opaque
 
 // Read all rows. In a .txt or .txt.gz file each line is a row; any other file is JSON Lines. Files
 // that begin with gzip's magic number are decompressed, whatever their name. Blank lines are
-// skipped; a UTF-8 byte-order mark and CRLF are allowed. The caller owns *out; free it with
+// skipped. A UTF-8 byte-order mark and CRLF are allowed. The caller owns *out; free it with
 // rlhf__dataset_close.
 //
 // The error messages have the file and the line. Errors: RLHF_E_IO, RLHF_E_NOMEM, RLHF_E_CANCELLED,

@@ -91,8 +91,8 @@ static rlhf_status check_kind(const char *path, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// Returns RLHF_E_INVALID if the first byte of a .json or .jsonl file shows that the file is a
-// single list instead of rows.
+// Returns RLHF_E_INVALID if a .json or .jsonl file begins with "[": such a file is a single list,
+// not rows.
 static rlhf_status check_begin(const char *path, int first, struct rlhf__error *err) {
     size_t n = plain_length(path);
     if (first != '[' || !(ends_with(path, n, ".json") || ends_with(path, n, ".jsonl")))
@@ -118,7 +118,7 @@ struct rlhf__lines {
     int32_t at_end, reserved;
 };
 
-// Opens the path or, if `fd` is not -1, reads from `fd`. Takes ownership of `fd`, also on failure.
+// Opens `path` or, if `fd` is not -1, reads from `fd`. Takes ownership of `fd`, also on failure.
 static rlhf_status open_lines(const char *path, int fd, struct rlhf__lines **out,
                               struct rlhf__error *err) {
     struct rlhf__lines *l = calloc(1, sizeof *l);
@@ -209,7 +209,7 @@ static rlhf_status fill(struct rlhf__lines *l, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// Returns the bytes [begin, begin + len) as the next line. Moves past the line and past its line
+// Returns the next line, which is the `len` bytes at `begin`. Moves past the line and past its line
 // end, which has `skip` bytes.
 static rlhf_str take(struct rlhf__lines *l, size_t len, size_t skip) {
     const char *s = l->data + l->begin;
@@ -312,8 +312,8 @@ static int ends_with_gz(const char *s) {
     return n >= 3 && strcmp(s + n - 3, ".gz") == 0;
 }
 
-// Check the name itself, even if it is a link, because the new file would replace the link and not
-// the link's target.
+// Check `target` itself even if it is a link, because the new file would replace the link, not the
+// link's target.
 rlhf_status rlhf__line_writer_free_target(const char *command, const char *target, int force,
                                           struct rlhf__error *err) {
     struct stat there;
@@ -335,7 +335,7 @@ rlhf_status rlhf__line_writer_open(const char *target, struct rlhf__line_writer 
     *out = NULL;
     if (!w) return RLHF__NOMEM(err, "out of memory for '%s'", target);
     w->gz = ends_with_gz(target);
-    // 16 asks for a gzip header; zlib writes one without a time or a name.
+    // The 16 requests a gzip header, which zlib writes without a time or a name.
     if (w->gz && deflateInit2(&w->z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
         free(w);
         return RLHF__NOMEM(err, "out of memory for '%s'", target);

@@ -16,8 +16,8 @@
 
 #define RLHF__DATA_MAX_MIB 1024 // default memory limit
 
-// Options for loading rows, borrowed. If they are NULL, the default limit applies, and loading
-// cannot be canceled.
+// Options for loading rows, borrowed. A NULL pointer to them means the default limit, and loading
+// that cannot be canceled.
 struct rlhf__loading {
     int64_t max_mib;     // memory limit of the rows and their tokens, in MiB; 0 = the default
     const char *setting; // for messages: the name of that setting; NULL = "data.max_mib"
@@ -25,13 +25,13 @@ struct rlhf__loading {
     const struct rlhf__watch *watch;        // for progress; may be NULL
 };
 
-// Checks that loading may go on. Called for every row. `bytes` is the memory that loading uses so
-// far. `line` is the number of the row's line for the message, or 0 if it is unknown. Errors:
+// Checks that loading may continue. Called for every row. `bytes` is the memory that loading uses
+// so far. `line` is the number of the row's line for the message, or 0 if it is unknown. Errors:
 // RLHF_E_CANCELLED, and RLHF_E_INVALID if `bytes` exceeds the limit. [any]
 rlhf_status rlhf__loading_check(const struct rlhf__loading *, uint64_t bytes, const char *path,
                                 int64_t line, struct rlhf__error *err);
 
-// Call this function after every row. It reports progress at every 256th row. [main]
+// Call this function after every row. It reports progress for every 256th row. [main]
 void rlhf__loading_seen(const struct rlhf__loading *, const char *what, int64_t done, int64_t of);
 
 // ---- lines ----
@@ -41,8 +41,9 @@ void rlhf__loading_seen(const struct rlhf__loading *, const char *what, int64_t 
 struct rlhf__lines; // opaque
 
 // Open a file of lines. The caller owns *out; `path` must outlive it. `setting` is the setting that
-// gave the path, such as "--data", or NULL if it is unknown. Error messages begin with `setting`.
-// Errors: RLHF_E_INVALID (no such file), RLHF_E_IO, RLHF_E_NOMEM. [main]
+// the path came from, such as "--data", or NULL if it is unknown. Error messages begin with
+// `setting`. Errors: RLHF_E_INVALID (no such file, a directory, a JSON list), RLHF_E_UNSUPPORTED
+// (another kind of file, such as CSV), RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__lines_open(const char *path, const char *setting, struct rlhf__lines **out,
                              struct rlhf__error *err);
 
@@ -61,7 +62,7 @@ rlhf_status rlhf__lines_next(struct rlhf__lines *lines, rlhf_str *line, int64_t 
 
 // ---- kinds of values ----
 
-// 1 if the file's name, .txt or .txt.gz, means that each line is a text and not JSON. [any]
+// 1 if the file's name ends with .txt or .txt.gz, so that each line is a text and not JSON. [any]
 int rlhf__data_is_text(const char *path);
 
 // ---- rows ----
@@ -70,11 +71,11 @@ int rlhf__data_is_text(const char *path);
 int rlhf__row_line_blank(rlhf_str line);
 
 // Returns 1 if the text begins like a JSON row: with `{"`, or with a brace that is alone on its
-// line. A text is unlikely to begin like this. [any]
+// line. Ordinary text rarely begins like this. [any]
 int rlhf__row_line_begins_object(rlhf_str line);
 
-// Returns `st`. If `st` is RLHF_E_INVALID, first adds a hint to `err` that the piped text looks
-// like a JSON row. [any]
+// Returns `st`. If `st` is RLHF_E_INVALID, first appends to `err` the hint that the piped text
+// looks like a JSON row. [any]
 rlhf_status rlhf__row_line_hint_text(rlhf_status st, struct rlhf__error *err);
 
 // Returns RLHF_E_INVALID, with the file, line and byte in the message, if the line is not valid
@@ -82,35 +83,35 @@ rlhf_status rlhf__row_line_hint_text(rlhf_status st, struct rlhf__error *err);
 rlhf_status rlhf__row_line_check(rlhf_str line, const char *path, int64_t number,
                                  struct rlhf__error *err);
 
-// Parse a line, which is valid UTF-8, as an object. The caller owns *out. Errors: RLHF_E_INVALID
-// (not valid JSON, a duplicate key, not an object), RLHF_E_NOMEM. [any]
+// Parse a line, which must be valid UTF-8, as an object. The caller owns *out. Errors:
+// RLHF_E_INVALID (not valid JSON, a duplicate key, not an object), RLHF_E_NOMEM. [any]
 rlhf_status rlhf__row_line_json(rlhf_str line, const char *path, int64_t number, json_t **out,
                                 struct rlhf__error *err);
 
 // ---- writing JSON Lines ----
 
-// Writes a file that appears complete or not at all. If the file's name ends in ".gz", the file is
-// compressed. The same lines always give the same bytes.
+// Writes a file that appears complete or not at all. If the file's name ends with ".gz", the file
+// is compressed. The same lines always give the same bytes.
 struct rlhf__line_writer; // opaque
 
 // Refuse a target that exists already: "pairs: --out 'x' exists already; --force replaces it". With
-// `force`, an existing regular file is allowed, but not a link (even a dangling one), a device, a
-// pipe or a directory. The message begins with `command`. Errors: RLHF_E_INVALID. [main]
+// `force`, an existing regular file is allowed, but not a link (even to a missing file), a device,
+// a pipe or a directory. The message begins with `command`. Errors: RLHF_E_INVALID. [main]
 rlhf_status rlhf__line_writer_free_target(const char *command, const char *target, int force,
                                           struct rlhf__error *err);
 
 // Start writing the file `target`, under a temporary name in the same directory. The caller owns
-// *out, and ends it with commit or abort. Errors: RLHF_E_IO, RLHF_E_NOMEM. [main]
+// *out, and must commit or abort it. Errors: RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__line_writer_open(const char *target, struct rlhf__line_writer **out,
                                    struct rlhf__error *err);
 
-// Append the row as one line. The function takes ownership of the reference to the row, also on
-// failure. If `row` is NULL (after a failed json_pack), returns RLHF_E_NOMEM. [main]
+// Append the row as one line. Takes ownership of the reference to the row, also on failure. If
+// `row` is NULL (after a failed json_pack), returns RLHF_E_NOMEM. [main]
 rlhf_status rlhf__line_writer_put_new(struct rlhf__line_writer *w, json_t *row,
                                       struct rlhf__error *err);
 
-// Rename the temporary file to the target and free w, also on failure. Errors: RLHF_E_IO; the
-// temporary file is then removed. [main]
+// Rename the temporary file to the target and free w, also on failure. Errors: RLHF_E_IO. After an
+// error, the temporary file is removed. [main]
 rlhf_status rlhf__line_writer_commit(struct rlhf__line_writer *w, struct rlhf__error *err);
 
 // Remove the temporary file and free w. NULL allowed. [main]

@@ -1,5 +1,5 @@
 // order.c: see order.h. The shuffle is Fisher-Yates with one Philox block for each draw. Pass p
-// uses the counters from p * 2^40 on.
+// uses the counters that begin at p * 2^40.
 #include "data/order.h"
 
 #include <math.h>
@@ -89,8 +89,7 @@ static int64_t visited(const struct rlhf__batches *b) {
     return (int64_t)b->order.pass * b->order.n + b->order.pos;
 }
 
-// Chooses the rows of a batch. If a row no longer fits, it is not taken: it becomes the first row
-// of the next batch.
+// Chooses the rows of a batch. A row that no longer fits becomes the first row of the next batch.
 static rlhf_status choose(struct rlhf__batches *b, int64_t **pick, int64_t *n, int64_t *total,
                           struct rlhf__error *err) {
     int64_t cap = 0;

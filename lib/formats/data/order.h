@@ -64,14 +64,14 @@ rlhf_status rlhf__batches_init(struct rlhf__batches *, int64_t n, const struct r
                                struct rlhf__error *err);
 void rlhf__batches_finish(struct rlhf__batches *); // accepts a zeroed struct [main]
 
-// Get the *n rows of the next batch in *pick, a new array that the caller frees with free(). *total
-// is their number of tokens. After the end, *n is 0. Errors: RLHF_E_NOMEM, RLHF_E_INVALID (more
-// than 2^31 - 1 tokens). [main]
+// Set *pick to a new array with the *n rows of the next batch. The caller frees the array with
+// free(). *total is the number of tokens of these rows. After the end, *n is 0. Errors:
+// RLHF_E_NOMEM, RLHF_E_INVALID (more than 2^31 - 1 tokens). [main]
 rlhf_status rlhf__batches_next(struct rlhf__batches *, int64_t **pick, uint32_t *n, uint32_t *total,
                                struct rlhf__error *err);
 
-// Set *out to the total number of batches, or to 0 if the batches never end. The function visits
-// the whole order and then restores the cursor. [main]
+// Set *out to the total number of batches, or to 0 if the batches never end. Visits the whole order
+// to count them, and then restores the cursor. [main]
 rlhf_status rlhf__batches_count(struct rlhf__batches *, int64_t *out, struct rlhf__error *err);
 
 #endif

@@ -23,7 +23,7 @@ struct place {
      RLHF_E_INVALID)
 
 // Refuses v unless it is a list of messages that ends with an assistant's turn. If `whole` is 0,
-// the list must also begin with an assistant's turn.
+// the list must also begin with one.
 static rlhf_status check_answer(const struct place *r, const json_t *v, const char *what,
                                 int whole) {
     struct rlhf__messages m = {0};
@@ -41,7 +41,7 @@ static rlhf_status check_answer(const struct place *r, const json_t *v, const ch
     return RLHF_OK;
 }
 
-// Refuse v unless it is a string. If may_be_empty is 0, also refuse an empty string.
+// Refuse v unless it is a string. If may_be_empty is 0, also refuse the empty string.
 static rlhf_status check_text(const struct place *r, const json_t *v, const char *what,
                               int may_be_empty) {
     if (!v) return BAD(r, "the row has no field '%s'", what);
@@ -61,8 +61,8 @@ static rlhf_status check_response(const struct place *r, const struct rlhf__pref
     return check_text(r, v, what, 0);
 }
 
-// Finds the prompt of a row that lacks the field "prompt". As in TRL, the prompt consists of the
-// messages that both responses share at the beginning.
+// Finds the prompt of a row that lacks the field "prompt". As in TRL, it consists of the messages
+// with which both responses begin.
 static rlhf_status take_shared(const struct place *r, struct rlhf__preference_texts *t) {
     const json_t *a = t->response[0], *b = t->response[1];
     size_t n = 0;
@@ -81,8 +81,8 @@ static rlhf_status take_shared(const struct place *r, struct rlhf__preference_te
     return RLHF_OK;
 }
 
-// Takes the prompt, which is a text or messages. If `needed` is 1, the row must have a prompt,
-// because its responses do not contain it.
+// Takes the prompt, which is a string or messages. If `needed` is 1, the row must have a prompt,
+// because its responses do not contain one.
 static rlhf_status take_prompt(const struct place *r, const json_t *row, int empty_prompt,
                                int needed, struct rlhf__preference_texts *t) {
     const json_t *messages = json_object_get(row, "messages");

@@ -1,5 +1,5 @@
-// preferences.c: see preferences.h. Rows are read one at a time, and their tokens are kept in one
-// pool in the order of the rows. In the pool, each row has its prompt first and then its responses.
+// preferences.c: see preferences.h. Rows are read one at a time. Their tokens are kept in one pool,
+// in the order of the rows: each row's prompt, followed by its responses.
 #include "data/preferences.h"
 
 #include "base/file.h"
@@ -42,7 +42,7 @@ static rlhf_status no_memory(struct rlhf__error *err) {
 }
 
 // Fails with "FILE:LINE: sentence". This is a macro, so that the compiler checks the format and
-// static analyzers see a failure.
+// static analyzers recognize a failure.
 #define BAD(r, fmt, ...)                                                                           \
     (rlhf__fail((r)->err, RLHF_E_INVALID, "%s:%lld: " fmt, (r)->path, (long long)(r)->line,        \
                 __VA_ARGS__),                                                                      \
@@ -61,14 +61,14 @@ static rlhf_status encode(struct reader *r, const json_t *text, uint32_t flags, 
     return RLHF_OK;
 }
 
-// The greatest number of tokens that a response may have, even if its prompt is short.
+// The maximum number of tokens of a response, even if its prompt is short.
 static int32_t response_room(const struct rlhf__preference_opts *o) {
     int32_t room = o->max_tokens - 1 - (o->prepend_bos ? 1 : 0);
     return o->max_response > 0 && o->max_response < room ? o->max_response : room;
 }
 
-// Cuts r->ids, r->len and r->prompt as the options say. A prompt of messages is not cut; the caller
-// has already checked that the prompt leaves room for a response.
+// Cuts r->ids, r->len and r->prompt as the options require. A prompt of messages is not cut; the
+// caller has already checked that it leaves room for a response.
 static rlhf_status fit(struct reader *r, int is_chat) {
     const struct rlhf__preference_opts *o = r->opts;
     int refuse = o->long_rows == RLHF__PREFERENCE_REFUSE, cut = 0;
@@ -160,8 +160,8 @@ static rlhf_status encode_texts(struct reader *r, const struct rlhf__preference_
     return RLHF_OK;
 }
 
-// Append the messages [from, to) of the list v, which has been checked. If v is a string instead,
-// append one message of the assistant with that text.
+// Append the messages [from, to) of the list v, which has been checked. If v is a string instead of
+// a list, append one message of the assistant with that text.
 static rlhf_status take_messages(const json_t *v, size_t from, size_t to, struct rlhf__messages *m,
                                  struct rlhf__error *err) {
     if (json_is_string(v)) {

@@ -1,4 +1,4 @@
-// preferences.h: rows that say which response to a prompt is better, tokenized and held in memory.
+// preferences.h: rows that tell which response to a prompt is better, tokenized and held in memory.
 //
 // A row has one of two forms; a file may contain both:
 //     {"prompt": text, "chosen": text, "rejected": text}
@@ -8,13 +8,13 @@
 //     {"prompt": text, "completion": text, "label": true or false}
 // Other keys are ignored.
 //
-// TRL's conversational form is allowed too. The prompt is then a list of messages, in "prompt" or
-// "messages". Each response or completion is also a list of messages, or the text of the
+// TRL's conversational form is allowed too. There, the prompt is a list of messages, in "prompt" or
+// "messages". Each response or completion is also a list of messages, or a string: the text of the
 // assistant's message. If the row has no prompt, "chosen" and "rejected" are whole conversations,
 // and the prompt is the beginning that they share. The tokenizer's chat template turns messages
 // into tokens. A response ends with the token that ends the assistant's turn.
 //
-// Prompt and response are tokenized separately, because a rollout also appends the response's
+// Prompt and response are tokenized separately, as in a rollout, which appends the response's
 // tokens to the prompt's tokens.
 //
 // This file does not choose the order of an epoch (data/order.h does) or make a model's batches.
@@ -29,11 +29,11 @@
 // What to do with a row if prompt + response is longer than max_tokens, or if a response is longer
 // than max_response.
 enum rlhf__preference_long {
-    // Cut the row. First, each response is cut at its end to max_response tokens, or to fewer if
-    // one prompt token (and bos) would not fit before it. Then tokens are removed from the
-    // beginning of the prompt, after bos, until the longest response fits. So all responses keep
-    // the same prompt. A prompt of messages is never cut. Instead, the responses are cut to fit
-    // after it. If such a prompt leaves no room for a response, the row is left out.
+    // Cut the row. First, the end of each response is cut: to max_response tokens, or to fewer if
+    // otherwise one prompt token (and bos) would not fit before it. Then the beginning of the
+    // prompt, after bos, is cut until the longest response fits. So all responses keep the same
+    // prompt. A prompt of messages is never cut: the responses are cut to fit after it. If such a
+    // prompt leaves no room for a response, the row is left out.
     RLHF__PREFERENCE_CUT = 0,
     RLHF__PREFERENCE_REFUSE = 1 // fail with RLHF_E_INVALID; the message has file and line
 };
@@ -57,8 +57,8 @@ struct rlhf__preference_opts {
 // One row: a prompt and the responses to it. Borrowed from the set.
 struct rlhf__preference {
     const int32_t *prompt; // [n_prompt], n_prompt >= 1, bos included
-    // [sum of len] the ids of response 0, then those of response 1, ... In a pair, response 0 is
-    // chosen and response 1 is rejected.
+    // [sum of len] the ids of response 0, then those of response 1, and so on. In a pair, response
+    // 0 is the chosen one and response 1 the rejected one.
     const int32_t *ids;
     const int32_t *len; // [n] number of tokens of each response, at least 1
     int32_t n_prompt;
@@ -70,8 +70,8 @@ struct rlhf__preference {
 
 struct rlhf__preferences; // opaque
 
-// Read and tokenize the rows. Cutting may make another response equal to the preferred one. Such a
-// row gives no training signal, so it is left out and counted. The caller owns *out; the options
+// Read and tokenize the rows. If cutting makes another response equal to the preferred one, the row
+// gives no training signal. Such rows are left out and counted. The caller owns *out. The options
 // are not kept. The error messages have the file and the line. Errors: RLHF_E_IO, RLHF_E_NOMEM, and
 // RLHF_E_INVALID for:
 //   a missing file; files without rows, or whose rows are all left out; invalid JSON or UTF-8
@@ -85,7 +85,7 @@ rlhf_status rlhf__preferences_open(const struct rlhf__preference_opts *opts,
                                    struct rlhf__preferences **out, struct rlhf__error *err);
 
 // Determine the form of a file of JSON rows from its first row. Errors: those of reading that row.
-// *are is set to
+// Sets *are to
 //   1 if the row has no "text" but a field "chosen", "rejected" or "responses"
 //   2 if it has a "completion" and a "label" that is true or false
 //   -1 for a pipe, which can be read only once
@@ -104,24 +104,26 @@ int64_t rlhf__preferences_count(const struct rlhf__preferences *set);
 // Row i, 0 <= i < count. [any]
 struct rlhf__preference rlhf__preferences_get(const struct rlhf__preferences *set, int64_t i);
 
-// Returns the number of responses in all rows. This is the number of sequences in one pass over the
-// data. [any]
+// Returns the number of responses in all used rows, which is the number of sequences in one pass
+// over the data. [any]
 int64_t rlhf__preferences_responses(const struct rlhf__preferences *set);
 
 // 1 if any row that is used has a margin. [any]
 int rlhf__preferences_margins(const struct rlhf__preferences *set);
 
-// _truncated: returns the number of rows that lost tokens. _dropped: returns the number of rows
-// that were left out because two responses have equal tokens. [any]
+// rlhf__preferences_truncated returns the number of rows that lost tokens.
+// rlhf__preferences_dropped returns the number of rows that were left out because another response
+// has the same tokens as the best one. [any]
 int64_t rlhf__preferences_truncated(const struct rlhf__preferences *set);
 int64_t rlhf__preferences_dropped(const struct rlhf__preferences *set);
 
-// _chats: returns the number of used rows that consist of messages. _too_long: returns the number
-// of rows that were left out because their prompt of messages fills the context. [any]
+// rlhf__preferences_chats returns the number of used rows that consist of messages.
+// rlhf__preferences_too_long returns the number of rows that were left out because their prompt of
+// messages fills the context. [any]
 int64_t rlhf__preferences_chats(const struct rlhf__preferences *set);
 int64_t rlhf__preferences_too_long(const struct rlhf__preferences *set);
 
-// The number of tokens of the row, if the prompt is repeated for every response. [any]
+// The number of tokens of the row if the prompt is counted for every response. [any]
 static inline int64_t rlhf__preference_tokens(const struct rlhf__preference *p) {
     int64_t sum = (int64_t)p->n * p->n_prompt;
     for (int32_t i = 0; i < p->n; i++)

@@ -1,7 +1,7 @@
 // prompts.c: see prompts.h. The query rules of the 2019 code take the tokens between the first
-// period and the last period, at most `length` of them. A prompt that is longer than max_tokens is
-// handled as long_rows says. RLHF__PROMPT_CUT_RIGHT cuts the prompt before the search for the last
-// period. The other values apply after the rules.
+// period and the last period, at most `length` of them. `long_rows` decides what happens to a
+// prompt that is longer than max_tokens. RLHF__PROMPT_CUT_RIGHT cuts it before the search for the
+// last period. The other values of `long_rows` apply after the rules.
 #include "data/prompts.h"
 
 #include "base/buf.h"
@@ -39,8 +39,8 @@ static int has_rules(const struct rlhf__prompt_opts *o) {
 }
 
 // Applies the rules to ids[0 .. *n). Sets *from and *n so that the prompt is ids[*from .. *from +
-// *n). Sets *cut to 1 if RLHF__PROMPT_CUT_RIGHT cut the prompt, otherwise to 0. Returns 0 if the
-// text must be skipped because it lacks a period, otherwise 1.
+// *n). Sets *cut to 1 if RLHF__PROMPT_CUT_RIGHT cut the prompt, otherwise to 0. Returns 1, or 0 if
+// the text must be skipped because it lacks a period that the rules need.
 static int apply_rules(const struct rlhf__prompt_opts *o, int32_t period, const int32_t *ids,
                        size_t *from, size_t *n, int *cut) {
     *from = 0;
@@ -65,8 +65,8 @@ static int apply_rules(const struct rlhf__prompt_opts *o, int32_t period, const 
     return 1;
 }
 
-// Encodes only as much of the text as the rules can use. Most texts have a period early. If the
-// beginning lacks one, the whole text is encoded.
+// Encodes only as much of the text as the rules can use, because most texts have a period early. If
+// the encoded part lacks one, or has too few tokens after it, encodes the whole text.
 static rlhf_status encode(const struct rlhf__prompt_opts *o, const struct rlhf__tokenizer *tok,
                           int32_t period, rlhf_str text, struct rlhf__ids *ids,
                           struct rlhf__error *err) {
@@ -102,7 +102,7 @@ static rlhf_status add_text(struct rlhf__prompts *set, const struct rlhf__tokeni
     return put_text(set, it, from, err);
 }
 
-// m has the messages that were encoded, or is NULL if the prompt is a text.
+// `m` has the messages whose ids are `ids`, or is NULL if the prompt is a text.
 static rlhf_status add_item(struct rlhf__prompts *set, const struct rlhf__prompt_opts *o,
                             const struct rlhf__tokenizer *tok, const int32_t *ids, size_t n,
                             const struct rlhf__messages *m, int64_t row, struct rlhf__error *err) {
@@ -177,8 +177,7 @@ static rlhf_status check_rules(const struct rlhf__prompt_opts *o, struct rlhf__e
         rule);
 }
 
-// Uses a conversation whole or leaves it out, because a part of a conversation is not a
-// conversation.
+// Uses a conversation whole or leaves it out, because a cut conversation makes no sense.
 static rlhf_status add_messages(struct rlhf__prompts *set, const struct rlhf__prompt_opts *o,
                                 const struct rlhf__tokenizer *tok, const struct rlhf__messages *m,
                                 int64_t row, struct rlhf__ids *scratch, struct rlhf__error *err) {

@@ -2,10 +2,10 @@
 //
 // The prompts are a constant text, the lines of text files, or the rows of JSON Lines, which have a
 // text or messages. The tokenizer's chat template turns messages into a prompt that ends where the
-// assistant's answer begins. Messages are used whole or left out.
+// assistant's answer begins. Messages are never cut: they are used whole or left out.
 //
-// This file does not decide the order of the prompts. The caller visits them with an rlhf__order of
-// stream "prompts" and rlhf__prompts_count rows.
+// This file does not decide the order of the prompts. For the order, the caller uses an rlhf__order
+// of rlhf__prompts_count rows, with the stream "prompts".
 #ifndef RLHF_FORMATS_DATA_PROMPTS_H
 #define RLHF_FORMATS_DATA_PROMPTS_H
 
@@ -26,7 +26,7 @@ struct rlhf__prompt_opts {
     const char *const *paths; // [n_paths]
     size_t n_paths;
     const char *setting; // for messages: the setting that gave the paths; NULL = unknown
-    // The JSON key of the prompt, whose value may be a list of messages. NULL: the first of
+    // The JSON key of the prompt, whose value may be a list of messages. NULL: use the first of
     // "prompt", "messages" and "text" that the row has.
     const char *field;
     int32_t prepend_bos;        // 1: put bos before every prompt that is a text
@@ -47,8 +47,8 @@ struct rlhf__prompt {
     const int32_t *ids; // [n], n >= 1
     int32_t n;
     int32_t is_chat; // 1: made of messages
-    // The prompt as text: decoded from `ids` without special tokens, valid UTF-8. The text of a
-    // prompt of messages is their contents, separated by empty lines.
+    // The prompt as text, in valid UTF-8: decoded from `ids` without special tokens. For a prompt
+    // of messages, the text is their contents, separated by empty lines.
     rlhf_str text;
     rlhf_str meta; // the row as JSON text; empty for text files and the constant prompt
     int64_t row;   // number of the row in the files
@@ -70,8 +70,9 @@ rlhf_status rlhf__prompts_open(const struct rlhf__prompt_opts *opts,
                                const struct rlhf__tokenizer *tok, struct rlhf__prompts **out,
                                struct rlhf__error *err);
 
-// Make prompts from token ids: prompt i is ids[i][0 .. len[i]), with len[i] >= 1, and its row is i.
-// The ids are copied. Errors: RLHF_E_INVALID (no prompts, an empty one), RLHF_E_NOMEM. [main]
+// Make prompts from token ids: prompt i is ids[i][0 .. len[i]), with len[i] >= 1, and its row
+// number is i. The ids are copied. Errors: RLHF_E_INVALID (no prompts, an empty prompt),
+// RLHF_E_NOMEM. [main]
 rlhf_status rlhf__prompts_from_ids(const int32_t *const *ids, const int32_t *len, int64_t n,
                                    const struct rlhf__tokenizer *tok, struct rlhf__prompts **out,
                                    struct rlhf__error *err);
@@ -95,7 +96,7 @@ struct rlhf__prompt_counts {
     int64_t too_short, too_long;
     int64_t cut; // prompts that were used but cut
 };
-// The counts, for tests. The host reports them as a sentence (rlhf__prompts_summary). [any]
+// The counts, for tests. The host reports them in words (rlhf__prompts_summary). [any]
 struct rlhf__prompt_counts rlhf__prompts_counts(const struct rlhf__prompts *set);
 
 // Append "3 of 4 rows are used; left out: 1 under 1 token". If every row is used whole, append
@@ -105,8 +106,8 @@ void rlhf__prompts_summary(const struct rlhf__prompts *set, struct rlhf__buf *ou
 // Prompt i, 0 <= i < count. [any]
 struct rlhf__prompt rlhf__prompts_get(const struct rlhf__prompts *set, int64_t i);
 
-// Write "FILE:LINE" of prompt i's row into out[cap], for error messages. Without a file, write "".
-// [any]
+// Write "FILE:LINE" of prompt i's row to out[cap], for error messages. If the prompts are not from
+// a file, write "". [any]
 void rlhf__prompts_where(const struct rlhf__prompts *set, int64_t i, char *out, size_t cap);
 
 // The number of tokens of the longest prompt. [any]

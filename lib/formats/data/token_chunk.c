@@ -38,8 +38,8 @@ static rlhf_status encode_row(const struct rlhf__token_cut *how, rlhf_str text,
     if (o->long_rows == RLHF__LONG_SPLIT)
         return rlhf__tokenizer_encode(how->tok, text, o->encode_flags, 0, ids, err);
     // Encode one token more than fits, to find out whether the row must be cut. The text of a cut
-    // row does not end at the cut. So the row does not get the eos of RLHF__ENCODE_EOS. The
-    // exception is WordPiece, where the row still ends with [SEP].
+    // row does not end at the cut, so the row does not get the eos of RLHF__ENCODE_EOS. Exception:
+    // with WordPiece, the cut row still ends with [SEP].
     RLHF_TRY(rlhf__tokenizer_encode(how->tok, text, o->encode_flags & ~(uint32_t)RLHF__ENCODE_EOS,
                                     max + 1, ids, err));
     if (o->encode_flags & RLHF__ENCODE_EOS)
@@ -52,7 +52,8 @@ static rlhf_status encode_row(const struct rlhf__token_cut *how, rlhf_str text,
     return rlhf__tokenizer_encode(how->tok, text, flags, max, ids, err);
 }
 
-// Append the ids of a conversation, with RLHF__TOKEN_SAYS if the marks are requested.
+// Append the ids of a conversation. If marks are requested, set RLHF__TOKEN_SAYS in the assistant's
+// ids.
 static rlhf_status encode_messages(const struct rlhf__token_cut *how,
                                    const struct rlhf__data_row *row, struct rlhf__ids *ids,
                                    int *cut, struct rlhf__error *err) {
@@ -76,7 +77,7 @@ static rlhf_status encode_messages(const struct rlhf__token_cut *how,
     return st;
 }
 
-// 1 if any token after the first is marked as the assistant's, or if marks are not requested.
+// 1 if any token after the first has the mark RLHF__TOKEN_SAYS, or if marks are not requested.
 static int has_says(const struct rlhf__token_cut *how, const int32_t *ids, size_t n) {
     int found = !how->opts->says;
     for (size_t i = 1; i < n && !found; i++)
@@ -84,9 +85,9 @@ static int has_says(const struct rlhf__token_cut *how, const int32_t *ids, size_
     return found;
 }
 
-// Turns the ids from ids->data[at] to the end into rows. More than max_len ids become several
-// windows, each of which begins with the last token of the window before. The windows are stored
-// one after the other, so these shared tokens are stored twice.
+// Turns the ids from ids->data[at] to the end into rows. If there are more than max_len ids, they
+// become several windows, each of which begins with the last token of the window before. The
+// windows are stored one after the other, so these shared tokens are stored twice.
 static rlhf_status cut_row(const struct rlhf__token_cut *how, struct rlhf__token_chunk *c,
                            int64_t source, struct rlhf__ids *ids, size_t at,
                            struct rlhf__error *err) {
@@ -134,7 +135,7 @@ static rlhf_status encode_text(const struct rlhf__token_cut *how, const struct r
     return encode_row(how, text, ids, cut, err);
 }
 
-// Encodes a prompt and a completion. As with a text, a cut row does not get eos.
+// Encodes a prompt and a completion. As with a text, a row that is cut does not get eos.
 static rlhf_status encode_pair(const struct rlhf__token_cut *how, const struct rlhf__data_row *row,
                                struct rlhf__ids *ids, int *cut, struct rlhf__error *err) {
     const size_t before = ids->n, max = (size_t)how->opts->max_len;

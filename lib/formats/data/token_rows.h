@@ -1,17 +1,19 @@
-// token_rows.h: tokenizes one text field of a whole dataset, once, into rows of different lengths.
+// token_rows.h: tokenizes one text field of all rows of a dataset. The rows of tokens differ in
+// length.
 //
 // An id is stored in two bytes if the vocabulary is small enough. The result does not depend on the
 // number of threads.
 //
-// This file does not choose the order of an epoch (data/order.h does) or make a model's batches.
+// This file does not choose the order of an epoch (data/order.h does), and it does not make
+// batches.
 #ifndef RLHF_FORMATS_DATA_TOKEN_ROWS_H
 #define RLHF_FORMATS_DATA_TOKEN_ROWS_H
 
 #include "data/dataset.h"
 #include "text/tokenizer.h"
 
-// Which tokens are marked in rlhf__token_rows.says. A row is left out if none of its tokens after
-// the first is marked.
+// Which tokens are marked in rlhf__token_rows.says. Except with RLHF__SAYS_NOTHING, a row is left
+// out if none of its tokens after the first is marked.
 enum rlhf__says {
     RLHF__SAYS_NOTHING = 0,   // none
     RLHF__SAYS_ASSISTANT = 1, // the assistant's; a row is messages, or prompt and completion
@@ -24,9 +26,9 @@ struct rlhf__token_opts {
     int32_t field;         // enum rlhf__field, one of the text fields
     uint32_t encode_flags; // enum rlhf__encode_flag: BOS, EOS, TEMPLATE
     int32_t max_len;       // maximal number of tokens in a row (the context), > 0
-    // What happens to a row of more than max_len tokens (enum rlhf__long). SPLIT cuts the row, with
-    // bos and eos, into windows of max_len tokens. The windows overlap by one token, so every token
-    // except the first is predicted exactly once.
+    // What happens to a row of more than max_len tokens (enum rlhf__long). SPLIT cuts the row,
+    // including bos and eos, into windows of at most max_len tokens. Adjacent windows share one
+    // token, so every token of the row except the first is predicted exactly once.
     int32_t long_rows;
     int32_t min_len; // rows and windows with fewer tokens are left out; 0 = 1
     int32_t threads; // 0 = all online cores
@@ -53,10 +55,11 @@ struct rlhf__token_rows {
 // Tokenize every row of ds. The tokenizer's chat template renders messages; no other tokens are
 // added to them. Before the call, *out must be zero-initialized or released. Release it with
 // rlhf__token_rows_finish. Errors: RLHF_E_NOMEM, RLHF_E_CANCELLED, those of
-// rlhf__conversation_encode, and RLHF_E_INVALID for:
-//   rows that are all shorter than min_len, or a row without the field
-//   bos or eos that is requested but missing; RLHF__SAYS_ASSISTANT with a text
-//   rows and tokens that need more memory than opts->loading allows
+// rlhf__conversation_encode, and RLHF_E_INVALID if
+//   all rows are left out, a row lacks the field, or max_len is too small
+//   bos or eos is requested, but the tokenizer has none
+//   opts->says is RLHF__SAYS_ASSISTANT, and a row is a text
+//   the rows and tokens need more memory than opts->loading allows
 // [main]
 rlhf_status rlhf__token_rows_init(struct rlhf__token_rows *out, const struct rlhf__dataset *ds,
                                   const struct rlhf__tokenizer *tok,

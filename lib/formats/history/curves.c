@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define POINTS_MAX  400    // points of a curve; up to twice as many phases are kept one by one
+#define POINTS_MAX  400    // points of a curve; twice as many if each point is one phase
 #define POINTS_MIN  60     // the least number of points, however many metrics there are
-#define BUDGET      150000 // limit on the numbers of all curves together
+#define BUDGET      150000 // maximal count of numbers in all curves together
 #define METRICS_MAX 2000   // metrics of a run
 #define NAME_BYTES  200    // bytes of a metric's name
 
@@ -109,7 +109,7 @@ struct reading {
     int64_t dropped;
 };
 
-// Finds the curve of a name. Does not try all curves, because a line may have any number of names.
+// Finds the curve with this name. Uses a hash table, because a line may have any number of names.
 static struct rlhf__curve *find(struct reading *r, const char *name) {
     struct rlhf__curves *c = r->c;
     if (r->guess < c->n && strcmp(c->all[r->guess].name, name) == 0) return &c->all[r->guess++];
@@ -149,8 +149,8 @@ static rlhf_status put_row(struct reading *r, const json_t *row, int64_t phase,
     return RLHF_OK;
 }
 
-// Adds objective/entropy_per_token, which older versions did not report, to the curves.
-// rlhf__series_set_derive has computed its value for this phase and put it into the series.
+// Adds objective/entropy_per_token to the curves if the row lacks it, as in older versions.
+// rlhf__series_set_derive has already put this phase's value of the metric into the series.
 static rlhf_status put_derived(struct reading *r, const json_t *row, int64_t phase,
                                const struct rlhf__series_set *series, struct rlhf__error *err) {
     static const char name[] = "objective/entropy_per_token";

@@ -1,9 +1,9 @@
-// curves.h: the metrics of a run as curves of at most a few hundred points. They are read in one
-// pass, in memory that does not depend on the number of phases.
+// curves.h: the metrics of a run as curves of at most a few hundred points. The file is read in one
+// pass, and the memory needed does not depend on the number of phases.
 //
 // If there are few phases, each point is a phase. Otherwise the phases are divided into equal
-// buckets, which are the same for all runs. A bucket has the mean, the least and the largest value,
-// so that spikes stay visible.
+// buckets, which are the same for all runs. Each bucket has the mean, the least and the largest
+// value, so that spikes stay visible.
 #ifndef RLHF_FORMATS_HISTORY_CURVES_H
 #define RLHF_FORMATS_HISTORY_CURVES_H
 
@@ -13,7 +13,7 @@
 // The phases of one or more runs, and how they are divided into buckets.
 struct rlhf__curve_range {
     int64_t first, last; // last < first: there are no phases
-    int64_t n_metrics;   // of all runs together, counted in the first and the last line of each
+    int64_t n_metrics;   // summed over all runs; of the first and the last line, the larger count
     int64_t n_points;    // number of buckets
     int32_t exact;       // 1: each bucket is one phase
     int32_t reserved;
@@ -46,11 +46,12 @@ struct rlhf__curves {
 void rlhf__curve_range_add(struct rlhf__curve_range *range, struct rlhf__run_files *run);
 void rlhf__curve_range_divide(struct rlhf__curve_range *range);
 
-// Read metrics.jsonl of a run into curves, and the metrics that the rules need into *series, which
-// the caller has zeroed. Values that are not finite are left out. A line is skipped if its phase is
-// outside of the range, or is not greater than the phase of the line before. If a file has too many
-// metrics, some are left out. Each of these cases adds a sentence to the run's trouble. Errors:
-// RLHF_E_NOMEM. Release *out and *series, also after a failure. [any]
+// Read metrics.jsonl of a run: all metrics into *out, and the metrics that the rules need into
+// *series, which the caller has zeroed. Values that are not finite and lines of phases after the
+// range are ignored. Lines are skipped if their phase is before the range or is not greater than
+// the phase of the line before. Metrics are left out if there are too many or if their name is too
+// long. The run's trouble reports skipped lines and left-out metrics. Errors: RLHF_E_NOMEM. Release
+// *out and *series, also after a failure. [any]
 rlhf_status rlhf__curves_read(struct rlhf__run_files *run, const struct rlhf__curve_range *range,
                               struct rlhf__curves *out, struct rlhf__series_set *series,
                               struct rlhf__error *err);

@@ -96,7 +96,8 @@ static double mean_square(const struct rlhf__series *s, int64_t width) {
     return sum / (double)width;
 }
 
-// The variance of the rows of the last `width` phases; NaN if the run did not record it.
+// The variance of the metric over the rows of the last `width` phases; NaN if the run did not
+// record it.
 static double row_variance(const struct rlhf__judged_run *r, const char *metric, double end,
                            int64_t width) {
     static const struct {

@@ -1,5 +1,5 @@
-// group_end.h: the end values of the runs of a group: the mean of a metric over the runs, its
-// range, and its standard error.
+// group_end.h: how the runs of a group end: the mean, the range and the standard error of a metric
+// over the runs.
 #ifndef RLHF_FORMATS_HISTORY_GROUP_END_H
 #define RLHF_FORMATS_HISTORY_GROUP_END_H
 
@@ -19,13 +19,14 @@ struct rlhf__group_end {
     int32_t reserved;
 };
 
-// The names of two metrics that are computed and not read: the seconds of all phases together, and
-// the number of phases done.
+// Names of two metrics that are computed, not read from files: the total time of all phases in
+// seconds, and the number of phases done.
 #define RLHF__END_SECONDS "time, s"
 #define RLHF__END_PHASES  "phases"
 
-// Compute the end values of a metric. run[n] are the runs of one group. The end value of a run is
-// the mean of the last tenth of its phases, as in the verdict (trend.h). [any]
+// Compute the mean, the range and the standard error of a metric over run[n], the runs of one
+// group. The end value of a run is the mean of the last tenth of its phases, as in the verdict
+// (trend.h). [any]
 struct rlhf__group_end rlhf__group_end_of(const struct rlhf__judged_run *const *run, size_t n,
                                           const char *metric);
 

@@ -1,6 +1,6 @@
 // groups.h: compares several runs. Runs whose settings differ only in the seed form a group. The
-// comparison finds the settings in which the groups differ, and the final value and KL of each
-// group.
+// comparison finds the settings in which the groups differ, and the final headline metric and KL of
+// each group.
 #ifndef RLHF_FORMATS_HISTORY_GROUPS_H
 #define RLHF_FORMATS_HISTORY_GROUPS_H
 
@@ -10,7 +10,7 @@
 
 // Divide the runs into groups. Runs that differ only in run.seed, run.dir, run.note, run.threads,
 // run.stop_after and log.* are one group. Sets *groups to [{"label", "runs": [indices]}], in the
-// order of the runs, and *differ to [{"key", "values": [texts]}], with one value for each group.
+// order of the runs. Sets *differ to [{"key", "values": [texts]}], with one value for each group.
 // Both are new references. [any]
 void rlhf__groups_make(const struct rlhf__judged_run *runs, size_t n, json_t **groups,
                        json_t **differ);

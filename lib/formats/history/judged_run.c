@@ -8,7 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-// Findings of training that compare two phases. No rule finds them again in the series.
+// Findings that training logs when it compares two phases. The rules cannot find them in the
+// series.
 static const char *const of_a_phase[] = {"far", "jumped", "exploded", "diverged", "fell"};
 enum { OF_A_PHASE = sizeof of_a_phase / sizeof *of_a_phase };
 
@@ -37,8 +38,8 @@ static int is_of_a_phase(const char *finding) {
     return 0;
 }
 
-// Reads the warnings of training. Lines that cannot be read are not reported here; commands that
-// show more of the file report them.
+// Reads the warnings that training logged. Does not report lines that cannot be read, because
+// commands that show more of the file report them.
 static rlhf_status read_warnings(struct rlhf__judged_run *r, struct rlhf__error *err) {
     struct rlhf__run_lines l;
     json_t *const said = r->files.trouble;
@@ -66,7 +67,7 @@ rlhf_status rlhf__judged_run_read(struct rlhf__judged_run *r, const struct rlhf_
 }
 
 // Lists the warnings. If the policy is far from the reference ("far"), only that warning is listed,
-// because jumps and large gradients came before it.
+// because the others only describe how it got there.
 static size_t list_warnings(const struct rlhf__judged_run *r, struct rlhf__reported *out) {
     const size_t n = json_object_get(r->warned, of_a_phase[0]) ? 1 : OF_A_PHASE;
     size_t used = 0;

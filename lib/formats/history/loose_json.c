@@ -36,8 +36,8 @@ static size_t put_escape(struct rlhf__buf *out, const char *p, const char *end) 
     return n;
 }
 
-// Called outside of strings: if the text at p is a word for a number that is not finite, append
-// null and return the word's length. Otherwise return 0.
+// Called outside of strings: if the text at p is NaN, Infinity or -Infinity, append null and return
+// the length of that word. Otherwise return 0.
 static size_t put_word(struct rlhf__buf *out, const char *p, const char *end) {
     static const char *const words[] = {"NaN", "Infinity", "-Infinity"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {

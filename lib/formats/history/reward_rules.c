@@ -11,7 +11,7 @@ static const struct rlhf__series *of(const struct rlhf__history *h, const char *
     return rlhf__series_of(h->series, name);
 }
 
-// The series rewards/NAME/WHAT, where NAME is reward k and WHAT is `what`.
+// The series rewards/NAME/WHAT, where NAME is the name of reward k and WHAT is `what`.
 static const struct rlhf__series *of_reward(const struct rlhf__history *h, size_t k,
                                             const char *what) {
     char name[256];
@@ -29,8 +29,8 @@ static struct rlhf__held worse_since(const struct rlhf__series *s, int better) {
 
 // ---- rewards that are all equal ----
 
-// If the reward fails for some rows at the end, it must be fixed first. Returns this advice, or
-// `otherwise`.
+// If the reward failed for some rows at the end of the run, returns the advice to fix the reward
+// first. Otherwise returns `otherwise`.
 static const char *if_scored(const struct rlhf__history *h, const char *otherwise) {
     for (size_t i = 0; i < h->series->n; i++)
         if (rlhf__is_failure_metric(h->series->all[i].name) &&
@@ -61,8 +61,8 @@ static void constant_reward(const struct rlhf__history *h, struct rlhf__notes *o
                     rlhf__figure(e.last, value));
 }
 
-// If other notes say that the reward may be wrong, drop the advice of the note flat_groups. A user
-// who follows that advice would help the policy to learn the wrong reward.
+// If other notes say that the reward may be wrong, removes the advice from the note flat_groups. A
+// user who follows that advice would help the policy to learn the wrong reward.
 static void keep_prompts(struct rlhf__notes *l) {
     static const char *const doubts[] = {"sign", "hacked", "measure_worse", "negative_weights"};
     int doubted = 0;
@@ -73,8 +73,8 @@ static void keep_prompts(struct rlhf__notes *l) {
             l->all[i].change = NULL;
 }
 
-// Adds a note if the responses of many groups all have the same reward. If the headline has
-// improved, the reason may be that nearly all answers are right, so the note is then not a warning.
+// Adds a note if, in many groups, all responses have the same reward. If the headline has improved,
+// the reason may be that nearly all answers are right, so the note is then not a warning.
 static void flat_groups(const struct rlhf__history *h, struct rlhf__notes *out) {
     const struct rlhf__series *s = of(h, "frac_reward_zero_std");
     const double share = s->n ? rlhf__trend_ends(s).last : 0;
@@ -100,9 +100,9 @@ static void flat_groups(const struct rlhf__history *h, struct rlhf__notes *out) 
 
 // ---- several rewards ----
 
-// Returns the mean weighted spread of reward k in the first phases. Later phases are not used,
-// because the spread of a reward becomes 0 when the policy has learned to satisfy it always, and
-// that is not a fault.
+// Returns the weight of reward k times its mean standard deviation in the first phases. Later
+// phases are not used: when the policy has learned to satisfy a reward always, the standard
+// deviation of that reward is 0, which is not a fault.
 static double spread_at_first(const struct rlhf__history *h, size_t k) {
     return fabs(h->facts->reward[k].weight) *
            rlhf__trend_mean_of_first(of_reward(h, k, "std"), RLHF__TREND_FEWEST);
@@ -137,8 +137,8 @@ static void drowned_from_the_start(const struct rlhf__history *h, struct rlhf__n
     }
 }
 
-// Adds a note if reward k moved against the sign of its weight, by more than its own spread, while
-// the weighted sum of all rewards rose.
+// Adds a note if reward k moved against the sign of its weight, by more than its standard deviation
+// in the first phase. The caller has checked that the weighted sum of all rewards rose.
 static void lost_reward(const struct rlhf__history *h, size_t k, struct rlhf__notes *out) {
     const struct rlhf__paid *one = &h->facts->reward[k];
     const struct rlhf__series *s = of_reward(h, k, "mean"), *std = of_reward(h, k, "std");
@@ -169,7 +169,7 @@ static void several_rewards(const struct rlhf__history *h, struct rlhf__notes *o
 
 // ---- signs and measures ----
 
-// Adds a note if all rewards have negative weights, so that the run learns to lower them.
+// Adds a note if all rewards have negative weights and the run has learned to lower one of them.
 static void negative_weights(const struct rlhf__history *h, struct rlhf__notes *out) {
     struct rlhf__run_note form = {
         .level = RLHF__NOTE_WARN,
@@ -231,7 +231,7 @@ static void witnesses(const struct rlhf__history *h, struct rlhf__notes *out) {
     }
 }
 
-// Adds a note if the reward rises while the headline, which is the share of right answers, falls.
+// Adds a note if the reward rises while the share of right answers, which is the headline, falls.
 static void right_answers(const struct rlhf__history *h, struct rlhf__notes *out) {
     const struct rlhf__series *right = of(h, "objective/verifiable_correct_rate");
     const struct rlhf__first_last e = rlhf__trend_ends(right);

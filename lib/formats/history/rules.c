@@ -8,7 +8,7 @@ static const struct rlhf__series *of(const struct rlhf__history *h, const char *
 }
 
 // Returns 1 if the rule holds: the mean at the end of the series is beyond the rule's limit
-// (`beyond` is 1), and so are at least the last RLHF__RULE_HELD values.
+// (`beyond` is 1), and at least the last RLHF__RULE_HELD values are beyond the limit, too.
 static int holds(const struct rlhf__run_note *form, int beyond) {
     return beyond && form->held.n >= RLHF__RULE_HELD;
 }

@@ -1,7 +1,7 @@
 // rules.h: the rules that find problems in the metrics of a run. The verdict applies them to a
-// whole run. A training run applies them too, from the tenth phase on, and prints warnings that
-// agree with the report. From phase 1,000 on, it applies them only after some of the phases. The
-// notes constant_reward and kl_over_target, and all notes of level info, appear only in the report.
+// whole run. A training run also applies them, from the tenth phase on, so its warnings agree with
+// the report. From phase 1,000 on, it applies them only after some of the phases. Only the report
+// has the notes constant_reward and kl_over_target, and all notes of level info.
 //
 // The rules about rewards are in reward_rules.h. docs/did-it-work.md explains all rules.
 #ifndef RLHF_FORMATS_HISTORY_RULES_H
@@ -20,13 +20,12 @@
 #define RLHF__RULE_CLIPPED     0.3  // share of tokens whose ratio is clipped
 #define RLHF__RULE_DROWNED     0.05 // share of the largest reward's spread
 
-// A supervised loss has diverged if it is above this multiple of the first phase's loss, plus a
-// margin that allows for differences of batches.
+// A supervised loss has diverged if it is above LOSS_FACTOR times the first phase's loss plus
+// LOSS_MARGIN. The margin allows for differences between batches.
 #define RLHF__RULE_LOSS_FACTOR 2.0
 #define RLHF__RULE_LOSS_MARGIN 2.0
 
-// This many values at the end must all be beyond a limit, because a single value may be due to
-// chance.
+// At least this many values at the end must be beyond a limit. A single value may be due to chance.
 enum { RLHF__RULE_HELD = 3 };
 
 // Append the findings of all rules. A note's `held` says since which phase the finding holds. [any]

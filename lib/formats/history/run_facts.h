@@ -26,7 +26,7 @@ struct rlhf__run_facts {
     double kl_limit;        // algo.kl_target if the controller is adaptive, otherwise early_stop.kl
     const char *kl_setting; // the name of that setting
     double max_grad_norm;   // optim.max_grad_norm
-    // 1: responses may end before the length limit; -1: they may not; 0: it depends on the model.
+    // 1: responses may end before the length limit; -1: they cannot; 0: it depends on the model.
     int32_t may_end;
     int32_t pays_length; // 1: length.so is one of the rewards
     int32_t no_kl;       // 1: algo.kl_coef is 0

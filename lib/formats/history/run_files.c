@@ -73,7 +73,7 @@ static json_t *read_object(struct rlhf__run_files *run, const char *name) {
     return json_object();
 }
 
-// A model's config.json lacks "run". A run's config.json may be damaged.
+// A model's config.json lacks "run". A run's config.json may be damaged, and is then empty here.
 static int is_run(const struct rlhf__run_files *f) {
     return json_is_object(json_object_get(f->config, "run")) || json_object_size(f->config) == 0 ||
            rlhf__folder_has(f->root, "metrics.jsonl");

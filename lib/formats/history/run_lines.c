@@ -20,8 +20,8 @@ int64_t rlhf__run_row_phase(const json_t *row) {
     return (double)(int64_t)phase == phase ? (int64_t)phase : -1;
 }
 
-// Finds the phase of a line without decoding the line. Returns -1 if the line does not begin as the
-// program writes it.
+// Finds the phase of a line without decoding the line. Returns -1 if the line does not begin with
+// its phase, as the program writes it.
 static int64_t phase_at_start(const struct rlhf__buf *line) {
     static const char start[] = "{\"phase\": ";
     const size_t n = sizeof start - 1;
@@ -117,9 +117,9 @@ int rlhf__run_lines_next(struct rlhf__run_lines *l) {
 
 // ---- the first and the last row ----
 
-// Returns the last line of text[n] that is an object with a phase, or NULL. The end of the text
+// Finds the last line of text[n] that is an object with a phase. Returns the object, or NULL. Text
 // after the last line end is skipped. If `whole` is 0, the text may begin in the middle of a line,
-// so its first line is skipped as well.
+// so the first line is skipped as well.
 static json_t *last_row(const char *text, size_t n, int whole) {
     const char *end = n ? memrchr(text, '\n', n) : NULL;
     while (end) {

@@ -6,13 +6,13 @@
 
 #include <jansson.h>
 
-// Returns the settings of a config as one object, a new reference. A key is the setting's dotted
-// name, in which an item of a list has its index: {"algo.clip_range": 0.2, "reward.0.weight": 1}.
+// Returns the settings of a config as one object, a new reference. Each key is the dotted name of a
+// setting, with an index for each item of a list: {"algo.clip_range": 0.2, "reward.0.weight": 1}.
 // The object has at most 4,000 settings. [any]
 json_t *rlhf__settings_flat(const json_t *config);
 
-// Append a setting's value as a user would type it: a text without quotes, other values as JSON. If
-// `value` is NULL, appends nothing. [any]
+// Append a setting's value as a user would type it: a string without quotes, other values as JSON.
+// If `value` is NULL, appends nothing. [any]
 void rlhf__settings_put(struct rlhf__buf *out, const json_t *value);
 
 #endif

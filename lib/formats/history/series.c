@@ -141,10 +141,10 @@ static rlhf_status entropy_per_token(struct rlhf__series_set *s, int64_t phase,
     return rlhf__series_set_put(s, "objective/entropy_per_token", phase, entropy / length, err);
 }
 
-// Replaces an accuracy of 0 that measures nothing. Until the first optimizer step, policy and
-// reference are equal: every margin is 0, and a tie counts as wrong. So the series begins with the
-// accuracy of chance instead, which is 0.5 for two responses per row. With more responses per row
-// it may be lower: if the first measured accuracy is below 0.5, the series begins with that value.
+// Replaces a first accuracy of 0, which measures nothing. Until the first optimizer step, policy
+// and reference are equal: every margin is 0, and a tie counts as wrong. So the series begins with
+// the accuracy of chance, which is 0.5 for two responses per row. With more responses per row,
+// chance may be lower, so the series begins with the first measured accuracy if that is below 0.5.
 static rlhf_status begin_with_chance(struct rlhf__series_set *s, const char *accuracy,
                                      const char *margin, int64_t phase, struct rlhf__error *err) {
     struct rlhf__series *a = find(s, accuracy), *m = find(s, margin);

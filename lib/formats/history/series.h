@@ -1,7 +1,7 @@
 // series.h: the metrics of a run as series of numbers, one series for each name.
 //
 // This file does not read files or judge runs. Callers need to keep only the metrics that the rules
-// (rules.h, verdict.h) read; rlhf__series_is_read says which these are.
+// (rules.h, verdict.h) read, for which rlhf__series_is_read returns 1.
 #ifndef RLHF_FORMATS_HISTORY_SERIES_H
 #define RLHF_FORMATS_HISTORY_SERIES_H
 
@@ -42,8 +42,8 @@ rlhf_status rlhf__series_set_row(struct rlhf__series_set *, const json_t *row, i
 
 // Append objective/entropy_per_token, which older versions did not report. It is objective/entropy
 // divided by the mean length. If the policy was still equal to its reference at the first phase,
-// also make the series of accuracies on preferences begin with chance (0.5). Call this function
-// after the other metrics of the phase. Errors: RLHF_E_NOMEM. [any]
+// also make the series of preference accuracies begin with chance (at most 0.5). Call this function
+// after the other metrics of the phase are appended. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__series_set_derive(struct rlhf__series_set *, int64_t phase,
                                     struct rlhf__error *err);
 

@@ -130,7 +130,7 @@ static void see_distance(const struct rlhf__history *h, struct found *f) {
                      rlhf__figure(last, kl), far ? ", which would hardly write this" : "");
 }
 
-// Checks whether a metric fell below this share of its first value.
+// Adds a sign if the metric fell below `share` times its first value.
 static void see_fall(const struct rlhf__history *h, const char *name, double share,
                      const char *words, const char *unit, struct found *f) {
     const struct rlhf__series *s = of(h, name);

@@ -7,7 +7,7 @@
 #include "history/notes.h"
 
 // Append at most one note, with the id "collapsed", "fell_apart", "hacked" or "sign". "sign" means
-// that there is a sign, but not enough to doubt the run. [any]
+// that one sign was found, which is not enough to doubt the run. [any]
 void rlhf__signs_apply(const struct rlhf__history *, struct rlhf__notes *out);
 
 #endif

@@ -6,8 +6,8 @@
 
 // Read the distributions of at most 120 phases, evenly spaced: {"x": [phases], "of": {"reward": [d,
 // d, ...], ...}}. A distribution d has the members of spread.jsonl: {"m", "n"} or {"m", "s", "q"};
-// older versions wrote no "s". d is null if the phase lacks the distribution. Distributions in an
-// unknown form are left out. *out is a new reference, or NULL for fewer than two phases. Errors:
+// older versions wrote no "s". d is null if the phase lacks the distribution, or if its form is
+// unknown. *out is a new reference, or NULL if fewer than two phases have distributions. Errors:
 // RLHF_E_NOMEM. [any]
 rlhf_status rlhf__spread_read(struct rlhf__run_files *run, json_t **out, struct rlhf__error *err);
 

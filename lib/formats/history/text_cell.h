@@ -1,5 +1,5 @@
-// text_cell.h: turns a row of samples.jsonl into a cell of the report page, checked and shortened
-// (texts.h).
+// text_cell.h: makes a cell of the report page (texts.h) from a row of samples.jsonl. The row is
+// checked and its texts are shortened.
 #ifndef RLHF_FORMATS_HISTORY_TEXT_CELL_H
 #define RLHF_FORMATS_HISTORY_TEXT_CELL_H
 

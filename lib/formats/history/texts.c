@@ -13,7 +13,7 @@
 #define HELD_BYTES ((size_t)16 << 20) // bytes of these lines
 #define PHASES_MAX ((size_t)1 << 20)
 
-// The phases that have rows of one kind, and the rows of the phases that are shown.
+// The phases that have rows of one kind, and the rows of those phases that are shown.
 struct kind {
     int64_t *phase; // [n], ascending
     size_t n, cap;
@@ -61,8 +61,8 @@ static int is_eval(const struct rlhf__buf *line) {
     return memmem(line->data, line->len < 100 ? line->len : 100, mark, sizeof mark - 1) != NULL;
 }
 
-// Finds the phases. k[0] is for rows that the run learned from, and k[1] for rows of held-out
-// prompts.
+// Finds the phases that have rows. k[0] is for rows that the run learned from, and k[1] for rows of
+// held-out prompts.
 static rlhf_status read_phases(struct rlhf__run_files *run, struct kind k[2],
                                struct rlhf__error *err) {
     struct rlhf__run_lines l;
@@ -143,7 +143,7 @@ static json_t *common_rows(const struct kind *k) {
     return out;
 }
 
-// The rows of each shown phase, in the order of that phase.
+// Returns rows of cells: row i has the i-th row of each shown phase. New reference.
 static json_t *own_rows(const struct kind *k) {
     json_t *out = json_array();
     for (size_t i = 0; i < ROWS_MAX; i++) {

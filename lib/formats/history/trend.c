@@ -28,7 +28,7 @@ static void swap(double *a, double *b) {
     *b = x;
 }
 
-// Reorder v so that the k-th smallest value is v[k], with the smaller values before it and the
+// Reorder v so that v[k] is the k-th smallest value, with the smaller values before it and the
 // larger values after it.
 static void select_kth(double *v, int64_t n, int64_t k) {
     int64_t low = 0, high = n - 1;

@@ -233,8 +233,7 @@ static void add_trouble(const struct rlhf__run_facts *f, struct rlhf__notes *out
 }
 
 // Adds the warnings that training logged about single phases, which are not visible in the series.
-// If the run has collapsed or exploits its reward, these warnings are consequences of that, and are
-// left out.
+// Leaves them out if there is a note of the list `lost`, because they are then its consequences.
 static void add_reported(const struct rlhf__run_facts *f, struct rlhf__notes *out) {
     static const char *const lost[] = {"collapsed", "fell_apart", "diverged", "hacked"};
     const struct rlhf__run_note form = {

@@ -27,8 +27,8 @@ struct rlhf__verdict_check {
 
 enum { RLHF__VERDICT_CHECKS = 5 };
 
-// Release with rlhf__verdict_finish. If the headline has fewer than two values, the members from
-// `first` to `best` are NaN.
+// Release with rlhf__verdict_finish. If the headline has fewer than two values, the members
+// `first`, `last` and `best` are NaN.
 struct rlhf__verdict {
     int32_t kind;
     // 1: the headline improved; -1: it got worse; 0: it stayed the same, or changed by less than

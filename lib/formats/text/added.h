@@ -1,5 +1,5 @@
-// added.h: a tokenizer's list of added tokens, which are not in the model's vocabulary. This file
-// also has a search for many texts in one text.
+// added.h: a tokenizer's list of added tokens, which are found as whole texts, before a text is
+// split into words. This file also has a search for many texts in one text.
 //
 // This file does not read the files that define the tokens (added_read.h does) or split texts
 // (tokenizer.c does). Internal to text/.
@@ -25,9 +25,9 @@ struct rlhf__matcher {
     uint32_t first[257]; // items that begin with byte b are item[first[b]..first[b + 1])
 };
 
-// Add the text s[0..len). A search that finds this text returns `value`. If equal texts are added,
-// the first one is used. An empty text is never found. Errors: RLHF_E_NOMEM, RLHF_E_INVALID (more
-// than 4 GiB). [one thread]
+// Add the text s[0..len). A search that finds this text returns `value`. If the same text is added
+// twice, the first one is used. An empty text is never found. Errors: RLHF_E_NOMEM, RLHF_E_INVALID
+// (more than 4 GiB). [one thread]
 rlhf_status rlhf__matcher_add(struct rlhf__matcher *m, const char *s, size_t len, uint32_t value,
                               struct rlhf__error *err);
 

@@ -80,8 +80,9 @@ static rlhf_status read_flags(const json_t *entry, const char *content, size_t l
     return RLHF_OK;
 }
 
-// Called for a token that is already on the list. Checks that the id and the flags of the entry
-// agree with the list. But without a tokenizer.json, the token takes the flags of the entry.
+// Called for an entry whose token is already on the list. The entry must have the token's id. With
+// a tokenizer.json, the flags of the entry must also agree with the list; without one, the token
+// takes the flags of the entry.
 static rlhf_status say_again(struct rlhf__tokenizer *tok, struct rlhf__added_token *t, int64_t id,
                              const json_t *entry, struct rlhf__error *err) {
     const char *content = rlhf__added_text(&tok->added, t);
@@ -105,7 +106,7 @@ static rlhf_status say_again(struct rlhf__tokenizer *tok, struct rlhf__added_tok
     return RLHF_OK;
 }
 
-// The id that the tokenizers library gives to the next token that is missing in its model.
+// The id that the tokenizers library assigns to the next added token that its model lacks.
 static int32_t next_id(const struct rlhf__added *a) {
     return a->largest >= a->n_model ? a->largest + 1 : a->n_model;
 }
@@ -270,8 +271,8 @@ static rlhf_status add_needle(struct rlhf__tokenizer *tok, size_t i, struct rlhf
     RLHF_TRY(rlhf__normaliser_apply(tok->normaliser, rlhf__added_text(a, t), t->len, normal, spare,
                                     err));
     RLHF_TRY(show(tok, t, rlhf__buf_text(normal), normal->len, err));
-    // A token whose normal form is the text of a special token is skipped in decoding, as in the
-    // library.
+    // A token whose normal form is the text of a special token is skipped in decoding, like that
+    // token. The library does the same.
     const struct rlhf__added_token *like = rlhf__added_find(a, rlhf__buf_text(normal), normal->len);
     tok->vocab.token[t->id].special |= like && like->special;
     return rlhf__matcher_add(&a->normal, rlhf__buf_text(normal), normal->len, (uint32_t)i, err);

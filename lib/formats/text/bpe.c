@@ -1,6 +1,6 @@
-// bpe.c: see bpe.h. Most words of a text become a single token. A table has all tokens that result
-// from merging their own bytes, so one lookup finds the token of such a word. Only the other words
-// are merged.
+// bpe.c: see bpe.h. Most words of a text become a single token. A table has every token that BPE
+// makes from the token's own bytes, so one lookup finds the token of such a word. Only the other
+// words are merged.
 #include "text/bpe.h"
 
 #include "text/unicode.h"
@@ -13,7 +13,7 @@
 //
 // In a short word, each step scans all pairs for the best one. In a long word, candidate pairs are
 // in a heap, and the symbols are in a linked list. A candidate taken from the heap is dropped if
-// its symbols have changed since.
+// its symbols have changed since it was added.
 
 enum { SHORT_WORD = 32 };
 
@@ -216,7 +216,7 @@ struct rlhf__bpe {
     struct rlhf__bpe_opts opts;
     const struct rlhf__vocab *vocab;
     struct rlhf__merges merges;
-    struct rlhf__vocab words; // the tokens that result from merging their own bytes
+    struct rlhf__vocab words; // the tokens that BPE makes from their own bytes
     uint8_t cuts[256];    // 1: a part of a word ends after this byte if a space character follows
     int32_t byte_id[256]; // token of a byte, or <0xHH>; -1 = none
 };
@@ -234,7 +234,7 @@ static rlhf_status end_unk(struct symbols *to, struct rlhf__error *err) {
     return waits ? rlhf__ids_push(to->out, to->bpe->opts.unk, err) : RLHF_OK;
 }
 
-// 1 if each of these bytes has a token.
+// 1 if byte_fallback is set and each of these bytes has a token.
 static int have_tokens(const struct rlhf__bpe *bpe, const char *s, size_t n) {
     int have = bpe->opts.byte_fallback;
     for (size_t i = 0; i < n && have; i++)
@@ -242,8 +242,8 @@ static int have_tokens(const struct rlhf__bpe *bpe, const char *s, size_t n) {
     return have;
 }
 
-// Adds a character that has no token, as its bytes or as unk. An unk stays pending, so byte tokens
-// that follow it are written before it, as in the tokenizers library.
+// Adds a character that has no token, as its bytes or as unk. An unk is not written at once. So
+// byte tokens that follow it in the text are written before it, as in the tokenizers library.
 static rlhf_status put_unknown(struct symbols *to, const char *s, size_t n,
                                struct rlhf__error *err) {
     const struct rlhf__bpe *bpe = to->bpe;
@@ -296,7 +296,7 @@ static rlhf_status merge_word(const struct rlhf__bpe *bpe, const char *s, size_t
     return RLHF_OK;
 }
 
-// Fill `words` with the tokens that result from merging their own bytes.
+// Fill `words` with the tokens that BPE makes from their own bytes.
 static rlhf_status find_words(struct rlhf__bpe *bpe, struct rlhf__error *err) {
     const struct rlhf__vocab *v = bpe->vocab;
     RLHF_TRY(rlhf__vocab_index(&bpe->words, v->n, err));
@@ -321,10 +321,10 @@ static rlhf_status find_words(struct rlhf__bpe *bpe, struct rlhf__error *err) {
 static const char space[] = "\xE2\x96\x81"; // U+2581
 enum { SPACE_LEN = 3 };
 
-// Sets cuts[b] for every byte b after which a part of a word may end. If a merge joins a symbol to
-// a space character after it, no part may end after that symbol, so the last byte of the symbol
-// gets 0. But if the symbol is an unknown character or a byte token, its last byte can be any byte,
-// so all bytes get 0.
+// Sets cuts[b] to 1 for every byte b after which a part of a word may end. No part may end after a
+// symbol that a merge joins to a space character after it, so cuts is 0 for the last byte of such a
+// symbol. If the symbol is unk or a byte token, that byte can be any byte, so cuts is 0 for all
+// bytes.
 static void find_cuts(struct rlhf__bpe *bpe) {
     if (bpe->opts.bytes || bpe->opts.ignore_merges ||
         rlhf__vocab_find(bpe->vocab, space, SPACE_LEN) < 0)

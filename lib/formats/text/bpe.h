@@ -24,8 +24,8 @@ struct rlhf__merges {
 // Make room for n merges and drop earlier merges. Errors: RLHF_E_NOMEM. [one thread]
 rlhf_status rlhf__merges_init(struct rlhf__merges *m, size_t n, struct rlhf__error *err);
 
-// Add the merge `left` + `right` -> `id`. Merges with a lower rank are applied first. At most as
-// many merges may be added as rlhf__merges_init made room for. [one thread]
+// Add the merge `left` + `right` -> `id`. Merges with a lower rank are applied first. Do not add
+// more merges than rlhf__merges_init made room for. [one thread]
 void rlhf__merges_add(struct rlhf__merges *m, int32_t left, int32_t right, uint32_t rank,
                       int32_t id);
 

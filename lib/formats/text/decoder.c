@@ -55,8 +55,8 @@ static void apply_replace(const struct step *step, const struct rlhf__spans *in,
     }
 }
 
-// Replaces the step's character with a space. At the start of a text, the character is the prefix
-// that encoding added, so it is dropped.
+// Replaces the step's character with a space. In the first token of a text, the character is the
+// prefix that encoding added, so it is dropped.
 static void apply_metaspace(const struct step *step, const struct rlhf__spans *in,
                             struct decoding *how, struct rlhf__spans *out) {
     for (size_t i = 0; i < in->n; i++) {
@@ -95,7 +95,8 @@ static int byte_of(rlhf_str s) {
     return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
-// Turns a run of bytes into one text. If the bytes are not valid UTF-8, each byte becomes a U+FFFD.
+// Turns a run of byte tokens into one text. If the bytes are not valid UTF-8 and `inside` is 0,
+// each byte becomes a separate text, U+FFFD.
 static void put_bytes(struct rlhf__spans *out, const struct rlhf__spans *in, size_t from, size_t to,
                       int inside) {
     size_t begin = out->bytes.len, n = to - from;
@@ -146,7 +147,7 @@ static void apply_strip(const struct step *step, const struct rlhf__spans *in, s
     }
 }
 
-// The step of a tokenizer without a decoder.
+// The step of a tokenizer without a decoder: it puts spaces between the tokens.
 static void apply_spaces(const struct step *step, const struct rlhf__spans *in,
                          struct decoding *how, struct rlhf__spans *out) {
     (void)step;
@@ -158,7 +159,8 @@ static void apply_spaces(const struct step *step, const struct rlhf__spans *in,
     }
 }
 
-// Removes superfluous spaces in English, as the library does, from the text of each token in turn.
+// Removes superfluous spaces of English from the text of each token separately, as the library
+// does.
 static void clean(struct rlhf__spans *text, struct rlhf__spans *spare) {
     static const char *const pairs[][2] = {
         {" .", "."},   {" ?", "?"},     {" !", "!"},     {" ,", ","},
@@ -249,7 +251,7 @@ static rlhf_status read_strip(const json_t *part, struct step *step, struct rlhf
 }
 
 // Makes a step from one part of tokenizer.json, which must outlive the step. If the part is NULL,
-// the step puts a space between two tokens. Errors: RLHF_E_UNSUPPORTED (the message has the type),
+// the step puts spaces between the tokens. Errors: RLHF_E_UNSUPPORTED (the message has the type),
 // RLHF_E_INVALID (the message has the field).
 static rlhf_status read_step(const json_t *part, struct step *step, struct rlhf__error *err) {
     *step = (struct step){.apply = apply_spaces};

@@ -29,7 +29,7 @@ rlhf_status rlhf__decoder_prepare(struct rlhf__decoder *decoder, const struct rl
                                   const struct rlhf__vocab *vocab, struct rlhf__error *err);
 
 // Returns the bytes that a token has in the middle of a text, or {NULL, 0} for an unused id.
-// `vocab` must be the vocabulary that was given to rlhf__decoder_prepare. Borrowed. [any]
+// `vocab` must be the vocabulary that was passed to rlhf__decoder_prepare. Borrowed. [any]
 rlhf_str rlhf__decoder_piece(const struct rlhf__decoder *decoder, const struct rlhf__added *added,
                              const struct rlhf__vocab *vocab, int32_t id);
 

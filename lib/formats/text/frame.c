@@ -1,5 +1,5 @@
-// frame.c: the frame, which is the special tokens that are put around a text. This file reads the
-// frame from the files. It writes a changed frame so that transformers reads the same frame.
+// frame.c: the frame, i.e. the special tokens that are put around a text. This file reads the frame
+// from the tokenizer's files, and writes a changed frame so that transformers uses it too.
 #include "text/tokenizer_impl.h"
 
 #include "base/json.h"
@@ -27,7 +27,7 @@ static rlhf_status wrap(struct rlhf__tokenizer *tok, int behind, json_int_t id,
     return RLHF_OK;
 }
 
-// Puts the ids of a SpecialToken of a template around the text, in the right order.
+// Adds the ids of a template's SpecialToken before or after the text, in their order.
 static rlhf_status wrap_special(struct rlhf__tokenizer *tok, const json_t *post, const char *name,
                                 int behind, struct rlhf__error *err) {
     const json_t *ids =
@@ -187,8 +187,8 @@ static rlhf_status read_object(const struct rlhf__folder *dir, const char *name,
     return st;
 }
 
-// Writes add_bos_token of tokenizer_config.json if the file has this member. Some versions of
-// transformers use it even if the directory has a tokenizer.json.
+// Updates add_bos_token in tokenizer_config.json if the file has this member. Some versions of
+// transformers use the member even if the directory has a tokenizer.json.
 static rlhf_status write_add_bos(const struct rlhf__tokenizer *tok, const struct rlhf__folder *dir,
                                  struct rlhf__error *err) {
     static const char name[] = "tokenizer_config.json";

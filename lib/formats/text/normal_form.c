@@ -25,7 +25,7 @@ struct chars {
 
 static rlhf_status reserve(struct chars *c, const struct rlhf__buf *out, struct rlhf__error *err) {
     if (c->cap - c->n >= DECOMPOSED_MAX) return RLHF_OK;
-    // Each character takes at least one byte.
+    // Each character takes at least one byte, so the text would be too long.
     if (c->n > RLHF__NORMAL_BYTES_MAX) return rlhf__normal_room(out, c->n, err);
     size_t cap = c->cap ? c->cap * 2 : 256;
     utf8proc_int32_t *cp =
@@ -131,8 +131,8 @@ static size_t easy_end(const char *s, size_t n, size_t at, uint8_t limit) {
 rlhf_status rlhf__normal_form(int32_t form, const char *s, size_t n, struct rlhf__buf *out,
                               struct rlhf__error *err) {
     // NFC does not change characters below U+0300 (0xCC 0x80); the other forms do not change ASCII.
-    // Continuation bytes are below the limit as well. But each continuation byte that is counted
-    // here follows a lead byte below the limit, so its character does not change either.
+    // Continuation bytes are below the limit of NFC, too. But each continuation byte that easy_end
+    // skips follows a lead byte below the limit, so its character does not change either.
     int nfc = form == (UTF8PROC_STABLE | UTF8PROC_COMPOSE);
     uint8_t limit = nfc ? 0xCC : 0x80;
     struct chars c = {0};

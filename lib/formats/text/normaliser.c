@@ -66,7 +66,7 @@ static void bert_finish(const struct rlhf__bert_opts *opts, const char *s, size_
 enum { STEPS_MAX = 16 };
 
 struct step {
-    // Append the result of the step for s[0..n) to `out`, which is empty.
+    // Append the result of applying the step to s[0..n) to `out`, which is empty.
     rlhf_status (*apply)(const struct step *step, const char *s, size_t n, struct rlhf__buf *out,
                          struct rlhf__error *err);
     struct rlhf__bert_opts bert;

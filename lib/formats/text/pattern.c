@@ -19,7 +19,7 @@ enum class { OTHER, LETTER, NUMBER, SPACE, LINE }; // LINE: \r, \n; also white s
     "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}" digits                     \
     "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 
-// The rule for the pattern with this text; 0 = no rule matches it by hand.
+// The rule that matches this pattern by hand; 0 = there is none.
 static int32_t word_rule_of(const char *text, size_t n) {
     static const struct {
         const char *text;
@@ -85,8 +85,9 @@ static size_t end_of_gap(struct gap gap, size_t n, size_t at) {
     return gap.end < n && gap.last > at ? gap.last : gap.end;
 }
 
-// s[at] is an apostrophe. Returns the length of the suffix after it (s, t, re, ve, m, ll or d), or
-// 0 if no such suffix follows. If `folded` is 1, ignores case, and also accepts the long s, U+017F.
+// s[at] is an apostrophe. Returns the end of the contraction ('s, 't, 're, 've, 'm, 'll or 'd) that
+// begins with it, or 0 if there is none. If `folded` is 1, ignores case, and also accepts the long
+// s, U+017F.
 static size_t contraction(const char *s, size_t n, size_t at, int folded) {
     size_t left = n - at - 1;
     const uint8_t *p = (const uint8_t *)s + at + 1;
@@ -111,7 +112,8 @@ static size_t end_gpt2(const char *s, size_t n, size_t at) {
     return end_of_gap(gap_at(s, n, at), n, at);
 }
 
-// The end of the numbers that begin at `at`: a run of at most `most` characters.
+// The end of the run of numeric characters that begins at `at`. A run has at most `most`
+// characters.
 static size_t end_of_number(const char *s, size_t n, size_t at, int most) {
     for (size_t len; most > 0 && at < n && look(s, n, at, &len) == NUMBER; at += len)
         most--;

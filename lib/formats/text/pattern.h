@@ -1,8 +1,7 @@
 // pattern.h: a regular expression in tokenizer.json, and its matches in texts.
 //
 // Patterns are written for Oniguruma, the engine of the tokenizers library. The patterns that
-// nearly all byte-level models use are matched by hand. Other patterns are translated and given to
-// PCRE2.
+// nearly all byte-level models use are matched by hand. Other patterns are translated for PCRE2.
 //
 // This file does not decide what is done with the matches; its callers do. Internal to text/.
 #ifndef RLHF_FORMATS_TEXT_PATTERN_H
@@ -17,8 +16,8 @@
 struct rlhf__pattern; // opaque
 
 // Read a pattern {"Regex": text} or {"String": text}. Errors: RLHF_E_INVALID, RLHF_E_NOMEM, and
-// RLHF_E_UNSUPPORTED if the pattern cannot be translated or does not compile; the message has its
-// text. [main]
+// RLHF_E_UNSUPPORTED if the pattern cannot be translated or does not compile; the message has the
+// pattern. [main]
 rlhf_status rlhf__pattern_read(const json_t *pattern, struct rlhf__pattern **out,
                                struct rlhf__error *err);
 
@@ -56,8 +55,8 @@ rlhf_status rlhf__pattern_next(const struct rlhf__pattern *pattern, const char *
 // The rule that matches the pattern by hand (enum rlhf__word_rule), or 0 if PCRE2 matches it. [any]
 int32_t rlhf__pattern_rule(const struct rlhf__pattern *pattern);
 
-// Append the PCRE2 form of an Oniguruma pattern to `out`. Returns NULL, or the part of the pattern
-// that cannot be translated. [main]
+// Append the PCRE2 form of an Oniguruma pattern to `out`. Returns NULL, or a description of the
+// part that cannot be translated. [main]
 const char *rlhf__pattern_translate(const char *text, size_t n, struct rlhf__buf *out);
 
 // ---- patterns that are matched by hand ----

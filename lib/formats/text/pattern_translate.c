@@ -1,6 +1,6 @@
-// pattern_translate.c: translates Oniguruma's patterns to PCRE2's. Some syntax means another set of
-// characters in PCRE2, or something else altogether. Only syntax with the same meaning is copied or
-// translated; all other syntax is refused.
+// pattern_translate.c: translates Oniguruma's patterns to PCRE2's. Some syntax has another meaning
+// in PCRE2. Such syntax is translated if PCRE2 can express its meaning, and refused otherwise.
+// Syntax with the same meaning is copied.
 #include "text/pattern.h"
 
 #include "text/unicode.h"
@@ -25,8 +25,8 @@ static int is_at(const struct reader *r, const char *text) {
     return (size_t)(r->end - r->s) >= n && memcmp(r->s, text, n) == 0;
 }
 
-// Writes the ranges of the characters whose category begins with `name` and which are missing in
-// PCRE2's version of Unicode.
+// Writes the ranges of the characters that PCRE2's version of Unicode lacks and whose category
+// begins with `name`.
 static void put_new(struct reader *r, const char *name) {
     struct rlhf__unicode_range range;
     for (size_t i = 0; rlhf__unicode_new(i, &range); i++) {
@@ -39,7 +39,8 @@ static void put_new(struct reader *r, const char *name) {
     }
 }
 
-// Writes a set of characters, alone or as a part of a class. `inside` is its syntax inside a class.
+// Writes a set of characters, alone or as a part of a class. `inside` is the set's syntax inside a
+// class. `fresh` lists the categories whose new characters are added.
 static const char *put_set(struct reader *r, const char *inside, const char *const *fresh,
                            int negated) {
     if (negated && r->in_class) return "a negated set inside [...]";
@@ -52,7 +53,7 @@ static const char *put_set(struct reader *r, const char *inside, const char *con
 }
 
 // Translates \p{Name}, \P{Name} and \p{^Name}. Name can be a general category, Han or Alphabetic
-// (without new marks).
+// (for which marks that PCRE2 lacks are not added).
 static const char *put_property(struct reader *r, int negated) {
     static const char *const known[] = {"L",  "Lu", "Ll", "Lt", "Lm", "Lo", "M",  "Mn", "Mc",
                                         "Me", "N",  "Nd", "Nl", "No", "P",  "Pc", "Pd", "Ps",

@@ -30,10 +30,10 @@ enum prefix {
 struct step {
     int (*is)(uint32_t cp);
     struct rlhf__pattern *pattern; // owned
-    int32_t behaviour, invert;     // 1: the text between matches is the delimiter
-    // This step changes the text before splitting it. If `replaces` is 1, each space becomes the
-    // character `space`. `prefix` says whether a piece that does not begin with that character gets
-    // it as its first character.
+    int32_t behaviour, invert;     // `invert` 1: the text between matches is the delimiter
+    // The step first changes the text, and then splits it. If `replaces` is 1, each space becomes
+    // the character `space`. `prefix` says whether a piece that does not begin with that character
+    // gets it as its first character.
     char space[4];
     size_t n_space;
     int32_t prefix, replaces; // enum prefix
@@ -92,7 +92,7 @@ static rlhf_status read_byte_level(const json_t *part, struct step *step, struct
                                 err);
 }
 
-// Reads one character: its UTF-8 goes into `out`, and its length into *n.
+// Reads one character. Writes its UTF-8 to `out` and the length of the UTF-8 to *n.
 static rlhf_status read_character(const json_t *part, const char *key, char out[4], size_t *n,
                                   struct rlhf__error *err) {
     const json_t *value = json_object_get(part, key);
@@ -245,14 +245,14 @@ int rlhf__pre_tokenizer_bytes(const struct rlhf__pre_tokenizer *pre) { return pr
 
 // ---- one step over one piece: finding the delimiters and attaching them ----
 
-// Turns the spans of a piece, which are delimiters and other text, into pieces, in order.
+// Turns the spans of a piece (delimiters and the text between them) into new pieces, in order.
 struct joiner {
     const struct step *step;
     struct rlhf__pieces *out;
     struct rlhf__error *err;
     size_t base;        // where the piece begins in the text
     size_t begin, end;  // a span that may still grow
-    int waits, matched; // `waits` 1: a span is pending; `matched` 1: its end is a delimiter
+    int waits, matched; // `waits` 1: a span is pending; `matched` 1: it ends with a delimiter
     uint32_t flags;     // flags of the next piece
 };
 
@@ -268,7 +268,7 @@ static rlhf_status flush(struct joiner *j) {
     return waits ? push(j, j->begin, j->end) : RLHF_OK;
 }
 
-// 1 if a span joins the pending span.
+// 1 if the next span is joined to the pending span.
 static int joins(const struct joiner *j, int matched) {
     switch (j->step->behaviour) {
     case CUT_PREVIOUS:

@@ -134,7 +134,8 @@ static int read_word(struct word *w, const char *s, size_t n) {
     return 1;
 }
 
-// Append the ids of the word s[0..n). A word with invalid UTF-8 becomes unk. Errors: RLHF_E_NOMEM.
+// Append the ids of the word s[0..n). A word becomes unk if it is too long, has invalid UTF-8, or
+// cannot be divided into tokens. Errors: RLHF_E_NOMEM.
 static rlhf_status wordpiece_encode(const struct rlhf__wordpiece *wp, const char *s, size_t n,
                                     struct rlhf__ids *out, struct rlhf__error *err) {
     struct word w;
@@ -224,11 +225,11 @@ struct splitting {
     size_t stop_at;
     struct rlhf__ids *out;
     struct rlhf__error *err;
-    const char *whole; // the text in which the positions of the cuts are
+    const char *whole; // the text that the positions of the cuts refer to
     const struct rlhf__cuts *cuts;
 };
 
-// 1 if a cut is in [from, to), which is a part of s in the whole text.
+// 1 if a cut is in s[from..to), where s is a part of the whole text.
 static int is_cut(const struct splitting *sp, const char *s, size_t from, size_t to) {
     const size_t base = sp->cuts ? (size_t)(s - sp->whole) : 0;
     for (size_t i = 0; sp->cuts && i < sp->cuts->n; i++)
@@ -275,10 +276,10 @@ static size_t space_behind(const char *s, size_t n, size_t at) {
 
 // ---- splitting ----
 
-// Splits s at the tokens of m, and calls `piece` for the texts between them. Some matches do not
-// count. For example, the match of a special token does not count if special tokens are not
-// recognized. The search then continues after the end of the match. As in the library, two tokens
-// may share white space.
+// Splits s at the tokens of m, and calls `piece` for the texts between them. Two kinds of matches
+// are skipped: special tokens, if they are not recognized or contain a cut, and tokens with the
+// flag `single_word` within a word. The search continues after the skipped match. As in the
+// library, two tokens may share white space.
 static rlhf_status split(const struct splitting *sp, const struct rlhf__matcher *m, int ordinary,
                          const char *s, size_t n, int at_start, piece_fn *piece) {
     const struct rlhf__added *added = &sp->tok->added;
@@ -303,9 +304,10 @@ static rlhf_status put_words(const struct splitting *sp, const char *s, size_t n
     return rlhf__pipeline_words(sp->tok, sp->work, s, n, at_start, sp->stop_at, sp->out, sp->err);
 }
 
-// Calls split() for the normal form of s[0..n). Cuts are positions in the original text, not in
-// the normal form. So if the text has cuts, it is divided, and each part is normalized
-// and split separately. A part ends one character after a cut.
+// Calls split() for the normal form of s[0..n). Cuts are positions in the original text, not in the
+// normal form. So if there are cuts, s is divided into parts, and each part is normalized and split
+// separately. The character that follows a cut is the last one of its part, so a token that begins
+// at the cut is divided.
 static rlhf_status normal_text(const struct splitting *sp, const char *s, size_t n, int at_start) {
     const struct rlhf__added *added = &sp->tok->added;
     const char *normal;
@@ -328,7 +330,7 @@ static rlhf_status normal_text(const struct splitting *sp, const char *s, size_t
 }
 
 // Append the ids of s[0..n). Added tokens are always recognized; special tokens only with
-// RLHF__ENCODE_SPECIAL. Stops early once out->n >= stop_at. Errors: RLHF_E_NOMEM,
+// RLHF__ENCODE_SPECIAL. Stops early when out->n >= stop_at. Errors: RLHF_E_NOMEM,
 // RLHF_E_UNSUPPORTED (a pattern that takes too long).
 static rlhf_status added_encode(const struct rlhf__tokenizer *tok, struct rlhf__work *work,
                                 const char *s, size_t n, uint32_t flags, size_t stop_at,

@@ -35,10 +35,11 @@ struct rlhf__tokenizer_info {
 struct rlhf__tokenizer; // opaque
 
 // Open the tokenizer of a model directory. The caller owns *out; free it with
-// rlhf__tokenizer_close. Special tokens are read from special_tokens_map.json, then from
-// tokenizer_config.json, then from the *_token_id keys of config.json. Each of these files is
-// optional. Errors: RLHF_E_INVALID (missing or invalid files; the message has the file and the
-// position), RLHF_E_IO, RLHF_E_NOMEM, RLHF_E_UNSUPPORTED. [main]
+// rlhf__tokenizer_close. Each special token is taken from the first file that names it:
+// special_tokens_map.json (ignored if tokenizer_config.json has an added_tokens_decoder), then
+// tokenizer_config.json, then config.json (the *_token_id keys). Each of these files is optional.
+// Errors: RLHF_E_INVALID (missing or invalid files; the message has the
+// file and the position), RLHF_E_IO, RLHF_E_NOMEM, RLHF_E_UNSUPPORTED. [main]
 rlhf_status rlhf__tokenizer_open(const char *dir, struct rlhf__tokenizer **out,
                                  struct rlhf__error *err);
 
@@ -74,14 +75,14 @@ rlhf_status rlhf__tokenizer_encode_cut(const struct rlhf__tokenizer *tok, rlhf_s
                                        struct rlhf__error *err);
 
 // Write the text of ids[0..n) to `out`, at most `cap` bytes. Returns the number of bytes of the
-// whole text, which may exceed `cap`. `out` may be NULL if `cap` is 0. BPE gives the exact bytes,
-// which need not be valid UTF-8 (see rlhf__utf8_repair). WordPiece puts spaces between words, but
-// not between the pieces of a word. Ids outside the vocabulary are skipped. `flags` has bits of
+// whole text, which may exceed `cap`. `out` may be NULL if `cap` is 0. With BPE, the bytes are
+// exact and need not be valid UTF-8 (see rlhf__utf8_repair). WordPiece puts spaces between words,
+// but not between the pieces of a word. Ids outside the vocabulary are skipped. `flags` has bits of
 // enum rlhf__decode_flag. No NUL is added. [any]
 size_t rlhf__tokenizer_decode(const struct rlhf__tokenizer *tok, const int32_t *ids, size_t n,
                               uint32_t flags, char *out, size_t cap);
 
-// Decode to a new NUL-ended string of valid UTF-8; invalid parts become U+FFFD. *len gets the
+// Decode to a new NUL-ended string of valid UTF-8; invalid parts become U+FFFD. Sets *len to the
 // string's length; `len` may be NULL. The caller frees the string with free(). Returns NULL if
 // memory runs out. [any]
 char *rlhf__tokenizer_text(const struct rlhf__tokenizer *tok, const int32_t *ids, size_t n,
@@ -92,7 +93,7 @@ char *rlhf__tokenizer_text(const struct rlhf__tokenizer *tok, const int32_t *ids
 int32_t rlhf__tokenizer_find(const struct rlhf__tokenizer *tok, rlhf_str token);
 
 // Returns 1 if `id` belongs to a special token (bos, eos, cls, ... or an added special token).
-// Encoding without special tokens never gives such an id; tests check that. [any]
+// Without RLHF__ENCODE_SPECIAL, no part of a text becomes such an id; tests check that. [any]
 int rlhf__tokenizer_is_special(const struct rlhf__tokenizer *tok, int32_t id);
 
 // Finds the first position at or after `from` where the text of an added special token begins.

@@ -2,9 +2,10 @@
 // roles.
 //
 // The files may define special tokens in several ways, all of them optional: as added tokens
-// (added_tokens.json, tokenizer_config.json), as roles by text (tokenizer_config.json,
-// special_tokens_map.json), or as roles by id (config.json). A role is taken from the first of
-// these that defines it. If none of them defines a role, the usual names are tried.
+// (added_tokens.json, tokenizer_config.json); as roles, with the token's text
+// (special_tokens_map.json, tokenizer_config.json); or as roles, with the token's id (config.json).
+// Each role is taken from the first of these files that defines it. If no file does, the usual
+// names are tried.
 #include "text/tokenizer_config.h"
 
 #include "base/file.h"
@@ -47,7 +48,7 @@ static const char *class_name(const json_t *config) {
     return json_string_value(json_object_get(config, "tokenizer_class"));
 }
 
-// The index in `classes`; N_CLASSES if the name is not there.
+// The index in `classes`; N_CLASSES if the name is not in that list.
 static size_t class_at(const char *name) {
     size_t i = 0;
     for (; name && i < N_CLASSES; i++) {
@@ -64,8 +65,8 @@ static enum family family_of(const struct rlhf__tokenizer *tok, const json_t *co
     return at < N_CLASSES ? classes[at].family : FAMILY_GPT2;
 }
 
-// Returns the name of the tokenizer class that transformers loads. It may differ from the member
-// tokenizer_class of the config, which may also be missing.
+// Returns the name of the tokenizer class that transformers loads. It may differ from the config's
+// tokenizer_class, which may also be missing.
 static const char *loaded_class(const struct rlhf__tokenizer *tok, const json_t *config,
                                 const json_t *model) {
     const char *name = class_name(config);
@@ -82,10 +83,9 @@ static const char *loaded_class(const struct rlhf__tokenizer *tok, const json_t 
 }
 
 // Returns the bos token for a tokenizer whose files do not name one, or NULL if it has no bos
-// token. The bos token depends on the tokenizer's class. If there is a tokenizer.json, this is the
-// class that AutoTokenizer of transformers 5 loads. That class depends on tokenizer_class and on
-// model_type in config.json; bos_token_id in config.json is ignored. `config` and `model` may be
-// NULL.
+// token. The bos token depends on the tokenizer's class. With a tokenizer.json, the class is the
+// one that AutoTokenizer of transformers 5 loads. It depends on tokenizer_class and on model_type
+// in config.json; bos_token_id in config.json is ignored. `config` and `model` may be NULL.
 static const char *usual_bos(const struct rlhf__tokenizer *tok, const json_t *config,
                              const json_t *model) {
     size_t at = class_at(loaded_class(tok, config, model));
@@ -168,8 +168,8 @@ static rlhf_status check_prefix(const struct rlhf__tokenizer *tok, const json_t 
     return RLHF_OK;
 }
 
-// Takes the options of BERT's normalizer. Refuses an unsupported tokenizer_class. Also refuses
-// values of add_prefix_space and legacy that contradict tokenizer.json. `config` may be NULL.
+// Reads the options of BERT's normalizer from `config`, which may be NULL. Refuses an unsupported
+// tokenizer_class, and values of add_prefix_space and legacy that contradict tokenizer.json.
 // Errors: RLHF_E_UNSUPPORTED, RLHF_E_INVALID.
 static rlhf_status read_config(struct rlhf__tokenizer *tok, const json_t *config,
                                struct rlhf__error *err) {
@@ -349,7 +349,7 @@ static rlhf_status read_usual(struct rlhf__tokenizer *tok, enum family family, c
     return RLHF_OK;
 }
 
-// 1 if a file says null for the bos token, which removes any default.
+// 1 if a file sets the bos token to null, which removes any default.
 static int says_no_bos(const struct files *f) {
     return json_is_null(rlhf__special_said(f->v[CONFIG], f->v[MAP], "bos_token"));
 }
@@ -372,7 +372,7 @@ static rlhf_status read_all(struct rlhf__tokenizer *tok, struct files *f, struct
     RLHF_TRY(read_more(tok, f, CONFIG, err));
     rlhf__frame_default(tok, config);
     RLHF_TRY(check_frame(tok, config, err));
-    f->at = N_FILES; // from here on, tokens of all files
+    f->at = N_FILES; // from here on, an error may concern any of the files
     return rlhf__added_ready(tok, err);
 }
 

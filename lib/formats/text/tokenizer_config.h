@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-// The prefix that tokenizer.json puts before a text before splitting it.
+// The prefix that tokenizer.json adds to a text before the text is split.
 enum rlhf__prefix {
     RLHF__PREFIX_NONE,
     RLHF__PREFIX_SPACE,  // ByteLevel with add_prefix_space, or a normalizer that prepends
@@ -18,9 +18,8 @@ enum rlhf__prefix {
 // The prefix of a tokenizer.json. [main]
 int32_t rlhf__tokenizer_prefix(const json_t *file);
 
-// Returns the member `key` (such as "eos_token") of special_tokens_map.json or of
-// tokenizer_config.json, or NULL if both lack it. `map` is the first of these files and `config`
-// the second; both may be NULL. Borrowed.
+// Returns the member `key` (such as "eos_token") of `map` (special_tokens_map.json) or of `config`
+// (tokenizer_config.json), or NULL if both lack it. `map` and `config` may be NULL. Borrowed.
 //
 // The precedence is that of transformers (PreTrainedTokenizerBase._from_pretrained). If `config`
 // has an added_tokens_decoder, `map` is ignored. Otherwise every member of `map`, even a null,

@@ -175,8 +175,8 @@ static rlhf_status imply(struct rlhf__tokenizer *tok, const char *normaliser, co
     return st;
 }
 
-// Fill info.kind, vocab, and either merges or piece.opts from the files of `dir`. Errors: those of
-// rlhf__tokenizer_open.
+// Load the tokenizer from the files of `dir`: the kind, the vocabulary, the merges of BPE, and the
+// parts that the files define or imply. Errors: those of rlhf__tokenizer_open.
 static rlhf_status load(struct rlhf__tokenizer *tok, const char *dir, struct rlhf__error *err) {
     int merges = has(dir, "merges.txt"), vocab = has(dir, "vocab.json");
     // tokenizer.json contains the most information, so it takes precedence.

@@ -1,4 +1,4 @@
-// tokenizer_impl.h: the parts of a tokenizer, for its loader and its users in text/.
+// tokenizer_impl.h: the parts of a tokenizer, for the code in text/ that loads and uses it.
 //
 // It is not an interface for other directories; they use tokenizer.h.
 #ifndef RLHF_FORMATS_TEXT_TOKENIZER_IMPL_H
@@ -53,8 +53,8 @@ struct rlhf__tokenizer {
 rlhf_status rlhf__tokenizer_load_special(struct rlhf__tokenizer *tok, const char *dir,
                                          struct rlhf__error *err);
 
-// Read tokenizer.json alone: vocabulary, added tokens, frame. If it uses a feature that is not
-// implemented, it is refused with the feature's name in the message. [main]
+// Read tokenizer.json and no other file: vocabulary, added tokens, frame. If the file uses a
+// feature that is not implemented, it is refused, and the message names the feature. [main]
 rlhf_status rlhf__tokenizer_load_json(struct rlhf__tokenizer *tok, const char *dir,
                                       struct rlhf__error *err);
 
@@ -74,9 +74,10 @@ rlhf_status rlhf__tokenizer_add_merge(struct rlhf__tokenizer *tok, int bytes, co
 rlhf_status rlhf__frame_read(struct rlhf__tokenizer *tok, const json_t *post,
                              struct rlhf__error *err);
 
-// Set the frame if tokenizer.json has none. For WordPiece, it is [CLS] and [SEP]. For BPE, it
-// depends on add_bos_token and add_eos_token of tokenizer_config.json. `config` is that file, or
-// NULL. Call this function after the roles of special tokens are known. [main]
+// Set the frame if no post_processor has defined it. For WordPiece, it is [CLS] and [SEP]. For BPE
+// without a tokenizer.json, it depends on add_bos_token and add_eos_token of tokenizer_config.json.
+// `config` is that file, or NULL. Call this function after the roles of special tokens are known.
+// [main]
 void rlhf__frame_default(struct rlhf__tokenizer *tok, const json_t *config);
 
 // Parse DIR/NAME. *out is NULL if the file does not exist. [main]
@@ -92,7 +93,7 @@ rlhf_status rlhf__tokenizer_read_cut(struct rlhf__tokenizer *tok, const json_t *
 // the vocabulary of any other token. ptr is NULL for an unused id. Borrowed. [any]
 rlhf_str rlhf__tokenizer_written(const struct rlhf__tokenizer *tok, int32_t id);
 
-// Append the ids of the normalized text s[0..n). Stops early once out->n >= stop_at. (It may append
+// Append the ids of the normalized text s[0..n). Stops early when out->n >= stop_at. (It may append
 // too many ids, because it encodes whole words.) at_start is 1 if s is the beginning of the whole
 // text. Errors: RLHF_E_NOMEM, RLHF_E_UNSUPPORTED. [any, one thread per work]
 rlhf_status rlhf__pipeline_words(const struct rlhf__tokenizer *tok, struct rlhf__work *work,

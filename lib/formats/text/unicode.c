@@ -98,7 +98,7 @@ size_t rlhf__utf8_repair(const char *s, size_t n, char *out, size_t cap) {
         size_t bad = 1, step = rlhf__utf8_next(s + i, n - i, NULL, &bad);
         const char *from = step ? s + i : "\xEF\xBF\xBD";
         size_t bytes = step ? step : 3;
-        room = room && cap >= len && bytes <= cap - len; // write no more once full
+        room = room && cap >= len && bytes <= cap - len; // write no more when full
         if (room) memcpy(out + len, from, bytes);
         len += bytes;
         i += step ? step : bad;

@@ -52,10 +52,11 @@ int rlhf__unicode_is_space(uint32_t cp);
 // pre-tokenizer Digits treats exactly these characters as digits. [any]
 int rlhf__unicode_is_number(uint32_t cp);
 
-// 1 for a punctuation mark, in Punctuation and in BERT's words. [any]
+// 1 for a character that the pre-tokenizers Punctuation and BertPreTokenizer treat as punctuation.
+// [any]
 int rlhf__unicode_is_punct(uint32_t cp);
 
-// The lower case of a character, which has 1 or 2 code points; returns how many. [any]
+// Write the lower case of a character to `out`: 1 or 2 code points. Returns their number. [any]
 size_t rlhf__unicode_lower(uint32_t cp, uint32_t out[2]);
 
 // Returns 1 if the character is newer than the Unicode version of the normal forms. Normalization

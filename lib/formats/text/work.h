@@ -94,7 +94,7 @@ struct rlhf__works {
 
 void rlhf__works_init(struct rlhf__works *store);
 
-// Take a work object from the store, for use until it is given back. Errors: RLHF_E_NOMEM. [any]
+// Take a work object from the store; rlhf__works_give puts it back. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__works_take(struct rlhf__works *store, struct rlhf__work **out,
                              struct rlhf__error *err);
 void rlhf__works_give(struct rlhf__works *store, struct rlhf__work *work);

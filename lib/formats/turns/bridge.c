@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The stand-ins for the policy's text, and for the names of its calls. A template may write names
-// as JSON, so the stand-ins for names contain only characters that JSON does not escape. There are
-// two of each: rlhf__bridge_check compares the results of both.
+// The stand-ins for the policy's text, and for the names of the tools that it calls. A template may
+// write names as JSON, so the stand-ins for names contain only characters that JSON does not
+// escape. There are two of each, because rlhf__bridge_check compares the results of both.
 static const char *const texts[] = {"Zq7bridge7qZ", "Qz one\nmore 7qZ"};
 static const char *const names[] = {"Zq7bridge7qZ", "Qz_one_more_7qZ"};
 
@@ -20,7 +20,7 @@ struct around {
     json_t *calls;
 };
 
-// Make n calls of a tool called `name`, with the call ids of the tools' messages.
+// Make b->calls calls of a tool called `name`, with the call ids of the tool messages.
 static json_t *make_calls(const struct rlhf__bridge *b, const char *name) {
     json_t *list = json_array();
     size_t at = 0;
@@ -164,8 +164,8 @@ static rlhf_status check_case(const struct rlhf__tokenizer *tok, const struct rl
     return st;
 }
 
-// Refuses a template whose end token is not in the vocabulary: the token would be spelled out, and
-// the policy could not end its turns with it.
+// Refuses a template whose end token is not in the vocabulary. Such a token would be encoded as
+// ordinary tokens, and the policy could not end its turns with it.
 static rlhf_status check_token(const struct rlhf__tokenizer *tok, struct rlhf__error *err) {
     const char *end = rlhf__chat_turn_end(rlhf__tokenizer_chat(tok));
     char shown[200];

@@ -18,7 +18,7 @@ struct rlhf__bridge {
     // call had an id.
     const struct rlhf__messages *said;
     size_t calls;     // number of calls in the policy's turn, as the template writes them
-    int32_t with_end; // 1: the turn lacks its end token, so the ids begin with it
+    int32_t with_end; // 1: the policy's turn lacks its end token, so the ids begin with one
     int32_t reserved;
 };
 

@@ -11,8 +11,7 @@ static rlhf_str text_of(const struct rlhf__buf *b, size_t from, size_t to) {
 
 // ---- the positions of tokens in a text ----
 
-// A position in a text while its tokens are followed: `at` is the end of the last token, and
-// `begin` is its beginning.
+// The place of a token in the text s[0..n): the token begins at `begin` and ends at `at`.
 struct place {
     const char *s;
     size_t n, at, begin;
@@ -27,9 +26,11 @@ static int is_here(struct place *p, size_t at, const char *t, size_t n) {
     return 1;
 }
 
-// Moves past a token with the bytes t[0..n) and returns 1 if the text continues in one of three
-// ways: with these bytes; with these bytes, but without the space at their beginning; or with white
-// space, which belongs to the special token before, followed by these bytes. Otherwise returns 0.
+// Moves past a token with the bytes t[0..n) and returns 1 if the text continues in one of these
+// ways, and returns 0 otherwise:
+//   these bytes
+//   these bytes without the space at their beginning
+//   white space, which belongs to the special token before, and these bytes
 static int step(struct place *p, const char *t, size_t n) {
     if (is_here(p, p->at, t, n)) return 1;
     if (n && t[0] == ' ' && is_here(p, p->at, t + 1, n - 1)) return 1;

@@ -27,7 +27,7 @@ rlhf_status rlhf__hf_config_read(const char *dir, json_t **out, struct rlhf__err
 rlhf_status rlhf__hf_model_type(const json_t *config, const char *dir, const char **out,
                                 struct rlhf__error *err);
 
-// Returns 1 if the output table is the embedding, as tie_word_embeddings says. If the config lacks
+// Returns 1 if the output table is the embedding table (tie_word_embeddings). If the config lacks
 // tie_word_embeddings, returns transformers' default for the model_type. [any]
 int rlhf__hf_tied(const json_t *config);
 

@@ -81,7 +81,7 @@ rlhf_status rlhf__peft_base(const struct rlhf__peft *p, char out[RLHF__PATH_CAP]
                           "%s/" RLHF__PEFT_CONFIG " names no base (base_model_name_or_path); give "
                           "the model's directory too",
                           p->dir);
-    // If the directory is itself an adapter, it is not the base, even if it has a config.json (the
+    // A directory that is itself an adapter is not the base, even if it has a config.json (the
     // adapter of a classifier has one).
     if (p->base[0] != '/' && is_model(rlhf__path_put(beside, "%s/%s", p->dir, p->base), out) &&
         !rlhf__peft_is(out))

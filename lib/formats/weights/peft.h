@@ -2,8 +2,8 @@
 // the tensor names of adapter_model.safetensors.
 //
 // Only adapters that compute W x + scale * B (A x) on linear layers are supported. Any other config
-// is refused, with the field's name and value, because reading only a part of an adapter would give
-// a different adapter.
+// is refused, because reading only a part of an adapter would give a different adapter. The message
+// has the field that is not supported, and its value.
 //
 // This file does not know models. The code that opens a model checks that the adapted layers exist.
 #ifndef RLHF_FORMATS_WEIGHTS_PEFT_H
@@ -78,7 +78,8 @@ rlhf_status rlhf__peft_write(const struct rlhf__peft *, const struct rlhf__peft_
 enum rlhf__peft_part { RLHF__PEFT_A = 0, RLHF__PEFT_B = 1, RLHF__PEFT_HEAD = 2 };
 // Find the module and the part that a tensor belongs to. *module points to the module's name inside
 // `name`, such as "model.layers.0.self_attn.q_proj", and *n is its length. For a head, *module
-// points to the parameter's name, "score.weight". Any other tensor gives RLHF_E_UNSUPPORTED. [any]
+// points to the parameter's name, "score.weight". Errors: RLHF_E_UNSUPPORTED (any other tensor).
+// [any]
 rlhf_status rlhf__peft_tensor_name(const char *file, const char *name, const char **module,
                                    size_t *n, int32_t *part, struct rlhf__error *err);
 

@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Fields that are ignored because they do not change what the adapter computes. They say how the
-// adapter was initialized, trained or saved. PEFT itself sets fan_in_fan_out from the kind of
-// layer. Fields such as layers_to_transform are not needed, because the tensors show which layers
-// are adapted.
+// Fields that are ignored because they do not change what the adapter computes. Most of them say
+// how the adapter was initialized, trained or saved. PEFT itself sets fan_in_fan_out from the kind
+// of layer. Fields such as layers_to_transform are not needed, because the tensors show which
+// layers are adapted.
 static const char *const told[] = {"auto_mapping",   "exclude_modules", "fan_in_fan_out",
                                    "inference_mode", "layers_pattern",  "layers_to_transform",
                                    "megatron_core",  "peft_version",    "qalora_group_size",

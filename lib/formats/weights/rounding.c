@@ -101,7 +101,7 @@ static rlhf_status put_tensors(const struct rlhf__rounded_file *f,
     return st;
 }
 
-// Sorts the tensors by the size of their elements. The sort is stable.
+// Sorts the tensors by the size of their elements, the largest first. The sort is stable.
 static void put_in_order(const struct rlhf__rounded_file *f, const struct rlhf__tensor **order,
                          struct rlhf__tensor_spec *spec) {
     size_t n = 0;

@@ -189,7 +189,7 @@ static int known_shard(const struct rlhf__weights *w, const char *name) {
     return 0;
 }
 
-// Checks that every tensor of the index is in the file that the index gives for it.
+// Checks that every tensor of the index is in the file that the index names for it.
 static rlhf_status check_index(struct rlhf__weights *w, json_t *map, struct rlhf__error *err) {
     const char *name;
     json_t *file;

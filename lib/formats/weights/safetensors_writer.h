@@ -16,9 +16,10 @@ struct rlhf__weights_writer; // opaque
 
 // Start the file `name` in a folder. If the folder is NULL, `name` is a path. The file appears only
 // at commit. The header is written first, then the data of the tensors in the order of `specs`. Put
-// wide dtypes first: a wide tensor after a narrow one may be unaligned, which gives RLHF_E_INVALID.
-// `metadata` has n_meta pairs of key and value; NULL and 0 give {"format": "pt"}. Errors:
-// RLHF_E_INVALID (also for a duplicate name or an invalid shape), RLHF_E_IO, RLHF_E_NOMEM. [main]
+// wide dtypes first, because a wide tensor after a narrow one may be unaligned (RLHF_E_INVALID).
+// `metadata` has n_meta pairs of key and value; if it is NULL, the metadata is {"format": "pt"}.
+// Errors: RLHF_E_INVALID (also for a duplicate name or an invalid shape), RLHF_E_IO, RLHF_E_NOMEM.
+// [main]
 rlhf_status rlhf__weights_create(const struct rlhf__folder *in, const char *name,
                                  const struct rlhf__tensor_spec *specs, size_t n,
                                  const char *const (*metadata)[2], size_t n_meta,

@@ -48,8 +48,8 @@ struct rlhf__tensor {
 };
 
 // Convert elements [from, from + n) of an F32, BF16 or F16 tensor to out[n] floats (exact). Read a
-// tensor from beginning to end, in pieces of any length, because file pages that were read are
-// dropped from the process. Errors: RLHF_E_UNSUPPORTED (other dtypes), RLHF_E_IO (the file was
+// tensor from beginning to end, in pieces of any length: pages of the file are dropped from the
+// process after they were read. Errors: RLHF_E_UNSUPPORTED (other dtypes), RLHF_E_IO (the file was
 // truncated). [main]
 rlhf_status rlhf__tensor_read_f32(const struct rlhf__tensor *t, int64_t from, int64_t n, float *out,
                                   struct rlhf__error *err);

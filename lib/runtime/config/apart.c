@@ -35,7 +35,7 @@ static rlhf_status isolates(const struct rlhf__plugins *plugins, const struct rl
 }
 
 // Reject a run's config.json that weakens a worker's confinement, because another person may have
-// written it. The user must give the setting again, or give --trust-run.
+// written the file. The user must repeat the setting, or give --trust-run.
 static rlhf_status check_walls(const struct rlhf__plugins *plugins, const struct rlhf__apart *q,
                                int apart, struct rlhf__error *err) {
     const json_t *given = json_object_get(q->c->given, "rewards.isolate");

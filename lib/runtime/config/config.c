@@ -228,8 +228,8 @@ static rlhf_status check_best(const struct rlhf__config *c, struct rlhf__error *
                       c->checkpoint.best);
 }
 
-// If a run keeps its best checkpoint, checkpoint.every=0 on resuming would silently end that. (In a
-// new run, setup/effect_rules.c rejects such settings.)
+// Reject checkpoint.every=0 on resuming a run that keeps its best checkpoint, because the run would
+// silently stop keeping it. (For a new run, setup/effect_rules.c rejects such settings.)
 static rlhf_status check_best_stays(const struct rlhf__config *stored, const struct rlhf__config *c,
                                     struct rlhf__error *err) {
     if (!c->checkpoint.best[0] || c->checkpoint.every != 0 || stored->checkpoint.every == 0)

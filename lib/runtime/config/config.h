@@ -49,8 +49,8 @@ rlhf_status rlhf__config_load(const struct rlhf__config_request *req, struct rlh
 void rlhf__config_finish(struct rlhf__config *c);
 
 // Call this after rlhf__config_load has rejected an assignment without a section ("kl_coef=1"). It
-// extends the message by the settings that the user may have meant. An option of the algorithm may
-// be among them, so this function opens the algorithm's plugin. [main]
+// adds to the message the settings that the user may have meant. An option of the algorithm may be
+// among them, so this function opens the algorithm's plugin. [main]
 void rlhf__config_hint(const struct rlhf__config_request *req, const struct rlhf__config *c,
                        struct rlhf__error *err);
 

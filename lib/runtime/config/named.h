@@ -10,7 +10,7 @@
 
 // Set models.<name>; an empty path means "not given". `where` is "--set" or "file:line", for
 // messages. Errors: RLHF_E_INVALID if this name is not allowed in plans, if there are more names
-// than a plan can have, or if the value is not a text. [main]
+// than a plan can have, or if the value is not a string. [main]
 rlhf_status rlhf__named_set(struct rlhf__config *c, const char *name, const json_t *value,
                             const char *where, struct rlhf__error *err);
 

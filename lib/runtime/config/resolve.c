@@ -41,7 +41,7 @@ static rlhf_status absolute_fields(const struct rlhf__opt_table *t, void *config
     return RLHF_OK;
 }
 
-// compute.backend is a path, perhaps with options after it, only if its name contains a '/'.
+// compute.backend is a path if its name, without the options, contains a '/'.
 static rlhf_status absolute_backend(struct rlhf__config *c, struct rlhf__error *err) {
     char full[RLHF__PATH_CAP], *spec = NULL;
     const char *was = c->compute.backend;
@@ -102,8 +102,9 @@ static rlhf_status set_options(const struct rlhf__plugin *plugin,
     return RLHF_OK;
 }
 
-// Some options name code to run, or where to send data (RLHF_OPT_CODE). Reject them if they come
-// only from a run directory: whoever wrote that directory would choose the code or the destination.
+// Some options name code to run, or a destination for data (RLHF_OPT_CODE). Reject them if they
+// come only from a run directory: whoever wrote that directory would choose the code or the
+// destination.
 static rlhf_status check_code(const struct rlhf__plugin *plugin,
                               const struct rlhf__plugin_config *p, const char *section,
                               const void *config, struct rlhf__error *err) {
@@ -201,8 +202,8 @@ static rlhf_status keep_path(const struct rlhf__plugin *plugin, struct rlhf__plu
     return RLHF_OK;
 }
 
-// Choose the metric name of reward i: the name that the user gave, or else the file's name. If
-// another reward has that name, append "-2", "-3", ...
+// Choose the metric name of reward i: the name that the user gave, which must be unique, or else
+// the file's name. If an earlier reward has the file's name, append "-2", "-3", ...
 static rlhf_status name_reward(struct rlhf__config *c, size_t i, const struct rlhf__plugin *plugin,
                                struct rlhf__error *err) {
     struct rlhf__plugin_config *p = &c->reward[i];
@@ -229,10 +230,12 @@ static rlhf_status name_reward(struct rlhf__config *c, size_t i, const struct rl
 
 // ---- processes --------------------------------------------------------------------------------
 
-// If only a plugin's programs are isolated, the plugin itself runs in this process.
+// 1 if the plugin itself runs in a worker. If only its programs are isolated, it runs in this
+// process.
 static int in_worker(const struct rlhf__plugin *p) { return p && p->outside && p->outside->worker; }
 
-// Record rewards.workers in c->unused if the user set it and no reward runs in a worker.
+// Record rewards.workers in c->unused if the user set it and neither a reward nor the judge runs in
+// a worker.
 static rlhf_status note_workers(struct rlhf__config *c, const struct rlhf__plugin *const *rewards,
                                 const struct rlhf__plugin *judge, struct rlhf__error *err) {
     const json_t *given = json_object_get(c->given, "rewards.workers");

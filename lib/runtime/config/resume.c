@@ -243,7 +243,7 @@ static rlhf_status check_leaf(void *arg, const char *path, const json_t *was, co
     return changed(*req, path, was, is, err);
 }
 
-// The run may have moved since its config was stored. So check only a run.dir that was given now.
+// The run directory may have been moved. So check only a run.dir that the user has given now.
 static rlhf_status same_dir(const struct rlhf__config_request *req, struct rlhf__error *err) {
     for (size_t i = 0; i < req->n_set; i++) {
         if (strncmp(req->set[i], "run.dir=", 8) != 0) continue;

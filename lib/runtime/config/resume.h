@@ -37,8 +37,8 @@ struct rlhf__resume_code {
 };
 
 // Append the flags that must be given again to resume a run of the config `c` without --trust-run,
-// quoted for a shell: " --reward PATH", " --set SETTING=VALUE", ... These flags give three kinds of
-// settings: code that rlhf__resume_trust rejects, options with RLHF_OPT_CODE, and settings that
+// quoted for a shell: " --reward PATH", " --set SETTING=VALUE", ... There are three kinds: flags
+// for code that rlhf__resume_trust rejects, for options with RLHF_OPT_CODE, and for settings that
 // weaken a worker's confinement. Flags of the last two kinds are appended only for plugins that are
 // open and whose config is resolved. Flags that `req` already has are left out. [main]
 void rlhf__resume_words(const struct rlhf__config_request *req, const struct rlhf__config *c,

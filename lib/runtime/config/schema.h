@@ -17,7 +17,7 @@ struct rlhf__run_config {
     const char *preset; // share/rlhf/configs/presets/<preset>.json, "" = none
     const char *note;   // free text stored with the run; presets cite their source here
     int64_t phases;     // 0 = the algorithm's default (supervised: follows from data.epochs)
-    int64_t stop_after; // phases after which this process writes a checkpoint and ends; 0 = off
+    int64_t stop_after; // phases after which this process writes a checkpoint and exits; 0 = off
     int64_t seed;
     int64_t threads; // 0 = one per available physical core
     int32_t stop_on; // enum rlhf__stop_on
@@ -181,13 +181,13 @@ struct rlhf__mixing_config {
 // Where an environment's tools are listed.
 enum rlhf__tools_listed { RLHF__TOOLS_TEMPLATE = 0, RLHF__TOOLS_HIDDEN = 1 };
 
-// What becomes of an episode after its last attempt.
+// What happens to an episode whose last attempt failed.
 enum rlhf__episode_failure { RLHF__EPISODE_STOP = 0, RLHF__EPISODE_DROP = 1 };
 
 // Whether an environment must begin all episodes of a group with the same text.
 enum rlhf__starts { RLHF__STARTS_SAME = 0, RLHF__STARTS_ANY = 1 };
 
-// What happens if the chat template would rewrite turns of the past.
+// What happens if the chat template would rewrite earlier turns.
 enum rlhf__rewrites { RLHF__REWRITES_KEEP = 0, RLHF__REWRITES_REFUSE = 1 };
 
 // Limits of an episode (environment).
@@ -204,7 +204,7 @@ struct rlhf__episodes_config {
     int32_t reserved;
 };
 
-// Sampling the responses of the next phase while this one trains.
+// Settings for sampling the responses of the next phase while the current phase trains.
 struct rlhf__ahead_config {
     int64_t ahead;   // phases: 0 or 1
     int64_t threads; // CPU threads that sample; 0 = a third of run.threads
@@ -236,9 +236,9 @@ struct rlhf__optim_config {
     double final_scale;   // factor of lr at the last step, for linear and cosine
     double muon_lr, muon_momentum;
     int64_t warmup; // phases of linear warm-up
-    // Length of the schedule in phases, or run.phases if that is more. If a run will be resumed
-    // with more phases, set this to the final number of phases, so that lr does not depend on
-    // run.phases.
+    // Length of the schedule in phases. If run.phases is larger, run.phases is the length. If a run
+    // will be resumed with more phases, set this to the final number of phases, so that lr does not
+    // depend on run.phases.
     int64_t schedule_phases;
     int64_t max_skipped; // consecutive steps that may be skipped before the run stops
 };
@@ -360,8 +360,8 @@ struct rlhf__config {
     // The settings in the sections above that a user gave: path -> {source, typed}. `typed` is true
     // for the command line and false for a --config file. Owned; not part of the config as JSON.
     json_t *given;
-    // Options of plugins that the user set without effect, because the plugin's other options
-    // disable them; `why` has the reason. Set when the config is resolved.
+    // Settings that the user gave and that other options of the same plugin disable: path ->
+    // {source, typed, why}, where `why` is the reason. Set when the config is resolved.
     json_t *unused;
 };
 

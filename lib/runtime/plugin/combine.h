@@ -16,7 +16,8 @@ struct rlhf__combined {
 // Add a report. If an earlier report has another `combine`, ignores this one and returns 0. [any]
 int rlhf__combine_add(struct rlhf__combined *to, double value, double weight, int32_t combine);
 
-// Add the reports in `later`, which were made after those in `to`. Returns 0 as above. [any]
+// Add the reports in `later`, which were made after those in `to`. If `later` has another
+// `combine`, ignores `later` and returns 0. [any]
 int rlhf__combine_merge(struct rlhf__combined *to, const struct rlhf__combined *later);
 
 // Returns "mean", "sum", "last", "max" or "min", or NULL for any other number. [any]

@@ -70,7 +70,7 @@ static int good_id(const char *id) {
     return n > 0 && n < 128 && strspn(id, allowed) == n;
 }
 
-// The compute contract has its own version, which the ops tables of models and kernels state.
+// The compute contract has its own version, which is in the ops tables of models and kernels.
 static rlhf_status check_compute(const void *src, const char *what, struct rlhf__error *err) {
     uint32_t head[4]; // size, flags, compute_major, compute_minor: always at this place
     memcpy(head, src, sizeof head[0]);
@@ -88,7 +88,8 @@ static rlhf_status check_compute(const void *src, const char *what, struct rlhf_
         head[2], head[3], what, RLHF_COMPUTE_MAJOR, RLHF_COMPUTE_MINOR);
 }
 
-// Copy the ops table to out->ops. *fault says what is wrong with its functions, or is NULL.
+// Copy the ops table to out->ops. Sets *fault to what is wrong with the table's functions, or to
+// NULL.
 static rlhf_status copy_ops(struct rlhf__plugin *out, const char **fault, struct rlhf__error *err) {
     const void *src = out->desc.ops;
     const uint32_t head = 2 * sizeof(uint32_t); // size and flags

@@ -5,9 +5,9 @@
 #include <rlhf/draft/environment.h>
 #include <stddef.h>
 
-// The pointers in `in` and `out` point into the arrays below. The exceptions are in.call, in.end,
-// out.say and out.metric, which the caller sets. The caller fills the arrays of `in` before the
-// call.
+// The pointers in `in` and `out` point into the arrays below, except in.call, in.end, out.say and
+// out.metric, which the caller sets. The caller fills the arrays of `in` before calling the
+// environment.
 struct rlhf__episode_arrays {
     rlhf_episode_out out; // first member, so that say() and metric() can cast it back
     rlhf_episode_in in;

@@ -27,8 +27,8 @@ struct rlhf__outside {
     const void *(*extension)(const struct rlhf__plugin *, void *self, const char *id);
     void (*destroy)(struct rlhf__outside *); // [main]
     const char *confined;                    // the confinement of that process, as text
-    // Returns the row at which the plugin's process ended during the last score(). Returns n if it
-    // ended after all n rows, -1 if it did not end. NULL: not known. [as score()]
+    // Returns the row at which the plugin's process terminated during the last score(), n if it
+    // terminated after all n rows, or -1 if it did not terminate. NULL: not known. [as score()]
     int64_t (*ended_at)(void *self);
     int32_t worker, reserved; // 1: the plugin itself is in another process
 };
@@ -65,9 +65,8 @@ rlhf_status rlhf__plugins_create(const struct rlhf__dirs *dirs, struct rlhf__plu
                                  struct rlhf__error *err);
 void rlhf__plugins_destroy(struct rlhf__plugins *p); // `p` may be NULL; files stay mapped
 
-// Do not compute the sha256 of files that are opened after this call. It is for callers that only
-// describe plugins, because computing the checksum of a large file takes longer than opening it.
-// [main]
+// Do not compute the sha256 of files that are opened after this call. For callers that only
+// describe plugins: computing the checksum of a large file takes longer than opening it. [main]
 void rlhf__plugins_leave_sums(struct rlhf__plugins *p);
 
 // Returns the number of open plugins. *out is an array of them in the order of opening, valid until

@@ -20,7 +20,7 @@ const char *rlhf__kind_dir(int32_t kind);
 // Find the plugin file with this name (rlhf__plugin_open has the search order) and return its
 // absolute path, heap-allocated. If `kind` is 0, the file may be of any kind. `from` is an enum
 // rlhf__name_from. If only a file of another kind is found, that file is returned, so that the
-// caller can say what it is. Errors: RLHF_E_INVALID if RLHF_PLUGIN_PATH is wrong, or if nothing is
+// caller can report its kind. Errors: RLHF_E_INVALID if RLHF_PLUGIN_PATH is wrong, or if nothing is
 // found; the message then has the places that were searched and the file with the most similar
 // name. [main]
 rlhf_status rlhf__plugin_find(const struct rlhf__dirs *dirs, const char *name, int32_t kind,

@@ -32,8 +32,8 @@ struct rlhf__services {
     const volatile sig_atomic_t *cancelled; // NULL = never
     uint64_t seed;
     int64_t phase; // set by the loop, for messages; < 0 = outside of phases
-    // The backend that models compute with, or NULL. If a model fails because the backend failed,
-    // without a message from the model, the backend's message is reported.
+    // The backend that models compute with, or NULL. If a model fails without a message because the
+    // backend failed, the backend's message is reported.
     const struct rlhf__instance *kernels;
     // For the algorithm's host->reduce; NULL: there is one process. Errors: any.
     rlhf_status (*reduce)(void *ctx, double *sums, uint32_t n, struct rlhf__error *err);
@@ -81,17 +81,17 @@ void rlhf__instance_destroy(struct rlhf__instance *i); // `i` may be NULL [main]
 // called. [step]
 void rlhf__instance_metrics_to(const struct rlhf__instance *i, rlhf__metric_fn *metric, void *ctx);
 
-// If `beside` is 1, the instance is from now on called on another thread while the run's models
-// compute. The instance can therefore not find services that use models. If `beside` is 0, this
-// ends. [any]
+// If `beside` is 1, the instance is called on another thread while the run's models compute, until
+// this function is called with 0. During this time, the instance finds no services that use models.
+// [any]
 void rlhf__instance_beside(const struct rlhf__instance *i, int beside);
 
 // Write the message of the plugin's last host->fail into out[cap] and return its code. If the
 // plugin has not called host->fail, write "" and return 0. [any]
 rlhf_status rlhf__instance_said(const struct rlhf__instance *i, char *out, size_t cap);
 
-// Returns the instance for which the host made this rlhf_host. It is for plugins that the host
-// itself implements (worker/). [any]
+// Returns the instance for which the host made this rlhf_host. For plugins that the host itself
+// implements (worker/). [any]
 const struct rlhf__instance *rlhf__instance_behind(const rlhf_host *);
 struct rlhf__services *rlhf__services_behind(const rlhf_host *);
 const char *rlhf__owner_behind(const rlhf_host *); // owner of that instance
@@ -100,7 +100,7 @@ const char *rlhf__owner_behind(const rlhf_host *); // owner of that instance
 void rlhf__instance_rng(const char *id, const char *owner, uint64_t seed, const char *stream,
                         rlhf_rng *out);
 
-// A call into a plugin: begin, call, end. While it runs, it is recorded in base/running.h.
+// A call into a plugin: begin, call, end. While the call runs, base/running.h has a record of it.
 struct rlhf__call {
     const struct rlhf__instance *instance;
     const char *function; // "score()"
@@ -120,7 +120,7 @@ struct rlhf__call rlhf__call_begin(const struct rlhf__instance *i, const char *f
 // - the message of the kernels, if they failed with this status during the call
 // - the text of the status
 //
-// Ends the process if it is a child that the plugin forked. [any]
+// Exits if this process is a child that the plugin forked. [any]
 rlhf_status rlhf__call_end(const struct rlhf__call *call, rlhf_status status,
                            struct rlhf__error *err);
 
@@ -129,8 +129,8 @@ const char *rlhf__call_why(const struct rlhf__call *call, rlhf_status status, ch
                            size_t cap);
 
 // Returns 1 if a message with code `said` can explain a call that returned `status`. If it cannot,
-// the message is about an earlier failure, which the plugin handled before it ran out of memory or
-// was cancelled without a new message. [any]
+// the message is about an earlier failure, which the plugin handled. The plugin then ran out of
+// memory or was cancelled without setting a new message. [any]
 int rlhf__words_fit(rlhf_status said, rlhf_status status);
 
 // Write "it returned 7, which is not a valid status" into out[cap], for a positive status. Returns

@@ -35,7 +35,7 @@ static const char *name_of(int32_t barrier) {
     return barrier >= 0 && barrier < RLHF__BARRIERS ? names[barrier] : "an unknown place";
 }
 
-// Returns 1 if all ranks have this failure. Its message then need not name a rank.
+// Returns 1 if all ranks have the same failure, so that the message need not name a rank.
 static int is_common(const struct rlhf__team *t, const struct header *all, const struct header *h) {
     for (int32_t k = 0; k < t->ranks; k++)
         if (all[k].status != h->status || strcmp(all[k].text, h->text) != 0) return 0;

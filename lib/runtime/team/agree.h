@@ -1,10 +1,10 @@
 // agree.h: how the ranks of a team agree: the header of each barrier.
 //
 // A barrier is a point in the code at which all ranks synchronize, because work is divided among
-// them. It begins with one call of rlhf__team_agree, in which every rank tells the others whether
-// it can go on. A rank that has failed anywhere, inside a barrier or between two barriers, makes
-// this call too, as its last call. The others receive the failure at their next barrier, and all
-// ranks return the same error.
+// them. A barrier begins with one call of rlhf__team_agree, in which every rank tells the others
+// whether it can go on. A rank that has failed anywhere, inside a barrier or between two barriers,
+// also makes this call, as its last one. The others receive the failure at their next barrier, and
+// all ranks return the same error.
 //
 // At a barrier, a rank first does its share of the work, then agrees, then exchanges the results.
 // Between the call of rlhf__team_agree and the end of the exchange, only the collective may fail:
@@ -25,7 +25,7 @@ enum rlhf__barrier {
     RLHF__BARRIER_PHASE,  // the end of a phase
     RLHF__BARRIER_SAVE,
     RLHF__BARRIER_ORDER,   // the learners tell the actors what to sample
-    RLHF__BARRIER_WEIGHTS, // do all ranks have the same weights?
+    RLHF__BARRIER_WEIGHTS, // the ranks compare their weights
     RLHF__BARRIER_END, // the run has ended; also the barrier of a rank that leaves after a failure
     RLHF__BARRIERS
 };
@@ -43,9 +43,9 @@ struct rlhf__wish {
 // message in *err. Returns `st` if `t` is NULL. Otherwise returns RLHF_OK if all ranks succeeded,
 // else the status of the lowest rank that failed, with the message "rank 2 on HOST: ...". After a
 // failure t->left is 1 and the ranks no longer synchronize: a later call returns `st` at once.
-// `wish` may be NULL. If *t->signal is set on any rank, all ranks adopt it (rlhf__signals_adopt),
-// and t->cancelled is set. Also sets t->saves. Other errors: RLHF_E_INTERNAL if the ranks are at
-// different barriers; those of rlhf__team_gather. [main]
+// `wish` may be NULL. If *t->signal is set on any rank, all ranks adopt that signal
+// (rlhf__signals_adopt), and t->cancelled is set. Also sets t->saves. Other errors: RLHF_E_INTERNAL
+// if the ranks are at different barriers; those of rlhf__team_gather. [main]
 rlhf_status rlhf__team_agree(struct rlhf__team *t, enum rlhf__barrier barrier,
                              const struct rlhf__wish *wish, rlhf_status st,
                              struct rlhf__error *err);

@@ -36,7 +36,7 @@ static void put_lines(struct rlhf__buf *out, const char *path, const json_t *v) 
 
 // ---- what differs ----
 
-// Moves two texts to the first line in which they differ.
+// Moves *a and *b to the first line in which the two texts differ.
 static void skip_equal(const char **a, const char **b) {
     for (;;) {
         const size_t n = strcspn(*a, "\n") + 1;
@@ -69,7 +69,7 @@ static rlhf_status say_difference(const struct rlhf__team *t, const char *a, con
         same ? value_of(b, other) : "something else", rank, t->host[rank]);
 }
 
-// Exchange the whole texts, padded to the longest one, because some differ.
+// Exchange the whole texts, because some differ. Each is padded to the length of the longest one.
 static rlhf_status compare_texts(struct rlhf__team *t, const char *text, uint64_t longest,
                                  struct rlhf__error *err) {
     const size_t each = (size_t)longest + 1;
@@ -118,7 +118,7 @@ rlhf_status rlhf__team_same(struct rlhf__team *t, const json_t *own, struct rlhf
     rlhf_status st = rlhf__buf_ok(&text, err);
     st = rlhf__team_agree(t, RLHF__BARRIER_SETUP, NULL, st, err);
     if (st == RLHF_OK) st = compare(t, &text, err);
-    // All ranks have found the same difference, so all of them leave.
+    // All ranks have found the same difference, so none of them passes another barrier.
     if (st == RLHF_E_INVALID) t->left = 1;
     rlhf__buf_free(&text);
     return st;

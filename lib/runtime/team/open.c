@@ -99,8 +99,8 @@ static rlhf_status load(struct rlhf__collective *c, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// A rank is lost, so the ranks can no longer agree on anything. End all ranks. (`why` names the
-// lost rank and its machine.)
+// A rank is lost, so the ranks can no longer agree on anything. Terminate all ranks. (`why` names
+// the lost rank and its machine.)
 static void lost(void *ctx, const char *why) {
     struct rlhf__collective *c = ctx;
     c->log->mute = 0;
@@ -114,7 +114,7 @@ static rlhf_status make(struct rlhf__collective *c, const rlhf_collective_option
     struct rlhf__running before = rlhf__running_begin("collective", c->path, "create()");
     const rlhf_status st = c->plugin->create(o, &c->made, why, sizeof why);
     rlhf__running_end(&before);
-    rlhf__last_words_renew(); // a library may have replaced their handlers
+    rlhf__last_words_renew(); // a library may have replaced the signal handlers
     if (st == RLHF_OK && c->made)
         return rlhf_copy_in(&c->read, sizeof c->read, c->made,
                             RLHF_SIZE_TO(rlhf_collective, last_error)) == RLHF_OK
@@ -125,7 +125,7 @@ static rlhf_status make(struct rlhf__collective *c, const rlhf_collective_option
                       why[0] ? why : "it made no table");
 }
 
-// If the launcher belongs to another MPI, each process finds itself alone.
+// Rejects a launcher that belongs to another MPI: each process then finds only itself.
 static rlhf_status check_ranks(const struct rlhf__collective *c,
                                const struct rlhf__collective_spec *s, struct rlhf__error *err) {
     const struct rlhf__launch *l = &s->launch;

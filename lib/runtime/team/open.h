@@ -34,15 +34,15 @@ struct rlhf__collective_spec {
 };
 
 // Join the other ranks. *out must not move in memory; out->team.ranks is 0 if this process is
-// alone. If a rank is lost later, the reason is logged and all ranks end with status 1. Call
+// alone. If a rank is lost later, the reason is logged and all ranks exit with status 1. Call
 // rlhf__collective_close on *out even after a failure. Errors: those of create(); RLHF_E_INVALID if
 // the file does not exist, can be changed by others or is not a collective of this version, or if
 // the launcher belongs to another MPI. [main]
 rlhf_status rlhf__collective_open(const struct rlhf__collective_spec *,
                                   struct rlhf__collective *out, struct rlhf__error *err);
 
-// Find the collective s->backend and load it, in this process alone. rlhf__collective_join is the
-// second step. Call rlhf__collective_close on *out even after a failure. Errors: those of
+// Find the collective s->backend and load it, in this process only. The second step is
+// rlhf__collective_join. Call rlhf__collective_close on *out even after a failure. Errors: those of
 // rlhf__collective_open. [main]
 rlhf_status rlhf__collective_load(const struct rlhf__collective_spec *s,
                                   struct rlhf__collective *out, struct rlhf__error *err);
@@ -53,8 +53,8 @@ rlhf_status rlhf__collective_load(const struct rlhf__collective_spec *s,
 rlhf_status rlhf__collective_join(struct rlhf__collective *, const rlhf_collective_options *o,
                                   struct rlhf__error *err);
 
-// Leave the collective, together with the other ranks. If they can no longer be reached, ends all
-// ranks with `status` and does not return. Accepts a zeroed struct. [main]
+// Leave the collective, together with the other ranks. If they can no longer be reached, terminates
+// all ranks with `status` and does not return. Accepts a zeroed struct. [main]
 void rlhf__collective_close(struct rlhf__collective *, int status);
 
 #endif

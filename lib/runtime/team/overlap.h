@@ -1,9 +1,9 @@
 // overlap.h: runs a sum or a spread (sum.h) in a separate thread, during a pass of the model. The
 // results have the same bits as without the thread.
 //
-// A sum begins while a backward pass still computes gradients, from the highest addresses down: the
-// pass tells which gradients are complete. A spread continues while the next forward pass runs: the
-// pass waits for the values of a layer before it reads them.
+// A sum begins while a backward pass still computes gradients. The pass completes the gradients
+// from the highest addresses down, and reports which ones are complete. A spread continues while
+// the next forward pass runs. The pass waits for the values of a layer before it reads them.
 #ifndef RLHF_HOST_TEAM_OVERLAP_H
 #define RLHF_HOST_TEAM_OVERLAP_H
 

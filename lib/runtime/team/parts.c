@@ -10,8 +10,8 @@ void rlhf__parts_finish(struct rlhf__parts *p) {
     *p = (struct rlhf__parts){0};
 }
 
-// After the header, the other ranks wait for this rank. So if this rank is out of memory, all ranks
-// must end.
+// After the headers are exchanged, the other ranks wait for this rank's bytes. So if this rank runs
+// out of memory, the whole team is broken.
 static rlhf_status make_room(struct rlhf__team *t, struct rlhf__parts *p, struct rlhf__error *err) {
     if (!p->at) return RLHF_E_NOMEM; // cannot happen: the barrier would have failed
     p->at[0] = 0;

@@ -37,7 +37,8 @@ rlhf_status rlhf__slice_move(const struct rlhf__sum *s, struct rlhf__slice p, ui
                              enum rlhf__place place, rlhf_dev aside, enum rlhf__way way,
                              float *host, rlhf_dev dev);
 
-// Returns the address of a slice that is within one piece, else NULL. [step]
+// Returns the slice's address if the slice is within one piece of the rank's block, otherwise NULL.
+// [step]
 rlhf_dev rlhf__slice_whole(const struct rlhf__sum *s, struct rlhf__slice p, uint32_t rank,
                            enum rlhf__place place, rlhf_dev aside);
 

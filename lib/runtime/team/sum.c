@@ -131,7 +131,7 @@ struct walk {
                        const rlhf_dev *aside);
 };
 
-// Replace addresses of the table with those of the device's library.
+// Replace addresses of the compute table with those that the device's library uses.
 static rlhf_status make_native(const struct rlhf__sum *s, rlhf_block *block) {
     const rlhf_compute *t = s->compute;
     void *stream;
@@ -215,8 +215,8 @@ static rlhf_status begin_reduce(struct rlhf__sum *s, struct rlhf__slice p, uint3
     return st;
 }
 
-// The nodes of one part while they are added. f32 addition is commutative, so x + y can be stored
-// in x or in y. The places are chosen so that the last sum is in `grad` if possible.
+// The nodes of one slice while they are added. f32 addition is commutative, so x + y can be stored
+// in x or in y. The places are chosen so that the final sum is in `grad` if possible.
 struct adding {
     struct rlhf__tree tree;
     rlhf_dev at[RLHF__TREE_DEPTH];

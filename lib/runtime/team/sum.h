@@ -39,7 +39,7 @@ struct rlhf__sum {
     // they are. NULL: all gradients are complete from the start.
     int (*ready)(void *ready_ctx, uint64_t low, int wait);
     void *ready_ctx;
-    // Called after an exchange with the number of windows that have ended, in their order. May be
+    // Called after an exchange with the number of complete windows, counted in their order. May be
     // NULL.
     void (*ended)(void *ended_ctx, uint32_t windows);
     void *ended_ctx;
@@ -74,8 +74,9 @@ static inline float *rlhf__sum_host(const struct rlhf__sum *s) {
 void rlhf__sum_finish(struct rlhf__sum *); // accepts a zeroed struct [main]
 
 // Sum up the gradients of this rank's blocks over all ranks. A rank may have several nodes of the
-// tree (tree.h). The gradients of its last node are in place; aside[k] is a copy of the gradients
-// of its node k, for every other node. The gradients of other blocks keep their values.
+// tree (tree.h). The gradients of its last node are in place. For each of its other nodes k,
+// aside[k] is a copy of the node's gradients. The gradients of other ranks' blocks keep their
+// values.
 //
 // If a call of the compute table fails, the exchange continues, so that the other ranks do not wait
 // forever. *table receives the status of that call. Errors: those of the team. [step]
@@ -86,7 +87,7 @@ rlhf_status rlhf__sum_reduce(struct rlhf__sum *, const rlhf_dev *aside, rlhf_sta
 // in rlhf__sum_reduce. [step]
 rlhf_status rlhf__sum_spread(struct rlhf__sum *, rlhf_status *table, struct rlhf__error *err);
 
-// Returns how many windows of a spread must have ended before the `bytes` bytes from address
+// Returns how many windows a spread must have exchanged before the `bytes` bytes from address
 // `value` on are complete. [any]
 uint32_t rlhf__sum_until(const struct rlhf__sum *, rlhf_dev value, uint64_t bytes);
 

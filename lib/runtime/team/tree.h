@@ -3,8 +3,8 @@
 // Node (level, index) is the sum of the shards [index << level, (index + 1) << level), cut off at
 // `shards`. The sum is that of the left child plus that of the right child, or just that of the
 // left child if the right one would be empty. The tree does not depend on the number of processes.
-// A process that pushes its shards in order therefore adds the same numbers in the same order as
-// any other.
+// So if a process pushes its shards in order, it adds the same numbers in the same order as any
+// other process would.
 //
 // The tree only says what to add; the caller does it.
 #ifndef RLHF_HOST_TEAM_TREE_H

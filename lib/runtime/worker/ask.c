@@ -26,7 +26,7 @@ void rlhf__asked_finish(struct rlhf__asked *a) {
 
 // ---- what arrives from a worker ----
 
-// Take complete printed lines and, once the worker has ended, an incomplete last one.
+// Take what the worker has printed, and pass on the complete lines.
 static void take_printed(struct rlhf__asked *a) {
     struct rlhf__worker *w = a->worker;
     char chunk[4096];
@@ -69,7 +69,7 @@ static void end_one(struct rlhf__asked *a, rlhf_status code, const char *why) {
     a->done = 1;
 }
 
-// End a worker that sent a malformed message; `got` is the result of rlhf__channel_front.
+// Terminate a worker that sent a malformed message; `got` is the result of rlhf__channel_front.
 static void end_liar(struct rlhf__asked *a, int got, uint64_t most) {
     char why[128];
     if (got == -2)
@@ -89,8 +89,8 @@ static void end_flood(struct rlhf__asked *a) {
     end_one(a, RLHF_E_INTERNAL, why);
 }
 
-// Get the plugin's next call, if it has arrived. Once the answer has arrived, the channel is read
-// one more time, because calls may have been sent before it.
+// Get the plugin's next call, if it has arrived. After the answer has arrived, the channel is read
+// one more time, because calls may have been sent before the answer.
 static int next_call(struct rlhf__asked *a, struct rlhf__wire *in, size_t *bytes) {
     struct rlhf__channel *c = &a->worker->call;
     // An unread reply stays in memory, so do not make another one until the worker has read it.
@@ -136,10 +136,10 @@ static void take_answer(struct rlhf__asked *a) {
     struct rlhf__channel *c = &a->worker->ask;
     struct rlhf__wire in;
     size_t bytes;
-    // First check whether the worker has ended, then read its answer. In the opposite order, the
-    // worker could answer and end between the two, and its answer would be lost. A socket that is
-    // still open does not show that the worker lives: if the warden was killed, processes that the
-    // worker started may still hold the socket open.
+    // First check whether the worker has terminated, then read its answer. In the opposite order,
+    // the worker could answer and terminate between the two steps, and its answer would be lost. A
+    // socket that is still open does not show that the worker is alive: if the warden was killed,
+    // processes that the worker started may still hold the socket open.
     const int over = rlhf__ward_over(&a->worker->ward);
     rlhf__channel_fill(c);
     const int got = rlhf__channel_front(c, &in, &bytes);
@@ -169,9 +169,9 @@ static void take_answer(struct rlhf__asked *a) {
 struct wait {
     struct rlhf__asked *a;
     size_t n;
-    double until, timeout; // deadline; 0 = none
+    double until, timeout; // the deadline, and the limit in seconds; 0 = none
     double asked_to_stop;  // time at which the user asked to stop; 0 = not yet
-    double since, say;     // since: start of the wait; say: seconds until a line says it goes on
+    double since, say;     // since: start of the wait; say: seconds of waiting until the next line
     const char *limit;
 };
 
@@ -184,7 +184,7 @@ static size_t put_polled(const struct wait *w, struct pollfd *p) {
         // send the pending reply before reading the next call
         const short call = k->call.out.len ? POLLOUT : POLLIN;
         p[n++] = (struct pollfd){k->ask.fd, ask, 0};
-        // Do not poll a channel that has ended: it would always be ready.
+        // Do not poll a closed channel: it would always be ready.
         p[n++] = (struct pollfd){k->call.ended ? -1 : k->call.fd, call, 0};
         p[n++] = (struct pollfd){k->noise, POLLIN, 0};
     }
@@ -201,7 +201,7 @@ static void pass_on(struct wait *w) {
     }
 }
 
-// End workers that do not stop when the user asks to, because they would keep the run alive.
+// Terminate workers that go on after the user asked to stop, because they would keep the run alive.
 static void leave(const struct wait *w, double now) {
     if (w->asked_to_stop <= 0 || now < w->asked_to_stop + LEAVE) return;
     for (size_t i = 0; i < w->n; i++)
@@ -209,8 +209,8 @@ static void leave(const struct wait *w, double now) {
             end_one(&w->a[i], RLHF_E_CANCELLED, "stopped; its worker was ended");
 }
 
-// The first line comes after SAY seconds, or after half of a shorter time limit. Each further line
-// comes after twice the time.
+// Logs that workers have not answered. The first line comes after SAY seconds, or after half of a
+// time limit below 2 * SAY. Each further line comes after twice the waiting time of the last one.
 static void say_waiting(struct wait *w, double now) {
     const double waited = now - w->since;
     char text[160], most[48] = "";
@@ -260,7 +260,7 @@ static size_t look(struct wait *w, int *more) {
         if (rlhf__ear_flooded(a->ear)) end_flood(a);
         if (!a->done && a->answered == 0) take_answer(a);
         if (a->done) continue;
-        // Calls that the worker made before it answered or ended belong to this request.
+        // Calls that the worker made before it answered or terminated belong to this request.
         const int again = take_calls(a, &worked);
         if (!a->done && !again && a->answered) end_call(a);
         if (w->until > 0) w->until += worked;
@@ -307,7 +307,7 @@ rlhf_status rlhf__ask(struct rlhf__asked *a, size_t n, double timeout_s, const c
         if (a[i].frame.bad || k->ask.out.bad)
             rlhf__worker_fail(k, RLHF_E_NOMEM, "out of memory for a request to its worker");
         a[i].done = k->failed.code != 0;
-        rlhf__ward_order(&k->ward, RLHF__WARDEN_WAKE); // an idle worker is kept from running
+        rlhf__ward_order(&k->ward, RLHF__WARDEN_WAKE); // an idle worker is suspended
     }
     pass_on(&w);
     if (st == RLHF_OK) wait_all(&w);

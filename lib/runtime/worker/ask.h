@@ -1,5 +1,5 @@
-// ask.h: sends a request to one worker or several, and waits until each has answered, has ended, or
-// has taken too long. While it waits, it serves the workers' calls (upcall.h).
+// ask.h: sends a request to one worker or several, and waits until each has answered, has
+// terminated, or has taken too long. While it waits, it serves the workers' calls (upcall.h).
 #ifndef RLHF_HOST_WORKER_ASK_H
 #define RLHF_HOST_WORKER_ASK_H
 
@@ -17,10 +17,10 @@ struct rlhf__asked {
     char *why;                // the text; "" = none
     uint64_t most;            // maximum bytes of an answer; 0 = RLHF__MOST_ANSWER
     rlhf_status status;       // the plugin's status; not set if the worker failed
-    int32_t answered;         // 1: has answered; -1: has ended without an answer
+    int32_t answered;         // 1: has answered; -1: has terminated without an answer
     int32_t filled;           // 1: all calls sent before the answer have been received
     int32_t done;        // 1: has answered and its calls are done, or has failed (worker->failed)
-    int32_t may_be_left; // 1: may be ended if the user asks to stop and it does not answer
+    int32_t may_be_left; // 1: may be terminated if the user asks to stop and it does not answer
     int32_t reserved;
 };
 
@@ -30,11 +30,11 @@ struct rlhf__asked {
 // Send each request and wait for all answers, for at most timeout_s seconds (0 = no limit). Time
 // that the host's models and tokenizers spend on workers' calls does not count.
 //
-// A worker that sends malformed messages, or too many, is ended at once. If the user asks to stop,
-// a worker whose may_be_left is 1 is ended after one second, with the code RLHF_E_CANCELLED.
-// `limit` is the setting that the timeout message names ("rewards.timeout_s"). Returns RLHF_OK if
-// all have answered, otherwise the code of one worker that failed; others may have failed too.
-// [main]
+// A worker that sends malformed messages, or too many, is terminated at once. If the user asks to
+// stop, a worker whose may_be_left is 1 is terminated after one second, with the code
+// RLHF_E_CANCELLED. `limit` is the setting that the timeout message names ("rewards.timeout_s").
+// Returns RLHF_OK if all have answered, otherwise the code of one worker that failed; others may
+// have failed too. [main]
 rlhf_status rlhf__ask(struct rlhf__asked *a, size_t n, double timeout_s, const char *limit);
 
 void rlhf__asked_finish(struct rlhf__asked *a); // accepts a zeroed struct [main]

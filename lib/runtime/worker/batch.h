@@ -36,14 +36,14 @@ struct rlhf__batch_text {
 // Flags that the worker sets while it works, and `cancelled`, which the host sets.
 struct rlhf__batch_note {
     atomic_uint cancelled; // by the host: 1 = the user asked to stop
-    atomic_uint signal;    // the signal that ended the worker, set by it; 0 = none
+    atomic_uint signal;    // set by the worker: the signal that terminated it; 0 = none
     // Set by the worker if it finds an illegal write. RLHF__FENCE_INPUT: a write to the input.
     // Other values are 1 + the enum rlhf__out of the output array that was written beyond its
     // bounds.
     atomic_uint fence;
     // set by the worker: 1 = the write was before the start of that array, 0 = past its end
     atomic_uint before;
-    atomic_uint no_memory; // set by the worker: 1 = it had run out of memory when it ended
+    atomic_uint no_memory; // set by the worker: 1 = it was out of memory when it terminated
 };
 
 #define RLHF__FENCE_INPUT 5u
@@ -66,7 +66,7 @@ uint64_t rlhf__batch_bytes(const rlhf_reward_in *in, uint32_t from, uint32_t to)
 void rlhf__batch_put(const rlhf_reward_in *in, uint32_t from, uint32_t to, int has_token,
                      void *to_bytes);
 
-// Read an input of `bytes` bytes into *in, in the form that a reward gets. *in points into the
+// Read an input of `bytes` bytes into *in, in the form that a reward receives. *in points into the
 // input and into *texts, which the caller frees. Returns -1 if an offset or a length is outside the
 // input, or if memory runs out. [any]
 int rlhf__batch_get(const void *input, uint64_t bytes, rlhf_reward_in *in, int *has_token,

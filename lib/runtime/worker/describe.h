@@ -1,5 +1,5 @@
 // describe.h: the descriptor of a reward or an environment as bytes. A worker describes the plugin
-// that it opened; from that, the host builds a descriptor, which is checked like any other
+// that it opened. The host builds a descriptor from this description, and checks it like any other
 // (plugin/descriptor.h).
 #ifndef RLHF_HOST_WORKER_DESCRIBE_H
 #define RLHF_HOST_WORKER_DESCRIBE_H

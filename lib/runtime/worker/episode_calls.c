@@ -12,7 +12,7 @@ enum { LONGEST_NAME = 256 };
 
 // The state of an episode as the host keeps it.
 struct state {
-    uint64_t start; // of the worker that has the episode's own state, counted from 1; 0: none
+    uint64_t start; // which start of the worker made the episode's state, from 1; 0: none
     uint32_t place, reserved;
 };
 
@@ -21,7 +21,7 @@ struct played {
     struct rlhf__pool *t;
     const rlhf_episode_in *in;
     const rlhf_episode_out *out;
-    uint32_t *entry; // [n] the entries that are asked
+    uint32_t *entry; // [n] indices in `in` of these episodes
     uint32_t n, function;
 };
 

@@ -1,6 +1,6 @@
 // episode_calls.h: the functions of an environment whose file is not open in this process. The
-// states of its episodes are in the worker. If the worker ends, the episodes that were open in it
-// fail at their next call.
+// states of its episodes are in the worker. If the worker terminates, the episodes that were open
+// in it fail at their next call.
 #ifndef RLHF_HOST_WORKER_EPISODE_CALLS_H
 #define RLHF_HOST_WORKER_EPISODE_CALLS_H
 

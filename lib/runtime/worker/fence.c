@@ -114,8 +114,8 @@ static void on_fatal(int number, siginfo_t *info, void *context) {
     if (f->limited &&
         mmap(NULL, PROBE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
         atomic_store(&f->note->no_memory, 1);
-    // After this handler returns, the instruction that faulted runs again, and its fault ends the
-    // process. If the signal was not caused by a fault but sent, raise it again.
+    // After this handler returns, the instruction that faulted runs again, and its fault terminates
+    // the process. If the signal was sent, not caused by a fault, raise it again.
     signal(number, SIG_DFL);
     if (info->si_code <= 0) raise(number);
 }

@@ -1,5 +1,5 @@
 // fence.h: used in a worker: maps the arrays of rlhf_reward_out, each followed by an inaccessible
-// guard page. If the plugin writes into a guard page, the worker records this before it ends.
+// guard page. If the plugin writes into a guard page, the worker records this before it terminates.
 #ifndef RLHF_HOST_WORKER_FENCE_H
 #define RLHF_HOST_WORKER_FENCE_H
 
@@ -33,8 +33,8 @@ int rlhf__fence_output(struct rlhf__fence *f, uint32_t n, uint64_t total, int ha
 // array; otherwise 0. [main]
 unsigned rlhf__fence_before(const struct rlhf__fence *f);
 
-// From now on, if a signal ends this process, record in f->note the signal and the guard page that
-// was hit. Do not move *f. [main]
+// From now on, if a signal terminates this process, record in f->note the signal and the guard page
+// that was hit. Do not move *f. [main]
 void rlhf__fence_watch(struct rlhf__fence *f);
 
 // Returns the name of the array in a note's `fence`: "out->seq", ..., "its input". [any]

@@ -25,7 +25,7 @@ static rlhf_status ask_first(const struct rlhf__stand_in *s, struct rlhf__asked 
                       rlhf__printable(a->why, text, sizeof text));
 }
 
-// Ask the worker which confinement is in force. This comes before it runs any code of the plugin.
+// Ask the worker which confinement is in force, before the worker runs any code of the plugin.
 static rlhf_status ask_confine(struct rlhf__stand_in *s, struct rlhf__worker *w,
                                struct rlhf__error *err) {
     struct rlhf__ear ear = {.api = NULL};
@@ -127,7 +127,7 @@ rlhf_status rlhf__pool_said(const struct rlhf__pool *t, const struct rlhf__asked
         return rlhf__pool_fail_part(t, RLHF_E_INTERNAL, text, first);
     }
     if (*a->why) own = rlhf__printable(a->why, text, sizeof text);
-    // If the plugin gives no message, the message of the host service that failed is kept.
+    // If the plugin set no message, the message of the host service that failed is kept.
     if (first && !*a->why && !e->said[0]) return a->status;
     return rlhf__pool_fail_part(t, a->status, own, first);
 }

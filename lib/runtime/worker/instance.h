@@ -68,7 +68,7 @@ struct rlhf__pool {
     uint64_t starts;         // of workers
     char *tools;             // as its first worker declared them; NULL: none
     uint32_t promises;       // likewise
-    uint32_t places;         // places of states that the present worker knows, or once knew
+    uint32_t places;         // number of places that the present worker uses or has used
     struct rlhf__buf vacant; // u32 places that can be used again
     struct rlhf__buf closed; // u32 places of states that the worker has to close
 };

@@ -32,7 +32,7 @@ static void make_group(struct rlhf__worker *w) {
 #endif
 }
 
-// Call this function when all processes in the group have ended.
+// Call this function when all processes in the group have terminated.
 static void close_group(struct rlhf__worker *w) {
     const enum rlhf__cgroup_end how = rlhf__cgroup_close(&w->group);
     if (w->failed.code || how == RLHF__CGROUP_FINE) return;
@@ -199,7 +199,7 @@ void rlhf__worker_gone(struct rlhf__worker *w) {
     const int own = end_process(w, PATIENCE, &status);
     say_fence(w, fence, sizeof fence);
     if (w->failed.code) return;
-    // A dying worker may take longer than PATIENCE to exit. It notes the signal before that.
+    // A dying worker may take longer than PATIENCE to exit, but it records the signal before that.
     const unsigned noted = atomic_load(&rlhf__worker_note(w)->signal);
     const char *memory = atomic_load(&rlhf__worker_note(w)->no_memory)
                              ? ", with all memory used that rewards.memory_mib allows,"
@@ -263,7 +263,7 @@ void rlhf__channel_flush(struct rlhf__channel *c) {
     c->sent = 0;
 }
 
-// Drop consumed bytes from the buffer, and free a large buffer once it is empty.
+// Drop consumed bytes from the buffer, and free a large buffer if it is empty.
 static void compact(struct rlhf__channel *c) {
     if (!c->taken) return;
     c->in.len -= c->taken;

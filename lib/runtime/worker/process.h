@@ -1,8 +1,8 @@
 // process.h: a worker as the host sees it: a separate process (fork and exec of the program itself,
 // supervise/warden.h), its sockets, its printed output, and the memory files of batches (batch.h).
 //
-// Messages from a worker are not trusted. The host can end a worker at any time, together with all
-// processes that the worker started.
+// Messages from a worker are not trusted. The host can terminate a worker at any time, together
+// with all processes that the worker started.
 #ifndef RLHF_HOST_WORKER_PROCESS_H
 #define RLHF_HOST_WORKER_PROCESS_H
 
@@ -40,15 +40,15 @@ struct rlhf__worker {
 rlhf_status rlhf__worker_start(const char *program, int network, uint64_t memory_mib,
                                struct rlhf__worker **out, struct rlhf__error *err);
 
-// End a worker and all processes that it started, and free `w`, which may be NULL. [main]
+// Terminate a worker and all processes that it started, and free `w`, which may be NULL. [main]
 void rlhf__worker_end(struct rlhf__worker *w);
 
-// End a worker that has failed. w->failed keeps the reason of its first failure. [main]
+// Terminate a worker that has failed. w->failed keeps the reason of its first failure. [main]
 void rlhf__worker_fail(struct rlhf__worker *w, rlhf_status code, const char *why);
 
-// Call this when a worker has ended or closed its sockets. If the worker is still alive, first
-// waits a little, because it may be about to end. Then ends it and sets w->failed to the cause
-// ("its worker was ended by signal 11 (Segmentation fault)"). [main]
+// Call this when a worker has terminated or closed its sockets. If the worker is still alive, first
+// waits a little, because it may be about to exit. Then terminates it and sets w->failed to the
+// cause ("its worker was ended by signal 11 (Segmentation fault)"). [main]
 void rlhf__worker_gone(struct rlhf__worker *w);
 
 // Enlarge the memory files for a batch if needed; earlier contents may be lost. [main]

@@ -1,6 +1,5 @@
 // programs.h: the service "rlhf.draft.program/0". It starts programs that the user named, under the
-// same supervisor as workers (supervise/warden.h). Isolated programs are also confined as workers
-// are.
+// same supervisor as workers (supervise/warden.h). Isolated programs are confined like workers.
 #ifndef RLHF_HOST_WORKER_PROGRAMS_H
 #define RLHF_HOST_WORKER_PROGRAMS_H
 
@@ -14,7 +13,7 @@ struct rlhf__program_walls {
     int32_t reserved;
     // The confinement that was in force for the last program, as text; owned.
     char *confined;
-    const char **told; // if not NULL, *told is set to `confined` when that changes
+    const char **told; // if not NULL, *told is set to `confined` when `confined` changes
 };
 
 struct rlhf__programs {

@@ -78,8 +78,8 @@ static void take_part(const struct rlhf__worker *w, const rlhf_reward_in *in, co
 
 // ---- how parts end ----
 
-// Returns the first row without a result. If the reward scores its rows one by one, it was working
-// on this row when its worker ended.
+// Returns the first row without a result. If the reward scores its rows one by one, the reward was
+// working on this row when its worker terminated.
 static uint32_t row_at_work(const struct rlhf__worker *w, const struct part *p) {
     uint32_t i = 0;
     const char *seq = w->output + p->places.at[RLHF__OUT_SEQ];

@@ -2,9 +2,9 @@
 // descriptor and ops of the host, which let a worker (process.h) run the plugin. To the rest of the
 // host, the stand-in is a plugin like any other.
 //
-// If a worker crashes, ends, hangs or sends invalid messages, the current call fails with a reason.
-// The next call starts another worker with the state after the last successful batch. Episodes that
-// were open in the worker have failed (episode_calls.h).
+// If a worker crashes, exits, hangs or sends invalid messages, the current call fails with a
+// reason. The next call starts another worker with the state after the last successful batch.
+// Episodes that were open in the failed worker fail, too (episode_calls.h).
 #ifndef RLHF_HOST_WORKER_STAND_IN_H
 #define RLHF_HOST_WORKER_STAND_IN_H
 

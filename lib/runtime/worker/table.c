@@ -11,8 +11,8 @@ static struct rlhf__table *behind(const rlhf_host *api) {
     return (struct rlhf__table *)(uintptr_t)api;
 }
 
-// Send the frame. If the host cannot be reached, end this process, because the host no longer waits
-// for it.
+// Send the frame. If the host cannot be reached, exit, because the host no longer waits for this
+// process.
 static void send_frame(struct rlhf__table *t) {
     rlhf__wire_end(&t->frame);
     if (rlhf__wire_send(t->calls, &t->frame) != 0) _exit(1);

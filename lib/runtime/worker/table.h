@@ -1,5 +1,5 @@
-// table.h: the struct rlhf_host that a plugin in a worker gets. The plugin's calls are served in
-// the worker if possible, and otherwise sent to the host (upcall.h).
+// table.h: the struct rlhf_host that a plugin in a worker receives. The plugin's calls are served
+// in the worker if possible, and are otherwise sent to the host (upcall.h).
 #ifndef RLHF_HOST_WORKER_TABLE_H
 #define RLHF_HOST_WORKER_TABLE_H
 

@@ -47,8 +47,8 @@ static void close_handle(struct rlhf__table *t, uint32_t handle) {
     end(t);
 }
 
-// Copy the items of a reply to an array of `n` items. If there are fewer, the rest of the array is
-// unchanged.
+// Copy the items of a reply to an array of `n` items. If the reply has another number of items,
+// returns RLHF_E_INTERNAL and does not change the array.
 static rlhf_status take_items(struct rlhf__wire *in, size_t size, size_t n, void *out) {
     size_t got;
     const void *items = rlhf__wire_get_items(in, size, &got);

@@ -235,7 +235,7 @@ static int32_t vocabulary(struct rlhf__ear *e) {
     return e->vocabulary;
 }
 
-// Ragged rows, checked to be as valid as those that the host itself makes.
+// Rows of different lengths, checked to be as valid as rows that the host itself makes.
 struct rows {
     int32_t *ids, *offset, *prompt_len;
     size_t n, total;

@@ -1,5 +1,5 @@
 // walled.h: a reward whose programs are isolated. The plugin itself came with rlhf-host and is open
-// in this process, but the programs that it starts are confined as workers are (programs.h).
+// in this process, but the programs that it starts are confined like workers (programs.h).
 #ifndef RLHF_HOST_WORKER_WALLED_H
 #define RLHF_HOST_WORKER_WALLED_H
 

@@ -43,8 +43,8 @@ enum rlhf__ask {
     RLHF__ASK_PLAY = 10
 };
 
-// Functions of an environment. A worker keeps the states of open episodes at places, which are
-// numbers that the host gives out in reset(), each below RLHF__MOST_PLACES.
+// Functions of an environment. A worker keeps the states of open episodes at places: numbers below
+// RLHF__MOST_PLACES that the host assigns in reset().
 enum rlhf__played { RLHF__PLAYED_RESET = 0, RLHF__PLAYED_STEP = 1, RLHF__PLAYED_FINISH = 2 };
 enum { RLHF__MOST_PLACES = 1 << 20 };
 

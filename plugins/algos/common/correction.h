@@ -2,13 +2,13 @@
 // decoupled objective (Hilton et al. 2022, "Batch size-invariance for policy optimization"; Fu et
 // al. 2025, arXiv 2505.24298).
 //
-// b = log-prob of the policy that sampled (logp_sampled), p = log-prob of the policy at the start
-// of the phase (logp_old, from a second forward pass), x = log-prob of the policy that learns.
+// The log-probs of a token: b under the policy that sampled it (logp_sampled), p under the policy
+// at the start of the phase (logp_old, from a second forward pass), x under the policy that learns.
 //
 //   L = -mean_t w_t min(u_t A_t, clip(u_t) A_t),  u_t = exp(x_t - p_t),  w_t = exp(p_t - b_t)
 //
-// w is constant and not negative, so w min(u A, clip(u) A) = min(u (w A), clip(u) (w A)). So it is
-// enough to scale the advantages by w; the losses stay as they are.
+// w is constant and not negative, so w min(u A, clip(u) A) = min(u (w A), clip(u) (w A)). Scaling
+// the advantages by w is therefore enough; the loss functions need no change.
 #ifndef RLHF_ALGOS_COMMON_CORRECTION_H
 #define RLHF_ALGOS_COMMON_CORRECTION_H
 
@@ -23,8 +23,8 @@ enum rlhf__correction_level {
 enum rlhf__correction_mode {
     RLHF__CORRECT_TRUNCATE = 0, // a weight above the cap becomes the cap
     // With one weight per token, a weight above the cap becomes 0, and the divisors of the loss do
-    // not change. With one weight per row (SEQUENCE), a row whose weight is above the cap gets the
-    // use RLHF_ROW_EXCLUDED.
+    // not change. With one weight per row (SEQUENCE), a row whose weight is above the cap is left
+    // out of the loss (RLHF_ROW_EXCLUDED).
     RLHF__CORRECT_MASK = 1
 };
 
@@ -47,16 +47,15 @@ struct rlhf__correction_sums {
     double training, sampling; // sums over rows of the mean of p and the mean of b
 };
 
-// Returns the weight for log_ratio, which is p - b of one token or, with SEQUENCE, the sum of p - b
-// over the response. The log-ratio is first clamped to [-20, 20]. Sets *high to 1 if the weight was
-// above the cap. [any]
+// Returns the weight, after the cap. `log_ratio` is p - b of one token or, with SEQUENCE, the sum
+// of p - b over the response. It is first clamped to [-20, 20]. Sets *high to 1 if the uncapped
+// weight is above the cap, otherwise to 0. [any]
 double rlhf__correction_weight(const struct rlhf__correction *, double log_ratio, int32_t *high);
 
-// Scales the advantages of all rows by their weights. With SEQUENCE and MASK, also excludes the
-// rows whose weight is above the cap, and sets *excluded to the number of their response tokens. If
-// `finished` is set, *excluded does not count the tokens of unfinished rows. Also adds each token
-// to the sums, if they are not NULL. Returns RLHF_E_NUMERIC, with a message, if a log-prob is not
-// finite. [step]
+// Multiplies the advantages of all rows by their weights. With SEQUENCE and MASK, also excludes the
+// rows whose weight is above the cap. Sets *excluded to the number of response tokens of the
+// excluded rows; if `finished` is set, unfinished rows do not count. Adds each token to the sums,
+// unless they are NULL. Returns RLHF_E_NUMERIC, with a message, if a log-prob is not finite. [step]
 rlhf_status rlhf__correct(const rlhf_host *, const struct rlhf__correction *, const rlhf_rollout *,
                           int32_t finished, struct rlhf__correction_sums *, int64_t *excluded);
 

@@ -2,8 +2,8 @@
 // token: x under the policy, f under the reference. k1, k2 and k3 follow J. Schulman,
 // "Approximating KL divergence" (2020).
 //
-// FULL is not an estimate from two numbers: it is the model's kl head. It is in the same enum so
-// that one option covers all four.
+// FULL is the model's kl head instead of an estimate from two numbers. It is in this enum so that
+// one option covers all four kinds.
 #ifndef RLHF_ALGOS_COMMON_KL_H
 #define RLHF_ALGOS_COMMON_KL_H
 

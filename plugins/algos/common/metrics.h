@@ -1,4 +1,4 @@
-// metrics.h: the statistics of a policy-gradient algorithm over a phase, which it reports as
+// metrics.h: the statistics that a policy-gradient algorithm collects over a phase and reports as
 // metrics. docs/metrics.md has the names of these metrics. The statistics do not affect training.
 #ifndef RLHF_ALGOS_COMMON_METRICS_H
 #define RLHF_ALGOS_COMMON_METRICS_H
@@ -80,15 +80,15 @@ void rlhf__pg_add(struct rlhf__pg_update_sums *to, const struct rlhf__pg_update_
 // The mean of (x - o)^2 / 2 over the current minibatch; 0 if it has no tokens. [any]
 double rlhf__pg_approx_kl(const struct rlhf__pg_update_sums *);
 
-// Allocate memory for the run's shards. Call this function from plan(). If memory runs out, reports
-// RLHF_E_NOMEM through host->fail. [main]
+// Allocate the sums of the run's shards. Call this function from plan(). If memory runs out,
+// reports RLHF_E_NOMEM through host->fail. [main]
 rlhf_status rlhf__pg_metrics_plan(const rlhf_host *, struct rlhf__pg_metrics *,
                                   const rlhf_run_info *);
 
-// Both functions add up statistics of loss() over the shards of all workers. rlhf__pg_reduce does
-// this for the current minibatch; call it before a decision depends on these statistics.
-// rlhf__pg_reduce_kl does it for the KL; call it if loss() measures the KL (kl_estimator=full).
-// [step]
+// Both functions add up statistics of loss() over the shards of all workers: rlhf__pg_reduce those
+// of the current minibatch, rlhf__pg_reduce_kl those of the KL. Call rlhf__pg_reduce before a
+// decision depends on these statistics, and rlhf__pg_reduce_kl if loss() measures the KL
+// (kl_estimator=full). [step]
 rlhf_status rlhf__pg_reduce(const rlhf_host *, struct rlhf__pg_metrics *);
 rlhf_status rlhf__pg_reduce_kl(const rlhf_host *, struct rlhf__pg_metrics *);
 

@@ -79,9 +79,9 @@ void rlhf__pg_destroy(void *self) {
     g->host->free(g->host, g);
 }
 
-// Choose the level of the correction. If the run samples ahead, `auto` means a weight per token, or
-// a weight per response if the loss has one ratio per response. Otherwise, `auto` means no
-// correction.
+// Choose the level of the correction. If the run samples ahead, `auto` means a weight per response
+// with ratio=sequence or loss=gmpo, otherwise a weight per token. If the run does not sample ahead,
+// `auto` means no correction.
 static rlhf_status plan_correction(struct rlhf__pg *g, const rlhf_run_info *info) {
     const struct rlhf__pg_options *o = &g->opt;
     const int ahead = RLHF_HAS(rlhf_run_info, info, ahead) && info->ahead > 0;
@@ -170,8 +170,8 @@ rlhf_status rlhf__pg_begin(struct rlhf__pg *g, const rlhf_rollout *in, int64_t p
     return RLHF_OK;
 }
 
-// Returns 1 if loss() consists only of the surrogate. Then its value and gradient are 0 wherever
-// the advantage is 0.
+// Returns 1 if the loss consists only of the surrogate. The loss and its gradient are then 0 for
+// every token whose advantage is 0.
 static int surrogate_alone(const struct rlhf__pg *g) {
     const int kl = g->opt.kl_placement == RLHF__KL_IN_LOSS && g->kl.coef != 0;
     return !g->critic && !kl && g->opt.entropy_coef == 0;
@@ -276,8 +276,8 @@ static rlhf_status check_loss(const struct rlhf__pg *g, const rlhf_loss_in *in,
     return RLHF_OK;
 }
 
-// Adds all terms of the loss of the non-empty response `row` to *u and *d. Adds the measured KL to
-// *r.
+// Adds all loss terms of the response `row`, which must not be empty, to *u and *d. Adds the
+// measured KL to *r.
 static rlhf_status row_loss(struct rlhf__pg *g, const rlhf_loss_in *in, struct rlhf__span row,
                             double w, rlhf_heads *d, struct rlhf__pg_update_sums *u,
                             struct rlhf__pg_rollout_sums *r) {

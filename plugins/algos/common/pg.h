@@ -2,7 +2,7 @@
 // of advantages() and loss(), the statistics of a phase, and the saved state.
 //
 // struct rlhf__pg is the first member of an algorithm's instance, so the algorithm's function
-// tables can contain these functions directly. The algorithm describes its advantages and its
+// tables can point to the functions of this file. The algorithm describes its advantages and its
 // surrogate in a struct rlhf__pg_method. It also provides an option table, because defaults differ
 // between algorithms.
 #ifndef RLHF_ALGOS_COMMON_PG_H
@@ -18,7 +18,7 @@
 
 #include <rlhf/algo.h>
 
-// Options that have the same names in all algorithms. This must be the first member of an
+// Options that have the same names in all algorithms. This struct must be the first member of an
 // algorithm's options.
 struct rlhf__pg_options {
     int64_t group_size, epochs, minibatches;
@@ -49,8 +49,8 @@ struct rlhf__pg_options {
     RLHF_OPT_ENUM(                                                                                 \
         struct rlhf__pg_options, correction, RLHF__CORRECT_AUTO, rlhf__correction_names,           \
         "weight of rows that an older policy sampled, exp(old log-prob - sampled log-prob), for "  \
-        "each token or each response; auto: only with rollout.ahead, token unless the ratio is "   \
-        "one a response"),                                                                         \
+        "each token or each response; auto: only with rollout.ahead, for each response with "      \
+        "ratio=sequence or, in GRPO, loss=gmpo; otherwise for each token"),                        \
         RLHF_OPT_F64(struct rlhf__pg_options, correction_cap, 2, 0, 1e9,                           \
                      "largest such weight; 0: none"),                                              \
         RLHF_OPT_ENUM(struct rlhf__pg_options, correction_mode, RLHF__CORRECT_TRUNCATE,            \
@@ -135,16 +135,17 @@ rlhf_status rlhf__pg_advantages(void *self, const rlhf_rollout *);
 rlhf_status rlhf__pg_begin(struct rlhf__pg *, const rlhf_rollout *, int64_t per_token,
                            int64_t per_row, double **scratch, int32_t *counts);
 
-// Call this function at the end of every advantages(), when the advantages are set. It corrects the
-// advantages of rows that an older policy sampled, and decides how the loss uses each row (enum
-// rlhf_row_use). `counts` is from rlhf__pg_begin. Errors: RLHF_E_INTERNAL, and those of
+// Call this function at the end of every advantages(), after the advantages have been set. It
+// corrects the advantages of rows that an older policy sampled, and decides how the loss uses each
+// row (enum rlhf_row_use). `counts` is from rlhf__pg_begin. Errors: RLHF_E_INTERNAL, and those of
 // rlhf__correct. [step]
 //
-// A row whose advantages are all 0 gets the use RLHF_ROW_NO_GRADIENT if the loss has no other term
-// (critic, KL with a coefficient, entropy bonus). With mask_truncated, an unfinished row is masked.
+// A row whose advantages are all 0 becomes RLHF_ROW_NO_GRADIENT if the loss has no other term
+// (critic, KL with a coefficient, entropy bonus). With mask_truncated, an unfinished row becomes
+// RLHF_ROW_EXCLUDED.
 //
-// With mask_zero_advantage_groups, rlhf__pg_advantages then masks the rows of groups whose
-// advantages are all 0, and removes these rows from every divisor.
+// If mask_zero_advantage_groups is set, rlhf__pg_advantages masks further rows after this call:
+// those of groups whose advantages are all 0. These rows count in no divisor.
 rlhf_status rlhf__pg_uses(struct rlhf__pg *, const rlhf_rollout *, int32_t counts);
 
 // These implement functions of rlhf_plugin. The saved state is the method's magic, then kl_coef as

@@ -26,8 +26,8 @@ double rlhf__sum(const float *x, struct rlhf__span row);
 // Total reward of row i: its score plus its token rewards. [any]
 double rlhf__row_reward(const rlhf_rollout *, int64_t i);
 
-// Returns NULL if offset[n + 1] ascends from 0 to total, and 0 <= prompt_len[i] <= the length of
-// row i for every i. Otherwise returns a sentence about the error (static storage). [any]
+// Returns NULL if the array offset[n + 1] ascends from 0 to total, and 0 <= prompt_len[i] <= the
+// length of row i for every i. Otherwise returns a sentence about the error (static storage). [any]
 const char *rlhf__rows_check(const int32_t *offset, const int32_t *prompt_len, int64_t n,
                              int64_t total);
 
@@ -36,10 +36,9 @@ const char *rlhf__rows_check(const int32_t *offset, const int32_t *prompt_len, i
 // a message. [any]
 rlhf_status rlhf__logp_check(const rlhf_host *, const rlhf_loss_in *, const rlhf_loss_out *);
 
-// Finds the group that starts at the row `begin`, which must exist. The group consists of the rows
-// from `begin` up to, not including, *end. *best becomes the row whose label marks it as preferred.
-// The group must have two or more rows, and exactly one marked row. Otherwise returns
-// RLHF_E_INTERNAL with a message. [any]
+// Finds the group that starts at the row `begin`, which must exist. Sets *end to the row after the
+// group's last row, and *best to the row whose label marks it as preferred. The group must have two
+// or more rows, and exactly one marked row. Otherwise returns RLHF_E_INTERNAL with a message. [any]
 rlhf_status rlhf__preferred(const rlhf_host *, const rlhf_loss_in *, int64_t begin, int64_t *end,
                             int64_t *best);
 

@@ -18,7 +18,7 @@ rlhf_status rlhf__sums_open(const rlhf_host *, struct rlhf__sums *, const rlhf_r
                             uint32_t n);
 void rlhf__sums_finish(const rlhf_host *, struct rlhf__sums *);
 
-// Set *out to the n sums of the microbatch's shard, `shard`. Returns RLHF_E_INTERNAL, with a
+// Set *out to the n sums of `shard`, the microbatch's shard. Returns RLHF_E_INTERNAL, with a
 // message, if memory for this shard was not allocated. [step]
 rlhf_status rlhf__sums_of(const rlhf_host *, const struct rlhf__sums *, uint32_t shard,
                           double **out);

@@ -70,8 +70,8 @@ static void token_row(const struct rlhf__clip *clip, double w, const float *logp
 }
 
 // Returns the probability ratio that all tokens of a row share. `level` must not be
-// RLHF__RATIO_TOKEN, and len must be positive. Sets *share to the derivative of log ratio by each
-// logp_t.
+// RLHF__RATIO_TOKEN, and len must be positive. Sets *share to the derivative of the ratio's
+// logarithm by each logp_t.
 static double row_ratio(int32_t level, const float *logp, const float *logp_old, int64_t len,
                         double *share) {
     double log_ratio = 0;
@@ -117,8 +117,8 @@ void rlhf__cispo_row(int32_t level, double high, double w, const float *logp, co
     }
 }
 
-// Returns d, the log-ratio of a token, clipped only in the direction that increases the objective
-// for advantage a. Sets *clipped to 1 if it was clipped, otherwise to 0.
+// Clips d, the log-ratio of a token, but only in the direction that increases the objective for
+// advantage a. Returns the result. Sets *clipped to 1 if d was clipped, otherwise to 0.
 static double gmpo_log_ratio(const struct rlhf__clip *clip, double d, double a, int *clipped) {
     *clipped = a > 0 ? d > clip->high : d < -clip->low;
     if (!*clipped) return d;

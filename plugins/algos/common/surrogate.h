@@ -1,5 +1,5 @@
-// surrogate.h: the clipped policy-gradient surrogate, and the weights with which per-token terms
-// become one loss.
+// surrogate.h: the clipped policy-gradient surrogate, and the weights that combine the terms of
+// tokens into one loss.
 //
 // x = log-prob now, o = log-prob at rollout, A = advantage, rho = probability ratio. The loss is
 // minimized. terms.h has the KL and entropy terms.
@@ -14,9 +14,9 @@ enum rlhf__ratio_level {
     RLHF__RATIO_SEQUENCE_MEAN = 2 // one rho = exp(mean_t (x_t - o_t)), GSPO (Zheng et al. 2025)
 };
 
-// The weights w_it of the token terms. They are computed from totals of the minibatch, so the loss
-// does not depend on how the minibatch is divided into microbatches. Three of the weights also have
-// published names: GRPO, BNPO and DR_GRPO.
+// The weights w_it of the token terms. They are computed from totals of the minibatch (DAPO: of the
+// phase), so the loss does not depend on how the minibatch is divided into microbatches. Three of
+// the weights also have published names: GRPO, BNPO and DR_GRPO.
 enum rlhf__aggregation {
     RLHF__AGG_TOKEN = 0,    // 1 / (tokens of the minibatch)
     RLHF__AGG_SEQUENCE = 1, // 1 / (rows * tokens of the row)

@@ -22,16 +22,16 @@ void rlhf__count_row(struct rlhf__pg_rollout_sums *, int32_t kind, const rlhf_ro
                      struct rlhf__span row);
 
 // Computes the loss term w * beta * KL over the response tokens of one row. Adds the term to
-// u->kl_loss, and its gradient to d->logp or, if kind is FULL, to d->kl. If kind is FULL, also adds
-// the KL to the rollout's sums, *r, in the first epoch. Skips tokens outside of the sampled
-// support. Returns RLHF_E_NUMERIC if a reference log-prob is not finite. [step]
+// u->kl_loss, and its gradient to d->logp or, if kind is FULL, to d->kl. In the first epoch, FULL
+// also adds the KL to *r, the rollout's sums. Skips tokens outside of the sampled support. Returns
+// RLHF_E_NUMERIC if a reference log-prob is not finite. [step]
 rlhf_status rlhf__kl_term(const rlhf_host *, int32_t kind, double beta, const rlhf_loss_in *,
                           struct rlhf__span row, double w, rlhf_heads *d,
                           struct rlhf__pg_update_sums *u, struct rlhf__pg_rollout_sums *r);
 
 // Adds the n rows of a rollout to the statistics. All tokens of a row must have the same return.
-// Counts the tokens (rlhf__count_row) and records the rewards: plain[n] excludes the KL penalty;
-// paid[n] includes it and contains the rows' returns. If memory runs out, reports RLHF_E_NOMEM
+// Counts the tokens (rlhf__count_row) and records the rewards: plain[n] without the KL penalty, and
+// paid[n] with it. paid[i] is also the return of row i. If memory runs out, reports RLHF_E_NOMEM
 // through host->fail. [step]
 rlhf_status rlhf__count_paid(const rlhf_host *, struct rlhf__pg_metrics *, int32_t kind,
                              const rlhf_rollout *, const double *plain, const double *paid);

@@ -1,4 +1,4 @@
-// options.h: the options of grpo.so. grpo_iterative.so has them too, in addition to its own.
+// options.h: the options of grpo.so. grpo_iterative.so has these options and further ones.
 #ifndef RLHF_ALGOS_GRPO_OPTIONS_H
 #define RLHF_ALGOS_GRPO_OPTIONS_H
 

@@ -71,8 +71,8 @@ static rlhf_status plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
     return rlhf__sums_open(s->host, &s->sums, info, N_SUMS);
 }
 
-// Computes the reference point from the whole batch, before its update. The mismatched rows are
-// used only here.
+// Computes the reference point from the whole batch, before the update on this batch. The
+// mismatched rows are used only here.
 static rlhf_status advantages(void *self, const rlhf_rollout *in) {
     struct state *s = self;
     double sum = 0, mismatched = 0;

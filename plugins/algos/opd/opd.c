@@ -25,7 +25,7 @@ enum {
     OPD_SAMPLED = 3
 }; // the first 3 are the values of enum rlhf_divergence
 enum { OPD_TOKEN = 0, OPD_SEQUENCE = 1 };
-// Sums of loss(). GAP, TEACHER and ENTROPY are only summed in the first epoch.
+// Sums of loss(). GAP, TEACHER and ENTROPY cover only the first epoch.
 enum { LOSS, TOKENS, DIVERGENCE, FIRST_TOKENS, GAP, TEACHER, ENTROPY, CLIPPED, N_SUMS };
 
 struct opd_config {
@@ -130,7 +130,8 @@ static double row_loss(const struct opd *s, const rlhf_loss_in *in, struct rlhf_
     return w * sum;
 }
 
-// Sums up metrics. Before the first update, the policy is still the one that sampled.
+// Sums up metrics, but only in the first epoch: each token counts once, while the policy has
+// changed least since it sampled.
 static void measure(const rlhf_loss_in *in, struct rlhf__span row, double *sums) {
     if (in->epoch > 0) return;
     for (int64_t t = row.begin; t < row.end; t++) {

@@ -1,6 +1,6 @@
-// ppo.c: proximal policy optimization for language models. Options choose variants without a critic
-// and with groups, which differ only in how advantages are computed (advantages.c). This file has
-// the descriptor and the loss.
+// ppo.c: proximal policy optimization for language models. The options offer variants (without a
+// critic, with groups) that differ only in how advantages are computed (advantages.c). This file
+// has the descriptor and the loss.
 //
 //   L = sum_it w_it (surrogate_it + beta kl_it - c2 entropy_it) + c1 / (2 N) sum_it value_error_it
 //
@@ -18,8 +18,8 @@ enum { STATE_VERSION = 1 };
 
 // Returns the larger of (v - R)^2 and (clip(v, v_old - eps, v_old + eps) - R)^2. If eps is 0,
 // returns (v - R)^2. The caller multiplies the result by c1/2 and the weight. Sets *dv to the
-// derivative by v. Sets *clipped to 1 if the value with clip() is the larger. v is then outside of
-// the window, so the derivative is 0.
+// derivative by v. Sets *clipped to 1 if the square with clip() is the larger one. v is then
+// outside of the window, so the derivative is 0.
 static double value_error(double v, double v_old, double ret, double eps, double *dv,
                           int *clipped) {
     double e = v - ret, loss = e * e;

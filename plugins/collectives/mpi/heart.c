@@ -1,13 +1,13 @@
 // heart.c: the heartbeat. Every second, each rank sends one byte to the next rank. If the sender
-// dies, the next rank notices that no bytes come. A rank that is slow or busy computing still sends
-// its bytes.
+// dies, the next rank notices that no more bytes arrive. A rank that is slow or busy computing
+// still sends its bytes.
 #include "mpi.h"
 
 #include <time.h>
 
 #define BEAT_S    1.0  // seconds between two bytes
 #define SILENCE_S 10.0 // seconds without a byte after which a rank counts as dead
-// If this thread has not run for this many seconds, all ranks were probably stopped and continued.
+// If this thread has not run for this many seconds, all ranks were probably suspended and resumed.
 // In this case, the silence of another rank is not a failure.
 #define ASLEEP_S 3.0
 

@@ -1,6 +1,6 @@
 // mpi.c: the collective over the system's MPI. It uses only functions that MPI 3.1 has. It is built
-// once for each MPI on the machine, because their binary interfaces differ: RLHF_MPI_NAME is
-// "openmpi" or "mpich".
+// once for each MPI library on the machine, because the libraries' binary interfaces differ:
+// RLHF_MPI_NAME is "openmpi" or "mpich".
 #include "mpi.h"
 
 #include <signal.h>
@@ -67,8 +67,8 @@ static int more_room(struct mpi *m, int n) {
     return 1;
 }
 
-// Lists the parts of an exchange. Each rank sends to its nearest ranks first, so that not all ranks
-// send to the same rank at the same time.
+// Lists the parts of an exchange. Each rank sends to the next rank first, then to the one after it,
+// and so on, so that not all ranks send to the same rank at the same time.
 static rlhf_status make_job(struct mpi *m, const rlhf_block *send, const rlhf_block *recv,
                             struct job *j) {
     const int32_t ranks = m->table.ranks, own = m->table.rank;
@@ -131,8 +131,8 @@ static rlhf_status gather(void *ctx, const void *own, uint64_t bytes, void *all)
     return st == RLHF_OK ? wait_for(ctx, ticket) : st;
 }
 
-// Ends all ranks. If MPI's thread cannot end the other ranks, the launcher ends them after this
-// process has ended.
+// Terminates all ranks. If MPI's thread cannot terminate the other ranks, the launcher does so
+// after this process has exited.
 static void end(void *ctx, int32_t status) {
     struct mpi *m = ctx;
     if (pthread_equal(pthread_self(), m->thread)) {

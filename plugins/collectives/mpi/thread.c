@@ -24,8 +24,8 @@ void mpi_fail(struct mpi *m, rlhf_status st, const char *fmt, ...) {
 
 // ---- the beginning ----
 
-// Writes the name and the version of MPI. The texts that MPI returns are "Open MPI v4.1.4, package:
-// ..." and "MPICH Version:\t4.0.2\n...".
+// Writes the name and the version of MPI. The strings that MPI returns are "Open MPI v4.1.4,
+// package: ..." and "MPICH Version:\t4.0.2\n...".
 static void put_version(char out[80]) {
     char all[MPI_MAX_LIBRARY_VERSION_STRING] = "", *at;
     int n;
@@ -55,8 +55,8 @@ void mpi_begin(struct mpi *m) {
     rlhf_collective *t = &m->table;
     // Open MPI must not handle fatal signals: the host does, and reports which plugin was running.
     setenv("OMPI_MCA_opal_signal", "", 1);
-    // Over TCP, Open MPI would emulate remote writes, which took 1.2 to 1.3 times as long as
-    // sending on a line of 1 Gbit/s. A value that the user has set is kept.
+    // Over TCP, Open MPI would emulate remote writes. On a line of 1 Gbit/s, they took 1.2 to 1.3
+    // times as long as sends. A value that the user has set is kept.
     setenv("OMPI_MCA_btl_tcp_flags", "send", 0);
     if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS) {
         mpi_fail(m, RLHF_E_DEVICE, "MPI_Init failed");
@@ -102,7 +102,8 @@ static void post(struct mpi *m) {
     }
 }
 
-// Fails if a received message has an unexpected length: the ranks then do not make the same calls.
+// Fails if a received message has an unexpected length, because the ranks then do not make the same
+// calls.
 static void check_part(struct mpi *m, const struct part *p, MPI_Status *s) {
     int got = p->bytes;
     if (!p->sends) MPI_Get_count(s, MPI_BYTE, &got);
@@ -189,8 +190,8 @@ static void end_all(struct mpi *m) {
 
 // Leave the core to other threads: first yield a few times, then sleep. Each sleep takes a fixed
 // fraction of the time waited so far. So a sleep lengthens the wait only a little, and a long wait
-// takes little processor time. Yield no more often than needed: on a busy core, a yield may give
-// away far more time than a sleep.
+// takes little processor time. Yield only a few times: on a busy core, a yield may give away far
+// more time than a sleep.
 static void rest(struct mpi *m, unsigned idle, double waited) {
     const double least = 5e-6, most = 500e-6;
     double s = waited / 8;

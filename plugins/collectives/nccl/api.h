@@ -1,6 +1,6 @@
-// api.h: the part of NCCL that this collective uses, in our own declarations, so that builds do not
-// need NVIDIA's headers. Names, values and sizes are those of nccl.h, 2.14 and newer. If nccl.h is
-// installed, tests/mpi/nccl_header.c compares our declarations with it.
+// api.h: the part of NCCL that this collective uses. We declare it here so that builds do not need
+// NVIDIA's headers. Names, values and sizes are those of nccl.h, 2.14 and newer. If nccl.h is
+// installed, tests/mpi/nccl_header.c compares these declarations with it.
 #ifndef RLHF_COLLECTIVE_NCCL_API_H
 #define RLHF_COLLECTIVE_NCCL_API_H
 
@@ -17,8 +17,8 @@ struct nccl_id {
 enum { NCCL_SUCCESS = 0, NCCL_IN_PROGRESS = 7, NCCL_INT8 = 0 };
 
 // ncclConfig_t of NCCL 2.14. Newer libraries have a longer struct, but `version` tells them to read
-// only the members of 2.14. The first member that they add is at the place of `unset`. So `unset`
-// has the value that means "not set".
+// only the members of 2.14. `unset` is at the place of the first member that they add, and contains
+// their value for "not set".
 enum { NCCL_LEAST = 21400 };
 #define NCCL_MAGIC 0xcafebeefU
 #define NCCL_UNSET (-2147483647 - 1)

@@ -26,7 +26,8 @@ struct nccl {
     char error[512], detail[64];
 };
 
-// The message that every rank sends to the others, before it joins and after.
+// Every rank sends this message to all others twice: before it joins the communicator, and
+// afterwards.
 struct hello {
     struct nccl_id id; // the id from rank 0
     int32_t works, version;
@@ -50,8 +51,8 @@ static rlhf_status check(struct nccl *n, int result, const char *what) {
     return RLHF_E_DEVICE;
 }
 
-// Calls of NCCL return before they are done. Waits until the call that returned `result` is done,
-// for at most `limit` seconds (0 = no limit).
+// NCCL's functions return before their work is done. Waits until the call that returned `result` is
+// done, for at most `limit` seconds (0 = no limit).
 static rlhf_status settle(struct nccl *n, int result, double limit, const char *what) {
     const double from = seconds();
     const struct timespec nap = {0, 20000};
@@ -82,8 +83,8 @@ static int first_of(int a, int b) {
     return a == NCCL_SUCCESS || a == NCCL_IN_PROGRESS ? (b == NCCL_SUCCESS ? a : b) : a;
 }
 
-// One group of sends and receives, nearest ranks first, so that not all ranks send to the same
-// rank.
+// One group of sends and receives. Each rank starts with the next rank, so that not all ranks send
+// to the same rank.
 static rlhf_status exchange(void *ctx, const rlhf_block *send, const rlhf_block *recv,
                             uint64_t *ticket) {
     struct nccl *n = ctx;
@@ -104,7 +105,8 @@ static rlhf_status exchange(void *ctx, const rlhf_block *send, const rlhf_block 
     return settle(n, result, n->timeout_s, "an exchange of NCCL");
 }
 
-// The stream keeps the order: calls of the device that follow find the bytes.
+// Does not wait for the bytes: device work that is queued on the stream later runs after they have
+// arrived.
 static rlhf_status wait_for(void *ctx, uint64_t ticket) {
     struct nccl *n = ctx;
     int state = NCCL_SUCCESS;

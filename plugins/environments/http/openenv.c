@@ -95,9 +95,9 @@ static void add_faults(struct rlhf__bytes *text, const json_t *faults) {
     }
 }
 
-// The server may refuse the policy's turn because the turn is not an action, or its environment may
-// fail on the action. The policy then reads the reason, the episode continues, and this function
-// returns 1.
+// The server may refuse the policy's turn because the turn is not an action, or the server's
+// environment may fail on the action. The policy then reads the reason, the episode continues, and
+// this function returns 1.
 static int take_refusal(const struct rlhf__openenv *o, struct rlhf__openenv_state *s,
                         const json_t *data, const rlhf_episode_out *out, uint32_t i) {
     const char *code = json_string_value(json_object_get(data, "code"));
@@ -115,7 +115,7 @@ static int take_refusal(const struct rlhf__openenv *o, struct rlhf__openenv_stat
     return good;
 }
 
-// Takes a message. If it is not an observation, returns 0 with the reason in `why`.
+// Reads a message. If it is not an observation, returns 0 with the reason in `why`.
 static int take(const struct rlhf__openenv *o, enum rlhf__asked what, struct rlhf__openenv_state *s,
                 const struct rlhf__bytes *text, const rlhf_episode_out *out, uint32_t i,
                 char *why) {
@@ -163,7 +163,7 @@ static enum rlhf__socket_end connect_it(const struct rlhf__openenv *o,
     return rlhf__socket_open(s->socket, &o->target, deadline(o), why);
 }
 
-// The server was up when the run began, so wait for it if it is down now.
+// The server was up when the run began. If it is down now, wait for it.
 static enum rlhf__socket_end connect_patiently(const struct rlhf__openenv *o,
                                                struct rlhf__openenv_state *s, char *why) {
     const double until = rlhf__http_now() + o->patience_s;
@@ -215,9 +215,9 @@ static int is_full(const struct rlhf__bytes *text) {
     return full;
 }
 
-// Receives the answer. A server with a limit on its sessions still counts a session for a moment
-// after it was closed, so the server may refuse to begin a new episode. A refused reset is repeated
-// for up to FULL_S seconds.
+// Receives the answer. A server with a limit on sessions may still count a session for a moment
+// after the session was closed, and therefore refuse to begin a new episode. A refused reset is
+// repeated for up to FULL_S seconds.
 static enum rlhf__socket_end receive(const struct rlhf__openenv *o, enum rlhf__asked what,
                                      const rlhf_episode_in *in, uint32_t i,
                                      struct rlhf__bytes *text, double until, char *why) {

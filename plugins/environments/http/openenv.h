@@ -27,10 +27,10 @@ struct rlhf__openenv_state {
     uint64_t refused;            // turns that the server refused
 };
 
-// Reset or step all episodes of a call. An episode without an answer has failed. The policy reads
-// the server's reason if the server refuses a turn that is not a valid action (VALIDATION_ERROR)
-// or, with `reads_errors`, fails to execute the action (EXECUTION_ERROR). Errors: RLHF_E_IO if no
-// episode has an answer; RLHF_E_CANCELLED; RLHF_E_NOMEM. [step]
+// Reset or step all episodes of a call. An episode without an answer has failed. If the server
+// refuses a turn that is not a valid action (VALIDATION_ERROR), the policy reads the server's
+// reason. With `reads_errors`, it also reads why an action failed (EXECUTION_ERROR). Errors:
+// RLHF_E_IO if no episode has an answer; RLHF_E_CANCELLED; RLHF_E_NOMEM. [step]
 rlhf_status rlhf__openenv_ask(const struct rlhf__openenv *, enum rlhf__asked,
                               const rlhf_episode_in *, const rlhf_episode_out *);
 

@@ -9,7 +9,7 @@
 
 enum { SHOWN = 120 };
 
-// A call: what is asked, and what is known about the answer.
+// A call: what the service is asked, and what is known about its answer.
 struct call {
     struct rlhf__post *p;
     enum rlhf__asked what;
@@ -31,7 +31,7 @@ static rlhf_status failed(const struct rlhf__post *p, rlhf_status st, const char
     return rlhf_failf(p->host, st, "%s: %.800s", p->client.target.shown, why);
 }
 
-// Sends one request. `write` writes its body, and `take` reads its answer.
+// Sends one request. `write` writes the request's body, and `take` reads the answer.
 static rlhf_status exchange(struct call *c,
                             rlhf_status (*write)(void *, uint32_t, struct rlhf__bytes *),
                             rlhf_status (*take)(void *, uint32_t, const struct rlhf__bytes *)) {
@@ -80,7 +80,7 @@ static int64_t entry_of(const rlhf_episode_in *in, uint64_t episode) {
     return -1;
 }
 
-// Takes a line. If it is invalid, returns 0 with the reason in `why`.
+// Reads a line of the answer. If it is invalid, returns 0 with the reason in `why`.
 static int take_line(const struct call *c, const char *line, size_t n, char *why) {
     struct rlhf__line_reply reply = {0};
     if (!rlhf__line_reply_read(line, n, c->what, &reply, why)) return 0;
@@ -97,7 +97,7 @@ static int take_line(const struct call *c, const char *line, size_t n, char *why
     return good;
 }
 
-// Takes the lines of an answer, up to the first invalid line.
+// Reads the lines of an answer, up to the first invalid line.
 static rlhf_status take_lines(void *ctx, uint32_t at, const struct rlhf__bytes *b) {
     struct call *c = ctx;
     (void)at;

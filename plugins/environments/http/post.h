@@ -21,8 +21,8 @@ struct rlhf__post {
 rlhf_status rlhf__post_open(struct rlhf__post *);
 void rlhf__post_close(struct rlhf__post *); // [main]
 
-// Ask about all episodes of a call. An episode without a valid answer has failed. Errors: RLHF_E_IO
-// if no episode has a valid answer; RLHF_E_CANCELLED; RLHF_E_NOMEM. [step]
+// Ask the service about all episodes of a call. An episode without a valid answer has failed.
+// Errors: RLHF_E_IO if no episode has a valid answer; RLHF_E_CANCELLED; RLHF_E_NOMEM. [step]
 rlhf_status rlhf__post_ask(struct rlhf__post *, enum rlhf__asked, const rlhf_episode_in *,
                            const rlhf_episode_out *);
 

@@ -1,5 +1,5 @@
-// socket.h: a WebSocket client (RFC 6455). libcurl makes the connection, and so handles TLS and
-// proxies. The client supports only text messages, and sends each in one frame.
+// socket.h: a WebSocket client (RFC 6455). libcurl makes the connection, including TLS and proxies.
+// The client supports only text messages, and sends each in one frame.
 #ifndef RLHF_PLUGINS_ENVIRONMENTS_HTTP_SOCKET_H
 #define RLHF_PLUGINS_ENVIRONMENTS_HTTP_SOCKET_H
 

@@ -1,4 +1,4 @@
-// asked.h: writes the lines that a program is asked, one line of JSON for each episode.
+// asked.h: writes the requests to a program: one line of JSON for each episode.
 #ifndef RLHF_PLUGINS_ENVIRONMENTS_LINES_ASKED_H
 #define RLHF_PLUGINS_ENVIRONMENTS_LINES_ASKED_H
 

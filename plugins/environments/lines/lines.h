@@ -1,10 +1,9 @@
-// lines.h: an environment that a program plays, which reads and writes lines of JSON.
+// lines.h: an environment played by a program that reads and writes lines of JSON.
 //
-// The program is started once and plays many episodes at a time. It fails if it exits, does not
-// answer in time, or writes an invalid answer. After a failure, the episodes of the current call
-// that the program has not answered fail at once. All other open episodes fail when the host next
-// asks about them. The next call starts the program again. docs/environments.md describes the
-// lines.
+// The program is started once and plays many episodes at a time. The program fails if it exits,
+// does not answer in time, or writes an invalid answer. The episodes of the current call that it
+// has not answered then fail at once. All other open episodes fail when the host next asks about
+// them. The next call starts the program again. docs/environments.md describes the lines.
 #ifndef RLHF_PLUGINS_ENVIRONMENTS_LINES_LINES_H
 #define RLHF_PLUGINS_ENVIRONMENTS_LINES_LINES_H
 
@@ -36,7 +35,7 @@ struct rlhf__lines {
 // [main]
 rlhf_status rlhf__lines_start(struct rlhf__lines *, rlhf_status);
 
-// The functions of an environment whose self begins with a struct rlhf__lines.
+// The functions of an environment whose instance begins with a struct rlhf__lines.
 extern const rlhf_environment_ops rlhf__lines_ops;
 
 // End the program and release everything. [main]

@@ -1,4 +1,4 @@
-// reply.h: reads the line with which a program answers for an episode.
+// reply.h: reads a line in which a program answers for one episode.
 #ifndef RLHF_PLUGINS_ENVIRONMENTS_LINES_REPLY_H
 #define RLHF_PLUGINS_ENVIRONMENTS_LINES_REPLY_H
 

@@ -2,10 +2,10 @@
 // have an adapter, the adapter's tensors and packed weights, and its forward and backward
 // arithmetic.
 //
-// One matrix product of the trunk can compute several layers of the checkpoint (q_proj, k_proj and
-// v_proj). The A matrices of these layers are then stacked by rows into one matrix, and their B
-// matrices are the blocks of one weight (rlhf_blocks). So every matrix product that has an adapter
-// is computed by three products: W x, A x, and B (A x).
+// One matrix product of the trunk can compute several linear layers of the checkpoint (q_proj,
+// k_proj and v_proj). The A matrices of these linear layers are then stacked by rows into one
+// matrix, and their B matrices are the blocks of one weight (rlhf_blocks). So every matrix product
+// that has an adapter is computed by three products: W x, A x, and B (A x).
 #include "internal.h"
 
 #include <math.h>
@@ -55,7 +55,7 @@ uint64_t rlhf__tf_low_width(const struct rlhf__tf *m, enum rlhf__tf_site site) {
 // The length of a name without ".weight".
 static size_t module_length(const char *name) { return strlen(name) - (sizeof ".weight" - 1); }
 
-// 1 if the target equals the last components of the module's name, which dots separate.
+// Returns 1 if the target equals the last dot-separated components of the module's name.
 static int32_t is_end_of(const char *target, const char *module, size_t length) {
     const size_t n = strlen(target);
     if (!n || n > length || memcmp(module + length - n, target, n) != 0) return 0;
@@ -80,8 +80,8 @@ static int32_t match(const rlhf_adapter *a, const char *module, size_t length, u
 static void add_block(struct rlhf__tf *m, int32_t layer, const struct rlhf_tf_name *n) {
     const enum rlhf__tf_site site = (enum rlhf__tf_site)rlhf__tf_site_of(n->slot);
     struct rlhf__tf_low *low = &m->low[layer].of[site];
-    // A piece is a range of the rows of a matrix that is stored as [out, in], so it is a range of
-    // outputs. A name without a piece covers all outputs, in either storage order.
+    // A piece is a range of outputs, because it is a range of the rows of a matrix stored as [out,
+    // in]. A name without a piece covers all outputs, in either storage order.
     low->block[low->n_blocks++] = n->piece == RLHF_TF_ALL
                                       ? (struct rlhf__tf_span){0, size_of(m, site).out}
                                       : rlhf__tf_piece_rows(m, layer, n);

@@ -1,5 +1,5 @@
 // transformer/core.h: how an architecture plugin (gpt2.c, llama.c, ...) describes itself to the
-// shared transformer core, and the ops table that it gets from the core.
+// shared transformer core, and the ops table that the core provides.
 //
 // The tensors and the arithmetic are in the core. It accesses device memory only through the
 // compute table and never dereferences an rlhf_dev.
@@ -51,10 +51,10 @@ enum rlhf_tf_slot {
     RLHF_TF_N_LAYER
 };
 
-// A parameter of the checkpoint may be only a piece of a slot: a range of its rows. If linear
-// layers are stored as [out, in], RLHF_TF_QKV_* contains the queries, keys and values stacked by
-// rows; their row counts may differ. In a gated MLP, RLHF_TF_FC_* contains the gate and the up
-// projection, stacked in the same way.
+// A checkpoint parameter may be only a piece of a slot, that is, a range of the slot's rows. If
+// linear layers are stored as [out, in], the slot RLHF_TF_QKV_* contains the queries, keys and
+// values, stacked by rows; their row counts may differ. In a gated MLP, RLHF_TF_FC_* contains the
+// gate and the up projection, stacked in the same way.
 enum rlhf_tf_piece {
     RLHF_TF_ALL = 0,
     RLHF_TF_QUERIES,

@@ -125,7 +125,8 @@ static rlhf_status check_known(const rlhf_host *host, const config *c) {
     return RLHF_OK;
 }
 
-// Refuses a size that is null. The host has already refused sizes that are missing or below 1.
+// Refuses a size that is JSON's null. The host has already refused sizes that are missing or below
+// 1.
 static rlhf_status check_sizes(const rlhf_host *host, const config *c) {
     const struct {
         const char *key;

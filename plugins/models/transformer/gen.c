@@ -1,6 +1,7 @@
-// transformer/gen.c: generation sessions. A session has a key/value cache with slots; each step
-// appends new tokens to some slots and samples their next token. A step runs the same operations as
-// forward, so a sampled token's log-prob has the same bits as in forward.
+// transformer/gen.c: generation sessions. A session has a key/value cache with slots. A step
+// appends new tokens to some slots, and samples the next token of these slots unless their rows are
+// silent. A step runs the same operations as forward, so a sampled token's log-prob has the same
+// bits as in forward.
 #include "internal.h"
 
 #include <string.h>
@@ -53,7 +54,7 @@ void rlhf__tf_gen_close(void *self, rlhf_gen *g) {
     m->host->free(m->host, g);
 }
 
-// Arrays for only those rows that sample, for steps in which some rows do not.
+// Arrays of only the rows that sample, for steps in which some rows do not.
 struct drawing {
     uint64_t *counter;
     int32_t *id;

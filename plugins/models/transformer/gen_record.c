@@ -1,7 +1,8 @@
 // transformer/gen_record.c: decoding on a backend that can record its calls (record in
 // rlhf/compute.h). A step of one token per row is padded to a fixed number of rows, which is called
-// its bucket. All calls of a step are recorded once per bucket. Values that differ between steps
-// are in device memory at fixed addresses.
+// its bucket. The calls of a step are recorded, and replayed for later steps of the same bucket
+// with equal arguments (key_of). Values that differ between these steps are in device memory at
+// fixed addresses.
 //
 // A row's result does not depend on other rows, so padding and recording do not change samples.
 #include "internal.h"
@@ -16,9 +17,10 @@ static uint32_t bucket(uint32_t n) {
     return b >= n ? b : (n + 63) / 64 * 64;
 }
 
-#define KEYS_STEP 512 // max_k is rounded up to a multiple, since it can affect attention's launch
+#define KEYS_STEP 512 // max_k is rounded up to a multiple, because it can affect attention's launch
 
-// The block has the integers and then the counters. Both end at a multiple of 64 bytes.
+// A step's block begins with the integers; the counters follow. Both parts end at a multiple of 64
+// bytes.
 static uint64_t counters_at(uint32_t rows) { return rlhf__tf_rows_ints(rows) * sizeof(int32_t); }
 static uint64_t block_bytes(uint32_t rows) { return counters_at(rows) + rows * sizeof(uint64_t); }
 static uint64_t drawn_bytes(uint32_t rows, uint64_t words) {

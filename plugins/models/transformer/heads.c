@@ -87,8 +87,8 @@ static rlhf_status check_reference(struct rlhf__tf *m, const rlhf_forward *f) {
 }
 
 // The next two functions set w->ref_p to the reference's hidden states at the scored positions, in
-// the act dtype. gather_reference finds the states in device memory, and copies them if kl_dev_row
-// gives their rows. upload_reference copies them from the host.
+// the act dtype. gather_reference uses the states in kl_dev_hidden, in device memory; if kl_dev_row
+// is set, it copies the rows listed there. upload_reference copies the states from the host.
 static rlhf_status gather_reference(struct rlhf__tf *m, struct rlhf__tf_work *w,
                                     const rlhf_forward *f) {
     w->ref_p = f->kl_dev_hidden;
@@ -176,7 +176,7 @@ static rlhf_status lm(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_ba
     return m->c->lm_head(m->c->ctx, &args);
 }
 
-// Copies the n_resp values of one head to out[total]. The entries of given tokens become 0.
+// Copies the n_resp values of one head to out[total]. The entries of all other tokens become 0.
 static void spread(const struct rlhf__tf_work *w, const rlhf_batch *b, const float *from,
                    float *out) {
     memset(out, 0, b->total * sizeof *out);
@@ -291,9 +291,8 @@ static rlhf_status upload(struct rlhf__tf *m, const struct rlhf__tf_work *w, con
                         (uint64_t)(end - first) * stride * sizeof(float));
 }
 
-// Computes the gradient of the LM head's matrix. Also stores in bwd.drh (act dtype) the part of the
-// gradient of the final norm's output that comes from the LM head. Sets *made to 1 if there is such
-// a part.
+// Computes the gradient of the LM head's matrix, and in bwd.drh (act dtype) the LM head's part of
+// the gradient of the final norm's output. Sets *made to 1 if it computed them, otherwise to 0.
 static rlhf_status lm_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_forward *f,
                           const struct derivatives *d, int32_t *made) {
     rlhf_lm_head a;
@@ -312,8 +311,9 @@ static rlhf_status lm_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlh
     return m->c->lm_head_bwd(m->c->ctx, &a);
 }
 
-// Computes the gradients of the value head's tensors. Unless the head is detached, also stores in
-// bwd.drf (f32) the part of the gradient of the final norm's output that comes from the value head.
+// Computes the gradients of the value head's tensors. If the head is not detached and the trunk is
+// trained, also stores in bwd.drf (f32) the value head's part of the gradient of the final norm's
+// output, and sets *made to 1; otherwise sets *made to 0.
 static rlhf_status value_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, rlhf_dev d_value,
                              int32_t *made) {
     *made = 0;

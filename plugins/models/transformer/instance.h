@@ -71,8 +71,8 @@ static inline struct rlhf_tf_widths rlhf_tf_widths(const struct rlhf_tf_arch *a)
                                    q + 2 * kv, a->d_inner, a->gated ? 2 * a->d_inner : a->d_inner};
 }
 
-// Returns the number of ids that have a logit. They are the first ids: the LM head ignores the
-// embedding's rows after these.
+// Returns the number of ids that have a logit. These are the first ids: the LM head ignores the
+// later rows of the embedding.
 static inline int32_t rlhf__tf_outputs(const struct rlhf__tf *m) {
     const int32_t n = m->open.n_tokens;
     return n > 0 && n < m->arch.n_vocab ? n : m->arch.n_vocab;
@@ -95,14 +95,14 @@ static inline uint64_t rlhf__tf_cache_bytes(const struct rlhf__tf *m, uint32_t n
     return (uint64_t)n_slots * max_len * (uint64_t)rlhf_tf_widths(&m->arch).kv * rlhf__tf_esz(m);
 }
 
-// Returns 1 if the model has an LM head. Encoders never have one. If the architecture does not tie
-// the LM head to the embedding, classifiers lack it too, because their checkpoints do not contain
-// its matrix.
+// Returns 1 if the model has an LM head. Encoders never have one. Classifiers have one only if the
+// architecture ties the LM head to the embedding, because their checkpoints do not contain its
+// matrix.
 static inline int32_t rlhf__tf_has_lm(const struct rlhf__tf *m) {
     return m->arch.causal && (m->arch.tied || m->open.n_labels == 0);
 }
 
-// 1 if the trunk's own parameters do not change, because it has an adapter or belongs to the base.
+// 1 if the trunk's own parameters do not change: the trunk has an adapter or belongs to the base.
 static inline int32_t rlhf__tf_trunk_frozen(const struct rlhf__tf *m) { return m->base || m->low; }
 
 // 1 if the backward pass continues into the trunk.

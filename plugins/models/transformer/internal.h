@@ -7,7 +7,7 @@
 #include "session.h"
 
 // ---- internal.c ----
-// Record a failure and return `code`. A failure of the compute table does not need this, because
+// Record a failure and return `code`. Do not call this function for a failure of the compute table:
 // the backend has already passed a message to its host.
 __attribute__((format(printf, 3, 4))) rlhf_status
 rlhf__tf_fail(struct rlhf__tf *m, rlhf_status code, const char *fmt, ...);
@@ -39,9 +39,9 @@ int32_t rlhf__tf_slot_only_packed(int32_t layer, int32_t slot);
 // slot of a site's matrix. site_inputs: the input width of a site.
 int32_t rlhf__tf_site_of(int32_t slot);
 int32_t rlhf__tf_site_slot(enum rlhf__tf_site site);
-// Returns the first slot of a product. A product has the slots of a norm, followed by the slots of
-// its own weight and bias. The norm is the one before the product or, in a post-norm layer, the one
-// after the product's block. For TF_N_SITE, returns RLHF_TF_N_LAYER.
+// Returns the first slot of a product. The product has this slot and the following ones, up to the
+// first slot of the next product: for QKV and FC also a norm, which is the one before the product
+// or, in a post-norm layer, the one after its block. For TF_N_SITE, returns RLHF_TF_N_LAYER.
 int32_t rlhf__tf_site_first(enum rlhf__tf_site site);
 int32_t rlhf__tf_site_inputs(const struct rlhf__tf *m, enum rlhf__tf_site site);
 // The largest number of columns that A x of this product has in any layer; 0 without adapters.
@@ -93,8 +93,8 @@ rlhf_status rlhf__tf_storage_release(struct rlhf__tf *m, int32_t layer);
 // With end = RLHF_TF_N_LAYER, the gradients of the layer's adapters are complete too.
 void rlhf__tf_storage_graded(struct rlhf__tf *m, int32_t layer, int32_t slot, int32_t end,
                              const rlhf_forward *f);
-// Waits until the values of a layer's slots [slot, end) have been received (layer -1: of the
-// globals). f->wanted must be set.
+// Waits until the values in a layer's slots [slot, end) have been received. Layer -1: the globals.
+// f->wanted must be set.
 void rlhf__tf_storage_wanted(struct rlhf__tf *m, int32_t layer, int32_t slot, int32_t end,
                              const rlhf_forward *f);
 
@@ -106,8 +106,8 @@ rlhf_status rlhf__tf_weights_pack(struct rlhf__tf *m);
 rlhf_status rlhf__tf_lm_ready(struct rlhf__tf *m); // packs the LM head if that is needed
 // 1 if forward() may wait for new values (rlhf_forward.wanted).
 int32_t rlhf__tf_weights_can_wait(const struct rlhf__tf *m);
-// These functions do nothing unless f->wanted is set. rlhf__tf_weights_receive_globals waits for
-// new values of the globals and packs them. rlhf__tf_weights_receive does this for the slots of a
+// Both functions do nothing unless f->wanted is set. rlhf__tf_weights_receive_globals waits for new
+// values of the globals and packs them. rlhf__tf_weights_receive does the same for the slots of a
 // product (rlhf__tf_site_first).
 rlhf_status rlhf__tf_weights_receive_globals(struct rlhf__tf *m, const rlhf_forward *f);
 rlhf_status rlhf__tf_weights_receive(struct rlhf__tf *m, int32_t layer, enum rlhf__tf_site site,
@@ -167,7 +167,7 @@ rlhf_rope rlhf__tf_rope_args(const struct rlhf__tf *m, const struct rlhf__tf_row
 // ---- trunk.c: the norm ----
 // Computes the architecture's norm of x (f32 [rows, d]) and stores it in `out`, as `dtype`. `gamma`
 // is the gain; if the norm has a bias, the bias follows the gain. `stats`, f32 [rows,
-// rlhf__tf_stats()], gets the numbers that the backward pass needs; it may be NULL.
+// rlhf__tf_stats()], receives the numbers that the backward pass needs; it may be NULL.
 rlhf_status rlhf__tf_norm(const struct rlhf__tf *m, const struct rlhf__tf_tensor *gamma,
                           rlhf_dev out, int32_t dtype, rlhf_dev stats, rlhf_dev x, uint32_t rows);
 // From dy, in dy_dtype, computes the gradient of the gain and the gradient of x. Stores the
@@ -197,9 +197,9 @@ rlhf_status rlhf__tf_full_norm(struct rlhf__tf *m, struct rlhf__tf_work *w);
 rlhf_status rlhf__tf_score(struct rlhf__tf *m, struct rlhf__tf_work *w, float *host_out);
 // Computes the score head at each response token, in w->result.
 rlhf_status rlhf__tf_token_score(struct rlhf__tf *m, struct rlhf__tf_work *w);
-// Both functions add the gradient that comes from the score head to m->bwd.ds. The first is for
-// pooled scores, with host_d [n, n_labels] in host memory; the second is for token scores, with d
-// f32 [n_resp] in device memory.
+// Both functions add the score head's part of the gradient to m->bwd.ds. The first is for pooled
+// scores, with host_d [n, n_labels] in host memory; the second is for token scores, with d f32
+// [n_resp] in device memory.
 rlhf_status rlhf__tf_score_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const float *host_d);
 rlhf_status rlhf__tf_token_score_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, rlhf_dev d);
 int32_t rlhf__tf_pooling(const struct rlhf__tf *m);

@@ -6,7 +6,8 @@
 #include <math.h>
 #include <rlhf/exact.h>
 
-// The table grows with the longest row seen. A model's context is often a hundred times longer.
+// The table grows with the longest row so far. A model's context is often a hundred times longer
+// than that.
 enum { FIRST_ROWS = 1024 };
 
 static uint32_t rows_for(const struct rlhf__tf *m, uint32_t positions) {

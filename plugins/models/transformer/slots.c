@@ -1,6 +1,6 @@
 // transformer/slots.c: the tensors of an instance, with the shapes and initializations that follow
-// from its architecture. Also helpers for reading config.json. storage.c allocates the tensors.
-// Their names are in the architecture's lists.
+// from its architecture. Also helpers for reading config.json. storage.c allocates the tensors. The
+// tensors' names are in the architecture's lists.
 #include "internal.h"
 
 #include <math.h>
@@ -42,9 +42,9 @@ static struct rlhf__tf_shape in_group(struct rlhf__tf_shape s, int32_t group) {
     return s;
 }
 
-// The last layer of the value head is initialized as value_init says. With ZERO, the hidden layer
-// of an mlp head is initialized as an orthogonal matrix, with the gain for a ReLU. If the hidden
-// layer were zero too, its gradients would stay zero.
+// value_init determines how the last layer of the value head is initialized. With ZERO, the hidden
+// layer of an mlp head is initialized as an orthogonal matrix, with the gain for a ReLU. If the
+// hidden layer were zero too, its gradients would stay zero.
 static struct rlhf__tf_shape value_matrix(const struct rlhf__tf *m, int32_t rows, int32_t cols,
                                           int32_t hidden) {
     struct rlhf__tf_shape s = in_group(matrix(rows, cols, 0), RLHF_PARAM_VALUE);

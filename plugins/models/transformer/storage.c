@@ -1,10 +1,10 @@
 // transformer/storage.c: the memory of a model's tensors.
 //
 // All values are in one device allocation, and all gradients are in a second one, in the same
-// order. Each slot starts at a multiple of 64 bytes. The pieces of a slot (q, k and v of one fused
-// matrix) are adjacent. So a product can use them as one matrix, although the checkpoint has three.
-// For the same reason, the A matrices of a product's adapters are adjacent, and so are the B
-// matrices.
+// order. Each slot starts at a multiple of 64 bytes. The checkpoint may have several pieces of a
+// slot (q, k and v of one fused matrix). They are adjacent, so that a product can use them as one
+// matrix. For the same reason, the A matrices of a product's adapters are adjacent, and so are the
+// B matrices.
 //
 // If a model is frozen or has an adapter, some values are needed only for packing. These temporary
 // values have a separate allocation for each layer, which is freed after the first refresh(). The
@@ -17,8 +17,8 @@ static uint64_t elements(const struct rlhf__tf_shape *s) {
 
 static uint64_t round16(uint64_t n) { return (n + 15) & ~(uint64_t)15; }
 
-// How many elements have been placed so far: permanent values, gradients, and temporary values of
-// one layer.
+// The number of elements placed so far: permanent values, gradients, and temporary values of one
+// layer.
 struct layout {
     uint64_t stays, grads, passes;
 };
@@ -131,9 +131,9 @@ void rlhf__tf_storage_graded(struct rlhf__tf *m, int32_t layer, int32_t slot, in
     if (to != from) f->graded(f->graded_ctx, from, (uintptr_t)to - (uintptr_t)from);
 }
 
-// Returns the address of the values in a slot of a layer (-1: the globals). If the slot is empty,
-// returns the address of the next slot that is not empty. If all later slots are empty, returns the
-// end of all values.
+// Returns the address of the values in a slot of a layer (-1: the globals) or, if the slot is
+// empty, of the next slot that is not empty. If all later slots are empty too, returns the end of
+// all values.
 static rlhf_dev first_value(struct rlhf__tf *m, int32_t layer, int32_t slot) {
     for (; layer < m->arch.n_layer; layer++, slot = 0)
         for (; slot < (layer < 0 ? RLHF_TF_N_GLOBAL : RLHF_TF_N_LAYER); slot++)

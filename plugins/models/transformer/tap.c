@@ -275,7 +275,7 @@ static rlhf_status find_head(struct rlhf__tf *m, int32_t head, struct map *out) 
     return rlhf__tf_fail(m, RLHF_E_UNSUPPORTED, "tap: this model has no head %d", head);
 }
 
-// Recovers rows of a matrix whose values have been freed, by multiplying rows of the identity with
+// Recovers rows of a matrix after its values have been freed: multiplies rows of the identity with
 // the packed matrix.
 static rlhf_status unpack_rows(struct rlhf__tf *m, const struct map *h, const int32_t *row,
                                uint32_t n, float *out) {

@@ -12,9 +12,9 @@ struct rlhf__tf_buf {
     uint64_t bytes;
 };
 
-// The location of a tensor's values. TF_STAYS: in m->values. TF_PASSES: in m->passing; they are
-// needed only for packing, after which they are freed and the pointer becomes NULL. TF_BORROWED: in
-// the base model's memory.
+// The location of a tensor's values. TF_STAYS: in m->values. TF_PASSES: in m->passing, only until
+// they have been packed; they are then freed, and the pointer becomes NULL. TF_BORROWED: in the
+// base model's memory.
 enum rlhf__tf_place { TF_STAYS, TF_PASSES, TF_BORROWED };
 
 // A parameter tensor, f32: its values and, if it is trained, its gradients.
@@ -31,9 +31,9 @@ struct rlhf__tf_span {
     int32_t from, count;
 };
 
-// The adapter of one matrix product. n_blocks is the number of the product's checkpoint layers that
-// have an adapter, or 0. block[i] is the range of the product's outputs that the i-th of these
-// layers computes.
+// The adapter of one matrix product. A product can compute several linear layers of the checkpoint;
+// n_blocks of them have an adapter. block[i] is the range of the product's outputs that the i-th of
+// these linear layers computes.
 enum { TF_MAX_PIECES = 3 };
 struct rlhf__tf_low {
     int32_t n_blocks, reserved;

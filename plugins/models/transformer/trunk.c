@@ -68,16 +68,16 @@ static uint64_t kept(const struct rlhf__tf *m, const struct rlhf__tf_work *w) {
     return w->keep && !m->open.recompute ? (uint64_t)m->arch.n_layer : 1;
 }
 
-// Some outputs of norms and activations, which are inputs of matrix products, are not stored but
+// Some inputs of matrix products (the outputs of norms and activations) are not stored but
 // recomputed in the backward pass. This is done if they have many elements and their rows are wide,
 // because recomputing is then cheap. Example: GPT-2 124M with 8 x 64 tokens, f32, level avx512. A
-// training step takes 1,834 ms, of which recomputing takes
+// training step takes 1,834 ms. Of this time, recomputing takes
 //
 //   activations   10.8 ms
 //   norms          3.6 ms
 //
-// In bf16, products are faster, and recomputing takes a fiftieth of the step. Not storing these
-// outputs saves 99 MiB in a phase of PPO.
+// In bf16, products are faster, so recomputing takes a larger part of the step: a fiftieth. In a
+// phase of PPO, not storing these outputs saves 99 MiB.
 #define LEAN_FROM  ((uint64_t)2 << 20) // elements
 #define LEAN_WIDTH 512
 

@@ -91,9 +91,8 @@ static rlhf_status linear_bwd_add(const struct pass *p, const struct rlhf__tf_ac
     return product_bwd(p, p->ds, RLHF_F32, 1, a, x, dy, site);
 }
 
-// Sets *dx to the gradient of x, the input of the activation, given d, the gradient of its output.
-// Without a gate, *dx is d, which is overwritten. With a gate, x is twice as wide as d, so *dx is
-// bwd.dfc.
+// Sets *dx to the gradient of the activation's input x; d is the gradient of its output. Without a
+// gate, *dx is d, which is overwritten. With a gate, x is twice as wide as d, so *dx is bwd.dfc.
 static rlhf_status act_bwd(const struct pass *p, rlhf_dev *dx, rlhf_dev d, rlhf_dev x) {
     const struct rlhf_tf_arch *a = &p->m->arch;
     *dx = a->gated ? p->m->bwd.dfc.p : d;
@@ -116,8 +115,8 @@ static rlhf_status attend_bwd(const struct pass *p, const struct rlhf__tf_acts *
                           rlhf__tf_layer(p->m, p->layer, RLHF_TF_KN_G)->grad, p->rows);
 }
 
-// Pre-norm: x is the stream. dh is the gradient of norm(x), which was the input of a product. Adds
-// the gradient of x to ds.
+// Pre-norm: x is the stream, and dh is the gradient of norm(x), the input of a product. Adds the
+// gradient of x to ds.
 static rlhf_status norm_bwd_add(const struct pass *p, rlhf_dev dh, rlhf_dev x, rlhf_dev stats,
                                 int32_t slot) {
     return rlhf__tf_norm_bwd(p->m, rlhf__tf_layer(p->m, p->layer, slot), p->ds, 1, dh, p->m->dtype,
@@ -137,9 +136,9 @@ static rlhf_status norm_bwd(struct pass *p, rlhf_dev x, rlhf_dev stats,
 
 // ---- layers ----
 
-// Reports that the gradients of a product, and of the norm before it (pre-norm) or after it, are
-// complete. With adapters, reports the whole layer at once, after its last product, because the
-// gradients of all adapters of the layer are stored after the other gradients.
+// Reports that the gradients of a product, and of the norm among its slots (rlhf__tf_site_first),
+// are complete. With adapters, reports the whole layer at once, after its last product, because the
+// gradients of the layer's adapters are stored after its other gradients.
 static void graded(const struct pass *p, enum rlhf__tf_site site) {
     if (!p->m->low)
         rlhf__tf_storage_graded(p->m, p->layer, rlhf__tf_site_first(site),

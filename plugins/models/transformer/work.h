@@ -16,9 +16,9 @@ struct rlhf__tf_rows {
     rlhf_dev ref; // rows of the reference's states; NULL: there is no reference
 };
 
-// What the rows on the device were copied from: a batch or, if `gen` is set, a step of that
-// session. For a step, `start`, `slot` and `silent` are set, the entries of `prefix` are slots, and
-// a row that samples needs only the state of its last token. The meaning of a NULL array:
+// The source of the rows on the device: a batch or, if `gen` is set, a step of that session. For a
+// step, `start`, `slot` and `silent` are set, the entries of `prefix` are slots, and a row that
+// samples needs only the state of its last token. The meaning of a NULL array:
 //
 //   prompt_len  rows have no response positions
 //   turn        all tokens from prompt_len on are the policy's
@@ -99,7 +99,8 @@ struct rlhf__tf_work {
     // LM head and value head, with R = n_resp states:
     struct rlhf__tf_buf rx, rstats; // gathered residual f32 [R, d]; its norm's stats [R, 2]
     struct rlhf__tf_buf rf, rh;     // output of that norm, f32 and act dtype [R, d]
-    // The reference's states: act dtype [R, d]. If they came from the host, f32 [R, d] follows.
+    // The reference's states: act dtype [R, d]. If they came from the host and the act dtype is not
+    // f32, their f32 copy [R, d] is stored before them.
     struct rlhf__tf_buf ref;
     struct rlhf__tf_buf support;          // u32 [R, words of the vocabulary]
     struct rlhf__tf_buf result;           // the heads of each response token; rlhf__tf_result
@@ -112,7 +113,7 @@ struct rlhf__tf_work {
     uint32_t heads;                     // bits of the heads that the last forward computed
     int32_t train, valid;               // valid: the backward pass may read these activations
     int32_t keep, plain; // keep 1: keep activations for backward; plain 1: leave out the adapter
-    // 1: h1, h2 and ac are not stored for each layer but only in the scratch buffers. The backward
+    // 1: h1, h2 and ac exist only once, in the scratch buffers, not for each layer. The backward
     // pass recomputes them from in, mid and fc.
     int32_t lean;
 };
@@ -122,7 +123,7 @@ struct rlhf__tf_work {
 // above.
 struct rlhf__tf_scratch {
     struct rlhf__tf_buf ds, ds2, dy; // the stream: f32 [T, d], a spare buffer, and in the act dtype
-    // Holds three arrays, one after the other: f32 [R, 4 d] for the value head; act dtype [T,
+    // Holds one array at a time, in this order: f32 [R, 4 d] for the value head; act dtype [T,
     // inner] for the MLP's recomputed activation, then for its gradient; act dtype [T, qkv] for the
     // gradient of qkv.
     struct rlhf__tf_buf wide;

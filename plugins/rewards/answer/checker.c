@@ -113,7 +113,7 @@ static int right_side(rlhf_str *text) {
     return 1;
 }
 
-// Removes a pair of brackets around the text. Returns 0 if it is not in brackets.
+// Removes a pair of brackets around the text. Returns 0 if the text is not in brackets.
 static int unwrap(rlhf_str *text) {
     static const char *const pairs[][2] = {
         {"(", ")"}, {"[", "]"}, {"\\{", "\\}"}, {"{", "}"}, {"\\lbrace", "\\rbrace"}};

@@ -27,8 +27,9 @@ rlhf_str rlhf__strip(rlhf_str text);
 rlhf_str rlhf__trim(rlhf_str text); // removes white space at both ends [any]
 
 // Returns 1 if two cleaned texts are the same. White space matters only where TeX needs it: between
-// two words or two numbers, but not after a command. Its amount never matters. $ and braces around
-// a single character are ignored. With ignore_case, the case of ASCII letters is ignored too. [any]
+// two words or two numbers, but not after a command. The amount of white space never matters. $ and
+// braces around a single character are ignored. With ignore_case, the case of ASCII letters is
+// ignored too. [any]
 int rlhf__same_text(rlhf_str a, rlhf_str b, int ignore_case);
 
 #endif

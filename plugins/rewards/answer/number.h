@@ -7,10 +7,11 @@
 #include "answer/decimal.h"
 
 // Returns 1 and sets *out if a number is at the cursor. Returns 0 if not, and -1 if there are
-// digits that do not form a number (5/0). After 1 and -1 the cursor is after the digits. [any]
+// digits that do not form a number (5/0). If the result is 1 or -1, the cursor moves past the
+// digits. [any]
 int rlhf__take_magnitude(struct rlhf__cursor *c, struct rlhf__ratio *out);
-// Reads the "^6" or "^{-6}" after a ten. Returns 0 if it is missing; the cursor may then have
-// moved. [any]
+// Reads the exponent after a ten: "^6" or "^{-6}". Returns 0 if it is missing; the cursor may then
+// have moved. [any]
 int rlhf__take_raised(struct rlhf__cursor *c, int64_t *out);
 
 #endif

@@ -33,8 +33,8 @@ static void open_box(struct boxes *b, uint64_t begin, uint64_t depth) {
     if (b->n - b->first > MAX_OPEN) b->first++;
 }
 
-// Close the box whose brace was opened at this depth. Returns the position of the box's contents,
-// or 0 if that brace did not open a box.
+// Closes the brace that was opened at this depth. If it belongs to a box, returns the position of
+// the box's contents, otherwise 0.
 static uint64_t close_box(struct boxes *b, uint64_t depth) {
     if (b->n == b->first || b->depth[(b->n - 1) % MAX_OPEN] != depth) return 0;
     return b->begin[--b->n % MAX_OPEN];

@@ -47,7 +47,7 @@ static int take_currency(struct rlhf__cursor *c) {
     return 0;
 }
 
-// 1 for the symbol of a unit, which has one or two letters, and for the ending of an ordinal number
+// Returns 1 if the one or two letters are the symbol of a unit, or the ending of an ordinal number
 // (1st).
 static int is_symbol(const char *word, size_t n, int joined) {
     static const char all[] = " m g s h l L N J W V A K C F cm mm km dm nm um kg mg ug ml mL dl dL "
@@ -70,7 +70,8 @@ static size_t letters(const char *at, const char *end) {
     return n;
 }
 
-// 1 if one or two letters that are not the symbol of a unit directly follow a number: 5x.
+// Returns 1 if a number is directly followed by one or two letters that are not the symbol of a
+// unit: 5x.
 static int has_variable(const char *at, const char *end) {
     const size_t n = letters(at, end);
     return n > 0 && n < 3 && !is_symbol(at, n, 1);
@@ -101,8 +102,9 @@ static int is_pause(const char *at, const char *end) {
     return rlhf__is_one_of(*at, ".,;:!?") && (at + 1 == end || rlhf__is_space(at[1]));
 }
 
-// Returns 1 if the text after a number makes the number a part of a term. Such a text is a factor,
-// a variable, or letters that are not words or units, up to the next pause.
+// Returns 1 if the text after a number makes the number a part of a term. Such a text begins with a
+// factor, a variable or "(". Or its letters, up to the next pause, include an unknown symbol of one
+// or two letters, and no longer word.
 static int is_term(const struct rlhf__cursor *c) {
     size_t unknown = 0, longest = 0;
     if (is_factor(c) || has_variable(c->at, c->end) || rlhf__next_is(c, "(")) return 1;

@@ -78,9 +78,9 @@ static void certificate_text(const struct rlhf__http_client *c, const char *said
              c->o->ca ? "" : " (ca=FILE names other authorities than the system's)");
 }
 
-// Connects to the service and does the TLS handshake, without sending a request. A service that is
-// down is allowed, because it may answer later. A wrong certificate is an error, because it will
-// not change.
+// Connects to the service and does the TLS handshake, without sending a request. A service that
+// does not answer is accepted, because it may answer later. A wrong certificate is an error,
+// because waiting does not help.
 static rlhf_status probe(const struct rlhf__http_client *c) {
     char error[CURL_ERROR_SIZE] = "", why[RLHF__WHY];
     CURL *easy = curl_easy_init();

@@ -22,7 +22,7 @@ struct rlhf__pause {
 // that the service asked us to wait, or 0. Advances `jitter`. [any]
 void rlhf__pause_failed(struct rlhf__pause *, const struct rlhf__http_options *, rlhf_rng *jitter,
                         double began, double now, double retry_after);
-// Record that the service answered. If the failure was logged, returns the seconds since the first
+// Record that the service answered. If its failure was logged, returns the seconds since the first
 // failed attempt, otherwise 0. [any]
 double rlhf__pause_answered(struct rlhf__pause *, double now);
 // 1 if the service has not answered for patience_s seconds. [any]

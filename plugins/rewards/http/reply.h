@@ -5,7 +5,8 @@
 // openrlhf  {"rewards": list of n, or a number if n is 1; "extra_logs": {name: list of n, or a
 //           number}}; other keys ("scores") are ignored
 //
-// null is a reward that is not finite, so rewards.nan_policy decides what happens to the row.
+// A null counts as a reward that is not finite, so rewards.nan_policy decides what happens to the
+// row.
 #ifndef RLHF_REWARDS_HTTP_REPLY_H
 #define RLHF_REWARDS_HTTP_REPLY_H
 

@@ -2,7 +2,7 @@
 //
 // Up to n_slots requests are in flight at a time, but only one while the service is down. A request
 // that is answered with a status 5xx is retried up to `repeats` times. If the service is down, the
-// requests wait for up to `patience_s` seconds, and the log says so.
+// requests wait for up to `patience_s` seconds, and the log reports this.
 #ifndef RLHF_REWARDS_HTTP_REQUESTS_H
 #define RLHF_REWARDS_HTTP_REQUESTS_H
 
@@ -24,8 +24,8 @@ struct rlhf__requests {
     double paused;          // out: seconds during which the service did not answer
 };
 
-// Returns RLHF_OK once each request is answered or lost. Errors: RLHF_E_CANCELLED, RLHF_E_NOMEM,
-// and those of write() and take(). Afterwards, no request is in flight. [step]
+// Returns RLHF_OK after each request has been answered or lost. Errors: RLHF_E_CANCELLED,
+// RLHF_E_NOMEM, and those of write() and take(). Afterwards, no request is in flight. [step]
 rlhf_status rlhf__requests_send(struct rlhf__requests *);
 
 #endif

@@ -10,7 +10,7 @@ static rlhf_status no_memory(const struct rlhf__asks *a) {
 }
 
 // Returns the slot of the ask with this question, or the empty slot for it. `seen` is a hash table
-// with `room` slots. A slot has 1 plus the index of an ask, or 0 if it is empty.
+// with `room` slots. A slot contains the index of an ask plus 1; an empty slot contains 0.
 static uint32_t *slot_of(const struct rlhf__asks *a, uint32_t *seen, uint64_t room,
                          struct rlhf__question q) {
     uint64_t at = q.word[0] & (room - 1);

@@ -35,7 +35,7 @@ void rlhf__ask_answer(struct rlhf__asks *, struct rlhf__ask *, const char *text,
 void rlhf__ask_lose(struct rlhf__ask *, const char *why);
 
 // Returns the score of row i by criterion k, or NaN if the criterion is lost for this row. Call
-// this function when all asks are closed. [step]
+// this function after all asks have been closed. [step]
 double rlhf__asks_score(const struct rlhf__asks *, uint32_t i, uint32_t k);
 
 #endif

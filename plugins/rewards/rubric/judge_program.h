@@ -17,10 +17,10 @@ rlhf_status rlhf__judge_program_open(struct rlhf__judge_program *, const rlhf_ho
                                      const char *command);
 void rlhf__judge_program_close(struct rlhf__judge_program *, const rlhf_host *); // [main]
 
-// Send all questions and close the asks, one criterion after the other:
+// Send all questions, one criterion after the other, and close the asks:
 //   > {"ask": 3, "criterion": "polite", "text": "..."}
 //   < {"ask": 3, "score": 7} or {"ask": 3, "failed": "why"}
-// If the program fails, the current criterion is lost for the rows that have no answer. The program
+// If the program fails, the current criterion is lost for the rows that lack an answer. The program
 // is started again for the next criterion. Errors: RLHF_E_CANCELLED, RLHF_E_NOMEM. [step]
 rlhf_status rlhf__judge_program_ask(struct rlhf__judge_program *, struct rlhf__asks *);
 

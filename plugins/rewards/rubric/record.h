@@ -1,6 +1,6 @@
-// record.h: a file of a judge's answers, with a line of JSON for each. A question whose answer is
-// in the file is not asked again. So a resumed or repeated run gets the same answers without the
-// judge.
+// record.h: a file of a judge's answers, with a line of JSON for each. If the answer to a question
+// is in the file, the judge is not asked. So a resumed or repeated run gets the same answers
+// without the judge.
 #ifndef RLHF_REWARDS_RUBRIC_RECORD_H
 #define RLHF_REWARDS_RUBRIC_RECORD_H
 

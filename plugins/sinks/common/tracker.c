@@ -56,9 +56,9 @@ rlhf_status rlhf__tracker_create(const rlhf_host *host, const struct rlhf__track
     const rlhf_status st = rlhf__program_init(&t->program, host, t->argv, NULL);
     t->program.name = t->name;
     t->program.limits = NULL; // rewards.timeout_s and rewards.memory_mib do not apply to sinks
-    // A sink's program is not confined (docs/sinks.md). At the first start, program.c would log
-    // this. Setting `walls` to "none" beforehand suppresses the message, because program.c logs
-    // restrictions only if they differ from `walls`.
+    // A sink's program is not confined (docs/sinks.md). program.c would log this at the first
+    // start. It logs restrictions only if they differ from `walls`, so setting `walls` to "none"
+    // suppresses the message.
     snprintf(t->program.walls, sizeof t->program.walls, "none");
     if (st < 0) {
         rlhf__tracker_destroy(t);

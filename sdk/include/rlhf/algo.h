@@ -1,23 +1,23 @@
-// rlhf/algo.h: algorithm plugins. An algorithm says what it needs (plan), turns rewards into
-// advantages, and turns heads into a loss and its gradient with respect to those heads. It sees
-// host arrays of per-token numbers only, never a tensor; the host owns the loop.
+// rlhf/algo.h: algorithm plugins. An algorithm declares its needs (plan), turns rewards into
+// advantages, and turns heads into a loss and the loss's gradient by these heads. It sees only host
+// arrays of per-token numbers, never a tensor; the host owns the loop.
 //
-// Calls in one phase of a rollout algorithm:
-//   plan (at start; again when a supervised run knows its rows) .. advantages (once a phase, or
-//   once a minibatch) .. per epoch, per minibatch: loss (each microbatch) .. minibatch_end ..
-//   phase_end.
-// Algorithms with any source but ROLLOUT are supervised and run without a rollout: loss,
-// minibatch_end, phase_end. With RLHF_PLAN_RECOMPUTE_LOGP, advantages() is called first, on the
-// whole batch.
+// Calls to a rollout algorithm: plan() at the start of the run. Then in each phase:
+//   advantages (once, or before each minibatch) .. per epoch, per minibatch: loss (each
+//   microbatch) .. minibatch_end .. phase_end.
+// Algorithms with any other source are supervised. Their plan() is called again when the run knows
+// its rows. Their phases consist of loss, minibatch_end and phase_end. With
+// RLHF_PLAN_RECOMPUTE_LOGP, advantages() is called first, on the whole batch.
 //
 // Log-probs, entropies and KLs are natural logarithms (nats).
 //
-// Rows of several turns (rlhf_run_info.max_turns above 1): algorithms see the policy's tokens only.
-// Tokens that an environment wrote are not in ids, offset, total or any other array here; `turn`
-// says in which turn the policy sampled a token.
+// Rows of several turns (rlhf_run_info.max_turns above 1): algorithms see the prompt and the
+// policy's tokens. Tokens that an environment wrote are not in ids, offset, total or any other
+// array here; `turn` contains the turn in which the policy sampled a token.
 //
 // The loss must not depend on the split into microbatches: divide by the minibatch totals in
-// rlhf_loss_in, so that the microbatch losses (and derivatives) add up to the minibatch's.
+// rlhf_loss_in, so that the losses (and derivatives) of the microbatches add up to those of the
+// minibatch.
 //
 // With several workers, each worker's advantages() sees the same rows, but its loss() sees only
 // some of the minibatch's microbatches. Sums accumulated in loss() must therefore be added up with
@@ -28,9 +28,11 @@
 #include "model.h"
 #include "plugin.h"
 
-// What a plan may request for each source of rows. Anything else is rejected by name. [R:plan]
+// What a plan may request for each source of rows: heads; flags; epochs, minibatches and group
+// size. The host rejects anything else, and names it. [R:plan]
 //
-//   ROLLOUT      logp, entropy, kl, value    every flag    epochs, minibatches, groups of 1 or more
+//   ROLLOUT      logp, entropy, kl, value    not MARGINS,  1 or more of each
+//                                            MISMATCHED
 //   TEXT         logp, entropy, kl           file flags    1 of each
 //   LABELLED     logp, entropy, kl, score    file flags    1 of each
 //   PREFERENCES  logp, entropy, kl, score    file flags,   1 of each
@@ -39,16 +41,16 @@
 //                                            MISMATCHED
 //
 // An algorithm must have advantages() if its source is ROLLOUT, or if it sets the flag
-// RECOMPUTE_LOGP. The table's "file flags" are the flags that sources other than ROLLOUT allow:
-// REFERENCE, RECOMPUTE_LOGP, FULL_SUPPORT, UNIT_TEMPERATURE, WHOLE_GROUPS, LEAVES_OUT.
+// RECOMPUTE_LOGP. "File flags" are the flags that all sources other than ROLLOUT allow: REFERENCE,
+// RECOMPUTE_LOGP, FULL_SUPPORT, UNIT_TEMPERATURE, WHOLE_GROUPS, LEAVES_OUT.
 enum rlhf_source {
     RLHF_SOURCE_ROLLOUT = 1,
     RLHF_SOURCE_TEXT = 2,     // {"text"} or {"messages"} rows; prompt_len 1, or more with left_out
     RLHF_SOURCE_LABELLED = 3, // {"text", "label"} rows
-    // {"prompt", "chosen", "rejected"} or {"prompt", "responses", "best"} rows: each row gives 2 or
-    // more sequences with the same group number; `label` is 1 for the preferred sequence and 0 for
-    // the others. A group is never split. With RLHF_HEAD_SCORE the model is a reward model and
-    // heads->score [n] holds the pooled reward of each response, after gain and bias.
+    // {"prompt", "chosen", "rejected"} or {"prompt", "responses", "best"} rows: each row becomes 2
+    // or more sequences with the same group number; `label` is 1 for the preferred sequence and 0
+    // for the others. A group is never split. With RLHF_HEAD_SCORE the model is a reward model, and
+    // heads->score [n] contains the pooled reward of each response, after gain and bias.
     RLHF_SOURCE_PREFERENCES = 4,
     // {"prompt", "completion", "label"} rows. `label` is 1 for a desirable completion (true) and 0
     // for an undesirable one (false). Each row is a separate group.
@@ -58,12 +60,12 @@ enum rlhf_source {
 enum rlhf_plan_flag {
     RLHF_PLAN_REFERENCE = 1,       // logp_ref is needed; RLHF_HEAD_KL provides it too
     RLHF_PLAN_MINIBATCH_SCOPE = 2, // advantages() is called for each minibatch, not for the batch
-    // Take logp_old from an additional forward pass instead of the rollout. With rows of a file,
-    // advantages() then sees the whole batch before the first loss().
+    // Take logp_old from an additional forward pass instead of the rollout. For rows of a file, the
+    // host then also calls advantages(), with the whole batch, before the first loss().
     RLHF_PLAN_RECOMPUTE_LOGP = 4,
     RLHF_PLAN_FULL_SUPPORT = 8,      // log-probs over the full vocabulary even with top-k/top-p
     RLHF_PLAN_UNIT_TEMPERATURE = 16, // log-probs at temperature 1, not the sampling temperature
-    // A group must not be split over minibatches; the host rejects a run where it would be.
+    // Groups must not be split over minibatches. The host rejects a run that would split one.
     RLHF_PLAN_WHOLE_GROUPS = 32,
     // loss() ignores the tokens marked in rlhf_loss_in.left_out. A user may restrict the loss to
     // some of a row's tokens (data.assistant_only) only if this flag is set.
@@ -81,7 +83,7 @@ enum rlhf_plan_flag {
     // ROLLOUT: a run need not have rewards; without them, score and token_reward are zeros. Without
     // this flag, such a run is rejected.
     RLHF_PLAN_REWARDS_OPTIONAL = 512,
-    // ROLLOUT: rows may be sampled with older weights than the present ones (rlhf_rollout.version),
+    // ROLLOUT: rows may be sampled with older weights than the current ones (rlhf_rollout.version),
     // because the algorithm corrects for this. Without this flag, a run that samples ahead is
     // rejected.
     RLHF_PLAN_STALE = 1024
@@ -99,12 +101,12 @@ enum rlhf_plan_flag {
 // How the updates use a row; set by advantages().
 enum rlhf_row_use {
     RLHF_ROW_TRAINS = 0,
-    // loss() gets the row, but must give it a gradient of exactly zero. So the row is part of the
-    // forward pass but not of the backward pass. If the gradient is not zero, the run ends with
+    // loss() receives the row, but must give it a gradient of exactly zero. So the row is part of
+    // the forward pass but not of the backward pass. If the gradient is not zero, the run ends with
     // RLHF_E_INTERNAL.
     RLHF_ROW_NO_GRADIENT = 1, // [R:row-use]
     // The row is excluded from the loss: it is not part of the forward pass, and loss() does not
-    // get it. batch_tokens does not count its tokens, but batch_sequences counts the row.
+    // receive it. batch_tokens does not count its tokens, but batch_sequences counts the row.
     RLHF_ROW_EXCLUDED = 2
 };
 
@@ -131,8 +133,8 @@ typedef struct rlhf_plan {
     uint32_t epochs, minibatches; // per phase; both 1 for supervised algorithms
     uint32_t group_size;          // samples per prompt, 1 = no groups
     // Maximum number of resampling rounds in a phase. In a round, the host replaces groups whose
-    // rows all have the same reward: it samples responses to further prompts. Only for groups of 2
-    // or more. 0: never.
+    // rows all have the same reward by responses to further prompts. Only for groups of 2 or more.
+    // 0: never.
     uint32_t resample_rounds;
     // [n_named] Further frozen models, in addition to the reference. The algorithm chooses their
     // names ("teacher"; letters, digits and '_'), and the user sets the directory of each
@@ -145,15 +147,15 @@ typedef struct rlhf_plan {
     int32_t divergence; // enum rlhf_divergence (compute.h), of RLHF_HEAD_KL
     double divergence_beta;
     // The name, from the list `named`, of the model with which RLHF_HEAD_KL compares the policy;
-    // NULL: the reference. That model must be of the same plugin as the policy.
+    // NULL: the reference. The named model and the policy must use the same model plugin.
     const char *divergence_from;
 } rlhf_plan;
 
 #define RLHF_NAMED_MAX 8
 
 // A batch (or one minibatch) of finished rollouts, or a batch of rows of a file. Rows of a file are
-// not sampled or rewarded: their score, token_reward and logp_sampled are 0. Arrays [total] are 0
-// on prompt tokens.
+// not sampled or rewarded: their score, token_reward and logp_sampled are 0. Arrays of numbers
+// [total] are 0 on prompt tokens.
 typedef struct rlhf_rollout {
     uint32_t size, n, total, max_new_tokens;
     int64_t phase; // the first is 0
@@ -163,12 +165,13 @@ typedef struct rlhf_rollout {
     const int32_t *offset, *prompt_len; // [n + 1], [n]
     const int32_t *group;               // [n] rows of the same prompt sample share a number
     const int32_t *label;               // [n] as in rlhf_loss_in
-    // [n] where the row comes from; -1: unknown. For a response it is the prompt's index in
-    // rlhf_prompts, which lists the prompts that the run uses. For a row of a file it is the number
-    // of the row in the file, from 0; rows that the host leaves out are counted too.
+    // [n] the row's origin; -1: unknown. For a response it is the prompt's index in rlhf_prompts,
+    // which lists the prompts that the run uses. For a row of a file it is the number of the row in
+    // the file, from 0; rows that the host leaves out are counted too.
     const int64_t *source;
-    // [n] number of optimizer steps taken before the row was sampled; `steps` minus this is the
-    // row's staleness. It is 0 unless the run samples ahead (rlhf_run_info.ahead).
+    // [n] number of optimizer steps taken before the row was sampled; `steps` minus this number is
+    // the row's staleness. At the start of a phase, the staleness is 0 unless the run samples ahead
+    // (rlhf_run_info.ahead).
     const int64_t *version;
     const uint8_t *finished; // [n] 1 = ended by a stop token
     // [n] the prompt's data row as JSON, len 0 if it has no data row: read it with "rlhf.row/0"
@@ -198,9 +201,9 @@ typedef struct rlhf_rollout {
     uint32_t batch_n, reserved;
 
     // ---- results ----
-    // out [total], zeroed: passed on to loss() under the same names. The host only writes
-    // `advantage` and `returns` to a rollout log, and does not use them itself. `returns` is the
-    // value head's regression target. [R:advantages]
+    // out [total], zeroed: passed on to loss() under the same names. The host does not use
+    // `advantage` and `returns`, except to write them to a rollout log. `returns` is the value
+    // head's regression target. [R:advantages]
     float *advantage, *returns;
     uint8_t *use; // out [n], zeroed: enum rlhf_row_use
 } rlhf_rollout;
@@ -215,8 +218,8 @@ typedef struct rlhf_loss_in {
     // rlhf_run_info.shards. Sums kept for each shard (shards.h) have the same bits for any number
     // of processes. [R:shards]
     uint32_t shard;
-    // Number of outputs of the score head; heads->score is [n, n_labels]. It is the number of
-    // labels, 1 for a reward model, or 0 without a score head.
+    // Number of outputs of the score head: the number of labels of a classifier, 1 for a reward
+    // model, 0 without a score head. heads->score is [n, n_labels].
     uint32_t n_labels;
     uint32_t max_new_tokens, reserved;
     int64_t phase, steps;    // as in rlhf_rollout
@@ -246,8 +249,8 @@ typedef struct rlhf_loss_in {
     // ---- numbers ----
     const rlhf_heads *heads; // outputs of the training forward pass
     // [total] as in rlhf_rollout; an array that is NULL there is NULL here too. For rows of a file,
-    // which are not sampled or rewarded, logp_old, advantage and returns are zeros, and
-    // logp_sampled is NULL.
+    // logp_sampled is NULL, and logp_old, advantage and returns are zeros unless the plan has
+    // RLHF_PLAN_RECOMPUTE_LOGP.
     const float *logp_old, *logp_sampled, *logp_ref, *value_old, *advantage, *returns;
     const float *const *logp_named; // [n_named] each [total], as in rlhf_rollout
 } rlhf_loss_in;

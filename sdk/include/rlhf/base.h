@@ -2,16 +2,16 @@
 //
 // It declares neither host functions (host.h) nor plugins (plugin.h).
 //
-// Two contracts share these rules, and each has a separate version: the plugin contract (base.h,
-// host.h, log.h, rng.h, option.h, plugin.h, reward.h, algo.h, sink.h, shards.h, service.h) and the
-// compute contract (compute.h, model.h). So a new operation of the compute table does not affect a
-// reward.
+// The rules below hold for two contracts, each with a separate version: the plugin contract
+// (base.h, host.h, log.h, rng.h, option.h, plugin.h, reward.h, algo.h, sink.h, shards.h, service.h)
+// and the compute contract (compute.h, model.h). So a new operation of the compute table does not
+// affect a reward.
 //
 // Growth rule (contract v0): a struct whose first member is `uint32_t size` only ever grows at its
-// end. The side that creates the struct sets size to the length it knows. The other side reads the
-// struct with rlhf_copy_in, writes results into it with rlhf_copy_out, and never compares sizes for
-// equality. An absent field reads as 0, and 0 always means "old behavior". If a struct is longer
-// than the one that the reader knows, its extra bytes must be 0; otherwise the reader rejects it. A
+// end. The side that creates the struct sets `size` to the length it knows. The other side reads
+// the struct with rlhf_copy_in, writes results into it with rlhf_copy_out, and never compares sizes
+// for equality. An absent field reads as 0, and 0 always means "old behavior". If a struct is
+// longer than the reader's version, its extra bytes must be 0; otherwise the reader rejects it. A
 // struct with `size` is never embedded by value or put in an array. Structs without `size` are
 // frozen for this major version. No struct has padding (-Wpadded).
 //
@@ -19,11 +19,11 @@
 // minibatches); int64_t for numbers that grow with a run (phases, optimizer steps, data rows,
 // tokens of a batch); int32_t for token ids, enums and arrays per row.
 //
-// Reading in place: in v0, host and plugin have the same minor version, so every field of that
-// version is present. v1 will begin with the layout that the structs have when v1 is frozen. From
-// then on, test for a field of a later minor version with RLHF_HAS, or require that version with
-// rlhf_plugin.host_minor_min. If a function's pointer in a table is NULL, or lies beyond the
-// table's size, the function is not supported.
+// Reading in place, without rlhf_copy_in: in v0, host and plugin have the same minor version, so
+// every field of that version is present. v1 will begin with the layout that the structs have when
+// v1 is frozen. From then on, test for a field of a later minor version with RLHF_HAS, or require
+// that version with rlhf_plugin.host_minor_min. If a function's pointer in a table is NULL, or lies
+// beyond the table's size, the function is not supported.
 //
 // Thread tags, in the comment of every function:
 //   [main]  the host's control thread;

@@ -1,17 +1,17 @@
 // rlhf/exact.h: exp, log and others, correctly rounded.
 //
-// Each function returns the double that is nearest to the exact value. There is only one such
-// double, so the result is the same with every C library, compiler and CPU. Results of libm differ
-// in the last bit between versions and CPUs. So use the functions of this header wherever a result
-// can reach weights, samples, rewards or metrics.
+// Each function returns the double (rlhf_log_f32: the float) that is nearest to the exact value.
+// There is only one, so the result is the same with every C library, compiler and CPU. Results of
+// libm differ in the last bit between versions and CPUs. So use the functions of this header
+// wherever a result can reach weights, samples, rewards or metrics.
 //
-// rlhf_exp and rlhf_log first compute with doubles, and bound the error. If two doubles are
-// possible within this bound, they compute about 110 bits with integers. The other functions do
-// this from the start. If the exact value is so close to the middle between two doubles that 110
-// bits do not decide either, the function computes 320 bits (Ziv, "Fast evaluation of elementary
-// mathematical functions with correctly rounded last bit", 1991). Special values follow Annex F of
-// the C standard, errno is not set, and the rounding is to nearest. A call takes 10 to 120 ns, and
-// rlhf_pow 200 ns.
+// rlhf_exp, rlhf_log and rlhf_log_f32 first compute with doubles, and bound the error. If more than
+// one result is possible within this bound, these functions compute about 110 bits with integers.
+// The other functions start with the integers. If the exact value is so close to the middle between
+// two doubles that 110 bits do not decide either, the function computes 320 bits (Ziv, "Fast
+// evaluation of elementary mathematical functions with correctly rounded last bit", 1991). Special
+// values follow Annex F of the C standard, errno is not set, and the rounding is to nearest. A call
+// takes 10 to 120 ns, and rlhf_pow 200 ns.
 #ifndef RLHF_EXACT_H
 #define RLHF_EXACT_H
 

@@ -16,9 +16,9 @@ enum rlhf_log_level {
     RLHF_LOG_ERROR = 3
 };
 
-// How the values that a phase reports under one metric name become one number. Reports may come
-// from several workers, from calls that are retried, and from several processes; the result does
-// not depend on how the rows were divided among them.
+// How the host combines the values that a phase reports under one metric name. Reports may come
+// from several workers and processes, and from retried calls. The result does not depend on how the
+// rows are divided among workers and processes.
 enum rlhf_combine {
     RLHF_COMBINE_MEAN = 1, // sum of weight * value / sum of weight
     RLHF_COMBINE_SUM = 2,  // sum of weight * value
@@ -40,27 +40,27 @@ struct rlhf_host {
     // Release the memory with free. [any] [R:alloc-overrun] [R:out-of-memory]
     void *(*alloc)(const rlhf_host *, uint64_t bytes);
     void (*free)(const rlhf_host *, void *); // NULL allowed [any] [R:free]
-    // Report a scalar metric for the current phase. combine (enum rlhf_combine) says how the values
-    // that a phase reports under one name become one number. All reports of a name must have the
+    // Report a scalar metric for the current phase. `combine` (enum rlhf_combine) is how the host
+    // combines the values that a phase reports under one name. All reports of a name must have the
     // same combine. weight, >= 0, is usually the number of rows or tokens that the value describes.
-    // A mean whose weights sum to 0 is not reported. The helpers below are shorter forms of this
-    // function. The host prefixes the name: rewards/<its name>/<name> for a reward, judge/<name>
-    // for a judge, models/<role>/<name> for a model; an algorithm's name is used unchanged. Names
-    // that the host reports itself (docs/metrics.md) are dropped with a warning. A name may contain
-    // only letters, digits, '_', '-', '.' and '/'. [step] [R:metric-name] [R:metric-text]
-    // [R:metric-weight] [R:metric-combine] [R:thread]
+    // If the weights of a mean sum to 0, the host does not report the mean. The helpers below are
+    // shorter forms of this function. A name may contain only letters, digits, '_', '-', '.' and
+    // '/'. The host prefixes it: rewards/<reward>/<name> for a reward, judge/<name> for a judge,
+    // models/<role>/<name> for a model; names from an algorithm stay unchanged. Names that the host
+    // reports itself (docs/metrics.md) are dropped with a warning. [step] [R:metric-name]
+    // [R:metric-text] [R:metric-weight] [R:metric-combine] [R:thread]
     void (*metric)(const rlhf_host *, const char *name, double value, double weight,
                    int32_t combine);
     // Sets *out to the generator of the named stream, with the run's seed and counter 0. Each
     // instance has separate streams: other plugins, other rewards of the same plugin, and the host
     // get different numbers under the same name. [any]
     void (*rng)(const rlhf_host *, const char *stream, rlhf_rng *out);
-    // Returns non-zero once the user has asked to stop; poll in long loops. [any] [R:hang]
+    // Returns non-zero after the user has asked to stop; poll in long loops. [any] [R:hang]
     int32_t (*cancelled)(const rlhf_host *);
-    // Returns the service table with that id, or NULL if it is not available. Looking a service up
-    // has no other effect. Pass this host as the first argument of the service's functions.
-    // Services are available from create() until destroy() returns. Look them up in create(), fail
-    // there if a required one is missing, and keep the pointer. [any]
+    // Returns the service table with that id, or NULL if it is not available. The look-up has no
+    // other effect. Pass this host as the first argument of the service's functions. Services are
+    // available from create() until destroy() returns. Look services up in create(), fail there if
+    // a required one is missing, and keep the pointers. [any]
     const void *(*service)(const rlhf_host *, const char *id);
     // Replaces each sums[i] by its sum over all workers that train this model, added in rank order,
     // so that every worker gets the same bits. In a run of one process the sums do not change. The
@@ -71,7 +71,7 @@ struct rlhf_host {
     rlhf_status (*reduce)(const rlhf_host *, double *sums, uint32_t n);
 };
 
-// Report a metric's last value in this phase, e.g. of a controller. [step]
+// Report a metric of which the phase keeps the last value, e.g. a controller's coefficient. [step]
 static inline void rlhf_metric_last(const rlhf_host *host, const char *name, double value) {
     host->metric(host, name, value, 1.0, RLHF_COMBINE_LAST);
 }

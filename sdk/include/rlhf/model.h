@@ -63,12 +63,12 @@ enum rlhf_recompute {
 
 // Low-rank adapters (LoRA, Hu et al. 2021): the output W x of a linear layer in the trunk becomes W
 // x + scale * B (A x). A [rank, inputs] is initialized from U(-1/sqrt(inputs), 1/sqrt(inputs)), as
-// in PEFT, and B [outputs, rank] with 0. Borrowed until open() returns.
+// in PEFT, and B [outputs, rank] with 0. The struct is borrowed until open() returns.
 //
 // Each string of `target` names modules as in PEFT: by the last whole components of a linear
 // layer's name ("q_proj", "self_attn.q_proj", "c_attn"). "all-linear", as the only target, means
 // every linear layer of the trunk, but not the LM head, the embeddings, the value head or the score
-// head. A target without a match is rejected (RLHF_E_INVALID); the message gives the nearest name
+// head. A target without a match is rejected (RLHF_E_INVALID); the message lists the nearest name
 // and all valid ones. A repeated target counts once.
 typedef struct rlhf_adapter {
     uint32_t size;
@@ -87,37 +87,37 @@ typedef struct rlhf_model_open {
     int32_t value_kind, value_init, value_detach; // value head; detach: no gradient to the trunk
     const rlhf_compute *compute;
     int32_t score_init; // enum rlhf_score_init
-    // 1: the host writes parameter values only before the first refresh(), and does not read them
-    // after it. During this refresh() the model may release every value that it also keeps packed;
-    // param().value is NULL from then on. A second refresh() fails. Not with trainable.
+    // 1: the host writes parameter values only before the first refresh() and never reads them
+    // afterwards. In this refresh() the model may release every value of which it keeps a packed
+    // copy; param().value is then NULL. A second refresh() fails. Not with trainable.
     int32_t frozen;
     int32_t recompute; // enum rlhf_recompute; the model must reject unknown values
     // Number of ids that have a token. Embedding rows after these are padding, and the LM head
     // ignores them: info().n_vocab is this number, and logp, entropy, kl, sampling and supports
-    // cover only these ids. 0, or a number that is at least the number of embedding rows, means all
-    // rows.
+    // cover only these ids. If n_tokens is 0 or not less than the number of embedding rows, every
+    // row has a token.
     int32_t n_tokens;
     // `adapter` and `base` need a model with RLHF_CAP_ADAPTER; both may be NULL.
     //
     // With an adapter, the trunk's own parameters, the embeddings and the LM head are frozen:
     // param() lists them with RLHF_PARAM_FROZEN and grad NULL. As in a `frozen` model, the first
-    // refresh() releases every value that is also kept packed, and param().value is NULL from then
-    // on. Unlike in a `frozen` model, refresh() may be called again, to pack the trained
+    // refresh() may release every value of which the model keeps a packed copy; param().value is
+    // then NULL. Unlike in a `frozen` model, refresh() may be called again, to pack the trained
     // parameters.
     //
     // The adapter's parameters come after all others, in the group RLHF_PARAM_ADAPTER, as f32.
-    // There is one pair for each matched layer of the checkpoint: separate pairs for q_proj, k_proj
-    // and v_proj even if the model fuses them, and a single pair for c_attn. Their names are the
-    // layer's name without ".weight", followed by ".lora_A.weight" [rank, inputs] or
+    // Each matched layer of the checkpoint has one pair of A and B: q_proj, k_proj and v_proj have
+    // separate pairs even if the model fuses them, and c_attn has a single pair. A parameter's name
+    // is the layer's name without ".weight", followed by ".lora_A.weight" [rank, inputs] or
     // ".lora_B.weight" [outputs, rank]. Value and score heads are trained in full.
     const rlhf_adapter *adapter;
     // Another open instance of the same plugin with the same config, compute table and dtype. This
     // instance uses the base's trunk, embeddings and LM head (values and packed weights) instead of
-    // having copies. The base must have been opened with an adapter or as `frozen`. If this
-    // instance is trainable, the base must be trainable too, because only a trainable base has the
-    // weight layouts that the backward pass needs. The base's first refresh() must come before this
-    // instance's, and the base must be destroyed after this instance. If the base itself has a
-    // base, this instance uses the base's base. The base's adapter and heads are not shared.
+    // copies. The base must have been opened with an adapter or as `frozen`. If this instance is
+    // trainable, the base must be trainable too, because only a trainable base has the weight
+    // layouts that the backward pass needs. The base's first refresh() must come before this
+    // instance's first refresh(), and the base must be destroyed after this instance. If the base
+    // itself has a base, this instance uses that one. The base's adapter and heads are not shared.
     // n_tokens must be 0 or equal to the base's. param() lists only this instance's heads and
     // adapter. Without an adapter, only the heads are trained, on the base's unchanged trunk.
     const void *base;
@@ -129,8 +129,8 @@ typedef struct rlhf_model_info {
     uint32_t caps;     // bits of enum rlhf_cap
     uint32_t reserved; // 0
     int64_t n_params;  // all elements of param()
-    // floating-point operations of a token's forward pass (2 for each multiply-add), with the LM
-    // head, without attention scores
+    // floating-point operations of one token's forward pass (2 for each multiply-add), including
+    // the LM head but not the attention scores
     int64_t flops_per_token;
     int32_t n_vocab, n_ctx, d_model, n_layer, n_tensors, causal;
     // e.g. "transformer.": loaders try names with and without it; valid until destroy()
@@ -162,7 +162,7 @@ enum rlhf_param_flag {
 #define RLHF_PARAM_NAME_MAX 299 // bytes of a parameter's name
 
 // One parameter tensor, written to the caller's struct with rlhf_copy_out. The buffers do not move
-// during the model's lifetime, or until a model opened as frozen or with an adapter releases them.
+// during the model's lifetime; a model opened as frozen or with an adapter may release them.
 typedef struct rlhf_param {
     uint32_t size;
     int32_t ndim; // 1 to 4
@@ -189,9 +189,9 @@ enum rlhf_init {
 };
 
 enum rlhf_forward_flag {
-    // Run the model without its adapter, e.g. as its own reference. Not with train. In a model
-    // without an adapter the flag has no effect. With B = 0 the bits are the same with the flag and
-    // without it. [R:adapter]
+    // Run the model without its adapter, e.g. to use it as its own reference. Not with train. In a
+    // model without an adapter the flag has no effect. With B = 0 the bits are the same with the
+    // flag and without it. [R:adapter]
     RLHF_FORWARD_BASE = 1
 };
 
@@ -199,20 +199,21 @@ enum rlhf_forward_flag {
 //
 // If `prefix` is set, row i continues row prefix[i] (-1: row i has no prefix). The first token of
 // row i has the position after the prefix row's last token, and all tokens of row i attend to the
-// prefix row's tokens. Rows that share a prefix follow it directly; a prefix row must not have a
-// prefix. The prefix row is computed once and its gradients are summed. Every head has the same
-// bits as if the row were written out in full. prompt_len counts only the row's own tokens and is
-// at least 1, so the first of them is never scored; a prefix row has prompt_len = its length. Only
-// for causal models with RLHF_CAP_PREFIX; not for RLHF_HEAD_SCORE.
+// prefix row's tokens. Rows that share a prefix row follow it directly; a prefix row must not have
+// a prefix. The prefix row is computed once, and its gradients from all these rows are summed.
+// Every head has the same bits as if each row were written out in full. prompt_len counts only the
+// row's own tokens and is at least 1, so a row's first own token is never scored; a prefix row has
+// prompt_len = its length. Only for causal models with RLHF_CAP_PREFIX; not for RLHF_HEAD_SCORE.
 typedef struct rlhf_batch {
     uint32_t size, n, total, reserved;
     const int32_t *ids;        // [total]
     const int32_t *offset;     // [n + 1], offset[0] = 0
     const int32_t *prompt_len; // [n], 1 <= prompt_len <= row length (for score only: ignored)
     const int32_t *prefix;     // [n] row < i, or -1; NULL: no prefixes
-    // [total] who wrote the token: k >= 0 = the policy in its k-th turn, -1 = given (the prompt, or
-    // text of an environment). It is -1 before prompt_len and 0 at prompt_len. NULL: every token
-    // from prompt_len on belongs to turn 0. Only for models with RLHF_CAP_TURNS. [R:turns]
+    // [total] who wrote the token. k >= 0: the policy, in turn k (the first turn is 0); -1: the
+    // token was given (prompt, or text of an environment). The value is -1 before prompt_len and 0
+    // at prompt_len. NULL: every token from prompt_len on belongs to turn 0. Only for models with
+    // RLHF_CAP_TURNS. [R:turns]
     const int32_t *turn;
 } rlhf_batch;
 
@@ -224,13 +225,13 @@ typedef struct rlhf_forward {
     const void *kl_self;    // RLHF_HEAD_KL: the other instance (same plugin, same vocabulary)
     const float *kl_hidden; // its hidden output for this batch, [total, its d_model]
     // [response tokens, rlhf_support_words(n_vocab)], row after row: the support (compute.h) of
-    // each response token's distribution and, for kl, of the reference's. logp, entropy and kl then
-    // cover this support, and dist's top_k and top_p are off. NULL: they cover the ids that dist
-    // keeps.
+    // each response token's distribution and, for kl, of the reference's distribution. logp,
+    // entropy and kl then cover this support, and dist's top_k and top_p are ignored. NULL: logp,
+    // entropy and kl cover the ids that dist keeps.
     const uint32_t *support;
-    // RLHF_HEAD_KL, instead of kl_hidden: the reference's dev_hidden, which must not change until
-    // backward is done. kl_dev_row [response tokens] is the row of dev_hidden for each response
-    // token; NULL: rows 0, 1, 2, ... The host ensures that the rows exist.
+    // For RLHF_HEAD_KL, instead of kl_hidden: the reference's dev_hidden, which must not change
+    // until backward() is done. kl_dev_row [response tokens] is the row of dev_hidden for each
+    // response token; NULL: rows 0, 1, 2, ... The host ensures that the rows exist.
     rlhf_dev kl_dev_hidden;
     const int32_t *kl_dev_row;
     // The divergence that RLHF_HEAD_KL computes (rlhf_divergence in compute.h), and its beta.
@@ -240,15 +241,16 @@ typedef struct rlhf_forward {
     // backward() calls `graded` when a range of gradients is complete: the `bytes` bytes from
     // `grad` on. The calls come from the thread of backward(), for ranges in any order. Gradients
     // outside of these ranges are complete when backward() returns. A model need not call `graded`.
-    // It is NULL if the host does not ask for these calls.
+    // `graded` is NULL if the host does not ask for these calls.
     void (*graded)(void *graded_ctx, rlhf_dev grad, uint64_t bytes);
     void *graded_ctx;
     // The host sets `wanted` if parameter values have changed and the host is still receiving some
-    // of them. Before forward() first reads values, it calls `wanted` with their range: the `bytes`
-    // bytes from `value` on. When `wanted` returns, the values in this range are complete.
-    // forward() also does what refresh() does, and has asked for all trained values when it
-    // returns. The thread of forward() calls `wanted`, for ranges in any order. Only for models
-    // with RLHF_CAP_WANTED. If `wanted` is NULL, refresh() was called, as usual.
+    // of them. Before forward() first reads a range of values, it calls `wanted` with that range:
+    // the `bytes` bytes from `value` on. When `wanted` returns, the values in this range are
+    // complete. The calls come from the thread of forward(), for ranges in any order, and must
+    // cover all trained values before forward() returns. forward() then also does what refresh()
+    // does. Only for models with RLHF_CAP_WANTED. If `wanted` is NULL, the host has called
+    // refresh().
     void (*wanted)(void *wanted_ctx, rlhf_dev value, uint64_t bytes);
     void *wanted_ctx;
 } rlhf_forward;
@@ -262,9 +264,9 @@ typedef struct rlhf_heads {
     float *score;       // [n, n_labels]
     float *hidden;      // [total, d_model], forward only
     float *token_score; // [total] score head after reading ids[t]; 0 on prompt tokens
-    // Device memory, act dtype [response tokens, d_model], row after row: for each response token,
-    // the state in `hidden` that predicts the token (the input of kl). Forward only, with
-    // RLHF_HEAD_HIDDEN; only for models with RLHF_CAP_DEV_HIDDEN.
+    // Device memory, act dtype [response tokens, d_model], row after row. For each response token,
+    // dev_hidden has the state in `hidden` that predicts the token (the input of kl). Forward only,
+    // with RLHF_HEAD_HIDDEN; only for models with RLHF_CAP_DEV_HIDDEN.
     rlhf_dev dev_hidden;
 } rlhf_heads;
 
@@ -274,9 +276,9 @@ typedef struct rlhf_gen rlhf_gen;
 // One step of continuous batching: row i appends its new tokens to slot[i] and samples the next
 // token. start[i] is the number of tokens in the slot; if it is 0, the slot is cleared first.
 // Prefill and decode rows may be mixed. If `prefix` is set, the tokens of slot prefix[i] come
-// before those of slot[i]. So a prompt is stored once, by a silent row in the same step or earlier,
-// and read by all rows that share it. Within one step, a slot must not be both a prefix and a row's
-// own slot, except for the silent row that fills it.
+// before those of slot[i]. So a prompt is stored once, by a silent row in the same step or an
+// earlier one, and read by all rows that share the prompt. Within one step, a slot must not be both
+// a prefix and a row's own slot, except for the silent row that fills it.
 typedef struct rlhf_gen_step {
     uint32_t size, n;
     const int32_t *slot, *start; // [n]
@@ -289,8 +291,8 @@ typedef struct rlhf_gen_step {
     const int32_t *prefix;   // [n] slot, or -1; NULL: all -1
     const uint8_t *silent;   // [n] 1: only store the tokens; NULL: every row samples
     // out [n, rlhf_support_words(n_vocab)]: the support that row i's token was sampled from. logp
-    // then covers this support, at logp_dist's temperature and with logp_dist's top_k and top_p
-    // off. Not written for silent rows. If it is NULL, it is not requested, and logp is the
+    // then covers this support, at logp_dist's temperature and without logp_dist's top_k and top_p.
+    // Not written for silent rows. If `support` is NULL, it is not requested, and logp is the
     // log-prob under logp_dist.
     uint32_t *support;
 } rlhf_gen_step;
@@ -315,10 +317,10 @@ typedef struct rlhf_model_ops {
                             rlhf_gen **out);                                // [step]
     rlhf_status (*gen_step)(void *self, rlhf_gen *, const rlhf_gen_step *); // [step]
     void (*gen_close)(void *self, rlhf_gen *);                              // NULL allowed [step]
-    // The host does not need the model for some time, and other models compute next. So the model
-    // may release memory that it can allocate again (activations, scratch); it may keep small
-    // buffers. Results do not change, but backward() needs another forward() first. Not called
-    // while a session is open. If `trim` is NULL, nothing is released. [step]
+    // Called when other models compute next and the host does not need this model for some time.
+    // The model may release memory that it can allocate again (activations, scratch); it may keep
+    // small buffers. Results do not change, but backward() needs another forward() first. Not
+    // called while a session is open. If `trim` is NULL, nothing is released. [step]
     void (*trim)(void *self);
 } rlhf_model_ops;
 

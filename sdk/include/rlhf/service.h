@@ -6,16 +6,16 @@
 //   [any]   concurrent calls are allowed, also together with a [step] call, but not during open or
 //           close of the same object.
 //
-// The tags matter only to plugins that start threads, since the host does not run two plugins at
+// The tags matter only to plugins that start threads, because the host does not run two plugins at
 // once. There are two exceptions. With rewards.overlap, a thread of the host may call the score()
 // of a reward with RLHF_REWARD_EXTERNAL while the model computes. With rollout.ahead, a host thread
-// generates text while other plugins run. It uses a second instance of the policy's model and a
-// separate compute table. So instances and tables must not share data that they change.
+// generates text while other plugins run. This thread uses a second instance of the policy's model
+// and a separate compute table. So instances and tables must not share data that they change.
 //
 // The first argument of every function is the rlhf_host that create() received.
 //
-// A failing call records a message with the host. Return the status of that call without calling
-// host->fail, and the user sees the message.
+// A failing call records a message with the host. If you return the status of that call and do not
+// call host->fail, the user sees the message.
 #ifndef RLHF_SERVICE_H
 #define RLHF_SERVICE_H
 
@@ -59,7 +59,7 @@ typedef struct rlhf_tokenizer_service {
 } rlhf_tokenizer_service;
 
 // "rlhf.reward_model/0": runs a reward model (as trained by bradley_terry.so), which has a trunk
-// and one score per token. Rewards are gain * score + bias, with gain and bias from its
+// and one score per token. Rewards are gain * score + bias, with gain and bias from the model's
 // config.json.
 #define RLHF_SVC_REWARD_MODEL "rlhf.reward_model/0"
 typedef struct rlhf_reward_model rlhf_reward_model;
@@ -74,9 +74,9 @@ typedef struct rlhf_reward_model_service {
     void (*close)(const rlhf_host *, rlhf_reward_model *); // NULL allowed [main]
     // Computes the rewards of n ragged rows (arrays as in rlhf_reward_in). `token` [total] gets the
     // reward after each response token, and 0 on the prompt; it may be NULL. `seq` [n] gets the
-    // mean or the last of a row's token rewards, as `pooling` says (enum rlhf_pool; 0 = as the
-    // model was trained). For a row without response tokens, `seq` gets the reward after the row's
-    // last prompt token. [step]
+    // mean or the last of a row's token rewards; `pooling` (enum rlhf_pool) selects which (0 = as
+    // the model was trained). For a row without response tokens, `seq` gets the reward after the
+    // row's last prompt token. [step]
     rlhf_status (*score)(const rlhf_host *, rlhf_reward_model *, uint32_t n, const int32_t *ids,
                          const int32_t *offset, const int32_t *prompt_len, int32_t pooling,
                          float *seq, float *token);
@@ -85,8 +85,9 @@ typedef struct rlhf_reward_model_service {
 // "rlhf.row/0": values of a data row, e.g. of rlhf_reward_in.meta.
 //
 // A path is a key of the row ("answer") or, if it starts with a slash, a JSON Pointer (RFC 6901)
-// into it: "/steps/0/text", where ~1 is a slash and ~0 a tilde. A value that is absent or of
-// another type gives RLHF_E_INVALID; the message to the user names the value and its actual type.
+// such as "/steps/0/text", in which ~1 means a slash and ~0 a tilde. If the value is absent or of
+// another type, the function returns RLHF_E_INVALID; the message to the user names the value and
+// its actual type.
 #define RLHF_SVC_ROW "rlhf.row/0"
 enum rlhf_row_type {
     RLHF_ROW_ABSENT = 0,
@@ -100,8 +101,8 @@ enum rlhf_row_type {
 typedef struct rlhf_row rlhf_row;
 typedef struct rlhf_row_service {
     uint32_t size, reserved;
-    // Parses one row. Returns RLHF_E_INVALID if the text is not a JSON object. The text is empty,
-    // and this call fails, if a prompt came without a data row. Free the row with close. [any]
+    // Parses one row. Returns RLHF_E_INVALID if the text is not a JSON object. If a prompt came
+    // without a data row, the text is empty and this call fails. Free the row with close. [any]
     rlhf_status (*open)(const rlhf_host *, rlhf_str json, rlhf_row **out);
     void (*close)(const rlhf_host *, rlhf_row *); // NULL allowed [any]
     // Returns the type (enum rlhf_row_type) of the value at path. Use this for values that may be
@@ -117,8 +118,9 @@ typedef struct rlhf_row_service {
     rlhf_status (*length)(const rlhf_host *, const rlhf_row *, const char *path, uint64_t *out);
 } rlhf_row_service;
 
-// "rlhf.limits/0": the limits that the settings rewards.* place on one call of a reward, for
-// rewards that work outside the process. Plain data without functions; read it when needed.
+// "rlhf.limits/0": the limits of one call of a reward, from the settings rewards.*. They are for
+// rewards that work outside the process. The table is plain data without functions; read it when
+// needed.
 #define RLHF_SVC_LIMITS "rlhf.limits/0"
 typedef struct rlhf_limits {
     uint32_t size;

@@ -1,10 +1,10 @@
 // rlhf/sink.h: sinks receive the metrics and samples of a run, e.g. to send them to an experiment
 // tracker.
 //
-// Calls: begin .. phase, after each phase .. end. A sink observes; it cannot change a run. If one
-// of its functions fails, the host warns and does not call it again in this run, except for end().
-// After a resume, phases from the last checkpoint on arrive a second time, with the same numbers.
-// [R:sink]
+// The host calls begin(), then phase() after each phase, then end(). A sink observes; it cannot
+// change a run. If one of its functions fails, the host warns and calls only end() for the rest of
+// the run. After a resume, the phases after the last checkpoint arrive a second time, with the same
+// numbers. [R:sink]
 #ifndef RLHF_SINK_H
 #define RLHF_SINK_H
 
@@ -25,8 +25,8 @@ typedef struct rlhf_sink_run {
 typedef struct rlhf_sink_phase {
     uint32_t size;
     uint32_t n_metrics, n_samples, reserved;
-    // Number of phases done: 1 after the first, as "phase" in metrics.jsonl. 0: the metrics of
-    // held-out responses, measured before the first phase.
+    // Number of phases done, as "phase" in metrics.jsonl: 1 after the first phase. 0 means metrics
+    // of held-out responses, measured before the first phase.
     int64_t phase;
     int64_t steps;  // optimizer steps taken so far
     double elapsed; // seconds since the run began, including those before a resume
@@ -49,8 +49,8 @@ typedef struct rlhf_sink_ops {
     uint32_t size, flags;
     rlhf_status (*begin)(void *self, const rlhf_sink_run *);   // [main]
     rlhf_status (*phase)(void *self, const rlhf_sink_phase *); // [main]
-    // The run ends. `how` is an enum rlhf_run_end. `why` is a sentence if the run failed or was
-    // stopped, else "". `end` may be NULL. [main]
+    // The run ends. `how` is an enum rlhf_run_end. `why` is a sentence for RLHF_RUN_FAILED and
+    // RLHF_RUN_STOPPED, otherwise "". `end` may be NULL. [main]
     rlhf_status (*end)(void *self, int32_t how, const char *why);
 } rlhf_sink_ops;
 

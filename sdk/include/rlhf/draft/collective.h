@@ -7,11 +7,12 @@
 // bits of a sum depend on its order, and no library promises an order for all sizes and numbers of
 // ranks.
 //
-// All ranks make the same calls in the same order, with sizes that match. A rank whose own work has
-// failed still makes the next call, and reports the failure in the bytes that it sends.
+// All ranks make the same calls in the same order, with sizes that match (except as described at
+// exchange()). A rank whose own work has failed still makes the next call, and reports the failure
+// in the bytes that it sends.
 //
-// A thread of the plugin may call the library. While the host computes, this thread then sends
-// bytes and notices a missing rank.
+// The plugin may call the library in a thread. This thread then sends bytes, and notices a missing
+// rank, while the host computes.
 #ifndef RLHF_DRAFT_COLLECTIVE_H
 #define RLHF_DRAFT_COLLECTIVE_H
 
@@ -48,8 +49,8 @@ typedef struct rlhf_collective {
 
     // Begin to send send[k] to rank k, and to receive recv[k] from it. The arrays have `ranks`
     // entries and are borrowed until the call returns. The memory that the entries point to is
-    // borrowed until the ticket has been waited for. What one rank sends and the other receives
-    // must have the same size. The entry for this rank itself is ignored. Only the two ranks of a
+    // borrowed until the ticket has been waited for. If one rank sends a block, the receiving rank
+    // must expect the same size. The entry for this rank itself is ignored. Only the two ranks of a
     // pair must agree on the order of their exchanges, so a rank that exchanges no bytes with any
     // other rank may skip the call. Tickets increase and are never 0. If RLHF_COLLECTIVE_DEPTH
     // exchanges are under way, the call waits for the oldest. Returns the errors of `wait`, or
@@ -61,30 +62,31 @@ typedef struct rlhf_collective {
     // `abort` and `destroy` may be called. [main]
     rlhf_status (*wait)(void *ctx, uint64_t ticket);
     // Gather from all ranks: send the `bytes` bytes at `own` to every rank, and write the bytes of
-    // all ranks to `all`, in the order of ranks. Both are host memory. `bytes` must be the same on
-    // all ranks, and at most RLHF_COLLECTIVE_GATHER. Waits for all earlier exchanges. Returns the
-    // errors of `wait`. [main]
+    // all ranks to `all`, in the order of ranks. `own` and `all` are host memory. `bytes` must be
+    // the same on all ranks, and at most RLHF_COLLECTIVE_GATHER. Waits for all earlier exchanges.
+    // Returns the errors of `wait`. [main]
     rlhf_status (*gather)(void *ctx, const void *own, uint64_t bytes, void *all);
-    // End all ranks when they can no longer agree: this process with the exit status `status`, the
-    // others through the launcher. Does not return. [any]
+    // End all ranks because they can no longer agree. This process exits with the status `status`;
+    // the launcher ends the others. Does not return. [any]
     void (*abort)(void *ctx, int32_t status);
-    // Returns why the last call failed, as one sentence that names the rank and its machine where
-    // they are known; "" if no call has failed. Borrowed until the next call. [main]
+    // Returns why the last call failed, as one sentence. The sentence names the rank and its
+    // machine if they are known. Returns "" if no call has failed. Borrowed until the next call.
+    // [main]
     const char *(*last_error)(void *ctx);
 } rlhf_collective;
 
 typedef struct rlhf_collective_options {
     uint32_t size;
     int32_t device; // the device whose memory exchange() takes; -1 = host memory
-    // wait() fails if it waits for a rank, and this rank sends no byte for this many seconds; 0 =
-    // no limit. The end of a rank is noticed even without a limit.
+    // wait() fails if a rank for which it waits sends no byte for this many seconds; 0 = no limit.
+    // If a rank ends, wait() fails even without a limit.
     double timeout_s;
     // Called if a rank has ended or stopped answering: `why` is the sentence of last_error(). The
     // host prints it and calls abort(). If `lost` is NULL, only wait() reports this. [any]
     void (*lost)(void *lost_ctx, const char *why);
     void *lost_ctx;
-    // An open collective of the same ranks, through which this collective may send small messages;
-    // NULL = none.
+    // An open collective of the same ranks, which this collective may use for small messages; NULL
+    // = none.
     const rlhf_collective *base;
     void *stream; // of the device, as its own library knows it; NULL without one
 } rlhf_collective_options;

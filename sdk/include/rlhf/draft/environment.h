@@ -3,23 +3,24 @@
 // game, a set of tools or a simulated user.
 //
 // An episode is one row: a prompt, then turns of the policy, with messages of the environment
-// between them. The policy is trained on its own tokens. It reads the environment's tokens, but
-// they have no loss.
+// between them. The policy is trained only on the tokens that it sampled. It also reads the
+// environment's tokens.
 //
 // The calls for an episode are: reset; step after each turn until the episode ends; finish; close.
 // Many episodes are open at the same time. Each call passes one or more of the episodes that wait
 // for this function, in any order.
 //
-// What an environment says and pays may depend only on its options, the phase, and this episode's
-// seed, data row and turns. Its messages and rewards must not depend on the other episodes of a
-// call, on time, or on earlier calls. So the rows of a run do not depend on timing. After a
-// failure, the host can play an episode again: it calls reset(), and then step() with the turns
-// that the policy took before. An environment that breaks this rule must set
-// RLHF_ENVIRONMENT_VARIES. [R:episode-repeat]
+// The messages and rewards of an environment may depend only on its options, the phase, and the
+// episode's seed, data row and turns. They must not depend on the other episodes of a call, on
+// time, or on earlier calls. So the rows of a run do not depend on timing. After a failure, the
+// host can play an episode again: it calls reset(), and then step() with the turns that the policy
+// took before. An environment that breaks this rule must set RLHF_ENVIRONMENT_VARIES.
+// [R:episode-repeat]
 //
-// An environment says and sees only text. Token ids, chat templates, the parsing of tool calls, and
-// all limits on turns, tokens and time belong to the host. If text of the environment contains a
-// special token, the host encodes it as ordinary tokens; invalid UTF-8 becomes U+FFFD.
+// An environment receives and returns only text. The host is responsible for token ids, chat
+// templates, the parsing of tool calls, and all limits on turns, tokens and time. If text of the
+// environment contains a special token, the host encodes it as ordinary tokens; invalid UTF-8
+// becomes U+FFFD.
 #ifndef RLHF_DRAFT_ENVIRONMENT_H
 #define RLHF_DRAFT_ENVIRONMENT_H
 
@@ -32,13 +33,13 @@ enum rlhf_environment_flag {
     // a failed episode cannot be played again, and the run cannot be repeated exactly.
     RLHF_ENVIRONMENT_VARIES = 1,
     RLHF_ENVIRONMENT_PAYS = 2, // fills out->reward, so a run needs no reward plugin
-    // reset() states the whole task, so a run needs no prompts. If a run has prompts, they come
-    // first.
+    // reset() states the whole task, so a run needs no prompts. If a run has prompts, the episode's
+    // prompt comes before the task.
     RLHF_ENVIRONMENT_TASKS = 4,
     // Answers are functions of the options, of files that the options name, and of the episode's
     // seed, data row and turns. They have the same bits on every machine: nothing reads the clock,
-    // other files or the network. So `rlhf-host verify` may play episodes again. It takes the
-    // answers of environments without this flag on trust.
+    // other files or the network. So `rlhf-host verify` may play episodes again. Without this flag,
+    // it trusts the recorded answers.
     RLHF_ENVIRONMENT_FUNCTION = 8
 };
 #define RLHF_ENVIRONMENT_KNOWN (2 * RLHF_ENVIRONMENT_FUNCTION - 1) // all bits of this header
@@ -115,19 +116,19 @@ typedef struct rlhf_environment_ops {
     // If reset(), step() or finish() returns a negative status, all episodes of the call have
     // failed, for the reason passed to host->fail. RLHF_E_NOMEM and RLHF_E_CANCELLED end the run.
     rlhf_status (*step)(void *self, const rlhf_episode_in *, const rlhf_episode_out *);
-    // Episodes have ended; in->end tells how. out->reward is added to the reward of the last turn,
-    // and verdicts may be given. say() must not be called. If `finish` is NULL, nothing is added.
-    // [step]
+    // Episodes have ended; in->end contains the reasons. out->reward is added to the reward of the
+    // last turn, and verdicts may be given. say() must not be called. If `finish` is NULL, nothing
+    // is added. [step]
     rlhf_status (*finish)(void *self, const rlhf_episode_in *, const rlhf_episode_out *);
     // Release everything that these states hold. Called once for each state that another function
-    // has received, however the state's episode ended. If `close` is NULL, states hold nothing.
+    // has received, in whatever way the episode ended. If `close` is NULL, states hold nothing.
     // [step]
     void (*close)(void *self, uint32_t n, void *const *state);
     // Like rlhf_reward_ops.check_row: called for every data row before the first phase. [main]
     rlhf_status (*check_row)(void *self, rlhf_str row);
-    // Returns further bits of enum rlhf_environment_flag that hold for this instance, such as what
-    // its program has promised. Bits other than RLHF_ENVIRONMENT_FUNCTION are ignored. If
-    // `promises` is NULL, only the bits in `flags` hold. [any]
+    // Returns further bits of enum rlhf_environment_flag that hold for this instance, for example
+    // because its program has promised them. Bits other than RLHF_ENVIRONMENT_FUNCTION are ignored.
+    // If `promises` is NULL, only the bits in `flags` hold. [any]
     uint32_t (*promises)(void *self);
 } rlhf_environment_ops;
 
@@ -136,7 +137,7 @@ static inline const char *rlhf_environment_ops_fault(const rlhf_environment_ops 
     return o->step ? NULL : "lacks the required function step()";
 }
 
-// Say a formatted text, of which at most 1,023 bytes are kept. [step]
+// Calls say() with a formatted text, which is cut after 1,023 bytes. [step]
 __attribute__((format(printf, 4, 5))) static inline rlhf_status
 rlhf_sayf(const rlhf_episode_out *out, uint32_t i, int32_t role, const char *fmt, ...) {
     char text[1024];

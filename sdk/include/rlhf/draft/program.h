@@ -3,17 +3,16 @@
 //
 // A program runs without a shell, in a separate session, with the user's environment and working
 // directory. Its standard input, output and error are pipes, and it has no other open files. The
-// program and everything that it has started end when the plugin ends it, when its first process
-// ends, or when the host ends.
+// program and everything that it has started are terminated when the plugin ends the program, when
+// the program's first process exits, or when the host exits.
 #ifndef RLHF_DRAFT_PROGRAM_H
 #define RLHF_DRAFT_PROGRAM_H
 
 #include "../host.h"
 
-// A plugin that lets programs do its work, and starts them with the service below, has this
-// extension (rlhf_plugin.extension, with self NULL). If the plugin came with the host, the options
-// `isolate` and `network` apply only to its programs; the plugin itself stays in the host's
-// process.
+// The extension (rlhf_plugin.extension, with self NULL) of a plugin that starts programs with the
+// service below and lets them do its work. If the plugin came with the host, the options `isolate`
+// and `network` apply only to its programs; the plugin itself stays in the host's process.
 #define RLHF_EXT_PROGRAM "rlhf.draft.program/0"
 typedef struct rlhf_program_use {
     uint32_t size, reserved;
@@ -46,7 +45,7 @@ typedef struct rlhf_program_service {
     // Returns 1 if the program's first process has ended; the program's other processes end with
     // it. Sets *how to the wait status of the first process (POSIX). [step]
     int32_t (*ended)(const rlhf_host *, rlhf_process *, int32_t *how);
-    // Continues (on = 1) or stops (on = 0) an isolated program, which must not run between calls:
+    // Resumes (on = 1) or suspends (on = 0) an isolated program, which must not run between calls:
     // pass 1 before a request and 0 after the answer. [step]
     void (*works)(const rlhf_host *, rlhf_process *, int32_t on);
     // Ends the program with everything that it has started. NULL allowed. [step]

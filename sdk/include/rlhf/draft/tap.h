@@ -1,17 +1,16 @@
 // rlhf/draft/tap.h: DRAFT, not part of the stable contract: it may change or disappear in any
 // minor. The intermediate values of a transformer: its residual stream, its attention, and the
-// output of each part. `rlhf-host inspect` reads models through it.
+// output of each part. `rlhf-host inspect` reads models through this interface.
 //
-// A transformer has a stream x of width d for each token. Its first value comes from the
-// embeddings. Each layer adds to it the output of the layer's attention, and then the output of the
-// layer's MLP:
+// A transformer has a stream x of width d for each token. The stream begins with the embeddings.
+// Each layer adds the output of its attention to the stream, and then the output of its MLP:
 //
 //   IN(0) = TOKEN + POSITION        MID(l) = IN(l) + attention(l)
 //   IN(l + 1) = MID(l) + mlp(l)     END = IN(layers)
 //
-// attention(l) is project(l, HEADS(l)) + OUT_BIAS(l). The final norm of END goes to the LM head,
-// the score head and the value head. Models whose norms come after the sums, such as BERT, do not
-// fit this scheme.
+// attention(l) is project(l, HEADS(l)) + OUT_BIAS(l). The LM head, the score head and the value
+// head read the final norm of END. Models whose norms come after the sums, such as BERT, do not fit
+// this scheme.
 //
 // All arrays are host memory, f32. Nothing is trained; the model's forward(), backward() and
 // sessions are not affected.
@@ -45,7 +44,8 @@ enum rlhf_tap_point {
     RLHF_TAP_SCALE = 14      // (l) [1] factor of query-key products
 };
 
-// Linear maps that read the final norm's output, and the value head's hidden layer.
+// The linear maps of the heads. They read the final norm's output, except RLHF_TAP_VALUE if the
+// value head has a hidden layer: it reads the hidden layer's output.
 enum rlhf_tap_head {
     RLHF_TAP_LM = 1,          // a row for each token of the vocabulary [n_vocab, d]
     RLHF_TAP_SCORE = 2,       // a row for each label [n_labels, d]

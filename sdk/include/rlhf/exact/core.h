@@ -1,5 +1,5 @@
-// rlhf/exact/core.h: the arithmetic of rlhf/exact.h. It consists of fixed-point numbers of 128 bits
-// and their rounding to doubles. Include rlhf/exact.h instead.
+// rlhf/exact/core.h: the arithmetic of rlhf/exact.h. It works on fixed-point numbers of 128 bits
+// and rounds them to doubles. Include rlhf/exact.h instead.
 //
 // The code uses integers only, so that neither the compiler's options nor the CPU's floating-point
 // unit can change a result.
@@ -62,8 +62,8 @@ static inline int rlhf_x_zeros(rlhf_x_u128 a) {
 
 static inline rlhf_x_u128 rlhf_x_shift_right(rlhf_x_u128 a, int n) { return n >= 128 ? 0 : a >> n; }
 
-// Splits |x| into *m 2^(e - 63), with the highest bit of *m set, and returns e. x is finite and not
-// 0.
+// Writes |x| as *m 2^(e - 63), where the highest bit of *m is set, and returns e. x is finite and
+// not 0.
 static inline int rlhf_x_split(double x, uint64_t *m) {
     const uint64_t u = rlhf_x_bits(x), f = u & 0x000fffffffffffff;
     const int exponent = (int)(u >> 52 & 0x7ff);
@@ -76,8 +76,8 @@ static inline int rlhf_x_split(double x, uint64_t *m) {
     return -1011 - n;
 }
 
-// Rounds v to `bits` bits (at most 53), to nearest; a tie goes to the even number. The exponent may
-// be any exponent of a double. *sure is 0 if v's error leaves two results possible.
+// Rounds v to the nearest number of `bits` bits (at most 53); a tie goes to the even number. The
+// result may have any exponent of a double. *sure is 0 if v's error leaves two results possible.
 static inline double rlhf_x_round(struct rlhf_x v, int bits, int *sure) {
     const uint64_t sign = (uint64_t)(v.negative != 0) << 63;
     *sure = 1;
@@ -117,7 +117,7 @@ static inline rlhf_x_i128 rlhf_x_steps_of(int64_t k) {
     return k < 0 ? -(rlhf_x_i128)v : (rlhf_x_i128)v;
 }
 
-// e^r - 1 for 0 <= r < log 2 / 32, r with RLHF_X_POINT bits below the point, the result with 131.
+// Returns e^r - 1 for 0 <= r < log 2 / 32. r has RLHF_X_POINT bits below the point, the result 131.
 static inline rlhf_x_u128 rlhf_x_exp_rest(rlhf_x_u128 r) {
     const rlhf_x_u128 x = r << 15; // 132 bits below the point
     const uint64_t h = (uint64_t)(x >> 64);
@@ -135,8 +135,8 @@ static inline rlhf_x_u128 rlhf_x_exp_rest(rlhf_x_u128 r) {
     return rlhf_x_mul(x, u);
 }
 
-// Returns e^x. x and its error have RLHF_X_POINT bits below the point. The result is 2^e times a
-// number from 1 to 2 with 127 bits.
+// Returns e^x. x and its error have RLHF_X_POINT bits below the point. The result is a power of 2
+// times a number from 1 to 2 with 127 bits below the point.
 static inline struct rlhf_x rlhf_x_exp_of(rlhf_x_i128 x, rlhf_x_u128 err) {
     int64_t k = (int64_t)((rlhf_x_i128)(int64_t)(x >> 64) * rlhf_x_steps >> 110);
     rlhf_x_i128 r = x - rlhf_x_steps_of(k);
@@ -151,7 +151,8 @@ static inline struct rlhf_x rlhf_x_exp_of(rlhf_x_i128 x, rlhf_x_u128 err) {
 
 // ---- logarithm ----
 
-// t = log(1 + z) / z, with 127 bits, for |z| < 2^-7; z has 134 bits below the point.
+// Returns log(1 + z) / z with 127 bits below the point, for |z| < 2^-7. The argument is |z| with
+// 134 bits below the point.
 static inline rlhf_x_u128 rlhf_x_log_rest(rlhf_x_u128 z, int negative) {
     static const rlhf_x_u128 part[8] = {RLHF_X_1,     RLHF_X_1 / 2, RLHF_X_1 / 3, RLHF_X_1 / 4,
                                         RLHF_X_1 / 5, RLHF_X_1 / 6, RLHF_X_1 / 7, RLHF_X_1 / 8};
@@ -171,7 +172,7 @@ static inline rlhf_x_u128 rlhf_x_log_rest(rlhf_x_u128 z, int negative) {
     return t;
 }
 
-// log(m 2^(e - 127)); the highest bit of m is set, and the lowest ten are not.
+// Returns log(m 2^(e - 127)). The highest bit of m is 1, and its lowest ten bits are 0.
 static inline struct rlhf_x rlhf_x_log_of(rlhf_x_u128 m, int e) {
     const int i = (int)(m >> 120) & 127, upper = i >= 53;
     const uint16_t c = rlhf_x_inverse[i];
@@ -205,9 +206,9 @@ static inline struct rlhf_x rlhf_x_log_of(rlhf_x_u128 m, int e) {
 
 // ---- sine and cosine ----
 
-// Computes |x| * 2 / pi modulo 4. Returns the whole part and stores n words of the fraction, the
-// highest first. |x| is at least 2^-27, and n is from 4 to 8. 64 n - 54 bits of the fraction are
-// exact.
+// Computes |x| * 2 / pi modulo 4. Returns the integer part and stores n words of the fraction, the
+// highest first. |x| is at least 2^-27, and n is from 4 to 8. The first 64 n - 54 bits of the
+// fraction are exact.
 static inline int rlhf_x_quarters(double x, int n, uint64_t *fraction) {
     uint64_t m, w[10] = {0}, carry = 0;
     const int e = rlhf_x_split(x, &m) - 52, first = e > 2 ? e - 2 : 0, word = first / 64,
@@ -220,7 +221,7 @@ static inline int rlhf_x_quarters(double x, int n, uint64_t *fraction) {
         carry = (uint64_t)(p >> 64);
     }
     w[0] = carry;
-    // Below the point are 64 n + first - e bits: 64 n - 2 or more. w[n + 1] is 0.
+    // w has 64 n + first - e bits below the point, which is 64 n - 2 or more. w[n + 1] is 0.
     const int up = 64 + e - first; // 1 is bit `up` of the upper two words w[0], w[1]
     int whole = 0;
     if (up > 0) { // drop the upper bits, so that the fraction begins at the top
@@ -240,7 +241,8 @@ static inline int rlhf_x_quarters(double x, int n, uint64_t *fraction) {
     return 0;
 }
 
-// The sum of (-1)^i w^i / (first + 2i)! (first: 0 or 1) with 127 bits, w < 2^-10 with 137 bits.
+// Returns the sum of (-1)^i w^i / (first + 2i)! with 127 bits below the point. `first` is 0 or 1; w
+// < 2^-10 has 137 bits below the point.
 static inline rlhf_x_u128 rlhf_x_wave(rlhf_x_u128 w, int first) {
     static const rlhf_x_u128 odd[8] = {
         RLHF_X_1,          RLHF_X_1 / 6,        RLHF_X_1 / 120,        RLHF_X_1 / 5040,
@@ -260,7 +262,8 @@ static inline rlhf_x_u128 rlhf_x_wave(rlhf_x_u128 w, int first) {
     return u;
 }
 
-// The sine (want_cos: cosine) of f pi / 2; 0 <= f <= 1/2 with 128 bits.
+// Returns the sine of f pi / 2 or, with `want_cos`, the cosine. 0 <= f <= 1/2 has 128 bits below
+// the point.
 static inline struct rlhf_x rlhf_x_sin_of(rlhf_x_u128 f, int want_cos) {
     const int j = (int)(f >> 122);
     const rlhf_x_u128 g = f - ((rlhf_x_u128)j << 122);                          // below 1/64

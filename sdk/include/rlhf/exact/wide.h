@@ -1,7 +1,7 @@
-// rlhf/exact/wide.h: the functions of rlhf/exact.h with 320 bits below the point. They are for the
-// few arguments whose result is so close to the middle between two doubles that the 128 bits of
-// rlhf/exact/core.h do not decide. They are slow, and use other formulas than core.h and no tables
-// of values. Include rlhf/exact.h instead.
+// rlhf/exact/wide.h: the functions of rlhf/exact.h with 320 bits below the point. A few results are
+// so close to the midpoint of two doubles that the 128 bits of rlhf/exact/core.h cannot decide the
+// rounding; these functions compute them. They are slow, and their formulas differ from those of
+// core.h. Include rlhf/exact.h instead.
 #ifndef RLHF_EXACT_WIDE_H
 #define RLHF_EXACT_WIDE_H
 
@@ -9,7 +9,7 @@
 
 #define RLHF_X_RARE static __attribute__((noinline, cold, unused))
 
-// Two's complement: w[5] is the whole part, w[4] to w[0] are the fraction.
+// Two's complement: w[5] is the integer part, and w[4] to w[0] are the fraction.
 struct rlhf_wide {
     uint64_t w[6];
 };
@@ -19,7 +19,7 @@ RLHF_X_RARE struct rlhf_wide rlhf_wide_of(uint64_t whole) {
     return out;
 }
 
-// A fraction whose words are listed from the highest to the lowest.
+// Makes a fraction from five words, the highest first.
 RLHF_X_RARE struct rlhf_wide rlhf_wide_from(const uint64_t *words) {
     const struct rlhf_wide out = {{words[4], words[3], words[2], words[1], words[0], 0}};
     return out;
@@ -81,7 +81,7 @@ RLHF_X_RARE struct rlhf_wide rlhf_wide_shift(struct rlhf_wide a, int n) {
     return out;
 }
 
-// |a| 2^e as a number of 128 bits. If a bit that does not fit is 1, the lowest bit is set.
+// Returns a 2^e with 128 bits. If any dropped bit is 1, the lowest bit is set.
 RLHF_X_RARE struct rlhf_x rlhf_wide_result(struct rlhf_wide a, int64_t e) {
     struct rlhf_x out = {0, 0, 0, rlhf_wide_negative(a)};
     int top = 5, n;
@@ -129,8 +129,8 @@ RLHF_X_RARE struct rlhf_wide rlhf_wide_exp_of(struct rlhf_wide x, int64_t *k) {
     return rlhf_wide_exp(r);
 }
 
-// log(m 2^e) for 1 <= m < 2, as e log 2 + y + log(m / e^y): y is log m to 117 bits, and the last
-// term comes from its series.
+// Returns log(m 2^e) for 1 <= m < 2. Computes e log 2 + y + log(m / e^y), where y is log m to 117
+// bits and the last term is summed from its series.
 RLHF_X_RARE struct rlhf_wide rlhf_wide_log(struct rlhf_wide m, int e) {
     const struct rlhf_wide two = rlhf_wide_from(rlhf_x_log2), one = rlhf_wide_of(1);
     const rlhf_x_u128 top = RLHF_X_1 | (rlhf_x_u128)m.w[4] << 63 | m.w[3] >> 1;
@@ -149,7 +149,7 @@ RLHF_X_RARE struct rlhf_wide rlhf_wide_log(struct rlhf_wide m, int e) {
     return rlhf_wide_add(y, whole, e < 0);
 }
 
-// Sine (want_cos: cosine) of f pi / 2 for 0 <= f <= 1/2, by its series.
+// Returns the sine of f pi / 2 or, with `want_cos`, the cosine, from its series; 0 <= f <= 1/2.
 RLHF_X_RARE struct rlhf_wide rlhf_wide_sin(struct rlhf_wide f, int want_cos) {
     const struct rlhf_wide one = rlhf_wide_of(1);
     const struct rlhf_wide x =

@@ -1,10 +1,10 @@
-// rlhf/compute.h: the compute table, the same type for every device. Compute backends implement it
-// (kernels_cpu.so, kernels_reference.so, kernels_cuda.so); model plugins call it.
+// rlhf/compute.h: the compute table. Its type is the same for every device. Compute backends
+// implement it (kernels_cpu.so, kernels_reference.so, kernels_cuda.so); model plugins call it.
 //
 // Device memory is opaque: an rlhf_dev is never dereferenced outside a table function, except by a
 // host that uses RLHF_COMPUTE_HOST_MEMORY. Byte offsets into one allocation are allowed
-// (rlhf_dev_at). Every rlhf_dev below is device memory; only upload and download, and parameters
-// named host_*, use host memory.
+// (rlhf_dev_at). Every rlhf_dev below is device memory. Host memory is used only by uploads and
+// downloads, by parameters named host_*, and where a comment says so.
 //
 // Guarantees of a backend, asserted by tests:
 //   row exactness     with RLHF_COMPUTE_ROW_EXACT: the bits of output row i do not depend on which
@@ -38,8 +38,8 @@ enum rlhf_dtype { RLHF_F32 = 1, RLHF_BF16 = 2, RLHF_I32 = 3 };
 
 static inline uint64_t rlhf_dtype_size(int32_t dtype) { return dtype == RLHF_BF16 ? 2 : 4; }
 
-// A device address. Only a backend completes the struct, so code outside a backend cannot
-// dereference the address or do arithmetic on it, except with rlhf_dev_at.
+// A device address. Only backends define the struct, so code outside a backend cannot dereference
+// the address or do arithmetic on it, except with rlhf_dev_at.
 typedef struct rlhf_dev_mem *rlhf_dev;
 
 // Returns the address `bytes` after base, within base's allocation.
@@ -119,8 +119,8 @@ typedef struct rlhf_rope {
     rlhf_dev pos;            // i32 [rows], 0 .. n_pos - 1 (others give RLHF_E_INVALID, as for ids)
     rlhf_dev turn; // f32 [n_pos, head_dim]: cosines of the position's h angles, then their sines
     rlhf_dev gamma_q, gamma_k; // f32 [head_dim] each; both NULL: no norms
-    // What the backward pass needs of the norms: rope writes both arrays, and rope_bwd reads them.
-    // Both are NULL without norms, and in a forward pass that no backward pass follows.
+    // The data of the norms for the backward pass: rope writes both arrays, and rope_bwd reads
+    // them. Both are NULL without norms, and in a forward pass that no backward pass follows.
     rlhf_dev raw;   // dtype [rows, (heads + kv_heads) * head_dim]: x on entry
     rlhf_dev stats; // f32 [rows, heads + kv_heads]: 1 / sqrt(mean(x^2) + eps) of each head
 } rlhf_rope;
@@ -135,7 +135,7 @@ typedef struct rlhf_dist {
     int32_t top_k;          // 0 = off
     int32_t reserved;
     // [0, 1]; 0 = off. Drops ids whose probability is below min_p times the highest probability.
-    // Only if the table has RLHF_COMPUTE_MIN_P.
+    // The table must have RLHF_COMPUTE_MIN_P.
     double min_p;
 } rlhf_dist;
 
@@ -176,15 +176,16 @@ typedef struct rlhf_lm_head {
     rlhf_dev logp, entropy, kl; // f32 [rows] each; entropy and kl may be NULL
     rlhf_dev ref_hidden;        // act dtype [rows, ref_d]; needed for kl
     const rlhf_weight *ref_weight;
-    // backward only: loss gradients, f32 [rows], NULL = zero; then the results
+    // Backward only: the loss's gradients by logp, entropy and kl, f32 [rows], NULL = zero. The
+    // results follow.
     rlhf_dev d_logp, d_entropy, d_kl;
     rlhf_dev d_hidden; // act dtype [rows, d], overwritten
     rlhf_dev d_weight; // f32, layout of the weight's source, accumulated; may be NULL
 } rlhf_lm_head;
 
-// Arguments of lm_sample, which samples one id per row by inverse CDF in vocabulary order. The
-// backend adds probabilities in a fixed order. Row i uses one random number: the first double of
-// the block {seed, stream, counter[i]} (rng.h).
+// Arguments of lm_sample, which samples one id per row by inverse CDF, with the ids in vocabulary
+// order. The backend adds probabilities in a fixed order. Row i uses one random number: the first
+// double of the block {seed, stream, counter[i]} (rng.h).
 typedef struct rlhf_lm_sample {
     uint32_t size, rows;
     int32_t d, vocab, dtype, reserved;
@@ -198,11 +199,11 @@ typedef struct rlhf_lm_sample {
     float *host_logp;             // out [rows]; same bits as lm_head's logp for that id
 } rlhf_lm_sample;
 
-// A block weight with n outputs. Block b covers the outputs from[b] .. from[b] + count[b] - 1. They
-// are computed from the inputs b * rank .. (b + 1) * rank - 1 alone, and multiplied by scale.
-// Outputs outside of all blocks are 0. Blocks ascend and do not overlap; k = n_blocks * rank. When
-// several layers are multiplied as one, a block weight holds the B matrices of their separate
-// low-rank adapters (rlhf_adapter in model.h).
+// A block weight with n outputs. Block b covers the outputs from[b] .. from[b] + count[b] - 1.
+// These outputs are computed from the inputs b * rank .. (b + 1) * rank - 1 alone, and multiplied
+// by scale. Outputs outside of all blocks are 0. Blocks ascend and do not overlap; k = n_blocks *
+// rank. If one product computes several linear layers, a block weight contains the B matrices of
+// their separate low-rank adapters (rlhf_adapter in model.h).
 typedef struct rlhf_blocks {
     uint32_t size;
     int32_t n, rank, dtype;
@@ -288,16 +289,15 @@ typedef struct rlhf_call_weight {
 // A call of one of the table's functions, described by its shapes, for workspace_bytes. Members
 // that the function does not use are 0 or NULL. workspace_bytes reads only the numbers in the
 // structs that the members point to, and follows no pointer in these structs except `dist` and the
-// array `len` of rlhf_tensors. It ignores the weights in them, because `weight` and `weight2`
-// describe the weights. It only compares a device address with NULL, which means that the array is
-// absent.
+// array `len` of rlhf_tensors. It reads the weights from `weight` and `weight2`, not from these
+// structs. It only compares a device address with NULL, which means that the array is absent.
 typedef struct rlhf_call {
     uint32_t size;
     uint32_t op;               // RLHF_COMPUTE_OP of the function
     uint32_t rows;             // of the call; muon: of the matrix
     int32_t d;                 // width of a row; muon: columns of the matrix
     int32_t dtype;             // of the result, or of dy; muon: of the matrix products, which is
-                               // bf16 once a bf16 weight has been created
+                               // bf16 after a bf16 weight was created
     uint32_t flags;            // bits of enum rlhf_call_flag
     uint64_t n;                // elements (sumsq, adamw, copy, convert, ...)
     rlhf_call_weight weight;   // the weight
@@ -330,9 +330,9 @@ enum rlhf_record { RLHF_RECORD_RUN = 0, RLHF_RECORD_CAPTURE = 1, RLHF_RECORD_REP
 
 // True if the backend's table has member f. If a member is NULL or beyond the table's size, the
 // backend does not support this operation. `name`, `detail` and the functions up to `sync` are
-// always set. Later functions may be missing. So a model checks at open whether all operations that
-// it calls are set, and names a missing one in its message. The host does the same for the
-// optimizer's operations.
+// always set. Later functions may be missing. So a model checks at open that all operations that it
+// calls are set, and names a missing one in its message. The host does the same for the optimizer's
+// operations.
 #define RLHF_COMPUTE_HAS(table, f) RLHF_HAS(rlhf_compute, table, f)
 
 typedef struct rlhf_compute {
@@ -389,9 +389,9 @@ typedef struct rlhf_compute {
     // Creates a block weight. Every function that takes a weight from weight_create also accepts a
     // block weight. The source of weight_pack, and dw of linear_dw, contain only the rows of the
     // blocks, one after the other: f32 [sum of count, rank]. A packed element is scale times the
-    // source element, in f32, rounded to dtype. linear_dw adds scale times the sum over rows, which
-    // is d(loss)/d(source). A block weight takes as many bytes as a weight with k inputs and n
-    // outputs.
+    // source element, in f32, rounded to dtype. linear_dw adds `scale` times its usual sum over
+    // rows, which is d(loss)/d(source). A block weight takes as many bytes as a weight with k
+    // inputs and n outputs.
     rlhf_status (*weight_create_blocks)(void *ctx, const rlhf_blocks *, rlhf_weight **out);
     // Returns the bytes of a packed weight with these arguments, that is, the increase of
     // bytes_in_use; 0 if weight_create would reject the arguments. Does not allocate.
@@ -431,8 +431,8 @@ typedef struct rlhf_compute {
     // are NULL and n_pos is 0.
     rlhf_status (*embed_bwd)(void *ctx, rlhf_dev dwte, rlhf_dev dwpe, rlhf_dev dout, rlhf_dev ids,
                              rlhf_dev pos, uint32_t rows, int32_t d, int32_t vocab, int32_t n_pos);
-    // LayerNorm over d, biased variance. x, gamma and beta are f32. `stats`, f32 [rows, 2], gets
-    // mean and 1/std; it may be NULL. `out` is in out_dtype.
+    // LayerNorm over d, biased variance. x, gamma and beta are f32. `stats`, f32 [rows, 2],
+    // receives mean and 1/std; it may be NULL. `out` is in out_dtype.
     rlhf_status (*norm)(void *ctx, rlhf_dev out, int32_t out_dtype, rlhf_dev stats, rlhf_dev x,
                         rlhf_dev gamma, rlhf_dev beta, double eps, uint32_t rows, int32_t d);
     // Backward pass of norm. Stores the gradient of x in dx (f32) or, if `accumulate` is set, adds
@@ -442,8 +442,8 @@ typedef struct rlhf_compute {
                             rlhf_dev dbeta, rlhf_dev dy, int32_t dy_dtype, rlhf_dev x,
                             rlhf_dev stats, rlhf_dev gamma, uint32_t rows, int32_t d);
     // RMS norm over d (Zhang and Sennrich 2019): out = gamma * x / sqrt(mean(x^2) + eps). x and
-    // gamma are f32. `stats`, f32 [rows], gets 1 / sqrt(mean(x^2) + eps); it may be NULL. `out` is
-    // in out_dtype.
+    // gamma are f32. `stats`, f32 [rows], receives 1 / sqrt(mean(x^2) + eps); it may be NULL. `out`
+    // is in out_dtype.
     rlhf_status (*rms_norm)(void *ctx, rlhf_dev out, int32_t out_dtype, rlhf_dev stats, rlhf_dev x,
                             rlhf_dev gamma, double eps, uint32_t rows, int32_t d);
     // Backward pass of rms_norm. Stores the gradient of x in dx (f32) or, if `accumulate` is set,
@@ -468,9 +468,10 @@ typedef struct rlhf_compute {
                             int32_t dtype, uint32_t rows, int32_t inner);
     // Rotates the queries and keys of x in place, after normalizing them if rlhf_rope has gammas.
     rlhf_status (*rope)(void *ctx, const rlhf_rope *, rlhf_dev x, uint32_t rows);
-    // Updates dx in place, laid out as x: the gradient with respect to rope's output becomes the
-    // gradient with respect to its input. dgamma_q and dgamma_k f32 [head_dim] are accumulated in a
-    // fixed order over rows and heads; they may be NULL, and are NULL without norms.
+    // Replaces dx, laid out as x: on entry it is the gradient of rope's output, on return the
+    // gradient of rope's input. Adds the gradients of gamma_q and gamma_k to dgamma_q and dgamma_k,
+    // f32 [head_dim], in a fixed order over rows and heads. Both may be NULL, and are NULL without
+    // norms.
     rlhf_status (*rope_bwd)(void *ctx, const rlhf_rope *, rlhf_dev dx, rlhf_dev dgamma_q,
                             rlhf_dev dgamma_k, uint32_t rows);
     // dst f32 += src in src_dtype.
@@ -526,10 +527,10 @@ typedef struct rlhf_compute {
     // w, g, mom f32 [rows, cols].
     rlhf_status (*muon)(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev mom, int32_t rows, int32_t cols,
                         const rlhf_muon *);
-    // sumsq_many and adamw_many update many tensors without a round trip to the host. sumsq_many
+    // sumsq_many and adamw_many work on many tensors without a round trip to the host. sumsq_many
     // computes *clip from all gradients g. *clip is device memory of sizeof(rlhf_clip) bytes.
     // sumsq_many does not read w, m or v (they may be NULL). If max_norm <= 0, the gradients are
-    // not clipped. If the argument `skip` is 1, the step will be skipped in any case.
+    // not clipped. If the argument `skip` is 1, adamw_many will skip the step in any case.
     rlhf_status (*sumsq_many)(void *ctx, const rlhf_tensors *, double max_norm, int32_t skip,
                               rlhf_dev clip);
     // Applies adamw to each tensor and zeroes its gradient. The lr of rlhf_adamw is multiplied by
@@ -548,12 +549,12 @@ typedef struct rlhf_compute {
     //   RLHF_RECORD_REPLAY: do not issue the calls; record_end runs the stored ones.
     //
     // The caller ensures that all calls under one key have the same arguments, including device
-    // addresses. Only the contents of device memory and of weights may differ, since arguments
-    // passed by value and data read from host memory are stored. A recording is dropped when memory
-    // or a weight that was allocated before the recording is released; `record` then gives RUN or
-    // CAPTURE again.
+    // addresses. Only the contents of device memory and of weights may differ, because a recording
+    // stores arguments passed by value and data read from host memory. If memory or a weight that
+    // was allocated before the recording is released, the recording is dropped; `record` then sets
+    // *what to RUN or CAPTURE again.
     //
-    // The following return RLHF_E_INVALID between `record` and `record_end`: alloc, release,
+    // Between `record` and `record_end`, the following return RLHF_E_INVALID: alloc, release,
     // alloc_host, release_host, upload, download (async or not), sync, mark, wait, weight_create,
     // weight_destroy, weight_pack and host_ outputs. A failing call ends the recording, and
     // `record_end` returns the status of that call. Recordings do not nest.
@@ -563,10 +564,10 @@ typedef struct rlhf_compute {
     // ---- memory estimate ----
     // Writes to bytes[RLHF_WORKSPACES] how many bytes of each workspace a call needs, 0 for
     // workspaces that the call or the backend does not use. A workspace is memory that the table's
-    // functions allocate for themselves. It grows to the largest size that a call has needed and
-    // never shrinks. So after some calls, bytes_in_use has grown by the sum of the workspaces'
-    // largest sizes (on a GPU possibly by more). Does not allocate. NULL: the workspaces are not
-    // known, and the host's memory estimate reports this.
+    // functions allocate for themselves. A workspace grows to the largest size that a call has
+    // needed and never shrinks. So after some calls, bytes_in_use has grown by the sum of the
+    // workspaces' largest sizes (on a GPU possibly by more). Does not allocate. If workspace_bytes
+    // is NULL, the workspaces are not known, and the host's memory estimate reports this.
     void (*workspace_bytes)(void *ctx, const rlhf_call *, uint64_t *bytes);
 
     // ---- arithmetic ----
@@ -577,9 +578,9 @@ typedef struct rlhf_compute {
 
     // ---- other libraries ----
     // Sets *address to the address of p in the device's own library, and *stream to the stream on
-    // which the table's calls run in order. With these, another library can queue work on p between
-    // two calls. With CUDA they are a device pointer and a cudaStream_t, and the device is the
-    // calling thread's current one. If native is NULL, the device has no such library.
+    // which the table's calls run in order. Another library can then queue work on p between two
+    // calls. With CUDA, *address is a device pointer and *stream a cudaStream_t, on the calling
+    // thread's current device. If native is NULL, the device has no such library.
     rlhf_status (*native)(void *ctx, rlhf_dev p, void **address, void **stream);
 } rlhf_compute;
 
@@ -607,8 +608,8 @@ typedef struct rlhf_kernels_ops {
     uint32_t compute_major, compute_minor; // RLHF_COMPUTE_MAJOR, RLHF_COMPUTE_MINOR
     // The device of the tables, enum rlhf_device.
     int32_t device, reserved;
-    // Open a table. The plugin's host, from create(), gets the messages of open() and of the
-    // table's functions. That host outlives the table. [main] [R:kernels-open]
+    // Open a table. Messages of open() and of the table's functions go to the host that create()
+    // received. That host outlives the table. [main] [R:kernels-open]
     rlhf_status (*open)(void *self, const rlhf_kernels_open *, rlhf_compute **out);
     void (*close)(void *self, rlhf_compute *); // NULL allowed [main]
 } rlhf_kernels_ops;

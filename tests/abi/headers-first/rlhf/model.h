@@ -63,12 +63,12 @@ enum rlhf_recompute {
 
 // Low-rank adapters (LoRA, Hu et al. 2021): the output W x of a linear layer in the trunk becomes W
 // x + scale * B (A x). A [rank, inputs] is initialized from U(-1/sqrt(inputs), 1/sqrt(inputs)), as
-// in PEFT, and B [outputs, rank] with 0. Borrowed until open() returns.
+// in PEFT, and B [outputs, rank] with 0. The struct is borrowed until open() returns.
 //
 // Each string of `target` names modules as in PEFT: by the last whole components of a linear
 // layer's name ("q_proj", "self_attn.q_proj", "c_attn"). "all-linear", as the only target, means
 // every linear layer of the trunk, but not the LM head, the embeddings, the value head or the score
-// head. A target without a match is rejected (RLHF_E_INVALID); the message gives the nearest name
+// head. A target without a match is rejected (RLHF_E_INVALID); the message lists the nearest name
 // and all valid ones. A repeated target counts once.
 typedef struct rlhf_adapter {
     uint32_t size;
@@ -87,37 +87,37 @@ typedef struct rlhf_model_open {
     int32_t value_kind, value_init, value_detach; // value head; detach: no gradient to the trunk
     const rlhf_compute *compute;
     int32_t score_init; // enum rlhf_score_init
-    // 1: the host writes parameter values only before the first refresh(), and does not read them
-    // after it. During this refresh() the model may release every value that it also keeps packed;
-    // param().value is NULL from then on. A second refresh() fails. Not with trainable.
+    // 1: the host writes parameter values only before the first refresh() and never reads them
+    // afterwards. In this refresh() the model may release every value of which it keeps a packed
+    // copy; param().value is then NULL. A second refresh() fails. Not with trainable.
     int32_t frozen;
     int32_t recompute; // enum rlhf_recompute; the model must reject unknown values
     // Number of ids that have a token. Embedding rows after these are padding, and the LM head
     // ignores them: info().n_vocab is this number, and logp, entropy, kl, sampling and supports
-    // cover only these ids. 0, or a number that is at least the number of embedding rows, means all
-    // rows.
+    // cover only these ids. If n_tokens is 0 or not less than the number of embedding rows, every
+    // row has a token.
     int32_t n_tokens;
     // `adapter` and `base` need a model with RLHF_CAP_ADAPTER; both may be NULL.
     //
     // With an adapter, the trunk's own parameters, the embeddings and the LM head are frozen:
     // param() lists them with RLHF_PARAM_FROZEN and grad NULL. As in a `frozen` model, the first
-    // refresh() releases every value that is also kept packed, and param().value is NULL from then
-    // on. Unlike in a `frozen` model, refresh() may be called again, to pack the trained
+    // refresh() may release every value of which the model keeps a packed copy; param().value is
+    // then NULL. Unlike in a `frozen` model, refresh() may be called again, to pack the trained
     // parameters.
     //
     // The adapter's parameters come after all others, in the group RLHF_PARAM_ADAPTER, as f32.
-    // There is one pair for each matched layer of the checkpoint: separate pairs for q_proj, k_proj
-    // and v_proj even if the model fuses them, and a single pair for c_attn. Their names are the
-    // layer's name without ".weight", followed by ".lora_A.weight" [rank, inputs] or
+    // Each matched layer of the checkpoint has one pair of A and B: q_proj, k_proj and v_proj have
+    // separate pairs even if the model fuses them, and c_attn has a single pair. A parameter's name
+    // is the layer's name without ".weight", followed by ".lora_A.weight" [rank, inputs] or
     // ".lora_B.weight" [outputs, rank]. Value and score heads are trained in full.
     const rlhf_adapter *adapter;
     // Another open instance of the same plugin with the same config, compute table and dtype. This
     // instance uses the base's trunk, embeddings and LM head (values and packed weights) instead of
-    // having copies. The base must have been opened with an adapter or as `frozen`. If this
-    // instance is trainable, the base must be trainable too, because only a trainable base has the
-    // weight layouts that the backward pass needs. The base's first refresh() must come before this
-    // instance's, and the base must be destroyed after this instance. If the base itself has a
-    // base, this instance uses the base's base. The base's adapter and heads are not shared.
+    // copies. The base must have been opened with an adapter or as `frozen`. If this instance is
+    // trainable, the base must be trainable too, because only a trainable base has the weight
+    // layouts that the backward pass needs. The base's first refresh() must come before this
+    // instance's first refresh(), and the base must be destroyed after this instance. If the base
+    // itself has a base, this instance uses that one. The base's adapter and heads are not shared.
     // n_tokens must be 0 or equal to the base's. param() lists only this instance's heads and
     // adapter. Without an adapter, only the heads are trained, on the base's unchanged trunk.
     const void *base;
@@ -129,8 +129,8 @@ typedef struct rlhf_model_info {
     uint32_t caps;     // bits of enum rlhf_cap
     uint32_t reserved; // 0
     int64_t n_params;  // all elements of param()
-    // floating-point operations of a token's forward pass (2 for each multiply-add), with the LM
-    // head, without attention scores
+    // floating-point operations of one token's forward pass (2 for each multiply-add), including
+    // the LM head but not the attention scores
     int64_t flops_per_token;
     int32_t n_vocab, n_ctx, d_model, n_layer, n_tensors, causal;
     // e.g. "transformer.": loaders try names with and without it; valid until destroy()
@@ -157,7 +157,7 @@ enum rlhf_param_flag {
 #define RLHF_PARAM_NAME_MAX 299 // bytes of a parameter's name
 
 // One parameter tensor, written to the caller's struct with rlhf_copy_out. The buffers do not move
-// during the model's lifetime, or until a model opened as frozen or with an adapter releases them.
+// during the model's lifetime; a model opened as frozen or with an adapter may release them.
 typedef struct rlhf_param {
     uint32_t size;
     int32_t ndim; // 1 to 4
@@ -184,9 +184,9 @@ enum rlhf_init {
 };
 
 enum rlhf_forward_flag {
-    // Run the model without its adapter, e.g. as its own reference. Not with train. In a model
-    // without an adapter the flag has no effect. With B = 0 the bits are the same with the flag and
-    // without it. [R:adapter]
+    // Run the model without its adapter, e.g. to use it as its own reference. Not with train. In a
+    // model without an adapter the flag has no effect. With B = 0 the bits are the same with the
+    // flag and without it. [R:adapter]
     RLHF_FORWARD_BASE = 1
 };
 
@@ -194,11 +194,11 @@ enum rlhf_forward_flag {
 //
 // If `prefix` is set, row i continues row prefix[i] (-1: row i has no prefix). The first token of
 // row i has the position after the prefix row's last token, and all tokens of row i attend to the
-// prefix row's tokens. Rows that share a prefix follow it directly; a prefix row must not have a
-// prefix. The prefix row is computed once and its gradients are summed. Every head has the same
-// bits as if the row were written out in full. prompt_len counts only the row's own tokens and is
-// at least 1, so the first of them is never scored; a prefix row has prompt_len = its length. Only
-// for causal models with RLHF_CAP_PREFIX; not for RLHF_HEAD_SCORE.
+// prefix row's tokens. Rows that share a prefix row follow it directly; a prefix row must not have
+// a prefix. The prefix row is computed once, and its gradients from all these rows are summed.
+// Every head has the same bits as if each row were written out in full. prompt_len counts only the
+// row's own tokens and is at least 1, so a row's first own token is never scored; a prefix row has
+// prompt_len = its length. Only for causal models with RLHF_CAP_PREFIX; not for RLHF_HEAD_SCORE.
 typedef struct rlhf_batch {
     uint32_t size, n, total, reserved;
     const int32_t *ids;        // [total]
@@ -232,9 +232,9 @@ typedef struct rlhf_gen rlhf_gen;
 // One step of continuous batching: row i appends its new tokens to slot[i] and samples the next
 // token. start[i] is the number of tokens in the slot; if it is 0, the slot is cleared first.
 // Prefill and decode rows may be mixed. If `prefix` is set, the tokens of slot prefix[i] come
-// before those of slot[i]. So a prompt is stored once, by a silent row in the same step or earlier,
-// and read by all rows that share it. Within one step, a slot must not be both a prefix and a row's
-// own slot, except for the silent row that fills it.
+// before those of slot[i]. So a prompt is stored once, by a silent row in the same step or an
+// earlier one, and read by all rows that share the prompt. Within one step, a slot must not be both
+// a prefix and a row's own slot, except for the silent row that fills it.
 typedef struct rlhf_gen_step {
     uint32_t size, n;
     const int32_t *slot, *start; // [n]

@@ -2,15 +2,16 @@
 //
 // The host parses the JSON, validates every value against the table, suggests the nearest key for a
 // misspelled one and fills the plugin's config struct. A plugin never sees JSON. `rlhf-host plugin
-// info` prints the table, `--json` turns it into a JSON Schema. Model plugins use the same kind of
-// table to read a checkpoint's config.json. In that case unknown keys are allowed, a key "a.b" is
-// member b of object a, and "a[]" is each item of list a.
+// info` prints the table or, with `--json`, a JSON Schema of it. Model plugins use the same kind of
+// table to read a checkpoint's config.json. There, unknown keys are allowed, a key "a.b" means
+// member b of object a, and "a[]" means each item of list a.
 //
-// The plugin defines the config struct. The host owns the texts and lists in it. Types of fields:
+// The plugin defines the config struct. The host owns the strings and lists in the struct. Types of
+// fields:
 //   BOOL, ENUM  int32_t;
 //   I64         int64_t;
 //   F64         double;
-//   STR, PATH   const char *, NULL if the default is NULL and the user gave none;
+//   STR, PATH   const char *, NULL if the default is NULL and the user set nothing;
 //   LIST        const char *const *, ended by NULL; never NULL itself.
 //
 // The macros below do not compile for a field of another type.
@@ -61,8 +62,8 @@ struct rlhf_opt {
     uint64_t n_table;
 };
 
-// Offset of field f in T. Compiles only if the field has the type that the row's macro requires. An
-// enum is accepted as an int32_t.
+// Offset of field f in T. Compiles only if the field has the type that the row's macro requires; an
+// enum counts as an int32_t.
 #ifdef __cplusplus
 extern "C++" {
 template <class Field> struct rlhf_opt_field {
@@ -192,23 +193,22 @@ template <class Field> struct rlhf_opt_text {
         .key = #f, .help = (text), .type = RLHF_T_LIST, .offset = RLHF_OPT_LIST_AT(T, f),          \
         .choices = (items), .l_def = (def)                                                         \
     }
-// Includes the n rows of another table, whose config struct is the member f of T. So plugins can
-// share options and add more. Users set an included option in the same way as an option of the
-// table itself.
+// Includes the n rows of another table, so that plugins can share options. The config struct of the
+// other table is the member f of T. Users set an included option like any other option.
 #define RLHF_OPT_TABLE(T, f, rows, n)                                                              \
     { .type = RLHF_T_TABLE, .offset = offsetof(T, f), .table = (rows), .n_table = (n) }
 
-// Copies row i of a table whose rows are `stride` bytes apart (0: the size of a row in this
-// header). Fields that an older table lacks read as 0.
+// Copies row i of a table with rows of `stride` bytes (0: the size of a row in this header). Fields
+// that an older table lacks are 0.
 static inline void rlhf_opt_row(const rlhf_opt *rows, uint32_t stride, uint64_t i, rlhf_opt *out) {
     const uint32_t step = stride ? stride : (uint32_t)sizeof *out;
     memset(out, 0, sizeof *out);
     memcpy(out, (const char *)rows + step * i, step < sizeof *out ? step : sizeof *out);
 }
 
-// Finds option i of a table of n rows, counting the rows of included tables, and adjusts its offset
-// to the outer config. Returns 1 and sets *out, or returns 0 if the table does not have that many
-// options. [any]
+// Finds option i of a table of n rows, where each row of an included table counts as one option.
+// Sets *out to the option, with its offset in the outer config, and returns 1. Returns 0 if the
+// table has fewer options. [any]
 static inline int rlhf_opt_at(const rlhf_opt *rows, uint32_t n, uint32_t stride, uint32_t i,
                               rlhf_opt *out) {
     uint64_t left = i;

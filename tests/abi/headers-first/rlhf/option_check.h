@@ -25,7 +25,7 @@ static inline uint32_t rlhf_opt_value_size(int32_t type) {
     }
 }
 
-// Returns whether every item of a LIST's default is one of its choices.
+// Returns whether every item of a LIST's default is one of the option's choices.
 static inline int rlhf_opt_list_in_choices(const rlhf_opt *o) {
     for (uint32_t i = 0; o->choices && o->l_def && o->l_def[i]; i++) {
         uint32_t k = 0;
@@ -42,8 +42,8 @@ static inline int rlhf_opt_def_in_range(const rlhf_opt *o) {
     return low && high;
 }
 
-// Returns what is wrong with an option whose config struct has config_size bytes, as text to follow
-// the option's name, or NULL if the option is valid. [any]
+// Checks an option for a config struct of config_size bytes. Returns NULL if the option is valid,
+// or else the error, as text that follows the option's name in a message. [any]
 static inline const char *rlhf_opt_fault(const rlhf_opt *o, uint32_t config_size) {
     const uint32_t size = rlhf_opt_value_size(o->type);
     if (size == 0) return "has a type this host does not know";

@@ -52,10 +52,10 @@ typedef struct rlhf_plugin {
     const rlhf_opt *opts; // NULL when n_opts is 0
     uint32_t n_opts, opt_stride, config_size;
     uint32_t state_version; // format of save()'s bytes; 0 = without save and load
-    // Returns why `key` has no effect given the other options in config ("kl_controller is fixed",
-    // static text), or NULL if `key` has an effect. The host rejects an option without effect, with
-    // that reason; if the option comes from a file, the host only warns. The function is not called
-    // for options at their default. If why_unused is NULL, all options take effect. [any]
+    // Returns NULL if `key` has an effect with the other options in config. Otherwise returns the
+    // reason, a static text such as "kl_controller is fixed". The host then rejects the option with
+    // this reason or, if the option comes from a file, only warns. The host does not ask about
+    // options at their default. If why_unused is NULL, all options take effect. [any]
     const char *(*why_unused)(const void *config, const char *key);
 
     // ---- instance ----
@@ -63,8 +63,8 @@ typedef struct rlhf_plugin {
     // must not have destroy or state. [main] [R:create]
     rlhf_status (*create)(const rlhf_host *, const void *config, void **self);
     void (*destroy)(void *self); // NULL allowed as self [main] [R:destroy]
-    // State that a resumed run needs (controllers, running statistics). Provide both functions and
-    // a state_version of 1 or more, or none of the three; anything else is rejected. `load` may
+    // State that a resumed run needs (controllers, running statistics). Provide save, load and a
+    // state_version of 1 or more, or none of the three; the host rejects anything else. `load` may
     // reject a state_version that it does not know. [main] [R:state] [R:unsaved-state]
     rlhf_status (*save)(void *self, const rlhf_ostream *);
     rlhf_status (*load)(void *self, const rlhf_istream *, uint32_t state_version);
@@ -83,8 +83,8 @@ typedef struct rlhf_bundle {
 typedef const rlhf_bundle *(*rlhf_entry_fn)(void);
 #define RLHF_ENTRY_SYMBOL "rlhf_plugin_v0"
 // The name of the entry function. To link several plugins into one program, define RLHF_ENTRY
-// before this header, with a different name for each plugin (-DRLHF_ENTRY=my_plugin), and call the
-// functions of these names.
+// before including this header, with a different name for each plugin (-DRLHF_ENTRY=my_plugin), and
+// call the functions by these names.
 #ifndef RLHF_ENTRY
 #define RLHF_ENTRY rlhf_plugin_v0
 #endif

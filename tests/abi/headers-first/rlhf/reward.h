@@ -13,8 +13,8 @@
 
 enum rlhf_reward_flag {
     RLHF_REWARD_PER_TOKEN = 1, // fills out->token
-    // A row's reward depends on that row alone, and not on the other rows of its group. So the host
-    // may request the reward as soon as the row is finished, together with any other rows.
+    // A row's reward depends on that row alone, not on other rows of its group. So the host may
+    // request the reward as soon as the row is finished, together with any other rows.
     // [R:row-alone]
     RLHF_REWARD_ROW_ALONE = 2,
     // score() mostly waits for something outside the process, and does not call services of the
@@ -28,13 +28,14 @@ enum rlhf_reward_flag {
     // get the last turn as the response and everything before it as the prompt.
     RLHF_REWARD_TURNS = 32,
     // Compares rows of different groups with each other. So if several processes work on a run,
-    // only one of them calls this reward, with all rows. A reward without this flag and without
-    // state is called by each process, with a part of the groups.
+    // only one of them calls this reward, with all rows. If a reward has neither this flag nor
+    // state, each process calls it with a part of the groups.
     RLHF_REWARD_WHOLE_BATCH = 64,
     // score() is a function of its arguments, of the options, of files and models that the options
     // name, and of state that save() stores. It gives the same bits on every machine: it does not
     // read the clock, other files or the network, and draws no random numbers. So `rlhf-host
-    // verify` may call it again. It takes the results of rewards without this flag on trust.
+    // verify` may call score() again. For rewards without this flag, `verify` trusts the recorded
+    // results.
     RLHF_REWARD_FUNCTION = 128
 };
 #define RLHF_REWARD_KNOWN (2 * RLHF_REWARD_FUNCTION - 1) // all bits of this header
@@ -86,10 +87,10 @@ typedef struct rlhf_reward_out {
 
 typedef struct rlhf_reward_ops {
     uint32_t size, flags;
-    // A row's reward may depend only on the rows of its group. A negative status other than
-    // RLHF_E_CANCELLED means that all rows of the call failed, for the reason passed to host->fail.
-    // The host retries failed rows; the reward must not retry them itself. [step] [R:repeat]
-    // [R:order]
+    // A row's reward may depend only on the rows of its group. (Exception:
+    // RLHF_REWARD_WHOLE_BATCH.) A negative status other than RLHF_E_CANCELLED means that all rows
+    // of the call failed, for the reason passed to host->fail. The host retries failed rows; the
+    // reward must not retry them itself. [step] [R:repeat] [R:order]
     rlhf_status (*score)(void *self, const rlhf_reward_in *, const rlhf_reward_out *);
 } rlhf_reward_ops;
 

@@ -1,8 +1,8 @@
 // rlhf/rng.h: counter-based random numbers, Philox 4x32-10 (Salmon et al., SC 2011).
 //
-// A number is a pure function of (seed, stream, counter), the same on every device and for every
-// thread count; the generator does not need saving. A stream is a *name* ("rollout"); the host
-// hashes it with rlhf_rng_stream(). Not cryptographically secure.
+// A number is a pure function of (seed, stream, counter), and the same on every device and for
+// every thread count. So the generator need not be saved. A stream is a *name* ("rollout"); the
+// host hashes it with rlhf_rng_stream(). Not cryptographically secure.
 #ifndef RLHF_RNG_H
 #define RLHF_RNG_H
 

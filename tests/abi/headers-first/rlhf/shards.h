@@ -1,9 +1,9 @@
 // rlhf/shards.h: helpers for sums that loss() accumulates. With them the sums have the same bits
 // for any number of processes.
 //
-// A minibatch is divided into rlhf_run_info.shards parts by a rule that does not depend on the
-// number of processes; rlhf_loss_in.shard says which part a microbatch belongs to. Keep n sums for
-// each shard and add them up in shard order:
+// The host divides a minibatch into rlhf_run_info.shards parts by a rule that does not depend on
+// the number of processes. rlhf_loss_in.shard is the part that a microbatch belongs to. Keep n sums
+// for each shard and add them up in shard order:
 //
 //   double sums[SHARDS * N];                              // zeroed at the start of a minibatch
 //   double *own = rlhf_shard_sums(sums, in->shard, N);    // in loss()
