@@ -27,7 +27,7 @@ struct bench {
     int rounds;                              // rounds of alternating measurements
     int count; // > 0: run this many steps without measuring, for counting instructions externally
     const char *part; // the part of the --only benchmark to run; "": all
-    char *const *set; // key=value for the model's integer options, NULL-ended
+    char *const *set; // key=value for the model's integer options, NULL-terminated
 };
 
 // Waits until the device has finished all queued work, and returns the seconds of the chosen clock.

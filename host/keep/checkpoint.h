@@ -59,9 +59,9 @@ struct rlhf__kept {
     int32_t reserved;
 };
 
-// Write all files to the new directory `fresh` in the folder `all`: the weights after `phase`
-// phases, `plugins`, and `state` as run.json. After a failure the caller removes the directory.
-// [main]
+// Write all files of a checkpoint to the new directory `fresh` in the folder `all`: the weights,
+// the plugins' states, and run.json, which contains `state`. `phase` is the number of completed
+// phases. After a failure the caller removes the directory. [main]
 rlhf_status rlhf__checkpoint_write(const struct rlhf__kept *kept, int64_t phase,
                                    const struct rlhf__plugin_states *plugins, json_t *state,
                                    const struct rlhf__folder *all, const char *fresh,

@@ -23,7 +23,7 @@ struct rlhf__run_dir {
 
 // Call this first, before any plugin is opened. It remembers the working directory and opens the
 // directory to resume (NULL = a new run). Errors are reported later. Release with
-// rlhf__run_dir_finish, also after a failure. [main]
+// rlhf__run_dir_finish, even after a failure. [main]
 void rlhf__run_dir_begin(struct rlhf__run_dir *d, const char *resume);
 void rlhf__run_dir_finish(struct rlhf__run_dir *d);
 

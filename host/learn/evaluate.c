@@ -83,7 +83,7 @@ struct scored_row {
     int64_t bytes; // length of the scored text
 };
 
-// Called when n ids of `row`, from `begin` on, have been added to the chunk. Extends c->skip to
+// Called when n ids of `row`, from `begin` onward, have been added to the chunk. Extends c->skip to
 // cover these ids. While all ids of the chunk are scored, c->skip stays empty.
 static rlhf_status put_skip(struct chunk *c, const struct scored_row *row, size_t begin, size_t n,
                             struct rlhf__error *err) {

@@ -120,8 +120,8 @@ static int64_t tokens_of(const struct rlhf__preference *p) {
     return tokens;
 }
 
-// Pick the next rows, from `at` on. Returns their number, which is small, so that cancelling takes
-// effect soon.
+// Pick the next rows, from `at` onward. Returns their number, which is small, so that cancelling
+// takes effect soon.
 static uint32_t pick_chunk(const struct rlhf__preferences *set, int64_t at, int64_t *pick) {
     int64_t tokens = 0;
     uint32_t n = 0;

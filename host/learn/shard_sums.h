@@ -18,7 +18,7 @@ struct rlhf__shard_sums {
     uint32_t n_aside, reserved;
     rlhf_dev aside[2][RLHF__TREE_DEPTH]; // waiting sums
     uint32_t shard, last;                // the current shard, the last shard of this process
-    uint64_t complete; // the policy's gradients from this byte on have been added up
+    uint64_t complete; // the policy's gradients from this byte onward have been added up
     rlhf_status table; // first failure of the compute table while they were added up
 };
 

@@ -33,9 +33,8 @@ static int is_type(struct rlhf__plugins *plugins, const char *stem) {
     return o.type != RLHF_T_ENUM;
 }
 
-// Append to *out, as "a, b", the file names of plugins (without ".so") that are also model types.
-// Set *there to 1 if a plugin file is named `model_type`: that file exists, but could not be
-// opened.
+// Append to *out, as "a, b", the model types after which plugin files are named. Set *there to 1 if
+// a plugin file is named `model_type`. The caller has tried to open that file, and failed.
 static rlhf_status list_types(struct rlhf__plugins *plugins, const char *model_type,
                               struct rlhf__buf *out, int *there) {
     struct rlhf__buf stems = RLHF__BUF_INIT;

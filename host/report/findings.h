@@ -76,7 +76,7 @@ struct rlhf__findings {
     int32_t is_far;       // 1: that policy is far from the reference
 };
 
-// A trend is reported from phase RLHF__TREND_PHASES on, if it has lasted for RLHF__TREND_LASTED
+// A trend is reported from phase RLHF__TREND_PHASES onward, if it has lasted for RLHF__TREND_LASTED
 // phases, including the current one.
 enum { RLHF__TREND_PHASES = 10, RLHF__TREND_LASTED = 5 };
 

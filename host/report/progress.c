@@ -199,7 +199,7 @@ rlhf_status rlhf__progress_create(int32_t kind, struct rlhf__log *log, struct rl
     const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");
     int tty = isatty(STDOUT_FILENO) && term && strcmp(term, "dumb") != 0;
     p->fills = kind == RLHF__PROGRESS_FULL && tty && !(log && log->json);
-    // The whole terminal is used from the first phase on.
+    // The whole terminal is used from the first phase onward.
     if (kind == RLHF__PROGRESS_FULL) kind = RLHF__PROGRESS_AUTO;
     if (kind == RLHF__PROGRESS_AUTO) kind = tty ? RLHF__PROGRESS_BAR : RLHF__PROGRESS_PLAIN;
     if (log && log->json && kind == RLHF__PROGRESS_BAR) kind = RLHF__PROGRESS_PLAIN;

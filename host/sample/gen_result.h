@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Row i has len[i] ids, from ids[i * stride] on, with their log-probs under logp_dist.
+// Row i has len[i] ids, from ids[i * stride] onward, with their log-probs under logp_dist.
 struct rlhf__gen_result {
     int32_t *ids;     // [n * stride]
     float *logp;      // [n * stride] 0 for tokens that were read

@@ -25,15 +25,16 @@ struct rlhf__rewards_request {
 rlhf_status rlhf__rewards_open(const struct rlhf__rewards_request *, struct rlhf__instance ***out,
                                struct rlhf__error *err);
 
-// Offer rewards.timeout_s, rewards.memory_mib and rewards.retries to plugins, unless they are
-// already offered. *limits must outlive the plugins. Errors: those of rlhf__services_offer. [main]
+// Offer rewards.timeout_s, rewards.memory_mib and rewards.retries to plugins, unless limits have
+// already been offered. *limits must outlive the plugins. Errors: those of rlhf__services_offer.
+// [main]
 rlhf_status rlhf__rewards_offer_limits(const struct rlhf__config *, struct rlhf__services *,
                                        rlhf_limits *limits, struct rlhf__error *err);
 
-// Reject explicit settings without effect: rewards.timeout_s and rewards.memory_mib, unless a
-// reward or the judge works outside the process or the run has an environment; and rewards.overlap,
-// unless a reward may be called early (overlap.h). `judge` may be NULL. Errors: RLHF_E_INVALID.
-// [main]
+// Reject settings that the user set but that have no effect: rewards.timeout_s and
+// rewards.memory_mib, unless a reward or the judge works outside the process or the run has an
+// environment; and rewards.overlap, unless a reward may be called early (overlap.h). `judge` may be
+// NULL. Errors: RLHF_E_INVALID. [main]
 rlhf_status rlhf__rewards_check_limits(const struct rlhf__config *c,
                                        struct rlhf__instance *const *rewards,
                                        const struct rlhf__instance *judge, struct rlhf__error *err);

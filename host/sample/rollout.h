@@ -31,9 +31,9 @@ rlhf_status rlhf__rollout_prompts(const struct rlhf__prompts_config *c, const ch
 rlhf_status rlhf__rollout_check_model(const struct rlhf__config *c, const struct rlhf__model *m,
                                       struct rlhf__log *log, struct rlhf__error *err);
 
-// Reject explicit settings without effect on these prompts: prompts.prepend_bos if all prompts have
-// messages, because their template decides about BOS; and prompts.field if each line of the file is
-// a prompt. Errors: RLHF_E_INVALID. [main]
+// Reject settings that the user set but that have no effect on these prompts: prompts.prepend_bos
+// if all prompts have messages, because the chat template decides whether there is a BOS; and
+// prompts.field if each line of the file is a prompt. Errors: RLHF_E_INVALID. [main]
 rlhf_status rlhf__rollout_check_rows(const struct rlhf__config *c, const struct rlhf__prompts *set,
                                      struct rlhf__error *err);
 

@@ -8,7 +8,7 @@
 #include "context.h"
 
 // One row. It has the queries t0 .. t0+nq-1 and nk keys. Its first np keys are the tokens from p0
-// on; the other keys are the tokens from k0 on.
+// onward; the other keys are the tokens from k0 onward.
 struct rlhf__row {
     size_t t0, p0, k0;
     uint32_t nq, nk, np, start;

@@ -70,7 +70,7 @@ static rlhf_status read_geometry(struct rlhf__cpu *cpu, const char *op, rlhf_att
 }
 
 // A piece of the work: query heads h .. h+group-1, which all read one key head, in row i or, in a
-// run, in the rows from i on.
+// run, in the rows from i onward.
 struct piece {
     size_t i, h, group;
 };

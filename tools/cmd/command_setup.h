@@ -33,7 +33,7 @@ struct rlhf__command_setup_flags {
         RLHF__FLAG_I(T, "--gpu", at.gpu, "N", 0, 1023, "which GPU [0]"),                           \
         RLHF__FLAG_S(T, "--dtype", at.dtype, "T", "auto, f32 or bf16 [auto]")
 
-// Zero-initialize; release with rlhf__command_setup_finish, also after a failure. Do not move the
+// Zero-initialize; release with rlhf__command_setup_finish, even after a failure. Do not move the
 // struct.
 struct rlhf__command_setup {
     const struct rlhf__env *env;

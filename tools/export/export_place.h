@@ -11,7 +11,7 @@
 
 // ---- the directory of --to ----
 
-// Zero-initialize; release with rlhf__export_place_finish, also after a failure.
+// Zero-initialize; release with rlhf__export_place_finish, even after a failure.
 struct rlhf__export_place {
     char to[RLHF__PATH_CAP];    // its final name, without '/' at the end
     char fresh[RLHF__PATH_CAP]; // its temporary name; "" = not created
@@ -44,7 +44,7 @@ void rlhf__export_place_finish(struct rlhf__export_place *);
 
 // ---- the file of --gguf: in the temporary directory of --to, or elsewhere ----
 
-// Zero-initialize; release with rlhf__export_gguf_finish, also after a failure.
+// Zero-initialize; release with rlhf__export_gguf_finish, even after a failure.
 struct rlhf__export_gguf {
     const char *file;   // as given; borrowed
     const char *inside; // its name within --to (part of `file`); NULL: it is elsewhere

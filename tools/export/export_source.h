@@ -10,7 +10,7 @@
 
 #include <jansson.h>
 
-// Zero-initialize; release with rlhf__export_source_finish, also after a failure.
+// Zero-initialize; release with rlhf__export_source_finish, even after a failure.
 struct rlhf__export_source {
     char dir[RLHF__PATH_CAP]; // the model directory, absolute, with links resolved
     char run[RLHF__PATH_CAP]; // the model's run, also absolute; "" = not from a run

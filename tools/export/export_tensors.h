@@ -5,7 +5,7 @@
 #include "export/export_source.h"
 #include "weights/safetensors.h"
 
-// Zero-initialize; release with rlhf__export_tensors_finish, also after a failure.
+// Zero-initialize; release with rlhf__export_tensors_finish, even after a failure.
 struct rlhf__export_tensors {
     struct rlhf__weights *weights;
     const struct rlhf__tensor **tensor; // [n], by name; borrowed from weights

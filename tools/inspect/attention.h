@@ -5,7 +5,7 @@
 
 #include "inspect/attribution.h"
 
-// Zero-initialize; release with rlhf__attention_finish, also after a failure.
+// Zero-initialize; release with rlhf__attention_finish, even after a failure.
 struct rlhf__attention {
     uint32_t n, n_heads;     // tokens; heads that are kept
     double *weight, *source; // [n_heads, n, n]: of token t to token s; 0 for s > t

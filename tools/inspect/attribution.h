@@ -28,7 +28,7 @@ struct rlhf__part {
 // return `out`. [any]
 const char *rlhf__part_name(const struct rlhf__part *, char out[40]);
 
-// Zero-initialize; release with rlhf__attribution_finish, also after a failure. The numbers are in
+// Zero-initialize; release with rlhf__attribution_finish, even after a failure. The numbers are in
 // logits, or in units of the reward.
 struct rlhf__attribution {
     uint32_t n, n_parts; // tokens; parts

@@ -20,7 +20,7 @@ struct rlhf__sides {
     uint32_t n_good, n_bad;
 };
 
-// Zero-initialize; release with rlhf__direction_finish, also after a failure.
+// Zero-initialize; release with rlhf__direction_finish, even after a failure.
 struct rlhf__direction {
     int32_t d, norm; // enum rlhf_tap_norm
     double eps;

@@ -6,7 +6,7 @@
 #include "inspect/subject.h"
 #include "model/reward_model.h"
 
-// Models of one command. Zero-initialize. Release with rlhf__inspect_models_finish, also after a
+// Models of one command. Zero-initialize. Release with rlhf__inspect_models_finish, even after a
 // failure; the command's set-up must be released after the models.
 struct rlhf__inspect_models {
     struct rlhf__model *model[2], *critic;

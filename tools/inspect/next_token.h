@@ -13,7 +13,7 @@ struct rlhf__moved_token {
     double base, tuned; // probabilities
 };
 
-// Zero-initialize; release with rlhf__next_tokens_finish, also after a failure.
+// Zero-initialize; release with rlhf__next_tokens_finish, even after a failure.
 struct rlhf__next_tokens {
     uint32_t n, n_moved;   // tokens of the prompt; tokens listed on each side
     double *difference[2]; // [n] of the base, and of the tuned model: good minus bad logit

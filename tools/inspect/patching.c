@@ -36,7 +36,8 @@ struct target {
     size_t row, token;
 };
 
-// Run the base from a point on, with the n streams in k->rows, and write the effect of each stream.
+// Run the base from a point onward, with the n streams in k->rows, and write the effect of each
+// stream.
 static rlhf_status run_rows(struct work *k, uint32_t n, int32_t point, int32_t layer,
                             struct target where, struct rlhf__error *err) {
     const struct rlhf__reading *r = k->base->reading;

@@ -12,7 +12,7 @@
 
 #include "inspect/attribution.h"
 
-// Zero-initialize; release with rlhf__patching_finish, also after a failure.
+// Zero-initialize; release with rlhf__patching_finish, even after a failure.
 struct rlhf__patching {
     double *part; // [n_parts, n] effect of each part; biases count with their attention or MLP
     double *head; // [layers, n, heads]

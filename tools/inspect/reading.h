@@ -5,7 +5,7 @@
 #include "inspect/tap.h"
 
 // The arrays that rlhf/draft/tap.h describes. Where tap.h has the values of one layer, this struct
-// has the values of all layers. Zero-initialize; release with rlhf__reading_finish, also after a
+// has the values of all layers. Zero-initialize; release with rlhf__reading_finish, even after a
 // failure.
 struct rlhf__reading {
     struct rlhf__tap tap;

@@ -128,7 +128,7 @@ static void ql_step(double *d, double *e, size_t l, size_t m) {
     e[m] = 0;
 }
 
-// Returns the first row, from row `l` on, with a negligible element of `e`.
+// Returns the first row, from row `l` onward, with a negligible element of `e`.
 static size_t split(const double *d, const double *e, size_t n, size_t l) {
     while (l + 1 < n && fabs(e[l]) > DBL_EPSILON * (fabs(d[l]) + fabs(d[l + 1])))
         l++;

@@ -24,7 +24,7 @@ struct rlhf__subject_model {
     const char *name;  // for people: the last part of its path
 };
 
-// Zero-initialize; release with rlhf__subject_finish, also after a failure. In arrays of two, [0]
+// Zero-initialize; release with rlhf__subject_finish, even after a failure. In arrays of two, [0]
 // is the base and [1] the tuned model. A subject with only one model uses [0].
 struct rlhf__subject {
     int32_t explained; // enum rlhf__explained

@@ -32,8 +32,8 @@ rlhf_status rlhf__tap_logits(const struct rlhf__tap *, uint32_t first, uint32_t 
 rlhf_status rlhf__tap_run(const struct rlhf__tap *, const int32_t *ids, uint32_t n,
                           struct rlhf__error *err);
 
-// Run `rows` rows of the same n tokens from a point of the model on, where the stream is `stream`
-// [rows * n, d]. Writes the stream after the last layer to `end` [rows * n, d]. [step]
+// Run `rows` rows of the same n tokens from a point of the model onward, where the stream is
+// `stream` [rows * n, d]. Writes the stream after the last layer to `end` [rows * n, d]. [step]
 rlhf_status rlhf__tap_run_from(const struct rlhf__tap *, const int32_t *ids, uint32_t n,
                                uint32_t rows, int32_t point, int32_t layer, const float *stream,
                                float *end, struct rlhf__error *err);

@@ -14,7 +14,7 @@ struct rlhf__word {
     int32_t id, pieces; // pieces: tokens that the word has
 };
 
-// Zero-initialize; release with rlhf__words_finish, also after a failure.
+// Zero-initialize; release with rlhf__words_finish, even after a failure.
 struct rlhf__words {
     struct rlhf__word side[2][RLHF__WORDS_MAX]; // good, bad
     int32_t id[2][RLHF__WORDS_MAX];             // of the words, for rlhf__sides

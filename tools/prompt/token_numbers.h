@@ -22,7 +22,7 @@ struct rlhf__token_numbers {
 };
 
 // Compute the numbers for a row of tokens. `critic` may be NULL. Errors: RLHF_E_NOMEM, and those of
-// the models. Release the numbers, also after a failure. [step]
+// the models. Release the numbers, even after a failure. [step]
 rlhf_status rlhf__token_numbers_take(const struct rlhf__model *, const struct rlhf__model *critic,
                                      const struct rlhf__token_row *,
                                      struct rlhf__token_numbers *out, struct rlhf__error *err);

@@ -42,7 +42,7 @@ struct rlhf__run_row {
 };
 
 // Read the run at `path`. Errors: RLHF_E_INVALID if it is not the directory of a run; RLHF_E_IO,
-// RLHF_E_NOMEM. Release the row, also after a failure. [main]
+// RLHF_E_NOMEM. Release the row, even after a failure. [main]
 rlhf_status rlhf__run_row_read(const char *path, const char *name, struct rlhf__run_row *out,
                                struct rlhf__error *err);
 void rlhf__run_row_finish(struct rlhf__run_row *); // accepts a zeroed one [any]

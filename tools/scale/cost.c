@@ -61,7 +61,7 @@ int rlhf__scale_refuses(const struct rlhf__scale_figures *f, const struct rlhf__
 
 // ---- the shards of a minibatch ----
 
-// Returns the tokens of `rows` rows from row `first` on. The measured rows repeat.
+// Returns the tokens of `rows` rows from row `first` onward. The measured rows repeat.
 static double length_of(const struct rlhf__scale_machine *m, uint32_t first, uint32_t rows) {
     double sum = 0;
     for (uint32_t i = 0; i < rows; i++)

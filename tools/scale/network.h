@@ -1,5 +1,5 @@
 // network.h: measures the network between the ranks of a team: the latency, and the bytes per
-// second while ranks send as in a run that exchanges gradients.
+// second of an exchange of gradients.
 #ifndef RLHF_TOOLS_SCALE_NETWORK_H
 #define RLHF_TOOLS_SCALE_NETWORK_H
 

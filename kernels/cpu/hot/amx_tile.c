@@ -265,9 +265,9 @@ INLINE void finish(const struct rlhf__panel *p, size_t row, const size_t rows[2]
         }
 }
 
-// Compute one tile: rows[0] rows from row `row` on and, if `two` is set, rows[1] rows from row
-// `row` + 16 on. If `once` is set, A is loaded in such a way that it does not stay in the L1 cache.
-// `two` and `once` are constants after inlining.
+// Compute one tile: the rows[0] rows that start at `row` and, if `two` is set, the rows[1] rows
+// that start at `row` + 16. If `once` is set, A is loaded in such a way that it does not stay in
+// the L1 cache. `two` and `once` are constants after inlining.
 INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows[2], const int two,
                  const int once, const struct piece *part, struct ahead *f) {
     struct operand o = operand_at(p, row);

@@ -49,7 +49,7 @@ void rlhf__bf16_pack_cols(uint32_t *dst, const uint16_t *src, size_t k, size_t c
 // Convert `rows` steps of k from a packed panel of B's transpose to a packed panel of B: row c of
 // src becomes column c of dst. src has `columns` rows, so the later columns of dst are filled with
 // zeros. Also prefetches the source of a later call: as much data as this call reads, from src +
-// next on.
+// next onward.
 void rlhf__bf16_turn_b(uint32_t *dst, const uint32_t *src, size_t rows, size_t columns,
                        size_t next);
 

@@ -18,7 +18,8 @@ void rlhf__gemm_pack(const struct rlhf__cpu *cpu, void *dst, int32_t dtype, cons
 // True if `rows` rows of A should be packed, given that `panels` panels read them. [step]
 int rlhf__gemm_packs_a(const struct rlhf__gemm_job *j, int64_t rows, int64_t panels);
 
-// Packs `rows` rows of A, starting at row `row`, for k steps from j->k0 on, into j->a_pack. [step]
+// Packs `rows` rows of A, starting at row `row`, for k steps from j->k0 onward, into j->a_pack.
+// [step]
 void rlhf__gemm_pack_a(const struct rlhf__gemm_job *j, int64_t row, size_t rows, size_t k);
 
 // Returns the size in bytes of the converted panels that are stored at the same time: the first

@@ -12,9 +12,9 @@ static __device__ __forceinline__ unsigned rlhf__attn_pack(float lo, float hi) {
 }
 
 // Start to copy keys `first` .. `first` + ROWS - 1 of row r into `to`. To copy queries, the caller
-// passes an r whose k0 is the row's first query. Rows below 0 and rows from `end` on become zeros,
-// and so do columns from head_dim on. x points to the first column of the head. With pack > 1, row
-// j of the tile is head j % pack of token j / pack.
+// passes an r whose k0 is the row's first query. Rows below 0 and rows from `end` onward become
+// zeros, and so do columns from head_dim onward. x points to the first column of the head. With
+// pack > 1, row j of the tile is head j % pack of token j / pack.
 template <int HD, int ROWS, int THREADS>
 static __device__ __forceinline__ void
 rlhf__attn_load(rlhf__bf16 *to, const rlhf__bf16 *x, int64_t stride, const struct rlhf__cuda_row &r,

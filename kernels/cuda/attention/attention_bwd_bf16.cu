@@ -16,7 +16,7 @@ template <int HD> struct room {
 };
 } // namespace
 
-// s = the warp's 16 rows, from row `own` on, times the transpose of STEP rows of a tile.
+// s = the warp's 16 rows, from row `own` onward, times the transpose of STEP rows of a tile.
 template <int HD>
 static __device__ __forceinline__ void product(float (*s)[4], const rlhf__bf16 *own,
                                                const rlhf__bf16 *tile) {

@@ -11,8 +11,8 @@
 enum { RLHF__ATTN_OWN = 8, RLHF__ATTN_OTHERS = 32, RLHF__ATTN_WARPS = 4 };
 
 // Copy keys `first` .. `first` + rows - 1 of row r into `to`. To copy queries, the caller passes an
-// r whose k0 is the row's first query. Rows below 0 and rows from `end` on become zeros, and so do
-// columns from head_dim to the next multiple of 4. x points to the first column of the head.
+// r whose k0 is the row's first query. Rows below 0 and rows from `end` onward become zeros, and so
+// do columns from head_dim to the next multiple of 4. x points to the first column of the head.
 template <int HD>
 static __device__ __forceinline__ void rlhf__attn_load(float *to, const float *x, int64_t stride,
                                                        const struct rlhf__cuda_row &r, int first,

@@ -14,8 +14,8 @@ struct rlhf__cuda_rows {
 };
 
 // One row. It has nk keys and the queries t0 .. t0+nq-1; `start` is the position of the first
-// query. The row's first np keys are the tokens from p0 on; the other keys are the tokens from k0
-// on.
+// query. The row's first np keys are the tokens from p0 onward; the other keys are the tokens from
+// k0 onward.
 struct rlhf__cuda_row {
     int32_t t0, nq, start, nk, np, p0, k0;
 };

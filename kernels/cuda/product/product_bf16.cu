@@ -43,7 +43,7 @@ static __device__ __forceinline__ unsigned left_of(unsigned end, unsigned at) {
     return at >= end ? 0 : end - at < 8 ? end - at : 8;
 }
 
-// Starts to copy slice d0 .. d0 + 63 of the lines from line0 on.
+// Starts to copy slice d0 .. d0 + 63 of the lines from line0 onward.
 template <int LINES, bool ACROSS, int THREADS>
 static __device__ __forceinline__ void fetch(rlhf__bf16 *to, const rlhf__bf16 *from, uint64_t ld,
                                              unsigned line0, unsigned lines, unsigned d0,

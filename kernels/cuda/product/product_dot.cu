@@ -17,7 +17,7 @@ static __device__ __forceinline__ void wide8(float (&v)[STEP], const float *x) {
         v[i] = low[i], v[i + 4] = high[i];
 }
 
-// v = x[d .. d + 7]; elements from depth on are zero.
+// v = x[d .. d + 7]; elements from depth onward are zero.
 template <class T>
 static __device__ __forceinline__ void take8(float (&v)[STEP], const T *x, unsigned d,
                                              unsigned depth, int wide) {

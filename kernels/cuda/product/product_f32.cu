@@ -21,7 +21,7 @@ template <int LINES, bool ACROSS> struct slice {
 };
 } // namespace
 
-// Starts to copy slice d0 .. d0 + 15 of the lines from line0 on.
+// Starts to copy slice d0 .. d0 + 15 of the lines from line0 onward.
 template <int LINES, bool ACROSS, int THREADS>
 static __device__ __forceinline__ void fetch(float *to, const float *from, uint64_t ld,
                                              unsigned line0, unsigned lines, unsigned d0,

@@ -85,8 +85,8 @@ static __device__ __forceinline__ bool seen_before(const int32_t *idx, uint32_t 
     return false;
 }
 
-// For each bit i that is set in `hits`, from the lowest on, add row at + i of dout. BATCH rows are
-// loaded together.
+// For each bit i that is set in `hits`, from the lowest onward, add row at + i of dout. BATCH rows
+// are loaded together.
 template <bool WIDE>
 static __device__ __forceinline__ void add_hits(float (&sum)[N], const float *dout, uint32_t at,
                                                 unsigned hits, uint64_t c, uint32_t d) {

@@ -56,7 +56,7 @@ static __device__ __forceinline__ void rlhf__wide_put(rlhf__bf16 *p, const float
     *(uint4 *)p = u;
 }
 
-// rlhf__load loads the N elements of p[n] from index `at` on; elements past n are read as 0.
+// rlhf__load loads the N elements of p[n] from index `at` onward; elements past n are read as 0.
 // rlhf__store stores these elements, except those past n.
 template <bool WIDE, int N, class T>
 static __device__ __forceinline__ void rlhf__load(float (&v)[N], const T *p, uint64_t at,

@@ -15,7 +15,7 @@ struct rlhf__mapped {
     int32_t reserved;
 };
 
-// Map a regular file without reading it. *m needs rlhf__mapped_close, also after a failure. Errors:
+// Map a regular file without reading it. *m needs rlhf__mapped_close, even after a failure. Errors:
 // RLHF_E_INVALID (the file is missing or not a regular file), RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__mapped_open(const char *path, struct rlhf__mapped *m, struct rlhf__error *err);
 void rlhf__mapped_close(struct rlhf__mapped *m); // a zeroed struct is allowed [main]

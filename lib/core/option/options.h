@@ -73,13 +73,13 @@ rlhf_status rlhf__opts_set(const struct rlhf__opt_table *t, const char *key, con
                            struct rlhf__strings *strings, struct rlhf__error *err);
 
 // Fails with a sentence about a key that the table does not know. The sentence suggests the nearest
-// key of the table or of `skip` (NULL-ended, may be NULL). Returns RLHF_E_INVALID. [any]
+// key of the table or of `skip` (NULL-terminated, may be NULL). Returns RLHF_E_INVALID. [any]
 rlhf_status rlhf__opts_unknown(const struct rlhf__opt_table *t, const char *key,
                                const char *const *skip, const struct rlhf__origin *from,
                                struct rlhf__error *err);
 
-// Set the options that the members of `object` name. Members whose keys are in `skip` (NULL-ended,
-// may be NULL) are left to the caller. [any]
+// Set the options that the members of `object` name. Members whose keys are in `skip`
+// (NULL-terminated, may be NULL) are left to the caller. [any]
 rlhf_status rlhf__opts_apply(const struct rlhf__opt_table *t, const json_t *object,
                              const char *const *skip, const struct rlhf__origin *from, void *config,
                              struct rlhf__strings *strings, struct rlhf__error *err);
@@ -127,10 +127,10 @@ enum rlhf__entry {
     RLHF__ENTRY_ENVIRONMENT = 4
 };
 
-// Returns the members of a plugin entry (enum rlhf__entry) that the host itself reads, NULL-ended.
-// Every entry has "plugin". Rewards, judges and environments also have "isolate" and "network".
-// Rewards have "name", and rewards and environments have "weight". Plugins must not have options
-// with these names. [any]
+// Returns the members of a plugin entry (enum rlhf__entry) that the host itself reads,
+// NULL-terminated. Every entry has "plugin". Rewards, judges and environments also have "isolate"
+// and "network". Rewards have "name", and rewards and environments have "weight". Plugins must not
+// have options with these names. [any]
 const char *const *rlhf__host_keys(int entry);
 
 #endif

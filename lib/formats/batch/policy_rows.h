@@ -9,7 +9,7 @@
 
 #include "batch/rows.h"
 
-// Zero-initialize; release with rlhf__policy_rows_finish, also after a failure.
+// Zero-initialize; release with rlhf__policy_rows_finish, even after a failure.
 struct rlhf__policy_rows {
     uint32_t n, total;
     int32_t *offset; // [n + 1]

@@ -39,7 +39,7 @@ static void put_row(const struct rlhf__preference *p, const int32_t *ids, int32_
     e->prompt_len[at] = p->n_prompt;
 }
 
-// Write all responses of a preference to rows, from row *at on.
+// Write all responses of a preference to rows, from row *at onward.
 static void put_group(const struct rlhf__preference *p, int32_t group, struct rlhf__rows *e,
                       uint32_t *at) {
     const int32_t *ids = p->ids;

@@ -18,7 +18,7 @@ struct rlhf__preference_source {
 };
 
 // Read and tokenize the rows. Do not move *s afterwards. Release with
-// rlhf__preference_source_finish, also after a failure. Errors: those of rlhf__preferences_open.
+// rlhf__preference_source_finish, even after a failure. Errors: those of rlhf__preferences_open.
 // [main]
 rlhf_status rlhf__preference_source_open(struct rlhf__preference_source *s,
                                          const struct rlhf__preference_opts *rows,

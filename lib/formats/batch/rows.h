@@ -65,8 +65,8 @@ struct rlhf__rows {
     uint8_t *left_out;
     float *margin; // [n] for preferences (rlhf_loss_in.margin); NULL: no margins
     // [total] who wrote each token, as in rlhf_batch.turn: -1 = not the policy; k >= 0 = the
-    // policy, in its turn k. NULL, here and in rlhf_batch, means that all tokens from prompt_len on
-    // are turn 0.
+    // policy, in its turn k. NULL, here and in rlhf_batch, means that all tokens from prompt_len
+    // onward are turn 0.
     int32_t *turn;
     uint8_t *end; // [n] enum rlhf_episode_end; NULL without turns
     // `paid` [total] has an environment's rewards, each on the last token of its turn. `verdict`
@@ -135,7 +135,7 @@ int32_t rlhf__rows_last_turn(const struct rlhf__rows *e, uint32_t i, int32_t *en
 // Returns the number of response tokens of rows [from, to) that are in the loss. [any]
 int64_t rlhf__rows_loss_tokens(const struct rlhf__rows *e, uint32_t from, uint32_t to);
 
-// Returns the supports from row `from` on, or NULL if the batch lacks supports. [any]
+// Returns the supports from row `from` onward, or NULL if the batch lacks supports. [any]
 uint32_t *rlhf__rows_support(const struct rlhf__rows *e, uint32_t from);
 
 // Let e refer to the reference's hidden states at `hidden` on the device, one for each response

@@ -41,7 +41,7 @@ struct rlhf__text_source {
     struct rlhf__batches batches;
 };
 
-// Read and check the file, and set n_labels. Release with rlhf__text_source_finish, also after a
+// Read and check the file, and set n_labels. Release with rlhf__text_source_finish, even after a
 // failure. Errors: those of rlhf__dataset_open. [main]
 rlhf_status rlhf__text_source_open(struct rlhf__text_source *, const struct rlhf__text_opts *,
                                    struct rlhf__error *err);

@@ -31,7 +31,7 @@ void rlhf__chat_close(struct rlhf__chat *); // NULL allowed
 // names), a missing file, or text that cannot be parsed. [one thread]
 rlhf_status rlhf__chat_name(struct rlhf__chat *, const char *name, struct rlhf__error *err);
 
-// The names that rlhf__chat_name accepts, NULL-ended, "auto" first. [any]
+// The names that rlhf__chat_name accepts, NULL-terminated, "auto" first. [any]
 const char *const *rlhf__chat_names(void);
 
 // Returns 1 if rlhf__chat_name treats the name as a file, because it contains a '/' or ends with

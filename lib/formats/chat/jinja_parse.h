@@ -67,7 +67,7 @@ struct rlhf__jinja {
 
 void rlhf__jinja_finish(struct rlhf__jinja *); // [any]
 
-// Parse a template. *out must be zero-initialized; release it with rlhf__jinja_finish, also after a
+// Parse a template. *out must be zero-initialized; release it with rlhf__jinja_finish, even after a
 // failure. Errors: RLHF_E_UNSUPPORTED ("line 3: the tag 'include' is not known"), RLHF_E_NOMEM.
 // [any]
 rlhf_status rlhf__jinja_parse(const char *text, size_t n, struct rlhf__jinja *out,

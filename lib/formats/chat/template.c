@@ -186,7 +186,7 @@ static rlhf_status add_turn(struct search *s, struct rlhf__message *copy, size_t
     return rlhf__turns_add(s->out, s->base + from, s->base + whole.len - tail.len + end, s->err);
 }
 
-// The number of the assistant's turns from message `first` on.
+// The number of the assistant's turns from message `first` onward.
 static size_t turns_from(const struct search *s, size_t first) {
     size_t n = 0;
     for (size_t i = first; i < s->m->n; i++)

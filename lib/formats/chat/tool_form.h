@@ -30,8 +30,8 @@ enum rlhf__tool_form {
     RLHF__N_TOOL_FORMS
 };
 
-// Returns the names that rlhf__tool_form_find accepts, NULL-ended: "hermes", "llama3", ... in the
-// order of the enum. [any]
+// Returns the names that rlhf__tool_form_find accepts, NULL-terminated: "hermes", "llama3", ... in
+// the order of the enum. [any]
 const char *const *rlhf__tool_form_names(void);
 
 // The form of this name; RLHF__TOOL_FORM_NONE if there is none. [any]

@@ -8,7 +8,7 @@
 // This bit is set in the ids of the tokens that the assistant wrote, and of a completion's tokens.
 #define RLHF__TOKEN_SAYS (1 << 30)
 
-// Set RLHF__TOKEN_SAYS in every id from index `from` on. [any]
+// Set RLHF__TOKEN_SAYS in every id from index `from` onward. [any]
 static inline void rlhf__token_mark(struct rlhf__ids *ids, size_t from) {
     for (size_t i = from; i < ids->n; i++)
         ids->data[i] |= RLHF__TOKEN_SAYS;

@@ -51,7 +51,7 @@ void rlhf__curve_range_divide(struct rlhf__curve_range *range);
 // range are ignored. Lines are skipped if their phase is before the range or is not greater than
 // the phase of the line before. Metrics are left out if there are too many or if their name is too
 // long. The run's trouble reports skipped lines and left-out metrics. Errors: RLHF_E_NOMEM. Release
-// *out and *series, also after a failure. [any]
+// *out and *series, even after a failure. [any]
 rlhf_status rlhf__curves_read(struct rlhf__run_files *run, const struct rlhf__curve_range *range,
                               struct rlhf__curves *out, struct rlhf__series_set *series,
                               struct rlhf__error *err);

@@ -1,7 +1,7 @@
 // rules.h: the rules that find problems in the metrics of a run. The verdict applies them to a
-// whole run. A training run also applies them, from the tenth phase on, so its warnings agree with
-// the report. From phase 1,000 on, it applies them only after some of the phases. Only the report
-// has the notes constant_reward and kl_over_target, and all notes of level info.
+// whole run. A training run also applies them, from the tenth phase onward, so its warnings agree
+// with the report. From phase 1,000 on, it applies them only after some of the phases. Only the
+// report has the notes constant_reward and kl_over_target, and all notes of level info.
 //
 // The rules about rewards are in reward_rules.h. docs/did-it-work.md explains all rules.
 #ifndef RLHF_FORMATS_HISTORY_RULES_H

@@ -20,7 +20,7 @@ struct rlhf__run_files {
 
 // Open the directory of a run. Errors: RLHF_E_INVALID unless the path is a directory with a run's
 // config.json or with metrics.jsonl; RLHF_E_IO, RLHF_E_NOMEM. Release with rlhf__run_files_close,
-// also after a failure. [any]
+// even after a failure. [any]
 rlhf_status rlhf__run_files_open(const char *path, struct rlhf__run_files *out,
                                  struct rlhf__error *err);
 void rlhf__run_files_close(struct rlhf__run_files *run);

@@ -29,9 +29,9 @@ double rlhf__trend_noise(const struct rlhf__series *);
 // difference between its last and its first value. Otherwise returns 0.
 int rlhf__trend_moved(const struct rlhf__series *);
 
-// The values at the end of a series that are all above the limit (trend_above) or all below it
-// (trend_below). `phase` is the phase of the first of them, and n is their number. If the last
-// value is not beyond the limit, both are 0. [any]
+// The longest run of values at the end of a series that are all above the limit (trend_above) or
+// all below it (trend_below). `phase` is the phase of the first of them, and n is their number. If
+// the last value is not beyond the limit, both are 0. [any]
 struct rlhf__held {
     int64_t phase, n;
 };

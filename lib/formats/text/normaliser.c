@@ -271,7 +271,7 @@ static int32_t form_of(const char *type) {
 }
 
 // Fill *step, which is zeroed, from a part of tokenizer.json that is not a Sequence. finish_step
-// releases the step, also after a failure.
+// releases the step, even after a failure.
 static rlhf_status read_step(const json_t *part, struct step *step, struct rlhf__error *err) {
     const char *type = rlhf__part_type(part);
     if (!strcmp(type, "BertNormalizer")) return read_bert(part, step);

@@ -71,7 +71,7 @@ uint64_t rlhf__vocab_hash_bytes(const char *s, size_t len);
 
 // Fills `chars` with GPT-2's stand-ins: the printable characters that represent the bytes in
 // vocab.json and merges.txt. A byte that is a printable character keeps its code point. The other
-// bytes get the code points from U+0100 on, in order. [any]
+// bytes get the code points from U+0100 onward, in order. [any]
 void rlhf__bpe_byte_chars(uint16_t chars[256]);
 
 // Translate a token from the form of the files (stand-ins, in UTF-8) to its bytes in out[len].

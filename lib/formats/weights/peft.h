@@ -20,7 +20,7 @@
 #define RLHF__PEFT_PREFIX   "base_model.model." // of each tensor's name: PEFT wraps the model
 #define RLHF__PEFT_RANK_MAX 65536
 
-// Zero-initialize; release with rlhf__peft_finish, also after a failure. If `rank` is 0, there is
+// Zero-initialize; release with rlhf__peft_finish, even after a failure. If `rank` is 0, there is
 // no adapter.
 struct rlhf__peft {
     char *dir;     // absolute path that it was read from; NULL: made from settings

@@ -27,7 +27,7 @@ static void *exchange(void *arg) {
     struct rlhf__overlap *o = arg;
     o->status = o->spreads ? rlhf__sum_spread(o->sum, &o->table, &o->err)
                            : rlhf__sum_reduce(o->sum, o->aside, &o->table, &o->err);
-    ended(o, UINT32_MAX); // also after a failure
+    ended(o, UINT32_MAX); // even after a failure
     return NULL;
 }
 

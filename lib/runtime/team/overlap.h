@@ -18,7 +18,7 @@ struct rlhf__overlap {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    uint64_t complete; // a sum: all gradients from this byte on are complete
+    uint64_t complete; // a sum: all gradients from this byte onward are complete
     uint32_t ended;    // a spread: windows that have been received
     rlhf_status table, status;
     struct rlhf__error err;
@@ -31,11 +31,11 @@ struct rlhf__overlap {
 void rlhf__overlap_reduce(struct rlhf__overlap *, struct rlhf__sum *, const rlhf_dev *aside);
 void rlhf__overlap_spread(struct rlhf__overlap *, struct rlhf__sum *);
 
-// Tell a sum that all gradients from byte `from` on, and their copies in `aside`, are complete and
-// do not change until rlhf__overlap_end. [step]
+// Tell a sum that all gradients from byte `from` onward, and their copies in `aside`, are complete
+// and do not change until rlhf__overlap_end. [step]
 void rlhf__overlap_complete(struct rlhf__overlap *, uint64_t from);
 
-// Wait until a spread has received the values in `bytes` from `value` on, or has failed. [step]
+// Wait until a spread has received the values in `bytes` from `value` onward, or has failed. [step]
 void rlhf__overlap_wait(struct rlhf__overlap *, rlhf_dev value, uint64_t bytes);
 
 // Finish the sum or the spread that is under way. If nothing is under way, do nothing. All

@@ -18,7 +18,7 @@ struct rlhf__split {
 };
 
 // Divide the ranks: the last `actors` of them are actors. At least one rank must learn. Do not move
-// *s; finish it also after a failure. All ranks must call this function. Errors: RLHF_E_INVALID if
+// *s; finish it even after a failure. All ranks must call this function. Errors: RLHF_E_INVALID if
 // the ranks pass different values of `actors`; RLHF_E_NOMEM. [main]
 rlhf_status rlhf__split_init(struct rlhf__split *s, struct rlhf__team *all, int64_t actors,
                              struct rlhf__error *err);

@@ -35,8 +35,8 @@ struct rlhf__sum {
     int32_t on_device;      // 1: in_place, through team->device and in the order of its stream
     int32_t by_hand;        // 1: do not call the table, which another thread may be using
     int32_t upwards;        // 1: windows are exchanged in the opposite order
-    // Returns 1 if all gradients from byte `low` on are complete. If `wait` is 1, first waits until
-    // they are. NULL: all gradients are complete from the start.
+    // Returns 1 if all gradients from byte `low` onward are complete. If `wait` is 1, first waits
+    // until they are. NULL: all gradients are complete from the start.
     int (*ready)(void *ready_ctx, uint64_t low, int wait);
     void *ready_ctx;
     // Called after an exchange with the number of complete windows, counted in their order. May be
@@ -88,7 +88,7 @@ rlhf_status rlhf__sum_reduce(struct rlhf__sum *, const rlhf_dev *aside, rlhf_sta
 rlhf_status rlhf__sum_spread(struct rlhf__sum *, rlhf_status *table, struct rlhf__error *err);
 
 // Returns how many windows a spread must have exchanged before the `bytes` bytes from address
-// `value` on are complete. [any]
+// `value` onward are complete. [any]
 uint32_t rlhf__sum_until(const struct rlhf__sum *, rlhf_dev value, uint64_t bytes);
 
 #endif

@@ -55,7 +55,7 @@ static inline uint32_t rlhf__team_from(const struct rlhf__team *t, int32_t r, ui
 }
 
 // Make a team of the ranks of an open collective, which must outlive the team, and exchange the
-// names of their machines. Finish *t also after a failure. Errors: RLHF_E_NOMEM; those of
+// names of their machines. Finish *t even after a failure. Errors: RLHF_E_NOMEM; those of
 // rlhf__team_gather. [main]
 rlhf_status rlhf__team_init(struct rlhf__team *t, const rlhf_collective *table,
                             struct rlhf__error *err);

@@ -28,7 +28,7 @@ enum rlhf__correction_mode {
     RLHF__CORRECT_MASK = 1
 };
 
-// The names of the values of both enums, NULL-ended.
+// The names of the values of both enums, NULL-terminated.
 extern const char *const rlhf__correction_names[], *const rlhf__correction_mode_names[];
 
 struct rlhf__correction {

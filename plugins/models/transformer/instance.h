@@ -14,7 +14,7 @@ struct rlhf__tf_tap {
     struct rlhf__tf_work work;
     struct rlhf__tf_buf in, low, out; // buffers of project(), head() and logits()
     int32_t first, mid;               // the layer at which the run began; 1: after its attention
-    int32_t ran, kept; // kept 1: the activations of all layers from `first` on are kept
+    int32_t ran, kept; // kept 1: the activations of all layers from `first` onward are kept
 };
 
 struct rlhf__tf {

@@ -137,8 +137,8 @@ uint64_t rlhf__tf_rows_ints(uint64_t n);
 // values if f->wanted is set. Otherwise `f` is NULL.
 rlhf_status rlhf__tf_trunk(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_gen *gen,
                            const rlhf_forward *f);
-// Runs the layers from `layer` on over w->rows, in a pre-norm stack. If mid is 0, the input is the
-// stream in rlhf__tf_acts(layer).in. Otherwise, it is the stream in .mid, and the attention of
+// Runs the layers from `layer` onward over w->rows, in a pre-norm stack. If mid is 0, the input is
+// the stream in rlhf__tf_acts(layer).in. Otherwise, it is the stream in .mid, and the attention of
 // `layer` is skipped. Call rlhf__tf_trunk_reserve before this function. Sets w->x.
 rlhf_status rlhf__tf_trunk_from(struct rlhf__tf *m, struct rlhf__tf_work *w, int32_t layer,
                                 int32_t mid);

@@ -110,7 +110,7 @@ rlhf_status rlhf__tf_storage_create(struct rlhf__tf *m) {
     return RLHF_OK;
 }
 
-// Returns the address of the first gradient from this slot of this layer on, or the end of all
+// Returns the address of the first gradient from this slot of this layer onward, or the end of all
 // gradients.
 static rlhf_dev first_grad(struct rlhf__tf *m, int32_t layer, int32_t slot) {
     for (; layer < m->arch.n_layer; layer++, slot = 0) {

@@ -26,7 +26,7 @@ struct rlhf__criteria {
 };
 
 // Read the file. Errors: RLHF_E_INVALID; the message has the file, the member, the value found and
-// the allowed values. Release with rlhf__criteria_finish, also after a failure. [main]
+// the allowed values. Release with rlhf__criteria_finish, even after a failure. [main]
 rlhf_status rlhf__criteria_read(struct rlhf__criteria *, const char *path);
 void rlhf__criteria_finish(struct rlhf__criteria *); // [main]
 

@@ -386,8 +386,9 @@ typedef struct rlhf_compute {
     // Waits for pending operations on the buffer. NULL allowed.
     void (*release_host)(void *ctx, void *);
     // Like upload and download, but they do not wait. The host range must be inside one alloc_host
-    // buffer. The copy is done after `sync`, or after `wait` for a later mark. Until then the
-    // caller must not write to the host range, and after download_async must not read it either.
+    // buffer. The copy is complete when `sync` returns, or when `wait` returns for a mark that was
+    // taken after this call. Until then the caller must not write to the host range, and after
+    // download_async must not read it either.
     rlhf_status (*upload_async)(void *ctx, rlhf_dev dst, const void *host_src, uint64_t bytes);
     rlhf_status (*download_async)(void *ctx, void *host_dst, rlhf_dev src, uint64_t bytes);
     // Returns a ticket for all calls issued so far, without waiting. Tickets increase and are never

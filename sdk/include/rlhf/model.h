@@ -212,8 +212,8 @@ typedef struct rlhf_batch {
     const int32_t *prefix;     // [n] row < i, or -1; NULL: no prefixes
     // [total] who wrote the token. k >= 0: the policy, in turn k (the first turn is 0); -1: the
     // token was given (prompt, or text of an environment). The value is -1 before prompt_len and 0
-    // at prompt_len. NULL: every token from prompt_len on belongs to turn 0. Only for models with
-    // RLHF_CAP_TURNS. [R:turns]
+    // at prompt_len. NULL: every token from prompt_len onward belongs to turn 0. Only for models
+    // with RLHF_CAP_TURNS. [R:turns]
     const int32_t *turn;
 } rlhf_batch;
 
@@ -239,14 +239,14 @@ typedef struct rlhf_forward {
     int32_t divergence, reserved;
     double divergence_beta;
     // backward() calls `graded` when a range of gradients is complete: the `bytes` bytes from
-    // `grad` on. The calls come from the thread of backward(), for ranges in any order. Gradients
-    // outside of these ranges are complete when backward() returns. A model need not call `graded`.
-    // `graded` is NULL if the host does not ask for these calls.
+    // `grad` onward. The calls come from the thread of backward(), for ranges in any order.
+    // Gradients outside of these ranges are complete when backward() returns. A model need not call
+    // `graded`. `graded` is NULL if the host does not ask for these calls.
     void (*graded)(void *graded_ctx, rlhf_dev grad, uint64_t bytes);
     void *graded_ctx;
     // The host sets `wanted` if parameter values have changed and the host is still receiving some
     // of them. Before forward() first reads a range of values, it calls `wanted` with that range:
-    // the `bytes` bytes from `value` on. When `wanted` returns, the values in this range are
+    // the `bytes` bytes from `value` onward. When `wanted` returns, the values in this range are
     // complete. The calls come from the thread of forward(), for ranges in any order, and must
     // cover all trained values before forward() returns. forward() then also does what refresh()
     // does. Only for models with RLHF_CAP_WANTED. If `wanted` is NULL, the host has called

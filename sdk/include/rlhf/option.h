@@ -28,7 +28,7 @@ enum rlhf_opt_type {
     RLHF_T_PATH = 5,  // a STR that names a file or directory
     RLHF_T_ENUM = 6,  // int32_t index into choices
     RLHF_T_TABLE = 7, // not an option: includes the rows of another table, see RLHF_OPT_TABLE
-    RLHF_T_LIST = 8   // const char *const *, a NULL-ended list of strings; users write a,b
+    RLHF_T_LIST = 8   // const char *const *, a NULL-terminated list of strings; users write a,b
 };
 
 enum rlhf_opt_flag {

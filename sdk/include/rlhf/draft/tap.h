@@ -94,7 +94,7 @@ typedef struct rlhf_tap_ops {
     // head. [step]
     rlhf_status (*head)(void *self, int32_t head, const int32_t *row, uint32_t n, float *out,
                         float *bias);
-    // The logits of `n` tokens of the last run, from token `first` on. out [n, n_vocab]. [step]
+    // The logits of `n` tokens of the last run, from token `first` onward. out [n, n_vocab]. [step]
     rlhf_status (*logits)(void *self, uint32_t first, uint32_t n, float *out);
 } rlhf_tap_ops;
 

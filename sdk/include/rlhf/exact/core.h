@@ -76,8 +76,9 @@ static inline int rlhf_x_split(double x, uint64_t *m) {
     return -1011 - n;
 }
 
-// Rounds v to the nearest number of `bits` bits (at most 53); a tie goes to the even number. The
-// result may have any exponent of a double. *sure is 0 if v's error leaves two results possible.
+// Rounds v to the nearest number with a significand of `bits` bits (at most 53); a tie goes to the
+// even number. The result may have any exponent of a double. Sets *sure to 0 if v's error is too
+// large to tell which of two numbers is the nearest.
 static inline double rlhf_x_round(struct rlhf_x v, int bits, int *sure) {
     const uint64_t sign = (uint64_t)(v.negative != 0) << 63;
     *sure = 1;
@@ -214,7 +215,7 @@ static inline int rlhf_x_quarters(double x, int n, uint64_t *fraction) {
     const int e = rlhf_x_split(x, &m) - 52, first = e > 2 ? e - 2 : 0, word = first / 64,
               bit = first % 64;
     m >>= 11;
-    for (int i = n - 1; i >= 0; i--) { // w[0] to w[n]: m times n words from bit `first` on
+    for (int i = n - 1; i >= 0; i--) { // w[0] to w[n]: m times n words from bit `first` onward
         const uint64_t a = rlhf_x_two_over_pi[word + i], b = rlhf_x_two_over_pi[word + i + 1];
         const rlhf_x_u128 p = (rlhf_x_u128)(bit ? a << bit | b >> (64 - bit) : a) * m + carry;
         w[i + 1] = (uint64_t)p;
