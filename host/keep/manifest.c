@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The role of a reward's further models. These plugins are matched by id, all other plugins by
+// The role of model plugins other than the policy's. They are matched by id, all other plugins by
 // position.
 #define FURTHER_MODEL "further model"
 
@@ -113,8 +113,8 @@ static const json_t *counterpart(const json_t *now, size_t i, const json_t *stor
     return NULL;
 }
 
-// If fields differ, append "ROLE PATH (FIELD x is now y, ...)" to the list. `was` is NULL if
-// nothing is stored about the item.
+// If fields differ, append "ROLE PATH (FIELD x is now y, ...)" to the list. If nothing is stored
+// about the item, `was` is NULL, and nothing is appended.
 static void compare(struct rlhf__buf *list, const char *role, const json_t *was, const json_t *is) {
     static const char *const fields[] = {"id", "version", "sha256"};
     size_t start = list->len;
@@ -363,7 +363,8 @@ rlhf_status rlhf__manifest_write(const struct rlhf__manifest *m, const struct rl
         const int changed = list.len > 0 || moved(stored, now) || set_otherwise(stored, now) ||
                             equipped_otherwise(m, stored, now) || other_sinks(stored, now);
         if (seen == RLHF_OK) st = keep_earlier(now, stored, changed, err);
-        if (st == RLHF_OK && (seen != RLHF_OK || changed || !inputs))
+        // Equal inputs may have other paths now.
+        if (st == RLHF_OK && (seen != RLHF_OK || changed || !json_equal(inputs, m->inputs)))
             st = rlhf__json_save_new(run, "manifest.json", json_incref(now), 2, err);
     }
     json_decref(stored);

@@ -183,6 +183,11 @@ static void moved_inputs(void **state) {
             fail_msg("%s", t->out);
     }
     e2e_same_tree(t, "whole/checkpoints/000002/state", "r/checkpoints/000002/state");
+    // The manifest has the new paths. The old paths are not kept, because the contents are equal.
+    assert_int_equal(e2e_shell(t, "grep -q 'away/prompts.txt' r/manifest.json && "
+                                  "grep -q 'away/p\"' r/manifest.json && "
+                                  "! grep -q '\"earlier\"' r/manifest.json"),
+                     0);
     assert_int_equal(e2e_shell(t, "cmp lora/checkpoints/000002/adapter_model.safetensors "
                                   "l/checkpoints/000002/adapter_model.safetensors"),
                      0);
