@@ -28,8 +28,8 @@ static void do_close(const rlhf_host *host, rlhf_reward_model *model) {
 }
 
 // Computes the reward of each row. It is the mean over the row's response tokens or, with
-// RLHF_POOL_LAST, the reward of its last token. A row without response tokens gets the reward of
-// its last prompt token.
+// RLHF_POOL_LAST, the reward of the last response token. A row without response tokens gets the
+// reward of its last prompt token.
 static rlhf_status do_score(const rlhf_host *host, rlhf_reward_model *model, uint32_t n,
                             const int32_t *ids, const int32_t *offset, const int32_t *prompt_len,
                             int32_t pooling, float *seq, float *token) {

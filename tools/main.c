@@ -47,7 +47,7 @@ static void offer_commands(struct rlhf__nearest *near) {
 }
 
 // Returns a hint for a word that is not a command. If the word is a plugin, the hint names the
-// plugin's flag. If it means training, the hint is that training needs no command word. Returns
+// plugin's flag. If the word means training, the hint is that training needs no command. Returns
 // NULL for other words.
 static const char *run_hint(const char *name) {
     static const char *const words[] = {"train", "run", "sft", "grpo", "ppo", "dpo", "rloo", "kto"};

@@ -85,9 +85,9 @@ static int same_words(const char *a, const char *b) {
     return !*a && !*b;
 }
 
-// Returns 1 if both findings show the same fault; a fault that shows with several inputs counts
-// once. The plugin and the rule must be the same. The texts must be the same up to a function's
-// name ("score() of ..."), or differ only in numbers.
+// Returns 1 if both findings show the same fault, because a fault that shows with several inputs
+// counts once. The plugin and the rule must be the same. The texts must be the same up to the first
+// "()", as in "score() of ...", or differ only in numbers.
 static int same_fault(const json_t *a, const json_t *b) {
     const char *x = rlhf__json_text_in(a, "saw"), *y = rlhf__json_text_in(b, "saw"),
                *end = strstr(x, "()");

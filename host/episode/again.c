@@ -79,8 +79,8 @@ static rlhf_status repeat(const struct rlhf__asking *a, struct rlhf__episode *e,
         (unsigned long long)e->number, e->turns ? "a turn was answered" : "began");
 }
 
-// Begin the episode again, repeat all calls that were answered, and then make the call that failed.
-// If this call fails again, e->failed is set.
+// Begin the episode again: repeat all calls that were answered, then the call that failed. Sets
+// e->failed if one of these calls fails.
 static rlhf_status play_again(const struct rlhf__asking *a, int function, struct rlhf__episode *e,
                               struct rlhf__error *err) {
     const uint64_t bytes = a->environment->plugin->ops.environment.state_size;
@@ -126,7 +126,7 @@ static void say(const struct rlhf__asking *a, const struct rlhf__error *err, uin
     rlhf__buf_free(&text);
 }
 
-// Give up the failed episodes. An error without a failed episode is returned unchanged.
+// Give up the failed episodes, and return RLHF_OK. If no episode has failed, returns `st`.
 static rlhf_status give_up(struct rlhf__asking *a, struct rlhf__episode *const *of, uint32_t n,
                            rlhf_status st, const struct rlhf__error *why) {
     const rlhf_host *host = a->environment->host;

@@ -7,8 +7,8 @@
 
 enum rlhf__episode_function { RLHF__CALL_RESET = 0, RLHF__CALL_STEP = 1, RLHF__CALL_FINISH = 2 };
 
-// Call the environment's function for n episodes, and store in the episodes the texts, rewards and
-// decisions that it returns. Does nothing if the environment lacks the function, or n is 0. If the
+// Call one function of the environment for n episodes. Stores the returned texts, rewards and
+// decisions in the episodes. Does nothing if the environment lacks the function, or n is 0. If the
 // environment cannot answer an episode, sets that episode's `failed` and returns RLHF_E_IO. If the
 // function itself fails, returns its error and, except for RLHF_E_INVALID, sets `failed` in all n
 // episodes. Other errors: RLHF_E_NOMEM; RLHF_E_INTERNAL (the environment broke a rule of
@@ -17,7 +17,7 @@ rlhf_status rlhf__episode_call(const struct rlhf__instance *environment, int64_t
                                int function, struct rlhf__episode *const *of, uint32_t n,
                                struct rlhf__error *err);
 
-// Call close() for the episodes for which the environment has been called. [step]
+// Call the environment's close() for each episode whose `seen` is 1. [step]
 void rlhf__episode_close(const struct rlhf__instance *environment, struct rlhf__episode *const *of,
                          uint32_t n);
 

@@ -66,7 +66,7 @@ struct rlhf__episode {
     struct rlhf__buf text;         // of its last turn
     struct rlhf__buf whole;        // the same with special tokens
     struct rlhf__tool_calls calls; // of its last turn
-    // totals of all its turns: calls, calls that the host answered, turns with forged marks
+    // totals over all its turns: tool calls, wrong tool calls, turns with forged marks
     int64_t n_calls, n_faults, n_forged;
     struct rlhf__said said[RLHF__EPISODE_MESSAGES]; // in the last call
     uint32_t n_said, n_metrics;
@@ -79,8 +79,8 @@ struct rlhf__episode {
     size_t n_talk;
 };
 
-// Allocate an episode of at most `turns` turns, with state_size bytes for the environment's state.
-// Errors: RLHF_E_NOMEM. [any]
+// Allocate an episode. `turns` is its maximum number of turns, and state_size the size of the
+// environment's state in bytes. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__episode_init(struct rlhf__episode *, int32_t turns, uint64_t state_size,
                                struct rlhf__error *err);
 void rlhf__episode_finish(struct rlhf__episode *); // accepts a zeroed struct [any]

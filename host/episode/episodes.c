@@ -45,7 +45,7 @@ static const struct rlhf__instance *environment(const struct rlhf__episodes *x) 
     return x->q.setup->environment;
 }
 
-// List the episodes whose member `wants` has this value. Returns their number.
+// Fill x->waiting with the episodes whose `wants` equals the argument. Returns their number.
 static uint32_t list(const struct rlhf__episodes *x, int32_t wants) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < x->q.n; i++)
@@ -61,8 +61,8 @@ static int same(const struct rlhf__ids *a, const struct rlhf__ids *b) {
     return a->n == b->n && memcmp(a->data, b->data, a->n * sizeof *a->data) == 0;
 }
 
-// Let the rows of a group that have the same prompt share the ids of the group's first row. A row
-// with another prompt is an error unless episodes.starts allows it.
+// If row i has the same prompt as the first row of its group, let row i share that row's ids. A
+// different prompt is an error unless episodes.starts allows it.
 static rlhf_status share_prompt(const struct rlhf__episodes *x, uint32_t i,
                                 struct rlhf__error *err) {
     uint32_t first = i / x->q.group * x->q.group;
@@ -86,7 +86,8 @@ static rlhf_status share_prompt(const struct rlhf__episodes *x, uint32_t i,
                       (unsigned long long)x->of[first].number, (unsigned long long)x->of[i].number);
 }
 
-// Returns 1 if the episode was given up. Its sequence then ends, even if it has no prompt yet.
+// Returns 1 if the episode was given up. In that case, also closes the episode, and sets an empty
+// prompt if its row has no prompt yet.
 static int gone(const struct rlhf__episodes *x, struct rlhf__episode *e) {
     static const int32_t nothing = 0;
     const size_t i = (size_t)(e - x->of);
@@ -172,7 +173,7 @@ static rlhf_status begin(void *ctx, uint32_t i, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// Set *out to the text of a turn, up to the text or token that ended it.
+// Set *out to the text of a turn, without the stop text that ended the turn.
 static rlhf_status decode(const struct rlhf__episodes *x, const int32_t *ids, int32_t n,
                           uint32_t flags, struct rlhf__buf *out, struct rlhf__error *err) {
     const struct rlhf__episode_setup *s = x->q.setup;

@@ -59,14 +59,14 @@ rlhf_status rlhf__episodes_create(const struct rlhf__episodes_request *,
 void rlhf__episodes_destroy(struct rlhf__episodes *);
 
 // Return what the decoder needs: the functions for turns, and the arrays prompt[n] and
-// prompt_len[n]. The arrays are valid until rlhf__episodes_destroy. Their elements for a group are
-// set when that group begins. [step]
+// prompt_len[n]. The arrays are valid until rlhf__episodes_destroy. The elements of a group's rows
+// are set when the group begins. [step]
 const struct rlhf__gen_turns *rlhf__episodes_turns(const struct rlhf__episodes *);
 const int32_t *const *rlhf__episodes_prompt(const struct rlhf__episodes *);
 const int32_t *rlhf__episodes_prompt_len(const struct rlhf__episodes *);
 
-// Call this after sampling. Copies the end, rewards and verdict of episode i to row i, which was
-// sampled with that episode. Also reports the episodes' metrics. [step]
+// Call this after sampling. Copies the end, rewards and verdict of each episode to the row with the
+// same index. Also reports the episodes' metrics. [step]
 void rlhf__episodes_take(const struct rlhf__episodes *, struct rlhf__rows *e);
 
 // Returns 1 if episode i was given up after a failure, so that its row must be left out. [any]

@@ -46,7 +46,7 @@ static rlhf_status count_specials(const struct rlhf__speaking *by, rlhf_str text
     return st;
 }
 
-// Store the text of message k in s->text[k]. At most `most` bytes of the text are kept.
+// Copy the text of message k to s->text[k]. `most` is the maximum number of bytes to copy.
 static rlhf_status take_text(const struct rlhf__speaking *by, const struct rlhf__episode *e,
                              uint32_t k, size_t most, struct speech *s, struct rlhf__error *err) {
     const struct rlhf__buf *said = &e->said[k].text;
@@ -119,8 +119,8 @@ static rlhf_status add_row(const struct rlhf__speaking *by, const json_t *row, s
     return rlhf__fail(err, RLHF_E_INTERNAL, "a prompt of messages has no messages");
 }
 
-// If the prompt's last message is a user's, append the first USER message to it. Add all other USER
-// messages as separate messages.
+// If the prompt ends with a user message, append the environment's first USER message to that
+// message. Add all other USER messages separately.
 static rlhf_status add_users(struct rlhf__episode *e, struct speech *s, struct rlhf__error *err) {
     struct rlhf__message *last = s->m.n ? &s->m.item[s->m.n - 1] : NULL;
     int joins = last && last->role == RLHF__ROLE_USER;
@@ -172,7 +172,7 @@ static rlhf_status encode_prompt(struct rlhf__speaking *by, struct rlhf__episode
     e->read.n = 0;
     for (uint32_t k = 0; st == RLHF_OK && k < e->n_said; k++)
         st = take_text(by, e, k, most, &s, err);
-    // if the environment said nothing, a prompt has the same tokens as in other runs
+    // if nothing is added to a prompt, use the tokens that it has in runs without an environment
     if (st == RLHF_OK && by->chat && (e->n_said || by->alone || by->tools->listed))
         st = encode_chat(by, e, &s, err);
     else if (st == RLHF_OK)

@@ -22,15 +22,15 @@ struct rlhf__speaking {
     int64_t cut, specials;                   // replies that were cut; special tokens in replies
 };
 
-// Set e->read to the ids of the episode's prompt, which consists of the run's prompt `row` and the
-// texts from reset(). Errors: RLHF_E_NOMEM, RLHF_E_INVALID (the prompt is missing), those of the
-// template. [step]
+// Set e->read to the ids of the episode's prompt, which consists of prompt number `row` of the run
+// and the texts from reset(). Errors: RLHF_E_NOMEM, RLHF_E_INVALID (the prompt is missing), those
+// of the template. [step]
 rlhf_status rlhf__speak_prompt(struct rlhf__speaking *, const struct rlhf__episode_limits *,
                                struct rlhf__episode *e, int64_t row, struct rlhf__error *err);
 
-// Set e->read to the ids of the reply to a turn. The texts of the reply are cut to limits->reply
-// ids. The reply is longer only if the turn has so many tool calls that even empty answers exceed
-// the limit. Errors: those of rlhf__speak_prompt. [step]
+// Set e->read to the ids of the reply to a turn. Cuts the texts of the reply if the reply would
+// exceed limits->reply ids. If the turn has so many tool calls that even empty answers exceed this
+// limit, the reply is longer. Errors: those of rlhf__speak_prompt. [step]
 rlhf_status rlhf__speak_reply(struct rlhf__speaking *, const struct rlhf__episode_limits *,
                               struct rlhf__episode *e, struct rlhf__error *err);
 

@@ -6,8 +6,8 @@
 #include "episode/episodes.h"
 #include "sample/rollout.h"
 
-// Create the environment with its options. `section` names the options in messages. Errors: those
-// of the plugin. [main]
+// Create the environment with its options. `section` is the config section of the options, for
+// messages. Errors: those of the plugin. [main]
 rlhf_status rlhf__playing_create(const struct rlhf__plugin *, struct rlhf__services *,
                                  const struct rlhf__plugin_config *, const char *section,
                                  struct rlhf__instance **out, struct rlhf__error *err);

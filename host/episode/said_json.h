@@ -8,7 +8,7 @@
 
 // Append `"end": "done", "turns": [{"by": "policy", "tokens": 3, "paid": 1, "text": "..."}, ...]`
 // for row i: how the episode ended, and everything after its prompt. "by" is "policy" or
-// "environment"; turns of the environment lack "paid". Texts are without special tokens. [any]
+// "environment"; turns of the environment lack "paid". Texts lack special tokens. [any]
 void rlhf__said_json(struct rlhf__buf *, const struct rlhf__tokenizer *, const struct rlhf__rows *,
                      uint32_t i);
 

@@ -61,7 +61,7 @@ static rlhf_status take_reports(const struct rlhf__episodes_request *of, struct 
 }
 
 // Pass a rank's reports to the request's `metric` or, if that is NULL, to the run. Add the rank's
-// counts.
+// counts to the total, and store which of its rows were given up.
 static rlhf_status read_head(void *arg, uint32_t from, uint32_t to, struct rlhf__part *p,
                              struct rlhf__error *err) {
     struct plays *all = arg;

@@ -2,8 +2,8 @@
 // turn of the policy, and answers wrong calls in place of the environment.
 //
 // A tool call is wrong if it cannot be read, names no declared tool or lacks a required argument.
-// If a turn has a wrong call, the environment is not asked: the host answers each call of that turn
-// with {"error": "..."}.
+// If a turn has a wrong call, the host answers each call of that turn with {"error": "..."}, and
+// does not ask the environment.
 #ifndef RLHF_HOST_EPISODE_TOOLS_H
 #define RLHF_HOST_EPISODE_TOOLS_H
 

@@ -6,8 +6,8 @@
 // faster.
 //
 // A checkpoint contains the batch in flight in state/ahead.rows (batch/rows_file.h), because the
-// weights that sampled the batch no longer exist. The prompts' cursor points past the batch's
-// prompts.
+// weights that sampled the batch no longer exist. The checkpoint's cursor points past the prompts
+// of the batch.
 #ifndef RLHF_HOST_FEED_AHEAD_H
 #define RLHF_HOST_FEED_AHEAD_H
 
@@ -61,8 +61,9 @@ rlhf_status rlhf__ahead_take(struct rlhf__ahead *, uint64_t first, struct rlhf__
 
 // ---- checkpoints ----
 
-// At a phase boundary: serialize the complete batch. Until the next boundary, rlhf__ahead_save
-// writes these bytes, even if the batch has already been taken. Errors: RLHF_E_NOMEM. [main]
+// Call these functions at a phase boundary. rlhf__ahead_prepare serializes the complete batch. From
+// rlhf__ahead_note until the next boundary, rlhf__ahead_save writes these bytes, even if the batch
+// has already been taken. Errors: RLHF_E_NOMEM. [main]
 rlhf_status rlhf__ahead_prepare(struct rlhf__ahead *, struct rlhf__error *err);
 void rlhf__ahead_note(struct rlhf__ahead *);
 

@@ -55,8 +55,8 @@ struct rlhf__feed_ops {
     // within the run. `version` is the number of optimizer steps that the policy has taken. [step]
     rlhf_status (*next)(struct rlhf__feed *, uint64_t first, int64_t version,
                         struct rlhf__experience *x, struct rlhf__error *err);
-    // Like `next`, but put the rows of `groups` further groups into *x. This op is NULL if rows
-    // have no groups. [step]
+    // Like `next`, but put the rows of further groups into *x; `groups` is their number. This op is
+    // NULL if rows have no groups. [step]
     rlhf_status (*more)(struct rlhf__feed *, uint32_t groups, uint64_t first, int64_t version,
                         struct rlhf__experience *x, struct rlhf__error *err);
     // For the memory estimate: fill *x, which the caller has zeroed, with the largest rows that the
@@ -109,8 +109,8 @@ rlhf_status rlhf__feed_largest(struct rlhf__feed *, struct rlhf__experience *x,
 rlhf_status rlhf__feed_max_tokens(const struct rlhf__feed_env *, int32_t *out,
                                   struct rlhf__error *err);
 
-// Warn that the run will have only `phases` optimizer steps, if `rows` (the number of rows) is
-// smaller than batch.size. [main]
+// If `rows`, the number of rows, is smaller than batch.size, warn that the run will have few
+// optimizer steps; `phases` is their number. [main]
 void rlhf__feed_few_rows(const struct rlhf__feed_env *, int64_t rows, int64_t phases);
 
 // ---- text_feed.c: {"text"} rows, and {"text", "label"} rows for a classifier ----
@@ -125,7 +125,7 @@ rlhf_status rlhf__text_feed_open(const struct rlhf__feed_env *, struct rlhf__lab
                                  struct rlhf__feed **out, struct rlhf__error *err);
 
 // Read the held-out rows and tokenize all rows. The policy must be open. Errors: RLHF_E_INVALID
-// (data.max_tokens is longer than the context) and those of rlhf__text_source_tokenise. [main]
+// (data.max_tokens is greater than the context) and those of rlhf__text_source_tokenise. [main]
 rlhf_status rlhf__text_feed_tokenise(struct rlhf__feed *, struct rlhf__error *err);
 
 // ---- preference_feed.c: preference rows, to train a reward model (score head) or a policy ----
@@ -151,10 +151,10 @@ void rlhf__preference_feed_trains(struct rlhf__feed *, struct rlhf__reward_train
 
 // ---- prompt_feed.c: responses of the policy to the run's prompts, a batch in each phase ----
 
-// Read the prompts, check that they fit the context with sampling.max_new_tokens, and open the KV
-// cache. The members `plan`, `logp_dist`, `rules`, `policy` and `reference` of the cast must be
-// set. A batch has batch.size rows in groups of plan.group_size. The caller owns *out. Errors:
-// RLHF_E_INVALID, and those of rlhf__rollout_prompts.
+// Read the prompts, check that the context has room for each prompt and sampling.max_new_tokens
+// more tokens, and open the KV cache. The members `plan`, `logp_dist`, `rules`, `policy` and
+// `reference` of the cast must be set. A batch has batch.size rows in groups of plan.group_size.
+// The caller owns *out. Errors: RLHF_E_INVALID, and those of rlhf__rollout_prompts.
 //
 // `reference_is_start` is 1 if the reference equals the policy at the start of the run. The feed's
 // ops->check passes it to rlhf__start_check. [main]
@@ -192,9 +192,8 @@ rlhf_status rlhf__prompt_feed_ahead_load(struct rlhf__feed *, const char *dir,
                                          struct rlhf__error *err);
 
 // Like the op `estimate`, but for the rows of the next phase, which are sampled while the policy
-// trains. The KV cache is therefore open during training: it is returned in `*cache`, and the
-// caller closes it together with the sampler's model. Does nothing if actors sample the rows.
-// [step]
+// trains. The KV cache is therefore open during training. Returns it in `*cache`; the caller closes
+// it together with the sampler's model. Does nothing if actors sample the rows. [step]
 rlhf_status rlhf__prompt_feed_estimate_ahead(struct rlhf__feed *, const struct rlhf__experience *x,
                                              rlhf_gen **cache, struct rlhf__error *err);
 
@@ -203,17 +202,17 @@ rlhf_status rlhf__prompt_feed_estimate_ahead(struct rlhf__feed *, const struct r
 // The responses to held-out prompts are sampled, cut and rewarded as in a phase, but not trained
 // on. (The other feeds measure held-out rows of a file.)
 
-// Open the first data.eval_limit rows of data.eval_path, with the settings prompts.*. *out is NULL
-// if data.eval_path is not set. Needs the policy. The caller owns *out. Errors: those of
-// rlhf__rollout_prompts. [main]
+// Open the first rows of data.eval_path; data.eval_limit is their maximum number. The settings
+// prompts.* apply to these rows. *out is NULL if data.eval_path is not set. Needs the policy. The
+// caller owns *out. Errors: those of rlhf__rollout_prompts. [main]
 rlhf_status rlhf__held_out_prompts_open(const struct rlhf__feed_env *, struct rlhf__prompts **out,
                                         struct rlhf__error *err);
 
 // Sample one response to each of q.prompts, with the same random numbers every time. All other
 // members of q are as in a phase's request. If `episodes` is not NULL, samples episodes instead of
-// single responses, and also reports the episodes' metrics. Sets eval/reward, the mean reward
-// without normalization and clipping, and eval/<name> for every metric <name> of the rewards. Logs
-// the mean. Errors: those of rlhf__rollout and rlhf__score. [step]
+// single responses, and also reports the episodes' metrics. Sets eval/reward to the mean reward
+// without normalization and clipping, and logs this mean. Also sets eval/<name> for every metric
+// <name> of the rewards. Errors: those of rlhf__rollout and rlhf__score. [step]
 rlhf_status rlhf__held_out_prompts_measure(const struct rlhf__feed_env *,
                                            struct rlhf__rollout_request q,
                                            const struct rlhf__episode_setup *episodes,

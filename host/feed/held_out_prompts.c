@@ -150,7 +150,7 @@ static rlhf_status score_rows(const struct measured *m, struct rlhf__rows *e, st
     return st;
 }
 
-// Score the rows. Their reward calls are counted separately, and then added to the run's totals.
+// Score the rows. Counts their reward calls separately, then adds the counts to the run's totals.
 static rlhf_status score_and_tally(const struct measured *m, struct rlhf__rows *e,
                                    struct result *result, struct rlhf__error *err) {
     const struct rlhf__feed_env *env = m->env;
@@ -196,7 +196,7 @@ static void say(const struct rlhf__feed_env *env, const struct rlhf__held_out *h
                right, n, n == 1 ? "" : "s", when);
 }
 
-// Play an episode for each prompt. The environment's metrics also get the prefix "eval/".
+// Play an episode for each prompt. The metrics of the environment get the prefix "eval/", too.
 static rlhf_status play(const struct measured *m, const struct rlhf__episode_setup *episodes,
                         const struct rlhf__rollout_request *q, const int64_t *row,
                         struct rlhf__rows *e, struct rlhf__error *err) {

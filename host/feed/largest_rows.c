@@ -6,8 +6,8 @@
 
 #define LOOK_AHEAD 64 // phases
 
-// Find the one of the next phases that has the most prompt tokens. Its prompts are copied to
-// `best`.
+// Of the next LOOK_AHEAD phases, find the phase whose prompts have the most tokens. Copies its
+// prompts to `best`.
 static void longest_prompts(const struct rlhf__largest_rows *q, int64_t *row, int64_t *best) {
     int64_t most = -1;
     for (int k = 0; k < LOOK_AHEAD; k++) {

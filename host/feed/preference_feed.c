@@ -34,8 +34,9 @@ static struct rlhf__order *preference_order(struct rlhf__feed *f) {
 
 // ---- held-out rows ----
 
-// Report the head's gain and bias: before the first step the initial values, later the fitted
-// values.
+// Report the head's gain and bias. If held-out rows are due, reports those that are fitted to the
+// current weights. Otherwise reports, only after the first phase, those with which the model is
+// trained.
 static rlhf_status report_head(struct rlhf__reward_training *r, const struct rlhf__held_out *h,
                                struct rlhf__error *err) {
     if (!r || r->samples.n == 0 || (!h->due && h->phase > 1)) return RLHF_OK;
@@ -92,7 +93,8 @@ static rlhf_status preference_evaluate(struct rlhf__feed *feed, const struct rlh
     double rows = (double)q.rows;
     rlhf__metrics_set(h->metrics, "eval/accuracy", (double)q.correct / rows);
     rlhf__metrics_set(h->metrics, "eval/margin", q.margin / rows);
-    // Only a reward model's loss is reported: the loss of a policy depends on the algorithm.
+    // Only a reward model's loss is reported, because the loss of a policy depends on the
+    // algorithm.
     if (f->reward_training) rlhf__metrics_set(h->metrics, "eval/loss", q.nats / rows);
     rlhf__logf(feed->env->log, RLHF_LOG_INFO, "held-out accuracy %.4f after %lld phase%s",
                (double)q.correct / rows, (long long)h->phase, h->phase == 1 ? "" : "s");
@@ -113,7 +115,7 @@ static const struct rlhf__feed_ops preference_ops = {.next = preference_next,
                                                      .evaluate = preference_evaluate,
                                                      .destroy = preference_destroy};
 
-// If the run trains a reward model, rows begin with a BOS if that model's tokenizer has one.
+// In a run that trains a reward model, rows begin with a BOS if the model's tokenizer has one.
 // prompts.prepend_bos can add a BOS, but not remove it.
 static struct rlhf__preference_opts row_opts(const struct preference_feed *f,
                                              const char *const *path, const char *setting) {

@@ -14,21 +14,23 @@
 struct rlhf__prompt_choice; // opaque
 
 // Start with all prompts unused. Both arguments are borrowed. *out is NULL if the algorithm does
-// not choose prompts; otherwise release it with destroy. Errors: RLHF_E_NOMEM. [main]
+// not choose prompts; otherwise release it with rlhf__prompt_choice_destroy. Errors: RLHF_E_NOMEM.
+// [main]
 rlhf_status rlhf__prompt_choice_create(const struct rlhf__instance *algo,
                                        const struct rlhf__prompts *prompts,
                                        struct rlhf__prompt_choice **out, struct rlhf__error *err);
 void rlhf__prompt_choice_destroy(struct rlhf__prompt_choice *); // NULL allowed [main]
 
-// Let the algorithm choose n prompts, row[n], for a phase (counted from 0), and count them as used.
-// Called again for each further sampling round of the phase. Errors: those of the algorithm's
-// function; RLHF_E_INVALID if one of the indices does not belong to a prompt. [step]
+// Let the algorithm choose n prompts for a phase (counted from 0). Sets row[n] to the prompts'
+// indices, and counts these prompts as used. Call this again for each further sampling round of the
+// phase. Errors: those of the algorithm's function; RLHF_E_INVALID if one of the indices does not
+// belong to a prompt. [step]
 rlhf_status rlhf__prompt_choice_ask(struct rlhf__prompt_choice *, int64_t phase, uint32_t n,
                                     int64_t *row, struct rlhf__error *err);
 
-// Note the prompts of rows that were sampled ahead for the phase. Does not count these prompts as
-// used: they were counted when the algorithm chose them, perhaps in an earlier process of the run.
-// [step]
+// Call this for rows that were sampled ahead for the phase: marks their prompts as prompts of the
+// phase. Does not count them as used, because they were counted when the algorithm chose them,
+// perhaps in an earlier process of the run. [step]
 void rlhf__prompt_choice_chosen(struct rlhf__prompt_choice *, int64_t phase,
                                 const struct rlhf__rows *);
 

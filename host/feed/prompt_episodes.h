@@ -6,8 +6,8 @@
 #include "episode/playing.h"
 #include "feed/feed.h"
 
-// All members are 0 for a run without an environment. If the environment is not open, the setups
-// have limits only.
+// All members are 0 for a run without an environment. If the environment is not open, only
+// train.limits is set.
 struct rlhf__prompt_episodes {
     struct rlhf__episode_setup train, held_out;
 };
@@ -24,7 +24,8 @@ void rlhf__prompt_episodes_close(struct rlhf__prompt_episodes *); // accepts a z
 int32_t rlhf__prompt_episodes_longest(const struct rlhf__prompt_episodes *);
 
 // Sample the episodes of a request into *x, in which the caller has set the phase. Each rank plays
-// a part of the episodes. Errors: those of rlhf__playing_share and rlhf__recorded_play. [step]
+// a part of the episodes, unless the answers come from a record. Errors: those of
+// rlhf__playing_share and rlhf__recorded_play. [step]
 rlhf_status rlhf__prompt_episodes_play(const struct rlhf__prompt_episodes *,
                                        const struct rlhf__feed_env *,
                                        const struct rlhf__rollout_request *, const int64_t *row,

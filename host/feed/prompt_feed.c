@@ -36,8 +36,8 @@ static const struct prompt_feed *look(const struct rlhf__feed *f) {
 
 // ---- the rows of a phase ----
 
-// Choose the prompts of n rows. Either they come in the order of the file, or the algorithm chooses
-// them. If the algorithm chooses, the cursor of the file's order only counts prompts.
+// Choose the prompts of n rows. With feed.choice, the algorithm chooses them, and f->order only
+// counts prompts. Otherwise they are the next prompts in f->order.
 static rlhf_status pick_prompts(struct prompt_feed *f, uint32_t n, int64_t phase, int64_t *row,
                                 struct rlhf__error *err) {
     const uint32_t groups = n / f->sampling.group;

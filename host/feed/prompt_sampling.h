@@ -25,9 +25,9 @@ rlhf_status rlhf__prompt_sampling_init(struct rlhf__prompt_sampling *,
                                        struct rlhf__error *err);
 void rlhf__prompt_sampling_finish(struct rlhf__prompt_sampling *); // [main]
 
-// If the backend records calls, open a cache for the whole run, with `longest` tokens in a slot.
-// With other backends, each rollout opens and closes its own cache, so that the cache takes no
-// memory during the update. [main]
+// If the backend records calls, open a cache for the whole run. `longest` is the number of tokens
+// that each slot can hold. With other backends, each rollout opens and closes its own cache, so
+// that the cache takes no memory during the update. [main]
 rlhf_status rlhf__prompt_sampling_ready(struct rlhf__prompt_sampling *, uint32_t longest,
                                         struct rlhf__error *err);
 
@@ -37,8 +37,8 @@ struct rlhf__rollout_request rlhf__prompt_sampling_request(const struct rlhf__pr
 // Returns the request of a phase, whose rows come in groups with the same prompt. [any]
 struct rlhf__rollout_request rlhf__prompt_sampling_batch(const struct rlhf__prompt_sampling *);
 
-// With rewards.overlap: while the n rows of *x are being sampled, call the rewards that allow this.
-// [step]
+// With rewards.overlap, create x->overlap. While the n rows of *x are being sampled, x->overlap
+// calls the rewards that allow this. With several processes, does nothing. [step]
 rlhf_status rlhf__prompt_sampling_overlap(const struct rlhf__prompt_sampling *, uint32_t n,
                                           struct rlhf__experience *x, struct rlhf__error *err);
 

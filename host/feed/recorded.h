@@ -14,9 +14,9 @@ rlhf_status rlhf__recorded_open(const char *path, struct rlhf__recorded **out,
                                 struct rlhf__error *err);
 void rlhf__recorded_close(struct rlhf__recorded *); // NULL allowed [main]
 
-// Read the lines of a phase, which is counted from 1. Sets `*found` to 0 if the file lacks the
-// phase. Reading is fastest if the phases are requested in order. Errors: RLHF_E_INVALID (with the
-// line's number), RLHF_E_NOMEM. [main]
+// Read the lines of a phase, which is counted from 1. Sets `*found` to 1 if the file has rows and
+// optimizer steps of the phase, otherwise to 0. Reading is fastest if the phases are requested in
+// order. Errors: RLHF_E_INVALID (with the line's number), RLHF_E_NOMEM. [main]
 rlhf_status rlhf__recorded_seek(struct rlhf__recorded *, int64_t phase, int *found,
                                 struct rlhf__error *err);
 

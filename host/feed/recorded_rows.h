@@ -16,9 +16,9 @@ rlhf_status rlhf__recorded_take(const struct rlhf__recorded *, const struct rlhf
                                 int supports, int64_t version, struct rlhf__experience *x,
                                 struct rlhf__error *err);
 
-// Copy the recorded scores and token rewards to rows that were sampled again. Rows that the record
-// lacks are dropped: the recorded run had dropped them because of their scores. Errors:
-// RLHF_E_INVALID (a row without score), RLHF_E_NOMEM. [step]
+// Copy the recorded scores and token rewards to rows that were sampled again. Drops rows that the
+// record lacks, which the recorded run had dropped because of their scores. Errors: RLHF_E_INVALID
+// (a row without score), RLHF_E_NOMEM. [step]
 rlhf_status rlhf__recorded_score(const struct rlhf__recorded *, const struct rlhf__feed *,
                                  struct rlhf__experience *x, struct rlhf__error *err);
 

@@ -25,10 +25,11 @@ struct rlhf__reward_training {
 };
 
 // Turn the config of the cast's policy into the config of a reward model. The policy must be open.
-// For a new run, also sample responses to the prompts of `rows`, in a random order, and fit the
-// head to these responses. A resumed run must call rlhf__reward_training_load instead. The caller
-// owns *out. Errors: RLHF_E_INVALID (score.pooling is `first`; the initial model cannot be sampled
-// from; no prompt leaves room for a response). [main]
+// For a new run with score.calibrate > 0, also sample responses to the prompts of `rows`, in a
+// random order. If the head is new, fit it to these responses. A resumed run must call
+// rlhf__reward_training_load instead. The caller owns *out. Errors: RLHF_E_INVALID (score.pooling
+// is `first`; the initial model cannot be sampled from; no prompt leaves room for a response).
+// [main]
 rlhf_status rlhf__reward_training_create(const struct rlhf__feed_env *env,
                                          const struct rlhf__model_env *models,
                                          const volatile sig_atomic_t *cancelled, int resumed,
@@ -41,7 +42,7 @@ void rlhf__reward_training_destroy(struct rlhf__reward_training *); // NULL allo
 const struct rlhf__reward_head *rlhf__reward_training_head(const struct rlhf__reward_training *);
 
 // Put `written`, the gain and bias for a checkpoint, into the model's config. Fits `written` first,
-// unless it was already fitted to the weights after `phase` phases. [step]
+// unless it was already fitted to the current weights. `phase` is the number of phases done. [step]
 rlhf_status rlhf__reward_training_calibrate(struct rlhf__reward_training *, int64_t phase,
                                             struct rlhf__error *err);
 

@@ -43,7 +43,7 @@ rlhf_status rlhf__start_check(const struct rlhf__start_check *c, struct rlhf__er
     const struct rlhf__cast *cast = env->cast;
     const int64_t n = rlhf__prompts_count(c->request.prompts);
     struct rlhf__rollout_request q = c->request;
-    // If prompts can be shared, use two rows per prompt to check that too.
+    // If prompts can be shared, use two rows per prompt, so that sharing is checked too.
     uint32_t each = c->share ? 2 : 1, prompts = CHECK_ROWS / each;
     if (prompts > n) prompts = (uint32_t)n;
     int64_t row[CHECK_ROWS];

@@ -94,8 +94,8 @@ static rlhf_status reserve(struct rlhf__rollback *u, const struct rlhf__changing
     return RLHF_OK;
 }
 
-// Copy the current values, unless they take more than max_mib MiB or memory runs out. Sets u->taken
-// to 1 if the values were copied, and to 0 otherwise.
+// Copy the current values, unless they take more memory than max_mib allows or memory runs out.
+// Sets u->taken to 1 if the values were copied, and to 0 otherwise.
 static rlhf_status rollback_take(struct rlhf__rollback *u, const struct rlhf__changing *what,
                                  int64_t max_mib, struct rlhf__error *err) {
     const rlhf_compute *c = what->compute;

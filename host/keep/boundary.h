@@ -31,7 +31,7 @@ struct rlhf__best {
 void rlhf__best_see(struct rlhf__best *, const struct rlhf__checkpoint_config *,
                     const struct rlhf__metrics *);
 
-// Call this when a checkpoint of `phase` is written. The checkpoint becomes the best one if its
+// Call this when the checkpoint of a phase is written. The checkpoint becomes the best one if its
 // metric is better than the metrics of all earlier checkpoints. Returns 0 if the configured metric
 // has no finite value in this phase, otherwise 1. [main]
 int rlhf__best_offer(struct rlhf__best *, const struct rlhf__checkpoint_config *, int64_t phase);
@@ -76,7 +76,7 @@ struct rlhf__rollback {
     uint64_t syncs;
 };
 
-// Counters that grow whenever a part of the copy may have changed.
+// Counters. If none has grown since the boundary, nothing that the copy contains has changed.
 struct rlhf__boundary_marks {
     int64_t step[RLHF__ROLLBACK_OPTIMS];
     uint64_t syncs, rounds, pairs;

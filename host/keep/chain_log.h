@@ -19,10 +19,10 @@ struct rlhf__chain_start {
     json_t *settings; // settings that the results do not depend on
 };
 
-// Begin the file of a new run (`keep` < 0) or of a run that was resumed from the checkpoint of
-// phase `keep`. If a resumed run's `start` differs from the last start values in the file, a line
-// with the new values is added. Inputs that `start` lacks are copied from the last start values.
-// Errors: RLHF_E_INVALID, RLHF_E_IO, RLHF_E_NOMEM. [main]
+// If `keep` < 0, begin the file of a new run. Otherwise continue the file of a run that was resumed
+// from the checkpoint of phase `keep`. If a resumed run's `start` differs from the last start
+// values in the file, a line with the new values is added. Inputs that `start` lacks are copied
+// from the last start values. Errors: RLHF_E_INVALID, RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__chain_log_open(const struct rlhf__folder *run, int64_t keep,
                                  struct rlhf__chain_start start, struct rlhf__log *log,
                                  struct rlhf__chain_log **out, struct rlhf__error *err);

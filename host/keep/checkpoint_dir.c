@@ -23,7 +23,7 @@ static const char *name_of(int64_t phase, char out[32]) {
 
 // ---- directory contents ----
 
-// Returns the phase if `name` is spelled as name_of spells one, otherwise -1.
+// Returns the phase for which name_of returns `name`, or -1 if there is none.
 static int64_t phase_of(const char *name) {
     char again[32];
     size_t n = strlen(name);

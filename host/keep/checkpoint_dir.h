@@ -2,9 +2,9 @@
 // and its links, repairs the directory after a crash, and removes checkpoints or sets them aside.
 //
 // A checkpoint of this run is a directory NNNNNN whose state/run.json has the phase NNNNNN. All
-// other files and directories here belong to the user. They are not touched, with one exception: a
-// directory that has a name which the run needs is moved to aside-<n>/. Checkpoints of later phases
-// are also moved there after a roll-back.
+// other entries here belong to the user. If the run needs the name of such an entry, it moves the
+// entry to a new directory aside-<n>/. It leaves all other entries alone. After a roll-back, the
+// run also moves checkpoints of later phases to a new directory aside-<n>/.
 #ifndef RLHF_HOST_KEEP_CHECKPOINT_DIR_H
 #define RLHF_HOST_KEEP_CHECKPOINT_DIR_H
 
@@ -14,8 +14,8 @@
 // prefix of the name of a checkpoint that is being written
 #define RLHF__CHECKPOINT_WRITING ".writing-"
 
-// Repair the directory after a crash. If a checkpoint already has its name but `latest` was not yet
-// pointed at it, set the link. Remove directories whose writing or removal was not finished. Does
+// Repair the directory after a crash. If a checkpoint has its name but `latest` does not point at
+// it yet, sets the link. Removes directories whose writing or removal was not finished. Does
 // nothing if checkpoints/ does not exist. [main]
 rlhf_status rlhf__checkpoint_dir_recover(const struct rlhf__folder *run, struct rlhf__error *err);
 
@@ -29,8 +29,8 @@ rlhf_status rlhf__checkpoint_dir_set_aside(const struct rlhf__folder *all, int64
                                            struct rlhf__log *log, struct rlhf__error *err);
 
 // Rename the directory `fresh` to NNNNNN, the number of its phase, and point `latest` at it. After
-// a crash at any time, `latest` is either the old link or the new one. A failure leaves the old
-// state. [main]
+// a crash at any time, `latest` is either the old link or the new one. After a failure, `fresh` and
+// `latest` are as before. [main]
 rlhf_status rlhf__checkpoint_dir_commit(const struct rlhf__folder *all, const char *fresh,
                                         int64_t phase, struct rlhf__log *log,
                                         struct rlhf__error *err);
@@ -52,8 +52,9 @@ rlhf_status rlhf__checkpoint_dir_each_old(const struct rlhf__folder *all, int64_
 rlhf_status rlhf__checkpoint_dir_remove(const struct rlhf__folder *all, const char *name,
                                         struct rlhf__error *err);
 
-// Remove the run's checkpoints up to `phase`. Keeps the newest `keep` checkpoints (0 = all), the
-// checkpoints that `latest` and `best` point at, and the checkpoints that a process holds
+// Remove old checkpoints of the run. Of the checkpoints of phases up to `phase`, keeps the newest;
+// `keep` is their number (0 = all). Keeps all checkpoints of later phases. Also keeps the
+// checkpoints that `latest` and `best` point at, and those that a process holds
 // (rlhf__folder_hold). Logs a warning if a checkpoint cannot be removed. [main]
 void rlhf__checkpoint_dir_prune(const struct rlhf__folder *all, int64_t phase, int64_t keep,
                                 struct rlhf__log *log);

@@ -112,8 +112,8 @@ static void say(const char *path, const json_t *was, const json_t *now, struct r
 }
 
 // Returns 1 if `given` names a run directory and `stored` names a checkpoint in it. In that case
-// the setting has not changed: the run stored the checkpoint that it found in that directory
-// (setup/inputs.c).
+// the setting has not changed, because the run stored the checkpoint that it found in that
+// directory (setup/inputs.c).
 static int is_checkpoint_of(const json_t *stored, const json_t *given) {
     static const char below[] = "/checkpoints/";
     const char *was = json_string_value(stored), *now = json_string_value(given);

@@ -151,8 +151,8 @@ static int set_otherwise(const json_t *stored, const json_t *now) {
 static int fixed_part(const char *detail) { return (int)strcspn(detail, ";"); }
 
 // Returns 1 if the run uses the same backend as before, but with another GPU or another library.
-// Always returns 0 for a CPU backend: its description may differ only in the number of threads,
-// which does not affect results.
+// Always returns 0 for a CPU backend, because its description may differ only in the number of
+// threads, which does not affect results.
 static int equipped_otherwise(const struct rlhf__manifest *m, const json_t *stored,
                               const json_t *now) {
     const char *was = rlhf__json_text_in(json_object_get(stored, "compute"), "detail");

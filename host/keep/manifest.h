@@ -48,14 +48,14 @@ rlhf_status rlhf__manifest_check_inputs(const struct rlhf__manifest *m,
                                         const struct rlhf__folder *run, const char *name,
                                         struct rlhf__error *err);
 
-// Append the code files of the run in `dir` that differ from manifest.json, in the format of
-// rlhf__inputs_compare. Code files are the files that options of rewards name. Appends nothing if
-// manifest.json cannot be read. [main]
+// Append the run's code files that have changed since manifest.json was written to the directory
+// `dir`, in the format of rlhf__inputs_compare. Code files are the files that options of rewards
+// and of the judge name. Appends nothing if manifest.json cannot be read. [main]
 void rlhf__manifest_changed_code(const char *dir, struct rlhf__buf *out);
 
-// Warn if the run used another backend before or, on a GPU, another card, driver or library.
-// rlhf__manifest_check accepts these changes: either the user asked for them with compute.backend,
-// or the machine does not have what was used before. [main]
+// Warn if the run used another backend or other options of the backend before or, on a GPU, another
+// card, driver or library. rlhf__manifest_check accepts these changes, because either the user
+// asked for them with compute.backend, or the machine lacks what was used before. [main]
 void rlhf__manifest_moved(const struct rlhf__manifest *m, const struct rlhf__folder *run,
                           struct rlhf__log *log);
 

@@ -110,8 +110,8 @@ static enum there what_is(const char *path, const struct rlhf__config *config) {
     return is_empty(path) ? EMPTY : held(path, config);
 }
 
-// Write why the directory cannot be used if it has files that no run writes. Example:
-// `files of a run and "mine" (1 more), which the run does not write: move them away`.
+// For a directory with files that no run writes: write why it cannot be used. Example: `files of a
+// run and "mine" (1 more), which the run does not write: move them away`.
 static void say_others(const struct rlhf__folder *run, char *out, size_t cap) {
     char name[RLHF__LEFTOVER_NAME], more[40] = "";
     const size_t n = rlhf__leftover_others(run, 1, name);
@@ -277,7 +277,7 @@ rlhf_status rlhf__run_dir_make(struct rlhf__run_dir *d, const struct rlhf__confi
     if (st == RLHF_OK && rlhf__folder_has(d->root, "config.json")) st = clear(d, config, log, err);
     if (st != RLHF_OK) return st;
     st = write_start(d, config, err);
-    // If the directory is new, remove it: nothing in it can be resumed.
+    // If the directory is new, remove it, because nothing in it can be resumed.
     if (st != RLHF_OK && !d->found) rlhf__folder_remove(d->start, d->name, NULL);
     return st;
 }

@@ -28,9 +28,9 @@ void rlhf__run_dir_begin(struct rlhf__run_dir *d, const char *resume);
 void rlhf__run_dir_finish(struct rlhf__run_dir *d);
 
 // Choose the name of a new run: run.dir, or runs/<algo>-<date>-<n>. If run.dir exists, it must be
-// empty or have only the files of a run that ended before its first phase (leftover.h). Otherwise
-// returns RLHF_E_INVALID with a message that says what the directory contains. Creates nothing.
-// [main]
+// empty or have only the files of a run that ended before its first checkpoint (leftover.h). If
+// that run completed a phase, its settings must be those of `config`. Otherwise returns
+// RLHF_E_INVALID with a message that says what the directory contains. Creates nothing. [main]
 rlhf_status rlhf__run_dir_choose(struct rlhf__run_dir *d, const struct rlhf__config *config,
                                  const char *algo, struct rlhf__error *err);
 
@@ -38,9 +38,9 @@ rlhf_status rlhf__run_dir_choose(struct rlhf__run_dir *d, const struct rlhf__con
 // checkpoint. Changes nothing. [main]
 rlhf_status rlhf__run_dir_can_go_on(const struct rlhf__run_dir *d, struct rlhf__error *err);
 
-// Attach to a run that is to be resumed: take its lock, finish or remove what a crash left half
-// done, and find its newest checkpoint. A dry run changes nothing. Errors: RLHF_E_INVALID if the
-// run is alive, has no checkpoint, or is reached through links. [main]
+// Attach to a run that is to be resumed: take its lock, complete or remove what a crash left
+// incomplete, and find its newest checkpoint. A dry run changes nothing. Errors: RLHF_E_INVALID if
+// the run is alive, has no checkpoint, or is reached through links. [main]
 rlhf_status rlhf__run_dir_attach(struct rlhf__run_dir *d, const char *resume, int dry,
                                  struct rlhf__log *log, struct rlhf__error *err);
 
@@ -56,7 +56,8 @@ rlhf_status rlhf__run_dir_follow(struct rlhf__run_dir *d, const char *checkpoint
 rlhf_status rlhf__run_dir_make(struct rlhf__run_dir *d, const struct rlhf__config *config,
                                struct rlhf__log *log, struct rlhf__error *err);
 
-// Store the changed settings of a resumed run in config.json, except run.stop_after. [main]
+// Store the changed settings of a resumed run in config.json, except run.dir and run.stop_after.
+// [main]
 rlhf_status rlhf__run_dir_store(const struct rlhf__run_dir *d, const struct rlhf__config *config,
                                 struct rlhf__error *err);
 

@@ -61,12 +61,13 @@ static rlhf_status taken(const struct rlhf__folder *run, int fd, struct rlhf__er
 static void say_who(int fd) {
     char host[256] = "", text[320];
     struct stat s;
-    // Do not write to a file with several hard links. It may not be a lock at all. Or it may also
-    // be the lock of another run, if one of the runs is a copy that was made with hard links.
+    // Do not write to a file with several hard links. It may not be a lock at all. If a run was
+    // copied with hard links, the file may be the lock of both runs.
     if (fstat(fd, &s) != 0 || s.st_nlink > 1) return;
     gethostname(host, sizeof host - 1);
     int n = snprintf(text, sizeof text, "%ld %s\n", (long)getpid(), *host ? host : UNKNOWN);
-    // Ignore errors: the text is only for messages, and later writes will report a full disk.
+    // Ignore errors, because the text is only for messages, and later writes will report a full
+    // disk.
     if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)n, 0) != n) return;
 }
 

@@ -75,8 +75,8 @@ static rlhf_status score_text(const struct rlhf__model *m, struct chunk *c,
     return st;
 }
 
-// A row to score: its ids and, in `skip`, one byte per id, 1 = not scored. If `skip` is empty, all
-// ids are scored.
+// A row to score. `skip` has a byte for each id, which is 1 if the id is not scored. If `skip` is
+// empty, all ids are scored.
 struct scored_row {
     struct rlhf__ids ids;
     struct rlhf__buf skip;

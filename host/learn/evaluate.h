@@ -62,7 +62,7 @@ struct rlhf__preference_quality {
 };
 
 // Compute the reward, with gain and bias, of every response in the set. The work is not divided
-// among ranks: every rank computes all rewards. [main]
+// among ranks, so every rank computes all rewards. [main]
 rlhf_status rlhf__evaluate_preferences(const struct rlhf__reward_model *rm,
                                        const struct rlhf__preferences *set,
                                        const struct rlhf__evaluating *how,

@@ -17,7 +17,8 @@ uint32_t rlhf__row_use_count(const struct rlhf__rows *e, int use) {
     return n;
 }
 
-// Returns the divisor of a loss: the number of response tokens in rows that are not excluded.
+// Returns the divisor of a loss: the number of response tokens in the loss, without those of
+// excluded rows.
 static int64_t unmasked_tokens(const struct rlhf__rows *e) {
     int64_t tokens = 0;
     for (uint32_t i = 0; i < e->n; i++)
@@ -140,8 +141,7 @@ void rlhf__learner_expect(struct rlhf__learner *l, uint32_t minibatches, int64_t
     l->comparing = compare;
 }
 
-// Returns 1 if row i was sampled with the weights that are about to be trained on it, and not with
-// older weights.
+// Returns 1 unless row i was sampled with weights that are older than the current ones.
 static int is_own(const struct rlhf__learner *l, const struct rlhf__rows *e, uint32_t i) {
     return !(e->flags & RLHF__DRAWN) || e->version[i] == l->optim->count.step;
 }
@@ -298,7 +298,8 @@ rlhf_status rlhf__learner_minibatch(struct rlhf__learner *l, const struct rlhf__
     rlhf_status st = step(l, loss, lr_factor, &late, err);
     if (st == RLHF_OK) st = tell(l, epoch, minibatch, lr_factor, stop, err);
     if (!late) return st;
-    // The other processes wait for this process's values, even if this process has failed.
+    // Exchange the values even if this process has failed, because the other processes wait for
+    // them.
     struct rlhf__error unsaid;
     const rlhf_status renewed =
         rlhf__shards_renew(l, st != RLHF_OK || *stop, st == RLHF_OK ? err : &unsaid);

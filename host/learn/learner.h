@@ -38,7 +38,7 @@ uint32_t rlhf__row_use_count(const struct rlhf__rows *e, int use);
 rlhf_status rlhf__row_use_check(const rlhf_heads *d, uint32_t total, struct rlhf__error *err);
 
 // Returns an estimate of the seconds that marked rows saved. A row without a gradient saves its
-// backward pass, an excluded row saves both passes. A backward pass is assumed to take as long as
+// backward pass; an excluded row saves both passes. A backward pass is assumed to take as long as
 // two forward passes; its fixed costs are ignored. The time of a forward pass is measured on rows
 // without a gradient. If there are none, it is estimated as a third of the time of the rows that
 // were trained in the same minibatches. Returns a negative number if no times were measured. [any]
@@ -51,8 +51,8 @@ struct rlhf__head_store {
     size_t tokens, rows;
 };
 
-// Allocate every head in `heads` for `rows` rows and `tokens` tokens. The contents of all heads are
-// lost. Errors: RLHF_E_NOMEM. [any]
+// Allocate the heads whose bits are set in `heads`. `rows` and `tokens` are the numbers of rows and
+// tokens that must fit. The contents of all heads are lost. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__head_store_reserve(struct rlhf__head_store *, uint32_t heads, size_t rows,
                                      size_t tokens, int32_t n_labels, struct rlhf__error *err);
 // Set all numbers to 0. [any]
@@ -117,8 +117,8 @@ struct rlhf__learner {
     // arrived. Until that minibatch has ended or rlhf__learner_settle has returned, the policy must
     // not be used for anything else.
     int32_t more, reserved2;
-    // Receives the progress of a phase: `rows` of `rows_all` rows are done. The caller sets the
-    // initial value of `rows`. NULL: progress is not reported.
+    // Receives the progress of a phase: `rows` is the number of rows done, and `rows_all` the
+    // total. The caller sets the initial value of `rows`. NULL: progress is not reported.
     const struct rlhf__watch *watch;
     int64_t rows, rows_all;
     // For rows of a file with label 1, if there is a reference: fall_sum is the reference's
@@ -143,8 +143,8 @@ void rlhf__learner_begin(struct rlhf__learner *);
 void rlhf__learner_expect(struct rlhf__learner *, uint32_t minibatches, int64_t rows, int compare);
 
 // Train on one minibatch: compute the gradients of the objective's loss over all rows, and take an
-// optimizer step with learning rates times lr_factor. Then pack the weights again and call the
-// objective's stepped(). *stop is 1 if stepped() ends the phase.
+// optimizer step, in which lr_factor multiplies the learning rates. Then pack the weights again and
+// call the objective's stepped(). *stop is 1 if stepped() ends the phase.
 //
 // - Prompts are shared if the rows allow it (RLHF__SHARE_PROMPTS) and the model supports it.
 // - microbatch_tokens limits the tokens that the model computes at a time.

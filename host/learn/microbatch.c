@@ -75,7 +75,7 @@ static rlhf_loss_in loss_in(const struct rlhf__learner *l, const struct rlhf__ro
 }
 
 // Copy the reference's hidden states to the compact layout. Only the states of response tokens are
-// used, and both layouts contain these tokens once.
+// used, and both layouts contain each of these tokens exactly once.
 static rlhf_status reference_hidden(struct rlhf__learner *l, const struct rlhf__rows *e,
                                     uint32_t from, rlhf_forward *f, struct rlhf__error *err) {
     if (e->ref_row) {

@@ -334,8 +334,9 @@ static rlhf_status read_clip(const struct rlhf__optim *o, rlhf_clip *clip,
 }
 
 // Take a step on the list of all tensors. The device computes the clip factor and decides whether
-// to skip the step. The host reads both once: at the end, or before Muon, which needs the factor on
-// the host. The parts between the gradients are not in the norm, but must be zeroed too.
+// to skip the step. The host downloads both results together, at the end of the step. With Muon,
+// which needs the factor on the host, it downloads them earlier. The parts between the gradients
+// are not in the norm, but must be zeroed too.
 static rlhf_status step_as_list(const struct rlhf__optim *o, double factor, int32_t loss_ok,
                                 rlhf_clip *clip, struct rlhf__error *err) {
     const rlhf_compute *t = o->compute;

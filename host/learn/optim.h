@@ -84,10 +84,10 @@ rlhf_status rlhf__optim_create(const rlhf_compute *, const struct rlhf__optim_sp
                                struct rlhf__optim **out, struct rlhf__error *err);
 void rlhf__optim_destroy(struct rlhf__optim *); // NULL allowed [main]
 
-// Take a step with learning rates times `factor`, then zero the gradients. If the gradient norm is
-// not finite, or loss_ok is 0, the update is skipped. Returns RLHF_E_NUMERIC after max_skipped
-// consecutive skips. The caller refreshes the model. If the backend takes lists of tensors, waits
-// for the device once. [step]
+// Take a step, in which `factor` multiplies the learning rates, then zero the gradients. If the
+// gradient norm is not finite, or loss_ok is 0, the update is skipped. Returns RLHF_E_NUMERIC after
+// max_skipped consecutive skips. The caller must refresh the model afterwards. If the backend takes
+// lists of tensors, waits for the device once. [step]
 rlhf_status rlhf__optim_step(struct rlhf__optim *, double factor, int32_t loss_ok,
                              struct rlhf__optim_report *, struct rlhf__error *err);
 

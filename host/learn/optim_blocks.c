@@ -206,7 +206,7 @@ static rlhf_status own_sums(const struct rlhf__optim *o) {
     return RLHF_OK;
 }
 
-// Exchange the sums of squares: block i is the (i / ranks)-th block of its owner.
+// Exchange the sums of squares. Block i has the index i / ranks among the blocks of its owner.
 static rlhf_status all_sums(const struct rlhf__optim *o, struct rlhf__error *err) {
     const struct rlhf__optim_blocks *b = o->blocks;
     const uint32_t ranks = b->share->ranks;
@@ -319,7 +319,8 @@ rlhf_status rlhf__optim_blocks_step(struct rlhf__optim *o, double factor, int32_
         st = o->list.size ? adamw_list(o, factor, clip->scale, err)
                           : adamw_singly(o, factor, clip->scale, err);
     if (o->blocks->is_late) return st;
-    // The other processes wait for this process's values, even if this process has failed.
+    // Exchange the values even if this process has failed, because the other processes wait for
+    // them.
     struct rlhf__error unsaid;
     const rlhf_status spread = rlhf__optim_blocks_spread(o, st == RLHF_OK ? err : &unsaid);
     return st == RLHF_OK ? spread : st;

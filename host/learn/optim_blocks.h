@@ -1,11 +1,11 @@
 // optim_blocks.h: the optimizer of a run whose minibatches are divided into shards. This optimizer
-// takes its step block by block (team/blocks.h), so that the gradient norm does not depend on which
-// process sums up which block. With several processes, each process has only the moments of its
-// blocks.
+// takes its step block by block (team/blocks.h), so that the gradient norm does not depend on how
+// the blocks are divided between processes. With several processes, each process has only the
+// moments of its blocks.
 //
 // The squared norm is the sum of the blocks' sums of squares, in order. A block's sum of squares is
-// the sum over its pieces. With one shard there are no blocks: the squared norm is the sum of the
-// tensors' sums, which is rounded differently.
+// the sum over its pieces. With one shard there are no blocks, so the squared norm is the sum of
+// the tensors' sums, which is rounded differently.
 #ifndef RLHF_HOST_LEARN_OPTIM_BLOCKS_H
 #define RLHF_HOST_LEARN_OPTIM_BLOCKS_H
 
@@ -40,7 +40,7 @@ rlhf_status rlhf__optim_blocks_init(struct rlhf__optim *o, const struct rlhf__sh
 void rlhf__optim_blocks_destroy(struct rlhf__optim *o); // does nothing without blocks [main]
 
 // Sum up the gradients of this process's blocks over all processes. Does nothing with one process.
-// `aside` is as in rlhf__sum_reduce. The caller must take the step next. [step]
+// `aside` is as in rlhf__sum_reduce. After this, the caller must take the step. [step]
 rlhf_status rlhf__optim_blocks_reduce(struct rlhf__optim *o, const rlhf_dev *aside,
                                       struct rlhf__error *err);
 
@@ -54,10 +54,11 @@ rlhf_status rlhf__optim_blocks_step(struct rlhf__optim *o, double factor, int32_
 rlhf_status rlhf__optim_blocks_spread(struct rlhf__optim *o, struct rlhf__error *err);
 
 // These functions are for an optimizer whose state is divided between processes. They copy the
-// elements [from, from + n) of a moment of item `item`: the second moment if v is 1, otherwise the
-// first moment (or momentum). rlhf__optim_blocks_get collects the elements in `host` of rank 0. All
-// ranks must call this function, in the same order; on the other ranks `host` may be NULL.
-// rlhf__optim_blocks_put copies those elements from `host` that the rank owns. [main]
+// elements [from, from + n) of one moment of the item with index `item`. This is the second moment
+// if v is 1, otherwise the first moment (or momentum). rlhf__optim_blocks_get collects the elements
+// in `host` of rank 0. All ranks must call this function, in the same order; on the other ranks
+// `host` may be NULL. rlhf__optim_blocks_put copies those elements from `host` that the rank owns.
+// [main]
 rlhf_status rlhf__optim_blocks_get(const struct rlhf__optim *o, uint32_t item, int v, uint64_t from,
                                    uint64_t n, float *host, struct rlhf__error *err);
 rlhf_status rlhf__optim_blocks_put(struct rlhf__optim *o, uint32_t item, int v, uint64_t from,

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// One array of a pass. The numbers of adjacent rows are adjacent in it.
+// An output array of a pass. Its elements are in the order of the rows.
 struct array {
     char *at;
     size_t each; // bytes of an element

@@ -7,7 +7,7 @@
 struct rlhf__team;
 
 // Like rlhf__pass, but each rank forwards only some of the rows, divided as by rlhf__deal, and
-// receives the numbers of the other rows. out->flops counts only this rank's work. `team` may be
+// receives the outputs of the other rows. out->flops counts only this rank's work. `team` may be
 // NULL. Errors: those of rlhf__pass on any rank; those of rlhf__team_agree. [step]
 rlhf_status rlhf__pass_share(struct rlhf__team *team, const struct rlhf__model *m,
                              const struct rlhf__rows *e, const rlhf_dist *dist,

@@ -83,8 +83,8 @@ enum rlhf__trust {
 };
 
 // The run's counters. They change only in the run's loop and when a checkpoint is loaded. `phase`
-// is also the number of the current phase, from 0, as plugins get it. Messages and files count from
-// 1, so they use phase + 1.
+// is also the number of the current phase, counted from 0; plugins receive this number. Messages
+// and files count from 1, so they use phase + 1.
 struct rlhf__count {
     int64_t phase;       // phases done
     int64_t first_phase; // phases done before this process

@@ -35,8 +35,8 @@ static const struct bit flags[] = {{RLHF_PLAN_REFERENCE, "RLHF_PLAN_REFERENCE"},
 #define TOKEN_HEADS ((uint32_t)RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY | RLHF_HEAD_KL)
 #define ANY_HEAD    (TOKEN_HEADS | RLHF_HEAD_VALUE | RLHF_HEAD_SCORE)
 
-// The only flags that a plan for rows of a file may have. All of them match how such rows are
-// always used: read once, in whole groups, with log-probs at temperature 1 over the whole
+// The only flags that a plan for rows of a file may have. They fit the way in which such rows are
+// always used: every row once, in whole groups, with log-probs at temperature 1 over the whole
 // vocabulary.
 #define FILE_FLAGS                                                                                 \
     ((uint32_t)RLHF_PLAN_REFERENCE | RLHF_PLAN_RECOMPUTE_LOGP | RLHF_PLAN_FULL_SUPPORT |           \

@@ -24,7 +24,8 @@ rlhf_status rlhf__plan_ask(const struct rlhf__instance *algo, const rlhf_run_inf
 rlhf_status rlhf__plan_iteration(const struct rlhf__instance *algo, const rlhf_plan *plan,
                                  rlhf_iteration *out, struct rlhf__error *err);
 
-// Reject the plan `is` if it differs from `was`, the plan with which the run was set up. [main]
+// Return an error if the current plan, `is`, differs from the plan with which the run was set up,
+// `was`. [main]
 rlhf_status rlhf__plan_same(const struct rlhf__instance *algo, const rlhf_plan *was,
                             const rlhf_plan *is, struct rlhf__error *err);
 

@@ -82,8 +82,8 @@ static rlhf_status push_piece(const struct rlhf__shard_sums *s, struct range x) 
     return t->zero(t->ctx, x.grad, x.bytes);
 }
 
-// Like push_piece, but in host memory a piece at a time, so that the later operations find the
-// piece in the cache.
+// Like push_piece, but cuts a range in host memory into pieces and pushes them one by one, so that
+// later operations find each piece in the cache.
 static rlhf_status push(const struct rlhf__shard_sums *s, struct range x) {
     const rlhf_compute *t = s->compute;
     const uint64_t step =

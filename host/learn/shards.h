@@ -29,8 +29,8 @@ struct rlhf__shards {
     int32_t met;                         // 1: the processes have agreed to exchange gradients early
 };
 
-// Set l->shards for the shards of `share`; with one shard, leave it NULL. `share` is borrowed. l
-// must have its optimizers already. The buffers are allocated here. [main]
+// Set l->shards for the shards of `share`. With one shard, l->shards stays NULL. `share` is
+// borrowed. l must have its optimizers already. The buffers are allocated here. [main]
 rlhf_status rlhf__shards_create(struct rlhf__learner *l, const struct rlhf__share *share,
                                 struct rlhf__error *err);
 void rlhf__shards_destroy(struct rlhf__shards *); // NULL allowed [main]
@@ -43,8 +43,8 @@ typedef rlhf_status (*rlhf__shards_run_fn)(struct rlhf__learner *, const struct 
 void rlhf__shards_begin(struct rlhf__learner *, const struct rlhf__rows *e);
 // If new values are still being received, make the policy's forward pass *f wait for them. [step]
 void rlhf__shards_want(struct rlhf__learner *, rlhf_forward *f);
-// Call this when that forward pass has ended: the values have been received by then. Errors: those
-// of the team. [step]
+// Call this when the forward pass of rlhf__shards_want has ended, by which time the values have
+// been received. Errors: those of the team. [step]
 rlhf_status rlhf__shards_received(struct rlhf__learner *, struct rlhf__error *err);
 // Call before every backward pass. Before the first one of a minibatch, processes that can exchange
 // gradients during the backward pass agree to do so. Errors: those of rlhf__team_agree. [step]
@@ -67,7 +67,7 @@ rlhf_status rlhf__shards_end(struct rlhf__learner *, const struct rlhf__rows *e,
                              struct rlhf__place *p, rlhf_status st, struct rlhf__error *err);
 
 // Call this before the policy's step. Returns 1 if the policy's new values may be received while
-// the next minibatch begins. The step then does not receive them: the caller must call
+// the next minibatch begins. The step then does not receive them, so the caller must call
 // rlhf__shards_renew. [step]
 int rlhf__shards_plan_late(struct rlhf__learner *);
 // Call this after a step for which rlhf__shards_plan_late returned 1. With now = 0, begins to

@@ -28,9 +28,9 @@ static rlhf_status sum_of(const char *dir, char hex[65], int64_t *bytes, struct 
     return RLHF_OK;
 }
 
-// Check that the base directory that the user gave is the directory that the adapter names, or has
-// the same bytes as that directory. If the adapter names a directory that does not exist here (e.g.
-// a name on a hub), returns RLHF_OK: then only shapes are checked, later.
+// Check that `base`, the directory that the user gave, is the one that the adapter names, or has
+// the same bytes. If the adapter names a directory that does not exist here (e.g. a name on a hub),
+// returns RLHF_OK. In that case only shapes are checked, later.
 static rlhf_status check_named(const struct rlhf__peft *p, const char *base,
                                struct rlhf__error *err) {
     char named[RLHF__PATH_CAP], a[65], b[65];
@@ -278,9 +278,9 @@ static const char *part_of(const rlhf_param *p, int32_t group, size_t *n) {
 
 // Returns the names that adapter_config.json lists for a group of parameters, without duplicates,
 // in the order of the parameters. For the group of adapters, takes the last part of the name of
-// every module that has an adapter ("all-linear" means these modules). For any other group, takes
-// the names of the score heads. *n is the number of names. The list and the names are one block,
-// which the caller frees. Returns NULL if out of memory.
+// every module that has an adapter. This also replaces the setting "all-linear" by the names of
+// modules. For any other group, takes the names of the score heads. *n is the number of names. The
+// list and the names are one block, which the caller frees. Returns NULL if out of memory.
 static char **list(const struct rlhf__model *m, int32_t group, size_t *n) {
     size_t bytes = 0, len = 0;
     for (uint32_t i = 0; i < m->n_tensors; i++)

@@ -23,9 +23,9 @@ void rlhf__adapter_share(struct rlhf__model *m);
 // Stops sharing: gives m its own trunk. [main]
 void rlhf__adapter_part(struct rlhf__model *m);
 
-// Sets *out to the config.json of the base in `dir` (a new reference). The members about the score
-// head are taken from the config.json in the adapter's directory. Errors: those of
-// rlhf__hf_config_read. [main]
+// Sets *out to the config.json of the base in `dir` (a new reference). If the adapter's directory
+// has a config.json, the members about the score head and the end tokens are taken from that file.
+// Errors: those of rlhf__hf_config_read. [main]
 rlhf_status rlhf__adapter_config(const char *dir, const struct rlhf__peft *peft, json_t **out,
                                  struct rlhf__error *err);
 

@@ -298,8 +298,8 @@ static rlhf_status feed(const rlhf_compute *t, rlhf_dev src, int32_t dim, rlhf_d
     return t->convert(t->ctx, x, dtype, src, RLHF_F32, n);
 }
 
-// Repeats a matrix product of `rows` rows for `budget` seconds. Returns the highest speed, or 0 on
-// failure.
+// Repeats a matrix product until `budget` (in seconds) is spent. `rows` is the number of rows of
+// its input. Returns the highest speed, or 0 on failure.
 static double best_product(const rlhf_compute *t, int32_t dtype, int32_t dim, uint32_t rows,
                            double budget) {
     uint64_t size = rlhf_dtype_size(dtype);

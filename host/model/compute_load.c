@@ -95,8 +95,8 @@ static rlhf_status set_option(void *arg, const char *key, const char *value,
                                                         : RLHF__NOMEM(err, "out of memory");
 }
 
-// Read the options after the backend's name. A run directory may name kernels, so their options
-// must not name code.
+// Read the options after the backend's name. Kernels must not have options that name code, because
+// a run directory may name kernels and their options.
 static rlhf_status read_options(const struct rlhf__plugin *plugin, const char *backend,
                                 json_t **out, struct rlhf__error *err) {
     const size_t n = rlhf__spec_name_len(backend);

@@ -32,8 +32,8 @@ rlhf_status rlhf__kernels_load(const struct rlhf__dirs *dirs, const char *backen
                                struct rlhf__error *err);
 void rlhf__kernels_finish(struct rlhf__kernels *); // accepts a zeroed struct [main]
 
-// Describes device `gpu` of the backend. A backend without describe() has one device about which
-// nothing is known. Call rlhf__device_info_finish on *out. Errors: those of describe();
+// Describes the backend's device with the index `gpu`. A backend without describe() has one device
+// about which nothing is known. Call rlhf__device_info_finish on *out. Errors: those of describe();
 // RLHF_E_INVALID if the answer does not have the form described at rlhf_kernels_ops. [main]
 rlhf_status rlhf__kernels_describe(const struct rlhf__kernels *, uint32_t gpu,
                                    struct rlhf__device_info *out, struct rlhf__error *err);
@@ -42,9 +42,9 @@ rlhf_status rlhf__kernels_describe(const struct rlhf__kernels *, uint32_t gpu,
 // ("/sys/bus/pci/devices"), with or without a driver. [any]
 int rlhf__nvidia_cards(const char *root);
 
-// Returns 1 if a GPU may be usable, so that CUDA has to be loaded: `root` has a device file or the
-// driver's folder, a card is on the PCI bus, or CUDA_VISIBLE_DEVICES names a card. `root` is ""
-// except in tests. [any]
+// Returns 1 if there is a sign of a GPU, so that CUDA has to be loaded. A sign is a device file or
+// the driver's folder below `root`, a card on the PCI bus, or a card that CUDA_VISIBLE_DEVICES
+// names. `root` is "" except in tests. [any]
 int rlhf__nvidia_signs(const char *root);
 
 #endif

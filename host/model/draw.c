@@ -74,7 +74,7 @@ static void normal_pairs(const double *a, const double *b, size_t blocks, float 
         x[2 * i + 1] = (float)(second - error);
         other[2 * i] = (float)(first + error);
         other[2 * i + 1] = (float)(second + error);
-        // with a radius of 0, only the definition gives the sign of the zeros
+        // if the radius is 0, only exact_pair() gives the zeros the right signs
         unsure |= x[2 * i] != other[2 * i] || x[2 * i + 1] != other[2 * i + 1] || error == 0;
     }
     for (size_t i = 0; unsure && i < blocks; i++)

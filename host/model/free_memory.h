@@ -36,8 +36,8 @@ uint64_t rlhf__memory_needed(const struct rlhf__memory_need *need);
 rlhf_status rlhf__free_memory_check(const struct rlhf__memory_need *need, struct rlhf__error *err);
 
 // Like rlhf__free_memory_check, for one model that is about to be loaded: its values, gradients,
-// packed weights and m->spec.moments. Returns RLHF_OK if the size of m cannot be determined:
-// opening m will report why. [main]
+// packed weights and m->spec.moments. Returns RLHF_OK if the size of m cannot be determined,
+// because opening m will report why. [main]
 rlhf_status rlhf__free_memory_check_model(const struct rlhf__model *m, struct rlhf__error *err);
 
 // Like rlhf__free_memory_check, for a model that is not open yet, on a device with its own memory.

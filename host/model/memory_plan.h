@@ -41,8 +41,8 @@ struct rlhf__uses {
     uint64_t bytes[RLHF__OWNERS][RLHF__USES];
 };
 
-// Returns the index of an owner. A new owner is added. If the table is full, returns the index of
-// the last owner. [any]
+// Returns the index of an owner. Adds the owner if it is new. If the table is full, returns the
+// index of the last owner instead. [any]
 uint32_t rlhf__uses_owner(struct rlhf__uses *u, const char *name);
 uint64_t rlhf__uses_total(const struct rlhf__uses *u); // [any]
 

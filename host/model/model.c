@@ -42,8 +42,8 @@ rlhf_status rlhf__model_knows_turns(const struct rlhf__model *m, struct rlhf__er
         m->dir, rlhf__plugin_name(m->instance->plugin));
 }
 
-// On a memory plan, attribute later allocations to this model. The exception is weights of a shared
-// base that are packed on first use, such as its LM head: these are attributed to the base.
+// On a memory plan, attribute later allocations to this model. Weights of a shared base that are
+// packed on first use, such as its LM head, are attributed to the base instead.
 static void account(const struct rlhf__model *m, int32_t use) {
     if (!m->planned) return;
     rlhf__memory_plan_account(m->env->memory_plan, m->role, use);

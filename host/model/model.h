@@ -96,7 +96,7 @@ struct rlhf__model_spec {
     int32_t value_detach;
     int32_t score_init; // enum rlhf_score_init: how a score head is drawn
     // 1: the weights never change after they are filled. The first refresh releases values that the
-    // plugin keeps packed; an access to these values after that fails with RLHF_E_INTERNAL.
+    // plugin keeps packed; any later access to these values fails with RLHF_E_INTERNAL.
     // rlhf__model_open does the first refresh. With RLHF__START_EMPTY, rlhf__params_copy does it
     // instead.
     int32_t frozen;
@@ -164,8 +164,8 @@ rlhf_status rlhf__model_weigh(const struct rlhf__model *m, struct rlhf__uses *ou
 // Returns 1 if this config.json describes a sequence classifier. [any]
 int rlhf__model_is_classifier(const json_t *config);
 
-// Reject a classifier or a reward model: their training has not preserved the language head. Reads
-// only config.json. Errors: RLHF_E_INVALID. [any]
+// Reject a classifier or a reward model, because its training has not preserved the language head.
+// Reads only config.json. Errors: RLHF_E_INVALID. [any]
 rlhf_status rlhf__model_has_language(const struct rlhf__model *, struct rlhf__error *err);
 
 // Reject classifiers and reward models, and also encoders, which cannot generate text. Errors:

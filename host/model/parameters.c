@@ -185,7 +185,7 @@ static double dot(const float *a, const float *b, size_t n) {
     return sum;
 }
 
-// Makes the `count` rows of x[count, len] orthonormal by modified Gram-Schmidt. count <= len.
+// Makes the rows of x[count, len] orthonormal by modified Gram-Schmidt. count <= len.
 static void orthonormalise(float *x, size_t count, size_t len) {
     for (size_t i = 0; i < count; i++) {
         float *a = x + i * len;

@@ -88,8 +88,9 @@ int rlhf__reward_fit(struct rlhf__reward_head *h, const float *raw, size_t n) {
 
 // ---- BOS at the start of a row ----
 
-// Returns how the start of a row must change for this tokenizer: 1 = add a BOS, -1 = remove it, 0 =
-// no change. A prompt that is only a BOS keeps it, because a response must follow some token.
+// Returns how the start of a row must change for this tokenizer: 1 = add a BOS, -1 = remove the
+// BOS, 0 = no change. A prompt that is only a BOS keeps the BOS, because a response must follow
+// some token.
 static int32_t front(const struct rlhf__tokenizer *tok, const int32_t *row, int32_t prompt_len) {
     int32_t bos = rlhf__tokenizer_info(tok)->bos;
     int has = prompt_len > 0 && row[0] == bos, wants = rlhf__tokenizer_has_bos(tok);

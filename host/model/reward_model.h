@@ -39,8 +39,8 @@ rlhf_status rlhf__reward_head_write(const struct rlhf__reward_head *h, json_t *c
                                     struct rlhf__error *err);
 
 // Computes seq[n], the rewards of n ragged rows (offset[n + 1], prompt_len[n]), from raw[total],
-// one raw score per response token. A row without response tokens gets the reward `bias`. Sums are
-// f64, in row order. [any]
+// the raw scores of the tokens. Only the scores of response tokens are used. A row without response
+// tokens gets the reward `bias`. Sums are f64, in row order. [any]
 void rlhf__reward_pool(const struct rlhf__reward_head *h, uint32_t n, const int32_t *offset,
                        const int32_t *prompt_len, const float *raw, float *seq);
 
@@ -90,7 +90,7 @@ void rlhf__reward_model_close(struct rlhf__reward_model *); // NULL allowed [mai
 // token[total] of the tokens, which are 0 for prompt tokens. `pooling` is RLHF_POOL_MEAN,
 // RLHF_POOL_LAST, or 0 for head.pooling. A row without response tokens gets the reward of its last
 // prompt token. A row's rewards do not depend on the other rows. The model's own tokenizer decides
-// whether a row begins with a BOS: where needed, a BOS is added to the caller's row or removed from
+// whether a row begins with a BOS. Where needed, a BOS is added to the caller's row or removed from
 // it. Errors: RLHF_E_INVALID (a row is longer than the context), RLHF_E_NOMEM. [step]
 rlhf_status rlhf__reward_model_score(const struct rlhf__reward_model *rm, uint32_t n,
                                      const int32_t *ids, const int32_t *offset,
@@ -117,9 +117,9 @@ rlhf_status rlhf__reward_model_write(const struct rlhf__reward_model *rm,
 
 // ---- BOS at the start of a row ----
 
-// A reward model must read rows as in its training: its own tokenizer decides whether a text begins
-// with a BOS. The rows of a run begin as the policy needs them (prompts.prepend_bos), so a BOS may
-// have to be added or removed.
+// A reward model must read rows as in its training, so its own tokenizer decides whether a text
+// begins with a BOS. The rows of a run begin as the policy needs them (prompts.prepend_bos), so a
+// BOS may have to be added or removed.
 
 // Rows whose BOS was added or removed. Zero-initialize; release with rlhf__fronted_finish.
 struct rlhf__fronted {

@@ -25,7 +25,7 @@ rlhf_status rlhf__dtype_choice(const char *text, const char *flag, int32_t *out,
                       text);
 }
 
-// Warn if there are more threads than processors: the threads would wait for each other.
+// Warn if there are more threads than processors, because the threads would wait for each other.
 static void say_threads(int64_t threads, struct rlhf__log *log) {
     cpu_set_t allowed;
     if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
@@ -39,7 +39,7 @@ static void say_threads(int64_t threads, struct rlhf__log *log) {
 struct rlhf__compute_spec rlhf__session_compute(const struct rlhf__dirs *dirs,
                                                 const struct rlhf__compute_config *compute,
                                                 int64_t threads, struct rlhf__log *log) {
-    // A card that is set but not used is not reported here: the caller warns about it
+    // If a card is set but not used, nothing is reported here, because the caller warns about it
     // (setup/effect_rules.c).
     const int host =
         strcmp(compute->backend, "cpu") == 0 || strcmp(compute->backend, "reference") == 0;

@@ -18,7 +18,7 @@ void rlhf__model_text_note(const struct rlhf__model *m, const char *what, int64_
 rlhf_status rlhf__model_name_chat(const struct rlhf__model *m, const char *template,
                                   struct rlhf__error *err);
 
-// Log which template rendered `rows` rows with messages. Warns in three cases:
+// Log which template rendered the rows with messages; `rows` is their number. Warns in three cases:
 // - a template is named, but all rows are texts;
 // - the tokenizer lacks the template's special tokens;
 // - the model can generate text, but the template's end-of-turn token does not end a response.

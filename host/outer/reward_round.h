@@ -1,6 +1,6 @@
 // reward_round.h: one round of reward-model training inside a rollout run. It trains the reward
-// model that the run's rewards use, with the pair loss and a separate optimizer. The gain and the
-// bias of the model are set afterwards.
+// model that the run's rewards use, with the pair loss and a separate optimizer. Afterwards it can
+// fit the gain and the bias of the model again.
 //
 // batch/replay.h chooses the pairs of a round. The algorithm decides when a round takes place
 // (iteration.h).

@@ -27,7 +27,8 @@ void rlhf__closing_say(const struct rlhf__closing *);
 // Log one or two commands that show more about the run. [main]
 void rlhf__closing_say_next(const struct rlhf__closing *);
 
-// Append a curve of at most `columns` block characters, or nothing for fewer than two values. [any]
+// Append a curve of block characters; `columns` is its maximum width. Appends nothing for fewer
+// than two values. [any]
 void rlhf__put_sparkline(struct rlhf__buf *out, const struct rlhf__series *, int columns);
 
 #endif

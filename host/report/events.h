@@ -31,8 +31,8 @@ void rlhf__events_warning(struct rlhf__events *, int64_t phase, const char *find
 // Record that the checkpoint of a phase has been written. [main]
 void rlhf__events_checkpoint(struct rlhf__events *, int64_t phase);
 
-// Record that the process ends after `phase` phases. `status` is "done", "stopped" or "failed".
-// [main]
+// Record that the process ends. `phase` is the number of phases done. `status` is "done", "stopped"
+// or "failed". [main]
 void rlhf__events_end(struct rlhf__events *, int64_t phase, const char *status, const char *reason);
 
 // Call fsync on the file. This is needed before a checkpoint is committed. [main]

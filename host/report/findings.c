@@ -38,8 +38,8 @@ static int explodes(double norm, double usual) {
 
 // ---- distance and entropy ----
 
-// Returns 1 if low entropy is a success and not a collapse: a reward checks answers, and more
-// answers are right than in the first phase.
+// Returns 1 if low entropy is a success and not a collapse, i.e. if a reward checks answers and
+// more of them are right than in the first phase.
 static int is_surely_right(const struct rlhf__findings *f, const struct rlhf__phase_numbers *p) {
     return !isnan(p->correct) && !isnan(f->correct) && p->correct > f->correct;
 }

@@ -263,8 +263,8 @@ static int put_samples(const struct rlhf__full_screen *s, int room, struct rlhf_
     return lines;
 }
 
-// Find the newest log line in the kept output. Lines of tables begin with a space or a box-drawing
-// character.
+// Find the newest log line in the kept output. Skips lines that begin with a space or a box-drawing
+// character, because they belong to tables.
 static void find_said(struct rlhf__full_screen *s) {
     char text[SAID_BYTES];
     fflush(s->kept);

@@ -203,7 +203,7 @@ static void report_times(const struct rlhf__phase *p) {
 }
 
 // Report the speed of training, and the share of the peak FLOP/s that it reaches. The peak is the
-// speed of one large GEMM, which is timed once after the first phase.
+// speed of a large GEMM, which is timed only once, at the end of the first phase.
 static void report_speed(const struct rlhf__phase *p) {
     const struct rlhf__model_env *env = p->cast->policy->env;
     struct rlhf__report *r = p->report;

@@ -11,11 +11,11 @@
 // describe the phase's responses as first sampled, before some of them are replaced. [main]
 rlhf_status rlhf__completions_measure(const struct rlhf__phase *p, struct rlhf__error *err);
 
-// Returns 1 if responses can end before the length limit: the model's end tokens or sampling.stop
-// end them, and their texts are not cut at a period. [any]
+// Returns 1 if responses can end before the length limit, i.e. if the model's end tokens or
+// sampling.stop end them, and their texts are not cut at a period. [any]
 int rlhf__responses_may_end(const struct rlhf__config *, const struct rlhf__model *policy);
 
-// Choose samples among the rows that the phase trains on, and store them in p->report->shown.
+// Choose samples among the rows that the phase trains on, and store them in p->report->chosen.
 // `prompts` contains the prompts of the responses; it is NULL if the rows come from a file. [main]
 rlhf_status rlhf__phase_samples(const struct rlhf__phase *p, const struct rlhf__prompts *prompts,
                                 struct rlhf__error *err);
@@ -42,8 +42,8 @@ rlhf_status rlhf__phase_show(const struct rlhf__phase *p, int is_last, struct rl
 // the setting to change. The other two kinds are about a phase without a learning signal, and about
 // a reward model whose scores start far from the scale to which it was fitted.
 
-// Check a phase after the algorithm's phase_end() and log new findings. Phases that train on rows
-// of a file are not checked. [main]
+// Check a phase after the algorithm's phase_end() and log new findings. With rows of a file, checks
+// only the gradients, the loss and the log-probs of the wanted responses. [main]
 void rlhf__phase_warnings(struct rlhf__findings *, const struct rlhf__phase *);
 
 // If an adapter has never moved, the run fails after this many phases without a learning signal. A
@@ -53,8 +53,8 @@ enum { RLHF__STILL_PHASES = 16 };
 // Check whether the phase, whose metrics are set, gave a learning signal. Without this check, a run
 // that learns nothing would look like any other run. `*count` counts the phases without a signal.
 // Two warnings are logged once per process:
-// - All compared responses have the same reward. This warning is omitted if `findings` contains a
-//   collapse, which is then the cause.
+// - All compared responses have the same reward. This warning is omitted if `findings` has reported
+//   the policy as lost (RLHF__LOST), which is then the cause.
 // - No gradient reached an adapter that still has its initial weights.
 //
 // Errors: RLHF_E_NUMERIC if the run trains an adapter that has not moved since the start of the

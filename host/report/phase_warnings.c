@@ -50,8 +50,8 @@ static void put_lr(const struct rlhf__optim_config *o, struct rlhf__buf *out) {
 }
 
 // Write which setting to change first. If the policy jumped, or collapsed within a few phases, its
-// steps were too large: lower the learning rate. If the policy drifted away, it needs a higher KL
-// penalty.
+// steps were too large, so the learning rate must be lowered. If the policy drifted away, it needs
+// a higher KL penalty.
 static void put_cause(const struct rlhf__findings *f, const struct rlhf__phase *p, int drifted,
                       struct rlhf__buf *out) {
     const json_t *algo = p->config->algo.options, *coef = json_object_get(algo, "kl_coef");
@@ -290,9 +290,9 @@ static void warn_reward_values(const struct rlhf__phase *p) {
     rlhf__buf_free(&said);
 }
 
-// Warn about flat rewards. Rewards are flat if no group has spread. With a critic, or with an
-// algorithm that does not report flat groups, rewards are flat only if all responses of the phase
-// have the same reward.
+// Warn about flat rewards. With a critic, or with an algorithm that does not report flat groups,
+// rewards are flat if all responses of the phase have the same reward. Otherwise they are flat if
+// no group has spread.
 static void check_flat_rewards(const struct rlhf__phase *p, struct rlhf__count *count,
                                const struct rlhf__findings *findings) {
     const struct rlhf__rows *e = &p->x.rows;
@@ -304,8 +304,8 @@ static void check_flat_rewards(const struct rlhf__phase *p, struct rlhf__count *
     count->flat_phases += flat;
     if (count->flat_phases > 0)
         rlhf__metrics_set(p->report->metrics, "optim/flat_phases", (double)count->flat_phases);
-    // After a collapse, advice on groups and temperatures would not help: the collapse is the
-    // cause, and has already been reported.
+    // If the policy was reported as lost (RLHF__LOST), that is the cause, and advice on groups and
+    // temperatures would not help.
     if (!flat || p->report->said_flat || (findings->said & RLHF__LOST)) return;
     p->report->said_flat = 1;
     if (constant)

@@ -234,7 +234,7 @@ static void end_line(struct rlhf__progress *p) {
 
 void rlhf__progress_end(struct rlhf__progress *p) { alone(p, end_line); }
 
-// Progress is not a result: a run does not fail if its progress could not be written.
+// Progress is not a result, so a run does not fail if its progress could not be written.
 static void drop_unshown(void) {
     if (fflush(stdout) == 0 && !ferror(stdout)) return;
     __fpurge(stdout);

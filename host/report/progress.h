@@ -33,7 +33,7 @@ struct rlhf__full_screen; // report/full_screen.h
 rlhf_status rlhf__progress_create(int32_t kind, struct rlhf__log *log, struct rlhf__progress **out,
                                   struct rlhf__error *err);
 
-// End the display. Errors of writing progress to stdout are ignored. NULL allowed.
+// End the display and free p. Errors of writing progress to stdout are ignored. NULL allowed.
 void rlhf__progress_destroy(struct rlhf__progress *p);
 
 // Use the whole terminal from now on, with `title` as its first line. Does nothing if the user did
@@ -44,15 +44,14 @@ void rlhf__progress_fill(struct rlhf__progress *p, const char *title);
 // numbers and samples of a phase before you call rlhf__progress_phase. [main]
 struct rlhf__full_screen *rlhf__progress_screen(const struct rlhf__progress *p);
 
-// Show the state after s->phase phases. Call it once with s->phase = s->first_phase, before this
-// process has run any phase, to show the bar for the first time. [main]
+// Show the state *s of the run. To show the bar for the first time, call this with s->phase =
+// s->first_phase before this process has run any phase. [main]
 void rlhf__progress_phase(struct rlhf__progress *p, const struct rlhf__progress_state *s);
 
-// Show the current work: its name `what` (e.g. "rollout" or "loading the policy"), and that `done`
-// of its `of` items are finished. If `of` is 0, the total is unknown. This text appears next to the
-// bar or, before the first phase, instead of the bar. The bar is redrawn at once if `what` changes
-// or if the total becomes known or unknown, otherwise at most ten times a second. p may be NULL.
-// [main]
+// Show the current work. `what` is its name (e.g. "rollout" or "loading the policy"), `done` the
+// number of finished items, and `of` the total (0 = unknown). This text appears next to the bar or,
+// before the first phase, instead of the bar. The bar is redrawn at once if `what` changes or if
+// the total becomes known or unknown, otherwise at most ten times a second. p may be NULL. [main]
 void rlhf__progress_step(struct rlhf__progress *p, const char *what, int64_t done, int64_t of);
 void rlhf__progress_note(struct rlhf__progress *p, const char *what); // without numbers
 

@@ -52,7 +52,7 @@ struct rlhf__phase_times {
 
 // Work that the backward passes of this process saved.
 struct rlhf__spared {
-    // rows left out of the backward pass, and all rows of the phases that left some out
+    // rows that the backward pass left out, and all rows of the phases that have such rows
     int64_t rows, all;
     double seconds;
 };

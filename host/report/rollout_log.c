@@ -50,7 +50,8 @@ static void put_floats(struct rlhf__buf *b, const struct rlhf__rows *e, uint32_t
     rlhf__buf_putc(b, ']');
 }
 
-// Write the end of the episode, the environment's verdict, and its reward for each turn.
+// Write how the episode ended, the environment's verdict, and the environment's reward for each
+// turn.
 static void put_pay(struct rlhf__buf *b, const struct rlhf__rows *e, uint32_t i) {
     static const char *const verdicts[] = {"null", "\"right\"", "\"wrong\""};
     const char *between = "";

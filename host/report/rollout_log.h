@@ -24,7 +24,7 @@ enum rlhf__rollout_log_flag {
     RLHF__LOG_ADVANTAGES = 4, // advantages and returns, computed over the whole batch
 };
 
-// Begin phase `phase` (from 1) with the rows e of its batch. prompt[i] is the index of row i's
+// Begin a phase, counted from 1, with the rows e of its batch. prompt[i] is the index of row i's
 // prompt in the prompt file; the array has e->n elements. `named` holds the names of the plan's
 // e->n_named models. If the lines of an earlier phase were not written, they are discarded. [main]
 void rlhf__rollout_log_rows(struct rlhf__rollout_log *, int64_t phase, const struct rlhf__rows *e,

@@ -66,7 +66,7 @@ static int is_due(int64_t phase) {
     return phase >= RLHF__TREND_PHASES && phase % (1 + phase / 1000) == 0;
 }
 
-// Returns 1 if the note's problem was already reported elsewhere: rlhf__check_learning reports flat
+// Returns 1 if the note's problem was already reported by rlhf__check_learning, which reports flat
 // groups at once.
 static int is_known(const struct rlhf__report *r, const struct rlhf__run_note *n) {
     return r->said_flat && strcmp(n->id, "flat_groups") == 0;

@@ -1,6 +1,6 @@
-// run_history.h: the metrics of a run so far, including the metrics from before a resume, for the
-// rules that judge a whole run (history/rules.h). The warnings about trends and the closing summary
-// use this history.
+// run_history.h: the metrics of a run so far, including those from before a resume. The rules that
+// judge a whole run (history/rules.h) read these metrics, for the warnings about trends and for the
+// closing summary.
 #ifndef RLHF_HOST_REPORT_RUN_HISTORY_H
 #define RLHF_HOST_REPORT_RUN_HISTORY_H
 
@@ -25,8 +25,8 @@ rlhf_status rlhf__run_history_begin(struct rlhf__run_history *, const struct rlh
                                     int may_end, struct rlhf__error *err);
 
 // Read the earlier phases of a resumed run from its metrics.jsonl, if the file exists. Errors:
-// RLHF_E_NOMEM; RLHF_E_IO or RLHF_E_INVALID if the file cannot be read. In the latter case the
-// caller may begin the history with the next phase. [main]
+// RLHF_E_NOMEM; RLHF_E_IO or RLHF_E_INVALID if the file cannot be read. If it cannot, the caller
+// may begin the history with the next phase. [main]
 rlhf_status rlhf__run_history_read(struct rlhf__run_history *, const struct rlhf__folder *run,
                                    struct rlhf__error *err);
 
@@ -35,8 +35,8 @@ rlhf_status rlhf__run_history_add(struct rlhf__run_history *, const struct rlhf_
                                   int64_t phase, struct rlhf__error *err);
 
 // Log a warning for each problem that the rules find in the metrics so far, unless the problem was
-// reported before, and mark the problem as reported in `*said`. `phase` is the newest phase.
-// Errors: RLHF_E_NOMEM. [main]
+// reported before. Marks the problem as reported in `*said`. `phase` is the newest phase. Errors:
+// RLHF_E_NOMEM. [main]
 rlhf_status rlhf__run_history_warn(const struct rlhf__run_history *, struct rlhf__findings *said,
                                    struct rlhf__report *, int64_t phase, struct rlhf__error *err);
 

@@ -76,9 +76,9 @@ uint32_t rlhf__sample_choice_even(uint32_t rows, uint32_t n, uint32_t *pick) {
 // Mismatched completions (label -1) do not come from the file.
 static int is_of_file(const struct rlhf__rows *e, uint32_t i) { return e->label[i] >= 0; }
 
-// Pick rows of a file, in whole groups: the first group, then further groups as long as at most
-// `most` rows are picked in total. Returns the number of picked rows. The array `pick` has e->n
-// elements.
+// Pick rows of a file, in whole groups. The first group is always picked. Further groups are picked
+// as long as the total does not exceed `most` rows. Returns the number of picked rows. The array
+// `pick` has e->n elements.
 static uint32_t pick_first(const struct rlhf__rows *e, uint32_t most, uint32_t *pick) {
     uint32_t n = 0;
     for (uint32_t i = 0, end; i < e->n; i = end) {

@@ -46,16 +46,16 @@ struct rlhf__sample_choice_from {
     const struct rlhf__config *config;
 };
 
-// Replace the samples in *s by at most config->log.samples rows. Responses are picked at fixed
-// quantiles of the rewards, lowest first. Responses to held-out prompts are picked at even
-// intervals. If the rows come from a file, the first groups that fit as a whole are picked. Errors:
-// RLHF_E_NOMEM. [main]
+// Replace the samples in *s. config->log.samples is their maximum number, except that the first
+// group of a file is always picked as a whole. Further groups of a file are picked as long as they
+// fit. Responses are picked at fixed quantiles of the rewards, lowest first. Responses to held-out
+// prompts are picked at even intervals. Errors: RLHF_E_NOMEM. [main]
 rlhf_status rlhf__sample_choice_take(struct rlhf__sample_choice *s,
                                      const struct rlhf__sample_choice_from *from,
                                      struct rlhf__error *err);
 
-// Pick at most n of `rows` rows, evenly spaced and including the first and the last row. Returns
-// how many were picked. [any]
+// Pick at most n rows, evenly spaced and including the first and the last row. `rows` is the number
+// of rows to pick from. Returns how many were picked. [any]
 uint32_t rlhf__sample_choice_even(uint32_t rows, uint32_t n, uint32_t *pick);
 
 #endif

@@ -1,5 +1,5 @@
 // spread.h: writes the distributions of a phase's rewards, lengths, KLs and advantages to
-// RUN/spread.jsonl (docs/run-files.md), and also as TensorBoard histograms.
+// RUN/spread.jsonl (docs/run-files.md). Also writes them as TensorBoard histograms.
 #ifndef RLHF_HOST_REPORT_SPREAD_H
 #define RLHF_HOST_REPORT_SPREAD_H
 

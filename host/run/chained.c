@@ -258,8 +258,8 @@ static const float *floats(const struct rlhf__buf *b) {
     return (const float *)(const void *)b->data;
 }
 
-// Each buffer's floats are counted separately: if memory ran out, one buffer may have fewer floats
-// than another.
+// Each buffer's floats are counted separately, because one buffer may have fewer floats than
+// another if memory ran out.
 static int32_t n_floats(const struct rlhf__buf *b) { return (int32_t)(b->len / sizeof(float)); }
 
 static void hash_row(struct hashed *h, const struct rlhf__rows *e, uint32_t i, int64_t source,

@@ -1,7 +1,7 @@
 // early_stop.h: ends a run whose sequence KL or reward stays above a limit. The measured sequence
-// KL and the reward are each averaged over the last `window` phases (fewer at the start). The run
-// ends when an average is above its limit in `patience` consecutive phases. The windows are part of
-// a checkpoint.
+// KL and the reward are each averaged over a window of the last phases, whose number is
+// early_stop.window (fewer at the start). The run ends when an average has been above its limit in
+// early_stop.patience consecutive phases. The windows are part of a checkpoint.
 #ifndef RLHF_HOST_RUN_EARLY_STOP_H
 #define RLHF_HOST_RUN_EARLY_STOP_H
 

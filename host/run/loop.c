@@ -1,5 +1,5 @@
-// loop.c: rlhf__run_phases of run.h: the loop over the phases, with the work that is common to all
-// algorithms.
+// loop.c: rlhf__run_phases (run.h), which is the loop over the phases. Contains the work that all
+// algorithms have in common.
 #include "base/signals.h"
 #include "feed/recorded.h"
 #include "keep/run_dir.h"
@@ -113,8 +113,8 @@ static rlhf_status see_trends(struct rlhf__run *r, struct rlhf__error *err) {
     return rlhf__run_history_warn(&r->history, &r->findings, &r->report, phase, err);
 }
 
-// Call this after a phase has been counted. Checks that every metric that the settings name exists,
-// writes the metrics, and records the phase boundary.
+// End a phase: counts it, checks that the run reports every metric that the settings name, writes
+// the phase's metrics, and records the phase boundary.
 static rlhf_status end_phase(struct rlhf__run *r, const struct rlhf__phase *p,
                              struct rlhf__error *err) {
     rlhf__calibration_note(p);
@@ -131,8 +131,8 @@ static rlhf_status end_phase(struct rlhf__run *r, const struct rlhf__phase *p,
     return known == RLHF_OK ? st : known;
 }
 
-// Returns the words that follow "the policy" in messages if the policy was lost in the last phase,
-// otherwise NULL.
+// If the policy was lost in the last phase, returns what happened to it, in the words that follow
+// "the policy" in messages. Otherwise returns NULL.
 static const char *lost(const struct rlhf__findings *f) {
     return f->is_collapsed ? "has collapsed" : f->is_far ? "is far from the reference" : NULL;
 }
@@ -210,23 +210,24 @@ static void say_spared(const struct rlhf__run *r) {
                (long long)s->rows, (long long)s->all, s->seconds);
 }
 
-// Of several processes, each stops only after all have agreed to stop.
+// Returns 1 if a signal has asked this run to stop. If several processes train, returns 1 only
+// after all of them have agreed to stop.
 static int is_cancelled(const struct rlhf__run *r) {
     const struct rlhf__team *t = rlhf__run_learners(r);
     if (t) return t->cancelled != 0;
     return r->req->env->cancelled && *r->req->env->cancelled;
 }
 
-// Returns the last phase of this process. With run.stop_after, it can be earlier than the last
-// phase of the run.
+// Returns the number of phases after which this process ends. With run.stop_after, it can be
+// smaller than the number of phases of the run.
 static int64_t last_phase(const struct rlhf__run *r) {
     const int64_t after = r->config->run.stop_after;
     const int64_t last = r->count.phase + after;
     return after > 0 && last < r->count.phases ? last : r->count.phases;
 }
 
-// Run all phases, then write the checkpoint. A signal ends the loop between two phases and is not a
-// failure.
+// Run the phases of this process, then write the checkpoint. A signal ends the loop after the
+// current phase, and is not a failure.
 static rlhf_status run_all(struct rlhf__run *r, struct rlhf__error *err) {
     const int64_t last = last_phase(r);
     r->report.began = rlhf__seconds();
@@ -244,8 +245,8 @@ static rlhf_status run_all(struct rlhf__run *r, struct rlhf__error *err) {
     return rlhf__team_agree(rlhf__run_learners(r), RLHF__BARRIER_SAVE, NULL, st, err);
 }
 
-// Returns the input of the closing summary. If the model gives scores instead of text, the summary
-// suggests a command that measures the model on the rows in `data`.
+// Returns the input of the closing summary. If the model gives scores instead of text, the member
+// `data` names rows: the summary then suggests a command that measures the model on them.
 static struct rlhf__closing closing(const struct rlhf__run *r) {
     const struct rlhf__data_config *d = &r->config->data;
     const struct rlhf__sample_choice *s = &r->report.chosen;
@@ -306,8 +307,8 @@ static rlhf_status run_phases(struct rlhf__run *r, struct rlhf__error *err) {
     if (st != RLHF_OK) rlhf__saving_rescue(r);
     rlhf__reward_tallies_say(&r->report.rewards, r->config, r->report.log);
     rlhf__run_sinks_end(r, st, err);
-    // After a signal, a plugin may end its phase with RLHF_E_CANCELLED. Without a signal, this
-    // status is a failure.
+    // After a signal, a plugin may end the phase early with RLHF_E_CANCELLED. Without a signal,
+    // RLHF_E_CANCELLED is a failure.
     if (st != RLHF_OK && !(st == RLHF_E_CANCELLED && is_cancelled(r))) return st;
     say_end(r);
     return RLHF_OK;
@@ -316,8 +317,8 @@ static rlhf_status run_phases(struct rlhf__run *r, struct rlhf__error *err) {
 rlhf_status rlhf__run_phases(struct rlhf__run *r, struct rlhf__error *err) {
     if (rlhf__run_acts(r)) return rlhf__actor_run(r, err);
     const rlhf_status st = run_phases(r, err);
-    // After a failed run, do not end the actors here: they receive the failure at the next barrier
-    // of all ranks.
+    // After a failed run, do not end the actors here: all ranks, including the actors, learn of the
+    // failure at their next barrier.
     return st == RLHF_OK && r->actors ? rlhf__actors_end(r->actors, err) : st;
 }
 

@@ -90,9 +90,9 @@ rlhf_status rlhf__phase_pass_reference(struct rlhf__phase *p, struct rlhf__error
     return pass_named(p, err);
 }
 
-// Rows that have hidden states cannot be joined with other rows. If there may be further rounds of
-// prompts, this function therefore computes no hidden states; rlhf__phase_pass_reference computes
-// them after the last round.
+// If there may be further rounds of prompts, this function computes no hidden states, because rows
+// that have hidden states cannot be joined with other rows. rlhf__phase_pass_reference computes the
+// hidden states after the last round.
 rlhf_status rlhf__phase_refer(const struct rlhf__phase *p, struct rlhf__experience *x,
                               struct rlhf__error *err) {
     const struct rlhf__cast *cast = p->cast;

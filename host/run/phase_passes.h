@@ -1,5 +1,6 @@
-// phase_passes.h: the passes of a phase that compute no gradients. They compute the values and the
-// log-probs of the reference and the named models, and recompute the policy's log-probs.
+// phase_passes.h: the passes of a phase that compute no gradients. They compute the values, the
+// log-probs of the reference and of the named models and, if the plan asks for it, the policy's
+// log-probs again.
 #ifndef RLHF_HOST_RUN_PHASE_PASSES_H
 #define RLHF_HOST_RUN_PHASE_PASSES_H
 
@@ -11,8 +12,8 @@
 // Then run the named models. [step]
 rlhf_status rlhf__phase_pass_reference(struct rlhf__phase *p, struct rlhf__error *err);
 
-// Compute the values before any update and, if the plan asks for it, recompute the old log-probs.
-// [step]
+// Compute the values. If the plan asks for it, also recompute the old log-probs. Call this before
+// the phase's first update. [step]
 rlhf_status rlhf__phase_pass_policy(struct rlhf__phase *p, struct rlhf__error *err);
 
 // Call rlhf__phase_pass_reference, rlhf__phase_pass_policy and then rlhf__phase_trim. [step]
@@ -24,8 +25,8 @@ rlhf_status rlhf__phase_refer(const struct rlhf__phase *p, struct rlhf__experien
                               struct rlhf__error *err);
 
 // Free the buffers of policy and critic. Call this after a part of the phase that used the buffers,
-// so that the next part can use their memory. Does nothing for rows of a file, because such a phase
-// is a single step. [step]
+// so that the next part can use their memory. Does nothing if the run's rows come from a file,
+// because a phase of such a run is a single step. [step]
 void rlhf__phase_trim(const struct rlhf__phase *p);
 
 #endif

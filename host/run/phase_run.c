@@ -23,7 +23,7 @@ static void tell_signals(const struct rlhf__phase *p) {
 static rlhf_status collect_recorded(struct rlhf__phase *p, struct rlhf__error *err) {
     p->x.phase = p->count->phase;
     // With rollout.ahead, some rows may have been sampled with the weights of the previous phase.
-    // The record does not say which rows, so the version is not known (-1).
+    // The record does not say which rows, so the version of their weights is unknown (-1).
     const int64_t version =
         p->config->rollout.ahead && p->count->phase > 0 ? -1 : p->learner->optim->count.step;
     const int supports = rlhf__prompt_feed_keeps_support(p->feed);
@@ -34,8 +34,8 @@ static rlhf_status collect_recorded(struct rlhf__phase *p, struct rlhf__error *e
 }
 
 // Returns 1 if the phase already has all its prompts. The next batch can then begin before the
-// rewards are called. Returns 0 if an algorithm chooses prompts, because it must see the scores
-// first.
+// rewards are called. If the algorithm chooses prompts, it must see the scores first, so the result
+// is 0. With a record, the result is 0 too.
 static int has_all_prompts(const struct rlhf__phase *p) {
     return !p->recorded && p->cast->plan.resample_rounds == 0 && !p->feed->choice;
 }

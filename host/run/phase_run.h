@@ -8,8 +8,9 @@
 #include "report/report.h"
 
 // Fill p->x and train on it. Everything that can fail for external reasons (a reward, a judge, a
-// file) happens before the first step, while the weights are still those of the phase boundary.
-// p->x.drawn is correct even after a failure. [step]
+// file) happens before the first step, while the weights are still those of the phase boundary. The
+// one exception is the evaluation of held-out rows, which follows the last step. p->x.drawn is
+// correct even after a failure. [step]
 rlhf_status rlhf__phase_run(struct rlhf__phase *p, struct rlhf__error *err);
 
 #endif

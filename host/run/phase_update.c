@@ -36,8 +36,8 @@ static rlhf_status check_use(const struct rlhf__instance *algo, const struct rlh
     return RLHF_OK;
 }
 
-// Set *out to the data rows that belong to the prompts of e's rows, or to NULL if the run's rows
-// come from a file. The caller frees *out.
+// Set *out to the data rows from which the prompts of e were made, one for each row of e. If the
+// run's rows come from a file, sets *out to NULL. The caller frees *out.
 static rlhf_status data_rows(const struct rlhf__phase *p, const struct rlhf__rows *e,
                              rlhf_str **out, struct rlhf__error *err) {
     const struct rlhf__prompts *prompts = p->feed->prompts;
@@ -189,8 +189,8 @@ static rlhf_status epochs(struct rlhf__phase *p, struct rlhf__minibatches *m,
     return st == RLHF_OK ? settled : st;
 }
 
-// Compute advantages, train for all epochs of minibatches, and write records for log.rollouts. All
-// numbers in p->x must be set.
+// Compute advantages, train for all epochs of minibatches, and write records for log.rollouts. The
+// passes must have filled p->x (phase_passes.h).
 static rlhf_status learn_all(struct rlhf__phase *p, struct rlhf__error *err) {
     const rlhf_plan *plan = &p->cast->plan;
     struct rlhf__minibatches m;

@@ -6,8 +6,8 @@
 #include "learn/phase.h"
 #include "report/report.h"
 
-// Train on the rows in p->x. The passes (phase_passes.h) must have set all numbers of these rows.
-// Writes the records for log.rollouts, and notes how far an adapter moved. [step]
+// Train on the rows in p->x, which the passes (phase_passes.h) must have filled. Writes the records
+// for log.rollouts, and notes how far an adapter moved. [step]
 rlhf_status rlhf__phase_update(struct rlhf__phase *p, struct rlhf__error *err);
 
 #endif

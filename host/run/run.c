@@ -64,7 +64,8 @@ static void finish_report(struct rlhf__report *p) {
     rlhf__metrics_close(p->metrics);
 }
 
-// Does not destroy the algorithm: it owns the names in the plan, so it must be destroyed last.
+// Does not destroy the algorithm, which must be destroyed last, because it owns the names in the
+// plan.
 static void finish_plugins(struct rlhf__cast *c) {
     rlhf__instance_destroy(c->judge);
     rlhf__instance_destroy(c->environment);

@@ -1,5 +1,5 @@
-// run.h: the state of a training run and its life cycle: it is set up from a resolved config
-// (setup/setup.h), runs phase by phase, and is torn down.
+// run.h: the state of a training run. A run is set up from a resolved config (setup/setup.h), runs
+// phase by phase, and is torn down.
 //
 // Only the set-up, the loop and the checkpoint code use the whole struct. All other code takes only
 // the parts that it needs.
@@ -47,13 +47,12 @@ struct rlhf__run_request {
     int32_t allow_changed_inputs;           // 1: resume even if rows or frozen models have changed
     int32_t reserved;
     struct rlhf__memory_need *need; // receives the memory that the run needs; may be NULL
-    // The record from which phases take responses and scores. With a record, no reward, judge,
-    // environment or sink is opened, unless `trusts` is set. NULL = responses are sampled and
-    // scored.
+    // NULL: responses are sampled and scored. Otherwise the record from which phases take responses
+    // and scores; no reward, judge, environment or sink is then opened, unless `trusts` is set.
     struct rlhf__recorded *recorded;
-    // Used only with a record. 0: responses and scores come from the record. Otherwise bits of enum
-    // rlhf__trust: responses are sampled, and the record supplies only what the bits name. The
-    // plugins for the other scores and answers are opened.
+    // Used only with a record. 0: responses and scores come from the record. Otherwise responses
+    // are sampled, the record supplies only the scores or answers that the bits name (enum
+    // rlhf__trust), and plugins supply the others.
     int32_t trusts, unused;
     struct rlhf__team *team;   // the processes that work on this run; NULL = only this one
     struct rlhf__split *split; // which processes only sample; NULL = none
@@ -93,7 +92,7 @@ struct rlhf__run {
     json_t *inputs;                   // the list of the run's inputs (keep/manifest.h)
     int32_t bad_input; // 1: a phase showed that the config names something that does not exist
     int32_t collapsed; // 1: run.stop_on ends the run
-    // Number of this machine's GPUs if they are assigned to the machine's processes in turn. 0:
+    // Number of this machine's GPUs, if the machine's processes are assigned to them in turn. 0:
     // each process uses compute.gpu.
     uint32_t gpus, reserved;
     int64_t ahead_threads;  // CPU threads that sample ahead of training; 0: as the backend chooses
@@ -134,7 +133,7 @@ void rlhf__run_device_end(struct rlhf__run *);
 // Close everything that rlhf__run_create (setup/setup.h) opened. NULL allowed. [main]
 void rlhf__run_destroy(struct rlhf__run *);
 
-// If st means that a GPU ran out of memory, append to the message the settings that reduce memory
+// If st reports that a GPU ran out of memory, append to the message the settings that reduce memory
 // use. Returns st. [main]
 rlhf_status rlhf__run_advise(const struct rlhf__run *, rlhf_status st, struct rlhf__error *err);
 
@@ -150,10 +149,10 @@ enum { RLHF__EXIT_COLLAPSED = 3 };
 
 // ---- loop.c ----
 
-// Run the remaining phases. On an actor, sample what the learners ask for. Early stopping or a
-// signal ends the run after the current phase. (After a signal a plugin can also end the current
-// phase early, with RLHF_E_CANCELLED.) At the end a checkpoint is written if any phase was
-// completed. After an error the last phase boundary is saved, as described in saving.h. [main]
+// Run the remaining phases. On an actor, sample the responses that the learners ask for. Early
+// stopping or a signal ends the run after the current phase. (After a signal, a plugin can also end
+// the current phase early, with RLHF_E_CANCELLED.) At the end, a checkpoint is written if any phase
+// was completed. After an error, the last phase boundary is saved as described in saving.h. [main]
 rlhf_status rlhf__run_phases(struct rlhf__run *, struct rlhf__error *err);
 
 // Which phases to run once more, and which checkpoints to write.
@@ -178,8 +177,8 @@ struct rlhf__run_timing {
     double rest;                    // all other activities
 };
 
-// Run the next `phases` phases and time them. Writes metrics and samples to the folder `out`, but
-// no checkpoint. [main]
+// Run some more phases (`phases` is their number) and time them. Writes metrics and samples to the
+// folder `out`, but no checkpoint. [main]
 rlhf_status rlhf__run_timed(struct rlhf__run *, const struct rlhf__folder *out, int64_t phases,
                             struct rlhf__run_timing *best, struct rlhf__error *err);
 

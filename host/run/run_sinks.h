@@ -12,8 +12,8 @@ void rlhf__run_sinks_begin(const struct rlhf__run *r);
 // were written to samples.jsonl. Errors: those of rlhf__metrics_flush. [main]
 rlhf_status rlhf__run_sinks_phase(const struct rlhf__run *r, struct rlhf__error *err);
 
-// Tell the sinks that the run has ended with this status, and write the end to events.jsonl. After
-// a failure, `err` has the message. [main]
+// Tell the sinks that the run has ended with status st, and write the end to events.jsonl. If the
+// run failed, `err` has the message. [main]
 void rlhf__run_sinks_end(const struct rlhf__run *r, rlhf_status st, const struct rlhf__error *err);
 
 #endif

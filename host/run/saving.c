@@ -107,10 +107,10 @@ static rlhf_status save_in(struct rlhf__run *r, const struct rlhf__folder *all,
     return st;
 }
 
-// Write a checkpoint of the boundary r->boundary; r->count.phase and the weights must belong to it.
-// Then point `latest` at the checkpoint, choose checkpoints/best, and remove old checkpoints beyond
-// checkpoint.keep. Does nothing if `latest` already points at this phase's checkpoint. After
-// RLHF_E_IO (disk full) the earlier state remains.
+// Write a checkpoint of the boundary r->boundary, to which r->count.phase and the weights must
+// belong. Then point `latest` at the checkpoint, choose checkpoints/best, and remove old
+// checkpoints beyond checkpoint.keep. Does nothing if `latest` already points at this phase's
+// checkpoint. After RLHF_E_IO (disk full) the earlier state remains.
 static rlhf_status save_checkpoint(struct rlhf__run *r, struct rlhf__error *err) {
     struct rlhf__folder *all = NULL;
     struct rlhf__error unsaid;
@@ -228,7 +228,7 @@ rlhf_status rlhf__saving_note(struct rlhf__run *r, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// Restore the run to the last phase boundary, i.e. everything that a checkpoint stores.
+// Restore everything that a checkpoint stores to its state at the last phase boundary.
 static rlhf_status restore(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__changing what = changing(r);
     RLHF_TRY(rlhf__boundary_restore(&r->boundary, &what, r->config->checkpoint.undo_mib, err));
@@ -257,8 +257,8 @@ static int asked(const struct rlhf__run *r) {
     return 1;
 }
 
-// Returns 1 if it is time for a checkpoint or if a checkpoint was asked for. In the second case
-// sets `*now` to 1, otherwise to 0.
+// Returns 1 if it is time for a checkpoint or if a checkpoint was asked for. Sets `*now` to 1 if a
+// checkpoint was asked for, otherwise to 0.
 static int is_time(const struct rlhf__run *r, int *now) {
     const int64_t every_s = r->config->checkpoint.every_s;
     *now = asked(r);

@@ -13,7 +13,8 @@ struct rlhf__run;
 rlhf_status rlhf__saving_load(struct rlhf__run *r, struct rlhf__error *err);
 
 // For a resumed run: point the link `best` at the checkpoint that the state names. If there are
-// phases left to run, also move checkpoints of later phases aside. [main]
+// phases left to run, also move aside the checkpoints of phases after the one that is resumed.
+// [main]
 rlhf_status rlhf__saving_mend(const struct rlhf__run *r, struct rlhf__error *err);
 
 // Begin a new or resumed run. For a resumed run, r->count.phase is the phase of its checkpoint.
@@ -24,9 +25,9 @@ void rlhf__saving_begin(struct rlhf__run *r);
 // [main]
 rlhf_status rlhf__saving_note(struct rlhf__run *r, struct rlhf__error *err);
 
-// After a phase: wait for the other processes, if there are any, and agree with them on the status
-// `st`, on whether the run stops, and on whether it is time for a checkpoint. Errors: those of
-// rlhf__team_agree. [main]
+// After a phase: wait for the other processes, if there are any. All processes then agree on the
+// status `st`, on whether the run stops, and on whether it is time for a checkpoint. Errors: those
+// of rlhf__team_agree. [main]
 rlhf_status rlhf__saving_meet(struct rlhf__run *r, rlhf_status st, struct rlhf__error *err);
 
 // After a phase: write a checkpoint if checkpoint.every or checkpoint.every_s demands one, or if
@@ -42,10 +43,9 @@ rlhf_status rlhf__saving_end(struct rlhf__run *r, struct rlhf__error *err);
 rlhf_status rlhf__saving_copy(struct rlhf__run *r, const struct rlhf__folder *in, const char *name,
                               struct rlhf__error *err);
 
-// Call this when a phase has failed, or when a checkpoint could not be written. It returns to the
-// last boundary, writes a checkpoint of that boundary unless a checkpoint of it was already
-// attempted, and logs which phases are saved and which are lost. Sets r->count.phase to the saved
-// phase. [main]
+// Call this when a phase has failed, or when a checkpoint could not be written. Restores the last
+// boundary. Writes a checkpoint of it, unless one was already attempted. Logs which phases are
+// saved and which are lost. Sets r->count.phase to the saved phase. [main]
 void rlhf__saving_rescue(struct rlhf__run *r);
 
 // At the end: log the command that resumes the run, unless nothing was saved or all phases are

@@ -18,8 +18,8 @@ struct rlhf__actors {
     int32_t begun, reserved;
 };
 
-// An order as it is sent, followed by its rows. The struct has no padding, so all its bytes are
-// set.
+// The beginning of an order in a message; the numbers of the order's rows follow. The struct has no
+// padding, so all its bytes are set.
 struct message {
     uint64_t first;
     int64_t version;

@@ -1,9 +1,9 @@
 // actors.h: the messages between the learners and the actors of a run (team/split.h).
 //
 // A batch has two barriers, which all ranks pass. At the first one, rank 0 announces which
-// responses are to be sampled, and the actors receive the weights. At the second one, the actors
-// hand over the responses: each actor has sampled the responses of some of the groups. In between,
-// the learners train. To end the actors, rank 0 announces 0 responses.
+// responses are to be sampled, and the actors receive the weights. Between the barriers, each actor
+// samples the responses of some of the groups, and the learners train. At the second barrier, the
+// actors hand over the responses. To end the actors, rank 0 announces 0 responses.
 #ifndef RLHF_HOST_SAMPLE_ACTORS_H
 #define RLHF_HOST_SAMPLE_ACTORS_H
 
@@ -44,8 +44,9 @@ struct rlhf__actor_order {
     uint32_t begin, end; // the responses that this actor samples
 };
 
-// Receive an order and the weights for it. If the run ends, sets out->n to 0 and receives nothing
-// more. Errors: those that a learner reports; those of rlhf__ship_weights; RLHF_E_INTERNAL. [step]
+// Receive an order, and the weights for it. If the order is to end the actors, sets out->n to 0,
+// and no weights follow. Errors: those that a learner reports; those of rlhf__ship_weights;
+// RLHF_E_INTERNAL. [step]
 rlhf_status rlhf__actors_receive(struct rlhf__actors *, struct rlhf__actor_order *out,
                                  struct rlhf__error *err);
 // If st is RLHF_OK, hand over the responses. Otherwise report to the other ranks that sampling has

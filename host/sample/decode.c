@@ -158,8 +158,8 @@ static void begin(struct decoder *d, uint32_t s) {
     add_row(d, s, 0, q->prompt[i] + cut, w->own, k);
 }
 
-// Append to the step the tokens of a sequence that are not in its cache yet: its last drawn token,
-// and tokens that it has read after that one. The prompt is already in the cache.
+// Append to the step the tokens of a sequence that are not in its cache yet: the last token that it
+// has drawn, and the tokens that it has read after that one. The prompt is already in the cache.
 static void go_on(struct decoder *d, uint32_t s) {
     struct row *w = &d->row[s];
     const size_t i = (size_t)w->sequence;
@@ -178,7 +178,8 @@ static int kind_of(const struct decoder *d, const struct row *w) {
     return w->fed < 0 || d->out->len[w->sequence] - w->fed > 1 ? STARTING : GOING_ON;
 }
 
-// Set up the rows of a step: one for each occupied slot, unless its sequence waits.
+// Set up the rows of a step: one for each occupied slot whose sequence does not wait and whose kind
+// is in `which` (enum rows).
 static void lay_out(struct decoder *d, int which) {
     const struct rlhf__gen_request *q = d->q;
     d->rows = 0;
@@ -324,8 +325,7 @@ static rlhf_status fill_slots(struct decoder *d, struct rlhf__error *err) {
 }
 
 // Prepare the next step: give free slots to new sequences, and continue sequences whose turn has
-// ended. A sequence that ends here frees its slot, which the next call of this function fills
-// again.
+// ended. If a sequence ends here, the next call of this function gives its slot to a new sequence.
 static rlhf_status prepare(struct decoder *d, int wait, struct rlhf__error *err) {
     const struct rlhf__gen_request *q = d->q;
     RLHF_TRY(fill_slots(d, err));
@@ -361,8 +361,9 @@ static rlhf_status step(struct decoder *d, const struct rlhf__model *m, rlhf_gen
     return st == RLHF_OK ? take(d, err) : st;
 }
 
-// On a device that records calls, rows that feed one token get steps of their own. All these steps
-// make the same calls, so the device can replay the recorded ones.
+// On a device that records calls, rows that feed one token and rows that feed several are in
+// separate steps. All steps that feed one token per row make the same calls, so the device can
+// replay the recorded ones.
 static rlhf_status run(struct decoder *d, const struct rlhf__model *m, rlhf_gen *cache,
                        struct rlhf__error *err) {
     const struct rlhf__gen_request *q = d->q;

@@ -8,9 +8,10 @@
 // Drawn token t of sequence s uses random number s * 65536 + t of the stream, so responses do not
 // depend on slots, order or threads. This file does not depend on rewards or prompt files.
 //
-// A sequence may have several turns (struct rlhf__gen_turns). After each turn it waits: it keeps
-// its slot, but takes part in no step, while all other sequences go on. Then it reads tokens that
-// were not drawn, and draws its next turn. Its tokens do not depend on how long it waits.
+// A sequence may have several turns (struct rlhf__gen_turns). After each turn, the sequence waits:
+// it keeps its slot, but takes part in no step, while other sequences continue. Then it reads
+// tokens that were not drawn, and draws its next turn. The tokens that it draws do not depend on
+// how long it waits.
 #ifndef RLHF_HOST_SAMPLE_DECODE_H
 #define RLHF_HOST_SAMPLE_DECODE_H
 
@@ -39,12 +40,12 @@ struct rlhf__gen_turns {
     int32_t longest_prompt;
     // Sequence i now has a slot. It begins when `next` returns RLHF__GEN_READ.
     rlhf_status (*begin)(void *ctx, uint32_t i, struct rlhf__error *err);
-    // A turn of n tokens has ended. `stopped` is 1 if an end token or a rule ended it, 0 if it
-    // reached max_new or `longest`.
+    // A turn of n tokens has ended. `stopped` is 1 if an end token or a rule ended the turn, and 0
+    // if the turn reached max_new or the sequence reached `longest`.
     rlhf_status (*ended)(void *ctx, uint32_t i, const int32_t *ids, int32_t n, int stopped,
                          struct rlhf__error *err);
-    // Called before each step. If `wait` is 1, all sequences wait, so the function must return as
-    // soon as one of them can go on.
+    // Called before each step. If `wait` is 1, no sequence can continue, so the function must not
+    // return until one of them can.
     rlhf_status (*advance)(void *ctx, int wait, struct rlhf__error *err);
     // Returns what sequence i does next (enum rlhf__gen_next). For RLHF__GEN_READ, *ids receives
     // the tokens to read and *n their number, at least 1. The ids are borrowed until the next call
@@ -80,14 +81,14 @@ struct rlhf__gen_request {
     const struct rlhf__gen_turns *turns; // NULL = every sequence is one response
 };
 
-// Returns the number of caches for shared prompts that is useful if `slots` rows are decoded at
-// once. This is the number of groups, of `group` rows each, that fill the slots, plus one. Returns
-// 0 if `group` is 1 or the model cannot share prompts. [any]
+// Returns a useful number of caches for shared prompts, if `slots` rows are decoded at the same
+// time: the number of groups that fill the slots, plus one. `group` is the number of rows of a
+// group. Returns 0 if `group` is 1 or the model cannot share prompts. [any]
 uint32_t rlhf__prefix_slots(const struct rlhf__model *, uint32_t slots, uint32_t group);
 
-// Sample all sequences. The cache must hold slots + prefix_slots sequences of at least (longest
-// prompt) + max_new - 1 tokens. The result is allocated; release with rlhf__gen_result_finish.
-// [step]
+// Sample all sequences. The cache must hold slots + prefix_slots sequences. A sequence needs at
+// least (longest prompt) + max_new - 1 tokens or, with turns, turns->longest - 1 tokens. The result
+// is allocated; release with rlhf__gen_result_finish. [step]
 rlhf_status rlhf__generate(const struct rlhf__model *, rlhf_gen *cache,
                            const struct rlhf__gen_request *, struct rlhf__gen_result *,
                            struct rlhf__error *err);

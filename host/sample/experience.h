@@ -1,5 +1,6 @@
 // experience.h: the rows of a phase and all their data: tokens and numbers, the texts that were
-// scored, the judge's scores. Rows are removed here, so that all the data stays consistent.
+// scored, and the judge's scores. Rows are removed here, so that they are removed from all the
+// data.
 #ifndef RLHF_HOST_SAMPLE_EXPERIENCE_H
 #define RLHF_HOST_SAMPLE_EXPERIENCE_H
 

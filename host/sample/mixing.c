@@ -51,7 +51,7 @@ static double normalised(double weight, double std) {
     return std > 0 ? weight / (std + NORMALISE_EPS) : 0;
 }
 
-// Add one reward, normalized first if configured, to the rewards of the batch.
+// Add one reward to the rewards of the batch. If `normalise` is 1, normalizes it first.
 static void add(struct rlhf__rows *e, const struct rlhf__reward_parts *parts, const uint8_t *keep,
                 double weight, int normalise) {
     double mean = 0, std = 0;

@@ -20,7 +20,7 @@ struct waiting {
 
 struct rlhf__overlap {
     struct rlhf__overlap_request q;
-    // [n_reward]; if its `known` is NULL, the reward is not called early
+    // [n_reward] the early answers of each reward; if its `known` is NULL, it is not called early
     struct rlhf__overlap_answers *early;
     uint32_t unit;   // rows per call
     int32_t started; // 1: the thread is running
@@ -34,10 +34,11 @@ struct rlhf__overlap {
     int32_t closing, reserved;
 };
 
-// Returns 1 if a reward may be called while rows are being sampled. Three kinds of rewards may not.
-// Rewards without RLHF_REWARD_EXTERNAL may use models, even in a worker. Rewards with state would
-// give scores that depend on how the batch is split into calls. Rewards that need log-probs must
-// wait, because log-probs exist only after sampling.
+// Returns 1 if a reward may be called while rows are being sampled. Three kinds of rewards may not:
+// - Rewards without RLHF_REWARD_EXTERNAL, even in a worker. They may use models, which sampling
+//   uses at the same time.
+// - Rewards with state. Their scores would depend on how the batch is divided into calls.
+// - Rewards that need log-probs. Log-probs exist only after sampling.
 int rlhf__overlap_allowed(const struct rlhf__instance *reward) {
     const uint32_t flags = reward->plugin->ops.reward.flags;
     return (flags & RLHF_REWARD_EXTERNAL) != 0 && reward->plugin->desc.state_version == 0 &&
@@ -97,8 +98,8 @@ static void ask(struct rlhf__overlap *a, const uint32_t *number, uint32_t n) {
     rlhf__rows_finish(&e);
 }
 
-// The thread's function. In one call, it scores all rows that are ready. Ready rows no longer
-// change, so only the counts need the lock.
+// The thread's function. Each iteration scores all rows that have become ready. Ready rows no
+// longer change, so only the counts need the lock.
 static void *work(void *arg) {
     struct rlhf__overlap *a = arg;
     for (;;) {

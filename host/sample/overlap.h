@@ -1,11 +1,11 @@
 // overlap.h: scores the finished rows of a batch on a separate thread while other rows are still
-// being sampled (rewards.overlap). The answers are kept until the batch is scored: reward_ask.h
-// then scores the remaining rows and handles failures. A row's score does not depend on when it was
-// scored.
+// being sampled (rewards.overlap). The answers are kept until the batch is scored; reward_ask.h
+// then scores the remaining rows and handles failures. When a row is scored does not change its
+// score.
 //
-// A reward is called during sampling only if it has RLHF_REWARD_EXTERNAL, does not keep state and
-// does not need log-probs. The order of the calls could change its state, and log-probs exist only
-// after sampling.
+// A reward is called during sampling only if it has RLHF_REWARD_EXTERNAL, keeps no state and needs
+// no log-probs. (The order of the calls could change a state, and log-probs exist only after
+// sampling.)
 #ifndef RLHF_HOST_SAMPLE_OVERLAP_H
 #define RLHF_HOST_SAMPLE_OVERLAP_H
 
@@ -40,8 +40,9 @@ int rlhf__overlap_allowed(const struct rlhf__instance *reward);
 rlhf_status rlhf__overlap_create(const struct rlhf__overlap_request *q, struct rlhf__overlap **out,
                                  struct rlhf__error *err);
 
-// Add a finished row. The row is scored as soon as its group is complete, or immediately with
-// RLHF_REWARD_ROW_ALONE. If memory runs out, the row is scored later with the batch. [main]
+// Add a finished row. It is scored as soon as its group is complete. If all rewards that are called
+// early have RLHF_REWARD_ROW_ALONE, it is scored immediately. If memory runs out, it is scored
+// later, with the batch. [main]
 void rlhf__overlap_add(struct rlhf__overlap *a, const struct rlhf__overlap_row *row);
 
 // Wait for the thread, then return reward k's answers so far. Returns NULL if the reward was not

@@ -90,7 +90,8 @@ const struct rlhf__tokenizer *rlhf__response_rules_tok(const struct rlhf__respon
 
 // ---- stop texts and ids ----
 
-// Returns the offset of the first `text` at or after `from` in n bytes, or n if none exists.
+// Returns the offset in bytes[0..n) of the first `text` that begins at or after `from`, or n if
+// there is none.
 static size_t find(const char *bytes, size_t n, size_t from, const json_t *text) {
     size_t len = json_string_length(text);
     for (size_t at = from; at + len <= n; at++)
@@ -98,9 +99,9 @@ static size_t find(const char *bytes, size_t n, size_t from, const json_t *text)
     return n;
 }
 
-// Decode the end of a response into r->tail: the last token, preceded by at least `longest` - 1
-// bytes of earlier tokens (by all earlier tokens if they have fewer bytes). *fresh receives the
-// number of bytes of the last token.
+// Decode the end of a response into r->tail: the last token and, before it, enough earlier tokens
+// for `longest` - 1 bytes (all earlier tokens if they have fewer bytes). *fresh receives the number
+// of bytes of the last token.
 static rlhf_status decode_tail(struct rlhf__response_rules *r, const int32_t *ids, int32_t n,
                                size_t *fresh, struct rlhf__error *err) {
     int32_t from = n - 1;
@@ -132,7 +133,7 @@ rlhf_status rlhf__response_stops(struct rlhf__response_rules *r, const int32_t *
             continue;
         }
         // If the last token completes a stop text of L bytes, the text begins at most L - 1 bytes
-        // before that token, so search from there on.
+        // before that token. The search begins there.
         size_t back = fresh + json_string_length(v) - 1;
         *stops = fresh > 0 && find(r->tail.data, len, len > back ? len - back : 0, v) < len;
     }

@@ -25,9 +25,9 @@ void rlhf__response_rules_destroy(struct rlhf__response_rules *); // NULL allowe
 // Returns the tokenizer of the rules. [any]
 const struct rlhf__tokenizer *rlhf__response_rules_tok(const struct rlhf__response_rules *);
 
-// Sets *stops to 1 if the last of a response's ids[0..n), n > 0, is a stop id or completes a stop
-// text. Must be called after every token, because it assumes that no earlier token has ended the
-// response. Errors: RLHF_E_NOMEM. [step]
+// Sets *stops to 1 if the response's last token, ids[n - 1], is a stop id or completes a stop text,
+// otherwise to 0. Must be called after every token, because it assumes that no earlier token has
+// ended the response. n is at least 1. Errors: RLHF_E_NOMEM. [step]
 rlhf_status rlhf__response_stops(struct rlhf__response_rules *, const int32_t *ids, int32_t n,
                                  int *stops, struct rlhf__error *err);
 
@@ -40,9 +40,8 @@ size_t rlhf__response_text_end(const struct rlhf__response_rules *, const char *
 // tokens. [any]
 int32_t rlhf__response_period(const struct rlhf__response_rules *, const int32_t *ids, int32_t n);
 
-// Returns 1 if the model's end tokens end a response, as sampling.stop_at_eos says. The value
-// "auto" means yes, unless the model's config.json says that its texts continue after end tokens.
-// [any]
+// Returns 1 if the model's end tokens end a response, as set by sampling.stop_at_eos. With "auto"
+// they do, unless the model's config.json says that texts continue after an end token. [any]
 int rlhf__response_stops_at_eos(const struct rlhf__sampling_config *, const struct rlhf__model *);
 
 // Log in one line how long responses may be and where they end. [main]

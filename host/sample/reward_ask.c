@@ -60,8 +60,8 @@ static int is_odd(const struct rlhf__mixing_config *rules, const struct rlhf__re
 }
 
 // Whether the metrics that the reward reported in a call are kept. COUNTED: the metrics are kept.
-// NONE: the reward reported no metrics. AGAIN: the metrics are dropped, so all rows of the call are
-// scored again.
+// NONE: the reward reported no metrics. AGAIN: the metrics are dropped, and all rows of the call
+// must be scored again.
 enum reports { COUNTED, NONE, AGAIN };
 
 // Decide whether the metrics that the reward reported in a call are kept. `failed` is the number of
@@ -168,8 +168,8 @@ static void close_rows(struct asking *s) {
     s->n_open = rlhf__marks_count(s->open, s->r->n);
 }
 
-// Pick the rows to score in the next call, each with its whole group unless the reward scores rows
-// alone.
+// Pick the rows to score in the next call: rows without a valid answer, and rows that must be
+// scored again. Unless the reward scores rows alone, the whole group of such a row is picked.
 static void pick_rows(struct asking *s) {
     const int alone = (s->q->plugin->plugin->ops.reward.flags & RLHF_REWARD_ROW_ALONE) != 0;
     const struct rlhf__reward_rows *r = s->r;
@@ -230,8 +230,8 @@ static rlhf_status ask(struct asking *s, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// Take the early answers. The rows without an early answer are scored next; after that, check_early
-// checks the early answers.
+// Take the early answers. Rows without an early answer are scored next. After that, check_early
+// decides which rows with an early answer must be scored again.
 static void take_early(struct asking *s) {
     struct rlhf__overlap_answers *early = s->early;
     if (!early) return;

@@ -6,9 +6,9 @@
 // The metrics that the reward reports (host->metric) must be as if each row had been scored once.
 // Therefore, if a call reported metrics and any of its rows must be scored again, the metrics are
 // dropped and the call is repeated for all its rows. The other rows keep their first answers. There
-// is one exception: the reward scores each row alone (RLHF_REWARD_ROW_ALONE), and all rows to be
-// repeated are rows that it marked as failed. The metrics of its first call then cover only the
-// other rows, so they are kept, and only the marked rows are repeated.
+// is one exception. If the reward scores each row alone (RLHF_REWARD_ROW_ALONE) and has itself
+// marked as failed all rows to be repeated, the metrics of the call cover only the other rows. They
+// are then kept, and only the marked rows are repeated.
 #ifndef RLHF_HOST_SAMPLE_REWARD_ASK_H
 #define RLHF_HOST_SAMPLE_REWARD_ASK_H
 
@@ -16,8 +16,8 @@
 
 // ---- before the batch is scored ----
 
-// A reward's answers for the rows that were scored early, i.e. before the rest of the batch.
-// Zero-initialize; release with rlhf__overlap_answers_finish.
+// A reward's answers for the rows that were scored early, that is, while other rows were being
+// sampled. Zero-initialize; release with rlhf__overlap_answers_finish.
 struct rlhf__overlap_answers {
     uint8_t *known;   // [n] 1 = the row has an answer; NULL: the reward is not called early
     uint8_t *verdict; // [n]
@@ -50,12 +50,12 @@ void rlhf__reward_ask_overlapped(const struct rlhf__reward_call *q,
 // drop, a->failed marks the rows that could not be scored. With stop and retry, a->failed marks
 // nothing.
 //
-// A retry repeats the call for the row that needs it and for the rest of the row's group. With
-// RLHF_REWARD_ROW_ALONE, the retry is for that row only. If the call reported metrics, the retry is
-// for all rows of the call. Rows that did not need the retry keep their answers. If a call failed
-// as a whole, the reward's saved state is restored before the retry. Errors: RLHF_E_IO with plugin,
-// phase, rows, the reason and rewards.on_failure; RLHF_E_NOMEM and RLHF_E_CANCELLED, which do not
-// count as failures of rows. [step]
+// A retry repeats the call for each row that needs it, together with the rest of the row's group.
+// With RLHF_REWARD_ROW_ALONE, it repeats the call for that row only. If the call reported metrics,
+// it repeats the call for all rows of the call. Rows that did not need the retry keep their
+// answers. If a call failed as a whole, the reward's saved state is restored before the retry.
+// Errors: RLHF_E_IO with plugin, phase, rows, the reason and rewards.on_failure; RLHF_E_NOMEM and
+// RLHF_E_CANCELLED, which do not count as failures of rows. [step]
 rlhf_status rlhf__reward_ask(const struct rlhf__reward_call *q, struct rlhf__overlap_answers *early,
                              const struct rlhf__reward_rows *r, struct rlhf__reward_answer *a,
                              struct rlhf__error *err);

@@ -57,7 +57,7 @@ static void left_out(struct rlhf__reward_metrics *m) {
     host->log(host, RLHF_LOG_WARN, text);
 }
 
-// Find or add a metric. Returns NULL if the table is full or memory runs out; the metric is then
+// Find or add a metric. Returns NULL if the table is full or memory runs out. The value is then
 // lost.
 static struct rlhf__reward_metric *find(struct rlhf__reward_metrics *m, const char *name) {
     for (size_t i = 0; i < m->n; i++)
@@ -104,8 +104,8 @@ static void metrics_begin(struct rlhf__reward_metrics *m, const struct rlhf__ins
     rlhf__instance_metrics_to(reward, keep, m);
 }
 
-// Call this after a call that scored `rows` rows. If no row was scored, drop the metrics that were
-// reported.
+// Call this after a call of the reward. `rows` is the number of rows that it scored. If that is 0,
+// the metrics that were reported are dropped.
 static void metrics_end(struct rlhf__reward_metrics *m, uint32_t rows) {
     rlhf__instance_metrics_to(m->reward, NULL, NULL);
     for (size_t i = 0; i < m->n; i++) {

@@ -1,7 +1,7 @@
-// reward_call.h: one call of a reward: score() for some rows. Records the time, the reward's
+// reward_call.h: one call of a reward, which scores some rows. Records the time, the reward's
 // metrics, and the rows that the reward could not score. If the reward's process terminated during
-// the call, the call is repeated in parts, so that only rows that make the process terminate count
-// as failed. reward_ask.h decides what happens to failed rows.
+// the call, the call is repeated in parts, so that only the rows that make the process terminate
+// count as failed. reward_ask.h decides what happens to failed rows.
 #ifndef RLHF_HOST_SAMPLE_REWARD_CALL_H
 #define RLHF_HOST_SAMPLE_REWARD_CALL_H
 
@@ -59,8 +59,9 @@ struct rlhf__reward_metrics {
     int32_t warned_mixed; // 1: a warning was logged about a name that is combined in two ways
 };
 
-// rlhf__reward_metrics_accept keeps the values of finished calls. rlhf__reward_metrics_drop
-// discards these values, because the rows are scored again; it returns 1 if there were any. [step]
+// rlhf__reward_metrics_accept keeps the values of the calls since the last accept or drop.
+// rlhf__reward_metrics_drop discards these values, because the rows are scored again; it returns 1
+// if there were any. [step]
 void rlhf__reward_metrics_accept(struct rlhf__reward_metrics *m);
 int rlhf__reward_metrics_drop(struct rlhf__reward_metrics *m);
 
@@ -95,17 +96,18 @@ uint32_t rlhf__marks_count(const uint8_t *marks, uint32_t n);
 int rlhf__reward_bisects(const struct rlhf__mixing_config *rules);
 
 // Call the reward for r; *a must be allocated. Rows that could not be scored are marked in
-// a->failed and get no scores. *why then holds the reason. *whole is 1 if the call failed as a
-// whole, 0 if the reward marked rows. The tally receives only the time. *metrics keeps the metrics
-// that the reward reports until the caller accepts or drops them.
+// a->failed and get no scores, and *why receives the reason. *whole is 1 if the call failed as a
+// whole, and 0 if the reward marked rows. The tally receives only the time. *metrics keeps the
+// metrics that the reward reports until the caller accepts or drops them.
 //
-// The call is repeated in parts under three conditions: q->bisects is set, the reward's process
+// The call is repeated in parts if three conditions hold: q->bisects is set, the reward's process
 // terminated during the call, and the reward keeps no state. The search for the rows that make the
 // process terminate:
 // - Row x is the row at which the process terminated. The first three calls are for the rows before
 //   x, for x, and for the rows after x. Unless RLHF_REWARD_ROW_ALONE is set, x is scored with its
 //   group.
-// - If x was not the cause, the other parts are split in halves, and so on.
+// - If the call for x does not terminate the process, x was not the cause. From then on, parts that
+//   terminate the process are split in halves.
 // - After sixteen terminations, or after four times rewards.timeout_s, the search stops. The rows
 //   that are still unanswered count as failed.
 //

@@ -80,7 +80,7 @@ rlhf_status rlhf__scored_join(struct rlhf__scored *a, struct rlhf__scored *b,
                               struct rlhf__error *err) {
     const size_t n = a->n, more = b->n;
     const size_t each = a->paid && b->paid ? a->n_rewards : 0;
-    // either all rows of a run have turns, or no row has
+    // either all rows of a run have turns, or none of them
     const size_t turns = a->turns && b->turns ? 1 : 0;
     void *p[9] = {0};
     int ok = joined(&p[0], a->prompt, n, b->prompt, more, sizeof *a->prompt) &&

@@ -1,5 +1,5 @@
-// reward_rows.h: rows in the form that reward plugins get, and one reward's answers. The rows are a
-// batch or a part of it. Each row is cut after the last token that is scored.
+// reward_rows.h: rows in the form that reward plugins get, and one reward's answers for them. The
+// rows are a batch or a part of a batch. Each row is cut after the last token that is scored.
 #ifndef RLHF_HOST_SAMPLE_REWARD_ROWS_H
 #define RLHF_HOST_SAMPLE_REWARD_ROWS_H
 
@@ -105,8 +105,8 @@ int rlhf__reward_answer_unwritten(const struct rlhf__reward_answer *a, uint32_t 
 void rlhf__reward_answer_void(struct rlhf__reward_answer *a, const struct rlhf__reward_rows *r,
                               uint32_t i);
 
-// Copy the answer for row k of `of`, which is in `part`, to `a`, as the answer for row i of `r`.
-// Both must be the same row. [any]
+// Copy one answer from `part` to `a`. In `part`, it is the answer for row k of `of`; in `a`, it
+// becomes the answer for row i of `r`. The two must be the same row. [any]
 void rlhf__reward_answer_take(struct rlhf__reward_answer *a, const struct rlhf__reward_rows *r,
                               uint32_t i, const struct rlhf__reward_answer *part,
                               const struct rlhf__reward_rows *of, uint32_t k);

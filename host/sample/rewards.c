@@ -50,15 +50,15 @@ rlhf_status rlhf__rewards_open(const struct rlhf__rewards_request *q, struct rlh
     return st;
 }
 
-// Returns 1 if the reward works outside the process, so that rewards.timeout_s and
+// Returns 1 if the reward works outside the host's process, so that rewards.timeout_s and
 // rewards.memory_mib have an effect.
 static int is_outside(const struct rlhf__instance *reward) {
     const struct rlhf__outside *o = reward->plugin->outside;
     return (o && o->worker) || (reward->plugin->ops.reward.flags & RLHF_REWARD_EXTERNAL) != 0;
 }
 
-// Returns 1 if the reward works outside the process but needs log-probs, so that it cannot be
-// called early.
+// Returns 1 if the reward works outside the host's process but needs log-probs, so that it cannot
+// be called early.
 static int needs_logps(const struct rlhf__instance *reward) {
     const uint32_t flags = reward->plugin->ops.reward.flags;
     return (flags & RLHF_REWARD_EXTERNAL) != 0 &&

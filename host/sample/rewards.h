@@ -31,10 +31,11 @@ rlhf_status rlhf__rewards_open(const struct rlhf__rewards_request *, struct rlhf
 rlhf_status rlhf__rewards_offer_limits(const struct rlhf__config *, struct rlhf__services *,
                                        rlhf_limits *limits, struct rlhf__error *err);
 
-// Reject settings that the user set but that have no effect: rewards.timeout_s and
-// rewards.memory_mib, unless a reward or the judge works outside the process or the run has an
-// environment; and rewards.overlap, unless a reward may be called early (overlap.h). `judge` may be
-// NULL. Errors: RLHF_E_INVALID. [main]
+// Reject these settings if the user set them but they have no effect:
+// - rewards.timeout_s and rewards.memory_mib, if all rewards and the judge work inside the host's
+//   process and the run has no environment;
+// - rewards.overlap, if no reward may be called early (overlap.h).
+// `judge` may be NULL. Errors: RLHF_E_INVALID. [main]
 rlhf_status rlhf__rewards_check_limits(const struct rlhf__config *c,
                                        struct rlhf__instance *const *rewards,
                                        const struct rlhf__instance *judge, struct rlhf__error *err);

@@ -14,10 +14,10 @@
 #include <signal.h>
 
 // Open the prompts that a config names, or the embedded prompts if it names none. Prompts that
-// leave too little of the model's context for sampling.max_new_tokens are left out or cut; one log
-// line says how many. A BOS is prepended if the model's tokenizer has a BOS. `setting` is the
-// setting that names the file, for messages. `loading` may be NULL. Errors: RLHF_E_INVALID and
-// those of rlhf__prompts_open. [main]
+// leave too little of the model's context for sampling.max_new_tokens are left out or cut; one line
+// in the log says how many. A BOS is prepended if the config asks for it and the model's tokenizer
+// has a BOS. `setting` is the setting that names the file, for messages. `loading` may be NULL.
+// Errors: RLHF_E_INVALID and those of rlhf__prompts_open. [main]
 rlhf_status rlhf__rollout_prompts(const struct rlhf__prompts_config *c, const char *setting,
                                   const struct rlhf__model *m,
                                   const struct rlhf__sampling_config *sampling,
@@ -25,15 +25,19 @@ rlhf_status rlhf__rollout_prompts(const struct rlhf__prompts_config *c, const ch
                                   const struct rlhf__loading *loading, struct rlhf__prompts **out,
                                   struct rlhf__error *err);
 
-// Reject explicit settings that cannot work with this model: prompts.prepend_bos if its tokenizer
-// lacks a BOS token (for the default this is only logged), and sampling.top_k above the number of
-// tokens that can be sampled. Errors: RLHF_E_INVALID. [main]
+// Reject these settings if the user set them but they cannot work with this model:
+// - prompts.prepend_bos, if the model's tokenizer lacks a BOS token. If the user did not set it,
+//   this is only logged.
+// - sampling.top_k, if it is greater than the number of tokens in the model's vocabulary.
+// Errors: RLHF_E_INVALID. [main]
 rlhf_status rlhf__rollout_check_model(const struct rlhf__config *c, const struct rlhf__model *m,
                                       struct rlhf__log *log, struct rlhf__error *err);
 
-// Reject settings that the user set but that have no effect on these prompts: prompts.prepend_bos
-// if all prompts have messages, because the chat template decides whether there is a BOS; and
-// prompts.field if each line of the file is a prompt. Errors: RLHF_E_INVALID. [main]
+// Reject these settings if the user set them but they have no effect on these prompts:
+// - prompts.prepend_bos, if all prompts have messages. Their chat template then decides whether
+//   there is a BOS.
+// - prompts.field, if each line of the file is a prompt.
+// Errors: RLHF_E_INVALID. [main]
 rlhf_status rlhf__rollout_check_rows(const struct rlhf__config *c, const struct rlhf__prompts *set,
                                      struct rlhf__error *err);
 

@@ -41,8 +41,8 @@ void rlhf__rollout_pack(const struct rlhf__rows *e, int64_t tokens, struct rlhf_
 // Combine the rows that several ranks sampled for one request. Rank r has sampled the rows
 // [first[r], first[r + 1]), which are read from its message part[r]. A rank without rows needs no
 // message. Messages of episodes contain the prompts, because environments add text to prompts. *e
-// must be zeroed. *tokens grows by the tokens that the models of all ranks computed. Errors:
-// RLHF_E_INTERNAL, RLHF_E_NOMEM. [step]
+// must be zeroed. *tokens grows by the number of tokens that the models of all ranks computed.
+// Errors: RLHF_E_INTERNAL, RLHF_E_NOMEM. [step]
 rlhf_status rlhf__rollout_unpack(const struct rlhf__rollout_request *q, const int64_t *row,
                                  int32_t ranks, const uint32_t *first, struct rlhf__part *part,
                                  struct rlhf__rows *e, int64_t *tokens, struct rlhf__error *err);

@@ -15,7 +15,8 @@ struct rlhf__sampler {
     struct rlhf__model_env env;     // likewise a copy
     struct rlhf__compute *compute;
     struct rlhf__model *model;
-    // Not the rules of the run: rules contain scratch memory, which two threads must not share.
+    // The sampler's own rules. It cannot share those of the run, because rules contain scratch
+    // memory, which two threads must not use at the same time.
     struct rlhf__response_rules *rules;
     rlhf_gen *cache; // NULL: each batch opens and closes a cache
     // The batch that the thread samples. While `drawing` is set, only the thread uses these.

@@ -21,10 +21,10 @@ struct rlhf__sampler_request {
     int64_t threads; // of the sampler's table; 0 = as many as the backend chooses
 };
 
-// Open the sampler's instance of the policy. If the session's models are on a memory plan, the
-// instance is on this plan too. Otherwise the instance is ready to sample. If the policy has an
-// adapter, the instance has its own base, packed and frozen. Without an adapter, all parameters are
-// copied from the policy, and no file of weights is read. Errors: those of rlhf__compute_open and
+// Open the sampler's instance of the policy. If the session's models are on a memory plan, this
+// instance is put on the plan too. Otherwise it is ready to sample. If the policy has an adapter,
+// the instance has its own base, packed and frozen. Without an adapter, all parameters are copied
+// from the policy, and no weight file is read. Errors: those of rlhf__compute_open and
 // rlhf__model_open. [main]
 rlhf_status rlhf__sampler_open(const struct rlhf__sampler_request *, struct rlhf__sampler **out,
                                struct rlhf__error *err);

@@ -42,7 +42,7 @@ static int has_token_rewards(const struct rlhf__scorer *s, size_t k) {
     return (s->rewards[k]->plugin->ops.reward.flags & RLHF_REWARD_PER_TOKEN) != 0;
 }
 
-// Returns 1 if an environment rewards the rows. Its rewards are treated like those of one more
+// Returns 1 if an environment rewards the rows. Its rewards are treated like those of an additional
 // reward plugin.
 static int is_paid(const struct rlhf__scorer *s, const struct rlhf__rows *e) {
     return s->config->environment.plugin && e->paid;

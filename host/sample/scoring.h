@@ -28,7 +28,7 @@ struct rlhf__scorer {
     rlhf__metric_fn *reported; // receives what the rewards report; NULL = none
     void *metric_ctx;          // context of both functions
     int64_t phase;
-    // 1: nan_policy and on_failure may drop all rows; otherwise that is an error
+    // 1: nan_policy and on_failure may drop all rows. 0: dropping all rows is an error
     int32_t may_drop_all;
     // 1: the prompts are held out, so rewards get no prompt index (rlhf_reward_in.source)
     int32_t held_out;

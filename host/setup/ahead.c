@@ -3,8 +3,8 @@
 
 #include "feed/ahead.h"
 
-// Returns the maximum number of threads that may sample if the run has `all` threads. At least one
-// must train.
+// Returns how many of the run's `all` threads may sample ahead: all but one, which must train. With
+// a single thread, returns 1.
 static int64_t most_threads(int64_t all) { return all > 1 ? all - 1 : 1; }
 
 static rlhf_status check_actors(const struct rlhf__run *r, struct rlhf__error *err) {

@@ -35,7 +35,7 @@ rlhf_status rlhf__setup_row_inputs(const struct rlhf__run *r, json_t *list,
     return RLHF_OK;
 }
 
-// List the adapter too. The adapter's base may be in the same directory.
+// List the adapter, in addition to its base, which may be in the same directory.
 static rlhf_status add_adapter(const struct rlhf__run *r, const char *setting,
                                const struct rlhf__model *m, struct rlhf__error *err) {
     if (!m->peft.dir) return RLHF_OK;
@@ -128,8 +128,8 @@ static int is_input(const struct rlhf__run *r, const char *path) {
     return 0;
 }
 
-// Check the options of a plugin that were changed on resume. Only an option that names a file may
-// change, because the content of the file is compared.
+// Check those options of a plugin that the user changed on resume. Only an option that names a file
+// may change, because the content of the file is compared.
 static rlhf_status check_option(const struct rlhf__run *r, const struct rlhf__plugin_config *p,
                                 const char *section, struct rlhf__error *err) {
     const char *key;
@@ -147,9 +147,9 @@ static rlhf_status check_option(const struct rlhf__run *r, const struct rlhf__pl
     return RLHF_OK;
 }
 
-// Check that the resumed run reads every file whose path was changed. r->inputs lists only files
-// that the run reads, each with a checksum that is compared. The base of an adapter need not be
-// listed, because the checkpoint holds the base's checksum.
+// Check that the resumed run reads every file whose path the user changed. r->inputs lists only
+// files that the run reads, each with a checksum that is compared. The base of an adapter need not
+// be listed, because the checkpoint holds the base's checksum.
 static rlhf_status check_moved(const struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
     const char *path;

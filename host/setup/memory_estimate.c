@@ -25,8 +25,8 @@ static rlhf_status no_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *ou
     return RLHF_OK;
 }
 
-// Among the minibatches of the first epoch, find the one that contains the largest microbatch, in
-// tokens.
+// Find the minibatch that contains the largest microbatch, in tokens, among the minibatches of the
+// first epoch.
 static rlhf_status largest_minibatch(const struct rlhf__phase *p, struct rlhf__rows *out,
                                      struct rlhf__error *err) {
     const struct rlhf__rows *e = &p->x.rows;
@@ -146,7 +146,7 @@ static rlhf_status open_planned_models(const struct rlhf__run *r, struct planned
 }
 
 // Returns m if m is on the plan. Otherwise returns the copy of m that was opened on the plan, or
-// NULL if it has not been opened there.
+// NULL if there is no such copy.
 static const struct rlhf__model *planned_model(const struct rlhf__model *m,
                                                const struct planned_models *t) {
     for (size_t i = 0; i < t->n; i++)
@@ -184,8 +184,8 @@ static uint64_t params_bytes(const struct rlhf__model *m) {
     return bytes;
 }
 
-// Returns the size of the copy of all values that an update changes (keep/boundary.h). Returns 0 if
-// the copy would exceed checkpoint.undo_mib, or on an actor.
+// Returns the size of the copy of all values that an update changes (keep/boundary.h). Returns 0 on
+// an actor, or if the copy would exceed checkpoint.undo_mib.
 static uint64_t rollback_bytes(const struct rlhf__run *r) {
     const struct rlhf__cast *c = &r->cast;
     if (rlhf__run_acts(r)) return 0;

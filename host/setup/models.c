@@ -116,8 +116,8 @@ static rlhf_status check_heads(const struct rlhf__run *r, int value, struct rlhf
                       policy->dir, policy->instance->plugin->file);
 }
 
-// On an actor, the weights come from the learners. If the policy has an adapter, the trunk is read
-// from its files as usual.
+// On an actor, the weights come from the learners. Only the trunk of a policy with an adapter is
+// read from its files, as usual.
 static void for_actor(const struct rlhf__run *r, struct rlhf__model_spec *spec) {
     const int adapts = spec->adapter.rank > 0 || (spec->adapter.dir && spec->adapter.dir[0]) ||
                        rlhf__peft_is(spec->dir);
@@ -266,8 +266,9 @@ rlhf_status rlhf__setup_check_frozen(const struct rlhf__cast *c, const struct rl
 }
 
 // Set the spec of the reference for a policy with an adapter. The reference is reference.path or,
-// by default, the policy's base. It has an adapter too, separate from the policy's, if the
-// reference is updated, or if the policy started from an adapter and reference.path is empty.
+// by default, the policy's base. In two cases the reference has an adapter too, separate from the
+// policy's: if the reference is updated, or if the policy started from an adapter and
+// reference.path is empty.
 static rlhf_status adapter_reference(const struct rlhf__run *r, struct rlhf__model_spec *spec,
                                      char room[RLHF__PATH_CAP], struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
@@ -339,7 +340,7 @@ rlhf_status rlhf__setup_reference(struct rlhf__run *r, struct rlhf__error *err) 
 
 // ---- all of them ----
 
-// Returns the number of the run's own models; out[MODELS] lists each of them once.
+// Sets `out` to the run's own models, each listed once, and returns their number.
 enum { MODELS = 3 + RLHF_NAMED_MAX };
 static size_t own_models(const struct rlhf__cast *c, struct rlhf__model *out[MODELS]) {
     struct rlhf__model *const roles[] = {c->policy, c->critic, c->reference};

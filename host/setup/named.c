@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-// Report that the model `name` is missing. If a setting models.OTHER specifies a model that the
-// plan does not use, mention OTHER, because it may be a misspelling of `name`.
+// Report that the model `name` is missing. If the settings specify a model OTHER (models.OTHER)
+// that the plan does not use, mention OTHER, because it may be a misspelling of `name`.
 static rlhf_status missing(const struct rlhf__run *r, const char *name, struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
     char other[2 * RLHF__NAME_MAX + 80] = "";

@@ -1,5 +1,6 @@
-// rows.c: rlhf__setup_rows of setup.h: opens what the planned source of rows needs. Outside this
-// file, only checks of settings depend on the source (learn/plan.c, setup.c and effect_rules.c).
+// rows.c: rlhf__setup_rows (setup.h), which opens what the plan's source of rows needs. Outside
+// this file, only checks of settings depend on the source (learn/plan.c, setup.c and
+// effect_rules.c).
 #include "setup/setup.h"
 
 #include "episode/playing.h"
@@ -225,7 +226,7 @@ static rlhf_status open_classifier(struct rlhf__run *r, struct rlhf__labels *lab
     if (r->cast.plan.heads & RLHF_HEAD_SCORE) head.n_labels = labels->n;
     RLHF_TRY(rlhf__setup_policy(r, &head, err));
     if (head.n_labels == 0) return RLHF_OK;
-    // A classifier that is trained further keeps its use of BOS. A new classifier begins texts with
+    // A classifier that is trained further uses BOS as before. A new classifier begins texts with
     // BOS.
     if (!rlhf__model_is_classifier(r->cast.policy->config))
         rlhf__tokenizer_set_bos(r->cast.policy->tok, 1);
@@ -242,9 +243,9 @@ static rlhf_status open_labelled(struct rlhf__run *r, struct rlhf__error *err) {
 }
 
 // A reward model gets a score head. In a row without a response, the head reads the last token. The
-// host pools all other rows. The model's own tokenizer decides whether rows begin with a BOS token,
-// because the model's directory must record how the model was trained. prompts.prepend_bos can only
-// add a BOS token.
+// host pools all other rows. prompts.prepend_bos can only add a BOS token: the model's own
+// tokenizer decides whether rows begin with one, because the model's directory must record how the
+// model was trained.
 static rlhf_status open_scored_policy(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__setup_head head = {
         .n_labels = 1, .pooling = RLHF_POOL_LAST, .init = RLHF_SCORE_INIT_REWARD, .draws = 1};

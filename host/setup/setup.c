@@ -50,7 +50,7 @@ static rlhf_status open_session(struct rlhf__run *r, struct rlhf__error *err) {
     return open_session_with(r, all - r->ahead_threads, err);
 }
 
-// Log which backend computes. If no GPU is used although the user may expect it, also log why.
+// Log which backend computes. If no GPU is used, although the user may expect one, also log why.
 static void say_compute(struct rlhf__run *r, const char *passed_over, int32_t level) {
     const rlhf_compute *table = r->session.compute->table;
     const int says = passed_over[0] && level >= r->report.log->level;
@@ -69,8 +69,8 @@ static void say_compute(struct rlhf__run *r, const char *passed_over, int32_t le
                    table->name);
 }
 
-// Replace "auto" by the backend that was found, so that a resumed run uses the same backend unless
-// another one is given.
+// Replace "auto" by the backend that was found, so that a resumed run uses the same backend, unless
+// the user names another one.
 static rlhf_status open_compute(struct rlhf__run *r, struct rlhf__error *err) {
     struct rlhf__compute_config *c = &r->req->config->compute;
     const int is_auto = strcmp(c->backend, "auto") == 0;

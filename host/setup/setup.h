@@ -22,7 +22,7 @@ rlhf_status rlhf__run_create(const struct rlhf__run_request *req, struct rlhf__r
 // models that the rows need. [main]
 rlhf_status rlhf__setup_rows(struct rlhf__run *r, struct rlhf__error *err);
 
-// Create the parts that need rows and loaded models: the feed's parts, and the parts that train a
+// Create the parts that need rows and loaded models: those of the feed, and those that train a
 // reward model. [main]
 rlhf_status rlhf__setup_ready(struct rlhf__run *r, struct rlhf__error *err);
 
@@ -104,13 +104,13 @@ struct rlhf__learner rlhf__setup_learner(const struct rlhf__run *r, struct rlhf_
 
 // ---- shards: shards.c ----
 
-// Set the run's share: how many shards a minibatch has, and which shards belong to this process. If
-// parallel.shards is 0, chooses the number of shards and writes it into the config. Errors:
+// Set the run's share: how many shards a minibatch has, and which of them belong to this process.
+// If parallel.shards is 0, chooses the number of shards and writes it into the config. Errors:
 // RLHF_E_INVALID if the number of shards is not a multiple of the number of processes. [main]
 rlhf_status rlhf__setup_shards(struct rlhf__run *r, struct rlhf__error *err);
 
-// Check that a phase has at least one group for each process or, without groups, one row. The plan
-// must have been made. Errors: RLHF_E_INVALID. [main]
+// Check that a phase has enough rows: at least one group for each process or, if the plan has no
+// groups, one row for each process. The plan must have been made. Errors: RLHF_E_INVALID. [main]
 rlhf_status rlhf__setup_check_batch(const struct rlhf__run *r, struct rlhf__error *err);
 
 // ---- rollout.ahead: ahead.c ----
@@ -118,7 +118,7 @@ rlhf_status rlhf__setup_check_batch(const struct rlhf__run *r, struct rlhf__erro
 // Returns 1 if the run samples responses ahead of training. The plan must have been made. [any]
 int rlhf__setup_is_ahead(const struct rlhf__run *r);
 
-// Check rollout.ahead and parallel.actors. Call this after the plan has been made. Errors:
+// Check rollout.ahead and parallel.actors. Call this after the plan has been made. Returns
 // RLHF_E_INVALID if
 // - rollout.ahead is set, but the algorithm draws no responses or does not correct for old rows;
 // - rollout.ahead is set, and several processes train without actors;
@@ -130,10 +130,10 @@ rlhf_status rlhf__setup_check_ahead(const struct rlhf__run *r, struct rlhf__erro
 // RLHF_E_INVALID. [main]
 rlhf_status rlhf__setup_split_threads(struct rlhf__run *r, int64_t all, struct rlhf__error *err);
 
-// rlhf__setup_ahead opens the sampler, unless actors sample the rows. The feed must be open.
-// rlhf__setup_ahead_ready loads the sampler, or connects learners and actors; call it after the
-// models have been loaded. Both functions do nothing without rollout.ahead. Errors: those of
-// rlhf__sampler_open and rlhf__sampler_load. [main]
+// rlhf__setup_ahead opens the sampler, unless actors sample the rows. Call it after the feed has
+// been opened. rlhf__setup_ahead_ready loads the sampler, or connects learners and actors. Call it
+// after the models have been loaded. Both functions do nothing without rollout.ahead. Errors: those
+// of rlhf__sampler_open and rlhf__sampler_load. [main]
 rlhf_status rlhf__setup_ahead(struct rlhf__run *r, struct rlhf__error *err);
 rlhf_status rlhf__setup_ahead_ready(struct rlhf__run *r, struct rlhf__error *err);
 
@@ -163,22 +163,22 @@ int64_t rlhf__setup_gpu(struct rlhf__run *r);
 void rlhf__setup_say_gpus(const struct rlhf__run *r);
 
 // If every learner computes on a GPU, connect the GPUs with NCCL, so that gradients need not pass
-// through host memory. If that is impossible, parallel.backend=nccl is an error; with
-// parallel.backend=auto the run continues without NCCL. Errors: RLHF_E_INVALID if nccl was asked
-// for and cannot be used; those of the team's calls. [main]
+// through host memory. If NCCL cannot be used, a run with parallel.backend=auto continues without
+// it. With parallel.backend=nccl, this is an error (RLHF_E_INVALID). Other errors: those of the
+// team's calls. [main]
 rlhf_status rlhf__setup_device(struct rlhf__run *r, struct rlhf__error *err);
 
-// Check that all processes execute the same run. Call it when everything is open and the checkpoint
-// of a resumed run is loaded. Errors: those of rlhf__team_same. [main]
+// Check that all processes execute the same run. Call this when everything is open and, in a
+// resumed run, the checkpoint is loaded. Errors: those of rlhf__team_same. [main]
 rlhf_status rlhf__setup_same(const struct rlhf__run *r, struct rlhf__error *err);
 
 // ---- memory: memory_estimate.c ----
 
-// Count the memory that one phase needs, using the models on the memory plan that rlhf__setup_rows
-// opened. Reject the run if less memory is free (model/free_memory.h), unless compute.memory_check
-// is off. If a model fails on the plan, warn, and compare only the bytes counted so far with the
-// free memory. *out (NULL allowed) receives the memory that the run needs, even if the run is
-// rejected. [main]
+// Count the memory that one phase needs. rlhf__setup_rows must have opened the models on the memory
+// plan. Unless compute.memory_check is off, reject the run if less memory is free
+// (model/free_memory.h). If a model fails on the plan, warn, and compare only the bytes counted so
+// far with the free memory. *out (NULL allowed) receives the memory that the run needs, even if the
+// run is rejected. [main]
 rlhf_status rlhf__estimate_memory(struct rlhf__run *r, struct rlhf__memory_need *out,
                                   struct rlhf__error *err);
 
@@ -196,7 +196,7 @@ rlhf_status rlhf__setup_checkpoints(struct rlhf__run *r, struct rlhf__error *err
 rlhf_status rlhf__setup_reward_checkpoints(struct rlhf__run *r, struct rlhf__error *err);
 
 // List in r->inputs what a resumed run reads again: the rows; the reference, unless the checkpoint
-// contains it; and the files of the rewards and the judge, except a reward model that the run
+// contains it; and the files of the rewards and of the judge, but not a reward model that the run
 // trains. Call this when all of them are open. [main]
 rlhf_status rlhf__setup_inputs(struct rlhf__run *r, struct rlhf__error *err);
 
@@ -204,7 +204,8 @@ rlhf_status rlhf__setup_inputs(struct rlhf__run *r, struct rlhf__error *err);
 rlhf_status rlhf__setup_row_inputs(const struct rlhf__run *r, json_t *list,
                                    struct rlhf__error *err);
 
-// Reject explicit settings that do nothing in this run, whose plan has been made. [main]
+// Reject settings that the user set but that do nothing in this run. The plan must have been made.
+// [main]
 rlhf_status rlhf__effect_rules(const struct rlhf__run *r, struct rlhf__error *err);
 
 #endif

@@ -14,7 +14,7 @@
 
 // ---- threads ----
 
-// Returns the number of physical cores to which the processors of a mask belong. A processor whose
+// Returns the number of physical cores to which the processors in `mask` belong. A processor whose
 // core is not known counts as one core.
 static int32_t cores_of(const cpu_set_t *mask) {
     char path[128];
@@ -33,8 +33,8 @@ static int32_t cores_of(const cpu_set_t *mask) {
     return cores;
 }
 
-// Processes that may use the same cores share these evenly. If the launcher binds each process to
-// its own cores, there are no cores to share.
+// If several processes may use the same cores, each gets an equal share of these cores. If the
+// launcher binds each process to its own cores, there is nothing to share.
 int64_t rlhf__setup_threads(const struct rlhf__run *r) {
     const struct rlhf__team *t = r->req->team;
     const int64_t threads = r->config->run.threads;

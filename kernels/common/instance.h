@@ -1,4 +1,5 @@
-// instance.h: the instance of a backend's plugin: its host, and the text that describe() returns.
+// instance.h: the instance of a backend's plugin. It holds the host, and the text that describe()
+// returns.
 //
 // For C and C++. Each table (rlhf_compute) that an instance opens has separate memory and its own
 // pointer to the host.
@@ -31,7 +32,7 @@ static inline void rlhf__backend_destroy(void *self) {
     if (b) b->host->free(b->host, b);
 }
 
-// End the text of describe(): closes the outermost object and returns the text in *json.
+// Complete the text of describe(): closes the outermost object, and sets *json to the text.
 static inline rlhf_status rlhf__backend_described(struct rlhf__backend *b, const char **json) {
     rlhf__json_end(&b->json, "}");
     if (b->json.full)

@@ -1,7 +1,7 @@
 // json.h: writes the JSON object that a backend's describe() returns, into memory of fixed size.
 //
-// For C and C++ (kernels/cuda). If the text does not fit, `full` is set. All members that
-// describe() returns are optional, so a member whose value is an empty string or 0 is left out.
+// For C and C++ (kernels/cuda). If the text does not fit, `full` is set. A member whose value is an
+// empty string or 0 is left out, because all members that describe() returns are optional.
 #ifndef RLHF_KERNELS_COMMON_JSON_H
 #define RLHF_KERNELS_COMMON_JSON_H
 

@@ -47,9 +47,9 @@ struct rlhf__buffer {
     uint64_t bytes;
 };
 
-// The smallest size of each workspace with which a call can run, as workspace_bytes of the table
-// returns it. For every file whose ops use workspaces, table.h declares a function that adds the
-// sizes for these ops. The function computes the sizes with the same helpers as the ops.
+// The smallest size of each workspace with which a call can run. The function workspace_bytes of
+// the table returns these sizes. For every file whose ops use workspaces, table.h declares a
+// function that adds the sizes for these ops. It computes them with the same helpers as the ops.
 struct rlhf__cpu_needs {
     uint64_t bytes[RLHF__WS_COUNT];
 };
@@ -61,8 +61,8 @@ static inline void rlhf__cpu_need(struct rlhf__cpu_needs *n, enum rlhf__cpu_ws w
 }
 
 // Describes the logits that lm_head left in RLHF__WS_LOGITS and RLHF__WS_REF. lm_head_bwd uses
-// these logits only if it gets the same inputs as lm_head, with the same contents. Otherwise it
-// recomputes the logits.
+// these logits only if its inputs are the same as those of lm_head, with the same contents.
+// Otherwise it recomputes the logits.
 struct rlhf__lm_kept {
     uint32_t valid, rows;
     int32_t with_ref, with_entropy, with_support, divergence;
@@ -110,8 +110,8 @@ rlhf_status rlhf__cpu_mem_alloc(struct rlhf__cpu *cpu, uint64_t bytes, void **ou
 void rlhf__cpu_mem_free(struct rlhf__cpu *cpu, void *ptr); // NULL allowed
 void rlhf__cpu_mem_free_all(struct rlhf__cpu *cpu);        // for close
 
-// Get workspace `which` with at least `bytes` bytes. It is aligned to 64 bytes, and its contents
-// are undefined. [step]
+// Get workspace `which`, of at least this size. It is aligned to 64 bytes, and its contents are
+// undefined. [step]
 rlhf_status rlhf__cpu_workspace(struct rlhf__cpu *cpu, enum rlhf__cpu_ws which, uint64_t bytes,
                                 void **out);
 

@@ -152,8 +152,8 @@ static int same_dist(const rlhf_dist *a, const rlhf_dist *b) {
            a->top_k == b->top_k && a->min_p == b->min_p && a->greedy == b->greedy;
 }
 
-// True if the workspaces have the results that `want` needs. The workspaces may also have further
-// results (entropy and KL).
+// True if the workspaces have the results that `want` needs. They may also have results (entropy
+// and KL) that it does not need.
 static int kept_serves(const struct rlhf__lm_kept *have, const struct rlhf__lm_kept *want) {
     return have->valid && have->rows == want->rows && have->with_ref >= want->with_ref &&
            have->with_entropy >= want->with_entropy && have->weight == want->weight &&
@@ -211,8 +211,8 @@ static void row_grad(const struct rlhf__cpu *cpu, const rlhf_lm_head *a,
 
 // Replace the logits of a block with their derivatives, in the act dtype. In bf16, the derivatives
 // of row i overwrite half of the logits of row i / 2. So row i / 2 must be finished before row i
-// starts. The first loop processes one row; after n finished rows, a parallel loop processes at
-// most n more.
+// starts. The first loop processes one row. Each later loop runs in parallel, and processes at most
+// as many rows as are already finished.
 static void *block_grad(const struct rlhf__cpu *cpu, const rlhf_lm_head *a,
                         const struct rlhf__lm_block *b, uint32_t first) {
     const int bf16 = a->dtype == RLHF_BF16;
@@ -276,8 +276,8 @@ static void block_needs(struct rlhf__cpu *cpu, const rlhf_lm_head *a, const rlhf
     if (backward && a->d_weight) rlhf__linear_dw_needs(cpu, w, rows, 1, n);
 }
 
-// The last block is included: it has fewer rows, so its work may be divided into larger pieces,
-// which may need larger workspaces.
+// Also adds the workspaces of the last block. It has fewer rows than the others, so its work may be
+// divided into larger pieces, which may need larger workspaces.
 void rlhf__cpu_needs_lm_head(struct rlhf__cpu *cpu, const rlhf_call *c, struct rlhf__cpu_needs *n) {
     const rlhf_weight w = rlhf__weight_shape(cpu, &c->weight);
     const int backward = c->op == RLHF_COMPUTE_OP(lm_head_bwd);

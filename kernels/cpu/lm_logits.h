@@ -40,18 +40,18 @@ int rlhf__lm_dist_cuts(const rlhf_dist *d, int32_t vocab);
 void rlhf__lm_truncate(const struct rlhf__cpu *cpu, float *z, size_t n, float scale,
                        const rlhf_dist *d, float *work);
 
-// Returns how many rows a block may have if the logits and reference logits of the block must fit
-// in the workspace budget. (The derivatives overwrite the logits, so they need no more memory.) The
-// result is `rows`, or a multiple of RLHF__GEMM_CHAIN in f32 and of 32 in bf16. It is not 0, even
-// if the budget is too small. If blocks end at such multiples, the sums of d_weight can continue
-// from block to block with the same bits as in a single block.
+// Returns how many rows a block may have if its logits and reference logits must fit in the
+// workspace budget. (The derivatives overwrite the logits, so they need no more memory.) The result
+// is `rows`, or a smaller number, which is a multiple of RLHF__GEMM_CHAIN in f32 and of 32 in bf16.
+// It is not 0, even if the budget is too small. If blocks end at such multiples, the sums of
+// d_weight can continue from block to block with the same bits as in a single block.
 uint32_t rlhf__lm_block_rows(const struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t rows,
                              int with_ref);
 
-// Adds to `n` the workspaces for one block that has `rows` rows of w: the workspaces that
-// rlhf__lm_block_place takes, the workspaces of the GEMMs that compute the logits and, if `cuts` is
-// set, the workspace that rlhf__lm_truncate_work takes. `ref_d` is the width of the reference's
-// states, or 0 without a reference. [step]
+// Adds to `n` the workspaces for the logits of w in one block of rows (`rows` is their number): the
+// workspaces that rlhf__lm_block_place takes, the workspaces of the GEMMs that compute the logits
+// and, if `cuts` is set, the workspace that rlhf__lm_truncate_work takes. `ref_d` is the width of
+// the reference's states, or 0 without a reference. [step]
 void rlhf__lm_block_needs(struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t rows, int32_t ref_d,
                           int cuts, struct rlhf__cpu_needs *n);
 

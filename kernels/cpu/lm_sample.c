@@ -48,7 +48,8 @@ static uint64_t scratch_bytes(const struct rlhf__cpu *cpu, int32_t vocab) {
     return (uint64_t)cpu->threads * one;
 }
 
-// The scratch memory of the calling thread. The sums of all threads come first in memory.
+// The scratch memory of the calling thread. In memory, the sums of all threads come before the
+// other arrays.
 static struct scratch scratch_of(const struct rlhf__cpu *cpu, int32_t vocab, void *place) {
     const size_t n = (size_t)vocab, blocks = rlhf__head_blocks(n);
     const size_t threads = (size_t)cpu->threads, thread = (size_t)omp_get_thread_num();

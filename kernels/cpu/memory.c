@@ -31,8 +31,8 @@ struct rlhf__block {
 
 _Static_assert(sizeof(struct rlhf__block) == ALIGN, "the block header is one alignment unit");
 
-// Touch the bytes for the first time from many threads. The bytes are divided among the threads as
-// in the static loops that use them later. So a NUMA machine allocates each part near the thread
+// Touches the bytes for the first time, from many threads. The bytes are divided among the threads
+// as in the static loops that use them later. So a NUMA machine allocates each part near the thread
 // that uses it.
 static void spread(const struct rlhf__cpu *cpu, char *to, const char *from, uint64_t bytes) {
     const uint64_t pieces = rlhf__split_count(bytes, HUGE_ALIGN);
@@ -77,8 +77,7 @@ static struct rlhf__block *block_get(struct rlhf__cpu *cpu, uint64_t total) {
 
 rlhf_status rlhf__cpu_mem_alloc(struct rlhf__cpu *cpu, uint64_t bytes, void **out) {
     *out = NULL;
-    // Refuse more memory than the machine has. Otherwise Linux might grant it and kill the process
-    // later.
+    // Refuse more memory than the machine has. Linux might grant it, and kill the process later.
     const uint64_t machine = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
     struct rlhf__block *b = NULL;
     if (bytes <= machine)

@@ -28,8 +28,8 @@ enum { LANES_MAX = 16, KEY_BLOCK_MAX = 64, ROWS_MAX = 8, CHUNK_MAX = 64 };
 enum { RUN_PREFIX = 16, RUN_ROWS = 16 };
 enum { FEW_QUERIES = 3 };
 
-// Returns the number of items that a thread takes at a time. There are `rows` rows of `a_row`
-// items. With a large number, a thread takes adjacent heads, which helps the prefetch. With a small
+// Returns the number of items that a thread takes at a time. `a_row` is the number of items of each
+// row. With a large number, a thread takes adjacent heads, which helps the prefetch. With a small
 // number, the threads finish at about the same time even if rows have different lengths.
 static int chunk_of(size_t a_row, uint64_t rows, int threads) {
     uint64_t most = rows * a_row / ((uint64_t)threads * 8);
@@ -69,8 +69,8 @@ static rlhf_status read_geometry(struct rlhf__cpu *cpu, const char *op, rlhf_att
     return RLHF_OK;
 }
 
-// A piece of the work: query heads h .. h+group-1, which all read one key head, in row i or, in a
-// run, in the rows from i onward.
+// A piece of the work: query heads h .. h+group-1, which all read one key head. The piece covers
+// row i or, in a run, the rows from i onward.
 struct piece {
     size_t i, h, group;
 };
@@ -86,7 +86,7 @@ static struct piece piece_at(const struct cut *c, size_t n) {
     return (struct piece){n / c->a_row, key * c->group + from, to - from};
 }
 
-// Makes pieces as large as possible, because a piece reads its keys only once, but provides several
+// Pieces are as large as possible, because a piece reads its keys only once. But there are several
 // pieces for every thread.
 static struct cut cut_of(const rlhf_attn *a, uint64_t rows, int threads) {
     size_t keys = (size_t)a->kv_heads, group = (size_t)a->heads / keys, parts = 1;
@@ -317,7 +317,8 @@ struct bwd {
 };
 
 // Set up the item for a piece of row p.i, which is one of the rows i0 .. i1-1. Row i0 is the prefix
-// that the other rows share, or the only row. All of these rows use the same scratch memory.
+// that the others of these rows share, or it is the only row. All of these rows use the same
+// scratch memory.
 static struct rlhf__attn_item backward_row(const struct bwd *b, size_t i0, size_t i1,
                                            struct piece p) {
     const rlhf_attn *a = b->a;

@@ -13,7 +13,7 @@
 // are divided unequally among the threads.
 #define RLHF__PIECE 4096u
 
-// Returns the number of threads for `elements` elements of work. Waking the other threads costs
+// Returns the number of threads for work on this number of elements. Waking the other threads costs
 // about as much as processing 32 Ki elements.
 static inline int rlhf__split_threads(const struct rlhf__cpu *cpu, uint64_t elements) {
     return elements < 32768u ? 1 : cpu->threads;
@@ -34,7 +34,7 @@ static inline uint64_t rlhf__split_rows(uint64_t d) {
     return d >= RLHF__PIECE ? 1 : RLHF__PIECE / (d ? d : 1);
 }
 
-// Calls `body` for each i from 0 to n - 1. Each of `threads` threads gets consecutive i. A single
+// Calls `body` for each i from 0 to n - 1. Each thread gets a range of consecutive i. A single
 // thread does not use OpenMP, because libgomp allocates and frees a team for each parallel region
 // of one thread, which costs about 850 instructions.
 static inline void rlhf__split_run(int threads, int64_t n, void (*body)(const void *job, int64_t i),

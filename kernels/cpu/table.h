@@ -1,4 +1,4 @@
-// table.h: the functions with which each file of the CPU backend fills its entries of the table.
+// table.h: each file of the CPU backend has a function that fills its entries of the table.
 // rlhf/compute.h describes the shapes, the dtypes and the meaning of every argument; ctx is a
 // struct rlhf__cpu. A file calls another file's op through the table.
 //

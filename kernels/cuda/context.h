@@ -35,10 +35,10 @@ struct rlhf__cuda_buffer {
     uint64_t bytes;
 };
 
-// The smallest size of each workspace with which a call can run, as workspace_bytes of the table
-// returns it. For every file whose ops use workspaces, table.h declares a function that adds the
-// sizes for these ops. The function computes the sizes with the same helpers as the ops. When a
-// workspace grows, memory.cu may make it larger than its size here.
+// The smallest size of each workspace with which a call can run. The function workspace_bytes of
+// the table returns these sizes. For every file whose ops use workspaces, table.h declares a
+// function that adds the sizes for these ops. It computes them with the same helpers as the ops.
+// When a workspace grows, memory.cu may make it larger than its size here.
 struct rlhf__cuda_needs {
     uint64_t bytes[RLHF__CUDA_WS_COUNT];
 };
@@ -185,8 +185,8 @@ rlhf_status rlhf__cuda_fault_report(struct rlhf__cuda *cu, const struct rlhf__fa
 rlhf_status rlhf__cuda_not_recording(struct rlhf__cuda *cu, const char *what);
 rlhf_status rlhf__cuda_not_capturing(struct rlhf__cuda *cu, const char *what);
 
-// Drop the recordings that ran or were captured after the allocation `serial` was made. With serial
-// 0, drop all recordings. [step]
+// Drop the recordings that ran, or were captured, when the allocation with number `serial` already
+// existed. With serial 0, drop all recordings. [step]
 void rlhf__cuda_recordings_drop(struct rlhf__cuda *cu, uint64_t serial);
 
 // Announce that [p, p + bytes) was or will be written. Every op calls this for its outputs. If
@@ -200,14 +200,14 @@ void rlhf__cuda_mem_free(struct rlhf__cuda *cu, void *ptr); // NULL allowed
 void rlhf__cuda_mem_free_all(struct rlhf__cuda *cu);        // for destroy
 
 // Return memory to the driver: freed memory whose release is still pending, and unused blocks of
-// the pool. Called when an allocation has failed, before it is tried again. [step]
+// the pool. Called when an allocation has failed, before the allocation is tried again. [step]
 cudaError_t rlhf__cuda_memory_spare(struct rlhf__cuda *cu);
 
 // The number of bytes from p to the end of its allocation; 0 if p is not in an allocation. [step]
 uint64_t rlhf__cuda_extent(const struct rlhf__cuda *cu, const void *p);
 
-// Get workspace `which` with at least `bytes` bytes. It is aligned to 256 bytes, and its contents
-// are undefined. [step]
+// Get workspace `which`, of at least this size. It is aligned to 256 bytes, and its contents are
+// undefined. [step]
 rlhf_status rlhf__cuda_workspace(struct rlhf__cuda *cu, enum rlhf__cuda_ws which, uint64_t bytes,
                                  void **out);
 

@@ -22,8 +22,8 @@ struct rlhf__cuda_product_spec {
     void *out;
     uint64_t out_ld; // at least cols
     // 1: the bits of a row must not depend on `rows` or on the other rows. 0: the result need only
-    // be repeatable. With 0, our own kernels divide the depth into pieces of 4096 steps and add the
-    // sums of the pieces in order. They do so only for f32 results without a bias.
+    // be repeatable. If rows_exact is 0 and the result is f32 without a bias, our own kernels
+    // divide the depth into pieces of 4096 steps and add the sums of the pieces in order.
     int32_t rows_exact;
 };
 

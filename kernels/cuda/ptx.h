@@ -19,9 +19,9 @@ static __device__ __forceinline__ void rlhf__mma_bf16(float d[4], const unsigned
 #endif
 }
 
-// 2^x with an error of at most two ulp. A denormal x or result becomes 0. -inf gives 0, 0 gives
-// exactly 1, and a NaN stays a NaN. All cards give the same bits, but the emulation gives other
-// bits.
+// 2^x with an error of at most two ulp. A denormal x or result becomes 0. The result is 0 for -inf,
+// exactly 1 for 0, and a NaN for a NaN. All cards return the same bits, but the emulation returns
+// other bits.
 static __device__ __forceinline__ float rlhf__ex2(float x) {
 #ifdef __CUDACC__
     float y;
@@ -101,10 +101,10 @@ static __device__ __forceinline__ void rlhf__ldmatrix_x2_trans(unsigned r[2], co
 
 // ---- asynchronous loads ----
 
-// Copy `bytes` bytes (0 .. 16) from global to shared memory, and fill the rest of the 16 bytes with
-// zeros. Both addresses must be aligned to 16 bytes. If `bytes` is 0, `from` is not read.
-// rlhf__cp_async4 does the same with 4 instead of 16 bytes. This thread can read the data after
-// rlhf__cp_async_wait. Other threads can read it after a barrier that follows the wait.
+// Copy the first `bytes` (0 .. 16) of 16 bytes from global to shared memory, and set the rest of
+// the 16 bytes there to zero. Both addresses must be aligned to 16 bytes. If `bytes` is 0, `from`
+// is not read. rlhf__cp_async4 does the same with 4 instead of 16 bytes. This thread can read the
+// data after rlhf__cp_async_wait. Other threads can read it after a barrier that follows the wait.
 static __device__ __forceinline__ void rlhf__cp_async16(void *to, const void *from,
                                                         unsigned bytes = 16) {
 #ifdef __CUDACC__

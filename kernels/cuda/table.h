@@ -42,8 +42,8 @@
 RLHF__CUDA_FILES(RLHF__CUDA_DECLARE)
 #undef RLHF__CUDA_DECLARE
 
-// X(file), for every file whose ops use workspaces. If the op of the call is in that file,
-// rlhf__cuda_needs_<file>(cu, call, needs) adds the workspaces of the call. [step]
+// X(file) for every file whose ops use workspaces. rlhf__cuda_needs_<file>(cu, call, needs) adds
+// the call's workspaces to `needs` if the call's op is in that file. [step]
 #define RLHF__CUDA_NEEDS(X)                                                                        \
     X(attention)                                                                                   \
     X(weight)                                                                                      \

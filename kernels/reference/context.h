@@ -46,8 +46,9 @@ rlhf_status rlhf__ref_fail(struct rlhf__ref *r, rlhf_status code, const char *fm
 rlhf_status rlhf__ref_enter(struct rlhf__ref *r, const char *op, const struct rlhf__ref_use *uses,
                             uint32_t n);
 
-// Count a call of r->op. Returns RLHF_E_DEVICE if rlhf_reference_fail_at made this call fail.
-// rlhf__ref_enter calls this function, so only functions that allocate need to call it themselves.
+// Count a call of r->op. Returns RLHF_E_DEVICE if rlhf_reference_fail_at has chosen this call to
+// fail. rlhf__ref_enter calls this function, so only functions that allocate need to call it
+// themselves.
 rlhf_status rlhf__ref_count_call(struct rlhf__ref *r);
 
 // Ends the table function that rlhf__ref_enter began. Returns `st`, so that the caller can return
@@ -57,8 +58,8 @@ rlhf_status rlhf__ref_leave(struct rlhf__ref *r, rlhf_status st);
 // The number of bytes from p to the end of its buffer; 0 if p is not in a buffer.
 uint64_t rlhf__ref_extent(struct rlhf__ref *r, rlhf_dev p);
 
-// Allocates n * size bytes of scratch memory in *out, which is not NULL even for n = 0. Fails with
-// RLHF_E_NOMEM. Free it with free().
+// Allocates n * size bytes of scratch memory and sets *out to it. Even for n = 0, *out is not NULL.
+// The caller frees *out with free(). Errors: RLHF_E_NOMEM.
 rlhf_status rlhf__ref_scratch(struct rlhf__ref *r, uint64_t n, uint64_t size, void *out);
 
 // Returns RLHF_E_INVALID unless dtype is f32 or bf16.

@@ -50,7 +50,8 @@ static void log_softmax(double *z, int32_t vocab) {
         z[v] -= lse;
 }
 
-// Returns how many tokens remain after top-k and then top-p: the first ones of the ranking.
+// Returns how many tokens remain after top-k and then top-p. They are the first ones of the
+// ranking.
 static int32_t top_count(const struct rlhf__ref_ranked *ranked, int32_t vocab, const rlhf_dist *d) {
     int32_t kept = d->top_k > 0 && d->top_k < vocab ? d->top_k : vocab;
     if (d->top_p >= 1.0) return kept;
@@ -64,7 +65,8 @@ static int32_t top_count(const struct rlhf__ref_ranked *ranked, int32_t vocab, c
     return kept;
 }
 
-// Returns how many tokens remain after top-k, top-p and min-p: the first ones of the ranking.
+// Returns how many tokens remain after top-k, top-p and min-p. They are the first ones of the
+// ranking.
 static int32_t kept_count(const struct rlhf__ref_ranked *ranked, int32_t vocab,
                           const rlhf_dist *d) {
     int32_t kept = top_count(ranked, vocab, d);

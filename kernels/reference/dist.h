@@ -23,10 +23,12 @@ struct rlhf__ref_ranked {
 // be set.
 rlhf_status rlhf__ref_dist_read(struct rlhf__ref *r, rlhf_dist *d, const rlhf_dist *from);
 
-// 1 / temperature; 1 if the distribution is greedy, because rlhf_dist then ignores the temperature.
+// Returns 1 / temperature, or 1 if the distribution is greedy, because rlhf_dist then ignores the
+// temperature.
 double rlhf__ref_dist_scale(const rlhf_dist *d);
 
-// logits[vocab] = row number `row` of hidden (act dtype) times the weight, summed in double.
+// logits[vocab] = the row of `hidden` (act dtype) at index `row`, times the weight, summed in
+// double.
 void rlhf__ref_logits(double *logits, rlhf_dev hidden, const rlhf_weight *w, uint64_t row);
 
 // rlhf__ref_support_store sets the support bits (rlhf/compute.h) of the ids whose log-prob is not

@@ -17,8 +17,8 @@ static rlhf_status check_pool(struct rlhf__ref *r, rlhf_dev offset, uint32_t n, 
     return RLHF_OK;
 }
 
-// The tokens from which the vector of row i is computed: returns the first one, and sets *count to
-// their number.
+// Returns the first of the tokens from which the vector of row i is computed. Sets *count to the
+// number of these tokens.
 static uint64_t pool_span(const int32_t *o, uint32_t i, int32_t mode, uint64_t *count) {
     *count = mode == RLHF_POOL_MEAN ? (uint64_t)(o[i + 1] - o[i]) : 1;
     return (uint64_t)(mode == RLHF_POOL_LAST ? o[i + 1] - 1 : o[i]);

@@ -41,8 +41,8 @@ rlhf_status rlhf__ref_ragged_read(struct rlhf__ref *r, const char *op, rlhf_ragg
 rlhf_status rlhf__ref_attn_read(struct rlhf__ref *r, const char *op, rlhf_attn *a,
                                 const rlhf_attn *from);
 
-// Returns the size in bytes of `tokens` tokens that are `stride` elements apart. Each token has
-// heads * head_dim elements.
+// Returns the number of bytes from the start of the first token to the end of the last one. The
+// tokens are `stride` elements apart, and each has heads * head_dim elements.
 uint64_t rlhf__ref_attn_bytes(const rlhf_attn *a, int32_t heads, uint64_t tokens, int64_t stride);
 
 #endif

@@ -11,7 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-// Copy the caller's struct to *g, in which kv_heads is never 0, and check its members.
+// Copy the caller's struct to *g, and check its members. If kv_heads is 0, sets it to heads.
 static rlhf_status rope_read(struct rlhf__ref *r, const char *op, rlhf_rope *g,
                              const rlhf_rope *from) {
     RLHF_TRY(rlhf__ref_copy_in(r, op, g, sizeof *g, from, RLHF_SIZE_TO(rlhf_rope, stats)));

@@ -69,8 +69,8 @@ static rlhf_status open_python(struct env *e, const struct config *c) {
     return rlhf__lines_start(&e->lines, RLHF_E_INVALID);
 }
 
-// Logs that this class gives no reward. The host cannot see this, because the flag
-// RLHF_ENVIRONMENT_PAYS holds for all classes.
+// Logs that the user's class gives no reward. The host cannot see this, because the plugin has the
+// flag RLHF_ENVIRONMENT_PAYS for all classes.
 static void say_unpaid(const struct env *e, const struct config *c) {
     char text[512];
     if (e->lines.hello.finish || c->api != TRL) return;

@@ -1,4 +1,5 @@
-// tools.c: an environment of tools: so far a calculator for whole numbers (docs/environments.md).
+// tools.c: an environment of tools (docs/environments.md). So far, the only tool is a calculator
+// for whole numbers.
 //
 // A turn without a tool call is the answer and ends the episode. A reward, such as answer.so,
 // decides whether the answer is right.

@@ -35,8 +35,8 @@ rlhf_status rlhf__program_init(struct rlhf__program *, const rlhf_host *host, ch
                                const char *const *env);
 
 // Starts the program. Logs the program's restrictions at its first start, and at a later start if
-// they have changed. If the function returns RLHF_E_INVALID or RLHF_E_IO, with the reason, the
-// program is not running. [step]
+// they have changed. Errors, with a message: RLHF_E_INVALID, RLHF_E_IO, RLHF_E_NOMEM. After an
+// error, the program is not running. [step]
 rlhf_status rlhf__program_start(struct rlhf__program *);
 
 // These functions return the limits of the run that apply now. rlhf__program_timeout returns the

@@ -99,7 +99,8 @@ static void wait_some(const struct talk *t, double left) {
     poll(fd, 3, ms);
 }
 
-// Called if no bytes can be moved. Returns the reason to stop, or DONE to continue.
+// Called if no bytes can be moved. Returns DONE if the exchange can continue, otherwise the reason
+// why it must stop.
 static enum rlhf__talk look(struct talk *t) {
     struct rlhf__program *p = t->p;
     if (rlhf__program_has_ended(p)) {

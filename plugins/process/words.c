@@ -14,7 +14,8 @@ static int is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 static int acts(char c) { return c && strchr("|&;<>()$`", c) != NULL; }
 
-// Reads one character of the command, or a quote. Returns 0, or the character if it is not allowed.
+// Reads the next character of the command, or a backslash with the character after it. Returns 0
+// or, if a character is not allowed, this character.
 static char step(struct reader *r) {
     const char c = *r->at++;
     if (r->quote == '\'') {

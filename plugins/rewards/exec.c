@@ -137,8 +137,8 @@ static rlhf_status write_rows(struct exec *e, const rlhf_reward_in *in, struct r
                       : RLHF_OK;
 }
 
-// Returns 1 if the program still runs but does not answer any more. It may have skipped a row
-// without noticing.
+// Returns 1 if the program still runs but does not answer any more. In this case, the program may
+// have skipped a row without noticing.
 static int waits(enum rlhf__talk what) {
     return what == RLHF__TALK_LATE || what == RLHF__TALK_CLOSED;
 }

@@ -160,7 +160,9 @@ static const rlhf_opt options[] = {
     RLHF_OPT_TABLE(struct length_config, check, rlhf__answer_opts, RLHF__N_ANSWER_OPTIONS),
 };
 
-// The options of each shape, in the order of the table. The options of the answer belong to cosine.
+// Returns why the shape does not use the option `key`, or NULL if it does. `of` has the index of
+// the shape that uses an option. Only cosine uses the options that decide whether an answer is
+// right.
 static const char *length_why_unused(const void *config, const char *key) {
     static const char *const of[][2] = {
         {"cache", "0"},      {"min_len", "2"},     {"margin", "2"},     {"right_short", "1"},

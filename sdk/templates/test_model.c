@@ -68,7 +68,8 @@ static void gradients_are_derivatives(void *self, const rlhf_compute *c) {
     RLHF_TEST_NEAR(&host, off, 0, 0.05);
 }
 
-// Calls open() while the first, the second, ... call of the compute table fails.
+// Calls open() repeatedly. In attempt n, the n-th call of the compute table and all later ones
+// fail.
 static void fails_cleanly(rlhf_compute *c) {
     const uint64_t before = c->bytes_in_use(c->ctx);
     for (int64_t n = 1;; n++) {

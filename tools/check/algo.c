@@ -105,8 +105,7 @@ static int32_t row_of(const struct rlhf__algo_batch *b, int32_t h, int32_t i) {
     return row;
 }
 
-// Returns 1 if number i of head h must not affect the loss, or if a model does not compute that
-// number.
+// Returns 1 if the i-th number of head h must not affect the loss, or if models do not compute it.
 static int is_out(struct rlhf__child_log *log, const struct rlhf__algo_batch *b, int32_t h,
                   int32_t i) {
     const int32_t row = row_of(b, h, i);
@@ -146,8 +145,8 @@ static int slope_at(struct rlhf__probe *t, struct rlhf__algo_batch *b, int32_t h
     return 1;
 }
 
-// Returns 1 if the derivatives agree. At a kink (a clip), any slope between the left and the right
-// slope is accepted.
+// Returns 1 if the derivatives agree. At a kink (a clip), accepts any derivative between the left
+// and the right slope.
 static int agrees(const struct slope *s, double most, double loss) {
     const double off =
         0.02 * fabs(s->given) + 2e-3 * most + 1e-6 * (1 + fabs(loss)) / (double)STEP / 10;
@@ -258,7 +257,7 @@ static void course_finish(struct course *x) {
     free(x->then);
 }
 
-// After load(), another instance must have everything that a phase depends on.
+// Checks that load() gives another instance everything that a phase depends on.
 static void check_kept(struct rlhf__check *c, struct course *x) {
     struct rlhf__probe t;
     struct rlhf__error err;
@@ -306,8 +305,8 @@ static int try_running(struct rlhf__check *c, int32_t step) {
 
 // ---- the cases ----
 
-// Runs one phase. The three steps use rewards of every kind, equal rewards, and tokens that are
-// left out.
+// Runs one phase. The rewards differ in step 0 and are all equal in step 1. In step 2, the
+// algorithm leaves out tokens.
 static int try_phase(struct rlhf__check *c, int32_t step) {
     static const char *const what[] = {"a minibatch", "groups with equal rewards",
                                        "tokens that are left out"};

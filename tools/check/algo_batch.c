@@ -166,7 +166,7 @@ static int wants_reference(const rlhf_plan *p) {
            ((p->heads & RLHF_HEAD_KL) != 0 && !p->divergence_from);
 }
 
-// Returns space for a pointer to each named model's log-probs. Returns NULL without named models.
+// Returns an array for pointers to the log-probs of the named models, or NULL if there are none.
 static const float **lay_named(struct maker *m, const struct rlhf__algo_batch *b,
                                const char *what) {
     if (!b->plan.n_named) return NULL;

@@ -36,8 +36,8 @@ static void *lay(struct rlhf__guards *g, const void *from, size_t n, int32_t sid
     return at;
 }
 
-// Returns the data row of prompt i: one of the author's rows or, if there are none, one of two
-// made-up rows, of which the second is empty. The caller frees *text.
+// Returns the data row of prompt i. This is one of the author's rows. If the author gave none, it
+// is one of two made-up rows, and the second of these is empty. The caller frees *text.
 static rlhf_str row_of(const struct rlhf__check *c, int32_t i, char **text) {
     const size_t own = json_array_size(c->rows);
     *text = own ? json_dumps(json_array_get(c->rows, (size_t)i % own), JSON_COMPACT) : NULL;

@@ -1,7 +1,7 @@
 // algo_shards.c: tests an algorithm with a minibatch that is divided into two shards. Either one
 // process has both shards, or two processes have one shard each. The algorithm's sums should have
 // the same bits in both cases (shards.h). A difference is reported only as a fact, because it does
-// not show in runs of one process.
+// not affect runs of one process.
 #include "check/algo_batch.h"
 #include "check/cases.h"
 #include "check/guard.h"
@@ -148,7 +148,7 @@ static int run_phase(struct side *s) {
     return end_all(s, 0) && end_all(s, 1);
 }
 
-// Returns 0 if something failed; an earlier case reports such a failure.
+// Returns 0 if something failed. Does not report this, because an earlier case does.
 static int open_side(struct rlhf__check *c, struct side *s, uint32_t n) {
     s->n = n;
     pthread_mutex_init(&s->meeting.lock, NULL);

@@ -17,8 +17,8 @@ struct rlhf__check_request {
     int32_t reserved;
 };
 
-// Both lists contain objects. A finding has the members rule, plugin, header, line, says and saw. A
-// fact has the members plugin and text.
+// Both lists contain objects. A finding has the members `rule`, `plugin`, `header`, `line`, `says`
+// and `saw`. A fact has the members `plugin` and `text`.
 struct rlhf__check_report {
     json_t *plugins; // ids
     json_t *found, *facts;

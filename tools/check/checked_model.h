@@ -26,25 +26,25 @@ const rlhf_model_ops *rlhf__checked_ops(const struct rlhf__checked_model *m);
 // call succeeded. Call this function after rlhf__probe_begin. [main]
 int rlhf__checked_fine(struct rlhf__checked_model *m, int32_t rule, rlhf_status st);
 
-// Create and open a model as `how` describes. The function sets the members `size` and `compute`
-// itself, and a dtype of 0 means f32. If on_plan is 1, opens the model on a memory plan, so that
-// its memory cannot be read. Returns 0 if the model cannot be opened, and reports this unless the
-// machine is the cause. Before the call, all members of *m except may_refuse must be zero. Call
+// Create a model and open it as `how` describes, but ignore the members `size` and `compute`. A
+// dtype of 0 means f32. If on_plan is 1, opens the model on a memory plan, so that its memory
+// cannot be read. If the model cannot be opened, returns 0 and reports this, unless the machine is
+// the cause. Before the call, all members of *m except may_refuse must be zero. Call
 // rlhf__checked_close in any case. [main]
 int rlhf__checked_open(struct rlhf__check *c, struct rlhf__checked_model *m, int on_plan,
                        const rlhf_model_open *how);
 void rlhf__checked_close(struct rlhf__checked_model *m); // [main]
 
 // Returns 1 if the model is small enough for the reference backend and has one of these heads.
-// Otherwise reports the reason once, as a fact, and returns 0. To find this out, the function opens
-// the model without options. It sets *info to the model's description. [main]
+// Otherwise reports the reason as a fact (only once) and returns 0. Opens the model without options
+// to find out. Sets *info to the model's description. [main]
 int rlhf__checked_is_small(struct rlhf__check *c, uint32_t heads, rlhf_model_info *info);
 
 enum { RLHF__CHECKED_ZERO_B = 1 }; // an adapter's B is 0
 
-// Fill every parameter with small numbers from the seed, plus 1 if its initial value is 1. Add eps
-// times a fixed direction to the trained parameters. Then call refresh(). Returns 0 if a call
-// failed. [main]
+// Fill all parameters with small numbers from the seed, and add 1 to those whose initial value is
+// 1. Add eps times a fixed direction to the trained parameters. Then call refresh(). Returns 0 if a
+// call failed. [main]
 int rlhf__checked_fill(struct rlhf__checked_model *m, uint32_t seed, float eps, int flags);
 // Returns the dot product of all gradients with the direction of rlhf__checked_fill; NaN if the
 // gradients cannot be read. [main]

@@ -36,8 +36,8 @@ struct rlhf__child_log {
     char fault[248];
     char doing[256]; // "score() of 3 rows"
     // `inside` is the plugin's function that is running, or "". `hung` lists functions that did not
-    // return, or that waited for something that never comes. They are not called again until the
-    // child's log is cleared for another plugin. `left` is 1 if the child ended to avoid such a
+    // return, or that waited for something that never comes. The child does not call them again
+    // until its log is cleared for another plugin. `left` is 1 if the child ended to avoid such a
     // call.
     char inside[32], hung[RLHF__CHILD_LOG_HUNG][32];
     int32_t left, reserved2;
@@ -49,7 +49,7 @@ struct rlhf__child_log {
 struct rlhf__child_log *rlhf__child_log_new(void);
 void rlhf__child_log_free(struct rlhf__child_log *);
 
-// Report a violation of a rule. Drops duplicates, and all reports after the third for a rule. [any]
+// Report a violation of a rule. Drops duplicates, and keeps only three reports for each rule. [any]
 __attribute__((format(printf, 3, 4))) void
 rlhf__child_log_found(struct rlhf__child_log *, int32_t rule, const char *fmt, ...);
 // Report a fact worth knowing. [main]
@@ -59,8 +59,8 @@ __attribute__((format(printf, 2, 3))) void rlhf__child_log_fact(struct rlhf__chi
 // hang, the child exits instead of calling it. With function = NULL, record that the running
 // function has returned. [any]
 void rlhf__child_log_inside(struct rlhf__child_log *, const char *function);
-// Record that the plugin's running function did not return, or that it waits. The function is then
-// not called again. Returns 1 if a function is running. [any]
+// Record that the plugin's running function hangs: it does not return, or it waits. Until the log
+// is cleared, the child does not call it again. Returns 1 if a function was running. [any]
 int rlhf__child_log_hangs(struct rlhf__child_log *);
 
 // Describe the next action. [main]

@@ -127,8 +127,8 @@ static void *lay(struct rlhf__guards *g, const void *from, size_t n, int32_t sid
     return at;
 }
 
-// Returns a turn of the policy. All episodes use the same list of turns; the episode's number
-// selects the place where the episode begins.
+// Returns a turn of the policy. All episodes go through the same list of turns, and each begins at
+// a different place in the list.
 static rlhf_str turn_text(uint32_t episode, int32_t turn) {
     static const rlhf_str turns[] = {
         {"1", 1}, {"", 0}, {"32", 2}, {"\xff\x00\xfe", 3}, {"yes.\n", 5}, {"\xf0\x9f\x98\x80 a", 6},
@@ -202,7 +202,7 @@ static void *run(void *arg) {
     return NULL;
 }
 
-// Checks what the call returned for its episode i, and appends this to the text that is compared.
+// Checks the call's results for its i-th episode, and appends them to the text that is compared.
 static void take(struct call *k, uint32_t i) {
     struct rlhf__game_episode *e = &k->game->of[k->which[i]];
     const int calls = k->in.call_offset[i + 1] - k->in.call_offset[i];

@@ -1,6 +1,6 @@
 // fakes.h: fake services that need no model. The classifier, the tokenizer and the reward model
 // (rlhf/test.h) give answers that depend only on their input. The limits service allows everything.
-// The programs service is real: it starts programs from the host's file.
+// Only the service that runs programs is real.
 #ifndef RLHF_TOOLS_CHECK_FAKES_H
 #define RLHF_TOOLS_CHECK_FAKES_H
 

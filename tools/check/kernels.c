@@ -62,8 +62,8 @@ static void close_one(struct rlhf__probe *t, rlhf_compute *table) {
     rlhf__probe_end(t, RLHF_OK, NULL);
 }
 
-// Checks that uploaded bytes come back unchanged. Also checks that an allocation fails if it is
-// larger than the memory of any machine.
+// Checks that uploaded bytes come back unchanged, and that an allocation larger than the memory of
+// any machine fails.
 static void use(struct rlhf__probe *t, const rlhf_compute *k) {
     struct rlhf__child_log *log = t->check->log;
     unsigned char up[BYTES], down[BYTES] = {0};

@@ -88,8 +88,8 @@ static int try_destroy(struct rlhf__check *c, int32_t step) {
     return 1;
 }
 
-// An option has several values at the limits of its range. Returns value `turn` of these, counted
-// from 0, or NULL after the last one.
+// Lists the values at the limits of an option's range. Returns the value with index `turn`, or NULL
+// after the last one.
 static json_t *at_limit(const rlhf_opt *o, int32_t turn) {
     static const char *const texts[] = {"", "no/such/file", "\xc3\xa9 \xe2\x80\xae"};
     switch (o->type) {
@@ -219,7 +219,7 @@ static void full_sink(struct rlhf__check *c, struct rlhf__state_buffer *s) {
     rlhf__probe_finish(&t);
 }
 
-// With a truncated state, load() gets an error from read() and must return it.
+// Checks that load() of a truncated state returns the error that it gets from read().
 static void cut_state(struct rlhf__check *c, struct rlhf__state_buffer *s, uint64_t part) {
     struct rlhf__probe t;
     struct rlhf__error err;

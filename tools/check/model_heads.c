@@ -171,8 +171,8 @@ static int check_kl(struct trial *t, struct numbers *n) {
     return refer(t, 1000); // another model as the reference
 }
 
-// A model without its adapter is its base. If the adapter's matrix B is 0, the model must compute
-// the same numbers with and without the adapter.
+// If the adapter's matrix B is 0, the model must compute the same numbers with the adapter and
+// without it (RLHF_FORWARD_BASE). With another B, the numbers must differ.
 static int check_base(struct trial *t, struct numbers *with) {
     struct numbers base;
     for (int zero = 1; zero >= 0; zero--) {

@@ -93,7 +93,7 @@ static int check_embeddings(struct tapped *k) {
     return 1;
 }
 
-// A run from the last layer's middle must have the same result as the whole run.
+// A run that starts in the middle of the last layer must have the same result as a whole run.
 static void check_run_from(struct tapped *k) {
     const int32_t last = k->info.n_layer - 1;
     const uint64_t n = k->n * k->d;

@@ -214,7 +214,7 @@ static void do_rng(const rlhf_host *api, const char *stream, rlhf_rng *out) {
 }
 
 // If a function logs a warning and then polls for cancellation, it waits for something, such as a
-// service that does not answer. Nothing will start that service here, so the call is cancelled.
+// service that does not answer. Nobody will start that service here, so the host cancels the call.
 static int32_t do_cancelled(const rlhf_host *api) {
     struct rlhf__probe_host *h = behind(api);
     pthread_mutex_lock(&h->lock);

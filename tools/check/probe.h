@@ -37,18 +37,19 @@ struct rlhf__probe {
     const struct rlhf__instance *kernels; // the kernels of a model; NULL: none
 };
 
-// Create an instance with `options` or, if this is NULL, with the author's options. fail_at is the
-// number of the allocation that fails: 1 = the first, 0 = none. Violations by create() are
-// reported. If create() fails, err has its message, and the caller decides whether that is a
-// violation. Call rlhf__probe_finish in any case. [main]
+// Create an instance with `options` or, if this is NULL, with the author's options. The fail_at-th
+// allocation fails (1 = the first, 0 = none). Reports violations by create(). If create() fails,
+// err has its message, and the caller decides whether that is a violation. Call rlhf__probe_finish
+// in any case. [main]
 rlhf_status rlhf__probe_create(struct rlhf__check *c, const json_t *options, int64_t fail_at,
                                struct rlhf__probe *t, struct rlhf__error *err);
 // Destroy the instance and report its leaks. [main]
 void rlhf__probe_finish(struct rlhf__probe *t);
 
-// Call these before and after each call of a plugin's function. st is the value that the function
-// returned. Invalid values, and failures without a message, are reported. rlhf__probe_end returns
-// st, or RLHF_E_INTERNAL for an invalid status; err has the plugin's message.
+// Call rlhf__probe_begin before each call of a plugin's function, and rlhf__probe_end after it.
+// `st` is the status that the function returned. rlhf__probe_end reports an invalid status, and a
+// failure without a message. It returns `st`, or RLHF_E_INTERNAL for an invalid status; err has the
+// plugin's message.
 //
 // If the function waits (it logs a warning, then keeps polling host->cancelled), the host cancels
 // the call and never calls the function again. [any]

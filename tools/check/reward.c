@@ -14,8 +14,8 @@ enum { MANY = 10000 };
 
 // ---- calling score() and storing the results ----
 
-// Initial values of out->seq: the first for arrays that end at an inaccessible page, the second for
-// arrays that begin at such a page.
+// Initial values of out->seq, in arrays that end at an inaccessible page and in arrays that begin
+// at one.
 enum { UNWRITTEN_END = 0x7fc0dead, UNWRITTEN_BEGIN = 0x4640e6b7 };
 
 // Results of a call, by the row's number in its set.
@@ -56,8 +56,8 @@ static void *run_score(void *arg) {
     return NULL;
 }
 
-// Reports as a fact that score() refused the rows, or that it marked some of them as failed. If
-// memory has run out, score() may fail.
+// Reports as a fact that score() refused the rows, or marked some of them as failed. Reports
+// nothing if memory ran out or the call was cancelled, because score() may then fail.
 static void say_refused(struct rlhf__probe *t, const struct call *call, const uint8_t *failed,
                         uint32_t n) {
     uint32_t some = 0;
@@ -133,8 +133,8 @@ static uint32_t first_difference(const struct scores *a, const struct scores *b,
 }
 
 // Returns 1 if all scores are equal. Otherwise reports the first difference as a violation of
-// `rule` and returns 0. The message is e.g. "row 3 has the score 1, and 2", followed by `how`, e.g.
-// "by a second instance".
+// `rule` and returns 0. Example of a message, where `how` is "by a second instance": "row 3 has the
+// score 1, and 2 by a second instance".
 static int compare(struct rlhf__check *c, int32_t rule, const char *how, const struct scores *a,
                    const struct scores *b, uint32_t n) {
     const uint32_t i = first_difference(a, b, n);
@@ -209,7 +209,8 @@ static void tell_not_finite(struct rlhf__check *c, const struct scores *a, uint3
 }
 
 // Scores the groups in another order, and one group at a time. If the reward allows it, also scores
-// one row at a time. A reward that compares groups with each other needs all of them.
+// one row at a time. Skips a reward that compares groups with each other, because it needs all
+// groups.
 static void otherwise(struct rlhf__check *c, const struct rlhf__row_set *set, uint32_t *rows,
                       const struct scores *a, struct scores *b) {
     const uint32_t n = set->n;
@@ -301,7 +302,7 @@ static rlhf_status score_few(struct rlhf__probe *t, struct few *f, struct scores
     return score(t, &f->set, f->row, f->set.n, RLHF__GUARD_END, 0, to);
 }
 
-// After load(), another instance must have everything that the scores depend on.
+// Checks that load() gives another instance everything that the scores depend on.
 static void check_kept(struct rlhf__check *c, struct few *a, struct rlhf__state_buffer *kept) {
     struct rlhf__probe t;
     struct rlhf__error err;
@@ -321,7 +322,7 @@ static void check_running(struct rlhf__check *c, struct few *a, struct few *b,
     struct rlhf__probe t;
     struct rlhf__error err;
     int same = 1;
-    // A difference between two new instances is not a sign of state. It is reported as "repeat".
+    // Two new instances that differ are no sign of state; another case reports that as "repeat".
     if (score_afresh(c, &a->set, a->row, a->set.n, RLHF__GUARD_END, 0, &a->then) < 0) return;
     if (rlhf__probe_create(c, NULL, 0, &t, &err) == RLHF_OK &&
         score_few(&t, a, &a->first) == RLHF_OK &&

@@ -27,7 +27,7 @@ struct rlhf__row_set {
     uint32_t n, reserved;
 };
 
-// Make n rows. If `given` has rows from the author, uses these in turn. If `given` is NULL or
+// Make n rows from the author's rows in `given`, which are used in turn. If `given` is NULL or
 // empty, generates rows. Returns 0 if out of memory. Call rlhf__row_set_finish even then. [main]
 int rlhf__row_set_make(struct rlhf__row_set *s, uint32_t n, int32_t texts, const json_t *given);
 void rlhf__row_set_finish(struct rlhf__row_set *s);

@@ -75,8 +75,8 @@ void rlhf__cli_train_help(FILE *out) { rlhf__flags_help(out, flags, N_FLAGS); }
 struct assignments {
     char *made[9]; // heap-allocated
     size_t n_made;
-    // `all` has the assignments from short flags, then those from --set. `flag` has the flag that
-    // gave each assignment.
+    // `all` lists the assignments from short flags, then those from --set. `flag` has the flag from
+    // which each assignment comes.
     const char **all, **flag;
     size_t n;
 };
@@ -136,10 +136,10 @@ static void speak_json(struct rlhf__log *log) {
     rlhf__last_words_json(1);
 }
 
-// Append to `err` the user's command and the flags that name all code of the run. Does not open
-// plugins outside the searched directories, so flags are missing for code that only an option of
-// such a plugin names. If a plugin of the run is not installed, appends nothing, because `err`
-// already lists such plugins.
+// Append to `err` the user's command, with flags that name all code of the run. If only an option
+// of a plugin outside the searched directories names some code, the flag for this code is missing,
+// because such a plugin is not opened. If a plugin of the run is not installed, appends nothing,
+// because `err` already lists such plugins.
 static void say_whole_command(const struct options *o, const struct rlhf__config_request *req,
                               const struct rlhf__run_request *run, struct rlhf__error *err) {
     struct rlhf__config_request trusting = *req;
@@ -170,9 +170,10 @@ static void say_whole_command(const struct options *o, const struct rlhf__config
     rlhf__config_finish(&c);
 }
 
-// If `err` asks the user to name the code of a resumed run again, extends it: by the list of
-// changes if that code has changed since the run last used it, otherwise by the whole command to
-// type. If the run cannot be resumed for another reason, `err` gets that reason instead.
+// Extends the message `err` if it asks the user to name the code of a resumed run again. If this
+// code has changed since the run last used it, appends the list of changes. Otherwise appends the
+// whole command to type. If the run cannot be resumed for another reason, replaces the message by
+// that reason.
 static rlhf_status say_trust(const struct options *o, const struct rlhf__config_request *req,
                              const struct rlhf__run_request *run, rlhf_status st,
                              struct rlhf__error *err) {
@@ -205,7 +206,7 @@ static const char *typed(const struct options *o, const char *path) {
     return NULL;
 }
 
-// Under a launcher, a resumed run's settings may have to come from rank 0.
+// Under a launcher, this rank may have to get the settings of a resumed run from rank 0.
 static rlhf_status find_settings(const struct rlhf__env *env, const struct options *o,
                                  struct rlhf__config_request *req, struct rlhf__ranks *ranks,
                                  struct rlhf__error *err) {
@@ -250,7 +251,8 @@ static rlhf_status with_run(const struct rlhf__env *env, const struct options *o
         if (status == RLHF_OK) status = print_config(&config, err);
     } else {
         status = rlhf__ranks_join(&ranks, &run, status, err);
-        // run.algo is NULL only if the config was not resolved: a resolved config has an algorithm.
+        // run.algo is NULL only if the config was not resolved, because a resolved config has an
+        // algorithm.
         if (status == RLHF_OK && run.algo) *exit_status = use->run(&run, use->self);
         rlhf__ranks_leave(&ranks, status < 0 ? rlhf__exit_status(status) : *exit_status);
     }

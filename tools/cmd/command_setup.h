@@ -43,8 +43,8 @@ struct rlhf__command_setup {
     struct rlhf__session session;
     struct rlhf__model_adapter adapter; // for the model that --model names
     int64_t threads;
-    // 1: models use all rows of the embedding, as in training on texts (tokens_only of
-    // model/model.h is 0)
+    // 1: models use all rows of the embedding, as training on texts does (in model/model.h,
+    // tokens_only is 0)
     int32_t all_rows, reserved;
     char adapter_room[RLHF__PATH_CAP]; // storage for adapter.dir if --adapter names a run
 };
@@ -78,9 +78,9 @@ rlhf_status rlhf__command_setup_dir(const struct rlhf__command_setup *w, const c
                                     const char *name, char room[RLHF__PATH_CAP], const char **dir,
                                     struct rlhf__error *err);
 
-// Returns `st`, the result of opening the directory that rlhf__command_setup_dir found. If `st`
-// means bad input and --model was given (`given` is not NULL), puts "--model" before the message in
-// `err`. [any]
+// Call this with `st`, the result of opening the directory that rlhf__command_setup_dir found. If
+// `st` means bad input and --model was given (`given` is not NULL), puts "--model" before the
+// message in `err`. Returns `st`. [any]
 rlhf_status rlhf__command_setup_opened(const char *given, rlhf_status st, struct rlhf__error *err);
 
 // Set *out to the configuration of the run that wrote the checkpoint in `dir` (a new reference), or
@@ -94,12 +94,13 @@ rlhf_status rlhf__command_setup_run_config(const struct rlhf__command_setup *, c
 rlhf_status rlhf__command_setup_template(const struct rlhf__model *, const char *name,
                                          struct rlhf__error *err);
 
-// Reject a given --template if `chats`, the number of prompts or rows that use it, is 0. [any]
+// Reject a --template that has no effect because `chats`, the number of prompts or rows that use
+// it, is 0. [any]
 rlhf_status rlhf__command_setup_template_used(const char *command, const char *name, int64_t chats,
                                               struct rlhf__error *err);
 
-// Open the frozen language model of --model, or the default policy. Fails if the model cannot
-// generate. Close the model before calling _finish. [main]
+// Open the language model that --model names, or else the default policy. The model is frozen.
+// Fails if it cannot generate. Close the model before calling _finish. [main]
 rlhf_status rlhf__command_setup_writer(struct rlhf__command_setup *, const char *given,
                                        struct rlhf__model **out, struct rlhf__error *err);
 

@@ -7,9 +7,8 @@
 // 2        bad input
 // 128 + n  signal n asked it to end (Ctrl-C: 130)
 //
-// Training has no subcommand: its command line is in cli.h. Training can also exit with status 3,
-// if run.stop_on ended the run. A new command also needs a row in tools/main.c and a usage line in
-// help.c.
+// Training has no subcommand; its command line is in cli.h. If run.stop_on ended the run, training
+// exits with status 3. A new command also needs a row in tools/main.c and a usage line in help.c.
 #ifndef RLHF_HOST_CMD_COMMANDS_H
 #define RLHF_HOST_CMD_COMMANDS_H
 

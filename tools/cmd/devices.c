@@ -1,6 +1,6 @@
 // devices.c: `rlhf-host devices`: lists the devices of the installed backends. If a backend or
 // device cannot be used, the command prints the reason. Each backend is queried in a separate child
-// process, so a driver that hangs or crashes affects only one backend's line.
+// process, so a driver that hangs or crashes spoils only its backend's lines.
 #include "cmd/help.h"
 
 #include "base/json.h"

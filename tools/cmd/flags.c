@@ -48,7 +48,7 @@ static const char *flag_of(const struct rlhf__flag *flags, size_t n, const char 
     return NULL;
 }
 
-// For a command without settings: returns the flag to suggest instead of `typed`, or NULL. `typed`
+// Returns the flag to suggest instead of `typed`, or NULL; for commands without settings. `typed`
 // may be the name of a setting, or a flag of another program (rlhf__alias_find).
 static const char *flag_for(const struct rlhf__flag *flags, size_t n, const char *typed) {
     const struct rlhf__alias *a = rlhf__alias_find(typed);

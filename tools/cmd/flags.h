@@ -53,7 +53,7 @@ rlhf_status rlhf__flags_parse(const struct rlhf__flag *flags, size_t n, int argc
 // Returns 1 and sets *out if the text is a decimal integer and nothing else. [any]
 int rlhf__typed_integer(const char *text, int64_t *out);
 
-// A flag without effect in this command, and whether the user gave it.
+// A flag that has no effect in this command, and whether the user gave it.
 struct rlhf__flag_idle {
     const char *name;
     int32_t given, reserved;

@@ -59,7 +59,8 @@ void rlhf__help(FILE *out) {
         out);
 }
 
-// Append "      0.99 with grpo.so, ppo.so; 0.9 with ..." if some algorithms have other defaults.
+// Append the defaults that some algorithms have instead, if any:
+//   "      0.99 with grpo.so, ppo.so; 0.9 with ..."
 static void put_algo_defaults(struct rlhf__buf *out, const char *section, const rlhf_opt *o,
                               const struct rlhf__algo_defaults *defaults, size_t n) {
     const char *before = "\n      ";
@@ -192,7 +193,7 @@ rlhf_status rlhf__version(const struct rlhf__dirs *dirs, struct rlhf__error *err
     return rlhf__print_flush(err);
 }
 
-// Returns the part of "a, b, c" after the first n commas, or JSON null.
+// Returns part n (from 0) of a text such as "a, b, c", or JSON null if there are fewer parts.
 static json_t *part(const char *text, int n) {
     for (; n > 0 && text; n--) {
         text = strstr(text, ", ");

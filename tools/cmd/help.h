@@ -19,9 +19,9 @@ rlhf_status rlhf__version(const struct rlhf__dirs *dirs, struct rlhf__error *err
 rlhf_status rlhf__version_json(const struct rlhf__dirs *dirs, const char *git, const char *build,
                                struct rlhf__error *err);
 
-// For `rlhf-host help settings [WORD]`: print settings. Each is printed with its default, the
-// defaults that algorithms set for it, and its help text. `word` is a section, the name of a
-// setting, or any text in a name or help text; NULL prints all settings. Returns the number of
+// For `rlhf-host help settings [WORD]`: print settings, each with its default, the defaults that
+// algorithms set for it, and its help text. `word` selects settings: it is a section, the name of a
+// setting, or any text in a name or help text. NULL selects all settings. Returns the number of
 // settings printed. [main]
 size_t rlhf__help_settings(const struct rlhf__dirs *dirs, const char *word, FILE *out);
 
@@ -31,8 +31,8 @@ void rlhf__help_trl(FILE *out);
 
 // ---- levels: the instruction sets of the CPU backend ----
 
-// Returns the backend's instruction-set levels as a JSON list, lowest first. The list is empty if a
-// backend lacks levels. [any]
+// Returns the backend's instruction-set levels as a JSON list, lowest first. The list is empty if
+// the backend has no levels. [any]
 json_t *rlhf__levels_json(const struct rlhf__device_info *);
 
 // Append a heading, then one line for each instruction-set level; a star marks the level in use.

@@ -18,8 +18,9 @@ struct rlhf__plugin_file {
     int32_t reserved;
 };
 
-// Open the file at an absolute `path`. If with_sum is 1, set the sha256 of its plugins. Call finish
-// on *out even after a failure. Errors: those of rlhf__plugin_open_file. [main, in the child]
+// Open the file at `path`, which is absolute. If with_sum is 1, set the sha256 of its plugins. Even
+// after a failure, call finish on *out. Errors: those of rlhf__plugin_open_file. [main, in the
+// child]
 rlhf_status rlhf__plugin_file_open(const struct rlhf__dirs *dirs, const char *path, int with_sum,
                                    struct rlhf__plugin_file *out, struct rlhf__error *err);
 void rlhf__plugin_file_finish(struct rlhf__plugin_file *); // accepts a zeroed one [main]

@@ -65,7 +65,7 @@ void rlhf__plugin_file_finish(struct rlhf__plugin_file *f) {
 
 // ---- text ----
 
-// Write a string from the plugin as part of one line of output.
+// Write a string from the plugin without line breaks, because it is part of one line of output.
 static void put_foreign(struct rlhf__buf *out, const char *text) {
     rlhf__put_printable(out, text ? text : "", text ? strlen(text) : 0, "");
 }
@@ -239,7 +239,7 @@ static rlhf_status describe(void *arg, struct rlhf__buf *out) {
     return st;
 }
 
-// Do not trust the text: the process that wrote it also ran code of the plugin.
+// Do not trust the text, because the process that wrote it also ran code of the plugin.
 static rlhf_status print_checked(const struct info *in, const struct rlhf__buf *text,
                                  struct rlhf__error *err) {
     struct rlhf__buf shown = RLHF__BUF_INIT;

@@ -101,7 +101,7 @@ static void warn_shared(const struct list *l) {
     }
 }
 
-// If this file hides another file of the same name, warn and record the hidden file.
+// If this file hides another file of the same name, warn, and record which file is hidden.
 static void see_hidden(struct list *l, const char *path, const char *real) {
     char other[RLHF__PATH_CAP];
     if (!rlhf__plugin_hidden(l->env->dirs, path, other)) return;
@@ -163,7 +163,8 @@ static rlhf_status describe(void *arg, struct rlhf__buf *out) {
     return out->bad ? RLHF_E_NOMEM : RLHF_OK;
 }
 
-// Take over the rows of a file. Do not trust them: the file's own code may have written them.
+// Add the rows that a child process reported for a file. Do not trust them, because the file's own
+// code may have written them.
 static void take_rows(struct list *l, const char *path, json_t *rows) {
     size_t i;
     json_t *row;

@@ -170,7 +170,8 @@ static rlhf_status put_files(const struct making *m, const struct rlhf__folder *
     return st;
 }
 
-// Make the directory under a temporary name, so that the final name never holds a partial one.
+// Make the directory under a temporary name first, so that no incomplete directory has the final
+// name.
 static rlhf_status make(const struct making *m, struct rlhf__error *err) {
     char above[RLHF__PATH_CAP], part[320];
     const char *base = rlhf__path_base(m->to);

@@ -15,8 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-// Opens every closed descriptor from 0 to 2. Otherwise a file that is opened later would get the
-// number of stdout or stderr, and printed text would end up in that file.
+// Opens those of the descriptors 0 to 2 that are closed. Otherwise a file that is opened later
+// would get the number of stdout or stderr, and would receive printed text.
 static void fill_descriptors(void) {
     for (int fd = 0; fd <= STDERR_FILENO; fd++) {
         if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;

@@ -13,9 +13,9 @@
 int rlhf__program(int argc, char **argv,
                   int (*work)(const struct rlhf__env *env, int argc, char **argv));
 
-// Replaces this process with the program `name` from the same directory. argv ends with NULL.
-// Returns only if that program cannot be started: logs the reason and returns the exit status.
-// [main]
+// Replaces this process with the program `name` from the same directory. argv ends with NULL. If
+// that program cannot be started, logs the reason and returns the exit status. Otherwise never
+// returns. [main]
 int rlhf__program_exec(const struct rlhf__env *env, const char *name, char **argv);
 
 // ---- output ----
@@ -23,8 +23,8 @@ int rlhf__program_exec(const struct rlhf__env *env, const char *name, char **arg
 // Flushes standard output. Errors: RLHF_E_IO. [main]
 rlhf_status rlhf__print_flush(struct rlhf__error *err);
 
-// Print v as one line and release it, even after a failure. If v is NULL, which means that
-// json_pack failed, returns RLHF_E_NOMEM. Errors: RLHF_E_IO. [main]
+// Print v as one line. Releases v, even after a failure. Errors: RLHF_E_NOMEM if v is NULL
+// (json_pack failed); RLHF_E_IO. [main]
 rlhf_status rlhf__print_json_new(json_t *v, struct rlhf__error *err);
 
 #endif

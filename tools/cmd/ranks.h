@@ -1,5 +1,6 @@
-// ranks.h: makes the process of a training command a rank of a run. The process joins the other
-// ranks, gets rank 0's files if it cannot see the run directory, and becomes a learner or an actor.
+// ranks.h: turns the process of a training command into a rank of a run. The process joins the
+// other ranks, gets rank 0's files if it cannot see the run directory, and becomes a learner or an
+// actor.
 #ifndef RLHF_HOST_CMD_RANKS_H
 #define RLHF_HOST_CMD_RANKS_H
 

@@ -109,8 +109,8 @@ static rlhf_status visit_name(void *arg, int32_t kind, const char *path) {
 
 // ---- metrics and the help itself ----
 
-// Extract the text of column k from a row of a Markdown table. Leaves out the markup. Writes "" if
-// the row lacks this column.
+// Write the text of column k of a row of a Markdown table, without markup. Writes "" if the row
+// lacks this column.
 static void column(const char *row, int k, char *out, size_t cap) {
     size_t n = 0;
     for (; *row && k >= 0; row++) {

@@ -7,8 +7,8 @@
 #include "base/nearest.h"
 
 // Print everything that matches near->wanted. If near->wanted is a plugin's name, print what
-// `plugin info` prints. Returns the exit status. If nothing matches, logs an error with a
-// suggestion from `near`, which already holds the commands, and returns 2. [main]
+// `plugin info` prints. Returns the exit status. If nothing matches, logs an error and returns 2.
+// The error suggests the nearest setting or command; `near` already holds the commands. [main]
 int rlhf__search(const struct rlhf__env *env, struct rlhf__nearest *near);
 
 // The same, but only among settings, for `help settings WORD`. [main]

@@ -9,8 +9,8 @@ double rlhf__episode_turns(const struct rlhf__rows *, uint32_t i); // the policy
 
 // Sets *task for n episodes. If the environment sets its tasks itself and no prompts were given,
 // each episode has a different task: *task becomes an array with task[i] = i. Otherwise *task
-// becomes NULL. Frees the earlier array in *task. Errors: RLHF_E_INVALID if per_prompt is set
-// without prompts; RLHF_E_NOMEM. [main]
+// becomes NULL. In both cases, frees the previous array in *task. Errors: RLHF_E_INVALID if
+// per_prompt is set without prompts; RLHF_E_NOMEM. [main]
 rlhf_status rlhf__episode_tasks(const struct rlhf__eval_setup *, uint32_t n, int per_prompt,
                                 int64_t **task, struct rlhf__error *err);
 

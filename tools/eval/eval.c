@@ -1,6 +1,6 @@
-// eval.c: `rlhf-host eval`: measures a model on a file. For a language model and {"text"} rows it
+// eval.c: `rlhf-host eval`: measures a model on a file. For a language model on {"text"} rows it
 // prints bits per byte. For a classifier, and for any model on preference rows, it prints the
-// accuracy. With --reward, the model responds to {"prompt"} rows, and the rewards are printed.
+// accuracy. With --reward, the model responds to {"prompt"} rows, and `eval` prints the rewards.
 #include "base/json.h"
 #include "eval/impl.h"
 #include "eval/stats.h"
@@ -84,8 +84,8 @@ static rlhf_status open_rows(const struct rlhf__eval_options *o, const struct rl
     return rlhf__dataset_open(&d, out, err);
 }
 
-// Choose which tokens of the rows are measured: those that --tokens names or, without that flag,
-// those that the checkpoint's run trained on.
+// Choose which tokens of the rows to measure: those that --tokens names or, without this flag,
+// those that the checkpoint's run was trained on.
 static rlhf_status which_tokens(const struct rlhf__command_setup *w, const char *dir,
                                 const struct rlhf__eval_options *o, const struct rlhf__dataset *ds,
                                 int *assistant_only, struct rlhf__error *err) {

@@ -25,8 +25,8 @@ struct rlhf__eval_options {
 rlhf_status rlhf__eval_rewards(const struct rlhf__env *env, const struct rlhf__eval_options *o,
                                struct rlhf__error *err);
 
-// Print the new object `v` as JSON or, if o->results is not NULL, append it there. `v` is NULL if
-// out of memory. [main]
+// Print the new object `v` as JSON or, if o->results is not NULL, append it there. Takes the
+// reference. If `v` is NULL, returns RLHF_E_NOMEM. [main]
 rlhf_status rlhf__eval_json_new(const struct rlhf__eval_options *o, json_t *v,
                                 struct rlhf__error *err);
 

@@ -1,7 +1,7 @@
 // pairs.c: `rlhf-host pairs`: makes preference rows with a model and a judge. The model responds to
-// each prompt several times, and the judge scores the responses. A row has the best and the worst
-// response. With --best-of it has all responses, and the index of the best one. data/preferences.h
-// reads these rows.
+// each prompt several times, and the judge scores the responses. Each row has the best and the
+// worst response to a prompt or, with --best-of, all responses and the index of the best one.
+// data/preferences.h reads these rows.
 #include "cmd/commands.h"
 
 #include "base/clock.h"
@@ -78,10 +78,10 @@ static int same_text(rlhf_str a, rlhf_str b) {
     return a.len == b.len && memcmp(a.ptr, b.ptr, (size_t)a.len) == 0;
 }
 
-// Returns 1 if response i may be in a row that has `best` as the best response (-1 = not known
-// yet). Returns 0 for an empty response, for one that nan_policy dropped, and for one with the same
-// text as the best response. Equal texts can consist of different tokens and get different scores,
-// but a row of texts cannot express a preference between equal texts.
+// Returns 1 if response i may be in a row whose best response is `best` (-1 = not known yet).
+// Returns 0 for an empty response, for one that nan_policy dropped, and for one with the text of
+// the best response. Equal texts may have different tokens and scores, but a row of texts cannot
+// express a preference between them.
 static int usable(const struct rlhf__scored *x, const uint8_t *keep, int32_t i, int32_t best) {
     if (!keep[i] || x->response[i].len == 0) return 0;
     return i == best || best < 0 || !same_text(x->response[i], x->response[best]);
@@ -101,7 +101,7 @@ static struct choice choose(const struct rlhf__scored *x, const float *score, co
     return c;
 }
 
-// Returns the score margin of a row: best - worst, or best - second for best-of rows.
+// Returns the score margin of a row: best minus worst or, for best-of rows, best minus second.
 static double gap_of(const struct options *o, const struct choice *c, const float *score) {
     int32_t other = o->best_of ? c->second : c->worst;
     if (c->best < 0 || other < 0) return 0;

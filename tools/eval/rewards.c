@@ -158,8 +158,8 @@ static double done_of(const struct side *s, uint32_t i, size_t k) {
     return s->e.end[i] == RLHF_EPISODE_DONE;
 }
 
-// Add a row to the table: for each model, the mean of value(i) over the model's scored responses.
-// With two models, add the mean difference over the responses that were scored for both.
+// Add a row to the table. It has, for each model, the mean of value(i) over the model's scored
+// responses and, for two models, the mean difference over the responses that were scored for both.
 static rlhf_status add_mean(struct measured *m, const char *name, int decimals, value_fn *value,
                             size_t k, int verdicts, struct rlhf__error *err) {
     struct rlhf__table_row *r = rlhf__table_add(&m->table, name, decimals);

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// This command uses only settings for sampling and scoring. Other settings are reported if they are
-// on the command line, and ignored if they are in a run's config.
+// This command uses only settings for sampling and scoring. It rejects other settings on the
+// command line, and ignores other settings in a run's config.
 static rlhf_status check_effect(const struct rlhf__eval_setup *t,
                                 const struct rlhf__eval_setup_options *o, struct rlhf__error *err) {
     const char *who = o->command;
@@ -80,9 +80,9 @@ static rlhf_status run_config(const struct rlhf__eval_setup_options *o, char pat
     return dir[0] ? rlhf__json_load_any(dir, "config.json", run, err) : RLHF_OK;
 }
 
-// If the run sampled responses, copy the sections `sampling`, `prompts`, `response` and, with an
-// environment, `episodes` of the run's settings. Other runs do not use these sections. If the
-// command names prompts, leave out the settings that name the run's prompts.
+// If the run sampled responses, copy these sections of its settings: `sampling`, `prompts`,
+// `response` and, with an environment, `episodes`. Other runs do not use them. If the command names
+// prompts, leave out the settings that name the run's prompts.
 static rlhf_status take_settings(const struct rlhf__env *env,
                                  const struct rlhf__eval_setup_options *o,
                                  char path[RLHF__PATH_CAP], json_t **out, struct rlhf__error *err) {
@@ -161,8 +161,8 @@ static int32_t longest_row(const struct rlhf__eval_setup *t) {
     return rlhf__prompts_longest(t->prompts) + (int32_t)t->config.sampling.max_new_tokens;
 }
 
-// Pass the longest row's length to the reward-model service, and let the rewards check the prompts'
-// rows.
+// Pass the length of the longest row to the reward-model service, and let the rewards check the
+// data rows of the prompts.
 static rlhf_status check_prompts(struct rlhf__eval_setup *t, struct rlhf__error *err) {
     rlhf__reward_service_longest(rlhf__text_services_reward(t->at.session.text), longest_row(t));
     for (size_t i = 0; i < t->config.n_reward; i++)

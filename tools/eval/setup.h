@@ -45,8 +45,8 @@ struct rlhf__eval_setup {
     int64_t limit, max_mib; // as in the options
 };
 
-// Errors: RLHF_E_INVALID if settings or files are invalid or if the reference has another
-// vocabulary, and those of opening models and plugins. [main]
+// Errors: RLHF_E_INVALID (invalid settings or files, or a reference with another vocabulary), and
+// those of opening models and plugins. [main]
 rlhf_status rlhf__eval_setup_open(struct rlhf__eval_setup *t, const struct rlhf__env *env,
                                   const struct rlhf__eval_setup_options *o,
                                   struct rlhf__error *err);

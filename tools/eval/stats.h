@@ -38,13 +38,13 @@ rlhf_status rlhf__estimate_mean(const struct rlhf__answers *, const double *x,
 // without replacement from the n include a right one. NaN if n < k. [any]
 double rlhf__pass_at(uint32_t n, uint32_t c, uint32_t k);
 
-// Fill pass[n_prompts] with each prompt's pass@k; NaN for a prompt that has fewer than k responses
-// with keep[i] != 0. right[n] is 1 for right responses. Errors: RLHF_E_NOMEM. [any]
+// Fill pass[n_prompts] with each prompt's pass@k; this is NaN for a prompt that has fewer than k
+// responses with keep[i] != 0. right[n] is 1 for right responses. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__pass_by_prompt(const struct rlhf__answers *, const uint8_t *right, uint32_t k,
                                  double *pass, struct rlhf__error *err);
 
-// Computes the mean of x[n], which has a value for each prompt. Leaves out values that are NaN, and
-// sets them to 0 in `x`. Errors: RLHF_E_NOMEM. [any]
+// Computes the mean of x[n], which has a value for each prompt. Leaves out NaN values, and replaces
+// them by 0 in `x`. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__estimate_prompts(double *x, int64_t n, struct rlhf__estimate *out,
                                    struct rlhf__error *err);
 

@@ -68,8 +68,8 @@ static void print_lines(const struct rlhf__table *t) {
 
 enum { COLUMN = 20 };
 
-// Print a cell. `sign` is 1 for the last cell of a line, which has a signed number and ends the
-// line.
+// Print a cell. If `sign` is 1, this is the last cell of a line: print its number with a sign, and
+// end the line.
 static void print_cell(int decimals, const struct rlhf__estimate *e, int sign) {
     char text[64];
     if (!isfinite(e->mean))
@@ -180,7 +180,8 @@ json_t *rlhf__table_json(const struct rlhf__table *t) {
 
 #define FILE_NAME "evaluations.jsonl"
 
-// If the last line is incomplete, end it with a line break, so that the next line can be read.
+// If the file's last line is incomplete, end it with a line break, so that the next appended line
+// can be read.
 static rlhf_status end_line(const struct rlhf__folder *run, int fd, struct rlhf__error *err) {
     struct rlhf__buf text = RLHF__BUF_INIT, end = RLHF__BUF_INIT;
     rlhf_status st = rlhf__folder_read(run, FILE_NAME, 1u << 30, &text, err);

@@ -239,7 +239,8 @@ static void warn_of_pooling(const struct job *j) {
                    pooling, theirs, theirs);
 }
 
-// Refuse options that need an adapter, and options that an adapter alone does not support.
+// Refuse options that need an adapter if there is none, and options that an export of only an
+// adapter does not support.
 static rlhf_status check_adapter(const struct job *j, struct rlhf__error *err) {
     const struct options *o = j->o;
     const struct rlhf__flag_idle of_model[] = {{"--gguf", o->gguf != NULL, 0},
@@ -274,8 +275,8 @@ static rlhf_status run(struct job *j, struct rlhf__error *err) {
         RLHF_TRY(write_all(j, &done, err));
         return say_done(j, &done, err);
     }
-    // The checkpoint already stores the weights rounded to bf16, so only exports in f32 and f16
-    // need the exact weights.
+    // A checkpoint may store the weights rounded to bf16. Only exports in f32 and f16 need the
+    // exact weights instead.
     const int exact = o->to_dtype == RLHF__TENSOR_F32 || o->to_dtype == RLHF__TENSOR_F16;
     RLHF_TRY(rlhf__export_tensors_open(&j->tensors, &j->source, exact, log, err));
     if (o->merge)

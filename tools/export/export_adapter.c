@@ -13,7 +13,7 @@
 #include <string.h>
 
 // Opens the adapter's file. If `exact` is set and the checkpoint's state has the exact weights,
-// opens the exact weights instead.
+// opens their file instead.
 static rlhf_status open_weights(const struct rlhf__export_source *s, int exact,
                                 struct rlhf__weights **out, struct rlhf__error *err) {
     char path[RLHF__PATH_CAP];
@@ -38,8 +38,8 @@ static const struct rlhf__tensor *find(const struct rlhf__weights *w, const char
 
 // ---- merging ----
 
-// Returns 1 if the names are equal, or if they become equal when a prefix that ends with a dot is
-// removed from one of them. (One of them may lack the model's prefix.)
+// Returns 1 if the names are equal, or differ only in a prefix that ends with a dot, because one of
+// them may lack the model's prefix.
 static int same_end(const char *a, size_t n, const char *b, size_t m) {
     if (n < m) return same_end(b, m, a, n);
     return memcmp(a + n - m, b, m) == 0 && (n == m || a[n - m - 1] == '.');

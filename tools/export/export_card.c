@@ -182,8 +182,8 @@ void rlhf__export_code(struct rlhf__buf *out, const char *text, int code) {
     rlhf__buf_free(&safe);
 }
 
-// Returns the last part of a text that looks like a path (it begins like one, or has a '/' and no
-// spaces), and other texts unchanged.
+// If the text looks like a path, returns its last part, otherwise the whole text. A path begins
+// with "/", "~", "./" or "../", or has a slash and no spaces.
 static const char *without_path(const char *text) {
     const char *slash = strrchr(text, '/');
     const int begins = text[0] == '/' || text[0] == '~' || strncmp(text, "./", 2) == 0 ||

@@ -72,15 +72,16 @@ const json_t *rlhf__export_sampling(const struct rlhf__export_source *s) {
     return json_array_size(json_object_get(s->settings, "reward")) > 0 ? sampling : NULL;
 }
 
-// Returns the id, or the list of ids, under `key` in `first` or, if it is missing there, in
-// `second`. New reference.
+// Returns the id or list of ids that `first` has under `key` or, if `first` has none, that `second`
+// has. New reference.
 static json_t *id_of(const json_t *first, const json_t *second, const char *key) {
     json_t *v = json_object_get(first, key);
     if (!json_is_integer(v) && !json_is_array(v)) v = json_object_get(second, key);
     return json_is_integer(v) || json_is_array(v) ? json_deep_copy(v) : NULL;
 }
 
-// Returns the id of a stop text that is one special token, as in a run. Returns -1 for other texts.
+// As a run does, converts a stop text that is one special token to the token's id. Returns -1 for
+// other texts.
 static int32_t special_id(const struct rlhf__tokenizer *tok, const json_t *stop) {
     const rlhf_str text = {json_string_value(stop), json_string_length(stop)};
     const int32_t id = text.len ? rlhf__tokenizer_find(tok, text) : -1;
@@ -102,8 +103,8 @@ static void add_end(json_t *out, json_int_t id) {
 }
 
 // Makes the run's stop tokens end responses in transformers too. Does not write stop texts of
-// sampling.stop: they would become stop_strings, with which generate() fails unless it receives the
-// tokenizer.
+// sampling.stop, because they would become stop_strings, with which generate() fails unless it
+// receives the tokenizer.
 static rlhf_status add_stops(const struct rlhf__export_source *s, json_t *out, const json_t *stop,
                              struct rlhf__error *err) {
     struct rlhf__tokenizer *tok = NULL;
@@ -121,8 +122,9 @@ static rlhf_status add_stops(const struct rlhf__export_source *s, json_t *out, c
 
 // Sets *made to the contents of generation_config.json. For a run that sampled, the contents are
 // the run's sampling settings. Settings with default values are included, because the defaults of
-// transformers differ (e.g. top_k 50). For any other source, *made is a copy of `own`, the model's
-// settings, if any.
+// transformers differ (e.g. top_k 50). For any other source, the contents are a copy of `own`, the
+// model's settings, if there are any. In both cases, ids of special tokens that `own` lacks are
+// added from config.json.
 static rlhf_status generation_config(const struct rlhf__export_source *s, json_t *own,
                                      json_t **made, struct rlhf__error *err) {
     static const char *const ids[] = {"bos_token_id", "eos_token_id", "pad_token_id"};

@@ -15,7 +15,7 @@ static const char *text_of(const json_t *v, const char *key) {
     return json_string_value(json_object_get(v, key));
 }
 
-// Returns an object with the last result of each file of prompts.
+// Returns an object that has, for each file of prompts, its last result.
 static json_t *read_all(const struct rlhf__export_source *s) {
     char path[RLHF__PATH_CAP];
     struct rlhf__lines *lines = NULL;

@@ -82,8 +82,8 @@ static rlhf_status check_taken(struct rlhf__export_place *p, int force, struct r
     return RLHF_OK;
 }
 
-// Called just before the directory is replaced. Fails if entries of the old directory were added or
-// removed after the first check, because new entries would be lost with the directory.
+// Call this just before replacing the directory. Fails if entries were added to the old directory
+// or removed from it after the first check, because new entries would be lost.
 static rlhf_status look_again(struct rlhf__export_place *p, struct rlhf__error *err) {
     const struct timespec seen = p->seen;
     RLHF_TRY(check_taken(p, p->replaces, err));
@@ -95,8 +95,8 @@ static rlhf_status look_again(struct rlhf__export_place *p, struct rlhf__error *
                       p->to);
 }
 
-// Append to `real` the rest of a path, which does not exist yet. Resolves "." and ".." as if all
-// its directories existed. If the result is too long, `real` becomes empty.
+// Append `rest`, the part of a path that does not exist yet, to `real`. Resolves "." and ".." as if
+// all directories of `rest` existed. If the result is too long, `real` becomes empty.
 static void put_rest(char real[RLHF__PATH_CAP], const char *rest) {
     while (*rest && *real) {
         const size_t n = strcspn(rest, "/"), at = strlen(real);
@@ -159,7 +159,7 @@ static void beside(const struct rlhf__export_place *p, const char *what, char ou
 
 // While an export runs, it locks its directory. So a directory without a lock belongs to a process
 // that has exited, or to a process that has just created it. In the second case the directory is
-// empty.
+// empty and at most a minute old.
 static int is_left(const struct rlhf__folder *dir) {
     struct stat st;
     int all = 0, other = 0;
@@ -168,8 +168,8 @@ static int is_left(const struct rlhf__folder *dir) {
     return all > 0 || (fstat(dir->fd, &st) == 0 && time(NULL) - st.st_mtime > 60);
 }
 
-// Removes the directories in `above` that exports were filling when they were killed. If one cannot
-// be removed, the next export tries again.
+// Removes the directories that killed exports left in `above`. If one cannot be removed, the next
+// export tries again.
 static void remove_left(const char *above) {
     DIR *d = opendir(above);
     for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
@@ -274,7 +274,8 @@ static const char *rest_below(const char *path, const char *dir) {
     return strlen(dir) > 0 && strncmp(path, dir, n) == 0 && path[n] == '/' ? path + n + 1 : NULL;
 }
 
-// Check the file of --gguf against the directory of --to: neither may be in the way of the other.
+// Check that the file of --gguf and the directory of --to do not have the same path, and that
+// neither replaces a part of the other.
 static rlhf_status check_beside(struct rlhf__export_gguf *g, const char *real, const char *to,
                                 struct rlhf__error *err) {
     const char *rest = rest_below(real, to), *base = rlhf__path_base(g->file);

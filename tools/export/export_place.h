@@ -35,8 +35,8 @@ void rlhf__export_place_real(const char *path, char real[RLHF__PATH_CAP]);
 rlhf_status rlhf__export_place_open(struct rlhf__export_place *, struct rlhf__error *err);
 
 // Rename the directory to its final name. If possible, replaces the old directory in the same step.
-// Errors: RLHF_E_INVALID (after the name was chosen, another process created the directory or
-// changed its entries), RLHF_E_IO. After an error, the old directory is unchanged. [main]
+// Errors: RLHF_E_INVALID (another process created the directory or changed its entries after the
+// check of the name), RLHF_E_IO. After an error, the old directory is unchanged. [main]
 rlhf_status rlhf__export_place_commit(struct rlhf__export_place *, struct rlhf__error *err);
 
 // Remove a directory that was not committed. [main]

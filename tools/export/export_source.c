@@ -73,8 +73,8 @@ static rlhf_status read_run(struct rlhf__export_source *s, struct rlhf__error *e
 
 // ---- runs and model directories ----
 
-// Find the PEFT directory, which the user named or which is in the run, and the configs of the
-// model and the adapter.
+// Find the PEFT directory, which is in the run or which the user named. Then read the configs of
+// the model and the adapter.
 static rlhf_status find_adapter(struct rlhf__export_source *s, const char *adapter,
                                 struct rlhf__error *err) {
     const struct rlhf__model_adapter with = {.dir = adapter};

@@ -42,8 +42,8 @@ static int by_name(const void *a, const void *b) {
     return strcmp((*x)->name, (*y)->name);
 }
 
-// If a tied model was stored with its head but without its embedding, gives the head the
-// embedding's name.
+// If the file of a tied model has the head but not the embedding, gives the head the embedding's
+// name.
 static void name_lone_head(struct rlhf__export_tensors *x, const json_t *config) {
     const char *type = json_string_value(json_object_get(config, "model_type"));
     const char *name =

@@ -18,9 +18,9 @@ struct rlhf__export_tensors {
 // Open the weights and choose the tensors to export. If `exact` is 1 and a checkpoint's
 // model.safetensors is rounded, opens the exact weights in the checkpoint's state instead.
 //
-// Leaves out tensors that transformers does not have, and logs this: value heads, buffers of old
-// files, and an output table that equals its tied embedding. An output table that is stored instead
-// of the embedding gets the embedding's name. Errors: those of rlhf__weights_open. [main]
+// Leaves out tensors that transformers does not have, and logs this. These are value heads, buffers
+// of old files, and an output table that equals its tied embedding. An output table that is stored
+// instead of the embedding gets the embedding's name. Errors: those of rlhf__weights_open. [main]
 rlhf_status rlhf__export_tensors_open(struct rlhf__export_tensors *,
                                       const struct rlhf__export_source *, int exact,
                                       struct rlhf__log *log, struct rlhf__error *err);

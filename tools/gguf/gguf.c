@@ -71,7 +71,7 @@ static int is_called(const void *name, const void *item) {
     return strcmp(name, (*i)->name);
 }
 
-// Checks that all required tensors are there. `sorted` has the p->n items, sorted by name.
+// Checks that no required tensor is missing. `sorted` has the p->n items, sorted by name.
 static rlhf_status check_all_there(const struct rlhf__gguf_model *m, const struct plan *p,
                                    const struct item *const *sorted, struct rlhf__error *err) {
     char pattern[RLHF__GGUF_NAME_CAP], name[RLHF__GGUF_NAME_CAP + 16];
@@ -129,8 +129,8 @@ static rlhf_status make_plan(const struct rlhf__gguf_model *m, struct plan *p,
 
 // ---- data ----
 
-// Rows per block: all rows of a transposed weight, the rows of one head if rows are rearranged,
-// otherwise about CHUNK numbers.
+// Returns the number of rows in a block: all of a transposed weight, those of one head if rows are
+// rearranged, otherwise so many that they have about CHUNK numbers.
 static int64_t block_rows(const struct item *i, const struct rlhf__gguf_config *c) {
     if (i->rows == RLHF__GGUF_TRANSPOSED) return i->n_rows;
     if (i->rows != RLHF__GGUF_AS_IS) return c->head_dim;
@@ -190,7 +190,7 @@ static rlhf_status put_rope(struct rlhf__gguf *g, const struct rlhf__gguf_model 
 
 // ---- the file ----
 
-// Returns llama.cpp's number for a file's type, which is the type of most of its tensors. The
+// Returns llama.cpp's number for the type of the file, i.e. the type of most of its tensors. The
 // embedding has this type, so the function looks only at the embedding.
 static uint32_t file_type(const struct plan *p) {
     for (size_t i = 0; i < p->n; i++)

@@ -23,13 +23,12 @@ struct rlhf__gguf_model {
 
 // Refuse a model that a GGUF file cannot hold, before anything is written. The cause may be the
 // architecture, the tokenizer's form, an unknown tensor or a missing one. Errors: RLHF_E_INVALID,
-// and those of rlhf__tokenizer_open, because a tokenizer that cannot be opened is not exported.
-// [main]
+// and those of rlhf__tokenizer_open, because the function opens the tokenizer to check it. [main]
 rlhf_status rlhf__gguf_check(const struct rlhf__gguf_model *, struct rlhf__error *err);
 
-// Write the file `name` in the folder `in`. If `in` is NULL, `name` is a path. The file gets its
-// name when it is complete. Errors: those of rlhf__gguf_check; RLHF_E_INVALID (a number that dtype
-// cannot hold), RLHF_E_IO, RLHF_E_CANCELLED. [main]
+// Write the file `name` in the folder `in`. If `in` is NULL, `name` is a path. The file has a
+// temporary name until it is complete. Errors: those of rlhf__gguf_check; RLHF_E_INVALID (a number
+// that dtype cannot hold), RLHF_E_IO, RLHF_E_CANCELLED. [main]
 rlhf_status rlhf__gguf_write(const struct rlhf__gguf_model *, const struct rlhf__folder *in,
                              const char *name, struct rlhf__error *err);
 

@@ -125,8 +125,7 @@ static const char *text_of(const json_t *list, size_t i) {
     return json_string_value(json_object_get(json_array_get(list, i), "template"));
 }
 
-// Replace the templates' names with the names that the GGUF file will have. The new names must be
-// distinct.
+// Replace the names of the templates by their names in the GGUF file, which must be distinct.
 static rlhf_status check_names(struct templates *t, struct rlhf__error *err) {
     char shown[NAME_CAP];
     for (size_t i = 0; i < json_array_size(t->item); i++) {

@@ -184,8 +184,8 @@ rlhf_status rlhf__gguf_config_put(struct rlhf__gguf *g, const json_t *config, co
 
 // ---- names of tensors ----
 
-// The architectures of llama.cpp, as bits. For each stem, the table below has the architectures
-// that have a weight of this name, and those that have a bias.
+// The architectures of llama.cpp, as bits. The tables below list, for each stem of a name, the
+// architectures that have a weight of this name, and those that have a bias.
 enum {
     LLAMA = 1 << RLHF__GGUF_LLAMA,
     QWEN2 = 1 << RLHF__GGUF_QWEN2,
@@ -310,8 +310,9 @@ static int needs(const struct name *n, int32_t family, int tied, int bias) {
     return all >> family & 1;
 }
 
-// Writes to `out` name number *i (from 0) among the names in `list` that the family requires, and
-// returns 1. If there are fewer such names, subtracts their number from *i and returns 0.
+// Among the names in `list` that the family requires, finds the one with index *i, writes it to
+// `out` and returns 1. If there are not enough such names, subtracts their number from *i and
+// returns 0.
 static int needed_of(const struct name *list, int32_t family, int tied, int block, size_t *i,
                      char out[RLHF__GGUF_NAME_CAP]) {
     for (; list->hf; list++)

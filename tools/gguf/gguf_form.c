@@ -115,8 +115,8 @@ static int replaces_spaces(const json_t *part) {
            is_text(part, "content", LOWER);
 }
 
-// Requires that normalizers or a Metaspace pre-tokenizer replace spaces with U+2581. Sets
-// out->space_prefix to 1 if a space is also prepended.
+// Requires that normalizers or a Metaspace pre-tokenizer replace spaces by U+2581. If they also
+// prepend a space, sets out->space_prefix to 1.
 static rlhf_status fallback(const json_t *t, const char *dir, struct rlhf__gguf_form *out,
                             struct rlhf__error *err) {
     const json_t *normalizer = json_object_get(t, "normalizer");
@@ -174,7 +174,8 @@ int rlhf__gguf_merge_of(const json_t *v, struct rlhf__gguf_merge *m) {
     return 1;
 }
 
-// Fills `pairs` with {"left right": rank}. Checks that merges with the same result are adjacent.
+// Fills `pairs` with {"left right": true} for each merge. Checks that merges with the same result
+// are adjacent.
 static rlhf_status index_merges(const json_t *merges, json_t *pairs, const char *dir,
                                 struct rlhf__error *err) {
     json_t *seen = json_object();

@@ -30,9 +30,9 @@ rlhf_status rlhf__gguf_form_of(const json_t *tokenizer, const char *dir,
 int rlhf__gguf_merge_of(const json_t *v, struct rlhf__gguf_merge *out);
 
 // Check that llama.cpp encodes texts to the same ids as these merges. llama.cpp joins two adjacent
-// pieces whenever their concatenation is a piece, the best piece first. So any two pieces that
-// concatenate to a piece must have a merge, and merges with the same result must be adjacent in the
-// list. Otherwise returns RLHF_E_INVALID and names a pair. [main]
+// pieces whenever their concatenation is a piece, and joins those with the best concatenation
+// first. So any two pieces that concatenate to a piece must have a merge, and merges with the same
+// result must be adjacent in the list. Otherwise returns RLHF_E_INVALID and names a pair. [main]
 rlhf_status rlhf__gguf_form_spm(const json_t *vocab, const json_t *merges, const json_t *added,
                                 const char *dir, struct rlhf__error *err);
 

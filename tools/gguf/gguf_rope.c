@@ -12,8 +12,9 @@
 
 static const double pi = 3.14159265358979323846;
 
-// The object from which the GGUF keys are made, with all defaults filled in. If several fields have
-// the same meaning, it has the one that transformers and this program's models use.
+// The fields from which the GGUF keys are made, with all defaults filled in. If a config has
+// several fields of the same meaning, the struct has the one that transformers and this program's
+// models use.
 struct rope {
     const json_t *o; // the object with the fields; NULL = none
     const char *type;
@@ -70,8 +71,8 @@ static rlhf_status check_numbers(const struct rope *r, const char *dir, const ch
     return RLHF_OK;
 }
 
-// Refuse a field that is not a number from 0 to `max`, as the model loader does. Without this
-// check, a field of the wrong JSON type would count as absent.
+// Refuse a field that is neither absent nor a number from 0 to `max`, as the model loader does.
+// Without this check, a field of the wrong JSON type would count as absent.
 static rlhf_status check_number(const json_t *o, const char *dir, const char *name, double max,
                                 struct rlhf__error *err) {
     const json_t *v = json_object_get(o, name);
@@ -97,7 +98,7 @@ static rlhf_status check_kinds(const json_t *o, const char *dir, struct rlhf__er
     return RLHF_OK;
 }
 
-// llama.cpp scales the attention by 0.1 ln(factor) + 1 and supports no other scale.
+// llama.cpp scales the attention by 0.1 ln(factor) + 1, and supports no other scale.
 static rlhf_status check_yarn(const struct rope *r, const char *dir, struct rlhf__error *err) {
     static const char *const none[] = {"mscale", "mscale_all_dim", "attention_factor"};
     const double own = r->factor > 1 ? 0.1 * rlhf_log(r->factor) + 1 : 1;

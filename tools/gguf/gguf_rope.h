@@ -7,10 +7,10 @@
 
 #include <jansson.h>
 
-// Check that llama.cpp supports the config's rope type. llama.cpp supports default, linear, and
-// yarn with its default attention factor. For models of the Llama architecture, llama.cpp also
-// supports the type llama3; the function then sets *llama3 to 1, and the file needs
-// rope_freqs.weight. Errors: RLHF_E_INVALID, with the type, for any other type. [main]
+// Check that llama.cpp supports the config's rope type. llama.cpp supports the types `default`,
+// `linear` and, with its default attention factor, `yarn`. For models of the Llama architecture, it
+// also supports `llama3`. For this type, sets *llama3 to 1, and the file needs rope_freqs.weight.
+// Errors: RLHF_E_INVALID, with the type, for any other type. [main]
 rlhf_status rlhf__gguf_rope_check(const json_t *config, const char *dir, const char *arch,
                                   int32_t *llama3, struct rlhf__error *err);
 

@@ -137,9 +137,8 @@ static int32_t id_of(const struct tokens *t, const char *text) {
     return -1;
 }
 
-// Returns the id of the special token that `name` selects, for example "bos". Looks for bos_token
-// in the tokenizer's files, then for bos_token_id in the model's config. Returns -1 if none of
-// these has the token.
+// Returns the id of a special token. If `name` is "bos", looks for bos_token in the tokenizer's
+// files, then for bos_token_id in the model's config. Returns -1 if neither has the token.
 static int32_t role(const struct tokens *t, const json_t *config, const char *name) {
     char key[32];
     snprintf(key, sizeof key, "%s_token", name);
@@ -154,9 +153,9 @@ static int32_t role(const struct tokens *t, const json_t *config, const char *na
     return id;
 }
 
-// Sets *on to the value of add_bos_token, for tokens before a text, or of add_eos_token, for tokens
-// after a text (`behind` is 1). The value is 1 if the tokenizer puts exactly one token there, `id`,
-// and 0 if it puts no token there. Otherwise the function fails.
+// Sets *on to 1 if the tokenizer puts exactly one token, `id`, before a text or, with `behind`,
+// after it, and to 0 if it puts no token there. Otherwise fails. *on is the value of add_bos_token
+// or, with `behind`, of add_eos_token.
 static rlhf_status puts_around(const struct tokens *t, int32_t id, int behind, int *on,
                                struct rlhf__error *err) {
     const int32_t *list;

@@ -26,14 +26,15 @@ enum rlhf__gguf_type {
 // rlhf__gguf_commit or rlhf__gguf_abort. [main]
 struct rlhf__gguf *rlhf__gguf_create(void);
 
-// These functions add a key. Call them before rlhf__gguf_begin, which reports failed allocations.
-// [main]
+// These functions add a key. Call them before rlhf__gguf_begin, which reports failed allocations of
+// these functions too. [main]
 void rlhf__gguf_u32(struct rlhf__gguf *g, const char *key, uint32_t v);
 void rlhf__gguf_f32(struct rlhf__gguf *g, const char *key, double v);
 void rlhf__gguf_bool(struct rlhf__gguf *g, const char *key, int v);
 void rlhf__gguf_str(struct rlhf__gguf *g, const char *key, const char *text);
 
-// Add a key that is an array of n elements; the elements must follow. [main]
+// Add a key whose value is an array of n elements. Then call one of the next functions for each
+// element. [main]
 void rlhf__gguf_array(struct rlhf__gguf *g, const char *key, int32_t type, uint64_t n);
 void rlhf__gguf_item_str(struct rlhf__gguf *g, const char *text, size_t len);
 void rlhf__gguf_item_i32(struct rlhf__gguf *g, int32_t v);
@@ -41,7 +42,7 @@ void rlhf__gguf_item_f32(struct rlhf__gguf *g, float v);
 
 // Add a tensor of F32, F16 or BF16. `shape` has the dimensions in the order of a weight file: the
 // last dimension is contiguous. Errors: RLHF_E_INVALID (a dimension of 0, more than 4 dimensions,
-// another dtype, too large). [main]
+// another dtype, or too many bytes). [main]
 rlhf_status rlhf__gguf_tensor(struct rlhf__gguf *g, const char *name, int32_t dtype, int32_t ndim,
                               const int64_t *shape, struct rlhf__error *err);
 
@@ -51,7 +52,7 @@ rlhf_status rlhf__gguf_begin(struct rlhf__gguf *g, const struct rlhf__folder *in
                              struct rlhf__error *err);
 
 // Append bytes to the current tensor. When the tensor is full, the next tensor becomes the current
-// one. The bytes of one call must belong to one tensor. Errors: RLHF_E_INVALID if they do not,
+// one. The bytes of a call must all belong to one tensor. Errors: RLHF_E_INVALID if they do not;
 // RLHF_E_IO. [main]
 rlhf_status rlhf__gguf_put(struct rlhf__gguf *g, const void *bytes, size_t n,
                            struct rlhf__error *err);

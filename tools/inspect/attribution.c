@@ -94,7 +94,7 @@ static void add_heads(struct rlhf__attribution *a, const struct rlhf__reading *r
     }
 }
 
-// Returns the contribution at token t of a part other than attention heads.
+// Returns the contribution of a part, which is not an attention head, at token t.
 static double contribution(const struct rlhf__attribution *a, const struct rlhf__reading *r,
                            const struct rlhf__part *p, size_t t) {
     const size_t d = (size_t)r->tap.info.d_model, l = p->layer < 0 ? 0 : (size_t)p->layer;
@@ -132,8 +132,8 @@ static void add_parts(struct rlhf__attribution *a, const struct rlhf__reading *r
         }
 }
 
-// Compute, for each stage, the sum of the contributions so far, and the number if the model ended
-// there (logit lens).
+// Compute, for each stage, the sum of the contributions so far, and the number that the model would
+// have if it ended there (logit lens).
 static void add_stages(struct rlhf__attribution *a, const struct rlhf__reading *r,
                        const struct rlhf__direction *dir, double *scratch) {
     const size_t d = (size_t)dir->d;

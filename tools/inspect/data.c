@@ -76,8 +76,8 @@ static void key(struct rlhf__buf *out, const char *name) {
 
 // ---- attention ----
 
-// The lower triangle of an attention matrix, row by row, with one byte per weight; 255 stands for
-// 1.
+// Append the lower triangle of an attention matrix, row by row, as base64 of one byte per weight;
+// 255 means 1.
 static void triangle(struct rlhf__buf *out, const double *a, size_t n, struct rlhf__buf *scratch) {
     rlhf__buf_clear(scratch);
     for (size_t t = 0; t < n; t++)
@@ -180,8 +180,8 @@ static void moved(struct rlhf__buf *out, const struct rlhf__subject *s) {
     rlhf__buf_puts(out, "]]");
 }
 
-// The effects of the parts. For a bias this is null, because its effect is included in that of its
-// attention or MLP.
+// Append the effects of the parts. A bias has null, because the effect of its attention or MLP
+// includes that of the bias.
 static void patched(struct rlhf__buf *out, const struct rlhf__subject *s) {
     const struct rlhf__attribution *a = &s->attribution[0];
     key(out, "patched");

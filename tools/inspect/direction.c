@@ -124,8 +124,8 @@ static struct norm norm_of(const struct rlhf__direction *dir, const float *x) {
     return (struct norm){mean, sqrt(square / d + dir->eps)};
 }
 
-// Sets `g` to the direction of the hidden units that are active (above 0 before ReLU) at x. Returns
-// the bias of that direction.
+// Sets `g` to the direction of those hidden units that are active at x, i.e. above 0 before ReLU.
+// Returns the bias of this direction.
 static double through_relu(const struct rlhf__direction *dir, const float *x, struct norm s,
                            double *g) {
     const size_t d = (size_t)dir->d;

@@ -71,7 +71,8 @@ struct job {
 
 // ---- flags ----
 
-// Refuses flags that --weights or --samples would ignore, and flags that need one of these two.
+// Refuses flags that --weights or --samples would ignore, and flags that have an effect only with
+// one of the two.
 static rlhf_status check_kind(const struct options *o, struct rlhf__error *err) {
     const struct rlhf__flag_idle of_samples[] = {{"--n", o->n > 0, 0},
                                                  {"--max-new", o->max_new > 0, 0},

@@ -32,8 +32,8 @@ rlhf_status rlhf__measure_score(const struct rlhf__model *m, const int32_t *ids,
     return RLHF_OK;
 }
 
-// value[t] is the value of the state before token t. To get the value after the last token too, the
-// row has one more token at its end.
+// The row gets one more token at its end, because value[t] is the value of the state before token
+// t, and the value after the last token is needed too.
 rlhf_status rlhf__measure_value(const struct rlhf__model *m, const int32_t *ids, uint32_t n,
                                 float *out, struct rlhf__error *err) {
     int32_t *longer = malloc(((size_t)n + 1) * sizeof *longer);

@@ -7,7 +7,7 @@
 #include "model/reward_model.h"
 
 // Models of one command. Zero-initialize. Release with rlhf__inspect_models_finish, even after a
-// failure; the command's set-up must be released after the models.
+// failure, and before the command's set-up.
 struct rlhf__inspect_models {
     struct rlhf__model *model[2], *critic;
     struct rlhf__reward_model *reward[3]; // base, tuned, --reward-model
@@ -16,16 +16,16 @@ struct rlhf__inspect_models {
 
 // Sets `base` to the directory of the model that `tuned` was made from. `under` is the directory of
 // the base of tuned's adapter, or NULL without an adapter. `config` has the settings of tuned's
-// run, or is NULL if tuned is not from a run. `base` becomes `under` or, if that is NULL, the
-// policy that `config` names. Errors: RLHF_E_INVALID if both are NULL. [main]
+// run, or is NULL if tuned is not from a run. The result is `under` or, if that is NULL, the policy
+// that `config` names. Errors: RLHF_E_INVALID if both are NULL. [main]
 rlhf_status rlhf__inspect_find_base(const struct rlhf__dirs *, const char *tuned, const char *under,
                                     const json_t *config, char base[RLHF__PATH_CAP],
                                     struct rlhf__error *err);
 
 // Open the models of --base and --tuned, and store them in of[2]. If `base` is NULL, opens the
-// model that the tuned model was made from; the tuned model's adapter or run names it. *explained
-// is RLHF__EXPLAINED_REWARD if both are reward models. Errors: RLHF_E_INVALID, with the flag's
-// name. [main]
+// model that the tuned model's adapter or run names as its base. *explained is
+// RLHF__EXPLAINED_REWARD if both are reward models. Errors: RLHF_E_INVALID, with the flag's name.
+// [main]
 rlhf_status rlhf__inspect_open_pair(struct rlhf__inspect_models *, struct rlhf__command_setup *,
                                     const char *base, const char *tuned,
                                     struct rlhf__subject_model of[2], int32_t *explained,

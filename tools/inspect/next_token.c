@@ -24,8 +24,8 @@ static double log_sum(const float *logit, size_t n) {
     return most + rlhf_log(sum);
 }
 
-// Insert a token into the list of the n tokens with the largest `move`. The list is sorted, the
-// largest move first; tokens with equal moves keep the order of their ids.
+// Insert a token into the list of the n tokens with the largest `move`. The list has the largest
+// move first; tokens with equal moves are in the order of their ids.
 static void place(struct rlhf__moved_token *list, double *key, uint32_t n, uint32_t *held,
                   struct rlhf__moved_token one, double move) {
     if (*held == n && !(move > key[n - 1])) return;

@@ -22,8 +22,8 @@ struct rlhf__next_tokens {
 };
 
 // Compare the models' predictions after each token of the prompt. r[0] is the base and r[1] the
-// tuned model. The taps of both models must still hold the values of the prompt, so no other tokens
-// may have run after it. [step]
+// tuned model. The taps of both models must still hold the values of the prompt, so the models must
+// not have run other tokens after it. [step]
 rlhf_status rlhf__next_tokens_take(struct rlhf__next_tokens *out,
                                    const struct rlhf__reading *const r[2],
                                    const struct rlhf__sides *, struct rlhf__error *err);

@@ -30,14 +30,14 @@ static size_t width_of(const struct work *k) { return (size_t)k->base->reading->
 
 static size_t stream_of(const struct work *k) { return k->a->n * width_of(k); }
 
-// Where effects are stored: the effect of row i at token t is stored in to[i * row + t * token].
+// The place of effects: to[i * row + t * token] is the effect of row i at token t.
 struct target {
     double *to;
     size_t row, token;
 };
 
-// Run the base from a point onward, with the n streams in k->rows, and write the effect of each
-// stream.
+// Run the base from a point onward with each of the n streams in k->rows, and store the effect of
+// each stream.
 static rlhf_status run_rows(struct work *k, uint32_t n, int32_t point, int32_t layer,
                             struct target where, struct rlhf__error *err) {
     const struct rlhf__reading *r = k->base->reading;

@@ -1,5 +1,5 @@
-// patching.h: activation patching between two models, i.e. how the base changes if the output of
-// one part is replaced by the part's output in the tuned model.
+// patching.h: activation patching between two models, i.e. how the base's number changes if the
+// output of one part is replaced by the part's output in the tuned model.
 //
 // Attribution shows what a part adds directly. It does not show what the model would do without the
 // part's change, because later parts read the part's output. So the base runs again, at all tokens
@@ -30,7 +30,7 @@ int rlhf__part_is_patched(const struct rlhf__part *);
 
 // Patches the parts one after the other and stores their effects in *out. `a` is the base's
 // attribution. `tick` (may be NULL) is called after each layer with the number of layers done. If
-// `tick` returns 1, the function returns RLHF_E_CANCELLED. [step]
+// `tick` returns 1, patching ends with RLHF_E_CANCELLED. [step]
 rlhf_status rlhf__patching_take(struct rlhf__patching *out, const struct rlhf__patched_model *base,
                                 const struct rlhf__patched_model *tuned,
                                 const struct rlhf__attribution *a, int (*tick)(void *ctx, int32_t),

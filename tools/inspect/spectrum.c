@@ -20,8 +20,8 @@ static void add_tile(const double *a, const double *b, double sum[TILE][TILE]) {
                 sum[i][k] += a[r * TILE + i] * b[r * TILE + k];
 }
 
-// Returns element (r, c) of the matrix y for which y^T y is computed: x or, if `across` is 1, x
-// transposed.
+// Returns element (r, c) of the matrix y, which is x or, if `across` is 1, x transposed. The
+// program computes y^T y.
 static double at(const float *x, size_t cols, int across, size_t r, size_t c) {
     return (double)(across ? x[c * cols + r] : x[r * cols + c]);
 }
@@ -128,7 +128,8 @@ static void ql_step(double *d, double *e, size_t l, size_t m) {
     e[m] = 0;
 }
 
-// Returns the first row, from row `l` onward, with a negligible element of `e`.
+// Returns the first of the rows `l`, `l` + 1, ... whose element of `e` is negligible, or the last
+// row.
 static size_t split(const double *d, const double *e, size_t n, size_t l) {
     while (l + 1 < n && fabs(e[l]) > DBL_EPSILON * (fabs(d[l]) + fabs(d[l + 1])))
         l++;

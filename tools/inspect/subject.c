@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Attention is kept for at most TOP heads, and for at most PAIRS pairs of tokens in all these heads
-// together. So long prompts get fewer heads. FEW heads are allowed even if they have more than
-// PAIRS pairs. For prompts of more than RLHF__ATTENTION_TOKENS tokens, no attention is kept.
+// Attention is kept for FEW to TOP heads. Between these limits, all heads together have at most
+// PAIRS pairs of tokens, so a long prompt gets fewer heads. For prompts of more than
+// RLHF__ATTENTION_TOKENS tokens, no attention is kept.
 enum { TOP = 32, PAIRS = 60000, FEW = 4 };
 
 #define WRONG 1e-2 // relative to the largest number; rounding in f32 is far smaller
@@ -90,8 +90,8 @@ static rlhf_status measure_head(struct rlhf__subject *s, uint32_t k, struct rlhf
     return st;
 }
 
-// Sets the numbers that the models themselves compute. For words, these numbers are computed with
-// the next tokens.
+// Sets the numbers that the models themselves compute. If words are explained, they come from the
+// predictions of the next tokens.
 static rlhf_status measure(struct rlhf__subject *s, struct rlhf__error *err) {
     if (s->explained == RLHF__EXPLAINED_WORDS) {
         const struct rlhf__sides sides = rlhf__words_sides(&s->words);

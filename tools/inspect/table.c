@@ -112,8 +112,8 @@ static void put_head(const struct rlhf__subject *s, const char *what, struct rlh
                          s->patched ? "  patched  restores" : "");
 }
 
-// Returns the difference of the explained number between the models. Patching can restore shares of
-// it; if such shares would be meaningless, returns 0.
+// Returns the difference of the explained number between the models, of which patching restores
+// shares. If such shares would be meaningless, returns 0.
 static double gap(const struct rlhf__subject *s) {
     const size_t n = s->ids.n, last = n - 1;
     if (s->n_models < 2 || !s->patched) return 0;
@@ -214,8 +214,8 @@ static struct line head_line(const struct rlhf__subject *s, size_t layer, size_t
     return l;
 }
 
-// Append the heads that changed most at the last token or, with one model, that contribute most
-// there.
+// Append the heads that changed most at the last token or, with one model, those that contribute
+// most there.
 static void put_heads(const struct rlhf__subject *s, struct rlhf__buf *out) {
     const struct rlhf__attribution *a = &s->attribution[0];
     const size_t heads = (size_t)a->heads, n = (size_t)a->layers * heads;

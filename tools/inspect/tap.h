@@ -18,7 +18,7 @@ rlhf_status rlhf__tap_open(const struct rlhf__model *, struct rlhf__tap *out,
                            struct rlhf__error *err);
 
 // These functions call the functions of rlhf_tap_ops. Errors: those of the plugin, and
-// RLHF_E_INVALID if the plugin left out a number or wrote one that is not finite. [step]
+// RLHF_E_INVALID if the plugin did not write all numbers, or wrote one that is not finite. [step]
 rlhf_status rlhf__tap_read(const struct rlhf__tap *, int32_t point, int32_t layer, float *out,
                            uint64_t count, struct rlhf__error *err);
 rlhf_status rlhf__tap_project(const struct rlhf__tap *, int32_t layer, const float *x,

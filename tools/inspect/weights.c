@@ -112,9 +112,9 @@ static void subtract(float *d, const float *base, int64_t n, struct change *c) {
 // The rank is the number of singular values of the difference that rounding of the stored weights
 // cannot have caused. By Weyl's inequality, rounding changes a singular value by at most the
 // Frobenius norm of the rounding error of the difference. This norm is at most the sum of the norms
-// for both models. If the models are stored in different types, training began from the base's
-// stored values. Then the base's rounding is not part of the difference, and only the rounding of
-// f32 counts for the base.
+// of the two models' rounding errors. If the models are stored in different types, training began
+// from the base's stored values. Then the base's rounding is not part of the difference, and only
+// the rounding of f32 counts for the base.
 static double rounding(const struct rlhf__tensor *t, const struct rlhf__tensor *base,
                        const struct change *c) {
     const int32_t of_base = base->dtype == t->dtype ? t->dtype : RLHF__TENSOR_F32;
@@ -188,7 +188,7 @@ static void put_json(struct rlhf__buf *out, const struct rlhf__tensor *t, const 
     rlhf__buf_putc(out, '}');
 }
 
-// On terminals narrower than a whole line, lines lack shape, norm and effective rank.
+// On terminals with fewer than WHOLE columns, the table lacks shape, norm and effective rank.
 enum { WHOLE = 117 };
 
 static int is_narrow(void) { return rlhf__terminal_width(STDOUT_FILENO, WHOLE) < WHOLE; }

@@ -12,9 +12,9 @@ struct rlhf__weights_request {
     struct rlhf__progress *progress;
 };
 
-// Compare the weights of two models and print a line for each tensor. Reads files only: no plugin
-// is opened. Errors: RLHF_E_INVALID (invalid directories, models with different tensors),
-// RLHF_E_IO, RLHF_E_CANCELLED. [main]
+// Compare the weights of two models and print a line for each tensor. Reads only files and opens no
+// plugin. Errors: RLHF_E_INVALID (invalid directories, models with different tensors), RLHF_E_IO,
+// RLHF_E_CANCELLED. [main]
 rlhf_status rlhf__inspect_weights(const struct rlhf__env *, const struct rlhf__weights_request *,
                                   struct rlhf__error *err);
 

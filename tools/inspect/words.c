@@ -81,8 +81,8 @@ static rlhf_status find(struct rlhf__words *w, int side, uint32_t i,
     return st;
 }
 
-// Two words also begin with the same token if the space before them is a separate token, as before
-// digits.
+// Any two words begin with the same token if the space before them is a separate token, as it is
+// before digits.
 static rlhf_status alike(const struct rlhf__words *w, uint32_t i, uint32_t k,
                          const struct rlhf__tokenizer *tok, int space, struct rlhf__error *err) {
     char a[200], b[200], first[80];

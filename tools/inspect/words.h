@@ -26,9 +26,9 @@ struct rlhf__words {
 rlhf_status rlhf__words_split(struct rlhf__words *out, const char *flag, struct rlhf__error *err);
 
 // For each word, find its first token after the prompt. Puts a space before the word unless the
-// prompt is empty or ends in white space. If a word has several tokens, the first one represents
-// it, and `note` gets a sentence about this. Errors: RLHF_E_INVALID if a word lacks a token, or if
-// the good and the bad side begin with the same token. [main]
+// prompt is empty or ends in white space. If a word has several tokens, uses the first one, and
+// `note` gets a sentence about this. Errors: RLHF_E_INVALID if a word lacks a token, or if the good
+// and the bad side begin with the same token. [main]
 rlhf_status rlhf__words_find(struct rlhf__words *, const struct rlhf__tokenizer *tok,
                              const char *prompt, struct rlhf__error *err);
 

@@ -12,7 +12,7 @@ static const char *const rows[] = {
 #include "metrics_rows.inc"
     NULL};
 
-// Cell k of a row, counted from 1, with its Markdown. "\|" is a bar within a cell.
+// Writes cell k of a row, counted from 1, to `out`, with its Markdown. "\|" is a bar within a cell.
 static void cell(const char *row, int k, struct rlhf__buf *out) {
     rlhf__buf_clear(out);
     for (; *row && k >= 0; row++) {
@@ -28,7 +28,7 @@ static void cell(const char *row, int k, struct rlhf__buf *out) {
         out->data[--out->len] = '\0';
 }
 
-// The text of a cell without code marks and links: [words](target) becomes words.
+// Returns the text of a cell without code marks and links: [words](target) becomes words.
 static json_t *plain(const struct rlhf__buf *in) {
     struct rlhf__buf out = RLHF__BUF_INIT;
     for (const char *p = rlhf__buf_text(in); *p; p++) {

@@ -5,10 +5,9 @@
 
 #include <jansson.h>
 
-// Returns ["definition", "unit"] of a metric, without Markdown; the unit may be "". A plugin's name
-// matches the placeholder: rewards/imdb/mean has the definition of rewards/<plugin>/mean. A prefix
-// eval/ is ignored. The caller owns the new reference. Returns NULL if the metric is not defined.
-// [any]
+// Returns ["definition", "unit"] of a metric, without Markdown; the unit may be "". A placeholder
+// stands for any name: rewards/imdb/mean has the definition of rewards/<plugin>/mean. Ignores a
+// prefix eval/. The caller owns the new reference. Returns NULL if the metric is not defined. [any]
 json_t *rlhf__metric_words(const char *metric);
 
 #endif

@@ -2,8 +2,8 @@
 // loads nothing.
 //
 // The page's content policy allows only the page's style and script, by their SHA-256. Data is JSON
-// in a <script type="application/json">, and the scripts put the texts of the data into the page as
-// text nodes only. So texts of a run never become markup.
+// in a <script type="application/json">. The scripts put texts of the data into the page only as
+// text nodes, so texts of a run never become markup.
 #ifndef RLHF_TOOLS_PAGE_PAGE_H
 #define RLHF_TOOLS_PAGE_PAGE_H
 

@@ -4,8 +4,8 @@
 
 #include "page/page.h"
 
-// Check that a page may be written to `path`: no file exists there, or a page of this program.
-// Refuses links too. Errors: RLHF_E_INVALID, with a message that begins with `command`. [main]
+// Check that a page may be written to `path`. If a file exists there, it must be a page of this
+// program and not a link. Errors: RLHF_E_INVALID, with a message that begins with `command`. [main]
 rlhf_status rlhf__page_file_check(const char *command, const char *path, struct rlhf__error *err);
 
 #endif

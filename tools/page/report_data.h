@@ -14,7 +14,7 @@ struct rlhf__report_data {
     const char *kind;      // the kind of the verdict; "none" for several runs
 };
 
-// Read the runs and judge them. Errors: RLHF_E_INVALID if a path is not a run or is given twice;
+// Read the runs, and judge each. Errors: RLHF_E_INVALID if a path is not a run or is given twice;
 // RLHF_E_IO, RLHF_E_NOMEM. Release with rlhf__report_data_finish, even after a failure. [main]
 rlhf_status rlhf__report_data_make(const char *const *paths, size_t n,
                                    struct rlhf__report_data *out, struct rlhf__error *err);

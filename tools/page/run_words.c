@@ -41,8 +41,8 @@ static rlhf_status read_events(struct rlhf__run_files *run, struct events *e,
 
 // ---- the command ----
 
-// Returns the command as it was typed. For a run of an older version, which did not store the
-// command, returns a command that uses the run's config.json and gives the same run.
+// Returns the command that the user typed. Older versions did not store the command; for their
+// runs, returns one that uses the run's config.json and repeats the run.
 static json_t *command_of(const struct rlhf__run_files *run, const json_t *argv) {
     struct rlhf__buf out = RLHF__BUF_INIT, word = RLHF__BUF_INIT;
     const size_t n = json_array_size(argv);
@@ -86,8 +86,8 @@ static void put_policy(const json_t *manifest, struct rlhf__buf *out) {
                          (double)json_integer_value(n) / 1e6);
 }
 
-// Appends the last part of each path in the list. If an entry has the member `second`, appends the
-// member's value too, between `open` and `close`.
+// Appends the last part of each path in the list. If an entry has a member called `second`, appends
+// that member's value too, between `open` and `close`.
 static void put_list(const json_t *list, const char *second, const char *open, const char *close,
                      struct rlhf__buf *out) {
     for (size_t i = 0; i < json_array_size(list) && i < LIST_MAX; i++) {
@@ -121,7 +121,7 @@ static void put_time(const json_t *event, struct rlhf__buf *out) {
     rlhf__buf_puts(out, text);
 }
 
-// When the run began, how often it was resumed, and how it ended.
+// Appends when the run began, how often it was resumed, and how it ended.
 static void put_course(const struct events *e, struct rlhf__buf *out) {
     put_time(e->start, out);
     if (e->resumed)

@@ -11,7 +11,7 @@ struct rlhf__run_words {
 };
 
 // Sets out->command to the command that the user typed, from events.jsonl. For a run of an older
-// version, sets it to a command that uses the run's config.json. Both members of *out are new
+// version, out->command uses the run's config.json instead. Both members of *out are new
 // references, even after a failure. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__run_words_read(struct rlhf__run_files *run, struct rlhf__run_words *out,
                                  struct rlhf__error *err);

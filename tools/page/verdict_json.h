@@ -10,8 +10,8 @@
 // "rule", "change", "phase"}], "checks": [{"ok": true, false or null, "text"}]}. [any]
 void rlhf__verdict_json(const struct rlhf__verdict *v, struct rlhf__buf *out);
 
-// Append a list of up to five metrics that moved, the headline first: [{"name", "words", "first",
-// "last"}]. [any]
+// Append a list of up to five metrics that changed, with the headline metric first: [{"name",
+// "words", "first", "last"}]. [any]
 void rlhf__tiles_json(const struct rlhf__series_set *series, const struct rlhf__headline *h,
                       struct rlhf__buf *out);
 

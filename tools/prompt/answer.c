@@ -21,8 +21,8 @@ struct growing {
     int32_t bad; // 1: out of memory
 };
 
-// Counts the bytes at the end of the text that belong to an unfinished character. A character
-// decodes as U+FFFD until its last token has come.
+// Returns the number of bytes at the end of the text that belong to an unfinished character. Until
+// the last token of a character is there, the character decodes as U+FFFD.
 static size_t unfinished(const char *text, size_t n) {
     size_t open = 0;
     while (n - open >= 3 && memcmp(text + n - open - 3, "\xef\xbf\xbd", 3) == 0)
@@ -56,7 +56,7 @@ static void show(struct growing *g, int whole) {
     g->last = rlhf__seconds();
 }
 
-// Copy the tokens so far, because the result is not available after an interruption.
+// Copy the tokens so far, because generation returns no result after an interruption.
 static void seen(void *arg, const char *what, int64_t done, int64_t of) {
     struct growing *g = arg;
     const size_t n = (size_t)g->result->len[0], from = g->a->n;

@@ -1,4 +1,4 @@
-// answer.h: samples one text of a model in a dialogue, and prints the text while it grows.
+// answer.h: samples one text from a model in a dialogue, and prints the text while it grows.
 #ifndef RLHF_TOOLS_PROMPT_ANSWER_H
 #define RLHF_TOOLS_PROMPT_ANSWER_H
 

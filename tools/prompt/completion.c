@@ -11,8 +11,8 @@
 
 #define LISTED 200 // maximum number of candidates in a list
 
-// The candidates so far. `n` is their number, and `common` is the text that follows the typed part
-// in all of them.
+// The candidates so far. `n` is their number, and `common` is the text that all of them have after
+// the typed part.
 struct found {
     const char *typed; // the word
     size_t len, n;
@@ -42,8 +42,9 @@ static int is_folder(const char *dir, const char *name) {
     return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
 }
 
-// Offer the entries of the directory in `path` that begin with the typed part, which follows the
-// last slash. Hidden files are offered only if the typed part begins with a dot.
+// Split `path` at its last slash into a directory and the typed part of a name, and offer the
+// directory's entries that begin with this part. Hidden files are offered only if the typed part
+// begins with a dot.
 static void offer_paths(struct found *f, const char *path) {
     char dir[RLHF__PATH_CAP];
     const char *slash = strrchr(path, '/');

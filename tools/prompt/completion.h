@@ -13,9 +13,9 @@ struct rlhf__completion_words {
 };
 
 // Complete `typed`, the line up to the cursor. *add receives the text to insert: what all
-// candidates have in common after the typed part. If there is only one candidate, a space or a
-// slash follows. If there are several candidates and there is nothing to insert, *list receives the
-// candidates, separated by two spaces. Returns the number of candidates. [any]
+// candidates have in common after the typed part and, for a single candidate, a space or a slash.
+// If there are several candidates but nothing to insert, *list receives the candidates, separated
+// by two spaces. Returns the number of candidates. [any]
 size_t rlhf__complete(const struct rlhf__completion_words *, rlhf_str typed, struct rlhf__buf *add,
                       struct rlhf__buf *list);
 

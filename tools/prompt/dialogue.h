@@ -19,8 +19,8 @@ struct rlhf__dialogue_start {
     int32_t raw; // 1: no chat template
 };
 
-// Run the dialogue until its end. Returns errors of the start, and logs later errors. Returns
-// RLHF_E_CANCELLED if a signal ended the program. [main]
+// Run the dialogue until its end. Returns an error that occurs at the start, but only logs later
+// errors. Returns RLHF_E_CANCELLED if a signal ended the program. [main]
 rlhf_status rlhf__dialogue(const struct rlhf__dialogue_start *, struct rlhf__error *err);
 
 #endif

@@ -31,8 +31,9 @@ struct rlhf__dialogue {
 rlhf_status rlhf__dialogue_model(struct rlhf__dialogue *, const char *what, const char *given,
                                  struct rlhf__model **out, struct rlhf__error *err);
 
-// Replace the dialogue's model. The dialogue owns the new model and forgets the conversation.
-// `given` is as in rlhf__dialogue_start. After a failure the dialogue keeps its old model. [main]
+// Replace the dialogue's model and forget the conversation. The dialogue then owns the new model,
+// which `given` names as in rlhf__dialogue_start. After a failure, the dialogue keeps its old
+// model. [main]
 rlhf_status rlhf__dialogue_use(struct rlhf__dialogue *, struct rlhf__model *, const char *given,
                                struct rlhf__error *err);
 

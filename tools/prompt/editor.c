@@ -50,7 +50,8 @@ struct rlhf__editor {
 #endif
 };
 
-// Wait for a byte of the terminal. Returns 1, or 0 at the end, or -1 after Ctrl-C.
+// Wait for a byte of the terminal. Returns 1 and sets *c, or returns 0 at the end, or -1 after
+// Ctrl-C.
 static int next_byte(const struct rlhf__editor *e, char *c) {
     for (;;) {
         struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
@@ -86,9 +87,9 @@ static char *prompt_of(EditLine *el) {
     return prompt;
 }
 
-// Returns the editor that belongs to `el`. A callback of libedit receives only `el`. Our pointer is
-// in its client data, which only a function of libedit can read. While a callback runs, libedit is
-// loaded.
+// Returns the editor that belongs to `el`. A callback of libedit receives only `el`, whose client
+// data is the pointer to the editor. Only a function of libedit can read it. While a callback runs,
+// libedit is loaded.
 static struct rlhf__editor *editor_of(EditLine *el) {
     struct rlhf__editor *e = NULL;
     void *lib = dlopen(LIBRARY, RTLD_LAZY | RTLD_NOLOAD);
@@ -101,7 +102,7 @@ static struct rlhf__editor *editor_of(EditLine *el) {
 }
 
 // Read one character. Invalid UTF-8 becomes U+FFFD. While a text is printed, the terminal collects
-// whole lines, so a Ctrl-D that is typed then arrives as a byte 0.
+// whole lines, so a Ctrl-D typed during this time arrives as a byte 0.
 static int read_char(EditLine *el, wchar_t *out) {
     struct rlhf__editor *e = editor_of(el);
     mbstate_t state = {0};

@@ -99,8 +99,8 @@ static void log_decoding(const struct job *j, struct rlhf__log *log) {
     rlhf__buf_free(&cut);
 }
 
-// The numbers are those of the model itself (temperature 1, all tokens), even if sampling used
-// another temperature or fewer tokens.
+// The numbers are those of the model itself, at temperature 1 over all tokens, even if sampling
+// used another temperature or fewer tokens.
 static rlhf_status put_table(const struct job *j, const struct rlhf__generated *g,
                              struct rlhf__buf *out, struct rlhf__error *err) {
     const struct rlhf__token_row row = {g->prompt_ids, g->n_prompt, g->ids, g->n};

@@ -6,8 +6,8 @@
 
 #include <stdlib.h>
 
-// Returns 1 if prompt i is a text, and 0 if it is a chat. The chat template determines how a chat
-// begins.
+// Returns 1 if prompt i is a text, and 0 if it is a chat. A chat gets no separate BOS token,
+// because the chat template determines how it begins.
 int rlhf__generate_input_is_text(const struct rlhf__generate_input *j, size_t i) {
     return !rlhf__typed_prompts_is_chat(&j->prompts, i);
 }
@@ -84,7 +84,7 @@ rlhf_status rlhf__generate_input_template(struct rlhf__generate_input *j, struct
     return RLHF_OK;
 }
 
-// If the model has a chat template, log whether texts go through it.
+// If the model has a chat template, log whether it is applied to texts.
 static void log_template(const struct rlhf__generate_input *j, struct rlhf__log *log) {
     const char *unknown = rlhf__chat_unknown(rlhf__tokenizer_chat(j->model->tok));
     struct rlhf__buf what = RLHF__BUF_INIT;

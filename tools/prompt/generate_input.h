@@ -1,5 +1,5 @@
-// generate_input.h: encodes the prompts of `generate` as token ids, with or without a chat template
-// and the BOS token, and logs which of the two it uses.
+// generate_input.h: decides whether the prompts of `generate` get a chat template and a BOS token,
+// encodes them as token ids, and logs these decisions.
 #ifndef RLHF_TOOLS_PROMPT_GENERATE_INPUT_H
 #define RLHF_TOOLS_PROMPT_GENERATE_INPUT_H
 
@@ -14,7 +14,7 @@ struct rlhf__generate_how {
     int32_t flags; // 1: --prompt gives the texts
 };
 
-// Zero-initialize, set the members `model` and `how`, and open the prompts. Release with
+// Zero-initialize. Then set the members `model` and `how`, and open `prompts`. Release with
 // rlhf__generate_input_finish.
 struct rlhf__generate_input {
     const struct rlhf__model *model;
@@ -26,8 +26,8 @@ struct rlhf__generate_input {
     int32_t texts_alone, reserved; // 1: the run that trained the model had no rows with messages
 };
 
-// Returns 1 if prompt i is a text, and 0 if it is a chat. The chat template determines how a chat
-// begins. [any]
+// Returns 1 if prompt i is a text, and 0 if it is a chat. A chat gets no separate BOS token,
+// because the chat template determines how it begins. [any]
 int rlhf__generate_input_is_text(const struct rlhf__generate_input *, size_t i);
 
 // Set the chat template, and decide whether typed texts become turns in the template. Errors:

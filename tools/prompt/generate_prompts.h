@@ -35,13 +35,13 @@ rlhf_status rlhf__typed_prompts_open(struct rlhf__typed_prompts *,
                                      const struct rlhf__loading *loading, struct rlhf__error *err);
 void rlhf__typed_prompts_finish(struct rlhf__typed_prompts *);
 
-// Returns 1 if prompt i goes through the chat template: it is a list of messages, or a text that
+// Returns 1 if the chat template renders prompt i, because it is a list of messages or a text that
 // becomes a turn. [any]
 int rlhf__typed_prompts_is_chat(const struct rlhf__typed_prompts *, size_t i);
 
-// Append the ids of prompt i. The chat template renders a chat. A text is encoded unchanged, after
-// a BOS token if `bos` is set or if the text is empty. Errors: RLHF_E_INVALID, with the prompt's
-// name, if `bos` is set for a chat, or if the template rejects the chat. [main]
+// Append the ids of prompt i. Renders a chat with the chat template. Encodes a text unchanged; if
+// `bos` is set or the text is empty, a BOS token comes first. Errors: RLHF_E_INVALID, with the
+// prompt's name, if `bos` is set for a chat, or if the template rejects the chat. [main]
 rlhf_status rlhf__typed_prompts_encode(const struct rlhf__typed_prompts *, size_t i,
                                        const struct rlhf__tokenizer *tok, int bos,
                                        struct rlhf__ids *out, struct rlhf__error *err);
@@ -78,8 +78,8 @@ struct rlhf__generated {
 // Append one JSON object and a newline. ids and logp_sampled are as in rollouts.jsonl. [any]
 void rlhf__generated_json(const struct rlhf__generated *, struct rlhf__buf *out);
 
-// Append the prompt and the response, with an empty line between them for a chat. Unless `first` is
-// set, begin with a line "---". [any]
+// Append the prompt and the response. For a chat, puts an empty line between them. Unless `first`
+// is set, begins with a line "---". [any]
 void rlhf__generated_text(const struct rlhf__generated *, int first, struct rlhf__buf *out);
 
 #endif

@@ -39,8 +39,8 @@ void rlhf__play_input_close(struct rlhf__play_input *p) {
     *p = (struct rlhf__play_input){0};
 }
 
-// Read a line that a person types. While the person types, Ctrl-C acts on the line. While the
-// environment answers, Ctrl-C ends the program as usual.
+// Read a line that a person types. Only while the person types, Ctrl-C acts on the line instead of
+// ending the program.
 static void read_typed(struct rlhf__play_input *p, struct rlhf__buf *turn) {
     const char *line = "";
     int event;

@@ -22,7 +22,7 @@ void rlhf__play_show_prompt(const struct rlhf__play_show *, rlhf_str prompt);
 void rlhf__play_show_said(const struct rlhf__play_show *, const struct rlhf__episode *);
 
 // Print how the episode has ended, and the sum of its rewards. `left` is 1 if the input ended
-// before the episode did. [main]
+// before the episode. [main]
 void rlhf__play_show_end(const struct rlhf__play_show *, const struct rlhf__episode *, int left);
 
 #endif

@@ -11,8 +11,8 @@ struct rlhf__column {
 
 void rlhf__column_finish(struct rlhf__column *); // [any]
 
-// Append both texts side by side, in lines of at most `columns` columns; each text gets half of a
-// line. Control characters become spaces. [any]
+// Append both texts side by side. Lines have a width of at most `columns`, and each text gets half
+// of a line. Control characters become spaces. [any]
 void rlhf__side_by_side(const struct rlhf__column *left, const struct rlhf__column *right,
                         int columns, struct rlhf__buf *out);
 

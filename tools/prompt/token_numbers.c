@@ -20,7 +20,8 @@ static rlhf_status forward(const struct rlhf__model *m, const int32_t *ids,
     return rlhf__model_forward(m, &b, &f, out, err);
 }
 
-// Move the numbers of the text to the front, over those of the prompt.
+// Drop the numbers of the prompt's tokens, which come first, by moving those of the text to the
+// front.
 static void drop_prompt(float *x, const struct rlhf__token_row *row) {
     if (x) memmove(x, x + row->n_prompt, row->n * sizeof *x);
 }

@@ -96,8 +96,8 @@ static void put_text(const struct shown *s, struct rlhf__buf *out) {
     rlhf__buf_putc(out, '\n');
 }
 
-// Print *s, which has the ids of `text`, in the form that the options select. If text.ptr is NULL,
-// uses the text of the ids.
+// Print the ids in *s and their text in the form that the options select. `text` is the text from
+// which the ids were made; if text.ptr is NULL, decodes the ids.
 static rlhf_status print(const struct options *o, const struct rlhf__tokenizer *tok,
                          struct shown *s, rlhf_str text, struct rlhf__error *err) {
     struct rlhf__buf out = RLHF__BUF_INIT;

@@ -85,7 +85,7 @@ static rlhf_status with_plugins(const struct rlhf__again *a, struct rlhf__run_re
     return rlhf__config_resolve_environment(config, q->plugins, &q->environment, err);
 }
 
-// Messages about a resumed run begin with "--resume: ". Replace this with the command's name.
+// Replace "--resume: ", with which messages about a resumed run begin, by the command's name.
 static void name_command(const char *command, struct rlhf__error *err) {
     static const char flag[] = "--resume: ";
     const size_t n = sizeof flag - 1;

@@ -1,5 +1,5 @@
-// again.h: computes phases of a finished run once more, from the run's files. Writes the results as
-// files of the same form into a folder of the caller.
+// again.h: computes phases of a finished run once more, from the run's files. Writes the results
+// into a folder of the caller, as files of the same form.
 #ifndef RLHF_TOOLS_RECOMPUTE_AGAIN_H
 #define RLHF_TOOLS_RECOMPUTE_AGAIN_H
 
@@ -29,8 +29,8 @@ struct rlhf__again_part {
     int32_t samples; // 1: responses are sampled; 0: they come from `rows`
     int32_t reserved;
     // The run's recorded rows. If responses are not sampled again, everything about them comes from
-    // these rows. If they are sampled again, the rows supply only scores and environment answers
-    // that are not computed again. `rows` is NULL if everything is computed.
+    // these rows. If they are sampled again, these rows supply only the scores and environment
+    // answers that are not computed again. `rows` is NULL if everything is computed.
     struct rlhf__recorded *rows;
     // Returns 1 if the checkpoint after this phase is wanted.
     int (*keep)(void *arg, int64_t phase);
@@ -45,11 +45,11 @@ struct rlhf__again_told {
     int32_t reserved;
 };
 
-// Compute the phases. For a single phase, `rows` must be positioned at that phase. The checkpoints
-// in the folder `out` are named like a run's checkpoints. If `from` is 0, the folder also gets a
-// checkpoint 000000 of the run's beginning. Sinks are not opened. Rewards, the judge and the
-// environment are opened only if struct rlhf__again asks for them. Errors: those of resuming the
-// run, with the command's name in place of --resume. [main]
+// Compute the phases. For a single phase, `rows` must be positioned at that phase. Names the
+// checkpoints in the folder `out` like a run's checkpoints. If `from` is 0, also writes a
+// checkpoint 000000 of the run's beginning. Opens no sinks. Opens rewards, the judge and the
+// environment only if struct rlhf__again asks for them. Errors: those of resuming the run, with the
+// command's name in place of --resume. [main]
 rlhf_status rlhf__again(const struct rlhf__again *, const struct rlhf__again_part *,
                         const struct rlhf__folder *out, struct rlhf__again_told *told,
                         struct rlhf__error *err);

@@ -66,7 +66,8 @@ static rlhf_status open_all(struct opened *o, const struct rlhf__checkpoints *c,
 
 // ---- one tensor ----
 
-// The same tensor in the three checkpoints. `before` and `v` may be NULL.
+// The same tensor in the three checkpoints, and `v`, its second moment. `before` and `v` may be
+// NULL.
 struct tensors {
     const struct rlhf__tensor *before, *run, *again, *v;
 };
@@ -208,9 +209,9 @@ static rlhf_status compare_moment(const struct opened *o, size_t k, const struct
     return note(c, files[k].name, run, &m, allowed, !(m.most <= allowed), err);
 }
 
-// Sets *out to a thousandth of the largest recomputed moment of one kind. `letter` is the kind: 'm'
-// means first moments, 'v' second moments. If a tensor's gradient is only rounding noise, rounding
-// errors of its moments may reach this size.
+// Sets *out to a thousandth of the largest recomputed first moment (`letter` is 'm') or second
+// moment ('v'). If a tensor's gradient is only rounding noise, the rounding errors of its moments
+// may be this large.
 static rlhf_status floor_of(const struct opened *o, char letter, double *out,
                             struct rlhf__error *err) {
     *out = 0;

@@ -1,5 +1,5 @@
-// checkpoints.h: compares the tensors of two checkpoints: the weights, heads and moments at the end
-// of a phase, as the run saved them and as they were recomputed.
+// checkpoints.h: compares the tensors of two checkpoints, i.e. the weights, heads and moments at
+// the end of a phase: those that the run saved with the recomputed ones.
 #ifndef RLHF_TOOLS_RECOMPUTE_CHECKPOINTS_H
 #define RLHF_TOOLS_RECOMPUTE_CHECKPOINTS_H
 

@@ -41,14 +41,14 @@ void rlhf__checks_finish(struct rlhf__checks *);
 rlhf_status rlhf__checks_add(struct rlhf__checks *, const struct rlhf__check *,
                              struct rlhf__error *err);
 
-// Append a failed check for something that is missing or cannot be compared. `why` appears where
-// other checks have the place of their largest difference. [any]
+// Append a failed check for something that is missing or cannot be compared. Stores `why` in the
+// member `where`. [any]
 rlhf_status rlhf__checks_fail(struct rlhf__checks *, const char *what, const char *why,
                               struct rlhf__error *err);
 
-// Compare one pair of numbers: difference / scale must not exceed the limit. Two numbers that are
-// both not finite count as equal. If the difference is the largest so far, stores the pair and the
-// place in *worst. [any]
+// Compare one pair of numbers: difference / scale must not exceed the limit. If neither is finite,
+// they count as equal. If difference / scale is the largest so far, stores the pair and `where` in
+// *worst. [any]
 void rlhf__check_see(struct rlhf__check *worst, double run, double again, double scale,
                      const char *where);
 

@@ -24,8 +24,8 @@ static const char *const left_out[] = {"phase",
                                        "objective/verifiable_correct_rate",
                                        NULL};
 
-// If dynamic sampling replaced groups, these metrics describe the responses of the first round,
-// which are not in the record.
+// These metrics describe the responses of the first round. If dynamic sampling replaced groups,
+// these responses are not in the record.
 static const char *const of_first_round[] = {
     "objective/scores", "completions/", "val/num_stop_token_ids", "val/sequence_lengths", NULL};
 
@@ -66,7 +66,8 @@ static rlhf_status one_metric(const char *name, const json_t *run, const json_t 
     return RLHF_OK;
 }
 
-// The recomputed log-probs were compared with the recorded ones during the phase.
+// Checks the comparison of recomputed log-probs with recorded ones, which the recomputed phase has
+// already made.
 static rlhf_status sampled(const json_t *again, const struct rlhf__check_limits *l,
                            struct rlhf__checks *c, struct rlhf__error *err) {
     struct rlhf__check k = begin("log-probs of sampling", l->number);
@@ -167,7 +168,8 @@ static rlhf_status compare_named(const json_t *run, const json_t *again,
     return worst.has_values ? rlhf__checks_add(c, &worst, err) : RLHF_OK;
 }
 
-// Both must have the same steps, with the same rows, and leave the same rows out of the loss.
+// Checks that both have the same steps, with the same rows, and leave the same rows out of the
+// loss.
 static rlhf_status compare_steps(const json_t *run, const json_t *again, struct rlhf__checks *c,
                                  struct rlhf__error *err) {
     static const char *const keys[] = {"epoch", "minibatch", "rows", "masked", "skipped"};

@@ -152,8 +152,8 @@ static rlhf_status in_folder(struct job *j, int64_t phase, const struct rlhf__fo
     const struct rlhf__again_part part = {
         .from = phase - 1, .phases = 1, .rows = j->rows, .keep = every_one};
     const rlhf_status ran = rlhf__again(&j->again, &part, out, &told, err);
-    // After any failure, phase 1 is skipped: it needs the models that the run began with, which may
-    // no longer exist.
+    // Phase 1 is skipped after any failure, because it needs the models that the run began with,
+    // which may no longer exist.
     if (ran == RLHF_E_UNSUPPORTED || (ran != RLHF_OK && ran != RLHF_E_CANCELLED && phase == 1)) {
         skip(j, phase, err->text);
         return RLHF_OK;

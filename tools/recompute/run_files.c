@@ -48,8 +48,8 @@ int rlhf__run_files_checkpoint(const char *run, int64_t phase) {
 
 // ---- the arithmetic ----
 
-// Returns 1 if both descriptions are the same apart from the number of threads at their end, which
-// does not change any bits.
+// Returns 1 if both descriptions are the same, except for the number of threads at their end, which
+// does not affect the bits.
 static int same_detail(const json_t *a, const json_t *b) {
     const char *x = rlhf__json_text_in(a, "detail"), *y = rlhf__json_text_in(b, "detail");
     const char *end_x = strrchr(x, ','), *end_y = strrchr(y, ',');
@@ -59,9 +59,9 @@ static int same_detail(const json_t *a, const json_t *b) {
 
 static int is_row_exact(const json_t *c) { return json_is_true(json_object_get(c, "row_exact")); }
 
-// Returns 1 if two backends give the same bits. They must be row-exact with the same dtype. If one
-// of them names its arithmetic, both must name the same. If neither does, both must be the same
-// file with the same description.
+// Returns 1 if two backends give the same bits. They must be row-exact with the same dtype. If at
+// least one of them names its arithmetic, both must name the same one. Otherwise, both must be the
+// same file with the same description.
 static int same_compute(const json_t *a, const json_t *b) {
     static const char *const keys[] = {"backend", "dtype", "sha256"};
     const char *x = rlhf__json_text_in(a, "arithmetic"), *y = rlhf__json_text_in(b, "arithmetic");

@@ -86,9 +86,9 @@ static json_t *metrics_of(const struct rlhf__compared *c, const struct rlhf__fla
 
 // ---- as a table ----
 
-// Append a result such as "0.946 ± 0.018 (0.925 .. 0.983)". If `brief` is set, leaves out the error
-// where there is a range. Returns a mask of what was written: 1 << the kind of the error (enum
-// rlhf__end_error), and RANGE for a range.
+// Append a result such as "0.946 ± 0.018 (0.925 .. 0.983)". With `brief`, leaves out the error if
+// there is a range. Returns a mask of what was written: for an error, bit 1 << its kind (enum
+// rlhf__end_error); for a range, RANGE.
 static uint32_t put_end(struct rlhf__buf *out, const struct rlhf__group_end *e, int brief) {
     char a[40], b[40];
     if (!e->n) return 0;

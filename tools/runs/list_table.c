@@ -13,7 +13,7 @@
 
 // ---- cells ----
 
-// A short word for the metric that a run is judged by.
+// Returns a short word for the metric that a run is judged by.
 static const char *brief(const struct rlhf__headline *h) {
     static const struct {
         const char *metric, *word;
@@ -30,7 +30,7 @@ static const char *brief(const struct rlhf__headline *h) {
     return h->word;
 }
 
-// Returns the short word that all runs have in common, "reward" if no run has one, or NULL if the
+// Returns the short word if all runs have the same one, "reward" if no run has one, or NULL if the
 // words differ.
 static const char *common_word(const struct rlhf__runs_found *f) {
     const char *word = NULL;

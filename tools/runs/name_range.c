@@ -6,8 +6,7 @@
 
 enum { LISTED = 3, DIGITS_MAX = 9 };
 
-// Returns the length of the common beginning of all names, without digits at the end of this
-// beginning.
+// Returns the length of the beginning that all names share. Digits at its end do not count.
 static size_t common_start(const char *const *name, size_t n) {
     size_t len = strlen(name[0]);
     for (size_t i = 1; i < n; i++) {
@@ -26,8 +25,8 @@ static int ascending(const void *a, const void *b) {
     return (*x > *y) - (*x < *y);
 }
 
-// Returns the numbers that follow the first `start` bytes of the names, in ascending order. Returns
-// NULL if a name has anything but a number there.
+// Each name should have a number, and nothing else, after its first `start` bytes. Returns these
+// numbers in ascending order, or NULL if a name has something else there.
 static long *numbers_of(const char *const *name, size_t n, size_t start) {
     long *v = calloc(n, sizeof *v);
     for (size_t i = 0; v && i < n; i++) {

@@ -5,7 +5,8 @@
 #include "base/buf.h"
 
 // Append "seed-1 .. 3" for seed-1, seed-2 and seed-3 in any order, or "seed-1, 2, 5" if numbers are
-// missing. For other names, append up to three names and how many follow. [any]
+// missing. For names without such numbers, append up to three names, and how many more there are.
+// [any]
 void rlhf__put_name_range(struct rlhf__buf *out, const char *const *name, size_t n);
 
 #endif

@@ -23,8 +23,8 @@ static rlhf_status append(struct rlhf__needed_list *l, const struct rlhf__needed
     return RLHF_OK;
 }
 
-// If a checkpoint's path does not exist, the run may have been moved. So the name
-// RUN/checkpoints/NUMBER identifies the checkpoint. `at` points to the first slash of this name in
+// If a checkpoint's path does not exist, the run may have been moved. Then only the end of the
+// path, RUN/checkpoints/NUMBER, identifies the checkpoint. `at` points to the slash after RUN in
 // `path`.
 static rlhf_status append_moved(struct rlhf__needed_list *l, char *path, char *at,
                                 const struct rlhf__run_row *by, struct rlhf__error *err) {
@@ -90,8 +90,8 @@ struct search {
     struct rlhf__old_checkpoints *out;
 };
 
-// Returns 1 if n is a path that no longer exists and that ends with RUN/checkpoints/NAME, where RUN
-// is `run` and NAME is `name`.
+// Returns 1 if n names, by a path that no longer exists, the checkpoint `name` of a run called
+// `run`.
 static int is_moved(const struct rlhf__needed *n, const char *run, const char *name) {
     const size_t a = strlen(run), b = strlen(CHECKPOINTS);
     return n->moved && strncmp(n->moved, run, a) == 0 &&

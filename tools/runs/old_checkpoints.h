@@ -1,4 +1,4 @@
-// old_checkpoints.h: finds the checkpoints of a run that may be removed. The run keeps its newest
+// old_checkpoints.h: finds which checkpoints of a run may be removed. The run keeps its newest
 // checkpoints, those that `latest` and `best` point at, and those from which another run began. A
 // run that is still running keeps all its checkpoints.
 #ifndef RLHF_TOOLS_RUNS_OLD_CHECKPOINTS_H
@@ -39,8 +39,8 @@ struct rlhf__old_checkpoints {
     size_t n_free; // how many may be removed
 };
 
-// List the removable checkpoints of a run that is not running, without the newest `keep`
-// checkpoints (`keep` is at least 1). Errors: RLHF_E_IO, RLHF_E_NOMEM. Release with
+// List the removable checkpoints of a run that is not running. The newest ones, `keep` of them (at
+// least 1), are not removable. Errors: RLHF_E_IO, RLHF_E_NOMEM. Release with
 // rlhf__old_checkpoints_finish, even after a failure. [main]
 rlhf_status rlhf__old_checkpoints_find(const struct rlhf__run_row *, int64_t keep,
                                        const struct rlhf__needed_list *,

@@ -149,7 +149,8 @@ static int64_t latest_checkpoint(const struct rlhf__folder *run) {
     return *name && !name[strspn(name, "0123456789")] ? strtoll(name, NULL, 10) : 0;
 }
 
-// Collect all strings in v that name a checkpoint of a run. Returns 1 if none had to be left out.
+// Collect all strings in v that name a checkpoint of a run. Returns 0 if some had to be left out,
+// because there are too many or they are nested too deeply.
 static int collect(const json_t *v, json_t *out, int depth) {
     const char *key;
     json_t *member;
@@ -173,7 +174,8 @@ static int is_path(const json_t *name) {
 }
 
 // Returns 1 for a plugin that is named by a path, may use the network, or runs code that one of
-// `options` names. Does not check other options: without opening plugins, their meaning is unknown.
+// `options` names. Does not check other options, because their meaning is unknown until the plugin
+// is opened.
 static int has_code(const json_t *plugin) {
     static const char *const options[] = {"command", "file", "url"};
     int found = is_path(json_object_get(plugin, "plugin")) ||
@@ -205,7 +207,8 @@ static rlhf_status read_files(struct rlhf__run_files *f, struct rlhf__run_row *o
         out->device = (uint64_t)s.st_dev;
         out->inode = (uint64_t)s.st_ino;
     }
-    // Check the lock first: if it is free, the files that are read afterwards no longer change.
+    // Check the lock first, because if it is free, the files that are read afterwards no longer
+    // change.
     const int held = rlhf__run_lock_probe(f->root, NULL) != RLHF_OK;
     const double wanted = rlhf__run_files_number(f, "run.phases", 0);
     out->wanted = wanted > 0 && wanted < (double)RLHF__RUN_PHASE_MAX ? (int64_t)wanted : 0;

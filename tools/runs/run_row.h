@@ -36,8 +36,8 @@ struct rlhf__run_row {
     char *reason;       // why it stopped or failed; "" if it is not known
     char *version;      // of the program that started it; "" if it is not known
     json_t *trouble;    // sentences about what could not be read
-    // Paths of checkpoints that the run's config.json and manifest.json name; NULL: neither can be
-    // read.
+    // Paths of checkpoints that the run's config.json and manifest.json name; NULL if neither file
+    // can be read.
     json_t *paths;
 };
 

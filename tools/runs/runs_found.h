@@ -19,9 +19,9 @@ struct rlhf__runs_found {
     int64_t closed; // directories that could not be read
 };
 
-// Append the runs in a directory. Runs in its subdirectories are found too, and are named
-// "GROUP/RUN". If the directory itself is a run, only that run is appended. Links and names that
-// begin with a dot are skipped. Errors: RLHF_E_INVALID if `dir` is not a directory, RLHF_E_IO,
+// Append the runs in a directory. Also finds runs in its subdirectories, and names them
+// "GROUP/RUN". If the directory itself is a run, only that run is appended. Skips links, and names
+// that begin with a dot. Errors: RLHF_E_INVALID if `dir` is not a directory, RLHF_E_IO,
 // RLHF_E_NOMEM. [main]
 rlhf_status rlhf__runs_find(const char *dir, struct rlhf__runs_found *out, struct rlhf__error *err);
 

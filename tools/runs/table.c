@@ -48,7 +48,7 @@ static void measure(const struct rlhf__text_table *t, int *width) {
     }
 }
 
-// Returns how many columns fit. If even the first column alone is too wide, reduces its width.
+// Returns how many columns fit. If even the first column is too wide, reduces its width.
 static size_t fit(const struct rlhf__text_table *t, int most, int *width) {
     size_t n = 0;
     int sum = 0;

@@ -24,17 +24,17 @@ struct rlhf__text_table {
 
 void rlhf__text_table_finish(struct rlhf__text_table *); // accepts a zeroed one [any]
 
-// Append the next cell. The text is not trusted: control characters are escaped (printable.h).
-// [any]
+// Append the next cell. The text need not be trusted, because control characters are escaped
+// (printable.h). [any]
 void rlhf__text_table_cell(struct rlhf__text_table *, const char *text);
 
 // Append a cell with the text of a buffer, and clear the buffer. [any]
 void rlhf__text_table_take(struct rlhf__text_table *, struct rlhf__buf *text);
 
 // Append the lines of the table: a line of titles, unless all are empty, and one line for each
-// complete row. If width > 0, lines have at most that width: columns are dropped from the right
-// until the others fit. If the first column alone does not fit, it is cut. Returns how many columns
-// are left. [any]
+// complete row. If `width` is above 0, lines are at most that wide: columns are dropped from the
+// right until the others fit, and if even the first column does not fit, it is cut. Returns how
+// many columns are left. [any]
 size_t rlhf__text_table_put(const struct rlhf__text_table *, int width, struct rlhf__buf *out);
 
 #endif

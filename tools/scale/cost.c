@@ -30,8 +30,8 @@ static double shards_of(const struct rlhf__scale_plan *p, double ranks) {
     return p->shards > 0 ? p->shards : ranks;
 }
 
-// Each rank first adds up its own shards, as far as the tree of sums allows (team/tree.h). Returns
-// the largest number of sums that remain on a rank.
+// Each rank first adds up the sums of its own shards, as far as the tree of sums allows
+// (team/tree.h). Returns the largest number of sums that a rank then has.
 static uint32_t most_nodes(uint32_t shards, uint32_t ranks) {
     const uint32_t each = shards / ranks;
     uint32_t most = 1;
@@ -42,7 +42,7 @@ static uint32_t most_nodes(uint32_t shards, uint32_t ranks) {
     return most;
 }
 
-// Returns the maximum number of buffers for sums that a rank needs in addition to its gradients.
+// Returns how many buffers for sums, in addition to its gradients, a rank needs at most.
 static uint32_t most_asides(uint32_t shards, uint32_t ranks) {
     const uint32_t each = shards / ranks;
     uint32_t most = 0;
@@ -61,7 +61,8 @@ int rlhf__scale_refuses(const struct rlhf__scale_figures *f, const struct rlhf__
 
 // ---- the shards of a minibatch ----
 
-// Returns the tokens of `rows` rows from row `first` onward. The measured rows repeat.
+// Returns the number of tokens of `rows` rows, beginning with row `first`. After the last measured
+// row, the first one follows.
 static double length_of(const struct rlhf__scale_machine *m, uint32_t first, uint32_t rows) {
     double sum = 0;
     for (uint32_t i = 0; i < rows; i++)
@@ -97,9 +98,9 @@ static void end_rank(struct filling *x) {
     x->rank = (struct share){0};
 }
 
-// Cut `rows` rows from row `first` on into shards, in the order of the rows. Return the times and
-// tokens of the slowest rank. A unit, which is a row or a group, belongs to the shard in which its
-// middle token lies.
+// Cut a minibatch, which begins with row `first` and has `rows` rows, into shards, in the order of
+// the rows. Return the seconds and tokens of the slowest rank, and the mean tokens of a rank. A
+// unit, which is a row or a group, belongs to the shard in which its middle token lies.
 static struct share slowest(const struct rlhf__scale_figures *f, uint32_t first, uint32_t rows,
                             double ranks) {
     const struct rlhf__scale_plan *p = &f->plan;
@@ -126,8 +127,8 @@ static struct share slowest(const struct rlhf__scale_figures *f, uint32_t first,
 
 enum { CUT_ROWS = 65536 }; // more rows are not cut one by one
 
-// For minibatches of more than CUT_ROWS rows: assumes that the slowest shard has half a row more
-// than the mean.
+// The same for more than CUT_ROWS rows: assumes that the slowest shard has half a row more than the
+// mean.
 static struct share slowest_of_many(const struct rlhf__scale_figures *f, double rows,
                                     double ranks) {
     const double each = shards_of(&f->plan, ranks) / ranks, row = mean_length(&f->machine);
@@ -136,7 +137,7 @@ static struct share slowest_of_many(const struct rlhf__scale_figures *f, double 
                           mean};
 }
 
-// Returns the mean of slowest() over the minibatches of an epoch or, if there are many rows, over
+// Returns the mean of slowest() over the minibatches of an epoch. If they have many rows, uses only
 // the first minibatches.
 static struct share learning(const struct rlhf__scale_figures *f, double rows, double ranks) {
     const double each = floor(rows / f->plan.minibatches);
@@ -153,8 +154,9 @@ static struct share learning(const struct rlhf__scale_figures *f, double rows, d
 
 // ---- the parts of a phase ----
 
-// Fill in the parts of the cost in which a rank computes and does not use the network. They take
-// `slow` times as long, because the ranks of a machine share its cores.
+// Fill in the parts of the cost in which a rank computes and does not use the network. If the ranks
+// of a machine share its cores, these parts take `slow` times as long as measured; otherwise `slow`
+// is 1.
 static void work(const struct rlhf__scale_figures *f, const struct rlhf__scale_layout *l,
                  double slow, struct rlhf__scale_cost *c) {
     const struct rlhf__scale_plan *p = &f->plan;
@@ -178,7 +180,7 @@ static void work(const struct rlhf__scale_figures *f, const struct rlhf__scale_l
 
 // Returns the seconds of exchanges that overlap with computation. Gradients are sent during the
 // backward pass of a rank's last microbatch. New weights are sent during the forward pass of the
-// first microbatch of the next minibatch, if the phase has another minibatch. Only windows
+// next minibatch's first microbatch, unless the phase has no further minibatch. Only windows
 // (team/sum.h) without embeddings and heads can overlap, and only with the passes through the
 // layers. The first of these windows cannot be sent before its gradients are computed, and the
 // layers of the last window cannot be computed before their weights have arrived.
@@ -217,7 +219,7 @@ static void exchange(const struct rlhf__scale_figures *f, const struct rlhf__sca
     if (p->overlaps != 0) c->hidden = hidden(f, r, slow, c);
 }
 
-// The moments are divided among the ranks, also in the copy of the last phase boundary.
+// The moments are divided among the ranks. So is their copy from the last phase boundary.
 static double memory(const struct rlhf__scale_figures *f, const struct rlhf__scale_layout *l) {
     const struct rlhf__scale_plan *p = &f->plan;
     const struct rlhf__scale_machine *m = &f->machine;

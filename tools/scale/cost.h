@@ -20,7 +20,8 @@ enum rlhf__scale_refusal {
     RLHF__SCALE_SHARDS = 2    // the number of shards is not a multiple of the number of ranks
 };
 
-// Seconds of one phase by part; all parts but `hidden` add up, and `hidden` is subtracted.
+// The seconds of one phase, by part. The total is the sum of all parts but `hidden`, minus
+// `hidden`.
 struct rlhf__scale_cost {
     double draw, reward, passes, compute, tree, reduce, step, spread, gather, other, hidden;
     double total;
@@ -37,30 +38,29 @@ int rlhf__scale_refuses(const struct rlhf__scale_figures *f, const struct rlhf__
 struct rlhf__scale_cost rlhf__scale_cost(const struct rlhf__scale_figures *f,
                                          const struct rlhf__scale_layout *l);
 
-// Returns the efficiency of a layout: its rows per second, divided by the rows per second of the
-// same machines (or devices) without exchanges. In the second case each machine runs one separate
-// process, with `alone` rows in a phase. [any]
+// Returns the efficiency of a layout: its rows per second, divided by those of the same machines
+// (or devices) without exchanges. Without exchanges, each machine runs a separate process with
+// `alone` rows in a phase. [any]
 double rlhf__scale_efficiency(const struct rlhf__scale_figures *f,
                               const struct rlhf__scale_layout *l, double alone);
 
-// Returns the smallest number of rows per phase at which these ranks have an efficiency of `wanted`
-// or more, compared with one process that computes the same rows. Returns 0 if no number of rows is
-// enough. Minibatches have whole groups. [any]
+// Returns the smallest number of rows per phase at which these ranks have an efficiency of at least
+// `wanted`, compared with one process that computes the same rows. Returns 0 if no number of rows
+// is enough. Assumes minibatches of whole groups. [any]
 double rlhf__scale_rows_for(const struct rlhf__scale_figures *f, double ranks, double per_host,
                             double wanted);
 
-// Returns the number of ranks beyond which more ranks do not help, for phases of `rows` rows. The
-// search starts with the ranks of one machine and doubles their number as long as this multiplies
-// the rows per second by at least `gain`. Sets *few to 1 if there are too few rows for another
-// doubling. Returns 0 if doubling helps up to `most` ranks. [any]
+// Returns the number of ranks beyond which more ranks do not help, for phases of `rows` rows.
+// Starts with the ranks of one machine (or one device), and doubles their number as long as this
+// multiplies the rows per second by at least `gain`. Sets *few to 1 if it ended because there are
+// too few rows for another doubling. Returns 0 if doubling helps up to `most` ranks. [any]
 double rlhf__scale_stops(const struct rlhf__scale_figures *f, double per_host, double rows,
                          double gain, double most, int *few);
 
 // Returns the seconds at x. Between two points, interpolates linearly. Below the first point,
-// returns the seconds of the first point. Above the last point, extrapolates on a line through the
-// last point and an earlier one. If the last point is at X, the earlier one is the last point with
-// x <= X / 4 or, without such a point, the first one. With a single point, the line goes through 0.
-// [any]
+// returns the seconds of the first point. Above the last point, which is at X, extrapolates on a
+// line through this point and an earlier one: the last point with x <= X / 4 or, if there is none,
+// the first point. If there is only one point, the line goes through 0. [any]
 double rlhf__scale_curve_at(const struct rlhf__scale_curve *c, double x);
 
 #endif

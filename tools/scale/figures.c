@@ -239,8 +239,8 @@ struct unit {
     double value;
 };
 
-// Returns 1 if text[0..len) is a number with one of these units. The number must be above 0 or, if
-// `zero` is 1, may also be 0.
+// Returns 1 if text[0..len) is a number with one of these units. The number must be above 0; if
+// `zero` is 1, it may also be 0.
 static int with_unit(const char *text, size_t len, const struct unit *u, size_t n, int zero,
                      double *out) {
     char *end;

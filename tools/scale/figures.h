@@ -1,4 +1,4 @@
-// figures.h: reads and writes, as JSON files, the figures from which a forecast is computed: the
+// figures.h: reads and writes JSON files with the figures from which a forecast is computed: the
 // shape of a planned run, the measurements of that run on one machine, and the network between
 // ranks.
 #ifndef RLHF_TOOLS_SCALE_FIGURES_H
@@ -46,8 +46,8 @@ struct rlhf__scale_machine {
     double tokens;     // of these rows
     struct rlhf__scale_curve draw;  // x: rows
     struct rlhf__scale_curve learn; // x: tokens; forward, loss and backward without a step
-    // Seconds for the measured rows. `other` is a rank's work for its own rows that no other part
-    // includes.
+    // Seconds for the measured rows. `other` is the work of a rank for its own rows that is in no
+    // other part.
     double passes, reward, other;
     double fixed;                       // seconds of a phase for what every rank does alike
     double step, pack;                  // seconds of one optimizer step and of packing the weights
@@ -66,8 +66,8 @@ struct rlhf__scale_line {
     double locals;
     double latency; // seconds, one way
     double slowed;  // share of its speed that a computation loses during an exchange; typed: 0
-    // Seconds of an exchange with every other rank, for several numbers of bytes per rank. n is 0
-    // if the user typed the network's figures.
+    // Seconds of an exchange with every other rank, for several numbers of bytes per rank. Its `n`
+    // is 0 if the user typed the network's figures.
     struct rlhf__scale_curve exchange;
 };
 

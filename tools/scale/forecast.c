@@ -38,8 +38,9 @@ static struct rlhf__scale_layout layout(const struct rlhf__scale_figures *f,
     return (struct rlhf__scale_layout){ranks, q->per_host, f->plan.rows * (q->grows ? ranks : 1)};
 }
 
-// In the comparison with one process per machine, that process has the rows of all the machine's
-// ranks.
+// Returns the rows of a phase for the comparison with one separate process per machine (or device).
+// If plan.rows counts the rows of one rank, these are the rows of all ranks that share the machine;
+// otherwise all rows.
 static double rows_alone(const struct rlhf__scale_figures *f, const struct rlhf__scale_question *q,
                          double ranks) {
     if (!q->grows) return f->plan.rows;
@@ -142,7 +143,7 @@ static void put_measured(const struct rlhf__scale_figures *f, const struct rlhf_
 
 // ---- the table ----
 
-// A part gets a column unless it is 0.000 on all lines.
+// A part gets a column, unless the column would have 0.000 on all lines.
 static uint32_t shown_parts(const struct line *x, size_t n) {
     uint32_t shown = 0;
     for (size_t k = 0; k < PARTS; k++)

@@ -14,7 +14,8 @@ struct rlhf__scale_question {
         grows; // 1: plan.rows counts the rows of one rank, so a phase has plan.rows * ranks rows
     double ranks[RLHF__SCALE_RANKS];
     double per_host; // ranks on each machine
-    // 1: the user gave these numbers; 0: the list ends where the run cannot be divided further.
+    // 1: the user gave the numbers in `ranks`; 0: the list ends where the run cannot be divided
+    // further.
     int32_t chosen;
     int32_t reserved;
 };

@@ -20,15 +20,15 @@ enum { PHASES = 3 };
 
 // ---- what is planned ----
 
-// Returns the number of rows to measure: batch.size (`rows`) or, while that is even and more than
-// `most`, its half.
+// Returns the number of rows to measure: batch.size (`rows`), halved while it is even and more than
+// `most`.
 static int64_t measured_rows(int64_t rows, int64_t most) {
     while (rows > most && rows % 2 == 0)
         rows /= 2;
     return rows;
 }
 
-// Switch off everything that does not happen in every phase, and all output to other places.
+// Switch off everything that does not happen in every phase, and all output.
 static void quiet(struct rlhf__config *c) {
     c->n_sink = 0;
     c->early_stop = (struct rlhf__early_stop_config){.window = c->early_stop.window};
@@ -76,7 +76,7 @@ static void describe_plan(const struct rlhf__run *r, struct rlhf__scale_plan *p)
     p->microbatch = (double)r->learner.microbatch_tokens;
     p->moments = (double)rlhf__setup_moments(r->config);
     p->reward_dealt = divides_rewards(r->req);
-    // Only with such backends does a run exchange gradients and weights during the passes.
+    // A run exchanges gradients and weights during the passes only with such backends.
     p->overlaps = (r->session.compute->table->flags & RLHF_COMPUTE_HOST_MEMORY) != 0;
 }
 
@@ -114,8 +114,8 @@ static rlhf_status timed_phases(struct rlhf__run *r, struct rlhf__run_timing *t,
     return st;
 }
 
-// Returns how much longer sampling, passes and updates take in a phase than the sum of their
-// separately measured times.
+// Returns by how many seconds sampling, passes and updates take longer in a phase than when they
+// are measured separately; at least 0.
 static double rest(const struct rlhf__run_timing *t, const struct rlhf__scale_plan *p,
                    const struct rlhf__scale_machine *m) {
     const double rows = m->rows / p->minibatches, steps = p->minibatches * p->epochs;

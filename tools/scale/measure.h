@@ -6,8 +6,8 @@
 #include "run/run.h"
 #include "scale/figures.h"
 
-// Set up the run that *req describes, measure it, and set f->plan and f->machine. While batch.size
-// is even and more than `most` rows, halves it; figures for larger batches follow from the measured
+// Set up the run that *req describes, measure it, and set f->plan and f->machine. Halves batch.size
+// while it is even and more than `most` rows; figures for larger batches follow from the measured
 // sizes. Calls the rewards, writes files only to a temporary directory, and changes req->config.
 // [main]
 rlhf_status rlhf__scale_measure(const struct rlhf__run_request *req, int64_t most,

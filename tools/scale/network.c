@@ -41,7 +41,7 @@ static void close_wires(struct wires *w) {
     free(w->in);
 }
 
-// Begin an exchange of `bytes` with all other ranks. Window `k` receives the messages.
+// Begin an exchange of `bytes` with each other rank. The messages are received into window `k`.
 static rlhf_status begin(struct wires *w, uint64_t bytes, uint64_t k, uint64_t *ticket,
                          struct rlhf__error *err) {
     const struct rlhf__team *t = w->team;
@@ -89,7 +89,8 @@ static rlhf_status ping(struct wires *w, double *latency, struct rlhf__error *er
         const double half = (rlhf__seconds() - began) / 2;
         if (i == 0 || half < *latency) *latency = half;
     }
-    // Only the first and the last rank have waited for both messages, so use the first rank's time.
+    // Only the first and the last rank have waited for both messages, so only the first rank's time
+    // is used.
     if (w->team->rank != 0) *latency = 0;
     return slowest(w->team, latency, err);
 }
@@ -99,9 +100,9 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-// Measure how long an exchange of `bytes` with every other rank keeps the slowest rank busy, with
-// as many exchanges under way as in a run. The result is the median of some rounds rather than the
-// minimum, because a run waits for slow rounds too.
+// Measure how long an exchange of `bytes` with every other rank keeps the slowest rank busy, while
+// as many exchanges are under way as in a run. Takes the median of some rounds, not the minimum,
+// because a run waits for slow rounds too.
 static rlhf_status windows(struct wires *w, uint64_t bytes, double *median,
                            struct rlhf__error *err) {
     uint64_t deep = IN_FLIGHT / bytes, ticket = 0;
@@ -128,7 +129,8 @@ static rlhf_status windows(struct wires *w, uint64_t bytes, double *median,
     return RLHF_OK;
 }
 
-// Computes for a time that is proportional to n, in a way that the compiler cannot optimize away.
+// Computes for a time that is proportional to n. The compiler cannot optimize this computation
+// away.
 static double compute(double x, uint64_t n) {
     for (uint64_t i = 0; i < n; i++)
         x = x * 0.999 + 1e-3;
@@ -142,8 +144,8 @@ static double compute_seconds(struct wires *w, uint64_t n) {
 }
 
 // Set *share to the share of its speed that a single-threaded computation loses during exchanges of
-// `bytes`, each of which takes `each` seconds. It loses speed because the processor also sends and
-// receives, and because the collective's thread waits by polling.
+// `bytes`, each of which takes `each` seconds. The reasons are that the processor also sends and
+// receives, and that the collective's thread waits by polling.
 static rlhf_status slowed(struct wires *w, uint64_t bytes, double each, double *share,
                           struct rlhf__error *err) {
     uint64_t deep = IN_FLIGHT / bytes, ticket = 0;

@@ -36,8 +36,8 @@ static rlhf_status sync_all(const struct rlhf__run *r, struct rlhf__error *err) 
     return rlhf__compute_fail(rlhf__model_kernels(r->cast.policy), st, "measuring", err);
 }
 
-// List the sizes n, n / 2, .., 1, the smallest first. If a curve has too few points for all of
-// them, list only the largest. Returns how many are listed.
+// List the sizes n, n / 2, .., 1, the smallest first. If they are more than the points of a curve,
+// list only the largest ones. Returns how many are listed.
 static uint32_t sizes(uint32_t n, uint32_t out[RLHF__SCALE_POINTS]) {
     uint32_t k = 0, first;
     for (uint32_t x = n; x > 0 && k < RLHF__SCALE_POINTS; x /= 2)
@@ -49,7 +49,7 @@ static uint32_t sizes(uint32_t n, uint32_t out[RLHF__SCALE_POINTS]) {
 }
 
 // Other work on the machine can only lengthen a time. So if a size took longer than the next larger
-// size, its time is reduced to the time of the larger size.
+// size, give it the time of the larger one.
 static void smooth(struct rlhf__scale_curve *c) {
     for (uint32_t i = c->n; i-- > 1;)
         if (c->at[i - 1].seconds > c->at[i].seconds) c->at[i - 1].seconds = c->at[i].seconds;
@@ -140,7 +140,7 @@ static rlhf_status time_rows(struct rlhf__run *r, const struct rlhf__rows *e, ui
     return st;
 }
 
-// Time minibatches of the first rows of `e`: one of `most` rows, and smaller ones.
+// Time minibatches that consist of the first rows of `e`: one of `most` rows, and smaller ones.
 static rlhf_status time_learning(struct rlhf__run *r, const struct rlhf__rows *e, uint32_t most,
                                  struct rlhf__scale_machine *m, struct rlhf__error *err) {
     uint32_t size[RLHF__SCALE_POINTS];
@@ -249,7 +249,8 @@ static rlhf_status time_parts(struct rlhf__run *r, const struct rlhf__scale_plan
     const struct rlhf__rows *e = &p->x.rows;
     const uint32_t groups = e->n / (uint32_t)plan->group;
     if (r->feed->ops->more) RLHF_TRY(time_draws(r, groups, plan->group, &m->draw, err));
-    // In a run, the backward pass leaves out rows that the algorithm marks. Here it has all rows.
+    // In a run, the backward pass leaves out rows that the algorithm marks. Here it includes all
+    // rows.
     RLHF_TRY(time_learning(r, e, e->n / (uint32_t)plan->minibatches, m, err));
     RLHF_TRY(time_steps(r, m, err));
     return time_copies(r, m, err);

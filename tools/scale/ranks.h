@@ -5,9 +5,9 @@
 
 #include "base/env.h"
 
-// Measure the network. Rank 0 prints the results and stores them in the file, without changing
-// figures of a run in it. Returns the exit status: 2 if no launcher started several processes, or
-// if the file is of another kind. [main]
+// Measure the network. Rank 0 prints the results and stores them in the file. Figures of a run that
+// the file already has do not change. Returns the exit status, which is 2 if no launcher started
+// several processes or if the file is of another kind. [main]
 int rlhf__scale_ranks(const struct rlhf__env *env, const char *file);
 
 #endif

@@ -180,7 +180,7 @@ static int measured(const struct rlhf__run_request *req, void *self) {
     return rlhf__cmd_end(req->env, st, &err);
 }
 
-// Returns 1 if the network is to be measured: --measure FILE without a run.
+// Returns 1 if the command measures the network, i.e. with --measure FILE but without a run.
 static int only_network(const struct job *j, const struct split *s) {
     return j->o.measure && !j->o.from && s->n_run == 1;
 }

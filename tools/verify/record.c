@@ -29,7 +29,8 @@ rlhf_status rlhf__record_chain(const struct rlhf__chain_file *c, struct rlhf__fa
 
 // ---- config.json ----
 
-// Copy the members of `from` to `to`. Merges objects and lists that both have.
+// Copy the members of `from` to `to`. If both have an object or a list under the same key, merges
+// the two.
 static void merge(json_t *to, const json_t *from) {
     const char *key;
     json_t *v;
@@ -91,8 +92,8 @@ struct lines {
     int32_t floats; // 1: numbers in lists are f32
 };
 
-// Read the next line. If the program would write the line differently, appends a fault and sets *v
-// to NULL. Returns 0 at the end.
+// Read the next line into *v. If the program would write the line differently, appends a fault and
+// sets *v to NULL. Returns 0 at the end.
 static int next(struct lines *l, int64_t phase, json_t **v, struct rlhf__faults *f, rlhf_status *st,
                 struct rlhf__error *err) {
     char where[200];

@@ -161,7 +161,7 @@ static const json_t *begin_of(const struct rlhf__replay_job *j, int64_t phase) {
 }
 
 // The record lacks the groups that algo.dynamic_sampling replaced. So if scores or answers come
-// from the record, a phase that replaced groups cannot be recomputed.
+// from the record, a phase in which groups were replaced cannot be recomputed.
 static rlhf_status check_rounds(const struct rlhf__replay_job *j, int64_t from,
                                 struct rlhf__error *err) {
     const json_t *config = json_object_get(begin_of(j, INT64_MAX), "config");
@@ -237,7 +237,7 @@ static rlhf_status compare(const struct rlhf__replay_job *j, const char *dir, in
     return st;
 }
 
-// Recompute the phases after `from` up to `to`, all from the checkpoint of phase `from`.
+// Recompute the phases `from` + 1 to `to`, starting at the checkpoint of phase `from`.
 static rlhf_status segment(const struct rlhf__replay_job *j, int64_t from, int64_t to,
                            struct rlhf__replay_told *told, struct rlhf__faults *f,
                            struct rlhf__error *err) {
@@ -248,7 +248,7 @@ static rlhf_status segment(const struct rlhf__replay_job *j, int64_t from, int64
     if (st == RLHF_OK) {
         st = compare(j, dir, from + 1, to, told, f, err);
     } else if (st == RLHF_E_INVALID && rlhf__faults_count(f, 0, from) > 0) {
-        // The checkpoint was edited and cannot be read, which is a fault of the run.
+        // The checkpoint was edited so that it cannot be read. Report this as a fault of the run.
         snprintf(where, sizeof where, "phases %lld to %lld cannot be recomputed: %.400s",
                  (long long)from + 1, (long long)to, err->text);
         st = rlhf__faults_say(f, from + 1, "checkpoints", where, err);

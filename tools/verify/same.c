@@ -12,8 +12,8 @@
 
 // ---- metrics.jsonl ----
 
-// Keep only the metrics that can be compared: those that are the same on every machine and, with
-// trusted scores, that the other row has too.
+// Keep only the metrics that can be compared. These are the metrics that are the same on every
+// machine; with trusted scores, the other row must have them too.
 static void strip(json_t *row, const json_t *other, int trusted) {
     const char *name;
     json_t *v;
@@ -86,8 +86,8 @@ static rlhf_status same_rollouts(const struct rlhf__same *s, int64_t phase, stru
 // ---- the chain ----
 
 // Compares the digests of the phase. A difference in the files that a digest covers was already
-// reported. If only the digest differs, it was edited, or it covers numbers that the run did not
-// keep.
+// reported. So if only the digest differs, either somebody edited it, or it covers numbers that the
+// run did not keep.
 static rlhf_status same_link(const struct rlhf__same *s, int64_t phase, struct rlhf__faults *f,
                              struct rlhf__error *err) {
     static const char *const keys[] = {"rows", "rewards", "metrics"};
@@ -175,8 +175,8 @@ static rlhf_status name_bytes(const char *path, const char *again, struct rlhf__
     return st;
 }
 
-// Leave out state/run.json: it names the best checkpoint, which a run chooses and a recomputation
-// does not.
+// Leave out state/run.json, because it names the best checkpoint, which only a run chooses, not a
+// recomputation.
 static int is_left_out(const char *name) { return strcmp(name, "state/run.json") == 0; }
 
 // Returns 1 if the file is the state of a reward or judge that was not opened because its scores

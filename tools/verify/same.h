@@ -1,5 +1,5 @@
-// same.h: compares a recomputed phase with the recorded phase to the bit, in the digests of the
-// chain, metrics.jsonl, rollouts.jsonl and the checkpoint.
+// same.h: compares a recomputed phase, to the bit, with the recorded one: its digests in the chain,
+// metrics.jsonl, rollouts.jsonl and the checkpoint.
 #ifndef RLHF_TOOLS_VERIFY_SAME_H
 #define RLHF_TOOLS_VERIFY_SAME_H
 

@@ -10,7 +10,7 @@ struct place {
     int32_t answer; // 1: in the environment's answer to the turn
 };
 
-// Find token k of a row, counted from 0. If `drawn` is 1, counts only the tokens that the policy
+// Find the token with index k in a row. If `drawn` is 1, counts only the tokens that the policy
 // wrote.
 static struct place find_token(const json_t *row, int64_t k, int drawn) {
     struct place p = {0, 0};

@@ -98,8 +98,9 @@ static rlhf_status read_chain(struct job *j, struct rlhf__error *err) {
         j->run, was, RLHF_SDK_VERSION);
 }
 
-// Determine the phases from the flags. If a resume changed settings, inputs or plugins, the run
-// directory has only the new ones. Then only the phases after that resume can be recomputed.
+// Determine the phases from the flags. If the user changed settings, inputs or plugins when
+// resuming the run, the run directory has only the new ones. Then only the phases after that resume
+// can be recomputed.
 static rlhf_status choose_phases(struct job *j, struct rlhf__error *err) {
     const struct rlhf__chain_line *l =
         rlhf__chain_file_last(&j->chain, RLHF__CHAIN_BEGIN, INT64_MAX);

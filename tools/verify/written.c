@@ -37,8 +37,8 @@ static void put(struct rlhf__buf *out, const json_t *v, int is_float, int floats
     }
 }
 
-// Returns 1 if the texts are the same. The line may have -0 where the other text has 0, because
-// JSON reads -0 as the integer 0 and loses the sign.
+// Returns 1 if the texts are the same, except that the line may have -0 where the other text has 0.
+// The JSON reader loses the sign, because it reads -0 as the integer 0.
 static int is_same(const char *line, size_t n, const char *again, size_t m) {
     size_t k = 0;
     for (size_t i = 0; i < n; i++) {

@@ -5,8 +5,8 @@
 
 #include <jansson.h>
 
-// Returns 1 if the program writes `v` as `line`, n bytes without the newline. If `floats` is 1, the
-// numbers in lists and the score of a row are f32. [any]
+// Returns 1 if the program writes `v` exactly as `line`, which has n bytes without the newline. If
+// `floats` is 1, the numbers in lists and the score of a row are f32. [any]
 int rlhf__written(const char *line, size_t n, const json_t *v, int floats);
 
 #endif

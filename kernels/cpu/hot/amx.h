@@ -12,7 +12,7 @@
 #define RLHF__AMX_MR 32 // rows of a tile
 #define RLHF__AMX_K  32 // elements of k per step
 
-// AMX keeps the tile shapes in the state of each thread. A thread must therefore call
+// The tile shapes are a part of each thread's AMX state. A thread must therefore call
 // rlhf__amx_begin before its first panel, and rlhf__amx_end after its last panel.
 void rlhf__amx_begin(void);
 void rlhf__amx_end(void);

@@ -12,7 +12,8 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-// GCC 12 does not know that tile loads read memory. STORED() makes it complete all earlier stores.
+// GCC 12 does not know that tile loads read memory. STORED() makes it complete all stores that come
+// before the loads.
 #define STORED() __asm__ volatile("" ::: "memory")
 
 struct shapes {
@@ -145,7 +146,7 @@ static void tail_fill(struct tail *t, const struct rlhf__panel *p, const struct 
         memcpy(t->a[1] + r * BYTES, o->bottom + r * o->stride, bytes);
 }
 
-// Loads from C the sums that are to be continued, in the order of the tiles.
+// Loads the sums that this panel continues from C, in the order of the tiles.
 INLINE void start(const struct rlhf__panel *p, size_t row, const size_t rows[2],
                   float sums[4][16 * 16]) {
     memset(sums, 0, 4 * sizeof sums[0]);
@@ -158,8 +159,8 @@ INLINE void start(const struct rlhf__panel *p, size_t row, const size_t rows[2],
     STORED();
 }
 
-// The prefetches of a tile. Each step of k issues some of the prefetches, so that no step waits for
-// all of them.
+// The prefetches of a tile, spread over the steps of k, so that no single step waits for all of
+// them.
 struct ahead {
     const char *b, *b_end; // words of the next panel, which go to the L2 cache
     size_t b_lines;        // per step
@@ -176,8 +177,8 @@ INLINE void fetch(struct ahead *f) {
     }
 }
 
-// Choose the rows of C to prefetch: the rows of this tile or, if `goes_on` is set, the rows of the
-// next tile below, because this tile's rows have just been read. pieces() does not call this
+// Choose the rows of C to prefetch: the rows of this tile. If `goes_on` is set, this tile's rows
+// have just been read, so the rows of the next tile below are chosen. pieces() does not call this
 // function: its other loads would evict the prefetched rows.
 INLINE void fetch_c(struct ahead *f, const struct rlhf__panel *p, size_t row, size_t steps) {
     const size_t first = p->goes_on ? row + 2 * HALF : row;
@@ -266,8 +267,8 @@ INLINE void finish(const struct rlhf__panel *p, size_t row, const size_t rows[2]
 }
 
 // Compute one tile: the rows[0] rows that start at `row` and, if `two` is set, the rows[1] rows
-// that start at `row` + 16. If `once` is set, A is loaded in such a way that it does not stay in
-// the L1 cache. `two` and `once` are constants after inlining.
+// that start at `row` + 16. If `once` is set, A is loaded with a hint not to keep it in the L1
+// cache. `two` and `once` are constants after inlining.
 INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows[2], const int two,
                  const int once, const struct piece *part, struct ahead *f) {
     struct operand o = operand_at(p, row);
@@ -301,8 +302,8 @@ INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows[2], 
     if (part->last) finish(p, row, rows, part->sums);
 }
 
-// Compute all complete tiles of a packed A, in turns of at most PIECE_STEPS steps of k. The result
-// has the same bits as if each tile computed all steps at once.
+// Compute all complete tiles of a packed A, in turns of at most PIECE_STEPS steps of k. The bits of
+// the result are the same as if each tile computed all steps in a single turn.
 static void pieces(const struct rlhf__panel *p, struct ahead *f) {
     static const size_t whole[2] = {HALF, HALF};
     const size_t tiles = p->m / (2 * HALF), steps = p->k / STEP;

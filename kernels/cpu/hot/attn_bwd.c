@@ -11,9 +11,9 @@
 
 enum { QUERY_CHUNK = 64 };
 
-// The layout of an item's scratch memory. It depends on `room`, a number of keys. All rows that
-// share a prefix have the same `room`, so a row finds the data that the previous row left in
-// scratch.
+// The layout of an item's scratch memory. It depends on `room`, the number of keys for which there
+// is space. All rows that share a prefix have the same `room`, so a row finds the data that the
+// previous row left in scratch.
 struct bwd {
     const struct rlhf__attn_item *it;
     size_t es, hd, units, width, lds;
@@ -58,9 +58,9 @@ static float dout_dot_out(const struct bwd *b, const float *dout, size_t t) {
     return vf_hsum(s);
 }
 
-// Turn the scores and dP of one query into P and dS. The query sees keys 0 .. limit-1. For later
-// keys, P is set to 0 up to the end of the vector that contains key limit-1, and dS up to key
-// last-1.
+// Turn the scores and dP of one query into P and dS. The query sees keys 0 .. limit-1. After these
+// keys, P is set to 0 up to the end of the vector that contains key limit-1, and dS is set to 0 up
+// to key last-1.
 static void softmax_bwd_row(float *p, float *ds, size_t limit, size_t last, float scale, float lse,
                             float d) {
     vf l = vf_set1(lse), dv = vf_set1(d), sc = vf_set1(scale);

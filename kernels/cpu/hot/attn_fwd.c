@@ -44,9 +44,9 @@ struct values {
     int bf16;
 };
 
-// Prepares the values. Values that are f32, or bf16 with fewer than TILE_ROWS queries, are used in
-// place if a row of values consists of whole vectors. (The bf16 values are then widened while they
-// are read.) All other values are copied to scratch as f32 rows.
+// Prepares the values. Rows of values that consist of whole vectors are used in place if they are
+// f32, or if they are bf16 and there are fewer than TILE_ROWS queries. (bf16 values are then
+// widened while they are read.) All other values are copied to scratch as f32 rows.
 static struct values values_of(const struct rlhf__attn_item *it, float *scratch) {
     size_t hd = (size_t)it->head_dim, width = round_up(hd, VF_LANES), ld = (size_t)it->kv_stride;
     int bf16 = it->dtype == RLHF_BF16, whole = hd == width;
@@ -68,9 +68,9 @@ struct tile {
     size_t n, limit, grow;   // n <= TILE_ROWS
 };
 
-// Add the sum of weights * values over keys j0 .. j1-1 to o[nr][width]. If j0 is 0, the old
-// contents of o are ignored. The values of these keys must either all be in val->a or all be in
-// val->b.
+// Add the sum of weights * values over keys j0 .. j1-1 to o[nr][width]. If j0 is 0, the sum
+// replaces the old contents of o. The values of these keys must either all be in val->a or all be
+// in val->b.
 static void mix_keys(float *o, const struct values *val, const float *s, size_t lds, size_t j0,
                      size_t j1, size_t nr) {
     const int in_a = j0 < val->na;
@@ -166,7 +166,8 @@ static void tokens_of(const struct rlhf__attn_item *it, const struct work *w,
     }
 }
 
-// Processes queries of token t, in tiles of consecutive heads of nearly equal size.
+// Processes the queries of token t. A tile has consecutive heads, and all tiles have nearly the
+// same size.
 static void heads_of(const struct rlhf__attn_item *it, const struct work *w,
                      const struct values *val, size_t t, size_t limit) {
     size_t group = (size_t)it->group, tiles = (group + TILE_ROWS - 1) / TILE_ROWS;

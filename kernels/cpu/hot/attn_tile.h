@@ -276,9 +276,9 @@ INLINE void axpys_rows(float *o, size_t ldo, struct weights w, const void *x, co
     }
 }
 
-// Set o[r][0..width) to the sum of weight(r, j) * x[j][0..width) over j = j0 .. j1-1, in that
-// order, for each of nr <= TILE_ROWS rows. With `add`, the old contents of o are the start of the
-// sum. width is a multiple of VF_LANES. x is bf16 or f32, with ldx elements per row.
+// For each of nr <= TILE_ROWS rows r, set o[r][0..width) to the sum of weight(r, j) *
+// x[j][0..width) over j = j0 .. j1-1, in that order. With `add`, the sum starts with the old
+// contents of o. width is a multiple of VF_LANES. x is bf16 or f32, with ldx elements per row.
 static inline void axpys(float *o, size_t ldo, struct weights w, const void *x, int bf16,
                          size_t ldx, size_t width, size_t j0, size_t j1, int add, size_t nr) {
 #define AXPYS(bf16, nr)  axpys_rows(o, ldo, w, x, bf16, ldx, width, j0, j1, add, nr)

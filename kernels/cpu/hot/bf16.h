@@ -13,8 +13,8 @@
 #define RLHF__BF16_NC 32 // columns per panel
 #define RLHF__BF16_MR 12 // rows per tile
 
-// Multiply A with a panel. A is packed or read row by row. rlhf__bf16_tile_* take at most one tile
-// of rows, rlhf__bf16_tiles_* any number of rows.
+// Multiply A with a panel. A is packed or read row by row. rlhf__bf16_tile_* accept at most one
+// tile of rows, and rlhf__bf16_tiles_* accept any number of rows.
 void rlhf__bf16_tile_packed(const struct rlhf__panel *p);
 void rlhf__bf16_tile_rows(const struct rlhf__panel *p);
 void rlhf__bf16_tiles_packed(const struct rlhf__panel *p);
@@ -46,10 +46,10 @@ void rlhf__bf16_pack_rows(uint32_t *dst, const uint16_t *src, size_t k, size_t c
 void rlhf__bf16_pack_cols(uint32_t *dst, const uint16_t *src, size_t k, size_t columns,
                           size_t stride);
 
-// Convert `rows` steps of k from a packed panel of B's transpose to a packed panel of B: row c of
-// src becomes column c of dst. src has `columns` rows, so the later columns of dst are filled with
-// zeros. Also prefetches the source of a later call: as much data as this call reads, from src +
-// next onward.
+// Convert a packed panel of B's transpose to a packed panel of B, with `rows` as its number of
+// steps of k: row c of src becomes column c of dst. src has `columns` rows; the later columns of
+// dst are filled with zeros. Also prefetches the source of a later call: as much data as this call
+// reads, from src + next onward.
 void rlhf__bf16_turn_b(uint32_t *dst, const uint32_t *src, size_t rows, size_t columns,
                        size_t next);
 

@@ -141,9 +141,9 @@ INLINE __m512i words_f32(const float *p, size_t n) {
     return _mm512_inserti64x4(_mm512_castsi256_si512(lo), hi, 1);
 }
 
-// Regroups the words of each two adjacent columns. A word of src is a pair: rows 2 j and 2 j + 1 of
-// one column. The result has 64 bits with both columns at row 2 j, then 64 bits with both columns
-// at row 2 j + 1.
+// Regroups the words of every two adjacent columns. A word of src has two elements of one column:
+// rows 2 j and 2 j + 1. In the result, 32 bits have row 2 j of both columns, and the next 32 bits
+// have row 2 j + 1 of both.
 INLINE __m512i pairs_of(const uint32_t *src, size_t j, size_t columns) {
     const __m512i swap =
         _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15));

@@ -3,8 +3,9 @@
 // dot products.
 //
 // The code is unrolled for every number of rows, so this file takes long to compile. CMakeLists.txt
-// builds four objects from it in parallel. RLHF_BF16_PANEL is the function's name. RLHF_BF16_PACKED
-// is 1 for packed A. RLHF_BF16_ONE_TILE is 1 for panels of at most one tile.
+// builds four objects from it in parallel, and sets three macros for each. RLHF_BF16_PANEL is the
+// function's name. RLHF_BF16_PACKED is 1 for packed A. RLHF_BF16_ONE_TILE is 1 for panels of at
+// most one tile.
 #include "bf16.h"
 #include "vec.h"
 
@@ -88,7 +89,7 @@ struct ahead {
     size_t step; // bytes per pair
 };
 
-// Compute `rows` rows, starting at row `row`. `rows`, `packed` and `lines` are constants after
+// Compute rows `row` .. `row` + rows - 1. `rows`, `packed` and `lines` are constants after
 // inlining.
 INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows, const int packed,
                  struct ahead *next, const int lines) {

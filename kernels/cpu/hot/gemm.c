@@ -104,8 +104,9 @@ INLINE void some_steps(const float *a, const float *b, vp c0[MR], vp c1[MR], con
     }
 }
 #elif defined VP_FMA_TO
-// Four steps need fewer instructions than four iterations of the loop. If A is in rows, the address
-// of each row needs a register, so an iteration computes only one step.
+// With packed A, an iteration computes four steps, because this needs fewer instructions than four
+// iterations of one step. If A is in rows, the address of each row needs a register, so an
+// iteration computes only one step.
 INLINE size_t steps_of(const int packed) { return packed ? 4 : 1; }
 
 INLINE void some_steps(const float *a, const float *b, vp c0[MR], vp c1[MR], const size_t rows,
@@ -160,7 +161,7 @@ INLINE void put_aside(float *sums, vp c0[MR], vp c1[MR], const size_t rows) {
     }
 }
 
-// Computes `rows` rows, starting at row `row`. `rows`, `packed` and `pairs` are constants after
+// Computes rows `row` .. `row` + rows - 1. `rows`, `packed` and `pairs` are constants after
 // inlining.
 //
 // If `pairs` is set, the operands are bf16 numbers that were widened to f32, in the order described

@@ -5,8 +5,8 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-// A non-temporal store. The caches need not read the line first, and the packed operand, which is
-// larger than the caches, does not evict other data. p must be aligned to a vector.
+// A non-temporal store. The caches need not read the line first. The packed operand is larger than
+// the caches, and with such stores it does not evict other data. p must be aligned to a vector.
 INLINE void put(float *p, vp v, const int stream) {
     if (!stream)
         vp_store(p, v);
@@ -101,7 +101,7 @@ void RLHF__HOT(gemm_turn_a)(uint32_t *dst, const float *src, size_t m, size_t k,
             }
             vp_transpose(v);
             // A store writes a whole vector. Its lanes after the MR-th belong to the next step of
-            // k, whose store overwrites them. The very last step must not write further lanes, so
+            // k, whose store overwrites them. After the very last step there is no such memory, so
             // its store writes only MR lanes.
             const size_t whole = i + n < k || r + MR < m ? n : n - 1;
             for (size_t j = 0; j < whole; j++)

@@ -1,5 +1,5 @@
-// hot/gemm_tile.h: the size of the f32 tile of a level: MR rows by the NC columns of a panel.
-// Included by hot sources after vec.h or instead of it.
+// hot/gemm_tile.h: the size of the f32 tile of a level: MR rows by the NC columns of a panel. Hot
+// sources include this file after vec.h, or instead of vec.h.
 #ifndef RLHF_CPU_HOT_GEMM_TILE_H
 #define RLHF_CPU_HOT_GEMM_TILE_H
 

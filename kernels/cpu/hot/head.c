@@ -27,10 +27,10 @@ static float row_max(const float *z, size_t n) {
     return m;
 }
 
-// Add the sum of e^a to *sum and the sum of e^a a to *dot, where a = log_weight of the logits in
+// Add the sum of e^a to *sum and the sum of e^a a to *dot, where a = log_weight of each logit in
 // [from, to). If `next` is not 0, also prefetches the logits that are `next` elements ahead,
-// usually those of the next row. Without the prefetch, computing that row's maximum would wait for
-// memory.
+// usually those of the next row. Without the prefetch, computing the next row's maximum would wait
+// for memory.
 static inline void block_sums(const float *z, size_t from, size_t to, vf max, vf it, size_t next,
                               double *sum, double *dot) {
     vf s = vf_zero(), t = vf_zero();

@@ -29,14 +29,14 @@ enum rlhf__isa {
 #endif
 
 // One row of an attention call, for `group` adjacent query heads that share one key head. q, out,
-// dout and dq point to the row's first query, at the first of these heads. To get to the next query
-// head, add head_dim to q, out, dout and dq, and 1 to lse. k, v, dk and dv point to the row's first
-// key after the prefix, at the shared head. Strides are in elements.
+// dout and dq point to the row's first query, at the first of these heads. For the next query head,
+// add head_dim to these pointers, and 1 to lse. k, v, dk and dv point to the row's first key after
+// the prefix, at the shared head. Strides are in elements.
 //
-// The first np of the nk keys are the prefix. They are in pk and pv; key np is the first key in k
-// and v. Query t sees keys 0 .. start + t if `causal` is set, otherwise all nk keys. lse has the
-// stride lse_stride; it may be NULL in forward. dtype is enum rlhf_dtype. head_dim is a multiple of
-// 8, at most 128.
+// The first np of the nk keys are the prefix. They are in pk and pv; the later keys are in k and v,
+// which begin with key np. Query t sees keys 0 .. start + t if `causal` is set, otherwise all nk
+// keys. lse has the stride lse_stride; it may be NULL in forward. dtype is enum rlhf_dtype.
+// head_dim is a multiple of 8, at most 128.
 //
 // Backward with a shared prefix: one thread processes the prefix row and then the rows that share
 // it, with the same scratch and the same `room`. The prefix row has sum_on set, so its packed keys
@@ -201,9 +201,9 @@ const struct rlhf__level *rlhf__isa_level(int isa);
 // system to let the process use them.
 const char *rlhf__isa_lacks(int isa);
 
-// Returns the best level that this CPU supports and that is not above the level named `cap`. `cap`
-// is the environment variable RLHF_CPU_ISA; NULL or "" sets no limit. Returns -1 if `cap` is not
-// the name of a level.
+// Returns the best level that this CPU supports. If `cap`, the value of the environment variable
+// RLHF_CPU_ISA, is the name of a level, no higher level is returned. NULL or "" sets no limit.
+// Returns -1 if `cap` is anything else.
 int rlhf__isa_choose(const char *cap);
 
 #endif

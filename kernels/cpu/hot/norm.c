@@ -1,8 +1,8 @@
 // hot/norm.c: LayerNorm over rows, and its derivative. Compiled once per instruction-set level
 // (vec.h).
 //
-// Each lane adds up every VF_LANES-th element of the row. Then the lanes are added in halving
-// order. So the bits of a row depend only on the row.
+// Each lane adds up every VF_LANES-th element of the row. Then the lanes are added in halving order
+// (vec.h). So the bits of a row depend only on the row.
 #include "any.h"
 #include "hot.h"
 

@@ -35,7 +35,8 @@ struct rlhf__head_grad {
 // [k][panel width] floats or as bf16 pairs (bf16.h), with zeros past the right edge. Every output
 // is one chain of multiply-adds over ascending k or, in f32, a sum of such chains. The chains are
 // the same in every tile, so the bits of a row depend only on the row and on B. With `goes_on`, the
-// chain of bf16 operands (also of `pairs`) starts at C; f32 chains start at 0 and are added to C.
+// chain of bf16 operands (also of `pairs`) starts at C. f32 chains always start at 0; with
+// `goes_on`, they are added to C.
 struct rlhf__panel {
     const void *a; // [m, k] with row stride a_stride; or packed: tiles of rows, [k][rows of a tile]
     size_t a_stride, m, k;

@@ -1,7 +1,7 @@
 // hot/truncate.c: top-k and top-p: decides which logits of a row are kept; the others become -inf.
 //
-// Tokens are ranked by logit; if logits are equal, the lowest id comes first. The code does not
-// sort. It maps the logits to integers that have the same order. Three passes of a radix histogram
+// Tokens are ranked by logit; if logits are equal, the lowest id comes first. Instead of sorting,
+// the code maps the logits to integers that have the same order. Three passes of a radix histogram
 // over these integers find the smallest value that is kept, and how many tokens with this value are
 // kept. Sums run in the order of ids, so the set depends only on the row.
 #include "hot.h"

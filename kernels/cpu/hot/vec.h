@@ -3,9 +3,10 @@
 // (aarch64, NEON; x86-64 baseline, SSE2), 8 lanes (AVX2 + FMA) or 16 lanes (AVX-512 F/BW/DQ/VL,
 // with or without BF16).
 //
-// All levels give the same bits: a vf has 16 lanes everywhere (vec_parts.h), and every operation
-// below is exact or rounded once. An element goes through the same operations at every position,
-// because a tail runs the same code on masked lanes. Row independence relies on this.
+// All levels give the same bits, because a vf has 16 lanes everywhere (vec_parts.h), and every
+// operation below is exact or rounded once. An element goes through the same operations at every
+// position, because a tail runs the same code on masked lanes. The independence of rows relies on
+// this.
 //
 // A vp is the machine's own vector, for loops whose results do not depend on the number of lanes
 // (gemm.c, gemm_pack.c). The functions below that these loops need also exist for vp: vp_add,

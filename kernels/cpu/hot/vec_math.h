@@ -8,7 +8,7 @@
 #define VF__EXP_HI 88.72283f // the largest f32 whose e^x is finite
 
 // Range handling of vf_exp. x is clamped so that p 2^n is in range. The results for x outside of
-// that range are then corrected. With lane masks, one masked scale instruction is enough: it
+// that range are then corrected. Lane masks make this simple: a single masked scale instruction
 // overflows to Inf by itself, and gives 0 in lanes below the range. (For x = -Inf, p is NaN, but
 // the mask makes that lane 0 too.)
 #if VP_LANES == 16

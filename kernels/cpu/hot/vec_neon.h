@@ -52,8 +52,9 @@ static inline void vp_fma_lane_to(vp *c, vp a, size_t lane, vp b) {
         VP__FMLA(c, b, a, 3);
 }
 static inline vp vp_fnma(vp a, vp b, vp c) { return vfmsq_f32(c, a, b); }
-// Returns a if a is larger (vp_min: smaller), otherwise b, as x86-64 does. NEON's own maximum and
-// minimum give other results for zeros and NaN, so they are not used.
+// vp_max returns a if a is larger than b, and vp_min if a is smaller. Otherwise they return b, as
+// on x86-64. NEON's own maximum and minimum give other results for zeros and NaN, so they are not
+// used.
 static inline vp vp_max(vp a, vp b) { return vbslq_f32(vcgtq_f32(a, b), a, b); }
 static inline vp vp_min(vp a, vp b) { return vbslq_f32(vcltq_f32(a, b), a, b); }
 static inline vp vp_gt(vp a, vp b, vp x, vp y) { return vbslq_f32(vcgtq_f32(a, b), x, y); }

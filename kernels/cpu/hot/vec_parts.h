@@ -147,9 +147,10 @@ static inline float vf_hmax(vf v) {
 #endif
 }
 
-// Transposes each square of VP_LANES in registers, and exchanges squares that are on opposite sides
-// of the diagonal. r has values in its first `rows` vectors, and zeros in the others. Only the
-// first `columns` vectors of the result are valid.
+// The vectors form a matrix, which consists of squares of VP_LANES by VP_LANES elements. Transposes
+// each square in registers, and exchanges the squares on opposite sides of the diagonal. r has
+// values in its first `rows` vectors, and zeros in the others. Only the first `columns` vectors of
+// the result are valid.
 static inline void vf_transpose_n(vf r[VF_LANES], size_t rows, size_t columns) {
     for (size_t i = 0; i < VF_PARTS; i++)
         for (size_t j = i; j < VF_PARTS; j++) {

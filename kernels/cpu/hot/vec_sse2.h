@@ -38,10 +38,10 @@ static inline vp vp_mul(vp a, vp b) { return _mm_mul_ps(a, b); }
 static inline vp vp_div(vp a, vp b) { return _mm_div_ps(a, b); }
 static inline vp vp_sqrt(vp a) { return _mm_sqrt_ps(a); }
 static inline vp vp_abs(vp a) { return _mm_andnot_ps(_mm_set1_ps(-0.0f), a); }
-// p + c, rounded to odd: if the sum is inexact, its last bit is set. If this result is then rounded
-// to f32, it equals the exact sum rounded once (S. Boldo, G. Melquiond, "Emulation of a FMA and
-// correctly rounded sums", IEEE Transactions on Computers 57, 2008). The error e of the sum comes
-// from TwoSum.
+// p + c, rounded to odd: if the sum is inexact, its last bit is set. A result that is rounded in
+// this way and then to f32 equals the exact sum rounded only to f32 (S. Boldo, G. Melquiond,
+// "Emulation of a FMA and correctly rounded sums", IEEE Transactions on Computers 57, 2008). The
+// error e of the sum comes from TwoSum.
 static inline __m128d vp__sum_to_odd(__m128d p, __m128d c) {
     const __m128d s = _mm_add_pd(p, c), cs = _mm_sub_pd(s, p);
     const __m128d e = _mm_add_pd(_mm_sub_pd(p, _mm_sub_pd(s, cs)), _mm_sub_pd(c, cs));

@@ -1,6 +1,6 @@
-// chunk.h: memory that is cut from chunks with 2 MiB pages. In such a chunk, a packed weight of 1
-// MiB is read as fast as a large one. Decoding is limited by the speed of these reads (32 rows of
-// GPT-2 124M, bench/README.md). Freed memory is kept for later requests.
+// chunk.h: memory that is cut from chunks with 2 MiB pages, so that a packed weight of 1 MiB is
+// read as fast as a large one. The speed of these reads limits decoding (32 rows of GPT-2 124M,
+// bench/README.md). Freed memory is kept for later requests.
 //
 // These functions do not count or zero the memory; memory.c does.
 #ifndef RLHF_CPU_CHUNK_H

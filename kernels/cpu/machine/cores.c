@@ -1,6 +1,6 @@
-// cores.c: see cores.h. The formats are described in cgroup(7) and, in the kernel's Documentation,
-// in admin-guide/cgroup-v2.rst (cpu.max), scheduler/sched-bwc.rst (cpu.cfs_quota_us) and
-// admin-guide/cputopology.rst.
+// cores.c: see cores.h. The formats are described in cgroup(7), and in these files of the kernel's
+// Documentation: admin-guide/cgroup-v2.rst (cpu.max), scheduler/sched-bwc.rst (cpu.cfs_quota_us)
+// and admin-guide/cputopology.rst.
 #include "machine/cores.h"
 
 #include <limits.h>
@@ -46,7 +46,8 @@ static int physical(const char *root, const cpu_set_t *allowed, size_t bytes) {
 
 // ---- quotas ----
 
-// The number of processors that the group in `dir` may use fully; 0: unlimited or unreadable.
+// The quota of the group in `dir`, as a number of fully used processors. 0: unlimited or
+// unreadable.
 static double quota_v2(const char *dir) {
     char path[PATH_MAX + 16];
     double quota = 0, period = 0;
@@ -76,8 +77,8 @@ static double quota_v1(const char *dir) {
 }
 
 // Returns the smallest quota of the group at mount + path and its ancestors up to the mount, or 0
-// if none has a quota. In a container, `path` may be the group's path on the host, which does not
-// exist in the container. In that case, only the quota of the mount itself is found.
+// if none has a quota. In a container, `path` may be the group's path on the host. That path does
+// not exist in the container, so only the quota of the mount itself is found.
 static double least(const char *mount, const char *path, double (*quota)(const char *)) {
     char dir[PATH_MAX];
     double found = 0;
@@ -101,8 +102,8 @@ static int names_cpu(const char *list) {
     return 0;
 }
 
-// Returns the quota of the group that a line of /proc/self/cgroup names, "0::/path" or
-// "4:cpu,cpuacct:/path". Returns 0 if the group is without a quota.
+// Returns the quota of the group that `line` names, or 0 if the group has none. `line` is a line of
+// /proc/self/cgroup, such as "0::/path" or "4:cpu,cpuacct:/path".
 static double quota_of_line(const char *root, char *line) {
     char mount[PATH_MAX];
     char *list = strchr(line, ':'), *path = list ? strchr(list + 1, ':') : NULL;

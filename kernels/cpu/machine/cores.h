@@ -7,8 +7,8 @@
 #include <sched.h>
 #include <stddef.h>
 
-// Returns the number of threads for the processors in `allowed`, at least 1. `allowed` is a mask of
-// `bytes` bytes that sched_getaffinity returned, so cpusets are respected.
+// Returns the number of threads for the processors in `allowed`, at least 1. `allowed` is a mask
+// that sched_getaffinity returned, so cpusets are respected. `bytes` is the size of the mask.
 //
 // There is one thread per physical core. Hyper-threads share the multipliers of a core, so a second
 // thread does not speed up a GEMM that saturates them. The number of threads is at most the CPU

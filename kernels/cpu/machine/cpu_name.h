@@ -5,9 +5,9 @@
 #include <stddef.h>
 
 // Sets `out` to the CPU's "model name" in `root`/proc/cpuinfo. On aarch64, this file has only the
-// numbers of the implementer and the part; `out` becomes the name of this part or, for an unknown
-// part, its numbers. If the file lacks all of these, `out` is "CPU". `root` is put in front of
-// /proc; it is "" except in tests. [any]
+// numbers of the implementer and of the part. `out` then becomes the name of this part or, if the
+// part is unknown, its numbers. If the file lacks all of these, `out` is "CPU". `root` is put in
+// front of /proc; it is "" except in tests. [any]
 void rlhf__cpu_name(const char *root, char *out, size_t cap);
 
 // Sets `out` to the value in the first line "key<blanks>: value" of a file in /proc. If no line has

@@ -1,5 +1,5 @@
-// tsan_openmp.c: tells ThreadSanitizer about the order of parallel regions. Only in ThreadSanitizer
-// builds.
+// tsan_openmp.c: tells ThreadSanitizer when the threads of a parallel region start and end. Built
+// only for ThreadSanitizer.
 //
 // GCC's OpenMP runtime is not instrumented. So the sanitizer cannot see that a region's threads
 // start after the caller's earlier work, or that the caller continues only after all of them have

@@ -35,9 +35,9 @@ rlhf_status rlhf__gemm_product(struct rlhf__cpu *cpu, const struct rlhf__matmul 
 rlhf_status rlhf__gemm_add(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,
                            const void *wei, const float *bias, const float *add, float *dst);
 
-// Returns the number of steps of k that are computed in one pass, for a sum over k steps. The sum
-// of a pass starts at zero and is added to the sum of the previous passes. In an f32 GEMM, the sum
-// of a pass consists of chains of RLHF__GEMM_CHAIN steps, each of which starts at zero.
+// Returns how many steps of a sum over k steps are computed in one pass. The sum of a pass starts
+// at zero and is added to the sum of the previous passes. In an f32 GEMM, the sum of a pass
+// consists of chains of RLHF__GEMM_CHAIN steps, each of which starts at zero.
 int64_t rlhf__gemm_pass(int64_t k);
 #define RLHF__GEMM_CHAIN 64
 

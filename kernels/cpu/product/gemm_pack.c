@@ -63,10 +63,10 @@ void rlhf__gemm_pack(const struct rlhf__cpu *cpu, void *dst, int32_t dtype, cons
 // ---- A ----
 
 // True if A is packed. A transposed A is always packed. Any other A is packed if many panels read
-// its rows. There is one exception: on AVX512_BF16, bf16 rows are not packed if k is odd, because
-// they would start in the middle of a word. Packing makes 1024 x 768 by 768 x 2304 faster: by 10 %
-// on AMX, by 15 % in f32 on AVX-512, and by 2 to 5 % in bf16 on AVX512_BF16. The gains are the same
-// if B has 320 instead of 2304 columns.
+// its rows, with one exception: on AVX512_BF16, bf16 rows are not packed if k is odd, because they
+// would start in the middle of a word. Packing makes 1024 x 768 by 768 x 2304 faster: by 10 % on
+// AMX, by 15 % in f32 on AVX-512, and by 2 to 5 % in bf16 on AVX512_BF16. The gains are the same if
+// B has 320 instead of 2304 columns.
 int rlhf__gemm_packs_a(const struct rlhf__gemm_job *j, int64_t rows, int64_t panels) {
     if (j->s->src_transposed) return 1;
     if (j->s->in_dtype == RLHF_BF16 && j->cpu->bf16->pack_a_rows)

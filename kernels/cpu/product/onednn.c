@@ -169,7 +169,7 @@ static rlhf_status product(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, 
     return RLHF_OK;
 }
 
-// Creates the primitive now; a later product of that shape uses it.
+// Creates the primitive now. A later product of this shape uses it.
 static void product_needs(struct rlhf__cpu *cpu, const struct rlhf__matmul *s,
                           struct rlhf__cpu_needs *n) {
     struct half half = {0};

@@ -42,7 +42,7 @@ rlhf_status rlhf__cuda_attention_bf16(struct rlhf__cuda *cu, struct rlhf__attn_a
 rlhf_status rlhf__cuda_attention_f32(struct rlhf__cuda *cu, struct rlhf__attn_args *a);
 
 // Return the number of bytes of RLHF__CUDA_WS_ATTN that a call needs. The first function is for the
-// forward call *a in bf16, whose addresses may be unset; the second is for a backward call.
+// forward call *a in bf16, whose addresses need not be set. The second is for a backward call.
 uint64_t rlhf__cuda_attention_bf16_bytes(const struct rlhf__attn_args *a);
 uint64_t rlhf__cuda_attention_bwd_bytes(uint32_t total, int32_t heads);
 
@@ -93,9 +93,9 @@ static __device__ __forceinline__ void rlhf__attn_walk_row(struct rlhf__attn_wal
     w->pos = pos / STEP * STEP;
 }
 
-// Moves to the next tile. Returns 1, or 0 after the last tile. `own` is the row that owns
-// the keys, and `index` is its index. `pos` is the position of the first query of this row that
-// sees one of the keys. `end` is one past the last head.
+// Moves to the next tile. Returns 1, or 0 after the last tile. `own` is the row that owns the keys,
+// and `index` is the index of `own`. `pos` is the position of the first query of `own` that sees
+// one of the keys. `end` is one past the last head.
 template <int STEP>
 static __device__ __forceinline__ int
 rlhf__attn_walk_next(struct rlhf__attn_walk *w, const struct rlhf__cuda_rows &rows,

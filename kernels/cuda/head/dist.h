@@ -36,7 +36,8 @@ struct rlhf__dist_row {
     int32_t n;
 };
 
-// The shared memory of a block. Between two barriers, each member is either written or read.
+// The shared memory of a block. Between two barriers, a member is either written or read, but not
+// both.
 struct rlhf__dist_shared {
     unsigned key[RLHF__DIST_WARPS][3]; // largest and smallest logit, largest logit of the reference
     double sum[RLHF__DIST_WARPS][4];

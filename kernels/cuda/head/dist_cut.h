@@ -146,7 +146,7 @@ static __device__ __forceinline__ uint64_t rlhf__cut_find(struct rlhf__dist_shar
     return found;
 }
 
-// True if min-p keeps a logit with this key. It then keeps all larger keys too.
+// True if min-p keeps a logit with this key. min-p then also keeps all logits with larger keys.
 static __device__ __forceinline__ bool rlhf__cut_likely(const struct rlhf__dist_rule &rule,
                                                         float max, unsigned key) {
     const double below = (double)rlhf__dist_unkey(key) - (double)max;

@@ -53,8 +53,8 @@ static inline bool rlhf__head_cuts(const struct rlhf__dist_rule &r) {
 rlhf_status rlhf__head_logits(struct rlhf__cuda *cu, float *logits, const void *hidden,
                               const rlhf_weight *w, uint32_t rows);
 
-// Returns the number of rows, of `bytes` each, that fit in the budget: a multiple of 64, at least
-// 64, and at most one chunk.
+// Returns how many rows fit in the budget. `bytes` is the size of one row. The result is a multiple
+// of 64, at least 64, and at most one chunk.
 uint32_t rlhf__head_fit(uint64_t budget, uint64_t bytes);
 
 // Copy and check the arguments. If kl (in backward, d_kl) is not NULL, a reference is required.
@@ -86,12 +86,12 @@ struct rlhf__head_call rlhf__head_shape(const rlhf_lm_head *a, const rlhf_call_w
                                         int backward);
 
 // Returns the number of rows of logits that lm_head places in workspaces. Sets *keep to 1 if
-// lm_head keeps the logits for lm_head_bwd. It keeps them if the budget is large enough for the
-// logits of all rows and the derivatives of one chunk.
+// lm_head keeps the logits for lm_head_bwd, otherwise to 0. It keeps them if the budget is large
+// enough for the logits of all rows and the derivatives of one chunk.
 uint32_t rlhf__head_rows(uint64_t budget, const struct rlhf__head_call *c, int *keep);
 
-// Add the workspaces of a call. rlhf__head_needs adds the workspaces that rlhf__head_place takes
-// for `rows` rows, and the workspaces of the GEMM that computes the logits of these rows.
+// Add the workspaces for a block of rows of a call (`rows` is their number). rlhf__head_needs adds
+// the workspaces that rlhf__head_place takes, and those of the GEMM that computes the logits.
 // rlhf__head_logits_needs adds only the workspaces of this GEMM. [step]
 void rlhf__head_needs(const struct rlhf__cuda *cu, const struct rlhf__head_call *c,
                       const rlhf_weight *w, uint32_t rows, struct rlhf__cuda_needs *n);
@@ -99,7 +99,8 @@ void rlhf__head_needs(const struct rlhf__cuda *cu, const struct rlhf__head_call 
 void rlhf__head_logits_needs(const struct rlhf__cuda *cu, const rlhf_weight *w, uint32_t rows,
                              struct rlhf__cuda_needs *n);
 
-// Sets *b to workspaces for `rows` rows. Each workspace is used from its start. [step]
+// Sets *b to workspaces for a block of this number of rows. Each workspace is used from its start.
+// [step]
 rlhf_status rlhf__head_place(struct rlhf__cuda *cu, const struct rlhf__head_call *c, uint32_t rows,
                              struct rlhf__head_block *b);
 

@@ -1,5 +1,5 @@
 // canary.h: the test data for the two proofs about a library GEMM. canary.cu proves that rows are
-// independent, canary_sums.cu that sums over rows are repeatable.
+// independent. canary_sums.cu proves that sums over rows are repeatable.
 #ifndef RLHF_CUDA_CANARY_H
 #define RLHF_CUDA_CANARY_H
 
@@ -16,12 +16,13 @@ struct rlhf__canary_lines {
     unsigned tag;
 };
 
-// Fill a matrix with random numbers in (-1, 1). In some of its lines, `cancel` repeats numbers, so
-// that rounding to bf16 cannot hide that sums were added in another order. cancel 1 is for one
-// operand: the second half of every line is a copy of the first half. cancel -1 is for the other
-// operand: in every second line, the second half is the first half with the opposite sign. The
-// product of a line of the first operand and such a line of the other operand is exactly 0, apart
-// from rounding errors, which depend on the order of summation. [step]
+// Fill a matrix with random numbers in (-1, 1). If m.cancel is set, some lines contain the same
+// numbers twice, so that rounding to bf16 cannot hide that sums were added in another order. With
+// cancel 1, which is for one operand, the second half of every line is a copy of the first half.
+// With cancel -1, which is for the other operand, the second half of every second line is the first
+// half with the opposite sign. The product of a line of the first operand and such a line of the
+// other operand is exactly 0, apart from rounding errors, which depend on the order of summation.
+// [step]
 rlhf_status rlhf__canary_fill(struct rlhf__cuda *cu, void *to, int32_t dtype, rlhf__canary_lines m);
 
 // The number of blocks for a grid-stride loop over n numbers, with 16 iterations per thread.

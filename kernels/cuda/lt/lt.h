@@ -1,18 +1,18 @@
-// lt.h: cuBLASLt for the GEMMs of product.h: opening the library, one algorithm per shape, and the
-// proof (canary.cu) that rows do not depend on each other.
+// lt.h: cuBLASLt for the GEMMs of product.h: opening the library, the choice of algorithms for each
+// shape, and the proof (canary.cu) that rows do not depend on each other.
 //
 // The library is optional. This backend's own kernels are used if the library is missing or too
 // old, or if it lacks a function. They are also used for every shape that the library does not
-// support, and for every shape that fails the canary.
+// support, and for every shape that fails its proof.
 //
 // GEMMs over rows (rows_exact): the choice between the library and our kernels depends only on the
 // shape, never on the row count, addresses or timing. So a row has the same bits in any batch.
-// Timing only decides between algorithms that were found to give every row the same bits: one
-// algorithm for few rows, one for many. A call of the library never has more rows than the proof
-// covers. When a larger row count first occurs, the proof is extended to that count. If the
-// extension fails, the rows are divided into several calls. The library requires that the bias has
-// the result's type. So for a bf16 result, the bias is rounded to bf16 and added to the f32 sum,
-// and the total is rounded once.
+// Timing only decides between algorithms that give every row the same bits; it chooses one of them
+// for few rows and one for many. A call of the library never has more rows than the proof covers.
+// When a larger row count first occurs, the proof is extended to cover it. If the extension fails,
+// the rows are divided into several calls. The library requires that the bias has the result's
+// type. So for a bf16 result, the bias is rounded to bf16 and added to the f32 sum, and the total
+// is rounded once.
 //
 // Sums over rows: our kernels are also used if the sum is too short for the algorithm, or if an
 // operand is misaligned. The bits of such a sum may depend on the row count. They never depend on
@@ -34,8 +34,8 @@
 #include "product/product.h"
 
 // A GEMM in the library's terms: column-major D [m, n] = op(A) op(B), with sums in f32. The row
-// count of a call is not a part of the shape, so the member for the row count is 0: n or, in a sum
-// over rows, k. For Muon's GEMMs, all three sizes are set.
+// count of a call is not a part of the shape, so the member that would hold it is 0. That member is
+// n or, in a sum over rows, k. For Muon's GEMMs, all three sizes are set.
 struct rlhf__lt_shape {
     int32_t dtype, out_dtype; // of A and B; of D and C
     int32_t trans_a, trans_b; // A is stored [m, k] or [k, m]; B is stored [k, n] or [n, k]
@@ -105,8 +105,8 @@ static inline unsigned long long rlhf__lt_version_part(size_t version, int which
 // The function cu->library. Runs the GEMM and sets *taken to 1, or sets *taken to 0 if our kernels
 // must be used. The first call with a shape decides between the library and our kernels. The
 // decision waits for the GPU and needs memory while it runs, so it must not happen in a recording.
-// If the size that the shape leaves open is 0 (`rows` or, without rows_exact, `depth`), the call
-// only decides and does not read the operands' addresses. [step]
+// A shape leaves one size open: `rows` or, without rows_exact, `depth`. If that size is 0, the call
+// only decides, and does not read the operands' addresses. [step]
 rlhf_status rlhf__lt_product(struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s,
                              int *taken);
 
@@ -128,7 +128,8 @@ void rlhf__lt_plans_free(struct rlhf__cuda_lt *lt);
 rlhf__lt_status rlhf__lt_run(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
                              const struct rlhf__lt_operands *o, uint32_t rows);
 
-// Prove an exact plan for `rows` rows, unless memory is short or a recording is in progress.
+// Extend the proof of an exact plan to calls of this number of rows, unless memory is short or a
+// recording is in progress.
 rlhf_status rlhf__lt_prove_more(struct rlhf__cuda *cu, struct rlhf__lt_plan *p, uint32_t rows);
 
 #endif

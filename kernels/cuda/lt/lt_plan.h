@@ -47,8 +47,8 @@ rlhf__lt_status rlhf__lt_rows_set(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan
 int rlhf__lt_search(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p,
                     struct rlhf__lt_candidates *out);
 
-// With RLHF_CUDA_LT=free: find the library's own choice for `rows` rows. Returns 0 if the library
-// offers none.
+// With RLHF_CUDA_LT=free: find the library's own choice for calls of this number of rows. Returns 0
+// if the library offers none.
 int rlhf__lt_search_at(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p, uint64_t rows);
 
 // Chooses among the candidates and sets p->own, p->algo and p->proved. [step]
@@ -75,8 +75,8 @@ rlhf_status rlhf__lt_canary_rows(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
 unsigned rlhf__lt_canary_tall(const struct rlhf__cuda *cu, const struct rlhf__lt_shape *s);
 unsigned rlhf__lt_canary_most(const struct rlhf__lt_shape *s);
 
-// Measure the time of each algorithm in milliseconds, at 256 rows and at `tall` rows. The caller
-// then chooses. [step]
+// Measure the time of each algorithm at 256 rows and at `tall` rows, in milliseconds. The caller
+// uses the times to choose. [step]
 rlhf_status rlhf__lt_canary_time(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
                                  const rlhf__lt_algo *const *algos, int n, unsigned tall,
                                  float (*ms)[2]);

@@ -10,8 +10,8 @@ static inline uint64_t rlhf__cuda_dense_bytes(const rlhf_weight *w) {
     return (uint64_t)w->k * (uint64_t)w->n * sizeof(float);
 }
 
-// Expand *src, the source of the block-structured weight w, to the dense [n, k] matrix in a
-// workspace. Afterwards, *src points to that matrix. [step]
+// Expand the source *src of the block-structured weight w to a dense [n, k] matrix in a workspace.
+// Set *src to that matrix. [step]
 rlhf_status rlhf__cuda_blocks_expand(struct rlhf__cuda *cu, const rlhf_weight *w,
                                      const float **src);
 // dw += scale times the blocks of the dense gradient [n, k]. [step]

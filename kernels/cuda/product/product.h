@@ -1,9 +1,8 @@
 // product.h: the one GEMM function that linear, linear_add, linear_dx, linear_dw, the LM head and
 // Muon use.
 //
-// Each output is summed over depth in ascending order, in one chain. Its value does not depend on
-// the other rows, the number of rows, the tile or the card. So our own kernels give a row the same
-// bits in any batch.
+// Our own kernels sum each output over depth in an order that does not depend on the other rows,
+// the number of rows, the tile or the card. So they give a row the same bits in any batch.
 #ifndef RLHF_CUDA_PRODUCT_H
 #define RLHF_CUDA_PRODUCT_H
 
@@ -16,9 +15,9 @@
 // [step]
 rlhf_status rlhf__cuda_product(struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s);
 
-// Add the workspaces of the GEMM `s` to `n`. If the library may take the GEMM, its workspace is
-// added too. Copies of misaligned operands are not counted. The addresses in `s` are not accessed,
-// only compared with NULL. [step]
+// Add the workspaces of the GEMM `s` to `n`. If the library may take the GEMM, also add the
+// library's workspace. Copies of misaligned operands are not counted. The addresses in `s` are not
+// accessed, only compared with NULL. [step]
 void rlhf__cuda_product_needs(const struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s,
                               struct rlhf__cuda_needs *n);
 

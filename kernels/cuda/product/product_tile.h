@@ -7,8 +7,8 @@
 #include "row/lanes.h"
 
 // A GEMM in the form that kernels use. left_wide and right_wide: the operand's address and ld allow
-// 16-byte accesses. out_wide: those of `out` do too, and those of `addend` allow accesses of four
-// floats. These flags do not affect the bits.
+// 16-byte accesses. out_wide: the address and ld of `out` and, if there is one, of `addend` do too.
+// These flags do not affect the bits.
 struct rlhf__tiles {
     const void *left, *right;
     const float *bias, *addend;
@@ -108,8 +108,8 @@ static inline dim3 rlhf__tile_grid(const struct rlhf__tiles *p) {
     return dim3(p->tile_rows * p->tile_cols, p->depth ? (p->depth + p->chunk - 1) / p->chunk : 1);
 }
 
-// The kernels that product.cu uses. The caller sets tile_rows and tile_cols of p for `tile`, which
-// product.h describes. [step]
+// The kernels that product.cu uses. product.h describes `tile`. The caller sets tile_rows and
+// tile_cols of p to the size of the result in these tiles. [step]
 rlhf_status rlhf__cuda_product_bf16(struct rlhf__cuda *cu, struct rlhf__tiles *p, int left_across,
                                     int right_across, int tile);
 rlhf_status rlhf__cuda_product_f32(struct rlhf__cuda *cu, struct rlhf__tiles *p, int left_across,

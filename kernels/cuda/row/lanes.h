@@ -1,9 +1,9 @@
 // lanes.h: accesses to several adjacent elements of a row at once: 4 elements of f32 or bf16, or 8
 // of bf16.
 //
-// With WIDE (all addresses are aligned, see rlhf__aligned), a lane loads its elements in one access
-// of 8 or 16 bytes. Without WIDE, it needs one access for each element. A lane has the same
-// elements in both cases, so alignment affects only the speed, not the bits.
+// WIDE means that all addresses are aligned (see rlhf__aligned). With WIDE, a lane loads its
+// elements in one access of 8 or 16 bytes. Without WIDE, it needs one access for each element. A
+// lane loads the same elements in both cases, so alignment affects only the speed, not the bits.
 #ifndef RLHF_CUDA_LANES_H
 #define RLHF_CUDA_LANES_H
 
@@ -56,8 +56,8 @@ static __device__ __forceinline__ void rlhf__wide_put(rlhf__bf16 *p, const float
     *(uint4 *)p = u;
 }
 
-// rlhf__load loads the N elements of p[n] from index `at` onward; elements past n are read as 0.
-// rlhf__store stores these elements, except those past n.
+// rlhf__load loads N elements of p[n], from index `at` onward. Elements at index n or later are
+// read as 0. rlhf__store stores N elements there, except those at index n or later.
 template <bool WIDE, int N, class T>
 static __device__ __forceinline__ void rlhf__load(float (&v)[N], const T *p, uint64_t at,
                                                   uint64_t n) {

@@ -1,8 +1,9 @@
 // norm_row.h: how the norms read a row.
 //
-// One warp processes one row. Lane l has columns 128 g + 4 l to 128 g + 4 l + 3 for g = 0, 1, ...
-// Kernels with GROUPS > 0 keep the row in registers. Kernels with GROUPS = 0 read the row again in
-// each pass; they are for rows that are too wide or misaligned. Both kinds add in the same order.
+// One warp processes one row. Lane l processes columns 128 g + 4 l to 128 g + 4 l + 3 for g = 0, 1,
+// ... Kernels with GROUPS > 0 keep the row in registers. Kernels with GROUPS = 0 read the row again
+// in each pass; they are for rows that are too wide or misaligned. Both kinds add in the same
+// order.
 #ifndef RLHF_CUDA_NORM_ROW_H
 #define RLHF_CUDA_NORM_ROW_H
 

@@ -89,9 +89,9 @@ int rlhf_test_offer(struct rlhf_test_host *t, const char *id, const void *table)
 // fail too. If n is 0, no further allocation fails. [any]
 void rlhf_test_fail_alloc(struct rlhf_test_host *t, int64_t n, int32_t on);
 
-// Sets *value to a metric's value: the reports of this phase, combined as in the host. Returns 0 if
-// the metric was not reported. If the reports disagree about `combine`, counts a failed check.
-// [any]
+// Sets *value to a metric's value, which combines the reports of this phase as the host does.
+// Returns 0 if the metric was not reported. If the reports disagree about `combine`, counts a
+// failed check. [any]
 int rlhf_test_metric(const struct rlhf_test_host *t, const char *name, double *value);
 
 // Begin a phase: metrics reported so far are forgotten. [any]
@@ -262,9 +262,8 @@ rlhf_status rlhf_test_choose(const rlhf_algo_ops *ops, void *self, struct rlhf_t
 
 // ---- runs, for sinks ----
 
-// A run of `phases` phases, which rlhf_test_sink simulates for a sink. Each phase reports one
-// sample and all metrics. In phase k, counted from 1, each metric has k times its value in this
-// struct.
+// A run that rlhf_test_sink simulates for a sink. Each phase reports one sample and all metrics. In
+// phase k, counted from 1, a metric has k times the value that this struct gives it.
 struct rlhf_test_run {
     const char *dir; // directory of the run; its last part is the run's name
     const char *why; // with STOPPED and FAILED; NULL: ""
@@ -284,10 +283,10 @@ rlhf_status rlhf_test_sink(const rlhf_sink_ops *ops, void *self, const struct rl
 // ---- a compute table, for models ----
 
 // Returns the compute table of the reference backend (plain C, double accumulation;
-// rlhf/reference.h), or NULL when out of memory. If `guard` is 1, device memory is accessible only
-// while a function of the table runs, and only the memory that is passed to that function. So a
-// model that accesses device memory by itself crashes. The table writes its messages to `t`, which
-// must outlive the table. [any]
+// rlhf/reference.h), or NULL when out of memory. If `guard` is 1, only the functions of the table
+// can access device memory, and each only the memory that is passed to it. So a model that accesses
+// device memory by itself crashes. The table writes its messages to `t`, which must outlive the
+// table. [any]
 rlhf_compute *rlhf_test_compute(struct rlhf_test_host *t, uint32_t guard);
 void rlhf_test_compute_end(rlhf_compute *c); // NULL allowed [any]
 
@@ -329,9 +328,9 @@ rlhf_status rlhf_test_model_fill(const rlhf_model_ops *ops, void *self, const rl
 
 // Compares the model's backward() with finite differences. The loss is a sum of all entries of
 // `heads` (bits of LOGP, ENTROPY, VALUE, SCORE, TOKEN_SCORE), each with a random weight. Tests
-// `some` random entries of each parameter that has a gradient. Returns the largest
-// |difference - gradient| / max(|gradient|, 0.01), or NaN if a call failed. Restores the
-// parameters. f32 models only; an h of about 1e-2 is suitable. [any]
+// random entries of each parameter that has a gradient; `some` is their number for each parameter.
+// Returns the largest |difference - gradient| / max(|gradient|, 0.01), or NaN if a call failed.
+// Restores the parameters. f32 models only; an h of about 1e-2 is suitable. [any]
 double rlhf_test_model_derivative(const rlhf_model_ops *ops, void *self, const rlhf_compute *c,
                                   const rlhf_batch *batch, uint32_t heads, uint32_t some, double h);
 
@@ -398,8 +397,8 @@ void rlhf_test_reward_model_init(struct rlhf_test_reward_model *m);
 
 // ---- a fake "rlhf.row/0" ----
 
-// A value of every fake row. The text of a row is ignored: JSON is not parsed. A path that is not
-// listed is absent.
+// The value that all fake rows have at `path`. Paths without such a value are absent. The JSON text
+// of a row is ignored.
 struct rlhf_test_row_value {
     const char *path;
     int32_t type, reserved; // enum rlhf_row_type

@@ -21,7 +21,7 @@ static inline void rlhf__utc_digits(char *to, int n, int64_t v) {
         to[--n] = (char)('0' + v % 10);
 }
 
-// Write the date of a day, which is counted from 1970-01-01. Source: H. Hinnant, "chrono-Compatible
+// Write the date of the day that is `days` after 1970-01-01. Source: H. Hinnant, "chrono-Compatible
 // Low-Level Date Algorithms", civil_from_days. In that algorithm, years begin in March, so a leap
 // day is the last day of its year.
 static inline void rlhf__utc_date(char *out, int64_t days) {

@@ -9,8 +9,8 @@
 
 __extension__ typedef unsigned __int128 u128;
 
-// The precision of a type. Its numbers have `bits` bits, and `most` decimal digits are always
-// enough to restore a number. shortest() tries no fewer than `least` digits.
+// The precision of a type. bits: the size of the significand. most: the number of decimal digits
+// that is always enough to restore a number. least: the smallest number of digits that is tried.
 struct precision {
     int bits, least, most;
 };
@@ -23,8 +23,8 @@ static u128 power_of(uint64_t base, int n) {
     return out;
 }
 
-// A number `v` as an integer: `product` = v 10^k 2^s, with k and s chosen so that `product` is an
-// integer and v 10^k is at least 10^16 and less than 10^17, which are 17 digits before the point.
+// A number `v` as an integer: `product` = v 10^k 2^s. k is chosen so that v 10^k has 17 digits
+// before the point, and s so that `product` is an integer.
 struct scaled {
     u128 product;
     u128 unit;  // the distance to the next number of the type
@@ -50,11 +50,11 @@ static int scale(double v, const struct precision *type, struct scaled *out) {
     }
 }
 
-// Rounds `v` 10^k to a multiple of `step`, and sets *c to that multiple divided by `step`. Returns
-// 1 if the multiple reads back as `v`: its distance from `v` must be less than half the distance
-// from `v` to the next number of the type. Returns 0 if it does not read back as `v`, and -1 if
-// that is in doubt. For a double there is never a doubt: `unit` is odd, so no result lies exactly
-// in the middle.
+// Rounds v 10^k to a multiple of `step`, and sets *c to that multiple divided by `step`. The
+// multiple reads back as v if its distance from v is less than half the distance from v to the next
+// number of the type. Returns 1 if it reads back as v, 0 if it does not, and -1 if that is in
+// doubt. A double is never in doubt, because `unit` is odd, so no multiple lies exactly between two
+// numbers.
 static int rounded(const struct scaled *v, uint64_t step, uint64_t *c) {
     *c = (uint64_t)(v->product >> v->s) / step;
     const u128 whole = (u128)step << v->s, rest = v->product - *c * whole;
@@ -91,7 +91,7 @@ static int shortest(double v, const struct precision *type, struct rlhf__decimal
     return 1;
 }
 
-// Gives the same result as shortest(), but for any number, by trying more and more digits.
+// Computes the same result as shortest(), but for any number: it tries more and more digits.
 static void search(double v, const struct precision *type, struct rlhf__decimal *out) {
     char text[40];
     for (out->n = type->least;; out->n++) {
@@ -138,8 +138,8 @@ const char *rlhf__decimal_text(const struct rlhf__decimal *d, int scientific, ch
 const char *rlhf__format_double(double v, int real, char out[40]) {
     if (!isfinite(v)) return memcpy(out, "null", sizeof "null");
     const struct rlhf__decimal d = rlhf__decimal_of(v);
-    // Choose the format as printf's %g does with d.n digits, with one exception: a number with few
-    // digits that is below 1e9 becomes "10", not "1e+01".
+    // Choose the format as printf's %g does with d.n digits. Exception: a number below 1e9 with few
+    // digits gets no exponent, so 10 becomes "10", not "1e+01".
     const int plain = d.n < 10 && d.exponent < 9;
     rlhf__decimal_text(&d, d.exponent < -4 || (d.exponent >= d.n && !plain), out);
     if (real && !strpbrk(out, ".e")) memcpy(out + strlen(out), ".0", sizeof ".0");

@@ -21,8 +21,8 @@ static rlhf_status tidy(char *path, size_t cap, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// Finds the first of three candidates that is a directory. If none is one, chooses the first
-// candidate. Each candidate has at most cap - 1 bytes.
+// Writes to `out` the first of three candidates that is a directory. If none is a directory, writes
+// the first candidate. Fails if a candidate that is tried does not fit in cap bytes.
 static rlhf_status choose(char *out, size_t cap, const char *exe, const char *const rel[2],
                           const char *installed, const char *tail, struct rlhf__error *err) {
     char first[1100] = "";

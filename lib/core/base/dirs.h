@@ -19,8 +19,8 @@ struct rlhf__dirs {
 };
 
 // Set `out` to the absolute path of the program's file. This path is the target of `link`
-// (/proc/self/exe). If that link does not exist, it is the path that the program was started with.
-// Errors: RLHF_E_IO, RLHF_E_INVALID (the path does not fit in cap bytes). [main]
+// (/proc/self/exe). If that link does not exist, sets `out` to the path that the program was
+// started with. Errors: RLHF_E_IO, RLHF_E_INVALID (the path does not fit in cap bytes). [main]
 rlhf_status rlhf__dirs_program(const char *link, char *out, size_t cap, struct rlhf__error *err);
 
 // Find the program's directories:
@@ -28,7 +28,8 @@ rlhf_status rlhf__dirs_program(const char *link, char *out, size_t cap, struct r
 //          directory under the configured install prefix; if none exists, the first of the three
 //   share  found in the same way, as <...>/share/rlhf
 //   user   $XDG_DATA_HOME/rlhf/plugins, or ~/.local/share/rlhf/plugins if the variable is unset or
-//          not absolute (XDG base directory specification); set even if the directory is missing
+//          not absolute (XDG base directory specification); set even if the directory is missing,
+//          but "" if HOME is needed and is not an absolute path
 // [main]
 rlhf_status rlhf__dirs_find(struct rlhf__dirs *out, struct rlhf__error *err);
 

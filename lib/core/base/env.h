@@ -13,9 +13,9 @@ struct rlhf__env {
     const volatile sig_atomic_t *cancelled; // see base/signals.h; NULL = never
     volatile sig_atomic_t *checkpoint;      // likewise, 1 = a checkpoint is requested; NULL = never
     const char *const *argv;                // the command as typed, up to a NULL; NULL = not known
-    // Called after each run that ended after at least one phase, if the setting log.report is on
-    // and this pointer is not NULL. `run` is the run's directory. The function reports its own
-    // failures.
+    // If the setting log.report is on and this pointer is not NULL, rank 0 calls the function after
+    // each run that has finished at least one phase. `run` is the run's directory. The function
+    // reports its own failures.
     void (*run_ended)(const struct rlhf__env *env, const char *run);
 };
 

@@ -1,7 +1,7 @@
 // error.h: how host functions report failure: a status code and one finished sentence.
 //
-// A function that can fail takes `struct rlhf__error *err` last and returns an rlhf_status. The
-// first failure sets the text. Callers may only put context in front of it, with
+// A function that can fail has `struct rlhf__error *err` as its last parameter and returns an
+// rlhf_status. The first failure sets the text. Callers may only put context in front of it, with
 // rlhf__error_context.
 #ifndef RLHF_CORE_BASE_ERROR_H
 #define RLHF_CORE_BASE_ERROR_H

@@ -202,7 +202,8 @@ static void write_out(struct rlhf__file_writer *w, const char *bytes, size_t n) 
     }
 }
 
-// If the folder has digests, start to hash the file on a thread when it has become large.
+// Start to hash the file on a thread when the file has become large. Does nothing if the folder has
+// no digests.
 static void hash_along(struct rlhf__file_writer *w) {
     if (!w->in || !w->in->digests || w->size < HASHED_BYTES || w->why) return;
     if (!w->digest && !w->unhashed) {

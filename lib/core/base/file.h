@@ -9,8 +9,8 @@
 
 // Append the whole file to *out. If the file has more than `max_bytes` bytes, fails with a message
 // that has the file's name and this limit. Errors: RLHF_E_INVALID if the file does not exist, is a
-// directory, is too large or may not be opened; RLHF_E_IO if opening or reading fails otherwise.
-// [any]
+// directory, is too large or may not be opened; RLHF_E_IO if opening or reading fails for another
+// reason. [any]
 rlhf_status rlhf__file_read(const char *path, uint64_t max_bytes, struct rlhf__buf *out,
                             struct rlhf__error *err);
 

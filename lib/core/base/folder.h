@@ -25,9 +25,9 @@ rlhf_status rlhf__folder_open(const struct rlhf__folder *in, const char *name,
                               struct rlhf__folder **out, struct rlhf__error *err);
 void rlhf__folder_close(struct rlhf__folder *f); // NULL allowed
 
-// Open the directory. If it is missing, create it and sync its name to disk. `taken` may be NULL.
-// If it is not, the directory must be new: if anything of this name exists already, the function
-// opens nothing and returns RLHF_OK with *taken 1 and *out NULL. Errors: RLHF_E_INVALID if the
+// Open the directory. If it is missing, create it and sync its name to disk. If `taken` is not
+// NULL, the directory must be new. If anything of this name exists already, the function then opens
+// nothing, sets *taken to 1 and *out to NULL, and returns RLHF_OK. Errors: RLHF_E_INVALID if the
 // directory cannot exist at this place (permissions, a read-only file system, a bad name);
 // otherwise RLHF_E_IO. [any]
 rlhf_status rlhf__folder_make(const struct rlhf__folder *in, const char *name, int *taken,
@@ -42,18 +42,18 @@ rlhf_status rlhf__folder_may_make(const char *path, struct rlhf__error *err);
 rlhf_status rlhf__folder_make_above(const struct rlhf__folder *in, const char *name,
                                     struct rlhf__error *err);
 
-// Lock the directory `dir`. Returns a descriptor. Closing it releases the lock. While the lock is
-// held, rlhf__folder_is_held() returns 1 to all other callers, including other processes. Sets
-// `real` to the directory's absolute path without links. Returns -1 if the directory does not exist
-// or its file system lacks locks; `real` may then be unset. [any]
+// Lock the directory `dir`. Returns a descriptor; closing the descriptor releases the lock. While
+// the lock is held, rlhf__folder_is_held() returns 1 to all other callers, including other
+// processes. Sets `real` to the directory's absolute path without links. Returns -1 if the
+// directory does not exist or its file system lacks locks; `real` may then be unset. [any]
 int rlhf__folder_hold(const char *dir, char real[RLHF__PATH_CAP]);
 
 // Returns 1 if a process holds the lock of the directory. Otherwise takes the lock, if the file
 // system has locks, and returns 0. Other processes cannot take the lock while `f` is open. [any]
 int rlhf__folder_is_held(const struct rlhf__folder *f);
 
-// fsync the directory `name` ("." is the folder `in` itself), so that the names in it are on disk.
-// [any]
+// fsync the directory `name`, so that the names in it are on disk. "." means the folder `in`
+// itself. [any]
 rlhf_status rlhf__folder_sync(const struct rlhf__folder *in, const char *name,
                               struct rlhf__error *err);
 

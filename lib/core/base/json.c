@@ -143,8 +143,8 @@ static void skip_value(struct cursor *c) {
     } while (depth > 0);
 }
 
-// In the object or list at `c`, move to the value of the member key[n]. Returns 0 if the member is
-// missing.
+// In the object or list at `c`, move to the value of the member whose key is the n bytes at `key`.
+// In a list, the key is the index in decimal. Returns 0 if the member is missing.
 static int enter(struct cursor *c, const char *key, size_t n) {
     skip_space(c);
     if (c->p >= c->end || !strchr("[{", *c->p)) return 0;

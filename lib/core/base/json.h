@@ -10,9 +10,9 @@
 
 #include <jansson.h>
 
-// Like json_loadb, but integers beyond 64 bits become the nearest double. On failure, sets *why
-// (`why` may be NULL), which has the position in the text. Returns a new reference. All JSON is
-// read through this function. [any]
+// Like json_loadb, but integers beyond 64 bits become the nearest double. Returns a new reference.
+// On failure, returns NULL, and sets *why to the reason and its position in the text. `why` may be
+// NULL. All JSON is read through this function. [any]
 json_t *rlhf__json_decode(const char *text, size_t len, size_t flags, json_error_t *why);
 
 // Sets `err` after rlhf__json_decode returned NULL for one line of a JSON Lines file. Returns
@@ -21,7 +21,7 @@ json_t *rlhf__json_decode(const char *text, size_t len, size_t flags, json_error
 rlhf_status rlhf__json_line_failed(const char *name, int64_t line, const json_error_t *why,
                                    struct rlhf__error *err);
 
-// Parse the `len` bytes of `text`. Duplicate keys, bytes after the end and invalid UTF-8 are
+// Parse the `len` bytes of `text`. Duplicate keys, bytes after the JSON value and invalid UTF-8 are
 // errors, with the message "<name>:<line>:<column>: reason". *out is a new reference. [any]
 rlhf_status rlhf__json_parse(const char *name, const char *text, size_t len, json_t **out,
                              struct rlhf__error *err);

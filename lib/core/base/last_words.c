@@ -75,13 +75,14 @@ static void on_fatal(int number, siginfo_t *info, void *context) {
             sigaction(number, &earlier[i], NULL);
         }
     say(text);
-    // If a process sent the signal, raise it again: it stays pending until this handler returns,
-    // and then the previous action handles it. A fault needs no such help: after the handler
-    // returns, the same instruction faults again.
+    // If a process sent the signal, raise it again. It stays pending until this handler returns.
+    // Then the previous action, which was restored above, handles it. A fault needs no such help:
+    // after the handler returns, the same instruction faults again.
     if (info->si_code <= 0) raise(number);
 }
 
-// An exit() on the main thread without a recorded plugin call is a call by the host itself.
+// If no plugin call is recorded, an exit() on the main thread comes from the host itself and is not
+// reported.
 static void on_exit_call(void) {
     char who[16];
     if (rlhf__running_is_main() ? !rlhf__running_describe(who, sizeof who)

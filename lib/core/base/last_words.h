@@ -1,6 +1,6 @@
-// last_words.h: reports when the program ends although the host did not choose to end it: by a
-// fatal signal, or because foreign code calls exit() or ends the main thread. The report is one
-// sentence on standard error. It names the plugin and the function that was running (running.h).
+// last_words.h: reports an end of the program that the host did not choose: a fatal signal, or
+// foreign code that calls exit() or ends the main thread. The report is one sentence on standard
+// error. It names the plugin and the function that was running (running.h).
 //
 // A process cannot notice _exit(), execve() or SIGKILL, so these are not reported.
 #ifndef RLHF_CORE_BASE_LAST_WORDS_H
@@ -8,9 +8,9 @@
 
 // Install the handlers for SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT, for exit(), and for
 // pthread_exit() of the calling thread. That thread becomes the watched thread (running.h). After
-// reporting a signal, the handler runs the previous action: by default, the program dumps core and
-// ends with the signal's status. After reporting exit() or pthread_exit(), it ends the program with
-// status 1. [main]
+// reporting a signal, the handler runs the previous action. By default, that action dumps core and
+// ends the program with the signal's status. After reporting exit() or pthread_exit(), the handler
+// ends the program with status 1. [main]
 void rlhf__last_words_install(void);
 
 // Install the signal handlers again after a library has replaced them. The library's handlers are

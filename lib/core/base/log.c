@@ -84,8 +84,7 @@ void rlhf__log_event(struct rlhf__log *log, const char *event, const char *membe
 }
 
 // If the output is not a terminal, print one line, because programs may read it. On a terminal,
-// break the text into lines at spaces. The first `used` columns of the first line are already
-// taken.
+// break the text into lines at spaces. On the first line, `used` columns are already taken.
 static void add_text(const struct rlhf__log *log, struct rlhf__buf *out, const char *text,
                      int used) {
     enum { INDENT = 4 };

@@ -44,18 +44,19 @@ void rlhf__put_shell(struct rlhf__buf *out, const char *s);
 // returns `otherwise`. [any]
 int rlhf__terminal_width(int fd, int otherwise);
 
-// Append bytes as one line of at most `columns` columns. Control characters and line breaks become
-// spaces, invalid UTF-8 becomes U+FFFD, and a wide character takes 2 columns. A longer text is cut
-// and ends in "...". Returns the number of columns of the line. [any]
+// Append bytes as one line that is at most `columns` wide. Control characters and line breaks
+// become spaces, invalid UTF-8 becomes U+FFFD, and a wide character takes 2 columns. A longer text
+// is cut and, if `columns` is at least 3, ends in "...". Returns the number of columns of the line.
+// [any]
 int rlhf__put_clipped(struct rlhf__buf *out, rlhf_str text, int columns);
 
-// Returns how many bytes of the text fit on a line of `columns` columns: at least one character. A
-// line that would end inside a word ends after the last space before that word instead, provided
-// that this space is in the second half of the line. [any]
+// Returns how many bytes of the text fit on a line that is `columns` wide, but at least the length
+// of the first character. A line that would end inside a word ends after the last space before that
+// word instead, provided that this space is in the second half of the line. [any]
 size_t rlhf__wrap_at(rlhf_str text, int columns);
 
-// Append `text` in lines of at most `columns` columns, broken at spaces. The first `used` columns
-// of the first line are already taken. The other lines begin with `indent` spaces. A word longer
+// Append `text` in lines that are at most `columns` wide, broken at spaces. On the first line,
+// `used` columns are already taken. The other lines are indented by `indent` columns. A word longer
 // than a line is not broken. If `columns` is not greater than `indent`, the text becomes one line.
 // [any]
 void rlhf__put_wrapped(struct rlhf__buf *out, rlhf_str text, int columns, int used, int indent);

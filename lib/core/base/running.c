@@ -14,7 +14,7 @@ static struct rlhf__running get(const volatile struct rlhf__running *r) {
     return (struct rlhf__running){r->kind, r->name, r->function, r->pid, 0};
 }
 
-// A signal handler may run between these stores. After each of them, all strings in the record are
+// A signal handler may run between these stores. After each store, all strings in the record are
 // valid.
 static void set(const struct rlhf__running *r) {
     now.kind = r->kind;

@@ -1,5 +1,5 @@
-// running.h: records which plugin function is running on this thread. The host makes a record
-// around every call of a plugin. So a report of a crash or exit inside the call can name the
+// running.h: records which plugin function is running on this thread. The host records every call
+// of a plugin while the call runs, so that a report of a crash or exit inside the call can name the
 // plugin.
 //
 // The handlers of signals and of exit read the record (last_words.h, signals.h). The record
@@ -20,14 +20,13 @@ struct rlhf__running {
 // record, which rlhf__running_end restores. Calls can be nested. [any]
 struct rlhf__running rlhf__running_begin(const char *kind, const char *name, const char *function);
 
-// Call this after the plugin function has returned. If the function returned in another process (a
-// child that the plugin forked), reports that on standard error and ends that process with status
-// 1. [any]
+// Call this after the plugin function has returned. If the function returned in a child process
+// that the plugin forked, reports this on standard error and ends the child with status 1. [any]
 void rlhf__running_end(const struct rlhf__running *before);
 
 // Make the calling thread the watched thread. If another thread crashes or exits and has no record,
-// the report names the plugin function that runs on the watched thread. Called once, by main().
-// [main]
+// the report names the plugin function that runs on the watched thread. main() calls this function
+// once. [main]
 void rlhf__running_watch(void);
 
 // Returns 1 if the calling thread and process called rlhf__running_watch. Async-signal-safe. [any]

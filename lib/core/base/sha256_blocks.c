@@ -80,10 +80,10 @@ static void plain(uint32_t state[8], const uint8_t *block) {
 // ---- the CPU's instructions ----
 
 #if defined(__x86_64__)
-// Called for every hash, so it must be fast, but CPUID takes up to 100 us on a virtual machine.
-// libgcc calls CPUID only once, before main(), and __builtin_cpu_supports() reads the result. That
-// function does not know "sha" in clang and in GCC before version 11, so this code calls CPUID
-// there.
+// This function is called for every hash, so it must be fast, but CPUID takes up to 100 us on a
+// virtual machine. libgcc calls CPUID only once, before main(), and __builtin_cpu_supports() reads
+// the result. In clang, and in GCC before version 11, that builtin does not know "sha", so this
+// code calls CPUID itself.
 #if defined(__clang__) || __GNUC__ < 11
 int rlhf__sha256_has_instructions(void) {
     unsigned a, b, c, d;

@@ -13,8 +13,8 @@
 // Install the handlers. The first signal that asks to end is recorded, and a line on standard error
 // announces what happens next. A second such signal, of the same kind or not, prints a line and
 // ends the program at once. SIGHUP stays ignored if it was ignored at the start (nohup). SIGPIPE
-// and SIGXFSZ are ignored, so that writing to a closed pipe, or to a file that may not grow, is an
-// error of write(). [main]
+// and SIGXFSZ are ignored, so that write() returns an error for a closed pipe, or for a file that
+// may not grow. [main]
 void rlhf__signals_install(void);
 
 // If `on` is 1, the handlers print JSON lines like those of the log. [main]
@@ -35,7 +35,7 @@ void rlhf__signals_kept(const char *text);
 
 // Begin (`on` = 1) or end (`on` = 0) a dialogue, in which Ctrl-C aborts only the current answer and
 // not the program. During a dialogue, SIGINT prints nothing and sets the returned flag. The code
-// that reads the flag resets it to 0. After the dialogue, SIGINT asks the program to end again. The
+// that reads the flag resets it to 0. After the dialogue, SIGINT again asks the program to end. The
 // flag is valid until the program ends. [main]
 volatile sig_atomic_t *rlhf__signals_dialogue(int on);
 
@@ -43,8 +43,8 @@ volatile sig_atomic_t *rlhf__signals_dialogue(int on);
 // [main]
 void rlhf__signals_adopt(int number);
 
-// Starts a thread that receives no signals except those of faults in it. The calling thread keeps
-// receiving all other signals. Returns 1, or 0 if the thread cannot be started. [any]
+// Starts a thread that receives only the signals of faults in the thread itself. The calling thread
+// keeps receiving all other signals. Returns 1, or 0 if the thread cannot be started. [any]
 int rlhf__signals_thread(pthread_t *thread, void *(*work)(void *), void *arg);
 
 // Returns a pointer to a flag. The flag is 0 until a signal asks the program to end, and then it is

@@ -12,8 +12,8 @@
 int rlhf__list_read(const rlhf_opt *o, const json_t *v, const char *raw,
                     struct rlhf__strings *strings, const char *const **out);
 
-// Append "a list of strings, as a,b or [\"a\", \"b\"]", or "a list of any of " and the allowed
-// items. [any]
+// If the option has choices, append "a list of any of " and the choices. Otherwise, append "a list
+// of strings, as a,b or [\"a\", \"b\"]". [any]
 void rlhf__list_allowed(const rlhf_opt *o, struct rlhf__buf *out);
 
 // If rlhf__list_read refused `v` because of one item, appends that item and the nearest allowed

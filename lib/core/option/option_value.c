@@ -200,8 +200,8 @@ static int store_ends(const json_t *v, char *at, struct rlhf__strings *strings) 
     return 1;
 }
 
-// Write the value to `at`. Returns 1, 0 if the value does not fit the option, or -1 if memory runs
-// out.
+// Write the value to `at`. Returns 1 on success, 0 if the value does not fit the option, and -1 if
+// memory runs out.
 static int store(const rlhf_opt *o, const json_t *v, const char *raw, char *at,
                  struct rlhf__strings *strings) {
     int32_t small = json_is_true(v);
@@ -261,8 +261,8 @@ rlhf_status rlhf__opts_set(const struct rlhf__opt_table *t, const char *key, con
 }
 
 // For a lenient origin: sets options from the value `v` of a key that the table does not know. If
-// the value is an object, each of its members is the option "key.member". If it is a list, each of
-// its items is the option "key[]".
+// the value is an object, each of its members sets the option "key.member". If it is a list, each
+// of its items sets the option "key[]".
 static rlhf_status apply_inside(const struct rlhf__opt_table *t, const char *key, const json_t *v,
                                 const struct rlhf__origin *from, void *config,
                                 struct rlhf__strings *strings, struct rlhf__error *err) {

@@ -173,7 +173,8 @@ static json_t *text_json(const rlhf_opt *o, const char *s) {
 }
 
 // Returns the JSON form of a choice. It is a string, or a boolean if the choice is named "true" or
-// "false". So if a later version turns a boolean option into a choice, its JSON stays the same.
+// "false". So if a later version turns a boolean option into a choice, the option's JSON stays the
+// same.
 static json_t *choice_json(const char *name) {
     if (strcmp(name, "true") == 0) return json_true();
     return strcmp(name, "false") == 0 ? json_false() : json_string(name);

@@ -16,8 +16,8 @@
 
 // A flag for RLHF_T_STR, only in the host's own tables: the value is a list of non-empty strings
 // and token ids. In JSON it is an array of strings and integers, or a single string or integer. The
-// struct holds that array as JSON text; the empty array is "[]". (A list of only strings is an
-// RLHF_T_LIST.)
+// struct holds the list as the text of a JSON array; the empty list is "[]". (A list of only
+// strings is an RLHF_T_LIST.)
 #define RLHF__OPT_ENDS 0x10000u
 
 // A table of options. `n` is the number of options, including those of included tables.
@@ -26,9 +26,9 @@ struct rlhf__opt_table {
     uint32_t n, stride; // stride 0 = sizeof(rlhf_opt)
 };
 
-// Make a table from `opts`, the option table of a plugin. `opts` has `rows` rows and is borrowed.
-// Returns RLHF_E_UNSUPPORTED if the table cannot be read: for example, if the stride is shorter
-// than in the first SDK, `opts` is NULL, or a row uses a field of a later SDK. [any]
+// Make a table from a plugin's option table. `opts` is borrowed, and `rows` is the number of its
+// rows. Returns RLHF_E_UNSUPPORTED if the table cannot be read: for example, if the stride is
+// shorter than in the first SDK, `opts` is NULL, or a row uses a field of a later SDK. [any]
 rlhf_status rlhf__opt_table_init(struct rlhf__opt_table *t, const rlhf_opt *opts, uint32_t rows,
                                  uint32_t stride, struct rlhf__error *err);
 
@@ -57,10 +57,10 @@ struct rlhf__origin {
     const char *section; // "optim", "algo", "reward.0"; "" = none
     const char *text;    // the source's text, for finding line numbers in it, or NULL
     size_t text_len;
-    // If `lenient` is 1, a key that the table does not know is skipped, and null means the default
-    // (0 with RLHF_OPT_NULL_IS_0). If the value of an unknown key is an object or a list, the
-    // options "key.member" and "key[]" of the table are set from its contents. Every item of a list
-    // is checked.
+    // If `lenient` is 1, null means the default (0 with RLHF_OPT_NULL_IS_0). A key that the table
+    // does not know is then skipped, unless its value is an object or a list. In that case, the
+    // contents of the value set the options "key.member" and "key[]" of the table. Every item of a
+    // list is checked.
     int32_t lenient;
     int32_t reserved;
 };

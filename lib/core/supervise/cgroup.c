@@ -83,7 +83,7 @@ static int own_group(const char *root, char out[RLHF__PATH_CAP]) {
     return found ? 0 : -1;
 }
 
-// Replaces escapes such as "\040", a blank, in a path of mountinfo, in place.
+// Decodes the escapes in a path of mountinfo, in place. For example, "\040" becomes a blank.
 static void unescape(char *path) {
     char *to = path;
     for (const char *at = path; *at; at++) {
@@ -116,7 +116,7 @@ static const char *mounted(const char *line, const char *group, char point[RLHF_
     return below(group, top);
 }
 
-// Find the directory of `group`. Sets *is_top to 1 if it is the topmost visible group.
+// Find the directory of `group`. Sets *is_top to 1 if `group` is the topmost visible group.
 static int find_dir(const char *root, const char *group, char out[RLHF__PATH_CAP], int *is_top) {
     char path[RLHF__PATH_CAP], point[RLHF__PATH_CAP], *line = NULL;
     size_t cap = 0;
@@ -134,10 +134,11 @@ static int find_dir(const char *root, const char *group, char out[RLHF__PATH_CAP
     return found ? 0 : -1;
 }
 
-// Opens the directory in which groups can be made, and writes its path to `out`. This is the parent
-// of the process's group. Exception: if that group is the root of the hierarchy, it is the root
-// itself, because only the root may contain both processes and groups with controllers. The root is
-// recognized because it lacks the file cgroup.type. Returns -1 if no such directory exists.
+// Opens the directory in which groups can be made, and writes its path to `out`. If the process's
+// group is the root of the hierarchy, this directory is the root itself, because only the root may
+// contain both processes and groups with controllers. Otherwise it is the parent of the process's
+// group. The root is the group that lacks the file cgroup.type. Returns -1 if groups cannot be
+// made.
 static int open_parent(const char *root, char out[RLHF__PATH_CAP]) {
     char group[RLHF__PATH_CAP], text[1024];
     int is_top = 0;

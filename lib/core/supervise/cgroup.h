@@ -27,8 +27,9 @@ enum rlhf__cgroup_end {
 
 // Make a group that may use at most `bytes` of memory, and no swap. If the parent has the pids
 // controller, the group may have at most RLHF__MOST_PROCESSES processes. Also removes the groups
-// that killed hosts of the same user left in the parent. `root` is "" or, in tests, a directory
-// that contains proc/. Returns 0, or -1 with *out zeroed if a group cannot be made. [main]
+// that hosts of the same user left in the parent when they were killed. `root` is "" or, in tests,
+// a directory that contains proc/. Returns 0, or -1 with *out zeroed if a group cannot be made.
+// [main]
 int rlhf__cgroup_make(const char *root, uint64_t bytes, struct rlhf__cgroup *out);
 
 // Put the calling process into the group whose directory is `dir` ("": no group). Returns the

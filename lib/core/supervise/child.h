@@ -28,11 +28,11 @@ struct rlhf__child_end {
 // Returns the status of `work`. On success, appends the output of `work` to *out. On failure, that
 // output becomes the text of `err`.
 //
-// When the child ends, the processes that it started are ended too. When this process ends, the
-// child and those processes are ended. If the child crashes, exits or runs longer than `seconds`
-// (SIGALRM), the function returns RLHF_E_INTERNAL; `err` and *end (`end` may be NULL) tell how the
-// child ended. A child that disables its alarm is ended 5 s later. A child that sends more than 16
-// MiB is ended immediately.
+// When the child or this process ends, the warden ends the child and all processes that the child
+// started. If the child crashes, calls exit(), or runs longer than `seconds` (SIGALRM), the
+// function returns RLHF_E_INTERNAL; `err` and *end (`end` may be NULL) tell how the child ended. A
+// child that disables its alarm is ended 5 s later. A child that sends more than 16 MiB is ended
+// immediately.
 //
 // The text comes from foreign code in the child, so check and escape it before use. [main]
 rlhf_status rlhf__child_ask(const struct rlhf__child_limits *limits,

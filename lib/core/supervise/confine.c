@@ -125,8 +125,8 @@ static void at_most(int what, rlim_t most) {
 
 // The limit on the address space does not cover files in memory (memfd) or the buffers of pipes and
 // sockets. So the size and the number of files are limited too. SIGXFSZ is ignored, so that writing
-// beyond the size fails with EFBIG. The signal would end a process that exceeds the limit by
-// accident.
+// beyond the size fails with EFBIG. Otherwise, the signal would end a process that exceeds the
+// limit by accident.
 static void limit_files(void) {
     signal(SIGXFSZ, SIG_IGN);
     at_most(RLIMIT_FSIZE, LARGEST_FILE);

@@ -29,7 +29,7 @@ enum rlhf__confined {
     RLHF__CONFINED_GROUP_COUNT = 1 << 16   // and the number of processes, as _COUNT does
 };
 
-// The greatest number of processes and threads: the worker and all that it starts.
+// The greatest number of processes and threads of a worker, including all that it starts.
 enum { RLHF__MOST_PROCESSES = 1024 };
 
 // Create namespaces for the processes that are forked afterwards, but no network namespace if
@@ -51,15 +51,15 @@ unsigned rlhf__confine_count(void);
 // rlhf__cgroup_enter returned. Returns the bits of all protections in force. [main]
 unsigned rlhf__confine(unsigned spaces, int network);
 
-// Limit the memory of the calling process to `bytes` more than it uses now, and forbid it to
-// enlarge files. Returns the bit of the memory limit, or 0 if the limit cannot be set, as in a
+// Limit the memory of the calling process to its present use plus `bytes`, and forbid the process
+// to enlarge files. Returns the bit of the memory limit, or 0 if the limit cannot be set, as in a
 // build with a sanitizer. [main]
 unsigned rlhf__confine_memory(uint64_t bytes);
 
-// Limit the processor time that the calling process may use from now on. The limit is `seconds` for
-// each core that the process may run on; 0 means no limit. Each process that it starts gets the
-// same limit. A process that reaches the limit gets SIGXCPU. Returns the bit of this protection, or
-// 0. [main]
+// Limit the processor time that the calling process may use from now on. The limit is `seconds`
+// times the number of cores that the process may run on. If `seconds` is 0, there is no limit. Each
+// process that the calling process starts gets the same limit. A process that reaches the limit
+// gets SIGXCPU. Returns the bit of this protection, or 0. [main]
 unsigned rlhf__confine_time(double seconds);
 
 // Append a list of the protections that are in force ("no new privileges, no writing to files,

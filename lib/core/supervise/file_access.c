@@ -111,9 +111,9 @@ unsigned rlhf__mounts(void) {
 
 // ---- landlock ----
 
-// Forbid writing, creating, moving and removing files. Allow reading all files except devices,
-// which include terminals, and except the /proc entries of other processes. A landlock rule can
-// only allow access. So the rules list every entry of the root directory except /dev and /proc.
+// Forbid writing, creating, moving and removing files. Allow reading all files except devices
+// (terminals included) and the /proc entries of other processes. A landlock rule can only allow
+// access. So the rules list every entry of the root directory except /dev and /proc.
 
 struct ruleset {
     uint64_t files, network, scoped;
@@ -170,9 +170,8 @@ static void allow(int rules, const char *path, uint64_t rights) {
     if (fd >= 0) close(fd);
 }
 
-// Returns 1 for /, /dev and /proc, the directories in which some entries are not allowed. The
-// directory may have been reached through a link, so its device and inode are compared, not its
-// path.
+// Returns 1 if *s is /, /dev or /proc, in which some entries are not allowed. *s may have been
+// reached through a link, so the devices and inodes are compared, not the paths.
 static int is_apart(const struct stat *s) {
     static const char *const apart[] = {"/", "/dev", "/proc"};
     struct stat other;

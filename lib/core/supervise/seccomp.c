@@ -226,9 +226,11 @@ static void some_ioctls(struct program *p) {
     end(p, at, REFUSE(ENOTTY));
 }
 
-// Refuse the fcntl commands that choose which process gets signals (F_SETOWN, F_SETSIG,
-// F_SETOWN_EX), take a lease, for which other processes must wait (F_SETLEASE), watch a directory
-// (F_NOTIFY), or enlarge a pipe, whose memory no limit counts (F_SETPIPE_SZ).
+// Refuse the fcntl commands that
+//   choose which process gets signals (F_SETOWN, F_SETSIG, F_SETOWN_EX)
+//   take a lease, for which other processes must wait (F_SETLEASE)
+//   watch a directory (F_NOTIFY)
+//   enlarge a pipe, whose memory no limit counts (F_SETPIPE_SZ)
 static void some_fcntls(struct program *p) {
     static const uint32_t no[] = {8,    10,   15,    // F_SETOWN, F_SETSIG, F_SETOWN_EX
                                   1024, 1026, 1031}; // F_SETLEASE, F_NOTIFY, F_SETPIPE_SZ
@@ -258,8 +260,8 @@ static void no_emptying(struct program *p, int number, int flags) {
     end(p, at, SECCOMP_RET_ALLOW);
 }
 
-// Allow only pairs of stream or seqpacket sockets, because each of the two can reach only the
-// other. A datagram socket could send to any other socket by its path.
+// Allow only pairs of stream or seqpacket sockets, because the two sockets of such a pair can reach
+// only each other. A datagram socket could send to any other socket by its path.
 static void some_pairs(struct program *p) {
     const size_t at = begin(p, SYS_socketpair);
     load_arg(p, 0);

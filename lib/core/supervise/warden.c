@@ -72,9 +72,9 @@ static void close_but(int a, int b, int c) {
     close_range(LOW_FDS, ~0u, 0); // fails on older kernels, which lack the call
 }
 
-// Reap ended children. Returns 1 if `child` has ended (*status is set), -1 if no children are left,
-// and otherwise 0. Kills the process group of `child` before reaping `child`, because afterwards
-// the kernel may reuse its process id, and the kill could hit other processes.
+// Reap ended children. Returns 1 and sets *status if `child` has ended. Returns -1 if no children
+// are left, otherwise 0. Kills the process group of `child` before it reaps `child`, because
+// afterwards the kernel may reuse the process id, and the kill could hit other processes.
 static int reap(pid_t child, int *status) {
     for (;;) {
         siginfo_t info = {.si_pid = 0};
@@ -155,10 +155,10 @@ static int look(struct watch *w) {
     return w->host && !rests(w) ? BURNS : GOES_ON;
 }
 
-// Wait. Returns ENDED if the child has ended (*status is set), GONE if a signal asks this process
-// to end or its parent has ended, and BURNS if the tree does not stay suspended. PR_SET_PDEATHSIG
-// cannot report the parent's end: it fires when the thread that started this process ends, and that
-// thread may end before the host does.
+// Wait for the child to end. Returns ENDED if the child has ended (*status is set), GONE if a
+// signal asks this process to end or its parent has ended, and BURNS if the tree does not stay
+// suspended. PR_SET_PDEATHSIG cannot report the parent's end: it fires when the thread that started
+// this process ends, and that thread may end before the host does.
 static int wait_for(struct watch *w, int *status) {
     sigset_t set;
     waited_for(&set);
@@ -342,8 +342,8 @@ int rlhf__ward_over(const struct rlhf__ward *w) {
            info.si_pid == w->pid;
 }
 
-// Wait up to `seconds` for the warden to end. Returns 1 and sets *status to its wait status if it
-// has ended.
+// Wait at most `seconds` for the warden to end. If it ends, returns 1 and sets *status to its wait
+// status. Otherwise returns 0.
 static int wait_until_ended(pid_t pid, double seconds, int *status) {
     const double until = rlhf__seconds() + seconds;
     for (;;) {

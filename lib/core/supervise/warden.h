@@ -3,10 +3,10 @@
 // the work ends, when the host ends, or on SIGTERM, the warden ends everything that the work has
 // started. Finally the warden itself ends, with the wait status of the work.
 //
-// The warden leads a new session, in which the work leads a new process group. The host sends
-// orders to the warden: between calls, the warden must suspend (SIGSTOP) all processes that the
-// work started. Every CHECK seconds, the warden checks that these processes are still suspended. If
-// it finds them running for the third time, it ends them and exits with the wait status SIGXCPU.
+// The warden leads a new session, in which the work leads a new process group. Between calls, the
+// host orders the warden to suspend (SIGSTOP) all processes that the work started. Every CHECK
+// seconds, the warden checks that these processes are still suspended. If it finds them running for
+// the third time, it ends them and then itself, with the signal SIGXCPU.
 //
 // With a PID namespace there is one more process, the first one in the namespace. When it ends, the
 // kernel kills all other processes of the namespace. Without a PID namespace, the seccomp filter
@@ -54,11 +54,11 @@ struct rlhf__ward {
 // `fd` is -1. [any]
 int rlhf__ward_file(int fd);
 
-// Start `program` in a new session with default signals. It must call rlhf__warden. It inherits
-// given[i] as descriptor i; if given[i] is -1, descriptor i is closed. It also inherits the socket
-// on which orders arrive; this function creates that socket. It inherits no other files. This
-// process closes all descriptors in `given`. If `env` is NULL, the program gets the environment of
-// this process. Returns 0 or an errno. [any]
+// Start `program` in a new session with default signals. The program must call rlhf__warden. It
+// inherits given[i] as descriptor i; if given[i] is -1, descriptor i is closed. It also inherits
+// the socket on which orders arrive, which this function creates, and no other files. This function
+// closes all descriptors in `given`. If `env` is NULL, the program gets the environment of this
+// process. Returns 0 or an errno. [any]
 int rlhf__ward_start(struct rlhf__ward *w, const char *program, char *const *argv, char *const *env,
                      int given[RLHF__WARD_FILES]);
 

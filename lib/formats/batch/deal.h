@@ -5,9 +5,8 @@
 
 #include "batch/rows.h"
 
-// Divide the rows, in their order, into `shards` parts with about the same number of tokens. Shard
-// s gets the rows [first[s], first[s + 1]), possibly none. The array `first` has shards + 1
-// elements.
+// Divide the rows, in their order, into shards with about the same number of tokens. Shard s gets
+// the rows [first[s], first[s + 1]), possibly none. The array `first` has `shards` + 1 elements.
 //
 // The tokens are counted unit by unit, in order, and the total is divided into `shards` equal
 // parts. A unit belongs to the shard whose part contains the middle of the unit. A unit is

@@ -18,10 +18,10 @@ struct rlhf__minibatches {
     int32_t reserved;
 };
 
-// Cut the batch e into `want` minibatches, or fewer if there are fewer units. If `whole` is 1,
-// groups are never split. If `ascending` is 1, the rows of a minibatch are sorted by index, so that
-// rows of one group are adjacent. Until the first shuffle, units are in the order of the rows.
-// Release with rlhf__minibatches_finish. Errors: RLHF_E_NOMEM. [any]
+// Cut the batch e into minibatches. Their number is `want`, or the number of units if that is
+// smaller. If `whole` is 1, groups are never split. If `ascending` is 1, the rows of a minibatch
+// are sorted by index, so that rows of one group are adjacent. Until the first shuffle, units are
+// in the order of the rows. Release with rlhf__minibatches_finish. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__minibatches_init(struct rlhf__minibatches *m, const struct rlhf__rows *e,
                                    uint32_t want, int whole, int ascending,
                                    struct rlhf__error *err);
@@ -32,7 +32,8 @@ void rlhf__minibatches_finish(struct rlhf__minibatches *m); // accepts a zeroed 
 void rlhf__minibatches_shuffle(struct rlhf__minibatches *m, uint64_t seed, int64_t phase,
                                uint32_t epoch);
 
-// Write the rows of minibatch k < parts to m->pick and return their number. [any]
+// Write the indices of the rows of minibatch k (k < parts) to m->pick, and return how many there
+// are. [any]
 uint32_t rlhf__minibatches_pick(struct rlhf__minibatches *m, uint32_t k);
 
 #endif

@@ -16,24 +16,25 @@ struct rlhf__policy_rows {
     int32_t *ids;    // [total]
     int32_t *turn;   // [total] -1 for prompts, then ascending from 0
     int32_t *at;     // [total] each token's index in the full slice
-    // Space for `room` arrays of `total` floats each. The first `used` arrays are taken.
+    // Space for arrays of `total` floats. room: the number of arrays that fit. used: how many of
+    // these are taken.
     float *numbers;
     uint32_t used, room;
 };
 
-// Lay out rows [from, to) of e, which must have turns. Reserves space for `arrays` calls of
-// rlhf__policy_rows_take, and invalidates the arrays of earlier calls. prompt_len and arrays with
-// one entry per row are borrowed from e. Errors: RLHF_E_NOMEM. [any]
+// Lay out rows [from, to) of e, which must have turns. Reserves space for the copies of `arrays`
+// later calls of rlhf__policy_rows_take, and invalidates the copies of earlier calls. prompt_len
+// and arrays with one entry per row are borrowed from e. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__policy_rows_fill(struct rlhf__policy_rows *, const struct rlhf__rows *e,
                                    uint32_t from, uint32_t to, uint32_t arrays,
                                    struct rlhf__error *err);
 void rlhf__policy_rows_finish(struct rlhf__policy_rows *); // accepts a zeroed struct [any]
 
 // Copies `full`, a per-token array of the full slice, to this layout and returns the copy. Returns
-// NULL if `full` is NULL. The copy is valid until the next fill. After each fill, this function may
-// be called at most `arrays` times (see rlhf__policy_rows_fill). [any]
+// NULL if `full` is NULL. The copy is valid until the next rlhf__policy_rows_fill. The argument
+// `arrays` of that function limits the number of calls before the next fill. [any]
 float *rlhf__policy_rows_take(struct rlhf__policy_rows *, const float *full);
-// The same for an array of bytes. Each call counts as one of the `arrays` calls. [any]
+// The same for an array of bytes. These calls count toward the same limit. [any]
 uint8_t *rlhf__policy_rows_take_bytes(struct rlhf__policy_rows *, const uint8_t *full);
 
 // Copy `own`, an array of this layout, back to `full`, an array of the full slice. Writes only the

@@ -81,7 +81,7 @@ rlhf_status rlhf__preference_rows(const struct rlhf__preferences *set, const int
     return RLHF_OK;
 }
 
-// Returns the preference whose completion is paired with the prompt of pick i.
+// Returns the preference whose completion is used in the mismatched row of pick i.
 static struct rlhf__preference other(const struct rlhf__preferences *set, const int64_t *pick,
                                      uint32_t n, uint32_t i) {
     const int64_t all = rlhf__preferences_count(set);

@@ -104,13 +104,13 @@ static void shuffle_fresh(const struct rlhf__replay *r, uint64_t seed, int32_t e
     }
 }
 
-// Returns 1 if pair k of a round comes from history. This is so for floor(k * share) of the first k
-// pairs.
+// Returns 1 if the pair at index k of a round comes from history. Of the first n pairs, floor(n *
+// share) do.
 static int is_history(double share, uint32_t k) {
     return floor(((double)k + 1) * share) > floor((double)k * share);
 }
 
-// Returns the number of pairs in a round with `fresh` fresh pairs.
+// Returns the number of pairs in a round. `fresh` is the number of fresh pairs in it.
 static uint32_t round_length(double share, uint32_t fresh) {
     if (share >= 1) return fresh;
     uint32_t n = 0;

@@ -10,8 +10,8 @@
 #include "batch/rows.h"
 #include "text/vocab.h"
 
-// A pair. From index `at` of the buffer's `ids` on, it has the tokens of the prompt, the chosen
-// response and the rejected response.
+// A pair. Its tokens begin at index `at` of the buffer's `ids`: first the prompt, then the chosen
+// response, then the rejected response.
 struct rlhf__replay_pair {
     size_t at;
     int32_t prompt, chosen, rejected; // number of tokens of each, at least 1
@@ -36,12 +36,12 @@ rlhf_status rlhf__replay_add(struct rlhf__replay *r, const int32_t *prompt, int3
 
 // Set *out to the pairs of one round in order of use, as indices into r->pair. The caller frees the
 // array.
-// - Every fresh pair occurs `epochs` times, in a new order each time.
+// - If `share` is less than 1, every fresh pair occurs `epochs` times, in a new order each time.
 // - History pairs are mixed in: of the first k pairs, floor(k * share) are from history. They are
 //   drawn uniformly with replacement.
 // - If `share` is 1, all pairs are from history. The round is as long as it would be without
 //   history.
-// - Without history, there are only fresh pairs. Without fresh pairs, the round is empty.
+// - Without history, `share` counts as 0. Without fresh pairs, the round is empty.
 //
 // The draws depend only on (seed, r->rounds). Errors: RLHF_E_INVALID (`share` is outside [0, 1],
 // `epochs` is outside [1, 65535], or there are 2^31 pairs or more), RLHF_E_NOMEM. [main]
@@ -65,10 +65,10 @@ void rlhf__replay_retire(struct rlhf__replay *r, size_t keep);
 rlhf_status rlhf__replay_copy(struct rlhf__replay *dst, const struct rlhf__replay *src,
                               struct rlhf__error *err);
 
-// rlhf__replay_write stores the replay buffer in the file `name` in the folder `in` (if `in` is
-// NULL, `name` is a path). rlhf__replay_read reads the file at `path` into *r, which must be zeroed
-// or released. All ids must be below n_vocab. Errors: RLHF_E_IO, RLHF_E_INVALID (damaged; the
-// message has the file's name), RLHF_E_NOMEM. The file contains, little-endian:
+// rlhf__replay_write stores the replay buffer in the file `name` in the folder `in`. If `in` is
+// NULL, `name` is a path. rlhf__replay_read reads the file at `path` into *r, which must be zeroed
+// or released. All ids in the file must be below n_vocab. Errors: RLHF_E_IO, RLHF_E_INVALID (the
+// file is damaged; the message has its name), RLHF_E_NOMEM. The file contains, little-endian:
 // - "RLHFPAIR"
 // - four u64: the numbers of rounds, history pairs, pairs and ids
 // - for each pair three u32: the lengths of the prompt, the chosen and the rejected response

@@ -39,7 +39,7 @@ struct rlhf__rows {
     int32_t *group;      // [n]
     int32_t *label;      // [n]
     // [n] index of the prompt that the row responds to, as in rlhf__prompts_get. For a row of a
-    // data file, it is the row's number in the files, in which rows that were left out count too.
+    // data file, it is the row's number in the files; rows that were left out are counted too.
     int64_t *source;
     int64_t *version;                   // [n] optimizer steps of the policy that sampled the row
     uint8_t *finished;                  // [n] 1 = ended by a stop token
@@ -157,14 +157,15 @@ int rlhf__rows_flat(const struct rlhf__rows *e, uint32_t from, uint32_t to);
 int rlhf__rows_same_prompt(const struct rlhf__rows *e, uint32_t i);
 
 // Returns the end of the microbatch that starts at row `from`. The microbatch has as many whole
-// rows (with RLHF__WHOLE_GROUPS: whole groups) as fit in max_tokens, but at least one. If
+// rows as fit in max_tokens or, with RLHF__WHOLE_GROUPS, as many whole groups, but at least one. If
 // max_tokens is 0, the number of tokens is unlimited. If `share` is 1, a prompt that adjacent rows
 // have in common is counted once. The result does not depend on the rows before `from`. [any]
 uint32_t rlhf__rows_slice_end(const struct rlhf__rows *e, uint32_t from, int64_t max_tokens,
                               int share);
 
-// Set *tokens and *rows to the largest numbers of tokens and of rows of a microbatch under the
-// limit max_tokens. A shared prompt is counted in each row. [any]
+// Cut the batch into microbatches with rlhf__rows_slice_end. Sets *rows to the largest number of
+// rows in a microbatch, and *tokens to the largest number of tokens. For *tokens, a shared prompt
+// is counted in each row. [any]
 void rlhf__rows_largest_slice(const struct rlhf__rows *e, int64_t max_tokens, int share,
                               uint32_t *rows, uint32_t *tokens);
 

@@ -43,8 +43,9 @@ void rlhf__shared_batch_expand(const struct rlhf__shared_batch *, float *full, c
 void rlhf__shared_batch_contract(const struct rlhf__shared_batch *, float *compact,
                                  const float *full, int32_t width);
 
-// Copy all per-token heads that are set on both sides, in the same two directions. The heads
-// `score` and `hidden` are skipped. [any]
+// Copy all per-token heads that are set in both arguments: rlhf__shared_heads_expand from the
+// compact to the full layout, rlhf__shared_heads_contract back. The heads `score` and `hidden` are
+// skipped. [any]
 void rlhf__shared_heads_expand(const struct rlhf__shared_batch *, const rlhf_heads *full,
                                const rlhf_heads *compact);
 void rlhf__shared_heads_contract(const struct rlhf__shared_batch *, const rlhf_heads *compact,

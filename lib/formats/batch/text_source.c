@@ -85,8 +85,8 @@ rlhf_status rlhf__text_source_batches(struct rlhf__text_source *s, int64_t *out,
     return rlhf__batches_count(&s->batches, out, err);
 }
 
-// Set prompt_len and left_out of row i of e, which is a copy of the token row `from`. rows->says is
-// 1 for the tokens of that row that the assistant wrote.
+// Set prompt_len and left_out of row i of e. This row is a copy of the token row `from`. rows->says
+// is 1 for tokens that the assistant wrote.
 static void put_says(const struct rlhf__token_rows *rows, int64_t from, struct rlhf__rows *e,
                      uint32_t i) {
     const uint8_t *says = rows->says + rows->offset[from];

@@ -1,6 +1,6 @@
 // text_source.h: batches for supervised algorithms. Rows are {"text"}, {"messages"} or {"prompt",
-// "completion"}, or texts with a label. They are tokenized once, and every pass visits them in a
-// new order.
+// "completion"}, or texts with a label. They are tokenized once. Every pass visits all rows, in a
+// new order if `shuffle` is set.
 //
 // The position in the data is the cursor of the row order: two integers, from which a resumed run
 // continues. This file does not depend on configurations or phases.

@@ -63,8 +63,8 @@ const struct rlhf__chain_line *rlhf__chain_file_at(const struct rlhf__chain_file
 // Returns the head of the chain after the first n lines, or "". [any]
 const char *rlhf__chain_file_head(const struct rlhf__chain_file *, size_t n);
 
-// Write a seal to `seal`: the digest of the bytes that `before` has hashed, followed by the first n
-// bytes of `line`, which end before its member "seal". [any]
+// Write a seal to `seal`. It is the digest of two pieces of text: the bytes that `before` has
+// hashed, and the first n bytes of `line`, which end before the member "seal". [any]
 void rlhf__chain_seal(struct rlhf__sha256 before, const char *line, size_t n, char seal[RLHF__HEX]);
 
 #endif

@@ -28,8 +28,8 @@ struct rlhf__jinja_parser {
 const struct rlhf__jinja_token *rlhf__jinja_look(const struct rlhf__jinja_parser *p);
 // The text of a NAME token; empty for other tokens.
 rlhf_str rlhf__jinja_word(const struct rlhf__jinja_token *t);
-// rlhf__jinja_is_word returns 1 if the next token is the word `name`. rlhf__jinja_take_op and
-// _take_word consume the next token and return 1 if it is the given operator or word. Otherwise all
+// rlhf__jinja_is_word returns 1 if the next token is the word `name`. If the next token is the
+// given operator or word, rlhf__jinja_take_op and _take_word consume it and return 1. Otherwise all
 // three return 0.
 int rlhf__jinja_is_word(const struct rlhf__jinja_parser *p, const char *name);
 int rlhf__jinja_take_op(struct rlhf__jinja_parser *p, const char *op);

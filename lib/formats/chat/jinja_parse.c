@@ -171,8 +171,8 @@ static rlhf_status statement(struct rlhf__jinja_parser *p, int32_t *out) {
     return rlhf__jinja_node(p, n, out);
 }
 
-// Parse statements up to one of the tags in `ends`, or to the end of the text if `ends` is NULL.
-// After a tag was found, the next token is that tag's name.
+// Parse statements up to one of the tags in `ends`, or to the end of the text if `ends` is NULL. If
+// such a tag is found, its name becomes the next token.
 static rlhf_status body(struct rlhf__jinja_parser *p, const char *const *ends, int32_t *first) {
     int32_t last = 0, node = 0;
     *first = 0;

@@ -82,7 +82,7 @@ rlhf__value rlhf__jinja_macro(machine *m, const node *macro, const struct rlhf__
 
 // ---- statements ----
 
-// Assigns v to a name. Several names are assigned the items of v.
+// Assigns v to a single name, or the items of v to several names.
 static void assign(machine *m, int32_t names, rlhf__value v) {
     if (!at(m, names)->next) {
         rlhf__jinja_set(m, at(m, names)->which, v);

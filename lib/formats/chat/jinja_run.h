@@ -15,8 +15,8 @@
 
 #include <jansson.h>
 
-// The variables that a template can read are the members of `vars`; also `messages` and
-// add_generation_prompt if `messages` is not NULL; and also `tools` if `tools` is not NULL.
+// A template can read the members of `vars` as variables. If `messages` is not NULL, it can also
+// read `messages` and add_generation_prompt. If `tools` is not NULL, it can also read `tools`.
 struct rlhf__jinja_input {
     const json_t *vars;                   // an object
     const json_t *tools;                  // a list

@@ -41,8 +41,8 @@ rlhf_str rlhf__space_trim(rlhf_str s, int left, int right) {
     return s;
 }
 
-// Returns 1 if the last character of s or, if `left` is 1, the first character is in `set`. Sets *n
-// to the length of that character in bytes.
+// Returns 1 if the character at one end of s is in `set`: at the beginning if `left` is 1,
+// otherwise at the end. Sets *n to the length of that character in bytes.
 static int edge_in(rlhf_str s, rlhf_str set, int left, size_t *n) {
     const size_t at = left ? 0 : rlhf__utf8_floor(s.ptr, (size_t)s.len - 1);
     for (*n = 1; at + *n < s.len && ((unsigned char)s.ptr[at + *n] & 0xc0) == 0x80;)

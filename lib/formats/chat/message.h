@@ -84,13 +84,13 @@ char *rlhf__messages_pack(const json_t *list, const json_t *tools);
 rlhf_status rlhf__messages_unpack(rlhf_str packed, json_t **held, struct rlhf__messages *out,
                                   struct rlhf__error *err);
 
-// Refuse messages that are not a prompt, whose last message must be from the user or a tool.
-// Errors: RLHF_E_INVALID. [any]
+// Refuse messages that are not a prompt. A prompt has a message from the user, and its last message
+// is from the user or a tool. Errors: RLHF_E_INVALID. [any]
 rlhf_status rlhf__messages_check_prompt(const struct rlhf__messages *, const char *field,
                                         struct rlhf__error *err);
 
-// Append the contents of the messages, separated by empty lines: the text for users and rewards.
-// [any]
+// Append the contents of the messages, separated by empty lines. This is the text that users and
+// rewards get. [any]
 void rlhf__messages_text(const struct rlhf__messages *, struct rlhf__buf *out);
 
 void rlhf__messages_clear(struct rlhf__messages *);

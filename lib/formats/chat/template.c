@@ -108,8 +108,8 @@ static rlhf_status begin_of(struct search *s, size_t i, rlhf_str head, size_t *f
         rlhf_status st = rlhf__template_render(s->t, &asked, 1, &s->prompt, &why);
         if (st == RLHF_E_NOMEM) return rlhf__fail(s->err, st, "%s", why.text);
         *from = st == RLHF_OK ? rlhf__template_common(rlhf__template_text(&s->prompt), head) : 0;
-        // If the common text is shorter than that, an earlier turn was rendered differently, and
-        // *from is too early.
+        // The common text must reach the header at the end of the prompt. If it is shorter, an
+        // earlier turn was rendered differently, and *from is too early.
         if (st == RLHF_OK && *from + header.len >= s->prompt.turns.text.len) return RLHF_OK;
     }
     // Fallback: the turn begins after the last header in `head`. If `head` contains no header, the
@@ -132,8 +132,8 @@ static rlhf_status not_told(const struct search *s, size_t i) {
                       i);
 }
 
-// Replaces the content of message m with the stand-in. If the message has calls, its content
-// becomes empty, and the calls are replaced with a single call whose name is the stand-in.
+// If message m has no calls, replaces its content with the stand-in. Otherwise empties the content,
+// and replaces the calls with a single call whose name is the stand-in.
 static rlhf_status put_stand_in(const struct search *s, struct rlhf__message *m) {
     m->content = (rlhf_str){s->stand_in, strlen(s->stand_in)};
     m->written = RLHF__CONTENT_TEXT;

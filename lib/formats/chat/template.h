@@ -36,9 +36,9 @@ rlhf_status rlhf__template_parse(struct rlhf__template *, const char *text, size
                                  const json_t *vars, struct rlhf__error *err);
 void rlhf__template_finish(struct rlhf__template *);
 
-// Set the members from `before` onward by rendering short conversations. Errors: RLHF_E_UNSUPPORTED
-// if the template cannot render a conversation with one question (the members then stay empty);
-// RLHF_E_NOMEM. [any]
+// Render short conversations to find out the members `before` to `tools`, and set them. Errors:
+// RLHF_E_UNSUPPORTED if the template cannot render a conversation with one question (the members
+// then stay empty); RLHF_E_NOMEM. [any]
 rlhf_status rlhf__template_learn(struct rlhf__template *, struct rlhf__error *err);
 
 // Render a conversation. For *out, see rlhf__jinja_run. Errors: RLHF_E_NOMEM, and RLHF_E_INVALID if

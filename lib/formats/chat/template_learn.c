@@ -88,7 +88,7 @@ static rlhf_status learn_thoughts(struct rlhf__template *t, struct rlhf__jinja_r
 
 // ---- tools ----
 
-// Sets *yes to 1 if the rendered text contains the stand-in, which these messages contain.
+// The messages `m` contain the stand-in. Sets *yes to 1 if the rendered text contains it too.
 static rlhf_status writes(const struct rlhf__template *t, const struct rlhf__messages *m,
                           struct rlhf__jinja_result *r, int32_t *yes, struct rlhf__error *err) {
     const rlhf_status st = rlhf__template_render(t, m, 1, r, err);

@@ -1,4 +1,5 @@
-// completion.h: tokenizes a prompt with its completion, as data, and marks the completion's tokens.
+// completion.h: tokenizes a prompt with its completion as a row of data, and marks the completion's
+// tokens.
 #ifndef RLHF_FORMATS_DATA_COMPLETION_H
 #define RLHF_FORMATS_DATA_COMPLETION_H
 

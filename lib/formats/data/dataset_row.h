@@ -22,8 +22,8 @@ struct rlhf__completion_row {
 rlhf_status rlhf__completion_row_read(const json_t *row, struct rlhf__completion_row *out,
                                       struct rlhf__error *err);
 
-// If the row is in another tool's format (Alpaca, ShareGPT), returns a hint for the end of an error
-// message, on how to convert the row. For other rows returns "". [any]
+// If the row is in another tool's format (Alpaca, ShareGPT), returns a hint that tells how to
+// convert the row, for the end of an error message. For other rows, returns "". [any]
 const char *rlhf__completion_row_hint(const json_t *row);
 
 // Read the label from v, the value of the field `name`. Errors: RLHF_E_INVALID (wrong type, out of

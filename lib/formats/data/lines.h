@@ -16,8 +16,8 @@
 
 #define RLHF__DATA_MAX_MIB 1024 // default memory limit
 
-// Options for loading rows, borrowed. A NULL pointer to them means the default limit, and loading
-// that cannot be canceled.
+// Options for loading rows, borrowed. If the pointer to them is NULL, the memory limit is the
+// default, and loading cannot be canceled.
 struct rlhf__loading {
     int64_t max_mib;     // memory limit of the rows and their tokens, in MiB; 0 = the default
     const char *setting; // for messages: the name of that setting; NULL = "data.max_mib"

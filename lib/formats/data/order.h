@@ -1,4 +1,5 @@
-// order.h: the order in which rows are visited. Each pass visits all rows in a new permutation.
+// order.h: the order in which rows are visited. Each pass visits all rows: with `shuffle` in a new
+// permutation, otherwise in the order of the files.
 //
 // The permutation of pass p is a pure function of (seed, stream name, p, n). So a checkpoint needs
 // only the position, which is two integers.
@@ -57,8 +58,8 @@ struct rlhf__batches {
     const void *ctx;
 };
 
-// Make batches of n rows. `length` returns the number of tokens of a row. `ctx` must outlive the
-// batches. Release with rlhf__batches_finish. Errors: those of rlhf__order_init. [main]
+// Divide a set of n rows into batches. `length` returns the number of tokens of a row. `ctx` must
+// outlive the batches. Release with rlhf__batches_finish. Errors: those of rlhf__order_init. [main]
 rlhf_status rlhf__batches_init(struct rlhf__batches *, int64_t n, const struct rlhf__batch_opts *,
                                int64_t (*length)(const void *ctx, int64_t row), const void *ctx,
                                struct rlhf__error *err);

@@ -29,11 +29,11 @@
 // What to do with a row if prompt + response is longer than max_tokens, or if a response is longer
 // than max_response.
 enum rlhf__preference_long {
-    // Cut the row. First, the end of each response is cut: to max_response tokens, or to fewer if
-    // otherwise one prompt token (and bos) would not fit before it. Then the beginning of the
-    // prompt, after bos, is cut until the longest response fits. So all responses keep the same
-    // prompt. A prompt of messages is never cut: the responses are cut to fit after it. If such a
-    // prompt leaves no room for a response, the row is left out.
+    // Cut the row. First, each response is cut at its end to max_response tokens, or to fewer if
+    // one prompt token (and bos) would not fit before it. Then the prompt is cut at its beginning,
+    // after bos, until the longest response fits. So all responses keep the same prompt. A prompt
+    // of messages is never cut: the responses are cut to fit after it. If such a prompt leaves no
+    // room for a response, the row is left out.
     RLHF__PREFERENCE_CUT = 0,
     RLHF__PREFERENCE_REFUSE = 1 // fail with RLHF_E_INVALID; the message has file and line
 };

@@ -1,6 +1,6 @@
-// prompts.c: see prompts.h. The query rules of the 2019 code take the tokens between the first
-// period and the last period, at most `length` of them. `long_rows` decides what happens to a
-// prompt that is longer than max_tokens. RLHF__PROMPT_CUT_RIGHT cuts it before the search for the
+// prompts.c: see prompts.h. The query rules of the 2019 code keep at most `length` tokens after the
+// first period, and cut them after the last period among them. `long_rows` decides what happens to
+// a prompt that is longer than max_tokens. RLHF__PROMPT_CUT_RIGHT cuts it before the search for the
 // last period. The other values of `long_rows` apply after the rules.
 #include "data/prompts.h"
 
@@ -65,8 +65,9 @@ static int apply_rules(const struct rlhf__prompt_opts *o, int32_t period, const 
     return 1;
 }
 
-// Encodes only as much of the text as the rules can use, because most texts have a period early. If
-// the encoded part lacks one, or has too few tokens after it, encodes the whole text.
+// If the rules limit the length, encodes only the beginning of the text at first, because most
+// texts have a period early. If that part lacks a period, or has too few tokens after it, encodes
+// the whole text.
 static rlhf_status encode(const struct rlhf__prompt_opts *o, const struct rlhf__tokenizer *tok,
                           int32_t period, rlhf_str text, struct rlhf__ids *ids,
                           struct rlhf__error *err) {

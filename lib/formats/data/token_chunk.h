@@ -28,8 +28,8 @@ rlhf_status rlhf__token_chunk_add(struct rlhf__token_chunk *c, const struct rlhf
                                   int64_t source, const struct rlhf__data_row *row,
                                   struct rlhf__ids *ids, struct rlhf__error *err);
 
-// Copy the ids of all rows to the chunk. Called once, after the last row. Also clears
-// RLHF__TOKEN_SAYS in *ids. [any]
+// Copy the ids of all rows to the chunk, and clear RLHF__TOKEN_SAYS in *ids. Call this function
+// once, after the last row. [any]
 rlhf_status rlhf__token_chunk_store(struct rlhf__token_chunk *c, const struct rlhf__token_cut *how,
                                     struct rlhf__ids *ids, struct rlhf__error *err);
 

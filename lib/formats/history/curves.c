@@ -149,8 +149,9 @@ static rlhf_status put_row(struct reading *r, const json_t *row, int64_t phase,
     return RLHF_OK;
 }
 
-// Adds objective/entropy_per_token to the curves if the row lacks it, as in older versions.
-// rlhf__series_set_derive has already put this phase's value of the metric into the series.
+// Adds objective/entropy_per_token to the curves if the row lacks it, because an older version
+// wrote the row. rlhf__series_set_derive has already computed the metric for this phase, and put it
+// into the series.
 static rlhf_status put_derived(struct reading *r, const json_t *row, int64_t phase,
                                const struct rlhf__series_set *series, struct rlhf__error *err) {
     static const char name[] = "objective/entropy_per_token";

@@ -39,19 +39,19 @@ struct rlhf__curves {
     int64_t first, last; // phases of this run; both are -1 if it has none
 };
 
-// A range begins as RLHF__CURVE_RANGE_INIT. _add: add the phases and metrics of a run to the range.
-// _divide: after the last run, divide the range into buckets. [any]
+// Initialize a range with RLHF__CURVE_RANGE_INIT. _add adds the phases and metrics of a run to the
+// range. Call _divide after the last run; it divides the range into buckets. [any]
 #define RLHF__CURVE_RANGE_INIT                                                                     \
     { 0, -1, 0, 0, 0, 0 }
 void rlhf__curve_range_add(struct rlhf__curve_range *range, struct rlhf__run_files *run);
 void rlhf__curve_range_divide(struct rlhf__curve_range *range);
 
 // Read metrics.jsonl of a run: all metrics into *out, and the metrics that the rules need into
-// *series, which the caller has zeroed. Values that are not finite and lines of phases after the
-// range are ignored. Lines are skipped if their phase is before the range or is not greater than
-// the phase of the line before. Metrics are left out if there are too many or if their name is too
-// long. The run's trouble reports skipped lines and left-out metrics. Errors: RLHF_E_NOMEM. Release
-// *out and *series, even after a failure. [any]
+// *series, which the caller has zeroed. Ignores values that are not finite, and lines whose phase
+// is after the range. Skips a line if its phase is before the range or does not exceed the previous
+// line's phase. Leaves out metrics if there are too many, or if a name is too long. The run's
+// trouble reports skipped lines and left-out metrics. Errors: RLHF_E_NOMEM. Release *out and
+// *series, even after a failure. [any]
 rlhf_status rlhf__curves_read(struct rlhf__run_files *run, const struct rlhf__curve_range *range,
                               struct rlhf__curves *out, struct rlhf__series_set *series,
                               struct rlhf__error *err);

@@ -71,7 +71,7 @@ static double variance_of(const json_t *d) {
     return fmax(0, squares / weights - (sum / weights) * (sum / weights));
 }
 
-// The mean of the variances of the phases after `after`, from spread.jsonl.
+// Returns the mean of the variances in spread.jsonl of all phases whose number is above `after`.
 static double spread_variance(const struct rlhf__judged_run *r, const char *of, int64_t after) {
     const json_t *x = json_object_get(r->spread, "x"),
                  *all = json_object_get(json_object_get(r->spread, "of"), of);

@@ -26,7 +26,8 @@ static int may_differ(const char *key) {
 
 static int same(const json_t *a, const json_t *b) { return a == b || (a && b && json_equal(a, b)); }
 
-// The keys of the settings that differ between the runs, except those of may_differ. New reference.
+// The keys of the settings that differ between the runs, without those that may_differ accepts. New
+// reference.
 static json_t *differing(json_t *const *flat, size_t n) {
     json_t *seen = json_object(), *out = json_array();
     const char *key;
@@ -211,8 +212,9 @@ static void put_problems(struct rlhf__buf *out, const struct rlhf__judged_run *r
     if (any) rlhf__buf_putc(out, '.');
 }
 
-// Returns 1 if the values of objective/scores cannot be compared: the runs differ in their rewards,
-// in the weights or options of the rewards, or in settings that change the scale of rewards.
+// Returns 1 if the values of objective/scores cannot be compared, because the runs differ in their
+// rewards, in the weights or options of the rewards, or in settings that change the scale of
+// rewards.
 static int rewards_differ(const struct rlhf__judged_run *runs, size_t n) {
     static const char *const scale[] = {"normalize", "clip"};
     for (size_t i = 1; i < n; i++) {
@@ -239,9 +241,9 @@ static int ranges_overlap(const struct rlhf__group_end *a, const struct rlhf__gr
     return a->low <= b->high && b->low <= a->high;
 }
 
-// Returns what casts doubt on *a as the best, or "". *b is the second best. If both have several
-// seeds, there is doubt if their ranges overlap. Otherwise there is doubt if the difference is at
-// most twice its standard error; an unknown error casts no doubt.
+// Returns a text that says why *a may not be better than *b, the second best; "" means no doubt. If
+// both have several seeds, there is doubt if their ranges overlap. Otherwise there is doubt if the
+// difference is at most twice its standard error. If that error is unknown, there is no doubt.
 static const char *doubt(const struct rlhf__group_end *a, const struct rlhf__group_end *b) {
     if (a->seeds > 1 && b->seeds > 1) return ranges_overlap(a, b) ? ", but the ranges overlap" : "";
     return fabs(a->mean - b->mean) <= 2 * sqrt(a->error * a->error + b->error * b->error)

@@ -1,6 +1,6 @@
 // groups.h: compares several runs. Runs whose settings differ only in the seed form a group. The
-// comparison finds the settings in which the groups differ, and the final headline metric and KL of
-// each group.
+// comparison lists the settings in which the groups differ. For each group, it reports the final
+// headline metric and KL.
 #ifndef RLHF_FORMATS_HISTORY_GROUPS_H
 #define RLHF_FORMATS_HISTORY_GROUPS_H
 

@@ -8,8 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-// Findings that training logs when it compares two phases. The rules cannot find them in the
-// series.
+// Findings about a single phase, which training logs. The rules cannot find them in the series.
 static const char *const of_a_phase[] = {"far", "jumped", "exploded", "diverged", "fell"};
 enum { OF_A_PHASE = sizeof of_a_phase / sizeof *of_a_phase };
 

@@ -1,5 +1,5 @@
-// measures.h: the headline, which is the metric that decides how a run is judged, and other
-// measures that training does not optimize.
+// measures.h: the headline and further measures. The headline is the metric by which a run is
+// judged. Training does not optimize the further measures.
 #ifndef RLHF_FORMATS_HISTORY_MEASURES_H
 #define RLHF_FORMATS_HISTORY_MEASURES_H
 

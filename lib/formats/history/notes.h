@@ -1,8 +1,8 @@
 // notes.h: the findings about a run, as a list of sentences. Each sentence has the rule that led to
 // it and advice on what to change.
 //
-// After a failed allocation the list is bad: later additions do nothing, and rlhf__notes_ok returns
-// the failure.
+// After a failed allocation, the list is bad. Later additions then do nothing, and rlhf__notes_ok
+// returns the failure.
 #ifndef RLHF_FORMATS_HISTORY_NOTES_H
 #define RLHF_FORMATS_HISTORY_NOTES_H
 
@@ -29,7 +29,7 @@ struct rlhf__notes {
 
 void rlhf__notes_finish(struct rlhf__notes *); // accepts a zeroed list [any]
 
-// Append a copy of *form with a sentence, which `fmt` formats. [any]
+// Append a copy of *form, with the sentence that `fmt` and its arguments make. [any]
 __attribute__((format(printf, 3, 4))) void
 rlhf__notes_add(struct rlhf__notes *, const struct rlhf__run_note *form, const char *fmt, ...);
 

@@ -19,8 +19,8 @@ static const struct rlhf__series *of_reward(const struct rlhf__history *h, size_
     return of(h, name);
 }
 
-// Finds the values at the end of the series that are all worse than the first value by more than
-// the noise.
+// Finds the longest run of values at the end of the series that are all worse than the first value.
+// Differences within the noise do not count as worse.
 static struct rlhf__held worse_since(const struct rlhf__series *s, int better) {
     const struct rlhf__first_last e = rlhf__trend_ends(s);
     const double bar = 3 * rlhf__trend_noise(s) * sqrt(1 + 1 / (double)e.width);
@@ -101,8 +101,8 @@ static void flat_groups(const struct rlhf__history *h, struct rlhf__notes *out) 
 // ---- several rewards ----
 
 // Returns the weight of reward k times its mean standard deviation in the first phases. Later
-// phases are not used: when the policy has learned to satisfy a reward always, the standard
-// deviation of that reward is 0, which is not a fault.
+// phases are not used. If the policy has learned to satisfy a reward always, the standard deviation
+// of that reward is 0 there, which is not a fault.
 static double spread_at_first(const struct rlhf__history *h, size_t k) {
     return fabs(h->facts->reward[k].weight) *
            rlhf__trend_mean_of_first(of_reward(h, k, "std"), RLHF__TREND_FEWEST);

@@ -7,8 +7,8 @@ static const struct rlhf__series *of(const struct rlhf__history *h, const char *
     return rlhf__series_of(h->series, name);
 }
 
-// Returns 1 if the rule holds: the mean at the end of the series is beyond the rule's limit
-// (`beyond` is 1), and at least the last RLHF__RULE_HELD values are beyond the limit, too.
+// Returns 1 if the rule holds. For this, the mean at the end of the series must be beyond the
+// rule's limit (`beyond` is 1). The last RLHF__RULE_HELD values must be beyond the limit as well.
 static int holds(const struct rlhf__run_note *form, int beyond) {
     return beyond && form->held.n >= RLHF__RULE_HELD;
 }
@@ -17,8 +17,8 @@ static double last_of(const struct rlhf__series *s) { return s->n ? rlhf__trend_
 
 // ---- responses ----
 
-// Returns 1 if responses may end before the length limit. If this depends on the model's files,
-// returns 1 if the mean length was ever below the limit.
+// Returns 1 if responses may end before the length limit. If the settings do not decide this, the
+// result depends on whether the mean length was ever below the limit.
 static int may_end(const struct rlhf__history *h) {
     const struct rlhf__run_facts *f = h->facts;
     const struct rlhf__series *length = of(h, "completions/mean_length");

@@ -1,7 +1,7 @@
 // rules.h: the rules that find problems in the metrics of a run. The verdict applies them to a
-// whole run. A training run also applies them, from the tenth phase onward, so its warnings agree
-// with the report. From phase 1,000 on, it applies them only after some of the phases. Only the
-// report has the notes constant_reward and kl_over_target, and all notes of level info.
+// whole run. A training run also applies them, so its warnings agree with the report. It does so
+// after every phase from the tenth to the 999th, and after some of the later phases. The notes
+// constant_reward and kl_over_target, and all notes of level info, appear only in the report.
 //
 // The rules about rewards are in reward_rules.h. docs/did-it-work.md explains all rules.
 #ifndef RLHF_FORMATS_HISTORY_RULES_H

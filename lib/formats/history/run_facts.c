@@ -25,7 +25,7 @@ static void read_kl_limit(const json_t *config, struct rlhf__run_facts *out) {
         adapts ? number(config, "algo", "kl_target") : number(config, "early_stop", "kl");
 }
 
-// Returns 1 if responses may end before the length limit: the user set stop tokens, or
+// Returns 1 if responses may end before the length limit, because the user set stop tokens or
 // sampling.stop_at_eos is true. Returns -1 if responses always have full length. Returns 0 if the
 // model's files decide this, because sampling.stop_at_eos is "auto".
 static int32_t may_end(const json_t *config) {

@@ -73,7 +73,9 @@ static json_t *read_object(struct rlhf__run_files *run, const char *name) {
     return json_object();
 }
 
-// A model's config.json lacks "run". A run's config.json may be damaged, and is then empty here.
+// Returns 0 if config.json has no member "run", like that of a model, and there is no
+// metrics.jsonl. An empty config is accepted, because a damaged config.json is read as an empty
+// object.
 static int is_run(const struct rlhf__run_files *f) {
     return json_is_object(json_object_get(f->config, "run")) || json_object_size(f->config) == 0 ||
            rlhf__folder_has(f->root, "metrics.jsonl");

@@ -20,8 +20,8 @@ int64_t rlhf__run_row_phase(const json_t *row) {
     return (double)(int64_t)phase == phase ? (int64_t)phase : -1;
 }
 
-// Finds the phase of a line without decoding the line. Returns -1 if the line does not begin with
-// its phase, as the program writes it.
+// Reads the phase at the beginning of a line, where the program writes it, without decoding the
+// line. Returns -1 if the line does not begin with a phase.
 static int64_t phase_at_start(const struct rlhf__buf *line) {
     static const char start[] = "{\"phase\": ";
     const size_t n = sizeof start - 1;

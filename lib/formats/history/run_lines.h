@@ -3,7 +3,7 @@
 // memory.
 //
 // Lines that are not a JSON object with a phase are skipped and counted. A last line without a line
-// end is skipped too: either the program is still writing it, or the file was truncated.
+// end is skipped too, because the program is still writing it, or the file was truncated.
 #ifndef RLHF_FORMATS_HISTORY_RUN_LINES_H
 #define RLHF_FORMATS_HISTORY_RUN_LINES_H
 

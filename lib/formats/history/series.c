@@ -142,8 +142,8 @@ static rlhf_status entropy_per_token(struct rlhf__series_set *s, int64_t phase,
 }
 
 // Replaces a first accuracy of 0, which measures nothing. Until the first optimizer step, policy
-// and reference are equal: every margin is 0, and a tie counts as wrong. So the series begins with
-// the accuracy of chance, which is 0.5 for two responses per row. With more responses per row,
+// and reference are equal, so every margin is 0, and a tie counts as wrong. So the series begins
+// with the accuracy of chance, which is 0.5 for two responses per row. With more responses per row,
 // chance may be lower, so the series begins with the first measured accuracy if that is below 0.5.
 static rlhf_status begin_with_chance(struct rlhf__series_set *s, const char *accuracy,
                                      const char *margin, int64_t phase, struct rlhf__error *err) {

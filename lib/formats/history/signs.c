@@ -64,7 +64,7 @@ static void add_fell_apart(const struct rlhf__history *h, struct rlhf__held held
                     rlhf__figure(e.first, first), rlhf__figure(e.last, last));
 }
 
-// Finds responses that are all alike, and tokens that are sampled at random. A policy that becomes
+// Adds a note if responses are all alike, or if tokens are sampled at random. A policy that becomes
 // certain of right answers has not collapsed, although its responses become alike. So nothing is
 // reported if the headline has improved and is not the reward itself.
 static void collapse(const struct rlhf__history *h, struct rlhf__notes *out) {
@@ -85,7 +85,7 @@ static void collapse(const struct rlhf__history *h, struct rlhf__notes *out) {
 
 // ---- a loss that diverged ----
 
-// Only for supervised runs. The loss of a policy gradient says nothing about the policy.
+// Checks only supervised runs, because the loss of a policy gradient says nothing about the policy.
 static void diverged(const struct rlhf__history *h, struct rlhf__notes *out) {
     const struct rlhf__series *loss = of(h, "objective/loss");
     if (loss->n < RLHF__TREND_FEWEST || of(h, "objective/scores")->n ||

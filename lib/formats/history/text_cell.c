@@ -29,8 +29,8 @@ static json_t *number_or_null(const json_t *v) {
     return json_is_number(v) ? json_incref((json_t *)(uintptr_t)v) : json_null();
 }
 
-// The first n items of `list`, with null for items that are not numbers. Returns null if `list`
-// does not have `of` items.
+// The first n items of `list`, with null for items that are not numbers. Returns null unless the
+// length of `list` is `of`.
 static json_t *numbers(const json_t *list, size_t of, size_t n) {
     if (!json_is_array(list) || json_array_size(list) != of) return json_null();
     json_t *out = json_array();
@@ -45,8 +45,8 @@ static int all_texts(const json_t *list) {
     return json_array_size(list) > 0;
 }
 
-// Adds the response token by token. Returns 0 if the row lacks the texts of the tokens or their
-// log-probabilities.
+// Adds the response as a list of tokens. Returns 0 if the row lacks the texts of the tokens or
+// their log-probabilities.
 static int put_tokens(json_t *cell, const json_t *row, int *cut) {
     const json_t *pieces = json_object_get(row, "pieces");
     const size_t all = json_array_size(pieces), n = all < TOKENS_MAX ? all : TOKENS_MAX;

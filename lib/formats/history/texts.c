@@ -124,8 +124,8 @@ static const json_t *answer_to(const json_t *rows, const json_t *like) {
     return NULL;
 }
 
-// Returns rows of cells: one row for each prompt that occurs in every shown phase, in the order of
-// the last phase. New reference.
+// Returns rows of cells. There is one row for each prompt that occurs in every shown phase, in the
+// order of the last phase. New reference.
 static json_t *common_rows(const struct kind *k) {
     const json_t *last = k->n_shown ? k->rows[k->n_shown - 1] : NULL;
     json_t *out = json_array();
@@ -143,7 +143,8 @@ static json_t *common_rows(const struct kind *k) {
     return out;
 }
 
-// Returns rows of cells: row i has the i-th row of each shown phase. New reference.
+// Returns rows of cells. The cells of a row are made from samples with the same index, one from
+// each shown phase. New reference.
 static json_t *own_rows(const struct kind *k) {
     json_t *out = json_array();
     for (size_t i = 0; i < ROWS_MAX; i++) {

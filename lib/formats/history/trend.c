@@ -96,8 +96,8 @@ int rlhf__trend_moved(const struct rlhf__series *s) {
     return (e.last - e.first > bar) - (e.first - e.last > bar);
 }
 
-// Finds the values at the end of the series that are all above the limit (`sign` is 1) or all below
-// it (`sign` is -1).
+// Finds the longest run of values at the end of the series that are all above the limit (`sign` is
+// 1) or all below it (`sign` is -1).
 static struct rlhf__held held(const struct rlhf__series *s, double sign, double limit) {
     int64_t i = s->n;
     while (i > 0 && sign * s->value[i - 1] > sign * limit)

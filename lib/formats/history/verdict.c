@@ -233,7 +233,8 @@ static void add_trouble(const struct rlhf__run_facts *f, struct rlhf__notes *out
 }
 
 // Adds the warnings that training logged about single phases, which are not visible in the series.
-// Leaves them out if there is a note of the list `lost`, because they are then its consequences.
+// Adds nothing if one of the notes in `lost` exists, because the warnings are then consequences of
+// that note's problem.
 static void add_reported(const struct rlhf__run_facts *f, struct rlhf__notes *out) {
     static const char *const lost[] = {"collapsed", "fell_apart", "diverged", "hacked"};
     const struct rlhf__run_note form = {
@@ -249,7 +250,7 @@ static void add_reported(const struct rlhf__run_facts *f, struct rlhf__notes *ou
     }
 }
 
-// Takes the text of the buffer. Returns NULL if memory runs out.
+// Returns the buffer's text, which then belongs to the caller. Returns NULL if memory runs out.
 static char *take(struct rlhf__buf *b) {
     char *text = b->bad ? NULL : b->data ? b->data : strdup("");
     if (b->bad || !b->data) rlhf__buf_free(b);

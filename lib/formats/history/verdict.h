@@ -1,6 +1,6 @@
-// verdict.h: judges in one sentence whether a run worked, with the rule that led to the sentence
-// and other findings. Every command and page that judges a run uses this file, so all of them
-// agree.
+// verdict.h: says in one sentence whether a run worked. Also reports the rule that led to this
+// sentence, and other findings. Every command and page that judges a run uses this file, so all of
+// them agree.
 //
 // *First* is the first phase, whose responses the untrained policy wrote. *Last* is the mean of the
 // last tenth of the phases (trend.h). docs/did-it-work.md explains the rules.

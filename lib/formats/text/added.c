@@ -57,8 +57,8 @@ void rlhf__matcher_sort(struct rlhf__matcher *m) {
     }
 }
 
-// All items in [*lo, *hi) have the same first `depth` bytes. Narrows the range to the items whose
-// byte at `depth` is b.
+// All items in [*lo, *hi) agree in the bytes before offset `depth`. Narrows the range to the items
+// whose byte at that offset is b.
 static void narrow(const struct rlhf__matcher *m, size_t *lo, size_t *hi, size_t depth, uint8_t b) {
     for (int side = 0; side < 2; side++) { // the first item with a byte >= b, then > b
         size_t from = *lo, to = *hi;

@@ -16,8 +16,7 @@ struct rlhf__needle {
     uint32_t value, order;
 };
 
-// Zero-initialize; release with rlhf__matcher_finish. First all texts are added, then they are
-// sorted once.
+// Zero-initialize; release with rlhf__matcher_finish. Add all texts before you sort them.
 struct rlhf__matcher {
     struct rlhf__buf bytes;
     struct rlhf__needle *item; // [n]; after sorting, in the order of their bytes

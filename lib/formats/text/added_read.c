@@ -10,10 +10,10 @@
 
 // ---- finding the model's token ----
 
-// Stores the bytes of the token s[0..len) in *out, which the caller frees. If the model works on
-// bytes and all characters of s are stand-ins for bytes (vocab.h), stores the bytes that they stand
-// for. Otherwise stores a copy of s. Sets *stands to 1 if *out has the form of the model's tokens.
-// Errors: RLHF_E_NOMEM.
+// Stores the bytes of the token s[0..len) in *out, which the caller frees. They are a copy of s,
+// unless the model works on bytes and all characters of s are stand-ins for bytes (vocab.h). In
+// this case, they are the bytes that the stand-ins represent. Sets *stands to 1 if *out has the
+// form of the model's tokens. Errors: RLHF_E_NOMEM.
 static rlhf_status added_bytes(const struct rlhf__tokenizer *tok, const char *s, size_t len,
                                char **out, size_t *n, int *stands, struct rlhf__error *err) {
     *out = malloc(len + 1);
@@ -27,7 +27,7 @@ static rlhf_status added_bytes(const struct rlhf__tokenizer *tok, const char *s,
     return RLHF_OK;
 }
 
-// The id of the model's token with the bytes that added_bytes returned; -1 = none.
+// The id of the model's token with the bytes that added_bytes stored; -1 = none.
 static int32_t model_id(const struct rlhf__tokenizer *tok, const char *bytes, size_t n,
                         int stands) {
     if (stands) return rlhf__vocab_find(&tok->vocab, bytes, n);
@@ -80,9 +80,9 @@ static rlhf_status read_flags(const json_t *entry, const char *content, size_t l
     return RLHF_OK;
 }
 
-// Called for an entry whose token is already on the list. The entry must have the token's id. With
-// a tokenizer.json, the flags of the entry must also agree with the list; without one, the token
-// takes the flags of the entry.
+// Called for an entry whose token `t` is already on the list. The entry's id must be that of `t`.
+// If there is a tokenizer.json, the flags in the entry must agree with those of `t`. Otherwise, the
+// entry's flags replace those of `t`.
 static rlhf_status say_again(struct rlhf__tokenizer *tok, struct rlhf__added_token *t, int64_t id,
                              const json_t *entry, struct rlhf__error *err) {
     const char *content = rlhf__added_text(&tok->added, t);
@@ -106,7 +106,8 @@ static rlhf_status say_again(struct rlhf__tokenizer *tok, struct rlhf__added_tok
     return RLHF_OK;
 }
 
-// The id that the tokenizers library assigns to the next added token that its model lacks.
+// The id that the tokenizers library assigns to the next added token that is not in the model's
+// vocabulary.
 static int32_t next_id(const struct rlhf__added *a) {
     return a->largest >= a->n_model ? a->largest + 1 : a->n_model;
 }

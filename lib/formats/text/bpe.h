@@ -1,6 +1,6 @@
 // bpe.h: byte-pair encoding (BPE): merges the bytes or characters of each word into tokens.
 //
-// This model does not read files, split texts into words, or handle special tokens. Internal to
+// This file does not read files, split texts into words, or handle special tokens. Internal to
 // text/.
 #ifndef RLHF_FORMATS_TEXT_BPE_H
 #define RLHF_FORMATS_TEXT_BPE_H
@@ -48,8 +48,8 @@ struct rlhf__bpe_opts {
     int32_t reserved;
 };
 
-// Make a model. `vocab` has the tokens; it is borrowed and must outlive the model. Its hash table
-// must contain every token that a word may become. Takes ownership of *merges. Errors:
+// Make a model. `vocab` has the tokens; it is borrowed and must outlive the model. The hash table
+// of `vocab` must contain every token that a word may become. Takes ownership of *merges. Errors:
 // RLHF_E_INVALID (a byte without a token), RLHF_E_NOMEM. [main]
 rlhf_status rlhf__bpe_create(const struct rlhf__bpe_opts *opts, const struct rlhf__vocab *vocab,
                              struct rlhf__merges *merges, struct rlhf__bpe **out,

@@ -25,7 +25,7 @@ struct chars {
 
 static rlhf_status reserve(struct chars *c, const struct rlhf__buf *out, struct rlhf__error *err) {
     if (c->cap - c->n >= DECOMPOSED_MAX) return RLHF_OK;
-    // Each character takes at least one byte, so the text would be too long.
+    // There are already more characters than a text may have bytes, so fail.
     if (c->n > RLHF__NORMAL_BYTES_MAX) return rlhf__normal_room(out, c->n, err);
     size_t cap = c->cap ? c->cap * 2 : 256;
     utf8proc_int32_t *cp =
@@ -38,8 +38,8 @@ static rlhf_status reserve(struct chars *c, const struct rlhf__buf *out, struct 
 
 static int class_of(utf8proc_int32_t cp) { return utf8proc_get_property(cp)->combining_class; }
 
-// Stable sort of cp[0..n) by combining class. It is a counting sort, because a whole text may be a
-// single run of marks.
+// Stable sort of cp[0..n) by combining class. If n is large, this is a counting sort, because a
+// whole text may be a single run of marks.
 static rlhf_status sort_marks(utf8proc_int32_t *cp, size_t n, struct rlhf__error *err) {
     if (n <= FEW) {
         for (size_t i = 1; i < n; i++) {
@@ -111,7 +111,8 @@ static rlhf_status put_region(int32_t form, const char *s, size_t n, struct char
 }
 
 // Returns the offset of the first byte at or after `at` that is not below `limit`, or n.
-// Normalization does not change the characters before that offset.
+// Normalization does not change the characters before that offset, except that the last one may
+// combine with the character at the offset.
 static size_t easy_end(const char *s, size_t n, size_t at, uint8_t limit) {
     while (at < n) {
         uint64_t w;
@@ -131,8 +132,8 @@ static size_t easy_end(const char *s, size_t n, size_t at, uint8_t limit) {
 rlhf_status rlhf__normal_form(int32_t form, const char *s, size_t n, struct rlhf__buf *out,
                               struct rlhf__error *err) {
     // NFC does not change characters below U+0300 (0xCC 0x80); the other forms do not change ASCII.
-    // Continuation bytes are below the limit of NFC, too. But each continuation byte that easy_end
-    // skips follows a lead byte below the limit, so its character does not change either.
+    // Continuation bytes are below the limit of NFC, too. But easy_end skips a continuation byte
+    // only after a lead byte below the limit, i.e. within a character that does not change.
     int nfc = form == (UTF8PROC_STABLE | UTF8PROC_COMPOSE);
     uint8_t limit = nfc ? 0xCC : 0x80;
     struct chars c = {0};

@@ -25,8 +25,9 @@ rlhf_status rlhf__normaliser_create(const json_t *part, struct rlhf__normaliser 
 void rlhf__normaliser_destroy(struct rlhf__normaliser *normaliser); // NULL allowed
 
 // Set *out to the normal form of s[0..n). s may contain any bytes. Invalid bytes are kept, except
-// by BERT's normalizer, which drops them. `spare` is overwritten. s must not overlap *out or
-// *spare. Errors: RLHF_E_NOMEM, RLHF_E_UNSUPPORTED (a pattern that takes too long). [any]
+// by BERT's normalizer, which drops them if clean_text is set, and otherwise replaces them with
+// U+FFFD. `spare` is overwritten. s must not overlap *out or *spare. Errors: RLHF_E_NOMEM,
+// RLHF_E_UNSUPPORTED (a pattern that takes too long). [any]
 rlhf_status rlhf__normaliser_apply(const struct rlhf__normaliser *normaliser, const char *s,
                                    size_t n, struct rlhf__buf *out, struct rlhf__buf *spare,
                                    struct rlhf__error *err);

@@ -112,8 +112,8 @@ static size_t end_gpt2(const char *s, size_t n, size_t at) {
     return end_of_gap(gap_at(s, n, at), n, at);
 }
 
-// The end of the run of numeric characters that begins at `at`. A run has at most `most`
-// characters.
+// The end of the run of numeric characters that begins at `at`. The length of a run is limited to
+// `most`.
 static size_t end_of_number(const char *s, size_t n, size_t at, int most) {
     for (size_t len; most > 0 && at < n && look(s, n, at, &len) == NUMBER; at += len)
         most--;
@@ -290,8 +290,8 @@ static rlhf_status gave_up(const struct rlhf__pattern *pattern, int code, struct
     return refuse(pattern->text, pattern->n, why, err);
 }
 
-// Limits on a search: on the steps from one position, and on memory. Both grow with the length of
-// the text. Only a search that tries the same bytes again and again needs far more than these
+// Limits on the memory of a search, and on its steps from one position. Both grow with the length
+// of the text. Only a search that tries the same bytes again and again needs far more than these
 // limits.
 enum { STEPS = 100000, STEPS_A_BYTE = 32, ROOM_KIB = 64 << 10, ROOM_A_BYTE = 256 };
 

@@ -1,6 +1,6 @@
 // pattern_translate.c: translates Oniguruma's patterns to PCRE2's. Some syntax has another meaning
-// in PCRE2. Such syntax is translated if PCRE2 can express its meaning, and refused otherwise.
-// Syntax with the same meaning is copied.
+// in PCRE2. Such syntax is translated if PCRE2 can express Oniguruma's meaning, and refused
+// otherwise. Syntax with the same meaning is copied.
 #include "text/pattern.h"
 
 #include "text/unicode.h"
@@ -40,7 +40,7 @@ static void put_new(struct reader *r, const char *name) {
 }
 
 // Writes a set of characters, alone or as a part of a class. `inside` is the set's syntax inside a
-// class. `fresh` lists the categories whose new characters are added.
+// class. `fresh` lists categories. Their characters that PCRE2 lacks are added to the set.
 static const char *put_set(struct reader *r, const char *inside, const char *const *fresh,
                            int negated) {
     if (negated && r->in_class) return "a negated set inside [...]";
@@ -52,8 +52,8 @@ static const char *put_set(struct reader *r, const char *inside, const char *con
     return NULL;
 }
 
-// Translates \p{Name}, \P{Name} and \p{^Name}. Name can be a general category, Han or Alphabetic
-// (for which marks that PCRE2 lacks are not added).
+// Translates \p{Name}, \P{Name} and \p{^Name}. Name can be a general category, Han or Alphabetic.
+// Of the alphabetic characters that PCRE2 lacks, only letters are added, not marks.
 static const char *put_property(struct reader *r, int negated) {
     static const char *const known[] = {"L",  "Lu", "Ll", "Lt", "Lm", "Lo", "M",  "Mn", "Mc",
                                         "Me", "N",  "Nd", "Nl", "No", "P",  "Pc", "Pd", "Ps",

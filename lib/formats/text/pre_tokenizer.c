@@ -32,8 +32,8 @@ struct step {
     struct rlhf__pattern *pattern; // owned
     int32_t behaviour, invert;     // `invert` 1: the text between matches is the delimiter
     // The step first changes the text, and then splits it. If `replaces` is 1, each space becomes
-    // the character `space`. `prefix` says whether a piece that does not begin with that character
-    // gets it as its first character.
+    // the character `space`. `prefix` says whether that character is put before a piece that does
+    // not begin with it.
     char space[4];
     size_t n_space;
     int32_t prefix, replaces; // enum prefix
@@ -143,8 +143,8 @@ static rlhf_status read_delimiter(const json_t *part, struct step *step, struct 
     return st;
 }
 
-// The words of Whitespace are \w+|[^\w\s]+ in Rust's regular expressions, where \w includes joiners
-// and excludes superscripts. The text between the words is dropped.
+// The words of the step `Whitespace` are the matches of \w+|[^\w\s]+ in Rust, where \w includes
+// joiners and excludes superscripts. The text between the words is dropped.
 static rlhf_status read_whitespace(struct step *step, struct rlhf__error *err) {
 #define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{200C}\\x{200D}"
     static const char words[] = "[" WORD "]+|[^" WORD "\\s]+";

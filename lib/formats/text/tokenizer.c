@@ -276,9 +276,9 @@ static size_t space_behind(const char *s, size_t n, size_t at) {
 
 // ---- splitting ----
 
-// Splits s at the tokens of m, and calls `piece` for the texts between them. Two kinds of matches
-// are skipped: special tokens, if they are not recognized or contain a cut, and tokens with the
-// flag `single_word` within a word. The search continues after the skipped match. As in the
+// Splits s at the tokens of m, and calls `piece` for the texts between them. Skips a special token
+// if special tokens are not recognized or if it contains a cut. Skips a token with the flag
+// `single_word` if it is within a word. The search continues after a skipped match. As in the
 // library, two tokens may share white space.
 static rlhf_status split(const struct splitting *sp, const struct rlhf__matcher *m, int ordinary,
                          const char *s, size_t n, int at_start, piece_fn *piece) {
@@ -306,8 +306,8 @@ static rlhf_status put_words(const struct splitting *sp, const char *s, size_t n
 
 // Calls split() for the normal form of s[0..n). Cuts are positions in the original text, not in the
 // normal form. So if there are cuts, s is divided into parts, and each part is normalized and split
-// separately. The character that follows a cut is the last one of its part, so a token that begins
-// at the cut is divided.
+// separately. A part ends with the character that follows a cut, so a token that begins at the cut
+// is divided.
 static rlhf_status normal_text(const struct splitting *sp, const char *s, size_t n, int at_start) {
     const struct rlhf__added *added = &sp->tok->added;
     const char *normal;
@@ -329,8 +329,8 @@ static rlhf_status normal_text(const struct splitting *sp, const char *s, size_t
     return RLHF_OK;
 }
 
-// Append the ids of s[0..n). Added tokens are always recognized; special tokens only with
-// RLHF__ENCODE_SPECIAL. Stops early when out->n >= stop_at. Errors: RLHF_E_NOMEM,
+// Append the ids of s[0..n). Special tokens are recognized only with RLHF__ENCODE_SPECIAL, all
+// other added tokens always. Stops early when out->n >= stop_at. Errors: RLHF_E_NOMEM,
 // RLHF_E_UNSUPPORTED (a pattern that takes too long).
 static rlhf_status added_encode(const struct rlhf__tokenizer *tok, struct rlhf__work *work,
                                 const char *s, size_t n, uint32_t flags, size_t stop_at,
@@ -408,8 +408,8 @@ rlhf_status rlhf__tokenizer_encode_cut(const struct rlhf__tokenizer *tok, rlhf_s
 
 // ---- decoding ----
 
-// Returns 1 if the id adds nothing to the text: it is unused, or it is special and the flags say
-// to skip special tokens.
+// Returns 1 if the id adds nothing to the text, because it is unused, or because it is special and
+// the flags say to skip special tokens.
 static int left_out(const struct rlhf__tokenizer *tok, int32_t id, uint32_t flags) {
     if (!rlhf__vocab_bytes(&tok->vocab, id).ptr) return 1;
     return (flags & RLHF__DECODE_SKIP_SPECIAL) && tok->vocab.token[id].special;

@@ -6,7 +6,7 @@
 // tokenizer.json. An open tokenizer is read-only, so several threads can encode and decode at the
 // same time.
 //
-// It does not train vocabularies, and it is not a general tokenizers pipeline.
+// This file does not train vocabularies, and it is not a general tokenizers pipeline.
 #ifndef RLHF_FORMATS_TEXT_TOKENIZER_H
 #define RLHF_FORMATS_TEXT_TOKENIZER_H
 
@@ -38,8 +38,8 @@ struct rlhf__tokenizer; // opaque
 // rlhf__tokenizer_close. Each special token is taken from the first file that names it:
 // special_tokens_map.json (ignored if tokenizer_config.json has an added_tokens_decoder), then
 // tokenizer_config.json, then config.json (the *_token_id keys). Each of these files is optional.
-// Errors: RLHF_E_INVALID (missing or invalid files; the message has the
-// file and the position), RLHF_E_IO, RLHF_E_NOMEM, RLHF_E_UNSUPPORTED. [main]
+// Errors: RLHF_E_INVALID (missing or invalid files; the message has the file and the position),
+// RLHF_E_IO, RLHF_E_NOMEM, RLHF_E_UNSUPPORTED. [main]
 rlhf_status rlhf__tokenizer_open(const char *dir, struct rlhf__tokenizer **out,
                                  struct rlhf__error *err);
 
@@ -54,7 +54,8 @@ const struct rlhf__tokenizer_info *rlhf__tokenizer_info(const struct rlhf__token
 // RLHF__ENCODE_SPECIAL, an "<|endoftext|>" in the text becomes ordinary tokens.
 //
 // With max_tokens > 0, this call appends at most that many ids. bos, eos, [CLS] and [SEP] count
-// towards max_tokens and are always kept; the last ids of the text itself are dropped.
+// towards max_tokens and are always kept. If there are too many ids, the last ids of the text
+// itself are dropped.
 //
 // Errors: RLHF_E_NOMEM, RLHF_E_INVALID (bos or eos requested but missing), RLHF_E_UNSUPPORTED (a
 // pattern takes too long on the text; the message quotes the pattern). [any]
@@ -62,14 +63,15 @@ rlhf_status rlhf__tokenizer_encode(const struct rlhf__tokenizer *tok, rlhf_str t
                                    size_t max_tokens, struct rlhf__ids *out,
                                    struct rlhf__error *err);
 
-// Positions in a text. A special token must not begin at such a position or extend over it.
+// Positions in a text. If the text of a special token begins at such a position or extends over it,
+// that text becomes ordinary tokens.
 struct rlhf__cuts {
     size_t *at; // [n] offsets in the text, in bytes
     size_t n, cap;
 };
 
-// Like rlhf__tokenizer_encode with RLHF__ENCODE_SPECIAL, but if a cut is inside the text of a
-// special token, that text becomes ordinary tokens. [any]
+// Like rlhf__tokenizer_encode with RLHF__ENCODE_SPECIAL, but follows the rule of struct rlhf__cuts.
+// [any]
 rlhf_status rlhf__tokenizer_encode_cut(const struct rlhf__tokenizer *tok, rlhf_str text,
                                        const struct rlhf__cuts *cuts, struct rlhf__ids *out,
                                        struct rlhf__error *err);

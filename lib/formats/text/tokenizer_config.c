@@ -84,8 +84,9 @@ static const char *loaded_class(const struct rlhf__tokenizer *tok, const json_t 
 
 // Returns the bos token for a tokenizer whose files do not name one, or NULL if it has no bos
 // token. The bos token depends on the tokenizer's class. With a tokenizer.json, the class is the
-// one that AutoTokenizer of transformers 5 loads. It depends on tokenizer_class and on model_type
-// in config.json; bos_token_id in config.json is ignored. `config` and `model` may be NULL.
+// one that AutoTokenizer of transformers 5 loads. This class depends on tokenizer_class, and on
+// model_type in config.json. The bos_token_id in config.json is ignored. `config` and `model` may
+// be NULL.
 static const char *usual_bos(const struct rlhf__tokenizer *tok, const json_t *config,
                              const json_t *model) {
     size_t at = class_at(loaded_class(tok, config, model));
@@ -189,7 +190,7 @@ static rlhf_status read_config(struct rlhf__tokenizer *tok, const json_t *config
 // ---- around a text ----
 
 // Refuse a value of add_bos_token or add_eos_token that contradicts the post_processor of
-// tokenizer.json: some versions of transformers would use these options, and others the
+// tokenizer.json, because some versions of transformers would use these options, and others the
 // post_processor. Call this function after the frame is known. Errors: RLHF_E_INVALID.
 static rlhf_status check_frame(const struct rlhf__tokenizer *tok, const json_t *config,
                                struct rlhf__error *err) {

@@ -24,7 +24,8 @@ size_t rlhf__utf8_valid(const char *s, size_t n);
 // U+FFFD should replace (the maximal subpart, WHATWG practice). `cp` and `bad` may be NULL. [any]
 size_t rlhf__utf8_next(const char *s, size_t n, uint32_t *cp, size_t *bad);
 
-// Write code point cp (<= U+10FFFF) as UTF-8 to out[0..4); returns its length. [any]
+// Write code point cp (<= U+10FFFF) as UTF-8 to out[0..4). Returns the number of bytes written.
+// [any]
 size_t rlhf__utf8_put(uint32_t cp, char *out);
 
 // Copy s[0..n) to `out`, with every invalid part replaced by U+FFFD. Writes at most `cap` bytes,
@@ -63,7 +64,8 @@ size_t rlhf__unicode_lower(uint32_t cp, uint32_t out[2]);
 // leaves such a character unchanged. [any]
 int rlhf__unicode_is_young(uint32_t cp);
 
-// 1 for a mark that StripAccents drops: a combining mark that is not young. [any]
+// 1 for a mark that StripAccents drops: a combining mark that rlhf__unicode_is_young does not
+// accept. [any]
 int rlhf__unicode_is_mark(uint32_t cp);
 
 // _is_control: returns 1 for a character that BERT's normalizer treats as a control character

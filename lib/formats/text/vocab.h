@@ -1,6 +1,6 @@
 // vocab.h: the tokens of a vocabulary (from id to bytes and from bytes to id), and lists of ids.
 //
-// It does not handle merges, special tokens or batches of rows (data/token_rows.h).
+// This file does not handle merges, special tokens or batches of rows (data/token_rows.h).
 #ifndef RLHF_FORMATS_TEXT_VOCAB_H
 #define RLHF_FORMATS_TEXT_VOCAB_H
 

@@ -20,7 +20,8 @@ struct around {
     json_t *calls;
 };
 
-// Make b->calls calls of a tool called `name`, with the call ids of the tool messages.
+// Make a list of b->calls tool calls, all to a tool with this name. Call number k has the call id
+// of the k-th tool message, if that message has one.
 static json_t *make_calls(const struct rlhf__bridge *b, const char *name) {
     json_t *list = json_array();
     size_t at = 0;
@@ -93,8 +94,8 @@ static rlhf_status find_end(const struct rlhf__tokenizer *tok, rlhf_str s, const
     return RLHF_OK;
 }
 
-// Renders the text after the policy's turn. The contents of *text begin with the end token, which
-// has *end bytes. `which` chooses one of the two stand-ins.
+// Renders the text after the policy's turn to *text, which then begins with the end token. Sets
+// *end to the length of that token in bytes. `which` chooses one of the two stand-ins.
 static rlhf_status render(const struct rlhf__tokenizer *tok, const struct rlhf__bridge *b,
                           int which, struct rlhf__spelled *s, struct rlhf__turns *text, size_t *end,
                           struct rlhf__error *err) {

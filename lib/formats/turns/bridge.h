@@ -27,9 +27,10 @@ struct rlhf__bridge {
 rlhf_status rlhf__bridge_encode(const struct rlhf__tokenizer *, const struct rlhf__bridge *,
                                 struct rlhf__ids *out, struct rlhf__error *err);
 
-// Check that the chat template can be used for episodes: its text between two turns must not depend
-// on the text of the policy, and the token that ends a turn must be in the vocabulary. If `tools`
-// is 1, tool calls and their results are checked too. Errors: RLHF_E_INVALID, RLHF_E_NOMEM. [any]
+// Check that the chat template can be used for episodes. For this, its text between two turns must
+// not depend on the text of the policy, and the token that ends a turn must be in the vocabulary.
+// If `tools` is 1, tool calls and their results are checked too. Errors: RLHF_E_INVALID,
+// RLHF_E_NOMEM. [any]
 rlhf_status rlhf__bridge_check(const struct rlhf__tokenizer *, int tools, struct rlhf__error *err);
 
 #endif

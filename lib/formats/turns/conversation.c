@@ -26,11 +26,11 @@ static int is_here(struct place *p, size_t at, const char *t, size_t n) {
     return 1;
 }
 
-// Moves past a token with the bytes t[0..n) and returns 1 if the text continues in one of these
-// ways, and returns 0 otherwise:
+// Moves past a token with the bytes t[0..n) and returns 1, or returns 0 if the token is not here.
+// The token is here if the text continues with one of these:
 //   these bytes
 //   these bytes without the space at their beginning
-//   white space, which belongs to the special token before, and these bytes
+//   white space, which belongs to the special token before, and then these bytes
 static int step(struct place *p, const char *t, size_t n) {
     if (is_here(p, p->at, t, n)) return 1;
     if (n && t[0] == ' ' && is_here(p, p->at, t + 1, n - 1)) return 1;
@@ -149,8 +149,8 @@ rlhf_status rlhf__conversation_answer(const struct rlhf__tokenizer *tok,
     if (st == RLHF_OK)
         st = rlhf__tokenizer_encode(tok, text_of(&whole.text, 0, end), RLHF__ENCODE_SPECIAL, 0,
                                     &all, err);
-    // `all` has the ids of prompt and answer, encoded together. If they do not begin with the ids
-    // that the prompt has in a rollout, the answer is encoded separately.
+    // `all` has the ids of prompt and answer, encoded together. If `all` does not begin with the
+    // ids that the prompt has in a rollout, encode the answer separately.
     size_t from = common(&asked, &whole.text);
     if (st == RLHF_OK && begins_with(&all, prompt, n)) {
         for (size_t i = n; st == RLHF_OK && i < all.n; i++)

@@ -11,9 +11,10 @@
 #include "text/tokenizer.h"
 
 // Append the ids of a conversation to *out. If `generate` is 1, the ids end where the assistant's
-// next turn begins. One byte for each id is appended to *says, unless `says` is NULL: 1 if the id
-// is the assistant's, including the token that ends a turn. Errors: those of rlhf__chat_render, and
-// RLHF_E_UNSUPPORTED if the tokenizer changes texts so much that `says` cannot be determined. [any]
+// next turn begins. Unless `says` is NULL, appends one byte for each id to *says: 1 for the
+// assistant's ids, including the token that ends a turn, and 0 for others. Errors: those of
+// rlhf__chat_render, and RLHF_E_UNSUPPORTED if the tokenizer changes texts so much that `says`
+// cannot be determined. [any]
 rlhf_status rlhf__conversation_encode(const struct rlhf__tokenizer *tok,
                                       const struct rlhf__messages *m, int generate,
                                       struct rlhf__ids *out, struct rlhf__buf *says,

@@ -22,7 +22,7 @@ static rlhf_status no_memory(struct rlhf__error *err) {
     return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for a model directory");
 }
 
-// Refuses the config.json of a run, which has settings. The run's model is in a directory below.
+// Refuses the config.json of a run, which has the run's settings. The model is in a subdirectory.
 static rlhf_status no_run(const json_t *config, const char *dir, struct rlhf__error *err) {
     if (json_object_get(config, "model_type") || !json_object_get(config, "run")) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,

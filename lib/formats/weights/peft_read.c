@@ -220,7 +220,7 @@ static rlhf_status check_pair(const struct rlhf__peft *p, const struct rlhf__wei
     return RLHF_OK;
 }
 
-// Checks that there is an A tensor for `b`, which is a B tensor.
+// Checks that the B tensor `b` has an A tensor.
 static rlhf_status check_alone(const struct rlhf__weights *w, const struct rlhf__tensor *b,
                                struct rlhf__error *err) {
     char name[512];

@@ -1,7 +1,7 @@
 // run_checkpoint.h: chooses a checkpoint of a run, for use where a model directory is expected.
 //
-// A run directory may come from a stranger. Its config.json shows that it is a run; nothing else in
-// it is read here.
+// A run directory may come from a stranger. Only config.json is read here, to find out whether the
+// directory is a run.
 #ifndef RLHF_FORMATS_WEIGHTS_RUN_CHECKPOINT_H
 #define RLHF_FORMATS_WEIGHTS_RUN_CHECKPOINT_H
 
@@ -22,19 +22,20 @@ struct rlhf__run_checkpoint {
     int32_t is_best, reserved;
 };
 
-// Find a checkpoint of the run `run`; the user wrote its path as `given`. `choice` is "best",
-// "last" or a name. NULL means the best checkpoint if the run keeps one, otherwise the last. Logs
-// the choice. If the best checkpoint was chosen by default, also logs `newest`, a text that says
-// how to get the newest one. Errors: RLHF_E_INVALID; the message begins with `command`. [main]
+// Find a checkpoint of the run in the directory `run`, for which the user typed the path `given`.
+// `choice` is "best", "last" or the name of a checkpoint. NULL means the best checkpoint if the run
+// keeps one, otherwise the last. Logs which checkpoint was found. If `choice` is NULL and the best
+// checkpoint was found, the line also has `newest`, a text that says how to get the newest one.
+// Errors: RLHF_E_INVALID; the message begins with `command`. [main]
 rlhf_status rlhf__run_checkpoint_find(const char *command, const char *given, const char *run,
                                       const char *choice, const char *newest, struct rlhf__log *log,
                                       struct rlhf__run_checkpoint *out, struct rlhf__error *err);
 
-// Replace *path, a directory that the user gave, with the directory of its model. For a run
-// directory, this is the best checkpoint or, if the run does not keep one, the newest; `room`
-// stores its path. Other paths stay unchanged, even if they do not exist. `what` is the setting or
-// flag that gave the path; messages begin with it. The checkpoint's name is logged; `log` may be
-// NULL. Errors: RLHF_E_INVALID (a run without a checkpoint). [main]
+// If *path is a run directory, set it to the run's best checkpoint or, if the run does not keep
+// one, to the newest. The new path is stored in `room`, and the checkpoint's name is logged; `log`
+// may be NULL. Other paths stay unchanged, even if they do not exist. `what` is the setting or flag
+// that gave the path; messages begin with it. Errors: RLHF_E_INVALID (a run without a checkpoint).
+// [main]
 rlhf_status rlhf__run_model(const char *what, const char **path, char room[RLHF__PATH_CAP],
                             struct rlhf__log *log, struct rlhf__error *err);
 

@@ -45,8 +45,8 @@ static int is_of(const struct format *f, const char *name) {
     return n > m && strcmp(name + n - m, f->ending) == 0;
 }
 
-// Returns the first format in the list for which `dir` has a file, and writes the file's name.
-// Returns N_FORMATS if `dir` has no such file.
+// Returns the first format in the list for which `dir` has a file, and writes the file's name to
+// `name`. Returns N_FORMATS if `dir` has no such file.
 static size_t find(const char *dir, char name[256]) {
     size_t best = N_FORMATS;
     DIR *d = opendir(dir);
@@ -98,7 +98,7 @@ struct rlhf__weights {
     size_t n;
 };
 
-// Copies the first bytes of a file, which may change during the copy.
+// The arguments of copy_head, which copies the first bytes of a file that may change meanwhile.
 struct head {
     const uint8_t *from;
     uint8_t *to;

@@ -3,9 +3,9 @@
 // A file begins with the length of the header (u64, little-endian). Then comes the header, a JSON
 // object {name: {dtype, shape, data_offsets}} with an optional "__metadata__" of strings. Then come
 // the tensors' bytes, little-endian, row-major and without gaps. The reader does not trust the
-// file: it checks every number of the header before using it.
+// file, so it checks every number of the header before using it.
 //
-// It does not know models; a model's plugin knows which tensors the model needs.
+// This file does not know models; a model's plugin knows which tensors the model needs.
 #ifndef RLHF_FORMATS_WEIGHTS_SAFETENSORS_H
 #define RLHF_FORMATS_WEIGHTS_SAFETENSORS_H
 

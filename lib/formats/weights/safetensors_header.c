@@ -1,4 +1,4 @@
-// safetensors_header.c: see safetensors_header.h. The header is not trusted: every number is
+// safetensors_header.c: see safetensors_header.h. The header is not trusted, so every number is
 // checked against the file's size before use.
 #include "weights/safetensors_header.h"
 

@@ -15,20 +15,20 @@ struct rlhf__tensor_spec {
 struct rlhf__weights_writer; // opaque
 
 // Start the file `name` in a folder. If the folder is NULL, `name` is a path. The file appears only
-// at commit. The header is written first, then the data of the tensors in the order of `specs`. Put
-// wide dtypes first, because a wide tensor after a narrow one may be unaligned (RLHF_E_INVALID).
-// `metadata` has n_meta pairs of key and value; if it is NULL, the metadata is {"format": "pt"}.
-// Errors: RLHF_E_INVALID (also for a duplicate name or an invalid shape), RLHF_E_IO, RLHF_E_NOMEM.
-// [main]
+// when rlhf__weights_commit is called. The header is written first, then the data of the tensors in
+// the order of `specs`. Put wide dtypes first, because a wide tensor after a narrow one may be
+// unaligned (RLHF_E_INVALID). `metadata` has n_meta pairs of key and value; if it is NULL, the
+// metadata is {"format": "pt"}. Errors: RLHF_E_INVALID (also for a duplicate name or an invalid
+// shape), RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__weights_create(const struct rlhf__folder *in, const char *name,
                                  const struct rlhf__tensor_spec *specs, size_t n,
                                  const char *const (*metadata)[2], size_t n_meta,
                                  struct rlhf__weights_writer **out, struct rlhf__error *err);
 
-// Append `count` floats to the current tensor, converted to its dtype F32, BF16 or F16 (round to
-// nearest even). When a tensor is full, the next one begins. One call must not write to two
-// tensors. Errors: RLHF_E_INVALID (too many numbers, or not a float dtype), RLHF_E_IO (disk full).
-// [main]
+// Append `count` floats to the current tensor, converted to that tensor's dtype: F32, BF16 or F16,
+// rounded to nearest even. When a tensor is full, the next one begins. One call must not write to
+// two tensors. Errors: RLHF_E_INVALID (too many numbers, or not a float dtype), RLHF_E_IO (disk
+// full). [main]
 rlhf_status rlhf__weights_put_f32(struct rlhf__weights_writer *w, const float *data, size_t count,
                                   struct rlhf__error *err);
 

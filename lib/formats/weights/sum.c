@@ -21,7 +21,7 @@ static rlhf_status unreadable(const char *path, struct rlhf__error *err) {
                       path, strerror(errno));
 }
 
-// Hashes `n` bytes from offset `from`, or fewer if the file ends.
+// Hashes the bytes [from, from + n) of the file, or fewer if the file is shorter.
 static int put_range(struct rlhf__sha256 *s, int fd, int64_t from, int64_t n) {
     static const size_t chunk = PIECE_BYTES;
     uint8_t bytes[PIECE_BYTES];

@@ -1,6 +1,7 @@
 // tensor.h: one tensor of a weight file: its dtype, its shape, and its numbers as floats.
 //
-// It does not use the compute kernels, because these conversions run only once per load or save.
+// This file does not use the compute kernels, because these conversions run only once per load or
+// save.
 #ifndef RLHF_FORMATS_WEIGHTS_TENSOR_H
 #define RLHF_FORMATS_WEIGHTS_TENSOR_H
 
@@ -47,10 +48,10 @@ struct rlhf__tensor {
     const struct rlhf__low_rank *plus; // added to the numbers when they are read; NULL: nothing
 };
 
-// Convert elements [from, from + n) of an F32, BF16 or F16 tensor to out[n] floats (exact). Read a
-// tensor from beginning to end, in pieces of any length: pages of the file are dropped from the
-// process after they were read. Errors: RLHF_E_UNSUPPORTED (other dtypes), RLHF_E_IO (the file was
-// truncated). [main]
+// Convert elements [from, from + n) of an F32, BF16 or F16 tensor to out[n] floats (exact). The
+// pieces of a tensor may have any length, but read them in order, because pages of the file are
+// dropped from the process after they were read. Errors: RLHF_E_UNSUPPORTED (other dtypes),
+// RLHF_E_IO (the file was truncated). [main]
 rlhf_status rlhf__tensor_read_f32(const struct rlhf__tensor *t, int64_t from, int64_t n, float *out,
                                   struct rlhf__error *err);
 

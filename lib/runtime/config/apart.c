@@ -20,9 +20,9 @@ static rlhf_status is_shipped(const struct rlhf__plugins *plugins, const struct 
     return RLHF_OK;
 }
 
-// Set *out to 1 if the plugin runs in a worker. The member `isolate` of its config entry decides.
-// If `isolate` is 0, rewards.isolate decides; its value `third_party` isolates only plugins whose
-// file did not come with the program.
+// Set *out to 1 if the plugin runs in a worker. This depends on `isolate` of its config entry or,
+// if that is 0, on the setting rewards.isolate. The value `third_party` of this setting isolates
+// only plugins whose file did not come with the program.
 static rlhf_status isolates(const struct rlhf__plugins *plugins, const struct rlhf__apart *q,
                             int *out, struct rlhf__error *err) {
     const int32_t isolate = q->c->mixing.isolate;

@@ -98,7 +98,7 @@ static const char *member(const struct rlhf__layer *l, const char *section, cons
 enum { ALGO_FILE, PRESET, SETTINGS, USER_FILE, N_FILES };
 
 // Load the config files that a new run reads. `stem` receives the algorithm's name without ".so",
-// or "" without an algorithm.
+// or "" if no algorithm is given.
 static rlhf_status load_files(const struct rlhf__config_request *req, struct rlhf__config *c,
                               struct rlhf__layer file[N_FILES], char *stem, size_t cap,
                               struct rlhf__error *err) {
@@ -229,7 +229,8 @@ static rlhf_status check_best(const struct rlhf__config *c, struct rlhf__error *
 }
 
 // Reject checkpoint.every=0 on resuming a run that keeps its best checkpoint, because the run would
-// silently stop keeping it. (For a new run, setup/effect_rules.c rejects such settings.)
+// silently stop keeping a best checkpoint. (For a new run, setup/effect_rules.c rejects such
+// settings.)
 static rlhf_status check_best_stays(const struct rlhf__config *stored, const struct rlhf__config *c,
                                     struct rlhf__error *err) {
     if (!c->checkpoint.best[0] || c->checkpoint.every != 0 || stored->checkpoint.every == 0)
@@ -309,9 +310,9 @@ static void offer(struct search *s, const char *section, const struct rlhf__opt_
     }
 }
 
-// Look for the typed key, or a similar one, among the options of the algorithm that `c` names, if
-// the algorithm's plugin can be opened. In a resumed run whose stored config has not been read yet,
-// `c` names no algorithm.
+// Look for the typed key, or a similar one, among the options of the algorithm that `c` names. Does
+// nothing if the algorithm's plugin cannot be opened, or if `c` names no algorithm because the
+// stored config of a resumed run has not been read yet.
 static void offer_algo(struct search *s, const struct rlhf__config_request *req,
                        const struct rlhf__config *c) {
     struct rlhf__plugins *plugins = NULL;

@@ -29,7 +29,7 @@ struct rlhf__config_request {
     size_t n_sink;
     const char *reward_flag; // flag that `reward` came from, for messages; NULL = "--reward"
     const char *const *set;  // [n_set] "path.to.key=value", in order
-    // [n_set] flag that each `set` came from, for messages; NULL = "--set".
+    // [n_set] the flag that gave each item of `set`, for messages; NULL = "--set".
     const char *const *set_flag;
     size_t n_set;
     const char *resume; // run directory whose config.json is the base layer; NULL = a new run
@@ -48,9 +48,9 @@ rlhf_status rlhf__config_load(const struct rlhf__config_request *req, struct rlh
                               struct rlhf__error *err);
 void rlhf__config_finish(struct rlhf__config *c);
 
-// Call this after rlhf__config_load has rejected an assignment without a section ("kl_coef=1"). It
-// adds to the message the settings that the user may have meant. An option of the algorithm may be
-// among them, so this function opens the algorithm's plugin. [main]
+// Call this after rlhf__config_load has rejected an assignment without a section ("kl_coef=1").
+// Adds to the error message the settings that the user may have meant. Among these may be an option
+// of the algorithm, so this function opens the algorithm's plugin. [main]
 void rlhf__config_hint(const struct rlhf__config_request *req, const struct rlhf__config *c,
                        struct rlhf__error *err);
 
@@ -62,12 +62,13 @@ rlhf_status rlhf__config_resolve(struct rlhf__config *c, struct rlhf__plugins *p
                                  const struct rlhf__plugin ***rewards,
                                  const struct rlhf__plugin **judge, struct rlhf__error *err);
 
-// Do the same for the sinks, which only runs have. *out is an array [c->n_sink], which the caller
-// frees. [main]
+// Do what rlhf__config_resolve does, for the sinks, which only runs have. *out is an array
+// [c->n_sink], which the caller frees. [main]
 rlhf_status rlhf__config_resolve_sinks(struct rlhf__config *c, struct rlhf__plugins *plugins,
                                        const struct rlhf__plugin ***out, struct rlhf__error *err);
 
-// Do the same for the environment, which only runs have. *out is NULL if `c` has no environment.
+// Do what rlhf__config_resolve does, for the environment, which only runs have. *out is NULL if `c`
+// has no environment.
 rlhf_status rlhf__config_resolve_environment(struct rlhf__config *c, struct rlhf__plugins *plugins,
                                              const struct rlhf__plugin **out,
                                              struct rlhf__error *err);

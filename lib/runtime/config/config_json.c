@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// `pays` is 1 for a reward or an environment: these have a weight.
+// `pays` is 1 for a reward or an environment, because these have a weight.
 static json_t *plugin_json(const struct rlhf__plugin_config *p, int pays) {
     json_t *o = json_object();
     if (p->plugin) json_object_set_new(o, "plugin", json_string(p->plugin));

@@ -47,8 +47,9 @@ struct in_files {
 
 static int is_typed(const json_t *from) { return json_is_true(json_object_get(from, "typed")); }
 
-// Report that the setting `path` does nothing; `from` says where the setting was given. If the user
-// typed it, or if `files` is NULL, this is an error. Otherwise the setting is added to *files.
+// Report that the setting `path` does nothing; `from` says where the setting was given. Returns
+// RLHF_E_INVALID if the user typed the setting, or if `files` is NULL. Otherwise adds the setting
+// to *files.
 static rlhf_status found_unused(const char *path, const json_t *from, const char *who,
                                 const char *why, struct in_files *files, struct rlhf__error *err) {
     const char *source = json_string_value(json_object_get(from, "source"));

@@ -1,9 +1,9 @@
 // effect.h: reports settings that were given but do nothing in this run or command. Each plugin
 // decides this for its own options (rlhf_plugin.why_unused).
 //
-// A setting that has its default value is never reported. A setting without effect is an error on
-// the command line, but only a warning in a --config file, because such a file may have settings
-// for several algorithms.
+// A setting that has its default value is never reported. A setting that does nothing causes an
+// error if it is on the command line, but only a warning if it is in a --config file, because such
+// a file may have settings for several algorithms.
 #ifndef RLHF_HOST_CONFIG_EFFECT_H
 #define RLHF_HOST_CONFIG_EFFECT_H
 

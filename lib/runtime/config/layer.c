@@ -132,7 +132,7 @@ static rlhf_status unknown_section(const struct rlhf__layer *l, const char *key,
     return RLHF_E_INVALID;
 }
 
-// Set a member of a plugin entry, such as weight or isolate, that the host itself reads.
+// Set a member that the host itself reads, such as `weight` or `isolate`, in a plugin entry.
 static rlhf_status host_member(const struct rlhf__layer *l, const char *path, const char *key,
                                const json_t *v, struct rlhf__plugin_config *p,
                                struct rlhf__error *err) {

@@ -40,7 +40,8 @@ const char *rlhf__layer_typed_by(const struct rlhf__config *c, const char *secti
 rlhf_status rlhf__spec_apply(const char *spec, const char *flag, struct rlhf__plugin_config *p,
                              struct rlhf__config *c, struct rlhf__error *err);
 
-// Write "imdb" for "/x/imdb.so" or "imdb.so:weight=1" to `out`, which has `cap` bytes. [any]
+// Write the short name of a plugin to `out`, which has `cap` bytes: "imdb" for "/x/imdb.so" or
+// "imdb.so:weight=1". [any]
 void rlhf__plugin_stem(const char *name, char *out, size_t cap);
 
 // Append a zeroed entry to c->reward. Returns the entry, or NULL if memory runs out. [main]

@@ -47,8 +47,8 @@ static rlhf_status set_switch(const char *flag, const char *section, const char 
                       section, key, *raw ? raw : "nothing");
 }
 
-// Set a member of a plugin entry (enum rlhf__entry) as typed. `flag` and `section` are for
-// messages.
+// Set the member `key` of a plugin entry to the typed value `raw`. `entry` is an enum rlhf__entry.
+// `flag` and `section` are for messages.
 static rlhf_status set_member(const char *flag, const char *section, const char *key,
                               const char *raw, int entry, struct rlhf__plugin_config *p,
                               struct rlhf__error *err) {

@@ -103,7 +103,7 @@ static rlhf_status set_options(const struct rlhf__plugin *plugin,
 }
 
 // Some options name code to run, or a destination for data (RLHF_OPT_CODE). Reject them if they
-// come only from a run directory: whoever wrote that directory would choose the code or the
+// come only from a run directory, because whoever wrote that directory would choose the code or the
 // destination.
 static rlhf_status check_code(const struct rlhf__plugin *plugin,
                               const struct rlhf__plugin_config *p, const char *section,
@@ -132,8 +132,8 @@ static rlhf_status check_code(const struct rlhf__plugin *plugin,
     return RLHF_OK;
 }
 
-// Record in c->unused the options of `p` that the user set without effect, because other values in
-// `config` disable them.
+// Record in c->unused those options of `p` that the user set, but that other values in `config`
+// disable.
 static rlhf_status note_unused(const struct rlhf__plugin *plugin,
                                const struct rlhf__plugin_config *p, const char *section,
                                const void *config, struct rlhf__config *c,

@@ -168,7 +168,7 @@ static int allowed(const char *path) {
     "plugins, the files of code that rewards name, rows, prompts and the models of policy.path, "  \
     "reference.path and models.*"
 
-// Reject another value for the setting `path`, and say what may change instead.
+// Reject a changed value of the setting `path`. The message lists the settings that may change.
 static rlhf_status changed(const struct rlhf__config_request *req, const char *path,
                            const json_t *was, const json_t *is, struct rlhf__error *err) {
     struct rlhf__buf a = RLHF__BUF_INIT, b = RLHF__BUF_INIT;
@@ -274,8 +274,8 @@ static rlhf_status mark(json_t *from, const char *was, const char *is, struct rl
                                                                 : RLHF__NOMEM(err, "out of memory");
 }
 
-// Mark a reward's options that differ from the stored ones. Only paths of files can differ here,
-// because all other differences have been rejected.
+// Mark those options of a reward whose values differ from the stored ones as "moved". Only paths of
+// files can differ here, because all other differences have been rejected.
 static rlhf_status mark_options(const json_t *was, const json_t *is, struct rlhf__plugin_config *p,
                                 struct rlhf__error *err) {
     const char *key;

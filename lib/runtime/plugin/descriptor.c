@@ -173,7 +173,8 @@ static rlhf_status check_options(struct rlhf__plugin *out, struct rlhf__error *e
     RLHF_TRY(rlhf__opt_table_init(&out->table, d->opts, d->n_opts, d->opt_stride, err));
     RLHF_TRY(check_option_flags(&out->table, err));
     RLHF_TRY(rlhf__opts_check(&out->table, d->config_size, err));
-    // Options of a model or of kernels may have any name: host keys are not mixed with them.
+    // Options of a model or of kernels may have any name, because host keys are not mixed with
+    // them.
     if (d->kind == RLHF_KIND_MODEL || d->kind == RLHF_KIND_KERNELS) return RLHF_OK;
     const int entry = d->kind == RLHF_KIND_REWARD        ? RLHF__ENTRY_REWARD
                       : d->kind == RLHF_KIND_ENVIRONMENT ? RLHF__ENTRY_ENVIRONMENT

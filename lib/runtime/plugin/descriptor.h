@@ -5,7 +5,7 @@
 
 #include "plugin/load.h"
 
-// Copy and check a bundle: its ABI (v0: exact match) and its list of plugins. [main]
+// Copy and check a bundle: its ABI, which must match exactly in v0, and its list of plugins. [main]
 rlhf_status rlhf__bundle_check(const char *path, const rlhf_bundle *src, rlhf_bundle *out,
                                struct rlhf__error *err);
 

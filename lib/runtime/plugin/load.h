@@ -1,6 +1,6 @@
 // load.h: finds, opens and checks plugins. If a file is rejected, one sentence gives the reason.
 //
-// Files are never dlclosed: threads that they started may still use their code at exit.
+// Files are never dlclosed, because threads that they started may still use their code at exit.
 #ifndef RLHF_HOST_PLUGIN_LOAD_H
 #define RLHF_HOST_PLUGIN_LOAD_H
 
@@ -22,8 +22,8 @@ struct rlhf__plugin;
 struct rlhf__outside {
     // Like rlhf_plugin.why_unused, for this plugin. [any]
     const char *(*why_unused)(const struct rlhf__plugin *, const void *config, const char *key);
-    // Like rlhf_plugin.extension, but returns a table of the host. If NULL, the descriptor's
-    // function is used. [any]
+    // Like rlhf_plugin.extension, but returns a table of the host. If this pointer is NULL, the
+    // descriptor's function is used. [any]
     const void *(*extension)(const struct rlhf__plugin *, void *self, const char *id);
     void (*destroy)(struct rlhf__outside *); // [main]
     const char *confined;                    // the confinement of that process, as text
@@ -33,7 +33,7 @@ struct rlhf__outside {
     int32_t worker, reserved; // 1: the plugin itself is in another process
 };
 
-// One plugin of a file. Tables are copied by the growth rule: missing fields are zero.
+// One plugin of a file. Tables are copied by the growth rule, so missing fields are zero.
 struct rlhf__plugin {
     rlhf_plugin desc;
     union {
@@ -65,8 +65,9 @@ rlhf_status rlhf__plugins_create(const struct rlhf__dirs *dirs, struct rlhf__plu
                                  struct rlhf__error *err);
 void rlhf__plugins_destroy(struct rlhf__plugins *p); // `p` may be NULL; files stay mapped
 
-// Do not compute the sha256 of files that are opened after this call. For callers that only
-// describe plugins: computing the checksum of a large file takes longer than opening it. [main]
+// Do not compute the sha256 of files that are opened after this call. This is for callers that only
+// describe plugins, because computing the checksum of a large file takes longer than opening it.
+// [main]
 void rlhf__plugins_leave_sums(struct rlhf__plugins *p);
 
 // Returns the number of open plugins. *out is an array of them in the order of opening, valid until
@@ -144,8 +145,8 @@ int rlhf__plugin_abi(void *object);
 // otherwise "unknown kind". [any]
 const char *rlhf__kind_name(int32_t kind);
 
-// Like rlhf_copy_in, but also sets an error message on failure. The message calls the struct by the
-// string `what`. Errors: RLHF_E_UNSUPPORTED. [any]
+// Like rlhf_copy_in, but also sets an error message on failure. In the message, `what` is the name
+// of the struct. Errors: RLHF_E_UNSUPPORTED. [any]
 rlhf_status rlhf__copy_in(void *dst, uint32_t cap, const void *src, uint32_t min, const char *what,
                           struct rlhf__error *err);
 

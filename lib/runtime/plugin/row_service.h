@@ -1,5 +1,6 @@
 // row_service.h: the table of "rlhf.row/0", which reads values of a data row, so that plugins need
-// no JSON parser. It works with any host: failures are reported with the caller's host->fail.
+// no JSON parser. The table works with any host, because failures are reported with the caller's
+// host->fail.
 #ifndef RLHF_HOST_PLUGIN_ROW_SERVICE_H
 #define RLHF_HOST_PLUGIN_ROW_SERVICE_H
 

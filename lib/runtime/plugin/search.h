@@ -43,9 +43,9 @@ int rlhf__plugin_is_path(const char *name, int32_t from, char file[1024]);
 // Returns 1 if the existing file `path` is in a directory where names are looked up. [main]
 int rlhf__plugin_is_installed(const struct rlhf__dirs *dirs, const char *path);
 
-// Returns 1 if the existing file `path` hides another file with the same name: a lookup by name
-// finds `path`. `out` receives the path of the hidden file, which can be opened only by that path.
-// [main]
+// Returns 1 if the existing file `path` hides another file with the same name, because a lookup by
+// name finds `path`. `out` receives the path of the hidden file, which can be opened only by that
+// path. [main]
 int rlhf__plugin_hidden(const struct rlhf__dirs *dirs, const char *path, char out[RLHF__PATH_CAP]);
 
 // Returns 1 if the existing file `path` is below <lib>, i.e. one of the program's own plugins.

@@ -14,7 +14,7 @@
 
 #define HOST_VERSION RLHF_SDK_VERSION
 
-// Returns the host's struct around the table that a plugin passes back.
+// Returns the host's struct that contains `api`, the table that a plugin passes back.
 static struct rlhf__host *behind(const rlhf_host *api) {
     return (struct rlhf__host *)(uintptr_t)api;
 }

@@ -124,13 +124,13 @@ struct rlhf__call rlhf__call_begin(const struct rlhf__instance *i, const char *f
 rlhf_status rlhf__call_end(const struct rlhf__call *call, rlhf_status status,
                            struct rlhf__error *err);
 
-// Write only the <why> of such a failure into out[cap]. Returns `out`. [any]
+// Write only the <why> of a failed call (see rlhf__call_end) into out[cap]. Returns `out`. [any]
 const char *rlhf__call_why(const struct rlhf__call *call, rlhf_status status, char *out,
                            size_t cap);
 
-// Returns 1 if a message with code `said` can explain a call that returned `status`. If it cannot,
-// the message is about an earlier failure, which the plugin handled. The plugin then ran out of
-// memory or was cancelled without setting a new message. [any]
+// Returns 1 if a message with code `said` can explain a call that returned `status`. Returns 0 if
+// the message must be about an earlier failure, which the plugin handled before it ran out of
+// memory or was cancelled. [any]
 int rlhf__words_fit(rlhf_status said, rlhf_status status);
 
 // Write "it returned 7, which is not a valid status" into out[cap], for a positive status. Returns

@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// Returns 1 if the file's owner is the only member of its group: the group has the owner's name and
-// lists no one else.
+// Returns 1 if the file's owner is the only member of its group, i.e. the group has the owner's
+// name and lists no one else.
 static int is_private_group(const struct stat *st) {
     const struct passwd *user = getpwuid(st->st_uid);
     const struct group *group = user ? getgrgid(st->st_gid) : NULL;
@@ -66,8 +66,8 @@ static int is_above(const char *dir, const char *path) {
     return *path && strncmp(path, dir, n) == 0 && path[n] == '/';
 }
 
-// Returns 1 if the program or its plugins are below `dir`. The check of directories stops there:
-// anyone who may write to such a directory could change the program itself.
+// Returns 1 if the program or its plugins are below `dir`. The check of directories stops there,
+// because anyone who may write to such a directory could change the program itself.
 static int holds_program(const char *dir, const struct rlhf__dirs *dirs) {
     return is_above(dir, dirs->exe) || is_above(dir, dirs->lib);
 }

@@ -43,8 +43,8 @@ static int is_common(const struct rlhf__team *t, const struct header *all, const
 }
 
 // Called when this team has failed. From now on its ranks no longer synchronize with each other,
-// and all return the same message. If the team is part of a larger team, the message already names
-// the failed rank, so the larger team does not add a rank to it.
+// and all return the same message. The message already names the failed rank. So if the team is
+// part of a larger team, the larger team does not add a rank to the message.
 static void note_left(struct rlhf__team *t) {
     t->left = 1;
     if (t->parent) t->parent->said = 1;

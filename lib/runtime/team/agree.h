@@ -6,9 +6,9 @@
 // also makes this call, as its last one. The others receive the failure at their next barrier, and
 // all ranks return the same error.
 //
-// At a barrier, a rank first does its share of the work, then agrees, then exchanges the results.
-// Between the call of rlhf__team_agree and the end of the exchange, only the collective may fail:
-// allocate memory before.
+// A rank first does its share of the work, then calls rlhf__team_agree, then exchanges the results.
+// From this call to the end of the exchange, only the collective may fail, so allocate all memory
+// before the call.
 #ifndef RLHF_HOST_TEAM_AGREE_H
 #define RLHF_HOST_TEAM_AGREE_H
 

@@ -118,7 +118,8 @@ rlhf_status rlhf__team_same(struct rlhf__team *t, const json_t *own, struct rlhf
     rlhf_status st = rlhf__buf_ok(&text, err);
     st = rlhf__team_agree(t, RLHF__BARRIER_SETUP, NULL, st, err);
     if (st == RLHF_OK) st = compare(t, &text, err);
-    // All ranks have found the same difference, so none of them passes another barrier.
+    // All ranks have found the same difference and return this error, so none of them comes to
+    // another barrier.
     if (st == RLHF_E_INVALID) t->left = 1;
     rlhf__buf_free(&text);
     return st;

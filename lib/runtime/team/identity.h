@@ -1,4 +1,5 @@
-// identity.h: checks that all ranks execute the same run: same settings, files, code and sizes.
+// identity.h: checks that all ranks execute the same run, with the same settings, files, code and
+// sizes.
 #ifndef RLHF_HOST_TEAM_IDENTITY_H
 #define RLHF_HOST_TEAM_IDENTITY_H
 

@@ -6,8 +6,8 @@
 #include "base/env.h"
 #include "team/open.h"
 
-// If a launcher started this process with a rank other than 0, stop the log from printing errors:
-// the ranks agree on errors, and rank 0 prints them. Call this first. [main]
+// If a launcher started this process with a rank other than 0, keep the log from printing errors,
+// because the ranks agree on errors and rank 0 prints them. Call this first. [main]
 void rlhf__join_prepare(struct rlhf__log *log);
 
 // Returns RLHF_E_INVALID if a launcher started several processes, because `command` works only in a

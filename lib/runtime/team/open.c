@@ -125,7 +125,8 @@ static rlhf_status make(struct rlhf__collective *c, const rlhf_collective_option
                       why[0] ? why : "it made no table");
 }
 
-// Rejects a launcher that belongs to another MPI: each process then finds only itself.
+// Rejects a launcher that belongs to another MPI than the collective. With such a launcher, each
+// process finds only itself.
 static rlhf_status check_ranks(const struct rlhf__collective *c,
                                const struct rlhf__collective_spec *s, struct rlhf__error *err) {
     const struct rlhf__launch *l = &s->launch;

@@ -38,8 +38,8 @@ void rlhf__overlap_complete(struct rlhf__overlap *, uint64_t from);
 // Wait until a spread has received the values in `bytes` from `value` onward, or has failed. [step]
 void rlhf__overlap_wait(struct rlhf__overlap *, rlhf_dev value, uint64_t bytes);
 
-// Finish the sum or the spread that is under way. If nothing is under way, do nothing. All
-// gradients must be complete. The results are those of rlhf__sum_reduce or rlhf__sum_spread. [step]
+// Finish the sum or the spread that is under way, if any. For a sum, all gradients must be
+// complete. The results are those of rlhf__sum_reduce or rlhf__sum_spread. [step]
 rlhf_status rlhf__overlap_end(struct rlhf__overlap *, rlhf_status *table, struct rlhf__error *err);
 
 #endif

@@ -31,8 +31,9 @@ uint64_t rlhf__slice_len(const struct rlhf__sum *s, struct rlhf__slice p, uint32
 // Returns the slice that follows `p`. [step]
 struct rlhf__slice rlhf__slice_next(const struct rlhf__sum *s, struct rlhf__slice p);
 
-// Copy the part of the slice `p` that is in a rank's block to or from contiguous memory, as `way`
-// says. `host` or `dev` is the contiguous memory. Errors: those of the table. [step]
+// Copy elements between a rank's block and contiguous memory, which is `host` or `dev`. The
+// elements are those of the slice `p` in this block. `way` is the direction. Errors: those of the
+// table. [step]
 rlhf_status rlhf__slice_move(const struct rlhf__sum *s, struct rlhf__slice p, uint32_t rank,
                              enum rlhf__place place, rlhf_dev aside, enum rlhf__way way,
                              float *host, rlhf_dev dev);

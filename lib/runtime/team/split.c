@@ -6,9 +6,9 @@
 
 // ---- the learners' collective ----
 //
-// An exchange needs only the ranks that have bytes for each other. Here the learners exchange bytes
-// only among themselves, so the actors do not call these functions. A learner's rank is the same in
-// both teams.
+// Only ranks that have bytes for each other need to take part in an exchange. Here the learners
+// exchange bytes only among themselves, so the actors do not call these functions. A learner has
+// the same rank in the learners' team and in the whole team.
 
 static rlhf_status failed(struct rlhf__split *s, rlhf_status st) {
     if (st != RLHF_OK) s->all->broken = 1;

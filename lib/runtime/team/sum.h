@@ -31,7 +31,7 @@ struct rlhf__sum {
     uint64_t len;           // elements of a block that are exchanged at a time
     uint32_t *order;        // [windows] by `low`, descending
     uint64_t *low;          // [windows] the first byte of a window's gradients (piece.at)
-    int32_t in_place;       // 1 if device memory is exchanged
+    int32_t in_place;       // 1 if send and recv are memory of the table
     int32_t on_device;      // 1: in_place, through team->device and in the order of its stream
     int32_t by_hand;        // 1: do not call the table, which another thread may be using
     int32_t upwards;        // 1: windows are exchanged in the opposite order
@@ -39,8 +39,8 @@ struct rlhf__sum {
     // until they are. NULL: all gradients are complete from the start.
     int (*ready)(void *ready_ctx, uint64_t low, int wait);
     void *ready_ctx;
-    // Called after an exchange with the number of complete windows, counted in their order. May be
-    // NULL.
+    // Called after each exchange. `windows` is the number of windows that are complete so far, in
+    // their order. May be NULL.
     void (*ended)(void *ended_ctx, uint32_t windows);
     void *ended_ctx;
     rlhf_dev device;              // with in_place: the memory of send and recv
@@ -57,7 +57,8 @@ struct rlhf__sum {
 rlhf_status rlhf__sum_init(struct rlhf__sum *, const rlhf_compute *, const struct rlhf__blocks *,
                            const struct rlhf__share *, struct rlhf__error *err);
 
-// Returns 1 if a thread may exchange during a pass: the ranks exchange in host memory. [any]
+// Returns 1 if a thread may exchange during a pass. This requires that there are several ranks, and
+// that they exchange host memory in place. [any]
 static inline int rlhf__sum_overlaps(const struct rlhf__sum *s) {
     return s->in_place && !s->on_device && s->share->team != NULL;
 }

@@ -5,7 +5,7 @@
 // (agree.h), where all ranks synchronize: each rank does its share, receives the other shares, and
 // continues as if it had done all of the work.
 //
-// A pointer to a team may be NULL everywhere: this process then works alone.
+// A pointer to a team may be NULL everywhere. NULL means that this process works alone.
 #ifndef RLHF_HOST_TEAM_TEAM_H
 #define RLHF_HOST_TEAM_TEAM_H
 

@@ -1,7 +1,7 @@
 // tree.h: the fixed binary tree in which the sums of a minibatch's shards are added.
 //
-// Node (level, index) is the sum of the shards [index << level, (index + 1) << level), cut off at
-// `shards`. The sum is that of the left child plus that of the right child, or just that of the
+// Node (level, index) is the sum of the shards [index << level, (index + 1) << level), as far as
+// these exist. The sum is that of the left child plus that of the right child, or just that of the
 // left child if the right one would be empty. The tree does not depend on the number of processes.
 // So if a process pushes its shards in order, it adds the same numbers in the same order as any
 // other process would.
@@ -18,7 +18,8 @@ struct rlhf__tree_node {
     uint32_t level, index;
 };
 
-// The nodes that wait for their sibling, in the order of their shards. Set `shards` and zero `n`.
+// The nodes that wait for their sibling, in the order of their shards. To begin, set `shards`, and
+// set `n` to 0.
 struct rlhf__tree {
     uint32_t shards, n;
     struct rlhf__tree_node at[RLHF__TREE_DEPTH];

@@ -102,8 +102,9 @@ static int next_call(struct rlhf__asked *a, struct rlhf__wire *in, size_t *bytes
     return rlhf__channel_front(c, in, bytes);
 }
 
-// Serve the plugin's calls for SLICE seconds. Adds to *worked the time that the host's models and
-// tokenizers spent on them. Returns 1 if more calls are waiting.
+// Serve calls of the plugin until none is waiting or SLICE seconds have passed. Adds to *worked the
+// time that the host's models and tokenizers spent on these calls. Returns 1 if more calls are
+// waiting.
 static int take_calls(struct rlhf__asked *a, double *worked) {
     struct rlhf__channel *c = &a->worker->call;
     struct rlhf__buf reply = RLHF__BUF_INIT;
@@ -209,8 +210,9 @@ static void leave(const struct wait *w, double now) {
             end_one(&w->a[i], RLHF_E_CANCELLED, "stopped; its worker was ended");
 }
 
-// Logs that workers have not answered. The first line comes after SAY seconds, or after half of a
-// time limit below 2 * SAY. Each further line comes after twice the waiting time of the last one.
+// Logs that workers have not answered. The first line is logged after SAY seconds or, if the time
+// limit is below 2 * SAY, after half of the limit. Each further line is logged when the waiting
+// time has doubled since the previous line.
 static void say_waiting(struct wait *w, double now) {
     const double waited = now - w->since;
     char text[160], most[48] = "";

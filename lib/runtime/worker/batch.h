@@ -1,6 +1,6 @@
 // batch.h: lays out the rows of a batch, and a reward's output for them, in two memory files, which
-// host and worker both map. Nothing has to be parsed: the pointers of rlhf_reward_in become offsets
-// in the file.
+// host and worker both map. Nothing has to be parsed, because the pointers of rlhf_reward_in become
+// offsets in the file.
 //
 // Input: struct rlhf__batch_head, the arrays of rlhf_reward_in with texts as {place, length}, then
 // the texts' bytes. The host writes the input and never reads it back.

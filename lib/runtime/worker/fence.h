@@ -24,8 +24,8 @@ int rlhf__fence_open(struct rlhf__fence *f, int input_fd, int output_fd);
 int rlhf__fence_input(struct rlhf__fence *f, uint64_t bytes);
 
 // Set *out to arrays for n rows with `total` tokens, which are valid until the next call. The space
-// before each array is filled with a mark, which shows later whether it was written to. Returns -1
-// if the arrays cannot be mapped. [main]
+// before each array is filled with a mark, so that a write to this space can be detected later
+// (rlhf__fence_before). Returns -1 if the arrays cannot be mapped. [main]
 int rlhf__fence_output(struct rlhf__fence *f, uint32_t n, uint64_t total, int has_token,
                        rlhf_reward_out *out);
 

@@ -123,7 +123,8 @@ rlhf_status rlhf__pool_said(const struct rlhf__pool *t, const struct rlhf__asked
     if (a->status == RLHF_E_NOMEM && t->s->rules.memory_mib) {
         snprintf(text, sizeof text, "%.1900s (rewards.memory_mib allows its worker %llu MiB)", own,
                  (unsigned long long)t->s->rules.memory_mib);
-        // The worker's limit was reached, not the host's, so some of the rows may still be scored.
+        // RLHF_E_NOMEM would mean that the host's memory ran out. Only the worker's limit was
+        // reached, so some of the rows may still be scored.
         return rlhf__pool_fail_part(t, RLHF_E_INTERNAL, text, first);
     }
     if (*a->why) own = rlhf__printable(a->why, text, sizeof text);
@@ -208,7 +209,8 @@ static void put_down(struct rlhf__pool_worker *h) {
     h->worker = NULL;
 }
 
-// Check that the plugin's file is unchanged: a worker with another file could not continue the run.
+// Check that the plugin's file is unchanged, because a worker with another file could not continue
+// the run.
 static rlhf_status check_file(const struct rlhf__pool *t, struct rlhf__error *err) {
     char now[65];
     RLHF_TRY(rlhf__sha256_file(t->s->path, now, err));

@@ -52,7 +52,7 @@ static void close_group(struct rlhf__worker *w) {
 static int memory_file(const char *name, uint64_t bytes) {
     const int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0) return -1;
-    // Seal the size: if a worker could truncate the file, reading it would crash the host.
+    // Seal the size, because reading the file would crash the host if a worker had truncated it.
     if (ftruncate(fd, (off_t)bytes) == 0 &&
         fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) == 0)
         return fd;

@@ -1,5 +1,6 @@
-// process.h: a worker as the host sees it: a separate process (fork and exec of the program itself,
-// supervise/warden.h), its sockets, its printed output, and the memory files of batches (batch.h).
+// process.h: a worker as the host sees it. It is a separate process (fork and exec of the program
+// itself, supervise/warden.h) with sockets, printed output, and the memory files of batches
+// (batch.h).
 //
 // Messages from a worker are not trusted. The host can terminate a worker at any time, together
 // with all processes that the worker started.
@@ -35,7 +36,7 @@ struct rlhf__worker {
 
 // Start a worker. `program` is the file to execute (rlhf__dirs.program). If `network` is 1, the
 // worker may use the network. `memory_mib` limits the total memory of the worker and everything
-// that it starts (0 = no limit); the limit is enforced if a control group can be made. Errors:
+// that it starts (0 = no limit); the limit is enforced only if a control group can be made. Errors:
 // RLHF_E_IO with a sentence. [main]
 rlhf_status rlhf__worker_start(const char *program, int network, uint64_t memory_mib,
                                struct rlhf__worker **out, struct rlhf__error *err);

@@ -54,8 +54,8 @@ static void not_now(struct serving *s) {
 
 // ---- the plugin ----
 
-// Report the confinement that is in force. This must happen before the file is opened, because its
-// constructors could forge the report.
+// Report the confinement that is in force. This must happen before the file is opened, because
+// constructors in the file could forge the report.
 static void ask_confine(struct serving *s, struct rlhf__wire *in) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     const uint64_t memory_mib = rlhf__wire_get_u64(in);

@@ -19,7 +19,8 @@ struct rlhf_reward_model {
     uint32_t handle, reserved;
 };
 
-// Returns the struct around the table: a worker has only this host.
+// Returns the struct that contains the table. Every rlhf_host in a worker is the first member of
+// one.
 static struct rlhf__table *behind(const rlhf_host *api) {
     return (struct rlhf__table *)(uintptr_t)api;
 }

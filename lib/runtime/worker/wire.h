@@ -1,7 +1,7 @@
 // wire.h: the protocol between host and worker: frames over two local sockets.
 //
 // A frame is u32 kind, u32 zero, u64 length, then that many bytes. Integers are little-endian. A
-// text is its u64 length and its bytes. The reader does not trust the writer: it checks every
+// text is its u64 length and its bytes. The reader does not trust the writer, so it checks every
 // length against the bytes that have arrived.
 #ifndef RLHF_HOST_WORKER_WIRE_H
 #define RLHF_HOST_WORKER_WIRE_H
@@ -43,8 +43,8 @@ enum rlhf__ask {
     RLHF__ASK_PLAY = 10
 };
 
-// Functions of an environment. A worker keeps the states of open episodes at places: numbers below
-// RLHF__MOST_PLACES that the host assigns in reset().
+// Functions of an environment. A worker keeps the states of open episodes at places, which are
+// numbers below RLHF__MOST_PLACES. The host assigns a place in reset().
 enum rlhf__played { RLHF__PLAYED_RESET = 0, RLHF__PLAYED_STEP = 1, RLHF__PLAYED_FINISH = 2 };
 enum { RLHF__MOST_PLACES = 1 << 20 };
 
@@ -109,10 +109,10 @@ int rlhf__wire_front(const struct rlhf__buf *b, size_t at, uint64_t most, struct
 
 // ---- blocking (the worker's side) ----
 
-// Send the whole frame. Returns 0, or -1 if the other side has gone. [any]
+// Send the whole frame. Returns 0, or -1 if the other side has gone or frame->bad is set. [any]
 int rlhf__wire_send(int fd, const struct rlhf__buf *frame);
-// Empty `b`, then receive the next frame into `b` and *out. Returns 0, or -1 at the end or if the
-// frame is malformed. [any]
+// Empty `b`, then receive the next frame into `b` and *out. Returns 0, or -1 if the other side has
+// gone, the frame is malformed or too long, or memory runs out. [any]
 int rlhf__wire_receive(int fd, struct rlhf__buf *b, struct rlhf__wire *out);
 
 #endif

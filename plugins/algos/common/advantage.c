@@ -55,8 +55,8 @@ static void sift(int64_t *order, const int32_t *group, int64_t i, int64_t n) {
     }
 }
 
-// Set order[n] to the rows, sorted by (group, row). This is a heap sort: it allocates nothing, and
-// rows of a group keep their order.
+// Set order[n] to the rows, sorted by (group, row). Uses a heap sort, because that allocates
+// nothing. Rows of a group keep their order.
 static void sort_rows(int64_t *order, const int32_t *group, int64_t n) {
     for (int64_t i = 0; i < n; i++)
         order[i] = i;

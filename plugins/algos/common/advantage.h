@@ -1,8 +1,9 @@
 // advantage.h: computes advantages and returns from rewards and values.
 //
-// Some functions take one row: their arrays have a number for each of the row's n response tokens.
-// The critic's value after the last token counts as 0. Other functions take the rows of all groups:
-// their arrays have a number for each row. terms.h has the KL penalty, and whiten.h the whitening.
+// Some functions take one row, so their arrays have a number for each of the row's n response
+// tokens. The critic's value after the last token counts as 0. Other functions take the rows of all
+// groups, so their arrays have a number for each row. terms.h has the KL penalty, and whiten.h the
+// whitening.
 #ifndef RLHF_ALGOS_COMMON_ADVANTAGE_H
 #define RLHF_ALGOS_COMMON_ADVANTAGE_H
 

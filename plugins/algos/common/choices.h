@@ -35,7 +35,8 @@ struct rlhf__choices {
 // Bits of enum rlhf_plan_flag. [any]
 uint32_t rlhf__plan_flags(const struct rlhf__choices *);
 
-// Refuse, with a message, more minibatches than a phase has sequences. [main]
+// Returns RLHF_E_INVALID, with a message, if there are more minibatches than sequences in a phase.
+// [main]
 rlhf_status rlhf__minibatches_check(const rlhf_host *, int64_t minibatches, const rlhf_run_info *);
 
 #endif

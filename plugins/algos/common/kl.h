@@ -2,7 +2,7 @@
 // token: x under the policy, f under the reference. k1, k2 and k3 follow J. Schulman,
 // "Approximating KL divergence" (2020).
 //
-// FULL is the model's kl head instead of an estimate from two numbers. It is in this enum so that
+// FULL is not an estimate: the model's kl head computes the exact KL. FULL is in this enum so that
 // one option covers all four kinds.
 #ifndef RLHF_ALGOS_COMMON_KL_H
 #define RLHF_ALGOS_COMMON_KL_H

@@ -18,8 +18,8 @@ struct rlhf__kl_control {
 // Refuses meaningless combinations with a message, and sets `coef`. [main]
 rlhf_status rlhf__kl_control_init(const rlhf_host *, struct rlhf__kl_control *);
 
-// Refuse a horizon that is too short for a phase of n sequences, because with it the KL coefficient
-// could reach 0 or become negative. [main]
+// Returns RLHF_E_INVALID, with a message, if the horizon is so short that a phase of n sequences
+// could make the KL coefficient 0 or negative. [main]
 rlhf_status rlhf__kl_control_plan(const rlhf_host *, const struct rlhf__kl_control *, uint32_t n);
 
 // Call this function after the report of a phase. If the controller is adaptive and the KL was

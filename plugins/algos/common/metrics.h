@@ -10,8 +10,8 @@
 #include <rlhf/algo.h>
 #include <rlhf/host.h>
 
-// Sums over the rollout. Each sequence is counted once per phase: if advantages are computed for
-// each minibatch, sequences are counted only in the first epoch.
+// Sums over the rollout. Each sequence is counted once per phase. So if advantages are computed for
+// each minibatch, only the first epoch is counted.
 struct rlhf__pg_rollout_sums {
     int64_t sequences, tokens;
     int64_t kl_sequences, kl_tokens; // numbers of sequences and tokens whose KL was measured
@@ -66,8 +66,9 @@ struct rlhf__pg_report {
     int32_t kl_penalised, critic, sampled_support, groups, masks, unclipped;
 };
 
-// Record reward[n], the rewards of a rollout's n rows without the KL penalty. If `together` is 1,
-// all rows count as one group. If memory runs out, reports RLHF_E_NOMEM through host->fail. [step]
+// Records the rewards of a rollout. reward[n] has one number per row, without the KL penalty. If
+// `together` is 1, all rows count as one group. If memory runs out, reports RLHF_E_NOMEM through
+// host->fail. [step]
 rlhf_status rlhf__pg_take_rows(const rlhf_host *, struct rlhf__pg_metrics *, const rlhf_rollout *,
                                const double *reward, int32_t together);
 
@@ -77,7 +78,8 @@ double rlhf__pg_total_loss(const struct rlhf__pg_update_sums *);
 // Add *from to *to, field by field. [any]
 void rlhf__pg_add(struct rlhf__pg_update_sums *to, const struct rlhf__pg_update_sums *from);
 
-// The mean of (x - o)^2 / 2 over the current minibatch; 0 if it has no tokens. [any]
+// The mean of (x - o)^2 / 2 over the tokens of the current minibatch, where x is the log-prob now
+// and o the log-prob at rollout; 0 if there are no tokens. [any]
 double rlhf__pg_approx_kl(const struct rlhf__pg_update_sums *);
 
 // Allocate the sums of the run's shards. Call this function from plan(). If memory runs out,
@@ -85,16 +87,15 @@ double rlhf__pg_approx_kl(const struct rlhf__pg_update_sums *);
 rlhf_status rlhf__pg_metrics_plan(const rlhf_host *, struct rlhf__pg_metrics *,
                                   const rlhf_run_info *);
 
-// Both functions add up statistics of loss() over the shards of all workers: rlhf__pg_reduce those
-// of the current minibatch, rlhf__pg_reduce_kl those of the KL. Call rlhf__pg_reduce before a
-// decision depends on these statistics, and rlhf__pg_reduce_kl if loss() measures the KL
-// (kl_estimator=full). [step]
+// Both functions add up sums of loss() over the shards of all workers. rlhf__pg_reduce adds up the
+// sums of the current minibatch; call it before a decision depends on them. rlhf__pg_reduce_kl adds
+// up the sums of the KL; call it if loss() measures the KL (kl_estimator=full). [step]
 rlhf_status rlhf__pg_reduce(const rlhf_host *, struct rlhf__pg_metrics *);
 rlhf_status rlhf__pg_reduce_kl(const rlhf_host *, struct rlhf__pg_metrics *);
 
-// Add the current minibatch to the phase, unless its step was skipped, and clear the minibatch. A
-// minibatch in which all rows are masked counts with loss 0, so that the mean over minibatches
-// equals the loss that is minimized. [step]
+// Unless the step of the current minibatch was skipped, adds the minibatch to the phase. Then
+// clears the minibatch. A minibatch in which all rows are masked counts with loss 0, so that the
+// mean over minibatches equals the loss that is minimized. [step]
 void rlhf__pg_fold(struct rlhf__pg_metrics *, const rlhf_step_info *);
 
 // Send the phase's metrics to host->metric. [step]

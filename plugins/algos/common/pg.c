@@ -79,9 +79,9 @@ void rlhf__pg_destroy(void *self) {
     g->host->free(g->host, g);
 }
 
-// Choose the level of the correction. If the run samples ahead, `auto` means a weight per response
-// with ratio=sequence or loss=gmpo, otherwise a weight per token. If the run does not sample ahead,
-// `auto` means no correction.
+// Choose the level of the correction. If the run does not sample ahead, `auto` means no correction.
+// Otherwise, `auto` means one weight per response if ratio=sequence or loss=gmpo is set, and one
+// weight per token if neither is set.
 static rlhf_status plan_correction(struct rlhf__pg *g, const rlhf_run_info *info) {
     const struct rlhf__pg_options *o = &g->opt;
     const int ahead = RLHF_HAS(rlhf_run_info, info, ahead) && info->ahead > 0;
@@ -212,9 +212,9 @@ rlhf_status rlhf__pg_uses(struct rlhf__pg *g, const rlhf_rollout *in, int32_t co
 }
 
 // Mask the rows of groups whose advantages are all 0, and leave these rows out of the divisors of
-// the loss: the numbers of rows and the phase's number of tokens. If advantages are computed over
-// the whole batch, all minibatches have the same divisor: the average number of remaining rows per
-// minibatch. (DAPO uses the average number of tokens per minibatch instead.)
+// the loss, which are the number of rows and the number of tokens of the phase. If advantages are
+// computed over the whole batch, all minibatches have the same divisor: the average number of
+// remaining rows per minibatch. (DAPO uses the average number of tokens per minibatch instead.)
 static rlhf_status mask_flat_groups(struct rlhf__pg *g, const rlhf_rollout *in, int64_t *order,
                                     const double *advantage, uint8_t *flat, int32_t counts) {
     if (!RLHF_HAS(rlhf_rollout, in, use) || !in->finished)

@@ -81,8 +81,8 @@ struct rlhf__pg_method {
                   rlhf_heads *d, struct rlhf__pg_update_sums *u);
 };
 
-// Returns why the other options disable the common option `key`. Returns NULL if the option has an
-// effect or is not a common option. [any]
+// If the values of other options disable the common option `key`, returns the reason. Returns NULL
+// if the option has an effect or is not a common option. [any]
 const char *rlhf__pg_why_unused(const struct rlhf__pg_options *, const char *key);
 
 struct rlhf__pg {
@@ -108,8 +108,8 @@ struct rlhf__pg {
 
 // Set *self to a new instance of `bytes` bytes, which must start with struct rlhf__pg. The instance
 // is zeroed, and its struct rlhf__pg is filled from the options. The caller then sets the members
-// `aggregation`, `scope` and `critic`. Refuses meaningless combinations of options with a message.
-// Free the instance with destroy, which accepts NULL. [main]
+// `aggregation`, `scope` and `critic`. Returns RLHF_E_INVALID, with a message, if the combination
+// of options has no meaning. Free the instance with destroy, which accepts NULL. [main]
 rlhf_status rlhf__pg_create(const rlhf_host *, const struct rlhf__pg_method *,
                             const struct rlhf__pg_options *, uint64_t bytes, void **self);
 void rlhf__pg_destroy(void *self);
@@ -127,18 +127,18 @@ rlhf_status rlhf__pg_phase_end(void *self, int64_t phase);
 // and passes S to `compare`. The return of every token of row i is S_i. [step]
 rlhf_status rlhf__pg_advantages(void *self, const rlhf_rollout *);
 
-// Call this function at the beginning of every advantages(). It checks the arrays and records the
-// phase's token count. It sets *scratch to memory for 8-byte numbers: per_token numbers for each
-// response token, and per_row numbers for each row. This memory is valid until the next call.
-// *counts becomes 1 if the rollout counts towards the metrics, otherwise 0. If memory runs out, the
-// function reports RLHF_E_NOMEM through host->fail. [step]
+// Each algorithm's advantages() must begin with a call of this function. It checks the arrays and
+// records the phase's token count. It sets *scratch to memory for 8-byte numbers: per_token numbers
+// for each response token, and per_row numbers for each row. This memory is valid until the next
+// call. Sets *counts to 1 if the rollout counts towards the metrics, otherwise to 0. If memory runs
+// out, the function reports RLHF_E_NOMEM through host->fail. [step]
 rlhf_status rlhf__pg_begin(struct rlhf__pg *, const rlhf_rollout *, int64_t per_token,
                            int64_t per_row, double **scratch, int32_t *counts);
 
-// Call this function at the end of every advantages(), after the advantages have been set. It
-// corrects the advantages of rows that an older policy sampled, and decides how the loss uses each
-// row (enum rlhf_row_use). `counts` is from rlhf__pg_begin. Errors: RLHF_E_INTERNAL, and those of
-// rlhf__correct. [step]
+// Each algorithm's advantages() must call this function at its end, after it has set the
+// advantages. This function corrects the advantages of rows that an older policy sampled, and
+// decides how the loss uses each row (enum rlhf_row_use). `counts` is from rlhf__pg_begin. Errors:
+// RLHF_E_INTERNAL, and those of rlhf__correct. [step]
 //
 // A row whose advantages are all 0 becomes RLHF_ROW_NO_GRADIENT if the loss has no other term
 // (critic, KL with a coefficient, entropy bonus). With mask_truncated, an unfinished row becomes

@@ -5,7 +5,7 @@
 
 #include <rlhf/algo.h>
 
-// The response tokens of one row: entries [begin, end) of the arrays [total].
+// The response tokens of one row: entries [begin, end) of every array that has an entry per token.
 struct rlhf__span {
     int64_t begin, end;
 };
@@ -36,9 +36,10 @@ const char *rlhf__rows_check(const int32_t *offset, const int32_t *prompt_len, i
 // a message. [any]
 rlhf_status rlhf__logp_check(const rlhf_host *, const rlhf_loss_in *, const rlhf_loss_out *);
 
-// Finds the group that starts at the row `begin`, which must exist. Sets *end to the row after the
-// group's last row, and *best to the row whose label marks it as preferred. The group must have two
-// or more rows, and exactly one marked row. Otherwise returns RLHF_E_INTERNAL with a message. [any]
+// Finds the group whose first row is `begin`; this row must exist. Sets *end to the row after the
+// group's last row, and *best to the row whose label marks it as preferred. Returns
+// RLHF_E_INTERNAL, with a message, unless the group has two or more rows and exactly one of them is
+// marked. [any]
 rlhf_status rlhf__preferred(const rlhf_host *, const rlhf_loss_in *, int64_t begin, int64_t *end,
                             int64_t *best);
 

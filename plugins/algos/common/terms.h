@@ -22,9 +22,9 @@ void rlhf__count_row(struct rlhf__pg_rollout_sums *, int32_t kind, const rlhf_ro
                      struct rlhf__span row);
 
 // Computes the loss term w * beta * KL over the response tokens of one row. Adds the term to
-// u->kl_loss, and its gradient to d->logp or, if kind is FULL, to d->kl. In the first epoch, FULL
-// also adds the KL to *r, the rollout's sums. Skips tokens outside of the sampled support. Returns
-// RLHF_E_NUMERIC if a reference log-prob is not finite. [step]
+// u->kl_loss, and its gradient to d->logp or, if kind is FULL, to d->kl. If kind is FULL and this
+// is the first epoch, also adds the KL to *r, the rollout's sums. Skips tokens outside of the
+// sampled support. Returns RLHF_E_NUMERIC if a reference log-prob is not finite. [step]
 rlhf_status rlhf__kl_term(const rlhf_host *, int32_t kind, double beta, const rlhf_loss_in *,
                           struct rlhf__span row, double w, rlhf_heads *d,
                           struct rlhf__pg_update_sums *u, struct rlhf__pg_rollout_sums *r);

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-// n values with their mean and m2, the sum of their squared deviations.
+// The number n of values, their mean, and m2, the sum of their squared deviations from the mean.
 struct rlhf__moments {
     int64_t n;
     double mean, m2;

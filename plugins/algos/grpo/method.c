@@ -21,8 +21,8 @@ void rlhf__grpo_compare(const void *self, const rlhf_rollout *in, const double *
     if (o->advantage_scale != RLHF__GRPO_SCALE_BATCH) return;
     struct rlhf__moments m = rlhf__moments(paid, in->n);
     double std = sqrt(unbiased ? rlhf__var_unbiased(m) : rlhf__var_biased(m)) + o->advantage_eps;
-    // If all rewards of each group are equal, all advantages are 0. If eps is 0 too, std can be 0,
-    // and 0 / 0 is NaN. So an advantage of 0 is not divided.
+    // If the rewards within every group are equal, all advantages are 0. If eps is 0 too, std can
+    // be 0, and 0 / 0 is NaN. So an advantage of 0 is not divided.
     for (int64_t i = 0; i < in->n; i++)
         if (advantage[i] != 0) advantage[i] /= std;
 }

@@ -5,8 +5,8 @@
 //   replay: train the reward model on the iteration's preference pairs and a share of older pairs
 //   reference := policy
 //
-// With iteration_phases 1 and no replay this is the two-model variant: the reference is the policy
-// that sampled. The host keeps the reward model, runs the judge and stores the pairs
+// With iteration_phases 1 and no replay, this is the two-model variant, in which the reference is
+// the policy that sampled. The host keeps the reward model, runs the judge and stores the pairs
 // (rlhf/draft/iteration.h). Formulas and sources: docs/algorithms/grpo_iterative.md.
 #include "grpo/method.h"
 
@@ -78,8 +78,8 @@ static void report_round(const rlhf_host *h, const rlhf_reward_update_report *r)
     rlhf_metric_last(h, "reward_model/history", (double)r->history);
 }
 
-// Trains the reward model (algorithm 1, line 12). Does nothing if the judge gave all responses
-// equal scores, because equal scores make no pairs.
+// Trains the reward model (algorithm 1, line 12). If the iteration has no new preference pairs,
+// only logs a warning.
 static rlhf_status train_reward(struct iterative *it, const rlhf_iteration_service *s) {
     const rlhf_host *h = it->grpo.pg.host;
     if (it->fresh == 0) {

@@ -130,8 +130,8 @@ static double row_loss(const struct opd *s, const rlhf_loss_in *in, struct rlhf_
     return w * sum;
 }
 
-// Sums up metrics, but only in the first epoch: each token counts once, while the policy has
-// changed least since it sampled.
+// Sums up metrics. Does so only in the first epoch, so that each token counts once, and because the
+// policy has then changed least since it sampled.
 static void measure(const rlhf_loss_in *in, struct rlhf__span row, double *sums) {
     if (in->epoch > 0) return;
     for (int64_t t = row.begin; t < row.end; t++) {

@@ -70,7 +70,8 @@ static void take_scores(const struct rlhf__ppo *p, struct work *w) {
         w->score[i] = (w->score[i] - mean) * scale;
 }
 
-// Fills reward[] and value[] for row i. Entry c of these arrays is the row's first response token.
+// Fills reward[] and value[] for row i. Entry c of these arrays belongs to the row's first response
+// token.
 static rlhf_status fill_row(struct rlhf__ppo *p, struct work *w, int64_t i, int64_t c) {
     const rlhf_rollout *in = w->in;
     struct rlhf__span row = rlhf__response(in->offset, in->prompt_len, i);

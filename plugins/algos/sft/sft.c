@@ -3,7 +3,7 @@
 //   token:    L = -(1/N) sum_t logp_t            N = response tokens of the minibatch
 //   sequence: L = -(1/n) sum_i (1/T_i) sum_t logp_it
 //
-// The first token of a row is not trained, because nothing precedes it (the host sets prompt_len
+// The first token of a row is not trained, because nothing precedes it (the host sets prompt_len to
 // 1). Tokens marked in rlhf_loss_in.left_out are not trained either, and they do not count in N or
 // T. The host provides the optimizer, the schedule and evaluation.
 #include "common/rows.h"

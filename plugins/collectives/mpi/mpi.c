@@ -1,5 +1,5 @@
 // mpi.c: the collective over the system's MPI. It uses only functions that MPI 3.1 has. It is built
-// once for each MPI library on the machine, because the libraries' binary interfaces differ:
+// once for each MPI library on the machine, because the libraries' binary interfaces differ.
 // RLHF_MPI_NAME is "openmpi" or "mpich".
 #include "mpi.h"
 

@@ -63,7 +63,7 @@ struct mpi {
 double mpi_seconds(void);
 
 // Begin MPI and fill in ranks, hosts and detail. After a failure, m->failed is 1 and m->error has
-// the reason. Called by the thread.
+// the reason. Only the thread calls this function.
 void mpi_begin(struct mpi *m);
 
 // The thread's function; `arg` is the struct mpi.

@@ -53,10 +53,11 @@ void mpi_begin(struct mpi *m) {
     char version[80];
     int provided = 0, machines = 0;
     rlhf_collective *t = &m->table;
-    // Open MPI must not handle fatal signals: the host does, and reports which plugin was running.
+    // Open MPI must not handle fatal signals, because the host handles them and reports which
+    // plugin was running.
     setenv("OMPI_MCA_opal_signal", "", 1);
-    // Over TCP, Open MPI would emulate remote writes. On a line of 1 Gbit/s, they took 1.2 to 1.3
-    // times as long as sends. A value that the user has set is kept.
+    // Over TCP, Open MPI would emulate remote writes. On a link of 1 Gbit/s, emulated writes took
+    // 1.2 to 1.3 times as long as sends. A value that the user has set is kept.
     setenv("OMPI_MCA_btl_tcp_flags", "send", 0);
     if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS) {
         mpi_fail(m, RLHF_E_DEVICE, "MPI_Init failed");
@@ -102,8 +103,8 @@ static void post(struct mpi *m) {
     }
 }
 
-// Fails if a received message has an unexpected length, because the ranks then do not make the same
-// calls.
+// Records a failure if a received message has an unexpected length, which shows that the ranks do
+// not make the same calls.
 static void check_part(struct mpi *m, const struct part *p, MPI_Status *s) {
     int got = p->bytes;
     if (!p->sends) MPI_Get_count(s, MPI_BYTE, &got);
@@ -235,7 +236,8 @@ static void tell(struct mpi *m) {
     if (m->aborts) end_all(m);
 }
 
-// Leave together with the other ranks: the heartbeat continues until all ranks want to leave.
+// Leaves together with the other ranks. Until all ranks have asked to leave, the heartbeat
+// continues.
 static void leave(struct mpi *m) {
     const double from = mpi_seconds();
     MPI_Request all;

@@ -17,8 +17,8 @@ struct nccl_id {
 enum { NCCL_SUCCESS = 0, NCCL_IN_PROGRESS = 7, NCCL_INT8 = 0 };
 
 // ncclConfig_t of NCCL 2.14. Newer libraries have a longer struct, but `version` tells them to read
-// only the members of 2.14. `unset` is at the place of the first member that they add, and contains
-// their value for "not set".
+// only the members of 2.14. The longer struct has its first additional member where this struct has
+// `unset`, so `unset` contains NCCL's value for "not set".
 enum { NCCL_LEAST = 21400 };
 #define NCCL_MAGIC 0xcafebeefU
 #define NCCL_UNSET (-2147483647 - 1)
@@ -56,8 +56,8 @@ struct nccl_api {
     int version; // 22105 is 2.21.5
 };
 
-// Opens libnccl.so.2, which stays open. Returns 1 or, if the library cannot be used, 0 with the
-// reason in why[cap], as a sentence.
+// Opens libnccl.so.2, which stays open, and returns 1. If the library cannot be used, returns 0 and
+// writes the reason to why[cap], as a sentence.
 int nccl_api_open(struct nccl_api *, char *why, size_t cap);
 
 // Writes a version as text: "2.21.5".

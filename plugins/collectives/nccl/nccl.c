@@ -26,8 +26,7 @@ struct nccl {
     char error[512], detail[64];
 };
 
-// Every rank sends this message to all others twice: before it joins the communicator, and
-// afterwards.
+// Every rank sends this message to all others twice: before and after it joins the communicator.
 struct hello {
     struct nccl_id id; // the id from rank 0
     int32_t works, version;
@@ -51,8 +50,8 @@ static rlhf_status check(struct nccl *n, int result, const char *what) {
     return RLHF_E_DEVICE;
 }
 
-// NCCL's functions return before their work is done. Waits until the call that returned `result` is
-// done, for at most `limit` seconds (0 = no limit).
+// NCCL's functions return before their work is done. This function waits until the work of the call
+// that returned `result` is done, but at most `limit` seconds (0 = no limit).
 static rlhf_status settle(struct nccl *n, int result, double limit, const char *what) {
     const double from = seconds();
     const struct timespec nap = {0, 20000};
@@ -105,8 +104,8 @@ static rlhf_status exchange(void *ctx, const rlhf_block *send, const rlhf_block 
     return settle(n, result, n->timeout_s, "an exchange of NCCL");
 }
 
-// Does not wait for the bytes: device work that is queued on the stream later runs after they have
-// arrived.
+// Does not wait for the bytes. Device work that is queued on the stream after this call runs after
+// the bytes have arrived.
 static rlhf_status wait_for(void *ctx, uint64_t ticket) {
     struct nccl *n = ctx;
     int state = NCCL_SUCCESS;

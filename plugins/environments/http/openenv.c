@@ -14,7 +14,8 @@
 
 enum { SHOWN = 160, FULL_S = 10, FAULTS = 3 };
 
-// The metric environment/refused_turns: the turns of an episode that were not actions.
+// The metric environment/refused_turns is the number of turns of an episode that were not valid
+// actions.
 #define REFUSED "refused_turns"
 
 // ---- what is sent ----
@@ -215,9 +216,9 @@ static int is_full(const struct rlhf__bytes *text) {
     return full;
 }
 
-// Receives the answer. A server with a limit on sessions may still count a session for a moment
-// after the session was closed, and therefore refuse to begin a new episode. A refused reset is
-// repeated for up to FULL_S seconds.
+// Receives the answer. A server with a limit on sessions may count a session for a moment after the
+// session was closed. The server then refuses to begin a new episode. A refused reset is repeated
+// for up to FULL_S seconds.
 static enum rlhf__socket_end receive(const struct rlhf__openenv *o, enum rlhf__asked what,
                                      const rlhf_episode_in *in, uint32_t i,
                                      struct rlhf__bytes *text, double until, char *why) {

@@ -176,8 +176,9 @@ static void write_lines(struct rlhf__lines *l, struct reader *r, struct rlhf__by
     }
 }
 
-// Logs one line for all episodes that the program gave up in this call. Replayed episodes fail one
-// call at a time, so the same reason is logged only once per phase.
+// Logs one line for all episodes that the program gave up in this call. When the host plays
+// episodes again, they fail in separate calls. So if several calls in a row have the same reason,
+// it is logged only once per phase.
 static void say_failed(struct rlhf__lines *l, const struct reader *r) {
     char others[48] = "";
     if (!r->n_failed || strcmp(l->failed_as, r->failed_as) == 0) return;

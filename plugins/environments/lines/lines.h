@@ -1,9 +1,9 @@
 // lines.h: an environment played by a program that reads and writes lines of JSON.
 //
 // The program is started once and plays many episodes at a time. The program fails if it exits,
-// does not answer in time, or writes an invalid answer. The episodes of the current call that it
-// has not answered then fail at once. All other open episodes fail when the host next asks about
-// them. The next call starts the program again. docs/environments.md describes the lines.
+// does not answer in time, or writes an invalid answer. If it fails, the unanswered episodes of the
+// current call fail at once. Every other open episode fails when the host next asks about it. The
+// next call starts the program again. docs/environments.md describes the lines.
 #ifndef RLHF_PLUGINS_ENVIRONMENTS_LINES_LINES_H
 #define RLHF_PLUGINS_ENVIRONMENTS_LINES_LINES_H
 

@@ -25,8 +25,9 @@ int rlhf__line_reply_read(const char *line, size_t n, enum rlhf__asked,
 
 // Put the reply into entry i of the output. `calls` is the number of tool calls in the episode's
 // turn. If the turn has tool calls, the reply must have no text, or one text for each call, which
-// is the call's result. Without tool calls, each text is a user's message. Returns RLHF_E_INVALID
-// with the reason in why if the number of texts is wrong, or the error of say(). [step]
+// is the call's result. Without tool calls, each text is a user's message. Returns RLHF_E_INVALID,
+// with the reason in `why`, if the number of texts is wrong. Also returns the errors of say().
+// [step]
 rlhf_status rlhf__line_reply_put(const struct rlhf__line_reply *, const rlhf_episode_out *,
                                  uint32_t i, enum rlhf__asked, int32_t calls, char *why);
 

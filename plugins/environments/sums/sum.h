@@ -4,7 +4,7 @@
 
 #include <rlhf/base.h>
 
-// The largest absolute value of a number and of every intermediate result.
+// The largest absolute value allowed for a number or an intermediate result.
 #define RLHF__SUM_MOST INT64_C(1000000000000000)
 
 // Compute an expression with + - * / and brackets. Spaces are ignored. A quotient must be a whole

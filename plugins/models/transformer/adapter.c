@@ -80,8 +80,8 @@ static int32_t match(const rlhf_adapter *a, const char *module, size_t length, u
 static void add_block(struct rlhf__tf *m, int32_t layer, const struct rlhf_tf_name *n) {
     const enum rlhf__tf_site site = (enum rlhf__tf_site)rlhf__tf_site_of(n->slot);
     struct rlhf__tf_low *low = &m->low[layer].of[site];
-    // A piece is a range of outputs, because it is a range of the rows of a matrix stored as [out,
-    // in]. A name without a piece covers all outputs, in either storage order.
+    // Only a matrix stored as [out, in] has pieces. A piece is a range of its rows, and therefore a
+    // range of its outputs. A name without a piece covers all outputs, in either storage order.
     low->block[low->n_blocks++] = n->piece == RLHF_TF_ALL
                                       ? (struct rlhf__tf_span){0, size_of(m, site).out}
                                       : rlhf__tf_piece_rows(m, layer, n);

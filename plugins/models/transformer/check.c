@@ -25,8 +25,8 @@ static rlhf_status check_row(struct rlhf__tf *m, const rlhf_batch *b, uint32_t i
 }
 
 // Checks the turns of row i's tokens. The prompt has turn -1, and the first token after it has turn
-// 0. Each further token has turn -1 if it was not sampled; otherwise it has the turn of the last
-// sampled token or the next turn.
+// 0. A later token has turn -1 if it was not sampled. Otherwise its turn is that of the last
+// sampled token before it, or one more.
 static rlhf_status check_row_turns(struct rlhf__tf *m, const rlhf_batch *b, uint32_t i) {
     const int32_t first = b->offset[i] + b->prompt_len[i];
     int32_t last = -1;
@@ -128,8 +128,8 @@ static rlhf_status check_slot(struct rlhf__tf *m, rlhf_gen *g, const rlhf_gen_st
     return RLHF_OK;
 }
 
-// Checks that row i continues a slot that was begun with prefix p, and that the slot p has not
-// changed since then.
+// Row i continues a slot. Checks that this slot was begun with the prefix in slot p (-1: none), and
+// that slot p has not changed since then.
 static rlhf_status check_same_prefix(struct rlhf__tf *m, const rlhf_gen *g, const rlhf_gen_step *s,
                                      uint32_t i, int32_t p) {
     const struct rlhf__gen_slot *slot = &g->slots[s->slot[i]];

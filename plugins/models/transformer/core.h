@@ -1,7 +1,7 @@
 // transformer/core.h: how an architecture plugin (gpt2.c, llama.c, ...) describes itself to the
 // shared transformer core, and the ops table that the core provides.
 //
-// The tensors and the arithmetic are in the core. It accesses device memory only through the
+// The core contains the tensors and the arithmetic. It accesses device memory only through the
 // compute table and never dereferences an rlhf_dev.
 #ifndef RLHF_MODELS_TRANSFORMER_CORE_H
 #define RLHF_MODELS_TRANSFORMER_CORE_H
@@ -129,8 +129,9 @@ void rlhf_tf_destroy(void *self); // NULL allowed
 // implemented. [any]
 int32_t rlhf_tf_activation(const char *name);
 double rlhf_tf_attn_scale(const struct rlhf_tf_arch *arch); // 1 / sqrt(head_dim)
-// Refuse inconsistent sizes: "config.json: n_embd (30) must be a multiple of n_head (4)". d_key and
-// head_key are the names of these two sizes in the architecture's config.json. [main]
+// Returns RLHF_E_INVALID if d is not a multiple of n_head. The message is, for example,
+// "config.json: n_embd (30) must be a multiple of n_head (4)". d_key and head_key are the names of
+// the two sizes in config.json. [main]
 rlhf_status rlhf_tf_check(const rlhf_host *host, const struct rlhf_tf_arch *arch, const char *d_key,
                           const char *head_key);
 

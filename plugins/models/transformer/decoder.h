@@ -39,9 +39,10 @@ struct rlhf_tf_decoder {
 enum { RLHF_TF_N_DECODER_OPTS = 53 };
 extern const rlhf_opt rlhf_tf_decoder_opts[RLHF_TF_N_DECODER_OPTS]; // for RLHF_OPT_TABLE
 
-// Fills *out except biases and head_norm. Refuses unsupported or inconsistent settings. Without
-// head_dim in config.json, the argument head_dim is used or, if this is 0, hidden_size /
-// num_attention_heads. Allocates out->rotary.frequency, which rlhf_tf_create takes. [main]
+// Fills *out except biases and head_norm. Refuses unsupported or inconsistent settings. If
+// config.json lacks head_dim, the width of a head is the argument `head_dim` or, if this argument
+// is 0, hidden_size / num_attention_heads. Allocates out->rotary.frequency, of which rlhf_tf_create
+// takes ownership. [main]
 rlhf_status rlhf_tf_decoder_arch(const rlhf_host *host, const struct rlhf_tf_decoder *c,
                                  int64_t head_dim, struct rlhf_tf_arch *out);
 

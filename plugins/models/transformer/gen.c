@@ -54,7 +54,7 @@ void rlhf__tf_gen_close(void *self, rlhf_gen *g) {
     m->host->free(m->host, g);
 }
 
-// Arrays of only the rows that sample, for steps in which some rows do not.
+// Arrays with entries for only the rows that sample. Used in steps that also have silent rows.
 struct drawing {
     uint64_t *counter;
     int32_t *id;

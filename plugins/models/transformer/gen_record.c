@@ -1,8 +1,8 @@
 // transformer/gen_record.c: decoding on a backend that can record its calls (record in
 // rlhf/compute.h). A step of one token per row is padded to a fixed number of rows, which is called
-// its bucket. The calls of a step are recorded, and replayed for later steps of the same bucket
-// with equal arguments (key_of). Values that differ between these steps are in device memory at
-// fixed addresses.
+// its bucket. The calls of a step are recorded. They are replayed for later steps that have the
+// same bucket and pass the same arguments by value (key_of). Values that differ between such steps
+// are read from device memory, at fixed addresses.
 //
 // A row's result does not depend on other rows, so padding and recording do not change samples.
 #include "internal.h"
@@ -90,7 +90,7 @@ static void pad(const rlhf_gen *g, const rlhf_gen_step *s, uint32_t rows) {
 }
 
 // Returns the key of the step's recording: a hash of all arguments that the step's calls pass by
-// value. If two steps have equal keys, their calls are equal.
+// value. If two steps have equal keys, their calls are the same.
 static uint64_t key_of(const struct rlhf__tf *m, const rlhf_gen *g, const rlhf_gen_step *s,
                        const rlhf_dist *d, const rlhf_dist *logp, uint32_t rows, uint32_t max_k) {
     uint64_t top_p[2], min_p[2], temperature[2], h = 0xcbf29ce484222325u;

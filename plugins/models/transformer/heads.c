@@ -291,8 +291,9 @@ static rlhf_status upload(struct rlhf__tf *m, const struct rlhf__tf_work *w, con
                         (uint64_t)(end - first) * stride * sizeof(float));
 }
 
-// Computes the gradient of the LM head's matrix, and in bwd.drh (act dtype) the LM head's part of
-// the gradient of the final norm's output. Sets *made to 1 if it computed them, otherwise to 0.
+// If the trunk is trained and there are derivatives by logp, entropy or kl, computes the gradient
+// of the LM head's matrix. In this case, also computes the LM head's part of the gradient of the
+// final norm's output, in bwd.drh (act dtype), and sets *made to 1. Otherwise sets *made to 0.
 static rlhf_status lm_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_forward *f,
                           const struct derivatives *d, int32_t *made) {
     rlhf_lm_head a;
@@ -312,8 +313,8 @@ static rlhf_status lm_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlh
 }
 
 // Computes the gradients of the value head's tensors. If the head is not detached and the trunk is
-// trained, also stores in bwd.drf (f32) the value head's part of the gradient of the final norm's
-// output, and sets *made to 1; otherwise sets *made to 0.
+// trained, also computes the value head's part of the gradient of the final norm's output, in
+// bwd.drf (f32), and sets *made to 1. Otherwise sets *made to 0.
 static rlhf_status value_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, rlhf_dev d_value,
                              int32_t *made) {
     *made = 0;

@@ -1,5 +1,5 @@
-// transformer/instance.h: the instance of the ops table, and values that are computed from its
-// fields alone.
+// transformer/instance.h: the instance of the ops table, and values that are computed only from its
+// fields.
 #ifndef RLHF_MODELS_TRANSFORMER_INSTANCE_H
 #define RLHF_MODELS_TRANSFORMER_INSTANCE_H
 

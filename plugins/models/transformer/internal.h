@@ -39,9 +39,9 @@ int32_t rlhf__tf_slot_only_packed(int32_t layer, int32_t slot);
 // slot of a site's matrix. site_inputs: the input width of a site.
 int32_t rlhf__tf_site_of(int32_t slot);
 int32_t rlhf__tf_site_slot(enum rlhf__tf_site site);
-// Returns the first slot of a product. The product has this slot and the following ones, up to the
-// first slot of the next product: for QKV and FC also a norm, which is the one before the product
-// or, in a post-norm layer, the one after its block. For TF_N_SITE, returns RLHF_TF_N_LAYER.
+// Returns the first slot of a product. The slots of a product end before the first slot of the next
+// product. The first slots of QKV and FC belong to a norm: the one before the product or, in a
+// post-norm layer, the one after the product's block. For TF_N_SITE, returns RLHF_TF_N_LAYER.
 int32_t rlhf__tf_site_first(enum rlhf__tf_site site);
 int32_t rlhf__tf_site_inputs(const struct rlhf__tf *m, enum rlhf__tf_site site);
 // The largest number of columns that A x of this product has in any layer; 0 without adapters.
@@ -137,9 +137,10 @@ uint64_t rlhf__tf_rows_ints(uint64_t n);
 // values if f->wanted is set. Otherwise `f` is NULL.
 rlhf_status rlhf__tf_trunk(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_gen *gen,
                            const rlhf_forward *f);
-// Runs the layers from `layer` onward over w->rows, in a pre-norm stack. If mid is 0, the input is
-// the stream in rlhf__tf_acts(layer).in. Otherwise, it is the stream in .mid, and the attention of
-// `layer` is skipped. Call rlhf__tf_trunk_reserve before this function. Sets w->x.
+// Runs the layers of a pre-norm stack over w->rows, from `layer` to the last, and sets w->x. If mid
+// is 0, the input is the stream in rlhf__tf_acts(layer).in. Otherwise, the input is the stream in
+// rlhf__tf_acts(layer).mid, and the attention of `layer` is skipped. Call rlhf__tf_trunk_reserve
+// before this function.
 rlhf_status rlhf__tf_trunk_from(struct rlhf__tf *m, struct rlhf__tf_work *w, int32_t layer,
                                 int32_t mid);
 // Recomputes the activations of `layer` that the backward pass needs, from the input of `layer`.
@@ -177,8 +178,8 @@ rlhf_status rlhf__tf_norm_bwd(const struct rlhf__tf *m, const struct rlhf__tf_te
                               rlhf_dev x, rlhf_dev stats, uint32_t rows);
 
 // ---- heads.c, small_heads.c ----
-// Gathers the states at the positions w->rows.resp from w->x, and stores their final norm in f32
-// (w->rf_p). Also stores a copy of the result in the act dtype (w->rh_p).
+// Gathers the states at the positions w->rows.resp from w->x and applies the final norm to them.
+// Stores the result in f32 (w->rf_p) and in the act dtype (w->rh_p).
 rlhf_status rlhf__tf_resp_state(struct rlhf__tf *m, struct rlhf__tf_work *w);
 rlhf_status rlhf__tf_resp_reserve(struct rlhf__tf *m, struct rlhf__tf_work *w); // see trunk_reserve
 rlhf_status rlhf__tf_heads(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_batch *b,

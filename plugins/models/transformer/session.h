@@ -10,7 +10,7 @@
 //   prefix_stamp   the stamp of the prefix's slot at the last step of this slot; a row may continue
 //                  only if that stamp has not changed
 //   held           the number of tokens in the slot before the current step, without the prefix
-//   after          that number after the current step
+//   after          the number of these tokens after the current step
 struct rlhf__gen_slot {
     int32_t held, after;
     int32_t prefix; // the slot that has its prefix, or -1

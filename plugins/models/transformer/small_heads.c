@@ -42,7 +42,8 @@ rlhf_status rlhf__tf_value_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, rlhf
     RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.wide, wide * sizeof(float)));
     rlhf_dev dv1 = m->bwd.wide.p;
     RLHF_TRY(c->linear_dx(c->ctx, dv1, RLHF_F32, 0, d_value, m->v2, rows));
-    // The output of ReLU is above 0 exactly if its input is, so the output can be used here.
+    // The output of ReLU is above 0 exactly if its input is above 0. So the output can replace the
+    // input here.
     RLHF_TRY(c->act_bwd(c->ctx, dv1, dv1, w->v1.p, RLHF_ACT_RELU, RLHF_F32, wide));
     RLHF_TRY(c->linear_dw(c->ctx, v1[0].grad, v1[1].grad, w->rf_p, dv1, m->v1, rows));
     return d_rf ? c->linear_dx(c->ctx, d_rf, RLHF_F32, 0, dv1, m->v1, rows) : RLHF_OK;

@@ -17,8 +17,8 @@ static uint64_t elements(const struct rlhf__tf_shape *s) {
 
 static uint64_t round16(uint64_t n) { return (n + 15) & ~(uint64_t)15; }
 
-// The number of elements placed so far: permanent values, gradients, and temporary values of one
-// layer.
+// The numbers of elements that have been placed so far: of permanent values, of gradients, and of
+// the temporary values of one layer.
 struct layout {
     uint64_t stays, grads, passes;
 };

@@ -71,13 +71,13 @@ static uint64_t kept(const struct rlhf__tf *m, const struct rlhf__tf_work *w) {
 // Some inputs of matrix products (the outputs of norms and activations) are not stored but
 // recomputed in the backward pass. This is done if they have many elements and their rows are wide,
 // because recomputing is then cheap. Example: GPT-2 124M with 8 x 64 tokens, f32, level avx512. A
-// training step takes 1,834 ms. Of this time, recomputing takes
+// training step takes 1,834 ms. Recomputing takes this part of it:
 //
 //   activations   10.8 ms
 //   norms          3.6 ms
 //
-// In bf16, products are faster, so recomputing takes a larger part of the step: a fiftieth. In a
-// phase of PPO, not storing these outputs saves 99 MiB.
+// In bf16, products are faster, so recomputing takes a larger part of the step, about one fiftieth.
+// In a phase of PPO, not storing these outputs saves 99 MiB.
 #define LEAN_FROM  ((uint64_t)2 << 20) // elements
 #define LEAN_WIDTH 512
 
@@ -285,7 +285,7 @@ static rlhf_status attend(const struct pass *p, const struct rlhf__tf_acts *a) {
 
 // ---- layers ----
 
-// Waits for the values of a product, and for those that are read just before it.
+// Waits for the values of a product's slots, which may include a norm (rlhf__tf_site_first).
 static rlhf_status receive(const struct pass *p, enum rlhf__tf_site site) {
     return rlhf__tf_weights_receive(p->m, p->layer, site, p->f);
 }

@@ -1,8 +1,8 @@
 // transformer/weights.c: packs the f32 parameters into the matrix layouts of the device.
 //
 // The matrix products of the trunk and the LM head are in the act dtype. The value head and the
-// score head use f32, because they are small and are trained by regression. The LM head is packed
-// on first use, because classifiers do not need it.
+// score head are in f32, which costs little because they are small. The LM head is packed on first
+// use, because classifiers do not need it.
 #include "internal.h"
 
 static rlhf_status make(struct rlhf__tf *m, int32_t k, int32_t n, int32_t dtype, int32_t out_in,

@@ -96,7 +96,7 @@ static rlhf_status reserve(const rlhf_host *host, char **bytes, uint64_t *cap, u
 // ---- numbers in an answer ----
 
 // Cuts *text to the part after the last "=" or similar sign: "x = 5" gives 5. Returns 0 if the text
-// is an inequality, or an equation that is not solved yet.
+// is an inequality ("x >= 5") or an equation that is not solved yet ("2x = 10").
 static int right_side(rlhf_str *text) {
     for (uint64_t at = text->len; at-- > 0;) {
         const char *p = text->ptr + at;

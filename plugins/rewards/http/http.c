@@ -59,8 +59,8 @@ static void report(const struct http *s, const struct rlhf__exchange *x) {
     rlhf_metric_add(h, "paused", x->requests.paused);
 }
 
-// Marks the rows that got no reward; the message is about the first of them. If all rows lack a
-// reward, or if the host does not support failed rows, the call fails.
+// If rows got no reward, reports the reason for the first of them. Returns an error if all rows
+// lack a reward, or if the host does not support failed rows.
 static rlhf_status say_failures(const struct http *s, const struct rlhf__exchange *x, int marked) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < x->in->n; i++)

@@ -7,7 +7,7 @@
 
 #include <rlhf/rng.h>
 
-// The state of the service. Zeroed, it means that the service answers.
+// The state of the service. A zeroed struct means that the service answers.
 struct rlhf__pause {
     double since;       // time of the first failure after the last answer
     double gate;        // earliest time of the next attempt
@@ -22,8 +22,8 @@ struct rlhf__pause {
 // that the service asked us to wait, or 0. Advances `jitter`. [any]
 void rlhf__pause_failed(struct rlhf__pause *, const struct rlhf__http_options *, rlhf_rng *jitter,
                         double began, double now, double retry_after);
-// Record that the service answered. If its failure was logged, returns the seconds since the first
-// failed attempt, otherwise 0. [any]
+// Record that the service answered. If the log has reported the service's failure, returns the
+// seconds since the first failed attempt, otherwise 0. [any]
 double rlhf__pause_answered(struct rlhf__pause *, double now);
 // 1 if the service has not answered for patience_s seconds. [any]
 int rlhf__pause_over(const struct rlhf__pause *, const struct rlhf__http_options *, double now);

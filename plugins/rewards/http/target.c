@@ -16,8 +16,8 @@ static rlhf_status no_memory(const rlhf_host *host) {
 // ---- the URL ----
 
 // Checks the form of the URL before libcurl parses it, because libcurl's parser is lenient: it
-// finds a host in http:///path and accepts any scheme. A message may quote a part of the URL only
-// after the check that this part contains no password.
+// finds a host in http:///path and accepts any scheme. Messages may quote the URL only after this
+// function has found no password in it.
 static rlhf_status check_form(const rlhf_host *host, const char *url) {
     const char *sep = strstr(url, "://");
     const size_t scheme = sep ? (size_t)(sep - url) : 0;

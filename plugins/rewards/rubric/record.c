@@ -114,7 +114,8 @@ static rlhf_status read_file(struct rlhf__record *r, struct rlhf__bytes *text) {
         if (!end) return write(r->fd, "\n", 1) == 1 ? RLHF_OK : failed(r, "cannot be written");
         const size_t len = (size_t)(end - text->data) - from;
         number++;
-        // Skip a line that was cut off. (The next run that opened the file added only a line end.)
+        // Skip a line that was cut off when a run ended. The next run that opened the file
+        // completed this line with a line end.
         if (len > 0 && text->data[from + len - 1] == '}')
             RLHF_TRY(read_line(r, text->data + from, len, number));
         from += len + 1;

@@ -104,7 +104,7 @@ static rlhf_status give_up(struct tracker *t, enum rlhf__talk what, const struct
     return st;
 }
 
-// Send a call, which is a line of JSON, and wait for the answer, at most `seconds`.
+// Send a call, which is a line of JSON, and wait at most `seconds` seconds for the answer.
 static rlhf_status call(struct tracker *t, struct rlhf__bytes *line, double seconds, int patient) {
     struct answer a = {.n = 0};
     if (!t->program.process) return rlhf_failf(t->host, RLHF_E_IO, "%s does not run", t->name);

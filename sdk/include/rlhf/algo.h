@@ -1,6 +1,6 @@
 // rlhf/algo.h: algorithm plugins. An algorithm declares its needs (plan), turns rewards into
-// advantages, and turns heads into a loss and the loss's gradient by these heads. It sees only host
-// arrays of per-token numbers, never a tensor; the host owns the loop.
+// advantages, and computes a loss from the heads, with the loss's gradient by the heads. It sees
+// only host arrays of per-token numbers, never a tensor; the host owns the loop.
 //
 // Calls to a rollout algorithm: plan() at the start of the run. Then in each phase:
 //   advantages (once, or before each minibatch) .. per epoch, per minibatch: loss (each
@@ -15,8 +15,8 @@
 // policy's tokens. Tokens that an environment wrote are not in ids, offset, total or any other
 // array here; `turn` contains the turn in which the policy sampled a token.
 //
-// The loss must not depend on the split into microbatches: divide by the minibatch totals in
-// rlhf_loss_in, so that the losses (and derivatives) of the microbatches add up to those of the
+// The loss must not depend on the split into microbatches. So divide by the minibatch totals in
+// rlhf_loss_in; the losses (and derivatives) of the microbatches then add up to those of the
 // minibatch.
 //
 // With several workers, each worker's advantages() sees the same rows, but its loss() sees only
@@ -29,7 +29,7 @@
 #include "plugin.h"
 
 // What a plan may request for each source of rows: heads; flags; epochs, minibatches and group
-// size. The host rejects anything else, and names it. [R:plan]
+// size. The host rejects a plan that requests anything else, and names it in the message. [R:plan]
 //
 //   ROLLOUT      logp, entropy, kl, value    not MARGINS,  1 or more of each
 //                                            MISMATCHED
@@ -80,8 +80,8 @@ enum rlhf_plan_flag {
     // PREFERENCES: loss() uses rlhf_loss_in.margin. Without this flag, a row with a margin is
     // rejected.
     RLHF_PLAN_MARGINS = 256,
-    // ROLLOUT: a run need not have rewards; without them, score and token_reward are zeros. Without
-    // this flag, such a run is rejected.
+    // ROLLOUT: a run without rewards is allowed; score and token_reward are then zeros. If this
+    // flag is not set, a run without rewards is rejected.
     RLHF_PLAN_REWARDS_OPTIONAL = 512,
     // ROLLOUT: rows may be sampled with older weights than the current ones (rlhf_rollout.version),
     // because the algorithm corrects for this. Without this flag, a run that samples ahead is
@@ -249,8 +249,8 @@ typedef struct rlhf_loss_in {
     // ---- numbers ----
     const rlhf_heads *heads; // outputs of the training forward pass
     // [total] as in rlhf_rollout; an array that is NULL there is NULL here too. For rows of a file,
-    // logp_sampled is NULL, and logp_old, advantage and returns are zeros unless the plan has
-    // RLHF_PLAN_RECOMPUTE_LOGP.
+    // logp_sampled is NULL here (in rlhf_rollout, it is zeros), and logp_old, advantage and returns
+    // are zeros unless the plan has RLHF_PLAN_RECOMPUTE_LOGP.
     const float *logp_old, *logp_sampled, *logp_ref, *value_old, *advantage, *returns;
     const float *const *logp_named; // [n_named] each [total], as in rlhf_rollout
 } rlhf_loss_in;
@@ -277,8 +277,8 @@ typedef struct rlhf_step_info {
     double grad_norm;         // L2 over the policy's gradients, before clipping; may be NaN or Inf
     double grad_norm_clipped; // after clipping; 0 when skipped
     // lr: AdamW's learning rate for the policy, which is optim.lr times lr_factor. lr_factor: the
-    // schedule's factor, by which optim.muon_lr (matrices trained with Muon) and value.lr (value
-    // heads) are multiplied too.
+    // schedule's factor. It also multiplies optim.muon_lr (for matrices trained with Muon) and
+    // value.lr (for value heads).
     double lr, lr_factor;
 } rlhf_step_info;
 
@@ -308,10 +308,10 @@ typedef struct rlhf_algo_ops {
     // Report the phase's metrics with host->metric; update controllers. The first phase is 0.
     // Optional. [step]
     rlhf_status (*phase_end)(void *self, int64_t phase);
-    // Choose the prompts of the next phase: write n_choose indices from 0 to n - 1 to chosen; an
-    // index may be repeated. The host calls this once before each phase, and again in the same
-    // phase for each round of resample_rounds. save() must include the state that this function
-    // changes. NULL: the host uses the prompts in its shuffled order. Optional, for
+    // Choose the prompts of the next phase: write n_choose indices to `chosen`, each at least 0 and
+    // below n; an index may be repeated. The host calls this once before each phase, and again in
+    // the same phase for each round of resample_rounds. save() must include the state that this
+    // function changes. NULL: the host uses the prompts in its shuffled order. Optional, for
     // RLHF_SOURCE_ROLLOUT. [step] [R:choose]
     rlhf_status (*choose_prompts)(void *self, const rlhf_prompts *, int64_t *chosen);
 } rlhf_algo_ops;

@@ -61,9 +61,10 @@ enum rlhf_recompute {
     RLHF_RECOMPUTE_LAYER = 1
 };
 
-// Low-rank adapters (LoRA, Hu et al. 2021): the output W x of a linear layer in the trunk becomes W
-// x + scale * B (A x). A [rank, inputs] is initialized from U(-1/sqrt(inputs), 1/sqrt(inputs)), as
-// in PEFT, and B [outputs, rank] with 0. The struct is borrowed until open() returns.
+// Low-rank adapters (LoRA, Hu et al. 2021): a linear layer of the trunk that has the weights W
+// computes W x + scale * B (A x). A [rank, inputs] is initialized from U(-1/sqrt(inputs),
+// 1/sqrt(inputs)), as in PEFT, and B [outputs, rank] with 0. The struct is borrowed until open()
+// returns.
 //
 // Each string of `target` names modules as in PEFT: by the last whole components of a linear
 // layer's name ("q_proj", "self_attn.q_proj", "c_attn"). "all-linear", as the only target, means
@@ -88,11 +89,12 @@ typedef struct rlhf_model_open {
     const rlhf_compute *compute;
     int32_t score_init; // enum rlhf_score_init
     // 1: the host writes parameter values only before the first refresh() and never reads them
-    // afterwards. In this refresh() the model may release every value of which it keeps a packed
-    // copy; param().value is then NULL. A second refresh() fails. Not with trainable.
+    // afterwards. In that first refresh() the model may release every value of which it keeps a
+    // packed copy; param().value is then NULL. A second refresh() fails. Not together with
+    // `trainable`.
     int32_t frozen;
     int32_t recompute; // enum rlhf_recompute; the model must reject unknown values
-    // Number of ids that have a token. Embedding rows after these are padding, and the LM head
+    // Number of ids that have a token. Embedding rows of higher ids are padding, and the LM head
     // ignores them: info().n_vocab is this number, and logp, entropy, kl, sampling and supports
     // cover only these ids. If n_tokens is 0 or not less than the number of embedding rows, every
     // row has a token.
@@ -136,8 +138,8 @@ typedef struct rlhf_model_info {
     // e.g. "transformer.": loaders try names with and without it; valid until destroy()
     const char *base_prefix;
     // One range of device memory that contains all gradients, in any order, with zeros between
-    // them, so that one call can zero the gradients or sum them over workers. NULL and 0: the
-    // gradients are allocated separately.
+    // them, so that one call can zero the gradients or sum them over workers. If there is no such
+    // range: NULL and 0.
     rlhf_dev grad_base;
     uint64_t grad_bytes;
 } rlhf_model_info;
@@ -161,8 +163,9 @@ enum rlhf_param_flag {
     (RLHF_PARAM_DECAY | RLHF_PARAM_EMBED | RLHF_PARAM_IN_OUT | RLHF_PARAM_FROZEN)
 #define RLHF_PARAM_NAME_MAX 299 // bytes of a parameter's name
 
-// One parameter tensor, written to the caller's struct with rlhf_copy_out. The buffers do not move
-// during the model's lifetime; a model opened as frozen or with an adapter may release them.
+// One parameter tensor, written to the caller's struct with rlhf_copy_out. A model opened as
+// `frozen` or with an adapter may release buffers. Otherwise, buffers neither move nor disappear
+// before destroy().
 typedef struct rlhf_param {
     uint32_t size;
     int32_t ndim; // 1 to 4
@@ -189,9 +192,9 @@ enum rlhf_init {
 };
 
 enum rlhf_forward_flag {
-    // Run the model without its adapter, e.g. to use it as its own reference. Not with train. In a
-    // model without an adapter the flag has no effect. With B = 0 the bits are the same with the
-    // flag and without it. [R:adapter]
+    // Run the model without its adapter, e.g. to use it as its own reference. Not with train = 1.
+    // In a model without an adapter, the flag has no effect. With B = 0 the bits are the same with
+    // the flag and without it. [R:adapter]
     RLHF_FORWARD_BASE = 1
 };
 
@@ -211,9 +214,9 @@ typedef struct rlhf_batch {
     const int32_t *prompt_len; // [n], 1 <= prompt_len <= row length (for score only: ignored)
     const int32_t *prefix;     // [n] row < i, or -1; NULL: no prefixes
     // [total] who wrote the token. k >= 0: the policy, in turn k (the first turn is 0); -1: the
-    // token was given (prompt, or text of an environment). The value is -1 before prompt_len and 0
-    // at prompt_len. NULL: every token from prompt_len onward belongs to turn 0. Only for models
-    // with RLHF_CAP_TURNS. [R:turns]
+    // token was given (prompt, or text of an environment). In each row, turn is -1 before index
+    // prompt_len and 0 at that index. NULL: every token from prompt_len onward belongs to turn 0.
+    // Only for models with RLHF_CAP_TURNS. [R:turns]
     const int32_t *turn;
 } rlhf_batch;
 
@@ -230,8 +233,8 @@ typedef struct rlhf_forward {
     // entropy and kl cover the ids that dist keeps.
     const uint32_t *support;
     // For RLHF_HEAD_KL, instead of kl_hidden: the reference's dev_hidden, which must not change
-    // until backward() is done. kl_dev_row [response tokens] is the row of dev_hidden for each
-    // response token; NULL: rows 0, 1, 2, ... The host ensures that the rows exist.
+    // until backward() returns. kl_dev_row [response tokens] has the index of each response token's
+    // row in dev_hidden; NULL: 0, 1, 2, ... The host ensures that these rows exist.
     rlhf_dev kl_dev_hidden;
     const int32_t *kl_dev_row;
     // The divergence that RLHF_HEAD_KL computes (rlhf_divergence in compute.h), and its beta.
@@ -245,9 +248,9 @@ typedef struct rlhf_forward {
     void (*graded)(void *graded_ctx, rlhf_dev grad, uint64_t bytes);
     void *graded_ctx;
     // The host sets `wanted` if parameter values have changed and the host is still receiving some
-    // of them. Before forward() first reads a range of values, it calls `wanted` with that range:
-    // the `bytes` bytes from `value` onward. When `wanted` returns, the values in this range are
-    // complete. The calls come from the thread of forward(), for ranges in any order, and must
+    // of them. forward() must call `wanted` before it first reads a range of values, with that
+    // range: the `bytes` bytes from `value` onward. When `wanted` returns, the values in this range
+    // are complete. The calls come from the thread of forward(), for ranges in any order, and must
     // cover all trained values before forward() returns. forward() then also does what refresh()
     // does. Only for models with RLHF_CAP_WANTED. If `wanted` is NULL, the host has called
     // refresh().
@@ -276,9 +279,9 @@ typedef struct rlhf_gen rlhf_gen;
 // One step of continuous batching: row i appends its new tokens to slot[i] and samples the next
 // token. start[i] is the number of tokens in the slot; if it is 0, the slot is cleared first.
 // Prefill and decode rows may be mixed. If `prefix` is set, the tokens of slot prefix[i] come
-// before those of slot[i]. So a prompt is stored once, by a silent row in the same step or an
-// earlier one, and read by all rows that share the prompt. Within one step, a slot must not be both
-// a prefix and a row's own slot, except for the silent row that fills it.
+// before those of slot[i]. So a silent row, in this step or an earlier one, stores a prompt once,
+// and all rows that share the prompt read it. Within one step, a slot must not be both a prefix and
+// a row's own slot, except for the silent row that fills it.
 typedef struct rlhf_gen_step {
     uint32_t size, n;
     const int32_t *slot, *start; // [n]
@@ -290,10 +293,10 @@ typedef struct rlhf_gen_step {
     float *logp;             // out [n]
     const int32_t *prefix;   // [n] slot, or -1; NULL: all -1
     const uint8_t *silent;   // [n] 1: only store the tokens; NULL: every row samples
-    // out [n, rlhf_support_words(n_vocab)]: the support that row i's token was sampled from. logp
-    // then covers this support, at logp_dist's temperature and without logp_dist's top_k and top_p.
-    // Not written for silent rows. If `support` is NULL, it is not requested, and logp is the
-    // log-prob under logp_dist.
+    // out [n, rlhf_support_words(n_vocab)]: receives the support from which row i's token was
+    // sampled; not written for silent rows. logp then covers this support, at logp_dist's
+    // temperature and without its top_k and top_p. If `support` is NULL, logp is the log-prob under
+    // logp_dist.
     uint32_t *support;
 } rlhf_gen_step;
 

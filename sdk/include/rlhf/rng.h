@@ -1,8 +1,8 @@
 // rlhf/rng.h: counter-based random numbers, Philox 4x32-10 (Salmon et al., SC 2011).
 //
-// A number is a pure function of (seed, stream, counter), and the same on every device and for
-// every thread count. So the generator need not be saved. A stream is a *name* ("rollout"); the
-// host hashes it with rlhf_rng_stream(). Not cryptographically secure.
+// A random number is a pure function of (seed, stream, counter). It is the same on every device and
+// for every number of threads. A generator's only state is its counter. A stream is a *name*
+// ("rollout"); the host hashes it with rlhf_rng_stream(). Not cryptographically secure.
 #ifndef RLHF_RNG_H
 #define RLHF_RNG_H
 
@@ -15,7 +15,7 @@
 #define RLHF_RNG_ANYWHERE static inline
 #endif
 
-// Frozen. `counter` is the number of a block of four 32-bit words.
+// The layout is frozen. `counter` is the number of a block of four 32-bit words.
 typedef struct rlhf_rng {
     uint64_t seed, stream, counter;
 } rlhf_rng;

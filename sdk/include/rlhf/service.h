@@ -1,21 +1,22 @@
 // rlhf/service.h: the service tables returned by host->service(id).
 //
 // Thread tags in this file:
-//   [step]  at most one call at a time over all [step] functions of a service, in all plugins and
-//           threads together: plugins share models, and a model computes with all threads;
-//   [any]   concurrent calls are allowed, also together with a [step] call, but not during open or
+//   [step]  of all [step] functions of a service, only one may run at a time, whichever plugin or
+//           thread calls it, because plugins share models, and a model computes with all threads;
+//   [any]   may run at the same time as other calls, also a [step] call, but not during open or
 //           close of the same object.
 //
-// The tags matter only to plugins that start threads, because the host does not run two plugins at
-// once. There are two exceptions. With rewards.overlap, a thread of the host may call the score()
-// of a reward with RLHF_REWARD_EXTERNAL while the model computes. With rollout.ahead, a host thread
-// generates text while other plugins run. This thread uses a second instance of the policy's model
-// and a separate compute table. So instances and tables must not share data that they change.
+// The tags matter only to plugins that start threads, because, with two exceptions, the host does
+// not run two plugins at once. First, with rewards.overlap, a thread of the host may call the
+// score() of a reward with RLHF_REWARD_EXTERNAL while the model computes. Second, with
+// rollout.ahead, a thread of the host generates text while other plugins run. This thread uses a
+// second instance of the policy's model and a separate compute table. So instances and tables must
+// not share data that they change.
 //
 // The first argument of every function is the rlhf_host that create() received.
 //
-// A failing call records a message with the host. If you return the status of that call and do not
-// call host->fail, the user sees the message.
+// A failing call records a message with the host. If your function returns this call's status
+// without calling host->fail, the user sees that message.
 #ifndef RLHF_SERVICE_H
 #define RLHF_SERVICE_H
 
@@ -101,8 +102,8 @@ enum rlhf_row_type {
 typedef struct rlhf_row rlhf_row;
 typedef struct rlhf_row_service {
     uint32_t size, reserved;
-    // Parses one row. Returns RLHF_E_INVALID if the text is not a JSON object. If a prompt came
-    // without a data row, the text is empty and this call fails. Free the row with close. [any]
+    // Parses one row. Returns RLHF_E_INVALID if the text is not a JSON object. If a prompt has no
+    // data row, the text is empty, and this call fails. Free the row with close. [any]
     rlhf_status (*open)(const rlhf_host *, rlhf_str json, rlhf_row **out);
     void (*close)(const rlhf_host *, rlhf_row *); // NULL allowed [any]
     // Returns the type (enum rlhf_row_type) of the value at path. Use this for values that may be

@@ -25,8 +25,8 @@ typedef struct rlhf_sink_run {
 typedef struct rlhf_sink_phase {
     uint32_t size;
     uint32_t n_metrics, n_samples, reserved;
-    // Number of phases done, as "phase" in metrics.jsonl: 1 after the first phase. 0 means metrics
-    // of held-out responses, measured before the first phase.
+    // Number of phases done, the same number as "phase" in metrics.jsonl: 1 after the first phase.
+    // 0: the metrics are of held-out responses, measured before the first phase.
     int64_t phase;
     int64_t steps;  // optimizer steps taken so far
     double elapsed; // seconds since the run began, including those before a resume

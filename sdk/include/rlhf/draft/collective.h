@@ -34,8 +34,9 @@ typedef struct rlhf_block {
 enum rlhf_collective_flag {
     // exchange() takes device memory, as addresses that are valid on the stream of
     // rlhf_collective_options, and queues the exchange on that stream. Work that is queued on the
-    // stream later finds the bytes, so wait() does not wait for the exchange but only reports
-    // failures. gather() still takes host memory. Without this flag, exchange() takes host memory.
+    // stream after exchange() runs after the bytes have arrived. So wait() does not wait for the
+    // exchange but only reports failures. gather() still takes host memory. Without this flag,
+    // exchange() takes host memory.
     RLHF_COLLECTIVE_DEVICE = 1
 };
 
@@ -95,15 +96,16 @@ typedef struct rlhf_collective_options {
 typedef struct rlhf_collectives {
     uint32_t size, major, minor, reserved; // RLHF_COLLECTIVE_MAJOR and RLHF_COLLECTIVE_MINOR
     const char *name, *summary;            // "openmpi"; one line
-    // Returns how many processes the launcher has started. Returns 0 if a launcher that this
-    // library understands did not start this process. Returns -1 if such a launcher started it but
+    // Returns how many processes the launcher has started. Returns 0 if this process was not
+    // started by a launcher that this library understands. Returns -1 if it was, but the launcher
     // does not give the number. Reads only environment variables. [main]
     int32_t (*started)(void);
     // Join the other ranks. If this fails, err[err_cap] receives one sentence. May be called once
     // in a process. [main]
     rlhf_status (*create)(const rlhf_collective_options *, rlhf_collective **out, char *err,
                           uint64_t err_cap);
-    // Leave, together with all other ranks; after a failed call, immediately. NULL allowed. [main]
+    // Waits until all other ranks leave too, and then frees the collective. After a failed call,
+    // does not wait. NULL allowed. [main]
     void (*destroy)(rlhf_collective *);
 } rlhf_collectives;
 

@@ -39,7 +39,7 @@ enum rlhf_environment_flag {
     // Answers are functions of the options, of files that the options name, and of the episode's
     // seed, data row and turns. They have the same bits on every machine: nothing reads the clock,
     // other files or the network. So `rlhf-host verify` may play episodes again. Without this flag,
-    // it trusts the recorded answers.
+    // `rlhf-host verify` trusts the recorded answers.
     RLHF_ENVIRONMENT_FUNCTION = 8
 };
 #define RLHF_ENVIRONMENT_KNOWN (2 * RLHF_ENVIRONMENT_FUNCTION - 1) // all bits of this header
@@ -127,12 +127,14 @@ typedef struct rlhf_environment_ops {
     // Like rlhf_reward_ops.check_row: called for every data row before the first phase. [main]
     rlhf_status (*check_row)(void *self, rlhf_str row);
     // Returns further bits of enum rlhf_environment_flag that hold for this instance, for example
-    // because its program has promised them. Bits other than RLHF_ENVIRONMENT_FUNCTION are ignored.
-    // If `promises` is NULL, only the bits in `flags` hold. [any]
+    // because the instance runs a program that declares them. Bits other than
+    // RLHF_ENVIRONMENT_FUNCTION are ignored. If `promises` is NULL, only the bits in `flags` hold.
+    // [any]
     uint32_t (*promises)(void *self);
 } rlhf_environment_ops;
 
-// Returns NULL if an ops table (a copy) is valid, or else the error, as in plugin_check.h. [any]
+// Checks an ops table, which must be a copy (rlhf_copy_in). Returns NULL if the table is valid, or
+// else the error, as in plugin_check.h. [any]
 static inline const char *rlhf_environment_ops_fault(const rlhf_environment_ops *o) {
     return o->step ? NULL : "lacks the required function step()";
 }

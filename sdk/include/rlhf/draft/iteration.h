@@ -20,7 +20,8 @@ typedef struct rlhf_iteration {
 #define RLHF_SVC_ITERATION "rlhf.draft.iteration/0"
 
 // One round of reward-model training on the preference pairs collected since the last round,
-// together with older pairs, the history (DeepSeekMath, Shao et al. 2024, algorithm 1, line 12).
+// together with older pairs, which are called the history (DeepSeekMath, Shao et al. 2024,
+// algorithm 1, line 12).
 typedef struct rlhf_reward_update {
     uint32_t size;
     int32_t epochs;      // passes over the fresh pairs, > 0

@@ -44,8 +44,8 @@ enum rlhf_tap_point {
     RLHF_TAP_SCALE = 14      // (l) [1] factor of query-key products
 };
 
-// The linear maps of the heads. They read the final norm's output, except RLHF_TAP_VALUE if the
-// value head has a hidden layer: it reads the hidden layer's output.
+// The linear maps of the heads. They read the final norm's output, with one exception: if the value
+// head has a hidden layer, RLHF_TAP_VALUE reads that layer's output.
 enum rlhf_tap_head {
     RLHF_TAP_LM = 1,          // a row for each token of the vocabulary [n_vocab, d]
     RLHF_TAP_SCORE = 2,       // a row for each label [n_labels, d]
@@ -64,7 +64,7 @@ typedef struct rlhf_tap_info {
     int32_t value_hidden; // rows of RLHF_TAP_VALUE_HIDDEN; 0: no hidden layer
 } rlhf_tap_info;
 
-// A pass over a batch, from the embeddings or from a stream that the caller gives.
+// A pass over a batch, from the embeddings or from a stream that the caller provides.
 typedef struct rlhf_tap_run {
     uint32_t size;
     // 1: keep the values of all computed layers for read(). 0: keep only END.

@@ -54,7 +54,7 @@ static inline rlhf_x_u128 rlhf_x_mul(rlhf_x_u128 a, rlhf_x_u128 b) {
     return (rlhf_x_u128)ah * bh + (p >> 64) + (q >> 64) + (low >> 64);
 }
 
-// The number of zeros above the highest bit of a; a is not 0.
+// The number of zero bits above the highest 1 bit of a; a is not 0.
 static inline int rlhf_x_zeros(rlhf_x_u128 a) {
     const uint64_t high = (uint64_t)(a >> 64);
     return high ? __builtin_clzll(high) : 64 + __builtin_clzll((uint64_t)a);
@@ -78,7 +78,7 @@ static inline int rlhf_x_split(double x, uint64_t *m) {
 
 // Rounds v to the nearest number with a significand of `bits` bits (at most 53); a tie goes to the
 // even number. The result may have any exponent of a double. Sets *sure to 0 if v's error is too
-// large to tell which of two numbers is the nearest.
+// large to decide between two numbers.
 static inline double rlhf_x_round(struct rlhf_x v, int bits, int *sure) {
     const uint64_t sign = (uint64_t)(v.negative != 0) << 63;
     *sure = 1;
@@ -207,9 +207,9 @@ static inline struct rlhf_x rlhf_x_log_of(rlhf_x_u128 m, int e) {
 
 // ---- sine and cosine ----
 
-// Computes |x| * 2 / pi modulo 4. Returns the integer part and stores n words of the fraction, the
-// highest first. |x| is at least 2^-27, and n is from 4 to 8. The first 64 n - 54 bits of the
-// fraction are exact.
+// Computes |x| * 2 / pi modulo 4. Returns the integer part, and stores n words of the fraction in
+// `fraction`, the highest first. |x| is at least 2^-27, and n is from 4 to 8. The first 64 n - 54
+// bits of the fraction are exact.
 static inline int rlhf_x_quarters(double x, int n, uint64_t *fraction) {
     uint64_t m, w[10] = {0}, carry = 0;
     const int e = rlhf_x_split(x, &m) - 52, first = e > 2 ? e - 2 : 0, word = first / 64,
@@ -242,8 +242,8 @@ static inline int rlhf_x_quarters(double x, int n, uint64_t *fraction) {
     return 0;
 }
 
-// Returns the sum of (-1)^i w^i / (first + 2i)! with 127 bits below the point. `first` is 0 or 1; w
-// < 2^-10 has 137 bits below the point.
+// Returns the sum of (-1)^i w^i / (first + 2i)! with 127 bits below the point. `first` is 0 or 1. w
+// is below 2^-10 and has 137 bits below the point.
 static inline rlhf_x_u128 rlhf_x_wave(rlhf_x_u128 w, int first) {
     static const rlhf_x_u128 odd[8] = {
         RLHF_X_1,          RLHF_X_1 / 6,        RLHF_X_1 / 120,        RLHF_X_1 / 5040,
@@ -263,8 +263,8 @@ static inline rlhf_x_u128 rlhf_x_wave(rlhf_x_u128 w, int first) {
     return u;
 }
 
-// Returns the sine of f pi / 2 or, with `want_cos`, the cosine. 0 <= f <= 1/2 has 128 bits below
-// the point.
+// Returns the sine of f pi / 2 or, with `want_cos`, the cosine. f is from 0 to 1/2 and has 128 bits
+// below the point.
 static inline struct rlhf_x rlhf_x_sin_of(rlhf_x_u128 f, int want_cos) {
     const int j = (int)(f >> 122);
     const rlhf_x_u128 g = f - ((rlhf_x_u128)j << 122);                          // below 1/64

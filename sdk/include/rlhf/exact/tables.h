@@ -34,7 +34,8 @@ static const uint64_t rlhf_x_factorial[9] = {
     0x001ae64567f544e3, 0x00023ddb1dff1b12, 0x00002c248c2750da,
     0x000003272e95180f, 0x00000035cfe7ce67, 0x000000035cfe7ce6};
 
-// 256 divided by the middle of an interval. Above the 53rd, of half the interval.
+// c for each of the 128 intervals of [1, 2): 256 / m, rounded. m is the middle of interval i or,
+// for i >= 53, half of it. The first c and the last are exactly 256.
 static const uint16_t rlhf_x_inverse[128] = {
     256, 253, 251, 249, 247, 245, 244, 242, 240, 238, 237, 235, 233, 232, 230, 228, 227, 225, 224,
     222, 221, 219, 218, 216, 215, 213, 212, 211, 209, 208, 207, 205, 204, 203, 202, 200, 199, 198,
@@ -111,7 +112,7 @@ static const struct rlhf_x_pair rlhf_x_log[128] = {
     {0x00007f02a2c3f00f, 0x8f3e7b69d34deaf5}, {0x00005f711d7e0429, 0xdb74944bc16106f9},
     {0x00003fc054d620cf, 0x11f86ed20723b850}, {0x0000000000000000, 0x0000000000000000}};
 
-// Sine and cosine of i pi / 128 times 2^127; rounded down, 1 is 2^127.
+// The sine and the cosine of i pi / 128, times 2^127, rounded down.
 static const struct rlhf_x_pair rlhf_x_sin[33] = {
     {0x0000000000000000, 0x0000000000000000}, {0x03242abef46ccfbf, 0x2714e7b72ff6833c},
     {0x0647d97c437604f9, 0xbb50bcaa595be28b}, {0x096a9049670cfae6, 0x5f77574094d3c35c},

@@ -1,7 +1,7 @@
-// rlhf/exact/wide.h: the functions of rlhf/exact.h with 320 bits below the point. A few results are
-// so close to the midpoint of two doubles that the 128 bits of rlhf/exact/core.h cannot decide the
-// rounding; these functions compute them. They are slow, and their formulas differ from those of
-// core.h. Include rlhf/exact.h instead.
+// rlhf/exact/wide.h: the functions of rlhf/exact.h with 320 bits below the point. They compute the
+// few results that are so close to the midpoint of two doubles that the 128 bits of
+// rlhf/exact/core.h cannot decide the rounding. They are slow, and their formulas differ from those
+// of core.h. Include rlhf/exact.h instead.
 #ifndef RLHF_EXACT_WIDE_H
 #define RLHF_EXACT_WIDE_H
 
@@ -69,7 +69,7 @@ RLHF_X_RARE struct rlhf_wide rlhf_wide_divide(struct rlhf_wide a, uint64_t n) {
     return a;
 }
 
-// a 2^n for a number that is not negative; bits that do not fit are dropped.
+// Returns a 2^n for a >= 0; bits that do not fit are dropped.
 RLHF_X_RARE struct rlhf_wide rlhf_wide_shift(struct rlhf_wide a, int n) {
     struct rlhf_wide out;
     const int words = n >= 0 ? n / 64 : -((63 - n) / 64), bits = n - 64 * words;
@@ -96,7 +96,7 @@ RLHF_X_RARE struct rlhf_x rlhf_wide_result(struct rlhf_wide a, int64_t e) {
     return out;
 }
 
-// |x| 2^-e of a double that is not 0; bits below 2^-320 are dropped.
+// Returns |x| 2^-e, for x != 0; bits below 2^-320 are dropped.
 RLHF_X_RARE struct rlhf_wide rlhf_wide_double(double x, int e) {
     uint64_t m;
     const int own = rlhf_x_split(x, &m);

@@ -46,7 +46,7 @@
 
 #define RLHF_EXPORT __attribute__((visibility("default")))
 
-// Size in bytes of a T that ends with field `f`, as in the version whose newest field was `f`.
+// The size in bytes of a T in the version in which `f` was the last field.
 #define RLHF_SIZE_TO(T, f) ((uint32_t)(offsetof(T, f) + sizeof(((T *)0)->f)))
 
 // True if *p, which is a T, is long enough to have the field `f`, and this field is not 0.

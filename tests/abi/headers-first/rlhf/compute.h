@@ -74,8 +74,8 @@ enum rlhf_pool { RLHF_POOL_MEAN = 1, RLHF_POOL_FIRST = 2, RLHF_POOL_LAST = 3 };
 // Rows may share a prefix. The first prefix_len[i] <= start[i] keys of row i are then those of the
 // prefix: key j is at (prefix_base[i] + j) * kv_stride. The row's other keys, j >= prefix_len[i],
 // are at (kv_base[i] + j - prefix_len[i]) * kv_stride. A query's result depends on the keys but not
-// on their location, so the bits are the same with and without a shared prefix. The arrays are in
-// device memory.
+// on their location, so the bits are the same with and without a shared prefix. All arrays of this
+// struct are in device memory.
 typedef struct rlhf_ragged {
     uint32_t size;
     uint32_t n, total;     // rows; query tokens
@@ -176,7 +176,7 @@ typedef struct rlhf_lm_head {
     rlhf_dev logp, entropy, kl; // f32 [rows] each; entropy and kl may be NULL
     rlhf_dev ref_hidden;        // act dtype [rows, ref_d]; needed for kl
     const rlhf_weight *ref_weight;
-    // Backward only: the loss's gradients by logp, entropy and kl, f32 [rows], NULL = zero. The
+    // Backward only: the loss's gradients by logp, entropy and kl, f32 [rows]; NULL means zero. The
     // results follow.
     rlhf_dev d_logp, d_entropy, d_kl;
     rlhf_dev d_hidden; // act dtype [rows, d], overwritten
@@ -200,8 +200,8 @@ typedef struct rlhf_lm_sample {
 } rlhf_lm_sample;
 
 // A block weight with n outputs. Block b covers the outputs from[b] .. from[b] + count[b] - 1.
-// These outputs are computed from the inputs b * rank .. (b + 1) * rank - 1 alone, and multiplied
-// by scale. Outputs outside of all blocks are 0. Blocks ascend and do not overlap; k = n_blocks *
+// These outputs are computed only from the inputs b * rank .. (b + 1) * rank - 1, and multiplied by
+// scale. Outputs outside of all blocks are 0. Blocks ascend and do not overlap; k = n_blocks *
 // rank. If one product computes several linear layers, a block weight contains the B matrices of
 // their separate low-rank adapters (rlhf_adapter in model.h).
 typedef struct rlhf_blocks {
@@ -213,7 +213,8 @@ typedef struct rlhf_blocks {
     double scale;
 } rlhf_blocks;
 
-// Arguments of linear_sum. If `across` is 1, it multiplies by W^T and W2^T, as linear_dx does.
+// Arguments of linear_sum. If `across` is 1, linear_sum multiplies by W^T and W2^T, as linear_dx
+// does.
 typedef struct rlhf_linear_sum {
     uint32_t size, rows;
     int32_t out_dtype, accumulate; // as in linear
@@ -289,8 +290,9 @@ typedef struct rlhf_call_weight {
 // A call of one of the table's functions, described by its shapes, for workspace_bytes. Members
 // that the function does not use are 0 or NULL. workspace_bytes reads only the numbers in the
 // structs that the members point to, and follows no pointer in these structs except `dist` and the
-// array `len` of rlhf_tensors. It reads the weights from `weight` and `weight2`, not from these
-// structs. It only compares a device address with NULL, which means that the array is absent.
+// array `len` of rlhf_tensors. It takes the shapes of weights from `weight` and `weight2`, not from
+// these structs. It only tests whether a device address is NULL, that is, whether the array is
+// absent.
 typedef struct rlhf_call {
     uint32_t size;
     uint32_t op;               // RLHF_COMPUTE_OP of the function
@@ -350,7 +352,7 @@ typedef struct rlhf_compute {
     void *ctx;          // first argument of every function
 
     // ---- memory ----
-    // Allocates a buffer, 64-byte aligned and zeroed. The message of RLHF_E_NOMEM gives the size.
+    // Allocates a buffer, 64-byte aligned and zeroed. The message of RLHF_E_NOMEM names the size.
     // If `bytes` is 0, the buffer is valid and empty.
     rlhf_status (*alloc)(void *ctx, uint64_t bytes, rlhf_dev *out);
     void (*release)(void *ctx, rlhf_dev); // NULL allowed
@@ -371,15 +373,16 @@ typedef struct rlhf_compute {
     // Waits for pending operations on the buffer. NULL allowed.
     void (*release_host)(void *ctx, void *);
     // Like upload and download, but they do not wait. The host range must be inside one alloc_host
-    // buffer. The copy is done after `sync`, or after `wait` for a later mark. Until then the
-    // caller must not write to the host range, and after download_async must not read it either.
+    // buffer. The copy is complete when `sync` returns, or when `wait` returns for a ticket that
+    // `mark` returned after this call. Until then the caller must not write to the host range, and
+    // after download_async must not read it either.
     rlhf_status (*upload_async)(void *ctx, rlhf_dev dst, const void *host_src, uint64_t bytes);
     rlhf_status (*download_async)(void *ctx, void *host_dst, rlhf_dev src, uint64_t bytes);
     // Returns a ticket for all calls issued so far, without waiting. Tickets increase and are never
     // 0.
     rlhf_status (*mark)(void *ctx, uint64_t *ticket);
     // Waits until all calls issued before the ticket's `mark` are done, and reports any failure
-    // among them. Later calls may still be running. Ticket 0 returns at once.
+    // among them. Later calls may still be running. With ticket 0, returns at once.
     rlhf_status (*wait)(void *ctx, uint64_t ticket);
 
     // ---- weights and matrix products ----
@@ -393,8 +396,8 @@ typedef struct rlhf_compute {
     // rows, which is d(loss)/d(source). A block weight takes as many bytes as a weight with k
     // inputs and n outputs.
     rlhf_status (*weight_create_blocks)(void *ctx, const rlhf_blocks *, rlhf_weight **out);
-    // Returns the bytes of a packed weight with these arguments, that is, the increase of
-    // bytes_in_use; 0 if weight_create would reject the arguments. Does not allocate.
+    // Returns the size in bytes of a packed weight with these arguments, by which bytes_in_use
+    // would grow. Returns 0 if weight_create would reject the arguments. Does not allocate.
     uint64_t (*weight_bytes)(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags);
     rlhf_status (*weight_pack)(void *ctx, rlhf_weight *, rlhf_dev src_f32);
     // out[rows, n] (+)= x[rows, k] W + bias[n]. x has the weight's dtype. out_dtype is f32 or bf16.
@@ -468,10 +471,10 @@ typedef struct rlhf_compute {
                             int32_t dtype, uint32_t rows, int32_t inner);
     // Rotates the queries and keys of x in place, after normalizing them if rlhf_rope has gammas.
     rlhf_status (*rope)(void *ctx, const rlhf_rope *, rlhf_dev x, uint32_t rows);
-    // Replaces dx, laid out as x: on entry it is the gradient of rope's output, on return the
+    // dx has the layout of x. On entry it is the gradient of rope's output; on return it is the
     // gradient of rope's input. Adds the gradients of gamma_q and gamma_k to dgamma_q and dgamma_k,
-    // f32 [head_dim], in a fixed order over rows and heads. Both may be NULL, and are NULL without
-    // norms.
+    // f32 [head_dim], in a fixed order over rows and heads. dgamma_q and dgamma_k may be NULL;
+    // without norms they must be NULL.
     rlhf_status (*rope_bwd)(void *ctx, const rlhf_rope *, rlhf_dev dx, rlhf_dev dgamma_q,
                             rlhf_dev dgamma_k, uint32_t rows);
     // dst f32 += src in src_dtype.
@@ -491,7 +494,7 @@ typedef struct rlhf_compute {
                             int32_t d, int32_t mode);
 
     // ---- attention ----
-    // Stores k and v of the `total` new tokens in a cache. Token j of row i goes to cache row
+    // Stores k and v of the `total` new tokens in a cache. Token j of row i is stored in cache row
     // kv_base[i] + start[i] - prefix_len[i] + j. k and v have stride kv_src_stride, the caches
     // stride d; all are in dtype.
     rlhf_status (*kv_store)(void *ctx, rlhf_dev k_cache, rlhf_dev v_cache, rlhf_dev k, rlhf_dev v,
@@ -554,10 +557,11 @@ typedef struct rlhf_compute {
     // was allocated before the recording is released, the recording is dropped; `record` then sets
     // *what to RUN or CAPTURE again.
     //
-    // Between `record` and `record_end`, the following return RLHF_E_INVALID: alloc, release,
-    // alloc_host, release_host, upload, download (async or not), sync, mark, wait, weight_create,
-    // weight_destroy, weight_pack and host_ outputs. A failing call ends the recording, and
-    // `record_end` returns the status of that call. Recordings do not nest.
+    // Between `record` and `record_end`, the following calls fail with RLHF_E_INVALID: alloc,
+    // release, alloc_host, release_host, upload, download (async or not), sync, mark, wait,
+    // weight_create, weight_destroy, weight_pack, and every call with a host_ output. A failing
+    // call ends the recording, and `record_end` returns the status of that call. Recordings do not
+    // nest.
     rlhf_status (*record)(void *ctx, uint64_t key, int32_t *what);
     rlhf_status (*record_end)(void *ctx);
 
@@ -572,8 +576,8 @@ typedef struct rlhf_compute {
 
     // ---- arithmetic ----
     // The names of this table's arithmetic, for matrix products in f32 and in bf16, at most 15
-    // characters each. Two tables with the same name give the same bits. NULL: no equal bits are
-    // promised. Valid as long as the table.
+    // characters each. Two tables with the same name give the same bits. NULL: the bits may differ
+    // from those of any other table. The names are valid as long as the table.
     const char *arithmetic_f32, *arithmetic_bf16;
 
     // ---- other libraries ----
@@ -593,8 +597,8 @@ typedef struct rlhf_kernels_open {
     // functions; cuda: every call reports invalid device arrays at once
     uint32_t guard;
     // lm_head's memory budget; results do not depend on it. 0 chooses a default. cuda: 4 GiB, or 8
-    // GiB if the card has 40 GiB. cpu: 384 MiB, or more if the logits and gradients of 1024 rows
-    // need more (6 KiB for each token of the vocabulary)
+    // GiB if the card has at least 40 GiB. cpu: 384 MiB, or more if the logits and gradients of
+    // 1024 rows need more (6 KiB for each token of the vocabulary)
     uint64_t workspace_bytes;
     // Name of the arithmetic that the table must keep to in every dtype, even if it is slower; NULL
     // or "": whichever is fastest. A backend that cannot keep to it returns RLHF_E_UNSUPPORTED. The

@@ -16,9 +16,9 @@ enum rlhf_log_level {
     RLHF_LOG_ERROR = 3
 };
 
-// How the host combines the values that a phase reports under one metric name. Reports may come
-// from several workers and processes, and from retried calls. The result does not depend on how the
-// rows are divided among workers and processes.
+// How the host combines the values that plugins report under one metric name in a phase. Reports
+// may come from several workers and processes, and from retried calls. The result does not depend
+// on how the rows are divided among workers and processes.
 enum rlhf_combine {
     RLHF_COMBINE_MEAN = 1, // sum of weight * value / sum of weight
     RLHF_COMBINE_SUM = 2,  // sum of weight * value
@@ -41,7 +41,7 @@ struct rlhf_host {
     void *(*alloc)(const rlhf_host *, uint64_t bytes);
     void (*free)(const rlhf_host *, void *); // NULL allowed [any] [R:free]
     // Report a scalar metric for the current phase. `combine` (enum rlhf_combine) is how the host
-    // combines the values that a phase reports under one name. All reports of a name must have the
+    // combines the values reported under one name in a phase. All reports of a name must have the
     // same combine. weight, >= 0, is usually the number of rows or tokens that the value describes.
     // If the weights of a mean sum to 0, the host does not report the mean. The helpers below are
     // shorter forms of this function. A name may contain only letters, digits, '_', '-', '.' and
@@ -52,8 +52,8 @@ struct rlhf_host {
     void (*metric)(const rlhf_host *, const char *name, double value, double weight,
                    int32_t combine);
     // Sets *out to the generator of the named stream, with the run's seed and counter 0. Each
-    // instance has separate streams: other plugins, other rewards of the same plugin, and the host
-    // get different numbers under the same name. [any]
+    // instance has separate streams, so other plugins, other rewards of the same plugin, and the
+    // host get different numbers under the same name. [any]
     void (*rng)(const rlhf_host *, const char *stream, rlhf_rng *out);
     // Returns non-zero after the user has asked to stop; poll in long loops. [any] [R:hang]
     int32_t (*cancelled)(const rlhf_host *);

@@ -61,9 +61,10 @@ enum rlhf_recompute {
     RLHF_RECOMPUTE_LAYER = 1
 };
 
-// Low-rank adapters (LoRA, Hu et al. 2021): the output W x of a linear layer in the trunk becomes W
-// x + scale * B (A x). A [rank, inputs] is initialized from U(-1/sqrt(inputs), 1/sqrt(inputs)), as
-// in PEFT, and B [outputs, rank] with 0. The struct is borrowed until open() returns.
+// Low-rank adapters (LoRA, Hu et al. 2021): a linear layer of the trunk that has the weights W
+// computes W x + scale * B (A x). A [rank, inputs] is initialized from U(-1/sqrt(inputs),
+// 1/sqrt(inputs)), as in PEFT, and B [outputs, rank] with 0. The struct is borrowed until open()
+// returns.
 //
 // Each string of `target` names modules as in PEFT: by the last whole components of a linear
 // layer's name ("q_proj", "self_attn.q_proj", "c_attn"). "all-linear", as the only target, means
@@ -88,11 +89,12 @@ typedef struct rlhf_model_open {
     const rlhf_compute *compute;
     int32_t score_init; // enum rlhf_score_init
     // 1: the host writes parameter values only before the first refresh() and never reads them
-    // afterwards. In this refresh() the model may release every value of which it keeps a packed
-    // copy; param().value is then NULL. A second refresh() fails. Not with trainable.
+    // afterwards. In that first refresh() the model may release every value of which it keeps a
+    // packed copy; param().value is then NULL. A second refresh() fails. Not together with
+    // `trainable`.
     int32_t frozen;
     int32_t recompute; // enum rlhf_recompute; the model must reject unknown values
-    // Number of ids that have a token. Embedding rows after these are padding, and the LM head
+    // Number of ids that have a token. Embedding rows of higher ids are padding, and the LM head
     // ignores them: info().n_vocab is this number, and logp, entropy, kl, sampling and supports
     // cover only these ids. If n_tokens is 0 or not less than the number of embedding rows, every
     // row has a token.
@@ -156,8 +158,9 @@ enum rlhf_param_flag {
     (RLHF_PARAM_DECAY | RLHF_PARAM_EMBED | RLHF_PARAM_IN_OUT | RLHF_PARAM_FROZEN)
 #define RLHF_PARAM_NAME_MAX 299 // bytes of a parameter's name
 
-// One parameter tensor, written to the caller's struct with rlhf_copy_out. The buffers do not move
-// during the model's lifetime; a model opened as frozen or with an adapter may release them.
+// One parameter tensor, written to the caller's struct with rlhf_copy_out. A model opened as
+// `frozen` or with an adapter may release buffers. Otherwise, buffers neither move nor disappear
+// before destroy().
 typedef struct rlhf_param {
     uint32_t size;
     int32_t ndim; // 1 to 4
@@ -184,9 +187,9 @@ enum rlhf_init {
 };
 
 enum rlhf_forward_flag {
-    // Run the model without its adapter, e.g. to use it as its own reference. Not with train. In a
-    // model without an adapter the flag has no effect. With B = 0 the bits are the same with the
-    // flag and without it. [R:adapter]
+    // Run the model without its adapter, e.g. to use it as its own reference. Not with train = 1.
+    // In a model without an adapter, the flag has no effect. With B = 0 the bits are the same with
+    // the flag and without it. [R:adapter]
     RLHF_FORWARD_BASE = 1
 };
 
@@ -232,9 +235,9 @@ typedef struct rlhf_gen rlhf_gen;
 // One step of continuous batching: row i appends its new tokens to slot[i] and samples the next
 // token. start[i] is the number of tokens in the slot; if it is 0, the slot is cleared first.
 // Prefill and decode rows may be mixed. If `prefix` is set, the tokens of slot prefix[i] come
-// before those of slot[i]. So a prompt is stored once, by a silent row in the same step or an
-// earlier one, and read by all rows that share the prompt. Within one step, a slot must not be both
-// a prefix and a row's own slot, except for the silent row that fills it.
+// before those of slot[i]. So a silent row, in this step or an earlier one, stores a prompt once,
+// and all rows that share the prompt read it. Within one step, a slot must not be both a prefix and
+// a row's own slot, except for the silent row that fills it.
 typedef struct rlhf_gen_step {
     uint32_t size, n;
     const int32_t *slot, *start; // [n]

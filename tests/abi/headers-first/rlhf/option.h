@@ -28,7 +28,7 @@ enum rlhf_opt_type {
     RLHF_T_PATH = 5,  // a STR that names a file or directory
     RLHF_T_ENUM = 6,  // int32_t index into choices
     RLHF_T_TABLE = 7, // not an option: includes the rows of another table, see RLHF_OPT_TABLE
-    RLHF_T_LIST = 8   // const char *const *, a NULL-ended list of strings; users write a,b
+    RLHF_T_LIST = 8   // const char *const *, a NULL-terminated list of strings; users write a,b
 };
 
 enum rlhf_opt_flag {
@@ -55,7 +55,8 @@ struct rlhf_opt {
     int64_t i_def, i_min, i_max; // BOOL, I64, ENUM
     double f_def, f_min, f_max;  // F64
     const char *s_def;           // STR, PATH
-    // ENUM: the choices; LIST: the allowed items, NULL for any. Ended by NULL.
+    // ENUM: the choices; LIST: the allowed items. An array that ends with NULL. For a LIST that
+    // allows any item, `choices` itself is NULL.
     const char *const *choices;
     const char *const *l_def; // LIST: its default, ended by NULL; NULL = empty
     const rlhf_opt *table;    // TABLE: its rows, which must not be TABLEs; same stride

@@ -55,7 +55,7 @@ typedef struct rlhf_plugin {
     // Returns NULL if `key` has an effect with the other options in config. Otherwise returns the
     // reason, a static text such as "kl_controller is fixed". The host then rejects the option with
     // this reason or, if the option comes from a file, only warns. The host does not ask about
-    // options at their default. If why_unused is NULL, all options take effect. [any]
+    // options that have their default value. If why_unused is NULL, all options take effect. [any]
     const char *(*why_unused)(const void *config, const char *key);
 
     // ---- instance ----
@@ -63,9 +63,9 @@ typedef struct rlhf_plugin {
     // must not have destroy or state. [main] [R:create]
     rlhf_status (*create)(const rlhf_host *, const void *config, void **self);
     void (*destroy)(void *self); // NULL allowed as self [main] [R:destroy]
-    // State that a resumed run needs (controllers, running statistics). Provide save, load and a
-    // state_version of 1 or more, or none of the three; the host rejects anything else. `load` may
-    // reject a state_version that it does not know. [main] [R:state] [R:unsaved-state]
+    // State that a resumed run needs (controllers, running statistics). Provide either all three,
+    // i.e. save, load and a state_version of 1 or more, or none; the host rejects anything else.
+    // `load` may reject a state_version that it does not know. [main] [R:state] [R:unsaved-state]
     rlhf_status (*save)(void *self, const rlhf_ostream *);
     rlhf_status (*load)(void *self, const rlhf_istream *, uint32_t state_version);
 
@@ -96,8 +96,8 @@ RLHF_EXPORT const rlhf_bundle *RLHF_ENTRY(void);
 }
 #endif
 
-// Defines the entry function of a .so. RLHF_DEFINE_PLUGIN takes one `descriptor`;
-// RLHF_DEFINE_PLUGINS takes the addresses of several (&one, &other). Descriptors are static const
+// Defines the entry function of a .so. RLHF_DEFINE_PLUGIN takes one `descriptor`, and
+// RLHF_DEFINE_PLUGINS the addresses of several (&one, &other). Descriptors must be static const
 // data.
 #define RLHF_DEFINE_PLUGIN(descriptor) RLHF_DEFINE_PLUGINS(&(descriptor))
 #define RLHF_DEFINE_PLUGINS(...)                                                                   \

@@ -14,8 +14,7 @@
 enum rlhf_reward_flag {
     RLHF_REWARD_PER_TOKEN = 1, // fills out->token
     // A row's reward depends on that row alone, not on other rows of its group. So the host may
-    // request the reward as soon as the row is finished, together with any other rows.
-    // [R:row-alone]
+    // score a row as soon as it is finished, in a call with any other rows. [R:row-alone]
     RLHF_REWARD_ROW_ALONE = 2,
     // score() mostly waits for something outside the process, and does not call services of the
     // host that run a model. So the host may call score() on a separate thread while the policy
@@ -27,9 +26,9 @@ enum rlhf_reward_flag {
     // The reward handles rows of several turns (in->turn, messages, end). Rewards without this flag
     // get the last turn as the response and everything before it as the prompt.
     RLHF_REWARD_TURNS = 32,
-    // Compares rows of different groups with each other. So if several processes work on a run,
-    // only one of them calls this reward, with all rows. If a reward has neither this flag nor
-    // state, each process calls it with a part of the groups.
+    // Compares rows of different groups with each other. In a run of several processes, only one
+    // process calls a reward that has this flag or a state (save()); it passes all rows. All
+    // processes call any other reward, each with its own groups.
     RLHF_REWARD_WHOLE_BATCH = 64,
     // score() is a function of its arguments, of the options, of files and models that the options
     // name, and of state that save() stores. It gives the same bits on every machine: it does not
@@ -59,7 +58,7 @@ typedef struct rlhf_reward_in {
 
     // ---- rows ----
     const rlhf_str *prompt, *response; // [n] decoded text; the response after the response rules
-    // [n] the data row as JSON, len 0 without one: read it with "rlhf.row/0" (service.h)
+    // [n] the data row as JSON, to be read with "rlhf.row/0" (service.h); len is 0 if there is none
     const rlhf_str *meta;
     // [n] index of the prompt among the prompts that the run uses (rlhf_prompts). It counts from 0,
     // and a prompt has the same index in every phase. -1: unknown, as for held-out rows

@@ -1,4 +1,4 @@
-// rlhf/shards.h: helpers for sums that loss() accumulates. With them the sums have the same bits
+// rlhf/shards.h: helpers for sums that loss() accumulates. With them, the sums have the same bits
 // for any number of processes.
 //
 // The host divides a minibatch into rlhf_run_info.shards parts by a rule that does not depend on
@@ -10,8 +10,8 @@
 //   own[0] += ...;
 //   rlhf_shards_total(host, sums, shards, N, total);      // in minibatch_end()
 //
-// Each shard's sums are non-zero in only one process, so host->reduce returns them exactly. With
-// one shard, this is the same as keeping one set of sums.
+// Each shard's sums are non-zero in only one process, so host->reduce adds only zeros to them and
+// does not round. With one shard, this is the same as keeping one set of sums.
 #ifndef RLHF_SHARDS_H
 #define RLHF_SHARDS_H
 

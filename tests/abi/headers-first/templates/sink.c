@@ -36,8 +36,8 @@ static rlhf_status failed(const struct state *s, const char *what) {
     return rlhf_failf(s->host, RLHF_E_IO, "%s %s: %s", s->config->file, what, strerror(errno));
 }
 
-// In a resumed run, removes the phases after the checkpoint from the file, because they arrive
-// again.
+// In a resumed run, removes the lines of the phases after the checkpoint, because the host reports
+// these phases a second time.
 static FILE *go_on(const char *path, int64_t phases) {
     char other[4200], line[256];
     FILE *from = fopen(path, "r");
