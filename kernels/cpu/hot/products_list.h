@@ -62,13 +62,14 @@ struct rlhf__adam_step {
 };
 
 // gemm_*       f32 GEMMs, see struct rlhf__panel. Packing is as in bf16.h. gemm_turn_a packs A from
-//              its rows; gemm_turn_b does the same as rlhf__bf16_turn_b. If `stream` is set, stores
+//              its rows; gemm_turn_b is like rlhf__bf16_turn_b. If `stream` is set, stores
 //              bypass the caches, and dst must be 64-byte aligned. If `pairs` is set, src and dst
 //              of gemm_turn_b are in the order of struct rlhf__matmul's pairs
 // column_sums  db[c] += sum over rows of dy[row][c]; rows of dy are `stride` elements apart. f32
 //              rows are summed at three levels (optim.c)
 // weighted_sums  dw[c] += sum over rows of dy[row] x[row][c], a chain of vf_fma in row order
-// head_stat    sets max, log_sum and, if requested, entropy; sums (NULL allowed): see head_sums
+// head_stat    sets max, log_sum and, if requested, entropy; sums (NULL allowed): see head_sums.
+//              `it` is 1 / temperature, here and below
 // head_kl      needs head_stat; sets kl, ref_max, ref_log_sum from the reference's row r
 // head_grad    dz[n] (f32 or bf16) = derivative w.r.t. the unscaled logits; r NULL if d_kl is 0;
 //              dz may alias z in f32

@@ -15,7 +15,7 @@
 // [step]
 rlhf_status rlhf__cuda_product(struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s);
 
-// Add the workspaces of the GEMM `s` to `n`. If the library may take the GEMM, also add the
+// Add the workspaces of the GEMM `s` to `n`. If the library might compute the GEMM, also add the
 // library's workspace. Copies of misaligned operands are not counted. The addresses in `s` are not
 // accessed, only compared with NULL. [step]
 void rlhf__cuda_product_needs(const struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s,

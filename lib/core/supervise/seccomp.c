@@ -1,7 +1,7 @@
 // seccomp.c: refuses system calls that a worker may not make; see confine.h. Most refused calls
-// fail with EPERM. A refused socket call, and a refused open() with O_TRUNC, fails with EACCES, and
-// a refused ioctl with ENOTTY. Calls for which programs have an older alternative fail with ENOSYS,
-// so that the programs use the alternative.
+// fail with EPERM, but socket calls and open() with O_TRUNC fail with EACCES, and ioctl() fails
+// with ENOTTY. Calls for which programs have an older alternative fail with ENOSYS, so that the
+// programs use the alternative.
 //
 // A reward can be any code, and we do not know in advance which calls its libraries make. So most
 // of this file is a list of refused calls, and other calls are allowed. The refused calls

@@ -1,5 +1,6 @@
 // dataset.c: see dataset.h. One large buffer holds the requested fields of all rows, one after the
-// other. So a row needs 56 bytes in addition to its text.
+// other. In addition to its text, a row needs only a struct record (56 bytes), which says where its
+// fields are.
 #include "data/dataset.h"
 
 #include "base/json.h"

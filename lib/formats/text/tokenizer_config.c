@@ -4,8 +4,8 @@
 // The files may define special tokens in several ways, all of them optional: as added tokens
 // (added_tokens.json, tokenizer_config.json); as roles, with the token's text
 // (special_tokens_map.json, tokenizer_config.json); or as roles, with the token's id (config.json).
-// Each role is taken from the first of these files that defines it. If no file does, the usual
-// names are tried.
+// Each role is taken from the first file that defines it, in this order: special_tokens_map.json,
+// tokenizer_config.json, config.json. If none does, the usual names are tried.
 #include "text/tokenizer_config.h"
 
 #include "base/file.h"

@@ -74,8 +74,9 @@ uint64_t rlhf__vocab_hash_bytes(const char *s, size_t len);
 // bytes get the code points from U+0100 onward, in order. [any]
 void rlhf__bpe_byte_chars(uint16_t chars[256]);
 
-// Translate a token from the form of the files (stand-ins, in UTF-8) to its bytes in out[len].
-// Returns the number of bytes, or SIZE_MAX if a character is not a stand-in. [any]
+// Convert a token as the files write it (stand-ins, in UTF-8) to the bytes that it represents, and
+// store them in `out`, which has room for `len` bytes. Returns the number of bytes, or SIZE_MAX if
+// a character is not a stand-in. [any]
 size_t rlhf__bpe_token_bytes(const char *s, size_t len, char *out);
 
 #endif

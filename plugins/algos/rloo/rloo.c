@@ -1,5 +1,7 @@
 // rloo.c: REINFORCE leave-one-out (Kool et al. 2019; Ahmadian et al. 2024). The baseline of a
 // response is the mean reward of the other responses to its prompt (docs/algorithms/rloo.md).
+// x_it, o_it and f_it are the log-probs of token t of response i under the policy, under the policy
+// that sampled it, and under the reference.
 //
 //   S_i = score_i + sum_t token_reward_it - kl_coef sum_t (o_it - f_it)
 //   A_i = S_i - mean of S over the other responses of its group

@@ -96,8 +96,8 @@ static inline uint64_t rlhf__tf_cache_bytes(const struct rlhf__tf *m, uint32_t n
 }
 
 // Returns 1 if the model has an LM head. Encoders never have one. Classifiers have one only if the
-// architecture ties the LM head to the embedding, because their checkpoints do not contain its
-// matrix.
+// architecture ties the LM head to the embedding: a classifier's checkpoint has no separate matrix
+// for it.
 static inline int32_t rlhf__tf_has_lm(const struct rlhf__tf *m) {
     return m->arch.causal && (m->arch.tied || m->open.n_labels == 0);
 }

@@ -634,12 +634,13 @@ typedef struct rlhf_kernels_ops {
     // Describes device `gpu` without opening a table, even if the device cannot be used. Sets *json
     // to a JSON object, valid until the next describe() or destroy(). All members of the object are
     // optional. "devices" is the number of devices, usable or not. "name", "driver", "runtime" and
-    // "library" (of matrix products) are strings. "capability" is CUDA's compute capability, 10 *
-    // major + minor. "memory" and "memory_free" are in bytes. "missing" is one sentence: why open()
-    // would fail. "levels" is a list of the instruction sets to choose from, lowest first. Each
-    // level has "name", "supported" and "used" (booleans), "loops", "f32" and "bf16" (the code for
-    // row operations and for GEMMs in f32 and bf16), and "why_unused". If describe is NULL, the
-    // backend has one device, and open() reports all problems. [main] [R:describe]
+    // "library" (which computes matrix products) are strings. "capability" is CUDA's compute
+    // capability, 10 * major + minor. "memory" and "memory_free" are in bytes. "missing" is one
+    // sentence: why open() would fail. "levels" is a list of the instruction sets to choose from,
+    // lowest first. Each level has "name", "supported" and "used" (booleans), "loops" (the code for
+    // row operations), "f32" and "bf16" (the code for GEMMs of that type), and "why_unused". If
+    // describe is NULL, the backend has one device, and open() reports all problems. [main]
+    // [R:describe]
     rlhf_status (*describe)(void *self, uint32_t gpu, const char **json);
 } rlhf_kernels_ops;
 
