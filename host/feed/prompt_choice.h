@@ -1,6 +1,6 @@
-// prompt_choice.h: asks the algorithm for the prompts of a phase, in runs in which the algorithm
-// chooses the prompts (rlhf_algo_ops.choose_prompts). Stores what the algorithm receives about
-// every prompt: the prompt's last score, and how often the prompt was used.
+// prompt_choice.h: in runs in which the algorithm chooses the prompts
+// (rlhf_algo_ops.choose_prompts), asks it for the prompts of a phase. Stores what the algorithm
+// receives about every prompt: the prompt's last score, and how often the prompt was used.
 //
 // A checkpoint contains these scores and counts in state/prompts.safetensors.
 #ifndef RLHF_HOST_FEED_PROMPT_CHOICE_H

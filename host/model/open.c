@@ -33,8 +33,9 @@ static int is_type(struct rlhf__plugins *plugins, const char *stem) {
     return o.type != RLHF_T_ENUM;
 }
 
-// Append to *out, as "a, b", the model types after which plugin files are named. Set *there to 1 if
-// a plugin file is named `model_type`. The caller has tried to open that file, and failed.
+// Append to *out, as "a, b", the model types for which a plugin file exists (the file has the name
+// of the type). Set *there to 1 if a plugin file is named `model_type`. The caller has tried to
+// open that file, and failed.
 static rlhf_status list_types(struct rlhf__plugins *plugins, const char *model_type,
                               struct rlhf__buf *out, int *there) {
     struct rlhf__buf stems = RLHF__BUF_INIT;

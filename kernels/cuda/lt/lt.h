@@ -128,7 +128,7 @@ void rlhf__lt_plans_free(struct rlhf__cuda_lt *lt);
 rlhf__lt_status rlhf__lt_run(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
                              const struct rlhf__lt_operands *o, uint32_t rows);
 
-// Extend the proof of an exact plan to calls of this number of rows, unless memory is short or a
+// Also prove that the plan is exact for calls with this many rows, unless memory is short or a
 // recording is in progress.
 rlhf_status rlhf__lt_prove_more(struct rlhf__cuda *cu, struct rlhf__lt_plan *p, uint32_t rows);
 

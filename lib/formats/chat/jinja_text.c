@@ -186,8 +186,8 @@ static int all_of(struct rlhf__jinja_work *w, rlhf_str s, int digits, int alphas
 
 // ---- methods ----
 
-// Returns 1 if s begins with `edge` or, if `left` is 0, ends with it. If `edge` is a tuple of
-// strings, returns 1 if s begins (or ends) with one of these strings.
+// If `left` is 1, returns 1 if s begins with `edge`; if `left` is 0, returns 1 if s ends with it.
+// If `edge` is a tuple of strings, one of them is enough.
 static int has_edge(struct rlhf__jinja_work *w, rlhf_str s, rlhf__value edge, int left) {
     int yes = 0;
     for (size_t i = 0; edge.type == RLHF__JINJA_TUPLE && i < edge.list->n && rlhf__jinja_pay(w, 1);

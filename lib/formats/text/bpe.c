@@ -242,9 +242,10 @@ static int have_tokens(const struct rlhf__bpe *bpe, const char *s, size_t n) {
     return have;
 }
 
-// Adds a character that has no token, as its bytes or as unk. An unk waits until the next character
-// that has a token, or (without fuse_unk) until the next unk. Byte tokens of the characters between
-// are therefore written before the unk, as in the tokenizers library.
+// Adds a character that has no token, as its bytes or as unk. An unk is not written at once: it is
+// held back until the next character that has a token or, without fuse_unk, until the next unk. If
+// characters that are written as bytes follow it, their byte tokens come before the unk, as in the
+// tokenizers library.
 static rlhf_status put_unknown(struct symbols *to, const char *s, size_t n,
                                struct rlhf__error *err) {
     const struct rlhf__bpe *bpe = to->bpe;

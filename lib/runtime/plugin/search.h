@@ -8,8 +8,8 @@
 
 #include <rlhf/plugin.h>
 
-// The kind of a collective (rlhf/draft/collective.h). A collective is not one of the contract's
-// kinds of plugins, but its file is found in the same way.
+// Collectives as a kind of plugin (rlhf/draft/collective.h). The contract does not list this kind,
+// but its files are found in the same way.
 enum { RLHF__KIND_COLLECTIVE = 1000 };
 
 // Returns the name of the directory with plugins of this kind ("algos", ...). <lib>, the user's

@@ -48,7 +48,7 @@ static void close_handle(struct rlhf__table *t, uint32_t handle) {
     end(t);
 }
 
-// Copy the items of a reply to an array of `n` items. If the reply has another number of items,
+// Copy the items of a reply to an array of `n` items. If the reply does not have exactly `n` items,
 // returns RLHF_E_INTERNAL and does not change the array.
 static rlhf_status take_items(struct rlhf__wire *in, size_t size, size_t n, void *out) {
     size_t got;

@@ -388,8 +388,8 @@ typedef struct rlhf_compute {
     // Waits for pending operations on the buffer. NULL allowed.
     void (*release_host)(void *ctx, void *);
     // Like upload and download, but they do not wait. The host range must be inside one alloc_host
-    // buffer. The copy is complete when `sync` returns, or when `wait` returns for a ticket that
-    // `mark` returned after this call. Until then the caller must not write to the host range, and
+    // buffer. The copy is complete once `sync` returns. To wait for less, call `mark` after this
+    // call, and `wait` for its ticket. Until then the caller must not write to the host range, and
     // after download_async must not read it either.
     rlhf_status (*upload_async)(void *ctx, rlhf_dev dst, const void *host_src, uint64_t bytes);
     rlhf_status (*download_async)(void *ctx, void *host_dst, rlhf_dev src, uint64_t bytes);
