@@ -96,7 +96,7 @@ static int cmd_help(const struct rlhf__env *env, int argc, char **argv) {
     return rlhf__search(env, &near);
 }
 
-// --version, at any position in argv[1 ..]: alone, or with --json before or after it.
+// Runs --version, which is given alone or with --json, in either order.
 static int version(const struct rlhf__env *env, int argc, char **argv) {
     struct rlhf__error err;
     const int json =

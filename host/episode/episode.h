@@ -1,4 +1,5 @@
-// episode.h: one episode: the environment's messages and rewards, and what the episode waits for.
+// episode.h: one episode, with the environment's messages and rewards, and with what the episode
+// waits for.
 #ifndef RLHF_HOST_EPISODE_EPISODE_H
 #define RLHF_HOST_EPISODE_EPISODE_H
 

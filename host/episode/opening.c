@@ -172,7 +172,7 @@ static rlhf_status encode_prompt(struct rlhf__speaking *by, struct rlhf__episode
     e->read.n = 0;
     for (uint32_t k = 0; st == RLHF_OK && k < e->n_said; k++)
         st = take_text(by, e, k, most, &s, err);
-    // if nothing is added to a prompt, use the tokens that it has in runs without an environment
+    // if nothing is added to the prompt, encode it as in a run without an environment
     if (st == RLHF_OK && by->chat && (e->n_said || by->alone || by->tools->listed))
         st = encode_chat(by, e, &s, err);
     else if (st == RLHF_OK)
@@ -205,7 +205,7 @@ static rlhf_str text_of(const json_t *v) {
     return (rlhf_str){json_string_value(v), json_string_length(v)};
 }
 
-// Add the answer to a tool call, as the chat template writes results.
+// Add the answer to a tool call as a message that the chat template renders as a tool result.
 static rlhf_status add_result(const struct rlhf__called *c, const struct rlhf__buf *text,
                               struct speech *s, struct rlhf__error *err) {
     const rlhf_str name = text_of(c->name), none = {NULL, 0};

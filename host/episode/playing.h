@@ -1,5 +1,5 @@
-// playing.h: plays episodes: creates an environment's instance, sets up its episodes for a model
-// and prompts, and samples them as batches of rows.
+// playing.h: creates an environment's instance, sets up its episodes for a model and prompts, and
+// samples the episodes as batches of rows.
 #ifndef RLHF_HOST_EPISODE_PLAYING_H
 #define RLHF_HOST_EPISODE_PLAYING_H
 
@@ -22,8 +22,8 @@ rlhf_status rlhf__playing_check_model(const char *file, const struct rlhf__model
 int rlhf__playing_alone(const struct rlhf__plugin *environment,
                         const struct rlhf__prompts_config *);
 
-// Open the prompts for a run for which rlhf__playing_alone returns 1: a single prompt, whose only
-// token takes no part in episodes. [main]
+// For a run for which rlhf__playing_alone returns 1, open a single prompt. The only token of this
+// prompt takes no part in episodes. [main]
 rlhf_status rlhf__playing_no_prompts(const struct rlhf__tokenizer *, struct rlhf__prompts **out,
                                      struct rlhf__error *err);
 

@@ -141,8 +141,8 @@ static rlhf_str turn_text(const struct rlhf__rewriting *by, const struct rlhf__t
     return s;
 }
 
-// Add the episode's turns to the counts. Errors: RLHF_E_INVALID if the template cannot render the
-// whole conversation or, with by->refuses, if the template rewrites a turn; RLHF_E_NOMEM.
+// Add the episode's turns to the counts. Errors: RLHF_E_NOMEM; RLHF_E_INVALID if the template
+// cannot render the whole conversation. With by->refuses, a rewritten turn is RLHF_E_INVALID, too.
 static rlhf_status count(struct rlhf__rewriting *by, const struct rlhf__episode *e,
                          struct rlhf__error *err) {
     struct rlhf__messages m = {.n = 0};

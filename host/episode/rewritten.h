@@ -3,7 +3,8 @@
 // these turns. A row cannot follow the template, because it keeps the tokens that the policy
 // sampled. Such turns are counted, or refused.
 //
-// The spelling of tool calls does not matter here: calls are compared by name and arguments.
+// The spelling of tool calls does not matter here, because calls are compared by name and
+// arguments.
 #ifndef RLHF_HOST_EPISODE_REWRITTEN_H
 #define RLHF_HOST_EPISODE_REWRITTEN_H
 

@@ -6,8 +6,8 @@
 
 #include <stdlib.h>
 
-// The beginning of a message between ranks. After it come the bytes of the environment's reports,
-// then one byte for each row (1 = the episode was given up), then the bytes of rlhf__rollout_pack.
+// A message between ranks begins with this struct. The environment's reports follow, then one byte
+// for each row (1 = the episode was given up), then the bytes of rlhf__rollout_pack.
 struct head {
     struct rlhf__episode_counts counts;
     uint64_t reports; // bytes
@@ -60,8 +60,8 @@ static rlhf_status take_reports(const struct rlhf__episodes_request *of, struct 
     return rlhf__reports_take(p, bytes, run->metric, run->metric_ctx, err);
 }
 
-// Pass a rank's reports to the request's `metric` or, if that is NULL, to the run. Add the rank's
-// counts to the total, and store which of its rows were given up.
+// Pass a rank's reports to the request's `metric`. If `metric` is NULL, pass them to the run. Add
+// the rank's counts to the total, and store which of its rows were given up.
 static rlhf_status read_head(void *arg, uint32_t from, uint32_t to, struct rlhf__part *p,
                              struct rlhf__error *err) {
     struct plays *all = arg;

@@ -1,5 +1,5 @@
-// tools.h: an environment's tools in episodes: lists them in the prompt, finds the tool calls in a
-// turn of the policy, and answers wrong calls in place of the environment.
+// tools.h: lists an environment's tools in the prompt, finds the tool calls in a turn of the
+// policy, and answers wrong calls in place of the environment.
 //
 // A tool call is wrong if it cannot be read, names no declared tool or lacks a required argument.
 // If a turn has a wrong call, the host answers each call of that turn with {"error": "..."}, and

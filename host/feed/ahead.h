@@ -1,9 +1,9 @@
 // ahead.h: the batch in flight of a run with rollout.ahead, i.e. the responses of the next phase.
 // While the current phase trains, a thread of this process (sample/sampler.h) or other processes
 // (sample/actors.h) sample this batch with the weights from the start of the current phase. The
-// batch is handed over when both training and sampling are done. So the rows of a phase always come
-// from the weights at the start of the previous phase, no matter whether training or sampling is
-// faster.
+// batch is handed over when both training and sampling are done. So, except in the first phase, the
+// rows of a phase always come from the weights at the start of the previous phase, no matter
+// whether training or sampling is faster.
 //
 // A checkpoint contains the batch in flight in state/ahead.rows (batch/rows_file.h), because the
 // weights that sampled the batch no longer exist. The checkpoint's cursor points past the prompts
@@ -53,9 +53,8 @@ struct rlhf__ahead_idle rlhf__ahead_idle(const struct rlhf__ahead *);
 // Returns 1 if there is a complete batch for the next phase. [any]
 int rlhf__ahead_ready(const struct rlhf__ahead *);
 
-// Move the complete batch to *x, which must not have rows yet. `first` is the number that the
-// batch's first sequence must have within the run. Errors: RLHF_E_INVALID if the batch begins with
-// another number. [step]
+// Move the complete batch to *x, which must not have rows yet. The batch's first sequence must have
+// the number `first` within the run. Errors: RLHF_E_INVALID if it has a different number. [step]
 rlhf_status rlhf__ahead_take(struct rlhf__ahead *, uint64_t first, struct rlhf__experience *x,
                              struct rlhf__error *err);
 

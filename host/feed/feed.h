@@ -1,4 +1,4 @@
-// feed.h: the source of a run's rows: prompts to which the policy responds, texts, or preferences.
+// feed.h: the source of a run's rows: texts, preferences, or prompts to which the policy responds.
 // Only the code that sets up a run knows which kind the feed is. Phases call the feed through
 // `ops`.
 #ifndef RLHF_HOST_FEED_FEED_H
@@ -59,10 +59,10 @@ struct rlhf__feed_ops {
     // NULL if rows have no groups. [step]
     rlhf_status (*more)(struct rlhf__feed *, uint32_t groups, uint64_t first, int64_t version,
                         struct rlhf__experience *x, struct rlhf__error *err);
-    // For the memory estimate: fill *x, which the caller has zeroed, with the largest rows that the
-    // next phases can have: the longest prompts, and responses of full length. The models compute
-    // nothing, because they are on a memory plan (model/memory_plan.h). Does not move the cursor.
-    // [step]
+    // For the memory estimate, fill *x, which the caller has zeroed, with the largest rows that the
+    // next phases can have. These are the longest prompts with responses of full length. The models
+    // compute nothing, because they are on a memory plan (model/memory_plan.h). Does not move the
+    // cursor. [step]
     rlhf_status (*largest)(struct rlhf__feed *, struct rlhf__experience *x,
                            struct rlhf__error *err);
     // Make the allocations that would be made if the rows of x were sampled. Nothing is computed,
@@ -104,8 +104,9 @@ void rlhf__feed_destroy(struct rlhf__feed *); // NULL allowed [main]
 rlhf_status rlhf__feed_largest(struct rlhf__feed *, struct rlhf__experience *x,
                                struct rlhf__error *err);
 
-// Set *out to the limit on a row's tokens: data.max_tokens or, if that setting is 0, the policy's
-// context. Errors: RLHF_E_INVALID if data.max_tokens is greater than the context. [any]
+// Set *out to the limit on a row's tokens. If data.max_tokens is 0, the limit is the policy's
+// context, otherwise data.max_tokens. Errors: RLHF_E_INVALID if data.max_tokens is greater than the
+// context. [any]
 rlhf_status rlhf__feed_max_tokens(const struct rlhf__feed_env *, int32_t *out,
                                   struct rlhf__error *err);
 
@@ -151,10 +152,10 @@ void rlhf__preference_feed_trains(struct rlhf__feed *, struct rlhf__reward_train
 
 // ---- prompt_feed.c: responses of the policy to the run's prompts, a batch in each phase ----
 
-// Read the prompts, check that the context has room for each prompt and sampling.max_new_tokens
-// more tokens, and open the KV cache. The members `plan`, `logp_dist`, `rules`, `policy` and
-// `reference` of the cast must be set. A batch has batch.size rows in groups of plan.group_size.
-// The caller owns *out. Errors: RLHF_E_INVALID, and those of rlhf__rollout_prompts.
+// Read the prompts, and check that the context has room for each prompt and sampling.max_new_tokens
+// more tokens. The members `plan`, `logp_dist`, `rules`, `policy` and `reference` of the cast must
+// be set. A batch has batch.size rows in groups of plan.group_size. The caller owns *out. Errors:
+// RLHF_E_INVALID, and those of rlhf__rollout_prompts.
 //
 // `reference_is_start` is 1 if the reference equals the policy at the start of the run. The feed's
 // ops->check passes it to rlhf__start_check. [main]
@@ -177,8 +178,8 @@ rlhf_status rlhf__prompt_feed_sample(const struct rlhf__feed *, const struct rlh
                                      uint32_t n, const char *stream, uint64_t first,
                                      struct rlhf__rows *e, struct rlhf__error *err);
 
-// With feed->ahead, begin to sample the batch of the next phase, whose number is `phase`. `first`
-// and `version` are as in ops->next. Moves the cursor. [step]
+// With feed->ahead, begin to sample the batch of the next phase; `phase` is its number. `first` and
+// `version` are as in ops->next. Moves the cursor. [step]
 rlhf_status rlhf__prompt_feed_ahead(struct rlhf__feed *, int64_t phase, uint64_t first,
                                     int64_t version, struct rlhf__error *err);
 

@@ -34,9 +34,9 @@ static struct rlhf__order *preference_order(struct rlhf__feed *f) {
 
 // ---- held-out rows ----
 
-// Report the head's gain and bias. If held-out rows are due, reports those that are fitted to the
-// current weights. Otherwise reports, only after the first phase, those with which the model is
-// trained.
+// Report the head's gain and bias. If held-out rows are due, reports the values that are fitted to
+// the current weights. If not, reports the values that training uses, but only at the end of the
+// first phase.
 static rlhf_status report_head(struct rlhf__reward_training *r, const struct rlhf__held_out *h,
                                struct rlhf__error *err) {
     if (!r || r->samples.n == 0 || (!h->due && h->phase > 1)) return RLHF_OK;

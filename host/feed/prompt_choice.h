@@ -1,6 +1,6 @@
-// prompt_choice.h: in runs in which the algorithm chooses the prompts
-// (rlhf_algo_ops.choose_prompts), asks it for the prompts of a phase. Stores what the algorithm
-// receives about every prompt: the prompt's last score, and how often the prompt was used.
+// prompt_choice.h: asks an algorithm that chooses its prompts (rlhf_algo_ops.choose_prompts) for
+// the prompts of a phase. Stores what the algorithm receives about every prompt: the prompt's last
+// score, and how often the prompt was used.
 //
 // A checkpoint contains these scores and counts in state/prompts.safetensors.
 #ifndef RLHF_HOST_FEED_PROMPT_CHOICE_H
@@ -28,9 +28,9 @@ void rlhf__prompt_choice_destroy(struct rlhf__prompt_choice *); // NULL allowed 
 rlhf_status rlhf__prompt_choice_ask(struct rlhf__prompt_choice *, int64_t phase, uint32_t n,
                                     int64_t *row, struct rlhf__error *err);
 
-// Call this for rows that were sampled ahead for the phase: marks their prompts as prompts of the
-// phase. Does not count them as used, because they were counted when the algorithm chose them,
-// perhaps in an earlier process of the run. [step]
+// Call this for rows that were sampled ahead for the phase. Marks their prompts as prompts of the
+// phase. Does not count these prompts as used, because they were counted when the algorithm chose
+// them, perhaps in an earlier process of the run. [step]
 void rlhf__prompt_choice_chosen(struct rlhf__prompt_choice *, int64_t phase,
                                 const struct rlhf__rows *);
 
@@ -46,7 +46,7 @@ void rlhf__prompt_choice_note(struct rlhf__prompt_choice *);
 
 // rlhf__prompt_choice_save writes the state to a checkpoint's folder. rlhf__prompt_choice_load
 // reads it from the checkpoint in `dir`, and returns RLHF_E_INVALID if the checkpoint is damaged or
-// has another number of prompts. [main]
+// has a different number of prompts. [main]
 rlhf_status rlhf__prompt_choice_save(const struct rlhf__prompt_choice *,
                                      const struct rlhf__folder *checkpoint,
                                      struct rlhf__error *err);

@@ -1,5 +1,5 @@
-// prompt_episodes.h: the episodes of a run with an environment: checks their limits and samples the
-// rows of a batch. The environment plays the episodes, unless a record has its answers.
+// prompt_episodes.h: checks the limits of a run's episodes, and samples the episodes as the rows of
+// a batch. The environment plays the episodes, unless a record has its answers.
 #ifndef RLHF_HOST_FEED_PROMPT_EPISODES_H
 #define RLHF_HOST_FEED_PROMPT_EPISODES_H
 

@@ -8,8 +8,8 @@
 
 // ---- life ----
 
-// Choose the tokens over which log-probs are normalized. Fails if these are the tokens that
-// sampling kept, and a model does not support such log-probs.
+// Choose the tokens over which log-probs are normalized: all tokens, or those that sampling kept.
+// Fails if a model does not support the latter.
 static rlhf_status choose_support(struct rlhf__prompt_sampling *p, struct rlhf__error *err) {
     const struct rlhf__cast *cast = p->env->cast;
     const rlhf_dist d = rlhf__sampling_dist(&p->env->config->sampling);

@@ -13,13 +13,13 @@ struct rlhf__prompt_sampling {
     uint32_t slots, prefix_slots;
     uint32_t group;       // rows per prompt
     int32_t share;        // 1: rows of a group share its prompt in the KV cache
-    int32_t keep_support; // 1: log-probs are over the tokens that top-k and top-p kept
+    int32_t keep_support; // 1: log-probs are over the tokens that top-k, top-p or min-p kept
     int32_t reserved;
 };
 
 // Choose the number of slots, and the tokens over which log-probs are normalized. The cast must be
-// as for rlhf__prompt_feed_open. Borrows env and prompts. Errors: RLHF_E_UNSUPPORTED (a model or
-// the backend cannot compute such log-probs). [main]
+// as for rlhf__prompt_feed_open. Borrows env and prompts. Errors: RLHF_E_UNSUPPORTED (the backend
+// lacks a sampling rule, or a model cannot normalize over these tokens). [main]
 rlhf_status rlhf__prompt_sampling_init(struct rlhf__prompt_sampling *,
                                        const struct rlhf__feed_env *, const struct rlhf__prompts *,
                                        struct rlhf__error *err);

@@ -17,7 +17,7 @@ rlhf_status rlhf__recorded_take(const struct rlhf__recorded *, const struct rlhf
                                 struct rlhf__error *err);
 
 // Copy the recorded scores and token rewards to rows that were sampled again. Drops rows that the
-// record lacks, which the recorded run had dropped because of their scores. Errors: RLHF_E_INVALID
+// record lacks. The recorded run dropped these rows because of their scores. Errors: RLHF_E_INVALID
 // (a row without score), RLHF_E_NOMEM. [step]
 rlhf_status rlhf__recorded_score(const struct rlhf__recorded *, const struct rlhf__feed *,
                                  struct rlhf__experience *x, struct rlhf__error *err);

@@ -16,8 +16,8 @@
 
 // ---- samples of the reference ----
 
-// Take the prompts of all rows that leave room for a response, i.e. that have at most `room`
-// tokens.
+// Take each row's prompt if it has at most `room` tokens. A longer prompt leaves no room for a
+// response.
 static rlhf_status take_prompts(const struct rlhf__preferences *rows, int32_t room,
                                 const struct rlhf__model *m, struct rlhf__prompts **out,
                                 struct rlhf__error *err) {
@@ -69,9 +69,10 @@ static rlhf_status draw(const struct rlhf__feed_env *env, const volatile sig_ato
     return st;
 }
 
-// Open the model to sample from: reference.path or, if that setting is empty, the policy with its
-// initial weights. Sets `*own` to NULL if the policy itself can be used. If a score head has
-// replaced the policy's LM head, opens the policy's directory again with the LM head.
+// Open the model to sample from. If reference.path is set, this is the model there. Otherwise it is
+// the policy with its initial weights. Sets `*own` to NULL if the policy itself can be used. If a
+// score head has replaced the policy's LM head, opens the policy's directory again with the LM
+// head.
 static rlhf_status open_reference(const struct rlhf__feed_env *env,
                                   const struct rlhf__model_env *models, int was_classifier,
                                   struct rlhf__model **own, struct rlhf__error *err) {

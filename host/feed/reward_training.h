@@ -1,5 +1,5 @@
-// reward_training.h: the parts of reward-model training that are not in the learner: the gain and
-// the bias of the head, and the samples of the reference policy to which they are fitted.
+// reward_training.h: what reward-model training needs in addition to the learner. This is the gain
+// and the bias of the head, and the samples of the reference policy to which both are fitted.
 //
 // The gain and the bias of a new head are set before the first step, and training does not change
 // them. The config.json of a checkpoint gets a different gain and bias. These are fitted to the

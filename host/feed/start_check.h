@@ -13,7 +13,7 @@ struct rlhf__start_check {
 };
 
 // Sample a few short responses. Compare the log-probs from decoding with those of the training
-// forward pass and, if reference_is_start is set, with those of the reference. Errors:
+// forward pass. If reference_is_start is set, also compare them with the reference's. Errors:
 // RLHF_E_INTERNAL if the log-probs differ. On a backend without exact rows, differences as small as
 // rounding errors are allowed. [step]
 rlhf_status rlhf__start_check(const struct rlhf__start_check *, struct rlhf__error *err);

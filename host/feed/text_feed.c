@@ -168,8 +168,9 @@ static rlhf_status check_assistant_only(const struct text_feed *f, struct rlhf__
         env->cast->algo->plugin->file);
 }
 
-// Returns the number of threads for tokenizing: run.threads if it is set. Otherwise returns the
-// number of the CPU backend's threads, or 0 (all cores) if the model is on another device.
+// Returns the number of threads for tokenizing. If run.threads is set, returns its value. Otherwise
+// returns the number of the CPU backend's threads, or 0 (all cores) if the model is on another
+// device.
 static int32_t threads(const struct rlhf__feed_env *env) {
     const rlhf_compute *t = env->cast->policy->compute;
     if (env->config->run.threads > 0) return (int32_t)env->config->run.threads;

@@ -94,7 +94,7 @@ static rlhf_status reserve(struct rlhf__rollback *u, const struct rlhf__changing
     return RLHF_OK;
 }
 
-// Copy the current values, unless they take more memory than max_mib allows or memory runs out.
+// Copy the current values. Makes no copy if it would take more than max_mib, or if memory runs out.
 // Sets u->taken to 1 if the values were copied, and to 0 otherwise.
 static rlhf_status rollback_take(struct rlhf__rollback *u, const struct rlhf__changing *what,
                                  int64_t max_mib, struct rlhf__error *err) {

@@ -26,7 +26,7 @@ struct rlhf__best {
     double now;    // the metric in the last phase; NaN = no value
 };
 
-// Call this after a phase, before metrics are flushed: records the value of the metric that selects
+// Call this after a phase, before metrics are flushed. Records the value of the metric that selects
 // the best checkpoint. [main]
 void rlhf__best_see(struct rlhf__best *, const struct rlhf__checkpoint_config *,
                     const struct rlhf__metrics *);
@@ -107,10 +107,10 @@ struct rlhf__boundary_now {
 rlhf_status rlhf__boundary_note(struct rlhf__boundary *b, const struct rlhf__boundary_now *now,
                                 struct rlhf__error *err);
 
-// Call this after a phase was abandoned: restores weights, moments and everything else that an
-// update changes. If the phase took no optimizer step, nothing has changed; otherwise the copy is
-// used. Errors: RLHF_E_UNSUPPORTED if the copy is needed but was not made (the message names the
-// limit `undo_mib`), and errors of the device. [main]
+// Call this after a phase was abandoned. Restores weights, moments and everything else that an
+// update changes. The copy is needed only if a counter of b->marks has grown. Errors:
+// RLHF_E_UNSUPPORTED if the copy is needed but was not made (the message names the limit
+// `undo_mib`), and errors of the device. [main]
 rlhf_status rlhf__boundary_restore(struct rlhf__boundary *b, const struct rlhf__changing *what,
                                    int64_t undo_mib, struct rlhf__error *err);
 

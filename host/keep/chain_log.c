@@ -120,8 +120,7 @@ static void keep_inputs(json_t *begin, const json_t *before) {
     json_object_set_new(begin, "inputs", merged);
 }
 
-// Keep the values that run.dir and run.stop_after had in the run's first process, as config.json
-// does.
+// Like config.json, keep the values that run.dir and run.stop_after had in the run's first process.
 static void keep_settings(json_t *settings, const json_t *before) {
     static const char *const keys[] = {"dir", "stop_after"};
     json_t *was = json_object_get(before, "run"), *is = json_object_get(settings, "run");

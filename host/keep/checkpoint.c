@@ -137,9 +137,9 @@ static rlhf_status write_model(const struct rlhf__kept *k, int64_t phase,
                               err);
 }
 
-// Write an optimizer's state. If st is a failure, write nothing, but still receive the parts that
-// the other processes send, so that they do not wait. Returns st or, if st is RLHF_OK, the result
-// of writing.
+// Write an optimizer's state. If st is a failure, writes nothing and returns st, but first receives
+// the parts that the other processes send, so that these processes do not wait. Otherwise returns
+// the result of writing.
 static rlhf_status write_optim(const struct rlhf__optim *o, const struct rlhf__folder *dir,
                                const char *name, rlhf_status st, struct rlhf__error *err) {
     struct rlhf__error unsaid;

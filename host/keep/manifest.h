@@ -48,14 +48,15 @@ rlhf_status rlhf__manifest_check_inputs(const struct rlhf__manifest *m,
                                         const struct rlhf__folder *run, const char *name,
                                         struct rlhf__error *err);
 
-// Append the run's code files that have changed since manifest.json was written to the directory
-// `dir`, in the format of rlhf__inputs_compare. Code files are the files that options of rewards
-// and of the judge name. Appends nothing if manifest.json cannot be read. [main]
+// Append to *out, in the format of rlhf__inputs_compare, the run's code files that have changed
+// since the file manifest.json in `dir` was written. Code files are the files that options of
+// rewards and of the judge name. Appends nothing if manifest.json cannot be read. [main]
 void rlhf__manifest_changed_code(const char *dir, struct rlhf__buf *out);
 
-// Warn if the run used another backend or other options of the backend before or, on a GPU, another
-// card, driver or library. rlhf__manifest_check accepts these changes, because either the user
-// asked for them with compute.backend, or the machine lacks what was used before. [main]
+// Warn if the backend or its options differ from those that the run used before. On a GPU, also
+// warn if the card, the driver or the library differs. rlhf__manifest_check accepts these changes,
+// because either the user asked for them with compute.backend, or the machine lacks what was used
+// before. [main]
 void rlhf__manifest_moved(const struct rlhf__manifest *m, const struct rlhf__folder *run,
                           struct rlhf__log *log);
 

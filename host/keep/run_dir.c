@@ -110,8 +110,8 @@ static enum there what_is(const char *path, const struct rlhf__config *config) {
     return is_empty(path) ? EMPTY : held(path, config);
 }
 
-// For a directory with files that no run writes: write why it cannot be used. Example: `files of a
-// run and "mine" (1 more), which the run does not write: move them away`.
+// Write why a directory with files that no run writes cannot be used. Example: `files of a run and
+// "mine" (1 more), which the run does not write: move them away`.
 static void say_others(const struct rlhf__folder *run, char *out, size_t cap) {
     char name[RLHF__LEFTOVER_NAME], more[40] = "";
     const size_t n = rlhf__leftover_others(run, 1, name);
@@ -284,7 +284,7 @@ rlhf_status rlhf__run_dir_make(struct rlhf__run_dir *d, const struct rlhf__confi
 
 // ---- a resumed run ----
 
-// Check that no entry of the run directory to which the run will write is a link.
+// Check that none of these entries of the run directory is a link, because the run writes to them.
 static rlhf_status check_links(const struct rlhf__folder *root, struct rlhf__error *err) {
     static const char *const names[] = {
         "lock",        "metrics.jsonl", "metrics.csv",  "samples.jsonl", "rollouts.jsonl",

@@ -29,8 +29,9 @@ void rlhf__run_dir_finish(struct rlhf__run_dir *d);
 
 // Choose the name of a new run: run.dir, or runs/<algo>-<date>-<n>. If run.dir exists, it must be
 // empty or have only the files of a run that ended before its first checkpoint (leftover.h). If
-// that run completed a phase, its settings must be those of `config`. Otherwise returns
-// RLHF_E_INVALID with a message that says what the directory contains. Creates nothing. [main]
+// that run completed a phase, its settings must be those of `config`. If one of these conditions is
+// not met, returns RLHF_E_INVALID with a message that says what the directory contains. Creates
+// nothing. [main]
 rlhf_status rlhf__run_dir_choose(struct rlhf__run_dir *d, const struct rlhf__config *config,
                                  const char *algo, struct rlhf__error *err);
 
@@ -44,9 +45,8 @@ rlhf_status rlhf__run_dir_can_go_on(const struct rlhf__run_dir *d, struct rlhf__
 rlhf_status rlhf__run_dir_attach(struct rlhf__run_dir *d, const char *resume, int dry,
                                  struct rlhf__log *log, struct rlhf__error *err);
 
-// Call this in a process that only reads a run to which another process has attached: uses the
-// checkpoint that the other process chose. Errors: RLHF_E_INVALID if this checkpoint does not
-// exist. [main]
+// Call this in a process that only reads a run. Uses the checkpoint chosen by the process that is
+// attached to the run. Errors: RLHF_E_INVALID if this checkpoint does not exist. [main]
 rlhf_status rlhf__run_dir_follow(struct rlhf__run_dir *d, const char *checkpoint,
                                  struct rlhf__error *err);
 

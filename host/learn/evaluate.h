@@ -55,9 +55,9 @@ struct rlhf__preference_quality {
     int64_t rows, correct; // correct: the preferred response alone has the highest reward
     double nats;           // -log softmax of the rewards at the preferred response
     double margin;         // the preferred response's reward minus the mean of the others
-    // The value of the preferred response, and the mean value of the other responses. A response's
-    // value is its reward or, for a policy, its log-probability (without subtracting the
-    // reference's).
+    // The value of the preferred response, and the mean value of the other responses. For a reward
+    // model, the value is the response's reward. For a policy, it is the response's log-probability
+    // (without subtracting the reference's).
     double chosen, rejected;
 };
 

@@ -36,7 +36,8 @@ static void count_completion(float r, int32_t best, struct rlhf__completion_qual
     out->reward[best == 0] += (double)r;
 }
 
-// The model to measure: a reward model or, if rm is NULL, a policy, perhaps with a reference.
+// The model to measure. If rm is NULL, it is a policy, perhaps with a reference. Otherwise it is a
+// reward model.
 struct measured {
     const struct rlhf__reward_model *rm;
     const struct rlhf__model *policy, *reference;

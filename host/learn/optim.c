@@ -32,8 +32,8 @@ static rlhf_status item_init(struct rlhf__optim *o, struct rlhf__optim_item *it,
 }
 
 // If the backend has sumsq_many and adamw_many, build the list of tensors for these functions. The
-// parameters come first. The entries after them are the parts of the gradient buffer that lie
-// between two gradients.
+// parameters come first. The entries after them are for the parts of the gradient buffer that
+// belong to no parameter.
 static rlhf_status list_init(struct rlhf__optim *o, struct rlhf__error *err) {
     const rlhf_compute *t = o->compute;
     const size_t n = 2 * (size_t)o->n + 1;
@@ -64,7 +64,7 @@ static const char *lacking(const rlhf_compute *t, const struct rlhf__optim_confi
     return c->kind == RLHF__OPTIM_MUON && !RLHF_COMPUTE_HAS(t, muon) ? "muon" : NULL;
 }
 
-// Record the range of all gradients, and the parts of this range that lie between two parameters.
+// Record the range of all gradients, and the parts of this range that belong to no parameter.
 static void find_between(struct rlhf__optim *o, const struct rlhf__optim_spec *spec) {
     const rlhf_dev base = spec->grads;
     const uint64_t bytes = spec->grads_bytes;

@@ -7,8 +7,8 @@
 
 // ---- life ----
 
-// Divide the tensors into blocks. The position of a gradient is its offset in the range of all
-// gradients or, without such a range, in the sequence of all tensors.
+// Divide the tensors into blocks. If all gradients are one range, a gradient's position is its
+// offset in that range. Otherwise it is its offset in the sequence of all tensors.
 static rlhf_status cut(const struct rlhf__optim *o, struct rlhf__blocks *blocks,
                        struct rlhf__error *err) {
     uint64_t at = 0;

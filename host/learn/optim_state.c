@@ -47,8 +47,9 @@ static rlhf_status list_specs(const struct rlhf__optim *o, struct rlhf__tensor_s
     return RLHF_OK;
 }
 
-// Collect tensor i of the state and, if w is not NULL, write it. After a failed write, which *file
-// reports, tensors are still collected, because the other processes take part in collecting them.
+// Collect tensor i of the state and, if w is not NULL, write it. *file receives the result of
+// writing. After a failed write, tensors are still collected, because the other processes take part
+// in collecting them.
 static rlhf_status write_tensor(const struct rlhf__optim *o, uint32_t i,
                                 struct rlhf__weights_writer *w, float *host, rlhf_status *file,
                                 struct rlhf__error *why, struct rlhf__error *err) {

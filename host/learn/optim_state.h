@@ -22,9 +22,9 @@ rlhf_status rlhf__optim_write(const struct rlhf__optim *o, const struct rlhf__fo
                               const char *name, struct rlhf__error *err);
 rlhf_status rlhf__optim_read(struct rlhf__optim *o, const char *path, struct rlhf__error *err);
 
-// Send this process's part of the state to rank 0. Rank 0 calls this function only if it failed to
-// write, so that the others do not wait forever. Does nothing if o is NULL or the state is not
-// divided. [main]
+// Send this process's part of the state to rank 0. Rank 0 receives the parts in rlhf__optim_write.
+// If it does not write the state, rank 0 must call this function instead, so that the others do not
+// wait forever. Does nothing if o is NULL or the state is not divided. [main]
 rlhf_status rlhf__optim_give(const struct rlhf__optim *o, struct rlhf__error *err);
 
 #endif

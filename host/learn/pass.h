@@ -17,8 +17,8 @@ double rlhf__forward_flops(const struct rlhf__model *model, uint32_t heads, int6
                            const rlhf_batch *full);
 
 // Returns the factor by which the FLOPs of a forward pass are multiplied to include its backward
-// pass. It is 3, or 2 if the trunk is frozen under an adapter, because the trunk's weight gradients
-// are then skipped. Without a backward pass it is 1. [any]
+// pass. Without a backward pass it is 1. With a backward pass it is normally 3. If the trunk is
+// frozen under an adapter, it is only 2, because the trunk's weight gradients are skipped. [any]
 double rlhf__train_ways(const struct rlhf__model *model, int32_t train);
 
 // Returns the FLOPs of the LM head alone, in a forward pass. [any]

@@ -35,9 +35,8 @@ static const struct bit flags[] = {{RLHF_PLAN_REFERENCE, "RLHF_PLAN_REFERENCE"},
 #define TOKEN_HEADS ((uint32_t)RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY | RLHF_HEAD_KL)
 #define ANY_HEAD    (TOKEN_HEADS | RLHF_HEAD_VALUE | RLHF_HEAD_SCORE)
 
-// The only flags that a plan for rows of a file may have. They fit the way in which such rows are
-// always used: every row once, in whole groups, with log-probs at temperature 1 over the whole
-// vocabulary.
+// The only flags that a plan for rows of a file may have. They match how such rows are always used:
+// every row once, in whole groups, with log-probs at temperature 1 over the whole vocabulary.
 #define FILE_FLAGS                                                                                 \
     ((uint32_t)RLHF_PLAN_REFERENCE | RLHF_PLAN_RECOMPUTE_LOGP | RLHF_PLAN_FULL_SUPPORT |           \
      RLHF_PLAN_UNIT_TEMPERATURE | RLHF_PLAN_WHOLE_GROUPS | RLHF_PLAN_LEAVES_OUT)
@@ -266,7 +265,8 @@ rlhf_status rlhf__plan_same(const struct rlhf__instance *algo, const rlhf_plan *
     return RLHF_OK;
 }
 
-// Returns the multiple of the group size nearest to `size` that has at least one row per minibatch.
+// Returns the multiple of the group size that is nearest to `size`, but has at least one row per
+// minibatch.
 static int64_t nearest_batch(const rlhf_plan *p, int64_t size) {
     const int64_t g = p->group_size, least = (p->minibatches + g - 1) / g * g;
     const int64_t near = (size + g / 2) / g * g;

@@ -11,10 +11,10 @@
 #include <rlhf/algo.h>
 #include <rlhf/draft/iteration.h>
 
-// Ask the algorithm for its plan and check three things: its fields and bits are known, its source
-// of rows supports its requests, and the plugin has the functions that the source needs. After a
-// failure the plan is empty. Errors: RLHF_E_UNSUPPORTED with the plugin and the field; those of
-// plan(). [main]
+// Ask the algorithm for its plan. Check that the fields and bits of the plan are known, that the
+// source of rows supports the plan's requests, and that the plugin has the functions that the
+// source needs. After a failure the plan is empty. Errors: RLHF_E_UNSUPPORTED with the plugin and
+// the field; those of plan(). [main]
 rlhf_status rlhf__plan_ask(const struct rlhf__instance *algo, const rlhf_run_info *info,
                            rlhf_plan *out, struct rlhf__error *err);
 
@@ -24,8 +24,8 @@ rlhf_status rlhf__plan_ask(const struct rlhf__instance *algo, const rlhf_run_inf
 rlhf_status rlhf__plan_iteration(const struct rlhf__instance *algo, const rlhf_plan *plan,
                                  rlhf_iteration *out, struct rlhf__error *err);
 
-// Return an error if the current plan, `is`, differs from the plan with which the run was set up,
-// `was`. [main]
+// Return an error if the current plan `is` differs from `was`, the plan with which the run was set
+// up. [main]
 rlhf_status rlhf__plan_same(const struct rlhf__instance *algo, const rlhf_plan *was,
                             const rlhf_plan *is, struct rlhf__error *err);
 

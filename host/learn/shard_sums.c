@@ -3,8 +3,8 @@
 
 #include "model/compute.h"
 
-// Bytes of gradients that each thread adds at a time. Together with the waiting sum they fill a
-// cache of 1 MiB.
+// Bytes of gradients that each thread adds at a time. These bytes and as many bytes of a pending
+// sum fill a cache of 1 MiB.
 #define PIECE ((uint64_t)512 << 10)
 
 // ---- life ----

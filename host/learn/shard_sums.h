@@ -1,9 +1,10 @@
 // shard_sums.h: adds up the gradients of a process's shards, in the order of the tree
 // (team/tree.h).
 //
-// A shard's gradients are computed in the model's own memory. The sums that wait in the tree are in
-// buffers of the same size. When the gradients of a shard are complete, the waiting sums are added
-// to them. If another shard follows, the result is stored in a buffer and the gradients are zeroed.
+// A shard's gradients are computed in the model's own memory. The pending sums of the tree are in
+// buffers of the same size. When the gradients of a shard are complete, the pending sums that come
+// next in the tree are added to them. If another shard follows, the result is stored in a buffer
+// and the gradients are zeroed.
 #ifndef RLHF_HOST_LEARN_SHARD_SUMS_H
 #define RLHF_HOST_LEARN_SHARD_SUMS_H
 
@@ -16,7 +17,7 @@ struct rlhf__shard_sums {
     struct rlhf__optim *optim[2]; // the policy's and the critic's, or NULL
     struct rlhf__tree tree;       // without the current shard
     uint32_t n_aside, reserved;
-    rlhf_dev aside[2][RLHF__TREE_DEPTH]; // waiting sums
+    rlhf_dev aside[2][RLHF__TREE_DEPTH]; // pending sums
     uint32_t shard, last;                // the current shard, the last shard of this process
     uint64_t complete; // the policy's gradients from this byte onward have been added up
     rlhf_status table; // first failure of the compute table while they were added up

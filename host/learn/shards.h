@@ -43,15 +43,16 @@ typedef rlhf_status (*rlhf__shards_run_fn)(struct rlhf__learner *, const struct 
 void rlhf__shards_begin(struct rlhf__learner *, const struct rlhf__rows *e);
 // If new values are still being received, make the policy's forward pass *f wait for them. [step]
 void rlhf__shards_want(struct rlhf__learner *, rlhf_forward *f);
-// Call this when the forward pass of rlhf__shards_want has ended, by which time the values have
-// been received. Errors: those of the team. [step]
+// Call this when the forward pass of rlhf__shards_want has ended. The values have then been
+// received. Errors: those of the team. [step]
 rlhf_status rlhf__shards_received(struct rlhf__learner *, struct rlhf__error *err);
 // Call before every backward pass. Before the first one of a minibatch, processes that can exchange
 // gradients during the backward pass agree to do so. Errors: those of rlhf__team_agree. [step]
 rlhf_status rlhf__shards_meet(struct rlhf__learner *, struct rlhf__error *err);
-// Make the backward pass of *f report each range of gradients as soon as it is complete. The range
-// is then added up at once. In the last shard it can also be summed over the processes while the
-// pass goes on. Call this before the last backward pass of each shard. [step]
+// If the gradients are one range in host memory, make the backward pass of *f report each part of
+// the range as soon as the part is complete. The part is then added up at once. In the last shard
+// it can also be summed over the processes while the pass goes on. Call this before the last
+// backward pass of each shard. [step]
 void rlhf__shards_watch(struct rlhf__learner *, rlhf_forward *f);
 // Divide the rows into shards (`share` is as in rlhf__deal), and call `run` for each shard of this
 // process that has rows. With p->train, also adds up the shards' gradients. Call this with

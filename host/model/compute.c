@@ -335,7 +335,7 @@ double rlhf__compute_peak(const rlhf_compute *t, int32_t dtype) {
     double small = best_product(t, dtype, 256, 32, 0.002);
     if (small < 2e10) return small; // a large product would take seconds on this slow backend
     double best = best_product(t, dtype, LARGE, LARGE, 0.05);
-    // A GPU needs a larger product: measure the largest one that fits the GPU's memory.
+    // A GPU needs a larger product, so measure the largest one that fits the GPU's memory.
     for (int32_t dim = 8192; t->device != RLHF_DEVICE_CPU && best > 1e12 && dim > 1024; dim /= 2) {
         double large = best_product(t, dtype, dim, (uint32_t)dim, 0.05);
         if (large > best) best = large;

@@ -62,7 +62,8 @@ rlhf_status rlhf__compute_draws(const rlhf_compute *, const rlhf_dist *, struct 
 const char *rlhf__compute_arithmetic(const struct rlhf__compute *, int32_t dtype);
 
 // Return the number of rows decoded at once and the number of tokens in a microbatch. If the
-// configured value is 0, the device's hint is used or, without a hint, 64 and 4096. [any]
+// configured value is 0, the device's hint is used. Without a hint, the results are 64 rows and
+// 4096 tokens. [any]
 uint32_t rlhf__compute_slots(const rlhf_compute *, int64_t configured);
 int64_t rlhf__compute_microbatch(const rlhf_compute *, int64_t configured);
 

@@ -6,8 +6,8 @@
 
 // Strings are printable; "" = none or unknown. Zero-initialize.
 struct rlhf__device_info {
-    // number of devices, usable or not. If it is 0, `missing` has the reason. If the backend's
-    // answer lacks the number, `devices` is 0 if the answer has `missing`, and 1 otherwise
+    // number of devices, usable or not; if it is 0, `missing` has the reason. A backend's answer
+    // without this number means 0 devices if the answer has `missing`, otherwise 1
     uint32_t devices;
     int32_t capability;           // CUDA compute capability, 10 * major + minor; 0: none
     uint64_t memory, memory_free; // bytes; host memory if the device shares it

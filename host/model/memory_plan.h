@@ -93,9 +93,9 @@ const rlhf_compute *rlhf__memory_plan_table(const struct rlhf__memory_plan *);
 void rlhf__memory_plan_account(struct rlhf__memory_plan *, const char *owner, int32_t use);
 // Count packed weights for `owner` until the next rlhf__memory_plan_account. [step]
 void rlhf__memory_plan_packs(struct rlhf__memory_plan *, const char *owner);
-// From now on, count calls as calls of `second`, another table of the same backend, which has its
-// own workspaces and may have a different number of threads. If `second` is NULL, count calls as
-// those of the first table again. [step]
+// From now on, count calls as calls of `second`. This is another table of the same backend; it has
+// its own workspaces, and may have a different number of threads. If `second` is NULL, count calls
+// as those of the first table again. [step]
 void rlhf__memory_plan_second(struct rlhf__memory_plan *, const rlhf_compute *second);
 // Change the use of the allocation that contains `dev`. [step]
 void rlhf__memory_plan_set_use(struct rlhf__memory_plan *, rlhf_dev dev, int32_t use);

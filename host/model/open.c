@@ -14,8 +14,8 @@
 
 // ---- the plugin of a model type ----
 
-// Returns 0 if the plugin with the file name `stem` (without ".so") has a list of model types that
-// lacks `stem`. Otherwise returns 1.
+// `stem` is a plugin's file name without ".so". Returns 0 if the plugin lists its model types, but
+// does not list `stem`. Otherwise returns 1.
 static int is_type(struct rlhf__plugins *plugins, const char *stem) {
     const struct rlhf__plugin *p = NULL;
     struct rlhf__error unsaid = {0};
@@ -210,8 +210,8 @@ static rlhf_status check_text(struct rlhf__model *m, struct rlhf__error *err) {
     char what[4200];
     snprintf(what, sizeof what, "%s '%s'", m->role, m->dir);
     RLHF_TRY(rlhf__tokenizer_check_model(m->tok, embedded(m), what, err));
-    // A policy from which a reward model is trained needs end tokens too, because it generates the
-    // responses whose mean score is set to 0.
+    // The policy of reward-model training needs end tokens, too, because it generates the samples
+    // to which gain and bias are fitted.
     const int writes = m->info.caps & RLHF_CAP_GENERATE;
     return writes ? rlhf__ends_read(m->text_dir, m->config, m->tok, &m->ends, err) : RLHF_OK;
 }
@@ -243,7 +243,7 @@ static rlhf_status open_on_plan(struct rlhf__model *m, struct rlhf__memory_plan 
     return st;
 }
 
-// Destroy the instance or, if other models share it, keep it until they are closed.
+// Destroy the instance. If other models share it, keep it until they are closed.
 static void drop_instance(struct rlhf__model *m) {
     if (m->users > 1)
         m->was = m->instance;

@@ -1,5 +1,4 @@
-// parameters.h: fills, copies and writes the parameters of a model, which it knows only as
-// rlhf_param.
+// parameters.h: fills, copies and writes a model's parameters. It knows them only as rlhf_param.
 #ifndef RLHF_HOST_MODEL_PARAMETERS_H
 #define RLHF_HOST_MODEL_PARAMETERS_H
 

@@ -17,9 +17,10 @@ rlhf_status rlhf__reward_service_create(const struct rlhf__model_env *env, const
 // Closes models that plugins left open. NULL allowed. [main]
 void rlhf__reward_service_destroy(struct rlhf__reward_service *);
 
-// These functions affect models that are opened later. They set the policy's tokenizer, whose
-// vocabulary the models must share (borrowed; NULL = not checked), the longest prompt + response in
-// tokens (0 = not known), and whether the models can be trained. [main]
+// These functions affect models that are opened later. _policy sets the policy's tokenizer; the
+// models must share its vocabulary (borrowed; NULL = not checked). _longest sets the maximum number
+// of tokens in a prompt with its response (0 = not known). _trainable sets whether the models can
+// be trained. [main]
 void rlhf__reward_service_policy(struct rlhf__reward_service *, const struct rlhf__tokenizer *tok);
 void rlhf__reward_service_longest(struct rlhf__reward_service *, int32_t longest);
 void rlhf__reward_service_trainable(struct rlhf__reward_service *, int32_t trainable);

@@ -15,8 +15,8 @@ static void put_token(const struct rlhf__tokenizer *tok, int32_t id, struct rlhf
     free(text);
 }
 
-// Append the special tokens that come before a text or, if `behind` is 1, after it, from left to
-// right.
+// Append the special tokens that come before a text, from left to right. If `behind` is 1, append
+// those that come after it instead.
 static void put_side(const struct rlhf__tokenizer *tok, int behind, uint32_t flags,
                      struct rlhf__buf *out) {
     const struct rlhf__tokenizer_info *info = rlhf__tokenizer_info(tok);
@@ -69,8 +69,8 @@ static int is_stop(const char *stop, const char *text, int32_t id) {
     return found;
 }
 
-// Returns the id of the end-of-turn token, or -1 if that token ends responses or the tokenizer
-// lacks it.
+// Returns the id of the end-of-turn token. Returns -1 if that token ends responses, if the
+// tokenizer lacks it, or if the model cannot generate text.
 static int32_t ignored_end(const struct rlhf__model *m, const char *end, const char *stop) {
     const int32_t id = rlhf__tokenizer_find(m->tok, (rlhf_str){end, strlen(end)});
     if (id < 0 || !rlhf__tokenizer_is_special(m->tok, id)) return -1;

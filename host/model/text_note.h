@@ -1,6 +1,5 @@
-// text_note.h: writes log lines before the first phase: about the chat template, and about the
-// tokens around each text. Users can then notice a wrong template or an unexpected or missing BOS
-// or EOS.
+// text_note.h: logs, before the first phase, the chat template and the tokens around each text.
+// Users can then notice a wrong template, or an unexpected or missing BOS or EOS.
 #ifndef RLHF_HOST_MODEL_TEXT_NOTE_H
 #define RLHF_HOST_MODEL_TEXT_NOTE_H
 

@@ -1,6 +1,6 @@
-// closing.h: the summary at the end of a run. It contains the verdict (history/verdict.h) with a
-// small curve of the headline metric, the KL, the response length, the findings, and commands for
-// the next steps.
+// closing.h: the summary at the end of a run. It contains the verdict (history/verdict.h), the KL,
+// the response length, the findings, a small curve of the headline metric, and commands for the
+// next steps.
 #ifndef RLHF_HOST_REPORT_CLOSING_H
 #define RLHF_HOST_REPORT_CLOSING_H
 
@@ -14,7 +14,7 @@ struct rlhf__closing {
     const char *dir;  // the run's directory, as the user named it
     const char *data; // held-out rows; NULL: the model can generate
     rlhf_str prompt;  // of a sample; empty: no sample
-    // bos 1: the run's prompts begin with BOS; ignore_eos 1: end tokens do not end responses
+    // bos: 1 = the run's prompts begin with BOS; ignore_eos: 1 = end tokens do not end responses
     int32_t bos, ignore_eos;
     const struct rlhf__plugin_config *environment; // NULL: none
 };

@@ -11,8 +11,8 @@
 
 struct rlhf__events; // opaque
 
-// Open the history of a new run (keep_phase < 0) or of a resumed one. rlhf__jsonl_open says which
-// lines are kept. `log` is borrowed until close. [main]
+// Open the history of a new run (keep_phase < 0) or of a resumed one. See rlhf__jsonl_open for the
+// lines that are kept. `log` is borrowed until close. [main]
 rlhf_status rlhf__events_open(const struct rlhf__folder *run, int64_t keep_phase,
                               struct rlhf__log *log, struct rlhf__events **out,
                               struct rlhf__error *err);

@@ -17,9 +17,9 @@
 struct rlhf__metrics;
 
 // Open the metrics files of a new run (keep_phase < 0) or of a resumed one. On resume, the rows of
-// phases > keep_phase, and a row that a crash cut short, are removed from every file, even from a
-// file that is no longer enabled. `run` is borrowed until close. If `run` is NULL, nothing is
-// written, and the values are only in memory. [main]
+// phases > keep_phase are removed from every file, even from a file that is no longer enabled. A
+// row that a crash cut short is removed, too. `run` is borrowed until close. If `run` is NULL,
+// nothing is written, and the values are only in memory. [main]
 rlhf_status rlhf__metrics_open(const struct rlhf__folder *run, const struct rlhf__log_config *want,
                                int64_t keep_phase, struct rlhf__log *log,
                                struct rlhf__metrics **out, struct rlhf__error *err);

@@ -49,8 +49,8 @@ int rlhf__responses_may_end(const struct rlhf__config *c, const struct rlhf__mod
 
 // ---- samples ----
 
-// Samples are stored in every phase, because the last phase's samples are always shown, and it is
-// known only at the end of a phase whether that phase was the last.
+// Store the samples of every phase, because those of the run's last phase are always shown. It is
+// known only at the end of a phase whether the phase was the last.
 rlhf_status rlhf__phase_samples(const struct rlhf__phase *p, const struct rlhf__prompts *prompts,
                                 struct rlhf__error *err) {
     const struct rlhf__cast *c = p->cast;

@@ -59,8 +59,8 @@ enum { RLHF__STILL_PHASES = 16 };
 //
 // Errors: RLHF_E_NUMERIC if the run trains an adapter that has not moved since the start of the
 // run, in two cases:
-// - a step was taken with a nonzero gradient;
-// - RLHF__STILL_PHASES phases gave no learning signal, or the last phase gave none. [main]
+// - the phase took steps with a nonzero gradient and learning rate;
+// - RLHF__STILL_PHASES phases gave no learning signal, or the run's last phase gave none. [main]
 rlhf_status rlhf__check_learning(const struct rlhf__phase *p, struct rlhf__count *count,
                                  const struct rlhf__findings *findings, struct rlhf__error *err);
 

@@ -93,8 +93,9 @@ static void put_numbers(struct rlhf__buf *b, const struct rlhf__progress_state *
 // On a narrow terminal the bar is short, because the numbers are more useful there.
 static int bar_columns(int terminal) { return terminal >= 100 ? BAR_COLUMNS : terminal / 8; }
 
-// Returns the number of columns that are reserved for the note. It does not depend on the note's
-// current length, so that numbers do not come and go.
+// Returns the number of columns that are reserved for the note. This number is the same for all
+// short notes, so that numbers do not come and go. After the last phase, it is only the note's
+// width.
 static int note_columns(const struct rlhf__progress *p, int terminal) {
     struct rlhf__buf seen = RLHF__BUF_INIT;
     const int used = rlhf__put_clipped(&seen, (rlhf_str){p->note, strlen(p->note)}, terminal);

@@ -49,8 +49,8 @@ struct rlhf__full_screen *rlhf__progress_screen(const struct rlhf__progress *p);
 void rlhf__progress_phase(struct rlhf__progress *p, const struct rlhf__progress_state *s);
 
 // Show the current work. `what` is its name (e.g. "rollout" or "loading the policy"), `done` the
-// number of finished items, and `of` the total (0 = unknown). This text appears next to the bar or,
-// before the first phase, instead of the bar. The bar is redrawn at once if `what` changes or if
+// number of finished items, and `of` the total (0 = unknown). This text appears next to the bar.
+// Before the first phase, it replaces the bar. The bar is redrawn at once if `what` changes or if
 // the total becomes known or unknown, otherwise at most ten times a second. p may be NULL. [main]
 void rlhf__progress_step(struct rlhf__progress *p, const char *what, int64_t done, int64_t of);
 void rlhf__progress_note(struct rlhf__progress *p, const char *what); // without numbers

@@ -54,8 +54,8 @@ rlhf_status rlhf__sample_choice_take(struct rlhf__sample_choice *s,
                                      const struct rlhf__sample_choice_from *from,
                                      struct rlhf__error *err);
 
-// Pick at most n rows, evenly spaced and including the first and the last row. `rows` is the number
-// of rows to pick from. Returns how many were picked. [any]
+// Pick at most n rows, evenly spaced. These include the first row and, if n > 1, the last row.
+// `rows` is the number of rows to pick from. Returns how many were picked. [any]
 uint32_t rlhf__sample_choice_even(uint32_t rows, uint32_t n, uint32_t *pick);
 
 #endif

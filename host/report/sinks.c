@@ -16,8 +16,8 @@ struct rlhf__sinks {
     struct sink *sink; // [n]
     size_t n;
     struct rlhf__log *log;
-    // the time at which the run started (rlhf__seconds); after a resume, the time at which this
-    // process started, minus the seconds that the run had taken before
+    // the value of rlhf__seconds when rlhf__sinks_begin was called, minus the seconds that the run
+    // had taken in earlier processes
     double began;
     // the current phase's metrics that rlhf__sinks_take copied, [n_taken]
     char **name;

@@ -14,9 +14,10 @@
 
 // ---- the settings ----
 
-// The chain stores these settings separately from those that determine the results. Some of them do
-// not affect the results; the others name files, which the chain lists in `inputs`. A name that
-// ends in '.' means the whole section.
+// The chain stores these settings separately from those that determine the results. Some of these
+// settings do not affect the results. For the others, the chain stores what affects the results:
+// the digests of files and models, the arithmetic, the dtype, and the number of tokens per
+// microbatch. A name that ends in '.' means the whole section.
 static const char *const apart[] = {"run.dir",
                                     "run.note",
                                     "run.preset",
@@ -64,7 +65,8 @@ static int is_apart(const char *section, const char *key) {
     return 0;
 }
 
-// Move the settings that `apart` lists to the object of the same section in `settings`.
+// Move the settings listed in `apart` from a section to the object of the same section in
+// `settings`.
 static void move_section(json_t *section, const char *name, json_t *settings) {
     json_t *v, *to = json_object();
     const char *key;
@@ -132,9 +134,9 @@ static rlhf_status divide(const struct rlhf__run *r, json_t **config, json_t *se
 
 // ---- code and inputs ----
 
-// Set "function" to true if the environment promises to answer in the same way when it is played
-// again. If this promise comes only from a program that the environment runs, and not from the
-// environment's plugin, also set "promised" to true.
+// Set "function" to true if the environment promises the same answers when it is played again. If
+// this promise comes only from a program that the environment runs, and not from the environment's
+// plugin, also set "promised" to true.
 static void put_promise(const struct rlhf__run *r, json_t *one) {
     const rlhf_environment_ops *ops = &r->req->environment->ops.environment;
     const struct rlhf__instance *open = r->cast.environment;

@@ -1,7 +1,7 @@
 // early_stop.h: ends a run whose sequence KL or reward stays above a limit. The measured sequence
-// KL and the reward are each averaged over a window of the last phases, whose number is
-// early_stop.window (fewer at the start). The run ends when an average has been above its limit in
-// early_stop.patience consecutive phases. The windows are part of a checkpoint.
+// KL and the reward are each averaged over a window of the last phases. The setting
+// early_stop.window is the maximum number of phases in the window. The run ends when an average has
+// stayed above its limit for early_stop.patience phases. The windows are part of a checkpoint.
 #ifndef RLHF_HOST_RUN_EARLY_STOP_H
 #define RLHF_HOST_RUN_EARLY_STOP_H
 
@@ -32,7 +32,7 @@ void rlhf__early_stop_finish(struct rlhf__early_stop *); // accepts a zeroed one
 int rlhf__early_stop_looks_at(const struct rlhf__early_stop_config *, int32_t what);
 
 // Reject limits for quantities that a run of `algo` cannot measure. `samples` is 1 if the run
-// samples responses, `rewards` is 1 if it has rewards, `reference` is 1 if it has a reference.
+// samples responses, `rewards` is 1 if it has rewards, and `reference` is 1 if it has a reference.
 // Errors: RLHF_E_INVALID. [any]
 rlhf_status rlhf__early_stop_check(const struct rlhf__early_stop_config *, const char *algo,
                                    int samples, int rewards, int reference,

@@ -31,8 +31,8 @@ static rlhf_status open_rollouts(struct rlhf__run *r, int64_t keep, struct rlhf_
     return RLHF_OK;
 }
 
-// Begin the history of metrics, from which trends and the closing summary are computed. A resumed
-// run reads the metrics of its earlier phases.
+// Begin the history of metrics. Trends and the closing summary are computed from this history. A
+// resumed run reads the metrics of its earlier phases.
 static rlhf_status begin_history(struct rlhf__run *r, int64_t keep, struct rlhf__error *err) {
     const int may_end =
         rlhf__cast_samples(&r->cast) && rlhf__responses_may_end(r->config, r->cast.policy);
@@ -131,8 +131,8 @@ static rlhf_status end_phase(struct rlhf__run *r, const struct rlhf__phase *p,
     return known == RLHF_OK ? st : known;
 }
 
-// If the policy was lost in the last phase, returns what happened to it, in the words that follow
-// "the policy" in messages. Otherwise returns NULL.
+// If the policy was lost in the last phase, returns what happened to it: "has collapsed" or "is far
+// from the reference". Otherwise returns NULL.
 static const char *lost(const struct rlhf__findings *f) {
     return f->is_collapsed ? "has collapsed" : f->is_far ? "is far from the reference" : NULL;
 }
@@ -218,8 +218,8 @@ static int is_cancelled(const struct rlhf__run *r) {
     return r->req->env->cancelled && *r->req->env->cancelled;
 }
 
-// Returns the number of phases after which this process ends. With run.stop_after, it can be
-// smaller than the number of phases of the run.
+// Returns the number of phases after which this process ends. With run.stop_after, this number can
+// be smaller than the number of phases of the run.
 static int64_t last_phase(const struct rlhf__run *r) {
     const int64_t after = r->config->run.stop_after;
     const int64_t last = r->count.phase + after;
@@ -245,8 +245,9 @@ static rlhf_status run_all(struct rlhf__run *r, struct rlhf__error *err) {
     return rlhf__team_agree(rlhf__run_learners(r), RLHF__BARRIER_SAVE, NULL, st, err);
 }
 
-// Returns the input of the closing summary. If the model gives scores instead of text, the member
-// `data` names rows: the summary then suggests a command that measures the model on them.
+// Returns the input of the closing summary. If the model gives scores instead of text, the summary
+// suggests a command that measures the model on a file of rows. The member `data` is the name of
+// this file.
 static struct rlhf__closing closing(const struct rlhf__run *r) {
     const struct rlhf__data_config *d = &r->config->data;
     const struct rlhf__sample_choice *s = &r->report.chosen;

@@ -33,9 +33,9 @@ static rlhf_status collect_recorded(struct rlhf__phase *p, struct rlhf__error *e
     return rlhf__phase_pass_reference(p, err);
 }
 
-// Returns 1 if the phase already has all its prompts. The next batch can then begin before the
-// rewards are called. If the algorithm chooses prompts, it must see the scores first, so the result
-// is 0. With a record, the result is 0 too.
+// Returns 1 if the next batch can begin before the rewards are called, because the phase already
+// has all its prompts. Returns 0 if the scores decide about further prompts (dynamic sampling, or
+// an algorithm that chooses prompts), or if there is a record.
 static int has_all_prompts(const struct rlhf__phase *p) {
     return !p->recorded && p->cast->plan.resample_rounds == 0 && !p->feed->choice;
 }

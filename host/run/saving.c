@@ -107,10 +107,10 @@ static rlhf_status save_in(struct rlhf__run *r, const struct rlhf__folder *all,
     return st;
 }
 
-// Write a checkpoint of the boundary r->boundary, to which r->count.phase and the weights must
-// belong. Then point `latest` at the checkpoint, choose checkpoints/best, and remove old
-// checkpoints beyond checkpoint.keep. Does nothing if `latest` already points at this phase's
-// checkpoint. After RLHF_E_IO (disk full) the earlier state remains.
+// Write a checkpoint of r->boundary. r->count.phase and the weights must be those of this boundary.
+// Then point `latest` at the checkpoint, choose checkpoints/best, and remove old checkpoints beyond
+// checkpoint.keep. Does nothing if `latest` already points at this phase's checkpoint. After
+// RLHF_E_IO (disk full) the earlier state remains.
 static rlhf_status save_checkpoint(struct rlhf__run *r, struct rlhf__error *err) {
     struct rlhf__folder *all = NULL;
     struct rlhf__error unsaid;

@@ -235,7 +235,8 @@ static int is_full(const struct decoder *d, const struct row *w) {
     return q->turns && q->prompt_len[w->sequence] + len == q->turns->longest;
 }
 
-// End the turn of w. If the request has turns, the sequence then waits to learn what follows.
+// End the turn of w. If the request has turns, the sequence then waits until it is known what
+// follows.
 static rlhf_status end_turn(struct decoder *d, struct row *w, struct rlhf__error *err) {
     const struct rlhf__gen_turns *turns = d->q->turns;
     const size_t i = (size_t)w->sequence;
@@ -325,7 +326,7 @@ static rlhf_status fill_slots(struct decoder *d, struct rlhf__error *err) {
 }
 
 // Prepare the next step: give free slots to new sequences, and continue sequences whose turn has
-// ended. If a sequence ends here, the next call of this function gives its slot to a new sequence.
+// ended. If a sequence ends during this call, the next call gives its slot to a new sequence.
 static rlhf_status prepare(struct decoder *d, int wait, struct rlhf__error *err) {
     const struct rlhf__gen_request *q = d->q;
     RLHF_TRY(fill_slots(d, err));

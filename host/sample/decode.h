@@ -8,10 +8,10 @@
 // Drawn token t of sequence s uses random number s * 65536 + t of the stream, so responses do not
 // depend on slots, order or threads. This file does not depend on rewards or prompt files.
 //
-// A sequence may have several turns (struct rlhf__gen_turns). After each turn, the sequence waits:
-// it keeps its slot, but takes part in no step, while other sequences continue. Then it reads
-// tokens that were not drawn, and draws its next turn. The tokens that it draws do not depend on
-// how long it waits.
+// A sequence may have several turns (struct rlhf__gen_turns). After each turn, the sequence waits
+// until it is known what follows. It keeps its slot, but takes part in no step. Other sequences
+// continue. Then the sequence reads tokens that were not drawn, and draws its next turn. The drawn
+// tokens do not depend on how long the sequence waits.
 #ifndef RLHF_HOST_SAMPLE_DECODE_H
 #define RLHF_HOST_SAMPLE_DECODE_H
 
@@ -81,9 +81,9 @@ struct rlhf__gen_request {
     const struct rlhf__gen_turns *turns; // NULL = every sequence is one response
 };
 
-// Returns a useful number of caches for shared prompts, if `slots` rows are decoded at the same
-// time: the number of groups that fill the slots, plus one. `group` is the number of rows of a
-// group. Returns 0 if `group` is 1 or the model cannot share prompts. [any]
+// Returns how many caches for shared prompts are useful if `slots` rows are decoded at the same
+// time. This is the number of groups that fill the slots, plus one. `group` is the number of rows
+// of a group. Returns 0 if `group` is 1 or the model cannot share prompts. [any]
 uint32_t rlhf__prefix_slots(const struct rlhf__model *, uint32_t slots, uint32_t group);
 
 // Sample all sequences. The cache must hold slots + prefix_slots sequences. A sequence needs at

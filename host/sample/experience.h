@@ -1,6 +1,6 @@
 // experience.h: the rows of a phase and all their data: tokens and numbers, the texts that were
-// scored, and the judge's scores. Rows are removed here, so that they are removed from all the
-// data.
+// scored, and the judge's scores. The functions of this file remove a row from all the data at the
+// same time.
 #ifndef RLHF_HOST_SAMPLE_EXPERIENCE_H
 #define RLHF_HOST_SAMPLE_EXPERIENCE_H
 

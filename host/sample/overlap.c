@@ -20,7 +20,8 @@ struct waiting {
 
 struct rlhf__overlap {
     struct rlhf__overlap_request q;
-    // [n_reward] the early answers of each reward; if its `known` is NULL, it is not called early
+    // [n_reward] the early answers of each reward. If the member `known` of an element is NULL,
+    // this reward is not called early
     struct rlhf__overlap_answers *early;
     uint32_t unit;   // rows per call
     int32_t started; // 1: the thread is running

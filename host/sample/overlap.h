@@ -1,7 +1,7 @@
 // overlap.h: scores the finished rows of a batch on a separate thread while other rows are still
 // being sampled (rewards.overlap). The answers are kept until the batch is scored; reward_ask.h
-// then scores the remaining rows and handles failures. When a row is scored does not change its
-// score.
+// then scores the remaining rows and handles failures. The score of a row does not depend on when
+// the row is scored.
 //
 // A reward is called during sampling only if it has RLHF_REWARD_EXTERNAL, keeps no state and needs
 // no log-probs. (The order of the calls could change a state, and log-probs exist only after
@@ -40,9 +40,9 @@ int rlhf__overlap_allowed(const struct rlhf__instance *reward);
 rlhf_status rlhf__overlap_create(const struct rlhf__overlap_request *q, struct rlhf__overlap **out,
                                  struct rlhf__error *err);
 
-// Add a finished row. It is scored as soon as its group is complete. If all rewards that are called
-// early have RLHF_REWARD_ROW_ALONE, it is scored immediately. If memory runs out, it is scored
-// later, with the batch. [main]
+// Add a finished row. If all rewards that are called early have RLHF_REWARD_ROW_ALONE, the row is
+// scored immediately, otherwise as soon as its group is complete. If memory runs out, the row is
+// scored later, with the batch. [main]
 void rlhf__overlap_add(struct rlhf__overlap *a, const struct rlhf__overlap_row *row);
 
 // Wait for the thread, then return reward k's answers so far. Returns NULL if the reward was not

@@ -17,7 +17,8 @@ struct rlhf__response_rules {
     struct rlhf__buf tail; // scratch
 };
 
-// Replace a stop text that is a special token by its id, because decoded texts omit special tokens.
+// Replace a stop text that is a special token by the token's id, because decoded texts omit special
+// tokens.
 static void special_to_id(struct rlhf__response_rules *r, size_t i) {
     const json_t *v = json_array_get(r->stop, i);
     const rlhf_str text = {json_string_value(v), json_string_length(v)};
@@ -99,9 +100,9 @@ static size_t find(const char *bytes, size_t n, size_t from, const json_t *text)
     return n;
 }
 
-// Decode the end of a response into r->tail: the last token and, before it, enough earlier tokens
-// for `longest` - 1 bytes (all earlier tokens if they have fewer bytes). *fresh receives the number
-// of bytes of the last token.
+// Decode the end of a response into r->tail. The end consists of the last token and, before it, as
+// many tokens as are needed for `longest` - 1 bytes (all earlier tokens if they have fewer bytes).
+// *fresh receives the number of bytes of the last token.
 static rlhf_status decode_tail(struct rlhf__response_rules *r, const int32_t *ids, int32_t n,
                                size_t *fresh, struct rlhf__error *err) {
     int32_t from = n - 1;

@@ -6,9 +6,9 @@
 // The metrics that the reward reports (host->metric) must be as if each row had been scored once.
 // Therefore, if a call reported metrics and any of its rows must be scored again, the metrics are
 // dropped and the call is repeated for all its rows. The other rows keep their first answers. There
-// is one exception. If the reward scores each row alone (RLHF_REWARD_ROW_ALONE) and has itself
-// marked as failed all rows to be repeated, the metrics of the call cover only the other rows. They
-// are then kept, and only the marked rows are repeated.
+// is one exception. A reward may score each row alone (RLHF_REWARD_ROW_ALONE) and may itself have
+// marked as failed every row that must be scored again. The metrics of the call then cover only the
+// other rows. So the metrics are kept, and only the marked rows are scored again.
 #ifndef RLHF_HOST_SAMPLE_REWARD_ASK_H
 #define RLHF_HOST_SAMPLE_REWARD_ASK_H
 
@@ -46,13 +46,13 @@ void rlhf__reward_ask_overlapped(const struct rlhf__reward_call *q,
 // ---- the batch ----
 
 // Fill *a, which must be allocated for r, with the reward's answers. `early` (may be NULL) holds
-// the answers that the reward gave before the batch was scored (overlap.h). With on_failure zero or
-// drop, a->failed marks the rows that could not be scored. With stop and retry, a->failed marks
-// nothing.
+// the answers that the reward gave before the batch was scored (overlap.h). With on_failure=zero or
+// drop, a->failed marks the rows that could not be scored. With on_failure=stop or retry, a->failed
+// marks nothing.
 //
-// A retry repeats the call for each row that needs it, together with the rest of the row's group.
-// With RLHF_REWARD_ROW_ALONE, it repeats the call for that row only. If the call reported metrics,
-// it repeats the call for all rows of the call. Rows that did not need the retry keep their
+// A retry repeats the call for each row that must be scored again, and for the rest of the row's
+// group. With RLHF_REWARD_ROW_ALONE, only the row itself is scored again. If the call reported
+// metrics, all rows of the call are scored again. Rows that did not need the retry keep their
 // answers. If a call failed as a whole, the reward's saved state is restored before the retry.
 // Errors: RLHF_E_IO with plugin, phase, rows, the reason and rewards.on_failure; RLHF_E_NOMEM and
 // RLHF_E_CANCELLED, which do not count as failures of rows. [step]

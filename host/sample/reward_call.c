@@ -57,8 +57,8 @@ static void left_out(struct rlhf__reward_metrics *m) {
     host->log(host, RLHF_LOG_WARN, text);
 }
 
-// Find or add a metric. Returns NULL if the table is full or memory runs out. The value is then
-// lost.
+// Find or add a metric. Returns NULL if the table is full or memory runs out; the metric's value is
+// then lost.
 static struct rlhf__reward_metric *find(struct rlhf__reward_metrics *m, const char *name) {
     for (size_t i = 0; i < m->n; i++)
         if (strcmp(m->item[i].name, name) == 0) return &m->item[i];

@@ -59,9 +59,9 @@ struct rlhf__reward_metrics {
     int32_t warned_mixed; // 1: a warning was logged about a name that is combined in two ways
 };
 
-// rlhf__reward_metrics_accept keeps the values of the calls since the last accept or drop.
-// rlhf__reward_metrics_drop discards these values, because the rows are scored again; it returns 1
-// if there were any. [step]
+// rlhf__reward_metrics_accept keeps the values that were reported since the last call of one of
+// these two functions. rlhf__reward_metrics_drop discards these values, because the rows are scored
+// again; it returns 1 if there were any. [step]
 void rlhf__reward_metrics_accept(struct rlhf__reward_metrics *m);
 int rlhf__reward_metrics_drop(struct rlhf__reward_metrics *m);
 
@@ -101,8 +101,8 @@ int rlhf__reward_bisects(const struct rlhf__mixing_config *rules);
 // metrics that the reward reports until the caller accepts or drops them.
 //
 // The call is repeated in parts if three conditions hold: q->bisects is set, the reward's process
-// terminated during the call, and the reward keeps no state. The search for the rows that make the
-// process terminate:
+// terminated during the call, and the reward keeps no state. The rows that make the process
+// terminate are then found as follows:
 // - Row x is the row at which the process terminated. The first three calls are for the rows before
 //   x, for x, and for the rows after x. Unless RLHF_REWARD_ROW_ALONE is set, x is scored with its
 //   group.

@@ -26,8 +26,8 @@ rlhf_status rlhf__rollout_prompts(const struct rlhf__prompts_config *c, const ch
                                   struct rlhf__error *err);
 
 // Reject these settings if the user set them but they cannot work with this model:
-// - prompts.prepend_bos, if the model's tokenizer lacks a BOS token. If the user did not set it,
-//   this is only logged.
+// - prompts.prepend_bos, if the model's tokenizer lacks a BOS token. If the user did not set
+//   prepend_bos, the function only logs that prompts begin without a BOS token.
 // - sampling.top_k, if it is greater than the number of tokens in the model's vocabulary.
 // Errors: RLHF_E_INVALID. [main]
 rlhf_status rlhf__rollout_check_model(const struct rlhf__config *c, const struct rlhf__model *m,
@@ -65,8 +65,8 @@ struct rlhf__rollout_request {
     const struct rlhf__watch *watch; // receives the number of responses sampled; NULL = none
     const char *doing;               // label for the watch
     struct rlhf__overlap *overlap;   // receives each finished row; NULL = none
-    // If not NULL, the rows have several turns, and turn_prompt[n] and turn_prompt_len[n] are their
-    // prompts. NULL: each row is a single response
+    // NULL: each row is a single response. Otherwise the rows have several turns, and
+    // turn_prompt[n] and turn_prompt_len[n] are their prompts
     const struct rlhf__gen_turns *turns;
     const int32_t *const *turn_prompt;
     const int32_t *turn_prompt_len;

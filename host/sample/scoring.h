@@ -7,8 +7,8 @@
 // 4. normalize before, weighted sum, normalize after, clip (mixing.h)
 // 5. penalties: no period, no stop token
 //
-// Normalizing is (r - mean) / (std + 1e-5) over the batch, with the biased std. Steps 3
-// and 4 include the token rewards: see mixing.h.
+// Normalizing is (r - mean) / (std + 1e-5) over the batch, with the biased std. Steps 3 and 4
+// include the token rewards (see mixing.h).
 #ifndef RLHF_HOST_SAMPLE_SCORING_H
 #define RLHF_HOST_SAMPLE_SCORING_H
 

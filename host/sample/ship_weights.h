@@ -9,7 +9,7 @@
 
 struct rlhf__ship; // opaque
 
-// On a learner, m is the policy; on an actor, m is the model that samples. It must be loaded.
+// On a learner, m is the policy; on an actor, m is the model that samples. m must be loaded.
 // Parameters that do not change (the trunk below an adapter) and parameters that sampling does not
 // need (value heads) are not sent. `split` and m are borrowed. Errors: RLHF_E_NOMEM. [main]
 rlhf_status rlhf__ship_create(const struct rlhf__split *split, struct rlhf__model *m,

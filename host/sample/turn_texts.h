@@ -16,10 +16,10 @@ struct rlhf__turn_texts {
     int32_t last, reserved; // index of the last turn's first token within the row
 };
 
-// Make the texts of row i, of which `len` tokens, including the prompt, are scored. `response` is
-// the text of the last turn, as rewards get it. The role is "assistant" for turns of the policy,
-// and "user" for the prompt and for tokens that the policy did not write. Errors: RLHF_E_NOMEM.
-// [main]
+// Make the texts of row i. The first `len` tokens of the row, including the prompt, are scored.
+// `response` is the text of the last turn, as rewards get it. The role is "assistant" for turns of
+// the policy, and "user" for the prompt and for tokens that the policy did not write. Errors:
+// RLHF_E_NOMEM. [main]
 rlhf_status rlhf__turn_texts_init(struct rlhf__turn_texts *, const struct rlhf__tokenizer *,
                                   const struct rlhf__rows *e, uint32_t i, int32_t len,
                                   rlhf_str prompt, rlhf_str response, struct rlhf__error *err);

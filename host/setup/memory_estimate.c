@@ -25,8 +25,7 @@ static rlhf_status no_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *ou
     return RLHF_OK;
 }
 
-// Find the minibatch that contains the largest microbatch, in tokens, among the minibatches of the
-// first epoch.
+// Find the minibatch of the first epoch that contains the microbatch with the most tokens.
 static rlhf_status largest_minibatch(const struct rlhf__phase *p, struct rlhf__rows *out,
                                      struct rlhf__error *err) {
     const struct rlhf__rows *e = &p->x.rows;
@@ -211,8 +210,8 @@ static uint64_t rows_bytes(const struct rlhf__rows *e, int fresh) {
     return (fresh ? 3 : 2) * (e->total * token + hidden) + 3 * support;
 }
 
-// Returns the bytes of the batch that is being sampled ahead, plus those of the batch's file at two
-// phase boundaries.
+// Returns the size of the batch that is being sampled ahead, plus twice the size of the batch's
+// file, because each of two phase boundaries holds a copy of that file.
 static uint64_t ahead_bytes(const struct rlhf__rows *e) {
     const uint64_t token = sizeof *e->ids + RLHF__N_TOKEN_ARRAYS * sizeof(float);
     const uint64_t file = sizeof *e->ids + sizeof(float);

@@ -53,7 +53,8 @@ struct rlhf__model_adapter rlhf__setup_adapter(const struct rlhf__run *r) {
     return (struct rlhf__model_adapter){.dir = dir};
 }
 
-// Returns the directory from which the policy started, or "" if an adapter names this directory.
+// Returns the directory from which the policy started. Returns "" if the settings name only an
+// adapter, because the adapter itself names its base.
 static const char *first_dir(const struct rlhf__run *r, char out[RLHF__PATH_CAP]) {
     const struct rlhf__policy_config *c = &r->config->policy;
     if (c->path[0]) return rlhf__dirs_shared(r->req->env->dirs, c->path, out);

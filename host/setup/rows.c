@@ -243,9 +243,9 @@ static rlhf_status open_labelled(struct rlhf__run *r, struct rlhf__error *err) {
 }
 
 // A reward model gets a score head. In a row without a response, the head reads the last token. The
-// host pools all other rows. prompts.prepend_bos can only add a BOS token: the model's own
-// tokenizer decides whether rows begin with one, because the model's directory must record how the
-// model was trained.
+// host pools all other rows. Rows begin with a BOS token if prompts.prepend_bos is set or the
+// model's tokenizer adds one anyway. The tokenizer is set accordingly, so that the model's
+// directory records how the model was trained.
 static rlhf_status open_scored_policy(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__setup_head head = {
         .n_labels = 1, .pooling = RLHF_POOL_LAST, .init = RLHF_SCORE_INIT_REWARD, .draws = 1};

@@ -238,8 +238,8 @@ static void set_phases(struct rlhf__run *r) {
     c->horizon = planned > c->phases ? planned : c->phases;
 }
 
-// On resume, log which files outside the run directory are read: config.json names them, and
-// someone else may have written it.
+// On resume, log which files outside the run directory are read. The user should see them, because
+// config.json names them and someone else may have written config.json.
 static void say_outside(const struct rlhf__run *r) {
     struct rlhf__buf list = RLHF__BUF_INIT;
     char run[RLHF__PATH_CAP];

@@ -44,8 +44,9 @@ struct rlhf__setup_head {
 // the newest checkpoint of a resumed run. [main]
 void rlhf__setup_policy_dir(const struct rlhf__run *r, char out[4200]);
 
-// Returns the adapter with which the policy is opened, as specified by the settings. Returns an
-// empty adapter if the adapter is in the checkpoint of a resumed run. [any]
+// Returns the adapter with which the policy is opened. In a new run, the settings specify the
+// adapter. A resumed run opens its checkpoint, so the adapter is empty. If the base has been moved,
+// however, a resumed run opens the base, and the adapter is the checkpoint. [any]
 struct rlhf__model_adapter rlhf__setup_adapter(const struct rlhf__run *r);
 
 // Open the policy, from the newest checkpoint if the run is resumed, and check that it has the
@@ -175,7 +176,7 @@ rlhf_status rlhf__setup_same(const struct rlhf__run *r, struct rlhf__error *err)
 // ---- memory: memory_estimate.c ----
 
 // Count the memory that one phase needs. rlhf__setup_rows must have opened the models on the memory
-// plan. Unless compute.memory_check is off, reject the run if less memory is free
+// plan. Unless compute.memory_check is off, reject the run if it needs more memory than is free
 // (model/free_memory.h). If a model fails on the plan, warn, and compare only the bytes counted so
 // far with the free memory. *out (NULL allowed) receives the memory that the run needs, even if the
 // run is rejected. [main]
@@ -185,9 +186,9 @@ rlhf_status rlhf__estimate_memory(struct rlhf__run *r, struct rlhf__memory_need 
 // ---- files and models that settings name: inputs.c ----
 
 // If policy.path, policy.adapter.path, reference.path, value.path or models.* is a run directory,
-// set it to the checkpoint that represents that run (weights/run_checkpoint.h). config.json then
-// names the checkpoint, so a resumed run reads the same weights even if the other run has
-// continued. Call this before any model is opened. Errors: RLHF_E_INVALID (a run without a
+// replace the directory by the checkpoint that represents that run (weights/run_checkpoint.h).
+// config.json then names the checkpoint, so a resumed run reads the same weights even if the other
+// run has continued. Call this before any model is opened. Errors: RLHF_E_INVALID (a run without a
 // checkpoint). [main]
 rlhf_status rlhf__setup_checkpoints(struct rlhf__run *r, struct rlhf__error *err);
 

@@ -47,7 +47,7 @@ struct rlhf__buffer {
     uint64_t bytes;
 };
 
-// The smallest size of each workspace with which a call can run. The function workspace_bytes of
+// For each workspace, the smallest size with which a call can run. The function workspace_bytes of
 // the table returns these sizes. For every file whose ops use workspaces, table.h declares a
 // function that adds the sizes for these ops. It computes them with the same helpers as the ops.
 struct rlhf__cpu_needs {

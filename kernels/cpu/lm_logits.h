@@ -42,16 +42,17 @@ void rlhf__lm_truncate(const struct rlhf__cpu *cpu, float *z, size_t n, float sc
 
 // Returns how many rows a block may have if its logits and reference logits must fit in the
 // workspace budget. (The derivatives overwrite the logits, so they need no more memory.) The result
-// is `rows`, or a smaller number, which is a multiple of RLHF__GEMM_CHAIN in f32 and of 32 in bf16.
-// It is not 0, even if the budget is too small. If blocks end at such multiples, the sums of
-// d_weight can continue from block to block with the same bits as in a single block.
+// is `rows` or, if so many do not fit, a multiple of RLHF__GEMM_CHAIN in f32 and of 32 in bf16. If
+// the budget is too small for any such multiple, the result is the smallest one. If blocks end at
+// such multiples, the sums of d_weight can continue from block to block with the same bits as in a
+// single block.
 uint32_t rlhf__lm_block_rows(const struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t rows,
                              int with_ref);
 
-// Adds to `n` the workspaces for the logits of w in one block of rows (`rows` is their number): the
-// workspaces that rlhf__lm_block_place takes, the workspaces of the GEMMs that compute the logits
-// and, if `cuts` is set, the workspace that rlhf__lm_truncate_work takes. `ref_d` is the width of
-// the reference's states, or 0 without a reference. [step]
+// Adds to `n` the workspaces that the logits of w need in one block of `rows` rows. These are the
+// workspaces that rlhf__lm_block_place takes, those of the GEMMs that compute the logits and, if
+// `cuts` is set, the one that rlhf__lm_truncate_work takes. `ref_d` is the width of the reference's
+// states, or 0 without a reference. [step]
 void rlhf__lm_block_needs(struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t rows, int32_t ref_d,
                           int cuts, struct rlhf__cpu_needs *n);
 

@@ -147,8 +147,8 @@ static rlhf_status adamw_read(struct rlhf__cpu *cpu, const char *op, rlhf_adamw 
 }
 
 // Updates each tensor's weight and moments in one pass over memory, and sets its gradient to zero
-// if steps[i].zero_grad is set (steps[i] belongs to tensor i). If tensor i lacks a weight or `skip`
-// is set, only the gradient is set to zero.
+// if steps[i].zero_grad is set (steps[i] belongs to tensor i). If tensor i has no weight, or if
+// `skip` is set, only sets the gradient to zero, and does not read steps[i].
 static void update(const struct rlhf__cpu *cpu, const rlhf_tensors *t, int skip,
                    const uint64_t *first, const struct rlhf__adam_step *steps) {
     const uint64_t pieces = first[t->n];

@@ -1,5 +1,5 @@
-// row_attention.c: attention over rows of different lengths, forward and backward: checks, scratch
-// memory, and one hot call for each row and key head.
+// row_attention.c: attention over rows of different lengths, forward and backward. Checks the
+// arguments, provides scratch memory, divides the work into pieces, and calls the hot loops.
 //
 // In forward, each query head of each row has separate sums, so any thread may process any head. In
 // backward, all query heads that read one key head add to the same sums. All rows that share a
@@ -29,8 +29,8 @@ enum { RUN_PREFIX = 16, RUN_ROWS = 16 };
 enum { FEW_QUERIES = 3 };
 
 // Returns the number of items that a thread takes at a time. `a_row` is the number of items of each
-// row. With a large number, a thread takes adjacent heads, which helps the prefetch. With a small
-// number, the threads finish at about the same time even if rows have different lengths.
+// row. If this number is large, a thread takes adjacent heads, which helps the prefetch. If it is
+// small, the threads finish at about the same time, even if rows have different lengths.
 static int chunk_of(size_t a_row, uint64_t rows, int threads) {
     uint64_t most = rows * a_row / ((uint64_t)threads * 8);
     return most < 1 ? 1 : most < a_row ? (int)most : (int)a_row;
@@ -86,8 +86,9 @@ static struct piece piece_at(const struct cut *c, size_t n) {
     return (struct piece){n / c->a_row, key * c->group + from, to - from};
 }
 
-// Pieces are as large as possible, because a piece reads its keys only once. But there are several
-// pieces for every thread.
+// Each piece reads its keys once, so the heads are divided into no more pieces than necessary. They
+// are divided until there are two pieces for every thread, or until every thread can get the same
+// number of pieces.
 static struct cut cut_of(const rlhf_attn *a, uint64_t rows, int threads) {
     size_t keys = (size_t)a->kv_heads, group = (size_t)a->heads / keys, parts = 1;
     uint64_t items = rows * keys, many = 2 * (uint64_t)threads;

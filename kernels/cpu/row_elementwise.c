@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-// The number of bytes in a piece of copy(). It equals that of a piece of add(), so that add()
-// processes a piece on the thread that copied it.
+// The number of bytes in a piece of copy(). A piece of add() has the same number of bytes, so that
+// add() processes a piece on the thread that copied it.
 #define COPY_PIECE (RLHF__PIECE * (uint64_t)sizeof(float))
 
 static rlhf_status copy(void *ctx, rlhf_dev dst, rlhf_dev src, uint64_t bytes) {

@@ -13,8 +13,8 @@
 // are divided unequally among the threads.
 #define RLHF__PIECE 4096u
 
-// Returns the number of threads for work on this number of elements. Waking the other threads costs
-// about as much as processing 32 Ki elements.
+// Returns how many threads should work on `elements` elements. Waking the other threads costs about
+// as much as processing 32 Ki elements.
 static inline int rlhf__split_threads(const struct rlhf__cpu *cpu, uint64_t elements) {
     return elements < 32768u ? 1 : cpu->threads;
 }

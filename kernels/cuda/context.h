@@ -35,7 +35,7 @@ struct rlhf__cuda_buffer {
     uint64_t bytes;
 };
 
-// The smallest size of each workspace with which a call can run. The function workspace_bytes of
+// For each workspace, the smallest size with which a call can run. The function workspace_bytes of
 // the table returns these sizes. For every file whose ops use workspaces, table.h declares a
 // function that adds the sizes for these ops. It computes them with the same helpers as the ops.
 // When a workspace grows, memory.cu may make it larger than its size here.
@@ -185,8 +185,8 @@ rlhf_status rlhf__cuda_fault_report(struct rlhf__cuda *cu, const struct rlhf__fa
 rlhf_status rlhf__cuda_not_recording(struct rlhf__cuda *cu, const char *what);
 rlhf_status rlhf__cuda_not_capturing(struct rlhf__cuda *cu, const char *what);
 
-// Drop the recordings that ran, or were captured, when the allocation with number `serial` already
-// existed. With serial 0, drop all recordings. [step]
+// Drop the recordings that were made after the allocation with number `serial`, because they may
+// use its memory. With serial 0, drop all recordings. [step]
 void rlhf__cuda_recordings_drop(struct rlhf__cuda *cu, uint64_t serial);
 
 // Announce that [p, p + bytes) was or will be written. Every op calls this for its outputs. If

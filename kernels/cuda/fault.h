@@ -1,5 +1,6 @@
 // fault.h: errors that kernels find in the contents of device arrays. The first error is kept in a
-// word of device memory. The next wait turns it into an error text.
+// word of device memory. The next function that waits for the stream turns this word into an error
+// text.
 #ifndef RLHF_CUDA_FAULT_H
 #define RLHF_CUDA_FAULT_H
 

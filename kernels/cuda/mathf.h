@@ -95,8 +95,8 @@ static __device__ __forceinline__ float rlhf__tanhf(float x) {
     return rlhf__with_sign(1.0f - 2.0f / (rlhf__expf(a + a) + 1.0f), x);
 }
 
-// 1 / (1 + e^-x). *rest becomes 1 minus this result, without cancellation or overflow. The errors
-// of both are at most 3 ulp.
+// 1 / (1 + e^-x). Sets *rest to 1 minus the result, without cancellation or overflow. The error of
+// each is at most 3 ulp.
 static __device__ __forceinline__ float rlhf__sigmoidf(float x, float *rest) {
     const float e = rlhf__expf(-fabsf(x)), large = 1.0f / (1.0f + e), small = e * large;
     *rest = x < 0.0f ? large : small;
@@ -144,9 +144,9 @@ static __device__ __forceinline__ float rlhf__erff(float x) {
     return rlhf__with_sign(1.0f - rlhf__erfcxf(a > 11.0f ? 11.0f : a) * rlhf__gaussf(x, 1.0f), x);
 }
 
-// The normal distribution function. *density becomes its derivative, e^(-x x / 2) / sqrt(2 pi).
-// There is no cancellation for x < 0. The error of the result is at most 6 ulp, and that of
-// *density at most 3 ulp.
+// The normal distribution function. Sets *density to the derivative, e^(-x x / 2) / sqrt(2 pi).
+// There is no cancellation for x < 0. The error is at most 6 ulp for the result and at most 3 ulp
+// for *density.
 static __device__ __forceinline__ float rlhf__normal_cdf(float x, float *density) {
     const float e = rlhf__gaussf(x, 0.5f), z = fabsf(x) * 0x1.6a09e6p-1f;
     const float tail = 0.5f * rlhf__erfcxf(z > 11.0f ? 11.0f : z) * e;

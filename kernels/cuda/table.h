@@ -5,8 +5,8 @@
 // Each op checks its arguments (RLHF_E_INVALID, RLHF_E_UNSUPPORTED), gets workspaces from the
 // context (RLHF_E_NOMEM), announces its writes (rlhf__cuda_wrote), launches kernels on the single
 // stream, and finally calls rlhf__cuda_done. The bits do not depend on the card: a reduction is
-// always divided at the same places, and a row gets the same bits in whichever launch it is
-// computed. All ops are [step].
+// always divided at the same places, and a row gets the same bits in every launch that computes it.
+// All ops are [step].
 #ifndef RLHF_CUDA_TABLE_H
 #define RLHF_CUDA_TABLE_H
 

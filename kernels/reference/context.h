@@ -42,7 +42,7 @@ rlhf_status rlhf__ref_fail(struct rlhf__ref *r, rlhf_status code, const char *fm
     __attribute__((format(printf, 3, 4)));
 
 // Begin the table function `op`, which accesses n ranges. If a range is outside of the buffers of
-// this instance, or is NULL with bytes > 0, returns RLHF_E_INVALID without opening any range.
+// this instance, or is NULL with bytes > 0, returns RLHF_E_INVALID, and no range stays accessible.
 rlhf_status rlhf__ref_enter(struct rlhf__ref *r, const char *op, const struct rlhf__ref_use *uses,
                             uint32_t n);
 

@@ -1,7 +1,8 @@
 // number.h: reads and writes the elements of f32 and bf16 arrays as doubles.
 //
-// Every kernel in this directory computes in double. It rounds only once, when it stores a result
-// with these functions. The code is slow by design.
+// Every kernel in this directory computes in double, and rounds when it stores a result with these
+// functions. Exception: linear_sum also rounds between its two products. The code is slow by
+// design.
 #ifndef RLHF_KERNELS_REFERENCE_NUMBER_H
 #define RLHF_KERNELS_REFERENCE_NUMBER_H
 

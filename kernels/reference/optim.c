@@ -20,8 +20,8 @@ static rlhf_status sumsq(void *ctx, rlhf_dev x, uint64_t n, double *host_out) {
 
 // ---- AdamW ----
 
-// m = b1 m + (1 - b1) g and v = b2 v + (1 - b2) g^2, after decoupled weight decay. torch corrects
-// the bias of v before it adds eps; TensorFlow 1 corrects it in the learning rate.
+// The step of AdamW without weight decay. m = b1 m + (1 - b1) g, v = b2 v + (1 - b2) g^2. torch
+// corrects the bias of v before it adds eps; TensorFlow 1 corrects it in the learning rate.
 static double step_size(const rlhf_adamw *a, double m, double v) {
     const double c1 = 1.0 - pow(a->beta1, (double)a->step);
     const double c2 = 1.0 - pow(a->beta2, (double)a->step);

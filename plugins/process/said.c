@@ -69,8 +69,8 @@ static int read_chunks(struct rlhf__said *s, const rlhf_host *host, int fd, int 
 }
 
 int rlhf__said_read(struct rlhf__said *s, const rlhf_host *host, int fd) {
-    // The number of reads is limited, so that a program that prints without end cannot delay its
-    // answer.
+    // The number of reads is limited: even if a program prints without end, its answer is read
+    // soon.
     return read_chunks(s, host, fd, READS);
 }
 

@@ -17,9 +17,9 @@ struct rlhf__said {
 
 void rlhf__said_forget(struct rlhf__said *); // [any]
 
-// From now on, shows lines in the log: the first RLHF__SAID_SHOWN lines are logged as "name: line"
-// at the info level. If `name` is NULL, no lines are shown from now on. `name` is borrowed. If the
-// limit of the previous call hid lines, first logs their number. [step]
+// From now on, the first RLHF__SAID_SHOWN lines are shown, that is, logged as "name: line" at the
+// info level. If `name` is NULL, no lines are shown. `name` is borrowed. If the limit of the
+// previous call hid lines, first logs their number. [step]
 void rlhf__said_show(struct rlhf__said *, const rlhf_host *, const char *name);
 
 // Reads some output from `fd`, which must not block (-1: there is nothing to read). Complete lines

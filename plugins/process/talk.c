@@ -24,7 +24,8 @@ struct talk {
     int silent;   // 1: its standard error has ended
     enum rlhf__taken taken;
     double stop_at; // when to stop waiting; set by Ctrl-C, 0 before
-    // since: when the exchange began; say: seconds without an answer after which a line is logged
+    // since: when the exchange began; say: the next line is logged after this many seconds without
+    // an answer
     double since, say;
 };
 

@@ -10,9 +10,9 @@
 // should replace. The host has the same rules. [any]
 size_t rlhf__utf8_next(const char *s, size_t n, uint32_t *cp, size_t *bad);
 
-// Writes n bytes in printable form to out[cap], NUL-ended. Control characters and invalid bytes
-// become escapes such as \n or \x1b. A text that is too long is cut and ends in "...". cap >= 16.
-// Returns out. [any]
+// Writes n bytes in printable form to out[cap], NUL-terminated. Control characters and invalid
+// bytes become escapes such as \n or \x1b. A text that is too long is cut and ends in "...". `cap`
+// must be at least 16. Returns out. [any]
 const char *rlhf__utf8_shown(const char *s, size_t n, char *out, size_t cap);
 
 #endif

@@ -14,8 +14,8 @@ static int is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 static int acts(char c) { return c && strchr("|&;<>()$`", c) != NULL; }
 
-// Reads the next character of the command, or a backslash with the character after it. Returns 0
-// or, if a character is not allowed, this character.
+// Reads the next character of the command, or a backslash with the character after it. If a
+// character is not allowed, returns this character, otherwise 0.
 static char step(struct reader *r) {
     const char c = *r->at++;
     if (r->quote == '\'') {

@@ -9,7 +9,7 @@
 // literal. Unquoted characters that are special to a shell (| & ; < > ( ) $ `) are refused, so that
 // users do not expect a pipe that is not there.
 //
-// Sets *out to a list of the words, ended by NULL, in one block of the host's memory. Errors:
+// Sets *out to a NULL-terminated list of the words, in one block of the host's memory. Errors:
 // RLHF_E_INVALID for an open quote, a refused character, or a command without words; RLHF_E_NOMEM.
 // [any]
 rlhf_status rlhf__words_split(const rlhf_host *host, const char *command, char ***out);

@@ -67,8 +67,8 @@ static double overlong(const struct length_config *c, int64_t n) {
     return n <= c->max_len ? (double)(soft - n) / (double)c->cache : -1;
 }
 
-// Returns the cosine reward. It changes along half a cosine, from the reward of a short response to
-// the reward of a response with max_len tokens.
+// Returns the cosine reward. It changes along half a cosine, from the reward at length 0 to the
+// reward at max_len tokens.
 static double cosine(const struct length_config *c, int64_t n, int right) {
     const double share = fmin((double)n / (double)c->max_len, 1.0);
     const double at_once = right ? c->right_short : c->wrong_short;
@@ -160,9 +160,9 @@ static const rlhf_opt options[] = {
     RLHF_OPT_TABLE(struct length_config, check, rlhf__answer_opts, RLHF__N_ANSWER_OPTIONS),
 };
 
-// Returns why the shape does not use the option `key`, or NULL if it does. `of` has the index of
-// the shape that uses an option. Only cosine uses the options that decide whether an answer is
-// right.
+// Returns why the shape does not use the option `key`, or NULL if it does. `of` lists options, each
+// with the index of the only shape that uses it. The options that decide whether an answer is right
+// are not in the list; only cosine uses them.
 static const char *length_why_unused(const void *config, const char *key) {
     static const char *const of[][2] = {
         {"cache", "0"},      {"min_len", "2"},     {"margin", "2"},     {"right_short", "1"},

@@ -1,7 +1,7 @@
 // period_count.c: rewards the number of periods in a response, which can be checked by eye.
 //
 // A period is the byte 0x2E, so a response may contain any bytes, and "..." counts as three.
-// Sentences are not detected. The plugin lacks create(), so its instance is the option struct
+// Sentences are not detected. The plugin has no create(), so its instance is the option struct
 // itself.
 #include <rlhf/reward.h>
 

@@ -253,8 +253,8 @@ static float sum_of(const struct python *p, const struct rlhf__frame *f, uint32_
     return any ? sum : NAN;
 }
 
-// If there are several functions, reports the mean of each (NAME/mean) over the rows that the
-// function scores, and the share of rows that none of them scores.
+// Reports the share of rows that no function scores. If there are several functions, also reports
+// the mean of each (NAME/mean) over the rows that it scores.
 static void report(const struct python *p, const struct rlhf__frame *f, uint32_t n) {
     uint32_t unscored = 0;
     for (uint32_t i = 0; i < n; i++)

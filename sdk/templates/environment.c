@@ -28,7 +28,8 @@ static rlhf_status reset(void *self, const rlhf_episode_in *in, const rlhf_episo
     return RLHF_OK;
 }
 
-// Returns the number if the whole text is one, otherwise 0. A text may contain any bytes.
+// Returns the number that the text consists of, or 0 if it is not a number. A text may contain any
+// bytes.
 static int64_t number(rlhf_str text) {
     int64_t n = 0;
     for (uint64_t i = 0; i < text.len; i++) {

@@ -105,7 +105,9 @@ static int32_t row_of(const struct rlhf__algo_batch *b, int32_t h, int32_t i) {
     return row;
 }
 
-// Returns 1 if the i-th number of head h must not affect the loss, or if models do not compute it.
+// Returns 1 if the i-th number of head h belongs to an excluded row or to a token for which models
+// do not compute it. Otherwise returns 0, and reports a derivative that is not 0 although the
+// algorithm declared that this row or token has no gradient.
 static int is_out(struct rlhf__child_log *log, const struct rlhf__algo_batch *b, int32_t h,
                   int32_t i) {
     const int32_t row = row_of(b, h, i);

@@ -166,7 +166,8 @@ static int wants_reference(const rlhf_plan *p) {
            ((p->heads & RLHF_HEAD_KL) != 0 && !p->divergence_from);
 }
 
-// Returns an array for pointers to the log-probs of the named models, or NULL if there are none.
+// Returns an array for pointers to the log-probs of the named models, or NULL if the plan names no
+// models.
 static const float **lay_named(struct maker *m, const struct rlhf__algo_batch *b,
                                const char *what) {
     if (!b->plan.n_named) return NULL;

@@ -34,8 +34,8 @@ struct rlhf__algo_batch {
     int32_t shard;                                // of the next loss()
 };
 
-// Properties of head h (0 .. 4): its bit, its name, and the total of its numbers for all rows of
-// the batch (0 if the head is not planned). [any]
+// Properties of head h (0 .. 4): its bit, its name, and how many numbers it has for all rows of the
+// batch together (0 if the head is not planned). [any]
 uint32_t rlhf__algo_head_bit(int32_t h);
 const char *rlhf__algo_head_name(int32_t h);
 int32_t rlhf__algo_head_len(const struct rlhf__algo_batch *b, int32_t h);
@@ -43,14 +43,15 @@ int32_t rlhf__algo_head_len(const struct rlhf__algo_batch *b, int32_t h);
 // Make rows that match the plan. If `spread` is 0, all rows have the same reward. [main]
 void rlhf__algo_batch_make(struct rlhf__algo_batch *b, const rlhf_plan *plan, int32_t spread);
 
-// Make a batch for the plan. The caller frees *out. `spread` is as in rlhf__algo_batch_make. If
-// memory runs out, or if a group is larger than a batch, sets *out to NULL and returns 0. Reports
-// the second case. [main]
+// Make a batch for the plan. The caller frees *out. `spread` is as in rlhf__algo_batch_make. Fails
+// if memory runs out, or if a group is larger than a batch; reports only the latter. After a
+// failure, *out is NULL and the result is 0. [main]
 int rlhf__algo_batch_new(struct rlhf__check *c, const rlhf_plan *plan, int32_t spread,
                          struct rlhf__algo_batch **out);
 
-// Create an instance and get its plan for this number of shards. If this fails, reports the failure
-// and returns 0. Call rlhf__probe_finish in any case. [main]
+// Create an instance and get its plan for this number of shards. Returns 0 if create() or plan()
+// fails, or if the plan is not valid; reports the failures of plan() and its plan. Call
+// rlhf__probe_finish in any case. [main]
 int rlhf__algo_open(struct rlhf__check *c, uint32_t shards, struct rlhf__probe *t, rlhf_plan *plan);
 
 // Call advantages() and store the results in the batch. Does nothing if the plan's rows come from a

@@ -148,7 +148,7 @@ static int run_phase(struct side *s) {
     return end_all(s, 0) && end_all(s, 1);
 }
 
-// Returns 0 if something failed. Does not report this, because an earlier case does.
+// Returns 0 if something failed. An earlier case has then already reported the same failure.
 static int open_side(struct rlhf__check *c, struct side *s, uint32_t n) {
     s->n = n;
     pthread_mutex_init(&s->meeting.lock, NULL);

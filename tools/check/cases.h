@@ -9,8 +9,8 @@ struct rlhf__check_case {
     const char *name;
     int32_t crash; // the rule that a crash violates
     int32_t first; // 1: after a finding here, the rest of the list is skipped
-    // 1: only in this case, instances have special options. So a function that hangs here may work
-    // in other cases.
+    // 1: this case creates instances with special options, as no other case does. So a function
+    // that hangs here may work in other cases.
     int32_t other_options, reserved;
     // Run step i. Returns 0 if the case has no step i. Violations are reported in the child's log.
     // [main]

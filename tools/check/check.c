@@ -195,8 +195,8 @@ static rlhf_status run_cases(struct work *w, const char *id, const struct rlhf__
     for (; list->name; list++) {
         const size_t before = json_array_size(r->found);
         w->one = list;
-        // Skip this case: a function that crashed with enough memory would also crash with too
-        // little.
+        // Skip this case, because a function that crashed with enough memory would also crash with
+        // too little.
         if (list->crash == RLHF__CHECK_MEMORY && has_crashed(r, id)) {
             add_left(r, id, "what ended the process", list->name);
             continue;

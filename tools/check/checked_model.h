@@ -22,13 +22,13 @@ struct rlhf__checked_model {
 
 const rlhf_model_ops *rlhf__checked_ops(const struct rlhf__checked_model *m);
 
-// Report a failed call of the model, with its message, as a violation of a rule. Returns 1 if the
-// call succeeded. Call this function after rlhf__probe_begin. [main]
+// If a call of the model failed (`st` is its status), report its message as a violation of `rule`.
+// Returns 1 if the call succeeded. Call this function after rlhf__probe_begin. [main]
 int rlhf__checked_fine(struct rlhf__checked_model *m, int32_t rule, rlhf_status st);
 
 // Create a model and open it as `how` describes, but ignore the members `size` and `compute`. A
 // dtype of 0 means f32. If on_plan is 1, opens the model on a memory plan, so that its memory
-// cannot be read. If the model cannot be opened, returns 0 and reports this, unless the machine is
+// cannot be read. Returns 0 if the model cannot be opened, and reports this unless the machine is
 // the cause. Before the call, all members of *m except may_refuse must be zero. Call
 // rlhf__checked_close in any case. [main]
 int rlhf__checked_open(struct rlhf__check *c, struct rlhf__checked_model *m, int on_plan,

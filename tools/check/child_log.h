@@ -37,7 +37,7 @@ struct rlhf__child_log {
     char doing[256]; // "score() of 3 rows"
     // `inside` is the plugin's function that is running, or "". `hung` lists functions that did not
     // return, or that waited for something that never comes. The child does not call them again
-    // until its log is cleared for another plugin. `left` is 1 if the child ended to avoid such a
+    // until its log is cleared for another plugin. `left` is 1 if the child exited to avoid such a
     // call.
     char inside[32], hung[RLHF__CHILD_LOG_HUNG][32];
     int32_t left, reserved2;

@@ -1,7 +1,6 @@
 // model.c: tests a model against the contract on the reference backend. First comes a dry run,
 // which only plans memory and computes nothing. If the configuration is small, the model then
-// computes.
-// model_heads.c tests heads other than log-probs.
+// computes. model_heads.c tests heads other than log-probs.
 #include "check/cases.h"
 
 #include "check/checked_model.h"

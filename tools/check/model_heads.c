@@ -64,7 +64,7 @@ static rlhf_heads pointers(const struct trial *t, struct numbers *n, int32_t fro
 }
 
 // Write the heads of the rows from `from` to `to` - 1 to their places in *out. If `train` is 1,
-// also run backward(), with the derivatives of the loss with respect to the heads in t->weight.
+// also run backward(); t->weight has the derivatives of the loss with respect to the heads.
 static int forward(struct trial *t, int32_t from, int32_t to, int32_t train, uint32_t flags,
                    struct numbers *out) {
     static const rlhf_dist whole = RLHF_DIST_WHOLE;

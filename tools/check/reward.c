@@ -322,7 +322,8 @@ static void check_running(struct rlhf__check *c, struct few *a, struct few *b,
     struct rlhf__probe t;
     struct rlhf__error err;
     int same = 1;
-    // Two new instances that differ are no sign of state; another case reports that as "repeat".
+    // If two new instances score the rows differently, this is no sign of state. Another case
+    // reports that as "repeat".
     if (score_afresh(c, &a->set, a->row, a->set.n, RLHF__GUARD_END, 0, &a->then) < 0) return;
     if (rlhf__probe_create(c, NULL, 0, &t, &err) == RLHF_OK &&
         score_few(&t, a, &a->first) == RLHF_OK &&

@@ -136,10 +136,10 @@ static void speak_json(struct rlhf__log *log) {
     rlhf__last_words_json(1);
 }
 
-// Append to `err` the user's command, with flags that name all code of the run. If only an option
-// of a plugin outside the searched directories names some code, the flag for this code is missing,
-// because such a plugin is not opened. If a plugin of the run is not installed, appends nothing,
-// because `err` already lists such plugins.
+// Append to `err` the user's command, with flags that name all code of the run. Code gets no flag
+// if only an option of a plugin outside the searched directories names it, because such a plugin is
+// not opened. If a plugin of the run is not installed, appends nothing, because `err` already lists
+// such plugins.
 static void say_whole_command(const struct options *o, const struct rlhf__config_request *req,
                               const struct rlhf__run_request *run, struct rlhf__error *err) {
     struct rlhf__config_request trusting = *req;

@@ -43,8 +43,8 @@ struct rlhf__command_setup {
     struct rlhf__session session;
     struct rlhf__model_adapter adapter; // for the model that --model names
     int64_t threads;
-    // 1: models use all rows of the embedding, as training on texts does (in model/model.h,
-    // tokens_only is 0)
+    // 1: models use all rows of the embedding, as in training on texts; tokens_only (model/model.h)
+    // is then 0
     int32_t all_rows, reserved;
     char adapter_room[RLHF__PATH_CAP]; // storage for adapter.dir if --adapter names a run
 };

@@ -34,8 +34,8 @@ static void add_file(struct rlhf__sha256 *sum, struct digest *d, const char *dir
     rlhf__buf_free(&text);
 }
 
-// Set *any to 1 if any rank's digest differs from rank 0's digest, and *differs to 1 if this rank's
-// does.
+// Compare the ranks' digests with rank 0's. Sets *any to 1 if the digest of any rank differs, and
+// *differs to 1 if this rank's digest differs.
 static rlhf_status compare(struct rlhf__team *t, const struct digest *own, int *any, int *differs,
                            struct rlhf__error *err) {
     struct digest *all = calloc((size_t)t->ranks, sizeof *all);
@@ -172,8 +172,7 @@ static rlhf_status choose_actors(struct rlhf__ranks *r, struct rlhf__run_request
     return RLHF_OK;
 }
 
-// A resumed run queries its launcher again, because the run may now have another number of
-// processes.
+// A resumed run queries its launcher again, because the number of processes may have changed.
 rlhf_status rlhf__ranks_join(struct rlhf__ranks *r, struct rlhf__run_request *run, rlhf_status st,
                              struct rlhf__error *err) {
     struct rlhf__parallel_config *c = &run->config->parallel;

@@ -81,8 +81,8 @@ static rlhf_status run_config(const struct rlhf__eval_setup_options *o, char pat
 }
 
 // If the run sampled responses, copy these sections of its settings: `sampling`, `prompts`,
-// `response` and, with an environment, `episodes`. Other runs do not use them. If the command names
-// prompts, leave out the settings that name the run's prompts.
+// `response` and, with an environment, `episodes`. A run that did not sample does not use these
+// sections. If the command names prompts, leave out the settings that name the run's prompts.
 static rlhf_status take_settings(const struct rlhf__env *env,
                                  const struct rlhf__eval_setup_options *o,
                                  char path[RLHF__PATH_CAP], json_t **out, struct rlhf__error *err) {

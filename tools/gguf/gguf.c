@@ -129,8 +129,8 @@ static rlhf_status make_plan(const struct rlhf__gguf_model *m, struct plan *p,
 
 // ---- data ----
 
-// Returns the number of rows in a block: all of a transposed weight, those of one head if rows are
-// rearranged, otherwise so many that they have about CHUNK numbers.
+// Returns the number of rows in a block. For a transposed weight, these are all rows; for a weight
+// with rearranged rows, the rows of one head; otherwise, as many rows as have about CHUNK numbers.
 static int64_t block_rows(const struct item *i, const struct rlhf__gguf_config *c) {
     if (i->rows == RLHF__GGUF_TRANSPOSED) return i->n_rows;
     if (i->rows != RLHF__GGUF_AS_IS) return c->head_dim;

@@ -153,9 +153,9 @@ static int32_t role(const struct tokens *t, const json_t *config, const char *na
     return id;
 }
 
-// Sets *on to 1 if the tokenizer puts exactly one token, `id`, before a text or, with `behind`,
-// after it, and to 0 if it puts no token there. Otherwise fails. *on is the value of add_bos_token
-// or, with `behind`, of add_eos_token.
+// Looks at the tokens that the tokenizer puts before a text or, with `behind`, after it. If there
+// is exactly one and it is `id`, sets *on to 1. If there is none, sets *on to 0. Otherwise fails.
+// *on is the value of add_bos_token or, with `behind`, of add_eos_token.
 static rlhf_status puts_around(const struct tokens *t, int32_t id, int behind, int *on,
                                struct rlhf__error *err) {
     const int32_t *list;

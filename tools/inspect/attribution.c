@@ -94,7 +94,7 @@ static void add_heads(struct rlhf__attribution *a, const struct rlhf__reading *r
     }
 }
 
-// Returns the contribution of a part, which is not an attention head, at token t.
+// Returns the contribution of a part at token t. Call add_heads() for all layers first.
 static double contribution(const struct rlhf__attribution *a, const struct rlhf__reading *r,
                            const struct rlhf__part *p, size_t t) {
     const size_t d = (size_t)r->tap.info.d_model, l = p->layer < 0 ? 0 : (size_t)p->layer;

@@ -8,7 +8,7 @@
 rlhf_status rlhf__subjects_json(struct rlhf__buf *out, const struct rlhf__subject *s, size_t n,
                                 struct rlhf__error *err);
 
-// Append the text of a token for people, in one line. Errors make *out bad. [any]
+// Append a token's text, made printable on one line. Errors make *out bad. [any]
 void rlhf__subject_put_token(struct rlhf__buf *out, const struct rlhf__subject *s, int32_t id);
 
 #endif

@@ -90,8 +90,8 @@ static rlhf_status measure_head(struct rlhf__subject *s, uint32_t k, struct rlhf
     return st;
 }
 
-// Sets the numbers that the models themselves compute. If words are explained, they come from the
-// predictions of the next tokens.
+// Sets the numbers that the models themselves compute. If the user explains words, these are the
+// logit differences of the next-token predictions.
 static rlhf_status measure(struct rlhf__subject *s, struct rlhf__error *err) {
     if (s->explained == RLHF__EXPLAINED_WORDS) {
         const struct rlhf__sides sides = rlhf__words_sides(&s->words);

@@ -112,8 +112,8 @@ static void put_head(const struct rlhf__subject *s, const char *what, struct rlh
                          s->patched ? "  patched  restores" : "");
 }
 
-// Returns the difference of the explained number between the models, of which patching restores
-// shares. If such shares would be meaningless, returns 0.
+// Returns the difference of the explained number between the models. Effects of patching are shown
+// as shares of this difference. Returns 0 if such shares would be meaningless.
 static double gap(const struct rlhf__subject *s) {
     const size_t n = s->ids.n, last = n - 1;
     if (s->n_models < 2 || !s->patched) return 0;

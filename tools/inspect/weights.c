@@ -109,12 +109,12 @@ static void subtract(float *d, const float *base, int64_t n, struct change *c) {
     c->tuned_norm = sqrt(after);
 }
 
-// The rank is the number of singular values of the difference that rounding of the stored weights
-// cannot have caused. By Weyl's inequality, rounding changes a singular value by at most the
-// Frobenius norm of the rounding error of the difference. This norm is at most the sum of the norms
-// of the two models' rounding errors. If the models are stored in different types, training began
-// from the base's stored values. Then the base's rounding is not part of the difference, and only
-// the rounding of f32 counts for the base.
+// Only some singular values of the difference count for the rank: those that are too large to come
+// from the rounding of the stored weights. By Weyl's inequality, rounding changes a singular value
+// by at most the Frobenius norm of the rounding error of the difference. This norm is at most the
+// sum of the norms of the two models' rounding errors. If the models are stored in different types,
+// training began from the base's stored values. Then the base's rounding is not part of the
+// difference, and only the rounding of f32 counts for the base.
 static double rounding(const struct rlhf__tensor *t, const struct rlhf__tensor *base,
                        const struct change *c) {
     const int32_t of_base = base->dtype == t->dtype ? t->dtype : RLHF__TENSOR_F32;

@@ -1,5 +1,5 @@
-// tokenize.c: `rlhf-host tokenize`: prints the token ids of texts and the text of each token or,
-// with --ids, the text of token ids. Opens only a model's tokenizer.
+// tokenize.c: `rlhf-host tokenize`: prints the token ids of texts, and the text of each token. With
+// --ids, prints the text of given token ids instead. Opens only a model's tokenizer.
 #include "prompt/prompt.h"
 
 #include "base/json.h"

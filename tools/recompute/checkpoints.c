@@ -66,8 +66,8 @@ static rlhf_status open_all(struct opened *o, const struct rlhf__checkpoints *c,
 
 // ---- one tensor ----
 
-// The same tensor in the three checkpoints, and `v`, its second moment. `before` and `v` may be
-// NULL.
+// The same tensor in three checkpoints: the run's previous one (`before`), the run's, and the
+// recomputed one (`again`). `v` is its second moment. `before` and `v` may be NULL.
 struct tensors {
     const struct rlhf__tensor *before, *run, *again, *v;
 };

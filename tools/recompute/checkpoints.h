@@ -1,5 +1,5 @@
-// checkpoints.h: compares the tensors of two checkpoints, i.e. the weights, heads and moments at
-// the end of a phase: those that the run saved with the recomputed ones.
+// checkpoints.h: compares the tensors of two checkpoints of the end of a phase, the run's and the
+// recomputed one. The tensors are weights, heads and moments.
 #ifndef RLHF_TOOLS_RECOMPUTE_CHECKPOINTS_H
 #define RLHF_TOOLS_RECOMPUTE_CHECKPOINTS_H
 

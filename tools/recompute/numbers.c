@@ -66,8 +66,8 @@ static rlhf_status one_metric(const char *name, const json_t *run, const json_t 
     return RLHF_OK;
 }
 
-// Checks the comparison of recomputed log-probs with recorded ones, which the recomputed phase has
-// already made.
+// The recomputed phase has already compared its log-probs with the recorded ones. Checks the result
+// of this comparison.
 static rlhf_status sampled(const json_t *again, const struct rlhf__check_limits *l,
                            struct rlhf__checks *c, struct rlhf__error *err) {
     struct rlhf__check k = begin("log-probs of sampling", l->number);
@@ -168,8 +168,8 @@ static rlhf_status compare_named(const json_t *run, const json_t *again,
     return worst.has_values ? rlhf__checks_add(c, &worst, err) : RLHF_OK;
 }
 
-// Checks that both have the same steps, with the same rows, and leave the same rows out of the
-// loss.
+// Checks that the run and the recomputed phase have the same steps, with the same rows, and leave
+// the same rows out of the loss.
 static rlhf_status compare_steps(const json_t *run, const json_t *again, struct rlhf__checks *c,
                                  struct rlhf__error *err) {
     static const char *const keys[] = {"epoch", "minibatch", "rows", "masked", "skipped"};

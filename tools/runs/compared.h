@@ -19,7 +19,7 @@ struct rlhf__compared {
 rlhf_status rlhf__compared_read(const char *const *paths, size_t n, struct rlhf__compared *out,
                                 struct rlhf__error *err);
 
-// Set the member `summary`. It calls group i by the name label(i). Errors: RLHF_E_NOMEM. [any]
+// Set the member `summary`, in which group i has the name label(i). Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__compared_judge(struct rlhf__compared *, const char *(*label)(size_t group),
                                  struct rlhf__error *err);
 

@@ -90,8 +90,8 @@ struct search {
     struct rlhf__old_checkpoints *out;
 };
 
-// Returns 1 if n names, by a path that no longer exists, the checkpoint `name` of a run called
-// `run`.
+// Returns 1 if *n was named by a path that no longer exists, and this path ends like that of the
+// checkpoint `name` of a run called `run`.
 static int is_moved(const struct rlhf__needed *n, const char *run, const char *name) {
     const size_t a = strlen(run), b = strlen(CHECKPOINTS);
     return n->moved && strncmp(n->moved, run, a) == 0 &&

@@ -39,8 +39,8 @@ struct rlhf__old_checkpoints {
     size_t n_free; // how many may be removed
 };
 
-// List the removable checkpoints of a run that is not running. The newest ones, `keep` of them (at
-// least 1), are not removable. Errors: RLHF_E_IO, RLHF_E_NOMEM. Release with
+// List the removable checkpoints of a run that is not running. The newest checkpoints are not
+// removable; `keep` (at least 1) is their number. Errors: RLHF_E_IO, RLHF_E_NOMEM. Release with
 // rlhf__old_checkpoints_finish, even after a failure. [main]
 rlhf_status rlhf__old_checkpoints_find(const struct rlhf__run_row *, int64_t keep,
                                        const struct rlhf__needed_list *,

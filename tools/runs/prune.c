@@ -178,7 +178,7 @@ static json_t *object_of(const struct pruned *p) {
 
 // ---- all runs ----
 
-// Returns 1 if run i is also listed before i, because the user named it twice.
+// Returns 1 if run i is also an earlier entry of the list, because the user named it twice.
 static int is_repeated(const struct rlhf__runs_found *f, size_t i) {
     const struct rlhf__run_row *all = f->all;
     for (size_t k = 0; k < i; k++)

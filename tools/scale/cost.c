@@ -42,7 +42,7 @@ static uint32_t most_nodes(uint32_t shards, uint32_t ranks) {
     return most;
 }
 
-// Returns how many buffers for sums, in addition to its gradients, a rank needs at most.
+// Returns the largest number of buffers for sums that a rank needs in addition to its gradients.
 static uint32_t most_asides(uint32_t shards, uint32_t ranks) {
     const uint32_t each = shards / ranks;
     uint32_t most = 0;
@@ -127,8 +127,8 @@ static struct share slowest(const struct rlhf__scale_figures *f, uint32_t first,
 
 enum { CUT_ROWS = 65536 }; // more rows are not cut one by one
 
-// The same for more than CUT_ROWS rows: assumes that the slowest shard has half a row more than the
-// mean.
+// Estimates the same figures for minibatches of more than CUT_ROWS rows. Assumes that the slowest
+// shard has half a row more than the mean.
 static struct share slowest_of_many(const struct rlhf__scale_figures *f, double rows,
                                     double ranks) {
     const double each = shards_of(&f->plan, ranks) / ranks, row = mean_length(&f->machine);
@@ -137,8 +137,9 @@ static struct share slowest_of_many(const struct rlhf__scale_figures *f, double 
                           mean};
 }
 
-// Returns the mean of slowest() over the minibatches of an epoch. If they have many rows, uses only
-// the first minibatches.
+// Returns the mean of slowest() over the minibatches of an epoch, or only over the first ones if
+// the epoch has more than CUT_ROWS rows. If a single minibatch has more rows than that, uses
+// slowest_of_many().
 static struct share learning(const struct rlhf__scale_figures *f, double rows, double ranks) {
     const double each = floor(rows / f->plan.minibatches);
     struct share sum = {0};

@@ -52,8 +52,8 @@ double rlhf__scale_rows_for(const struct rlhf__scale_figures *f, double ranks, d
 
 // Returns the number of ranks beyond which more ranks do not help, for phases of `rows` rows.
 // Starts with the ranks of one machine (or one device), and doubles their number as long as this
-// multiplies the rows per second by at least `gain`. Sets *few to 1 if it ended because there are
-// too few rows for another doubling. Returns 0 if doubling helps up to `most` ranks. [any]
+// multiplies the rows per second by at least `gain`. Sets *few to 1 if the doubling ended because
+// there are too few rows for more ranks. Returns 0 if doubling helps up to `most` ranks. [any]
 double rlhf__scale_stops(const struct rlhf__scale_figures *f, double per_host, double rows,
                          double gain, double most, int *few);
 

@@ -46,8 +46,7 @@ struct rlhf__scale_machine {
     double tokens;     // of these rows
     struct rlhf__scale_curve draw;  // x: rows
     struct rlhf__scale_curve learn; // x: tokens; forward, loss and backward without a step
-    // Seconds for the measured rows. `other` is the work of a rank for its own rows that is in no
-    // other part.
+    // Seconds for the measured rows. `other` is the rest of a rank's work for its own rows.
     double passes, reward, other;
     double fixed;                       // seconds of a phase for what every rank does alike
     double step, pack;                  // seconds of one optimizer step and of packing the weights

@@ -38,9 +38,9 @@ static struct rlhf__scale_layout layout(const struct rlhf__scale_figures *f,
     return (struct rlhf__scale_layout){ranks, q->per_host, f->plan.rows * (q->grows ? ranks : 1)};
 }
 
-// Returns the rows of a phase for the comparison with one separate process per machine (or device).
-// If plan.rows counts the rows of one rank, these are the rows of all ranks that share the machine;
-// otherwise all rows.
+// The run is compared with one separate process per machine (or device). Returns the rows of a
+// phase in such a process: all rows of the run or, if plan.rows counts the rows of one rank, the
+// rows of all ranks that share the machine.
 static double rows_alone(const struct rlhf__scale_figures *f, const struct rlhf__scale_question *q,
                          double ranks) {
     if (!q->grows) return f->plan.rows;

@@ -76,7 +76,7 @@ static void describe_plan(const struct rlhf__run *r, struct rlhf__scale_plan *p)
     p->microbatch = (double)r->learner.microbatch_tokens;
     p->moments = (double)rlhf__setup_moments(r->config);
     p->reward_dealt = divides_rewards(r->req);
-    // A run exchanges gradients and weights during the passes only with such backends.
+    // Runs overlap exchanges with the passes only if device memory is host memory.
     p->overlaps = (r->session.compute->table->flags & RLHF_COMPUTE_HOST_MEMORY) != 0;
 }
 

@@ -89,8 +89,8 @@ static rlhf_status ping(struct wires *w, double *latency, struct rlhf__error *er
         const double half = (rlhf__seconds() - began) / 2;
         if (i == 0 || half < *latency) *latency = half;
     }
-    // Only the first and the last rank have waited for both messages, so only the first rank's time
-    // is used.
+    // The first rank measured the whole round trip, from its message to the answer. The times of
+    // other ranks do not count.
     if (w->team->rank != 0) *latency = 0;
     return slowest(w->team, latency, err);
 }

@@ -36,8 +36,8 @@ static rlhf_status sync_all(const struct rlhf__run *r, struct rlhf__error *err) 
     return rlhf__compute_fail(rlhf__model_kernels(r->cast.policy), st, "measuring", err);
 }
 
-// List the sizes n, n / 2, .., 1, the smallest first. If they are more than the points of a curve,
-// list only the largest ones. Returns how many are listed.
+// List the sizes n, n / 2, .., 1, the smallest first. If there are more sizes than a curve can have
+// points, list only the largest ones. Returns how many are listed.
 static uint32_t sizes(uint32_t n, uint32_t out[RLHF__SCALE_POINTS]) {
     uint32_t k = 0, first;
     for (uint32_t x = n; x > 0 && k < RLHF__SCALE_POINTS; x /= 2)

@@ -31,8 +31,9 @@ rlhf_status rlhf__faults_add(struct rlhf__faults *, const struct rlhf__fault *,
 rlhf_status rlhf__faults_say(struct rlhf__faults *, int64_t phase, const char *file,
                              const char *where, struct rlhf__error *err);
 
-// Find the first difference of two JSON values, and append a copy of `at` with the path of the
-// difference added to `where`. If the values are equal, returns RLHF_OK and appends nothing. [main]
+// Find the first difference of two JSON values. Appends to the faults a copy of `at`, with the path
+// of the difference added to its member `where`. If the values are equal, returns RLHF_OK and
+// appends nothing. [main]
 rlhf_status rlhf__faults_compare(struct rlhf__faults *, const struct rlhf__fault *at,
                                  const json_t *was, const json_t *expected,
                                  struct rlhf__error *err);

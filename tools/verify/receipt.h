@@ -23,8 +23,8 @@ json_t *rlhf__receipt_json(const struct rlhf__receipt *);
 // Returns the digest "begin", "head" or "seal" of the run's chain, or "". [any]
 const char *rlhf__receipt_digest(const struct rlhf__receipt *, const char *key);
 
-// Refuse a path that does not end in .json, or under which a file exists that is not a receipt.
-// [main]
+// Refuse a path that does not end in .json. Also refuse it if a file at this path, or at the path
+// of the page, exists and is not a receipt. [main]
 rlhf_status rlhf__receipt_can_write(const char *path, struct rlhf__error *err);
 
 // Write the receipt as JSON to `path`, and as a page to the same path with the ending .html. [main]

@@ -12,8 +12,8 @@
 
 // ---- metrics.jsonl ----
 
-// Keep only the metrics that can be compared. These are the metrics that are the same on every
-// machine; with trusted scores, the other row must have them too.
+// Removes the metrics that cannot be compared: those that may differ between machines and, with
+// trusted scores, those that `other` lacks.
 static void strip(json_t *row, const json_t *other, int trusted) {
     const char *name;
     json_t *v;

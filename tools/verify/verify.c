@@ -131,9 +131,9 @@ static int is_set(const struct options *o, const char *section) {
     return 0;
 }
 
-// Returns 1 if the answers of the environment `p` come from the record. This has two possible
-// reasons: `p` does not promise to be a function, or only the program of `p` promises it and the
-// user does not allow `verify` to run this program.
+// Returns 1 if the answers of the environment `p` come from the record. There are two cases. Either
+// `p` does not promise to be a function (the same turns get the same answers), or only the program
+// of `p` promises it and the user does not allow `verify` to run this program.
 static int is_recorded(const struct job *j, const json_t *p) {
     if (!json_is_true(json_object_get(p, "function"))) return 1;
     if (!json_is_true(json_object_get(p, "promised"))) return 0;

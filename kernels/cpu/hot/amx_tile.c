@@ -146,7 +146,7 @@ static void tail_fill(struct tail *t, const struct rlhf__panel *p, const struct 
         memcpy(t->a[1] + r * BYTES, o->bottom + r * o->stride, bytes);
 }
 
-// Loads the sums that this panel continues from C, in the order of the tiles.
+// Loads from C the sums that this panel continues, in the order of the tiles.
 INLINE void start(const struct rlhf__panel *p, size_t row, const size_t rows[2],
                   float sums[4][16 * 16]) {
     memset(sums, 0, 4 * sizeof sums[0]);
@@ -177,9 +177,9 @@ INLINE void fetch(struct ahead *f) {
     }
 }
 
-// Choose the rows of C to prefetch: the rows of this tile. If `goes_on` is set, this tile's rows
-// have just been read, so the rows of the next tile below are chosen. pieces() does not call this
-// function: its other loads would evict the prefetched rows.
+// Choose the rows of C to prefetch. Without `goes_on`, these are the rows of this tile. With
+// `goes_on`, this tile's rows have just been read, so the rows of the next tile below are
+// prefetched. pieces() does not prefetch rows of C, because its other loads would evict them.
 INLINE void fetch_c(struct ahead *f, const struct rlhf__panel *p, size_t row, size_t steps) {
     const size_t first = p->goes_on ? row + 2 * HALF : row;
     f->c_stride = p->ldc * (p->c_bf16 ? 2 : 4);
@@ -192,7 +192,7 @@ INLINE void fetch_c(struct ahead *f, const struct rlhf__panel *p, size_t row, si
 // With a packed A, up to PIECE_TILES tiles take turns: in each turn, a tile computes at most
 // PIECE_STEPS steps of k. The part of B for these steps, 32 KiB, stays in the L1 cache until all of
 // these tiles have used it. A is loaded with a non-temporal hint, so it takes little of that cache.
-// While a tile waits for its next turn, its sums are in memory.
+// Between its turns, a tile keeps its sums in memory.
 #define PIECE_STEPS ((size_t)16)
 #define PIECE_TILES ((size_t)8)
 

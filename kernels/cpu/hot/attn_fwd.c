@@ -68,9 +68,9 @@ struct tile {
     size_t n, limit, grow;   // n <= TILE_ROWS
 };
 
-// Add the sum of weights * values over keys j0 .. j1-1 to o[nr][width]. If j0 is 0, the sum
-// replaces the old contents of o. The values of these keys must either all be in val->a or all be
-// in val->b.
+// Compute the sum of weights * values over keys j0 .. j1-1. If j0 is 0, the sum replaces the old
+// contents of o[nr][width], otherwise it is added to them. The values of these keys must either all
+// be in val->a or all be in val->b.
 static void mix_keys(float *o, const struct values *val, const float *s, size_t lds, size_t j0,
                      size_t j1, size_t nr) {
     const int in_a = j0 < val->na;

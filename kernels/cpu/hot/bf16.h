@@ -46,10 +46,9 @@ void rlhf__bf16_pack_rows(uint32_t *dst, const uint16_t *src, size_t k, size_t c
 void rlhf__bf16_pack_cols(uint32_t *dst, const uint16_t *src, size_t k, size_t columns,
                           size_t stride);
 
-// Convert a packed panel of B's transpose to a packed panel of B, with `rows` as its number of
-// steps of k: row c of src becomes column c of dst. src has `columns` rows; the later columns of
-// dst are filled with zeros. Also prefetches the source of a later call: as much data as this call
-// reads, from src + next onward.
+// Convert a packed panel of B's transpose to a packed panel of B, which has `rows` steps of k. Row
+// c of src becomes column c of dst. src has `columns` rows; the later columns of dst are filled
+// with zeros. Also prefetches the data at src + next, which a later call reads.
 void rlhf__bf16_turn_b(uint32_t *dst, const uint32_t *src, size_t rows, size_t columns,
                        size_t next);
 

@@ -226,7 +226,7 @@ INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows, con
     store_last(p, row, rows, sum);
 }
 
-// Each form of a tile is a separate function: if all forms are in one function, GCC 12 keeps the
+// Each form of a tile is a separate function. In one function with all forms, GCC 12 would keep the
 // sums of only some of them in registers.
 #define FORM(n, packed, pairs)                                                                     \
     static __attribute__((noinline)) void tile_##n##_##packed##_##pairs(                           \

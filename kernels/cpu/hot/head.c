@@ -181,8 +181,8 @@ void RLHF__HOT(head_argmax)(int32_t *id, const float *z, size_t n) {
 
 // Returns the id in block [from, to) at which the running sum exceeds `want`. `want` was computed
 // from sums that were added in another order (head_sums). Because of rounding, the running sum may
-// end slightly below `want`. In this case, returns the last id of the block whose probability is
-// not 0.
+// end slightly below `want`. In this case, returns the last id in the block that has a probability
+// above 0.
 static int32_t draw_in_block(const float *z, size_t from, size_t to, vf max, vf it, double reached,
                              double want) {
     float e[BLOCK + VF_LANES];

@@ -12,8 +12,8 @@ struct adam {
     vf scale, b1, r1, b2, r2, decay, step, root, eps;
 };
 
-// Pass the constant VF_LANES as l if all lanes are loaded or stored: the compiler then uses an
-// ordinary access. Masked accesses are slow at some levels.
+// Loads or stores the first `l` lanes. If these are all lanes, pass the constant VF_LANES, so that
+// the compiler uses an ordinary access. Masked accesses are slow at some levels.
 INLINE vf load(const float *p, size_t l) { return l == VF_LANES ? vf_load(p) : vf_load_n(p, l); }
 
 INLINE void store(float *p, vf v, size_t l) {
@@ -94,8 +94,8 @@ INLINE vf dy_at(const void *dy, int bf16, size_t at, size_t l) {
 // the second. A single long f32 sum would lose as much precision as rounding to bf16 does.
 enum { SUM_ROWS = 16, SUM_SUMS = 16 * SUM_ROWS, SUM_ALL = 16 * SUM_SUMS };
 
-// Add up the rows, for each column of a strip of adjacent vectors (`vectors` is their number). If
-// there is only one vector, it may be the last one of the row, which has only l lanes.
+// For each column of a strip of `vectors` adjacent vectors, add up the rows. If the strip is a
+// single vector, it may be the last one of the row, which has only `l` lanes.
 INLINE void sum_rows(float *db, const void *dy, const int bf16, size_t rows, const size_t vectors,
                      const size_t l, size_t stride) {
     const size_t steps[3] = {bf16 ? rows : SUM_ROWS, bf16 ? rows : SUM_SUMS, bf16 ? rows : SUM_ALL};

@@ -35,8 +35,8 @@ struct rlhf__head_grad {
 // [k][panel width] floats or as bf16 pairs (bf16.h), with zeros past the right edge. Every output
 // is one chain of multiply-adds over ascending k or, in f32, a sum of such chains. The chains are
 // the same in every tile, so the bits of a row depend only on the row and on B. With `goes_on`, the
-// chain of bf16 operands (also of `pairs`) starts at C. f32 chains always start at 0; with
-// `goes_on`, they are added to C.
+// chain of bf16 operands (and of operands with `pairs`) starts at C. f32 chains always start at 0;
+// with `goes_on`, they are added to C.
 struct rlhf__panel {
     const void *a; // [m, k] with row stride a_stride; or packed: tiles of rows, [k][rows of a tile]
     size_t a_stride, m, k;
@@ -49,8 +49,8 @@ struct rlhf__panel {
                   // chains are added in order (with goes_on, to C); 0: one chain
     int pairs;    // f32 only: the operands are widened bf16, see struct rlhf__matmul; chain is 0
     int a_packed, c_bf16, accumulate; // accumulate: C + sum; c_bf16 and accumulate: see bf16.h
-    int goes_on; // not allowed with accumulate, bias or c_bf16. k may then be divided, without
-                 // changing a bit, at multiples of the chain, or of 32 if chain is 0
+    int goes_on; // 1: k may be divided at multiples of the chain, or of 32 if chain is 0, without
+                 // changing a bit. Not allowed with accumulate, bias or c_bf16
     const float *from;   // with accumulate: the addend, with rows as in C; NULL: C itself
     const float *addend; // c_bf16 only: C = addend[m, panel width] + sum; NULL allowed
 };

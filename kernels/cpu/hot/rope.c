@@ -35,7 +35,7 @@ INLINE struct pair turn(struct pair x, struct pair t, const int back) {
          c += VF_LANES)
 // NOLINTEND(bugprone-macro-parentheses)
 
-// Rotate all heads of a row that have no norms. Each angle is read once for all heads.
+// Rotate all heads of a row, without norms. Each angle is read once for all heads.
 INLINE void turn_row(char *x, const int bf16, size_t heads, size_t half, const float *angles,
                      const int back) {
     const size_t step = 2 * half * (bf16 ? 2 : 4);

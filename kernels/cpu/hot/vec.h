@@ -9,7 +9,7 @@
 // this.
 //
 // A vp is the machine's own vector, for loops whose results do not depend on the number of lanes
-// (gemm.c, gemm_pack.c). The functions below that these loops need also exist for vp: vp_add,
+// (gemm.c, gemm_pack.c). These loops need some of the functions below in a version for vp: vp_add,
 // vp_load_n and so on.
 //
 //   vf, VF_LANES = 16                the vector and its number of lanes

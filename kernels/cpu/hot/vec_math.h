@@ -7,10 +7,10 @@
 #define VF__EXP_LO (-86.5f)
 #define VF__EXP_HI 88.72283f // the largest f32 whose e^x is finite
 
-// Range handling of vf_exp. x is clamped so that p 2^n is in range. The results for x outside of
-// that range are then corrected. Lane masks make this simple: a single masked scale instruction
-// overflows to Inf by itself, and gives 0 in lanes below the range. (For x = -Inf, p is NaN, but
-// the mask makes that lane 0 too.)
+// Range handling of vf_exp. vf__exp_clamp limits x, so that p 2^n can be computed. vf__exp_scale
+// corrects the results for x beyond the limits. With lane masks, one scale instruction is enough:
+// it overflows to Inf by itself, and its mask sets the lanes below VF__EXP_LO to 0. (For x = -Inf,
+// p is NaN, but the mask makes that lane 0 too.)
 #if VP_LANES == 16
 static inline vf vf__exp_clamp(vf x) { return vf_min(vf_set1(89.0f), x); }
 static inline vf vf__exp_scale(vf p, vf n, vf x) {
@@ -58,8 +58,8 @@ static inline vf vf_tanh(vf x) {
     return vf_copysign(vf_gt(a, vf_set1(0.6f), big, small), x);
 }
 
-// erfc z for z >= 0, given e = vf_exp(-z * z): e t Q(t) with t = 1 / (1 + 0.4 z). The relative
-// error is below 2e-7 from Q, plus about 1e-7 z^2 from the rounding of z^2.
+// Returns erfc z = e t Q(t) for z >= 0, where e must be vf_exp(-z * z) and t = 1 / (1 + 0.4 z). Q
+// contributes less than 2e-7 to the relative error, and the rounding of z^2 about 1e-7 z^2.
 static inline vf vf_erfc_pos(vf z, vf e) {
     vf t = vf_div(vf_set1(1.0f), vf_fma(z, vf_set1(0.4f), vf_set1(1.0f)));
     vf p = vf_set1(4.125342583e-2f);

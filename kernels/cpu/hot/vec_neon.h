@@ -52,9 +52,8 @@ static inline void vp_fma_lane_to(vp *c, vp a, size_t lane, vp b) {
         VP__FMLA(c, b, a, 3);
 }
 static inline vp vp_fnma(vp a, vp b, vp c) { return vfmsq_f32(c, a, b); }
-// vp_max returns a if a is larger than b, and vp_min if a is smaller. Otherwise they return b, as
-// on x86-64. NEON's own maximum and minimum give other results for zeros and NaN, so they are not
-// used.
+// vp_max returns a if a > b, otherwise b. vp_min returns a if a < b, otherwise b. x86-64 does the
+// same. NEON's own maximum and minimum give other results for zeros and NaN, so they are not used.
 static inline vp vp_max(vp a, vp b) { return vbslq_f32(vcgtq_f32(a, b), a, b); }
 static inline vp vp_min(vp a, vp b) { return vbslq_f32(vcltq_f32(a, b), a, b); }
 static inline vp vp_gt(vp a, vp b, vp x, vp y) { return vbslq_f32(vcgtq_f32(a, b), x, y); }

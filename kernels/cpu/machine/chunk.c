@@ -79,8 +79,9 @@ static void join(struct range *r) {
     *r = (struct range){next->next, r->bytes + next->bytes};
 }
 
-// Return pages of the free range r to the system: the pages that overlap the freed bytes p[0 ..
-// bytes - 1] or the range header that may follow these bytes. The page with r's own header is kept.
+// Return to the system the pages of the free range r that overlap the freed bytes p[0 .. bytes - 1]
+// or the range header that may follow these bytes. Pages that are only partly in r are kept, and so
+// is the page with r's own header.
 static void release_pages(struct range *r, const char *p, uint64_t bytes) {
     const uintptr_t low = ((uintptr_t)r + sizeof *r + PAGE - 1) / PAGE * PAGE;
     const uintptr_t high = ((uintptr_t)r + r->bytes) / PAGE * PAGE;

@@ -6,7 +6,7 @@
 
 // Sets `out` to the CPU's "model name" in `root`/proc/cpuinfo. On aarch64, this file has only the
 // numbers of the implementer and of the part. `out` then becomes the name of this part or, if the
-// part is unknown, its numbers. If the file lacks all of these, `out` is "CPU". `root` is put in
+// part is unknown, its numbers. If the file has none of these, `out` is "CPU". `root` is put in
 // front of /proc; it is "" except in tests. [any]
 void rlhf__cpu_name(const char *root, char *out, size_t cap);
 

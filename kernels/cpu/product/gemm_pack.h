@@ -15,8 +15,8 @@ uint64_t rlhf__gemm_packed_bytes(const struct rlhf__cpu *cpu, int32_t dtype, int
 void rlhf__gemm_pack(const struct rlhf__cpu *cpu, void *dst, int32_t dtype, const void *src,
                      int32_t src_dtype, int64_t k, int64_t n, int transposed, int later);
 
-// True if a block of A with this number of rows should be packed, given the number of panels that
-// read it. [step]
+// True if a block of A with `rows` rows should be packed, given that `panels` panels read it.
+// [step]
 int rlhf__gemm_packs_a(const struct rlhf__gemm_job *j, int64_t rows, int64_t panels);
 
 // Packs rows `row` .. `row` + rows - 1 of A into j->a_pack, for the steps j->k0 .. j->k0 + k - 1.

@@ -4,8 +4,8 @@
 
 #include "context.h"
 
-// Set cpu->library, its state and its name. Fails if RLHF_CPU_ISA asks for a lower level than
-// oneDNN already uses in this process. [step]
+// Set cpu->library, and the state and the name of the library. Fails if RLHF_CPU_ISA asks for a
+// lower level than oneDNN already uses in this process. [step]
 rlhf_status rlhf__onednn_open(struct rlhf__cpu *cpu);
 
 #endif

@@ -61,7 +61,7 @@ static uint64_t plain_elements(const struct rlhf__matmul *f) {
     return f->wei_packed ? 0 : (uint64_t)(f->k * f->n);
 }
 
-// The memory for widening. `f` is the result of as_f32 for a GEMM whose result has out_dtype.
+// The memory for widening. `f` is what as_f32 returned for a GEMM whose output dtype is out_dtype.
 static uint64_t widen_bytes(const struct rlhf__matmul *f, int32_t out_dtype) {
     const uint64_t result = out_dtype == RLHF_F32 ? 0 : (uint64_t)(f->m * f->n);
     return ((uint64_t)(f->m * f->k) + plain_elements(f) + result) * sizeof(float);

@@ -42,7 +42,8 @@ rlhf_status rlhf__cuda_attention_bf16(struct rlhf__cuda *cu, struct rlhf__attn_a
 rlhf_status rlhf__cuda_attention_f32(struct rlhf__cuda *cu, struct rlhf__attn_args *a);
 
 // Return the number of bytes of RLHF__CUDA_WS_ATTN that a call needs. The first function is for the
-// forward call *a in bf16, whose addresses need not be set. The second is for a backward call.
+// forward call *a in bf16; the addresses in *a need not be set. The second function is for a
+// backward call.
 uint64_t rlhf__cuda_attention_bf16_bytes(const struct rlhf__attn_args *a);
 uint64_t rlhf__cuda_attention_bwd_bytes(uint32_t total, int32_t heads);
 

@@ -220,8 +220,9 @@ static __device__ __forceinline__ float rlhf__dist_logp(float z, float max, floa
     return (z - max) * it - log_sum;
 }
 
-// Returns the number of fraction bits of an integer weight: an id's weight is e^a 2^bits, rounded
-// down, with a <= 0. The number is chosen so that the sum of n weights fits in 62 bits.
+// Returns the number of fraction bits of the integer weights. With b fraction bits, the weight of
+// an id is e^a 2^b, rounded down, where a <= 0. b is chosen so that the sum of n weights fits in 62
+// bits.
 static __device__ __forceinline__ int rlhf__dist_weight_bits(int32_t n) {
     return 61 - rlhf__dist_id_bits(n);
 }

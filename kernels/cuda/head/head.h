@@ -90,8 +90,8 @@ struct rlhf__head_call rlhf__head_shape(const rlhf_lm_head *a, const rlhf_call_w
 // enough for the logits of all rows and the derivatives of one chunk.
 uint32_t rlhf__head_rows(uint64_t budget, const struct rlhf__head_call *c, int *keep);
 
-// Add the workspaces for a block of rows of a call (`rows` is their number). rlhf__head_needs adds
-// the workspaces that rlhf__head_place takes, and those of the GEMM that computes the logits.
+// Add the workspaces that a call needs for a block of `rows` rows. rlhf__head_needs adds the
+// workspaces that rlhf__head_place takes, and those of the GEMM that computes the logits.
 // rlhf__head_logits_needs adds only the workspaces of this GEMM. [step]
 void rlhf__head_needs(const struct rlhf__cuda *cu, const struct rlhf__head_call *c,
                       const rlhf_weight *w, uint32_t rows, struct rlhf__cuda_needs *n);
@@ -99,8 +99,7 @@ void rlhf__head_needs(const struct rlhf__cuda *cu, const struct rlhf__head_call 
 void rlhf__head_logits_needs(const struct rlhf__cuda *cu, const rlhf_weight *w, uint32_t rows,
                              struct rlhf__cuda_needs *n);
 
-// Sets *b to workspaces for a block of this number of rows. Each workspace is used from its start.
-// [step]
+// Sets *b to workspaces for a block of `rows` rows. Each workspace is used from its start. [step]
 rlhf_status rlhf__head_place(struct rlhf__cuda *cu, const struct rlhf__head_call *c, uint32_t rows,
                              struct rlhf__head_block *b);
 

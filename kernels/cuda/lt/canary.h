@@ -17,12 +17,11 @@ struct rlhf__canary_lines {
 };
 
 // Fill a matrix with random numbers in (-1, 1). If m.cancel is set, some lines contain the same
-// numbers twice, so that rounding to bf16 cannot hide that sums were added in another order. With
-// cancel 1, which is for one operand, the second half of every line is a copy of the first half.
-// With cancel -1, which is for the other operand, the second half of every second line is the first
-// half with the opposite sign. The product of a line of the first operand and such a line of the
-// other operand is exactly 0, apart from rounding errors, which depend on the order of summation.
-// [step]
+// numbers twice, so that rounding to bf16 cannot hide a different order of summation. With cancel
+// 1, which is for one operand, the second half of every line is a copy of the first half. With
+// cancel -1, which is for the other operand, the second half of every second line is the first half
+// with the opposite sign. The product of a line of the first operand and such a line of the other
+// operand is exactly 0, apart from rounding errors, which depend on the order of summation. [step]
 rlhf_status rlhf__canary_fill(struct rlhf__cuda *cu, void *to, int32_t dtype, rlhf__canary_lines m);
 
 // The number of blocks for a grid-stride loop over n numbers, with 16 iterations per thread.

@@ -43,12 +43,13 @@ struct rlhf__lt_candidates {
 // Sets the row count of the layouts to `rows`.
 rlhf__lt_status rlhf__lt_rows_set(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p, uint64_t rows);
 
-// Find algorithms for a plan, whose descriptors must exist. Returns 0 if the library offers none.
+// Find algorithms for a plan. The plan's descriptors must exist. Returns 0 if the library offers no
+// algorithm.
 int rlhf__lt_search(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p,
                     struct rlhf__lt_candidates *out);
 
-// With RLHF_CUDA_LT=free: find the library's own choice for calls of this number of rows. Returns 0
-// if the library offers none.
+// With RLHF_CUDA_LT=free: find the library's own choice for calls with `rows` rows. Returns 0 if
+// the library offers none.
 int rlhf__lt_search_at(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p, uint64_t rows);
 
 // Chooses among the candidates and sets p->own, p->algo and p->proved. [step]

@@ -7,8 +7,8 @@
 #include "row/lanes.h"
 
 // A GEMM in the form that kernels use. left_wide and right_wide: the operand's address and ld allow
-// 16-byte accesses. out_wide: the address and ld of `out` and, if there is one, of `addend` do too.
-// These flags do not affect the bits.
+// 16-byte accesses. out_wide: the same for `out` and, if it is not NULL, for `addend`. These flags
+// do not affect the bits.
 struct rlhf__tiles {
     const void *left, *right;
     const float *bias, *addend;

@@ -1,7 +1,8 @@
 // act.h: the activation functions of enum rlhf_act, and their derivatives, one number at a time.
 //
-// GELU tanh: f = x s, s = 1 / (1 + e^-2u), u = sqrt(2/pi) (x + 0.044715 x^3), because
-// (1 + tanh u) / 2 = s; f' = s + x s (1 - s) 2u'. GELU erf: f = x Phi(x); f' = Phi + x phi(x).
+// GELU tanh: f = x s, u = sqrt(2/pi) (x + 0.044715 x^3), s = (1 + tanh u) / 2 = 1 / (1 + e^-2u);
+// f' = s + x s (1 - s) 2u'.
+// GELU erf: f = x Phi(x); f' = Phi + x phi(x).
 // SiLU: f = x s, s = 1 / (1 + e^-x); f' = s + x s (1 - s).
 #ifndef RLHF_CUDA_ACT_H
 #define RLHF_CUDA_ACT_H

@@ -57,7 +57,8 @@ static __device__ __forceinline__ void rlhf__wide_put(rlhf__bf16 *p, const float
 }
 
 // rlhf__load loads N elements of p[n], from index `at` onward. Elements at index n or later are
-// read as 0. rlhf__store stores N elements there, except those at index n or later.
+// read as 0. rlhf__store stores N elements at the same indices, but skips those at index n or
+// later.
 template <bool WIDE, int N, class T>
 static __device__ __forceinline__ void rlhf__load(float (&v)[N], const T *p, uint64_t at,
                                                   uint64_t n) {

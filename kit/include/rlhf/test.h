@@ -90,8 +90,8 @@ int rlhf_test_offer(struct rlhf_test_host *t, const char *id, const void *table)
 void rlhf_test_fail_alloc(struct rlhf_test_host *t, int64_t n, int32_t on);
 
 // Sets *value to a metric's value, which combines the reports of this phase as the host does.
-// Returns 0 if the metric was not reported. If the reports disagree about `combine`, counts a
-// failed check. [any]
+// Returns 0 if the metric was not reported. A report that disagrees with the first one about
+// `combine` is ignored, and counts as a failed check. [any]
 int rlhf_test_metric(const struct rlhf_test_host *t, const char *name, double *value);
 
 // Begin a phase: metrics reported so far are forgotten. [any]
@@ -276,8 +276,8 @@ struct rlhf_test_run {
 };
 
 // Simulates the run: calls begin(), then phase() for each phase after phase number `done`, then
-// end(). If begin() or phase() fails, only end() is still called, and the status of the failed call
-// is returned. [any]
+// end(). If begin() or phase() fails, calls only end() after it, and returns the status of the call
+// that failed. [any]
 rlhf_status rlhf_test_sink(const rlhf_sink_ops *ops, void *self, const struct rlhf_test_run *run);
 
 // ---- a compute table, for models ----
@@ -320,15 +320,15 @@ void rlhf_test_backend_close(struct rlhf_test_backend *b); // b may be closed or
 
 // ---- models ----
 
-// Fills every parameter of an open model with random numbers, uniform in +-scale. The parameter's
-// name is part of the seed. Adds 1 to parameters with RLHF_INIT_ONE, such as the gains of norms.
-// Then calls refresh(). [any]
+// Fills every parameter of an open model with random numbers, uniform in +-scale. The numbers of a
+// parameter depend on `seed` and on the parameter's name. Adds 1 to parameters with RLHF_INIT_ONE,
+// such as the gains of norms. Then calls refresh(). [any]
 rlhf_status rlhf_test_model_fill(const rlhf_model_ops *ops, void *self, const rlhf_compute *c,
                                  uint64_t seed, double scale);
 
 // Compares the model's backward() with finite differences. The loss is a sum of all entries of
-// `heads` (bits of LOGP, ENTROPY, VALUE, SCORE, TOKEN_SCORE), each with a random weight. Tests
-// random entries of each parameter that has a gradient; `some` is their number for each parameter.
+// `heads` (bits of LOGP, ENTROPY, VALUE, SCORE, TOKEN_SCORE), each with a random weight; the weight
+// is 0 for prompt tokens. Tests `some` random entries of each parameter that has a gradient.
 // Returns the largest |difference - gradient| / max(|gradient|, 0.01), or NaN if a call failed.
 // Restores the parameters. f32 models only; an h of about 1e-2 is suitable. [any]
 double rlhf_test_model_derivative(const rlhf_model_ops *ops, void *self, const rlhf_compute *c,

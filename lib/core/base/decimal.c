@@ -52,9 +52,9 @@ static int scale(double v, const struct precision *type, struct scaled *out) {
 
 // Rounds v 10^k to a multiple of `step`, and sets *c to that multiple divided by `step`. The
 // multiple reads back as v if its distance from v is less than half the distance from v to the next
-// number of the type. Returns 1 if it reads back as v, 0 if it does not, and -1 if that is in
-// doubt. A double is never in doubt, because `unit` is odd, so no multiple lies exactly between two
-// numbers.
+// number of the type. Returns 1 if the multiple reads back as v, 0 if it does not, and -1 if that
+// is in doubt. For a double there is never a doubt, because no multiple lies exactly halfway
+// between two numbers (`unit` is odd).
 static int rounded(const struct scaled *v, uint64_t step, uint64_t *c) {
     *c = (uint64_t)(v->product >> v->s) / step;
     const u128 whole = (u128)step << v->s, rest = v->product - *c * whole;

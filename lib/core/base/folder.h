@@ -26,8 +26,8 @@ rlhf_status rlhf__folder_open(const struct rlhf__folder *in, const char *name,
 void rlhf__folder_close(struct rlhf__folder *f); // NULL allowed
 
 // Open the directory. If it is missing, create it and sync its name to disk. If `taken` is not
-// NULL, only creates a directory: sets *taken to 0 or, if anything of this name exists already,
-// sets *taken to 1 and *out to NULL, opens nothing and returns RLHF_OK. Errors: RLHF_E_INVALID if
+// NULL, an existing directory is not opened: if anything of this name exists already, sets *taken
+// to 1 and *out to NULL, and returns RLHF_OK; otherwise sets *taken to 0. Errors: RLHF_E_INVALID if
 // the directory cannot exist at this place (permissions, a read-only file system, a bad name);
 // otherwise RLHF_E_IO. [any]
 rlhf_status rlhf__folder_make(const struct rlhf__folder *in, const char *name, int *taken,

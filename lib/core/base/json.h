@@ -74,10 +74,10 @@ const char *rlhf__json_kind(const json_t *v);
 
 // After this call, a failed allocation in Jansson ends the program with one sentence and status 1.
 // Call this function before the first use of Jansson. The reason: Jansson 2.14 dereferences NULL
-// after some failed allocations and reports others as wrong input. Besides, the result of its
-// setters would have to be checked in a hundred places. Ending the program is safe, because files
-// are written so that a run survives a kill at any instant. The rest of the host reports
-// RLHF_E_NOMEM. [main]
+// after some failed allocations and reports others as wrong input. Besides, the results of
+// Jansson's setters would have to be checked in a hundred places. Ending the program is safe,
+// because files are written so that a run survives a kill at any instant. The rest of the host
+// reports RLHF_E_NOMEM. [main]
 void rlhf__json_guard_memory(void);
 
 #endif

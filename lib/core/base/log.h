@@ -34,7 +34,7 @@ void rlhf__log_finish(struct rlhf__log *log);
 // writes the date before the time and updates *day. [any]
 const char *rlhf__clock_text(int32_t *day, char out[32]);
 
-// Print one line "HH:MM:SS level text". The first line of a day begins with the date, and info
+// Print one line "HH:MM:SS level: text". The first line of a day begins with the date, and info
 // lines lack the level. If the log is JSON, the line is instead {"time": ISO 8601 in UTC, "event":
 // "log", "level", "message"}. If `log` is NULL, prints nothing. [any]
 __attribute__((format(printf, 3, 4))) void rlhf__logf(struct rlhf__log *log, int32_t level,
@@ -45,8 +45,8 @@ __attribute__((format(printf, 3, 4))) void rlhf__logf(struct rlhf__log *log, int
 // prints nothing. [any]
 void rlhf__log_command(struct rlhf__log *log, const char *text, const char *command);
 
-// Print "error: text" without a time, as the last line of a failing command. If the log is JSON,
-// prints a JSON line like that of rlhf__logf. [any]
+// Print "rlhf-host: error: text", without a time, as the last line of a failing command. If the log
+// is JSON, prints a JSON line like that of rlhf__logf. [any]
 void rlhf__log_error(struct rlhf__log *log, const char *text);
 
 // Print a JSON line for an event: the time, the event, and the caller's `members`, for example

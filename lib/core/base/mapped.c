@@ -38,7 +38,7 @@ rlhf_status rlhf__mapped_open(const char *path, struct rlhf__mapped *m, struct r
     return map(m, err);
 }
 
-// A zeroed struct lacks a path, and its descriptor is 0. That descriptor must stay open.
+// A zeroed struct has no path. Its descriptor, 0, is standard input and must stay open.
 void rlhf__mapped_close(struct rlhf__mapped *m) {
     if (m->bytes) munmap((void *)(uintptr_t)m->bytes, (size_t)m->len);
     if (m->path && m->fd >= 0) close(m->fd);

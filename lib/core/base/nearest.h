@@ -17,7 +17,7 @@ struct rlhf__nearest {
 
 // Offer a candidate. It is near enough to be suggested in any of these cases:
 //   the edit distance of the two names is at most 1, or at most a third of the longer name's length
-//   one name is a whole part of the other; underscores, dots and dashes separate parts
+//   one name has at least two bytes and is a whole part of the other; _, . and - separate parts
 //   both begin with the same bytes: at least four, and at least half of the longer name
 // [any]
 void rlhf__nearest_offer(struct rlhf__nearest *n, const char *candidate);

@@ -57,10 +57,10 @@ struct rlhf__origin {
     const char *section; // "optim", "algo", "reward.0"; "" = none
     const char *text;    // the source's text, for finding line numbers in it, or NULL
     size_t text_len;
-    // If `lenient` is 1, null means the default (0 with RLHF_OPT_NULL_IS_0). A key that the table
-    // does not know is then skipped, unless its value is an object or a list. In that case, the
-    // contents of the value set the options "key.member" and "key[]" of the table. Every item of a
-    // list is checked.
+    // If `lenient` is 1, null means the default (0 with RLHF_OPT_NULL_IS_0), and keys that the
+    // table does not know are skipped. Exception: if the value of such a key is an object, each of
+    // its members sets the option "key.member"; if it is a list, each of its items sets the option
+    // "key[]".
     int32_t lenient;
     int32_t reserved;
 };

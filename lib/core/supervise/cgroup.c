@@ -106,7 +106,8 @@ static const char *below(const char *path, const char *top) {
 }
 
 // Reads a line of mountinfo: "31 23 0:28 <root> <mount point> rw,... - cgroup2 ...". Sets `point`
-// to the mount point. Returns the part of the group's path below it, or NULL if there is none.
+// to the mount point. Returns the path of `group` relative to <root>. Returns NULL if the line is
+// not a mount of cgroup2, or if `group` is not below <root>.
 static const char *mounted(const char *line, const char *group, char point[RLHF__PATH_CAP]) {
     char top[RLHF__PATH_CAP];
     if (!strstr(line, " - cgroup2 ") || strlen(line) >= RLHF__PATH_CAP) return NULL;

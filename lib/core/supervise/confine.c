@@ -38,8 +38,9 @@ static void map_user(uid_t uid, gid_t gid) {
     put_file("/proc/self/gid_map", text);
 }
 
-// A user namespace also takes away root's privileges on the machine. The other namespaces are
-// created in the same call, so a worker never gets a user namespace without them.
+// A user namespace also takes away root's privileges on the machine. The PID namespace and, unless
+// `network` is 1, the network namespace are created in the same call, so a worker never gets a user
+// namespace without them.
 static unsigned with_users(int network) {
     static const int most[] = {CLONE_NEWIPC, 0};
     const uid_t uid = geteuid();
@@ -83,8 +84,9 @@ unsigned rlhf__confine_count(void) {
 }
 
 // Limit the number of the user's processes. Since Linux 5.14 the kernel counts only the processes
-// in the user namespace; older kernels count all processes of the user. The kernel does not apply
-// the limit to root. So test whether the limit is in force: with a limit of 0, a fork must fail.
+// in the user namespace. Older kernels count all processes of the user, so no limit is set there.
+// The kernel does not apply the limit to root. So test whether the limit is in force: with a limit
+// of 0, a fork must fail.
 static unsigned count_of_user(void) {
     const struct rlimit none = {0, RLHF__MOST_PROCESSES};
     const struct rlimit most = {RLHF__MOST_PROCESSES, RLHF__MOST_PROCESSES};
@@ -151,8 +153,8 @@ static unsigned confine(unsigned spaces, int network) {
     return in_force;
 }
 
-// A process that can write files could leave its control group or change the group's limits. So in
-// this case the bits of the group are not reported as protections in force.
+// A process that can write files could leave its control group or change the group's limits. So the
+// bits of the group are reported only if writing is forbidden.
 unsigned rlhf__confine(unsigned spaces, int network) {
     const unsigned group = RLHF__CONFINED_GROUP | RLHF__CONFINED_GROUP_COUNT;
     const unsigned in_force = confine(spaces, network);

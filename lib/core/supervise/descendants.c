@@ -82,8 +82,8 @@ static void read_all(struct table *t) {
     if (dir) closedir(dir);
 }
 
-// Set found[pid] = 1 for all descendants of `root`. The loop makes as many passes as the tree has
-// generations.
+// Set found[pid] = 1 for all descendants of `root`. The loop makes at most one pass for each
+// generation of the tree, and a last one that finds nothing.
 static void find(const struct table *t, pid_t root, uint8_t *found) {
     int more = 1;
     found[root] = 1;

@@ -85,7 +85,8 @@ static int change(const char *path, unsigned how, uint64_t set, uint64_t clear) 
     return (int)syscall(MOUNT_SETATTR, AT_FDCWD, path, how, &what, sizeof what);
 }
 
-// Makes all mounts read-only, and forbids opening devices except those that own_dev() provides.
+// Makes all mounts read-only. If own_dev() has provided devices (has_dev), also forbids opening any
+// other device.
 static unsigned read_only(int has_dev) {
     char path[64];
     int bad = 0;

@@ -1,7 +1,7 @@
 // seccomp.c: refuses system calls that a worker may not make; see confine.h. Most refused calls
-// fail with EPERM, but socket calls and open() with O_TRUNC fail with EACCES, and ioctl() fails
-// with ENOTTY. Calls for which programs have an older alternative fail with ENOSYS, so that the
-// programs use the alternative.
+// fail with EPERM, but socket calls, and open() with O_TRUNC for reading, fail with EACCES, and
+// ioctl() fails with ENOTTY. Calls for which programs have an older alternative fail with ENOSYS,
+// so that the programs use the alternative.
 //
 // A reward can be any code, and we do not know in advance which calls its libraries make. So most
 // of this file is a list of refused calls, and other calls are allowed. The refused calls
@@ -275,7 +275,7 @@ static void some_pairs(struct program *p) {
 }
 
 // Refuse local (AF_UNIX) sockets even if the network is allowed. A session bus or a Docker daemon
-// that listens on a local socket would execute any request of the user.
+// that listens on a local socket would execute any request that a process of the same user sends.
 static void some_sockets(struct program *p) {
     const size_t at = begin(p, SYS_socket);
     load_arg(p, 0);

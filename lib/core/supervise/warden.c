@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 enum { LOW_FDS = 64, TICK_MS = 300, MOST_RESTLESS = 3 };
-#define CHECK    2.0 // seconds between two checks of a stopped process tree
+#define CHECK    2.0 // seconds between two checks of a suspended process tree
 #define PATIENCE 5.0 // seconds that a warden has to end its processes
 
 // ---- the end ----
@@ -95,7 +95,7 @@ struct watch {
     pid_t whom;  // the target of kill() for an order: a group, or -1 = the namespace
     int resting, signals, seen;
     int told;       // the signal that asked this process to end, 0 = none
-    int restless;   // how often the tree was found running although it was stopped
+    int restless;   // how often the tree was found running although it was suspended
     double checked; // time of the last check
     struct rlhf__tree tree;
 };

@@ -27,8 +27,8 @@ rlhf_status rlhf__minibatches_init(struct rlhf__minibatches *m, const struct rlh
     for (uint32_t i = 0; i < e->n; i = rlhf__rows_group_end(e, i))
         m->begin[groups++] = i;
     // The configured number of minibatches was checked before rows were dropped, so there may now
-    // be fewer groups than minibatches. If groups must stay whole, each group then becomes one
-    // minibatch.
+    // be fewer groups than minibatches. If so, and if groups must stay whole, each group becomes
+    // one minibatch.
     int by_group = groups >= want || whole;
     m->units = by_group ? groups : e->n;
     for (uint32_t i = 0; !by_group && i < e->n; i++)

@@ -22,9 +22,9 @@ struct rlhf__policy_rows {
     uint32_t used, room;
 };
 
-// Lay out rows [from, to) of e, which must have turns. Reserves space for the copies of `arrays`
-// later calls of rlhf__policy_rows_take, and invalidates the copies of earlier calls. prompt_len
-// and arrays with one entry per row are borrowed from e. Errors: RLHF_E_NOMEM. [any]
+// Lay out rows [from, to) of e, which must have turns. Reserves space for `arrays` copies, one for
+// each later call of rlhf__policy_rows_take, and invalidates earlier copies. prompt_len and arrays
+// with one entry per row are borrowed from e. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__policy_rows_fill(struct rlhf__policy_rows *, const struct rlhf__rows *e,
                                    uint32_t from, uint32_t to, uint32_t arrays,
                                    struct rlhf__error *err);
@@ -37,9 +37,9 @@ float *rlhf__policy_rows_take(struct rlhf__policy_rows *, const float *full);
 // The same for an array of bytes. These calls count toward the same limit. [any]
 uint8_t *rlhf__policy_rows_take_bytes(struct rlhf__policy_rows *, const uint8_t *full);
 
-// Copy `own`, an array of this layout, back to `full`, an array of the full slice. Writes only the
-// entries of the policy's tokens, so the caller must have set the other entries of `full` to 0.
-// Does nothing if either pointer is NULL. [any]
+// Copy `own`, an array of this layout, back to `full`, an array of the full slice. Does not write
+// the entries of the environment's tokens, so the caller must have set these entries of `full` to
+// 0. Does nothing if either pointer is NULL. [any]
 void rlhf__policy_rows_put(const struct rlhf__policy_rows *, float *full, const float *own);
 
 #endif

@@ -41,9 +41,9 @@ rlhf_status rlhf__preference_rows(const struct rlhf__preferences *set, const int
 // Make two rows from each of the completions pick[0..n). The first row is the prompt with its
 // completion. The second row, the mismatched one, has the same prompt and group, the label -1, and
 // the completion of the preceding pick or, for the first pick, of the last pick. If n is 1, that
-// completion is instead the one before the pick in the set, which must have at least two
-// completions. The mismatched completion is cut so that its row has at most max_tokens tokens.
-// [any]
+// completion is instead the one before the pick in the set (for the first one in the set, the last
+// one). The set must then have at least two completions. The mismatched completion is cut so that
+// its row has at most max_tokens tokens. [any]
 rlhf_status rlhf__mismatched_rows(const struct rlhf__preferences *set, const int64_t *pick,
                                   uint32_t n, int32_t max_tokens, struct rlhf__rows *e,
                                   struct rlhf__error *err);

@@ -86,7 +86,7 @@ rlhf_status rlhf__text_source_batches(struct rlhf__text_source *s, int64_t *out,
 }
 
 // Set prompt_len and left_out of row i of e. This row is a copy of the token row `from`. rows->says
-// is 1 for tokens that the assistant wrote.
+// is 1 for the tokens to train on: those of the assistant, or of a completion.
 static void put_says(const struct rlhf__token_rows *rows, int64_t from, struct rlhf__rows *e,
                      uint32_t i) {
     const uint8_t *says = rows->says + rows->offset[from];

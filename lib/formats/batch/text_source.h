@@ -56,9 +56,10 @@ void rlhf__text_source_finish(struct rlhf__text_source *); // accepts a zeroed s
 rlhf_status rlhf__text_source_batches(struct rlhf__text_source *, int64_t *out,
                                       struct rlhf__error *err);
 
-// Make the next batch. Without assistant_only, each row's prompt_len is 1. With assistant_only,
-// prompt_len is the number of tokens before the assistant's first token (at least 1), and later
-// tokens of other speakers are left out of the loss. Before the call, *e must be zeroed or released
+// Make the next batch. With assistant_only, prompt_len is the number of tokens before the
+// assistant's first token (at least 1), and later tokens of other speakers are left out of the
+// loss. For rows with a completion, prompt_len is the number of tokens before the completion. For
+// all other rows, prompt_len is 1. Before the call, *e must be zeroed or released
 // (rlhf__rows_finish). [main]
 rlhf_status rlhf__text_source_next(struct rlhf__text_source *, struct rlhf__rows *e,
                                    struct rlhf__error *err);

@@ -156,7 +156,8 @@ static rlhf__value function(machine *m, const node *f, const struct rlhf__jinja_
                             "the function '%.*s'", NAME(f->text));
 }
 
-// Calls loop.cycle(...), which returns one of its arguments in each iteration, in turn.
+// Calls loop.cycle(...). It returns its first argument in the first iteration, its second argument
+// in the second iteration, and so on, and starts again after the last argument.
 static rlhf__value loop_method(machine *m, rlhf_str name, const struct rlhf__jinja_loop *loop,
                                const struct rlhf__jinja_args *args) {
     if (rlhf__jinja_is(name, "cycle") && args->n) return args->value[loop->at % args->n];

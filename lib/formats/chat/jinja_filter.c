@@ -229,7 +229,8 @@ static rlhf__value key_of(struct filtering *f, rlhf__value v, rlhf__value by, in
     return rlhf__jinja_string_method(f->w, (rlhf_str){"lower", 5}, v.s, &none, &known);
 }
 
-// Stable sort of `list` by the keys in the list `key`, which is permuted in the same way.
+// Sorts `list` by the keys in the list `key`, and permutes `key` in the same way. The sort is
+// stable.
 static void sort(struct filtering *f, rlhf__value list, rlhf__value key, int backwards) {
     for (size_t i = 1; !f->w->state && i < list.list->n; i++)
         for (size_t k = i; k && !f->w->state; k--) {

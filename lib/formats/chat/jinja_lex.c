@@ -232,8 +232,8 @@ static rlhf_status lex_tag(struct lexer *x, int out) {
 
 // ---- between tags ----
 
-// Adds the text s[0..n), which ends at the tag at x->at. Leaves out the white space that this tag
-// removes. at_line is 1 if the text begins at the start of a line.
+// Adds the text s[0..n), which ends at x->at. If a tag begins there, leaves out the white space
+// that the tag removes. `at_line` is 1 if the text begins at the start of a line.
 static rlhf_status push_between(struct lexer *x, const char *s, size_t n, int at_line) {
     char sign = x->n - x->at > 2 ? x->s[x->at + 2] : '\0';
     if (sign == '-') {

@@ -146,8 +146,8 @@ static rlhf_status put_stand_in(const struct search *s, struct rlhf__message *m)
 
 // `rest` is the text after the stand-in of turn i. Returns the part of `rest` that also follows the
 // real turn in the rendered conversation. For a turn without calls, this is all of `rest`. For a
-// turn with calls, it is the part from the token that ends the turn, or {NULL, 0} if `rest` lacks
-// such a token.
+// turn with calls, it begins with the token that ends the turn; if `rest` lacks such a token, the
+// result is {NULL, 0}.
 static rlhf_str after_turn(const struct search *s, size_t i, rlhf_str rest) {
     const char *ends[] = {s->t->end, s->t->past_end,
                           json_string_value(json_object_get(s->t->vars, "eos_token"))};

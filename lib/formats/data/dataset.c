@@ -102,8 +102,9 @@ static rlhf_status read_label(struct reader *r, const json_t *v, int32_t *out) {
 
 // ---- messages ----
 
-// Returns the list of messages of a row, or NULL if the row lacks one. Sets *name to the field that
-// has the list: "messages" or, as TRL allows, a field that usually has a text.
+// Finds the list of messages of a row. Returns the list and sets *name to its field: "messages" or,
+// as TRL allows, a field that usually has a text. If the row lacks a list, or the reader does not
+// want one, sets *name to NULL.
 static const json_t *messages_of(const struct reader *r, const json_t *row, const char **name) {
     const json_t *v = json_object_get(row, "messages");
     *name = "messages";

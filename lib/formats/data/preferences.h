@@ -86,9 +86,9 @@ rlhf_status rlhf__preferences_open(const struct rlhf__preference_opts *opts,
 
 // Determine the form of a file of JSON rows from its first row. Errors: those of reading that row.
 // Sets *are to
-//   1 if the row has no "text" but a field "chosen", "rejected" or "responses"
-//   2 if it has a "completion" and a "label" that is true or false
-//   -1 for a pipe, which can be read only once
+//   1 if the row has a field "chosen", "rejected" or "responses", but no "text"
+//   2 if it has a "completion" and a "label" that is true or false, but no "text"
+//   -1 if the path is not a regular file; it is not read, because a pipe can be read only once
 //   0 otherwise
 // [main]
 rlhf_status rlhf__preferences_are(const char *path, const char *setting, int *are,

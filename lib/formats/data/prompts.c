@@ -1,7 +1,8 @@
-// prompts.c: see prompts.h. The query rules of the 2019 code keep at most `length` tokens after the
-// first period, and cut them after the last period among them. `long_rows` decides what happens to
-// a prompt that is longer than max_tokens. RLHF__PROMPT_CUT_RIGHT cuts it before the search for the
-// last period. The other values of `long_rows` apply after the rules.
+// prompts.c: see prompts.h. The query rules of the 2019 code drop the text up to its first period
+// (start_after_period), keep at most `length` tokens, and cut these after their last period
+// (end_at_period). Each rule is optional. `long_rows` decides what happens to a prompt that is
+// longer than max_tokens. RLHF__PROMPT_CUT_RIGHT cuts it before the search for the last period. The
+// other values of `long_rows` apply after the rules.
 #include "data/prompts.h"
 
 #include "base/buf.h"
@@ -65,9 +66,9 @@ static int apply_rules(const struct rlhf__prompt_opts *o, int32_t period, const 
     return 1;
 }
 
-// If the rules limit the length, encodes only the beginning of the text at first, because most
-// texts have a period early. If that part lacks a period, or has too few tokens after it, encodes
-// the whole text.
+// If `length` is set, encodes only the beginning of the text. With start_after_period, this is
+// usually enough, because most texts have a period early. If the beginning lacks a period, or has
+// fewer than `length` tokens after it, encodes the whole text.
 static rlhf_status encode(const struct rlhf__prompt_opts *o, const struct rlhf__tokenizer *tok,
                           int32_t period, rlhf_str text, struct rlhf__ids *ids,
                           struct rlhf__error *err) {

@@ -85,9 +85,10 @@ static int has_says(const struct rlhf__token_cut *how, const int32_t *ids, size_
     return found;
 }
 
-// Turns the ids from ids->data[at] to the end into rows. If there are more than max_len ids, they
-// become several windows, each of which begins with the last token of the window before. The
-// windows are stored one after the other, so these shared tokens are stored twice.
+// Turns the ids from ids->data[at] to the end into one row or, if there are more than max_len ids,
+// into several rows (windows). Each window after the first begins with the last token of the window
+// before, so this token is stored twice. Drops rows that are shorter than min_len or lack the marks
+// that are requested.
 static rlhf_status cut_row(const struct rlhf__token_cut *how, struct rlhf__token_chunk *c,
                            int64_t source, struct rlhf__ids *ids, size_t at,
                            struct rlhf__error *err) {

@@ -12,8 +12,8 @@
 #include "data/dataset.h"
 #include "text/tokenizer.h"
 
-// Which tokens rlhf__token_rows.says marks. If tokens are to be marked, a row without a marked
-// token after its first token is left out.
+// Which tokens rlhf__token_rows.says marks. Unless this is NOTHING, a row is left out if no token
+// after its first one is marked.
 enum rlhf__says {
     RLHF__SAYS_NOTHING = 0,   // none
     RLHF__SAYS_ASSISTANT = 1, // the assistant's; a row is messages, or prompt and completion

@@ -149,9 +149,8 @@ static rlhf_status put_row(struct reading *r, const json_t *row, int64_t phase,
     return RLHF_OK;
 }
 
-// Adds objective/entropy_per_token to the curves if the row lacks it, because an older version
-// wrote the row. rlhf__series_set_derive has already computed the metric for this phase, and put it
-// into the series.
+// Older versions did not write objective/entropy_per_token. If the row lacks it, takes the value
+// from the series, where rlhf__series_set_derive has put it, and adds it to the curves.
 static rlhf_status put_derived(struct reading *r, const json_t *row, int64_t phase,
                                const struct rlhf__series_set *series, struct rlhf__error *err) {
     static const char name[] = "objective/entropy_per_token";

@@ -1,5 +1,5 @@
-// curves.h: the metrics of a run as curves of at most a few hundred points. The file is read in one
-// pass, and the memory needed does not depend on the number of phases.
+// curves.h: the metrics of a run as curves of at most a few hundred points. metrics.jsonl is read
+// in one pass, and the memory needed does not depend on the number of phases.
 //
 // If there are few phases, each point is a phase. Otherwise the phases are divided into equal
 // buckets, which are the same for all runs. Each bucket has the mean, the least and the largest

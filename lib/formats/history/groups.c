@@ -241,9 +241,10 @@ static int ranges_overlap(const struct rlhf__group_end *a, const struct rlhf__gr
     return a->low <= b->high && b->low <= a->high;
 }
 
-// Returns a text that says why *a may not be better than *b, the second best; "" means no doubt. If
-// both have several seeds, there is doubt if their ranges overlap. Otherwise there is doubt if the
-// difference is at most twice its standard error. If that error is unknown, there is no doubt.
+// Returns the reason to doubt that *a, the best, is better than *b, the second best, or "" if there
+// is none. If both have several seeds, there is doubt if their ranges overlap. Otherwise there is
+// doubt if the difference is at most twice its standard error. If that error is unknown, there is
+// no doubt.
 static const char *doubt(const struct rlhf__group_end *a, const struct rlhf__group_end *b) {
     if (a->seeds > 1 && b->seeds > 1) return ranges_overlap(a, b) ? ", but the ranges overlap" : "";
     return fabs(a->mean - b->mean) <= 2 * sqrt(a->error * a->error + b->error * b->error)

@@ -1,6 +1,6 @@
-// groups.h: compares several runs. Runs whose settings differ only in the seed form a group. The
-// comparison lists the settings in which the groups differ. For each group, it reports the final
-// headline metric and KL.
+// groups.h: compares several runs. Runs form a group if their settings differ only in the seed or
+// in settings that cannot change results. The comparison lists the settings in which the groups
+// differ. For each group, it reports the final values of the headline metric and of the KL.
 #ifndef RLHF_FORMATS_HISTORY_GROUPS_H
 #define RLHF_FORMATS_HISTORY_GROUPS_H
 

@@ -8,7 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-// Findings about a single phase, which training logs. The rules cannot find them in the series.
+// Findings that concern a single phase. They are taken from the warnings that training logged,
+// because the rules cannot find them in the series.
 static const char *const of_a_phase[] = {"far", "jumped", "exploded", "diverged", "fell"};
 enum { OF_A_PHASE = sizeof of_a_phase / sizeof *of_a_phase };
 
@@ -65,8 +66,8 @@ rlhf_status rlhf__judged_run_read(struct rlhf__judged_run *r, const struct rlhf_
     return rlhf__texts_read(&r->files, &r->texts, err);
 }
 
-// Lists the warnings. If the policy is far from the reference ("far"), only that warning is listed,
-// because the others only describe how it got there.
+// Lists the warnings. If there is the warning "far" (the policy is far from the reference), lists
+// only this one, because the others only describe how the policy got there.
 static size_t list_warnings(const struct rlhf__judged_run *r, struct rlhf__reported *out) {
     const size_t n = json_object_get(r->warned, of_a_phase[0]) ? 1 : OF_A_PHASE;
     size_t used = 0;

@@ -100,9 +100,9 @@ static void flat_groups(const struct rlhf__history *h, struct rlhf__notes *out) 
 
 // ---- several rewards ----
 
-// Returns the weight of reward k times its mean standard deviation in the first phases. Later
-// phases are not used. If the policy has learned to satisfy a reward always, the standard deviation
-// of that reward is 0 there, which is not a fault.
+// Returns the absolute weight of reward k times its mean standard deviation in the first phases.
+// Later phases are not used, because the standard deviation of a reward becomes 0 when the policy
+// has learned to satisfy it in every response. That is not a fault.
 static double spread_at_first(const struct rlhf__history *h, size_t k) {
     return fabs(h->facts->reward[k].weight) *
            rlhf__trend_mean_of_first(of_reward(h, k, "std"), RLHF__TREND_FEWEST);

@@ -7,8 +7,8 @@ static const struct rlhf__series *of(const struct rlhf__history *h, const char *
     return rlhf__series_of(h->series, name);
 }
 
-// Returns 1 if the rule holds. For this, the mean at the end of the series must be beyond the
-// rule's limit (`beyond` is 1). The last RLHF__RULE_HELD values must be beyond the limit as well.
+// Returns 1 if the rule holds, i.e. if both the mean at the end of the series (`beyond` is 1) and
+// each of the last RLHF__RULE_HELD values are beyond the rule's limit.
 static int holds(const struct rlhf__run_note *form, int beyond) {
     return beyond && form->held.n >= RLHF__RULE_HELD;
 }

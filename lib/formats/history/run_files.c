@@ -73,7 +73,7 @@ static json_t *read_object(struct rlhf__run_files *run, const char *name) {
     return json_object();
 }
 
-// Returns 0 if config.json has no member "run", like that of a model, and there is no
+// Returns 0 for the directory of a model: its config.json has no member "run", and it has no
 // metrics.jsonl. An empty config is accepted, because a damaged config.json is read as an empty
 // object.
 static int is_run(const struct rlhf__run_files *f) {

@@ -1,7 +1,7 @@
 // series.h: the metrics of a run as series of numbers, one series for each name.
 //
 // This file does not read files or judge runs. Callers need to keep only the metrics that the rules
-// (rules.h, verdict.h) read, for which rlhf__series_is_read returns 1.
+// (rules.h, verdict.h) read; rlhf__series_is_read returns 1 for these.
 #ifndef RLHF_FORMATS_HISTORY_SERIES_H
 #define RLHF_FORMATS_HISTORY_SERIES_H
 

@@ -77,7 +77,7 @@ static void put_rewards(json_t *cell, const json_t *rewards) {
     json_object_set_new(cell, "rewards", out);
 }
 
-// For an episode: adds the turns, which say who wrote which tokens of the response.
+// Adds the turns of an episode, which say who wrote which tokens of the response.
 static void put_turns(json_t *cell, const json_t *turns) {
     const size_t n = json_array_size(turns);
     json_t *out = json_array();

@@ -13,7 +13,7 @@
 #define HELD_BYTES ((size_t)16 << 20) // bytes of these lines
 #define PHASES_MAX ((size_t)1 << 20)
 
-// The phases that have rows of one kind, and the rows of those phases that are shown.
+// The phases that have rows of one kind. Some of these phases are shown; only their rows are kept.
 struct kind {
     int64_t *phase; // [n], ascending
     size_t n, cap;

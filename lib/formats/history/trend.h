@@ -20,9 +20,9 @@ struct rlhf__first_last {
 struct rlhf__first_last rlhf__trend_ends(const struct rlhf__series *);
 
 // Returns the standard deviation of a single value, estimated from the steps between adjacent
-// values. The estimate is 1.05 times the median size of a step or, if that median is 0, the square
-// root of half the mean squared step. Returns 0 if there are fewer than two values. If memory runs
-// out, returns infinity, so that no series counts as moved. [any]
+// values. The estimate is 1.05 times the median size of a step. If that median is 0, it is the
+// square root of half the mean squared step. Returns 0 if there are fewer than two values. If
+// memory runs out, returns infinity, so that no series counts as moved. [any]
 double rlhf__trend_noise(const struct rlhf__series *);
 
 // Returns 1 if the series rose and -1 if it fell, by more than three standard errors of the

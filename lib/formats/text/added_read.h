@@ -26,7 +26,7 @@ rlhf_status rlhf__added_read_ids(struct rlhf__tokenizer *tok, json_t *file,
                                  struct rlhf__error *err);
 
 // Add the tokens of added_tokens_decoder in tokenizer_config.json, {"id": {"content", "special",
-// ...}}. If tokenizer.json exists, they must agree with it. [main]
+// ...}}. If there is a tokenizer.json, the entries must agree with it. [main]
 rlhf_status rlhf__added_read_decoder(struct rlhf__tokenizer *tok, json_t *decoder,
                                      struct rlhf__error *err);
 

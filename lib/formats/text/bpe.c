@@ -242,10 +242,10 @@ static int have_tokens(const struct rlhf__bpe *bpe, const char *s, size_t n) {
     return have;
 }
 
-// Adds a character that has no token, as its bytes or as unk. An unk is not written at once: it is
-// held back until the next character that has a token or, without fuse_unk, until the next unk. If
-// characters that are written as bytes follow it, their byte tokens come before the unk, as in the
-// tokenizers library.
+// Adds a character that has no token, as its bytes or as unk. An unk is not written at once, but
+// before the next character that has a token, or at the end of the word. Without fuse_unk, the next
+// unk also causes it to be written. If characters that are written as bytes follow the unk, their
+// byte tokens come before it, as in the tokenizers library.
 static rlhf_status put_unknown(struct symbols *to, const char *s, size_t n,
                                struct rlhf__error *err) {
     const struct rlhf__bpe *bpe = to->bpe;
@@ -323,10 +323,10 @@ static rlhf_status find_words(struct rlhf__bpe *bpe, struct rlhf__error *err) {
 static const char space[] = "\xE2\x96\x81"; // U+2581
 enum { SPACE_LEN = 3 };
 
-// Sets cuts[b] to 1 for every byte b after which a part of a word may end. If a merge joins a
-// symbol to a following space character, no part may end after that symbol. So cuts is 0 for the
-// symbol's last byte. If the symbol is unk or a byte token, its last byte is not known, so cuts is
-// 0 for all bytes.
+// Sets cuts[b] to 1 if a part of a word may end after the byte `b`, otherwise to 0. If a merge
+// joins a symbol to a following space character, no part may end after that symbol. So cuts is 0
+// for the symbol's last byte. If the symbol is unk or a byte token, its last byte is not known, so
+// cuts is 0 for all bytes.
 static void find_cuts(struct rlhf__bpe *bpe) {
     if (bpe->opts.bytes || bpe->opts.ignore_merges ||
         rlhf__vocab_find(bpe->vocab, space, SPACE_LEN) < 0)

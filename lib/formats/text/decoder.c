@@ -250,7 +250,7 @@ static rlhf_status read_strip(const json_t *part, struct step *step, struct rlhf
     return count_of(part, "stop", &step->stop, err);
 }
 
-// Makes a step from one part of tokenizer.json, which must outlive the step. If the part is NULL,
+// Makes a step from `part`, a part of tokenizer.json that must outlive the step. If `part` is NULL,
 // the step puts spaces between the tokens. Errors: RLHF_E_UNSUPPORTED (the message has the type),
 // RLHF_E_INVALID (the message has the field).
 static rlhf_status read_step(const json_t *part, struct step *step, struct rlhf__error *err) {

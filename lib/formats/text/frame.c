@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-// Adds a token before the text or, if `behind` is 1, after the text. The token becomes the
+// If `behind` is 1, adds a token after the text, otherwise before it. The token becomes the
 // outermost token on that side.
 static rlhf_status wrap(struct rlhf__tokenizer *tok, int behind, json_int_t id,
                         struct rlhf__error *err) {

@@ -1,5 +1,5 @@
-// pattern_translate.c: translates Oniguruma's patterns to PCRE2's. Some syntax has another meaning
-// in PCRE2. Such syntax is translated if PCRE2 can express Oniguruma's meaning, and refused
+// pattern_translate.c: translates Oniguruma's patterns to PCRE2's. Some syntax has a different
+// meaning in PCRE2. Such syntax is translated if PCRE2 can express Oniguruma's meaning, and refused
 // otherwise. Syntax with the same meaning is copied.
 #include "text/pattern.h"
 
@@ -40,7 +40,7 @@ static void put_new(struct reader *r, const char *name) {
 }
 
 // Writes a set of characters, alone or as a part of a class. `inside` is the set's syntax inside a
-// class. `fresh` lists categories. Their characters that PCRE2 lacks are added to the set.
+// class. Characters that PCRE2 lacks are added to the set if their category is in `fresh`.
 static const char *put_set(struct reader *r, const char *inside, const char *const *fresh,
                            int negated) {
     if (negated && r->in_class) return "a negated set inside [...]";

@@ -276,10 +276,10 @@ static size_t space_behind(const char *s, size_t n, size_t at) {
 
 // ---- splitting ----
 
-// Splits s at the tokens of m, and calls `piece` for the texts between them. Skips a special token
-// if special tokens are not recognized or if it contains a cut. Skips a token with the flag
-// `single_word` if it is within a word. The search continues after a skipped match. As in the
-// library, two tokens may share white space.
+// Splits s at the tokens of m, and calls `piece` for the texts between them. Without
+// RLHF__ENCODE_SPECIAL, ignores all special tokens, otherwise those that contain a cut. Ignores a
+// token with the flag `single_word` within a word. The search continues after the end of an ignored
+// token. As in the library, two tokens may share white space.
 static rlhf_status split(const struct splitting *sp, const struct rlhf__matcher *m, int ordinary,
                          const char *s, size_t n, int at_start, piece_fn *piece) {
     const struct rlhf__added *added = &sp->tok->added;

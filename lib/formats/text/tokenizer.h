@@ -84,8 +84,8 @@ rlhf_status rlhf__tokenizer_encode_cut(const struct rlhf__tokenizer *tok, rlhf_s
 size_t rlhf__tokenizer_decode(const struct rlhf__tokenizer *tok, const int32_t *ids, size_t n,
                               uint32_t flags, char *out, size_t cap);
 
-// Decode to a new NUL-ended string of valid UTF-8; invalid parts become U+FFFD. Sets *len to the
-// string's length; `len` may be NULL. The caller frees the string with free(). Returns NULL if
+// Decode to a new NUL-terminated string of valid UTF-8; invalid parts become U+FFFD. Sets *len to
+// the string's length; `len` may be NULL. The caller frees the string with free(). Returns NULL if
 // memory runs out. [any]
 char *rlhf__tokenizer_text(const struct rlhf__tokenizer *tok, const int32_t *ids, size_t n,
                            uint32_t flags, size_t *len);
@@ -104,17 +104,17 @@ int rlhf__tokenizer_next_special(const struct rlhf__tokenizer *tok, rlhf_str tex
                                  size_t *at);
 
 // Check that a model with n_vocab embedding rows can be used with this tokenizer. Every id must
-// have a row. At most 1023 rows may lack a token, because some models pad the table to a round
-// number of rows. `what` names the model in the message. Errors: RLHF_E_INVALID. [any]
+// have a row. Up to 1023 rows without a token are accepted, because some models pad the table to a
+// round number of rows. `what` names the model in the message. Errors: RLHF_E_INVALID. [any]
 rlhf_status rlhf__tokenizer_check_model(const struct rlhf__tokenizer *tok, int32_t n_vocab,
                                         const char *what, struct rlhf__error *err);
 
-// Returns 1 if the tokenizer's files put bos before a text. The file that decides is tokenizer.json
-// (post_processor) or, if it is missing, tokenizer_config.json (add_bos_token). [any]
+// Returns 1 if the tokenizer's files put bos before a text. If there is a tokenizer.json, its
+// post_processor decides, otherwise add_bos_token in tokenizer_config.json. [any]
 int rlhf__tokenizer_has_bos(const struct rlhf__tokenizer *tok);
 
-// Returns how many tokens the tokenizer's files put before a text or, if `behind` is 1, after it.
-// *ids lists these tokens from left to right; the list is borrowed. [any]
+// If `behind` is 1, returns how many tokens the tokenizer's files put after a text, otherwise how
+// many they put before it. *ids lists these tokens from left to right; the list is borrowed. [any]
 size_t rlhf__tokenizer_around(const struct rlhf__tokenizer *tok, int behind, const int32_t **ids);
 
 // 1 if the files put only bos, or nothing, around a text. [any]

@@ -82,8 +82,8 @@ static const char *loaded_class(const struct rlhf__tokenizer *tok, const json_t 
     return name;
 }
 
-// Returns the bos token for a tokenizer whose files do not name one, or NULL if it has no bos
-// token. The bos token depends on the tokenizer's class. With a tokenizer.json, the class is the
+// Returns the default bos token of a tokenizer whose files do not name one, or NULL if there is no
+// default. The default depends on the tokenizer's class. With a tokenizer.json, the class is the
 // one that AutoTokenizer of transformers 5 loads. This class depends on tokenizer_class, and on
 // model_type in config.json. The bos_token_id in config.json is ignored. `config` and `model` may
 // be NULL.

@@ -17,8 +17,9 @@ const char *rlhf__part_type(const json_t *part);
 // 1 if the part has this type. [any]
 int rlhf__part_is(const json_t *part, const char *type);
 
-// Refuse a part that is neither an object nor null (NULL is allowed). Also refuse a part, or a part
-// of a Sequence, in which a switch has a value that is not a boolean. Errors: RLHF_E_INVALID. [any]
+// Accept NULL. Refuse a part that is neither an object nor null. Also refuse a part that has a
+// switch whose value is not a boolean. The parts of a Sequence are checked too. Errors:
+// RLHF_E_INVALID. [any]
 rlhf_status rlhf__part_check(const char *key, const json_t *part, struct rlhf__error *err);
 
 // Return RLHF_E_UNSUPPORTED with the message "the KEY 'TYPE' is not supported; allowed: ALLOWED".

@@ -7,9 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The stand-ins for the policy's text, and for the names of the tools that it calls. A template may
-// write names as JSON, so the stand-ins for names contain only characters that JSON does not
-// escape. There are two of each, because rlhf__bridge_check compares the results of both.
+// The stand-ins for the policy's text, and for the names of the tools that the policy calls. A
+// template may write names as JSON, so the stand-ins for names contain only characters that JSON
+// does not escape. There are two stand-ins of each sort, because rlhf__bridge_check compares the
+// results of the two.
 static const char *const texts[] = {"Zq7bridge7qZ", "Qz one\nmore 7qZ"};
 static const char *const names[] = {"Zq7bridge7qZ", "Qz_one_more_7qZ"};
 
@@ -20,8 +21,8 @@ struct around {
     json_t *calls;
 };
 
-// Make a list of b->calls tool calls, all to a tool with this name. Call number k has the call id
-// of the k-th tool message, if that message has one.
+// Make a list of tool calls, all to a tool with this name; b->calls is their number. If the k-th
+// tool message has a call id, the k-th call gets this id, otherwise a fixed id.
 static json_t *make_calls(const struct rlhf__bridge *b, const char *name) {
     json_t *list = json_array();
     size_t at = 0;

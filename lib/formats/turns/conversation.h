@@ -21,9 +21,9 @@ rlhf_status rlhf__conversation_encode(const struct rlhf__tokenizer *tok,
                                       struct rlhf__error *err);
 
 // Append the ids that `answer` adds to the conversation `m`, which is rendered with `generate` 1.
-// `answer` is one turn of the assistant, or several messages of which the first and the last are
-// the assistant's. The ids include the token that ends the last turn, as in a rollout. prompt[0..n)
-// are the ids of m. Errors: those of rlhf__conversation_encode. [any]
+// `answer` is one turn of the assistant, or several messages, the first and the last by the
+// assistant. The ids include the token that ends the last turn, as in a rollout. prompt[0..n) are
+// the ids of m. Errors: those of rlhf__conversation_encode. [any]
 rlhf_status rlhf__conversation_answer(const struct rlhf__tokenizer *tok,
                                       const struct rlhf__messages *m,
                                       const struct rlhf__messages *answer, const int32_t *prompt,

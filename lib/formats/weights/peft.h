@@ -76,10 +76,10 @@ rlhf_status rlhf__peft_write(const struct rlhf__peft *, const struct rlhf__peft_
 
 // Which part of a module a tensor of adapter_model.safetensors is.
 enum rlhf__peft_part { RLHF__PEFT_A = 0, RLHF__PEFT_B = 1, RLHF__PEFT_HEAD = 2 };
-// Find the module and the part that a tensor belongs to. *module points to the module's name inside
-// `name`, such as "model.layers.0.self_attn.q_proj", and *n is its length. For a head, *module
-// points to the parameter's name, "score.weight". Errors: RLHF_E_UNSUPPORTED (any other tensor).
-// [any]
+// Find the module that a tensor belongs to. Sets *part to an enum rlhf__peft_part. *module points
+// to the module's name inside `name`, such as "model.layers.0.self_attn.q_proj", and *n is its
+// length. For a head, *module points to the parameter's name, "score.weight". Errors:
+// RLHF_E_UNSUPPORTED (any other tensor). [any]
 rlhf_status rlhf__peft_tensor_name(const char *file, const char *name, const char **module,
                                    size_t *n, int32_t *part, struct rlhf__error *err);
 

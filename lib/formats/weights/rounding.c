@@ -53,8 +53,8 @@ rlhf_status rlhf__round_f32(const float *in, size_t n, int32_t dtype, void *out,
 
 enum { CHUNK = 1 << 16 }; // number of elements converted at a time
 
-// Returns the dtype in which tensor t is written: `dtype`, or t's own dtype if `dtype` is -1 or t
-// cannot be read as floats.
+// Returns the dtype in which tensor t is written. If `dtype` is -1 or t cannot be read as floats,
+// this is t's own dtype, otherwise `dtype`.
 static int32_t rounded_dtype(const struct rlhf__tensor *t, int32_t dtype) {
     return dtype >= 0 && rlhf__tensor_is_float(t->dtype) ? dtype : t->dtype;
 }

@@ -31,11 +31,11 @@ rlhf_status rlhf__run_checkpoint_find(const char *command, const char *given, co
                                       const char *choice, const char *newest, struct rlhf__log *log,
                                       struct rlhf__run_checkpoint *out, struct rlhf__error *err);
 
-// If *path is a run directory, set it to the run's best checkpoint or, if the run does not keep
-// one, to the newest. The new path is stored in `room`, and the checkpoint's name is logged; `log`
-// may be NULL. Other paths stay unchanged, even if they do not exist. `what` is the setting or flag
-// that gave the path; messages begin with it. Errors: RLHF_E_INVALID (a run without a checkpoint).
-// [main]
+// If *path is a run directory, set *path to the best checkpoint if the run keeps one, otherwise to
+// the newest checkpoint. The new path is stored in `room`, and the checkpoint's name is logged;
+// `log` may be NULL. Other paths stay unchanged, even if they do not exist. `what` is the setting
+// or flag that gave the path; messages begin with it. Errors: RLHF_E_INVALID (a run without a
+// checkpoint). [main]
 rlhf_status rlhf__run_model(const char *what, const char **path, char room[RLHF__PATH_CAP],
                             struct rlhf__log *log, struct rlhf__error *err);
 

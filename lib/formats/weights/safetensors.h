@@ -41,9 +41,9 @@ const char *rlhf__weights_metadata(const struct rlhf__weights *weights, const ch
 // ---- unexpected tensors ----
 
 // Returns 1 if `name` is the name of a buffer. Buffers are masks, angles and tables that a model
-// computes; old versions of transformers stored them as tensors. Their names are attn.bias,
-// attn.masked_bias, rotary_emb.inv_freq and embeddings.position_ids, or end in a dot and one of
-// these. [any]
+// computes; old versions of transformers stored them as tensors. The name of a buffer is attn.bias,
+// attn.masked_bias, rotary_emb.inv_freq or embeddings.position_ids, or it ends in a dot and one of
+// these names. [any]
 int rlhf__tensor_is_buffer(const char *name);
 
 // 1 for v_head.*. trl's tensors are v_head.summary, ours are v_head.fc and v_head.out. [any]

@@ -185,7 +185,7 @@ static void widen_bf16(const uint8_t *from, int64_t n, float *out) {
 }
 
 // Does what rlhf__f16_to_f32 does, without branches. The exponent grows by 112. A subnormal is
-// computed as a number with exponent 2^-14, from which 2^-14 is subtracted. Infinities and NaN keep
+// first computed as a number with exponent 2^-14; then 2^-14 is subtracted. Infinities and NaN keep
 // all exponent bits set.
 static void widen_f16(const uint8_t *from, int64_t n, float *out) {
     for (int64_t i = 0; i < n; i++) {

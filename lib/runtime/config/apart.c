@@ -20,9 +20,9 @@ static rlhf_status is_shipped(const struct rlhf__plugins *plugins, const struct 
     return RLHF_OK;
 }
 
-// Set *out to 1 if the plugin runs in a worker. This depends on `isolate` of its config entry or,
-// if that is 0, on the setting rewards.isolate. The value `third_party` of this setting isolates
-// only plugins whose file did not come with the program.
+// Set *out to 1 if the plugin runs in a worker. `isolate` of its config entry decides; if that is
+// 0, the setting rewards.isolate decides. The value `third_party` of this setting isolates only
+// plugins whose file did not come with the program.
 static rlhf_status isolates(const struct rlhf__plugins *plugins, const struct rlhf__apart *q,
                             int *out, struct rlhf__error *err) {
     const int32_t isolate = q->c->mixing.isolate;
@@ -65,7 +65,7 @@ static rlhf_status open_apart(struct rlhf__plugins *plugins, const struct rlhf__
                               const struct rlhf__plugin **out, struct rlhf__error *err) {
     const struct rlhf__mixing_config *m = &q->c->mixing;
     const struct rlhf__plugin_config *p = q->p;
-    // An environment gets a single worker, because its episodes keep their state there.
+    // An environment gets a single worker, because the states of its episodes are in the worker.
     const uint32_t workers = q->kind == RLHF_KIND_REWARD ? (uint32_t)m->workers : 1;
     const struct rlhf__worker_rules rules = {.timeout_s = m->timeout_s,
                                              .memory_mib = (uint64_t)m->memory_mib,

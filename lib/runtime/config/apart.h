@@ -12,8 +12,8 @@ struct rlhf__apart {
     int32_t kind, reserved;              // RLHF_KIND_REWARD or RLHF_KIND_ENVIRONMENT
 };
 
-// Open the plugin, in a worker or in this process. This depends on `isolate` of the plugin's config
-// entry or, if that is 0, on the setting rewards.isolate. A plugin that came with rlhf-host and
+// Open the plugin, in a worker or in this process. `isolate` of the plugin's config entry decides
+// which; if that is 0, the setting rewards.isolate decides. A plugin that came with rlhf-host and
 // only starts programs is never put into a worker; the programs that it starts are confined
 // instead. Errors: those of rlhf__plugin_open and rlhf__worker_plugin; RLHF_E_INVALID if a resumed
 // run's config.json weakens the confinement, or if `network` would be ignored. [main]

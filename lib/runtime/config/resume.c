@@ -274,8 +274,8 @@ static rlhf_status mark(json_t *from, const char *was, const char *is, struct rl
                                                                 : RLHF__NOMEM(err, "out of memory");
 }
 
-// Mark those options of a reward whose values differ from the stored ones as "moved". Only paths of
-// files can differ here, because all other differences have been rejected.
+// If the value of a plugin option differs from the stored value, mark the option as "moved". Only
+// paths of files can differ here, because all other differences have been rejected.
 static rlhf_status mark_options(const json_t *was, const json_t *is, struct rlhf__plugin_config *p,
                                 struct rlhf__error *err) {
     const char *key;

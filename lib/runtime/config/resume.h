@@ -18,9 +18,10 @@ rlhf_status rlhf__resume_load(const struct rlhf__config_request *req, struct rlh
 // - These may change: run.phases, run.stop_after, run.stop_on, run.threads, compute.backend,
 //   compute.gpu, compute.workspace_mib, data.max_mib, checkpoint.*, early_stop.*, log.*, and others
 //   listed in resume.c.
-// - These may have moved: rows, prompts, the models of policy.path, reference.path and models.*,
-//   and code files in the rewards' options. A new path is marked "moved" in c->given or in the
-//   reward's origin. Its content must be the same as when the run began (keep/manifest.h). [main]
+// - These may have moved: rows, prompts, prompts.template, the models of policy.path,
+//   reference.path and models.*, and code files in the options of rewards, the judge and the
+//   environment. A new path is marked "moved" in c->given or in the plugin's origin. Its content
+//   must be the same as when the run began (keep/manifest.h). [main]
 rlhf_status rlhf__resume_check(const struct rlhf__config_request *req,
                                const struct rlhf__config *stored, struct rlhf__config *c,
                                struct rlhf__error *err);
@@ -38,11 +39,10 @@ struct rlhf__resume_code {
 };
 
 // Append the flags that must be given again to resume a run of the config `c` without --trust-run,
-// quoted for a shell: " --reward PATH", " --set SETTING=VALUE", ... Some flags are for code that
-// rlhf__resume_trust rejects, and some are for access to the network. Others are for options with
-// RLHF_OPT_CODE, and for plugins that run outside a worker. Those others are appended only for
-// plugins that are open and whose config is resolved. Flags that `req` already has are left out.
-// [main]
+// quoted for a shell: " --reward PATH", " --set SETTING=VALUE", ... The flags are for code that
+// rlhf__resume_trust rejects, for access to the network, for options with RLHF_OPT_CODE, and for
+// plugins that run outside a worker. The flags of the last two kinds are appended only if the
+// plugin is open and its config is resolved. Flags that `req` already has are left out. [main]
 void rlhf__resume_words(const struct rlhf__config_request *req, const struct rlhf__config *c,
                         const struct rlhf__resume_code *code, struct rlhf__buf *words);
 

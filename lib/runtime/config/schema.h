@@ -72,7 +72,7 @@ struct rlhf__score_head_config {
     const char *labels; // comma-separated names by label number; "" = LABEL_0, LABEL_1, ...
     int32_t pooling;    // enum rlhf_pool; 0 = the architecture's default; for a reward model: mean
     int32_t reserved;
-    // number of the reference's samples that gain and bias are fitted to; 0 = never
+    // number of samples of the reference to which gain and bias are fitted; 0 = no fit
     int64_t calibrate;
 };
 
@@ -90,7 +90,7 @@ struct rlhf__data_config {
     double epochs;         // passes over the rows; used if run.phases is 0
     int32_t shuffle;
     int32_t long_rows; // enum rlhf__long_rows
-    // 1: only the assistant's tokens are in the loss, for rows with messages
+    // 1: in rows with messages, only the assistant's tokens are in the loss
     int32_t assistant_only;
     int32_t reserved;
     int64_t max_mib; // memory for the rows of a file with their tokens, and for prompts
@@ -137,7 +137,7 @@ struct rlhf__response_config {
     int32_t truncate;         // enum rlhf__truncate
     int32_t non_stop;         // enum rlhf__non_stop: effect of non_stop_penalty
     const char *period_token; // text of the one token that is a period; "" = any with a "."
-    // the first period among the tokens period_min to period_max, counted from 1, ends the text
+    // the text ends at the first period among its tokens period_min to period_max, counted from 1
     int64_t period_min, period_max;
     double period_penalty;   // score of a text without such a period
     double non_stop_penalty; // for responses that no stop token ended
@@ -365,8 +365,8 @@ struct rlhf__config {
     json_t *unused;
 };
 
-// Returns the maximum number of tokens that the policy can write for one row: in its response or,
-// with an environment, in all its turns. [any]
+// Returns the maximum number of tokens that the policy can write for one row. With an environment,
+// this is the total of all turns. [any]
 static inline int64_t rlhf__config_most_drawn(const struct rlhf__config *c) {
     const int64_t turn = c->sampling.max_new_tokens;
     if (!c->environment.plugin) return turn;

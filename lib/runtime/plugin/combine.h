@@ -13,10 +13,11 @@ struct rlhf__combined {
     uint32_t n;           // number of reports that count; for a mean, reports of weight 0 do not
 };
 
-// Add a report. If an earlier report has another `combine`, ignores this one and returns 0. [any]
+// Add a report. If an earlier report has a different `combine`, ignores this report and returns 0.
+// [any]
 int rlhf__combine_add(struct rlhf__combined *to, double value, double weight, int32_t combine);
 
-// Add the reports in `later`, which were made after those in `to`. If `later` has another
+// Add the reports in `later`, which were made after those in `to`. If `later` has a different
 // `combine`, ignores `later` and returns 0. [any]
 int rlhf__combine_merge(struct rlhf__combined *to, const struct rlhf__combined *later);
 

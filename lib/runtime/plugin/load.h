@@ -28,7 +28,8 @@ struct rlhf__outside {
     void (*destroy)(struct rlhf__outside *); // [main]
     const char *confined;                    // the confinement of that process, as text
     // Returns the row at which the plugin's process terminated during the last score(), n if it
-    // terminated after all n rows, or -1 if it did not terminate. NULL: not known. [as score()]
+    // terminated after all n rows, or -1 if it did not terminate. NULL if this is never known. [as
+    // score()]
     int64_t (*ended_at)(void *self);
     int32_t worker, reserved; // 1: the plugin itself is in another process
 };
@@ -53,8 +54,8 @@ struct rlhf__plugin {
     char reserved[7];
 };
 
-// Returns the name by which users know the plugin: that of its file. If it was not read from a
-// file, returns its id. Borrowed. [any]
+// Returns the name by which users know the plugin, i.e. the name of its file. If the plugin was not
+// read from a file, returns its id. Borrowed. [any]
 const char *rlhf__plugin_name(const struct rlhf__plugin *p);
 
 // Owns all plugins that this process has opened.
@@ -125,9 +126,9 @@ const char *rlhf__plugin_why_unused(const struct rlhf__plugin *, const void *con
 // instance. [any]
 const void *rlhf__plugin_extension(const struct rlhf__plugin *, void *self, const char *id);
 
-// Append the names of the plugins in a kind's directories, without ".so" and in search order, to
-// *out as "a, b". *there becomes 1 if one of these plugin files is called `name`, otherwise 0.
-// Errors: RLHF_E_NOMEM. [main]
+// Append a list "a, b" to *out: the names, without ".so", of the plugins in the folders of a kind
+// ("models"), in search order. Sets *there to 1 if `name` is one of these names or the name of a
+// file directly in a searched directory, otherwise to 0. Errors: RLHF_E_NOMEM. [main]
 rlhf_status rlhf__plugin_stems(const struct rlhf__plugins *p, int32_t kind, const char *name,
                                struct rlhf__buf *out, int *there);
 

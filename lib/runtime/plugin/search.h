@@ -8,8 +8,8 @@
 
 #include <rlhf/plugin.h>
 
-// Collectives as a kind of plugin (rlhf/draft/collective.h). The contract does not list this kind,
-// but its files are found in the same way.
+// Stands for collectives (rlhf/draft/collective.h). The contract does not list them as a kind of
+// plugin, but their files are found like those of plugins.
 enum { RLHF__KIND_COLLECTIVE = 1000 };
 
 // Returns the name of the directory with plugins of this kind ("algos", ...). <lib>, the user's

@@ -128,9 +128,8 @@ void rlhf__instance_beside(const struct rlhf__instance *i, int beside) {
     if (i->host) atomic_store(&behind(i->host)->beside, beside);
 }
 
-// Adds up the algorithm's sums over all processes. The algorithm's instance has the owner "". Other
-// plugins are not called by every process, so their sums stay as they are, as in a run of one
-// process.
+// Adds up the algorithm's sums over all processes. The algorithm's instance has the owner "". The
+// sums of other plugins stay unchanged, because not every process calls these plugins.
 static rlhf_status host_reduce(const rlhf_host *api, double *sums, uint32_t n) {
     const struct rlhf__host *h = behind(api);
     const struct rlhf__services *s = h->services;

@@ -66,8 +66,8 @@ static int is_above(const char *dir, const char *path) {
     return *path && strncmp(path, dir, n) == 0 && path[n] == '/';
 }
 
-// Returns 1 if the program or its plugins are below `dir`. The check of directories stops there,
-// because anyone who may write to such a directory could change the program itself.
+// Returns 1 if the program or its plugins are below `dir`. The check of directories stops at such a
+// directory, because anyone who may write to it could change the program itself.
 static int holds_program(const char *dir, const struct rlhf__dirs *dirs) {
     return is_above(dir, dirs->exe) || is_above(dir, dirs->lib);
 }

@@ -25,8 +25,8 @@ enum rlhf__name_from {
 rlhf_status rlhf__trust_code(const char *path, const struct rlhf__dirs *dirs,
                              struct rlhf__error *err);
 
-// Reject a directory of RLHF_PLUGIN_PATH in which something was found, if it breaks the rule above
-// or is a sticky directory that all may write to. [main]
+// Check a directory of RLHF_PLUGIN_PATH in which something was found. It is rejected if it breaks
+// the rule above, or if it is a sticky directory that all may write to. [main]
 rlhf_status rlhf__trust_dir(const char *dir, const struct rlhf__dirs *dirs,
                             struct rlhf__error *err);
 

@@ -16,8 +16,8 @@ struct rlhf__launch {
 struct rlhf__launch rlhf__launch_read(void);
 
 // Remove the launcher's variables from this process, so that no program that it starts (a worker, a
-// program of a reward, a tracker) mistakes itself for a rank. Call this when the collective is open
-// or, if none is needed, after rlhf__launch_read. [main]
+// program of a reward, a tracker) mistakes itself for a rank. If a collective is needed, call this
+// after it is open, otherwise after rlhf__launch_read. [main]
 void rlhf__launch_forget(void);
 
 #endif

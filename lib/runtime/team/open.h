@@ -24,10 +24,10 @@ struct rlhf__collective {
 struct rlhf__collective_spec {
     const struct rlhf__dirs *dirs; // the shared objects are in <lib>/collectives
     struct rlhf__launch launch;
-    // Which collective to open. "auto": the launcher's collective, or none without a launcher.
-    // "none": no collective. "mpi" and "nccl": the collective for the launcher's MPI. A path that
-    // contains a '/': this file. Any other NAME: collective_NAME.so in RLHF_PLUGIN_PATH or
-    // <lib>/collectives.
+    // Which collective to open. "auto" means the launcher's collective, or none without a launcher.
+    // "none" means no collective. "mpi" and "nccl" mean the collective for the launcher's MPI. A
+    // value with a '/' is the path of a file. Any other NAME means collective_NAME.so in
+    // RLHF_PLUGIN_PATH or <lib>/collectives.
     const char *backend;
     double timeout_s;      // as in rlhf_collective_options
     struct rlhf__log *log; // gets the sentence about a rank that is lost
@@ -41,9 +41,9 @@ struct rlhf__collective_spec {
 rlhf_status rlhf__collective_open(const struct rlhf__collective_spec *,
                                   struct rlhf__collective *out, struct rlhf__error *err);
 
-// Find the collective s->backend and load it, in this process only. The second step is
-// rlhf__collective_join. Call rlhf__collective_close on *out even after a failure. Errors: those of
-// rlhf__collective_open. [main]
+// Find the collective s->backend and load it, in this process only. To join the other ranks, call
+// rlhf__collective_join next. Call rlhf__collective_close on *out even after a failure. Errors:
+// those of rlhf__collective_open. [main]
 rlhf_status rlhf__collective_load(const struct rlhf__collective_spec *s,
                                   struct rlhf__collective *out, struct rlhf__error *err);
 

@@ -12,8 +12,8 @@ struct rlhf__share {
     uint32_t shards;      // parts of a minibatch; 0 = 1
     uint32_t rank, ranks; // rank of this process; number of ranks, 0 = 1
     uint32_t block;       // elements of a block of parameters (blocks.h); 0: RLHF__BLOCK
-    // Borrowed. NULL: nothing is exchanged, because there is only one process, or because this is a
-    // memory estimate.
+    // Borrowed. It is NULL if nothing is exchanged, because there is only one process, or because
+    // this is a memory estimate.
     struct rlhf__team *team;
 };
 

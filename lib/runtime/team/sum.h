@@ -36,7 +36,7 @@ struct rlhf__sum {
     int32_t by_hand;        // 1: do not call the table, which another thread may be using
     int32_t upwards;        // 1: windows are exchanged in the opposite order
     // Returns 1 if all gradients from byte `low` onward are complete. If `wait` is 1, first waits
-    // until they are. NULL: all gradients are complete from the start.
+    // until they are. The pointer is NULL if all gradients are complete from the start.
     int (*ready)(void *ready_ctx, uint64_t low, int wait);
     void *ready_ctx;
     // Called after each exchange. `windows` is the number of windows that are complete so far, in
@@ -75,7 +75,7 @@ static inline float *rlhf__sum_host(const struct rlhf__sum *s) {
 void rlhf__sum_finish(struct rlhf__sum *); // accepts a zeroed struct [main]
 
 // Sum up the gradients of this rank's blocks over all ranks. A rank may have several nodes of the
-// tree (tree.h). The gradients of its last node are in place. For each of its other nodes k,
+// tree (tree.h). The gradients of the rank's last node are in place. For each of its other nodes k,
 // aside[k] is a copy of the node's gradients. The gradients of other ranks' blocks keep their
 // values.
 //

@@ -21,8 +21,8 @@ enum {
 
 struct rlhf__team {
     const rlhf_collective *table; // borrowed
-    // Exchanges device memory, for sums of gradients (sum.h); NULL: host memory is exchanged.
-    // Borrowed.
+    // Exchanges device memory, for sums of gradients (sum.h). If it is NULL, host memory is
+    // exchanged. Borrowed.
     const rlhf_collective *device;
     int32_t rank, ranks;   // this process, from 0, and the number of processes
     int32_t local, locals; // the same, counting only the ranks on this machine

@@ -18,8 +18,8 @@ struct rlhf__tree_node {
     uint32_t level, index;
 };
 
-// The nodes that wait for their sibling, in the order of their shards. To begin, set `shards`, and
-// set `n` to 0.
+// The nodes that have not been added to their sibling yet ("waiting nodes"), in the order of their
+// shards. To begin, set `shards`, and set `n` to 0.
 struct rlhf__tree {
     uint32_t shards, n;
     struct rlhf__tree_node at[RLHF__TREE_DEPTH];
@@ -41,8 +41,8 @@ static inline struct rlhf__tree_node rlhf__tree_rise(uint32_t shards, struct rlh
 }
 
 // Push the next node. Nodes are pushed in the order of shards. Returns how many waiting nodes the
-// caller must add to the pushed node, the last one first: left = left + right. The result waits at
-// t->at[t->n - 1]. [any]
+// caller must add to the pushed node, the last one first: left = left + right. The resulting node
+// is t->at[t->n - 1]. [any]
 static inline uint32_t rlhf__tree_push(struct rlhf__tree *t, struct rlhf__tree_node x) {
     uint32_t adds = 0;
     x = rlhf__tree_rise(t->shards, x);

@@ -210,9 +210,9 @@ static void leave(const struct wait *w, double now) {
             end_one(&w->a[i], RLHF_E_CANCELLED, "stopped; its worker was ended");
 }
 
-// Logs that workers have not answered. The first line is logged after SAY seconds or, if the time
-// limit is below 2 * SAY, after half of the limit. Each further line is logged when the waiting
-// time has doubled since the previous line.
+// Logs that workers have not answered. If the time limit is below 2 * SAY seconds, the first line
+// is logged after half of the limit, otherwise after SAY seconds. Each further line is logged when
+// the waiting time has doubled since the previous line.
 static void say_waiting(struct wait *w, double now) {
     const double waited = now - w->since;
     char text[160], most[48] = "";

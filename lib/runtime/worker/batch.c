@@ -60,8 +60,8 @@ static void place(const rlhf_reward_in *in, uint32_t from, uint32_t to,
     h->bytes = at; // where the texts begin
 }
 
-// Returns 1 if row i has the same text as row i - 1. Comparing addresses is enough, because rows of
-// a group share the prompt and the data row in memory.
+// Returns 1 if rows i and i - 1 share a text in memory. The rows of a group share the prompt and
+// the data row, so most repeated texts are found.
 static int is_before(const rlhf_str *list, uint32_t i, uint32_t from) {
     return i > from && list[i].ptr == list[i - 1].ptr && list[i].len == list[i - 1].len;
 }
@@ -90,7 +90,7 @@ static void put_texts(const rlhf_str *list, uint32_t from, uint32_t to, char *ba
     }
 }
 
-// Write the prompts' indices, or -1 for all rows if they are not known.
+// Write the index of each row's prompt, or -1 for all rows if the indices are not known.
 static void put_sources(const rlhf_reward_in *in, uint32_t from, uint32_t n, int64_t *to) {
     for (uint32_t i = 0; i < n; i++)
         to[i] = in->source ? in->source[from + i] : -1;

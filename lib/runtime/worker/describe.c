@@ -16,7 +16,7 @@ static void put_text(struct rlhf__buf *out, const char *text) {
     rlhf__wire_puts(out, text);
 }
 
-// Write u32 1 and a list of texts, or u32 0 without a list.
+// Write u32 1 if there is a list, otherwise u32 0; then the number of texts as u32, and the texts.
 static void put_list(struct rlhf__buf *out, const char *const *list) {
     uint32_t n = 0;
     while (list && list[n])

@@ -105,8 +105,8 @@ rlhf_status rlhf__pool_fail_part(const struct rlhf__pool *t, rlhf_status code, c
     return code;
 }
 
-// Returns the plugin's status from the answer to a request. If the status is a failure, reports it
-// with the reason that the worker gave or, without one, with the plugin's own message.
+// Returns the plugin's status from the answer to a request. If the status is a failure, reports it.
+// If the worker gave a reason, the report has this reason, otherwise the plugin's own message.
 rlhf_status rlhf__pool_said(const struct rlhf__pool *t, const struct rlhf__asked *a, int first) {
     char text[RLHF__POOL_WHY];
     const struct rlhf__ear *e = a->ear;
@@ -123,8 +123,8 @@ rlhf_status rlhf__pool_said(const struct rlhf__pool *t, const struct rlhf__asked
     if (a->status == RLHF_E_NOMEM && t->s->rules.memory_mib) {
         snprintf(text, sizeof text, "%.1900s (rewards.memory_mib allows its worker %llu MiB)", own,
                  (unsigned long long)t->s->rules.memory_mib);
-        // RLHF_E_NOMEM would mean that the host's memory ran out. Only the worker's limit was
-        // reached, so some of the rows may still be scored.
+        // Not RLHF_E_NOMEM, which would mean that the host's memory ran out. Only the worker's
+        // limit was reached, so some of the rows may still be scored.
         return rlhf__pool_fail_part(t, RLHF_E_INTERNAL, text, first);
     }
     if (*a->why) own = rlhf__printable(a->why, text, sizeof text);

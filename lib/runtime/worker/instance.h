@@ -21,7 +21,7 @@ struct rlhf__stand_in {
     char sha256[65];
     char reserved[7];
     char *confined; // the confinement in force, as text
-    // a worker without an instance that has opened the file; NULL = none
+    // a worker that has opened the file but has no instance yet; NULL = none
     struct rlhf__worker *spare;
     struct rlhf__strings said; // texts that why_unused() returned
 };
@@ -31,8 +31,8 @@ struct rlhf__stand_in {
 rlhf_status rlhf__stand_in_worker(struct rlhf__stand_in *s, struct rlhf__worker **out,
                                   struct rlhf__description *what, struct rlhf__error *err);
 
-// The functions of a stand-in's descriptor and ops. The exceptions are score(), which is in
-// scoring.h, and the functions for episodes (episode_calls.h). [as rlhf_plugin says]
+// The functions of a stand-in's descriptor and ops, except score() (scoring.h) and the functions
+// for episodes (episode_calls.h). [as rlhf_plugin says]
 rlhf_status rlhf__stand_in_create(const rlhf_host *api, const void *config, void **self);
 void rlhf__stand_in_destroy(void *self);
 rlhf_status rlhf__stand_in_save(void *self, const rlhf_ostream *out);
@@ -82,8 +82,8 @@ rlhf_status rlhf__pool_fail_part(const struct rlhf__pool *t, rlhf_status code, c
                                  int first);
 
 // Returns the plugin's status from the answer to a request. If the status is a failure, reports it
-// as rlhf__pool_fail_part does, with the reason that the worker gave or, without one, with the
-// plugin's own message. [main]
+// as rlhf__pool_fail_part does. If the worker gave a reason, the report has this reason, otherwise
+// the plugin's own message. [main]
 rlhf_status rlhf__pool_said(const struct rlhf__pool *t, const struct rlhf__asked *a, int first);
 
 // Send a request to a worker, which must be running. If all workers of an instance get the same

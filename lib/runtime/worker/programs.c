@@ -94,8 +94,8 @@ static int spawn(const struct rlhf__programs *p, const struct rlhf__program_wall
     return why;
 }
 
-// Read the report that the process sends before it executes the program. Returns 0 if the program
-// was executed, otherwise an errno.
+// Read the report of the process: the confinement that is in force, followed by an errno if the
+// program could not be executed. Returns 0 if the program was executed, otherwise an errno.
 static int hear(int fd, uint32_t *in_force) {
     uint32_t said[2] = {0, 0};
     size_t n = 0;

@@ -20,7 +20,7 @@ struct rlhf_reward_model {
 };
 
 // Returns the struct that contains the table. Every rlhf_host in a worker is the first member of
-// one.
+// such a struct.
 static struct rlhf__table *behind(const rlhf_host *api) {
     return (struct rlhf__table *)(uintptr_t)api;
 }

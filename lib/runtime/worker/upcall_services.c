@@ -235,7 +235,8 @@ static int32_t vocabulary(struct rlhf__ear *e) {
     return e->vocabulary;
 }
 
-// Rows of different lengths, checked to be as valid as rows that the host itself makes.
+// Rows of different lengths from the worker. are_rows() checks them, because the host's services
+// expect valid rows.
 struct rows {
     int32_t *ids, *offset, *prompt_len;
     size_t n, total;

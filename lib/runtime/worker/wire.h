@@ -44,7 +44,8 @@ enum rlhf__ask {
 };
 
 // Functions of an environment. A worker keeps the states of open episodes at places, which are
-// numbers below RLHF__MOST_PLACES. The host assigns a place in reset().
+// numbers below RLHF__MOST_PLACES. The host assigns a place when it first calls the environment for
+// an episode.
 enum rlhf__played { RLHF__PLAYED_RESET = 0, RLHF__PLAYED_STEP = 1, RLHF__PLAYED_FINISH = 2 };
 enum { RLHF__MOST_PLACES = 1 << 20 };
 
@@ -109,10 +110,10 @@ int rlhf__wire_front(const struct rlhf__buf *b, size_t at, uint64_t most, struct
 
 // ---- blocking (the worker's side) ----
 
-// Send the whole frame. Returns 0, or -1 if the other side has gone or frame->bad is set. [any]
+// Send the whole frame. Returns 0, or -1 if sending fails or frame->bad is set. [any]
 int rlhf__wire_send(int fd, const struct rlhf__buf *frame);
-// Empty `b`, then receive the next frame into `b` and *out. Returns 0, or -1 if the other side has
-// gone, the frame is malformed or too long, or memory runs out. [any]
+// Empty `b`, then receive the next frame into `b` and *out. Returns 0, or -1 if receiving fails,
+// the frame is malformed or too long, or memory runs out. [any]
 int rlhf__wire_receive(int fd, struct rlhf__buf *b, struct rlhf__wire *out);
 
 #endif

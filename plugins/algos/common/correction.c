@@ -34,8 +34,8 @@ static rlhf_status log_ratio(const rlhf_host *h, const rlhf_rollout *in, int64_t
                       (long long)(t - in->offset[i] - in->prompt_len[i]), (long long)i, p, b);
 }
 
-// Adds one token, whose log-ratio is r, to the sums. `of` is the log-ratio from which the token's
-// weight is computed: r, or the sum of r over the row.
+// Adds one token, whose log-ratio is `r`, to the sums. `of` is the log-ratio that determines the
+// token's weight: `r` itself or, with SEQUENCE, the sum over the row.
 static void count_token(const struct rlhf__correction *c, double of, double r,
                         struct rlhf__correction_sums *s) {
     const double w = rlhf_exp(bounded(of)), ratio = rlhf_exp(bounded(r));
@@ -74,8 +74,8 @@ static void count_row(const struct rlhf__correction *c, const rlhf_rollout *in,
     s->rows++;
 }
 
-// Scales the advantages of a row. `sum` is the sum of the row's log-ratios. If the row has a single
-// weight and this weight is above the cap, sets *high to 1, otherwise to 0.
+// Scales the advantages of a row. `sum` is the sum of the row's log-ratios. Sets *high to 1 if the
+// row has a single weight (SEQUENCE) and this weight is above the cap, otherwise to 0.
 static void scale_row(const struct rlhf__correction *c, const rlhf_rollout *in,
                       struct rlhf__span row, double sum, int32_t *high) {
     const int whole = c->level == RLHF__CORRECT_SEQUENCE;

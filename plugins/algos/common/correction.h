@@ -36,7 +36,7 @@ struct rlhf__correction {
     double cap;          // 0: there is no cap
 };
 
-// Statistics of the weights of a phase. Zero it before the first use.
+// Statistics of the weights of a phase. Zero this struct before the first use.
 struct rlhf__correction_sums {
     int64_t rows, tokens;    // number of responses that have tokens; number of these tokens
     int64_t units, high;     // number of weights, and of weights above the cap
@@ -48,14 +48,15 @@ struct rlhf__correction_sums {
 };
 
 // Returns the weight, after the cap. `log_ratio` is p - b of one token or, with SEQUENCE, the sum
-// of p - b over the response. It is first clamped to [-20, 20]. Sets *high to 1 if the uncapped
-// weight is above the cap, otherwise to 0. [any]
+// of p - b over the response; `log_ratio` is first clamped to [-20, 20]. Sets *high to 1 if the
+// uncapped weight is above the cap, otherwise to 0. [any]
 double rlhf__correction_weight(const struct rlhf__correction *, double log_ratio, int32_t *high);
 
 // Multiplies the advantages of all rows by their weights. With SEQUENCE and MASK, also excludes the
 // rows whose weight is above the cap. Sets *excluded to the number of response tokens of the
-// excluded rows; if `finished` is set, unfinished rows do not count. Adds each token to the sums,
-// unless they are NULL. Returns RLHF_E_NUMERIC, with a message, if a log-prob is not finite. [step]
+// excluded rows; if `finished` is set, unfinished rows do not count. If the pointer to the sums is
+// not NULL, adds each token to them. Returns RLHF_E_NUMERIC, with a message, if a log-prob is not
+// finite. [step]
 rlhf_status rlhf__correct(const rlhf_host *, const struct rlhf__correction *, const rlhf_rollout *,
                           int32_t finished, struct rlhf__correction_sums *, int64_t *excluded);
 

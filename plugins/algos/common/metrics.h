@@ -87,9 +87,9 @@ double rlhf__pg_approx_kl(const struct rlhf__pg_update_sums *);
 rlhf_status rlhf__pg_metrics_plan(const rlhf_host *, struct rlhf__pg_metrics *,
                                   const rlhf_run_info *);
 
-// Both functions add up sums of loss() over the shards of all workers. rlhf__pg_reduce adds up the
-// sums of the current minibatch; call it before a decision depends on them. rlhf__pg_reduce_kl adds
-// up the sums of the KL; call it if loss() measures the KL (kl_estimator=full). [step]
+// Both functions add up sums of loss() over the shards of all workers. rlhf__pg_reduce does so for
+// the current minibatch; call it before any decision that depends on these sums. rlhf__pg_reduce_kl
+// does so for the KL; call it if loss() measures the KL (kl_estimator=full). [step]
 rlhf_status rlhf__pg_reduce(const rlhf_host *, struct rlhf__pg_metrics *);
 rlhf_status rlhf__pg_reduce_kl(const rlhf_host *, struct rlhf__pg_metrics *);
 

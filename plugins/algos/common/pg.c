@@ -211,10 +211,10 @@ rlhf_status rlhf__pg_uses(struct rlhf__pg *g, const rlhf_rollout *in, int32_t co
     return RLHF_OK;
 }
 
-// Mask the rows of groups whose advantages are all 0, and leave these rows out of the divisors of
-// the loss, which are the number of rows and the number of tokens of the phase. If advantages are
-// computed over the whole batch, all minibatches have the same divisor: the average number of
-// remaining rows per minibatch. (DAPO uses the average number of tokens per minibatch instead.)
+// Mask the rows of groups whose advantages are all 0. The divisors of the loss then count neither
+// these rows nor their tokens. If the loss is divided by a number of rows, and advantages are
+// computed over the whole batch, this number is the same for all minibatches: the average number of
+// remaining rows per minibatch.
 static rlhf_status mask_flat_groups(struct rlhf__pg *g, const rlhf_rollout *in, int64_t *order,
                                     const double *advantage, uint8_t *flat, int32_t counts) {
     if (!RLHF_HAS(rlhf_rollout, in, use) || !in->finished)

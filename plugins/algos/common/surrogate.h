@@ -28,8 +28,8 @@ enum rlhf__aggregation {
     RLHF__AGG_SUM = 7       // 1 / rows: the term of a response is the sum over its tokens
 };
 
-// The totals from which the weights are computed. phase_tokens is 0 if it is unknown; DAPO then
-// equals TOKEN.
+// The totals that determine the weights. phase_tokens is 0 if it is unknown; DAPO then equals
+// TOKEN.
 struct rlhf__totals {
     double sequences;        // rows of the minibatch; if rows are masked, the mean over minibatches
     int64_t tokens, max_len; // tokens of the minibatch; longest possible response
@@ -54,13 +54,14 @@ struct rlhf__surrogate_sums {
 double rlhf__token_weight(int32_t aggregation, const struct rlhf__totals *, int64_t len);
 
 // Returns max(-A rho, -A clip(rho)) (Schulman et al. 2017, eq. 7). If A < 0 and `dual` is set, the
-// result is at most -A * dual (Ye et al. 2020, eq. 3). Sets *d_ratio to the derivative by rho, and
-// *clipped to 1 if the result does not depend on rho. [any]
+// result is at most -A * dual (Ye et al. 2020, eq. 3). Sets *d_ratio to the derivative by rho. Sets
+// *clipped to 1 if a bound determines the result, which then does not depend on rho, otherwise to
+// 0. [any]
 double rlhf__surrogate(double ratio, double adv, const struct rlhf__clip *, double *d_ratio,
                        int *clipped);
 
-// Adds w times the surrogate of one row to the sums, and its gradient to d_logp. logp, logp_old,
-// adv and d_logp are [len]. [any]
+// Adds `w` times the surrogate of one row to the sums, and the gradient of this product to d_logp.
+// logp, logp_old, adv and d_logp are [len]. [any]
 void rlhf__surrogate_row(int32_t level, const struct rlhf__clip *, double w, const float *logp,
                          const float *logp_old, const float *adv, int64_t len, float *d_logp,
                          struct rlhf__surrogate_sums *);

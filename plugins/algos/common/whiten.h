@@ -1,6 +1,7 @@
 // whiten.h: the mean and variance of response tokens, and whitening with them.
 //
-// The arrays are contiguous doubles, from which the caller has already removed the prompt tokens.
+// The arrays are contiguous doubles, without the prompt tokens, which the caller has already
+// removed.
 #ifndef RLHF_ALGOS_COMMON_WHITEN_H
 #define RLHF_ALGOS_COMMON_WHITEN_H
 

@@ -172,8 +172,9 @@ static void pull(float *d_logp, const struct response *r, double d) {
         d_logp[t] = (float)(d * r->scale);
 }
 
-// Returns the loss of the responses [begin, end) to one prompt; `best` is the preferred response.
-// Adds its gradient to d_logp, and the group's metrics to total[N_SUMS].
+// Returns the loss of one group, the responses [begin, end) to one prompt; `best` is the preferred
+// response. Writes the gradient of the loss to d_logp, and adds the group's metrics to
+// total[N_SUMS].
 static double group_loss(const struct state *s, const rlhf_loss_in *in, int64_t begin, int64_t end,
                          int64_t best, float *d_logp, double *total) {
     double loss = 0, up = 0, others = (double)(end - begin - 1);

@@ -5,8 +5,8 @@
 //
 // S is defined in common/pg.h, w_it and the surrogate in common/surrogate.h. std is the standard
 // deviation of S in the group (Shao et al. 2024, section 4.1.2) or over all rows of a call of
-// advantages(). With advantage_scale none, the difference is not divided (Liu et al. 2025). The
-// term with beta exists only with kl_placement loss. Every divisor is a total of the minibatch or
+// advantages(). With advantage_scale=none, the difference is not divided (Liu et al. 2025). The
+// term with beta exists only with kl_placement=loss. Every divisor is a total of the minibatch or
 // of the phase, so the microbatches' losses and derivatives add up to the minibatch's.
 #include "grpo/method.h"
 

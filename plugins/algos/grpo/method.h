@@ -16,7 +16,7 @@ void rlhf__grpo_compare(const void *self, const rlhf_rollout *, const double *pa
 void rlhf__grpo_terms(const void *self, const rlhf_loss_in *, struct rlhf__span row, double w,
                       rlhf_heads *d, struct rlhf__pg_update_sums *u);
 
-// These functions do what rlhf__pg_create and rlhf__pg_plan do, and what GRPO needs in addition.
+// These functions call rlhf__pg_create and rlhf__pg_plan, and then do what GRPO needs in addition.
 // `bytes` is the size of the instance, which must start with struct rlhf__grpo. [main]
 rlhf_status rlhf__grpo_create(const rlhf_host *, const struct rlhf__pg_method *,
                               const struct rlhf__grpo_options *, uint64_t bytes, void **self);

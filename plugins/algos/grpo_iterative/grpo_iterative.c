@@ -5,7 +5,7 @@
 //   replay: train the reward model on the iteration's preference pairs and a share of older pairs
 //   reference := policy
 //
-// With iteration_phases 1 and no replay, this is the two-model variant, in which the reference is
+// With iteration_phases=1 and no replay, this is the two-model variant, in which the reference is
 // the policy that sampled. The host keeps the reward model, runs the judge and stores the pairs
 // (rlhf/draft/iteration.h). Formulas and sources: docs/algorithms/grpo_iterative.md.
 #include "grpo/method.h"

@@ -10,7 +10,7 @@
 // z estimates the policy's divergence from the reference. It is computed from mismatched rows,
 // which combine prompts with completions of other prompts. The host builds these rows
 // (RLHF_PLAN_MISMATCHED). It also computes the log-probs of the whole batch before the update
-// (RLHF_PLAN_RECOMPUTE_LOGP). With loss apo_zero_unpaired (D'Oosterlinck et al. 2024) z is 0, and
+// (RLHF_PLAN_RECOMPUTE_LOGP). With loss=apo_zero_unpaired (D'Oosterlinck et al. 2024) z is 0, and
 // there are no mismatched rows.
 #include "common/rows.h"
 #include "common/sums.h"

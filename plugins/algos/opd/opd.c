@@ -8,7 +8,7 @@
 //   With `sampled`, token t has advantage A_t = f_t - o_t, a one-sample estimate of -KL(p || q):
 //         L = sum_t w_t max(-A_t rho_t, -A_t clip(rho_t)),  rho_t = exp(x_t - o_t)
 //
-//   x, o, f: log-probs of the token under the student, the student when it sampled, and the teacher
+//   x, o, f: log-probs of the token under the student now, the student at sampling, and the teacher
 //   w_t: 1 / N for a minibatch of N tokens, or 1 / (n T_i) for n responses of T_i tokens
 #include "common/choices.h"
 #include "common/rows.h"
@@ -109,7 +109,7 @@ static rlhf_status opd_advantages(void *self, const rlhf_rollout *in) {
     return RLHF_OK;
 }
 
-// The loss and the derivative of one row, whose tokens each have the weight w.
+// Returns the loss of one row, and stores its derivatives in *d. Each token has the weight `w`.
 static double row_loss(const struct opd *s, const rlhf_loss_in *in, struct rlhf__span row, double w,
                        rlhf_heads *d, double *sums) {
     const int64_t b = row.begin;
@@ -130,8 +130,8 @@ static double row_loss(const struct opd *s, const rlhf_loss_in *in, struct rlhf_
     return w * sum;
 }
 
-// Sums up metrics. Does so only in the first epoch, so that each token counts once, and because the
-// policy has then changed least since it sampled.
+// Sums up metrics, but only in the first epoch: each token then counts once, and the policy has
+// changed least since it sampled.
 static void measure(const rlhf_loss_in *in, struct rlhf__span row, double *sums) {
     if (in->epoch > 0) return;
     for (int64_t t = row.begin; t < row.end; t++) {

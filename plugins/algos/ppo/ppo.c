@@ -5,7 +5,7 @@
 //   L = sum_it w_it (surrogate_it + beta kl_it - c2 entropy_it) + c1 / (2 N) sum_it value_error_it
 //
 // w_it is defined in common/surrogate.h. N is the number of response tokens of the minibatch. The
-// term with beta exists only with kl_placement loss. Every divisor is a total of the minibatch, so
+// term with beta exists only with kl_placement=loss. Every divisor is a total of the minibatch, so
 // the losses and derivatives of microbatches add up.
 //
 // The host samples, scores, and runs the optimizer; this plugin sees only per-token numbers.

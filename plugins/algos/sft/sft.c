@@ -1,4 +1,4 @@
-// sft.c: supervised fine-tuning: minimizes the next-token loss on {"text"} and {"messages"} rows.
+// sft.c: supervised fine-tuning. Minimizes the next-token loss on {"text"} and {"messages"} rows.
 //
 //   token:    L = -(1/N) sum_t logp_t            N = response tokens of the minibatch
 //   sequence: L = -(1/n) sum_i (1/T_i) sum_t logp_it

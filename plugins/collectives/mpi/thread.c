@@ -189,10 +189,10 @@ static void end_all(struct mpi *m) {
     _exit(m->aborts);
 }
 
-// Leave the core to other threads: first yield a few times, then sleep. Each sleep takes a fixed
-// fraction of the time waited so far. So a sleep lengthens the wait only a little, and a long wait
-// takes little processor time. Yield only a few times: on a busy core, a yield may give away far
-// more time than a sleep.
+// Leave the core to other threads: first yield a few times, then sleep. Each sleep takes an eighth
+// of the time waited so far, within limits. So a sleep lengthens the wait only a little, and a long
+// wait takes little processor time. Yield only a few times: on a busy core, a yield may give away
+// far more time than a sleep.
 static void rest(struct mpi *m, unsigned idle, double waited) {
     const double least = 5e-6, most = 500e-6;
     double s = waited / 8;
@@ -219,8 +219,8 @@ static void sleep_until_asked(struct mpi *m) {
 }
 
 // After a failure: notify the host, then wait until the host ends the process. Several ranks may
-// notice the same failure. Rank r waits r seconds before it notifies its host, so that the lowest
-// rank can end the others before they report the failure too.
+// notice the same failure. Rank r first waits r seconds, at most 8. So the host of the lowest rank
+// is notified first, and ends the other ranks before they report the failure too.
 static void tell(struct mpi *m) {
     if (m->options.lost) {
         const struct timespec turn = {m->table.rank < 8 ? m->table.rank : 8, 0};

@@ -104,8 +104,8 @@ static rlhf_status exchange(void *ctx, const rlhf_block *send, const rlhf_block 
     return settle(n, result, n->timeout_s, "an exchange of NCCL");
 }
 
-// Does not wait for the bytes. Device work that is queued on the stream after this call runs after
-// the bytes have arrived.
+// Only reports failures. It need not wait for the bytes, because device work that is queued on the
+// stream after exchange() runs only after the bytes have arrived.
 static rlhf_status wait_for(void *ctx, uint64_t ticket) {
     struct nccl *n = ctx;
     int state = NCCL_SUCCESS;

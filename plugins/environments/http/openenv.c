@@ -96,9 +96,9 @@ static void add_faults(struct rlhf__bytes *text, const json_t *faults) {
     }
 }
 
-// The server may refuse the policy's turn because the turn is not an action, or the server's
-// environment may fail on the action. The policy then reads the reason, the episode continues, and
-// this function returns 1.
+// Handles the server's refusal of a turn: the turn is not a valid action or, with `reads_errors`,
+// the action failed. The policy then reads the reason, the episode continues, and this function
+// returns 1. Otherwise returns 0.
 static int take_refusal(const struct rlhf__openenv *o, struct rlhf__openenv_state *s,
                         const json_t *data, const rlhf_episode_out *out, uint32_t i) {
     const char *code = json_string_value(json_object_get(data, "code"));

@@ -189,8 +189,9 @@ static void say_failed(struct rlhf__lines *l, const struct reader *r) {
     memcpy(l->failed_as, r->failed_as, sizeof l->failed_as);
 }
 
-// Episodes without an answer have failed. If all episodes of the call have failed, the call has
-// failed.
+// Marks the episodes without an answer as failed. The whole call fails instead, with `st`, if the
+// program was asked about all its episodes and answered none, or if the error is not the program's
+// (no memory, Ctrl-C, or an error of say()).
 static rlhf_status fail_rest(struct rlhf__lines *l, const struct reader *r, rlhf_status st) {
     if (st == RLHF_E_NOMEM || st == RLHF_E_CANCELLED || r->said < 0) return st;
     if (r->in->n == r->n_asked && !r->n_had) return st;

@@ -31,8 +31,8 @@ struct rlhf__lines {
     char failed_as[RLHF__LINES_SHOWN]; // why the program last gave up episodes in this phase
 };
 
-// Starts the program and reads its first line. If the program fails, returns the given status.
-// [main]
+// Starts the program and reads its first line. If the program fails, returns the status that the
+// caller passed. [main]
 rlhf_status rlhf__lines_start(struct rlhf__lines *, rlhf_status);
 
 // The functions of an environment whose instance begins with a struct rlhf__lines.

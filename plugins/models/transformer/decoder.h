@@ -41,8 +41,8 @@ extern const rlhf_opt rlhf_tf_decoder_opts[RLHF_TF_N_DECODER_OPTS]; // for RLHF_
 
 // Fills *out except biases and head_norm. Refuses unsupported or inconsistent settings. If
 // config.json lacks head_dim, the width of a head is the argument `head_dim` or, if this argument
-// is 0, hidden_size / num_attention_heads. Allocates out->rotary.frequency, of which rlhf_tf_create
-// takes ownership. [main]
+// is 0, hidden_size / num_attention_heads. Allocates out->rotary.frequency; rlhf_tf_create takes
+// ownership of this memory. [main]
 rlhf_status rlhf_tf_decoder_arch(const rlhf_host *host, const struct rlhf_tf_decoder *c,
                                  int64_t head_dim, struct rlhf_tf_arch *out);
 

@@ -28,7 +28,7 @@ struct rlhf__tf_shape {
 // Returns the shape of a layer's slot or, if layer < 0, of a global slot. The shape depends on the
 // architecture and on the arguments of open().
 struct rlhf__tf_shape rlhf__tf_slot_shape(const struct rlhf__tf *m, int32_t layer, int32_t slot);
-// The rows of its slot that the name refers to.
+// Returns which rows of its slot the parameter `name` occupies.
 struct rlhf__tf_span rlhf__tf_piece_rows(const struct rlhf__tf *m, int32_t layer,
                                          const struct rlhf_tf_name *name);
 // 1 if refresh() packs the slot's values and they are not read in any other way.
@@ -133,14 +133,14 @@ uint64_t rlhf__tf_rows_ints(uint64_t n);
 
 // ---- trunk.c, trunk_bwd.c ----
 // Runs the embedding and all layers over w->rows; sets w->x. If `gen` is NULL, rows attend only to
-// their own tokens. In a call of forward(), `f` is the call's argument, and the trunk waits for new
-// values if f->wanted is set. Otherwise `f` is NULL.
+// their own tokens. forward() passes its argument as `f`; if f->wanted is set, the trunk then waits
+// for new values. All other callers pass NULL as `f`.
 rlhf_status rlhf__tf_trunk(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_gen *gen,
                            const rlhf_forward *f);
-// Runs the layers of a pre-norm stack over w->rows, from `layer` to the last, and sets w->x. If mid
-// is 0, the input is the stream in rlhf__tf_acts(layer).in. Otherwise, the input is the stream in
-// rlhf__tf_acts(layer).mid, and the attention of `layer` is skipped. Call rlhf__tf_trunk_reserve
-// before this function.
+// Runs the layers of a pre-norm stack over w->rows, from `layer` to the last, and sets w->x. If
+// `mid` is 0, the input is the stream in rlhf__tf_acts(layer).in. Otherwise, the input is the
+// stream in rlhf__tf_acts(layer).mid, and the attention of `layer` is skipped. Call
+// rlhf__tf_trunk_reserve before this function.
 rlhf_status rlhf__tf_trunk_from(struct rlhf__tf *m, struct rlhf__tf_work *w, int32_t layer,
                                 int32_t mid);
 // Recomputes the activations of `layer` that the backward pass needs, from the input of `layer`.

@@ -21,8 +21,8 @@ static int32_t is_own(const struct rlhf__tf *m, int32_t layer, int32_t slot) {
     return s.rows && !(m->base && s.group == RLHF_PARAM_TRUNK);
 }
 
-// The index of the block for this name in its product's adapter, or -1 if the adapter does not have
-// it.
+// The index of this parameter's block in the adapter of its matrix product, or -1 if there is no
+// such block.
 static int32_t block_of(const struct rlhf__tf *m, const struct rlhf_tf_name *n, int32_t layer) {
     const int32_t site = rlhf__tf_site_of(n->slot);
     const struct rlhf__tf_low *low = m->low && site >= 0 ? &m->low[layer].of[site] : NULL;

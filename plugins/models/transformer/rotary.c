@@ -1,6 +1,6 @@
-// transformer/rotary.c: rotary positions: the device's table of cosines and sines, and the
-// arguments of the operations that use it. The architecture's plugin provides the frequencies; the
-// operations are in rlhf/compute.h.
+// transformer/rotary.c: for rotary positions, the device's table of cosines and sines, and the
+// arguments of the operations that use this table. The architecture's plugin provides the
+// frequencies; the operations are in rlhf/compute.h.
 #include "internal.h"
 
 #include <math.h>

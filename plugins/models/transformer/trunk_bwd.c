@@ -91,8 +91,9 @@ static rlhf_status linear_bwd_add(const struct pass *p, const struct rlhf__tf_ac
     return product_bwd(p, p->ds, RLHF_F32, 1, a, x, dy, site);
 }
 
-// Sets *dx to the gradient of the activation's input x; d is the gradient of its output. Without a
-// gate, *dx is d, which is overwritten. With a gate, x is twice as wide as d, so *dx is bwd.dfc.
+// Sets *dx to the gradient of the activation's input `x`; `d` is the gradient of the activation's
+// output. Without a gate, *dx is `d`, which is overwritten. With a gate, *dx is bwd.dfc, because
+// `x` is twice as wide as `d`.
 static rlhf_status act_bwd(const struct pass *p, rlhf_dev *dx, rlhf_dev d, rlhf_dev x) {
     const struct rlhf_tf_arch *a = &p->m->arch;
     *dx = a->gated ? p->m->bwd.dfc.p : d;

@@ -81,8 +81,8 @@ static rlhf_status pack_site(struct rlhf__tf *m, int32_t layer, enum rlhf__tf_si
     return pack(m, m->w[layer].of[site], rlhf__tf_layer(m, layer, rlhf__tf_site_slot(site)));
 }
 
-// Packs the layers one by one and frees the temporary values of each. So at most one layer has its
-// values and its packed copy in memory at the same time.
+// Packs the layers one by one, and frees the temporary values of each before it packs the next. So
+// at most one layer has temporary values and their packed copy in memory at the same time.
 static rlhf_status pack_trunk(struct rlhf__tf *m) {
     for (int32_t l = 0; l < m->arch.n_layer; l++) {
         for (int32_t s = 0; s < TF_N_SITE; s++)

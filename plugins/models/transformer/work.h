@@ -21,7 +21,7 @@ struct rlhf__tf_rows {
 // samples needs only the state of its last token. The meaning of a NULL array:
 //
 //   prompt_len  rows have no response positions
-//   turn        all tokens from prompt_len on are the policy's
+//   turn        all tokens from prompt_len onward are the policy's
 //   prefix      rows have no prefixes
 //   silent      every row samples
 struct rlhf__tf_layout {
@@ -79,7 +79,7 @@ struct rlhf__tf_acts {
     rlhf_dev low[TF_N_SITE];    // act dtype [T, blocks * rank], A x of adapters
 };
 
-// The queries, keys and values of the first token in a qkv buffer.
+// The locations of the first token's queries, keys and values in a qkv buffer.
 struct rlhf__tf_qkv {
     rlhf_dev q, k, v;
 };

@@ -133,8 +133,8 @@ rlhf_str rlhf__clean(rlhf_str text, char *out) {
 
 // ---- ends ----
 
-// Returns the length in bytes of the last character (end = 1) or the first one (end = 0) if it is
-// white space or in `set`. Otherwise returns 0.
+// Looks at the last character (end = 1) or at the first one (end = 0). If this character is white
+// space or in `set`, returns its length in bytes, otherwise 0.
 static uint64_t loose_at(rlhf_str t, int end, const char *set) {
     if (!t.len) return 0;
     const char c = end ? t.ptr[t.len - 1] : *t.ptr;

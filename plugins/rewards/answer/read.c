@@ -102,9 +102,9 @@ static int is_pause(const char *at, const char *end) {
     return rlhf__is_one_of(*at, ".,;:!?") && (at + 1 == end || rlhf__is_space(at[1]));
 }
 
-// Returns 1 if the text after a number makes the number a part of a term. Such a text begins with a
-// factor, a variable or "(". Or, up to the next pause, it contains an unknown symbol of one or two
-// letters but no word of three or more letters.
+// Returns 1 if the text after a number makes the number a part of a term. There are two cases: the
+// text begins with a factor, a variable or "("; or its part before the next pause contains an
+// unknown symbol of one or two letters, but no word of three or more letters.
 static int is_term(const struct rlhf__cursor *c) {
     size_t unknown = 0, longest = 0;
     if (is_factor(c) || has_variable(c->at, c->end) || rlhf__next_is(c, "(")) return 1;

@@ -23,7 +23,7 @@ static rlhf_status write_rows(void *ctx, uint32_t at, struct rlhf__bytes *body) 
     return rlhf__body_write(body, w->x->client->o, w->x->in, first_of(w, at), count_of(w, at));
 }
 
-// Keeps the failure of the earliest row, even if a later row failed before it.
+// Of all failures, keeps the one of the row with the lowest index.
 static void note_failure(const struct work *w, uint32_t row, const char *why) {
     struct rlhf__exchange *x = w->x;
     if (row >= x->first_failed) return;

@@ -5,8 +5,9 @@
 
 static const double first_line = 1, line_every = 60;
 
-// Exponential backoff with jitter: backoff_s * 2^(k - 1), at most backoff_max_s, times a random
-// factor from 0.5 to 1. The factor prevents many runs from retrying at the same time.
+// Returns the delay after the k-th failure: backoff_s * 2^(k - 1), at most backoff_max_s, times a
+// random factor from 0.5 to 1. The factor (jitter) prevents many runs from retrying at the same
+// time.
 static double delay(const struct rlhf__http_options *o, uint32_t k, rlhf_rng *jitter) {
     const double full = fmin(ldexp(o->backoff_s, k < 64 ? (int)k - 1 : 63), o->backoff_max_s);
     return full * (0.5 + 0.5 * rlhf_rng_next(jitter));

@@ -90,8 +90,8 @@ static rlhf_status settle(struct work *w, const struct rlhf__http_slot *s, enum 
 
 // ---- the loop ----
 
-// Returns the first request that may be sent now. If all must wait, returns n and sets *when to the
-// time of the next attempt.
+// Returns the first request that may be sent now. If none may be sent yet, returns n, and sets
+// *when to the time at which to call this function again.
 static uint32_t next_request(struct work *w, double now, double *when) {
     const uint32_t n = w->r->n, most = w->pause.failures ? 1 : w->r->client->n_slots;
     *when = now + 1;

@@ -1,14 +1,15 @@
 // requests.h: sends requests to a service until each of them is answered or lost.
 //
 // Up to n_slots requests are in flight at a time, but only one while the service is down. A request
-// that is answered with a status 5xx is retried up to `repeats` times. If the service is down, the
-// requests wait for up to `patience_s` seconds, and the log reports this.
+// that is answered with a status 5xx is retried as often as the option `repeats` allows. If the
+// service is down, the requests wait for up to patience_s seconds (also an option), and the log
+// reports this.
 #ifndef RLHF_REWARDS_HTTP_REQUESTS_H
 #define RLHF_REWARDS_HTTP_REQUESTS_H
 
 #include "http/client.h"
 
-// The user sets `client`, `n` and the functions; everything else is zero.
+// The caller sets `client`, `n`, `ctx` and the functions; everything else is zero.
 struct rlhf__requests {
     struct rlhf__http_client *client;
     // The functions get ctx and the index of a request.

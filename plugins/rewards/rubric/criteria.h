@@ -30,7 +30,7 @@ struct rlhf__criteria {
 rlhf_status rlhf__criteria_read(struct rlhf__criteria *, const char *path);
 void rlhf__criteria_finish(struct rlhf__criteria *); // [main]
 
-// Check that a data row has the members to which the criteria refer as {row.KEY}. Errors:
+// Check that a data row has every member KEY that a criterion contains as {row.KEY}. Errors:
 // RLHF_E_INVALID. [main]
 rlhf_status rlhf__criteria_check_row(const struct rlhf__criteria *, rlhf_str row);
 

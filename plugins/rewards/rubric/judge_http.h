@@ -5,7 +5,7 @@
 #include "http/requests.h"
 #include "rubric/asks.h"
 
-// The user sets `host`, `o`, `model` and `max_tokens`. All other members must be zero.
+// The caller sets `host`, `o`, `model` and `max_tokens`. All other members must be zero.
 struct rlhf__judge_http {
     const rlhf_host *host;
     const struct rlhf__http_options *o;

@@ -1,5 +1,5 @@
-// rlhf/algo.h: algorithm plugins. An algorithm declares its needs (plan), turns rewards into
-// advantages, and computes a loss from the heads, with the loss's gradient by the heads. It sees
+// rlhf/algo.h: algorithm plugins. An algorithm declares its needs (plan) and turns rewards into
+// advantages. From the heads, it computes a loss and the gradient of the loss by the heads. It sees
 // only host arrays of per-token numbers, never a tensor; the host owns the loop.
 //
 // Calls to a rollout algorithm: plan() at the start of the run. Then in each phase:
@@ -12,8 +12,8 @@
 // Log-probs, entropies and KLs are natural logarithms (nats).
 //
 // Rows of several turns (rlhf_run_info.max_turns above 1): algorithms see the prompt and the
-// policy's tokens. Tokens that an environment wrote are not in ids, offset, total or any other
-// array here; `turn` contains the turn in which the policy sampled a token.
+// policy's tokens. Tokens that an environment wrote are in none of the arrays here, and `offset`
+// and `total` do not count them. `turn` contains the turn in which the policy sampled each token.
 //
 // The loss must not depend on the split into microbatches. So divide by the minibatch totals in
 // rlhf_loss_in; the losses (and derivatives) of the microbatches then add up to those of the
@@ -146,8 +146,8 @@ typedef struct rlhf_plan {
     uint32_t n_named;
     int32_t divergence; // enum rlhf_divergence (compute.h), of RLHF_HEAD_KL
     double divergence_beta;
-    // The name, from the list `named`, of the model with which RLHF_HEAD_KL compares the policy;
-    // NULL: the reference. The named model and the policy must use the same model plugin.
+    // RLHF_HEAD_KL compares the policy with the model of this name, which must be in `named`; NULL:
+    // with the reference. The named model and the policy must use the same model plugin.
     const char *divergence_from;
 } rlhf_plan;
 
@@ -174,8 +174,8 @@ typedef struct rlhf_rollout {
     // (rlhf_run_info.ahead).
     const int64_t *version;
     const uint8_t *finished; // [n] 1 = ended by a stop token
-    // [n] the prompt's data row as JSON, len 0 if it has no data row: read it with "rlhf.row/0"
-    // (service.h). NULL for rows of a file: only their tokens are kept.
+    // [n] the prompt's data row as JSON, to be read with "rlhf.row/0" (service.h); len 0 if the
+    // prompt has no data row. NULL for rows of a file, because only their tokens are kept.
     const rlhf_str *meta;
 
     // ---- tokens ----

@@ -102,9 +102,9 @@ typedef struct rlhf_attn {
 
 // Rotary position embedding (Su et al. 2021), the variant that rotates the two halves of a head:
 // for pair (c, c + h), where h = head_dim / 2, y_c = x_c cos - x_{c+h} sin and y_{c+h} = x_{c+h}
-// cos + x_c sin. cos and sin are in the position's row of the table `turn`. Rows are `stride`
-// elements apart. A row begins with the queries (heads * head_dim elements), followed by the keys
-// (kv_heads * head_dim); the elements after the keys are unchanged.
+// cos + x_c sin. cos and sin are in the position's row of the table `turn`. The rows of x are
+// `stride` elements apart. Each begins with the queries (heads * head_dim elements), followed by
+// the keys (kv_heads * head_dim); the elements after the keys are unchanged.
 //
 // With gamma_q and gamma_k, each head is RMS-normalized first: x = gamma * x / sqrt(mean(x^2) +
 // eps). Norm and rotation are computed in f32 from the stored values and rounded once.
@@ -176,8 +176,8 @@ typedef struct rlhf_lm_head {
     rlhf_dev logp, entropy, kl; // f32 [rows] each; entropy and kl may be NULL
     rlhf_dev ref_hidden;        // act dtype [rows, ref_d]; needed for kl
     const rlhf_weight *ref_weight;
-    // Backward only: the loss's gradients by logp, entropy and kl, f32 [rows]; NULL means zero. The
-    // results follow.
+    // Backward only: the loss's gradients by logp, entropy and kl, f32 [rows]; NULL means zero.
+    // d_hidden and d_weight receive the results.
     rlhf_dev d_logp, d_entropy, d_kl;
     rlhf_dev d_hidden; // act dtype [rows, d], overwritten
     rlhf_dev d_weight; // f32, layout of the weight's source, accumulated; may be NULL
@@ -201,9 +201,9 @@ typedef struct rlhf_lm_sample {
     const uint64_t *host_counter; // [rows]
     int32_t *host_id;             // out [rows]
     float *host_logp;             // out [rows]; same bits as lm_head's logp for that id
-    // out [rows, rlhf_support_words(vocab)], may be NULL: the ids that dist kept, from which the id
-    // was sampled (greedy: only the sampled id). If host_support is not NULL, logp covers this
-    // support, at logp_dist's temperature and with logp_dist's top_k, top_p and min_p off.
+    // out [rows, rlhf_support_words(vocab)], may be NULL: the ids that dist kept for sampling
+    // (greedy: only the sampled id). If host_support is not NULL, logp covers this support, at
+    // logp_dist's temperature and with logp_dist's top_k, top_p and min_p off.
     uint32_t *host_support;
     // The counterparts of the host_ arrays in device memory. If `id` is set, `counter` and `logp`
     // must be set too. The host_ arrays are then not accessed, and the call does not wait for its
@@ -216,7 +216,7 @@ typedef struct rlhf_lm_sample {
 
 // A block weight with n outputs. Block b covers the outputs from[b] .. from[b] + count[b] - 1.
 // These outputs are computed only from the inputs b * rank .. (b + 1) * rank - 1, and multiplied by
-// scale. Outputs outside of all blocks are 0. Blocks ascend and do not overlap; k = n_blocks *
+// `scale`. Outputs outside of all blocks are 0. Blocks ascend and do not overlap; k = n_blocks *
 // rank. If one product computes several linear layers, a block weight contains the B matrices of
 // their separate low-rank adapters (rlhf_adapter in model.h).
 typedef struct rlhf_blocks {
@@ -302,12 +302,12 @@ typedef struct rlhf_call_weight {
     int32_t reserved;
 } rlhf_call_weight;
 
-// A call of one of the table's functions, described by its shapes, for workspace_bytes. Members
-// that the function does not use are 0 or NULL. workspace_bytes reads only the numbers in the
-// structs that the members point to, and follows no pointer in these structs except `dist` and the
-// array `len` of rlhf_tensors. It takes the shapes of weights from `weight` and `weight2`, not from
-// these structs. It only tests whether a device address is NULL, that is, whether the array is
-// absent.
+// Describes a call of one of the table's functions for workspace_bytes: the function and the
+// shapes. Members that the function does not use are 0 or NULL. workspace_bytes reads only the
+// numbers in the structs that the members point to, and follows no pointer in these structs except
+// `dist` and the array `len` of rlhf_tensors. It takes the shapes of weights from `weight` and
+// `weight2`, not from these structs. It uses a device address only to test whether the array is
+// absent (NULL).
 typedef struct rlhf_call {
     uint32_t size;
     uint32_t op;               // RLHF_COMPUTE_OP of the function
@@ -345,11 +345,10 @@ enum rlhf_compute_flag {
 // What the caller of `record` does next.
 enum rlhf_record { RLHF_RECORD_RUN = 0, RLHF_RECORD_CAPTURE = 1, RLHF_RECORD_REPLAY = 2 };
 
-// True if the backend's table has member f. If a member is NULL or beyond the table's size, the
-// backend does not support this operation. `name`, `detail` and the functions up to `sync` are
-// always set. Later functions may be missing. So a model checks at open that all operations that it
-// calls are set, and names a missing one in its message. The host does the same for the optimizer's
-// operations.
+// True if the backend supports the operation `f`, that is, if this member is not NULL and not
+// beyond the table's size. `name`, `detail` and the functions up to `sync` are always set. Later
+// functions may be missing. So a model checks at open that all operations that it calls are set,
+// and names a missing one in its message. The host does the same for the optimizer's operations.
 #define RLHF_COMPUTE_HAS(table, f) RLHF_HAS(rlhf_compute, table, f)
 
 typedef struct rlhf_compute {
@@ -389,8 +388,8 @@ typedef struct rlhf_compute {
     void (*release_host)(void *ctx, void *);
     // Like upload and download, but they do not wait. The host range must be inside one alloc_host
     // buffer. The copy is complete once `sync` returns. To wait for less, call `mark` after this
-    // call, and `wait` for its ticket. Until then the caller must not write to the host range, and
-    // after download_async must not read it either.
+    // call, and `wait` for its ticket. Until the copy is complete, the caller must not write to the
+    // host range or, in the case of download_async, read it.
     rlhf_status (*upload_async)(void *ctx, rlhf_dev dst, const void *host_src, uint64_t bytes);
     rlhf_status (*download_async)(void *ctx, void *host_dst, rlhf_dev src, uint64_t bytes);
     // Returns a ticket for all calls issued so far, without waiting. Tickets increase and are never
@@ -406,13 +405,14 @@ typedef struct rlhf_compute {
     void (*weight_destroy)(void *ctx, rlhf_weight *); // NULL allowed
     // Creates a block weight. Every function that takes a weight from weight_create also accepts a
     // block weight. The source of weight_pack, and dw of linear_dw, contain only the rows of the
-    // blocks, one after the other: f32 [sum of count, rank]. A packed element is scale times the
+    // blocks, one after the other: f32 [sum of count, rank]. A packed element is `scale` times the
     // source element, in f32, rounded to dtype. linear_dw adds `scale` times its usual sum over
     // rows, which is d(loss)/d(source). A block weight takes as many bytes as a weight with k
     // inputs and n outputs.
     rlhf_status (*weight_create_blocks)(void *ctx, const rlhf_blocks *, rlhf_weight **out);
-    // Returns the size in bytes of a packed weight with these arguments, by which bytes_in_use
-    // would grow. Returns 0 if weight_create would reject the arguments. Does not allocate.
+    // Returns the size in bytes of a packed weight with these arguments; weight_create would add
+    // this size to bytes_in_use. Returns 0 if weight_create would reject the arguments. Does not
+    // allocate.
     uint64_t (*weight_bytes)(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags);
     rlhf_status (*weight_pack)(void *ctx, rlhf_weight *, rlhf_dev src_f32);
     // out[rows, n] (+)= x[rows, k] W + bias[n]. x has the weight's dtype. out_dtype is f32 or bf16.

@@ -216,7 +216,7 @@ RLHF_X_RARE double rlhf_x_sin_wide(double x, int quarters) {
     return rlhf_x_round(v, 53, &sure);
 }
 
-// sin(|x| + quarters pi / 2), with the sign of x if quarters is 0.
+// Returns sin(|x| + quarters pi / 2) or, if `quarters` is 0, sin x.
 static inline double rlhf_x_wave_of(double x, int quarters) {
     uint64_t words[4];
     int sure;
@@ -253,7 +253,8 @@ static inline int rlhf_x_times(struct rlhf_x *a, struct rlhf_x b) {
     return !(up ? low << 1 : low);
 }
 
-// m 2^(e - 63) to the power n, 1 <= n < 2^32; the error is 0 if the result is exact.
+// Returns m 2^(e - 63) to the power n, for 1 <= n < 2^32. If the result is exact, its member `err`
+// is 0.
 static inline struct rlhf_x rlhf_x_whole_power(uint64_t m, int e, uint64_t n) {
     struct rlhf_x r = {RLHF_X_1, 0, 0, 0}, b = {(rlhf_x_u128)m << 64, 0, e, 0};
     int exact = 1, square_exact = 1;

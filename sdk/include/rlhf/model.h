@@ -9,8 +9,8 @@
 // Alignment of per-token arrays [total]: entry t of `logp`, `entropy` and `kl` belongs to the
 // prediction of ids[t] from the tokens before it in its row; value[t] is the value of the state
 // before ids[t] is chosen. Only response tokens are computed; the rest read 0. A response token is
-// one that the policy wrote: turn[t] >= 0 or, without turns, index in row >= prompt_len (>= 1).
-// logp, entropy and kl are natural logarithms (nats). [R:log-probs]
+// one that the policy wrote: a token with turn[t] >= 0 or, without turns, one whose index in its
+// row is at least prompt_len. logp, entropy and kl are natural logarithms (nats). [R:log-probs]
 #ifndef RLHF_MODEL_H
 #define RLHF_MODEL_H
 
@@ -139,7 +139,7 @@ typedef struct rlhf_model_info {
     const char *base_prefix;
     // One range of device memory that contains all gradients, in any order, with zeros between
     // them, so that one call can zero the gradients or sum them over workers. If there is no such
-    // range: NULL and 0.
+    // range, the two members are NULL and 0.
     rlhf_dev grad_base;
     uint64_t grad_bytes;
 } rlhf_model_info;
@@ -154,8 +154,9 @@ enum rlhf_param_flag {
     RLHF_PARAM_DECAY = 1,  // weight decay applies (matrices; not norms, biases)
     RLHF_PARAM_EMBED = 2,  // an embedding table: a matrix, but not one for Muon
     RLHF_PARAM_IN_OUT = 4, // a matrix stored [inputs, outputs]; without it [outputs, inputs]
-    // Not trained: without optimizer state and excluded from the gradient norm; `grad` may be NULL
-    // even in a trainable model. Checkpoints contain it like any other parameter.
+    // Not trained: the parameter has no optimizer state and does not count in the gradient norm.
+    // `grad` may be NULL even in a trainable model. Checkpoints contain the parameter like any
+    // other.
     RLHF_PARAM_FROZEN = 8
 };
 // All bits of this header; others are refused.
@@ -234,7 +235,8 @@ typedef struct rlhf_forward {
     const uint32_t *support;
     // For RLHF_HEAD_KL, instead of kl_hidden: the reference's dev_hidden, which must not change
     // until backward() returns. kl_dev_row [response tokens] has the index of each response token's
-    // row in dev_hidden; NULL: 0, 1, 2, ... The host ensures that these rows exist.
+    // row in dev_hidden; if kl_dev_row is NULL, the rows are 0, 1, 2, ... The host ensures that
+    // these rows exist.
     rlhf_dev kl_dev_hidden;
     const int32_t *kl_dev_row;
     // The divergence that RLHF_HEAD_KL computes (rlhf_divergence in compute.h), and its beta.
@@ -248,7 +250,7 @@ typedef struct rlhf_forward {
     void (*graded)(void *graded_ctx, rlhf_dev grad, uint64_t bytes);
     void *graded_ctx;
     // The host sets `wanted` if parameter values have changed and the host is still receiving some
-    // of them. forward() must call `wanted` before it first reads a range of values, with that
+    // of them. Before forward() first reads a range of values, it must call `wanted` with this
     // range: the `bytes` bytes from `value` onward. When `wanted` returns, the values in this range
     // are complete. The calls come from the thread of forward(), for ranges in any order, and must
     // cover all trained values before forward() returns. forward() then also does what refresh()
@@ -267,8 +269,8 @@ typedef struct rlhf_heads {
     float *score;       // [n, n_labels]
     float *hidden;      // [total, d_model], forward only
     float *token_score; // [total] score head after reading ids[t]; 0 on prompt tokens
-    // Device memory, act dtype [response tokens, d_model], row after row. For each response token,
-    // dev_hidden has the state in `hidden` that predicts the token (the input of kl). Forward only,
+    // Device memory, act dtype [response tokens, d_model], row after row: for each response token,
+    // a copy of the state in `hidden` that predicts the token. kl reads these states. Forward only,
     // with RLHF_HEAD_HIDDEN; only for models with RLHF_CAP_DEV_HIDDEN.
     rlhf_dev dev_hidden;
 } rlhf_heads;
@@ -277,11 +279,11 @@ typedef struct rlhf_heads {
 typedef struct rlhf_gen rlhf_gen;
 
 // One step of continuous batching: row i appends its new tokens to slot[i] and samples the next
-// token. start[i] is the number of tokens in the slot; if it is 0, the slot is cleared first.
-// Prefill and decode rows may be mixed. If `prefix` is set, the tokens of slot prefix[i] come
-// before those of slot[i]. So a silent row, in this step or an earlier one, stores a prompt once,
-// and all rows that share the prompt read it. Within one step, a slot must not be both a prefix and
-// a row's own slot, except for the silent row that fills it.
+// token. A silent row only appends. start[i] is the number of tokens in the slot; if it is 0, the
+// slot is cleared first. Prefill and decode rows may be mixed. If `prefix` is set, the tokens of
+// slot prefix[i] come before those of slot[i]. Rows that share a prompt can then read the prompt
+// from one slot, which a silent row of this step or an earlier one has filled. Within one step, a
+// slot must not be both a prefix and a row's own slot, except for the silent row that fills it.
 typedef struct rlhf_gen_step {
     uint32_t size, n;
     const int32_t *slot, *start; // [n]

@@ -26,9 +26,9 @@ enum rlhf_reward_flag {
     // The reward handles rows of several turns (in->turn, messages, end). Rewards without this flag
     // get the last turn as the response and everything before it as the prompt.
     RLHF_REWARD_TURNS = 32,
-    // Compares rows of different groups with each other. In a run of several processes, only one
-    // process calls a reward that has this flag or a state (save()); it passes all rows. All
-    // processes call any other reward, each with its own groups.
+    // Compares rows of different groups with each other. In a run of several processes, a reward
+    // that has this flag or a state (save()) is called by only one process, with all rows. Any
+    // other reward is called by each process, with the groups of that process.
     RLHF_REWARD_WHOLE_BATCH = 64,
     // score() is a function of its arguments, of the options, of files and models that the options
     // name, and of state that save() stores. It gives the same bits on every machine: it does not

@@ -21,7 +21,8 @@
 #define RLHF_COLLECTIVE_MAJOR 0 // v0: major and minor must match exactly
 #define RLHF_COLLECTIVE_MINOR 1
 
-// Exchanges that may be under way at a time, and the longest message of gather().
+// The most exchanges that may be under way at a time, and the most bytes that gather() takes from a
+// rank.
 #define RLHF_COLLECTIVE_DEPTH  8
 #define RLHF_COLLECTIVE_GATHER ((uint64_t)1 << 20)
 

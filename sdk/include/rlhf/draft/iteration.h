@@ -19,9 +19,9 @@ typedef struct rlhf_iteration {
 
 #define RLHF_SVC_ITERATION "rlhf.draft.iteration/0"
 
-// One round of reward-model training on the preference pairs collected since the last round,
-// together with older pairs, which are called the history (DeepSeekMath, Shao et al. 2024,
-// algorithm 1, line 12).
+// One round of reward-model training (DeepSeekMath, Shao et al. 2024, algorithm 1, line 12). It
+// uses the fresh pairs, which are the preference pairs collected since the last round, and older
+// pairs, which are called the history.
 typedef struct rlhf_reward_update {
     uint32_t size;
     int32_t epochs;      // passes over the fresh pairs, > 0

@@ -45,8 +45,8 @@ typedef struct rlhf_program_service {
     // Returns 1 if the program's first process has ended; the program's other processes end with
     // it. Sets *how to the wait status of the first process (POSIX). [step]
     int32_t (*ended)(const rlhf_host *, rlhf_process *, int32_t *how);
-    // Resumes (on = 1) or suspends (on = 0) an isolated program, which must not run between calls:
-    // pass 1 before a request and 0 after the answer. [step]
+    // Resumes (on = 1) or suspends (on = 0) an isolated program. Such a program must not run
+    // between calls, so pass 1 before a request and 0 after the answer. [step]
     void (*works)(const rlhf_host *, rlhf_process *, int32_t on);
     // Ends the program with everything that it has started. NULL allowed. [step]
     void (*end)(const rlhf_host *, rlhf_process *);

@@ -69,7 +69,7 @@ RLHF_X_RARE struct rlhf_wide rlhf_wide_divide(struct rlhf_wide a, uint64_t n) {
     return a;
 }
 
-// Returns a 2^n for a >= 0; bits that do not fit are dropped.
+// Returns `a` times 2^n, for a >= 0; bits that do not fit are dropped.
 RLHF_X_RARE struct rlhf_wide rlhf_wide_shift(struct rlhf_wide a, int n) {
     struct rlhf_wide out;
     const int words = n >= 0 ? n / 64 : -((63 - n) / 64), bits = n - 64 * words;
@@ -81,7 +81,7 @@ RLHF_X_RARE struct rlhf_wide rlhf_wide_shift(struct rlhf_wide a, int n) {
     return out;
 }
 
-// Returns a 2^e with 128 bits. If any dropped bit is 1, the lowest bit is set.
+// Returns `a` times 2^e with 128 bits. If any dropped bit is 1, the lowest bit is set.
 RLHF_X_RARE struct rlhf_x rlhf_wide_result(struct rlhf_wide a, int64_t e) {
     struct rlhf_x out = {0, 0, 0, rlhf_wide_negative(a)};
     int top = 5, n;

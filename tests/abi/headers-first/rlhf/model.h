@@ -9,8 +9,8 @@
 // Alignment of per-token arrays [total]: entry t of `logp`, `entropy` and `kl` belongs to the
 // prediction of ids[t] from the tokens before it in its row; value[t] is the value of the state
 // before ids[t] is chosen. Only response tokens are computed; the rest read 0. A response token is
-// one that the policy wrote: turn[t] >= 0 or, without turns, index in row >= prompt_len (>= 1).
-// logp, entropy and kl are natural logarithms (nats). [R:log-probs]
+// one that the policy wrote: a token with turn[t] >= 0 or, without turns, one whose index in its
+// row is at least prompt_len. logp, entropy and kl are natural logarithms (nats). [R:log-probs]
 #ifndef RLHF_MODEL_H
 #define RLHF_MODEL_H
 
@@ -149,8 +149,9 @@ enum rlhf_param_flag {
     RLHF_PARAM_DECAY = 1,  // weight decay applies (matrices; not norms, biases)
     RLHF_PARAM_EMBED = 2,  // an embedding table: a matrix, but not one for Muon
     RLHF_PARAM_IN_OUT = 4, // a matrix stored [inputs, outputs]; without it [outputs, inputs]
-    // Not trained: without optimizer state and excluded from the gradient norm; `grad` may be NULL
-    // even in a trainable model. Checkpoints contain it like any other parameter.
+    // Not trained: the parameter has no optimizer state and does not count in the gradient norm.
+    // `grad` may be NULL even in a trainable model. Checkpoints contain the parameter like any
+    // other.
     RLHF_PARAM_FROZEN = 8
 };
 // All bits of this header; others are refused.
@@ -233,11 +234,11 @@ typedef struct rlhf_heads {
 typedef struct rlhf_gen rlhf_gen;
 
 // One step of continuous batching: row i appends its new tokens to slot[i] and samples the next
-// token. start[i] is the number of tokens in the slot; if it is 0, the slot is cleared first.
-// Prefill and decode rows may be mixed. If `prefix` is set, the tokens of slot prefix[i] come
-// before those of slot[i]. So a silent row, in this step or an earlier one, stores a prompt once,
-// and all rows that share the prompt read it. Within one step, a slot must not be both a prefix and
-// a row's own slot, except for the silent row that fills it.
+// token. A silent row only appends. start[i] is the number of tokens in the slot; if it is 0, the
+// slot is cleared first. Prefill and decode rows may be mixed. If `prefix` is set, the tokens of
+// slot prefix[i] come before those of slot[i]. Rows that share a prompt can then read the prompt
+// from one slot, which a silent row of this step or an earlier one has filled. Within one step, a
+// slot must not be both a prefix and a row's own slot, except for the silent row that fills it.
 typedef struct rlhf_gen_step {
     uint32_t size, n;
     const int32_t *slot, *start; // [n]

@@ -31,7 +31,8 @@ static inline const char *rlhf_plugin_fault(const rlhf_plugin *d) {
                : NULL;
 }
 
-// Check an ops table (a copy) in the same way; there is one function per kind. [any]
+// Each function checks the ops table of one kind (a copy), and returns NULL or the error like
+// rlhf_plugin_fault. [any]
 static inline const char *rlhf_algo_ops_fault(const rlhf_algo_ops *o) {
     return !o->plan   ? "lacks the required function plan()"
            : !o->loss ? "lacks the required function loss()"
