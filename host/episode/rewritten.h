@@ -1,7 +1,7 @@
 // rewritten.h: finds turns of the policy that the chat template renders differently after later
 // turns have been added. Some templates drop the thoughts of earlier turns, or trim the text of
-// these turns. A row cannot follow the template, because it keeps the tokens that the policy
-// sampled. Such turns are counted, or refused.
+// these turns. A row cannot take over the new rendering, because it keeps the tokens that the
+// policy sampled. Turns that are rendered differently are counted, or refused.
 //
 // The spelling of tool calls does not matter here, because calls are compared by name and
 // arguments.

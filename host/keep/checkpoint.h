@@ -38,8 +38,8 @@ struct rlhf__plugin_states {
     size_t n;
 };
 
-// Get the state of every plugin of the cast. Release *s even after a failure. Errors: RLHF_E_NOMEM
-// and those of a plugin's save(). [main]
+// Get the state of every plugin of the cast. The caller releases *s, even after a failure. Errors:
+// RLHF_E_NOMEM and those of a plugin's save(). [main]
 rlhf_status rlhf__plugin_states_save(struct rlhf__plugin_states *s, const struct rlhf__cast *cast,
                                      struct rlhf__error *err);
 void rlhf__plugin_states_finish(struct rlhf__plugin_states *s);

@@ -11,8 +11,8 @@
 // describe the phase's responses as first sampled, before some of them are replaced. [main]
 rlhf_status rlhf__completions_measure(const struct rlhf__phase *p, struct rlhf__error *err);
 
-// Returns 1 if responses can end before the length limit, i.e. if the model's end tokens or
-// sampling.stop end them, and their texts are not cut at a period. [any]
+// Returns 1 if both hold: responses can stop before the length limit (at one of the model's end
+// tokens or at sampling.stop), and their texts are not cut at a period. [any]
 int rlhf__responses_may_end(const struct rlhf__config *, const struct rlhf__model *policy);
 
 // Choose samples among the rows that the phase trains on, and store them in p->report->chosen.

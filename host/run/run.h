@@ -47,8 +47,9 @@ struct rlhf__run_request {
     int32_t allow_changed_inputs;           // 1: resume even if rows or frozen models have changed
     int32_t reserved;
     struct rlhf__memory_need *need; // receives the memory that the run needs; may be NULL
-    // NULL: responses are sampled and scored. Otherwise the record from which phases take responses
-    // and scores; no reward, judge, environment or sink is then opened, unless `trusts` is set.
+    // The record from which phases read responses and scores, or NULL: responses are sampled and
+    // scored. With a record, rewards, the judge, the environment and sinks are opened only if
+    // `trusts` is set.
     struct rlhf__recorded *recorded;
     // Used only with a record. 0: responses and scores come from the record. Otherwise responses
     // are sampled, the record supplies only the scores or answers that the bits name (enum

@@ -39,9 +39,9 @@ struct rlhf__row_call {
     rlhf_reward_out out;
 };
 
-// Make a call with n rows; `rows` has their numbers, in order. `side` is an enum rlhf__guard_side,
-// `flags` has the reward's flags, and `unwritten` is the initial value of out.seq. Returns 0 if out
-// of memory. Call rlhf__row_call_finish even then. [main]
+// Build the arrays for a call with n rows of `s`; `rows` has their indices in `s`, in order. `side`
+// is an enum rlhf__guard_side, `flags` has the reward's flags, and `unwritten` is the initial value
+// of out.seq. Returns 0 if out of memory. Call rlhf__row_call_finish even then. [main]
 int rlhf__row_call_make(struct rlhf__row_call *c, struct rlhf__child_log *log,
                         const struct rlhf__row_set *s, const uint32_t *rows, uint32_t n,
                         int32_t side, uint32_t flags, uint32_t unwritten);

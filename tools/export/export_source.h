@@ -28,9 +28,9 @@ struct rlhf__export_source {
 };
 
 // Open the source that `given` names: a run, a checkpoint or a model directory. `adapter` is the
-// value of --adapter, a PEFT directory for `given`, or NULL. `choice` is the value of --checkpoint.
-// If `choice` is NULL, opens the run's best checkpoint or, if there is none, its last checkpoint.
-// Logs which checkpoint of a run this is. Errors: RLHF_E_INVALID, RLHF_E_IO. [main]
+// value of --adapter (a PEFT directory that belongs to `given`), or NULL. `choice` is the value of
+// --checkpoint. If `choice` is NULL, opens the run's best checkpoint or, if there is none, its last
+// checkpoint. Logs which checkpoint of a run this is. Errors: RLHF_E_INVALID, RLHF_E_IO. [main]
 rlhf_status rlhf__export_source_open(struct rlhf__export_source *, const char *given,
                                      const char *adapter, const char *choice, struct rlhf__log *log,
                                      struct rlhf__error *err);

@@ -164,9 +164,9 @@ INLINE void put_aside(float *sums, vp c0[MR], vp c1[MR], const size_t rows) {
 // Computes rows `row` .. `row` + rows - 1. `rows`, `packed` and `pairs` are constants after
 // inlining.
 //
-// If `pairs` is set, the operands are bf16 numbers that were widened to f32, in the order described
-// at struct rlhf__matmul. The loop is the same as in f32, but the chain starts at C (goes_on), and
-// denormals are flushed.
+// If `pairs` is set, the operands are bf16 numbers that were widened to f32 and are stored in the
+// order of pairs (matmul.h). The loop is the same as in f32, but the chain starts at C (goes_on),
+// and denormals are flushed.
 INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows, const int packed,
                  const int pairs, struct ahead *next) {
     vp c0[MR], c1[MR];

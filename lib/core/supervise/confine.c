@@ -38,9 +38,9 @@ static void map_user(uid_t uid, gid_t gid) {
     put_file("/proc/self/gid_map", text);
 }
 
-// A user namespace also takes away root's privileges on the machine. The PID namespace and, unless
-// `network` is 1, the network namespace are created in the same call, so a worker never gets a user
-// namespace without them.
+// A user namespace also takes away root's privileges on the machine. The same call also creates the
+// PID namespace and, unless `network` is 1, the network namespace, so a worker never has the user
+// namespace but lacks the others.
 static unsigned with_users(int network) {
     static const int most[] = {CLONE_NEWIPC, 0};
     const uid_t uid = geteuid();

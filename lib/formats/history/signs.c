@@ -7,9 +7,9 @@
 #include <math.h>
 #include <string.h>
 
-// Limits on the entropy. If the headline did not improve, a policy whose entropy is below ALIKE
-// times the first entropy has collapsed. If the headline improved, both the entropy and the share
-// of distinct 3-grams must be below RLHF__RULE_ALIKE times their first values.
+// Limits on the entropy. If the headline did not improve, a policy has collapsed if its entropy is
+// below ALIKE times the first entropy. If the headline improved, it has collapsed only if both its
+// entropy and its share of distinct 3-grams are below RLHF__RULE_ALIKE times their first values.
 #define ALIKE       0.25 // share of the first entropy
 #define WILD        1.3  // multiple of the first entropy
 #define WILD_MARGIN 1.0  // nats per token above the first entropy

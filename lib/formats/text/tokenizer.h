@@ -124,8 +124,9 @@ int rlhf__tokenizer_only_bos(const struct rlhf__tokenizer *tok);
 // [one thread]
 void rlhf__tokenizer_set_bos(struct rlhf__tokenizer *tok, int on);
 
-// If rlhf__tokenizer_set_bos changed the frame, write the new frame into `dir`, which contains a
-// copy of the tokenizer's files. Errors: RLHF_E_IO, RLHF_E_NOMEM. [main]
+// If rlhf__tokenizer_set_bos changed the frame (the special tokens around a text), write the new
+// frame into `dir`, which contains a copy of the tokenizer's files. Errors: RLHF_E_IO,
+// RLHF_E_NOMEM. [main]
 rlhf_status rlhf__tokenizer_write_frame(const struct rlhf__tokenizer *tok,
                                         const struct rlhf__folder *dir, struct rlhf__error *err);
 

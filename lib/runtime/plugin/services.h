@@ -128,9 +128,9 @@ rlhf_status rlhf__call_end(const struct rlhf__call *call, rlhf_status status,
 const char *rlhf__call_why(const struct rlhf__call *call, rlhf_status status, char *out,
                            size_t cap);
 
-// Returns 1 if a message with code `said` can explain a call that returned `status`. Returns 0 if
-// the message must be about an earlier failure, which the plugin handled before it ran out of
-// memory or was cancelled. [any]
+// Returns 1 if a message with the status `said` can be the reason why a call returned `status`.
+// Returns 0 if it cannot: `status` says that the plugin ran out of memory or was cancelled, and the
+// message is about an earlier failure, which the plugin handled. [any]
 int rlhf__words_fit(rlhf_status said, rlhf_status status);
 
 // Write "it returned 7, which is not a valid status" into out[cap], for a positive status. Returns

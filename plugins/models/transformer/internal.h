@@ -40,8 +40,9 @@ int32_t rlhf__tf_slot_only_packed(int32_t layer, int32_t slot);
 int32_t rlhf__tf_site_of(int32_t slot);
 int32_t rlhf__tf_site_slot(enum rlhf__tf_site site);
 // Returns the first slot of a product. The slots of a product end before the first slot of the next
-// product. The first slots of QKV and FC belong to a norm: the one before the product or, in a
-// post-norm layer, the one after the product's block. For TF_N_SITE, returns RLHF_TF_N_LAYER.
+// product. The slots of QKV and of FC each begin with those of a norm: the norm before the product
+// or, in a post-norm layer, the norm after the product's block. For TF_N_SITE, returns
+// RLHF_TF_N_LAYER.
 int32_t rlhf__tf_site_first(enum rlhf__tf_site site);
 int32_t rlhf__tf_site_inputs(const struct rlhf__tf *m, enum rlhf__tf_site site);
 // The largest number of columns that A x of this product has in any layer; 0 without adapters.

@@ -228,10 +228,10 @@ typedef struct rlhf_forward {
     const rlhf_dist *dist;  // temperature and support of log-probs
     const void *kl_self;    // RLHF_HEAD_KL: the other instance (same plugin, same vocabulary)
     const float *kl_hidden; // its hidden output for this batch, [total, its d_model]
-    // [response tokens, rlhf_support_words(n_vocab)], row after row: the support (compute.h) of
-    // each response token's distribution and, for kl, of the reference's distribution. logp,
-    // entropy and kl then cover this support, and dist's top_k and top_p are ignored. NULL: logp,
-    // entropy and kl cover the ids that dist keeps.
+    // [response tokens, rlhf_support_words(n_vocab)], row after row: one support (compute.h) for
+    // each response token. The policy's distribution and, for kl, the reference's are restricted to
+    // it. logp, entropy and kl then cover this support, and dist's top_k and top_p are ignored.
+    // NULL: logp, entropy and kl cover the ids that dist keeps.
     const uint32_t *support;
     // For RLHF_HEAD_KL, instead of kl_hidden: the reference's dev_hidden, which must not change
     // until backward() returns. kl_dev_row [response tokens] has the index of each response token's

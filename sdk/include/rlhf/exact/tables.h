@@ -169,7 +169,7 @@ static const uint64_t rlhf_x_quarter_pi[6] = {0xc90fdaa22168c234, 0xc4c6628b80dc
                                               0x29024e088a67cc74, 0x020bbea63b139b22,
                                               0x514a08798e3404dd, 0xef9519b3cd3a431b};
 
-// log 2 / 32 times 2^132, 32 / log 2 times 2^57, log 2 times 2^127 and pi / 2 times 2^127.
+// (log 2) / 32 times 2^132, 32 / (log 2) times 2^57, (log 2) times 2^127, (pi / 2) times 2^127.
 static const struct rlhf_x_pair rlhf_x_step = {0x58b90bfbe8e7bcd5, 0xe4f1d9cc01f97b57};
 static const int64_t rlhf_x_steps = 0x5c551d94ae0bf85d;
 static const struct rlhf_x_pair rlhf_x_log2_pair = {0x58b90bfbe8e7bcd5, 0xe4f1d9cc01f97b57};
