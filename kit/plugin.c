@@ -151,7 +151,7 @@ static int value_of(const rlhf_opt *o, const char *text, int64_t *whole, double 
 }
 
 // Finds the option `key` and copies it to *o. If `list` is 1, the option must be a list; otherwise
-// it must not be a list. If there is no such option, returns 0 with the reason on stderr.
+// it must not be a list. If the option does not exist, returns 0 with the reason on stderr.
 static int find(const rlhf_plugin *p, const char *key, int list, rlhf_opt *o) {
     uint32_t at = 0;
     while (rlhf_test_opt(p, at, o) && strcmp(o->key, key) != 0)

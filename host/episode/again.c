@@ -126,7 +126,7 @@ static void say(const struct rlhf__asking *a, const struct rlhf__error *err, uin
     rlhf__buf_free(&text);
 }
 
-// Give up the failed episodes, and return RLHF_OK. If no episode has failed, returns `st`.
+// Give up the failed episodes, and return RLHF_OK. If all episodes succeeded, returns `st`.
 static rlhf_status give_up(struct rlhf__asking *a, struct rlhf__episode *const *of, uint32_t n,
                            rlhf_status st, const struct rlhf__error *why) {
     const rlhf_host *host = a->environment->host;

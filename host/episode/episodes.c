@@ -87,7 +87,7 @@ static rlhf_status share_prompt(const struct rlhf__episodes *x, uint32_t i,
 }
 
 // Returns 1 if the episode was given up. In that case, also closes the episode, and sets an empty
-// prompt if its row has no prompt yet.
+// prompt if its row still lacks one.
 static int gone(const struct rlhf__episodes *x, struct rlhf__episode *e) {
     static const int32_t nothing = 0;
     const size_t i = (size_t)(e - x->of);

@@ -73,8 +73,7 @@ static rlhf_status put_replies(const struct rlhf__past_turn *p, struct rlhf__mes
     return RLHF_OK;
 }
 
-// Build the conversation. The texts of other speakers do not matter, so placeholders stand for
-// them.
+// Build the conversation. The texts of other speakers do not matter, so placeholders replace them.
 static rlhf_status arrange(const struct rlhf__rewriting *by, const struct rlhf__episode *e,
                            struct rlhf__messages *m, struct rlhf__error *err) {
     m->tools = by->tools->listed ? by->tools->list : NULL;

@@ -16,7 +16,7 @@ struct rlhf__ahead {
     struct rlhf__rows_about about;
     int32_t begun, ready;
     struct rlhf__ahead_idle idle; // sums over this process's phases
-    // The complete batch in the format of state/ahead.rows; empty if there is none.
+    // The complete batch in the format of state/ahead.rows; empty if none exists.
     // rlhf__ahead_prepare fills `next` shortly before a phase boundary. At the boundary,
     // rlhf__ahead_note moves the bytes from `next` to `noted`. rlhf__ahead_save writes `noted` to
     // the file.

@@ -23,7 +23,7 @@ static const char *name_of(int64_t phase, char out[32]) {
 
 // ---- directory contents ----
 
-// Returns the phase for which name_of returns `name`, or -1 if there is none.
+// Returns the phase for which name_of returns `name`, or -1 if none exists.
 static int64_t phase_of(const char *name) {
     char again[32];
     size_t n = strlen(name);

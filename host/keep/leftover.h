@@ -16,7 +16,7 @@ int rlhf__leftover_is_all(const struct rlhf__folder *run, int rows);
 
 // Returns the number of files in the run directory that make rlhf__leftover_is_all return 0. If
 // `first` is not NULL, sets it to the name of the alphabetically first of these files, or to "" if
-// there is none. Returns 1 if the directory cannot be read. [main]
+// none exists. Returns 1 if the directory cannot be read. [main]
 enum { RLHF__LEFTOVER_NAME = 256 };
 size_t rlhf__leftover_others(const struct rlhf__folder *run, int rows,
                              char first[RLHF__LEFTOVER_NAME]);

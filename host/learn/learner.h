@@ -40,8 +40,9 @@ rlhf_status rlhf__row_use_check(const rlhf_heads *d, uint32_t total, struct rlhf
 // Returns an estimate of the seconds that marked rows saved. A row without a gradient saves its
 // backward pass; an excluded row saves both passes. A backward pass is assumed to take as long as
 // two forward passes; its fixed costs are ignored. The time of a forward pass is measured on rows
-// without a gradient. If there are none, it is estimated as a third of the time of the rows that
-// were trained in the same minibatches. Returns a negative number if no times were measured. [any]
+// without a gradient. If there are no such rows, it is estimated as a third of the time of the rows
+// that were trained in the same minibatches. Returns a negative number if no times were measured.
+// [any]
 double rlhf__row_tally_saved(const struct rlhf__row_tally *);
 
 // ---- heads: host arrays for one microbatch, grown as needed ----

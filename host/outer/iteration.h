@@ -41,9 +41,11 @@ rlhf_status rlhf__iteration_init(struct rlhf__iteration *it, const struct rlhf__
 void rlhf__iteration_finish(struct rlhf__iteration *it); // accepts a zeroed one [main]
 
 // Open the judge (NULL = none). The rewards must already be open, because the reward model that a
-// plan trains is the one that the rewards use. Errors: those of plugins; RLHF_E_INVALID if - the
-// plan needs a judge, but the run has none; - the rewards do not use exactly one reward model; -
-// the judge uses that model too; - a group has only one row. [main]
+// plan trains is the one that the rewards use. Errors: those of plugins; RLHF_E_INVALID if
+// - the plan needs a judge, but the run is without one;
+// - the rewards do not use exactly one reward model;
+// - the judge uses that model too;
+// - a group has only one row. [main]
 rlhf_status rlhf__iteration_open(struct rlhf__iteration *it, struct rlhf__reward_service *models,
                                  const struct rlhf__plugin *judge,
                                  struct rlhf__instance **out_judge, struct rlhf__error *err);

@@ -44,7 +44,7 @@ struct rlhf__gen_turns {
     // if the turn reached max_new or the sequence reached `longest`.
     rlhf_status (*ended)(void *ctx, uint32_t i, const int32_t *ids, int32_t n, int stopped,
                          struct rlhf__error *err);
-    // Called before each step. If `wait` is 1, no sequence can continue, so the function must not
+    // Called before each step. If `wait` is 1, all sequences are blocked, so the function must not
     // return until one of them can.
     rlhf_status (*advance)(void *ctx, int wait, struct rlhf__error *err);
     // Returns what sequence i does next (enum rlhf__gen_next). For RLHF__GEN_READ, *ids receives

@@ -92,7 +92,7 @@ const struct rlhf__tokenizer *rlhf__response_rules_tok(const struct rlhf__respon
 // ---- stop texts and ids ----
 
 // Returns the offset in bytes[0..n) of the first `text` that begins at or after `from`, or n if
-// there is none.
+// none exists.
 static size_t find(const char *bytes, size_t n, size_t from, const json_t *text) {
     size_t len = json_string_length(text);
     for (size_t at = from; at + len <= n; at++)

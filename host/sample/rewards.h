@@ -31,7 +31,7 @@ rlhf_status rlhf__rewards_open(const struct rlhf__rewards_request *, struct rlhf
 rlhf_status rlhf__rewards_offer_limits(const struct rlhf__config *, struct rlhf__services *,
                                        rlhf_limits *limits, struct rlhf__error *err);
 
-// Reject these settings if the user set them but they have no effect:
+// Reject each of these settings if the user set it although it does nothing:
 // - rewards.timeout_s and rewards.memory_mib, if all rewards and the judge work inside the host's
 //   process and the run has no environment;
 // - rewards.overlap, if no reward may be called early (overlap.h).

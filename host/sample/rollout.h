@@ -33,7 +33,7 @@ rlhf_status rlhf__rollout_prompts(const struct rlhf__prompts_config *c, const ch
 rlhf_status rlhf__rollout_check_model(const struct rlhf__config *c, const struct rlhf__model *m,
                                       struct rlhf__log *log, struct rlhf__error *err);
 
-// Reject these settings if the user set them but they have no effect on these prompts:
+// Reject each of these settings if the user set it although it does nothing for these prompts:
 // - prompts.prepend_bos, if all prompts have messages. Their chat template then decides whether
 //   there is a BOS.
 // - prompts.field, if each line of the file is a prompt.

@@ -115,9 +115,10 @@ static int is_blank(rlhf_str text, uint64_t from) {
     return from == text.len;
 }
 
-// Requires that the response begins with <think>, has </think> later, and has no second <think>.
-// With `opened`, the prompt ends with <think>, so the response must contain </think> but no
-// <think>. TAGS_THINK_ONCE also requires that </think> occurs only once and that an answer follows.
+// Requires a response that begins with <think> and contains </think> later, but not a second
+// <think>. With `opened`, the prompt ends with <think>, so the response must contain </think> but
+// no <think>. TAGS_THINK_ONCE also requires that </think> occurs only once and that an answer
+// follows.
 static int has_tags(const struct format_config *c, rlhf_str text) {
     const uint64_t from = c->opened ? 0 : open_tag.len;
     if (!c->opened && find(text, 0, open_tag) != 0) return 0;

@@ -239,8 +239,8 @@ static void warn_of_pooling(const struct job *j) {
                    pooling, theirs, theirs);
 }
 
-// Refuse options that need an adapter if there is none, and options that an export of only an
-// adapter does not support.
+// Refuse options that need an adapter if none exists, and options that an export of only an adapter
+// does not support.
 static rlhf_status check_adapter(const struct job *j, struct rlhf__error *err) {
     const struct options *o = j->o;
     const struct rlhf__flag_idle of_model[] = {{"--gguf", o->gguf != NULL, 0},

@@ -154,8 +154,8 @@ static int32_t role(const struct tokens *t, const json_t *config, const char *na
 }
 
 // Looks at the tokens that the tokenizer puts before a text or, with `behind`, after it. If there
-// is exactly one and it is `id`, sets *on to 1. If there is none, sets *on to 0. Otherwise fails.
-// *on is the value of add_bos_token or, with `behind`, of add_eos_token.
+// is exactly one and it is `id`, sets *on to 1. If none exists, sets *on to 0. Otherwise fails. *on
+// is the value of add_bos_token or, with `behind`, of add_eos_token.
 static rlhf_status puts_around(const struct tokens *t, int32_t id, int behind, int *on,
                                struct rlhf__error *err) {
     const int32_t *list;

@@ -8,9 +8,9 @@
 #include <jansson.h>
 #include <stdint.h>
 
-// Set *row to the row of `phase` in DIR/metrics.jsonl (a new reference), or to NULL if there is
-// none. Set *last to the last phase in the file, or to 0 if the file has no phases. Skips lines
-// that cannot be read. Errors: RLHF_E_IO. [main]
+// Set *row to the row of `phase` in DIR/metrics.jsonl (a new reference), or to NULL if none exists.
+// Set *last to the last phase in the file, or to 0 if the file has no phases. Skips lines that
+// cannot be read. Errors: RLHF_E_IO. [main]
 rlhf_status rlhf__run_files_metrics(const char *dir, int64_t phase, json_t **row, int64_t *last,
                                     struct rlhf__error *err);
 

@@ -68,8 +68,8 @@ static rlhf_status remove_old(struct pruned *p, const struct rlhf__folder *all,
     return RLHF_OK;
 }
 
-// Hold the run's lock while removing checkpoints, so that nobody can resume the run. After taking
-// the lock, check again what `latest` and `best` point at.
+// Hold the run's lock while removing checkpoints, so that no other process can resume the run.
+// After taking the lock, check again what `latest` and `best` point at.
 static rlhf_status remove_locked(struct pruned *p, int64_t n,
                                  const struct rlhf__needed_list *needed, struct rlhf__log *log,
                                  struct rlhf__error *err) {

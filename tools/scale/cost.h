@@ -59,7 +59,7 @@ double rlhf__scale_stops(const struct rlhf__scale_figures *f, double per_host, d
 
 // Returns the seconds at x. Between two points, interpolates linearly. Below the first point,
 // returns the seconds of the first point. Above the last point, which is at X, extrapolates on a
-// line through this point and an earlier one: the last point with x <= X / 4 or, if there is none,
+// line through this point and an earlier one: the last point with x <= X / 4 or, if none exists,
 // the first point. If there is only one point, the line goes through 0. [any]
 double rlhf__scale_curve_at(const struct rlhf__scale_curve *c, double x);
 

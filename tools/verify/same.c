@@ -86,7 +86,7 @@ static rlhf_status same_rollouts(const struct rlhf__same *s, int64_t phase, stru
 // ---- the chain ----
 
 // Compares the digests of the phase. A difference in the files that a digest covers was already
-// reported. So if only the digest differs, either somebody edited it, or it covers numbers that the
+// reported. So if only the digest differs, either someone edited it, or it covers numbers that the
 // run did not keep.
 static rlhf_status same_link(const struct rlhf__same *s, int64_t phase, struct rlhf__faults *f,
                              struct rlhf__error *err) {

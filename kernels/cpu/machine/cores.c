@@ -102,8 +102,8 @@ static int names_cpu(const char *list) {
     return 0;
 }
 
-// Returns the quota of the group that `line` names, or 0 if the group has none. `line` is a line of
-// /proc/self/cgroup, such as "0::/path" or "4:cpu,cpuacct:/path".
+// Returns the quota of the group that `line` names, or 0 if the group is not limited. `line` is a
+// line of /proc/self/cgroup, such as "0::/path" or "4:cpu,cpuacct:/path".
 static double quota_of_line(const char *root, char *line) {
     char mount[PATH_MAX];
     char *list = strchr(line, ':'), *path = list ? strchr(list + 1, ':') : NULL;

@@ -24,9 +24,9 @@ static json_t *split(const char *text) {
     return list;
 }
 
-// Reads a list from `v` or, if `v` is neither a list nor a string, from the typed text `raw`.
-// Returns 0 if that is impossible. Otherwise returns 1 and sets *list to a new reference, or to
-// NULL if memory runs out.
+// Reads a list from `v`. If `v` is not a list or a string, reads it from the typed text `raw`
+// instead. Returns 0 if that is impossible. Otherwise returns 1 and sets *list to a new reference,
+// or to NULL if memory runs out.
 static int items_of(const json_t *v, const char *raw, json_t **list) {
     *list = NULL;
     if (json_is_array(v)) {

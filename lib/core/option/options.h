@@ -91,7 +91,7 @@ rlhf_status rlhf__opts_new(const struct rlhf__opt_table *t, uint32_t config_size
                            const json_t *object, const struct rlhf__origin *from,
                            struct rlhf__strings *strings, void **out, struct rlhf__error *err);
 
-// Check that every RLHF_OPT_REQUIRED key is a member of `object`. NULL stands for the empty object.
+// Check that every RLHF_OPT_REQUIRED key is a member of `object`. NULL means the empty object.
 // [any]
 rlhf_status rlhf__opts_required(const struct rlhf__opt_table *t, const json_t *object,
                                 const struct rlhf__origin *from, struct rlhf__error *err);

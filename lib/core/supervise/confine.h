@@ -57,9 +57,9 @@ unsigned rlhf__confine(unsigned spaces, int network);
 unsigned rlhf__confine_memory(uint64_t bytes);
 
 // Limit the processor time that the calling process may use from now on. The limit is `seconds`
-// times the number of cores that the process may run on. If `seconds` is 0, there is no limit. Each
-// process that the calling process starts gets the same limit. A process that reaches the limit
-// gets SIGXCPU. Returns the bit of this protection, or 0. [main]
+// times the number of cores that the process may run on. If `seconds` is 0, the time is unlimited.
+// Each process that the calling process starts gets the same limit. A process that reaches the
+// limit gets SIGXCPU. Returns the bit of this protection, or 0. [main]
 unsigned rlhf__confine_time(double seconds);
 
 // Append a list of the protections that are in force ("no new privileges, no writing to files,

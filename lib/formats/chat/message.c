@@ -62,7 +62,7 @@ static rlhf_status check_members(const json_t *message, const char *field, size_
     return RLHF_OK;
 }
 
-// Reads the member `name`, which only messages of the role `role` may have; -1 stands for any role.
+// Reads the member `name`, which only messages of the role `role` may have; -1 means any role.
 static rlhf_status read_text(const json_t *message, const char *name, int32_t role,
                              const char *field, size_t i, const struct rlhf__message *of,
                              rlhf_str *out, struct rlhf__error *err) {

@@ -34,13 +34,13 @@ static int take(struct reader *r, const char *text) {
     return 1;
 }
 
-// The position of `text` at or after `from`, or r->n if there is none.
+// The position of `text` at or after `from`, or r->n if none exists.
 static size_t find(const struct reader *r, size_t from, const char *text) {
     const char *p = memmem(r->s + from, r->n - from, text, strlen(text));
     return p ? (size_t)(p - r->s) : r->n;
 }
 
-// Move past the next occurrence of `text`. If there is none, moves to the end and returns 0.
+// Move past the next occurrence of `text`. If none exists, moves to the end and returns 0.
 static int pass(struct reader *r, const char *text) {
     const size_t at = find(r, r->at, text);
     r->at = at == r->n ? at : at + strlen(text);

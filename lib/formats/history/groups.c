@@ -241,8 +241,8 @@ static int ranges_overlap(const struct rlhf__group_end *a, const struct rlhf__gr
     return a->low <= b->high && b->low <= a->high;
 }
 
-// Returns the reason to doubt that *a, the best, is better than *b, the second best, or "" if there
-// is none. If both have several seeds, there is doubt if their ranges overlap. Otherwise there is
+// Returns the reason to doubt that *a, the best, is better than *b, the second best, or "" if none
+// exists. If both have several seeds, there is doubt if their ranges overlap. Otherwise there is
 // doubt if the difference is at most twice its standard error. If that error is unknown, there is
 // no doubt.
 static const char *doubt(const struct rlhf__group_end *a, const struct rlhf__group_end *b) {

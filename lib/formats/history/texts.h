@@ -15,8 +15,8 @@
 // "environment", "tokens" is how many tokens of the response this turn has, and "paid" is the
 // turn's reward or null.
 // For a run that samples responses, one set has the held-out prompts, and one has the rows that
-// the run learned from. For other runs, a set has rows of the data. *out is a new reference. If
-// there are no texts, the list is empty. Errors: RLHF_E_NOMEM. [any]
+// the run learned from. For other runs, a set has rows of the data. *out is a new reference to a
+// list, which may be empty. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__texts_read(struct rlhf__run_files *run, json_t **out, struct rlhf__error *err);
 
 #endif

@@ -86,8 +86,8 @@ static size_t end_of_gap(struct gap gap, size_t n, size_t at) {
 }
 
 // s[at] is an apostrophe. Returns the end of the contraction ('s, 't, 're, 've, 'm, 'll or 'd) that
-// begins with it, or 0 if there is none. If `folded` is 1, ignores case, and also accepts the long
-// s, U+017F.
+// begins with it, or 0 if none exists. If `folded` is 1, ignores case, and also accepts the long s,
+// U+017F.
 static size_t contraction(const char *s, size_t n, size_t at, int folded) {
     size_t left = n - at - 1;
     const uint8_t *p = (const uint8_t *)s + at + 1;

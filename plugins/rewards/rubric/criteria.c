@@ -106,7 +106,7 @@ void rlhf__criteria_finish(struct rlhf__criteria *c) { json_decref(c->file); }
 // ---- questions ----
 
 // Finds the next "{row.KEY}" in a text. Returns its beginning, sets *end to the position after it,
-// and stores the key in key[64]. Returns NULL if there is none.
+// and stores the key in key[64]. Returns NULL if none exists.
 static const char *next_key(const char *text, char key[64], const char **end) {
     for (const char *at = text; (at = strstr(at, "{row."));) {
         const size_t n = strcspn(at + 5, "{}");

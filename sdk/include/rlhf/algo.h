@@ -175,7 +175,7 @@ typedef struct rlhf_rollout {
     const int64_t *version;
     const uint8_t *finished; // [n] 1 = ended by a stop token
     // [n] the prompt's data row as JSON, to be read with "rlhf.row/0" (service.h); len 0 if the
-    // prompt has no data row. NULL for rows of a file, because only their tokens are kept.
+    // prompt comes without a data row. NULL for rows of a file, because only their tokens are kept.
     const rlhf_str *meta;
 
     // ---- tokens ----

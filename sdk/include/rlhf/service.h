@@ -102,8 +102,8 @@ enum rlhf_row_type {
 typedef struct rlhf_row rlhf_row;
 typedef struct rlhf_row_service {
     uint32_t size, reserved;
-    // Parses one row. Returns RLHF_E_INVALID if the text is not a JSON object. If a prompt has no
-    // data row, the text is empty, and this call fails. Free the row with close. [any]
+    // Parses one row. Returns RLHF_E_INVALID if the text is not a JSON object. If a prompt comes
+    // without a data row, the text is empty, and this call fails. Free the row with close. [any]
     rlhf_status (*open)(const rlhf_host *, rlhf_str json, rlhf_row **out);
     void (*close)(const rlhf_host *, rlhf_row *); // NULL allowed [any]
     // Returns the type (enum rlhf_row_type) of the value at path. Use this for values that may be

@@ -106,7 +106,7 @@ typedef struct rlhf_environment_ops {
     uint64_t state_size;  // bytes of an episode's state; 0: none
     // Returns the tools as a JSON list of {"type": "function", "function": {"name", "description",
     // "parameters"}}, as chat templates take them. The list is valid until destroy(), and is the
-    // same in every call. If `tools` or its result is NULL, there are no tools. [main]
+    // same in every call. If `tools` or its result is NULL, the policy gets no tools. [main]
     // [R:episode-tools]
     const char *(*tools)(void *self);
     // Episodes begin. If `reset` is NULL, the prompt does not change. [step]

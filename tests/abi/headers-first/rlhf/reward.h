@@ -58,7 +58,7 @@ typedef struct rlhf_reward_in {
 
     // ---- rows ----
     const rlhf_str *prompt, *response; // [n] decoded text; the response after the response rules
-    // [n] the data row as JSON, to be read with "rlhf.row/0" (service.h); len is 0 if there is none
+    // [n] the data row as JSON, to be read with "rlhf.row/0" (service.h); len is 0 if none exists
     const rlhf_str *meta;
     // [n] index of the prompt among the prompts that the run uses (rlhf_prompts). It counts from 0,
     // and a prompt has the same index in every phase. -1: unknown, as for held-out rows
