@@ -5,12 +5,21 @@
 // buffers of the same size. When the gradients of a shard are complete, the pending sums that come
 // next in the tree are added to them. If another shard follows, the result is stored in a buffer
 // and the gradients are zeroed.
+//
+// Most of this can be left out for two shards that are siblings in the tree. The gradients with
+// RLHF_PARAM_ADDS_ONCE of the first one stay where they are ("kept"), and the backward pass of the
+// second one adds to them, which gives the same bits.
 #ifndef RLHF_HOST_LEARN_SHARD_SUMS_H
 #define RLHF_HOST_LEARN_SHARD_SUMS_H
 
 #include "learn/optim.h"
 #include "team/share.h"
 #include "team/tree.h"
+
+// A range of an optimizer's gradients (struct rlhf__optim.grads) with RLHF_PARAM_ADDS_ONCE.
+struct rlhf__once {
+    uint64_t at, end; // in bytes
+};
 
 struct rlhf__shard_sums {
     const rlhf_compute *compute;
@@ -19,6 +28,10 @@ struct rlhf__shard_sums {
     uint32_t n_aside, reserved;
     rlhf_dev aside[2][RLHF__TREE_DEPTH]; // pending sums
     uint32_t shard, last;                // the current shard, the last shard of this process
+    struct rlhf__once *once[2];          // in ascending order, with a gap between any two
+    uint32_t n_once[2];
+    int keeps;         // 1: the current shard's gradients with ADDS_ONCE are kept
+    int follows;       // 1: those of the shard before were kept
     uint64_t complete; // the policy's gradients from this byte onward have been added up
     rlhf_status table; // first failure of the compute table while they were added up
 };
@@ -31,9 +44,11 @@ rlhf_status rlhf__shard_sums_init(struct rlhf__shard_sums *, const rlhf_compute 
 void rlhf__shard_sums_finish(struct rlhf__shard_sums *); // accepts a zeroed struct [main]
 
 // Call rlhf__shard_sums_begin at the start of a minibatch, and rlhf__shard_sums_shard at the start
-// of each of its shards that this process computes. The gradients must be 0. [step]
+// of each of its shards that this process computes. The gradients must be 0, except those that were
+// kept. Set next_adds_once to 1 if this process also computes the next shard, in a single backward
+// pass over at most RLHF_ADDS_ONCE_ROWS tokens. [step]
 void rlhf__shard_sums_begin(struct rlhf__shard_sums *, const struct rlhf__share *);
-void rlhf__shard_sums_shard(struct rlhf__shard_sums *, uint32_t shard);
+void rlhf__shard_sums_shard(struct rlhf__shard_sums *, uint32_t shard, int next_adds_once);
 
 // Call this during a shard's last backward pass, when the range of the policy's gradients at `grad`
 // is complete. Returns 1 if it added the range to the sums at once, while the range is in the

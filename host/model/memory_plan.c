@@ -152,6 +152,8 @@ COUNTED(attention, SHAPE(.rows = r->total, .attn = a, .ragged = r), const rlhf_a
 COUNTED(attention_bwd, SHAPE(.rows = r->total, .attn = a, .ragged = r), const rlhf_attn *a,
         const rlhf_ragged *r, rlhf_dev dq, rlhf_dev dk, rlhf_dev dv, rlhf_dev dout, rlhf_dev out,
         rlhf_dev lse, rlhf_dev q, rlhf_dev k, rlhf_dev v)
+COUNTED(add_all, SHAPE(.n = n), rlhf_dev x, const rlhf_dev *src, uint32_t n_src, rlhf_dev to,
+        uint64_t n)
 COUNTED(adamw, SHAPE(.n = n), rlhf_dev w, rlhf_dev g, rlhf_dev m, rlhf_dev v, uint64_t n,
         const rlhf_adamw *a)
 COUNTED(sumsq_many, SHAPE(.tensors = t), const rlhf_tensors *t, double max_norm, int32_t skip,
@@ -295,7 +297,7 @@ static rlhf_status p_lm_sample(void *ctx, const rlhf_lm_sample *a) {
     X(record) X(record_end) X(rms_norm) X(rms_norm_bwd) X(gate) X(gate_bwd) X(rope) X(rope_bwd)    \
     X(weight_create) X(weight_destroy) X(weight_pack) X(weight_bytes) X(weight_create_blocks)      \
     X(linear) X(linear_add) X(linear_dx) X(linear_dw) X(linear_sum) X(lm_head) X(lm_head_bwd)      \
-    X(lm_sample) X(muon) X(attention) X(attention_bwd) X(norm_bwd) X(workspace_bytes)
+    X(lm_sample) X(muon) X(attention) X(attention_bwd) X(norm_bwd) X(workspace_bytes) X(add_all)
 // clang-format on
 
 // Set the plan's op if the real backend has it.
@@ -304,7 +306,7 @@ static rlhf_status p_lm_sample(void *ctx, const rlhf_lm_sample *a) {
 
 // `native` is not an op, and the plan leaves it out, because the plan has no real addresses.
 _Static_assert(sizeof(rlhf_compute) ==
-                   offsetof(rlhf_compute, native) + sizeof(((rlhf_compute *)0)->native),
+                   offsetof(rlhf_compute, add_all) + sizeof(((rlhf_compute *)0)->add_all),
                "an op that is new in the table needs its line here");
 
 rlhf_status rlhf__memory_plan_create(const rlhf_compute *real, struct rlhf__memory_plan **out,

@@ -56,22 +56,21 @@ static rlhf_status linear_add(void *ctx, rlhf_dev out, rlhf_dev add, rlhf_dev x,
     return linear(ctx, out, RLHF_F32, 1, x, w, bias, rows);
 }
 
-// Returns the right operand of the backward GEMM. If the weight is packed for the backward GEMM,
-// returns that packing. Otherwise returns the packing for the forward GEMM, which the backward GEMM
-// can read with wei_across.
-static const struct rlhf__packed *backward_of(const rlhf_weight *w) {
-    return w->bwd.ptr ? &w->bwd : &w->fwd;
+// Returns the right operand of the backward GEMM: the packing for that GEMM, or with `across` the
+// packing for the forward GEMM.
+static const struct rlhf__packed *backward_of(const rlhf_weight *w, int across) {
+    return across ? &w->fwd : &w->bwd;
 }
 
-static struct rlhf__matmul backward_matmul(const struct rlhf__cpu *cpu, const rlhf_weight *w,
-                                           int32_t dx_dtype, int32_t accumulate, uint32_t rows) {
+static struct rlhf__matmul backward_matmul(const rlhf_weight *w, int across, int32_t dx_dtype,
+                                           int32_t accumulate, uint32_t rows) {
     return (struct rlhf__matmul){.m = rows,
                                  .k = w->n,
                                  .n = w->k,
                                  .in_dtype = w->dtype,
                                  .out_dtype = dx_dtype,
                                  .wei_packed = 1,
-                                 .wei_across = !rlhf__cpu_keeps_both(cpu),
+                                 .wei_across = across != 0,
                                  .accumulate = accumulate != 0};
 }
 
@@ -82,8 +81,10 @@ static rlhf_status linear_dx(void *ctx, rlhf_dev dx, int32_t dx_dtype, int32_t a
     if (!(w->flags & RLHF_WEIGHT_BACKWARD))
         return rlhf__cpu_fail(cpu, RLHF_E_INVALID,
                               "linear_dx: the weight was made without RLHF_WEIGHT_BACKWARD");
-    const struct rlhf__matmul s = backward_matmul(cpu, w, dx_dtype, accumulate, rows);
-    return rlhf__product(cpu, &s, rlhf__cpu_mem(dy), backward_of(w), NULL, NULL, rlhf__cpu_mem(dx));
+    const int across = !rlhf__cpu_keeps_both(cpu, w);
+    const struct rlhf__matmul s = backward_matmul(w, across, dx_dtype, accumulate, rows);
+    return rlhf__product(cpu, &s, rlhf__cpu_mem(dy), backward_of(w, across), NULL, NULL,
+                         rlhf__cpu_mem(dx));
 }
 
 #define SUMS_STEP 64 // columns of a block of column_sums()
@@ -207,12 +208,18 @@ static rlhf_status check_sum(struct rlhf__cpu *cpu, const rlhf_linear_sum *a) {
     return RLHF_OK;
 }
 
+// True if the backward GEMMs of linear_sum read the packings for the forward GEMMs. The two GEMMs
+// may run as one, so both right operands have the same form.
+static int sum_across(const struct rlhf__cpu *cpu, const rlhf_weight *w, const rlhf_weight *w2) {
+    return !rlhf__cpu_keeps_both(cpu, w) || !rlhf__cpu_keeps_both(cpu, w2);
+}
+
 // The GEMM with w, which is one of the two weights of linear_sum. `first` is 1 if w is the first
 // weight.
-static struct rlhf__matmul sum_part(const struct rlhf__cpu *cpu, const rlhf_linear_sum *a,
-                                    const rlhf_weight *w, int first) {
+static struct rlhf__matmul sum_part(const rlhf_linear_sum *a, const rlhf_weight *w, int across,
+                                    int first) {
     const int32_t accumulate = first ? a->accumulate : 1;
-    return a->across ? backward_matmul(cpu, w, RLHF_F32, accumulate, a->rows)
+    return a->across ? backward_matmul(w, across, RLHF_F32, accumulate, a->rows)
                      : forward_matmul(w, RLHF_F32, accumulate, first && a->bias, a->rows);
 }
 
@@ -233,9 +240,10 @@ static rlhf_status linear_sum(void *ctx, const rlhf_linear_sum *from) {
     RLHF_TRY(rlhf__cpu_copy_in(cpu, "linear_sum", &a, sizeof a, from,
                                RLHF_SIZE_TO(rlhf_linear_sum, bias)));
     RLHF_TRY(check_sum(cpu, &a));
-    struct rlhf__matmul s = sum_part(cpu, &a, a.w, 1), o = sum_part(cpu, &a, a.w2, 0);
-    const struct rlhf__packed *wei = a.across ? backward_of(a.w) : &a.w->fwd;
-    const struct rlhf__packed *wei2 = a.across ? backward_of(a.w2) : &a.w2->fwd;
+    const int across = sum_across(cpu, a.w, a.w2);
+    struct rlhf__matmul s = sum_part(&a, a.w, across, 1), o = sum_part(&a, a.w2, across, 0);
+    const struct rlhf__packed *wei = a.across ? backward_of(a.w, across) : &a.w->fwd;
+    const struct rlhf__packed *wei2 = a.across ? backward_of(a.w2, across) : &a.w2->fwd;
     if (is_one_gemm(cpu, &s, &o)) {
         const struct rlhf__gemm_second second = {rlhf__cpu_mem(a.x2), wei2->ptr, o.k};
         s.out_dtype = a.out_dtype;
@@ -256,7 +264,8 @@ static rlhf_status linear_sum(void *ctx, const rlhf_linear_sum *from) {
 
 void rlhf__linear_dx_needs(struct rlhf__cpu *cpu, const rlhf_weight *w, int32_t dx_dtype,
                            int32_t accumulate, uint32_t rows, struct rlhf__cpu_needs *n) {
-    const struct rlhf__matmul s = backward_matmul(cpu, w, dx_dtype, accumulate, rows);
+    const int across = !rlhf__cpu_keeps_both(cpu, w);
+    const struct rlhf__matmul s = backward_matmul(w, across, dx_dtype, accumulate, rows);
     rlhf__product_needs(cpu, &s, n);
 }
 
@@ -278,7 +287,8 @@ static void sum_needs(struct rlhf__cpu *cpu, const rlhf_call *c, const rlhf_weig
                       struct rlhf__cpu_needs *n) {
     const rlhf_linear_sum *a = c->sum;
     const rlhf_weight w2 = rlhf__weight_shape(cpu, &c->weight2);
-    struct rlhf__matmul s = sum_part(cpu, a, w, 1), o = sum_part(cpu, a, &w2, 0);
+    const int across = sum_across(cpu, w, &w2);
+    struct rlhf__matmul s = sum_part(a, w, across, 1), o = sum_part(a, &w2, across, 0);
     if (is_one_gemm(cpu, &s, &o)) {
         const struct rlhf__gemm_second second = {.k = o.k};
         s.out_dtype = a->out_dtype;

@@ -68,6 +68,42 @@ static rlhf_status add(void *ctx, rlhf_dev dst, rlhf_dev src, int32_t src_dtype,
     return RLHF_OK;
 }
 
+struct add_all {
+    const struct rlhf__cpu *cpu;
+    float *x, *to;
+    const float *src[RLHF_ADD_ALL_MAX];
+    uint32_t n_src;
+    int stream;
+    uint64_t n;
+};
+
+static void add_all_piece(const void *job, int64_t i) {
+    const struct add_all *a = job;
+    const uint64_t at = (uint64_t)i * RLHF__PIECE;
+    const float *src[RLHF_ADD_ALL_MAX];
+    for (uint32_t j = 0; j < a->n_src; j++)
+        src[j] = a->src[j] + at;
+    a->cpu->hot.add_all(a->x + at, src, a->n_src, a->to ? a->to + at : NULL, a->stream,
+                        rlhf__split_len(a->n, RLHF__PIECE, (uint64_t)i));
+}
+
+// If nothing is added, `to` is only written. Arrays that do not fit the cache are written past it.
+static rlhf_status add_all(void *ctx, rlhf_dev x, const rlhf_dev *src, uint32_t n_src, rlhf_dev to,
+                           uint64_t n) {
+    struct rlhf__cpu *cpu = ctx;
+    if (n_src > RLHF_ADD_ALL_MAX)
+        return rlhf__cpu_fail(cpu, RLHF_E_INVALID, "add_all: %u arrays, allowed are 0 to %d", n_src,
+                              RLHF_ADD_ALL_MAX);
+    struct add_all a = {cpu, rlhf__cpu_f32(x), rlhf__cpu_f32(to), .n_src = n_src, .n = n};
+    a.stream = to && !n_src && (uintptr_t)to % 64 == 0 &&
+               n * sizeof(float) / (uint64_t)cpu->threads > (uint64_t)cpu->half_l2;
+    for (uint32_t j = 0; j < n_src; j++)
+        a.src[j] = rlhf__cpu_f32(src[j]);
+    rlhf__split_run(rlhf__split_threads(cpu, n), (int64_t)rlhf__split_count(n, RLHF__PIECE),
+                    add_all_piece, &a);
+    return RLHF_OK;
+}
+
 static rlhf_status check_act(struct rlhf__cpu *cpu, const char *op, int32_t kind, int32_t dtype) {
     if (kind < RLHF_ACT_GELU_TANH || kind > RLHF_ACT_SILU)
         return rlhf__cpu_fail(
@@ -168,4 +204,5 @@ void rlhf__cpu_fill_elementwise(rlhf_compute *t) {
     t->gate = gate;
     t->gate_bwd = gate_bwd;
     t->add = add;
+    t->add_all = add_all;
 }

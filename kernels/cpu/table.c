@@ -124,7 +124,7 @@ static rlhf_status context_init(struct rlhf__cpu *cpu, const rlhf_kernels_open *
     t->dtypes = 1u << RLHF_F32 | (cpu->bf16 ? 1u << RLHF_BF16 : 0u);
     t->threads = (uint32_t)cpu->threads;
     t->flags = RLHF_COMPUTE_MIN_P | RLHF_COMPUTE_DIVERGENCE | RLHF_COMPUTE_HOST_MEMORY |
-               (RLHF__EXACT ? (uint32_t)RLHF_COMPUTE_ROW_EXACT : 0);
+               (RLHF__EXACT ? (uint32_t)(RLHF_COMPUTE_ROW_EXACT | RLHF_COMPUTE_ADDS_ONCE) : 0);
     t->name = NAME;
     t->detail = cpu->detail;
     t->ctx = cpu;

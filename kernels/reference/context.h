@@ -10,7 +10,7 @@
 #include "registry.h"
 #include <rlhf/compute.h>
 
-#define RLHF__REF_MAX_USES 16
+#define RLHF__REF_MAX_USES (RLHF_ADD_ALL_MAX + 8)
 
 // Convert between a device address and a pointer. No other code of this backend depends on what an
 // rlhf_dev is.

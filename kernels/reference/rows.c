@@ -27,6 +27,26 @@ static rlhf_status add(void *ctx, rlhf_dev dst, rlhf_dev src, int32_t src_dtype,
     return rlhf__ref_leave(ctx, RLHF_OK);
 }
 
+static rlhf_status add_all(void *ctx, rlhf_dev x, const rlhf_dev *src, uint32_t n_src, rlhf_dev to,
+                           uint64_t n) {
+    struct rlhf__ref_use uses[2 + RLHF_ADD_ALL_MAX] = {rlhf__ref_range(x, n, sizeof(float)),
+                                                       rlhf__ref_optional(to, n, sizeof(float))};
+    if (n_src > RLHF_ADD_ALL_MAX)
+        return rlhf__ref_fail(ctx, RLHF_E_INVALID, "add_all: %u arrays, allowed are 0 to %d", n_src,
+                              RLHF_ADD_ALL_MAX);
+    for (uint32_t j = 0; j < n_src; j++)
+        uses[2 + j] = rlhf__ref_range(src[j], n, sizeof(float));
+    RLHF_TRY(rlhf__ref_enter(ctx, "add_all", uses, 2 + n_src));
+    for (uint64_t i = 0; i < n; i++) {
+        float v = rlhf__ref_f32(x)[i];
+        for (uint32_t j = 0; j < n_src; j++)
+            v += rlhf__ref_f32(src[j])[i];
+        rlhf__ref_f32(x)[i] = to ? 0 : v;
+        if (to) rlhf__ref_f32(to)[i] = v;
+    }
+    return rlhf__ref_leave(ctx, RLHF_OK);
+}
+
 // Checks that the rows that idx selects are inside the buffer that contains x.
 static rlhf_status check_rows(struct rlhf__ref *r, rlhf_dev x, rlhf_dev idx, uint32_t n,
                               uint64_t row_bytes) {
@@ -77,6 +97,7 @@ static rlhf_status scatter_add(void *ctx, rlhf_dev dx, rlhf_dev dy, int32_t dy_d
 void rlhf__ref_fill_rows(rlhf_compute *t) {
     t->convert = convert;
     t->add = add;
+    t->add_all = add_all;
     t->gather = gather;
     t->scatter_add = scatter_add;
 }

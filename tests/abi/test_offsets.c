@@ -150,7 +150,7 @@ static const struct entry layout[] = {
     F(rlhf_compute, sumsq), F(rlhf_compute, adamw), F(rlhf_compute, muon),
     F(rlhf_compute, sumsq_many), F(rlhf_compute, adamw_many), F(rlhf_compute, record),
     F(rlhf_compute, record_end), F(rlhf_compute, workspace_bytes),
-    F(rlhf_compute, arithmetic_f32), F(rlhf_compute, arithmetic_bf16), F(rlhf_compute, native),
+    F(rlhf_compute, arithmetic_f32), F(rlhf_compute, arithmetic_bf16), F(rlhf_compute, native), F(rlhf_compute, add_all),
     S(rlhf_kernels_open), F(rlhf_kernels_open, size), F(rlhf_kernels_open, threads),
     F(rlhf_kernels_open, gpu), F(rlhf_kernels_open, guard), F(rlhf_kernels_open, workspace_bytes),
     F(rlhf_kernels_open, arithmetic),

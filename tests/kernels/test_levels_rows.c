@@ -36,6 +36,11 @@ END CALL(to_f32) t->to_f32((float *)(void *)out, l->ha, n);
 END CALL(to_f32_pairs) t->to_f32_pairs((float *)(void *)out, l->ha, n);
 END CALL(add) memcpy(out, l->b, n * 4);
 t->add((float *)(void *)out, IN('a'), g->bf16, n);
+END CALL(add_all) const float *src[2] = {l->a, l->b};
+float *x = (float *)(void *)out, *to = x + (n + 15) / 16 * 16; // aligned, for streaming stores
+memcpy(x, l->c, n * 4);
+t->add_all(x, src, (size_t)g->kind, to, g->bf16, n);
+if (g->kind == 2) t->add_all(to, src, 2, NULL, 0, n);
 END CALL(act) t->act(out, IN('a'), g->kind, g->bf16, n);
 END CALL(act_bwd) t->act_bwd(out, IN('b'), IN('a'), g->kind, g->bf16, n);
 END CALL(gate) t->gate(out, IN('a'), IN('b'), g->kind, g->bf16, n);
@@ -72,6 +77,8 @@ END
             COMPARE(embed_bwd, n * 8);
             for (g.bf16 = 0; g.bf16 < 2; g.bf16++) {
                 COMPARE(add, n * 4);
+                for (g.kind = 0; g.kind <= 2; g.kind++)
+                    COMPARE(add_all, (n + 15) / 16 * 64 + n * 4);
                 COMPARE(norm, n * 4 + 8);
                 COMPARE(norm_bwd, n * 12);
                 COMPARE(rms_norm, n * 4 + 4);

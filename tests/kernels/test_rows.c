@@ -52,6 +52,31 @@ static void add(struct call *k, const void *shape, struct outputs *out) {
     outputs_add(out, k, "dst", x, RLHF_F32, k->n_rows, d, k->rows);
 }
 
+// add_all with `kind` - 1 arrays: the sum stays in x, is moved to another array, or is moved to the
+// first of the arrays that were added. The CPU backend stores large arrays past the caches.
+static void add_all(struct call *k, const void *shape, struct outputs *out) {
+    const struct shape *s = shape;
+    const uint64_t d = (uint64_t)s->d, n = k->n_rows * d;
+    const uint32_t n_src = (uint32_t)s->kind - 1;
+    label(out, "add_all", s);
+    for (uint64_t way = 0; way < 3; way++) {
+        rlhf_dev x = call_floats(k, call_normal_rows(k, 3 * way, d, 1.0), n, RLHF_F32), src[2];
+        for (uint64_t j = 0; j < 2; j++)
+            src[j] = call_floats(k, call_normal_rows(k, 3 * way + 1 + j, d, 1.0), n, RLHF_F32);
+        rlhf_dev to = way == 0 ? NULL : way == 1 ? call_zeros(k, n, RLHF_F32) : src[0];
+        if (RLHF_COMPUTE_HAS(k->c, add_all)) {
+            KIT_OK(k->c, k->c->add_all(k->c->ctx, x, src, n_src, to, n));
+        } else {
+            for (uint32_t j = 0; j < n_src; j++)
+                KIT_OK(k->c, k->c->add(k->c->ctx, x, src[j], RLHF_F32, n));
+            if (to) KIT_OK(k->c, k->c->copy(k->c->ctx, to, x, n * sizeof(float)));
+            if (to) KIT_OK(k->c, k->c->zero(k->c->ctx, x, n * sizeof(float)));
+        }
+        outputs_add(out, k, "x", x, RLHF_F32, k->n_rows, d, k->rows);
+        if (to) outputs_add(out, k, "to", to, RLHF_F32, k->n_rows, d, k->rows);
+    }
+}
+
 static void act(struct call *k, const void *shape, struct outputs *out) {
     const struct shape *s = shape;
     const uint64_t d = (uint64_t)s->d, n = k->n_rows * d;
@@ -189,7 +214,7 @@ static void pool(struct call *k, const void *shape, struct outputs *out) {
 
 // ---- tests ----
 
-static const op_fn ops[] = {convert, add, act, norm, norm_bwd, embed, gather, pool};
+static const op_fn ops[] = {convert, add, add_all, act, norm, norm_bwd, embed, gather, pool};
 
 static void match(void **state) {
     for (size_t o = 0; o < CHECK_COUNT(ops); o++)

@@ -32,14 +32,18 @@ static void weights_foretold(void **state) {
     }
 }
 
-// The CPU stores a weight once for both directions: the backward pass converts the packed panels.
-static void way_back_is_free(void **state) {
+// The CPU stores a large weight once for both directions: the backward pass converts the packed
+// panels. It stores a small f32 weight once for each direction.
+static void way_back_of_large_weights_is_free(void **state) {
     const rlhf_compute *c = kit_backend(*state, 1);
     static const int32_t dtypes[] = {RLHF_F32, RLHF_BF16};
     if (c->device != RLHF_DEVICE_CPU) return;
     for (size_t i = 0; i < CHECK_COUNT(dtypes); i++)
-        assert_int_equal(c->weight_bytes(c->ctx, 97, 300, dtypes[i], RLHF_WEIGHT_BACKWARD),
-                         c->weight_bytes(c->ctx, 97, 300, dtypes[i], 0));
+        assert_int_equal(c->weight_bytes(c->ctx, 1200, 3000, dtypes[i], RLHF_WEIGHT_BACKWARD),
+                         c->weight_bytes(c->ctx, 1200, 3000, dtypes[i], 0));
+    assert_int_equal(c->weight_bytes(c->ctx, 97, 300, RLHF_F32, RLHF_WEIGHT_BACKWARD),
+                     c->weight_bytes(c->ctx, 97, 300, RLHF_F32, 0) +
+                         c->weight_bytes(c->ctx, 300, 97, RLHF_F32, 0));
 }
 
 struct turned {
@@ -47,8 +51,30 @@ struct turned {
     int32_t k, n, dtype, out_dtype, accumulate;
 };
 
-// linear_dx converts the panels of the weight `w`. Its result equals the result of linear with `t`,
-// a weight that was packed as the transpose of `w`.
+// The result of linear_dx with the weight `w` equals the result of linear with `t`, a weight that
+// was packed as the transpose of `w`.
+static void dx_is_by(rlhf_compute *c, const struct turned *s, uint32_t layout) {
+    struct call k = {.c = c};
+    const uint64_t kk = (uint64_t)s->k, n = (uint64_t)s->n, out = s->rows * kk;
+    const float *numbers = call_normal(&k, 1, kk * n, 1.0);
+    rlhf_weight *w = call_weight(&k, numbers, s->k, s->n, s->dtype,
+                                 (layout ^ RLHF_WEIGHT_OUT_IN) | RLHF_WEIGHT_BACKWARD);
+    rlhf_weight *t = call_weight(&k, numbers, s->n, s->k, s->dtype, layout);
+    rlhf_dev dy = call_floats(&k, call_normal(&k, 2, s->rows * n, 1.0), s->rows * n, s->dtype);
+    const float *at = call_normal(&k, 3, out, 1.0);
+    rlhf_dev dx = call_floats(&k, at, out, s->out_dtype);
+    rlhf_dev y = call_floats(&k, at, out, s->out_dtype);
+    float *got = call_host(&k, out * sizeof *got), *want = call_host(&k, out * sizeof *want);
+    KIT_OK(c, c->linear_dx(c->ctx, dx, s->out_dtype, s->accumulate, dy, w, s->rows));
+    KIT_OK(c, c->linear(c->ctx, y, s->out_dtype, s->accumulate, dy, t, NULL, s->rows));
+    kit_read(c, got, dx, out, s->out_dtype);
+    kit_read(c, want, y, out, s->out_dtype);
+    if (memcmp(got, want, out * sizeof *got) != 0)
+        printf("  %s: %u rows by %d x %d turned differ\n", c->name, s->rows, s->k, s->n);
+    assert_memory_equal(got, want, out * sizeof *got);
+    call_finish(&k);
+}
+
 static void dx_is_by_the_transpose(void **state) {
     static const struct turned all[] = {
         {5, 1, 1, RLHF_F32, RLHF_F32, 0},        {37, 97, 33, RLHF_F32, RLHF_F32, 0},
@@ -58,34 +84,30 @@ static void dx_is_by_the_transpose(void **state) {
         {33, 64, 64, RLHF_BF16, RLHF_BF16, 0}};
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};
-    for (size_t i = 0; i < CHECK_COUNT(backends) * CHECK_COUNT(all) * 2; i++) {
-        const struct turned *s = &all[i / 2 % CHECK_COUNT(all)];
-        struct call k = {.c = backends[i / 2 / CHECK_COUNT(all)]};
-        const uint32_t other = i & 1 ? RLHF_WEIGHT_OUT_IN : 0; // the other layout
-        const uint64_t kk = (uint64_t)s->k, n = (uint64_t)s->n, out = s->rows * kk;
-        const float *numbers = call_normal(&k, 1, kk * n, 1.0);
-        rlhf_weight *w = call_weight(&k, numbers, s->k, s->n, s->dtype,
-                                     (other ^ RLHF_WEIGHT_OUT_IN) | RLHF_WEIGHT_BACKWARD);
-        rlhf_weight *t = call_weight(&k, numbers, s->n, s->k, s->dtype, other);
-        rlhf_dev dy = call_floats(&k, call_normal(&k, 2, s->rows * n, 1.0), s->rows * n, s->dtype);
-        const float *at = call_normal(&k, 3, out, 1.0);
-        rlhf_dev dx = call_floats(&k, at, out, s->out_dtype);
-        rlhf_dev y = call_floats(&k, at, out, s->out_dtype);
-        float *got = call_host(&k, out * sizeof *got), *want = call_host(&k, out * sizeof *want);
-        KIT_OK(k.c, k.c->linear_dx(k.c->ctx, dx, s->out_dtype, s->accumulate, dy, w, s->rows));
-        KIT_OK(k.c, k.c->linear(k.c->ctx, y, s->out_dtype, s->accumulate, dy, t, NULL, s->rows));
-        kit_read(k.c, got, dx, out, s->out_dtype);
-        kit_read(k.c, want, y, out, s->out_dtype);
-        if (memcmp(got, want, out * sizeof *got) != 0)
-            printf("  %s: %u rows by %d x %d turned differ\n", k.c->name, s->rows, s->k, s->n);
-        assert_memory_equal(got, want, out * sizeof *got);
-        call_finish(&k);
-    }
+    for (size_t b = 0; b < CHECK_COUNT(backends); b++)
+        for (size_t i = 0; i < CHECK_COUNT(all) * 2; i++)
+            dx_is_by(backends[b], &all[i / 2], i & 1 ? RLHF_WEIGHT_OUT_IN : 0);
+}
+
+// Weights above the size up to which the CPU stores a weight for each direction. It converts the
+// panels of these.
+static void dx_is_by_the_transpose_of_large_weights(void **state) {
+    static const struct turned all[] = {
+        {5, 1, 1600001, RLHF_F32, RLHF_F32, 0},   {37, 97, 16500, RLHF_F32, RLHF_F32, 0},
+        {9, 1100, 1501, RLHF_F32, RLHF_F32, 1},   {3, 41000, 40, RLHF_F32, RLHF_F32, 0},
+        {5, 1, 3200001, RLHF_BF16, RLHF_F32, 0},  {37, 97, 33001, RLHF_BF16, RLHF_BF16, 0},
+        {9, 1101, 3000, RLHF_BF16, RLHF_BF16, 0}, {33, 300, 11001, RLHF_BF16, RLHF_F32, 1},
+        {3, 82001, 40, RLHF_BF16, RLHF_F32, 1}};
+    struct kit *kit = *state;
+    if (kit->cpu1->device != RLHF_DEVICE_CPU) skip();
+    for (size_t i = 0; i < CHECK_COUNT(all) * 4; i++)
+        dx_is_by(i & 1 ? kit->cpu1 : kit->cpu2, &all[i / 4], i & 2 ? RLHF_WEIGHT_OUT_IN : 0);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(way_back_is_free),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(way_back_of_large_weights_is_free),
                                        cmocka_unit_test(dx_is_by_the_transpose),
+                                       cmocka_unit_test(dx_is_by_the_transpose_of_large_weights),
                                        cmocka_unit_test(weights_foretold)};
     return cmocka_run_group_tests_name("kernels: weights", tests, kit_setup, kit_teardown);
 }

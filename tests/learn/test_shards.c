@@ -36,15 +36,19 @@ static float tree_sum(struct result *const *part, uint32_t n, size_t i) {
 
 // All rows have the same length. So a shard's gradient is the gradient of a minibatch with only its
 // rows, divided by the number of shards. This number is a power of two, so the division is exact.
-static void check_sums(struct fixture *f, const char *backend, uint32_t shards, int critic) {
+// With `whole` 0, each microbatch has one row.
+static void check_sums(struct fixture *f, const char *backend, uint32_t shards, int critic,
+                       int whole) {
+    const int64_t tokens = whole ? 0 : 1;
     struct result *part[ROWS];
     f->share = (struct rlhf__share){0};
     learner_open(f, backend, RLHF__DTYPE_F32, 2, critic);
+    f->learner.microbatch_tokens = tokens;
     for (uint32_t s = 0; s < shards; s++)
         part[s] = run_rows(f, s * ROWS / shards, (s + 1) * ROWS / shards);
     f->share.shards = shards;
     learner_open(f, backend, RLHF__DTYPE_F32, 2, critic);
-    struct result *got = learner_run(f, 0, 0, (int)shards);
+    struct result *got = learner_run(f, 0, tokens, whole ? (int)shards : ROWS);
     const float scale = 1 / (float)shards;
     double loss = 0;
     for (uint32_t s = 0; s < shards; s++)
@@ -72,8 +76,10 @@ static void gradients_are_added_in_the_tree(void **state) {
     struct fixture *f = *state;
     for (uint32_t shards = 2; shards <= ROWS; shards *= 2)
         for (int critic = 0; critic < 2; critic++)
-            check_sums(f, "cpu", shards, critic);
-    check_sums(f, "reference", 4, 0);
+            check_sums(f, "cpu", shards, critic, 1);
+    check_sums(f, "cpu", 2, 0, 0);
+    check_sums(f, "cpu", 4, 0, 0);
+    check_sums(f, "reference", 4, 0, 1);
 }
 
 // The results equal those of the whole minibatch up to rounding, with and without shared prompts.
@@ -109,6 +115,26 @@ static void without_a_range(void **state) {
         r[k] = learner_run(f, 0, 0, 4);
     }
     f->no_range = 0;
+    f->share.shards = 0;
+    assert_memory_equal(r[0]->grad, r[1]->grad, r[0]->n * sizeof *r[0]->grad);
+    learner_result_free(r[0]);
+    learner_result_free(r[1]);
+}
+
+// Backends without add_all: the host calls add, copy and zero, with the same bits.
+static void without_add_all(void **state) {
+    struct fixture *f = *state;
+    struct result *r[2];
+    f->share.shards = 7;
+    for (int k = 0; k < 2; k++) {
+        learner_open(f, "cpu", RLHF__DTYPE_F32, 2, 0);
+        const rlhf_compute *whole = f->learner.model->compute;
+        rlhf_compute without = *whole;
+        without.add_all = NULL;
+        if (k) f->learner.shards->sums.compute = &without;
+        r[k] = learner_run(f, 0, 0, 7);
+        f->learner.shards->sums.compute = whole;
+    }
     f->share.shards = 0;
     assert_memory_equal(r[0]->grad, r[1]->grad, r[0]->n * sizeof *r[0]->grad);
     learner_result_free(r[0]);
@@ -165,9 +191,11 @@ static void excluded_rows(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_are_added_in_the_tree), cmocka_unit_test(any_number_is_near_one),
-        cmocka_unit_test(without_a_range), cmocka_unit_test(numbers_are_kept_for_each_shard),
-        cmocka_unit_test(excluded_rows)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(gradients_are_added_in_the_tree),
+                                       cmocka_unit_test(any_number_is_near_one),
+                                       cmocka_unit_test(without_a_range),
+                                       cmocka_unit_test(without_add_all),
+                                       cmocka_unit_test(numbers_are_kept_for_each_shard),
+                                       cmocka_unit_test(excluded_rows)};
     return cmocka_run_group_tests_name("learn/shards", tests, learner_setup, learner_teardown);
 }

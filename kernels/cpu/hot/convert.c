@@ -48,3 +48,39 @@ void RLHF__HOT(add)(float *dst, const void *src, int bf16, size_t n) {
     if (i < n)
         vf_store_n(dst + i, vf_add(vf_load_n(dst + i, n - i), vf_load_n(f + i, n - i)), n - i);
 }
+
+// An element of x plus the elements of src at the same place.
+static inline vp sum_at(const float *x, const float *const *src, size_t n_src, size_t i) {
+    vp v = vp_load(x + i);
+    for (size_t j = 0; j < n_src; j++)
+        v = vp_add(v, vp_load(src[j] + i));
+    return v;
+}
+
+// Like add_all. Returns the number of elements done, in whole vectors.
+static inline size_t add_vectors(float *x, const float *const *src, size_t n_src, float *to,
+                                 const int stream, size_t n) {
+    size_t i = 0;
+    for (; i + VP_LANES <= n; i += VP_LANES) {
+        const vp v = sum_at(x, src, n_src, i);
+        vp_store(x + i, to ? vp_zero() : v);
+        if (to && stream)
+            vp_stream(to + i, v);
+        else if (to)
+            vp_store(to + i, v);
+    }
+    return i;
+}
+
+void RLHF__HOT(add_all)(float *x, const float *const *src, size_t n_src, float *to, int stream,
+                        size_t n) {
+    size_t i = stream ? add_vectors(x, src, n_src, to, 1, n) : add_vectors(x, src, n_src, to, 0, n);
+    if (stream) vp_stream_end();
+    for (; i < n; i++) {
+        float v = x[i];
+        for (size_t j = 0; j < n_src; j++)
+            v += src[j][i];
+        x[i] = to ? 0 : v;
+        if (to) to[i] = v;
+    }
+}

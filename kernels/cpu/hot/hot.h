@@ -96,6 +96,9 @@ size_t rlhf__attn_scratch_bwd(uint32_t nq, uint32_t nk, int32_t head_dim);
 // to_f32_pairs     converts n elements along k to the layout of struct rlhf__matmul's pairs; dst
 //                  has an even number of elements
 // add              dst[n] += src[n]
+// add_all          x[n] += src[0][n], then src[1][n], ..., n_src arrays in all; unless `to` is NULL,
+//                  then stores x in `to`, which may be one of src, and zeroes x. If `stream` is
+//                  set, `to` is aligned to 64 bytes and its stores bypass the caches
 // act, act_bwd     n elements of dtype; kind is enum rlhf_act; in place allowed
 // gate             n elements of dtype: out = f(a) b
 // gate_bwd         da = dy b f'(a), db = dy f(a); may alias a and b
@@ -116,6 +119,7 @@ size_t rlhf__attn_scratch_bwd(uint32_t nq, uint32_t nk, int32_t head_dim);
     X(to_f32, (float *dst, const uint16_t *src, size_t n))                                         \
     X(to_f32_pairs, (float *dst, const uint16_t *src, size_t n))                                   \
     X(add, (float *dst, const void *src, int bf16, size_t n))                                      \
+    X(add_all, (float *x, const float *const *src, size_t n_src, float *to, int stream, size_t n)) \
     X(act, (void *out, const void *x, int kind, int bf16, size_t n))                               \
     X(act_bwd, (void *dx, const void *dy, const void *x, int kind, int bf16, size_t n))            \
     X(gate, (void *out, const void *a, const void *b, int kind, int bf16, size_t n))               \

@@ -20,16 +20,10 @@ struct rlhf_weight {
     int32_t dtype;      // dtype of the operands that the caller passes
     int32_t exec_dtype; // dtype of the GEMM that runs: f32 if the CPU lacks bf16 GEMMs
     uint32_t flags;
-    int32_t packed; // 1: weight_pack was called
-    struct rlhf__packed fwd,
-        bwd;                     // [k, n]; [n, k] with RLHF_WEIGHT_BACKWARD and a library
-    struct rlhf__blocks *blocks; // NULL: dense
+    int32_t packed;               // 1: weight_pack was called
+    struct rlhf__packed fwd, bwd; // [k, n]; [n, k] if both are kept, otherwise empty
+    struct rlhf__blocks *blocks;  // NULL: dense
 };
-
-// True if a weight is packed twice, once for each direction. A library needs this, because it uses
-// a different layout in each direction. Own panels are packed once and converted during the GEMM
-// (gemm.h).
-static inline int rlhf__cpu_keeps_both(const struct rlhf__cpu *cpu) { return cpu->library != NULL; }
 
 // True if GEMMs of this dtype are computed as f32 GEMMs, with both operands stored in pairs
 // (matmul.h).
@@ -56,6 +50,11 @@ static inline rlhf_weight rlhf__weight_shape(const struct rlhf__cpu *cpu,
                          .exec_dtype = rlhf__cpu_exec_dtype(cpu, w->dtype),
                          .flags = w->flags};
 }
+
+// True if the weight is packed twice, once for each direction. A library needs this, because it
+// uses a different layout in each direction. With own panels, only small weights are packed twice.
+// Large weights are packed once, to save memory, and converted during each backward GEMM (gemm.h).
+int rlhf__cpu_keeps_both(const struct rlhf__cpu *cpu, const rlhf_weight *w);
 
 // Sets the number of OpenMP threads of the calling OS thread to the context's. [step]
 void rlhf__cpu_use_threads(const struct rlhf__cpu *cpu);

@@ -287,6 +287,9 @@ typedef struct rlhf_clip {
 // The largest number of workspaces that a backend reports. Frozen.
 #define RLHF_WORKSPACES 32
 
+// The largest number of arrays that add_all adds. Frozen.
+#define RLHF_ADD_ALL_MAX 32
+
 enum rlhf_call_flag {
     RLHF_CALL_ACCUMULATE = 1, // accumulate is set (linear, linear_dx)
     RLHF_CALL_BIAS = 2,       // bias, or db of linear_dw, is not NULL
@@ -337,10 +340,16 @@ enum rlhf_compute_flag {
     RLHF_COMPUTE_DIVERGENCE = 4, // supports rlhf_lm_head.divergence and ref_d
     // Device memory is host memory: an rlhf_dev is an address in host memory, and a call is done
     // when it returns. Between calls the host may read and write device memory itself.
-    RLHF_COMPUTE_HOST_MEMORY = 8
+    RLHF_COMPUTE_HOST_MEMORY = 8,
+    // With at most RLHF_ADDS_ONCE_ROWS rows, linear_dw adds a single number to each element of dw:
+    // the sum over the rows, which does not depend on dw. Does not apply to block weights.
+    RLHF_COMPUTE_ADDS_ONCE = 16
 };
 // All bits defined in this header; others are rejected.
-#define RLHF_COMPUTE_KNOWN (2 * RLHF_COMPUTE_HOST_MEMORY - 1)
+#define RLHF_COMPUTE_KNOWN (2 * RLHF_COMPUTE_ADDS_ONCE - 1)
+
+// The largest number of rows for RLHF_COMPUTE_ADDS_ONCE. Frozen.
+#define RLHF_ADDS_ONCE_ROWS 4096
 
 // What the caller of `record` does next.
 enum rlhf_record { RLHF_RECORD_RUN = 0, RLHF_RECORD_CAPTURE = 1, RLHF_RECORD_REPLAY = 2 };
@@ -601,6 +610,14 @@ typedef struct rlhf_compute {
     // calls. With CUDA, *address is a device pointer and *stream a cudaStream_t, on the calling
     // thread's current device. If native is NULL, the device has no such library.
     rlhf_status (*native)(void *ctx, rlhf_dev p, void **address, void **stream);
+
+    // ---- sums of many arrays ----
+    // All arrays are f32 [n]. Adds src[0], then src[1], and so on to x; n_src is from 0 to
+    // RLHF_ADD_ALL_MAX. If `to` is not NULL, then moves x to `to`, which leaves 0 in x; `to` may be
+    // one of the arrays in src. The result has the same bits as with add, copy and zero, but each
+    // array is read and written only once. If add_all is NULL, the host calls those three.
+    rlhf_status (*add_all)(void *ctx, rlhf_dev x, const rlhf_dev *src, uint32_t n_src, rlhf_dev to,
+                           uint64_t n);
 } rlhf_compute;
 
 // The properties of a table that the host requests.

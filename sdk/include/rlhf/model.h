@@ -157,11 +157,16 @@ enum rlhf_param_flag {
     // Not trained: the parameter has no optimizer state and does not count in the gradient norm.
     // `grad` may be NULL even in a trainable model. Checkpoints contain the parameter like any
     // other.
-    RLHF_PARAM_FROZEN = 8
+    RLHF_PARAM_FROZEN = 8,
+    // A backward pass over at most RLHF_ADDS_ONCE_ROWS tokens adds at most one number to each
+    // element of `grad`, and this number does not depend on `grad`. So two passes, one after the
+    // other, leave the same bits as the sum of two gradients that were computed separately.
+    RLHF_PARAM_ADDS_ONCE = 16
 };
 // All bits of this header; others are refused.
 #define RLHF_PARAM_KNOWN                                                                           \
-    (RLHF_PARAM_DECAY | RLHF_PARAM_EMBED | RLHF_PARAM_IN_OUT | RLHF_PARAM_FROZEN)
+    (RLHF_PARAM_DECAY | RLHF_PARAM_EMBED | RLHF_PARAM_IN_OUT | RLHF_PARAM_FROZEN |                 \
+     RLHF_PARAM_ADDS_ONCE)
 #define RLHF_PARAM_NAME_MAX 299 // bytes of a parameter's name
 
 // One parameter tensor, written to the caller's struct with rlhf_copy_out. A model opened as
