@@ -87,7 +87,7 @@ static void add_all_piece(const void *job, int64_t i) {
                         rlhf__split_len(a->n, RLHF__PIECE, (uint64_t)i));
 }
 
-// If nothing is added, `to` is only written. Arrays that do not fit the cache are written past it.
+// If nothing is added, `to` is not read. If it is also large, its stores bypass the caches.
 static rlhf_status add_all(void *ctx, rlhf_dev x, const rlhf_dev *src, uint32_t n_src, rlhf_dev to,
                            uint64_t n) {
     struct rlhf__cpu *cpu = ctx;

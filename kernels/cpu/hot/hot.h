@@ -96,9 +96,9 @@ size_t rlhf__attn_scratch_bwd(uint32_t nq, uint32_t nk, int32_t head_dim);
 // to_f32_pairs     converts n elements along k to the layout of struct rlhf__matmul's pairs; dst
 //                  has an even number of elements
 // add              dst[n] += src[n]
-// add_all          x[n] += src[0][n], then src[1][n], ..., n_src arrays in all; unless `to` is NULL,
-//                  then stores x in `to`, which may be one of src, and zeroes x. If `stream` is
-//                  set, `to` is aligned to 64 bytes and its stores bypass the caches
+// add_all          x[n] += src[0][n], then src[1][n], and so on; then, unless `to` is NULL, moves x
+//                  to `to`, which may be one of src, and zeroes x. If `stream` is set, `to` is
+//                  aligned to 64 bytes, and its stores bypass the caches
 // act, act_bwd     n elements of dtype; kind is enum rlhf_act; in place allowed
 // gate             n elements of dtype: out = f(a) b
 // gate_bwd         da = dy b f'(a), db = dy f(a); may alias a and b
