@@ -122,17 +122,23 @@ int rlhf__checked_fill(struct rlhf__checked_model *m, uint32_t seed, float eps, 
     return rlhf__checked_fine(m, RLHF__CHECK_FORWARD, rlhf__checked_ops(m)->refresh(m->t.self));
 }
 
+float *rlhf__checked_gradient(struct rlhf__checked_model *m, int32_t i, rlhf_param *p, int64_t *n) {
+    *n = get(m, i, p);
+    float *g = *n && p->grad ? calloc((size_t)*n, sizeof *g) : NULL;
+    if (!g || m->table->download(m->table->ctx, g, p->grad, (uint64_t)*n * sizeof *g) == RLHF_OK)
+        return g;
+    free(g);
+    return NULL;
+}
+
 double rlhf__checked_along(struct rlhf__checked_model *m) {
     double sum = 0;
     for (int32_t i = 0; i < m->info.n_tensors; i++) {
         rlhf_param p;
+        int64_t n;
         uint32_t way = 77u + (uint32_t)i;
-        const int64_t n = get(m, i, &p);
-        if (!n) return NAN;
-        if (!p.grad) continue;
-        float *g = calloc((size_t)n, sizeof *g);
-        if (!g || m->table->download(m->table->ctx, g, p.grad, (uint64_t)n * sizeof *g) < 0)
-            sum = NAN;
+        float *g = rlhf__checked_gradient(m, i, &p, &n);
+        if (!n || (p.grad && !g)) return NAN;
         for (int64_t k = 0; g && k < n; k++)
             sum += (double)g[k] * (double)number(&way);
         free(g);

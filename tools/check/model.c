@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { SLOTS = 2 };
@@ -219,6 +220,31 @@ static int try_numbers(struct rlhf__check *c, int32_t step) {
     return 1;
 }
 
+// A second backward pass of the same rows must exactly double the gradients of a parameter with
+// RLHF_PARAM_ADDS_ONCE. Call this after the first backward pass.
+static void check_adds_once(struct rlhf__checked_model *m, struct rows *r) {
+    float **first = calloc((size_t)m->info.n_tensors, sizeof *first);
+    rlhf_param p;
+    int64_t n;
+    for (int32_t i = 0; first && i < m->info.n_tensors; i++)
+        first[i] = rlhf__checked_gradient(m, i, &p, &n);
+    const int ok = first && forward(m, r, 0, RLHF__CHECKED_ROWS, 1, r->logp);
+    for (int32_t i = 0; first && i < m->info.n_tensors; i++) {
+        float *both = ok ? rlhf__checked_gradient(m, i, &p, &n) : NULL;
+        for (int64_t k = 0; both && first[i] && p.flags & RLHF_PARAM_ADDS_ONCE && k < n; k++) {
+            if (both[k] == 2 * first[i][k]) continue;
+            rlhf__child_log_found(m->t.check->log, RLHF__CHECK_ADDS_ONCE,
+                                  "element %lld of the gradient of \"%s\" is %.9g after one "
+                                  "backward pass and %.9g after two",
+                                  (long long)k, p.name, (double)first[i][k], (double)both[k]);
+            break;
+        }
+        free(both);
+        free(first[i]);
+    }
+    free(first);
+}
+
 static int try_gradient(struct rlhf__check *c, int32_t step) {
     const float eps = 2e-3f;
     struct rlhf__checked_model m = {0};
@@ -233,6 +259,7 @@ static int try_gradient(struct rlhf__check *c, int32_t step) {
         make_rows(&m, &r);
         int ok = forward(&m, &r, 0, RLHF__CHECKED_ROWS, 1, r.logp);
         given = ok ? rlhf__checked_along(&m) : 0;
+        if (ok) check_adds_once(&m, &r);
         ok = ok && rlhf__checked_fill(&m, 0, eps, 0) &&
              forward(&m, &r, 0, RLHF__CHECKED_ROWS, 0, r.logp);
         up = weighted(&r, r.logp);

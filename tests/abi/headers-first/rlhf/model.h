@@ -156,6 +156,7 @@ enum rlhf_param_flag {
     // A backward pass over at most RLHF_ADDS_ONCE_ROWS tokens adds at most one number to each
     // element of `grad`, and this number does not depend on `grad`. So two passes, one after the
     // other, leave the same bits as the sum of two gradients that were computed separately.
+    // [R:adds-once]
     RLHF_PARAM_ADDS_ONCE = 16
 };
 // All bits of this header; others are refused.
