@@ -6,9 +6,10 @@
 // next in the tree are added to them. If another shard follows, the result is stored in a buffer
 // and the gradients are zeroed.
 //
-// Most of this can be left out for two shards that are siblings in the tree. The gradients with
-// RLHF_PARAM_ADDS_ONCE of the first one stay where they are ("kept"), and the backward pass of the
-// second one adds to them, which gives the same bits.
+// Two sibling shards of one process need fewer passes over memory. If the second one runs in a
+// single backward pass over at most RLHF_ADDS_ONCE_ROWS tokens, the first one's gradients with
+// RLHF_PARAM_ADDS_ONCE are kept in place. The second one's backward pass adds to them, with the
+// same bits.
 #ifndef RLHF_HOST_LEARN_SHARD_SUMS_H
 #define RLHF_HOST_LEARN_SHARD_SUMS_H
 
@@ -32,7 +33,7 @@ struct rlhf__shard_sums {
     uint32_t n_once[2];
     int keeps;         // 1: the current shard's gradients with ADDS_ONCE are kept
     int follows;       // 1: those of the shard before were kept
-    uint64_t complete; // the policy's gradients from this byte onward have been added up
+    uint64_t complete; // the policy's gradients from this byte onward have been processed
     rlhf_status table; // first failure of the compute table while they were added up
 };
 
@@ -51,14 +52,14 @@ void rlhf__shard_sums_begin(struct rlhf__shard_sums *, const struct rlhf__share 
 void rlhf__shard_sums_shard(struct rlhf__shard_sums *, uint32_t shard, int next_adds_once);
 
 // Call this during a shard's last backward pass, when the range of the policy's gradients at `grad`
-// is complete. Returns 1 if it added the range to the sums at once, while the range is in the
-// processor's cache. This is possible only if the range ends where the previously added range
-// begins (or, for the first range, at the end of the gradients). For any other range returns 0, and
-// rlhf__shard_sums_end adds it. [step]
+// is complete. Returns 1 if it processed the range at once, while the range is in the processor's
+// cache: it added the range to the sums, or kept parts of it for the next shard. This is possible
+// only if the range ends where the previous one begins (or, for the first range, at the end of the
+// gradients). For any other range returns 0, and rlhf__shard_sums_end processes it. [step]
 int rlhf__shard_sums_graded(struct rlhf__shard_sums *, rlhf_dev grad, uint64_t bytes);
 
-// Call this when all gradients of the shard are complete. Adds up the ranges that
-// rlhf__shard_sums_graded has not added. Errors: those of the compute table. [step]
+// Call this when all gradients of the shard are complete. Processes the ranges that
+// rlhf__shard_sums_graded has not processed. Errors: those of the compute table. [step]
 rlhf_status rlhf__shard_sums_end(struct rlhf__shard_sums *);
 
 #endif

@@ -50,7 +50,7 @@ rlhf_status rlhf__shards_received(struct rlhf__learner *, struct rlhf__error *er
 // gradients during the backward pass agree to do so. Errors: those of rlhf__team_agree. [step]
 rlhf_status rlhf__shards_meet(struct rlhf__learner *, struct rlhf__error *err);
 // If the gradients are one range in host memory, make the backward pass of *f report each part of
-// the range as soon as the part is complete. The part is then added up at once. In the last shard
+// the range as soon as the part is complete. The part is then processed at once. In the last shard
 // it can also be summed over the processes while the pass goes on. Call this before the last
 // backward pass of each shard. [step]
 void rlhf__shards_watch(struct rlhf__learner *, rlhf_forward *f);

@@ -87,7 +87,8 @@ static void add_all_piece(const void *job, int64_t i) {
                         rlhf__split_len(a->n, RLHF__PIECE, (uint64_t)i));
 }
 
-// If nothing is added, `to` is not read. If it is also large, its stores bypass the caches.
+// Without src, `to` is only written. If each thread's part is then larger than half of L2, the
+// stores bypass the caches.
 static rlhf_status add_all(void *ctx, rlhf_dev x, const rlhf_dev *src, uint32_t n_src, rlhf_dev to,
                            uint64_t n) {
     struct rlhf__cpu *cpu = ctx;
@@ -204,5 +205,6 @@ void rlhf__cpu_fill_elementwise(rlhf_compute *t) {
     t->gate = gate;
     t->gate_bwd = gate_bwd;
     t->add = add;
-    t->add_all = add_all;
+    // The library's build may reorder additions (hot/CMakeLists.txt), so it lacks add_all.
+    t->add_all = RLHF__EXACT ? add_all : NULL;
 }

@@ -31,9 +31,12 @@ static rlhf_status add_all(void *ctx, rlhf_dev x, const rlhf_dev *src, uint32_t 
                            uint64_t n) {
     struct rlhf__ref_use uses[2 + RLHF_ADD_ALL_MAX] = {rlhf__ref_range(x, n, sizeof(float)),
                                                        rlhf__ref_optional(to, n, sizeof(float))};
-    if (n_src > RLHF_ADD_ALL_MAX)
-        return rlhf__ref_fail(ctx, RLHF_E_INVALID, "add_all: %u arrays, allowed are 0 to %d", n_src,
-                              RLHF_ADD_ALL_MAX);
+    if (n_src > RLHF_ADD_ALL_MAX) {
+        RLHF_TRY(rlhf__ref_enter(ctx, "add_all", NULL, 0));
+        return rlhf__ref_leave(ctx,
+                               rlhf__ref_fail(ctx, RLHF_E_INVALID, "%u arrays, allowed are 0 to %d",
+                                              n_src, RLHF_ADD_ALL_MAX));
+    }
     for (uint32_t j = 0; j < n_src; j++)
         uses[2 + j] = rlhf__ref_range(src[j], n, sizeof(float));
     RLHF_TRY(rlhf__ref_enter(ctx, "add_all", uses, 2 + n_src));

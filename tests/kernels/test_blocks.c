@@ -30,6 +30,9 @@ static const struct shape shapes[] = {
     {40, 256, 96, 8, RLHF_F32, RLHF_F32, 1, 1, 1, {0}, {96}, 0.25},
     {9, 5000, 40, 4, RLHF_BF16, RLHF_BF16, 0, 1, 1, {0}, {40}, 1.0},
     {1, 64, 48, 16, RLHF_BF16, RLHF_BF16, 0, 0, 1, {8}, {16}, 3.0},
+    // weights above the size up to which the CPU packs a weight for each direction
+    {9, 1100, 3000, 8, RLHF_BF16, RLHF_BF16, 0, 0, 1, {0}, {3000}, 1.0},
+    {9, 1100, 1500, 8, RLHF_F32, RLHF_F32, 0, 0, 1, {0}, {1500}, 1.0},
 };
 
 static void label(struct outputs *out, const char *op, const struct shape *s) {

@@ -268,6 +268,7 @@ static void dw_is_added_once(void **state) {
         {1, 64, 33, RLHF_F32, RLHF_F32, OI, 0, 0},
         {37, 149, 1, RLHF_F32, RLHF_F32, OI, 0, 0},
         {720, 97, 130, RLHF_F32, RLHF_F32, 0, 0, 0},
+        {RLHF_ADDS_ONCE_ROWS, 149, 1, RLHF_F32, RLHF_F32, OI, 0, 0},
         {RLHF_ADDS_ONCE_ROWS, 40, 50, RLHF_F32, RLHF_F32, OI, 0, 0},
         {1, 64, 33, RLHF_BF16, RLHF_F32, 0, 0, 0},
         {719, 97, 130, RLHF_BF16, RLHF_F32, OI, 0, 0},

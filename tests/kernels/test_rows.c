@@ -53,7 +53,7 @@ static void add(struct call *k, const void *shape, struct outputs *out) {
 }
 
 // add_all with `kind` - 1 arrays: the sum stays in x, is moved to another array, or is moved to the
-// first of the arrays that were added. The CPU backend stores large arrays past the caches.
+// first of the arrays that were added.
 static void add_all(struct call *k, const void *shape, struct outputs *out) {
     const struct shape *s = shape;
     const uint64_t d = (uint64_t)s->d, n = k->n_rows * d;
@@ -235,7 +235,9 @@ static void rows(void **state) {
 }
 
 static void threads(void **state) {
-    const struct shape tall[] = {{1201, 97, RLHF_F32, 1}, {1201, 256, RLHF_BF16, 2}};
+    const struct shape tall[] = {{1201, 97, RLHF_F32, 1},
+                                 {1201, 256, RLHF_BF16, 2},
+                                 {2200, 512, RLHF_F32, 1}}; // streaming stores in add_all
     for (size_t o = 0; o < CHECK_COUNT(ops); o++) {
         for (size_t i = 0; i < CHECK_COUNT(shapes); i++)
             check_threads(*state, ops[o], &shapes[i], shapes[i].rows);

@@ -100,6 +100,11 @@ static void dx_is_by_the_transpose_of_large_weights(void **state) {
         {3, 82001, 40, RLHF_BF16, RLHF_F32, 1}};
     struct kit *kit = *state;
     if (kit->cpu1->device != RLHF_DEVICE_CPU) skip();
+    for (size_t i = 0; i < CHECK_COUNT(all); i++)
+        assert_int_equal(
+            kit->cpu1->weight_bytes(kit->cpu1->ctx, all[i].k, all[i].n, all[i].dtype,
+                                    RLHF_WEIGHT_BACKWARD),
+            kit->cpu1->weight_bytes(kit->cpu1->ctx, all[i].k, all[i].n, all[i].dtype, 0));
     for (size_t i = 0; i < CHECK_COUNT(all) * 4; i++)
         dx_is_by(i & 1 ? kit->cpu1 : kit->cpu2, &all[i / 4], i & 2 ? RLHF_WEIGHT_OUT_IN : 0);
 }

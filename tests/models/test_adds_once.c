@@ -25,7 +25,7 @@ static const struct setting post_norm[] = {{"vocab_size", "61"}, {"max_position_
                                            {"n_heads", "2"},     {"hidden_dim", "64"},
                                            {NULL, NULL}};
 
-// Two kinds of models, with the numbers of their parameters that must have the flag.
+// Three kinds of models, with the numbers of their parameters that must have the flag.
 static const struct kind {
     const char *plugin;
     const struct setting *settings;

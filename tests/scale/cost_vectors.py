@@ -106,7 +106,7 @@ def forecast(f, ranks, per_host, rows):
     c["reward"] = slow * machine["reward_s"] * (own / machine["rows"] if run["reward_dealt"] else scaled)
     c["passes"] = slow * machine["passes_s"] * learn(own * mean) / learn(machine["rows"] * mean)
     c["compute"] = slow * steps * sum(slowest) / M
-    c["tree"] = slow * steps * (S / ranks - 1) * 21 * N / B
+    c["tree"] = slow * steps * (S / ranks - 1) * 12 * N / B
     part = (ranks - 1) / ranks
     c["step"] = slow * steps * (machine["step_s"] / ranks + 4 * N * part / B + machine["pack_s"])
     c["other"] = (slow * machine["other_s"] * own / machine["rows"] +

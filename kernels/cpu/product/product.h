@@ -53,7 +53,8 @@ static inline rlhf_weight rlhf__weight_shape(const struct rlhf__cpu *cpu,
 
 // True if the weight is packed twice, once for each direction. A library needs this, because it
 // uses a different layout in each direction. With own panels, only small weights are packed twice.
-// Large weights are packed once, to save memory, and converted during each backward GEMM (gemm.h).
+// Large weights, and bf16 weights in pairs, are packed once, to save memory, and converted during
+// each backward GEMM (gemm.h). Beside a GEMM in pairs, the conversion takes little time.
 int rlhf__cpu_keeps_both(const struct rlhf__cpu *cpu, const rlhf_weight *w);
 
 // Sets the number of OpenMP threads of the calling OS thread to the context's. [step]

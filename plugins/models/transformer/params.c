@@ -92,8 +92,9 @@ static void put_name(struct rlhf__tf *m, const struct rlhf_tf_name *n, int32_t l
     at->name += used + 1;
 }
 
-// Returns 1 if one call of linear_dw computes the whole gradient of a slot, and if this call adds
-// to each element once. The other gradients are sums of several parts, or are added up row by row.
+// Returns 1 if a single call of linear_dw computes the whole gradient of a slot, and if this call
+// adds to each element once. The score head may need two calls, one for each kind of scores. The
+// gradients of embeddings, norms and biases are added up row by row or block by block.
 static int adds_once(const struct rlhf__tf *m, int32_t layer, int32_t slot) {
     if (!(m->c->flags & RLHF_COMPUTE_ADDS_ONCE)) return 0;
     if (layer < 0) return slot == RLHF_TF_V1_W || slot == RLHF_TF_V2_W;

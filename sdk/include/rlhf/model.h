@@ -158,10 +158,10 @@ enum rlhf_param_flag {
     // `grad` may be NULL even in a trainable model. Checkpoints contain the parameter like any
     // other.
     RLHF_PARAM_FROZEN = 8,
-    // A backward pass over at most RLHF_ADDS_ONCE_ROWS tokens adds at most one number to each
-    // element of `grad`, and this number does not depend on `grad`. So two passes, one after the
-    // other, leave the same bits as the sum of two gradients that were computed separately.
-    // [R:adds-once]
+    // A backward pass over at most RLHF_ADDS_ONCE_ROWS tokens adds at most one f32 number to each
+    // element of `grad`, in one f32 addition. The number does not depend on `grad`. So two passes,
+    // one after the other, leave the same bits as the sum of two gradients that were computed
+    // separately. [R:adds-once]
     RLHF_PARAM_ADDS_ONCE = 16
 };
 // All bits of this header; others are refused.

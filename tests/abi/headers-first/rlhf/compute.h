@@ -326,8 +326,8 @@ enum rlhf_compute_flag {
     // Device memory is host memory: an rlhf_dev is an address in host memory, and a call is done
     // when it returns. Between calls the host may read and write device memory itself.
     RLHF_COMPUTE_HOST_MEMORY = 8,
-    // With at most RLHF_ADDS_ONCE_ROWS rows, linear_dw adds a single number to each element of dw:
-    // the sum over the rows, which does not depend on dw. Does not apply to block weights.
+    // With at most RLHF_ADDS_ONCE_ROWS rows, linear_dw rounds the sum over the rows to f32 and adds
+    // it to dw in one f32 addition. The sum does not depend on dw. Does not apply to block weights.
     RLHF_COMPUTE_ADDS_ONCE = 16
 };
 // All bits defined in this header; others are rejected.
@@ -600,7 +600,8 @@ typedef struct rlhf_compute {
     // All arrays are f32 [n]. Adds src[0], then src[1], and so on to x; n_src is from 0 to
     // RLHF_ADD_ALL_MAX. If `to` is not NULL, then moves x to `to`, which leaves 0 in x; `to` may be
     // one of the arrays in src. The result has the same bits as with add, copy and zero, but each
-    // array is read and written only once. If add_all is NULL, the host calls those three.
+    // array is read once and each result is written once. If add_all is NULL, the host calls those
+    // three.
     rlhf_status (*add_all)(void *ctx, rlhf_dev x, const rlhf_dev *src, uint32_t n_src, rlhf_dev to,
                            uint64_t n);
 } rlhf_compute;
