@@ -6,8 +6,8 @@
 #include "team/blocks.h"
 #include "team/tree.h"
 
-// Bytes of memory traffic per parameter for each shard of a rank after the first, measured with four
-// shards of the default model in one process of two threads.
+// Bytes of memory traffic per parameter for each shard of a rank after the first, measured with
+// four shards of the default model in one process of two threads.
 #define TREE    12.0
 #define STAGING (16.0 * 1024 * 1024) // bytes that a rank uses for the blocks of other ranks
 
