@@ -11,6 +11,11 @@ const struct setting tiny_gpt2[] = {{"vocab_size", "61"}, {"n_positions", "24"},
                                     {"n_layer", "2"},     {"n_head", "2"},       {"n_inner", "64"},
                                     {NULL, NULL}};
 
+const struct setting tiny_post_norm[] = {{"vocab_size", "61"}, {"max_position_embeddings", "24"},
+                                         {"dim", "32"},        {"n_layers", "3"},
+                                         {"n_heads", "2"},     {"hidden_dim", "64"},
+                                         {NULL, NULL}};
+
 // ---- fake host ----
 
 static char failure[1024];

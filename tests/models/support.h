@@ -101,5 +101,7 @@ rlhf_model_open open_args(const struct backend *b, int32_t dtype, int32_t traina
 
 // The tiny GPT-2 of make_vectors.py.
 extern const struct setting tiny_gpt2[];
+// A tiny DistilBERT of the same width, with 3 layers.
+extern const struct setting tiny_post_norm[];
 
 #endif

@@ -20,11 +20,6 @@ static int teardown(void **state) {
     return 0;
 }
 
-static const struct setting post_norm[] = {{"vocab_size", "61"}, {"max_position_embeddings", "24"},
-                                           {"dim", "32"},        {"n_layers", "3"},
-                                           {"n_heads", "2"},     {"hidden_dim", "64"},
-                                           {NULL, NULL}};
-
 // Three kinds of models, with the numbers of their parameters that must have the flag.
 static const struct kind {
     const char *plugin;
@@ -37,7 +32,7 @@ static const struct kind {
     // 2 layers of q, k, v, o, gate, up and down
     {"qwen", tiny_qwen3, RLHF_HEAD_LOGP, 2 * 7, 0, RLHF_VALUE_NONE},
     // 3 layers of q, k, v, out, lin1 and lin2
-    {"distilbert", post_norm, RLHF_HEAD_SCORE, 3 * 6, VEC_LABELS, RLHF_VALUE_NONE},
+    {"distilbert", tiny_post_norm, RLHF_HEAD_SCORE, 3 * 6, VEC_LABELS, RLHF_VALUE_NONE},
 };
 
 static void backward(struct model *m, const struct kind *k) {

@@ -22,11 +22,6 @@ static int teardown(void **state) {
     return 0;
 }
 
-static const struct setting post_norm[] = {{"vocab_size", "61"}, {"max_position_embeddings", "24"},
-                                           {"dim", "32"},        {"n_layers", "3"},
-                                           {"n_heads", "2"},     {"hidden_dim", "64"},
-                                           {NULL, NULL}};
-
 static const struct kind {
     const char *plugin;
     const struct setting *settings;
@@ -35,7 +30,7 @@ static const struct kind {
 } kinds[] = {
     {"gpt2", tiny_gpt2, RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY | RLHF_HEAD_VALUE, 0, RLHF_VALUE_MLP, 0},
     {"qwen", tiny_qwen2, RLHF_HEAD_LOGP | RLHF_HEAD_TOKEN_SCORE, 1, RLHF_VALUE_NONE, 0},
-    {"distilbert", post_norm, RLHF_HEAD_SCORE, VEC_LABELS, RLHF_VALUE_NONE, 0},
+    {"distilbert", tiny_post_norm, RLHF_HEAD_SCORE, VEC_LABELS, RLHF_VALUE_NONE, 0},
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds, MOST = 200 };
 
