@@ -135,10 +135,7 @@ static rlhf_status gather(void *ctx, const void *own, uint64_t bytes, void *all)
 // after this process has exited.
 static void end(void *ctx, int32_t status) {
     struct mpi *m = ctx;
-    if (pthread_equal(pthread_self(), m->thread)) {
-        MPI_Abort(MPI_COMM_WORLD, status);
-        _exit(status);
-    }
+    if (pthread_equal(pthread_self(), m->thread)) mpi_end(status);
     pthread_mutex_lock(&m->lock);
     m->aborts = status ? status : 1;
     pthread_cond_broadcast(&m->asked);

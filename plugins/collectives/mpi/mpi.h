@@ -69,6 +69,10 @@ void mpi_begin(struct mpi *m);
 // The thread's function; `arg` is the struct mpi.
 void *mpi_thread(void *arg);
 
+// Terminates all ranks with `status`, after the launcher has read what this process has written.
+// Only the thread calls this function, which does not return.
+_Noreturn void mpi_end(int status);
+
 // Records a failure: its message, and the status `st`. After the host has been notified (`told`),
 // every further call by the host returns `st`. Call with the lock held.
 __attribute__((format(printf, 3, 4))) void mpi_fail(struct mpi *m, rlhf_status st, const char *fmt,

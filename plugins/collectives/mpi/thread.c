@@ -1,5 +1,6 @@
 // thread.c: the thread that calls MPI; see mpi.h.
 #include "mpi.h"
+#include "output.h"
 
 #include <sched.h>
 #include <stdarg.h>
@@ -184,9 +185,14 @@ static void check_time(struct mpi *m) {
 
 // ---- the loop ----
 
-static void end_all(struct mpi *m) {
-    MPI_Abort(MPI_COMM_WORLD, m->aborts);
-    _exit(m->aborts);
+// A launcher may handle the abort before it reads what this rank has written, and then drop it.
+// (MPICH's does.) So first wait until the launcher has read the sentence that names the reason.
+// The wait is shorter than a turn in tell().
+void mpi_end(int status) {
+    mpi_output_read(STDERR_FILENO, 0.8);
+    mpi_output_read(STDOUT_FILENO, 0.1);
+    MPI_Abort(MPI_COMM_WORLD, status);
+    _exit(status);
 }
 
 // Leave the core to other threads: first yield a few times, then sleep. Each sleep takes an eighth
@@ -233,7 +239,7 @@ static void tell(struct mpi *m) {
     pthread_cond_broadcast(&m->done);
     while (!m->leaves && !m->aborts)
         pthread_cond_wait(&m->asked, &m->lock);
-    if (m->aborts) end_all(m);
+    if (m->aborts) mpi_end(m->aborts);
 }
 
 // Leaves together with the other ranks. Until all ranks have asked to leave, the heartbeat
@@ -250,7 +256,7 @@ static void leave(struct mpi *m) {
             return;
         }
         if (!here) rest(m, idle, mpi_seconds() - from);
-        if (m->aborts) end_all(m);
+        if (m->aborts) mpi_end(m->aborts);
     }
     mpi_beat_end(m);
     MPI_Finalize();
@@ -266,7 +272,7 @@ void *mpi_thread(void *arg) {
     m->told = m->failed; // create() reports it
     pthread_cond_broadcast(&m->done);
     for (unsigned idle = 0; !m->failed && !(m->leaves && m->n == 0);) {
-        if (m->aborts) end_all(m);
+        if (m->aborts) mpi_end(m->aborts);
         post(m);
         idle = poll_jobs(m) ? 0 : idle + 1;
         const double now = mpi_seconds();
