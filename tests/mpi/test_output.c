@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -65,14 +65,12 @@ static void waits_no_longer_than_the_limit(void **state) {
 
 static void does_not_wait_for_a_file(void **state) {
     (void)state;
-    char path[] = "/tmp/rlhf-output-XXXXXX";
-    const int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, "lines", 5), 5);
-    assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
-    assert_int_equal(mpi_output_read(fd, 60), 0);
-    close(fd);
-    unlink(path);
+    FILE *f = tmpfile();
+    assert_non_null(f);
+    assert_int_equal(write(fileno(f), "lines", 5), 5);
+    assert_int_equal(lseek(fileno(f), 0, SEEK_SET), 0);
+    assert_int_equal(mpi_output_read(fileno(f), 60), 0);
+    fclose(f);
     assert_int_equal(mpi_output_read(-1, 60), 0);
 }
 

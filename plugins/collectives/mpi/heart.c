@@ -1,21 +1,14 @@
 // heart.c: the heartbeat. Every second, each rank sends one byte to the next rank. If the sender
 // dies, the next rank notices that no more bytes arrive. A rank that is slow or busy computing
 // still sends its bytes.
+#include "clock.h"
 #include "mpi.h"
-
-#include <time.h>
 
 #define BEAT_S    1.0  // seconds between two bytes
 #define SILENCE_S 10.0 // seconds without a byte after which a rank counts as dead
 // If this thread has not run for this many seconds, all ranks were probably suspended and resumed.
 // In this case, the silence of another rank is not a failure.
 #define ASLEEP_S 3.0
-
-double mpi_seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static int before(const struct mpi *m) {
     return (m->table.rank + m->table.ranks - 1) % m->table.ranks;

@@ -60,8 +60,6 @@ struct mpi {
     char error[512], detail[256];
 };
 
-double mpi_seconds(void);
-
 // Begin MPI and fill in ranks, hosts and detail. After a failure, m->failed is 1 and m->error has
 // the reason. Only the thread calls this function.
 void mpi_begin(struct mpi *m);

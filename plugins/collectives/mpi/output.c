@@ -1,9 +1,10 @@
 // output.c: see output.h.
 #include "output.h"
 
+#include "clock.h"
+
 #include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <time.h>
 
 static int unread(int fd) {
     struct stat s;
@@ -16,12 +17,10 @@ static int unread(int fd) {
 }
 
 int mpi_output_read(int fd, double seconds) {
-    enum { NAP_MS = 1 };
-    const struct timespec nap = {0, NAP_MS * 1000000L};
-    int n = unread(fd);
-    for (double left = seconds; n > 0 && left > 0; left -= NAP_MS / 1000.0) {
+    const struct timespec nap = {0, 1000000};
+    const double until = mpi_seconds() + seconds;
+    int n;
+    while ((n = unread(fd)) > 0 && mpi_seconds() < until)
         nanosleep(&nap, NULL);
-        n = unread(fd);
-    }
     return n;
 }

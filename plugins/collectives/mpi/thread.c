@@ -1,4 +1,5 @@
 // thread.c: the thread that calls MPI; see mpi.h.
+#include "clock.h"
 #include "mpi.h"
 #include "output.h"
 
@@ -186,8 +187,8 @@ static void check_time(struct mpi *m) {
 // ---- the loop ----
 
 // A launcher may handle the abort before it reads what this rank has written, and then drop it.
-// (MPICH's does.) So first wait until the launcher has read the sentence that names the reason.
-// The wait is shorter than a turn in tell().
+// This was seen with MPICH on a busy machine. So first wait until the launcher has read the
+// sentence that names the reason. The wait is shorter than a turn in tell().
 void mpi_end(int status) {
     mpi_output_read(STDERR_FILENO, 0.8);
     mpi_output_read(STDOUT_FILENO, 0.1);
