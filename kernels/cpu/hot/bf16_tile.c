@@ -68,14 +68,19 @@ INLINE vf start(const struct rlhf__panel *p, size_t row, size_t col) {
     return vf_load_n((const float *)p->c + row * p->ldc + col, left < VF_LANES ? left : VF_LANES);
 }
 
-INLINE void fetch_c(const struct rlhf__panel *p, size_t row) {
-    const size_t size = p->c_bf16 ? 2 : 4;
-    const char *c = (const char *)p->c + row * p->ldc * size;
-    __builtin_prefetch(c, 1, 3);
-    __builtin_prefetch(c + 64, 1, 3);
-    if (!p->from) return;
-    __builtin_prefetch(p->from + row * p->ldc, 0, 3);
-    __builtin_prefetch(p->from + row * p->ldc + VF_LANES, 0, 3);
+// Prefetch the rows of C that are used next. Without `goes_on`, the tile stores its own rows later.
+// With `goes_on`, it has just read its own rows, so those of the next tile below are prefetched.
+INLINE void fetch_c(const struct rlhf__panel *p, size_t row, const size_t rows) {
+    const size_t size = p->c_bf16 ? 2 : 4, first = p->goes_on ? row + MR : row;
+    const size_t end = first + rows < p->m ? first + rows : p->m;
+    for (size_t r = first; r < end; r++) {
+        const char *c = (const char *)p->c + r * p->ldc * size;
+        __builtin_prefetch(c, 1, 3);
+        __builtin_prefetch(c + 64, 1, 3);
+        if (!p->from) continue;
+        __builtin_prefetch(p->from + r * p->ldc, 0, 3);
+        __builtin_prefetch(p->from + r * p->ldc + VF_LANES, 0, 3);
+    }
 }
 
 // Prefetch the next panel into the L2 cache while this panel is multiplied. Each of the first
@@ -104,8 +109,7 @@ INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows, con
         c0[r] = start(p, row + r, 0);
         c1[r] = start(p, row + r, VF_LANES);
     }
-    for (size_t r = 0; r < rows; r++) // prefetches the lines of C that are stored later
-        fetch_c(p, row + r);
+    fetch_c(p, row, rows);
     for (size_t i = 0; i < pairs; i++, a += a_step, b += NC, fetch += next->step) {
         const __m512bh b0 = (__m512bh)_mm512_loadu_si512(b);
         const __m512bh b1 = (__m512bh)_mm512_loadu_si512(b + VF_LANES);

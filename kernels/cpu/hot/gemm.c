@@ -41,13 +41,19 @@ INLINE vp so_far(const struct rlhf__panel *p, size_t row, size_t col) {
     return vp_load_n((const float *)p->c + row * p->ldc + col, left < VP_LANES ? left : VP_LANES);
 }
 
-INLINE void fetch_c(const struct rlhf__panel *p, size_t row) {
-    const float *c = (const float *)p->c + row * p->ldc;
-    __builtin_prefetch(c, 1, 3);
-    __builtin_prefetch(c + VP_LANES, 1, 3);
-    if (!p->from) return;
-    __builtin_prefetch(p->from + row * p->ldc, 0, 3);
-    __builtin_prefetch(p->from + row * p->ldc + VP_LANES, 0, 3);
+// Prefetch the rows of C that the tile uses later. If the tile has just read its own rows (`pairs`
+// with `goes_on`), prefetch those of the next tile below.
+INLINE void fetch_c(const struct rlhf__panel *p, size_t row, const size_t rows, const int pairs) {
+    const size_t first = pairs && p->goes_on ? row + MR : row;
+    const size_t end = first + rows < p->m ? first + rows : p->m;
+    for (size_t r = first; r < end; r++) {
+        const float *c = (const float *)p->c + r * p->ldc;
+        __builtin_prefetch(c, 1, 3);
+        __builtin_prefetch(c + VP_LANES, 1, 3);
+        if (!p->from) continue;
+        __builtin_prefetch(p->from + r * p->ldc, 0, 3);
+        __builtin_prefetch(p->from + r * p->ldc + VP_LANES, 0, 3);
+    }
 }
 
 // Prefetch the next panel into the L2 cache. Every tile of this panel fetches a part of it.
@@ -183,8 +189,8 @@ INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows, con
     for (size_t r = 0; r < rows; r++) {
         c0[r] = pairs && p->goes_on ? so_far(p, row + r, 0) : vp_zero();
         c1[r] = pairs && p->goes_on ? so_far(p, row + r, VP_LANES) : vp_zero();
-        fetch_c(p, row + r);
     }
+    fetch_c(p, row, rows, pairs);
     const unsigned mode = pairs ? vp_flush_on() : 0;
     if (pairs) pin(c0, c1, rows);
     for (size_t k = 0, left = p->k; left; left -= k) {

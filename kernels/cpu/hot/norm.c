@@ -112,8 +112,27 @@ void RLHF__HOT(norm_bwd)(float *dx, int accumulate, float *part, const void *dy,
         bwd_rows(dx, accumulate, part, dy, 0, x, stats, gamma, rows, d);
 }
 
+// The width of the strips of columns in sum_parts, in vectors. In a strip, the chains of several
+// columns run at once, and consecutive lines are read together.
+enum { STRIP = 8 };
+
 void RLHF__HOT(sum_parts)(float *dst, const float *part, size_t stride, size_t count, size_t n) {
-    for (size_t i = 0; i < n; i += VF_LANES) {
+    size_t i = 0;
+    for (; i + STRIP * VF_LANES <= n; i += STRIP * VF_LANES) {
+        vf s[STRIP];
+#pragma GCC unroll 8
+        for (size_t j = 0; j < STRIP; j++)
+            s[j] = vf_load(dst + i + j * VF_LANES);
+        for (size_t p = 0; p < count; p++) {
+#pragma GCC unroll 8
+            for (size_t j = 0; j < STRIP; j++)
+                s[j] = vf_add(s[j], vf_load(part + p * stride + i + j * VF_LANES));
+        }
+#pragma GCC unroll 8
+        for (size_t j = 0; j < STRIP; j++)
+            vf_store(dst + i + j * VF_LANES, s[j]);
+    }
+    for (; i < n; i += VF_LANES) {
         size_t m = n - i < VF_LANES ? n - i : VF_LANES;
         vf s = load_any(dst, 0, i, m);
         for (size_t p = 0; p < count; p++)
