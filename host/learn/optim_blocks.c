@@ -119,8 +119,10 @@ static rlhf_status make_clips(const struct rlhf__optim *o, struct rlhf__optim_bl
     for (uint32_t i = 0; i < b->cut.n; i++)
         b->n_own += is_own(b, i) != 0;
     b->sum = calloc((size_t)b->cut.n + 1, sizeof *b->sum);
+    b->is_summed = calloc((size_t)b->cut.n + 1, sizeof *b->is_summed);
     b->clip = calloc((size_t)b->n_own + 1, sizeof *b->clip);
-    if (!b->sum || !b->clip) return RLHF__NOMEM(err, "out of memory for the optimizer");
+    if (!b->sum || !b->is_summed || !b->clip)
+        return RLHF__NOMEM(err, "out of memory for the optimizer");
     if (is_divided(b)) {
         const size_t each = (b->cut.n + b->share->ranks - 1) / b->share->ranks;
         b->sent = calloc(each + 1, sizeof *b->sent);
@@ -156,6 +158,7 @@ void rlhf__optim_blocks_destroy(struct rlhf__optim *o) {
     free(b->received);
     rlhf__blocks_finish(&b->cut);
     free(b->sum);
+    free(b->is_summed);
     free(b->clip);
     free(b->len);
     free(b->places);
@@ -179,6 +182,34 @@ static rlhf_status sum_singly(const struct rlhf__optim *o, uint32_t block) {
     return RLHF_OK;
 }
 
+// Compute the sum of squares of one block. `own` is the block's index among this process's blocks.
+// The sums of a backend with sumsq_many stay on the device.
+static rlhf_status sum_block(const struct rlhf__optim *o, uint32_t block, uint32_t own) {
+    const struct rlhf__optim_blocks *b = o->blocks;
+    const rlhf_compute *t = o->compute;
+    const uint32_t k = b->cut.block[block].first;
+    const rlhf_tensors pieces = {.size = sizeof pieces,
+                                 .n = b->cut.block[block].end - k,
+                                 .len = b->len + k,
+                                 .g = b->places + k};
+    RLHF_TRY(o->list.size ? t->sumsq_many(t->ctx, &pieces, 0, 0,
+                                          rlhf_dev_at(b->dev_clip, own * sizeof *b->clip))
+                          : sum_singly(o, block));
+    b->is_summed[block] = 1;
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__optim_blocks_complete(struct rlhf__optim *o, uint64_t at) {
+    const struct rlhf__optim_blocks *b = o->blocks;
+    for (uint32_t i = 0; i < b->cut.n; i++) {
+        int complete = !b->is_summed[i];
+        for (uint32_t k = b->cut.block[i].first; complete && k < b->cut.block[i].end; k++)
+            complete = b->cut.piece[k].at >= at;
+        if (complete) RLHF_TRY(sum_block(o, i, i));
+    }
+    return RLHF_OK;
+}
+
 // Compute the sums of squares of this process's blocks. A single download fetches all of them.
 static rlhf_status own_sums(const struct rlhf__optim *o) {
     const struct rlhf__optim_blocks *b = o->blocks;
@@ -186,18 +217,10 @@ static rlhf_status own_sums(const struct rlhf__optim *o) {
     uint32_t own = 0;
     for (uint32_t i = 0; i < b->cut.n; i++) {
         if (!is_own(b, i)) continue;
-        if (!o->list.size) {
-            RLHF_TRY(sum_singly(o, i));
-            continue;
-        }
-        const uint32_t k = b->cut.block[i].first;
-        const rlhf_tensors pieces = {.size = sizeof pieces,
-                                     .n = b->cut.block[i].end - k,
-                                     .len = b->len + k,
-                                     .g = b->places + k};
-        RLHF_TRY(t->sumsq_many(t->ctx, &pieces, 0, 0,
-                               rlhf_dev_at(b->dev_clip, own++ * sizeof *b->clip)));
+        if (!b->is_summed[i]) RLHF_TRY(sum_block(o, i, own));
+        own++;
     }
+    memset(b->is_summed, 0, b->cut.n);
     if (!o->list.size || own == 0) return RLHF_OK;
     RLHF_TRY(t->download(t->ctx, b->clip, b->dev_clip, own * sizeof *b->clip));
     own = 0;

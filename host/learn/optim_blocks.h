@@ -17,6 +17,7 @@ struct rlhf__optim_blocks {
     struct rlhf__blocks cut;
     uint32_t n_own, reserved; // blocks of this process
     double *sum;              // [cut.n] sums of squares
+    uint8_t *is_summed;       // [cut.n] 1: the block's sum of squares is ready for the next step
     double *sent, *received;  // several processes: sums of this process's blocks; of all
     struct rlhf__sum over;    // for sums over processes; all zeros with one process
     rlhf_dev moments;         // of own blocks, with several processes
@@ -43,6 +44,12 @@ void rlhf__optim_blocks_destroy(struct rlhf__optim *o); // does nothing without 
 // `aside` is as in rlhf__sum_reduce. After this, the caller must take the step. [step]
 rlhf_status rlhf__optim_blocks_reduce(struct rlhf__optim *o, const rlhf_dev *aside,
                                       struct rlhf__error *err);
+
+// Call this when the gradients from byte `at` onward (as in struct rlhf__piece) are the sums over
+// all shards. Computes the sums of squares of the blocks in this range while the gradients may
+// still be in the processor's cache. The next step uses these sums, and computes those of all other
+// blocks. Only for a single process. Errors: those of the compute table. [step]
+rlhf_status rlhf__optim_blocks_complete(struct rlhf__optim *o, uint64_t at);
 
 // Take a step, as rlhf__optim_step does, and describe it in *clip. With several processes, each
 // process updates its own blocks. Then, unless o->blocks->is_late is set, it receives the

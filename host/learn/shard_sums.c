@@ -1,11 +1,14 @@
 // shard_sums.c: see shard_sums.h.
 #include "learn/shard_sums.h"
 
+#include "learn/optim_blocks.h"
 #include "model/compute.h"
 
 #include <stdlib.h>
 
 _Static_assert(RLHF__TREE_DEPTH <= RLHF_ADD_ALL_MAX, "one call adds all pending sums");
+
+#define PART ((uint64_t)1 << 20) // bytes that fit into the L2 caches of two cores
 
 // ---- life ----
 
@@ -51,6 +54,7 @@ rlhf_status rlhf__shard_sums_init(struct rlhf__shard_sums *s, const rlhf_compute
                                   struct rlhf__optim *policy, struct rlhf__optim *critic,
                                   const struct rlhf__share *share, struct rlhf__error *err) {
     *s = (struct rlhf__shard_sums){.compute = t, .optim = {policy, critic}};
+    s->completes = share->ranks <= 1 && t->flags & RLHF_COMPUTE_HOST_MEMORY;
     s->n_aside = rlhf__tree_asides(share->shards, rlhf__share_from(share, share->rank),
                                    rlhf__share_to(share, share->rank));
     for (int k = 0; k < 2; k++) {
@@ -144,11 +148,26 @@ static rlhf_status push(const struct rlhf__shard_sums *s, struct range x) {
     return RLHF_OK;
 }
 
+// Push the next range, which ends where the previous one begins. If this completes gradients
+// (s->completes), pushes it in parts, from its end to its start, and computes the sums of squares
+// of the complete blocks. The parts are so small that they are still in the cache then.
+static rlhf_status push_next(const struct rlhf__shard_sums *s, struct range x) {
+    const int parts = s->completes && s->shard == s->last;
+    for (uint64_t end = x.bytes, from; end > 0; end = from) {
+        from = parts && end > PART ? (end - PART + 63) / 64 * 64 : 0;
+        RLHF_TRY(
+            push(s, (struct range){x.k, 0, rlhf_dev_at(x.grad, from), x.at + from, end - from}));
+        if (parts) RLHF_TRY(rlhf__optim_blocks_complete(s->optim[x.k], x.at + from));
+    }
+    return RLHF_OK;
+}
+
 int rlhf__shard_sums_graded(struct rlhf__shard_sums *s, rlhf_dev grad, uint64_t bytes) {
     const rlhf_dev grads = s->optim[0]->grads;
     if (rlhf_dev_at(grad, bytes) != rlhf_dev_at(grads, s->complete)) return 0;
     s->complete = (uintptr_t)grad - (uintptr_t)grads;
-    if (s->table == RLHF_OK) s->table = push(s, (struct range){0, 0, grad, s->complete, bytes});
+    if (s->table == RLHF_OK)
+        s->table = push_next(s, (struct range){0, 0, grad, s->complete, bytes});
     return 1;
 }
 
@@ -158,7 +177,8 @@ rlhf_status rlhf__shard_sums_end(struct rlhf__shard_sums *s) {
         const struct rlhf__optim *o = s->optim[k];
         uint64_t at = 0;
         if (o && o->grads)
-            RLHF_TRY(push(s, (struct range){k, 0, o->grads, 0, k ? o->grads_bytes : s->complete}));
+            RLHF_TRY(
+                push_next(s, (struct range){k, 0, o->grads, 0, k ? o->grads_bytes : s->complete}));
         for (uint32_t i = 0; o && !o->grads && i < o->n; i++) {
             const uint64_t bytes = (uint64_t)o->items[i].n * sizeof(float);
             RLHF_TRY(push(s, (struct range){k, 0, o->items[i].param.grad, at, bytes}));

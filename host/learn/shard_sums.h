@@ -31,8 +31,9 @@ struct rlhf__shard_sums {
     uint32_t shard, last;                // the current shard, the last shard of this process
     struct rlhf__once *once[2];          // in ascending order, with a gap between any two
     uint32_t n_once[2];
-    int keeps;         // 1: the current shard's gradients with ADDS_ONCE are kept
-    int follows;       // 1: those of the shard before were kept
+    int completes; // 1: sums of squares are computed as gradients are completed (optim_blocks.h)
+    int keeps;     // 1: the current shard's gradients with ADDS_ONCE are kept
+    int follows;   // 1: those of the shard before were kept
     uint64_t complete; // the policy's gradients from this byte onward have been processed
     rlhf_status table; // first failure of the compute table while they were added up
 };
