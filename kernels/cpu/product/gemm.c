@@ -57,17 +57,27 @@ static void run_both(const struct rlhf__gemm_job *j, const struct rlhf__panel *p
     run_panel(j, &last);
 }
 
-// Computes rows `row` .. `row` + rows - 1 of panels p0 .. p1 - 1.
-static void run_block(const struct rlhf__gemm_job *j, int64_t row, int64_t rows, int64_t p0,
-                      int64_t p1) {
+// A position among the results of a block: a row of a panel. The results are ordered by panel, then
+// by row.
+struct place {
+    int64_t panel, row;
+};
+
+// Computes the results of a block from `from` up to, but not including, `to`. The block begins at
+// row `first` and has `rows` rows.
+static void run_block(const struct rlhf__gemm_job *j, int64_t first, int64_t rows,
+                      struct place from, struct place to) {
     const struct rlhf__matmul *s = j->s;
     const int32_t in = s->in_dtype;
     const int64_t panel_words = panel_words_of(j), ldc = s->ldc ? s->ldc : s->n;
+    const int64_t end = to.panel + (to.row > 0), k = j->k1 - j->k0;
     const uint32_t *wei = (j->turned ? j->turned : j->wei) + first_word_of(j);
-    struct rlhf__panel p = {.a = j->src + (uint64_t)(row * s->k + j->k0) * rlhf_dtype_size(in),
-                            .a_stride = (size_t)s->k,
-                            .m = (size_t)rows,
-                            .k = (size_t)(j->k1 - j->k0),
+    const int64_t low = end - from.panel == 1 ? from.row : 0; // the first row that is needed
+    const int64_t high = end - from.panel == 1 && to.row ? to.row : rows;
+    const char *a = j->src + (uint64_t)((first + low) * s->k + j->k0) * rlhf_dtype_size(in);
+    uint64_t a_row = (uint64_t)s->k * rlhf_dtype_size(in);
+    struct rlhf__panel p = {.a_stride = (size_t)s->k,
+                            .k = (size_t)k,
                             .b_next = (size_t)panel_words,
                             .ldc = (size_t)ldc,
                             .chain = (size_t)j->chain,
@@ -75,13 +85,16 @@ static void run_block(const struct rlhf__gemm_job *j, int64_t row, int64_t rows,
                             .c_bf16 = s->out_dtype == RLHF_BF16,
                             .accumulate = !s->goes_on && (s->accumulate || !j->first),
                             .goes_on = s->goes_on};
-    if (rlhf__gemm_packs_a(j, rows, p1 - p0)) {
-        rlhf__gemm_pack_a(j, row, p.m, p.k);
-        p.a = j->a_pack;
+    if (rlhf__gemm_packs_a(j, high - low, end - from.panel)) {
+        rlhf__gemm_pack_a(j, first + low, (size_t)(high - low), p.k);
+        a = (const char *)j->a_pack;
+        a_row = (uint64_t)rlhf__gemm_a_row_words(j->cpu, in, k) * sizeof *j->a_pack;
         p.a_packed = 1;
     }
-    for (int64_t i = p0; i < p1; i++) {
-        const int64_t c = i * j->width;
+    for (int64_t i = from.panel; i < end; i++) {
+        const int64_t c = i * j->width, r = i == from.panel ? from.row : 0, row = first + r;
+        p.m = (size_t)((i == to.panel ? to.row : rows) - r);
+        p.a = a + (uint64_t)(r - low) * a_row;
         p.b = wei + i * panel_words;
         p.bias = j->bias && j->last ? j->bias + c : NULL;
         p.c = j->dst + (uint64_t)(row * ldc + c) * rlhf_dtype_size(s->out_dtype);
@@ -94,17 +107,30 @@ static void run_block(const struct rlhf__gemm_job *j, int64_t row, int64_t rows,
     }
 }
 
+#define SPLIT_TILES 8 // least number of tiles in a panel that is divided between two threads
+
+// The place of a block's result number `at`, rounded up to whole tiles or, if the block has few
+// rows, to whole panels. Two threads that share a panel both read its part of B, which takes long
+// if few rows are multiplied with it.
+static struct place place_of(const struct rlhf__gemm_job *j, int64_t rows, int64_t at) {
+    const int64_t tile = rlhf__gemm_tile_rows(j->cpu, j->s->in_dtype);
+    const int64_t grain = rows < SPLIT_TILES * tile ? rows : tile;
+    const int64_t row = (at % rows + grain - 1) / grain * grain;
+    return row < rows ? (struct place){at / rows, row} : (struct place){at / rows + 1, 0};
+}
+
 // Run the work items `from` .. `to` - 1. An item is one row of the result in one panel, so a block
 // of r rows has r items for each panel.
 static void run_range(const struct rlhf__gemm_job *j, int64_t from, int64_t to) {
     for (int64_t b = from / (j->block * j->panels); b < j->blocks; b++) {
         const int64_t row = b * j->block, start = row * j->panels;
         const int64_t rows = j->s->m - row < j->block ? j->s->m - row : j->block;
+        const int64_t items = rows * j->panels;
         if (start >= to) return;
-        const int64_t p0 = from <= start ? 0 : (from - start + rows - 1) / rows;
-        const int64_t end = (to - start + rows - 1) / rows;
-        const int64_t p1 = end < j->panels ? end : j->panels;
-        if (p0 < p1) run_block(j, row, rows, p0, p1);
+        const struct place p = place_of(j, rows, from <= start ? 0 : from - start);
+        const struct place q = place_of(j, rows, to - start < items ? to - start : items);
+        if (p.panel < q.panel || (p.panel == q.panel && p.row < q.row))
+            run_block(j, row, rows, p, q);
     }
 }
 
