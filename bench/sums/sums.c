@@ -172,6 +172,7 @@ static rlhf_status measure(struct rlhf__team *team, const rlhf_compute *t, uint6
     if (st != RLHF_OK)
         st = rlhf__fail(err, st, "no memory for %llu floats", (unsigned long long)floats);
     if (st == RLHF_OK) st = rlhf__blocks_add(&blocks, &whole, 0, err);
+    if (st == RLHF_OK) st = rlhf__blocks_deal(&blocks, share.ranks, err);
     if (st == RLHF_OK) st = rlhf__sum_init(&sum, t, &blocks, &share, err);
     if (st == RLHF_OK) st = rounds(&sum, n, &best, err);
     if (st == RLHF_OK && team->rank == 0)

@@ -31,7 +31,7 @@ static uint64_t moment_bytes(const struct rlhf__piece *p) {
 }
 
 static int is_own(const struct rlhf__optim_blocks *b, uint32_t block) {
-    return rlhf__block_owner(block, b->share->ranks) == b->share->rank;
+    return b->cut.block[block].owner == b->share->rank;
 }
 
 // Reserve one buffer for the moments of this process's blocks. In the buffer, each moment is
@@ -141,6 +141,7 @@ rlhf_status rlhf__optim_blocks_init(struct rlhf__optim *o, const struct rlhf__sh
     b->share = share;
     b->cut.limit = share->block;
     RLHF_TRY(cut(o, &b->cut, err));
+    if (is_divided(b)) RLHF_TRY(rlhf__blocks_deal(&b->cut, share->ranks, err));
     RLHF_TRY(make_clips(o, b, err));
     RLHF_TRY(list(o, b, err));
     if (!is_divided(b)) return RLHF_OK;
@@ -229,17 +230,18 @@ static rlhf_status own_sums(const struct rlhf__optim *o) {
     return RLHF_OK;
 }
 
-// Exchange the sums of squares. Block i has the index i / ranks among the blocks of its owner.
+// Exchange the sums of squares. Block i is in window i / ranks, and its owner has no other block in
+// this window.
 static rlhf_status all_sums(const struct rlhf__optim *o, struct rlhf__error *err) {
     const struct rlhf__optim_blocks *b = o->blocks;
     const uint32_t ranks = b->share->ranks;
     if (!is_divided(b) || !b->share->team) return RLHF_OK;
     const uint64_t each = (b->cut.n + ranks - 1) / ranks;
-    for (uint32_t i = b->share->rank; i < b->cut.n; i += ranks)
-        b->sent[i / ranks] = b->sum[i];
+    for (uint32_t i = 0; i < b->cut.n; i++)
+        if (is_own(b, i)) b->sent[i / ranks] = b->sum[i];
     RLHF_TRY(rlhf__team_gather(b->share->team, b->sent, each * sizeof *b->sent, b->received, err));
     for (uint32_t i = 0; i < b->cut.n; i++)
-        b->sum[i] = b->received[i % ranks * each + i / ranks];
+        b->sum[i] = b->received[b->cut.block[i].owner * each + i / ranks];
     return RLHF_OK;
 }
 

@@ -16,7 +16,7 @@ static struct overlap overlap_of(const struct rlhf__optim_blocks *b, uint32_t i,
                                  uint32_t item, int v, uint64_t from, uint64_t n) {
     const struct rlhf__piece *p = &b->cut.piece[k];
     const uint64_t end = p->from + p->len;
-    struct overlap x = {.owner = rlhf__block_owner(i, b->share->ranks)};
+    struct overlap x = {.owner = b->cut.block[i].owner};
     if (p->tensor != item || end <= from || p->from >= from + n) return x;
     const uint64_t first = p->from > from ? p->from : from, to = end < from + n ? end : from + n;
     const rlhf_dev place = b->places[(size_t)b->n_list * (v ? 3 : 2) + k];

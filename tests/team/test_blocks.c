@@ -53,17 +53,52 @@ static void many(void **state) {
     rlhf__blocks_finish(&b);
 }
 
-static void owners(void **state) {
+// Of two blocks in a window, the longer one goes to the rank that owns less. So the ranks own about
+// the same number of elements, even if every second block is short.
+static void owners_are_balanced(void **state) {
     (void)state;
-    for (uint32_t b = 0; b < 9; b++) {
-        assert_int_equal(rlhf__block_owner(b, 0), 0);
-        assert_int_equal(rlhf__block_owner(b, 1), 0);
-        assert_int_equal(rlhf__block_owner(b, 3), b % 3);
+    struct rlhf__blocks b = {0};
+    struct rlhf__error err = {0};
+    uint64_t owned[2] = {0};
+    for (uint32_t i = 0; i < 20; i++)
+        add(&b, i, i % 2 ? 600 : RLHF__BLOCK, 0);
+    assert_int_equal(b.n, 20);
+    for (uint32_t i = 0; i < b.n; i++)
+        assert_int_equal(b.block[i].owner, 0);
+    check_ok(rlhf__blocks_deal(&b, 2, &err), &err);
+    for (uint32_t i = 0; i < b.n; i++) {
+        const uint32_t owner = b.block[i].owner;
+        assert_int_equal(owner, i / 2 % 2 ? 1 - i % 2 : i % 2);
+        assert_int_equal(b.dealt[i / 2 * 2 + owner], i);
+        owned[owner] += b.block[i].len;
     }
+    assert_true(owned[0] == owned[1]);
+    rlhf__blocks_finish(&b);
+}
+
+// The last window has fewer blocks than ranks. They go to the ranks that own the least.
+static void last_window_is_dealt(void **state) {
+    (void)state;
+    struct rlhf__blocks b = {0};
+    struct rlhf__error err = {0};
+    static const uint64_t len[] = {9, 5, 7, 4};
+    static const uint32_t owner[] = {0, 2, 1, 2};
+    static const uint32_t dealt[] = {0, 2, 1, RLHF__NO_BLOCK, RLHF__NO_BLOCK, 3};
+    b.limit = 9;
+    for (uint32_t i = 0; i < 4; i++)
+        add(&b, i, len[i], 0);
+    assert_int_equal(b.n, 4);
+    check_ok(rlhf__blocks_deal(&b, 3, &err), &err);
+    for (uint32_t i = 0; i < 4; i++)
+        assert_int_equal(b.block[i].owner, owner[i]);
+    for (uint32_t i = 0; i < 6; i++)
+        assert_int_equal(b.dealt[i], dealt[i]);
+    rlhf__blocks_finish(&b);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(tensors_are_cut_and_joined),
-                                       cmocka_unit_test(many), cmocka_unit_test(owners)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tensors_are_cut_and_joined), cmocka_unit_test(many),
+        cmocka_unit_test(owners_are_balanced), cmocka_unit_test(last_window_is_dealt)};
     return cmocka_run_group_tests_name("team/blocks", tests, NULL, NULL);
 }

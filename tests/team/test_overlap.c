@@ -92,6 +92,7 @@ static rlhf_status open(struct rank *r) {
                                       .tensor = i};
         RLHF_TRY(rlhf__blocks_add(&r->blocks, &p, 0, &r->err));
     }
+    RLHF_TRY(rlhf__blocks_deal(&r->blocks, r->share.ranks, &r->err));
     return rlhf__sum_init(&r->sum, &r->table, &r->blocks, &r->share, &r->err);
 }
 
@@ -120,8 +121,9 @@ static rlhf_status backward(struct rank *r, int step) {
 
 // Sets the values of this rank's blocks, and keeps the sums of these blocks.
 static void change(struct rank *r, int step) {
-    for (uint32_t b = r->share.rank; b < r->blocks.n; b += r->share.ranks)
-        for (uint32_t k = r->blocks.block[b].first; k < r->blocks.block[b].end; k++) {
+    for (uint32_t b = 0; b < r->blocks.n; b++)
+        for (uint32_t k = r->blocks.block[b].first;
+             r->blocks.block[b].owner == r->share.rank && k < r->blocks.block[b].end; k++) {
             const struct rlhf__piece *p = &r->blocks.piece[k];
             const size_t at = p->at / sizeof(float);
             memcpy(r->summed[step] + at, r->grad + at, p->len * sizeof(float));

@@ -23,7 +23,7 @@ static rlhf_status add_piece(struct rlhf__blocks *b, const struct rlhf__piece *p
     if (!blocks) return RLHF__NOMEM(err, "out of memory for a list of parameters");
     b->block = blocks;
     if (b->n == 0 || b->block[b->n - 1].len + p->len > limit(b))
-        b->block[b->n++] = (struct rlhf__block){b->n_pieces, b->n_pieces, 0};
+        b->block[b->n++] = (struct rlhf__block){.first = b->n_pieces, .end = b->n_pieces};
     struct rlhf__block *last = &b->block[b->n - 1];
     b->piece[b->n_pieces++] = *p;
     last->end = b->n_pieces;
@@ -49,8 +49,57 @@ rlhf_status rlhf__blocks_add(struct rlhf__blocks *b, const struct rlhf__piece *w
     return RLHF_OK;
 }
 
+// ---- owners ----
+
+// Writes the numbers of the blocks [from, from + n) to `order`, the longest first. Blocks of equal
+// length keep their order.
+static void by_length(const struct rlhf__blocks *b, uint32_t from, uint32_t n, uint32_t *order) {
+    for (uint32_t i = 0, at; i < n; i++) {
+        const uint64_t len = b->block[from + i].len;
+        for (at = i; at > 0 && b->block[order[at - 1]].len < len; at--)
+            order[at] = order[at - 1];
+        order[at] = from + i;
+    }
+}
+
+// Sorts the ranks by the number of elements that they own, the fewest first.
+static void by_load(uint32_t *order, const uint64_t *owned, uint32_t ranks) {
+    for (uint32_t i = 0; i < ranks; i++)
+        order[i] = i;
+    for (uint32_t i = 1; i < ranks; i++)
+        for (uint32_t at = i; at > 0 && owned[order[at]] < owned[order[at - 1]]; at--) {
+            const uint32_t r = order[at];
+            order[at] = order[at - 1];
+            order[at - 1] = r;
+        }
+}
+
+rlhf_status rlhf__blocks_deal(struct rlhf__blocks *b, uint32_t ranks, struct rlhf__error *err) {
+    const uint32_t windows = (b->n + ranks - 1) / ranks;
+    uint32_t *order = calloc(2 * (size_t)ranks, sizeof *order), *rank = order + ranks;
+    uint64_t *owned = calloc(ranks, sizeof *owned);
+    free(b->dealt);
+    b->dealt = malloc(((size_t)windows * ranks + 1) * sizeof *b->dealt);
+    const int ok = order && owned && b->dealt;
+    for (uint32_t w = 0; ok && w < windows; w++) {
+        const uint32_t from = w * ranks, n = b->n - from < ranks ? b->n - from : ranks;
+        by_length(b, from, n, order);
+        by_load(rank, owned, ranks);
+        for (uint32_t k = 0; k < ranks; k++)
+            b->dealt[from + rank[k]] = k < n ? order[k] : RLHF__NO_BLOCK;
+        for (uint32_t k = 0; k < n; k++) {
+            b->block[order[k]].owner = rank[k];
+            owned[rank[k]] += b->block[order[k]].len;
+        }
+    }
+    free(order);
+    free(owned);
+    return ok ? RLHF_OK : RLHF__NOMEM(err, "out of memory for %u ranks", ranks);
+}
+
 void rlhf__blocks_finish(struct rlhf__blocks *b) {
     free(b->piece);
     free(b->block);
+    free(b->dealt);
     memset(b, 0, sizeof *b);
 }

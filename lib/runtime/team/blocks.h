@@ -1,6 +1,6 @@
-// blocks.h: divides the parameters of a model into blocks of about equal size. Sums of gradients,
-// the optimizer's state and the parameters are exchanged block by block, and each block belongs to
-// one process. How the parameters are divided does not depend on the number of processes.
+// blocks.h: divides the parameters of a model into blocks of limited size. Sums of gradients, the
+// optimizer's state and the parameters are exchanged block by block, and each block belongs to one
+// process. How the parameters are divided does not depend on the number of processes.
 #ifndef RLHF_HOST_TEAM_BLOCKS_H
 #define RLHF_HOST_TEAM_BLOCKS_H
 
@@ -23,7 +23,10 @@ struct rlhf__piece {
 struct rlhf__block {
     uint32_t first, end;
     uint64_t len;
+    uint32_t owner, reserved; // rank of the process that owns the block
 };
+
+#define RLHF__NO_BLOCK UINT32_MAX
 
 struct rlhf__blocks {
     struct rlhf__piece *piece;
@@ -32,6 +35,7 @@ struct rlhf__blocks {
     uint32_t pieces_cap, cap;
     uint64_t longest; // elements of the longest block
     uint64_t limit;   // elements that blocks may have, set by the caller; 0: RLHF__BLOCK
+    uint32_t *dealt;  // the blocks by window and owner; see rlhf__blocks_deal
 };
 
 // Append a tensor, which `whole` describes as if it were a single piece. The tensor is cut into
@@ -41,9 +45,12 @@ rlhf_status rlhf__blocks_add(struct rlhf__blocks *, const struct rlhf__piece *wh
                              struct rlhf__error *err);
 void rlhf__blocks_finish(struct rlhf__blocks *); // accepts a zeroed struct [any]
 
-// Returns the rank of the process that owns block `b`. [any]
-static inline uint32_t rlhf__block_owner(uint32_t b, uint32_t ranks) {
-    return ranks > 1 ? b % ranks : 0;
-}
+// Choose an owner for every block, after the last tensor was added. `ranks` consecutive blocks are
+// a window. Each rank owns one block of every window; in the last window, some ranks may own none.
+// In each window the longest blocks go to the ranks that own the fewest elements so far, because
+// all ranks wait for the rank that sends or updates the most. dealt[w * ranks + r] receives the
+// block that rank r owns in window w, or RLHF__NO_BLOCK. Without this call, rank 0 owns all blocks.
+// Errors: RLHF_E_NOMEM. [any]
+rlhf_status rlhf__blocks_deal(struct rlhf__blocks *, uint32_t ranks, struct rlhf__error *err);
 
 #endif

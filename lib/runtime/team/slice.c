@@ -8,12 +8,12 @@ uint32_t rlhf__slice_window(const struct rlhf__sum *s, struct rlhf__slice p) {
 }
 
 static uint32_t block_of(const struct rlhf__sum *s, struct rlhf__slice p, uint32_t rank) {
-    return rlhf__slice_window(s, p) * s->share->ranks + rank;
+    return s->blocks->dealt[rlhf__slice_window(s, p) * s->share->ranks + rank];
 }
 
 uint64_t rlhf__slice_len(const struct rlhf__sum *s, struct rlhf__slice p, uint32_t rank) {
     const uint32_t b = block_of(s, p, rank);
-    const uint64_t all = b < s->blocks->n ? s->blocks->block[b].len : 0;
+    const uint64_t all = b != RLHF__NO_BLOCK ? s->blocks->block[b].len : 0;
     if (all <= p.from) return 0;
     return all - p.from < s->len ? all - p.from : s->len;
 }

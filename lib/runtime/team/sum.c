@@ -8,6 +8,9 @@
 
 // Minimum number of elements of a block that are exchanged at a time, if the block has that many.
 #define LEAST  ((uint64_t)1 << 14)
+// The maximum between machines. The messages that are under way share the line, so all of them
+// arrive late if they are long, and a pass waits for the first.
+#define SHORT  ((uint64_t)1 << 16)
 #define BUFFER ((uint64_t)1 << 22) // elements of all buffers on the host, roughly
 
 // ---- life ----
@@ -19,11 +22,17 @@ static uint32_t most_nodes(const struct rlhf__sum *s) {
     return most;
 }
 
+static int is_between_machines(const struct rlhf__sum *s) {
+    const struct rlhf__team *t = s->share->team;
+    return t && !s->on_device && t->locals < t->ranks;
+}
+
 // Choose how many elements of a block are exchanged at a time. All ranks choose the same number.
 static uint64_t choose_len(const struct rlhf__sum *s) {
+    const uint64_t most = is_between_machines(s) ? SHORT : RLHF__BLOCK;
     const uint64_t each = 2 * (uint64_t)most_nodes(s) * (s->share->ranks - 1) * RLHF__SUM_DEPTH;
     uint64_t len = each > 0 ? BUFFER / each : BUFFER;
-    if (len > RLHF__BLOCK) len = RLHF__BLOCK;
+    if (len > most) len = most;
     if (len < LEAST) len = LEAST;
     if (len > s->blocks->longest) len = s->blocks->longest;
     return len > 0 ? len : 1;

@@ -5,9 +5,10 @@
 // the bits do not depend on the number of ranks. After that rank's optimizer step, rlhf__sum_spread
 // sends the block's new values to all other ranks.
 //
-// Blocks are exchanged in windows: `ranks` consecutive blocks, one for each rank. Several windows
-// are under way at a time. A sum begins with the highest gradients, which a backward pass completes
-// first; a spread begins with the lowest values, which a forward pass reads first.
+// Blocks are exchanged in windows: `ranks` consecutive blocks, one for each rank
+// (rlhf__blocks_deal). Several windows are under way at a time. A sum begins with the highest
+// gradients, which a backward pass completes first; a spread begins with the lowest values, which a
+// forward pass reads first.
 //
 // If device memory is host memory (RLHF_COMPUTE_HOST_MEMORY), or a collective exchanges device
 // memory (team->device), a block that is one piece is sent and received in place. Other blocks pass
@@ -52,7 +53,8 @@ struct rlhf__sum {
     rlhf_dev node;        // device memory for the nodes of one block
 };
 
-// Allocate the buffers for exchanging these blocks. The blocks and the share are borrowed. Errors:
+// Allocate the buffers for exchanging these blocks, which must have been dealt to the ranks of the
+// share. The blocks and the share are borrowed. Errors:
 // RLHF_E_NOMEM; those of the table's alloc(). [main]
 rlhf_status rlhf__sum_init(struct rlhf__sum *, const rlhf_compute *, const struct rlhf__blocks *,
                            const struct rlhf__share *, struct rlhf__error *err);

@@ -2,6 +2,7 @@
 #include "clock.h"
 #include "mpi.h"
 #include "output.h"
+#include "slices.h"
 
 #include <sched.h>
 #include <stdarg.h>
@@ -267,6 +268,7 @@ void *mpi_thread(void *arg) {
     struct mpi *m = arg;
     double beat = 0;
     prctl(PR_SET_TIMERSLACK, 1000UL); // ns; naps of this thread would be 50 us longer
+    mpi_take_short_slices();
     pthread_mutex_lock(&m->lock);
     mpi_begin(m);
     m->ready = 1;
