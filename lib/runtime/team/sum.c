@@ -7,7 +7,7 @@
 #include <string.h>
 
 // Minimum number of elements of a block that are exchanged at a time, if the block has that many.
-#define LEAST  ((uint64_t)1 << 14)
+#define LEAST ((uint64_t)1 << 14)
 // The maximum between machines. The messages that are under way share the line, so all of them
 // arrive late if they are long, and a pass waits for the first.
 #define SHORT  ((uint64_t)1 << 16)
