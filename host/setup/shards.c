@@ -1,9 +1,12 @@
 // shards.c: divides a run between processes; see setup.h.
 #include "setup/setup.h"
 
-#include "config/layer.h"
+#include "base/json.h"
+#include "keep/run_dir.h"
 
 #include <stdio.h>
+
+#define MOST ((uint64_t)64 << 20) // bytes of a run's config.json
 
 // Writes the numbers that divide `shards`, separated by commas.
 static const char *divisors(uint32_t shards, char *out, size_t cap) {
@@ -25,8 +28,32 @@ static rlhf_status check_ranks(uint32_t shards, uint32_t ranks, int split,
     return rlhf__fail(
         err, RLHF_E_INVALID,
         "parallel.shards is %u, and the run has %u processes%s: with %u shards it can "
-        "have %s",
+        "have %s; start another number of processes, or change parallel.shards",
         shards, ranks, split ? " that train" : "", shards, divisors(shards, list, sizeof list));
+}
+
+// Returns the number of shards that the run in the directory has had, or -1 if it is not known.
+static int64_t shards_before(const struct rlhf__run *r) {
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    json_t *config = NULL;
+    if (rlhf__folder_read(r->req->dir->root, "config.json", MOST, &text, NULL) == RLHF_OK)
+        rlhf__json_parse("config.json", rlhf__buf_text(&text), text.len, &config, NULL);
+    const json_t *n = json_object_get(json_object_get(config, "parallel"), "shards");
+    const int64_t shards = json_is_integer(n) ? json_integer_value(n) : -1;
+    json_decref(config);
+    rlhf__buf_free(&text);
+    return shards;
+}
+
+// If a resumed run has another number of shards than before, warn.
+static void warn_if_changed(const struct rlhf__run *r) {
+    const uint32_t now = r->cast.share.shards;
+    const int64_t before = r->req->resume ? shards_before(r) : -1;
+    if (before <= 0 || before == now) return;
+    rlhf__logf(r->report.log, RLHF_LOG_WARN,
+               "parallel.shards was %lld and is now %u: from here on, sums are rounded "
+               "differently than in an unchanged run",
+               (long long)before, now);
 }
 
 rlhf_status rlhf__setup_shards(struct rlhf__run *r, struct rlhf__error *err) {
@@ -38,11 +65,7 @@ rlhf_status rlhf__setup_shards(struct rlhf__run *r, struct rlhf__error *err) {
     RLHF_TRY(check_ranks((uint32_t)c->shards, ranks, split != NULL, err));
     r->cast.share = (struct rlhf__share){
         .shards = (uint32_t)c->shards, .rank = (uint32_t)rlhf__team_rank(team), .ranks = ranks};
-    if (r->req->resume && rlhf__layer_typed_by(r->config, "parallel", "shards"))
-        rlhf__logf(r->report.log, RLHF_LOG_WARN,
-                   "parallel.shards is now %u: if the run had another number, its sums are rounded "
-                   "differently from here on",
-                   r->cast.share.shards);
+    warn_if_changed(r);
     return RLHF_OK;
 }
 

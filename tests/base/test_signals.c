@@ -152,6 +152,9 @@ static void a_second_signal_says_what_it_does(void **state) {
                "finishing phase 3, then a checkpoint; Ctrl-C again: at once\n"
                "stopped at once; phase 2 and those before it are kept; go on: rlhf-host --resume "
                "r\n");
+    phase_says(SIGTERM, 3, -1, "model", 0,
+               "finishing phase 3, then a checkpoint; a second signal: at once; if the run is "
+               "killed first: phase 2 and those before it are kept; go on: rlhf-host --resume r\n");
     rlhf__signals_kept(NULL);
     phase_says(SIGINT, 3, -1, "model", SIGINT,
                "finishing phase 3, then a checkpoint; Ctrl-C again: at once\n"

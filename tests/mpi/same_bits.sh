@@ -74,7 +74,7 @@ cmp -s one several || {
 # Bad input.
 start "$1" 3 "$host" $run --out refused
 [ $status = 2 ] && [ ! -e refused ] || fail "three ranks, four shards"
-says 'error: parallel.shards is 4, and the run has 3 processes: with 4 shards it can have 1, 2 or 4$'
+says 'error: parallel.shards is 4, and the run has 3 processes: with 4 shards it can have 1, 2 or 4; start another number of processes, or change parallel.shards$'
 start "$1" 4 "$host" $run --set batch.size=12 --out refused
 [ $status = 2 ] && [ ! -e refused ] || fail "three groups, four ranks"
 says 'error: batch.size is 12, which is 3 groups of responses: too few for 4 processes'

@@ -69,7 +69,7 @@ static void wrong(const char *section, const char *key, json_t *value, const cha
 static void bad_files(void **state) {
     (void)state;
     wrong(NULL, "rlhf_host_scale", json_integer(2), "rlhf_host_scale");
-    wrong(NULL, "rlhf_host_scale", NULL, "rlhf_host_scale is missing");
+    wrong(NULL, "rlhf_host_scale", NULL, "\"rlhf_host_scale\" is missing");
     wrong("run", "rows", NULL, "run.rows is missing");
     wrong("run", "rows", json_integer(0), "run.rows is 0");
     wrong("run", "rows", json_real(1.5), "run.rows is 1.5");

@@ -5,8 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,23 +20,9 @@ static int begins_as_page(const char *path) {
     return n > 0 && rlhf__page_is_ours(start, (size_t)n);
 }
 
-// Check the directory of a new file. The directory must exist and be writable.
-static rlhf_status check_directory(const char *command, const char *path, struct rlhf__error *err) {
-    char dir[RLHF__PATH_CAP] = ".";
-    const char *base = rlhf__path_base(path);
-    if (base - path > 1) snprintf(dir, sizeof dir, "%.*s", (int)(base - path) - 1, path);
-    if (base - path == 1) snprintf(dir, sizeof dir, "/");
-    if (*base && rlhf__is_dir(dir) && access(dir, W_OK) == 0) return RLHF_OK;
-    return rlhf__fail(err, RLHF_E_INVALID, "%s: '%s' cannot be written: %s%s%s%s", command, path,
-                      *base ? "'" : "it names no file", *base ? dir : "", *base ? "': " : "",
-                      !*base              ? ""
-                      : rlhf__is_dir(dir) ? strerror(errno)
-                                          : "there is no such directory");
-}
-
 rlhf_status rlhf__page_file_check(const char *command, const char *path, struct rlhf__error *err) {
     struct stat st;
-    if (lstat(path, &st) < 0) return check_directory(command, path, err);
+    if (lstat(path, &st) < 0) return rlhf__file_may_make(path, err);
     if (S_ISREG(st.st_mode) && begins_as_page(path)) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
                       "%s: '%s' exists and is not a page of this program; choose another name with "

@@ -171,8 +171,8 @@ rlhf_status rlhf__scale_figures_read(const char *path, struct rlhf__scale_figure
     rlhf_status st = RLHF_OK;
     if (json_integer_value(json_object_get(file, "rlhf_host_scale")) != VERSION)
         st = rlhf__fail(err, RLHF_E_INVALID,
-                        "%s is not a file of rlhf-host scale --measure: rlhf_host_scale is %s, and "
-                        "%d is read",
+                        "%s was not written by rlhf-host scale --measure: \"rlhf_host_scale\" is "
+                        "%s, not %d; choose another file",
                         path, rlhf__json_kind(json_object_get(file, "rlhf_host_scale")), VERSION);
     else if (!line && (!run || !machine))
         st = rlhf__fail(err, RLHF_E_INVALID,
@@ -196,6 +196,12 @@ rlhf_status rlhf__scale_figures_read(const char *path, struct rlhf__scale_figure
     }
     json_decref(file);
     return st;
+}
+
+rlhf_status rlhf__scale_figures_before(const char *path, struct rlhf__scale_figures *f,
+                                       struct rlhf__error *err) {
+    return rlhf__is_file(path) ? rlhf__scale_figures_read(path, f, err)
+                               : rlhf__file_may_make(path, err);
 }
 
 static json_t *section_json(const struct section *s, const void *from) {

@@ -139,7 +139,8 @@ static rlhf_status read_figures(struct job *j, const struct split *s, struct rlh
         RLHF_TRY(rlhf__flags_idle(idle, 2, "scale", "with --from: nothing is measured", err));
         if (s->n_run > 1)
             return rlhf__fail(err, RLHF_E_INVALID,
-                              "scale: %s has no effect with --from: the file has the run",
+                              "scale: %s is not allowed with --from: scale has no such option, and "
+                              "the file describes the run",
                               s->run[1]);
         RLHF_TRY(rlhf__scale_figures_read(o->from, &j->figures, err));
         if (!j->figures.has_run)
@@ -185,14 +186,33 @@ static int only_network(const struct job *j, const struct split *s) {
     return j->o.measure && !j->o.from && s->n_run == 1;
 }
 
+// Check the file of --measure before anything is measured.
+static rlhf_status check_measure(const char *path, struct rlhf__error *err) {
+    struct rlhf__scale_figures *before = calloc(1, sizeof *before);
+    const rlhf_status st =
+        before ? rlhf__scale_figures_before(path, before, err) : RLHF__NOMEM(err, "out of memory");
+    free(before);
+    return st;
+}
+
+// With --measure FILE and no run, nothing is forecast.
+static rlhf_status check_network_flags(const struct options *o, struct rlhf__error *err) {
+    const struct rlhf__flag_idle idle[] = {
+        {"--ranks", o->ranks != NULL, 0},     {"--ranks-per-host", o->per_host > 0, 0},
+        {"--network", o->network != NULL, 0}, {"--rows", o->rows > 0, 0},
+        {"--per-rank", o->per_rank, 0},       {"--measured-rows", o->measured > 0, 0}};
+    return rlhf__flags_idle(idle, sizeof idle / sizeof *idle, "scale",
+                            "with --measure and no run: only the network is measured", err);
+}
+
 static rlhf_status prepare(struct job *j, const struct split *s, struct rlhf__error *err) {
-    j->o.per_host = 1;
     RLHF_TRY(rlhf__flags_parse(flags, N_FLAGS, s->n_own, s->own, &j->o, NULL, err));
     RLHF_TRY(parse_ranks(j->o.ranks, &j->question, err));
-    j->question.per_host = (double)j->o.per_host;
+    j->question.per_host = j->o.per_host ? (double)j->o.per_host : 1;
     j->question.grows = j->o.per_rank;
-    if (only_network(j, s)) return RLHF_OK;
+    if (only_network(j, s)) return check_network_flags(&j->o, err);
     RLHF_TRY(rlhf__join_refuse("scale, except --measure FILE without a run,", err));
+    if (j->o.measure && !j->o.from) RLHF_TRY(check_measure(j->o.measure, err));
     return read_figures(j, s, err);
 }
 
@@ -209,7 +229,7 @@ int rlhf__cmd_scale(const struct rlhf__env *env, int argc, char **argv) {
         status =
             rlhf__launch_read().rank > 0 ? rlhf__exit_status(st) : rlhf__cmd_end(env, st, &err);
     else if (only_network(j, &s))
-        status = rlhf__scale_ranks(env, j->o.measure);
+        status = rlhf__scale_ranks(env, j->o.measure, j->o.json);
     else if (j->o.from)
         status = rlhf__cmd_end(env, print(j, &err), &err);
     else

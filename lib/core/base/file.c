@@ -65,6 +65,18 @@ int rlhf__is_dir(const char *path) {
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+rlhf_status rlhf__file_may_make(const char *path, struct rlhf__error *err) {
+    char dir[RLHF__PATH_CAP] = ".";
+    const char *base = rlhf__path_base(path);
+    if (base - path > 1) snprintf(dir, sizeof dir, "%.*s", (int)(base - path) - 1, path);
+    if (base - path == 1) snprintf(dir, sizeof dir, "/");
+    if (!*base)
+        return rlhf__fail(err, RLHF_E_INVALID, "'%s' cannot be written: it names no file", path);
+    if (rlhf__is_dir(dir) && access(dir, W_OK) == 0) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID, "'%s' cannot be written: '%s': %s", path, dir,
+                      rlhf__is_dir(dir) ? strerror(errno) : "there is no such directory");
+}
+
 _Static_assert(PATH_MAX <= RLHF__PATH_CAP, "realpath() writes up to PATH_MAX bytes");
 
 char *rlhf__path_real(const char *path, char out[RLHF__PATH_CAP]) { return realpath(path, out); }

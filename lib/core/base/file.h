@@ -22,6 +22,10 @@ rlhf_status rlhf__file_read_fd(int fd, const char *path, uint64_t max_bytes, str
 int rlhf__is_file(const char *path);
 int rlhf__is_dir(const char *path);
 
+// Check that a new file may be created at `path`: its directory must exist and be writable. Writes
+// nothing. Errors: RLHF_E_INVALID. [any]
+rlhf_status rlhf__file_may_make(const char *path, struct rlhf__error *err);
+
 // Set `out` to the absolute form of `path`, without links and "..". Allocates nothing. Returns
 // `out`, or NULL with errno set if the file does not exist. [any]
 #define RLHF__PATH_CAP 4096

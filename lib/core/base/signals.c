@@ -139,14 +139,19 @@ static void wait_for_it(void) {
     alarm(FIRST_WAIT);
 }
 
-// Async-signal-safe.
+// Async-signal-safe. Whoever sends SIGTERM, such as mpirun, Slurm or systemd, often sends SIGKILL
+// soon after it, so the message for SIGTERM also has the text about the newest checkpoint.
 static void say_stopping(int number) {
     const int64_t phase = phase_now;
-    char text[600] = "";
+    char text[1200] = "";
     if (phase)
         put_phase(text, sizeof text, number, phase);
     else
         put_waiting(text, sizeof text);
+    if (phase && number == SIGTERM && kept_whole && !json) {
+        append(text, sizeof text, "; if the run is killed first: ");
+        append(text, sizeof text, kept);
+    }
     say(text);
     if (phase) wait_for_it();
 }

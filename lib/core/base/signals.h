@@ -28,9 +28,9 @@ void rlhf__signals_quiet(void);
 // or negative if that time is unknown. [main]
 void rlhf__signals_phase(int64_t phase, double seconds);
 
-// Set the text that a second signal prints during a phase. It tells the user about the newest
-// checkpoint: "phase 20 is kept; go on: ...". JSON output does not contain the text. A text of more
-// than 511 bytes is ignored. `text` is NULL if the run has no checkpoint yet. [main]
+// Set the text that SIGTERM and a second signal print during a phase. It tells the user about the
+// newest checkpoint: "phase 20 is kept; go on: ...". JSON output does not contain the text. A text
+// of more than 511 bytes is ignored. `text` is NULL if the run has no checkpoint yet. [main]
 void rlhf__signals_kept(const char *text);
 
 // Begin (`on` = 1) or end (`on` = 0) a dialogue, in which Ctrl-C aborts only the current answer and

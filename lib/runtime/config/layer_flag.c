@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SEARCH "; rlhf-host help WORD finds settings"
+
 // Reject a setting that two different flags give, because one would be ignored. The same flag may
 // be repeated, e.g. to extend a script's command line.
 static rlhf_status given_twice(const char *flag, const char *section, const char *key,
@@ -161,6 +163,11 @@ static rlhf_status set_section(const char *flag, const struct rlhf__section *s, 
     rlhf_status status =
         rlhf__opts_set(&s->table, key, v, raw, &from, (char *)c + s->offset, &c->strings, err);
     json_decref(v);
+    if (rlhf__opt_find(&s->table, key) < 0) {
+        const size_t n = strlen(err->text);
+        if (n == 0 || err->text[n - 1] != ')') // no other name was suggested
+            snprintf(err->text + n, sizeof err->text - n, SEARCH);
+    }
     return status == RLHF_OK ? rlhf__layer_given(c, s->name, key, flag, 1, err) : status;
 }
 
@@ -209,7 +216,7 @@ static rlhf_status set_path(const char *flag, const char *section, const char *k
     struct rlhf__buf theirs = RLHF__BUF_INIT;
     rlhf__alias_hint(key, 0, &theirs);
     rlhf__fail(err, RLHF_E_INVALID, "--set: unknown key \"%s.%s\"%s", section, key,
-               rlhf__buf_text(&theirs));
+               theirs.len ? rlhf__buf_text(&theirs) : SEARCH);
     rlhf__buf_free(&theirs);
     if (near.best)
         rlhf__fail(err, RLHF_E_INVALID, "--set: unknown key \"%s.%s\" (did you mean \"%s.%s\"?)",
