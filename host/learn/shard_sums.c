@@ -26,7 +26,7 @@ static int by_place(const void *a, const void *b) {
     return (x->at > y->at) - (x->at < y->at);
 }
 
-// Find the ranges with RLHF_PARAM_ADDS_ONCE of optimizer k.
+// Find the ranges of optimizer k to which a backward pass can add once.
 static rlhf_status find_once(struct rlhf__shard_sums *s, int k, struct rlhf__error *err) {
     const struct rlhf__optim *o = s->optim[k];
     uint32_t n = 0, last = 0;
@@ -35,7 +35,9 @@ static rlhf_status find_once(struct rlhf__shard_sums *s, int k, struct rlhf__err
     if (!x) return RLHF__NOMEM(err, "out of memory for the ranges of %u gradients", o->n);
     for (uint32_t i = 0; i < o->n; i++) {
         const uint64_t at = (uintptr_t)o->items[i].param.grad - (uintptr_t)o->grads;
-        if (o->items[i].param.flags & RLHF_PARAM_ADDS_ONCE)
+        const uint32_t flags = o->items[i].param.flags;
+        s->needs_flag[k] |= (flags & RLHF_PARAM_CAN_ADD_ONCE) != 0;
+        if (flags & (RLHF_PARAM_ADDS_ONCE | RLHF_PARAM_CAN_ADD_ONCE))
             x[n++] = (struct rlhf__once){at, at + (uint64_t)o->items[i].n * sizeof(float)};
     }
     qsort(x, n, sizeof *x, by_place);

@@ -8,8 +8,8 @@
 //
 // Two sibling shards of one process need fewer passes over memory. If the second one runs in a
 // single backward pass over at most RLHF_ADDS_ONCE_ROWS tokens, the first one's gradients with
-// RLHF_PARAM_ADDS_ONCE are kept in place. The second one's backward pass adds to them, with the
-// same bits.
+// RLHF_PARAM_ADDS_ONCE or RLHF_PARAM_CAN_ADD_ONCE are kept in place. The second one's backward pass
+// adds to them, with the same bits.
 #ifndef RLHF_HOST_LEARN_SHARD_SUMS_H
 #define RLHF_HOST_LEARN_SHARD_SUMS_H
 
@@ -17,7 +17,7 @@
 #include "team/share.h"
 #include "team/tree.h"
 
-// A range of an optimizer's gradients (struct rlhf__optim.grads) with RLHF_PARAM_ADDS_ONCE.
+// A range of an optimizer's gradients (struct rlhf__optim.grads) with one of these two flags.
 struct rlhf__once {
     uint64_t at, end; // in bytes
 };
@@ -31,8 +31,9 @@ struct rlhf__shard_sums {
     uint32_t shard, last;                // the current shard, the last shard of this process
     struct rlhf__once *once[2];          // in ascending order, with a gap between any two
     uint32_t n_once[2];
+    int needs_flag[2]; // 1: some of them need RLHF_FORWARD_ADDS_ONCE
     int completes; // 1: sums of squares are computed as gradients are completed (optim_blocks.h)
-    int keeps;     // 1: the current shard's gradients with ADDS_ONCE are kept
+    int keeps;     // 1: the current shard's gradients in `once` are kept
     int follows;   // 1: those of the shard before were kept
     uint64_t complete; // the policy's gradients from this byte onward have been processed
     rlhf_status table; // first failure of the compute table while they were added up

@@ -135,6 +135,11 @@ void rlhf__shards_watch(struct rlhf__learner *l, rlhf_forward *f) {
     f->graded_ctx = s;
 }
 
+void rlhf__shards_follow(const struct rlhf__learner *l, int critic, rlhf_forward *f) {
+    const struct rlhf__shards *s = l->shards;
+    if (s && s->sums.follows && s->sums.needs_flag[critic]) f->flags |= RLHF_FORWARD_ADDS_ONCE;
+}
+
 static rlhf_status run_shard(struct rlhf__learner *l, const struct rlhf__rows *e, uint32_t shard,
                              struct rlhf__place *p, rlhf__shards_run_fn run,
                              struct rlhf__error *err) {

@@ -87,7 +87,7 @@ static const struct entry layout[] = {
     F(rlhf_dist, top_p), F(rlhf_dist, top_k), F(rlhf_dist, reserved), F(rlhf_dist, min_p),
     S(rlhf_lm_head), F(rlhf_lm_head, size), F(rlhf_lm_head, rows), F(rlhf_lm_head, d),
     F(rlhf_lm_head, vocab), F(rlhf_lm_head, dtype), F(rlhf_lm_head, ref_d),
-    F(rlhf_lm_head, divergence), F(rlhf_lm_head, reserved), F(rlhf_lm_head, divergence_beta),
+    F(rlhf_lm_head, divergence), F(rlhf_lm_head, once), F(rlhf_lm_head, divergence_beta),
     F(rlhf_lm_head, dist), F(rlhf_lm_head, hidden), F(rlhf_lm_head, weight),
     F(rlhf_lm_head, target), F(rlhf_lm_head, logp), F(rlhf_lm_head, entropy), F(rlhf_lm_head, kl),
     F(rlhf_lm_head, ref_hidden), F(rlhf_lm_head, ref_weight), F(rlhf_lm_head, d_logp),

@@ -205,13 +205,21 @@ static void each_environment_is_caught(void **state) {
 static void each_model_is_caught(void **state) {
     static const struct {
         const char *name, *rule;
-    } all[] = {{"rows", "rows"},     {"logp", "log-probs"},
-               {"step", "step"},     {"gradient", "gradient"},
-               {"param", "param"},   {"past", "param"},
-               {"open", "open"},     {"value", "gradient"},
-               {"entropy", "heads"}, {"kl", "kl"},
-               {"score", "rows"},    {"base", "adapter"},
-               {"bf16", "bf16"},     {"adds_once", "adds-once"}};
+    } all[] = {{"rows", "rows"},
+               {"logp", "log-probs"},
+               {"step", "step"},
+               {"gradient", "gradient"},
+               {"param", "param"},
+               {"past", "param"},
+               {"open", "open"},
+               {"value", "gradient"},
+               {"entropy", "heads"},
+               {"kl", "kl"},
+               {"score", "rows"},
+               {"base", "adapter"},
+               {"bf16", "bf16"},
+               {"adds_once", "adds-once"},
+               {"can_add_once", "adds-once"}};
     int missed = 0;
     (void)state;
     for (size_t i = 0; i < CHECK_COUNT(all); i++) {

@@ -101,13 +101,14 @@ static void make_rows(const struct rlhf__checked_model *m, struct rows *r) {
 }
 
 // Write the log-probs of the rows `from` to `to` - 1 to their places in `logp`.
-static int forward(struct rlhf__checked_model *m, const struct rows *r, int32_t from, int32_t to,
-                   int32_t train, float *logp) {
+// `flags` are those of the backward pass.
+static int passes(struct rlhf__checked_model *m, const struct rows *r, int32_t from, int32_t to,
+                  int32_t train, uint32_t flags, float *logp) {
     static const rlhf_dist whole = RLHF_DIST_WHOLE;
     const int32_t base = r->in.offset[from];
     int32_t offset[RLHF__CHECKED_ROWS + 1];
     const rlhf_batch batch = rlhf__checked_batch(&r->in, from, to, offset);
-    const rlhf_forward how = {
+    rlhf_forward how = {
         .size = sizeof how, .heads = RLHF_HEAD_LOGP, .train = train, .dist = &whole};
     const rlhf_heads out = {.size = sizeof out, .logp = logp + base};
     const rlhf_heads grad = {.size = sizeof grad, .logp = (float *)(uintptr_t)r->d + base};
@@ -116,9 +117,15 @@ static int forward(struct rlhf__checked_model *m, const struct rows *r, int32_t 
                             rlhf__checked_ops(m)->forward(m->t.self, &batch, &how, &out)))
         return 0;
     if (!train) return 1;
+    how.flags = flags;
     rlhf__probe_begin(&m->t, "backward()");
     return rlhf__checked_fine(m, RLHF__CHECK_BACKWARD,
                               rlhf__checked_ops(m)->backward(m->t.self, &batch, &how, &grad));
+}
+
+static int forward(struct rlhf__checked_model *m, const struct rows *r, int32_t from, int32_t to,
+                   int32_t train, float *logp) {
+    return passes(m, r, from, to, train, 0, logp);
 }
 
 static double weighted(const struct rows *r, const float *logp) {
@@ -221,17 +228,22 @@ static int try_numbers(struct rlhf__check *c, int32_t step) {
 }
 
 // A second backward pass of the same rows must exactly double the gradients of a parameter with
-// RLHF_PARAM_ADDS_ONCE. Call this after the first backward pass.
+// RLHF_PARAM_ADDS_ONCE and, if the pass has RLHF_FORWARD_ADDS_ONCE, of a parameter with
+// RLHF_PARAM_CAN_ADD_ONCE. Call this after the first backward pass.
 static void check_adds_once(struct rlhf__checked_model *m, struct rows *r) {
+    const uint32_t once = RLHF_PARAM_ADDS_ONCE | RLHF_PARAM_CAN_ADD_ONCE;
     float **first = calloc((size_t)m->info.n_tensors, sizeof *first);
+    uint32_t flags = 0;
     rlhf_param p;
     int64_t n;
-    for (int32_t i = 0; first && i < m->info.n_tensors; i++)
+    for (int32_t i = 0; first && i < m->info.n_tensors; i++) {
         first[i] = rlhf__checked_gradient(m, i, &p, &n);
-    const int ok = first && forward(m, r, 0, RLHF__CHECKED_ROWS, 1, r->logp);
+        if (first[i] && p.flags & RLHF_PARAM_CAN_ADD_ONCE) flags = RLHF_FORWARD_ADDS_ONCE;
+    }
+    const int ok = first && passes(m, r, 0, RLHF__CHECKED_ROWS, 1, flags, r->logp);
     for (int32_t i = 0; first && i < m->info.n_tensors; i++) {
         float *both = ok ? rlhf__checked_gradient(m, i, &p, &n) : NULL;
-        for (int64_t k = 0; both && first[i] && p.flags & RLHF_PARAM_ADDS_ONCE && k < n; k++) {
+        for (int64_t k = 0; both && first[i] && p.flags & once && k < n; k++) {
             if (both[k] == 2 * first[i][k]) continue;
             rlhf__child_log_found(m->t.check->log, RLHF__CHECK_ADDS_ONCE,
                                   "element %lld of the gradient of \"%s\" is %.9g after one "

@@ -101,6 +101,14 @@ static int adds_once(const struct rlhf__tf *m, int32_t layer, int32_t slot) {
     return rlhf__tf_site_of(slot) >= 0;
 }
 
+// Returns 1 for the embedding and the LM head, to which RLHF_FORWARD_ADDS_ONCE applies
+// (rlhf__tf_set_aside, lm_bwd).
+static int can_add_once(const struct rlhf__tf *m, int32_t layer, int32_t slot) {
+    const uint32_t needed = RLHF_COMPUTE_ADDS_ONCE | RLHF_COMPUTE_HEAD_ONCE;
+    return (m->c->flags & needed) == needed && layer < 0 &&
+           (slot == RLHF_TF_WTE || slot == RLHF_TF_LM);
+}
+
 static void fill_whole(struct rlhf__tf *m, const struct rlhf_tf_name *n, int32_t layer,
                        rlhf_param *p) {
     const struct rlhf__tf_shape s = rlhf__tf_slot_shape(m, layer, n->slot);
@@ -114,6 +122,7 @@ static void fill_whole(struct rlhf__tf *m, const struct rlhf_tf_name *n, int32_t
     p->flags = s.flags;
     if (m->low && s.group == RLHF_PARAM_TRUNK) p->flags |= RLHF_PARAM_FROZEN;
     if (t->grad && adds_once(m, layer, n->slot)) p->flags |= RLHF_PARAM_ADDS_ONCE;
+    if (t->grad && can_add_once(m, layer, n->slot)) p->flags |= RLHF_PARAM_CAN_ADD_ONCE;
     p->init = s.init;
     p->init_std = s.init_std;
     p->value = rlhf_dev_at(t->value, skip);
