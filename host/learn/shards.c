@@ -159,7 +159,7 @@ static rlhf_status run_shard(struct rlhf__learner *l, const struct rlhf__rows *e
 }
 
 // Returns 1 if this process also computes the shard after k, and if this shard has few enough
-// tokens for RLHF_PARAM_ADDS_ONCE.
+// tokens for RLHF_PARAM_ADDS_ONCE and RLHF_PARAM_CAN_ADD_ONCE.
 static int next_adds_once(const struct rlhf__learner *l, const struct rlhf__rows *e, uint32_t k) {
     const struct rlhf__shards *s = l->shards;
     if (k >= s->sums.last || !e->n) return 0;

@@ -179,7 +179,7 @@ static void say_command(const struct rlhf__run *r, const char *text) {
     rlhf__buf_free(&say);
 }
 
-// Set the message that a second signal prints during the next phases.
+// Set the message that SIGTERM and a second signal print during the next phases.
 static void note_kept(const struct rlhf__run *r) {
     struct rlhf__buf say = RLHF__BUF_INIT;
     if (r->saved.phase <= 0) {

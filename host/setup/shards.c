@@ -1,12 +1,10 @@
 // shards.c: divides a run between processes; see setup.h.
 #include "setup/setup.h"
 
-#include "base/json.h"
+#include "keep/leftover.h"
 #include "keep/run_dir.h"
 
 #include <stdio.h>
-
-#define MOST ((uint64_t)64 << 20) // bytes of a run's config.json
 
 // Writes the numbers that divide `shards`, separated by commas.
 static const char *divisors(uint32_t shards, char *out, size_t cap) {
@@ -34,14 +32,10 @@ static rlhf_status check_ranks(uint32_t shards, uint32_t ranks, int split,
 
 // Returns the number of shards that the run in the directory has had, or -1 if it is not known.
 static int64_t shards_before(const struct rlhf__run *r) {
-    struct rlhf__buf text = RLHF__BUF_INIT;
-    json_t *config = NULL;
-    if (rlhf__folder_read(r->req->dir->root, "config.json", MOST, &text, NULL) == RLHF_OK)
-        rlhf__json_parse("config.json", rlhf__buf_text(&text), text.len, &config, NULL);
+    json_t *config = rlhf__stored_settings(r->req->dir->root);
     const json_t *n = json_object_get(json_object_get(config, "parallel"), "shards");
     const int64_t shards = json_is_integer(n) ? json_integer_value(n) : -1;
     json_decref(config);
-    rlhf__buf_free(&text);
     return shards;
 }
 

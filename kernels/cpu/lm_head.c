@@ -228,7 +228,7 @@ static void *block_grad(const struct rlhf__cpu *cpu, const rlhf_lm_head *a,
 
 static uint64_t weight_count(const rlhf_lm_head *a) { return (uint64_t)a->d * (uint64_t)a->vocab; }
 
-// With goes_on, d_weight continues the sums of the blocks before.
+// With goes_on, the block continues the sums in d_weight.
 static rlhf_status block_backward(struct rlhf__cpu *cpu, const rlhf_lm_head *a,
                                   const struct rlhf__lm_block *b, uint32_t first, int goes_on) {
     void *dz = block_grad(cpu, a, b, first);
@@ -242,7 +242,8 @@ static rlhf_status block_backward(struct rlhf__cpu *cpu, const rlhf_lm_head *a,
     return RLHF_OK;
 }
 
-// The blocks do not change the sums, because each block continues the sums of the block before.
+// With goes_on, the blocks do not change the sums, because each block continues the sums of the
+// block before. Without it, there must be a single block, or no d_weight.
 static rlhf_status all_blocks(struct rlhf__cpu *cpu, const rlhf_lm_head *a, uint32_t step,
                               int with_ref, int with_entropy, int goes_on) {
     for (uint32_t first = 0; first < a->rows; first += step) {

@@ -213,8 +213,38 @@ static void a_failure_ends_the_wait(void **state) {
     free(r);
 }
 
+static uint64_t length(int32_t ranks, int32_t locals, int32_t of_ranks, int32_t of_locals) {
+    struct rlhf__team all = {.ranks = of_ranks, .locals = of_locals};
+    struct rlhf__team part = {.ranks = ranks, .locals = locals, .parent = of_ranks ? &all : NULL};
+    struct rank r = {.share = {.shards = (uint32_t)ranks, .ranks = (uint32_t)ranks}};
+    const struct rlhf__piece p = {.len = 4 * RLHF__BLOCK};
+    r.share.team = &part;
+    r.table = (rlhf_compute){.size = sizeof r.table,
+                             .flags = RLHF_COMPUTE_HOST_MEMORY,
+                             .alloc = alloc,
+                             .release = release};
+    assert_int_equal(rlhf__blocks_add(&r.blocks, &p, 0, &r.err), RLHF_OK);
+    assert_int_equal(rlhf__blocks_deal(&r.blocks, r.share.ranks, &r.err), RLHF_OK);
+    assert_int_equal(rlhf__sum_init(&r.sum, &r.table, &r.blocks, &r.share, &r.err), RLHF_OK);
+    const uint64_t len = r.sum.len;
+    rlhf__sum_finish(&r.sum);
+    rlhf__blocks_finish(&r.blocks);
+    return len;
+}
+
+// Between machines, messages are shorter. The ranks that train are a part of all ranks if there are
+// actors (split.h). Then all of them must choose the same length, even if their machines have
+// different numbers of ranks.
+static void all_ranks_choose_the_same_length(void **state) {
+    (void)state;
+    assert_true(length(2, 1, 0, 0) < length(2, 2, 0, 0));
+    assert_true(length(4, 3, 8, 3) == length(4, 5, 8, 5));
+    assert_true(length(4, 3, 8, 3) < length(4, 8, 8, 8));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits),
+                                       cmocka_unit_test(all_ranks_choose_the_same_length),
                                        cmocka_unit_test(a_failure_ends_the_wait)};
     return cmocka_run_group_tests_name("team/overlap", tests, NULL, NULL);
 }

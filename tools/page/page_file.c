@@ -20,9 +20,15 @@ static int begins_as_page(const char *path) {
     return n > 0 && rlhf__page_is_ours(start, (size_t)n);
 }
 
+static rlhf_status may_make(const char *command, const char *path, struct rlhf__error *err) {
+    struct rlhf__error why = {0, ""};
+    const rlhf_status st = rlhf__file_may_make(path, &why);
+    return st == RLHF_OK ? st : rlhf__fail(err, st, "%s: %s", command, why.text);
+}
+
 rlhf_status rlhf__page_file_check(const char *command, const char *path, struct rlhf__error *err) {
     struct stat st;
-    if (lstat(path, &st) < 0) return rlhf__file_may_make(path, err);
+    if (lstat(path, &st) < 0) return may_make(command, path, err);
     if (S_ISREG(st.st_mode) && begins_as_page(path)) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
                       "%s: '%s' exists and is not a page of this program; choose another name with "

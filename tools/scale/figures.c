@@ -200,8 +200,10 @@ rlhf_status rlhf__scale_figures_read(const char *path, struct rlhf__scale_figure
 
 rlhf_status rlhf__scale_figures_before(const char *path, struct rlhf__scale_figures *f,
                                        struct rlhf__error *err) {
-    return rlhf__is_file(path) ? rlhf__scale_figures_read(path, f, err)
-                               : rlhf__file_may_make(path, err);
+    if (rlhf__is_dir(path))
+        return rlhf__fail(err, RLHF_E_INVALID, "'%s' cannot be written: it is a directory", path);
+    RLHF_TRY(rlhf__file_may_make(path, err)); // an existing file is replaced by a new one
+    return rlhf__is_file(path) ? rlhf__scale_figures_read(path, f, err) : RLHF_OK;
 }
 
 static json_t *section_json(const struct section *s, const void *from) {

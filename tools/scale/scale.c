@@ -139,8 +139,8 @@ static rlhf_status read_figures(struct job *j, const struct split *s, struct rlh
         RLHF_TRY(rlhf__flags_idle(idle, 2, "scale", "with --from: nothing is measured", err));
         if (s->n_run > 1)
             return rlhf__fail(err, RLHF_E_INVALID,
-                              "scale: %s is not allowed with --from: scale has no such option, and "
-                              "the file describes the run",
+                              "scale: %s is not allowed with --from, because the file describes "
+                              "the run; leave out one of them",
                               s->run[1]);
         RLHF_TRY(rlhf__scale_figures_read(o->from, &j->figures, err));
         if (!j->figures.has_run)

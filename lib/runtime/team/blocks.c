@@ -76,11 +76,11 @@ static void by_load(uint32_t *order, const uint64_t *owned, uint32_t ranks) {
 
 rlhf_status rlhf__blocks_deal(struct rlhf__blocks *b, uint32_t ranks, struct rlhf__error *err) {
     const uint32_t windows = (b->n + ranks - 1) / ranks;
-    uint32_t *order = calloc(2 * (size_t)ranks, sizeof *order), *rank = order + ranks;
+    uint32_t *order = calloc(ranks, sizeof *order), *rank = calloc(ranks, sizeof *rank);
     uint64_t *owned = calloc(ranks, sizeof *owned);
     free(b->dealt);
     b->dealt = malloc(((size_t)windows * ranks + 1) * sizeof *b->dealt);
-    const int ok = order && owned && b->dealt;
+    const int ok = order && rank && owned && b->dealt;
     for (uint32_t w = 0; ok && w < windows; w++) {
         const uint32_t from = w * ranks, n = b->n - from < ranks ? b->n - from : ranks;
         by_length(b, from, n, order);
@@ -93,6 +93,7 @@ rlhf_status rlhf__blocks_deal(struct rlhf__blocks *b, uint32_t ranks, struct rlh
         }
     }
     free(order);
+    free(rank);
     free(owned);
     return ok ? RLHF_OK : RLHF__NOMEM(err, "out of memory for %u ranks", ranks);
 }

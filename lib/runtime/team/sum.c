@@ -8,8 +8,8 @@
 
 // Minimum number of elements of a block that are exchanged at a time, if the block has that many.
 #define LEAST ((uint64_t)1 << 14)
-// The maximum between machines. The messages that are under way share the line, so all of them
-// arrive late if they are long, and a pass waits for the first.
+// The maximum between machines. Messages that are under way share the line, so with long messages
+// even the first one, for which a pass waits, arrives late.
 #define SHORT  ((uint64_t)1 << 16)
 #define BUFFER ((uint64_t)1 << 22) // elements of all buffers on the host, roughly
 
@@ -22,8 +22,12 @@ static uint32_t most_nodes(const struct rlhf__sum *s) {
     return most;
 }
 
+// Returns the same on all ranks. So this is decided by the whole run: the ranks of a part of it
+// (team->parent) may have different numbers of other ranks on their machines.
 static int is_between_machines(const struct rlhf__sum *s) {
     const struct rlhf__team *t = s->share->team;
+    while (t && t->parent)
+        t = t->parent;
     return t && !s->on_device && t->locals < t->ranks;
 }
 

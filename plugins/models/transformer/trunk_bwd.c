@@ -4,6 +4,8 @@
 // ds is the gradient of the stream, f32 [T, d]; products read it in the act dtype. With pre-norm,
 // each block adds its part to ds in place. With post-norm there is a norm between blocks, so ds and
 // a spare buffer are swapped.
+//
+// For RLHF_FORWARD_ADDS_ONCE, this file also sets aside old rows of the embedding's gradient.
 #include "internal.h"
 
 #include <stdlib.h>
@@ -250,12 +252,10 @@ rlhf_status rlhf__tf_set_aside(struct rlhf__tf *m, const rlhf_batch *b, const rl
     m->bwd.n_aside = 0;
     if (!(f->flags & RLHF_FORWARD_ADDS_ONCE) || !rlhf__tf_global(m, RLHF_TF_WTE)->grad || !n)
         return RLHF_OK;
-    int32_t *id = malloc(n * sizeof *id);
-    if (!id) return rlhf__tf_fail(m, RLHF_E_NOMEM, "backward: out of memory for %u ids", n);
-    memcpy(id, b->ids, n * sizeof *id);
-    const rlhf_status st = move_rows(m, id, distinct(id, n), n);
-    free(id);
-    return st;
+    void *id;
+    RLHF_TRY(rlhf__tf_host_tmp(m, n * sizeof *b->ids, &id));
+    memcpy(id, b->ids, n * sizeof *b->ids);
+    return move_rows(m, id, distinct(id, n), n);
 }
 
 rlhf_status rlhf__tf_add_back(struct rlhf__tf *m) {

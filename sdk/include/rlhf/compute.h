@@ -167,7 +167,8 @@ typedef struct rlhf_lm_head {
     int32_t ref_d;      // width of ref_hidden; 0 = d
     int32_t divergence; // enum rlhf_divergence; other than REVERSE: RLHF_COMPUTE_DIVERGENCE
     // Backward only. 1: add the gradient to d_weight once: compute it as if d_weight were 0, and
-    // add the result in one f32 addition. Needs RLHF_COMPUTE_HEAD_ONCE.
+    // add the result in one f32 addition. `rows` is then at most RLHF_ADDS_ONCE_ROWS. Needs
+    // RLHF_COMPUTE_HEAD_ONCE.
     int32_t once;
     double divergence_beta;     // beta of RLHF_DIVERGENCE_JS
     const rlhf_dist *dist;      // if top_k, top_p or min_p is active, log-probs are renormalized

@@ -158,7 +158,9 @@ enum rlhf_param_flag {
     // one after the other, leave the same bits as the sum of two gradients that were computed
     // separately. [R:adds-once]
     RLHF_PARAM_ADDS_ONCE = 16,
-    // The same is true of a backward pass with RLHF_FORWARD_ADDS_ONCE. [R:adds-once]
+    // In a pass with RLHF_FORWARD_ADDS_ONCE, backward() adds one f32 number to each element of
+    // `grad`, in one f32 addition: the gradient that a pass without that flag leaves if `grad` was
+    // 0. [R:adds-once]
     RLHF_PARAM_CAN_ADD_ONCE = 32
 };
 // All bits of this header; others are refused.
