@@ -135,9 +135,9 @@ static rlhf_status hide(struct rlhf__sum *s, int n, double seconds, double both,
     }
     free(all);
     if (st == RLHF_OK && t->rank == 0)
-        printf("backward pass of %.1f s, sum, spread, forward pass: %.2f s in turn; %.2f s if the "
-               "sum begins early, which hides %.0f %% of sum and spread; %.2f s if the spread also "
-               "ends late, %.0f %%\n",
+        printf("backward pass of %.1f s, sum, spread, forward pass: %.3f s in turn; %.3f s if the "
+               "sum begins early, which hides %.1f %% of sum and spread; %.3f s if the spread also "
+               "ends late, %.1f %%\n",
                seconds, best[NOTHING], best[SUM], 100 * (best[NOTHING] - best[SUM]) / both,
                best[BOTH], 100 * (best[NOTHING] - best[BOTH]) / both);
     return st;
