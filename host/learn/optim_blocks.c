@@ -230,8 +230,8 @@ static rlhf_status own_sums(const struct rlhf__optim *o) {
     return RLHF_OK;
 }
 
-// Exchange the sums of squares. Block i is in window i / ranks, and its owner has no other block in
-// this window.
+// Exchange the sums of squares. Block i is in window i / ranks. No process owns two blocks of the
+// same window, so the window's number is the index of the block's sum.
 static rlhf_status all_sums(const struct rlhf__optim *o, struct rlhf__error *err) {
     const struct rlhf__optim_blocks *b = o->blocks;
     const uint32_t ranks = b->share->ranks;

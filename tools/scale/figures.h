@@ -82,8 +82,9 @@ struct rlhf__scale_figures {
 rlhf_status rlhf__scale_figures_read(const char *path, struct rlhf__scale_figures *f,
                                      struct rlhf__error *err);
 
-// Read the file that --measure will write, before anything is measured. If there is no such file,
-// check that one may be made. Errors: RLHF_E_INVALID, also for a file of another kind. [main]
+// Before a measurement, check that its results can be stored in the file `path`. If the file
+// exists, also add its contents to *f. Errors: RLHF_E_INVALID, also for a file of another kind.
+// [main]
 rlhf_status rlhf__scale_figures_before(const char *path, struct rlhf__scale_figures *f,
                                        struct rlhf__error *err);
 

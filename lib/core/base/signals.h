@@ -30,7 +30,7 @@ void rlhf__signals_phase(int64_t phase, double seconds);
 
 // Set the text that SIGTERM and a second signal print during a phase. It tells the user about the
 // newest checkpoint: "phase 20 is kept; go on: ...". JSON output does not contain the text. A text
-// of more than 511 bytes is ignored. `text` is NULL if the run has no checkpoint yet. [main]
+// of more than 511 bytes is ignored. If the run has no checkpoint yet, pass NULL. [main]
 void rlhf__signals_kept(const char *text);
 
 // Begin (`on` = 1) or end (`on` = 0) a dialogue, in which Ctrl-C aborts only the current answer and

@@ -8,7 +8,7 @@
 
 #define SLICE_NS 100000 // the shortest that Linux grants
 
-// What sched_getattr and sched_setattr take. The C library has no functions for them.
+// The argument of the system calls sched_getattr and sched_setattr, which glibc does not declare.
 struct scheduling {
     uint32_t size, policy;
     uint64_t flags;
