@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { CURVE_COLUMNS = 24, PROMPT_BYTES = 60 };
+enum { CURVE_COLUMNS = 24 };
 
 // ---- the curve ----
 
@@ -156,87 +156,4 @@ void rlhf__closing_say(const struct rlhf__closing *c) {
     else
         say_lines(c, &v);
     rlhf__verdict_finish(&v);
-}
-
-// ---- commands ----
-
-// Returns 1 if a prompt is one line of plain text that is short enough for a command.
-static int is_short(rlhf_str s) {
-    if (s.len == 0 || s.len > PROMPT_BYTES) return 0;
-    for (size_t i = 0; i < (size_t)s.len; i++)
-        if ((unsigned char)s.ptr[i] < ' ' || (unsigned char)s.ptr[i] > '~') return 0;
-    return 1;
-}
-
-// Returns 1 if a flag would read the text as two parts: the end of a value, and a further
-// key=value.
-static int is_two_pairs(const char *text) {
-    const char *comma = strchr(text, ',');
-    return comma && strchr(comma, '=');
-}
-
-// Append X.so:key=value,... with the options that were given. All other options have their
-// defaults.
-static void put_spec(struct rlhf__buf *out, const struct rlhf__plugin_config *p) {
-    struct rlhf__buf spec = RLHF__BUF_INIT;
-    const char *key, *between = ":";
-    json_t *v;
-    rlhf__buf_puts(&spec, p->plugin);
-    json_object_foreach(p->options, key, v) {
-        if (json_is_null(v) || !json_object_get(p->origin, key)) continue;
-        rlhf__buf_printf(&spec, "%s%s=", between, key);
-        if (json_is_string(v) && is_two_pairs(json_string_value(v))) spec.bad = 1;
-        if (json_is_string(v))
-            rlhf__buf_puts(&spec, json_string_value(v));
-        else
-            rlhf__json_write(&spec, v, 0);
-        between = ",";
-    }
-    if (spec.bad)
-        out->bad = 1;
-    else
-        rlhf__put_shell(out, rlhf__buf_text(&spec));
-    rlhf__buf_free(&spec);
-}
-
-static void say_generate(const struct rlhf__closing *c) {
-    struct rlhf__buf line = RLHF__BUF_INIT;
-    char prompt[PROMPT_BYTES + 1] = "";
-    rlhf__buf_puts(&line, "rlhf-host generate --model ");
-    rlhf__put_shell(&line, c->dir);
-    if (c->environment) {
-        rlhf__buf_puts(&line, " --env ");
-        put_spec(&line, c->environment);
-    } else if (is_short(c->prompt)) {
-        memcpy(prompt, c->prompt.ptr, (size_t)c->prompt.len);
-        rlhf__buf_puts(&line, " --prompt ");
-        rlhf__put_shell(&line, prompt);
-        // so that responses are sampled as in the run
-        rlhf__buf_puts(&line, c->bos ? " --bos" : "");
-        rlhf__buf_puts(&line, c->ignore_eos ? " --ignore-eos" : "");
-    }
-    if (!line.bad) rlhf__log_command(c->log, "try it:", rlhf__buf_text(&line));
-    rlhf__buf_free(&line);
-}
-
-static void say_eval(const struct rlhf__closing *c) {
-    struct rlhf__buf line = RLHF__BUF_INIT;
-    rlhf__buf_puts(&line, "rlhf-host eval --model ");
-    rlhf__put_shell(&line, c->dir);
-    rlhf__buf_puts(&line, " --data ");
-    rlhf__put_shell(&line, c->data);
-    if (!line.bad) rlhf__log_command(c->log, "measure it:", rlhf__buf_text(&line));
-    rlhf__buf_free(&line);
-}
-
-void rlhf__closing_say_next(const struct rlhf__closing *c) {
-    struct rlhf__buf line = RLHF__BUF_INIT;
-    rlhf__buf_puts(&line, "rlhf-host report ");
-    rlhf__put_shell(&line, c->dir);
-    if (!line.bad) rlhf__log_command(c->log, "look closer:", rlhf__buf_text(&line));
-    rlhf__buf_free(&line);
-    if (c->data)
-        say_eval(c);
-    else
-        say_generate(c);
 }

@@ -264,6 +264,14 @@ static void point(struct rlhf__sample_choice *s, const size_t *end) {
     }
 }
 
+// Returns 1 if the prompt of row i of a file has special tokens.
+static int is_marked(const struct rlhf__sample_choice_from *f, uint32_t i) {
+    const int32_t *ids = f->rows->ids + f->rows->offset[i], n = data_prompt(f, i);
+    for (int32_t k = 0; k < n; k++)
+        if (rlhf__tokenizer_is_special(f->tok, ids[k])) return 1;
+    return 0;
+}
+
 static void set_numbers(struct rlhf__sample_choice *s, const struct rlhf__sample_choice_from *f,
                         const uint32_t *pick) {
     const struct rlhf__rows *e = f->rows;
@@ -272,6 +280,9 @@ static void set_numbers(struct rlhf__sample_choice *s, const struct rlhf__sample
         struct rlhf__sample *one = &s->rows[k];
         const uint32_t i = pick[k];
         one->reward = f->flags & RLHF__CHOICE_REWARDS ? (double)e->reward[i] : NAN;
+        one->is_marked = s->is_data && is_marked(f, i);
+        one->is_chat = !s->is_data && rlhf__prompts_get(f->prompts, e->source[i]).is_chat;
+        one->prompt_tokens = e->prompt_len[i];
         one->logp =
             s->is_data ? NAN : rlhf__rows_response_sum(e, i, e->token[RLHF__LOGP_OLD], NULL);
         one->ref_logp = f->flags & RLHF__CHOICE_REFERENCE
@@ -303,14 +314,6 @@ static rlhf_status copy(struct rlhf__sample_choice *s, const struct rlhf__sample
     return st;
 }
 
-// Returns 1 if the prompt of row i of a file has special tokens.
-static int is_marked(const struct rlhf__sample_choice_from *f, uint32_t i) {
-    const int32_t *ids = f->rows->ids + f->rows->offset[i], n = data_prompt(f, i);
-    for (int32_t k = 0; k < n; k++)
-        if (rlhf__tokenizer_is_special(f->tok, ids[k])) return 1;
-    return 0;
-}
-
 rlhf_status rlhf__sample_choice_take(struct rlhf__sample_choice *s,
                                      const struct rlhf__sample_choice_from *f,
                                      struct rlhf__error *err) {
@@ -329,7 +332,6 @@ rlhf_status rlhf__sample_choice_take(struct rlhf__sample_choice *s,
         n = rlhf__sample_choice_even(rows, n, pick);
     else
         st = pick_ranked(f->rows, n, pick, err);
-    s->is_marked = s->is_data && n > 0 && is_marked(f, pick[0]);
     if (st == RLHF_OK && n > 0) st = copy(s, f, pick, n, err);
     free(pick);
     return st;

@@ -20,9 +20,6 @@ struct rlhf__sample_choice {
     size_t n;
     int32_t written; // 1: the samples are responses, and samples.jsonl has them
     int32_t is_data; // 1: the samples are rows of a file
-    // 1: the first sample's prompt has special tokens, such as those of a chat template, so the
-    // prompt is not what a user would type
-    int32_t is_marked, reserved;
 };
 
 void rlhf__sample_choice_finish(struct rlhf__sample_choice *); // accepts a zeroed one [any]

@@ -15,6 +15,10 @@ struct rlhf__sample {
     double logp;               // the same sum under the policy that sampled it; NaN = not known
     const float *paid;         // [n_rewards of the table] each reward's score; NULL if only one
     rlhf_str details;          // further members of the sample's line: ", \"key\": value, ..."
+    // is_chat: 1 = the prompt is made of messages; is_marked: 1 = the prompt of a file's row has
+    // special tokens, such as those of a chat template, so it is not what a user would type
+    int32_t is_chat, is_marked;
+    int32_t prompt_tokens, reserved; // length of the prompt
 };
 
 struct rlhf__samples;

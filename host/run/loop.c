@@ -5,6 +5,7 @@
 #include "keep/run_dir.h"
 #include "learn/plan.h"
 #include "report/closing.h"
+#include "report/next_steps.h"
 #include "report/phase_report.h"
 #include "run/actor.h"
 #include "run/ahead_phase.h"
@@ -245,34 +246,35 @@ static rlhf_status run_all(struct rlhf__run *r, struct rlhf__error *err) {
     return rlhf__team_agree(rlhf__run_learners(r), RLHF__BARRIER_SAVE, NULL, st, err);
 }
 
-// Returns the input of the closing summary. If the model gives scores instead of text, the summary
-// suggests a command that measures the model on a file of rows. The member `data` is the name of
-// this file.
-static struct rlhf__closing closing(const struct rlhf__run *r) {
+// Log commands for the next steps. If the model gives scores instead of text, the command measures
+// the model on a file of held-out rows.
+static void say_next_steps(const struct rlhf__run *r) {
     const struct rlhf__data_config *d = &r->config->data;
-    const struct rlhf__sample_choice *s = &r->report.chosen;
     const int scores = (r->cast.plan.heads & RLHF_HEAD_SCORE) != 0;
     const struct rlhf__plugin_config *environment = &r->config->environment;
     const struct rlhf__model *policy = r->cast.policy;
     const int samples = rlhf__cast_samples(&r->cast);
-    return (struct rlhf__closing){
-        .history = &r->history,
-        .findings = &r->findings,
+    const struct rlhf__next_steps s = {
         .log = r->report.log,
         .dir = r->req->dir->name,
         .environment = environment->plugin ? environment : NULL,
         .data = !scores           ? NULL
                 : d->eval_path[0] ? d->eval_path
                                   : "HELD-OUT.jsonl",
+        .samples = &r->report.chosen,
         .bos = samples && r->config->prompts.prepend_bos &&
                rlhf__tokenizer_info(policy->tok)->bos >= 0,
+        .templated =
+            !r->feed->texts_alone && rlhf__chat_known(rlhf__tokenizer_chat(policy->tok)) != NULL,
         .ignore_eos = samples && !rlhf__response_stops_at_eos(&r->config->sampling, policy),
-        .prompt = s->n && !s->is_marked ? s->rows[0].prompt : (rlhf_str){"", 0}};
+        .max_new = samples ? r->config->sampling.max_new_tokens : 0,
+        .n_ctx = policy->info.n_ctx};
+    rlhf__next_steps_say(&s);
 }
 
 static void say_end(const struct rlhf__run *r) {
     const int stopped = is_cancelled(r);
-    const struct rlhf__closing c = closing(r);
+    const struct rlhf__closing c = {&r->history, &r->findings, r->report.log};
     const char *policy = lost(&r->findings);
     rlhf__progress_end(r->report.progress);
     say_spared(r);
@@ -283,7 +285,7 @@ static void say_end(const struct rlhf__run *r) {
                policy ? ", and the policy " : "", policy ? policy : "", r->req->dir->name);
     rlhf__closing_say(&c);
     if (stopped || (r->config->run.stop_after > 0 && !r->count.stop)) rlhf__saving_say_next(r);
-    if (r->count.phase > 0) rlhf__closing_say_next(&c);
+    if (r->count.phase > 0) say_next_steps(r);
 }
 
 static rlhf_status run_phases(struct rlhf__run *r, struct rlhf__error *err) {

@@ -1,10 +1,10 @@
 // saving.c: see saving.h.
 #include "run/saving.h"
 
+#include "base/command_text.h"
 #include "base/digests.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "base/printable.h"
 #include "base/signals.h"
 #include "config/resume.h"
 #include "feed/ahead.h"
@@ -161,15 +161,18 @@ rlhf_status rlhf__saving_load(struct rlhf__run *r, struct rlhf__error *err) {
 
 // ---- phase boundaries ----
 
-// Append the command that resumes the run. It includes the settings that a run directory cannot
-// provide.
+// Append the command that resumes the run, with or without a launcher. It includes the settings
+// that a run directory cannot provide, and leaves out those that need a launcher.
 static void put_command(const struct rlhf__run *r, struct rlhf__buf *out) {
     const struct rlhf__config_request nothing = {.dirs = r->req->env->dirs};
     const struct rlhf__resume_code code = {r->req->rewards, r->req->judge, r->req->environment,
                                            r->req->sinks};
-    rlhf__buf_puts(out, "rlhf-host --resume ");
-    rlhf__put_shell(out, r->req->dir->name);
+    rlhf__command_begin(out, "");
+    rlhf__command_flag(out, "--resume", r->req->dir->name);
     rlhf__resume_words(&nothing, r->config, &code, out);
+    if (r->config->parallel.actors > 0) rlhf__command_set(out, "parallel.actors", "0");
+    if (strcmp(r->config->parallel.backend, "auto") != 0)
+        rlhf__command_set(out, "parallel.backend", "auto");
 }
 
 static void say_command(const struct rlhf__run *r, const char *text) {

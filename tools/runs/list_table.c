@@ -1,6 +1,7 @@
 // list_table.c: see list_table.h.
 #include "runs/list_table.h"
 
+#include "base/command_text.h"
 #include "base/printable.h"
 #include "history/notes.h"
 #include "runs/figures.h"
@@ -123,12 +124,10 @@ static void put_foot(const struct rlhf__runs_found *f, const struct rlhf__list_v
         rlhf__buf_printf(&line, "no runs in %s", v->dir);
     if (f->n) rlhf__put_bytes(&line, bytes);
     if (v->freed > 0) {
-        rlhf__buf_puts(&line, "; 'rlhf-host runs prune ");
-        if (strcmp(v->dir, "runs") != 0) {
-            rlhf__put_shell(&line, v->dir);
-            rlhf__buf_putc(&line, ' ');
-        }
-        rlhf__buf_puts(&line, "--keep-last' would free ");
+        rlhf__buf_puts(&line, "; '");
+        rlhf__command_begin(&line, "runs prune");
+        if (strcmp(v->dir, "runs") != 0) rlhf__command_path(&line, v->dir);
+        rlhf__buf_puts(&line, " --keep-last' would free ");
         rlhf__put_bytes(&line, v->freed);
     }
     if (f->others)

@@ -1,6 +1,7 @@
 // run_row.c: see run_row.h.
 #include "runs/run_row.h"
 
+#include "base/command_text.h"
 #include "base/json.h"
 #include "base/printable.h"
 #include "history/run_lines.h"
@@ -38,8 +39,8 @@ int rlhf__run_row_resumes(const struct rlhf__run_row *r) {
 }
 
 void rlhf__run_row_put_resume(const struct rlhf__run_row *r, struct rlhf__buf *out) {
-    rlhf__buf_puts(out, "rlhf-host --resume ");
-    rlhf__put_shell(out, r->path);
+    rlhf__command_begin(out, "");
+    rlhf__command_flag(out, "--resume", r->path);
 }
 
 void rlhf__run_row_put_goes_on(const struct rlhf__run_row *r, struct rlhf__buf *out) {

@@ -8,6 +8,7 @@
 #include "history/judged_run.h"
 #include "page/verdict_json.h"
 #include "report/closing.h"
+#include "report/next_steps.h"
 #include "runs/figures.h"
 #include "runs/run_row_json.h"
 #include "runs/runs.h"
@@ -113,8 +114,7 @@ static void put_checks(struct lines *l, const struct rlhf__verdict *v) {
 // Commands are not wrapped, so that they can be copied.
 static void put_next(struct lines *l, const struct rlhf__run_row *r) {
     struct rlhf__buf line = RLHF__BUF_INIT;
-    rlhf__buf_puts(&line, "rlhf-host report ");
-    rlhf__put_shell(&line, r->path);
+    rlhf__next_steps_put_report(&line, r->path);
     rlhf__buf_puts(&l->out, "\nnext\n  ");
     rlhf__put_printable(&l->out, rlhf__buf_text(&line), line.len, "");
     rlhf__buf_clear(&line);

@@ -2,8 +2,8 @@
 // must name again (rlhf__resume_trust and rlhf__resume_words of resume.h).
 #include "config/resume.h"
 
+#include "base/command_text.h"
 #include "base/file.h"
-#include "base/printable.h"
 #include "config/spec.h"
 #include "plugin/load.h"
 #include "plugin/search.h"
@@ -87,15 +87,13 @@ rlhf_status rlhf__resume_trust(const struct rlhf__config_request *req, const str
 // Append " --set SETTING=VALUE", unless the request sets it already.
 static void add_set(const struct rlhf__config_request *req, const char *section, const char *key,
                     const char *value, struct rlhf__buf *words) {
-    struct rlhf__buf word = RLHF__BUF_INIT;
-    rlhf__buf_printf(&word, "%s.%s=", section, key);
-    if (word.bad || !is_set(req, rlhf__buf_text(&word))) {
-        rlhf__buf_puts(&word, value);
-        rlhf__buf_puts(words, " --set ");
-        rlhf__put_shell(words, rlhf__buf_text(&word));
-    }
-    if (word.bad) words->bad = 1;
-    rlhf__buf_free(&word);
+    char setting[512], assignment[520];
+    const int n = snprintf(setting, sizeof setting, "%s.%s", section, key);
+    snprintf(assignment, sizeof assignment, "%s=", setting);
+    if (n < 0 || (size_t)n >= sizeof setting)
+        words->bad = 1;
+    else if (!is_set(req, assignment))
+        rlhf__command_set(words, setting, value);
 }
 
 // Append the flag that names the plugin on the command line, or --set if the section lacks a flag.
@@ -104,18 +102,35 @@ static void add_plugin(const struct rlhf__config_request *req, const struct rlhf
     struct rlhf__buf list = RLHF__BUF_INIT;
     look_at(req->dirs, p, section, &list);
     if (list.len && flag) {
-        rlhf__buf_printf(words, " %s ", flag);
-        rlhf__put_shell(words, p->plugin);
+        rlhf__command_flag(words, flag, p->plugin);
     } else if (list.len) {
         add_set(req, section, "plugin", p->plugin, words);
     }
     rlhf__buf_free(&list);
 }
 
+// Returns 1 if `v` is the default value of option i.
+static int is_default(const struct rlhf__plugin *plugin, uint32_t i, const json_t *v) {
+    struct rlhf__strings strings = {0};
+    struct rlhf__error unsaid;
+    const uint32_t size = plugin->desc.config_size;
+    void *config = calloc(1, size ? size : 1);
+    json_t *usual = NULL;
+    rlhf_opt o;
+    rlhf__opt_at(&plugin->table, i, &o);
+    if (config && rlhf__opts_defaults(&plugin->table, config, &strings, &unsaid) == RLHF_OK)
+        usual = rlhf__opt_json(&o, config);
+    const int same = usual && json_equal(usual, v);
+    json_decref(usual);
+    rlhf__strings_finish(&strings);
+    free(config);
+    return same;
+}
+
 // Append the flags that the user must give again to resume a run with the plugin `p`: for its
-// options with RLHF_OPT_CODE that were set, for access to the network, and for running outside a
-// worker. If the plugin has not been opened, `plugin` is NULL, and only the flag for the network is
-// appended.
+// options with RLHF_OPT_CODE that differ from their defaults, for access to the network, and for
+// running outside a worker. If the plugin has not been opened, `plugin` is NULL, and only the flag
+// for the network is appended.
 static void add_code(const struct rlhf__config_request *req, const struct rlhf__plugin_config *p,
                      const struct rlhf__plugin *plugin, const char *section,
                      struct rlhf__buf *words) {
@@ -124,6 +139,7 @@ static void add_code(const struct rlhf__config_request *req, const struct rlhf__
         rlhf__opt_at(&plugin->table, i, &o);
         const json_t *v = json_object_get(p->options, o.key);
         if (!(o.flags & RLHF_OPT_CODE) || !v || !json_object_get(p->origin, o.key)) continue;
+        if (is_default(plugin, i, v)) continue;
         struct rlhf__buf text = RLHF__BUF_INIT;
         if (!json_is_string(v)) rlhf__json_write(&text, v, 0);
         add_set(req, section, o.key,
