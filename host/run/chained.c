@@ -134,13 +134,20 @@ static rlhf_status divide(const struct rlhf__run *r, json_t **config, json_t *se
 
 // ---- code and inputs ----
 
+static uint32_t promises(const struct rlhf__instance *open, const rlhf_environment_ops *ops) {
+    if (!open || !ops->promises) return 0;
+    const struct rlhf__call call = rlhf__call_begin(open, "promises()");
+    const uint32_t more = ops->promises(open->self);
+    rlhf__call_end(&call, RLHF_OK, NULL);
+    return more;
+}
+
 // Set "function" to true if the environment promises the same answers when it is played again. If
 // this promise comes only from a program that the environment runs, and not from the environment's
 // plugin, also set "promised" to true.
 static void put_promise(const struct rlhf__run *r, json_t *one) {
     const rlhf_environment_ops *ops = &r->req->environment->ops.environment;
-    const struct rlhf__instance *open = r->cast.environment;
-    const uint32_t more = open && ops->promises ? ops->promises(open->self) : 0;
+    const uint32_t more = promises(r->cast.environment, ops);
     const int own = (ops->flags & RLHF_ENVIRONMENT_FUNCTION) != 0;
     const int program = (more & RLHF_ENVIRONMENT_FUNCTION) != 0;
     json_object_set_new(one, "function", json_boolean(own || program));

@@ -1,4 +1,6 @@
 // sink.c: sinks that each break one rule, chosen by a BREAK_ macro; see reward.c.
+#include "support/floats.h"
+
 #include <rlhf/log.h>
 #include <rlhf/sink.h>
 
@@ -9,6 +11,10 @@ struct sink {
     double sum;
     int64_t phases;
 };
+
+#ifdef BREAK_FLOATS_LOAD
+__attribute__((constructor)) static void load(void) { change_floats(); }
+#endif
 
 static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
     struct sink *s = host->alloc(host, sizeof *s);
@@ -59,6 +65,8 @@ static rlhf_status phase(void *self, const rlhf_sink_phase *in) {
     if (in->n_metrics) ((double *)(uintptr_t)in->value)[0] = 0;
 #elif defined BREAK_CRASH
     if (in->n_metrics == 0) abort();
+#elif defined BREAK_FLOATS
+    change_floats();
 #endif
     s->phases++;
     return RLHF_OK;

@@ -149,11 +149,12 @@ static void each_algorithm_is_caught(void **state) {
 static void each_sink_and_backend_is_caught(void **state) {
     static const struct {
         const char *name, *rule;
-    } all[] = {{"sink_borrowed", "borrowed"},      {"sink_words", "no-words"},
-               {"sink_memory", "out-of-memory"},   {"sink_crash", "sink"},
-               {"kernels_open", "kernels-open"},   {"kernels_json", "describe"},
-               {"kernels_missing", "describe"},    {"kernels_silent", "no-words"},
-               {"kernels_no_card", "kernels-open"}};
+    } all[] = {{"sink_borrowed", "borrowed"},       {"sink_words", "no-words"},
+               {"sink_memory", "out-of-memory"},    {"sink_crash", "sink"},
+               {"kernels_open", "kernels-open"},    {"kernels_json", "describe"},
+               {"kernels_missing", "describe"},     {"kernels_silent", "no-words"},
+               {"kernels_no_card", "kernels-open"}, {"sink_floats", "floats"},
+               {"sink_floats_load", "floats"}};
     int missed = 0;
     (void)state;
     for (size_t i = 0; i < CHECK_COUNT(all); i++)

@@ -1,4 +1,7 @@
 // recording_sink.c: a sink that writes every call to a file as a JSON line, and fails on request.
+// RLHF_TEST_FLOATS names the function that changes the floating-point environment: load, create,
+// begin or phase.
+#include "support/floats.h"
 #include "support/plugin.h"
 
 #include <rlhf/log.h>
@@ -27,6 +30,13 @@ struct self {
     const rlhf_host *host;
     const struct config *config;
 };
+
+static void may_change_floats(const char *function) {
+    const char *in = getenv("RLHF_TEST_FLOATS");
+    if (in && strcmp(in, function) == 0) change_floats();
+}
+
+__attribute__((constructor)) static void load(void) { may_change_floats("load"); }
 
 static FILE *open_file(const struct self *s) {
     FILE *f = fopen(s->config->file, "ae");
@@ -57,6 +67,7 @@ static rlhf_status end_call(const struct self *s, FILE *f, const char *name) {
     fputs("}\n", f);
     fclose(f);
     rlhf_metric_last(s->host, "observed", 1); // must not reach the run
+    may_change_floats(name);
     if (strcmp(s->config->fail, name) != 0) return RLHF_OK;
     return rlhf_failf(s->host, RLHF_E_IO, "no %s today", name);
 }
@@ -119,6 +130,7 @@ static rlhf_status phase(void *self, const rlhf_sink_phase *in) {
     }
     fputs("]", f);
     if (in->phase == s->config->at && s->config->interrupt) raise(SIGINT);
+    may_change_floats("phase");
     return end_call(s, f, in->phase == s->config->at ? "phase" : "another phase");
 }
 

@@ -422,6 +422,29 @@ static void a_tracker_gets_the_numbers(void **state) {
     json_decref(calls);
 }
 
+// A sink that changes the floating-point environment of the process changes no bit of the run. With
+// rounding toward zero, every weight would differ.
+static void a_sink_cannot_change_the_arithmetic(void **state) {
+    struct e2e *t = *state;
+    static const char *const functions[] = {"load", "create", "begin", "phase"};
+    assert_int_equal(e2e_shell(t, "\"$HOST\" " PPO "--phases 2 --out plain"), 0);
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        assert_int_equal(e2e_shell(t,
+                                   "RLHF_TEST_FLOATS=%s \"$HOST\" " PPO SINK " --phases 2 --out %s",
+                                   functions[i], functions[i]),
+                         0);
+        const int differs = e2e_shell(t,
+                                      "cmp plain/checkpoints/latest/model.safetensors "
+                                      "%s/checkpoints/latest/model.safetensors && "
+                                      "cmp plain/checkpoints/latest/state/optimizer.safetensors "
+                                      "%s/checkpoints/latest/state/optimizer.safetensors",
+                                      functions[i], functions[i]);
+        if (differs) fail_msg("the sink's %s changes the run:\n%s", functions[i], t->out);
+    }
+    assert_int_equal(e2e_run(t, "verify --all phase"), 0);
+    e2e_says(t, "2 of 2 phases are equal to the bit");
+}
+
 // `plugin check` finds nothing wrong with the trackers. They may write only to the run's directory.
 static void the_trackers_are_sound(void **state) {
     struct e2e *t = *state;
@@ -494,6 +517,7 @@ static void a_tracker_that_fails_is_left_out(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_sink_cannot_change_the_arithmetic, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_sink_is_told_what_the_files_have, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_resumed_run_repeats_phases, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_failing_sink_loses_nothing, setup, e2e_teardown),

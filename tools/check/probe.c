@@ -2,6 +2,7 @@
 #include "check/probe.h"
 
 #include "base/clock.h"
+#include "base/float_env.h"
 #include "base/printable.h"
 #include "check/fakes.h"
 #include "plugin/combine.h"
@@ -256,12 +257,24 @@ void rlhf__probe_begin(struct rlhf__probe *t, const char *function) {
     h->caller = pthread_self();
     h->inside = function;
     rlhf__child_log_inside(t->check->log, function);
+    rlhf__float_env_set(RLHF__FLOAT_ENV_STANDARD);
+}
+
+void rlhf__probe_floats(struct rlhf__child_log *log, const char *what) {
+    const char *odd = rlhf__float_env_odd(rlhf__float_env_get());
+    if (!odd) return;
+    rlhf__float_env_set(RLHF__FLOAT_ENV_STANDARD);
+    rlhf__child_log_found(log, RLHF__CHECK_FLOATS,
+                          "%s changes the floating-point environment: %s (an object that gcc links "
+                          "with -ffast-math or -Ofast does so when it is loaded)",
+                          what, odd);
 }
 
 rlhf_status rlhf__probe_end(struct rlhf__probe *t, rlhf_status st, struct rlhf__error *err) {
     struct rlhf__probe_host *h = t->host;
     const char *function = h->inside;
     h->inside = NULL;
+    rlhf__probe_floats(t->check->log, function);
     if (h->stopped) {
         rlhf__child_log_fact(t->check->log, "%s waits: %s", function, h->warning);
         rlhf__child_log_hangs(t->check->log);

@@ -56,6 +56,10 @@ void rlhf__probe_finish(struct rlhf__probe *t);
 void rlhf__probe_begin(struct rlhf__probe *t, const char *function);
 rlhf_status rlhf__probe_end(struct rlhf__probe *t, rlhf_status st, struct rlhf__error *err);
 
+// Report if the floating-point environment of this thread is not the standard one, and restore it.
+// `what` is what changed it: "create()". rlhf__probe_end calls this function. [any]
+void rlhf__probe_floats(struct rlhf__child_log *, const char *what);
+
 // rlhf__probe_allocs returns the number of allocations so far. rlhf__probe_fail_alloc makes the
 // n-th of the following allocations fail, or none if n is 0. [main]
 int64_t rlhf__probe_allocs(const struct rlhf__probe *t);

@@ -1,11 +1,14 @@
 // running.h: records which plugin function is running on this thread. The host records every call
 // of a plugin while the call runs, so that a report of a crash or exit inside the call can name the
-// plugin.
+// plugin. Each recorded call also begins in the standard floating-point environment, and the
+// caller's environment is restored after it.
 //
 // The handlers of signals and of exit read the record (last_words.h, signals.h). The record
 // consists of strings and does not depend on the plugin types.
 #ifndef RLHF_CORE_BASE_RUNNING_H
 #define RLHF_CORE_BASE_RUNNING_H
+
+#include "base/float_env.h"
 
 #include <stddef.h>
 #include <sys/types.h>
@@ -14,13 +17,15 @@ struct rlhf__running {
     const char *kind, *name, *function; // "reward", "mine.so", "score()"; NULL = the host itself
     pid_t pid;                          // the process that made the call
     int reserved;
+    struct rlhf__float_env floats; // of the caller; set only in what rlhf__running_begin returns
 };
 
 // Record a call on this thread. The strings are borrowed until the call ends. Returns the previous
 // record, which rlhf__running_end restores. Calls can be nested. [any]
 struct rlhf__running rlhf__running_begin(const char *kind, const char *name, const char *function);
 
-// Call this after the plugin function has returned. If the function returned in a child process
+// Call this after the plugin function has returned. Restores the caller's floating-point
+// environment. If the function returned in a child process
 // that the plugin forked, reports this on standard error and ends the child with status 1. [any]
 void rlhf__running_end(const struct rlhf__running *before);
 

@@ -260,10 +260,19 @@ rlhf_status rlhf__plugins_add_outside(struct rlhf__plugins *p, const char *path,
     return RLHF_OK;
 }
 
+static struct rlhf__running begin(const struct rlhf__plugin *p, const char *function) {
+    return rlhf__running_begin(rlhf__kind_name((int32_t)p->desc.kind), rlhf__plugin_name(p),
+                               function);
+}
+
 const char *rlhf__plugin_why_unused(const struct rlhf__plugin *p, const void *config,
                                     const char *key) {
     if (p->outside && p->outside->why_unused) return p->outside->why_unused(p, config, key);
-    return p->desc.why_unused ? p->desc.why_unused(config, key) : NULL;
+    if (!p->desc.why_unused) return NULL;
+    struct rlhf__running before = begin(p, "why_unused()");
+    const char *why = p->desc.why_unused(config, key);
+    rlhf__running_end(&before);
+    return why;
 }
 
 const char *rlhf__plugin_name(const struct rlhf__plugin *p) {
@@ -273,8 +282,7 @@ const char *rlhf__plugin_name(const struct rlhf__plugin *p) {
 const void *rlhf__plugin_extension(const struct rlhf__plugin *p, void *self, const char *id) {
     if (p->outside && p->outside->extension) return p->outside->extension(p, self, id);
     if (!p->desc.extension) return NULL;
-    struct rlhf__running before = rlhf__running_begin(rlhf__kind_name((int32_t)p->desc.kind),
-                                                      rlhf__plugin_name(p), "extension()");
+    struct rlhf__running before = begin(p, "extension()");
     const void *table = p->desc.extension(self, id);
     rlhf__running_end(&before);
     return table;

@@ -1,6 +1,8 @@
 // team.c: see team.h.
 #include "team/team.h"
 
+#include "base/running.h"
+
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,14 +24,18 @@ static rlhf_status refuse_broken(struct rlhf__error *err) {
 static rlhf_status exchange(struct rlhf__team *t, const rlhf_collective *c, const rlhf_block *send,
                             const rlhf_block *recv, uint64_t *ticket, struct rlhf__error *err) {
     if (t->broken) return refuse_broken(err);
+    const struct rlhf__running before = rlhf__running_begin("collective", c->name, "exchange()");
     const rlhf_status st = c->exchange(c->ctx, send, recv, ticket);
+    rlhf__running_end(&before);
     return st == RLHF_OK ? st : failed(t, c, st, err);
 }
 
 static rlhf_status wait_for(struct rlhf__team *t, const rlhf_collective *c, uint64_t ticket,
                             struct rlhf__error *err) {
     if (t->broken) return refuse_broken(err);
+    const struct rlhf__running before = rlhf__running_begin("collective", c->name, "wait()");
     const rlhf_status st = c->wait(c->ctx, ticket);
+    rlhf__running_end(&before);
     return st == RLHF_OK ? st : failed(t, c, st, err);
 }
 
@@ -55,8 +61,11 @@ rlhf_status rlhf__team_wait_device(struct rlhf__team *t, uint64_t ticket, struct
 static rlhf_status gather_small(struct rlhf__team *t, const void *own, uint64_t bytes, void *all,
                                 struct rlhf__error *err) {
     if (t->broken) return refuse_broken(err);
-    const rlhf_status st = t->table->gather(t->table->ctx, own, bytes, all);
-    return st == RLHF_OK ? st : failed(t, t->table, st, err);
+    const rlhf_collective *c = t->table;
+    const struct rlhf__running before = rlhf__running_begin("collective", c->name, "gather()");
+    const rlhf_status st = c->gather(c->ctx, own, bytes, all);
+    rlhf__running_end(&before);
+    return st == RLHF_OK ? st : failed(t, c, st, err);
 }
 
 // Send all bytes to every rank with one exchange.
