@@ -33,6 +33,9 @@
 // Ownership: arguments are borrowed until return. An object made by a create/open function is freed
 // by the matching destroy/close. Neither side frees the other's memory. Strings are UTF-8. [R:leak]
 // [R:crash] [R:borrowed]
+//
+// A call begins with rounding to nearest and without flush-to-zero, and must return so. After each
+// call and after loading a plugin, the host restores both. [R:floats]
 #ifndef RLHF_BASE_H
 #define RLHF_BASE_H
 
