@@ -11,7 +11,6 @@
 #include "prompt/prompt.h"
 #include "recompute/recompute.h"
 #include "runs/runs.h"
-#include "scale/scale.h"
 #include "team/join.h"
 #include "verify/verify.h"
 #include "worker/serve.h"
@@ -27,14 +26,21 @@ static const struct {
     const char *name;
     command_fn run;
 } commands[] = {
-    {"generate", rlhf__cmd_generate}, {"play", rlhf__cmd_play},
-    {"tokenize", rlhf__cmd_tokenize}, {"eval", rlhf__cmd_eval},
-    {"label", rlhf__cmd_label},       {"pairs", rlhf__cmd_pairs},
-    {"export", rlhf__cmd_export},     {"inspect", rlhf__cmd_inspect},
-    {"plugin", rlhf__cmd_plugin},     {"devices", rlhf__cmd_devices},
-    {"report", rlhf__cmd_report},     {"recompute", rlhf__cmd_recompute},
-    {"runs", rlhf__cmd_runs},         {"scale", rlhf__cmd_scale},
-    {"verify", rlhf__cmd_verify},     {"help", cmd_help},
+    {"generate", rlhf__cmd_generate},
+    {"play", rlhf__cmd_play},
+    {"tokenize", rlhf__cmd_tokenize},
+    {"eval", rlhf__cmd_eval},
+    {"label", rlhf__cmd_label},
+    {"pairs", rlhf__cmd_pairs},
+    {"export", rlhf__cmd_export},
+    {"inspect", rlhf__cmd_inspect},
+    {"plugin", rlhf__cmd_plugin},
+    {"devices", rlhf__cmd_devices},
+    {"report", rlhf__cmd_report},
+    {"recompute", rlhf__cmd_recompute},
+    {"runs", rlhf__cmd_runs},
+    {"verify", rlhf__cmd_verify},
+    {"help", cmd_help},
 };
 
 // Internal command, started by the host itself; not for users.
@@ -127,8 +133,7 @@ static int dispatch(const struct rlhf__env *env, int argc, char **argv) {
     training.run_ended = rlhf__report_after_run;
     if (argv[1][0] == '-') return rlhf__cli_train(&training, argc, argv);
     if (strcmp(argv[1], HIDDEN) == 0) return rlhf__cmd_worker(env, argc - 1, argv + 1);
-    const int joins = strcmp(argv[1], "scale") == 0; // it measures the network between processes
-    if (!joins && rlhf__join_refuse(argv[1], &err) != RLHF_OK) {
+    if (rlhf__join_refuse(argv[1], &err) != RLHF_OK) {
         rlhf__log_error(env->log, err.text);
         return 2;
     }

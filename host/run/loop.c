@@ -368,28 +368,3 @@ rlhf_status rlhf__run_again(struct rlhf__run *r, const struct rlhf__folder *out,
     }
     return RLHF_OK;
 }
-
-// ---- phases that are timed ----
-
-static void keep_shortest(double *best, double seconds, int64_t i) {
-    if (i == 0 || seconds < *best) *best = seconds;
-}
-
-rlhf_status rlhf__run_timed(struct rlhf__run *r, const struct rlhf__folder *out, int64_t phases,
-                            struct rlhf__run_timing *best, struct rlhf__error *err) {
-    struct rlhf__phase_times *b = &best->parts;
-    RLHF_TRY(open_files(r, out, -1, err));
-    r->report.began = rlhf__seconds();
-    for (int64_t i = 0; i < phases; i++) {
-        if (is_cancelled(r)) return rlhf__fail(err, RLHF_E_CANCELLED, "stopped while measuring");
-        RLHF_TRY(rlhf__run_advise(r, run_phase(r, err), err));
-        const struct rlhf__phase_times *t = &r->report.times;
-        const double parts = t->rollout + t->reward + t->reference + t->update;
-        keep_shortest(&best->rest, rlhf__seconds() - t->start - parts, i);
-        keep_shortest(&b->rollout, t->rollout, i);
-        keep_shortest(&b->reward, t->reward, i);
-        keep_shortest(&b->reference, t->reference, i);
-        keep_shortest(&b->update, t->update, i);
-    }
-    return RLHF_OK;
-}

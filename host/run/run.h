@@ -172,15 +172,4 @@ struct rlhf__again_wish {
 rlhf_status rlhf__run_again(struct rlhf__run *, const struct rlhf__folder *out,
                             const struct rlhf__again_wish *, struct rlhf__error *err);
 
-// The shortest seconds of some phases, by activity.
-struct rlhf__run_timing {
-    struct rlhf__phase_times parts; // without `start`
-    double rest;                    // all other activities
-};
-
-// Run some more phases (`phases` is their number) and time them. Writes metrics and samples to the
-// folder `out`, but no checkpoint. [main]
-rlhf_status rlhf__run_timed(struct rlhf__run *, const struct rlhf__folder *out, int64_t phases,
-                            struct rlhf__run_timing *best, struct rlhf__error *err);
-
 #endif

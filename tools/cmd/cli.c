@@ -218,8 +218,8 @@ static rlhf_status find_settings(const struct rlhf__env *env, const struct optio
 
 // Sets *exit_status if it returns RLHF_OK.
 static rlhf_status with_run(const struct rlhf__env *env, const struct options *o,
-                            struct rlhf__config_request *req, const struct rlhf__cli_use *use,
-                            int *exit_status, struct rlhf__error *err) {
+                            struct rlhf__config_request *req, int *exit_status,
+                            struct rlhf__error *err) {
     struct rlhf__config config;
     struct rlhf__run_dir dir;
     struct rlhf__run_request run = {.env = env, .config = &config, .dir = &dir};
@@ -253,7 +253,7 @@ static rlhf_status with_run(const struct rlhf__env *env, const struct options *o
         status = rlhf__ranks_join(&ranks, &run, status, err);
         // run.algo is NULL only if the config was not resolved, because a resolved config has an
         // algorithm.
-        if (status == RLHF_OK && run.algo) *exit_status = use->run(&run, use->self);
+        if (status == RLHF_OK && run.algo) *exit_status = rlhf__cmd_run(&run);
         rlhf__ranks_leave(&ranks, status < 0 ? rlhf__exit_status(status) : *exit_status);
     }
     free(run.rewards);
@@ -265,15 +265,11 @@ static rlhf_status with_run(const struct rlhf__env *env, const struct options *o
 }
 
 // Reject flags without effect.
-static rlhf_status check_flags(const struct options *o, const char *command,
-                               struct rlhf__error *err) {
+static rlhf_status check_flags(const struct options *o, struct rlhf__error *err) {
     const char *resumes = o->trust_run               ? "--trust-run"
                           : o->allow_changed_plugins ? "--allow-changed-plugins"
                           : o->allow_changed_inputs  ? "--allow-changed-inputs"
                                                      : NULL;
-    const struct rlhf__flag_idle idle[] = {{"--resume", o->resume != NULL, 0},
-                                           {"--dry-run", o->dry_run, 0}};
-    if (command) RLHF_TRY(rlhf__flags_idle(idle, 2, command, "on the forecast for a new run", err));
     if (resumes && !o->resume)
         return rlhf__fail(err, RLHF_E_INVALID, "%s goes with --resume RUN", resumes);
     if (o->dry_run && o->print_config)
@@ -281,24 +277,13 @@ static rlhf_status check_flags(const struct options *o, const char *command,
     return RLHF_OK;
 }
 
-static int run_it(const struct rlhf__run_request *req, void *self) {
-    (void)self;
-    return rlhf__cmd_run(req);
-}
-
 int rlhf__cli_train(const struct rlhf__env *env, int argc, char **argv) {
-    static const struct rlhf__cli_use train = {.run = run_it};
-    return rlhf__cli_with_run(env, argc, argv, &train);
-}
-
-int rlhf__cli_with_run(const struct rlhf__env *env, int argc, char **argv,
-                       const struct rlhf__cli_use *use) {
     struct options o = {.argc = argc - 1, .argv = argv + 1};
     struct assignments a = {0};
     struct rlhf__error err = {0};
     int exit_status = 0;
     rlhf_status status = rlhf__flags_parse(flags, N_FLAGS, argc, argv, &o, NULL, &err);
-    if (status == RLHF_OK) status = check_flags(&o, use->command, &err);
+    if (status == RLHF_OK) status = check_flags(&o, &err);
     if (status == RLHF_OK) status = collect(&o, &a, &err);
     if (status == RLHF_OK) {
         struct rlhf__config_request req = {.dirs = env->dirs,
@@ -316,7 +301,7 @@ int rlhf__cli_with_run(const struct rlhf__env *env, int argc, char **argv,
                                            .n_set = a.n,
                                            .resume = o.resume,
                                            .trust_run = o.trust_run};
-        status = with_run(env, &o, &req, use, &exit_status, &err);
+        status = with_run(env, &o, &req, &exit_status, &err);
     }
     if (status < 0) {
         rlhf__log_error(env->log, err.text);

@@ -38,8 +38,6 @@ void rlhf__help(FILE *out) {
         "again\n"
         "       rlhf-host verify RUN [--all | --phase N]              prove that a run is what its "
         "files say\n"
-        "       rlhf-host scale --network 10gbit,20us ...             what a run costs on several "
-        "ranks\n"
         "       rlhf-host devices [--json]                            look at CPU and GPUs\n"
         "       rlhf-host help COMMAND                                flags of a command\n"
         "       rlhf-host help settings [WORD]                        all settings, or some\n"
