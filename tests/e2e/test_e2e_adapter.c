@@ -279,6 +279,35 @@ static void stands_still(void **state) {
     e2e_says(t, "the adapter does not move: after phase 1");
 }
 
+// "base" is the model below the adapter, or the adapter that the run began with.
+static void compares(struct e2e *t, const char *model, const char *with) {
+    const char *eval = "\"$HOST\" eval --reward period_count.so --data prompts.txt --n 8 --json "
+                       "2>log --model";
+    if (e2e_shell(t, "%s %s --compare base >a.json && %s %s --compare %s >b.json || cat log", eval,
+                  model, eval, model, with))
+        fail_msg("%s", t->out);
+    assert_int_equal(
+        e2e_shell(t, "cat log; jq -S 'del(.compare.model)' a.json >a.txt && jq -S "
+                     "'del(.compare.model)' b.json >b.txt && test -s a.txt && cmp a.txt b.txt"),
+        0);
+}
+
+static void evaluated(void **state) {
+    struct e2e *t = *state;
+#define ADAPT "--algo sft.so --data texts.jsonl --set optim.lr=0.01 --set run.phases=1 " QUIET
+    done(t, e2e_run(t, ADAPT "--policy qwen --set policy.adapter.rank=4 --out a"));
+    done(t, e2e_run(t, ADAPT "--policy qwen --adapter a/checkpoints/latest --out b"));
+    done(t, e2e_shell(t, "cp -rL a/checkpoints/latest alone && rm -r alone/state"));
+    compares(t, "a", "qwen");
+    compares(t, "b", "a/checkpoints/latest");
+    compares(t, "alone", "qwen");
+    compares(t, "qwen --adapter alone", "qwen");
+    assert_int_equal(e2e_run(t, "eval --model qwen --reward period_count.so --data prompts.txt "
+                                "--compare base"),
+                     2);
+    e2e_says(t, "or the model below an adapter, and '");
+}
+
 #define FLAT                                                                                       \
     "--algo grpo.so --policy qwen --prompts prompts.txt --reward "                                 \
     "\"$RLHF_TEST_PLUGINS/parity_reward.so:levels=1\" --set sampling.max_new_tokens=4 --set "      \
@@ -307,8 +336,17 @@ static void nobody_is_compared(void **state) {
 
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, models, e2e_teardown)
-    const struct CMUnitTest tests[] = {
-        T(gpt2_runs), T(qwen_runs), T(layouts), T(guarded),      T(reference_moves),   T(stages),
-        T(memory),    T(exports),   T(refused), T(stands_still), T(nobody_is_compared)};
+    const struct CMUnitTest tests[] = {T(gpt2_runs),
+                                       T(qwen_runs),
+                                       T(layouts),
+                                       T(guarded),
+                                       T(reference_moves),
+                                       T(stages),
+                                       T(memory),
+                                       T(exports),
+                                       T(refused),
+                                       T(stands_still),
+                                       T(nobody_is_compared),
+                                       T(evaluated)};
     return cmocka_run_group_tests_name("e2e_adapter", tests, NULL, NULL);
 }

@@ -152,6 +152,7 @@ static rlhf_status open_models(struct rlhf__eval_setup *t, const struct rlhf__ev
     if (st == RLHF_OK) st = rlhf__command_setup_writer(&t->at, o->model, &t->model, err);
     const rlhf_dist dist = rlhf__sampling_dist(&t->config.sampling);
     if (st == RLHF_OK) st = rlhf__compute_draws(t->model->compute, &dist, err);
+    if (st == RLHF_OK && t->model->peft.rank > 0) t->at.session.models.shared = t->model;
     if (st != RLHF_OK || !o->reference) return st;
     return rlhf__command_setup_reference(&t->at, o->reference, t->model, &t->reference, err);
 }
@@ -282,22 +283,38 @@ rlhf_status rlhf__eval_setup_open(struct rlhf__eval_setup *t, const struct rlhf_
     return st == RLHF_OK ? open_rewards(t, o->reward_flag, err) : st;
 }
 
-rlhf_status rlhf__eval_setup_base(const struct rlhf__eval_setup *t, char out[RLHF__PATH_CAP],
-                                  struct rlhf__error *err) {
-    json_t *run;
-    RLHF_TRY(rlhf__command_setup_run_config(&t->at, t->model->dir, &run, err));
-    const char *base = json_string_value(json_object_get(json_object_get(run, "policy"), "path"));
-    if (base && *base)
+// Find the policy that a run began with. A run may have begun with an adapter of another run. Any
+// other adapter began on the model below it.
+static rlhf_status base_of(const struct rlhf__eval_setup *t, const json_t *run,
+                           char out[RLHF__PATH_CAP], struct rlhf__error *err) {
+    const struct rlhf__model *m = t->model;
+    const json_t *policy = json_object_get(run, "policy");
+    const char *base = json_string_value(json_object_get(policy, "path"));
+    const char *adapter = json_string_value(json_object_get(policy, "adapter.path"));
+    if (adapter && *adapter)
+        rlhf__path_put(out, "%s", adapter);
+    else if (m->peft.rank > 0)
+        rlhf__path_put(out, "%s", m->dir);
+    else if (base && *base)
         rlhf__path_put(out, "%s", base);
     else if (run)
         rlhf__default_model(t->at.env->dirs, "policy", out);
-    json_decref(run);
-    if (!run)
+    else
         return rlhf__fail(err, RLHF_E_INVALID,
-                          "eval: --compare base is the policy that a run began with, and '%s' was "
-                          "not written by a run; name a directory",
-                          t->model->dir);
+                          "eval: --compare base is the policy that a run began with, or the model "
+                          "below an adapter, and '%s' is neither; name a directory",
+                          m->dir);
     return RLHF_OK;
+}
+
+rlhf_status rlhf__eval_setup_base(const struct rlhf__eval_setup *t, char out[RLHF__PATH_CAP],
+                                  struct rlhf__error *err) {
+    const struct rlhf__model *m = t->model;
+    json_t *run;
+    RLHF_TRY(rlhf__command_setup_run_config(&t->at, m->peft.dir ? m->peft.dir : m->dir, &run, err));
+    const rlhf_status st = base_of(t, run, out, err);
+    json_decref(run);
+    return st;
 }
 
 static void say_failures(const struct rlhf__eval_setup *t) {

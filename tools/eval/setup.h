@@ -55,8 +55,9 @@ rlhf_status rlhf__eval_setup_open(struct rlhf__eval_setup *t, const struct rlhf_
 rlhf_status rlhf__eval_setup_prompts(struct rlhf__eval_setup *t, const char *file,
                                      struct rlhf__error *err);
 
-// Set `out` to the directory of the policy that the model's run began with. Errors: RLHF_E_INVALID
-// if the model is not a run's checkpoint. [main]
+// Set `out` to the directory of the policy that the model's run began with or, for another adapter,
+// of the model below it. Errors: RLHF_E_INVALID if the model is neither a run's checkpoint nor an
+// adapter. [main]
 rlhf_status rlhf__eval_setup_base(const struct rlhf__eval_setup *t, char out[RLHF__PATH_CAP],
                                   struct rlhf__error *err);
 
