@@ -4,6 +4,7 @@
 #include "base/decimal.h"
 #include "base/json.h"
 #include "base/printable.h"
+#include "history/reward_parts.h"
 
 #include <math.h>
 #include <string.h>
@@ -73,6 +74,26 @@ static void put_price(const struct rlhf__closing *c, struct rlhf__buf *out) {
                      rlhf__figure(e.last, a), rlhf__figure(e.first, b));
 }
 
+// Append "rewards: fmt 0.391 (0.0234 at first), correct 0 (0 at first)", if rewards have parts.
+static void put_parts(const struct rlhf__closing *c, struct rlhf__buf *out) {
+    const struct rlhf__series_set *set = &c->history->series;
+    char first[40], last[40];
+    for (size_t i = 0; i < set->n; i++) {
+        const struct rlhf__series *s = &set->all[i];
+        if (s->n == 0 || !rlhf__reward_part(s->name, NULL, NULL)) continue;
+        const struct rlhf__first_last e = rlhf__trend_ends(s);
+        rlhf__buf_puts(out, out->len ? ", " : "rewards: ");
+        rlhf__reward_part_put(out, s->name, c->history->facts.n_rewards);
+        rlhf__buf_printf(out, " %s (%s at first)", rlhf__figure(e.last, last),
+                         rlhf__figure(e.first, first));
+    }
+}
+
+static void say_line(const struct rlhf__closing *c, struct rlhf__buf *line) {
+    if (line->len && !line->bad) rlhf__logf(c->log, RLHF_LOG_INFO, "%s", rlhf__buf_text(line));
+    rlhf__buf_free(line);
+}
+
 static void say_found(const struct rlhf__closing *c, const struct rlhf__verdict *v) {
     for (size_t i = 0; i < v->notes.n; i++) {
         const struct rlhf__run_note *n = &v->notes.all[i];
@@ -134,15 +155,15 @@ static void say_object(const struct rlhf__closing *c, const struct rlhf__verdict
 }
 
 static void say_lines(const struct rlhf__closing *c, const struct rlhf__verdict *v) {
-    struct rlhf__buf line = RLHF__BUF_INIT, price = RLHF__BUF_INIT;
+    struct rlhf__buf line = RLHF__BUF_INIT;
     put_verdict(c, v, &line);
-    put_price(c, &price);
-    if (!line.bad) rlhf__logf(c->log, RLHF_LOG_INFO, "%s", rlhf__buf_text(&line));
-    if (price.len && !price.bad) rlhf__logf(c->log, RLHF_LOG_INFO, "%s", rlhf__buf_text(&price));
+    say_line(c, &line);
+    put_parts(c, &line);
+    say_line(c, &line);
+    put_price(c, &line);
+    say_line(c, &line);
     say_found(c, v);
     say_reported(c, v);
-    rlhf__buf_free(&line);
-    rlhf__buf_free(&price);
 }
 
 void rlhf__closing_say(const struct rlhf__closing *c) {

@@ -111,6 +111,7 @@ static const struct {
     {"lengths", 1 << 17},
     {"clipped", 1 << 18},
     {"critic", 1 << 19},
+    {"silent_reward", 1 << 21},
 };
 
 // Returns 1 if the note `id` is still reported after the policy was reported as lost (RLHF__LOST).

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/printable.h"
 #include "batch/diversity.h"
+#include "history/reward_parts.h"
 #include "learn/plan.h"
 #include "learn/schedule.h"
 #include "model/compute.h"
@@ -174,10 +175,10 @@ static void report_spared(const struct rlhf__phase *p) {
     const struct rlhf__row_tally *b = &p->learner->tally;
     const int64_t rows = b->rows[RLHF_ROW_NO_GRADIENT] + b->rows[RLHF_ROW_EXCLUDED];
     const double saved = rlhf__row_tally_saved(b);
-    if (rows == 0) return;
-    set(p, "optim/spared_rows", (double)rows);
     p->report->spared.rows += rows;
     p->report->spared.all += rows + b->rows[RLHF_ROW_TRAINS];
+    if (rows == 0) return;
+    set(p, "optim/spared_rows", (double)rows);
     if (saved < 0) return;
     set(p, "time/spared", saved);
     p->report->spared.seconds += saved;
@@ -225,6 +226,25 @@ static int is_history(const struct rlhf__phase *p) {
     const int64_t phase = p->count->phase + 1, every = (p->count->phases + LINES - 1) / LINES;
     const int tables = rlhf__cast_samples(p->cast) && c->samples > 0 && c->samples_every > 0;
     return !tables && every > 0 && (phase == 1 || phase % every == 0);
+}
+
+struct adding_parts {
+    const struct rlhf__phase *phase;
+    struct rlhf__progress_state *to;
+};
+
+static void add_part(void *arg, const char *name) {
+    const struct adding_parts *a = arg;
+    struct rlhf__progress_state *s = a->to;
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    struct rlhf__progress_part *part = &s->part[s->n_parts];
+    if (s->n_parts == RLHF__PROGRESS_PARTS || !rlhf__reward_part(name, NULL, NULL) ||
+        !rlhf__metrics_get(a->phase->report->metrics, name, &part->value))
+        return;
+    rlhf__reward_part_put(&text, name, a->phase->config->n_reward);
+    rlhf__printable(rlhf__buf_text(&text), part->name, sizeof part->name);
+    rlhf__buf_free(&text);
+    s->n_parts++;
 }
 
 static struct rlhf__progress_state progress_state(const struct rlhf__phase *p) {
@@ -282,7 +302,9 @@ rlhf_status rlhf__phase_show(const struct rlhf__phase *p, int is_last, struct rl
     RLHF_TRY(show_samples(p, is_last, err));
     if (p->report->spread) RLHF_TRY(write_spread(p, err));
     fill_screen(p);
-    const struct rlhf__progress_state s = progress_state(p);
+    struct rlhf__progress_state s = progress_state(p);
+    struct adding_parts parts = {p, &s};
+    rlhf__metrics_names(p->report->metrics, add_part, &parts);
     rlhf__progress_phase(p->report->progress, &s);
     return RLHF_OK;
 }

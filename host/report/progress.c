@@ -72,13 +72,34 @@ static double seconds_left(const struct rlhf__progress_state *s) {
 }
 
 // Items that are left out on a narrow terminal, in this order.
-enum shed { NOTHING, REPEATED, SPEED, RETRIES, ACCURACY, JUDGE, KL, BAR, FAILURES, VALUE, N_SHED };
+enum shed {
+    NOTHING,
+    REPEATED,
+    SPEED,
+    RETRIES,
+    PARTS,
+    ACCURACY,
+    JUDGE,
+    KL,
+    BAR,
+    FAILURES,
+    VALUE,
+    N_SHED
+};
+
+// Write " (fmt 0.391, correct 0.000)".
+static void put_parts(struct rlhf__buf *b, const struct rlhf__progress_state *s) {
+    for (int32_t i = 0; i < s->n_parts; i++)
+        rlhf__buf_printf(b, "%s%s %.4f", i ? ", " : " (", s->part[i].name, s->part[i].value);
+    if (s->n_parts) rlhf__buf_putc(b, ')');
+}
 
 // Write "reward 0.731  kl 3.21  5210 tok/s", without the items that are left out.
 static void put_numbers(struct rlhf__buf *b, const struct rlhf__progress_state *s, int shed) {
     if (s->phase <= s->first_phase) return; // not measured yet
     const int repeats = s->accuracy == s->value && shed >= REPEATED;
     if (shed < VALUE) rlhf__buf_printf(b, "  %s %.4f", s->label ? s->label : "value", s->value);
+    if (shed < PARTS) put_parts(b, s);
     if (isfinite(s->judge) && shed < JUDGE) rlhf__buf_printf(b, "  judge %.4f", s->judge);
     if (isfinite(s->accuracy) && shed < ACCURACY && !repeats)
         rlhf__buf_printf(b, "  accuracy %.4f", s->accuracy);
@@ -280,9 +301,16 @@ static void put_member(struct rlhf__buf *b, const char *name, double v) {
 
 static void print_object(const struct rlhf__progress *p, const struct rlhf__progress_state *s) {
     struct rlhf__buf b = RLHF__BUF_INIT;
+    char number[40];
     rlhf__buf_printf(&b, "\"phase\": %lld, \"phases\": %lld", (long long)s->phase,
                      (long long)s->phases);
     put_member(&b, s->label ? s->label : "value", s->value);
+    for (int32_t i = 0; i < s->n_parts; i++) {
+        rlhf__buf_puts(&b, i ? ", " : ", \"parts\": {");
+        rlhf__json_write_string(&b, s->part[i].name, strlen(s->part[i].name));
+        rlhf__buf_printf(&b, ": %s", rlhf__format_double(s->part[i].value, 0, number));
+    }
+    if (s->n_parts) rlhf__buf_putc(&b, '}');
     put_member(&b, "judge", s->judge);
     put_member(&b, "accuracy", s->accuracy);
     put_member(&b, "kl", s->kl);

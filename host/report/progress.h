@@ -7,6 +7,13 @@
 #include "base/watch.h"
 #include "config/schema.h"
 
+enum { RLHF__PROGRESS_PARTS = 8 }; // parts of rewards that a line shows
+
+struct rlhf__progress_part {
+    char name[64];
+    double value;
+};
+
 struct rlhf__progress_state {
     int64_t phase, phases; // phases done and planned
     const char *label;     // e.g. "reward"; what `value` is
@@ -21,7 +28,8 @@ struct rlhf__progress_state {
     int64_t failures; // rows that rewards could not score; shown if not 0
     int64_t retries;  // rows that were scored again; shown if not 0
     int32_t history;  // 1: keep a line of this phase above the bar
-    int32_t reserved;
+    int32_t n_parts;
+    struct rlhf__progress_part part[RLHF__PROGRESS_PARTS]; // means of the parts of `value`
 };
 
 struct rlhf__progress;

@@ -64,8 +64,8 @@ static void lines_say_what_happened(void **state) {
     assert_non_null(strstr(done, "look closer: rlhf-host report 'a run'\n"));
     const char *try = strstr(done, "try it: rlhf-host generate --model 'a run' --prompt ");
     assert_non_null(try);
-    assert_non_null(strstr(try, " --ignore-eos\n")); // as in the run
-    assert_null(strstr(t->out, "\xe2\x96"));         // curves are for terminals
+    assert_non_null(strstr(try, " --ignore-eos --max-new 8\n")); // as in the run
+    assert_null(strstr(t->out, "\xe2\x96"));                     // curves are for terminals
     // The command can be pasted into a shell.
     assert_int_equal(
         e2e_shell(t, "$HOST " PPO "--phases 5 --out 'b c' 2>log >/dev/null && "

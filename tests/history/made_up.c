@@ -56,7 +56,8 @@ static void check_rule(const struct rlhf__verdict *v) {
     }
     assert_non_null(strstr(v->rule, v->headline.metric));
     if ((n = rlhf__notes_find(&v->notes, "hacked")) ||
-        (strstr(v->title, "got worse") && (n = rlhf__notes_find(&v->notes, "measure_worse"))))
+        (strstr(v->title, "got worse") && (n = rlhf__notes_find(&v->notes, "measure_worse"))) ||
+        (strstr(v->title, "a part of it") && (n = rlhf__notes_find(&v->notes, "silent_reward"))))
         assert_string_equal(v->rule + strlen(v->rule) - strlen(n->rule), n->rule);
     else
         assert_null(strstr(v->title, ", but "));

@@ -182,6 +182,74 @@ static const struct run rewards[] = {
      "eval/objective/verifiable_correct_rate rose"},
 };
 
+#define PART(name, first, last)                                                                    \
+    { "rewards/python/" name "/mean", first, last, 0, 0, 0 }
+#define PYTHON .reward = {{"python", 1}}, .n_rewards = 1
+
+static const struct run parts[] = {
+    {"a part that pays nothing",
+     0,
+     {REWARD_ROSE, PART("fmt", 0.5, 0.9), PART("correct", 0, 0)},
+     {PYTHON},
+     "warn",
+     ROSE ", but a part of it paid next to nothing",
+     "silent_reward,part,part",
+     "correct paid nothing in all 20 phases while the reward rose."},
+    {"a part that pays less than a twentieth of the rise",
+     0,
+     {REWARD_ROSE, PART("fmt", 0.5, 0.9), PART("correct", 0, 0.019)},
+     {PYTHON},
+     "warn",
+     ROSE ", but",
+     "silent_reward,part,part",
+     "correct paid next to nothing (at most 0.019)"},
+    {"a part that pays more",
+     0,
+     {REWARD_ROSE, PART("fmt", 0.5, 0.9), PART("correct", 0, 0.03)},
+     {PYTHON},
+     "good",
+     ROSE,
+     "part,part",
+     "correct: 0 in the first phase, 0.0"},
+    {"a penalty that is hardly paid",
+     0,
+     {REWARD_ROSE, PART("fmt", 0.5, 0.9), PART("long", -0.01, 0)},
+     {PYTHON},
+     "good",
+     ROSE,
+     "part,part",
+     NULL},
+    {"a reward that did not rise",
+     0,
+     {REWARD_STAYS, PART("fmt", 0.5, 0.5), PART("correct", 0, 0)},
+     {PYTHON},
+     "warn",
+     "Reward did not move",
+     "part,part",
+     NULL},
+    {"a reward among several, and parts of two rewards",
+     0,
+     {REWARD_ROSE, PART("fmt", 0.5, 0.9), {"rewards/b/mean", 0, 0, 0, 0, 0}},
+     {.reward = {{"python", 1}, {"b", 1}}, .n_rewards = 2},
+     "warn",
+     ROSE ", but",
+     "silent_reward,part",
+     "python/fmt: 0.5"},
+    {"length.so, whose rewards are penalties",
+     0,
+     {REWARD_ROSE, {"rewards/a/mean", 0.5, 0.9, 0, 0, 0}, {"rewards/length/mean", 0, 0, 0, 0, 0}},
+     {.reward = {{"a", 1}, {"length", 1, 1, 0}}, .n_rewards = 2},
+     "good",
+     ROSE,
+     "",
+     NULL},
+};
+
+static void by_parts(void **state) {
+    (void)state;
+    JUDGE_ALL(parts);
+}
+
 static void by_rewards(void **state) {
     (void)state;
     JUDGE_ALL(rewards);
@@ -190,6 +258,7 @@ static void by_rewards(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(by_rewards),
+        cmocka_unit_test(by_parts),
     };
     return cmocka_run_group_tests_name("history_reward_rules", tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #include "batch/diversity.h"
 #include "eval/episodes.h"
 #include "eval/impl.h"
+#include "eval/parts.h"
 #include "eval/stats.h"
 #include "eval/table.h"
 #include "learn/pass.h"
@@ -21,11 +22,12 @@
 struct side {
     struct rlhf__model *model; // borrowed
     struct rlhf__rows e;
-    float *raw;                  // [n_reward * n]
-    double *value;               // [n] scratch: one value per response
-    uint8_t *keep;               // [n] 1: the response was scored
-    uint8_t *known, *right;      // [n] 1: a verdict exists; 1: the verdict is "right"
-    struct rlhf__table_side out; // what the table shows
+    float *raw;                     // [n_reward * n]
+    double *value;                  // [n] scratch: one value per response
+    uint8_t *keep;                  // [n] 1: the response was scored
+    uint8_t *known, *right;         // [n] 1: a verdict exists; 1: the verdict is "right"
+    struct rlhf__metrics *reported; // by the rewards
+    struct rlhf__table_side out;    // what the table shows
 };
 
 struct measured {
@@ -49,6 +51,7 @@ static void side_finish(struct side *s) {
     free(s->known);
     free(s->right);
     rlhf__rows_finish(&s->e);
+    rlhf__metrics_close(s->reported);
     *s = (struct side){.model = s->model};
 }
 
@@ -61,7 +64,7 @@ static rlhf_status side_init(const struct measured *m, struct side *s, struct rl
     s->right = calloc(n, 1);
     if (!s->raw || !s->value || !s->keep || !s->known || !s->right)
         return RLHF__NOMEM(err, "out of memory scoring");
-    return RLHF_OK;
+    return rlhf__eval_parts_open(m->with.at.env->log, &s->reported, err);
 }
 
 static rlhf_status respond(const struct measured *m, struct side *s, struct rlhf__error *err) {
@@ -91,7 +94,8 @@ static rlhf_status score_responses(struct measured *m, struct side *s, struct rl
     if (m->with.reference) // computed before the rewards, which may need it
         st = rlhf__pass(m->with.reference, &s->e, &m->with.logp_dist, RLHF__MICROBATCH_TOKENS, &out,
                         err);
-    if (st == RLHF_OK) st = rlhf__eval_setup_score(&m->with, &s->e, &x, s->keep, s->raw, err);
+    if (st == RLHF_OK)
+        st = rlhf__eval_setup_score(&m->with, &s->e, &x, s->keep, s->raw, s->reported, err);
     if (st == RLHF_OK) take_verdicts(m, s, &x);
     rlhf__scored_finish(&x);
     return st;
@@ -249,11 +253,13 @@ static rlhf_status add_distinct(struct measured *m, struct rlhf__error *err) {
 
 static rlhf_status fill_table(struct measured *m, struct rlhf__error *err) {
     const struct rlhf__config *c = &m->with.config;
+    struct rlhf__metrics *const reported[2] = {m->side[0].reported, m->side[1].reported};
     RLHF_TRY(add_mean(m, "reward", 4, reward_of, 0, 0, err));
     m->table.rewards = (uint32_t)c->n_reward + (m->with.environment ? 1 : 0);
     for (size_t k = 0; k < c->n_reward; k++)
         RLHF_TRY(add_mean(m, c->reward[k].name, 4, raw_of, k, 0, err));
     if (m->with.environment) RLHF_TRY(add_mean(m, "environment", 4, paid_of, 0, 0, err));
+    RLHF_TRY(rlhf__eval_parts_add(&m->table, reported, err));
     RLHF_TRY(add_verdicts(m, err));
     if (m->with.environment) RLHF_TRY(add_mean(m, "done", 4, done_of, 0, 0, err));
     if (m->with.environment) RLHF_TRY(add_mean(m, "turns", 2, turns_of, 0, 0, err));

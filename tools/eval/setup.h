@@ -9,6 +9,7 @@
 
 #include "cmd/command_setup.h"
 #include "episode/playing.h"
+#include "report/metrics.h"
 #include "sample/rollout.h"
 #include "sample/scoring.h"
 
@@ -80,9 +81,10 @@ rlhf_status rlhf__eval_setup_sample(const struct rlhf__eval_setup *t,
 // - e->score, e->reward and token rewards are set.
 // - *x receives the texts. It must be zeroed before the call; release it with rlhf__scored_finish.
 // - keep[n] is 0 for rows that nan_policy or on_failure drop.
-// - raw[n_reward * n] receives each plugin's own scores. [step]
+// - raw[n_reward * n] receives each plugin's own scores.
+// - `reported` receives the metrics that rewards report; NULL = they are dropped. [step]
 rlhf_status rlhf__eval_setup_score(const struct rlhf__eval_setup *t, struct rlhf__rows *e,
                                    struct rlhf__scored *x, uint8_t *keep, float *raw,
-                                   struct rlhf__error *err);
+                                   struct rlhf__metrics *reported, struct rlhf__error *err);
 
 #endif

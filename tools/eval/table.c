@@ -36,12 +36,26 @@ static int is_repeated(const struct rlhf__table *t, size_t i) { return t->reward
 
 static int is_reward(const struct rlhf__table *t, size_t i) { return i >= 1 && i <= t->rewards; }
 
+static int is_part(const struct rlhf__table *t, size_t i) {
+    return i > t->rewards && i <= t->rewards + t->parts;
+}
+
+// Rewards and their parts are indented. If there is only one reward, its parts need no REWARD/.
+static void print_name(const struct rlhf__table *t, size_t i) {
+    const char *name = t->row[i].name, *slash = strchr(name, '/');
+    if (is_part(t, i))
+        printf("  %-9s", t->rewards == 1 && slash ? slash + 1 : name);
+    else
+        printf(is_reward(t, i) ? "  %-9s" : "%-11s", name);
+}
+
 static void print_lines(const struct rlhf__table *t) {
     for (size_t i = 0; i < t->n; i++) {
         const struct rlhf__table_row *r = &t->row[i];
         const char *open = " (";
         if (is_repeated(t, i)) continue;
-        printf(is_reward(t, i) ? "  %-9s " : "%-11s ", r->name);
+        print_name(t, i);
+        putchar(' ');
         if (isfinite(r->side[0].mean))
             printf("%.*f", r->decimals, r->side[0].mean);
         else
@@ -91,7 +105,7 @@ static void print_columns(const struct rlhf__table *t) {
     for (size_t i = 0; i < t->n; i++) {
         const struct rlhf__table_row *r = &t->row[i];
         if (is_repeated(t, i)) continue;
-        printf(is_reward(t, i) ? "  %-9s" : "%-11s", r->name);
+        print_name(t, i);
         print_cell(r->decimals, &r->side[0], 0);
         print_cell(r->decimals, &r->side[1], 0);
         print_cell(r->decimals, &r->difference, 1);
@@ -121,11 +135,26 @@ static json_t *estimate(const struct rlhf__estimate *e) {
     return v;
 }
 
+// The means of the reward's parts as an object, or NULL if the reward has no parts.
+static json_t *parts_json(const struct rlhf__table *t, const char *reward, uint32_t j) {
+    const size_t n = strlen(reward);
+    json_t *all = NULL;
+    for (size_t i = t->rewards + 1; i < t->n && is_part(t, i); i++) {
+        const char *name = t->row[i].name;
+        if (strncmp(name, reward, n) != 0 || name[n] != '/') continue;
+        if (!all) all = json_object();
+        json_object_set_new(all, name + n + 1, estimate(&t->row[i].side[j]));
+    }
+    return all;
+}
+
 static json_t *rewards_json(const struct rlhf__table *t, uint32_t j) {
     json_t *all = json_object();
     for (size_t i = 1; i <= t->rewards; i++) {
         json_t *v = estimate(&t->row[i].side[j]);
         if (i <= RLHF__TABLE_REWARDS) put(v, "std", t->side[j].std[i - 1]);
+        json_t *parts = parts_json(t, t->row[i].name, j);
+        if (parts) json_object_set_new(v, "parts", parts);
         json_object_set_new(all, t->row[i].name, v);
     }
     return all;
@@ -144,7 +173,7 @@ static json_t *side_json(const struct rlhf__table *t, uint32_t j) {
     json_object_set_new(v, "samples", json_integer(t->responses));
     for (size_t i = 0; i < t->n; i++) {
         const struct rlhf__table_row *r = &t->row[i];
-        if (is_reward(t, i)) continue;
+        if (is_reward(t, i) || is_part(t, i)) continue;
         if (strncmp(r->name, "pass@", 5) == 0) {
             json_object_set_new(pass, r->name + 5, estimate(&r->side[j]));
             continue;

@@ -25,11 +25,13 @@ struct rlhf__table_side {
 
 struct rlhf__table {
     const char *data; // file of the prompts, borrowed; NULL: the run's prompts
-    uint32_t responses, sides, rewards, per_prompt;
+    uint32_t responses, sides, rewards, parts, per_prompt, reserved;
     int64_t seed, prompts; // prompts: those with responses
     double pass;           // lowest reward of a right response; NaN: the rewards' verdicts decide
     struct rlhf__table_side side[2];
-    struct rlhf__table_row *row; // [n] owned; "reward" first, then each of the `rewards` rewards
+    // [n] owned; "reward" first, then each of the `rewards` rewards, then each of their `parts`
+    // parts, whose names are REWARD/PART
+    struct rlhf__table_row *row;
     size_t n;
 };
 

@@ -1,6 +1,7 @@
 // reward_rules.c: see reward_rules.h.
 #include "history/reward_rules.h"
 
+#include "history/reward_parts.h"
 #include "history/rules.h"
 
 #include <math.h>
@@ -254,6 +255,7 @@ void rlhf__reward_rules_apply(const struct rlhf__history *h, struct rlhf__notes 
     right_answers(h, out);
     if (h->facts->n_rewards > 0) negative_weights(h, out);
     several_rewards(h, out);
+    rlhf__reward_parts_apply(h, out);
     witnesses(h, out);
     keep_prompts(out);
 }

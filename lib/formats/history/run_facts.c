@@ -47,10 +47,13 @@ static void read_rewards(const json_t *list, struct rlhf__run_facts *out) {
     json_array_foreach(list, i, one) {
         const char *name = json_string_value(json_object_get(one, "name"));
         const json_t *weight = json_object_get(one, "weight");
-        out->pays_length |= is_length(json_string_value(json_object_get(one, "plugin")));
+        const int length = is_length(json_string_value(json_object_get(one, "plugin")));
+        out->pays_length |= length;
         if (!name || out->n_rewards == RLHF__FACTS_REWARDS) continue;
         out->reward[out->n_rewards++] =
-            (struct rlhf__paid){name, json_is_number(weight) ? json_number_value(weight) : 1};
+            (struct rlhf__paid){.name = name,
+                                .weight = json_is_number(weight) ? json_number_value(weight) : 1,
+                                .is_length = length};
     }
 }
 

@@ -11,6 +11,7 @@ enum { RLHF__FACTS_REWARDS = 32 }; // rewards after these are not judged
 struct rlhf__paid {
     const char *name; // as in the metric rewards/NAME/mean
     double weight;
+    int32_t is_length, reserved; // is_length 1: it is length.so
 };
 
 // A warning about a single phase, from events.jsonl, without a period at the end.

@@ -1,0 +1,74 @@
+// test_e2e_parts.c: a reward of several parts. Each part is shown by its name wherever the reward
+// is: the phase line, the summary, `runs show`, `report` and `eval`.
+#include "e2e.h"
+
+#include <math.h>
+#include <string.h>
+
+#define RUN                                                                                        \
+    "--algo grpo.so --policy model --set policy.init=random --prompts prompts.txt --set "          \
+    "batch.size=8 --set algo.group_size=4 --set sampling.max_new_tokens=8 --set "                  \
+    "log.tensorboard=false --set run.phases=2 "
+#define PYTHON "python.so:file=rewards.py,function=fmt,correct"
+
+static int setup(void **state) {
+    if (e2e_setup(state) != 0) return -1;
+    e2e_write(*state, "rewards.py",
+              "def fmt(completions, **kwargs): return [float(len(set(c))) for c in completions]\n"
+              "def correct(completions, **kwargs): return [0.0 for c in completions]\n");
+    return 0;
+}
+
+static double at(const json_t *v, const char *a, const char *b, const char *c, const char *d) {
+    const char *const path[] = {a, b, c, d};
+    for (int i = 0; i < 4; i++)
+        v = path[i] ? json_object_get(v, path[i]) : v;
+    if (!json_is_number(v)) fail_msg("no number at %s %s", a, b ? b : "");
+    return json_number_value(v);
+}
+
+static void runs(void **state) {
+    struct e2e *t = *state;
+    if (e2e_run(t, RUN "--reward " PYTHON " --out a") != 0) fail_msg("%s", t->out);
+    e2e_says(t, " (correct 0.0000, fmt ");
+    e2e_says(t, "rewards: correct 0 (0 at first), fmt ");
+    assert_int_equal(e2e_shell(t, "\"$HOST\" runs show a"), 0);
+    e2e_says(t, "correct: 0 in the first phase, 0 at the end.");
+    if (e2e_run(t,
+                RUN "--reward " PYTHON " --reward period_count.so --set log.format=json --out b"))
+        fail_msg("%s", t->out);
+    e2e_says(t, "\"parts\": {\"python/correct\": 0, \"python/fmt\": ");
+}
+
+// Each function has a row of its own, with the same sum as the reward.
+static void evaluated(void **state) {
+    struct e2e *t = *state;
+    const char *eval = "eval --model model/w --data prompts.txt --n 8 --set "
+                       "sampling.max_new_tokens=8 --reward " PYTHON;
+    if (e2e_run(t, RUN "--reward " PYTHON " --out s") ||
+        e2e_shell(t, "cp -rL s/checkpoints/latest model/w"))
+        fail_msg("%s", t->out);
+    assert_int_equal(e2e_run(t, "%s", eval), 0);
+    e2e_says(t, "\n  correct   0.0000\n  fmt       ");
+    assert_int_equal(e2e_run(t, "%s --reward period_count.so", eval), 0);
+    e2e_says(t, "\n  python/correct 0.0000\n  python/fmt ");
+    assert_int_equal(e2e_run(t, "%s --compare model/w", eval), 0);
+    e2e_says(t, "\n  correct    0.0000                0.0000                +0.0000\n");
+    assert_int_equal(e2e_shell(t, "\"$HOST\" %s --compare model/w --json 2>log", eval), 0);
+    json_t *v = json_loads(t->out, 0, NULL);
+    const json_t *parts =
+        json_object_get(json_object_get(json_object_get(v, "rewards"), "python"), "parts");
+    assert_true(at(parts, "correct", "mean", NULL, NULL) == 0);
+    assert_true(fabs(at(parts, "fmt", "mean", NULL, NULL) - at(v, "reward", NULL, NULL, NULL)) <
+                1e-6);
+    assert_true(at(v, "difference", "python/fmt", "mean", NULL) == 0);
+    json_decref(v);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(runs, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(evaluated, setup, e2e_teardown),
+    };
+    return cmocka_run_group_tests_name("e2e_parts", tests, NULL, NULL);
+}
