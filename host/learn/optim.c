@@ -16,6 +16,18 @@ static int wants_muon(const struct rlhf__optim_config *c, const rlhf_param *p) {
            !(p->flags & RLHF_PARAM_EMBED);
 }
 
+uint64_t rlhf__optim_state_bytes(const struct rlhf__optim_config *c, const rlhf_param *params,
+                                 uint32_t n) {
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t each = sizeof(float) * (wants_muon(c, &params[i]) ? 1 : 2);
+        for (int32_t d = 0; d < params[i].ndim; d++)
+            each *= (uint64_t)params[i].shape[d];
+        if (!(params[i].flags & RLHF_PARAM_FROZEN)) bytes += each;
+    }
+    return bytes;
+}
+
 static rlhf_status item_init(struct rlhf__optim *o, struct rlhf__optim_item *it,
                              const rlhf_param *p, struct rlhf__error *err) {
     if (!p->grad) return rlhf__fail(err, RLHF_E_INTERNAL, "parameter %s has no gradient", p->name);

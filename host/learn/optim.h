@@ -101,6 +101,8 @@ rlhf_status rlhf__optim_tensor(const struct rlhf__optim *, uint32_t i, char *nam
 
 // Returns 1 if the state is divided between processes. [any]
 int rlhf__optim_divided(const struct rlhf__optim *);
+// Returns the bytes of the whole state of an optimizer for these parameters. [any]
+uint64_t rlhf__optim_state_bytes(const struct rlhf__optim_config *, const rlhf_param *, uint32_t n);
 // Returns the number of elements of tensor i of the state, 0 past the end. [any]
 uint64_t rlhf__optim_elements(const struct rlhf__optim *, uint32_t i);
 // rlhf__optim_get copies elements [from, from + n) of tensor i of the state to `host`;

@@ -2,24 +2,10 @@
 #include "model/free_memory.h"
 
 #include "base/host_memory.h"
+#include "base/size_text.h"
 
 #include <stdio.h>
 
-// A size as a string: "1.20 GiB", "3.4 MiB" or "120 KiB".
-struct size_text {
-    char text[32];
-};
-
-static struct size_text size_text(uint64_t bytes) {
-    struct size_text t;
-    if (bytes >= (uint64_t)1 << 30)
-        snprintf(t.text, sizeof t.text, "%.2f GiB", (double)bytes / (1 << 30));
-    else if (bytes >= (uint64_t)1 << 20)
-        snprintf(t.text, sizeof t.text, "%.1f MiB", (double)bytes / (1 << 20));
-    else
-        snprintf(t.text, sizeof t.text, "%.0f KiB", (double)bytes / (1 << 10));
-    return t;
-}
 static double mib(uint64_t bytes) { return (double)bytes / (1 << 20); }
 
 void rlhf__free_memory_get(const struct rlhf__model_env *env, struct rlhf__memory_need *need) {
@@ -63,12 +49,13 @@ static void put_roles(struct rlhf__buf *out, const struct rlhf__memory_need *nee
     const char *comma = "";
     for (uint32_t i = 0; i < u->n; i++) {
         if (!wanted_by(need, i)) continue;
-        rlhf__buf_printf(out, "%s%s %s (", comma, u->name[i], size_text(wanted_by(need, i)).text);
+        rlhf__buf_printf(out, "%s%s %s (", comma, u->name[i],
+                         rlhf__size_text(wanted_by(need, i)).text);
         comma = "";
         for (int32_t k = 0; k < RLHF__USE_PROGRAM; k++) {
             if (!u->bytes[i][k] || (need->own_memory && is_hosts(k))) continue;
             rlhf__buf_printf(out, "%s%s %s", comma, rlhf__use_name(k),
-                             size_text(u->bytes[i][k]).text);
+                             rlhf__size_text(u->bytes[i][k]).text);
             comma = ", ";
         }
         rlhf__buf_puts(out, ")");
@@ -82,8 +69,8 @@ rlhf_status rlhf__free_memory_check(const struct rlhf__memory_need *need, struct
     struct rlhf__buf roles = RLHF__BUF_INIT;
     put_roles(&roles, need);
     rlhf__fail(err, RLHF_E_INVALID, "%s of memory are needed%s, %s of %s are free: %s; %s",
-               size_text(wanted).text, need->own_memory ? " on the GPU" : "",
-               size_text(need->memory.left).text, size_text(need->memory.total).text,
+               rlhf__size_text(wanted).text, need->own_memory ? " on the GPU" : "",
+               rlhf__size_text(need->memory.left).text, rlhf__size_text(need->memory.total).text,
                rlhf__buf_text(&roles), need->lower);
     rlhf__buf_free(&roles);
     return RLHF_E_INVALID;

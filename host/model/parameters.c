@@ -102,6 +102,13 @@ int rlhf__params_has(const struct rlhf__model *m, int32_t part) {
     return 0;
 }
 
+int64_t rlhf__params_elements(const struct rlhf__model *m, int32_t part) {
+    int64_t n = 0;
+    for (uint32_t i = 0; i < m->n_tensors; i++)
+        if (in_part(m, &m->params[i], part)) n += rlhf__param_count(&m->params[i]);
+    return n;
+}
+
 static rlhf_status write_chunks(const struct rlhf__model *m, const rlhf_param *p, float *chunk,
                                 struct rlhf__weights_writer *w, struct rlhf__error *err) {
     const rlhf_compute *c = m->compute;

@@ -60,6 +60,8 @@ enum rlhf__params_part {
 
 // Returns 1 if the model has parameters in this part. [any]
 int rlhf__params_has(const struct rlhf__model *m, int32_t part);
+// Returns the number of elements of this part's parameters. [any]
+int64_t rlhf__params_elements(const struct rlhf__model *m, int32_t part);
 
 // Write a part of the parameters (enum rlhf__params_part) as RLHF_F32 or RLHF_BF16 to the
 // safetensors file `name` in the folder `in`. If `in` is NULL, `name` is a path. [main]

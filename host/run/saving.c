@@ -11,6 +11,7 @@
 #include "keep/chain_log.h"
 #include "keep/checkpoint.h"
 #include "keep/checkpoint_dir.h"
+#include "keep/checkpoint_size.h"
 #include "keep/run_dir.h"
 #include "learn/optim_state.h"
 #include "learn/same_weights.h"
@@ -90,6 +91,7 @@ static rlhf_status save_in(struct rlhf__run *r, const struct rlhf__folder *all,
     if (st == RLHF_OK && r->chain) st = rlhf__chain_log_sync(r->chain, err);
     if (st == RLHF_OK && r->report.rollout_log)
         st = rlhf__rollout_log_sync(r->report.rollout_log, err);
+    if (st == RLHF_OK) st = rlhf__checkpoint_fits(r->config, &r->cast, all, err);
     *written = st == RLHF_OK;
     if (st == RLHF_OK) st = write_files(r, all, fresh, digests, err);
     if (st == RLHF_OK)

@@ -302,7 +302,7 @@ static rlhf_status set_up(struct rlhf__run *r, struct rlhf__error *err) {
     say_hidden(r);
     if (only_told(r)) {
         set_phases(r);
-        return RLHF_OK;
+        return rlhf__setup_disk(r, err);
     }
     RLHF_TRY(rlhf__setup_ready(r, err));
     if (rlhf__run_acts(r)) return rlhf__setup_same(r, err);
@@ -310,6 +310,7 @@ static rlhf_status set_up(struct rlhf__run *r, struct rlhf__error *err) {
     RLHF_TRY(open_learner(r, err));
     set_phases(r);
     RLHF_TRY(resume(r, err));
+    RLHF_TRY(rlhf__setup_disk(r, err));
     RLHF_TRY(rlhf__setup_same(r, err));
     const int checks = r->feed->ops->check && !r->req->recorded; // the check samples responses
     return checks ? r->feed->ops->check(r->feed, err) : RLHF_OK;

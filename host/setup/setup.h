@@ -209,4 +209,11 @@ rlhf_status rlhf__setup_row_inputs(const struct rlhf__run *r, json_t *list,
 // [main]
 rlhf_status rlhf__effect_rules(const struct rlhf__run *r, struct rlhf__error *err);
 
+// ---- disk.c ----
+
+// Compare the size of the run's checkpoints with the free disk space. Returns RLHF_E_INVALID if not
+// even one checkpoint fits, and warns if fewer fit than the run keeps. A dry run logs the numbers.
+// [main]
+rlhf_status rlhf__setup_disk(const struct rlhf__run *, struct rlhf__error *err);
+
 #endif
