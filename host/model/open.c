@@ -272,10 +272,16 @@ rlhf_status rlhf__model_weigh(const struct rlhf__model *m, struct rlhf__uses *ou
     return st;
 }
 
+static rlhf_status open_text(struct rlhf__model *m, struct rlhf__error *err) {
+    RLHF_TRY(rlhf__tokenizer_open(m->text_dir, &m->tok, err));
+    rlhf__tokenizer_set_log(m->tok, m->env->services->log);
+    return RLHF_OK;
+}
+
 static rlhf_status open_for_good(struct rlhf__model *m, struct rlhf__error *err) {
     m->compute = m->env->compute;
     RLHF_TRY(open_instance(m, err));
-    if (!m->tok) RLHF_TRY(rlhf__tokenizer_open(m->text_dir, &m->tok, err));
+    if (!m->tok) RLHF_TRY(open_text(m, err));
     return open_backend(m, &m->spec, err);
 }
 
@@ -310,7 +316,7 @@ static rlhf_status open_into(struct rlhf__model *m, struct rlhf__error *err) {
     if (env->memory_plan) {
         m->planned = 1;
         RLHF_TRY(open_instance(m, err));
-        RLHF_TRY(rlhf__tokenizer_open(m->text_dir, &m->tok, err));
+        RLHF_TRY(open_text(m, err));
         RLHF_TRY(open_on_plan(m, env->memory_plan, err));
         return check_text(m, err);
     }

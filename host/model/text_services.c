@@ -129,6 +129,7 @@ static rlhf_status tokenizer_open(const rlhf_host *host, const char *path, rlhf_
     else if (st == RLHF_OK && !s->policy)
         st = rlhf__fail(&err, RLHF_E_INVALID,
                         "this command has no policy and so no policy tokenizer");
+    if (t->owned) rlhf__tokenizer_set_log(t->owned, s->env->services->log);
     t->tok = path ? t->owned : s->policy;
     if (st != RLHF_OK) {
         free(t);

@@ -1,5 +1,6 @@
 """Makes tokenizer.json in the forms of common models, trained here by the package tokenizers: GPT-2, Llama 3, Qwen2,
-SmolLM, Llama 2 with a normalizer and Llama 2 with Metaspace.
+SmolLM (with all bytes; as published, without the bytes that its texts lack; the same with unk), Falcon, Llama 2 with a
+normalizer and Llama 2 with Metaspace.
 
 `make(form, lines, n)` gives a Tokenizer; `save(tok, form, folder)` writes it in the form that
 transformers expects, with a realistic tokenizer_config.json.
@@ -32,13 +33,14 @@ def train(tok, lines, n, **options):
     tok.train_from_iterator(lines, trainer)
 
 
-def byte_level(pre, lines, n, normalizer=None, special=()):
+def byte_level(pre, lines, n, normalizer=None, special=(), alphabet=None):
     tok = Tokenizer(models.BPE())
     tok.pre_tokenizer, tok.decoder = pre, decoders.ByteLevel()
     if normalizer:
         tok.normalizer = normalizer
-    train(tok, lines, n, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-          special_tokens=list(special))
+    if alphabet is None:
+        alphabet = pre_tokenizers.ByteLevel.alphabet()
+    train(tok, lines, n, initial_alphabet=alphabet, special_tokens=list(special))
     return tok
 
 
@@ -81,11 +83,36 @@ def qwen2(lines, n):
     return tok
 
 
-def smollm(lines, n):
+def smollm(lines, n, alphabet=None):
     pre = pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True),
                                    pre_tokenizers.ByteLevel(add_prefix_space=False)])
     special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<repo_name>", "<empty_output>"]
-    return byte_level(pre, lines, n, special=special)
+    return byte_level(pre, lines, n, special=special, alphabet=alphabet)
+
+
+def smollm_gaps(lines, n):
+    return smollm(lines, n - 90, [])  # few merges, so that most texts have bytes without a token
+
+
+def smollm_unk(lines, n, fuse=True):
+    return with_model(smollm_gaps(lines, n), unk_token="<|endoftext|>", fuse_unk=fuse)
+
+
+def smollm_fallback(lines, n):
+    """byte_fallback is about the characters that stand for bytes: their UTF-8 begins with C3, C4 or C5."""
+    tok = smollm_unk(lines, n, False)
+    vocab = json.loads(tok.to_str())["model"]["vocab"]
+    for b in [*range(0x21, 0x7F), *range(0x80, 0xC0), 0xC3, 0xC4]:
+        vocab[f"<0x{b:02X}>"] = len(vocab)
+    return with_model(tok, byte_fallback=True, vocab=vocab)
+
+
+def falcon(lines, n):
+    pre = pre_tokenizers.Sequence([
+        pre_tokenizers.Punctuation("contiguous"), pre_tokenizers.ByteLevel(add_prefix_space=False),
+        pre_tokenizers.Digits(individual_digits=False),
+        pre_tokenizers.Split(Regex("[0-9][0-9][0-9]"), "isolated")])
+    return byte_level(pre, lines, n, special=[">>TITLE<<", "<|endoftext|>"])
 
 
 def llama2(lines, n, metaspace=False):
@@ -127,6 +154,10 @@ FORMS = {
     "qwen2": (qwen2, "Qwen2Tokenizer", {"eos": "<|im_end|>", "pad": "<|endoftext|>"}, "qwen2"),
     "smollm": (smollm, "GPT2Tokenizer",
                {"bos": "<|im_start|>", "eos": "<|im_end|>", "unk": "<|endoftext|>"}, "llama"),
+    "smollm-gaps": (smollm_gaps, "GPT2Tokenizer", {"bos": "<|im_start|>", "eos": "<|im_end|>"}, "llama"),
+    "smollm-unk": (smollm_unk, "GPT2Tokenizer", {"eos": "<|im_end|>", "unk": "<|endoftext|>"}, "llama"),
+    "smollm-fallback": (smollm_fallback, "GPT2Tokenizer", {"eos": "<|im_end|>"}, "llama"),
+    "falcon": (falcon, "PreTrainedTokenizerFast", {"eos": "<|endoftext|>"}, "llama"),
     "llama2": (llama2, "LlamaTokenizer", {"bos": "<s>", "eos": "</s>", "unk": "<unk>"}, "llama"),
     "llama2-metaspace": (llama2_metaspace, "LlamaTokenizer",
                          {"bos": "<s>", "eos": "</s>", "unk": "<unk>"}, "llama"),

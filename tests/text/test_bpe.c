@@ -80,6 +80,40 @@ static void what_has_no_token(void **state) {
     rlhf__tokenizer_close(tok);
 }
 
+// The log says it once, with the first text that has such a symbol.
+static void said_once(void **state) {
+    static const struct {
+        const char *model, *text, *want;
+    } cases[] = {
+        {"\"unk_token\":\"<unk>\"", "a \xC3\xA9", "has no token for the character U+00E9"},
+        {"\"unk_token\":\"<unk>\"", "a \xFF", "has no token for the byte 0xff"},
+        {"\"unk_token\":\"<unk>\"", "ax", "what has no token becomes <unk>\n"},
+        {"\"unk_token\":null", "ax", "what has no token is left out\n"},
+    };
+    for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
+        struct rlhf__tokenizer *tok = open_form(*state, LLAMA2, cases[i].model, MERGES);
+        struct rlhf__ids ids = {0};
+        struct rlhf__log log;
+        char *said = NULL;
+        size_t n = 0;
+        rlhf__log_init(&log);
+        log.out = open_memstream(&said, &n);
+        rlhf__tokenizer_set_log(tok, &log);
+        encode(tok, "a b", 3, &ids);
+        fflush(log.out);
+        assert_int_equal(n, 0);
+        for (int again = 0; again < 3; again++)
+            encode(tok, cases[i].text, strlen(cases[i].text), &ids);
+        fclose(log.out);
+        assert_non_null(strstr(said, cases[i].want));
+        assert_ptr_equal(strchr(said, '\n'), said + n - 1);
+        rlhf__log_finish(&log);
+        free(said);
+        rlhf__ids_finish(&ids);
+        rlhf__tokenizer_close(tok);
+    }
+}
+
 static void parts_are_cut_where_nothing_joins(void **state) {
     struct scratch *s = *state;
     struct rlhf__tokenizer *tok = open_form(s, LLAMA2, "\"unk_token\":\"<unk>\"", MERGES);
@@ -198,13 +232,9 @@ static void refused(void **state) {
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(what_has_no_token),
-        TEST(parts_are_cut_where_nothing_joins),
-        TEST(words_that_are_tokens),
-        TEST(long_texts),
-        TEST(more_words_than_are_remembered),
-        TEST(older_files),
-        TEST(refused),
+        TEST(what_has_no_token),     TEST(said_once),  TEST(parts_are_cut_where_nothing_joins),
+        TEST(words_that_are_tokens), TEST(long_texts), TEST(more_words_than_are_remembered),
+        TEST(older_files),           TEST(refused),
     };
     return cmocka_run_group_tests_name("BPE", tests, NULL, NULL);
 }

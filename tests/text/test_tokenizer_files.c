@@ -60,10 +60,27 @@ static void broken_vocab_json(void **state) {
     expect_error(s, RLHF_E_INVALID, "is outside");
     scratch_text(s, "vocab.json", "{\"a\": 0, \"b\": 0}");
     expect_error(s, RLHF_E_INVALID, "two tokens have the id 0");
-    scratch_text(s, "vocab.json", "{\"a\": 0}");
-    expect_error(s, RLHF_E_INVALID, "no token for byte 0x00");
     scratch_text(s, "vocab.json", "{}");
-    expect_error(s, RLHF_E_INVALID, "no token for byte 0x00");
+    expect_error(s, RLHF_E_INVALID, "vocab.json: the vocabulary has no tokens");
+}
+
+// As with GPT2Tokenizer of transformers, bytes without a token are dropped.
+static void not_every_byte(void **state) {
+    struct scratch *s = *state;
+    scratch_text(s, "vocab.json", "{\"a\": 0, \"b\": 1, \"ab\": 2, \"\u0120\": 3}");
+    scratch_text(s, "merges.txt", "a b\n");
+    struct rlhf__tokenizer *tok = expect_open(s);
+    struct rlhf__ids ids = {0};
+    struct rlhf__error err = {0};
+    check_ok(rlhf__tokenizer_encode(tok, (rlhf_str){"a\x04 cacb", 7}, 0, 0, &ids, &err), &err);
+    const int32_t want[] = {0, 3, 2};
+    assert_int_equal(ids.n, 3);
+    assert_memory_equal(ids.data, want, sizeof want);
+    char *text = rlhf__tokenizer_text(tok, ids.data, ids.n, 0, NULL);
+    assert_string_equal(text, "a ab");
+    free(text);
+    rlhf__ids_finish(&ids);
+    rlhf__tokenizer_close(tok);
 }
 
 static void broken_merges(void **state) {
@@ -329,6 +346,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(missing_files),
         TEST(broken_vocab_json),
+        TEST(not_every_byte),
         TEST(broken_merges),
         TEST(merges_go_by_rank),
         TEST(ties_go_to_the_left),

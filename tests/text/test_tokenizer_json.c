@@ -137,8 +137,8 @@ static void parts_are_refused_by_name(void **state) {
                "{\"type\":\"Lowercase\"}]}",
          "", "the normalizer 'Nmt' is not supported"},
         {"\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"ByteLevel\"},"
-         "{\"type\":\"Digits\"}]}",
-         "", "the pre_tokenizer 'Digits' after ByteLevel is not supported"},
+         "{\"type\":\"ByteLevel\"}]}",
+         "", "the pre_tokenizer 'ByteLevel' after ByteLevel is not supported"},
         {BYTES ",\"decoder\":{\"type\":\"Metaspace\"}", "", "the decoder 'Metaspace'"},
         {BYTES ",\"post_processor\":{\"type\":\"Other\"}", "", "the post_processor 'Other'"},
         {BYTES ",\"post_processor\":{\"type\":\"Sequence\",\"processors\":[{\"type\":\"Odd\"}]}",

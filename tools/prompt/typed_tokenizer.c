@@ -24,6 +24,7 @@ rlhf_status rlhf__typed_tokenizer(const struct rlhf__env *env, const char *flag,
     else if (st == RLHF_OK)
         st = rlhf__tokenizer_open(base, out, err);
     rlhf__peft_finish(&adapter);
+    if (st == RLHF_OK) rlhf__tokenizer_set_log(*out, env->log);
     if (st == RLHF_OK && template && rlhf__tokenizer_name_chat(*out, template, err) < 0)
         return rlhf__error_context(err, "--template");
     const int bad = st == RLHF_E_INVALID || st == RLHF_E_UNSUPPORTED;

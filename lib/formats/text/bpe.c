@@ -218,13 +218,16 @@ struct rlhf__bpe {
     struct rlhf__merges merges;
     struct rlhf__vocab words; // the tokens that BPE makes from their own bytes
     uint8_t cuts[256];    // 1: a part of a word ends after this byte if a space character follows
-    int32_t byte_id[256]; // token of a byte, or <0xHH>; -1 = none
+    int32_t symbol[256];  // with `bytes`: the token of each byte; -1 = none
+    int32_t byte_id[256]; // <0x00> to <0xFF>; -1 = none
+    uint16_t chars[256];  // GPT-2's stand-ins for bytes
 };
 
 // The symbols of one word, before any merge.
 struct symbols {
     const struct rlhf__bpe *bpe;
     struct rlhf__ids *out;
+    int64_t *lost;
     int waits; // 1: an unk is pending, because the next unk may be fused into it
 };
 
@@ -245,8 +248,8 @@ static int have_tokens(const struct rlhf__bpe *bpe, const char *s, size_t n) {
 // Adds a character that has no token, as its bytes or as unk. An unk is not written at once, but
 // before the next character that has a token, or at the end of the word. Without fuse_unk, the next
 // unk also causes it to be written. If characters that are written as bytes follow the unk, their
-// byte tokens come before it, as in the tokenizers library.
-static rlhf_status put_unknown(struct symbols *to, const char *s, size_t n,
+// byte tokens come before it, as in the tokenizers library. `code` is the character or byte.
+static rlhf_status put_unknown(struct symbols *to, const char *s, size_t n, int64_t code,
                                struct rlhf__error *err) {
     const struct rlhf__bpe *bpe = to->bpe;
     if (have_tokens(bpe, s, n)) {
@@ -254,44 +257,57 @@ static rlhf_status put_unknown(struct symbols *to, const char *s, size_t n,
             RLHF_TRY(rlhf__ids_push(to->out, bpe->byte_id[(uint8_t)s[i]], err));
         return RLHF_OK;
     }
+    *to->lost = code;
     if (bpe->opts.unk < 0) return RLHF_OK;
     if (to->waits && !bpe->opts.fuse_unk) RLHF_TRY(end_unk(to, err));
     to->waits = 1;
     return RLHF_OK;
 }
 
-static rlhf_status put_characters(const struct rlhf__bpe *bpe, const char *s, size_t n,
-                                  struct rlhf__ids *out, struct rlhf__error *err) {
-    struct symbols to = {.bpe = bpe, .out = out};
+static rlhf_status put_characters(struct symbols *to, const char *s, size_t n,
+                                  struct rlhf__error *err) {
     for (size_t at = 0, len; at < n; at += len) {
         size_t bad = 1;
-        len = rlhf__utf8_next(s + at, n - at, NULL, &bad);
-        int32_t id = len ? rlhf__vocab_find(bpe->vocab, s + at, len) : -1;
+        uint32_t cp = 0;
+        len = rlhf__utf8_next(s + at, n - at, &cp, &bad);
+        int32_t id = len ? rlhf__vocab_find(to->bpe->vocab, s + at, len) : -1;
+        const int64_t code = len ? (int64_t)cp : RLHF__LOST_BYTE + (uint8_t)s[at];
         if (!len) len = bad;
         if (id < 0) {
-            RLHF_TRY(put_unknown(&to, s + at, len, err));
+            RLHF_TRY(put_unknown(to, s + at, len, code, err));
         } else {
-            RLHF_TRY(end_unk(&to, err));
-            RLHF_TRY(rlhf__ids_push(out, id, err));
+            RLHF_TRY(end_unk(to, err));
+            RLHF_TRY(rlhf__ids_push(to->out, id, err));
         }
     }
-    return end_unk(&to, err);
+    return end_unk(to, err);
 }
 
-static rlhf_status put_bytes(const struct rlhf__bpe *bpe, const char *s, size_t n,
-                             struct rlhf__ids *out, struct rlhf__error *err) {
+// The library sees the stand-in of a byte, so byte_fallback is about the stand-in's UTF-8.
+static rlhf_status put_bytes(struct symbols *to, const char *s, size_t n, struct rlhf__error *err) {
+    const struct rlhf__bpe *bpe = to->bpe;
+    struct rlhf__ids *out = to->out;
     RLHF_TRY(rlhf__ids_reserve(out, n, err));
-    for (size_t i = 0; i < n; i++)
-        out->data[out->n++] = bpe->byte_id[(uint8_t)s[i]];
-    return RLHF_OK;
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t b = (uint8_t)s[i];
+        char c[4];
+        if (bpe->symbol[b] < 0) {
+            const size_t len = rlhf__utf8_put(bpe->chars[b], c);
+            RLHF_TRY(put_unknown(to, c, len, RLHF__LOST_BYTE + b, err));
+            continue;
+        }
+        if (to->waits) RLHF_TRY(end_unk(to, err));
+        RLHF_TRY(rlhf__ids_push(out, bpe->symbol[b], err));
+    }
+    return end_unk(to, err);
 }
 
 // Merge the symbols of one word; append the result to `out`.
 static rlhf_status merge_word(const struct rlhf__bpe *bpe, const char *s, size_t n,
-                              struct rlhf__ids *out, struct rlhf__error *err) {
+                              struct rlhf__ids *out, int64_t *lost, struct rlhf__error *err) {
+    struct symbols to = {.bpe = bpe, .out = out, .lost = lost};
     size_t from = out->n;
-    RLHF_TRY(bpe->opts.bytes ? put_bytes(bpe, s, n, out, err)
-                             : put_characters(bpe, s, n, out, err));
+    RLHF_TRY(bpe->opts.bytes ? put_bytes(&to, s, n, err) : put_characters(&to, s, n, err));
     size_t left = out->n - from;
     RLHF_TRY(merges_apply(&bpe->merges, out->data + from, &left, err));
     out->n = from + left;
@@ -306,12 +322,13 @@ static rlhf_status find_words(struct rlhf__bpe *bpe, struct rlhf__error *err) {
     bpe->words.bytes = v->bytes;
     bpe->words.n = v->n;
     struct rlhf__ids ids = {0};
+    int64_t lost;
     rlhf_status st = RLHF_OK;
     for (int32_t id = 0; id < v->n && st == RLHF_OK; id++) {
         rlhf_str b = rlhf__vocab_bytes(v, id);
         if (!b.len) continue;
         ids.n = 0;
-        st = merge_word(bpe, b.ptr, (size_t)b.len, &ids, err);
+        st = merge_word(bpe, b.ptr, (size_t)b.len, &ids, &lost, err);
         if (st < 0 || ids.n != 1 || ids.data[0] != id) continue;
         rlhf__vocab_hash(&bpe->words, id);
         if (b.len > bpe->words.longest) bpe->words.longest = (uint32_t)b.len;
@@ -363,17 +380,14 @@ size_t rlhf__bpe_part_end(const struct rlhf__bpe *bpe, const char *s, size_t n, 
     return n;
 }
 
-static rlhf_status find_bytes(struct rlhf__bpe *bpe, struct rlhf__error *err) {
+static void find_bytes(struct rlhf__bpe *bpe) {
+    rlhf__bpe_byte_chars(bpe->chars);
     for (int b = 0; b < 256; b++) {
         char c = (char)b, name[8];
         snprintf(name, sizeof name, "<0x%02X>", b);
-        bpe->byte_id[b] = bpe->opts.bytes ? rlhf__vocab_find(bpe->vocab, &c, 1)
-                                          : rlhf__vocab_find(bpe->vocab, name, 6);
-        if (bpe->byte_id[b] < 0 && bpe->opts.bytes)
-            return rlhf__fail(err, RLHF_E_INVALID,
-                              "no token for byte 0x%02x: this is not a byte-level vocabulary", b);
+        bpe->symbol[b] = bpe->opts.bytes ? rlhf__vocab_find(bpe->vocab, &c, 1) : -1;
+        bpe->byte_id[b] = rlhf__vocab_find(bpe->vocab, name, 6);
     }
-    return RLHF_OK;
 }
 
 rlhf_status rlhf__bpe_create(const struct rlhf__bpe_opts *opts, const struct rlhf__vocab *vocab,
@@ -385,8 +399,8 @@ rlhf_status rlhf__bpe_create(const struct rlhf__bpe_opts *opts, const struct rlh
     bpe->vocab = vocab;
     bpe->merges = *merges;
     *merges = (struct rlhf__merges){0};
-    rlhf_status st = find_bytes(bpe, err);
-    if (st == RLHF_OK && !opts->ignore_merges) st = find_words(bpe, err);
+    find_bytes(bpe);
+    rlhf_status st = opts->ignore_merges ? RLHF_OK : find_words(bpe, err);
     find_cuts(bpe);
     if (st < 0) {
         rlhf__bpe_destroy(bpe);
@@ -404,8 +418,8 @@ void rlhf__bpe_destroy(struct rlhf__bpe *bpe) {
 }
 
 rlhf_status rlhf__bpe_encode(const struct rlhf__bpe *bpe, const char *s, size_t n,
-                             struct rlhf__ids *out, struct rlhf__error *err) {
+                             struct rlhf__ids *out, int64_t *lost, struct rlhf__error *err) {
     const struct rlhf__vocab *words = bpe->opts.ignore_merges ? bpe->vocab : &bpe->words;
     int32_t id = rlhf__vocab_find(words, s, n);
-    return id >= 0 ? rlhf__ids_push(out, id, err) : merge_word(bpe, s, n, out, err);
+    return id >= 0 ? rlhf__ids_push(out, id, err) : merge_word(bpe, s, n, out, lost, err);
 }

@@ -42,15 +42,15 @@ struct rlhf__bpe; // opaque
 struct rlhf__bpe_opts {
     int32_t bytes;         // 1: the symbols of a word are its bytes; 0: its characters
     int32_t ignore_merges; // 1: a word that is a token becomes that token without merging
-    int32_t byte_fallback; // 1: a character without a token becomes its bytes: <0x00> to <0xFF>
-    int32_t fuse_unk;      // 1: adjacent characters without a token become one unk
-    int32_t unk;           // id of unk; -1 = characters without a token are dropped
+    int32_t byte_fallback; // 1: a symbol without a token becomes its UTF-8: <0x00> to <0xFF>
+    int32_t fuse_unk;      // 1: adjacent symbols without a token become one unk
+    int32_t unk;           // id of unk; -1 = symbols without a token are dropped
     int32_t reserved;
 };
 
 // Make a model. `vocab` has the tokens; it is borrowed and must outlive the model. The hash table
 // of `vocab` must contain every token that a word may become. Takes ownership of *merges. Errors:
-// RLHF_E_INVALID (a byte without a token), RLHF_E_NOMEM. [main]
+// RLHF_E_NOMEM. [main]
 rlhf_status rlhf__bpe_create(const struct rlhf__bpe_opts *opts, const struct rlhf__vocab *vocab,
                              struct rlhf__merges *merges, struct rlhf__bpe **out,
                              struct rlhf__error *err);
@@ -62,8 +62,13 @@ void rlhf__bpe_destroy(struct rlhf__bpe *bpe); // NULL allowed
 // character (U+2581) that no merge joins to the character before it. [any]
 size_t rlhf__bpe_part_end(const struct rlhf__bpe *bpe, const char *s, size_t n, size_t at);
 
-// Append the ids of the word s[0..n), which may contain any bytes. Errors: RLHF_E_NOMEM. [any]
+// Added to a byte in the `lost` of rlhf__bpe_encode; larger than any character.
+#define RLHF__LOST_BYTE 0x110000
+
+// Append the ids of the word s[0..n), which may contain any bytes. If a symbol has no token and
+// became unk or nothing, set *lost to the last such symbol: a character, or RLHF__LOST_BYTE plus a
+// byte. Otherwise *lost stays as it is. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__bpe_encode(const struct rlhf__bpe *bpe, const char *s, size_t n,
-                             struct rlhf__ids *out, struct rlhf__error *err);
+                             struct rlhf__ids *out, int64_t *lost, struct rlhf__error *err);
 
 #endif

@@ -42,7 +42,8 @@ struct step {
 struct rlhf__pre_tokenizer {
     struct step step[STEPS_MAX];
     size_t n;
-    int32_t bytes; // 1: the model works on bytes
+    int32_t bytes;     // 1: the model works on bytes
+    size_t bytes_step; // the step ByteLevel; the library's later steps see stand-ins for bytes
 };
 
 // ---- reading a step ----
@@ -158,6 +159,7 @@ static rlhf_status read_one(const json_t *part, struct rlhf__pre_tokenizer *pre,
     const char *type = rlhf__part_type(part);
     if (!strcmp(type, "ByteLevel")) {
         pre->bytes = 1;
+        pre->bytes_step = pre->n - 1;
         return read_byte_level(part, step, err);
     }
     if (!strcmp(type, "Split")) return read_split(part, step, err);
@@ -191,10 +193,10 @@ static rlhf_status read_one(const json_t *part, struct rlhf__pre_tokenizer *pre,
 // Add the steps of a part of tokenizer.json that is not a Sequence.
 static rlhf_status read_steps(const json_t *part, struct rlhf__pre_tokenizer *pre,
                               struct rlhf__error *err) {
-    if (pre->bytes)
+    if (pre->bytes && (rlhf__part_is(part, "ByteLevel") || rlhf__part_is(part, "Metaspace")))
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                          "the pre_tokenizer '%.60s' after ByteLevel is not supported; allowed: "
-                          "ByteLevel as the last of a Sequence",
+                          "the pre_tokenizer '%.60s' after ByteLevel is not supported; allowed "
+                          "there: parts that only split, such as Digits and Split",
                           rlhf__part_type(part));
     if (pre->n + 2 > STEPS_MAX) // BERT's part has two steps
         return rlhf__fail(err, RLHF_E_UNSUPPORTED, "the pre_tokenizer has more than %d steps",
@@ -390,6 +392,16 @@ static void put_changed(const struct step *step, const char *s, const struct rlh
     rlhf__buf_put(text, from, (size_t)(end - from));
 }
 
+// Makes `text` the text of the pieces in `out`.
+static rlhf_status own(struct rlhf__pieces *out, struct rlhf__buf *text, struct rlhf__error *err) {
+    RLHF_TRY(rlhf__buf_ok(text, err));
+    struct rlhf__buf old = out->own; // the source of out->text, which is no longer needed
+    out->own = *text;
+    *text = old;
+    out->text = rlhf__buf_text(&out->own);
+    return RLHF_OK;
+}
+
 // Sets `out` to the pieces of `in` after the step's two changes: spaces are replaced and prefixes
 // are added. The text of the pieces is a new copy, which `out` owns.
 static rlhf_status change(const struct step *step, const struct rlhf__pieces *in,
@@ -406,12 +418,28 @@ static rlhf_status change(const struct step *step, const struct rlhf__pieces *in
             put_changed(step, in->text, p, at_start && i == 0, text);
         RLHF_TRY(rlhf__pieces_push(out, at, text->len - at, p->flags, err));
     }
-    RLHF_TRY(rlhf__buf_ok(text, err));
-    struct rlhf__buf old = out->own; // the source of out->text, which is no longer needed
-    out->own = *text;
-    *text = old;
-    out->text = rlhf__buf_text(&out->own);
-    return RLHF_OK;
+    return own(out, text, err);
+}
+
+// Sets `out` to the pieces of `in`, with each byte written as its stand-in. With `back`, sets it to
+// the bytes that the stand-ins represent. `out` owns the new text.
+static rlhf_status spell(int back, const struct rlhf__pieces *in, struct rlhf__pieces *out,
+                         struct rlhf__buf *text, struct rlhf__error *err) {
+    uint16_t chars[256];
+    rlhf__bpe_byte_chars(chars);
+    rlhf__buf_clear(text);
+    out->n = 0;
+    for (size_t i = 0; i < in->n; i++) {
+        const struct rlhf__piece *p = &in->item[i];
+        const char *s = in->text + p->at;
+        const size_t at = text->len;
+        char c[4], *to = back ? rlhf__buf_grow(text, p->n) : NULL;
+        if (to) text->len = at + rlhf__bpe_token_bytes(s, p->n, to);
+        for (size_t k = 0; k < p->n && !back; k++)
+            rlhf__buf_put(text, c, rlhf__utf8_put(chars[(uint8_t)s[k]], c));
+        RLHF_TRY(rlhf__pieces_push(out, at, text->len - at, RLHF__PIECE_ON, err));
+    }
+    return own(out, text, err);
 }
 
 static rlhf_status cut_all(const struct step *step, const struct rlhf__pieces *in,
@@ -435,21 +463,31 @@ static void swap(struct rlhf__work *work) {
     work->cut = last;
 }
 
+static rlhf_status run_step(const struct step *step, struct rlhf__work *work, int at_start,
+                            struct rlhf__error *err) {
+    if (step->prefix || step->replaces) {
+        swap(work);
+        RLHF_TRY(change(step, &work->cut, &work->pieces, &work->spare, at_start, err));
+    }
+    if (!step->is && !step->pattern) return RLHF_OK;
+    swap(work);
+    return cut_all(step, &work->cut, &work->pieces, &work->search, err);
+}
+
 rlhf_status rlhf__pre_tokenizer_cut(const struct rlhf__pre_tokenizer *pre, struct rlhf__work *work,
                                     const char *s, size_t n, int at_start,
                                     struct rlhf__error *err) {
+    const int spelled = pre && pre->bytes && pre->bytes_step + 1 < pre->n;
     work->pieces.n = 0;
     work->pieces.text = s;
     RLHF_TRY(cut_runs(s, n, &work->pieces, err));
     for (size_t i = 0; pre && i < pre->n; i++) {
-        const struct step *step = &pre->step[i];
-        if (step->prefix || step->replaces) {
-            swap(work);
-            RLHF_TRY(change(step, &work->cut, &work->pieces, &work->spare, at_start, err));
-        }
-        if (!step->is && !step->pattern) continue;
+        RLHF_TRY(run_step(&pre->step[i], work, at_start, err));
+        if (!spelled || i != pre->bytes_step) continue;
         swap(work);
-        RLHF_TRY(cut_all(step, &work->cut, &work->pieces, &work->search, err));
+        RLHF_TRY(spell(0, &work->cut, &work->pieces, &work->spare, err));
     }
-    return RLHF_OK;
+    if (!spelled) return RLHF_OK;
+    swap(work);
+    return spell(1, &work->cut, &work->pieces, &work->spare, err);
 }

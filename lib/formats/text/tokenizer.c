@@ -7,6 +7,8 @@
 #include "text/tokenizer_impl.h"
 #include "text/unicode.h"
 
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +24,7 @@ void rlhf__tokenizer_close(struct rlhf__tokenizer *tok) {
     rlhf__merges_finish(&tok->merges);
     rlhf__vocab_finish(&tok->vocab);
     rlhf__added_finish(&tok->added);
+    free(tok->dir);
     free(tok);
 }
 
@@ -189,7 +192,7 @@ static rlhf_status encode_part(const struct rlhf__tokenizer *tok, struct rlhf__w
     rlhf_status st = rlhf__word_cache_get(work->cache, s, n, out, err);
     if (st != 0) return st < 0 ? st : RLHF_OK;
     size_t from = out->n;
-    RLHF_TRY(tok->bpe ? rlhf__bpe_encode(tok->bpe, s, n, out, err)
+    RLHF_TRY(tok->bpe ? rlhf__bpe_encode(tok->bpe, s, n, out, &work->lost, err)
                       : wordpiece_encode(&tok->piece, s, n, out, err));
     rlhf__word_cache_put(work->cache, s, n, out->data + from, out->n - from);
     return RLHF_OK;
@@ -368,6 +371,24 @@ static rlhf_status make_frame(const struct rlhf__tokenizer *tok, uint32_t flags,
     return RLHF_OK;
 }
 
+void rlhf__tokenizer_set_log(struct rlhf__tokenizer *tok, struct rlhf__log *log) { tok->log = log; }
+
+// Logs, once for each tokenizer, that a text had a character or byte without a token.
+static void say_lost(const struct rlhf__tokenizer *tok, int64_t lost) {
+    const int32_t unk = tok->bpe_opts.unk;
+    char what[32];
+    if (!tok->log || atomic_exchange(&tok->works->said, 1)) return;
+    if (lost < RLHF__LOST_BYTE)
+        snprintf(what, sizeof what, "the character U+%04X", (unsigned)lost);
+    else
+        snprintf(what, sizeof what, "the byte 0x%02x", (unsigned)(lost - RLHF__LOST_BYTE));
+    const rlhf_str s = rlhf__tokenizer_written(tok, unk);
+    rlhf__logf(tok->log, RLHF_LOG_WARN,
+               "the tokenizer of '%s' has no token for %s, which a text contains: %s%.*s", tok->dir,
+               what, unk < 0 ? "what has no token is left out" : "what has no token becomes ",
+               (int)s.len, s.ptr ? s.ptr : "");
+}
+
 static rlhf_status encode(const struct rlhf__tokenizer *tok, rlhf_str text, uint32_t flags,
                           size_t max_tokens, const struct rlhf__cuts *cuts, struct rlhf__ids *out,
                           struct rlhf__error *err) {
@@ -384,7 +405,9 @@ static rlhf_status encode(const struct rlhf__tokenizer *tok, rlhf_str text, uint
         size_t n = (size_t)text.len;
         struct rlhf__work *work;
         RLHF_TRY(rlhf__works_take(tok->works, &work, err));
+        work->lost = -1;
         rlhf_status st = added_encode(tok, work, text.ptr, n, flags, stop_at, cuts, out, err);
+        if (work->lost >= 0) say_lost(tok, work->lost);
         rlhf__works_give(tok->works, work);
         RLHF_TRY(st);
     }

@@ -11,6 +11,7 @@
 #define RLHF_FORMATS_TEXT_TOKENIZER_H
 
 #include "base/folder.h"
+#include "base/log.h"
 #include "chat/chat.h"
 #include "text/vocab.h"
 
@@ -46,12 +47,17 @@ rlhf_status rlhf__tokenizer_open(const char *dir, struct rlhf__tokenizer **out,
 // NULL allowed. [main]
 void rlhf__tokenizer_close(struct rlhf__tokenizer *tok);
 
+// Encoding then logs, once, that a text has a byte or character for which the vocabulary has no
+// token, and what becomes of it. `log` must outlive the tokenizer. [one thread]
+void rlhf__tokenizer_set_log(struct rlhf__tokenizer *tok, struct rlhf__log *log);
+
 // Borrowed, lives as long as the tokenizer. [any]
 const struct rlhf__tokenizer_info *rlhf__tokenizer_info(const struct rlhf__tokenizer *tok);
 
 // Append the ids of `text` to *out. `flags` has bits of enum rlhf__encode_flag. The text may
-// contain any bytes: with byte-level BPE, decode(encode(x)) == x for every x. Without
-// RLHF__ENCODE_SPECIAL, an "<|endoftext|>" in the text becomes ordinary tokens.
+// contain any bytes: with a byte-level BPE that has a token for each byte, decode(encode(x)) == x
+// for every x. Bytes without a token become unk or nothing. Without RLHF__ENCODE_SPECIAL, an
+// "<|endoftext|>" in the text becomes ordinary tokens.
 //
 // With max_tokens > 0, this call appends at most that many ids. bos, eos, [CLS] and [SEP] count
 // towards max_tokens and are always kept. If there are too many ids, the last ids of the text

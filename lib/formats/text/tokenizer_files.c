@@ -245,10 +245,9 @@ rlhf_status rlhf__tokenizer_open(const char *dir, struct rlhf__tokenizer **out,
     rlhf_status st = RLHF_OK;
     tok->added.largest = -1;
     tok->works = malloc(sizeof *tok->works);
-    if (tok->works)
-        rlhf__works_init(tok->works);
-    else
-        st = RLHF__NOMEM(err, "out of memory for a tokenizer");
+    tok->dir = strdup(dir);
+    if (tok->works) rlhf__works_init(tok->works);
+    if (!tok->works || !tok->dir) st = RLHF__NOMEM(err, "out of memory for a tokenizer");
     if (st == RLHF_OK) st = load(tok, dir, err);
     if (st == RLHF_OK) st = rlhf__tokenizer_load_special(tok, dir, err);
     if (st == RLHF_OK) st = build(tok, dir, err);

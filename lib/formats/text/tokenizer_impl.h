@@ -35,6 +35,8 @@ struct rlhf__tokenizer {
     struct rlhf__normaliser *normaliser;       // NULL = none
     struct rlhf__pre_tokenizer *pre_tokenizer; // NULL = a text is one word
     struct rlhf__works *works;                 // scratch memory for encoding
+    struct rlhf__log *log;                     // NULL = none
+    char *dir;                                 // as given to rlhf__tokenizer_open
     struct rlhf__bpe_opts bpe_opts;
     struct rlhf__merges merges;   // until `bpe` takes them
     struct rlhf__bpe *bpe;        // for kind BPE

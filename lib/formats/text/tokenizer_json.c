@@ -19,6 +19,8 @@
 // text. Such a token keeps its bytes, and merges cannot produce it.
 rlhf_status rlhf__tokenizer_add_vocab(struct rlhf__tokenizer *tok, json_t *vocab, int byte_level,
                                       struct rlhf__error *err) {
+    if (!json_object_size(vocab))
+        return rlhf__fail(err, RLHF_E_INVALID, "the vocabulary has no tokens");
     RLHF_TRY(rlhf__vocab_index(&tok->vocab, (int32_t)json_object_size(vocab), err));
     char *bytes = NULL;
     size_t cap = 0;
@@ -142,15 +144,15 @@ static rlhf_status read_bpe_opts(struct rlhf__tokenizer *tok, const json_t *mode
     return RLHF_OK;
 }
 
-// Reads unk, the token for characters that have no token. Byte-level models do not need it, because
-// every byte has a token.
+// Reads unk, the token for symbols that have no token. Nearly all byte-level models have a token
+// for every byte, so theirs may name an unk that does not exist; the library then fails only on a
+// text that needs it, and here such bytes are dropped.
 static rlhf_status read_unk(struct rlhf__tokenizer *tok, const json_t *model,
                             struct rlhf__error *err) {
-    const json_t *unk = json_object_get(model, "unk_token");
-    const char *text = json_string_value(unk);
-    if (!text || tok->bpe_opts.bytes) return RLHF_OK;
-    tok->bpe_opts.unk = rlhf__vocab_find(&tok->vocab, text, json_string_length(unk));
-    if (tok->bpe_opts.unk >= 0) return RLHF_OK;
+    const char *text = json_string_value(json_object_get(model, "unk_token"));
+    const json_t *id = text ? json_object_get(json_object_get(model, "vocab"), text) : NULL;
+    if (id) tok->bpe_opts.unk = (int32_t)json_integer_value(id);
+    if (!text || id || tok->bpe_opts.bytes) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID, "unk_token: '%.60s' is not in the vocabulary", text);
 }
 

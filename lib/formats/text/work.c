@@ -119,6 +119,7 @@ void rlhf__spans_finish(struct rlhf__spans *list) {
 void rlhf__works_init(struct rlhf__works *store) {
     pthread_mutex_init(&store->lock, NULL);
     store->unused = NULL;
+    atomic_init(&store->said, 0);
 }
 
 rlhf_status rlhf__works_take(struct rlhf__works *store, struct rlhf__work **out,

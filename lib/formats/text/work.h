@@ -12,6 +12,7 @@
 #include "text/vocab.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 // ---- a text and its cuts ----
 
@@ -85,11 +86,13 @@ struct rlhf__work {
     struct rlhf__pieces pieces, cut; // a pre-tokenizer's result and scratch
     struct rlhf__search search;
     struct rlhf__word_cache *cache;
+    int64_t lost; // a symbol without a token (rlhf__bpe_encode), or -1
 };
 
 struct rlhf__works {
     pthread_mutex_t lock;
     struct rlhf__work *unused;
+    atomic_int said; // 1: the log says that a text had a symbol without a token
 };
 
 void rlhf__works_init(struct rlhf__works *store);
