@@ -1,5 +1,5 @@
-// test_added.c: added tokens in texts, and whole tokenizers of the common forms, compared with results
-// of the Python `tokenizers` library for data/added.jsonl and data/forms.jsonl (made by
+// test_added.c: added tokens in texts, and whole tokenizers of the common forms, compared with
+// results of the Python `tokenizers` library for data/added.jsonl and data/forms.jsonl (made by
 // make_vectors.py). Also tests many added tokens, and contradictory files.
 #include "support/scratch.h"
 
