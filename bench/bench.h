@@ -26,7 +26,6 @@ struct bench {
     int rank;                                // of a low-rank adapter on all linear layers; 0: none
     int rounds;                              // rounds of alternating measurements
     int count; // > 0: run this many steps without measuring, for counting instructions externally
-    const char *part; // the part of the --only benchmark to run; "": all
     char *const *set; // key=value for the model's integer options, NULL-terminated
 };
 
@@ -73,21 +72,12 @@ void bench_curve(const struct bench *b);
 // Ends the program if the backend claims row exactness, but rows differ.
 void bench_exact(const struct bench *b);
 
-// Measures the cost of exactness: runs the same work alternately with the backend and with
-// kernels_cpu_free.so.
-void bench_exactness(const struct bench *b);
-
 // Measures each operation of a training step and of a decode step.
 void bench_profile(const struct bench *b);
 
 // Runs some phases of the default PPO run in a temporary directory, and measures them. Starts the
 // rlhf-host that is in the same directory as this program.
 void bench_phase(const struct bench *b);
-struct phase_times { // seconds, of the fastest phase
-    double training, rollout, reward, reference, update;
-    double difference_max, difference_mean; // between log-probs of sampling and training
-};
-struct phase_times bench_phase_times(const struct bench *b);
 
 // Measures how many steps per second env_exec.so and env_python.so answer.
 void bench_environments(const struct bench *b);

@@ -3,7 +3,6 @@
 // attention is measured separately and subtracted. The cost of everything else should not depend on
 // the rows, and should be proportional to the number of parameters in the layers.
 #include "model.h"
-#include "series.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +18,7 @@ struct sized {
     char set[4][32];
     char *sets[5];
     double attention; // time of attention in a step, in seconds
-    struct series whole;
+    double whole;     // shortest time of a forward and a backward pass; 0: none yet
 };
 
 static void open_sized(struct sized *s, const struct bench *base, struct point p) {
@@ -42,7 +41,8 @@ static void open_sized(struct sized *s, const struct bench *base, struct point p
 
 static void step(struct sized *s, int i) {
     const struct train_times t = bench_train_step(&s->b, &s->m, i + 1);
-    if (i > 1) series_add(&s->whole, t.forward + t.backward);
+    const double whole = t.forward + t.backward;
+    if (i > 1 && (s->whole == 0 || whole < s->whole)) s->whole = whole;
 }
 
 // Times of a point, in seconds. `attention` is the time of attention. `rest` is the shortest time
@@ -54,16 +54,16 @@ struct cost {
 };
 
 static struct cost cost_of(const struct bench *base, struct point p, struct sized *reference) {
-    struct sized s = {.whole = {.n = 0}};
+    struct sized s = {.whole = 0};
     open_sized(&s, base, p);
-    reference->whole.n = 0;
+    reference->whole = 0;
     for (int i = 0; i < 2 + 2 * base->rounds; i++) {
         step(reference, i);
         step(&s, i);
     }
     bench_model_close(&s.b, &s.m);
-    return (struct cost){series_least(&s.whole) - s.attention, s.attention,
-                         series_least(&reference->whole) - reference->attention};
+    return (struct cost){s.whole - s.attention, s.attention,
+                         reference->whole - reference->attention};
 }
 
 // Returns how many parameters of the layers GEMMs use.
@@ -94,7 +94,7 @@ void bench_curve(const struct bench *b) {
     printf(
         "cost of a token, forward and backward, %s; relative to %d x %d, made in turn with each\n",
         b->dtype == RLHF_BF16 ? "bf16" : "f32", p->rows, p->len);
-    struct sized reference = {.whole = {.n = 0}};
+    struct sized reference = {.whole = 0};
     open_sized(&reference, b, *p);
     for (size_t i = 0; i < n; i++)
         print_point(p[i], cost_of(b, p[i], &reference), *p);

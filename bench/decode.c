@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-int32_t bench_prompt_token(const struct model *m, int row, int at) {
+static int32_t prompt_token(const struct model *m, int row, int at) {
     return (row * 131 + at * 17) % m->info.n_vocab;
 }
 
@@ -21,7 +21,7 @@ void bench_decode_step(const struct bench *b, const struct model *m, rlhf_gen *g
         offset[i + 1] = (i + 1) * new_tokens;
         counter[i] = (uint64_t)(step * n + i);
         for (int k = 0; k < new_tokens; k++)
-            ids[i * new_tokens + k] = step ? next[i] : bench_prompt_token(m, i, k);
+            ids[i * new_tokens + k] = step ? next[i] : prompt_token(m, i, k);
     }
     const rlhf_dist dist = RLHF_DIST_WHOLE;
     const rlhf_gen_step s = {.size = sizeof s,

@@ -2,13 +2,12 @@
 // them.
 //
 //   rlhf-bench [--backend cpu|cuda|PATH] [--threads N] [--dtype bf16|f32] [--cpu-time] [--tiny]
-//              [--only peak|memory|ops|profile|exact|exactness|curve|model|train|decode|phase|
-//              programs|environments] [--part train|decode|phase] [--rounds 3] [--rows 16]
-//              [--len 64]
+//              [--only peak|memory|ops|profile|exact|curve|model|train|decode|phase|
+//              programs|environments] [--rounds 3] [--rows 16] [--len 64]
 //              [--slots 32] [--prompt 16] [--new 48] [--model gpt2] [--set n_embd=256]...
 //              [--adapter RANK] [--count STEPS]
 //
-// --part and --rounds are for exactness: the part to run, and the number of alternations.
+// --rounds is for curve: the number of alternations.
 // --cpu-time with --threads 1 gives usable figures on a machine that also runs other programs.
 // --tiny is for emulated devices: every part of the program runs, but its figures are meaningless.
 // --count is for bench/guard: it runs this many training steps or generations without measuring.
@@ -74,8 +73,6 @@ static void parse(struct bench *b, struct args *a, int argc, char **argv) {
             b->model = value_of(&i, argc, argv);
         else if (strcmp(argv[i], "--dtype") == 0)
             a->dtype = value_of(&i, argc, argv);
-        else if (strcmp(argv[i], "--part") == 0)
-            b->part = value_of(&i, argc, argv);
         else if (strcmp(argv[i], "--only") == 0)
             a->only = value_of(&i, argc, argv);
         else if (strcmp(argv[i], "--set") == 0 && i + 1 < argc && n_set < 63)
@@ -113,7 +110,6 @@ int main(int argc, char **argv) {
                       .prompt = 16,
                       .fresh = 48,
                       .rounds = 3,
-                      .part = "",
                       .set = a.set};
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (argc == 2 && strcmp(argv[1], "--answer") == 0) {
@@ -147,7 +143,6 @@ int main(int argc, char **argv) {
     if (strcmp(a.only, "ops") == 0) bench_decoder(&b);
     if (strcmp(a.only, "profile") == 0) bench_profile(&b);
     if (strcmp(a.only, "exact") == 0) bench_exact(&b);
-    if (strcmp(a.only, "exactness") == 0) bench_exactness(&b);
     if (strcmp(a.only, "curve") == 0) bench_curve(&b);
     if (!*a.only || strcmp(a.only, "model") == 0) model_parts(&b, BOTH);
     if (strcmp(a.only, "train") == 0) model_parts(&b, TRAIN);

@@ -44,11 +44,6 @@ struct train_times bench_train_step(const struct bench *b, struct model *m, int6
 // Returns the number of floating-point operations of a training step. A multiply-add counts as two.
 double bench_train_flops(const struct bench *b, const struct model *m);
 
-// Compute the log-probs [rows * len] of ids [rows * len] in one forward pass without gradients. The
-// first log-prob of each row is 0.
-void bench_score(const struct bench *b, const struct model *m, const int32_t *ids, int rows,
-                 int len, float *logp);
-
 void bench_train(const struct bench *b, struct model *m); // prints a line or two
 
 // ---- decode.c ----
@@ -57,7 +52,6 @@ void bench_train(const struct bench *b, struct model *m); // prints a line or tw
 // tokens. `logp`, of the same length, receives their log-probs.
 void bench_decode_step(const struct bench *b, const struct model *m, rlhf_gen *gen, int step,
                        int32_t *next, float *logp);
-int32_t bench_prompt_token(const struct model *m, int row, int at); // a token of a prompt
-void bench_decode(const struct bench *b, const struct model *m);    // prints a line or two
+void bench_decode(const struct bench *b, const struct model *m); // prints a line or two
 
 #endif

@@ -13,7 +13,9 @@
 
 enum { PHASES = 5 };
 
-#define DIFFERENCE "sampling/logp_difference/"
+struct phase_times { // seconds, of the fastest phase
+    double training, rollout, reward, reference, update;
+};
 
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at) {
     (void)st;
@@ -56,11 +58,9 @@ static struct phase_times best_phase(const char *run_dir) {
     if (!f) bench_die("the run left no %s", path);
     struct phase_times best = {.training = 1e30};
     while (fgets(line, sizeof line, f)) {
-        const struct phase_times s = {
-            metric(line, "time/training"),  metric(line, "time/rollout"),
-            metric(line, "time/reward"),    metric(line, "time/reference"),
-            metric(line, "time/update"),    metric(line, DIFFERENCE "max"),
-            metric(line, DIFFERENCE "mean")};
+        const struct phase_times s = {metric(line, "time/training"), metric(line, "time/rollout"),
+                                      metric(line, "time/reward"), metric(line, "time/reference"),
+                                      metric(line, "time/update")};
         if (s.training < best.training) best = s;
     }
     fclose(f);
@@ -94,7 +94,7 @@ static int run_default(const struct bench *b, const char *run_dir) {
     return run_program(program, argv);
 }
 
-struct phase_times bench_phase_times(const struct bench *b) {
+void bench_phase(const struct bench *b) {
     char work[] = "/tmp/rlhf-bench-XXXXXX", run[48];
     struct phase_times best = {0};
     if (!mkdtemp(work)) bench_die("cannot make a directory under /tmp");
@@ -103,10 +103,5 @@ struct phase_times bench_phase_times(const struct bench *b) {
     if (status == 0) best = best_phase(run);
     nftw(work, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
     if (status != 0) bench_die("rlhf-host ended with status %d", status);
-    return best;
-}
-
-void bench_phase(const struct bench *b) {
-    const struct phase_times best = bench_phase_times(b);
     print_split(&best);
 }

@@ -78,16 +78,6 @@ static void rows_free(struct rows *r) {
     free(r->prompt);
 }
 
-void bench_score(const struct bench *b, const struct model *m, const int32_t *ids, int rows,
-                 int len, float *logp) {
-    const rlhf_dist dist = RLHF_DIST_WHOLE;
-    const rlhf_forward fwd = {.size = sizeof fwd, .heads = RLHF_HEAD_LOGP, .dist = &dist};
-    const rlhf_heads out = {.size = sizeof out, .logp = logp};
-    struct rows r = rows_of(ids, rows, len);
-    bench_check(b, m->ops->forward(m->self, &r.batch, &fwd, &out), "forward");
-    rows_free(&r);
-}
-
 struct train_times bench_train_step(const struct bench *b, struct model *m, int64_t step) {
     const int total = b->rows * b->len;
     int32_t *ids = bench_zeros((size_t)total);

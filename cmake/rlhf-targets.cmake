@@ -35,7 +35,6 @@ target_include_directories(rlhf_sdk INTERFACE
 # ("Tracer caught signal 11"), unless it leaves __tls_get_addr alone; leaks are still found.
 # RLHF_TEST_SANITIZE tells tests that they run in a sanitizer build, which cannot limit memory.
 set(RLHF_TEST_ENV "GOMP_SPINCOUNT=1000" "RLHF_TEST_SANITIZE=${RLHF_SANITIZE}"
-  "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/tsan.supp"
   "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/lsan.supp:print_suppressions=0"
   "ASAN_OPTIONS=intercept_tls_get_addr=0")
 

@@ -1,5 +1,5 @@
 // context.h: the state of the CPU backend: threads, instruction set, error text, number of bytes in
-// use, workspaces and, in one build, the external GEMM library.
+// use, and workspaces.
 //
 // Operations are declared in table.h.
 #ifndef RLHF_CPU_CONTEXT_H
@@ -9,17 +9,9 @@
 
 #include <rlhf/compute.h>
 
-// kernels_cpu_free.so is this backend built with RLHF_FREE. Its GEMMs come from a library
-// (library.h), so that a benchmark can measure the cost of exactness.
-#ifdef RLHF_FREE
-enum { RLHF__EXACT = 0 };
-#else
-enum { RLHF__EXACT = 1 };
-#endif
-
 // Workspaces of the context. Each grows to the largest size requested and is kept.
 enum rlhf__cpu_ws {
-    RLHF__WS_SCRATCH, // packed rows of A, or the library's scratchpad
+    RLHF__WS_SCRATCH, // packed rows of A
     RLHF__WS_PRODUCT, // operands of a GEMM on our tiles; rounded weights
     RLHF__WS_WIDEN,   // bf16 operands as f32
     RLHF__WS_LOGITS,  // lm_head: f32 logits of a row block
@@ -76,7 +68,6 @@ struct rlhf__cpu {
     rlhf_compute table; // open() returns a pointer to this
     int threads;
     int isa;                             // enum rlhf__isa of hot.h
-    int isa_capped;                      // 1: the user chose this level
     const struct rlhf__bf16_gemms *bf16; // NULL: f32 GEMMs are used instead of bf16 GEMMs
     int bf16_weights;           // 1: a bf16 weight exists, so the run is in bf16 (for Muon)
     int64_t half_l2;            // half of a core's L2 cache, in bytes
@@ -87,9 +78,6 @@ struct rlhf__cpu {
     void *blocks;               // allocations that are not freed yet; for memory.c; freed by close
     struct rlhf__chunk *chunks; // smaller allocations are cut from these
     struct rlhf__buffer ws[RLHF__WS_COUNT];
-    const void *library; // a struct rlhf__library (library.h)
-    void *library_state;
-    char library_name[32];      // "oneDNN 2.6.3, " or ""
     uint64_t weight_generation; // incremented by weight_pack and weight_destroy
     struct rlhf__lm_kept lm_kept;
     const rlhf_host *host; // gets the messages; NULL during describe(): only `error` has them

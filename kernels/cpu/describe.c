@@ -32,8 +32,8 @@ static void write_level(struct rlhf__json *j, int i, int used, const char *cap) 
     rlhf__json_bool(j, "supported", l->hot && !lacks);
     rlhf__json_bool(j, "used", i == used);
     rlhf__json_text(j, "loops", l->loops);
-    rlhf__json_text(j, "f32", RLHF__EXACT ? l->f32 : "oneDNN");
-    rlhf__json_text(j, "bf16", RLHF__EXACT ? l->bf16 : "oneDNN");
+    rlhf__json_text(j, "f32", l->f32);
+    rlhf__json_text(j, "bf16", l->bf16);
     rlhf__json_text(j, "why_unused", why);
     rlhf__json_end(j, "}");
 }

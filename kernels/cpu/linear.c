@@ -37,7 +37,7 @@ static rlhf_status linear(void *ctx, rlhf_dev out, int32_t out_dtype, int32_t ac
     struct rlhf__cpu *cpu = ctx;
     RLHF_TRY(check_pair(cpu, "linear", w, out_dtype, accumulate));
     const struct rlhf__matmul s = forward_matmul(w, out_dtype, accumulate, bias != NULL, rows);
-    return rlhf__product(cpu, &s, rlhf__cpu_mem(x), &w->fwd, NULL, rlhf__cpu_f32(bias),
+    return rlhf__product(cpu, &s, rlhf__cpu_mem(x), w->fwd, NULL, rlhf__cpu_f32(bias),
                          rlhf__cpu_mem(out));
 }
 
@@ -48,7 +48,7 @@ static rlhf_status linear_add(void *ctx, rlhf_dev out, rlhf_dev add, rlhf_dev x,
     RLHF_TRY(check_pair(cpu, "linear_add", w, RLHF_F32, 1));
     if (out != add && rlhf__gemm_used(cpu, w->dtype)) {
         const struct rlhf__matmul s = forward_matmul(w, RLHF_F32, 1, bias != NULL, rows);
-        return rlhf__gemm_add(cpu, &s, rlhf__cpu_mem(x), w->fwd.ptr, rlhf__cpu_f32(bias),
+        return rlhf__gemm_add(cpu, &s, rlhf__cpu_mem(x), w->fwd, rlhf__cpu_f32(bias),
                               rlhf__cpu_f32(add), rlhf__cpu_f32(out));
     }
     if (out != add)
@@ -58,8 +58,8 @@ static rlhf_status linear_add(void *ctx, rlhf_dev out, rlhf_dev add, rlhf_dev x,
 
 // Returns the right operand of the backward GEMM: the packing for that GEMM, or with `across` the
 // packing for the forward GEMM.
-static const struct rlhf__packed *backward_of(const rlhf_weight *w, int across) {
-    return across ? &w->fwd : &w->bwd;
+static const void *backward_of(const rlhf_weight *w, int across) {
+    return across ? w->fwd : w->bwd;
 }
 
 static struct rlhf__matmul backward_matmul(const rlhf_weight *w, int across, int32_t dx_dtype,
@@ -242,12 +242,12 @@ static rlhf_status linear_sum(void *ctx, const rlhf_linear_sum *from) {
     RLHF_TRY(check_sum(cpu, &a));
     const int across = sum_across(cpu, a.w, a.w2);
     struct rlhf__matmul s = sum_part(&a, a.w, across, 1), o = sum_part(&a, a.w2, across, 0);
-    const struct rlhf__packed *wei = a.across ? backward_of(a.w, across) : &a.w->fwd;
-    const struct rlhf__packed *wei2 = a.across ? backward_of(a.w2, across) : &a.w2->fwd;
+    const void *wei = a.across ? backward_of(a.w, across) : a.w->fwd;
+    const void *wei2 = a.across ? backward_of(a.w2, across) : a.w2->fwd;
     if (is_one_gemm(cpu, &s, &o)) {
-        const struct rlhf__gemm_second second = {rlhf__cpu_mem(a.x2), wei2->ptr, o.k};
+        const struct rlhf__gemm_second second = {rlhf__cpu_mem(a.x2), wei2, o.k};
         s.out_dtype = a.out_dtype;
-        return rlhf__gemm_sum(cpu, &s, rlhf__cpu_mem(a.x), wei->ptr, rlhf__cpu_f32(a.bias), &second,
+        return rlhf__gemm_sum(cpu, &s, rlhf__cpu_mem(a.x), wei, rlhf__cpu_f32(a.bias), &second,
                               rlhf__cpu_mem(a.out));
     }
     void *sum = rlhf__cpu_mem(a.out);

@@ -130,7 +130,7 @@ static struct rlhf__matmul logits_matmul(const rlhf_weight *w, uint32_t rows, si
 static rlhf_status logits(struct rlhf__cpu *cpu, float *out, const char *hidden,
                           const rlhf_weight *w, uint32_t rows, size_t stride) {
     const struct rlhf__matmul s = logits_matmul(w, rows, stride);
-    return rlhf__product(cpu, &s, hidden, &w->fwd, NULL, NULL, out);
+    return rlhf__product(cpu, &s, hidden, w->fwd, NULL, NULL, out);
 }
 
 void rlhf__lm_block_needs(struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t rows, int32_t ref_d,

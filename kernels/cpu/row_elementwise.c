@@ -205,6 +205,5 @@ void rlhf__cpu_fill_elementwise(rlhf_compute *t) {
     t->gate = gate;
     t->gate_bwd = gate_bwd;
     t->add = add;
-    // The library's build may reorder additions (hot/CMakeLists.txt), so it lacks add_all.
-    t->add_all = RLHF__EXACT ? add_all : NULL;
+    t->add_all = add_all;
 }

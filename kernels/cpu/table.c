@@ -5,10 +5,6 @@
 #include "instance.h"
 #include "machine/cores.h"
 #include "machine/isa.h"
-#include "product/library.h"
-#ifdef RLHF_FREE
-#include "product/onednn.h"
-#endif
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,23 +13,14 @@
 
 #define THREADS_MAX 1024u
 
-#ifdef RLHF_FREE
-#define NAME    "cpu_free"
-#define ID      "org.rlhf-host.kernels.cpu-free"
-#define SUMMARY "CPU backend that gives up exactness, to measure what that costs"
-#else
-#define NAME "cpu"
-#define ID   "org.rlhf-host.kernels.cpu"
 #ifdef __aarch64__
 #define SUMMARY "CPU backend: own kernels for NEON"
 #else
 #define SUMMARY "CPU backend: own kernels for AMX, AVX-512, AVX2 and plain x86-64"
 #endif
-#endif
 
 static void context_free(struct rlhf__cpu *cpu) {
     if (!cpu) return;
-    if (cpu->library) rlhf__library(cpu)->close(cpu);
     rlhf__cpu_mem_free_all(cpu);
     free(cpu);
 }
@@ -87,7 +74,7 @@ static rlhf_status options_read(const rlhf_kernels_open *in, rlhf_kernels_open *
     return RLHF_OK;
 }
 
-// Chooses the level and the implementation of GEMMs, and sets the members that depend on them.
+// Chooses the level, and sets the members that depend on them.
 static rlhf_status choose(struct rlhf__cpu *cpu, const char *arithmetic) {
     const char *cap = getenv("RLHF_CPU_ISA");
     const int best = rlhf__isa_choose(cap);
@@ -95,20 +82,15 @@ static rlhf_status choose(struct rlhf__cpu *cpu, const char *arithmetic) {
         return rlhf__cpu_fail(cpu, RLHF_E_INVALID, "RLHF_CPU_ISA is \"%s\", allowed %s", cap,
                               RLHF__ISA_NAMES);
     cpu->isa = rlhf__isa_keeping(best, arithmetic);
-    if (cpu->isa < 0 || (!RLHF__EXACT && arithmetic && *arithmetic))
-        return rlhf__cpu_fail(cpu, RLHF_E_UNSUPPORTED, "%s cannot keep to the arithmetic %s",
-                              RLHF__EXACT ? "it" : "oneDNN", arithmetic);
+    if (cpu->isa < 0)
+        return rlhf__cpu_fail(cpu, RLHF_E_UNSUPPORTED, "it cannot keep to the arithmetic %s",
+                              arithmetic);
     cpu->hot = *rlhf__isa_level(cpu->isa)->hot;
-    cpu->isa_capped = cap && *cap;
     cpu->bf16 = rlhf__isa_level(cpu->isa)->bf16_gemms;
     const long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE); // 0: unknown
     cpu->half_l2 = (l2 > 0 ? l2 : 1 << 20) / 2;
-#ifdef RLHF_FREE
-    RLHF_TRY(rlhf__onednn_open(cpu));
-#endif
-    snprintf(cpu->detail, sizeof cpu->detail, "%s%s%s, %d thread%s%s", cpu->library_name,
-             rlhf__isa_level(cpu->isa)->name, cpu->bf16 ? ", bf16 products" : "", cpu->threads,
-             cpu->threads == 1 ? "" : "s", RLHF__EXACT ? "" : ", rows not exact");
+    snprintf(cpu->detail, sizeof cpu->detail, "%s%s, %d thread%s", rlhf__isa_level(cpu->isa)->name,
+             cpu->bf16 ? ", bf16 products" : "", cpu->threads, cpu->threads == 1 ? "" : "s");
     return RLHF_OK;
 }
 
@@ -123,17 +105,14 @@ static rlhf_status context_init(struct rlhf__cpu *cpu, const rlhf_kernels_open *
     t->device = RLHF_DEVICE_CPU;
     t->dtypes = 1u << RLHF_F32 | (cpu->bf16 ? 1u << RLHF_BF16 : 0u);
     t->threads = (uint32_t)cpu->threads;
-    t->flags =
-        RLHF_COMPUTE_MIN_P | RLHF_COMPUTE_DIVERGENCE | RLHF_COMPUTE_HOST_MEMORY |
-        (RLHF__EXACT
-             ? (uint32_t)(RLHF_COMPUTE_ROW_EXACT | RLHF_COMPUTE_ADDS_ONCE | RLHF_COMPUTE_HEAD_ONCE)
-             : 0);
-    t->name = NAME;
+    t->flags = RLHF_COMPUTE_MIN_P | RLHF_COMPUTE_DIVERGENCE | RLHF_COMPUTE_HOST_MEMORY |
+               RLHF_COMPUTE_ROW_EXACT | RLHF_COMPUTE_ADDS_ONCE | RLHF_COMPUTE_HEAD_ONCE;
+    t->name = "cpu";
     t->detail = cpu->detail;
     t->ctx = cpu;
     t->workspace_bytes = workspace_bytes;
-    t->arithmetic_f32 = RLHF__EXACT ? "v1" : NULL;
-    t->arithmetic_bf16 = RLHF__EXACT ? rlhf__isa_arithmetic(cpu->isa) : NULL;
+    t->arithmetic_f32 = "v1";
+    t->arithmetic_bf16 = rlhf__isa_arithmetic(cpu->isa);
     fill(t);
     return RLHF_OK;
 }
@@ -182,7 +161,7 @@ static const rlhf_kernels_ops ops = {
 static const rlhf_plugin plugin = {
     .size = sizeof plugin,
     .kind = RLHF_KIND_KERNELS,
-    .id = ID,
+    .id = "org.rlhf-host.kernels.cpu",
     .version = RLHF_SDK_VERSION,
     .summary = SUMMARY,
     .vendor = "rlhf-host",

@@ -12,31 +12,24 @@
 // took 1 % of the time of a PPO phase of the default model with four shards.
 #define SMALL_BYTES ((uint64_t)6 << 20)
 
-static void packed_free(struct rlhf__cpu *cpu, struct rlhf__packed *p) {
-    if (p->library) rlhf__library(cpu)->packed_destroy(p->library);
-    rlhf__cpu_mem_free(cpu, p->ptr);
-}
-
 static void weight_destroy(void *ctx, rlhf_weight *w) {
     if (!w) return;
     ((struct rlhf__cpu *)ctx)->weight_generation++;
-    packed_free(ctx, &w->fwd);
-    packed_free(ctx, &w->bwd);
+    rlhf__cpu_mem_free(ctx, w->fwd);
+    rlhf__cpu_mem_free(ctx, w->bwd);
     rlhf__blocks_destroy(w->blocks);
     free(w);
 }
 
 int rlhf__cpu_keeps_both(const struct rlhf__cpu *cpu, const rlhf_weight *w) {
     if (!(w->flags & RLHF_WEIGHT_BACKWARD)) return 0;
-    if (cpu->library) return 1;
     return !rlhf__cpu_pairs(cpu, w->dtype) &&
            rlhf__gemm_packed_bytes(cpu, w->exec_dtype, w->k, w->n) <= SMALL_BYTES;
 }
 
-static rlhf_status packed_create(struct rlhf__cpu *cpu, struct rlhf__packed *p, int64_t k,
-                                 int64_t n, int32_t dtype, int src_transposed) {
-    if (cpu->library) return rlhf__library(cpu)->packed_create(cpu, k, n, dtype, src_transposed, p);
-    return rlhf__cpu_mem_alloc(cpu, rlhf__gemm_packed_bytes(cpu, dtype, k, n), &p->ptr);
+static rlhf_status packed_create(struct rlhf__cpu *cpu, void **out, int64_t k, int64_t n,
+                                 int32_t dtype) {
+    return rlhf__cpu_mem_alloc(cpu, rlhf__gemm_packed_bytes(cpu, dtype, k, n), out);
 }
 
 // Returns RLHF_OK if a weight with these arguments can be created.
@@ -67,11 +60,10 @@ static rlhf_status weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype,
     w->exec_dtype = rlhf__cpu_exec_dtype(cpu, dtype);
     w->flags = flags;
     rlhf__cpu_use_threads(cpu);
-    int out_in = (flags & RLHF_WEIGHT_OUT_IN) != 0;
     const int64_t steps = rlhf__packed_k(cpu, dtype, k);
-    rlhf_status st = packed_create(cpu, &w->fwd, steps, n, w->exec_dtype, out_in);
+    rlhf_status st = packed_create(cpu, &w->fwd, steps, n, w->exec_dtype);
     if (st == RLHF_OK && rlhf__cpu_keeps_both(cpu, w))
-        st = packed_create(cpu, &w->bwd, n, k, w->exec_dtype, !out_in);
+        st = packed_create(cpu, &w->bwd, n, k, w->exec_dtype);
     if (st < 0) {
         weight_destroy(cpu, w);
         return st;
@@ -80,27 +72,16 @@ static rlhf_status weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype,
     return RLHF_OK;
 }
 
-// The size in bytes of a packed [k, n] operand, or 0 if it cannot be packed.
-static uint64_t packed_bytes(struct rlhf__cpu *cpu, int64_t k, int64_t n, int32_t dtype) {
-    return cpu->library ? rlhf__library(cpu)->packed_bytes(cpu, k, n, dtype)
-                        : rlhf__gemm_packed_bytes(cpu, dtype, k, n);
-}
-
 static uint64_t weight_bytes(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags) {
     struct rlhf__cpu *cpu = ctx;
     if (check_shape(cpu, k, n, dtype, flags) < 0) return 0;
     rlhf__cpu_use_threads(cpu);
     const rlhf_weight w = rlhf__weight_shape(
         cpu, &(const rlhf_call_weight){.k = k, .n = n, .dtype = dtype, .flags = flags});
-    const uint64_t fwd = packed_bytes(cpu, rlhf__packed_k(cpu, dtype, k), n, w.exec_dtype);
-    return rlhf__cpu_keeps_both(cpu, &w) ? fwd + packed_bytes(cpu, n, k, w.exec_dtype) : fwd;
-}
-
-static rlhf_status packed_fill(struct rlhf__cpu *cpu, const struct rlhf__packed *p, int64_t k,
-                               int64_t n, int32_t dtype, int src_transposed, void *data) {
-    if (p->library) return rlhf__library(cpu)->packed_fill(cpu, p, data);
-    rlhf__gemm_pack(cpu, p->ptr, dtype, data, RLHF_F32, k, n, src_transposed, 1);
-    return RLHF_OK;
+    const uint64_t fwd =
+        rlhf__gemm_packed_bytes(cpu, w.exec_dtype, rlhf__packed_k(cpu, dtype, k), n);
+    return rlhf__cpu_keeps_both(cpu, &w) ? fwd + rlhf__gemm_packed_bytes(cpu, w.exec_dtype, n, k)
+                                         : fwd;
 }
 
 static uint64_t rounded_bytes(const struct rlhf__cpu *cpu, const rlhf_weight *w) {
@@ -108,8 +89,8 @@ static uint64_t rounded_bytes(const struct rlhf__cpu *cpu, const rlhf_weight *w)
     return k * n * sizeof(float) + (uint64_t)w->k * n * sizeof(uint16_t);
 }
 
-// On a CPU without bf16 GEMMs, a bf16 weight is stored as f32 values that are rounded to bf16. They
-// have the layout `pairs` of matmul.h, unless a library is used.
+// On a CPU without bf16 GEMMs, a bf16 weight is stored as f32 values that are rounded to bf16, in
+// the layout `pairs` of matmul.h.
 static rlhf_status round_to_bf16(struct rlhf__cpu *cpu, const rlhf_weight *w, void *src,
                                  void **out) {
     const uint64_t n = (uint64_t)w->k * (uint64_t)w->n;
@@ -119,8 +100,6 @@ static rlhf_status round_to_bf16(struct rlhf__cpu *cpu, const rlhf_weight *w, vo
     rlhf_dev wide = rlhf__cpu_dev(p), half = rlhf_dev_at(wide, wide_bytes);
     RLHF_TRY(cpu->table.convert(cpu, half, RLHF_BF16, rlhf__cpu_dev(src), RLHF_F32, n));
     *out = p;
-    if (!rlhf__cpu_pairs(cpu, w->dtype))
-        return cpu->table.convert(cpu, wide, RLHF_F32, half, RLHF_BF16, n);
     rlhf__widen_pairs(cpu, p, rlhf__cpu_mem(half), w->k, w->n, !(w->flags & RLHF_WEIGHT_OUT_IN));
     return RLHF_OK;
 }
@@ -133,14 +112,13 @@ static rlhf_status weight_pack(void *ctx, rlhf_weight *w, rlhf_dev src_f32) {
     rlhf__cpu_use_threads(cpu);
     if (w->blocks) RLHF_TRY(rlhf__blocks_expand(cpu, w, &src));
     if (w->exec_dtype != w->dtype) RLHF_TRY(round_to_bf16(cpu, w, src, &src));
-    RLHF_TRY(packed_fill(cpu, &w->fwd, k, w->n, w->exec_dtype, out_in, src));
-    if (w->bwd.ptr) RLHF_TRY(packed_fill(cpu, &w->bwd, w->n, w->k, w->exec_dtype, !out_in, src));
+    rlhf__gemm_pack(cpu, w->fwd, w->exec_dtype, src, RLHF_F32, k, w->n, out_in, 1);
+    if (w->bwd) rlhf__gemm_pack(cpu, w->bwd, w->exec_dtype, src, RLHF_F32, w->n, w->k, !out_in, 1);
     w->packed = 1;
     cpu->weight_generation++; // the logits that lm_head kept are from the old weights
     return RLHF_OK;
 }
 
-// If a library is used, its reorder needs so little scratch memory that it is not counted.
 void rlhf__cpu_needs_weight(struct rlhf__cpu *cpu, const rlhf_call *c, struct rlhf__cpu_needs *n) {
     const rlhf_weight w = rlhf__weight_shape(cpu, &c->weight);
     if (c->op != RLHF_COMPUTE_OP(weight_pack)) return;

@@ -55,17 +55,6 @@ static void an_exact_run_does_not_go_on_without_the_claim(void **state) {
     assert_int_equal(e2e_run(t, GO_ON " --set run.phases=3"), 0);
 }
 
-#ifdef FREE_SO
-// This backend gives up exactness, so that the cost of exactness can be measured.
-static void the_free_backend_makes_no_claim(void **state) {
-    struct e2e *t = *state;
-    assert_int_equal(e2e_run(t, PPO "--set run.dir=r --set compute.backend=" FREE_SO), 0);
-    e2e_says(t, "the compute backend cpu_free does not promise exact rows");
-    assert_int_equal(noted_as_exact(t, "r"), 0);
-    assert_int_equal(e2e_run(t, PPO "--set compute.backend=cpu_free"), 2); // found only by its path
-}
-#endif
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_claim_that_is_not_kept_ends_the_run, e2e_setup,
@@ -75,9 +64,6 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_run_without_the_claim_is_marked, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(an_exact_run_does_not_go_on_without_the_claim, e2e_setup,
                                         e2e_teardown),
-#ifdef FREE_SO
-        cmocka_unit_test_setup_teardown(the_free_backend_makes_no_claim, e2e_setup, e2e_teardown),
-#endif
     };
     return cmocka_run_group_tests_name("e2e: exactness", tests, NULL, NULL);
 }

@@ -14,7 +14,7 @@ for compiler in gcc clang; do
     for level in -O1 -O3; do
         build=$dir/$compiler$level
         cmake -S "$here/../.." -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Dev -DCMAKE_C_COMPILER="$compiler" \
-            -DCMAKE_C_FLAGS_DEV="$level -DNDEBUG" -DRLHF_TESTS=OFF -DRLHF_BENCH=OFF -DRLHF_CUDA=OFF -DRLHF_FREE=OFF \
+            -DCMAKE_C_FLAGS_DEV="$level -DNDEBUG" -DRLHF_TESTS=OFF -DRLHF_BENCH=OFF -DRLHF_CUDA=OFF \
             -DRLHF_MPI=OFF >"$build.log"
         cmake --build "$build" --target program >>"$build.log"
         echo "$compiler $level:"

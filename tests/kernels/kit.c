@@ -20,8 +20,6 @@ const rlhf_plugin *kit_load(const char *name, void **so) {
     char path[4096];
     if (strcmp(name, "cuda_emu") == 0)
         snprintf(path, sizeof path, "%s/tests/cuda/kernels_cuda_emu.so", build);
-    else if (strcmp(name, "cpu_free") == 0)
-        snprintf(path, sizeof path, "%s/lib/rlhf-free/kernels_cpu_free.so", build);
     else
         snprintf(path, sizeof path, "%s/lib/rlhf/%d/kernels/kernels_%s.so", build, RLHF_ABI_MAJOR,
                  name);
@@ -68,7 +66,7 @@ const char *kit_said(const rlhf_compute *c) { return (*find(c))->b.said; }
 int kit_setup(void **state) {
     struct kit *k = calloc(1, sizeof *k);
     k->kernels_ref = kit_load("reference", &k->so_ref);
-    const char *backend = getenv("RLHF_TEST_BACKEND"); // cpu, cpu_free, cuda_emu, or cuda
+    const char *backend = getenv("RLHF_TEST_BACKEND"); // cpu, cuda_emu, or cuda
     k->kernels_cpu = kit_load(backend ? backend : "cpu", &k->so_cpu);
     k->ref = kit_create(k->kernels_ref, 1, 0, 0);
     k->cpu1 = kit_create(k->kernels_cpu, 1, 0, 0);

@@ -147,8 +147,8 @@ void rlhf__help_trl(FILE *out) {
 #define COMPILER "unknown"
 #endif
 
-// Called in the child process. Writes the CPU backend's description, e.g. "amx, ..." or "oneDNN
-// 2.6.3, amx, ...", and its instruction-set levels.
+// Called in the child process. Writes the CPU backend's description, e.g. "amx, ...", and its
+// instruction-set levels.
 static rlhf_status describe(void *arg, struct rlhf__buf *out) {
     const struct rlhf__dirs *dirs = arg;
     struct rlhf__error err;
@@ -191,14 +191,10 @@ rlhf_status rlhf__version(const struct rlhf__dirs *dirs, struct rlhf__error *err
     return rlhf__print_flush(err);
 }
 
-// Returns part n (from 0) of a text such as "a, b, c", or JSON null if there are fewer parts.
-static json_t *part(const char *text, int n) {
-    for (; n > 0 && text; n--) {
-        text = strstr(text, ", ");
-        text = text ? text + 2 : NULL;
-    }
-    if (!text || !*text) return json_null();
+// Returns the first part of a text such as "a, b, c", or JSON null if the text is empty.
+static json_t *first_part(const char *text) {
     const char *end = strstr(text, ", ");
+    if (!*text) return json_null();
     return json_stringn(text, end ? (size_t)(end - text) : strlen(text));
 }
 
@@ -206,16 +202,12 @@ rlhf_status rlhf__version_json(const struct rlhf__dirs *dirs, const char *git, c
                                struct rlhf__error *err) {
     json_t *said = ask(dirs);
     const char *library = json_string_value(json_object_get(said, "library"));
-    const char *text = library ? library : "";
     json_t *levels = json_object_get(said, "levels");
-    static const char name[] = "oneDNN ";
-    const int has = strncmp(text, name, sizeof name - 1) == 0;
-    json_t *all = json_pack("{ss,s{si,si},ss,ss,ss,so,so,so,ss,ss}", "version", RLHF_SDK_VERSION,
-                            "contract", "major", RLHF_ABI_MAJOR, "minor", RLHF_ABI_MINOR, "git",
-                            git, "compiler", COMPILER, "build", build, "onednn",
-                            has ? part(text + sizeof name - 1, 0) : json_null(), "instruction_set",
-                            part(text, has), "levels", levels ? json_incref(levels) : json_array(),
-                            "lib", dirs->lib, "share", dirs->share);
+    json_t *all = json_pack(
+        "{ss,s{si,si},ss,ss,ss,so,so,ss,ss}", "version", RLHF_SDK_VERSION, "contract", "major",
+        RLHF_ABI_MAJOR, "minor", RLHF_ABI_MINOR, "git", git, "compiler", COMPILER, "build", build,
+        "instruction_set", first_part(library ? library : ""), "levels",
+        levels ? json_incref(levels) : json_array(), "lib", dirs->lib, "share", dirs->share);
     json_decref(said);
     return rlhf__print_json_new(all, err);
 }

@@ -11,7 +11,7 @@ _Static_assert(RLHF_ADDS_ONCE_ROWS <= RLHF__GEMM_SUM_K, "RLHF_COMPUTE_ADDS_ONCE:
 #define LEAST_ROWS 48 // least number of rows in a block
 
 int rlhf__gemm_used(const struct rlhf__cpu *cpu, int32_t dtype) {
-    return !cpu->library && (dtype != RLHF_BF16 || cpu->bf16);
+    return dtype != RLHF_BF16 || cpu->bf16;
 }
 
 static void run_panel(const struct rlhf__gemm_job *j, const struct rlhf__panel *p) {

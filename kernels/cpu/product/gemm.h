@@ -9,8 +9,7 @@
 // In f32, our tiles replace oneDNN 2.6, because the bits of a row must depend only on the row. If
 // neither operand is packed, oneDNN may divide the sum over k among threads. Below AVX-512,
 // oneDNN's result for a row depends on the other rows. On AVX-512, our tiles are as fast as oneDNN
-// for a thousand rows, and take 0.65 to 0.8 of its time for 32 rows (bench/README.md). Only the
-// build without exactness (RLHF_FREE) uses oneDNN.
+// for a thousand rows, and take 0.65 to 0.8 of its time for 32 rows (bench/README.md).
 #ifndef RLHF_CPU_GEMM_H
 #define RLHF_CPU_GEMM_H
 

@@ -88,8 +88,8 @@ static rlhf_status widen_operands(struct rlhf__cpu *cpu, const struct rlhf__matm
 
 // Runs the GEMM in f32 with widened operands, and converts the result to the dtype of s.
 static rlhf_status product_f32(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,
-                               const struct rlhf__packed *wei, const void *plain_wei,
-                               const float *bias, void *dst) {
+                               const void *wei, const void *plain_wei, const float *bias,
+                               void *dst) {
     const struct rlhf__matmul f = as_f32(cpu, s);
     void *p = NULL;
     RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_WIDEN, widen_bytes(&f, s->out_dtype), &p));
@@ -102,12 +102,10 @@ static rlhf_status product_f32(struct rlhf__cpu *cpu, const struct rlhf__matmul 
 }
 
 rlhf_status rlhf__product(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,
-                          const struct rlhf__packed *wei, const void *plain_wei, const float *bias,
-                          void *dst) {
+                          const void *wei, const void *plain_wei, const float *bias, void *dst) {
     if (s->m == 0 || s->n == 0) return RLHF_OK;
     if (needs_f32(cpu, s)) return product_f32(cpu, s, src, wei, plain_wei, bias, dst);
-    if (cpu->library) return rlhf__library(cpu)->product(cpu, s, src, wei, plain_wei, bias, dst);
-    return rlhf__gemm_product(cpu, s, src, wei ? wei->ptr : NULL, plain_wei, bias, dst);
+    return rlhf__gemm_product(cpu, s, src, wei, plain_wei, bias, dst);
 }
 
 void rlhf__product_needs(struct rlhf__cpu *cpu, const struct rlhf__matmul *s,
@@ -117,8 +115,7 @@ void rlhf__product_needs(struct rlhf__cpu *cpu, const struct rlhf__matmul *s,
         const struct rlhf__matmul f = as_f32(cpu, s);
         rlhf__cpu_need(n, RLHF__WS_WIDEN, widen_bytes(&f, s->out_dtype));
         rlhf__product_needs(cpu, &f, n);
-    } else if (cpu->library)
-        rlhf__library(cpu)->product_needs(cpu, s, n);
-    else
+    } else {
         rlhf__gemm_needs(cpu, s, NULL, n);
+    }
 }

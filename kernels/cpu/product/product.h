@@ -5,7 +5,6 @@
 #define RLHF_CPU_PRODUCT_H
 
 #include "context.h"
-#include "product/library.h"
 #include "product/matmul.h"
 
 // The extra data of a block-structured weight (rlhf_blocks).
@@ -20,15 +19,15 @@ struct rlhf_weight {
     int32_t dtype;      // dtype of the operands that the caller passes
     int32_t exec_dtype; // dtype of the GEMM that runs: f32 if the CPU lacks bf16 GEMMs
     uint32_t flags;
-    int32_t packed;               // 1: weight_pack was called
-    struct rlhf__packed fwd, bwd; // [k, n]; [n, k] if both are kept, otherwise empty
-    struct rlhf__blocks *blocks;  // NULL: dense
+    int32_t packed;              // 1: weight_pack was called
+    void *fwd, *bwd;             // [k, n]; [n, k] if both are kept, otherwise empty
+    struct rlhf__blocks *blocks; // NULL: dense
 };
 
 // True if GEMMs of this dtype are computed as f32 GEMMs, with both operands stored in pairs
 // (matmul.h).
 static inline int rlhf__cpu_pairs(const struct rlhf__cpu *cpu, int32_t dtype) {
-    return dtype == RLHF_BF16 && !cpu->bf16 && !cpu->library;
+    return dtype == RLHF_BF16 && !cpu->bf16;
 }
 
 // The number of steps of k in a packed weight.
@@ -51,20 +50,18 @@ static inline rlhf_weight rlhf__weight_shape(const struct rlhf__cpu *cpu,
                          .flags = w->flags};
 }
 
-// True if the weight is packed twice, once for each direction. A library needs this, because it
-// uses a different layout in each direction. With own panels, only small weights are packed twice.
-// Large weights, and bf16 weights in pairs, are packed once, to save memory, and converted during
-// each backward GEMM (gemm.h). Beside a GEMM in pairs, the conversion takes little time.
+// True if the weight is packed twice, once for each direction, as small weights are. Large weights,
+// and bf16 weights in pairs, are packed once, to save memory, and converted during each backward
+// GEMM (gemm.h). Beside a GEMM in pairs, the conversion takes little time.
 int rlhf__cpu_keeps_both(const struct rlhf__cpu *cpu, const rlhf_weight *w);
 
 // Sets the number of OpenMP threads of the calling OS thread to the context's. [step]
 void rlhf__cpu_use_threads(const struct rlhf__cpu *cpu);
 
 // Runs one GEMM. `wei` is the packed right operand; if s->wei_packed is not set, `plain_wei` is
-// read instead. The bits of a row of dst do not depend on s->m, unless a library is used. [step]
+// read instead. The bits of a row of dst do not depend on s->m. [step]
 rlhf_status rlhf__product(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,
-                          const struct rlhf__packed *wei, const void *plain_wei, const float *bias,
-                          void *dst);
+                          const void *wei, const void *plain_wei, const float *bias, void *dst);
 
 // Adds the workspaces of rlhf__product. [step]
 void rlhf__product_needs(struct rlhf__cpu *cpu, const struct rlhf__matmul *s,
