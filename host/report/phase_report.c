@@ -71,14 +71,14 @@ rlhf_status rlhf__phase_samples(const struct rlhf__phase *p, const struct rlhf__
     return rlhf__sample_choice_take(&p->report->chosen, &from, err);
 }
 
-static struct rlhf__sample_table table_of(const struct rlhf__phase *p,
+static struct rlhf__sample_table table_of(const struct rlhf__phase *p, int64_t phase,
                                           const char *names[RLHF__SAMPLE_REWARDS]) {
     const int terminal = isatty(STDOUT_FILENO);
     size_t several = p->report->chosen.paid ? p->config->n_reward : 0;
     if (several > RLHF__SAMPLE_REWARDS) several = RLHF__SAMPLE_REWARDS;
     for (size_t k = 0; k < several; k++)
         names[k] = p->config->reward[k].name;
-    return (struct rlhf__sample_table){.phase = p->count->phase + 1,
+    return (struct rlhf__sample_table){.phase = phase,
                                        .rewards = names,
                                        .n_rewards = several,
                                        .width =
@@ -95,21 +95,30 @@ static void fill_screen(const struct rlhf__phase *p) {
     if (!screen) return;
     rlhf__full_screen_phase(screen, p->count->phase + 1, p->report->metrics);
     if (s->n == 0 || s->is_data) return;
-    const struct rlhf__sample_table table = table_of(p, names);
+    const struct rlhf__sample_table table = table_of(p, p->count->phase + 1, names);
     rlhf__full_screen_samples(screen, &table, s->rows, s->n);
 }
 
-// Write and show the stored samples in every log.samples_every-th phase, in the first and in the
-// last.
-static rlhf_status show_samples(const struct rlhf__phase *p, int is_last, struct rlhf__error *err) {
+// Returns 1 if the samples of this phase are shown: in every log.samples_every-th phase, in the
+// first and the last, every log.samples_every_s seconds, and if a warning was logged.
+static int is_shown(const struct rlhf__phase *p, int64_t phase, int is_last) {
+    const struct rlhf__log_config *c = &p->config->log;
+    const struct rlhf__report *r = p->report;
+    const double since = r->samples_at > 0 ? r->samples_at : r->began;
+    if (phase % c->samples_every == 0 || phase == 1 || phase == p->count->phases || is_last)
+        return 1;
+    if (r->warned == phase) return 1;
+    return c->samples_every_s > 0 && rlhf__seconds() - since >= (double)c->samples_every_s;
+}
+
+// Write the stored samples, and show the responses among them as a table.
+static rlhf_status show_samples(const struct rlhf__phase *p, int64_t phase,
+                                struct rlhf__error *err) {
     const struct rlhf__log_config *c = &p->config->log;
     struct rlhf__report *r = p->report;
     struct rlhf__sample_choice *s = &r->chosen;
-    int64_t phase = p->count->phase + 1;
-    s->written = 0;
-    if (s->n == 0 || !r->samples) return RLHF_OK;
-    int due = phase % c->samples_every == 0 || phase == 1 || phase == p->count->phases || is_last;
-    if (!due) return RLHF_OK;
+    r->samples_at = rlhf__seconds();
+    s->shown = 1;
     if (s->is_data) return rlhf__samples_write(r->samples, phase, s->rows, s->n, NULL, NULL, err);
     rlhf_status st =
         rlhf__samples_write(r->samples, phase, s->rows, s->n, r->metrics, "samples", err);
@@ -121,7 +130,7 @@ static rlhf_status show_samples(const struct rlhf__phase *p, int is_last, struct
         return RLHF_OK;
     }
     const char *names[RLHF__SAMPLE_REWARDS];
-    const struct rlhf__sample_table table = table_of(p, names);
+    const struct rlhf__sample_table table = table_of(p, phase, names);
     struct rlhf__full_screen *screen = rlhf__progress_screen(r->progress);
     if (screen) {
         rlhf__samples_table(rlhf__full_screen_out(screen), &table, s->rows, s->n);
@@ -131,6 +140,16 @@ static rlhf_status show_samples(const struct rlhf__phase *p, int is_last, struct
     rlhf__samples_table(stdout, &table, s->rows, s->n);
     rlhf__progress_show(r->progress);
     return RLHF_OK;
+}
+
+static int has_samples(const struct rlhf__phase *p) {
+    return p->report->chosen.n > 0 && p->report->samples;
+}
+
+rlhf_status rlhf__phase_show_warned(const struct rlhf__phase *p, int64_t phase,
+                                    struct rlhf__error *err) {
+    if (p->report->warned != phase || p->report->chosen.shown || !has_samples(p)) return RLHF_OK;
+    return show_samples(p, phase, err);
 }
 
 static void set(const struct rlhf__phase *p, const char *name, double value) {
@@ -299,7 +318,8 @@ static rlhf_status write_spread(const struct rlhf__phase *p, struct rlhf__error 
 }
 
 rlhf_status rlhf__phase_show(const struct rlhf__phase *p, int is_last, struct rlhf__error *err) {
-    RLHF_TRY(show_samples(p, is_last, err));
+    const int64_t phase = p->count->phase + 1;
+    if (has_samples(p) && is_shown(p, phase, is_last)) RLHF_TRY(show_samples(p, phase, err));
     if (p->report->spread) RLHF_TRY(write_spread(p, err));
     fill_screen(p);
     struct rlhf__progress_state s = progress_state(p);

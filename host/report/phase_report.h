@@ -36,6 +36,11 @@ void rlhf__phase_metrics(const struct rlhf__phase *p);
 // if early stopping ends the run after this phase. Errors: those of writing samples. [main]
 rlhf_status rlhf__phase_show(const struct rlhf__phase *p, int is_last, struct rlhf__error *err);
 
+// If a warning of this phase (counted from 1) was logged after the call of rlhf__phase_show, and
+// the samples were not shown there, write and show them now. [main]
+rlhf_status rlhf__phase_show_warned(const struct rlhf__phase *p, int64_t phase,
+                                    struct rlhf__error *err);
+
 // ---- phase_warnings.c: warnings at the end of a phase, before the phase is counted ----
 //
 // There are three kinds of warnings. Warnings about findings (findings.h) give the likely cause and

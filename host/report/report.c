@@ -59,6 +59,7 @@ void rlhf__report_warn(struct rlhf__report *r, int64_t phase, const char *findin
     char text[2048];
     va_list args;
     if (r->silent) return;
+    r->warned = phase;
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);

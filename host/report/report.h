@@ -52,7 +52,7 @@ struct rlhf__phase_times {
 
 // Work that the backward passes of this process saved.
 struct rlhf__spared {
-    // rows that the backward pass left out, and all rows of the phases that have such rows
+    // rows that the backward pass left out, and all rows
     int64_t rows, all;
     double seconds;
 };
@@ -67,6 +67,8 @@ struct rlhf__report {
     struct rlhf__sinks *sinks;             // NULL until they are opened
     struct rlhf__events *events;           // NULL until the phases begin
     struct rlhf__sample_choice chosen;     // samples of the current phase
+    double samples_at;                     // clock when samples were last shown; 0: never
+    int64_t warned;                        // the last phase with a warning, from 1; 0: none
     struct rlhf__phase_times times;
     struct rlhf__spared spared;
     struct rlhf__reward_tallies rewards;

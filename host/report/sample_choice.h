@@ -20,6 +20,7 @@ struct rlhf__sample_choice {
     size_t n;
     int32_t written; // 1: the samples are responses, and samples.jsonl has them
     int32_t is_data; // 1: the samples are rows of a file
+    int32_t shown;   // 1: they were written and shown, or this has failed
 };
 
 void rlhf__sample_choice_finish(struct rlhf__sample_choice *); // accepts a zeroed one [any]

@@ -122,6 +122,7 @@ static rlhf_status end_phase(struct rlhf__run *r, const struct rlhf__phase *p,
     RLHF_TRY(rlhf__check_learning(p, &r->count, &r->findings, err));
     r->count.phase++;
     RLHF_TRY(see_trends(r, err));
+    RLHF_TRY(rlhf__phase_show_warned(p, r->count.phase, err));
     rlhf__best_see(&r->best, &r->config->checkpoint, r->report.metrics);
     rlhf_status known = rlhf__early_stop_measured(&r->early_stop, &r->best, p, err);
     r->bad_input = known != RLHF_OK;

@@ -128,6 +128,7 @@ static void add_setting_rules(struct rules *rules, const struct rlhf__config *c,
         BY_SETTING("checkpoint.best_mode", !c->checkpoint.best[0], "checkpoint.best is not given"),
         BY_SETTING("log.samples", c->log.samples > 0 && c->log.samples_every == 0,
                    "log.samples_every is 0"),
+        BY_SETTING("log.samples_every_s", c->log.samples_every == 0, "log.samples_every is 0"),
         BY_SETTING("log.progress",
                    log->json && (c->log.progress == RLHF__PROGRESS_BAR ||
                                  c->log.progress == RLHF__PROGRESS_FULL),

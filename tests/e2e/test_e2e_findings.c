@@ -9,6 +9,9 @@
     "--reward \"$RLHF_TEST_PLUGINS/parity_reward.so:levels=5\" --policy model "                    \
     "--set policy.init=random --prompts prompts.txt --set sampling.max_new_tokens=8 "              \
     "--set batch.size=16 --set log.samples=0 --set log.tensorboard=false "
+#define SUPPLIED                                                                                   \
+    "--policy model --set policy.init=random --prompts prompts.txt --set "                         \
+    "sampling.max_new_tokens=8 --set batch.size=16 --set log.tensorboard=false "
 #define WHOLE "--set sampling.stop_at_eos=false "
 #define SOUND "--set optim.lr=1e-4 "
 #define GRPO  ANY WHOLE "--algo grpo.so:group_size=4 "
@@ -182,8 +185,44 @@ static void responses_that_are_cut_off_are_said(void **state) {
     assert_int_equal(count(t, "cut off"), 0);
 }
 
+// Runs `args` and asserts that samples.jsonl has rows of exactly these phases, and of those with a
+// warning.
+static void sampled(struct e2e *t, const char *args, const char *phases) {
+    const int st = e2e_shell(
+        t,
+        "rm -rf a; \"$HOST\" %s --threads 1 --set log.samples=2 --set log.samples_every=1000 --out "
+        "a "
+        "2>log || exit; cat log; n=$(grep -o '^{\"phase\": [0-9]*' a/samples.jsonl | "
+        "grep -o '[0-9]*$' | uniq | tr '\\n' ' '); want=$({ printf '%%s\\n' %s; "
+        "grep -o 'warning: phase [0-9]*' log | grep -o '[0-9]*$'; } | sort -nu | tr '\\n' ' '); "
+        "echo \"$n, wanted $want\"; [ \"$n\" = \"$want\" ]",
+        args, phases);
+    if (st) fail_msg("%s", t->out);
+}
+
+// The texts of a phase with a warning are written, also if the warning comes from a trend, and
+// texts are written by time.
+static void warned_texts_are_written(void **state) {
+    struct e2e *t = *state;
+    sampled(t, GRPO "--set optim.lr=1 --phases 8", "1 8");
+    e2e_says(t, "warning: phase 2: ");
+    sampled(t, ANY WHOLE "--algo ppo.so --set algo.value_coef=0 --phases 12", "1 12");
+    e2e_says(t, "warning: phase 10: since phase 1: The critic");
+    e2e_write(t, "slow.py",
+              "import time\n"
+              "def slow(completions, **kwargs):\n"
+              "    time.sleep(1.1)\n"
+              "    return [float(len(set(c))) for c in completions]\n");
+#define SLOW                                                                                       \
+    SUPPLIED "--algo rloo.so --reward python.so:file=slow.py,function=slow --phases 4 --set "      \
+             "log.samples_every_s="
+    sampled(t, SLOW "1", "1 2 3 4");
+    sampled(t, SLOW "0", "1 4");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(warned_texts_are_written, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_learning_rate_that_is_too_large, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_sound_run_says_nothing, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_jump_and_then_far_away, e2e_setup, e2e_teardown),

@@ -409,8 +409,10 @@ static const rlhf_opt log_opts[] = {
     I(samples, 5, 0, 1000, "samples per phase: rows of the sample table and of samples.jsonl"),
     B(rollouts, 0, "write every row that is trained on to rollouts.jsonl (docs/rollouts.md)"),
     I(samples_every, 10, 0, BIG,
-      "phases between sample tables, in addition to those of the first and the last phase; "
-      "0: never"),
+      "phases between sample tables, in addition to those of the first phase, the last phase and "
+      "phases with a warning; 0: never"),
+    I(samples_every_s, 300, 0, BIG,
+      "seconds between sample tables, which are shown at the end of a phase; 0: off"),
 };
 #undef T
 

@@ -289,8 +289,9 @@ struct rlhf__log_config {
     int32_t csv;      // 1: RUN/metrics.csv
     int32_t report;   // 1: RUN/report.html when the run ends
     int32_t reserved;
-    int64_t samples;       // rows of the sample table
-    int64_t samples_every; // phases between tables, 0 = never
+    int64_t samples;         // rows of the sample table
+    int64_t samples_every;   // phases between tables, 0 = never
+    int64_t samples_every_s; // seconds between tables, 0 = not by time
 };
 
 // A plugin as the user specified it. `options` is a JSON object with the given options.
