@@ -120,7 +120,7 @@ static void compare(struct rlhf__buf *list, const char *role, const json_t *was,
     size_t start = list->len;
     for (size_t i = 0; was && i < 3; i++) {
         const char *a = rlhf__json_text_in(was, fields[i]), *b = rlhf__json_text_in(is, fields[i]);
-        if (!*a || strcmp(a, b) == 0) continue; // empty: an older host did not store this field
+        if (!*a || strcmp(a, b) == 0) continue; // empty: not stored
         if (list->len == start)
             rlhf__buf_printf(list, "%s%s %s (", start ? ", " : "", role,
                              rlhf__json_text_in(is, "path"));
@@ -163,13 +163,11 @@ static int equipped_otherwise(const struct rlhf__manifest *m, const json_t *stor
 }
 
 // Report a backend that does not promise exact rows, if the run's backend has promised them until
-// now. Older versions of the program did not store the promise. For runs of these versions, a
-// backend without the promise is reported only if the backend has changed.
+// now.
 static void compare_exact(struct rlhf__buf *list, const json_t *stored, const json_t *now) {
     const json_t *was = json_object_get(json_object_get(stored, "compute"), "row_exact");
     const json_t *is = json_object_get(now, "compute");
     if (json_is_false(was) || !json_is_false(json_object_get(is, "row_exact"))) return;
-    if (!was && !moved(stored, now)) return;
     rlhf__buf_printf(list, "%scompute backend %s (its rows are not exact, those of %s were)",
                      list->len ? ", " : "", rlhf__json_text_in(is, "path"),
                      rlhf__json_text_in(json_object_get(stored, "compute"), "backend"));
@@ -358,7 +356,7 @@ rlhf_status rlhf__manifest_write(const struct rlhf__manifest *m, const struct rl
         st = rlhf__json_save_new(run, "manifest.json", rlhf__manifest_json(m), 2, err);
     } else {
         rlhf_status seen = look(m, run, &stored, &now, &list, &unread);
-        const json_t *inputs = json_object_get(stored, "inputs"); // NULL: an older host wrote it
+        const json_t *inputs = json_object_get(stored, "inputs");
         if (seen == RLHF_OK) rlhf__inputs_compare(inputs, m->inputs, &list);
         const int changed = list.len > 0 || moved(stored, now) || set_otherwise(stored, now) ||
                             equipped_otherwise(m, stored, now) || other_sinks(stored, now);

@@ -167,14 +167,10 @@ rlhf_status rlhf__findings_load(struct rlhf__findings *f, const json_t *v,
     const struct rlhf__json_count counts[] = {
         {"phases", &f->phases}, {"said", &f->said}, {"wild", &f->wild}, {"reported", &f->reported}};
     const json_t *norms = json_object_get(v, "norms");
-    f->loss = NAN; // older versions did not store the loss
-    if (json_object_get(v, "loss") && !take(v, "loss", NAN, &f->loss))
-        return rlhf__fail(err, RLHF_E_INVALID, "run.json: findings is damaged");
-    // older versions did not store "reported" either
-    RLHF_TRY(rlhf__json_counts(v, counts, json_object_get(v, "reported") ? 4 : 3, err));
+    RLHF_TRY(rlhf__json_counts(v, counts, sizeof counts / sizeof *counts, err));
     if (!take(v, "entropy", 0, &f->entropy) || !take(v, "correct", NAN, &f->correct) ||
-        !take(v, "kl", INFINITY, &f->kl) || !json_is_array(norms) ||
-        json_array_size(norms) > RLHF__FINDINGS_NORMS)
+        !take(v, "kl", INFINITY, &f->kl) || !take(v, "loss", NAN, &f->loss) ||
+        !json_is_array(norms) || json_array_size(norms) > RLHF__FINDINGS_NORMS)
         return rlhf__fail(err, RLHF_E_INVALID, "run.json: findings is damaged");
     for (; (size_t)f->norms < json_array_size(norms); f->norms++)
         f->norm[f->norms] = json_number_value(json_array_get(norms, (size_t)f->norms));

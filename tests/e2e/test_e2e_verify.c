@@ -333,8 +333,7 @@ static void refuses(struct e2e *t, const char *change, const char *args, const c
 
 static void bad_input_is_one_sentence(void **state) {
     struct e2e *t = *state;
-    refuses(t, "rm chain.jsonl", "--all",
-            "x has no hash chain (chain.jsonl), which runs have since");
+    refuses(t, "rm chain.jsonl", "--all", "x has no hash chain (chain.jsonl); rlhf-host recompute");
     refuses(
         t,
         "sed -i 's/\"version\": \"[0-9.]*\"}, \"head/\"version\": \"0.9.7\"}, \"head/' chain.jsonl",

@@ -55,19 +55,6 @@ static void values_of_lines(void **state) {
     rlhf__series_set_finish(&s);
 }
 
-static void entropy_of_older_runs(void **state) {
-    (void)state;
-    struct rlhf__series_set s = {0};
-    row(&s, "{\"phase\": 1, \"objective/entropy\": 90, \"completions/mean_length\": 30}");
-    row(&s, "{\"phase\": 2, \"objective/entropy\": 90, \"completions/mean_length\": 45, "
-            "\"objective/entropy_per_token\": 2.5}");
-    row(&s, "{\"phase\": 3, \"objective/entropy\": 0, \"completions/mean_length\": 0}");
-    row(&s, "{\"phase\": 4, \"completions/mean_length\": 3}");
-    has(&s, "objective/entropy_per_token", 2, 2, 2.5);
-    assert_true(rlhf__series_of(&s, "objective/entropy_per_token")->value[0] == 3);
-    rlhf__series_set_finish(&s);
-}
-
 // Before the first step, policy and reference are equal, so all preferences are ties. Ties count as
 // wrong.
 static void accuracies_begin_with_chance(void **state) {
@@ -156,7 +143,6 @@ static void facts_of_a_config(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_of_lines),
-        cmocka_unit_test(entropy_of_older_runs),
         cmocka_unit_test(accuracies_begin_with_chance),
         cmocka_unit_test(names_that_are_read),
         cmocka_unit_test(facts_of_a_config),

@@ -48,8 +48,8 @@ def sample(phase, i, text=None, eval=False):
 
 def spread(phase):
     values = sorted(0.5 + 0.3 * noise(phase + 7 * k) for k in range(33))
-    return {"phase": phase, "reward": {"m": 0.6, "q": values}, "length": {"m": 47.5, "n": [[30, 4], [48, 124]]},
-            "kl": {"m": 3.0, "q": [10 * v for v in values]}, "advantage": {"m": 0, "q": [v - 0.5 for v in values]}}
+    return {"phase": phase, "reward": {"m": 0.6, "s": 0.2, "q": values}, "length": {"m": 47.5, "n": [[30, 4], [48, 124]]},
+            "kl": {"m": 3.0, "s": 2.0, "q": [10 * v for v in values]}, "advantage": {"m": 0, "s": 0.2, "q": [v - 0.5 for v in values]}}
 
 
 def lines(folder, name, rows):

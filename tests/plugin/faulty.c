@@ -243,8 +243,6 @@ static const rlhf_bundle bundle = {sizeof bundle,
                                    RLHF_ABI_MAJOR,
 #ifdef FAULT_OTHER_MINOR
                                    RLHF_ABI_MINOR + 1,
-#elif defined FAULT_MINOR_9
-                                   9,
 #else
                                    RLHF_ABI_MINOR,
 #endif
@@ -260,11 +258,9 @@ static const rlhf_bundle bundle = {sizeof bundle,
                                    RLHF_SDK_VERSION};
 #endif
 
-#if defined FAULT_NOT_PLUGIN || defined FAULT_OTHER_ABI || defined FAULT_OLD_KERNELS
+#if defined FAULT_NOT_PLUGIN || defined FAULT_OTHER_ABI
 #ifdef FAULT_OTHER_ABI
 #define ENTRY rlhf_plugin_v3
-#elif defined FAULT_OLD_KERNELS
-#define ENTRY rlhf_kernels_v0
 #else
 #define ENTRY something_else
 #endif

@@ -72,16 +72,6 @@ static void each_fault_has_its_sentence(void **state) {
                                "compute_minor of its rlhf_kernels_ops)"},
         {"no_close.so", "org.example.faulty lacks the required function close()"},
         {"no_phase.so", "org.example.faulty lacks the required function phase()"},
-        {"minor_9.so", "for plugin ABI 0.9, this rlhf-host speaks 0.10: host->metric takes a "
-                       "weight and how values combine, and services take the host that create() "
-                       "got; change its calls as docs/migrating-0.9.md says"},
-        {"old_kernels.so", "a compute backend of ABI 0.9, this rlhf-host speaks 0.10: kernels are "
-                           "a plugin of RLHF_KIND_KERNELS with open() and close(), defined with "
-                           "RLHF_DEFINE_PLUGIN in place of RLHF_DEFINE_KERNELS; "
-                           "docs/migrating-0.9.md says how"},
-        {"v09_reward.so", "built with SDK 0.9.0 for plugin ABI 0.9, this rlhf-host speaks 0.10: "},
-        {"v09_reward.so", "change its calls as docs/migrating-0.9.md says and rebuild it with SDK"},
-        {"v09_kernels.so", "a compute backend of ABI 0.9, this rlhf-host speaks 0.10: kernels are"},
         {"newer_host.so", "org.example.faulty needs plugin ABI 0.1000 or newer"},
         {"long_set.so", "its descriptor uses fields newer than this host (152 > 144 bytes)"},
         {"huge_size.so", "its descriptor says it has 2147483647 bytes"},

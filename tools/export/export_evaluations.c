@@ -109,7 +109,7 @@ static void put_passes(struct rlhf__buf *out, const json_t *v, const json_t *oth
 }
 
 // Append "512 responses to 128 prompts (4 to each), seed 1, right from a reward of 0.5". Parts that
-// are not known are left out, because older versions did not store the prompts and the limit.
+// are not known are left out.
 static void put_responses(struct rlhf__buf *out, const json_t *v) {
     const json_t *prompts = json_object_get(v, "prompts"), *seed = json_object_get(v, "seed"),
                  *each = json_object_get(v, "per_prompt"),

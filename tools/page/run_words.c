@@ -41,8 +41,8 @@ static rlhf_status read_events(struct rlhf__run_files *run, struct events *e,
 
 // ---- the command ----
 
-// Returns the command that the user typed. Older versions did not store the command; for their
-// runs, returns one that uses the run's config.json and repeats the run.
+// Returns the command that the user typed. If it is not known, returns one that uses the run's
+// config.json and repeats the run.
 static json_t *command_of(const struct rlhf__run_files *run, const json_t *argv) {
     struct rlhf__buf out = RLHF__BUF_INIT, word = RLHF__BUF_INIT;
     const size_t n = json_array_size(argv);

@@ -117,8 +117,7 @@ static int32_t state_of(const struct rlhf__run_row *r, const json_t *event) {
     if (ended && strcmp(status, "done") == 0) return RLHF__RUN_DONE;
     if (r->wanted > 0 && r->phase >= r->wanted) return RLHF__RUN_DONE;
     if (ended) return RLHF__RUN_STOPPED;
-    // Older versions did not write events, but they wrote a checkpoint when a run stopped early.
-    return !event && r->checkpoint == r->phase ? RLHF__RUN_STOPPED : RLHF__RUN_DIED;
+    return RLHF__RUN_DIED;
 }
 
 static rlhf_status read_events(struct rlhf__run_files *run, int held, struct rlhf__run_row *out,

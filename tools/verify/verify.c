@@ -80,7 +80,7 @@ static rlhf_status read_chain(struct job *j, struct rlhf__error *err) {
     if (!begin_of(j))
         return rlhf__fail(err, RLHF_E_INVALID,
                           "verify: %s has no hash chain (" RLHF__CHAIN_FILE
-                          "), which runs have since version 0.10; rlhf-host recompute %s --backend "
+                          "); rlhf-host recompute %s --backend "
                           "cpu compares what there is",
                           j->run, j->run);
     if (!last)

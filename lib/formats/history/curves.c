@@ -149,16 +149,6 @@ static rlhf_status put_row(struct reading *r, const json_t *row, int64_t phase,
     return RLHF_OK;
 }
 
-// Older versions did not write objective/entropy_per_token. If the row lacks it, takes the value
-// from the series, where rlhf__series_set_derive has put it, and adds it to the curves.
-static rlhf_status put_derived(struct reading *r, const json_t *row, int64_t phase,
-                               const struct rlhf__series_set *series, struct rlhf__error *err) {
-    static const char name[] = "objective/entropy_per_token";
-    const double v = rlhf__series_newest(series, name, phase);
-    if (json_object_get(row, name) || !isfinite(v)) return RLHF_OK;
-    return put_metric(r, name, phase, v, err);
-}
-
 static int by_name(const void *a, const void *b) {
     return strcmp(((const struct rlhf__curve *)a)->name, ((const struct rlhf__curve *)b)->name);
 }
@@ -181,7 +171,6 @@ static rlhf_status read_rows(struct rlhf__run_lines *l, struct reading *r,
         c->last = l->phase;
         RLHF_TRY(put_row(r, row, l->phase, err));
         RLHF_TRY(rlhf__series_set_row(series, row, l->phase, err));
-        RLHF_TRY(put_derived(r, row, l->phase, series, err));
     }
     if (out_of_order)
         rlhf__run_files_trouble(l->run, "%s: %lld line%s out of order, skipped", l->name,

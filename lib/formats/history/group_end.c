@@ -45,30 +45,23 @@ static double rows_of(const struct rlhf__judged_run *r) {
     return phases > 0 ? (c->last - c->first) / phases : c->first;
 }
 
-// Returns the variance of a distribution in spread.jsonl. If the standard deviation is missing, as
-// in files of older versions, the variance is computed from the counts of the values or from the
-// quantiles. The quantiles are evenly spaced, and each represents the same number of rows, except
-// that the first and the last represent half as many.
+// Returns the variance of a distribution in spread.jsonl, which has the standard deviation or the
+// counts of the values.
 static double variance_of(const json_t *d) {
-    const json_t *counts = json_object_get(d, "n"), *quantiles = json_object_get(d, "q");
-    const size_t n = json_array_size(counts ? counts : quantiles);
-    const json_t *deviation = json_object_get(d, "s");
-    double sum = 0, squares = 0, weights = 0;
+    const json_t *counts = json_object_get(d, "n"), *deviation = json_object_get(d, "s");
+    double sum = 0, squares = 0, rows = 0;
     if (json_is_number(deviation))
         return json_number_value(deviation) * json_number_value(deviation);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < json_array_size(counts); i++) {
         const json_t *pair = json_array_get(counts, i);
-        const double v = json_number_value(pair ? json_array_get(pair, 0)
-                                                : json_array_get(quantiles, i)),
-                     w = pair                   ? json_number_value(json_array_get(pair, 1))
-                         : i == 0 || i + 1 == n ? 0.5
-                                                : 1;
-        weights += w;
-        sum += w * v;
-        squares += w * v * v;
+        const double v = json_number_value(json_array_get(pair, 0)),
+                     n = json_number_value(json_array_get(pair, 1));
+        rows += n;
+        sum += n * v;
+        squares += n * v * v;
     }
-    if (!(weights > 0)) return NAN;
-    return fmax(0, squares / weights - (sum / weights) * (sum / weights));
+    if (!(rows > 0)) return NAN;
+    return fmax(0, squares / rows - (sum / rows) * (sum / rows));
 }
 
 // Returns the mean of the variances in spread.jsonl of all phases whose number is above `after`.

@@ -23,7 +23,6 @@ static const char *const read_by_name[] = {
     "eval/reward",
     "frac_reward_zero_std",
     "judge/mean",
-    "objective/entropy",
     "objective/entropy_per_token",
     "objective/kl",
     "objective/kl_per_token",
@@ -128,19 +127,6 @@ rlhf_status rlhf__series_set_put(struct rlhf__series_set *s, const char *name, i
     return RLHF_OK;
 }
 
-double rlhf__series_newest(const struct rlhf__series_set *s, const char *name, int64_t phase) {
-    const struct rlhf__series *one = rlhf__series_of(s, name);
-    return one->n > 0 && one->phase[one->n - 1] == phase ? one->value[one->n - 1] : NAN;
-}
-
-static rlhf_status entropy_per_token(struct rlhf__series_set *s, int64_t phase,
-                                     struct rlhf__error *err) {
-    const double entropy = rlhf__series_newest(s, "objective/entropy", phase),
-                 length = rlhf__series_newest(s, "completions/mean_length", phase);
-    if (!(length > 0)) return RLHF_OK;
-    return rlhf__series_set_put(s, "objective/entropy_per_token", phase, entropy / length, err);
-}
-
 // Replaces a first accuracy of 0, which measures nothing. Until the first optimizer step, policy
 // and reference are equal, so every margin is 0, and a tie counts as wrong. So the series begins
 // with the accuracy of chance, which is 0.5 for two responses per row. With more responses per row,
@@ -171,7 +157,6 @@ int rlhf__series_begins_with_chance(const struct rlhf__series_set *s, const char
 
 rlhf_status rlhf__series_set_derive(struct rlhf__series_set *s, int64_t phase,
                                     struct rlhf__error *err) {
-    RLHF_TRY(entropy_per_token(s, phase, err));
     RLHF_TRY(begin_with_chance(s, "dpo/accuracy", "dpo/margin", phase, err));
     return begin_with_chance(s, "eval/accuracy", "eval/margin", phase, err);
 }

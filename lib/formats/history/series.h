@@ -40,18 +40,14 @@ rlhf_status rlhf__series_set_put(struct rlhf__series_set *, const char *name, in
 rlhf_status rlhf__series_set_row(struct rlhf__series_set *, const json_t *row, int64_t phase,
                                  struct rlhf__error *err);
 
-// Append objective/entropy_per_token, which older versions did not report. It is objective/entropy
-// divided by the mean length. If the policy was still equal to its reference at the first phase,
-// also make the series of preference accuracies begin with chance (at most 0.5). Call this function
-// after the other metrics of the phase are appended. Errors: RLHF_E_NOMEM. [any]
+// If the policy was still equal to its reference at the first phase, make the series of preference
+// accuracies begin with chance (at most 0.5). Call this function after all metrics of the phase are
+// appended. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__series_set_derive(struct rlhf__series_set *, int64_t phase,
                                     struct rlhf__error *err);
 
 // 1 if rlhf__series_set_derive made the series with this name begin with chance. [any]
 int rlhf__series_begins_with_chance(const struct rlhf__series_set *, const char *name);
-
-// The value of this phase, which must be the newest phase. NaN if the series lacks it. [any]
-double rlhf__series_newest(const struct rlhf__series_set *, const char *name, int64_t phase);
 
 // Find a series by name. Returns an empty series if the name is unknown. Borrowed until the next
 // change. [any]

@@ -39,7 +39,6 @@ static json_t *checked(const json_t *v) {
     if (!json_is_number(m)) return json_null();
     if (is_quantiles(q) && json_is_number(s))
         return json_pack("{s:O, s:O, s:O}", "m", m, "s", s, "q", q);
-    if (is_quantiles(q)) return json_pack("{s:O, s:O}", "m", m, "q", q);
     if (is_counts(n)) return json_pack("{s:O, s:O}", "m", m, "n", n);
     return json_null();
 }

@@ -38,14 +38,6 @@ rlhf_status rlhf__bundle_check(const char *path, const rlhf_bundle *src, rlhf_bu
     // The member `built_with` is at this offset in all versions of ABI 0.
     const char *sdk =
         head[0] >= RLHF_SIZE_TO(rlhf_bundle, built_with) && head[1] == 0 ? src->built_with : NULL;
-    if (head[1] == 0 && head[2] == 9)
-        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                          "%s: built %s%.32s%sfor plugin ABI 0.9, this rlhf-host speaks %d.%d: "
-                          "host->metric takes a weight and how values combine, and services take "
-                          "the host that create() got; change its calls as docs/migrating-0.9.md "
-                          "says and rebuild it with SDK " RLHF_SDK_VERSION,
-                          path, sdk ? "with SDK " : "", sdk ? sdk : "", sdk ? " " : "",
-                          RLHF_ABI_MAJOR, RLHF_ABI_MINOR);
     if (head[1] != RLHF_ABI_MAJOR || head[2] != RLHF_ABI_MINOR)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "%s: built %s%.32s%sfor plugin ABI %u.%u, this rlhf-host speaks %d.%d "

@@ -74,13 +74,6 @@ static rlhf_status find_entry(void *dl, const char *path, rlhf_entry_fn *out,
                           "%s: built for plugin ABI %d, this rlhf-host speaks %d.%d; rebuild it "
                           "with SDK " RLHF_SDK_VERSION,
                           path, major, RLHF_ABI_MAJOR, RLHF_ABI_MINOR);
-    if (dlsym(dl, "rlhf_kernels_v0"))
-        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                          "%s: a compute backend of ABI 0.9, this rlhf-host speaks %d.%d: kernels "
-                          "are a plugin of RLHF_KIND_KERNELS with open() and close(), defined with "
-                          "RLHF_DEFINE_PLUGIN in place of RLHF_DEFINE_KERNELS; "
-                          "docs/migrating-0.9.md says how",
-                          path, RLHF_ABI_MAJOR, RLHF_ABI_MINOR);
     return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                       "%s: not a plugin, or built for another ABI (it does "
                       "not export %s)",
