@@ -17,8 +17,11 @@ static rlhf_status phases(const struct rlhf__folder *dir, int64_t keep, int64_t 
     rlhf_status status = RLHF_OK;
     for (int64_t p = from; p <= to && status == RLHF_OK; p++) {
         const char *text = " great | film\n\xc3\xa9";
-        struct rlhf__sample one = {{"This was", 8}, {text, strlen(text)}, 0.5, -12.5, NAN, NULL,
-                                   {NULL, 0}};
+        struct rlhf__sample one = {.prompt = {"This was", 8},
+                                   .response = {text, strlen(text)},
+                                   .reward = 0.5,
+                                   .ref_logp = -12.5,
+                                   .logp = NAN};
         rlhf__metrics_set(m, "objective/scores", base + (double)p);
         rlhf__metrics_set(m, "loss/total", NAN);
         status = rlhf__metrics_flush(m, p, err);

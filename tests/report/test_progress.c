@@ -16,16 +16,21 @@ static void show(int32_t kind, struct rlhf__log *log) {
     struct rlhf__error err;
     struct rlhf__progress *p;
     if (rlhf__progress_create(kind, log, &p, &err) < 0) return;
-    struct rlhf__progress_state s = {10,   20,  "reward", 0, NAN, NAN, 0, 10,
-                                     NULL, NAN, NAN,      0, 0,   0,   0};
+    struct rlhf__progress_state s = {.phase = 10,
+                                     .phases = 20,
+                                     .label = "reward",
+                                     .kl = NAN,
+                                     .tokens_per_s = NAN,
+                                     .first_phase = 10,
+                                     .judge = NAN,
+                                     .accuracy = NAN};
     rlhf__progress_phase(p, &s); // before the first phase of this process ends
-    s = (struct rlhf__progress_state){11,   20,  "reward", 0.5, 1.25, 5210.4, 8, 10,
-                                      NULL, NAN, NAN,      0,   0,    0,      0};
+    s.phase = 11, s.value = 0.5, s.kl = 1.25, s.tokens_per_s = 5210.4, s.seconds = 8;
     rlhf__progress_phase(p, &s);
     rlhf__progress_note(p, "rollout");
     rlhf__logf(log, RLHF_LOG_INFO, "a line");
-    s = (struct rlhf__progress_state){20,   20,   "reward", 0.75, NAN, NAN, 3700, 10,
-                                      NULL, 0.25, 0.875,    3,    2,   0,   0};
+    s.phase = 20, s.value = 0.75, s.kl = NAN, s.tokens_per_s = NAN, s.seconds = 3700;
+    s.judge = 0.25, s.accuracy = 0.875, s.failures = 3, s.retries = 2;
     rlhf__progress_phase(p, &s);
     rlhf__progress_destroy(p);
 }
@@ -191,8 +196,16 @@ static void draw_while_it_shrinks(struct rlhf__log *log) {
     struct rlhf__error err;
     struct rlhf__progress *p;
     if (rlhf__progress_create(RLHF__PROGRESS_AUTO, log, &p, &err) < 0) return;
-    struct rlhf__progress_state s = {11,   20,  "reward", 0.5, 1.25, 5210.4, 8, 10,
-                                     NULL, NAN, NAN,      0,   0,    0,      0};
+    struct rlhf__progress_state s = {.phase = 11,
+                                     .phases = 20,
+                                     .label = "reward",
+                                     .value = 0.5,
+                                     .kl = 1.25,
+                                     .tokens_per_s = 5210.4,
+                                     .seconds = 8,
+                                     .first_phase = 10,
+                                     .judge = NAN,
+                                     .accuracy = NAN};
     rlhf__progress_phase(p, &s);
     rlhf__progress_note(p, "one");
     set_columns(50);
@@ -230,7 +243,8 @@ static void load_and_work(struct rlhf__log *log) {
     const struct rlhf__watch *w = rlhf__progress_watch(p);
     rlhf__watch_seen(w, "reading rows", 4096, 0);
     rlhf__logf(log, RLHF_LOG_INFO, "a line");
-    struct rlhf__progress_state s = {0, 20, NULL, 0, NAN, NAN, 0, 0, NULL, NAN, NAN, 0, 0, 0, 0};
+    struct rlhf__progress_state s = {
+        .phases = 20, .kl = NAN, .tokens_per_s = NAN, .judge = NAN, .accuracy = NAN};
     rlhf__progress_phase(p, &s);
     rlhf__watch_seen(w, "rollout", 3, 8);
     for (int i = 4; i < 8; i++)

@@ -32,8 +32,16 @@ static void clipping_counts_columns_not_bytes(void **state) {
 }
 
 static const struct rlhf__sample two[] = {
-    {{"This was", 8}, {" great, really great\n", 21}, 0.93125, -44.25, -40, NULL, {NULL, 0}},
-    {{"\xc3\x89t\xc3\xa9", 5}, {" \xff", 2}, -1, NAN, NAN, NULL, {NULL, 0}},
+    {.prompt = {"This was", 8},
+     .response = {" great, really great\n", 21},
+     .reward = 0.93125,
+     .ref_logp = -44.25,
+     .logp = -40},
+    {.prompt = {"\xc3\x89t\xc3\xa9", 5},
+     .response = {" \xff", 2},
+     .reward = -1,
+     .ref_logp = NAN,
+     .logp = NAN},
 };
 
 static void check_table(int width, int boxed, const char *want) {
@@ -54,8 +62,11 @@ static void check_table(int width, int boxed, const char *want) {
 static void a_long_prompt_shows_its_end(void **state) {
     (void)state;
     static const char prompt[] = "It begins on a train at night, \xc3\xa9t\xc3\xa9";
-    struct rlhf__sample one = {
-        {prompt, sizeof prompt - 1}, {" and ends there too", 19}, 0.5, -1, -1, NULL, {NULL, 0}};
+    struct rlhf__sample one = {.prompt = {prompt, sizeof prompt - 1},
+                               .response = {" and ends there too", 19},
+                               .reward = 0.5,
+                               .ref_logp = -1,
+                               .logp = -1};
     char text[512] = "";
     FILE *f = tmpfile();
     assert_non_null(f);
@@ -91,7 +102,12 @@ static void several_rewards(void **state) {
     (void)state;
     static const float paid[] = {0.5F, -1};
     static const char *const names[] = {"sentiment", "how long it is"};
-    struct rlhf__sample one = {{"So", 2}, {" it was", 7}, -0.5, -3, -3, paid, {NULL, 0}};
+    struct rlhf__sample one = {.prompt = {"So", 2},
+                               .response = {" it was", 7},
+                               .reward = -0.5,
+                               .ref_logp = -3,
+                               .logp = -3,
+                               .paid = paid};
     struct rlhf__sample_table t = {
         .phase = 1, .rewards = names, .n_rewards = 2, .width = 80, .boxed = 1};
     for (int wide = 0; wide < 2; wide++) {

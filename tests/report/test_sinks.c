@@ -76,7 +76,8 @@ static void a_phase_arrives_whole(void **state) {
     rlhf__metrics_set(m, "c", 0.1);
     rlhf__metrics_set(m, "a", NAN);
     rlhf__metrics_set(m, "b", -INFINITY);
-    const struct rlhf__sample sample = {{"p", 1}, {"r\0s", 3}, 0.25, NAN, NAN, NULL, {NULL, 0}};
+    const struct rlhf__sample sample = {
+        .prompt = {"p", 1}, .response = {"r\0s", 3}, .reward = 0.25, .ref_logp = NAN, .logp = NAN};
     rlhf__sinks_take(sinks, m);
     check_ok(rlhf__metrics_flush(m, 4, &err), &err);
     rlhf__sinks_phase(sinks, 4, 9, &sample, 1);
