@@ -1,6 +1,8 @@
 // phase_warnings.c: see phase_report.h.
 #include "report/phase_report.h"
 
+#include "base/file.h"
+#include "feed/feed.h"
 #include "learn/plan.h"
 #include "learn/schedule.h"
 #include "model/text_note.h"
@@ -290,6 +292,21 @@ static void warn_reward_values(const struct rlhf__phase *p) {
     rlhf__buf_free(&said);
 }
 
+// Returns 1 if the reward is a function in Python, and prompts have messages. Such a function gets
+// each completion as a list of messages, which is easily mistaken for a text.
+static int reads_messages(const struct rlhf__phase *p) {
+    for (size_t k = 0; !p->feed->texts_alone && k < p->config->n_reward; k++)
+        if (strcmp(rlhf__path_base(p->config->reward[k].plugin), "python.so") == 0) return 1;
+    return 0;
+}
+
+static void warn_messages(const struct rlhf__phase *p) {
+    rlhf__report_warn(p->report, p->count->phase + 1, "messages",
+                      "the prompts are messages, so a reward in Python gets each completion c as a "
+                      "list of messages: its text is c[0][\"content\"], and a test such as 'answer "
+                      "in c' is never true");
+}
+
 // Warn about flat rewards. With a critic, or with an algorithm that does not report flat groups,
 // rewards are flat if all responses of the phase have the same reward. Otherwise they are flat if
 // no group has spread.
@@ -313,6 +330,7 @@ static void check_flat_rewards(const struct rlhf__phase *p, struct rlhf__count *
     else
         warn_flat_groups(p);
     warn_reward_values(p);
+    if (constant && p->count->phase == 0 && reads_messages(p)) warn_messages(p);
 }
 
 // ---- an adapter that does not move ----

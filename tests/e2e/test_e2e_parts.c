@@ -65,10 +65,38 @@ static void evaluated(void **state) {
     json_decref(v);
 }
 
+// A function in Python that takes completions for texts, although they are lists of messages.
+static void messages(void **state) {
+    struct e2e *t = *state;
+    e2e_write(
+        t, "chats.jsonl",
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"a film\"}], \"answer\": \"b\"}\n");
+    e2e_write(t, "texts.jsonl", "{\"prompt\": \"a film\", \"answer\": \"b\"}\n");
+    e2e_write(
+        t, "naive.py",
+        "def right(completions, answer, **kwargs):\n"
+        "    return [1.0 if '\\n\\n' + a in c else 0.0 for a, c in zip(answer, completions)]\n");
+#define NAIVE "--reward python.so:file=naive.py,function=right "
+    if (e2e_run(t, RUN NAIVE "--set prompts.template=plain --prompts chats.jsonl --out a"))
+        fail_msg("%s", t->out);
+    e2e_says(t, "warning: phase 1: the prompts are messages, so a reward in Python gets each "
+                "completion c as a list of messages: its text is c[0][\"content\"], and");
+    assert_int_equal(e2e_run(t, RUN NAIVE "--prompts texts.jsonl --out b"), 0);
+    e2e_says(t, "warning: phase 1: all 8 responses have the same reward");
+    assert_null(strstr(t->out, "list of messages"));
+    assert_int_equal(
+        e2e_run(
+            t, RUN
+            "--reward period_count.so --set prompts.template=plain --prompts chats.jsonl --out c"),
+        0);
+    assert_null(strstr(t->out, "list of messages"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(runs, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(evaluated, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(messages, setup, e2e_teardown),
     };
     return cmocka_run_group_tests_name("e2e_parts", tests, NULL, NULL);
 }
