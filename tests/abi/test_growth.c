@@ -2,7 +2,7 @@
 // the same bits.
 //
 // Each grown_{reward,algo,model,kernels,sink}.c is built three times: with the original headers
-// (headers-first), with the present ones, and with two more members in every struct that can grow.
+// (first.txt), with the present ones, and with two more members in every struct that can grow.
 #include "e2e.h"
 
 #include <string.h>
