@@ -262,7 +262,7 @@ class Tools(Player):
         paid = [self.run(f(completions=[messages], environments=[env], **columns))[0] for f in self.rewards]
         if hasattr(env, "get_reward"):
             paid.append(self.run(env.get_reward()))
-        return {"reward": number(sum(float(x) for x in paid if x is not None))}  # None: the function is not for this task
+        return {"reward": number(sum(real(x) for x in paid if x is not None))}  # None: the function is not for this task
 
 
 class Gymnasium(Player):
@@ -279,9 +279,19 @@ class Gymnasium(Player):
                 "metrics": metrics(info)}
 
 
+def real(value):
+    """A reward as a float: whatever float() accepts, True and False among it, except texts."""
+    try:
+        if isinstance(value, (str, bytes)):
+            raise TypeError
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"the reward is {repr(value)[:60]}; expected a number, True, False or None") from None
+
+
 def number(value):
     """Returns None for a number that JSON cannot write: null counts as NaN (rewards.nan_policy)."""
-    value = None if value is None else float(value)
+    value = None if value is None else real(value)
     return value if value is not None and math.isfinite(value) else None
 
 

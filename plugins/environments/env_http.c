@@ -29,6 +29,7 @@ struct env {
     struct rlhf__target target; // target of OpenEnv messages
     struct curl_slist *headers;
     struct rlhf__openenv openenv;
+    struct rlhf__openenv_wait wait;
     char path[1024];
     int32_t started, reserved;
 };
@@ -82,6 +83,7 @@ static rlhf_status open_openenv(struct env *e) {
                                         .action = c->action,
                                         .observation = c->observation,
                                         .patience_s = c->patience_s,
+                                        .wait = &e->wait,
                                         .reads_errors = c->execution_error == READ,
                                         .timeout_s = limits ? limits->timeout_s : 300,
                                         .longest = (size_t)c->max_answer_mib << 20};

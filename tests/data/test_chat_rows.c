@@ -237,6 +237,10 @@ static void token_rows(void **state) {
     check_error(
         tokenise(f, "{\"text\":\"ab\"}\n{\"a\":1}\n", (struct rlhf__token_opts){0}, &rows, &err),
         RLHF_E_INVALID, &err, "t.jsonl:2: the row has neither a field 'text' nor 'messages'");
+    check_error(tokenise(f, "{\"text\":\"ab\"}\n{\"messages\":null}\n",
+                         (struct rlhf__token_opts){0}, &rows, &err),
+                RLHF_E_INVALID, &err,
+                "t.jsonl:2: field 'messages' is null, expected a text or messages");
 }
 
 // Checks the text of the marked tokens of row i.

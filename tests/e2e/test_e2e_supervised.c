@@ -203,6 +203,8 @@ static void prompts_and_completions(void **state) {
     static const char *const bad[][2] = {
         {"{\"completion\": \"x\"}", "FILE:1: the row has a 'completion' but no field 'prompt'"},
         {"{\"prompt\": \"x\", \"completion\": \"\"}", "FILE:1: field 'completion' is empty"},
+        {"{\"prompt\": \"x\", \"completion\": null}",
+         "FILE:1: field 'completion' is null, expected a text or messages"},
         {"{\"prompt\": \"x\", \"completion\": 3}",
          "field 'completion' is an integer, expected a string"},
         {"{\"prompt\": \"x\", \"completion\": []}",

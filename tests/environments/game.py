@@ -31,6 +31,17 @@ class Counter:
         return float(self.count)
 
 
+class Paid:
+    """A class that pays what the row says."""
+
+    def reset(self, pays=None, **kwargs) -> str:
+        self.pays = pays
+        return "begin"
+
+    def get_reward(self):
+        return self.pays
+
+
 class Text:
     """An environment of gymnasium, with spaces of text."""
 

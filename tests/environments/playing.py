@@ -56,6 +56,8 @@ for text in sys.stdin:
         out = {"say": f"from {sums[episode]}, {line['prompt']}{(line['row'] or {}).get('x', '')}"}
     elif what == "step" and line["text"] == "up":
         out = {"failed": "I give up"}
+    elif what == "step" and line["text"].startswith("pay "):
+        out = {"reward": json.loads(line["text"][4:]), "say": "paid"}
     elif what == "step":
         sums[episode] += int(line["text"] or 0)
         done = sums[episode] >= 10

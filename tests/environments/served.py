@@ -3,7 +3,8 @@
 at /ws. The game counts the bytes of an episode's turns and ends the episode at 10.
 
 served.py FAULTS CALL [STEP MOST COUNT]
-FAULTS is a list with + between: none, half, drop, status, nonsense, huge, error, late. The service commits the first fault at the CALL-th
+FAULTS is a list with + between: none, half, drop, status, nonsense, huge, error, late; of form=openenv only the names in SOCKET_FAULTS,
+"reward:JSON" and "done:JSON". The service commits the first fault at the CALL-th
 message or request after the first one. With STEP, it commits the next fault STEP calls later, and so on, MOST faults in all. The file COUNT
 then has the numbers of calls and faults.
 """
@@ -20,6 +21,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 kinds, at = sys.argv[1].split("+"), int(sys.argv[2])
 step, most = map(int, sys.argv[3:5] if len(sys.argv) > 3 else (0, 1))
+SOCKET_FAULTS = ("pongflood", "pingflood", "contflood", "dripflood", "reserved", "binary", "continuation", "inside", "longping", "closed_handshake",
+                 "wrong_accept")
 games, calls, faults, lock = {}, 0, 0, threading.Lock()
 sockets, rude = 0, 0 # that are open; that ended without a close frame
 
@@ -92,11 +95,15 @@ class Serve(BaseHTTPRequestHandler):
         key = self.headers.get("Sec-WebSocket-Key", "")
         if self.path != "/ws" or len(base64.b64decode(key)) != 16:
             return self.send_error(404)
+        if kinds[0] == "closed_handshake" and due():
+            self.close_connection = True
+            return self.connection.shutdown(socket.SHUT_RDWR)
         accept = hashlib.sha1((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").encode()).digest()
         self.send_response(101)
         self.send_header("Upgrade", "websocket")
         self.send_header("Connection", "Upgrade")
-        self.send_header("Sec-WebSocket-Accept", base64.b64encode(accept).decode())
+        wrong = kinds[0] == "wrong_accept" and due()
+        self.send_header("X-Accept" if wrong else "Sec-WebSocket-Accept", base64.b64encode(accept).decode())
         self.end_headers()
         self.close_connection = True
         count(1, 0)
@@ -130,8 +137,13 @@ class Serve(BaseHTTPRequestHandler):
         count(0, not self.ended)
 
     def reply(self, wrong, message):
+        name, _, value = (wrong or "").partition(":")
+        if name in ("reward", "done"):
+            message["data"][name] = json.loads(value)
         text = json.dumps(message)
         self.send(b"are you there?", op=9)
+        if name in SOCKET_FAULTS:
+            return self.misbehave(name, text.encode())
         if wrong == "drop":
             return False
         if wrong == "late":
@@ -149,6 +161,26 @@ class Serve(BaseHTTPRequestHandler):
         self.send(text[:half].encode(), op=1, last=0)
         self.send(b"", op=9)
         self.send(text[half:].encode(), op=0)
+        return True
+
+    def misbehave(self, name, text):
+        floods = {"pongflood": b"\x8a\x00", "pingflood": b"\x89\x00", "contflood": b"\x00\x00", "dripflood": b"\x00\x01 "}
+        if name in floods:
+            self.wfile.write(b"\x01\x00")  # a message begins
+            try:
+                while True:
+                    self.wfile.write(floods[name] * 20000)
+            except OSError:
+                return False
+        if name == "reserved":
+            self.send(b"", op=3)
+        if name == "continuation":
+            self.send(text, op=0)
+        if name == "inside":
+            self.send(text[:1], op=1, last=0)
+        if name == "longping":
+            self.send(b"x" * 126, op=9)
+        self.send(text, op=2 if name == "binary" else 1)
         return True
 
     def send(self, data, op, last=1):

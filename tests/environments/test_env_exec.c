@@ -3,6 +3,8 @@
 // which must be the same.
 #include "environments/play.h"
 
+#include <math.h>
+
 #include <unistd.h>
 
 static struct play p;
@@ -55,6 +57,34 @@ static void episodes(void **state) {
     assert_int_equal(play_step(&p, 1, both, up, NULL), RLHF_OK);
     assert_int_equal(p.failed[0], 1);
     play_close(&p);
+}
+
+static void kinds_of_rewards(void **state) {
+    (void)state;
+    static const struct {
+        const char *turn;
+        double reward;
+    } all[] = {{"pay true", 1}, {"pay false", 0}, {"pay null", NAN}, {"pay -0.5", -0.5}};
+    static const char *const bad[] = {"pay \"1\"", "pay [1]"};
+    char options[900];
+    snprintf(options, sizeof options, "command=%s %s/playing.py", python(), PLAY_SOURCE_DIR);
+    open_it(options);
+    assert_int_equal(play_reset(&p, 1, both, row), RLHF_OK);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        assert_int_equal(play_step(&p, 1, both, &all[i].turn, NULL), RLHF_OK);
+        const double paid = (double)p.reward[0];
+        if (paid != all[i].reward && !(isnan(paid) && isnan(all[i].reward)))
+            fail_msg("%s: %g", all[i].turn, paid);
+    }
+    play_close(&p);
+    for (int i = 0; i < 2; i++) {
+        open_it(options);
+        assert_int_equal(play_reset(&p, 1, both, row), RLHF_OK);
+        assert_int_equal(play_step(&p, 1, both, &bad[i], NULL), RLHF_E_IO);
+        assert_non_null(
+            strstr(p.host.fail_text, "\"reward\" is not a number, true, false or null"));
+        play_close(&p);
+    }
 }
 
 // Plays both episodes to their end, as the host does: a failed episode is closed and replayed from
@@ -169,7 +199,8 @@ static void promises(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(episodes), cmocka_unit_test(first_lines),
-                                       cmocka_unit_test(promises), cmocka_unit_test(faults)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(episodes), cmocka_unit_test(kinds_of_rewards),
+        cmocka_unit_test(first_lines), cmocka_unit_test(promises), cmocka_unit_test(faults)};
     return cmocka_run_group_tests_name("env_exec", tests, NULL, NULL);
 }

@@ -2,6 +2,8 @@
 // faults after which replayed episodes get the same answers.
 #include "environments/play.h"
 
+#include "http/handshake.h"
+
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -11,13 +13,15 @@ static const uint64_t both[] = {0, 1};
 static FILE *served; // its standard input; closing it ends the service
 static int port;
 
+static const char *more_arguments = ""; // of the next service
+
 static void serve(const char *fault, int call) {
     char command[1024], name[] = "/tmp/rlhf-served-XXXXXX", line[32] = "";
     const int fd = mkstemp(name);
     assert_true(fd >= 0);
-    snprintf(command, sizeof command, "exec %s %s/served.py %s %d > %s",
+    snprintf(command, sizeof command, "exec %s %s/served.py %s %d %s > %s",
              access("/usr/bin/python3", X_OK) == 0 ? "/usr/bin/python3" : "python3",
-             PLAY_SOURCE_DIR, fault, call, name);
+             PLAY_SOURCE_DIR, fault, call, more_arguments, name);
     served = popen(command, "w");
     assert_non_null(served);
     for (int k = 0; k < 600 && !strchr(line, '\n'); k++) {
@@ -203,6 +207,146 @@ static void faults(void **state) {
     }
 }
 
+// A server that breaks RFC 6455, or that sends frames without end, loses the episode, and does not
+// hold the run.
+static void sockets(void **state) {
+    static const struct {
+        const char *name, *why;
+    } all[] = {{"pongflood", "too many frames without text"},
+               {"pingflood", "too many frames without text"},
+               {"contflood", "too many frames without text"},
+               {"reserved", "a frame that is not text"},
+               {"binary", "a frame that is not text"},
+               {"continuation", "it continues a message that it did not begin"},
+               {"inside", "it begins a message inside another"},
+               {"longping", "a ping or pong that is too long"}};
+    const uint64_t one[] = {0};
+    const char *const turn[] = {"abc"};
+    (void)state;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        serve(all[i].name, 2);
+        open_it(OPENENV, 60);
+        assert_int_equal(play_reset(&p, 1, one, NULL), RLHF_OK);
+        assert_int_equal(play_step(&p, 1, one, turn, NULL), RLHF_E_IO);
+        if (!strstr(p.host.fail_text, all[i].why))
+            fail_msg("%s: \"%s\"", all[i].name, p.host.fail_text);
+        play_end(&p, 1, one);
+        play_close(&p);
+        pclose(served);
+    }
+}
+
+// The deadline and Ctrl-C hold while frames with text arrive faster than they are read.
+static void endless_message(void **state) {
+    char all[300];
+    const uint64_t one[] = {0};
+    const char *const turn[] = {"abc"};
+    (void)state;
+    for (int cancel = 0; cancel < 2; cancel++) {
+        serve("dripflood", 2);
+        snprintf(all, sizeof all, "url=http://127.0.0.1:%d;form=openenv;max_answer_mib=1024", port);
+        if (play_open_within(&p, "env_http.so", all, 1) < 0) fail_msg("%s", p.host.fail_text);
+        assert_int_equal(play_reset(&p, 1, one, NULL), RLHF_OK);
+        p.host.cancel = cancel;
+        const rlhf_status st = play_step(&p, 1, one, turn, NULL);
+        assert_int_equal(st, cancel ? RLHF_E_CANCELLED : RLHF_E_IO);
+        if (!cancel) assert_non_null(strstr(p.host.fail_text, "within rewards.timeout_s"));
+        p.host.cancel = 0;
+        play_end(&p, 1, one);
+        play_close(&p);
+        pclose(served);
+    }
+}
+
+static int warnings;
+static void count_warnings(const rlhf_host *h, int32_t level, const char *text) {
+    (void)h;
+    warnings += level == RLHF_LOG_WARN && strstr(text, "patience_s") != NULL;
+}
+
+// Patience counts once for all episodes of a call, and for the calls of the phase that repeat it.
+static void patience_of_a_call(void **state) {
+    const uint64_t four[] = {0, 1, 2, 3};
+    char all[300], counts[] = "/tmp/rlhf-counts-XXXXXX", count[200];
+    int calls = 0, refusals = 0;
+    (void)state;
+    assert_true(close(mkstemp(counts)) == 0);
+    snprintf(count, sizeof count, "1 1000000 %s", counts);
+    more_arguments = count;
+    serve("closed_handshake", 2); // the first connection is that of the run's start
+    more_arguments = "";
+    snprintf(all, sizeof all, "url=http://127.0.0.1:%d;form=openenv;patience_s=1", port);
+    if (play_open(&p, "env_http.so", all) < 0) fail_msg("%s", p.host.fail_text);
+    p.host.table.log = count_warnings;
+    warnings = 0;
+    for (int attempt = 0; attempt < 4; attempt++) {
+        assert_int_equal(play_reset(&p, 4, four, NULL), RLHF_E_IO);
+        play_end(&p, 4, four);
+    }
+    assert_int_equal(warnings, 1);
+    play_close(&p);
+    pclose(served);
+    FILE *f = fopen(counts, "r");
+    assert_true(f && fscanf(f, "%d %d", &calls, &refusals) == 2);
+    fclose(f);
+    unlink(counts);
+    assert_in_range(refusals, 4, 8); // about one in half a second, and one in each later call
+}
+
+// The mask and the key of a handshake differ from connection to connection, and an answer that does
+// not belong to the key is refused.
+static void handshake(void **state) {
+    char first[RLHF__HANDSHAKE_TEXT], second[RLHF__HANDSHAKE_TEXT], answer[RLHF__HANDSHAKE_TEXT];
+    const uint64_t one[] = {0};
+    (void)state;
+    assert_true(rlhf__handshake_key(first) && rlhf__handshake_key(second));
+    assert_true(strlen(first) == 24 && strcmp(first, second) != 0);
+    rlhf__handshake_answer("dGhlIHNhbXBsZSBub25jZQ==", answer); // the example of RFC 6455, 1.3
+    assert_string_equal(answer, "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+    serve("wrong_accept", 2);
+    char all[300];
+    snprintf(all, sizeof all, "url=http://127.0.0.1:%d;form=openenv;patience_s=0", port);
+    if (play_open(&p, "env_http.so", all) < 0) fail_msg("%s", p.host.fail_text);
+    assert_int_equal(play_reset(&p, 1, one, NULL), RLHF_E_IO);
+    assert_non_null(strstr(p.host.fail_text, "it opens no WebSocket"));
+    play_end(&p, 1, one);
+    play_close(&p);
+    pclose(served);
+}
+
+// OpenEnv's rewards are numbers, booleans or null. All else is a failure that shows the value.
+static void kinds_of_rewards(void **state) {
+    static const struct {
+        const char *fault, *why;
+        double reward;
+    } all[] = {{"reward:true", NULL, 1},
+               {"reward:false", NULL, 0},
+               {"reward:null", NULL, 0},
+               {"reward:-2.5", NULL, -2.5},
+               {"reward:\"0.5\"", "the reward that it sent, \"0.5\", is a string", 0},
+               {"reward:[1]", "the reward that it sent, [1], is a list", 0},
+               {"reward:{}", "the reward that it sent, {}, is an object", 0},
+               {"done:\"yes\"", "the \"done\" that it sent is a string", 0}};
+    const uint64_t one[] = {0};
+    const char *const turn[] = {"abc"};
+    (void)state;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        char quoted[64];
+        snprintf(quoted, sizeof quoted, "'%s'", all[i].fault);
+        serve(quoted, 2);
+        open_it(OPENENV, 60);
+        assert_int_equal(play_reset(&p, 1, one, NULL), RLHF_OK);
+        const rlhf_status st = play_step(&p, 1, one, turn, NULL);
+        if (st != (all[i].why ? RLHF_E_IO : RLHF_OK)) fail_msg("%s: %d", all[i].fault, (int)st);
+        if (all[i].why && !strstr(p.host.fail_text, all[i].why))
+            fail_msg("%s: \"%s\"", all[i].fault, p.host.fail_text);
+        if (!all[i].why) assert_true((double)p.reward[0] == all[i].reward);
+        play_end(&p, 1, one);
+        play_close(&p);
+        pclose(served);
+    }
+}
+
 static void refused(void **state) {
     (void)state;
     assert_int_equal(play_open(&p, "env_http.so", "url=ftp://x"), RLHF_E_INVALID);
@@ -216,8 +360,16 @@ static void refused(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(lines),         cmocka_unit_test(openenv),
-                                       cmocka_unit_test(refused_turns), cmocka_unit_test(patience),
-                                       cmocka_unit_test(faults),        cmocka_unit_test(refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(lines),
+                                       cmocka_unit_test(openenv),
+                                       cmocka_unit_test(refused_turns),
+                                       cmocka_unit_test(patience),
+                                       cmocka_unit_test(faults),
+                                       cmocka_unit_test(refused),
+                                       cmocka_unit_test(sockets),
+                                       cmocka_unit_test(endless_message),
+                                       cmocka_unit_test(patience_of_a_call),
+                                       cmocka_unit_test(handshake),
+                                       cmocka_unit_test(kinds_of_rewards)};
     return cmocka_run_group_tests_name("env_http", tests, NULL, NULL);
 }

@@ -110,6 +110,30 @@ static void not_finite(void **state) {
     play_close(&p);
 }
 
+// What get_reward() may return: what float() accepts, None, and no text.
+static void kinds_of_rewards(void **state) {
+    static const struct {
+        const char *row;
+        double reward;
+        int failed;
+    } all[] = {{"{\"pays\": true}", 1, 0},  {"{\"pays\": 2}", 2, 0},   {"{\"pays\": null}", NAN, 0},
+               {"{\"pays\": \"1\"}", 0, 1}, {"{\"pays\": [1]}", 0, 1}, {"{\"pays\": {}}", 0, 1}};
+    const char *const nothing[] = {"ok"};
+    (void)state;
+    open_it("class=Paid");
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        assert_int_equal(play_reset(&p, 1, both, all[i].row), RLHF_OK);
+        assert_int_equal(play_step(&p, 1, both, nothing, NULL), RLHF_OK);
+        assert_int_equal(play_finish(&p, 1, both, RLHF_EPISODE_DONE), RLHF_OK);
+        const double paid = (double)p.reward[0];
+        if (p.failed[0] != all[i].failed) fail_msg("%s: failed %d", all[i].row, p.failed[0]);
+        if (paid != all[i].reward && !(isnan(paid) && isnan(all[i].reward)))
+            fail_msg("%s: %g", all[i].row, paid);
+        play_end(&p, 1, both);
+    }
+    play_close(&p);
+}
+
 static void refused(void **state) {
     (void)state;
     static const struct {
@@ -132,8 +156,10 @@ static void refused(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(trl),        cmocka_unit_test(functions),
-                                       cmocka_unit_test(rewards),    cmocka_unit_test(gymnasium),
-                                       cmocka_unit_test(not_finite), cmocka_unit_test(refused)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(trl),        cmocka_unit_test(functions),
+        cmocka_unit_test(rewards),    cmocka_unit_test(gymnasium),
+        cmocka_unit_test(not_finite), cmocka_unit_test(kinds_of_rewards),
+        cmocka_unit_test(refused)};
     return cmocka_run_group_tests_name("env_python", tests, NULL, NULL);
 }

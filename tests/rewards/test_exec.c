@@ -88,9 +88,17 @@ static void numbers_and_objects(void **state) {
     static const struct {
         const char *line;
         double pays;
-    } all[] = {{"1", 1},           {"-0.25", -0.25},       {" 3 ", 3},
-               {"1e3", 1000},      {"{\"reward\": 7}", 7}, {"inf", INFINITY},
-               {"1e999", INFINITY}};
+    } all[] = {{"1", 1},
+               {"-0.25", -0.25},
+               {" 3 ", 3},
+               {"1e3", 1000},
+               {"{\"reward\": 7}", 7},
+               {"inf", INFINITY},
+               {"1e999", INFINITY},
+               {"{\"reward\": true}", 1},
+               {"False", 0},
+               {"true", 1},
+               {"{\"reward\": false}", 0}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         char args[64];
         snprintf(args, sizeof args, "each '%s'", all[i].line);

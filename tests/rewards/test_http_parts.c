@@ -43,6 +43,13 @@ static void good_answers(void **state) {
     assert_true(isinf(seq[0]) && !failed[0] && verdict[0] == RLHF_VERDICT_NONE);
     assert_int_equal(answer(RLHF__FORM_OPENRLHF, 2, "{\"rewards\": [null, 1]}"), RLHF_OK);
     assert_true(isnan(seq[0]) && seq[1] == 1 && !failed[0]);
+    for (int form = RLHF__FORM_ROWS; form <= RLHF__FORM_OPENRLHF; form++) { // booleans
+        const int rows = form == RLHF__FORM_ROWS;
+        const char *text =
+            rows ? "[true, false, {\"reward\": true}]" : "{\"rewards\": [true, false, true]}";
+        assert_int_equal(answer(form, 3, text), RLHF_OK);
+        assert_true(seq[0] == 1 && seq[1] == 0 && seq[2] == 1 && !failed[0] && !failed[1]);
+    }
 }
 
 static void bad_answers(void **state) {
@@ -74,7 +81,7 @@ static void bad_answers(void **state) {
 static void bad_entries(void **state) {
     (void)state;
     static const char *const all[][2] = {
-        {"[1, true]", "entry 1 of the answer is true; expected a number, null or an object"},
+        {"[1, \"1\"]", "entry 1 of the answer is a string; expected a number, null or an object"},
         {"[{\"reward\": 1, \"index\": 0}, {\"reward\": 1, \"index\": 0}]",
          "entry 1 of the answer has the index 0"},
         {"[1, {}]", "entry 1 of the answer: it has no \"reward\""},

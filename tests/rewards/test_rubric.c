@@ -163,7 +163,9 @@ static void attacks(void **state) {
         {"{]", "not a chat completion", 0, 0, 60},
         {"{\"choices\": []}", "not a chat completion", 0, 0, 60},
         {"{\"choices\": [{\"message\": {\"content\": \"great\"}}]}",
-         "it says \"great\", which does not end with a number from 0 to 10", 0, 0, 60},
+         "it says \"great\", which has no number; expected one number from 0 to 10 in the last "
+         "line",
+         0, 0, 60},
         {"{\"choices\": [{\"message\": {\"content\": \"11\"}}]}", "it says \"11\"", 0, 0, 60},
         {"{\"choices\": [{\"message\": {\"content\": \"-1\"}}]}", "it says \"-1\"", 0, 0, 60},
         {"{\"choices\": [{\"message\": {\"content\": \"\\u0000\"}}]}", "it says", 0, 0, 60},

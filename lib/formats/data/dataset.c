@@ -78,7 +78,22 @@ static void put_part(struct reader *r, struct record *rec, int part, const char 
     rec->len[part] = (uint32_t)len; // a line has at most RLHF__LINE_MAX bytes
 }
 
+// Returns the name of a field that holds the row's text or messages but is null, or NULL.
+static const char *null_field(const struct reader *r, const json_t *row) {
+    static const char *const all[] = {"messages", "completion", "prompt"};
+    for (int i = 0; i < 3; i++) {
+        const int wanted = wants(r->opts, i ? RLHF__FIELD_COMPLETION : RLHF__FIELD_MESSAGES);
+        if (wanted && json_is_null(json_object_get(row, all[i]))) return all[i];
+    }
+    return NULL;
+}
+
 static rlhf_status missing(struct reader *r, const json_t *row, int field) {
+    const char *null = field < RLHF__N_TEXT_FIELDS ? null_field(r, row) : NULL;
+    if (null)
+        return rlhf__fail(r->err, RLHF_E_INVALID,
+                          "%s:%lld: field '%s' is null, expected a text or messages", r->path,
+                          (long long)r->line, null);
     if (field == RLHF__FIELD_TEXT && wants(r->opts, RLHF__FIELD_COMPLETION))
         return rlhf__fail(r->err, RLHF_E_INVALID,
                           "%s:%lld: the row has neither a field '%s', nor 'messages', nor 'prompt' "

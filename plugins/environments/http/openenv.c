@@ -2,6 +2,7 @@
 #include "http/openenv.h"
 #include "http/client.h"
 
+#include "process/json_reward.h"
 #include "process/utf8.h"
 
 #include <jansson.h>
@@ -12,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { SHOWN = 160, FULL_S = 10, FAULTS = 3 };
+enum { SHOWN = 160, FULL_S = 10, PROBE_S = 10, FAULTS = 3 };
 
 // The metric environment/refused_turns is the number of turns of an episode that were not valid
 // actions.
@@ -116,6 +117,31 @@ static int take_refusal(const struct rlhf__openenv *o, struct rlhf__openenv_stat
     return good;
 }
 
+// Reads the reward and the end of a step. Steps without a reward have null, which counts as 0. If
+// the values are of another kind, returns 0 with the reason in `why`.
+static int take_reward(json_t *data, const rlhf_episode_out *out, uint32_t i, char *why) {
+    const json_t *reward = json_object_get(data, "reward"), *done = json_object_get(data, "done");
+    double value = 0;
+    if (reward && !json_is_null(reward) && !rlhf__json_reward(reward, &value)) {
+        char *text = json_dumps(reward, JSON_ENCODE_ANY), shown[SHOWN];
+        snprintf(why, RLHF__SOCKET_WHY,
+                 "the reward that it sent, %s, is %s; expected a number, "
+                 "true, false or null",
+                 rlhf__utf8_shown(text ? text : "", text ? strlen(text) : 0, shown, sizeof shown),
+                 rlhf__json_what(reward));
+        free(text);
+        return 0;
+    }
+    if (done && !json_is_boolean(done) && !json_is_null(done)) {
+        snprintf(why, RLHF__SOCKET_WHY, "the \"done\" that it sent is %s; expected true or false",
+                 rlhf__json_what(done));
+        return 0;
+    }
+    out->reward[i] = (float)value;
+    if (json_is_true(done)) out->end[i] = RLHF_EPISODE_DONE;
+    return 1;
+}
+
 // Reads a message. If it is not an observation, returns 0 with the reason in `why`.
 static int take(const struct rlhf__openenv *o, enum rlhf__asked what, struct rlhf__openenv_state *s,
                 const struct rlhf__bytes *text, const rlhf_episode_out *out, uint32_t i,
@@ -123,24 +149,21 @@ static int take(const struct rlhf__openenv *o, enum rlhf__asked what, struct rlh
     json_t *v = json_loadb(text->data ? text->data : "", text->len, JSON_ALLOW_NUL, NULL);
     json_t *data = json_object_get(v, "data"), *seen = json_object_get(data, "observation");
     const char *type = json_string_value(json_object_get(v, "type"));
-    const json_t *reward = json_object_get(data, "reward"), *done = json_object_get(data, "done");
     char shown[SHOWN];
-    const int good = type && strcmp(type, "observation") == 0 && seen &&
-                     (!o->observation || at_pointer(seen, o->observation));
+    int good = type && strcmp(type, "observation") == 0 && seen &&
+               (!o->observation || at_pointer(seen, o->observation));
     if (!good && what == RLHF__ASKED_STEP && take_refusal(o, s, data, out, i)) {
         json_decref(v);
         return 1;
     }
-    if (!good) {
+    if (!good)
         snprintf(why, RLHF__SOCKET_WHY, "it answered %s: %s",
                  rlhf__utf8_shown(text->data ? text->data : "", text->len, shown, sizeof shown),
                  seen ? "the option observation names nothing in it" : "it is not an observation");
-    } else {
-        if (json_is_number(reward) && what == RLHF__ASKED_STEP)
-            out->reward[i] = (float)json_number_value(reward);
-        if (json_is_true(done) && what == RLHF__ASKED_STEP) out->end[i] = RLHF_EPISODE_DONE;
-        if (what == RLHF__ASKED_RESET) out->metric(out, i, REFUSED, (double)(s->refused = 0));
-    }
+    else if (what == RLHF__ASKED_RESET)
+        out->metric(out, i, REFUSED, (double)(s->refused = 0));
+    else
+        good = take_reward(data, out, i, why);
     const int said = good && say(o, out, i, seen) == RLHF_OK;
     if (good && !said)
         snprintf(why, RLHF__SOCKET_WHY, "its text could not be added to the episode");
@@ -155,34 +178,58 @@ static double deadline(const struct rlhf__openenv *o) {
 }
 
 static enum rlhf__socket_end connect_it(const struct rlhf__openenv *o,
-                                        struct rlhf__openenv_state *s, char *why) {
+                                        struct rlhf__openenv_state *s, double until, char *why) {
     rlhf__openenv_close(o, s);
     s->socket = o->host->alloc(o->host, sizeof *s->socket);
     if (!s->socket) return RLHF__SOCKET_NO_MEMORY;
     s->socket->host = o->host;
     s->socket->longest = o->longest;
-    return rlhf__socket_open(s->socket, &o->target, deadline(o), why);
+    return rlhf__socket_open(s->socket, &o->target, until, why);
+}
+
+// The end of one handshake: timeout_s, but while the server is down no longer than patience lasts,
+// except for a short attempt.
+static double handshake_until(const struct rlhf__openenv *o, double now) {
+    const struct rlhf__openenv_wait *w = o->wait;
+    const double late = deadline(o), left = fmax(w->until, now + PROBE_S);
+    return !w->until ? late : late > 0 ? fmin(late, left) : left;
 }
 
 // The server was up when the run began. If it is down now, wait for it.
 static enum rlhf__socket_end connect_patiently(const struct rlhf__openenv *o,
                                                struct rlhf__openenv_state *s, char *why) {
-    const double until = rlhf__http_now() + o->patience_s;
-    int told = 0;
-    for (;;) {
-        const enum rlhf__socket_end end = connect_it(o, s, why);
-        if (end != RLHF__SOCKET_FAILED || rlhf__http_now() > until) return end;
-        if (!told++)
+    struct rlhf__openenv_wait *w = o->wait;
+    const double began = rlhf__http_now();
+    while (!w->gone) {
+        const double until = handshake_until(o, rlhf__http_now());
+        const enum rlhf__socket_end end = connect_it(o, s, until, why);
+        if (end != RLHF__SOCKET_FAILED) return end;
+        if (!w->until) {
+            w->until = began + o->patience_s;
             rlhf_logf(o->host, RLHF_LOG_WARN, "%s: %s; waiting up to %g s for it (patience_s)",
                       o->shown, why, o->patience_s);
+        }
+        w->failed = 1;
+        w->gone = rlhf__http_now() > w->until;
         const struct timespec nap = {0, 500000000};
-        nanosleep(&nap, NULL);
+        if (!w->gone) nanosleep(&nap, NULL);
         if (o->host->cancelled(o->host)) return RLHF__SOCKET_CANCELLED;
     }
+    return RLHF__SOCKET_FAILED; // `why` is that of the last attempt
 }
 
+// Prepares for a call of reset().
+static void begin_wait(const struct rlhf__openenv *o, int64_t phase) {
+    struct rlhf__openenv_wait *w = o->wait;
+    if (w->phase != phase) w->until = 0;
+    w->phase = phase;
+    w->failed = w->gone = 0;
+}
+
+// Sends the request of an episode before `until`; 0: timeout_s after its connection.
 static enum rlhf__socket_end send_one(const struct rlhf__openenv *o, enum rlhf__asked what,
-                                      const rlhf_episode_in *in, uint32_t i, char *why) {
+                                      const rlhf_episode_in *in, uint32_t i, double until,
+                                      char *why) {
     struct rlhf__openenv_state *s = in->state[i];
     struct rlhf__bytes text = {.host = o->host};
     enum rlhf__socket_end end = RLHF__SOCKET_DONE;
@@ -197,7 +244,8 @@ static enum rlhf__socket_end send_one(const struct rlhf__openenv *o, enum rlhf__
         end = RLHF__SOCKET_FAILED;
     }
     if (end == RLHF__SOCKET_DONE)
-        end = rlhf__socket_send(s->socket, text.data, text.len, deadline(o), why);
+        end =
+            rlhf__socket_send(s->socket, text.data, text.len, until > 0 ? until : deadline(o), why);
     rlhf__bytes_finish(&text);
     return end;
 }
@@ -217,17 +265,18 @@ static int is_full(const struct rlhf__bytes *text) {
 }
 
 // Receives the answer. A server with a limit on sessions may count a session for a moment after the
-// session was closed. The server then refuses to begin a new episode. A refused reset is repeated
-// for up to FULL_S seconds.
+// session was closed. The server then refuses to begin a new episode. Refused resets of a call are
+// repeated until `full` (in all FULL_S seconds).
 static enum rlhf__socket_end receive(const struct rlhf__openenv *o, enum rlhf__asked what,
                                      const rlhf_episode_in *in, uint32_t i,
-                                     struct rlhf__bytes *text, double until, char *why) {
+                                     struct rlhf__bytes *text, double until, double *full,
+                                     char *why) {
     const struct rlhf__openenv_state *s = in->state[i];
-    const double patience = rlhf__http_now() + FULL_S;
     for (;;) {
         enum rlhf__socket_end end = rlhf__socket_receive(s->socket, text, until, why);
         if (end != RLHF__SOCKET_DONE || what != RLHF__ASKED_RESET || !is_full(text)) return end;
-        if (rlhf__http_now() > patience) {
+        if (!*full) *full = rlhf__http_now() + FULL_S;
+        if (rlhf__http_now() > *full) {
             snprintf(why, RLHF__SOCKET_WHY,
                      "it has no room for another session, and %u are needed at once: raise its "
                      "max_concurrent_envs, or lower sampling.slots, which counts whole groups, so "
@@ -239,7 +288,7 @@ static enum rlhf__socket_end receive(const struct rlhf__openenv *o, enum rlhf__a
         const struct timespec nap = {0, 100000000};
         nanosleep(&nap, NULL);
         if (o->host->cancelled(o->host)) return RLHF__SOCKET_CANCELLED;
-        end = send_one(o, what, in, i, why);
+        end = send_one(o, what, in, i, 0, why);
         if (end != RLHF__SOCKET_DONE) return end;
     }
 }
@@ -251,13 +300,16 @@ rlhf_status rlhf__openenv_ask(const struct rlhf__openenv *o, enum rlhf__asked wh
     struct rlhf__bytes text = {.host = o->host};
     char why[RLHF__SOCKET_WHY] = "", first[RLHF__SOCKET_WHY] = "";
     uint32_t failed = 0;
+    double full = 0;
     rlhf_status st = RLHF_OK;
+    if (what == RLHF__ASKED_RESET) begin_wait(o, in->phase);
     for (int reading = 0; st == RLHF_OK && reading < 2; reading++) {
         const double until = deadline(o);
         for (uint32_t i = 0; st == RLHF_OK && i < in->n; i++) {
             if (out->failed[i]) continue;
-            enum rlhf__socket_end end = reading ? receive(o, what, in, i, &text, until, why)
-                                                : send_one(o, what, in, i, why);
+            const double by = what == RLHF__ASKED_RESET ? 0 : until;
+            enum rlhf__socket_end end = reading ? receive(o, what, in, i, &text, until, &full, why)
+                                                : send_one(o, what, in, i, by, why);
             if (end == RLHF__SOCKET_CANCELLED || end == RLHF__SOCKET_NO_MEMORY)
                 st = give_up(o, end);
             else if (reading && end == RLHF__SOCKET_DONE &&
@@ -269,6 +321,7 @@ rlhf_status rlhf__openenv_ask(const struct rlhf__openenv *o, enum rlhf__asked wh
         }
     }
     rlhf__bytes_finish(&text);
+    if (what == RLHF__ASKED_RESET && !o->wait->failed) o->wait->until = 0;
     if (st != RLHF_OK || !failed) return st;
     if (failed == in->n) return rlhf_failf(o->host, RLHF_E_IO, "%s: %s", o->shown, first);
     rlhf_logf(o->host, RLHF_LOG_WARN, "%s: %u of %u episodes: %s", o->shown, failed, in->n, first);

@@ -6,6 +6,16 @@
 #include "http/socket.h"
 #include "lines/asked.h"
 
+// The wait for a server that is down. A call that finds the server down waits until patience_s are
+// over; the calls that repeat it in the same phase have only the rest of this time. A call in which
+// all connections succeed ends the wait.
+struct rlhf__openenv_wait {
+    double until;   // when patience ends; 0: the server is not known to be down
+    int64_t phase;  // the phase in which the wait began
+    int32_t failed; // 1: a connection failed in this call
+    int32_t gone;   // 1: patience ended in this call
+};
+
 // All members are borrowed.
 struct rlhf__openenv {
     const rlhf_host *host;
@@ -19,6 +29,7 @@ struct rlhf__openenv {
     size_t longest;          // maximum number of bytes of a message
     int32_t reads_errors;    // 1: the policy reads an EXECUTION_ERROR; 0: it is a failure
     int32_t reserved;
+    struct rlhf__openenv_wait *wait; // zeroed at the start
 };
 
 // The state of an episode.

@@ -2,6 +2,7 @@
 #include "http/socket.h"
 
 #include "http/client.h"
+#include "http/handshake.h"
 #include "process/utf8.h"
 
 #include <poll.h>
@@ -9,11 +10,24 @@
 #include <string.h>
 #include <strings.h>
 
-enum { POLL_MS = 200, HEAD_MAX = 16384, OP_TEXT = 1, OP_CLOSE = 8, OP_PING = 9, OP_PONG = 10 };
+enum { POLL_MS = 200, HEAD_MAX = 16384, OP_CONTINUE = 0, OP_TEXT = 1 };
+enum { OP_CLOSE = 8, OP_PING = 9, OP_PONG = 10, CONTROL_BYTES = 125 };
+
+// Most frames without text in a message. Pings of a server that wait while the policy is trained
+// are among them.
+enum { IDLE_FRAMES = 1000 };
 
 static enum rlhf__socket_end fail(char *why, const char *text) {
     snprintf(why, RLHF__SOCKET_WHY, "%s", text);
     return RLHF__SOCKET_FAILED;
+}
+
+// Check Ctrl-C and the deadline.
+static enum rlhf__socket_end in_time(const struct rlhf__socket *s, double deadline, char *why) {
+    if (s->host->cancelled(s->host)) return RLHF__SOCKET_CANCELLED;
+    if (deadline > 0 && rlhf__http_now() > deadline)
+        return fail(why, "it did not answer within rewards.timeout_s");
+    return RLHF__SOCKET_DONE;
 }
 
 // Wait until the socket can be read or written.
@@ -23,9 +37,8 @@ static enum rlhf__socket_end ready(const struct rlhf__socket *s, short events, d
     curl_easy_getinfo(s->easy, CURLINFO_ACTIVESOCKET, &fd);
     struct pollfd p = {.fd = fd, .events = events};
     for (;;) {
-        if (s->host->cancelled(s->host)) return RLHF__SOCKET_CANCELLED;
-        if (deadline > 0 && rlhf__http_now() > deadline)
-            return fail(why, "it did not answer within rewards.timeout_s");
+        const enum rlhf__socket_end end = in_time(s, deadline, why);
+        if (end != RLHF__SOCKET_DONE) return end;
         if (poll(&p, 1, POLL_MS) != 0) return RLHF__SOCKET_DONE;
     }
 }
@@ -45,9 +58,12 @@ static enum rlhf__socket_end send_all(const struct rlhf__socket *s, const char *
     return RLHF__SOCKET_DONE;
 }
 
-// Append what has arrived to s->in, at least one byte.
+// Append what has arrived to s->in, at least one byte, and forget what was read.
 static enum rlhf__socket_end more(struct rlhf__socket *s, double deadline, char *why) {
     char part[16384];
+    if (s->at) memmove(s->in.data, s->in.data + s->at, s->in.len - s->at);
+    s->in.len -= s->at;
+    s->at = 0;
     for (;;) {
         size_t n = 0;
         const CURLcode code = curl_easy_recv(s->easy, part, sizeof part, &n);
@@ -62,21 +78,18 @@ static enum rlhf__socket_end more(struct rlhf__socket *s, double deadline, char 
     }
 }
 
-static void drop(struct rlhf__bytes *b, size_t n) {
-    memmove(b->data, b->data + n, b->len - n);
-    b->len -= n;
-}
-
 // ---- the handshake ----
 
-static void write_head(const struct rlhf__socket_target *t, struct rlhf__bytes *out) {
+static void write_head(const struct rlhf__socket_target *t, const char *key,
+                       struct rlhf__bytes *out) {
     rlhf__bytes_text(out, "GET ");
     rlhf__bytes_text(out, t->path);
     rlhf__bytes_text(out, " HTTP/1.1\r\nHost: ");
     rlhf__bytes_text(out, strstr(t->origin, "://") + 3);
     rlhf__bytes_text(out, "\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-                          "Sec-WebSocket-Key: cmxoZi1ob3N0IHNheXMgaA==\r\n"
-                          "Sec-WebSocket-Version: 13\r\n");
+                          "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ");
+    rlhf__bytes_text(out, key);
+    rlhf__bytes_text(out, "\r\n");
     for (const struct curl_slist *h = t->headers; h; h = h->next) {
         if (strncasecmp(h->data, "Content-Type:", 13) == 0 ||
             strncasecmp(h->data, "Expect:", 7) == 0)
@@ -87,21 +100,29 @@ static void write_head(const struct rlhf__socket_target *t, struct rlhf__bytes *
     rlhf__bytes_text(out, "\r\n");
 }
 
-static enum rlhf__socket_end read_head(struct rlhf__socket *s, double deadline, char *why) {
-    // the server's answer to the key above (RFC 6455, 4.2.2)
-    static const char accept[] = "l1JH/vNz53S2emZbMpDZUTq2G3o=";
+// Returns 1 if the head, which ends in a NUL, accepts the WebSocket.
+static int accepts(const char *head, const char *answer) {
+    static const char name[] = "\r\nSec-WebSocket-Accept:";
+    const char *at = strcasestr(head, name);
+    if (strncmp(head, "HTTP/1.1 101", 12) != 0 || !at) return 0;
+    at += sizeof name - 1;
+    at += strspn(at, " \t");
+    return strncmp(at, answer, strlen(answer)) == 0;
+}
+
+static enum rlhf__socket_end read_head(struct rlhf__socket *s, const char *answer, double deadline,
+                                       char *why) {
     char shown[120];
     for (;;) {
         const char *end = s->in.data ? memmem(s->in.data, s->in.len, "\r\n\r\n", 4) : NULL;
         if (end) {
             const size_t n = (size_t)(end - s->in.data) + 4;
-            const int good =
-                n > 12 && memcmp(s->in.data, "HTTP/1.1 101", 12) == 0 && strstr(s->in.data, accept);
+            const int good = accepts(s->in.data, answer);
             if (!good)
                 snprintf(
                     why, RLHF__SOCKET_WHY, "it opens no WebSocket: \"%s\"",
                     rlhf__utf8_shown(s->in.data, strcspn(s->in.data, "\r"), shown, sizeof shown));
-            drop(&s->in, n);
+            s->at = n;
             return good ? RLHF__SOCKET_DONE : RLHF__SOCKET_FAILED;
         }
         if (s->in.len > HEAD_MAX) return fail(why, "its head is too long");
@@ -116,7 +137,9 @@ static enum rlhf__socket_end read_head(struct rlhf__socket *s, double deadline, 
 enum rlhf__socket_end rlhf__socket_open(struct rlhf__socket *s, const struct rlhf__socket_target *t,
                                         double deadline, char *why) {
     struct rlhf__bytes head = {.host = s->host};
+    char key[RLHF__HANDSHAKE_TEXT] = "", answer[RLHF__HANDSHAKE_TEXT] = "";
     s->in = (struct rlhf__bytes){.host = s->host};
+    s->at = 0;
     s->easy = curl_easy_init();
     if (!s->easy) return RLHF__SOCKET_NO_MEMORY;
     curl_easy_setopt(s->easy, CURLOPT_URL, t->url);
@@ -129,10 +152,12 @@ enum rlhf__socket_end rlhf__socket_open(struct rlhf__socket *s, const struct rlh
     const CURLcode code = curl_easy_perform(s->easy);
     enum rlhf__socket_end end = RLHF__SOCKET_DONE;
     if (code != CURLE_OK) end = fail(why, curl_easy_strerror(code));
-    write_head(t, &head);
+    if (!rlhf__handshake_key(key)) end = fail(why, "the system has no random bytes for a key");
+    rlhf__handshake_answer(key, answer);
+    write_head(t, key, &head);
     if (head.full) end = RLHF__SOCKET_NO_MEMORY;
     if (end == RLHF__SOCKET_DONE) end = send_all(s, head.data, head.len, deadline, why);
-    if (end == RLHF__SOCKET_DONE) end = read_head(s, deadline, why);
+    if (end == RLHF__SOCKET_DONE) end = read_head(s, answer, deadline, why);
     rlhf__bytes_finish(&head);
     s->open = end == RLHF__SOCKET_DONE;
     if (!s->open) rlhf__socket_close(s);
@@ -150,8 +175,8 @@ static enum rlhf__socket_end send_frame(struct rlhf__socket *s, int op, const ch
     head[1] = (unsigned char)(0x80 | (wide == 8 ? 127 : wide == 2 ? 126 : (int)n));
     for (int k = wide - 1; k >= 0; k--)
         head[at++] = (unsigned char)((uint64_t)n >> (8 * k));
-    s->mask = s->mask * 1664525u + 1013904223u;
-    memcpy(mask, &s->mask, 4);
+    if (!rlhf__handshake_random(mask, sizeof mask))
+        return fail(why, "the system has no random bytes for a mask");
     memcpy(head + at, mask, 4);
     rlhf__bytes_add(&frame, head, at + 4);
     rlhf__bytes_add(&frame, text, n);
@@ -176,42 +201,68 @@ struct frame {
 // Read the head of a frame. Returns 1 if the whole frame has arrived, 0 if bytes are missing, and
 // -1 if the frame is invalid. A frame of a server must not be masked or use extensions.
 static int read_frame(const struct rlhf__socket *s, struct frame *f) {
-    const unsigned char *b = (const unsigned char *)s->in.data;
-    if (s->in.len < 2) return 0;
+    const size_t left = s->in.len - s->at;
+    if (left < 2) return 0;
+    const unsigned char *b = (const unsigned char *)s->in.data + s->at;
     const int wide = (b[1] & 127) == 127 ? 8 : (b[1] & 127) == 126 ? 2 : 0;
     if (b[1] & 128 || b[0] & 0x70) return -1;
     *f = (struct frame){.op = b[0] & 15, .last = b[0] >> 7, .head = 2 + (uint64_t)wide};
-    if (s->in.len < f->head) return 0;
+    if (left < f->head) return 0;
     f->len = wide ? 0 : b[1] & 127;
     for (int k = 0; k < wide; k++)
         f->len = f->len << 8 | b[2 + k];
-    return f->len > s->longest ? -1 : s->in.len - f->head >= f->len;
+    return f->len > s->longest ? -1 : left - f->head >= f->len;
+}
+
+// Why a frame is not allowed here; NULL if it is. `inside`: the message has begun.
+static const char *fault_of(const struct frame *f, int inside) {
+    if (f->op == OP_CLOSE) return "it closed the WebSocket";
+    if (f->op == OP_PING || f->op == OP_PONG)
+        return f->last && f->len <= CONTROL_BYTES ? NULL
+                                                  : "it sends a ping or pong that is too long";
+    if (f->op == OP_CONTINUE) return inside ? NULL : "it continues a message that it did not begin";
+    if (f->op == OP_TEXT) return inside ? "it begins a message inside another" : NULL;
+    return "it sends a frame that is not text";
+}
+
+// Waits until a whole frame has arrived.
+static enum rlhf__socket_end next_frame(struct rlhf__socket *s, struct frame *f, double deadline,
+                                        char *why) {
+    for (;;) {
+        enum rlhf__socket_end end = in_time(s, deadline, why);
+        if (end != RLHF__SOCKET_DONE) return end;
+        const int got = read_frame(s, f);
+        if (got < 0) return fail(why, "it sends a frame that is too long or not allowed");
+        if (got > 0) return RLHF__SOCKET_DONE;
+        end = more(s, deadline, why);
+        if (end != RLHF__SOCKET_DONE) return end;
+    }
 }
 
 enum rlhf__socket_end rlhf__socket_receive(struct rlhf__socket *s, struct rlhf__bytes *out,
                                            double deadline, char *why) {
+    int inside = 0;
     out->len = 0;
     out->full = 0;
-    for (;;) {
-        struct frame f;
-        const int got = read_frame(s, &f);
-        enum rlhf__socket_end end = RLHF__SOCKET_DONE;
-        if (got < 0) return fail(why, "it sends a frame that is too long or not allowed");
-        if (got == 0) {
-            end = more(s, deadline, why);
-            if (end != RLHF__SOCKET_DONE) return end;
-            continue;
+    for (int idle = 0; idle <= IDLE_FRAMES;) {
+        struct frame f = {0};
+        enum rlhf__socket_end end = next_frame(s, &f, deadline, why);
+        if (end != RLHF__SOCKET_DONE) return end;
+        const char *fault = fault_of(&f, inside), *data = s->in.data + s->at + f.head;
+        if (fault) return fail(why, fault);
+        if (f.op == OP_PING) end = send_frame(s, OP_PONG, data, (size_t)f.len, deadline, why);
+        if (f.op <= OP_TEXT) {
+            rlhf__bytes_add(out, data, (size_t)f.len);
+            inside = 1;
         }
-        if (f.op == OP_CLOSE) return fail(why, "it closed the WebSocket");
-        if (f.op == OP_PING)
-            end = send_frame(s, OP_PONG, s->in.data + f.head, (size_t)f.len, deadline, why);
-        if (f.op <= 2) rlhf__bytes_add(out, s->in.data + f.head, (size_t)f.len);
-        drop(&s->in, (size_t)(f.head + f.len));
+        s->at += (size_t)(f.head + f.len);
+        idle += f.op > OP_TEXT || !f.len;
         if (end != RLHF__SOCKET_DONE) return end;
         if (out->full) return RLHF__SOCKET_NO_MEMORY;
         if (out->len > s->longest) return fail(why, "its message is too long");
-        if (f.op <= 2 && f.last) return RLHF__SOCKET_DONE;
+        if (f.op <= OP_TEXT && f.last) return RLHF__SOCKET_DONE;
     }
+    return fail(why, "it sends too many frames without text");
 }
 
 void rlhf__socket_close(struct rlhf__socket *s) {

@@ -1,5 +1,7 @@
 // socket.h: a WebSocket client (RFC 6455). libcurl makes the connection, including TLS and proxies.
-// The client supports only text messages, and sends each in one frame.
+// The client supports only text messages, and sends each in one frame. It refuses what the RFC does
+// not allow, binary messages, and messages among whose frames too many have no text (pings, pongs,
+// empty continuations).
 #ifndef RLHF_PLUGINS_ENVIRONMENTS_HTTP_SOCKET_H
 #define RLHF_PLUGINS_ENVIRONMENTS_HTTP_SOCKET_H
 
@@ -14,9 +16,10 @@ struct rlhf__socket {
     const rlhf_host *host;
     size_t longest;        // maximum number of bytes of a message
     CURL *easy;            // NULL: closed
-    struct rlhf__bytes in; // bytes that were received and not yet read
-    uint32_t mask;
-    int32_t open; // 1: the handshake has succeeded
+    struct rlhf__bytes in; // bytes that were received
+    size_t at;             // how many of them were read
+    int32_t open;          // 1: the handshake has succeeded
+    int32_t reserved;
 };
 
 // Where to connect. All members are borrowed.

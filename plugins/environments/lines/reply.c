@@ -1,7 +1,8 @@
 // reply.c: see reply.h.
 #include "lines/reply.h"
 
-#include <math.h>
+#include "process/json_reward.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -53,9 +54,11 @@ static int verdict_of(const json_t *v) {
 }
 
 static int check_member(const char *key, const json_t *v, enum rlhf__asked what, char *why) {
+    double reward;
     if (strcmp(key, "episode") == 0) return 1;
     if (strcmp(key, "reward") == 0)
-        return json_is_number(v) || json_is_null(v) ? 1 : refuse(why, key, "a number or null");
+        return rlhf__json_reward(v, &reward) ? 1
+                                             : refuse(why, key, "a number, true, false or null");
     if (strcmp(key, "metrics") == 0) return check_metrics(v, why);
     if (strcmp(key, "failed") == 0) return json_is_string(v) ? 1 : refuse(why, key, "a text");
     if (strcmp(key, "verdict") == 0)
@@ -121,7 +124,7 @@ static rlhf_status put_say(const json_t *v, const rlhf_episode_out *out, uint32_
 
 rlhf_status rlhf__line_reply_put(const struct rlhf__line_reply *r, const rlhf_episode_out *out,
                                  uint32_t i, enum rlhf__asked what, int32_t calls, char *why) {
-    const json_t *reward = json_object_get(r->line, "reward");
+    double reward;
     json_t *metrics = json_object_get(r->line, "metrics"), *number;
     const char *key;
     if (rlhf__line_reply_failed(r)) {
@@ -130,7 +133,8 @@ rlhf_status rlhf__line_reply_put(const struct rlhf__line_reply *r, const rlhf_ep
     }
     if (what != RLHF__ASKED_FINISH)
         RLHF_TRY(put_say(json_object_get(r->line, "say"), out, i, calls, why));
-    if (reward) out->reward[i] = json_is_null(reward) ? NAN : (float)json_number_value(reward);
+    if (rlhf__json_reward(json_object_get(r->line, "reward"), &reward))
+        out->reward[i] = (float)reward;
     out->verdict[i] = (uint8_t)verdict_of(json_object_get(r->line, "verdict"));
     if (json_is_true(json_object_get(r->line, "truncated")))
         out->end[i] = RLHF_EPISODE_TRUNCATED;

@@ -1,6 +1,8 @@
 // answer_line.c: see answer_line.h.
 #include "exec/answer_line.h"
 
+#include "process/json_reward.h"
+
 #include <rlhf/reward.h>
 
 #include <math.h>
@@ -17,16 +19,10 @@ __attribute__((format(printf, 2, 3))) static int refuse(char *why, const char *f
     return 0;
 }
 
-static const char *kind(const json_t *v) {
-    static const char *const names[] = {"an object", "a list", "a string", "a number",
-                                        "a number",  "true",   "false",    "null"};
-    return names[json_typeof(v)];
-}
-
 // ---- a bare number ----
 
 // Reads a decimal number like strtod(), but refuses hexadecimal numbers and uses a point in any
-// locale.
+// locale. Also reads true and false, as json_reward.h does.
 static int read_number(const char *line, size_t n, double *out) {
     char text[352]; // longer than any double needs
     if (n == 0 || n >= sizeof text) return 0;
@@ -35,6 +31,10 @@ static int read_number(const char *line, size_t n, double *out) {
     const char *word = text + (*text == '-' || *text == '+');
     if (strcasecmp(word, "nan") == 0) {
         *out = (double)NAN;
+        return 1;
+    }
+    if (strcasecmp(text, "true") == 0 || strcasecmp(text, "false") == 0) {
+        *out = strcasecmp(text, "true") == 0;
         return 1;
     }
     if (strcasecmp(word, "inf") == 0 || strcasecmp(word, "infinity") == 0) {
@@ -50,13 +50,9 @@ static int read_number(const char *line, size_t n, double *out) {
 // ---- an object ----
 
 static int read_reward(const json_t *v, double *out, char *why) {
-    if (json_is_null(v))
-        *out = (double)NAN;
-    else if (json_is_number(v))
-        *out = json_number_value(v);
-    else
-        return refuse(why, "its \"reward\" is %s, not a number", kind(v));
-    return 1;
+    return rlhf__json_reward(v, out)
+               ? 1
+               : refuse(why, "its \"reward\" is %s, not a number", rlhf__json_what(v));
 }
 
 static int read_index(const json_t *v, int64_t *out, char *why) {
@@ -93,14 +89,15 @@ static int read_metrics(json_t *object, struct rlhf__line *out, char *why) {
     const char *name;
     json_t *v;
     if (!json_is_object(object))
-        return refuse(why, "its \"metrics\" is %s, not an object", kind(object));
+        return refuse(why, "its \"metrics\" is %s, not an object", rlhf__json_what(object));
     json_object_foreach(object, name, v) {
         if (!rlhf__line_name(name))
             return refuse(why, "a metric's name is empty, over %d bytes, or not printable",
                           RLHF__LINE_NAME - 1);
         if (json_is_null(v)) continue;
         if (!json_is_number(v))
-            return refuse(why, "its metric \"%.40s\" is %s, not a number", name, kind(v));
+            return refuse(why, "its metric \"%.40s\" is %s, not a number", name,
+                          rlhf__json_what(v));
         if (out->n_metrics == RLHF__LINE_METRICS)
             return refuse(why, "it has over %d metrics", RLHF__LINE_METRICS);
         out->metric[out->n_metrics].value = json_number_value(v);

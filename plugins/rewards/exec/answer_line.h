@@ -24,8 +24,8 @@ struct rlhf__line {
 };
 
 // Parses a line of n bytes, without its line break. Allowed are:
-//   a number in C or JSON notation; NaN and Infinity in upper or lower case; null
-//   an object with "reward": number or null, and these optional keys:
+//   a number in C or JSON notation; null; NaN, Infinity, true and false in upper or lower case
+//   an object with "reward": number, true, false or null, and these optional keys:
 //       "index": 0 or more; "metrics": {name: number or null};
 //       "verdict": "right", "wrong", true, false or null
 // Returns 1, or 0 with the reason in why[RLHF__LINE_WHY]. The reason may quote bytes of the line.

@@ -2,9 +2,9 @@
 #include "http/reply.h"
 
 #include "exec/answer_line.h"
+#include "process/json_reward.h"
 #include "process/utf8.h"
 
-#include <math.h>
 #include <rlhf/reward.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,20 +17,11 @@ __attribute__((format(printf, 2, 3))) static void say(char *why, const char *fmt
     va_end(ap);
 }
 
-static const char *kind(const json_t *v) {
-    static const char *const names[] = {"an object", "a list", "a string", "an integer",
-                                        "a number",  "true",   "false",    "null"};
-    return v ? names[json_typeof(v)] : "missing";
-}
-
-// Reads a number or null into *seq. Returns 0 if v is something else.
+// Reads a reward into *seq. Returns 0 if v is not a reward.
 static int read_number(const json_t *v, float *seq) {
-    if (json_is_null(v))
-        *seq = NAN;
-    else if (json_is_number(v))
-        *seq = (float)json_number_value(v); // a number too large becomes Inf, see nan_policy
-    else
-        return 0;
+    double value;
+    if (!rlhf__json_reward(v, &value)) return 0;
+    *seq = (float)value; // a number too large becomes Inf, see nan_policy
     return 1;
 }
 
@@ -53,7 +44,8 @@ static rlhf_status read_entry(const struct rlhf__reply *r, const rlhf_host *host
     if (read_number(v, &r->seq[i])) return RLHF_OK;
     r->failed[i] = 1;
     if (!json_is_object(v)) {
-        say(why, "entry %u of the answer is %s; expected a number, null or an object", i, kind(v));
+        say(why, "entry %u of the answer is %s; expected a number, null or an object", i,
+            rlhf__json_what(v));
         return RLHF_OK;
     }
     if (!rlhf__line_object(v, &line, what)) {
@@ -76,7 +68,7 @@ static rlhf_status read_entry(const struct rlhf__reply *r, const rlhf_host *host
 static rlhf_status read_rows(const struct rlhf__reply *r, const rlhf_host *host, json_t *root,
                              char *why) {
     if (!json_is_array(root)) {
-        say(why, "the answer is %s; expected a list of %u rewards", kind(root), r->n);
+        say(why, "the answer is %s; expected a list of %u rewards", rlhf__json_what(root), r->n);
         return RLHF_E_INVALID;
     }
     if (json_array_size(root) != r->n) {
@@ -109,10 +101,10 @@ static rlhf_status count_logs(const struct rlhf__reply *r, const rlhf_host *host
 static rlhf_status read_openrlhf(const struct rlhf__reply *r, const rlhf_host *host, json_t *root,
                                  char *why) {
     json_t *rewards = json_object_get(root, "rewards");
-    const int one = r->n == 1 && json_is_number(rewards);
+    const int one = r->n == 1 && (json_is_number(rewards) || json_is_boolean(rewards));
     if (!json_is_array(rewards) && !one) {
-        say(why, "\"rewards\" of the answer is %s; expected a list of %u numbers", kind(rewards),
-            r->n);
+        say(why, "\"rewards\" of the answer is %s; expected a list of %u numbers",
+            rlhf__json_what(rewards), r->n);
         return RLHF_E_INVALID;
     }
     if (!one && json_array_size(rewards) != r->n) {
@@ -123,7 +115,8 @@ static rlhf_status read_openrlhf(const struct rlhf__reply *r, const rlhf_host *h
         const json_t *v = one ? rewards : json_array_get(rewards, i);
         r->verdict[i] = RLHF_VERDICT_NONE;
         r->failed[i] = !read_number(v, &r->seq[i]);
-        if (r->failed[i]) say(why, "entry %u of \"rewards\" is %s; expected a number", i, kind(v));
+        if (r->failed[i])
+            say(why, "entry %u of \"rewards\" is %s; expected a number", i, rlhf__json_what(v));
     }
     return count_logs(r, host, json_object_get(root, "extra_logs"));
 }

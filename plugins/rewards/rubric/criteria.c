@@ -2,8 +2,8 @@
 #include "rubric/criteria.h"
 
 #include "process/utf8.h"
+#include "rubric/score.h"
 
-#include <math.h>
 #include <rlhf/log.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -172,42 +172,16 @@ void rlhf__criteria_ask(const struct rlhf__criteria *c, uint32_t k, const rlhf_r
 
 // ---- answers ----
 
-// Finds the last number in a text of at most 255 bytes.
-static int last_number(const char *text, double *out) {
-    const char *at = text + strlen(text);
-    int found = 0;
-    while (at > text) {
-        while (at > text && !strchr("0123456789", at[-1]))
-            at--;
-        const char *stop = at;
-        while (at > text && strchr("0123456789.", at[-1]))
-            at--;
-        if (at == stop) break;
-        if (at > text && at[-1] == '-') at--;
-        *out = strtod(at, NULL);
-        found = 1;
-        if (at == text || at[-1] != '/') break; // in "7/10", the number is 7
-        at--;
-    }
-    return found;
-}
-
 int rlhf__criteria_score(const struct rlhf__criteria *c, const char *text, size_t n, double *score,
                          char *why, size_t cap) {
-    char line[256], shown[80];
-    while (n > 0 && strchr(" \t\r\n", text[n - 1]))
-        n--;
-    size_t from = n;
-    while (from > 0 && text[from - 1] != '\n' && n - from < sizeof line - 1)
-        from--;
-    memcpy(line, text + from, n - from);
-    line[n - from] = 0;
-    if (strlen(line) == n - from && last_number(line, score) && isfinite(*score) && *score >= 0 &&
-        *score <= c->scale) {
+    char shown[80];
+    const char *fault = rlhf__score_read(text, n, c->scale, score);
+    if (!fault) {
         *score /= c->scale;
         return 1;
     }
-    snprintf(why, cap, "it says \"%s\", which does not end with a number from 0 to %g",
-             rlhf__utf8_shown(text + from, n - from, shown, sizeof shown), c->scale);
+    text = rlhf__score_line(text, &n);
+    snprintf(why, cap, "it says \"%s\", %s; expected one number from 0 to %g in the last line",
+             rlhf__utf8_shown(text, n, shown, sizeof shown), fault, c->scale);
     return 0;
 }

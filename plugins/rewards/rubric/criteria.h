@@ -39,7 +39,7 @@ rlhf_status rlhf__criteria_check_row(const struct rlhf__criteria *, rlhf_str row
 void rlhf__criteria_ask(const struct rlhf__criteria *, uint32_t k, const rlhf_reward_in *,
                         uint32_t i, struct rlhf__bytes *out);
 
-// Read a judge's answer: a single number, or the last number in the last line ("Score: 7/10" is 7).
+// Read a judge's answer (score.h).
 // Returns 1 and sets *score to a number from 0 to 1. Otherwise returns 0 with the reason in
 // why[cap]. [any]
 int rlhf__criteria_score(const struct rlhf__criteria *, const char *text, size_t n, double *score,
