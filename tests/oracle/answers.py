@@ -275,16 +275,16 @@ def cases():
     return [(*key, same) for key, same in out.items()]
 
 
-def ours(all_cases):
+def ours(all_cases, options):
     rows = "".join(json.dumps({"response": r, "row": {"answer": g}}) + "\n" for _, g, r, _ in all_cases)
-    out = subprocess.run([PROGRAM, f"{PLUGINS}/answer.so", "where=boxed"], input=rows, text=True,
+    out = subprocess.run([PROGRAM, f"{PLUGINS}/answer.so", *options], input=rows, text=True,
                          capture_output=True)
     if out.returncode:
         raise SystemExit(f"answer.so: {out.stderr}")
     return [float(line) == 1 for line in out.stdout.split()]
 
 
-def theirs(all_cases):
+def theirs(all_cases, timeout=None):
     try:
         from math_verify import parse, verify
     except ImportError:
@@ -294,8 +294,8 @@ def theirs(all_cases):
     logging.disable(logging.CRITICAL)
     out = []
     for _, gold, response, _ in all_cases:
-        want, said = (parse(t, parsing_timeout=None) for t in (f"\\boxed{{{gold}}}", response))
-        out.append(bool(verify(want, said, timeout_seconds=None)))
+        want, said = (parse(t, parsing_timeout=timeout) for t in (f"\\boxed{{{gold}}}", response))
+        out.append(bool(verify(want, said, timeout_seconds=timeout)))
     return out
 
 
@@ -313,7 +313,7 @@ def judgements():
 
 def main():
     all_cases = cases()
-    mine, other_side = ours(all_cases), theirs(all_cases)
+    mine, other_side = ours(all_cases, ["where=boxed"]), theirs(all_cases)
     lines, kinds = judgements()
     found = {}
     for i, (kind, gold, response, same) in enumerate(all_cases):

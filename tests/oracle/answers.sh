@@ -1,6 +1,6 @@
 #!/bin/sh
-# Compares answer.so on 2,000 generated answers with the truth and, if installed, math-verify
-# (answers.py). Skipped (77) without Python.
+# Compares answer.so on 2,000 generated answers (answers.py) and 3,000 of hard forms
+# (answer_forms.py) with the truth and, if installed, with math-verify. Skipped (77) without Python.
 set -eu
 python=${RLHF_PYTHON:-python3}
 "$python" -c 'import json' 2>/dev/null || {
@@ -8,5 +8,7 @@ python=${RLHF_PYTHON:-python3}
     exit 77
 }
 here=$(cd "$(dirname "$0")" && pwd)
-"$python" -W ignore "$here/answers.py" "$RLHF_BUILD_DIR/tests/oracle_rewards" \
-    "$RLHF_BUILD_DIR/lib/rlhf/0/rewards"
+for script in answers.py answer_forms.py; do
+    "$python" -W ignore "$here/$script" "$RLHF_BUILD_DIR/tests/oracle_rewards" \
+        "$RLHF_BUILD_DIR/lib/rlhf/0/rewards"
+done

@@ -104,8 +104,9 @@ static void numbers_of_many_forms(void **state) {
         {"1500", "\\boxed{1.5e3}", 1}, {"1500", "\\boxed{1.5 \\times 10^{3}}", 1},
         {"0.0015", "\\boxed{1.5\\cdot 10^{-3}}", 1}, {"1500", "\\boxed{15 x 10^2}", 1},
         {"1000", "\\boxed{10^3}", 1}, {"10", "\\boxed{10^3}", 0}, {"8", "\\boxed{2^3}", 0},
-        {"5000000", "\\boxed{5 million}", 1}, {"5", "\\boxed{5 millions}", 1},
-        {"5", "\\boxed{\\sqrt{25}}", 0}, {"7", "\\boxed{3+4}", 0});
+        {"5000000", "\\boxed{5 million}", 1}, {"5000000", "\\boxed{5 millions}", 1},
+        {"500000", "\\boxed{5 hundred thousand}", 1}, {"5", "\\boxed{\\sqrt{25}}", 0},
+        {"7", "\\boxed{3+4}", 0});
 }
 
 static void money_units_and_percent(void **state) {
@@ -244,6 +245,102 @@ static void white_space_of_tex(void **state) {
            {"New York", "\\boxed{New  York}", 1}, {"New York", "\\boxed{NewYork}", 0},
            {"1 2 x", "\\boxed{12 x}", 0}, {"\xc3\xa9 \xc3\xa9", "\\boxed{\xc3\xa9\xc3\xa9}", 0},
            {"x{", "\\boxed{x\\{}", 0});
+}
+
+// Several equations are no number, neither in a response nor in a row.
+static void several_equations(void **state) {
+    (void)state;
+    EXPECT("", {"x=3, y=5", "\\boxed{x=4, y=5}", 0}, {"x=3, y=5", "\\boxed{y=5}", 0},
+           {"x=3, y=5", "so y is 5", 0}, {"x=3, y=5", "\\boxed{x = 3, y = 5}", 1},
+           {"x=1 \\text{ or } x=2", "\\boxed{x=5 \\text{ or } x=2}", 0},
+           {"x=1 \\text{ or } x=2", "\\boxed{2}", 0},
+           {"x=1 \\text{ or } x=2", "\\boxed{x = 1 \\text{ or } x = 2}", 1},
+           {"5", "\\boxed{x=3, y=5}", 0}, {"5", "\\boxed{x = 3 \\text{ or } x = 5}", 0},
+           {"5", "\\boxed{x \\ge 3, x = 5}", 0}, {"5", "\\boxed{x=3\\\\ y=5}", 0},
+           {"5", "\\boxed{x=3 \\quad y=5}", 0}, {"5", "\\boxed{x=3 \\lor x=5}", 0},
+           {"5", "\\boxed{x=3; y=5}", 0}, {"#### x = 3, y = 5", "#### x = 3, y = 5", 1},
+           {"5", "#### x = 3, y = 5", 0}, {"3", "#### x = 3, y = 5", 0},
+           {"A=\\{9\\}, B=2", "\\boxed{A=\\{1\\}, B=2}", 0}, {"5", "\\boxed{f(2, 3) = 5}", 1},
+           {"5", "\\boxed{x = 2 + 3 = 5}", 1}, {"1234", "\\boxed{n = 1,000 + 234 = 1,234}", 1},
+           {"30", "\\boxed{d = 3 cm = 30 mm}", 1}, {"(12, 345)", "\\boxed{(12,345)}", 1},
+           {"12345", "\\boxed{(12,345)}", 0}, {"1,234", "\\boxed{1234}", 1});
+}
+
+static void factorials_and_primes(void **state) {
+    (void)state;
+    EXPECT("", {"2004!", "\\boxed{2004}", 0}, {"2004", "\\boxed{2004!}", 0},
+           {"n!", "\\boxed{n}", 0}, {"n!", "\\boxed{n!}", 1}, {"(n-1)!", "\\boxed{n-1}", 0},
+           {"2^n n!", "\\boxed{2^n n}", 0}, {"n!", "#### n", 0}, {"n", "#### n!", 0},
+           {"yes", "#### yes!", 1}, {"5", "It is 5!", 1}, {"5", "I have 5! Nice.", 1},
+           {"5", "There are $5!$", 0}, {"5", "\\(5!\\)", 0}, {"5", "It is 5! ways.", 0},
+           {"120", "5! = 120", 1}, {"f'", "\\boxed{f}", 0}, {"f", "\\boxed{f'}", 0},
+           {"f''", "\\boxed{f'}", 0}, {"'a'", "\\boxed{a}", 1}, {"p^*", "\\boxed{{p^{*}}}", 1},
+           {"{p^{*}}", "\\boxed{p^*}", 1}, {"p", "\\boxed{p^*}", 0});
+    EXPECT("where=whole", {"18", "18!", 1});
+    EXPECT("compare=text", {"n!", "\\boxed{n}", 0}, {"n!", "\\boxed{n!}", 1});
+}
+
+static void terms_in_a_text(void **state) {
+    (void)state;
+    EXPECT("where=last_number", {"7", "of 7 the side is $\\sqrt{25}$.", 1},
+           {"7",
+            "7 and \xe2\x88\x9a"
+            "25",
+            1},
+           {"7", "7, $\\log 8$", 1}, {"7", "7, $\\binom{5}{2}$", 1},
+           {"7", "7, $\\frac{\\pi}{3}$", 1}, {"7/9", "so $0.\\overline{7}$", 1},
+           {"7", "7, \\sin(2)", 1}, {"7", "7, log 8, ln(2)", 1},
+           {"7",
+            "7, x = \xc2\xb1"
+            "2021",
+            1},
+           {"7", "7, 2\xc2\xb3", 1}, {"5000", "that is 5 \xc3\x97 10\xc2\xb3", 1},
+           {"7", "7, $x_{12}$", 1}, {"7", "7, $\\sum_{i=1}^{5} x$", 1},
+           {"7", "7, $(\\frac{3}{5})^{2}$", 1}, {"7", "7, \xcf\x80/2", 1}, {"7", "7 \\pmod{9}", 1},
+           {"3", "$\\sqrt{9} = 3$", 1}, {"10", "$\\binom{5}{2} = 10$", 1},
+           {"7", "7, $\\sqrt[3]{8}$", 1}, {"7", "7, $x\\sqrt{25}$", 1}, {"73", "It is __73__.", 1},
+           {"73", "It is _73_.", 1}, {"7", "7, but 3 dozen", 1}, {"7", "7, or 3 and a half", 1},
+           {"12", "12 and none", 1}, {"-5", "It is minus 5.", 1}, {"5", "10 minus 5", 1},
+           {"-5", "negative 5", 1});
+}
+
+static void words_that_change_a_number(void **state) {
+    static const char *const changed[] = {
+        "5 and a half", "5 dozen", "5 hundredths", "5 squared",  "5 factorial", "5 or six",
+        "negative 5",   "minus 5", "5 or more",    "5 plus two", "5 times ten", "5 million"};
+    char response[64];
+    (void)state;
+    reward_open(&r, "answer.so", "");
+    for (size_t i = 0; i < sizeof changed / sizeof *changed; i++) {
+        for (int box = 0; box < 2; box++) {
+            snprintf(response, sizeof response, box ? "\\boxed{%s}" : "#### %s", changed[i]);
+            if (score_row(&r, row_of("5"), response) != 0) fail_msg("%s pays", response);
+        }
+    }
+    reward_close(&r);
+    EXPECT("", {"-5", "\\boxed{negative 5}", 1}, {"-5", "\\boxed{\\text{minus } 5}", 1},
+           {"5 dozen", "\\boxed{5 dozen}", 1}, {"5", "\\boxed{5 times}", 1},
+           {"5", "\\boxed{5 apples and pears}", 1}, {"5", "#### 5 cm squared", 1});
+}
+
+static void separators_and_superscripts(void **state) {
+    (void)state;
+    EXPECT("where=boxed", {"11111", "\\boxed{11,\\! 111}", 1}, {"11,\\! 111", "\\boxed{11111}", 1},
+           {"11111", "\\boxed{11,\\,111}", 1}, {"11111", "\\boxed{11\\;111}", 1},
+           {"11111", "\\boxed{11~111}", 1}, {"11111", "\\boxed{11, 111}", 0},
+           {"1000", "\\boxed{10\xc2\xb3}", 1},
+           {"0.005",
+            "\\boxed{5\xc3\x97"
+            "10\xe2\x81\xbb\xc2\xb3}",
+            1},
+           {"10", "\\boxed{10\xc2\xb3}", 0}, {"5", "\\boxed{5\xc2\xb2}", 0},
+           {"5", "\\boxed{5 cm\xc2\xb2}", 1}, {"x^{10}", "\\boxed{x\xc2\xb9\xe2\x81\xb0}", 1},
+           {"0.5",
+            "\\boxed{1\xe2\x81\x84"
+            "2}",
+            1},
+           {"1/6", "\\boxed{0.1\\overline{6}}", 1}, {"100/99", "\\boxed{1.\\overline{01}}", 1},
+           {"0.3", "\\boxed{0.\\overline{3}}", 0}, {"5", "\\boxed{\\pm 5}", 0});
 }
 
 // A data row may give the gold answer as a whole solution, as a number, or inside a list.
@@ -414,6 +511,11 @@ int main(void) {
                                        cmocka_unit_test(variables_are_no_units),
                                        cmocka_unit_test(brackets_around_a_number),
                                        cmocka_unit_test(white_space_of_tex),
+                                       cmocka_unit_test(several_equations),
+                                       cmocka_unit_test(factorials_and_primes),
+                                       cmocka_unit_test(terms_in_a_text),
+                                       cmocka_unit_test(words_that_change_a_number),
+                                       cmocka_unit_test(separators_and_superscripts),
                                        cmocka_unit_test(gold_in_solutions),
                                        cmocka_unit_test(pay_and_metrics),
                                        cmocka_unit_test(nothing_found_is_said),

@@ -4,6 +4,7 @@
 #include "answer/clean.h"
 #include "answer/letters.h"
 #include "answer/place.h"
+#include "answer/units.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -95,8 +96,61 @@ static rlhf_status reserve(const rlhf_host *host, char **bytes, uint64_t *cap, u
 
 // ---- numbers in an answer ----
 
+// The thousands separator in "1,234" joins, other commas separate.
+static int separates(rlhf_str text, uint64_t at) {
+    const char *p = text.ptr + at, *end = text.ptr + text.len;
+    int digits = 0;
+    while (p + 1 + digits < end && rlhf__is_digit(p[1 + digits]))
+        digits++;
+    return !(at > 0 && rlhf__is_digit(p[-1]) && digits == 3);
+}
+
+// 1 if one of the words or signs that join statements is at `at`.
+static int joins(rlhf_str text, uint64_t at) {
+    static const char *const all[] = {
+        ";",    "<",    ">",    "\\\\", "\\lor", "\\land",       "\\vee",        "\\wedge",
+        "\\le", "\\ge", "\\ne", "\\lt", "\\gt",  "\xe2\x89\xa4", "\xe2\x89\xa5", "\xe2\x89\xa0"};
+    static const char *const words[] = {"or", "and"};
+    const char *p = text.ptr + at;
+    const uint64_t left = text.len - at;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        const size_t n = strlen(all[i]);
+        if (left < n || memcmp(p, all[i], n) != 0) continue;
+        if (*p != '\\' || n == 2 || left == n || !rlhf__is_letter(p[n])) return 1;
+    }
+    for (size_t i = 0; i < 2; i++) {
+        const size_t n = strlen(words[i]);
+        const int alone =
+            (at == 0 || !rlhf__is_letter(p[-1])) && (left <= n || !rlhf__is_letter(p[n]));
+        if (left >= n && memcmp(p, words[i], n) == 0 && alone) return 1;
+    }
+    return 0;
+}
+
+// 1 if the text, which an "=" follows, has more than one statement: "x=3, y", "x = 3 or x". Commas
+// in brackets separate arguments.
+static int is_several(rlhf_str text) {
+    int depth = 0;
+    for (uint64_t at = 0; at < text.len; at++) {
+        const char c = text.ptr[at];
+        depth += rlhf__is_one_of(c, "([{");
+        depth -= rlhf__is_one_of(c, ")]}");
+        if (depth <= 0 && ((c == ',' && separates(text, at)) || joins(text, at))) return 1;
+    }
+    // "x=3  y": a variable stands apart after a number
+    uint64_t end = rlhf__trim(text).len, at = end;
+    const char *p = rlhf__trim(text).ptr;
+    while (at > 0 && rlhf__is_letter(p[at - 1]))
+        at--;
+    const uint64_t letters = end - at;
+    const rlhf_str number = rlhf__trim((rlhf_str){p, at});
+    return letters > 0 && rlhf__has_variable(p + at, p + end) && number.len && number.len < at &&
+           rlhf__is_digit(number.ptr[number.len - 1]);
+}
+
 // Cuts *text to the part after the last "=" or similar sign: "x = 5" gives 5. Returns 0 if the text
-// is an inequality ("x >= 5") or an equation that is not solved yet ("2x = 10").
+// is an inequality ("x >= 5"), several equations ("x = 3, y = 5") or an equation that is not solved
+// yet ("2x = 10").
 static int right_side(rlhf_str *text) {
     for (uint64_t at = text->len; at-- > 0;) {
         const char *p = text->ptr + at;
@@ -106,7 +160,8 @@ static int right_side(rlhf_str *text) {
         if (left >= 3 && memcmp(p, "\xe2\x89\x88", 3) == 0) n = 3; // approximately equal
         if (left >= 7 && memcmp(p, "\\approx", 7) == 0) n = 7;
         if (!n) continue;
-        if (rlhf__has_term((rlhf_str){text->ptr, at})) return 0; // an equation to solve
+        const rlhf_str before = {text->ptr, at};
+        if (rlhf__has_term(before) || is_several(before)) return 0;
         *text = (rlhf_str){p + n, left - n};
         return 1;
     }
@@ -133,8 +188,10 @@ static int read_alone(rlhf_str text, int units, struct rlhf__reading *out) {
     if (!right_side(&text)) return 0;
     text = rlhf__strip(text);
     if (rlhf__read_whole(text, units, out)) return 1;
-    for (int depth = 0; depth < MAX_BRACKETS && unwrap(&text); depth++)
+    for (int depth = 0; depth < MAX_BRACKETS && unwrap(&text); depth++) {
+        if (memchr(text.ptr, ',', (size_t)text.len)) return 0; // (1,234) is a pair
         if (rlhf__read_whole(text, 0, out)) return 1;
+    }
     return 0;
 }
 
@@ -161,7 +218,7 @@ static rlhf_status refuse_gold(const struct rlhf__checker *c, rlhf_str text, con
 static rlhf_status take_gold(struct rlhf__checker *c, rlhf_str text) {
     const struct rlhf__answer_options *o = c->options;
     const int wants = o->compare == COMPARE_NUMBER || o->where == RLHF__WHERE_LAST_NUMBER;
-    RLHF_TRY(reserve(c->host, &c->gold_bytes, &c->gold_cap, text.len));
+    RLHF_TRY(reserve(c->host, &c->gold_bytes, &c->gold_cap, 2 * text.len));
     const rlhf_str place = rlhf__clean(gold_place(o, text), c->gold_bytes);
     c->gold = (struct rlhf__gold){.text = rlhf__strip(place)};
     if (!c->gold.text.len) return refuse_gold(c, text, "which has no answer in it");
@@ -240,9 +297,21 @@ static int same_number(const struct rlhf__answer_options *o, const struct rlhf__
     return 0;
 }
 
+// 1 if the brace at the beginning is closed at the end.
+static int is_group(rlhf_str text) {
+    int depth = 0;
+    for (uint64_t i = 0; i < text.len; i++) {
+        depth += (text.ptr[i] == '{') - (text.ptr[i] == '}');
+        if (!depth) return i > 1 && i == text.len - 1;
+    }
+    return 0;
+}
+
 // "(B)" becomes B, because the letter of a choice is often in brackets. "(3, 4)" and "f(x)" stay
-// unchanged.
+// unchanged. Braces around all are TeX's.
 static rlhf_str without_brackets(rlhf_str text) {
+    while (is_group(text))
+        text = rlhf__trim((rlhf_str){text.ptr + 1, text.len - 2});
     if (text.len < 3 || *text.ptr != '(' || text.ptr[text.len - 1] != ')') return text;
     const rlhf_str inside = {text.ptr + 1, text.len - 2};
     for (uint64_t i = 0; i < inside.len; i++)
@@ -287,6 +356,10 @@ static int read_number(const struct rlhf__checker *c, enum kind kind, rlhf_str t
     const int units = c->options->units;
     if (kind == KIND_LAST) return rlhf__read_last(text, out);
     if (kind == KIND_ALONE) return read_alone(text, units, out);
+    rlhf_str equation = text;
+    const char *comma = memchr(text.ptr, ',', (size_t)text.len);
+    const char *equals = memchr(text.ptr, '=', (size_t)text.len);
+    if (comma && equals && equals < comma && !right_side(&equation)) return 0;
     return rlhf__read_whole(rlhf__strip(text), units, out) ||
            (units && !out->term && rlhf__read_first(text, out));
 }
@@ -303,8 +376,11 @@ rlhf_status rlhf__checker_judge(struct rlhf__checker *c, rlhf_str row, rlhf_str 
         return RLHF_OK;
     const enum kind kind = find_place(c, text, &place, &marked);
     if (kind == KIND_NONE) return RLHF_OK;
-    RLHF_TRY(reserve(c->host, &c->bytes, &c->cap, place.len));
+    RLHF_TRY(reserve(c->host, &c->bytes, &c->cap, 2 * place.len));
     place = rlhf__clean(place, c->bytes);
+    while (kind == KIND_ALONE && !marked && c->gold.is_number && place.len &&
+           rlhf__is_one_of(place.ptr[place.len - 1], "! \n"))
+        place.len--; // a whole response that ends in "!" is a sentence
     const rlhf_str bare = rlhf__strip(place);
     out->found = c->gold.is_number ? read_number(c, kind, place, &number) : bare.len > 0;
     out->marked = out->found && marked;

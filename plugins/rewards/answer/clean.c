@@ -19,21 +19,21 @@ static const struct rule commands[] = {
     {"quad", " "},       {"qquad", " "},      {"degree", "\xc2\xb0"}, {"geq", "\\ge"},
     {"leq", "\\le"},     {"neq", "\\ne"}};
 
-static const struct rule symbols[] = {{"\\!", ""},
-                                      {"\\,", RLHF__NBSP},
-                                      {"\\;", " "},
-                                      {"\\:", " "},
-                                      {"\\ ", " "},
-                                      {"\\(", " "},
-                                      {"\\)", " "},
-                                      {"\\[", " "},
-                                      {"\\]", " "},
+static const struct rule symbols[] = {{"\\,", RLHF__NBSP},
+                                      {"\\;", RLHF__NBSP},
+                                      {"\\:", RLHF__NBSP},
+                                      {"\\ ", RLHF__NBSP},
+                                      {"\\(", " $"},
+                                      {"\\)", "$ "},
+                                      {"\\[", " $"},
+                                      {"\\]", "$ "},
                                       {"\\$", "$"},
                                       {"\\%", "%"},
                                       {"{,}", ","},
                                       {"^\\circ", "\xc2\xb0"},
                                       {"^{\\circ}", "\xc2\xb0"},
-                                      {"~", " "},
+                                      {"~", RLHF__NBSP},
+                                      {"\xe2\x81\x84", "/"},         // fraction slash
                                       {"\xe2\x88\x92", "-"},         // minus
                                       {"\xe2\x80\x93", "-"},         // en dash
                                       {"\xe2\x80\x89", RLHF__NBSP},  // thin space
@@ -103,6 +103,46 @@ static int take_symbol(struct cleaning *c) {
     return 0;
 }
 
+// Moves past "\!", a negative space, with the spaces around it, which do not separate anything.
+static int take_negative_space(struct cleaning *c, const char *begin) {
+    if (!begins(c, "\\!")) return 0;
+    for (c->at += 2; c->at < c->end && rlhf__is_space(*c->at);)
+        c->at++;
+    while (c->out > begin && rlhf__is_space(c->out[-1]))
+        c->out--;
+    return 1;
+}
+
+// If a superscript digit or sign is at the cursor, returns its length in bytes and sets *ascii.
+static size_t superscript(const struct cleaning *c, char *ascii) {
+    static const struct {
+        char text[4], ascii;
+    } all[] = {{"\xc2\xb2", '2'},     {"\xc2\xb3", '3'},     {"\xc2\xb9", '1'},
+               {"\xe2\x81\xb0", '0'}, {"\xe2\x81\xb4", '4'}, {"\xe2\x81\xb5", '5'},
+               {"\xe2\x81\xb6", '6'}, {"\xe2\x81\xb7", '7'}, {"\xe2\x81\xb8", '8'},
+               {"\xe2\x81\xb9", '9'}, {"\xe2\x81\xba", '+'}, {"\xe2\x81\xbb", '-'}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (begins(c, all[i].text)) {
+            *ascii = all[i].ascii;
+            return strlen(all[i].text);
+        }
+    return 0;
+}
+
+// Writes superscripts as TeX does: 10\xc2\xb2 becomes 10^{2}.
+static int take_superscripts(struct cleaning *c) {
+    char ascii;
+    size_t n = superscript(c, &ascii);
+    if (!n) return 0;
+    put(c, "^{");
+    for (; n; n = superscript(c, &ascii)) {
+        *c->out++ = ascii;
+        c->at += n;
+    }
+    put(c, "}");
+    return 1;
+}
+
 static void take_byte(struct cleaning *c) {
     const char here = *c->at++;
     if (here == '{' && c->depth < MAX_DEPTH) {
@@ -117,7 +157,9 @@ rlhf_str rlhf__clean(rlhf_str text, char *out) {
     struct cleaning c = {.at = text.ptr, .end = text.ptr + text.len, .out = out};
     while (c.at < c.end) {
         const char here = *c.at;
-        if (here == '\\' && (take_wrapper(&c) || take_command(&c))) continue;
+        if (here == '\\' && (take_negative_space(&c, out) || take_wrapper(&c) || take_command(&c)))
+            continue;
+        if ((here == '\xc2' || here == '\xe2') && take_superscripts(&c)) continue;
         if (begins(&c, "\\\\")) { // TeX's line break; its second backslash does not begin a command
             take_byte(&c);
             take_byte(&c);
@@ -143,16 +185,44 @@ static uint64_t loose_at(rlhf_str t, int end, const char *set) {
     return 0;
 }
 
+// 1 if the "!" at the end follows a word, and is not a factorial: yes!, but n! and 5!
+static int is_exclamation(rlhf_str t) {
+    uint64_t end = t.len, letters = 0;
+    while (end && t.ptr[end - 1] == '!')
+        end--;
+    while (letters < end && rlhf__is_letter(t.ptr[end - 1 - letters]))
+        letters++;
+    return letters > 2;
+}
+
+// Like loose_at(t, 1, set), but keeps "!" of a factorial and "*" of an exponent.
+static uint64_t loose_end(rlhf_str t, const char *set) {
+    const char last = t.len ? t.ptr[t.len - 1] : 0, before = t.len > 1 ? t.ptr[t.len - 2] : 0;
+    if (last == '!' && !is_exclamation(t)) return 0;
+    if (last == '*' && rlhf__is_one_of(before, "^_")) return 0;
+    return loose_at(t, 1, set);
+}
+
 static rlhf_str cut_ends(rlhf_str t, const char *front, const char *back) {
     for (uint64_t n; (n = loose_at(t, 0, front)) != 0; t.len -= n)
         t.ptr += n;
-    for (uint64_t n; (n = loose_at(t, 1, back)) != 0;)
+    for (uint64_t n; (n = loose_end(t, back)) != 0;)
         t.len -= n;
     return t;
 }
 
 rlhf_str rlhf__trim(rlhf_str text) { return cut_ends(text, "", ""); }
-rlhf_str rlhf__strip(rlhf_str text) { return cut_ends(text, "\"'*_`$", "\"'*_`$.,;:!"); }
+
+rlhf_str rlhf__strip(rlhf_str text) {
+    rlhf_str t = text;
+    for (uint64_t len = 0; len != t.len;) {
+        len = t.len;
+        t = cut_ends(t, "\"*_`$", "\"*_`$.,;:!");
+        if (t.len > 1 && *t.ptr == '\'' && t.ptr[t.len - 1] == '\'')
+            t = (rlhf_str){t.ptr + 1, t.len - 2};
+    }
+    return t;
+}
 
 // ---- comparison ----
 

@@ -2,9 +2,13 @@
 //
 // from                                     to
 // \text{..}, \mathrm{..} and the like      their contents
-// \left \right \! \displaystyle            nothing
-// \( \) \[ \] \; \: \quad ~                a space
-// \, thin and narrow spaces                a joining space
+// \left \right \displaystyle               nothing
+// \! and the spaces around it              nothing
+// \( \) \[ \]                              $ and a space
+// \quad                                   a space
+// \, \; \: ~ thin and narrow spaces        a joining space
+// superscripts of Unicode                  ^{..}
+// fraction slash                           /
 // \$ \%                                    $ %
 // {,}                                      a comma
 // \dfrac \tfrac                            \frac
@@ -16,12 +20,13 @@
 
 #include <rlhf/base.h>
 
-// Returns the cleaned text, which is stored in `out`. `out` must have room for text.len bytes.
+// Returns the cleaned text, which is stored in `out`. `out` must have room for 2 * text.len bytes.
 // [any]
 rlhf_str rlhf__clean(rlhf_str text, char *out);
 
 // Remove white space, quotes, and * _ ` $ at both ends, and the punctuation marks . , ; : ! at the
-// end. [any]
+// end. A "'" is removed only together with the one at the other end, because f' is not f. A "!" is
+// removed only after a word of three or more letters, because n! is not n. [any]
 rlhf_str rlhf__strip(rlhf_str text);
 
 rlhf_str rlhf__trim(rlhf_str text); // removes white space at both ends [any]

@@ -16,7 +16,10 @@ static void push(struct rlhf__cursor *c, struct rlhf__decimal *x) {
 // Returns the length in bytes of the thousands separator at the cursor. Returns 0 without a
 // separator, or if it is not followed by exactly three digits.
 static ptrdiff_t separator(const struct rlhf__cursor *c) {
-    ptrdiff_t n = rlhf__next_is(c, ",") ? 1 : rlhf__next_is(c, RLHF__NBSP) ? 2 : 0;
+    ptrdiff_t n = rlhf__next_is(c, "," RLHF__NBSP) ? 3
+                  : rlhf__next_is(c, ",")          ? 1
+                  : rlhf__next_is(c, RLHF__NBSP)   ? 2
+                                                   : 0;
     if (!n || !rlhf__digit_at(c, n) || !rlhf__digit_at(c, n + 1) || !rlhf__digit_at(c, n + 2))
         return 0;
     return rlhf__digit_at(c, n + 3) ? 0 : n;
@@ -198,6 +201,32 @@ static int take_rest_of_mixed(struct rlhf__cursor *c, struct rlhf__ratio *part) 
     return 0;
 }
 
+// Moves past the rest of a number such as 0.1\overline{6}, of which 0.1 was read. Sets *out to the
+// number. Returns 0 if there is no such rest.
+static int take_repeating(struct rlhf__cursor *c, const struct rlhf__decimal *first,
+                          struct rlhf__ratio *out) {
+    const struct rlhf__cursor before = *c;
+    struct rlhf__ratio part = {.num = {.sign = 1}, .den = {.sign = 1}};
+    const char *point = c->at;
+    while (point > c->begin && rlhf__is_digit(point[-1]))
+        point--;
+    const int decimals = point > c->begin && point[-1] == '.' ? (int)(c->at - point) : 0;
+    if ((decimals || rlhf__take(c, ".")) && rlhf__take(c, "\\overline{") && rlhf__digit_at(c, 0)) {
+        while (rlhf__digit_at(c, 0))
+            push(c, &part.num);
+        part.num.exponent = -decimals;
+        part.den.n = part.num.n;
+        memset(part.den.digit, '9', (size_t)part.den.n);
+        rlhf__decimal_settle(&part.num);
+        if (rlhf__take(c, "}")) {
+            if (!rlhf__ratio_add(first, &part, out)) c->over = 1;
+            return 1;
+        }
+    }
+    *c = before;
+    return 0;
+}
+
 int rlhf__take_magnitude(struct rlhf__cursor *c, struct rlhf__ratio *out) {
     struct rlhf__ratio part;
     struct rlhf__decimal first;
@@ -207,6 +236,7 @@ int rlhf__take_magnitude(struct rlhf__cursor *c, struct rlhf__ratio *out) {
     if (!take_decimal(c, &first, &integer)) return 0;
     out->num = first;
     rlhf__decimal_set(&out->den, 1);
+    if (take_repeating(c, &first, out)) return c->over ? -1 : 1;
     const int stroke = take_denominator(c, &out->den);
     if (stroke == 0 && integer && take_rest_of_mixed(c, &part) && !c->over &&
         !rlhf__ratio_add(&first, &part, out))
