@@ -238,6 +238,7 @@ static void levels(void **state) {
     assert_int_equal(n, 5);
 #endif
     size_t used = n, allowed = n - 1;
+    int above = 0; // 1: this CPU does not have the level of a row before
     for (size_t i = 0; i < n; i++) {
         const json_t *l = json_array_get(all, i);
         const char *why = text_of(l, "why_unused");
@@ -245,7 +246,8 @@ static void levels(void **state) {
         printf("  %s, has %d, used %d, %s\n", text_of(l, "name"), has, is_set(l, "used"), why);
         assert_true(has || (i > 0 && why[0]));
         assert_true(text_of(l, "loops")[0] && text_of(l, "f32")[0] && text_of(l, "bf16")[0]);
-        if (i > 0 && has) assert_true(is_set(json_array_get(all, i - 1), "supported"));
+        assert_false(has && above);
+        above |= !has && !strstr(why, "this build leaves it out");
         if (is_set(l, "used")) assert_int_equal(used, n); // the first one
         if (is_set(l, "used")) used = i;
         if (used < i) assert_true(strlen(why) > 10);
