@@ -131,9 +131,11 @@ static void put_checkpoint(struct rlhf__buf *line, const char *key, int64_t phas
     put_text(line, key, path);
 }
 
-void rlhf__events_begin(struct rlhf__events *e, int64_t phase, const char *const *argv) {
+void rlhf__events_begin(struct rlhf__events *e, int64_t phase, int64_t phases,
+                        const char *const *argv) {
     if (!e) return;
     struct rlhf__buf line = line_of(phase < 0 ? 0 : phase, phase < 0 ? "start" : "resume");
+    rlhf__buf_printf(&line, ", \"phases\": %lld", (long long)phases);
     put_argv(&line, argv);
     put_text(&line, "version", RLHF_SDK_VERSION);
     put_machine(&line);

@@ -19,9 +19,10 @@ rlhf_status rlhf__events_open(const struct rlhf__folder *run, int64_t keep_phase
 void rlhf__events_close(struct rlhf__events *);
 
 // Record the beginning of the process. If `phase` < 0, the event is "start". Otherwise the event is
-// "resume", and `phase` is the number of phases that earlier processes completed. `argv` ends with
-// NULL, and may itself be NULL. [main]
-void rlhf__events_begin(struct rlhf__events *, int64_t phase, const char *const *argv);
+// "resume", and `phase` is the number of phases that earlier processes completed. `phases` is the
+// number of planned phases. `argv` ends with NULL, and may itself be NULL. [main]
+void rlhf__events_begin(struct rlhf__events *, int64_t phase, int64_t phases,
+                        const char *const *argv);
 
 // Record a finding: its phase (counted from 1), its short name, and the sentence that was logged.
 // [main]

@@ -303,8 +303,8 @@ static int reads_messages(const struct rlhf__phase *p) {
 static void warn_messages(const struct rlhf__phase *p) {
     rlhf__report_warn(p->report, p->count->phase + 1, "messages",
                       "the prompts are messages, so a reward in Python gets each completion c as a "
-                      "list of messages: its text is c[0][\"content\"], and a test such as 'answer "
-                      "in c' is never true");
+                      "list of messages; its text is c[0][\"content\"], and c itself contains no "
+                      "text");
 }
 
 // Warn about flat rewards. With a critic, or with an algorithm that does not report flat groups,

@@ -99,7 +99,7 @@ static rlhf_status open_reports(struct rlhf__run *r, struct rlhf__error *err) {
     RLHF_TRY(rlhf__manifest_write(&code, dir->root, resumed, err));
     RLHF_TRY(open_files(r, dir->root, keep, err));
     RLHF_TRY(open_rollouts(r, keep, err));
-    rlhf__events_begin(r->report.events, keep, r->req->env->argv);
+    rlhf__events_begin(r->report.events, keep, r->count.phases, r->req->env->argv);
     const struct rlhf__progress_state start = {
         .phase = r->count.phase, .phases = r->count.phases, .first_phase = r->count.phase};
     fill_terminal(r);

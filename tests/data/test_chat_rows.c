@@ -364,6 +364,37 @@ static rlhf_status open_pairs(struct fixture *f, const char *rows, struct rlhf__
     return rlhf__preferences_open(&o, f->tok, out, err);
 }
 
+// A response that a length limit cut off does not end its turn.
+static void cut_responses(void **state) {
+    struct fixture *f = *state;
+    struct rlhf__preferences *set;
+    struct rlhf__error err = {0};
+    name(f, "zephyr");
+#define PAIR "{\"prompt\":[" USER("a") "],\"chosen\":[" SAYS("yes") "],\"rejected\":\"no\",\"cut\":"
+    check_ok(open_pairs(f,
+                        PAIR
+                        "[false,true]}\n" PAIR "[true,false]}\n" PAIR "null}\n"
+                        "{\"prompt\":[" USER("a") "],\"responses\":[\"yes\",\"no\"],\"best\":1,"
+                                                  "\"cut\":[true,true]}\n",
+                        (struct rlhf__preference_opts){0}, &set, &err),
+             &err);
+    static const char *const want[][2] = {{"yes<|endoftext|>", "no"},
+                                          {"yes", "no<|endoftext|>"},
+                                          {"yes<|endoftext|>", "no<|endoftext|>"},
+                                          {"yes", "no"}};
+    for (int64_t i = 0; i < 4; i++) {
+        const struct rlhf__preference p = rlhf__preferences_get(set, i);
+        check_ids(f, p.ids, (size_t)p.len[0], want[i][0]);
+        check_ids(f, p.ids + p.len[0], (size_t)p.len[1], want[i][1]);
+    }
+    rlhf__preferences_close(set);
+    check_error(open_pairs(f, PAIR "[true]}\n", (struct rlhf__preference_opts){0}, &set, &err),
+                RLHF_E_INVALID, &err,
+                "r.jsonl:1: field 'cut' is expected to be a list of 2 booleans");
+    check_error(open_pairs(f, PAIR "[true,1]}\n", (struct rlhf__preference_opts){0}, &set, &err),
+                RLHF_E_INVALID, &err, "entry 1 of field 'cut' is an integer, expected true or");
+}
+
 static void preferences(void **state) {
     // The same pair in each form that a file may use, then a best of three.
     static const char rows[] =
@@ -501,6 +532,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(assistant_tokens, setup, teardown),
         cmocka_unit_test_setup_teardown(tool_rows, setup, teardown),
         cmocka_unit_test_setup_teardown(preferences, setup, teardown),
+        cmocka_unit_test_setup_teardown(cut_responses, setup, teardown),
         cmocka_unit_test_setup_teardown(completions, setup, teardown),
         cmocka_unit_test_setup_teardown(long_preferences, setup, teardown),
         cmocka_unit_test_setup_teardown(bad_preferences, setup, teardown),

@@ -111,6 +111,29 @@ static void eval_compares_and_stores(void **state) {
     e2e_says(t, "whose scores it compares; on rows of texts, labels or preferences run eval once");
 }
 
+// --max-new, --temperature and --greedy are the settings of the same meaning.
+static void eval_decodes_as_generate(void **state) {
+    struct e2e *t = *state;
+    make_checkpoint(t);
+    const char *eval =
+        "\"$HOST\" eval --model s/checkpoints/latest --reward period_count.so --data "
+        "prompts.txt --n 8 --json 2>>log";
+    if (e2e_shell(t,
+                  "%s --max-new 7 --greedy >a.txt && %s --set sampling.max_new_tokens=7 --set "
+                  "sampling.top_k=1 >b.txt && cmp a.txt b.txt && %s --max-new 7 --temperature 0.5 "
+                  ">c.txt && %s --set sampling.max_new_tokens=7 --set sampling.temperature=0.5 "
+                  ">d.txt && cmp c.txt d.txt && ! cmp -s a.txt c.txt || { cat log; exit 1; }",
+                  eval, eval, eval, eval))
+        fail_msg("%s", t->out);
+    assert_int_equal(e2e_run(t, "eval --model s/checkpoints/latest --reward period_count.so --data "
+                                "prompts.txt --greedy --temperature 2"),
+                     2);
+    e2e_says(t, "eval: --temperature has no effect with --greedy");
+    assert_int_equal(e2e_run(t, "eval --model s/checkpoints/latest --data texts.jsonl --greedy"),
+                     2);
+    e2e_says(t, "eval: --greedy has no effect without --reward");
+}
+
 // If the output could not be written, the command fails, both with text and with JSON output.
 static void eval_notices_a_full_disk(void **state) {
     struct e2e *t = *state;
@@ -188,6 +211,7 @@ int main(void) {
                                         e2e_teardown),
         cmocka_unit_test_setup_teardown(eval_judges_responses, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(eval_compares_and_stores, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(eval_decodes_as_generate, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(eval_notices_a_full_disk, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(eval_names_a_bad_label, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_reward_model_off_its_scale, e2e_setup, e2e_teardown),

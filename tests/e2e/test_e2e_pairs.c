@@ -232,10 +232,40 @@ static void labels_of_a_classifier(void **state) {
     assert_int_equal(e2e_shell(t, "ls d.jsonl* 2>/dev/null"), 2);
 }
 
+// The rows mark responses that the length limit cut off, and the command warns of them. Nothing is
+// marked if responses need not end.
+static void cut_responses_are_marked(void **state) {
+    struct e2e *t = *state;
+    make_policy(t);
+    assert_int_equal(e2e_run(t, PAIRS "--set sampling.max_new_tokens=4 --out a.jsonl"), 0);
+    e2e_says(t,
+             " responses in the rows were cut off after sampling.max_new_tokens=4 tokens, before");
+    json_t *rows = rows_of(t, "a.jsonl");
+    const json_t *cut = json_object_get(json_array_get(rows, 0), "cut");
+    assert_int_equal(json_array_size(cut), 2);
+    assert_true(json_is_true(json_array_get(cut, 0)) || json_is_true(json_array_get(cut, 1)));
+    json_decref(rows);
+    assert_int_equal(e2e_run(t, PAIRS "--best-of --set sampling.max_new_tokens=4 --out b.jsonl"),
+                     0);
+    rows = rows_of(t, "b.jsonl");
+    const json_t *row = json_array_get(rows, 0);
+    assert_int_equal(json_array_size(json_object_get(row, "cut")),
+                     json_array_size(json_object_get(row, "responses")));
+    json_decref(rows);
+    assert_int_equal(e2e_run(t, PAIRS "--set sampling.max_new_tokens=4 --set "
+                                      "sampling.stop_at_eos=false --out c.jsonl"),
+                     0);
+    assert_null(strstr(t->out, "were cut off"));
+    rows = rows_of(t, "c.jsonl");
+    assert_null(json_object_get(json_array_get(rows, 0), "cut"));
+    json_decref(rows);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(best_against_worst, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(best_of_k, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(cut_responses_are_marked, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(rows_can_be_trained_on, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(bytes_depend_on_the_seed_alone, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(refusals, e2e_setup, e2e_teardown),

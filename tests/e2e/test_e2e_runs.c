@@ -55,6 +55,27 @@ static void states(void **state) {
     e2e_says(t, "Bits per token ends at");
 }
 
+// Without run.phases, the run's events say how many phases were planned. The error of a failed run
+// is shown whole by `runs show`, and cut in the list, also in a pipe.
+static void plans_and_errors(void **state) {
+    struct e2e *t = *state;
+    fine(t, e2e_run(t, SFT "--set data.epochs=2 --set run.stop_after=3 --out runs/half"));
+    cell(t, "half", 2, "stopped");
+    cell(t, "half", 3, "3/8");
+    fine(t, e2e_shell(t, "\"$HOST\" runs show runs/half"));
+    e2e_says(t, "no    3 of 8 phases");
+    fine(t,
+         e2e_shell(t,
+                   "printf '%%s\\n' '{\"time\": 1, \"phase\": 3, \"event\": \"end\", \"status\": "
+                   "\"failed\", \"reason\": \"reward r: %s\"}' >>runs/half/events.jsonl; "
+                   "\"$HOST\" runs list | awk '{ if (length($0) > 220) exit 1 }' && "
+                   "\"$HOST\" runs show runs/half",
+                   "a long story of one thing after another, with file and line and what else "
+                   "was found, which fills more than one line and ends here at last, at length "
+                   "and in full, as a person would want to read it but not in a list THE END"));
+    e2e_says(t, "THE END");
+}
+
 // To see whether a run is active, the program asks for the run's lock. Here this process holds the
 // lock, as a training run would.
 static void a_running_run_is_left_alone(void **state) {
@@ -203,6 +224,7 @@ static void a_narrow_comparison(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(plans_and_errors, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(states, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_running_run_is_left_alone, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_checkpoint_in_use_stays, e2e_setup, e2e_teardown),

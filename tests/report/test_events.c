@@ -38,7 +38,7 @@ static void line_is(const json_t *all, size_t i, const char *want) {
 static void lines_of_a_run(void **state) {
     static const char *const argv[] = {"rlhf-host", "--out", "a \"b\"", NULL};
     struct rlhf__events *e = open_events(*state, -1);
-    rlhf__events_begin(e, -1, argv);
+    rlhf__events_begin(e, -1, 12, argv);
     rlhf__events_warning(e, 3, "collapsed", "it\nhas");
     rlhf__events_checkpoint(e, 4);
     rlhf__events_end(e, 4, "stopped", "the user stopped it");
@@ -55,7 +55,7 @@ static void lines_of_a_run(void **state) {
     assert_string_equal(json_string_value(json_object_get(start, "version")), RLHF_SDK_VERSION);
     json_object_del(start, "version");
     line_is(all, 0,
-            "{\"phase\": 0, \"event\": \"start\", \"argv\": [\"rlhf-host\", \"--out\", "
+            "{\"phase\": 0, \"event\": \"start\", \"phases\": 12, \"argv\": [\"rlhf-host\", \"--out\", "
             "\"a \\\"b\\\"\"]}");
     line_is(all, 1,
             "{\"phase\": 3, \"event\": \"warning\", \"finding\": \"collapsed\", \"text\": "
@@ -71,13 +71,13 @@ static void lines_of_a_run(void **state) {
 // events stay.
 static void a_resumed_run_keeps_its_history(void **state) {
     struct rlhf__events *e = open_events(*state, -1);
-    rlhf__events_begin(e, -1, NULL);
+    rlhf__events_begin(e, -1, 12, NULL);
     rlhf__events_warning(e, 2, "jumped", "a");
     rlhf__events_checkpoint(e, 2);
     rlhf__events_warning(e, 3, "collapsed", "b");
     rlhf__events_close(e);
     e = open_events(*state, 2);
-    rlhf__events_begin(e, 2, NULL);
+    rlhf__events_begin(e, 2, 12, NULL);
     rlhf__events_end(e, 2, "failed", "why");
     rlhf__events_close(e);
     json_t *all = read_events(*state);
@@ -92,7 +92,7 @@ static void a_resumed_run_keeps_its_history(void **state) {
             "{\"phase\": 2, \"event\": \"end\", \"status\": \"failed\", \"reason\": "
             "\"why\"}");
     json_decref(all);
-    rlhf__events_begin(NULL, -1, NULL); // nothing is open yet
+    rlhf__events_begin(NULL, -1, 12, NULL); // nothing is open yet
     rlhf__events_warning(NULL, 1, "", "");
 }
 

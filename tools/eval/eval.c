@@ -6,6 +6,7 @@
 #include "eval/stats.h"
 #include "learn/evaluate.h"
 #include "model/adapter.h"
+#include "sample/decode.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -43,6 +44,7 @@ static const struct rlhf__flag flags[] = {
     RLHF__FLAG_S(
         O, "--config", config, "FILE",
         "with --reward: sampling, prompts and response settings; else the run's, or ppo.so's"),
+    RLHF__DECODING_FLAGS(O),
     RLHF__FLAG_L(O, "--set", set, "PATH=VALUE",
                  "with --reward: one setting, e.g. sampling.top_k=20"),
     RLHF__TEMPLATE_FLAG(O),
@@ -264,6 +266,9 @@ static rlhf_status check_flags(struct rlhf__eval_options *o, struct rlhf__error 
                                                {"--seed", o->seed != NOT_GIVEN, 0},
                                                {"--config", o->config != NULL, 0},
                                                {"--set", o->set.n > 0, 0},
+                                               {"--max-new", o->decoding.max_new > 0, 0},
+                                               {"--temperature", o->decoding.temperature > 0, 0},
+                                               {"--greedy", o->decoding.greedy, 0},
                                                {"--per-prompt", o->per_prompt != NOT_GIVEN, 0},
                                                {"--pass", !isnan(o->pass), 0}};
     const struct rlhf__flag_idle compare = {"--compare", o->compare != NULL, 0},

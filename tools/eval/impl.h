@@ -4,6 +4,7 @@
 
 #include "cmd/command_setup.h"
 #include "cmd/commands.h"
+#include "cmd/given_settings.h"
 #include "cmd/program.h"
 
 struct rlhf__eval_options {
@@ -16,6 +17,7 @@ struct rlhf__eval_options {
     double pass;        // NaN: not given
     int32_t json, bos, save, reserved;
     struct rlhf__flag_list data, reward, set;
+    struct rlhf__decoding_flags decoding;
     struct rlhf__command_setup_flags at;
 };
 

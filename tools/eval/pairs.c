@@ -9,6 +9,7 @@
 #include "cmd/program.h"
 #include "data/lines.h"
 #include "eval/setup.h"
+#include "report/phase_report.h"
 #include "sample/decode.h"
 
 #include <math.h>
@@ -63,6 +64,7 @@ struct maker {
     uint8_t *keep;                    // [CHUNK_ROWS]
     float *raw;                       // [n_reward * CHUNK_ROWS]
     int64_t n, done, written, tokens; // prompts; prompts done; rows written; tokens decoded
+    int64_t responses, cut;           // in the rows written; those that were cut off
     double gap;                       // sum of the score margins of the rows written
     double start, last_line;          // seconds
 };
@@ -140,6 +142,20 @@ static json_t *response_json(const struct rlhf__scored *x, int32_t i, const json
     return json_pack("[{s:s, s:o}]", "role", "assistant", "content", text);
 }
 
+// Adds the key "cut" if one of the n responses of the row was cut off.
+static void mark_cut(struct maker *m, json_t *row, const uint8_t *cut, int32_t n) {
+    json_t *list = json_array();
+    int any = 0;
+    for (int32_t i = 0; i < n; i++) {
+        json_array_append_new(list, json_boolean(cut[i]));
+        any |= cut[i];
+        m->cut += cut[i];
+    }
+    m->responses += n;
+    if (any && row) json_object_set(row, "cut", list);
+    json_decref(list);
+}
+
 static json_t *pair_json(const struct rlhf__scored *x, const float *score, struct choice c,
                          json_t *messages) {
     return json_pack("{s:o, s:o, s:o, s:[f, f]}", "prompt", prompt_json(x, c.best, messages),
@@ -162,6 +178,24 @@ static json_t *best_of_json(const struct rlhf__scored *x, const float *score, co
                      "responses", responses, "best", (int)best, "scores", scores);
 }
 
+// Sets cut[i] to 1 for each response of the row that reached the length limit, although responses
+// may end before it. Returns the number of responses in the row.
+static int32_t cuts_of(const struct maker *m, const struct rlhf__scored *x,
+                       const struct rlhf__rows *e, uint32_t at, const struct choice *c,
+                       uint8_t *cut) {
+    const int may_end = rlhf__responses_may_end(&m->with.config, m->with.model);
+    int32_t n = 0;
+    if (!m->o->best_of) {
+        cut[0] = may_end && !e->finished[at + (uint32_t)c->best];
+        cut[1] = may_end && !e->finished[at + (uint32_t)c->worst];
+        return 2;
+    }
+    for (int32_t i = 0; i < m->o->k; i++)
+        if (usable(x, m->keep + at, i, c->best))
+            cut[n++] = may_end && !e->finished[at + (uint32_t)i];
+    return n;
+}
+
 // Write the rows of a judged chunk, with k adjacent responses per prompt.
 static rlhf_status write_rows(struct maker *m, const struct rlhf__scored *x,
                               const struct rlhf__rows *e, struct rlhf__error *err) {
@@ -176,6 +210,8 @@ static rlhf_status write_rows(struct maker *m, const struct rlhf__scored *x,
         json_t *row = m->o->best_of ? best_of_json(&of, score, m->keep + at, k, c, messages)
                                     : pair_json(&of, score, c, messages);
         json_decref(messages);
+        uint8_t cut[CHUNK_ROWS];
+        mark_cut(m, row, cut, cuts_of(m, &of, e, at, &c, cut));
         rlhf_status st = rlhf__line_writer_put_new(m->out, row, err);
         if (st != RLHF_OK) return st;
         m->written++;
@@ -254,8 +290,20 @@ static rlhf_status check(const struct options *o, struct rlhf__error *err) {
     return rlhf__line_writer_free_target("pairs", o->out, o->force, err);
 }
 
+static void warn_cut(const struct maker *m) {
+    if (10 * m->cut <= m->responses) return; // a tenth
+    rlhf__logf(m->with.at.env->log, RLHF_LOG_WARN,
+               "%lld of the %lld responses in the rows were cut off after "
+               "sampling.max_new_tokens=%lld tokens, before an end token; the rows mark them "
+               "(\"cut\"), so that no algorithm teaches to end there; --set "
+               "sampling.max_new_tokens=N lets them end",
+               (long long)m->cut, (long long)m->responses,
+               (long long)m->with.config.sampling.max_new_tokens);
+}
+
 static rlhf_status say_done(const struct maker *m, struct rlhf__error *err) {
     double seconds = rlhf__seconds() - m->start;
+    warn_cut(m);
     printf("%lld row%s of %lld prompt%s: %s (mean gap %.4f, %.0f tokens/s, %.0f s)\n",
            (long long)m->written, m->written == 1 ? "" : "s", (long long)m->n, m->n == 1 ? "" : "s",
            m->o->out, m->gap / (double)m->written, (double)m->tokens / seconds, seconds);

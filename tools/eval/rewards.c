@@ -368,6 +368,7 @@ static rlhf_status finish_results(struct measured *m, json_t *results, struct rl
 rlhf_status rlhf__eval_rewards(const struct rlhf__env *env, const struct rlhf__eval_options *o,
                                struct rlhf__error *err) {
     struct measured m = {.o = o, .fd = -1};
+    struct rlhf__given_settings given = {.n = 0};
     const struct rlhf__eval_setup_options with = {.model = o->model,
                                                   .reference = o->reference,
                                                   .config = o->config,
@@ -377,7 +378,7 @@ rlhf_status rlhf__eval_rewards(const struct rlhf__env *env, const struct rlhf__e
                                                   .reward_flag = "--reward",
                                                   .command = "eval",
                                                   .reward = &o->reward,
-                                                  .set = &o->set,
+                                                  .set = &given.all,
                                                   .limit = o->limit,
                                                   .max_mib = o->max_mib,
                                                   .seed = o->seed,
@@ -385,6 +386,8 @@ rlhf_status rlhf__eval_rewards(const struct rlhf__env *env, const struct rlhf__e
                                                   .has_set = 1};
     json_t *results = json_array();
     rlhf_status st = results ? RLHF_OK : RLHF__NOMEM(err, "out of memory");
+    if (st == RLHF_OK) st = rlhf__give_decoding(&given, &o->decoding, "eval", err);
+    if (st == RLHF_OK) st = rlhf__given_join(&given, &o->set, err);
     if (st == RLHF_OK) st = rlhf__eval_setup_open(&m.with, env, &with, err);
     if (st == RLHF_OK) st = open_other(&m, err);
     if (st == RLHF_OK && o->save) st = rlhf__table_open(m.with.model, &m.fd, err);
@@ -396,5 +399,6 @@ rlhf_status rlhf__eval_rewards(const struct rlhf__env *env, const struct rlhf__e
     json_decref(results);
     free(m.task);
     rlhf__eval_setup_finish(&m.with);
+    rlhf__given_finish(&given);
     return st;
 }

@@ -4,6 +4,7 @@
 #include "base/decimal.h"
 #include "base/json.h"
 #include "base/printable.h"
+#include "cmd/given_settings.h"
 #include "cmd/program.h"
 #include "episode/metrics.h"
 #include "episode/said_json.h"
@@ -14,32 +15,11 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BLOCK = 256, SETTINGS = 8 }; // episodes sampled before they are printed
+enum { BLOCK = 256 }; // episodes sampled before they are printed
 
 // ---- settings that flags give ----
 
-struct given {
-    char *own[SETTINGS];
-    const char *item[SETTINGS]; // the same texts, in the form of a flag list
-    size_t n;
-};
-
-static void given_finish(struct given *g) {
-    for (size_t i = 0; i < g->n; i++)
-        free(g->own[i]);
-}
-
-__attribute__((format(printf, 2, 3))) static void give(struct given *g, const char *format, ...) {
-    va_list ap;
-    va_start(ap, format);
-    if (vasprintf(&g->own[g->n], format, ap) >= 0) {
-        g->item[g->n] = g->own[g->n];
-        g->n++;
-    }
-    va_end(ap);
-}
-
-static rlhf_status give_stops(struct given *g, const struct rlhf__flag_list *stop,
+static rlhf_status give_stops(struct rlhf__given_settings *g, const struct rlhf__flag_list *stop,
                               struct rlhf__error *err) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     if (stop->n == 0) return RLHF_OK;
@@ -49,20 +29,20 @@ static rlhf_status give_stops(struct given *g, const struct rlhf__flag_list *sto
     }
     rlhf__buf_putc(&text, ']');
     const rlhf_status st = rlhf__buf_ok(&text, err);
-    if (st == RLHF_OK) give(g, "sampling.stop=%s", rlhf__buf_text(&text));
+    if (st == RLHF_OK) rlhf__give(g, "sampling.stop=%s", rlhf__buf_text(&text));
     rlhf__buf_free(&text);
     return st;
 }
 
-static rlhf_status settings(struct given *g, const struct rlhf__generate_episodes *o,
+static rlhf_status settings(struct rlhf__given_settings *g, const struct rlhf__generate_episodes *o,
                             struct rlhf__error *err) {
-    if (o->max_new >= 0) give(g, "sampling.max_new_tokens=%lld", (long long)o->max_new);
-    if (o->top_k >= 0) give(g, "sampling.top_k=%lld", (long long)o->top_k);
-    if (o->temperature > 0) give(g, "sampling.temperature=%.17g", o->temperature);
-    if (o->top_p > 0) give(g, "sampling.top_p=%.17g", o->top_p);
-    if (o->min_p >= 0) give(g, "sampling.min_p=%.17g", o->min_p);
-    if (o->turns > 0) give(g, "episodes.turns=%lld", (long long)o->turns);
-    if (o->template) give(g, "prompts.template=%s", o->template);
+    if (o->max_new >= 0) rlhf__give(g, "sampling.max_new_tokens=%lld", (long long)o->max_new);
+    if (o->top_k >= 0) rlhf__give(g, "sampling.top_k=%lld", (long long)o->top_k);
+    if (o->temperature > 0) rlhf__give(g, "sampling.temperature=%.17g", o->temperature);
+    if (o->top_p > 0) rlhf__give(g, "sampling.top_p=%.17g", o->top_p);
+    if (o->min_p >= 0) rlhf__give(g, "sampling.min_p=%.17g", o->min_p);
+    if (o->turns > 0) rlhf__give(g, "episodes.turns=%lld", (long long)o->turns);
+    if (o->template) rlhf__give(g, "prompts.template=%s", o->template);
     return give_stops(g, o->stop, err);
 }
 
@@ -182,10 +162,10 @@ rlhf_status rlhf__generate_episodes(const struct rlhf__env *env,
                                     const struct rlhf__generate_episodes *o,
                                     struct rlhf__error *err) {
     struct rlhf__eval_setup t = {0};
-    struct given g = {.n = 0};
+    struct rlhf__given_settings g = {.n = 0};
     const struct rlhf__flag_list none = {0};
     rlhf_status st = settings(&g, o, err);
-    const struct rlhf__flag_list set = {g.item, g.n};
+    if (st == RLHF_OK) st = rlhf__given_join(&g, NULL, err);
     const struct rlhf__eval_setup_options with = {.model = o->model,
                                                   .prompts = o->prompts,
                                                   .environment = o->environment,
@@ -193,7 +173,7 @@ rlhf_status rlhf__generate_episodes(const struct rlhf__env *env,
                                                   .command = "generate",
                                                   .at = o->at,
                                                   .reward = &none,
-                                                  .set = &set,
+                                                  .set = &g.all,
                                                   .max_mib = o->max_mib,
                                                   .seed = o->seed,
                                                   .as_the_run = 1,
@@ -202,6 +182,6 @@ rlhf_status rlhf__generate_episodes(const struct rlhf__env *env,
     if (st == RLHF_OK && t.at.progress) rlhf__progress_hide(t.at.progress);
     if (st == RLHF_OK) st = sample(o, &t, err);
     rlhf__eval_setup_finish(&t);
-    given_finish(&g);
+    rlhf__given_finish(&g);
     return st;
 }

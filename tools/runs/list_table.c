@@ -12,6 +12,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { REASON_COLUMNS = 60 }; // of a failed run's error, which 'runs show' prints whole
+
 // ---- cells ----
 
 // Returns a short word for the metric that a run is judged by.
@@ -81,8 +83,10 @@ static void put_note(const struct rlhf__run_row *r, struct rlhf__buf *out) {
     }
     if (r->state == RLHF__RUN_STOPPED || r->state == RLHF__RUN_FAILED || r->state == RLHF__RUN_DIED)
         rlhf__buf_puts(out, r->checkpoint > 0 ? "" : "no checkpoint to resume from");
-    if (r->state == RLHF__RUN_FAILED && *r->reason)
-        rlhf__buf_printf(out, "%s%s", out->len > begin ? "; " : "", r->reason);
+    if (r->state == RLHF__RUN_FAILED && *r->reason) {
+        rlhf__buf_puts(out, out->len > begin ? "; " : "");
+        rlhf__put_clipped(out, (rlhf_str){r->reason, strlen(r->reason)}, REASON_COLUMNS);
+    }
     if (of_another_version(r))
         rlhf__buf_printf(out, "%sof version %s", out->len > begin ? "; " : "", r->version);
     if (trouble) rlhf__buf_printf(out, "%s%s", out->len > begin ? "; " : "", trouble);

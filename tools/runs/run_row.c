@@ -120,11 +120,16 @@ static int32_t state_of(const struct rlhf__run_row *r, const json_t *event) {
     return RLHF__RUN_DIED;
 }
 
+static int64_t phases_of(double x) {
+    return x > 0 && x < (double)RLHF__RUN_PHASE_MAX ? (int64_t)x : 0;
+}
+
 static rlhf_status read_events(struct rlhf__run_files *run, int held, struct rlhf__run_row *out,
                                struct rlhf__error *err) {
     json_t *first, *last;
     struct stat s;
     rlhf__run_lines_ends(run, "events.jsonl", &first, &last);
+    if (out->wanted == 0) out->wanted = phases_of(number_of(first, "phases"));
     out->state = held ? RLHF__RUN_RUNNING : state_of(out, last);
     out->started = number_of(first, "time");
     if (!(out->started > 0) && fstatat(run->root->fd, "config.json", &s, AT_SYMLINK_NOFOLLOW) == 0)
@@ -210,8 +215,7 @@ static rlhf_status read_files(struct rlhf__run_files *f, struct rlhf__run_row *o
     // Check the lock first, because if it is free, the files that are read afterwards no longer
     // change.
     const int held = rlhf__run_lock_probe(f->root, NULL) != RLHF_OK;
-    const double wanted = rlhf__run_files_number(f, "run.phases", 0);
-    out->wanted = wanted > 0 && wanted < (double)RLHF__RUN_PHASE_MAX ? (int64_t)wanted : 0;
+    out->wanted = phases_of(rlhf__run_files_number(f, "run.phases", 0));
     out->checkpoint = latest_checkpoint(f->root);
     out->names_code = names_code(f->config);
     RLHF_TRY(read_metrics(f, out, err));

@@ -184,6 +184,24 @@ static rlhf_status take_margin(const struct place *r, const json_t *row, const c
     return RLHF_OK;
 }
 
+// Reads "cut": for each response, in the row's order, whether it was cut off.
+static rlhf_status take_cut(const struct place *r, const json_t *row,
+                            struct rlhf__preference_texts *t) {
+    const json_t *list = json_object_get(row, "cut");
+    if (!list || json_is_null(list)) return RLHF_OK;
+    if (!json_is_array(list) || json_array_size(list) != (size_t)t->n)
+        return BAD(r, "field 'cut' is expected to be a list of %d booleans, one for each response",
+                   t->n);
+    for (int32_t i = 0; i < t->n; i++) {
+        const json_t *v = json_array_get(list, (size_t)i);
+        if (!json_is_boolean(v))
+            return BAD(r, "entry %d of field 'cut' is %s, expected true or false", i,
+                       rlhf__json_kind(v));
+        t->cut[i] = json_is_true(v);
+    }
+    return RLHF_OK;
+}
+
 // Takes a completion and its label.
 static rlhf_status take_completion(const struct place *r, const json_t *row,
                                    struct rlhf__preference_texts *t) {
@@ -212,9 +230,13 @@ rlhf_status rlhf__preference_texts_read(const json_t *row, const struct rlhf__pr
     if (o->completions) return take_completion(r, row, t);
     RLHF_TRY(take_margin(r, row, o->no_margins, t));
     int pair = json_object_get(row, "chosen") || json_object_get(row, "rejected");
-    if (!json_object_get(row, "responses")) return take_pair(r, row, t);
+    if (!json_object_get(row, "responses")) {
+        RLHF_TRY(take_pair(r, row, t));
+        return take_cut(r, row, t);
+    }
     if (pair)
         return BAD(r, "the row has 'responses' and also '%s'; one form is expected",
                    json_object_get(row, "chosen") ? "chosen" : "rejected");
-    return take_responses(r, row, t);
+    RLHF_TRY(take_responses(r, row, t));
+    return take_cut(r, row, t);
 }

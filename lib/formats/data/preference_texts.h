@@ -18,6 +18,7 @@ struct rlhf__preference_texts {
     int32_t is_chat, shared;
     float margin;
     int32_t has_margin;
+    uint8_t cut[RLHF__RESPONSES_MAX]; // 1: the response was cut off, so its turn did not end there
     const json_t *row; // for messages: the row, from which rlhf__messages_tools reads the tools
 };
 

@@ -176,6 +176,13 @@ static rlhf_status take_messages(const json_t *v, size_t from, size_t to, struct
     return st;
 }
 
+// Remove the token that ends the turn from a response that was cut off. A template that does not
+// end turns with a special token adds nothing to remove.
+static void leave_open(struct reader *r, size_t before) {
+    if (r->ids.n > before + 1 && rlhf__tokenizer_is_special(r->tok, r->ids.data[r->ids.n - 1]))
+        r->ids.n--;
+}
+
 static rlhf_status encode_answers(struct reader *r, const struct rlhf__preference_texts *t,
                                   const struct rlhf__messages *prompt) {
     rlhf_status st = RLHF_OK;
@@ -186,6 +193,7 @@ static rlhf_status encode_answers(struct reader *r, const struct rlhf__preferenc
         if (st == RLHF_OK)
             st = rlhf__conversation_answer(r->tok, prompt, &answer, r->prompt.data, r->prompt.n,
                                            &r->ids, r->err);
+        if (st == RLHF_OK && t->cut[i]) leave_open(r, before);
         if (st == RLHF_OK && r->ids.n > INT32_MAX)
             st =
                 rlhf__fail(r->err, RLHF_E_INVALID, "a response has more than %d tokens", INT32_MAX);

@@ -6,7 +6,9 @@
 // It may also have a "margin": the difference in reward that the better response should reach. With
 // opts.completions, a row instead has a single response and a label:
 //     {"prompt": text, "completion": text, "label": true or false}
-// Other keys are ignored.
+// "cut" is a list of booleans, one for each response: true for a response that a length limit cut
+// off. In rows of messages, such a response does not get the token that ends a turn. Other keys are
+// ignored.
 //
 // TRL's conversational form is allowed too. There, the prompt is a list of messages, in "prompt" or
 // "messages". Each response or completion is also a list of messages, or a string: the text of the

@@ -38,9 +38,9 @@ static int is_of_a_phase(const char *finding) {
     return 0;
 }
 
-// Reads the warnings that training logged. Does not report lines that cannot be read, because
+// Reads the warnings that training logged, and how many phases it planned. Does not report lines that cannot be read, because
 // commands that show more of the file report them.
-static rlhf_status read_warnings(struct rlhf__judged_run *r, struct rlhf__error *err) {
+static rlhf_status read_events(struct rlhf__judged_run *r, struct rlhf__error *err) {
     struct rlhf__run_lines l;
     json_t *const said = r->files.trouble;
     r->files.trouble = json_array();
@@ -49,6 +49,8 @@ static rlhf_status read_warnings(struct rlhf__judged_run *r, struct rlhf__error 
     while (st == RLHF_OK && rlhf__run_lines_next(&l)) {
         json_t *row = rlhf__run_lines_row(&l);
         const char *finding = json_string_value(json_object_get(row, "finding"));
+        const json_int_t phases = json_integer_value(json_object_get(row, "phases"));
+        if (phases > 0) r->phases = (int64_t)phases;
         if (is_of_a_phase(finding) && !json_object_get(r->warned, finding))
             json_object_set(r->warned, finding, row);
     }
@@ -62,7 +64,7 @@ rlhf_status rlhf__judged_run_read(struct rlhf__judged_run *r, const struct rlhf_
                                   struct rlhf__error *err) {
     RLHF_TRY(rlhf__curves_read(&r->files, range, &r->curves, &r->series, err));
     RLHF_TRY(rlhf__spread_read(&r->files, &r->spread, err));
-    RLHF_TRY(read_warnings(r, err));
+    RLHF_TRY(read_events(r, err));
     return rlhf__texts_read(&r->files, &r->texts, err);
 }
 
@@ -88,6 +90,7 @@ rlhf_status rlhf__judged_run_judge(struct rlhf__judged_run *r, struct rlhf__erro
     for (size_t i = 0; i < n; i++)
         trouble[i] = json_string_value(json_array_get(r->files.trouble, i));
     rlhf__run_facts_read(r->files.config, &facts);
+    if (facts.phases == 0) facts.phases = r->phases;
     facts.trouble = trouble;
     facts.n_trouble = n;
     facts.reported = reported;

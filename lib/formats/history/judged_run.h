@@ -13,6 +13,7 @@ struct rlhf__judged_run {
     struct rlhf__series_set series;
     struct rlhf__verdict verdict;
     json_t *spread, *texts; // see spread.h and texts.h; spread is NULL without spread.jsonl
+    int64_t phases;         // planned, as the run's events say; 0: unknown
     json_t *warned; // findings of single phases: {finding: the first line of events.jsonl with it}
 };
 
