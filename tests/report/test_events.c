@@ -54,9 +54,10 @@ static void lines_of_a_run(void **state) {
     json_object_del(start, "machine");
     assert_string_equal(json_string_value(json_object_get(start, "version")), RLHF_SDK_VERSION);
     json_object_del(start, "version");
-    line_is(all, 0,
-            "{\"phase\": 0, \"event\": \"start\", \"phases\": 12, \"argv\": [\"rlhf-host\", \"--out\", "
-            "\"a \\\"b\\\"\"]}");
+    line_is(
+        all, 0,
+        "{\"phase\": 0, \"event\": \"start\", \"phases\": 12, \"argv\": [\"rlhf-host\", \"--out\", "
+        "\"a \\\"b\\\"\"]}");
     line_is(all, 1,
             "{\"phase\": 3, \"event\": \"warning\", \"finding\": \"collapsed\", \"text\": "
             "\"it\\nhas\"}");

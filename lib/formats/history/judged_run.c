@@ -38,8 +38,8 @@ static int is_of_a_phase(const char *finding) {
     return 0;
 }
 
-// Reads the warnings that training logged, and how many phases it planned. Does not report lines that cannot be read, because
-// commands that show more of the file report them.
+// Reads the warnings that training logged, and how many phases it planned. Does not report lines
+// that cannot be read, because commands that show more of the file report them.
 static rlhf_status read_events(struct rlhf__judged_run *r, struct rlhf__error *err) {
     struct rlhf__run_lines l;
     json_t *const said = r->files.trouble;
