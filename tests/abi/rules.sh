@@ -35,6 +35,24 @@ while read -r struct member; do
             grep -v "RLHF_SIZE_TO($struct, $member)" || true
     )"
 done <tests/abi/first.txt
+# The top of a header says its contract, the version, and whether it is frozen or a draft.
+version=$(sed -nE 's/^#define RLHF_SDK_VERSION "([0-9]+\.[0-9]+)\..*/\1/p' sdk/include/rlhf/base.h)
+compute=$(sed -nE 's/^#define RLHF_COMPUTE_(MAJOR|MINOR) +([0-9]+).*/\2/p' sdk/include/rlhf/compute.h | paste -sd.)
+for header in sdk/include/rlhf/*.h sdk/include/rlhf/draft/*.h kit/include/rlhf/test.h plugins/models/transformer/core.h \
+    plugins/models/transformer/decoder.h; do
+    case $header in
+    */draft/*) say="DRAFT of plugin contract $version: it may change or disappear in any minor." ;;
+    */rlhf/model.h | */rlhf/compute.h) say="Compute contract $compute, a draft: it may change in any minor." ;;
+    */rlhf/exact.h) say="Plugin contract $version, as source code; frozen from 1.0 on." ;;
+    */transformer/*) say="Not part of the contract: it may change in any version." ;;
+    */rlhf/*_check.h) say="It is not part of the contract and may change in any version." ;;
+    */rlhf/reference.h) say="is not part of the contract, so it may change in any version." ;;
+    */rlhf/test.h) say="It is not part of the plugin contract: it may change in any version." ;;
+    *) say="Plugin contract $version; frozen from 1.0 on." ;;
+    esac
+    sed '/^[^/]/,$d; s|^// \{0,1\}| |' "$header" | tr '\n' ' ' | tr -s ' ' | grep -qF -e "$say" ||
+        refuse "the top of a header must say its contract, its version, and whether it is frozen" "$header: $say"
+done
 # C++ reserves names with two underscores, and these headers are compiled as C++, too.
 refuse "a double underscore in a public header" "$(
     grep -rnE '[A-Za-z0-9]__[A-Za-z0-9]' sdk/include sdk/templates plugins/models/transformer/core.h \
@@ -46,7 +64,7 @@ headers=$(ls sdk/include/rlhf/*.h sdk/include/rlhf/draft/*.h | grep -v _check.h)
 refuse "a public struct has a second reserved field; join them, or regroup the struct" "$(
     grep -nE '\breserved[0-9]' $headers || true
 )"
-refuse "a comment says since when a field exists; sdk/since.txt does" "$(
+refuse "a comment says since when a field exists; sdk/ChangeLog.md does" "$(
     grep -niE '//.*\b(since|new in|added in|from) (version |contract )?0\.[0-9]' $headers || true
 )"
 refuse "an array of characters in a public struct; use a pointer, or JSON" "$(

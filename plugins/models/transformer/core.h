@@ -1,6 +1,8 @@
 // transformer/core.h: how an architecture plugin (gpt2.c, llama.c, ...) describes itself to the
 // shared transformer core, and the ops table that the core provides.
 //
+// Not part of the contract: it may change in any version.
+//
 // The core contains the tensors and the arithmetic. It accesses device memory only through the
 // compute table and never dereferences an rlhf_dev.
 #ifndef RLHF_MODELS_TRANSFORMER_CORE_H

@@ -1,6 +1,8 @@
 // transformer/decoder.h: the config.json options that Llama and its descendants have in common, as
 // transformers writes them, and the architecture that follows from them.
 //
+// Not part of the contract: it may change in any version.
+//
 // A key with a dot means a member of an object in config.json ("rope_scaling.factor"). A key with
 // brackets means every item of a list ("layer_types[]"). Tensor names and the options of a single
 // family are in llama.c and qwen.c.

@@ -2,6 +2,8 @@
 // advantages. From the heads, it computes a loss and the gradient of the loss by the heads. It sees
 // only host arrays of per-token numbers, never a tensor; the host owns the loop.
 //
+// Plugin contract 0.10; frozen from 1.0 on.
+//
 // Calls to a rollout algorithm: plan() at the start of the run. Then in each phase:
 //   advantages (once, or before each minibatch) .. per epoch, per minibatch: loss (each
 //   microbatch) .. minibatch_end .. phase_end.

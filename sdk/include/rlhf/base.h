@@ -1,5 +1,7 @@
 // rlhf/base.h: definitions shared by all SDK headers: status codes, strings, visibility.
 //
+// Plugin contract 0.10; frozen from 1.0 on.
+//
 // It declares neither host functions (host.h) nor plugins (plugin.h).
 //
 // The rules below hold for two contracts, each with a separate version: the plugin contract

@@ -1,6 +1,8 @@
 // rlhf/compute.h: the compute table. Its type is the same for every device. Compute backends
 // implement it (kernels_cpu.so, kernels_reference.so, kernels_cuda.so); model plugins call it.
 //
+// Compute contract 0.10, a draft: it may change in any minor.
+//
 // Device memory is opaque: an rlhf_dev is never dereferenced outside a table function, except by a
 // host that uses RLHF_COMPUTE_HOST_MEMORY. Byte offsets into one allocation are allowed
 // (rlhf_dev_at). Every rlhf_dev below is device memory. Host memory is used only by uploads and

@@ -1,5 +1,7 @@
 // rlhf/host.h: what the host offers to every plugin.
 //
+// Plugin contract 0.10; frozen from 1.0 on.
+//
 // A plugin does not import symbols from the host; it uses only this table. Larger features are
 // services: look one up with service(id), e.g. "rlhf.classifier/0" (see service.h). Messages are
 // complete strings; format them with the helpers in log.h.

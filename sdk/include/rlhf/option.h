@@ -1,5 +1,7 @@
 // rlhf/option.h: a plugin's options as one static table.
 //
+// Plugin contract 0.10; frozen from 1.0 on.
+//
 // The host parses the JSON, validates every value against the table, suggests the nearest key for a
 // misspelled one and fills the plugin's config struct. A plugin never sees JSON. `rlhf-host plugin
 // info` prints the table or, with `--json`, a JSON Schema of it. Model plugins use the same kind of

@@ -1,6 +1,6 @@
 // rlhf/option_check.h: validates an option of a table; shared by the host and tests.
 //
-// Plugins do not need this header.
+// Plugins do not need this header. It is not part of the contract and may change in any version.
 #ifndef RLHF_OPTION_CHECK_H
 #define RLHF_OPTION_CHECK_H
 

@@ -1,5 +1,7 @@
 // rlhf/plugin.h: what a shared object must export to be a plugin of rlhf-host.
 //
+// Plugin contract 0.10; frozen from 1.0 on.
+//
 // A plugin exports one function, `rlhf_plugin_v0`, which returns static const data: a bundle of
 // plugin descriptors. That function must not allocate, and nothing else may be exported
 // (-fvisibility=hidden). The ops tables of the kinds are in reward.h, algo.h, sink.h, model.h and

@@ -1,7 +1,7 @@
 // rlhf/plugin_check.h: checks that a plugin's functions are consistent; shared by the host and
 // tests.
 //
-// Plugins do not need this header.
+// Plugins do not need this header. It is not part of the contract and may change in any version.
 #ifndef RLHF_PLUGIN_CHECK_H
 #define RLHF_PLUGIN_CHECK_H
 

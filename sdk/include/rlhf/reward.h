@@ -1,6 +1,8 @@
 // rlhf/reward.h: reward plugins. All data is flat host memory, so a batch can be passed to another
 // process.
 //
+// Plugin contract 0.10; frozen from 1.0 on.
+//
 // In these comments, total is offset[n]: the number of tokens of all rows.
 //
 // A reward writes one number per sequence (and, with RLHF_REWARD_PER_TOKEN, one per token). The

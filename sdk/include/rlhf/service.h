@@ -1,5 +1,7 @@
 // rlhf/service.h: the service tables returned by host->service(id).
 //
+// Plugin contract 0.10; frozen from 1.0 on.
+//
 // Thread tags in this file:
 //   [step]  of all [step] functions of a service, only one may run at a time, whichever plugin or
 //           thread calls it, because plugins share models, and a model computes with all threads;

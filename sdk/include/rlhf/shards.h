@@ -1,6 +1,8 @@
 // rlhf/shards.h: helpers for sums that loss() accumulates. With them, the sums have the same bits
 // for any number of processes.
 //
+// Plugin contract 0.10; frozen from 1.0 on.
+//
 // The host divides a minibatch into rlhf_run_info.shards parts by a rule that does not depend on
 // the number of processes. rlhf_loss_in.shard is the part that a microbatch belongs to. Keep n sums
 // for each shard and add them up in shard order:

@@ -1,7 +1,7 @@
-// rlhf/draft/collective.h: DRAFT, not part of the stable contract: it may change or disappear in
-// any minor. Lets the processes of one run ("ranks") send bytes to each other through a library
-// such as MPI. There is one plugin for each library (collective_openmpi.so, collective_mpich.so).
-// The host opens such a plugin if a launcher such as mpirun started the host.
+// rlhf/draft/collective.h: DRAFT of plugin contract 0.10: it may change or disappear in any minor.
+// Lets the processes of one run ("ranks") send bytes to each other through a library such as MPI.
+// There is one plugin for each library (collective_openmpi.so, collective_mpich.so). The host opens
+// such a plugin if a launcher such as mpirun started the host.
 //
 // A collective moves bytes and never adds numbers; the host does the sums. The reason is that the
 // bits of a sum depend on its order, and no library promises an order for all sizes and numbers of

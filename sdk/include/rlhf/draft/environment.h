@@ -1,6 +1,6 @@
-// rlhf/draft/environment.h: DRAFT, not part of the stable contract: it may change or disappear in
-// any minor. Environment plugins. An environment answers the policy between its turns. It may be a
-// game, a set of tools or a simulated user.
+// rlhf/draft/environment.h: DRAFT of plugin contract 0.10: it may change or disappear in any minor.
+// Environment plugins. An environment answers the policy between its turns. It may be a game, a set
+// of tools or a simulated user.
 //
 // An episode is one row: a prompt, then turns of the policy, with messages of the environment
 // between them. The policy is trained only on the tokens that it sampled. It also reads the

@@ -1,5 +1,5 @@
-// rlhf/draft/iteration.h: DRAFT, not part of the stable contract: it may change or disappear in any
-// minor. Lets an outer loop over training phases act at the end of a phase: make the policy the new
+// rlhf/draft/iteration.h: DRAFT of plugin contract 0.10: it may change or disappear in any minor.
+// Lets an outer loop over training phases act at the end of a phase: make the policy the new
 // reference, or continue training the run's reward model.
 //
 // The inner loop is in algo.h. The calls are allowed only in rlhf_algo_ops.phase_end.

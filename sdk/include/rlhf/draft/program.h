@@ -1,5 +1,5 @@
-// rlhf/draft/program.h: DRAFT, not part of the stable contract: it may change or disappear in any
-// minor. Lets a plugin use programs that the user has named: the host starts and supervises them.
+// rlhf/draft/program.h: DRAFT of plugin contract 0.10: it may change or disappear in any minor.
+// Lets a plugin use programs that the user has named: the host starts and supervises them.
 //
 // A program runs without a shell, in a separate session, with the user's environment and working
 // directory. Its standard input, output and error are pipes, and it has no other open files. The

@@ -1,6 +1,6 @@
-// rlhf/draft/tap.h: DRAFT, not part of the stable contract: it may change or disappear in any
-// minor. The intermediate values of a transformer: its residual stream, its attention, and the
-// output of each part. `rlhf-host inspect` reads models through this interface.
+// rlhf/draft/tap.h: DRAFT of plugin contract 0.10: it may change or disappear in any minor. The
+// intermediate values of a transformer: its residual stream, its attention, and the output of each
+// part. `rlhf-host inspect` reads models through this interface.
 //
 // A transformer has a stream x of width d for each token. The stream begins with the embeddings.
 // Each layer adds the output of its attention to the stream, and then the output of its MLP:
