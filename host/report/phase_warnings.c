@@ -37,7 +37,9 @@ static struct rlhf__phase_numbers numbers_of(const struct rlhf__phase *p) {
     if (l->steps > 0 && flat < 1) out.norm = l->norm_sum / (double)l->steps;
     if (!samples) rlhf__metrics_get(m, "objective/loss", &out.loss);
     if (l->fall_tokens > 0) out.fall = l->fall_sum / (double)l->fall_tokens;
-    if (samples && rlhf__responses_may_end(p->config, p->cast->policy))
+    // An environment never answers a turn that was cut off.
+    if (samples &&
+        (p->config->environment.plugin || rlhf__responses_may_end(p->config, p->cast->policy)))
         rlhf__metrics_get(m, "completions/clipped_ratio", &out.cut_off);
     return out;
 }
@@ -141,7 +143,13 @@ static void put_ends(const struct rlhf__phase *p, struct rlhf__buf *out) {
     if (strcmp(stop, "[]") != 0)
         rlhf__buf_printf(out, "check that sampling.stop (%s) names the end that they write; ",
                          stop);
-    rlhf__buf_puts(out, "sampling.stop_at_eos=false says that they need not");
+    if (!p->config->environment.plugin)
+        rlhf__buf_puts(out, "sampling.stop_at_eos=false says that they need not");
+    else if (rlhf__responses_may_end(p->config, p->cast->policy))
+        rlhf__buf_puts(out, "supervised training on whole episodes teaches turns that end");
+    else
+        rlhf__buf_puts(out, "nothing ends a turn here: set sampling.stop_at_eos=true or "
+                            "sampling.stop");
 }
 
 // If most responses contain an end-of-turn token, suggest it as a stop token. Otherwise suggest a
@@ -152,12 +160,15 @@ static void say_cut_off(const struct rlhf__phase *p, double share) {
     const int32_t id =
         rlhf__model_ignored_turn_end(p->cast->policy, p->config->sampling.stop, &end);
     const uint32_t ended = id >= 0 ? containing(&p->x.rows, id) : 0;
+    const int plays = p->config->environment.plugin != NULL;
     rlhf__buf_printf(&text,
-                     "%.3g %% of the responses were cut off after sampling.max_new_tokens=%lld "
-                     "tokens, before an end token%s; ",
-                     100 * share, (long long)p->config->sampling.max_new_tokens,
-                     rlhf__cast_has_rewards(p->cast) ? ", so that rewards see unfinished texts"
-                                                     : "");
+                     "%.3g %% of the %s cut off after sampling.max_new_tokens=%lld tokens, before "
+                     "an end token%s; ",
+                     100 * share, plays ? "episodes ended in a turn that was" : "responses were",
+                     (long long)p->config->sampling.max_new_tokens,
+                     plays ? ", so that the environment did not answer it"
+                     : rlhf__cast_has_rewards(p->cast) ? ", so that rewards see unfinished texts"
+                                                       : "");
     if (2 * ended > p->x.rows.n)
         rlhf__buf_printf(&text,
                          "%u of %u contain '%s', which ends turns of the chat template but no "
@@ -186,7 +197,22 @@ static void say_fell(const struct rlhf__findings *f, const struct rlhf__phase *p
     say(p, "fell", &text);
 }
 
+// Warn once if no episode of the phase has called a tool, although the environment has tools.
+static void check_calls(const struct rlhf__phase *p) {
+    double calls;
+    if (p->report->said_no_calls ||
+        !rlhf__metrics_get(p->report->metrics, "tools/call_frequency", &calls) || calls > 0)
+        return;
+    p->report->said_no_calls = 1;
+    rlhf__report_warn(p->report, p->count->phase + 1, "no_calls",
+                      "none of the %u episodes called a tool; what helps: teach the form of calls "
+                      "first, by sft.so on rows with calls (docs/calculator.md); look at the "
+                      "prompt with 'rlhf-host play'",
+                      p->x.rows.n);
+}
+
 void rlhf__phase_warnings(struct rlhf__findings *f, const struct rlhf__phase *p) {
+    check_calls(p);
     const struct rlhf__phase_numbers n = numbers_of(p);
     const struct rlhf__found found = rlhf__findings_judge(f, &n);
     if (found.what & RLHF__EXPLODED) say_exploded(f, p, &n, &found);

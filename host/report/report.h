@@ -80,6 +80,7 @@ struct rlhf__report {
     // phases of this process in which an adapter that never moved got no gradient
     int64_t still_phases;
     int32_t said_left;      // 1: too few fresh prompts has been reported
+    int32_t said_no_calls;  // 1: a phase without a call of a tool has been reported
     int32_t said_rewritten; // 1: turns that the chat template would rewrite have been reported
 };
 

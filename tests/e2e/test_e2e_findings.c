@@ -220,8 +220,32 @@ static void warned_texts_are_written(void **state) {
     sampled(t, SLOW "0", "1 4");
 }
 
+// Episodes whose turns are all cut off, or that never call a tool, are named with their cause.
+static void episodes_that_get_nowhere_are_said(void **state) {
+    struct e2e *t = *state;
+#define CALC                                                                                       \
+    "--preset calculator --policy \"$RLHF_SOURCE_DIR/models/calc\" --set policy.init=random "      \
+    "--set "                                                                                       \
+    "batch.size=8 --set algo.group_size=4 --set sampling.max_new_tokens=8 --phases 2 --set "       \
+    "data.eval_path= "
+    assert_int_equal(e2e_run(t, CALC "--out a"), 0);
+    assert_int_equal(count(t, "none of the 8 episodes called a tool; what helps: teach the form"),
+                     1);
+    assert_int_equal(count(t, "100 % of the episodes ended in a turn that was cut off after "
+                              "sampling.max_new_tokens=8 tokens, before an end token, so that the "
+                              "environment did not answer it; a higher"),
+                     1);
+    e2e_says(t, "supervised training on whole episodes teaches turns that end");
+    assert_int_equal(e2e_run(t, CALC "--set sampling.stop_at_eos=false --set sampling.stop=[] "
+                                     "--out b"),
+                     0);
+    e2e_says(t, "nothing ends a turn here: set sampling.stop_at_eos=true or sampling.stop");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(episodes_that_get_nowhere_are_said, e2e_setup,
+                                        e2e_teardown),
         cmocka_unit_test_setup_teardown(warned_texts_are_written, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_learning_rate_that_is_too_large, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_sound_run_says_nothing, e2e_setup, e2e_teardown),
