@@ -200,9 +200,11 @@ static rlhf_status open_rows(struct preference_feed *f, struct rlhf__error *err)
     warn_of_cuts(f, set);
     if (rlhf__preferences_too_long(set) > 0)
         rlhf__logf(env->log, RLHF_LOG_WARN,
-                   "data: %lld rows were left out: their messages leave no room for a response in "
-                   "%d tokens",
-                   (long long)rlhf__preferences_too_long(set), (int)f->max_tokens);
+                   "data: %lld %s left out: their messages leave no room for a response in %d "
+                   "tokens",
+                   (long long)rlhf__preferences_too_long(set),
+                   rlhf__preferences_too_long(set) == 1 ? "row was" : "rows were",
+                   (int)f->max_tokens);
     rlhf__model_chat_note(env->cast->policy, rlhf__preferences_chats(set), c->prompts.template,
                           NULL, env->log);
     rlhf__model_text_note(env->cast->policy, "texts",

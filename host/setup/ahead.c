@@ -21,10 +21,10 @@ static rlhf_status check_actors(const struct rlhf__run *r, struct rlhf__error *e
     if (groups >= c->parallel.actors) return RLHF_OK;
     return rlhf__fail(
         err, RLHF_E_INVALID,
-        "batch.size is %lld, which is %lld %s: too few for parallel.actors=%lld, each "
+        "batch.size is %lld, which is %lld %s%s%s: too few for parallel.actors=%lld, each "
         "of which needs one of its own",
-        (long long)c->batch.size, (long long)groups, each > 1 ? "groups of responses" : "rows",
-        (long long)c->parallel.actors);
+        (long long)c->batch.size, (long long)groups, each > 1 ? "group" : "row",
+        groups == 1 ? "" : "s", each > 1 ? " of responses" : "", (long long)c->parallel.actors);
 }
 
 rlhf_status rlhf__setup_check_ahead(const struct rlhf__run *r, struct rlhf__error *err) {

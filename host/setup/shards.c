@@ -71,8 +71,8 @@ rlhf_status rlhf__setup_check_batch(const struct rlhf__run *r, struct rlhf__erro
     // If there is only one process, learn/plan.c checks the batch.
     if (ranks <= 1 || rows <= 0 || rows / of >= ranks) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
-                      "batch.size is %lld, which is %lld %s: too few for %u processes, each of "
+                      "batch.size is %lld, which is %lld %s%s%s: too few for %u processes, each of "
                       "which needs one of its own",
-                      (long long)rows, (long long)(rows / of),
-                      of > 1 ? "groups of responses" : "rows", ranks);
+                      (long long)rows, (long long)(rows / of), of > 1 ? "group" : "row",
+                      rows / of == 1 ? "" : "s", of > 1 ? " of responses" : "", ranks);
 }
