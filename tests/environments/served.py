@@ -21,7 +21,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 kinds, at = sys.argv[1].split("+"), int(sys.argv[2])
 step, most = map(int, sys.argv[3:5] if len(sys.argv) > 3 else (0, 1))
-SOCKET_FAULTS = ("pongflood", "pingflood", "contflood", "dripflood", "reserved", "binary", "continuation", "inside", "longping", "closed_handshake",
+SOCKET_FAULTS = ("pongflood", "pingflood", "contflood", "dripflood", "reserved", "binary", "continuation", "inside", "longping", "closed_handshake", "hanging_handshake",
                  "wrong_accept")
 games, calls, faults, lock = {}, 0, 0, threading.Lock()
 sockets, rude = 0, 0 # that are open; that ended without a close frame
@@ -95,8 +95,10 @@ class Serve(BaseHTTPRequestHandler):
         key = self.headers.get("Sec-WebSocket-Key", "")
         if self.path != "/ws" or len(base64.b64decode(key)) != 16:
             return self.send_error(404)
-        if kinds[0] == "closed_handshake" and due():
+        if kinds[0] in ("closed_handshake", "hanging_handshake") and due():
             self.close_connection = True
+            if kinds[0] == "hanging_handshake":
+                time.sleep(8)
             return self.connection.shutdown(socket.SHUT_RDWR)
         accept = hashlib.sha1((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").encode()).digest()
         self.send_response(101)

@@ -264,19 +264,19 @@ static void count_warnings(const rlhf_host *h, int32_t level, const char *text) 
     warnings += level == RLHF_LOG_WARN && strstr(text, "patience_s") != NULL;
 }
 
-// Patience counts once for all episodes of a call, and for the calls of the phase that repeat it.
-static void patience_of_a_call(void **state) {
+// Resets four episodes four times while the server takes no connection. Checks that there was one
+// warning, and how often the server was asked.
+static void reset_in_vain(const char *fault, int timeout_s) {
     const uint64_t four[] = {0, 1, 2, 3};
     char all[300], counts[] = "/tmp/rlhf-counts-XXXXXX", count[200];
     int calls = 0, refusals = 0;
-    (void)state;
     assert_true(close(mkstemp(counts)) == 0);
     snprintf(count, sizeof count, "1 1000000 %s", counts);
     more_arguments = count;
-    serve("closed_handshake", 2); // the first connection is that of the run's start
+    serve(fault, 2); // the first connection is that of the run's start
     more_arguments = "";
     snprintf(all, sizeof all, "url=http://127.0.0.1:%d;form=openenv;patience_s=1", port);
-    if (play_open(&p, "env_http.so", all) < 0) fail_msg("%s", p.host.fail_text);
+    if (play_open_within(&p, "env_http.so", all, timeout_s) < 0) fail_msg("%s", p.host.fail_text);
     p.host.table.log = count_warnings;
     warnings = 0;
     for (int attempt = 0; attempt < 4; attempt++) {
@@ -291,6 +291,14 @@ static void patience_of_a_call(void **state) {
     fclose(f);
     unlink(counts);
     assert_in_range(refusals, 4, 8); // about one in half a second, and one in each later call
+}
+
+// Patience counts once for all episodes of a call, and for the calls of the phase that repeat it.
+// So does the time in which a server that hangs may shake hands.
+static void patience_of_a_call(void **state) {
+    (void)state;
+    reset_in_vain("closed_handshake", 60);
+    reset_in_vain("hanging_handshake", 1);
 }
 
 // The mask and the key of a handshake differ from connection to connection, and an answer that does
