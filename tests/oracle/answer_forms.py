@@ -126,7 +126,7 @@ def changing_words(rng):
         f"{x} or six", f"{x} \\text{{ or seven}}", f"negative {x}", f"minus {x}", f"\\text{{minus }} {x}", f"{x} tenths", f"{x} thirds",
         f"{x} and a quarter", f"{x} and three quarters", f"{x} million", f"{x} thousandths", f"{x} mod 7", f"{x} to the third",
         f"about half of {x}", f"{x} times ten", f"{x} plus two", f"{x} minus one", f"{x} halves", f"square root of {x}", f"{x} percent of 3",
-        f"less than {x}", f"{x} and six", f"{x} over 2", f"{x} lakh", f"{x} gross"])), False, ""
+        f"less than {x}", f"{x} and six", f"{x} over 2", f"{x} lakh"])), False, ""
 
 
 def signs(rng):

@@ -272,10 +272,12 @@ static void factorials_and_primes(void **state) {
            {"n!", "\\boxed{n}", 0}, {"n!", "\\boxed{n!}", 1}, {"(n-1)!", "\\boxed{n-1}", 0},
            {"2^n n!", "\\boxed{2^n n}", 0}, {"n!", "#### n", 0}, {"n", "#### n!", 0},
            {"yes", "#### yes!", 1}, {"5", "It is 5!", 1}, {"5", "I have 5! Nice.", 1},
+           {"5", "It is 5! \xf0\x9f\x8e\x89", 1}, {"5", "<answer>It is 5!</answer>", 1},
            {"5", "There are $5!$", 0}, {"5", "\\(5!\\)", 0}, {"5", "It is 5! ways.", 0},
-           {"120", "5! = 120", 1}, {"f'", "\\boxed{f}", 0}, {"f", "\\boxed{f'}", 0},
-           {"f''", "\\boxed{f'}", 0}, {"'a'", "\\boxed{a}", 1}, {"p^*", "\\boxed{{p^{*}}}", 1},
-           {"{p^{*}}", "\\boxed{p^*}", 1}, {"p", "\\boxed{p^*}", 0});
+           {"5", "It is 5! \xc3\x97 2", 0}, {"120", "5! = 120", 1}, {"f'", "\\boxed{f}", 0},
+           {"f", "\\boxed{f'}", 0}, {"f''", "\\boxed{f'}", 0}, {"'a'", "\\boxed{a}", 1},
+           {"p^*", "\\boxed{{p^{*}}}", 1}, {"{p^{*}}", "\\boxed{p^*}", 1},
+           {"p", "\\boxed{p^*}", 0});
     EXPECT("where=whole", {"18", "18!", 1});
     EXPECT("compare=text", {"n!", "\\boxed{n}", 0}, {"n!", "\\boxed{n!}", 1});
 }

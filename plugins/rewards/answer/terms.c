@@ -115,17 +115,21 @@ int rlhf__is_part(const struct rlhf__cursor *c) {
 
 // ---- after a number ----
 
-// 1 if the "!" at the cursor is a factorial, and not the end of a sentence.
+// 1 if the "!" at the cursor is a factorial, and not the end of a sentence: the formula goes on, or
+// ends with it.
 static int is_factorial(const struct rlhf__cursor *c) {
+    static const char operators[] = "+-*/=^>\\\xc2\xc3"; // the last two begin the times sign and the like
     const char *at = c->at;
     while (at < c->end && rlhf__is_one_of(*at, "!*_\"'"))
         at++;
     if (at == c->end) return 0;
-    if (!rlhf__is_space(*at)) return 1;
-    if (*at == '\n') return 0;
-    while (at < c->end && rlhf__is_space(*at))
+    if (!rlhf__is_space(*at))
+        return rlhf__is_letter(*at) || rlhf__is_digit(*at) || rlhf__is_one_of(*at, "$)},;") ||
+               rlhf__is_one_of(*at, operators);
+    while (at < c->end && rlhf__is_space(*at) && *at != '\n')
         at++;
-    return at < c->end && !(*at >= 'A' && *at <= 'Z') && *at != '\n';
+    return at < c->end &&
+           (rlhf__is_digit(*at) || (*at >= 'a' && *at <= 'z') || rlhf__is_one_of(*at, operators));
 }
 
 int rlhf__take_torn(struct rlhf__cursor *c) {

@@ -84,10 +84,9 @@ static int take_number_word(struct rlhf__cursor *c) {
 
 int rlhf__is_changed(const struct rlhf__cursor *c, int alone) {
     static const char *const always[] = {
-        "dozen",  "dozens",      "gross",      "lakh",   "crore",   "squared",
-        "cubed",  "factorial",   "halves",     "thirds", "fourths", "fifths",
-        "sixths", "sevenths",    "eighths",    "ninths", "tenths",  "hundredths",
-        "mod",    "thousandths", "millionths", NULL};
+        "dozen",  "dozens", "lakh",       "crore",  "squared",     "cubed",      "factorial",
+        "halves", "thirds", "fourths",    "fifths", "sixths",      "sevenths",   "eighths",
+        "ninths", "tenths", "hundredths", "mod",    "thousandths", "millionths", NULL};
     static const char *const joining[] = {"and", "or",      "plus",   "minus",      "over",
                                           "to",  "divided", "modulo", "multiplied", NULL};
     struct rlhf__cursor here = *c;
