@@ -118,7 +118,8 @@ int rlhf__is_part(const struct rlhf__cursor *c) {
 // 1 if the "!" at the cursor is a factorial, and not the end of a sentence: the formula goes on, or
 // ends with it.
 static int is_factorial(const struct rlhf__cursor *c) {
-    static const char operators[] = "+-*/=^>\\\xc2\xc3"; // the last two begin the times sign and the like
+    static const char operators[] =
+        "+-*/=^>\\\xc2\xc3"; // the last two begin the times sign and the like
     const char *at = c->at;
     while (at < c->end && rlhf__is_one_of(*at, "!*_\"'"))
         at++;
