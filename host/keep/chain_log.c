@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 struct rlhf__chain_log {
     struct rlhf__jsonl file;
@@ -161,11 +162,26 @@ static const json_t *last_of(const struct rlhf__chain_file *f, enum rlhf__chain_
     return l ? json_object_get(l->value, key) : NULL;
 }
 
+// Remove everything from the first line of a later phase on. Earlier versions could write the
+// line of an earlier checkpoint after it. That line must go, too, because its seal covers all lines
+// before it. The caller writes a new line for the checkpoint.
+static rlhf_status cut(const struct rlhf__chain_log *l, struct rlhf__chain_file *f, int64_t keep,
+                       struct rlhf__error *err) {
+    size_t n = 0;
+    while (n < f->n && f->line[n].phase <= keep)
+        n++;
+    if (n == f->n) return RLHF_OK;
+    rlhf__chain_file_cut(f, n);
+    if (ftruncate(l->file.fd, (off_t)f->text.len) == 0) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_IO, "%s: cannot cut the file: %s", l->file.path, strerror(errno));
+}
+
 // Continue the file of a resumed run.
 static rlhf_status go_on(struct rlhf__chain_log *l, int64_t keep,
                          const struct rlhf__chain_start *start, struct rlhf__error *err) {
     struct rlhf__chain_file f = {.n = 0};
     rlhf_status st = rlhf__chain_file_read(l->run, &f, err);
+    if (st == RLHF_OK) st = cut(l, &f, keep, err);
     const struct rlhf__chain_line *sealed =
         rlhf__chain_file_last(&f, RLHF__CHAIN_CHECKPOINT, INT64_MAX);
     if (st == RLHF_OK) {
@@ -197,12 +213,11 @@ rlhf_status rlhf__chain_log_open(const struct rlhf__folder *run, int64_t keep,
         snprintf(held, sizeof held, "/proc/self/fd/%d", run->fd);
         if (!rlhf__path_real(held, l->run)) rlhf__path_put(l->run, "%s", run->path);
     }
-    if (st == RLHF_OK) st = rlhf__jsonl_open(run, RLHF__CHAIN_FILE, keep, log, &l->file, err);
+    // go_on() removes the lines of later phases.
+    const int64_t all = keep < 0 ? keep : INT64_MAX;
+    if (st == RLHF_OK) st = rlhf__jsonl_open(run, RLHF__CHAIN_FILE, all, log, &l->file, err);
     if (st == RLHF_OK)
         st = keep < 0 ? put_start(l, 0, &start, NULL, NULL, err) : go_on(l, keep, &start, err);
-    if (keep >= 0 && st == RLHF_OK)
-        // A crash may have prevented the checkpoint's line in the file.
-        st = rlhf__chain_log_checkpoint(l, keep, NULL, err);
     json_decref(start.begin);
     json_decref(start.settings);
     return st;

@@ -20,9 +20,10 @@ struct rlhf__chain_start {
 };
 
 // If `keep` < 0, begin the file of a new run. Otherwise continue the file of a run that was resumed
-// from the checkpoint of phase `keep`. If a resumed run's `start` differs from the last start
-// values in the file, a line with the new values is added. Inputs that `start` lacks are copied
-// from the last start values. Errors: RLHF_E_INVALID, RLHF_E_IO, RLHF_E_NOMEM. [main]
+// from the checkpoint of phase `keep`, without the lines of later phases. The line of that
+// checkpoint may be missing (rlhf__chain_log_checkpoint). If a resumed run's `start` differs from
+// the last start values in the file, a line with the new values is added. Inputs that `start` lacks
+// are copied from the last start values. Errors: RLHF_E_INVALID, RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__chain_log_open(const struct rlhf__folder *run, int64_t keep,
                                  struct rlhf__chain_start start, struct rlhf__log *log,
                                  struct rlhf__chain_log **out, struct rlhf__error *err);

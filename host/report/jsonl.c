@@ -41,6 +41,7 @@ rlhf_status rlhf__append_sync(int fd, const char *path, struct rlhf__error *err)
 struct found {
     size_t kept;           // bytes up to the end of the last row to keep
     int64_t odd, odd_line; // invalid lines before that end; the number of the first of them
+    int64_t later;         // rows of later phases before that end
 };
 
 enum kind { ROW, LATER_ROW, NO_ROW };
@@ -58,35 +59,56 @@ static enum kind kind_of(const char *line, size_t n, int64_t keep_phase) {
 // Find the last row to keep. A last line without a newline is dropped, because the process died
 // while writing it.
 static struct found scan(const struct rlhf__buf *text, int64_t keep_phase) {
-    struct found f = {0, 0, 0};
-    int64_t pending = 0, pending_line = 0, number = 0;
-    int later = 0; // later rows since the last row to keep
+    struct found f = {0};
+    int64_t odd = 0, odd_line = 0, later = 0, number = 0; // since the last row to keep
     for (size_t at = 0; at < text->len;) {
         const char *line = text->data + at, *end = memchr(line, '\n', text->len - at);
         if (!end) break;
         number++;
         at = (size_t)(end - text->data) + 1;
-        enum kind kind = kind_of(line, (size_t)(end - line), keep_phase);
-        later = kind == LATER_ROW || (later && kind != ROW);
-        if (kind != ROW && pending++ == 0) pending_line = number;
-        if (later) continue;
-        if (pending > 0 && f.odd == 0) f.odd_line = pending_line;
-        f.odd += pending;
+        const enum kind kind = kind_of(line, (size_t)(end - line), keep_phase);
+        later += kind == LATER_ROW;
+        if (kind == NO_ROW && odd++ == 0) odd_line = number;
+        if (kind != ROW && later > 0) continue;
+        if (odd > 0 && f.odd == 0) f.odd_line = odd_line;
+        f.odd += odd;
+        f.later += later;
         f.kept = at;
-        pending = 0;
+        odd = later = 0;
     }
     return f;
 }
 
-static rlhf_status cut(const struct rlhf__jsonl *j, int64_t keep_phase, struct rlhf__log *log,
-                       struct rlhf__error *err) {
+// Write the file again without the rows of later phases, and open the new file.
+static rlhf_status leave_out(struct rlhf__jsonl *j, const struct rlhf__folder *run,
+                             const char *name, const struct rlhf__buf *text, size_t kept,
+                             int64_t keep_phase, struct rlhf__error *err) {
+    struct rlhf__buf left = RLHF__BUF_INIT;
+    for (size_t at = 0, to; at < kept; at = to) {
+        const char *line = text->data + at, *end = memchr(line, '\n', kept - at);
+        to = (size_t)(end - text->data) + 1;
+        if (kind_of(line, to - at - 1, keep_phase) != LATER_ROW)
+            rlhf__buf_put(&left, line, to - at);
+    }
+    rlhf_status st = rlhf__buf_ok(&left, err);
+    if (st == RLHF_OK) st = rlhf__file_write(run, name, left.data, left.len, err);
+    rlhf__buf_free(&left);
+    if (st != RLHF_OK) return st;
+    close(j->fd);
+    return rlhf__folder_append(run, name, 0, &j->fd, err);
+}
+
+static rlhf_status cut(struct rlhf__jsonl *j, const struct rlhf__folder *run, const char *name,
+                       int64_t keep_phase, struct rlhf__log *log, struct rlhf__error *err) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     rlhf_status status = rlhf__file_read_fd(j->fd, j->path, MAX_BYTES, &text, err);
     struct found f = scan(&text, keep_phase);
-    rlhf__buf_free(&text);
-    if (status == RLHF_OK && ftruncate(j->fd, (off_t)f.kept) != 0)
+    if (status == RLHF_OK && f.later > 0)
+        status = leave_out(j, run, name, &text, f.kept, keep_phase, err);
+    else if (status == RLHF_OK && ftruncate(j->fd, (off_t)f.kept) != 0)
         status =
             rlhf__fail(err, RLHF_E_IO, "%s: cannot cut the file: %s", j->path, strerror(errno));
+    rlhf__buf_free(&text);
     if (status == RLHF_OK && f.odd > 0)
         rlhf__logf(log, RLHF_LOG_WARN,
                    "%s:%lld: no row of the phases done, and %lld such line%s in all; left as %s",
@@ -102,7 +124,7 @@ rlhf_status rlhf__jsonl_open(const struct rlhf__folder *run, const char *name, i
     out->path = rlhf__path_join(run->path, name);
     if (!out->path) return RLHF__NOMEM(err, "%s: out of memory", name);
     rlhf_status status = rlhf__folder_append(run, name, keep_phase < 0, &out->fd, err);
-    if (status == RLHF_OK && keep_phase >= 0) status = cut(out, keep_phase, log, err);
+    if (status == RLHF_OK && keep_phase >= 0) status = cut(out, run, name, keep_phase, log, err);
     if (status < 0) rlhf__jsonl_close(out);
     return status;
 }

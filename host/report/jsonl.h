@@ -26,9 +26,9 @@ struct rlhf__jsonl {
 };
 
 // Open `name` in a run directory for appending. If keep_phase < 0, the file is emptied. Otherwise
-// everything after the last row with "phase" <= keep_phase is cut off. Invalid lines before this
-// last row are kept, and their number is logged. Errors: RLHF_E_INVALID (a link, not a regular
-// file), RLHF_E_IO. [main]
+// all rows with "phase" > keep_phase are removed, and everything after the last of the other rows.
+// Invalid lines before this last row are kept, and their number is logged. Errors: RLHF_E_INVALID
+// (a link, not a regular file), RLHF_E_IO. [main]
 rlhf_status rlhf__jsonl_open(const struct rlhf__folder *run, const char *name, int64_t keep_phase,
                              struct rlhf__log *log, struct rlhf__jsonl *out,
                              struct rlhf__error *err);

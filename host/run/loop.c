@@ -2,6 +2,7 @@
 // algorithms have in common.
 #include "base/signals.h"
 #include "feed/recorded.h"
+#include "keep/chain_log.h"
 #include "keep/run_dir.h"
 #include "learn/plan.h"
 #include "report/closing.h"
@@ -11,6 +12,7 @@
 #include "run/ahead_phase.h"
 #include "run/chained.h"
 #include "run/phase_run.h"
+#include "run/records.h"
 #include "run/run.h"
 #include "run/run_sinks.h"
 #include "run/saving.h"
@@ -18,49 +20,6 @@
 #include "team/agree.h"
 
 #include <stdio.h>
-
-// On resume, the rows of later phases are removed from an existing rollouts file, even if this
-// process writes no rollouts.
-static rlhf_status open_rollouts(struct rlhf__run *r, int64_t keep, struct rlhf__error *err) {
-    const struct rlhf__folder *run = r->req->dir->root;
-    int writes = r->config->log.rollouts;
-    if (!writes && (keep < 0 || !rlhf__folder_has(run, "rollouts.jsonl"))) return RLHF_OK;
-    rlhf_status st = rlhf__rollout_log_open(run, keep, r->report.log, &r->report.rollout_log, err);
-    if (st != RLHF_OK || writes) return st;
-    rlhf__rollout_log_close(r->report.rollout_log);
-    r->report.rollout_log = NULL;
-    return RLHF_OK;
-}
-
-// Begin the history of metrics. Trends and the closing summary are computed from this history. A
-// resumed run reads the metrics of its earlier phases.
-static rlhf_status begin_history(struct rlhf__run *r, int64_t keep, struct rlhf__error *err) {
-    const int may_end =
-        rlhf__cast_samples(&r->cast) && rlhf__responses_may_end(r->config, r->cast.policy);
-    RLHF_TRY(rlhf__run_history_begin(&r->history, r->config, may_end ? 1 : -1, err));
-    if (keep < 0) return RLHF_OK;
-    struct rlhf__error unread = {0, ""};
-    const rlhf_status st = rlhf__run_history_read(&r->history, r->req->dir->root, &unread);
-    if (st == RLHF_E_NOMEM) *err = unread;
-    if (st == RLHF_OK || st == RLHF_E_NOMEM) return st;
-    rlhf__logf(r->report.log, RLHF_LOG_WARN, "%s; trends and the summary begin with the next phase",
-               unread.text);
-    return RLHF_OK;
-}
-
-// Open the files that every phase writes to, in the folder `to`.
-static rlhf_status open_files(struct rlhf__run *r, const struct rlhf__folder *to, int64_t keep,
-                              struct rlhf__error *err) {
-    struct rlhf__report *p = &r->report;
-    RLHF_TRY(rlhf__metrics_open(to, &r->config->log, keep, p->log, &p->metrics, err));
-    r->session.services.metric = rlhf__metrics_reported;
-    r->session.services.metric_ctx = p->metrics;
-    RLHF_TRY(rlhf__samples_open(to, keep, p->log, &p->samples, err));
-    RLHF_TRY(rlhf__spread_open(to, keep, p->log, &p->spread, err));
-    RLHF_TRY(rlhf__events_open(to, keep, p->log, &p->events, err));
-    RLHF_TRY(rlhf__chained_open(r, to, keep, err));
-    return begin_history(r, keep, err);
-}
 
 // Show the whole terminal, if log.progress asks for it.
 static void fill_terminal(struct rlhf__run *r) {
@@ -79,13 +38,9 @@ static void fill_terminal(struct rlhf__run *r) {
 // Open the report of a process other than rank 0. Rank 0 writes the files. The other processes open
 // no files, keep their metrics in memory, and log only their own warnings.
 static rlhf_status open_silent(struct rlhf__run *r, struct rlhf__error *err) {
-    struct rlhf__report *p = &r->report;
     const int32_t level = r->config->log.level;
-    p->log->level = level > RLHF_LOG_WARN ? level : RLHF_LOG_WARN;
-    RLHF_TRY(rlhf__metrics_open(NULL, &r->config->log, -1, p->log, &p->metrics, err));
-    r->session.services.metric = rlhf__metrics_reported;
-    r->session.services.metric_ctx = p->metrics;
-    return begin_history(r, -1, err);
+    r->report.log->level = level > RLHF_LOG_WARN ? level : RLHF_LOG_WARN;
+    return rlhf__records_open_silent(r, err);
 }
 
 static rlhf_status open_reports(struct rlhf__run *r, struct rlhf__error *err) {
@@ -97,8 +52,10 @@ static rlhf_status open_reports(struct rlhf__run *r, struct rlhf__error *err) {
     RLHF_TRY(resumed ? rlhf__run_dir_store(dir, r->config, err)
                      : rlhf__run_dir_make(dir, r->config, r->report.log, err));
     RLHF_TRY(rlhf__manifest_write(&code, dir->root, resumed, err));
-    RLHF_TRY(open_files(r, dir->root, keep, err));
-    RLHF_TRY(open_rollouts(r, keep, err));
+    RLHF_TRY(rlhf__records_open(r, dir->root, keep, err));
+    // A crash may have prevented the checkpoint's line in the chain.
+    if (keep >= 0) RLHF_TRY(rlhf__chain_log_checkpoint(r->chain, keep, NULL, err));
+    RLHF_TRY(rlhf__records_open_rollouts(r, keep, err));
     rlhf__events_begin(r->report.events, keep, r->count.phases, r->req->env->argv);
     const struct rlhf__progress_state start = {
         .phase = r->count.phase, .phases = r->count.phases, .first_phase = r->count.phase};
@@ -332,7 +289,7 @@ static rlhf_status open_again(struct rlhf__run *r, const struct rlhf__folder *ou
                               struct rlhf__error *err) {
     const struct rlhf__manifest code = rlhf__run_manifest(r);
     RLHF_TRY(rlhf__manifest_write(&code, out, 0, err));
-    RLHF_TRY(open_files(r, out, -1, err));
+    RLHF_TRY(rlhf__records_open(r, out, -1, err));
     if (!rlhf__cast_samples(&r->cast)) return RLHF_OK;
     return rlhf__rollout_log_open(out, -1, r->report.log, &r->report.rollout_log, err);
 }

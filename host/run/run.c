@@ -1,7 +1,7 @@
 // run.c: see run.h.
 #include "run/run.h"
 
-#include "keep/chain_log.h"
+#include "run/records.h"
 #include "sample/actors.h"
 #include "sample/rewards.h"
 
@@ -55,13 +55,8 @@ rlhf_status rlhf__run_advise(const struct rlhf__run *r, rlhf_status st, struct r
 static void finish_report(struct rlhf__report *p) {
     rlhf__sinks_close(p->sinks);
     rlhf__progress_destroy(p->progress);
-    rlhf__samples_close(p->samples);
-    rlhf__spread_close(p->spread);
-    rlhf__events_close(p->events);
     rlhf__sample_choice_finish(&p->chosen);
     rlhf__reward_tallies_finish(&p->rewards);
-    rlhf__rollout_log_close(p->rollout_log);
-    rlhf__metrics_close(p->metrics);
 }
 
 // Does not destroy the algorithm, which must be destroyed last, because it owns the names in the
@@ -91,6 +86,7 @@ void rlhf__run_device_end(struct rlhf__run *r) {
 void rlhf__run_destroy(struct rlhf__run *r) {
     if (!r) return;
     finish_report(&r->report);
+    rlhf__records_close(r);
     rlhf__run_history_finish(&r->history);
     rlhf__early_stop_finish(&r->early_stop);
     rlhf__boundary_finish(&r->boundary);
@@ -104,7 +100,6 @@ void rlhf__run_destroy(struct rlhf__run *r) {
     rlhf__reward_training_destroy(r->reward_training);
     finish_models(&r->cast);
     rlhf__instance_destroy(r->cast.algo);
-    rlhf__chain_log_close(r->chain);
     json_decref(r->inputs);
     rlhf__run_device_end(r);
     rlhf__session_finish(&r->session);

@@ -16,6 +16,7 @@
 #include "learn/optim_state.h"
 #include "learn/same_weights.h"
 #include "outer/reward_round.h"
+#include "run/records.h"
 #include "run/run.h"
 #include "run/run_state.h"
 #include "team/agree.h"
@@ -341,6 +342,7 @@ void rlhf__saving_rescue(struct rlhf__run *r) {
     rlhf__progress_end(r->report.progress);
     if (boundary > 0 && s->attempted != boundary) {
         rlhf_status st = restore(r, &err);
+        if (st == RLHF_OK) st = rlhf__records_go_back(r, boundary, &err);
         // Each process restores a part of the moments, so all of them must succeed.
         st = rlhf__team_all_ok(rlhf__run_learners(r), st, &err);
         if (st == RLHF_OK) st = save(r, &err);

@@ -97,9 +97,30 @@ static void a_resumed_run_keeps_its_history(void **state) {
     rlhf__events_warning(NULL, 1, "", "");
 }
 
+// A failed process wrote a warning of phase 3, and then its end after 2 phases. The resumed run
+// does phase 3 again, so the warning goes, and the end stays.
+static void events_of_a_failed_phase_are_removed(void **state) {
+    struct rlhf__events *e = open_events(*state, -1);
+    rlhf__events_warning(e, 3, "collapsed", "a");
+    rlhf__events_end(e, 2, "failed", "why");
+    rlhf__events_warning(e, 4, "collapsed", "b");
+    rlhf__events_close(e);
+    e = open_events(*state, 2);
+    rlhf__events_checkpoint(e, 3);
+    rlhf__events_close(e);
+    json_t *all = read_events(*state);
+    assert_int_equal(json_array_size(all), 2);
+    line_is(all, 0,
+            "{\"phase\": 2, \"event\": \"end\", \"status\": \"failed\", \"reason\": "
+            "\"why\"}");
+    line_is(all, 1, "{\"phase\": 3, \"event\": \"checkpoint\", \"path\": \"checkpoints/000003\"}");
+    json_decref(all);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
 
 int main(void) {
-    const struct CMUnitTest tests[] = {T(lines_of_a_run), T(a_resumed_run_keeps_its_history)};
+    const struct CMUnitTest tests[] = {T(lines_of_a_run), T(a_resumed_run_keeps_its_history),
+                                       T(events_of_a_failed_phase_are_removed)};
     return cmocka_run_group_tests_name("report_events", tests, NULL, NULL);
 }

@@ -131,15 +131,16 @@ static void an_unfinished_line_goes(void **state) {
     check_rows(s, "{\"phase\": 1}\n");
 }
 
-// An invalid line, or a row of a phase that cannot exist, does not remove other rows.
-static void a_bad_line_in_the_middle_stays(void **state) {
+// An invalid line stays. A row of a later phase goes. Neither removes other rows.
+static void a_bad_line_in_the_middle_removes_no_row(void **state) {
     struct scratch *s = *state;
     static const struct {
         const char *before, *after;
     } cases[] = {
         {"{\"phase\": 1}\nno JSON\n{\"phase\": 2}\n", "{\"phase\": 1}\nno JSON\n{\"phase\": 2}\n"},
         {"{\"phase\": 1}\n{\"phase\": 91}\n{\"phase\": 2}\n{\"phase\": 3}\n",
-         "{\"phase\": 1}\n{\"phase\": 91}\n{\"phase\": 2}\n"},
+         "{\"phase\": 1}\n{\"phase\": 2}\n"},
+        {"[]\n{\"phase\": 3}\n{}\n{\"phase\": 2}\n", "[]\n{}\n{\"phase\": 2}\n"},
         {"[]\n{\"phase\": 2}\n", "[]\n{\"phase\": 2}\n"},
         {"{\"phase\": 2}\n\n{\"phase\": 3}\n\n{\"phase\": 4}\n", "{\"phase\": 2}\n\n"},
     };
@@ -331,7 +332,7 @@ int main(void) {
         T(an_unfinished_line_goes),
         T(what_is_not_read_is_said),
         T(many_names),
-        T(a_bad_line_in_the_middle_stays),
+        T(a_bad_line_in_the_middle_removes_no_row),
         T(no_link_is_followed),
         T(a_full_disk_leaves_whole_rows),
         T(csv_columns_grow),

@@ -69,6 +69,13 @@ rlhf_status rlhf__chain_file_read(const char *dir, struct rlhf__chain_file *f,
     return RLHF_OK;
 }
 
+void rlhf__chain_file_cut(struct rlhf__chain_file *f, size_t n) {
+    if (n >= f->n) return;
+    f->text.len = f->line[n].from;
+    while (f->n > n)
+        json_decref(f->line[--f->n].value);
+}
+
 // ---- finding ----
 
 const struct rlhf__chain_line *rlhf__chain_file_last(const struct rlhf__chain_file *f,

@@ -47,6 +47,9 @@ void rlhf__chain_file_finish(struct rlhf__chain_file *);
 rlhf_status rlhf__chain_file_read(const char *dir, struct rlhf__chain_file *,
                                   struct rlhf__error *err);
 
+// Drop all lines but the first n from memory. [any]
+void rlhf__chain_file_cut(struct rlhf__chain_file *, size_t n);
+
 // Check line i against the lines before it. The head or seal and the phase must follow from those
 // lines, and the text must be exactly what the program would write. Returns NULL if the line is
 // right, otherwise a sentence that tells what is wrong with it. [any]
