@@ -40,6 +40,7 @@ __attribute__((constructor)) static void read_plan(void) {
     if (strcmp(how_name, "stop") == 0) how = STOP;
     if (strcmp(how_name, "enospc") == 0) error = ENOSPC;
     if (strcmp(how_name, "eio") == 0) error = EIO;
+    if (strcmp(how_name, "erofs") == 0) error = EROFS;
     if (strcmp(how_name, "enomem") == 0) error = ENOMEM;
     if (error) how = FAIL;
     self = getpid();

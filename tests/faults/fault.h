@@ -5,7 +5,7 @@
 // FAULT=<how>:<n>       kill          SIGKILL before the operation
 //                       torn          SIGKILL after half of the bytes of a write
 //                       int           SIGINT before the operation, which then succeeds
-//                       enospc, eio, enomem   the operation fails with that error
+//                       enospc, eio, erofs, enomem   the operation fails with that error
 //                       count         nothing goes wrong
 //                       n             1 = the first; "7+" = the seventh and all after it
 // FAULT_COUNT=<file>    receives the number of operations when the program exits by itself
