@@ -43,48 +43,105 @@ static int unfinished_only(int dir, const char *name) {
     return n == 0;
 }
 
+// Returns the length of the name without ".tmp-<pid>", the end of a temporary file's name (file.h).
+static size_t stem_of(const char *name) {
+    static const char end[] = ".tmp-";
+    const char *at = strstr(name, end);
+    const size_t digits = at ? strspn(at + sizeof end - 1, "0123456789") : 0;
+    return digits && !at[sizeof end - 1 + digits] ? (size_t)(at - name) : strlen(name);
+}
+
+// Returns the index in `made` of the file, or of the file that a temporary file would have become.
+// Returns MADE if there is none.
+static size_t find(const char *name) {
+    const size_t n = stem_of(name);
+    const int whole = !name[n];
+    for (size_t i = 0; i < MADE; i++)
+        if (strncmp(made[i].name, name, n) == 0 && !made[i].name[n] &&
+            (whole || made[i].is == WRITTEN))
+            return i;
+    return MADE;
+}
+
 static int is_worthless(int dir, const char *name, int rows) {
     struct stat s;
-    size_t i = 0;
-    while (i < MADE && strcmp(made[i].name, name) != 0)
-        i++;
+    const size_t i = find(name);
     if (i == MADE || fstatat(dir, name, &s, AT_SYMLINK_NOFOLLOW) != 0) return 0;
     if (made[i].is == FOLDER) return S_ISDIR(s.st_mode);
     if (made[i].is == CHECKPOINTS) return S_ISDIR(s.st_mode) && unfinished_only(dir, name);
     return S_ISREG(s.st_mode) && (made[i].is == WRITTEN || rows || s.st_size == 0);
 }
 
-int rlhf__leftover_is_all(const struct rlhf__folder *run, int rows) {
-    return rlhf__leftover_others(run, rows, NULL) == 0;
+// Call `visit` with each name in the directory. Returns 0 if the directory cannot be read.
+static int each(const struct rlhf__folder *run, void (*visit)(void *arg, const char *name),
+                void *arg) {
+    const int fd = openat(run->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!d && fd >= 0) close(fd);
+    if (!d) return 0;
+    for (const struct dirent *e; (e = readdir(d)) != NULL;)
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0) visit(arg, e->d_name);
+    closedir(d);
+    return 1;
+}
+
+struct others {
+    const struct rlhf__folder *run;
+    size_t n;
+    char *first; // may be NULL
+    int rows;
+};
+
+static void count_other(void *arg, const char *name) {
+    struct others *o = arg;
+    if (is_worthless(o->run->fd, name, o->rows)) return;
+    if (o->first && (o->n == 0 || strcmp(name, o->first) < 0))
+        snprintf(o->first, RLHF__LEFTOVER_NAME, "%s", name);
+    o->n++;
 }
 
 size_t rlhf__leftover_others(const struct rlhf__folder *run, int rows,
                              char first[RLHF__LEFTOVER_NAME]) {
-    const int fd = openat(run->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
-    size_t n = 0;
+    struct others o = {.run = run, .first = first, .rows = rows};
     if (first) *first = '\0';
-    if (!d) {
-        if (fd >= 0) close(fd);
-        return 1;
-    }
-    for (const struct dirent *e; (e = readdir(d)) != NULL;) {
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
-            is_worthless(run->fd, e->d_name, rows))
-            continue;
-        if (first && (n == 0 || strcmp(e->d_name, first) < 0))
-            snprintf(first, RLHF__LEFTOVER_NAME, "%s", e->d_name);
-        n++;
-    }
-    closedir(d);
-    return n;
+    return each(run, count_other, &o) ? o.n : 1;
 }
 
-rlhf_status rlhf__leftover_remove(const struct rlhf__folder *run, struct rlhf__error *err) {
-    for (size_t i = 0; i < MADE; i++)
+int rlhf__leftover_is_all(const struct rlhf__folder *run, int rows) {
+    return rlhf__leftover_others(run, rows, NULL) == 0;
+}
+
+static void count_later(void *arg, const char *name) {
+    const size_t n = stem_of(name);
+    *(size_t *)arg +=
+        strcmp(name, "lock") != 0 && !(name[n] && (strncmp(name, "config.json", n) == 0));
+}
+
+int rlhf__leftover_is_start(const struct rlhf__folder *run) {
+    size_t later = 0;
+    return each(run, count_later, &later) && later == 0 && rlhf__leftover_is_all(run, 0);
+}
+
+struct removal {
+    const struct rlhf__folder *run;
+    struct rlhf__error *err;
+    rlhf_status st;
+};
+
+static void remove_temporary(void *arg, const char *name) {
+    struct removal *r = arg;
+    if (r->st == RLHF_OK && name[stem_of(name)] && find(name) < MADE)
+        r->st = rlhf__folder_remove(r->run, name, r->err);
+}
+
+rlhf_status rlhf__leftover_remove(const struct rlhf__folder *run, int all,
+                                  struct rlhf__error *err) {
+    struct removal r = {.run = run, .err = err, .st = RLHF_OK};
+    for (size_t i = 0; all && i < MADE; i++)
         if (strcmp(made[i].name, "lock") != 0)
             RLHF_TRY(rlhf__folder_remove(run, made[i].name, err));
-    return RLHF_OK;
+    each(run, remove_temporary, &r);
+    return r.st;
 }
 
 // ---- the settings that a run began with ----

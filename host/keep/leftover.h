@@ -21,8 +21,13 @@ enum { RLHF__LEFTOVER_NAME = 256 };
 size_t rlhf__leftover_others(const struct rlhf__folder *run, int rows,
                              char first[RLHF__LEFTOVER_NAME]);
 
-// Remove the files of the run, except the lock, which the caller must hold. [main]
-rlhf_status rlhf__leftover_remove(const struct rlhf__folder *run, struct rlhf__error *err);
+// Returns 1 if the directory contains only what a run writes before it has its config.json: the
+// lock and temporary files. [main]
+int rlhf__leftover_is_start(const struct rlhf__folder *run);
+
+// Remove the files of the run, except the lock, which the caller must hold. If `all` is 0, remove
+// only temporary files. [main]
+rlhf_status rlhf__leftover_remove(const struct rlhf__folder *run, int all, struct rlhf__error *err);
 
 // ---- the settings that a run began with ----
 

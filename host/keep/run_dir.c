@@ -97,6 +97,8 @@ static enum there held(const char *path, const struct rlhf__config *settings) {
         is = MODEL;
     else if (json_object_get(config, "run"))
         is = held_of_run(f, config, settings);
+    else if (rlhf__leftover_is_start(f))
+        is = LEFTOVER;
     if (is != MODEL && rlhf__run_lock_probe(f, NULL) != RLHF_OK) is = ALIVE;
     json_decref(config);
     rlhf__folder_close(f);
@@ -264,7 +266,7 @@ static rlhf_status clear(const struct rlhf__run_dir *d, const struct rlhf__confi
                "run directory '%s': the run that was in it ended before its first %s; it starts "
                "over",
                d->name, rows ? "checkpoint" : "phase");
-    return rlhf__leftover_remove(d->root, err);
+    return rlhf__leftover_remove(d->root, 1, err);
 }
 
 rlhf_status rlhf__run_dir_make(struct rlhf__run_dir *d, const struct rlhf__config *config,
@@ -274,7 +276,10 @@ rlhf_status rlhf__run_dir_make(struct rlhf__run_dir *d, const struct rlhf__confi
     // process that gets the lock later finds the files of the first process.
     rlhf_status st = rlhf__run_lock(d->root, 0, log, &d->lock, err);
     if (st == RLHF_E_INVALID) return refuse_existing(d->name, config, err);
-    if (st == RLHF_OK && rlhf__folder_has(d->root, "config.json")) st = clear(d, config, log, err);
+    if (st == RLHF_OK && rlhf__folder_has(d->root, "config.json"))
+        st = clear(d, config, log, err);
+    else if (st == RLHF_OK && d->found)
+        st = rlhf__leftover_remove(d->root, 0, err);
     if (st != RLHF_OK) return st;
     st = write_start(d, config, err);
     // If the directory is new, remove it, because nothing in it can be resumed.

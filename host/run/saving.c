@@ -152,6 +152,7 @@ rlhf_status rlhf__saving_mend(const struct rlhf__run *r, struct rlhf__error *err
     if (st == RLHF_OK && r->count.phase < r->count.phases)
         st = rlhf__checkpoint_dir_set_aside(all, r->count.phase, r->report.log, err);
     rlhf__folder_close(all);
+    if (st == RLHF_OK && r->count.phase >= r->count.phases) prune(r);
     return st;
 }
 

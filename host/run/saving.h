@@ -14,6 +14,7 @@ rlhf_status rlhf__saving_load(struct rlhf__run *r, struct rlhf__error *err);
 
 // For a resumed run: point the link `best` at the checkpoint that the state names. If there are
 // phases left to run, also move aside the checkpoints of phases after the one that is resumed.
+// Otherwise remove the old checkpoints that the end of the run could not remove.
 // [main]
 rlhf_status rlhf__saving_mend(const struct rlhf__run *r, struct rlhf__error *err);
 

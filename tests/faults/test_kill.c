@@ -137,12 +137,46 @@ static void preferences(void **state) {
           5);
 }
 
+// Whatever the first operations leave, the same command begins the run again.
+static void a_start_is_begun_again(void **state) {
+    struct e2e *t = *state;
+    const char *args = "--algo sft.so --data texts.jsonl --set batch.size=4 " COMMON;
+    for (int n = 1; n <= 16; n++)
+        for (int way = 0; way < 2; way++) {
+            const int st = e2e_shell(t, "rm -rf x; FAULT=%s:%d " PRELOAD "\"$HOST\" %s --out x",
+                                     way ? "eio" : "kill", n, args);
+            if (st == 0) continue; // the failure did no harm
+            if (e2e_run(t, "%s --out x", args) != 0 ||
+                e2e_shell(t, "test -z \"$(ls x | grep tmp)\"") != 0)
+                fail_msg("operation %d: %s", n, t->out);
+        }
+}
+
+// A run that ends in its last operations, or whose last operations fail, has all its phases.
+// --resume writes its page, and removes the checkpoints that the end could not remove.
+static void an_end_is_made_up_for(void **state) {
+    struct e2e *t = *state;
+    const char *args = "--algo sft.so --data texts.jsonl --set batch.size=4 " COMMON;
+    const long n = count(t, args);
+    for (long i = n - 30; i <= n; i++)
+        for (int way = 0; way < 2; way++) {
+            e2e_shell(t, "rm -rf x; FAULT=%s:%ld " PRELOAD "\"$HOST\" %s --out x",
+                      way ? "eio" : "kill", i, args);
+            if (e2e_run(t, "--resume x") != 0 ||
+                e2e_shell(t, "test -s x/report.html && ls -A u/checkpoints >a && "
+                             "ls -A x/checkpoints | diff a -") != 0)
+                fail_msg("operation %ld of %ld: %s", i, n, t->out);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(supervised, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(rollouts, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(groups, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(preferences, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_start_is_begun_again, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(an_end_is_made_up_for, e2e_setup, e2e_teardown),
     };
     return cmocka_run_group_tests_name("faults_kill", tests, NULL, NULL);
 }
