@@ -2,18 +2,14 @@
 #include "feed/recorded.h"
 
 #include "base/json.h"
+#include "base/text_lines.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 struct rlhf__recorded {
-    char path[RLHF__PATH_CAP];
-    FILE *file; // NULL: the file is missing
-    char *line; // the line that was read last
-    size_t cap, len;
-    int64_t number; // of that line, from 1
-    int64_t phase;  // of that line; 0 = none has been read, or the file has ended
+    struct rlhf__text_lines file;
+    int64_t phase; // of the current line; 0 = none has been read, or the file has ended
     json_t *rows, *updates;
 };
 
@@ -23,13 +19,12 @@ rlhf_status rlhf__recorded_open(const char *path, struct rlhf__recorded **out,
                                 struct rlhf__error *err) {
     struct rlhf__recorded *r = *out = calloc(1, sizeof *r);
     if (!r) return RLHF__NOMEM(err, "out of memory for %s", path);
-    rlhf__path_put(r->path, "%s", path);
-    r->file = fopen(path, "re");
-    if (r->file || errno == ENOENT) return RLHF_OK;
-    rlhf__fail(err, RLHF_E_IO, "%s: cannot read the file: %s", path, strerror(errno));
+    const rlhf_status st = rlhf__text_lines_open(path, &r->file, err);
+    if (st == RLHF_OK) return RLHF_OK;
+    rlhf__text_lines_close(&r->file);
     free(r);
     *out = NULL;
-    return RLHF_E_IO;
+    return st;
 }
 
 static void forget(struct rlhf__recorded *r) {
@@ -41,15 +36,15 @@ static void forget(struct rlhf__recorded *r) {
 void rlhf__recorded_close(struct rlhf__recorded *r) {
     if (!r) return;
     forget(r);
-    if (r->file) fclose(r->file);
-    free(r->line);
+    rlhf__text_lines_close(&r->file);
     free(r);
 }
 
 static rlhf_status parse(const struct rlhf__recorded *r, json_t **out, struct rlhf__error *err) {
     json_error_t why;
-    *out = rlhf__json_decode(r->line, r->len, JSON_REJECT_DUPLICATES, &why);
-    return *out ? RLHF_OK : rlhf__json_line_failed(r->path, r->number, &why, err);
+    *out = rlhf__json_decode(rlhf__buf_text(&r->file.line), r->file.line.len,
+                             JSON_REJECT_DUPLICATES, &why);
+    return *out ? RLHF_OK : rlhf__json_line_failed(r->file.path, r->file.number, &why, err);
 }
 
 // Set r->phase to the phase of the current line. A line of a file that this program wrote begins
@@ -57,27 +52,23 @@ static rlhf_status parse(const struct rlhf__recorded *r, json_t **out, struct rl
 static rlhf_status find_phase(struct rlhf__recorded *r, struct rlhf__error *err) {
     long long phase = 0;
     json_t *v = NULL;
-    if (sscanf(r->line, "{\"phase\": %lld,", &phase) != 1) {
+    if (sscanf(rlhf__buf_text(&r->file.line), "{\"phase\": %lld,", &phase) != 1) {
         RLHF_TRY(parse(r, &v, err));
         phase = json_integer_value(json_object_get(v, "phase"));
         json_decref(v);
     }
     r->phase = phase;
     if (phase > 0) return RLHF_OK;
-    return rlhf__fail(err, RLHF_E_INVALID, "%s:%lld: the line has no phase", r->path,
-                      (long long)r->number);
+    return rlhf__fail(err, RLHF_E_INVALID, "%s:%lld: the line has no phase", r->file.path,
+                      (long long)r->file.number);
 }
 
 // Read the next line. r->phase is 0 at the end of the file.
 static rlhf_status advance(struct rlhf__recorded *r, struct rlhf__error *err) {
-    const ssize_t n = getline(&r->line, &r->cap, r->file);
+    int more;
     r->phase = 0;
-    if (n <= 0 && ferror(r->file))
-        return rlhf__fail(err, RLHF_E_IO, "%s: cannot read the file: %s", r->path, strerror(errno));
-    if (n <= 0) return RLHF_OK;
-    r->len = (size_t)n;
-    r->number++;
-    return find_phase(r, err);
+    RLHF_TRY(rlhf__text_lines_next(&r->file, &more, err));
+    return more ? find_phase(r, err) : RLHF_OK;
 }
 
 static rlhf_status keep(struct rlhf__recorded *r, struct rlhf__error *err) {
@@ -93,10 +84,8 @@ rlhf_status rlhf__recorded_seek(struct rlhf__recorded *r, int64_t phase, int *fo
     forget(r);
     r->rows = json_array();
     r->updates = json_array();
-    if (!r->file) return RLHF_OK;
     if (r->phase == 0 || r->phase > phase) {
-        rewind(r->file);
-        r->number = 0;
+        rlhf__text_lines_rewind(&r->file);
         RLHF_TRY(advance(r, err));
     }
     while (r->phase > 0 && r->phase < phase)
@@ -112,4 +101,4 @@ rlhf_status rlhf__recorded_seek(struct rlhf__recorded *r, int64_t phase, int *fo
 const json_t *rlhf__recorded_rows(const struct rlhf__recorded *r) { return r->rows; }
 const json_t *rlhf__recorded_updates(const struct rlhf__recorded *r) { return r->updates; }
 
-const char *rlhf__recorded_path(const struct rlhf__recorded *r) { return r->path; }
+const char *rlhf__recorded_path(const struct rlhf__recorded *r) { return r->file.path; }

@@ -39,6 +39,26 @@ static void second_signal_ends_the_program(void **state) {
     }
 }
 
+// For work that leaves nothing unfinished, the first signal ends the program.
+static void the_first_signal_may_end_the_program(void **state) {
+    int status;
+    (void)state;
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        rlhf__signals_install();
+        rlhf__signals_at_once(1);
+        rlhf__signals_at_once(0);
+        raise(SIGUSR1);
+        rlhf__signals_at_once(1);
+        raise(SIGTERM);
+        _exit(5);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGTERM);
+}
+
 // nohup ignores SIGHUP. The program then ignores SIGHUP, too.
 static void an_ignored_hangup_stays_ignored(void **state) {
     int status;
@@ -173,6 +193,7 @@ static void a_second_signal_says_what_it_does(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(second_signal_ends_the_program),
+        cmocka_unit_test(the_first_signal_may_end_the_program),
         cmocka_unit_test(an_ignored_hangup_stays_ignored),
         cmocka_unit_test(stopping_is_json_where_lines_are),
         cmocka_unit_test(stopping_names_what_is_waited_for),

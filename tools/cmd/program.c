@@ -52,12 +52,12 @@ int rlhf__program(int argc, char **argv,
     struct rlhf__log log;
     struct rlhf__error err;
     int status = 1;
+    rlhf__signals_install(); // first, because SIGUSR1 ends a program that has no handler yet
     fill_descriptors();
     rlhf__json_guard_memory();
     rlhf__log_init(&log);
     rlhf__join_prepare(&log);
     rlhf__last_words_install();
-    rlhf__signals_install();
     if (rlhf__dirs_find(&dirs, &err) < 0) {
         rlhf__log_error(&log, err.text);
     } else {

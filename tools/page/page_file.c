@@ -2,6 +2,7 @@
 #include "page/page_file.h"
 
 #include "base/file.h"
+#include "base/regular.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +12,7 @@
 // Returns 1 if the file at `path` begins like a page of this program.
 static int begins_as_page(const char *path) {
     char start[64];
-    const int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    const int fd = rlhf__regular_open(AT_FDCWD, path, 0);
     ssize_t n;
     if (fd < 0) return 0;
     while ((n = read(fd, start, sizeof start)) < 0 && errno == EINTR) {

@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "base/printable.h"
+#include "base/signals.h"
 #include "cmd/commands.h"
 #include "cmd/flags.h"
 #include "cmd/program.h"
@@ -116,8 +117,10 @@ static rlhf_status report(const struct rlhf__env *env, const struct options *o,
     else
         rlhf__path_put(path, "%s", NAME);
     rlhf_status st = o->out ? rlhf__page_file_check("report", path, err) : RLHF_OK;
+    rlhf__signals_at_once(1);
     if (st == RLHF_OK && rlhf__report_data_make(runs->item, runs->n, &data, err) < 0)
         st = rlhf__error_context(err, "report");
+    rlhf__signals_at_once(0); // no page is left half-written
     if (st == RLHF_OK && !o->json && !o->out) st = rlhf__page_file_check("report", path, err);
     if (st == RLHF_OK && o->json) st = print_json(&data, err);
     if (st == RLHF_OK && !o->json) {

@@ -3,6 +3,8 @@
 #include "recompute/recompute.h"
 
 #include "base/file.h"
+#include "base/links.h"
+#include "base/signals.h"
 #include "cmd/commands.h"
 #include "cmd/flags.h"
 #include "cmd/program.h"
@@ -201,6 +203,7 @@ static rlhf_status begin(struct job *j, struct rlhf__error *err) {
     char path[RLHF__PATH_CAP];
     json_t *row = NULL;
     int64_t last = 0;
+    if (rlhf__is_dir(j->run)) RLHF_TRY(rlhf__links_stay(j->run, "the run directory", err));
     rlhf__path_put(path, "%s/config.json", j->run);
     if (!rlhf__is_file(path))
         return rlhf__fail(err, RLHF_E_INVALID,
@@ -233,7 +236,9 @@ static rlhf_status finish(struct job *j, struct rlhf__error *err) {
 }
 
 static rlhf_status recompute(struct job *j, struct rlhf__error *err) {
+    rlhf__signals_at_once(1);
     RLHF_TRY(begin(j, err));
+    rlhf__signals_at_once(0); // from here on there is a scratch directory to remove
     for (int64_t phase = j->first; phase <= j->last; phase++) {
         if (is_cancelled(j->again.env))
             return rlhf__fail(err, RLHF_E_CANCELLED, "stopped before phase %lld", (long long)phase);

@@ -3,10 +3,9 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/text_lines.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 // ---- metrics ----
@@ -22,20 +21,16 @@ static void take_line(const char *line, size_t n, int64_t phase, json_t **row, i
 rlhf_status rlhf__run_files_metrics(const char *dir, int64_t phase, json_t **row, int64_t *last,
                                     struct rlhf__error *err) {
     char path[RLHF__PATH_CAP];
-    char *line = NULL;
-    size_t cap = 0;
+    struct rlhf__text_lines l;
+    int more = 1;
     *row = NULL;
     *last = 0;
     rlhf__path_put(path, "%s/metrics.jsonl", dir);
-    FILE *f = fopen(path, "re");
-    if (!f && errno == ENOENT) return RLHF_OK;
-    if (!f)
-        return rlhf__fail(err, RLHF_E_IO, "%s: cannot read the file: %s", path, strerror(errno));
-    for (ssize_t n; (n = getline(&line, &cap, f)) > 0;)
-        take_line(line, (size_t)n, phase, row, last);
-    free(line);
-    fclose(f);
-    return RLHF_OK;
+    rlhf_status st = rlhf__text_lines_open(path, &l, err);
+    while (st == RLHF_OK && (st = rlhf__text_lines_next(&l, &more, err)) == RLHF_OK && more)
+        take_line(rlhf__buf_text(&l.line), l.line.len, phase, row, last);
+    rlhf__text_lines_close(&l);
+    return st;
 }
 
 // ---- checkpoints ----

@@ -1,6 +1,7 @@
 // list.c: `rlhf-host runs list`.
 #include "base/json.h"
 #include "base/printable.h"
+#include "base/signals.h"
 #include "cmd/commands.h"
 #include "cmd/flags.h"
 #include "cmd/program.h"
@@ -107,6 +108,7 @@ static int sleep_until_next(const struct rlhf__env *env) {
 // Returns RLHF_E_CANCELLED after Ctrl-C.
 static rlhf_status watch(const struct rlhf__env *env, const char *dir, struct rlhf__error *err) {
     rlhf_status st;
+    rlhf__signals_at_once(0); // the screen is left as it should be
     do {
         struct rlhf__runs_found f = {0};
         struct rlhf__list_view v = {.dir = dir, .now = now()};

@@ -2,6 +2,7 @@
 #include "runs/runs.h"
 
 #include "base/nearest.h"
+#include "base/signals.h"
 #include "cmd/commands.h"
 #include "cmd/flags.h"
 
@@ -11,10 +12,11 @@
 static const struct {
     const char *name;
     int (*run)(const struct rlhf__env *env, int argc, char **argv);
-} parts[] = {{"list", rlhf__runs_list},
-             {"compare", rlhf__runs_compare},
-             {"show", rlhf__runs_show},
-             {"prune", rlhf__runs_prune}};
+    int reads; // 1: it changes no file
+} parts[] = {{"list", rlhf__runs_list, 1},
+             {"compare", rlhf__runs_compare, 1},
+             {"show", rlhf__runs_show, 1},
+             {"prune", rlhf__runs_prune, 0}};
 enum { PARTS = sizeof parts / sizeof *parts };
 
 static void help(void) {
@@ -51,6 +53,7 @@ int rlhf__cmd_runs(const struct rlhf__env *env, int argc, char **argv) {
         if (strcmp(what, parts[i].name) != 0) continue;
         snprintf(name, sizeof name, "runs %s", parts[i].name);
         argv[1] = name;
+        rlhf__signals_at_once(parts[i].reads);
         return parts[i].run(env, argc - 1, argv + 1);
     }
     rlhf__fail(&err, RLHF_E_INVALID,

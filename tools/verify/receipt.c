@@ -2,6 +2,7 @@
 #include "verify/receipt.h"
 
 #include "base/file.h"
+#include "base/text_lines.h"
 #include "recompute/run_files.h"
 #include "verify/receipt_page.h"
 
@@ -36,20 +37,19 @@ static void put_compute(json_t *to, const json_t *manifest) {
 static json_t *made(const char *run) {
     char path[RLHF__PATH_CAP];
     struct rlhf__error unread;
+    struct rlhf__text_lines l;
     json_t *out = json_object(), *manifest = NULL, *event = NULL;
-    char *line = NULL;
-    size_t cap = 0;
+    int more = 0;
     rlhf__path_put(path, "%s/manifest.json", run);
     if (rlhf__json_load(path, &manifest, &unread) != RLHF_OK) manifest = NULL;
     put_compute(out, manifest);
     rlhf__path_put(path, "%s/events.jsonl", run);
-    FILE *f = fopen(path, "re");
-    const ssize_t n = f ? getline(&line, &cap, f) : -1;
-    if (n > 0) event = rlhf__json_decode(line, (size_t)n, 0, NULL);
+    if (rlhf__text_lines_open(path, &l, &unread) == RLHF_OK &&
+        rlhf__text_lines_next(&l, &more, &unread) == RLHF_OK && more)
+        event = rlhf__json_decode(rlhf__buf_text(&l.line), l.line.len, 0, NULL);
     if (json_object_get(event, "machine"))
         json_object_set(out, "machine", json_object_get(event, "machine"));
-    if (f) fclose(f);
-    free(line);
+    rlhf__text_lines_close(&l);
     json_decref(event);
     json_decref(manifest);
     return out;

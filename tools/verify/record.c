@@ -2,9 +2,9 @@
 #include "verify/record.h"
 
 #include "base/file.h"
+#include "base/text_lines.h"
 #include "verify/written.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,8 +64,8 @@ rlhf_status rlhf__record_config(const char *run, const struct rlhf__chain_file *
     if (said) merge(said, member(c, RLHF__CHAIN_SETTINGS, "settings"));
     rlhf__path_put(path, "%s/config.json", run);
     rlhf_status st = rlhf__file_read(path, (uint64_t)64 << 20, &text, err);
-    if (st == RLHF_OK &&
-        rlhf__json_parse("config.json", rlhf__buf_text(&text), text.len, &is, &why) != RLHF_OK)
+    if (st == RLHF_OK && rlhf__json_parse_foreign("config.json", rlhf__buf_text(&text), text.len,
+                                                  &is, &why) != RLHF_OK)
         st = rlhf__faults_say(f, 0, "config.json", why.text, err);
     if (st == RLHF_OK && is) st = rlhf__faults_compare(f, &at, is, said, err);
     if (is) rlhf__json_write(&again, is, 2);
@@ -82,31 +82,30 @@ rlhf_status rlhf__record_config(const char *run, const struct rlhf__chain_file *
 
 // ---- files of lines ----
 
-// A file that is read line by line.
+// A file of the run that is read line by line.
 struct lines {
     const char *name;
-    FILE *file;
-    char *text;
-    size_t cap;
-    int32_t number;
+    struct rlhf__text_lines file;
     int32_t floats; // 1: numbers in lists are f32
+    int32_t reserved;
 };
 
 // Read the next line into *v. If the program would write the line differently, appends a fault and
 // sets *v to NULL. Returns 0 at the end.
 static int next(struct lines *l, int64_t phase, json_t **v, struct rlhf__faults *f, rlhf_status *st,
                 struct rlhf__error *err) {
+    const struct rlhf__buf *text = &l->file.line;
     char where[200];
-    const ssize_t n = getline(&l->text, &l->cap, l->file);
+    int more = 0;
     *v = NULL;
-    if (n <= 0 || *st != RLHF_OK) return 0;
-    l->number++;
-    const size_t len = (size_t)n - (l->text[n - 1] == '\n');
-    *v = rlhf__json_decode(l->text, len, JSON_REJECT_DUPLICATES, NULL);
-    if (json_is_object(*v) && (size_t)n > len && rlhf__written(l->text, len, *v, l->floats))
+    if (*st == RLHF_OK) *st = rlhf__text_lines_next(&l->file, &more, err);
+    if (*st != RLHF_OK || !more) return 0;
+    *v = rlhf__json_decode(rlhf__buf_text(text), text->len, JSON_REJECT_DUPLICATES, NULL);
+    if (json_is_object(*v) && l->file.whole &&
+        rlhf__written(rlhf__buf_text(text), text->len, *v, l->floats))
         return 1;
     const json_t *of = json_object_get(*v, "phase");
-    snprintf(where, sizeof where, "line %d: " EDITED, l->number);
+    snprintf(where, sizeof where, "line %lld: " EDITED, (long long)l->file.number);
     *st = rlhf__faults_say(f, json_is_integer(of) ? json_integer_value(of) : phase, l->name, where,
                            err);
     json_decref(*v);
@@ -117,14 +116,7 @@ static int next(struct lines *l, int64_t phase, json_t **v, struct rlhf__faults 
 static rlhf_status open_lines(struct lines *l, const char *run, struct rlhf__error *err) {
     char path[RLHF__PATH_CAP];
     rlhf__path_put(path, "%s/%s", run, l->name);
-    l->file = fopen(path, "re");
-    if (l->file || errno == ENOENT) return RLHF_OK;
-    return rlhf__fail(err, RLHF_E_IO, "%s: cannot read the file: %s", path, strerror(errno));
-}
-
-static void close_lines(struct lines *l) {
-    if (l->file) fclose(l->file);
-    free(l->text);
+    return rlhf__text_lines_open(path, &l->file, err);
 }
 
 static int is_digest(const json_t *line, const char *key, struct rlhf__sha256 *s) {
@@ -171,7 +163,7 @@ rlhf_status rlhf__record_metrics(const char *run, const struct rlhf__chain_file 
     json_t *row;
     int64_t seen = c->n ? c->line[0].phase - 1 : -1;
     rlhf_status st = open_lines(&l, run, err);
-    while (st == RLHF_OK && l.file && next(&l, seen + 1, &row, f, &st, err)) {
+    while (st == RLHF_OK && next(&l, seen + 1, &row, f, &st, err)) {
         const int64_t phase = row ? json_integer_value(json_object_get(row, "phase")) : seen + 1;
         const struct rlhf__chain_line *link = rlhf__chain_file_at(c, RLHF__CHAIN_PHASE, phase);
         if (st == RLHF_OK && row && phase > seen)
@@ -182,7 +174,7 @@ rlhf_status rlhf__record_metrics(const char *run, const struct rlhf__chain_file 
         if (phase > seen) seen = phase;
         json_decref(row);
     }
-    close_lines(&l);
+    rlhf__text_lines_close(&l.file);
     const struct rlhf__chain_line *last = rlhf__chain_file_last(c, RLHF__CHAIN_PHASE, INT64_MAX);
     if (st == RLHF_OK && last)
         st = check_gap(c, seen + 1, last->phase + 1, "metrics.jsonl", f, err);
@@ -312,8 +304,9 @@ rlhf_status rlhf__record_rollouts(const char *run, const struct rlhf__chain_file
     const struct rlhf__chain_line *last = rlhf__chain_file_last(c, RLHF__CHAIN_PHASE, INT64_MAX);
     json_t *row;
     rlhf_status st = open_lines(&l, run, err);
+    const int is_there = l.file.fd >= 0;
     if (st == RLHF_OK) st = end_rows(&r, c, f, err);
-    while (st == RLHF_OK && l.file && next(&l, r.phase, &row, f, &st, err)) {
+    while (st == RLHF_OK && next(&l, r.phase, &row, f, &st, err)) {
         const int64_t phase = row ? json_integer_value(json_object_get(row, "phase")) : r.phase;
         if (st == RLHF_OK && phase != r.phase) st = end_rows(&r, c, f, err);
         r.phase = phase;
@@ -321,8 +314,8 @@ rlhf_status rlhf__record_rollouts(const char *run, const struct rlhf__chain_file
         json_decref(row);
     }
     if (st == RLHF_OK) st = end_rows(&r, c, f, err);
-    if (st == RLHF_OK && l.file && last) st = check_rows_gap(&r, c, last->phase + 1, f, err);
-    close_lines(&l);
+    if (st == RLHF_OK && is_there && last) st = check_rows_gap(&r, c, last->phase + 1, f, err);
+    rlhf__text_lines_close(&l.file);
     rlhf__buf_free(&r.ids);
     rlhf__buf_free(&r.logp);
     rlhf__buf_free(&r.paid);

@@ -3,7 +3,9 @@
 #include "verify/verify.h"
 
 #include "base/file.h"
+#include "base/links.h"
 #include "base/printable.h"
+#include "base/signals.h"
 #include "cmd/commands.h"
 #include "cmd/flags.h"
 #include "cmd/program.h"
@@ -70,6 +72,7 @@ static const json_t *begin_of(const struct job *j) {
 
 static rlhf_status read_chain(struct job *j, struct rlhf__error *err) {
     char path[RLHF__PATH_CAP];
+    if (rlhf__is_dir(j->run)) RLHF_TRY(rlhf__links_stay(j->run, "the run directory", err));
     rlhf__path_put(path, "%s/config.json", j->run);
     if (!rlhf__is_file(path))
         return rlhf__fail(err, RLHF_E_INVALID,
@@ -277,11 +280,13 @@ static rlhf_status give_receipt(const struct job *j, struct rlhf__error *err) {
 
 static rlhf_status verify(struct job *j, struct rlhf__error *err) {
     if (j->o->out) RLHF_TRY(rlhf__receipt_can_write(j->o->out, err));
+    rlhf__signals_at_once(1);
     RLHF_TRY(read_chain(j, err));
     RLHF_TRY(choose_phases(j, err));
     see_code(j);
     RLHF_TRY(check_trust(j, err));
     RLHF_TRY(check_record(j, err));
+    rlhf__signals_at_once(0); // from here on there is a scratch directory to remove
     RLHF_TRY(replay(j, err));
     if (!j->o->json) print_end(j);
     return give_receipt(j, err);
@@ -293,11 +298,13 @@ static rlhf_status check_receipt(struct job *j, struct rlhf__error *err) {
     static const char *const keys[] = {"begin", "head", "seal"};
     const char *path = j->o->receipt;
     json_t *v = NULL;
+    rlhf__signals_at_once(1);
     RLHF_TRY(rlhf__receipt_read(path, &v, err));
     rlhf_status st = RLHF_OK;
     const struct rlhf__receipt r = {.run = "", .dir = j->run, .chain = &j->chain};
     if (j->run) {
-        st = rlhf__chain_file_read(j->run, &j->chain, err);
+        st = rlhf__is_dir(j->run) ? rlhf__links_stay(j->run, "the run directory", err) : RLHF_OK;
+        if (st == RLHF_OK) st = rlhf__chain_file_read(j->run, &j->chain, err);
         for (size_t i = 0; st == RLHF_OK && i < sizeof keys / sizeof *keys; i++) {
             const char *is = rlhf__receipt_digest(&r, keys[i]);
             if (strcmp(is, rlhf__json_text_in(v, keys[i])) != 0)

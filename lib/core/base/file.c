@@ -3,6 +3,7 @@
 
 #include "base/digests.h"
 #include "base/folder.h"
+#include "base/regular.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -42,17 +43,22 @@ rlhf_status rlhf__file_read_fd(int fd, const char *path, uint64_t max_bytes, str
     return read_all(fd, path, max_bytes, out, err);
 }
 
-rlhf_status rlhf__file_read(const char *path, uint64_t max_bytes, struct rlhf__buf *out,
-                            struct rlhf__error *err) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        int wrong = errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG || errno == EACCES;
-        return rlhf__fail(err, wrong ? RLHF_E_INVALID : RLHF_E_IO, "%s: cannot open: %s", path,
-                          strerror(errno));
-    }
-    rlhf_status status = rlhf__file_read_fd(fd, path, max_bytes, out, err);
+static rlhf_status read_and_close(int fd, const char *path, uint64_t max_bytes,
+                                  struct rlhf__buf *out, struct rlhf__error *err) {
+    if (fd < 0) return rlhf__regular_failed(path, err);
+    const rlhf_status status = rlhf__file_read_fd(fd, path, max_bytes, out, err);
     close(fd);
     return status;
+}
+
+rlhf_status rlhf__file_read(const char *path, uint64_t max_bytes, struct rlhf__buf *out,
+                            struct rlhf__error *err) {
+    return read_and_close(rlhf__regular_open(AT_FDCWD, path, 1), path, max_bytes, out, err);
+}
+
+rlhf_status rlhf__file_read_stream(const char *path, uint64_t max_bytes, struct rlhf__buf *out,
+                                   struct rlhf__error *err) {
+    return read_and_close(open(path, O_RDONLY | O_CLOEXEC), path, max_bytes, out, err);
 }
 
 int rlhf__is_file(const char *path) {

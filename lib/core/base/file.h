@@ -7,12 +7,16 @@
 
 // ---- reading, and paths ----
 
-// Append the whole file to *out. If the file has more than `max_bytes` bytes, fails with a message
-// that has the file's name and this limit. Errors: RLHF_E_INVALID if the file does not exist, is a
-// directory, is too large or may not be opened; RLHF_E_IO if opening or reading fails for another
-// reason. [any]
+// Append the whole file, which must be a regular file, to *out. If the file has more than
+// `max_bytes` bytes, fails with a message that has the file's name and this limit. Errors: those of
+// rlhf__regular_failed; RLHF_E_INVALID if the file is too large; RLHF_E_IO. [any]
 rlhf_status rlhf__file_read(const char *path, uint64_t max_bytes, struct rlhf__buf *out,
                             struct rlhf__error *err);
+
+// Like rlhf__file_read, but the file may also be a pipe or a device, as in `--config <(...)`. For
+// paths that the user typed. [any]
+rlhf_status rlhf__file_read_stream(const char *path, uint64_t max_bytes, struct rlhf__buf *out,
+                                   struct rlhf__error *err);
 
 // Like rlhf__file_read, but for an open descriptor. `path` is used only in messages. [any]
 rlhf_status rlhf__file_read_fd(int fd, const char *path, uint64_t max_bytes, struct rlhf__buf *out,

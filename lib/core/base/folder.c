@@ -2,6 +2,7 @@
 #include "base/folder.h"
 
 #include "base/buf.h"
+#include "base/regular.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -237,8 +238,8 @@ rlhf_status rlhf__folder_read(const struct rlhf__folder *f, const char *name, ui
                               struct rlhf__buf *out, struct rlhf__error *err) {
     char *shown = rlhf__path_join(f->path, name);
     if (!shown) return RLHF__NOMEM(err, "%s: out of memory", name);
-    int fd = openat(f->fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    rlhf_status st = fd < 0 ? failed(f, name, "open", errno, err)
+    const int fd = rlhf__regular_open(f->fd, name, 1);
+    rlhf_status st = fd < 0 ? rlhf__regular_failed(shown, err)
                             : rlhf__file_read_fd(fd, shown, max_bytes, out, err);
     if (fd >= 0) close(fd);
     free(shown);

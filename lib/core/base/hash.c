@@ -1,11 +1,13 @@
 // hash.c: see hash.h.
 #include "base/hash.h"
 
+#include "base/regular.h"
 #include "base/sha256_blocks.h"
 
 #include <errno.h>
-#include <stdio.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 // ---- SHA-256 ----
 
@@ -59,17 +61,17 @@ void rlhf__sha256_hex(struct rlhf__sha256 *s, char hex[65]) {
 
 rlhf_status rlhf__sha256_file(const char *path, char hex[65], struct rlhf__error *err) {
     hex[0] = '\0';
-    FILE *f = fopen(path, "rbe");
-    if (!f) return rlhf__fail(err, RLHF_E_IO, "%s: cannot open: %s", path, strerror(errno));
+    const int fd = rlhf__regular_open(AT_FDCWD, path, 1);
+    if (fd < 0) return rlhf__regular_failed(path, err);
     struct rlhf__sha256 s;
     rlhf__sha256_init(&s);
-    char chunk[16384];
-    size_t n;
-    while ((n = fread(chunk, 1, sizeof chunk, f)) > 0)
-        rlhf__sha256_put(&s, chunk, n);
-    int bad = ferror(f);
-    fclose(f);
-    if (bad) return rlhf__fail(err, RLHF_E_IO, "%s: cannot read", path);
+    char chunk[65536];
+    ssize_t n;
+    while ((n = read(fd, chunk, sizeof chunk)) > 0 || (n < 0 && errno == EINTR))
+        if (n > 0) rlhf__sha256_put(&s, chunk, (size_t)n);
+    const int why = errno;
+    close(fd);
+    if (n < 0) return rlhf__fail(err, RLHF_E_IO, "%s: cannot read: %s", path, strerror(why));
     rlhf__sha256_hex(&s, hex);
     return RLHF_OK;
 }

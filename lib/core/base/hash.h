@@ -24,7 +24,7 @@ void rlhf__sha256_finish(struct rlhf__sha256 *s, uint8_t digest[32]);       // [
 // Finish, and write the digest as 64 hexadecimal digits and a NUL. [any]
 void rlhf__sha256_hex(struct rlhf__sha256 *s, char hex[65]);
 
-// Write the SHA-256 of a file as 64 hexadecimal digits and a NUL. [any]
+// Write the SHA-256 of a regular file as 64 hexadecimal digits and a NUL. [any]
 rlhf_status rlhf__sha256_file(const char *path, char hex[65], struct rlhf__error *err);
 
 // ---- CRC-32C (Castagnoli, reflected polynomial 0x82f63b78), as TFRecord files use it ----

@@ -51,12 +51,22 @@ rlhf_status rlhf__json_parse(const char *name, const char *text, size_t len, jso
     return failed(name, why.line < 1 ? 1 : why.line, &why, why.text, err);
 }
 
+rlhf_status rlhf__json_parse_foreign(const char *name, const char *text, size_t len, json_t **out,
+                                     struct rlhf__error *err) {
+    json_error_t why;
+    *out = rlhf__json_decode(text, len, JSON_REJECT_DUPLICATES, &why);
+    if (*out) return RLHF_OK;
+    char *near = strstr(why.text, " near '"); // Jansson's words before a part of the text
+    if (near) *near = '\0';
+    return failed(name, why.line < 1 ? 1 : why.line, &why, why.text, err);
+}
+
 rlhf_status rlhf__json_load(const char *path, json_t **out, struct rlhf__error *err) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     *out = NULL;
     rlhf_status status = rlhf__file_read(path, MAX_FILE_BYTES, &text, err);
     if (status == RLHF_OK)
-        status = rlhf__json_parse(path, rlhf__buf_text(&text), text.len, out, err);
+        status = rlhf__json_parse_foreign(path, rlhf__buf_text(&text), text.len, out, err);
     rlhf__buf_free(&text);
     return status;
 }

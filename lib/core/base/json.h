@@ -26,7 +26,12 @@ rlhf_status rlhf__json_line_failed(const char *name, int64_t line, const json_er
 rlhf_status rlhf__json_parse(const char *name, const char *text, size_t len, json_t **out,
                              struct rlhf__error *err);
 
-// Read and parse a file of at most 64 MiB. [any]
+// Like rlhf__json_parse, for the text of a file that may come from a stranger. The message has no
+// part of the text, because the file may be a link to a secret. [any]
+rlhf_status rlhf__json_parse_foreign(const char *name, const char *text, size_t len, json_t **out,
+                                     struct rlhf__error *err);
+
+// Read and parse a file of at most 64 MiB, as rlhf__json_parse_foreign does. [any]
 rlhf_status rlhf__json_load(const char *path, json_t **out, struct rlhf__error *err);
 
 // Parses the file dir/name as rlhf__json_load does. If the file is missing, returns RLHF_OK and

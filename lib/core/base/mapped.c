@@ -1,6 +1,8 @@
 // mapped.c: see mapped.h.
 #include "base/mapped.h"
 
+#include "base/regular.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -28,13 +30,8 @@ static rlhf_status map(struct rlhf__mapped *m, struct rlhf__error *err) {
 rlhf_status rlhf__mapped_open(const char *path, struct rlhf__mapped *m, struct rlhf__error *err) {
     *m = (struct rlhf__mapped){.fd = -1, .path = strdup(path)};
     if (!m->path) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for a path");
-    m->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // never wait for a pipe
-    if (m->fd < 0)
-        return rlhf__fail(err,
-                          errno == ENOENT || errno == ENAMETOOLONG || errno == EACCES
-                              ? RLHF_E_INVALID
-                              : RLHF_E_IO,
-                          "cannot open %s: %s", path, strerror(errno));
+    m->fd = rlhf__regular_open(AT_FDCWD, path, 1);
+    if (m->fd < 0) return rlhf__regular_failed(path, err);
     return map(m, err);
 }
 

@@ -19,6 +19,7 @@ static volatile sig_atomic_t caught;
 static volatile sig_atomic_t checkpoint;
 static volatile sig_atomic_t json;
 static volatile sig_atomic_t quiet;
+static volatile sig_atomic_t at_once; // the first signal ends the program
 static volatile sig_atomic_t interrupted; // by Ctrl-C in a dialogue
 static _Atomic int64_t phase_now;         // 0: none
 static _Atomic int64_t phase_end_ms;      // of rlhf__seconds(); 0: not known
@@ -173,8 +174,8 @@ static void say_stopped(void) {
 
 static void on_end(int number) {
     const int error = errno;
-    if (caught) { // the default action runs when this handler returns
-        say_stopped();
+    if (caught || at_once) { // the default action runs when this handler returns
+        if (caught) say_stopped();
         signal(number, SIG_DFL);
         raise(number);
         return;
@@ -231,6 +232,8 @@ void rlhf__signals_kept(const char *text) {
 }
 
 void rlhf__signals_json(int on) { json = on; }
+
+void rlhf__signals_at_once(int on) { at_once = on; }
 
 void rlhf__signals_quiet(void) { quiet = 1; }
 

@@ -20,6 +20,10 @@ void rlhf__signals_install(void);
 // If `on` is 1, the handlers print JSON lines like those of the log. [main]
 void rlhf__signals_json(int on);
 
+// If `on` is 1, the first signal that asks to end ends the program at once, without a message. For
+// work that leaves nothing unfinished, such as reading files. [main]
+void rlhf__signals_at_once(int on);
+
 // From now on the handlers print nothing, because another process prints the messages. [main]
 void rlhf__signals_quiet(void);
 

@@ -2,6 +2,7 @@
 #include "history/run_files.h"
 
 #include "base/json.h"
+#include "base/regular.h"
 #include "history/loose_json.h"
 
 #include <errno.h>
@@ -30,20 +31,17 @@ void rlhf__run_files_trouble(struct rlhf__run_files *run, const char *fmt, ...) 
 int rlhf__run_files_fd(struct rlhf__run_files *run, const char *name, int64_t *size) {
     struct stat st;
     *size = 0;
-    const int fd = openat(run->root->fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0) {
-        if (errno == ELOOP)
-            rlhf__run_files_trouble(run, "%s is a link, which is not followed", name);
-        else if (errno != ENOENT)
-            rlhf__run_files_trouble(run, "%s could not be opened: %s", name, strerror(errno));
-        return -1;
-    }
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
-        *size = (int64_t)st.st_size;
+    const int fd = rlhf__regular_open(run->root->fd, name, 0);
+    if (fd >= 0) {
+        *size = fstat(fd, &st) == 0 ? (int64_t)st.st_size : 0;
         return fd;
     }
-    rlhf__run_files_trouble(run, "%s is not a regular file", name);
-    close(fd);
+    if (errno == ELOOP)
+        rlhf__run_files_trouble(run, "%s is a link, which is not followed", name);
+    else if (errno == EISDIR || errno == ENOTSUP)
+        rlhf__run_files_trouble(run, "%s is not a regular file", name);
+    else if (errno != ENOENT)
+        rlhf__run_files_trouble(run, "%s could not be opened: %s", name, strerror(errno));
     return -1;
 }
 

@@ -175,7 +175,8 @@ static rlhf_status read_object(const struct rlhf__folder *dir, const char *name,
     *out = NULL;
     if (rlhf__folder_is_file(dir, name)) {
         st = rlhf__folder_read(dir, name, (uint64_t)256 << 20, &text, err);
-        if (st == RLHF_OK) st = rlhf__json_parse(name, rlhf__buf_text(&text), text.len, out, err);
+        if (st == RLHF_OK)
+            st = rlhf__json_parse_foreign(name, rlhf__buf_text(&text), text.len, out, err);
     } else {
         *out = json_object();
     }

@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "weights/run_checkpoint.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -57,9 +58,11 @@ rlhf_status rlhf__hf_config_read(const char *dir, json_t **out, struct rlhf__err
     *out = NULL;
     char *path = rlhf__path_join(dir, "config.json");
     if (!path) return no_memory(err);
-    rlhf_status st;
+    rlhf_status st = rlhf__checkpoint_links(dir, err);
     errno = 0; // EACCES: it exists, but we may not look inside
-    if (!rlhf__is_dir(dir) && errno != EACCES)
+    if (st != RLHF_OK)
+        *out = NULL;
+    else if (!rlhf__is_dir(dir) && errno != EACCES)
         st = no_dir(dir, err);
     else if (!rlhf__is_file(path) && errno != EACCES)
         st = no_config(dir, err);

@@ -5,6 +5,7 @@
 #include "weights/peft.h"
 
 #include "base/json.h"
+#include "weights/run_checkpoint.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -266,7 +267,8 @@ rlhf_status rlhf__peft_read(const char *dir, struct rlhf__peft *out, struct rlhf
                           "%s is not an adapter: it is not a directory with " RLHF__PEFT_CONFIG,
                           dir);
     rlhf__path_put(path, "%s/" RLHF__PEFT_CONFIG, out->dir);
-    rlhf_status st = rlhf__json_load(path, &config, err);
+    rlhf_status st = rlhf__checkpoint_links(out->dir, err);
+    if (st == RLHF_OK) st = rlhf__json_load(path, &config, err);
     if (st == RLHF_OK) st = read_config(out, config, err);
     json_decref(config);
     rlhf__path_put(path, "%s/" RLHF__PEFT_WEIGHTS, out->dir);

@@ -2,11 +2,30 @@
 #include "weights/run_checkpoint.h"
 
 #include "base/json.h"
+#include "base/links.h"
 
 #include <string.h>
+#include <sys/stat.h>
+
+#define THE_RUN "the run directory"
+
+static int has(const char *dir, const char *name) {
+    char path[RLHF__PATH_CAP];
+    struct stat s;
+    return lstat(rlhf__path_put(path, "%s/%s", dir, name), &s) == 0;
+}
+
+rlhf_status rlhf__checkpoint_links(const char *dir, struct rlhf__error *err) {
+    const int is_run =
+        has(dir, "checkpoints") && (has(dir, "manifest.json") || has(dir, "metrics.jsonl"));
+    const int is_checkpoint = has(dir, "state/run.json");
+    if (!is_run && !is_checkpoint) return RLHF_OK;
+    return rlhf__links_stay(dir, is_run ? THE_RUN : "the checkpoint", err);
+}
 
 rlhf_status rlhf__run_is(const char *dir, int *run, struct rlhf__error *err) {
     json_t *config = NULL;
+    RLHF_TRY(rlhf__checkpoint_links(dir, err));
     RLHF_TRY(rlhf__json_load_any(dir, "config.json", &config, err));
     *run = json_object_get(config, "run") != NULL && !json_object_get(config, "model_type");
     json_decref(config);
@@ -21,7 +40,10 @@ rlhf_status rlhf__run_above(const char *dir, char run[RLHF__PATH_CAP], struct rl
     rlhf__path_put(path, "%s/state/run.json", real);
     if (!rlhf__is_file(path)) return RLHF_OK;
     rlhf__path_put(path, "%s/../..", real);
-    if (rlhf__path_real(path, above)) RLHF_TRY(rlhf__run_is(above, &is, err));
+    if (rlhf__path_real(path, above) && has(above, "config.json")) {
+        RLHF_TRY(rlhf__links_stay(above, THE_RUN, err));
+        RLHF_TRY(rlhf__run_is(above, &is, err));
+    }
     if (is) memcpy(run, above, sizeof above);
     return RLHF_OK;
 }

@@ -1,15 +1,20 @@
 // run_checkpoint.h: chooses a checkpoint of a run, for use where a model directory is expected.
 //
-// A run directory may come from a stranger. Only config.json is read here, to find out whether the
-// directory is a run.
+// A run directory may come from a stranger, so its links are checked before a file is read. After
+// that only config.json is read here, to find out whether the directory is a run.
 #ifndef RLHF_FORMATS_WEIGHTS_RUN_CHECKPOINT_H
 #define RLHF_FORMATS_WEIGHTS_RUN_CHECKPOINT_H
 
 #include "base/file.h"
 #include "base/log.h"
 
+// If `dir` is a run or a checkpoint of a run, checks that no link leads out of it, and that it has
+// no pipes and devices (base/links.h). Other directories are not checked: the files of a downloaded
+// model are often links. Errors: RLHF_E_INVALID, RLHF_E_IO. [main]
+rlhf_status rlhf__checkpoint_links(const char *dir, struct rlhf__error *err);
+
 // Set *run to 1 if dir's config.json is that of a run. Errors: RLHF_E_INVALID (not a JSON object),
-// RLHF_E_IO. [main]
+// RLHF_E_IO, and those of rlhf__checkpoint_links. [main]
 rlhf_status rlhf__run_is(const char *dir, int *run, struct rlhf__error *err);
 
 // If `dir` is a checkpoint of a run (RUN/checkpoints/NAME), set `run` to the run's absolute path

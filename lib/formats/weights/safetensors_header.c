@@ -160,7 +160,7 @@ rlhf_status rlhf__safetensors_parse(const char *file, const char *text, uint64_t
     *header = NULL;
     *tensors = NULL;
     *n = 0;
-    RLHF_TRY(rlhf__json_parse("header", text, (size_t)size, header, err));
+    RLHF_TRY(rlhf__json_parse_foreign("header", text, (size_t)size, header, err));
     rlhf_status st = RLHF_OK;
     if (!json_is_object(*header))
         st = rlhf__fail(err, RLHF_E_INVALID, "the header is %s, expected an object",

@@ -2,6 +2,7 @@
 #include "weights/sum.h"
 
 #include "base/file.h"
+#include "base/regular.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -51,7 +52,7 @@ static rlhf_status put_file(struct rlhf__sum *s, const char *path, int64_t whole
     struct stat is;
     *size = -1;
     if (!rlhf__is_file(path)) return RLHF_OK;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const int fd = rlhf__regular_open(AT_FDCWD, path, 1);
     if (fd < 0 || fstat(fd, &is) != 0) {
         rlhf_status st = unreadable(path, err);
         if (fd >= 0) close(fd);

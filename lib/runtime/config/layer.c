@@ -27,7 +27,7 @@ int rlhf__layer_switch(struct rlhf__plugin_config *p, const char *key, const jso
 rlhf_status rlhf__layer_load(const char *path, struct rlhf__layer *out, struct rlhf__error *err) {
     memset(out, 0, sizeof *out);
     out->source = path;
-    RLHF_TRY(rlhf__file_read(path, MAX_CONFIG_BYTES, &out->text, err));
+    RLHF_TRY(rlhf__file_read_stream(path, MAX_CONFIG_BYTES, &out->text, err));
     RLHF_TRY(rlhf__json_parse(path, rlhf__buf_text(&out->text), out->text.len, &out->json, err));
     if (!json_is_object(out->json))
         return rlhf__fail(err, RLHF_E_INVALID, "%s: the top level must be an object, found %s",

@@ -2,6 +2,7 @@
 #include "config/resume.h"
 
 #include "base/file.h"
+#include "base/links.h"
 #include "config/config.h"
 #include "config/layer.h"
 
@@ -12,67 +13,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-// ---- the links of a run directory ----
-
-#define MAX_DEPTH 64
-
-// Returns 1 if the link's target is in the link's directory or below it. Parts of the target's path
-// may themselves be links. Following these cannot lead out either, because every link of the tree
-// is checked in this way.
-static int stays(const char *target) {
-    if (*target == '/') return 0;
-    for (const char *part = target; part; part = strchr(part, '/')) {
-        part += *part == '/';
-        if (strncmp(part, "..", 2) == 0 && (part[2] == '/' || !part[2])) return 0;
-    }
-    return 1;
-}
-
-static rlhf_status check_link(const char *path, const char *what, struct rlhf__error *err) {
-    char target[4096];
-    ssize_t n = readlink(path, target, sizeof target - 1);
-    if (n < 0)
-        return rlhf__fail(err, RLHF_E_IO, "%s: cannot read the link: %s", path, strerror(errno));
-    target[n] = '\0';
-    if ((size_t)n < sizeof target - 1 && stays(target)) return RLHF_OK;
-    return rlhf__fail(err, RLHF_E_INVALID, "%s is a link to %s, which leads out of %s", path,
-                      target, what);
-}
-
-// Check everything below `dir`, which may itself be a link. Rejects links whose target begins with
-// '/' or contains ".." (RLHF_E_INVALID with path and target, "... leads out of <what>"). Also
-// rejects pipes, sockets, devices and more than 64 levels. If a directory cannot be read, returns
-// RLHF_E_IO.
-static rlhf_status links_stay(const char *dir, const char *what, int depth,
-                              struct rlhf__error *err) {
-    if (depth > MAX_DEPTH)
-        return rlhf__fail(err, RLHF_E_INVALID, "%s: more than %d directories deep", dir, MAX_DEPTH);
-    DIR *d = opendir(dir);
-    if (!d && depth > 0 && errno == ENOENT) return RLHF_OK; // removed in the meantime
-    if (!d)
-        return rlhf__fail(err, RLHF_E_IO, "%s: cannot read the directory: %s", dir,
-                          strerror(errno));
-    rlhf_status st = RLHF_OK;
-    for (struct dirent *e; st == RLHF_OK && (e = readdir(d)) != NULL;) {
-        struct stat s;
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
-        char *path = rlhf__path_join(dir, e->d_name);
-        if (!path)
-            st = rlhf__fail(err, RLHF_E_NOMEM, "%s: out of memory", dir);
-        else if (lstat(path, &s) != 0)
-            st = RLHF_OK; // removed in the meantime
-        else if (S_ISLNK(s.st_mode))
-            st = check_link(path, what, err);
-        else if (S_ISDIR(s.st_mode))
-            st = links_stay(path, what, depth + 1, err);
-        else if (!S_ISREG(s.st_mode))
-            st = rlhf__fail(err, RLHF_E_INVALID, "%s is neither a file nor a directory", path);
-        free(path);
-    }
-    closedir(d);
-    return st;
-}
 
 // ---- what may change ----
 
@@ -115,7 +55,7 @@ rlhf_status rlhf__resume_load(const struct rlhf__config_request *req, struct rlh
                           req->config_file ? "--config" : "--preset");
     if (!rlhf__is_dir(req->resume))
         return rlhf__fail(err, RLHF_E_INVALID, "--resume: there is no directory %s", req->resume);
-    RLHF_TRY(links_stay(req->resume, "the run directory", 0, err));
+    RLHF_TRY(rlhf__links_stay(req->resume, "the run directory", err));
     char *path = rlhf__path_join(req->resume, "config.json");
     const char *kept = path ? rlhf__strings_add(&c->strings, path) : NULL;
     free(path);
