@@ -390,9 +390,19 @@ static void phases_before_other_settings_are_refused(void **state) {
     expect(t, e2e_run(t, "verify x --phase 2"), 2);
     e2e_says(t, "phase 2 cannot be recomputed: after phase 3 the run was resumed with other "
                 "settings, inputs or plugins");
-    expect(t, e2e_run(t, "verify x --all"), 0);
-    e2e_says(t, "phases 1 to 3 are not recomputed");
+    // A part of the phases does not satisfy --all.
+    expect(t, e2e_run(t, "verify x --all --out part.json"), 1);
+    e2e_says(t, "phases 1 to 3 cannot be recomputed: the run was resumed after them");
     e2e_says(t, "1 of 1 phases are equal");
+    e2e_says(t, "not verified: phases 1 to 3");
+    expect(t, e2e_shell(t, "cat part.json part.html"), 0);
+    e2e_says(t, "\"equal\": null");
+    e2e_says(t, "\"asked\": [\n      1,\n      4\n    ]");
+    e2e_says(t, "Not verified: phases 1 to 3 cannot be recomputed");
+    expect(t, e2e_run(t, "verify --receipt part.json x"), 0);
+    e2e_says(t, "has 1 of 4 phases that were recomputed");
+    expect(t, e2e_run(t, "verify x --all --json"), 1);
+    e2e_says(t, "\"not_recomputed\": \"phases 1 to 3 cannot be recomputed: the run was resumed");
 }
 
 int main(void) {

@@ -118,11 +118,11 @@ static void digest_of(const json_t *receipt, char hex[RLHF__HEX]) {
     json_decref(v);
 }
 
-// Returns false if there is a fault. Otherwise returns true if phases were recomputed, and null if
-// only files were compared.
+// Returns false if there is a fault. Otherwise returns true if all phases that were asked for were
+// recomputed, and null if some could not be, or if only files were compared.
 static json_t *equal(const struct rlhf__receipt *r) {
     if (r->faults->n > 0) return json_false();
-    return r->told->recomputed > 0 ? json_true() : json_null();
+    return r->told->recomputed > 0 && !r->left ? json_true() : json_null();
 }
 
 json_t *rlhf__receipt_json(const struct rlhf__receipt *r) {
@@ -140,6 +140,7 @@ json_t *rlhf__receipt_json(const struct rlhf__receipt *r) {
         "environment_on_trust", r->answers, "made", made(r->dir), "verified",
         verified(r->told->manifest));
     if (!v) return NULL;
+    json_object_set_new(v, "not_recomputed", r->left ? json_string(r->left) : json_null());
     json_object_set_new(v, "all_faults", json_integer((json_int_t)r->faults->n));
     digest_of(v, hex);
     json_object_set_new(v, "sha256", json_string(hex));

@@ -89,6 +89,11 @@ static void put_verdict(struct rlhf__buf *out, const json_t *receipt) {
                          done, number(phases, "run"), number(phases, "equal"));
     else
         rlhf__buf_puts(out, "No phase was recomputed: the files were compared with their digests.");
+    if (*rlhf__json_text_in(receipt, "not_recomputed")) {
+        rlhf__buf_puts(out, " Not verified: ");
+        put_text(out, rlhf__json_text_in(receipt, "not_recomputed"));
+        rlhf__buf_putc(out, '.');
+    }
     if (number(phases, "rewards_on_trust") > 0)
         rlhf__buf_printf(out, " The rewards of %lld phases were taken on trust.",
                          number(phases, "rewards_on_trust"));

@@ -60,6 +60,8 @@ struct job {
     int32_t has_promise; // 1: its program promises to be a function
     int32_t reserved;
     int64_t first, last, phases;
+    int64_t left;        // with --all: phases 1 to `left` cannot be recomputed; 0: all can
+    char left_text[200]; // why, as a sentence
 };
 
 // ---- before anything is computed ----
@@ -113,11 +115,13 @@ static rlhf_status choose_phases(struct job *j, struct rlhf__error *err) {
     RLHF_TRY(rlhf__phase_range("--phase", j->o->phase, j->phases, &j->first, &j->last, err));
     if (j->first > l->phase) return RLHF_OK;
     if (j->o->all && l->phase < j->phases) {
-        if (!j->o->json)
-            printf("phases 1 to %lld are not recomputed: the run was resumed after them with other "
-                   "settings, inputs or plugins\n",
-                   (long long)l->phase);
+        j->left = l->phase;
         j->first = l->phase + 1;
+        snprintf(j->left_text, sizeof j->left_text,
+                 "phases 1 to %lld cannot be recomputed: the run was resumed after them with other "
+                 "settings, inputs or plugins",
+                 (long long)j->left);
+        if (!j->o->json) printf("%s\n", j->left_text);
         return RLHF_OK;
     }
     return rlhf__fail(
@@ -245,6 +249,7 @@ static void print_end(const struct job *j) {
         printf("%lld of %lld phases are equal to the bit (%s, arithmetic %s)\n",
                (long long)j->told.equal, done, rlhf__json_text_in(begin_of(j), "dtype"),
                rlhf__json_text_in(begin_of(j), "arithmetic"));
+    if (j->left) printf("not verified: phases 1 to %lld\n", (long long)j->left);
     if (j->on_trust && done > 0) {
         printf("rewards of %lld phases were taken on trust:", done);
         for (size_t i = 0; i < json_array_size(j->on_trust); i++)
@@ -265,8 +270,9 @@ static rlhf_status give_receipt(const struct job *j, struct rlhf__error *err) {
                                     .chain = &j->chain,
                                     .told = &j->told,
                                     .faults = &j->faults,
-                                    .first = j->first,
+                                    .first = j->left ? 1 : j->first,
                                     .last = j->last,
+                                    .left = j->left ? j->left_text : NULL,
                                     .on_trust = j->on_trust,
                                     .answers = j->answers};
     json_t *v = rlhf__receipt_json(&r);
@@ -338,7 +344,7 @@ int rlhf__cmd_verify(const struct rlhf__env *env, int argc, char **argv) {
         env->log->level = RLHF_LOG_ERROR; // the warnings of the run are not repeated
         st = o.receipt ? check_receipt(&j, &err) : verify(&j, &err);
     }
-    const int differs = j.faults.n > 0;
+    const int doubtful = j.faults.n > 0 || j.left > 0;
     rlhf__faults_finish(&j.faults);
     rlhf__chain_file_finish(&j.chain);
     json_decref(j.told.begin);
@@ -346,5 +352,5 @@ int rlhf__cmd_verify(const struct rlhf__env *env, int argc, char **argv) {
     json_decref(j.on_trust);
     free(o.set.item);
     free(rest.item);
-    return st == RLHF_OK ? differs : rlhf__cmd_end(env, st, &err);
+    return st == RLHF_OK ? doubtful : rlhf__cmd_end(env, st, &err);
 }
