@@ -28,6 +28,21 @@ for name in $launchers; do
         esac
     done
 done
+# A rank is stopped before it begins. The others do not wait for it for ever.
+small_model "$work/model"
+echo '{"text": "a text of some words"}' >"$work/texts.jsonl"
+for name in $launchers; do
+    for rank in 0 1; do
+        STOPPED=$rank start "$name" 2 sh -c '
+            [ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" != "$STOPPED" ] || kill -STOP $$
+            cd "$1" && exec "$0" --algo sft.so --policy model --set policy.init=random \
+                --data texts.jsonl --set batch.size=1 --phases 1 --set parallel.timeout_s=3 --out x' \
+            "$RLHF_BUILD_DIR/bin/rlhf-host" "$work"
+        [ $status != 0 ] && [ $status != 124 ] || fail "$name: rank $rank is stopped at its start"
+        says 'error: .* not all processes have begun within 3 s: one was stopped'
+        [ ! -e "$work/x" ] || fail "$name: rank $rank is stopped at its start: a run was begun"
+    done
+done
 # With a launcher of another MPI, each process finds no other ranks.
 case $launchers in
 *openmpi*mpich*)

@@ -351,7 +351,8 @@ static const rlhf_opt parallel_opts[] = {
         "with auto again"),
     F(timeout_s, 0, 0, 1e9,
       "seconds that processes wait for one of them that still runs, e.g. in a reward that never "
-      "returns; 0: for ever. A process that has ended or was stopped is noticed without this"),
+      "returns; 0: for ever, but 60 for one that has not begun. A process that has ended or was "
+      "stopped is noticed without this"),
     I(shards, 0, 0, 4096,
       "parts that a minibatch is divided into; the number of processes must divide it. Runs with "
       "the same number have the same bits for any number of processes; 0: as many as processes "

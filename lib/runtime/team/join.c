@@ -6,6 +6,7 @@
 #include "team/agree.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 void rlhf__join_prepare(struct rlhf__log *log) { log->mute = rlhf__launch_read().rank > 0; }
 
@@ -30,6 +31,13 @@ static void be_silent(struct rlhf__log *log, const struct rlhf__team *t) {
     rlhf__signals_quiet();
 }
 
+// A rank is lost, so the ranks cannot agree on who reports it. Rank r waits r seconds, at most 8.
+// So the lowest rank that is left reports it, and the launcher then ends the others.
+static void take_turn(struct rlhf__log *log, const struct rlhf__launch *launch) {
+    sleep(launch->rank < 0 ? 0 : launch->rank < 8 ? (unsigned)launch->rank : 8);
+    log->mute = 0;
+}
+
 rlhf_status rlhf__join(const struct rlhf__env *env, const char *backend, double timeout_s,
                        struct rlhf__collective *out, rlhf_status st, struct rlhf__error *err) {
     const struct rlhf__collective_spec spec = {.dirs = env->dirs,
@@ -41,6 +49,7 @@ rlhf_status rlhf__join(const struct rlhf__env *env, const char *backend, double 
     const rlhf_status opened = rlhf__collective_open(&spec, out, &own);
     rlhf__launch_forget();
     if (opened != RLHF_OK) {
+        if (opened == RLHF_E_DEVICE) take_turn(env->log, &spec.launch);
         if (st != RLHF_OK) return st;
         *err = own;
         return opened;

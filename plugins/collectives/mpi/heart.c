@@ -4,11 +4,7 @@
 #include "clock.h"
 #include "mpi.h"
 
-#define BEAT_S    1.0  // seconds between two bytes
-#define SILENCE_S 10.0 // seconds without a byte after which a rank counts as dead
-// If this thread has not run for this many seconds, all ranks were probably suspended and resumed.
-// In this case, the silence of another rank is not a failure.
-#define ASLEEP_S 3.0
+#define BEAT_S 1.0 // seconds between two bytes
 
 static int before(const struct mpi *m) {
     return (m->table.rank + m->table.ranks - 1) % m->table.ranks;
@@ -38,14 +34,14 @@ static void send_byte(struct mpi *m, double now) {
 int mpi_beat(struct mpi *m) {
     struct heart *h = &m->heart;
     const double now = mpi_seconds();
-    if (h->heard <= 0 || now - h->awake > ASLEEP_S) h->heard = now;
+    if (h->heard <= 0 || now - h->awake > MPI_ASLEEP_S) h->heard = now;
     h->awake = now;
     hear(m, now);
     send_byte(m, now);
-    if (now - h->heard <= SILENCE_S) return 1;
+    if (now - h->heard <= MPI_SILENCE_S) return 1;
     mpi_fail(m, RLHF_E_DEVICE,
              "rank %d on %s has not answered for %.0f s: it was stopped or is gone", before(m),
-             m->host[before(m)], SILENCE_S);
+             m->host[before(m)], MPI_SILENCE_S);
     return 0;
 }
 // NOLINTEND(clang-analyzer-optin.mpi.MPI-Checker)

@@ -2,6 +2,7 @@
 // once for each MPI library on the machine, because the libraries' binary interfaces differ.
 // RLHF_MPI_NAME is "openmpi" or "mpich".
 #include "mpi.h"
+#include "clock.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -10,6 +11,8 @@
 #include <unistd.h>
 
 #define PART ((uint64_t)1 << 30) // maximal size of a message, because MPI counts in int
+
+#define START_S 60.0 // seconds that ranks wait for all to begin, unless parallel.timeout_s is set
 
 static struct mpi self; // a process can begin MPI only once
 
@@ -162,6 +165,48 @@ static int start_thread(struct mpi *m) {
     return !bad;
 }
 
+// Wait a quarter of a second for news from the thread. Returns the seconds that this took. If it
+// took much longer, all ranks were probably suspended and resumed, and the result is 0. Call with
+// the lock held.
+static double wait_a_moment(struct mpi *m) {
+    const double from = mpi_seconds();
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += 250000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_nsec -= 1000000000;
+        until.tv_sec++;
+    }
+    pthread_cond_timedwait(&m->done, &m->lock, &until);
+    const double waited = mpi_seconds() - from;
+    return waited < MPI_ASLEEP_S ? waited : 0;
+}
+
+// Wait until the thread has met the other ranks. MPI_Init waits for ranks that have not yet begun.
+// After it, all ranks answer at once, unless one was stopped.
+static rlhf_status wait_for_ranks(struct mpi *m, char *err, uint64_t err_cap) {
+    const double limit = m->options.timeout_s > 0 ? m->options.timeout_s : START_S;
+    double starting = 0, meeting = 0;
+    pthread_mutex_lock(&m->lock);
+    while (m->step < MPI_READY && starting < limit && meeting < MPI_SILENCE_S) {
+        double *const in = m->step == MPI_STARTING ? &starting : &meeting;
+        *in += wait_a_moment(m);
+    }
+    rlhf_status st = m->step < MPI_READY ? RLHF_E_DEVICE : m->failed ? m->status : RLHF_OK;
+    if (m->step < MPI_READY && meeting < MPI_SILENCE_S)
+        snprintf(err, err_cap,
+                 "not all processes have begun within %.0f s: one was stopped, or is slow to start "
+                 "(parallel.timeout_s sets how long the others wait)",
+                 limit);
+    else if (m->step < MPI_READY)
+        snprintf(err, err_cap, "a process has not answered for %.0f s: it was stopped or is gone",
+                 MPI_SILENCE_S);
+    else if (st != RLHF_OK)
+        snprintf(err, err_cap, "%s", m->error);
+    pthread_mutex_unlock(&m->lock);
+    return st;
+}
+
 static rlhf_status create(const rlhf_collective_options *o, rlhf_collective **out, char *err,
                           uint64_t err_cap) {
     struct mpi *m = &self;
@@ -191,12 +236,7 @@ static rlhf_status create(const rlhf_collective_options *o, rlhf_collective **ou
         snprintf(err, err_cap, "a thread cannot be started");
         return RLHF_E_NOMEM;
     }
-    pthread_mutex_lock(&m->lock);
-    while (!m->ready)
-        pthread_cond_wait(&m->done, &m->lock);
-    const rlhf_status st = m->failed ? m->status : RLHF_OK;
-    if (st != RLHF_OK) snprintf(err, err_cap, "%s", m->error);
-    pthread_mutex_unlock(&m->lock);
+    const rlhf_status st = wait_for_ranks(m, err, err_cap);
     if (st == RLHF_OK) *out = &m->table;
     return st;
 }
@@ -207,7 +247,15 @@ static void destroy(rlhf_collective *c) {
     pthread_mutex_lock(&m->lock);
     m->leaves = 1;
     pthread_cond_broadcast(&m->asked);
+    while (m->step != MPI_LEAVING && !m->left)
+        pthread_cond_wait(&m->done, &m->lock);
+    for (double waited = 0; !m->left && waited < MPI_SILENCE_S;)
+        waited += wait_a_moment(m);
+    const int left = m->left;
     pthread_mutex_unlock(&m->lock);
+    // MPI_Finalize waits for a rank that was stopped. The work is done, so this process ends
+    // without it, and the launcher then ends the others.
+    if (!left) return;
     pthread_join(m->thread, NULL);
     free(m->host);
     free(m->block);

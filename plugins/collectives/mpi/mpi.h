@@ -11,6 +11,11 @@
 #include <mpi.h>
 #include <pthread.h>
 
+#define MPI_SILENCE_S 10.0 // seconds without a byte after which a rank counts as dead
+// If a thread has not run for this many seconds, all ranks were probably suspended and resumed. In
+// this case, the silence of another rank is not a failure.
+#define MPI_ASLEEP_S 3.0
+
 enum { HOST_CAP = 64, TAG_DATA = 1, TAG_BEAT = 2, IN = 0, OUT = 1 };
 
 // One exchange: the requests to receive and to send, one request for each part of at most PART
@@ -37,6 +42,10 @@ struct heart {
     double awake;         // time of the last check by this thread
 };
 
+// What the thread does. In the first two steps and the last one, it waits in a call of MPI that has
+// no limit of time. So the host's thread watches these steps.
+enum mpi_step { MPI_STARTING, MPI_MEETING, MPI_READY, MPI_LEAVING };
+
 struct mpi {
     rlhf_collective table;
     rlhf_collective_options options;
@@ -47,7 +56,9 @@ struct mpi {
     struct job job[RLHF_COLLECTIVE_DEPTH]; // a ring buffer
     uint32_t first, n;
     uint32_t posted; // number of jobs whose requests were passed to MPI: the first ones of the ring
-    int32_t ready, leaves, failed, told, aborts, status, created;
+    int32_t leaves, failed, told, aborts, status, created;
+    int32_t left;         // 1: the thread has ended its work
+    _Atomic int32_t step; // enum mpi_step
 
     uint64_t issued, finished; // tickets
     double moved;              // time at which the last request of a job ended
@@ -61,7 +72,7 @@ struct mpi {
 };
 
 // Begin MPI and fill in ranks, hosts and detail. After a failure, m->failed is 1 and m->error has
-// the reason. Only the thread calls this function.
+// the reason. Only the thread calls this function, without the lock.
 void mpi_begin(struct mpi *m);
 
 // The thread's function; `arg` is the struct mpi.

@@ -66,6 +66,7 @@ void mpi_begin(struct mpi *m) {
         mpi_fail(m, RLHF_E_DEVICE, "MPI_Init failed");
         return;
     }
+    m->step = MPI_MEETING;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_rank(MPI_COMM_WORLD, &t->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &t->ranks);
@@ -261,7 +262,11 @@ static void leave(struct mpi *m) {
         if (m->aborts) mpi_end(m->aborts);
     }
     mpi_beat_end(m);
+    m->step = MPI_LEAVING;
+    pthread_cond_broadcast(&m->done);
+    pthread_mutex_unlock(&m->lock); // destroy() watches how long this takes
     MPI_Finalize();
+    pthread_mutex_lock(&m->lock);
 }
 
 void *mpi_thread(void *arg) {
@@ -269,9 +274,9 @@ void *mpi_thread(void *arg) {
     double beat = 0;
     prctl(PR_SET_TIMERSLACK, 1000UL); // ns; naps of this thread would be 50 us longer
     mpi_take_short_slices();
+    mpi_begin(m); // without the lock, because create() watches how long this takes
     pthread_mutex_lock(&m->lock);
-    mpi_begin(m);
-    m->ready = 1;
+    m->step = MPI_READY;
     m->told = m->failed; // create() reports it
     pthread_cond_broadcast(&m->done);
     for (unsigned idle = 0; !m->failed && !(m->leaves && m->n == 0);) {
@@ -296,6 +301,8 @@ void *mpi_thread(void *arg) {
         tell(m);
     else if (!m->failed)
         leave(m);
+    m->left = 1;
+    pthread_cond_broadcast(&m->done);
     pthread_mutex_unlock(&m->lock);
     return NULL;
 }
