@@ -25,12 +25,15 @@ def pages(at):
     made.hostile(f"{at}/hostile")
     made.write(f"{at}/long", 3000, more=10)
     made.write(f"{at}/short", 2)
+    # Names that each object of JavaScript has.
+    made.write(f"{at}/own", 20, change=lambda row: {**row, "constructor": 1.5, "toString": 2.5, "__proto__": 3.5, "valueOf": 4.5})
     for seed in (1, 2, 3):
         for coef in (0, 0.2):
             config = {**made.CONFIG, "algo": {"plugin": "ppo.so", "kl_coef": coef}, "run": {**made.CONFIG["run"], "seed": seed}}
             made.write(f"{at}/{coef}-{seed}", 20, config)
     out = []
     for name, runs in (("good", ["good"]), ("hostile", ["hostile"]), ("long", ["long"]), ("short", ["short"]),
+                       ("own", ["own"]), ("names", ["own", "good"]),
                        ("several", [f"{c}-{s}" for c in (0, 0.2) for s in (1, 2, 3)])):
         if sys.argv[2:] and name not in sys.argv[2:]:
             continue
@@ -135,6 +138,9 @@ def check(page, name, width, scheme):
         assert page.js("document.querySelectorAll('img').length") == 0
     else:
         cursor(page, name)
+    if name in ("own", "names"):
+        text = page.js("document.body.textContent")
+        assert all(n in text for n in ("constructor", "toString", "__proto__", "valueOf")), name
     if name == "good":
         tokens(page)
         said = page.js("document.querySelector('.verdict p').textContent")
