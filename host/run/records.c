@@ -1,7 +1,6 @@
 // records.c: see records.h.
 #include "run/records.h"
 
-#include "keep/chain_log.h"
 #include "keep/run_dir.h"
 #include "report/phase_report.h"
 #include "run/chained.h"
@@ -62,25 +61,7 @@ rlhf_status rlhf__records_open_silent(struct rlhf__run *r, struct rlhf__error *e
 
 rlhf_status rlhf__records_go_back(struct rlhf__run *r, int64_t phase, struct rlhf__error *err) {
     if (!rlhf__run_writes(r)) return RLHF_OK;
-    rlhf__records_close(r);
+    rlhf__run_close_records(r);
     RLHF_TRY(rlhf__records_open(r, r->req->dir->root, phase, err));
     return rlhf__records_open_rollouts(r, phase, err);
-}
-
-void rlhf__records_close(struct rlhf__run *r) {
-    struct rlhf__report *p = &r->report;
-    rlhf__samples_close(p->samples);
-    rlhf__spread_close(p->spread);
-    rlhf__events_close(p->events);
-    rlhf__rollout_log_close(p->rollout_log);
-    rlhf__metrics_close(p->metrics);
-    rlhf__chain_log_close(r->chain);
-    p->samples = NULL;
-    p->spread = NULL;
-    p->events = NULL;
-    p->rollout_log = NULL;
-    p->metrics = NULL;
-    r->chain = NULL;
-    r->session.services.metric = NULL;
-    r->session.services.metric_ctx = NULL;
 }

@@ -25,6 +25,4 @@ rlhf_status rlhf__records_open_silent(struct rlhf__run *r, struct rlhf__error *e
 // some files are closed, and the run must end without another checkpoint. [main]
 rlhf_status rlhf__records_go_back(struct rlhf__run *r, int64_t phase, struct rlhf__error *err);
 
-void rlhf__records_close(struct rlhf__run *r); // all files; may be called twice [main]
-
 #endif

@@ -1,7 +1,7 @@
 // run.c: see run.h.
 #include "run/run.h"
 
-#include "run/records.h"
+#include "keep/chain_log.h"
 #include "sample/actors.h"
 #include "sample/rewards.h"
 
@@ -59,6 +59,24 @@ static void finish_report(struct rlhf__report *p) {
     rlhf__reward_tallies_finish(&p->rewards);
 }
 
+void rlhf__run_close_records(struct rlhf__run *r) {
+    struct rlhf__report *p = &r->report;
+    rlhf__samples_close(p->samples);
+    rlhf__spread_close(p->spread);
+    rlhf__events_close(p->events);
+    rlhf__rollout_log_close(p->rollout_log);
+    rlhf__metrics_close(p->metrics);
+    rlhf__chain_log_close(r->chain);
+    p->samples = NULL;
+    p->spread = NULL;
+    p->events = NULL;
+    p->rollout_log = NULL;
+    p->metrics = NULL;
+    r->chain = NULL;
+    r->session.services.metric = NULL;
+    r->session.services.metric_ctx = NULL;
+}
+
 // Does not destroy the algorithm, which must be destroyed last, because it owns the names in the
 // plan.
 static void finish_plugins(struct rlhf__cast *c) {
@@ -86,7 +104,7 @@ void rlhf__run_device_end(struct rlhf__run *r) {
 void rlhf__run_destroy(struct rlhf__run *r) {
     if (!r) return;
     finish_report(&r->report);
-    rlhf__records_close(r);
+    rlhf__run_close_records(r);
     rlhf__run_history_finish(&r->history);
     rlhf__early_stop_finish(&r->early_stop);
     rlhf__boundary_finish(&r->boundary);

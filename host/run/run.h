@@ -131,6 +131,9 @@ static inline int rlhf__run_acts(const struct rlhf__run *r) {
 // Disconnect the GPUs of the learners, if they are connected (r->device). [main]
 void rlhf__run_device_end(struct rlhf__run *);
 
+// Close the files that the run writes to in every phase (records.h). May be called twice. [main]
+void rlhf__run_close_records(struct rlhf__run *);
+
 // Close everything that rlhf__run_create (setup/setup.h) opened. NULL allowed. [main]
 void rlhf__run_destroy(struct rlhf__run *);
 

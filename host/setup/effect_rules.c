@@ -5,6 +5,7 @@
 #include "setup/setup.h"
 
 #include "config/effect.h"
+#include "episode/playing.h"
 #include "learn/learner.h"
 #include "learn/plan.h"
 #include "run/early_stop.h"
@@ -31,6 +32,8 @@ static void add(struct rules *rules, const struct rlhf__effect_rule *added, size
 
 #define RESPONDS "responds to prompts (--prompts FILE) and trains on no rows of a file"
 
+#define STATES_TASKS "states its tasks itself, and the run has no prompts (--prompts FILE)"
+
 // Rules that depend on the algorithm.
 static void add_algo_rules(struct rules *rules, const struct rlhf__run *r) {
     const struct rlhf__config *c = r->config;
@@ -48,6 +51,8 @@ static void add_algo_rules(struct rules *rules, const struct rlhf__run *r) {
     const int compared = calibrates || rlhf__cast_wants_reference(&r->cast);
     const int unscored = c->n_reward == 0 && !c->judge.plugin && !c->environment.plugin;
     const int critic = (p->heads & RLHF_HEAD_VALUE) != 0, scores = labelled || reward_model;
+    const char *environment = r->req->environment ? r->req->environment->file : NULL;
+    const int alone = rollout && rlhf__playing_alone(r->req->environment, &c->prompts);
     const struct rlhf__effect_rule added[] = {
         BY_ALGO("data.path", rollout, RESPONDS),
         BY_ALGO("data.limit", rollout, RESPONDS),
@@ -66,6 +71,10 @@ static void add_algo_rules(struct rules *rules, const struct rlhf__run *r) {
          "prompts.template"},
         {"prompts.", !rollout && preferences, 0, algo, "learns from rows of a file (--data FILE)",
          "prompts.prepend_bos prompts.template"},
+        {"prompts.", alone && !c->data.eval_path[0], 0, environment, STATES_TASKS,
+         "prompts.template prompts.prepend_bos"},
+        {"prompts.limit", alone, 0, environment, STATES_TASKS, NULL},
+        {"prompts.shuffle", alone, 0, environment, STATES_TASKS, NULL},
         BY_ALGO("prompts.shuffle", rollout && chooses, "chooses the prompts of each phase"),
         BY_ALGO("sampling.", !draws, "draws no responses"),
         BY_ALGO("rollout.", !rollout, "draws no responses"),

@@ -98,7 +98,8 @@ static void sha256_of_a_file(void **state) {
     char hex[65];
     check_ok(rlhf__sha256_file(scratch_text(s, "f", "abc"), hex, &err), &err);
     assert_string_equal(hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-    check_error(rlhf__sha256_file(scratch_path(s, "g"), hex, &err), RLHF_E_INVALID, &err, "cannot open");
+    check_error(rlhf__sha256_file(scratch_path(s, "g"), hex, &err), RLHF_E_INVALID, &err,
+                "cannot open");
 }
 
 static void crc32c_vectors(void **state) {

@@ -134,6 +134,16 @@ static void settings_that_another_one_switches_off(void **state) {
             "--algo ppo.so --reward period_count.so " START "--set prompts.text=It "
             "--set prompts.limit=3",
             "prompts.limit has no effect here: prompts.text");
+    // An environment that states its tasks itself needs no prompts.
+    static const char *const of_prompts[] = {"field=x", "limit=3", "max_tokens=9", "shuffle=false"};
+    for (size_t i = 0; i < sizeof of_prompts / sizeof *of_prompts; i++) {
+        char args[300];
+        snprintf(args, sizeof args,
+                 "--algo grpo.so --set algo.group_size=2 --env guess.so " START "--set prompts.%s",
+                 of_prompts[i]);
+        refuses(t, args,
+                "has no effect here: guess.so states its tasks itself, and the run has no prompts");
+    }
 }
 
 // A plugin reports an option that has no effect because of the values of its other options. Options

@@ -151,8 +151,31 @@ static void prompts_are_checked(void **state) {
     assert_false(e2e_exists(t, "x"));
 }
 
+// Limits of the shell are named.
+static void limits_of_the_shell(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_shell(t, "ulimit -s 128; \"$HOST\" --version"), 2);
+    e2e_says(t, "the stack is limited to 128 KiB (ulimit -s), and the program needs 256");
+    static const int blocks[] = {100, 400}; // when the worker starts, and for a batch
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
+        assert_int_equal(e2e_shell(t,
+                                   "rm -rf f; ulimit -f %d; \"$HOST\" " PPO
+                                   "--reward period_count.so --set rewards.isolate=always "
+                                   "--set run.phases=1 --set run.dir=f --set batch.size=4096 "
+                                   "--set sampling.max_new_tokens=32 --threads 1",
+                                   blocks[i]),
+                         1);
+        e2e_says(t, "the limit on the size of files (ulimit -f) holds for the memory");
+    }
+    e2e_shell(t, "ASAN_OPTIONS=\"verify_asan_link_order=0:$ASAN_OPTIONS\" "
+                 "LD_PRELOAD=\"$RLHF_TEST_PLUGINS/no_threads.so\" \"$HOST\" " PPO
+                 "--reward period_count.so --set run.phases=1 --set run.dir=o --threads 4");
+    e2e_says(t, "OpenMP could not start a thread and ended the program; a lower --threads");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(limits_of_the_shell, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(nan_reward_stops_and_names, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(nan_reward_can_be_zero_or_dropped, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(failing_plugin_is_named, e2e_setup, e2e_teardown),

@@ -375,8 +375,8 @@ int rlhf__cmd_run(const struct rlhf__run_request *asked_for) {
     }
     const int collapsed = t && t->collapsed;
     int ran = t && t->report.began > 0 && !t->bad_input;
-    // A run with all its phases gets its page again, because it may have been killed before the page
-    // was written.
+    // A run with all its phases gets its page again, because it may have been killed before the
+    // page was written.
     const int has_phases = t && !req->dry_run && t->count.phase > 0 &&
                            (t->report.began > 0 || t->count.phase >= t->count.phases);
     st = rlhf__team_agree(req->team, RLHF__BARRIER_END, NULL, st, &err);

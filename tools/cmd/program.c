@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 // Opens those of the descriptors 0 to 2 that are closed. Otherwise a file that is opened later
@@ -46,6 +47,17 @@ static int check_output(struct rlhf__log *log, int status) {
     return 1;
 }
 
+// A stack that is too small would end the program with a segmentation fault.
+static rlhf_status check_stack(struct rlhf__error *err) {
+    const rlim_t least = (rlim_t)256 << 10;
+    struct rlimit stack;
+    if (getrlimit(RLIMIT_STACK, &stack) != 0 || stack.rlim_cur >= least) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "the stack is limited to %llu KiB (ulimit -s), and the program needs %llu",
+                      (unsigned long long)(stack.rlim_cur >> 10),
+                      (unsigned long long)(least >> 10));
+}
+
 int rlhf__program(int argc, char **argv,
                   int (*work)(const struct rlhf__env *env, int argc, char **argv)) {
     struct rlhf__dirs dirs;
@@ -58,7 +70,10 @@ int rlhf__program(int argc, char **argv,
     rlhf__log_init(&log);
     rlhf__join_prepare(&log);
     rlhf__last_words_install();
-    if (rlhf__dirs_find(&dirs, &err) < 0) {
+    if (check_stack(&err) < 0) {
+        rlhf__log_error(&log, err.text);
+        status = rlhf__exit_status(err.code);
+    } else if (rlhf__dirs_find(&dirs, &err) < 0) {
         rlhf__log_error(&log, err.text);
     } else {
         // This path names the running program even if its file has been replaced.

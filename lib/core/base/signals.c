@@ -19,7 +19,7 @@ static volatile sig_atomic_t caught;
 static volatile sig_atomic_t checkpoint;
 static volatile sig_atomic_t json;
 static volatile sig_atomic_t quiet;
-static volatile sig_atomic_t at_once; // the first signal ends the program
+static volatile sig_atomic_t at_once;     // the first signal ends the program
 static volatile sig_atomic_t interrupted; // by Ctrl-C in a dialogue
 static _Atomic int64_t phase_now;         // 0: none
 static _Atomic int64_t phase_end_ms;      // of rlhf__seconds(); 0: not known

@@ -49,6 +49,10 @@ static void close_group(struct rlhf__worker *w) {
 
 // ---- starting ----
 
+#define FILE_LIMIT                                                                                 \
+    "the limit on the size of files (ulimit -f) holds for the memory that is shared with a "       \
+    "worker, too"
+
 static int memory_file(const char *name, uint64_t bytes) {
     const int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0) return -1;
@@ -151,7 +155,8 @@ rlhf_status rlhf__worker_start(const char *program, int network, uint64_t memory
         close_fd(&given[i]);
     if (bad || why) {
         finish(w);
-        return rlhf__fail(err, RLHF_E_IO, "its worker cannot be started: %s", strerror(why));
+        return rlhf__fail(err, RLHF_E_IO, "its worker cannot be started: %s",
+                          why == EFBIG ? FILE_LIMIT : strerror(why));
     }
     *out = w;
     return RLHF_OK;
@@ -232,14 +237,20 @@ static int grow(int fd, uint64_t want, char **map, uint64_t *bytes) {
     return 0;
 }
 
+static rlhf_status no_room(uint64_t bytes, int why, struct rlhf__error *err) {
+    if (why == EFBIG)
+        return rlhf__fail(err, RLHF_E_IO, "a batch of %llu bytes cannot be shared: " FILE_LIMIT,
+                          (unsigned long long)bytes);
+    return RLHF__NOMEM(err, "out of memory for a batch of %llu bytes", (unsigned long long)bytes);
+}
+
 rlhf_status rlhf__worker_room(struct rlhf__worker *w, uint64_t input, uint64_t output,
                               struct rlhf__error *err) {
     const uint64_t most = (uint64_t)1 << 40;
     if (input > most || output > most ||
         grow(w->input_fd, input, &w->input, &w->input_bytes) != 0 ||
         grow(w->output_fd, output, &w->output, &w->output_bytes) != 0)
-        return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for a batch of %llu bytes",
-                          (unsigned long long)input);
+        return no_room(input > output ? input : output, errno, err);
     return RLHF_OK;
 }
 
