@@ -4,8 +4,10 @@
 #include <rlhf/log.h>
 #include <rlhf/reward.h>
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 struct config {
@@ -135,6 +137,15 @@ static void misbehave(struct reward *r, const rlhf_reward_in *in, const rlhf_rew
     out->seq[-1] = 1;
 #elif defined BREAK_VERDICT
     out->verdict[in->n - 1] = 9;
+#elif defined BREAK_FORK
+    fork();
+#elif defined BREAK_SLOW
+    usleep(3000 * in->n);
+#elif defined BREAK_SNEAKS
+    // A worker can do neither of these.
+    const char *path = getenv("CANARY_FILE");
+    if (path && open(path, O_WRONLY | O_CREAT, 0600) >= 0) abort();
+    if (socket(AF_INET, SOCK_STREAM, 0) >= 0) abort();
 #elif defined BREAK_ENDS
     if (in->response[0].len == 0) _exit(3);
 #elif defined BREAK_UTF8

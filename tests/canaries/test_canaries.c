@@ -6,6 +6,8 @@
 
 #include "check/check.h"
 
+#include <unistd.h>
+
 static void check_file(const char *path, const char *options, int32_t seconds,
                        struct rlhf__check_report *out) {
     struct rlhf__error err = {0};
@@ -72,6 +74,7 @@ static void each_reward_is_caught(void **state) {
                {"destroy_null", "destroy"},
                {"crash", "crash"},
                {"ends", "ends-process"},
+               {"fork", "ends-process"},
                {"status", "status"},
                {"words", "no-words"},
                {"leak", "leak"},
@@ -278,6 +281,42 @@ static void one_that_waits_for_a_service_is_stopped(void **state) {
     rlhf__check_report_finish(&r);
 }
 
+// A slow reward is not taken for one that hangs: it gets fewer rows at once. At 3 ms a row, 10,000
+// rows would take longer than the time limit of 20 s.
+static void a_slow_one_gets_fewer_rows(void **state) {
+    struct rlhf__check_report r;
+    char path[1024], found[4000];
+    size_t i, told = 0;
+    json_t *row;
+    (void)state;
+    snprintf(path, sizeof path, "%s/tests/canaries/reward_slow.so", getenv("RLHF_BUILD_DIR"));
+    check_file(path, "", 20, &r);
+    put_found(&r, found, sizeof found);
+    assert_string_equal(found, "");
+    json_array_foreach(r.facts, i, row) told +=
+        strncmp(text_of(row, "text"), "score() takes ", 14) == 0;
+    assert_int_equal(told, 1);
+    rlhf__check_report_finish(&r);
+}
+
+// A reward of others runs behind the walls of a worker, as in a run.
+static void files_and_sockets_are_refused(void **state) {
+    struct rlhf__check_report r;
+    char path[1024], found[4000], file[1024];
+    (void)state;
+    snprintf(path, sizeof path, "%s/tests/canaries/reward_sneaks.so", getenv("RLHF_BUILD_DIR"));
+    snprintf(file, sizeof file, "/tmp/rlhf-canary-%ld", (long)getpid());
+    setenv("CANARY_FILE", file, 1);
+    check_file(path, "", 100, &r);
+    unsetenv("CANARY_FILE");
+    const int left = access(file, F_OK) == 0;
+    unlink(file);
+    put_found(&r, found, sizeof found);
+    assert_string_equal(found, "");
+    assert_int_equal(left, 0);
+    rlhf__check_report_finish(&r);
+}
+
 // A score that is not finite is reported, but not as an error.
 static void what_is_no_number_is_told(void **state) {
     struct rlhf__check_report r;
@@ -418,6 +457,8 @@ static void nothing_is_found_in_what_is_sound(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_reward_is_caught),
+        cmocka_unit_test(a_slow_one_gets_fewer_rows),
+        cmocka_unit_test(files_and_sockets_are_refused),
         cmocka_unit_test(each_algorithm_is_caught),
         cmocka_unit_test(each_model_is_caught),
         cmocka_unit_test(each_sink_and_backend_is_caught),

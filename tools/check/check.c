@@ -6,7 +6,9 @@
 #include "base/shared_object.h"
 #include "check/cases.h"
 #include "check/guard.h"
+#include "plugin/search.h"
 #include "supervise/child.h"
+#include "supervise/confine.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -29,6 +31,9 @@ struct work {
     const struct rlhf__check_case *one;
     size_t plugin;      // number in the file
     int64_t file_bytes; // size up to which the steps may write files
+    // 1: the steps run behind the walls of a worker, as they do in a run: they cannot write files
+    // or use the network.
+    int32_t walled, reserved;
 };
 
 static int same_text(const json_t *row, const char *key, const char *text) {
@@ -93,6 +98,7 @@ static rlhf_status run_steps(void *arg, struct rlhf__buf *out) {
     const struct rlhf__plugin **found = NULL;
     struct rlhf__error err;
     size_t n = 0;
+    if (w->walled) rlhf__confine(0, 0);
     load_once(w);
     rlhf_status st = rlhf__plugins_create(w->request->dirs, &plugins, &err);
     if (st == RLHF_OK) st = rlhf__plugin_open_file(plugins, w->request->path, &found, &n, &err);
@@ -377,6 +383,9 @@ static rlhf_status check_plugin(struct work *w, const json_t *row, struct rlhf__
     json_array_append(r->plugins, json_object_get(row, "id"));
     memset(w->log->hung, 0, sizeof w->log->hung);
     RLHF_TRY(run_cases(w, id, rlhf__life_cases, r, err));
+    // rewards.isolate=third_party, the default
+    w->walled = (kind == RLHF_KIND_REWARD || kind == RLHF_KIND_ENVIRONMENT) &&
+                !rlhf__plugin_is_shipped(w->request->dirs, w->request->path);
     if (kind == RLHF_KIND_REWARD) return run_cases(w, id, rlhf__reward_cases, r, err);
     if (kind == RLHF_KIND_ALGO) return run_cases(w, id, rlhf__algo_cases, r, err);
     if (kind == RLHF_KIND_KERNELS) return run_cases(w, id, rlhf__kernels_cases, r, err);

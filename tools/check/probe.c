@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { FENCE = 64 };        // guard bytes after an allocation
 enum { MOST_METRICS = 64 }; // number of metrics whose `combine` is compared
@@ -36,6 +37,8 @@ struct rlhf__probe_host {
     struct block *block;
     int64_t allocs, fail_at;
     pthread_t caller;
+    pid_t process; // that made the instance
+    int32_t unused;
     const char *inside;   // the running function, NULL: none
     int32_t said;         // fail() was called in this call
     int32_t starved;      // 1: one of its allocations was refused
@@ -273,6 +276,12 @@ void rlhf__probe_floats(struct rlhf__child_log *log, const char *what) {
 rlhf_status rlhf__probe_end(struct rlhf__probe *t, rlhf_status st, struct rlhf__error *err) {
     struct rlhf__probe_host *h = t->host;
     const char *function = h->inside;
+    if (getpid() != h->process) { // a worker that comes back twice is ended
+        rlhf__child_log_found(t->check->log, RLHF__CHECK_ENDS,
+                              "%s returned a second time, in a process that it had forked",
+                              function);
+        _exit(0);
+    }
     h->inside = NULL;
     rlhf__probe_floats(t->check->log, function);
     if (h->stopped) {
@@ -330,6 +339,7 @@ rlhf_status rlhf__probe_create(struct rlhf__check *c, const json_t *options, int
     pthread_mutex_init(&t->host->lock, NULL);
     t->host->probe = t;
     t->host->fail_at = fail_at;
+    t->host->process = getpid();
     RLHF_TRY(rlhf__opts_new(&c->plugin->table, d->config_size, options ? options : c->options,
                             &from, &t->strings, &t->config, err));
     if (!d->create) {

@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MANY = 10000 };
+enum { MANY = 10000, FEW = 16 };
+static const double share = 0.1; // of the time limit of a step, for the calls with many rows
 
 // ---- calling score() and storing the results ----
 
@@ -242,6 +243,30 @@ static void otherwise(struct rlhf__check *c, const struct rlhf__row_set *set, ui
     if (alone) compare(c, RLHF__CHECK_ALONE, "when it is scored alone", a, b, n);
 }
 
+// Returns how many rows the last step scores at once, at most MANY. A slow reward gets fewer, so
+// that both calls end long before the time limit. Returns 0 if they would be hardly more than in
+// the other steps.
+static uint32_t how_many(struct rlhf__check *c) {
+    struct rlhf__row_set set = {0};
+    struct scores s = {0};
+    uint32_t rows[FEW], n = MANY;
+    for (uint32_t i = 0; i < FEW; i++)
+        rows[i] = i;
+    rlhf__child_log_doing(c->log, "score() of %d rows", FEW);
+    if (rlhf__row_set_make(&set, FEW, RLHF__ROWS_PLAIN, c->rows) && scores_init(&s, FEW) &&
+        rows_suit(c, &set) && score_afresh(c, &set, rows, FEW, RLHF__GUARD_END, 0, &s) == RLHF_OK) {
+        const double most = share * c->seconds * FEW / (2 * s.seconds);
+        if (most < MANY) n = most < 2 * FEW ? 0 : (uint32_t)most;
+    }
+    if (n == 0)
+        rlhf__child_log_fact(c->log,
+                             "score() takes %.3g ms a row, so a call with many rows was not tried",
+                             1e3 * s.seconds / FEW);
+    scores_finish(&s);
+    rlhf__row_set_finish(&set);
+    return n;
+}
+
 static int try_score(struct rlhf__check *c, int32_t step) {
     static const struct {
         uint32_t n;
@@ -256,7 +281,9 @@ static int try_score(struct rlhf__check *c, int32_t step) {
     struct rlhf__row_set set = {0};
     struct scores a = {0}, b = {0};
     if (step >= (int32_t)(sizeof forms / sizeof *forms)) return 0;
-    const uint32_t n = forms[step].n;
+    const int many = forms[step].n == MANY;
+    const uint32_t n = many ? how_many(c) : forms[step].n;
+    if (n == 0) return 1;
     uint32_t *rows = calloc(n, sizeof *rows);
     rlhf__child_log_doing(c->log, "score() of %u %s", n, forms[step].what);
     if (rows && rlhf__row_set_make(&set, n, forms[step].texts, c->rows) && scores_init(&a, n) &&
@@ -266,9 +293,9 @@ static int try_score(struct rlhf__check *c, int32_t step) {
         twice(c, &set, rows, &a, &b);
         if (a.status == RLHF_OK) tell_not_finite(c, &a, n);
         if (a.status == RLHF_OK && step == 0) otherwise(c, &set, rows, &a, &b);
-        if (a.status == RLHF_OK && n == MANY)
-            rlhf__child_log_fact(c->log, "score() takes %.3g microseconds a row of 10000",
-                                 1e6 * (a.seconds < b.seconds ? a.seconds : b.seconds) / MANY);
+        if (a.status == RLHF_OK && many)
+            rlhf__child_log_fact(c->log, "score() takes %.3g microseconds a row of %u",
+                                 1e6 * (a.seconds < b.seconds ? a.seconds : b.seconds) / n, n);
     }
     scores_finish(&a);
     scores_finish(&b);
