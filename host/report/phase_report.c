@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/printable.h"
 #include "batch/diversity.h"
+#include "batch/row_stats.h"
 #include "history/reward_parts.h"
 #include "learn/plan.h"
 #include "learn/schedule.h"
@@ -22,18 +23,31 @@
 
 // ---- metrics ----
 
+static void set_finite(struct rlhf__metrics *m, const char *name, double value) {
+    if (isfinite(value)) rlhf__metrics_set(m, name, value);
+}
+
+// Report the mean reward, its standard error, and whether short responses are rewarded.
+static void measure_scores(const struct rlhf__phase *p, struct rlhf__metrics *m) {
+    const struct rlhf__rows *e = &p->x.rows;
+    double mean, std;
+    rlhf__mean_std(e->reward, NULL, e->n, &mean, &std);
+    rlhf__metrics_set(m, "objective/scores", mean);
+    set_finite(m, "objective/scores_error", rlhf__rows_error(e, e->reward, NULL));
+    set_finite(m, "completions/length_score_correlation",
+               rlhf__rows_length_correlation(e, e->reward));
+}
+
 rlhf_status rlhf__completions_measure(const struct rlhf__phase *p, struct rlhf__error *err) {
     const struct rlhf__rows *e = &p->x.rows;
     struct rlhf__metrics *m = p->report->metrics;
-    double n = (double)e->n, mean, std, distinct = 0, stopped = 0;
-    rlhf__mean_std(e->reward, NULL, e->n, &mean, &std);
+    double n = (double)e->n, distinct = 0, stopped = 0;
     for (uint32_t i = 0; i < e->n; i++)
         stopped += e->turn ? e->end[i] != RLHF_EPISODE_TURN_LENGTH : e->finished[i];
     double length = (double)rlhf__rows_response_tokens(e, 0, e->n) / n;
     rlhf_status st = rlhf__rows_distinct3(e, &distinct, err);
     if (st != RLHF_OK) return st;
-    if (rlhf__cast_has_rewards(p->cast) || p->recorded)
-        rlhf__metrics_set(m, "objective/scores", mean);
+    if (rlhf__cast_has_rewards(p->cast) || p->recorded) measure_scores(p, m);
     rlhf__metrics_set(m, "completions/mean_length", length);
     rlhf__metrics_set(m, "completions/clipped_ratio", 1 - stopped / n);
     rlhf__metrics_set(m, "completions/distinct_3", distinct);

@@ -1,6 +1,7 @@
 // measures.c: see measures.h.
 #include "history/measures.h"
 
+#include <math.h>
 #include <string.h>
 
 static const struct rlhf__headline headlines[] = {
@@ -25,9 +26,32 @@ struct rlhf__headline rlhf__headline_of(const struct rlhf__series_set *s) {
     return (struct rlhf__headline){0};
 }
 
+static int same_values(const struct rlhf__series *a, const struct rlhf__series *b) {
+    return a->n == b->n && a->n > 0 &&
+           memcmp(a->value, b->value, (size_t)a->n * sizeof *a->value) == 0;
+}
+
+double rlhf__measure_noise(const struct rlhf__series_set *set, const char *metric) {
+    const struct rlhf__series *s = rlhf__series_of(set, metric);
+    const double steps = rlhf__trend_noise(s);
+    const struct rlhf__first_last e = rlhf__trend_ends(s);
+    const struct rlhf__series *error = rlhf__series_of(set, "objective/scores_error"),
+                              *scores = rlhf__series_of(set, "objective/scores");
+    if (error->n < RLHF__TREND_FEWEST || !same_values(s, scores)) return steps;
+    const double first = rlhf__trend_rms(error, RLHF__TREND_FEWEST),
+                 last = rlhf__trend_rms(error, -RLHF__TREND_FEWEST), width = (double)e.width;
+    // the noise at which the difference would have the same standard error
+    const double rows = sqrt((first * first + last * last / width) / (1 + 1 / width));
+    return rows > 0 && rows < steps ? rows : steps;
+}
+
+int rlhf__measure_moved(const struct rlhf__series_set *set, const char *metric) {
+    return rlhf__trend_moved_by(rlhf__series_of(set, metric), rlhf__measure_noise(set, metric));
+}
+
 int rlhf__headline_moved(const struct rlhf__series_set *s) {
     const struct rlhf__headline h = rlhf__headline_of(s);
-    return h.metric ? h.better * rlhf__trend_moved(rlhf__series_of(s, h.metric)) : 0;
+    return h.metric ? h.better * rlhf__measure_moved(s, h.metric) : 0;
 }
 
 const struct rlhf__witness *rlhf__witness_at(size_t i) {
@@ -38,9 +62,7 @@ int rlhf__witness_repeats(const struct rlhf__series_set *set, size_t i) {
     const struct rlhf__series *s = rlhf__series_of(set, witnesses[i].metric);
     for (size_t k = 0; k < i; k++) {
         const struct rlhf__series *o = rlhf__series_of(set, witnesses[k].metric);
-        if (o->n == s->n && s->n > 0 &&
-            memcmp(o->value, s->value, (size_t)s->n * sizeof *s->value) == 0)
-            return 1;
+        if (same_values(o, s)) return 1;
     }
     return 0;
 }

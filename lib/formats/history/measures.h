@@ -23,6 +23,15 @@ struct rlhf__headline {
 // Returns the first metric in the list of measures.c that has at least two values. [any]
 struct rlhf__headline rlhf__headline_of(const struct rlhf__series_set *);
 
+// Returns the standard deviation of a single value of a metric. It is estimated from the steps
+// between phases (trend.h). For the reward, and for a metric with the same values, it is also
+// estimated from the rows (objective/scores_error). The smaller estimate counts, because steps also
+// contain what the policy learns. [any]
+double rlhf__measure_noise(const struct rlhf__series_set *, const char *metric);
+
+// As rlhf__trend_moved, with that noise. [any]
+int rlhf__measure_moved(const struct rlhf__series_set *, const char *metric);
+
 // 1: the headline improved; -1: it got worse; 0: it stayed the same, or there is no headline. [any]
 int rlhf__headline_moved(const struct rlhf__series_set *);
 

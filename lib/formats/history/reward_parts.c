@@ -76,7 +76,9 @@ static void silent(const struct rlhf__history *h, const struct rlhf__paid *one,
         .held = {s->n ? s->phase[0] : 0, s->n}};
     double most = 0;
     char top[40];
-    if (s->n < RLHF__TREND_FEWEST || one->is_length || rlhf__trend_moved(all) <= 0) return;
+    if (s->n < RLHF__TREND_FEWEST || one->is_length ||
+        rlhf__measure_moved(h->series, "objective/scores") <= 0)
+        return;
     for (int64_t i = 0; i < s->n; i++) {
         if (!(s->value[i] >= 0) || fabs(one->weight) * s->value[i] > limit) return;
         most = fmax(most, s->value[i]);

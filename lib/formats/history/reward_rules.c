@@ -163,7 +163,7 @@ static void lost_reward(const struct rlhf__history *h, size_t k, struct rlhf__no
 static void several_rewards(const struct rlhf__history *h, struct rlhf__notes *out) {
     if (h->facts->n_rewards < 2) return;
     drowned_from_the_start(h, out);
-    if (rlhf__trend_moved(of(h, "objective/scores")) <= 0) return;
+    if (rlhf__measure_moved(h->series, "objective/scores") <= 0) return;
     for (size_t k = 0; k < h->facts->n_rewards; k++)
         lost_reward(h, k, out);
 }
@@ -243,7 +243,8 @@ static void right_answers(const struct rlhf__history *h, struct rlhf__notes *out
         .change = "check the signs and weights of the rewards: wrong answers score higher",
         .held = worse_since(right, 1)};
     char first[40], last[40];
-    if (rlhf__trend_moved(of(h, "objective/scores")) <= 0 || rlhf__trend_moved(right) >= 0) return;
+    if (rlhf__measure_moved(h->series, "objective/scores") <= 0 || rlhf__trend_moved(right) >= 0)
+        return;
     rlhf__notes_add(out, &form,
                     "The reward rises while the share of right answers falls, from %s to %s.",
                     rlhf__figure(e.first, first), rlhf__figure(e.last, last));

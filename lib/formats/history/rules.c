@@ -44,6 +44,36 @@ static void cut_off(const struct rlhf__history *h, struct rlhf__notes *out) {
         100 * last_of(s), (long long)h->facts->max_new_tokens);
 }
 
+// Adds a note about responses that shrink. It is a warning, unless the reward asks for it: within
+// phases, shorter responses had higher rewards.
+static void shorter(const struct rlhf__history *h, const char *first, const char *last,
+                    double limit, struct rlhf__notes *out) {
+    const struct rlhf__series *by = of(h, "completions/length_score_correlation");
+    const double paid = rlhf__trend_mean(by);
+    const int asked = by->n >= RLHF__TREND_FEWEST && paid < RLHF__RULE_BREVITY;
+    const struct rlhf__run_note form = {
+        .level = asked ? RLHF__NOTE_INFO : RLHF__NOTE_WARN,
+        .id = asked ? "shorter" : "lengths",
+        .rule = asked ? "completions/mean_length below half of its beginning, and "
+                        "completions/length_score_correlation below -0.3 on average"
+                      : "completions/mean_length below half of its beginning",
+        .change = asked
+                      ? "nothing, if short responses are wanted; otherwise check the reward on an "
+                        "empty response"
+                      : "short responses are rewarded or long ones are penalised: check the "
+                        "reward on an empty response",
+        .held = rlhf__trend_below(of(h, "completions/mean_length"), limit)};
+    char figure[40];
+    if (asked)
+        rlhf__notes_add(out, &form,
+                        "Responses shrink, as the reward asks: %s tokens at first, %s at the end; "
+                        "shorter ones score higher (correlation %s).",
+                        first, last, rlhf__figure(paid, figure));
+    else
+        rlhf__notes_add(out, &form, "Responses shrink: %s tokens at first, %s at the end.", first,
+                        last);
+}
+
 // Adds a note if lengths grow to the limit or shrink to nothing, unless a reward asks for a certain
 // length.
 static void lengths(const struct rlhf__history *h, struct rlhf__notes *out) {
@@ -57,12 +87,7 @@ static void lengths(const struct rlhf__history *h, struct rlhf__notes *out) {
     rlhf__figure(e.first, first);
     rlhf__figure(e.last, last);
     if (moved < 0 && e.last < e.first / 2) {
-        form.rule = "completions/mean_length below half of its beginning";
-        form.change = "short responses are rewarded or long ones are penalised: check the reward "
-                      "on an empty response";
-        form.held = rlhf__trend_below(s, e.first / 2);
-        rlhf__notes_add(out, &form, "Responses shrink: %s tokens at first, %s at the end.", first,
-                        last);
+        shorter(h, first, last, e.first / 2, out);
     } else if (moved > 0 && e.last > 1.5 * e.first && c.first < 0.25 && c.last > 0.5) {
         form.rule = "completions/mean_length above 1.5 times its beginning, and more than half of "
                     "the responses are cut off, at first less than a quarter";

@@ -11,13 +11,14 @@
 #include "history/notes.h"
 
 // Limits. KL is in nats per token.
-#define RLHF__RULE_KL_FAR      1.0  // KL from the reference that is far more than a good run needs
-#define RLHF__RULE_KL_AWAY     0.5  // KL from the reference that is suspicious
-#define RLHF__RULE_ALIKE       0.1  // share of the first entropy: all responses are nearly the same
-#define RLHF__RULE_FLAT        0.5  // share of groups whose responses have the same reward
-#define RLHF__RULE_CUT_OFF     0.9  // share of responses that reach the length limit
-#define RLHF__RULE_OVER_TARGET 1.5  // multiple of the KL that the settings ask for
-#define RLHF__RULE_CLIPPED     0.3  // share of tokens whose ratio is clipped
+#define RLHF__RULE_KL_FAR      1.0 // KL from the reference that is far more than a good run needs
+#define RLHF__RULE_KL_AWAY     0.5 // KL from the reference that is suspicious
+#define RLHF__RULE_ALIKE       0.1 // share of the first entropy: all responses are nearly the same
+#define RLHF__RULE_FLAT        0.5 // share of groups whose responses have the same reward
+#define RLHF__RULE_CUT_OFF     0.9 // share of responses that reach the length limit
+#define RLHF__RULE_OVER_TARGET 1.5 // multiple of the KL that the settings ask for
+#define RLHF__RULE_CLIPPED     0.3 // share of tokens whose ratio is clipped
+#define RLHF__RULE_BREVITY     (-0.3) // correlation of length and reward: short responses are rewarded
 #define RLHF__RULE_DROWNED     0.05 // share of the largest reward's spread
 
 // A supervised loss has diverged if it is above LOSS_FACTOR times the first phase's loss plus

@@ -89,11 +89,15 @@ double rlhf__trend_median(const struct rlhf__series *s) {
 
 // ---- moves and limits ----
 
-int rlhf__trend_moved(const struct rlhf__series *s) {
+int rlhf__trend_moved_by(const struct rlhf__series *s, double noise) {
     if (s->n < RLHF__TREND_FEWEST) return 0;
     const struct rlhf__first_last e = rlhf__trend_ends(s);
-    const double bar = 3 * rlhf__trend_noise(s) * sqrt(1 + 1 / (double)e.width);
+    const double bar = 3 * noise * sqrt(1 + 1 / (double)e.width);
     return (e.last - e.first > bar) - (e.first - e.last > bar);
+}
+
+int rlhf__trend_moved(const struct rlhf__series *s) {
+    return rlhf__trend_moved_by(s, rlhf__trend_noise(s));
 }
 
 // Finds the longest run of values at the end of the series that are all above the limit (`sign` is
@@ -120,4 +124,15 @@ double rlhf__trend_sum(const struct rlhf__series *s) {
 
 double rlhf__trend_mean_of_first(const struct rlhf__series *s, int64_t n) {
     return s->n ? mean(s->value, n < s->n ? n : s->n) : 0;
+}
+
+double rlhf__trend_mean(const struct rlhf__series *s) { return s->n ? mean(s->value, s->n) : 0; }
+
+double rlhf__trend_rms(const struct rlhf__series *s, int64_t n) {
+    const int64_t most = n < 0 ? -n : n, used = most < s->n ? most : s->n;
+    const double *v = n < 0 ? s->value + s->n - used : s->value;
+    double squares = 0;
+    for (int64_t i = 0; i < used; i++)
+        squares += v[i] * v[i];
+    return used ? sqrt(squares / (double)used) : 0;
 }

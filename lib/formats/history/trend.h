@@ -28,6 +28,8 @@ double rlhf__trend_noise(const struct rlhf__series *);
 // Returns 1 if the series rose and -1 if it fell, by more than three standard errors of the
 // difference between its last and its first value. Otherwise returns 0.
 int rlhf__trend_moved(const struct rlhf__series *);
+// The same, with this standard deviation of a single value.
+int rlhf__trend_moved_by(const struct rlhf__series *, double noise);
 
 // The longest run of values at the end of a series that are all above the limit (trend_above) or
 // all below it (trend_below). `phase` is the phase of the first of them, and n is their number. If
@@ -42,6 +44,10 @@ struct rlhf__held rlhf__trend_below(const struct rlhf__series *, double limit);
 // 1). _median: returns the median. All return 0 for an empty series.
 double rlhf__trend_sum(const struct rlhf__series *);
 double rlhf__trend_mean_of_first(const struct rlhf__series *, int64_t n);
+double rlhf__trend_mean(const struct rlhf__series *);
+// Returns the root of the mean square of the first n values (n >= 1) or, if n is negative, of the
+// last -n values; 0 for an empty series.
+double rlhf__trend_rms(const struct rlhf__series *, int64_t n);
 double rlhf__trend_median(const struct rlhf__series *);
 
 #endif

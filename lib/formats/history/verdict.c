@@ -99,7 +99,8 @@ static void check_witness(const struct rlhf__history *h, struct rlhf__verdict *v
 
 // ---- the headline ----
 
-static void measure(const struct rlhf__series *s, struct rlhf__verdict *v) {
+static void measure(const struct rlhf__history *h, struct rlhf__verdict *v) {
+    const struct rlhf__series *s = of(h, v->headline.metric);
     const struct rlhf__first_last e = rlhf__trend_ends(s);
     int64_t best = 0;
     for (int64_t i = 1; i < s->n; i++)
@@ -109,8 +110,8 @@ static void measure(const struct rlhf__series *s, struct rlhf__verdict *v) {
     v->width = e.width;
     v->best = s->value[best];
     v->best_phase = s->phase[best];
-    v->noise = rlhf__trend_noise(s);
-    v->moved = v->headline.better * rlhf__trend_moved(s);
+    v->noise = rlhf__measure_noise(h->series, v->headline.metric);
+    v->moved = v->headline.better * rlhf__measure_moved(h->series, v->headline.metric);
 }
 
 // Appends the word with its first letter in lower case.
@@ -220,7 +221,7 @@ static void judge(const struct rlhf__history *h, struct rlhf__verdict *v, struct
         return;
     }
     const struct rlhf__series *s = of(h, v->headline.metric);
-    measure(s, v);
+    measure(h, v);
     if (s->n < RLHF__TREND_FEWEST) {
         put_short(v, s, title, rule);
         return;
