@@ -225,28 +225,28 @@ static const char *fault_of(const struct frame *f, int inside) {
     return "it sends a frame that is not text";
 }
 
-// Waits until a whole frame has arrived.
+// Waits until a whole frame has arrived. Takes one that has arrived already even if it is late.
 static enum rlhf__socket_end next_frame(struct rlhf__socket *s, struct frame *f, double deadline,
                                         char *why) {
-    for (;;) {
-        enum rlhf__socket_end end = in_time(s, deadline, why);
-        if (end != RLHF__SOCKET_DONE) return end;
+    for (int waited = 0;; waited = 1) {
         const int got = read_frame(s, f);
         if (got < 0) return fail(why, "it sends a frame that is too long or not allowed");
         if (got > 0) return RLHF__SOCKET_DONE;
-        end = more(s, deadline, why);
+        enum rlhf__socket_end end = waited ? in_time(s, deadline, why) : RLHF__SOCKET_DONE;
+        if (end == RLHF__SOCKET_DONE) end = more(s, deadline, why);
         if (end != RLHF__SOCKET_DONE) return end;
     }
 }
 
 enum rlhf__socket_end rlhf__socket_receive(struct rlhf__socket *s, struct rlhf__bytes *out,
                                            double deadline, char *why) {
+    enum rlhf__socket_end end = RLHF__SOCKET_DONE;
     int inside = 0;
     out->len = 0;
     out->full = 0;
-    for (int idle = 0; idle <= IDLE_FRAMES;) {
+    for (int idle = 0; end == RLHF__SOCKET_DONE && idle <= IDLE_FRAMES;) {
         struct frame f = {0};
-        enum rlhf__socket_end end = next_frame(s, &f, deadline, why);
+        end = next_frame(s, &f, deadline, why);
         if (end != RLHF__SOCKET_DONE) return end;
         const char *fault = fault_of(&f, inside), *data = s->in.data + s->at + f.head;
         if (fault) return fail(why, fault);
@@ -261,8 +261,9 @@ enum rlhf__socket_end rlhf__socket_receive(struct rlhf__socket *s, struct rlhf__
         if (out->full) return RLHF__SOCKET_NO_MEMORY;
         if (out->len > s->longest) return fail(why, "its message is too long");
         if (f.op <= OP_TEXT && f.last) return RLHF__SOCKET_DONE;
+        end = in_time(s, deadline, why);
     }
-    return fail(why, "it sends too many frames without text");
+    return end == RLHF__SOCKET_DONE ? fail(why, "it sends too many frames without text") : end;
 }
 
 void rlhf__socket_close(struct rlhf__socket *s) {
