@@ -73,7 +73,7 @@ static rlhf_status encode_contents(const struct rlhf__speaking *by, const struct
                                    struct rlhf__ids *out, struct rlhf__error *err) {
     struct rlhf__buf all = RLHF__BUF_INIT;
     for (size_t i = 0; i < m->n; i++)
-        rlhf__buf_put(&all, m->item[i].content.ptr, (size_t)m->item[i].content.len);
+        rlhf__message_text(&m->item[i], &all);
     rlhf_status st = rlhf__buf_ok(&all, err);
     if (st == RLHF_OK) st = rlhf__tokenizer_encode(by->tok, str_of(&all), 0, 0, out, err);
     rlhf__buf_free(&all);
@@ -111,6 +111,7 @@ static rlhf_status take_tools(const struct rlhf__speaking *by, const json_t *row
 static rlhf_status add_row(const struct rlhf__speaking *by, const json_t *row, struct speech *s,
                            struct rlhf__error *err) {
     RLHF_TRY(take_tools(by, row, s, err));
+    s->m.vars = rlhf__messages_vars(row);
     const char *const keys[] = {by->field, "prompt", "messages"};
     for (size_t i = 0; i < 3; i++) {
         const json_t *list = keys[i] ? json_object_get(row, keys[i]) : NULL;
@@ -127,10 +128,11 @@ static rlhf_status add_users(struct rlhf__episode *e, struct speech *s, struct r
     for (uint32_t k = 0; k < e->n_said; k++) {
         if (e->said[k].role != RLHF_ROLE_USER) continue;
         if (joins) {
-            rlhf__buf_put(&s->joined, last->content.ptr, (size_t)last->content.len);
+            rlhf__message_text(last, &s->joined);
             rlhf__buf_put(&s->joined, rlhf__buf_text(&s->text[k]), s->text[k].len);
             RLHF_TRY(rlhf__buf_ok(&s->joined, err));
             last->content = str_of(&s->joined);
+            last->parts = NULL;
             last->written = RLHF__CONTENT_SPELLED;
         } else {
             RLHF_TRY(add_said(s, RLHF_ROLE_USER, &s->text[k], err));

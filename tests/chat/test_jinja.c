@@ -269,7 +269,7 @@ static void messages(void **state) {
     for (int i = 0; i < 2; i++) { // a template is read once and run often
         assert_int_equal(rlhf__jinja_run(&j, &in, &got, &err), RLHF_OK);
         assert_string_equal(rlhf__buf_text(&got.turns.text),
-                            "user={{ 1 }}2;assistant=why3;True<s>");
+                            "user={{ 1 }}2;assistant=why4;True<s>");
     }
     rlhf__turns_finish(&got.turns);
     rlhf__jinja_finish(&j);

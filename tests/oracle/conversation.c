@@ -1,7 +1,8 @@
 // conversation.c: our chat templates applied to conversations, for chat.py.
 //   conversation DIR [NAME]          reads lines {"messages": [...], "generate": bool}, with an
 //                                    optional "answer": [...] and "tools": [...], from standard
-//                                    input, and writes {"text", "ids", "says"} or {"error"}
+//                                    input, and writes {"text", "ids", "says"} or {"error"};
+//                                    "says_error" replaces "says" if the turns cannot be found
 //   conversation DIR [NAME] --what   describes the template and reads nothing
 //   conversation DIR NAME --jinja    writes the template as Jinja
 // The template is the one called NAME or, without NAME, DIR's own.
@@ -30,15 +31,19 @@ static rlhf_status encode(const struct rlhf__tokenizer *tok, const json_t *row, 
                           struct rlhf__error *err) {
     struct rlhf__messages m = {0}, answer = {0};
     struct rlhf__buf text = RLHF__BUF_INIT;
-    struct rlhf__ids ids = {0}, more = {0};
+    struct rlhf__ids ids = {0}, marked = {0}, more = {0};
+    struct rlhf__error no = {0, ""};
     struct rlhf__buf says = RLHF__BUF_INIT;
     json_t *tools = NULL;
     int generate = json_is_true(json_object_get(row, "generate"));
     rlhf_status st = rlhf__messages_read(&m, json_object_get(row, "messages"), "messages", err);
     if (st == RLHF_OK) st = rlhf__messages_tools(row, &tools, err);
     m.tools = tools;
+    m.vars = rlhf__messages_vars(row);
     if (st == RLHF_OK) st = rlhf__chat_render(rlhf__tokenizer_chat(tok), &m, generate, &text, err);
-    if (st == RLHF_OK) st = rlhf__conversation_encode(tok, &m, generate, &ids, &says, err);
+    if (st == RLHF_OK) st = rlhf__conversation_encode(tok, &m, generate, &ids, NULL, err);
+    const rlhf_status spans =
+        st == RLHF_OK ? rlhf__conversation_encode(tok, &m, generate, &marked, &says, &no) : st;
     if (st == RLHF_OK && json_object_get(row, "answer"))
         st = rlhf__messages_read(&answer, json_object_get(row, "answer"), "answer", err);
     if (st == RLHF_OK && answer.n)
@@ -46,7 +51,10 @@ static rlhf_status encode(const struct rlhf__tokenizer *tok, const json_t *row, 
     if (st == RLHF_OK) {
         json_object_set_new(out, "text", json_stringn(rlhf__buf_text(&text), text.len));
         json_object_set_new(out, "ids", ids_json(&ids));
-        json_object_set_new(out, "says", bytes_json(&says));
+        if (spans == RLHF_OK)
+            json_object_set_new(out, "says", bytes_json(&says));
+        else
+            json_object_set_new(out, "says_error", rlhf__json_text(no.text));
         json_object_set_new(out, "answer", ids_json(&more));
     }
     rlhf__messages_finish(&m);
@@ -54,6 +62,7 @@ static rlhf_status encode(const struct rlhf__tokenizer *tok, const json_t *row, 
     json_decref(tools);
     rlhf__buf_free(&text);
     rlhf__ids_finish(&ids);
+    rlhf__ids_finish(&marked);
     rlhf__ids_finish(&more);
     rlhf__buf_free(&says);
     return st;

@@ -2,6 +2,7 @@
 #include "chat/jinja_run.h"
 
 #include "chat/jinja_print.h"
+#include "chat/message_value.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -229,38 +230,23 @@ static void set_global(machine *m, const char *name, rlhf__value v) {
     if (symbol >= 0) m->global[symbol] = v;
 }
 
-static rlhf__value text(const char *s) { return rlhf__jinja_str((rlhf_str){s, strlen(s)}); }
-
-static void put_text(machine *m, rlhf__value v, const char *name, rlhf_str s) {
-    if (s.ptr) rlhf__jinja_put(&m->w, v, text(name).s, rlhf__jinja_str(s));
-}
-
-static rlhf__value message(machine *m, const struct rlhf__message *say) {
-    rlhf__value v = rlhf__jinja_dict(&m->w, RLHF__JINJA_DICT, 3);
-    put_text(m, v, "role", text(rlhf__role_name(say->role)).s);
-    if (say->written == RLHF__CONTENT_NULL)
-        rlhf__jinja_put(&m->w, v, text("content").s, rlhf__jinja_none());
-    else if (say->written != RLHF__CONTENT_ABSENT)
-        rlhf__jinja_put(&m->w, v, text("content").s, rlhf__jinja_str(say->content));
-    put_text(m, v, "reasoning_content", say->thoughts);
-    put_text(m, v, "name", say->name);
-    put_text(m, v, "tool_call_id", say->call_id);
-    if (say->calls)
-        rlhf__jinja_put(&m->w, v, text("tool_calls").s, rlhf__jinja_from_json(&m->w, say->calls));
-    return v;
-}
-
 static rlhf__value messages(machine *m, const struct rlhf__jinja_input *in) {
     rlhf__value list = rlhf__jinja_list(&m->w, RLHF__JINJA_LIST, in->n);
     for (size_t i = 0; i < in->n; i++)
-        rlhf__jinja_add(&m->w, list, message(m, &in->messages[i]));
+        rlhf__jinja_add(&m->w, list, rlhf__message_value(&m->w, &in->messages[i]));
     return list;
 }
 
-static void set_inputs(machine *m, const struct rlhf__jinja_input *in) {
-    json_t *vars = (json_t *)(uintptr_t)in->vars, *v;
+static void set_globals(machine *m, const json_t *vars) {
     const char *key;
-    json_object_foreach(vars, key, v) set_global(m, key, rlhf__jinja_from_json(&m->w, v));
+    json_t *v;
+    json_object_foreach((json_t *)(uintptr_t)vars, key, v)
+        set_global(m, key, rlhf__jinja_from_json(&m->w, v));
+}
+
+static void set_inputs(machine *m, const struct rlhf__jinja_input *in) {
+    set_globals(m, in->vars);
+    set_globals(m, in->row_vars);
     if (!in->messages) return;
     set_global(m, "messages", messages(m, in));
     if (in->tools) set_global(m, "tools", rlhf__jinja_from_json(&m->w, in->tools));

@@ -15,10 +15,11 @@
 
 #include <jansson.h>
 
-// A template can read the members of `vars` as variables. If `messages` is not NULL, it can also
-// read `messages` and add_generation_prompt. If `tools` is not NULL, it can also read `tools`.
+// A template can read the members of `vars` as variables, and those of `row_vars`, which win. If
+// `messages` is not NULL, it can also read `messages` and add_generation_prompt. If `tools` is not
+// NULL, it can also read `tools`.
 struct rlhf__jinja_input {
-    const json_t *vars;                   // an object
+    const json_t *vars, *row_vars;        // objects; row_vars may be NULL
     const json_t *tools;                  // a list
     const struct rlhf__message *messages; // [n]; NULL = only vars
     size_t n;

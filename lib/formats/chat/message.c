@@ -7,9 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const role_names[RLHF__N_ROLES] = {"system", "user", "assistant", "tool"};
+static const char *const role_names[RLHF__N_ROLES] = {"system", "user", "assistant", "tool",
+                                                      "developer"};
 
 const char *rlhf__role_name(int32_t role) { return role_names[role]; }
+
+const char *const *rlhf__thought_names(void) {
+    static const char *const names[] = {"reasoning_content", "thinking", "reasoning", NULL};
+    return names;
+}
 
 rlhf_status rlhf__messages_put(struct rlhf__messages *m, const struct rlhf__message *message,
                                struct rlhf__error *err) {
@@ -39,27 +45,16 @@ static rlhf_status read_role(const json_t *v, const char *field, size_t i, int32
     for (*out = 0; *out < RLHF__N_ROLES; ++*out)
         if (strcmp(role_names[*out], json_string_value(v)) == 0) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
-                      "%s[%zu]: the role is '%.60s'; allowed: system, user, assistant, tool", field,
-                      i, rlhf__printable(json_string_value(v), shown, sizeof shown));
+                      "%s[%zu]: the role is '%.60s'; allowed: system, user, assistant, tool, "
+                      "developer",
+                      field, i, rlhf__printable(json_string_value(v), shown, sizeof shown));
 }
 
-// 1 unless the value is missing, null or an empty list.
+// 1 unless the value is missing, null or empty.
 static int is_given(const json_t *v) {
-    return v && !json_is_null(v) && !(json_is_array(v) && json_array_size(v) == 0);
-}
-
-// Refuses members that we do not support but would have to render.
-static rlhf_status check_members(const json_t *message, const char *field, size_t i,
-                                 struct rlhf__error *err) {
-    static const char *const refused[] = {"function_call", "reasoning", "thinking"};
-    for (size_t k = 0; k < sizeof refused / sizeof *refused; k++) {
-        if (is_given(json_object_get(message, refused[k])))
-            return rlhf__fail(err, RLHF_E_INVALID,
-                              "%s[%zu]: field '%s' is not supported; a message is its role, its "
-                              "content and its tool_calls",
-                              field, i, refused[k]);
-    }
-    return RLHF_OK;
+    if (json_is_array(v)) return json_array_size(v) > 0;
+    if (json_is_object(v)) return json_object_size(v) > 0;
+    return json_is_string(v) ? json_string_length(v) > 0 : v && !json_is_null(v);
 }
 
 // Reads the member `name`, which only messages of the role `role` may have; -1 means any role.
@@ -68,14 +63,15 @@ static rlhf_status read_text(const json_t *message, const char *name, int32_t ro
                              rlhf_str *out, struct rlhf__error *err) {
     const json_t *v = json_object_get(message, name);
     if (!v || json_is_null(v)) return RLHF_OK;
-    if (!json_is_string(v))
+    if (is_given(v) && !json_is_string(v))
         return rlhf__fail(err, RLHF_E_INVALID, "%s[%zu]: field '%s' is %s, expected a string",
                           field, i, name, rlhf__json_kind(v));
-    if (role >= 0 && of->role != role)
+    if (is_given(v) && role >= 0 && of->role != role)
         return rlhf__fail(err, RLHF_E_INVALID, "%s[%zu]: field '%s' is %s %s's, not the %s's",
                           field, i, name, role == RLHF__ROLE_ASSISTANT ? "an" : "a",
                           role_names[role], role_names[of->role]);
-    *out = (rlhf_str){json_string_value(v), json_string_length(v)};
+    if (json_is_string(v) && !out->ptr)
+        *out = (rlhf_str){json_string_value(v), json_string_length(v)};
     return RLHF_OK;
 }
 
@@ -115,31 +111,65 @@ static rlhf_status read_calls(const json_t *v, const char *field, size_t i,
     return RLHF_OK;
 }
 
+static rlhf_status check_part(const json_t *part, const char *field, size_t i, size_t k,
+                              struct rlhf__error *err) {
+    const json_t *type = json_object_get(part, "type");
+    char shown[120];
+    if (json_is_string(type) && strcmp(json_string_value(type), "text") == 0 &&
+        json_is_string(json_object_get(part, "text")))
+        return RLHF_OK;
+    if (json_is_string(type) && strcmp(json_string_value(type), "text") != 0)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "%s[%zu]: content[%zu] is of the type '%.60s'; only text is supported",
+                          field, i, k,
+                          rlhf__printable(json_string_value(type), shown, sizeof shown));
+    return rlhf__fail(
+        err, RLHF_E_INVALID,
+        "%s[%zu]: content[%zu] is not a part with text; a list of content consists of "
+        "{\"type\": \"text\", \"text\": \"...\"}",
+        field, i, k);
+}
+
 static rlhf_status read_content(const json_t *v, const char *field, size_t i,
                                 struct rlhf__message *out, struct rlhf__error *err) {
+    out->content = (rlhf_str){"", 0};
     if (json_is_string(v)) {
         out->content = (rlhf_str){json_string_value(v), json_string_length(v)};
         return RLHF_OK;
     }
-    if (!out->calls || (v && !json_is_null(v)))
-        return rlhf__fail(err, RLHF_E_INVALID, "%s[%zu]: field 'content' is %s, expected a string",
-                          field, i, rlhf__json_kind(v));
-    out->content = (rlhf_str){"", 0};
-    out->written = v ? RLHF__CONTENT_NULL : RLHF__CONTENT_ABSENT;
+    if (json_is_array(v)) {
+        for (size_t k = 0; k < json_array_size(v); k++)
+            RLHF_TRY(check_part(json_array_get(v, k), field, i, k, err));
+        out->parts = v;
+        out->written = RLHF__CONTENT_PARTS;
+        return RLHF_OK;
+    }
+    if ((!out->calls && !out->thoughts.len) || (v && !json_is_null(v)))
+        return rlhf__fail(
+            err, RLHF_E_INVALID,
+            "%s[%zu]: field 'content' is %s, expected a string or a list of text parts", field, i,
+            rlhf__json_kind(v));
+    out->written = RLHF__CONTENT_ABSENT;
     return RLHF_OK;
 }
 
 static rlhf_status read_message(const json_t *v, const char *field, size_t i,
                                 struct rlhf__message *out, struct rlhf__error *err) {
+    const char *const *thoughts = rlhf__thought_names();
     if (!json_is_object(v))
         return rlhf__fail(err, RLHF_E_INVALID, "%s[%zu] is %s, expected a message", field, i,
                           rlhf__json_kind(v));
+    out->given = v;
     RLHF_TRY(read_role(json_object_get(v, "role"), field, i, &out->role, err));
-    RLHF_TRY(check_members(v, field, i, err));
+    if (is_given(json_object_get(v, "function_call")))
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "%s[%zu]: field 'function_call' is not supported; write it as tool_calls",
+                          field, i);
     RLHF_TRY(read_calls(json_object_get(v, "tool_calls"), field, i, out, err));
+    for (size_t k = 0; thoughts[k]; k++)
+        RLHF_TRY(
+            read_text(v, thoughts[k], RLHF__ROLE_ASSISTANT, field, i, out, &out->thoughts, err));
     RLHF_TRY(read_content(json_object_get(v, "content"), field, i, out, err));
-    RLHF_TRY(read_text(v, "reasoning_content", RLHF__ROLE_ASSISTANT, field, i, out, &out->thoughts,
-                       err));
     RLHF_TRY(read_text(v, "tool_call_id", RLHF__ROLE_TOOL, field, i, out, &out->call_id, err));
     return read_text(v, "name", -1, field, i, out, &out->name, err);
 }
@@ -162,15 +192,24 @@ rlhf_status rlhf__messages_read(struct rlhf__messages *m, const json_t *list, co
 // ---- rows ----
 
 rlhf_status rlhf__messages_check_row(const json_t *row, struct rlhf__error *err) {
-    static const char *const refused[] = {"functions", "documents", "chat_template_kwargs"};
-    for (size_t k = 0; k < sizeof refused / sizeof *refused; k++) {
-        const json_t *v = json_object_get(row, refused[k]);
-        if (is_given(v) && !(json_is_object(v) && json_object_size(v) == 0))
+    static const char *const refused[] = {"functions", "documents"};
+    const json_t *vars = json_object_get(row, "chat_template_kwargs");
+    for (size_t k = 0; k < sizeof refused / sizeof *refused; k++)
+        if (is_given(json_object_get(row, refused[k])))
             return rlhf__fail(err, RLHF_E_INVALID,
                               "the row has messages and also '%s', which no template here does",
                               refused[k]);
-    }
-    return RLHF_OK;
+    if (!is_given(vars) || json_is_object(vars)) return RLHF_OK;
+    return rlhf__fail(
+        err, RLHF_E_INVALID,
+        "field 'chat_template_kwargs' is %s, expected an object with variables of the "
+        "chat template",
+        rlhf__json_kind(vars));
+}
+
+const json_t *rlhf__messages_vars(const json_t *row) {
+    const json_t *vars = json_object_get(row, "chat_template_kwargs");
+    return json_is_object(vars) && json_object_size(vars) ? vars : NULL;
 }
 
 rlhf_status rlhf__messages_tools(const json_t *row, json_t **tools, struct rlhf__error *err) {
@@ -196,11 +235,11 @@ rlhf_status rlhf__messages_tools(const json_t *row, json_t **tools, struct rlhf_
     return st;
 }
 
-char *rlhf__messages_pack(const json_t *list, const json_t *tools) {
-    if (!tools) return json_dumps(list, JSON_COMPACT);
-    json_t *both = json_pack("{s:O,s:O}", "messages", list, "tools", tools);
-    char *text = both ? json_dumps(both, JSON_COMPACT) : NULL;
-    json_decref(both);
+char *rlhf__messages_pack(const json_t *list, const json_t *tools, const json_t *vars) {
+    if (!tools && !vars) return json_dumps(list, JSON_COMPACT);
+    json_t *all = json_pack("{s:O,s:O*,s:O*}", "messages", list, "tools", tools, "vars", vars);
+    char *text = all ? json_dumps(all, JSON_COMPACT) : NULL;
+    json_decref(all);
     return text;
 }
 
@@ -211,6 +250,7 @@ rlhf_status rlhf__messages_unpack(rlhf_str packed, json_t **held, struct rlhf__m
     if (!*held) return RLHF__NOMEM(err, "out of memory for messages"); // the text was valid
     const json_t *list = json_is_object(*held) ? json_object_get(*held, "messages") : *held;
     out->tools = json_object_get(*held, "tools");
+    out->vars = json_object_get(*held, "vars");
     return rlhf__messages_read(out, list, "messages", err);
 }
 
@@ -227,16 +267,26 @@ rlhf_status rlhf__messages_check_prompt(const struct rlhf__messages *m, const ch
                       field, role_names[last]);
 }
 
+void rlhf__message_text(const struct rlhf__message *m, struct rlhf__buf *out) {
+    const json_t *part;
+    size_t i;
+    json_array_foreach(m->parts, i, part) {
+        const json_t *text = json_object_get(part, "text");
+        rlhf__buf_put(out, json_string_value(text), json_string_length(text));
+    }
+    if (!m->parts) rlhf__buf_put(out, m->content.ptr, (size_t)m->content.len);
+}
+
 void rlhf__messages_text(const struct rlhf__messages *m, struct rlhf__buf *out) {
     for (size_t i = 0; i < m->n; i++) {
         if (i) rlhf__buf_puts(out, "\n\n");
-        rlhf__buf_put(out, m->item[i].content.ptr, (size_t)m->item[i].content.len);
+        rlhf__message_text(&m->item[i], out);
     }
 }
 
 void rlhf__messages_clear(struct rlhf__messages *m) {
     m->n = 0;
-    m->tools = NULL;
+    m->tools = m->vars = NULL;
 }
 
 void rlhf__messages_finish(struct rlhf__messages *m) {

@@ -14,14 +14,16 @@ enum rlhf__role {
     RLHF__ROLE_USER = 1,
     RLHF__ROLE_ASSISTANT = 2,
     RLHF__ROLE_TOOL = 3, // the result of a tool call
-    RLHF__N_ROLES = 4
+    RLHF__ROLE_DEVELOPER = 4,
+    RLHF__N_ROLES = 5
 };
 
 // How the content of a message was given.
 enum rlhf__content {
     RLHF__CONTENT_TEXT = 0,
-    RLHF__CONTENT_NULL = 1,   // "content": null, as in some messages with tool calls
-    RLHF__CONTENT_ABSENT = 2, // no content
+    RLHF__CONTENT_PARTS =
+        1, // a list of text parts: `parts` or, if that is NULL, one with `content`
+    RLHF__CONTENT_ABSENT = 2, // no content, or null
     // a text in which ordinary tokens spell out special tokens (turns/conversation.h)
     RLHF__CONTENT_SPELLED = 3
 };
@@ -29,9 +31,11 @@ enum rlhf__content {
 // A message. Everything but the roles is borrowed. The ptr of a missing text is NULL.
 struct rlhf__message {
     rlhf_str content;
-    rlhf_str thoughts;      // "reasoning_content"
+    const json_t *parts;    // the content as a list of {"type": "text", "text"}
+    rlhf_str thoughts;      // the first of "reasoning_content", "thinking" and "reasoning"
     rlhf_str name, call_id; // "name"; "tool_call_id" of a tool message
     const json_t *calls;    // "tool_calls" of an assistant message; NULL = none
+    const json_t *given;    // the row's object, with all its members; NULL = the program's message
     int32_t role;           // enum rlhf__role
     int32_t written;        // enum rlhf__content
 };
@@ -41,10 +45,14 @@ struct rlhf__messages {
     struct rlhf__message *item; // [n]
     size_t n, cap;
     const json_t *tools; // a list of objects, borrowed; NULL = none
+    const json_t *vars;  // the row's variables of the template: an object, borrowed; NULL = none
 };
 
-// "system", "user", "assistant", "tool". [any]
+// "system", "user", "assistant", "tool", "developer". [any]
 const char *rlhf__role_name(int32_t role);
+
+// The members in which a message may have the assistant's thoughts; NULL-terminated. [any]
+const char *const *rlhf__thought_names(void);
 
 // Append a message. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__messages_add(struct rlhf__messages *, int32_t role, rlhf_str content,
@@ -57,27 +65,33 @@ rlhf_status rlhf__messages_put(struct rlhf__messages *, const struct rlhf__messa
 // are borrowed from the list. Errors: RLHF_E_NOMEM, and RLHF_E_INVALID for:
 //   a value that is not a list, or an empty list
 //   an unknown role
-//   content that is not a string, unless the message is an assistant's and has tool calls
-//   reasoning_content or tool_calls in a message that is not an assistant's
+//   content that is neither a string nor a list of text parts; it may be null or missing in an
+//   assistant's message with tool calls or thoughts
+//   thoughts or tool calls in a message that is not an assistant's
 //   a tool call without a name, or whose arguments are neither an object nor a string
-//   an unsupported member that would have to be rendered (function_call, ...)
+//   an unsupported member that would have to be rendered (function_call)
+// A member that is null, "", [] or {} is never a reason to refuse a message.
 // [any]
 rlhf_status rlhf__messages_read(struct rlhf__messages *, const json_t *list, const char *field,
                                 struct rlhf__error *err);
 
-// Refuse a row with messages if it has fields that we do not support: functions, documents,
-// chat_template_kwargs. Errors: RLHF_E_INVALID. [any]
+// Refuse a row with messages if it has fields that we do not support (functions, documents), or if
+// its chat_template_kwargs is not an object. Errors: RLHF_E_INVALID. [any]
 rlhf_status rlhf__messages_check_row(const json_t *row, struct rlhf__error *err);
+
+// Returns the template variables of a row, its member chat_template_kwargs. Borrowed; NULL = none.
+// [any]
+const json_t *rlhf__messages_vars(const json_t *row);
 
 // Read the field "tools" of a row: a list of objects, or the JSON text of such a list. (Some
 // dataset formats cannot store objects with different members, so they store text.) *tools is a new
 // reference, or NULL if the row has no tools. Errors: RLHF_E_INVALID, RLHF_E_NOMEM. [any]
 rlhf_status rlhf__messages_tools(const json_t *row, json_t **tools, struct rlhf__error *err);
 
-// Returns the messages of a row (`list`) and its tools (`tools`, may be NULL) in the text form in
-// which a dataset stores them, or NULL if memory runs out. rlhf__messages_unpack reads this text.
-// The caller frees it with free(). [any]
-char *rlhf__messages_pack(const json_t *list, const json_t *tools);
+// Returns the messages of a row (`list`) with its tools and variables (each may be NULL) in the
+// text form in which a dataset stores them, or NULL if memory runs out. rlhf__messages_unpack reads
+// this text. The caller frees it with free(). [any]
+char *rlhf__messages_pack(const json_t *list, const json_t *tools, const json_t *vars);
 
 // Read a text that rlhf__messages_pack made. *held is a new reference; everything in *out is
 // borrowed from it. Errors: RLHF_E_NOMEM. [any]
@@ -88,6 +102,9 @@ rlhf_status rlhf__messages_unpack(rlhf_str packed, json_t **held, struct rlhf__m
 // is from the user or a tool. Errors: RLHF_E_INVALID. [any]
 rlhf_status rlhf__messages_check_prompt(const struct rlhf__messages *, const char *field,
                                         struct rlhf__error *err);
+
+// Append the content of a message; the texts of parts stand one after the other. [any]
+void rlhf__message_text(const struct rlhf__message *, struct rlhf__buf *out);
 
 // Append the contents of the messages, separated by empty lines. This is the text that users and
 // rewards get. [any]

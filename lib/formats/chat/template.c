@@ -25,8 +25,12 @@ void rlhf__template_finish(struct rlhf__template *t) {
 rlhf_status rlhf__template_render(const struct rlhf__template *t, const struct rlhf__messages *m,
                                   int generate, struct rlhf__jinja_result *out,
                                   struct rlhf__error *err) {
-    const struct rlhf__jinja_input in = {
-        .vars = t->vars, .tools = m->tools, .messages = m->item, .n = m->n, .generate = generate};
+    const struct rlhf__jinja_input in = {.vars = t->vars,
+                                         .row_vars = m->vars,
+                                         .tools = m->tools,
+                                         .messages = m->item,
+                                         .n = m->n,
+                                         .generate = generate};
     rlhf_status st = rlhf__jinja_run(&t->jinja, &in, out, err);
     if (st == RLHF_E_UNSUPPORTED && err) err->code = st = RLHF_E_INVALID;
     if (st == RLHF_OK && out->raised) st = rlhf__fail(err, RLHF_E_INVALID, "%s", out->why);
@@ -103,7 +107,8 @@ static size_t last_end(rlhf_str s, rlhf_str part) {
 static rlhf_status begin_of(struct search *s, size_t i, rlhf_str head, size_t *from) {
     const rlhf_str header = {rlhf__buf_text(&s->t->header), s->t->header.len};
     struct rlhf__error why = {0, ""};
-    const struct rlhf__messages asked = {.item = s->m->item, .n = i, .tools = s->m->tools};
+    const struct rlhf__messages asked = {
+        .item = s->m->item, .n = i, .tools = s->m->tools, .vars = s->m->vars};
     if (i) {
         rlhf_status st = rlhf__template_render(s->t, &asked, 1, &s->prompt, &why);
         if (st == RLHF_E_NOMEM) return rlhf__fail(s->err, st, "%s", why.text);
@@ -124,7 +129,8 @@ static rlhf_status begin_of(struct search *s, size_t i, rlhf_str head, size_t *f
 
 static rlhf_status not_told(const struct search *s, size_t i) {
     const struct rlhf__message *m = &s->m->item[i];
-    if (!m->content.len && !m->thoughts.len && !m->calls) return RLHF_OK; // the turn is empty
+    if (!m->content.len && !m->parts && !m->thoughts.len && !m->calls)
+        return RLHF_OK; // the turn is empty
     return rlhf__fail(s->err, RLHF_E_INVALID,
                       "messages[%zu]: cannot tell which part of the text is this turn, since the "
                       "text that the chat template writes around it depends on its content; mark "
@@ -136,7 +142,8 @@ static rlhf_status not_told(const struct search *s, size_t i) {
 // and replaces the calls with a single call whose name is the stand-in.
 static rlhf_status put_stand_in(const struct search *s, struct rlhf__message *m) {
     m->content = (rlhf_str){s->stand_in, strlen(s->stand_in)};
-    m->written = RLHF__CONTENT_TEXT;
+    m->written = m->written == RLHF__CONTENT_PARTS ? RLHF__CONTENT_PARTS : RLHF__CONTENT_TEXT;
+    m->parts = NULL;
     if (!m->calls) return RLHF_OK;
     m->content.len = 0;
     m->calls = json_pack("[{s:s,s:s,s:{s:s,s:{}}}]", "id", "abcdefgh1", "type", "function",
@@ -162,7 +169,8 @@ static rlhf_str after_turn(const struct search *s, size_t i, rlhf_str rest) {
 
 static rlhf_status add_turn(struct search *s, struct rlhf__message *copy, size_t i) {
     const rlhf_str whole = rlhf__template_text(&s->whole);
-    const struct rlhf__messages talk = {.item = copy, .n = s->m->n, .tools = s->m->tools};
+    const struct rlhf__messages talk = {
+        .item = copy, .n = s->m->n, .tools = s->m->tools, .vars = s->m->vars};
     const size_t n = strlen(s->stand_in);
     struct rlhf__error why = {0, ""};
     size_t from = 0;

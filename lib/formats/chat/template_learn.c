@@ -159,8 +159,8 @@ static rlhf_status learn_tools(struct rlhf__template *t, struct rlhf__jinja_resu
     rlhf_status st = tools && calls ? RLHF_OK : RLHF__NOMEM(err, "out of memory for a template");
     if (st == RLHF_OK) st = writes(t, &asked, r, &t->tools.lists, err);
     if (st == RLHF_OK) st = learn_call(t, &called, r, err);
-    if (st == RLHF_OK && !t->tools.calls) { // some templates write calls only with null content
-        m[1].written = RLHF__CONTENT_NULL;
+    if (st == RLHF_OK && !t->tools.calls) { // some templates write calls only without content
+        m[1].written = RLHF__CONTENT_ABSENT;
         st = learn_call(t, &called, r, err);
     }
     json_object_set_new(json_object_get(json_array_get(calls, 0), "function"), "name",

@@ -19,7 +19,8 @@ rlhf_status rlhf__token_completion(const struct rlhf__tokenizer *tok,
 rlhf_status rlhf__token_completion_chat(const struct rlhf__tokenizer *tok,
                                         const struct rlhf__messages *m, size_t asked,
                                         struct rlhf__ids *ids, struct rlhf__error *err) {
-    const struct rlhf__messages prompt = {.item = m->item, .n = asked, .tools = m->tools};
+    const struct rlhf__messages prompt = {
+        .item = m->item, .n = asked, .tools = m->tools, .vars = m->vars};
     const struct rlhf__messages answer = {.item = m->item + asked, .n = m->n - asked};
     struct rlhf__ids own = {0}, rest = {0};
     rlhf_status st = rlhf__conversation_encode(tok, &prompt, 1, &own, NULL, err);

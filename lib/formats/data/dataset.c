@@ -166,7 +166,7 @@ static rlhf_status read_messages(struct reader *r, const json_t *row, const json
                                  const char *name, struct record *rec) {
     json_t *tools = NULL;
     RLHF_TRY(check_messages(r, row, list, name, &tools));
-    char *text = rlhf__messages_pack(list, tools);
+    char *text = rlhf__messages_pack(list, tools, rlhf__messages_vars(row));
     json_decref(tools);
     if (!text) return no_memory(r->err);
     size_t len = strlen(text);

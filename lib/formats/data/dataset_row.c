@@ -63,7 +63,7 @@ static rlhf_status read_messages(const json_t *row, const json_t *prompt, const 
     json_t *tools = NULL;
     RLHF_TRY(rlhf__messages_tools(row, &tools, err));
     json_t *all = join(prompt, completion);
-    out->messages = all ? rlhf__messages_pack(all, tools) : NULL;
+    out->messages = all ? rlhf__messages_pack(all, tools, rlhf__messages_vars(row)) : NULL;
     json_decref(all);
     json_decref(tools);
     return out->messages ? RLHF_OK : no_memory(err);

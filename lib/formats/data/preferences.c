@@ -213,6 +213,7 @@ static rlhf_status encode_chat(struct reader *r, const struct rlhf__preference_t
     rlhf_status st = take_messages(list, 0, to, &m, r->err);
     if (st == RLHF_OK) st = rlhf__messages_tools(t->row, &tools, r->err);
     m.tools = tools;
+    m.vars = rlhf__messages_vars(t->row);
     if (st == RLHF_OK) st = rlhf__messages_check_prompt(&m, "prompt", r->err);
     if (st == RLHF_OK) st = rlhf__conversation_encode(r->tok, &m, 1, &r->prompt, NULL, r->err);
     if (st == RLHF_OK && r->prompt.n > INT32_MAX)

@@ -46,6 +46,7 @@ static json_t *make_calls(const struct rlhf__bridge *b, const char *name) {
 static rlhf_status arrange(const struct rlhf__bridge *b, const char *stand_in, struct around *a,
                            struct rlhf__error *err) {
     a->talk.tools = b->said->tools;
+    a->talk.vars = b->said->vars;
     a->calls = b->calls ? make_calls(b, stand_in) : NULL;
     if (b->calls && !a->calls) return RLHF__NOMEM(err, "out of memory for a conversation");
     const struct rlhf__message asks = {.role = RLHF__ROLE_USER, .content = {"Q", 1}},

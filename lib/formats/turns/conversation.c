@@ -134,7 +134,7 @@ rlhf_status rlhf__conversation_answer(const struct rlhf__tokenizer *tok,
                                       const struct rlhf__messages *m,
                                       const struct rlhf__messages *answer, const int32_t *prompt,
                                       size_t n, struct rlhf__ids *out, struct rlhf__error *err) {
-    struct rlhf__messages both = {.tools = m->tools};
+    struct rlhf__messages both = {.tools = m->tools, .vars = m->vars};
     struct rlhf__buf asked = RLHF__BUF_INIT;
     struct rlhf__turns whole = {0};
     struct rlhf__ids all = {0};

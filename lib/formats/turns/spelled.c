@@ -40,6 +40,7 @@ static void put_marked(const struct rlhf__tokenizer *tok, struct rlhf__spelled *
 rlhf_status rlhf__spelled_mark(const struct rlhf__tokenizer *tok, const struct rlhf__messages *m,
                                struct rlhf__spelled *out, struct rlhf__error *err) {
     out->marked.tools = m->tools;
+    out->marked.vars = m->vars;
     for (size_t i = 0; i < m->n; i++) {
         struct rlhf__message copy = m->item[i];
         if (to_mark(tok, &copy)) {
