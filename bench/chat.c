@@ -53,7 +53,8 @@ static double seconds(const struct rlhf__chat *c, size_t rows, int turns, size_t
 }
 
 static void measure(const char *name, size_t rows) {
-    const struct rlhf__chat_tokens tokens = {"<s>", "</s>", NULL, NULL};
+    const struct rlhf__chat_tokens tokens = {.vars =
+                                                 "{\"bos_token\":\"<s>\",\"eos_token\":\"</s>\"}"};
     struct rlhf__chat *c = NULL;
     struct rlhf__error err = {0, ""};
     size_t bytes;

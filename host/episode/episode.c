@@ -1,6 +1,9 @@
 // episode.c: see episode.h.
 #include "episode/episode.h"
 
+#include "base/json.h"
+#include "chat/message.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,6 +38,16 @@ void rlhf__episode_finish(struct rlhf__episode *e) {
     rlhf__ids_finish(&e->read);
     rlhf__ids_finish(&e->prompt);
     memset(e, 0, sizeof *e);
+}
+
+json_t *rlhf__episode_vars(const struct rlhf__episode *e) {
+    static const char name[] = "chat_template_kwargs"; // rare, so most rows need not be parsed
+    const int likely =
+        e->meta.len && memmem(e->meta.ptr, (size_t)e->meta.len, name, sizeof name - 1);
+    json_t *row = likely ? rlhf__json_decode(e->meta.ptr, (size_t)e->meta.len, 0, NULL) : NULL;
+    json_t *vars = json_incref((json_t *)(uintptr_t)rlhf__messages_vars(row));
+    json_decref(row);
+    return vars;
 }
 
 uint64_t rlhf__episode_seed(uint64_t run_seed, const char *stream, uint64_t first) {

@@ -252,13 +252,16 @@ static rlhf_status encode_reply(struct rlhf__speaking *by, struct rlhf__episode 
     for (uint32_t k = 0; st == RLHF_OK && k < e->n_said; k++)
         st = take_text(by, e, k, most, &s, err);
     if (st == RLHF_OK) st = add_reply(by, e, &s, err);
+    json_t *vars = by->chat ? rlhf__episode_vars(e) : NULL;
     s.m.tools = by->tools->listed ? by->tools->list : NULL;
+    s.m.vars = vars;
     const struct rlhf__bridge bridge = {
         .said = &s.m, .calls = by->tools->marked ? 0 : e->calls.n, .with_end = !e->closed};
     if (st == RLHF_OK && by->chat)
         st = rlhf__bridge_encode(by->tok, &bridge, &e->read, err);
     else if (st == RLHF_OK)
         st = encode_contents(by, &s.m, &e->read, err);
+    json_decref(vars);
     if (most == SIZE_MAX) by->specials += s.specials;
     speech_finish(&s);
     return st;

@@ -146,7 +146,9 @@ static rlhf_status count(struct rlhf__rewriting *by, const struct rlhf__episode 
                          struct rlhf__error *err) {
     struct rlhf__messages m = {.n = 0};
     struct rlhf__turns turns = {.n = 0};
+    json_t *vars = rlhf__episode_vars(e);
     rlhf_status st = arrange(by, e, &m, err);
+    m.vars = vars;
     if (st == RLHF_OK) {
         st = rlhf__chat_turns(by->chat, &m, 0, 1, &turns, err);
         if (st != RLHF_OK) rlhf__error_context(err, "episode %llu", (unsigned long long)e->number);
@@ -161,6 +163,7 @@ static rlhf_status count(struct rlhf__rewriting *by, const struct rlhf__episode 
     }
     rlhf__turns_finish(&turns);
     rlhf__messages_finish(&m);
+    json_decref(vars);
     return st;
 }
 

@@ -205,8 +205,8 @@ static rlhf_status open_rows(struct preference_feed *f, struct rlhf__error *err)
                    (long long)rlhf__preferences_too_long(set),
                    rlhf__preferences_too_long(set) == 1 ? "row was" : "rows were",
                    (int)f->max_tokens);
-    rlhf__model_chat_note(env->cast->policy, rlhf__preferences_chats(set), c->prompts.template,
-                          NULL, env->log);
+    rlhf__model_chat_note(env->cast->policy, rlhf__preferences_chats(set), &c->prompts, NULL,
+                          env->log);
     rlhf__model_text_note(env->cast->policy, "texts",
                           rlhf__preferences_count(set) - rlhf__preferences_chats(set),
                           rows.prepend_bos ? RLHF__ENCODE_BOS : 0, 1, env->log);

@@ -205,8 +205,7 @@ rlhf_status rlhf__text_feed_tokenise(struct rlhf__feed *feed, struct rlhf__error
             "no row has messages, and all tokens of a completion are learned from", err));
     feed->texts_alone = rows->chats == 0;
     char cut[600] = "";
-    rlhf__model_chat_note(env->cast->policy, rows->chats, env->config->prompts.template, NULL,
-                          env->log);
+    rlhf__model_chat_note(env->cast->policy, rows->chats, &env->config->prompts, NULL, env->log);
     rlhf__model_text_note(env->cast->policy, "texts", f->source.n_data - rows->chats,
                           f->source.encode_flags, 1, env->log);
     if (rows->truncated > 0)

@@ -50,10 +50,11 @@ void rlhf__model_text_note(const struct rlhf__model *m, const char *what, int64_
 
 // ---- chat templates ----
 
-rlhf_status rlhf__model_name_chat(const struct rlhf__model *m, const char *template,
-                                  struct rlhf__error *err) {
-    if (rlhf__tokenizer_name_chat(m->tok, template, err) == RLHF_OK) return RLHF_OK;
-    return rlhf__error_context(err, "prompts.template");
+rlhf_status rlhf__model_choose_chat(const struct rlhf__model *m,
+                                    const struct rlhf__prompts_config *c, struct rlhf__error *err) {
+    struct rlhf__chat_choice names;
+    const struct rlhf__chat_choice choice = rlhf__config_chat(c, &names);
+    return rlhf__tokenizer_choose_chat(m->tok, &choice, &names, err);
 }
 
 // Returns 1 if sampling.stop, a JSON list, contains the token as a string or as an id.
@@ -109,15 +110,22 @@ void rlhf__model_turn_end_note(const struct rlhf__model *m, const char *stop,
                end, m->dir, remedy[how][0], (int)id, remedy[how][1]);
 }
 
-void rlhf__model_chat_note(const struct rlhf__model *m, int64_t rows, const char *template,
-                           const char *stop, struct rlhf__log *log) {
+void rlhf__model_chat_note(const struct rlhf__model *m, int64_t rows,
+                           const struct rlhf__prompts_config *c, const char *stop,
+                           struct rlhf__log *log) {
     const struct rlhf__chat *chat = rlhf__tokenizer_chat(m->tok);
+    const int named = c && strcmp(c->template, "auto") != 0,
+              vars = c && strcmp(c->template_vars, "{}") != 0;
     if (rows == 0) {
-        if (strcmp(template, "auto") != 0)
-            rlhf__logf(
-                log, RLHF_LOG_WARN,
-                "prompts.template is %s, but no row has messages: texts are taken as they are",
-                template);
+        if (named || vars || (c && *c->date))
+            rlhf__logf(log, RLHF_LOG_WARN,
+                       "prompts.%s is %s, but no row has messages: texts are taken as they are",
+                       named  ? "template"
+                       : vars ? "template_vars"
+                              : "date",
+                       named  ? c->template
+                       : vars ? c->template_vars
+                              : c->date);
         else if (rlhf__chat_known(chat))
             rlhf__logf(log, RLHF_LOG_INFO,
                        "no row has messages: texts are taken as they are, without the model's chat "

@@ -4,6 +4,7 @@
 #define RLHF_HOST_MODEL_TEXT_NOTE_H
 
 #include "base/log.h"
+#include "config/config.h"
 #include "model/model.h"
 
 // Log which special tokens come before each text and, if `ends` is 1, after it. `what` is a word
@@ -13,18 +14,21 @@
 void rlhf__model_text_note(const struct rlhf__model *m, const char *what, int64_t texts,
                            uint32_t flags, int32_t ends, struct rlhf__log *log);
 
-// Use the template that prompts.template names. Errors: those of rlhf__chat_name. [main]
-rlhf_status rlhf__model_name_chat(const struct rlhf__model *m, const char *template,
-                                  struct rlhf__error *err);
+// Use the template, the variables and the date that the settings choose. Errors: those of
+// rlhf__chat_choose. [main]
+rlhf_status rlhf__model_choose_chat(const struct rlhf__model *m,
+                                    const struct rlhf__prompts_config *, struct rlhf__error *err);
 
 // Log which template rendered the rows with messages; `rows` is their number. Warns in three cases:
 // - a template is named, but all rows are texts;
 // - the tokenizer lacks the template's special tokens;
 // - the model can generate text, but the template's end-of-turn token does not end a response.
 //
-// `stop` is the JSON list of sampling.stop if responses are sampled, otherwise NULL. [main]
-void rlhf__model_chat_note(const struct rlhf__model *m, int64_t rows, const char *template,
-                           const char *stop, struct rlhf__log *log);
+// `stop` is the JSON list of sampling.stop if responses are sampled, otherwise NULL. Without `c`,
+// no template is named for these rows. [main]
+void rlhf__model_chat_note(const struct rlhf__model *m, int64_t rows,
+                           const struct rlhf__prompts_config *, const char *stop,
+                           struct rlhf__log *log);
 
 // ---- the end of a turn ----
 

@@ -102,8 +102,7 @@ rlhf_status rlhf__rollout_prompts(const struct rlhf__prompts_config *c, const ch
     rlhf_status st = rlhf__prompts_open(&o, m->tok, out, err);
     if (st != RLHF_OK) return st;
     const int mine = strcmp(setting, "prompts.path") == 0;
-    rlhf__model_chat_note(m, rlhf__prompts_chats(*out), mine ? c->template : "auto", sampling->stop,
-                          log);
+    rlhf__model_chat_note(m, rlhf__prompts_chats(*out), mine ? c : NULL, sampling->stop, log);
     struct rlhf__buf say = RLHF__BUF_INIT;
     rlhf__prompts_summary(*out, &say);
     if (say.len)

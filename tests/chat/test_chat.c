@@ -12,7 +12,9 @@
     "{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}"   \
     "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
 
-static const struct rlhf__chat_tokens tokens = {"<s>", "</s>", NULL, NULL}, none = {0};
+static const struct rlhf__chat_tokens
+    tokens = {.vars = "{\"bos_token\":\"<s>\",\"eos_token\":\"</s>\"}"},
+    none = {0};
 
 static struct rlhf__chat *open_dir(struct scratch *s, const struct rlhf__chat_tokens *t) {
     struct rlhf__chat *c = NULL;
@@ -92,7 +94,8 @@ static void unknown(void **state) {
         {"\n{% include 'x' %}", "(line 2: the tag 'include' is not known)"},
         {"{{ raise_exception('always') }}", "(it does not render a question: always)"},
         {"{{ messages[1].content }}", "(it does not render a question: 'content' of an undefined"},
-        {"{{ strftime_now('%d') }}{{ messages[0].content }}", "write the date into a copy"},
+        {"{{ strftime_now('%d') }}{{ messages[0].content }}",
+         "give the date, for example prompts.date=2026-11-28"},
         {"", "(it does not write what a user says)"},
         {"{% for i in range(4000) %}{% for k in range(4000) %}{% endfor %}{% endfor %}",
          "more steps than are allowed"},
@@ -354,11 +357,13 @@ static void thoughts(void **state) {
     rlhf__chat_close(c);
     c = open_dir(s, &tokens);
     check_error(render(c, row, &err), RLHF_E_INVALID, &err,
-                "chat_template.jinja does not write the field 'reasoning_content'");
-    assert_non_null(strstr(err.text, "messages[1]: the chat template /"));
+                "chat_template.jinja does not write them here");
+    assert_non_null(strstr(err.text, "messages[1] has thoughts (field 'reasoning_content'), and "
+                                     "the chat template /"));
     check_ok(rlhf__chat_name(c, "chatml", &err), &err);
     check_error(render(c, row, &err), RLHF_E_INVALID, &err,
-                "the chat template chatml does not write the field 'reasoning_content'");
+                "messages[1] has thoughts (field 'reasoning_content'), and the chat template "
+                "chatml does not");
     rlhf__chat_close(c);
 }
 

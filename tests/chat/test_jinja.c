@@ -95,7 +95,7 @@ static void not_known(void **state) {
         {"{{ messages | map('nope') | list }}", "the filter 'nope' of an object"},
         {"{{ strftime_now('%d') }}",
          "the function 'strftime_now' would write today's date, and a run must be the same "
-         "tomorrow: write the date into a copy of the template"},
+         "tomorrow: give the date, for example prompts.date=2026-11-28 (--date 2026-11-28)"},
         {"{{ cycler() }}", "the function 'cycler'"},
         {"{{ 'a'.__class__() }}", "the method '__class__' of a string"},
         {"{{ 'a'.format(1) }}", "the method 'format'"},

@@ -25,7 +25,8 @@ static const char *const talks[] = {
     "[" A("a") "]",
 };
 
-static const struct rlhf__chat_tokens tokens = {"<s>", "</s>", NULL, NULL};
+static const struct rlhf__chat_tokens tokens = {
+    .vars = "{\"bos_token\":\"<s>\",\"eos_token\":\"</s>\"}"};
 
 static struct rlhf__chat *open_dir(struct scratch *s) {
     struct rlhf__chat *c = NULL;

@@ -5,7 +5,8 @@
 
 #include "chat/chat.h"
 
-static const struct rlhf__chat_tokens tokens = {"<s>", "</s>", NULL, NULL};
+static const struct rlhf__chat_tokens tokens = {
+    .vars = "{\"bos_token\":\"<s>\",\"eos_token\":\"</s>\"}"};
 
 // Opens the chat of a directory that has this template. The caller closes it.
 static struct rlhf__chat *open_template(struct scratch *s, const char *template) {

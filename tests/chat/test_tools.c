@@ -157,7 +157,8 @@ static void names(void **state) {
 // ---- templates ----
 
 static struct rlhf__chat *open_named(struct scratch *s, const char *name) {
-    static const struct rlhf__chat_tokens tokens = {"<s>", "</s>", NULL, NULL};
+    static const struct rlhf__chat_tokens tokens = {
+        .vars = "{\"bos_token\":\"<s>\",\"eos_token\":\"</s>\"}"};
     struct rlhf__chat *c = NULL;
     struct rlhf__error err = {0, ""};
     check_ok(rlhf__chat_open(s->dir, &tokens, &c, &err), &err);
@@ -236,7 +237,7 @@ static void left_out(void **state) {
         {"gemma",
          "{\"messages\":[{\"role\":\"user\",\"content\":\"Q\"},{\"role\":\"assistant\","
          "\"content\":\"A\"},{\"role\":\"tool\",\"content\":\"R\"}]}",
-         "messages[2] is a tool's, and the chat template gemma"},
+         "messages[2] is the tool's, where the chat template gemma wants the user's"},
         {"llama3",
          "{\"messages\":[{\"role\":\"user\",\"content\":\"Q\"},{\"role\":\"assistant\","
          "\"tool_calls\":[{\"name\":\"f\",\"arguments\":{}},{\"name\":\"f\",\"arguments\":{}}]}]}",
@@ -256,7 +257,8 @@ static void left_out(void **state) {
 
 // In a list of templates, the entry "tool_use" is for rows with tools, as in transformers.
 static void tool_use(void **state) {
-    static const struct rlhf__chat_tokens tokens = {"<s>", "</s>", NULL, NULL};
+    static const struct rlhf__chat_tokens tokens = {
+        .vars = "{\"bos_token\":\"<s>\",\"eos_token\":\"</s>\"}"};
     static const char *const config[] = {
         "{\"chat_template\":[{\"name\":\"default\",\"template\":\"{{ messages[0].content }}\"},"
         "{\"name\":\"tool_use\",\"template\":\"{% if tools %}{{ tools[0].function.name }}{% endif "

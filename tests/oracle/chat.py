@@ -170,7 +170,7 @@ def check_answers(program, folder, tok, name):
     ours = [json.loads(line) for line in out.stdout.splitlines()]
     want = [answer_of(tok, r) for r in rows]
     for i, mine in enumerate(ours):
-        if "does not write the field" in mine.get("error", ""):  # transformers omits the thoughts
+        if "does not write them here" in mine.get("error", ""):  # transformers omits the thoughts
             want[i] = None
     wrong = [(r, m, w) for r, m, w in zip(rows, ours, want) if w is not None and m.get("answer") != w]
     for row, mine, there in wrong[:2]:
@@ -204,7 +204,7 @@ def check(program, work, name, spec):
         tool_rows += "error" not in mine and "tools" in row
         if "error" in mine:  # only the order of turns and system turns may be checked more strictly
             same = "error" in want or any(t in mine["error"] for t in (
-                "does not write the field", "does not write them", "does not write such messages"))
+                "does not write them", "does not write such messages"))
         else:
             same = all(mine[k] == want.get(k) for k in ("text", "ids") + (("says",) if mask else ()))
         if not same and wrong < 2:

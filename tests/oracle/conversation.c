@@ -3,6 +3,7 @@
 //                                    optional "answer": [...] and "tools": [...], from standard
 //                                    input, and writes {"text", "ids", "says"} or {"error"};
 //                                    "says_error" replaces "says" if the turns cannot be found
+//   conversation DIR --date 2026-11-28    the same with this date
 //   conversation DIR [NAME] --what   describes the template and reads nothing
 //   conversation DIR NAME --jinja    writes the template as Jinja
 // The template is the one called NAME or, without NAME, DIR's own.
@@ -88,10 +89,16 @@ int main(int argc, char **argv) {
     int what = argc == 3 && strcmp(argv[2], "--what") == 0;
     int jinja = argc == 4 && strcmp(argv[3], "--jinja") == 0;
     rlhf_status st =
-        argc == 2 || argc == 3 || jinja
+        argc == 2 || argc == 3 || argc == 4
             ? rlhf__tokenizer_open(argv[1], &tok, &err)
             : rlhf__fail(&err, RLHF_E_INVALID, "usage: conversation DIR [NAME [--jinja]]");
-    if (st == RLHF_OK && argc > 2 && !what) st = rlhf__tokenizer_name_chat(tok, argv[2], &err);
+    const int dated = argc == 4 && strcmp(argv[2], "--date") == 0;
+    const struct rlhf__chat_choice choice = {.name = argc > 2 && !what && !dated ? argv[2] : NULL,
+                                             .date = dated ? argv[3] : NULL},
+                                   flags = {"NAME", NULL, "--date"};
+    if (st == RLHF_OK && rlhf__tokenizer_choose_chat(tok, &choice, &flags, &err) != RLHF_OK &&
+        !dated)
+        st = err.code;
     if (st == RLHF_OK && what) {
         struct rlhf__buf say = RLHF__BUF_INIT;
         rlhf__chat_describe(rlhf__tokenizer_chat(tok), &say);

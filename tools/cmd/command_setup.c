@@ -78,16 +78,35 @@ rlhf_status rlhf__command_setup_run_config(const struct rlhf__command_setup *w, 
     return run[0] ? rlhf__json_load_any(run, "config.json", out, err) : RLHF_OK;
 }
 
-rlhf_status rlhf__command_setup_template(const struct rlhf__model *m, const char *name,
-                                         struct rlhf__error *err) {
-    if (!name || rlhf__tokenizer_name_chat(m->tok, name, err) == RLHF_OK) return RLHF_OK;
-    return rlhf__error_context(err, "--template");
+const struct rlhf__chat_choice *rlhf__command_setup_chat_flags(void) {
+    static const struct rlhf__chat_choice flags = {"--template", "--template-vars", "--date"};
+    return &flags;
 }
 
-rlhf_status rlhf__command_setup_template_used(const char *command, const char *name, int64_t chats,
+rlhf_status rlhf__command_setup_template(const struct rlhf__model *m,
+                                         const struct rlhf__chat_choice *chat,
+                                         struct rlhf__error *err) {
+    return rlhf__tokenizer_choose_chat(m->tok, chat, rlhf__command_setup_chat_flags(), err);
+}
+
+int rlhf__command_setup_chat_given(const struct rlhf__chat_choice *chat) {
+    return chat->name || chat->vars || chat->date;
+}
+
+rlhf_status rlhf__command_setup_chat_idle(const char *command, const struct rlhf__chat_choice *chat,
+                                          const char *reason, struct rlhf__error *err) {
+    const struct rlhf__chat_choice *flags = rlhf__command_setup_chat_flags();
+    const struct rlhf__flag_idle idle[] = {{flags->name, chat->name != NULL, 0},
+                                           {flags->vars, chat->vars != NULL, 0},
+                                           {flags->date, chat->date != NULL, 0}};
+    return rlhf__flags_idle(idle, 3, command, reason, err);
+}
+
+rlhf_status rlhf__command_setup_template_used(const char *command,
+                                              const struct rlhf__chat_choice *chat, int64_t chats,
                                               struct rlhf__error *err) {
-    const struct rlhf__flag_idle idle = {"--template", name && chats == 0, 0};
-    return rlhf__flags_idle(&idle, 1, command, "here: no row has messages", err);
+    return chats ? RLHF_OK
+                 : rlhf__command_setup_chat_idle(command, chat, "here: no row has messages", err);
 }
 
 rlhf_status rlhf__command_setup_writer(struct rlhf__command_setup *w, const char *given,

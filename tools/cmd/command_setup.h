@@ -10,10 +10,15 @@
 #include "model/session.h"
 #include "report/progress.h"
 
-// A flag of commands that read rows.
-#define RLHF__TEMPLATE_FLAG(T)                                                                     \
-    RLHF__FLAG_S(T, "--template", template, "NAME",                                                \
-                 "chat template of messages: chatml, llama2, ... [auto: the model's own]")
+// The flags --template, --template-vars and --date of commands that read rows. A command's struct
+// of options contains a struct rlhf__chat_choice as member `chat`.
+#define RLHF__CHAT_FLAGS(T)                                                                        \
+    RLHF__FLAG_S(T, "--template", chat.name, "NAME",                                               \
+                 "chat template of messages: chatml, llama2, ... [auto: the model's own]"),        \
+        RLHF__FLAG_S(T, "--template-vars", chat.vars, "JSON",                                      \
+                     "variables of the chat template: {\"enable_thinking\": false}"),              \
+        RLHF__FLAG_S(T, "--date", chat.date, "DATE",                                               \
+                     "date that the chat template writes as today's: 2026-11-28")
 
 // The flags --adapter, --threads, --backend, --gpu and --dtype. A command's struct of options
 // contains this struct as member `at`. The command's list of flags ends with these five.
@@ -89,15 +94,24 @@ rlhf_status rlhf__command_setup_opened(const char *given, rlhf_status st, struct
 rlhf_status rlhf__command_setup_run_config(const struct rlhf__command_setup *, const char *dir,
                                            json_t **out, struct rlhf__error *err);
 
-// Use the chat template that --template names (NULL = not given). Errors: those of rlhf__chat_name.
-// [main]
-rlhf_status rlhf__command_setup_template(const struct rlhf__model *, const char *name,
-                                         struct rlhf__error *err);
+// The names of these flags. [any]
+const struct rlhf__chat_choice *rlhf__command_setup_chat_flags(void);
 
-// Reject a --template that has no effect because `chats`, the number of prompts or rows that use
-// it, is 0. [any]
-rlhf_status rlhf__command_setup_template_used(const char *command, const char *name, int64_t chats,
-                                              struct rlhf__error *err);
+// Use the chat template, variables and date that the flags give. Errors: those of
+// rlhf__chat_choose. [main]
+rlhf_status rlhf__command_setup_template(const struct rlhf__model *,
+                                         const struct rlhf__chat_choice *, struct rlhf__error *err);
+
+// 1 if one of the flags is given. [any]
+int rlhf__command_setup_chat_given(const struct rlhf__chat_choice *);
+
+// Reject such a flag without effect: `reason` ends the message. [any]
+rlhf_status rlhf__command_setup_chat_idle(const char *command, const struct rlhf__chat_choice *,
+                                          const char *reason, struct rlhf__error *err);
+
+// The same if `chats`, the number of prompts or rows that use the template, is 0. [any]
+rlhf_status rlhf__command_setup_template_used(const char *command, const struct rlhf__chat_choice *,
+                                              int64_t chats, struct rlhf__error *err);
 
 // Open the language model that --model names, or else the default policy. The model is frozen.
 // Fails if it cannot generate. Close the model before calling _finish. [main]

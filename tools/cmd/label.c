@@ -19,7 +19,8 @@
 #define CHUNK_ROWS 256
 
 struct options {
-    const char *model, *data, *out, *template;
+    const char *model, *data, *out;
+    struct rlhf__chat_choice chat;
     int64_t limit, skip, max_mib;
     double min_p;
     int32_t force, reserved;
@@ -35,7 +36,7 @@ static const struct rlhf__flag flags[] = {
     RLHF__FLAG_F(O, "--min-p", min_p, "P", 0, 1, "leave out rows the model is less sure of [0]"),
     RLHF__FLAG_I(O, "--limit", limit, "N", 0, (int64_t)1 << 40, "use N rows; 0: all [0]"),
     RLHF__FLAG_I(O, "--skip", skip, "N", 0, (int64_t)1 << 40, "leave out the first N rows [0]"),
-    RLHF__TEMPLATE_FLAG(O),
+    RLHF__CHAT_FLAGS(O),
     RLHF__FLAG_I(O, "--max-mib", max_mib, "N", 1, 1 << 20,
                  "MiB of memory that the rows may take [1024]"),
     RLHF__FLAG_SW(O, "--force", force, "replace FILE when it exists"),
@@ -159,7 +160,7 @@ static rlhf_status label(struct rlhf__command_setup *w, const struct options *o,
     int64_t kept = 0;
     rlhf_status st = rlhf__dataset_open(&d, &ds, err);
     if (st == RLHF_OK)
-        st = rlhf__command_setup_template_used("label", o->template, rlhf__dataset_chats(ds), err);
+        st = rlhf__command_setup_template_used("label", &o->chat, rlhf__dataset_chats(ds), err);
     if (st == RLHF_OK) st = rlhf__command_setup_start(w, 1, err);
     if (st == RLHF_OK) {
         const char *dir = NULL;
@@ -169,8 +170,7 @@ static rlhf_status label(struct rlhf__command_setup *w, const struct options *o,
             st = rlhf__command_setup_opened(o->model, st, err);
         }
     }
-    if (st == RLHF_OK)
-        st = rlhf__command_setup_template(rlhf__classifier_model(c), o->template, err);
+    if (st == RLHF_OK) st = rlhf__command_setup_template(rlhf__classifier_model(c), &o->chat, err);
     if (st == RLHF_OK) st = check_labels(o, c, err);
     if (st == RLHF_OK) st = rlhf__line_writer_open(o->out, &out, err);
     if (st == RLHF_OK) st = label_rows(w, o, c, ds, out, &kept, err);

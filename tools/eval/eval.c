@@ -47,7 +47,7 @@ static const struct rlhf__flag flags[] = {
     RLHF__DECODING_FLAGS(O),
     RLHF__FLAG_L(O, "--set", set, "PATH=VALUE",
                  "with --reward: one setting, e.g. sampling.top_k=20"),
-    RLHF__TEMPLATE_FLAG(O),
+    RLHF__CHAT_FLAGS(O),
     RLHF__FLAG_S(O, "--tokens", tokens, "WHICH",
                  "rows of messages: all tokens or the assistant's [auto: as the run counted them]"),
     RLHF__FLAG_I(O, "--max-mib", max_mib, "N", 1, 1 << 20,
@@ -176,10 +176,10 @@ static rlhf_status eval_texts(struct rlhf__command_setup *w, const char *dir,
         .dir = dir, .adapter = w->adapter, .role = "model", .n_labels = -1, .frozen = 1};
     rlhf_status st = rlhf__model_open(&w->session.models, &spec, &m, err);
     st = rlhf__command_setup_opened(o->model, st, err);
-    if (st == RLHF_OK) st = rlhf__command_setup_template(m, o->template, err);
+    if (st == RLHF_OK) st = rlhf__command_setup_template(m, &o->chat, err);
     if (st == RLHF_OK) st = open_rows(o, m, &loading, &ds, err);
     if (st == RLHF_OK)
-        st = rlhf__command_setup_template_used("eval", o->template, rlhf__dataset_chats(ds), err);
+        st = rlhf__command_setup_template_used("eval", &o->chat, rlhf__dataset_chats(ds), err);
     if (st == RLHF_OK)
         st =
             m->n_labels > 0 ? label_quality(w, o, m, ds, err) : text_quality(w, dir, o, m, ds, err);
@@ -278,7 +278,6 @@ static rlhf_status check_flags(struct rlhf__eval_options *o, struct rlhf__error 
                                            {"--tokens", o->tokens != NULL, 0},
                                            {"--bos", o->bos, 0}};
     const struct rlhf__flag_idle beta = {"--beta", o->beta != NOT_GIVEN, 0};
-    const struct rlhf__flag_idle chat = {"--template", o->template != NULL, 0};
     const int scored = o->reward.n > 0 || o->environment;
     if (!scored) {
         RLHF_TRY(rlhf__flags_idle(sampling, sizeof sampling / sizeof *sampling, "eval",
@@ -295,8 +294,11 @@ static rlhf_status check_flags(struct rlhf__eval_options *o, struct rlhf__error 
         RLHF_TRY(rlhf__flags_idle(rows, 4, "eval", "with --reward", err));
     }
     if (scored)
-        RLHF_TRY(rlhf__flags_idle(
-            &chat, 1, "eval", "with --reward, where --set prompts.template=NAME names it", err));
+        RLHF_TRY(rlhf__command_setup_chat_idle("eval", &o->chat,
+                                               "with --reward, where --set prompts.template=NAME "
+                                               "(prompts.template_vars, prompts.date) "
+                                               "says it",
+                                               err));
     if (!o->reference) RLHF_TRY(rlhf__flags_idle(&beta, 1, "eval", "without --reference", err));
     if (o->tokens && strcmp(o->tokens, "auto") != 0 && strcmp(o->tokens, "all") != 0 &&
         strcmp(o->tokens, "assistant") != 0)

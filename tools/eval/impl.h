@@ -8,7 +8,8 @@
 #include "cmd/program.h"
 
 struct rlhf__eval_options {
-    const char *model, *reference, *config, *template, *tokens, *compare, *environment;
+    const char *model, *reference, *config, *tokens, *compare, *environment;
+    struct rlhf__chat_choice chat;
     const char *rows; // the file of --data that is measured now
     json_t *results;  // NULL: JSON is printed; otherwise an array that receives it
     int64_t limit, n, seed, max_tokens, max_mib;

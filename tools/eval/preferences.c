@@ -29,10 +29,9 @@ static rlhf_status open_rows(const struct rlhf__command_setup *w,
     if (o->max_tokens > context)
         return rlhf__fail(err, RLHF_E_INVALID, "--max-tokens is %lld; the context of '%s' is %d",
                           (long long)o->max_tokens, shortest->dir, context);
-    RLHF_TRY(rlhf__command_setup_template(m, o->template, err));
+    RLHF_TRY(rlhf__command_setup_template(m, &o->chat, err));
     RLHF_TRY(rlhf__preferences_open(&rows, m->tok, out, err));
-    return rlhf__command_setup_template_used("eval", o->template, rlhf__preferences_chats(*out),
-                                             err);
+    return rlhf__command_setup_template_used("eval", &o->chat, rlhf__preferences_chats(*out), err);
 }
 
 // ---- a reward model ----

@@ -11,7 +11,7 @@ struct rlhf__dialogue_start {
     struct rlhf__command_setup *setup;
     struct rlhf__model *model;
     const char *given; // the model's directory or run, as typed; NULL: not given
-    const char *template;
+    struct rlhf__chat_choice chat;
     const struct rlhf__flag_list *stop, *stop_id;
     struct rlhf__answer_settings settings;
     int64_t n;   // texts for each line

@@ -91,10 +91,10 @@ static rlhf_status prepare(struct rlhf__dialogue *d, const struct rlhf__model *m
                            struct rlhf__error *err) {
     struct rlhf__buf stops = RLHF__BUF_INIT;
     int32_t texts_alone = 0;
-    RLHF_TRY(rlhf__command_setup_template(m, d->at.template, err));
+    RLHF_TRY(rlhf__command_setup_template(m, &d->at.chat, err));
     RLHF_TRY(rlhf__texts_alone(m, &texts_alone, err));
     *chat = !d->at.raw && rlhf__chat_known(rlhf__tokenizer_chat(m->tok)) != NULL &&
-            (!texts_alone || d->at.template);
+            (!texts_alone || rlhf__command_setup_chat_given(&d->at.chat));
     rlhf_status st = rlhf__typed_stops(d->at.stop, d->at.stop_id, m->tok, rules, &stops, err);
     rlhf__buf_free(&stops);
     return st;

@@ -21,7 +21,8 @@
 #define BLOCK_ROWS 512 // texts sampled before they are printed
 
 struct options {
-    const char *model, *prompts, *template, *environment;
+    const char *model, *prompts, *environment;
+    struct rlhf__chat_choice chat;
     struct rlhf__flag_list prompt, stop, stop_id;
     int64_t n, max_new, seed, top_k, max_mib, turns;
     double temperature, top_p, min_p;
@@ -39,7 +40,7 @@ static const struct rlhf__flag flags[] = {
         O, "--prompts", prompts, "FILE",
         "prompts: .jsonl, .jsonl.gz or .txt (a line each); -: standard input, JSON rows or "
         "lines, which is also read when it is piped and no prompt is given"),
-    RLHF__TEMPLATE_FLAG(O),
+    RLHF__CHAT_FLAGS(O),
     RLHF__FLAG_S(O, "--env", environment, "X.so[:k=v,..]",
                  "play episodes with this environment; its settings are those of the model's run"),
     RLHF__FLAG_I(O, "--turns", turns, "N", 1, 4096, "with --env: turns at most [episodes.turns]"),
@@ -234,7 +235,7 @@ static rlhf_status talk(struct rlhf__command_setup *w, const struct options *o,
                         struct rlhf__error *err) {
     struct rlhf__dialogue_start start = {.setup = w,
                                          .given = o->model ? o->model : o->at.adapter,
-                                         .template = o->template,
+                                         .chat = o->chat,
                                          .stop = &o->stop,
                                          .stop_id = &o->stop_id,
                                          .settings = {.temperature = o->temperature,
@@ -265,7 +266,7 @@ static rlhf_status run(const struct rlhf__env *env, const struct options *o,
     struct rlhf__command_setup w = {0};
     struct rlhf__model *m = NULL;
     struct job j = {.o = o, .stops = RLHF__BUF_INIT};
-    j.in.how = (struct rlhf__generate_how){.template = o->template,
+    j.in.how = (struct rlhf__generate_how){.chat = o->chat,
                                            .max_new = o->max_new,
                                            .bos = o->bos,
                                            .raw = o->raw,
@@ -314,7 +315,7 @@ static rlhf_status play(const struct rlhf__env *env, const struct options *o,
     const struct rlhf__generate_episodes e = {.model = o->model,
                                               .environment = o->environment,
                                               .prompts = o->prompts,
-                                              .template = o->template,
+                                              .chat = o->chat,
                                               .stop = &o->stop,
                                               .n = o->n,
                                               .max_new = o->max_new,

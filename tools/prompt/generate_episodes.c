@@ -42,7 +42,9 @@ static rlhf_status settings(struct rlhf__given_settings *g, const struct rlhf__g
     if (o->top_p > 0) rlhf__give(g, "sampling.top_p=%.17g", o->top_p);
     if (o->min_p >= 0) rlhf__give(g, "sampling.min_p=%.17g", o->min_p);
     if (o->turns > 0) rlhf__give(g, "episodes.turns=%lld", (long long)o->turns);
-    if (o->template) rlhf__give(g, "prompts.template=%s", o->template);
+    if (o->chat.name) rlhf__give(g, "prompts.template=%s", o->chat.name);
+    if (o->chat.vars) rlhf__give(g, "prompts.template_vars=%s", o->chat.vars);
+    if (o->chat.date) rlhf__give(g, "prompts.date=%s", o->chat.date);
     return give_stops(g, o->stop, err);
 }
 

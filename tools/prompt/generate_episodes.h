@@ -8,7 +8,8 @@
 // The flags of `generate`. NULL, or a number below the flag's minimum, means that the flag was not
 // given. Then the setting of the model's run applies.
 struct rlhf__generate_episodes {
-    const char *model, *environment, *prompts, *template;
+    const char *model, *environment, *prompts;
+    struct rlhf__chat_choice chat;
     const struct rlhf__flag_list *stop;
     int64_t n, max_new, turns, seed, top_k, max_mib;
     double temperature, top_p, min_p;

@@ -75,11 +75,11 @@ rlhf_status rlhf__generate_input_template(struct rlhf__generate_input *j, struct
                                     "token, without a chat template"
                                   : "here: no text is given by --prompt or as a piped line",
                               err));
-    RLHF_TRY(rlhf__command_setup_template_used("generate", j->how.template,
+    RLHF_TRY(rlhf__command_setup_template_used("generate", &j->how.chat,
                                                chats + (lines && !j->how.raw), err));
-    RLHF_TRY(rlhf__command_setup_template(j->model, j->how.template, err));
+    RLHF_TRY(rlhf__command_setup_template(j->model, &j->how.chat, err));
     RLHF_TRY(rlhf__texts_alone(j->model, &j->texts_alone, err));
-    const int alone = j->texts_alone && !j->how.template;
+    const int alone = j->texts_alone && !rlhf__command_setup_chat_given(&j->how.chat);
     j->prompts.turns = lines && !j->how.raw && !alone && known(j) != NULL;
     return RLHF_OK;
 }

@@ -8,7 +8,7 @@
 
 // Flags of the command.
 struct rlhf__generate_how {
-    const char *template; // NULL: not given
+    struct rlhf__chat_choice chat;
     int64_t max_new;
     int32_t bos, raw, ignore_eos;
     int32_t flags; // 1: --prompt gives the texts

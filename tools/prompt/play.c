@@ -18,7 +18,8 @@
 #include <string.h>
 
 struct options {
-    const char *environment, *prompts, *policy, *template, *script;
+    const char *environment, *prompts, *policy, *script;
+    struct rlhf__chat_choice chat;
     int64_t row, turns, seed, max_mib;
     int32_t json, reserved;
 };
@@ -31,8 +32,7 @@ static const struct rlhf__flag flags[] = {
     RLHF__FLAG_I(O, "--turns", turns, "N", 1, 65535, "turns at most [episodes.turns: 8]"),
     RLHF__FLAG_S(O, "--policy", policy, "DIR",
                  "also show what this model would read, with its template and tokens"),
-    RLHF__FLAG_S(O, "--template", template, "NAME",
-                 "with --policy: its chat template: chatml, llama2, ... [auto: its own]"),
+    RLHF__CHAT_FLAGS(O),
     RLHF__FLAG_S(O, "--script", script, "FILE", "turns, one a line [standard input]"),
     RLHF__FLAG_I(O, "--seed", seed, "S", 0, INT64_MAX,
                  "the episode is the first of a run with this run.seed [1]"),
@@ -205,7 +205,7 @@ static rlhf_status start(struct game *g, struct rlhf__command_setup *w, struct r
     const struct rlhf__play_policy policy = {.env = g->env,
                                              .environment = g->environment,
                                              .dir = o->policy,
-                                             .template = o->template,
+                                             .chat = &o->chat,
                                              .prompts = o->prompts,
                                              .row = o->row,
                                              .turns = o->turns,
@@ -236,14 +236,14 @@ static rlhf_status run(const struct rlhf__env *env, const struct options *o,
                        struct rlhf__error *err) {
     const struct rlhf__command_setup_flags at = RLHF__COMMAND_SETUP_DEFAULTS;
     const struct rlhf__flag_idle idle[] = {{"--row", o->row > 0 && !o->prompts, 0}};
-    const struct rlhf__flag_idle reading[] = {{"--template", o->template != NULL && !o->policy, 0}};
     struct rlhf__command_setup w = {0};
     struct rlhf__config config = {0};
     struct game g = {.o = o, .env = env};
     if (!o->environment)
         return rlhf__fail(err, RLHF_E_INVALID, "play: name the environment: --env X.so");
     RLHF_TRY(rlhf__flags_idle(idle, 1, "play", "without --prompts", err));
-    RLHF_TRY(rlhf__flags_idle(reading, 1, "play", "without --policy", err));
+    if (!o->policy)
+        RLHF_TRY(rlhf__command_setup_chat_idle("play", &o->chat, "without --policy", err));
     rlhf_status st = rlhf__command_setup_init(&w, env, &at, RLHF__PROGRESS_OFF, err);
     if (st == RLHF_OK) st = rlhf__command_setup_start(&w, o->seed, err);
     if (st == RLHF_OK) st = open_environment(&g, &w, &config, err);

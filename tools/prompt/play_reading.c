@@ -37,7 +37,7 @@ rlhf_status rlhf__play_reading_open(struct rlhf__play_reading *r, const struct r
                                     struct rlhf__error *err) {
     struct rlhf__episodes_config c = {.tools = RLHF__TOOLS_HIDDEN};
     if (!p->dir) return rlhf__episode_tools_open(p->environment, &c, NULL, &r->tools, err);
-    RLHF_TRY(rlhf__typed_tokenizer(p->env, "--policy", p->dir, p->template, &r->tok, err));
+    RLHF_TRY(rlhf__typed_tokenizer(p->env, "--policy", p->dir, p->chat, &r->tok, err));
     RLHF_TRY(open_prompt(r, p, err));
     const char *template = rlhf__chat_known(rlhf__tokenizer_chat(r->tok));
     const int templated = template && strcmp(template, "plain") != 0;

@@ -18,10 +18,10 @@ struct rlhf__play_reading {
 struct rlhf__play_policy {
     const struct rlhf__env *env;
     const struct rlhf__instance *environment;
-    const char *dir;      // --policy
-    const char *template; // --template; NULL: the model's own
-    const char *prompts;  // --prompts; NULL: none
-    int64_t row;          // of the prompts
+    const char *dir; // --policy
+    const struct rlhf__chat_choice *chat;
+    const char *prompts; // --prompts; NULL: none
+    int64_t row;         // of the prompts
     int64_t turns;
     const struct rlhf__loading *loading;
 };

@@ -21,7 +21,8 @@
 #include <unistd.h>
 
 struct options {
-    const char *model, *data, *template;
+    const char *model, *data;
+    struct rlhf__chat_choice chat;
     int64_t max_mib;
     int32_t ids, bos, special, json;
 };
@@ -38,7 +39,7 @@ static const struct rlhf__flag flags[] = {
     RLHF__FLAG_SW(O, "--special", special,
                   "take the names of special tokens, such as <|endoftext|>, in a text for these "
                   "tokens"),
-    RLHF__TEMPLATE_FLAG(O),
+    RLHF__CHAT_FLAGS(O),
     RLHF__FLAG_I(O, "--max-mib", max_mib, "N", 1, 1 << 20,
                  "MiB of memory that the rows may take [1024]"),
     RLHF__FLAG_SW(O, "--json", json, "one JSON object a line: text, ids, pieces"),
@@ -230,7 +231,7 @@ static rlhf_status print_rows(const struct rlhf__env *env, const struct options 
                                          .loading = &loading};
     struct rlhf__dataset *rows = NULL;
     RLHF_TRY(rlhf__dataset_open(&d, &rows, err));
-    rlhf_status st = rlhf__command_setup_template_used("tokenize", o->template,
+    rlhf_status st = rlhf__command_setup_template_used("tokenize", &o->chat,
                                                        o->ids ? 0 : rlhf__dataset_chats(rows), err);
     for (int64_t i = 0; st == RLHF_OK && i < rlhf__dataset_rows(rows); i++) {
         const struct rlhf__data_row row = rlhf__dataset_row(rows, i);
@@ -248,7 +249,7 @@ static rlhf_status print_rows(const struct rlhf__env *env, const struct options 
 static rlhf_status print_typed(const struct options *o, const struct rlhf__tokenizer *tok,
                                const struct rlhf__flag_list *typed, struct shown *s,
                                struct rlhf__error *err) {
-    RLHF_TRY(rlhf__command_setup_template_used("tokenize", o->template, 0, err));
+    RLHF_TRY(rlhf__command_setup_template_used("tokenize", &o->chat, 0, err));
     for (size_t i = 0; i < typed->n; i++) {
         const rlhf_str text = {typed->item[i], strlen(typed->item[i])};
         const size_t good = rlhf__utf8_valid(text.ptr, (size_t)text.len);
@@ -275,7 +276,7 @@ static rlhf_status run(const struct rlhf__env *env, const struct options *o,
     if (!typed->n && !o->data && !rlhf__stdin_is_fed())
         return rlhf__fail(err, RLHF_E_INVALID,
                           "tokenize: give texts as arguments, by --data FILE or by a pipe");
-    rlhf_status st = rlhf__typed_tokenizer(env, "--model", o->model, o->template, &tok, err);
+    rlhf_status st = rlhf__typed_tokenizer(env, "--model", o->model, &o->chat, &tok, err);
     if (st == RLHF_OK && typed->n) st = print_typed(o, tok, typed, &s, err);
     if (st == RLHF_OK && !typed->n) st = print_rows(env, o, tok, &s, err);
     shown_finish(&s);

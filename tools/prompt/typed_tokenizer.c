@@ -1,13 +1,14 @@
 // typed_tokenizer.c: see typed_tokenizer.h.
 #include "prompt/typed_tokenizer.h"
 
+#include "cmd/command_setup.h"
 #include "model/adapter.h"
 #include "model/session.h"
 #include "weights/run_checkpoint.h"
 
 rlhf_status rlhf__typed_tokenizer(const struct rlhf__env *env, const char *flag, const char *given,
-                                  const char *template, struct rlhf__tokenizer **out,
-                                  struct rlhf__error *err) {
+                                  const struct rlhf__chat_choice *chat,
+                                  struct rlhf__tokenizer **out, struct rlhf__error *err) {
     char room[RLHF__PATH_CAP], base[RLHF__PATH_CAP];
     const char *dir = room;
     struct rlhf__peft adapter = {0};
@@ -24,9 +25,10 @@ rlhf_status rlhf__typed_tokenizer(const struct rlhf__env *env, const char *flag,
     else if (st == RLHF_OK)
         st = rlhf__tokenizer_open(base, out, err);
     rlhf__peft_finish(&adapter);
-    if (st == RLHF_OK) rlhf__tokenizer_set_log(*out, env->log);
-    if (st == RLHF_OK && template && rlhf__tokenizer_name_chat(*out, template, err) < 0)
-        return rlhf__error_context(err, "--template");
+    if (st == RLHF_OK) {
+        rlhf__tokenizer_set_log(*out, env->log);
+        return rlhf__tokenizer_choose_chat(*out, chat, rlhf__command_setup_chat_flags(), err);
+    }
     const int bad = st == RLHF_E_INVALID || st == RLHF_E_UNSUPPORTED;
     return given && bad ? rlhf__error_context(err, "%s", flag) : st;
 }

@@ -6,10 +6,10 @@
 #include "text/tokenizer.h"
 
 // Open a model's tokenizer. `given` is the model directory, run or adapter that the user gave with
-// `flag`, or NULL for the default policy. `template` is a chat template, or NULL for the model's
-// own. Errors: RLHF_E_INVALID with the flag's name, RLHF_E_IO, RLHF_E_NOMEM. [main]
+// `flag`, or NULL for the default policy. `chat` is the choice of the chat template. Errors:
+// RLHF_E_INVALID with the flag's name, RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__typed_tokenizer(const struct rlhf__env *, const char *flag, const char *given,
-                                  const char *template, struct rlhf__tokenizer **out,
-                                  struct rlhf__error *err);
+                                  const struct rlhf__chat_choice *chat,
+                                  struct rlhf__tokenizer **out, struct rlhf__error *err);
 
 #endif

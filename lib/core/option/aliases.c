@@ -40,6 +40,7 @@ static const struct rlhf__alias all[] = {
     {"max_prompt_length", "prompts.max_tokens", NULL},
     {"assistant_only_loss", "data.assistant_only", NULL},
     {"chat_template_path", "prompts.template", "a name (chatml, qwen3, ...) or a .jinja file"},
+    {"chat_template_kwargs", "prompts.template_vars", "or a row's own chat_template_kwargs"},
     // batches
     {"batch_size", "batch.size", "rows or responses of a phase"},
     {"per_device_train_batch_size", "batch.size", "of a whole phase, whatever fits at once"},

@@ -81,6 +81,8 @@ void rlhf__opt_allowed(const rlhf_opt *o, struct rlhf__buf *out) {
         rlhf__buf_puts(out, o->flags & RLHF__OPT_ENDS
                                 ? "a list of texts that are not empty and of token ids, such as "
                                   "[\"\\n\\n\", 13]"
+                            : o->flags & RLHF__OPT_OBJECT
+                                ? "a JSON object, such as {\"enable_thinking\": false}"
                                 : "a string");
         break;
     }
@@ -200,6 +202,18 @@ static int store_ends(const json_t *v, char *at, struct rlhf__strings *strings) 
     return 1;
 }
 
+// store() for an option with RLHF__OPT_OBJECT.
+static int store_object(const json_t *v, char *at, struct rlhf__strings *strings) {
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    if (!json_is_object(v)) return 0;
+    rlhf__json_write(&text, v, 0);
+    const char *kept = text.bad ? NULL : rlhf__strings_add(strings, rlhf__buf_text(&text));
+    rlhf__buf_free(&text);
+    if (!kept) return -1;
+    memcpy(at, &kept, sizeof kept);
+    return 1;
+}
+
 // Write the value to `at`. Returns 1 on success, 0 if the value does not fit the option, and -1 if
 // memory runs out.
 static int store(const rlhf_opt *o, const json_t *v, const char *raw, char *at,
@@ -236,6 +250,7 @@ static int store(const rlhf_opt *o, const json_t *v, const char *raw, char *at,
         return small;
     default:
         if (o->flags & RLHF__OPT_ENDS) return store_ends(v, at, strings);
+        if (o->flags & RLHF__OPT_OBJECT) return store_object(v, at, strings);
         if (!text && !(json_is_null(v) && !o->s_def)) return 0;
         if (text && !(text = rlhf__strings_add(strings, text))) return -1;
         memcpy(at, &text, sizeof text);

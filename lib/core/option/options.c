@@ -166,10 +166,11 @@ rlhf_status rlhf__opts_new(const struct rlhf__opt_table *t, uint32_t config_size
 
 static json_t *text_or_null(const char *s) { return s ? json_string(s) : json_null(); }
 
-// Returns the value of a string field, or of its default, as JSON. With RLHF__OPT_ENDS, the string
-// is itself the text of a JSON list, and the result is that list.
+// Returns the value of a string field, or of its default, as JSON. With RLHF__OPT_ENDS or
+// RLHF__OPT_OBJECT, the string is itself the text of a JSON value, and the result is that value.
 static json_t *text_json(const rlhf_opt *o, const char *s) {
-    return o->flags & RLHF__OPT_ENDS ? json_loads(s, 0, NULL) : text_or_null(s);
+    return o->flags & (RLHF__OPT_ENDS | RLHF__OPT_OBJECT) ? json_loads(s, 0, NULL)
+                                                          : text_or_null(s);
 }
 
 // Returns the JSON form of a choice. It is a string, or a boolean if the choice is named "true" or
@@ -274,6 +275,8 @@ json_t *rlhf__opt_schema(const rlhf_opt *o) {
                                        : json_pack("{ss}", "type", "string"));
     } else if (o->flags & RLHF__OPT_ENDS) {
         json_object_set_new(s, "type", json_pack("[sss]", "array", "string", "integer"));
+    } else if (o->flags & RLHF__OPT_OBJECT) {
+        json_object_set_new(s, "type", json_string("object"));
     } else if (o->type >= RLHF_T_STR && !o->s_def && !(o->flags & RLHF_OPT_REQUIRED)) {
         json_object_set_new(s, "type", json_pack("[ss]", "string", "null"));
     } else {

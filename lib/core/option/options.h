@@ -20,6 +20,10 @@
 // strings is an RLHF_T_LIST.)
 #define RLHF__OPT_ENDS 0x10000u
 
+// A flag for RLHF_T_STR, only in the host's own tables: the value is a JSON object. The struct
+// holds its text; the empty object is "{}".
+#define RLHF__OPT_OBJECT 0x20000u
+
 // A table of options. `n` is the number of options, including those of included tables.
 struct rlhf__opt_table {
     const rlhf_opt *opts;

@@ -14,10 +14,22 @@
 
 struct rlhf__chat; // opaque
 
-// The special tokens that a template can write; NULL for a token that the tokenizer lacks. Borrowed
-// during the call.
+// The tokenizer's part of a template.
 struct rlhf__chat_tokens {
-    const char *bos, *eos, *unk, *pad;
+    // The variables with special tokens, as a JSON object: {"bos_token": "<s>", ...}. Borrowed
+    // during the call.
+    const char *vars;
+    // Returns the length of the special token with which s begins, 0 = none. It is called with
+    // `tokenizer`, also later. NULL: no tokenizer.
+    size_t (*special)(const void *tokenizer, rlhf_str s);
+    const void *tokenizer;
+};
+
+// What a user chose for the chat template. In each member, NULL means: nothing.
+struct rlhf__chat_choice {
+    const char *name; // for rlhf__chat_name
+    const char *vars; // variables of the template: the text of a JSON object
+    const char *date; // of strftime_now, as 2026-11-28
 };
 
 // Read the template of a directory. If the template is missing or unusable, rlhf__chat_render
@@ -30,6 +42,16 @@ void rlhf__chat_close(struct rlhf__chat *); // NULL allowed
 // "auto" changes nothing. Errors: RLHF_E_INVALID for an unknown name (the message lists the known
 // names), a missing file, or text that cannot be parsed. [one thread]
 rlhf_status rlhf__chat_name(struct rlhf__chat *, const char *name, struct rlhf__error *err);
+
+// Apply a choice: the template, then its variables and its date. They also count for templates that
+// are named later. `flags` has the names of the settings or flags, for messages. Errors:
+// RLHF_E_INVALID, also for a variable or a date that the template never reads. [one thread]
+rlhf_status rlhf__chat_choose(struct rlhf__chat *, const struct rlhf__chat_choice *,
+                              const struct rlhf__chat_choice *flags, struct rlhf__error *err);
+
+// Check the texts of a choice, without a template. Errors: RLHF_E_INVALID. [any]
+rlhf_status rlhf__chat_check_choice(const struct rlhf__chat_choice *,
+                                    const struct rlhf__chat_choice *flags, struct rlhf__error *err);
 
 // The names that rlhf__chat_name accepts, NULL-terminated, "auto" first. [any]
 const char *const *rlhf__chat_names(void);
@@ -46,7 +68,9 @@ rlhf_status rlhf__chat_check_name(const char *name, struct rlhf__error *err);
 // assistant's next turn. Errors: RLHF_E_NOMEM, and RLHF_E_INVALID if
 //   the template is missing (the message says how to choose one)
 //   the template refuses the conversation or cannot render it
-//   the rendered text would lack thoughts, tools, tool calls or tool results of the conversation
+//   the rendered text would lack thoughts, tools, tool calls, tool results or what a developer says
+//   it would have a list of parts as the code of a list
+//   the row has a variable that the template never reads
 // [any]
 rlhf_status rlhf__chat_render(const struct rlhf__chat *, const struct rlhf__messages *,
                               int generate, struct rlhf__buf *out, struct rlhf__error *err);
@@ -67,7 +91,8 @@ const char *rlhf__chat_unknown(const struct rlhf__chat *);
 // template puts before the first question. Without a usable template, appends nothing. [any]
 void rlhf__chat_describe(const struct rlhf__chat *, struct rlhf__buf *out);
 
-// The Jinja text of a named template; NULL for the directory's own. [any]
+// The Jinja text that a directory needs so that it renders as here: that of a named template, and
+// variables that were chosen, as defaults. NULL if the directory's own is enough. [any]
 const char *rlhf__chat_jinja(const struct rlhf__chat *);
 
 // 1 if the template writes the tools that a row lists. [any]

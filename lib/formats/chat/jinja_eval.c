@@ -1,6 +1,7 @@
 // jinja_eval.c: see jinja_eval.h.
 #include "chat/jinja_eval.h"
 
+#include "chat/date.h"
 #include "chat/jinja_filter.h"
 #include "chat/jinja_operator.h"
 #include "chat/jinja_run.h"
@@ -135,6 +136,23 @@ static rlhf__value object(machine *m, int32_t type, const struct rlhf__jinja_arg
     return out;
 }
 
+// Calls strftime_now(format).
+static rlhf__value date(machine *m, const struct rlhf__jinja_args *args) {
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    if (args->n != 1 || args->value[0].type != RLHF__JINJA_STRING)
+        return rlhf__jinja_stop(&m->w, RLHF__JINJA_RAISED,
+                                "strftime_now() of something else than "
+                                "one text");
+    const rlhf_str format = args->value[0].s;
+    const int good = rlhf__date_put(m->date, format, &text) && !text.bad;
+    const rlhf__value v = good
+                              ? rlhf__jinja_copied(&m->w, rlhf__buf_text(&text), text.len)
+                              : rlhf__jinja_stop(&m->w, RLHF__JINJA_UNKNOWN,
+                                                 "the format '%.*s' of strftime_now", NAME(format));
+    rlhf__buf_free(&text);
+    return v;
+}
+
 static rlhf__value function(machine *m, const node *f, const struct rlhf__jinja_args *args) {
     if (rlhf__jinja_is(f->text, "raise_exception")) {
         const rlhf__value said = args->n ? args->value[0] : rlhf__jinja_undefined();
@@ -148,8 +166,8 @@ static rlhf__value function(machine *m, const node *f, const struct rlhf__jinja_
     if (rlhf__jinja_is(f->text, "strftime_now"))
         return rlhf__jinja_stop(&m->w, RLHF__JINJA_UNKNOWN,
                                 "the function 'strftime_now' would write today's date, and a run "
-                                "must be the same tomorrow: write the date into a copy of the "
-                                "template");
+                                "must be the same tomorrow: give the date, for example "
+                                "prompts.date=2026-11-28 (--date 2026-11-28)");
     const int known = rlhf__jinja_is(f->text, "cycler") || rlhf__jinja_is(f->text, "joiner") ||
                       rlhf__jinja_is(f->text, "lipsum");
     return rlhf__jinja_stop(&m->w, known ? RLHF__JINJA_UNKNOWN : RLHF__JINJA_RAISED,
@@ -179,6 +197,7 @@ static rlhf__value call(machine *m, const node *n) {
     of = rlhf__jinja_eval(m, n->a);
     if (!m->w.state) arguments(m, n->b, &args);
     if (m->w.state) return rlhf__jinja_undefined();
+    if (of.type == RLHF__JINJA_DATE) return date(m, &args);
     if (of.type == RLHF__JINJA_MACRO) return rlhf__jinja_macro(m, at(m, (int32_t)of.i), &args);
     if (f->kind == RLHF__JN_NAME && of.type == RLHF__JINJA_UNDEFINED) return function(m, f, &args);
     return rlhf__jinja_stop(&m->w, RLHF__JINJA_RAISED, "a call of %s", rlhf__jinja_kind(of));

@@ -29,6 +29,7 @@ struct rlhf__jinja_machine {
     struct rlhf__buf *out; // the text is appended here
     size_t held;           // total size of the texts that were set aside while `out` is written
     struct rlhf__turns *turns;
+    const char *date; // of strftime_now; NULL = undefined
 };
 
 // The state that is restored when a block closes.

@@ -245,6 +245,7 @@ static void set_globals(machine *m, const json_t *vars) {
 }
 
 static void set_inputs(machine *m, const struct rlhf__jinja_input *in) {
+    if (m->date) set_global(m, "strftime_now", (rlhf__value){.type = RLHF__JINJA_DATE});
     set_globals(m, in->vars);
     set_globals(m, in->row_vars);
     if (!in->messages) return;
@@ -259,7 +260,8 @@ rlhf_status rlhf__jinja_run(const struct rlhf__jinja *j, const struct rlhf__jinj
     machine m = {.j = j,
                  .w = {.steps = RLHF__JINJA_STEPS_MAX, .memory.left = RLHF__JINJA_MEMORY_MAX},
                  .out = &out->turns.text,
-                 .turns = &out->turns};
+                 .turns = &out->turns,
+                 .date = in->date && *in->date ? in->date : NULL};
     const size_t bytes = ((size_t)j->n_symbols + 1) * sizeof *m.global;
     m.global = rlhf__jinja_alloc(&m.w, bytes);
     if (m.global) {

@@ -2,8 +2,9 @@
 // (jinja_value.h).
 //
 // A template can read its variables and nothing else: no files, no clock, no environment.
-// `strftime_now` is undefined. Many templates test for it and use a fixed date if it is undefined;
-// a template that calls it without a test is refused.
+// `strftime_now` gives the date of the input. Without a date it is undefined. Many templates test
+// for it and use a fixed date if it is undefined; a template that calls it without a test is
+// refused.
 //
 // This file implements only a part of Jinja. An unknown construct is an error; the program never
 // guesses its meaning. Internal to chat/.
@@ -23,6 +24,7 @@ struct rlhf__jinja_input {
     const json_t *tools;                  // a list
     const struct rlhf__message *messages; // [n]; NULL = only vars
     size_t n;
+    const char *date; // of strftime_now, as 2026-11-28; NULL or "" = undefined
     int32_t generate, reserved;
 };
 

@@ -52,7 +52,8 @@ enum rlhf__jinja_type {
     RLHF__JINJA_NAMESPACE, // dict; can change
     RLHF__JINJA_LOOP,      // loop
     RLHF__JINJA_MACRO,     // i: its node
-    RLHF__JINJA_METHOD     // a method that is not called, as in {{ d.items }}
+    RLHF__JINJA_METHOD,    // a method that is not called, as in {{ d.items }}
+    RLHF__JINJA_DATE       // the function strftime_now
 };
 
 struct rlhf__jinja_value {

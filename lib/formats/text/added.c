@@ -179,6 +179,16 @@ int rlhf__added_next_special(const struct rlhf__added *added, rlhf_str text, siz
     return plain || normal;
 }
 
+size_t rlhf__added_special_at(const struct rlhf__added *added, rlhf_str s) {
+    const struct rlhf__matcher *all[] = {&added->plain, &added->normal};
+    struct rlhf__match found;
+    for (size_t i = 0; i < 2; i++)
+        if (rlhf__matcher_next(all[i], s.ptr, (size_t)s.len, 0, &found) && found.begin == 0 &&
+            added->item[found.value].special)
+            return found.end;
+    return 0;
+}
+
 void rlhf__added_finish(struct rlhf__added *a) {
     rlhf__buf_free(&a->text);
     rlhf__matcher_finish(&a->plain);

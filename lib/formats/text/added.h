@@ -94,6 +94,9 @@ rlhf_str rlhf__added_content(const struct rlhf__added *added, int32_t id);
 rlhf_str rlhf__added_shown(const struct rlhf__added *added, const struct rlhf__vocab *vocab,
                            int32_t id);
 
+// Returns the length of the special token whose text begins s; 0 if none does. [any]
+size_t rlhf__added_special_at(const struct rlhf__added *added, rlhf_str s);
+
 // Finds the first position at or after `from` where the text of a special token begins. Returns 0
 // if none follows. [any]
 int rlhf__added_next_special(const struct rlhf__added *added, rlhf_str text, size_t from,

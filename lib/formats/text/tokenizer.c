@@ -19,6 +19,7 @@ void rlhf__tokenizer_close(struct rlhf__tokenizer *tok) {
     rlhf__pre_tokenizer_destroy(tok->pre_tokenizer);
     rlhf__decoder_destroy(tok->decoder);
     rlhf__chat_close(tok->chat);
+    json_decref(tok->vars);
     if (tok->works) rlhf__works_finish(tok->works);
     free(tok->works);
     rlhf__merges_finish(&tok->merges);
@@ -72,6 +73,13 @@ const struct rlhf__chat *rlhf__tokenizer_chat(const struct rlhf__tokenizer *tok)
 rlhf_status rlhf__tokenizer_name_chat(struct rlhf__tokenizer *tok, const char *name,
                                       struct rlhf__error *err) {
     return rlhf__chat_name(tok->chat, name, err);
+}
+
+rlhf_status rlhf__tokenizer_choose_chat(struct rlhf__tokenizer *tok,
+                                        const struct rlhf__chat_choice *choice,
+                                        const struct rlhf__chat_choice *flags,
+                                        struct rlhf__error *err) {
+    return rlhf__chat_choose(tok->chat, choice, flags, err);
 }
 
 rlhf_status rlhf__tokenizer_write_chat(const struct rlhf__tokenizer *tok,

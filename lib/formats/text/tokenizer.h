@@ -150,9 +150,15 @@ const struct rlhf__chat *rlhf__tokenizer_chat(const struct rlhf__tokenizer *tok)
 rlhf_status rlhf__tokenizer_name_chat(struct rlhf__tokenizer *tok, const char *name,
                                       struct rlhf__error *err);
 
-// If rlhf__tokenizer_name_chat chose a template, write it to chat_template.jinja in `dir`, which
-// contains a copy of the tokenizer's files. That file takes precedence over the templates in the
-// other files. Errors: RLHF_E_IO. [main]
+// Apply a choice of template, variables and date. Errors: those of rlhf__chat_choose. [one thread]
+rlhf_status rlhf__tokenizer_choose_chat(struct rlhf__tokenizer *tok,
+                                        const struct rlhf__chat_choice *choice,
+                                        const struct rlhf__chat_choice *flags,
+                                        struct rlhf__error *err);
+
+// If a template or variables of it were chosen, write the template to chat_template.jinja in `dir`,
+// which contains a copy of the tokenizer's files. That file takes precedence over the templates in
+// the other files. Errors: RLHF_E_IO. [main]
 rlhf_status rlhf__tokenizer_write_chat(const struct rlhf__tokenizer *tok,
                                        const struct rlhf__folder *dir, struct rlhf__error *err);
 

@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "text/added.h"
 #include "text/added_read.h"
+#include "text/special_vars.h"
 #include "text/tokenizer_impl.h"
 #include "text/tokenizer_part.h"
 
@@ -365,6 +366,8 @@ static rlhf_status read_all(struct rlhf__tokenizer *tok, struct files *f, struct
     enum family family = family_of(tok, config);
     const int null = says_no_bos(f), no_id = null || tok->has_json;
     const char *bos = null ? NULL : usual_bos(tok, config, f->v[MODEL]);
+    tok->vars = rlhf__special_vars(config, f->v[MAP], loaded_class(tok, config, f->v[MODEL]));
+    if (!tok->vars) return RLHF__NOMEM(err, "out of memory for a tokenizer");
     RLHF_TRY(read_roles(tok, f, err));
     f->at = MODEL;
     RLHF_TRY(read_role_ids(tok, f->v[MODEL], no_id, err));

@@ -221,18 +221,20 @@ static rlhf_status build(struct rlhf__tokenizer *tok, const char *dir, struct rl
     return st;
 }
 
+// Returns the length of the special token with which s begins; 0 = none.
+static size_t special_at(const void *tokenizer, rlhf_str s) {
+    enum { LONGEST = 256 };
+    return rlhf__added_special_at(&((const struct rlhf__tokenizer *)tokenizer)->added,
+                                  (rlhf_str){s.ptr, s.len < LONGEST ? s.len : LONGEST});
+}
+
 static rlhf_status open_chat(struct rlhf__tokenizer *tok, const char *dir,
                              struct rlhf__error *err) {
-    const int32_t ids[] = {tok->info.bos, tok->info.eos, tok->info.unk, tok->info.pad};
-    char *text[4];
-    for (int i = 0; i < 4; i++) {
-        const rlhf_str s = rlhf__tokenizer_written(tok, ids[i]);
-        text[i] = s.ptr ? strndup(s.ptr, (size_t)s.len) : NULL; // NULL: token missing
-    }
-    const struct rlhf__chat_tokens tokens = {text[0], text[1], text[2], text[3]};
+    char *vars = json_dumps(tok->vars, 0);
+    if (!vars) return RLHF__NOMEM(err, "out of memory for a chat template");
+    const struct rlhf__chat_tokens tokens = {vars, special_at, tok};
     rlhf_status st = rlhf__chat_open(dir, &tokens, &tok->chat, err);
-    for (int i = 0; i < 4; i++)
-        free(text[i]);
+    free(vars);
     return st;
 }
 

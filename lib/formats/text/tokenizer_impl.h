@@ -44,6 +44,7 @@ struct rlhf__tokenizer {
     struct rlhf__added added;
     struct rlhf__tokenizer_frame frame;
     struct rlhf__decoder *decoder;
+    json_t *vars;              // its special tokens as variables of a chat template
     struct rlhf__chat *chat;   // the directory's chat template, or one that was chosen by name
     int32_t prefix;            // enum rlhf__prefix
     int has_json, frame_given; // tokenizer.json was read; it has a post_processor

@@ -10,6 +10,7 @@
 #define RLHF_HOST_CONFIG_CONFIG_H
 
 #include "base/dirs.h"
+#include "chat/chat.h"
 #include "config/schema.h"
 
 // All members are borrowed.
@@ -90,5 +91,10 @@ rlhf_status rlhf__config_leaves(const char *path, json_t *was, json_t *is,
 // Append the config's JSON as text, with a final newline. [any]
 rlhf_status rlhf__config_print(const struct rlhf__config *c, struct rlhf__buf *out,
                                struct rlhf__error *err);
+
+// Returns the chat template that a run's settings choose, and sets *names to the settings' names.
+// [any]
+struct rlhf__chat_choice rlhf__config_chat(const struct rlhf__prompts_config *,
+                                           struct rlhf__chat_choice *names);
 
 #endif

@@ -59,11 +59,19 @@ static rlhf_status absolute_backend(struct rlhf__config *c, struct rlhf__error *
     return c->compute.backend ? RLHF_OK : rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
 }
 
+struct rlhf__chat_choice rlhf__config_chat(const struct rlhf__prompts_config *c,
+                                           struct rlhf__chat_choice *names) {
+    *names =
+        (struct rlhf__chat_choice){"prompts.template", "prompts.template_vars", "prompts.date"};
+    return (struct rlhf__chat_choice){c->template, c->template_vars, c->date};
+}
+
 // Check the template before models are opened. If it is a file, make its path absolute.
 static rlhf_status absolute_template(struct rlhf__config *c, struct rlhf__error *err) {
     char full[RLHF__PATH_CAP];
-    if (rlhf__chat_check_name(c->prompts.template, err) != RLHF_OK)
-        return rlhf__error_context(err, "prompts.template");
+    struct rlhf__chat_choice names;
+    const struct rlhf__chat_choice choice = rlhf__config_chat(&c->prompts, &names);
+    RLHF_TRY(rlhf__chat_check_choice(&choice, &names, err));
     if (!rlhf__chat_is_file(c->prompts.template) || !absolute(c->prompts.template, full))
         return RLHF_OK;
     c->prompts.template = rlhf__strings_add(&c->strings, full);

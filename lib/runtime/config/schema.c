@@ -17,6 +17,12 @@
         .key = #f, .help = (text), .type = RLHF_T_STR, .flags = RLHF__OPT_ENDS,                    \
         .offset = offsetof(T, f), .s_def = "[]"                                                    \
     }
+// An option that is a JSON object.
+#define O(f, text)                                                                                 \
+    {                                                                                              \
+        .key = #f, .help = (text), .type = RLHF_T_STR, .flags = RLHF__OPT_OBJECT,                  \
+        .offset = offsetof(T, f), .s_def = "{}"                                                    \
+    }
 #define BIG ((int64_t)1 << 40)
 
 static const char *const dtype_names[] = {"auto", "f32", "bf16", NULL};
@@ -193,6 +199,10 @@ static const rlhf_opt prompts_opts[] = {
         T, template, "auto",
         "chat template of rows with messages: auto (that of the model's directory), chatml, "
         "llama2, llama3, qwen2.5, qwen3, gemma, zephyr, plain, or a .jinja file"),
+    O(template_vars,
+      "variables of the chat template, such as {\"enable_thinking\": false}; a row's own "
+      "chat_template_kwargs win"),
+    S(date, "date that the chat template writes where it asks for today's, such as 2026-11-28"),
     I(limit, 0, 0, BIG, "prompts to use; 0: all"),
     B(prepend_bos, 0, "begin each prompt with the BOS token, if the tokenizer has one"),
     B(start_after_period, 0, "begin after the first period; texts without one are skipped"),

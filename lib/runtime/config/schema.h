@@ -111,6 +111,8 @@ struct rlhf__prompts_config {
     int32_t shuffle;            // 1: a new order on every pass
     int32_t long_rows;          // enum rlhf__long_prompts (data/prompts.h)
     const char *template;       // for messages: a name, a file (rlhf__chat_name) or "auto"
+    const char *template_vars;  // RLHF__OPT_OBJECT: its variables
+    const char *date;           // of strftime_now; "" = none
 };
 
 enum rlhf__stop_at_eos { RLHF__STOP_AUTO = 0, RLHF__STOP_ALWAYS = 1, RLHF__STOP_NEVER = 2 };
