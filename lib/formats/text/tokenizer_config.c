@@ -366,7 +366,9 @@ static rlhf_status read_all(struct rlhf__tokenizer *tok, struct files *f, struct
     enum family family = family_of(tok, config);
     const int null = says_no_bos(f), no_id = null || tok->has_json;
     const char *bos = null ? NULL : usual_bos(tok, config, f->v[MODEL]);
-    tok->vars = rlhf__special_vars(config, f->v[MAP], loaded_class(tok, config, f->v[MODEL]));
+    const char *name = loaded_class(tok, config, f->v[MODEL]);
+    if (!name) name = family == FAMILY_BERT ? "BertTokenizer" : "GPT2Tokenizer"; // older files
+    tok->vars = rlhf__special_vars(config, f->v[MAP], name);
     if (!tok->vars) return RLHF__NOMEM(err, "out of memory for a tokenizer");
     RLHF_TRY(read_roles(tok, f, err));
     f->at = MODEL;
