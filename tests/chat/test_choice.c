@@ -88,6 +88,28 @@ static void variables(void **state) {
     rlhf__chat_close(c);
 }
 
+// A token that only an id names is no variable of the directory's own template, as in transformers.
+// A named template writes it, and so does the text that a checkpoint gets.
+static void by_id(void **state) {
+    static const struct rlhf__chat_tokens known = {
+        .vars = "{\"bos_token\":\"<s>\"}", .more = "{\"eos_token\":\"<e>\",\"unk_token\":\"?\"}"};
+    struct scratch *s = *state;
+    struct rlhf__error err = {0, ""};
+    struct rlhf__chat *c = NULL;
+    scratch_text(s, "chat_template.jinja",
+                 "{{ messages[0].content }}{{ eos_token }}{{ bos_token }}");
+    check_ok(rlhf__chat_open(s->dir, &known, &c, &err), &err);
+    check_text(c, NULL, "Q<s>");
+    assert_null(rlhf__chat_jinja(c));
+    check_ok(rlhf__chat_name(c, scratch_path(s, "chat_template.jinja"), &err), &err);
+    check_text(c, NULL, "Q<e><s>");
+    const char *saved = rlhf__chat_jinja(c);
+    assert_non_null(
+        strstr(saved, "{%- if eos_token is not defined %}{%- set eos_token = \"<e>\" %}"));
+    assert_null(strstr(saved, "unk_token"));
+    rlhf__chat_close(c);
+}
+
 static void refused(void **state) {
     static const struct {
         const char *vars, *date, *part;
@@ -179,6 +201,7 @@ static void formats(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(variables, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(by_id, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(refused, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(dates, scratch_setup, scratch_teardown),
         cmocka_unit_test(formats)};

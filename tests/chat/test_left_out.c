@@ -140,7 +140,8 @@ static const struct {
      "<|e|>",
      {"t<|then|>A<|text|><|e|>"}},
     // a template that always writes the beginning of one more turn
-    {"{{ '<|b|>' }}" EACH "{{ m.role }}\n{{ m.content }}<|t|><|e|><|b|>{% endfor %}{{ 'assistant\\n' }}",
+    {"{{ '<|b|>' }}" EACH
+     "{{ m.role }}\n{{ m.content }}<|t|><|e|><|b|>{% endfor %}{{ 'assistant\\n' }}",
      ROW(Q ",{\"role\":\"assistant\",\"content\":\"A\"}"),
      "<|e|>",
      {"A<|t|><|e|>"}},
@@ -169,7 +170,7 @@ static const struct {
 };
 
 static void turn_ends(void **state) {
-    static const struct rlhf__chat_tokens tokens = {"{}", special, NULL};
+    static const struct rlhf__chat_tokens tokens = {.vars = "{}", .special = special};
     struct scratch *s = *state;
     for (size_t i = 0; i < CHECK_COUNT(ends); i++) {
         struct rlhf__chat *c = NULL;

@@ -3,6 +3,7 @@
 #include "support/scratch.h"
 
 #include "base/json.h"
+#include "chat/chat.h"
 #include "text/tokenizer.h"
 
 // A tokenizer.json of 256 bytes, <s> 256, </s> 257 and <|endoftext|> 258, with these members.
@@ -175,9 +176,57 @@ static void around_a_text(void **state) {
     expect_ids(s, BOS, 1);
 }
 
+// The special tokens that a chat template can write, as with AutoTokenizer of transformers 5.24:
+// those that the files name and that the class implies, not those of config.json's ids.
+static void template_tokens(void **state) {
+    static const char text[] = "{{ bos_token }},{{ eos_token }},{{ unk_token }},{{ pad_token }},"
+                               "{{ cls_token }},{{ sep_token }},{{ mask_token }},{{ image_token }},"
+                               "{{ more_token }},{{ messages[0].content }}";
+#define FAST "{\"tokenizer_class\":\"PreTrainedTokenizerFast\","
+    static const struct {
+        const char *config, *map, *want;
+    } cases[] = {
+        {"{\"tokenizer_class\":\"GPT2Tokenizer\"}", "{}",
+         "<|endoftext|>,<|endoftext|>,<|endoftext|>,,,,,,,Q"},
+        {FAST "\"bos_token\":\"<s>\"}", "{}", "<s>,,,,,,,,,Q"},
+        {FAST "\"eos_token\":{\"content\":\"</s>\"},\"cls_token\":\"<c>\",\"sep_token\":\"<p>\","
+              "\"mask_token\":\"<m>\"}",
+         "{}", ",</s>,,,<c>,<p>,<m>,,,Q"},
+        {FAST "\"image_token\":\"<i>\",\"extra_special_tokens\":{\"more_token\":\"<m>\"}}", "{}",
+         ",,,,,,,<i>,<m>,Q"},
+        {FAST "\"extra_special_tokens\":[\"</s>\"]}", "{}", ",,,,,,,,,Q"},
+        {FAST "\"eos_token\":\"</s>\"}", "{\"eos_token\":\"<s>\",\"pad_token\":\"</s>\"}",
+         ",<s>,,</s>,,,,,,Q"},
+        {"{\"tokenizer_class\":\"Qwen2Tokenizer\",\"eos_token\":\"</s>\",\"unk_token\":null}", "{}",
+         ",</s>,,<|endoftext|>,,,,,,Q"},
+        {"{\"tokenizer_class\":\"GPT2Tokenizer\",\"bos_token\":null}", "{}",
+         ",<|endoftext|>,<|endoftext|>,,,,,,,Q"},
+    };
+    const struct rlhf__message ask = {.role = RLHF__ROLE_USER, .content = {"Q", 1}};
+    const struct rlhf__messages m = {.item = (struct rlhf__message *)(uintptr_t)&ask, .n = 1};
+    struct scratch *s = *state;
+    write_file(s, BYTES("false"));
+    scratch_text(s, "config.json",
+                 "{\"bos_token_id\": 257, \"eos_token_id\": 257, \"pad_token_id\": 257}");
+    scratch_text(s, "chat_template.jinja", text);
+    for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
+        struct rlhf__tokenizer *tok = NULL;
+        struct rlhf__error err = {0, ""};
+        struct rlhf__buf out = RLHF__BUF_INIT;
+        scratch_text(s, "tokenizer_config.json", cases[i].config);
+        scratch_text(s, "special_tokens_map.json", cases[i].map);
+        check_ok(rlhf__tokenizer_open(s->dir, &tok, &err), &err);
+        check_ok(rlhf__chat_render(rlhf__tokenizer_chat(tok), &m, 0, &out, &err), &err);
+        assert_string_equal(rlhf__buf_text(&out), cases[i].want);
+        rlhf__buf_free(&out);
+        rlhf__tokenizer_close(tok);
+    }
+}
+
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
     const struct CMUnitTest tests[] = {TEST(contradictions), TEST(roles_by_class),
-                                       TEST(roles_by_model), TEST(around_a_text)};
+                                       TEST(roles_by_model), TEST(around_a_text),
+                                       TEST(template_tokens)};
     return cmocka_run_group_tests_name("tokenizer_config.json", tests, NULL, NULL);
 }

@@ -85,6 +85,9 @@ rlhf_status rlhf__chat_name(struct rlhf__chat *c, const char *name, struct rlhf_
     c->file = file;
     c->text = own;
     c->named = 1;
+    if ((c->more && json_object_update_missing(c->template.vars, c->more) != 0) ||
+        rlhf__chat_put_out(c, err) != RLHF_OK)
+        return rlhf__chat_no_memory(err);
     // If the tokenizer lacks a token of the template, this is reported when a conversation is
     // rendered.
     return rlhf__chat_learn(c, err);

@@ -19,6 +19,10 @@ struct rlhf__chat_tokens {
     // The variables with special tokens, as a JSON object: {"bos_token": "<s>", ...}. Borrowed
     // during the call.
     const char *vars;
+    // The same for tokens that transformers would not pass, since only an id names them; NULL =
+    // none. They are for templates that are chosen by name. rlhf__chat_jinja sets them, so that
+    // transformers writes them, too.
+    const char *more;
     // Returns the length of the special token with which s begins, 0 = none. It is called with
     // `tokenizer`, also later. NULL: no tokenizer.
     size_t (*special)(const void *tokenizer, rlhf_str s);

@@ -49,20 +49,31 @@ static rlhf_status pass(struct rlhf__chat *c, struct rlhf__template *t, struct r
                                                                     : RLHF_OK;
 }
 
-static rlhf_status set_vars(struct rlhf__chat *c, const char *text, struct rlhf__error *err) {
+rlhf_status rlhf__chat_put_out(struct rlhf__chat *c, struct rlhf__error *err) {
     struct rlhf__buf out = RLHF__BUF_INIT;
+    json_t *all = json_object(), *v;
+    const char *name;
+    if (c->named) json_object_foreach(c->more, name, v) {
+            if (rlhf__template_reads(&c->template, name)) json_object_set(all, name, v);
+        }
+    if (c->chosen) json_object_update(all, c->chosen);
+    rlhf__template_put_defaults(all, &out);
+    rlhf__buf_puts(&out, c->text);
+    free(c->out);
+    c->out = json_object_size(all) && !out.bad ? strdup(rlhf__buf_text(&out)) : NULL;
+    const int bad = !all || out.bad || (json_object_size(all) && !c->out);
+    json_decref(all);
+    rlhf__buf_free(&out);
+    return bad ? rlhf__chat_no_memory(err) : RLHF_OK;
+}
+
+static rlhf_status set_vars(struct rlhf__chat *c, const char *text, struct rlhf__error *err) {
     json_t *v = object_of(text, err);
     if (!v) return err ? err->code : RLHF_E_INVALID;
-    rlhf_status st = rlhf__template_check_vars(&c->template, c->for_tools, v, err);
+    const rlhf_status st = rlhf__template_check_vars(&c->template, c->for_tools, v, err);
     json_decref(c->chosen);
     c->chosen = v;
-    rlhf__template_put_defaults(v, &out);
-    rlhf__buf_puts(&out, c->text);
-    if (st == RLHF_OK) st = rlhf__buf_ok(&out, err);
-    free(c->out);
-    c->out = st == RLHF_OK && json_object_size(v) ? strdup(rlhf__buf_text(&out)) : NULL;
-    rlhf__buf_free(&out);
-    return st;
+    return st == RLHF_OK ? rlhf__chat_put_out(c, err) : st;
 }
 
 static rlhf_status set_date(struct rlhf__chat *c, const char *date, struct rlhf__error *err) {

@@ -174,6 +174,7 @@ rlhf_status rlhf__chat_open(const char *dir, const struct rlhf__chat_tokens *tok
     if (!c) return rlhf__chat_no_memory(err);
     c->dir = strdup(dir);
     c->vars = variables(tokens->vars);
+    c->more = tokens->more ? json_loads(tokens->more, 0, NULL) : NULL;
     c->special = (struct rlhf__template_special){tokens->special, tokens->tokenizer};
     snprintf(c->why, sizeof c->why, "'%s' has no chat template",
              rlhf__printable(dir, shown, sizeof shown));
@@ -192,6 +193,7 @@ void rlhf__chat_close(struct rlhf__chat *c) {
     rlhf__template_finish(&c->template);
     rlhf__chat_drop_for_tools(c);
     json_decref(c->vars);
+    json_decref(c->more);
     json_decref(c->chosen);
     free(c->dir);
     free(c->file);

@@ -13,13 +13,14 @@ struct rlhf__chat {
     struct rlhf__template *for_tools; // NULL = the entry is missing or cannot be parsed
     char tools_why[1000];             // why the entry is unusable; "" if it is missing or usable
     json_t *vars;                     // variables that templates can read: special tokens, tools
+    json_t *more;                     // for a named template: tokens that only an id names
     json_t *chosen;                   // variables that the user chose; NULL = none
     struct rlhf__template_special special;
     char date[12];
     char *dir;
     char *file;     // name or file of a template that was parsed; NULL = none
     char *text;     // its text
-    char *out;      // its text with the chosen variables as defaults; NULL = none were chosen
+    char *out;      // its text with defaults for variables; NULL = it needs none
     int32_t known;  // 1: it is usable
     int32_t named;  // 1: it was chosen by name
     char why[1200]; // why the template cannot be used
@@ -36,6 +37,9 @@ rlhf_status rlhf__chat_parse(const struct rlhf__chat *, const char *text, size_t
 // Learn about the templates, and set `known`, `why` and `tools_why`. A template that was named
 // stays in use, whatever the result. Errors: RLHF_E_NOMEM. [one thread]
 rlhf_status rlhf__chat_learn(struct rlhf__chat *, struct rlhf__error *err);
+
+// Set `out` anew. Errors: RLHF_E_NOMEM. [one thread]
+rlhf_status rlhf__chat_put_out(struct rlhf__chat *, struct rlhf__error *err);
 
 // Drop the entry "tool_use". [one thread]
 void rlhf__chat_drop_for_tools(struct rlhf__chat *);

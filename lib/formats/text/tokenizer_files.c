@@ -228,13 +228,34 @@ static size_t special_at(const void *tokenizer, rlhf_str s) {
                                   (rlhf_str){s.ptr, s.len < LONGEST ? s.len : LONGEST});
 }
 
+// The special tokens that only an id names, as variables.
+static json_t *vars_by_id(const struct rlhf__tokenizer *tok) {
+    const struct {
+        const char *name;
+        int32_t id;
+    } all[] = {{"bos_token", tok->info.bos},
+               {"eos_token", tok->info.eos},
+               {"unk_token", tok->info.unk},
+               {"pad_token", tok->info.pad}};
+    json_t *out = json_object();
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        const rlhf_str s = rlhf__tokenizer_written(tok, all[i].id);
+        if (s.ptr && !json_object_get(tok->vars, all[i].name))
+            json_object_set_new(out, all[i].name, json_stringn(s.ptr, (size_t)s.len));
+    }
+    return out;
+}
+
 static rlhf_status open_chat(struct rlhf__tokenizer *tok, const char *dir,
                              struct rlhf__error *err) {
-    char *vars = json_dumps(tok->vars, 0);
-    if (!vars) return RLHF__NOMEM(err, "out of memory for a chat template");
-    const struct rlhf__chat_tokens tokens = {vars, special_at, tok};
-    rlhf_status st = rlhf__chat_open(dir, &tokens, &tok->chat, err);
+    json_t *by_id = vars_by_id(tok);
+    char *vars = json_dumps(tok->vars, 0), *more = json_dumps(by_id, 0);
+    const struct rlhf__chat_tokens tokens = {vars, more, special_at, tok};
+    const rlhf_status st = vars && more ? rlhf__chat_open(dir, &tokens, &tok->chat, err)
+                                        : RLHF__NOMEM(err, "out of memory for a chat template");
+    json_decref(by_id);
     free(vars);
+    free(more);
     return st;
 }
 
