@@ -41,8 +41,7 @@ static rlhf_status learn_question(struct probe *p, struct rlhf__error *why) {
     struct rlhf__message q = {.role = RLHF__ROLE_USER, .content = text(stand_in)};
     struct rlhf__jinja_result asks = {0}, *r = &p->r;
     rlhf_status st = render(p, &q, 1, 0, r, why);
-    if (st == RLHF_OK && !after_stand_in(r).ptr)
-        st = rlhf__fail(why, RLHF_E_INVALID, "%s", silent);
+    if (st == RLHF_OK && !after_stand_in(r).ptr) st = rlhf__fail(why, RLHF_E_INVALID, "%s", silent);
     if (st == RLHF_OK) st = render(p, &q, 1, 1, &asks, why);
     const struct rlhf__buf *a = &r->turns.text, *b = &asks.turns.text;
     const size_t same = rlhf__template_common(rlhf__template_text(r), rlhf__template_text(&asks));
@@ -71,9 +70,9 @@ static rlhf_status learn_form(struct probe *p, const json_t *tools) {
     }
     if (st != RLHF_OK) p->t->parts_only = 0;
     if (st == RLHF_E_INVALID)
-        return rlhf__fail(p->err, RLHF_E_UNSUPPORTED, "%s%.600s",
-                          strcmp(why.text, silent) == 0 ? "" : "it does not render a question: ",
-                          why.text);
+        return rlhf__fail(
+            p->err, RLHF_E_UNSUPPORTED, "%s%.600s",
+            strcmp(why.text, silent) == 0 ? "" : "it does not render a question: ", why.text);
     return st == RLHF_OK ? st : RLHF__NOMEM(p->err, "out of memory for a chat template");
 }
 
