@@ -43,12 +43,25 @@ static rlhf_status take_prompts(const struct rlhf__preferences *rows, int32_t ro
     return st;
 }
 
+// Returns how many responses to draw: score.calibrate, but at most two to each prompt, or FEWEST.
+static uint32_t samples_of(const struct rlhf__config *c, const struct rlhf__prompts *prompts) {
+    enum { FEWEST = 64 };
+    const int64_t twice = 2 * rlhf__prompts_count(prompts), most = twice > FEWEST ? twice : FEWEST;
+    return (uint32_t)(c->score_head.calibrate < most ? c->score_head.calibrate : most);
+}
+
 static rlhf_status draw(const struct rlhf__feed_env *env, const volatile sig_atomic_t *cancelled,
                         const struct rlhf__model *m, const struct rlhf__prompts *prompts,
                         struct rlhf__rows *e, struct rlhf__error *err) {
     const struct rlhf__config *c = env->config;
     struct rlhf__rollout_request q = rlhf__rollout_request(c, m, prompts, NULL);
-    q.n = (uint32_t)c->score_head.calibrate;
+    q.n = samples_of(c, prompts);
+    rlhf__logf(
+        env->log, RLHF_LOG_INFO,
+        "reward model: its scale is fitted to %u responses of at most %lld tokens, which the "
+        "reference samples before phase 1 (score.calibrate, at most two responses a "
+        "prompt)",
+        q.n, (long long)c->sampling.max_new_tokens);
     q.stream = "calibrate";
     q.cancelled = cancelled;
     q.watch = rlhf__progress_watch(env->progress);

@@ -282,6 +282,23 @@ static void bad_input(void **state) {
 }
 
 // The reward model's context is shorter than the run's longest prompt plus response.
+// The log says what is sampled before the first phase, and few rows need few samples.
+static void samples_before_training_are_said(void **state) {
+    struct e2e *t = *state;
+#define FITTED "reward model: its scale is fitted to %s responses of at most"
+    char says[128];
+    must(t,
+         e2e_run(t, TRAIN "--data pairs.jsonl --set data.limit=3 --set batch.size=2 --set "
+                          "run.phases=1 --set score.calibrate=512 --set run.dir=few"),
+         "few rows");
+    snprintf(says, sizeof says, FITTED, "64");
+    e2e_says(t, says);
+    must(t, e2e_run(t, TRAIN "--set run.phases=1 --set score.calibrate=10 --set run.dir=ten"),
+         "ten samples");
+    snprintf(says, sizeof says, FITTED, "10");
+    e2e_says(t, says);
+}
+
 static void context_of_the_reward_model(void **state) {
     struct e2e *t = *state;
     make_policy(t);
@@ -488,6 +505,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(rows_that_do_not_fit_are_told, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(per_token_pays_the_mean, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(bad_input, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(samples_before_training_are_said, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(context_of_the_reward_model, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(margins_of_rows, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(trained_on, setup, e2e_teardown),

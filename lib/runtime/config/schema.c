@@ -152,8 +152,8 @@ static const rlhf_opt score_head_opts[] = {
       "which hidden state is scored; auto: the architecture's own choice; for a reward "
       "model: mean"),
     I(calibrate, 512, 0, 1 << 20,
-      "number of responses of the reference that a reward model's gain and bias are fitted to; "
-      "0: do not fit"),
+      "number of responses of the reference that a reward model's gain and bias are fitted to, at "
+      "most two for each prompt (but 64 in any case); 0: do not fit"),
 };
 #undef T
 #define T struct rlhf__data_config
