@@ -142,7 +142,7 @@ static rlhf_status score_rows(const struct measured *m, struct rlhf__rows *e, st
     if (!keep) return RLHF__NOMEM(err, "out of memory for %u held-out responses", e->n);
     rlhf_status st = rlhf__scored_init(&x, &by, e, err);
     if (st == RLHF_OK) st = score_texts(&s, &x, e, keep, err);
-    if (st == RLHF_OK) rlhf__mean_std(e->reward, keep, e->n, &result->mean, &std);
+    if (st == RLHF_OK) rlhf__mean_std(e->reward, keep, NULL, e->n, &result->mean, &std);
     result->correct = rlhf__scored_correct(&x, keep);
     if (st == RLHF_OK && wants_samples(env, h)) st = write_samples(m, e, &x, err);
     rlhf__scored_finish(&x);

@@ -31,7 +31,7 @@ static void set_finite(struct rlhf__metrics *m, const char *name, double value) 
 static void measure_scores(const struct rlhf__phase *p, struct rlhf__metrics *m) {
     const struct rlhf__rows *e = &p->x.rows;
     double mean, std;
-    rlhf__mean_std(e->reward, NULL, e->n, &mean, &std);
+    rlhf__mean_std(e->reward, NULL, NULL, e->n, &mean, &std);
     rlhf__metrics_set(m, "objective/scores", mean);
     set_finite(m, "objective/scores_error", rlhf__rows_error(e, e->reward, NULL));
     set_finite(m, "completions/length_score_correlation",

@@ -264,13 +264,6 @@ static int has_critic(const struct rlhf__phase *p) {
     return (p->cast->plan.heads & RLHF_HEAD_VALUE) != 0;
 }
 
-// Returns 1 if there are at least two rows and all rows have the same reward.
-static int is_constant(const struct rlhf__rows *e) {
-    for (uint32_t i = 1; i < e->n; i++)
-        if (!(e->reward[i] == e->reward[0])) return 0;
-    return e->n > 1;
-}
-
 static void warn_constant_rewards(const struct rlhf__phase *p, const struct rlhf__rows *e) {
     rlhf__report_warn(
         p->report, p->count->phase + 1, "constant_reward",
@@ -342,7 +335,7 @@ static void check_flat_rewards(const struct rlhf__phase *p, struct rlhf__count *
     double share = 0;
     rlhf__metrics_get(p->report->metrics, RLHF_METRIC_FLAT_GROUPS, &share);
     const int scored = rlhf__cast_has_rewards(p->cast) || p->config->n_recorded > 0;
-    const int constant = scored && is_constant(e);
+    const int constant = scored && e->n > 1 && rlhf__rows_flat(e, 0, e->n);
     const int flat = constant || (share == 1 && !has_critic(p));
     count->flat_phases += flat;
     if (count->flat_phases > 0)
@@ -410,8 +403,43 @@ static rlhf_status check_adapter(const struct rlhf__phase *p, struct rlhf__count
     return RLHF_OK;
 }
 
+// ---- skipped steps ----
+
+// Append the first advantage that is not finite, as the cause of skipped steps.
+static void put_odd_advantage(const struct rlhf__phase *p, struct rlhf__buf *out) {
+    const struct rlhf__rows *e = &p->x.rows;
+    for (uint32_t i = 0; i < e->n; i++)
+        for (int32_t t = e->offset[i]; t < e->offset[i + 1]; t++) {
+            const float a = e->token[RLHF__ADVANTAGE][t];
+            if (isfinite(a)) continue;
+            rlhf__buf_printf(out, "; %s gave row %u the advantage %g",
+                             rlhf__plugin_name(p->cast->algo->plugin), i,
+                             isnan(a) ? (double)NAN : (double)a);
+            return;
+        }
+}
+
+// Warn in the first phase with a step that was skipped. The end of the run has the count.
+static void check_skipped(const struct rlhf__phase *p) {
+    const struct rlhf__learner *l = p->learner;
+    const long long skipped = (long long)(l->minibatches - l->steps);
+    struct rlhf__buf cause = RLHF__BUF_INIT;
+    if (skipped <= 0 || p->report->said_skipped) return;
+    p->report->said_skipped = 1;
+    put_odd_advantage(p, &cause);
+    rlhf__report_warn(p->report, p->count->phase + 1, "skipped_steps",
+                      "%lld of %lld updates were skipped, because the loss or a gradient was not "
+                      "finite%s; what helps: a lower optim.lr%s; the end of the run has the count",
+                      skipped, (long long)l->minibatches, rlhf__buf_text(&cause),
+                      rlhf__cast_has_rewards(p->cast)
+                          ? ", smaller rewards (their weights, rewards.normalize, rewards.clip)"
+                          : "");
+    rlhf__buf_free(&cause);
+}
+
 rlhf_status rlhf__check_learning(const struct rlhf__phase *p, struct rlhf__count *count,
                                  const struct rlhf__findings *findings, struct rlhf__error *err) {
+    check_skipped(p);
     check_flat_rewards(p, count, findings);
     return p->has_adapter ? check_adapter(p, count, err) : RLHF_OK;
 }

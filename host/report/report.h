@@ -79,9 +79,11 @@ struct rlhf__report {
     int32_t said_flat; // 1: a phase without spread in any group has been reported
     // phases of this process in which an adapter that never moved got no gradient
     int64_t still_phases;
+    int32_t said_skipped;   // 1: a skipped step has been reported
     int32_t said_left;      // 1: too few fresh prompts has been reported
     int32_t said_no_calls;  // 1: a phase without a call of a tool has been reported
     int32_t said_rewritten; // 1: turns that the chat template would rewrite have been reported
+    int32_t reserved;
 };
 
 // Log "phase N: " and the text as a warning, and write the warning to events.jsonl. Does nothing if

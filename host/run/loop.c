@@ -169,6 +169,29 @@ static void say_spared(const struct rlhf__run *r) {
                (long long)s->rows, (long long)s->all, s->seconds);
 }
 
+#define NOT_FINITE "because the loss or a gradient was not finite"
+
+// Warn if steps were skipped, also before a resume. Returns RLHF_E_NUMERIC if all of them were.
+static rlhf_status judge_skipped(const struct rlhf__run *r, struct rlhf__error *err) {
+    const struct rlhf__optim_count *c = &r->learner.optim->count;
+    const struct rlhf__optim *critic = r->learner.critic_optim;
+    if (c->skipped > 0 && c->step == 0)
+        return rlhf__fail(err, RLHF_E_NUMERIC,
+                          "all %lld updates were skipped, " NOT_FINITE
+                          ": the run has taught nothing",
+                          (long long)c->skipped);
+    if (c->skipped > 0)
+        rlhf__logf(r->report.log, RLHF_LOG_WARN,
+                   "%lld of %lld updates were skipped, " NOT_FINITE " (optim/skipped_steps)",
+                   (long long)c->skipped, (long long)(c->step + c->skipped));
+    if (critic && critic->count.skipped > 0)
+        rlhf__logf(r->report.log, RLHF_LOG_WARN,
+                   "%lld of %lld updates of the critic were skipped, " NOT_FINITE,
+                   (long long)critic->count.skipped,
+                   (long long)(critic->count.step + critic->count.skipped));
+    return RLHF_OK;
+}
+
 // Returns 1 if a signal has asked this run to stop. If several processes train, returns 1 only
 // after all of them have agreed to stop.
 static int is_cancelled(const struct rlhf__run *r) {
@@ -272,7 +295,7 @@ static rlhf_status run_phases(struct rlhf__run *r, struct rlhf__error *err) {
     // RLHF_E_CANCELLED is a failure.
     if (st != RLHF_OK && !(st == RLHF_E_CANCELLED && is_cancelled(r))) return st;
     say_end(r);
-    return RLHF_OK;
+    return judge_skipped(r, err);
 }
 
 rlhf_status rlhf__run_phases(struct rlhf__run *r, struct rlhf__error *err) {

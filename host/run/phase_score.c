@@ -216,7 +216,7 @@ static void report_judged(const struct rlhf__phase *p, const uint8_t *finite) {
     uint32_t n = p->x.rows.n;
     double mean, std;
     if (n == 0 || !memchr(finite, 1, n)) return;
-    rlhf__mean_std(p->x.judged, finite, n, &mean, &std);
+    rlhf__mean_std(p->x.judged, finite, NULL, n, &mean, &std);
     rlhf__metrics_set(p->report->metrics, "judge/mean", mean);
     rlhf__metrics_set(p->report->metrics, "judge/std", std);
 }

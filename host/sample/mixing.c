@@ -6,20 +6,26 @@
 
 #define NORMALISE_EPS 1e-5
 
-void rlhf__mean_std(const float *x, const uint8_t *keep, uint32_t n, double *mean, double *std) {
+static int counts(const uint8_t *keep, const uint8_t *missing, uint32_t i) {
+    return (!keep || keep[i]) && (!missing || !missing[i]);
+}
+
+uint32_t rlhf__mean_std(const float *x, const uint8_t *keep, const uint8_t *missing, uint32_t n,
+                        double *mean, double *std) {
     double sum = 0, square = 0;
     uint32_t count = 0;
     for (uint32_t i = 0; i < n; i++) {
-        if (keep && !keep[i]) continue;
+        if (!counts(keep, missing, i)) continue;
         sum += (double)x[i];
         count++;
     }
     *mean = count ? sum / count : 0;
     for (uint32_t i = 0; i < n; i++) {
-        if (keep && !keep[i]) continue;
+        if (!counts(keep, missing, i)) continue;
         square += ((double)x[i] - *mean) * ((double)x[i] - *mean);
     }
     *std = count ? sqrt(square / count) : 0;
+    return count;
 }
 
 static double token_sum(const struct rlhf__rows *e, uint32_t i) {
@@ -55,10 +61,11 @@ static double normalised(double weight, double std) {
 static void add(struct rlhf__rows *e, const struct rlhf__reward_parts *parts, const uint8_t *keep,
                 double weight, int normalise) {
     double mean = 0, std = 0;
-    if (normalise) rlhf__mean_std(parts->row, keep, e->n, &mean, &std);
+    if (normalise) rlhf__mean_std(parts->row, keep, parts->missing, e->n, &mean, &std);
     double scale = normalise ? normalised(weight, std) : weight;
     float *sum = e->token[RLHF__TOKEN_REWARD];
     for (uint32_t i = 0; i < e->n; i++) {
+        if (parts->missing && parts->missing[i]) continue;
         e->score[i] += (float)(scale * ((double)parts->seq[i] - mean));
         for (int32_t k = e->offset[i] + e->prompt_len[i]; parts->token && k < e->offset[i + 1]; k++)
             sum[k] += (float)(scale * (double)parts->token[k]);
@@ -96,7 +103,8 @@ static void penalise(struct rlhf__rows *e, uint32_t i, const struct rlhf__respon
 }
 
 void rlhf__mix(const struct rlhf__config *c, const struct rlhf__reward_parts *parts,
-               const uint8_t *keep, const uint8_t *no_period, struct rlhf__rows *e) {
+               const uint8_t *keep, const uint8_t *unpaid, const uint8_t *no_period,
+               struct rlhf__rows *e) {
     memset(e->score, 0, e->n * sizeof *e->score);
     memset(e->token[RLHF__TOKEN_REWARD], 0, e->total * sizeof(float));
     for (size_t k = 0; k < c->n_reward; k++)
@@ -108,9 +116,9 @@ void rlhf__mix(const struct rlhf__config *c, const struct rlhf__reward_parts *pa
         take_reward(e, i);
     double mean = 0, std = 0;
     int after = c->mixing.normalize == RLHF__NORMALIZE_AFTER;
-    if (after) rlhf__mean_std(e->reward, keep, e->n, &mean, &std);
+    if (after) rlhf__mean_std(e->reward, keep, unpaid, e->n, &mean, &std);
     for (uint32_t i = 0; i < e->n; i++) {
-        if (after) normalise_row(e, i, mean, std);
+        if (after && !(unpaid && unpaid[i])) normalise_row(e, i, mean, std);
         clip(e, i, (double)(float)c->mixing.clip);
         if (keep[i])
             penalise(e, i, &c->response, no_period[i]);

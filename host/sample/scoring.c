@@ -35,6 +35,7 @@ struct totals {
     struct rlhf__reward_rows rows;
     struct rlhf__reward_answer answer; // of the current reward
     uint8_t *keep;                     // [n]
+    uint8_t *missing;                  // [(n_reward + 1) * n] of `parts`; then [n] rows without any
     int64_t not_finite, failed;        // rows, added up over the rewards
 };
 
@@ -57,18 +58,21 @@ static rlhf_status totals_init(struct totals *l, const struct rlhf__scorer *s,
     cells += 2 * (size_t)e->n; // for the environment's rewards
     l->parts = calloc(n_reward + 1, sizeof *l->parts);
     l->numbers = calloc(cells + 1, sizeof *l->numbers);
-    if (!l->parts || !l->numbers) return RLHF__NOMEM(err, "out of memory scoring %u rows", e->n);
+    l->missing = calloc((n_reward + 2) * (size_t)e->n + 1, 1);
+    if (!l->parts || !l->numbers || !l->missing)
+        return RLHF__NOMEM(err, "out of memory scoring %u rows", e->n);
     float *seq = l->numbers, *row = seq + n_reward * e->n, *token = row + n_reward * e->n;
     if (raw) row = raw;
     for (size_t k = 0; k < n_reward; k++) {
         l->parts[k] = (struct rlhf__reward_parts){.seq = seq + k * e->n, .row = row + k * e->n};
+        l->parts[k].missing = l->missing + k * e->n;
         if (!has_token_rewards(s, k)) continue;
         l->parts[k].token = token;
         token += e->total;
     }
     float *own = l->numbers + cells - 2 * (size_t)e->n;
-    l->parts[n_reward] =
-        (struct rlhf__reward_parts){.seq = own, .row = own + e->n, .token = e->paid};
+    l->parts[n_reward] = (struct rlhf__reward_parts){
+        .seq = own, .row = own + e->n, .token = e->paid, .missing = l->missing + n_reward * e->n};
     uint32_t flags = 0;
     for (size_t k = 0; k < n_reward; k++)
         flags |= s->rewards[k]->plugin->ops.reward.flags;
@@ -81,6 +85,7 @@ static rlhf_status totals_init(struct totals *l, const struct rlhf__scorer *s,
 static void totals_finish(struct totals *l) {
     free(l->parts);
     free(l->numbers);
+    free(l->missing);
     rlhf__reward_answer_finish(&l->answer);
     rlhf__reward_rows_finish(&l->rows);
 }
@@ -111,6 +116,7 @@ static rlhf_status take_rows(const struct rlhf__scorer *s, const struct rlhf__sc
     struct rlhf__reward_answer *a = &l->answer;
     for (uint32_t i = 0; i < l->rows.n; i++) {
         const float paid = rlhf__reward_answer_paid(a, &l->rows, i);
+        parts->missing[i] = a->failed[i] || !isfinite(paid);
         if (a->failed[i]) {
             l->failed++;
             if (c->on_failure == RLHF__FAILURE_DROP) l->keep[i] = 0;
@@ -184,6 +190,7 @@ static rlhf_status take_environment(const struct rlhf__scorer *s, struct rlhf__s
     for (uint32_t i = 0; i < e->n; i++) {
         double paid = rlhf__rows_response_sum(e, i, e->paid, NULL);
         if (!isfinite(paid)) {
+            parts->missing[i] = 1;
             l->not_finite++;
             if (s->config->mixing.nan_policy == RLHF__NAN_STOP)
                 return rlhf__fail(err, RLHF_E_NUMERIC,
@@ -202,11 +209,11 @@ static rlhf_status take_environment(const struct rlhf__scorer *s, struct rlhf__s
 
 // ---- all of them ----
 
-static void report(const struct rlhf__scorer *s, const char *reward, const float *raw,
-                   const uint8_t *keep, uint32_t n) {
+static void report(const struct rlhf__scorer *s, const char *reward,
+                   const struct rlhf__reward_parts *parts, const uint8_t *keep, uint32_t n) {
     double mean, std;
     char name[192];
-    rlhf__mean_std(raw, keep, n, &mean, &std);
+    if (rlhf__mean_std(parts->row, keep, parts->missing, n, &mean, &std) == 0) return;
     snprintf(name, sizeof name, "rewards/%s/mean", reward);
     s->metric(s->metric_ctx, name, mean);
     snprintf(name, sizeof name, "rewards/%s/std", reward);
@@ -217,9 +224,8 @@ static void report_all(const struct rlhf__scorer *s, const struct rlhf__scored *
                        const struct rlhf__rows *e, const struct totals *l) {
     if (!s->metric) return;
     for (size_t k = 0; k < s->config->n_reward; k++)
-        report(s, s->config->reward[k].name, l->parts[k].row, l->keep, l->rows.n);
-    if (is_paid(s, e))
-        report(s, "environment", l->parts[s->config->n_reward].row, l->keep, l->rows.n);
+        report(s, s->config->reward[k].name, &l->parts[k], l->keep, l->rows.n);
+    if (is_paid(s, e)) report(s, "environment", &l->parts[s->config->n_reward], l->keep, l->rows.n);
     s->metric(s->metric_ctx, "rewards/not_finite", (double)l->not_finite);
     const double correct = rlhf__scored_correct(x, l->keep);
     if (!isnan(correct)) s->metric(s->metric_ctx, "objective/verifiable_correct_rate", correct);
@@ -254,13 +260,26 @@ static rlhf_status score_all(const struct rlhf__scorer *s, struct rlhf__scored *
     return check_left(s, l, err);
 }
 
+// Returns an array [n]: 1 if no reward has a value for the row.
+static const uint8_t *find_unpaid(const struct rlhf__scorer *s, const struct totals *l,
+                                  const struct rlhf__rows *e) {
+    const size_t n = s->config->n_reward + (size_t)is_paid(s, e);
+    uint8_t *unpaid = l->missing + (s->config->n_reward + 1) * e->n;
+    for (uint32_t i = 0; i < e->n; i++) {
+        unpaid[i] = 1;
+        for (size_t k = 0; k < n; k++)
+            unpaid[i] &= l->parts[k].missing[i];
+    }
+    return unpaid;
+}
+
 rlhf_status rlhf__score(const struct rlhf__scorer *s, struct rlhf__scored *x, struct rlhf__rows *e,
                         uint8_t *keep, float *raw, struct rlhf__error *err) {
     struct totals l = {.keep = keep};
     memset(keep, 1, e->n);
     rlhf_status st = totals_init(&l, s, x, e, raw, err);
     if (st == RLHF_OK) st = score_all(s, x, e, &l, err);
-    if (st == RLHF_OK) rlhf__mix(s->config, l.parts, keep, x->no_period, e);
+    if (st == RLHF_OK) rlhf__mix(s->config, l.parts, keep, find_unpaid(s, &l, e), x->no_period, e);
     for (uint32_t i = 0; st == RLHF_OK && i < e->n; i++)
         if (!isfinite(e->reward[i]))
             st = rlhf__fail(err, RLHF_E_NUMERIC,

@@ -1,12 +1,39 @@
 // entry.c: the plugin of kernels_reference.so.
+#include "context.h"
 #include "instance.h"
 
 #include <rlhf/reference.h>
 
 #include <unistd.h>
 
+struct config {
+    int64_t rounding;
+};
+
+static const rlhf_opt opts[] = {
+    RLHF_OPT_I64(struct config, rounding, 0, 0, INT64_MAX,
+                 "seed of rounding errors that the outputs of norms and log-probs get; 0 = none"),
+};
+
+struct self {
+    struct rlhf__backend common; // first member: the functions of instance.h use it
+    struct config config;
+};
+
+static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
+    struct self *s = host->alloc(host, sizeof *s);
+    if (!s) return host->fail(host, RLHF_E_NOMEM, "out of memory");
+    s->common.host = host;
+    s->config = *(const struct config *)config;
+    *self = s;
+    return RLHF_OK;
+}
+
 static rlhf_status open_table(void *self, const rlhf_kernels_open *open, rlhf_compute **out) {
-    return rlhf_reference_open(((struct rlhf__backend *)self)->host, open, out);
+    const struct self *s = self;
+    const rlhf_status st = rlhf_reference_open(s->common.host, open, out);
+    if (st == RLHF_OK) ((struct rlhf__ref *)(*out)->ctx)->rounding = (uint64_t)s->config.rounding;
+    return st;
 }
 
 static void close_table(void *self, rlhf_compute *c) {
@@ -43,7 +70,11 @@ static const rlhf_plugin plugin = {
     .summary = "naive plain C; what the other backends are checked against",
     .vendor = "rlhf-host",
     .license = "Apache-2.0",
-    .create = rlhf__backend_create,
+    .opts = opts,
+    .n_opts = sizeof opts / sizeof *opts,
+    .opt_stride = sizeof *opts,
+    .config_size = sizeof(struct config),
+    .create = create,
     .destroy = rlhf__backend_destroy,
     .ops = &ops,
 };

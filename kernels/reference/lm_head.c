@@ -159,7 +159,10 @@ static rlhf_status lm_head(void *ctx, const rlhf_lm_head *from) {
     if (st == RLHF_OK) st = rlhf__ref_head_check_targets(ctx, &a);
     for (uint64_t t = 0; st == RLHF_OK && t < a.rows; t++) {
         rlhf__ref_head_row_fill(&s, &a, t, a.kl != NULL);
-        rlhf__ref_f32(a.logp)[t] = (float)s.logp[rlhf__ref_i32(a.target)[t]];
+        const int32_t target = rlhf__ref_i32(a.target)[t];
+        const double y = s.logp[target]; // moves by up to 2^-22 of its size
+        rlhf__ref_f32(a.logp)[t] =
+            (float)(isfinite(y) ? rlhf__ref_disturbed(ctx, y, (float)y / 4, (uint64_t)target) : y);
         if (a.entropy) rlhf__ref_f32(a.entropy)[t] = (float)rlhf__ref_entropy(&s, a.vocab);
         if (a.kl) rlhf__ref_f32(a.kl)[t] = (float)rlhf__ref_divergence(&s, &a);
     }

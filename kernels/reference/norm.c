@@ -33,8 +33,9 @@ static rlhf_status norm(void *ctx, rlhf_dev out, int32_t out_dtype, rlhf_dev sta
         const double rstd = 1.0 / sqrt(var / (double)n + eps);
         for (uint64_t c = 0; c < n; c++) {
             const double xhat = ((double)xt[c] - mean) * rstd;
-            rlhf__ref_put(out, out_dtype, t * n + c,
-                          (double)rlhf__ref_f32(gamma)[c] * xhat + (double)rlhf__ref_f32(beta)[c]);
+            const float g = rlhf__ref_f32(gamma)[c];
+            const double y = (double)g * xhat + (double)rlhf__ref_f32(beta)[c];
+            rlhf__ref_put(out, out_dtype, t * n + c, rlhf__ref_disturbed(ctx, y, g, c));
         }
         if (!stats) continue;
         rlhf__ref_f32(stats)[2 * t] = (float)mean;
@@ -122,9 +123,11 @@ static rlhf_status rms_norm(void *ctx, rlhf_dev out, int32_t out_dtype, rlhf_dev
         for (uint64_t c = 0; c < n; c++)
             sum += (double)xt[c] * (double)xt[c];
         const double rinv = 1.0 / sqrt(sum / (double)n + eps);
-        for (uint64_t c = 0; c < n; c++)
-            rlhf__ref_put(out, out_dtype, t * n + c,
-                          (double)rlhf__ref_f32(gamma)[c] * (double)xt[c] * rinv);
+        for (uint64_t c = 0; c < n; c++) {
+            const float g = rlhf__ref_f32(gamma)[c];
+            const double y = (double)g * (double)xt[c] * rinv;
+            rlhf__ref_put(out, out_dtype, t * n + c, rlhf__ref_disturbed(ctx, y, g, c));
+        }
         if (stats) rlhf__ref_f32(stats)[t] = (float)rinv;
     }
     return rlhf__ref_leave(ctx, RLHF_OK);

@@ -43,4 +43,20 @@ static inline void rlhf__ref_put(rlhf_dev p, int32_t dtype, uint64_t i, double v
         rlhf__ref_f32(p)[i] = (float)v;
 }
 
+// Returns `y`, element c of an output of the size `gamma`: a normalized row times gamma, or a
+// log-prob. If r->rounding is set, adds an error of at most 2^-20 gamma, which is about what the
+// f32 products before it leave. The error depends only on the seed, y and c, so equal rows stay
+// equal.
+static inline double rlhf__ref_disturbed(const struct rlhf__ref *r, double y, float gamma,
+                                         uint64_t c) {
+    uint64_t h;
+    if (r->rounding == 0) return y;
+    memcpy(&h, &y, sizeof h);
+    h ^= r->rounding * 0x9e3779b97f4a7c15u + c * 0xd1342543de82ef95u;
+    h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9u; // the mixer of splitmix64 (Steele et al. 2014)
+    h = (h ^ (h >> 27)) * 0x94d049bb133111ebu;
+    const double error = (double)((h ^ (h >> 31)) >> 11) * 0x1p-52 - 1; // in [-1, 1)
+    return y + (double)gamma * error * 0x1p-20;
+}
+
 #endif

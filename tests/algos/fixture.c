@@ -139,6 +139,7 @@ static double rows_loss(struct algo *a, struct batch *b, int32_t from, int32_t t
                        .margin = b->margin ? b->margin + from : NULL};
     rlhf_loss_out out = {.size = sizeof out, .d_heads = &d};
     assert_int_equal(a->ops->loss(a->self, &in, &out), RLHF_OK);
+    a->loss += out.loss;
     return out.loss;
 }
 
@@ -169,6 +170,8 @@ int32_t algo_step_end(struct algo *a, uint32_t epoch, int32_t skipped) {
     int32_t stop = 0;
     rlhf_step_info step = algo_step;
     step.epoch = epoch;
+    step.loss = a->loss;
+    a->loss = 0;
     step.skipped = (uint32_t)skipped;
     assert_int_equal(a->ops->minibatch_end(a->self, &step, &stop), RLHF_OK);
     return stop;

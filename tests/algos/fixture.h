@@ -25,6 +25,7 @@ struct algo {
     const rlhf_algo_ops *ops;
     void *self;
     rlhf_plan plan;
+    double loss; // sum of the results of loss() since the last step
     union {
         unsigned char bytes[1024];
         double align;

@@ -183,6 +183,27 @@ static void standardize(void **state) {
     rlhf__standardize(NULL, 0, 0, 1);
 }
 
+// 0.6 + 0.1 and 0.7 + 0 in f32 are no spread; one part in a million is.
+static void float_noise_is_no_spread(void **state) {
+    (void)state;
+    const double sum = (double)(0.6F + 0.1F), plain = (double)0.7F;
+    const double y[6] = {sum, plain, plain, 1, 1.000001, 1};
+    const int32_t group[6] = {0, 0, 0, 1, 1, 1};
+    double x[6], z[2] = {sum, plain};
+    int64_t order[6];
+    uint8_t flat[6];
+    assert_true(sum != plain);
+    struct rlhf__group_stats s = rlhf__group_normalize(y, group, 6, 1e-8, 1, 1, order, x);
+    assert_int_equal(s.zero, 1);
+    assert_true(x[0] == 0 && x[1] == 0 && x[2] == 0 && x[4] > 1);
+    rlhf__flat_groups(x, group, 6, order, flat);
+    assert_true(flat[0] && !flat[3]);
+    rlhf__leave_one_out(y, group, 6, order, x);
+    assert_true(x[0] == 0 && x[4] > 0);
+    rlhf__standardize(z, 2, 0, 1);
+    assert_true(z[0] == 0 && z[1] == 0);
+}
+
 static void surrogate_cases(void **state) {
     (void)state;
     static const struct {
@@ -250,6 +271,7 @@ int main(void) {
                                        cmocka_unit_test(groups),
                                        cmocka_unit_test(broadcast_reward_explodes),
                                        cmocka_unit_test(standardize),
+                                       cmocka_unit_test(float_noise_is_no_spread),
                                        cmocka_unit_test(groups_are_permutable),
                                        cmocka_unit_test(surrogate_cases),
                                        cmocka_unit_test(weights),

@@ -1,5 +1,5 @@
 // bad_reward.c: a reward that misbehaves in one way: it gives NaN for chosen rows, fails, leaves
-// rows unwritten, or marks rows as failed.
+// rows unwritten, marks rows as failed, or gives huge numbers.
 #include "support/plugin.h"
 
 #include <rlhf/reward.h>
@@ -11,7 +11,7 @@ struct config {
     int32_t how, reserved;
 };
 
-static const char *const ways[] = {"nan", "inf", "skip", "fail", "failed", NULL};
+static const char *const ways[] = {"nan", "inf", "skip", "fail", "failed", "huge", NULL};
 
 static const rlhf_opt opts[] = {
     RLHF_OPT_I64(struct config, every, 4, 1, 1000, "which rows misbehave"),
@@ -33,6 +33,10 @@ static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward
         if (bad && s->config->how == 2) continue;
         if (bad && s->config->how == 4) {
             out->failed[i] = 1;
+            continue;
+        }
+        if (s->config->how == 5) {
+            out->seq[i] = bad ? -3e38F : 3e38F;
             continue;
         }
         out->seq[i] = !bad ? (float)(i % 3) : s->config->how == 0 ? -NAN : INFINITY;

@@ -44,6 +44,24 @@ static void nan_reward_can_be_zero_or_dropped(void **state) {
     }
 }
 
+// With rewards of +-3e38, rloo.so's advantages overflow.
+static void skipped_steps_are_said(void **state) {
+    struct e2e *t = *state;
+    static const char run[] = "--algo rloo.so --policy model --set policy.init=random --prompts "
+                              "prompts.txt --set batch.size=8 --set sampling.max_new_tokens=4 "
+                              "--set optim.max_skipped=0 ";
+    assert_int_equal(e2e_run(t, "%s" BAD ":how=huge,every=8\" --phases 1 --out some", run), 0);
+    e2e_says(t, " updates were skipped, because the loss or a gradient was not finite; rloo.so "
+                "gave row 7 the advantage -inf; what helps: a lower optim.lr, ");
+    e2e_says(t, "of 8 updates were skipped, because the loss or a gradient was not finite "
+                "(optim/skipped_steps)");
+    assert_int_equal(
+        e2e_run(t, "%s" BAD ":how=huge\" --set algo.minibatches=1 --phases 2 --out all", run), 1);
+    e2e_says(t, "updates were skipped, because the loss or a gradient was not finite: the run has "
+                "taught nothing");
+    assert_int_equal(e2e_exists(t, "all/checkpoints/latest/model.safetensors"), 1);
+}
+
 static void failing_plugin_is_named(void **state) {
     struct e2e *t = *state;
     int status = e2e_run(t, PPO BAD ":how=fail\" --set run.phases=1 --set run.dir=f");
@@ -178,6 +196,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(limits_of_the_shell, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(nan_reward_stops_and_names, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(nan_reward_can_be_zero_or_dropped, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(skipped_steps_are_said, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(failing_plugin_is_named, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_service_says_what_is_wrong, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(full_disk_keeps_the_old_checkpoint, e2e_setup,

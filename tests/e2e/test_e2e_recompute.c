@@ -184,6 +184,35 @@ static void a_flipped_bit_of_a_moment_is_found(void **state) {
     finds(t, "--phases 2", "element of adapter_model.safetensors");
 }
 
+// In a phase of this run, the ratio of a token is so close to its bound that rounding decides
+// whether it is clipped. The limits are raised to what rounding does; larger differences are found.
+static void limits_allow_what_rounding_does(void **state) {
+    struct e2e *t = *state;
+    expect(t,
+           e2e_shell(t, "\"$HOST\" --threads 1 --out kink --algo "
+                        "grpo.so:group_size=4,clip_range=1e-4,epochs=2 --reward " EVEN
+                        " --prompts prompts.txt --set batch.size=16 --set optim.lr=1e-6 "
+                        "--set log.rollouts=true --set sampling.max_new_tokens=16 --phases 3 "
+                        "--set compute.dtype=f32 --set compute.backend=cpu --policy policy "
+                        "--set checkpoint.every=1 --set checkpoint.keep=0 --set log.progress=off"),
+           0);
+    expect(t, e2e_run(t, "recompute kink"), 0);
+    e2e_says(t, "phase 2: equal within the limits (f32)\n");
+    e2e_says(t, "phase 3: equal within the limits (f32; rounding alone moves ");
+    e2e_says(t, "policy/clipfrac_avg  limit raised");
+    expect(t, e2e_run(t, "recompute kink --phases 3 --json"), 0);
+    e2e_says(t, "\"limit_raised\": true");
+    copy(t, "kink", NULL);
+    flip(t, "x/checkpoints/000003/model.safetensors", 3, 2);
+    expect(t, e2e_run(t, "recompute x --phases 3"), 1);
+    e2e_says(t, "element of model.safetensors");
+    copy(t, "kink",
+         "sed -i '/\"phase\": 3/s/\\(\"policy.clipfrac_avg\": \\)[-0-9.e]*/\\10.5/' "
+         "x/metrics.jsonl");
+    expect(t, e2e_run(t, "recompute x --phases 3"), 1);
+    e2e_says(t, "policy/clipfrac_avg  DIFFERS");
+}
+
 static void a_changed_reward_is_found(void **state) {
     struct e2e *t = *state;
     static const char *const all[] = {"ppo", "grpo", "rloo", "pp"};
@@ -284,6 +313,7 @@ int main(void) {
         cmocka_unit_test(the_same_backend_is_equal_to_the_bit),
         cmocka_unit_test(no_reward_is_opened_and_nothing_is_written),
         cmocka_unit_test(phases_with_one_score_are_equal),
+        cmocka_unit_test(limits_allow_what_rounding_does),
         cmocka_unit_test(a_flipped_bit_of_a_weight_is_found),
         cmocka_unit_test(a_flipped_bit_of_a_moment_is_found),
         cmocka_unit_test(a_changed_reward_is_found),

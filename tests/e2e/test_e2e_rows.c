@@ -1,6 +1,8 @@
 // test_e2e_rows.c: rewards that use the data row, or the other rows of the group.
 #include "e2e.h"
 
+#include <math.h>
+
 #define GOLD "\"$RLHF_TEST_PLUGINS/gold_reward.so\""
 #define MODEL                                                                                      \
     " --policy model --set policy.init=random --set sampling.max_new_tokens=4 "                    \
@@ -81,6 +83,20 @@ static void the_share_of_right_ones(void **state) {
     e2e_says(t, "\"correct\": 0.5");
 }
 
+// A reward without a value for a row does not count it as 0 in mean and deviation.
+static void rows_without_a_reward_count_in_no_mean(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, RUN "--reward \"$RLHF_TEST_PLUGINS/bad_reward.so:every=2\" "
+                                    "--set rewards.nan_policy=zero --set log.rollouts=true "
+                                    "--set rewards.normalize=before --set run.dir=a"),
+                     0);
+    json_t *m = e2e_metrics(t, "a"); // rows 0, 2, 4 and 6 get 0, 2, 1 and 0
+    assert_true(e2e_metric(m, 0, "rewards/bad_reward/mean") == 0.75);
+    assert_true(fabs(e2e_metric(m, 0, "rewards/bad_reward/std") - sqrt(0.6875)) < 1e-6);
+    assert_true(fabs(e2e_metric(m, 0, "objective/scores")) < 1e-6);
+    json_decref(m);
+}
+
 // If a data row cannot be scored, every command that scores finds this before sampling.
 static void rows_are_asked_about_first(void **state) {
     struct e2e *t = *state;
@@ -154,6 +170,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {T(the_row_pays),
                                        T(groups_are_said_everywhere),
                                        T(the_share_of_right_ones),
+                                       T(rows_without_a_reward_count_in_no_mean),
                                        T(rows_are_asked_about_first),
                                        T(what_the_row_lacks_is_said),
                                        T(a_metric_belongs_to_its_plugin)};

@@ -334,10 +334,12 @@ static void refuses(struct e2e *t, const char *change, const char *args, const c
 static void bad_input_is_one_sentence(void **state) {
     struct e2e *t = *state;
     refuses(t, "rm chain.jsonl", "--all", "x has no hash chain (chain.jsonl); rlhf-host recompute");
-    refuses(
-        t,
-        "sed -i 's/\"version\": \"[0-9.]*\"}, \"head/\"version\": \"0.9.7\"}, \"head/' chain.jsonl",
-        "", "x was made by version 0.9.7, and this is version 0.");
+#define NAME_VERSION(v)                                                                            \
+    "sed -i 's/\"version\": \"[0-9.]*\"}, \"head/\"version\": \"" v "\"}, \"head/' chain.jsonl"
+    refuses(t, NAME_VERSION("0.9.7") " && " CHAIN "forge . 999", "",
+            "x was made by version 0.9.7, and this is version 0.");
+    refuses(t, NAME_VERSION(""), "", "x/chain.jsonl was edited: line 1: ");
+#undef NAME_VERSION
     refuses(t, "true", "--phase 9", "--phase is 9, but the run has 3 phases");
     refuses(t, "true", "--all --phase 2", "give --all or --phase, not both");
     refuses(t, "rm -r checkpoints/00000[12] && mv ../policy ../gone", "--phase 2", "policy");

@@ -84,7 +84,7 @@ static void mix_paid(struct rlhf__config *c, const float *raw, const uint8_t *ke
             if (per_token) token[k][3 * i + 1] = token[k][3 * i + 2] = raw[4 * k + i] / 2;
         }
     }
-    rlhf__mix(c, pay, keep, no_period, &e);
+    rlhf__mix(c, pay, keep, NULL, no_period, &e);
     for (uint32_t i = 0; i < 4; i++) {
         const float *t = e.token[RLHF__TOKEN_REWARD] + 3 * i;
         close_to((double)t[0], 0, 0);
@@ -195,9 +195,40 @@ static void dropped_rows_count_in_no_mean(void **state) {
     const float x[4] = {1, 100, 3, 5};
     const uint8_t keep[4] = {1, 0, 1, 1};
     double mean, std;
-    rlhf__mean_std(x, keep, 4, &mean, &std);
+    rlhf__mean_std(x, keep, NULL, 4, &mean, &std);
     close_to(mean, 3, 0);
     close_to(std, sqrt(8.0 / 3), 1e-15);
+}
+
+// A row without a value counts in neither mean nor deviation of its reward, and gets 0 from it.
+static void missing_rewards_count_in_no_mean(void **state) {
+    (void)state;
+    struct rlhf__plugin_config reward[2] = {{.weight = 1}, {.weight = 1}};
+    struct rlhf__config c = {.reward = reward, .n_reward = 2};
+    float a[4] = {5, 5.5F, 0, 0}, b[4] = {0, 0, 0.25F, 0};
+    uint8_t no_a[4] = {0, 0, 1, 1}, no_b[4] = {1, 1, 0, 1}, unpaid[4] = {0, 0, 0, 1};
+    const uint8_t keep[4] = {1, 1, 1, 1}, no[4] = {0};
+    const struct rlhf__reward_parts parts[2] = {{a, NULL, a, no_a}, {b, NULL, b, no_b}};
+    struct rlhf__rows e = {0};
+    assert_int_equal(rlhf__rows_init(&e, 4, 4, NULL), RLHF_OK);
+    for (int32_t i = 0; i < 4; i++) {
+        e.offset[i + 1] = i + 1;
+        e.prompt_len[i] = 1;
+    }
+    c.mixing.normalize = RLHF__NORMALIZE_BEFORE;
+    rlhf__mix(&c, parts, keep, unpaid, no, &e);
+    const double one = 0.25 / (0.25 + 1e-5);
+    const double before[4] = {-one, one, 0, 0}; // b has one value, and so no deviation
+    for (int i = 0; i < 4; i++)
+        close_to((double)e.reward[i], before[i], 1e-6);
+    c.mixing.normalize = RLHF__NORMALIZE_AFTER;
+    rlhf__mix(&c, parts, keep, unpaid, no, &e);
+    const double mean = 10.75 / 3;
+    const double std = sqrt((25 + 30.25 + 0.0625) / 3 - mean * mean) + 1e-5;
+    const double after[4] = {(5 - mean) / std, (5.5 - mean) / std, (0.25 - mean) / std, 0};
+    for (int i = 0; i < 4; i++)
+        close_to((double)e.reward[i], after[i], 1e-6);
+    rlhf__rows_finish(&e);
 }
 
 // ---- early stopping ----
@@ -386,6 +417,7 @@ int main(void) {
         cmocka_unit_test(token_rewards_are_part_of_the_row),
         cmocka_unit_test(rewards_without_spread_normalise_to_nothing),
         cmocka_unit_test(dropped_rows_count_in_no_mean),
+        cmocka_unit_test(missing_rewards_count_in_no_mean),
         cmocka_unit_test(early_stop_averages_what_was_seen),
         cmocka_unit_test(early_stop_that_cannot_stop_is_refused),
         cmocka_unit_test(early_stop_waits_for_patience),

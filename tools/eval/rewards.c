@@ -269,14 +269,14 @@ static rlhf_status fill_table(struct measured *m, struct rlhf__error *err) {
     for (uint32_t j = 0; j < m->sides; j++) {
         struct side *s = &m->side[j];
         double mean;
-        rlhf__mean_std(s->e.reward, s->keep, m->n, &mean, &s->out.reward_std);
+        rlhf__mean_std(s->e.reward, s->keep, NULL, m->n, &mean, &s->out.reward_std);
         for (size_t k = 0; k < c->n_reward && k < RLHF__TABLE_REWARDS; k++)
-            rlhf__mean_std(s->raw + k * m->n, s->keep, m->n, &mean, &s->out.std[k]);
+            rlhf__mean_std(s->raw + k * m->n, s->keep, NULL, m->n, &mean, &s->out.std[k]);
         if (m->with.environment && c->n_reward < RLHF__TABLE_REWARDS) {
             float *paid = s->raw + c->n_reward * m->n; // the last part of raw
             for (uint32_t i = 0; i < m->n; i++)
                 paid[i] = (float)paid_of(s, i, 0);
-            rlhf__mean_std(paid, s->keep, m->n, &mean, &s->out.std[c->n_reward]);
+            rlhf__mean_std(paid, s->keep, NULL, m->n, &mean, &s->out.std[c->n_reward]);
         }
         s->out.model = s->model->peft.dir ? s->model->peft.dir : s->model->dir;
         m->table.side[j] = s->out;

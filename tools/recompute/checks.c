@@ -65,6 +65,13 @@ size_t rlhf__checks_wrong(const struct rlhf__checks *c) {
     return n;
 }
 
+size_t rlhf__checks_raised(const struct rlhf__checks *c) {
+    size_t n = 0;
+    for (size_t i = 0; i < c->n; i++)
+        n += c->item[i].raised != 0;
+    return n;
+}
+
 int rlhf__checks_exact(const struct rlhf__checks *c) {
     for (size_t i = 0; i < c->n; i++)
         if (c->item[i].difference != 0) return 0;

@@ -24,8 +24,10 @@ struct rlhf__check {
     char what[120];  // "loss", "metric lr", "weights"
     char where[200]; // of the largest difference: "update 3", a tensor's name; may be empty
     double run, again, difference, relative, limit;
+    double moved;       // the largest `relative` of this number in the trials (rounding.h)
     int32_t has_values; // 1: run and again are set
     int32_t wrong;
+    int32_t raised, reserved; // raised 1: the limit was raised to what rounding does
 };
 
 // Zero-initialize; release with rlhf__checks_finish.
@@ -52,9 +54,11 @@ rlhf_status rlhf__checks_fail(struct rlhf__checks *, const char *what, const cha
 void rlhf__check_see(struct rlhf__check *worst, double run, double again, double scale,
                      const char *where);
 
-// rlhf__checks_wrong returns the number of failed checks. rlhf__checks_exact returns 1 if all
+// rlhf__checks_wrong returns the number of failed checks, and rlhf__checks_raised the number of
+// those that passed only because their limit was raised. rlhf__checks_exact returns 1 if all
 // differences are exactly 0. [any]
 size_t rlhf__checks_wrong(const struct rlhf__checks *);
+size_t rlhf__checks_raised(const struct rlhf__checks *);
 int rlhf__checks_exact(const struct rlhf__checks *);
 
 #endif

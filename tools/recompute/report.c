@@ -23,12 +23,17 @@ static void print_check(const struct rlhf__check *k) {
     else if (isfinite(k->difference))
         printf(" %10s %8s", "", ""); // judged tensor by tensor
     if (k->where[0]) printf("  %s", k->where);
-    printf("%s\n", k->wrong ? "  DIFFERS" : "");
+    printf("%s\n", k->wrong ? "  DIFFERS" : k->raised ? "  limit raised" : "");
 }
 
 void rlhf__recompute_print(const struct rlhf__recomputed *p) {
-    printf("phase %lld: %s (%s%s)\n", (long long)p->phase, verdict(p), p->dtype,
+    const size_t raised = rlhf__checks_raised(p->checks);
+    printf("phase %lld: %s (%s%s", (long long)p->phase, verdict(p), p->dtype,
            p->must_equal ? ", same arithmetic" : "");
+    if (raised > 0)
+        printf("; rounding alone moves %zu number%s further than the usual limit%s", raised,
+               raised == 1 ? "" : "s", raised == 1 ? "" : "s");
+    printf(")\n");
     printf("  %-40s %13s %13s %10s %10s %8s\n", "", "run", "recomputed", "difference", "relative",
            "limit");
     for (size_t i = 0; i < p->checks->n; i++)
@@ -39,8 +44,8 @@ void rlhf__recompute_print(const struct rlhf__recomputed *p) {
 static json_t *real(double x) { return isfinite(x) ? json_real(x) : json_null(); }
 
 static json_t *check_json(const struct rlhf__check *k) {
-    json_t *v = json_pack("{s:o, s:o, s:b}", "what", json_string(k->what), "where",
-                          json_string(k->where), "differs", k->wrong);
+    json_t *v = json_pack("{s:o, s:o, s:b, s:b}", "what", json_string(k->what), "where",
+                          json_string(k->where), "differs", k->wrong, "limit_raised", k->raised);
     if (v && k->has_values) json_object_set_new(v, "run", real(k->run));
     if (v && k->has_values) json_object_set_new(v, "recomputed", real(k->again));
     if (!v) return NULL;

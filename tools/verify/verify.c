@@ -96,6 +96,13 @@ static rlhf_status read_chain(struct job *j, struct rlhf__error *err) {
     j->phases = last->phase;
     const char *was = rlhf__json_text_in(begin_of(j), "version");
     if (strcmp(was, RLHF_SDK_VERSION) == 0) return RLHF_OK;
+    for (size_t i = 0; i < j->chain.n; i++) {
+        const char *wrong = rlhf__chain_file_wrong(&j->chain, i);
+        if (!wrong) continue;
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "verify: %s/" RLHF__CHAIN_FILE " was edited: line %d: %s", j->run,
+                          j->chain.line[i].number, wrong);
+    }
     return rlhf__fail(
         err, RLHF_E_INVALID,
         "verify: %s was made by version %s, and this is version %s: verify it with the "

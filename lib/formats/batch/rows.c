@@ -3,6 +3,7 @@
 
 #include <rlhf/reward.h>
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -309,9 +310,14 @@ static double paid(const struct rlhf__rows *e, uint32_t i) {
 }
 
 int rlhf__rows_flat(const struct rlhf__rows *e, uint32_t from, uint32_t to) {
-    for (uint32_t i = from + 1; i < to; i++)
-        if (paid(e, i) != paid(e, from)) return 0;
-    return 1;
+    double low = from < to ? paid(e, from) : 0, high = low;
+    for (uint32_t i = from + 1; i < to; i++) {
+        const double y = paid(e, i);
+        if (isnan(y)) return 0;
+        low = fmin(low, y);
+        high = fmax(high, y);
+    }
+    return high - low <= 0x1p-21 * fmax(fabs(low), fabs(high));
 }
 
 int rlhf__rows_same_prompt(const struct rlhf__rows *e, uint32_t i) {

@@ -148,8 +148,9 @@ int64_t rlhf__rows_response_tokens(const struct rlhf__rows *e, uint32_t from, ui
 // Returns the first index after i whose row is not in row i's group, or e->n. [any]
 uint32_t rlhf__rows_group_end(const struct rlhf__rows *e, uint32_t i);
 
-// Returns 1 if rows [from, to) all have the same reward. A row's reward is its score plus its token
-// rewards, added in f64 and in order, as in algorithms. [any]
+// Returns 1 if rows [from, to) all have the same reward, but for a few roundings of f32 (common/
+// advantage.h of the algorithms judges alike). A row's reward is its score plus its token rewards,
+// added in f64 and in order, as in algorithms. [any]
 int rlhf__rows_flat(const struct rlhf__rows *e, uint32_t from, uint32_t to);
 
 // Returns 1 if row i (i > 0) has the same group and prompt as row i - 1, and the prompt has at

@@ -4,6 +4,9 @@
 // tokens. The critic's value after the last token counts as 0. Other functions take the rows of all
 // groups, so their arrays have a number for each row. terms.h has the KL penalty, and whiten.h the
 // whitening.
+//
+// Values count as equal if they differ by at most a few roundings of f32, because rewards are sums
+// of f32 numbers.
 #ifndef RLHF_ALGOS_COMMON_ADVANTAGE_H
 #define RLHF_ALGOS_COMMON_ADVANTAGE_H
 

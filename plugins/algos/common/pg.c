@@ -225,8 +225,9 @@ static rlhf_status mask_flat_groups(struct rlhf__pg *g, const rlhf_rollout *in, 
         if (!flat[i]) continue;
         const struct rlhf__span row = rlhf__response(in->offset, in->prompt_len, i);
         const int counted = in->use[i] != RLHF_ROW_EXCLUDED;
+        const int truncated = g->opt.mask_truncated && !in->finished[i]; // rlhf__pg_uses counted it
         left--;
-        if (counts && counted) g->metrics.rollout.masked++;
+        if (counts && !truncated) g->metrics.rollout.masked++;
         in->use[i] = RLHF_ROW_EXCLUDED;
         if (g->phase_tokens > 0 && counted) g->phase_tokens -= row.end - row.begin;
     }

@@ -26,7 +26,7 @@ enum {
 }; // the first 3 are the values of enum rlhf_divergence
 enum { OPD_TOKEN = 0, OPD_SEQUENCE = 1 };
 // Sums of loss(). GAP, TEACHER and ENTROPY cover only the first epoch.
-enum { LOSS, TOKENS, DIVERGENCE, FIRST_TOKENS, GAP, TEACHER, ENTROPY, CLIPPED, N_SUMS };
+enum { TOKENS, DIVERGENCE, FIRST_TOKENS, GAP, TEACHER, ENTROPY, CLIPPED, N_SUMS };
 
 struct opd_config {
     int32_t divergence, aggregation, logprob_temperature, logprob_support, mask_truncated;
@@ -38,7 +38,10 @@ struct opd {
     const rlhf_host *host;
     struct opd_config config;
     struct rlhf__sums sums;
-    int64_t stepped, masked, rows; // minibatches stepped; masked and all rows of the phase
+    int64_t masked, rows; // masked and all rows of the phase
+    double loss;          // sum of the losses of the steps of the latest epoch
+    int64_t steps;        // number of these steps
+    uint32_t epoch, reserved;
 };
 
 static rlhf_status opd_create(const rlhf_host *host, const void *config, void **self) {
@@ -163,15 +166,18 @@ static rlhf_status opd_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *o
         sums[TOKENS] += len;
     }
     out->loss = loss;
-    sums[LOSS] += loss;
     return RLHF_OK;
 }
 
 static rlhf_status opd_minibatch_end(void *self, const rlhf_step_info *step, int32_t *stop) {
     struct opd *s = self;
-    (void)step;
     *stop = 0;
-    s->stepped++;
+    if (step->skipped) return RLHF_OK;
+    if (step->epoch != s->epoch) s->loss = 0;
+    if (step->epoch != s->epoch) s->steps = 0;
+    s->epoch = step->epoch;
+    s->loss += step->loss;
+    s->steps++;
     return RLHF_OK;
 }
 
@@ -181,7 +187,7 @@ static rlhf_status opd_phase_end(void *self, int64_t phase) {
     double sums[N_SUMS];
     (void)phase;
     RLHF_TRY(rlhf__sums_total(h, &s->sums, sums));
-    if (s->stepped) rlhf_metric_last(h, "objective/loss", sums[LOSS] / (double)s->stepped);
+    if (s->steps) rlhf_metric_last(h, "objective/loss", s->loss / (double)s->steps);
     if (sums[TOKENS] > 0 && s->config.divergence != OPD_SAMPLED)
         rlhf_metric_last(h, "opd/divergence", sums[DIVERGENCE] / sums[TOKENS]);
     if (sums[TOKENS] > 0 && s->config.divergence == OPD_SAMPLED)
@@ -193,7 +199,8 @@ static rlhf_status opd_phase_end(void *self, int64_t phase) {
     }
     if (s->config.mask_truncated && s->rows)
         rlhf_metric_last(h, "policy/masked_ratio", (double)s->masked / (double)s->rows);
-    s->stepped = s->masked = s->rows = 0;
+    s->steps = s->masked = s->rows = 0;
+    s->loss = 0;
     return RLHF_OK;
 }
 
