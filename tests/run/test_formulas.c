@@ -77,7 +77,8 @@ static void mix_paid(struct rlhf__config *c, const float *raw, const uint8_t *ke
         e.finished[i] = finished[i];
     }
     for (size_t k = 0; k < c->n_reward; k++) {
-        pay[k] = (struct rlhf__reward_parts){seq + 4 * k, per_token ? token[k] : NULL, row + 4 * k};
+        pay[k] = (struct rlhf__reward_parts){seq + 4 * k, per_token ? token[k] : NULL, row + 4 * k,
+                                             NULL};
         for (size_t i = 0; i < 4; i++) {
             row[4 * k + i] = raw[4 * k + i];
             if (!per_token) seq[4 * k + i] = raw[4 * k + i];
