@@ -4,7 +4,9 @@
 
 #include "http/handshake.h"
 
+#include <netinet/in.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -301,6 +303,36 @@ static void patience_of_a_call(void **state) {
     reset_in_vain("hanging_handshake", 1);
 }
 
+// Accepts and closes all connections that wait. Returns their number.
+static int take_all(int fd) {
+    int n = 0;
+    for (int one; (one = accept(fd, NULL, NULL)) >= 0; n++)
+        close(one);
+    return n;
+}
+
+// rewards.timeout_s also limits TLS's handshake, with a server that accepts and is silent.
+static void silent_server(void **state) {
+    const uint64_t one[] = {0};
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t n = sizeof at;
+    char all[300];
+    (void)state;
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof at) == 0);
+    assert_true(listen(fd, 64) == 0 && getsockname(fd, (struct sockaddr *)&at, &n) == 0);
+    snprintf(all, sizeof all, "url=https://127.0.0.1:%d;form=openenv;patience_s=5",
+             ntohs(at.sin_port));
+    p.host.cancel = 0;
+    if (play_open_within(&p, "env_http.so", all, 1) < 0) fail_msg("%s", p.host.fail_text);
+    take_all(fd); // the connection of the run's start
+    assert_int_equal(play_reset(&p, 1, one, NULL), RLHF_E_IO);
+    assert_true(take_all(fd) >= 2); // not one attempt of 10 seconds
+    play_end(&p, 1, one);
+    play_close(&p);
+    close(fd);
+}
+
 // The mask and the key of a handshake differ from connection to connection, and an answer that does
 // not belong to the key is refused.
 static void handshake(void **state) {
@@ -377,6 +409,7 @@ int main(void) {
                                        cmocka_unit_test(sockets),
                                        cmocka_unit_test(endless_message),
                                        cmocka_unit_test(patience_of_a_call),
+                                       cmocka_unit_test(silent_server),
                                        cmocka_unit_test(handshake),
                                        cmocka_unit_test(kinds_of_rewards)};
     return cmocka_run_group_tests_name("env_http", tests, NULL, NULL);

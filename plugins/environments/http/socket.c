@@ -5,12 +5,13 @@
 #include "http/handshake.h"
 #include "process/utf8.h"
 
+#include <math.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
-enum { POLL_MS = 200, HEAD_MAX = 16384, OP_CONTINUE = 0, OP_TEXT = 1 };
+enum { CONNECT_MS = 10000, POLL_MS = 200, HEAD_MAX = 16384, OP_CONTINUE = 0, OP_TEXT = 1 };
 enum { OP_CLOSE = 8, OP_PING = 9, OP_PONG = 10, CONTROL_BYTES = 125 };
 
 // Most frames without text in a message. Pings of a server that wait while the policy is trained
@@ -134,6 +135,29 @@ static enum rlhf__socket_end read_head(struct rlhf__socket *s, const char *answe
     }
 }
 
+// libcurl calls this about once a second while it connects; 1 ends the attempt.
+static int is_cancelled(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d) {
+    const rlhf_host *host = ctx;
+    (void)a, (void)b, (void)c, (void)d;
+    return host->cancelled(host) != 0;
+}
+
+// Prepares the connection, which must be there before `deadline` and within CONNECT_MS.
+static void set_up(const struct rlhf__socket *s, const struct rlhf__socket_target *t,
+                   double deadline) {
+    const double left = deadline > 0 ? (deadline - rlhf__http_now()) * 1000 : CONNECT_MS;
+    curl_easy_setopt(s->easy, CURLOPT_URL, t->url);
+    curl_easy_setopt(s->easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(s->easy, CURLOPT_CONNECT_ONLY, 1L);
+    curl_easy_setopt(s->easy, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(s->easy, CURLOPT_CONNECTTIMEOUT_MS, (long)fmin(fmax(left, 1), CONNECT_MS));
+    curl_easy_setopt(s->easy, CURLOPT_NOPROGRESS, 0L);
+    curl_easy_setopt(s->easy, CURLOPT_XFERINFOFUNCTION, is_cancelled);
+    curl_easy_setopt(s->easy, CURLOPT_XFERINFODATA, s->host);
+    curl_easy_setopt(s->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    if (t->ca) curl_easy_setopt(s->easy, CURLOPT_CAINFO, t->ca);
+}
+
 enum rlhf__socket_end rlhf__socket_open(struct rlhf__socket *s, const struct rlhf__socket_target *t,
                                         double deadline, char *why) {
     struct rlhf__bytes head = {.host = s->host};
@@ -142,16 +166,13 @@ enum rlhf__socket_end rlhf__socket_open(struct rlhf__socket *s, const struct rlh
     s->at = 0;
     s->easy = curl_easy_init();
     if (!s->easy) return RLHF__SOCKET_NO_MEMORY;
-    curl_easy_setopt(s->easy, CURLOPT_URL, t->url);
-    curl_easy_setopt(s->easy, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(s->easy, CURLOPT_CONNECT_ONLY, 1L);
-    curl_easy_setopt(s->easy, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(s->easy, CURLOPT_CONNECTTIMEOUT, 10L);
-    curl_easy_setopt(s->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-    if (t->ca) curl_easy_setopt(s->easy, CURLOPT_CAINFO, t->ca);
+    set_up(s, t, deadline);
     const CURLcode code = curl_easy_perform(s->easy);
     enum rlhf__socket_end end = RLHF__SOCKET_DONE;
-    if (code != CURLE_OK) end = fail(why, curl_easy_strerror(code));
+    if (code == CURLE_ABORTED_BY_CALLBACK)
+        end = RLHF__SOCKET_CANCELLED;
+    else if (code != CURLE_OK)
+        end = fail(why, curl_easy_strerror(code));
     if (!rlhf__handshake_key(key)) end = fail(why, "the system has no random bytes for a key");
     rlhf__handshake_answer(key, answer);
     write_head(t, key, &head);
