@@ -36,23 +36,18 @@ rlhf_status rlhf__rewritten_note(const struct rlhf__rewriting *by, struct rlhf__
     return now->calls ? RLHF_OK : RLHF__NOMEM(err, "out of memory for %zu calls", e->calls.n);
 }
 
-// Returns the text before the first tool call of a turn. A call inside thoughts does not count.
-static rlhf_str before_calls(int32_t form, rlhf_str s) {
-    static const char *const marks[RLHF__N_TOOL_FORMS] = {
-        [RLHF__TOOL_FORM_HERMES] = "<tool_call>",
-        [RLHF__TOOL_FORM_MISTRAL] = "[TOOL_CALLS]",
-        [RLHF__TOOL_FORM_QWEN3_CODER] = "<tool_call>",
-    };
-    static const char thought[] = "</think>";
-    const char *from = s.ptr, *end = s.ptr + s.len;
-    if (!marks[form]) return (rlhf_str){s.ptr, 0}; // the call is the whole turn
-    for (const char *p; (p = memmem(from, (size_t)(end - from), thought, sizeof thought - 1));)
-        from = p + sizeof thought - 1;
-    const char *at = memmem(from, (size_t)(end - from), marks[form], strlen(marks[form]));
-    const char *to = at ? at : end;
-    while (to > s.ptr && strchr(" \t\r\n", to[-1]))
-        to--;
-    return (rlhf_str){s.ptr, (uint64_t)(to - s.ptr)};
+// Sets *out to the text before the first tool call of a turn. A call inside thoughts does not
+// count.
+static rlhf_status before_calls(int32_t form, rlhf_str s, rlhf_str *out, struct rlhf__error *err) {
+    struct rlhf__tool_calls calls = {.n = 0};
+    *out = (rlhf_str){s.ptr, 0};
+    if (form == RLHF__TOOL_FORM_LLAMA3 || form == RLHF__TOOL_FORM_XML) return RLHF_OK;
+    RLHF_TRY(rlhf__tool_calls_read(form, s, NULL, &calls, err));
+    out->len = calls.n ? calls.first : s.len;
+    while (out->len && strchr(" \t\r\n", out->ptr[out->len - 1]))
+        out->len--;
+    rlhf__tool_calls_finish(&calls);
+    return RLHF_OK;
 }
 
 // ---- the conversation ----
@@ -80,11 +75,9 @@ static rlhf_status arrange(const struct rlhf__rewriting *by, const struct rlhf__
     RLHF_TRY(rlhf__messages_add(m, RLHF__ROLE_USER, (rlhf_str){"Q", 1}, err));
     for (size_t k = 0; k < e->n_talk; k++) {
         const struct rlhf__past_turn *p = &e->talk[k];
-        const rlhf_str text = str_of(&p->text);
-        const struct rlhf__message says = {.role = RLHF__ROLE_ASSISTANT,
-                                           .content = p->calls ? before_calls(by->tools->form, text)
-                                                               : text,
-                                           .calls = p->calls};
+        struct rlhf__message says = {
+            .role = RLHF__ROLE_ASSISTANT, .content = str_of(&p->text), .calls = p->calls};
+        if (p->calls) RLHF_TRY(before_calls(by->tools->form, says.content, &says.content, err));
         RLHF_TRY(rlhf__messages_put(m, &says, err));
         RLHF_TRY(put_replies(p, m, err));
     }
@@ -107,8 +100,10 @@ static rlhf_status compare(const struct rlhf__rewriting *by, const struct rlhf__
     rlhf_status st = rlhf__tool_calls_read(form, now, NULL, &calls, err);
     json_t *list = st == RLHF_OK ? rlhf__tool_calls_json(&calls) : NULL;
     if (st == RLHF_OK && !list) st = RLHF__NOMEM(err, "out of memory for %zu calls", calls.n);
-    *same = list && json_equal(list, p->calls) &&
-            same_text(before_calls(form, str_of(&p->text)), before_calls(form, now));
+    rlhf_str before[2] = {{NULL, 0}};
+    if (st == RLHF_OK) st = before_calls(form, str_of(&p->text), &before[0], err);
+    if (st == RLHF_OK) st = before_calls(form, now, &before[1], err);
+    *same = list && json_equal(list, p->calls) && same_text(before[0], before[1]);
     json_decref(list);
     rlhf__tool_calls_finish(&calls);
     return st;

@@ -2,14 +2,19 @@
 #include "chat/tool_calls.h"
 
 #include "base/json.h"
+#include "chat/tool_judge.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-// The visible part of a turn, and the current position in it.
+// A turn, and the current position in it.
 struct reader {
     const char *s; // NUL-ended
     size_t n, at;
+    size_t begins, ends; // the next think marks; see next_begin
+    size_t mark;         // where the mark of the current call begins
+    int32_t thought;     // 1: a block of thoughts has begun or ended before
+    int32_t reserved;
     const json_t *tools;
     struct rlhf__tool_calls *out;
 };
@@ -104,6 +109,7 @@ static void add(struct reader *r, json_t *name, json_t *arguments, json_t *id) {
     struct rlhf__tool_calls *out = r->out;
     const int full = out->n >= RLHF__TOOL_CALLS_MAX;
     const int good = json_is_string(name) && json_is_object(arguments) && !full;
+    if (!out->n) out->first = r->mark;
     if (out->n < sizeof out->item / sizeof *out->item) {
         struct rlhf__called *c = &out->item[out->n++];
         c->name = good ? json_incref(name) : json_string("");
@@ -137,10 +143,73 @@ static void add_object(struct reader *r, json_t *call) {
     json_decref(call);
 }
 
+// ---- thoughts ----
+
+// Calls in a block of thoughts are not calls. Think marks in a call's own text are only text, so
+// blocks are looked for between calls.
+static const char think[] = "<think>", thought[] = "</think>";
+
+// The positions of the next marks at or after the current position; r->n = none. They are kept, so
+// that a turn with many calls is searched only once.
+static size_t next_begin(struct reader *r) {
+    if (r->begins < r->at) r->begins = find(r, r->at, think);
+    return r->begins;
+}
+
+static size_t next_end(struct reader *r) {
+    if (r->thought) return r->n;
+    if (r->ends < r->at) r->ends = find(r, r->at, thought);
+    return r->ends;
+}
+
+// Moves past the block of thoughts that begins at the mark at `from`.
+static void pass_block(struct reader *r, size_t from) {
+    r->thought = 1;
+    r->at = from;
+    pass(r, thought);
+}
+
+// Forgets the calls so far: they were in a block of thoughts that the template had opened, and that
+// ends at the mark at `from`.
+static void end_block(struct reader *r, size_t from) {
+    struct rlhf__tool_calls *out = r->out;
+    const int32_t forged = out->forged;
+    rlhf__tool_calls_finish(out);
+    out->forged = forged;
+    r->thought = 1;
+    r->at = from + sizeof thought - 1;
+}
+
+// Moves past the next `mark` that is not in a block of thoughts. Returns 0 if there is none.
+static int next_call(struct reader *r, const char *mark) {
+    for (;;) {
+        const size_t call = find(r, r->at, mark), begins = next_begin(r), ends = next_end(r);
+        if (ends < call && ends < begins) {
+            end_block(r, ends);
+        } else if (begins < call) {
+            pass_block(r, begins);
+        } else {
+            r->mark = call;
+            r->at = call == r->n ? call : call + strlen(mark);
+            return call != r->n;
+        }
+    }
+}
+
+// Moves past the rest of a malformed call: behind `close`, or to a think mark before it.
+static void pass_malformed(struct reader *r, const char *close) {
+    const size_t begins = next_begin(r), ends = next_end(r), to = begins < ends ? begins : ends;
+    add_malformed(r);
+    if (find(r, r->at, close) < to)
+        pass(r, close);
+    else
+        r->at = to;
+}
+
 // ---- hermes ----
 
 static void read_hermes(struct reader *r) {
-    while (pass(r, "<tool_call>")) {
+    while (next_call(r, "<tool_call>")) {
         skip_space(r);
         json_t *call = take_json(r);
         skip_space(r);
@@ -149,31 +218,50 @@ static void read_hermes(struct reader *r) {
             continue;
         }
         json_decref(call);
-        add_malformed(r);
-        pass(r, "</tool_call>");
+        pass_malformed(r, "</tool_call>");
     }
 }
 
 // ---- llama3 ----
 
-static void read_llama3(struct reader *r) {
-    skip_space(r);
+// Moves past white space and blocks of thoughts.
+static void skip_thoughts(struct reader *r) {
+    for (skip_space(r); take(r, think); skip_space(r))
+        pass_block(r, r->at);
+}
+
+// Reads the rest of the turn as a call. Returns 0 if it is none.
+static int take_llama3(struct reader *r) {
+    skip_thoughts(r);
+    r->mark = r->at;
     const int tagged = take(r, "<|python_tag|>");
     skip_space(r);
-    const size_t from = r->at;
     json_t *call = take_json(r);
-    skip_space(r);
+    skip_thoughts(r);
     const int whole = call && r->at == r->n && json_is_string(json_object_get(call, "name")),
               has_arguments = json_object_get(call, "parameters") != NULL ||
                               json_object_get(call, "arguments") != NULL;
     if (whole && (tagged || has_arguments)) {
         add_object(r, call);
-        return;
+        return 1;
     }
     json_decref(call);
+    r->at = r->mark;
+    return 0;
+}
+
+static void read_llama3(struct reader *r) {
+    if (take_llama3(r)) return;
+    // The turn may begin inside a block of thoughts that the template opened.
+    const size_t ends = next_end(r);
+    if (ends < next_begin(r)) {
+        end_block(r, ends);
+        if (take_llama3(r)) return;
+    }
     // The text is not a valid call. It may be an answer that happens to be JSON, so it counts as a
     // malformed call only if it has the beginning of a call.
-    r->at = from;
+    const int tagged = take(r, "<|python_tag|>");
+    skip_space(r);
     const int open = take(r, "{");
     skip_space(r);
     if (tagged || (open && (take(r, "\"name\"") || take(r, "\"type\": \"function\""))))
@@ -190,7 +278,7 @@ static void add_list(struct reader *r, json_t *list) {
 }
 
 static void read_mistral(struct reader *r) {
-    while (pass(r, "[TOOL_CALLS]")) {
+    while (next_call(r, "[TOOL_CALLS]")) {
         skip_space(r);
         if (r->at < r->n && r->s[r->at] == '[') {
             add_list(r, take_json(r));
@@ -223,24 +311,12 @@ static const struct marks coder = {"<tool_call>", "<function=",   ">",          
 static const struct marks xml = {"<call name=\"", "",       "\">",     "<arg name=\"",
                                  "\">",           "</arg>", "</call>", ""};
 
-// Returns the declared tool of this name, and sets *inner to its {"name", "parameters"} object. If
-// no tool of this name is declared, returns NULL and sets *inner to NULL.
-static const json_t *tool_named(const json_t *tools, const json_t *name, const json_t **inner) {
-    for (size_t i = 0; i < json_array_size(tools); i++) {
-        const json_t *tool = json_array_get(tools, i), *in = json_object_get(tool, "function");
-        *inner = json_is_object(in) ? in : tool;
-        if (json_equal(json_object_get(*inner, "name"), name)) return tool;
-    }
-    *inner = NULL;
-    return NULL;
-}
-
 // Returns the value of an argument that the policy wrote as the text `value`. If the argument's
 // schema declares a type other than string, and the text is valid JSON, returns the JSON value.
 // Otherwise returns the text as a string.
 static json_t *typed(const struct reader *r, const json_t *name, rlhf_str key, rlhf_str value) {
     const json_t *inner;
-    tool_named(r->tools, name, &inner);
+    rlhf__tool_named(r->tools, name, &inner);
     const json_t *properties = json_object_get(json_object_get(inner, "parameters"), "properties");
     const json_t *type =
         json_object_get(json_object_getn(properties, key.ptr, (size_t)key.len), "type");
@@ -289,72 +365,12 @@ static int read_marked(struct reader *r, const struct marks *m) {
 }
 
 static void read_marks(struct reader *r, const struct marks *m) {
-    while (pass(r, m->open)) {
-        if (read_marked(r, m)) continue;
-        add_malformed(r);
-        pass(r, *m->after ? m->after : m->close);
+    while (next_call(r, m->open)) {
+        if (!read_marked(r, m)) pass_malformed(r, *m->after ? m->after : m->close);
     }
 }
 
 // ---- the whole turn ----
-
-// Replaces thoughts with spaces. A turn may begin inside a block of thoughts that the template
-// opened.
-static void hide_thoughts(char *s) {
-    static const char open[] = "<think>", close[] = "</think>";
-    char *from = strstr(s, open), *to = strstr(s, close);
-    if (to && (!from || to < from)) {
-        to += strlen(close);
-        memset(s, ' ', (size_t)(to - s));
-        s = to;
-    }
-    while ((from = strstr(s, open))) {
-        to = strstr(from, close);
-        to = to ? to + strlen(close) : from + strlen(from);
-        memset(from, ' ', (size_t)(to - from));
-        s = to;
-    }
-}
-
-static int32_t count(const struct reader *r, const char *mark) {
-    int32_t n = 0;
-    for (size_t at = find(r, 0, mark); at < r->n; at = find(r, at + strlen(mark), mark))
-        n++;
-    return n;
-}
-
-static int32_t count_forged(const struct reader *r) {
-    static const char *const marks[] = {"<tool_response>", "[TOOL_RESULTS]", "<|start_header_id|>",
-                                        "<|im_start|>",    "[INST]",         "<start_of_turn>user",
-                                        "<|user|>",        "<result>",       "\nObservation:"};
-    int32_t n = r->n >= 12 && memcmp(r->s, "Observation:", 12) == 0;
-    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
-        n += count(r, marks[i]);
-    return n;
-}
-
-static int32_t fault_of(const struct rlhf__called *c, const json_t *tools) {
-    const json_t *inner, *name;
-    size_t i;
-    if (c->fault || !tools) return c->fault;
-    if (!tool_named(tools, c->name, &inner)) return RLHF__CALL_UNKNOWN;
-    json_t *required = json_object_get(json_object_get(inner, "parameters"), "required");
-    json_array_foreach(required, i, name) {
-        if (json_is_string(name) &&
-            !json_object_getn(c->arguments, json_string_value(name), json_string_length(name)))
-            return RLHF__CALL_INCOMPLETE;
-    }
-    return RLHF__CALL_GOOD;
-}
-
-static void judge(struct rlhf__tool_calls *out, const json_t *tools) {
-    for (size_t i = 0; i < out->n; i++) {
-        out->item[i].fault = fault_of(&out->item[i], tools);
-        out->faults += out->item[i].fault != RLHF__CALL_GOOD;
-    }
-    for (size_t i = 0; out->faults && i < out->n; i++)
-        if (!out->item[i].fault) out->item[i].fault = RLHF__CALL_NOT_RUN;
-}
 
 rlhf_status rlhf__tool_calls_read(int32_t form, rlhf_str turn, const json_t *tools,
                                   struct rlhf__tool_calls *out, struct rlhf__error *err) {
@@ -367,8 +383,9 @@ rlhf_status rlhf__tool_calls_read(int32_t form, rlhf_str turn, const json_t *too
         // A NUL would end the searches too early, so it is replaced with a space.
         for (size_t i = 0; i < text.len; i++)
             if (!text.data[i]) text.data[i] = ' ';
-        out->forged = count_forged(&r);
-        if (text.data) hide_thoughts(text.data);
+        out->forged = rlhf__tool_forged(r.s);
+        r.begins = find(&r, 0, think);
+        r.ends = find(&r, 0, thought);
         switch (form) {
         case RLHF__TOOL_FORM_NONE:
             break;
@@ -388,7 +405,7 @@ rlhf_status rlhf__tool_calls_read(int32_t form, rlhf_str turn, const json_t *too
         default:
             st = rlhf__fail(err, RLHF_E_INVALID, "%d is not a form of tool calls", (int)form);
         }
-        judge(out, tools);
+        rlhf__tool_judge(out, tools);
     }
     rlhf__buf_free(&text);
     return st;
@@ -401,28 +418,4 @@ void rlhf__tool_calls_finish(struct rlhf__tool_calls *c) {
         json_decref(c->item[i].id);
     }
     *c = (struct rlhf__tool_calls){.n = 0};
-}
-
-const char *rlhf__call_fault_answer(int32_t fault) {
-    static const char *const answers[RLHF__N_CALL_FAULTS] = {
-        "{\"error\": \"the call was not run\"}", "{\"error\": \"the call could not be read\"}",
-        "{\"error\": \"there is no tool of this name\"}",
-        "{\"error\": \"a required argument is missing\"}",
-        "{\"error\": \"not run: another call of this turn is wrong\"}"};
-    return answers[fault > 0 && fault < RLHF__N_CALL_FAULTS ? fault : 0];
-}
-
-json_t *rlhf__tool_calls_json(const struct rlhf__tool_calls *calls) {
-    json_t *list = json_array();
-    for (size_t i = 0; list && i < calls->n; i++) {
-        const struct rlhf__called *c = &calls->item[i];
-        json_t *one = json_pack("{s:s,s:{s:O,s:O}}", "type", "function", "function", "name",
-                                c->name, "arguments", c->arguments);
-        if (!one || (c->id && json_object_set(one, "id", c->id) != 0) ||
-            json_array_append_new(list, one) != 0) {
-            json_decref(list);
-            return NULL;
-        }
-    }
-    return list;
 }

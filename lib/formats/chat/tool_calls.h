@@ -1,7 +1,8 @@
 // tool_calls.h: finds the tool calls in a turn of the policy.
 //
 // The turn is the text of the sampled ids, including special tokens but without the token that
-// ended the turn. Calls inside <think> blocks are not executed, because they are only thoughts. A
+// ended the turn. Calls inside <think> blocks are not executed, because they are only thoughts. The
+// text of a call may itself have think marks; there they mean nothing. A
 // policy may write marks that only the environment should write, such as those of a tool's result
 // or of another speaker's turn. They stay part of the policy's text, but they are counted.
 //
@@ -42,6 +43,7 @@ struct rlhf__called {
 struct rlhf__tool_calls {
     struct rlhf__called item[RLHF__TOOL_CALLS_MAX + 1]; // [n] in the order of the turn
     size_t n;
+    size_t first;   // with calls: offset in the turn at which the first one's mark begins
     int32_t faults; // number of invalid calls; if there are any, the valid calls of the turn are
                     // NOT_RUN
     int32_t forged; // number of marks that only the environment or the template should write
