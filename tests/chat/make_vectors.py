@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Writes tests/chat/data/jinja.jsonl, styles.jsonl and published.jsonl with the Jinja environment of transformers.
 
-jinja.jsonl: {"template", "text"} or {"template", "raised": true}; the variables are VARS.
+jinja.jsonl: {"template", "text"}, {"template", "raised": true}, or "refused" if the template has a syntax error; the
+variables are VARS.
 styles.jsonl, published.jsonl: {"template", "messages", "generate", "text", "turns"}, or "raised" instead of the last
 two. turns: the [from, to) bytes of {% generation %} blocks, of the template or of its copy with blocks (published.py).
 """
@@ -9,7 +10,7 @@ import json
 import os
 import sys
 
-from jinja2.exceptions import TemplateError
+from jinja2.exceptions import TemplateError, TemplateSyntaxError
 from transformers.utils.chat_template_utils import _compile_jinja_template, render_jinja_template
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -97,6 +98,45 @@ JINJA = [
     "{% if tools is not none and documents %}t{% elif tools is none %}none{% endif %}{{ tools }}{{ documents is defined }}",
     "{{ nothing.split('x') }}", "{{ none.x }}|{{ none | default('d', true) }}", "{{ messages[9].role }}", "{% for m in messages %}{% if loop.previtem is defined and loop.previtem.role == 'user' %}<{{ m.role }}{% endif %}{% endfor %}",
     "{{ messages[-1].role == 'assistant' and messages[-1]['content'] | trim | length > 0 }}{{ (messages | last).role }}{{ messages[:-1] | map(attribute='content') | map('trim') | join('|') }}", "{{- '' -}}  x  {{- '' -}}\n\n{%- if true -%} y {%- endif -%}",
+    # functions, methods and members as values
+    "{% for f in [raise_exception, range, namespace, dict, cycler, joiner, lipsum, nothing] %}{{ f is defined }}{{ f is callable }}{% endfor %}", "{% if raise_exception is defined and namespace is callable %}a{% else %}b{% endif %}",
+    "{% set f = 'a-b'.split %}{{ f('-') }}{{ 'x'.upper is callable }}{{ 'x'.nope is defined }}{{ messages[0].items is callable }}{{ messages[0]['keys']() | list }}", "{{ messages.0.role }}{{ [[1, 2]].0.1 }}", "{{ 1.5.real }}{{ true.real }}{{ [1].x is defined }}",
+    "{% set c = cycler('a', 'b') %}{{ c.next() }}{{ c.next() }}{{ c.current }}{{ c.next() }}{{ c.reset() }}{{ c.next() }}", "{% set j = joiner('|') %}{{ j() }}a{{ j() }}b{{ j() }}", "{{ raise_exception() }}", "{{ cycler() }}", "{{ dict.fromkeys('ab', 1) }}{{ dict([(1, 2)], a=3) }}",
+    # arguments
+    "{{ 'abc'.startswith('b', 1) }}{{ 'abc'.endswith('b', 0, 2) }}{{ 'aaaa'.count('a', 1) }}{{ 'aaaa'.count('a', 1, 3) }}{{ [1, 2] | sum(start=10) }}{{ [{'n': 1}] | sum('n', 10) }}{{ '11' | int(base=2) }}{{ [1] | tojson(indent='\t') }}",
+    "{{ 'a'.upper(1) }}", "{{ 'a' | upper(1) }}", "{{ 'a' | replace('a', 'b', nope=1) }}", "{{ 'a' | default('b', false, 1) }}", "{{ 'a' is string(1) }}", "{{ 1 is eq }}", "{{ raise_exception('a', 'b') }}", "{{ range() }}", "{{ 'a'.replace('b') }}", "{{ 'a'.strip(chars='b') }}", "{{ 'a' | trim(x='b') }}", "{{ namespace({}, {}) }}",
+    "{% macro m(a, b) %}{{ a }}{{ b }}{% endmacro %}{{ m(*[1, 2]) }}{{ m(**{'b': 1, 'a': 2}) }}{{ m(1, *[2]) }}{{ m(*'xy') }}", "{{ [3, 1] | sort(*[true]) }}", "{{ '{}{}'.format(*[1, 2]) }}", "{{ dict(**{1: 2}) }}",
+    # statements
+    "{% macro m(a='A') %}<{{ caller(a, 2) }}{{ a }}>{% endmacro %}{% call(x, y, z=3) m() %}{{ x }}{{ y }}{{ z }}{% endcall %}{% call m('q') %}{% endcall %}", "{% macro m(a='A') %}<{{ caller(a) }}>{% endmacro %}{% set v = 5 %}{% for i in [1, 2] %}{% call(x) m(i) %}{{ x }}{{ v }}{{ loop.index }}{% endcall %}{% endfor %}",
+    "{% macro m() %}{{ caller is defined }}{% endmacro %}{{ m() }}{% call m() %}{% endcall %}", "{% macro m() %}{% endmacro %}{% call m() %}{% endcall %}", "{% call 5 %}{% endcall %}", "{% macro m(a) %}{{ a }}{{ varargs }}{{ kwargs }}{% endmacro %}{{ m(1, 2, 3, k=4) }}{{ m() }}", "{% macro m(a) %}{% endmacro %}{{ m(1, k=4) }}", "{% macro m(a) %}{% endmacro %}{{ m(1, a=4) }}",
+    "{% filter upper | replace('A', 'x') %}a b{% endfilter %}{% filter indent(2, true) %}a\n b{% endfilter %}", "{% filter length %}a{% endfilter %}", "{% set x | trim | upper %} a {% endset %}{{ x }}{% set y %}{{ y }}b{% endset %}{{ y }}", "{% set bos_token %}{{ bos_token }}x{% endset %}{{ bos_token }}",
+    "{% with a=1, b=2 %}{{ a }}{{ b }}{% endwith %}{{ a }}{% set a = 7 %}{% with a=1, b=a %}{{ a }}{{ b }}{% set c = 3 %}{% endwith %}{{ a }}{{ c }}{% with %}x{% endwith %}", "a {% raw %}{{ x }} {% if %}{% endraw %} b", "a\n  {%- raw -%}\n {{ x }}\n {%- endraw %}\nb", "  {% raw %}\nx\n  {% endraw %}\ny{% raw +%}", "{% raw %}x",
+    "{% for (a, b), c in [((1, 2), 3), ('xy', 4)] %}{{ a }}{{ b }}{{ c }}{% endfor %}{% for x in 1, 2 %}{{ x }}{% endfor %}{% for x in 1, %}{{ x }}{% endfor %}{% set (a, b) = 1, 2 %}{{ a }}{{ b }}{% set a, (b, c) = 1, (2, 3) %}{{ a }}{{ b }}{{ c }}", "{% set (a, b) = [1] %}", "{% set true = 1 %}", "{% break %}", "{% for x in [1] %}{% macro m() %}{% break %}{% endmacro %}{% endfor %}",
+    "{% for x in [{'v': 1, 'k': [{'v': 2, 'k': []}, {'v': 3, 'k': []}]}] recursive %}{{ x.v }}{{ loop.depth }}{{ loop.depth0 }}{{ loop.last }}({{ loop(x.k) }}){% else %}-{% endfor %}", "{% for x in [1] %}{{ loop([2]) }}{% endfor %}", "{% for i in [1, 2] %}{% for k in [1] %}{{ loop.depth }}{% endfor %}{% endfor %}",
+    "{% for x in [1, 1, 2] %}{{ loop.changed(x) }}{{ loop.changed() }}{% endfor %}{% for x in [1, 2] %}{{ loop.cycle() }}{% endfor %}", "{% for x in [1, 2, 3] %}{% macro m() %}{{ x }}{{ loop.index }}{% if x < 3 %}{{ m is defined }}{% endif %}{% endmacro %}{{ m() }}{% endfor %}", "{% for x in [1] %}{{ loop }}{% endfor %}{{ namespace(a=[1]) }}{{ namespace() }}",
+    "{% set ns = namespace() %}{% set ns._x = 1 %}", "{{ namespace(_x=1) }}", "{{ 1 < 2 < 3 }}{{ 1 < 2 > 3 }}{{ 1 == 1.0 == true }}{{ 2 in [1, 2] == true }}{{ 1 in [1] in [[1]] }}{{ 3 > 2 > 1 > 0 }}",
+    # numbers
+    "{{ 0x1F }} {{ 0b11 }} {{ 0o17 }} {{ 1_000 }} {{ 99999999999999999999 }} {{ 2 ** 64 }} {{ -(2 ** 64) }} {{ 9223372036854775807 + 1 }} {{ -9223372036854775807 - 2 }} {{ 1.5e3 }} {{ 1_0.5 }}",
+    "{{ 12345678901234567890123 * 98765432109876543210987 }} {{ 10 ** 40 // 7 }} {{ -(10 ** 40) // 7 }} {{ 10 ** 40 % 97 }} {{ -(10 ** 40) % 97 }} {{ 10 ** 40 % -97 }} {{ 10 ** 40 // (10 ** 20 + 3) }} {{ 10 ** 40 % (10 ** 20 + 3) }} {{ 10 ** 40 - 10 ** 40 + 5 }} {{ 3 ** 200 // 3 ** 199 }}",
+    "{{ 10 ** 40 / 3 }} {{ 1 / 10 ** 40 }} {{ 10 ** 40 / 10 ** 20 }} {{ 2 ** 70 == 2.0 ** 70 }} {{ 2 ** 70 + 1 > 2.0 ** 70 }} {{ 9007199254740993 == 9007199254740992.0 }} {{ 2 ** 64 > 1.5 }} {{ 9007199254740993 / 3 }} {{ 0 / -5 }} {{ (-1) ** (2 ** 70) }} {{ 2 ** 70 | float }} {{ 1e30 | int }} {{ [2 ** 65, 1] | max }}",
+    "{{ 10 ** 400 / 3 }}", "{{ 10 ** 400 * 1.5 }}", "{{ 0 ** -1 }}", "{{ 0.0 ** -1 }}", "{{ 012 }}", "{{ 1__0 }}", "{{ -0.0 }} {{ +true }} {{ -true }} {{ 'x' | float }} {{ '1_0' | int }} {{ '1__0' | int }} {{ ' 42 ' | int }} {{ '\u0664\u0662' | int }} {{ '0x1F' | int(base=16) }} {{ 'zz' | int(base=36) }} {{ '1e3' | int }} {{ 'inf' | int(5) }} {{ none | int }}", "{{ nothing | int }}",
+    "{{ 7.5 // -2 }} {{ -7.5 % 2 }} {{ 7.5 % -2 }} {{ 1e20 // 3 }} {{ 0.3 % 0.1 }} {{ -0.0 // 1 }} {{ 2.5 | round }} {{ 2.675 | round(2) }} {{ 1234.5 | round(-2) }} {{ 25 | round(-1) }} {{ 15 | round(-1) }} {{ 2.1 | round(0, 'ceil') }} {{ 2.19 | round(1, 'floor') }} {{ 7 | round(1, 'ceil') }} {{ true | round }}", "{{ 1 | round(1, 'x') }}",
+    # strings
+    r"{{ 'a\qb\101\x41\u00e9\U0001f600\
+c' }}", "{{ '\\xzz' }}", "{{ '\u00c9MILE \u00df\u0149 \u039f\u03a3 \u01c6 \ufb01' | lower }}|{{ '\u00e9mile \u00df\u0149 \u03bf\u03c2 \u01c6 \ufb01 \u1fb7' | upper }}|{{ '\u00e9mile o\u2019neil \u01c6 \u00dfx \ufb01y' | title }}|{{ '\u00e9mile \u00c9'.title() }}|{{ '\u01c6A\u00c9' | capitalize }}|{{ 'Stra\u00dfe'.casefold() }}|{{ 'aB\u00e9'.swapcase() }}",
+    "{{ 'a\u2028b\x0bc\x0cd\x1ce\x85f\r\ng'.splitlines() }}{{ 'a\nb\r\n'.splitlines(true) }}{{ 'a\u2028b' | indent(1, true) }}", "{{ ' a b c '.split(none, 1) }}{{ ' a b c '.rsplit(none, 1) }}{{ ' a b c '.split(maxsplit=0) }}{{ 'a,b,c'.rsplit(',', maxsplit=1) }}{{ 'a b'.rsplit() }}", "{{ '\u0662'.isdigit() }}{{ '\u00b2'.isdecimal() }}{{ '\u00e9'.isalpha() }}{{ 'Ab Cd'.istitle() }}{{ 'ab1'.islower() }}{{ ''.isascii() }}{{ '\u00e9' is lower }}{{ 'A' is upper }}",
+    "{{ 'abc'.partition('b') }}{{ 'abcb'.rpartition('b') }}{{ 'abc'.rpartition('x') }}{{ '-7'.zfill(5) }}{{ 'a'.center(4, '*') }}{{ 'ab'.ljust(4) }}|{{ 'ab'.rjust(4, '.') }}{{ 'a\tb\n\tc'.expandtabs(4) }}{{ 'aXb'.index('X') }}{{ 'abab'.rindex('b') }}{{ 'abc'.replace('', '-') }}{{ 'abc'.replace('', '-', 2) }}{{ 'abc'.find('', 9) }}{{ 'h\u00e9h'.find('h', 1) }}", "{{ 'a'.index('b') }}", "{{ 'a'.split('') }}", "{{ 'a'.partition('') }}", "{{ 'a'.center(3, 'xx') }}", "{{ 'a'.join([1]) }}",
+    "{{ '%s %d %5.1f|%-5s|%05d|%x|%o|%e|%g|%c|%%|%r|%+d' % ('a', 3.9, 2.25, 'b', -42, 255, 8, 12345.678, 0.0001, 'z', 'q', 5) }}{{ '%(a)s-%(b)d' % {'a': 1, 'b': 2} }}{{ '%s' % 5 }}{{ '%s' | format('x') }}{{ '%(k)s' | format(k=1) }}{{ '%.2s' % 'abc' }}{{ 'a' % [] }}{{ '%d' % (2 ** 70) }}", "{{ '%s' % () }}", "{{ '%s' % (1, 2) }}", "{{ '%d' % 'a' }}", "{{ '%y' % 1 }}", "{{ '%x' % 1.5 }}",
+    "{{ '{} {}'.format(1, 'a') }}{{ '{1}{0}'.format(1, 2) }}{{ '{a}{b[x]}{c.role}'.format(a=1, b={'x': 2}, c=messages[0]) }}{{ '{{}}'.format() }}{{ '{:>5}|{:<5}|{:^5}|{:*^7}'.format('a', 'b', 'c', 'd') }}{{ '{:05d}|{:+,}|{:x}|{:#b}|{:.2f}|{:e}|{:%}|{:,.1f}|{:g}|{:.3}'.format(42, 1234567, 255, 5, 2.675, 12345.678, 0.25, 1234567.89, 1e10, 3.14159) }}{{ '{!r:>6}'.format('a') }}{{ '{:{}}'.format('a', 4) }}|{{ '{:d}'.format(2 ** 70) }}{{ '{x}'.format_map({'x': 1}) }}{{ '{:012,}'.format(1234) }}{{ '{:>6}'.format(true) }}{{ '{:.3}'.format(123.0) }}", "{{ '{}'.format() }}", "{{ '{0}{}'.format(1) }}", "{{ '{:d}'.format('a') }}", "{{ '{:x}'.format([]) }}", "{{ '{'.format(1) }}", "{{ '{a.b.c}'.format(a=1) }}",
+    "{{ ['\u00a0', '\u3000', '\x07', '\u200b', '\U000e0001', '\u4e2d'] }}{{ {'a\u00a0': 1} }}{{ -0.0 }}{{ [nothing] }}{{ (1,) }}",
+    # objects and lists
+    "{{ {1: 'a', 1.0: 'b', true: 'c', none: 'd', (1, 2): 'e'} }}{{ {1: 'x'}[1.0] }}{{ {1: 'x'}.get(true) }}{{ {1: 'x', none: 2, 1.5: 3} | tojson }}{{ 1 in {1: 2} }}{{ {'b': 1, 'a': 2} | tojson(sort_keys=true) }}{{ {2: 1, 1: 2} | tojson(sort_keys=true) }}", "{{ {[]: 1} }}", "{{ {(1,): 1} | tojson }}", "{{ {1: 1, 'a': 2} | tojson(sort_keys=true) }}", "{{ [1] in {} }}",
+    "{{ messages[0].items() }}{{ messages[0].keys() }}{{ {'a': 1}.values() }}{{ range(3) }}{{ range(1, 7, 2) }}{{ messages[0].keys()[0] is defined }}{{ range(3) == [0, 1, 2] }}{{ range(3) is sequence }}{{ messages[0].items() is sequence }}", "{{ range(3) + [1] }}", "{{ range(2) | tojson }}", "{{ [1] | map('string') | length }}",
+    "{% if messages | selectattr('nope') %}a{% else %}b{% endif %}{% set g = [1, 2] | map('string') %}{{ g | first }}{{ g | list }}{{ g | list }}{{ none | selectattr('x') | list }}{{ none | map('upper') | list }}{{ (messages | map(attribute='role'))[0] is defined }}", "{{ 5 | map('upper') | list }}",
+    "{{ [1, 2, 3, 4, 5] | batch(2, 0) | list }}{{ [1, 2, 3, 4, 5] | slice(3, 'x') | list }}{% for g in messages | groupby('role') %}{{ g.grouper }}{{ g.list | length }}{{ g[0] }};{% endfor %}{% for k, v in [{'a': 'X'}, {'a': 'x'}, {}] | groupby('a', default='b') %}{{ k }}{{ v }}{% endfor %}{{ ['b', 'A'] | max }}{{ [{'n': 2}, {'n': 1}] | min(attribute='n') }}{{ [{'n': 2, 'm': 1}, {'n': 1, 'm': 3}, {'n': 1, 'm': 2}] | sort(attribute='n,m') }}{{ [1, 1.0, true, 2] | unique | list }}",
+    "{{ 'a b-c' | wordcount }}{{ 'hello big world' | truncate(9) }}|{{ 'hello big world' | truncate(9, true) }}|{{ 'hello big' | truncate(9, true, '') }}|{{ 'a' | center(5) }}|{{ 'x' | attr('upper') is callable }}{{ messages[0] | attr('role') is defined }}{{ 1000000 | filesizeformat }}{{ 1024 | filesizeformat(true) }}{{ 'a b/c?&\u00e9' | urlencode }}{{ {'a b': '1&2'} | urlencode }}{{ {'a': '<', 'b': none} | xmlattr }}", "{{ 'abc' | truncate(2) }}", "{{ 5 | indent }}",
+    # safe HTML
+    "{{ 'a<' | safe + '<b>' }}{{ '<' ~ ('a' | safe) }}{{ '<' + ('a' | safe) }}{{ '<b>' | e }}{{ '<b>' | safe | e }}{{ '<b>' | safe | forceescape }}{{ 'a' | safe is escaped }}{{ [('a' | safe)] }}{{ ('<%s>' | safe) % '&' }}{{ ('<{}>' | safe).format('&') }}{{ ('-' | safe).join(['<', '>']) }}{{ ['<', 'a' | safe] | join('&') }}{{ ('a' | safe).replace('a', '<') }}{{ ('a' | safe) | replace('a', '<') }}{{ ('a b' | safe).split() }}{{ ('ab' | safe)[0] + '<' }}{{ ('ab' | safe) | upper + '<' }}{{ (none | safe) + '<' }}{{ [1] | e }}",
 ]
 TALKS = [
     [("user", "Q")], [("system", "S"), ("user", "Q")], [("system", " S\n"), ("user", "\n Q\t"), ("assistant", " A\n"), ("user", "R")],
@@ -110,7 +150,9 @@ def jinja():
     for template in JINJA:
         try:
             yield {"template": template, "text": _compile_jinja_template(template).render(**VARS)}
-        except (TemplateError, TypeError, ZeroDivisionError, ValueError):
+        except (TemplateSyntaxError, SyntaxError):
+            yield {"template": template, "refused": True}
+        except Exception:
             yield {"template": template, "raised": True}
 
 

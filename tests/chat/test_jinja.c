@@ -29,15 +29,19 @@ static void as_transformers(void **state) {
         struct rlhf__error err = {0, ""};
         const json_t *t = json_object_get(row, "template");
         const int raised = json_is_true(json_object_get(row, "raised"));
+        const int refused = json_is_true(json_object_get(row, "refused"));
         rlhf_status st = render(json_string_value(t), json_string_length(t), vars, &got, &err);
-        const int same =
-            st == RLHF_OK && got.raised == raised &&
-            (raised || strcmp(rlhf__buf_text(&got.turns.text), vectors_text(row, "text")) == 0);
+        const int same = refused ? st == RLHF_E_UNSUPPORTED
+                                 : st == RLHF_OK && got.raised == raised &&
+                                       (raised || strcmp(rlhf__buf_text(&got.turns.text),
+                                                         vectors_text(row, "text")) == 0);
         if (!same)
             print_error("%s: '%s' %s%s, not '%s'\n", json_string_value(t),
                         rlhf__buf_text(&got.turns.text), got.raised ? "raised: " : "",
                         got.raised ? got.why : err.text,
-                        raised ? "raised" : vectors_text(row, "text"));
+                        raised    ? "raised"
+                        : refused ? "refused"
+                                  : vectors_text(row, "text"));
         wrong += !same;
         rlhf__turns_finish(&got.turns);
     }
@@ -85,42 +89,52 @@ static void check_refused(const struct refused *cases, size_t n) {
 static void not_known(void **state) {
     (void)state;
     static const struct refused cases[] = {
-        {"a\n{% call x() %}{% endcall %}", "line 2: the tag 'call' is not known"},
+        {"a\n{% do x %}", "line 2: the tag 'do' is not known"},
         {"{% include 'x' %}", "the tag 'include'"},
         {"{% import 'os' as os %}", "the tag 'import'"},
         {"{% extends 'x' %}", "the tag 'extends'"},
+        {"{% block x %}{% endblock %}", "the tag 'block'"},
         {"{% set x y %}", "a 'set' without '='"},
-        {"{% for i in messages recursive %}{% endfor %}", "a loop that is 'recursive'"},
-        {"{{ messages | groupby('role') }}", "the filter 'groupby' of a list"},
+        {"{% set x.y.z = 1 %}", "a 'set' without '='"},
+        {"{% set none = 1 %}", "a value for 'none'"},
+        {"{% break %}", "a 'break' outside of a loop"},
+        {"{% call 1 %}{% endcall %}", "a 'call' without '('"},
+        {"{% raw %}{{ x }}", "'endraw' is missing"},
+        {"{% macro m(a=1, b) %}{% endmacro %}", "a parameter without a default"},
+        {"{{ f(a=1, 2) }}", "an argument after name=value"},
+        {"{{ f(**d, *l) }}", "an argument after **object"},
+        {"{{ messages | random }}", "the filter 'random' of a list"},
         {"{{ messages | map('nope') | list }}", "the filter 'nope' of an object"},
         {"{{ strftime_now('%d') }}",
          "the function 'strftime_now' would write today's date, and a run must be the same "
          "tomorrow: give the date, for example prompts.date=2026-11-28 (--date 2026-11-28)"},
-        {"{{ cycler() }}", "the function 'cycler'"},
-        {"{{ 'a'.__class__() }}", "the method '__class__' of a string"},
-        {"{{ 'a'.format(1) }}", "the method 'format'"},
+        {"{{ lipsum() }}", "the function 'lipsum'"},
+        {"{{ 'a'.__class__() }}", "the member '__class__' of a string"},
+        {"{{ 'a'.encode() }}", "the method 'encode' of a string"},
         {"{{ [1].append(2) }}", "the method 'append' of a list"},
         {"{{ messages[0].update(1) }}", "the method 'update' of an object"},
-        {"{{ 'a' is lower }}", "the test 'lower'"},
-        {"{{ 'a' is divisibleby }}", "the test 'divisibleby'"},
-        {"{{ namespace() }}", "printing a namespace"},
-        {"{% set ns = namespace() %}{% set ns.me = [ns] %}{{ ns.me }}", "printing a namespace"},
+        {"{{ 'a' is nope }}", "the test 'nope'"},
+        {"{{ 'a' is string is string }}", "a test of the test 'string'"},
+        {"{{ range }}", "printing a function"},
+        {"{{ 'a'.upper }}", "printing a method"},
+        {"{{ [1] | map('string') }}", "printing an iterator"},
         {"{% macro m() %}{% generation %}a{% endgeneration %}{% endmacro %}{{ m() }}",
          "a generation block in a macro"},
-        {"{{ '\xc3\xa9'.upper() }}", "letters beyond ASCII"},
-        {"{{ 2 ** 64 }}", "a number over 64 bits"},
-        {"{{ 9223372036854775 * 100000 }}", "a number over 64 bits"},
-        {"{{ {1: 2} }}", "a key that is not a string"},
-        {"{{ f(1,2,3,4,5,6,7,8,9,10,11,12,13) }}", "more than 12 arguments"},
+        {"{{ (-8) ** 0.5 }}", "a complex number"},
+        {"{{ range(5)[1:] }}", "such a slice of a range"},
+        {"{{ f(1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17) }}", "more than 16 arguments"},
+        {"{{ dict(*range(17)) }}", "more than 16 arguments"},
         {"{{ 'a' }", "a tag that does not end"},
         {"{% if true %}", "'elif' is missing"},
         {"{% endif %}", "the tag 'endif'"},
         {"{{ 'a", "a string that does not end"},
         {"{# a", "a comment that does not end"},
-        {"{{ 1 < 2 < 3 }}", "a chain of '<'"},
-        {"{{ '\\q' }}", "an escape"},
-        {"{{ 99999999999999999999 }}", "a number"},
-        {"{{ 1x }}", "a number"},
+        {"{{ '\\N{DIGIT ONE}' }}", "an escape"},
+        {"{{ '\\0' }}", "an escape"},
+        {"{{ '\\x4' }}", "an escape"},
+        {"{{ '\\", "an escape"},
+        {"{{ x. }}", "a name or an index is missing after '.'"},
+        {"{{ 1x }}", "'}}' is missing"},
         {"{{ \xff }}", "the sign '?'"},
         {"\xff", "no UTF-8"},
     };
@@ -162,6 +176,41 @@ static void limits(void **state) {
          "more text than is allowed (32 MiB)"},
         {"{{ ('a ' * 30000) | replace('a', 'a ' * 30000) }}", "more text than is allowed"},
         {"{{ ('a' * 3000) | list | tojson(indent=100000) }}", "more text than is allowed"},
+        {"{{ 10 ** 5000 }}", "an integer of more than 4300 digits"},
+        {"{{ 2 ** (2 ** 70) }}", "an integer of more than 4300 digits"},
+        {"{% set ns = namespace(i=3) %}{% for i in range(64) %}{% set ns.i = ns.i * ns.i %}"
+         "{% endfor %}",
+         "an integer of more than 4300 digits"},
+        {"{{ ('9' * 5000) | int }}", "an integer of more than 4300 digits"},
+        {"{{ 'a'.center(10 ** 12) }}", "more text than is allowed"},
+        {"{{ 'a'.zfill(10 ** 20) }}", "more text than is allowed"},
+        {"{{ '%999999999d' % 1 }}", "more text than is allowed"},
+        {"{{ '%*d' % (10 ** 12, 1) }}", "more text than is allowed"},
+        {"{{ '%.999999999d' % 1 }}", "more text than is allowed"},
+        {"{{ '%.99999f' % 1 }}", "the format of a number"},
+        {"{{ '{:999999999}'.format(1) }}", "more text than is allowed"},
+        {"{{ '{:0999999999,}'.format(1) }}", "more text than is allowed"},
+        {"{{ 'a\t'.expandtabs(10 ** 12) }}", "a tab of"},
+        {"{{ [1] | batch(10 ** 12, 0) | list }}", "more "},
+        {"{{ [] | slice(10 ** 12) | list }}", "more "},
+        {"{{ 'abc'.replace('', 'a' * 30000).replace('', 'a' * 30000) }}", "more "},
+        {"{{ ('<' * 30000 * 300) | e | forceescape | forceescape }}", "more "},
+        {"{{ ('%s' * 30000) % (('a' * 30000,) * 30000) }}", "more "},
+        {"{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}", "too many levels (200)"},
+        {"{% for x in [1] recursive %}{{ loop([1, 1]) }}{{ loop([1]) }}{% endfor %}", "too many"},
+        {"{% macro m() %}{% call m() %}{% endcall %}{{ caller }}{% endmacro %}"
+         "{% call m() %}{% endcall %}",
+         "too many levels (200)"},
+        {"{% macro m() %}{% call m() %}{{ caller() }}{% endcall %}{% endmacro %}"
+         "{% call m() %}{% endcall %}",
+         "too many levels (200)"},
+        {"{% set d = namespace(d={}) %}{% for i in range(300) %}{% set d.d = dict(a=d.d) %}"
+         "{% endfor %}{{ d.d }}",
+         "too many levels (200)"},
+        {"{% set ns = namespace() %}{% set ns.me = [ns] %}{{ ns.me }}", "too many levels (200)"},
+        {"{% set ns = namespace(l=((),)) %}{% for i in range(64) %}"
+         "{% set ns.l = (ns.l, ns.l) %}{% endfor %}{{ {ns.l: 1} | length }}",
+         "more steps"},
         {"{{ ('a' * 1000000) | list | unique | list | length }}{{ range(90000) | sort(reverse=true)"
          " | length }}",
          "more "},
@@ -196,7 +245,36 @@ static void costs(void **state) {
         {"{% set l = range(90000) | list %}" OFTEN("l | sum"), "more steps"},
         {LIST("''") OFTEN("l | join"), "more steps"},
         {LIST("''") OFTEN("''.join(l)"), "more steps"},
-        {"{% set l = (1,) * 90000 %}" OFTEN("''.startswith(l)"), "more steps"},
+        {"{% set l = ('x',) * 90000 %}" OFTEN("''.startswith(l)"), "more steps"},
+        {"{% set l = range(90000) | list %}" OFTEN("l.copy()"), "more "},
+        {"{% set l = (1,) * 90000 %}" OFTEN("l.count(2)"), "more steps"},
+        {"{% set l = [1] * 90000 %}" OFTEN("'a' if l is lower"), "more "},
+        {TEXT OFTEN("s.upper()"), "more "},
+        {TEXT OFTEN("s.isalpha()"), "more steps"},
+        {TEXT OFTEN("s.islower()"), "more steps"},
+        {TEXT OFTEN("s | title"), "more "},
+        {TEXT OFTEN("s | wordcount"), "more steps"},
+        {TEXT OFTEN("s | truncate(9)"), "more steps"},
+        {TEXT OFTEN("s | urlencode"), "more "},
+        {TEXT OFTEN("s | e"), "more "},
+        {TEXT OFTEN("s.partition('x')"), "more steps"},
+        {TEXT OFTEN("s.find('x', 5)"), "more steps"},
+        {TEXT OFTEN("s.rsplit(none, 1)"), "more steps"},
+        {TEXT OFTEN("s | float"), "more "},
+        {TEXT OFTEN("'%s' % s"), "more "},
+        {TEXT OFTEN("'{:5}'.format(s)"), "more "},
+        {ZEROS OFTEN("s.zfill(20000000)"), "more "},
+        {ZEROS OFTEN("s.expandtabs()"), "more "},
+        // The sigmas look for letters on both sides, over a long row of marks.
+        {"{% set s = ('\xce\xa3' ~ '.' * 30000) * 90 %}" OFTEN("s.lower()"), "more "},
+        {"{% set n = 10 ** 2000 %}" OFTEN("n * n // n"), "more "},
+        {"{% set n = 10 ** 4000 %}" OFTEN("n | string"), "more "},
+        {"{% set n = '9' * 4000 %}" OFTEN("n | int"), "more "},
+        // Long keys that share their bytes
+        {"{% set d = namespace(d={}, s=('a' * 30000) * 100) %}{% for i in range(300) %}"
+         "{% set d.s = d.s.removeprefix('a') %}{% set d.d = dict(d.d, **{d.s: 1}) %}{% endfor %}"
+         "{{ d.d | tojson(sort_keys=true) }}",
+         "more steps"},
         {"{% set ns = namespace(s=1) %}{% for i in range(50000) %}{% set ns.s = [ns.s] %}"
          "{% endfor %}{% set p = (['0'] * 50000) | join('.') %}"
          "{{ ([ns.s] * 50000) | map(attribute=p) | list | length }}",

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Compares our chat templates with transformers' apply_chat_template (chat.py). Skipped (77) if
-# transformers or tokenizers cannot be imported.
+# Compares our chat templates with transformers' apply_chat_template (chat.py) or, as "chat.sh
+# fragments", our Jinja with its own (fragments.py). Skipped (77) if transformers or tokenizers cannot
+# be imported.
 set -eu
 python=${RLHF_PYTHON:-python3}
 "$python" -c 'import transformers, tokenizers, jinja2' 2>/dev/null || {
@@ -12,4 +13,7 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false
 export HF_HUB_OFFLINE TOKENIZERS_PARALLELISM
+if [ "${1:-}" = fragments ]; then
+    exec "$python" -W ignore "$here/fragments.py" "$RLHF_BUILD_DIR/tests/oracle_fragments"
+fi
 "$python" -W ignore "$here/chat.py" "$RLHF_BUILD_DIR/tests/oracle_conversation" "$dir"

@@ -3,6 +3,8 @@
 
 #include "chat/date.h"
 #include "chat/jinja_filter.h"
+#include "chat/jinja_function.h"
+#include "chat/jinja_method.h"
 #include "chat/jinja_operator.h"
 #include "chat/jinja_run.h"
 #include "chat/jinja_test.h"
@@ -14,9 +16,6 @@ typedef struct rlhf__jinja_machine machine;
 typedef struct rlhf__jinja_node node;
 
 static const node *at(const machine *m, int32_t i) { return &m->j->node[i]; }
-
-// The two arguments that "%.*s" needs to print a name, cut to 40 bytes.
-#define NAME(s) (int)((s).len < 40 ? (s).len : 40), (s).ptr
 
 int rlhf__jinja_spend(machine *m, const node *n) {
     if (!m->w.state) m->w.line = n->line;
@@ -44,6 +43,20 @@ void rlhf__jinja_close_scope(machine *m, const struct rlhf__jinja_scope *s) {
     m->blocks--;
 }
 
+void rlhf__jinja_push(machine *m, struct rlhf__jinja_local v) {
+    if (m->n_local == m->cap_local) {
+        const size_t cap = m->cap_local ? 2 * m->cap_local : 32;
+        struct rlhf__jinja_local *grown = realloc(m->local, cap * sizeof *grown);
+        if (!grown) {
+            rlhf__jinja_stop(&m->w, RLHF__JINJA_UNKNOWN, "out of memory");
+            return;
+        }
+        m->local = grown;
+        m->cap_local = cap;
+    }
+    m->local[m->n_local++] = v;
+}
+
 void rlhf__jinja_set(machine *m, int32_t symbol, rlhf__value v) {
     if (!m->blocks) {
         m->global[symbol] = v;
@@ -55,17 +68,7 @@ void rlhf__jinja_set(machine *m, int32_t symbol, rlhf__value v) {
             m->local[i].value = v;
             return;
         }
-    if (m->n_local == m->cap_local) {
-        const size_t cap = m->cap_local ? 2 * m->cap_local : 32;
-        struct rlhf__jinja_local *grown = realloc(m->local, cap * sizeof *grown);
-        if (!grown) {
-            rlhf__jinja_stop(&m->w, RLHF__JINJA_UNKNOWN, "out of memory");
-            return;
-        }
-        m->local = grown;
-        m->cap_local = cap;
-    }
-    m->local[m->n_local++] = (struct rlhf__jinja_local){.value = v, .symbol = symbol};
+    rlhf__jinja_push(m, (struct rlhf__jinja_local){.value = v, .symbol = symbol});
 }
 
 rlhf__value rlhf__jinja_look_up(machine *m, int32_t symbol) {
@@ -78,62 +81,46 @@ rlhf__value rlhf__jinja_look_up(machine *m, int32_t symbol) {
 
 // ---- calls ----
 
+static void add_argument(machine *m, struct rlhf__jinja_args *out, rlhf_str name, rlhf__value v) {
+    if (out->n == RLHF__JINJA_ARGS_MAX) {
+        rlhf__jinja_stop(&m->w, RLHF__JINJA_UNKNOWN, "more than %d arguments",
+                         RLHF__JINJA_ARGS_MAX);
+        return;
+    }
+    out->name[out->n] = name;
+    out->value[out->n++] = v;
+}
+
+// Adds the items of *list, or the members of **object.
+static void spread(machine *m, struct rlhf__jinja_args *out, int keys, rlhf__value v) {
+    if (keys && v.type != RLHF__JINJA_DICT)
+        rlhf__jinja_stop(&m->w, RLHF__JINJA_RAISED, "** of %s", rlhf__jinja_kind(v));
+    for (size_t i = 0; keys && !m->w.state && i < v.dict->n; i++) {
+        const rlhf__value key = v.dict->pair[i].key;
+        if (key.type != RLHF__JINJA_STRING || !key.s.len)
+            rlhf__jinja_stop(&m->w, RLHF__JINJA_RAISED, "an argument without a name");
+        else
+            add_argument(m, out, key.s, v.dict->pair[i].value);
+    }
+    if (keys || m->w.state) return;
+    const rlhf__value all = rlhf__jinja_items(&m->w, v);
+    for (size_t i = 0; !m->w.state && i < all.list->n; i++)
+        add_argument(m, out, (rlhf_str){NULL, 0}, all.list->item[i]);
+}
+
 static void arguments(machine *m, int32_t first, struct rlhf__jinja_args *out) {
     out->n = 0;
     for (int32_t i = first; i && !m->w.state; i = at(m, i)->next) {
         const node *n = at(m, i);
-        if (out->n == RLHF__JINJA_ARGS_MAX) {
-            rlhf__jinja_stop(&m->w, RLHF__JINJA_UNKNOWN, "more than %d arguments",
-                             RLHF__JINJA_ARGS_MAX);
-            return;
-        }
+        const int spreads = n->kind == RLHF__JN_SPREAD || n->kind == RLHF__JN_SPREAD_KEYS;
         const int named = n->kind == RLHF__JN_KEY;
-        const rlhf__value v = rlhf__jinja_eval(m, named ? n->a : i);
-        out->name[out->n] = named ? n->text : (rlhf_str){NULL, 0};
-        out->value[out->n++] = v;
-    }
-}
-
-static rlhf__value range(machine *m, const struct rlhf__jinja_args *args) {
-    int64_t v[3] = {0, 0, 1};
-    for (size_t i = 0; i < args->n && i < 3; i++) {
-        if (args->value[i].type != RLHF__JINJA_INT && args->value[i].type != RLHF__JINJA_BOOL)
-            return rlhf__jinja_stop(&m->w, RLHF__JINJA_RAISED, "a range() of %s",
-                                    rlhf__jinja_kind(args->value[i]));
-        v[args->n == 1 ? 1 : i] = args->value[i].i;
-    }
-    if (args->n < 1 || args->n > 3 || v[2] == 0)
-        return rlhf__jinja_stop(&m->w, RLHF__JINJA_RAISED, "such a range()");
-    const double n = ((double)v[1] - (double)v[0]) / (double)v[2];
-    if (n > RLHF__JINJA_RANGE_MAX)
-        return rlhf__jinja_stop(&m->w, RLHF__JINJA_UNKNOWN, "a range() of more than %d numbers",
-                                RLHF__JINJA_RANGE_MAX);
-    rlhf__value list = rlhf__jinja_list(&m->w, RLHF__JINJA_LIST, n > 0 ? (size_t)n + 1 : 0);
-    int over = 0;
-    for (int64_t i = v[0];
-         !over && (v[2] > 0 ? i < v[1] : i > v[1]) && rlhf__jinja_pay(&m->w, 1);) {
-        rlhf__jinja_add(&m->w, list, rlhf__jinja_int(i));
-        over = __builtin_add_overflow(i, v[2], &i);
-    }
-    return list;
-}
-
-// Makes the object that namespace(...) or dict(...) returns. Positional arguments must be objects;
-// their members are copied to the result. Each named argument becomes a member.
-static rlhf__value object(machine *m, int32_t type, const struct rlhf__jinja_args *args) {
-    rlhf__value out = rlhf__jinja_dict(&m->w, type, args->n);
-    for (size_t i = 0; i < args->n; i++) {
-        const rlhf__value v = args->value[i];
-        if (args->name[i].len)
-            rlhf__jinja_put(&m->w, out, args->name[i], v);
-        else if (v.type != RLHF__JINJA_DICT)
-            return rlhf__jinja_stop(&m->w, RLHF__JINJA_UNKNOWN, "an object made of %s",
-                                    rlhf__jinja_kind(v));
+        const rlhf__value v = rlhf__jinja_eval(m, named || spreads ? n->a : i);
+        if (m->w.state) return;
+        if (spreads)
+            spread(m, out, n->kind == RLHF__JN_SPREAD_KEYS, v);
         else
-            for (size_t k = 0; k < v.dict->n; k++)
-                rlhf__jinja_put(&m->w, out, v.dict->pair[k].key, v.dict->pair[k].value);
+            add_argument(m, out, named ? n->text : (rlhf_str){NULL, 0}, v);
     }
-    return out;
 }
 
 // Calls strftime_now(format).
@@ -145,62 +132,75 @@ static rlhf__value date(machine *m, const struct rlhf__jinja_args *args) {
                                 "one text");
     const rlhf_str format = args->value[0].s;
     const int good = rlhf__date_put(m->date, format, &text) && !text.bad;
-    const rlhf__value v = good
-                              ? rlhf__jinja_copied(&m->w, rlhf__buf_text(&text), text.len)
-                              : rlhf__jinja_stop(&m->w, RLHF__JINJA_UNKNOWN,
-                                                 "the format '%.*s' of strftime_now", NAME(format));
+    const rlhf__value v =
+        good ? rlhf__jinja_copied(&m->w, rlhf__buf_text(&text), text.len)
+             : rlhf__jinja_stop(&m->w, RLHF__JINJA_UNKNOWN, "the format '%.*s' of strftime_now",
+                                RLHF__JINJA_NAME(format));
     rlhf__buf_free(&text);
     return v;
 }
 
-static rlhf__value function(machine *m, const node *f, const struct rlhf__jinja_args *args) {
-    if (rlhf__jinja_is(f->text, "raise_exception")) {
-        const rlhf__value said = args->n ? args->value[0] : rlhf__jinja_undefined();
-        const rlhf_str s = said.type == RLHF__JINJA_STRING ? said.s : (rlhf_str){"", 0};
-        return rlhf__jinja_stop(&m->w, RLHF__JINJA_RAISED, "%.*s", (int)(s.len < 250 ? s.len : 250),
-                                s.ptr);
+// Calls a value. `name` is its name in the template, for messages.
+static rlhf__value call_value(machine *m, rlhf__value of, rlhf_str name,
+                              const struct rlhf__jinja_args *args) {
+    switch (of.type) {
+    case RLHF__JINJA_MACRO:
+        return rlhf__jinja_macro(m, of.macro, args);
+    case RLHF__JINJA_METHOD:
+        return rlhf__jinja_method(&m->w, of.method->of, of.method->name, args);
+    case RLHF__JINJA_FUNCTION:
+        return rlhf__jinja_function(&m->w, (int32_t)of.i, args);
+    case RLHF__JINJA_JOINER:
+        return rlhf__jinja_joiner(&m->w, of, args);
+    case RLHF__JINJA_LOOP:
+        return rlhf__jinja_recursion(m, of.loop, args);
+    case RLHF__JINJA_DATE:
+        return date(m, args);
+    default:
+        break;
     }
-    if (rlhf__jinja_is(f->text, "namespace")) return object(m, RLHF__JINJA_NAMESPACE, args);
-    if (rlhf__jinja_is(f->text, "dict")) return object(m, RLHF__JINJA_DICT, args);
-    if (rlhf__jinja_is(f->text, "range")) return range(m, args);
-    if (rlhf__jinja_is(f->text, "strftime_now"))
+    if (rlhf__jinja_is(name, "strftime_now"))
         return rlhf__jinja_stop(&m->w, RLHF__JINJA_UNKNOWN,
                                 "the function 'strftime_now' would write today's date, and a run "
                                 "must be the same tomorrow: give the date, for example "
                                 "prompts.date=2026-11-28 (--date 2026-11-28)");
-    const int known = rlhf__jinja_is(f->text, "cycler") || rlhf__jinja_is(f->text, "joiner") ||
-                      rlhf__jinja_is(f->text, "lipsum");
-    return rlhf__jinja_stop(&m->w, known ? RLHF__JINJA_UNKNOWN : RLHF__JINJA_RAISED,
-                            "the function '%.*s'", NAME(f->text));
-}
-
-// Calls loop.cycle(...). It returns its first argument in the first iteration, its second argument
-// in the second iteration, and so on, and starts again after the last argument.
-static rlhf__value loop_method(machine *m, rlhf_str name, const struct rlhf__jinja_loop *loop,
-                               const struct rlhf__jinja_args *args) {
-    if (rlhf__jinja_is(name, "cycle") && args->n) return args->value[loop->at % args->n];
-    return rlhf__jinja_stop(&m->w, RLHF__JINJA_UNKNOWN, "the method '%.*s' of a loop", NAME(name));
-}
-
-static rlhf__value call(machine *m, const node *n) {
-    const node *f = at(m, n->a);
-    struct rlhf__jinja_args args;
-    rlhf__value of;
-    if (f->kind == RLHF__JN_ATTR) {
-        of = rlhf__jinja_eval(m, f->a);
-        if (m->w.state) return rlhf__jinja_undefined();
-        arguments(m, n->b, &args);
-        if (m->w.state) return rlhf__jinja_undefined();
-        if (of.type == RLHF__JINJA_LOOP) return loop_method(m, f->text, of.loop, &args);
-        return rlhf__jinja_method(&m->w, f->text, of, &args);
-    }
-    of = rlhf__jinja_eval(m, n->a);
-    if (!m->w.state) arguments(m, n->b, &args);
-    if (m->w.state) return rlhf__jinja_undefined();
-    if (of.type == RLHF__JINJA_DATE) return date(m, &args);
-    if (of.type == RLHF__JINJA_MACRO) return rlhf__jinja_macro(m, at(m, (int32_t)of.i), &args);
-    if (f->kind == RLHF__JN_NAME && of.type == RLHF__JINJA_UNDEFINED) return function(m, f, &args);
+    if (name.len && of.type == RLHF__JINJA_UNDEFINED)
+        return rlhf__jinja_stop(&m->w, RLHF__JINJA_RAISED, "the function '%.*s'",
+                                RLHF__JINJA_NAME(name));
     return rlhf__jinja_stop(&m->w, RLHF__JINJA_RAISED, "a call of %s", rlhf__jinja_kind(of));
+}
+
+rlhf__value rlhf__jinja_call(machine *m, const node *n, rlhf__value caller) {
+    const node *f = at(m, n->a);
+    const int member = f->kind == RLHF__JN_ATTR;
+    struct rlhf__jinja_args args;
+    rlhf__value of = rlhf__jinja_eval(m, member ? f->a : n->a);
+    if (m->w.state) return rlhf__jinja_undefined();
+    const int method = member && rlhf__jinja_has_method(of, f->text);
+    if (member && !method) {
+        const rlhf__value x = of;
+        of = rlhf__jinja_attribute(&m->w, x, f->text);
+        if (!m->w.state && of.type == RLHF__JINJA_UNDEFINED)
+            return rlhf__jinja_stop(&m->w, RLHF__JINJA_RAISED, "the method '%.*s' of %s",
+                                    RLHF__JINJA_NAME(f->text), rlhf__jinja_kind(x));
+    }
+    if (!m->w.state) arguments(m, n->b, &args);
+    if (!m->w.state && caller.type) add_argument(m, &args, (rlhf_str){"caller", 6}, caller);
+    if (m->w.state) return rlhf__jinja_undefined();
+    if (method) return rlhf__jinja_method(&m->w, of, f->text, &args);
+    return call_value(m, of, f->kind == RLHF__JN_NAME ? f->text : (rlhf_str){"", 0}, &args);
+}
+
+// The test `filter`: is there a filter of this name?
+static rlhf__value is_filter(machine *m, const node *n, rlhf__value v,
+                             const struct rlhf__jinja_args *args) {
+    rlhf__value none[RLHF__JINJA_PARAMS_MAX];
+    if (!rlhf__jinja_bind(&m->w, "the test", n->text, "", args, none))
+        return rlhf__jinja_undefined();
+    if (v.type == RLHF__JINJA_LIST || v.type == RLHF__JINJA_DICT)
+        return rlhf__jinja_stop(&m->w, RLHF__JINJA_RAISED, "a filter called %s",
+                                rlhf__jinja_kind(v));
+    return rlhf__jinja_bool(v.type == RLHF__JINJA_STRING && rlhf__jinja_filter_find(v.s));
 }
 
 static rlhf__value filter_or_test(machine *m, const node *n) {
@@ -209,53 +209,30 @@ static rlhf__value filter_or_test(machine *m, const node *n) {
     if (m->w.state) return rlhf__jinja_undefined();
     arguments(m, n->b, &args);
     if (m->w.state) return rlhf__jinja_undefined();
-    if (n->kind == RLHF__JN_FILTER) return rlhf__jinja_filter(&m->w, n->which, n->text, of, &args);
-    return rlhf__jinja_bool(rlhf__jinja_test(&m->w, n->which, n->text, of, &args, 0));
+    if (n->kind == RLHF__JN_FILTER)
+        return rlhf__jinja_filter(&m->w, n->which, n->text, of, &args, 0);
+    if (rlhf__jinja_is(n->text, "filter")) return is_filter(m, n, of, &args);
+    return rlhf__jinja_bool(rlhf__jinja_test(&m->w, n->which, n->text, of, &args));
 }
 
 // ---- expressions ----
 
-static rlhf__value of_loop(rlhf_str name, const struct rlhf__jinja_loop *loop) {
-    const size_t i = loop->at, n = loop->list->n;
-    const rlhf__value none = rlhf__jinja_undefined();
-    const struct {
-        const char *name;
-        size_t value;
-    } numbers[] = {{"index0", i},
-                   {"index", i + 1},
-                   {"length", n},
-                   {"revindex", n - i},
-                   {"depth", (size_t)loop->depth},
-                   {"revindex0", n - i - 1},
-                   {"depth0", (size_t)loop->depth - 1}};
-    if (rlhf__jinja_is(name, "first")) return rlhf__jinja_bool(i == 0);
-    if (rlhf__jinja_is(name, "last")) return rlhf__jinja_bool(i + 1 == n);
-    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
-        if (rlhf__jinja_is(name, numbers[k].name))
-            return rlhf__jinja_int((int64_t)numbers[k].value);
-    if (rlhf__jinja_is(name, "previtem")) return i ? loop->list->item[i - 1] : none;
-    if (rlhf__jinja_is(name, "nextitem")) return i + 1 < n ? loop->list->item[i + 1] : none;
-    return none;
-}
-
 static rlhf__value attribute(machine *m, const node *n) {
     const rlhf__value of = rlhf__jinja_eval(m, n->a);
-    if (of.type == RLHF__JINJA_UNDEFINED)
-        return rlhf__jinja_stop(&m->w, RLHF__JINJA_RAISED, "'%.*s' of an undefined value",
-                                NAME(n->text));
-    if (of.type == RLHF__JINJA_LOOP) return of_loop(n->text, of.loop);
-    if (of.type == RLHF__JINJA_DICT && rlhf__jinja_has_method(n->text))
-        return (rlhf__value){.type = RLHF__JINJA_METHOD};
-    if (!rlhf__jinja_is_dict(of)) return rlhf__jinja_undefined();
-    const rlhf__value *v = rlhf__jinja_get(&m->w, of.dict, n->text);
-    return v ? *v : rlhf__jinja_undefined();
+    return m->w.state ? rlhf__jinja_undefined() : rlhf__jinja_attribute(&m->w, of, n->text);
 }
 
+// A comparison can be a chain: 1 < x < 3 compares x twice, and stops at the first that is false.
 static rlhf__value binary(machine *m, const node *n) {
-    const rlhf__value a = rlhf__jinja_eval(m, n->a);
-    if (m->w.state) return rlhf__jinja_undefined();
-    const rlhf__value b = rlhf__jinja_eval(m, n->b);
-    return m->w.state ? rlhf__jinja_undefined() : rlhf__jinja_binary(&m->w, n->which, a, b);
+    rlhf__value a = rlhf__jinja_eval(m, n->a), out;
+    for (;; n = at(m, n->c)) {
+        if (m->w.state) return rlhf__jinja_undefined();
+        const rlhf__value b = rlhf__jinja_eval(m, n->b);
+        if (m->w.state) return rlhf__jinja_undefined();
+        out = rlhf__jinja_binary(&m->w, n->which, a, b);
+        if (!n->c || !rlhf__jinja_true(out)) return out;
+        a = b;
+    }
 }
 
 static rlhf__value item_or_slice(machine *m, const node *n) {
@@ -266,7 +243,7 @@ static rlhf__value item_or_slice(machine *m, const node *n) {
         if (place[i]) part[i] = rlhf__jinja_eval(m, place[i]);
     if (m->w.state) return rlhf__jinja_undefined();
     if (n->kind == RLHF__JN_SLICE) return rlhf__jinja_slice(&m->w, of, part[0], part[1], part[2]);
-    return rlhf__jinja_item(&m->w, of, part[0]);
+    return rlhf__jinja_member(&m->w, of, part[0]);
 }
 
 // "a and b" and "a or b" return one of the two operands. "b if a else c" returns b or c.
@@ -293,10 +270,7 @@ static rlhf__value collection(machine *m, const node *n) {
             rlhf__jinja_add(&m->w, out, v);
             continue;
         }
-        if (v.type != RLHF__JINJA_STRING)
-            rlhf__jinja_stop(&m->w, RLHF__JINJA_UNKNOWN, "a key that is not a string");
-        else
-            rlhf__jinja_put(&m->w, out, v.s, rlhf__jinja_eval(m, at(m, i)->b));
+        if (!m->w.state) rlhf__jinja_put_key(&m->w, out, v, rlhf__jinja_eval(m, at(m, i)->b));
     }
     return out;
 }
@@ -314,15 +288,19 @@ static rlhf__value value_of(machine *m, const node *n) {
     case RLHF__JN_SLICE:
         return item_or_slice(m, n);
     case RLHF__JN_CALL:
-        return call(m, n);
+        return rlhf__jinja_call(m, n, rlhf__jinja_undefined());
     case RLHF__JN_FILTER:
     case RLHF__JN_TEST:
         return filter_or_test(m, n);
     case RLHF__JN_NOT:
         return rlhf__jinja_bool(!rlhf__jinja_true(rlhf__jinja_eval(m, n->a)));
     case RLHF__JN_MINUS:
+    case RLHF__JN_PLUS:
         v = rlhf__jinja_eval(m, n->a);
-        return rlhf__jinja_binary(&m->w, RLHF__JINJA_OP_SUB, rlhf__jinja_int(0), v);
+        if (m->w.state) return rlhf__jinja_undefined();
+        return rlhf__jinja_signed(&m->w, v, n->kind == RLHF__JN_MINUS);
+    case RLHF__JN_BLOCK_TEXT:
+        return m->block_text;
     case RLHF__JN_BINARY:
         return binary(m, n);
     case RLHF__JN_LIST:

@@ -4,6 +4,7 @@
 #ifndef RLHF_FORMATS_CHAT_JINJA_EVAL_H
 #define RLHF_FORMATS_CHAT_JINJA_EVAL_H
 
+#include "chat/jinja_args.h"
 #include "chat/jinja_parse.h"
 #include "chat/message.h"
 
@@ -23,11 +24,13 @@ struct rlhf__jinja_machine {
     size_t frame; // the first visible local; earlier locals belong to the code that called a macro
     size_t scope; // the first local of the innermost block
     int32_t blocks; // number of open blocks; 0: variables are global
-    int32_t levels, loops;
-    int32_t leave;         // enum rlhf__jinja_leave
-    int32_t captured;      // 1: the text becomes a value instead of output
-    struct rlhf__buf *out; // the text is appended here
-    size_t held;           // total size of the texts that were set aside while `out` is written
+    int32_t levels;
+    int32_t leave;    // enum rlhf__jinja_leave
+    int32_t captured; // 1: the text becomes a value instead of output
+    int32_t reserved;
+    rlhf__value block_text; // the text that the filters of a block read
+    struct rlhf__buf *out;  // the text is appended here
+    size_t held;            // total size of the texts that were set aside while `out` is written
     struct rlhf__turns *turns;
     const char *date; // of strftime_now; NULL = undefined
 };
@@ -41,7 +44,13 @@ struct rlhf__jinja_scope {
 void rlhf__jinja_open_scope(struct rlhf__jinja_machine *, struct rlhf__jinja_scope *);
 void rlhf__jinja_close_scope(struct rlhf__jinja_machine *, const struct rlhf__jinja_scope *);
 void rlhf__jinja_set(struct rlhf__jinja_machine *, int32_t symbol, rlhf__value v);
+// Add a variable to the innermost block, even if the block has one of the same name.
+void rlhf__jinja_push(struct rlhf__jinja_machine *, struct rlhf__jinja_local);
 rlhf__value rlhf__jinja_look_up(struct rlhf__jinja_machine *, int32_t symbol);
+
+// Evaluate a call with one more argument, caller=..., unless `caller` is undefined. [any]
+rlhf__value rlhf__jinja_call(struct rlhf__jinja_machine *, const struct rlhf__jinja_node *call,
+                             rlhf__value caller);
 
 // Returns the value of a node, or undefined after a failure. [any]
 rlhf__value rlhf__jinja_eval(struct rlhf__jinja_machine *, int32_t node);

@@ -3,6 +3,7 @@
 // -, ~, * / // and %, **, filters and tests, signs, postfix operators.
 #include "chat/jinja_expression.h"
 
+#include "chat/jinja_args.h"
 #include "chat/jinja_filter.h"
 #include "chat/jinja_operator.h"
 #include "chat/jinja_test.h"
@@ -131,22 +132,41 @@ static rlhf_status items(struct rlhf__jinja_parser *p, const char *end, int pair
     return RLHF_OK;
 }
 
-// Parses arguments after "(". Some of them may have the form name=value.
-static rlhf_status arguments(struct rlhf__jinja_parser *p, int32_t *first) {
+// Parses one argument. *stage is 0 after positional arguments, 1 after name=value, 2 after *list,
+// and 3 after **object.
+static rlhf_status argument(struct rlhf__jinja_parser *p, int *stage, int32_t *out) {
+    const struct rlhf__jinja_token *name = rlhf__jinja_look(p);
+    struct rlhf__jinja_node n = {.kind = RLHF__JN_NONE};
+    int now = 0;
+    if (name->kind == RLHF__JINJA_NAME && name[1].kind == RLHF__JINJA_OP &&
+        strcmp(name[1].op, "=") == 0) {
+        n = (struct rlhf__jinja_node){.kind = RLHF__JN_KEY, .text = name->value.s};
+        p->at += 2;
+        now = 1;
+    } else if (rlhf__jinja_take_op(p, "**")) {
+        n.kind = RLHF__JN_SPREAD_KEYS;
+        now = 3;
+    } else if (rlhf__jinja_take_op(p, "*")) {
+        n.kind = RLHF__JN_SPREAD;
+        now = 2;
+    }
+    if (now == 0 ? *stage > 0 : now == 1 ? *stage > 2 : *stage >= now)
+        return RLHF__JINJA_UNKNOWN_HERE(p, "an argument after %s",
+                                        *stage == 1   ? "name=value"
+                                        : *stage == 2 ? "*list"
+                                                      : "**object");
+    if (now > *stage) *stage = now;
+    RLHF_TRY(rlhf__jinja_expression(p, n.kind ? &n.a : out));
+    return n.kind ? rlhf__jinja_node(p, n, out) : RLHF_OK;
+}
+
+rlhf_status rlhf__jinja_arguments(struct rlhf__jinja_parser *p, int32_t *first) {
     int32_t last = 0;
+    int stage = 0;
     *first = 0;
     while (!rlhf__jinja_take_op(p, ")")) {
-        const struct rlhf__jinja_token *name = rlhf__jinja_look(p);
-        int named = name->kind == RLHF__JINJA_NAME && name[1].kind == RLHF__JINJA_OP &&
-                    strcmp(name[1].op, "=") == 0;
         int32_t item;
-        p->at += named ? 2 : 0;
-        RLHF_TRY(rlhf__jinja_expression(p, &item));
-        if (named)
-            RLHF_TRY(rlhf__jinja_node(
-                p,
-                (struct rlhf__jinja_node){.kind = RLHF__JN_KEY, .a = item, .text = name->value.s},
-                &item));
+        RLHF_TRY(argument(p, &stage, &item));
         rlhf__jinja_chain(p, first, &last, item);
         if (!is_op(p, ")")) RLHF_TRY(rlhf__jinja_want_op(p, ","));
     }
@@ -183,13 +203,18 @@ static rlhf_status primary(struct rlhf__jinja_parser *p, int32_t *out) {
         return constant(p, rlhf__jinja_bool(0), out);
     if (rlhf__jinja_is_word(p, "none") || rlhf__jinja_is_word(p, "None"))
         return constant(p, rlhf__jinja_none(), out);
-    if (t->kind == RLHF__JINJA_NAME) return rlhf__jinja_name(p, RLHF__JN_NAME, out);
+    if (t->kind == RLHF__JINJA_NAME) {
+        if (rlhf__jinja_is_word(p, "varargs")) p->uses |= RLHF__JINJA_USES_VARARGS;
+        if (rlhf__jinja_is_word(p, "kwargs")) p->uses |= RLHF__JINJA_USES_KWARGS;
+        if (rlhf__jinja_is_word(p, "caller")) p->uses |= RLHF__JINJA_USES_CALLER;
+        return rlhf__jinja_name(p, RLHF__JN_NAME, out);
+    }
     if (rlhf__jinja_take_op(p, "(")) {
         if (is_op(p, ")")) {
             list.kind = RLHF__JN_TUPLE;
             RLHF_TRY(rlhf__jinja_node(p, list, out));
         } else {
-            RLHF_TRY(rlhf__jinja_tuple(p, out));
+            RLHF_TRY(rlhf__jinja_tuple(p, 1, out));
         }
         return rlhf__jinja_want_op(p, ")");
     }
@@ -232,8 +257,7 @@ static int has_argument(const struct rlhf__jinja_parser *p) {
 
 static rlhf_status postfix(struct rlhf__jinja_parser *p, int32_t *out);
 
-// After "|" or "is": parses the name and its arguments.
-static rlhf_status named(struct rlhf__jinja_parser *p, int32_t kind, int32_t *out) {
+rlhf_status rlhf__jinja_named(struct rlhf__jinja_parser *p, int32_t kind, int32_t *out) {
     struct rlhf__jinja_node n = {.kind = kind, .a = *out};
     int negated = kind == RLHF__JN_TEST && rlhf__jinja_take_word(p, "not");
     if (rlhf__jinja_look(p)->kind != RLHF__JINJA_NAME)
@@ -243,7 +267,9 @@ static rlhf_status named(struct rlhf__jinja_parser *p, int32_t kind, int32_t *ou
         kind == RLHF__JN_TEST ? rlhf__jinja_test_find(n.text) : rlhf__jinja_filter_find(n.text);
     p->at++;
     if (rlhf__jinja_take_op(p, "("))
-        RLHF_TRY(arguments(p, &n.b));
+        RLHF_TRY(rlhf__jinja_arguments(p, &n.b));
+    else if (kind == RLHF__JN_TEST && rlhf__jinja_is_word(p, "is"))
+        return RLHF__JINJA_UNKNOWN_HERE(p, "a test of the test '%.*s'", RLHF__JINJA_NAME(n.text));
     else if (kind == RLHF__JN_TEST && has_argument(p))
         RLHF_TRY(postfix(p, &n.b));
     RLHF_TRY(rlhf__jinja_node(p, n, out));
@@ -256,16 +282,23 @@ static rlhf_status postfix(struct rlhf__jinja_parser *p, int32_t *out) {
     for (;;) {
         if (rlhf__jinja_take_op(p, ".")) {
             struct rlhf__jinja_node n = {.kind = RLHF__JN_ATTR, .a = *out};
-            if (rlhf__jinja_look(p)->kind != RLHF__JINJA_NAME)
-                return RLHF__JINJA_UNKNOWN_HERE(p, "a name is %s", "missing");
-            n.text = rlhf__jinja_look(p)->value.s;
-            p->at++;
+            const struct rlhf__jinja_token *t = rlhf__jinja_look(p);
+            const int index = t->kind == RLHF__JINJA_LITERAL && rlhf__jinja_is_whole(t->value);
+            if (t->kind != RLHF__JINJA_NAME && !index)
+                return RLHF__JINJA_UNKNOWN_HERE(p, "a name or an index is %s after '.'", "missing");
+            if (index) { // x.0 is x[0]
+                n.kind = RLHF__JN_ITEM;
+                RLHF_TRY(constant(p, t->value, &n.b));
+            } else {
+                n.text = t->value.s;
+                p->at++;
+            }
             RLHF_TRY(rlhf__jinja_node(p, n, out));
         } else if (rlhf__jinja_take_op(p, "[")) {
             RLHF_TRY(subscript(p, out));
         } else if (rlhf__jinja_take_op(p, "(")) {
             struct rlhf__jinja_node n = {.kind = RLHF__JN_CALL, .a = *out};
-            RLHF_TRY(arguments(p, &n.b));
+            RLHF_TRY(rlhf__jinja_arguments(p, &n.b));
             RLHF_TRY(rlhf__jinja_node(p, n, out));
         } else {
             return RLHF_OK;
@@ -276,24 +309,25 @@ static rlhf_status postfix(struct rlhf__jinja_parser *p, int32_t *out) {
 // A sign binds more tightly than a filter or a test, as in Jinja: -x|abs is (-x)|abs.
 static rlhf_status unary(struct rlhf__jinja_parser *p, int with_filters, int32_t *out) {
     rlhf_status st = rlhf__jinja_deeper(p);
-    if (st == RLHF_OK && rlhf__jinja_take_op(p, "+")) {
-        st = unary(p, 0, out);
-    } else if (st == RLHF_OK && rlhf__jinja_take_op(p, "-")) {
+    const int minus = st == RLHF_OK && rlhf__jinja_take_op(p, "-");
+    if (minus || (st == RLHF_OK && rlhf__jinja_take_op(p, "+"))) {
         st = unary(p, 0, out);
         if (st == RLHF_OK)
-            st = rlhf__jinja_node(p, (struct rlhf__jinja_node){.kind = RLHF__JN_MINUS, .a = *out},
+            st = rlhf__jinja_node(p,
+                                  (struct rlhf__jinja_node){
+                                      .kind = minus ? RLHF__JN_MINUS : RLHF__JN_PLUS, .a = *out},
                                   out);
     } else if (st == RLHF_OK) {
         st = postfix(p, out);
     }
     while (st == RLHF_OK && with_filters) {
         if (rlhf__jinja_take_op(p, "|"))
-            st = named(p, RLHF__JN_FILTER, out);
+            st = rlhf__jinja_named(p, RLHF__JN_FILTER, out);
         else if (rlhf__jinja_take_word(p, "is"))
-            st = named(p, RLHF__JN_TEST, out);
+            st = rlhf__jinja_named(p, RLHF__JN_TEST, out);
         else if (rlhf__jinja_take_op(p, "(")) {
             struct rlhf__jinja_node n = {.kind = RLHF__JN_CALL, .a = *out};
-            st = arguments(p, &n.b);
+            st = rlhf__jinja_arguments(p, &n.b);
             if (st == RLHF_OK) st = rlhf__jinja_node(p, n, out);
         } else
             break;
@@ -333,25 +367,36 @@ static rlhf_status arithmetic(struct rlhf__jinja_parser *p, int level, int32_t *
     return RLHF_OK;
 }
 
-// Parses one comparison.
-static rlhf_status comparison(struct rlhf__jinja_parser *p, int32_t *out) {
+// Takes an operator that compares; 0 = the next token is no such operator.
+static int32_t take_comparison(struct rlhf__jinja_parser *p) {
     static const char *const ops[] = {"==", "!=", "<=", ">=", "<", ">"};
-    struct rlhf__jinja_node n = {.kind = RLHF__JN_BINARY};
-    RLHF_TRY(arithmetic(p, 2, out));
-    for (size_t i = 0; i < sizeof ops / sizeof *ops && !n.which; i++)
-        if (rlhf__jinja_take_op(p, ops[i])) n.which = rlhf__jinja_op_find(ops[i]);
-    if (!n.which && rlhf__jinja_is_word(p, "not") &&
-        rlhf__jinja_is(rlhf__jinja_word(rlhf__jinja_look(p) + 1), "in")) {
-        p->at += 2;
-        n.which = RLHF__JINJA_OP_NOT_IN;
-    }
-    if (!n.which && rlhf__jinja_take_word(p, "in")) n.which = RLHF__JINJA_OP_IN;
-    if (!n.which) return RLHF_OK;
-    n.a = *out;
-    RLHF_TRY(arithmetic(p, 2, &n.b));
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
-        if (is_op(p, ops[i])) return RLHF__JINJA_UNKNOWN_HERE(p, "a chain of '%s'", ops[i]);
-    return rlhf__jinja_node(p, n, out);
+        if (rlhf__jinja_take_op(p, ops[i])) return rlhf__jinja_op_find(ops[i]);
+    if (rlhf__jinja_take_word(p, "in")) return RLHF__JINJA_OP_IN;
+    if (!rlhf__jinja_is_word(p, "not") ||
+        !rlhf__jinja_is(rlhf__jinja_word(rlhf__jinja_look(p) + 1), "in"))
+        return 0;
+    p->at += 2;
+    return RLHF__JINJA_OP_NOT_IN;
+}
+
+// Parses a comparison, or a chain of them.
+static rlhf_status comparison(struct rlhf__jinja_parser *p, int32_t *out) {
+    int32_t link = 0, which;
+    RLHF_TRY(arithmetic(p, 2, out));
+    while ((which = take_comparison(p)) != 0) {
+        struct rlhf__jinja_node n = {.kind = RLHF__JN_BINARY, .which = which, .a = *out};
+        int32_t node;
+        RLHF_TRY(arithmetic(p, 2, &n.b));
+        if (link) n.a = 0; // the right operand of the link before
+        RLHF_TRY(rlhf__jinja_node(p, n, &node));
+        if (link)
+            p->out->node[link].c = node;
+        else
+            *out = node;
+        link = node;
+    }
+    return RLHF_OK;
 }
 
 static rlhf_status negation(struct rlhf__jinja_parser *p, int32_t *out) {
@@ -365,11 +410,12 @@ static rlhf_status negation(struct rlhf__jinja_parser *p, int32_t *out) {
     return RLHF_OK;
 }
 
-rlhf_status rlhf__jinja_logic(struct rlhf__jinja_parser *p, int is_or, int32_t *out) {
-    RLHF_TRY(is_or ? rlhf__jinja_logic(p, 0, out) : negation(p, out));
+// Parses an expression that is not a conditional. If is_or is 0, stops before an "or".
+static rlhf_status logic(struct rlhf__jinja_parser *p, int is_or, int32_t *out) {
+    RLHF_TRY(is_or ? logic(p, 0, out) : negation(p, out));
     while (rlhf__jinja_take_word(p, is_or ? "or" : "and")) {
         struct rlhf__jinja_node n = {.kind = is_or ? RLHF__JN_OR : RLHF__JN_AND, .a = *out};
-        RLHF_TRY(is_or ? rlhf__jinja_logic(p, 0, &n.b) : negation(p, &n.b));
+        RLHF_TRY(is_or ? logic(p, 0, &n.b) : negation(p, &n.b));
         RLHF_TRY(rlhf__jinja_node(p, n, out));
     }
     return RLHF_OK;
@@ -377,10 +423,10 @@ rlhf_status rlhf__jinja_logic(struct rlhf__jinja_parser *p, int is_or, int32_t *
 
 rlhf_status rlhf__jinja_expression(struct rlhf__jinja_parser *p, int32_t *out) {
     RLHF_TRY(rlhf__jinja_deeper(p));
-    RLHF_TRY(rlhf__jinja_logic(p, 1, out));
+    RLHF_TRY(logic(p, 1, out));
     while (rlhf__jinja_take_word(p, "if")) {
         struct rlhf__jinja_node n = {.kind = RLHF__JN_COND, .b = *out};
-        RLHF_TRY(rlhf__jinja_logic(p, 1, &n.a));
+        RLHF_TRY(logic(p, 1, &n.a));
         if (rlhf__jinja_take_word(p, "else")) RLHF_TRY(rlhf__jinja_expression(p, &n.c));
         RLHF_TRY(rlhf__jinja_node(p, n, out));
     }
@@ -388,15 +434,23 @@ rlhf_status rlhf__jinja_expression(struct rlhf__jinja_parser *p, int32_t *out) {
     return RLHF_OK;
 }
 
-rlhf_status rlhf__jinja_tuple(struct rlhf__jinja_parser *p, int32_t *out) {
+// The words that end a tuple after a comma.
+static int ends_tuple(const struct rlhf__jinja_parser *p) {
+    const int kind = rlhf__jinja_look(p)->kind;
+    return is_op(p, ")") || kind == RLHF__JINJA_TAG_END || kind == RLHF__JINJA_OUT_END ||
+           rlhf__jinja_is_word(p, "recursive");
+}
+
+rlhf_status rlhf__jinja_tuple(struct rlhf__jinja_parser *p, int conditions, int32_t *out) {
     struct rlhf__jinja_node n = {.kind = RLHF__JN_TUPLE};
     int32_t last = 0, item;
-    RLHF_TRY(rlhf__jinja_expression(p, out));
+    RLHF_TRY(rlhf__jinja_deeper(p));
+    RLHF_TRY(conditions ? rlhf__jinja_expression(p, out) : logic(p, 1, out));
+    p->depth--;
     if (!is_op(p, ",")) return RLHF_OK;
     rlhf__jinja_chain(p, &n.a, &last, *out);
-    while (rlhf__jinja_take_op(p, ",")) {
-        if (is_op(p, ")") || rlhf__jinja_look(p)->kind == RLHF__JINJA_TAG_END) break;
-        RLHF_TRY(rlhf__jinja_expression(p, &item));
+    while (rlhf__jinja_take_op(p, ",") && !ends_tuple(p)) {
+        RLHF_TRY(conditions ? rlhf__jinja_expression(p, &item) : logic(p, 1, &item));
         rlhf__jinja_chain(p, &n.a, &last, item);
     }
     return rlhf__jinja_node(p, n, out);

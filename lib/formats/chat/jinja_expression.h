@@ -13,7 +13,10 @@ struct rlhf__jinja_parser {
     struct rlhf__jinja *out;
     struct rlhf__jinja_tokens tokens;
     size_t at;
-    int32_t depth, reserved;
+    int32_t depth;
+    int32_t uses;  // enum rlhf__jinja_uses: the names read so far in the innermost macro
+    int32_t loops; // number of loops around the next statement
+    int32_t reserved;
     struct rlhf__error *err;
 };
 
@@ -54,10 +57,13 @@ rlhf_status rlhf__jinja_want_op(struct rlhf__jinja_parser *p, const char *op);
 
 // Parse an expression and set *out to its node. Errors: RLHF_E_UNSUPPORTED, RLHF_E_NOMEM. [any]
 rlhf_status rlhf__jinja_expression(struct rlhf__jinja_parser *p, int32_t *out);
-// Like rlhf__jinja_expression, but several expressions separated by commas become a tuple.
-rlhf_status rlhf__jinja_tuple(struct rlhf__jinja_parser *p, int32_t *out);
-// Parse an expression that is not a conditional: in "a if b", stop before the "if". If is_or is 0,
-// also stop before an "or".
-rlhf_status rlhf__jinja_logic(struct rlhf__jinja_parser *p, int is_or, int32_t *out);
+// Like rlhf__jinja_expression, but several expressions separated by commas become a tuple. If
+// `conditions` is 0, no expression is a conditional: in "a if b", stop before the "if".
+rlhf_status rlhf__jinja_tuple(struct rlhf__jinja_parser *p, int conditions, int32_t *out);
+// Parse the arguments of a call after its "(".
+rlhf_status rlhf__jinja_arguments(struct rlhf__jinja_parser *p, int32_t *first);
+// After "|" or "is": parse the name of a filter (kind RLHF__JN_FILTER) or a test, and its
+// arguments. The node takes *out as its operand, and becomes *out.
+rlhf_status rlhf__jinja_named(struct rlhf__jinja_parser *p, int32_t kind, int32_t *out);
 
 #endif

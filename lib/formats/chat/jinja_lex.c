@@ -2,6 +2,8 @@
 #include "chat/jinja_lex.h"
 
 #include "base/printable.h"
+#include "chat/jinja_letter.h"
+#include "chat/jinja_number.h"
 #include "chat/jinja_text.h"
 
 #include <stdio.h>
@@ -87,49 +89,61 @@ static void step_behind(struct lexer *x, int minus, int trim) {
 
 // ---- inside of tags ----
 
-static int is_word(int c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+// The length of the character at x->at if it is white space, otherwise 0.
+static size_t space_at(const struct lexer *x) {
+    uint32_t c = 0;
+    const size_t n = x->at < x->n ? rlhf__letter_at(x->s + x->at, x->n - x->at, &c) : 0;
+    return n && rlhf__letter_is_space(c) ? n : 0;
 }
 
-static int hex(const char *s, size_t n, uint32_t *out) {
+// The length of the character at x->at if it is a part of a name, otherwise 0.
+static size_t word_char(const struct lexer *x) {
+    uint32_t c = 0;
+    const size_t n = x->at < x->n ? rlhf__letter_at(x->s + x->at, x->n - x->at, &c) : 0;
+    return n && c != 0xFFFD && rlhf__letter_is_name(c) ? n : 0;
+}
+
+// Reads at most `most` digits of a base. Returns their number.
+static size_t digits(const char *s, size_t n, size_t most, uint32_t base, uint32_t *out) {
+    size_t i = 0;
     *out = 0;
-    for (size_t i = 0; i < n; i++) {
-        const char *digits = "0123456789abcdef", *d = s[i] ? strchr(digits, s[i] | 0x20) : NULL;
-        if (!d) return 0;
-        *out = *out * 16 + (uint32_t)(d - digits);
+    for (; i < n && i < most; i++) {
+        const char c = s[i];
+        const uint32_t digit = c >= '0' && c <= '9'   ? (uint32_t)(c - '0')
+                               : c >= 'a' && c <= 'f' ? (uint32_t)(c - 'a' + 10)
+                               : c >= 'A' && c <= 'F' ? (uint32_t)(c - 'A' + 10)
+                                                      : 16;
+        if (digit >= base) break;
+        *out = *out * base + digit;
     }
-    return 1;
-}
-
-static void put_code(struct rlhf__buf *b, uint32_t c) {
-    if (c < 0x80) {
-        rlhf__buf_putc(b, (char)c);
-    } else if (c < 0x800) {
-        rlhf__buf_putc(b, (char)(0xc0 | c >> 6));
-        rlhf__buf_putc(b, (char)(0x80 | (c & 63)));
-    } else {
-        rlhf__buf_putc(b, (char)(0xe0 | c >> 12));
-        rlhf__buf_putc(b, (char)(0x80 | (c >> 6 & 63)));
-        rlhf__buf_putc(b, (char)(0x80 | (c & 63)));
-    }
+    return i;
 }
 
 // Append the character that an escape sequence stands for. s[0..n) is the text after the backslash.
-// Returns the number of bytes used, or 0 if the sequence is unknown.
+// Returns the number of bytes used, or 0 if the sequence is incomplete or has no UTF-8. A backslash
+// before another character is kept, as in Python.
 static size_t put_escape(struct rlhf__buf *b, const char *s, size_t n) {
     static const char from[] = "ntr\\'\"bfav", to[] = "\n\t\r\\'\"\b\f\a\v";
     const char *known = n && s[0] ? strchr(from, s[0]) : NULL;
     uint32_t c;
+    char utf8[4];
     if (known) {
         rlhf__buf_putc(b, to[known - from]);
         return 1;
     }
-    size_t digits = n && s[0] == 'x' ? 2 : n && s[0] == 'u' ? 4 : 0;
-    if (!digits || n < digits + 1 || !hex(s + 1, digits, &c) || c == 0 ||
-        (c >= 0xd800 && c <= 0xdfff))
-        return 0;
-    put_code(b, c);
-    return digits + 1;
+    if (n && s[0] == '\n') return 1; // a line that goes on
+    size_t used = digits(s, n, 3, 8, &c);
+    const size_t wanted = !n || used ? 0 : s[0] == 'x' ? 2 : s[0] == 'u' ? 4 : s[0] == 'U' ? 8 : 0;
+    if (wanted && digits(s + 1, n - 1, wanted, 16, &c) != wanted) return 0;
+    if (wanted) used = wanted + 1;
+    if (!used && (!n || s[0] == 'N')) return 0; // the name of a character
+    if (!used) {
+        rlhf__buf_putc(b, '\\');
+        return n + 1; // no character is used
+    }
+    if (c == 0 || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff)) return 0;
+    rlhf__buf_put(b, utf8, rlhf__letter_put(c, utf8));
+    return used;
 }
 
 static rlhf_status lex_string(struct lexer *x) {
@@ -138,13 +152,14 @@ static rlhf_status lex_string(struct lexer *x) {
     rlhf_status st = RLHF_OK;
     step(x, 1);
     while (st == RLHF_OK && x->at < x->n && x->s[x->at] != quote) {
+        const size_t left = x->n - x->at - 1;
         size_t used = 1;
         if (x->s[x->at] != '\\')
             rlhf__buf_putc(&b, x->s[x->at]);
-        else if ((used = put_escape(&b, x->s + x->at + 1, x->n - x->at - 1)) == 0)
+        else if ((used = put_escape(&b, x->s + x->at + 1, left)) == 0)
             st = UNKNOWN(x, "an escape in a string that is not known", x->line);
         else
-            used++;
+            used = used > left ? 1 : used + 1;
         step(x, used);
     }
     if (st == RLHF_OK && x->at == x->n) st = UNKNOWN(x, "a string that does not end", x->line);
@@ -161,34 +176,77 @@ static rlhf_status lex_string(struct lexer *x) {
 
 static int is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Reads a number: 12, 1_000, 1.5, 2e-3.
-static rlhf_status lex_number(struct lexer *x) {
-    char text[32];
+// The length of the digits from offset `at` on, in which single underscores may stand between
+// digits.
+static size_t row_of_digits(const struct lexer *x, size_t at, const char *of) {
     size_t n = 0;
-    int real = 0;
-    for (; x->at < x->n; step(x, 1)) {
-        const char c = x->s[x->at], next = x->at + 1 < x->n ? x->s[x->at + 1] : '\0';
-        const int sign = (c == '-' || c == '+') && n && (text[n - 1] | 0x20) == 'e';
-        const int point = c == '.' && is_digit(next);
-        if (!is_word((unsigned char)c) && !point && !sign) break;
-        real |= point || (c | 0x20) == 'e';
-        if (c != '_' && n < sizeof text) text[n++] = c;
+    for (; at + n < x->n; n++) {
+        const char c = x->s[at + n], next = at + n + 1 < x->n ? x->s[at + n + 1] : '\0';
+        if (!(c && strchr(of, c)) && !(c == '_' && n && next && strchr(of, next))) break;
+        if (c == '_' && x->s[at + n - 1] == '_') break;
     }
-    char *end = NULL;
-    text[n < sizeof text ? n : 0] = '\0';
-    const int64_t whole = strtoll(text, &end, 10);
-    const double value = real ? strtod(text, &end) : 0;
-    if (!end || end == text || *end || (!real && n > 18))
-        return UNKNOWN(x, "a number that is not known", x->line);
-    return push(x, RLHF__JINJA_LITERAL, NULL,
-                real ? rlhf__jinja_float(value) : rlhf__jinja_int(whole));
+    return n;
+}
+
+// Copies n bytes without underscores.
+static size_t without_lines(char *out, size_t cap, const char *s, size_t n) {
+    size_t len = 0;
+    for (size_t i = 0; i < n && len + 1 < cap; i++)
+        if (s[i] != '_') out[len++] = s[i];
+    out[len] = '\0';
+    return len;
+}
+
+// Reads a number: 12, 1_000, 0x1F, 1.5, 2e-3. After a point, as in x.0.1, numbers have no fraction.
+static rlhf_status lex_number(struct lexer *x) {
+    static const char decimal[] = "0123456789", hexadecimal[] = "0123456789abcdefABCDEF";
+    char text[RLHF__JINJA_DIGITS_MAX + 40];
+    const char *s = x->s + x->at,
+               kind = x->n - x->at > 2 && s[0] == '0' ? (char)(s[1] | 0x20) : '\0';
+    const uint32_t base = kind == 'x' ? 16 : kind == 'o' ? 8 : kind == 'b' ? 2 : 10;
+    const int after_point = x->at > 0 && x->s[x->at - 1] == '.';
+    size_t n = 0;
+    if (base != 10) {
+        n = row_of_digits(x, x->at + (s[2] == '_' ? 3 : 2),
+                          base == 16  ? hexadecimal
+                          : base == 8 ? "01234567"
+                                      : "01");
+        if (n) n += s[2] == '_' ? 3 : 2;
+    }
+    const size_t prefix = n ? 2 : 0;
+    if (!n) n = row_of_digits(x, x->at, decimal);
+    int real = 0;
+    if (!prefix && !after_point) {
+        const char *end = s + n, *last = x->s + x->n;
+        size_t more = end + 1 < last && *end == '.' ? row_of_digits(x, x->at + n + 1, decimal) : 0;
+        if (more) n += more + 1, real = 1;
+        end = s + n;
+        const int sign = end + 1 < last && (end[1] == '+' || end[1] == '-');
+        if (end < last && (*end | 0x20) == 'e' &&
+            (more = row_of_digits(x, x->at + n + 1 + (size_t)sign, decimal)) > 0)
+            n += 1 + (size_t)sign + more, real = 1;
+    }
+    if (!prefix && !real && s[0] == '0') { // 012 is 0 and 12
+        size_t zeros = 1;
+        while (zeros < n && (s[zeros] == '0' || s[zeros] == '_'))
+            zeros++;
+        n = zeros < n ? 1 : n;
+    }
+    if (n >= sizeof text) return UNKNOWN(x, "a number that is too long", x->line);
+    const size_t len = without_lines(text, sizeof text, s + prefix, n - prefix);
+    const rlhf__value v = real
+                              ? rlhf__jinja_float(strtod(text, NULL))
+                              : rlhf__jinja_digits(x->w, (rlhf_str){text, len}, prefix ? base : 10);
+    if (x->w->state) return UNKNOWN(x, "%s", x->line, x->w->why);
+    step(x, n);
+    return push(x, RLHF__JINJA_LITERAL, NULL, v);
 }
 
 static rlhf_status lex_word(struct lexer *x) {
     const size_t from = x->at;
     if (is_digit(x->s[from])) return lex_number(x);
-    while (x->at < x->n && is_word((unsigned char)x->s[x->at]))
-        step(x, 1);
+    for (size_t n; (n = word_char(x)) > 0;)
+        step(x, n);
     return push_text(x, RLHF__JINJA_NAME, x->s + from, x->at - from);
 }
 
@@ -214,8 +272,8 @@ static rlhf_status lex_tag(struct lexer *x, int out) {
     memcpy(plus + 1, end, 3);
     x->braces = 0;
     for (;;) {
-        while (x->at < x->n && x->s[x->at] && strchr(" \t\n\v\f", x->s[x->at]))
-            step(x, 1);
+        for (size_t space; (space = space_at(x)) > 0;)
+            step(x, space);
         if (x->at == x->n) return UNKNOWN(x, "a tag that does not end", x->line);
         int sign = begins(x, minus) ? 1 : begins(x, plus) ? 2 : 0;
         if (x->braces <= 0 && (sign || begins(x, end))) {
@@ -224,9 +282,7 @@ static rlhf_status lex_tag(struct lexer *x, int out) {
             return push_sign(x, out ? RLHF__JINJA_OUT_END : RLHF__JINJA_TAG_END, NULL);
         }
         char c = x->s[x->at];
-        RLHF_TRY(c == '"' || c == '\''       ? lex_string(x)
-                 : is_word((unsigned char)c) ? lex_word(x)
-                                             : lex_op(x));
+        RLHF_TRY(c == '"' || c == '\'' ? lex_string(x) : word_char(x) ? lex_word(x) : lex_op(x));
     }
 }
 
@@ -258,14 +314,53 @@ static rlhf_status skip_comment(struct lexer *x) {
     return RLHF_OK;
 }
 
+// Returns 1 if a tag {% word %} begins at x->at. Sets *n to its length, and *sign to the "-" or "+"
+// before its end, or 0.
+static int is_tag(const struct lexer *x, const char *word, size_t *n, char *sign) {
+    struct lexer y = *x;
+    if (!begins(&y, "{%")) return 0;
+    step(&y, 2);
+    if (y.at < y.n && (y.s[y.at] == '-' || y.s[y.at] == '+')) step(&y, 1);
+    for (size_t space; (space = space_at(&y)) > 0;)
+        step(&y, space);
+    if (!begins(&y, word)) return 0;
+    step(&y, strlen(word));
+    for (size_t space; (space = space_at(&y)) > 0;)
+        step(&y, space);
+    *sign = y.at < y.n && (y.s[y.at] == '-' || y.s[y.at] == '+') ? y.s[y.at] : '\0';
+    if (*sign) step(&y, 1);
+    *n = y.at + 2 - x->at;
+    return begins(&y, "%}");
+}
+
+// Reads the text between {% raw %} and {% endraw %}, whose first tag has n bytes.
+static rlhf_status lex_raw(struct lexer *x, size_t n, char sign) {
+    step(x, n);
+    step_behind(x, sign == '-', 0);
+    const size_t from = x->at;
+    const int at_line = from == 0 || x->s[from - 1] == '\n';
+    while (x->at < x->n && !is_tag(x, "endraw", &n, &sign))
+        step(x, 1);
+    if (x->at == x->n) return UNKNOWN(x, "'%s' is missing", x->line, "endraw");
+    RLHF_TRY(push_between(x, x->s + from, x->at - from, at_line));
+    step(x, n);
+    step_behind(x, sign == '-', sign != '+');
+    return RLHF_OK;
+}
+
 static rlhf_status lex_all(struct lexer *x) {
     while (x->at < x->n) {
-        size_t from = x->at;
+        size_t from = x->at, raw;
+        char sign;
         int at_line = from == 0 || x->s[from - 1] == '\n';
         while (x->at < x->n && !begins(x, "{%") && !begins(x, "{{") && !begins(x, "{#"))
             step(x, 1);
         RLHF_TRY(push_between(x, x->s + from, x->at - from, at_line));
         if (x->at == x->n) break;
+        if (is_tag(x, "raw", &raw, &sign) && sign != '+') {
+            RLHF_TRY(lex_raw(x, raw, sign));
+            continue;
+        }
         char kind = x->s[x->at + 1];
         step(x, 2);
         if (x->at < x->n && (x->s[x->at] == '-' || x->s[x->at] == '+')) step(x, 1);

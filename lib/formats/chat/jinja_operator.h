@@ -30,6 +30,9 @@ int32_t rlhf__jinja_op_find(const char *text);
 
 // The functions below are all [any].
 rlhf__value rlhf__jinja_binary(struct rlhf__jinja_work *, int32_t op, rlhf__value a, rlhf__value b);
+// -v or +v.
+rlhf__value rlhf__jinja_signed(struct rlhf__jinja_work *, rlhf__value v, int minus);
+// The item of a list, string or object; undefined if there is none.
 rlhf__value rlhf__jinja_item(struct rlhf__jinja_work *, rlhf__value of, rlhf__value key);
 // `from`, `to` and `by` are undefined if the slice omits them.
 rlhf__value rlhf__jinja_slice(struct rlhf__jinja_work *, rlhf__value of, rlhf__value from,

@@ -2,7 +2,9 @@
 #include "chat/jinja_print.h"
 
 #include "base/decimal.h"
-#include "base/printable.h"
+#include "chat/jinja_letter.h"
+#include "chat/jinja_number.h"
+#include "chat/jinja_operator.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -37,6 +39,10 @@ static void put_float(struct printer *p, double f) {
         return;
     }
     const struct rlhf__decimal d = rlhf__decimal_of(f);
+    if (f >= 0 && f <= 0) {
+        rlhf__buf_puts(p->out, signbit(f) ? "-0.0" : "0.0");
+        return;
+    }
     const int scientific = d.exponent < -4 || d.exponent >= 16;
     rlhf__buf_puts(p->out, rlhf__decimal_text(&d, scientific, text));
     if (!scientific && d.n <= d.exponent + 1) rlhf__buf_puts(p->out, ".0");
@@ -64,8 +70,7 @@ static void put_quoted(struct printer *p, rlhf_str s) {
     rlhf__buf_putc(p->out, quote);
     for (size_t i = 0, n = 0; i < s.len && fits(p, 0); i += n) {
         uint32_t c = 0;
-        n = rlhf__char_at(s.ptr + i, (size_t)s.len - i, &c);
-        if (!n) n = 1;
+        n = rlhf__letter_at(s.ptr + i, (size_t)s.len - i, &c);
         const char *known = c && c < 0x20 ? strchr(from, (int)c) : NULL;
         if (known && (json || known - from < 3)) {
             rlhf__buf_putc(p->out, '\\');
@@ -73,7 +78,8 @@ static void put_quoted(struct printer *p, rlhf_str s) {
         } else if (c == '\\' || c == (uint32_t)quote) {
             rlhf__buf_putc(p->out, '\\');
             rlhf__buf_putc(p->out, (char)c);
-        } else if (json ? c < 0x20 || (p->json->ascii && c > 0x7e) : !rlhf__is_printable(c)) {
+        } else if (json ? c < 0x20 || (p->json->ascii && c > 0x7e)
+                        : !rlhf__letter_is_printable(c)) {
             put_escaped(p, c, json);
         } else {
             rlhf__buf_put(p->out, s.ptr + i, n);
@@ -82,28 +88,25 @@ static void put_quoted(struct printer *p, rlhf_str s) {
     rlhf__buf_putc(p->out, quote);
 }
 
-static void put(struct printer *p, rlhf__value v);
-
 static void new_line(struct printer *p, int depth) {
-    if (!p->json || p->json->indent < 0) return;
+    if (!p->json || !p->json->lines) return;
+    const size_t n = (size_t)p->json->indent.len;
     rlhf__buf_putc(p->out, '\n');
-    const int64_t indent =
-        p->json->indent < RLHF__JINJA_TEXT_MAX ? p->json->indent : RLHF__JINJA_TEXT_MAX;
-    if (!fits(p, (size_t)(indent * depth)) || !rlhf__jinja_pay(p->w, (size_t)(indent * depth)))
-        return;
-    for (int64_t i = 0; i < indent * depth; i++)
-        rlhf__buf_putc(p->out, ' ');
+    if (!fits(p, n * (size_t)depth) || !rlhf__jinja_pay(p->w, n * (size_t)depth)) return;
+    for (int i = 0; i < depth; i++)
+        put_str(p, p->json->indent);
 }
 
 // Prints the separator before item i.
 static void put_next(struct printer *p, size_t i) {
-    const int lines = p->json && p->json->indent >= 0;
     if (i && p->json && p->json->item.ptr)
         put_str(p, p->json->item);
     else if (i)
-        rlhf__buf_puts(p->out, lines ? "," : ", ");
+        rlhf__buf_puts(p->out, p->json && p->json->lines ? "," : ", ");
     new_line(p, p->depth);
 }
+
+static void put(struct printer *p, rlhf__value v);
 
 static void put_list(struct printer *p, rlhf__value v) {
     const int tuple = v.type == RLHF__JINJA_TUPLE && !p->json;
@@ -119,28 +122,61 @@ static void put_list(struct printer *p, rlhf__value v) {
     rlhf__buf_putc(p->out, tuple ? ')' : ']');
 }
 
-static int by_key(const void *a, const void *b) {
-    const rlhf_str x = ((const struct rlhf__jinja_pair *)a)->key,
-                   y = ((const struct rlhf__jinja_pair *)b)->key;
+static int by_text(const void *a, const void *b) {
+    const rlhf_str x = ((const struct rlhf__jinja_pair *)a)->key.s,
+                   y = ((const struct rlhf__jinja_pair *)b)->key.s;
     const size_t n = (size_t)(x.len < y.len ? x.len : y.len);
     const int order = n ? memcmp(x.ptr, y.ptr, n) : 0;
     return order ? order : x.len < y.len ? -1 : x.len > y.len;
 }
 
-static void put_dict(struct printer *p, const struct rlhf__jinja_dict *d) {
-    const struct rlhf__jinja_pair *pair = d->pair;
-    if (p->json && p->json->sorted && d->n) {
-        struct rlhf__jinja_pair *own = rlhf__jinja_alloc(p->w, d->n * sizeof *own);
-        if (!own) return;
-        memcpy(own, d->pair, d->n * sizeof *own);
-        qsort(own, d->n, sizeof *own, by_key);
-        pair = own;
+static int by_number(const void *a, const void *b) {
+    return rlhf__jinja_compare(((const struct rlhf__jinja_pair *)a)->key,
+                               ((const struct rlhf__jinja_pair *)b)->key);
+}
+
+// The members sorted by their keys. Raises an error for keys that Python cannot compare.
+static const struct rlhf__jinja_pair *sorted(struct printer *p, const struct rlhf__jinja_dict *d) {
+    struct rlhf__jinja_pair *own = rlhf__jinja_alloc(p->w, (d->n + 1) * sizeof *own);
+    size_t texts = 0, numbers = 0, bytes = 0, times = 1;
+    for (size_t i = 0; own && i < d->n; i++) {
+        own[i] = d->pair[i];
+        texts += own[i].key.type == RLHF__JINJA_STRING;
+        numbers += (size_t)rlhf__jinja_is_number(own[i].key);
+        bytes +=
+            sizeof *own + (own[i].key.type == RLHF__JINJA_STRING ? (size_t)own[i].key.s.len : 0);
     }
+    while (d->n >> times)
+        times++; // each key is compared about so often
+    if (!own || !rlhf__jinja_pay(p->w, bytes * times)) return NULL;
+    if (texts < d->n && numbers < d->n && d->n > 1)
+        rlhf__jinja_stop(p->w, RLHF__JINJA_RAISED, "an order of keys of different kinds");
+    else
+        qsort(own, d->n, sizeof *own, texts ? by_text : by_number);
+    return own;
+}
+
+// Prints a key: as a value or, in JSON, always as a string.
+static void put_key(struct printer *p, rlhf__value key) {
+    if (!p->json || key.type == RLHF__JINJA_STRING) {
+        put(p, key);
+        return;
+    }
+    if (key.type > RLHF__JINJA_FLOAT || key.type == RLHF__JINJA_UNDEFINED)
+        rlhf__jinja_stop(p->w, RLHF__JINJA_RAISED, "%s as a key in JSON", rlhf__jinja_kind(key));
+    rlhf__buf_putc(p->out, '"');
+    put(p, key);
+    rlhf__buf_putc(p->out, '"');
+}
+
+static void put_dict(struct printer *p, const struct rlhf__jinja_dict *d) {
+    const struct rlhf__jinja_pair *pair = p->json && p->json->sorted ? sorted(p, d) : d->pair;
+    if (p->w->state) return;
     rlhf__buf_putc(p->out, '{');
     p->depth++;
     for (size_t i = 0; i < d->n && !p->w->state; i++) {
         put_next(p, i);
-        put_quoted(p, pair[i].key);
+        put_key(p, pair[i].key);
         if (p->json && p->json->key.ptr)
             put_str(p, p->json->key);
         else
@@ -152,10 +188,47 @@ static void put_dict(struct printer *p, const struct rlhf__jinja_dict *d) {
     rlhf__buf_putc(p->out, '}');
 }
 
+// Python refuses to print very long integers.
+static void put_big(struct printer *p, rlhf__value v) {
+    const rlhf_str digits = rlhf__jinja_digits_of(p->w, v, 10);
+    if (digits.len > RLHF__JINJA_DIGITS_MAX + (uint64_t)(rlhf__jinja_sign(v) < 0))
+        rlhf__jinja_stop(p->w, RLHF__JINJA_RAISED, "an integer of more than %d digits",
+                         RLHF__JINJA_DIGITS_MAX);
+    if (!p->w->state) put_str(p, digits);
+}
+
+// Prints a value that has no JSON as Python's repr().
+static void put_object(struct printer *p, rlhf__value v) {
+    switch (v.type) {
+    case RLHF__JINJA_UNDEFINED:
+        rlhf__buf_puts(p->out, "Undefined");
+        break;
+    case RLHF__JINJA_RANGE:
+        put_str(p, v.list->shown);
+        break;
+    case RLHF__JINJA_VIEW:
+        put_str(p, v.list->shown);
+        rlhf__buf_putc(p->out, '(');
+        put_list(p, v);
+        rlhf__buf_putc(p->out, ')');
+        break;
+    case RLHF__JINJA_NAMESPACE:
+        rlhf__buf_puts(p->out, "<Namespace ");
+        put_dict(p, v.dict);
+        rlhf__buf_putc(p->out, '>');
+        break;
+    case RLHF__JINJA_LOOP:
+        rlhf__buf_printf(p->out, "<LoopContext %zu/%zu>", v.loop->at + 1, v.loop->list->n);
+        break;
+    default:
+        rlhf__jinja_stop(p->w, RLHF__JINJA_UNKNOWN, "printing %s", rlhf__jinja_kind(v));
+    }
+}
+
 // Prints v as Python prints an item of a list, or as JSON.
 static void put(struct printer *p, rlhf__value v) {
     static const char *const words[2][3] = {{"None", "False", "True"}, {"null", "false", "true"}};
-    const int json = p->json != NULL;
+    const int json = p->json != NULL, safe = v.type == RLHF__JINJA_STRING && v.mark && !json;
     if (p->depth > RLHF__JINJA_LEVELS_MAX)
         rlhf__jinja_stop(p->w, RLHF__JINJA_UNKNOWN, "too many levels (%d)", RLHF__JINJA_LEVELS_MAX);
     if (!fits(p, 0)) return;
@@ -170,11 +243,16 @@ static void put(struct printer *p, rlhf__value v) {
     case RLHF__JINJA_INT:
         rlhf__buf_printf(p->out, "%lld", (long long)v.i);
         break;
+    case RLHF__JINJA_BIG:
+        put_big(p, v);
+        break;
     case RLHF__JINJA_FLOAT:
         put_float(p, v.f);
         break;
     case RLHF__JINJA_STRING:
+        if (safe) rlhf__buf_puts(p->out, "Markup(");
         put_quoted(p, v.s);
+        if (safe) rlhf__buf_putc(p->out, ')');
         break;
     case RLHF__JINJA_LIST:
     case RLHF__JINJA_TUPLE:
@@ -183,14 +261,11 @@ static void put(struct printer *p, rlhf__value v) {
     case RLHF__JINJA_DICT:
         put_dict(p, v.dict);
         break;
-    case RLHF__JINJA_UNDEFINED:
-        if (!json) {
-            rlhf__buf_puts(p->out, "Undefined");
-            break;
-        } // fall through
     default:
-        rlhf__jinja_stop(p->w, v.type || !json ? RLHF__JINJA_UNKNOWN : RLHF__JINJA_RAISED,
-                         "printing %s", rlhf__jinja_kind(v));
+        if (json)
+            rlhf__jinja_stop(p->w, RLHF__JINJA_RAISED, "JSON of %s", rlhf__jinja_kind(v));
+        else
+            put_object(p, v);
     }
 }
 
@@ -202,8 +277,7 @@ void rlhf__jinja_print(struct rlhf__jinja_work *w, rlhf__value v, struct rlhf__b
         put(&p, v);
 }
 
-// Turns the printed text into a value. Frees `out`.
-static rlhf__value taken(struct rlhf__jinja_work *w, struct rlhf__buf *out) {
+rlhf__value rlhf__jinja_taken(struct rlhf__jinja_work *w, struct rlhf__buf *out) {
     rlhf__value v = rlhf__jinja_undefined();
     if (out->bad) rlhf__jinja_stop(w, RLHF__JINJA_UNKNOWN, "out of memory");
     if (!w->state) v = rlhf__jinja_copied(w, rlhf__buf_text(out), out->len);
@@ -215,7 +289,14 @@ rlhf__value rlhf__jinja_text(struct rlhf__jinja_work *w, rlhf__value v) {
     struct rlhf__buf out = RLHF__BUF_INIT;
     if (v.type == RLHF__JINJA_STRING) return v;
     rlhf__jinja_print(w, v, &out);
-    return taken(w, &out);
+    return rlhf__jinja_taken(w, &out);
+}
+
+rlhf__value rlhf__jinja_repr(struct rlhf__jinja_work *w, rlhf__value v) {
+    struct rlhf__buf out = RLHF__BUF_INIT;
+    struct printer p = {.w = w, .out = &out};
+    put(&p, v);
+    return rlhf__jinja_taken(w, &out);
 }
 
 rlhf__value rlhf__jinja_tojson(struct rlhf__jinja_work *w, rlhf__value v,
@@ -223,7 +304,7 @@ rlhf__value rlhf__jinja_tojson(struct rlhf__jinja_work *w, rlhf__value v,
     struct rlhf__buf out = RLHF__BUF_INIT;
     struct printer p = {.w = w, .out = &out, .json = how};
     put(&p, v);
-    return taken(w, &out);
+    return rlhf__jinja_taken(w, &out);
 }
 
 static rlhf__value from_json(struct rlhf__jinja_work *w, const json_t *v, int depth) {

@@ -15,14 +15,19 @@ void rlhf__jinja_print(struct rlhf__jinja_work *, rlhf__value v, struct rlhf__bu
 // The value str(v). A string is returned unchanged. [any]
 rlhf__value rlhf__jinja_text(struct rlhf__jinja_work *, rlhf__value v);
 
-// The options of json.dumps(v, ensure_ascii=False), as in transformers' tojson. If `indent` is
-// negative, everything is on one line. `item` and `key` are the separators after items and keys; if
-// the ptr of a separator is NULL, Python's default is used. If `sorted` is 1, the keys are sorted.
-// [any]
+// The value repr(v). [any]
+rlhf__value rlhf__jinja_repr(struct rlhf__jinja_work *, rlhf__value v);
+
+// Turns a printed text into a value. Frees `out`. [any]
+rlhf__value rlhf__jinja_taken(struct rlhf__jinja_work *, struct rlhf__buf *out);
+
+// The options of json.dumps(v, ensure_ascii=False), as in transformers' tojson. If `lines` is 1,
+// each item is on a line of its own, after `indent` once for each level. `item` and `key` are the
+// separators after items and keys; if the ptr of a separator is NULL, Python's default is used. If
+// `sorted` is 1, the keys are sorted. [any]
 struct rlhf__jinja_json {
-    int64_t indent;
-    rlhf_str item, key;
-    int sorted, ascii;
+    rlhf_str indent, item, key;
+    int lines, sorted, ascii, reserved;
 };
 rlhf__value rlhf__jinja_tojson(struct rlhf__jinja_work *, rlhf__value v,
                                const struct rlhf__jinja_json *how);

@@ -1,6 +1,7 @@
 // jinja_run.c: see jinja_run.h. This file runs the statements.
 #include "chat/jinja_run.h"
 
+#include "chat/jinja_function.h"
 #include "chat/jinja_print.h"
 #include "chat/message_value.h"
 
@@ -41,62 +42,150 @@ static rlhf__value end_capture(machine *m, struct capture *c) {
     return v;
 }
 
-static void bind(machine *m, const node *macro, const struct rlhf__jinja_args *args) {
-    size_t place = 0, used = 0;
-    for (int32_t i = macro->e; i && !m->w.state; i = at(m, i)->next, place++) {
+// ---- macros ----
+
+// The variables that are visible now, besides the global ones.
+static const struct rlhf__jinja_local *visible(machine *m, size_t *n) {
+    *n = m->n_local - m->frame;
+    struct rlhf__jinja_local *seen = rlhf__jinja_alloc(&m->w, *n * sizeof *seen + 1);
+    if (!seen || !rlhf__jinja_pay(&m->w, *n * sizeof *seen)) {
+        *n = 0;
+        return NULL;
+    }
+    if (*n) memcpy(seen, m->local + m->frame, *n * sizeof *seen);
+    return seen;
+}
+
+// Opens a scope in which only `seen` and the global variables are visible.
+static void open_frame(machine *m, struct rlhf__jinja_scope *scope,
+                       const struct rlhf__jinja_local *seen, size_t n) {
+    rlhf__jinja_open_scope(m, scope);
+    m->frame = m->n_local;
+    for (size_t i = 0; i < n && !m->w.state; i++)
+        rlhf__jinja_push(m, seen[i]);
+    m->scope = m->n_local;
+    rlhf__jinja_pay(&m->w, n * sizeof *seen);
+}
+
+static void set_named(machine *m, const char *name, rlhf__value v) {
+    const int32_t symbol = rlhf__jinja_symbol(m->j, name);
+    if (symbol >= 0) rlhf__jinja_set(m, symbol, v);
+}
+
+// Takes argument k out of `args`.
+static rlhf__value taken(struct rlhf__jinja_args *args, size_t k) {
+    const rlhf__value v = args->value[k];
+    for (args->n--; k < args->n; k++) {
+        args->value[k] = args->value[k + 1];
+        args->name[k] = args->name[k + 1];
+    }
+    return v;
+}
+
+// Sets caller, kwargs and varargs to the arguments that no parameter took. Raises an error if there
+// are others.
+static void bind_rest(machine *m, const node *macro, struct rlhf__jinja_args *args) {
+    rlhf__value v = rlhf__jinja_undefined();
+    rlhf__value named = rlhf__jinja_dict(&m->w, RLHF__JINJA_DICT, 0),
+                others = rlhf__jinja_list(&m->w, RLHF__JINJA_TUPLE, 0);
+    for (size_t k = 0; k < args->n && !m->w.state; k++) {
+        const rlhf_str name = args->name[k];
+        if ((macro->uses & RLHF__JINJA_USES_CALLER) && rlhf__jinja_is(name, "caller"))
+            v = args->value[k];
+        else if (name.len && (macro->uses & RLHF__JINJA_USES_KWARGS))
+            rlhf__jinja_put(&m->w, named, name, args->value[k]);
+        else if (!name.len && (macro->uses & RLHF__JINJA_USES_VARARGS))
+            rlhf__jinja_add(&m->w, others, args->value[k]);
+        else if (name.len)
+            rlhf__jinja_stop(&m->w, RLHF__JINJA_RAISED, "the macro '%.*s' has no argument '%.*s'",
+                             RLHF__JINJA_NAME(macro->text), RLHF__JINJA_NAME(name));
+        else
+            rlhf__jinja_stop(&m->w, RLHF__JINJA_RAISED, "the macro '%.*s' takes fewer arguments",
+                             RLHF__JINJA_NAME(macro->text));
+    }
+    if (macro->uses & RLHF__JINJA_USES_CALLER) set_named(m, "caller", v);
+    if (macro->uses & RLHF__JINJA_USES_KWARGS) set_named(m, "kwargs", named);
+    if (macro->uses & RLHF__JINJA_USES_VARARGS) set_named(m, "varargs", others);
+}
+
+static void bind(machine *m, const node *macro, const struct rlhf__jinja_args *given) {
+    struct rlhf__jinja_args args = *given;
+    node rest = *macro;
+    for (int32_t i = macro->e; i && !m->w.state; i = at(m, i)->next) {
         const node *param = at(m, i);
         rlhf__value v = rlhf__jinja_undefined();
         size_t k = 0;
-        for (size_t nth = 0; k < args->n; k++) {
-            if (args->name[k].len ? rlhf__jinja_same(args->name[k], param->text) : nth == place)
-                break;
-            nth += args->name[k].len == 0;
-        }
-        used += k < args->n;
-        if (k < args->n)
-            v = args->value[k];
+        while (k < args.n && args.name[k].len)
+            k++; // the first positional argument
+        for (size_t named = 0; k == args.n && named < args.n; named++)
+            if (rlhf__jinja_same(args.name[named], param->text)) k = named;
+        if (k < args.n)
+            v = taken(&args, k);
         else if (param->a)
             v = rlhf__jinja_eval(m, param->a);
+        if (rlhf__jinja_is(param->text, "caller")) rest.uses &= ~RLHF__JINJA_USES_CALLER;
         rlhf__jinja_set(m, param->which, v);
     }
-    if (used < args->n)
-        rlhf__jinja_stop(&m->w, RLHF__JINJA_RAISED, "the macro '%.*s' takes fewer arguments",
-                         (int)(macro->text.len < 40 ? macro->text.len : 40), macro->text.ptr);
+    if (!m->w.state) bind_rest(m, &rest, &args);
 }
 
-rlhf__value rlhf__jinja_macro(machine *m, const node *macro, const struct rlhf__jinja_args *args) {
+rlhf__value rlhf__jinja_macro(machine *m, const struct rlhf__jinja_macro *macro,
+                              const struct rlhf__jinja_args *args) {
     struct rlhf__jinja_scope scope;
     struct capture c;
-    const int32_t loops = m->loops;
-    rlhf__jinja_open_scope(m, &scope);
-    m->frame = m->n_local; // a macro can read only its arguments and the global variables
-    m->loops = 0;
+    const node *n = at(m, macro->node);
+    open_frame(m, &scope, macro->seen, macro->n_seen);
     begin_capture(m, &c);
-    bind(m, macro, args);
-    run(m, macro->b);
+    bind(m, n, args);
+    run(m, n->b);
     const rlhf__value v = end_capture(m, &c);
     m->leave = STAY;
-    m->loops = loops;
     rlhf__jinja_close_scope(m, &scope);
     return v;
 }
 
+// Makes a macro, or the body of a call block or of a recursive loop. It can see the variables that
+// are visible now; a macro with a name also sees itself.
+static rlhf__value macro_of(machine *m, const node *n) {
+    struct rlhf__jinja_macro *macro = rlhf__jinja_alloc(&m->w, sizeof *macro);
+    if (!macro) return rlhf__jinja_undefined();
+    const rlhf__value v = {.type = RLHF__JINJA_MACRO, .macro = macro};
+    *macro = (struct rlhf__jinja_macro){.name = n->text, .node = (int32_t)(n - m->j->node)};
+    if (n->kind == RLHF__JN_MACRO) rlhf__jinja_set(m, n->which, v);
+    macro->seen = visible(m, &macro->n_seen);
+    return v;
+}
+
+// Writes the value of a block, which jinja2 does not convert to text.
+static void put_text_only(machine *m, rlhf__value v) {
+    if (!m->w.state && v.type != RLHF__JINJA_STRING)
+        rlhf__jinja_stop(&m->w, RLHF__JINJA_RAISED, "a block that becomes %s", rlhf__jinja_kind(v));
+    if (!m->w.state) rlhf__jinja_print(&m->w, v, m->out);
+}
+
+static void call_block(machine *m, const node *n) {
+    const rlhf__value caller = macro_of(m, n);
+    if (m->w.state) return;
+    put_text_only(m, rlhf__jinja_call(m, at(m, n->a), caller));
+}
+
 // ---- statements ----
 
-// Assigns v to a single name, or the items of v to several names.
-static void assign(machine *m, int32_t names, rlhf__value v) {
-    if (!at(m, names)->next) {
-        rlhf__jinja_set(m, at(m, names)->which, v);
+// Assigns v to a name, or the items of v to several names.
+static void assign(machine *m, int32_t target, rlhf__value v) {
+    if (at(m, target)->kind != RLHF__JN_TUPLE) {
+        rlhf__jinja_set(m, at(m, target)->which, v);
         return;
     }
     const rlhf__value all = rlhf__jinja_items(&m->w, v);
+    int32_t name = at(m, target)->a;
     size_t n = 0;
-    for (int32_t i = names; i; i = at(m, i)->next)
+    for (int32_t i = name; i; i = at(m, i)->next)
         n++;
     if (!m->w.state && all.list->n != n)
         rlhf__jinja_stop(&m->w, RLHF__JINJA_RAISED, "%zu names for %zu values", n, all.list->n);
-    for (size_t k = 0; !m->w.state && k < n; k++, names = at(m, names)->next)
-        rlhf__jinja_set(m, at(m, names)->which, all.list->item[k]);
+    for (size_t k = 0; !m->w.state && k < n; k++, name = at(m, name)->next)
+        assign(m, name, all.list->item[k]);
 }
 
 static void set_statement(machine *m, const node *n) {
@@ -107,23 +196,46 @@ static void set_statement(machine *m, const node *n) {
         return;
     }
     const rlhf__value of = rlhf__jinja_look_up(m, at(m, n->b)->which);
-    if (of.type != RLHF__JINJA_NAMESPACE)
+    if (of.type != RLHF__JINJA_NAMESPACE || (n->text.len && n->text.ptr[0] == '_'))
         rlhf__jinja_stop(&m->w, RLHF__JINJA_RAISED, "setting the attribute '%.*s' of %s",
-                         (int)(n->text.len < 40 ? n->text.len : 40), n->text.ptr,
-                         rlhf__jinja_kind(of));
+                         RLHF__JINJA_NAME(n->text), rlhf__jinja_kind(of));
     else
         rlhf__jinja_put(&m->w, of, n->text, v);
 }
 
-static void set_block(machine *m, const node *n) {
+// The text of a block's body, after the block's filters.
+static rlhf__value block_text(machine *m, const node *n) {
     struct rlhf__jinja_scope scope;
     struct capture c;
     rlhf__jinja_open_scope(m, &scope);
+    if (n->which) rlhf__jinja_set(m, at(m, n->e)->which, rlhf__jinja_undefined());
     begin_capture(m, &c);
     run(m, n->b);
-    const rlhf__value v = end_capture(m, &c);
+    rlhf__value v = end_capture(m, &c);
     rlhf__jinja_close_scope(m, &scope);
-    if (!m->w.state) rlhf__jinja_set(m, n->which, v);
+    m->block_text = v;
+    return n->a && !m->w.state ? rlhf__jinja_eval(m, n->a) : v;
+}
+
+static void filtered(machine *m, const node *n) { put_text_only(m, block_text(m, n)); }
+
+static void set_block(machine *m, const node *n) {
+    const rlhf__value v = block_text(m, n);
+    if (!m->w.state) assign(m, n->e, v);
+}
+
+static void with(machine *m, const node *n) {
+    struct rlhf__jinja_scope scope;
+    rlhf__value values = rlhf__jinja_list(&m->w, RLHF__JINJA_LIST, 0);
+    // No value sees the names that the block sets.
+    for (int32_t i = n->e; i && !m->w.state; i = at(m, i)->next)
+        rlhf__jinja_add(&m->w, values, rlhf__jinja_eval(m, at(m, i)->b));
+    rlhf__jinja_open_scope(m, &scope);
+    size_t k = 0;
+    for (int32_t i = n->e; i && !m->w.state; i = at(m, i)->next)
+        assign(m, at(m, i)->a, values.list->item[k++]);
+    run(m, n->b);
+    rlhf__jinja_close_scope(m, &scope);
 }
 
 // The items of `all` for which the loop's condition holds.
@@ -141,13 +253,15 @@ static rlhf__value chosen(machine *m, const node *n, rlhf__value all) {
     return list;
 }
 
-static void for_statement(machine *m, const node *n) {
-    rlhf__value list = rlhf__jinja_eval(m, n->a);
-    if (!m->w.state) list = rlhf__jinja_items(&m->w, list);
-    list = chosen(m, n, list);
+// Runs the body of a loop for each item of a list.
+static void loop_over(machine *m, const node *n, rlhf__value list, int64_t depth,
+                      const struct rlhf__jinja_macro *frame) {
     struct rlhf__jinja_loop *loop = m->w.state ? NULL : rlhf__jinja_alloc(&m->w, sizeof *loop);
     if (!loop) return;
-    *loop = (struct rlhf__jinja_loop){.list = list.list, .depth = ++m->loops};
+    *loop = (struct rlhf__jinja_loop){.list = list.list,
+                                      .depth = depth,
+                                      .frame = frame,
+                                      .node = n->which ? (int32_t)(n - m->j->node) : 0};
     for (; loop->at < list.list->n && m->leave != BREAK && rlhf__jinja_spend(m, n); loop->at++) {
         struct rlhf__jinja_scope scope;
         rlhf__jinja_open_scope(m, &scope);
@@ -159,8 +273,39 @@ static void for_statement(machine *m, const node *n) {
         rlhf__jinja_close_scope(m, &scope);
     }
     m->leave = STAY;
-    m->loops--;
-    if (list.list->n == 0 && !m->w.state && n->c) run(m, n->c);
+    if (list.list->n == 0 && !m->w.state && n->c) {
+        struct rlhf__jinja_scope scope;
+        rlhf__jinja_open_scope(m, &scope);
+        run(m, n->c);
+        rlhf__jinja_close_scope(m, &scope);
+    }
+}
+
+static void for_statement(machine *m, const node *n) {
+    rlhf__value list = rlhf__jinja_eval(m, n->a);
+    if (!m->w.state) list = rlhf__jinja_items(&m->w, list);
+    list = chosen(m, n, list);
+    const rlhf__value frame = n->which && !m->w.state ? macro_of(m, n) : rlhf__jinja_undefined();
+    loop_over(m, n, list, 1, frame.type ? frame.macro : NULL);
+}
+
+rlhf__value rlhf__jinja_recursion(machine *m, const struct rlhf__jinja_loop *loop,
+                                  const struct rlhf__jinja_args *args) {
+    rlhf__value a[RLHF__JINJA_PARAMS_MAX];
+    struct rlhf__jinja_scope scope;
+    struct capture c;
+    if (!loop->node)
+        return rlhf__jinja_stop(&m->w, RLHF__JINJA_RAISED,
+                                "a call of a loop that is not recursive");
+    if (!rlhf__jinja_bind(&m->w, "the function", (rlhf_str){"loop", 4}, "iterable", args, a))
+        return rlhf__jinja_undefined();
+    const node *n = at(m, loop->node);
+    open_frame(m, &scope, loop->frame->seen, loop->frame->n_seen);
+    begin_capture(m, &c);
+    loop_over(m, n, chosen(m, n, rlhf__jinja_items(&m->w, a[0])), loop->depth + 1, loop->frame);
+    const rlhf__value v = end_capture(m, &c);
+    rlhf__jinja_close_scope(m, &scope);
+    return v;
 }
 
 static void generation(machine *m, const node *n) {
@@ -197,7 +342,16 @@ static void statement(machine *m, const node *n) {
         generation(m, n);
         break;
     case RLHF__JN_MACRO:
-        rlhf__jinja_set(m, n->which, (rlhf__value){.type = RLHF__JINJA_MACRO, .i = n - m->j->node});
+        macro_of(m, n);
+        break;
+    case RLHF__JN_CALL_BLOCK:
+        call_block(m, n);
+        break;
+    case RLHF__JN_FILTERED:
+        filtered(m, n);
+        break;
+    case RLHF__JN_WITH:
+        with(m, n);
         break;
     case RLHF__JN_SET_BLOCK:
         set_block(m, n);
@@ -254,6 +408,13 @@ static void set_inputs(machine *m, const struct rlhf__jinja_input *in) {
     set_global(m, "add_generation_prompt", rlhf__jinja_bool(in->generate));
 }
 
+static void set_functions(machine *m) {
+    for (int32_t i = 0; i < m->j->n_symbols; i++) {
+        const int32_t which = rlhf__jinja_function_find(m->j->symbol[i]);
+        if (which) m->global[i] = (rlhf__value){.type = RLHF__JINJA_FUNCTION, .i = which};
+    }
+}
+
 rlhf_status rlhf__jinja_run(const struct rlhf__jinja *j, const struct rlhf__jinja_input *in,
                             struct rlhf__jinja_result *out, struct rlhf__error *err) {
     rlhf__turns_clear(&out->turns);
@@ -266,6 +427,7 @@ rlhf_status rlhf__jinja_run(const struct rlhf__jinja *j, const struct rlhf__jinj
     m.global = rlhf__jinja_alloc(&m.w, bytes);
     if (m.global) {
         memset(m.global, 0, bytes);
+        set_functions(&m);
         set_inputs(&m, in);
         run(&m, j->body);
     }

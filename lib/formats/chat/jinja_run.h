@@ -44,7 +44,12 @@ rlhf_status rlhf__jinja_run(const struct rlhf__jinja *, const struct rlhf__jinja
                             struct rlhf__jinja_result *out, struct rlhf__error *err);
 
 // Call a macro with these arguments and return its text. Used by jinja_eval.c. [any]
-rlhf__value rlhf__jinja_macro(struct rlhf__jinja_machine *, const struct rlhf__jinja_node *macro,
+rlhf__value rlhf__jinja_macro(struct rlhf__jinja_machine *, const struct rlhf__jinja_macro *macro,
                               const struct rlhf__jinja_args *args);
+
+// Call a recursive loop from inside itself, with another list, and return its text. Used by
+// jinja_eval.c. [any]
+rlhf__value rlhf__jinja_recursion(struct rlhf__jinja_machine *, const struct rlhf__jinja_loop *loop,
+                                  const struct rlhf__jinja_args *args);
 
 #endif

@@ -5,15 +5,14 @@
 #ifndef RLHF_FORMATS_CHAT_JINJA_TEST_H
 #define RLHF_FORMATS_CHAT_JINJA_TEST_H
 
-#include "chat/jinja_text.h"
+#include "chat/jinja_args.h"
 
 // The test of this name; 0 = unknown. [any]
 int32_t rlhf__jinja_test_find(rlhf_str name);
 
 // Returns 1 if v passes test `which`, and 0 if v fails it. After an error, also returns 0, and sets
-// the state of the work to the error. The test's arguments are those of `args` from index `first`
-// onward. `name` is the test's name for messages. [any]
+// the state of the work to the error. `name` is the test's name for messages. [any]
 int rlhf__jinja_test(struct rlhf__jinja_work *, int32_t which, rlhf_str name, rlhf__value v,
-                     const struct rlhf__jinja_args *args, size_t first);
+                     const struct rlhf__jinja_args *args);
 
 #endif

@@ -2,31 +2,48 @@
 #include "chat/jinja_text.h"
 
 #include "base/printable.h"
+#include "chat/jinja_casing.h"
+#include "chat/jinja_escape.h"
+#include "chat/jinja_letter.h"
+#include "chat/jinja_number.h"
 #include "chat/jinja_print.h"
+#include "chat/jinja_spec.h"
 
 #include <string.h>
 
-rlhf__value rlhf__jinja_arg(const struct rlhf__jinja_args *a, size_t i, const char *name) {
-    for (size_t k = 0, place = 0; k < a->n; k++) {
-        if (a->name[k].len ? rlhf__jinja_is(a->name[k], name) : place == i) return a->value[k];
-        place += a->name[k].len == 0;
+// A call of a method: the state, the method's name, the string and the arguments.
+struct call {
+    struct rlhf__jinja_work *w;
+    rlhf_str name, s;
+    int safe; // 1: the string is safe HTML
+    rlhf__value a[RLHF__JINJA_PARAMS_MAX];
+};
+
+int64_t rlhf__jinja_whole_arg(struct rlhf__jinja_work *w, rlhf__value v, int64_t otherwise) {
+    if (v.type == RLHF__JINJA_UNDEFINED) return otherwise;
+    if (v.type == RLHF__JINJA_BIG) return rlhf__jinja_sign(v) < 0 ? INT64_MIN : INT64_MAX;
+    if (!rlhf__jinja_is_whole(v)) {
+        rlhf__jinja_stop(w, RLHF__JINJA_RAISED, "%s instead of an integer", rlhf__jinja_kind(v));
+        return otherwise;
     }
-    return rlhf__jinja_undefined();
+    return v.i;
+}
+
+// The text of an argument that must be a string.
+static rlhf_str text_arg(struct call *c, size_t i) {
+    if (c->a[i].type == RLHF__JINJA_STRING) return c->a[i].s;
+    rlhf__jinja_stop(c->w, RLHF__JINJA_RAISED, "'%.*s' of a string with %s",
+                     RLHF__JINJA_NAME(c->name), rlhf__jinja_kind(c->a[i]));
+    return (rlhf_str){"", 0};
 }
 
 // ---- white space ----
-
-static int is_space(uint32_t c) {
-    return (c >= 0x09 && c <= 0x0d) || (c >= 0x1c && c <= 0x20) || c == 0x85 || c == 0xa0 ||
-           c == 0x1680 || (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 ||
-           c == 0x202f || c == 0x205f || c == 0x3000;
-}
 
 // Returns the length in bytes of the first character of s if it is white space, otherwise 0.
 static size_t space_at(rlhf_str s) {
     uint32_t c = 0;
     const size_t n = s.len ? rlhf__char_at(s.ptr, (size_t)s.len, &c) : 0;
-    return n && is_space(c) ? n : 0;
+    return n && rlhf__letter_is_space(c) ? n : 0;
 }
 
 rlhf_str rlhf__space_trim(rlhf_str s, int left, int right) {
@@ -35,7 +52,8 @@ rlhf_str rlhf__space_trim(rlhf_str s, int left, int right) {
     while (right && s.len) {
         uint32_t c = 0;
         const size_t back = (size_t)s.len - rlhf__utf8_floor(s.ptr, (size_t)s.len - 1);
-        if (rlhf__char_at(s.ptr + s.len - back, back, &c) != back || !is_space(c)) break;
+        if (rlhf__char_at(s.ptr + s.len - back, back, &c) != back || !rlhf__letter_is_space(c))
+            break;
         s.len -= back;
     }
     return s;
@@ -50,8 +68,11 @@ static int edge_in(rlhf_str s, rlhf_str set, int left, size_t *n) {
     return memmem(set.ptr, (size_t)set.len, s.ptr + at, *n) != NULL;
 }
 
-static rlhf__value strip(struct rlhf__jinja_work *w, rlhf_str s, rlhf__value set, int left,
-                         int right) {
+static rlhf__value m_strip(struct call *c) {
+    struct rlhf__jinja_work *w = c->w;
+    const rlhf__value set = c->a[0];
+    const int left = c->name.ptr[0] != 'r', right = c->name.ptr[0] != 'l';
+    rlhf_str s = c->s;
     size_t n;
     if (set.type <= RLHF__JINJA_NONE) {
         const rlhf_str rest = rlhf__space_trim(s, left, right);
@@ -84,6 +105,15 @@ static size_t find(struct rlhf__jinja_work *w, rlhf_str s, rlhf_str part, int la
     return found;
 }
 
+// Reverses a list in place.
+static void turn(const struct rlhf__jinja_work *w, rlhf__value list) {
+    for (size_t i = 0; !w->state && i < list.list->n / 2; i++) {
+        rlhf__value *a = &list.list->item[i], *b = &list.list->item[list.list->n - 1 - i], c = *a;
+        *a = *b;
+        *b = c;
+    }
+}
+
 // Splits s at the separator `by`, as Python's split() does or, if from_right is 1, as rsplit()
 // does. Makes at most `most` splits; a negative `most` means no limit.
 static rlhf__value split(struct rlhf__jinja_work *w, rlhf_str s, rlhf_str by, int64_t most,
@@ -96,193 +126,352 @@ static rlhf__value split(struct rlhf__jinja_work *w, rlhf_str s, rlhf_str by, in
         s = from_right ? left : right;
     }
     rlhf__jinja_add(w, list, rlhf__jinja_str(s));
-    for (size_t i = 0; from_right && !w->state && i < list.list->n / 2; i++) {
-        rlhf__value *a = &list.list->item[i], *b = &list.list->item[list.list->n - 1 - i], c = *a;
-        *a = *b;
-        *b = c;
-    }
+    if (from_right) turn(w, list);
     return list;
 }
 
-// split() at white space.
-static rlhf__value words(struct rlhf__jinja_work *w, rlhf_str s, int64_t most) {
+// split() at white space, from the left or from the right.
+static rlhf__value words(struct rlhf__jinja_work *w, rlhf_str s, int64_t most, int from_right) {
     rlhf__value list = rlhf__jinja_list(w, RLHF__JINJA_LIST, 4);
     if (!rlhf__jinja_pay(w, (size_t)s.len)) return list;
-    s = rlhf__space_trim(s, 1, 0);
+    s = rlhf__space_trim(s, !from_right, from_right);
     for (; s.len && most != 0 && rlhf__jinja_pay(w, 1); most--) {
-        size_t n = 0;
+        size_t n = 0, at = (size_t)s.len;
+        uint32_t c = 0;
+        if (from_right) {
+            while (at) {
+                n = rlhf__utf8_floor(s.ptr, at - 1);
+                rlhf__letter_at(s.ptr + n, at - n, &c);
+                if (rlhf__letter_is_space(c)) break;
+                at = n;
+            }
+            rlhf__jinja_add(w, list, rlhf__jinja_str((rlhf_str){s.ptr + at, s.len - at}));
+            s = rlhf__space_trim((rlhf_str){s.ptr, at}, 0, 1);
+            continue;
+        }
         while (n < s.len && !space_at((rlhf_str){s.ptr + n, s.len - n}))
             n++;
         rlhf__jinja_add(w, list, rlhf__jinja_str((rlhf_str){s.ptr, n}));
         s = rlhf__space_trim((rlhf_str){s.ptr + n, s.len - n}, 1, 0);
     }
-    if (s.len) rlhf__jinja_add(w, list, rlhf__jinja_str(rlhf__space_trim(s, 0, 1)));
+    if (s.len) rlhf__jinja_add(w, list, rlhf__jinja_str(s));
+    if (from_right) turn(w, list);
     return list;
 }
 
-static rlhf__value lines(struct rlhf__jinja_work *w, rlhf_str s) {
+static rlhf__value m_split(struct call *c) {
+    const int right = c->name.ptr[0] == 'r';
+    const int64_t most = rlhf__jinja_whole_arg(c->w, c->a[1], -1);
+    if (c->a[0].type <= RLHF__JINJA_NONE) return words(c->w, c->s, most, right);
+    const rlhf_str by = text_arg(c, 0);
+    if (!by.len) return rlhf__jinja_stop(c->w, RLHF__JINJA_RAISED, "a split at nothing");
+    return split(c->w, c->s, by, most, right);
+}
+
+// partition() and rpartition()
+static rlhf__value m_partition(struct call *c) {
+    const int last = c->name.ptr[0] == 'r';
+    const rlhf_str by = text_arg(c, 0);
+    if (!by.len) return rlhf__jinja_stop(c->w, RLHF__JINJA_RAISED, "a partition at nothing");
+    const size_t at = find(c->w, c->s, by, last), n = at == c->s.len ? 0 : (size_t)by.len;
+    const rlhf_str left = {c->s.ptr, at}, middle = {by.ptr, n},
+                   right = {c->s.ptr + at + n, c->s.len - at - n};
+    rlhf__value out = rlhf__jinja_list(c->w, RLHF__JINJA_TUPLE, 3);
+    rlhf__jinja_add(c->w, out, rlhf__jinja_str(n || !last ? left : right));
+    rlhf__jinja_add(c->w, out, rlhf__jinja_str(middle));
+    rlhf__jinja_add(c->w, out, rlhf__jinja_str(n || !last ? right : left));
+    return out;
+}
+
+rlhf__value rlhf__jinja_lines(struct rlhf__jinja_work *w, rlhf_str s, int ends) {
     rlhf__value list = rlhf__jinja_list(w, RLHF__JINJA_LIST, 4);
     if (!rlhf__jinja_pay(w, (size_t)s.len)) return list;
     while (s.len && rlhf__jinja_pay(w, 1)) {
-        size_t n = 0, end;
-        while (n < s.len && s.ptr[n] != '\n' && s.ptr[n] != '\r')
-            n++;
-        end = n + (n < s.len) + (n + 1 < s.len && s.ptr[n] == '\r' && s.ptr[n + 1] == '\n');
-        rlhf__jinja_add(w, list, rlhf__jinja_str((rlhf_str){s.ptr, n}));
-        s = (rlhf_str){s.ptr + end, s.len - end};
+        size_t n = 0, size = 0;
+        for (uint32_t c = 0; n < s.len; n += size, size = 0) {
+            size = rlhf__letter_at(s.ptr + n, (size_t)s.len - n, &c);
+            if (rlhf__letter_is_line_end(c)) break;
+        }
+        size += n + 1 < s.len && s.ptr[n] == '\r' && s.ptr[n + 1] == '\n';
+        rlhf__jinja_add(w, list, rlhf__jinja_str((rlhf_str){s.ptr, ends ? n + size : n}));
+        s = (rlhf_str){s.ptr + n + size, s.len - n - size};
     }
     return list;
 }
 
-static rlhf__value replace(struct rlhf__jinja_work *w, rlhf_str s, rlhf_str part, rlhf_str with,
-                           int64_t most) {
-    rlhf__value out = rlhf__jinja_str((rlhf_str){"", 0});
-    if (!part.len) return rlhf__jinja_stop(w, RLHF__JINJA_UNKNOWN, "replace of an empty string");
+static rlhf__value m_lines(struct call *c) {
+    return rlhf__jinja_lines(c->w, c->s, rlhf__jinja_true(c->a[0]));
+}
+
+// Puts `with` before each character and at the end, at most `most` times.
+static rlhf__value interleaved(struct rlhf__jinja_work *w, rlhf_str s, rlhf_str with,
+                               int64_t most) {
+    rlhf__value out = rlhf__jinja_empty();
+    for (uint32_t c; most != 0 && !w->state; most--) {
+        out = rlhf__jinja_joined(w, out.s, with);
+        if (!s.len || w->state || !rlhf__jinja_pay(w, 1)) break;
+        const size_t n = rlhf__letter_at(s.ptr, (size_t)s.len, &c);
+        out = rlhf__jinja_joined(w, out.s, (rlhf_str){s.ptr, n});
+        s = (rlhf_str){s.ptr + n, s.len - n};
+    }
+    return w->state ? rlhf__jinja_undefined() : rlhf__jinja_joined(w, out.s, s);
+}
+
+static rlhf__value m_replace(struct call *c) {
+    struct rlhf__jinja_work *w = c->w;
+    const rlhf_str part = text_arg(c, 0);
+    text_arg(c, 1);
+    int64_t most = rlhf__jinja_whole_arg(w, c->a[2], -1);
+    const rlhf__value with = c->safe ? rlhf__jinja_escaped(w, c->a[1]) : c->a[1];
+    rlhf__value out = rlhf__jinja_empty();
+    rlhf_str s = c->s;
+    if (w->state) return out;
+    if (!part.len) return interleaved(w, s, with.s, most);
     for (size_t at; most != 0 && !w->state; most--) {
         if ((at = find(w, s, part, 0)) == s.len) break;
         out = rlhf__jinja_joined(w, out.s, (rlhf_str){s.ptr, at});
-        if (!w->state) out = rlhf__jinja_joined(w, out.s, with);
+        if (!w->state) out = rlhf__jinja_joined(w, out.s, with.s);
         s = (rlhf_str){s.ptr + at + part.len, s.len - at - part.len};
     }
     return w->state ? rlhf__jinja_undefined() : rlhf__jinja_joined(w, out.s, s);
 }
 
-// ---- letters ----
+// ---- places ----
 
-static int is_lower(char c) { return c >= 'a' && c <= 'z'; }
-static int is_upper(char c) { return c >= 'A' && c <= 'Z'; }
-
-enum letters { UPPER, LOWER, TITLE, CAPITAL };
-
-static rlhf__value letters(struct rlhf__jinja_work *w, rlhf_str s, enum letters how) {
-    static const char *const names[] = {"upper case", "lower case", "a title", "a capital"};
-    rlhf__value v = rlhf__jinja_copied(w, s.ptr, (size_t)s.len);
-    char *out = (char *)(uintptr_t)v.s.ptr, before = 0;
-    if (!rlhf__jinja_pay(w, (size_t)s.len) || !out) return rlhf__jinja_undefined();
-    for (size_t i = 0; i < s.len; i++) {
-        char c = s.ptr[i];
-        const int inside = is_lower(before) || is_upper(before);
-        const int up = how == UPPER || (how == TITLE && !inside) || (how == CAPITAL && i == 0);
-        if ((unsigned char)c >= 0x80)
-            return rlhf__jinja_stop(w, RLHF__JINJA_UNKNOWN, "letters beyond ASCII made %s",
-                                    names[how]);
-        before = c;
-        out[i] = (up ? is_lower(c) : is_upper(c)) ? (char)(c ^ 0x20) : c;
+// Cuts c->s to the characters from c->a[1] to c->a[2], as s[from:to] does. Returns the number of
+// characters before the part, or -1 if it begins after the end.
+static int64_t cut(struct call *c) {
+    const int64_t n = rlhf__jinja_characters(c->w, c->s);
+    int64_t at[2] = {0, n};
+    for (int i = 0; i < 2; i++) {
+        if (c->a[i + 1].type != RLHF__JINJA_NONE)
+            at[i] = rlhf__jinja_whole_arg(c->w, c->a[i + 1], at[i]);
+        if (at[i] < 0) at[i] = at[i] < -n ? 0 : at[i] + n;
     }
-    return v;
+    if (at[0] > n || at[1] < at[0]) return -1;
+    const rlhf_str before = rlhf__jinja_spec_cut(c->w, c->s, at[0]);
+    const rlhf_str to = rlhf__jinja_spec_cut(c->w, c->s, at[1] < n ? at[1] : n);
+    c->s = (rlhf_str){c->s.ptr + before.len, to.len - before.len};
+    return at[0];
 }
 
-// isdigit(), isalpha(), isalnum() and isspace(), for ASCII.
-static int all_of(struct rlhf__jinja_work *w, rlhf_str s, int digits, int alphas, int spaces) {
-    if (!rlhf__jinja_pay(w, (size_t)s.len)) return 0;
-    for (size_t i = 0; i < s.len; i++) {
-        const char c = s.ptr[i];
-        if (!((digits && c >= '0' && c <= '9') || (alphas && (is_lower(c) || is_upper(c))) ||
-              (spaces && is_space((unsigned char)c))))
-            return 0;
-    }
-    return s.len > 0;
+// The number of characters before the byte at offset `at`.
+static int64_t characters(struct call *c, size_t at) {
+    return rlhf__jinja_characters(c->w, (rlhf_str){c->s.ptr, at});
 }
 
-// ---- methods ----
+// find(), rfind(), index() and rindex()
+static rlhf__value m_find(struct call *c) {
+    const int last = c->name.ptr[0] == 'r';
+    const rlhf_str part = text_arg(c, 0);
+    const int64_t from = cut(c);
+    size_t at = last ? (size_t)c->s.len : 0;
+    int found = from >= 0;
+    if (found && part.len) {
+        at = find(c->w, c->s, part, last);
+        found = at < c->s.len;
+    }
+    if (found) return rlhf__jinja_int(from + characters(c, at));
+    if (c->name.ptr[c->name.len - 1] == 'd') return rlhf__jinja_int(-1);
+    return rlhf__jinja_stop(c->w, RLHF__JINJA_RAISED,
+                            "index() of a text that is not in the string");
+}
 
-// If `left` is 1, returns 1 if s begins with `edge`; if `left` is 0, returns 1 if s ends with it.
-// If `edge` is a tuple of strings, one of them is enough.
-static int has_edge(struct rlhf__jinja_work *w, rlhf_str s, rlhf__value edge, int left) {
+static rlhf__value m_count(struct call *c) {
+    const rlhf_str part = text_arg(c, 0);
+    if (cut(c) < 0) return rlhf__jinja_int(0);
+    if (!part.len) return rlhf__jinja_int(characters(c, (size_t)c->s.len) + 1);
+    int64_t n = 0;
+    for (size_t at; (at = find(c->w, c->s, part, 0)) < c->s.len; n++)
+        c->s = (rlhf_str){c->s.ptr + at + part.len, c->s.len - at - part.len};
+    return rlhf__jinja_int(n);
+}
+
+// Returns 1 if s begins with `edge` (if `left` is 1) or ends with it.
+static int has_edge(struct call *c, rlhf_str edge, int left) {
+    const rlhf_str s = c->s;
+    return edge.len <= s.len && rlhf__jinja_pay(c->w, (size_t)edge.len) &&
+           rlhf__jinja_same((rlhf_str){left ? s.ptr : s.ptr + (s.len - edge.len), edge.len}, edge);
+}
+
+// startswith() and endswith(). If the argument is a tuple of strings, one of them is enough.
+static rlhf__value m_edge(struct call *c) {
+    const int left = c->name.ptr[0] == 's';
+    const rlhf__value edges = c->a[0];
     int yes = 0;
-    for (size_t i = 0; edge.type == RLHF__JINJA_TUPLE && i < edge.list->n && rlhf__jinja_pay(w, 1);
-         i++)
-        yes |= edge.list->item[i].type == RLHF__JINJA_STRING &&
-               has_edge(w, s, edge.list->item[i], left);
-    if (edge.type == RLHF__JINJA_TUPLE) return yes;
-    if (edge.type != RLHF__JINJA_STRING) {
-        rlhf__jinja_stop(w, RLHF__JINJA_RAISED, "startswith or endswith %s",
-                         rlhf__jinja_kind(edge));
-        return 0;
+    if (edges.type != RLHF__JINJA_TUPLE) text_arg(c, 0);
+    if (cut(c) < 0 || c->w->state) return rlhf__jinja_bool(0);
+    if (edges.type != RLHF__JINJA_TUPLE) return rlhf__jinja_bool(has_edge(c, edges.s, left));
+    for (size_t i = 0; !yes && i < edges.list->n && rlhf__jinja_pay(c->w, 1); i++) {
+        c->a[0] = edges.list->item[i];
+        yes = has_edge(c, text_arg(c, 0), left);
     }
-    const rlhf_str e = edge.s;
-    return e.len <= s.len && rlhf__jinja_pay(w, (size_t)e.len) &&
-           rlhf__jinja_same((rlhf_str){left ? s.ptr : s.ptr + (s.len - e.len), e.len}, e);
+    return rlhf__jinja_bool(yes);
 }
 
-static rlhf__value joined_list(struct rlhf__jinja_work *w, rlhf_str between, rlhf__value list) {
-    rlhf__value all = rlhf__jinja_items(w, list), out = rlhf__jinja_str((rlhf_str){"", 0});
+// removeprefix() and removesuffix()
+static rlhf__value m_remove(struct call *c) {
+    const int front = rlhf__jinja_is(c->name, "removeprefix");
+    const rlhf_str edge = text_arg(c, 0);
+    if (!has_edge(c, edge, front)) return rlhf__jinja_str(c->s);
+    return rlhf__jinja_str((rlhf_str){front ? c->s.ptr + edge.len : c->s.ptr, c->s.len - edge.len});
+}
+
+// ---- padding ----
+
+// center(), ljust() and rjust()
+static rlhf__value m_pad(struct call *c) {
+    const int64_t width = rlhf__jinja_whole_arg(c->w, c->a[0], 0);
+    rlhf_str fill = {" ", 1};
+    if (c->a[1].type) {
+        if (c->safe) c->a[1] = rlhf__jinja_escaped(c->w, c->a[1]);
+        fill = text_arg(c, 1);
+        if (rlhf__jinja_characters(c->w, fill) != 1)
+            return rlhf__jinja_stop(c->w, RLHF__JINJA_RAISED, "a fill that is not one character");
+    }
+    if (c->name.ptr[0] != 'c')
+        return rlhf__jinja_spec_padded(c->w, c->s, fill, c->name.ptr[0] == 'l' ? '<' : '>', width);
+    const int64_t n = characters(c, (size_t)c->s.len), more = width - n;
+    if (more <= 0) return rlhf__jinja_str(c->s);
+    const rlhf__value left =
+        rlhf__jinja_spec_padded(c->w, c->s, fill, '>', n + more / 2 + (more & width & 1));
+    return c->w->state ? left : rlhf__jinja_spec_padded(c->w, left.s, fill, '<', width);
+}
+
+static rlhf__value m_zfill(struct call *c) {
+    const int sign = c->s.len && (c->s.ptr[0] == '+' || c->s.ptr[0] == '-');
+    const int64_t width = rlhf__jinja_whole_arg(c->w, c->a[0], 0);
+    const rlhf__value rest =
+        rlhf__jinja_spec_padded(c->w, (rlhf_str){c->s.ptr + sign, c->s.len - (uint64_t)sign},
+                                (rlhf_str){"0", 1}, '>', width - sign);
+    return c->w->state ? rest
+                       : rlhf__jinja_joined(c->w, (rlhf_str){c->s.ptr, (uint64_t)sign}, rest.s);
+}
+
+static rlhf__value m_expandtabs(struct call *c) {
+    const int64_t size = rlhf__jinja_whole_arg(c->w, c->a[0], 8);
+    struct rlhf__buf out = RLHF__BUF_INIT;
+    int64_t column = 0;
+    for (size_t i = 0; i < c->s.len && out.len <= RLHF__JINJA_MEMORY_MAX; i++) {
+        const char ch = c->s.ptr[i];
+        const int64_t n = ch == '\t' && size > 0 ? size - column % size : 0;
+        if (n > RLHF__JINJA_TEXT_MAX)
+            rlhf__jinja_stop(c->w, RLHF__JINJA_UNKNOWN, "a tab of %lld columns", (long long)n);
+        if (!rlhf__jinja_pay(c->w, (size_t)n)) break;
+        for (int64_t k = 0; k < n; k++)
+            rlhf__buf_putc(&out, ' ');
+        if (ch != '\t') rlhf__buf_putc(&out, ch);
+        column += n + (ch != '\t' && ((unsigned char)ch & 0xc0) != 0x80);
+        if (ch == '\n' || ch == '\r') column = 0;
+    }
+    return rlhf__jinja_taken(c->w, &out);
+}
+
+// ---- others ----
+
+static rlhf__value m_join(struct call *c) {
+    struct rlhf__jinja_work *w = c->w;
+    rlhf__value all = rlhf__jinja_items(w, c->a[0]), out = rlhf__jinja_empty();
     for (size_t i = 0; !w->state && i < all.list->n && rlhf__jinja_pay(w, 1); i++) {
-        if (i) out = rlhf__jinja_joined(w, out.s, between);
-        const rlhf__value text = rlhf__jinja_text(w, all.list->item[i]);
-        if (!w->state && text.type == RLHF__JINJA_STRING)
-            out = rlhf__jinja_joined(w, out.s, text.s);
+        rlhf__value item = all.list->item[i];
+        if (c->safe) item = rlhf__jinja_escaped(w, item);
+        if (!w->state && item.type != RLHF__JINJA_STRING)
+            rlhf__jinja_stop(w, RLHF__JINJA_RAISED, "join() of %s", rlhf__jinja_kind(item));
+        if (i && !w->state) out = rlhf__jinja_joined(w, out.s, c->s);
+        if (!w->state) out = rlhf__jinja_joined(w, out.s, item.s);
     }
     return w->state ? rlhf__jinja_undefined() : out;
 }
 
-static int64_t count(struct rlhf__jinja_work *w, rlhf_str s, rlhf_str part) {
-    int64_t n = 0;
-    for (size_t at; part.len && (at = find(w, s, part, 0)) < s.len; n++)
-        s = (rlhf_str){s.ptr + at + part.len, s.len - at - part.len};
-    return n;
+static rlhf__value m_case(struct call *c) { return rlhf__jinja_cased(c->w, c->name, c->s); }
+static rlhf__value m_is(struct call *c) {
+    return rlhf__jinja_bool(rlhf__jinja_is_all(c->w, c->name, c->s));
 }
 
-// The number of characters before the byte at offset `at`.
-static int64_t characters(rlhf_str s, size_t at) {
-    int64_t n = 0;
-    for (size_t i = 0; i < at && i < s.len; i++)
-        n += ((unsigned char)s.ptr[i] & 0xc0) != 0x80;
-    return n;
+// ---- by name ----
+
+// Methods without a function are known, but not here.
+static const struct {
+    const char *name, *params;
+    rlhf__value (*run)(struct call *);
+} methods[] = {{"strip", "_=", m_strip},
+               {"lstrip", "_=", m_strip},
+               {"rstrip", "_=", m_strip},
+               {"split", "sep= maxsplit=", m_split},
+               {"rsplit", "sep= maxsplit=", m_split},
+               {"splitlines", "keepends=", m_lines},
+               {"partition", "_", m_partition},
+               {"rpartition", "_", m_partition},
+               {"replace", "_ _ count=", m_replace},
+               {"startswith", "_ _= _=", m_edge},
+               {"endswith", "_ _= _=", m_edge},
+               {"removeprefix", "_", m_remove},
+               {"removesuffix", "_", m_remove},
+               {"find", "_ _= _=", m_find},
+               {"rfind", "_ _= _=", m_find},
+               {"index", "_ _= _=", m_find},
+               {"rindex", "_ _= _=", m_find},
+               {"count", "_ _= _=", m_count},
+               {"join", "_", m_join},
+               {"center", "_ _=", m_pad},
+               {"ljust", "_ _=", m_pad},
+               {"rjust", "_ _=", m_pad},
+               {"zfill", "_", m_zfill},
+               {"expandtabs", "tabsize=", m_expandtabs},
+               {"upper", "", m_case},
+               {"lower", "", m_case},
+               {"title", "", m_case},
+               {"capitalize", "", m_case},
+               {"casefold", "", m_case},
+               {"swapcase", "", m_case},
+               {"isalpha", "", m_is},
+               {"isdigit", "", m_is},
+               {"isdecimal", "", m_is},
+               {"isalnum", "", m_is},
+               {"isspace", "", m_is},
+               {"islower", "", m_is},
+               {"isupper", "", m_is},
+               {"istitle", "", m_is},
+               {"isascii", "", m_is},
+               {"isprintable", "", m_is},
+               {"format", "", NULL},
+               {"format_map", "", NULL},
+               {"isnumeric", "", NULL},
+               {"isidentifier", "", NULL},
+               {"encode", "", NULL},
+               {"translate", "", NULL},
+               {"maketrans", "", NULL}};
+enum { METHODS = sizeof methods / sizeof *methods };
+
+static size_t find_method(rlhf_str name) {
+    size_t i = 0;
+    while (i < METHODS && !rlhf__jinja_is(name, methods[i].name))
+        i++;
+    return i;
 }
 
-// Calls one of the methods that take a string.
-static rlhf__value with_part(struct rlhf__jinja_work *w, rlhf_str name, rlhf_str s,
-                             const struct rlhf__jinja_args *args, int *known) {
-    const rlhf__value a = rlhf__jinja_arg(args, 0, "sep"), b = rlhf__jinja_arg(args, 1, "maxsplit"),
-                      c = rlhf__jinja_arg(args, 2, "count");
-    const int64_t most = b.type == RLHF__JINJA_INT ? b.i : -1;
-    const int right = name.len && name.ptr[0] == 'r';
-    if ((rlhf__jinja_is(name, "split") || rlhf__jinja_is(name, "rsplit")) &&
-        a.type <= RLHF__JINJA_NONE && (!right || most < 0))
-        return words(w, s, most);
-    if (a.type != RLHF__JINJA_STRING) {
-        *known = 0;
+int rlhf__jinja_is_string_method(rlhf_str name) { return find_method(name) < METHODS; }
+
+rlhf__value rlhf__jinja_string_method(struct rlhf__jinja_work *w, rlhf_str name, rlhf__value s,
+                                      const struct rlhf__jinja_args *args) {
+    struct call c = {.w = w, .name = name, .s = s.s, .safe = s.mark};
+    const size_t i = find_method(name);
+    if (i == METHODS || !methods[i].run)
+        return rlhf__jinja_stop(w, RLHF__JINJA_UNKNOWN, "the method '%.*s' of a string",
+                                RLHF__JINJA_NAME(name));
+    if (!rlhf__jinja_bind(w, "the method", name, methods[i].params, args, c.a))
         return rlhf__jinja_undefined();
-    }
-    if (rlhf__jinja_is(name, "split") || rlhf__jinja_is(name, "rsplit")) {
-        if (!a.s.len) return rlhf__jinja_stop(w, RLHF__JINJA_RAISED, "a split at nothing");
-        return split(w, s, a.s, most, right);
-    }
-    if (rlhf__jinja_is(name, "replace") && b.type == RLHF__JINJA_STRING)
-        return replace(w, s, a.s, b.s, c.type == RLHF__JINJA_INT ? c.i : -1);
-    if (rlhf__jinja_is(name, "find") || rlhf__jinja_is(name, "rfind")) {
-        const size_t at = find(w, s, a.s, right);
-        return rlhf__jinja_int(!a.s.len ? 0 : at == s.len ? -1 : characters(s, at));
-    }
-    if (rlhf__jinja_is(name, "count")) return rlhf__jinja_int(count(w, s, a.s));
-    const int front = rlhf__jinja_is(name, "removeprefix");
-    if (front || rlhf__jinja_is(name, "removesuffix")) {
-        if (!has_edge(w, s, a, front)) return rlhf__jinja_str(s);
-        return rlhf__jinja_str((rlhf_str){front ? s.ptr + a.s.len : s.ptr, s.len - a.s.len});
-    }
-    *known = 0;
-    return rlhf__jinja_undefined();
+    for (size_t k = 0; k < args->n; k++)
+        if (args->value[k].type == RLHF__JINJA_UNDEFINED && methods[i].run != m_join)
+            return rlhf__jinja_stop(w, RLHF__JINJA_RAISED,
+                                    "'%.*s' of a string with an undefined value",
+                                    RLHF__JINJA_NAME(name));
+    const rlhf__value out = methods[i].run(&c);
+    return w->state ? rlhf__jinja_undefined() : rlhf__jinja_marked(out, s.mark);
 }
 
-rlhf__value rlhf__jinja_string_method(struct rlhf__jinja_work *w, rlhf_str name, rlhf_str s,
-                                      const struct rlhf__jinja_args *args, int *known) {
-    const rlhf__value a = rlhf__jinja_arg(args, 0, "chars");
-    *known = 1;
-    if (rlhf__jinja_is(name, "strip")) return strip(w, s, a, 1, 1);
-    if (rlhf__jinja_is(name, "lstrip")) return strip(w, s, a, 1, 0);
-    if (rlhf__jinja_is(name, "rstrip")) return strip(w, s, a, 0, 1);
-    if (rlhf__jinja_is(name, "startswith")) return rlhf__jinja_bool(has_edge(w, s, a, 1));
-    if (rlhf__jinja_is(name, "endswith")) return rlhf__jinja_bool(has_edge(w, s, a, 0));
-    if (rlhf__jinja_is(name, "upper")) return letters(w, s, UPPER);
-    if (rlhf__jinja_is(name, "lower")) return letters(w, s, LOWER);
-    if (rlhf__jinja_is(name, "title")) return letters(w, s, TITLE);
-    if (rlhf__jinja_is(name, "capitalize")) return letters(w, s, CAPITAL);
-    if (rlhf__jinja_is(name, "join")) return joined_list(w, s, a);
-    if (rlhf__jinja_is(name, "splitlines")) return lines(w, s);
-    if (rlhf__jinja_is(name, "isdigit")) return rlhf__jinja_bool(all_of(w, s, 1, 0, 0));
-    if (rlhf__jinja_is(name, "isalpha")) return rlhf__jinja_bool(all_of(w, s, 0, 1, 0));
-    if (rlhf__jinja_is(name, "isalnum")) return rlhf__jinja_bool(all_of(w, s, 1, 1, 0));
-    if (rlhf__jinja_is(name, "isspace")) return rlhf__jinja_bool(all_of(w, s, 0, 0, 1));
-    return with_part(w, name, s, args, known);
+rlhf__value rlhf__jinja_simple_method(struct rlhf__jinja_work *w, const char *method,
+                                      rlhf__value s) {
+    const struct rlhf__jinja_args none = {0};
+    return rlhf__jinja_string_method(w, (rlhf_str){method, strlen(method)}, s, &none);
 }

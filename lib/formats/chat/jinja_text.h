@@ -4,22 +4,24 @@
 #ifndef RLHF_FORMATS_CHAT_JINJA_TEXT_H
 #define RLHF_FORMATS_CHAT_JINJA_TEXT_H
 
-#include "chat/jinja_value.h"
+#include "chat/jinja_args.h"
 
-// The arguments of a call. Positional arguments have empty names.
-enum { RLHF__JINJA_ARGS_MAX = 12 };
-struct rlhf__jinja_args {
-    size_t n;
-    rlhf__value value[RLHF__JINJA_ARGS_MAX];
-    rlhf_str name[RLHF__JINJA_ARGS_MAX];
-};
+// Returns 1 if strings have a method of this name. [any]
+int rlhf__jinja_is_string_method(rlhf_str name);
 
-// The argument at position i or with this name; undefined if neither is given. [any]
-rlhf__value rlhf__jinja_arg(const struct rlhf__jinja_args *, size_t i, const char *name);
+// Call a method of the string s. The methods format and format_map are in jinja_format.h. [any]
+rlhf__value rlhf__jinja_string_method(struct rlhf__jinja_work *, rlhf_str method, rlhf__value s,
+                                      const struct rlhf__jinja_args *args);
 
-// Call a method of a string. If the name is unknown, sets *known to 0. [any]
-rlhf__value rlhf__jinja_string_method(struct rlhf__jinja_work *, rlhf_str method, rlhf_str s,
-                                      const struct rlhf__jinja_args *args, int *known);
+// Call a method without arguments. [any]
+rlhf__value rlhf__jinja_simple_method(struct rlhf__jinja_work *, const char *method, rlhf__value s);
+
+// The lines of a string, as a list. If `ends` is 1, each line keeps its end. [any]
+rlhf__value rlhf__jinja_lines(struct rlhf__jinja_work *, rlhf_str s, int ends);
+
+// An argument that must be an integer; `otherwise` if it is undefined. Integers beyond 64 bits
+// become the nearest one within. Raises an error for other values. [any]
+int64_t rlhf__jinja_whole_arg(struct rlhf__jinja_work *, rlhf__value v, int64_t otherwise);
 
 // Returns s without the white space at its beginning (if `left` is set) and at its end (if `right`
 // is set). Invalid bytes are kept. [any]

@@ -1,6 +1,8 @@
 // jinja_value.c: see jinja_value.h.
 #include "chat/jinja_value.h"
 
+#include "chat/jinja_number.h"
+
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -149,17 +151,40 @@ rlhf__value rlhf__jinja_dict(struct rlhf__jinja_work *w, int32_t type, size_t ca
     return (rlhf__value){.type = type, .dict = dict};
 }
 
+static int is_hashable(struct rlhf__jinja_work *w, rlhf__value v, int depth) {
+    if (v.type == RLHF__JINJA_LIST || v.type == RLHF__JINJA_DICT || v.type == RLHF__JINJA_VIEW)
+        return 0;
+    if (depth > RLHF__JINJA_LEVELS_MAX)
+        rlhf__jinja_stop(w, RLHF__JINJA_UNKNOWN, "too many levels (%d)", RLHF__JINJA_LEVELS_MAX);
+    for (size_t i = 0; v.type == RLHF__JINJA_TUPLE && i < v.list->n && rlhf__jinja_pay(w, 1); i++)
+        if (!is_hashable(w, v.list->item[i], depth + 1)) return 0;
+    return 1;
+}
+
 // The index of a key, or d->n if the key is missing.
-static size_t place_of(struct rlhf__jinja_work *w, const struct rlhf__jinja_dict *d, rlhf_str key) {
+static size_t place_of(struct rlhf__jinja_work *w, const struct rlhf__jinja_dict *d,
+                       rlhf__value key) {
     size_t i = 0, bytes = 0;
-    for (; i < d->n; i++) {
-        bytes += 16 + (d->pair[i].key.len == key.len ? (size_t)key.len : 0);
-        if (rlhf__jinja_same(d->pair[i].key, key)) break;
+    if (!is_hashable(w, key, 0)) {
+        rlhf__jinja_stop(w, RLHF__JINJA_RAISED, "%s as a key", rlhf__jinja_kind(key));
+        return d->n;
+    }
+    for (; i < d->n && !w->state; i++) {
+        const rlhf__value k = d->pair[i].key;
+        bytes += 16;
+        if (key.type != RLHF__JINJA_STRING) {
+            if (rlhf__jinja_equal(w, k, key)) break;
+            continue;
+        }
+        if (k.type != RLHF__JINJA_STRING) continue;
+        bytes += k.s.len == key.s.len ? (size_t)key.s.len : 0;
+        if (rlhf__jinja_same(k.s, key.s)) break;
     }
     return rlhf__jinja_pay(w, bytes) ? i : d->n;
 }
 
-void rlhf__jinja_put(struct rlhf__jinja_work *w, rlhf__value v, rlhf_str key, rlhf__value item) {
+void rlhf__jinja_put_key(struct rlhf__jinja_work *w, rlhf__value v, rlhf__value key,
+                         rlhf__value item) {
     if (w->state || !rlhf__jinja_is_dict(v)) return;
     struct rlhf__jinja_dict *d = v.dict;
     const size_t i = place_of(w, d, key);
@@ -179,6 +204,17 @@ void rlhf__jinja_put(struct rlhf__jinja_work *w, rlhf__value v, rlhf_str key, rl
     d->pair[d->n++] = (struct rlhf__jinja_pair){key, item};
 }
 
+void rlhf__jinja_put(struct rlhf__jinja_work *w, rlhf__value v, rlhf_str key, rlhf__value item) {
+    rlhf__jinja_put_key(w, v, rlhf__jinja_str(key), item);
+}
+
+rlhf__value rlhf__jinja_bound(struct rlhf__jinja_work *w, rlhf__value of, rlhf_str name) {
+    struct rlhf__jinja_method *method = rlhf__jinja_alloc(w, sizeof *method);
+    if (!method) return rlhf__jinja_undefined();
+    *method = (struct rlhf__jinja_method){of, name};
+    return (rlhf__value){.type = RLHF__JINJA_METHOD, .method = method};
+}
+
 // ---- looking at values ----
 
 int rlhf__jinja_same(rlhf_str a, rlhf_str b) {
@@ -189,10 +225,15 @@ int rlhf__jinja_is(rlhf_str a, const char *text) {
     return rlhf__jinja_same(a, (rlhf_str){text, strlen(text)});
 }
 
+const rlhf__value *rlhf__jinja_get_key(struct rlhf__jinja_work *w, const struct rlhf__jinja_dict *d,
+                                       rlhf__value key) {
+    const size_t i = place_of(w, d, key);
+    return i < d->n && !w->state ? &d->pair[i].value : NULL;
+}
+
 const rlhf__value *rlhf__jinja_get(struct rlhf__jinja_work *w, const struct rlhf__jinja_dict *d,
                                    rlhf_str key) {
-    const size_t i = place_of(w, d, key);
-    return i < d->n ? &d->pair[i].value : NULL;
+    return rlhf__jinja_get_key(w, d, rlhf__jinja_str(key));
 }
 
 int rlhf__jinja_true(rlhf__value v) {
@@ -209,6 +250,8 @@ int rlhf__jinja_true(rlhf__value v) {
         return v.s.len > 0;
     case RLHF__JINJA_LIST:
     case RLHF__JINJA_TUPLE:
+    case RLHF__JINJA_RANGE:
+    case RLHF__JINJA_VIEW:
         return v.list->n > 0;
     case RLHF__JINJA_DICT:
         return v.dict->n > 0;
@@ -217,20 +260,11 @@ int rlhf__jinja_true(rlhf__value v) {
     }
 }
 
-static int is_whole(rlhf__value v) {
-    return v.type == RLHF__JINJA_BOOL || v.type == RLHF__JINJA_INT;
-}
-
 static int equal_in(struct rlhf__jinja_work *w, rlhf__value a, rlhf__value b, int depth) {
     if (depth > RLHF__JINJA_LEVELS_MAX)
         rlhf__jinja_stop(w, RLHF__JINJA_UNKNOWN, "too many levels (%d)", RLHF__JINJA_LEVELS_MAX);
     if (!rlhf__jinja_pay(w, 1)) return 0;
-    if (is_whole(a) && is_whole(b)) return a.i == b.i;
-    if ((is_whole(a) || a.type == RLHF__JINJA_FLOAT) &&
-        (is_whole(b) || b.type == RLHF__JINJA_FLOAT)) {
-        const double x = is_whole(a) ? (double)a.i : a.f, y = is_whole(b) ? (double)b.i : b.f;
-        return x >= y && x <= y;
-    }
+    if (rlhf__jinja_is_number(a) && rlhf__jinja_is_number(b)) return rlhf__jinja_compare(a, b) == 0;
     if (a.type != b.type) return 0;
     int same = 1;
     switch (a.type) {
@@ -239,6 +273,7 @@ static int equal_in(struct rlhf__jinja_work *w, rlhf__value a, rlhf__value b, in
                rlhf__jinja_same(a.s, b.s);
     case RLHF__JINJA_LIST:
     case RLHF__JINJA_TUPLE:
+    case RLHF__JINJA_RANGE:
         same = a.list->n == b.list->n;
         for (size_t i = 0; same && i < a.list->n; i++)
             same = equal_in(w, a.list->item[i], b.list->item[i], depth + 1);
@@ -246,7 +281,7 @@ static int equal_in(struct rlhf__jinja_work *w, rlhf__value a, rlhf__value b, in
     case RLHF__JINJA_DICT:
         same = a.dict->n == b.dict->n;
         for (size_t i = 0; same && i < a.dict->n; i++) {
-            const rlhf__value *v = rlhf__jinja_get(w, b.dict, a.dict->pair[i].key);
+            const rlhf__value *v = rlhf__jinja_get_key(w, b.dict, a.dict->pair[i].key);
             same = v && equal_in(w, a.dict->pair[i].value, *v, depth + 1);
         }
         return same;
@@ -255,9 +290,21 @@ static int equal_in(struct rlhf__jinja_work *w, rlhf__value a, rlhf__value b, in
     case RLHF__JINJA_LOOP:
         return a.loop == b.loop;
     case RLHF__JINJA_MACRO:
+        return a.macro == b.macro;
+    case RLHF__JINJA_FUNCTION:
         return a.i == b.i;
-    default:
+    case RLHF__JINJA_UNDEFINED:
+    case RLHF__JINJA_NONE:
+    case RLHF__JINJA_DATE:
         return 1;
+    case RLHF__JINJA_ITERATOR:
+    case RLHF__JINJA_CYCLER:
+    case RLHF__JINJA_JOINER:
+        return a.list == b.list;
+    default:
+        rlhf__jinja_stop(w, RLHF__JINJA_UNKNOWN, "%s == %s", rlhf__jinja_kind(a),
+                         rlhf__jinja_kind(b));
+        return 0;
     }
 }
 
@@ -270,15 +317,23 @@ const char *rlhf__jinja_kind(rlhf__value v) {
                                         "null",
                                         "true or false",
                                         "an integer",
+                                        "an integer",
                                         "a number",
                                         "a string",
                                         "a list",
                                         "a list",
+                                        "a range",
+                                        "a view of an object",
+                                        "an iterator",
                                         "an object",
                                         "a namespace",
                                         "a loop",
                                         "a macro",
-                                        "a method"};
+                                        "a method",
+                                        "a function",
+                                        "a cycler",
+                                        "a joiner",
+                                        "a function"};
     return names[v.type];
 }
 
@@ -288,12 +343,35 @@ static size_t char_bytes(const char *s) {
     return c < 0x80 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
 }
 
+int rlhf__jinja_has_items(rlhf__value v) {
+    return rlhf__jinja_is_list(v) || v.type == RLHF__JINJA_VIEW || v.type == RLHF__JINJA_ITERATOR ||
+           v.type == RLHF__JINJA_DICT || v.type == RLHF__JINJA_STRING ||
+           v.type == RLHF__JINJA_UNDEFINED;
+}
+
+static rlhf__value copied_items(struct rlhf__jinja_work *w, const struct rlhf__jinja_list *list) {
+    const size_t n = list->n - list->at;
+    rlhf__value own = rlhf__jinja_list(w, RLHF__JINJA_LIST, n);
+    if (!rlhf__jinja_pay(w, n * sizeof *list->item)) return rlhf__jinja_undefined();
+    for (size_t i = list->at; i < list->n; i++)
+        rlhf__jinja_add(w, own, list->item[i]);
+    return own;
+}
+
 rlhf__value rlhf__jinja_items(struct rlhf__jinja_work *w, rlhf__value v) {
-    if (rlhf__jinja_is_list(v)) return v;
+    if (rlhf__jinja_is_list(v) || v.type == RLHF__JINJA_VIEW) return v;
+    if (v.type == RLHF__JINJA_ITERATOR) {
+        const rlhf__value rest = v.list->at ? copied_items(w, v.list) : v;
+        struct rlhf__jinja_list *own = rlhf__jinja_alloc(w, sizeof *own);
+        if (!own) return rlhf__jinja_undefined();
+        *own = *rest.list;
+        v.list->at = v.list->n;
+        return (rlhf__value){.type = RLHF__JINJA_LIST, .list = own};
+    }
     rlhf__value list = rlhf__jinja_list(w, RLHF__JINJA_LIST, 0);
     if (v.type == RLHF__JINJA_DICT) {
-        for (size_t i = 0; i < v.dict->n; i++)
-            rlhf__jinja_add(w, list, rlhf__jinja_str(v.dict->pair[i].key));
+        for (size_t i = 0; i < v.dict->n && rlhf__jinja_pay(w, 1); i++)
+            rlhf__jinja_add(w, list, v.dict->pair[i].key);
     } else if (v.type == RLHF__JINJA_STRING) {
         for (size_t at = 0, n; at < v.s.len && rlhf__jinja_pay(w, 1); at += n) {
             n = char_bytes(v.s.ptr + at);
@@ -304,4 +382,18 @@ rlhf__value rlhf__jinja_items(struct rlhf__jinja_work *w, rlhf__value v) {
         return rlhf__jinja_stop(w, RLHF__JINJA_RAISED, "a loop over %s", rlhf__jinja_kind(v));
     }
     return list;
+}
+
+rlhf__value rlhf__jinja_own_items(struct rlhf__jinja_work *w, rlhf__value v) {
+    const rlhf__value all = rlhf__jinja_items(w, v);
+    if (w->state) return rlhf__jinja_undefined();
+    return rlhf__jinja_is_list(v) || v.type == RLHF__JINJA_VIEW ? copied_items(w, all.list) : all;
+}
+
+int64_t rlhf__jinja_characters(struct rlhf__jinja_work *w, rlhf_str s) {
+    int64_t n = 0;
+    for (size_t i = 0; i < s.len; i++)
+        n += ((unsigned char)s.ptr[i] & 0xc0) != 0x80;
+    rlhf__jinja_pay(w, (size_t)s.len);
+    return n;
 }
