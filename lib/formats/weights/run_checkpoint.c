@@ -9,18 +9,24 @@
 
 #define THE_RUN "the run directory"
 
-static int has(const char *dir, const char *name) {
+// Returns 1 if dir/name is a regular file. The program writes regular files. In a cache of
+// downloaded models, all files are links, even those of an uploaded checkpoint.
+static int has_file(const char *dir, const char *name) {
     char path[RLHF__PATH_CAP];
     struct stat s;
-    return lstat(rlhf__path_put(path, "%s/%s", dir, name), &s) == 0;
+    return lstat(rlhf__path_put(path, "%s/%s", dir, name), &s) == 0 && S_ISREG(s.st_mode);
+}
+
+static int looks_like_run(const char *dir) {
+    char path[RLHF__PATH_CAP];
+    return rlhf__is_dir(rlhf__path_put(path, "%s/checkpoints", dir)) &&
+           (has_file(dir, "manifest.json") || has_file(dir, "metrics.jsonl") ||
+            has_file(dir, "chain.jsonl"));
 }
 
 rlhf_status rlhf__checkpoint_links(const char *dir, struct rlhf__error *err) {
-    const int is_run =
-        has(dir, "checkpoints") && (has(dir, "manifest.json") || has(dir, "metrics.jsonl"));
-    const int is_checkpoint = has(dir, "state/run.json");
-    if (!is_run && !is_checkpoint) return RLHF_OK;
-    return rlhf__links_stay(dir, is_run ? THE_RUN : "the checkpoint", err);
+    if (looks_like_run(dir)) return rlhf__links_stay(dir, THE_RUN, err);
+    return has_file(dir, "state/run.json") ? rlhf__links_stay(dir, "the checkpoint", err) : RLHF_OK;
 }
 
 rlhf_status rlhf__run_is(const char *dir, int *run, struct rlhf__error *err) {
@@ -37,10 +43,9 @@ rlhf_status rlhf__run_above(const char *dir, char run[RLHF__PATH_CAP], struct rl
     int is = 0;
     run[0] = '\0';
     if (!rlhf__path_real(dir, real)) return RLHF_OK;
-    rlhf__path_put(path, "%s/state/run.json", real);
-    if (!rlhf__is_file(path)) return RLHF_OK;
+    if (!has_file(real, "state/run.json")) return RLHF_OK;
     rlhf__path_put(path, "%s/../..", real);
-    if (rlhf__path_real(path, above) && has(above, "config.json")) {
+    if (rlhf__path_real(path, above) && (has_file(above, "config.json") || looks_like_run(above))) {
         RLHF_TRY(rlhf__links_stay(above, THE_RUN, err));
         RLHF_TRY(rlhf__run_is(above, &is, err));
     }
