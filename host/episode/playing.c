@@ -71,7 +71,7 @@ rlhf_status rlhf__playing_open(const struct rlhf__playing *p, struct rlhf__episo
                                         .field = c->prompts.field,
                                         .alone = p->alone,
                                         .chat = templated && (p->alone || chats > 0),
-                                        .bos = c->prompts.prepend_bos,
+                                        .bos = rlhf__tokenizer_has_bos(p->policy->tok),
                                         .seed = p->seed,
                                         .retries = c->episodes.retries,
                                         .drops = c->episodes.on_failure == RLHF__EPISODE_DROP,

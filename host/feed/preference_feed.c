@@ -115,19 +115,15 @@ static const struct rlhf__feed_ops preference_ops = {.next = preference_next,
                                                      .evaluate = preference_evaluate,
                                                      .destroy = preference_destroy};
 
-// In a run that trains a reward model, rows begin with a BOS if the model's tokenizer has one.
-// prompts.prepend_bos can add a BOS, but not remove it.
 static struct rlhf__preference_opts row_opts(const struct preference_feed *f,
                                              const char *const *path, const char *setting) {
     const struct rlhf__feed_env *env = f->feed.env;
     const struct rlhf__cast *cast = env->cast;
-    int scores = (cast->plan.heads & RLHF_HEAD_SCORE) != 0;
     return (struct rlhf__preference_opts){
         .paths = path,
         .n_paths = 1,
         .setting = setting,
-        .prepend_bos = env->config->prompts.prepend_bos ||
-                       (scores && rlhf__tokenizer_has_bos(cast->policy->tok)),
+        .prepend_bos = rlhf__tokenizer_has_bos(cast->policy->tok),
         .max_tokens = f->max_tokens,
         .long_rows = RLHF__PREFERENCE_CUT,
         .completions = cast->plan.source == RLHF_SOURCE_COMPLETIONS,
@@ -210,7 +206,8 @@ static rlhf_status open_rows(struct preference_feed *f, struct rlhf__error *err)
     rlhf__model_text_note(env->cast->policy, "texts",
                           rlhf__preferences_count(set) - rlhf__preferences_chats(set),
                           rows.prepend_bos ? RLHF__ENCODE_BOS : 0, 1, env->log);
-    if (c->prompts.prepend_bos && rlhf__preferences_chats(set) == rlhf__preferences_count(set))
+    if (c->prompts.prepend_bos != RLHF__BOS_AUTO &&
+        rlhf__preferences_chats(set) == rlhf__preferences_count(set))
         RLHF_TRY(rlhf__effect_refuse_typed(
             c, "prompts.prepend_bos",
             "all rows have messages, and their chat template says how they begin", err));

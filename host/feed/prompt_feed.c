@@ -287,10 +287,10 @@ static rlhf_status open_feed(struct prompt_feed *f, struct rlhf__error *err) {
         RLHF_TRY(rlhf__rollout_prompts(&c->prompts, "prompts.path", policy, &c->sampling, env->dirs,
                                        env->log, env->loading, &f->prompts, err));
     f->n = rlhf__prompts_count(f->prompts);
-    // In all other cases the note was already logged.
-    if (!alone && (!c->prompts.prepend_bos || rlhf__tokenizer_info(policy->tok)->bos >= 0))
+    if (!alone)
         rlhf__model_text_note(policy, "texts", f->n - rlhf__prompts_chats(f->prompts),
-                              c->prompts.prepend_bos ? RLHF__ENCODE_BOS : 0, 0, env->log);
+                              rlhf__tokenizer_has_bos(policy->tok) ? RLHF__ENCODE_BOS : 0, 0,
+                              env->log);
     RLHF_TRY(rlhf__held_out_prompts_open(env, &f->held_out, err));
     if (!alone) RLHF_TRY(rlhf__rollout_check_rows(c, f->prompts, err));
     RLHF_TRY(rlhf__prompt_episodes_open(env, f->prompts, f->held_out, alone, &f->episodes, err));

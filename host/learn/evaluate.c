@@ -115,7 +115,7 @@ static rlhf_status add_windows(const struct rlhf__model *m, const struct scored_
 
 static rlhf_status read_text(const struct rlhf__model *m, rlhf_str text, struct scored_row *out,
                              struct rlhf__error *err) {
-    uint32_t flags = rlhf__tokenizer_info(m->tok)->bos >= 0 ? RLHF__ENCODE_BOS : 0;
+    uint32_t flags = rlhf__tokenizer_has_bos(m->tok) ? RLHF__ENCODE_BOS : 0;
     size_t unscored = 0;
     RLHF_TRY(rlhf__tokenizer_encode(m->tok, text, flags, 0, &out->ids, err));
     if (!flags && out->ids.n)
@@ -153,7 +153,7 @@ static rlhf_status read_messages(const struct rlhf__model *m, const struct rlhf_
 // gets no end token.
 static rlhf_status read_completion(const struct rlhf__model *m, const struct rlhf__data_row *row,
                                    struct scored_row *out, struct rlhf__error *err) {
-    const uint32_t flags = rlhf__tokenizer_info(m->tok)->bos >= 0 ? RLHF__ENCODE_BOS : 0;
+    const uint32_t flags = rlhf__tokenizer_has_bos(m->tok) ? RLHF__ENCODE_BOS : 0;
     struct rlhf__messages list = {0};
     json_t *held = NULL;
     rlhf_status st = RLHF_OK;

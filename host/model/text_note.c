@@ -1,6 +1,8 @@
 // text_note.c: see text_note.h.
 #include "model/text_note.h"
 
+#include "config/schema.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +57,10 @@ rlhf_status rlhf__model_choose_chat(const struct rlhf__model *m,
     struct rlhf__chat_choice names;
     const struct rlhf__chat_choice choice = rlhf__config_chat(c, &names);
     return rlhf__tokenizer_choose_chat(m->tok, &choice, &names, err);
+}
+
+void rlhf__model_prepend_bos(const struct rlhf__model *m, int32_t choice) {
+    if (choice != RLHF__BOS_AUTO) rlhf__tokenizer_set_bos(m->tok, choice == RLHF__BOS_ALWAYS);
 }
 
 // Returns 1 if sampling.stop, a JSON list, contains the token as a string or as an id.

@@ -19,6 +19,10 @@ void rlhf__model_text_note(const struct rlhf__model *m, const char *what, int64_
 rlhf_status rlhf__model_choose_chat(const struct rlhf__model *m,
                                     const struct rlhf__prompts_config *, struct rlhf__error *err);
 
+// Set what the model's tokenizer puts before texts. `choice` is prompts.prepend_bos (enum
+// rlhf__prepend_bos). The tokenizer's files in checkpoints then say the same. [main]
+void rlhf__model_prepend_bos(const struct rlhf__model *m, int32_t choice);
+
 // Log which template rendered the rows with messages; `rows` is their number. Warns in three cases:
 // - a template is named, but all rows are texts;
 // - the tokenizer lacks the template's special tokens;

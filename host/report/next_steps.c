@@ -72,7 +72,6 @@ static void put_prompt(const struct rlhf__next_steps *s, const struct rlhf__samp
     rlhf__command_flag(out, "--prompt", prompt);
     if (one->is_chat) return;
     if (s->templated) rlhf__buf_puts(out, " --raw");
-    if (s->bos) rlhf__buf_puts(out, " --bos");
 }
 
 static void say_generate(const struct rlhf__next_steps *s) {

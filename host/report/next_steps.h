@@ -13,9 +13,9 @@ struct rlhf__next_steps {
     const char *data;                              // held-out rows; NULL: the model can generate
     const struct rlhf__plugin_config *environment; // NULL: none
     const struct rlhf__sample_choice *samples;     // of the last phase
-    // bos: 1 = texts begin with BOS; templated: 1 = `generate` would put a text into the model's
-    // chat template; ignore_eos: 1 = end tokens do not end responses
-    int32_t bos, templated, ignore_eos, reserved;
+    // templated: 1 = `generate` would put a text into the model's chat template; ignore_eos: 1 =
+    // end tokens do not end responses
+    int32_t templated, ignore_eos;
     int64_t max_new, n_ctx; // the longest response of the run (0: no responses); the context
 };
 

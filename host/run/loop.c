@@ -243,8 +243,6 @@ static void say_next_steps(const struct rlhf__run *r) {
                 : d->eval_path[0] ? d->eval_path
                                   : "HELD-OUT.jsonl",
         .samples = &r->report.chosen,
-        .bos = samples && r->config->prompts.prepend_bos &&
-               rlhf__tokenizer_info(policy->tok)->bos >= 0,
         .templated =
             !r->feed->texts_alone && rlhf__chat_known(rlhf__tokenizer_chat(policy->tok)) != NULL,
         .ignore_eos = samples && !rlhf__response_stops_at_eos(&r->config->sampling, policy),

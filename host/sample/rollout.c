@@ -38,7 +38,7 @@ rlhf_status rlhf__rollout_check_model(const struct rlhf__config *c, const struct
                                       struct rlhf__log *log, struct rlhf__error *err) {
     char why[RLHF__PATH_CAP + 64];
     RLHF_TRY(check_top_k(c, m, err));
-    if (!c->prompts.prepend_bos || has_bos(m)) return RLHF_OK;
+    if (c->prompts.prepend_bos != RLHF__BOS_ALWAYS || has_bos(m)) return RLHF_OK;
     snprintf(why, sizeof why, "the tokenizer of '%s' has no BOS token", m->dir);
     RLHF_TRY(rlhf__effect_refuse_typed(c, "prompts.prepend_bos", why, err));
     rlhf__logf(log, RLHF_LOG_INFO, "prompts begin without a BOS token: the tokenizer has none");
@@ -51,7 +51,8 @@ rlhf_status rlhf__rollout_check_rows(const struct rlhf__config *c, const struct 
     if (rlhf__prompts_are_lines(set))
         RLHF_TRY(rlhf__effect_refuse_typed(c, "prompts.field", "each line of the file is a prompt",
                                            err));
-    if (rlhf__prompts_chats(set) < rlhf__prompts_count(set) || !c->prompts.prepend_bos)
+    if (rlhf__prompts_chats(set) < rlhf__prompts_count(set) ||
+        c->prompts.prepend_bos != RLHF__BOS_ALWAYS)
         return RLHF_OK;
     return rlhf__effect_refuse_typed(c, "prompts.prepend_bos", why, err);
 }
@@ -76,7 +77,7 @@ rlhf_status rlhf__rollout_prompts(const struct rlhf__prompts_config *c, const ch
             "prompts.max_tokens %lld and sampling.max_new_tokens %d are together more "
             "than the context of '%s', %d tokens",
             (long long)c->max_tokens, max_new, m->dir, m->info.n_ctx);
-    const int32_t bos = c->prepend_bos && has_bos(m);
+    const int32_t bos = rlhf__tokenizer_has_bos(m->tok);
     if (c->length + bos > room)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "prompts.length %lld%s and sampling.max_new_tokens %d are together more "

@@ -68,7 +68,8 @@ static void add_algo_rules(struct rules *rules, const struct rlhf__run *r) {
         BY_ALGO("data.assistant_only", labelled, "has no loss on tokens, only on labels"),
         BY_ALGO("batch.share_prompts", !prompts, "has no prompts"),
         {"prompts.", !prompts, 0, algo, "learns from rows of a file (--data FILE)",
-         "prompts.template prompts.template_vars prompts.date"},
+         labelled ? "prompts.template prompts.template_vars prompts.date"
+                  : "prompts.prepend_bos prompts.template prompts.template_vars prompts.date"},
         {"prompts.", !rollout && preferences, 0, algo, "learns from rows of a file (--data FILE)",
          "prompts.prepend_bos prompts.template prompts.template_vars prompts.date"},
         {"prompts.", alone && !c->data.eval_path[0], 0, environment, STATES_TASKS,

@@ -164,6 +164,7 @@ rlhf_status rlhf__setup_policy(struct rlhf__run *r, const struct rlhf__setup_hea
         return !dir[0] || rlhf__is_dir(dir) ? st : rlhf__error_context(err, "policy.path");
     RLHF_TRY(check_adapter(r, err));
     if (has_adapter(r)) r->session.models.shared = r->cast.policy;
+    rlhf__model_prepend_bos(r->cast.policy, c->prompts.prepend_bos);
     RLHF_TRY(rlhf__model_choose_chat(r->cast.policy, &c->prompts, err));
     rlhf__text_services_policy(r->session.text, r->cast.policy->tok);
     return check_heads(r, value, err);

@@ -243,9 +243,7 @@ static rlhf_status open_labelled(struct rlhf__run *r, struct rlhf__error *err) {
 }
 
 // A reward model gets a score head. In a row without a response, the head reads the last token. The
-// host pools all other rows. Rows begin with a BOS token if prompts.prepend_bos is set or the
-// model's tokenizer adds one anyway. The tokenizer is set accordingly, so that the model's
-// directory records how the model was trained.
+// host pools all other rows.
 static rlhf_status open_scored_policy(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__setup_head head = {
         .n_labels = 1, .pooling = RLHF_POOL_LAST, .init = RLHF_SCORE_INIT_REWARD, .draws = 1};
@@ -255,8 +253,6 @@ static rlhf_status open_scored_policy(struct rlhf__run *r, struct rlhf__error *e
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "%s trains a reward model; the model '%s' (%s) gives no score a token",
                           r->req->algo->file, policy->dir, policy->instance->plugin->file);
-    rlhf__tokenizer_set_bos(policy->tok,
-                            r->config->prompts.prepend_bos || rlhf__tokenizer_has_bos(policy->tok));
     return RLHF_OK;
 }
 

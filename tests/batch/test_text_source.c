@@ -29,6 +29,7 @@ static int setup(void **state) {
         fprintf(stderr, "%s\n", err.text);
         return -1;
     }
+    rlhf__tokenizer_set_bos(f->tok, 1);
     *state = f;
     return 0;
 }
@@ -63,6 +64,22 @@ static void rows_come_with_bos_and_eos(void **state) {
     assert_int_equal(e.total, 18);
     assert_memory_equal(e.ids, ids, sizeof ids);
     assert_int_equal(e.prompt_len[2], 1);
+    rlhf__rows_finish(&e);
+    rlhf__text_source_finish(&s);
+}
+
+// A text begins with BOS only if the tokenizer itself puts it there.
+static void no_bos_of_our_own(void **state) {
+    struct fixture *f = *state;
+    struct rlhf__text_opts o = {.batch_size = 2};
+    struct rlhf__text_source s;
+    struct rlhf__rows e = {0};
+    rlhf__tokenizer_set_bos(f->tok, 0);
+    open(f, &o, &s);
+    assert_int_equal(rlhf__text_source_next(&s, &e, NULL), RLHF_OK);
+    const int32_t ids[] = {'a', 259, 'a', 'b', 259};
+    assert_int_equal(e.total, 5);
+    assert_memory_equal(e.ids, ids, sizeof ids);
     rlhf__rows_finish(&e);
     rlhf__text_source_finish(&s);
 }
@@ -198,6 +215,7 @@ static void the_cursor_is_all_there_is(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(rows_come_with_bos_and_eos, setup, teardown),
+        cmocka_unit_test_setup_teardown(no_bos_of_our_own, setup, teardown),
         cmocka_unit_test_setup_teardown(the_assistant_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(the_completion_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(a_token_budget_is_kept, setup, teardown),

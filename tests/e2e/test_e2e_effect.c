@@ -63,7 +63,7 @@ static void settings_of_other_kinds_of_runs(void **state) {
         {SFT "--set sampling.top_k=3", "sampling.top_k has no effect here: sft.so draws no"},
         {SFT "--set response.truncate=stop", "response.truncate has no effect here"},
         {SFT "--set rewards.clip=3", "rewards.clip has no effect here"},
-        {SFT "--set prompts.prepend_bos=true", "prompts.prepend_bos has no effect here"},
+        {CLASSIFY "--set prompts.prepend_bos=true", "prompts.prepend_bos has no effect here"},
         {SFT "--set reference.path=model", "reference.path has no effect here"},
         {SFT "--set batch.share_prompts=false", "batch.share_prompts has no effect here"},
         {CLASSIFY "--set score.calibrate=3", "score.calibrate has no effect here"},

@@ -357,8 +357,8 @@ static void faults(void **state) {
 // With episodes.starts=any, the episodes of a group may have different prompts.
 static void groups_that_begin_at_random(void **state) {
     struct e2e *t = *state;
-    run(t, GRPO "--set episodes.starts=any --set log.rollouts=true --set run.dir=random " ENV(
-               ":fault=other"));
+    run(t, GRPO "--set episodes.starts=any --set log.rollouts=true --set run.dir=random "
+                "--set prompts.prepend_bos=true " ENV(":fault=other"));
     json_t *m = e2e_metrics(t, "random");
     for (int phase = 0; phase < 2; phase++)
         assert_true(e2e_metric(m, phase, "sampling/logp_difference/max") <= 0);

@@ -65,12 +65,19 @@ static void muon_resumes_exactly_from_bf16(void **state) {
     e2e_same_tree(t, "a/checkpoints/000004", "b/checkpoints/000004");
 }
 
-// The log reports the tokens before and after a text. If a model with tokenizer.json has a
-// tokenizer without a BOS, texts begin without one.
+// The log reports the tokens before and after a text. By default, a text begins as the tokenizer
+// says, and the checkpoint's tokenizer says what the setting said.
 static void around_texts(void **state) {
     struct e2e *t = *state;
-    assert_int_equal(e2e_run(t, SFT "--set run.phases=1 --set run.dir=a"), 0);
-    e2e_says(t, " texts: BOS \"<|endoftext|>\" before, EOS \"<|endoftext|>\" after\n");
+    static const char both[] =
+        " texts: BOS \"<|endoftext|>\" before, EOS \"<|endoftext|>\" after\n";
+    assert_int_equal(e2e_run(t, SFT "--dry-run"), 0);
+    e2e_says(t, " texts: no BOS before, EOS \"<|endoftext|>\" after\n");
+    assert_int_equal(
+        e2e_run(t, SFT "--set run.phases=1 --set run.dir=a --set prompts.prepend_bos=true"), 0);
+    e2e_says(t, both);
+    assert_int_equal(e2e_run(t, "--algo sft.so --policy a --data texts.jsonl --dry-run"), 0);
+    e2e_says(t, both);
     assert_int_equal(e2e_run(t, "--algo sft.so --policy models/arith --data texts.jsonl --dry-run "
                                 "--set batch.size=8"),
                      0);
@@ -78,8 +85,10 @@ static void around_texts(void **state) {
     const char *draws = "--algo ppo.so --policy model --set policy.init=random --prompts "
                         "prompts.txt --reward period_count.so --phases 1 --dry-run";
     assert_int_equal(e2e_run(t, "%s", draws), 0);
+    e2e_says(t, " texts: no BOS before\n");
+    assert_int_equal(e2e_run(t, "%s --set prompts.prepend_bos=true", draws), 0);
     e2e_says(t, " texts: BOS \"<|endoftext|>\" before\n");
-    assert_int_equal(e2e_run(t, "%s --set prompts.prepend_bos=false", draws), 0);
+    assert_int_equal(e2e_run(t, "%s --policy a --set prompts.prepend_bos=false", draws), 0);
     e2e_says(t, " texts: no BOS before\n");
 }
 
@@ -154,7 +163,7 @@ static void epochs_decide_the_phases(void **state) {
 static void prompts_and_completions(void **state) {
     struct e2e *t = *state;
     static const char sft[] = "--algo sft.so --policy model --set policy.init=random --set "
-                              "batch.size=2 --set run.phases=2 ";
+                              "batch.size=2 --set run.phases=2 --set prompts.prepend_bos=true ";
     e2e_write(t, "rows.jsonl",
               "{\"prompt\": \"It was\", \"completion\": \" good.\"}\n{\"text\": \"The film\"}\n");
     assert_int_equal(

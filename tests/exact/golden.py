@@ -26,22 +26,23 @@ SMALL = ("llama", "qwen3")  # jobs that `baseline` runs too; it takes ten times 
 
 SAMPLED = "--set batch.size=8 --set sampling.max_new_tokens=12 --phases 2"
 ROWS = "--set batch.size=8 --phases 2"
+BOS = "--set prompts.prepend_bos=true"
 TINY = "--set sampling.max_new_tokens=8 --set batch.size=8 --phases 2"
 RANDOM = "--set policy.init=random"
 # For jobs whose policy is `trained`: the run that makes this policy. (Adapters need a trained model.)
-BEFORE = {"llama": f"--algo sft.so --policy llama --data texts.jsonl --phases 1 --set batch.size=8 {RANDOM}"}
+BEFORE = {"llama": f"--algo sft.so --policy llama --data texts.jsonl --phases 1 --set batch.size=8 {RANDOM} {BOS}"}
 JOBS = {
     "ppo": f"--algo ppo.so --reward imdb.so {SAMPLED}",
     "grpo": f"--algo grpo.so --reward imdb.so {SAMPLED} --set algo.group_size=4 "
             "--set sampling.top_p=0.9 --set optim.kind=muon",
     "sft": f"--algo sft.so --data texts.jsonl {ROWS}",
-    "dpo": f"--algo dpo.so --data preferences.jsonl {ROWS}",
+    "dpo": f"--algo dpo.so --data preferences.jsonl {ROWS} --set prompts.prepend_bos=false",
     "bradley_terry": f"--algo bradley_terry.so --data preferences.jsonl {ROWS} --set score.calibrate=16 "
                      "--set sampling.max_new_tokens=12",
     "classify": f"--algo classify.so --data labels.jsonl {ROWS}",
     "llama": f"--algo ppo.so --policy trained --prompts prompts.jsonl --reward python.so:file=reward.py,function=score {TINY} "
-             "--set policy.adapter.rank=4",
-    "qwen3": f"--algo grpo.so --policy qwen3 --prompts prompts.jsonl --reward python.so:file=reward.py,function=score {TINY} {RANDOM} "
+             f"--set policy.adapter.rank=4 {BOS}",
+    "qwen3": f"--algo grpo.so --policy qwen3 --prompts prompts.jsonl --reward python.so:file=reward.py,function=score {TINY} {RANDOM} {BOS} "
              "--set algo.group_size=4",
 }
 QUIET = "--set log.tensorboard=false --set log.samples_every=1 --out run"

@@ -163,7 +163,8 @@ static rlhf_status open_policy(struct rlhf__command_setup *w, const char *dir,
     const int other = m->reference && m->reference->info.n_ctx < m->policy->info.n_ctx;
     const struct rlhf__model *shortest = other ? m->reference : m->policy;
     RLHF_TRY(check_bos(m, err));
-    RLHF_TRY(open_rows(w, o, m->policy, shortest, o->bos, m->completions, &m->set, err));
+    RLHF_TRY(open_rows(w, o, m->policy, shortest, o->bos || rlhf__tokenizer_has_bos(m->policy->tok),
+                       m->completions, &m->set, err));
     if (rlhf__preferences_chats(m->set) < rlhf__preferences_count(m->set)) return RLHF_OK;
     return rlhf__flags_idle(&(struct rlhf__flag_idle){"--bos", o->bos, 0}, 1, "eval",
                             "here: all rows have messages, and the chat template says how they "

@@ -275,6 +275,7 @@ rlhf_status rlhf__eval_setup_open(struct rlhf__eval_setup *t, const struct rlhf_
     if (st != RLHF_OK) return st;
     t->limit = o->limit;
     t->max_mib = o->max_mib;
+    rlhf__model_prepend_bos(t->model, t->config.prompts.prepend_bos);
     RLHF_TRY(rlhf__model_choose_chat(t->model, &t->config.prompts, err));
     st = rlhf__response_rules_create(&t->config.sampling, &t->config.response, t->model->tok,
                                      &t->rules, err);

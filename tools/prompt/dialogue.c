@@ -31,7 +31,7 @@ static rlhf_status add_turn(struct rlhf__dialogue *d, int32_t role, rlhf_str tex
 
 static rlhf_status encode(struct rlhf__dialogue *d, rlhf_str text, struct rlhf__error *err) {
     const struct rlhf__tokenizer *tok = d->model->tok;
-    const int bos = d->at.bos || text.len == 0;
+    const int bos = d->at.bos || text.len == 0 || rlhf__tokenizer_has_bos(tok);
     d->prompt.n = 0;
     if (d->chat) return rlhf__conversation_encode(tok, &d->turns, 1, &d->prompt, NULL, err);
     if (bos && rlhf__tokenizer_info(tok)->bos < 0)

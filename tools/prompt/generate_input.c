@@ -24,25 +24,15 @@ static rlhf_status no_bos(const struct rlhf__generate_input *j, size_t i, struct
                       where, j->model->dir);
 }
 
-// Tell users if texts begin without the BOS token. Policies are trained with this token
-// (prompts.prepend_bos), and transformers adds it if the tokenizer's config asks for it.
-static void log_bos(const struct rlhf__generate_input *j, struct rlhf__log *log) {
-    int left_out = 0;
-    for (size_t i = 0; i < j->prompts.n; i++)
-        left_out |= rlhf__generate_input_is_text(j, i) && j->prompts.text[i].len > 0;
-    if (left_out && !j->how.bos && rlhf__tokenizer_has_bos(j->model->tok))
-        rlhf__logf(log, RLHF_LOG_INFO,
-                   "prompts begin without a BOS token, which this tokenizer puts in front of "
-                   "texts; --bos does it here");
-}
-
 static rlhf_status encode_prompt(struct rlhf__generate_input *j, size_t i,
                                  struct rlhf__error *err) {
-    const int front =
-        rlhf__generate_input_is_text(j, i) && (j->how.bos || j->prompts.text[i].len == 0);
-    if (front && rlhf__tokenizer_info(j->model->tok)->bos < 0) return no_bos(j, i, err);
+    const int text = rlhf__generate_input_is_text(j, i);
+    const int bos = j->how.bos || (text && rlhf__tokenizer_has_bos(j->model->tok));
+    if (text && (bos || j->prompts.text[i].len == 0) &&
+        rlhf__tokenizer_info(j->model->tok)->bos < 0)
+        return no_bos(j, i, err);
     j->at[i] = j->ids.n;
-    RLHF_TRY(rlhf__typed_prompts_encode(&j->prompts, i, j->model->tok, j->how.bos, &j->ids, err));
+    RLHF_TRY(rlhf__typed_prompts_encode(&j->prompts, i, j->model->tok, bos, &j->ids, err));
     size_t n = j->ids.n - j->at[i];
     j->at[i + 1] = j->ids.n;
     if (n > j->longest) j->longest = n;
@@ -134,7 +124,6 @@ void rlhf__generate_input_log(const struct rlhf__generate_input *j, const char *
                               struct rlhf__log *log) {
     log_template(j, log);
     warn_turn_end(j, stops, log);
-    log_bos(j, log);
 }
 
 void rlhf__generate_input_finish(struct rlhf__generate_input *j) {

@@ -44,12 +44,13 @@ rlhf_status rlhf__play_reading_open(struct rlhf__play_reading *r, const struct r
     const int64_t chats = rlhf__prompts_chats(r->prompts);
     r->limits = (struct rlhf__episode_limits){
         .turns = (int32_t)p->turns, .turn = LONGEST, .reply = LONGEST, .tokens = INT32_MAX};
-    r->by = (struct rlhf__speaking){.tok = r->tok,
-                                    .prompts = r->prompts,
-                                    .alone = !p->prompts,
-                                    .chat = templated && (!p->prompts || chats > 0),
-                                    .bos = rlhf__tokenizer_info(r->tok)->bos,
-                                    .tools = &r->tools};
+    r->by = (struct rlhf__speaking){
+        .tok = r->tok,
+        .prompts = r->prompts,
+        .alone = !p->prompts,
+        .chat = templated && (!p->prompts || chats > 0),
+        .bos = rlhf__tokenizer_has_bos(r->tok) ? rlhf__tokenizer_info(r->tok)->bos : -1,
+        .tools = &r->tools};
     const struct rlhf__chat *chat = r->by.chat ? rlhf__tokenizer_chat(r->tok) : NULL;
     if (chat && rlhf__chat_lists_tools(chat)) c.tools = RLHF__TOOLS_TEMPLATE;
     RLHF_TRY(rlhf__episode_tools_open(p->environment, &c, chat, &r->tools, err));

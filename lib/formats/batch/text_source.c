@@ -6,7 +6,7 @@
 
 static uint32_t text_encode_flags(const struct rlhf__tokenizer *tok) {
     const struct rlhf__tokenizer_info *info = rlhf__tokenizer_info(tok);
-    return (info->bos >= 0 ? (uint32_t)RLHF__ENCODE_BOS : 0) |
+    return (rlhf__tokenizer_has_bos(tok) ? (uint32_t)RLHF__ENCODE_BOS : 0) |
            (info->eos >= 0 ? (uint32_t)RLHF__ENCODE_EOS : 0);
 }
 

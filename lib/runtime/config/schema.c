@@ -36,7 +36,7 @@ static const char *const pooling_names[] = {"auto", "mean", "first", "last", NUL
 static const char *const long_names[] = {"truncate", "split", NULL};
 static const char *const long_prompt_names[] = {"cut_left", "cut_right", "skip", "refuse", NULL};
 static const char *const stop_on_names[] = {"none", "collapse", NULL};
-static const char *const stop_names[] = {"auto", "true", "false", NULL};
+static const char *const auto_names[] = {"auto", "true", "false", NULL};
 static const char *const truncate_names[] = {"none", "stop", "period", NULL};
 static const char *const non_stop_names[] = {"none", "replace", "subtract", NULL};
 static const char *const normalize_names[] = {"none", "before", "after", NULL};
@@ -204,7 +204,8 @@ static const rlhf_opt prompts_opts[] = {
       "chat_template_kwargs win"),
     S(date, "date that the chat template writes where it asks for today's, such as 2026-11-28"),
     I(limit, 0, 0, BIG, "prompts to use; 0: all"),
-    B(prepend_bos, 0, "begin each prompt with the BOS token, if the tokenizer has one"),
+    E(prepend_bos, RLHF__BOS_AUTO, auto_names,
+      "begin each text with the BOS token; auto: if the tokenizer itself puts it there"),
     B(start_after_period, 0, "begin after the first period; texts without one are skipped"),
     B(end_at_period, 0, "end at the last period that fits; texts without one are skipped"),
     B(shuffle, 1, "use a new order in every pass"),
@@ -220,7 +221,7 @@ static const rlhf_opt sampling_opts[] = {
       "0: all"),
     I(max_new_tokens, 48, 1, 1 << 20, "longest response in tokens"),
     I(slots, 0, 0, 1 << 16, "rows decoded at once; 0: chosen for the device, 64 on a CPU"),
-    E(stop_at_eos, RLHF__STOP_AUTO, stop_names,
+    E(stop_at_eos, RLHF__STOP_AUTO, auto_names,
       "end a response at an end token; false: end tokens are ordinary tokens, and responses have "
       "full length unless sampling.stop ends them; auto: true, unless the policy's config.json has "
       "\"rlhf_stop_at_eos\": false, as the default policy's has"),

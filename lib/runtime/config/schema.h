@@ -96,6 +96,9 @@ struct rlhf__data_config {
     int64_t max_mib; // memory for the rows of a file with their tokens, and for prompts
 };
 
+// Whether BOS stands before a text: as the tokenizer's files say, always, or never.
+enum rlhf__prepend_bos { RLHF__BOS_AUTO = 0, RLHF__BOS_ALWAYS = 1, RLHF__BOS_NEVER = 2 };
+
 // Prompts of rollout algorithms.
 struct rlhf__prompts_config {
     const char *path;           // .jsonl, .jsonl.gz or .txt; "" = the embedded prompts
@@ -105,7 +108,7 @@ struct rlhf__prompts_config {
     int64_t min_tokens;         // shorter prompts are skipped
     int64_t max_tokens;         // longest prompt; 0 = limited by the context
     int64_t limit;              // prompts to use, 0 = all
-    int32_t prepend_bos;        // prepend the tokenizer's BOS (GPT-2: EOS)
+    int32_t prepend_bos;        // enum rlhf__prepend_bos
     int32_t start_after_period; // begin after the first period; skip texts without one
     int32_t end_at_period;      // end at the last period within length (or max_tokens)
     int32_t shuffle;            // 1: a new order on every pass
