@@ -89,11 +89,11 @@ static void put_table(const struct shown *s, struct rlhf__buf *out) {
                      s->text.len, s->text.len == 1 ? "" : "s");
 }
 
-static void put_text(const struct shown *s, struct rlhf__buf *out) {
+static void put_text(rlhf_str text, struct rlhf__buf *out) {
     if (isatty(STDOUT_FILENO))
-        rlhf__put_printable(out, rlhf__buf_text(&s->text), s->text.len, "\n\t");
+        rlhf__put_printable(out, text.ptr, (size_t)text.len, "\n\t");
     else
-        rlhf__buf_put(out, rlhf__buf_text(&s->text), s->text.len);
+        rlhf__buf_put(out, text.ptr, (size_t)text.len);
     rlhf__buf_putc(out, '\n');
 }
 
@@ -110,14 +110,19 @@ static rlhf_status print(const struct options *o, const struct rlhf__tokenizer *
     }
     rlhf__buf_clear(&s->text);
     RLHF_TRY(rlhf__pieces(tok, s->ids.data, s->ids.n, &s->text, s->end, err));
-    if (!text.ptr) text = (rlhf_str){rlhf__buf_text(&s->text), s->text.len};
+    // Unlike the pieces, a whole text lacks the space that some tokenizers add at its start.
+    size_t len = 0;
+    char *whole = text.ptr ? NULL : rlhf__tokenizer_text(tok, s->ids.data, s->ids.n, 0, &len);
+    if (!text.ptr && !whole) return RLHF__NOMEM(err, "out of memory for a text");
+    if (whole) text = (rlhf_str){whole, len};
     if (o->json)
         put_json(s, text, &out);
     else if (o->ids)
-        put_text(s, &out);
+        put_text(text, &out);
     else
         put_table(s, &out);
     s->printed++;
+    free(whole);
     rlhf_status st = rlhf__buf_ok(&out, err);
     if (st == RLHF_OK) fwrite(rlhf__buf_text(&out), 1, out.len, stdout);
     rlhf__buf_free(&out);
