@@ -5,6 +5,7 @@
 #include "model/compute.h"
 #include "model/model_config.h"
 #include "model/parameters.h"
+#include "weights/safetensors.h"
 #include "weights/sum.h"
 
 #include <math.h>
@@ -13,12 +14,6 @@
 #include <string.h>
 
 // ---- directories ----
-
-static int has_weights(const char *dir) {
-    char path[RLHF__PATH_CAP];
-    return rlhf__is_file(rlhf__path_put(path, "%s/model.safetensors", dir)) ||
-           rlhf__is_file(rlhf__path_put(path, "%s/model.safetensors.index.json", dir));
-}
 
 static rlhf_status sum_of(const char *dir, char hex[65], int64_t *bytes, struct rlhf__error *err) {
     struct rlhf__sum s;
@@ -48,7 +43,7 @@ static rlhf_status check_named(const struct rlhf__peft *p, const char *base,
 }
 
 static rlhf_status no_second(const char *dir, struct rlhf__error *err) {
-    if (!rlhf__peft_is(dir) || has_weights(dir)) return RLHF_OK;
+    if (!rlhf__peft_is(dir) || rlhf__weights_exist(dir)) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
                       "'%s' holds an adapter itself (" RLHF__PEFT_CONFIG "): one does not go on "
                       "another; merge it first (rlhf-host export --merge)",
@@ -61,7 +56,7 @@ rlhf_status rlhf__adapter_find(const char *dir, const struct rlhf__model_adapter
     const int given = dir && *dir, with = adapter->dir && *adapter->dir;
     if (given && !rlhf__path_real(dir, base)) snprintf(base, RLHF__PATH_CAP, "%s", dir);
     if (given && !with && rlhf__peft_is(base)) {
-        if (has_weights(base))
+        if (rlhf__weights_exist(base))
             return rlhf__fail(err, RLHF_E_INVALID,
                               "'%s' holds both an adapter (" RLHF__PEFT_CONFIG ") and weights of "
                               "its own, so it is not clear which of them is meant",

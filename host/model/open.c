@@ -7,6 +7,8 @@
 #include "model/model.h"
 #include "model/model_config.h"
 #include "model/parameters.h"
+#include "weights/safetensors.h"
+#include "weights/wrong_dir.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -272,7 +274,10 @@ rlhf_status rlhf__model_weigh(const struct rlhf__model *m, struct rlhf__uses *ou
     return st;
 }
 
+// Where weights are missing, the tokenizer often is too (GGUF holds both), so they are named first.
 static rlhf_status open_text(struct rlhf__model *m, struct rlhf__error *err) {
+    const int reads = m->spec.start == RLHF__START_WEIGHTS || m->spec.start == RLHF__START_HEADS;
+    if (reads && !rlhf__weights_exist(m->dir)) return rlhf__wrong_weights(m->dir, err);
     RLHF_TRY(rlhf__tokenizer_open(m->text_dir, &m->tok, err));
     rlhf__tokenizer_set_log(m->tok, m->env->services->log);
     return RLHF_OK;

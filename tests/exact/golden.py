@@ -37,7 +37,7 @@ JOBS = {
             "--set sampling.top_p=0.9 --set optim.kind=muon",
     "sft": f"--algo sft.so --data texts.jsonl {ROWS}",
     "dpo": f"--algo dpo.so --data preferences.jsonl {ROWS} --set prompts.prepend_bos=false",
-    "bradley_terry": f"--algo bradley_terry.so --data preferences.jsonl {ROWS} --set score.calibrate=16 "
+    "bradley_terry": f"--algo bradley_terry.so --data preferences.jsonl {ROWS} --set score.calibrate=16 --set prompts.prepend_bos=false "
                      "--set sampling.max_new_tokens=12",
     "classify": f"--algo classify.so --data labels.jsonl {ROWS}",
     "llama": f"--algo ppo.so --policy trained --prompts prompts.jsonl --reward python.so:file=reward.py,function=score {TINY} "

@@ -2,6 +2,9 @@
 #include "support/scratch.h"
 
 #include "weights/hf_dir.h"
+#include "weights/wrong_dir.h"
+
+#include <sys/stat.h>
 
 static json_t *parse(const char *text) {
     json_t *v = json_loads(text, 0, NULL);
@@ -49,6 +52,50 @@ static void config_errors(void **state) {
     check_error(rlhf__hf_config_read(s->dir, &c, &err), RLHF_E_INVALID, &err,
                 "is a run directory; give its model, ");
     assert_null(c);
+}
+
+// What is not a model directory is named, with what to give instead.
+static void wrong_directories(void **state) {
+    struct scratch *s = *state;
+    static const struct {
+        const char *make, *given, *part; // make: a file in the scratch folder
+    } cases[] = {
+        {"g/model.gguf", "g",
+         "model.gguf is GGUF, which is not read; convert it once, in Python: "},
+        {"g/model.gguf", "g/model.gguf", "and AutoTokenizer in the same way"},
+        {"m/consolidated.00.pth", "m", "Meta's own form, which is not read; the hub has the model"},
+        {"p/pytorch_model.bin", "p", "pytorch_model.bin is a pickle, which is never read"},
+        {"h/models--A--B/snapshots/c0ffee/config.json", "h", "/h/models--A--B/snapshots/c0ffee"},
+        {"h/models--A--B/snapshots/c0ffee/config.json", "h/models--A--B", "/snapshots/c0ffee"},
+        {"t/checkpoint-90/config.json", "t", "give the model in it: "},
+        {"t/checkpoint-200/config.json", "t", "/t/checkpoint-200"},
+        {"f/model.safetensors", "f/model.safetensors", "is a file; give its directory"},
+        {"e/notes.txt", "e", "has no config.json, so it is not a model directory"},
+    };
+    for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
+        struct rlhf__error err = {0};
+        json_t *c = NULL;
+        char path[512];
+        snprintf(path, sizeof path, "%s", scratch_path(s, cases[i].make));
+        for (char *at = path + strlen(s->dir) + 1; (at = strchr(at, '/')); *at++ = '/') {
+            *at = '\0';
+            mkdir(path, 0777);
+        }
+        scratch_text(s, cases[i].make, "");
+        check_error(rlhf__hf_config_read(scratch_path(s, cases[i].given), &c, &err), RLHF_E_INVALID,
+                    &err, cases[i].part);
+    }
+    struct rlhf__error err = {0};
+    json_t *c = NULL;
+    check_error(rlhf__hf_config_read("Owner/Name-1.5B", &c, &err), RLHF_E_INVALID, &err,
+                "hf download Owner/Name-1.5B --local-dir DIR");
+    check_error(rlhf__hf_config_read("./Owner/Name", &c, &err), RLHF_E_INVALID, &err,
+                "nothing is downloaded");
+    assert_null(strstr(err.text, "hf download"));
+    check_error(rlhf__wrong_weights(scratch_path(s, "t"), &err), RLHF_E_INVALID, &err,
+                "checkpoint-200");
+    check_error(rlhf__wrong_weights(scratch_path(s, "e"), &err), RLHF_E_INVALID, &err,
+                "holds no weights");
 }
 
 static void model_types(void **state) {
@@ -171,8 +218,8 @@ static void tokenizer_files(void **state) {
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(config_round_trip), TEST(config_errors),   TEST(model_types), TEST(labels),
-        TEST(label_errors),      TEST(tokenizer_files),
+        TEST(config_round_trip), TEST(config_errors), TEST(model_types),     TEST(labels),
+        TEST(wrong_directories), TEST(label_errors),  TEST(tokenizer_files),
     };
     return cmocka_run_group_tests_name("model directory", tests, NULL, NULL);
 }

@@ -202,7 +202,7 @@ static void other_formats(void **state) {
         const char *name, *part;
     } cases[] = {
         {NULL, "holds no weights; expected model.safetensors or model.safetensors.index.json"},
-        {"consolidated.00.pth", "consolidated.00.pth is a pickle"},
+        {"consolidated.00.pth", "consolidated.00.pth is of Meta"},
         {"weights.pt", "weights.pt is a pickle, which is never read; load it in Python as its"},
         {"model.fp16.safetensors", "model.fp16.safetensors has a name that no loader looks for; a "
                                    "checkpoint in pieces needs its index"},

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "weights/run_checkpoint.h"
+#include "weights/wrong_dir.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -34,23 +35,10 @@ static rlhf_status no_config(const char *dir, struct rlhf__error *err) {
     char *adapter = rlhf__path_join(dir, "adapter_config.json");
     int there = adapter && rlhf__is_file(adapter);
     free(adapter);
-    if (!there)
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "%s has no config.json, so it is not a model directory", dir);
+    if (!there) return rlhf__wrong_dir(dir, err);
     return rlhf__fail(err, RLHF_E_INVALID,
                       "%s holds an adapter (adapter_config.json), not a whole model, which is "
                       "needed here; rlhf-host export --merge makes one",
-                      dir);
-}
-
-static rlhf_status no_dir(const char *dir, struct rlhf__error *err) {
-    if (rlhf__is_file(dir))
-        return rlhf__fail(
-            err, RLHF_E_INVALID,
-            "%s is a file; give its directory: a model is a directory with config.json", dir);
-    return rlhf__fail(err, RLHF_E_INVALID,
-                      "model directory %s does not exist; a model is a directory on this machine, "
-                      "nothing is downloaded",
                       dir);
 }
 
@@ -63,7 +51,7 @@ rlhf_status rlhf__hf_config_read(const char *dir, json_t **out, struct rlhf__err
     if (st != RLHF_OK)
         *out = NULL;
     else if (!rlhf__is_dir(dir) && errno != EACCES)
-        st = no_dir(dir, err);
+        st = rlhf__wrong_dir(dir, err);
     else if (!rlhf__is_file(path) && errno != EACCES)
         st = no_config(dir, err);
     else

@@ -67,6 +67,10 @@ rlhf_status rlhf__peft_make(int32_t rank, double alpha, const char *targets, str
 
 // ---- the base of an adapter ----
 
+#define GIVE_BOTH                                                                                  \
+    "give both: --policy BASE --adapter DIR (a run), --model BASE --adapter DIR, or export BASE "  \
+    "--adapter DIR"
+
 static int is_model(const char *path, char real[RLHF__PATH_CAP]) {
     char config[RLHF__PATH_CAP];
     return rlhf__path_real(path, real) && rlhf__is_dir(real) &&
@@ -77,10 +81,9 @@ rlhf_status rlhf__peft_base(const struct rlhf__peft *p, char out[RLHF__PATH_CAP]
                             struct rlhf__error *err) {
     char beside[RLHF__PATH_CAP];
     if (!p->base)
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "%s/" RLHF__PEFT_CONFIG " names no base (base_model_name_or_path); give "
-                          "the model's directory too",
-                          p->dir);
+        return rlhf__fail(
+            err, RLHF_E_INVALID,
+            "%s/" RLHF__PEFT_CONFIG " names no base (base_model_name_or_path); " GIVE_BOTH, p->dir);
     // A directory that is itself an adapter is not the base, even if it has a config.json (the
     // adapter of a classifier has one).
     if (p->base[0] != '/' && is_model(rlhf__path_put(beside, "%s/%s", p->dir, p->base), out) &&
@@ -89,8 +92,7 @@ rlhf_status rlhf__peft_base(const struct rlhf__peft *p, char out[RLHF__PATH_CAP]
     if (is_model(p->base, out)) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
                       "the base of the adapter '%s', '%s' (base_model_name_or_path), is not a "
-                      "model directory here, and nothing is downloaded; give the model's directory "
-                      "too",
+                      "model directory here, and nothing is downloaded; " GIVE_BOTH,
                       p->dir, p->base);
 }
 

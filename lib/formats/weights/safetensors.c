@@ -4,83 +4,12 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "base/printable.h"
 #include "weights/safetensors_header.h"
+#include "weights/wrong_dir.h"
 
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-// ---- other formats ----
-
-#define LOAD "convert it once, in Python: transformers.AutoModelForCausalLM.from_pretrained(\"DIR\""
-#define SAVE ").save_pretrained(\"DIR\") (of a classifier, AutoModelForSequenceClassification)"
-#define UNSAID                                                                                     \
-    "load it in Python as its maker says and call save_pretrained, which writes safetensors"
-
-static const struct format {
-    const char *name, *ending; // one of them is set: the whole name of a file, or its ending
-    const char *what, *how;    // the message is "model.gguf WHAT; HOW"
-} formats[] = {
-    {"pytorch_model.bin", NULL, "is a pickle, which is never read", LOAD SAVE},
-    {"pytorch_model.bin.index.json", NULL, "names pickles, which are never read", LOAD SAVE},
-    {NULL, ".gguf", "is GGUF, which is not read", LOAD ", gguf_file=\"FILE.gguf\"" SAVE},
-    {"tf_model.h5", NULL, "holds TensorFlow's weights", LOAD ", from_tf=True" SAVE},
-    {"flax_model.msgpack", NULL, "holds Flax's weights", LOAD ", from_flax=True" SAVE},
-    {"adapter_model.safetensors", NULL, "is an adapter, not a model",
-     "merge it into its base (rlhf-host export --merge), or give it as an adapter"},
-    {NULL, ".safetensors", "has a name that no loader looks for",
-     "a checkpoint in pieces needs its index, one file is called model.safetensors"},
-    {NULL, ".bin", "is a pickle, which is never read", LOAD SAVE},
-    {NULL, ".pt", "is a pickle, which is never read", UNSAID},
-    {NULL, ".pth", "is a pickle, which is never read", UNSAID},
-    {NULL, ".ckpt", "is a pickle, which is never read", UNSAID},
-};
-enum { N_FORMATS = sizeof formats / sizeof *formats };
-
-static int is_of(const struct format *f, const char *name) {
-    if (f->name) return strcmp(name, f->name) == 0;
-    const size_t n = strlen(name), m = strlen(f->ending);
-    return n > m && strcmp(name + n - m, f->ending) == 0;
-}
-
-// Returns the first format in the list for which `dir` has a file, and writes the file's name to
-// `name`. Returns N_FORMATS if `dir` has no such file.
-static size_t find(const char *dir, char name[256]) {
-    size_t best = N_FORMATS;
-    DIR *d = opendir(dir);
-    for (struct dirent *e; d && (e = readdir(d));)
-        for (size_t i = 0; i < N_FORMATS; i++) {
-            if (!is_of(&formats[i], e->d_name)) continue;
-            // If `dir` has several files of a format, take the first one by name, because the order
-            // of readdir varies.
-            if (i > best || (i == best && strcmp(e->d_name, name) >= 0)) break;
-            best = i;
-            memcpy(name, e->d_name, strlen(e->d_name) + 1);
-            break;
-        }
-    if (d) closedir(d);
-    return best;
-}
-
-// Fails with a sentence that names the format of the weights in `dir` and says how to convert them
-// to safetensors. Most of these formats are pickles; we do not read pickles, because reading them
-// would run their code.
-static rlhf_status other_formats(const char *dir, struct rlhf__error *err) {
-    char name[256], shown[1024];
-    const size_t i = find(dir, name);
-    if (i == N_FORMATS)
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "%s holds no weights; expected model.safetensors or "
-                          "model.safetensors.index.json",
-                          dir);
-    const struct format *f = &formats[i];
-    rlhf__printable(name, shown, sizeof shown);
-    return rlhf__fail(err, RLHF_E_INVALID,
-                      "%s holds no model.safetensors or model.safetensors.index.json: %s %s; %s",
-                      dir, shown, f->what, f->how);
-}
 
 // ---- safetensors ----
 
@@ -279,7 +208,7 @@ static rlhf_status open_dir(struct rlhf__weights *w, const char *dir, struct rlh
     else if (rlhf__is_file(index))
         st = open_index(w, index, err);
     else
-        st = other_formats(dir, err);
+        st = rlhf__wrong_weights(dir, err);
     free(file);
     free(index);
     return st;
@@ -300,6 +229,12 @@ rlhf_status rlhf__weights_open(const char *path, struct rlhf__weights **out,
     }
     *out = w;
     return RLHF_OK;
+}
+
+int rlhf__weights_exist(const char *dir) {
+    char path[RLHF__PATH_CAP];
+    return rlhf__is_file(rlhf__path_put(path, "%s/model.safetensors", dir)) ||
+           rlhf__is_file(rlhf__path_put(path, "%s/model.safetensors.index.json", dir));
 }
 
 void rlhf__weights_close(struct rlhf__weights *w) {

@@ -21,6 +21,9 @@ struct rlhf__weights; // opaque: the tensors of one file, or of all shards of a 
 rlhf_status rlhf__weights_open(const char *path, struct rlhf__weights **out,
                                struct rlhf__error *err);
 
+// 1 if `dir` has model.safetensors or its index. [any]
+int rlhf__weights_exist(const char *dir);
+
 // NULL allowed. [main]
 void rlhf__weights_close(struct rlhf__weights *weights);
 

@@ -1,0 +1,16 @@
+// wrong_dir.h: says what a path is if it is not a model directory that this program reads, and what
+// to give instead: another format (GGUF, pickles), a folder of the hub's cache, a hub name, the
+// output folder of a trainer.
+#ifndef RLHF_FORMATS_WEIGHTS_WRONG_DIR_H
+#define RLHF_FORMATS_WEIGHTS_WRONG_DIR_H
+
+#include "base/error.h"
+
+// `dir` has no weights that this program reads. Most other formats are pickles, which are never
+// read, because reading them would run their code. Returns RLHF_E_INVALID. [any]
+rlhf_status rlhf__wrong_weights(const char *dir, struct rlhf__error *err);
+
+// `dir` has no config.json, is a file, or does not exist. Returns RLHF_E_INVALID. [any]
+rlhf_status rlhf__wrong_dir(const char *dir, struct rlhf__error *err);
+
+#endif
