@@ -16,6 +16,8 @@
 #include "sample/experience.h"
 #include "sample/rollout.h"
 
+#include <signal.h>
+
 // Everything that is needed to create feeds; borrowed for the feeds' lifetime. Each function that
 // opens a feed says which parts of the cast must already exist.
 struct rlhf__feed_env {
@@ -29,6 +31,8 @@ struct rlhf__feed_env {
     // A record that has the environment's answers, positioned at the current phase. If NULL, the
     // answers come from the environment, if the run has one.
     const struct rlhf__recorded *answers;
+    // A flag that ends the sampling of the current phase; NULL: the phase is finished.
+    const volatile sig_atomic_t *abandons;
 };
 
 // The request to measure held-out rows at the end of a phase.

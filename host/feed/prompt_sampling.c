@@ -75,6 +75,7 @@ struct rlhf__rollout_request rlhf__prompt_sampling_request(const struct rlhf__pr
     q.prefix_slots = p->prefix_slots;
     q.keep_support = p->keep_support;
     q.logp_dist = cast->logp_dist;
+    q.cancelled = p->env->abandons;
     return q;
 }
 

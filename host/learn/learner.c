@@ -166,6 +166,8 @@ static rlhf_status all_rows(struct rlhf__learner *l, const struct rlhf__rows *e,
     for (uint32_t from = 0, to; st == RLHF_OK && from < e->n; from = to) {
         to = rlhf__rows_slice_end(e, from, l->microbatch_tokens, rlhf__microbatch_shares(l, e));
         p->is_last = p->train && to == e->n;
+        if (l->abandons && *l->abandons)
+            return rlhf__fail(err, RLHF_E_CANCELLED, "stopped between two microbatches");
         st = rlhf__microbatch(l, e, from, to, p, err);
         rlhf__watch_seen(l->watch, "update", l->rows + to, l->rows_all);
     }

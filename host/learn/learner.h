@@ -16,6 +16,8 @@
 #include <rlhf/algo.h>
 #include <rlhf/model.h>
 
+#include <signal.h>
+
 struct rlhf__shards;
 
 // ---- rows by use: how advantages() marks rows for the updates (enum rlhf_row_use) ----
@@ -121,6 +123,9 @@ struct rlhf__learner {
     // Receives the progress of a phase: `rows` is the number of rows done, and `rows_all` the
     // total. The caller sets the initial value of `rows`. NULL: progress is not reported.
     const struct rlhf__watch *watch;
+    // Set by the caller: a flag that ends a phase between two microbatches, with RLHF_E_CANCELLED.
+    // NULL: the phase is finished.
+    const volatile sig_atomic_t *abandons;
     int64_t rows, rows_all;
     // For rows of a file with label 1, if there is a reference: fall_sum is the reference's
     // log-prob minus the model's, summed over response tokens; fall_tokens is the number of these

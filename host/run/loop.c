@@ -116,6 +116,13 @@ static rlhf_status report_phase(struct rlhf__run *r, const struct rlhf__phase *p
     return rlhf__phase_show(p, r->count.stop, err);
 }
 
+// In phase 1 there is nothing to keep, so a signal ends the phase early. Several processes finish
+// it, because they must all end at the same place.
+static void abandon_early(struct rlhf__run *r) {
+    const int early = r->count.phase == 0 && !rlhf__run_learners(r);
+    r->learner.abandons = r->feed_env.abandons = early ? r->req->env->cancelled : NULL;
+}
+
 // Run one phase, from clearing the totals to writing the metrics.
 static rlhf_status run_phase(struct rlhf__run *r, struct rlhf__error *err) {
     struct rlhf__phase p = {.config = r->config,
@@ -128,6 +135,7 @@ static rlhf_status run_phase(struct rlhf__run *r, struct rlhf__error *err) {
                             .trusts = r->req->trusts};
     rlhf__learner_begin(&r->learner);
     r->learner.phase = r->count.phase;
+    abandon_early(r);
     r->report.times = (struct rlhf__phase_times){.start = rlhf__seconds()};
     r->session.services.phase = r->count.phase + 1;
     rlhf_status st = rlhf__phase_run(&p, err);
@@ -139,7 +147,7 @@ static rlhf_status run_phase(struct rlhf__run *r, struct rlhf__error *err) {
     if (st == RLHF_OK) st = rlhf__ahead_phase_end(&p, err);
     if (st == RLHF_OK) st = report_phase(r, &p, err);
     if (st == RLHF_OK) st = end_phase(r, &p, err);
-    rlhf__signals_phase(0, -1);
+    rlhf__signals_phase(0, -1, 0);
     rlhf__reward_tallies_close(&r->report.rewards);
     rlhf__experience_finish(&p.x);
     return st;

@@ -16,7 +16,8 @@
 static void tell_signals(const struct rlhf__phase *p) {
     const struct rlhf__report *r = p->report;
     const double done = (double)(p->count->phase - p->count->first_phase);
-    rlhf__signals_phase(p->count->phase + 1, done > 0 ? (r->times.start - r->began) / done : -1);
+    rlhf__signals_phase(p->count->phase + 1, done > 0 ? (r->times.start - r->began) / done : -1,
+                        p->learner->abandons != NULL);
 }
 
 // Take the phase's rows and scores from a record.

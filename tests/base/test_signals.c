@@ -132,7 +132,7 @@ static void phase_says(int number, int64_t phase, double seconds, const char *ki
     if (pid == 0) {
         dup2(ends[1], STDERR_FILENO);
         rlhf__signals_install();
-        rlhf__signals_phase(phase, seconds);
+        rlhf__signals_phase(phase, seconds, phase == 1);
         rlhf__running_begin(kind, "mine.so", "score()");
         raise(number);
         if (then) raise(then);
@@ -152,7 +152,7 @@ static void in_a_phase(void **state) {
     phase_says(SIGINT, 87, 0.5, "model", 0,
                "finishing phase 87 (about 1 s), then a checkpoint; Ctrl-C again: at once\n");
     phase_says(SIGTERM, 1, -1, "model", 0,
-               "finishing phase 1, then a checkpoint; a second signal: at once\n");
+               "stopping within phase 1, with nothing kept; a second signal: at once\n");
     phase_says(SIGINT, 88, 300, "model", SIGALRM,
                "finishing phase 88 (about 300 s), then a checkpoint; Ctrl-C again: at once\n"
                "still waiting for model mine.so, score(); Ctrl-C again: at once\n");
@@ -160,8 +160,7 @@ static void in_a_phase(void **state) {
                "finishing phase 2 (about 3 s) if reward mine.so, score() answers soon, else "
                "going back to the end of phase 1; then a checkpoint; Ctrl-C again: at once\n");
     phase_says(SIGINT, 1, 3, "reward", 0,
-               "finishing phase 1 (about 3 s) and writing a checkpoint if reward mine.so, "
-               "score() answers soon, else stopping with nothing kept; Ctrl-C again: at once\n");
+               "stopping within phase 1, with nothing kept; Ctrl-C again: at once\n");
 }
 
 static void a_second_signal_says_what_it_does(void **state) {

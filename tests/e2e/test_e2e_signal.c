@@ -46,14 +46,40 @@ static void ctrl_c(void **state) { interrupt_and_resume(*state, "INT", 130); }
 static void terminated(void **state) { interrupt_and_resume(*state, "TERM", 143); }
 static void hung_up(void **state) { interrupt_and_resume(*state, "HUP", 129); }
 
+// In phase 1 there is nothing to keep, so the run does not finish the phase.
+static void interrupt_in_the_first_phase(void **state) {
+    struct e2e *t = *state;
+    static const char *const how[] = {
+        "--algo ppo.so --reward period_count.so --prompts prompts.txt --set batch.size=8192 --set "
+        "sampling.max_new_tokens=40",
+        "--algo sft.so --data texts.jsonl --set batch.size=30000 --set "
+        "batch.microbatch_tokens=64"};
+    for (size_t i = 0; i < sizeof how / sizeof *how; i++) {
+        int status = e2e_shell(
+            t,
+            "rm -rf f; \"$HOST\" %s --policy model --set policy.init=random --phases 5 --out f "
+            "--threads 1 2>log & pid=$!; n=0; "
+            "while [ $n -lt 600 ] && ! [ -s f/events.jsonl ]; do sleep 0.1; n=$((n+1)); done; "
+            "kill -INT $pid; " GUARD
+            "wait $pid; status=$?; kill $guard 2>/dev/null; cat log; exit $status",
+            how[i]);
+        if (status != 130) fail_msg("exit %d\n%s", status, t->out);
+        e2e_says(t, "stopping within phase 1, with nothing kept; Ctrl-C again: at once\n");
+        e2e_says(t, "phase 1 is not finished and will be done again: stopped ");
+        e2e_says(t, "stopped after 0 of 5 phases: f\n");
+        assert_false(e2e_exists(t, "f/checkpoints/latest"));
+    }
+}
+
 // The samples of a reward model are drawn before its first phase. At that time, there is nothing to
 // save or resume.
 static void interrupt_before_the_first_phase(void **state) {
     struct e2e *t = *state;
-    e2e_write(t, "pairs.jsonl",
+    e2e_write(t, "pair.jsonl",
               "{\"prompt\": \"It\", \"chosen\": \" is\", \"rejected\": \" was\"}\n");
     int status = e2e_shell(
         t,
+        "yes \"$(cat pair.jsonl)\" | head -n 20000 >pairs.jsonl; "
         "\"$HOST\" --algo bradley_terry.so --policy model --data pairs.jsonl "
         "--set policy.init=random --set score.calibrate=1000000 --set sampling.max_new_tokens=20 "
         "--set batch.size=1 --set run.phases=1 --set run.dir=r --threads 1 2>log & pid=$!; n=0; "
@@ -113,6 +139,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(terminated, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(hung_up, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(interrupt_before_the_first_phase, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(interrupt_in_the_first_phase, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(interrupt_while_loading, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(interrupted_in_json, e2e_setup, e2e_teardown),
     };

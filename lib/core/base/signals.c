@@ -22,6 +22,7 @@ static volatile sig_atomic_t quiet;
 static volatile sig_atomic_t at_once;     // the first signal ends the program
 static volatile sig_atomic_t interrupted; // by Ctrl-C in a dialogue
 static _Atomic int64_t phase_now;         // 0: none
+static volatile sig_atomic_t abandons_it; // the phase is not finished after a signal
 static _Atomic int64_t phase_end_ms;      // of rlhf__seconds(); 0: not known
 static char kept[512];                    // text for a second signal, about the newest checkpoint
 static _Atomic int32_t kept_whole;        // 1: `kept` is complete
@@ -82,8 +83,8 @@ static void put_again(char *out, size_t cap, int number) {
 // Appends the part of the message about the checkpoint. Outside of rewards, the phase is finished
 // and a checkpoint follows. If a reward is running, the host ends the reward's programs and workers
 // soon after the signal. A reward that has not returned by then leaves the phase unfinished: the
-// run returns to the end of the previous phase. In phase 1 there is no previous phase, so nothing
-// is kept.
+// run returns to the end of the previous phase. In phase 1 of several processes there is no
+// previous phase, so nothing is kept.
 static void put_keeping(char *out, size_t cap, int64_t phase) {
     char who[400];
     if (!rlhf__running_describe(who, sizeof who) || strncmp(who, "reward ", 7) != 0) {
@@ -104,6 +105,13 @@ static void put_keeping(char *out, size_t cap, int64_t phase) {
 
 // Appends "finishing phase 87 (about 1 s), then a checkpoint; Ctrl-C again: at once".
 static void put_phase(char *out, size_t cap, int number, int64_t phase) {
+    if (abandons_it) {
+        append(out, cap, "stopping within phase ");
+        append_number(out, cap, phase);
+        append(out, cap, ", with nothing kept");
+        put_again(out, cap, number);
+        return;
+    }
     const int64_t end = phase_end_ms, left = (end - (int64_t)(rlhf__seconds() * 1e3) + 500) / 1000;
     append(out, cap, "finishing phase ");
     append_number(out, cap, phase);
@@ -237,7 +245,8 @@ void rlhf__signals_at_once(int on) { at_once = on; }
 
 void rlhf__signals_quiet(void) { quiet = 1; }
 
-void rlhf__signals_phase(int64_t phase, double seconds) {
+void rlhf__signals_phase(int64_t phase, double seconds, int abandons) {
+    abandons_it = abandons;
     const double end = (rlhf__seconds() + seconds) * 1e3;
     phase_end_ms = seconds >= 0 && end < 1e15 ? (int64_t)ceil(end) : 0;
     phase_now = phase;

@@ -28,9 +28,10 @@ void rlhf__signals_at_once(int on);
 void rlhf__signals_quiet(void);
 
 // Set the current phase, counted from 1, or 0 outside of phases. The first signal's message
-// announces that this phase will be finished. `seconds` is the estimated time until the phase ends,
-// or negative if that time is unknown. [main]
-void rlhf__signals_phase(int64_t phase, double seconds);
+// announces that this phase will be finished or, if `abandons` is 1, that it will not be, because
+// there is nothing to keep yet. `seconds` is the estimated time until the phase ends, or negative
+// if that time is unknown. [main]
+void rlhf__signals_phase(int64_t phase, double seconds, int abandons);
 
 // Set the text that SIGTERM and a second signal print during a phase. It tells the user about the
 // newest checkpoint: "phase 20 is kept; go on: ...". JSON output does not contain the text. A text
