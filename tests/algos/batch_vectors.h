@@ -1,4 +1,4 @@
-// batch_vectors.h: made by make_batch.py; the batch of ppo, grpo and rloo_vectors.h.
+// batch_vectors.h: made by make_batch.py; the batch of the *_vectors.jsonl.
 // clang-format off
 #ifndef RLHF_TESTS_ALGOS_BATCH_VECTORS_H
 #define RLHF_TESTS_ALGOS_BATCH_VECTORS_H

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Writes batch_vectors.h, the ragged batch for the vectors of ppo.so, grpo.so and rloo.so. Its generators share
-this file's code: small statistics, and printing of C.
+"""Writes batch_vectors.h, the ragged batch for the vectors of ppo.so, grpo.so and rloo.so. Their
+generators share this file's code: small statistics, and printing of cases.
 
 Run it in this directory: python3 make_batch.py > batch_vectors.h
 """
+import json
 import math
 import random
 import struct
@@ -86,37 +87,21 @@ def c_array(name, rows, kind="double", exact=True):
     print("};")
 
 
-def print_head(what):
-    print(f"// {what}_vectors.h: made by make_{what}_vectors.py from its own float64 reference.")
-    print("// clang-format off\n#include \"algos/batch_vectors.h\"")
-
-
-def print_case(name, arrays, metrics):
-    """One case's arrays, named as in struct vector_case, and its metrics."""
+def print_case(name, options, arrays, metrics, digits=9, **more):
+    """One case as a line of JSON, with the members of struct vector_case. Arrays of zeros are left out."""
+    text = lambda v: str(v).lower() if isinstance(v, bool) else str(v)
+    short = lambda x, n: float(f"%.{n}g" % x)
+    case = {"name": name, **more, "options": ",".join(f"{k}={text(v)}" for k, v in options.items())}
     for key, rows in arrays.items():
         if any(flat(rows)):
-            c_array(f"c_{name}_{key}", ragged(rows), exact=False)
-    print(f"static const struct vector_metric c_{name}_metrics[] = {{")
-    for k, v in metrics.items():
-        print(f'    {{"{k}", {v:.10g}}},')
-    print("    {NULL, 0}};")
-
-
-def print_cases(cases):
-    """cases: tuples (name, options, arrays), the arguments of print_case."""
-    text = lambda v: str(v).lower() if isinstance(v, bool) else str(v)
-    print("static const struct vector_case vector_cases[] = {")
-    for name, options, arrays in cases:
-        names = [f"c_{name}_{key}" if key in arrays and any(flat(arrays[key])) else "v_zero"
-                 for key in ("advantage", "returns", "d_logp", "d_entropy", "d_kl", "d_value")]
-        options = ",".join(f"{k}={text(v)}" for k, v in options.items())
-        print(f'    {{"{name}", "{options}",\n     {", ".join(names)}, c_{name}_metrics}},')
-    print("};\n// clang-format on")
+            case[key] = [short(x, digits) for x in ragged(rows)]
+    case["metrics"] = {k: short(v, digits + 1) for k, v in metrics.items()}
+    print(json.dumps(case))
 
 
 def main():
     b = make_batch()
-    print("// batch_vectors.h: made by make_batch.py; the batch of ppo, grpo and rloo_vectors.h.")
+    print("// batch_vectors.h: made by make_batch.py; the batch of the *_vectors.jsonl.")
     print("// clang-format off\n#ifndef RLHF_TESTS_ALGOS_BATCH_VECTORS_H")
     print("#define RLHF_TESTS_ALGOS_BATCH_VECTORS_H\n#include \"algos/vector_case.h\"")
     offset = [0]

@@ -3,12 +3,12 @@
 
 An independent implementation of docs/algorithms/grpo.md in plain Python. Derivatives are central
 differences of the loss instead of formulas, to reveal mistakes in hand-written derivatives.
-Run it in this directory: python3 make_grpo_vectors.py > grpo_vectors.h
+Run it in this directory: python3 make_grpo_vectors.py > grpo_vectors.jsonl
 """
 import math
 
 from make_batch import (FINISHED, MAX_LEN, N, RESPONSE, f32, flat, groups, kl, make_batch, mean, paid,
-                        print_case, print_cases, print_head, ratios, var)
+                        print_case, ratios, var)
 
 DEFAULTS = dict(
     group_size=3, advantage_scale="group", advantage_eps=1e-4, advantage_std="unbiased",
@@ -220,8 +220,7 @@ def metrics(b, o, adv, ret):
 
 
 def main():
-    b, done = make_batch(), []
-    print_head("grpo")
+    b = make_batch()
     for name, changes in CASES:
         o = dict(DEFAULTS, **changes)
         adv, ret = advantages(b, o)
@@ -229,9 +228,7 @@ def main():
         arrays = {"advantage": adv, "returns": ret}
         for key in ("logp", "entropy", "kl"):
             arrays["d_" + key] = gradient(b, o, adv32, key)
-        print_case(name, arrays, metrics(b, o, adv32, ret))
-        done.append((name, dict(group_size=3, **changes), arrays))
-    print_cases(done)
+        print_case(name, dict(group_size=3, **changes), arrays, metrics(b, o, adv32, ret))
 
 
 if __name__ == "__main__":

@@ -4,12 +4,11 @@
 An independent implementation of docs/algorithms/opd.md on the batch of make_batch.py, in which `ref` is the teacher.
 Derivatives are central differences. For divergences over the vocabulary, the values are those of the kl head, which
 tests/oracle compares with PyTorch and TRL. Run it in this directory:
-python3 make_opd_vectors.py > opd_vectors.h
+python3 make_opd_vectors.py > opd_vectors.jsonl
 """
 import math
 
-from make_batch import (FINISHED, N, RESPONSE, f32, flat, make_batch, mean, print_case, print_cases,
-                        print_head)
+from make_batch import (FINISHED, N, RESPONSE, f32, flat, make_batch, mean, print_case)
 
 CASES = [("defaults", {}), ("forward", dict(divergence="forward")),
          ("js", dict(divergence="js", beta=0.3)), ("sequence", dict(aggregation="sequence")),
@@ -83,17 +82,14 @@ def metrics(b, o, a):
 
 
 def main():
-    b, done = make_batch(), []
+    b = make_batch()
     a = gaps(b)
     a32 = [[f32(x) for x in row] for row in a]  # the plugin hands them over as floats
-    print_head("opd")
     for name, changes in CASES:
         o = dict(DEFAULTS, **changes)
         arrays = {"advantage": a, "returns": a, "d_logp": gradient(b, o, a32, "logp"),
                   "d_kl": gradient(b, o, a32, "kl")}
-        print_case(name, arrays, metrics(b, o, a32))
-        done.append((name, changes, arrays))
-    print_cases(done)
+        print_case(name, changes, arrays, metrics(b, o, a32))
 
 
 if __name__ == "__main__":

@@ -3,12 +3,12 @@
 
 An independent implementation of docs/algorithms/ppo.md in plain Python. Derivatives are central
 differences of the loss instead of formulas, to reveal mistakes in hand-written derivatives.
-Run it in this directory: python3 make_ppo_vectors.py > ppo_vectors.h
+Run it in this directory: python3 make_ppo_vectors.py > ppo_vectors.jsonl
 """
 import math
 
 from make_batch import (MAX_LEN, N, RESPONSE, f32, flat, groups, kl, make_batch, mean, paid,
-                        print_case, print_cases, print_head, ratios, var)
+                        print_case, ratios, var)
 
 DEFAULTS = dict(
     advantage="gae", gamma=1.0, advantage_eps=1e-4, advantage_std="unbiased", group_size=1,
@@ -231,8 +231,7 @@ def metrics(b, o, adv, ret):
 
 
 def main():
-    b, done = make_batch(), []
-    print_head("ppo")
+    b = make_batch()
     for name, changes in CASES:
         o = dict(DEFAULTS, **changes)
         adv, ret = advantages(b, o)
@@ -242,9 +241,7 @@ def main():
         arrays = {"advantage": adv, "returns": ret}
         for key in ("logp", "entropy", "kl", "value"):
             arrays["d_" + key] = gradient(b, o, adv32, ret32, key)
-        print_case(name, arrays, metrics(b, o, adv32, ret32))
-        done.append((name, changes, arrays))
-    print_cases(done)
+        print_case(name, changes, arrays, metrics(b, o, adv32, ret32))
 
 
 if __name__ == "__main__":

@@ -3,12 +3,11 @@
 
 An independent implementation of docs/algorithms/rloo.md on the batch of make_batch.py. The baseline is computed as the
 mean of the other responses. Derivatives are central differences. Run it in this directory:
-python3 make_rloo_vectors.py > rloo_vectors.h
+python3 make_rloo_vectors.py > rloo_vectors.jsonl
 """
 import math
 
-from make_batch import (FINISHED, N, RESPONSE, f32, flat, groups, make_batch, mean, paid, print_case,
-                        print_cases, print_head, ratios, var)
+from make_batch import (FINISHED, N, RESPONSE, f32, flat, groups, make_batch, mean, paid, print_case, ratios, var)
 
 CASES = [("defaults", {}), ("kl_strong", dict(kl_coef=0.4)), ("no_kl", dict(kl_coef=0.0)),
          ("token", dict(ratio="token")), ("token_tight", dict(ratio="token", clip_range=0.05)),
@@ -101,8 +100,7 @@ def metrics(b, o, a, total, plain):
 
 
 def main():
-    b, done = make_batch(), []
-    print_head("rloo")
+    b = make_batch()
     for name, changes in CASES:
         o = dict(DEFAULTS, **changes)
         a, total, plain = advantages(b, o)
@@ -110,9 +108,7 @@ def main():
         arrays = {"advantage": [[x] * k for x, k in zip(a, RESPONSE)],
                   "returns": [[x] * k for x, k in zip(total, RESPONSE)],
                   "d_logp": gradient(b, o, a32)}
-        print_case(name, arrays, metrics(b, o, a32, total, plain))
-        done.append((name, dict(group_size=3, **changes), arrays))
-    print_cases(done)
+        print_case(name, dict(group_size=3, **changes), arrays, metrics(b, o, a32, total, plain))
 
 
 if __name__ == "__main__":

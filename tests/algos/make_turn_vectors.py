@@ -6,13 +6,15 @@ other trainers do: PPO as verl does it (verl/trainer/ppo/core_algos.py), GRPO wi
 numbers must equal those of make_ppo_vectors.py and make_grpo_vectors.py, which see rows without these tokens. They must not depend on the
 values at the masked tokens. Needs numpy.
 
-Run it in this directory: python3 make_turn_vectors.py > turn_vectors.h
+Run it in this directory: python3 make_turn_vectors.py > turn_vectors.jsonl
 """
+import json
+
 import numpy as np
 
 import make_grpo_vectors as grpo
 import make_ppo_vectors as ppo
-from make_batch import FINISHED, GROUP, MAX_LEN, N, RESPONSE, c_array, make_batch, ragged
+from make_batch import FINISHED, GROUP, MAX_LEN, N, RESPONSE, make_batch, print_case, ragged
 
 # For each row: {k: number of the environment's tokens before the policy's token k}. k counts from 0. Without a token k, they end the row.
 GIVEN = [{1: 2, 3: 1}, {2: 3}, {1: 2}, {1: 1, 2: 1, 3: 1}, {}, {2: 6}, {3: 4, 6: 1}, {1: 5}, {2: 1, 4: 2}]
@@ -281,43 +283,21 @@ def same(name, a, b, tol):
 
 
 def show(prefix, module, names):
-    """Prints the cases of an algorithm; returns the rows of its table."""
-    table = []
+    """Prints the cases of an algorithm."""
     for name in names:
         masking, numbers = case_of(module, name, 1)
         same(name, (masking, numbers), case_of(module, name, 2), 1e-11)
         same(name, (masking, numbers), skipping(module, name), 1e-9)
-        table.append(print_case(f"{prefix}_{name}", module, name, masking, numbers))
-    print(f"static const struct vector_case {prefix}_cases[] = {{\n" + "\n".join(table) + "\n};")
-
-
-def print_case(c_name, module, name, arrays, numbers):
-    used = {}
-    for key, rows in arrays.items():
-        if any(map(any, rows)):
-            c_array(f"c_{c_name}_{key}", [float("%.12g" % x) for x in ragged(rows)])
-            used[key] = f"c_{c_name}_{key}"
-    print(f"static const struct vector_metric c_{c_name}_metrics[] = {{")
-    for key, value in numbers.items():
-        print(f'    {{"{key}", {value:.13g}}},')
-    print("    {NULL, 0}};")
-    options = dict(dict(module.CASES)[name], **({"group_size": 3} if module is grpo else {}))
-    text = ",".join(f"{k}={str(v).lower() if isinstance(v, bool) else v}" for k, v in options.items())
-    names = ", ".join(used.get(k, "v_zero") for k in ("advantage", "returns", "d_logp", "d_entropy", "d_kl", "d_value"))
-    return f'    {{"{name}", "{text}",\n     {names}, c_{c_name}_metrics}},'
+        options = dict(dict(module.CASES)[name], **({"group_size": 3} if module is grpo else {}))
+        print_case(name, options, masking, numbers, digits=12, so=prefix + ".so")
 
 
 def main():
-    print("// turn_vectors.h: made by make_turn_vectors.py from its own float64 reference.")
-    print('// clang-format off\n#include "algos/batch_vectors.h"')
+    # tokens of the environment before each token of the policy, and after the last one of each row
     before = [g.get(k, 0) for r, g in zip(RESPONSE, GIVEN) for k in range(r)]
-    print("// tokens of the environment before each token of the policy")
-    c_array("v_given", [int(x) for x in ragged(split(before))], "int32_t")
-    print("// and after the last one of each row")
-    c_array("v_after", [g.get(r, 0) for r, g in zip(RESPONSE, GIVEN)], "int32_t")
+    print(json.dumps({"given": [int(x) for x in ragged(split(before))], "after": [g.get(r, 0) for r, g in zip(RESPONSE, GIVEN)]}))
     show("ppo", ppo, PPO)
     show("grpo", grpo, GRPO)
-    print("// clang-format on")
 
 
 def split(xs):

@@ -1,30 +1,43 @@
 // test_opd.c: compares opd.so with the float64 reference of make_opd_vectors.py and with finite
 // differences, in any split into microbatches. Also tests the plan and refusals of opd.so.
-#include "algos/opd_vectors.h"
+#include "algos/batch_vectors.h"
 #include "algos/vector_case.h"
 
 #include <rlhf/compute.h>
 
 #include <math.h>
 
-enum { N_CASES = sizeof vector_cases / sizeof *vector_cases };
+static struct vector_file cases;
+
+static int setup(void **state) {
+    (void)state;
+    vector_open(&cases, "opd", V_TOTAL);
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    vector_close(&cases);
+    return 0;
+}
+
 static struct batch b;
 
 static void every_case_and_split(void **state) {
     (void)state;
     static const int32_t uneven[] = {0, 2, 5, 6, V_N};
-    vector_check_all(vector_cases, N_CASES, &vector_batch, "opd.so", uneven);
+    vector_check_all(&cases, &vector_batch, "opd.so", uneven);
 }
 
 static void every_choice_has_a_case(void **state) {
     (void)state;
     static const char *const elsewhere[] = {NULL};
-    vector_choices(vector_cases, N_CASES, "opd.so", elsewhere);
+    vector_choices(&cases, "opd.so", elsewhere);
 }
 
 static void every_metric_is_documented(void **state) {
     (void)state;
-    vector_documented(vector_cases, N_CASES);
+    vector_documented(&cases);
 }
 
 static void plan_is(const char *options, uint32_t heads, uint32_t flags, int32_t divergence,
@@ -151,5 +164,5 @@ int main(void) {
                                        cmocka_unit_test(finite_differences),
                                        cmocka_unit_test(later_epochs),
                                        cmocka_unit_test(failures)};
-    return cmocka_run_group_tests_name("algos/opd", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("algos/opd", tests, setup, teardown);
 }

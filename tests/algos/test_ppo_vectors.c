@@ -1,14 +1,26 @@
 // test_ppo_vectors.c: compares ppo.so with the float64 reference of make_ppo_vectors.py for every
 // option value. The numbers must be the same for every split into microbatches.
-#include "algos/ppo_vectors.h"
+#include "algos/batch_vectors.h"
 #include "algos/vector_case.h"
 
-enum { N_CASES = sizeof vector_cases / sizeof *vector_cases };
+static struct vector_file cases;
+
+static int setup(void **state) {
+    (void)state;
+    vector_open(&cases, "ppo", V_TOTAL);
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    vector_close(&cases);
+    return 0;
+}
 
 static void every_case_and_split(void **state) {
     (void)state;
     static const int32_t uneven[] = {0, 2, 5, V_N};
-    vector_check_all(vector_cases, N_CASES, &vector_batch, "ppo.so", uneven);
+    vector_check_all(&cases, &vector_batch, "ppo.so", uneven);
 }
 
 // Options without an effect on these numbers are tested in test_ppo_phase.c.
@@ -17,17 +29,17 @@ static void every_choice_has_a_case(void **state) {
     static const char *const elsewhere[] = {
         "correction", "correction_mode",     "kl_controller",   "kl_unit",
         "old_logp",   "logprob_temperature", "logprob_support", NULL};
-    vector_choices(vector_cases, N_CASES, "ppo.so", elsewhere);
+    vector_choices(&cases, "ppo.so", elsewhere);
 }
 
 static void every_metric_is_documented(void **state) {
     (void)state;
-    vector_documented(vector_cases, N_CASES);
+    vector_documented(&cases);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(every_case_and_split),
                                        cmocka_unit_test(every_choice_has_a_case),
                                        cmocka_unit_test(every_metric_is_documented)};
-    return cmocka_run_group_tests_name("algos/ppo_vectors", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("algos/ppo_vectors", tests, setup, teardown);
 }

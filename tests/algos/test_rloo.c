@@ -1,29 +1,42 @@
 // test_rloo.c: compares rloo.so with the float64 reference of make_rloo_vectors.py, with numbers
 // computed by hand, and with finite differences, in any split into microbatches. Also tests the
 // signs of derivatives and refusals.
-#include "algos/rloo_vectors.h"
+#include "algos/batch_vectors.h"
 #include "algos/vector_case.h"
 
 #include <math.h>
 
-enum { N_CASES = sizeof vector_cases / sizeof *vector_cases };
+static struct vector_file cases;
+
+static int setup(void **state) {
+    (void)state;
+    vector_open(&cases, "rloo", V_TOTAL);
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    vector_close(&cases);
+    return 0;
+}
+
 static struct batch b;
 
 static void every_case_and_split(void **state) {
     (void)state;
     static const int32_t uneven[] = {0, 2, 5, 6, V_N};
-    vector_check_all(vector_cases, N_CASES, &vector_batch, "rloo.so", uneven);
+    vector_check_all(&cases, &vector_batch, "rloo.so", uneven);
 }
 
 static void every_choice_has_a_case(void **state) {
     (void)state;
     static const char *const elsewhere[] = {"correction", "correction_mode", NULL};
-    vector_choices(vector_cases, N_CASES, "rloo.so", elsewhere);
+    vector_choices(&cases, "rloo.so", elsewhere);
 }
 
 static void every_metric_is_documented(void **state) {
     (void)state;
-    vector_documented(vector_cases, N_CASES);
+    vector_documented(&cases);
 }
 
 static void plan(void **state) {
@@ -143,5 +156,5 @@ int main(void) {
                                        cmocka_unit_test(the_first_gradient_is_reinforce),
                                        cmocka_unit_test(finite_differences),
                                        cmocka_unit_test(failures)};
-    return cmocka_run_group_tests_name("algos/rloo", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("algos/rloo", tests, setup, teardown);
 }

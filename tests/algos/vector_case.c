@@ -1,12 +1,118 @@
 // vector_case.c: see vector_case.h.
 #include "algos/vector_case.h"
 
+#include <jansson.h>
+
 static struct batch b;
 
 static void to_float(float *to, const double *from, int32_t n) {
     for (int32_t i = 0; from && i < n; i++)
         to[i] = (float)from[i];
 }
+
+// ---- files ----
+
+// What a file's cases point into: the lines, which have the texts, and arrays.
+struct vector_memory {
+    json_t *lines;
+    void **array;
+    size_t n;
+};
+
+static void *keep(struct vector_file *f, size_t n, size_t size) {
+    struct vector_memory *m = f->memory;
+    m->array = realloc(m->array, (m->n + 1) * sizeof *m->array);
+    assert_non_null(m->array);
+    m->array[m->n] = calloc(n, size);
+    assert_non_null(m->array[m->n]);
+    return m->array[m->n++];
+}
+
+static const double *doubles(struct vector_file *f, const json_t *from, int32_t total) {
+    double *out = keep(f, (size_t)total, sizeof *out);
+    assert_true(!from || json_array_size(from) == (size_t)total);
+    for (size_t i = 0; i < json_array_size(from); i++)
+        out[i] = json_number_value(json_array_get(from, i));
+    return out;
+}
+
+static const int32_t *ints(struct vector_file *f, const json_t *from) {
+    int32_t *out = keep(f, json_array_size(from), sizeof *out);
+    for (size_t i = 0; i < json_array_size(from); i++)
+        out[i] = (int32_t)json_integer_value(json_array_get(from, i));
+    return out;
+}
+
+static const struct vector_metric *metrics_of(struct vector_file *f, const json_t *from) {
+    struct vector_metric *out = keep(f, json_object_size(from) + 1, sizeof *out), *at = out;
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)from, name, value) *at++ =
+        (struct vector_metric){name, json_number_value(value)};
+    assert_true(at > out);
+    return out;
+}
+
+static void read_case(struct vector_file *f, const json_t *line, int32_t total) {
+    struct vector_case *c = &f->cases[f->n++];
+    c->name = json_string_value(json_object_get(line, "name"));
+    c->options = json_string_value(json_object_get(line, "options"));
+    c->so = json_string_value(json_object_get(line, "so"));
+    assert_true(c->name && c->options);
+    c->advantage = doubles(f, json_object_get(line, "advantage"), total);
+    c->returns = doubles(f, json_object_get(line, "returns"), total);
+    c->d_logp = doubles(f, json_object_get(line, "d_logp"), total);
+    c->d_entropy = doubles(f, json_object_get(line, "d_entropy"), total);
+    c->d_kl = doubles(f, json_object_get(line, "d_kl"), total);
+    c->d_value = doubles(f, json_object_get(line, "d_value"), total);
+    c->metrics = metrics_of(f, json_object_get(line, "metrics"));
+}
+
+void vector_open(struct vector_file *f, const char *name, int32_t total) {
+    char path[4096];
+    const char *root = getenv("RLHF_SOURCE_DIR");
+    json_t *line;
+    size_t i;
+    json_error_t err;
+    char *text = NULL;
+    size_t cap = 0;
+    memset(f, 0, sizeof *f);
+    f->memory = calloc(1, sizeof *f->memory);
+    assert_non_null(f->memory);
+    f->memory->lines = json_array();
+    snprintf(path, sizeof path, "%s/tests/algos/%s_vectors.jsonl", root ? root : ".", name);
+    FILE *file = fopen(path, "r");
+    if (!file) fail_msg("%s cannot be read", path);
+    while (getline(&text, &cap, file) > 0) {
+        line = json_loads(text, 0, &err);
+        if (!line) fail_msg("%s: %s", path, err.text);
+        json_array_append_new(f->memory->lines, line);
+    }
+    free(text);
+    fclose(file);
+    f->cases = keep(f, json_array_size(f->memory->lines) + 1, sizeof *f->cases);
+    json_array_foreach(f->memory->lines, i, line) {
+        const json_t *given = json_object_get(line, "given");
+        if (given) {
+            f->given = ints(f, given);
+            f->after = ints(f, json_object_get(line, "after"));
+        } else {
+            read_case(f, line, total);
+        }
+    }
+    assert_true(f->n > 0);
+}
+
+void vector_close(struct vector_file *f) {
+    for (size_t i = 0; i < f->memory->n; i++)
+        free(f->memory->array[i]);
+    free(f->memory->array);
+    json_decref(f->memory->lines);
+    free(f->memory);
+    memset(f, 0, sizeof *f);
+}
+
+// ---- comparison ----
 
 void vector_load(struct batch *to, const struct vector_batch *v) {
     memset(to, 0, sizeof *to);
@@ -69,15 +175,15 @@ void vector_check(const struct vector_case *c, const struct vector_batch *v, con
     algo_close(&a);
 }
 
-void vector_check_all(const struct vector_case *c, size_t n_cases, const struct vector_batch *v,
-                      const char *so, const int32_t *uneven) {
+void vector_check_all(const struct vector_file *f, const struct vector_batch *v, const char *so,
+                      const int32_t *uneven) {
     int32_t whole[] = {0, v->n}, rows[MAX_ROWS + 1];
     for (int32_t i = 0; i <= v->n; i++)
         rows[i] = i;
-    for (size_t i = 0; i < n_cases; i++) {
-        vector_check(c + i, v, so, whole);
-        vector_check(c + i, v, so, rows);
-        vector_check(c + i, v, so, uneven);
+    for (size_t i = 0; i < f->n; i++) {
+        vector_check(f->cases + i, v, so, whole);
+        vector_check(f->cases + i, v, so, rows);
+        vector_check(f->cases + i, v, so, uneven);
     }
 }
 
@@ -87,10 +193,9 @@ static int listed(const char *key, const char *const *list) {
     return 0;
 }
 
-void vector_choices(const struct vector_case *cases, size_t n_cases, const char *so,
-                    const char *const *elsewhere) {
+void vector_choices(const struct vector_file *f, const char *so, const char *const *elsewhere) {
     struct algo a;
-    assert_int_equal(algo_try(&a, so, n_cases ? cases[0].options : ""), RLHF_OK);
+    assert_int_equal(algo_try(&a, so, f->n ? f->cases[0].options : ""), RLHF_OK);
     rlhf_opt row;
     const rlhf_opt *o = &row;
     for (uint32_t i = 0; rlhf_test_opt(a.plugin, i, &row); i++) {
@@ -99,15 +204,15 @@ void vector_choices(const struct vector_case *cases, size_t n_cases, const char 
             char want[128];
             snprintf(want, sizeof want, "%s=%s", o->key, o->choices[k]);
             int found = k == o->i_def;
-            for (size_t j = 0; j < n_cases; j++)
-                found |= strstr(cases[j].options, want) != NULL;
+            for (size_t j = 0; j < f->n; j++)
+                found |= strstr(f->cases[j].options, want) != NULL;
             if (!found) fail_msg("no case has %s", want);
         }
     }
     algo_close(&a);
 }
 
-void vector_documented(const struct vector_case *cases, size_t n_cases) {
+void vector_documented(const struct vector_file *cases) {
     static char page[65536];
     char path[4096], quoted[160];
     const char *root = getenv("RLHF_SOURCE_DIR");
@@ -116,8 +221,8 @@ void vector_documented(const struct vector_case *cases, size_t n_cases) {
     assert_non_null(f);
     page[fread(page, 1, sizeof page - 1, f)] = 0;
     fclose(f);
-    for (size_t i = 0; i < n_cases; i++)
-        for (const struct vector_metric *m = cases[i].metrics; m->name; m++) {
+    for (size_t i = 0; i < cases->n; i++)
+        for (const struct vector_metric *m = cases->cases[i].metrics; m->name; m++) {
             snprintf(quoted, sizeof quoted, "`%s`", m->name);
             if (!strstr(page, quoted)) fail_msg("%s is not in docs/metrics.md", m->name);
         }

@@ -1,5 +1,5 @@
-// vector_case.h: one case of a float64 reference (make_ppo_vectors.py and its siblings for grpo,
-// rloo and opd), and its comparison with any algorithm plugin.
+// vector_case.h: the cases of a float64 reference (make_ppo_vectors.py and its siblings), which a
+// file of JSON lines holds, and their comparison with any algorithm plugin.
 #ifndef RLHF_TESTS_ALGOS_VECTOR_CASE_H
 #define RLHF_TESTS_ALGOS_VECTOR_CASE_H
 
@@ -11,9 +11,22 @@ struct vector_metric {
 };
 struct vector_case {
     const char *name, *options;
+    const char *so; // the plugin; NULL: that of the file
     const double *advantage, *returns, *d_logp, *d_entropy, *d_kl, *d_value; // [total]
     const struct vector_metric *metrics;
 };
+
+// The cases of a file. An array that a case lacks is all zeros.
+struct vector_file {
+    struct vector_case *cases;
+    size_t n;
+    const int32_t *given, *after; // of turn_vectors.jsonl; otherwise NULL
+    struct vector_memory *memory;
+};
+
+// Reads tests/algos/NAME_vectors.jsonl, whose batch has `total` tokens. Fails the test on error.
+void vector_open(struct vector_file *, const char *name, int32_t total);
+void vector_close(struct vector_file *);
 
 // The batch of all cases; value_old and value may be NULL.
 struct vector_batch {
@@ -34,16 +47,15 @@ void vector_check(const struct vector_case *, const struct vector_batch *, const
                   const int32_t *cuts);
 
 // Runs vector_check for all cases: in one microbatch, row by row, and cut in the given places.
-void vector_check_all(const struct vector_case *, size_t n_cases, const struct vector_batch *,
-                      const char *so, const int32_t *uneven);
+void vector_check_all(const struct vector_file *, const struct vector_batch *, const char *so,
+                      const int32_t *uneven);
 
 // Asserts that every choice of every enumeration of the plugin is tested. A choice counts as tested
 // if it is the default, if the options of some case contain it, or if its key is in the
 // NULL-terminated list `elsewhere`.
-void vector_choices(const struct vector_case *, size_t n_cases, const char *so,
-                    const char *const *elsewhere);
+void vector_choices(const struct vector_file *, const char *so, const char *const *elsewhere);
 
 // Asserts that docs/metrics.md defines every metric that some case reports.
-void vector_documented(const struct vector_case *, size_t n_cases);
+void vector_documented(const struct vector_file *);
 
 #endif
