@@ -9,8 +9,10 @@ advantages. b: log-probs when the tokens were sampled; p: at the start of the ph
 (Hilton et al. 2022, "Batch size-invariance for policy optimization"; Fu et al. 2025, arXiv 2505.24298). w is constant.
 The statistics have the definitions of verl's metrics rollout_corr/*. All inputs are exact in float32.
 
-Needs PyTorch. Run it in this directory: python3 make_correction_vectors.py > correction_vectors.h
+Needs PyTorch. Run it in this directory: python3 make_correction_vectors.py > correction_vectors.json
 """
+import json
+
 import torch
 
 torch.set_default_dtype(torch.float64)
@@ -60,42 +62,23 @@ def statistics(p, b, w, level, mode, cap):
     return found
 
 
-def numbers(name, x):
-    print(f"static const double {name}[] = {{")
-    flat = [f"{v:.17g}" for v in x.flatten().tolist()]
-    for i in range(0, len(flat), 4):
-        print("    " + ", ".join(flat[i:i + 4]) + ",")
-    print("};")
-
-
 def main():
     b = f32(-3 * torch.rand(ROWS, TOKENS) - 0.1)
     p = f32(b + 0.4 * torch.randn(ROWS, TOKENS))
     p[1] = b[1]  # a row that the same policy sampled
     a = f32(torch.randn(ROWS, TOKENS))
     x = f32(p + 0.3 * torch.randn(ROWS, TOKENS))
-    print("// correction_vectors.h: made by make_correction_vectors.py from its own float64 reference.")
-    print("// clang-format off")
-    print(f"enum {{ C_ROWS = {ROWS}, C_TOKENS = {TOKENS} }};")
-    print(f"static const double c_low = {LOW}, c_high = {HIGH};")
-    for name, values in (("c_sampled", b), ("c_old", p), ("c_new", x), ("c_advantage", a)):
-        numbers(name, values)
-    lines = []
-    for k, (level, mode, cap, dual) in enumerate(CASES):
+    flat = lambda values: values.flatten().tolist()
+    out = {"low": LOW, "high": HIGH, "sampled": flat(b), "old": flat(p), "new": flat(x), "advantage": flat(a), "cases": []}
+    for level, mode, cap, dual in CASES:
         w = raw_weight(p, b, level)
         used = used_weight(w, mode, cap)
         y = x.clone().requires_grad_()
         (used * clipped(y, p, a, dual)).sum().backward()
-        numbers(f"c{k}_weight", used)
-        numbers(f"c{k}_derivative", y.grad)
-        print(f"static const struct correction_metric c{k}_metrics[] = {{")
-        for name, value in statistics(p, b, w, level, mode, cap).items():
-            print(f'    {{"rollout_corr/{name}", {value.item():.17g}}},')
-        print("    {NULL, 0}};")
-        lines.append(f'    {{"{level}", "{mode}", {cap}, {dual}, c{k}_weight, c{k}_derivative, c{k}_metrics}},')
-    print("static const struct correction_case correction_cases[] = {")
-    print("\n".join(lines))
-    print("};")
+        out["cases"].append({
+            "level": level, "mode": mode, "cap": cap, "dual": dual, "weight": flat(used), "derivative": flat(y.grad),
+            "metrics": {f"rollout_corr/{k}": v.item() for k, v in statistics(p, b, w, level, mode, cap).items()}})
+    print(json.dumps(out).replace('{"level"', '\n{"level"'))
 
 
 if __name__ == "__main__":

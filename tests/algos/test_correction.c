@@ -5,9 +5,12 @@
 #include "common/correction.h"
 #include "common/surrogate.h"
 
+#include <jansson.h>
 #include <math.h>
 #include <rlhf/draft/iteration.h>
 #include <string.h>
+
+enum { C_ROWS = 6, C_TOKENS = 7, N = C_ROWS * C_TOKENS, N_CASES = 32 };
 
 struct correction_metric {
     const char *name; // NULL ends the list
@@ -16,15 +19,69 @@ struct correction_metric {
 struct correction_case {
     const char *level, *mode;
     double cap, dual;
-    const double *weight, *derivative; // [C_ROWS, C_TOKENS]
-    const struct correction_metric *metrics;
+    double weight[N], derivative[N];
+    struct correction_metric metrics[16];
 };
 
-#include "algos/correction_vectors.h"
+// The numbers of correction_vectors.json.
+static double c_low, c_high, c_sampled[N], c_old[N], c_new[N], c_advantage[N];
+static struct correction_case correction_cases[N_CASES];
+static json_t *vectors;
 
-enum { N_CASES = sizeof correction_cases / sizeof *correction_cases, N = C_ROWS * C_TOKENS };
 static struct batch b;
 static float sampled[MAX_TOKENS];
+
+static void numbers(const json_t *from, const char *name, double *out) {
+    const json_t *list = json_object_get(from, name);
+    assert_int_equal(json_array_size(list), N);
+    for (size_t i = 0; i < N; i++)
+        out[i] = json_number_value(json_array_get(list, i));
+}
+
+static void read_case(const json_t *from, struct correction_case *k) {
+    const char *name;
+    json_t *value;
+    size_t n = 0;
+    k->level = json_string_value(json_object_get(from, "level"));
+    k->mode = json_string_value(json_object_get(from, "mode"));
+    assert_true(k->level && k->mode);
+    k->cap = json_number_value(json_object_get(from, "cap"));
+    k->dual = json_number_value(json_object_get(from, "dual"));
+    numbers(from, "weight", k->weight);
+    numbers(from, "derivative", k->derivative);
+    json_object_foreach(json_object_get(from, "metrics"), name, value) {
+        assert_true(n + 1 < CHECK_COUNT(k->metrics));
+        k->metrics[n++] = (struct correction_metric){name, json_number_value(value)};
+    }
+    assert_true(n > 0);
+}
+
+static int setup(void **state) {
+    char path[4096];
+    const char *root = getenv("RLHF_SOURCE_DIR");
+    json_error_t err;
+    (void)state;
+    snprintf(path, sizeof path, "%s/tests/algos/correction_vectors.json", root ? root : ".");
+    vectors = json_load_file(path, 0, &err);
+    if (!vectors) fail_msg("%s: %s", path, err.text);
+    c_low = json_number_value(json_object_get(vectors, "low"));
+    c_high = json_number_value(json_object_get(vectors, "high"));
+    numbers(vectors, "sampled", c_sampled);
+    numbers(vectors, "old", c_old);
+    numbers(vectors, "new", c_new);
+    numbers(vectors, "advantage", c_advantage);
+    const json_t *cases = json_object_get(vectors, "cases");
+    assert_int_equal(json_array_size(cases), N_CASES);
+    for (size_t i = 0; i < N_CASES; i++)
+        read_case(json_array_get(cases, i), &correction_cases[i]);
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    json_decref(vectors);
+    return 0;
+}
 
 static struct rlhf__correction correction_of(const struct correction_case *k) {
     const int whole = strcmp(k->level, "sequence") == 0, masks = strcmp(k->mode, "mask") == 0;
@@ -342,5 +399,5 @@ int main(void) {
         cmocka_unit_test(refusals),
     };
     algo_offer = (struct rlhf_test_service){RLHF_SVC_ITERATION, &iteration};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, setup, teardown);
 }
