@@ -52,7 +52,7 @@ static size_t stem_of(const char *name) {
 }
 
 // Returns the index in `made` of the file, or of the file that a temporary file would have become.
-// Returns MADE if there is none.
+// Otherwise returns MADE.
 static size_t find(const char *name) {
     const size_t n = stem_of(name);
     const int whole = !name[n];

@@ -299,7 +299,7 @@ static void a_slow_one_gets_fewer_rows(void **state) {
     rlhf__check_report_finish(&r);
 }
 
-// A reward of others runs behind the walls of a worker, as in a run.
+// A reward of others is confined as a worker is in a run.
 static void files_and_sockets_are_refused(void **state) {
     struct rlhf__check_report r;
     char path[1024], found[4000], file[1024];

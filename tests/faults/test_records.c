@@ -10,7 +10,7 @@
     "ASAN_OPTIONS=\"verify_asan_link_order=0:$ASAN_OPTIONS\" "                                     \
     "LD_PRELOAD=\"$RLHF_TEST_PLUGINS/../faults/fault_files.so\" "
 
-// No phase has a checkpoint of its own, so after a failure a checkpoint of the last boundary is
+// No phase writes a checkpoint, so after a failure a checkpoint of the last boundary is
 // written.
 #define RUN                                                                                        \
     "--algo ppo.so --reward period_count.so --policy model --prompts prompts.txt "                 \
@@ -21,7 +21,7 @@
 
 // Returns the number of the operation that is the `which`-th write to the file `name` after phase
 // 1, from 1. The list log.txt has a line for each operation, and one more for each rename. In each
-// phase, metrics.csv is the last file that is written. Returns 0 if there is no second write:
+// phase, metrics.csv is the last file that is written. Returns 0 if the second write is missing:
 // samples are not written in every phase.
 static int operation(struct e2e *t, const char *name, int which) {
     const int status = e2e_shell(t,

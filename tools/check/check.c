@@ -31,7 +31,7 @@ struct work {
     const struct rlhf__check_case *one;
     size_t plugin;      // number in the file
     int64_t file_bytes; // size up to which the steps may write files
-    // 1: the steps run behind the walls of a worker, as they do in a run: they cannot write files
+    // 1: the steps are confined as in a worker: they cannot write files
     // or use the network.
     int32_t walled, reserved;
 };

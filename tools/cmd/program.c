@@ -64,7 +64,7 @@ int rlhf__program(int argc, char **argv,
     struct rlhf__log log;
     struct rlhf__error err;
     int status = 1;
-    rlhf__signals_install(); // first, because SIGUSR1 ends a program that has no handler yet
+    rlhf__signals_install(); // first, because SIGUSR1 ends a program without a handler
     fill_descriptors();
     rlhf__json_guard_memory();
     rlhf__log_init(&log);
