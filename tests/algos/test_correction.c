@@ -50,7 +50,7 @@ static void read_case(const json_t *from, struct correction_case *k) {
     numbers(from, "weight", k->weight);
     numbers(from, "derivative", k->derivative);
     json_object_foreach(json_object_get(from, "metrics"), name, value) {
-        assert_true(n + 1 < CHECK_COUNT(k->metrics));
+        assert_true(n + 1 < sizeof k->metrics / sizeof *k->metrics);
         k->metrics[n++] = (struct correction_metric){name, json_number_value(value)};
     }
     assert_true(n > 0);
