@@ -211,7 +211,7 @@ static int32_t embedded(const struct rlhf__model *m) {
 static rlhf_status check_text(struct rlhf__model *m, struct rlhf__error *err) {
     char what[4200];
     snprintf(what, sizeof what, "%s '%s'", m->role, m->dir);
-    RLHF_TRY(rlhf__tokenizer_check_model(m->tok, embedded(m), what, err));
+    RLHF_TRY(rlhf__tokenizer_fit(m->tok, embedded(m), what, err));
     // The policy of reward-model training needs end tokens, too, because it generates the samples
     // to which gain and bias are fitted.
     const int writes = m->info.caps & RLHF_CAP_GENERATE;

@@ -83,6 +83,38 @@ static void not_every_byte(void **state) {
     rlhf__tokenizer_close(tok);
 }
 
+// A special token without a row in the model is left out; a text cannot contain it. Ordinary tokens
+// and the end token need a row.
+static void tokens_without_a_row(void **state) {
+    struct scratch *s = *state;
+    write_vocab(s, "");
+    scratch_text(s, "merges.txt", "");
+    scratch_text(s, "added_tokens.json", "{\"[PAD]\": 256}");
+    scratch_text(s, "tokenizer_config.json", "{\"pad_token\": \"[PAD]\"}");
+    struct rlhf__tokenizer *tok = expect_open(s);
+    struct rlhf__ids ids = {0};
+    struct rlhf__error err = {0};
+    const rlhf_str text = {"a[PAD]b", 7};
+    assert_int_equal(rlhf__tokenizer_info(tok)->pad, 256);
+    check_error(rlhf__tokenizer_fit(tok, 255, "m", &err), RLHF_E_INVALID, &err,
+                "257 tokens but the model has 255");
+    check_ok(rlhf__tokenizer_fit(tok, 256, "m", &err), &err);
+    assert_int_equal(rlhf__tokenizer_info(tok)->n_vocab, 256);
+    assert_int_equal(rlhf__tokenizer_info(tok)->pad, -1);
+    assert_int_equal(rlhf__tokenizer_find(tok, (rlhf_str){"[PAD]", 5}), -1);
+    check_ok(rlhf__tokenizer_encode(tok, text, RLHF__ENCODE_SPECIAL, 0, &ids, &err), &err);
+    assert_int_equal(ids.n, 7);
+    for (size_t i = 0; i < ids.n; i++)
+        assert_int_equal(ids.data[i], (uint8_t)text.ptr[i]);
+    rlhf__ids_finish(&ids);
+    rlhf__tokenizer_close(tok);
+    scratch_text(s, "tokenizer_config.json", "{\"eos_token\": \"[PAD]\"}");
+    tok = expect_open(s);
+    check_error(rlhf__tokenizer_fit(tok, 256, "m", &err), RLHF_E_INVALID, &err,
+                "call resize_token_embeddings()");
+    rlhf__tokenizer_close(tok);
+}
+
 static void broken_merges(void **state) {
     struct scratch *s = *state;
     write_vocab(s, ",\"ab\":256");
@@ -347,6 +379,7 @@ int main(void) {
         TEST(missing_files),
         TEST(broken_vocab_json),
         TEST(not_every_byte),
+        TEST(tokens_without_a_row),
         TEST(broken_merges),
         TEST(merges_go_by_rank),
         TEST(ties_go_to_the_left),

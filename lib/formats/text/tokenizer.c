@@ -38,7 +38,7 @@ int32_t rlhf__tokenizer_find(const struct rlhf__tokenizer *tok, rlhf_str token) 
     const struct rlhf__added_token *t = NULL;
     if (id < 0) t = rlhf__added_find(&tok->added, token.ptr, (size_t)token.len);
     if (t) id = t->id;
-    return id;
+    return id < tok->vocab.n ? id : -1;
 }
 
 rlhf_str rlhf__tokenizer_written(const struct rlhf__tokenizer *tok, int32_t id) {
@@ -55,15 +55,53 @@ int rlhf__tokenizer_next_special(const struct rlhf__tokenizer *tok, rlhf_str tex
     return rlhf__added_next_special(&tok->added, text, from, at);
 }
 
-rlhf_status rlhf__tokenizer_check_model(const struct rlhf__tokenizer *tok, int32_t n_vocab,
-                                        const char *what, struct rlhf__error *err) {
-    int32_t tokens = tok->info.n_vocab;
-    if (tokens <= n_vocab && n_vocab - tokens < 1024) return RLHF_OK;
-    return rlhf__fail(
-        err, RLHF_E_INVALID,
-        "%s: its vocabulary has %d tokens but the model has %d (vocab_size); allowed: "
-        "the same number, or up to 1023 rows of padding",
-        what, (int)tokens, (int)n_vocab);
+// 1 if no text can contain the token, and nothing puts it around a text: it is special, and at most
+// the pad token.
+static int is_spare(const struct rlhf__tokenizer *tok, int32_t id) {
+    const struct rlhf__tokenizer_info *info = &tok->info;
+    const struct rlhf__tokenizer_frame *f = &tok->frame;
+    const int32_t roles[] = {info->bos, info->eos, info->unk, info->cls, info->sep};
+    int used = !tok->vocab.token[id].special && tok->vocab.token[id].used;
+    for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
+        used |= roles[i] == id;
+    for (size_t i = 0; i < f->n_before; i++)
+        used |= f->before[i] == id;
+    for (size_t i = 0; i < f->n_after; i++)
+        used |= f->after[i] == id;
+    return !used;
+}
+
+// Removes the tokens from id n_vocab on. Encoding skips them, because `split` looks at n_vocab.
+static void drop_spare(struct rlhf__tokenizer *tok, int32_t n_vocab, const char *what) {
+    const rlhf_str s = rlhf__tokenizer_written(tok, n_vocab);
+    rlhf__logf(tok->log, RLHF_LOG_WARN,
+               "%s: its tokenizer has %d tokens and the model %d rows (vocab_size): the special "
+               "tokens without a row, from '%.*s' on, are left out",
+               what, (int)tok->info.n_vocab, (int)n_vocab, (int)s.len, s.ptr ? s.ptr : "");
+    tok->info.n_vocab = tok->vocab.n = n_vocab;
+    if (tok->info.pad >= n_vocab) tok->info.pad = -1;
+}
+
+rlhf_status rlhf__tokenizer_fit(struct rlhf__tokenizer *tok, int32_t n_vocab, const char *what,
+                                struct rlhf__error *err) {
+    const int32_t tokens = tok->info.n_vocab;
+    int32_t id = n_vocab;
+    while (id < tokens && is_spare(tok, id))
+        id++;
+    if (id < tokens)
+        return rlhf__fail(
+            err, RLHF_E_INVALID,
+            "%s: its vocabulary has %d tokens but the model has %d (vocab_size); allowed: the same "
+            "number, more rows, or special tokens without a row; if the tokens are new, call "
+            "resize_token_embeddings() of transformers and save the model",
+            what, (int)tokens, (int)n_vocab);
+    if (tokens > n_vocab) drop_spare(tok, n_vocab, what);
+    if (n_vocab - tokens >= 1024)
+        rlhf__logf(tok->log, RLHF_LOG_WARN,
+                   "%s: the model has %d rows (vocab_size), %d more than its tokenizer has tokens: "
+                   "is it the model's own tokenizer?",
+                   what, (int)n_vocab, (int)(n_vocab - tokens));
+    return RLHF_OK;
 }
 
 const struct rlhf__chat *rlhf__tokenizer_chat(const struct rlhf__tokenizer *tok) {
@@ -300,6 +338,7 @@ static rlhf_status split(const struct splitting *sp, const struct rlhf__matcher 
     while ((ordinary || specials) && sp->out->n < sp->stop_at &&
            rlhf__matcher_next(m, s, n, at.end, &at)) {
         const struct rlhf__added_token *t = &added->item[at.value];
+        if (t->id >= sp->tok->vocab.n) continue; // rlhf__tokenizer_fit has dropped it
         if ((t->special && (!specials || is_cut(sp, s, at.begin, at.end))) ||
             (t->single_word && within_word(s, n, &at)))
             continue;

@@ -110,10 +110,12 @@ int rlhf__tokenizer_next_special(const struct rlhf__tokenizer *tok, rlhf_str tex
                                  size_t *at);
 
 // Check that a model with n_vocab embedding rows can be used with this tokenizer. Every id must
-// have a row. Up to 1023 rows without a token are accepted, because some models pad the table to a
-// round number of rows. `what` names the model in the message. Errors: RLHF_E_INVALID. [any]
-rlhf_status rlhf__tokenizer_check_model(const struct rlhf__tokenizer *tok, int32_t n_vocab,
-                                        const char *what, struct rlhf__error *err);
+// have a row, but special tokens at the end that no text contains, such as an added [PAD], are left
+// out with a warning. Models often have rows without a token, to pad the table to a round number;
+// 1024 or more cause a warning. `what` names the model in the messages. Errors: RLHF_E_INVALID.
+// [one thread]
+rlhf_status rlhf__tokenizer_fit(struct rlhf__tokenizer *tok, int32_t n_vocab, const char *what,
+                                struct rlhf__error *err);
 
 // Returns 1 if the tokenizer's files put bos before a text. If there is a tokenizer.json, its
 // post_processor decides, otherwise add_bos_token in tokenizer_config.json. [any]
