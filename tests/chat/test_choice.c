@@ -19,7 +19,8 @@ static const char thinks[] =
     "[{{ message.role }}:{{ style }}]{{ message.content }}</s>{% endfor %}"
     "{% if add_generation_prompt %}[A]{% if enable_thinking is defined and enable_thinking is "
     "false "
-    "%}<no>{% endif %}{{ notes.deep[1] if notes }}{% endif %}{% macro m(a) %}{{ a }}{% endmacro %}";
+    "%}<no>{% endif %}{{ notes.deep[1] if notes }}{% endif %}"
+    "{% for key, value in {}.items() %}{{ key }}{% endfor %}{% macro m(a) %}{{ a }}{% endmacro %}";
 
 static struct rlhf__chat *open_template(struct scratch *s, const char *text) {
     struct rlhf__chat *c = NULL;
@@ -119,6 +120,7 @@ static void refused(void **state) {
          "that it reads: style, enable_thinking, notes"},
         {"{\"message\":1}", NULL, "never reads a variable 'message'"}, // a loop sets it
         {"{\"m\":1}", NULL, "never reads a variable 'm'"},
+        {"{\"key\":1}", NULL, "never reads a variable 'key'"}, // one of two names of a loop
         {"{\"a b\":1}", NULL, "never reads a variable 'a b'"},
         {"{\"tools\":[]}", NULL, "the variable 'tools' of the chat template is set by the program"},
         {"[1]", NULL, "--template-vars: a list; expected a JSON object, such as"},

@@ -202,7 +202,7 @@ static size_t turns_from(const struct search *s, size_t first) {
 }
 
 static rlhf_status add_turns(struct search *s, size_t first) {
-    struct rlhf__message *copy = malloc((s->m->n + 1) * sizeof *copy);
+    struct rlhf__message *copy = calloc(s->m->n + 1, sizeof *copy);
     rlhf_status st = copy ? RLHF_OK : RLHF__NOMEM(s->err, "out of memory for a conversation");
     if (copy && s->m->n) memcpy(copy, s->m->item, s->m->n * sizeof *copy);
     int number = 0;

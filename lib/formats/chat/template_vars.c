@@ -17,9 +17,15 @@ struct uses {
     int32_t all, set, own, tested;
 };
 
-static void count_list(const struct rlhf__jinja *j, int32_t first, int32_t symbol, int32_t *to) {
-    for (int32_t i = first; i; i = j->node[i].next)
-        *to += j->node[i].kind == RLHF__JN_NAME && j->node[i].which == symbol;
+// Counts the name in the target of an assignment: a name, or a list or tuple of targets.
+static int32_t in_target(const struct rlhf__jinja *j, int32_t target, int32_t symbol) {
+    const node *t = &j->node[target];
+    int32_t n = 0;
+    if (t->kind == RLHF__JN_NAME) return t->which == symbol;
+    if (t->kind != RLHF__JN_TUPLE && t->kind != RLHF__JN_LIST) return 0;
+    for (int32_t i = t->a; i; i = j->node[i].next)
+        n += in_target(j, i, symbol);
+    return n;
 }
 
 static struct uses uses_of(const struct rlhf__jinja *j, int32_t symbol) {
@@ -28,8 +34,11 @@ static struct uses uses_of(const struct rlhf__jinja *j, int32_t symbol) {
         const node *n = &j->node[i];
         const node *a = n->kind == RLHF__JN_TEST ? &j->node[n->a] : NULL;
         if (n->kind == RLHF__JN_NAME) u.all += n->which == symbol;
-        if (n->kind == RLHF__JN_SET) count_list(j, n->e, symbol, &u.set);
-        if (n->kind == RLHF__JN_FOR) count_list(j, n->e, symbol, &u.own);
+        if (n->kind == RLHF__JN_SET || n->kind == RLHF__JN_SET_BLOCK)
+            u.set += in_target(j, n->e, symbol);
+        if (n->kind == RLHF__JN_FOR) u.own += in_target(j, n->e, symbol);
+        for (int32_t k = n->kind == RLHF__JN_WITH ? n->e : 0; k; k = j->node[k].next)
+            u.set += in_target(j, j->node[k].a, symbol);
         if (n->kind == RLHF__JN_MACRO || n->kind == RLHF__JN_PARAM) u.own += n->which == symbol;
         if (a && a->kind == RLHF__JN_NAME && a->which == symbol)
             u.tested += rlhf__jinja_is(n->text, "defined") || rlhf__jinja_is(n->text, "undefined");
