@@ -57,6 +57,21 @@ rlhf_status rlhf__rollout_check_rows(const struct rlhf__config *c, const struct 
     return rlhf__effect_refuse_typed(c, "prompts.prepend_bos", why, err);
 }
 
+// Warn if most prompts were cut, because the policy then learns to continue fragments.
+static void warn_of_cuts(const struct rlhf__prompts *set, const struct rlhf__prompts_config *c,
+                         const char *setting, int32_t most, struct rlhf__log *log) {
+    const struct rlhf__prompt_counts n = rlhf__prompts_counts(set);
+    const int64_t used = rlhf__prompts_count(set);
+    if (2 * n.cut <= used) return;
+    rlhf__logf(
+        log, RLHF_LOG_WARN,
+        "%s: %.0f %% of the prompts do not fit into %d tokens and were cut at their %s; what "
+        "helps: %s, or prompts.long_rows=skip",
+        setting, 100 * (double)n.cut / (double)used, (int)most,
+        c->long_rows == RLHF__PROMPT_CUT_RIGHT ? "end" : "beginning",
+        c->max_tokens ? "a higher prompts.max_tokens" : "a lower sampling.max_new_tokens");
+}
+
 rlhf_status rlhf__rollout_prompts(const struct rlhf__prompts_config *c, const char *setting,
                                   const struct rlhf__model *m,
                                   const struct rlhf__sampling_config *sampling,
@@ -109,6 +124,7 @@ rlhf_status rlhf__rollout_prompts(const struct rlhf__prompts_config *c, const ch
     if (say.len)
         rlhf__logf(log, RLHF_LOG_INFO, "%s: %s", mine ? "prompts" : setting, rlhf__buf_text(&say));
     rlhf__buf_free(&say);
+    warn_of_cuts(*out, c, mine ? "prompts" : setting, o.max_tokens, log);
     return RLHF_OK;
 }
 

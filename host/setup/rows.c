@@ -64,16 +64,19 @@ static void say_uneven(const struct rlhf__run *r) {
     const int whole = groups >= parts || (p->flags & RLHF_PLAN_WHOLE_GROUPS);
     const int64_t units = whole ? groups : size, each = whole ? p->group_size : 1;
     if (units % parts == 0) return;
-    const int64_t less = units / parts * each, step = parts * each;
+    int64_t step = parts * each;
+    const int64_t less = units / parts * each;
+    while (step % p->group_size != 0) // a batch has whole groups, also if minibatches split them
+        step += parts * each;
     const int64_t down = size - size % step, up = down + step;
-    rlhf__logf(
-        r->report.log, RLHF_LOG_WARN,
-        "minibatches are uneven: batch.size=%lld in %lld minibatches is %lld of %lld rows "
-        "and %lld of %lld%s; a row counts for more in a smaller one; batch.size=%lld is even",
-        (long long)size, (long long)parts, (long long)(parts - units % parts), (long long)less,
-        (long long)(units % parts), (long long)(less + each),
-        whole && each > 1 ? " (whole groups)" : "",
-        (long long)(down > 0 && size - down <= up - size ? down : up));
+    rlhf__logf(r->report.log, RLHF_LOG_WARN,
+               "minibatches are uneven: batch.size=%lld in %lld minibatches is %lld of %lld rows "
+               "and %lld of %lld%s; with most losses a row counts for more in a smaller one; "
+               "batch.size=%lld is even",
+               (long long)size, (long long)parts, (long long)(parts - units % parts),
+               (long long)less, (long long)(units % parts), (long long)(less + each),
+               whole && each > 1 ? " (whole groups)" : "",
+               (long long)(down > 0 && size - down <= up - size ? down : up));
 }
 
 // Check that this run can have an environment.

@@ -81,6 +81,10 @@ static void the_context_cuts_too(void **state) {
     e2e_write(t, "p.jsonl", text);
     assert_int_equal(e2e_run(t, RUN "--set run.dir=p"), 0);
     e2e_says(t, "prompts: 2 of 2 rows are used; 1 of them is cut to 60 tokens");
+    assert_null(strstr(t->out, "do not fit into"));
+    assert_int_equal(e2e_run(t, RUN "--set run.dir=s --set prompts.limit=1"), 0);
+    e2e_says(t, "warning: prompts: 100 % of the prompts do not fit into 60 tokens and were cut at "
+                "their beginning; what helps: a lower sampling.max_new_tokens, or");
     // If all prompts fit, there is no message.
     assert_int_equal(e2e_run(t, RUN "--set run.dir=q --prompts prompts.txt"), 0);
     assert_null(strstr(t->out, "prompts:"));

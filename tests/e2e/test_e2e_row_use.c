@@ -219,8 +219,13 @@ static void uneven_minibatches_are_said(void **state) {
     e2e_says(t, "batch.size=18 is even");
     assert_int_equal(e2e_run(t, "%s --set batch.size=18 --set run.dir=b", one), 0);
     assert_null(strstr(t->out, "uneven"));
+    one = RUN "--algo grpo.so:group_size=4,minibatches=5 --set run.phases=1 --dry-run ";
+    assert_int_equal(e2e_run(t, "%s --set batch.size=12", one), 0);
+    e2e_says(t, "batch.size=20 is even"); // 10 would be even too, but is not a multiple of 4
+    assert_int_equal(e2e_run(t, "%s --set batch.size=20", one), 0);
+    assert_null(strstr(t->out, "uneven"));
     assert_int_equal(e2e_run(t, RUN "--algo ppo.so:minibatches=5 --set run.phases=1 --dry-run"), 0);
-    e2e_says(t, "batch.size=16 in 5 minibatches is 4 of 3 rows and 1 of 4; a row");
+    e2e_says(t, "batch.size=16 in 5 minibatches is 4 of 3 rows and 1 of 4; with most losses a row");
     e2e_says(t, "batch.size=15 is even");
 }
 
