@@ -71,6 +71,7 @@ struct rlhf__run {
     const struct rlhf__run_request *req;
     const struct rlhf__config *config;
     struct rlhf__loading loading; // of rows and prompts
+    struct rlhf__bad_rows bad_rows;
     struct rlhf__session session;
     struct rlhf__cast cast;
     struct rlhf__count count;

@@ -265,6 +265,20 @@ static rlhf_status resume(struct rlhf__run *r, struct rlhf__error *err) {
     return check_early_stop(r, &r->early_stop, r->count.phases - r->count.phase, err);
 }
 
+// ---- bad rows ----
+
+static void say_bad_rows(const struct rlhf__run *r) {
+    const struct rlhf__bad_rows *b = &r->bad_rows;
+    struct rlhf__buf named = RLHF__BUF_INIT;
+    if (b->n == 0) return;
+    for (int64_t i = 0; i < b->n && i < RLHF__BAD_ROWS_NAMED; i++)
+        rlhf__buf_printf(&named, "%s%s", i ? "; " : "", b->first[i]);
+    rlhf__logf(r->report.log, RLHF_LOG_WARN, "data.bad_rows=skip: %lld row%s left out: %s%s",
+               (long long)b->n, b->n == 1 ? " is" : "s are", rlhf__buf_text(&named),
+               b->n > RLHF__BAD_ROWS_NAMED ? "; ..." : "");
+    rlhf__buf_free(&named);
+}
+
 // ---- all of it, in order ----
 
 static rlhf_status set_up(struct rlhf__run *r, struct rlhf__error *err) {
@@ -275,6 +289,7 @@ static rlhf_status set_up(struct rlhf__run *r, struct rlhf__error *err) {
     r->loading = (struct rlhf__loading){.max_mib = r->config->data.max_mib,
                                         .cancelled = env->cancelled,
                                         .watch = rlhf__progress_watch(r->report.progress)};
+    if (r->config->data.bad_rows == RLHF__BAD_ROWS_SKIP) r->loading.bad = &r->bad_rows;
     r->feed_env = (struct rlhf__feed_env){
         .config = r->config,
         .cast = &r->cast,
@@ -299,6 +314,7 @@ static rlhf_status set_up(struct rlhf__run *r, struct rlhf__error *err) {
     r->session.services.reduce_ctx = r->cast.share.team;
     RLHF_TRY(rlhf__setup_reward_checkpoints(r, err));
     RLHF_TRY(rlhf__setup_inputs(r, err));
+    say_bad_rows(r);
     say_hidden(r);
     if (only_told(r)) {
         set_phases(r);

@@ -62,6 +62,52 @@ static void skipped_steps_are_said(void **state) {
     assert_int_equal(e2e_exists(t, "all/checkpoints/latest/model.safetensors"), 1);
 }
 
+// data.bad_rows=skip leaves out rows that cannot be used, and names the first three.
+static void bad_rows_can_be_left_out(void **state) {
+    struct e2e *t = *state;
+    static const char good[] = "{\"text\": \"It was good.\"}\n";
+    char rows[512];
+    snprintf(rows, sizeof rows,
+             "%s{\"text\": null}\nnot json\n%s{\"txt\": 1}\n{\"text\": NaN}\n%s%s", good, good,
+             good, good);
+    e2e_write(t, "rows.jsonl", rows);
+    e2e_write(t, "good.jsonl",
+              "{\"text\": \"It was good.\"}\n{\"text\": \"It was good.\"}\n"
+              "{\"text\": \"It was good.\"}\n{\"text\": \"It was good.\"}\n");
+    e2e_write(t, "pairs.jsonl",
+              "{\"prompt\": \"It was\", \"chosen\": \" good\", \"rejected\": \"\"}\n"
+              "{\"prompt\": \"It was\", \"chosen\": \" good\", \"rejected\": \" bad\"}\n"
+              "{\"prompt\": \"It was\", \"chosen\": \" good\", \"rejected\": \" good\"}\n");
+    e2e_write(t, "p.jsonl", "{\"prompt\": 5}\n{\"prompt\": \"It was\"}\n");
+#define RUN                                                                                        \
+    "--policy model --set policy.init=random --phases 1 --set batch.size=2 "                       \
+    "--set data.bad_rows=skip "
+    assert_int_equal(
+        e2e_run(t, "--algo sft.so --data rows.jsonl " RUN "--set data.bad_rows=refuse"), 2);
+    e2e_says(t, "rows.jsonl:2: field 'text' is null, expected a string");
+    assert_int_equal(e2e_run(t, "--algo sft.so --data rows.jsonl " RUN "--out s"), 0);
+    e2e_says(t, "data.bad_rows=skip: 4 rows are left out: ");
+    e2e_says(t, "rows.jsonl:2: field 'text' is null, expected a string; ");
+    e2e_says(t, "rows.jsonl:5: the row has neither a field 'text'");
+    e2e_says(t, "; ...\n");
+    assert_int_equal(e2e_run(t, "--algo sft.so --data good.jsonl " RUN "--out g"), 0);
+    assert_int_equal(e2e_shell(t, "cmp s/checkpoints/latest/model.safetensors "
+                                  "g/checkpoints/latest/model.safetensors"),
+                     0);
+    assert_int_equal(e2e_run(t, "--algo dpo.so --data pairs.jsonl " RUN "--out d"), 0);
+    e2e_says(t, "2 rows are left out: ");
+    e2e_says(t, "pairs.jsonl:3: fields 'chosen' and 'rejected' are the same text");
+    assert_int_equal(e2e_run(t, "--algo grpo.so:group_size=2,minibatches=1 --prompts p.jsonl "
+                                "--reward period_count.so "
+                                "--set sampling.max_new_tokens=4 " RUN "--out r"),
+                     0);
+    e2e_says(t, "1 row is left out: ");
+    e2e_write(t, "none.jsonl", "{\"txt\": 1}\n");
+    assert_int_equal(e2e_run(t, "--algo sft.so --data none.jsonl " RUN "--out n"), 2);
+    e2e_says(t, "no rows are left: the data has 1 and 0 are skipped; bad rows: 1, the first: ");
+#undef RUN
+}
+
 static void failing_plugin_is_named(void **state) {
     struct e2e *t = *state;
     int status = e2e_run(t, PPO BAD ":how=fail\" --set run.phases=1 --set run.dir=f");
@@ -197,6 +243,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(nan_reward_stops_and_names, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(nan_reward_can_be_zero_or_dropped, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(skipped_steps_are_said, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(bad_rows_can_be_left_out, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(failing_plugin_is_named, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_service_says_what_is_wrong, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(full_disk_keeps_the_old_checkpoint, e2e_setup,

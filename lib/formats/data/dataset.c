@@ -305,8 +305,14 @@ static rlhf_status read_file(struct reader *r) {
         if (rlhf__row_line_blank(line) || r->seen++ < r->opts->skip) continue;
         if (std && first) text = !rlhf__row_line_begins_object(line);
         first = 0;
+        const size_t rows = r->ds->n, bytes = r->ds->bytes.len;
+        int bad;
         st = read_row(r, line, text);
         if (std && !text) st = rlhf__row_line_hint_text(st, r->err);
+        st = rlhf__bad_row(r->opts->loading, st, &bad, r->err);
+        if (!bad) continue;
+        r->ds->n = rows;
+        r->ds->bytes.len = bytes;
     }
     r->ds->is_lines = text;
     rlhf__lines_close(lines);
@@ -323,9 +329,10 @@ static rlhf_status read_files(struct reader *r) {
             return rlhf__fail(r->err, RLHF_E_INVALID, "%s: the file has no rows", r->path);
     }
     if (r->ds->n) return RLHF_OK;
-    return rlhf__fail(r->err, RLHF_E_INVALID,
-                      "%s: no rows are left: the data has %lld and %lld are skipped",
-                      o->n_paths ? o->paths[0] : "data", (long long)r->seen, (long long)o->skip);
+    rlhf__fail(r->err, RLHF_E_INVALID,
+               "%s: no rows are left: the data has %lld and %lld are skipped",
+               o->n_paths ? o->paths[0] : "data", (long long)r->seen, (long long)o->skip);
+    return rlhf__bad_rows_context(o->loading, r->err);
 }
 
 int rlhf__dataset_is_lines(const struct rlhf__dataset *ds) { return ds->is_lines; }

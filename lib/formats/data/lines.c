@@ -105,6 +105,26 @@ static rlhf_status check_begin(const char *path, int first, struct rlhf__error *
 
 int rlhf__data_is_text(const char *path) { return ends_with(path, plain_length(path), ".txt"); }
 
+// ---- bad rows ----
+
+rlhf_status rlhf__bad_row(const struct rlhf__loading *l, rlhf_status st, int *left_out,
+                          const struct rlhf__error *err) {
+    *left_out = st == RLHF_E_INVALID && l && l->bad;
+    if (!*left_out) return st;
+    if (l->bad->n < RLHF__BAD_ROWS_NAMED)
+        snprintf(l->bad->first[l->bad->n], sizeof l->bad->first[0], "%.500s", err->text);
+    l->bad->n++;
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__bad_rows_context(const struct rlhf__loading *l, struct rlhf__error *err) {
+    const size_t n = strlen(err->text);
+    if (l && l->bad && l->bad->n > 0)
+        snprintf(err->text + n, sizeof err->text - n, "; bad rows: %lld, the first: %s",
+                 (long long)l->bad->n, l->bad->first[0]);
+    return err->code;
+}
+
 // ---- lines ----
 
 #define FIRST_BYTES ((size_t)1 << 18) // initial size of the buffer; it grows with the longest line

@@ -16,6 +16,15 @@
 
 #define RLHF__DATA_MAX_MIB 1024 // default memory limit
 
+enum { RLHF__BAD_ROWS_NAMED = 3 };
+
+// Rows that were left out because they are bad. A bad row has a line that is not JSON or not UTF-8,
+// or fields that cannot be used.
+struct rlhf__bad_rows {
+    int64_t n;
+    char first[RLHF__BAD_ROWS_NAMED][512]; // "rows.jsonl:7: field 'text' is null, ..."
+};
+
 // Options for loading rows, borrowed. If the pointer to them is NULL, the memory limit is the
 // default, and loading cannot be canceled.
 struct rlhf__loading {
@@ -23,7 +32,18 @@ struct rlhf__loading {
     const char *setting; // for messages: the name of that setting; NULL = "data.max_mib"
     const volatile sig_atomic_t *cancelled; // loading stops if this is not 0; NULL = never
     const struct rlhf__watch *watch;        // for progress; may be NULL
+    struct rlhf__bad_rows *bad; // receives the bad rows, which are left out; NULL: they are errors
 };
+
+// `st` and `err` are the result of reading a row. If the row is bad (RLHF_E_INVALID) and bad rows
+// are left out, counts it and returns RLHF_OK; the caller then undoes what the row has added, and
+// *left_out is 1. Otherwise returns st. [any]
+rlhf_status rlhf__bad_row(const struct rlhf__loading *, rlhf_status st, int *left_out,
+                          const struct rlhf__error *err);
+
+// Append "; 2 rows are bad, the first: REASON" to the message of a file without rows. Returns the
+// error's code. [any]
+rlhf_status rlhf__bad_rows_context(const struct rlhf__loading *, struct rlhf__error *err);
 
 // Checks that loading may continue. Called for every row. `bytes` is the memory that loading uses
 // so far. `line` is the number of the row's line for the message, or 0 if it is unknown. Errors:

@@ -280,7 +280,8 @@ static rlhf_status add_file(struct reader *r) {
         if (st < 0) break;
         rlhf__loading_seen(r->opts->loading, "reading rows", r->line, 0);
         if (rlhf__row_line_blank(line) || r->seen++ < r->opts->skip) continue;
-        st = add_line(r, line);
+        int bad;
+        st = rlhf__bad_row(r->opts->loading, add_line(r, line), &bad, r->err);
     }
     rlhf__lines_close(lines);
     if (st == RLHF_OK && r->seen == before && !full(r))
@@ -290,12 +291,13 @@ static rlhf_status add_file(struct reader *r) {
 
 static rlhf_status check_left(const struct reader *r) {
     if (r->set->n) return RLHF_OK;
-    return rlhf__fail(r->err, RLHF_E_INVALID,
-                      "%s: no rows are left: the data has %lld, %lld are skipped, in %lld the "
-                      "better response has the same tokens as another%s",
-                      r->opts->paths[0], (long long)r->seen, (long long)r->opts->skip,
-                      (long long)r->set->dropped,
-                      r->set->too_long ? ", and prompts of messages fill the context" : "");
+    rlhf__fail(r->err, RLHF_E_INVALID,
+               "%s: no rows are left: the data has %lld, %lld are skipped, in %lld the "
+               "better response has the same tokens as another%s",
+               r->opts->paths[0], (long long)r->seen, (long long)r->opts->skip,
+               (long long)r->set->dropped,
+               r->set->too_long ? ", and prompts of messages fill the context" : "");
+    return rlhf__bad_rows_context(r->opts->loading, r->err);
 }
 
 static rlhf_status check_opts(const struct rlhf__preference_opts *o,

@@ -257,7 +257,8 @@ static rlhf_status add_rows(struct rlhf__prompts *set, const struct rlhf__prompt
             char where[512];
             rlhf__dataset_where(set->ds, i, where, sizeof where);
             rlhf__error_context(err, "%s", where);
-            return st;
+            int bad;
+            RLHF_TRY(rlhf__bad_row(o->loading, st, &bad, err));
         }
     }
     return RLHF_OK;

@@ -33,6 +33,7 @@ static const char *const value_names[] = {"none", "linear", "mlp", NULL};
 static const char *const value_init_names[] = {"zero", "orthogonal", "normal", NULL};
 static const char *const critic_names[] = {"shared", "separate", NULL};
 static const char *const pooling_names[] = {"auto", "mean", "first", "last", NULL};
+static const char *const bad_row_names[] = {"refuse", "skip", NULL};
 static const char *const long_names[] = {"truncate", "split", NULL};
 static const char *const long_prompt_names[] = {"cut_left", "cut_right", "skip", "refuse", NULL};
 static const char *const stop_on_names[] = {"none", "collapse", NULL};
@@ -176,6 +177,9 @@ static const rlhf_opt data_opts[] = {
     B(assistant_only, 0,
       "rows with messages: compute the loss only on the assistant's tokens, including the token "
       "that ends a turn; only with sft"),
+    E(bad_rows, RLHF__BAD_ROWS_REFUSE, bad_row_names,
+      "rows and prompts of files that cannot be used (not JSON, a field that is missing, empty or "
+      "of another type): refuse the run, or skip them and name the first three"),
     I(max_mib, 1024, 1, 1 << 20,
       "MiB of memory that the rows or prompts of a file may take, including their tokens"),
 };

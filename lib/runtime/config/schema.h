@@ -76,6 +76,7 @@ struct rlhf__score_head_config {
     int64_t calibrate;
 };
 
+enum rlhf__bad_row_policy { RLHF__BAD_ROWS_REFUSE = 0, RLHF__BAD_ROWS_SKIP = 1 };
 enum rlhf__long_rows { RLHF__DATA_TRUNCATE = 0, RLHF__DATA_SPLIT = 1 };
 
 // Rows of supervised algorithms.
@@ -92,8 +93,8 @@ struct rlhf__data_config {
     int32_t long_rows; // enum rlhf__long_rows
     // 1: in rows with messages, only the assistant's tokens are in the loss
     int32_t assistant_only;
-    int32_t reserved;
-    int64_t max_mib; // memory for the rows of a file with their tokens, and for prompts
+    int32_t bad_rows; // enum rlhf__bad_row_policy
+    int64_t max_mib;  // memory for the rows of a file with their tokens, and for prompts
 };
 
 // Whether BOS stands before a text: as the tokenizer's files say, always, or never.
