@@ -238,8 +238,25 @@ static void the_terminal_is_given_back(void **state) {
     has(after, "segmentation fault");
 }
 
+// Long descriptions are wrapped at the terminal's width. In a pipe, each is one line. The lines
+// with the plugin's file and hash are single words.
+static void help_fits_the_terminal(void **state) {
+    struct e2e *t = *state;
+    static const char *const pages[] = {"help settings", "help reward", "plugin info grpo.so"};
+    for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
+        assert_int_equal(e2e_terminal(t, 72, "\"$HOST\" %s", pages[i]), 0);
+        for (const char *at = t->out, *end; (end = strchr(at, '\n')); at = end + 1)
+            if (end - at > 73 && strncmp(at, "  file", 6) != 0 && strncmp(at, "  sha256", 8) != 0)
+                fail_msg("%s: %.*s", pages[i], (int)(end - at), at);
+        assert_int_equal(
+            e2e_shell(t, "\"$HOST\" %s | awk 'length($0) > 120 { n++ } END { exit !n }'", pages[i]),
+            0);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(help_fits_the_terminal, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_terminal_shows_every_step, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(other_commands_say_what_they_wait_for, e2e_setup,
                                         e2e_teardown),

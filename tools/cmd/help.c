@@ -2,6 +2,7 @@
 #include "cmd/help.h"
 
 #include "base/json.h"
+#include "base/printable.h"
 #include "cmd/algo_defaults.h"
 #include "cmd/cli.h"
 #include "cmd/program.h"
@@ -84,13 +85,18 @@ static void put_algo_defaults(struct rlhf__buf *out, const char *section, const 
 
 static void put_setting(FILE *out, const char *section, const rlhf_opt *o,
                         const struct rlhf__algo_defaults *defaults, size_t n_defaults) {
-    struct rlhf__buf text = RLHF__BUF_INIT;
+    struct rlhf__buf text = RLHF__BUF_INIT, page = RLHF__BUF_INIT;
+    rlhf__buf_printf(&text, "  %s.%s = ", section, o->key);
     rlhf__put_default(&text, o);
     put_algo_defaults(&text, section, o, defaults, n_defaults);
     rlhf__buf_printf(&text, "\n      %s\n      ", o->help);
     rlhf__opt_allowed(o, &text);
-    fprintf(out, "  %s.%s = %s\n", section, o->key, rlhf__buf_text(&text));
+    rlhf__buf_putc(&text, '\n');
+    rlhf__put_page(&page, (rlhf_str){rlhf__buf_text(&text), text.len},
+                   rlhf__terminal_width(fileno(out), 0));
+    fputs(rlhf__buf_text(&page), out);
     rlhf__buf_free(&text);
+    rlhf__buf_free(&page);
 }
 
 // Returns 1 if `word` is the section or the full name of the setting, or occurs in the setting's

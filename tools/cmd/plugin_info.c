@@ -15,6 +15,7 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct info {
     const struct rlhf__env *env;
@@ -249,7 +250,12 @@ static rlhf_status print_checked(const struct info *in, const struct rlhf__buf *
         rlhf__json_write(&shown, schema, 2);
         rlhf__buf_putc(&shown, '\n');
     } else {
-        rlhf__put_printable(&shown, rlhf__buf_text(text), text->len, "\n");
+        struct rlhf__buf safe = RLHF__BUF_INIT;
+        rlhf__put_printable(&safe, rlhf__buf_text(text), text->len, "\n");
+        rlhf__put_page(&shown, (rlhf_str){rlhf__buf_text(&safe), safe.len},
+                       rlhf__terminal_width(STDOUT_FILENO, 0));
+        if (safe.bad) shown.bad = 1;
+        rlhf__buf_free(&safe);
     }
     const rlhf_status st = rlhf__buf_ok(&shown, err);
     if (st == RLHF_OK) fputs(rlhf__buf_text(&shown), stdout);

@@ -1,6 +1,8 @@
 // search.c: see search.h.
 #include "cmd/search.h"
 
+#include "base/printable.h"
+
 #include "cmd/algo_defaults.h"
 #include "cmd/commands.h"
 #include "cmd/help.h"
@@ -13,11 +15,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 // Rows of the tables in docs/metrics.md, as Markdown.
 static const char *const metric_rows[] = {
 #include "metrics_rows.inc"
     NULL};
+
+// Print lines, wrapped at the terminal's width, and free them.
+static void print_page(struct rlhf__buf *lines) {
+    struct rlhf__buf page = RLHF__BUF_INIT;
+    rlhf__put_page(&page, (rlhf_str){rlhf__buf_text(lines), lines->len},
+                   rlhf__terminal_width(STDOUT_FILENO, 0));
+    fputs(rlhf__buf_text(&page), stdout);
+    rlhf__buf_free(&page);
+    rlhf__buf_free(lines);
+}
 
 int rlhf__search_name(const char *word, const char *name) { return strcasestr(name, word) != NULL; }
 
@@ -59,7 +72,10 @@ static void print_option(const struct options *v, const struct rlhf__plugin *p, 
     const int algo = p->desc.kind == RLHF_KIND_ALGO;
     rlhf__put_values(&text,
                      algo ? rlhf__algo_defaults_of(p->stem, v->defaults, v->n_defaults) : NULL, o);
-    printf("  %s:%s: %s\n      %s\n", p->file, o->key, rlhf__buf_text(&text), o->help);
+    struct rlhf__buf line = RLHF__BUF_INIT;
+    rlhf__buf_printf(&line, "  %s:%s: %s\n      %s\n", p->file, o->key, rlhf__buf_text(&text),
+                     o->help);
+    print_page(&line);
     rlhf__buf_free(&text);
 }
 
@@ -141,7 +157,9 @@ static void search_metrics(struct search *s) {
         column(*row, at, what, sizeof what);
         if (!rlhf__search_name(s->word, name) && !rlhf__search_text(s->word, what)) continue;
         begin(s, &n, "metrics:");
-        printf("  %s\n      %s\n", name, what);
+        struct rlhf__buf line = RLHF__BUF_INIT;
+        rlhf__buf_printf(&line, "  %s\n      %s\n", name, what);
+        print_page(&line);
     }
 }
 
@@ -155,7 +173,9 @@ static void search_help(struct search *s) {
     for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
         if (line[0] != ' ' || !rlhf__search_text(s->word, line)) continue;
         begin(s, &n, "commands and flags:");
-        printf("  %s\n", line + strspn(line, " "));
+        struct rlhf__buf shown = RLHF__BUF_INIT;
+        rlhf__buf_printf(&shown, "  %s\n", line + strspn(line, " "));
+        print_page(&shown);
     }
     free(text);
 }
@@ -185,7 +205,10 @@ static void search_settings(struct search *s) {
     size_t n = rlhf__help_settings(s->env->dirs, s->word, to);
     if (!n && a && a->ours) n = rlhf__help_settings(s->env->dirs, a->ours, to);
     fclose(to);
-    printf("%s%s", n && s->found ? "\n" : "", n ? text : "");
+    struct rlhf__buf lines = RLHF__BUF_INIT;
+    if (n && s->found) putchar('\n');
+    if (n) rlhf__buf_put(&lines, text, len);
+    print_page(&lines);
     s->found += n;
     free(text);
 }

@@ -181,6 +181,20 @@ void rlhf__put_wrapped(struct rlhf__buf *out, rlhf_str text, int columns, int us
     }
 }
 
+void rlhf__put_page(struct rlhf__buf *out, rlhf_str text, int columns) {
+    const char *at = text.ptr, *end = text.ptr + text.len;
+    while (at < end) {
+        const char *line = memchr(at, '\n', (size_t)(end - at));
+        const size_t n = (size_t)((line ? line : end) - at);
+        size_t blanks = 0;
+        while (blanks < n && at[blanks] == ' ')
+            blanks++;
+        rlhf__put_wrapped(out, (rlhf_str){at, n}, columns, 0, (int)blanks);
+        if (line) rlhf__buf_putc(out, '\n');
+        at += n + (line != NULL);
+    }
+}
+
 int rlhf__put_clipped(struct rlhf__buf *out, rlhf_str text, int columns) {
     int used = 0, used_at_dots = 0;
     size_t at = 0, dots = out->len; // where "..." goes if the rest does not fit

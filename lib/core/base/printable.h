@@ -61,4 +61,8 @@ size_t rlhf__wrap_at(rlhf_str text, int columns);
 // [any]
 void rlhf__put_wrapped(struct rlhf__buf *out, rlhf_str text, int columns, int used, int indent);
 
+// Append lines of text, each wrapped at `columns`. The further lines of a line are indented as the
+// line itself. If `columns` is 0, the text is appended as it is. [any]
+void rlhf__put_page(struct rlhf__buf *out, rlhf_str text, int columns);
+
 #endif
