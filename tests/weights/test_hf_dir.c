@@ -54,6 +54,22 @@ static void config_errors(void **state) {
     assert_null(c);
 }
 
+// transformers reads what Python writes; the words in strings stay.
+static void numbers_of_python(void **state) {
+    struct scratch *s = *state;
+    struct rlhf__error err = {0};
+    json_t *c = NULL;
+    scratch_text(s, "config.json",
+                 "{\"a\": NaN, \"b\": [-Infinity, 1, Infinity], \"NaN\": \"\\\"NaN\"}");
+    check_ok(rlhf__hf_config_read(s->dir, &c, &err), &err);
+    json_t *want = parse("{\"a\": null, \"b\": [null, 1, null], \"NaN\": \"\\\"NaN\"}");
+    assert_true(json_equal(c, want));
+    json_decref(want);
+    json_decref(c);
+    scratch_text(s, "config.json", "{\"a\": Nan}");
+    check_error(rlhf__hf_config_read(s->dir, &c, &err), RLHF_E_INVALID, &err, "config.json:1");
+}
+
 // What is not a model directory is named, with what to give instead.
 static void wrong_directories(void **state) {
     struct scratch *s = *state;
@@ -218,8 +234,8 @@ static void tokenizer_files(void **state) {
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(config_round_trip), TEST(config_errors), TEST(model_types),     TEST(labels),
-        TEST(wrong_directories), TEST(label_errors),  TEST(tokenizer_files),
+        TEST(config_round_trip), TEST(config_errors),     TEST(model_types),  TEST(labels),
+        TEST(wrong_directories), TEST(numbers_of_python), TEST(label_errors), TEST(tokenizer_files),
     };
     return cmocka_run_group_tests_name("model directory", tests, NULL, NULL);
 }

@@ -18,6 +18,8 @@
 
 // transformers omits the label names from config.json if there are two labels and the user did not
 // name them.
+#define CONFIG_MAX ((uint64_t)64 << 20)
+
 enum { MAX_LABELS = 1 << 16, DEFAULT_LABELS = 2 };
 
 static rlhf_status no_memory(struct rlhf__error *err) {
@@ -42,6 +44,37 @@ static rlhf_status no_config(const char *dir, struct rlhf__error *err) {
                       dir);
 }
 
+// Python's json writes and reads NaN, Infinity and -Infinity, which are not JSON. Outside of
+// strings they become null, like a missing value.
+static void put_without_nan(struct rlhf__buf *out, const char *s, size_t n) {
+    static const char *const words[] = {"-Infinity", "Infinity", "NaN"};
+    int in_string = 0;
+    for (size_t i = 0, step; i < n; i += step) {
+        const char *as = NULL;
+        step = in_string && s[i] == '\\' && i + 1 < n ? 2 : 1;
+        if (s[i] == '"') in_string = !in_string;
+        for (size_t k = 0; k < 3 && !in_string && !as; k++) {
+            const size_t len = strlen(words[k]);
+            if (n - i < len || memcmp(s + i, words[k], len) != 0) continue;
+            as = "null";
+            step = len;
+        }
+        rlhf__buf_put(out, as ? as : s + i, as ? 4 : step);
+    }
+}
+
+static rlhf_status load_config(const char *path, json_t **out, struct rlhf__error *err) {
+    struct rlhf__buf text = RLHF__BUF_INIT, plain = RLHF__BUF_INIT;
+    rlhf_status st = rlhf__file_read(path, CONFIG_MAX, &text, err);
+    if (st == RLHF_OK) put_without_nan(&plain, rlhf__buf_text(&text), text.len);
+    if (st == RLHF_OK) st = rlhf__buf_ok(&plain, err);
+    if (st == RLHF_OK)
+        st = rlhf__json_parse_foreign(path, rlhf__buf_text(&plain), plain.len, out, err);
+    rlhf__buf_free(&text);
+    rlhf__buf_free(&plain);
+    return st;
+}
+
 rlhf_status rlhf__hf_config_read(const char *dir, json_t **out, struct rlhf__error *err) {
     *out = NULL;
     char *path = rlhf__path_join(dir, "config.json");
@@ -55,7 +88,7 @@ rlhf_status rlhf__hf_config_read(const char *dir, json_t **out, struct rlhf__err
     else if (!rlhf__is_file(path) && errno != EACCES)
         st = no_config(dir, err);
     else
-        st = rlhf__json_load(path, out, err);
+        st = load_config(path, out, err);
     if (st == RLHF_OK && !json_is_object(*out))
         st = rlhf__fail(err, RLHF_E_INVALID, "%s: expected an object, found %s", path,
                         rlhf__json_kind(*out));
