@@ -65,7 +65,7 @@ size_t rlhf__bpe_part_end(const struct rlhf__bpe *bpe, const char *s, size_t n, 
 // Added to a byte in the `lost` of rlhf__bpe_encode; larger than any character.
 #define RLHF__LOST_BYTE 0x110000
 
-// Append the ids of the word s[0..n), which may contain any bytes. If a symbol has no token and
+// Append the ids of the word s[0..n), which may contain any bytes. If a symbol lacks a token and
 // became unk or nothing, set *lost to the last such symbol: a character, or RLHF__LOST_BYTE plus a
 // byte. Otherwise *lost stays as it is. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__bpe_encode(const struct rlhf__bpe *bpe, const char *s, size_t n,

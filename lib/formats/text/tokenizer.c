@@ -55,8 +55,8 @@ int rlhf__tokenizer_next_special(const struct rlhf__tokenizer *tok, rlhf_str tex
     return rlhf__added_next_special(&tok->added, text, from, at);
 }
 
-// 1 if no text can contain the token, and nothing puts it around a text: it is special, and at most
-// the pad token.
+// 1 if texts cannot contain the token, and nothing puts it around a text. Such a token is special,
+// and its only role may be that of the pad token.
 static int is_spare(const struct rlhf__tokenizer *tok, int32_t id) {
     const struct rlhf__tokenizer_info *info = &tok->info;
     const struct rlhf__tokenizer_frame *f = &tok->frame;

@@ -47,7 +47,7 @@ rlhf_status rlhf__tokenizer_open(const char *dir, struct rlhf__tokenizer **out,
 // NULL allowed. [main]
 void rlhf__tokenizer_close(struct rlhf__tokenizer *tok);
 
-// Encoding then logs, once, that a text has a byte or character for which the vocabulary has no
+// Encoding then logs, once, that a text has a byte or character for which the vocabulary lacks a
 // token, and what becomes of it. `log` must outlive the tokenizer. [one thread]
 void rlhf__tokenizer_set_log(struct rlhf__tokenizer *tok, struct rlhf__log *log);
 

@@ -144,7 +144,7 @@ static rlhf_status read_bpe_opts(struct rlhf__tokenizer *tok, const json_t *mode
     return RLHF_OK;
 }
 
-// Reads unk, the token for symbols that have no token. Nearly all byte-level models have a token
+// Reads unk, the token for symbols that lack a token. Nearly all byte-level models have a token
 // for every byte, so theirs may name an unk that does not exist; the library then fails only on a
 // text that needs it, and here such bytes are dropped.
 static rlhf_status read_unk(struct rlhf__tokenizer *tok, const json_t *model,

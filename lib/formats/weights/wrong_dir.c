@@ -72,7 +72,7 @@ static rlhf_status say_format(size_t i, const char *dir, const char *name,
                       dir, shown, formats[i].what, formats[i].how);
 }
 
-// ---- directories beside the right one ----
+// ---- the model is in a folder below ----
 
 // Writes the name of the directory in `dir` that begins with `prefix` to `name`: the one with the
 // largest number after the prefix or, without numbers, the last by name. Returns 0 if there is

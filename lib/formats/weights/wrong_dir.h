@@ -6,11 +6,11 @@
 
 #include "base/error.h"
 
-// `dir` has no weights that this program reads. Most other formats are pickles, which are never
+// `dir` lacks weights that this program reads. Most other formats are pickles, which are never
 // read, because reading them would run their code. Returns RLHF_E_INVALID. [any]
 rlhf_status rlhf__wrong_weights(const char *dir, struct rlhf__error *err);
 
-// `dir` has no config.json, is a file, or does not exist. Returns RLHF_E_INVALID. [any]
+// `dir` lacks a config.json, is a file, or does not exist. Returns RLHF_E_INVALID. [any]
 rlhf_status rlhf__wrong_dir(const char *dir, struct rlhf__error *err);
 
 #endif

@@ -97,7 +97,7 @@ struct rlhf__data_config {
     int64_t max_mib;  // memory for the rows of a file with their tokens, and for prompts
 };
 
-// Whether BOS stands before a text: as the tokenizer's files say, always, or never.
+// Whether a text begins with BOS: as the tokenizer's files say, always, or never.
 enum rlhf__prepend_bos { RLHF__BOS_AUTO = 0, RLHF__BOS_ALWAYS = 1, RLHF__BOS_NEVER = 2 };
 
 // Prompts of rollout algorithms.
