@@ -40,7 +40,7 @@ static void runs(void **state) {
     e2e_says(t, "\"parts\": {\"python/correct\": 0, \"python/fmt\": ");
 }
 
-// Each function has a row of its own, with the same sum as the reward.
+// The table has a row for each function. The rows add up to the reward.
 static void evaluated(void **state) {
     struct e2e *t = *state;
     const char *eval = "eval --model model/w --data prompts.txt --n 8 --set "

@@ -1,4 +1,4 @@
-// given_settings.h: flags of a command that stand for settings, such as --max-new for
+// given_settings.h: flags of a command that set settings, such as --max-new for
 // sampling.max_new_tokens. They join the command's --set assignments.
 #ifndef RLHF_TOOLS_CMD_GIVEN_SETTINGS_H
 #define RLHF_TOOLS_CMD_GIVEN_SETTINGS_H
@@ -41,7 +41,7 @@ struct rlhf__decoding_flags {
                      "logits are divided by it [sampling.temperature]"),                           \
         RLHF__FLAG_SW(T, "--greedy", decoding.greedy, "always the most likely token")
 
-// Add the settings that the flags stand for. Errors: RLHF_E_INVALID if flags contradict each other.
+// Add the settings that the flags set. Errors: RLHF_E_INVALID if flags contradict each other.
 // [main]
 rlhf_status rlhf__give_decoding(struct rlhf__given_settings *, const struct rlhf__decoding_flags *,
                                 const char *command, struct rlhf__error *err);

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
-// A file system that does not know its size has no blocks.
+// A file system that does not know its size reports 0 blocks.
 static int take(int status, const struct statvfs *s, uint64_t *bytes) {
     if (status != 0 || s->f_blocks == 0) return 0;
     *bytes = (uint64_t)s->f_bavail * s->f_frsize;
@@ -21,8 +21,9 @@ int rlhf__disk_space_of(int fd, uint64_t *bytes) {
 int rlhf__disk_space_at(const char *path, uint64_t *bytes) {
     char at[RLHF__PATH_CAP];
     struct statvfs s;
-    if (strlen(path) >= sizeof at) return 0;
-    strcpy(at, path);
+    const size_t n = strlen(path);
+    if (n >= sizeof at) return 0;
+    memcpy(at, path, n + 1);
     while (!rlhf__is_dir(*at ? at : ".")) {
         char *slash = strrchr(at, '/');
         if (!*at || slash == at) break;

@@ -72,7 +72,7 @@ static void silent(const struct rlhf__history *h, const struct rlhf__paid *one,
         .id = "silent_reward",
         .rule = "objective/scores rose, and this mean stayed between 0 and a twentieth of the rise",
         .change = "easier prompts, partial credit, or supervised training (sft.so) until some "
-                  "responses are paid; nothing, if it is a penalty",
+                  "responses are rewarded; nothing, if it is a penalty",
         .held = {s->n ? s->phase[0] : 0, s->n}};
     double most = 0;
     char top[40];
@@ -84,10 +84,10 @@ static void silent(const struct rlhf__history *h, const struct rlhf__paid *one,
         most = fmax(most, s->value[i]);
     }
     if (most > 0)
-        rlhf__notes_add(out, &form, "%s paid next to nothing (at most %s) while the reward rose.",
-                        name, rlhf__figure(most, top));
+        rlhf__notes_add(out, &form, "%s stayed near 0 (at most %s) while the reward rose.", name,
+                        rlhf__figure(most, top));
     else
-        rlhf__notes_add(out, &form, "%s paid nothing in all %lld phases while the reward rose.",
+        rlhf__notes_add(out, &form, "%s stayed at 0 in all %lld phases while the reward rose.",
                         name, (long long)s->n);
 }
 

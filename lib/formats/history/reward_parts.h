@@ -1,5 +1,5 @@
 // reward_parts.h: the parts of rewards. A reward that adds up several scores reports the mean of
-// each as a metric of its own, PART/mean: python.so with several functions does. The metric of the
+// each as the metric PART/mean: python.so with several functions does. The metric of the
 // run is then rewards/REWARD/PART/mean.
 #ifndef RLHF_FORMATS_HISTORY_REWARD_PARTS_H
 #define RLHF_FORMATS_HISTORY_REWARD_PARTS_H
@@ -18,8 +18,8 @@ int rlhf__reward_part(const char *metric, rlhf_str *reward, rlhf_str *part);
 // the metric of a part. [any]
 void rlhf__reward_part_put(struct rlhf__buf *out, const char *metric, size_t n_rewards);
 
-// Append a note for each part, and a note for each part or reward that paid next to nothing while
-// the reward rose. [any]
+// Append a note for each part, and a note for each part or reward that stayed near 0 while the
+// whole reward rose. [any]
 void rlhf__reward_parts_apply(const struct rlhf__history *, struct rlhf__notes *out);
 
 #endif

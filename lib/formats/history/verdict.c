@@ -209,7 +209,7 @@ static void put_signs(struct rlhf__verdict *v, struct rlhf__buf *title, struct r
         put_doubt(v, n, "a measure that nothing is trained on got worse", title, rule);
     } else if (v->moved > 0 && strcmp(v->headline.metric, "objective/scores") == 0 &&
                (n = rlhf__notes_find(&v->notes, "silent_reward"))) {
-        put_doubt(v, n, "a part of it paid next to nothing", title, rule);
+        put_doubt(v, n, "a part of it stayed near 0", title, rule);
     }
 }
 
