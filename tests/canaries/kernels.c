@@ -16,6 +16,7 @@ static rlhf_status create(const rlhf_host *host, const void *config, void **self
     void *object = dlopen(REFERENCE_SO, RTLD_NOW | RTLD_LOCAL);
     void *symbol = object ? dlsym(object, RLHF_ENTRY_SYMBOL) : NULL;
     rlhf_entry_fn entry;
+    static const int64_t defaults[8]; // of the reference backend's options: zeros
     (void)config;
     if (!symbol) return host->fail(host, RLHF_E_IO, "no reference backend");
     memcpy(&entry, &symbol, sizeof entry);
@@ -23,7 +24,8 @@ static rlhf_status create(const rlhf_host *host, const void *config, void **self
     if (!k) return host->fail(host, RLHF_E_NOMEM, "out of memory");
     k->host = host;
     k->plugin = entry()->plugins[0];
-    const rlhf_status st = k->plugin->create ? k->plugin->create(host, NULL, &k->inner) : RLHF_OK;
+    const rlhf_status st =
+        k->plugin->create ? k->plugin->create(host, defaults, &k->inner) : RLHF_OK;
     if (st != RLHF_OK)
         host->free(host, k);
     else
