@@ -18,9 +18,10 @@ struct rlhf__jinja_args {
 enum { RLHF__JINJA_PARAMS_MAX = 6 };
 
 // Give each parameter its argument. `names` lists the parameters, separated by spaces: "old new
-// count=". A parameter that ends in "=" may be left out; out[i] is then undefined. A parameter "_"
-// or "_=" has no name. `what` and `of` are for messages: "the filter" and "replace". Returns 0 and
-// raises an error if a parameter without "=" has no argument, or an argument no parameter. [any]
+// count=". A parameter that ends in "=" may be left out; out[i] is then undefined. The name
+// of a parameter "_" or "_=" cannot be written in a call. `what` and `of` are for messages: "the
+// filter" and "replace". Returns 0 and raises an error if a parameter without "=" lacks its
+// argument, or if an argument does not belong to a parameter. [any]
 int rlhf__jinja_bind(struct rlhf__jinja_work *, const char *what, rlhf_str of, const char *names,
                      const struct rlhf__jinja_args *, rlhf__value out[RLHF__JINJA_PARAMS_MAX]);
 

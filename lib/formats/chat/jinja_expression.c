@@ -367,7 +367,7 @@ static rlhf_status arithmetic(struct rlhf__jinja_parser *p, int level, int32_t *
     return RLHF_OK;
 }
 
-// Takes an operator that compares; 0 = the next token is no such operator.
+// Takes an operator that compares; 0 = the next token is something else.
 static int32_t take_comparison(struct rlhf__jinja_parser *p) {
     static const char *const ops[] = {"==", "!=", "<=", ">=", "<", ">"};
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)

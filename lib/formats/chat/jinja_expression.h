@@ -58,7 +58,7 @@ rlhf_status rlhf__jinja_want_op(struct rlhf__jinja_parser *p, const char *op);
 // Parse an expression and set *out to its node. Errors: RLHF_E_UNSUPPORTED, RLHF_E_NOMEM. [any]
 rlhf_status rlhf__jinja_expression(struct rlhf__jinja_parser *p, int32_t *out);
 // Like rlhf__jinja_expression, but several expressions separated by commas become a tuple. If
-// `conditions` is 0, no expression is a conditional: in "a if b", stop before the "if".
+// `conditions` is 0, stop before the "if" of "a if b".
 rlhf_status rlhf__jinja_tuple(struct rlhf__jinja_parser *p, int conditions, int32_t *out);
 // Parse the arguments of a call after its "(".
 rlhf_status rlhf__jinja_arguments(struct rlhf__jinja_parser *p, int32_t *first);

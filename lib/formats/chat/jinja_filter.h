@@ -22,7 +22,7 @@ struct rlhf__jinja_filter_row {
     const char *name, *params;
     rlhf__value (*run)(struct rlhf__jinja_filtering *);
 };
-// The last row has no name.
+// The name of the last row is NULL.
 extern const struct rlhf__jinja_filter_row rlhf__jinja_list_filters[], rlhf__jinja_text_filters[];
 
 // The filter of this name; 0 = unknown. [any]

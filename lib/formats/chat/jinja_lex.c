@@ -120,8 +120,8 @@ static size_t digits(const char *s, size_t n, size_t most, uint32_t base, uint32
 }
 
 // Append the character that an escape sequence stands for. s[0..n) is the text after the backslash.
-// Returns the number of bytes used, or 0 if the sequence is incomplete or has no UTF-8. A backslash
-// before another character is kept, as in Python.
+// Returns the number of bytes used, or 0 if the sequence is incomplete or not valid UTF-8. A
+// backslash before another character is kept, as in Python.
 static size_t put_escape(struct rlhf__buf *b, const char *s, size_t n) {
     static const char from[] = "ntr\\'\"bfav", to[] = "\n\t\r\\'\"\b\f\a\v";
     const char *known = n && s[0] ? strchr(from, s[0]) : NULL;
@@ -139,7 +139,7 @@ static size_t put_escape(struct rlhf__buf *b, const char *s, size_t n) {
     if (!used && (!n || s[0] == 'N')) return 0; // the name of a character
     if (!used) {
         rlhf__buf_putc(b, '\\');
-        return n + 1; // no character is used
+        return n + 1; // more than the text has: nothing is used
     }
     if (c == 0 || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff)) return 0;
     rlhf__buf_put(b, utf8, rlhf__letter_put(c, utf8));
@@ -197,7 +197,7 @@ static size_t without_lines(char *out, size_t cap, const char *s, size_t n) {
     return len;
 }
 
-// Reads a number: 12, 1_000, 0x1F, 1.5, 2e-3. After a point, as in x.0.1, numbers have no fraction.
+// Reads a number: 12, 1_000, 0x1F, 1.5, 2e-3. After a point, as in x.0.1, numbers are integers.
 static rlhf_status lex_number(struct lexer *x) {
     static const char decimal[] = "0123456789", hexadecimal[] = "0123456789abcdefABCDEF";
     char text[RLHF__JINJA_DIGITS_MAX + 40];

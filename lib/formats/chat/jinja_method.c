@@ -107,7 +107,7 @@ static rlhf__value of_loop(rlhf_str name, const struct rlhf__jinja_loop *loop) {
     return none;
 }
 
-// A member that is no method: real and imag of numbers, grouper of a tuple of groupby, and so on.
+// A member other than a method: real and imag of numbers, grouper of a tuple of groupby, and so on.
 static rlhf__value plain_member(struct rlhf__jinja_work *w, rlhf__value x, rlhf_str name) {
     const int whole = rlhf__jinja_is_whole(x);
     if (x.type == RLHF__JINJA_LOOP) return of_loop(name, x.loop);

@@ -8,7 +8,7 @@
 
 #include "chat/jinja_args.h"
 
-// The value x.name: a method comes before a member of an object. Undefined if there is none. An
+// The value x.name: a method comes before a member of an object. Undefined if it does not exist. An
 // undefined x raises an error. [any]
 rlhf__value rlhf__jinja_attribute(struct rlhf__jinja_work *, rlhf__value x, rlhf_str name);
 

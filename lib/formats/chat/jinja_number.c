@@ -190,7 +190,7 @@ static double nearest(const struct magnitude *m, int inexact, int by) {
             top |= m->limb[i] >> -at;
         if (at < 0) sticky |= at <= -32 ? m->limb[i] != 0 : (m->limb[i] << (32 + at)) != 0;
     }
-    // With 64 bits, the lowest bit may stand for all bits below it.
+    // The lowest of 64 bits may represent all bits below it.
     if (bits > 54 && sticky) top |= 1;
     if (bits > 54) {
         const int drop = bits >= 64 ? 11 : (int)bits - 53;

@@ -17,7 +17,7 @@ static rlhf_str plain(struct rlhf__jinja_work *w, rlhf_str text) {
     rlhf_str s = rlhf__space_trim(text, 1, 1);
     char *out = rlhf__jinja_alloc(w, (size_t)s.len + 1);
     size_t n = 0;
-    if (!out || !rlhf__jinja_pay(w, (size_t)text.len)) return (rlhf_str){"", 0};
+    if (!out || !rlhf__jinja_pay(w, 8 * (size_t)text.len)) return (rlhf_str){"", 0};
     for (size_t i = 0, size; i < s.len; i += size) {
         uint32_t c = 0;
         size = rlhf__letter_at(s.ptr + i, (size_t)s.len - i, &c);
@@ -49,7 +49,7 @@ rlhf__value rlhf__numeral_int(struct rlhf__jinja_work *w, rlhf_str text, int64_t
     } else if (base == 0) {
         base = 10;
         const size_t zeros = strspn(s.ptr, "0");
-        if (zeros && zeros < s.len) return rlhf__jinja_undefined(); // 012 has no base
+        if (zeros && zeros < s.len) return rlhf__jinja_undefined(); // 012 is an error
     }
     const rlhf__value v = rlhf__jinja_digits(w, s, (uint32_t)base);
     return v.type && minus ? rlhf__jinja_signed(w, v, 1) : v;

@@ -6,10 +6,10 @@
 
 #include "chat/jinja_value.h"
 
-// int(text, base); undefined if the text is no such number. [any]
+// int(text, base); undefined if the text is something else. [any]
 rlhf__value rlhf__numeral_int(struct rlhf__jinja_work *, rlhf_str text, int64_t base);
 
-// float(text); undefined if the text is no number. [any]
+// float(text); undefined if the text is something else. [any]
 rlhf__value rlhf__numeral_float(struct rlhf__jinja_work *, rlhf_str text);
 
 #endif

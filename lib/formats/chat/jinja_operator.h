@@ -32,7 +32,7 @@ int32_t rlhf__jinja_op_find(const char *text);
 rlhf__value rlhf__jinja_binary(struct rlhf__jinja_work *, int32_t op, rlhf__value a, rlhf__value b);
 // -v or +v.
 rlhf__value rlhf__jinja_signed(struct rlhf__jinja_work *, rlhf__value v, int minus);
-// The item of a list, string or object; undefined if there is none.
+// The item of a list, string or object; undefined if it does not exist.
 rlhf__value rlhf__jinja_item(struct rlhf__jinja_work *, rlhf__value of, rlhf__value key);
 // `from`, `to` and `by` are undefined if the slice omits them.
 rlhf__value rlhf__jinja_slice(struct rlhf__jinja_work *, rlhf__value of, rlhf__value from,

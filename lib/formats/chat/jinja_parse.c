@@ -116,8 +116,8 @@ static rlhf_status for_statement(struct rlhf__jinja_parser *p, int32_t *out) {
     return rlhf__jinja_node(p, n, out);
 }
 
-// Parses filters of a block's text: "upper | trim". `bar` is 1 if a "|" stands before each of them,
-// also the first.
+// Parses filters of a block's text: "upper | trim". If `bar` is 1, each of them, also
+// the first, follows a "|".
 static rlhf_status filters(struct rlhf__jinja_parser *p, int bar, int32_t *out) {
     if (bar && rlhf__jinja_look(p)->kind == RLHF__JINJA_TAG_END) return RLHF_OK;
     RLHF_TRY(rlhf__jinja_node(p, (struct rlhf__jinja_node){.kind = RLHF__JN_BLOCK_TEXT}, out));
@@ -189,7 +189,7 @@ static rlhf_status parameters(struct rlhf__jinja_parser *p, int32_t *first) {
     return RLHF_OK;
 }
 
-// Parses the end of a tag and a body that is a function of its own.
+// Parses the end of a tag and a body that becomes a function.
 static rlhf_status function(struct rlhf__jinja_parser *p, const char *end,
                             struct rlhf__jinja_node *n) {
     const int32_t loops = p->loops, uses = p->uses;

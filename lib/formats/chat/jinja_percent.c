@@ -43,7 +43,7 @@ static int64_t number(struct percent *p) {
     if (take(p, "*")) {
         const rlhf__value v = next_value(p);
         if (!p->w->state && v.type != RLHF__JINJA_INT && v.type != RLHF__JINJA_BOOL)
-            raised(p, "a width that is no integer");
+            raised(p, "a width other than an integer");
         return p->w->state ? -1 : v.i;
     }
     for (char c; (c = take(p, "0123456789")) != '\0';)
@@ -62,7 +62,7 @@ static void take_name(struct percent *p) {
         return;
     }
     if (p->values.type != RLHF__JINJA_DICT) {
-        raised(p, "a value that is no object");
+        raised(p, "something other than an object");
         return;
     }
     const rlhf__value *v =
@@ -107,7 +107,7 @@ static rlhf__value whole(struct percent *p, char type, rlhf__value v, struct rlh
     const int decimal = strchr("diu", type) != NULL;
     if (decimal && v.type == RLHF__JINJA_FLOAT) v = rlhf__jinja_truncated(p->w, v.f);
     if (p->w->state) return rlhf__jinja_undefined();
-    if (!rlhf__jinja_is_whole(v)) return raised(p, "a value that is no number");
+    if (!rlhf__jinja_is_whole(v)) return raised(p, "something other than a number");
     s->type = decimal ? 'd' : type;
     s->digits = s->precision;
     s->precision = -1;
@@ -119,7 +119,7 @@ static rlhf__value character(struct percent *p, rlhf__value v, struct rlhf__jinj
         .align = s->align == '<' ? '<' : '>', .width = s->width, .precision = -1};
     if (v.type == RLHF__JINJA_STRING && rlhf__jinja_characters(p->w, v.s) == 1)
         return rlhf__jinja_spec_apply(p->w, v, s);
-    if (!rlhf__jinja_is_whole(v)) return raised(p, "a value that is no character");
+    if (!rlhf__jinja_is_whole(v)) return raised(p, "something other than a character");
     s->type = 'c';
     return rlhf__jinja_spec_apply(p->w, v, s);
 }
@@ -155,7 +155,7 @@ static rlhf__value field(struct percent *p) {
     if (strchr("sra", type)) return shown(p, type, v, &s);
     if (type == 'c') return character(p, v, &s);
     if (strchr("diuoxX", type)) return whole(p, type, v, &s);
-    if (!rlhf__jinja_is_number(v)) return raised(p, "a value that is no number");
+    if (!rlhf__jinja_is_number(v)) return raised(p, "something other than a number");
     s.type = type;
     return rlhf__jinja_spec_apply(p->w, v, &s);
 }

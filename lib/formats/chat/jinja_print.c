@@ -197,7 +197,7 @@ static void put_big(struct printer *p, rlhf__value v) {
     if (!p->w->state) put_str(p, digits);
 }
 
-// Prints a value that has no JSON as Python's repr().
+// Prints a value that does not exist in JSON, as Python's repr() does.
 static void put_object(struct printer *p, rlhf__value v) {
     switch (v.type) {
     case RLHF__JINJA_UNDEFINED:

@@ -269,7 +269,7 @@ static rlhf__value real(struct rlhf__jinja_work *w, rlhf__value v,
     p.digits = (rlhf_str){text.s.ptr, n};
     p.rest = (rlhf_str){text.s.ptr + n, text.s.len - n};
     if (n) return laid_out(w, s, &p);
-    // inf and nan have no digits
+    // inf and nan
     struct rlhf__jinja_spec plain = *s;
     const rlhf__value sign = rlhf__jinja_copied(w, p.sign, strlen(p.sign));
     if (!plain.align) plain.align = plain.zero ? '=' : '>';

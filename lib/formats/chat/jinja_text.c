@@ -11,6 +11,9 @@
 
 #include <string.h>
 
+// Looking up a character costs as much as reading so many bytes.
+enum { LOOK_UP = 8 };
+
 // A call of a method: the state, the method's name, the string and the arguments.
 struct call {
     struct rlhf__jinja_work *w;
@@ -76,7 +79,7 @@ static rlhf__value m_strip(struct call *c) {
     size_t n;
     if (set.type <= RLHF__JINJA_NONE) {
         const rlhf_str rest = rlhf__space_trim(s, left, right);
-        rlhf__jinja_pay(w, (size_t)(s.len - rest.len));
+        rlhf__jinja_pay(w, LOOK_UP * (size_t)(s.len - rest.len));
         return rlhf__jinja_str(rest);
     }
     if (set.type != RLHF__JINJA_STRING)
@@ -133,7 +136,7 @@ static rlhf__value split(struct rlhf__jinja_work *w, rlhf_str s, rlhf_str by, in
 // split() at white space, from the left or from the right.
 static rlhf__value words(struct rlhf__jinja_work *w, rlhf_str s, int64_t most, int from_right) {
     rlhf__value list = rlhf__jinja_list(w, RLHF__JINJA_LIST, 4);
-    if (!rlhf__jinja_pay(w, (size_t)s.len)) return list;
+    if (!rlhf__jinja_pay(w, LOOK_UP * (size_t)s.len)) return list;
     s = rlhf__space_trim(s, !from_right, from_right);
     for (; s.len && most != 0 && rlhf__jinja_pay(w, 1); most--) {
         size_t n = 0, at = (size_t)s.len;
@@ -185,7 +188,7 @@ static rlhf__value m_partition(struct call *c) {
 
 rlhf__value rlhf__jinja_lines(struct rlhf__jinja_work *w, rlhf_str s, int ends) {
     rlhf__value list = rlhf__jinja_list(w, RLHF__JINJA_LIST, 4);
-    if (!rlhf__jinja_pay(w, (size_t)s.len)) return list;
+    if (!rlhf__jinja_pay(w, LOOK_UP * (size_t)s.len)) return list;
     while (s.len && rlhf__jinja_pay(w, 1)) {
         size_t n = 0, size = 0;
         for (uint32_t c = 0; n < s.len; n += size, size = 0) {

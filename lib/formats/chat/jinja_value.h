@@ -207,7 +207,7 @@ const char *rlhf__jinja_kind(rlhf__value v);
 // dictionary, or the characters of a string. If v is undefined, the list is empty. An iterator has
 // no items afterwards. [any]
 rlhf__value rlhf__jinja_items(struct rlhf__jinja_work *, rlhf__value v);
-// Like rlhf__jinja_items, but the result is a list of its own. [any]
+// Like rlhf__jinja_items, but the result is a new list. [any]
 rlhf__value rlhf__jinja_own_items(struct rlhf__jinja_work *, rlhf__value v);
 // Returns 1 if v has items. [any]
 int rlhf__jinja_has_items(rlhf__value v);
