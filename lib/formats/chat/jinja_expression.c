@@ -165,7 +165,7 @@ rlhf_status rlhf__jinja_arguments(struct rlhf__jinja_parser *p, int32_t *first) 
     int stage = 0;
     *first = 0;
     while (!rlhf__jinja_take_op(p, ")")) {
-        int32_t item;
+        int32_t item = 0;
         RLHF_TRY(argument(p, &stage, &item));
         rlhf__jinja_chain(p, first, &last, item);
         if (!is_op(p, ")")) RLHF_TRY(rlhf__jinja_want_op(p, ","));

@@ -71,9 +71,8 @@ static rlhf__value at_path(struct rlhf__jinja_work *w, rlhf__value v, rlhf__valu
         n = dot ? (size_t)(dot - path.s.ptr) - at : (size_t)path.s.len - at;
         const rlhf_str part = {path.s.ptr + at, n};
         if (!rlhf__jinja_pay(w, n)) break;
-        const int digit = n && n < 9 && strspn(part.ptr, "0123456789") >= n;
-        v = rlhf__jinja_member(w, v,
-                               digit ? rlhf__jinja_int(atoi(part.ptr)) : rlhf__jinja_str(part));
+        const rlhf__value index = n < 9 ? rlhf__jinja_digits(w, part, 10) : rlhf__jinja_undefined();
+        v = rlhf__jinja_member(w, v, index.type ? index : rlhf__jinja_str(part));
         if (!v.type && otherwise.type > RLHF__JINJA_NONE) v = otherwise;
     }
     return v;

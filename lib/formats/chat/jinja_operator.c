@@ -98,7 +98,8 @@ static rlhf__value repeated(struct rlhf__jinja_work *w, rlhf__value v, rlhf__val
                 rlhf__jinja_add(w, out, v.list->item[k]);
         if (w->state) break;
     }
-    return w->state ? rlhf__jinja_undefined() : rlhf__jinja_marked(out, v.mark);
+    if (w->state) return rlhf__jinja_undefined();
+    return text ? rlhf__jinja_marked(out, v.mark) : out;
 }
 
 static rlhf__value lists(struct rlhf__jinja_work *w, rlhf__value a, rlhf__value b) {
