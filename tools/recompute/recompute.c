@@ -178,7 +178,8 @@ static rlhf_status scratch(struct rlhf__folder **out, struct rlhf__error *err) {
     if (!mkdtemp(dir))
         return rlhf__fail(err, RLHF_E_IO, "cannot make a directory in %s: %s",
                           tmp && *tmp ? tmp : "/tmp", strerror(errno));
-    return rlhf__folder_open(NULL, dir, out, err);
+    RLHF_TRY(rlhf__folder_open(NULL, dir, out, err));
+    return *out ? RLHF_OK : RLHF__NOMEM(err, "out of memory for %s", dir);
 }
 
 static void remove_scratch(struct rlhf__folder *f) {
