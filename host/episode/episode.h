@@ -87,7 +87,7 @@ rlhf_status rlhf__episode_init(struct rlhf__episode *, int32_t turns, uint64_t s
 void rlhf__episode_finish(struct rlhf__episode *); // accepts a zeroed struct [any]
 
 // Returns the variables of the chat template that the episode's data row has, as a new reference,
-// or NULL if it has none. [any]
+// or NULL without such variables. [any]
 json_t *rlhf__episode_vars(const struct rlhf__episode *);
 
 // Returns the seed that all episodes of a group share. `first` is the number of the group's first

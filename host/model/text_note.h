@@ -28,8 +28,8 @@ void rlhf__model_prepend_bos(const struct rlhf__model *m, int32_t choice);
 // - the tokenizer lacks the template's special tokens;
 // - the model can generate text, but the template's end-of-turn token does not end a response.
 //
-// `stop` is the JSON list of sampling.stop if responses are sampled, otherwise NULL. Without `c`,
-// no template is named for these rows. [main]
+// `stop` is the JSON list of sampling.stop if responses are sampled, otherwise NULL. If `c` is
+// NULL, the settings of the template are not for these rows. [main]
 void rlhf__model_chat_note(const struct rlhf__model *m, int64_t rows,
                            const struct rlhf__prompts_config *, const char *stop,
                            struct rlhf__log *log);

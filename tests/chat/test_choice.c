@@ -89,7 +89,7 @@ static void variables(void **state) {
     rlhf__chat_close(c);
 }
 
-// A token that only an id names is no variable of the directory's own template, as in transformers.
+// The directory's own template cannot read a token that only an id names, as in transformers.
 // A named template writes it, and so does the text that a checkpoint gets.
 static void by_id(void **state) {
     static const struct rlhf__chat_tokens known = {

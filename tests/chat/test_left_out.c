@@ -20,7 +20,7 @@
 static const struct {
     const char *template, *row, *text, *part; // part: of the refusal; NULL = the row has this text
 } cases[] = {
-    // thoughts beside calls only, under another name than in the row
+    // thoughts with calls only, under another name than in the row
     {EACH "[{{ m.role }}]{{ m.content }}{% if m.tool_calls %}<{{ m.thinking }}>"
           "{{ m.tool_calls[0].function.name }}{% endif %}{% endfor %}",
      ROW(Q ",{\"role\":\"assistant\",\"reasoning\":\"t\"," CALL "}"), "[user]Q[assistant]<t>f",
@@ -31,7 +31,7 @@ static const struct {
      "messages[1] has thoughts (field 'thinking'), and the chat template "},
     {EACH TURN, ROW(Q ",{\"role\":\"assistant\",\"content\":\"A\",\"reasoning\":\"\"}"),
      "[user]Q[assistant]A", NULL},
-    // a template that loops over its tools has no text for a question without tools
+    // a template that loops over its tools fails on a question without tools
     {"{% for t in tools %}<{{ t.function.name }}>{% endfor %}" EACH TURN,
      "{\"messages\":[" Q "]" TOOLS "}", "<f>[user]Q", NULL},
     {"{% for t in tools %}<{{ t.function.name }}>{% endfor %}" EACH TURN, ROW(Q), NULL,

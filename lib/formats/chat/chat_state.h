@@ -38,7 +38,7 @@ rlhf_status rlhf__chat_parse(const struct rlhf__chat *, const char *text, size_t
 // stays in use, whatever the result. Errors: RLHF_E_NOMEM. [one thread]
 rlhf_status rlhf__chat_learn(struct rlhf__chat *, struct rlhf__error *err);
 
-// Set `out` anew. Errors: RLHF_E_NOMEM. [one thread]
+// Compute `out` again. Errors: RLHF_E_NOMEM. [one thread]
 rlhf_status rlhf__chat_put_out(struct rlhf__chat *, struct rlhf__error *err);
 
 // Drop the entry "tool_use". [one thread]

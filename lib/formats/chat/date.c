@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-// Reads a date and adds the day of the week and of the year. Returns 0 if it is none.
+// Reads a date and adds the day of the week and of the year. Returns 0 if the text is not a date.
 static int read_date(const char *text, struct tm *day) {
     int year, month, of_month, end = 0;
     *day = (struct tm){0};
@@ -42,7 +42,8 @@ int rlhf__date_put(const char *date, rlhf_str format, struct rlhf__buf *out) {
         }
         if (format.ptr[i + 1] == '-' && i + 2 < format.len) one[n++] = format.ptr[++i];
         const char directive = one[n] = format.ptr[++i];
-        if (directive && strchr(empty, directive)) continue; // a date has no time zone
+        if (directive && strchr(empty, directive))
+            continue; // Python writes an empty text for the time zone of a date
         if (!directive || !strchr(plain, directive)) return 0;
         rlhf__buf_put(out, text, strftime(text, sizeof text, one, &day));
     }

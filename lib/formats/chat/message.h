@@ -65,7 +65,7 @@ rlhf_status rlhf__messages_put(struct rlhf__messages *, const struct rlhf__messa
 // are borrowed from the list. Errors: RLHF_E_NOMEM, and RLHF_E_INVALID for:
 //   a value that is not a list, or an empty list
 //   an unknown role
-//   content that is neither a string nor a list of text parts; it may be null or missing in an
+//   content other than a string or a list of text parts; it may be null or missing in an
 //   assistant's message with tool calls or thoughts
 //   thoughts or tool calls in a message that is not an assistant's
 //   a tool call without a name, or whose arguments are neither an object nor a string

@@ -48,11 +48,12 @@ rlhf_status rlhf__template_parse(struct rlhf__template *, const char *text, size
                                  const json_t *vars, struct rlhf__error *err);
 void rlhf__template_finish(struct rlhf__template *);
 
-// Render short conversations to find out the members `before` to `tools`, and set them anew. If the
+// Render short conversations to find out the members `before` to `tools`, and replace them. If the
 // template renders a question only with a list of tools, or only as a list of parts, the
-// conversations have that. A member for what a template writes is 0 if the short conversations do
-// not show it; it may still write it elsewhere. Errors: RLHF_E_UNSUPPORTED if the template cannot
-// render a conversation with one question (the members then stay empty); RLHF_E_NOMEM. [any]
+// conversations have that. A member such as `thoughts` is 0 if the short conversations do not show
+// that the template writes this part; other conversations may show it. Errors: RLHF_E_UNSUPPORTED
+// if the template cannot render a conversation with one question (the members then stay empty);
+// RLHF_E_NOMEM. [any]
 rlhf_status rlhf__template_learn(struct rlhf__template *, struct rlhf__error *err);
 
 // Render a conversation. For *out, see rlhf__jinja_run. Errors: RLHF_E_NOMEM, and RLHF_E_INVALID if

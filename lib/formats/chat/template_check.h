@@ -6,8 +6,8 @@
 
 #include "chat/template.h"
 
-// Check that the text of a conversation has its tools, calls, results, thoughts and what a
-// developer says, that a list of parts is not written as code, and that the row's variables are
+// Check that the text of a conversation has its tools, calls, results, thoughts and developer
+// messages, that a list of parts is not written as code, and that the row's variables are
 // read. If the short conversations of rlhf__template_learn did not show that the template writes a
 // part, the conversation itself is rendered with and without it. `name` is the template's, for
 // messages. Errors: RLHF_E_INVALID, RLHF_E_NOMEM. [any]

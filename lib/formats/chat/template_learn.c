@@ -89,8 +89,8 @@ static rlhf_status add_end(struct probe *p, rlhf_str end) {
                                 : RLHF__NOMEM(p->err, "out of memory for a chat template");
 }
 
-// Returns the first special token of the tokenizer in s at or after *at, and moves *at behind it.
-// Its ptr is NULL if there is none.
+// Returns the first special token of the tokenizer in s at or after *at, and moves *at past the
+// token. Its ptr is NULL if s contains none.
 static rlhf_str next_token(const struct rlhf__template *t, rlhf_str s, size_t *at) {
     while (t->special.at && *at < s.len) {
         const rlhf_str rest = {s.ptr + *at, s.len - *at};

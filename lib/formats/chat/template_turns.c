@@ -69,8 +69,8 @@ static rlhf_status not_told(const struct search *s, size_t i) {
                       i);
 }
 
-// If message m has no calls, replaces its content with the stand-in. Otherwise empties the content,
-// and replaces the calls with a single call whose name is the stand-in.
+// If message m is without calls, replaces its content with the stand-in. Otherwise empties the
+// content, and replaces the calls with a single call whose name is the stand-in.
 static rlhf_status put_stand_in(const struct search *s, struct rlhf__message *m) {
     m->content = (rlhf_str){s->stand_in, strlen(s->stand_in)};
     m->written = m->written == RLHF__CONTENT_PARTS ? RLHF__CONTENT_PARTS : RLHF__CONTENT_TEXT;

@@ -180,7 +180,8 @@ static void end_block(struct reader *r, size_t from) {
     r->at = from + sizeof thought - 1;
 }
 
-// Moves past the next `mark` that is not in a block of thoughts. Returns 0 if there is none.
+// Moves past the next `mark` that is not in a block of thoughts. Returns 0 if the turn contains
+// none.
 static int next_call(struct reader *r, const char *mark) {
     for (;;) {
         const size_t call = find(r, r->at, mark), begins = next_begin(r), ends = next_end(r);
@@ -230,7 +231,7 @@ static void skip_thoughts(struct reader *r) {
         pass_block(r, r->at);
 }
 
-// Reads the rest of the turn as a call. Returns 0 if it is none.
+// Reads the rest of the turn as a call. Returns 0 if the text is not a call.
 static int take_llama3(struct reader *r) {
     skip_thoughts(r);
     r->mark = r->at;
@@ -381,7 +382,7 @@ rlhf_status rlhf__tool_calls_read(int32_t form, rlhf_str turn, const json_t *too
     struct reader r = {.s = rlhf__buf_text(&text), .n = text.len, .tools = tools, .out = out};
     if (st == RLHF_OK) {
         // A NUL would end the searches too early, so it is replaced with a space.
-        for (size_t i = 0; i < text.len; i++)
+        for (size_t i = 0; text.data && i < text.len; i++)
             if (!text.data[i]) text.data[i] = ' ';
         out->forged = rlhf__tool_forged(r.s);
         r.begins = find(&r, 0, think);

@@ -38,7 +38,7 @@ static int put(json_t *out, const char *name, const char *text) {
     return !text || json_object_set_new(out, name, json_string(text)) == 0;
 }
 
-// Tokens with a name of their own: {"image_token": "<image>"} beside the standard ones, or in an
+// Tokens with other names: {"image_token": "<image>"} next to the standard ones, or in an
 // object of extra tokens.
 static int put_named(json_t *out, const json_t *config) {
     static const char end[] = "_token";

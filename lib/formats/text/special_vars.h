@@ -1,7 +1,7 @@
 // special_vars.h: the special tokens that a chat template can write, as variables.
 //
-// The rules are those of transformers: only what the files name and what the class of the tokenizer
-// implies, not the ids of config.json. Internal to text/.
+// The rules are those of transformers: the tokens that the files name and those that the class of
+// the tokenizer implies, not the ids of config.json. Internal to text/.
 #ifndef RLHF_FORMATS_TEXT_SPECIAL_VARS_H
 #define RLHF_FORMATS_TEXT_SPECIAL_VARS_H
 
