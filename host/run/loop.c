@@ -191,12 +191,12 @@ static rlhf_status judge_skipped(const struct rlhf__run *r, struct rlhf__error *
     if (c->skipped > 0)
         rlhf__logf(r->report.log, RLHF_LOG_WARN,
                    "%lld of %lld updates were skipped, " NOT_FINITE " (optim/skipped_steps)",
-                   (long long)c->skipped, (long long)(c->step + c->skipped));
+                   (long long)c->skipped, (long long)c->step + (long long)c->skipped);
     if (critic && critic->count.skipped > 0)
         rlhf__logf(r->report.log, RLHF_LOG_WARN,
                    "%lld of %lld updates of the critic were skipped, " NOT_FINITE,
                    (long long)critic->count.skipped,
-                   (long long)(critic->count.step + critic->count.skipped));
+                   (long long)critic->count.step + (long long)critic->count.skipped);
     return RLHF_OK;
 }
 
