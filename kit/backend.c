@@ -91,7 +91,6 @@ static const char *fault_of(const rlhf_plugin *p) {
     const rlhf_kernels_ops *o = p->ops;
     if (p->kind != RLHF_KIND_KERNELS) return "it is not a compute backend";
     if (!o || !o->open || !o->close) return "its open() or close() is missing";
-    if (p->config_size) return "it has options";
     return o->compute_major == RLHF_COMPUTE_MAJOR && o->compute_minor == RLHF_COMPUTE_MINOR
                ? NULL
                : "it is built for another compute contract";
@@ -124,7 +123,12 @@ rlhf_status rlhf_test_backend_open(struct rlhf_test_backend *b, const rlhf_plugi
     b->host = host;
     b->plugin = p;
     b->ops = p->ops;
-    if (p->create) RLHF_TRY(p->create(&b->host, NULL, &b->self));
+    if (p->config_size) {
+        b->config = malloc(p->config_size);
+        if (!b->config) return b->host.fail(&b->host, RLHF_E_NOMEM, "out of memory");
+        rlhf_test_config(p, b->config);
+    }
+    if (p->create) RLHF_TRY(p->create(&b->host, b->config, &b->self));
     return open ? b->ops->open(b->self, open, &b->c) : RLHF_OK;
 }
 
@@ -132,5 +136,6 @@ void rlhf_test_backend_close(struct rlhf_test_backend *b) {
     if (!b->plugin) return;
     b->ops->close(b->self, b->c);
     if (b->plugin->destroy) b->plugin->destroy(b->self);
+    free(b->config);
     memset(b, 0, sizeof *b);
 }

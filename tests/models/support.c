@@ -133,11 +133,15 @@ static void symbol(void *dl, const char *name, void *fn_out) {
 }
 
 struct backend backend_of(const char *path, uint32_t threads, uint32_t guard) {
-    struct backend b = {rlhf_test_backend_load(path), NULL, NULL};
+    struct backend b = {rlhf_test_backend_load(path), NULL, NULL, NULL};
     if (!b.plugin) return b;
+    b.config = malloc(b.plugin->config_size + 1);
+    assert_non_null(b.config);
+    rlhf_test_config(b.plugin, b.config);
     const rlhf_kernels_ops *ops = b.plugin->ops;
     const rlhf_kernels_open o = {.size = sizeof o, .threads = threads, .guard = guard};
-    if (b.plugin->create(fake_host(), NULL, &b.self) < 0 || ops->open(b.self, &o, &b.compute) < 0)
+    if (b.plugin->create(fake_host(), b.config, &b.self) < 0 ||
+        ops->open(b.self, &o, &b.compute) < 0)
         fail_msg("backend %s: %s", path, failure);
     return b;
 }
@@ -160,6 +164,7 @@ void backend_close(struct backend *b) {
     if (!b->plugin) return;
     ((const rlhf_kernels_ops *)b->plugin->ops)->close(b->self, b->compute);
     b->plugin->destroy(b->self);
+    free(b->config);
     memset(b, 0, sizeof *b);
 }
 

@@ -23,6 +23,7 @@ struct backend {
     const rlhf_plugin *plugin;
     void *self;
     rlhf_compute *compute;
+    void *config; // the defaults of its options
 };
 
 struct backend backend_of(const char *path, uint32_t threads, uint32_t guard);

@@ -62,7 +62,7 @@ static void nothing_in_vain(void **state) {
         table.linear_sum = count_sum;
         table.embed_bwd = count_embed_bwd;
         table.lm_head_bwd = count_head;
-        const struct backend counting = {NULL, NULL, &table};
+        const struct backend counting = {NULL, NULL, &table, NULL};
         struct model m = adapted_open_on(&counting, &k,
                                          (struct adapted_how){.dtype = RLHF_BF16, .trainable = 1});
         test_free(adapted_heads(&m, &k, &vec_batch, 1, 0));
@@ -86,7 +86,7 @@ static void recorded(void **state) {
         if (!(adapted_kinds[i].heads & RLHF_HEAD_LOGP) || backend_is_slow()) continue;
         struct recorder rec;
         recorder_init(&rec, adapted_backend()->compute);
-        const struct backend recording = {NULL, NULL, &rec.table};
+        const struct backend recording = {NULL, NULL, &rec.table, NULL};
         for (int32_t with = 0; with < 2; with++) {
             const struct adapted_how h = {.dtype = RLHF_BF16};
             struct model m =

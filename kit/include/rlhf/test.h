@@ -306,14 +306,15 @@ struct rlhf_test_backend {
     void *self;
     rlhf_compute *c;           // NULL: not opened
     char said[RLHF_TEST_TEXT]; // the last failure of the instance or its table, "" if none
+    void *config;              // the defaults of its options; NULL: it has none
 };
 
 // Loads a compute backend's .so. If this fails, returns NULL with the reason on stderr. The .so is
 // never unloaded. [any]
 const rlhf_plugin *rlhf_test_backend_load(const char *path);
 
-// Create an instance of a backend, without options. If `open` is not NULL, also open the instance's
-// table. On failure b->said has the reason, and b must still be closed. [any]
+// Create an instance of a backend, with the defaults of its options. If `open` is not NULL, also
+// open the instance's table. On failure b->said has the reason, and b must still be closed. [any]
 rlhf_status rlhf_test_backend_open(struct rlhf_test_backend *b, const rlhf_plugin *p,
                                    const rlhf_kernels_open *open);
 void rlhf_test_backend_close(struct rlhf_test_backend *b); // b may be closed or zeroed [any]
