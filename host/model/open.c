@@ -274,11 +274,14 @@ rlhf_status rlhf__model_weigh(const struct rlhf__model *m, struct rlhf__uses *ou
     return st;
 }
 
-// Where weights are missing, the tokenizer often is too (GGUF holds both), so they are named first.
+// If both the tokenizer and the weights are missing (GGUF holds both), the message names the
+// weights.
 static rlhf_status open_text(struct rlhf__model *m, struct rlhf__error *err) {
     const int reads = m->spec.start == RLHF__START_WEIGHTS || m->spec.start == RLHF__START_HEADS;
-    if (reads && !rlhf__weights_exist(m->dir)) return rlhf__wrong_weights(m->dir, err);
-    RLHF_TRY(rlhf__tokenizer_open(m->text_dir, &m->tok, err));
+    const rlhf_status st = rlhf__tokenizer_open(m->text_dir, &m->tok, err);
+    if (st != RLHF_OK && reads && !rlhf__weights_exist(m->dir))
+        return rlhf__wrong_weights(m->dir, err);
+    RLHF_TRY(st);
     rlhf__tokenizer_set_log(m->tok, m->env->services->log);
     return RLHF_OK;
 }

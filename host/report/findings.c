@@ -102,7 +102,7 @@ static const struct {
     {"cut_off", RLHF__ALL_CUT_OFF},
     {"fell_apart", 1 << 8},
     {"hacked", 1 << 9},
-    {"flat_groups", 1 << 11},
+    {"flat_groups", RLHF__FLAT_GROUPS},
     {"right_answers_fell", 1 << 12},
     {"negative_weights", 1 << 13},
     {"drowned", 1 << 14},
@@ -130,6 +130,12 @@ int rlhf__findings_note(struct rlhf__findings *f, const struct rlhf__run_note *n
     if (!bit || (f->said & bit)) return 0;
     if ((f->said & RLHF__LOST) && !is_said_after(n->id)) return 0;
     f->said |= bit;
+    return 1;
+}
+
+int rlhf__findings_once(struct rlhf__findings *f, uint32_t finding) {
+    if (f->said & finding) return 0;
+    f->said |= finding;
     return 1;
 }
 

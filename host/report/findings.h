@@ -42,7 +42,12 @@ enum rlhf__finding {
     RLHF__ALL_CUT_OFF = 8,
     RLHF__DIVERGED = 16,
     RLHF__FELL = 32,
-    RLHF__FAR = 64
+    RLHF__FAR = 64,
+    // Reported with rlhf__findings_once. Other bits up to 1 << 21 stand for trends (findings.c).
+    RLHF__FLAT_GROUPS = 1 << 11,
+    RLHF__NO_CALLS = 1 << 22,
+    RLHF__REWRITTEN = 1 << 23,
+    RLHF__SKIPPED_STEPS = 1 << 24
 };
 
 // After one of these two findings, any later finding would only be a consequence of it.
@@ -85,6 +90,10 @@ enum { RLHF__TREND_PHASES = 10, RLHF__TREND_LASTED = 5 };
 // After a finding of RLHF__LOST, the only notes that are reported are a collapse and causes of the
 // finding. [any]
 int rlhf__findings_note(struct rlhf__findings *, const struct rlhf__run_note *);
+
+// Returns 1 the first time that it is called with this bit of enum rlhf__finding in a run, also
+// across resumes. [any]
+int rlhf__findings_once(struct rlhf__findings *, uint32_t finding);
 
 // Check the next phase. [any]
 struct rlhf__found rlhf__findings_judge(struct rlhf__findings *,

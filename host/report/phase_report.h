@@ -57,17 +57,18 @@ enum { RLHF__STILL_PHASES = 16 };
 
 // Check whether the phase, whose metrics are set, gave a learning signal. Without this check, a run
 // that learns nothing would look like any other run. `*count` counts the phases without a signal.
-// Two warnings are logged once per process:
+// Three warnings are logged once per run:
 // - All compared responses have the same reward. This warning is omitted if `findings` has reported
 //   the policy as lost (RLHF__LOST), which is then the cause.
 // - No gradient reached an adapter that still has its initial weights.
+// - Steps were skipped because the loss or a gradient was not finite.
 //
 // Errors: RLHF_E_NUMERIC if the run trains an adapter that has not moved since the start of the
 // run, in two cases:
 // - the phase took steps with a nonzero gradient and learning rate;
 // - RLHF__STILL_PHASES phases gave no learning signal, or the run's last phase gave none. [main]
 rlhf_status rlhf__check_learning(const struct rlhf__phase *p, struct rlhf__count *count,
-                                 const struct rlhf__findings *findings, struct rlhf__error *err);
+                                 struct rlhf__findings *findings, struct rlhf__error *err);
 
 // Warn if the scores of a bt_rm.so reward in a run's first phase are far from mean 0 and standard
 // deviation 1. Coefficients such as algo.kl_coef are chosen for that scale. The phase's metrics

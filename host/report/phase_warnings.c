@@ -198,12 +198,11 @@ static void say_fell(const struct rlhf__findings *f, const struct rlhf__phase *p
 }
 
 // Warn once if no episode of the phase has called a tool, although the environment has tools.
-static void check_calls(const struct rlhf__phase *p) {
+static void check_calls(struct rlhf__findings *f, const struct rlhf__phase *p) {
     double calls;
-    if (p->report->said_no_calls ||
-        !rlhf__metrics_get(p->report->metrics, "tools/call_frequency", &calls) || calls > 0)
+    if (!rlhf__metrics_get(p->report->metrics, "tools/call_frequency", &calls) || calls > 0 ||
+        !rlhf__findings_once(f, RLHF__NO_CALLS))
         return;
-    p->report->said_no_calls = 1;
     rlhf__report_warn(p->report, p->count->phase + 1, "no_calls",
                       "none of the %u episodes called a tool; what helps: teach the form of calls "
                       "first, by sft.so on rows with calls (docs/calculator.md); look at the "
@@ -211,8 +210,23 @@ static void check_calls(const struct rlhf__phase *p) {
                       p->x.rows.n);
 }
 
+// Warn once if the chat template would render a turn differently once later turns follow.
+static void check_rewritten(struct rlhf__findings *f, const struct rlhf__phase *p) {
+    const struct rlhf__episode_counts *c = &p->x.replies;
+    const int plays = !p->recorded || p->trusts == RLHF__TRUST_SCORES;
+    if (!plays || !c->rewritten || !rlhf__findings_once(f, RLHF__REWRITTEN)) return;
+    rlhf__report_warn(
+        p->report, p->count->phase + 1, "rewritten",
+        "the chat template would render %lld of %lld turns differently once later "
+        "turns follow (episodes/rewritten_turns); rows keep what the policy wrote, but "
+        "programs that render the whole conversation for each turn do not show it to "
+        "the model",
+        (long long)c->rewritten, (long long)c->past);
+}
+
 void rlhf__phase_warnings(struct rlhf__findings *f, const struct rlhf__phase *p) {
-    check_calls(p);
+    check_calls(f, p);
+    check_rewritten(f, p);
     const struct rlhf__phase_numbers n = numbers_of(p);
     const struct rlhf__found found = rlhf__findings_judge(f, &n);
     if (found.what & RLHF__EXPLODED) say_exploded(f, p, &n, &found);
@@ -330,7 +344,7 @@ static void warn_messages(const struct rlhf__phase *p) {
 // rewards are flat if all responses of the phase have the same reward. Otherwise they are flat if
 // no group has spread.
 static void check_flat_rewards(const struct rlhf__phase *p, struct rlhf__count *count,
-                               const struct rlhf__findings *findings) {
+                               struct rlhf__findings *findings) {
     const struct rlhf__rows *e = &p->x.rows;
     double share = 0;
     rlhf__metrics_get(p->report->metrics, RLHF_METRIC_FLAT_GROUPS, &share);
@@ -342,8 +356,8 @@ static void check_flat_rewards(const struct rlhf__phase *p, struct rlhf__count *
         rlhf__metrics_set(p->report->metrics, "optim/flat_phases", (double)count->flat_phases);
     // If the policy was reported as lost (RLHF__LOST), that is the cause, and advice on groups and
     // temperatures would not help.
-    if (!flat || p->report->said_flat || (findings->said & RLHF__LOST)) return;
-    p->report->said_flat = 1;
+    if (!flat || (findings->said & RLHF__LOST) || !rlhf__findings_once(findings, RLHF__FLAT_GROUPS))
+        return;
     if (constant)
         warn_constant_rewards(p, e);
     else
@@ -376,7 +390,7 @@ static rlhf_status no_gradient(const struct rlhf__phase *p, struct rlhf__count *
                         "the adapter has not moved: %lld phase%s gave no learning signal (last "
                         "rewards: %.500s); the run would teach nothing",
                         (long long)here, here == 1 ? "" : "s", values);
-    else if (p->report->still_phases == 1)
+    else if (here == 1)
         rlhf__report_warn(
             p->report, p->count->phase + 1, "still_adapter",
             "the adapter is where it started: every derivative of the phase's "
@@ -420,12 +434,11 @@ static void put_odd_advantage(const struct rlhf__phase *p, struct rlhf__buf *out
 }
 
 // Warn in the first phase with a step that was skipped. The end of the run has the count.
-static void check_skipped(const struct rlhf__phase *p) {
+static void check_skipped(struct rlhf__findings *findings, const struct rlhf__phase *p) {
     const struct rlhf__learner *l = p->learner;
     const long long skipped = (long long)(l->minibatches - l->steps);
     struct rlhf__buf cause = RLHF__BUF_INIT;
-    if (skipped <= 0 || p->report->said_skipped) return;
-    p->report->said_skipped = 1;
+    if (skipped <= 0 || !rlhf__findings_once(findings, RLHF__SKIPPED_STEPS)) return;
     put_odd_advantage(p, &cause);
     rlhf__report_warn(p->report, p->count->phase + 1, "skipped_steps",
                       "%lld of %lld updates were skipped, because the loss or a gradient was not "
@@ -438,8 +451,8 @@ static void check_skipped(const struct rlhf__phase *p) {
 }
 
 rlhf_status rlhf__check_learning(const struct rlhf__phase *p, struct rlhf__count *count,
-                                 const struct rlhf__findings *findings, struct rlhf__error *err) {
-    check_skipped(p);
+                                 struct rlhf__findings *findings, struct rlhf__error *err) {
+    check_skipped(findings, p);
     check_flat_rewards(p, count, findings);
     return p->has_adapter ? check_adapter(p, count, err) : RLHF_OK;
 }

@@ -76,14 +76,9 @@ struct rlhf__report {
     double began;      // clock at this process's first phase; the ETA counts from here
     double peak_flops; // measured after the first phase; 0 = not yet measured
     int32_t silent;    // 1: another process writes and shows everything
-    int32_t said_flat; // 1: a phase without spread in any group has been reported
+    int32_t said_left; // 1: too few fresh prompts has been reported
     // phases of this process in which an adapter that never moved got no gradient
     int64_t still_phases;
-    int32_t said_skipped;   // 1: a skipped step has been reported
-    int32_t said_left;      // 1: too few fresh prompts has been reported
-    int32_t said_no_calls;  // 1: a phase without a call of a tool has been reported
-    int32_t said_rewritten; // 1: turns that the chat template would rewrite have been reported
-    int32_t reserved;
 };
 
 // Log "phase N: " and the text as a warning, and write the warning to events.jsonl. Does nothing if

@@ -66,12 +66,6 @@ static int is_due(int64_t phase) {
     return phase >= RLHF__TREND_PHASES && phase % (1 + phase / 1000) == 0;
 }
 
-// Returns 1 if the note's problem was already reported by rlhf__check_learning, which reports flat
-// groups at once.
-static int is_known(const struct rlhf__report *r, const struct rlhf__run_note *n) {
-    return r->said_flat && strcmp(n->id, "flat_groups") == 0;
-}
-
 rlhf_status rlhf__run_history_warn(const struct rlhf__run_history *h, struct rlhf__findings *said,
                                    struct rlhf__report *r, int64_t phase, struct rlhf__error *err) {
     const struct rlhf__history whole = {&h->series, &h->facts};
@@ -81,7 +75,7 @@ rlhf_status rlhf__run_history_warn(const struct rlhf__run_history *h, struct rlh
     rlhf__rules_apply(&whole, &notes);
     for (size_t i = 0; i < notes.n; i++) {
         const struct rlhf__run_note *n = &notes.all[i];
-        if (is_known(r, n) || !rlhf__findings_note(said, n)) continue;
+        if (!rlhf__findings_note(said, n)) continue;
         rlhf__report_warn(r, phase, n->id, "since phase %lld: %s What helps: %s",
                           (long long)n->held.phase, n->text, n->change);
     }

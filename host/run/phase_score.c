@@ -20,15 +20,6 @@ static void report_episodes(const struct rlhf__phase *p, const struct rlhf__expe
     if (x->rows.turn && p->report->times.rollout > 0)
         rlhf__metrics_set(p->report->metrics, "episodes/waiting",
                           c->seconds / p->report->times.rollout);
-    if (!c->rewritten || p->report->said_rewritten) return;
-    p->report->said_rewritten = 1;
-    rlhf__report_warn(
-        p->report, p->count->phase + 1, "rewritten",
-        "the chat template would render %lld of %lld turns differently once later "
-        "turns follow (episodes/rewritten_turns); rows keep what the policy wrote, but "
-        "programs that render the whole conversation for each turn do not show it to "
-        "the model",
-        (long long)c->rewritten, (long long)c->past);
 }
 
 // ---- the rewards ----
