@@ -14,7 +14,7 @@ struct parts {
 static json_t *normal_of(struct parts *p, const struct rlhf__normaliser *n, const json_t *text) {
     struct rlhf__error err = {0};
     check_ok(rlhf__normaliser_apply(n, json_string_value(text), json_string_length(text),
-                                    &p->work->normal, &p->work->spare, &err),
+                                    &p->work->search, &p->work->normal, &p->work->spare, &err),
              &err);
     return json_stringn(rlhf__buf_text(&p->work->normal), p->work->normal.len);
 }
@@ -165,12 +165,14 @@ static rlhf_status normalise(json_t *steps, const char *text, size_t times,
                              struct rlhf__error *err) {
     struct rlhf__normaliser *n = NULL;
     struct rlhf__buf in = RLHF__BUF_INIT, out = RLHF__BUF_INIT, spare = RLHF__BUF_INIT;
+    struct rlhf__search match = {0};
     json_t *all = json_pack("{s:s, s:o}", "type", "Sequence", "normalizers", steps);
     for (size_t i = 0; i < times; i++)
         rlhf__buf_puts(&in, text);
     check_ok(rlhf__normaliser_create(all, &n, err), err);
     const rlhf_status st =
-        rlhf__normaliser_apply(n, rlhf__buf_text(&in), in.len, &out, &spare, err);
+        rlhf__normaliser_apply(n, rlhf__buf_text(&in), in.len, &match, &out, &spare, err);
+    rlhf__search_finish(&match);
     assert_in_range(out.cap, 0, (size_t)128 << 20);
     assert_in_range(spare.cap, 0, (size_t)128 << 20);
     rlhf__normaliser_destroy(n);

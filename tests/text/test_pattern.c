@@ -6,6 +6,8 @@
 #include "text/pattern.h"
 #include "text/unicode.h"
 
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
 #include <rlhf/rng.h>
 
 #define LLAMA3(digits)                                                                             \
@@ -215,10 +217,119 @@ static void steps_go_with_the_text(void **state) {
     assert_int_equal(first_match("^(?: |\\t)+[xz]", ' ', 200000, 'y', &err), 0);
 }
 
+// Compares the matches with those that PCRE2 finds in the whole text.
+static void check_windows(const char *pattern, const char *s, size_t n) {
+    struct rlhf__pattern *p = NULL;
+    struct rlhf__search match = {0};
+    struct rlhf__error err = {0};
+    struct rlhf__buf form = RLHF__BUF_INIT;
+    int code = 0;
+    size_t at = 0, last = SIZE_MAX;
+    check_ok(rlhf__pattern_create(pattern, strlen(pattern), 0, &p, &err), &err);
+    assert_null(rlhf__pattern_translate(pattern, strlen(pattern), &form));
+    pcre2_code *whole = pcre2_compile((PCRE2_SPTR)rlhf__buf_text(&form), form.len,
+                                      PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE, &code, &at, NULL);
+    pcre2_match_data *room = pcre2_match_data_create(1, NULL);
+    assert_non_null(whole);
+    assert_non_null(room);
+    rlhf__search_reset(&match, n);
+    for (at = 0; at <= n;) {
+        const int found = pcre2_match(whole, (PCRE2_SPTR)s, n, at, 0, room, NULL) > 0;
+        const size_t *range = pcre2_get_ovector_pointer(room);
+        if (found && range[0] == range[1] && range[1] == last) {
+            do
+                at++;
+            while (at < n && ((uint8_t)s[at] & 0xC0) == 0x80);
+            continue;
+        }
+        const rlhf_status st = rlhf__pattern_next(p, s, n, &match, &err);
+        check_ok(st < 0 ? st : RLHF_OK, &err);
+        if (st != found || (found && (match.begin != range[0] || match.end != range[1])))
+            fail_msg("'%s': %zu to %zu, in the whole text %zu to %zu", pattern, match.begin,
+                     match.end, range[0], range[1]);
+        if (!found) break;
+        at = last = range[1];
+    }
+    pcre2_match_data_free(room);
+    pcre2_code_free(whole);
+    rlhf__buf_free(&form);
+    rlhf__search_finish(&match);
+    rlhf__pattern_destroy(p);
+}
+
+// The matches are those of a search in the whole text at once, also where a window of the text ends
+// within a match, or within what follows a match and decides about it.
+static void windows_change_no_match(void **state) {
+    static const char *const patterns[] = {"a+b|.",
+                                           "\\s+(?!\\S)|\\s+|\\S+",
+                                           "a+$|\n",
+                                           "a*",
+                                           "(?<=b)a+\\b|\\bb+",
+                                           "a(?=a*b)+",
+                                           "\\Z|b+\\Z",
+                                           "a{3,90}(?=b)",
+                                           "(?!a+\n)a+",
+                                           "\xC3\xA9+a?|^b",
+                                           "a{200,}b?",
+                                           "(?:a|b){70}\\z",
+                                           "\\A a|a+b+a+"};
+    static const char *const parts[] = {"a", "b", " ", "\n", "\xC3\xA9"};
+    (void)state;
+    rlhf_rng rng = {.seed = 7};
+    for (size_t round = 0; round < 60; round++) {
+        struct rlhf__buf text = RLHF__BUF_INIT;
+        while (text.len < 1500) {
+            const char *part = parts[rlhf_rng_below(&rng, CHECK_COUNT(parts))];
+            size_t times =
+                rlhf_rng_below(&rng, 4) ? 1 + rlhf_rng_below(&rng, 4) : rlhf_rng_below(&rng, 300);
+            while (times--)
+                rlhf__buf_puts(&text, part);
+        }
+        for (size_t i = 0; i < CHECK_COUNT(patterns); i++)
+            check_windows(patterns[i], rlhf__buf_text(&text), text.len);
+        rlhf__buf_free(&text);
+    }
+}
+
+// A search that looks far and finds a short match is paid from a budget that all searches of the
+// text share. Without it, the time would go with the square of the text's length, or worse.
+static void searches_of_a_text_share_a_budget(void **state) {
+    static const char often[] = "it searches the same bytes of a text too often";
+    static const char limit[] = "PCRE2 gave up on a text: match limit exceeded";
+    static const struct {
+        const char *pattern;
+        size_t n_line, n; // n lines of n_line letters
+        const char *why;
+    } cases[] = {{"a*a*b|.", 1500, 1, limit},         {"a*a*b|.", 60000, 1, limit},
+                 {"a*a*b|.", 400, 100, often},        {"a*b|.", 60000, 1, often},
+                 {"a*a*a*b|[a\n]", 250, 4000, often}, {"a*a*b|[a\n]", 1000, 1000, often}};
+    (void)state;
+    for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
+        struct rlhf__pattern *p = NULL;
+        struct rlhf__search match = {0};
+        struct rlhf__error err = {0};
+        struct rlhf__buf text = RLHF__BUF_INIT;
+        rlhf_status st;
+        for (size_t k = 0; k < cases[i].n * (cases[i].n_line + 1); k++)
+            rlhf__buf_puts(&text, (k + 1) % (cases[i].n_line + 1) ? "a" : "\n");
+        check_ok(rlhf__pattern_create(cases[i].pattern, strlen(cases[i].pattern), 0, &p, &err),
+                 &err);
+        rlhf__search_reset(&match, text.len);
+        while ((st = rlhf__pattern_next(p, rlhf__buf_text(&text), text.len, &match, &err)) == 1)
+            ;
+        check_error(st, RLHF_E_UNSUPPORTED, &err, cases[i].why);
+        rlhf__search_finish(&match);
+        rlhf__pattern_destroy(p);
+        rlhf__buf_free(&text);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(words_by_hand_are_those_of_pcre2),
                                        cmocka_unit_test(refused_with_their_text),
                                        cmocka_unit_test(characters_are_the_librarys),
-                                       cmocka_unit_test(steps_go_with_the_text)};
+                                       cmocka_unit_test(steps_go_with_the_text),
+                                       cmocka_unit_test(windows_change_no_match),
+                                       cmocka_unit_test(searches_of_a_text_share_a_budget)};
     return cmocka_run_group_tests_name("patterns", tests, NULL, NULL);
 }

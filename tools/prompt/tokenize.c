@@ -251,13 +251,15 @@ static rlhf_status print_rows(const struct rlhf__env *env, const struct options 
     return st;
 }
 
-static rlhf_status print_typed(const struct options *o, const struct rlhf__tokenizer *tok,
+static rlhf_status print_typed(const struct rlhf__env *env, const struct options *o,
+                               const struct rlhf__tokenizer *tok,
                                const struct rlhf__flag_list *typed, struct shown *s,
                                struct rlhf__error *err) {
     RLHF_TRY(rlhf__command_setup_template_used("tokenize", &o->chat, 0, err));
     for (size_t i = 0; i < typed->n; i++) {
         const rlhf_str text = {typed->item[i], strlen(typed->item[i])};
         const size_t good = rlhf__utf8_valid(text.ptr, (size_t)text.len);
+        if (*env->cancelled) return rlhf__fail(err, RLHF_E_CANCELLED, "stopped");
         if (good < text.len)
             return rlhf__fail(err, RLHF_E_INVALID,
                               "tokenize: invalid UTF-8 at byte %zu of text %zu", good + 1, i + 1);
@@ -282,7 +284,7 @@ static rlhf_status run(const struct rlhf__env *env, const struct options *o,
         return rlhf__fail(err, RLHF_E_INVALID,
                           "tokenize: give texts as arguments, by --data FILE or by a pipe");
     rlhf_status st = rlhf__typed_tokenizer(env, "--model", o->model, &o->chat, &tok, err);
-    if (st == RLHF_OK && typed->n) st = print_typed(o, tok, typed, &s, err);
+    if (st == RLHF_OK && typed->n) st = print_typed(env, o, tok, typed, &s, err);
     if (st == RLHF_OK && !typed->n) st = print_rows(env, o, tok, &s, err);
     shown_finish(&s);
     rlhf__tokenizer_close(tok);

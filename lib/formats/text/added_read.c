@@ -262,15 +262,16 @@ static rlhf_status show(struct rlhf__tokenizer *tok, struct rlhf__added_token *t
     return st == RLHF_OK ? rlhf__buf_ok(text, err) : st;
 }
 
-static rlhf_status add_needle(struct rlhf__tokenizer *tok, size_t i, struct rlhf__buf *normal,
-                              struct rlhf__buf *spare, struct rlhf__error *err) {
+static rlhf_status add_needle(struct rlhf__tokenizer *tok, size_t i, struct rlhf__search *match,
+                              struct rlhf__buf *normal, struct rlhf__buf *spare,
+                              struct rlhf__error *err) {
     struct rlhf__added *a = &tok->added;
     struct rlhf__added_token *t = &a->item[i];
     if (!t->normalized || !tok->normaliser)
         return rlhf__matcher_add(t->normalized ? &a->normal : &a->plain, rlhf__added_text(a, t),
                                  t->len, (uint32_t)i, err);
-    RLHF_TRY(rlhf__normaliser_apply(tok->normaliser, rlhf__added_text(a, t), t->len, normal, spare,
-                                    err));
+    RLHF_TRY(rlhf__normaliser_apply(tok->normaliser, rlhf__added_text(a, t), t->len, match, normal,
+                                    spare, err));
     RLHF_TRY(show(tok, t, rlhf__buf_text(normal), normal->len, err));
     // A token whose normal form is the text of a special token is skipped in decoding, like that
     // token. The library does the same.
@@ -282,11 +283,12 @@ static rlhf_status add_needle(struct rlhf__tokenizer *tok, size_t i, struct rlhf
 rlhf_status rlhf__added_ready(struct rlhf__tokenizer *tok, struct rlhf__error *err) {
     struct rlhf__added *a = &tok->added;
     struct rlhf__buf normal = RLHF__BUF_INIT, spare = RLHF__BUF_INIT;
+    struct rlhf__search match = {0}; // one budget for all tokens
     rlhf_status st = RLHF_OK;
     // If two tokens have the same normal form, the first one is found. (The library may find
     // either.)
     for (size_t i = 0; i < a->n && st == RLHF_OK; i++)
-        st = add_needle(tok, i, &normal, &spare, err);
+        st = add_needle(tok, i, &match, &normal, &spare, err);
     for (size_t i = 0; i < a->n; i++) {
         const struct rlhf__added_token *t = &a->item[i];
         struct rlhf__vocab_token *v = &tok->vocab.token[t->id];
@@ -299,5 +301,6 @@ rlhf_status rlhf__added_ready(struct rlhf__tokenizer *tok, struct rlhf__error *e
     }
     rlhf__buf_free(&normal);
     rlhf__buf_free(&spare);
+    rlhf__search_finish(&match);
     return st;
 }

@@ -67,6 +67,7 @@ enum { STEPS_MAX = 16 };
 
 struct step {
     // Append the result of applying the step to s[0..n) to `out`, which is empty.
+    // NULL for Replace, whose searches need more.
     rlhf_status (*apply)(const struct step *step, const char *s, size_t n, struct rlhf__buf *out,
                          struct rlhf__error *err);
     struct rlhf__bert_opts bert;
@@ -200,7 +201,7 @@ static rlhf_status replace_run(const struct step *step, const char *s, size_t n,
                                struct rlhf__error *err) {
     size_t from = 0;
     rlhf_status st = 0;
-    rlhf__search_reset(match);
+    rlhf__search_reset(match, n);
     while (n && (st = rlhf__pattern_next(step->pattern, s, n, match, err)) == 1) {
         RLHF_TRY(rlhf__normal_room(out, match->begin - from + step->n_text, err));
         rlhf__buf_put(out, s + from, match->begin - from);
@@ -212,19 +213,18 @@ static rlhf_status replace_run(const struct step *step, const char *s, size_t n,
 }
 
 static rlhf_status apply_replace(const struct step *step, const char *s, size_t n,
-                                 struct rlhf__buf *out, struct rlhf__error *err) {
-    struct rlhf__search match = {0};
+                                 struct rlhf__search *match, struct rlhf__buf *out,
+                                 struct rlhf__error *err) {
     rlhf_status st = RLHF_OK;
     for (size_t at = 0; at < n && st == RLHF_OK;) {
         size_t good = rlhf__utf8_valid(s + at, n - at), bad = 1;
-        st = replace_run(step, s + at, good, &match, out, err);
+        st = replace_run(step, s + at, good, match, out, err);
         at += good;
         if (at == n) break;
         rlhf__utf8_next(s + at, n - at, NULL, &bad);
         rlhf__buf_put(out, s + at, bad);
         at += bad;
     }
-    rlhf__search_finish(&match);
     return st;
 }
 
@@ -245,7 +245,6 @@ static rlhf_status read_text(const json_t *part, const char *key, struct step *s
 }
 
 static rlhf_status read_replace(const json_t *part, struct step *step, struct rlhf__error *err) {
-    step->apply = apply_replace;
     RLHF_TRY(read_text(part, "content", step, err));
     rlhf_status st = rlhf__pattern_read(json_object_get(part, "pattern"), &step->pattern, err);
     if (st < 0) rlhf__error_context(err, "the normalizer Replace");
@@ -351,8 +350,8 @@ void rlhf__normaliser_destroy(struct rlhf__normaliser *normaliser) {
 }
 
 rlhf_status rlhf__normaliser_apply(const struct rlhf__normaliser *normaliser, const char *s,
-                                   size_t n, struct rlhf__buf *out, struct rlhf__buf *spare,
-                                   struct rlhf__error *err) {
+                                   size_t n, struct rlhf__search *match, struct rlhf__buf *out,
+                                   struct rlhf__buf *spare, struct rlhf__error *err) {
     for (size_t i = 0; i < normaliser->n; i++) {
         struct rlhf__buf last = *out; // the previous step's output
         *out = *spare;
@@ -362,7 +361,9 @@ rlhf_status rlhf__normaliser_apply(const struct rlhf__normaliser *normaliser, co
             n = spare->len;
         }
         rlhf__buf_clear(out);
-        RLHF_TRY(normaliser->step[i].apply(&normaliser->step[i], s, n, out, err));
+        const struct step *step = &normaliser->step[i];
+        RLHF_TRY(step->pattern ? apply_replace(step, s, n, match, out, err)
+                               : step->apply(step, s, n, out, err));
         RLHF_TRY(rlhf__buf_ok(out, err));
         RLHF_TRY(rlhf__normal_room(out, 0, err));
     }

@@ -7,6 +7,7 @@
 #define RLHF_FORMATS_TEXT_NORMALISER_H
 
 #include "base/buf.h"
+#include "text/pattern.h"
 
 #include <jansson.h>
 
@@ -26,11 +27,12 @@ void rlhf__normaliser_destroy(struct rlhf__normaliser *normaliser); // NULL allo
 
 // Set *out to the normal form of s[0..n). s may contain any bytes. Invalid bytes are kept, except
 // by BERT's normalizer, which drops them if clean_text is set, and otherwise replaces them with
-// U+FFFD. `spare` is overwritten. s must not overlap *out or *spare. Errors: RLHF_E_NOMEM,
+// U+FFFD. `spare` is overwritten. s must not overlap *out or *spare. `match` has the
+// budget of the text's searches. Errors: RLHF_E_NOMEM,
 // RLHF_E_UNSUPPORTED (a pattern that takes too long). [any]
 rlhf_status rlhf__normaliser_apply(const struct rlhf__normaliser *normaliser, const char *s,
-                                   size_t n, struct rlhf__buf *out, struct rlhf__buf *spare,
-                                   struct rlhf__error *err);
+                                   size_t n, struct rlhf__search *match, struct rlhf__buf *out,
+                                   struct rlhf__buf *spare, struct rlhf__error *err);
 
 // Returns the options of the BertNormalizer in the list of steps, or NULL if the list lacks one.
 // The options may be changed before the normalizer is first used. [main]

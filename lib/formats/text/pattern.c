@@ -154,7 +154,8 @@ struct rlhf__pattern {
     int32_t rule; // enum rlhf__word_rule
     int32_t reserved;
     pcre2_code *code;
-    char *text; // [n] the literal text, or the text that was compiled
+    pcre2_code *counted; // for the interpreter; each byte that it goes back is a step
+    char *text;          // [n] the literal text, or the text that was compiled
     size_t n;
 };
 
@@ -185,12 +186,16 @@ static rlhf_status compile(struct rlhf__pattern *pattern, const char *text, size
     if (st == RLHF_OK) {
         pcre2_compile_context *how = pcre2_compile_context_create(NULL);
         if (how) pcre2_set_newline(how, PCRE2_NEWLINE_LF);
-        pattern->code = pcre2_compile((PCRE2_SPTR)rlhf__buf_text(&form), form.len,
-                                      PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE, &code, &at, how);
+        const uint32_t opts = PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE;
+        PCRE2_SPTR s = (PCRE2_SPTR)rlhf__buf_text(&form);
+        pattern->code = pcre2_compile(s, form.len, opts, &code, &at, how);
+        if (pattern->code)
+            pattern->counted =
+                pcre2_compile(s, form.len, opts | PCRE2_NO_AUTO_POSSESS, &code, &at, how);
         if (how) pcre2_compile_context_free(how);
-        if (!how || (!pattern->code && code == PCRE2_ERROR_HEAP_FAILED)) {
+        if (!how || (!pattern->counted && code == PCRE2_ERROR_HEAP_FAILED)) {
             st = RLHF__NOMEM(err, "out of memory for a pattern");
-        } else if (!pattern->code) {
+        } else if (!pattern->counted) {
             char message[128] = "";
             pcre2_get_error_message(code, (PCRE2_UCHAR *)message, sizeof message);
             snprintf(why, sizeof why, "PCRE2 says '%s'", message);
@@ -198,7 +203,8 @@ static rlhf_status compile(struct rlhf__pattern *pattern, const char *text, size
         }
     }
     rlhf__buf_free(&form);
-    if (st == RLHF_OK) pcre2_jit_compile(pattern->code, PCRE2_JIT_COMPLETE); // else interpreted
+    if (st == RLHF_OK) // without compiled code, the pattern is interpreted
+        pcre2_jit_compile(pattern->code, PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD);
     return st;
 }
 
@@ -255,6 +261,7 @@ rlhf_status rlhf__pattern_read(const json_t *pattern, struct rlhf__pattern **out
 void rlhf__pattern_destroy(struct rlhf__pattern *pattern) {
     if (!pattern) return;
     pcre2_code_free(pattern->code);
+    pcre2_code_free(pattern->counted);
     free(pattern->text);
     free(pattern);
 }
@@ -263,10 +270,17 @@ int32_t rlhf__pattern_rule(const struct rlhf__pattern *pattern) { return pattern
 
 // ---- finding ----
 
-void rlhf__search_reset(struct rlhf__search *match) {
+// What all searches of a text may cost: FREE, and COST_A_BYTE for each byte that is searched. A
+// search costs the bytes that it may have looked at, or its limit on steps if that limit is raised.
+enum { FREE = 1 << 20, COST_A_BYTE = 128 };
+
+void rlhf__search_reset(struct rlhf__search *match, size_t n) {
     match->begin = match->end = match->from = 0;
     match->seen = 0;
+    match->earned += (uint64_t)n * COST_A_BYTE;
 }
+
+void rlhf__search_new_text(struct rlhf__search *match) { match->spent = match->earned = 0; }
 
 void rlhf__search_finish(struct rlhf__search *match) {
     pcre2_match_data_free(match->room);
@@ -295,33 +309,104 @@ static rlhf_status gave_up(const struct rlhf__pattern *pattern, int code, struct
 // limits.
 enum { STEPS = 100000, STEPS_A_BYTE = 32, ROOM_KIB = 64 << 10, ROOM_A_BYTE = 256 };
 
-static int set_limits(struct rlhf__search *match, size_t n) {
-    if (!match->limits) match->limits = pcre2_match_context_create(NULL);
-    if (!match->limits) return -1;
-    const uint64_t steps = STEPS + (uint64_t)n * STEPS_A_BYTE;
-    const uint64_t kib = ROOM_KIB + (uint64_t)n * ROOM_A_BYTE / 1024;
-    pcre2_set_match_limit(match->limits, steps < UINT32_MAX ? (uint32_t)steps : UINT32_MAX);
-    pcre2_set_heap_limit(match->limits, kib < UINT32_MAX ? (uint32_t)kib : UINT32_MAX);
-    return 0;
+// A search looks at a window of the text, and at a larger window if the match may go on behind the
+// window's end. In windows up to JIT_WINDOW the compiled pattern is searched from each position.
+// One of its steps can look at all bytes of the window, so in larger windows each position is tried
+// on its own by the interpreter, whose steps are all counted.
+enum { FIRST_WINDOW = 64, JIT_WINDOW = 256, WINDOW_GROWS = 4 };
+enum { FIRST_STEPS = 64, FIRST_STEPS_A_BYTE = 16, STEPS_GROW = 8 };
+
+static uint32_t within_32_bits(uint64_t v) { return v < UINT32_MAX ? (uint32_t)v : UINT32_MAX; }
+
+struct attempt {
+    size_t from, window; // the bytes [from, from + window) are searched
+    uint64_t steps;      // the limit on steps; 0: the limit of the window
+    int one;             // 1: only a match that begins at `from` counts
+};
+
+static rlhf_status charge(const struct rlhf__pattern *pattern, uint64_t cost,
+                          struct rlhf__search *match, struct rlhf__error *err) {
+    match->spent += cost;
+    if (match->spent <= match->earned + FREE) return RLHF_OK;
+    return refuse(pattern->text, pattern->n, "it searches the same bytes of a text too often", err);
 }
 
+// Returns PCRE2's code for one attempt in s[0..end).
+static int try_window(const struct rlhf__pattern *pattern, const char *s, size_t n, size_t end,
+                      const struct attempt *a, uint64_t steps, struct rlhf__search *match) {
+    const uint64_t kib = ROOM_KIB + (uint64_t)n * ROOM_A_BYTE / 1024;
+    const uint32_t how = PCRE2_NO_UTF_CHECK | (end < n ? PCRE2_PARTIAL_HARD : 0) |
+                         (a->one ? PCRE2_ANCHORED | PCRE2_NO_JIT : 0);
+    pcre2_set_match_limit(match->limits, within_32_bits(steps));
+    pcre2_set_heap_limit(match->limits, within_32_bits(kib));
+    return pcre2_match(a->one ? pattern->counted : pattern->code, (PCRE2_SPTR)s, end, a->from, how,
+                       match->room, match->limits);
+}
+
+static size_t next_char(const char *s, size_t n, size_t at) {
+    do
+        at++;
+    while (at < n && ((uint8_t)s[at] & 0xC0) == 0x80);
+    return at;
+}
+
+// Sets *a to the attempt after one that ended with `code`. The window ended at `end`. Returns 0 if
+// no match exists, 1 if *a is to be tried, or `code` if the search must end with it.
+static int next_attempt(int code, const char *s, size_t n, size_t end, uint64_t steps,
+                        const struct rlhf__search *match, struct attempt *a) {
+    const uint64_t most = STEPS + (uint64_t)n * STEPS_A_BYTE;
+    if (code == PCRE2_ERROR_PARTIAL) {
+        const size_t begin = pcre2_get_startchar(match->room);
+        // No match begins before the partial one.
+        a->window = begin > a->from ? FIRST_WINDOW : a->window * WINDOW_GROWS;
+        a->from = begin;
+        a->one = a->window > JIT_WINDOW;
+        a->steps = 0;
+        return 1;
+    }
+    if (code == PCRE2_ERROR_NOMATCH) {
+        if (!a->one && end == n) return 0;
+        a->from = a->one ? next_char(s, n, a->from) : end;
+        if (a->from > n) return 0;
+        *a = (struct attempt){.from = a->from, .window = FIRST_WINDOW};
+        return 1;
+    }
+    if (!a->one && (code == PCRE2_ERROR_MATCHLIMIT || code == PCRE2_ERROR_JIT_STACKLIMIT)) {
+        a->one = 1;
+        return 1;
+    }
+    if (code != PCRE2_ERROR_MATCHLIMIT || steps >= most) return code;
+    a->steps = steps < most / STEPS_GROW ? steps * STEPS_GROW : most;
+    return 1;
+}
+
+// Finds the first match at or after match->from, as a search of the whole text would.
 static rlhf_status search(const struct rlhf__pattern *pattern, const char *s, size_t n,
                           struct rlhf__search *match, struct rlhf__error *err) {
+    struct attempt a = {.from = match->from, .window = FIRST_WINDOW};
+    int code;
     if (!match->room) match->room = pcre2_match_data_create(1, NULL);
-    if (!match->room || set_limits(match, n) != 0)
-        return RLHF__NOMEM(err, "out of memory for a pattern");
-    int code = pcre2_match(pattern->code, (PCRE2_SPTR)s, n, match->from, PCRE2_NO_UTF_CHECK,
-                           match->room, match->limits);
-    if (code == PCRE2_ERROR_JIT_STACKLIMIT)
-        code = pcre2_match(pattern->code, (PCRE2_SPTR)s, n, match->from,
-                           PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, match->room, match->limits);
-    if (code == PCRE2_ERROR_NOMATCH) return 0;
+    if (!match->limits) match->limits = pcre2_match_context_create(NULL);
+    if (!match->room || !match->limits) return RLHF__NOMEM(err, "out of memory for a pattern");
+    do {
+        size_t end = a.window < n - a.from ? a.from + a.window : n;
+        while (end < n && ((uint8_t)s[end] & 0xC0) == 0x80)
+            end++;
+        const size_t looked = end - a.from + 1;
+        const uint64_t steps = a.steps ? a.steps : FIRST_STEPS + looked * FIRST_STEPS_A_BYTE;
+        RLHF_TRY(charge(pattern, a.steps ? a.steps : looked, match, err));
+        code = try_window(pattern, s, n, end, &a, steps, match);
+        const size_t *range = pcre2_get_ovector_pointer(match->room);
+        if (code > 0 && (end == n || range[0] < end)) {
+            match->begin = range[0];
+            match->end = match->from = range[1];
+            return 1;
+        }
+        if (code > 0) code = PCRE2_ERROR_NOMATCH; // an empty match at the end of the window
+        code = next_attempt(code, s, n, end, steps, match, &a);
+    } while (code == 1);
     if (code == PCRE2_ERROR_NOMEMORY) return RLHF__NOMEM(err, "out of memory for a pattern");
-    if (code < 0) return gave_up(pattern, code, err);
-    const size_t *range = pcre2_get_ovector_pointer(match->room);
-    match->begin = range[0];
-    match->end = match->from = range[1];
-    return 1;
+    return code < 0 ? gave_up(pattern, code, err) : 0;
 }
 
 rlhf_status rlhf__pattern_next(const struct rlhf__pattern *pattern, const char *s, size_t n,
@@ -342,8 +427,6 @@ rlhf_status rlhf__pattern_next(const struct rlhf__pattern *pattern, const char *
             match->seen = 1;
             return 1;
         }
-        do // skip an empty match directly after the last match
-            match->from++;
-        while (match->from < n && ((uint8_t)s[match->from] & 0xC0) == 0x80);
+        match->from = next_char(s, n, match->from); // skip an empty match directly after another
     }
 }

@@ -38,17 +38,21 @@ struct rlhf__search {
     size_t from;  // where the next search begins
     int32_t seen; // 1: a match was found before
     int32_t reserved;
-    void *room, *limits; // memory of PCRE2
+    void *room, *limits;    // memory of PCRE2
+    uint64_t spent, earned; // what the searches of a text have cost, and what its bytes allow
 };
 
-// Begin a search in another text. [any, one thread per search]
-void rlhf__search_reset(struct rlhf__search *match);
+// Begin the searches of another text, none of whose budget is used. [any, one thread per search]
+void rlhf__search_new_text(struct rlhf__search *match);
+
+// Begin a search in n other bytes of the text. [any, one thread per search]
+void rlhf__search_reset(struct rlhf__search *match, size_t n);
 void rlhf__search_finish(struct rlhf__search *match);
 
 // Find the next match in s[0..n), which must be valid UTF-8. As in Oniguruma's find_iter, an empty
 // match directly after another match is skipped. Returns 1 for a match and 0 for none. Errors:
-// RLHF_E_NOMEM, and RLHF_E_UNSUPPORTED if the search takes too long for a text of this length; the
-// message has the pattern's text. [any, one thread per search]
+// RLHF_E_NOMEM, and RLHF_E_UNSUPPORTED if a search, or all searches of the text together, take too
+// long for a text of this length; the message has the pattern's text. [any, one thread per search]
 rlhf_status rlhf__pattern_next(const struct rlhf__pattern *pattern, const char *s, size_t n,
                                struct rlhf__search *match, struct rlhf__error *err);
 

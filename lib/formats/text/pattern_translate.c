@@ -161,7 +161,11 @@ static const char *put_escape(struct reader *r) {
     default:
         break;
     }
-    int same = strchr("nrtfaeAzZ", c) != NULL && !(r->in_class && strchr("AzZ", c));
+    if (c == 'Z' && !r->in_class) { // PCRE2's \Z does not tell that it looked at the text's end
+        rlhf__buf_puts(r->out, "(?=\\n?\\z)");
+        return NULL;
+    }
+    int same = strchr("nrtfaeAz", c) != NULL && !(r->in_class && strchr("Az", c));
     if (c == 'v') { // a vertical tab; in PCRE2, \v is any vertical white space
         rlhf__buf_puts(r->out, "\\x{B}");
         return NULL;

@@ -315,7 +315,7 @@ static rlhf_status by_pattern(struct joiner *j, const char *s, size_t n,
                               struct rlhf__search *match) {
     size_t from = 0;
     rlhf_status st;
-    rlhf__search_reset(match);
+    rlhf__search_reset(match, n);
     while ((st = rlhf__pattern_next(j->step->pattern, s, n, match, j->err)) == 1) {
         if (from < match->begin) RLHF_TRY(put(j, from, match->begin, 0));
         RLHF_TRY(put(j, match->begin, match->end, 1));

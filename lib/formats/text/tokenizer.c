@@ -213,7 +213,8 @@ static rlhf_status normal_of(const struct rlhf__tokenizer *tok, struct rlhf__wor
     *out = s;
     *len = n;
     if (!tok->normaliser || !n) return RLHF_OK;
-    RLHF_TRY(rlhf__normaliser_apply(tok->normaliser, s, n, &work->normal, &work->spare, err));
+    RLHF_TRY(rlhf__normaliser_apply(tok->normaliser, s, n, &work->search, &work->normal,
+                                    &work->spare, err));
     *out = rlhf__buf_text(&work->normal);
     *len = work->normal.len;
     return RLHF_OK;
@@ -225,6 +226,7 @@ rlhf_status rlhf__tokenizer_normal(const struct rlhf__tokenizer *tok, const char
     const char *normal;
     size_t len;
     RLHF_TRY(rlhf__works_take(tok->works, &work, err));
+    rlhf__search_new_text(&work->search);
     rlhf_status st = normal_of(tok, work, s, n, &normal, &len, err);
     if (st == RLHF_OK) rlhf__buf_put(out, normal, len);
     rlhf__works_give(tok->works, work);
@@ -453,6 +455,7 @@ static rlhf_status encode(const struct rlhf__tokenizer *tok, rlhf_str text, uint
         struct rlhf__work *work;
         RLHF_TRY(rlhf__works_take(tok->works, &work, err));
         work->lost = -1;
+        rlhf__search_new_text(&work->search);
         rlhf_status st = added_encode(tok, work, text.ptr, n, flags, stop_at, cuts, out, err);
         if (work->lost >= 0) say_lost(tok, work->lost);
         rlhf__works_give(tok->works, work);
