@@ -28,7 +28,7 @@ COMMON = ["--policy", "model", "--set", "policy.init=random", "--set", "compute.
           "--set", "optim.lr=0.03", "--set", "optim.warmup=0", "--set", "log.tensorboard=false",
           "--set", "log.samples_every=0", "--threads", "1"]
 # sampling.stop: some responses end early, some are cut off
-ROLLOUT = ["--reward", JUDGE, "--prompts", "prompts.txt", "--set", "batch.size=16", "--set",
+ROLLOUT = ["--reward", JUDGE, "--prompts", "prompts.txt", "--set", "prompts.prepend_bos=true", "--set", "batch.size=16", "--set",
            "sampling.max_new_tokens=8", "--set", "sampling.stop=" + json.dumps(list(range(32, 48))),
            "--phases", "3"]
 BM = "bt_rm.so:model=rm"

@@ -194,7 +194,8 @@ static void a_failed_phase_goes_back(void **state) {
     struct e2e *t = *state;
     const char *how = "--reward \"$RLHF_TEST_PLUGINS/faulty_reward.so:how=%s,phase=3\" "
                       "--algo grpo.so:group_size=2 " ANY AHEAD "--set checkpoint.every=%d "
-                      "--set checkpoint.keep=0 --set run.phases=4 --set run.dir=%s";
+                      "--set checkpoint.keep=0 --set run.phases=4 --set run.dir=%s "
+                      "--set prompts.prepend_bos=true";
     assert_int_equal(e2e_run(t, how, "none", 1, "f0"), 0);
     assert_int_equal(e2e_run(t, how, "status", 0, "f1"), 1);
     e2e_says(t, "2 phases are kept");

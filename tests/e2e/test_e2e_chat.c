@@ -184,12 +184,11 @@ static void refused(void **state) {
     e2e_says(
         t,
         "bad.jsonl:1: messages[0]: the role is 'ipython'; allowed: system, user, assistant, tool");
-    e2e_write(t, "model/chat_template.jinja", "{{ messages | groupby('role') }}");
+    e2e_write(t, "model/chat_template.jinja", "{{ messages | pprint }}");
     assert_int_equal(e2e_run(t, GRPO "--set run.dir=r"), 2);
     e2e_says(t, "prompts.jsonl:1: the row has messages, but the chat template of ");
-    e2e_says(t, "cannot be used (it does not render a question: line 1: the filter 'groupby' of a "
-                "list); name the template with "
-                "prompts.template=NAME");
+    e2e_says(t, "cannot be used (it does not render a question: line 1: the filter 'pprint'");
+    e2e_says(t, "); name the template with prompts.template=NAME");
     assert_int_equal(e2e_run(t, GRPO "--set run.dir=r --set prompts.template=gema"), 2);
     e2e_says(t, "prompts.template: there is no chat template 'gema' (did you mean \"gemma\"?); "
                 "allowed: auto, chatml, ");
@@ -415,8 +414,8 @@ static void evaluated(void **state) {
     assert_int_equal(e2e_run(t, "eval --model all/checkpoints/latest --data prompts.jsonl --reward "
                                 "period_count.so --template zephyr"),
                      2);
-    e2e_says(t,
-             "--template has no effect with --reward, where --set prompts.template=NAME names it");
+    e2e_says(t, "--template has no effect with --reward, where --set prompts.template=NAME "
+                "(prompts.template_vars, prompts.date) says it");
 }
 
 // The warning about the end of a turn names a remedy that works in this run.

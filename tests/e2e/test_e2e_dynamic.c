@@ -7,7 +7,8 @@
 
 #define PAID(options) "--reward \"$RLHF_TEST_PLUGINS/parity_reward.so" options "\" "
 #define ANY                                                                                        \
-    "--policy model --set policy.init=random --prompts prompts.txt --set log.samples=16 "          \
+    "--set prompts.prepend_bos=true --policy model --set policy.init=random --prompts "            \
+    "prompts.txt --set log.samples=16 "                                                            \
     "--set sampling.max_new_tokens=6 --set batch.size=16 --set optim.lr=0.01 "                     \
     "--set optim.schedule_phases=40 --algo grpo.so:group_size=2,kl_placement=none,epochs=1 "
 #define RUN     PAID("") ANY

@@ -124,7 +124,10 @@ static void a_dry_run_loads_nothing(void **state) {
                                "s/\"n_layer\": 2/\"n_layer\": 40/' huge/config.json"),
                      0);
     assert_int_equal(
-        e2e_run(t, PPO "--policy huge --set compute.memory_check=false --dry-run --phases 3"), 0);
+        e2e_shell(t, "RLHF_TEST_FREE=9999999999999 "
+                     "LD_PRELOAD=\"$RLHF_TEST_PLUGINS/../faults/fault_space.so\" \"$HOST\" " PPO
+                     "--policy huge --set compute.memory_check=false --dry-run --phases 3"),
+        0);
     e2e_says(t, "policy           moments ");
     e2e_says(t, "dry run: all is set up for 3 phases; nothing was run or written");
     assert_int_equal(e2e_run(t, PPO "--out a"), 0);
