@@ -217,8 +217,8 @@ static void no_room_for_the_whole_terminal(void **state) {
 // Ctrl-C, pressed twice, a crash and an error restore the terminal, and log lines are printed.
 static void the_terminal_is_given_back(void **state) {
     struct e2e *t = *state;
-    const struct e2e_keys once[] = {{"phase 1/999", "\003"}},
-                          twice[] = {{"phase 1/999", "\003\003"}};
+    const struct e2e_keys once[] = {{"phase 2/999", "\003"}},
+                          twice[] = {{"phase 2/999", "\003\003"}};
     assert_int_equal(e2e_typed(t, 24, 100, once, 1, FULL "--phases 999 --out k"), 130);
     const char *after = after_screen(t);
     has(after, "finishing phase ");

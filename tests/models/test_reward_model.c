@@ -413,10 +413,10 @@ static void services_say_what_memory_was_for(void **state) {
     assert_int_equal(toks->open(caller(), path, &tok), RLHF_OK);
     no_memory = 1;
     rlhf_status st = models->open(caller(), path, &m);
-    said_of_memory(st, "out of memory opening the reward model '");
+    said_of_memory(st, "rm/checkpoints/latest: out of memory");
     no_memory = 1;
     st = classifiers->open(caller(), path, &c);
-    said_of_memory(st, "out of memory opening the classifier '");
+    said_of_memory(st, "rm/checkpoints/latest: out of memory");
     no_memory = 1;
     st = toks->open(caller(), path, &other);
     said_of_memory(st, "out of memory opening a tokenizer");
