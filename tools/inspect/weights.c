@@ -259,7 +259,7 @@ static rlhf_status compare_all(const struct side *base, const struct side *tuned
                                const struct rlhf__env *env, const struct rlhf__weights_request *q,
                                struct rlhf__error *err) {
     struct rlhf__buf json = RLHF__BUF_INIT;
-    struct change all = {0}, c;
+    struct change all = {0}, c = {0};
     rlhf_status st = RLHF_OK;
     if (!q->json) put_head();
     rlhf__buf_puts(&json, "{\"version\":1,\"tensors\":[");
@@ -267,7 +267,8 @@ static rlhf_status compare_all(const struct side *base, const struct side *tuned
         const struct rlhf__tensor *t = tuned->tensors.tensor[i];
         rlhf__progress_step(q->progress, "comparing tensors", (int64_t)i,
                             (int64_t)tuned->tensors.n);
-        st = compare(find(base, t->name), t, q, env->cancelled, &c, err);
+        st = *env->cancelled ? rlhf__fail(err, RLHF_E_CANCELLED, "stopped")
+                             : compare(find(base, t->name), t, q, env->cancelled, &c, err);
         if (st != RLHF_OK) break;
         all.count += c.count;
         all.changed += c.changed;

@@ -287,7 +287,7 @@ static rlhf_status run(const struct rlhf__env *env, const struct options *o,
     if (st == RLHF_OK) st = rlhf__generate_input_template(&j.in, err);
     if (st == RLHF_OK)
         st = rlhf__typed_stops(&o->stop, &o->stop_id, m->tok, &j.rules, &j.stops, err);
-    if (st == RLHF_OK) st = rlhf__generate_input_encode(&j.in, err);
+    if (st == RLHF_OK) st = rlhf__generate_input_encode(&j.in, env->cancelled, err);
     if (st == RLHF_OK && o->token_table) st = open_critic(&w, &j, err);
     if (st == RLHF_OK) rlhf__generate_input_log(&j.in, rlhf__buf_text(&j.stops), env->log);
     if (st == RLHF_OK) log_decoding(&j, env->log);

@@ -112,11 +112,15 @@ static void warn_turn_end(const struct rlhf__generate_input *j, const char *stop
         rlhf__model_turn_end_note(j->model, stops, RLHF__REMEDY_FLAG, log);
 }
 
-rlhf_status rlhf__generate_input_encode(struct rlhf__generate_input *j, struct rlhf__error *err) {
+rlhf_status rlhf__generate_input_encode(struct rlhf__generate_input *j,
+                                        const volatile sig_atomic_t *cancelled,
+                                        struct rlhf__error *err) {
     j->at = calloc(j->prompts.n + 1, sizeof *j->at);
     if (!j->at) return RLHF__NOMEM(err, "out of memory for %zu prompts", j->prompts.n);
-    for (size_t i = 0; i < j->prompts.n; i++)
+    for (size_t i = 0; i < j->prompts.n; i++) {
+        if (*cancelled) return rlhf__fail(err, RLHF_E_CANCELLED, "stopped");
         RLHF_TRY(encode_prompt(j, i, err));
+    }
     return RLHF_OK;
 }
 

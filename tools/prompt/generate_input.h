@@ -6,6 +6,8 @@
 #include "model/model.h"
 #include "prompt/generate_prompts.h"
 
+#include <signal.h>
+
 // Flags of the command.
 struct rlhf__generate_how {
     struct rlhf__chat_choice chat;
@@ -35,8 +37,11 @@ int rlhf__generate_input_is_text(const struct rlhf__generate_input *, size_t i);
 rlhf_status rlhf__generate_input_template(struct rlhf__generate_input *, struct rlhf__error *err);
 
 // Encode all prompts. Call this after rlhf__generate_input_template. Errors: RLHF_E_INVALID (a
-// prompt is too long, or needs a BOS token that does not exist); RLHF_E_NOMEM. [main]
-rlhf_status rlhf__generate_input_encode(struct rlhf__generate_input *, struct rlhf__error *err);
+// prompt is too long, or needs a BOS token that does not exist); RLHF_E_NOMEM; RLHF_E_CANCELLED if
+// *cancelled is set. [main]
+rlhf_status rlhf__generate_input_encode(struct rlhf__generate_input *,
+                                        const volatile sig_atomic_t *cancelled,
+                                        struct rlhf__error *err);
 
 // Log whether the prompts got a template and a BOS token, and warn if the end of a turn does not
 // end responses. `stops` has the form of sampling.stop. [main]
