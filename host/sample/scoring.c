@@ -260,7 +260,7 @@ static rlhf_status score_all(const struct rlhf__scorer *s, struct rlhf__scored *
     return check_left(s, l, err);
 }
 
-// Returns an array [n]: 1 if no reward has a value for the row.
+// Returns an array [n] of flags: 1 = no reward gave the row a value.
 static const uint8_t *find_unpaid(const struct rlhf__scorer *s, const struct totals *l,
                                   const struct rlhf__rows *e) {
     const size_t n = s->config->n_reward + (size_t)is_paid(s, e);

@@ -291,8 +291,8 @@ static void windows_change_no_match(void **state) {
     }
 }
 
-// A search that looks far and finds a short match is paid from a budget that all searches of the
-// text share. Without it, the time would go with the square of the text's length, or worse.
+// All searches of a text share one budget of steps. Without it, the time would grow with the square
+// of the text's length if each search reads far and finds only a short match.
 static void searches_of_a_text_share_a_budget(void **state) {
     static const char often[] = "it searches the same bytes of a text too often";
     static const char limit[] = "PCRE2 gave up on a text: match limit exceeded";

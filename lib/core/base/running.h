@@ -25,8 +25,8 @@ struct rlhf__running {
 struct rlhf__running rlhf__running_begin(const char *kind, const char *name, const char *function);
 
 // Call this after the plugin function has returned. Restores the caller's floating-point
-// environment. If the function returned in a child process
-// that the plugin forked, reports this on standard error and ends the child with status 1. [any]
+// environment. If the function returned in a child process that the plugin forked, reports this on
+// standard error and ends the child with status 1. [any]
 void rlhf__running_end(const struct rlhf__running *before);
 
 // Make the calling thread the watched thread. If another thread crashes or exits and has no record,

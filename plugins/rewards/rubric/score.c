@@ -158,7 +158,8 @@ static int names_scale(const struct number *x, const char *begin) {
     return (size_t)(back - begin) >= n && word(back - n, before) == back;
 }
 
-// Collects the numbers that may be the score. Returns why there is no score, or NULL.
+// Collect the numbers of the line that may be the score. Returns the reason if the line has no
+// score, otherwise NULL.
 static const char *collect(struct line *l, double scale) {
     for (const char *at = l->text; *at;) {
         if (is_latin(*at)) { // the digits of a word such as Q1 are not a number
