@@ -1,6 +1,7 @@
 // call.c: see call.h.
 #include "episode/call.h"
 
+#include "base/json.h"
 #include "plugin/episode_arrays.h"
 
 #include <stdio.h>
@@ -66,12 +67,13 @@ static rlhf_status add_calls(struct call *a, uint32_t n, struct rlhf__error *err
     for (uint32_t i = 0; i < n; i++) {
         for (size_t k = 0; k < calls_of(a, i); k++) {
             const struct rlhf__called *c = &a->of[i]->calls.item[k];
-            char *text = json_dumps(c->arguments, 0);
-            if (!text) return RLHF__NOMEM(err, "out of memory for %zu calls", all);
-            a->arguments[a->n_calls] = text;
+            struct rlhf__buf text = RLHF__BUF_INIT;
+            rlhf__json_write(&text, c->arguments, 0);
+            a->arguments[a->n_calls] = text.data;
             a->calls[a->n_calls++] =
                 (rlhf_tool_call){.name = {json_string_value(c->name), json_string_length(c->name)},
-                                 .arguments = {text, strlen(text)}};
+                                 .arguments = {text.data, text.len}};
+            if (text.bad) return RLHF__NOMEM(err, "out of memory for %zu calls", all);
         }
         a->arrays.call_offset[i + 1] = (int32_t)a->n_calls;
     }

@@ -1,8 +1,8 @@
 // episode.c: see episode.h.
 #include "episode/episode.h"
 
-#include "base/json.h"
 #include "chat/message.h"
+#include "data/lines.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +44,8 @@ json_t *rlhf__episode_vars(const struct rlhf__episode *e) {
     static const char name[] = "chat_template_kwargs"; // rare, so most rows need not be parsed
     const int likely =
         e->meta.len && memmem(e->meta.ptr, (size_t)e->meta.len, name, sizeof name - 1);
-    json_t *row = likely ? rlhf__json_decode(e->meta.ptr, (size_t)e->meta.len, 0, NULL) : NULL;
+    json_t *row = NULL;
+    if (likely) rlhf__row_line_json(e->meta, "a data row", 1, &row, NULL); // it was valid before
     json_t *vars = json_incref((json_t *)(uintptr_t)rlhf__messages_vars(row));
     json_decref(row);
     return vars;

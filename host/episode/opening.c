@@ -1,8 +1,8 @@
 // opening.c: see opening.h.
 #include "episode/opening.h"
 
-#include "base/json.h"
 #include "base/printable.h"
+#include "data/lines.h"
 #include "text/unicode.h"
 #include "turns/bridge.h"
 
@@ -147,8 +147,7 @@ static rlhf_status encode_chat(struct rlhf__speaking *by, struct rlhf__episode *
     json_t *row = NULL;
     s->m.tools = by->tools->listed ? by->tools->list : NULL;
     rlhf_status st = add(e, RLHF_ROLE_SYSTEM, s, err);
-    if (st == RLHF_OK && !by->alone)
-        st = rlhf__json_parse("a data row", e->meta.ptr, (size_t)e->meta.len, &row, err);
+    if (st == RLHF_OK && !by->alone) st = rlhf__row_line_json(e->meta, "a data row", 1, &row, err);
     if (st == RLHF_OK && !by->alone) st = add_row(by, row, s, err);
     if (st == RLHF_OK) st = add_users(e, s, err);
     if (st == RLHF_OK && s->m.n > 0)

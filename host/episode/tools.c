@@ -17,7 +17,10 @@ static rlhf_status bad_list(const struct rlhf__instance *e, size_t i, struct rlh
 static rlhf_status read_list(const struct rlhf__instance *e, const char *text, json_t **out,
                              struct rlhf__error *err) {
     json_t *list = NULL;
-    rlhf_status st = rlhf__json_parse("tools()", text, strlen(text), &list, err);
+    json_error_t why;
+    rlhf_status st = RLHF_OK;
+    list = rlhf__json_decode_digits(text, strlen(text), JSON_REJECT_DUPLICATES, &why);
+    if (!list) st = rlhf__json_line_failed("tools()", why.line < 1 ? 1 : why.line, &why, err);
     if (st != RLHF_OK) return rlhf__error_context(err, "%s", e->plugin->file);
     if (!json_is_array(list))
         st = rlhf__fail(err, RLHF_E_INVALID, "%s: tools() does not give a list of tools",

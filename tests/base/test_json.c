@@ -189,6 +189,103 @@ static void integers_of_any_size(void **state) {
                 "; YAML and TOML are not read, only JSON");
 }
 
+// ---- integers that keep their digits ----
+
+static json_t *digits_of(const char *text) {
+    json_t *v = rlhf__json_decode_digits(text, strlen(text), JSON_ALLOW_NUL, NULL);
+    assert_non_null(v);
+    return v;
+}
+
+static void check_written(const json_t *v, const char *want) {
+    struct rlhf__buf out = RLHF__BUF_INIT;
+    rlhf__json_write(&out, v, 0);
+    assert_string_equal(rlhf__buf_text(&out), want);
+    rlhf__buf_free(&out);
+}
+
+static void digits_are_kept(void **state) {
+    (void)state;
+    static const char text[] = "{\"a\": [123456789012345678901, -9223372036854775809, 7, 1.5], "
+                               "\"b\": {\"c\": 18446744073709551615}, \"s\": "
+                               "\"12345678901234567890123 \\\" 98765432109876543210\"}";
+    json_t *v = digits_of(text);
+    const json_t *list = json_object_get(v, "a"), *first = json_array_get(list, 0);
+    assert_string_equal(rlhf__json_digits(first), "123456789012345678901");
+    assert_string_equal(rlhf__json_digits(json_array_get(list, 1)), "-9223372036854775809");
+    assert_null(rlhf__json_digits(json_array_get(list, 2)));
+    assert_null(rlhf__json_digits(json_object_get(v, "s")));
+    assert_string_equal(rlhf__json_kind(first), "an integer");
+    assert_false(rlhf__json_is_object(first));
+    assert_true(rlhf__json_is_object(json_object_get(v, "b")));
+    check_written(v, text);
+    json_t *copy = json_deep_copy(v);
+    assert_true(json_equal(v, copy));
+    json_decref(copy);
+    json_decref(v);
+}
+
+static void digits_have_a_limit(void **state) {
+    (void)state;
+    char text[4400] = "[-";
+    json_error_t why;
+    memset(text + 2, '7', 4300);
+    text[4302] = ']';
+    json_t *v = digits_of(text);
+    assert_int_equal(strlen(rlhf__json_digits(json_array_get(v, 0))), 4301);
+    json_decref(v);
+    text[4302] = '7';
+    text[4303] = ']';
+    assert_null(rlhf__json_decode_digits(text, 4304, 0, &why));
+    assert_int_equal(json_error_code(&why), json_error_numeric_overflow);
+    text[1] = ' ';
+    assert_null(rlhf__json_decode_digits(text, 4304, 0, NULL));
+}
+
+// The place of an error is that in the text, and other texts do not become such integers.
+static void digits_are_only_in_integers(void **state) {
+    (void)state;
+    static const char *const bad[] = {"[12345678901234567890", "[12345678901234567890, x]",
+                                      "12345678901234567890", "[\"\xff\", 12345678901234567890]"};
+    for (size_t i = 0; i < CHECK_COUNT(bad); i++) {
+        json_error_t why, same;
+        assert_null(rlhf__json_decode_digits(bad[i], strlen(bad[i]), 0, &why));
+        assert_null(rlhf__json_decode(bad[i], strlen(bad[i]), 0, &same));
+        assert_int_equal(why.position, same.position);
+        assert_string_equal(why.text, same.text);
+    }
+    static const char *const other[] = {
+        "{\"\xef\xb7\x90\": \"12\"}", "{\"\xef\xb7\x90\": \"99999999999999999999x\"}",
+        "{\"\xef\xb7\x90\": \"99999999999999999999\", \"b\": 1}", "{\"\xef\xb7\x90\": 1.5}",
+        "{\"a\": \"99999999999999999999\"}"};
+    for (size_t i = 0; i < CHECK_COUNT(other); i++) {
+        json_t *v = digits_of(other[i]);
+        assert_null(rlhf__json_digits(v));
+        assert_true(rlhf__json_is_object(v));
+        json_decref(v);
+    }
+    json_t *v = rlhf__json_decode_digits("-99999999999999999999", 21, JSON_DECODE_ANY, NULL);
+    assert_string_equal(rlhf__json_digits(v), "-99999999999999999999");
+    json_decref(v);
+}
+
+// Outside of inner objects, long integers become doubles.
+static void digits_are_widened(void **state) {
+    (void)state;
+    json_t *v = digits_of("{\"a\": 12345678901234567890, \"b\": [[-1e2, 99999999999999999999]], "
+                          "\"c\": [{\"d\": 12345678901234567890}], \"e\": 1}");
+    assert_true(rlhf__json_widen(v));
+    check_written(v, "{\"a\": 1.2345678901234567e+19, \"b\": [[-100.0, 1e+20]], "
+                     "\"c\": [{\"d\": 12345678901234567890}], \"e\": 1}");
+    json_decref(v);
+    char huge[500] = "{\"a\": [1";
+    memset(huge + 8, '0', 400);
+    strcpy(huge + 408, "]}");
+    v = digits_of(huge);
+    assert_false(rlhf__json_widen(v));
+    json_decref(v);
+}
+
 // If memory runs out, the reader does not blame the text.
 static void a_failure_to_decode_is_told_apart(void **state) {
     (void)state;
@@ -214,6 +311,10 @@ int main(void) {
         cmocka_unit_test(strings_that_are_no_utf8),
         cmocka_unit_test(kinds_in_words),
         cmocka_unit_test(integers_of_any_size),
+        cmocka_unit_test(digits_are_kept),
+        cmocka_unit_test(digits_have_a_limit),
+        cmocka_unit_test(digits_are_only_in_integers),
+        cmocka_unit_test(digits_are_widened),
         cmocka_unit_test(a_failure_to_decode_is_told_apart),
     };
     return cmocka_run_group_tests_name("base_json", tests, NULL, NULL);

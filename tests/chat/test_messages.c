@@ -1,4 +1,5 @@
 // test_messages.c: the messages of data rows: how they are read, and which are refused.
+#include "base/json.h"
 #include "chat/jinja_run.h"
 #include "support/scratch.h"
 #include "vectors.h"
@@ -210,10 +211,30 @@ static void values(void **state) {
     rlhf__jinja_finish(&j);
 }
 
+// Templates print all digits of an integer beyond 64 bits, as Python does.
+static void digits(void **state) {
+    static const char text[] = "{{ a }} {{ a | tojson }} {{ a + 1 }} {{ b | tojson }}",
+                      values[] = "{\"a\": 123456789012345678901, \"b\": [-123456789012345678901]}";
+    struct rlhf__jinja j = {0};
+    struct rlhf__error err = {0, ""};
+    struct rlhf__jinja_result got = {0};
+    json_t *vars = rlhf__json_decode_digits(values, sizeof values - 1, 0, NULL);
+    (void)state;
+    check_ok(rlhf__jinja_parse(text, sizeof text - 1, &j, &err), &err);
+    const struct rlhf__jinja_input in = {.vars = vars};
+    check_ok(rlhf__jinja_run(&j, &in, &got, &err), &err);
+    assert_string_equal(rlhf__buf_text(&got.turns.text),
+                        "123456789012345678901 123456789012345678901 123456789012345678902 "
+                        "[-123456789012345678901]");
+    rlhf__turns_finish(&got.turns);
+    json_decref(vars);
+    rlhf__jinja_finish(&j);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refused), cmocka_unit_test(members), cmocka_unit_test(values),
-        cmocka_unit_test(rows),    cmocka_unit_test(prompts),
+        cmocka_unit_test(rows),    cmocka_unit_test(prompts), cmocka_unit_test(digits),
     };
     return cmocka_run_group_tests_name("messages", tests, NULL, NULL);
 }

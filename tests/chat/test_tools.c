@@ -2,6 +2,7 @@
 // templates handle tools.
 #include "support/scratch.h"
 
+#include "base/json.h"
 #include "chat/chat.h"
 #include "chat/tool_calls.h"
 
@@ -140,6 +141,43 @@ static void forms(void **state) {
         words(cases[i].form, cases[i].turn, strlen(cases[i].turn), got);
         if (strcmp(got, cases[i].calls) != 0)
             fail_msg("'%s': '%s', not '%s'", cases[i].turn, got, cases[i].calls);
+    }
+}
+
+// An integer beyond 64 bits keeps its digits in the arguments. It is not a name.
+static void digits(void **state) {
+    static const struct {
+        int32_t form, reserved;
+        const char *turn, *arguments;
+    } with[] = {
+        {HERMES, 0, H("{\"name\":\"f\",\"arguments\":{\"x\":123456789012345678901}}"),
+         "{\"x\": 123456789012345678901}"},
+        {MISTRAL, 0, "[TOOL_CALLS]f[ARGS]{\"x\":[-123456789012345678901]}",
+         "{\"x\": [-123456789012345678901]}"},
+        {XML, 0, "<call name=\"f\"><arg name=\"x\">123456789012345678901</arg></call>",
+         "{\"x\": 123456789012345678901}"},
+        {HERMES, 0, H("{\"name\":123456789012345678901,\"arguments\":{}}"), "{}"},
+        {HERMES, 0, H("{\"name\":\"f\",\"arguments\":123456789012345678901}"), "{}"},
+        {HERMES, 0, H("{\"name\":\"f\",\"id\":123456789012345678901,\"arguments\":{\"x\":1}}"),
+         "{\"x\": 1}"},
+    };
+    struct rlhf__error err = {0, ""};
+    (void)state;
+    for (size_t i = 0; i < CHECK_COUNT(with); i++) {
+        struct rlhf__tool_calls c = {.n = 0};
+        struct rlhf__buf text = RLHF__BUF_INIT;
+        json_t *tools = json_loads(declared, 0, NULL);
+        check_ok(rlhf__tool_calls_read(with[i].form, (rlhf_str){with[i].turn, strlen(with[i].turn)},
+                                       tools, &c, &err),
+                 &err);
+        assert_int_equal(c.n, 1);
+        assert_int_equal(c.item[0].fault, i == 3 || i == 4 ? RLHF__CALL_MALFORMED : 0);
+        assert_null(c.item[0].id);
+        rlhf__json_write(&text, c.item[0].arguments, 0);
+        assert_string_equal(rlhf__buf_text(&text), with[i].arguments);
+        rlhf__buf_free(&text);
+        rlhf__tool_calls_finish(&c);
+        json_decref(tools);
     }
 }
 
@@ -332,6 +370,7 @@ static void tool_use(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forms),
+        cmocka_unit_test(digits),
         cmocka_unit_test(limits),
         cmocka_unit_test(names),
         cmocka_unit_test_setup_teardown(own_forms, scratch_setup, scratch_teardown),

@@ -168,6 +168,8 @@ static void good_calls(void **state) {
     reads(&g, "Let me add." CALL("{\"x\": 1, \"y\": 2}") END, BRIDGE(RESULT("3")), 3);
     assert_string_equal(env.called, "add{\"x\": 1, \"y\": 2};");
     assert_string_equal(env.text, "Let me add." CALL("{\"x\": 1, \"y\": 2}"));
+    reads(&g, CALL("{\"x\": 123456789012345678901}") END, BRIDGE(RESULT("3")), 3);
+    assert_string_equal(env.called, "add{\"x\": 123456789012345678901};");
     env.says = "5";
     reads(&g, CALL("{\"x\": 1}") "\n" CALL("{\"x\": 4}") END, BRIDGE(RESULT("5") RESULT("5")), 3);
     assert_string_equal(env.called, "add{\"x\": 1};add{\"x\": 4};");
@@ -176,7 +178,7 @@ static void good_calls(void **state) {
     reads(&g, "<think>" CALL("{\"x\": 4}") "</think>no" END, BRIDGE("\ngo on"), 3);
     assert_string_equal(env.called, "");
     const struct rlhf__episode_counts c = rlhf__episodes_counts(g.episodes);
-    assert_int_equal(c.calls, 3);
+    assert_int_equal(c.calls, 4);
     assert_int_equal(c.faults, 0);
     assert_int_equal(c.tools, 1);
     close_game(&g);

@@ -71,7 +71,7 @@ static rlhf_status encode(const struct rlhf__tokenizer *tok, const json_t *row, 
 
 static void answer_line(const struct rlhf__tokenizer *tok, const char *line, size_t n) {
     struct rlhf__error err = {0, ""};
-    json_t *row = rlhf__json_decode(line, n, JSON_ALLOW_NUL, NULL), *out = json_object();
+    json_t *row = rlhf__json_decode_digits(line, n, JSON_ALLOW_NUL, NULL), *out = json_object();
     if (encode(tok, row, out, &err) != RLHF_OK)
         json_object_set_new(out, "error", rlhf__json_text(err.text));
     char *text = json_dumps(out, JSON_COMPACT | JSON_ENSURE_ASCII);

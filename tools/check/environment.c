@@ -78,7 +78,7 @@ static int check_tools(struct rlhf__game *g) {
     rlhf__child_log_inside(c->log, "tools()");
     const char *text = ops->tools(g->probe.self);
     rlhf__child_log_inside(c->log, NULL);
-    json_t *list = text ? json_loads(text, 0, NULL) : json_array();
+    json_t *list = text ? rlhf__json_decode(text, strlen(text), 0, NULL) : json_array();
     int good = json_is_array(list);
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *f = json_object_get(json_array_get(list, i), "function");

@@ -89,7 +89,7 @@ static json_t *labelled(const struct rlhf__data_row *row, int32_t label, double 
     if (!list.ptr)
         return json_pack("{s:s%, s:i, s:f}", "text", text.ptr, (size_t)text.len, "label",
                          (int)label, "p", p);
-    json_t *messages = rlhf__json_decode(list.ptr, (size_t)list.len, JSON_ALLOW_NUL, NULL);
+    json_t *messages = rlhf__json_decode_digits(list.ptr, (size_t)list.len, JSON_ALLOW_NUL, NULL);
     return json_pack("{s:o, s:i, s:f}", "messages", messages, "label", (int)label, "p", p);
 }
 

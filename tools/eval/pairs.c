@@ -5,7 +5,6 @@
 #include "cmd/commands.h"
 
 #include "base/clock.h"
-#include "base/json.h"
 #include "cmd/program.h"
 #include "data/lines.h"
 #include "eval/setup.h"
@@ -118,8 +117,8 @@ static json_t *text_json(rlhf_str s) { return json_stringn(s.ptr, (size_t)s.len)
 static json_t *messages_json(const struct rlhf__prompts *prompts, const struct rlhf__rows *e,
                              uint32_t row) {
     const struct rlhf__prompt p = rlhf__prompts_get(prompts, e->source[row]);
-    json_t *all =
-        p.is_chat ? rlhf__json_decode(p.meta.ptr, (size_t)p.meta.len, JSON_ALLOW_NUL, NULL) : NULL;
+    json_t *all = NULL;
+    if (p.is_chat) rlhf__row_line_json(p.meta, "a data row", 1, &all, NULL); // it was valid before
     json_t *list = json_object_get(all, "messages"), *item;
     const char *key;
     if (!json_is_array(list)) // another key may hold the messages

@@ -160,9 +160,10 @@ static rlhf_status say(struct game *g, struct rlhf__error *err) {
 }
 
 static void show_tools(const struct game *g) {
-    char *text = g->reading.tools.list ? json_dumps(g->reading.tools.list, 0) : NULL;
-    rlhf__play_show_tools(&g->show, text);
-    free(text);
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    if (g->reading.tools.list) rlhf__json_write(&text, g->reading.tools.list, 0);
+    rlhf__play_show_tools(&g->show, text.data);
+    rlhf__buf_free(&text);
 }
 
 static rlhf_status play(struct game *g, struct rlhf__error *err) {

@@ -5,8 +5,6 @@
 #include "base/file.h"
 #include "base/printable.h"
 
-#include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,7 +87,7 @@ const char *rlhf__json_kind(const json_t *v) {
     if (!v) return "missing";
     switch (json_typeof(v)) {
     case JSON_OBJECT:
-        return "an object";
+        return rlhf__json_digits(v) ? "an integer" : "an object";
     case JSON_ARRAY:
         return "a list";
     case JSON_STRING:
@@ -206,69 +204,6 @@ rlhf_status rlhf__json_counts(const json_t *object, const struct rlhf__json_coun
     return RLHF_OK;
 }
 
-// ---- integers of any size ----
-
-// JSON allows integers of any size, and some programs write long ones: for a tokenizer without a
-// length limit, transformers writes 10^30. Jansson refuses integers beyond 64 bits. So they are
-// replaced before Jansson reads the text.
-
-// If the integer literal s[0..n) does not fit in 64 bits, replace it with the nearest double and
-// return 1. The replacement has the same length (17 digits, an exponent, spaces), so the rest of
-// the text does not move.
-static int widen(char *s, size_t n) {
-    size_t sign = *s == '-';
-    if (n < sign + 19 || s[sign] == '0' || strspn(s + sign, "0123456789") < n - sign) return 0;
-    errno = 0;
-    (void)strtoll(s, NULL, 10);
-    double v = strtod(s, NULL);
-    if (errno != ERANGE || !isfinite(v)) return 0;
-    char digits[40], fresh[40];
-    snprintf(digits, sizeof digits, "%.16e", fabs(v)); // d.dddddddddddddddde+NN
-    int len = snprintf(fresh, sizeof fresh, "%s%c%.16se%ld", sign ? "-" : "", digits[0], digits + 2,
-                       strtol(digits + 19, NULL, 10) - 16);
-    memset(s, ' ', n);
-    memcpy(s, fresh, (size_t)len);
-    return 1;
-}
-
-// In the NUL-ended text[len], replace every integer that does not fit in 64 bits, except inside
-// strings. Returns the number of replacements.
-static size_t widen_all(char *text, size_t len) {
-    size_t found = 0;
-    for (size_t i = 0; i < len;) {
-        if (text[i] == '"') {
-            for (i++; i < len && text[i] != '"'; i++)
-                i += text[i] == '\\';
-            i++;
-        } else if (text[i] == '-' || (text[i] >= '0' && text[i] <= '9')) {
-            size_t n = strspn(text + i, "0123456789+-.eE");
-            found += (size_t)widen(text + i, n);
-            i += n;
-        } else {
-            i++;
-        }
-    }
-    return found;
-}
-
-json_t *rlhf__json_decode(const char *text, size_t len, size_t flags, json_error_t *why) {
-    json_error_t own;
-    if (!why) why = &own;
-    json_t *v = json_loadb(text, len, flags, why);
-    if (v || json_error_code(why) != json_error_numeric_overflow) return v;
-    char *copy = malloc(len + 1);
-    if (!copy) {
-        snprintf(why->text, sizeof why->text, "out of memory");
-        why->text[sizeof why->text - 1] = json_error_out_of_memory;
-        return NULL;
-    }
-    memcpy(copy, text, len);
-    copy[len] = '\0';
-    if (widen_all(copy, len)) v = json_loadb(copy, len, flags, why);
-    free(copy);
-    return v;
-}
-
 // ---- writing ----
 
 // Append a character as a JSON escape, because it is unsafe to show.
@@ -344,6 +279,11 @@ static void write_object(struct rlhf__buf *out, const json_t *v, int indent, int
     json_t *object = (json_t *)(uintptr_t)v;
     const char *key, *comma = "";
     json_t *item;
+    const char *digits = rlhf__json_digits(v);
+    if (digits) {
+        rlhf__buf_puts(out, digits);
+        return;
+    }
     rlhf__buf_putc(out, '{');
     json_object_foreach(object, key, item) {
         rlhf__buf_puts(out, comma);

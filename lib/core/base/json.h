@@ -1,19 +1,15 @@
 // json.h: reads JSON strictly and writes it readably.
 //
-// Jansson does the parsing. This file adds support for integers of any size, messages with the
-// file's name and line, the line number of a key, and a writer. The writer prints the shortest
-// number that reads back as the same value: 0.1, not 0.10000000000000001.
+// Jansson does the parsing, called by json_decode.h. This file adds messages with the file's name
+// and line, the line number of a key, and a writer. The writer prints the shortest number that
+// reads back as the same value: 0.1, not 0.10000000000000001.
 #ifndef RLHF_CORE_BASE_JSON_H
 #define RLHF_CORE_BASE_JSON_H
 
 #include "base/folder.h"
+#include "base/json_decode.h"
 
 #include <jansson.h>
-
-// Like json_loadb, but integers beyond 64 bits become the nearest double. Returns a new reference.
-// On failure, returns NULL, and sets *why to the reason and its position in the text. `why` may be
-// NULL. All JSON is read through this function. [any]
-json_t *rlhf__json_decode(const char *text, size_t len, size_t flags, json_error_t *why);
 
 // Sets `err` after rlhf__json_decode returned NULL for one line of a JSON Lines file. Returns
 // RLHF_E_INVALID, with "NAME:LINE:COLUMN: not valid JSON: ..." in the message, or RLHF_E_NOMEM.

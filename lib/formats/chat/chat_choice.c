@@ -10,8 +10,8 @@
 
 static json_t *object_of(const char *text, struct rlhf__error *err) {
     json_error_t why;
-    json_t *v = rlhf__json_decode(text, strlen(text), JSON_DECODE_ANY, &why);
-    if (json_is_object(v)) return v;
+    json_t *v = rlhf__json_decode_digits(text, strlen(text), JSON_DECODE_ANY, &why);
+    if (rlhf__json_is_object(v)) return v;
     if (v)
         rlhf__fail(err, RLHF_E_INVALID,
                    "%s; expected a JSON object, such as {\"enable_thinking\": false}",

@@ -2,6 +2,7 @@
 #include "chat/jinja_print.h"
 
 #include "base/decimal.h"
+#include "base/json.h"
 #include "chat/jinja_letter.h"
 #include "chat/jinja_number.h"
 #include "chat/jinja_operator.h"
@@ -307,6 +308,13 @@ rlhf__value rlhf__jinja_tojson(struct rlhf__jinja_work *w, rlhf__value v,
     return rlhf__jinja_taken(w, &out);
 }
 
+static rlhf__value from_digits(struct rlhf__jinja_work *w, const char *s) {
+    const int negative = *s == '-';
+    s += negative;
+    const rlhf__value v = rlhf__jinja_digits(w, (rlhf_str){s, strlen(s)}, 10);
+    return negative ? rlhf__jinja_whole(w, RLHF__JINJA_OP_SUB, rlhf__jinja_int(0), v) : v;
+}
+
 static rlhf__value from_json(struct rlhf__jinja_work *w, const json_t *v, int depth) {
     const json_t *item;
     rlhf__value out;
@@ -327,6 +335,7 @@ static rlhf__value from_json(struct rlhf__jinja_work *w, const json_t *v, int de
         json_array_foreach(v, i, item) rlhf__jinja_add(w, out, from_json(w, item, depth + 1));
         return out;
     case JSON_OBJECT:
+        if (rlhf__json_digits(v)) return from_digits(w, rlhf__json_digits(v));
         out = rlhf__jinja_dict(w, RLHF__JINJA_DICT, json_object_size(v));
         for (void *it = json_object_iter((json_t *)(uintptr_t)v); it;
              it = json_object_iter_next((json_t *)(uintptr_t)v, it)) {

@@ -88,7 +88,7 @@ static rlhf_status check_call(const json_t *call, const char *field, size_t i, s
                           "%s[%zu]: tool_calls[%zu] has no name; a call is {\"type\": "
                           "\"function\", \"function\": {\"name\": ..., \"arguments\": {...}}}",
                           field, i, k);
-    if (json_is_object(arguments) || json_is_string(arguments)) return RLHF_OK;
+    if (rlhf__json_is_object(arguments) || json_is_string(arguments)) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
                       "%s[%zu]: tool_calls[%zu]: field 'arguments' is %s, expected an object or "
                       "its JSON as a string",
@@ -217,7 +217,7 @@ rlhf_status rlhf__messages_tools(const json_t *row, json_t **tools, struct rlhf_
     *tools = NULL;
     if (!is_given(v)) return RLHF_OK;
     if (json_is_string(v))
-        list = rlhf__json_decode(json_string_value(v), json_string_length(v), 0, NULL);
+        list = rlhf__json_decode_digits(json_string_value(v), json_string_length(v), 0, NULL);
     else
         list = json_incref(v);
     rlhf_status st = RLHF_OK;
@@ -225,7 +225,7 @@ rlhf_status rlhf__messages_tools(const json_t *row, json_t **tools, struct rlhf_
         st = rlhf__fail(err, RLHF_E_INVALID, "field 'tools' is %s, expected a list of tools",
                         json_is_string(v) ? "a string without a JSON list" : rlhf__json_kind(v));
     for (size_t i = 0; st == RLHF_OK && i < json_array_size(list); i++)
-        if (!json_is_object(json_array_get(list, i)))
+        if (!rlhf__json_is_object(json_array_get(list, i)))
             st = rlhf__fail(err, RLHF_E_INVALID, "tools[%zu] is %s, expected an object", i,
                             rlhf__json_kind(json_array_get(list, i)));
     if (st == RLHF_OK && json_array_size(list))
@@ -236,17 +236,21 @@ rlhf_status rlhf__messages_tools(const json_t *row, json_t **tools, struct rlhf_
 }
 
 char *rlhf__messages_pack(const json_t *list, const json_t *tools, const json_t *vars) {
-    if (!tools && !vars) return json_dumps(list, JSON_COMPACT);
-    json_t *all = json_pack("{s:O,s:O*,s:O*}", "messages", list, "tools", tools, "vars", vars);
-    char *text = all ? json_dumps(all, JSON_COMPACT) : NULL;
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    json_t *all = NULL;
+    if (tools || vars)
+        all = json_pack("{s:O,s:O*,s:O*}", "messages", list, "tools", tools, "vars", vars);
+    if (all || !(tools || vars)) rlhf__json_write(&text, all ? all : list, 0);
     json_decref(all);
-    return text;
+    if (!text.bad) return text.data;
+    rlhf__buf_free(&text);
+    return NULL;
 }
 
 rlhf_status rlhf__messages_unpack(rlhf_str packed, json_t **held, struct rlhf__messages *out,
                                   struct rlhf__error *err) {
     rlhf__messages_clear(out);
-    *held = rlhf__json_decode(packed.ptr, (size_t)packed.len, JSON_ALLOW_NUL, NULL);
+    *held = rlhf__json_decode_digits(packed.ptr, (size_t)packed.len, JSON_ALLOW_NUL, NULL);
     if (!*held) return RLHF__NOMEM(err, "out of memory for messages"); // the text was valid
     const json_t *list = json_is_object(*held) ? json_object_get(*held, "messages") : *held;
     out->tools = json_object_get(*held, "tools");

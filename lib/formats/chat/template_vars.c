@@ -149,7 +149,7 @@ static void put_value(const json_t *v, struct rlhf__buf *out) {
             put_value(item, out);
         }
         rlhf__buf_putc(out, ']');
-    } else if (json_is_object(v)) {
+    } else if (rlhf__json_is_object(v)) {
         rlhf__buf_putc(out, '{');
         json_object_foreach((json_t *)(uintptr_t)v, key, item) {
             rlhf__buf_puts(out, comma);

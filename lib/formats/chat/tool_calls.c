@@ -86,7 +86,7 @@ static size_t json_extent(const char *s, size_t n) {
 
 static json_t *decode(rlhf_str s, size_t flags) {
     if (s.len > RLHF__TOOL_ARGUMENTS_MAX) return NULL;
-    return rlhf__json_decode(s.ptr, (size_t)s.len, flags | JSON_ALLOW_NUL, NULL);
+    return rlhf__json_decode_digits(s.ptr, (size_t)s.len, flags | JSON_ALLOW_NUL, NULL);
 }
 
 // Take the object or list that begins here. Returns a new reference, or NULL if there is no valid
@@ -108,7 +108,7 @@ static json_t *text_json(rlhf_str s) { return json_stringn(s.ptr, (size_t)s.len)
 static void add(struct reader *r, json_t *name, json_t *arguments, json_t *id) {
     struct rlhf__tool_calls *out = r->out;
     const int full = out->n >= RLHF__TOOL_CALLS_MAX;
-    const int good = json_is_string(name) && json_is_object(arguments) && !full;
+    const int good = json_is_string(name) && rlhf__json_is_object(arguments) && !full;
     if (!out->n) out->first = r->mark;
     if (out->n < sizeof out->item / sizeof *out->item) {
         struct rlhf__called *c = &out->item[out->n++];

@@ -308,9 +308,13 @@ rlhf_status rlhf__row_line_json(rlhf_str line, const char *path, int64_t number,
                                 struct rlhf__error *err) {
     json_error_t why;
     const size_t flags = JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL;
-    *out = rlhf__json_decode(line.ptr, (size_t)line.len, flags, &why);
+    *out = rlhf__json_decode_digits(line.ptr, (size_t)line.len, flags, &why);
+    if (*out && !rlhf__json_widen(*out)) {
+        json_decref(*out);
+        *out = rlhf__json_decode(line.ptr, (size_t)line.len, flags, &why); // finds the place
+    }
     if (!*out) return rlhf__json_line_failed(path, number, &why, err);
-    if (json_is_object(*out)) return RLHF_OK;
+    if (rlhf__json_is_object(*out)) return RLHF_OK;
     rlhf_status st = rlhf__fail(err, RLHF_E_INVALID, "%s:%lld: the row is %s, expected an object",
                                 path, (long long)number, rlhf__json_kind(*out));
     json_decref(*out);

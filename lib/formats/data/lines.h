@@ -103,8 +103,10 @@ rlhf_status rlhf__row_line_hint_text(rlhf_status st, struct rlhf__error *err);
 rlhf_status rlhf__row_line_check(rlhf_str line, const char *path, int64_t number,
                                  struct rlhf__error *err);
 
-// Parse a line, which must be valid UTF-8, as an object. The caller owns *out. Errors:
-// RLHF_E_INVALID (not valid JSON, a duplicate key, not an object), RLHF_E_NOMEM. [any]
+// Parse a line, which must be valid UTF-8, as an object. In the objects inside it (messages, tools,
+// variables of the chat template), integers beyond 64 bits keep their digits; elsewhere they become
+// the nearest double (base/json_decode.h). The caller owns *out. Errors: RLHF_E_INVALID (not valid
+// JSON, a duplicate key, not an object), RLHF_E_NOMEM. [any]
 rlhf_status rlhf__row_line_json(rlhf_str line, const char *path, int64_t number, json_t **out,
                                 struct rlhf__error *err);
 
