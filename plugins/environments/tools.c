@@ -3,7 +3,7 @@
 //
 // A turn without a tool call is the answer and ends the episode. A reward, such as answer.so,
 // decides whether the answer is right.
-#include "sums/sum.h"
+#include "sum.h"
 
 #include <rlhf/draft/environment.h>
 #include <rlhf/service.h>

@@ -1,6 +1,6 @@
 // trackio.c: sends the metrics and samples of a run to Trackio, Hugging Face's local tracker,
 // through its Python package. See docs/sinks.md.
-#include "common/tracker.h"
+#include "tracker.h"
 
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
 // wandb.c: sends the metrics and samples of a run to Weights & Biases, through its Python package.
 // See docs/sinks.md.
-#include "common/tracker.h"
+#include "tracker.h"
 
 #include <stddef.h>
 

@@ -38,7 +38,7 @@ done <tests/abi/first.txt
 # The top of a header says its contract, the version, and whether it is frozen or a draft.
 version=$(sed -nE 's/^#define RLHF_SDK_VERSION "([0-9]+\.[0-9]+)\..*/\1/p' sdk/include/rlhf/base.h)
 compute=$(sed -nE 's/^#define RLHF_COMPUTE_(MAJOR|MINOR) +([0-9]+).*/\2/p' sdk/include/rlhf/compute.h | paste -sd.)
-for header in sdk/include/rlhf/*.h sdk/include/rlhf/draft/*.h kit/include/rlhf/test.h plugins/models/transformer/core.h \
+for header in sdk/include/rlhf/*.h sdk/include/rlhf/draft/*.h sdk/kit/include/rlhf/test.h plugins/models/transformer/core.h \
     plugins/models/transformer/decoder.h; do
     case $header in
     */draft/*) say="DRAFT of plugin contract $version: it may change or disappear in any minor." ;;

@@ -1,5 +1,5 @@
 // load.c: opens a compute backend as the host does. A backend linked by nvcc must load on a machine
-// without a driver, and report that the driver is missing. Compiled with kit/backend.c.
+// without a driver, and report that the driver is missing. Compiled with sdk/kit/backend.c.
 #include <rlhf/test.h>
 
 #include <stdio.h>

@@ -53,7 +53,7 @@ static double number(const json_t *rows, size_t i, const char *key) {
 
 // ---- curriculum.so ----
 
-// The rule of examples/curriculum.c.
+// The rule of sdk/examples/curriculum.c.
 static int64_t expected(rlhf_rng *rng, double *weights) {
     double total = 0;
     int64_t last = 0;

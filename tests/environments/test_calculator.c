@@ -1,7 +1,7 @@
 // test_calculator.c: the sums of tools.so's calculator.
 #include "support/check.h"
 
-#include "sums/sum.h"
+#include "sum.h"
 
 #include <string.h>
 

@@ -32,7 +32,7 @@ expect tests/golden/cli/levels golden_cli -text_utf8
 expect tests/hf/dirs/gpt2/config.json hf_config -text_utf8
 expect scripts/check-words scripts_check_words -scripts_check_circles
 expect tests/text/CMakeLists.txt text_utf8 -base_file
-for file in cmake/rlhf-deps.cmake something.new; do
+for file in sdk/cmake/rlhf-deps.cmake something.new; do
     found=$(list $file | wc -l)
     [ "$found" = "$all" ] || { echo "$file: finds $found of $all tests"; exit 1; }
 done

@@ -21,7 +21,7 @@ while read -r name; do
     grep -qw -e "$name" "$tmp/all" || { echo "no page describes $name" >&2; exit 1; }
 done <"$tmp/names"
 mkdir -p "$tmp/plugins/models/transformer"
-cp -r scripts sdk kit "$tmp/"
+cp -r scripts sdk "$tmp/"
 cp plugins/models/transformer/core.h plugins/models/transformer/decoder.h "$tmp/plugins/models/transformer/"
 sed -i 's/    uint8_t \*verdict;/    uint8_t *verdict, *another;/' "$tmp/sdk/include/rlhf/reward.h"
 "$tmp/scripts/make-reference" "$tmp/changed"

@@ -1,5 +1,5 @@
 // sum.c: see sum.h.
-#include "sums/sum.h"
+#include "sum.h"
 
 #include <stddef.h>
 

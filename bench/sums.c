@@ -1,5 +1,5 @@
 // sums.c: measures the ordered sum over ranks and the spreading of new values (team/sum.h), without
-// a model. bench/sums/run starts this program under a launcher:
+// a model. bench/sums starts this program under a launcher:
 //
 //   rlhf-bench-sums FLOATS ROUNDS [SECONDS]
 //

@@ -1,6 +1,6 @@
 // tracker.c: see tracker.h. Each call is a line of JSON that is sent to driver.py, which answers
 // with a line.
-#include "common/tracker.h"
+#include "tracker.h"
 
 #include "process/bytes.h"
 #include "process/talk.h"
