@@ -1,5 +1,6 @@
 // phase_run.h: runs one phase. It gets the rows, runs the passes without gradients
-// (phase_passes.h), updates the weights, and evaluates held-out rows.
+// (phase_passes.h), updates the weights, and evaluates held-out rows. All algorithms have these
+// steps. Only rows with rewards have advantages, and only they are shuffled in each epoch.
 #ifndef RLHF_HOST_RUN_PHASE_RUN_H
 #define RLHF_HOST_RUN_PHASE_RUN_H
 

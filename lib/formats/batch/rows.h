@@ -66,7 +66,8 @@ struct rlhf__rows {
     float *margin; // [n] for preferences (rlhf_loss_in.margin); NULL: no margins
     // [total] who wrote each token, as in rlhf_batch.turn: -1 = not the policy; k >= 0 = the
     // policy, in its turn k. NULL, here and in rlhf_batch, means that all tokens from prompt_len
-    // onward are turn 0.
+    // onward are turn 0. Per-token arrays are 0 on tokens that the policy did not write, so sums
+    // over a response need not look at turns.
     int32_t *turn;
     uint8_t *end; // [n] enum rlhf_episode_end; NULL without turns
     // `paid` [total] has an environment's rewards, each on the last token of its turn. `verdict`

@@ -7,6 +7,10 @@
 // In the compact layout, a shared prompt without its last token is a separate row. Each row that
 // shares the prompt has only the prompt's last token and the row's response.
 //
+// A query of a row attends to the keys of the shared prompt and then to the row's own keys. So the
+// bits are those of rows written out, because a result depends on the keys and not on where they
+// are stored. The backward pass adds the gradients of the prompt's keys and values in row order.
+//
 // This file copies numbers between the layouts. It runs no model and does not choose slices (see
 // rows.h).
 #ifndef RLHF_HOST_BATCH_SHARED_BATCH_H

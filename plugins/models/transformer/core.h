@@ -3,6 +3,11 @@
 //
 // Not part of the contract: it may change in any version.
 //
+// trunk.c and trunk_bwd.c compute the layers; work.h lists their results with shapes. For wide
+// models the trunk stores only the results of matrix products, and computes norms and activations
+// again in the backward pass. With `recompute` it stores only each layer's input. The same
+// functions compute them again, so the bits are the same.
+//
 // The core contains the tensors and the arithmetic. It accesses device memory only through the
 // compute table and never dereferences an rlhf_dev.
 #ifndef RLHF_MODELS_TRANSFORMER_CORE_H
