@@ -147,8 +147,23 @@ COUNTED(rope_bwd, SHAPE(.rows = rows, .rope = r, .flags = GRAD(dgamma_q || dgamm
 COUNTED(kv_store, SHAPE(.rows = r->total, .d = d, .dtype = dtype, .ragged = r), rlhf_dev kc,
         rlhf_dev vc, rlhf_dev k, rlhf_dev v, int64_t stride, const rlhf_ragged *r, int32_t d,
         int32_t dtype)
-COUNTED(attention, SHAPE(.rows = r->total, .attn = a, .ragged = r), const rlhf_attn *a,
-        const rlhf_ragged *r, rlhf_dev out, rlhf_dev lse, rlhf_dev q, rlhf_dev k, rlhf_dev v)
+// A call without rows asks the backend whether it supports the geometry.
+static rlhf_status ask_attention(const rlhf_compute *c, const rlhf_attn *a, const rlhf_ragged *r) {
+    rlhf_ragged rows = *r;
+    rlhf_dev none = NULL;
+    RLHF_TRY(c->alloc(c->ctx, sizeof(int32_t), &none));
+    rows.offset = rows.start = rows.kv_base = none;
+    rlhf_status st = c->zero(c->ctx, none, sizeof(int32_t));
+    if (st == RLHF_OK) st = c->attention(c->ctx, a, &rows, none, NULL, none, none, none);
+    c->release(c->ctx, none);
+    return st;
+}
+static rlhf_status p_attention(void *ctx, const rlhf_attn *a, const rlhf_ragged *r, rlhf_dev out,
+                               rlhf_dev lse, rlhf_dev q, rlhf_dev k, rlhf_dev v) {
+    struct rlhf__memory_plan *p = ctx;
+    if (!r->n) return ask_attention(p->second ? p->second : p->real, a, r);
+    return count(p, CALL(attention, .rows = r->total, .attn = a, .ragged = r));
+}
 COUNTED(attention_bwd, SHAPE(.rows = r->total, .attn = a, .ragged = r), const rlhf_attn *a,
         const rlhf_ragged *r, rlhf_dev dq, rlhf_dev dk, rlhf_dev dv, rlhf_dev dout, rlhf_dev out,
         rlhf_dev lse, rlhf_dev q, rlhf_dev k, rlhf_dev v)

@@ -64,8 +64,10 @@ static rlhf_status read_geometry(struct rlhf__cpu *cpu, const char *op, rlhf_att
                               a->kv_heads, a->heads);
     if (a->head_dim <= 0 || a->head_dim > HEAD_DIM_MAX || a->head_dim % 8)
         return rlhf__cpu_fail(cpu, RLHF_E_UNSUPPORTED,
-                              "%s: head_dim is %d, supported are multiples of 8 up to %d", op,
-                              a->head_dim, HEAD_DIM_MAX);
+                              "%s: head_dim is %d (config.json: head_dim, else the hidden size "
+                              "divided by the number of heads), supported are multiples of 8 up to "
+                              "%d; the backend 'reference' is slow but supports every width",
+                              op, a->head_dim, HEAD_DIM_MAX);
     return RLHF_OK;
 }
 
@@ -284,6 +286,7 @@ static rlhf_status attention(void *ctx, const rlhf_attn *attn, const rlhf_ragged
     rlhf_ragged own_rows;
     RLHF_TRY(read_geometry(cpu, "attention", &own_attn, attn));
     RLHF_TRY(rlhf__cpu_read_ragged(cpu, "attention", &own_rows, rows));
+    if (!own_rows.n) return RLHF_OK; // the caller asks for the geometry; allocate no workspace
     const rlhf_attn *a = &own_attn;
     const rlhf_ragged *r = &own_rows;
     struct fwd f = {a, r, out, lse, q, k, v, cut_of(a, r->n, cpu->threads)};

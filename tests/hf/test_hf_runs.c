@@ -283,6 +283,30 @@ static void other_architectures(void **state) {
             "model/config.json: model_type 'bloom' is not supported; supported: ");
 }
 
+// The CPU backend does not support heads that are 4 wide. Each command says so before it computes
+// anything, the dry run too. The reference backend supports them.
+static void a_width_of_heads_is_asked_for(void **state) {
+    struct e2e *t = *state;
+    must(t,
+         e2e_shell(t, "cp -rL hf/gpt2 narrow && chmod -R u+w narrow && "
+                      "sed -i 's/\"n_head\": 2/\"n_head\": 4/' narrow/config.json"),
+         "copy");
+    const char *words = "/narrow': model gpt2.so: attention: head_dim is 4 (config.json: head_dim, "
+                        "else the hidden size divided by the number of heads), supported are "
+                        "multiples of 8 up to 128; the backend 'reference' is slow but supports "
+                        "every width";
+    const char *run = "--algo grpo.so --reward period_count.so --policy narrow --phases 1 --out a";
+    char args[512];
+    snprintf(args, sizeof args, "%s --set compute.backend=cpu --dry-run", run);
+    refused(t, args, words);
+    snprintf(args, sizeof args, "%s --set compute.backend=cpu", run);
+    refused(t, args, words);
+    refused(t, "generate --model narrow --prompt a --backend cpu", words);
+    refused(t, "eval --model narrow --data texts.jsonl --backend cpu", words);
+    assert_false(e2e_exists(t, "a"));
+    must(t, e2e_run(t, "%s --set compute.backend=reference --dry-run", run), "reference");
+}
+
 // If rows are in another form, a message names the form and a remedy.
 static void rows_in_other_forms(void **state) {
     struct e2e *t = *state;
@@ -322,6 +346,7 @@ int main(void) {
         TEST(several_end_tokens),
         TEST(padding_is_never_drawn),
         TEST(other_architectures),
+        TEST(a_width_of_heads_is_asked_for),
         TEST(rows_in_other_forms),
     };
     return cmocka_run_group_tests_name("runs from directories of transformers", tests, NULL, NULL);

@@ -18,7 +18,10 @@ static rlhf_status read_geometry(struct rlhf__cuda *cu, const char *op, rlhf_att
         return rlhf__cuda_fail(cu, RLHF_E_INVALID, "%s: heads is %d, allowed are 1 to 65535", op,
                                own->heads);
     if (own->head_dim < 1 || own->head_dim > RLHF__ATTN_HEAD_DIM_MAX)
-        return rlhf__cuda_fail(cu, RLHF_E_UNSUPPORTED, "%s: head_dim is %d, supported are 1 to %d",
+        return rlhf__cuda_fail(cu, RLHF_E_UNSUPPORTED,
+                               "%s: head_dim is %d (config.json: head_dim, else the hidden size "
+                               "divided by the number of heads), supported are 1 to %d; the "
+                               "backend 'reference' is slow but supports every width",
                                op, own->head_dim, RLHF__ATTN_HEAD_DIM_MAX);
     if (!own->kv_heads) own->kv_heads = own->heads;
     if (own->kv_heads < 1 || own->heads % own->kv_heads)

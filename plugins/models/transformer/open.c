@@ -41,6 +41,31 @@ static const char *lacking(const rlhf_compute *c, const struct rlhf_tf_arch *a, 
     return NULL;
 }
 
+// Calls attention without rows, so that the backend refuses a geometry that it does not support
+// before the first forward.
+static rlhf_status check_geometry(const struct rlhf_tf_arch *a, const rlhf_model_open *o) {
+    const rlhf_compute *c = o->compute;
+    const int64_t width = (int64_t)a->n_head * a->head_dim;
+    const int64_t kv_width = (int64_t)a->n_kv_head * a->head_dim;
+    const rlhf_attn attn = {.size = sizeof attn,
+                            .heads = a->n_head,
+                            .kv_heads = a->n_kv_head,
+                            .head_dim = a->head_dim,
+                            .causal = a->causal,
+                            .dtype = o->dtype,
+                            .q_stride = width + 2 * kv_width,
+                            .kv_stride = width + 2 * kv_width,
+                            .out_stride = width,
+                            .scale = a->attn_scale};
+    rlhf_dev none = NULL;
+    RLHF_TRY(c->alloc(c->ctx, sizeof(int32_t), &none));
+    const rlhf_ragged rows = {.size = sizeof rows, .offset = none, .start = none, .kv_base = none};
+    rlhf_status st = c->zero(c->ctx, none, sizeof(int32_t));
+    if (st == RLHF_OK) st = c->attention(c->ctx, &attn, &rows, none, NULL, none, none, none);
+    c->release(c->ctx, none);
+    return st;
+}
+
 rlhf_status rlhf__tf_open_check(struct rlhf__tf *m, const rlhf_model_open *o) {
     if (m->opened) return rlhf__tf_fail(m, RLHF_E_INVALID, "open: the model is open already");
     if (!o->compute) return rlhf__tf_fail(m, RLHF_E_INVALID, "open: no compute table");
@@ -72,7 +97,7 @@ rlhf_status rlhf__tf_open_check(struct rlhf__tf *m, const rlhf_model_open *o) {
         return rlhf__tf_fail(m, RLHF_E_UNSUPPORTED,
                              "an encoder reads whole texts and cannot write them, so it has no "
                              "value head; give a language model that writes from left to right");
-    return RLHF_OK;
+    return check_geometry(&m->arch, o);
 }
 
 // ---- the base ----

@@ -529,8 +529,8 @@ typedef struct rlhf_compute {
     // stride d; all are in dtype.
     rlhf_status (*kv_store)(void *ctx, rlhf_dev k_cache, rlhf_dev v_cache, rlhf_dev k, rlhf_dev v,
                             int64_t kv_src_stride, const rlhf_ragged *, int32_t d, int32_t dtype);
-    // Writes out[t, h * head_dim + c], with stride out_stride. Also writes lse f32 [total, heads],
-    // the log-sum-exp of the scaled scores, for the backward pass; lse may be NULL.
+    // Writes out[t, h * head_dim + c] (stride out_stride) and, unless NULL, lse f32 [total, heads],
+    // the log-sum-exp of the scaled scores, for backward. Without rows only checks the geometry.
     rlhf_status (*attention)(void *ctx, const rlhf_attn *, const rlhf_ragged *, rlhf_dev out,
                              rlhf_dev lse, rlhf_dev q, rlhf_dev k, rlhf_dev v);
     // Training layout only: a row's own keys are its tokens (kv_base = offset), and start =
