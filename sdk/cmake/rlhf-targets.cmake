@@ -34,7 +34,7 @@ target_include_directories(rlhf_sdk INTERFACE
 # checker misreads the thread-local blocks of OpenMP's threads in a dlopen()ed library and crashes
 # ("Tracer caught signal 11"), unless it leaves __tls_get_addr alone; leaks are still found.
 # RLHF_TEST_SANITIZE tells tests that they run in a sanitizer build, which cannot limit memory.
-set(RLHF_TEST_ENV "GOMP_SPINCOUNT=1000" "RLHF_TEST_SANITIZE=${RLHF_SANITIZE}"
+set(RLHF_TEST_ENV "RLHF_SOURCE_DIR=${PROJECT_SOURCE_DIR}" "GOMP_SPINCOUNT=1000" "RLHF_TEST_SANITIZE=${RLHF_SANITIZE}"
   "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/lsan.supp:print_suppressions=0"
   "ASAN_OPTIONS=intercept_tls_get_addr=0")
 
@@ -63,5 +63,5 @@ function(rlhf_add_test name)
   target_link_libraries(${name} PRIVATE rlhf_test rlhf_sdk rlhf_warnings ${T_LIBS} cmocka m dl)
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES LABELS ${T_LABEL} TIMEOUT ${T_TIMEOUT}
-    ENVIRONMENT "RLHF_BUILD_DIR=${CMAKE_BINARY_DIR};RLHF_SOURCE_DIR=${PROJECT_SOURCE_DIR};${RLHF_TEST_ENV}")
+    ENVIRONMENT "RLHF_BUILD_DIR=${CMAKE_BINARY_DIR};${RLHF_TEST_ENV}")
 endfunction()

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes batch_vectors.h, the ragged batch for the vectors of ppo.so, grpo.so and rloo.so. Their
+"""Writes batch_vectors.json, the ragged batch for the vectors of ppo.so, grpo.so and rloo.so. Their
 generators share this file's code: small statistics, and printing of cases.
 
-Run it in this directory: python3 make_batch.py > batch_vectors.h
+Run it in this directory: python3 make_batch.py > batch_vectors.json
 """
 import json
 import math
@@ -76,21 +76,22 @@ def ragged(rows):
     return [x for p, row in zip(PROMPT, rows) for x in [0.0] * p + list(row)]
 
 
-def c_array(name, rows, kind="double", exact=True):
-    print(f"static const {kind} {name}[] = {{")
-    xs = [repr(x) if exact else "%.9g" % x for x in rows]
-    while xs:
-        line = "   "
-        while xs and len(line) + len(xs[0]) < 97:
-            line += " " + xs.pop(0) + ","
-        print(line)
-    print("};")
+def short(x, digits):
+    return float(f"%.{digits}g" % x)
+
+
+def print_lines(members):
+    """A JSON object with a line for each member, or for each entry if the member is a list of objects."""
+    def text(v):
+        if isinstance(v, list) and isinstance(v[0], dict):
+            return "[\n  " + ",\n  ".join(map(json.dumps, v)) + "]"
+        return json.dumps(v)
+    print("{" + ",\n ".join(f'"{k}": {text(v)}' for k, v in members.items()) + "}")
 
 
 def print_case(name, options, arrays, metrics, digits=9, **more):
     """One case as a line of JSON, with the members of struct vector_case. Arrays of zeros are left out."""
     text = lambda v: str(v).lower() if isinstance(v, bool) else str(v)
-    short = lambda x, n: float(f"%.{n}g" % x)
     case = {"name": name, **more, "options": ",".join(f"{k}={text(v)}" for k, v in options.items())}
     for key, rows in arrays.items():
         if any(flat(rows)):
@@ -101,25 +102,12 @@ def print_case(name, options, arrays, metrics, digits=9, **more):
 
 def main():
     b = make_batch()
-    print("// batch_vectors.h: made by make_batch.py; the batch of the *_vectors.jsonl.")
-    print("// clang-format off\n#ifndef RLHF_TESTS_ALGOS_BATCH_VECTORS_H")
-    print("#define RLHF_TESTS_ALGOS_BATCH_VECTORS_H\n#include \"algos/vector_case.h\"")
     offset = [0]
     for p, k in zip(PROMPT, RESPONSE):
         offset.append(offset[-1] + p + k)
-    print(f"enum {{ V_N = {N}, V_TOTAL = {offset[-1]}, V_MAX_LEN = {MAX_LEN} }};")
-    c_array("v_offset", offset, "int32_t")
-    c_array("v_prompt_len", PROMPT, "int32_t")
-    c_array("v_group", GROUP, "int32_t")
-    c_array("v_finished", FINISHED, "uint8_t")
-    c_array("v_score", b["score"])
     keys = ("token_reward", "old", "ref", "logp", "entropy", "kl", "value_old", "value")
-    for key in keys:
-        c_array("v_" + key, ragged(b[key]))
-    print("static const double v_zero[V_TOTAL];")
-    print("static const struct vector_batch vector_batch = {\n    V_N, V_TOTAL, V_MAX_LEN, v_offset, "
-          "v_prompt_len, v_group, v_finished, v_score,\n    " + ", ".join("v_" + k for k in keys) + "};")
-    print("#endif\n// clang-format on")
+    print_lines({"max_len": MAX_LEN, "offset": offset, "prompt_len": PROMPT, "group": GROUP, "finished": FINISHED,
+                 "score": b["score"], **{key: ragged(b[key]) for key in keys}})
 
 
 if __name__ == "__main__":

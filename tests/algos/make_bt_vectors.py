@@ -3,12 +3,12 @@
 
 An independent implementation of docs/algorithms/bradley_terry.md. Two responses are compared by -log sigmoid, more
 responses by softmax cross-entropy. Derivatives are central differences. Run it in this directory:
-python3 make_bt_vectors.py > bt_vectors.h
+python3 make_bt_vectors.py > bt_vectors.json
 """
 import math
 import random
 
-from make_batch import c_array, f32, mean
+from make_batch import f32, mean, print_lines, short
 
 CASES = [("plain", {}), ("margin", dict(margin=0.7)), ("centred", dict(center_coef=0.05)),
          ("both", dict(margin=0.3, center_coef=0.2))]
@@ -54,30 +54,21 @@ def metrics(groups):
             mean(chosen) - mean(rejected), mean(chosen), mean(rejected)]
 
 
-def print_cases(table, groups, cases, rows):
-    for name, o in cases:
-        c_array("bt_" + name, derivative(groups, {**o, **rows}), exact=False)
-    print(f"static const struct preference_case {table}[] = {{")
-    m = ", ".join(f"{v:.12g}" for v in metrics(groups))  # accuracy, margin, chosen, rejected
-    for name, o in cases:
-        opts = ",".join(f"{k}={v}" for k, v in o.items())
-        print(f'    {{"{opts}", {loss(groups, **o, **rows)!r}, bt_{name},\n     {{{m}}}}},')
-    print("};")
+def cases_of(groups, cases, rows):
+    return [{"name": name, "options": ",".join(f"{k}={v}" for k, v in o.items()), "loss": loss(groups, **o, **rows),
+             "metrics": [short(v, 12) for v in metrics(groups)],
+             "d": [short(v, 9) for v in derivative(groups, {**o, **rows})]} for name, o in cases]
 
 
 def main():
     rng = random.Random(8)
     groups = [[f32(rng.gauss(0.2, 1.5)) for _ in range(k)] for k in SIZES]
-    print("// bt_vectors.h: made by make_bt_vectors.py from its own float64 reference.")
-    print("// clang-format off\n#include \"algos/preference_case.h\"")
-    print(f"enum {{ BT_N = {sum(SIZES)}, BT_GROUPS = {len(SIZES)} }};")
-    c_array("bt_group", [7 + i for i, k in enumerate(SIZES) for _ in range(k)], "int32_t")
-    c_array("bt_label", [int(j == b) for k, b in zip(SIZES, BEST) for j in range(k)], "int32_t")
-    c_array("bt_reward", [x for r in groups for x in r])
-    print_cases("bt_cases", groups, CASES, {})
-    c_array("bt_row_margins", [m for k, m in zip(SIZES, ROW_MARGIN) for _ in range(k)], "float")
-    print_cases("bt_row_cases", groups, ROW_CASES, dict(row_margin=ROW_MARGIN))
-    print("// clang-format on")
+    print_lines({"group": [7 + i for i, k in enumerate(SIZES) for _ in range(k)],
+                 "label": [int(j == b) for k, b in zip(SIZES, BEST) for j in range(k)],
+                 "reward": [x for r in groups for x in r],
+                 "row_margins": [m for k, m in zip(SIZES, ROW_MARGIN) for _ in range(k)],
+                 "cases": cases_of(groups, CASES, {}),
+                 "row_cases": cases_of(groups, ROW_CASES, dict(row_margin=ROW_MARGIN))})
 
 
 if __name__ == "__main__":

@@ -3,12 +3,12 @@
 
 An independent implementation of docs/algorithms/dpo.md in plain Python, over every pair of the preferred response and
 another response. Derivatives are central differences. Run it in this directory:
-python3 make_dpo_vectors.py > dpo_vectors.h
+python3 make_dpo_vectors.py > dpo_vectors.json
 """
 import math
 import random
 
-from make_batch import c_array, f32, mean
+from make_batch import f32, mean, print_lines, short
 
 CASES = [("defaults", {}), ("beta", dict(beta=0.7)), ("smoothed", dict(label_smoothing=0.2)),
          ("even", dict(label_smoothing=0.5, beta=0.4)), ("ipo", dict(loss="ipo")),
@@ -99,24 +99,13 @@ def main():
     for p, k in flat:
         offset.append(offset[-1] + p + k)
     ragged = lambda rows: [x for p, g in zip(PROMPT, rows) for r in g for x in [0.0] * p + r]
-    print("// dpo_vectors.h: made by make_dpo_vectors.py from its own float64 reference.")
-    print("// clang-format off\n#include \"algos/preference_case.h\"")
-    print(f"enum {{ DPO_N = {N}, DPO_TOTAL = {offset[-1]} }};")
-    c_array("dpo_offset", offset, "int32_t")
-    c_array("dpo_prompt_len", [p for p, _ in flat], "int32_t")
-    c_array("dpo_group", [3 + i for i, g in enumerate(LENGTHS) for _ in g], "int32_t")
-    c_array("dpo_label", [int(j == b) for g, b in zip(LENGTHS, BEST) for j in range(len(g))],
-            "int32_t")
-    c_array("dpo_ref", ragged(ref))
-    c_array("dpo_logp", ragged(logp))
-    for name, o in CASES:
-        c_array("dpo_" + name, derivative(logp, ref, o), exact=False)
-    print("static const struct preference_case dpo_cases[] = {")
-    for name, o in CASES:
-        opts = ",".join(f"{k}={v}" for k, v in o.items())
-        m = ", ".join(f"{v:.12g}" for v in metrics(logp, ref, o))
-        print(f'    {{"{opts}", {loss(logp, ref, o)!r}, dpo_{name},\n     {{{m}}}}},')
-    print("};\n// clang-format on")
+    print_lines({"offset": offset, "prompt_len": [p for p, _ in flat],
+                 "group": [3 + i for i, g in enumerate(LENGTHS) for _ in g],
+                 "label": [int(j == b) for g, b in zip(LENGTHS, BEST) for j in range(len(g))],
+                 "ref": ragged(ref), "logp": ragged(logp),
+                 "cases": [{"name": name, "options": ",".join(f"{k}={v}" for k, v in o.items()),
+                            "loss": loss(logp, ref, o), "metrics": [short(v, 12) for v in metrics(logp, ref, o)],
+                            "d": [short(v, 9) for v in derivative(logp, ref, o)]} for name, o in CASES]})
 
 
 if __name__ == "__main__":

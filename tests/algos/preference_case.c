@@ -1,6 +1,23 @@
 // preference_case.c: see preference_case.h.
 #include "algos/preference_case.h"
 
+void preference_read(struct preference_cases *to, const json_t *vectors, const char *key,
+                     size_t n_values) {
+    const json_t *list = numbers_get(vectors, key);
+    to->n = json_array_size(list);
+    assert_true(to->n > 0 && to->n <= PREFERENCE_CASES && n_values <= PREFERENCE_TOKENS);
+    for (size_t i = 0; i < to->n; i++) {
+        const json_t *from = json_array_get(list, i);
+        struct preference_case *c = &to->at[i];
+        const size_t metrics = json_array_size(numbers_get(from, "metrics"));
+        assert_true(metrics <= sizeof c->metrics / sizeof *c->metrics);
+        snprintf(c->options, sizeof c->options, "%s", numbers_text(from, "options"));
+        c->loss = numbers_one(from, "loss");
+        numbers_doubles(from, "d", c->d, n_values);
+        numbers_doubles(from, "metrics", c->metrics, metrics);
+    }
+}
+
 void preference_group(struct batch *b, int32_t n, int32_t prompt_len, int32_t response) {
     memset(b, 0, sizeof *b);
     b->n = n;

@@ -4,13 +4,23 @@
 #define RLHF_TESTS_ALGOS_PREFERENCE_CASE_H
 
 #include "algos/fixture.h"
+#include "support/numbers.h"
+
+enum { PREFERENCE_TOKENS = 64, PREFERENCE_CASES = 16 };
 
 struct preference_case {
-    const char *options;
-    double loss;
-    const double *d;   // [n_values] derivative of the loss
-    double metrics[6]; // the values of `names`
+    char options[64];
+    double loss, d[PREFERENCE_TOKENS]; // the derivative of the loss
+    double metrics[6];                 // the values of `names`
 };
+struct preference_cases {
+    size_t n;
+    struct preference_case at[PREFERENCE_CASES];
+};
+
+// Reads the list `key` of cases with n_values derivatives each.
+void preference_read(struct preference_cases *, const json_t *vectors, const char *key,
+                     size_t n_values);
 
 // One algorithm and its batch.
 struct preference_algo {

@@ -1,7 +1,6 @@
 // test_bradley_terry.c: compares bradley_terry.so with the float64 reference of make_bt_vectors.py,
 // with numbers computed by hand, and with finite differences. Also tests the signs of derivatives
 // and refusals. The numbers are the same for any split that keeps groups whole.
-#include "algos/bt_vectors.h"
 #include "algos/preference_case.h"
 
 #include <math.h>
@@ -10,17 +9,37 @@ static const char *const names[] = {"reward_model/accuracy", "reward_model/margi
                                     "reward_model/chosen", "reward_model/rejected", NULL};
 static struct batch b;
 
+// The numbers of bt_vectors.json.
+enum { BT_N = 17 };
+static json_t *vectors;
+static float row_margins[BT_N];
+static struct preference_cases cases, row_cases;
+
 static void load(void) {
     memset(&b, 0, sizeof b);
     b.n = BT_N;
     b.n_labels = 1;
     b.total = BT_N;
-    for (int32_t i = 0; i < BT_N; i++) {
+    for (int32_t i = 0; i < BT_N; i++)
         b.offset[i + 1] = i + 1;
-        b.group[i] = bt_group[i];
-        b.label[i] = bt_label[i];
-        b.class_score[i] = (float)bt_reward[i];
-    }
+    numbers_ints(vectors, "group", b.group, BT_N);
+    numbers_ints(vectors, "label", b.label, BT_N);
+    numbers_floats(vectors, "reward", b.class_score, BT_N);
+}
+
+static int setup(void **state) {
+    (void)state;
+    vectors = numbers_open("algos/bt_vectors.json");
+    numbers_floats(vectors, "row_margins", row_margins, BT_N);
+    preference_read(&cases, vectors, "cases", BT_N);
+    preference_read(&row_cases, vectors, "row_cases", BT_N);
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    json_decref(vectors);
+    return 0;
 }
 
 static const struct preference_algo bt = {
@@ -28,7 +47,7 @@ static const struct preference_algo bt = {
 
 static void load_with_margins(void) {
     load();
-    b.margin = bt_row_margins;
+    b.margin = row_margins;
 }
 
 static const struct preference_algo bt_rows = {
@@ -57,14 +76,14 @@ static void plan(void **state) {
 static void reference(void **state) {
     (void)state;
     static const int32_t whole[] = {BT_N}, each[] = {2, 4, 8, 11, 13, BT_N}, uneven[] = {4, BT_N};
-    for (size_t i = 0; i < sizeof bt_cases / sizeof *bt_cases; i++) {
-        preference_check(&bt, bt_cases + i, whole);
-        preference_check(&bt, bt_cases + i, each);
-        preference_check(&bt, bt_cases + i, uneven);
+    for (size_t i = 0; i < cases.n; i++) {
+        preference_check(&bt, &cases.at[i], whole);
+        preference_check(&bt, &cases.at[i], each);
+        preference_check(&bt, &cases.at[i], uneven);
     }
-    for (size_t i = 0; i < sizeof bt_row_cases / sizeof *bt_row_cases; i++) {
-        preference_check(&bt_rows, bt_row_cases + i, whole);
-        preference_check(&bt_rows, bt_row_cases + i, each);
+    for (size_t i = 0; i < row_cases.n; i++) {
+        preference_check(&bt_rows, &row_cases.at[i], whole);
+        preference_check(&bt_rows, &row_cases.at[i], each);
     }
 }
 
@@ -204,5 +223,5 @@ int main(void) {
                                        cmocka_unit_test(finite_differences),
                                        cmocka_unit_test(broken_batches),
                                        cmocka_unit_test(allocation_failure)};
-    return cmocka_run_group_tests_name("algos/bradley_terry", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("algos/bradley_terry", tests, setup, teardown);
 }

@@ -4,8 +4,8 @@
 
 #include "common/correction.h"
 #include "common/surrogate.h"
+#include "support/numbers.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <rlhf/draft/iteration.h>
 #include <string.h>
@@ -31,24 +31,16 @@ static json_t *vectors;
 static struct batch b;
 static float sampled[MAX_TOKENS];
 
-static void numbers(const json_t *from, const char *name, double *out) {
-    const json_t *list = json_object_get(from, name);
-    assert_int_equal(json_array_size(list), N);
-    for (size_t i = 0; i < N; i++)
-        out[i] = json_number_value(json_array_get(list, i));
-}
-
 static void read_case(const json_t *from, struct correction_case *k) {
     const char *name;
     json_t *value;
     size_t n = 0;
-    k->level = json_string_value(json_object_get(from, "level"));
-    k->mode = json_string_value(json_object_get(from, "mode"));
-    assert_true(k->level && k->mode);
-    k->cap = json_number_value(json_object_get(from, "cap"));
-    k->dual = json_number_value(json_object_get(from, "dual"));
-    numbers(from, "weight", k->weight);
-    numbers(from, "derivative", k->derivative);
+    k->level = numbers_text(from, "level");
+    k->mode = numbers_text(from, "mode");
+    k->cap = numbers_one(from, "cap");
+    k->dual = numbers_one(from, "dual");
+    numbers_doubles(from, "weight", k->weight, N);
+    numbers_doubles(from, "derivative", k->derivative, N);
     json_object_foreach(json_object_get(from, "metrics"), name, value) {
         assert_true(n + 1 < sizeof k->metrics / sizeof *k->metrics);
         k->metrics[n++] = (struct correction_metric){name, json_number_value(value)};
@@ -57,21 +49,15 @@ static void read_case(const json_t *from, struct correction_case *k) {
 }
 
 static int setup(void **state) {
-    char path[4096];
-    const char *root = getenv("RLHF_SOURCE_DIR");
-    json_error_t err;
     (void)state;
-    snprintf(path, sizeof path, "%s/tests/algos/correction_vectors.json", root ? root : ".");
-    vectors = json_load_file(path, 0, &err);
-    if (!vectors) fail_msg("%s: %s", path, err.text);
-    c_low = json_number_value(json_object_get(vectors, "low"));
-    c_high = json_number_value(json_object_get(vectors, "high"));
-    numbers(vectors, "sampled", c_sampled);
-    numbers(vectors, "old", c_old);
-    numbers(vectors, "new", c_new);
-    numbers(vectors, "advantage", c_advantage);
-    const json_t *cases = json_object_get(vectors, "cases");
-    assert_int_equal(json_array_size(cases), N_CASES);
+    vectors = numbers_open("algos/correction_vectors.json");
+    c_low = numbers_one(vectors, "low");
+    c_high = numbers_one(vectors, "high");
+    numbers_doubles(vectors, "sampled", c_sampled, N);
+    numbers_doubles(vectors, "old", c_old, N);
+    numbers_doubles(vectors, "new", c_new, N);
+    numbers_doubles(vectors, "advantage", c_advantage, N);
+    const json_t *cases = numbers_list(vectors, "cases", N_CASES);
     for (size_t i = 0; i < N_CASES; i++)
         read_case(json_array_get(cases, i), &correction_cases[i]);
     return 0;

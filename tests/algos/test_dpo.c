@@ -2,7 +2,6 @@
 // tests/oracle/dpo_loss.py compares with TRL), with numbers computed by hand, and with finite
 // differences. Also tests the signs of derivatives and refusals. The numbers are the same for any
 // split that keeps groups whole.
-#include "algos/dpo_vectors.h"
 #include "algos/preference_case.h"
 
 #include <math.h>
@@ -12,21 +11,35 @@ static const char *const names[] = {
     "dpo/logp_chosen", "dpo/logp_rejected", NULL};
 static struct batch b;
 
+// The numbers of dpo_vectors.json.
+enum { DPO_N = 13, DPO_TOTAL = 61 };
+static json_t *vectors;
+static struct preference_cases cases;
+
 static void load(void) {
     memset(&b, 0, sizeof b);
     b.n = DPO_N;
     b.total = DPO_TOTAL;
     b.max_len = 8;
-    for (int32_t i = 0; i < DPO_N; i++) {
-        b.offset[i + 1] = dpo_offset[i + 1];
-        b.prompt_len[i] = dpo_prompt_len[i];
-        b.group[i] = dpo_group[i];
-        b.label[i] = dpo_label[i];
-    }
-    for (int32_t t = 0; t < DPO_TOTAL; t++) {
-        b.logp[t] = (float)dpo_logp[t];
-        b.ref[t] = (float)dpo_ref[t];
-    }
+    numbers_ints(vectors, "offset", b.offset, DPO_N + 1);
+    numbers_ints(vectors, "prompt_len", b.prompt_len, DPO_N);
+    numbers_ints(vectors, "group", b.group, DPO_N);
+    numbers_ints(vectors, "label", b.label, DPO_N);
+    numbers_floats(vectors, "logp", b.logp, DPO_TOTAL);
+    numbers_floats(vectors, "ref", b.ref, DPO_TOTAL);
+}
+
+static int setup(void **state) {
+    (void)state;
+    vectors = numbers_open("algos/dpo_vectors.json");
+    preference_read(&cases, vectors, "cases", DPO_TOTAL);
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    json_decref(vectors);
+    return 0;
 }
 
 static const struct preference_algo dpo = {"dpo.so", &b, b.logp, b.d_logp, DPO_TOTAL, load, names};
@@ -57,10 +70,10 @@ static void reference(void **state) {
     (void)state;
     static const int32_t whole[] = {DPO_N}, each[] = {2, 4, 8, 11, DPO_N},
                          uneven[] = {4, 11, DPO_N};
-    for (size_t i = 0; i < sizeof dpo_cases / sizeof *dpo_cases; i++) {
-        preference_check(&dpo, dpo_cases + i, whole);
-        preference_check(&dpo, dpo_cases + i, each);
-        preference_check(&dpo, dpo_cases + i, uneven);
+    for (size_t i = 0; i < cases.n; i++) {
+        preference_check(&dpo, &cases.at[i], whole);
+        preference_check(&dpo, &cases.at[i], each);
+        preference_check(&dpo, &cases.at[i], uneven);
     }
 }
 
@@ -211,5 +224,5 @@ int main(void) {
                                        cmocka_unit_test(broken_batches),
                                        cmocka_unit_test(allocation_failure),
                                        cmocka_unit_test(smoothing_without_effect_is_refused)};
-    return cmocka_run_group_tests_name("algos/dpo", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("algos/dpo", tests, setup, teardown);
 }

@@ -1,13 +1,12 @@
 // test_grpo_vectors.c: compares grpo.so with the float64 reference of make_grpo_vectors.py for
 // every option value. The numbers must be the same for every split into microbatches.
-#include "algos/batch_vectors.h"
 #include "algos/vector_case.h"
 
 static struct vector_file cases;
 
 static int setup(void **state) {
     (void)state;
-    vector_open(&cases, "grpo", V_TOTAL);
+    vector_open(&cases, "grpo");
     return 0;
 }
 
@@ -20,7 +19,7 @@ static int teardown(void **state) {
 static void every_case_and_split(void **state) {
     (void)state;
     static const int32_t uneven[] = {0, 2, 5, 6, V_N};
-    vector_check_all(&cases, &vector_batch, "grpo.so", uneven);
+    vector_check_all(&cases, "grpo.so", uneven);
 }
 
 // Options without an effect on these numbers are tested in test_grpo_phase.c.

@@ -1,6 +1,5 @@
 // test_opd.c: compares opd.so with the float64 reference of make_opd_vectors.py and with finite
 // differences, in any split into microbatches. Also tests the plan and refusals of opd.so.
-#include "algos/batch_vectors.h"
 #include "algos/vector_case.h"
 
 #include <rlhf/compute.h>
@@ -11,7 +10,7 @@ static struct vector_file cases;
 
 static int setup(void **state) {
     (void)state;
-    vector_open(&cases, "opd", V_TOTAL);
+    vector_open(&cases, "opd");
     return 0;
 }
 
@@ -26,7 +25,7 @@ static struct batch b;
 static void every_case_and_split(void **state) {
     (void)state;
     static const int32_t uneven[] = {0, 2, 5, 6, V_N};
-    vector_check_all(&cases, &vector_batch, "opd.so", uneven);
+    vector_check_all(&cases, "opd.so", uneven);
 }
 
 static void every_choice_has_a_case(void **state) {

@@ -1,13 +1,12 @@
 // test_ppo_vectors.c: compares ppo.so with the float64 reference of make_ppo_vectors.py for every
 // option value. The numbers must be the same for every split into microbatches.
-#include "algos/batch_vectors.h"
 #include "algos/vector_case.h"
 
 static struct vector_file cases;
 
 static int setup(void **state) {
     (void)state;
-    vector_open(&cases, "ppo", V_TOTAL);
+    vector_open(&cases, "ppo");
     return 0;
 }
 
@@ -20,7 +19,7 @@ static int teardown(void **state) {
 static void every_case_and_split(void **state) {
     (void)state;
     static const int32_t uneven[] = {0, 2, 5, V_N};
-    vector_check_all(&cases, &vector_batch, "ppo.so", uneven);
+    vector_check_all(&cases, "ppo.so", uneven);
 }
 
 // Options without an effect on these numbers are tested in test_ppo_phase.c.

@@ -1,7 +1,7 @@
 // test_turn_vectors.c: PPO and GRPO over rows of several turns, compared with the float64 reference
 // of make_turn_vectors.py, which masks the environment's tokens.
-#include "algos/batch_vectors.h"
 #include "algos/episodes.h"
+#include "algos/vector_case.h"
 
 #include <math.h>
 
@@ -32,7 +32,7 @@ static void give(float *to, const double *from) {
 
 static void check(const struct vector_case *c, const char *so, const int32_t *cuts) {
     struct algo a;
-    vector_load(&b, &vector_batch);
+    vector_load(&b);
     episodes_init(&s, &b, file.given, file.after, 0);
     algo_open(&a, so, c->options, b.n);
     assert_int_equal(episodes_advantages(&a, &s), RLHF_OK);
@@ -80,7 +80,7 @@ static void grpo(void **state) {
 
 static int setup(void **state) {
     (void)state;
-    vector_open(&file, "turn", V_TOTAL);
+    vector_open(&file, "turn");
     return 0;
 }
 

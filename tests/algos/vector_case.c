@@ -1,14 +1,9 @@
 // vector_case.c: see vector_case.h.
 #include "algos/vector_case.h"
 
-#include <jansson.h>
+#include "support/numbers.h"
 
 static struct batch b;
-
-static void to_float(float *to, const double *from, int32_t n) {
-    for (int32_t i = 0; from && i < n; i++)
-        to[i] = (float)from[i];
-}
 
 // ---- files ----
 
@@ -28,9 +23,9 @@ static void *keep(struct vector_file *f, size_t n, size_t size) {
     return m->array[m->n++];
 }
 
-static const double *doubles(struct vector_file *f, const json_t *from, int32_t total) {
-    double *out = keep(f, (size_t)total, sizeof *out);
-    assert_true(!from || json_array_size(from) == (size_t)total);
+static const double *doubles(struct vector_file *f, const json_t *from) {
+    double *out = keep(f, V_TOTAL, sizeof *out);
+    assert_true(!from || json_array_size(from) == V_TOTAL);
     for (size_t i = 0; i < json_array_size(from); i++)
         out[i] = json_number_value(json_array_get(from, i));
     return out;
@@ -53,22 +48,22 @@ static const struct vector_metric *metrics_of(struct vector_file *f, const json_
     return out;
 }
 
-static void read_case(struct vector_file *f, const json_t *line, int32_t total) {
+static void read_case(struct vector_file *f, const json_t *line) {
     struct vector_case *c = &f->cases[f->n++];
     c->name = json_string_value(json_object_get(line, "name"));
     c->options = json_string_value(json_object_get(line, "options"));
     c->so = json_string_value(json_object_get(line, "so"));
     assert_true(c->name && c->options);
-    c->advantage = doubles(f, json_object_get(line, "advantage"), total);
-    c->returns = doubles(f, json_object_get(line, "returns"), total);
-    c->d_logp = doubles(f, json_object_get(line, "d_logp"), total);
-    c->d_entropy = doubles(f, json_object_get(line, "d_entropy"), total);
-    c->d_kl = doubles(f, json_object_get(line, "d_kl"), total);
-    c->d_value = doubles(f, json_object_get(line, "d_value"), total);
+    c->advantage = doubles(f, json_object_get(line, "advantage"));
+    c->returns = doubles(f, json_object_get(line, "returns"));
+    c->d_logp = doubles(f, json_object_get(line, "d_logp"));
+    c->d_entropy = doubles(f, json_object_get(line, "d_entropy"));
+    c->d_kl = doubles(f, json_object_get(line, "d_kl"));
+    c->d_value = doubles(f, json_object_get(line, "d_value"));
     c->metrics = metrics_of(f, json_object_get(line, "metrics"));
 }
 
-void vector_open(struct vector_file *f, const char *name, int32_t total) {
+void vector_open(struct vector_file *f, const char *name) {
     char path[4096];
     const char *root = getenv("RLHF_SOURCE_DIR");
     json_t *line;
@@ -97,7 +92,7 @@ void vector_open(struct vector_file *f, const char *name, int32_t total) {
             f->given = ints(f, given);
             f->after = ints(f, json_object_get(line, "after"));
         } else {
-            read_case(f, line, total);
+            read_case(f, line);
         }
     }
     assert_true(f->n > 0);
@@ -114,24 +109,29 @@ void vector_close(struct vector_file *f) {
 
 // ---- comparison ----
 
-void vector_load(struct batch *to, const struct vector_batch *v) {
+void vector_load(struct batch *to) {
+    int32_t finished[V_N];
+    json_t *from = numbers_open("algos/batch_vectors.json");
     memset(to, 0, sizeof *to);
-    to->n = v->n;
-    to->total = v->total;
-    to->max_len = v->max_len;
-    memcpy(to->offset, v->offset, sizeof *to->offset * ((size_t)v->n + 1));
-    memcpy(to->prompt_len, v->prompt_len, sizeof *to->prompt_len * (size_t)v->n);
-    memcpy(to->group, v->group, sizeof *to->group * (size_t)v->n);
-    memcpy(to->finished, v->finished, (size_t)v->n);
-    to_float(to->score, v->score, v->n);
-    to_float(to->token_reward, v->token_reward, v->total);
-    to_float(to->old, v->old, v->total);
-    to_float(to->ref, v->ref, v->total);
-    to_float(to->logp, v->logp, v->total);
-    to_float(to->entropy, v->entropy, v->total);
-    to_float(to->kl, v->kl, v->total);
-    to_float(to->value_old, v->value_old, v->total);
-    to_float(to->value, v->value, v->total);
+    to->n = V_N;
+    to->total = V_TOTAL;
+    to->max_len = numbers_int(from, "max_len");
+    numbers_ints(from, "offset", to->offset, V_N + 1);
+    numbers_ints(from, "prompt_len", to->prompt_len, V_N);
+    numbers_ints(from, "group", to->group, V_N);
+    numbers_ints(from, "finished", finished, V_N);
+    for (int i = 0; i < V_N; i++)
+        to->finished[i] = (uint8_t)finished[i];
+    numbers_floats(from, "score", to->score, V_N);
+    numbers_floats(from, "token_reward", to->token_reward, V_TOTAL);
+    numbers_floats(from, "old", to->old, V_TOTAL);
+    numbers_floats(from, "ref", to->ref, V_TOTAL);
+    numbers_floats(from, "logp", to->logp, V_TOTAL);
+    numbers_floats(from, "entropy", to->entropy, V_TOTAL);
+    numbers_floats(from, "kl", to->kl, V_TOTAL);
+    numbers_floats(from, "value_old", to->value_old, V_TOTAL);
+    numbers_floats(from, "value", to->value, V_TOTAL);
+    json_decref(from);
 }
 
 // `tol` is both an absolute and a relative tolerance. Rounding to float changes a number by up to
@@ -145,16 +145,15 @@ static void assert_tokens(const struct vector_case *c, const char *what, const f
     }
 }
 
-void vector_check(const struct vector_case *c, const struct vector_batch *v, const char *so,
-                  const int32_t *cuts) {
+void vector_check(const struct vector_case *c, const char *so, const int32_t *cuts) {
     struct algo a;
-    vector_load(&b, v);
-    algo_open(&a, so, c->options, v->n);
+    vector_load(&b);
+    algo_open(&a, so, c->options, V_N);
     assert_int_equal(batch_advantages(&a, &b), RLHF_OK);
     assert_tokens(c, "advantage", b.advantage, c->advantage, 1e-6);
     assert_tokens(c, "returns", b.returns, c->returns, 1e-6);
     double loss = 0;
-    for (; cuts[0] < v->n; cuts++)
+    for (; cuts[0] < V_N; cuts++)
         loss += batch_loss(&a, &b, cuts[0], cuts[1], 0);
     assert_int_equal(algo_step_end(&a, 0, 0), 0);
     assert_int_equal(a.ops->phase_end(a.self, 0), RLHF_OK);
@@ -175,15 +174,14 @@ void vector_check(const struct vector_case *c, const struct vector_batch *v, con
     algo_close(&a);
 }
 
-void vector_check_all(const struct vector_file *f, const struct vector_batch *v, const char *so,
-                      const int32_t *uneven) {
-    int32_t whole[] = {0, v->n}, rows[MAX_ROWS + 1];
-    for (int32_t i = 0; i <= v->n; i++)
+void vector_check_all(const struct vector_file *f, const char *so, const int32_t *uneven) {
+    int32_t whole[] = {0, V_N}, rows[V_N + 1];
+    for (int32_t i = 0; i <= V_N; i++)
         rows[i] = i;
     for (size_t i = 0; i < f->n; i++) {
-        vector_check(f->cases + i, v, so, whole);
-        vector_check(f->cases + i, v, so, rows);
-        vector_check(f->cases + i, v, so, uneven);
+        vector_check(f->cases + i, so, whole);
+        vector_check(f->cases + i, so, rows);
+        vector_check(f->cases + i, so, uneven);
     }
 }
 

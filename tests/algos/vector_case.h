@@ -5,6 +5,8 @@
 
 #include "algos/fixture.h"
 
+enum { V_N = 9, V_TOTAL = 45 }; // rows and tokens of batch_vectors.json
+
 struct vector_metric {
     const char *name; // NULL ends the list
     double value;
@@ -24,31 +26,20 @@ struct vector_file {
     struct vector_memory *memory;
 };
 
-// Reads tests/algos/NAME_vectors.jsonl, whose batch has `total` tokens. Fails the test on error.
-void vector_open(struct vector_file *, const char *name, int32_t total);
+// Reads tests/algos/NAME_vectors.jsonl. Fails the test on error.
+void vector_open(struct vector_file *, const char *name);
 void vector_close(struct vector_file *);
 
-// The batch of all cases; value_old and value may be NULL.
-struct vector_batch {
-    int32_t n, total, max_len;
-    const int32_t *offset, *prompt_len, *group;
-    const uint8_t *finished;
-    const double *score;                                                              // [n]
-    const double *token_reward, *old, *ref, *logp, *entropy, *kl, *value_old, *value; // [total]
-};
-
-// Sets the batch to the batch of the vectors.
-void vector_load(struct batch *, const struct vector_batch *);
+// Sets the batch to that of batch_vectors.json, the batch of all cases.
+void vector_load(struct batch *);
 
 // Runs one phase of plugin `so` with the case's options and microbatches cut at cuts[] (ascending
 // from 0 to n). Compares advantages, derivatives and metrics. The plugin must not report any
 // further metrics.
-void vector_check(const struct vector_case *, const struct vector_batch *, const char *so,
-                  const int32_t *cuts);
+void vector_check(const struct vector_case *, const char *so, const int32_t *cuts);
 
 // Runs vector_check for all cases: in one microbatch, row by row, and cut in the given places.
-void vector_check_all(const struct vector_file *, const struct vector_batch *, const char *so,
-                      const int32_t *uneven);
+void vector_check_all(const struct vector_file *, const char *so, const int32_t *uneven);
 
 // Asserts that every choice of every enumeration of the plugin is tested. A choice counts as tested
 // if it is the default, if the options of some case contain it, or if its key is in the

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Writes vectors.h: arguments of rlhf/exact.h and the correctly rounded results, computed by mpmath.
+"""Writes vectors.json: arguments of rlhf/exact.h and the correctly rounded results, computed by mpmath.
 
-Usage: make_vectors.py > vectors.h   (needs mpmath)
+Usage: make_vectors.py > vectors.json   (needs mpmath)
 
 For each function: random arguments of several ranges, ends of ranges, and hard cases, whose results are close to the
 middle between two doubles. For small arguments, where the second term of the series decides, Newton's method finds hard
 cases. Other hard cases are in HARD, a list of published ones.
 """
+import json
 import math
 import random
 import struct
@@ -126,23 +127,20 @@ def powers():
 
 
 def main():
-    print("// Correctly rounded results. Written by make_vectors.py: do not edit.")
-    print("#ifndef RLHF_TEST_EXACT_VECTORS_H\n#define RLHF_TEST_EXACT_VECTORS_H\n\n#include <stdint.h>\n")
+    out = {}
+    words = lambda *xs: " ".join("%016x" % bits(x) for x in xs)
     for name in FUNCTIONS:
         f = FUNCTIONS[name][0]
         digits = 24 if name == "logf" else 53
-        print("static const uint64_t exact_%s[][2] = {" % name)
-        for x in arguments(name):
-            print("    {0x%016x, 0x%016x}," % (bits(x), bits(rounded(f(mpf(x)), digits))))
-        print("};\n")
-    print("static const uint64_t exact_pow[][3] = {")
+        out[name] = [words(x, rounded(f(mpf(x)), digits)) for x in arguments(name)]
+    out["pow"] = []
     for x, y in powers():
         if abs(y) * abs(math.log(abs(x))) < 745.2:
             v = mpf(x) ** mpf(y)
         else:
             v = mpf(0) if (abs(x) < 1) == (y > 0) else mpf(2) ** 2000
-        print("    {0x%016x, 0x%016x, 0x%016x}," % (bits(x), bits(y), bits(rounded(v))))
-    print("};\n\n#endif")
+        out["pow"].append(words(x, y, rounded(v)))
+    print("{" + ",\n ".join(f'"{k}": {json.dumps(v)}' for k, v in out.items()) + "}")
 
 
 main()

@@ -1,7 +1,6 @@
 // Compares the functions of rlhf/exact.h with correctly rounded results. Also compares the results
 // of their first stage with those of their second stage.
-#include "support/check.h"
-#include "vectors.h"
+#include "support/numbers.h"
 
 #include <rlhf/exact.h>
 #include <rlhf/rng.h>
@@ -23,10 +22,48 @@ static double log1p_wide(double x) { return rlhf_x_log_wide(x, 1, 53); }
 static double sin_wide(double x) { return rlhf_x_sin_wide(x, 0); }
 static double cos_wide(double x) { return rlhf_x_sin_wide(x, 1); }
 
-static void check(const char *name, double (*f)(double), double (*wide)(double), double least,
-                  const uint64_t (*v)[2], size_t n) {
-    for (size_t i = 0; i < n; i++) {
-        const double x = of(v[i][0]), want = of(v[i][1]);
+// The correctly rounded results of make_vectors.py: arguments and result, as the bits of doubles.
+enum { MAX_VECTORS = 400 };
+
+static struct vectors {
+    const char *name;
+    size_t n;
+    uint64_t v[MAX_VECTORS][3];
+} vectors[] = {{.name = "exp"}, {.name = "expm1"}, {.name = "log"},  {.name = "log1p"},
+               {.name = "sin"}, {.name = "cos"},   {.name = "logf"}, {.name = "pow"}};
+
+static const struct vectors *vectors_of(const char *name) {
+    for (size_t i = 0; i < N(vectors); i++)
+        if (strcmp(vectors[i].name, name) == 0) return &vectors[i];
+    fail_msg("no vectors for %s", name);
+    return NULL;
+}
+
+static int setup(void **state) {
+    (void)state;
+    json_t *all = numbers_open("exact/vectors.json");
+    for (size_t k = 0; k < N(vectors); k++) {
+        struct vectors *to = &vectors[k];
+        const int words = strcmp(to->name, "pow") == 0 ? 3 : 2;
+        const json_t *list = numbers_get(all, to->name);
+        to->n = json_array_size(list);
+        assert_true(to->n >= 50 && to->n <= MAX_VECTORS);
+        for (size_t i = 0; i < to->n; i++) {
+            const char *at = json_string_value(json_array_get(list, i));
+            char *end = NULL;
+            for (int w = 0; w < words; w++, at = end)
+                to->v[i][w] = strtoull(at, &end, 16);
+            assert_true(*end == 0);
+        }
+    }
+    json_decref(all);
+    return 0;
+}
+
+static void check(const char *name, double (*f)(double), double (*wide)(double), double least) {
+    const struct vectors *of_f = vectors_of(name);
+    for (size_t i = 0; i < of_f->n; i++) {
+        const double x = of(of_f->v[i][0]), want = of(of_f->v[i][1]);
         same(name, x, f(x), want);
         if (fabs(x) >= least && isfinite(want)) same(name, x, wide(x), want);
     }
@@ -35,21 +72,22 @@ static void check(const char *name, double (*f)(double), double (*wide)(double),
 static void results_are_correctly_rounded(void **state) {
     (void)state;
     const double tiny = 0x1p-54;
-    check("exp", rlhf_exp, exp_wide, tiny, exact_exp, N(exact_exp));
-    check("expm1", rlhf_expm1, expm1_wide, tiny, exact_expm1, N(exact_expm1));
-    check("log", rlhf_log, log_wide, 0, exact_log, N(exact_log));
-    check("log1p", rlhf_log1p, log1p_wide, tiny, exact_log1p, N(exact_log1p));
-    check("sin", rlhf_sin, sin_wide, 0x1p-27, exact_sin, N(exact_sin));
-    check("cos", rlhf_cos, cos_wide, 0x1p-27, exact_cos, N(exact_cos));
-    for (size_t i = 0; i < N(exact_logf); i++) {
-        const double x = of(exact_logf[i][0]);
-        same("logf", x, (double)rlhf_log_f32((float)x), of(exact_logf[i][1]));
-        same("logf", x, rlhf_x_log_wide(x, 0, 24), of(exact_logf[i][1]));
+    check("exp", rlhf_exp, exp_wide, tiny);
+    check("expm1", rlhf_expm1, expm1_wide, tiny);
+    check("log", rlhf_log, log_wide, 0);
+    check("log1p", rlhf_log1p, log1p_wide, tiny);
+    check("sin", rlhf_sin, sin_wide, 0x1p-27);
+    check("cos", rlhf_cos, cos_wide, 0x1p-27);
+    const struct vectors *of_logf = vectors_of("logf"), *of_pow = vectors_of("pow");
+    for (size_t i = 0; i < of_logf->n; i++) {
+        const double x = of(of_logf->v[i][0]);
+        same("logf", x, (double)rlhf_log_f32((float)x), of(of_logf->v[i][1]));
+        same("logf", x, rlhf_x_log_wide(x, 0, 24), of(of_logf->v[i][1]));
     }
-    for (size_t i = 0; i < N(exact_pow); i++) {
-        const double x = of(exact_pow[i][0]), y = of(exact_pow[i][1]), got = rlhf_pow(x, y);
-        if (rlhf_x_bits(got) != exact_pow[i][2])
-            fail_msg("pow(%a, %a) is %a, not %a", x, y, got, of(exact_pow[i][2]));
+    for (size_t i = 0; i < of_pow->n; i++) {
+        const double x = of(of_pow->v[i][0]), y = of(of_pow->v[i][1]), got = rlhf_pow(x, y);
+        if (rlhf_x_bits(got) != of_pow->v[i][2])
+            fail_msg("pow(%a, %a) is %a, not %a", x, y, got, of(of_pow->v[i][2]));
     }
 }
 
@@ -99,12 +137,13 @@ static void a_first_try_is_right_or_unsure(void **state) {
         }
         if (open > 2000) fail_msg("range %d: %d of 40000 cases are open", (int)i, open);
     }
-    for (size_t i = 0; i < N(exact_log); i++) {
-        const double x = of(exact_log[i][0]);
+    const struct vectors *of_log = vectors_of("log");
+    for (size_t i = 0; i < of_log->n; i++) {
+        const double x = of(of_log->v[i][0]);
         int sure;
         if (!(x >= 0x1p-1022) || x == INFINITY) continue;
         const double y = rlhf_x_log_quick(x, &sure);
-        if (sure) same("log", x, y, of(exact_log[i][1]));
+        if (sure) same("log", x, y, of(of_log->v[i][1]));
     }
     // around 1, where the result is small
     for (int n = -20000; n < 20000; n++) {
@@ -121,8 +160,9 @@ static void a_first_try_is_right_or_unsure(void **state) {
 static void hard_cases_need_the_second_stage(void **state) {
     (void)state;
     int sure, left = 0;
-    for (size_t i = 0; i < N(exact_expm1); i++) {
-        const double x = of(exact_expm1[i][0]);
+    const struct vectors *of_expm1 = vectors_of("expm1");
+    for (size_t i = 0; i < of_expm1->n; i++) {
+        const double x = of(of_expm1->v[i][0]);
         if (!(fabs(x) < 0x1p-30) || fabs(x) < 0x1p-53) continue;
         const rlhf_x_i128 a = (rlhf_x_i128)rlhf_x_fixed(x);
         struct rlhf_x v = rlhf_x_exp_of(x < 0 ? -a : a, 0);
@@ -200,5 +240,5 @@ int main(void) {
         cmocka_unit_test(special_values),
         cmocka_unit_test(special_powers),
     };
-    return cmocka_run_group_tests_name("exact", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("exact", tests, setup, NULL);
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes optimiser_vectors.h: results of torch.optim.AdamW and float64 NumPy for the same numbers.
+"""Writes optimiser_vectors.json: results of torch.optim.AdamW and float64 NumPy for the same numbers.
 
-Usage: make_adamw_vectors.py > optimiser_vectors.h   (needs torch and numpy)
+Usage: make_adamw_vectors.py > optimiser_vectors.json   (needs torch and numpy)
 
 Both sides compute the inputs by the formula input(tag, i), so only results are stored:
   adamw   N weights, STEPS steps with gradient input(100 + step, i). Results of torch (float32) and of the
@@ -9,6 +9,8 @@ Both sides compute the inputs by the formula input(tag, i), so only results are 
   muon    one step (float64) for several shapes, with and without Nesterov momentum, stored [out, in] and
           [in, out]. Of the larger shapes, only every stride-th weight
 """
+import json
+
 import numpy as np
 import torch
 
@@ -57,20 +59,24 @@ def muon(rows, cols, lr, momentum, wd, scale, nesterov, steps, in_out):
     return w.ravel(), mom.ravel()
 
 
-def array(values, per_line=4):
-    lines = []
-    for i in range(0, len(values), per_line):
-        lines.append("     " + ", ".join(f"{float(v):.9e}" for v in values[i : i + per_line]) + ",")
-    return "{\n" + "\n".join(lines) + "\n     }"
+def short(values):
+    return [float(f"{float(v):.9e}") for v in values]
+
+
+def adamw_case(lr, b1, b2, eps, wd, scale, tf1):
+    w, m, v = (adamw_tf1 if tf1 else adamw_torch)(lr, b1, b2, eps, wd, scale)
+    return {"tf1": tf1, "lr": lr, "beta1": b1, "beta2": b2, "eps": eps, "weight_decay": wd, "grad_scale": scale,
+            "w": short(w), "m": short(m), "v": short(v)}
+
+
+def muon_case(rows, cols, stride, nesterov, wd, scale, in_out):
+    w, mom = muon(rows, cols, 0.02, 0.95, wd, scale, nesterov, 5, in_out)
+    return {"rows": rows, "cols": cols, "stride": stride, "nesterov": nesterov, "steps": 5, "in_out": in_out, "lr": 0.02,
+            "momentum": 0.95, "weight_decay": wd, "grad_scale": scale, "w": short(w[::stride][:64]),
+            "mom": short(mom[::stride][:64])}
 
 
 def main():
-    print("// optimiser_vectors.h: made by make_adamw_vectors.py, with torch", end=" ")
-    print(torch.__version__.split("+")[0] + ". Do not edit.")
-    print("// clang-format off")
-    print(f"enum {{ ADAMW_N = {N}, ADAMW_STEPS = {STEPS}, MUON_MAX = 64 }};")
-    print("static const struct {\n    rlhf_adamw how;\n    double w[ADAMW_N], m[ADAMW_N], v[ADAMW_N];")
-    print("} adamw_vectors[] = {")
     configs = [
         (1e-3, 0.9, 0.999, 1e-8, 0.01, 1.0, 0),
         (3e-2, 0.9, 0.95, 1e-8, 0.1, 0.25, 0),
@@ -78,14 +84,7 @@ def main():
         (1e-3, 0.9, 0.999, 1e-5, 0.0, 1.0, 1),
         (2e-2, 0.9, 0.999, 1e-5, 0.05, 0.5, 1),
     ]
-    for lr, b1, b2, eps, wd, scale, tf1 in configs:
-        w, m, v = (adamw_tf1 if tf1 else adamw_torch)(lr, b1, b2, eps, wd, scale)
-        print(f"    {{{{sizeof(rlhf_adamw), {tf1}, {lr}, {b1}, {b2}, {eps}, {wd}, {scale}, 1}},")
-        print(f"     {array(w)}, {array(m)}, {array(v)}}},")
-    print("};")
-    print("static const struct {\n    int32_t rows, cols, stride, n;\n    rlhf_muon how;")
-    print("    double w[MUON_MAX], mom[MUON_MAX];\n} muon_vectors[] = {")
-    for rows, cols, stride, nesterov, wd, scale, in_out in [
+    shapes = [
         (5, 5, 1, 1, 0.0, 1.0, 0),
         (4, 9, 1, 0, 0.1, 0.5, 0),
         (9, 4, 1, 1, 0.1, 1.0, 0),
@@ -97,12 +96,10 @@ def main():
         (9, 4, 1, 1, 0.1, 1.0, 1),
         (48, 16, 13, 1, 0.0, 1.0, 1),
         (64, 192, 409, 1, 0.0, 1.0, 1),
-    ]:
-        w, mom = muon(rows, cols, 0.02, 0.95, wd, scale, nesterov, 5, in_out)
-        w, mom = w[::stride][:64], mom[::stride][:64]
-        print(f"    {{{rows}, {cols}, {stride}, {len(w)}, {{sizeof(rlhf_muon), {nesterov}, 5, {in_out}, 0.02, 0.95, {wd}, {scale}}},")
-        print(f"     {array(w)}, {array(mom)}}},")
-    print("};\n// clang-format on")
+    ]
+    lines = lambda cases: ",\n  ".join(json.dumps(c) for c in cases)
+    print(f'{{"torch": "{torch.__version__.split("+")[0]}",\n "adamw": [')
+    print(f'  {lines(adamw_case(*c) for c in configs)}],\n "muon": [\n  {lines(muon_case(*s) for s in shapes)}]}}')
 
 
 if __name__ == "__main__":

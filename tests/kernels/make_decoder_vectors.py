@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Writes decoder_vectors.h: RMS norms, gated units and rotary positions, and their gradients by
+"""Writes decoder_vectors.json: RMS norms, gated units and rotary positions, and their gradients by
 torch's autograd in float64.
 
-Usage: make_decoder_vectors.py > decoder_vectors.h   (needs torch and transformers)
+Usage: make_decoder_vectors.py > decoder_vectors.json   (needs torch and transformers)
 
 Both sides compute the inputs by the formula input(tag, i); only results are stored. The rotation is
 that of transformers' Qwen3, which rotates queries and keys after a norm of each head.
 """
+import json
+
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -68,21 +70,13 @@ def rope(norms):
     return (out, x.grad, gamma[0].grad, gamma[1].grad) if norms else (out, x.grad)
 
 
-def array(name, x):
-    v = ["{:.9e}f".format(e) for e in x.detach().reshape(-1).tolist()]
-    lines = [", ".join(v[i : i + 5]) for i in range(0, len(v), 5)]
-    print(f"static const float {name}[] = {{\n    " + ",\n    ".join(lines) + "};")
-
-
 def main():
-    print("// decoder_vectors.h: made by make_decoder_vectors.py, with torch", end=" ")
-    print(torch.__version__.split("+")[0] + ". Do not edit.")
-    print("// clang-format off")
-    print(f"enum {{ ROWS = {ROWS}, D = {D}, INNER = {INNER}, HEADS = {HEADS}, KV_HEADS = {KV_HEADS},")
-    print(f"       DIM = {DIM}, N_POS = {N_POS} }};")
-    print(f"static const double vec_eps = {EPS};")
-    print("static const int32_t vec_pos[] = {" + ", ".join(map(str, POS)) + "};")
-    array("vec_turn", table())
+    out = {"torch": torch.__version__.split("+")[0], "eps": EPS, "pos": POS}
+
+    def array(name, x):
+        out[name] = [float(f"{e:.9e}") for e in x.detach().reshape(-1).tolist()]
+
+    array("turn", table())
     for name, x in zip(("out", "dx", "dgamma"), rms()):
         array("rms_" + name, x)
     for name, x in zip(("out", "dx"), silu()):
@@ -100,7 +94,7 @@ def main():
         array("rope_" + name, x)
     for name, x in zip(("out", "dx", "dgamma_q", "dgamma_k"), rope(True)):
         array("norm_rope_" + name, x)
-    print("// clang-format on")
+    print("{" + ",\n ".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in out.items()) + "}")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Writes divergence_vectors.h for test_divergence: the divergences of lm_head and their derivatives in float64.
+"""Writes divergence_vectors.json for test_divergence: the divergences of lm_head and their derivatives in float64.
 
 The divergences follow the definitions in compute.h, over the ids that a rule keeps. The derivatives are
 differences of the divergence itself, by Richardson's rule, so that no formula for them is needed.
-Usage, in this directory: python3 make_divergence_vectors.py > divergence_vectors.h
+Usage, in this directory: python3 make_divergence_vectors.py > divergence_vectors.json
 """
+import json
 import math
 import random
 import struct
@@ -60,38 +61,24 @@ def slope(f, z, v):
     return (4 * central(5e-4) - central(1e-3)) / 3
 
 
-def numbers(xs):
-    return ", ".join(f"{x!r}" for x in xs)
-
-
 def main():
     rng = random.Random(1914)
-    print("// divergence_vectors.h: made by make_divergence_vectors.py.")
-    print("// clang-format off\n#include <stdint.h>")
-    cases = []
+    rows, cases = [], []
     for i, vocab in enumerate(VOCABS):
         z = [f32(rng.gauss(0, 2)) for _ in range(vocab)]
         r = [f32(x + rng.gauss(0, 1)) for x in z]
-        print(f"static const float divergence_p_{i}[] = {{{numbers(z)}}};")
-        print(f"static const float divergence_q_{i}[] = {{{numbers(r)}}};")
+        rows.append({"p": z, "q": r})
         for rule in RULES:
             kept = kept_by(z, rule, vocab)
             for kind, beta in KINDS:
-                n = len(cases)
                 f = lambda x: divergence(x, r, kept, rule[0], kind, beta)
-                g = [slope(f, z, v) if v in kept else 0.0 for v in range(vocab)]
-                print(f"static const double divergence_slope_{n}[] = {{{numbers(g)}}};")
-                words = [sum(1 << (v - 32 * w) for v in kept if v // 32 == w)
-                         for w in range((vocab + 31) // 32)]
-                cases.append((i, vocab, rule, kind, beta, f(z), kept[0], n, words))
-    print("static const struct divergence_case {\n    const float *p, *q;\n    const double *slope;")
-    print("    int32_t vocab, divergence, top_k, support, target, reserved;")
-    print("    double beta, temperature, top_p, value;\n    uint32_t kept[2];\n} divergence_cases[] = {")
-    for i, vocab, (t, top_k, top_p, support), kind, beta, value, target, n, words in cases:
-        bits = ", ".join(f"{w:#x}u" for w in words)
-        print(f"    {{divergence_p_{i}, divergence_q_{i}, divergence_slope_{n}, {vocab}, {kind}, {top_k}, "
-              f"{support}, {target}, 0, {beta!r}, {t!r}, {top_p!r}, {value!r}, {{{bits}}}}},")
-    print("};\n// clang-format on")
+                cases.append({
+                    "row": i, "temperature": rule[0], "top_k": rule[1], "top_p": rule[2], "support": rule[3],
+                    "divergence": kind, "beta": beta, "target": kept[0], "value": f(z),
+                    "kept": [sum(1 << (v - 32 * w) for v in kept if v // 32 == w) for w in range((vocab + 31) // 32)],
+                    "slope": [slope(f, z, v) if v in kept else 0.0 for v in range(vocab)]})
+    lines = lambda items: ",\n  ".join(json.dumps(x) for x in items)
+    print(f'{{"rows": [\n  {lines(rows)}],\n "cases": [\n  {lines(cases)}]}}')
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Writes min_p_vectors.h for test_min_p: the ids that transformers keeps of rows of logits.
+"""Writes min_p_vectors.json for test_min_p: the ids that transformers keeps of rows of logits.
 
 The ids come from transformers' warpers for temperature, top-k, top-p and min-p, in generate()'s order and in float64.
-Needs torch and transformers. Usage, in this directory: python3 make_min_p_vectors.py > min_p_vectors.h
+Needs torch and transformers. Usage, in this directory: python3 make_min_p_vectors.py > min_p_vectors.json
 """
+import json
 import random
 import struct
 
@@ -35,26 +36,17 @@ def kept(row, rule):
 
 def main():
     rng = random.Random(77)
-    print("// min_p_vectors.h: made by make_min_p_vectors.py with transformers' warpers.")
-    print("// clang-format off\n#include <stdint.h>")
-    cases = []
+    rows, cases = [], []
     for k, vocab in enumerate(VOCABS):
         row = [f32(rng.gauss(0, 2.5)) for _ in range(vocab)]
-        print(f"static const float min_p_row_{k}[] = {{")
-        for i in range(0, vocab, 6):
-            print("    " + " ".join(f"{x!r}f," for x in row[i:i + 6]))
-        print("};")
+        rows.append(row)
         for rule in RULES:
             words = [0] * ((vocab + 31) // 32)
             for v in kept(row, rule):
                 words[v // 32] |= 1 << v % 32
-            cases.append((k, vocab, rule, words))
-    print("static const struct min_p_case {\n    const float *row;\n    int32_t vocab, top_k;")
-    print("    double temperature, top_p, min_p;\n    uint32_t kept[10];\n} min_p_cases[] = {")
-    for k, vocab, (t, top_k, top_p, min_p), words in cases:
-        bits = ", ".join(f"{w:#x}u" for w in words)
-        print(f"    {{min_p_row_{k}, {vocab}, {top_k}, {t!r}, {top_p!r}, {min_p!r}, {{{bits}}}}},")
-    print("};\n// clang-format on")
+            cases.append(dict(zip(("row", "temperature", "top_k", "top_p", "min_p", "kept"), (k, *rule, words))))
+    lines = lambda items: ",\n  ".join(json.dumps(x) for x in items)
+    print(f'{{"rows": [\n  {lines(rows)}],\n "cases": [\n  {lines(cases)}]}}')
 
 
 if __name__ == "__main__":

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""Writes support_vectors.h: log-probs, entropy, KL and their gradients over a given support, by torch's
+"""Writes support_vectors.json: log-probs, entropy, KL and their gradients over a given support, by torch's
 autograd in float64, and the ids that top-k and top-p keep.
 
-Usage: make_support_vectors.py > support_vectors.h   (needs torch and numpy)
+Usage: make_support_vectors.py > support_vectors.json   (needs torch and numpy)
 
 Both sides compute the inputs by the formula input(tag, i), so only results are stored. The inputs are
   hidden states  [ROWS, D]   1.5 input(1, i); of the reference 1.5 input(3, i)
   weight         [VOCAB, D]  input(2, i); of the reference input(2, i) + 0.2 input(4, i)
   derivatives of the loss    input(5 .. 7, row)
 """
+import json
+
 import numpy as np
 import torch
 
@@ -57,20 +59,9 @@ def case(sample_t, score_t, top_k, top_p):
     return bits, target, heads, h.grad, w.grad
 
 
-def array(values, fmt="{:.9e}f"):
-    v = [fmt.format(x) for x in values]
-    lines = [", ".join(v[i : i + 5]) for i in range(0, len(v), 5)]
-    return "{" + ",\n      ".join(lines) + "}"
-
-
 def main():
-    print("// support_vectors.h: made by make_support_vectors.py, with torch", end=" ")
-    print(torch.__version__.split("+")[0] + ". Do not edit.")
-    print("// clang-format off")
-    print(f"enum {{ ROWS = {ROWS}, D = {D}, VOCAB = {VOCAB}, WORDS = {WORDS} }};")
-    print("static const struct {\n    rlhf_dist sampled, scored;\n    uint32_t support[ROWS * WORDS];")
-    print("    int32_t target[ROWS];\n    float logp[ROWS], entropy[ROWS], kl[ROWS];")
-    print("    float d_hidden[ROWS * D], d_weight[VOCAB * D];\n} vectors[] = {")
+    cases = []
+    short = lambda x: [float(f"{v:.9e}") for v in x.reshape(-1).tolist()]
     for sample_t, score_t, top_k, top_p in [
         (1.0, 1.0, 7, 1.0),
         (0.8, 0.8, 0, 0.7),
@@ -79,12 +70,12 @@ def main():
         (1.0, 2.0, 1, 1.0),
         (1.3, 1.3, 0, 1.0),
     ]:
-        bits, target, heads, dh, dw = case(sample_t, score_t, top_k, top_p)
-        print(f"    {{RLHF_DIST({1 / sample_t!r}, {top_p}, {top_k}, 0), RLHF_DIST({1 / score_t!r}, 1.0, 0, 0),")
-        print(f"     {array(bits, '{:#x}')}, {array(target, '{}')},")
-        print("     " + ", ".join(array(x.tolist()) for x in heads) + ",")
-        print(f"     {array(dh.reshape(-1).tolist())},\n     {array(dw.reshape(-1).tolist())}}},")
-    print("};\n// clang-format on")
+        bits, target, (logp, entropy, kl), dh, dw = case(sample_t, score_t, top_k, top_p)
+        cases.append({"inv_temperature": 1 / sample_t, "top_p": top_p, "top_k": top_k,
+                      "scored_inv_temperature": 1 / score_t, "support": bits, "target": target, "logp": short(logp),
+                      "entropy": short(entropy), "kl": short(kl), "d_hidden": short(dh), "d_weight": short(dw)})
+    lines = ",\n  ".join(json.dumps(c) for c in cases)
+    print(f'{{"torch": "{torch.__version__.split("+")[0]}",\n "cases": [\n  {lines}]}}')
 
 
 if __name__ == "__main__":

@@ -1,10 +1,25 @@
 // test_decoder_vectors.c: compares the ops of test_decoder.c with float64 autograd
-// (decoder_vectors.h).
+// (decoder_vectors.json).
 #include "kit.h"
+#include "support/numbers.h"
 #include "support/tensor_close.h"
-#include <stdio.h>
 
-#include "decoder_vectors.h"
+// The sizes of make_decoder_vectors.py.
+enum { ROWS = 3, D = 10, INNER = 6, HEADS = 4, KV_HEADS = 2, DIM = 8, N_POS = 12 };
+
+static json_t *vectors;
+static double vec_eps;
+
+static int setup(void **state) {
+    vectors = numbers_open("kernels/decoder_vectors.json");
+    vec_eps = numbers_one(vectors, "eps");
+    return kit_setup(state);
+}
+
+static int teardown(void **state) {
+    json_decref(vectors);
+    return kit_teardown(state);
+}
 
 // Returns number i of tensor `tag`, as in make_decoder_vectors.py.
 static float input(uint64_t tag, uint64_t i) {
@@ -18,11 +33,12 @@ static rlhf_dev inputs(struct call *k, uint64_t tag, uint64_t n, float scale) {
     return call_floats(k, x, n, RLHF_F32);
 }
 
-static void check(struct call *k, rlhf_dev p, const float *want, uint64_t n, const char *what) {
-    float *got = call_host(k, n * sizeof *got);
+static void check(struct call *k, rlhf_dev p, const char *key, uint64_t n) {
+    float *got = call_host(k, n * sizeof *got), *want = call_host(k, n * sizeof *want);
     char label[96];
-    snprintf(label, sizeof label, "%s, %s", k->c->name, what);
+    snprintf(label, sizeof label, "%s, %s", k->c->name, key);
     kit_read(k->c, got, p, n, RLHF_F32);
+    numbers_floats(vectors, key, want, n);
     assert_tensor_close(got, want, n, 1e-6, 1e-6, label);
 }
 
@@ -33,31 +49,31 @@ static void rms_norm(struct call *k) {
     KIT_OK(k->c, k->c->rms_norm(k->c->ctx, y, RLHF_F32, stats, x, gamma, vec_eps, ROWS, D));
     KIT_OK(k->c, k->c->rms_norm_bwd(k->c->ctx, dx, 0, dgamma, inputs(k, 3, ROWS * D, 1.0f),
                                     RLHF_F32, x, stats, gamma, ROWS, D));
-    check(k, y, rms_out, ROWS * D, "rms_norm");
-    check(k, dx, rms_dx, ROWS * D, "rms_norm dx");
-    check(k, dgamma, rms_dgamma, D, "rms_norm dgamma");
+    check(k, y, "rms_out", ROWS * D);
+    check(k, dx, "rms_dx", ROWS * D);
+    check(k, dgamma, "rms_dgamma", D);
 }
 
 static void silu(struct call *k) {
     rlhf_dev x = inputs(k, 1, ROWS * D, 9.0f), dx = inputs(k, 3, ROWS * D, 1.0f);
     KIT_OK(k->c, k->c->act_bwd(k->c->ctx, dx, dx, x, RLHF_ACT_SILU, RLHF_F32, ROWS * D));
     KIT_OK(k->c, k->c->act(k->c->ctx, x, x, RLHF_ACT_SILU, RLHF_F32, ROWS * D));
-    check(k, x, silu_out, ROWS * D, "silu");
-    check(k, dx, silu_dx, ROWS * D, "silu dx");
+    check(k, x, "silu_out", ROWS * D);
+    check(k, dx, "silu_dx", ROWS * D);
 }
 
 static void gate(struct call *k) {
-    static const float *const out[] = {gate_gelu_tanh_out, gate_gelu_erf_out, gate_relu_out,
-                                       gate_silu_out};
-    static const float *const grad[] = {gate_gelu_tanh_dx, gate_gelu_erf_dx, gate_relu_dx,
-                                        gate_silu_dx};
+    static const char *const name[] = {"gelu_tanh", "gelu_erf", "relu", "silu"};
+    char key[64];
     for (int32_t kind = RLHF_ACT_GELU_TANH; kind <= RLHF_ACT_SILU; kind++) {
         rlhf_dev x = inputs(k, 1, 2 * ROWS * INNER, 3.0f), y = inputs(k, 9, ROWS * INNER, 1.0f);
         KIT_OK(k->c, k->c->gate(k->c->ctx, y, x, kind, RLHF_F32, ROWS, INNER));
         KIT_OK(k->c, k->c->gate_bwd(k->c->ctx, x, inputs(k, 3, ROWS * INNER, 1.0f), x, kind,
                                     RLHF_F32, ROWS, INNER));
-        check(k, y, out[kind - 1], ROWS * INNER, "gate");
-        check(k, x, grad[kind - 1], 2 * ROWS * INNER, "gate dx");
+        snprintf(key, sizeof key, "gate_%s_out", name[kind - 1]);
+        check(k, y, key, ROWS * INNER);
+        snprintf(key, sizeof key, "gate_%s_dx", name[kind - 1]);
+        check(k, x, key, 2 * ROWS * INNER);
     }
 }
 
@@ -71,13 +87,17 @@ static void rope(struct call *k) {
                    .n_pos = N_POS,
                    .stride = WIDTH,
                    .eps = vec_eps};
-    g.pos = call_ints(k, vec_pos, ROWS);
-    g.turn = call_floats(k, vec_turn, N_POS * DIM, RLHF_F32);
+    int32_t pos[ROWS];
+    float turn[N_POS * DIM];
+    numbers_ints(vectors, "pos", pos, ROWS);
+    numbers_floats(vectors, "turn", turn, N_POS * DIM);
+    g.pos = call_ints(k, pos, ROWS);
+    g.turn = call_floats(k, turn, N_POS * DIM, RLHF_F32);
     rlhf_dev x = inputs(k, 1, ROWS * WIDTH, 2.0f), dx = inputs(k, 3, ROWS * WIDTH, 1.0f);
     KIT_OK(k->c, k->c->rope(k->c->ctx, &g, x, ROWS));
     KIT_OK(k->c, k->c->rope_bwd(k->c->ctx, &g, dx, NULL, NULL, ROWS));
-    check(k, x, rope_out, ROWS * WIDTH, "rope");
-    check(k, dx, rope_dx, ROWS * WIDTH, "rope dx");
+    check(k, x, "rope_out", ROWS * WIDTH);
+    check(k, dx, "rope_dx", ROWS * WIDTH);
     g.gamma_q = inputs(k, 2, DIM, 1.0f);
     g.gamma_k = inputs(k, 4, DIM, 1.0f);
     g.raw = call_zeros(k, ROWS * WIDTH, RLHF_F32);
@@ -87,10 +107,10 @@ static void rope(struct call *k) {
     rlhf_dev dq = call_zeros(k, DIM, RLHF_F32), dk = call_zeros(k, DIM, RLHF_F32);
     KIT_OK(k->c, k->c->rope(k->c->ctx, &g, x, ROWS));
     KIT_OK(k->c, k->c->rope_bwd(k->c->ctx, &g, dx, dq, dk, ROWS));
-    check(k, x, norm_rope_out, ROWS * WIDTH, "rope with norms");
-    check(k, dx, norm_rope_dx, ROWS * WIDTH, "rope with norms, dx");
-    check(k, dq, norm_rope_dgamma_q, DIM, "rope with norms, dgamma_q");
-    check(k, dk, norm_rope_dgamma_k, DIM, "rope with norms, dgamma_k");
+    check(k, x, "norm_rope_out", ROWS * WIDTH);
+    check(k, dx, "norm_rope_dx", ROWS * WIDTH);
+    check(k, dq, "norm_rope_dgamma_q", DIM);
+    check(k, dk, "norm_rope_dgamma_k", DIM);
 }
 
 static void on_all(void **state, void (*run)(struct call *)) {
@@ -111,5 +131,5 @@ static void ropes(void **state) { on_all(state, rope); }
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(rms_norms), cmocka_unit_test(silus),
                                        cmocka_unit_test(gates), cmocka_unit_test(ropes)};
-    return cmocka_run_group_tests_name("kernels: decoder vectors", tests, kit_setup, kit_teardown);
+    return cmocka_run_group_tests_name("kernels: decoder vectors", tests, setup, teardown);
 }

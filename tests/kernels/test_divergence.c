@@ -3,8 +3,8 @@
 // (make_divergence_vectors.py) and with finite differences. Compares cpu with the reference. Also
 // tests that other rows and the number of threads do not change the bits, and that wrong values are
 // refused.
-#include "divergence_vectors.h"
 #include "kit.h"
+#include "support/numbers.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -18,6 +18,44 @@ static const struct bound f32_bound = {1e-10, 5e-4}, bf16_bound = {1e-4, 1e-1};
 static int has(const rlhf_compute *c) { return (c->flags & RLHF_COMPUTE_DIVERGENCE) != 0; }
 
 // ---- vectors ----
+
+enum { MAX_VOCAB = 40 };
+
+static struct divergence_case {
+    float p[MAX_VOCAB], q[MAX_VOCAB];
+    double slope[MAX_VOCAB];
+    int32_t vocab, divergence, top_k, support, target;
+    double beta, temperature, top_p, value;
+    uint32_t kept[2];
+} divergence_cases[60];
+
+static void read_case(const json_t *all, const json_t *from, struct divergence_case *c) {
+    const json_t *row = json_array_get(numbers_get(all, "rows"), (size_t)numbers_int(from, "row"));
+    const size_t vocab = json_array_size(numbers_get(row, "p"));
+    assert_true(vocab > 0 && vocab <= MAX_VOCAB);
+    numbers_floats(row, "p", c->p, vocab);
+    numbers_floats(row, "q", c->q, vocab);
+    numbers_doubles(from, "slope", c->slope, vocab);
+    c->vocab = (int32_t)vocab;
+    c->divergence = numbers_int(from, "divergence");
+    c->top_k = numbers_int(from, "top_k");
+    c->support = numbers_int(from, "support");
+    c->target = numbers_int(from, "target");
+    c->beta = numbers_one(from, "beta");
+    c->temperature = numbers_one(from, "temperature");
+    c->top_p = numbers_one(from, "top_p");
+    c->value = numbers_one(from, "value");
+    numbers_words(from, "kept", c->kept, rlhf_support_words(c->vocab));
+}
+
+static int setup(void **state) {
+    json_t *all = numbers_open("kernels/divergence_vectors.json");
+    const json_t *cases = numbers_list(all, "cases", CHECK_COUNT(divergence_cases));
+    for (size_t i = 0; i < CHECK_COUNT(divergence_cases); i++)
+        read_case(all, json_array_get(cases, i), &divergence_cases[i]);
+    json_decref(all);
+    return kit_setup(state);
+}
 
 // Makes a weight whose first input gives the logits. The hidden states are 1 at that input.
 static rlhf_weight *weight_of(struct call *k, const float *logits, int32_t vocab, int32_t d) {
@@ -308,5 +346,5 @@ int main(void) {
                                        cmocka_unit_test(cpu_matches),
                                        cmocka_unit_test(rows_and_threads),
                                        cmocka_unit_test(differences), cmocka_unit_test(refused)};
-    return cmocka_run_group_tests_name("kernels: divergences", tests, kit_setup, kit_teardown);
+    return cmocka_run_group_tests_name("kernels: divergences", tests, setup, kit_teardown);
 }

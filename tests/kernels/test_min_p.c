@@ -2,13 +2,45 @@
 // (make_min_p_vectors.py). Also tests log-probs over these ids in sampling and in training, and
 // refused values.
 #include "kit.h"
-#include "min_p_vectors.h"
+#include "support/numbers.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { ROWS = 3, D = 8 }; // the same row of logits three times, sampled with different counters
+
+enum { MAX_VOCAB = 300, MAX_WORDS = (MAX_VOCAB + 31) / 32 };
+
+static struct min_p_case {
+    float row[MAX_VOCAB];
+    int32_t vocab, top_k;
+    double temperature, top_p, min_p;
+    uint32_t kept[MAX_WORDS];
+} min_p_cases[36];
+
+static void read_case(const json_t *all, const json_t *from, struct min_p_case *c) {
+    const json_t *row = json_array_get(numbers_get(all, "rows"), (size_t)numbers_int(from, "row"));
+    const size_t vocab = json_array_size(row);
+    assert_true(vocab > 0 && vocab <= MAX_VOCAB);
+    for (size_t i = 0; i < vocab; i++)
+        c->row[i] = (float)json_number_value(json_array_get(row, i));
+    c->vocab = (int32_t)vocab;
+    c->top_k = numbers_int(from, "top_k");
+    c->temperature = numbers_one(from, "temperature");
+    c->top_p = numbers_one(from, "top_p");
+    c->min_p = numbers_one(from, "min_p");
+    numbers_words(from, "kept", c->kept, rlhf_support_words(c->vocab));
+}
+
+static int setup(void **state) {
+    json_t *all = numbers_open("kernels/min_p_vectors.json");
+    const json_t *cases = numbers_list(all, "cases", CHECK_COUNT(min_p_cases));
+    for (size_t i = 0; i < CHECK_COUNT(min_p_cases); i++)
+        read_case(all, json_array_get(cases, i), &min_p_cases[i]);
+    json_decref(all);
+    return kit_setup(state);
+}
 
 // The samples and kept ids of a case from one call of lm_sample, with its inputs.
 struct drawn {
@@ -185,5 +217,5 @@ static void other_rules(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(transformers_keeps_the_same),
                                        cmocka_unit_test(other_rules)};
-    return cmocka_run_group_tests_name("kernels/min_p", tests, kit_setup, kit_teardown);
+    return cmocka_run_group_tests_name("kernels/min_p", tests, setup, kit_teardown);
 }

@@ -1,14 +1,16 @@
 // test_optimiser.c: compares AdamW (both places for epsilon) and Muon with torch and float64 NumPy
-// (optimiser_vectors.h), and single steps of AdamW with double arithmetic in this file. Also tests
-// sums of squares. Compares cpu with the reference, and tests that the number of threads does not
-// change the bits.
+// (optimiser_vectors.json), and single steps of AdamW with double arithmetic in this file. Also
+// tests sums of squares. Compares cpu with the reference, and tests that the number of threads does
+// not change the bits.
 #include "kit.h"
-#include "optimiser_vectors.h"
+#include "support/numbers.h"
 #include "support/tensor_close.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+static json_t *vectors;
 
 // The formula of inputs() in make_adamw_vectors.py.
 static float input(int64_t tag, int64_t i) {
@@ -24,63 +26,88 @@ static rlhf_dev inputs(struct call *k, int64_t tag, uint64_t n) {
 
 // ---- vectors ----
 
-static void check_values(struct call *k, rlhf_dev p, const double *want, uint64_t n,
+enum { ADAMW_N = 11, ADAMW_STEPS = 6, MUON_MAX = 64 };
+
+static int setup(void **state) {
+    vectors = numbers_open("kernels/optimiser_vectors.json");
+    return kit_setup(state);
+}
+
+static int teardown(void **state) {
+    json_decref(vectors);
+    return kit_teardown(state);
+}
+
+// Compares every stride-th of the `total` numbers at p with the numbers `key` of the vector.
+static void check_values(struct call *k, rlhf_dev p, const json_t *vector, const char *key,
                          uint64_t stride, uint64_t total, double rtol, double atol,
                          const char *label) {
-    float got[64], want_f[64], *all = call_host(k, total * sizeof *all);
+    float got[MUON_MAX], want[MUON_MAX], *all = call_host(k, total * sizeof *all);
+    const size_t n = json_array_size(numbers_get(vector, key));
+    assert_true(n > 0 && n <= MUON_MAX && (n - 1) * stride < total);
+    numbers_floats(vector, key, want, n);
     kit_read(k->c, all, p, total, RLHF_F32);
-    for (uint64_t i = 0; i < n; i++) {
+    for (uint64_t i = 0; i < n; i++)
         got[i] = all[i * stride];
-        want_f[i] = (float)want[i];
-    }
-    assert_tensor_close(got, want_f, n, rtol, atol, label);
+    assert_tensor_close(got, want, n, rtol, atol, label);
 }
 
-static void adamw_equals_torch(void **state) {
-    struct kit *kit = *state;
+static void check_adamw(struct call *k, const json_t *v, size_t i) {
+    char label[64];
+    rlhf_adamw how = {.size = sizeof how,
+                      .epsilon = numbers_int(v, "tf1"),
+                      .lr = numbers_one(v, "lr"),
+                      .beta1 = numbers_one(v, "beta1"),
+                      .beta2 = numbers_one(v, "beta2"),
+                      .eps = numbers_one(v, "eps"),
+                      .weight_decay = numbers_one(v, "weight_decay"),
+                      .grad_scale = numbers_one(v, "grad_scale")};
+    rlhf_dev w = inputs(k, 1, ADAMW_N), m = call_zeros(k, ADAMW_N, RLHF_F32);
+    rlhf_dev d = call_zeros(k, ADAMW_N, RLHF_F32);
+    for (how.step = 1; how.step <= ADAMW_STEPS; how.step++) {
+        rlhf_dev g = inputs(k, 100 + how.step, ADAMW_N);
+        KIT_OK(k->c, k->c->adamw(k->c->ctx, w, g, m, d, ADAMW_N, &how));
+    }
+    snprintf(label, sizeof label, "%s, vector %zu", k->c->name, i);
+    check_values(k, w, v, "w", 1, ADAMW_N, 2e-6, 2e-7, label);
+    check_values(k, m, v, "m", 1, ADAMW_N, 2e-6, 1e-7, label);
+    check_values(k, d, v, "v", 1, ADAMW_N, 2e-6, 1e-9, label);
+}
+
+static void check_muon(struct call *k, const json_t *v, size_t i) {
+    char label[64];
+    const int32_t rows = numbers_int(v, "rows"), cols = numbers_int(v, "cols");
+    const uint64_t n = (uint64_t)rows * (uint64_t)cols, stride = (uint64_t)numbers_int(v, "stride");
+    const rlhf_muon how = {.size = sizeof how,
+                           .nesterov = numbers_int(v, "nesterov"),
+                           .ns_steps = numbers_int(v, "steps"),
+                           .in_out = numbers_int(v, "in_out"),
+                           .lr = numbers_one(v, "lr"),
+                           .momentum = numbers_one(v, "momentum"),
+                           .weight_decay = numbers_one(v, "weight_decay"),
+                           .grad_scale = numbers_one(v, "grad_scale")};
+    rlhf_dev w = inputs(k, 2, n), g = inputs(k, 3, n), mom = inputs(k, 4, n);
+    KIT_OK(k->c, k->c->muon(k->c->ctx, w, g, mom, rows, cols, &how));
+    snprintf(label, sizeof label, "%s, vector %zu, %d x %d", k->c->name, i, rows, cols);
+    check_values(k, w, v, "w", stride, n, 1e-6, 1e-6, label);
+    check_values(k, mom, v, "mom", stride, n, 1e-6, 1e-6, label);
+}
+
+static void check_vectors(struct kit *kit, const char *key, size_t n,
+                          void (*check)(struct call *, const json_t *, size_t)) {
     rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};
+    const json_t *list = numbers_list(vectors, key, n);
     for (size_t b = 0; b < CHECK_COUNT(backends); b++) {
-        for (size_t i = 0; i < CHECK_COUNT(adamw_vectors); i++) {
+        for (size_t i = 0; i < n; i++) {
             struct call k = {.c = backends[b]};
-            char label[64];
-            rlhf_dev w = inputs(&k, 1, ADAMW_N), m = call_zeros(&k, ADAMW_N, RLHF_F32);
-            rlhf_dev v = call_zeros(&k, ADAMW_N, RLHF_F32);
-            for (int step = 1; step <= ADAMW_STEPS; step++) {
-                rlhf_adamw how = adamw_vectors[i].how;
-                how.step = step;
-                rlhf_dev g = inputs(&k, 100 + step, ADAMW_N);
-                KIT_OK(k.c, k.c->adamw(k.c->ctx, w, g, m, v, ADAMW_N, &how));
-            }
-            snprintf(label, sizeof label, "%s, vector %zu", k.c->name, i);
-            check_values(&k, w, adamw_vectors[i].w, ADAMW_N, 1, ADAMW_N, 2e-6, 2e-7, label);
-            check_values(&k, m, adamw_vectors[i].m, ADAMW_N, 1, ADAMW_N, 2e-6, 1e-7, label);
-            check_values(&k, v, adamw_vectors[i].v, ADAMW_N, 1, ADAMW_N, 2e-6, 1e-9, label);
+            check(&k, json_array_get(list, i), i);
             call_finish(&k);
         }
     }
 }
 
-static void muon_equals_numpy(void **state) {
-    struct kit *kit = *state;
-    rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};
-    for (size_t b = 0; b < CHECK_COUNT(backends); b++) {
-        for (size_t i = 0; i < CHECK_COUNT(muon_vectors); i++) {
-            const int32_t rows = muon_vectors[i].rows, cols = muon_vectors[i].cols;
-            const uint64_t n = (uint64_t)rows * (uint64_t)cols;
-            struct call k = {.c = backends[b]};
-            char label[64];
-            rlhf_dev w = inputs(&k, 2, n), g = inputs(&k, 3, n), mom = inputs(&k, 4, n);
-            KIT_OK(k.c, k.c->muon(k.c->ctx, w, g, mom, rows, cols, &muon_vectors[i].how));
-            snprintf(label, sizeof label, "%s, %d x %d%s", k.c->name, rows, cols,
-                     muon_vectors[i].how.in_out ? " [in, out]" : "");
-            check_values(&k, w, muon_vectors[i].w, (uint64_t)muon_vectors[i].n,
-                         (uint64_t)muon_vectors[i].stride, n, 1e-6, 1e-6, label);
-            check_values(&k, mom, muon_vectors[i].mom, (uint64_t)muon_vectors[i].n,
-                         (uint64_t)muon_vectors[i].stride, n, 1e-6, 1e-6, label);
-            call_finish(&k);
-        }
-    }
-}
+static void adamw_equals_torch(void **state) { check_vectors(*state, "adamw", 5, check_adamw); }
+static void muon_equals_numpy(void **state) { check_vectors(*state, "muon", 11, check_muon); }
 
 // ---- step by step ----
 
@@ -435,5 +462,5 @@ int main(void) {
                                        cmocka_unit_test(many_tensors_without_a_clip),
                                        cmocka_unit_test(sumsq_adds_in_a_fixed_order),
                                        cmocka_unit_test(sumsq_shows_what_is_not_finite)};
-    return cmocka_run_group_tests_name("kernels: optimiser", tests, kit_setup, kit_teardown);
+    return cmocka_run_group_tests_name("kernels: optimiser", tests, setup, teardown);
 }

@@ -1,14 +1,46 @@
 // test_support.c: compares log-probs over a given support with float64 autograd
-// (support_vectors.h). Also tests the support that sampling stores, and refused arguments.
+// (support_vectors.json). Also tests the support that sampling stores, and refused arguments.
 // test_lm_head.c and test_lm_sample.c test other shapes and numbers of threads, and test_gradient.c
 // tests finite differences.
 #include "kit.h"
+#include "support/numbers.h"
 #include "support/tensor_close.h"
-#include "support_vectors.h"
 #include <math.h>
 #include <rlhf/rng.h>
 #include <stdio.h>
 #include <string.h>
+
+// The sizes of make_support_vectors.py.
+enum { ROWS = 5, D = 6, VOCAB = 40, WORDS = 2 };
+
+static struct {
+    rlhf_dist sampled, scored;
+    uint32_t support[ROWS * WORDS];
+    int32_t target[ROWS];
+    float logp[ROWS], entropy[ROWS], kl[ROWS];
+    float d_hidden[ROWS * D], d_weight[VOCAB * D];
+} vectors[6];
+
+static int setup(void **state) {
+    json_t *all = numbers_open("kernels/support_vectors.json");
+    const json_t *cases = numbers_list(all, "cases", CHECK_COUNT(vectors));
+    for (size_t i = 0; i < CHECK_COUNT(vectors); i++) {
+        const json_t *v = json_array_get(cases, i);
+        vectors[i].sampled = (rlhf_dist)RLHF_DIST(
+            numbers_one(v, "inv_temperature"), numbers_one(v, "top_p"), numbers_int(v, "top_k"), 0);
+        vectors[i].scored =
+            (rlhf_dist)RLHF_DIST(numbers_one(v, "scored_inv_temperature"), 1.0, 0, 0);
+        numbers_words(v, "support", vectors[i].support, ROWS * WORDS);
+        numbers_ints(v, "target", vectors[i].target, ROWS);
+        numbers_floats(v, "logp", vectors[i].logp, ROWS);
+        numbers_floats(v, "entropy", vectors[i].entropy, ROWS);
+        numbers_floats(v, "kl", vectors[i].kl, ROWS);
+        numbers_floats(v, "d_hidden", vectors[i].d_hidden, ROWS * D);
+        numbers_floats(v, "d_weight", vectors[i].d_weight, VOCAB * D);
+    }
+    json_decref(all);
+    return kit_setup(state);
+}
 
 // The formula of inputs() in make_support_vectors.py.
 static float input(int64_t tag, int64_t i) {
@@ -237,5 +269,5 @@ int main(void) {
         cmocka_unit_test(equals_autograd), cmocka_unit_test(a_draw_leaves_its_support),
         cmocka_unit_test(greedy_draws_from_one), cmocka_unit_test(backward_is_over_its_own_support),
         cmocka_unit_test(what_does_not_fit_is_refused)};
-    return cmocka_run_group_tests_name("kernels: support", tests, kit_setup, kit_teardown);
+    return cmocka_run_group_tests_name("kernels: support", tests, setup, kit_teardown);
 }

@@ -8,4 +8,4 @@ python=${RLHF_PYTHON:-python3}
     exit 77
 }
 here=$(cd "$(dirname "$0")" && pwd)
-"$python" "$here/bt_loss.py" "$here/../algos/bt_vectors.h"
+"$python" "$here/bt_loss.py" "$here/../algos/bt_vectors.json"

@@ -2,15 +2,15 @@
 """Checks the expectations of tests/algos/test_dpo.c: compares them with the float64 losses of TRL's DPO trainer for
 given log-probs.
 
-Usage: dpo_loss.py DPO_VECTORS.H
+Usage: dpo_loss.py DPO_VECTORS.JSON
 
-Reads the arrays and cases of the header and compares their losses and derivatives with those of
+Reads the arrays and cases of the file and compares their losses and derivatives with those of
 DPOTrainer._compute_loss, one pair at a time. TRL supports only rows of two responses, so a row of k responses becomes
 k - 1 pairs that share the row's weight k / n. TRL's trainer of this version ignores label smoothing with loss sigmoid, so
 only make_dpo_vectors.py checks that case. TRL's method gets the log-probs instead of a model's outputs and is otherwise
 unchanged.
 """
-import re
+import json
 import sys
 from collections import defaultdict
 from types import SimpleNamespace
@@ -67,26 +67,21 @@ def pair_loss(o, x, f, prompt):
     return DPOTrainer._compute_loss(t, t.model, batch, False)
 
 
-def array(text, name):
-    body = re.search(r"\b" + name + r"\[[^=]*=\s*\{([^;]*)\};", text).group(1)
-    return [float(v) for v in re.findall(r"-?\d+\.?\d*(?:e-?\d+)?", body.replace("f", ""))]
-
-
 def main():
-    text = open(sys.argv[1]).read()
-    offset, prompt, group, label = ([int(v) for v in array(text, "dpo_" + name)]
-                                    for name in ("offset", "prompt_len", "group", "label"))
-    ref = torch.tensor(array(text, "dpo_ref"))
+    vectors = json.load(open(sys.argv[1]))
+    offset, prompt, group, label = (vectors[name] for name in ("offset", "prompt_len", "group", "label"))
+    ref = torch.tensor(vectors["ref"])
     rows, worst, cases = {}, 0, 0
     for i, g in enumerate(group):
         rows.setdefault(g, []).append(i)
-    for options, loss, name in re.findall(r'\{"([^"]*)", ([-0-9.e]+), (dpo_\w+),', text):
+    for case in vectors["cases"]:
+        options, loss = case["options"], case["loss"]
         o = dict({"loss": "sigmoid", "beta": 0.1, "label_smoothing": 0.0},
                  **{k: v if k == "loss" else float(v)
                     for k, v in (p.split("=") for p in options.split(",") if p)})
         if o["loss"] == "sigmoid" and o["label_smoothing"]:
             continue
-        logp = torch.tensor(array(text, "dpo_logp")).requires_grad_()
+        logp = torch.tensor(vectors["logp"]).requires_grad_()
         total = 0
         for members in rows.values():
             best = next(i for i in members if label[i] == 1)
@@ -95,9 +90,9 @@ def main():
                 total = total + len(members) / len(group) / (len(members) - 1) * pair_loss(
                     o, cut(logp), cut(ref), [prompt[best], prompt[j]])
         total.backward()
-        # The header's derivatives are central differences with a step of 1e-5: the rounding error of the loss, times 1e5.
-        off = max((logp.grad - torch.tensor(array(text, name))).abs().max().item() / 1e3,
-                  abs(total.item() - float(loss))) / (1 + abs(total.item()))
+        # The file's derivatives are central differences with a step of 1e-5: the rounding error of the loss, times 1e5.
+        off = max((logp.grad - torch.tensor(case["d"])).abs().max().item() / 1e3,
+                  abs(total.item() - loss)) / (1 + abs(total.item()))
         print(f"{options or 'defaults'}: loss {total.item():.15g}, off by {off:.1e}")
         worst, cases = max(worst, off), cases + 1
     print(f"{cases} cases, largest difference {worst:.1e}")

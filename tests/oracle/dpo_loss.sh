@@ -8,4 +8,4 @@ python=${RLHF_PYTHON:-python3}
     exit 77
 }
 here=$(cd "$(dirname "$0")" && pwd)
-"$python" "$here/dpo_loss.py" "$here/../algos/dpo_vectors.h"
+"$python" "$here/dpo_loss.py" "$here/../algos/dpo_vectors.json"

@@ -2,13 +2,13 @@
 """Checks the expectations of tests/algos/test_grpo_vectors.c: compares them with the float64 losses of TRL's GRPO and
 GMPO trainers for given log-probs and advantages.
 
-Usage: pg_loss.py BATCH_VECTORS.H GRPO_VECTORS.H
+Usage: pg_loss.py BATCH_VECTORS.JSON GRPO_VECTORS.JSONL
 
 Reads the batch and, for the cases listed here, the advantages, the policy loss and its derivative with respect to the
 log-probs (including a KL in the loss). Compares the loss and the derivative with those of _compute_loss, which gets the
 log-probs instead of a model's outputs and is otherwise unchanged.
 """
-import re
+import json
 import sys
 from collections import defaultdict
 from types import SimpleNamespace
@@ -34,11 +34,6 @@ class One:
         return x
 
 
-def array(text, name):
-    body = re.search(r"\b" + name + r"\[[^=]*=\s*\{([^;]*)\};", text).group(1)
-    return [float(v) for v in re.findall(r"-?\d+\.?\d*(?:e-?\d+)?", body)]
-
-
 def trainer(o, longest):
     loss = o.get("loss", "grpo")
     low = float(o.get("clip_range", 0.2))
@@ -61,10 +56,9 @@ def trainer(o, longest):
 
 
 def main():
-    text = open(sys.argv[1]).read() + open(sys.argv[2]).read()
-    offset = [int(v) for v in array(text, "v_offset")]
-    prompt = [int(v) for v in array(text, "v_prompt_len")]
-    longest = int(re.search(r"V_MAX_LEN = (\d+)", text).group(1))
+    batch = json.load(open(sys.argv[1]))
+    known = {c["name"]: c for c in map(json.loads, open(sys.argv[2]))}
+    offset, prompt, longest = batch["offset"], batch["prompt_len"], batch["max_len"]
     spans = [(a + p, b) for a, b, p in zip(offset, offset[1:], prompt)]
     mask = torch.tensor([[float(t < b - a) for t in range(longest)] for a, b in spans])
 
@@ -73,29 +67,26 @@ def main():
                              for a, b in spans])
 
     # the test's numbers are floats
-    single = lambda name: pad(torch.tensor(array(text, name), dtype=torch.float32).double().tolist())
-    old, ref, worst = single("v_old"), single("v_ref"), 0
-    for case in CASES:
-        options = re.search(r'\{"' + case + r'", "([^"]*)"', text).group(1)
-        o = dict(p.split("=") for p in options.split(",") if p)
-        t, logp = trainer(o, longest), single("v_logp").requires_grad_()
+    single = lambda x: pad(torch.tensor(x, dtype=torch.float32).double().tolist())
+    old, ref, worst = single(batch["old"]), single(batch["ref"]), 0
+    for name in CASES:
+        case = known[name]
+        o = dict(p.split("=") for p in case["options"].split(",") if p)
+        t, logp = trainer(o, longest), single(batch["logp"]).requires_grad_()
         t._get_per_token_logps_and_entropies = lambda *a, **k: (logp, torch.zeros_like(logp), None)
         ids = torch.zeros(len(spans), longest, dtype=torch.long)
         inputs = dict(prompt_ids=ids[:, :1], prompt_mask=ids[:, :1] + 1, completion_ids=ids,
                       completion_mask=mask, num_items_in_batch=mask.sum(), old_per_token_logps=old,
-                      ref_per_token_logps=ref, advantages=single(f"c_{case}_advantage")[:, 0])
+                      ref_per_token_logps=ref, advantages=single(case["advantage"])[:, 0])
         kind = GMPOTrainer if t.loss_type == "gmpo" else GRPOTrainer
         loss = kind._compute_loss(t, None, inputs)
         loss.backward()
-        said = re.search(r"c_" + case + r"_metrics\[\] = \{(.*?)\};", text, re.S).group(1)
-        said = dict(re.findall(r'"([^"]+)", ([-0-9.e]+)', said))
-        of = {k: float(v) for k, v in said.items()}
         # without the entropy term, which TRL's call here lacks
         entropy = (float(o.get("entropy_coef", 0)) *
-                   (pad(array(text, "v_entropy")) * mask / mask.sum(1, keepdim=True)).sum(1).mean())
-        off = max(abs(loss.item() - of["loss/total"] - float(entropy)),
-                  ((logp.grad - pad(array(text, f"c_{case}_d_logp"))) * mask).abs().max().item())
-        print(f"{case}: loss {loss.item():.12g}, off by {off:.1e}")
+                   (pad(batch["entropy"]) * mask / mask.sum(1, keepdim=True)).sum(1).mean())
+        off = max(abs(loss.item() - case["metrics"]["loss/total"] - float(entropy)),
+                  ((logp.grad - pad(case["d_logp"])) * mask).abs().max().item())
+        print(f"{name}: loss {loss.item():.12g}, off by {off:.1e}")
         worst = max(worst, off)
     print(f"{len(CASES)} cases, largest difference {worst:.1e}")
     sys.exit(not worst < 1e-8)

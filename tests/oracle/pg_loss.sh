@@ -8,4 +8,4 @@ python=${RLHF_PYTHON:-python3}
     exit 77
 }
 here=$(cd "$(dirname "$0")" && pwd)
-"$python" "$here/pg_loss.py" "$here/../algos/batch_vectors.h" "$here/../algos/grpo_vectors.h"
+"$python" "$here/pg_loss.py" "$here/../algos/batch_vectors.json" "$here/../algos/grpo_vectors.jsonl"
