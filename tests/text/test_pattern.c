@@ -5,6 +5,7 @@
 
 #include "text/pattern.h"
 #include "text/unicode.h"
+#include "text/word_rule.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
@@ -199,6 +200,7 @@ static rlhf_status first_match(const char *pattern, char c, size_t n, char end,
     memset(text, c, n);
     text[n] = end;
     check_ok(rlhf__pattern_create(pattern, strlen(pattern), 0, &p, err), err);
+    rlhf__search_reset(&match, n + 1);
     const rlhf_status st = rlhf__pattern_next(p, text, n + 1, &match, err);
     rlhf__search_finish(&match);
     rlhf__pattern_destroy(p);
@@ -300,9 +302,12 @@ static void searches_of_a_text_share_a_budget(void **state) {
         const char *pattern;
         size_t n_line, n; // n lines of n_line letters
         const char *why;
-    } cases[] = {{"a*a*b|.", 1500, 1, limit},         {"a*a*b|.", 60000, 1, limit},
-                 {"a*a*b|.", 400, 100, often},        {"a*b|.", 60000, 1, often},
-                 {"a*a*a*b|[a\n]", 250, 4000, often}, {"a*a*b|[a\n]", 1000, 1000, often}};
+    } cases[] = {
+        {"a*a*b|.", 1500, 1, limit},           {"a*a*b|.", 60000, 1, limit},
+        {"a*a*b|.", 400, 100, often},          {"a*b|.", 60000, 1, often},
+        {"a*a*a*b|[a\n]", 250, 4000, often},   {"a*a*b|[a\n]", 1000, 1000, often},
+        {"(?:a*+b|a)+c|.", 60000, 1, often},   {"(?:(?>a*)b|a)+c|[a\n]", 1000, 1000, often},
+        {"(?:(?=a*+)a)+c|.", 60000, 1, often}, {"(?:a{50000}b|a)+c|.", 49999, 2, often}};
     (void)state;
     for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
         struct rlhf__pattern *p = NULL;
@@ -324,12 +329,24 @@ static void searches_of_a_text_share_a_budget(void **state) {
     }
 }
 
+// A match may be as long as the text, also of patterns whose repeats never go back.
+static void long_matches_are_within_the_budget(void **state) {
+    static const char *const patterns[] = {"a++|\n",           "(?>a+)|\n",    "(?>a{1,3})+|\n",
+                                           "(?:(?>a)(?=a*))+", "(?:a++\n?)++", "(?:a|b)*+\n?"};
+    struct rlhf__error err = {0};
+    (void)state;
+    for (size_t i = 0; i < CHECK_COUNT(patterns); i++)
+        if (first_match(patterns[i], 'a', i == 3 ? 1000 : 1000000, '\n', &err) != 1)
+            fail_msg("'%s': %s", patterns[i], err.text);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(words_by_hand_are_those_of_pcre2),
                                        cmocka_unit_test(refused_with_their_text),
                                        cmocka_unit_test(characters_are_the_librarys),
                                        cmocka_unit_test(steps_go_with_the_text),
                                        cmocka_unit_test(windows_change_no_match),
-                                       cmocka_unit_test(searches_of_a_text_share_a_budget)};
+                                       cmocka_unit_test(searches_of_a_text_share_a_budget),
+                                       cmocka_unit_test(long_matches_are_within_the_budget)};
     return cmocka_run_group_tests_name("patterns", tests, NULL, NULL);
 }

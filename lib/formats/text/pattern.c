@@ -3,149 +3,14 @@
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "base/json.h"
-#include "text/unicode.h"
+#include "text/word_rule.h"
 
 #include <pcre2.h>
 #include <stdlib.h>
 #include <string.h>
 
-// ---- patterns that are matched by hand ----
-//
-// Each function implements its pattern, alternative by alternative.
-
-enum class { OTHER, LETTER, NUMBER, SPACE, LINE }; // LINE: \r, \n; also white space
-
-#define LLAMA3(digits)                                                                             \
-    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}" digits                     \
-    "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
-
-// The rule that matches this pattern by hand; 0 = there is none.
-static int32_t word_rule_of(const char *text, size_t n) {
-    static const struct {
-        const char *text;
-        int32_t rule;
-    } known[] = {
-        {RLHF__PATTERN_GPT2, RLHF__WORD_GPT2},
-        {LLAMA3("{1,3}"), RLHF__WORD_LLAMA3},
-        {LLAMA3(""), RLHF__WORD_QWEN2},
-    };
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strlen(known[i].text) == n && !memcmp(known[i].text, text, n)) return known[i].rule;
-    return 0;
-}
-
-static enum class class_of(uint32_t cp) {
-    utf8proc_category_t category = rlhf__unicode_category(cp);
-    if (category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_LO) return LETTER;
-    if (category >= UTF8PROC_CATEGORY_ND && category <= UTF8PROC_CATEGORY_NO) return NUMBER;
-    return rlhf__unicode_is_space(cp) ? SPACE : OTHER;
-}
-
-// enum class by general category
-static const uint8_t ascii[128] = {
-    0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 4, 3, 3, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-    3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 0, 0, 0, 0, 0, 0,
-    0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0,
-    0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0,
-};
-
-// The class and the length of the character at s[at].
-static inline enum class look(const char *s, size_t n, size_t at, size_t *len) {
-    uint8_t c = (uint8_t)s[at]; *len = 1; if (c < 0x80) return (enum class)ascii[c];
-    uint32_t cp = 0;
-    *len = rlhf__utf8_next(s + at, n - at, &cp, NULL);
-    return class_of(cp);
-}
-
-static size_t run_of(enum class class, const char *s, size_t n, size_t at) {
-    for (size_t len; at < n && look(s, n, at, &len) == class; at += len)
-        ;
-    return at;
-}
-
-// A run of white space: where it ends, where its last character begins, and where its last \r or \n
-// ends (0 if it has none).
-struct gap {
-    size_t end, last, line;
-};
-
-static struct gap gap_at(const char *s, size_t n, size_t at) {
-    struct gap gap = {at, at, 0};
-    for (size_t len; gap.end < n; gap.end += len) {
-        enum class class = look(s, n, gap.end, &len);
-        if (class < SPACE) break;
-        gap.last = gap.end;
-        if (class == LINE) gap.line = gap.end + len;
-    }
-    return gap;
-}
-
-// \s+(?!\S)|\s+
-static size_t end_of_gap(struct gap gap, size_t n, size_t at) {
-    return gap.end < n && gap.last > at ? gap.last : gap.end;
-}
-
-// s[at] is an apostrophe. Returns the end of the contraction ('s, 't, 're, 've, 'm, 'll or 'd) that
-// begins with it, or 0 if none exists. If `folded` is 1, ignores case, and also accepts the long s,
-// U+017F.
-static size_t contraction(const char *s, size_t n, size_t at, int folded) {
-    size_t left = n - at - 1;
-    const uint8_t *p = (const uint8_t *)s + at + 1;
-    uint8_t a = left > 0 ? p[0] : 0, b = left > 1 ? p[1] : 0;
-    if (folded && a == 0xC5 && b == 0xBF) return at + 3;
-    if (folded && a >= 'A' && a <= 'Z') a += 32;
-    if (folded && b >= 'A' && b <= 'Z') b += 32;
-    if (a == 's' || a == 't' || a == 'm' || a == 'd') return at + 2;
-    if ((a == 'r' && b == 'e') || (a == 'v' && b == 'e') || (a == 'l' && b == 'l')) return at + 3;
-    return 0;
-}
-
-static size_t end_gpt2(const char *s, size_t n, size_t at) {
-    size_t len, next_len = 0, end;
-    if (s[at] == '\'' && (end = contraction(s, n, at, 0)) != 0) return end;
-    enum class class = look(s, n, at, &len);
-    if (s[at] == ' ' && at + 1 < n) { // the " ?" of the other alternatives
-        enum class next = look(s, n, at + 1, &next_len);
-        if (next < SPACE) return run_of(next, s, n, at + 1 + next_len);
-    }
-    if (class < SPACE) return run_of(class, s, n, at + len);
-    return end_of_gap(gap_at(s, n, at), n, at);
-}
-
-// The end of the run of numeric characters that begins at `at`. The length of a run is limited to
-// `most`.
-static size_t end_of_number(const char *s, size_t n, size_t at, int most) {
-    for (size_t len; most > 0 && at < n && look(s, n, at, &len) == NUMBER; at += len)
-        most--;
-    return at;
-}
-
-// [^\s\p{L}\p{N}]+[\r\n]*
-static size_t end_of_marks(const char *s, size_t n, size_t at) {
-    at = run_of(OTHER, s, n, at);
-    while (at < n && (s[at] == '\r' || s[at] == '\n'))
-        at++;
-    return at;
-}
-
-static size_t end_llama3(const char *s, size_t n, size_t at, int digits) {
-    size_t len, next_len = 0, end;
-    if (s[at] == '\'' && (end = contraction(s, n, at, 1)) != 0) return end;
-    enum class class = look(s, n, at, &len);
-    if (class == LETTER) return run_of(LETTER, s, n, at + len);
-    if (class == NUMBER) return end_of_number(s, n, at, digits);
-    enum class next = at + len < n ? look(s, n, at + len, &next_len) : LINE;
-    if (class != LINE && next == LETTER) return run_of(LETTER, s, n, at + len + next_len);
-    if (class == OTHER) return end_of_marks(s, n, at);
-    if (s[at] == ' ' && next == OTHER && at + 1 < n) return end_of_marks(s, n, at + 1);
-    struct gap gap = gap_at(s, n, at);
-    return gap.line ? gap.line : end_of_gap(gap, n, at); // \s*[\r\n]+ first
-}
-
-size_t rlhf__word_end(int32_t rule, const char *s, size_t n, size_t at) {
-    if (rule == RLHF__WORD_GPT2) return end_gpt2(s, n, at);
-    return end_llama3(s, n, at, rule == RLHF__WORD_LLAMA3 ? 3 : 1);
-}
+// The largest window of a text in which the compiled pattern is searched; see "finding" below.
+enum { JIT_WINDOW = 256 };
 
 // ---- patterns ----
 
@@ -154,7 +19,9 @@ struct rlhf__pattern {
     int32_t rule; // enum rlhf__word_rule
     int32_t reserved;
     pcre2_code *code;
-    pcre2_code *counted; // for the interpreter; each byte that it goes back is a step
+    pcre2_code *counted; // for the interpreter; each byte that it goes back is a step, and it calls
+                         // count_scan between the parts of the pattern
+    size_t unseen;       // bytes that a part may compare before it fails
     char *text;          // [n] the literal text, or the text that was compiled
     size_t n;
 };
@@ -168,6 +35,22 @@ static rlhf_status refuse(const char *text, size_t n, const char *why, struct rl
                         rlhf__buf_text(&quoted), why);
     rlhf__buf_free(&quoted);
     return st;
+}
+
+// Returns the number of bytes that a part of the pattern may compare before it fails: those of the
+// largest lower bound of a repeat. 0: few. Back references are refused (pattern_translate.c).
+static size_t unseen_of(const char *s, size_t n) {
+    size_t most = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (s[i] == '\\') {
+            i++;
+            if (i + 1 < n && s[i + 1] == '{') i += strcspn(s + i, "}");
+        } else if (s[i] == '{') {
+            const size_t bytes = 4 * (size_t)strtoul(s + i + 1, NULL, 10); // of that many letters
+            if (bytes > JIT_WINDOW && bytes > most) most = bytes;
+        }
+    }
+    return most;
 }
 
 // Compiles the PCRE2 form of the pattern. Only \n ends a line for ^ and $.
@@ -186,12 +69,12 @@ static rlhf_status compile(struct rlhf__pattern *pattern, const char *text, size
     if (st == RLHF_OK) {
         pcre2_compile_context *how = pcre2_compile_context_create(NULL);
         if (how) pcre2_set_newline(how, PCRE2_NEWLINE_LF);
-        const uint32_t opts = PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE;
+        const uint32_t opts = PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE,
+                       counted = opts | PCRE2_NO_AUTO_POSSESS | PCRE2_AUTO_CALLOUT;
+        pattern->unseen = unseen_of(rlhf__buf_text(&form), form.len);
         PCRE2_SPTR s = (PCRE2_SPTR)rlhf__buf_text(&form);
         pattern->code = pcre2_compile(s, form.len, opts, &code, &at, how);
-        if (pattern->code)
-            pattern->counted =
-                pcre2_compile(s, form.len, opts | PCRE2_NO_AUTO_POSSESS, &code, &at, how);
+        if (pattern->code) pattern->counted = pcre2_compile(s, form.len, counted, &code, &at, how);
         if (how) pcre2_compile_context_free(how);
         if (!how || (!pattern->counted && code == PCRE2_ERROR_HEAP_FAILED)) {
             st = RLHF__NOMEM(err, "out of memory for a pattern");
@@ -221,7 +104,7 @@ rlhf_status rlhf__pattern_create(const char *text, size_t n, int by_hand,
                                  struct rlhf__pattern **out, struct rlhf__error *err) {
     struct rlhf__pattern *pattern = *out = calloc(1, sizeof *pattern);
     if (!pattern) return RLHF__NOMEM(err, "out of memory for a pattern");
-    pattern->rule = by_hand ? word_rule_of(text, n) : 0;
+    pattern->rule = by_hand ? rlhf__word_rule_of(text, n) : 0;
     rlhf_status st = keep_text(pattern, text, n, err);
     if (st == RLHF_OK && !pattern->rule) st = compile(pattern, text, n, err);
     if (st < 0) {
@@ -272,6 +155,8 @@ int32_t rlhf__pattern_rule(const struct rlhf__pattern *pattern) { return pattern
 
 // What all searches of a text may cost: FREE, and COST_A_BYTE for each byte that is searched. A
 // search costs the bytes that it may have looked at, or its limit on steps if that limit is raised.
+// In a large window, it also costs the bytes that it passes, since possessive and atomic parts of a
+// pattern pass any number of bytes in one step, and may do so again and again.
 enum { FREE = 1 << 20, COST_A_BYTE = 128 };
 
 void rlhf__search_reset(struct rlhf__search *match, size_t n) {
@@ -313,7 +198,7 @@ enum { STEPS = 100000, STEPS_A_BYTE = 32, ROOM_KIB = 64 << 10, ROOM_A_BYTE = 256
 // window's end. In windows up to JIT_WINDOW the compiled pattern is searched from each position.
 // One of its steps can look at all bytes of the window, so in larger windows each position is tried
 // on its own by the interpreter, whose steps are all counted.
-enum { FIRST_WINDOW = 64, JIT_WINDOW = 256, WINDOW_GROWS = 4 };
+enum { FIRST_WINDOW = 64, WINDOW_GROWS = 4 };
 enum { FIRST_STEPS = 64, FIRST_STEPS_A_BYTE = 16, STEPS_GROW = 8 };
 
 static uint32_t within_32_bits(uint64_t v) { return v < UINT32_MAX ? (uint32_t)v : UINT32_MAX; }
@@ -324,11 +209,31 @@ struct attempt {
     int one;             // 1: only a match that begins at `from` counts
 };
 
+static int is_spent(const struct rlhf__search *match) {
+    return match->spent > match->earned + FREE;
+}
+
 static rlhf_status charge(const struct rlhf__pattern *pattern, uint64_t cost,
                           struct rlhf__search *match, struct rlhf__error *err) {
     match->spent += cost;
-    if (match->spent <= match->earned + FREE) return RLHF_OK;
+    if (!is_spent(match)) return RLHF_OK;
     return refuse(pattern->text, pattern->n, "it searches the same bytes of a text too often", err);
+}
+
+// Where the interpreter was at the last call of count_scan.
+struct scan {
+    struct rlhf__search *match;
+    size_t at, unseen;
+};
+
+// PCRE2 calls this function before each part of a pattern, and at its end.
+static int count_scan(pcre2_callout_block *now, void *data) {
+    struct scan *c = data;
+    const size_t left = now->subject_length - now->current_position;
+    if (now->current_position > c->at) c->match->spent += now->current_position - c->at;
+    c->match->spent += left < c->unseen ? left : c->unseen;
+    c->at = now->current_position;
+    return is_spent(c->match) ? PCRE2_ERROR_CALLOUT : 0;
 }
 
 // Returns PCRE2's code for one attempt in s[0..end).
@@ -339,8 +244,12 @@ static int try_window(const struct rlhf__pattern *pattern, const char *s, size_t
                          (a->one ? PCRE2_ANCHORED | PCRE2_NO_JIT : 0);
     pcre2_set_match_limit(match->limits, within_32_bits(steps));
     pcre2_set_heap_limit(match->limits, within_32_bits(kib));
-    return pcre2_match(a->one ? pattern->counted : pattern->code, (PCRE2_SPTR)s, end, a->from, how,
-                       match->room, match->limits);
+    struct scan scan = {match, a->from, pattern->unseen};
+    pcre2_set_callout(match->limits, count_scan, &scan);
+    const int code = pcre2_match(a->one ? pattern->counted : pattern->code, (PCRE2_SPTR)s, end,
+                                 a->from, how, match->room, match->limits);
+    pcre2_set_callout(match->limits, NULL, NULL);
+    return code;
 }
 
 static size_t next_char(const char *s, size_t n, size_t at) {
@@ -405,6 +314,7 @@ static rlhf_status search(const struct rlhf__pattern *pattern, const char *s, si
         if (code > 0) code = PCRE2_ERROR_NOMATCH; // an empty match at the end of the window
         code = next_attempt(code, s, n, end, steps, match, &a);
     } while (code == 1);
+    if (code == PCRE2_ERROR_CALLOUT) return charge(pattern, 0, match, err);
     if (code == PCRE2_ERROR_NOMEMORY) return RLHF__NOMEM(err, "out of memory for a pattern");
     return code < 0 ? gave_up(pattern, code, err) : 0;
 }

@@ -1,7 +1,8 @@
 // pattern.h: a regular expression in tokenizer.json, and its matches in texts.
 //
 // Patterns are written for Oniguruma, the engine of the tokenizers library. The patterns that
-// nearly all byte-level models use are matched by hand. Other patterns are translated for PCRE2.
+// nearly all byte-level models use are matched by hand (word_rule.h). Other patterns are translated
+// for PCRE2.
 //
 // This file does not decide what is done with the matches; its callers do. Internal to text/.
 #ifndef RLHF_FORMATS_TEXT_PATTERN_H
@@ -25,10 +26,6 @@ rlhf_status rlhf__pattern_read(const json_t *pattern, struct rlhf__pattern **out
 // even if it could be matched by hand. Errors: those of rlhf__pattern_read. [main]
 rlhf_status rlhf__pattern_create(const char *text, size_t n, int by_hand,
                                  struct rlhf__pattern **out, struct rlhf__error *err);
-
-// The pattern of GPT-2, which ByteLevel uses.
-#define RLHF__PATTERN_GPT2                                                                         \
-    "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
 
 void rlhf__pattern_destroy(struct rlhf__pattern *pattern); // NULL allowed
 
@@ -56,23 +53,11 @@ void rlhf__search_finish(struct rlhf__search *match);
 rlhf_status rlhf__pattern_next(const struct rlhf__pattern *pattern, const char *s, size_t n,
                                struct rlhf__search *match, struct rlhf__error *err);
 
-// The rule that matches the pattern by hand (enum rlhf__word_rule), or 0 if PCRE2 matches it. [any]
+// The rule that matches the pattern by hand (word_rule.h), or 0 if PCRE2 matches it. [any]
 int32_t rlhf__pattern_rule(const struct rlhf__pattern *pattern);
 
 // Append the PCRE2 form of an Oniguruma pattern to `out`. Returns NULL, or a description of the
 // part that cannot be translated. [main]
 const char *rlhf__pattern_translate(const char *text, size_t n, struct rlhf__buf *out);
-
-// ---- patterns that are matched by hand ----
-
-enum rlhf__word_rule {
-    RLHF__WORD_GPT2 = 1,
-    RLHF__WORD_LLAMA3, // numbers in groups of up to three digits
-    RLHF__WORD_QWEN2   // every digit is a separate word
-};
-
-// Returns the end of the word that begins at s[at]; `at` is less than n. Every character belongs to
-// a word. s is valid UTF-8. [any]
-size_t rlhf__word_end(int32_t rule, const char *s, size_t n, size_t at);
 
 #endif

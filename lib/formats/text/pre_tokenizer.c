@@ -5,6 +5,7 @@
 #include "text/pattern.h"
 #include "text/tokenizer_part.h"
 #include "text/unicode.h"
+#include "text/word_rule.h"
 
 #include <stdlib.h>
 #include <string.h>
