@@ -1,19 +1,12 @@
-// replay.c: runs a fuzz target over the files of its corpus. Each file is also tried truncated, and
-// with single bytes changed. So the normal suite repeats old findings without a fuzzer.
+// replay.c: runs a fuzz target over the inputs of its corpus (corpus.py). Each input is also tried
+// truncated, and with single bytes changed. So the normal suite repeats old findings without a
+// fuzzer.
 #include "fuzz.h"
 
-#include <dirent.h>
+#include <jansson.h>
 #include <string.h>
 
-enum { MAX_FILE = 1 << 20, CHANGES = 40 };
-
-static size_t read_file(const char *path, uint8_t *out) {
-    FILE *f = fopen(path, "rb");
-    if (!f) return 0;
-    size_t n = fread(out, 1, MAX_FILE, f);
-    fclose(f);
-    return n;
-}
+enum { CHANGES = 40 };
 
 // Passes the input in a block of exactly its size, so that a sanitizer sees reads past its end.
 static void run(const uint8_t *data, size_t n) {
@@ -37,20 +30,44 @@ static void replay(uint8_t *data, size_t n) {
     }
 }
 
-int main(void) {
-    static uint8_t data[MAX_FILE];
-    DIR *dir = opendir(FUZZ_CORPUS);
-    FUZZ_CHECK(dir);
-    size_t files = 0;
-    for (struct dirent *e; (e = readdir(dir));) {
-        char path[4096];
-        if (e->d_name[0] == '.') continue;
-        snprintf(path, sizeof path, "%s/%s", FUZZ_CORPUS, e->d_name);
-        replay(data, read_file(path, data));
-        files++;
+// Replaces characters U+0000 to U+00FF by bytes. Returns the number of bytes.
+static size_t to_bytes(uint8_t *text, size_t n) {
+    size_t out = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint8_t c = text[i];
+        if (c >= 0x80) c = (uint8_t)(c << 6 | (text[++i] & 0x3f));
+        text[out++] = c;
     }
-    closedir(dir);
-    printf("%zu files of %s\n", files, FUZZ_CORPUS);
-    FUZZ_CHECK(files > 0);
+    return out;
+}
+
+static void replay_row(const json_t *row) {
+    const json_t *text = json_object_get(row, "text"), *bytes = json_object_get(row, "bytes");
+    const json_t *from = text ? text : bytes;
+    FUZZ_CHECK(json_is_string(from));
+    size_t n = json_string_length(from);
+    uint8_t *data = malloc(n + 1);
+    FUZZ_CHECK(data);
+    memcpy(data, json_string_value(from), n);
+    if (bytes) n = to_bytes(data, n);
+    replay(data, n);
+    free(data);
+}
+
+int main(void) {
+    char *line = NULL;
+    size_t cap = 0, inputs = 0;
+    FILE *in = fopen(FUZZ_CORPUS, "r");
+    FUZZ_CHECK(in);
+    for (ssize_t n; (n = getline(&line, &cap, in)) > 0; inputs++) {
+        json_t *row = json_loadb(line, (size_t)n, JSON_ALLOW_NUL, NULL);
+        FUZZ_CHECK(row);
+        replay_row(row);
+        json_decref(row);
+    }
+    free(line);
+    fclose(in);
+    printf("%zu inputs of %s\n", inputs, FUZZ_CORPUS);
+    FUZZ_CHECK(inputs > 0);
     return 0;
 }
