@@ -55,13 +55,16 @@ static void disk_full_once(void **state) {
     assert_in_range(failed, n - 3, n);
 }
 
-// old/ is an export with one more file, and new/ is an export without this file. deep/ must equal
-// one of them.
+// old/ is an export with two more files: one has a name that exports write, the other is the
+// user's. new/ is an export with only the user's file. deep/ must equal one of them.
 static int old_and_new(struct e2e *t) {
     make_run(t);
     assert_int_equal(e2e_shell(t, EXPORT), 0);
     const int n = operations(t);
-    assert_int_equal(e2e_shell(t, "cp -r deep new && cp -r deep old && echo x >old/out/mark"), 0);
+    assert_int_equal(e2e_shell(t,
+                               "echo mine >deep/out/notes && cp -r deep new && cp -r deep old && "
+                               "echo x >old/out/vocab.txt"),
+                     0);
     return n;
 }
 
@@ -127,8 +130,8 @@ static void beside_the_directory(void **state) {
     assert_int_equal(e2e_shell(t, "FAULT=count:0 FAULT_COUNT=$PWD/n " BESIDE "&& cat n"), 0);
     const int n = atoi(strchr(strrchr(t->out, ':'), '\n') + 1);
     assert_in_range(n, 20, 400);
-    assert_int_equal(e2e_shell(t, "cp -r deep old; echo mine >old/m.gguf; echo x >old/out/mark"),
-                     0);
+    assert_int_equal(
+        e2e_shell(t, "cp -r deep old; echo mine >old/m.gguf; echo x >old/out/vocab.txt"), 0);
     for (int i = 1; i <= n; i++)
         for (int full = 0; full < 2; full++) {
             assert_int_equal(e2e_shell(t, "rm -rf deep; cp -r old deep"), 0);
@@ -141,10 +144,11 @@ static void beside_the_directory(void **state) {
             if (status == 130)
                 assert_int_equal(e2e_shell(t, "diff -r old deep"), 0);
             else if (status == 0)
-                assert_int_equal(e2e_shell(t, "test $(head -c 4 deep/m.gguf) = GGUF && ! test -e "
-                                              "deep/out/mark && test $(ls -A deep | wc -l) = 2"),
+                assert_int_equal(e2e_shell(t,
+                                           "test $(head -c 4 deep/m.gguf) = GGUF && ! test -e "
+                                           "deep/out/vocab.txt && test $(ls -A deep | wc -l) = 2"),
                                  0);
-            else if (e2e_exists(t, "deep/out/mark"))
+            else if (e2e_exists(t, "deep/out/vocab.txt"))
                 assert_int_equal(e2e_shell(t, "grep -qx mine deep/m.gguf"), 0);
         }
     assert_in_range(stopped, n / 2, n);
@@ -166,7 +170,7 @@ static void looked_at_again(void **state) {
     struct e2e *t = *state;
     old_and_new(t);
     static const char *const cases[][2] = {
-        {"echo x >deep/out/notes", "files came to --to 'deep/out' or went from it"},
+        {"echo x >deep/out/news", "files came to --to 'deep/out' or went from it"},
         {"mkdir deep/out/mine", "holds something else than an exported model"},
         {"mkdir deep/out/additional_chat_templates; echo x "
          ">deep/out/additional_chat_templates/a.txt",

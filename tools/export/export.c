@@ -42,7 +42,8 @@ static const struct rlhf__flag flags[] = {
                  "bytes of weights in a file, as 500MB, 2GiB [5GB]"),
     RLHF__FLAG_S(O, "--base-model", base_model, "ID",
                  "the model on the hub that it was made from, for the card"),
-    RLHF__FLAG_SW(O, "--force", force, "replace DIR when it holds a model, and FILE"),
+    RLHF__FLAG_SW(O, "--force", force,
+                  "replace the model in DIR, and FILE; other files of DIR stay"),
 };
 #undef O
 #define N_FLAGS (sizeof flags / sizeof *flags)
@@ -180,6 +181,18 @@ static rlhf_status write_dir(struct job *j, struct rlhf__shards_done *done,
     return rlhf__export_card_write(&card, j->place.dir, err);
 }
 
+// Name the files of the replaced directory that stay.
+static void say_own(const struct job *j) {
+    const struct rlhf__export_own *own = &j->place.own;
+    char more[64] = "", name[sizeof own->first], to[RLHF__PATH_CAP];
+    if (own->n > 1)
+        snprintf(more, sizeof more, " and %d more file%s", own->n - 1, own->n > 2 ? "s" : "");
+    if (own->n > 0)
+        rlhf__logf(j->env->log, RLHF_LOG_INFO, "kept in %s: %s%s, which no export writes",
+                   rlhf__printable(j->place.to, to, sizeof to),
+                   rlhf__printable(own->first, name, sizeof name), more);
+}
+
 static rlhf_status write_all(struct job *j, struct rlhf__shards_done *done,
                              struct rlhf__error *err) {
     if (j->o->to) RLHF_TRY(rlhf__export_place_open(&j->place, err));
@@ -187,6 +200,7 @@ static rlhf_status write_all(struct job *j, struct rlhf__shards_done *done,
     if (j->o->gguf) RLHF_TRY(rlhf__export_gguf_write(&j->file, &j->gguf, err));
     if (*j->env->cancelled && j->o->to) return rlhf__fail(err, RLHF_E_CANCELLED, "stopped");
     if (j->o->to) RLHF_TRY(rlhf__export_place_commit(&j->place, err));
+    say_own(j);
     if (!j->o->gguf || rlhf__export_gguf_commit(&j->file, err) == RLHF_OK) return RLHF_OK;
     return rlhf__error_context(err, "export: '%s' was written, but not --gguf", j->o->to);
 }

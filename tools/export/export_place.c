@@ -57,7 +57,8 @@ static int is_model(const char *dir) {
     return is || rlhf__peft_is(dir);
 }
 
-// --force removes a whole directory. So the directory must be one that an export could have left.
+// --force replaces a whole directory and keeps only the files of it that no export writes. So the
+// directory must hold a model, and no folders or links, which could not be kept.
 static rlhf_status check_taken(struct rlhf__export_place *p, int force, struct rlhf__error *err) {
     struct stat st;
     int all = 0, other = 0;
@@ -83,7 +84,7 @@ static rlhf_status check_taken(struct rlhf__export_place *p, int force, struct r
 }
 
 // Call this just before replacing the directory. Fails if entries were added to the old directory
-// or removed from it after the first check, because new entries would be lost.
+// or removed from it after the first check, because new entries might be lost.
 static rlhf_status look_again(struct rlhf__export_place *p, struct rlhf__error *err) {
     const struct timespec seen = p->seen;
     RLHF_TRY(check_taken(p, p->replaces, err));
@@ -236,6 +237,7 @@ static int swap(const struct rlhf__export_place *p, char old[RLHF__PATH_CAP]) {
 
 rlhf_status rlhf__export_place_commit(struct rlhf__export_place *p, struct rlhf__error *err) {
     char old[RLHF__PATH_CAP], above[RLHF__PATH_CAP];
+    if (p->replaces) RLHF_TRY(rlhf__export_own_link(p->to, p->dir, &p->own, err));
     RLHF_TRY(rlhf__folder_sync(p->dir, ".", err));
     RLHF_TRY(look_again(p, err));
     if ((p->replaces ? swap(p, old) : rename(p->fresh, p->to)) != 0) return no_name(p, errno, err);

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/folder.h"
+#include "export/export_own.h"
 #include "gguf/gguf.h"
 
 #include <time.h>
@@ -18,7 +19,8 @@ struct rlhf__export_place {
     struct rlhf__folder *dir;   // the directory that is being filled
     int32_t replaces;           // 1: it replaces a model directory of that name
     int32_t reserved;
-    struct timespec seen; // modification time of the replaced directory
+    struct timespec seen;        // modification time of the replaced directory
+    struct rlhf__export_own own; // the files of the replaced directory that stay
 };
 
 // Check the name `to`. The name must be free or belong to an empty directory. With `force`, it may
@@ -35,8 +37,9 @@ void rlhf__export_place_real(const char *path, char real[RLHF__PATH_CAP]);
 rlhf_status rlhf__export_place_open(struct rlhf__export_place *, struct rlhf__error *err);
 
 // Rename the directory to its final name. If possible, replaces the old directory in the same step.
-// Errors: RLHF_E_INVALID (another process created the directory or changed its entries after the
-// check of the name), RLHF_E_IO. After an error, the old directory is unchanged. [main]
+// Files of the old directory that no export writes are in the new one as well. Errors:
+// RLHF_E_INVALID (another process created the directory or changed its entries after the check of
+// the name), RLHF_E_IO. After an error, the old directory is unchanged. [main]
 rlhf_status rlhf__export_place_commit(struct rlhf__export_place *, struct rlhf__error *err);
 
 // Remove a directory that was not committed. [main]

@@ -260,20 +260,28 @@ static rlhf_status copy_templates(const struct rlhf__folder *from, const struct 
     return st;
 }
 
+// The tokenizer's files, and the files that are copied with them.
+static const char *const copied[] = {"vocab.json",
+                                     "merges.txt",
+                                     "vocab.txt",
+                                     "tokenizer.json",
+                                     "tokenizer_config.json",
+                                     "special_tokens_map.json",
+                                     "added_tokens.json",
+                                     "tokenizer.model",
+                                     "generation_config.json",
+                                     "chat_template.json",
+                                     "chat_template.jinja"};
+
+int rlhf__hf_copies(const char *name) {
+    for (size_t i = 0; i < sizeof copied / sizeof copied[0]; i++)
+        if (strcmp(name, copied[i]) == 0) return 1;
+    return 0;
+}
+
 rlhf_status rlhf__hf_copy_tokenizer(const struct rlhf__folder *from, const struct rlhf__folder *to,
                                     struct rlhf__error *err) {
-    static const char *const names[] = {"vocab.json",
-                                        "merges.txt",
-                                        "vocab.txt",
-                                        "tokenizer.json",
-                                        "tokenizer_config.json",
-                                        "special_tokens_map.json",
-                                        "added_tokens.json",
-                                        "tokenizer.model",
-                                        "generation_config.json",
-                                        "chat_template.json",
-                                        "chat_template.jinja"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        RLHF_TRY(copy_file(from, to, names[i], err));
+    for (size_t i = 0; i < sizeof copied / sizeof copied[0]; i++)
+        RLHF_TRY(copy_file(from, to, copied[i], err));
     return copy_templates(from, to, err);
 }

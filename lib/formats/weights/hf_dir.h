@@ -67,4 +67,8 @@ rlhf_status rlhf__hf_config_write(const struct rlhf__folder *dir, json_t *config
 rlhf_status rlhf__hf_copy_tokenizer(const struct rlhf__folder *from, const struct rlhf__folder *to,
                                     struct rlhf__error *err);
 
+// Returns 1 if rlhf__hf_copy_tokenizer copies a file of this name, outside of
+// additional_chat_templates/. [any]
+int rlhf__hf_copies(const char *name);
+
 #endif
