@@ -115,15 +115,12 @@ static void note_ends(const struct rlhf__kept *k) {
         json_object_del(c->policy->config, RLHF__STOP_AT_EOS_KEY);
 }
 
-static rlhf_status write_model(const struct rlhf__kept *k, int64_t phase,
-                               const struct rlhf__folder *all, const struct rlhf__folder *dir,
-                               struct rlhf__error *err) {
+static rlhf_status write_model(const struct rlhf__kept *k, const struct rlhf__folder *all,
+                               const struct rlhf__folder *dir, struct rlhf__error *err) {
     struct rlhf__folder *tokenizer = NULL;
     int32_t dtype = needs_master(k) ? RLHF_BF16 : RLHF_F32;
-    rlhf_status st = RLHF_OK;
-    if (k->reward_training) st = rlhf__reward_training_calibrate(k->reward_training, phase, err);
     note_ends(k);
-    if (st == RLHF_OK) st = rlhf__hf_set_dtype(k->cast->policy->config, dtype, err);
+    rlhf_status st = rlhf__hf_set_dtype(k->cast->policy->config, dtype, err);
     if (st == RLHF_OK) st = rlhf__hf_config_write(dir, k->cast->policy->config, err);
     if (st == RLHF_OK) st = open_tokenizer(k, all, &tokenizer, err);
     if (st == RLHF_OK) st = rlhf__hf_copy_tokenizer(tokenizer, dir, err);
@@ -152,12 +149,6 @@ static const struct rlhf__optim *round_optim(const struct rlhf__kept *k) {
     return k->iteration && k->iteration->round ? k->iteration->round->optim : NULL;
 }
 
-static rlhf_status give_all(const struct rlhf__kept *k, struct rlhf__error *err) {
-    rlhf_status st = rlhf__optim_give(k->optim, err);
-    if (st == RLHF_OK) st = rlhf__optim_give(k->critic_optim, err);
-    return st == RLHF_OK ? rlhf__optim_give(round_optim(k), err) : st;
-}
-
 static rlhf_status write_state(const struct rlhf__kept *k,
                                const struct rlhf__plugin_states *plugins, json_t *state,
                                const struct rlhf__folder *dir, struct rlhf__error *err) {
@@ -183,7 +174,7 @@ static rlhf_status write_state(const struct rlhf__kept *k,
     return st == RLHF_OK ? rlhf__folder_sync(dir, "state", err) : st;
 }
 
-rlhf_status rlhf__checkpoint_write(const struct rlhf__kept *k, int64_t phase,
+rlhf_status rlhf__checkpoint_write(const struct rlhf__kept *k,
                                    const struct rlhf__plugin_states *plugins, json_t *state,
                                    const struct rlhf__folder *all, const char *fresh,
                                    struct rlhf__error *err) {
@@ -193,12 +184,12 @@ rlhf_status rlhf__checkpoint_write(const struct rlhf__kept *k, int64_t phase,
     if (st == RLHF_OK) st = rlhf__folder_make(all, fresh, NULL, &dir, err);
     if (st == RLHF_OK) st = rlhf__folder_make(dir, "state", NULL, &folder, err);
     if (st == RLHF_OK) dir->digests = k->digests;
-    if (st == RLHF_OK) st = write_model(k, phase, all, dir, err);
+    if (st == RLHF_OK) st = write_model(k, all, dir, err);
     const int writes = st == RLHF_OK;
     if (writes)
         st = write_state(k, plugins, state, dir, err);
     else
-        give_all(k, &unsaid);
+        rlhf__checkpoint_give(k, &unsaid);
     if (st == RLHF_OK)
         st = rlhf__iteration_save(k->iteration, dir, err);
     else if (writes)
@@ -209,12 +200,10 @@ rlhf_status rlhf__checkpoint_write(const struct rlhf__kept *k, int64_t phase,
     return st;
 }
 
-rlhf_status rlhf__checkpoint_give(const struct rlhf__kept *k, int64_t phase,
-                                  struct rlhf__error *err) {
-    rlhf_status st = RLHF_OK;
-    if (k->reward_training) st = rlhf__reward_training_calibrate(k->reward_training, phase, err);
-    const rlhf_status given = give_all(k, err);
-    return st == RLHF_OK ? given : st;
+rlhf_status rlhf__checkpoint_give(const struct rlhf__kept *k, struct rlhf__error *err) {
+    rlhf_status st = rlhf__optim_give(k->optim, err);
+    if (st == RLHF_OK) st = rlhf__optim_give(k->critic_optim, err);
+    return st == RLHF_OK ? rlhf__optim_give(round_optim(k), err) : st;
 }
 
 // Write the path of a file in the checkpoint to `path`.

@@ -60,17 +60,16 @@ struct rlhf__kept {
 };
 
 // Write all files of a checkpoint to the new directory `fresh` in the folder `all`: the weights,
-// the plugins' states, and run.json, which contains `state`. `phase` is the number of completed
-// phases. After a failure the caller removes the directory. [main]
-rlhf_status rlhf__checkpoint_write(const struct rlhf__kept *kept, int64_t phase,
+// the plugins' states, and run.json, which contains `state`. Runs no model. After a failure the
+// caller removes the directory. [main]
+rlhf_status rlhf__checkpoint_write(const struct rlhf__kept *kept,
                                    const struct rlhf__plugin_states *plugins, json_t *state,
                                    const struct rlhf__folder *all, const char *fresh,
                                    struct rlhf__error *err);
 
 // Help rank 0 to write a checkpoint: send this process's parts of the optimizers' states to rank 0,
 // even if rank 0 could not write the files. Errors: those of rlhf__optim_give. [main]
-rlhf_status rlhf__checkpoint_give(const struct rlhf__kept *k, int64_t phase,
-                                  struct rlhf__error *err);
+rlhf_status rlhf__checkpoint_give(const struct rlhf__kept *k, struct rlhf__error *err);
 
 // Restore all parts from the checkpoint in the directory `dir`, except state/run.json, which the
 // caller reads. [main]

@@ -50,8 +50,7 @@ static rlhf_status write_files(struct rlhf__run *r, const struct rlhf__folder *a
                                struct rlhf__error *err) {
     const struct rlhf__kept k = kept(r, digests);
     RLHF_TRY(add_best(r, r->boundary.run, err));
-    return rlhf__checkpoint_write(&k, r->count.phase, &r->boundary.plugins, r->boundary.run, all,
-                                  fresh, err);
+    return rlhf__checkpoint_write(&k, &r->boundary.plugins, r->boundary.run, all, fresh, err);
 }
 
 // The state of a checkpoint records whether the checkpoint is the best so far. Only planned
@@ -75,6 +74,12 @@ static rlhf_status point_best(const struct rlhf__run *r, const struct rlhf__fold
                               struct rlhf__error *err) {
     if (!r->config->checkpoint.best[0] || r->best.phase <= 0) return RLHF_OK;
     return rlhf__checkpoint_dir_best(all, r->best.phase, err);
+}
+
+// Fit the gain and bias that a reward model's checkpoint gets to the present weights.
+static rlhf_status calibrate(const struct rlhf__run *r, struct rlhf__error *err) {
+    if (!r->reward_training) return RLHF_OK;
+    return rlhf__reward_training_calibrate(r->reward_training, r->count.phase, err);
 }
 
 // Sets `*written` to 1 before the first file of the checkpoint is written. `digests` receives the
@@ -120,16 +125,18 @@ static rlhf_status save_checkpoint(struct rlhf__run *r, struct rlhf__error *err)
     const struct rlhf__kept k = kept(r, NULL);
     struct rlhf__digests *digests = NULL;
     int written = 0;
+    rlhf_status st = calibrate(r, err);
     if (!rlhf__run_writes(r)) {
         choose_best(r);
-        return rlhf__checkpoint_give(&k, r->count.phase, err);
+        const rlhf_status given = rlhf__checkpoint_give(&k, st == RLHF_OK ? err : &unsaid);
+        return st == RLHF_OK ? given : st;
     }
-    rlhf_status st = rlhf__folder_make(r->req->dir->root, "checkpoints", NULL, &all, err);
+    if (st == RLHF_OK) st = rlhf__folder_make(r->req->dir->root, "checkpoints", NULL, &all, err);
     if (st == RLHF_OK && r->chain) digests = rlhf__digests_new(); // else the files are read again
     if (st == RLHF_OK) st = save_in(r, all, digests, &written, err);
     rlhf__digests_free(digests);
     rlhf__folder_close(all);
-    if (!written) rlhf__checkpoint_give(&k, r->count.phase, &unsaid);
+    if (!written) rlhf__checkpoint_give(&k, &unsaid);
     if (st == RLHF_OK) return RLHF_OK;
     return rlhf__error_context(err, "the checkpoint of phase %lld was not written",
                                (long long)r->count.phase);
@@ -321,6 +328,7 @@ rlhf_status rlhf__saving_end(struct rlhf__run *r, struct rlhf__error *err) {
 
 rlhf_status rlhf__saving_copy(struct rlhf__run *r, const struct rlhf__folder *in, const char *name,
                               struct rlhf__error *err) {
+    RLHF_TRY(calibrate(r, err));
     return write_files(r, in, name, NULL, err);
 }
 
