@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "model/compute.h"
+#include "weights/hf_dir.h"
 #include "weights/safetensors.h"
 
 #include <stdio.h>
@@ -319,6 +320,23 @@ static rlhf_status open_files(struct rlhf__model *m, struct rlhf__weights *w[2],
     return matches_init(k, w[0], w[1], m, err);
 }
 
+// If all parameters were read in bf16 or in f16, keep that dtype in the config, so that an export
+// of a run's checkpoint has the dtype of the model from which the run began.
+static rlhf_status note_dtype(struct rlhf__model *m, const struct matches *k,
+                              struct rlhf__error *err) {
+    int32_t dtype = -1;
+    for (uint32_t i = 0; i < m->n_tensors; i++) {
+        if (!k->of[i]) continue;
+        if (dtype >= 0 && k->of[i]->dtype != dtype) return RLHF_OK;
+        dtype = k->of[i]->dtype;
+    }
+    if (dtype != RLHF__TENSOR_BF16 && dtype != RLHF__TENSOR_F16) return RLHF_OK;
+    json_t *name = json_string(dtype == RLHF__TENSOR_BF16 ? "bfloat16" : "float16");
+    return json_object_set_new(m->config, RLHF__HF_FIRST_DTYPE, name) == 0
+               ? RLHF_OK
+               : RLHF__NOMEM(err, "out of memory for config.json");
+}
+
 rlhf_status rlhf__params_check(struct rlhf__model *m, int draw_score, struct rlhf__error *err) {
     struct rlhf__weights *w[2] = {NULL, NULL};
     struct matches k = {0};
@@ -335,6 +353,7 @@ rlhf_status rlhf__params_read(struct rlhf__model *m, int draw_score, struct rlhf
     struct matches k = {0};
     rlhf_status st = open_files(m, w, &k, err);
     if (st == RLHF_OK) st = read_model(m, &k, draw_score, err);
+    if (st == RLHF_OK && m->peft.rank == 0) st = note_dtype(m, &k, err);
     rlhf__weights_close(w[1]);
     rlhf__weights_close(w[0]);
     if (st == RLHF_OK && k.draw) st = rlhf__params_draw(m, RLHF_PARAM_SCORE, err);

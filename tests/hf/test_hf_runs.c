@@ -70,6 +70,38 @@ static void the_dtype_is_that_of_the_file(void **state) {
     json_decref(config);
 }
 
+// An export of a run has the dtype of the model from which the run began, also after a second run
+// that began from a checkpoint of the first.
+static void an_export_has_the_first_dtype(void **state) {
+    struct e2e *t = *state;
+    static const char *const starts[][3] = {{"hf/gpt2", "float32", "as f32"},
+                                            {"hf/gpt2-bf16", "bfloat16", "as bf16"},
+                                            {"hf/gpt2-classic-f16", "float16", "as f16"}};
+    for (int i = 0; i < 3; i++) {
+        for (int again = 0; again < 2; again++) {
+            char name[16], from[64];
+            snprintf(name, sizeof name, "r%d%d", i, again);
+            snprintf(from, sizeof from, "r%d0/checkpoints/latest", i);
+            must(t,
+                 e2e_run(t,
+                         "--algo sft.so --policy %s --data texts.jsonl --set batch.size=4 "
+                         "--set run.phases=1 --out %s " QUIET,
+                         again ? from : starts[i][0], name),
+                 starts[i][0]);
+            must(t, e2e_shell(t, "rm -rf e f && \"$HOST\" export %s --to e 2>&1", name), "export");
+            e2e_says(t, starts[i][2]);
+            json_t *config = config_of(t, "e");
+            has_text(config, "dtype", starts[i][1]);
+            has_text(config, "rlhf_first_dtype", NULL);
+            json_decref(config);
+            must(t, e2e_shell(t, "\"$HOST\" export %s --to f --dtype f32", name), "exact");
+            config = config_of(t, "f");
+            has_text(config, "dtype", "float32");
+            json_decref(config);
+        }
+    }
+}
+
 static void check_labels(struct e2e *t, const char *dir, int n, const char *first) {
     json_t *config = config_of(t, dir);
     json_t *names = json_object_get(config, "id2label"), *ids = json_object_get(config, "label2id");
@@ -339,15 +371,11 @@ static void rows_in_other_forms(void **state) {
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, e2e_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(the_dtype_is_that_of_the_file),
-        TEST(classes_keep_their_names),
-        TEST(a_classifier_keeps_its_front),
-        TEST(an_encoder_writes_nothing),
-        TEST(several_end_tokens),
-        TEST(padding_is_never_drawn),
-        TEST(other_architectures),
-        TEST(a_width_of_heads_is_asked_for),
-        TEST(rows_in_other_forms),
+        TEST(the_dtype_is_that_of_the_file), TEST(an_export_has_the_first_dtype),
+        TEST(classes_keep_their_names),      TEST(a_classifier_keeps_its_front),
+        TEST(an_encoder_writes_nothing),     TEST(several_end_tokens),
+        TEST(padding_is_never_drawn),        TEST(other_architectures),
+        TEST(a_width_of_heads_is_asked_for), TEST(rows_in_other_forms),
     };
     return cmocka_run_group_tests_name("runs from directories of transformers", tests, NULL, NULL);
 }

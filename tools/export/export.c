@@ -13,6 +13,7 @@
 #include "export/export_place.h"
 #include "export/export_tensors.h"
 #include "model/adapter.h"
+#include "weights/hf_dir.h"
 #include "weights/rounding.h"
 
 #include <errno.h>
@@ -25,7 +26,7 @@ struct options {
     int32_t force, merge;
     const char *source;
     uint64_t shard_bytes;
-    int32_t to_dtype, reserved2; // enum rlhf__tensor_dtype, -1 = as stored
+    int32_t to_dtype, reserved2; // enum rlhf__tensor_dtype, -1 = not given
 };
 
 #define O struct options
@@ -35,7 +36,8 @@ static const struct rlhf__flag flags[] = {
     RLHF__FLAG_S(O, "--adapter", adapter, "DIR", "adapter on the model, as PEFT wrote it"),
     RLHF__FLAG_SW(O, "--merge", merge,
                   "of an adapter: the whole model with the adapter in it [the adapter alone]"),
-    RLHF__FLAG_S(O, "--dtype", dtype, "T", "f32, bf16 or f16 [as stored]"),
+    RLHF__FLAG_S(O, "--dtype", dtype, "T",
+                 "f32, bf16 or f16 [of a run, as its first model; else as stored]"),
     RLHF__FLAG_S(O, "--checkpoint", checkpoint, "NAME",
                  "of a run: best, last or a name [best where the run keeps one, else last]"),
     RLHF__FLAG_S(O, "--shard-size", shard_size, "SIZE",
@@ -123,7 +125,8 @@ struct job {
     struct rlhf__export_gguf file;       // with --gguf
     struct rlhf__gguf_model gguf;        // the contents of that file
     char name[256];                      // name of the model in that file
-    int32_t dtype, reserved;             // of the exported weights, -1 = mixed
+    int32_t to_dtype;                    // that the weights get, -1 = as stored
+    int32_t dtype;                       // of the exported weights, -1 = mixed
 };
 
 static rlhf_status outside(const struct job *j, const char *flag, const char *given,
@@ -152,7 +155,7 @@ static rlhf_status choose_place(struct job *j, struct rlhf__error *err) {
 static int is_adapter(const struct job *j) { return j->source.peft.dir && !j->o->merge; }
 
 static rlhf_status write_adapter(struct job *j, struct rlhf__error *err) {
-    RLHF_TRY(rlhf__export_adapter_write(&j->source, j->o->to_dtype, j->o->base_model, j->place.dir,
+    RLHF_TRY(rlhf__export_adapter_write(&j->source, j->to_dtype, j->o->base_model, j->place.dir,
                                         &j->n_adapter, err));
     const struct rlhf__export_card card = {.source = &j->source,
                                            .title = rlhf__path_base(j->place.to),
@@ -168,7 +171,7 @@ static rlhf_status write_dir(struct job *j, struct rlhf__shards_done *done,
     if (is_adapter(j)) return write_adapter(j, err);
     const struct rlhf__shards shards = {.tensor = j->tensors.tensor,
                                         .n = j->tensors.n,
-                                        .dtype = j->o->to_dtype,
+                                        .dtype = j->to_dtype,
                                         .limit = j->o->shard_bytes,
                                         .cancelled = j->env->cancelled};
     RLHF_TRY(rlhf__export_config_write(&j->source, j->place.dir, err));
@@ -215,7 +218,7 @@ static rlhf_status prepare_gguf(struct job *j, struct rlhf__error *err) {
                                         .config = j->source.config,
                                         .tensor = j->tensors.tensor,
                                         .n = j->tensors.n,
-                                        .dtype = j->o->to_dtype,
+                                        .dtype = j->to_dtype,
                                         .cancelled = j->env->cancelled};
     return rlhf__gguf_check(&j->gguf, err) == RLHF_OK ? RLHF_OK
                                                       : rlhf__error_context(err, "export: --gguf");
@@ -270,6 +273,25 @@ static rlhf_status check_adapter(const struct job *j, struct rlhf__error *err) {
     return rlhf__flags_idle(of_model, 2, "export", "of an adapter without --merge", err);
 }
 
+// The dtype of --dtype, else that of the model from which the run began.
+static void choose_dtype(struct job *j) {
+    const json_t *first = json_object_get(j->source.config, RLHF__HF_FIRST_DTYPE);
+    const char *name = json_string_value(first);
+    j->to_dtype = j->o->to_dtype;
+    if (name && j->to_dtype < 0 && strcmp(name, "bfloat16") == 0) j->to_dtype = RLHF__TENSOR_BF16;
+    if (name && j->to_dtype < 0 && strcmp(name, "float16") == 0) j->to_dtype = RLHF__TENSOR_F16;
+    json_object_del(j->source.config, RLHF__HF_FIRST_DTYPE);
+}
+
+// Names the dtype if it was decided for the user and rounds the weights.
+static void say_dtype(const struct job *j) {
+    if (j->o->to_dtype < 0 && j->to_dtype >= 0 && j->to_dtype != j->tensors.dtype)
+        rlhf__logf(j->env->log, RLHF_LOG_INFO,
+                   "written as %s, the dtype of the model from which the run began; --dtype f32 "
+                   "writes the exact weights",
+                   dtype_text(j->to_dtype));
+}
+
 static rlhf_status run(struct job *j, struct rlhf__error *err) {
     const struct options *o = j->o;
     struct rlhf__shards_done done = {0};
@@ -285,17 +307,19 @@ static rlhf_status run(struct job *j, struct rlhf__error *err) {
     RLHF_TRY(check_adapter(j, err));
     RLHF_TRY(choose_place(j, err));
     if (is_adapter(j)) {
-        j->dtype = o->to_dtype;
+        j->to_dtype = j->dtype = o->to_dtype;
         RLHF_TRY(write_all(j, &done, err));
         return say_done(j, &done, err);
     }
     // A checkpoint may store the weights rounded to bf16. Only exports in f32 and f16 need the
     // exact weights instead.
-    const int exact = o->to_dtype == RLHF__TENSOR_F32 || o->to_dtype == RLHF__TENSOR_F16;
+    choose_dtype(j);
+    const int exact = j->to_dtype == RLHF__TENSOR_F32 || j->to_dtype == RLHF__TENSOR_F16;
     RLHF_TRY(rlhf__export_tensors_open(&j->tensors, &j->source, exact, log, err));
     if (o->merge)
         RLHF_TRY(rlhf__export_adapter_merge(&j->adapter, &j->tensors, &j->source, 1, err));
-    j->dtype = o->to_dtype >= 0 ? o->to_dtype : j->tensors.dtype;
+    say_dtype(j);
+    j->dtype = j->to_dtype >= 0 ? j->to_dtype : j->tensors.dtype;
     RLHF_TRY(rlhf__export_config_set(&j->source, j->tensors.weights, j->dtype, err));
     if (o->gguf) RLHF_TRY(prepare_gguf(j, err));
     warn_of_pooling(j);

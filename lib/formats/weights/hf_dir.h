@@ -10,6 +10,11 @@
 #include <jansson.h>
 #include <rlhf/compute.h>
 
+// A member of config.json in the checkpoints of a run that began from weights in bf16 or f16: that
+// dtype, "bfloat16" or "float16". An export has it unless --dtype names another, and is without
+// this member.
+#define RLHF__HF_FIRST_DTYPE "rlhf_first_dtype"
+
 // The names of a classifier's classes, by index.
 struct rlhf__labels {
     char **name; // [n]
