@@ -189,6 +189,19 @@ static void an_adapter_changes_few_directions(void **state) {
     e2e_says(t, "\"effective_rank\":");
 }
 
+// The same adapter, a thousandth as large, on the same base in bf16. The change is smaller than the
+// rounding of the base, but it was added to the rounded base, so its rank is still exact.
+static void a_rounded_base_does_not_hide_an_adapter(void **state) {
+    struct e2e *t = *state;
+    ok(t, e2e_shell(t, "\"$HOST\" export " DIRS "gpt2 --to gpt2 --dtype bf16 && cp -rL " DIRS
+                       "gpt2-adapter small && chmod -R u+w small && "
+                       "sed -i 's/\"lora_alpha\": 6/\"lora_alpha\": 0.006/' "
+                       "small/adapter_config.json && "
+                       "\"$HOST\" inspect --weights --tuned small"));
+    e2e_says(t, "0.486 %      2 of 16 ");
+    assert_null(strstr(t->out, "%      1 of 16 "));
+}
+
 // If the same model draws again, it gives the same texts. Other weights give other texts.
 static void texts_are_drawn_with_the_same_noise(void **state) {
     struct e2e *t = *state;
@@ -411,6 +424,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(nothing_moves_in_the_same_model, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(moved_tokens_are_in_order, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(an_adapter_changes_few_directions, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_rounded_base_does_not_hide_an_adapter, e2e_setup,
+                                        e2e_teardown),
         cmocka_unit_test_setup_teardown(texts_are_drawn_with_the_same_noise, e2e_setup,
                                         e2e_teardown),
         cmocka_unit_test_setup_teardown(the_page_holds_the_numbers, e2e_setup, e2e_teardown),

@@ -109,16 +109,22 @@ static void subtract(float *d, const float *base, int64_t n, struct change *c) {
     c->tuned_norm = sqrt(after);
 }
 
+// The dtype that rounded a tensor. A merged adapter is added in f32 to the base's stored values.
+static int32_t rounded_to(const struct rlhf__tensor *t) {
+    return t->plus ? RLHF__TENSOR_F32 : t->dtype;
+}
+
 // Only some singular values of the difference count for the rank: those that are too large to come
-// from the rounding of the stored weights. By Weyl's inequality, rounding changes a singular value
-// by at most the Frobenius norm of the rounding error of the difference. This norm is at most the
-// sum of the norms of the two models' rounding errors. If the models are stored in different types,
+// from the rounding of the weights. By Weyl's inequality, rounding changes a singular value by at
+// most the Frobenius norm of the rounding error of the difference. This norm is at most the sum of
+// the norms of the two models' rounding errors. If the models were rounded to different types,
 // training began from the base's stored values. Then the base's rounding is not part of the
 // difference, and only the rounding of f32 counts for the base.
 static double rounding(const struct rlhf__tensor *t, const struct rlhf__tensor *base,
                        const struct change *c) {
-    const int32_t of_base = base->dtype == t->dtype ? t->dtype : RLHF__TENSOR_F32;
-    return roundoff(t->dtype) * c->tuned_norm + roundoff(of_base) * c->base_norm;
+    const int32_t of_t = rounded_to(t);
+    const int32_t of_base = rounded_to(base) == of_t ? of_t : RLHF__TENSOR_F32;
+    return roundoff(of_t) * c->tuned_norm + roundoff(of_base) * c->base_norm;
 }
 
 static rlhf_status add_rank(const float *d, const struct rlhf__tensor *t,
