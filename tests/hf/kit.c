@@ -10,13 +10,14 @@
 
 int hf_setup(void **state) {
     struct hf *f = calloc(1, sizeof *f);
-    const char *build = getenv("RLHF_BUILD_DIR");
+    const char *build = getenv("RLHF_BUILD_DIR"), *source = getenv("RLHF_SOURCE_DIR");
+    char expected[RLHF__PATH_CAP];
     void *scratch = NULL;
     *state = f;
     if (f && scratch_setup(&scratch) == 0) f->scratch = scratch;
-    if (!f || !f->scratch || !build ||
-        rlhf__json_load("expected.json", &f->expected, NULL) != RLHF_OK)
-        return -1;
+    if (!f || !f->scratch || !build || !source) return -1;
+    snprintf(expected, sizeof expected, "%s/tests/hf/expected.json", source);
+    if (rlhf__json_load(expected, &f->expected, NULL) != RLHF_OK) return -1;
     snprintf(f->dirs.lib, sizeof f->dirs.lib, "%s/lib/rlhf/0", build);
     snprintf(f->dirs.share, sizeof f->dirs.share, "%s/share/rlhf", build);
     if (rlhf__plugins_create(&f->dirs, &f->plugins, NULL) != RLHF_OK) return -1;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes dirs/, tiny model directories with random weights as transformers writes them, and expected.json, transformers'
-results for some texts. Run it in this folder; needs torch, transformers and tokenizers. Made with transformers 5.23. A
+"""Writes dirs.tar.gz, tiny model directories with random weights as transformers writes them, and expected.json,
+transformers' results for some texts. Run it in this folder; needs torch, transformers and tokenizers. Made with transformers 5.23. A
 newer version may write other files, which then need to be tested.
 
     gpt2             GPT2LMHeadModel; only tokenizer.json
@@ -14,9 +14,11 @@ newer version may write other files, which then need to be tested.
 expected.json: {dir: [{"text", "ids", "logp" (LM: of ids[1:]) or "logits"}]}; ids as the tokenizer
 returns them, including special tokens; weights in float32.
 """
+import gzip
 import json
 import os
 import shutil
+import tarfile
 
 import torch
 import transformers as hf
@@ -83,6 +85,22 @@ def expect(directory):
     return rows
 
 
+def pack(folder):
+    """Writes FOLDER.tar.gz, the same bytes for the same files, and removes the folder. CMake unpacks it."""
+    def plain(info):
+        info.uid = info.gid = info.mtime = 0
+        info.uname = info.gname = ""
+        info.mode = 0o755 if info.isdir() else 0o644
+        return info
+
+    with open(folder + ".tar.gz", "wb") as out, gzip.GzipFile("", "wb", 9, out, 0) as packed:
+        with tarfile.open(fileobj=packed, mode="w") as tar:
+            for top, folders, files in sorted(os.walk(folder)):
+                for name in sorted(files):
+                    tar.add(os.path.join(top, name), filter=plain)
+    shutil.rmtree(folder)
+
+
 def main():
     shutil.rmtree("dirs", ignore_errors=True)
     plain, bos = bpe(), bpe(add_bos_token=True)
@@ -114,6 +132,7 @@ def main():
     with open("expected.json", "w") as f:
         f.write("{\n" + ",\n".join(f"{json.dumps(n)}: [\n " + ",\n ".join(
             json.dumps(r) for r in rows) + "]" for n, rows in made.items()) + "}\n")
+    pack("dirs")
 
 
 if __name__ == "__main__":

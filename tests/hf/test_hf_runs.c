@@ -1,4 +1,4 @@
-// test_hf_runs.c: a user's own directories, as transformers writes them (tests/hf/dirs), are used
+// test_hf_runs.c: a user's own directories, as transformers writes them (make_dirs.py), are used
 // in runs of the program. Checks what the checkpoints record.
 #include "e2e.h"
 
@@ -10,11 +10,11 @@
 #define CLASSIFY                                                                                   \
     "--algo classify.so --data labelled.jsonl --set batch.size=8 --set run.phases=1 " QUIET
 
-// The e2e directory with a link to tests/hf/dirs.
+// The e2e directory with a link to the directories.
 static int setup(void **state) {
-    const char *source = getenv("RLHF_SOURCE_DIR");
-    if (!source || e2e_setup(state) != 0) return -1;
-    return e2e_shell(*state, "ln -s '%s/tests/hf/dirs' hf", source) ? -1 : 0;
+    const char *build = getenv("RLHF_BUILD_DIR");
+    if (!build || e2e_setup(state) != 0) return -1;
+    return e2e_shell(*state, "ln -s '%s/tests/hf/dirs' hf", build) ? -1 : 0;
 }
 
 static void must(struct e2e *t, int status, const char *what) {

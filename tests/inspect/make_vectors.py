@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes dirs/: tiny models in pairs, base and tuned, and expected.json, their numbers from PyTorch's hooks in
+"""Makes dirs.tar.gz: tiny models in pairs, base and tuned, and expected.json, their numbers from PyTorch's hooks in
 float64 (tests/oracle/inspect_numbers.py). Run it in this folder; needs torch, transformers, tokenizers,
 peft and safetensors. Made with PyTorch 2.15, transformers 5.24, peft 0.21.
 
@@ -141,6 +141,7 @@ def main():
     with open("expected.json", "w") as f:
         json.dump({"prompt": PROMPT, "cases": cases}, f, separators=(",", ":"))
         f.write("\n")
+    make_dirs.pack("dirs")
 
 
 if __name__ == "__main__":

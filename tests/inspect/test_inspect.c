@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DIRS   SOURCE_DIR "/dirs/"
 #define LIMIT  1e-4 // relative to the largest value of a list, or to 1
 #define SUMS   1e-5
 #define PROMPT "--prompt 'The river was better than' "

@@ -443,8 +443,8 @@ def main():
     for name in sys.argv[3:] or CASES:
         check(name)
     if not sys.argv[3:]:
-        for name in ("hf/dirs/distilbert", "hf/dirs/gpt2-classifier", "hf/dirs/gpt2-reward"):
-            check_classifier(f"{HERE}/../{name}")
+        for name in ("distilbert", "gpt2-classifier", "gpt2-reward"):
+            check_classifier(os.environ["RLHF_BUILD_DIR"] + f"/tests/hf/dirs/{name}")
         check_run(f"{HERE}/../../models/policy")
     if failed:
         sys.exit("wrong: " + "; ".join(failed))

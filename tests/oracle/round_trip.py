@@ -39,7 +39,7 @@ def say(name, what, good, detail=""):
 
 
 def tiny(directory, dtype, **more):
-    tok = hf.AutoTokenizer.from_pretrained(f"{HERE}/../hf/dirs/gpt2")
+    tok = hf.AutoTokenizer.from_pretrained(os.environ["RLHF_BUILD_DIR"] + "/tests/hf/dirs/gpt2")
     torch.manual_seed(3)
     model = hf.GPT2LMHeadModel(hf.GPT2Config(
         vocab_size=len(tok), n_positions=64, n_embd=32, n_layer=2, n_head=2,

@@ -17,8 +17,8 @@ export HF_HUB_OFFLINE TOKENIZERS_PARALLELISM
 case ${1:-} in
 trip) "$python" -W ignore "$here/round_trip.py" "$RLHF_BUILD_DIR/bin/rlhf-host" "$dir/trip" "$here/../../models/policy" ;;
 ids) RLHF_TEXTS=200 "$python" "$here/ids.py" "$RLHF_BUILD_DIR/tests/oracle_encode" "$dir/ids" \
-    "$here/../hf/dirs/gpt2" "$here/../hf/dirs/gpt2-classic-f16" "$here/../hf/dirs/gpt2-reward" \
-    "$here/../hf/dirs/distilbert" "$here/../../models/classifier" ;;
+    "$RLHF_BUILD_DIR/tests/hf/dirs/gpt2" "$RLHF_BUILD_DIR/tests/hf/dirs/gpt2-classic-f16" "$RLHF_BUILD_DIR/tests/hf/dirs/gpt2-reward" \
+    "$RLHF_BUILD_DIR/tests/hf/dirs/distilbert" "$here/../../models/classifier" ;;
 forms) RLHF_TEXTS=20 "$python" "$here/check_forms.py" "$RLHF_BUILD_DIR/tests/oracle_encode" "$dir/ids" ;;
 *)
     echo "usage: round_trip.sh trip | ids | forms"

@@ -29,7 +29,7 @@ expect plugins/rewards/ngram3.c test_ngram3 test_canaries golden_cli -test_answe
 expect kernels/cpu/muon.c test_kernels_optimiser test_e2e_rollout golden_cli -text_utf8
 # By name: data, scripts, pages, build files.
 expect tests/golden/cli/levels golden_cli -text_utf8
-expect tests/hf/dirs/gpt2/config.json hf_config -text_utf8
+expect tests/hf/dirs.tar.gz hf_config -text_utf8
 expect scripts/check-words scripts_check_words -scripts_check_circles
 expect tests/text/CMakeLists.txt text_utf8 -base_file
 for file in sdk/cmake/rlhf-deps.cmake something.new; do

@@ -15,11 +15,20 @@ static struct rlhf__tokenizer *open_dir(const char *dir) {
 static void copy(struct scratch *s, const char *from, const char *name) {
     struct rlhf__buf bytes = RLHF__BUF_INIT;
     struct rlhf__error err = {0};
-    char path[256];
+    char path[4096];
     snprintf(path, sizeof path, "%s/%s", from, name);
     check_ok(rlhf__file_read(path, 1 << 20, &bytes, &err), &err);
     scratch_bytes(s, name, bytes.data, bytes.len);
     rlhf__buf_free(&bytes);
+}
+
+// A file of tests/hf's GPT-2.
+static void copy_gpt2(struct scratch *s, const char *name) {
+    const char *build = getenv("RLHF_BUILD_DIR");
+    char from[2048];
+    assert_non_null(build);
+    snprintf(from, sizeof from, "%s/tests/hf/dirs/gpt2", build);
+    copy(s, from, name);
 }
 
 static void check_ids(const struct rlhf__tokenizer *tok, int bos) {
@@ -75,8 +84,8 @@ static void classic_files(void **state) {
 
 static void tokenizer_json(void **state) {
     struct scratch *s = *state;
-    copy(s, "../hf/dirs/gpt2", "tokenizer.json");
-    copy(s, "../hf/dirs/gpt2", "tokenizer_config.json");
+    copy_gpt2(s, "tokenizer.json");
+    copy_gpt2(s, "tokenizer_config.json");
     there_and_back(s, "tokenizer.json");
 }
 
@@ -84,7 +93,7 @@ static void tokenizer_json(void **state) {
 // contradict each other.
 static void add_bos_token_beside_tokenizer_json(void **state) {
     struct scratch *s = *state;
-    copy(s, "../hf/dirs/gpt2", "tokenizer.json");
+    copy_gpt2(s, "tokenizer.json");
     scratch_text(s, "tokenizer_config.json",
                  "{\"tokenizer_class\": \"LlamaTokenizer\", \"bos_token\": \"<|endoftext|>\","
                  " \"add_bos_token\": false, \"model_max_length\": 7}");
