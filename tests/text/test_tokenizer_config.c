@@ -42,6 +42,8 @@ static void write_file(struct scratch *s, const char *members) {
     "{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"<s>\","              \
     "\"type_id\":0}},{\"Sequence\":{\"id\":\"A\",\"type_id\":0}}],\"special_tokens\":{\"<s>\":"    \
     "{\"id\":\"<s>\",\"ids\":[256],\"tokens\":[\"<s>\"]}}}]}}"
+#define TOKEN(id, text)                                                                            \
+    "{\"id\":" id ",\"content\":\"" text "\",\"special\":true,\"normalized\":false}"
 #define LLAMA(more) "{\"tokenizer_class\":\"LlamaTokenizerFast\"" more "}"
 
 static void contradictions(void **state) {
@@ -116,6 +118,16 @@ static void roles_by_class(void **state) {
     expect_roles(s, "{\"tokenizer_class\":\"LlamaTokenizer\"}", 256, 256);
     expect_roles(s, "{\"tokenizer_class\":\"LlamaTokenizer\",\"bos_token\":null}", -1, 256);
     expect_roles(s, "{\"tokenizer_class\":\"PreTrainedTokenizerFast\"}", -1, 256);
+    scratch_text(s, "config.json", "{}");
+    write_file(s, "{\"added_tokens\":[" TOKEN("256", "<eos>") "," TOKEN("257", "<bos>") "," TOKEN(
+                      "258", "<pad>") "],\"decoder\":null,\"normalizer\":{\"type\":\"Replace\","
+                                      "\"pattern\":{\"String\":\" \"},\"content\":\"_\"},"
+                                      "\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":"
+                                      "{\"String\":\" \"},\"behavior\":"
+                                      "\"MergedWithPrevious\",\"invert\":false}}");
+    expect_roles(s, "{\"tokenizer_class\":\"GemmaTokenizer\"}", 257, 256);
+    expect_roles(s, "{\"tokenizer_class\":\"GemmaTokenizerFast\",\"bos_token\":null}", -1, 256);
+    expect_roles(s, "{\"tokenizer_class\":\"GemmaTokenizer\",\"eos_token\":\"<pad>\"}", 257, 258);
 }
 
 static void roles_by_model(void **state) {

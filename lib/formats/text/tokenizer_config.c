@@ -24,6 +24,7 @@ enum family {
     FAMILY_GPT2, // also for classes that are not in the list
     FAMILY_QWEN2,
     FAMILY_LLAMA,
+    FAMILY_GEMMA,
     FAMILY_BERT,
     FAMILY_N
 };
@@ -40,6 +41,7 @@ static const struct {
     {"CodeGenTokenizer", FAMILY_GPT2, 1, "<|endoftext|>"},
     {"Qwen2Tokenizer", FAMILY_QWEN2, 0, NULL},
     {"LlamaTokenizer", FAMILY_LLAMA, 0, "<s>"},
+    {"GemmaTokenizer", FAMILY_GEMMA, 0, "<bos>"},
     {"PreTrainedTokenizer", FAMILY_GPT2, 0, NULL},
     {"TokenizersBackend", FAMILY_GPT2, 0, NULL},
 };
@@ -105,7 +107,7 @@ static rlhf_status check_class(const struct rlhf__tokenizer *tok, const char *na
         err, RLHF_E_UNSUPPORTED,
         "tokenizer_class '%.60s' is not supported%s; allowed: GPT2Tokenizer, "
         "CodeGenTokenizer and, with a tokenizer.json, Qwen2Tokenizer, LlamaTokenizer, "
-        "PreTrainedTokenizerFast and TokenizersBackend",
+        "GemmaTokenizer, PreTrainedTokenizerFast and TokenizersBackend",
         name, tok->has_json ? "" : " without a tokenizer.json");
 }
 
@@ -220,18 +222,18 @@ struct role {
     size_t at;                   // offset of the id in struct rlhf__tokenizer_info
 };
 
-#define ROLE(name, gpt2, qwen2, llama, bert)                                                       \
+#define ROLE(name, gpt2, qwen2, llama, gemma, bert)                                                \
     {                                                                                              \
 #name "_token", #name "_token_id",                                                         \
-            {gpt2, qwen2, llama, bert }, offsetof(struct rlhf__tokenizer_info, name)               \
+            {gpt2, qwen2, llama, gemma, bert }, offsetof(struct rlhf__tokenizer_info, name)        \
     }
 static const struct role roles[] = {
-    ROLE(bos, NULL, NULL, NULL, NULL),
-    ROLE(eos, "<|endoftext|>", "<|endoftext|>", "</s>", NULL),
-    ROLE(unk, NULL, NULL, "<unk>", "[UNK]"),
-    ROLE(cls, NULL, NULL, NULL, "[CLS]"),
-    ROLE(sep, NULL, NULL, NULL, "[SEP]"),
-    ROLE(pad, NULL, NULL, NULL, "[PAD]"),
+    ROLE(bos, NULL, NULL, NULL, NULL, NULL),
+    ROLE(eos, "<|endoftext|>", "<|endoftext|>", "</s>", "<eos>", NULL),
+    ROLE(unk, NULL, NULL, "<unk>", "<unk>", "[UNK]"),
+    ROLE(cls, NULL, NULL, NULL, NULL, "[CLS]"),
+    ROLE(sep, NULL, NULL, NULL, NULL, "[SEP]"),
+    ROLE(pad, NULL, NULL, NULL, "<pad>", "[PAD]"),
 };
 enum { BOS, N_ROLES = sizeof roles / sizeof roles[0] };
 
@@ -344,6 +346,7 @@ static rlhf_status read_usual(struct rlhf__tokenizer *tok, enum family family, c
     }
     int32_t mask;
     if (family == FAMILY_BERT) RLHF_TRY(mark_text(tok, "[MASK]", &mask, err));
+    if (family == FAMILY_GEMMA) RLHF_TRY(mark_text(tok, "<mask>", &mask, err));
     // If the directory has only vocab.json, a token that is not written in stand-ins for bytes must
     // be a special token.
     for (int32_t i = 0; i < tok->vocab.n; i++)
