@@ -13,103 +13,12 @@
 #include "text/added.h"
 #include "text/added_read.h"
 #include "text/special_vars.h"
+#include "text/tokenizer_class.h"
 #include "text/tokenizer_impl.h"
 #include "text/tokenizer_part.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-// The model families. The usual special tokens of a family apply if no file names any.
-enum family {
-    FAMILY_GPT2, // also for classes that are not in the list
-    FAMILY_QWEN2,
-    FAMILY_LLAMA,
-    FAMILY_GEMMA,
-    FAMILY_BERT,
-    FAMILY_N
-};
-
-// ---- classes ----
-
-static const struct {
-    const char *name; // the class name; "Fast" may follow it
-    enum family family;
-    int alone;       // 1: also supported if tokenizer.json is missing
-    const char *bos; // used if no file names one; NULL = none
-} classes[] = {
-    {"GPT2Tokenizer", FAMILY_GPT2, 1, "<|endoftext|>"},
-    {"CodeGenTokenizer", FAMILY_GPT2, 1, "<|endoftext|>"},
-    {"Qwen2Tokenizer", FAMILY_QWEN2, 0, NULL},
-    {"LlamaTokenizer", FAMILY_LLAMA, 0, "<s>"},
-    {"GemmaTokenizer", FAMILY_GEMMA, 0, "<bos>"},
-    {"PreTrainedTokenizer", FAMILY_GPT2, 0, NULL},
-    {"TokenizersBackend", FAMILY_GPT2, 0, NULL},
-};
-enum { N_CLASSES = sizeof classes / sizeof *classes };
-
-static const char *class_name(const json_t *config) {
-    return json_string_value(json_object_get(config, "tokenizer_class"));
-}
-
-// The index in `classes`; N_CLASSES if the name is not in that list.
-static size_t class_at(const char *name) {
-    size_t i = 0;
-    for (; name && i < N_CLASSES; i++) {
-        size_t len = strlen(classes[i].name);
-        if (strncmp(name, classes[i].name, len) != 0) continue;
-        if (!name[len] || !strcmp(name + len, "Fast")) break;
-    }
-    return name ? i : N_CLASSES;
-}
-
-static enum family family_of(const struct rlhf__tokenizer *tok, const json_t *config) {
-    size_t at = class_at(class_name(config));
-    if (tok->info.kind == RLHF__TOKENIZER_WORDPIECE) return FAMILY_BERT;
-    return at < N_CLASSES ? classes[at].family : FAMILY_GPT2;
-}
-
-// Returns the name of the tokenizer class that transformers loads. It may differ from the config's
-// tokenizer_class, which may also be missing.
-static const char *loaded_class(const struct rlhf__tokenizer *tok, const json_t *config,
-                                const json_t *model) {
-    const char *name = class_name(config);
-    const char *type = json_string_value(json_object_get(model, "model_type"));
-    size_t at = class_at(name);
-    if (!tok->has_json) return name;
-    if (type && !strcmp(type, "qwen2")) return "Qwen2Tokenizer"; // whatever tokenizer_class says
-    if (name && type && !strcmp(type, "mistral")) return "TokenizersBackend";
-    if (!name && type && !strcmp(type, "gpt2")) return "GPT2Tokenizer";
-    if (!name) return "TokenizersBackend"; // or Qwen2Tokenizer (qwen3): both lack a usual bos
-    if (at < N_CLASSES && classes[at].family == FAMILY_LLAMA && tok->bpe_opts.bytes)
-        return "TokenizersBackend"; // Llama 3: LlamaTokenizer would be for SentencePiece
-    return name;
-}
-
-// Returns the default bos token of a tokenizer whose files do not name one, or NULL if there is no
-// default. The default depends on the tokenizer's class. With a tokenizer.json, the class is the
-// one that AutoTokenizer of transformers 5 loads. This class depends on tokenizer_class, and on
-// model_type in config.json. The bos_token_id in config.json is ignored. `config` and `model` may
-// be NULL.
-static const char *usual_bos(const struct rlhf__tokenizer *tok, const json_t *config,
-                             const json_t *model) {
-    size_t at = class_at(loaded_class(tok, config, model));
-    if (tok->info.kind == RLHF__TOKENIZER_WORDPIECE) return NULL;
-    if (at == N_CLASSES) return tok->has_json ? NULL : "<|endoftext|>";
-    return classes[at].bos;
-}
-
-static rlhf_status check_class(const struct rlhf__tokenizer *tok, const char *name,
-                               struct rlhf__error *err) {
-    size_t at = class_at(name);
-    if (!name || tok->info.kind == RLHF__TOKENIZER_WORDPIECE) return RLHF_OK;
-    if (at < N_CLASSES && (tok->has_json || classes[at].alone)) return RLHF_OK;
-    return rlhf__fail(
-        err, RLHF_E_UNSUPPORTED,
-        "tokenizer_class '%.60s' is not supported%s; allowed: GPT2Tokenizer, "
-        "CodeGenTokenizer and, with a tokenizer.json, Qwen2Tokenizer, LlamaTokenizer, "
-        "GemmaTokenizer, PreTrainedTokenizerFast and TokenizersBackend",
-        name, tok->has_json ? "" : " without a tokenizer.json");
-}
 
 // ---- the prefix ----
 
@@ -161,7 +70,8 @@ static rlhf_status check_prefix(const struct rlhf__tokenizer *tok, const json_t 
                            on ? "parts of tokenizer.json put no space in front of a text"
                               : "parts of tokenizer.json put a space in front of a text",
                            err);
-    if (!json_is_boolean(legacy) || family_of(tok, config) != FAMILY_LLAMA) return RLHF_OK;
+    if (!json_is_boolean(legacy) || rlhf__tokenizer_family_of(tok, config) != RLHF__FAMILY_LLAMA)
+        return RLHF_OK;
     on = json_is_true(legacy);
     if (on ? tok->prefix == RLHF__PREFIX_FIRST : tok->prefix == RLHF__PREFIX_ALWAYS)
         return contradicts("legacy", on,
@@ -177,7 +87,7 @@ static rlhf_status check_prefix(const struct rlhf__tokenizer *tok, const json_t 
 // Errors: RLHF_E_UNSUPPORTED, RLHF_E_INVALID.
 static rlhf_status read_config(struct rlhf__tokenizer *tok, const json_t *config,
                                struct rlhf__error *err) {
-    RLHF_TRY(check_class(tok, class_name(config), err));
+    RLHF_TRY(rlhf__tokenizer_check_class(tok, config, err));
     RLHF_TRY(check_prefix(tok, config, err));
     struct rlhf__bert_opts *o = rlhf__normaliser_bert(tok->normaliser);
     if (!o) return RLHF_OK;
@@ -199,7 +109,7 @@ static rlhf_status check_frame(const struct rlhf__tokenizer *tok, const json_t *
                                struct rlhf__error *err) {
     const json_t *bos = json_object_get(config, "add_bos_token");
     const json_t *eos = json_object_get(config, "add_eos_token");
-    if (family_of(tok, config) != FAMILY_LLAMA) return RLHF_OK;
+    if (rlhf__tokenizer_family_of(tok, config) != RLHF__FAMILY_LLAMA) return RLHF_OK;
     int has_bos = tok->frame.n_before > 0, has_eos = tok->frame.n_after > 0;
     if (json_is_boolean(bos) && json_is_true(bos) != has_bos)
         return contradicts("add_bos_token", !has_bos,
@@ -218,8 +128,8 @@ static rlhf_status check_frame(const struct rlhf__tokenizer *tok, const json_t *
 
 struct role {
     const char *key, *id_key;
-    const char *usual[FAMILY_N]; // by enum family; bos: usual_bos
-    size_t at;                   // offset of the id in struct rlhf__tokenizer_info
+    const char *usual[RLHF__FAMILY_N]; // by family; bos: rlhf__tokenizer_usual_bos
+    size_t at;                         // offset of the id in struct rlhf__tokenizer_info
 };
 
 #define ROLE(name, gpt2, qwen2, llama, gemma, bert)                                                \
@@ -337,16 +247,16 @@ static rlhf_status mark_text(struct rlhf__tokenizer *tok, const char *text, int3
     return st;
 }
 
-static rlhf_status read_usual(struct rlhf__tokenizer *tok, enum family family, const char *bos,
-                              struct rlhf__error *err) {
+static rlhf_status read_usual(struct rlhf__tokenizer *tok, enum rlhf__tokenizer_family family,
+                              const char *bos, struct rlhf__error *err) {
     for (size_t r = 0; r < N_ROLES; r++) {
         int32_t *id = role_id(tok, &roles[r]);
         const char *usual = r == BOS ? bos : roles[r].usual[family];
         if (*id < 0 && usual) RLHF_TRY(mark_text(tok, usual, id, err));
     }
     int32_t mask;
-    if (family == FAMILY_BERT) RLHF_TRY(mark_text(tok, "[MASK]", &mask, err));
-    if (family == FAMILY_GEMMA) RLHF_TRY(mark_text(tok, "<mask>", &mask, err));
+    if (family == RLHF__FAMILY_BERT) RLHF_TRY(mark_text(tok, "[MASK]", &mask, err));
+    if (family == RLHF__FAMILY_GEMMA) RLHF_TRY(mark_text(tok, "<mask>", &mask, err));
     // If the directory has only vocab.json, a token that is not written in stand-ins for bytes must
     // be a special token.
     for (int32_t i = 0; i < tok->vocab.n; i++)
@@ -366,11 +276,12 @@ static rlhf_status read_all(struct rlhf__tokenizer *tok, struct files *f, struct
     f->at = CONFIG;
     RLHF_TRY(rlhf__added_read_decoder(tok, json_object_get(config, "added_tokens_decoder"), err));
     RLHF_TRY(read_config(tok, config, err));
-    enum family family = family_of(tok, config);
+    enum rlhf__tokenizer_family family = rlhf__tokenizer_family_of(tok, config);
     const int null = says_no_bos(f), no_id = null || tok->has_json;
-    const char *bos = null ? NULL : usual_bos(tok, config, f->v[MODEL]);
-    const char *name = loaded_class(tok, config, f->v[MODEL]);
-    if (!name) name = family == FAMILY_BERT ? "BertTokenizer" : "GPT2Tokenizer"; // older files
+    const char *bos = null ? NULL : rlhf__tokenizer_usual_bos(tok, config, f->v[MODEL]);
+    const char *name = rlhf__tokenizer_loaded_class(tok, config, f->v[MODEL]);
+    if (!name)
+        name = family == RLHF__FAMILY_BERT ? "BertTokenizer" : "GPT2Tokenizer"; // older files
     tok->vars = rlhf__special_vars(config, f->v[MAP], name);
     if (!tok->vars) return RLHF__NOMEM(err, "out of memory for a tokenizer");
     RLHF_TRY(read_roles(tok, f, err));
