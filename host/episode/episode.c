@@ -1,8 +1,8 @@
 // episode.c: see episode.h.
 #include "episode/episode.h"
 
-#include "chat/message.h"
 #include "data/lines.h"
+#include "values/message.h"
 
 #include <stdlib.h>
 #include <string.h>

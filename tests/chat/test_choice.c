@@ -1,8 +1,8 @@
 // test_choice.c: variables and the date of a chat template: which are taken, what they change, and
 // which are refused.
 #include "chat/chat.h"
-#include "chat/date.h"
 #include "support/scratch.h"
+#include "values/date.h"
 #include "vectors.h"
 
 #include <stdlib.h>

@@ -3,8 +3,8 @@
 #include "support/check.h"
 #include "vectors.h"
 
-#include "chat/jinja_parse.h"
-#include "chat/jinja_run.h"
+#include "jinja/jinja_parse.h"
+#include "jinja/jinja_run.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 // test_messages.c: the messages of data rows: how they are read, and which are refused.
 #include "base/json.h"
-#include "chat/jinja_run.h"
+#include "jinja/jinja_run.h"
 #include "support/scratch.h"
 #include "vectors.h"
 

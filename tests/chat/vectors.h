@@ -2,7 +2,7 @@
 #ifndef RLHF_TESTS_CHAT_VECTORS_H
 #define RLHF_TESTS_CHAT_VECTORS_H
 
-#include "chat/message.h"
+#include "values/message.h"
 
 #include <jansson.h>
 

@@ -2,8 +2,8 @@
 //   fragments VARS.json    reads lines {"template": "..."} from standard input, and writes
 //                          {"text": "..."}, {"raised": "..."} or {"refused": "..."}
 #include "base/json.h"
-#include "chat/jinja_parse.h"
-#include "chat/jinja_run.h"
+#include "jinja/jinja_parse.h"
+#include "jinja/jinja_run.h"
 
 #include <stdio.h>
 #include <stdlib.h>

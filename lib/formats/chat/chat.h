@@ -10,7 +10,7 @@
 #ifndef RLHF_FORMATS_CHAT_CHAT_H
 #define RLHF_FORMATS_CHAT_CHAT_H
 
-#include "chat/message.h"
+#include "values/message.h"
 
 struct rlhf__chat; // opaque
 

@@ -2,8 +2,8 @@
 #include "chat/chat_state.h"
 
 #include "base/json.h"
-#include "chat/date.h"
 #include "chat/template_vars.h"
+#include "values/date.h"
 
 #include <stdlib.h>
 #include <string.h>

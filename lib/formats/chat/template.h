@@ -5,7 +5,7 @@
 #ifndef RLHF_FORMATS_CHAT_TEMPLATE_H
 #define RLHF_FORMATS_CHAT_TEMPLATE_H
 
-#include "chat/jinja_run.h"
+#include "jinja/jinja_run.h"
 
 // What a template does with tools and their calls.
 struct rlhf__template_tools {

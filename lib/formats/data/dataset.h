@@ -4,8 +4,8 @@
 #ifndef RLHF_FORMATS_DATA_DATASET_H
 #define RLHF_FORMATS_DATA_DATASET_H
 
-#include "chat/message.h"
 #include "data/lines.h"
+#include "values/message.h"
 
 // The fields that a row may have. A line of a text file is a row with a single field, which the
 // option `line_field` selects.

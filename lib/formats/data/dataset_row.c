@@ -2,7 +2,7 @@
 #include "data/dataset_row.h"
 
 #include "base/json.h"
-#include "chat/message.h"
+#include "values/message.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #include "data/preference_texts.h"
 
 #include "base/json.h"
-#include "chat/message.h"
+#include "values/message.h"
 
 #include <math.h>
 #include <string.h>

@@ -9,8 +9,8 @@
 #ifndef RLHF_FORMATS_TURNS_SPELLED_H
 #define RLHF_FORMATS_TURNS_SPELLED_H
 
-#include "chat/message.h"
 #include "text/tokenizer.h"
+#include "values/message.h"
 
 // Zero-initialize; release with rlhf__spelled_finish.
 struct rlhf__spelled {
