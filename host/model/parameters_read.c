@@ -3,73 +3,13 @@
 
 #include "base/file.h"
 #include "model/compute.h"
+#include "model/surplus.h"
 #include "weights/hf_dir.h"
 #include "weights/safetensors.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-// ---- tensors that belong to no parameter ----
-
-// Names of heads. A name that ends in a dot means all tensors below it.
-static const char *const heads[] = {"score.weight",      "classifier.",      "pre_classifier.",
-                                    "vocab_transform.",  "vocab_projector.", "qa_outputs.",
-                                    "vocab_layer_norm.", "lm_head.weight"};
-
-static int may_be_left(const char *name) {
-    if (rlhf__tensor_is_buffer(name) || rlhf__tensor_is_value_head(name)) return 1;
-    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
-        const size_t n = strlen(heads[i]);
-        if (heads[i][n - 1] == '.' ? !strncmp(name, heads[i], n) : !strcmp(name, heads[i]))
-            return 1;
-    }
-    return 0;
-}
-
-static rlhf_status check_tied(const struct rlhf__model *m, const struct rlhf__tensor *head,
-                              const struct rlhf__tensor *embedding, struct rlhf__error *err) {
-    int same = 1;
-    if (m->n_labels > 0 || !embedding || embedding == head) return RLHF_OK;
-    RLHF_TRY(rlhf__tensor_same(head, embedding, &same, err));
-    if (same) return RLHF_OK;
-    return rlhf__fail(err, RLHF_E_INVALID,
-                      "%s: %s differs from %s, but %s/config.json ties them; set "
-                      "tie_word_embeddings to false for a separate head",
-                      head->file, head->name, embedding->name, m->dir);
-}
-
-// Checks the tensors of a checkpoint that do not belong to a parameter. taken[i] is 1 if a
-// parameter of m is read from tensor i of w. `embedding` is the tensor of m's token embedding, or
-// NULL if the tensor is not known. These tensors are ignored:
-// - masks and tables that old versions of transformers stored (attn.bias, rotary_emb.inv_freq,
-//   position_ids);
-// - heads for other uses, e.g. a language-model head if m is a classifier;
-// - a tied LM head without a parameter, if its values equal the embedding's.
-//
-// Any other tensor shows that the checkpoint belongs to another model. Errors: RLHF_E_INVALID, with
-// the name of the first such tensor and the number of such tensors.
-static rlhf_status check_surplus(const struct rlhf__model *m, const struct rlhf__weights *w,
-                                 const uint8_t *taken, const struct rlhf__tensor *embedding,
-                                 struct rlhf__error *err) {
-    const struct rlhf__tensor *first = NULL;
-    size_t n = 0;
-    for (size_t i = 0; i < rlhf__weights_count(w); i++) {
-        const struct rlhf__tensor *t = rlhf__weights_at(w, i);
-        if (taken[i]) continue;
-        if (!strcmp(t->name, "lm_head.weight")) RLHF_TRY(check_tied(m, t, embedding, err));
-        if (may_be_left(t->name)) continue;
-        if (!first) first = t;
-        n++;
-    }
-    if (!first) return RLHF_OK;
-    char more[64] = "";
-    if (n > 1) snprintf(more, sizeof more, " and %zu more", n - 1);
-    return rlhf__fail(err, RLHF_E_INVALID,
-                      "%s holds the tensor %s%s, for which the model that %s/config.json describes "
-                      "has no place",
-                      first->file, first->name, more, m->dir);
-}
 
 // ---- matching and reading ----
 
@@ -297,7 +237,7 @@ static rlhf_status match_all(struct rlhf__model *m, struct matches *k, int draw_
     for (uint32_t i = 0; i < m->n_tensors; i++)
         if (m->params[i].group != RLHF_PARAM_VALUE) RLHF_TRY(match(k, m, i, draw_score, err));
     // The tensors of a shared trunk were checked with the model that owns it.
-    if (!m->base) RLHF_TRY(check_surplus(m, k->w, k->taken, k->embedding, err));
+    if (!m->base) RLHF_TRY(rlhf__surplus_check(m, k->w, k->taken, k->embedding, err));
     return check_adapter(k, m, err);
 }
 

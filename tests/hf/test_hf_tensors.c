@@ -98,6 +98,9 @@ static void the_same_model(void **state) {
         {.add = "lm_head.weight", .like = WTE},              // the tied head, written out
         {.drop = WTE, .add = "lm_head.weight", .like = WTE}, // and in its place
         {.bare = "transformer.", .drop = WTE, .add = "lm_head.weight", .like = WTE},
+        // layers that config.json does not describe
+        {.add = "transformer.h.1.ln_1.weight", .second = "transformer.h.12.ln_1.bias"},
+        {.bare = "transformer.", .add = "h.1.attn.c_attn.weight"},
     };
     for (size_t i = 0; i < CHECK_COUNT(same); i++)
         hf_check_lm(*state, changed(*state, "gpt2", &same[i]), "gpt2");
@@ -121,11 +124,12 @@ static void refusals(void **state) {
         {{.add = "lm_head.weight", .like = WTE, .shift = 1},
          "model.safetensors: lm_head.weight differs from transformer.wte.weight, but "},
         {{.add = "lm_head.weight"}, "set tie_word_embeddings to false for a separate head"},
-        {{.add = "transformer.h.1.ln_1.weight"},
-         "/dir/model.safetensors holds the tensor transformer.h.1.ln_1.weight, for which the model "
+        {{.add = "transformer.h.1.ln_9.weight"},
+         "/dir/model.safetensors holds the tensor transformer.h.1.ln_9.weight, for which the model "
          "that "},
-        {{.add = "transformer.h.1.ln_1.weight", .second = "transformer.h.1.ln_1.bias"},
-         "holds the tensor transformer.h.1.ln_1.bias and 1 more, for which"},
+        {{.add = "transformer.h.1.ln_9.weight", .second = "transformer.h.1.ln_9.bias"},
+         "holds the tensor transformer.h.1.ln_9.bias and 1 more, for which"},
+        {{.add = "h.0.ln_1.weight"}, "holds the tensor h.0.ln_1.weight, for which"},
         {{.add = "wte.weight", .like = WTE}, "holds the tensor wte.weight, for which"},
         {{.add = "lm_head.bias"}, "holds the tensor lm_head.bias, for which"},
         {{.add = "transformer.h.0.cross_attn.bias"}, "holds the tensor"},

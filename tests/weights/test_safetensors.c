@@ -275,16 +275,22 @@ static void shards(void **state) {
     scratch_text(s, index,
                  "{\"weight_map\": {\"b\": \"one.safetensors\", \"a\": \"link.safetensors\"}}");
     rlhf__weights_close(expect_open(s->dir));
+    // As in transformers, weight_map only tells which shards there are: tensors that no shard has
+    // are ignored, and tensors are found in other shards.
+    scratch_text(s, index,
+                 "{\"weight_map\": {\"b\": \"two.safetensors\", \"a\": \"one.safetensors\", "
+                 "\"c\": \"one.safetensors\"}}");
+    w = expect_open(s->dir);
+    assert_int_equal(rlhf__weights_count(w), 2);
+    assert_non_null(strstr(rlhf__weights_find(w, "b")->file, "one.safetensors"));
+    assert_null(rlhf__weights_find(w, "c"));
+    rlhf__weights_close(w);
 }
 
 static void lying_indexes(void **state) {
     static const struct {
         const char *index, *part;
     } cases[] = {
-        {"{\"weight_map\": {\"c\": \"one.safetensors\"}}",
-         "weight_map: tensor 'c' is not in one.safetensors, but in no shard"},
-        {"{\"weight_map\": {\"b\": \"two.safetensors\", \"a\": \"one.safetensors\"}}",
-         "weight_map: tensor 'b' is not in two.safetensors, but in one.safetensors"},
         {"{\"weight_map\": {\"b\": \"../one.safetensors\"}}",
          "the entry of 'b', '../one.safetensors', is not the name of a file in the same folder"},
         {"{\"weight_map\": {\"b\": \"/etc/passwd\"}}",

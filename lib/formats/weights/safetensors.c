@@ -112,31 +112,11 @@ static char *dir_of(const char *path) {
 
 // ---- the index of a sharded checkpoint ----
 
-static int known_shard(const struct rlhf__weights *w, const char *name) {
-    for (size_t i = 0; i < w->n_shards; i++)
-        if (!strcmp(rlhf__path_base(w->shard[i].file.path), name)) return 1;
-    return 0;
-}
-
-// Checks that every tensor of the index is in the file that the index names for it.
-static rlhf_status check_index(struct rlhf__weights *w, json_t *map, struct rlhf__error *err) {
-    const char *name;
-    json_t *file;
-    json_object_foreach(map, name, file) {
-        const struct rlhf__tensor *t = rlhf__weights_find(w, name);
-        if (!t || strcmp(rlhf__path_base(t->file), json_string_value(file)) != 0)
-            return rlhf__fail(err, RLHF_E_INVALID, "weight_map: tensor '%s' is not in %s, but %s%s",
-                              name, json_string_value(file), t ? "in " : "in no shard",
-                              t ? rlhf__path_base(t->file) : "");
-    }
-    return RLHF_OK;
-}
-
-// Opens one entry of weight_map. The first entry of a shard opens the shard. A name must not lead
-// out of the index's folder. Links are followed, because all files in the cache of huggingface_hub
-// are links.
+// Opens one entry of weight_map. The first entry of a shard opens the shard; `seen` has the names
+// of the shards so far. A name must not lead out of the index's folder. Links are followed, because
+// all files in the cache of huggingface_hub are links.
 static rlhf_status open_entry(struct rlhf__weights *w, const char *dir, const char *name,
-                              const json_t *file, struct rlhf__error *err) {
+                              const json_t *file, json_t *seen, struct rlhf__error *err) {
     const char *base = json_string_value(file);
     if (!base)
         return rlhf__fail(err, RLHF_E_INVALID,
@@ -147,11 +127,14 @@ static rlhf_status open_entry(struct rlhf__weights *w, const char *dir, const ch
                           "weight_map: the entry of '%s', '%s', is not the name of a file in the "
                           "same folder",
                           name, base);
-    if (known_shard(w, base)) return RLHF_OK;
+    if (json_object_get(seen, base)) return RLHF_OK;
     if (w->n_shards == MAX_SHARDS)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED, "more than %d shards", MAX_SHARDS);
     char *path = rlhf__path_join(dir, base);
-    if (!path) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for a path");
+    if (!path || json_object_set_new(seen, base, json_true()) != 0) {
+        free(path);
+        return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for a path");
+    }
     const int there = access(path, F_OK) == 0;
     const rlhf_status st = there ? add_shard(w, path, err) : RLHF_E_INVALID;
     free(path);
@@ -162,6 +145,8 @@ static rlhf_status open_entry(struct rlhf__weights *w, const char *dir, const ch
                       base, name);
 }
 
+// weight_map only tells which shards there are, as in transformers: tensors are found by their
+// names in the shards.
 static rlhf_status open_shards(struct rlhf__weights *w, json_t *map, const char *dir,
                                struct rlhf__error *err) {
     const char *name;
@@ -171,9 +156,13 @@ static rlhf_status open_shards(struct rlhf__weights *w, json_t *map, const char 
                           rlhf__json_kind(map));
     w->shard = calloc(MAX_SHARDS, sizeof *w->shard);
     if (!w->shard) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for the shards");
-    json_object_foreach(map, name, file) RLHF_TRY(open_entry(w, dir, name, file, err));
-    RLHF_TRY(sort(w, err));
-    return check_index(w, map, err);
+    json_t *seen = json_object();
+    rlhf_status st = seen ? RLHF_OK : rlhf__fail(err, RLHF_E_NOMEM, "out of memory for the shards");
+    json_object_foreach(map, name, file) {
+        if (st == RLHF_OK) st = open_entry(w, dir, name, file, seen, err);
+    }
+    json_decref(seen);
+    return st == RLHF_OK ? sort(w, err) : st;
 }
 
 static rlhf_status open_index(struct rlhf__weights *w, const char *path, struct rlhf__error *err) {
