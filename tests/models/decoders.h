@@ -4,9 +4,9 @@
 
 #include "support.h"
 
-// `file` is the file vectors/<file>.bin. `partly` is set if that file has only some gradients.
+// `vectors` is the name in vectors.bin. `partly` is set if it has only some gradients there.
 struct decoder {
-    const char *file, *plugin;
+    const char *vectors, *plugin;
     const struct setting *settings;
     int32_t partly, reserved;
 };

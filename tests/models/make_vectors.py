@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 """Vectors for tests/models, made by PyTorch and transformers in float64.
 
-    python3 make_vectors.py [directory]      # writes vectors/*.bin next to this file
+    python3 make_vectors.py > vectors.bin
 
 Parameters are not stored: both sides compute them with Philox 4x32-10 (seed 7, stream = FNV-1a of the name, four
-values a block), uniform in +-0.3; norm gains are 1 plus such a number. A file is a list of records: name length,
-name, count (little-endian u32), then count float32. Made with PyTorch 2.15 and transformers 5.23; other recent
+values a block), uniform in +-0.3; norm gains are 1 plus such a number. The file is a list of records: name length,
+name ("MODEL/TENSOR"), count (little-endian u32), then count float32. Made with PyTorch 2.15 and transformers 5.23; other recent
 versions agree to float32 precision.
 """
-import os
 import struct
 import sys
 
@@ -17,7 +16,6 @@ import torch
 import transformers as hf
 
 SCALE, SEED = 0.3, 7
-OUT = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(__file__), "vectors")
 ROWS = [[5, 17, 60, 3, 3, 41, 9], [12], [58, 1, 0, 33, 20, 7, 7, 8, 50, 2, 11, 29], [44, 6, 19, 23]]
 # pad_token_id 40 occurs nowhere, because torch gives a padding id no gradient.
 PROMPTS = [2, 1, 5, 1]
@@ -63,13 +61,13 @@ def weights(total):
 
 
 class Writer:
-    def __init__(self, name):
-        self.f = open(os.path.join(OUT, name), "wb")
+    def __init__(self, model):
+        self.model = model
 
     def put(self, name, values):
         x = np.asarray(values, dtype=np.float64).reshape(-1).astype("<f4")
-        self.f.write(struct.pack("<I", len(name)) + name.encode() + struct.pack("<I", x.size))
-        self.f.write(x.tobytes())
+        key = f"{self.model}/{name}".encode()
+        sys.stdout.buffer.write(struct.pack("<I", len(key)) + key + struct.pack("<I", x.size) + x.tobytes())
 
     def grads(self, model):
         for name, p in model.named_parameters():
@@ -100,7 +98,7 @@ def gpt2_lm():
                         bos_token_id=1, eos_token_id=1,
                         attn_implementation="eager")
     model = fill(hf.GPT2LMHeadModel(cfg).double())
-    out = Writer("gpt2_lm.bin")
+    out = Writer("gpt2_lm")
     loss, logp = lm_loss(model)
     loss.backward()
     out.put("logp", logp.detach().numpy())
@@ -121,9 +119,9 @@ def gpt2_lm():
             out.put("adamw:" + name, p.detach().numpy())
 
 
-def classifier(file, model):
+def classifier(name, model):
     fill(model)
-    out, logits, loss, at = Writer(file), [], 0.0, 0
+    out, logits, loss, at = Writer(name), [], 0.0, 0
     w = weights(len(ROWS) * 3)
     for row in ROWS:
         x = torch.tensor([row])
@@ -139,7 +137,7 @@ def classifier(file, model):
 def token_scores(model):
     """The score matrix times the final hidden state of each response token; 0 for prompt tokens."""
     fill(model)
-    out, all_scores, loss, at = Writer("gpt2_token_score.bin"), [], 0.0, 0
+    out, all_scores, loss, at = Writer("gpt2_token_score"), [], 0.0, 0
     w = weights(sum(map(len, ROWS)))
     for row, prompt in zip(ROWS, PROMPTS):
         x = torch.tensor([row])
@@ -174,7 +172,7 @@ def scaled(kind, **more):
     return dict(WIDE, rope_parameters=dict(rope_type=kind, rope_theta=100.0, **more))
 
 
-# File name -> class of the model, its config. test_vectors.c has the same list in `decoders`.
+# Name -> class of the model, its config. test_vectors.c has the same list in `decoders`.
 DECODERS = {
     "llama": (hf.LlamaForCausalLM, hf.LlamaConfig(**TINY)),
     "llama_bias": (hf.LlamaForCausalLM, hf.LlamaConfig(
@@ -204,7 +202,7 @@ ROTARY = {
 
 def decoder(name, cls, cfg, grads):
     model = fill(cls(cfg).double())
-    out = Writer(name + ".bin")
+    out = Writer(name)
     loss, logp = lm_loss(model)
     loss.backward()
     out.put("logp", logp.detach().numpy())
@@ -215,11 +213,10 @@ def decoder(name, cls, cfg, grads):
 
 def main():
     torch.set_default_dtype(torch.float64)
-    os.makedirs(OUT, exist_ok=True)
     gpt2_lm()
-    classifier("gpt2_score.bin", gpt2_classifier(3))
+    classifier("gpt2_score", gpt2_classifier(3))
     token_scores(gpt2_classifier(1))
-    classifier("distilbert.bin", hf.DistilBertForSequenceClassification(hf.DistilBertConfig(
+    classifier("distilbert", hf.DistilBertForSequenceClassification(hf.DistilBertConfig(
         vocab_size=61, max_position_embeddings=24, dim=24, n_layers=2, n_heads=3, hidden_dim=40,
         num_labels=3, pad_token_id=40, dropout=0.0, attention_dropout=0.0, seq_classif_dropout=0.0,
         attn_implementation="eager")).double())
@@ -229,11 +226,11 @@ def main():
         decoder(name, cls, cfg, "layers.1.self_attn.k_proj")
     # Token 29 ends a row. It is the padding of these classifiers, so they skip it.
     padded = dict(pad_token_id=29, num_labels=3)
-    classifier("llama_score.bin", hf.LlamaForSequenceClassification(
+    classifier("llama_score", hf.LlamaForSequenceClassification(
         hf.LlamaConfig(**dict(TINY, **padded))).double())
-    classifier("qwen3_score.bin", hf.Qwen3ForSequenceClassification(
+    classifier("qwen3_score", hf.Qwen3ForSequenceClassification(
         hf.Qwen3Config(**dict(WIDE, **padded))).double())
-    classifier("gpt2_padded.bin", gpt2_classifier(3, 29))
+    classifier("gpt2_padded", gpt2_classifier(3, 29))
 
 
 main()

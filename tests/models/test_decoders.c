@@ -25,13 +25,11 @@ static int teardown(void **state) {
 static void check(const struct decoder *d) {
     const rlhf_model_open o = open_args(&backend, RLHF_F32, 1);
     struct model m = model_open(d->plugin, d->settings, &o);
-    char file[64];
-    snprintf(file, sizeof file, "%s.bin", d->file);
-    struct vectors v = vectors_open(file);
+    struct vectors v = vectors_open(d->vectors);
     float logp[VEC_TOTAL], *want = vectors_need(&v, "logp", VEC_TOTAL);
     model_fill(&m, 0.3);
     vec_lm_step(&m, 1, logp);
-    assert_tensor_close(logp, want, VEC_TOTAL, VEC_RTOL, 0, d->file);
+    assert_tensor_close(logp, want, VEC_TOTAL, VEC_RTOL, 0, d->vectors);
     vec_check_grads(&m, &v, d->partly);
     test_free(want);
     vectors_close(&v);
@@ -52,8 +50,8 @@ static void test_positions(void **state) {
 
 static void test_scores(void **state) {
     (void)state;
-    vec_classifier(&backend, "llama", llama_score, "llama_score.bin");
-    vec_classifier(&backend, "qwen", qwen3_score, "qwen3_score.bin");
+    vec_classifier(&backend, "llama", llama_score, "llama_score");
+    vec_classifier(&backend, "qwen", qwen3_score, "qwen3_score");
 }
 
 // The table of positions grows with the rows. If it grows between a forward pass and its backward

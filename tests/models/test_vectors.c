@@ -27,7 +27,7 @@ static void test_gpt2_lm(void **state) {
     (void)state;
     const rlhf_model_open o = open_args(&backend, RLHF_F32, 1);
     struct model m = model_open("gpt2", tiny_gpt2, &o);
-    struct vectors v = vectors_open("gpt2_lm.bin");
+    struct vectors v = vectors_open("gpt2_lm");
     float logp[VEC_TOTAL], *want = vectors_need(&v, "logp", VEC_TOTAL);
     model_fill(&m, 0.3);
     vec_lm_step(&m, 1, logp);
@@ -91,7 +91,7 @@ static void test_gpt2_adamw(void **state) {
     (void)state;
     const rlhf_model_open o = open_args(&backend, RLHF_F32, 1);
     struct model m = model_open("gpt2", tiny_gpt2, &o);
-    struct vectors v = vectors_open("gpt2_lm.bin");
+    struct vectors v = vectors_open("gpt2_lm");
     struct moments s[64] = {{NULL, NULL}};
     float logp[VEC_TOTAL];
     model_fill(&m, 0.3);
@@ -111,8 +111,8 @@ static void test_gpt2_adamw(void **state) {
 
 // ---- classifiers ----
 
-static void classifier(const char *plugin, const struct setting *settings, const char *file) {
-    vec_classifier(&backend, plugin, settings, file);
+static void classifier(const char *plugin, const struct setting *settings, const char *vectors) {
+    vec_classifier(&backend, plugin, settings, vectors);
 }
 
 static const struct setting scorer[] = {{"vocab_size", "61"},
@@ -127,7 +127,7 @@ static const struct setting scorer[] = {{"vocab_size", "61"},
 
 static void test_gpt2_score(void **state) {
     (void)state;
-    classifier("gpt2", scorer, "gpt2_score.bin");
+    classifier("gpt2", scorer, "gpt2_score");
 }
 
 // Token 29 ends a row, and is skipped as in transformers.
@@ -135,7 +135,7 @@ static void test_gpt2_pads(void **state) {
     struct setting padded[sizeof scorer / sizeof *scorer + 1] = {{"pad_token_id", "29"}};
     (void)state;
     memcpy(padded + 1, scorer, sizeof scorer);
-    classifier("gpt2", padded, "gpt2_padded.bin");
+    classifier("gpt2", padded, "gpt2_padded");
 }
 
 static void test_gpt2_token_score(void **state) {
@@ -147,7 +147,7 @@ static void test_gpt2_token_score(void **state) {
     const rlhf_heads grad = {.size = sizeof grad, .token_score = d};
     o.n_labels = 1;
     struct model m = model_open("gpt2", scorer, &o);
-    struct vectors v = vectors_open("gpt2_token_score.bin");
+    struct vectors v = vectors_open("gpt2_token_score");
     float *want = vectors_need(&v, "token_score", VEC_TOTAL);
     model_fill(&m, 0.3);
     for (uint64_t i = 0; i < VEC_TOTAL; i++)
@@ -167,7 +167,7 @@ static void test_distilbert(void **state) {
                                        {"dim", "24"},        {"n_layers", "2"},
                                        {"n_heads", "3"},     {"hidden_dim", "40"},
                                        {NULL, NULL}};
-    classifier("distilbert", s, "distilbert.bin");
+    classifier("distilbert", s, "distilbert");
 }
 
 int main(void) {

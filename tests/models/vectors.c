@@ -12,11 +12,11 @@ const int32_t vec_prompt_len[VEC_ROWS] = {2, 1, 5, 1};
 
 float vec_weight(uint64_t i) { return (float)((int)(i * 7 % 11) - 3) / 8; }
 
-struct vectors vectors_open(const char *name) {
-    struct vectors v = {NULL, 0};
+struct vectors vectors_open(const char *model) {
+    struct vectors v = {.model = model};
     char path[1024];
     const char *dir = getenv("RLHF_SOURCE_DIR");
-    snprintf(path, sizeof path, "%s/tests/models/vectors/%s", dir ? dir : "../..", name);
+    snprintf(path, sizeof path, "%s/tests/models/vectors.bin", dir ? dir : "../..");
     FILE *f = fopen(path, "rb");
     if (!f) fail_msg("%s cannot be opened", path);
     fseek(f, 0, SEEK_END);
@@ -34,12 +34,14 @@ void vectors_close(struct vectors *v) {
 }
 
 float *vectors_get(const struct vectors *v, const char *name, uint64_t *n) {
+    char want[256];
+    snprintf(want, sizeof want, "%s/%s", v->model, name);
     for (uint64_t at = 0; at + 8 <= v->len;) {
         uint32_t len, count;
         memcpy(&len, v->bytes + at, 4);
         memcpy(&count, v->bytes + at + 4 + len, 4);
         const char *key = v->bytes + at + 4, *data = key + len + 4;
-        if (len == strlen(name) && !memcmp(key, name, len)) {
+        if (len == strlen(want) && !memcmp(key, want, len)) {
             float *out = test_malloc((uint64_t)count * sizeof *out + 1);
             memcpy(out, data, (uint64_t)count * sizeof *out);
             *n = count;
@@ -75,7 +77,7 @@ void vec_lm_step(struct model *m, float sign, float *logp) {
     must(m, m->ops->backward(m->self, &vec_batch, &f, &grad));
 }
 
-// Returns the file's gradient of `p`, or NULL.
+// Returns the vectors' gradient of `p`, or NULL.
 static float *grad_of(const struct vectors *v, const rlhf_param *p, int32_t partly) {
     char name[256];
     uint64_t n;
@@ -83,8 +85,8 @@ static float *grad_of(const struct vectors *v, const rlhf_param *p, int32_t part
     return partly ? vectors_get(v, name, &n) : vectors_need(v, name, param_count(p));
 }
 
-// Returns the largest gradient in the file. Some gradients, such as the gradient of a key bias, are
-// exactly zero in theory, so they are compared on this scale.
+// Returns the largest gradient of the vectors. Some gradients, such as the gradient of a key bias,
+// are exactly zero in theory, so they are compared on this scale.
 static double grad_scale(struct model *m, const struct vectors *v, int32_t partly) {
     rlhf_param p = {.size = sizeof p};
     double top = 0;
@@ -115,7 +117,7 @@ void vec_check_grads(struct model *m, const struct vectors *v, int32_t partly) {
 }
 
 void vec_classifier(const struct backend *b, const char *plugin, const struct setting *settings,
-                    const char *file) {
+                    const char *vectors) {
     rlhf_model_open o = open_args(b, RLHF_F32, 1);
     float score[VEC_ROWS * VEC_LABELS], d[VEC_ROWS * VEC_LABELS];
     rlhf_forward f = {.size = sizeof f, .heads = RLHF_HEAD_SCORE, .train = 1};
@@ -123,7 +125,7 @@ void vec_classifier(const struct backend *b, const char *plugin, const struct se
     rlhf_heads grad = {.size = sizeof grad, .score = d};
     o.n_labels = VEC_LABELS;
     struct model m = model_open(plugin, settings, &o);
-    struct vectors v = vectors_open(file);
+    struct vectors v = vectors_open(vectors);
     float *want = vectors_need(&v, "score", VEC_ROWS * VEC_LABELS);
     model_fill(&m, 0.3);
     for (uint64_t i = 0; i < VEC_ROWS * VEC_LABELS; i++)
