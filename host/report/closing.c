@@ -98,32 +98,9 @@ static void say_found(const struct rlhf__closing *c, const struct rlhf__verdict 
     for (size_t i = 0; i < v->notes.n; i++) {
         const struct rlhf__run_note *n = &v->notes.all[i];
         if (n->level == RLHF__NOTE_INFO) continue;
-        rlhf__logf(c->log, RLHF_LOG_INFO, "found: %s What helps: %s", n->text,
-                   n->change ? n->change : "read the file");
+        rlhf__logf(c->log, RLHF_LOG_INFO, "found: %s%s%s", n->text,
+                   n->change ? " What helps: " : "", n->change ? n->change : "");
     }
-}
-
-// Log the findings about single phases. The series of the whole run do not show these.
-static void say_reported(const struct rlhf__closing *c, const struct rlhf__verdict *v) {
-    static const struct {
-        uint32_t bit;
-        const char *words;
-    } all[] = {{RLHF__JUMPED, "a jump away from the reference"},
-               {RLHF__EXPLODED, "exploding gradients"},
-               {RLHF__DIVERGED, "a loss that diverged"},
-               {RLHF__FELL, "preferred responses that were lost"}};
-    const int64_t said = c->findings->reported;
-    struct rlhf__buf text = RLHF__BUF_INIT;
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        const int hidden = all[i].bit == RLHF__DIVERGED
-                               ? rlhf__notes_find(&v->notes, "diverged") != NULL
-                               : (said & RLHF__LOST) != 0;
-        if (!(said & all[i].bit) || hidden) continue;
-        rlhf__buf_printf(&text, "%s%s", text.len ? ", " : "", all[i].words);
-    }
-    if (text.len && !text.bad)
-        rlhf__logf(c->log, RLHF_LOG_INFO, "found: %s (see the warnings)", rlhf__buf_text(&text));
-    rlhf__buf_free(&text);
 }
 
 // ---- the same as an object ----
@@ -163,7 +140,6 @@ static void say_lines(const struct rlhf__closing *c, const struct rlhf__verdict 
     put_price(c, &line);
     say_line(c, &line);
     say_found(c, v);
-    say_reported(c, v);
 }
 
 void rlhf__closing_say(const struct rlhf__closing *c) {

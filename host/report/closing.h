@@ -8,7 +8,6 @@
 
 struct rlhf__closing {
     const struct rlhf__run_history *history;
-    const struct rlhf__findings *findings;
     struct rlhf__log *log;
 };
 

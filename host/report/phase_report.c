@@ -160,12 +160,6 @@ static int has_samples(const struct rlhf__phase *p) {
     return p->report->chosen.n > 0 && p->report->samples;
 }
 
-rlhf_status rlhf__phase_show_warned(const struct rlhf__phase *p, int64_t phase,
-                                    struct rlhf__error *err) {
-    if (p->report->warned != phase || p->report->chosen.shown || !has_samples(p)) return RLHF_OK;
-    return show_samples(p, phase, err);
-}
-
 static void set(const struct rlhf__phase *p, const char *name, double value) {
     rlhf__metrics_set(p->report->metrics, name, value);
 }
@@ -195,7 +189,9 @@ static void report_optim(const struct rlhf__phase *p) {
     if (l->steps > 0) {
         set(p, "optim/grad_norm", l->norm_sum / (double)l->steps);
         set(p, "optim/grad_norm_clipped", l->clipped_sum / (double)l->steps);
+        set(p, "optim/grad_norm_max", l->norm_max);
     }
+    if (l->fall_tokens > 0) set(p, "optim/preferred_fall", l->fall_sum / (double)l->fall_tokens);
     if (l->compared > 0) {
         set(p, "sampling/logp_difference/mean", l->difference_sum / (double)l->compared);
         set(p, "sampling/logp_difference/max", l->difference_max);

@@ -4,7 +4,6 @@
 #define RLHF_HOST_REPORT_PHASE_REPORT_H
 
 #include "learn/phase.h"
-#include "report/findings.h"
 #include "report/report.h"
 
 // Set objective/scores, completions/*, val/sequence_lengths and val/num_stop_token_ids. They
@@ -36,20 +35,11 @@ void rlhf__phase_metrics(const struct rlhf__phase *p);
 // if early stopping ends the run after this phase. Errors: those of writing samples. [main]
 rlhf_status rlhf__phase_show(const struct rlhf__phase *p, int is_last, struct rlhf__error *err);
 
-// If a warning of this phase (counted from 1) was logged after the call of rlhf__phase_show, and
-// the samples were not shown there, write and show them now. [main]
-rlhf_status rlhf__phase_show_warned(const struct rlhf__phase *p, int64_t phase,
-                                    struct rlhf__error *err);
+// ---- phase_warnings.c: what the rules (history/rules.h) cannot see ----
 
-// ---- phase_warnings.c: warnings at the end of a phase, before the phase is counted ----
-//
-// There are three kinds of warnings. Warnings about findings (findings.h) give the likely cause and
-// the setting to change. The other two kinds are about a phase without a learning signal, and about
-// a reward model whose scores start far from the scale to which it was fitted.
-
-// Check a phase after the algorithm's phase_end() and log new findings. With rows of a file, checks
-// only the gradients, the loss and the log-probs of the wanted responses. [main]
-void rlhf__phase_warnings(struct rlhf__findings *, const struct rlhf__phase *);
+// Log what only the phase's rows show about a finding of the rules: an end token that the responses
+// contain, the advantage that is not finite, the metrics of the rewards. [main]
+void rlhf__phase_details(const struct rlhf__phase *p, const char *finding);
 
 // If an adapter has never moved, the run fails after this many phases without a learning signal. A
 // resumed run starts counting from 0.
@@ -57,22 +47,13 @@ enum { RLHF__STILL_PHASES = 16 };
 
 // Check whether the phase, whose metrics are set, gave a learning signal. Without this check, a run
 // that learns nothing would look like any other run. `*count` counts the phases without a signal.
-// Three warnings are logged once per run:
-// - All compared responses have the same reward. This warning is omitted if `findings` has reported
-//   the policy as lost (RLHF__LOST), which is then the cause.
-// - No gradient reached an adapter that still has its initial weights.
-// - Steps were skipped because the loss or a gradient was not finite.
+// Warns once if no gradient reached an adapter that still has its initial weights.
 //
 // Errors: RLHF_E_NUMERIC if the run trains an adapter that has not moved since the start of the
 // run, in two cases:
 // - the phase took steps with a nonzero gradient and learning rate;
 // - RLHF__STILL_PHASES phases gave no learning signal, or the run's last phase gave none. [main]
 rlhf_status rlhf__check_learning(const struct rlhf__phase *p, struct rlhf__count *count,
-                                 struct rlhf__findings *findings, struct rlhf__error *err);
-
-// Warn if the scores of a bt_rm.so reward in a run's first phase are far from mean 0 and standard
-// deviation 1. Coefficients such as algo.kl_coef are chosen for that scale. The phase's metrics
-// must already be set. [main]
-void rlhf__calibration_note(const struct rlhf__phase *p);
+                                 struct rlhf__error *err);
 
 #endif

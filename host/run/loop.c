@@ -65,21 +65,11 @@ static rlhf_status open_reports(struct rlhf__run *r, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-static rlhf_status see_trends(struct rlhf__run *r, struct rlhf__error *err) {
-    const int64_t phase = r->count.phase;
-    RLHF_TRY(rlhf__run_history_add(&r->history, r->report.metrics, phase, err));
-    return rlhf__run_history_warn(&r->history, &r->findings, &r->report, phase, err);
-}
-
 // End a phase: counts it, checks that the run reports every metric that the settings name, writes
 // the phase's metrics, and records the phase boundary.
 static rlhf_status end_phase(struct rlhf__run *r, const struct rlhf__phase *p,
                              struct rlhf__error *err) {
-    rlhf__calibration_note(p);
-    RLHF_TRY(rlhf__check_learning(p, &r->count, &r->findings, err));
     r->count.phase++;
-    RLHF_TRY(see_trends(r, err));
-    RLHF_TRY(rlhf__phase_show_warned(p, r->count.phase, err));
     rlhf__best_see(&r->best, &r->config->checkpoint, r->report.metrics);
     rlhf_status known = rlhf__early_stop_measured(&r->early_stop, &r->best, p, err);
     r->bad_input = known != RLHF_OK;
@@ -90,28 +80,28 @@ static rlhf_status end_phase(struct rlhf__run *r, const struct rlhf__phase *p,
     return known == RLHF_OK ? st : known;
 }
 
-// If the policy was lost in the last phase, returns what happened to it: "has collapsed" or "is far
-// from the reference". Otherwise returns NULL.
-static const char *lost(const struct rlhf__findings *f) {
-    return f->is_collapsed ? "has collapsed" : f->is_far ? "is far from the reference" : NULL;
-}
-
-// With run.stop_on=collapse, end the run after the phase in which the policy has collapsed or is
-// far from the reference.
-static void see_findings(struct rlhf__run *r, const struct rlhf__phase *p) {
-    rlhf__phase_warnings(&r->findings, p);
-    if (!lost(&r->findings) || r->config->run.stop_on != RLHF__STOP_ON_COLLAPSE) return;
+// Apply the rules to the phase. With run.stop_on=collapse, end the run after the phase in which the
+// policy has collapsed or is far from the reference.
+static rlhf_status see_findings(struct rlhf__run *r, const struct rlhf__phase *p,
+                                struct rlhf__error *err) {
+    struct rlhf__run_history *h = &r->history;
+    RLHF_TRY(rlhf__check_learning(p, &r->count, err));
+    RLHF_TRY(rlhf__run_history_add(h, r->report.metrics, r->count.phase + 1, err));
+    RLHF_TRY(rlhf__run_history_warn(h, p, err));
+    if (!h->lost || r->config->run.stop_on != RLHF__STOP_ON_COLLAPSE) return RLHF_OK;
     r->collapsed = 1;
     r->count.stop = 1;
     rlhf__logf(r->report.log, RLHF_LOG_WARN,
                "run.stop_on=collapse: the run ends after phase %lld with exit status %d; its last "
                "checkpoint is of the policy that %s",
-               (long long)r->count.phase + 1, RLHF__EXIT_COLLAPSED, lost(&r->findings));
+               (long long)r->count.phase + 1, RLHF__EXIT_COLLAPSED, h->lost);
+    return RLHF_OK;
 }
 
 static rlhf_status report_phase(struct rlhf__run *r, const struct rlhf__phase *p,
                                 struct rlhf__error *err) {
     rlhf__phase_metrics(p);
+    RLHF_TRY(see_findings(r, p, err));
     r->count.stop |= rlhf__early_stop_phase(&r->early_stop, p);
     return rlhf__phase_show(p, r->count.stop, err);
 }
@@ -143,7 +133,6 @@ static rlhf_status run_phase(struct rlhf__run *r, struct rlhf__error *err) {
     rlhf__iteration_begin(&r->iteration, &p.x);
     if (st == RLHF_OK) st = rlhf__algo_phase_end(r->cast.algo, r->count.phase, err);
     rlhf__iteration_end(&r->iteration);
-    if (st == RLHF_OK) see_findings(r, &p);
     if (st == RLHF_OK) st = rlhf__ahead_phase_end(&p, err);
     if (st == RLHF_OK) st = report_phase(r, &p, err);
     if (st == RLHF_OK) st = end_phase(r, &p, err);
@@ -177,26 +166,15 @@ static void say_spared(const struct rlhf__run *r) {
                (long long)s->rows, (long long)s->all, s->seconds);
 }
 
-#define NOT_FINITE "because the loss or a gradient was not finite"
-
-// Warn if steps were skipped, also before a resume. Returns RLHF_E_NUMERIC if all of them were.
+// Returns RLHF_E_NUMERIC if all steps were skipped, also before a resume.
 static rlhf_status judge_skipped(const struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__optim_count *c = &r->learner.optim->count;
-    const struct rlhf__optim *critic = r->learner.critic_optim;
     if (c->skipped > 0 && c->step == 0)
-        return rlhf__fail(err, RLHF_E_NUMERIC,
-                          "all %lld updates were skipped, " NOT_FINITE
-                          ": the run has taught nothing",
-                          (long long)c->skipped);
-    if (c->skipped > 0)
-        rlhf__logf(r->report.log, RLHF_LOG_WARN,
-                   "%lld of %lld updates were skipped, " NOT_FINITE " (optim/skipped_steps)",
-                   (long long)c->skipped, (long long)c->step + (long long)c->skipped);
-    if (critic && critic->count.skipped > 0)
-        rlhf__logf(r->report.log, RLHF_LOG_WARN,
-                   "%lld of %lld updates of the critic were skipped, " NOT_FINITE,
-                   (long long)critic->count.skipped,
-                   (long long)critic->count.step + (long long)critic->count.skipped);
+        return rlhf__fail(
+            err, RLHF_E_NUMERIC,
+            "all %lld updates were skipped, because the loss or a gradient was not finite: the "
+            "run has taught nothing",
+            (long long)c->skipped);
     return RLHF_OK;
 }
 
@@ -261,8 +239,8 @@ static void say_next_steps(const struct rlhf__run *r) {
 
 static void say_end(const struct rlhf__run *r) {
     const int stopped = is_cancelled(r);
-    const struct rlhf__closing c = {&r->history, &r->findings, r->report.log};
-    const char *policy = lost(&r->findings);
+    const struct rlhf__closing c = {&r->history, r->report.log};
+    const char *policy = r->history.lost;
     rlhf__progress_end(r->report.progress);
     say_spared(r);
     rlhf__ahead_say(r->feed, r->report.log);

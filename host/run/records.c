@@ -8,13 +8,13 @@
 
 // Begin the history of metrics. Trends and the closing summary are computed from this history. A
 // resumed run reads the metrics of its earlier phases.
-static rlhf_status begin_history(struct rlhf__run *r, int64_t keep, struct rlhf__error *err) {
+static rlhf_status begin_history(struct rlhf__run *r, int64_t phases, struct rlhf__error *err) {
     const int may_end =
         rlhf__cast_samples(&r->cast) && rlhf__responses_may_end(r->config, r->cast.policy);
     RLHF_TRY(rlhf__run_history_begin(&r->history, r->config, may_end ? 1 : -1, err));
-    if (keep < 0) return RLHF_OK;
+    if (phases == 0) return RLHF_OK;
     struct rlhf__error unread = {0, ""};
-    const rlhf_status st = rlhf__run_history_read(&r->history, r->req->dir->root, &unread);
+    const rlhf_status st = rlhf__run_history_read(&r->history, r->req->dir->root, phases, &unread);
     if (st == RLHF_E_NOMEM) *err = unread;
     if (st == RLHF_OK || st == RLHF_E_NOMEM) return st;
     rlhf__logf(r->report.log, RLHF_LOG_WARN, "%s; trends and the summary begin with the next phase",
@@ -39,7 +39,7 @@ rlhf_status rlhf__records_open(struct rlhf__run *r, const struct rlhf__folder *t
     RLHF_TRY(rlhf__spread_open(to, keep, p->log, &p->spread, err));
     RLHF_TRY(rlhf__events_open(to, keep, p->log, &p->events, err));
     RLHF_TRY(rlhf__chained_open(r, to, keep, err));
-    return begin_history(r, keep, err);
+    return begin_history(r, keep < 0 ? r->count.phase : keep, err);
 }
 
 rlhf_status rlhf__records_open_rollouts(struct rlhf__run *r, int64_t keep,
@@ -56,11 +56,11 @@ rlhf_status rlhf__records_open_rollouts(struct rlhf__run *r, int64_t keep,
 
 rlhf_status rlhf__records_open_silent(struct rlhf__run *r, struct rlhf__error *err) {
     RLHF_TRY(open_metrics(r, NULL, -1, err));
-    return begin_history(r, -1, err);
+    return begin_history(r, r->count.phase, err);
 }
 
 rlhf_status rlhf__records_go_back(struct rlhf__run *r, int64_t phase, struct rlhf__error *err) {
-    if (!rlhf__run_writes(r)) return RLHF_OK;
+    if (!rlhf__run_writes(r)) return begin_history(r, phase, err);
     rlhf__run_close_records(r);
     RLHF_TRY(rlhf__records_open(r, r->req->dir->root, phase, err));
     return rlhf__records_open_rollouts(r, phase, err);

@@ -18,7 +18,6 @@
 #include "model/session.h"
 #include "outer/iteration.h"
 #include "plugin/load.h"
-#include "report/findings.h"
 #include "report/report.h"
 #include "report/run_history.h"
 #include "run/early_stop.h"
@@ -82,7 +81,6 @@ struct rlhf__run {
     struct rlhf__learner learner;
     struct rlhf__optim *optim, *critic_optim; // critic_optim is NULL without a separate critic
     struct rlhf__early_stop early_stop;
-    struct rlhf__findings findings;
     struct rlhf__run_history history;
     struct rlhf__best best;
     struct rlhf__boundary boundary; // the last phase boundary

@@ -52,8 +52,7 @@ static enum rlhf_run_end how_it_ended(const struct rlhf__run *r, rlhf_status st,
     if (cancelled)
         snprintf(why, cap, "the user stopped it");
     else if (r->collapsed)
-        snprintf(why, cap, "the policy %s (run.stop_on)",
-                 r->findings.is_collapsed ? "has collapsed" : "is far from the reference");
+        snprintf(why, cap, "the policy %s (run.stop_on)", r->history.lost);
     else if (r->count.stop)
         snprintf(why, cap, "a limit of early_stop is reached");
     else

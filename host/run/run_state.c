@@ -20,8 +20,6 @@ json_t *rlhf__run_state_json(const struct rlhf__run *r) {
                   "early_stop", rlhf__early_stop_save(&r->early_stop));
     if (v && r->count.flat_phases > 0)
         json_object_set_new(v, "flat_phases", json_integer((json_int_t)r->count.flat_phases));
-    if (v && r->findings.phases > 0)
-        json_object_set_new(v, "findings", rlhf__findings_save(&r->findings));
     if (v && r->count.still_phases > 0)
         json_object_set_new(v, "still_phases", json_integer((json_int_t)r->count.still_phases));
     // Record that the chat template was not used in training. Commands that sample from this
@@ -97,7 +95,6 @@ static rlhf_status take(struct rlhf__run *r, const char *dir, const json_t *v,
     if (r->critic_optim && critic)
         RLHF_TRY(rlhf__optim_count_load(&r->critic_optim->count, critic, err));
     RLHF_TRY(rlhf__early_stop_load(&r->early_stop, json_object_get(v, "early_stop"), err));
-    RLHF_TRY(rlhf__findings_load(&r->findings, json_object_get(v, "findings"), err));
     RLHF_TRY(rlhf__best_load(&r->best, &r->config->checkpoint, json_object_get(v, "best"), err));
     RLHF_TRY(check_counts(r, dir, err));
     r->count.first_phase = r->count.phase;

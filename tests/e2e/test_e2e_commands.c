@@ -202,7 +202,7 @@ static void a_reward_model_off_its_scale(void **state) {
                      "'\"bias\": 5.0' m/config.json"),
         0);
     assert_int_equal(e2e_shell(t, run, ":model=m", "b"), 0);
-    e2e_says(t, "warning: reward bt_rm begins at mean ");
+    e2e_says(t, "warning: phase 1: Reward bt_rm begins at mean ");
 }
 
 int main(void) {

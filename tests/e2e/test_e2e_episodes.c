@@ -280,7 +280,7 @@ static void rewrites(void **state) {
         snprintf(args, sizeof args,
                  GRPO "--set run.dir=past%d --set prompts.template=past.jinja " ENV(""), k);
         run(t, args);
-        if (k) e2e_says(t, "(episodes/rewritten_turns)");
+        if (k) e2e_says(t, "of the turns differently once later turns follow");
         snprintf(args, sizeof args, "past%d", k);
         json_t *m = e2e_metrics(t, args);
         const double share = e2e_metric(m, 0, "episodes/rewritten_turns");

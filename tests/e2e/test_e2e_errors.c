@@ -51,10 +51,11 @@ static void skipped_steps_are_said(void **state) {
                               "prompts.txt --set batch.size=8 --set sampling.max_new_tokens=4 "
                               "--set optim.max_skipped=0 ";
     assert_int_equal(e2e_run(t, "%s" BAD ":how=huge,every=8\" --phases 1 --out some", run), 0);
-    e2e_says(t, " updates were skipped, because the loss or a gradient was not finite; rloo.so "
-                "gave row 7 the advantage -inf; what helps: a lower optim.lr, ");
-    e2e_says(t, "of 8 updates were skipped, because the loss or a gradient was not finite "
-                "(optim/skipped_steps)");
+    e2e_says(t, "warning: phase 1: ");
+    e2e_says(t,
+             "skipped so far, because the loss or a gradient was not finite. What helps: a lower");
+    e2e_says(t, "rloo.so gave row 7 the advantage -inf");
+    e2e_says(t, "found: ");
     assert_int_equal(
         e2e_run(t, "%s" BAD ":how=huge\" --set algo.minibatches=1 --phases 2 --out all", run), 1);
     e2e_says(t, "updates were skipped, because the loss or a gradient was not finite: the run has "

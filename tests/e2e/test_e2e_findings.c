@@ -27,6 +27,17 @@ static int count(const struct e2e *t, const char *what) {
     return n;
 }
 
+// The number of warnings of phases that contain `what`.
+static int warned(const struct e2e *t, const char *what) {
+    static const char begin[] = "warning: phase ";
+    int n = 0;
+    for (const char *at = t->out; (at = strstr(at, begin)); at += sizeof begin - 1) {
+        const char *found = strstr(at, what);
+        n += found && found < at + strcspn(at, "\n");
+    }
+    return n;
+}
+
 static int phases(struct e2e *t, const char *run) {
     json_t *rows = e2e_metrics(t, run);
     int n = (int)json_array_size(rows);
@@ -45,12 +56,13 @@ static void a_learning_rate_that_is_too_large(void **state) {
     for (size_t k = 0; k < sizeof how / sizeof *how; k++) {
         assert_int_equal(e2e_shell(t, "rm -rf a"), 0);
         assert_int_equal(e2e_run(t, ANY WHOLE "%s --phases 6 --out a", how[k]), 0);
-        if (count(t, COLLAPSED) != 1) fail_msg("%s:\n%s", how[k], t->out);
-        e2e_says(t, "the learning rate (optim.lr 1) is the first thing to lower");
+        // A policy that is far from the reference may collapse later.
+        if (warned(t, COLLAPSED) < 1 || warned(t, COLLAPSED) > 2)
+            fail_msg("%s:\n%s", how[k], t->out);
+        e2e_says(t, "lower the learning rate (optim.lr 1)");
         e2e_says(t, "; run.stop_on=collapse ends such a run");
-        assert_int_equal(count(t, "more responses a prompt"), 0);
-        assert_int_equal(count(t, "what helps:"), 0);
-        assert_int_equal(count(t, "rewards teach nothing"), 0);
+        assert_int_equal(count(t, "more responses per prompt"), 0);
+        assert_int_equal(count(t, "which teaches nothing"), 0);
     }
     assert_int_equal(e2e_run(t, ANY WHOLE "--algo grpo.so:group_size=4 --phases 6 --set "
                                           "optim.kind=muon --set optim.muon_lr=9 --set optim.lr=1 "
@@ -79,24 +91,25 @@ static void a_jump_and_then_far_away(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, STEPS("4.4") "--phases 4 --out a"), 0);
     e2e_says(t,
-             "phase 2: the policy jumped away from the reference: KL 0.55 nats a token, 0 in the "
-             "phase before; the learning rate (optim.lr 0.0001) is the first thing to lower");
-    e2e_says(t, "phase 3: the policy is far from the reference: KL 1.1 nats a token (more than 1), "
-                "entropy ");
-    assert_int_equal(count(t, "jumped"), 1);
-    assert_int_equal(count(t, COLLAPSED), 1);
+             "phase 2: The policy jumped away from the reference: KL 0.55 nats per token, 0 in the "
+             "phase before. What helps: lower the learning rate (optim.lr 0.0001)");
+    e2e_says(t,
+             "phase 3: The policy is far from the reference: KL 1.1 nats per token (more than 1); "
+             "entropy ");
+    assert_int_equal(warned(t, "jumped"), 1);
+    assert_int_equal(warned(t, COLLAPSED), 1);
     assert_int_equal(count(t, "collapsed:"), 0);
     // A slow drift ends equally far from the reference. It is reported, too, but not as a jump.
     assert_int_equal(e2e_run(t, STEPS("1.2") "--phases 9 --out b"), 0);
     assert_int_equal(count(t, "jumped"), 0);
-    e2e_says(t, "phase 8: the policy is far from the reference: KL 1.05 nats a token");
+    e2e_says(t, "phase 8: The policy is far from the reference: KL 1.05 nats per token");
 }
 
 // A resumed run prints the same warnings as a run that was never stopped, and ends with the same
 // bytes.
 static void a_resumed_run_finds_the_same(void **state) {
     struct e2e *t = *state;
-    const char *say = "grep -h -o 'warning: phase [0-9]*: the .*' ";
+    const char *say = "grep -h -o 'warning: phase [0-9]*: The .*' ";
     assert_int_equal(e2e_shell(t, "$HOST " STEPS("4.4") "--threads 1 --phases 4 --out a 2>a.txt"),
                      0);
     assert_int_equal(e2e_shell(t, "$HOST " STEPS("4.4") "--threads 1 --phases 4 --set "
@@ -140,10 +153,10 @@ static void a_loss_that_diverges_is_reported(void **state) {
     const char *sft = "--algo sft.so --data texts.jsonl --policy model --set policy.init=random "
                       "--phases 4 ";
     assert_int_equal(e2e_run(t, "%s--set optim.lr=10 --out a", sft), 0);
-    const char *at = strstr(t->out, "the loss has diverged: ");
+    const char *at = strstr(t->out, "The loss has diverged: ");
     assert_non_null(at);
-    e2e_says(t, "the learning rate (optim.lr 10) is the first thing to lower");
-    assert_null(strstr(at + 1, "the loss has diverged: "));
+    e2e_says(t, "lower the learning rate (optim.lr 10)");
+    assert_null(strstr(at + 1, "warning: phase 3: The loss"));
     assert_int_equal(e2e_run(t, "%s--set optim.lr=1e-3 --out b", sft), 0);
     assert_null(strstr(t->out, "diverged"));
 }
@@ -162,9 +175,10 @@ static void preferred_responses_that_are_lost_are_reported(void **state) {
     for (size_t k = 0; k < 2; k++) {
         const char *run = "--policy model --set policy.init=random --set batch.size=2 --phases 6 ";
         assert_int_equal(e2e_run(t, "--algo %s %s--set optim.lr=1 --out a%zu", how[k], run, k), 0);
-        const char *say = "the policy has lost the preferred responses: their log-prob is ";
+        const char *say =
+            "warning: phase 2: The policy has lost the preferred responses: their log-prob is ";
         if (count(t, say) != 1) fail_msg("%s:\n%s", how[k], t->out);
-        e2e_says(t, "the learning rate (optim.lr 1) is the first thing to lower");
+        e2e_says(t, "lower the learning rate (optim.lr 1)");
         assert_int_equal(e2e_run(t, "--algo %s %s--set optim.lr=1e-4 --out b%zu", how[k], run, k),
                          0);
         assert_int_equal(count(t, "lost"), 0);
@@ -174,11 +188,12 @@ static void preferred_responses_that_are_lost_are_reported(void **state) {
 
 static void responses_that_are_cut_off_are_said(void **state) {
     struct e2e *t = *state;
-    const char *say = "of the responses were cut off after sampling.max_new_tokens=2 tokens";
+    const char *say = "warning: phase 1: 100 % of the responses reach sampling.max_new_tokens (2) "
+                      "and are cut off";
     const char *run = ANY SOUND "--algo grpo.so:group_size=4 --set sampling.max_new_tokens=2 ";
     assert_int_equal(e2e_run(t, "%s --phases 3 --out a", run), 0);
     assert_int_equal(count(t, say), 1);
-    e2e_says(t, "sampling.stop_at_eos=false says that they need not");
+    e2e_says(t, "sampling.stop_at_eos=false says that they need not end");
     assert_int_equal(e2e_run(t, "%s " WHOLE "--phases 2 --out b", run), 0);
     assert_int_equal(count(t, "cut off"), 0);
     assert_int_equal(e2e_run(t, "%s --set response.truncate=period --phases 2 --out c", run), 0);
@@ -229,11 +244,13 @@ static void episodes_that_get_nowhere_are_said(void **state) {
     "batch.size=8 --set algo.group_size=4 --set sampling.max_new_tokens=8 --phases 2 --set "       \
     "data.eval_path= "
     assert_int_equal(e2e_run(t, CALC "--out a"), 0);
-    assert_int_equal(count(t, "none of the 8 episodes called a tool; what helps: teach the form"),
-                     1);
-    assert_int_equal(count(t, "100 % of the episodes ended in a turn that was cut off after "
-                              "sampling.max_new_tokens=8 tokens, before an end token, so that the "
-                              "environment did not answer it; a higher"),
+    assert_int_equal(
+        count(t,
+              "warning: phase 1: None of the episodes called a tool. What helps: teach the form"),
+        1);
+    assert_int_equal(count(t, "warning: phase 1: 100 % of the episodes end in a turn that reaches "
+                              "sampling.max_new_tokens (8) and are cut off, so that the "
+                              "environment does not answer it. What helps: "),
                      1);
     e2e_says(t, "supervised training on whole episodes teaches turns that end");
     assert_int_equal(e2e_run(t, CALC "--set sampling.stop_at_eos=false --set sampling.stop=[] "

@@ -242,13 +242,12 @@ static int count(const struct e2e *t, const char *what) {
 
 static void flat_phases_are_warned_of_and_counted(void **state) {
     struct e2e *t = *state;
-    const char *say = "in each group all 4 responses have the same reward";
+    const char *say = "phase 1: In 100 % of the groups all responses have the same reward";
     assert_int_equal(e2e_run(t, PAID(":prompt=true") ANY BY_PROMPT
                              "--algo grpo.so:group_size=4 --set run.phases=3 --set run.dir=f"),
                      0);
     assert_int_equal(count(t, say), 1);
     e2e_says(t, "algo.group_size");
-    e2e_says(t, "optim/flat_phases");
     e2e_says(t, "phase 1: the rewards: parity_reward (");
     assert_int_equal(e2e_run(t, "--resume f --set run.phases=4"), 0);
     assert_int_equal(count(t, say), 0); // a warning of a run is not repeated by a resume
@@ -260,7 +259,6 @@ static void flat_phases_are_warned_of_and_counted(void **state) {
     assert_int_equal(e2e_run(t, PAID(":prompt=true") ANY BY_PROMPT
                              "--algo ppo.so:group_size=4 --set run.phases=1 --set run.dir=p"),
                      0);
-    assert_int_equal(count(t, "responses have the same reward"), 0);
     assert_int_equal(count(t, "have the same reward"), 0);
 }
 
@@ -281,11 +279,9 @@ static void a_constant_reward_is_named_under_any_algorithm(void **state) {
             e2e_run(t, PAID(":levels=1") ANY "--algo %s --set run.phases=3 --set run.dir=c",
                     algos[k]),
             0);
-        assert_int_equal(count(t, "phase 1: all 16 responses have the same reward (0), so that "
-                                  "rewards teach nothing"),
+        assert_int_equal(count(t, "phase 1: All responses have the same reward (0), which teaches"),
                          1);
-        assert_int_equal(count(t, "have the same reward (0)"), 1);
-        assert_int_equal(count(t, "the policy follows the noise of the value head"), k < 2);
+        assert_int_equal(count(t, "warning: phase 2: All"), 0);
         assert_int_equal(count(t, "phase 1: the rewards: parity_reward ("), 1);
         json_t *rows = e2e_metrics(t, "c");
         assert_true(e2e_metric(rows, 2, "optim/flat_phases") == 3);

@@ -40,9 +40,9 @@ struct run {
 void judge_all(const struct run *runs, size_t n);
 #define JUDGE_ALL(table) judge_all(table, sizeof table / sizeof *table)
 
-// Judges a made-up run of 20 phases. Returns the advice of the verdict's note with this id, which
-// is a static string, or NULL if the note is without advice. Returns "no note" if the verdict lacks
-// this note.
+// Judges a made-up run of 20 phases. Returns the advice of the verdict's note with this id, "" if
+// the note is without advice, or "no note" if the verdict lacks this note. Valid until the next
+// call.
 const char *advice(const struct line *line, size_t n, const struct rlhf__run_facts *facts,
                    const char *id);
 

@@ -124,7 +124,7 @@ static void facts_of_a_config(void **state) {
     assert_true(f.reward[0].weight == -0.5 && f.reward[1].weight == 1);
     f = facts_of(&v, "{\"algo\": {\"kl_controller\": \"adaptive\", \"kl_target\": 6}, "
                      "\"sampling\": {\"stop_at_eos\": true}}");
-    assert_true(f.kl_limit == 6 && f.may_end == 1 && !f.no_kl);
+    assert_true(f.kl_limit == 6 && f.may_end == 1 && !f.holds);
     assert_string_equal(f.kl_setting, "algo.kl_target");
     f = facts_of(&v, "{\"sampling\": {\"stop_at_eos\": \"false\"}}");
     assert_int_equal(f.may_end, -1);

@@ -14,7 +14,7 @@
 #define DISTINCT(first, last)                                                                      \
     { "completions/distinct_3", first, last, 0, 3, 4 }
 #define KL(last)                                                                                   \
-    { "objective/kl_per_token", 0, last, 0, 8, 9 }
+    { "objective/kl_per_token", 0, last, 0, 8, 12 }
 
 static const struct run signs[] = {
     {"entropy below a quarter, and no gain",
@@ -48,7 +48,7 @@ static const struct run signs[] = {
      "bad",
      "Collapsed at phase 4",
      "collapsed",
-     "The reward does not see it."},
+     "the reward does not see it."},
     {"above a tenth, one word only",
      0,
      {REWARD_ROSE, ENTROPY(4, 0.6), DISTINCT(0.9, 0.05)},
@@ -114,7 +114,7 @@ static const struct run signs[] = {
      {0},
      "warn",
      ROSE ", but look at the texts",
-     "hacked",
+     "hacked,far",
      "1.1 nats per token away from the reference, which would hardly write this"},
     {"away from it",
      0,
@@ -180,7 +180,7 @@ static const struct run signs[] = {
      {0},
      "warn",
      "Reward did not move",
-     "",
+     "far",
      NULL},
 };
 
@@ -198,7 +198,7 @@ static void a_repeated_measure_counts_once(void **state) {
                                 {"eval/reward", 0.8, 0.4, 0.01, 0, 0},
                                 {"eval/accuracy", 0.9, 0.4, 0.01, 0, 0}};
     assert_string_equal(advice(line, 3, &facts, "hacked"), "no note");
-    assert_null(advice(line, 3, &facts, "sign"));
+    assert_string_equal(advice(line, 3, &facts, "sign"), "");
     assert_string_not_equal(advice(line, 4, &facts, "hacked"), "no note");
 }
 

@@ -188,7 +188,7 @@ static void what_is_not_read_is_said(void **state) {
     check_ok(rlhf__jsonl_each(dir, "rows.jsonl", count_row, &n, &err), &err);
     assert_int_equal(n, 2);
     assert_int_equal(mkdir(scratch_path(s, "metrics.jsonl"), 0700), 0);
-    assert_true(rlhf__run_history_read(&h, dir, &err) < 0);
+    assert_true(rlhf__run_history_read(&h, dir, 9, &err) < 0);
     assert_non_null(strstr(err.text, "metrics.jsonl"));
     rlhf__run_history_finish(&h);
     rlhf__folder_close(dir);

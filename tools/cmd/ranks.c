@@ -65,7 +65,8 @@ static rlhf_status make_room(char out[RLHF__PATH_CAP], struct rlhf__error *err) 
                       tmp && *tmp ? tmp : "/tmp", strerror(why));
 }
 
-// Receive the run's settings. Only rank 0 writes to the run.
+// Receive the run's settings, and the metrics to which the rules are applied. Only rank 0 writes to
+// the run.
 static rlhf_status share_settings(struct rlhf__ranks *r, struct rlhf__team *t, const char **resume,
                                   struct rlhf__error *err) {
     struct rlhf__sha256 sum;
@@ -85,7 +86,8 @@ static rlhf_status share_settings(struct rlhf__ranks *r, struct rlhf__team *t, c
         end = strchr(at, '\n');
         const char *name = strchr(at, ' ');
         if (name && (strncmp(name, " config.json\n", 13) == 0 ||
-                     strncmp(name, " manifest.json\n", 15) == 0))
+                     strncmp(name, " manifest.json\n", 15) == 0 ||
+                     strncmp(name, " metrics.jsonl\n", 15) == 0))
             rlhf__buf_put(&list, at, (size_t)(end - at) + 1);
         if (!end) break;
     }

@@ -14,7 +14,6 @@ struct rlhf__judged_run {
     struct rlhf__verdict verdict;
     json_t *spread, *texts; // see spread.h and texts.h; spread is NULL without spread.jsonl
     int64_t phases;         // planned, as the run's events say; 0: unknown
-    json_t *warned; // findings of single phases: {finding: the first line of events.jsonl with it}
 };
 
 // Set run[i].files for each of the n paths, add all runs to *range, and divide the range. Errors:
@@ -22,7 +21,7 @@ struct rlhf__judged_run {
 rlhf_status rlhf__judged_runs_open(const char *const *paths, size_t n, struct rlhf__judged_run *run,
                                    struct rlhf__curve_range *range, struct rlhf__error *err);
 
-// Read metrics.jsonl, spread.jsonl, samples.jsonl and the warnings in events.jsonl of a run whose
+// Read metrics.jsonl, spread.jsonl, samples.jsonl and events.jsonl of a run whose
 // `files` are open. The range must cover all runs that are read together. Errors: RLHF_E_NOMEM.
 // [any]
 rlhf_status rlhf__judged_run_read(struct rlhf__judged_run *, const struct rlhf__curve_range *,

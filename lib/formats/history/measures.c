@@ -20,6 +20,12 @@ static const struct rlhf__witness witnesses[] = {
     {"eval/bits_per_byte", -1, 0}, {"eval/loss", -1, 0},
 };
 
+const struct rlhf__series *rlhf__measured(const struct rlhf__history *h, const char *metric) {
+    return rlhf__series_of(h->series, metric);
+}
+
+double rlhf__last_of(const struct rlhf__series *s) { return s->n ? rlhf__trend_ends(s).last : 0; }
+
 struct rlhf__headline rlhf__headline_of(const struct rlhf__series_set *s) {
     for (size_t i = 0; i < sizeof headlines / sizeof *headlines; i++)
         if (rlhf__series_of(s, headlines[i].metric)->n > 1) return headlines[i];
@@ -47,6 +53,11 @@ double rlhf__measure_noise(const struct rlhf__series_set *set, const char *metri
 
 int rlhf__measure_moved(const struct rlhf__series_set *set, const char *metric) {
     return rlhf__trend_moved_by(rlhf__series_of(set, metric), rlhf__measure_noise(set, metric));
+}
+
+int rlhf__headline_is_reward(const struct rlhf__series_set *s) {
+    const char *metric = rlhf__headline_of(s).metric;
+    return metric && strcmp(metric, "objective/scores") == 0;
 }
 
 int rlhf__headline_moved(const struct rlhf__series_set *s) {

@@ -12,6 +12,11 @@ struct rlhf__history {
     const struct rlhf__run_facts *facts;
 };
 
+// The series of a metric; empty if the run did not report it. Borrowed. [any]
+const struct rlhf__series *rlhf__measured(const struct rlhf__history *, const char *metric);
+// The mean at its end (rlhf__trend_ends), or 0 for an empty series. [any]
+double rlhf__last_of(const struct rlhf__series *);
+
 // The metric that decides how a run is judged.
 struct rlhf__headline {
     const char *metric; // NULL: the run did not report such a metric
@@ -31,6 +36,9 @@ double rlhf__measure_noise(const struct rlhf__series_set *, const char *metric);
 
 // As rlhf__trend_moved, with that noise. [any]
 int rlhf__measure_moved(const struct rlhf__series_set *, const char *metric);
+
+// 1 if the run is judged by its reward. [any]
+int rlhf__headline_is_reward(const struct rlhf__series_set *);
 
 // 1: the headline improved; -1: it got worse; 0: it stayed the same, or there is no headline. [any]
 int rlhf__headline_moved(const struct rlhf__series_set *);

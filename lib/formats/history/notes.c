@@ -9,8 +9,8 @@
 #include <string.h>
 
 void rlhf__notes_finish(struct rlhf__notes *l) {
-    for (size_t i = 0; i < l->n; i++)
-        free(l->all[i].text);
+    while (l->n > 0)
+        rlhf__notes_drop(l, l->n - 1);
     free(l->all);
     *l = (struct rlhf__notes){0};
 }
@@ -27,18 +27,31 @@ static int grow(struct rlhf__notes *l) {
 
 void rlhf__notes_add(struct rlhf__notes *l, const struct rlhf__run_note *form, const char *fmt,
                      ...) {
-    char *text = NULL;
+    char *text = NULL, *change = form->change ? strdup(form->change) : NULL;
     va_list args;
     va_start(args, fmt);
     if (vasprintf(&text, fmt, args) < 0) text = NULL;
     va_end(args);
-    if (l->bad || !text || !grow(l)) {
+    if (l->bad || !text || (form->change && !change) || !grow(l)) {
         l->bad = 1;
         free(text);
+        free(change);
         return;
     }
     l->all[l->n] = *form;
+    l->all[l->n].change = change;
     l->all[l->n++].text = text;
+}
+
+void rlhf__notes_silence(struct rlhf__notes *l, size_t i) {
+    free((void *)(uintptr_t)l->all[i].change);
+    l->all[i].change = NULL;
+}
+
+void rlhf__notes_drop(struct rlhf__notes *l, size_t i) {
+    rlhf__notes_silence(l, i);
+    free(l->all[i].text);
+    memmove(l->all + i, l->all + i + 1, (--l->n - i) * sizeof *l->all);
 }
 
 void rlhf__notes_sort(struct rlhf__notes *l) {

@@ -11,12 +11,19 @@
 
 enum rlhf__note_level { RLHF__NOTE_BAD, RLHF__NOTE_WARN, RLHF__NOTE_INFO };
 
+// rules.c says of each rule which flags its notes have.
+enum rlhf__note_flag {
+    RLHF__NOTE_ONCE = 1, // a run reports the problem after one phase; otherwise it is a trend
+    RLHF__NOTE_LOST = 2, // the policy is lost; most other problems are consequences
+    RLHF__NOTE_AFTER = 4 // it is reported also of a policy that is lost
+};
+
 struct rlhf__run_note {
     int32_t level;
-    int32_t reserved;
+    uint32_t flags;
     const char *id;         // "flat_groups": a name for scripts; static
     const char *rule;       // the rule in words; static, NULL: none
-    const char *change;     // the likely cause and the setting to change; static, NULL: none
+    const char *change;     // the likely cause and the setting to change; NULL: none
     struct rlhf__held held; // since which phase it holds; phase 0: the sentence does not say
     char *text;             // a sentence
 };
@@ -29,9 +36,14 @@ struct rlhf__notes {
 
 void rlhf__notes_finish(struct rlhf__notes *); // accepts a zeroed list [any]
 
-// Append a copy of *form, with the sentence that `fmt` and its arguments make. [any]
+// Append a copy of *form and of its `change`, with the sentence that `fmt` and its arguments make.
+// [any]
 __attribute__((format(printf, 3, 4))) void
 rlhf__notes_add(struct rlhf__notes *, const struct rlhf__run_note *form, const char *fmt, ...);
+
+// _drop: remove note i. _silence: take its advice away. [any]
+void rlhf__notes_drop(struct rlhf__notes *, size_t i);
+void rlhf__notes_silence(struct rlhf__notes *, size_t i);
 
 // Sort the notes by level, the worst first. Notes of the same level keep their order. [any]
 void rlhf__notes_sort(struct rlhf__notes *);

@@ -91,7 +91,7 @@ static void silent(const struct rlhf__history *h, const struct rlhf__paid *one,
                         name, (long long)s->n);
 }
 
-void rlhf__reward_parts_apply(const struct rlhf__history *h, struct rlhf__notes *out) {
+void rlhf__rule_reward_parts(const struct rlhf__history *h, struct rlhf__notes *out) {
     struct rlhf__buf name = RLHF__BUF_INIT;
     for (size_t i = 0; i < h->series->n; i++) {
         const struct rlhf__series *s = &h->series->all[i];

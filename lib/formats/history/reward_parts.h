@@ -5,8 +5,6 @@
 #define RLHF_FORMATS_HISTORY_REWARD_PARTS_H
 
 #include "base/buf.h"
-#include "history/measures.h"
-#include "history/notes.h"
 
 #include <rlhf/base.h>
 
@@ -17,9 +15,5 @@ int rlhf__reward_part(const char *metric, rlhf_str *reward, rlhf_str *part);
 // Append the name of a part: "PART" if the run has one reward, otherwise "REWARD/PART". `metric` is
 // the metric of a part. [any]
 void rlhf__reward_part_put(struct rlhf__buf *out, const char *metric, size_t n_rewards);
-
-// Append a note for each part, and a note for each part or reward that stayed near 0 while the
-// whole reward rose. [any]
-void rlhf__reward_parts_apply(const struct rlhf__history *, struct rlhf__notes *out);
 
 #endif

@@ -1,23 +1,19 @@
-// reward_rules.c: see reward_rules.h.
-#include "history/reward_rules.h"
-
-#include "history/reward_parts.h"
+// reward_rules.c: rules about what the rewards teach, and about measures that nothing is trained
+// on.
 #include "history/rules.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-static const struct rlhf__series *of(const struct rlhf__history *h, const char *name) {
-    return rlhf__series_of(h->series, name);
-}
+#define FLAT 0.5 // share of groups whose responses have the same reward
 
 // The series rewards/NAME/WHAT, where NAME is the name of reward k and WHAT is `what`.
 static const struct rlhf__series *of_reward(const struct rlhf__history *h, size_t k,
                                             const char *what) {
     char name[256];
     snprintf(name, sizeof name, "rewards/%s/%s", h->facts->reward[k].name, what);
-    return of(h, name);
+    return rlhf__measured(h, name);
 }
 
 // Finds the longest run of values at the end of the series that are all worse than the first value.
@@ -40,63 +36,66 @@ static const char *if_scored(const struct rlhf__history *h, const char *otherwis
     return otherwise;
 }
 
-static void constant_reward(const struct rlhf__history *h, struct rlhf__notes *out) {
-    const struct rlhf__series *s = of(h, "reward_std");
-    const char *name = "reward_std is 0";
-    if (!s->n && h->facts->n_rewards == 1) {
-        s = of_reward(h, 0, "std");
-        name = "the standard deviation of the only reward is 0";
-    }
-    const struct rlhf__run_note form = {
-        .level = RLHF__NOTE_BAD,
-        .id = "constant_reward",
-        .rule = name,
-        .change = if_scored(h, "check that the reward reads the right field and sees the whole "
-                               "response; a reward with more than two values, easier or harder "
-                               "prompts"),
-        .held = rlhf__trend_below(s, 1e-12)};
-    const struct rlhf__first_last e = rlhf__trend_ends(of(h, "objective/scores"));
-    char value[40];
-    if (form.held.n < RLHF__TREND_FEWEST || isnan(e.last)) return;
-    rlhf__notes_add(out, &form, "All responses have the same reward (%s), which teaches nothing.",
-                    rlhf__figure(e.last, value));
+// Finds the phases at the end without a learning signal. optim/flat_phases counts them.
+static struct rlhf__held flat_at_end(const struct rlhf__history *h) {
+    const struct rlhf__series *s = rlhf__measured(h, "optim/flat_phases");
+    int64_t i = s->n;
+    while (i > 0 && s->value[i - 1] > (i > 1 ? s->value[i - 2] : 0))
+        i--;
+    if (i == s->n) return (struct rlhf__held){0, 0};
+    return (struct rlhf__held){s->phase[i], s->n - i};
 }
 
-// If other notes say that the reward may be wrong, removes the advice from the note flat_groups. A
-// user who follows that advice would help the policy to learn the wrong reward.
-static void keep_prompts(struct rlhf__notes *l) {
-    static const char *const doubts[] = {"sign", "hacked", "measure_worse", "negative_weights"};
-    int doubted = 0;
-    for (size_t i = 0; i < sizeof doubts / sizeof *doubts; i++)
-        doubted |= rlhf__notes_find(l, doubts[i]) != NULL;
-    for (size_t i = 0; doubted && i < l->n; i++)
-        if (strcmp(l->all[i].id, "flat_groups") == 0 && l->all[i].level == RLHF__NOTE_INFO)
-            l->all[i].change = NULL;
+// In flat phases, rewards still differ between groups if this is above 0.
+static double spread_at_end(const struct rlhf__history *h) {
+    const struct rlhf__series *s = rlhf__measured(h, "reward_std");
+    if (!s->n && h->facts->n_rewards == 1) s = of_reward(h, 0, "std");
+    return s->n ? s->value[s->n - 1] : 0;
 }
 
-// Adds a note if, in many groups, all responses have the same reward. If the headline has improved,
-// the reason may be that nearly all answers are right, so the note is then not a warning.
-static void flat_groups(const struct rlhf__history *h, struct rlhf__notes *out) {
-    const struct rlhf__series *s = of(h, "frac_reward_zero_std");
-    const double share = s->n ? rlhf__trend_ends(s).last : 0;
+// If the headline has improved, the reason may be that all answers are right, so the note is then
+// not a warning.
+void rlhf__rule_constant_reward(const struct rlhf__history *h, struct rlhf__notes *out) {
+    const struct rlhf__series *scores = rlhf__measured(h, "objective/scores");
     const int learned = rlhf__headline_moved(h->series) > 0;
+    const struct rlhf__run_note form = {
+        .level = learned ? RLHF__NOTE_INFO : RLHF__NOTE_BAD,
+        .id = "constant_reward",
+        .rule = "optim/flat_phases rose, and all rewards of the phase are equal",
+        .change =
+            if_scored(h, learned ? "the prompts have become easy: harder prompts"
+                                 : "check that the reward reads the right field and sees the whole "
+                                   "response; a reward with more than two values, easier or harder "
+                                   "prompts"),
+        .held = flat_at_end(h)};
+    char value[40];
+    if (!form.held.n || spread_at_end(h) > 1e-12 || !scores->n) return;
+    rlhf__notes_add(out, &form, "All responses have the same reward (%s), which teaches nothing.",
+                    rlhf__figure(scores->value[scores->n - 1], value));
+}
+
+// Adds a note if, in many groups, all responses have the same reward: in all groups of a phase, or
+// for three phases in more than half of them.
+void rlhf__rule_flat_groups(const struct rlhf__history *h, struct rlhf__notes *out) {
+    const struct rlhf__series *s = rlhf__measured(h, "frac_reward_zero_std");
+    const int learned = rlhf__headline_moved(h->series) > 0;
+    const struct rlhf__held flat = flat_at_end(h), many = rlhf__trend_above(s, FLAT);
+    const int all = flat.n > 0, lasts = many.n >= 3 && rlhf__last_of(s) > FLAT;
     const struct rlhf__run_note form = {
         .level = learned ? RLHF__NOTE_INFO : RLHF__NOTE_WARN,
         .id = "flat_groups",
-        .rule = "frac_reward_zero_std above 0.5",
+        .rule = "frac_reward_zero_std is 1, or for three phases above 0.5",
         .change = if_scored(h, learned ? "the prompts have become easy: harder prompts, or "
                                          "algo.dynamic_sampling=true"
                                        : "easier or harder prompts, more responses per prompt "
                                          "(algo.group_size), a higher sampling.temperature, "
                                          "algo.dynamic_sampling=true"),
-        .held = rlhf__trend_above(s, RLHF__RULE_FLAT)};
-    if (!(share > RLHF__RULE_FLAT) || form.held.n < RLHF__RULE_HELD ||
-        rlhf__notes_find(out, "constant_reward"))
-        return;
+        .held = all ? flat : many};
+    if (!(all || lasts) || rlhf__notes_find(out, "constant_reward")) return;
     rlhf__notes_add(out, &form,
-                    "In %.0f %% of the groups all responses have the same reward at the end, which "
-                    "teaches nothing.",
-                    100 * share);
+                    "In %.0f %% of the groups all responses have the same reward, which teaches "
+                    "nothing.",
+                    all ? 100 : 100 * rlhf__last_of(s));
 }
 
 // ---- several rewards ----
@@ -109,7 +108,7 @@ static double spread_at_first(const struct rlhf__history *h, size_t k) {
            rlhf__trend_mean_of_first(of_reward(h, k, "std"), RLHF__TREND_FEWEST);
 }
 
-static void drowned_from_the_start(const struct rlhf__history *h, struct rlhf__notes *out) {
+void rlhf__rule_drowned(const struct rlhf__history *h, struct rlhf__notes *out) {
     const size_t n = h->facts->n_rewards;
     const struct rlhf__run_note form = {
         .level = RLHF__NOTE_WARN,
@@ -119,6 +118,7 @@ static void drowned_from_the_start(const struct rlhf__history *h, struct rlhf__n
         .change = "raise its weight, or set rewards.normalize=before"};
     double most = 0;
     size_t top = 0;
+    if (n < 2) return;
     for (size_t k = 0; k < n; k++) {
         const double spread = spread_at_first(h, k);
         if (of_reward(h, k, "std")->n < RLHF__TREND_FEWEST) return;
@@ -160,10 +160,8 @@ static void lost_reward(const struct rlhf__history *h, size_t k, struct rlhf__no
                     one->name, rlhf__figure(e.first, first), rlhf__figure(e.last, last));
 }
 
-static void several_rewards(const struct rlhf__history *h, struct rlhf__notes *out) {
-    if (h->facts->n_rewards < 2) return;
-    drowned_from_the_start(h, out);
-    if (rlhf__measure_moved(h->series, "objective/scores") <= 0) return;
+void rlhf__rule_lost_rewards(const struct rlhf__history *h, struct rlhf__notes *out) {
+    if (h->facts->n_rewards < 2 || rlhf__measure_moved(h->series, "objective/scores") <= 0) return;
     for (size_t k = 0; k < h->facts->n_rewards; k++)
         lost_reward(h, k, out);
 }
@@ -171,7 +169,7 @@ static void several_rewards(const struct rlhf__history *h, struct rlhf__notes *o
 // ---- signs and measures ----
 
 // Adds a note if all rewards have negative weights and the run has learned to lower one of them.
-static void negative_weights(const struct rlhf__history *h, struct rlhf__notes *out) {
+void rlhf__rule_negative_weights(const struct rlhf__history *h, struct rlhf__notes *out) {
     struct rlhf__run_note form = {
         .level = RLHF__NOTE_WARN,
         .id = "negative_weights",
@@ -198,12 +196,12 @@ static void negative_weights(const struct rlhf__history *h, struct rlhf__notes *
 
 // Adds a sentence about each measure. The sentence is a warning if the measure gets worse while the
 // headline improves.
-static void witnesses(const struct rlhf__history *h, struct rlhf__notes *out) {
+void rlhf__rule_witnesses(const struct rlhf__history *h, struct rlhf__notes *out) {
     const struct rlhf__headline top = rlhf__headline_of(h->series);
     const int improves = rlhf__headline_moved(h->series) > 0;
     const struct rlhf__witness *w;
     for (size_t i = 0; (w = rlhf__witness_at(i)); i++) {
-        const struct rlhf__series *s = of(h, w->metric);
+        const struct rlhf__series *s = rlhf__measured(h, w->metric);
         const int rise = rlhf__trend_moved(s), warns = improves && rise * w->better < 0;
         const struct rlhf__first_last e = rlhf__trend_ends(s);
         const char *verb = rise > 0 ? " rose" : rise < 0 ? " fell" : "";
@@ -233,8 +231,8 @@ static void witnesses(const struct rlhf__history *h, struct rlhf__notes *out) {
 }
 
 // Adds a note if the reward rises while the share of right answers, which is the headline, falls.
-static void right_answers(const struct rlhf__history *h, struct rlhf__notes *out) {
-    const struct rlhf__series *right = of(h, "objective/verifiable_correct_rate");
+void rlhf__rule_right_answers(const struct rlhf__history *h, struct rlhf__notes *out) {
+    const struct rlhf__series *right = rlhf__measured(h, "objective/verifiable_correct_rate");
     const struct rlhf__first_last e = rlhf__trend_ends(right);
     const struct rlhf__run_note form = {
         .level = RLHF__NOTE_BAD,
@@ -250,13 +248,30 @@ static void right_answers(const struct rlhf__history *h, struct rlhf__notes *out
                     rlhf__figure(e.first, first), rlhf__figure(e.last, last));
 }
 
-void rlhf__reward_rules_apply(const struct rlhf__history *h, struct rlhf__notes *out) {
-    constant_reward(h, out);
-    flat_groups(h, out);
-    right_answers(h, out);
-    if (h->facts->n_rewards > 0) negative_weights(h, out);
-    several_rewards(h, out);
-    rlhf__reward_parts_apply(h, out);
-    witnesses(h, out);
-    keep_prompts(out);
+// ---- a reward model's scale ----
+
+// Coefficients such as algo.kl_coef are chosen for scores with mean 0 and standard deviation 1.
+void rlhf__rule_calibration(const struct rlhf__history *h, struct rlhf__notes *out) {
+    enum { FEWEST = 32 }; // responses; the mean of fewer responses is not reliable
+    for (size_t k = 0; h->facts->batch_size >= FEWEST && k < h->facts->n_rewards; k++) {
+        const struct rlhf__series *mean = of_reward(h, k, "mean"), *std = of_reward(h, k, "std");
+        const struct rlhf__run_note form = {
+            .level = RLHF__NOTE_WARN,
+            .id = "calibration",
+            .rule =
+                "a reward model's scores begin at a mean beyond 1 or a standard deviation beyond 3 "
+                "or 1/3",
+            .change = "fit it again (score.calibrate), or change what is weighed against it "
+                      "(algo.kl_coef) by as much",
+            .held = {mean->n ? mean->phase[0] : 0, 1}};
+        if (!h->facts->reward[k].is_model || !mean->n || !std->n) continue;
+        const double m = mean->value[0], s = std->value[0];
+        if (fabs(m) < 1 && s > 1.0 / 3 && s < 3) continue;
+        rlhf__notes_add(
+            out, &form,
+            "Reward %s begins at mean %.2f and standard deviation %.2f, where a reward model is "
+            "fitted to 0 and 1 (score.calibrate): it was fitted on other prompts or another "
+            "policy's responses.",
+            h->facts->reward[k].name, m, s);
+    }
 }

@@ -1,35 +1,60 @@
-// rules.h: the rules that find problems in the metrics of a run. The verdict applies them to a
-// whole run. A training run also applies them, so its warnings agree with the report. It does so
-// after every phase from the tenth to the 999th, and after some of the later phases. The notes
-// constant_reward and kl_over_target, and all notes of level info, appear only in the report.
+// rules.h: the one table of rules about a run. Everything that says something about a run applies
+// it: the log and run.stop_on after each phase, and the verdict (verdict.h) at the end, in
+// 'runs show' and in the report. So they use the same conditions. A rule sees nothing but the
+// metrics so far and the settings. docs/did-it-work.md explains all rules.
 //
-// The rules about rewards are in reward_rules.h. docs/did-it-work.md explains all rules.
+// The rules are in four files: policy_rules.c, update_rules.c, response_rules.c, reward_rules.c.
 #ifndef RLHF_FORMATS_HISTORY_RULES_H
 #define RLHF_FORMATS_HISTORY_RULES_H
 
+#include "base/buf.h"
 #include "history/measures.h"
 #include "history/notes.h"
 
-// Limits. KL is in nats per token.
-#define RLHF__RULE_KL_FAR      1.0 // KL from the reference that is far more than a good run needs
-#define RLHF__RULE_KL_AWAY     0.5 // KL from the reference that is suspicious
-#define RLHF__RULE_ALIKE       0.1 // share of the first entropy: all responses are nearly the same
-#define RLHF__RULE_FLAT        0.5 // share of groups whose responses have the same reward
-#define RLHF__RULE_CUT_OFF     0.9 // share of responses that reach the length limit
-#define RLHF__RULE_OVER_TARGET 1.5 // multiple of the KL that the settings ask for
-#define RLHF__RULE_CLIPPED     0.3 // share of tokens whose ratio is clipped
-#define RLHF__RULE_BREVITY     (-0.3) // correlation of length and reward: short responses are rewarded
-#define RLHF__RULE_DROWNED     0.05 // share of the largest reward's spread
+// Limits that more than one file uses.
+#define RLHF__RULE_KL_FAR  1.0  // KL from the reference that is far more than a good run needs
+#define RLHF__RULE_KL_AWAY 0.5  // KL from the reference that is suspicious
+#define RLHF__RULE_DROWNED 0.05 // share of the largest reward's spread
 
-// A supervised loss has diverged if it is above LOSS_FACTOR times the first phase's loss plus
-// LOSS_MARGIN. The margin allows for differences between batches.
-#define RLHF__RULE_LOSS_FACTOR 2.0
-#define RLHF__RULE_LOSS_MARGIN 2.0
+// A rule. It appends at most a few notes. A note's `held` says since which phase it holds.
+typedef void rlhf__rule(const struct rlhf__history *, struct rlhf__notes *out);
 
-// At least this many values at the end must be beyond a limit. A single value may be due to chance.
-enum { RLHF__RULE_HELD = 3 };
+// policy_rules.c: the policy of the newest phase, and how the reward came about
+rlhf__rule rlhf__rule_collapsed, rlhf__rule_narrowed, rlhf__rule_fell_apart, rlhf__rule_diverged,
+    rlhf__rule_far, rlhf__rule_fell, rlhf__rule_hacked, rlhf__rule_other_reference,
+    rlhf__rule_frozen;
+// update_rules.c: steps, gradients, critic, time
+rlhf__rule rlhf__rule_jumped, rlhf__rule_exploded, rlhf__rule_skipped_steps,
+    rlhf__rule_kl_over_target, rlhf__rule_clipped, rlhf__rule_critic, rlhf__rule_gradient,
+    rlhf__rule_slow_reward;
+// response_rules.c: lengths, ends and episodes
+rlhf__rule rlhf__rule_cut_off, rlhf__rule_lengths, rlhf__rule_no_calls, rlhf__rule_rewritten;
+// reward_rules.c and reward_parts.c: what rewards teach, and measures that nothing is trained on
+rlhf__rule rlhf__rule_constant_reward, rlhf__rule_flat_groups, rlhf__rule_calibration,
+    rlhf__rule_right_answers, rlhf__rule_negative_weights, rlhf__rule_drowned,
+    rlhf__rule_lost_rewards, rlhf__rule_reward_parts, rlhf__rule_witnesses;
 
-// Append the findings of all rules. A note's `held` says since which phase the finding holds. [any]
-void rlhf__rules_apply(const struct rlhf__history *, struct rlhf__notes *out);
+// Append the notes of all rules or, if `trends` is 0, only of those that are said at once. If the
+// policy is lost (RLHF__NOTE_LOST), the consequences are left out. [any]
+void rlhf__rules_apply(const struct rlhf__history *, int trends, struct rlhf__notes *out);
+
+// Returns 1 if the problem is a consequence of a policy that was lost in phase `lost`: if it did
+// not begin before that phase, and does not have the flag RLHF__NOTE_AFTER. [any]
+int rlhf__rules_follows(const struct rlhf__run_note *, int64_t lost);
+
+// Returns 1 if a run whose newest phase is `phase` must warn of the note: if it is a problem that
+// is said at once, or a trend that has lasted for five phases, from phase 10 on. [any]
+int rlhf__rules_due(const struct rlhf__run_note *, int64_t phase);
+
+// ---- for the rules ----
+
+// Write the setting to change first: the KL penalty if the policy drifted away slowly, otherwise
+// the learning rate. `phase` is the phase in which the problem began.
+void rlhf__put_cause(const struct rlhf__history *, int64_t phase, struct rlhf__buf *out);
+
+// The first phase in which the policy jumped away from the reference, or in which a gradient
+// exploded; 0: none. Both set the two numbers that the rule compares, unless that phase is 0.
+int64_t rlhf__jump(const struct rlhf__history *, double *before, double *kl);
+int64_t rlhf__explosion(const struct rlhf__history *, double *usual, double *norm);
 
 #endif

@@ -11,13 +11,8 @@ enum { RLHF__FACTS_REWARDS = 32 }; // rewards after these are not judged
 struct rlhf__paid {
     const char *name; // as in the metric rewards/NAME/mean
     double weight;
-    int32_t is_length, reserved; // is_length 1: it is length.so
-};
-
-// A warning about a single phase, from events.jsonl, without a period at the end.
-struct rlhf__reported {
-    const char *text;
-    int64_t phase;
+    int32_t is_length; // 1: it is length.so
+    int32_t is_model;  // 1: it is bt_rm.so, a trained reward model
 };
 
 // The facts. A fact is 0 if it is unknown or does not apply.
@@ -30,14 +25,17 @@ struct rlhf__run_facts {
     // 1: responses may end before the length limit; -1: they cannot; 0: it depends on the model.
     int32_t may_end;
     int32_t pays_length; // 1: length.so is one of the rewards
-    int32_t no_kl;       // 1: algo.kl_coef is 0
-    int32_t reserved;
+    int32_t plays;       // 1: an environment answers the responses
+    int32_t unbound;     // 1: algo.kl_placement is none, so nothing holds it near the reference
+    int32_t holds;       // 1: the algorithm has algo.kl_coef
+    int32_t goes_on;     // 1: a lost policy does not end the run (run.stop_on)
+    double kl_coef, lr, muon_lr; // muon_lr is 0 unless the optimizer is Muon
+    int64_t batch_size;
+    int32_t stops, reserved; // stops 1: sampling.stop has entries
     struct rlhf__paid reward[RLHF__FACTS_REWARDS];
     size_t n_rewards;
     const char *const *trouble; // sentences about unreadable parts, without a period
     size_t n_trouble;
-    const struct rlhf__reported *reported; // findings that the rules of this folder cannot find
-    size_t n_reported;
 };
 
 // Read the facts from the object of a run's config.json. If a member is missing or has the wrong

@@ -16,6 +16,7 @@ static const char *const read_by_name[] = {
     "completions/mean_length",
     "dpo/accuracy",
     "dpo/margin",
+    "episodes/rewritten_turns",
     "eval/accuracy",
     "eval/bits_per_byte",
     "eval/loss",
@@ -31,7 +32,10 @@ static const char *const read_by_name[] = {
     "objective/scores",
     "objective/scores_error",
     "objective/verifiable_correct_rate",
+    "optim/flat_phases",
     "optim/grad_norm",
+    "optim/grad_norm_max",
+    "optim/preferred_fall",
     "optim/skipped_steps",
     "policy/clipfrac_avg",
     "reward_model/accuracy",
@@ -40,6 +44,7 @@ static const char *const read_by_name[] = {
     "sft/bits_per_token",
     "time/reward",
     "time/training",
+    "tools/call_frequency",
     "val/num_stop_token_ids",
     "val/var_explained",
 };
@@ -157,8 +162,21 @@ int rlhf__series_begins_with_chance(const struct rlhf__series_set *s, const char
     return a->n > 0 && m->n > 0 && m->value[0] == 0 && a->phase[0] == m->phase[0];
 }
 
+// Some algorithms report only the KL of whole responses.
+static rlhf_status kl_per_token(struct rlhf__series_set *s, int64_t phase,
+                                struct rlhf__error *err) {
+    const struct rlhf__series *kl = find(s, "objective/kl"),
+                              *length = find(s, "completions/mean_length");
+    if (!kl || !length || kl->n == 0 || length->n == 0 || kl->phase[kl->n - 1] != phase ||
+        length->phase[length->n - 1] != phase || !(length->value[length->n - 1] > 0))
+        return RLHF_OK;
+    return rlhf__series_set_put(s, "objective/kl_per_token", phase,
+                                kl->value[kl->n - 1] / length->value[length->n - 1], err);
+}
+
 rlhf_status rlhf__series_set_derive(struct rlhf__series_set *s, int64_t phase,
                                     struct rlhf__error *err) {
+    RLHF_TRY(kl_per_token(s, phase, err));
     RLHF_TRY(begin_with_chance(s, "dpo/accuracy", "dpo/margin", phase, err));
     return begin_with_chance(s, "eval/accuracy", "eval/margin", phase, err);
 }

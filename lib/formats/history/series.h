@@ -40,9 +40,10 @@ rlhf_status rlhf__series_set_put(struct rlhf__series_set *, const char *name, in
 rlhf_status rlhf__series_set_row(struct rlhf__series_set *, const json_t *row, int64_t phase,
                                  struct rlhf__error *err);
 
-// If the policy was still equal to its reference at the first phase, make the series of preference
-// accuracies begin with chance (at most 0.5). Call this function after all metrics of the phase are
-// appended. Errors: RLHF_E_NOMEM. [any]
+// If the phase lacks objective/kl_per_token, make it from objective/kl. If the policy was still
+// equal to its reference at the first phase, make the series of preference accuracies begin with
+// chance (at most 0.5). Call this function after all metrics of the phase are appended. Errors:
+// RLHF_E_NOMEM. [any]
 rlhf_status rlhf__series_set_derive(struct rlhf__series_set *, int64_t phase,
                                     struct rlhf__error *err);
 

@@ -2,19 +2,11 @@
 #include "history/verdict.h"
 
 #include "base/buf.h"
-#include "base/printable.h"
 #include "history/rules.h"
-#include "history/signs.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { REPORTED = 1000 }; // maximal length of a warning that is shown, in bytes
-
-static const struct rlhf__series *of(const struct rlhf__history *h, const char *name) {
-    return rlhf__series_of(h->series, name);
-}
 
 // ---- checks: can the numbers be trusted? ----
 
@@ -53,7 +45,7 @@ static void check_phases(const struct rlhf__history *h, struct rlhf__verdict *v)
 }
 
 static void check_log_probs(const struct rlhf__history *h, struct rlhf__verdict *v) {
-    const struct rlhf__series *gap = of(h, "sampling/logp_difference/max");
+    const struct rlhf__series *gap = rlhf__measured(h, "sampling/logp_difference/max");
     double worst = 0;
     char by[40];
     for (int64_t i = 0; i < gap->n; i++)
@@ -66,7 +58,7 @@ static void check_log_probs(const struct rlhf__history *h, struct rlhf__verdict 
 }
 
 static void check_steps(const struct rlhf__history *h, struct rlhf__verdict *v) {
-    const struct rlhf__series *s = of(h, "optim/skipped_steps");
+    const struct rlhf__series *s = rlhf__measured(h, "optim/skipped_steps");
     if (!s->n) return;
     const double skipped = s->value[s->n - 1];
     if (skipped == 0)
@@ -80,7 +72,7 @@ static void check_scores(const struct rlhf__history *h, struct rlhf__verdict *v)
     for (size_t i = 0; i < h->series->n; i++)
         if (rlhf__is_failure_metric(h->series->all[i].name))
             lost += rlhf__trend_sum(&h->series->all[i]);
-    if (!of(h, "objective/scores")->n) return;
+    if (!rlhf__measured(h, "objective/scores")->n) return;
     if (lost == 0)
         check(v, 1, "every response scored");
     else
@@ -90,7 +82,7 @@ static void check_scores(const struct rlhf__history *h, struct rlhf__verdict *v)
 static void check_witness(const struct rlhf__history *h, struct rlhf__verdict *v) {
     const struct rlhf__witness *w;
     for (size_t i = 0; (w = rlhf__witness_at(i)); i++)
-        if (of(h, w->metric)->n > 0) {
+        if (rlhf__measured(h, w->metric)->n > 0) {
             check(v, 1, "a measure that nothing is trained on");
             return;
         }
@@ -100,7 +92,7 @@ static void check_witness(const struct rlhf__history *h, struct rlhf__verdict *v
 // ---- the headline ----
 
 static void measure(const struct rlhf__history *h, struct rlhf__verdict *v) {
-    const struct rlhf__series *s = of(h, v->headline.metric);
+    const struct rlhf__series *s = rlhf__measured(h, v->headline.metric);
     const struct rlhf__first_last e = rlhf__trend_ends(s);
     int64_t best = 0;
     for (int64_t i = 1; i < s->n; i++)
@@ -220,7 +212,7 @@ static void judge(const struct rlhf__history *h, struct rlhf__verdict *v, struct
         rlhf__buf_puts(title, h->series->n ? "Too short to judge" : "Nothing to judge yet");
         return;
     }
-    const struct rlhf__series *s = of(h, v->headline.metric);
+    const struct rlhf__series *s = rlhf__measured(h, v->headline.metric);
     measure(h, v);
     if (s->n < RLHF__TREND_FEWEST) {
         put_short(v, s, title, rule);
@@ -234,24 +226,6 @@ static void add_trouble(const struct rlhf__run_facts *f, struct rlhf__notes *out
     const struct rlhf__run_note form = {.level = RLHF__NOTE_WARN, .id = "unreadable"};
     for (size_t i = 0; i < f->n_trouble; i++)
         rlhf__notes_add(out, &form, "%s.", f->trouble[i]);
-}
-
-// Adds the warnings that training logged about single phases, which are not visible in the series.
-// Adds nothing if one of the notes in `lost` exists, because the warnings are then consequences of
-// that note's problem.
-static void add_reported(const struct rlhf__run_facts *f, struct rlhf__notes *out) {
-    static const char *const lost[] = {"collapsed", "fell_apart", "diverged", "hacked"};
-    const struct rlhf__run_note form = {
-        .level = RLHF__NOTE_WARN, .id = "reported", .rule = "a warning of that phase"};
-    int hidden = 0;
-    for (size_t i = 0; i < sizeof lost / sizeof *lost; i++)
-        hidden |= rlhf__notes_find(out, lost[i]) != NULL;
-    for (size_t i = 0; !hidden && i < f->n_reported; i++) {
-        const char *text = f->reported[i].text;
-        const size_t n = strlen(text), shown = n > REPORTED ? rlhf__utf8_floor(text, REPORTED) : n;
-        rlhf__notes_add(out, &form, "Phase %lld: %.*s.", (long long)f->reported[i].phase,
-                        (int)shown, text);
-    }
 }
 
 // Returns the buffer's text, which then belongs to the caller. Returns NULL if memory runs out.
@@ -270,10 +244,8 @@ rlhf_status rlhf__verdict_make(const struct rlhf__history *h, struct rlhf__verdi
     check_steps(h, out);
     check_scores(h, out);
     check_witness(h, out);
-    rlhf__signs_apply(h, &out->notes);
-    rlhf__rules_apply(h, &out->notes);
+    rlhf__rules_apply(h, 1, &out->notes);
     judge(h, out, &title, &text, &rule);
-    add_reported(h->facts, &out->notes);
     add_trouble(h->facts, &out->notes);
     rlhf__notes_sort(&out->notes);
     out->title = take(&title);
