@@ -34,6 +34,7 @@ static void measure_scores(const struct rlhf__phase *p, struct rlhf__metrics *m)
     rlhf__mean_std(e->reward, NULL, NULL, e->n, &mean, &std);
     rlhf__metrics_set(m, "objective/scores", mean);
     set_finite(m, "objective/scores_error", rlhf__rows_error(e, e->reward, NULL));
+    if (!e->turn) set_finite(m, "objective/scores_noise", rlhf__rows_noise(e, e->reward));
     set_finite(m, "completions/length_score_correlation",
                rlhf__rows_length_correlation(e, e->reward));
 }

@@ -131,8 +131,8 @@ void rlhf__phase_details(const struct rlhf__phase *p, const char *finding) {
 }
 
 // Count the phases without a learning signal. With a critic, or with an algorithm that does not
-// report flat groups, these are the phases whose responses all have the same reward. Otherwise they
-// are those in which no group has spread.
+// report flat groups, these are the phases whose responses all have the same reward. Otherwise
+// these are the phases whose groups are all flat.
 static void count_flat(const struct rlhf__phase *p, struct rlhf__count *count) {
     const struct rlhf__rows *e = &p->x.rows;
     double share = 0;

@@ -1,5 +1,5 @@
-// run_history.h: the metrics of a run so far, including those from before a resume, and what the
-// rules (history/rules.h) have said about them.
+// run_history.h: the metrics of a run so far, including those from before a resume, and the
+// problems that were reported about them by the rules (history/rules.h).
 //
 // A problem is reported once per run. Which problems were reported is not stored: a resumed run
 // applies the rules to its earlier phases again, in the same way as when it trained them.

@@ -12,7 +12,7 @@ static rlhf_status begin_history(struct rlhf__run *r, int64_t phases, struct rlh
     const int may_end =
         rlhf__cast_samples(&r->cast) && rlhf__responses_may_end(r->config, r->cast.policy);
     RLHF_TRY(rlhf__run_history_begin(&r->history, r->config, may_end ? 1 : -1, err));
-    if (phases == 0) return RLHF_OK;
+    if (phases == 0 || !r->req->dir->root) return RLHF_OK;
     struct rlhf__error unread = {0, ""};
     const rlhf_status st = rlhf__run_history_read(&r->history, r->req->dir->root, phases, &unread);
     if (st == RLHF_E_NOMEM) *err = unread;
@@ -60,7 +60,7 @@ rlhf_status rlhf__records_open_silent(struct rlhf__run *r, struct rlhf__error *e
 }
 
 rlhf_status rlhf__records_go_back(struct rlhf__run *r, int64_t phase, struct rlhf__error *err) {
-    if (!rlhf__run_writes(r)) return begin_history(r, phase, err);
+    if (!rlhf__run_writes(r)) return RLHF_OK;
     rlhf__run_close_records(r);
     RLHF_TRY(rlhf__records_open(r, r->req->dir->root, phase, err));
     return rlhf__records_open_rollouts(r, phase, err);

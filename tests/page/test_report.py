@@ -207,31 +207,27 @@ def data_rows(at):
 
 
 def preferences(at):
-    """A DPO run: its policy begins as its reference, and a warning of one phase is not lost."""
+    """A DPO run: its policy begins as its reference. Notes follow from the metrics, not from the texts of warnings."""
     def change(row):
         first = row["phase"] == 1
         share = 0 if first else 0.55 + 0.3 * row["phase"] / 30
         for name in ("objective/scores", "completions/clipped_ratio", "objective/kl"):
             del row[name]
         held = {"eval/accuracy": share, "eval/margin": share} if first or row["phase"] % 5 == 0 else {}
-        return {**row, "dpo/accuracy": share, "dpo/margin": 0 if first else 0.01 * row["phase"], **held}
+        return {**row, "dpo/accuracy": share, "dpo/margin": 0 if first else 0.01 * row["phase"],
+                "optim/preferred_fall": 0.1 if row["phase"] < 7 else 1.5, **held}
     folder = made.write(f"{at}/dpo", change=change)
     with open(folder + "/events.jsonl", "a") as f:
-        for phase, finding, text in ((3, "jumped", "a jump"), (7, "fell", "the policy has lost the preferred responses"),
-                                     (8, "fell", "again"), (9, "cut_off", "known from the series"), (9, "exploded", 5)):
-            f.write(json.dumps({"time": 1.8e9, "phase": phase, "event": "warning", "finding": finding, "text": text}) + "\n")
+        f.write(json.dumps({"time": 1.8e9, "phase": 9, "event": "warning", "finding": "far", "text": "a text"}) + "\n")
     verdict = data_of(folder)["runs"][0]["verdict"]
     assert verdict["title"] == "Preference accuracy rose from 0.5 to 0.84", verdict["title"]
     assert verdict["rule"].startswith("dpo/accuracy by chance (in the first phase the policy is its reference"), verdict["rule"]
     texts = [n["text"] for n in verdict["notes"]]
-    assert texts[:2] == ["Phase 3: a jump.", "Phase 7: the policy has lost the preferred responses."], texts
-    assert "eval/accuracy rose: 0.5 by chance, 0.85 in its last." in texts and len(texts) == 3, texts
+    assert texts[0].startswith("The policy has lost the preferred responses: their log-prob is 1.5 nats per token below"), texts
+    assert "eval/accuracy rose: 0.5 by chance, 0.85 in its last." in texts and len(texts) == 2, texts
     shown = subprocess.run([PROGRAM, "runs", "show", folder], capture_output=True, text=True).stdout
-    assert "Phase 7: the policy has lost the preferred responses." in shown, shown
-    with open(folder + "/events.jsonl", "a") as f:
-        f.write(json.dumps({"time": 1.8e9, "phase": 9, "event": "warning", "finding": "far", "text": "x\u00e9" * 900}) + "\n")
-    texts = [n["text"] for n in data_of(folder)["runs"][0]["verdict"]["notes"]]
-    assert texts[0] == "Phase 9: " + "x\u00e9" * 333 + "x." and len(texts) == 2, texts
+    assert "The policy has lost the preferred responses" in shown and "a text" not in shown, shown
+
 
 
 def hostile(at):

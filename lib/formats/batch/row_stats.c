@@ -2,6 +2,7 @@
 #include "batch/row_stats.h"
 
 #include <math.h>
+#include <string.h>
 
 double rlhf__rows_error(const struct rlhf__rows *e, const float *x, const uint8_t *keep) {
     double mean = 0, n = 0, squares = 0, prompts = 0;
@@ -39,4 +40,29 @@ double rlhf__rows_length_correlation(const struct rlhf__rows *e, const float *x)
         xl += a * b;
     }
     return xx > 0 && ll > 0 ? xl / sqrt(xx * ll) : NAN;
+}
+
+static int is_equal(const struct rlhf__rows *e, uint32_t i, uint32_t k) {
+    const int32_t n = e->offset[i + 1] - e->offset[i];
+    return e->offset[k + 1] - e->offset[k] == n &&
+           memcmp(e->ids + e->offset[i], e->ids + e->offset[k], (size_t)n * sizeof *e->ids) == 0;
+}
+
+double rlhf__rows_noise(const struct rlhf__rows *e, const float *x) {
+    enum { FEWEST = 8 };
+    double sum = 0, all = 0, squares = 0;
+    int64_t pairs = 0;
+    for (uint32_t i = 0; i < e->n; i++) {
+        const double off = (double)x[i] - (double)x[0];
+        sum += off;
+        all += off * off;
+        for (uint32_t k = i + 1; k < e->n && e->source[k] == e->source[i]; k++) {
+            const double d = (double)x[k] - (double)x[i];
+            if (!is_equal(e, i, k)) continue;
+            squares += d * d;
+            pairs++;
+        }
+    }
+    const double variance = all / e->n - sum / e->n * (sum / e->n);
+    return pairs >= FEWEST && variance > 0 ? squares / (double)pairs / 2 / variance : NAN;
 }

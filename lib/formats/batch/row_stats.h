@@ -13,4 +13,10 @@ double rlhf__rows_error(const struct rlhf__rows *, const float *x, const uint8_t
 // them is constant. [any]
 double rlhf__rows_length_correlation(const struct rlhf__rows *, const float *x);
 
+// Returns the share of the variance of x[n] that lies between equal responses to the same prompt:
+// half of the mean squared difference of such pairs, divided by the variance. It is 0 if x depends
+// only on the texts, and about 1 if x is only noise. Returns NaN if there are fewer than eight
+// pairs, or if x is constant. [any]
+double rlhf__rows_noise(const struct rlhf__rows *, const float *x);
+
 #endif

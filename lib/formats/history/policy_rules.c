@@ -36,7 +36,8 @@ void rlhf__put_cause(const struct rlhf__history *h, int64_t phase, struct rlhf__
         phase > AT_ONCE && f->holds && !rlhf__jump(h, &a, &b) && !rlhf__explosion(h, &a, &b);
     if (drifted && f->unbound)
         rlhf__buf_puts(
-            out, "nothing holds it near the reference (algo.kl_placement is none): set it, then ");
+            out,
+            "set algo.kl_placement, because no penalty holds the policy near the reference, then ");
     else if (drifted)
         rlhf__buf_printf(out, "raise the KL penalty (algo.kl_coef %g) first, then ", f->kl_coef);
     rlhf__buf_puts(out, "lower ");

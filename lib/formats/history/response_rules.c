@@ -1,4 +1,4 @@
-// response_rules.c: rules about the length of responses, about what ends them, and about episodes.
+// response_rules.c: rules about the length of responses, and about what ends them.
 #include "base/buf.h"
 #include "history/rules.h"
 
@@ -106,36 +106,4 @@ void rlhf__rule_lengths(const struct rlhf__history *h, struct rlhf__notes *out) 
                         "and %.0f %% are cut off.",
                         first, last, 100 * c.last);
     }
-}
-
-// ---- episodes ----
-
-void rlhf__rule_no_calls(const struct rlhf__history *h, struct rlhf__notes *out) {
-    const struct rlhf__series *s = rlhf__measured(h, "tools/call_frequency");
-    const struct rlhf__run_note form = {
-        .level = RLHF__NOTE_WARN,
-        .id = "no_calls",
-        .rule = "tools/call_frequency is 0",
-        .change = "teach the form of calls first, by sft.so on rows with calls "
-                  "(docs/calculator.md); look at the prompt with 'rlhf-host play'",
-        .held = rlhf__trend_below(s, 1e-12)};
-    if (form.held.n) rlhf__notes_add(out, &form, "None of the episodes called a tool.");
-}
-
-void rlhf__rule_rewritten(const struct rlhf__history *h, struct rlhf__notes *out) {
-    const struct rlhf__series *s = rlhf__measured(h, "episodes/rewritten_turns");
-    const struct rlhf__run_note form = {
-        .level = RLHF__NOTE_WARN,
-        .id = "rewritten",
-        .rule = "episodes/rewritten_turns above 0",
-        .change =
-            "nothing, if the policy is used by programs that keep what it wrote; programs that "
-            "render the whole conversation for each turn do not show it to the model",
-        .held = rlhf__trend_above(s, 0)};
-    if (form.held.n)
-        rlhf__notes_add(
-            out, &form,
-            "The chat template would render %.0f %% of the turns differently once later "
-            "turns follow; rows keep what the policy wrote.",
-            100 * s->value[s->n - 1]);
 }

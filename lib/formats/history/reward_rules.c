@@ -194,6 +194,48 @@ void rlhf__rule_negative_weights(const struct rlhf__history *h, struct rlhf__not
     }
 }
 
+// Returns 1 if the measure should move as the headline does: a judge, or the headline on held-out
+// rows.
+static int confirms(const char *headline, const char *measure) {
+    const char *what = strcmp(headline, "objective/scores") == 0 ? "reward" : headline;
+    if (strcmp(measure, "judge/mean") == 0) return 1;
+    if (strncmp(measure, "eval/", 5) != 0) return 0;
+    const char *slash = strrchr(what, '/');
+    return strcmp(measure + 5, what) == 0 || (slash && strcmp(measure + 5, slash + 1) == 0);
+}
+
+// Adds a note if the headline improved, but a measure that should confirm it did not move, and
+// gained less than a quarter as much. rlhf__rule_witnesses says if the measure got worse.
+void rlhf__rule_measure_stays(const struct rlhf__history *h, struct rlhf__notes *out) {
+    const struct rlhf__headline top = rlhf__headline_of(h->series);
+    const struct rlhf__witness *w;
+    if (rlhf__headline_moved(h->series) <= 0) return;
+    const struct rlhf__first_last t = rlhf__trend_ends(rlhf__measured(h, top.metric));
+    for (size_t i = 0; (w = rlhf__witness_at(i)); i++) {
+        const struct rlhf__series *s = rlhf__measured(h, w->metric);
+        const struct rlhf__first_last e = rlhf__trend_ends(s);
+        const struct rlhf__run_note form = {
+            .level = RLHF__NOTE_WARN,
+            .id = "measure_stays",
+            .rule =
+                "the headline improved, and a judge or the headline on held-out rows did not move "
+                "and gained less than a quarter of that",
+            .change = *w->metric == 'j'
+                          ? "check what the reward pays for (samples.jsonl)"
+                          : "more prompts or rows, or fewer passes over them (epoch shows "
+                            "how often each was used)",
+            .held = {s->n ? s->phase[0] : 0, s->n}};
+        char first[40], last[40];
+        if (s->n < RLHF__TREND_FEWEST || !confirms(top.metric, w->metric) ||
+            rlhf__trend_moved(s) != 0 || rlhf__witness_repeats(h->series, i) ||
+            w->better * (e.last - e.first) > top.better * (t.last - t.first) / 4)
+            continue;
+        rlhf__notes_add(out, &form, "%s improved, but %s did not: %s at first, %s at the end.",
+                        top.word, w->metric, rlhf__figure(e.first, first),
+                        rlhf__figure(e.last, last));
+    }
+}
+
 // Adds a sentence about each measure. The sentence is a warning if the measure gets worse while the
 // headline improves.
 void rlhf__rule_witnesses(const struct rlhf__history *h, struct rlhf__notes *out) {

@@ -3,7 +3,8 @@
 // 'runs show' and in the report. So they use the same conditions. A rule sees nothing but the
 // metrics so far and the settings. docs/did-it-work.md explains all rules.
 //
-// The rules are in four files: policy_rules.c, update_rules.c, response_rules.c, reward_rules.c.
+// A rule that compares one metric with a limit is a row of the table in rules.c. The others are in
+// policy_rules.c, update_rules.c, response_rules.c, reward_rules.c and reward_parts.c.
 #ifndef RLHF_FORMATS_HISTORY_RULES_H
 #define RLHF_FORMATS_HISTORY_RULES_H
 
@@ -23,16 +24,16 @@ typedef void rlhf__rule(const struct rlhf__history *, struct rlhf__notes *out);
 rlhf__rule rlhf__rule_collapsed, rlhf__rule_narrowed, rlhf__rule_fell_apart, rlhf__rule_diverged,
     rlhf__rule_far, rlhf__rule_fell, rlhf__rule_hacked, rlhf__rule_other_reference,
     rlhf__rule_frozen;
-// update_rules.c: steps, gradients, critic, time
+// update_rules.c: steps, gradients, time
 rlhf__rule rlhf__rule_jumped, rlhf__rule_exploded, rlhf__rule_skipped_steps,
-    rlhf__rule_kl_over_target, rlhf__rule_clipped, rlhf__rule_critic, rlhf__rule_gradient,
-    rlhf__rule_slow_reward;
-// response_rules.c: lengths, ends and episodes
-rlhf__rule rlhf__rule_cut_off, rlhf__rule_lengths, rlhf__rule_no_calls, rlhf__rule_rewritten;
+    rlhf__rule_kl_over_target, rlhf__rule_gradient, rlhf__rule_slow_reward;
+// response_rules.c: lengths and ends
+rlhf__rule rlhf__rule_cut_off, rlhf__rule_lengths;
 // reward_rules.c and reward_parts.c: what rewards teach, and measures that nothing is trained on
 rlhf__rule rlhf__rule_constant_reward, rlhf__rule_flat_groups, rlhf__rule_calibration,
     rlhf__rule_right_answers, rlhf__rule_negative_weights, rlhf__rule_drowned,
-    rlhf__rule_lost_rewards, rlhf__rule_reward_parts, rlhf__rule_witnesses;
+    rlhf__rule_lost_rewards, rlhf__rule_reward_parts, rlhf__rule_measure_stays,
+    rlhf__rule_witnesses;
 
 // Append the notes of all rules or, if `trends` is 0, only of those that are said at once. If the
 // policy is lost (RLHF__NOTE_LOST), the consequences are left out. [any]

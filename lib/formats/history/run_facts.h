@@ -24,11 +24,11 @@ struct rlhf__run_facts {
     double max_grad_norm;   // optim.max_grad_norm
     // 1: responses may end before the length limit; -1: they cannot; 0: it depends on the model.
     int32_t may_end;
-    int32_t pays_length; // 1: length.so is one of the rewards
-    int32_t plays;       // 1: an environment answers the responses
-    int32_t unbound;     // 1: algo.kl_placement is none, so nothing holds it near the reference
-    int32_t holds;       // 1: the algorithm has algo.kl_coef
-    int32_t goes_on;     // 1: a lost policy does not end the run (run.stop_on)
+    int32_t pays_length;         // 1: length.so is one of the rewards
+    int32_t plays;               // 1: an environment answers the responses
+    int32_t unbound;             // 1: algo.kl_placement=none, so that no penalty holds the policy
+    int32_t holds;               // 1: the algorithm has algo.kl_coef
+    int32_t goes_on;             // 1: a lost policy does not end the run (run.stop_on)
     double kl_coef, lr, muon_lr; // muon_lr is 0 unless the optimizer is Muon
     int64_t batch_size;
     int32_t stops, reserved; // stops 1: sampling.stop has entries

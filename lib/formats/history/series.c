@@ -31,6 +31,7 @@ static const char *const read_by_name[] = {
     "objective/loss",
     "objective/scores",
     "objective/scores_error",
+    "objective/scores_noise",
     "objective/verifiable_correct_rate",
     "optim/flat_phases",
     "optim/grad_norm",

@@ -9,7 +9,6 @@
 #define NORM_USUAL  1000.0 // multiple of the usual gradient norm that counts as exploding
 #define NORM_LARGE  10.0   // a norm up to this does not count
 #define OVER_TARGET 1.5    // multiple of the KL that the settings ask for
-#define CLIPPED     0.3    // share of tokens whose ratio is clipped
 
 // ---- single steps ----
 
@@ -25,7 +24,7 @@ int64_t rlhf__jump(const struct rlhf__history *h, double *before, double *kl) {
 }
 
 // Returns the median norm of the phases before `phase`, except those without a learning signal.
-// Their gradients come only from penalties. Returns NORM_LARGE if there are no other phases.
+// Their gradients come only from penalties. Without other phases, returns NORM_LARGE.
 static double usual_norm(const struct rlhf__history *h, int64_t phase) {
     const struct rlhf__series *all = rlhf__measured(h, "optim/grad_norm"),
                               *flat = rlhf__measured(h, "frac_reward_zero_std");
@@ -130,36 +129,6 @@ void rlhf__rule_kl_over_target(const struct rlhf__history *h, struct rlhf__notes
     rlhf__notes_add(out, &form, "KL is %s nats per sequence; the target (%s) is %s.",
                     rlhf__figure(rlhf__last_of(s), kl), h->facts->kl_setting,
                     rlhf__figure(h->facts->kl_limit, target));
-}
-
-void rlhf__rule_clipped(const struct rlhf__history *h, struct rlhf__notes *out) {
-    const struct rlhf__series *s = rlhf__measured(h, "policy/clipfrac_avg");
-    const struct rlhf__run_note form = {.level = RLHF__NOTE_WARN,
-                                        .id = "clipped",
-                                        .rule = "policy/clipfrac_avg above 0.3",
-                                        .change = "lower optim.lr, algo.epochs or algo.minibatches",
-                                        .held = rlhf__trend_above(s, CLIPPED)};
-    if (!(rlhf__last_of(s) > CLIPPED)) return;
-    rlhf__notes_add(out, &form,
-                    "%.0f %% of the tokens are clipped: updates are larger than the clip range "
-                    "allows.",
-                    100 * rlhf__last_of(s));
-}
-
-void rlhf__rule_critic(const struct rlhf__history *h, struct rlhf__notes *out) {
-    const struct rlhf__series *s = rlhf__measured(h, "val/var_explained");
-    const struct rlhf__run_note form = {
-        .level = RLHF__NOTE_WARN,
-        .id = "critic",
-        .rule = "val/var_explained below 0",
-        .change = "raise algo.value_coef or value.lr; if the reward grows quickly, "
-                  "rewards.normalize keeps its scale",
-        .held = rlhf__trend_below(s, 0)};
-    char fit[40];
-    if (!(rlhf__last_of(s) < 0)) return;
-    rlhf__notes_add(out, &form,
-                    "The critic is worse than predicting the mean (explained variance %s).",
-                    rlhf__figure(rlhf__last_of(s), fit));
 }
 
 void rlhf__rule_gradient(const struct rlhf__history *h, struct rlhf__notes *out) {
