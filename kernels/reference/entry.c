@@ -7,12 +7,14 @@
 #include <unistd.h>
 
 struct config {
-    int64_t rounding;
+    int64_t rounding, rounding_scale;
 };
 
 static const rlhf_opt opts[] = {
     RLHF_OPT_I64(struct config, rounding, 0, 0, INT64_MAX,
                  "seed of rounding errors that the outputs of norms and log-probs get; 0 = none"),
+    RLHF_OPT_I64(struct config, rounding_scale, 1, 1, 1024,
+                 "how many times larger these errors are than those of f32"),
 };
 
 struct self {
@@ -32,8 +34,11 @@ static rlhf_status create(const rlhf_host *host, const void *config, void **self
 static rlhf_status open_table(void *self, const rlhf_kernels_open *open, rlhf_compute **out) {
     const struct self *s = self;
     const rlhf_status st = rlhf_reference_open(s->common.host, open, out);
-    if (st == RLHF_OK) ((struct rlhf__ref *)(*out)->ctx)->rounding = (uint64_t)s->config.rounding;
-    return st;
+    if (st != RLHF_OK) return st;
+    struct rlhf__ref *r = (*out)->ctx;
+    r->rounding = (uint64_t)s->config.rounding;
+    r->rounding_size = (double)s->config.rounding_scale * 0x1p-20;
+    return RLHF_OK;
 }
 
 static void close_table(void *self, rlhf_compute *c) {

@@ -44,8 +44,7 @@ static inline void rlhf__ref_put(rlhf_dev p, int32_t dtype, uint64_t i, double v
 }
 
 // Returns `y`, element c of an output of the size `gamma`: a normalized row times gamma, or a
-// log-prob. If r->rounding is set, adds an error of at most 2^-20 gamma, which is about what the
-// f32 products before it leave. The error depends only on the seed, y and c, so equal rows stay
+// log-prob. If r->rounding is set, adds an error of at most rounding_size * gamma. The error depends only on the seed, y and c, so equal rows stay
 // equal.
 static inline double rlhf__ref_disturbed(const struct rlhf__ref *r, double y, float gamma,
                                          uint64_t c) {
@@ -56,7 +55,7 @@ static inline double rlhf__ref_disturbed(const struct rlhf__ref *r, double y, fl
     h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9u; // the mixer of splitmix64 (Steele et al. 2014)
     h = (h ^ (h >> 27)) * 0x94d049bb133111ebu;
     const double error = (double)((h ^ (h >> 31)) >> 11) * 0x1p-52 - 1; // in [-1, 1)
-    return y + (double)gamma * error * 0x1p-20;
+    return y + (double)gamma * error * r->rounding_size;
 }
 
 #endif

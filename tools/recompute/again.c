@@ -71,6 +71,7 @@ static rlhf_status run_part(const struct rlhf__run_request *q, const struct rlhf
     RLHF_TRY(rlhf__run_create(q, &r, err));
     told->samples = rlhf__cast_samples(&r->cast);
     told->lacks_rows = lacks_rows(part, told);
+    if (part->own_logp && told->samples) r->cast.plan.flags |= RLHF_PLAN_RECOMPUTE_LOGP;
     const rlhf_status st = told->lacks_rows ? RLHF_OK : rlhf__run_again(r, out, &wish, err);
     rlhf__run_destroy(r);
     return st;

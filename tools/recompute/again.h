@@ -27,7 +27,8 @@ struct rlhf__again_part {
     int64_t from;    // begin at this phase's checkpoint; 0: at the run's beginning
     int64_t phases;  // number of phases
     int32_t samples; // 1: responses are sampled; 0: they come from `rows`
-    int32_t reserved;
+    // 1: the algorithm gets recomputed log-probs of the responses, not those of `rows`.
+    int32_t own_logp;
     // The run's recorded rows. If responses are not sampled again, everything about them comes from
     // these rows. If they are sampled again, these rows supply only the scores and environment
     // answers that are not computed again. `rows` is NULL if everything is computed.

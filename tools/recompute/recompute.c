@@ -198,10 +198,11 @@ static rlhf_status try_in(const struct job *j, int64_t phase, int seed, const ch
     struct rlhf__again_told told;
     char backend[64], rows[RLHF__PATH_CAP], checkpoint[RLHF__PATH_CAP];
     const struct rlhf__again_part part = {
-        .from = phase - 1, .phases = 1, .rows = j->rows, .keep = every_one};
+        .from = phase - 1, .phases = 1, .own_logp = seed % 2, .rows = j->rows, .keep = every_one};
     struct results results = {out->path, checkpoint, NULL};
     int found;
-    snprintf(backend, sizeof backend, REFERENCE ":rounding=%d", seed);
+    snprintf(backend, sizeof backend, REFERENCE ":rounding=%d,rounding_scale=%d", seed,
+             1 << (seed - 1) / 2);
     again.backend = backend;
     RLHF_TRY(rlhf__recorded_seek(j->rows, phase, &found, err));
     RLHF_TRY(rlhf__again(&again, &part, out, &told, err));
