@@ -9,7 +9,6 @@
 #include "inspect/inspect.h"
 #include "page/report.h"
 #include "prompt/prompt.h"
-#include "recompute/recompute.h"
 #include "runs/runs.h"
 #include "team/join.h"
 #include "verify/verify.h"
@@ -26,21 +25,13 @@ static const struct {
     const char *name;
     command_fn run;
 } commands[] = {
-    {"generate", rlhf__cmd_generate},
-    {"play", rlhf__cmd_play},
-    {"tokenize", rlhf__cmd_tokenize},
-    {"eval", rlhf__cmd_eval},
-    {"label", rlhf__cmd_label},
-    {"pairs", rlhf__cmd_pairs},
-    {"export", rlhf__cmd_export},
-    {"inspect", rlhf__cmd_inspect},
-    {"plugin", rlhf__cmd_plugin},
-    {"devices", rlhf__cmd_devices},
-    {"report", rlhf__cmd_report},
-    {"recompute", rlhf__cmd_recompute},
-    {"runs", rlhf__cmd_runs},
-    {"verify", rlhf__cmd_verify},
-    {"help", cmd_help},
+    {"generate", rlhf__cmd_generate}, {"play", rlhf__cmd_play},
+    {"tokenize", rlhf__cmd_tokenize}, {"eval", rlhf__cmd_eval},
+    {"label", rlhf__cmd_label},       {"pairs", rlhf__cmd_pairs},
+    {"export", rlhf__cmd_export},     {"inspect", rlhf__cmd_inspect},
+    {"plugin", rlhf__cmd_plugin},     {"devices", rlhf__cmd_devices},
+    {"report", rlhf__cmd_report},     {"runs", rlhf__cmd_runs},
+    {"verify", rlhf__cmd_verify},     {"help", cmd_help},
 };
 
 // Internal command, started by the host itself; not for users.

@@ -44,8 +44,8 @@ static inline void rlhf__ref_put(rlhf_dev p, int32_t dtype, uint64_t i, double v
 }
 
 // Returns `y`, element c of an output of the size `gamma`: a normalized row times gamma, or a
-// log-prob. If r->rounding is set, adds an error of at most rounding_size * gamma. The error depends only on the seed, y and c, so equal rows stay
-// equal.
+// log-prob. If r->rounding is set, adds an error of at most rounding_size * gamma. The error
+// depends only on the seed, y and c, so equal rows stay equal.
 static inline double rlhf__ref_disturbed(const struct rlhf__ref *r, double y, float gamma,
                                          uint64_t c) {
     uint64_t h;

@@ -60,7 +60,7 @@ static void groups_without_spread_are_replaced(void **state) {
     }
     assert_true(kept > 0 && kept < 16);
     // metrics of the first round are not compared with metrics of the rows that were trained on
-    assert_int_equal(e2e_shell(t, "$HOST recompute fresh --backend cpu"), 0);
+    assert_int_equal(e2e_shell(t, "$HOST verify fresh --all --backend reference"), 0);
     json_decref(a);
     json_decref(b);
     json_t *rows = e2e_metrics(t, "fresh");

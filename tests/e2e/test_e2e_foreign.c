@@ -52,7 +52,7 @@ static void each_file(struct e2e *t, size_t ways, const char *commands) {
 static void commands_that_check(void **state) {
     each_file(*state, 4,
               "verify x --out rec.json\nverify x --receipt receipt.json\n"
-              "recompute x --backend cpu --threads 1\nreport x --out page.html");
+              "verify x --all --backend reference --threads 1\nreport x --out page.html");
 }
 
 static void commands_that_use_its_model(void **state) {
@@ -83,7 +83,7 @@ static void a_file_of_zeros(void **state) {
         assert_int_equal(e2e_shell(t, TRY "f=%s; try 'verify x' 'truncate -s 90G x/$f'", names[i]),
                          0);
     }
-    assert_int_equal(e2e_shell(t, TRY "f=metrics.jsonl; try 'recompute x --backend cpu' "
+    assert_int_equal(e2e_shell(t, TRY "f=metrics.jsonl; try 'verify x --all --backend reference' "
                                       "'truncate -s 90G x/$f'; cat said"),
                      0);
     e2e_says(t, "a byte in it is 0");

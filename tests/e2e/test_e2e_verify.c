@@ -99,7 +99,7 @@ static void a_phase_begins_at_the_checkpoint_before_it(void **state) {
     e2e_says(t, "phase 2 begins at phase 0, so all phases from there on are recomputed");
     e2e_says(t, "2 of 2 phases are equal");
     expect(t, e2e_run(t, "verify ppo"), 0);
-    e2e_says(t, "nothing was recomputed; --all or --phase N does");
+    e2e_says(t, "nothing was recomputed; --all or --phase A..B does");
 }
 
 static void nothing_is_written_to_the_run(void **state) {
@@ -333,7 +333,7 @@ static void refuses(struct e2e *t, const char *change, const char *args, const c
 
 static void bad_input_is_one_sentence(void **state) {
     struct e2e *t = *state;
-    refuses(t, "rm chain.jsonl", "--all", "x has no hash chain (chain.jsonl); rlhf-host recompute");
+    refuses(t, "rm chain.jsonl", "--all", "x has no hash chain (chain.jsonl)");
 #define NAME_VERSION(v)                                                                            \
     "sed -i 's/\"version\": \"[0-9.]*\"}, \"head/\"version\": \"" v "\"}, \"head/' chain.jsonl"
     refuses(t, NAME_VERSION("0.9.7") " && " CHAIN "forge . 999", "",
@@ -344,8 +344,6 @@ static void bad_input_is_one_sentence(void **state) {
     refuses(t, "true", "--all --phase 2", "give --all or --phase, not both");
     refuses(t, "rm -r checkpoints/00000[12] && mv ../policy ../gone", "--phase 2", "policy");
     assert_int_equal(e2e_shell(t, "mv gone policy"), 0);
-    refuses(t, "true", "--all --backend reference",
-            "x was computed with the arithmetic v1, and here it is without a name");
     refuses(t, "echo '{' >> chain.jsonl", "--all", "chain.jsonl:9:");
     refuses(t, "sed -i 2q chain.jsonl", "", "it ended before its first phase was done");
 }
@@ -396,7 +394,7 @@ static void phases_before_other_settings_are_refused(void **state) {
     expect(t, e2e_run(t, "verify x --all --out part.json"), 1);
     e2e_says(t, "phases 1 to 3 cannot be recomputed: the run was resumed after them");
     e2e_says(t, "1 of 1 phases are equal");
-    e2e_says(t, "not verified: phases 1 to 3");
+    e2e_says(t, "not verified: 3 phases");
     expect(t, e2e_shell(t, "cat part.json part.html"), 0);
     e2e_says(t, "\"equal\": null");
     e2e_says(t, "\"asked\": [\n      1,\n      4\n    ]");

@@ -82,7 +82,6 @@ struct measured {
     double size;       // largest recomputed element
     double off, whole; // sums of squares of the difference and of the change, weighted by v
     double run_norm, again_norm; // sums of squares of the change
-    int64_t bits;                // elements whose bits differ
 };
 
 static void see(struct measured *m, int64_t at, float before, float run, float again, double v,
@@ -94,7 +93,6 @@ static void see(struct measured *m, int64_t at, float before, float run, float a
     double d = fabs((double)run - (double)again);
     const double u = (double)again - (double)before, w = (double)run - (double)before;
     if (same) d = 0;
-    if (!same) m->bits++;
     if (!same && d == 0) d = FLT_MIN; // +0 and -0 differ only in their bits
     if (!(d <= m->most)) {
         m->most = isnan(d) ? INFINITY : d;
@@ -159,16 +157,9 @@ struct sums {
     struct rlhf__check element; // the element that is furthest beyond its limit
 };
 
-static rlhf_status note(struct rlhf__checks *c, const char *file, const struct rlhf__tensor *t,
-                        const struct measured *m, double limit, int wrong,
-                        struct rlhf__error *err) {
-    if (!c->tensors) c->tensors = json_array();
-    json_t *v = json_pack("{s:s, s:s, s:f, s:I, s:b}", "file", file, "tensor", t->name,
-                          "largest_difference", isfinite(m->most) ? m->most : DBL_MAX,
-                          "differing_elements", (json_int_t)m->bits, "wrong", wrong);
-    if (!v || json_array_append_new(c->tensors, v) != 0)
-        return RLHF__NOMEM(err, "out of memory for the comparison");
-    if (!wrong) return RLHF_OK;
+// Append a failed check of the tensor's element with the largest difference.
+static rlhf_status blame(struct rlhf__checks *c, const char *file, const struct rlhf__tensor *t,
+                         const struct measured *m, double limit, struct rlhf__error *err) {
     struct rlhf__check k = {.run = m->most_run,
                             .again = m->most_again,
                             .difference = m->most,
@@ -206,7 +197,7 @@ static rlhf_status compare_moment(const struct opened *o, size_t k, const struct
     RLHF_TRY(measure(&t, o->room, 0, &m, err));
     const double allowed = l->moments * fmax(m.size, most);
     rlhf__check_see(&s->element, m.most_run, m.most_again, 1, run->name);
-    return note(c, files[k].name, run, &m, allowed, !(m.most <= allowed), err);
+    return m.most <= allowed ? RLHF_OK : blame(c, files[k].name, run, &m, allowed, err);
 }
 
 // Sets *out to a thousandth of the largest recomputed first moment (`letter` is 'm') or second
@@ -257,9 +248,8 @@ static rlhf_status compare_weights(const struct opened *o, size_t k,
             st = measure_weight(o, rlhf__weights_at(o->run, i), l, s, &m[i], err);
     const double allowed = l->rounding == 0 ? 0 : 2 * s->moved;
     for (size_t i = 0; st == RLHF_OK && i < n; i++)
-        if (is_comparable(o, i))
-            st = note(c, files[k].name, rlhf__weights_at(o->run, i), &m[i], allowed,
-                      !(m[i].beyond <= allowed), err);
+        if (is_comparable(o, i) && !(m[i].beyond <= allowed))
+            st = blame(c, files[k].name, rlhf__weights_at(o->run, i), &m[i], allowed, err);
     free(m);
     return st;
 }

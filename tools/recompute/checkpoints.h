@@ -12,7 +12,7 @@ struct rlhf__checkpoints {
 };
 
 // Compare all weight files of two checkpoints of the same phase. Weights have two measures
-// (docs/recompute.md): the length of the difference, with each element weighted by its second
+// (docs/verifying.md): the length of the difference, with each element weighted by its second
 // moment, and the largest difference of an element. Errors: RLHF_E_INVALID (a file that cannot be
 // read), RLHF_E_NOMEM. [main]
 rlhf_status rlhf__checkpoints_compare(const struct rlhf__checkpoints *,

@@ -17,7 +17,6 @@ struct rlhf__check_limits rlhf__check_limits(int bf16, int exact) {
 
 void rlhf__checks_finish(struct rlhf__checks *c) {
     free(c->item);
-    json_decref(c->tensors);
     *c = (struct rlhf__checks){0};
 }
 

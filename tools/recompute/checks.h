@@ -5,8 +5,6 @@
 
 #include "base/error.h"
 
-#include <jansson.h>
-
 // The largest allowed differences. If all are 0, the numbers must be equal to the bit.
 struct rlhf__check_limits {
     double number;   // of a loss, a metric, a log-prob, ...: relative to 1 + |recomputed|
@@ -34,7 +32,6 @@ struct rlhf__check {
 struct rlhf__checks {
     struct rlhf__check *item; // [n]
     size_t n, cap;
-    json_t *tensors; // an array: the largest difference of each tensor; NULL before the first
 };
 
 void rlhf__checks_finish(struct rlhf__checks *);

@@ -88,25 +88,19 @@ rlhf_status rlhf__numbers_metrics(const json_t *run, const json_t *again, int ha
     struct rlhf__check loss = begin("loss", l->number), norm = begin("gradient norm", l->norm);
     const char *name;
     json_t *v;
-    struct rlhf__check lacks = begin("", INFINITY);
-    size_t n = 0, lacking = 0;
+    size_t n = 0;
     const int replaced = value(json_object_get(run, "sampling/fresh_rounds")) > 0;
     json_object_foreach((json_t *)(uintptr_t)again, name, v) {
         // With recorded responses, the position in the prompts does not move.
         if (is_in(left_out, name) || (replaced && is_in(of_first_round, name))) continue;
         if (has_updates && strcmp(name, "epoch") == 0) continue;
-        if (!json_object_get(run, name)) { // an earlier version wrote fewer metrics
-            if (strcmp(name, "objective/scores") == 0) continue; // of runs with rewards only
-            if (lacking++ == 0) snprintf(lacks.where, sizeof lacks.where, "%s", name);
-            continue;
-        }
+        // Missing are scores without rewards, and val/var_explained if all returns are the same.
+        if (!json_object_get(run, name)) continue;
         n++;
         RLHF_TRY(one_metric(name, json_object_get(run, name), v, l, &worst, c, err));
     }
     snprintf(worst.what, sizeof worst.what, "%zu metrics", n);
     RLHF_TRY(rlhf__checks_add(c, &worst, err));
-    snprintf(lacks.what, sizeof lacks.what, "metrics that the run lacks: %zu", lacking);
-    if (lacking > 0) RLHF_TRY(rlhf__checks_add(c, &lacks, err));
     RLHF_TRY(sampled(again, l, c, err));
     if (has_updates) return RLHF_OK;
     const double x = value(json_object_get(again, "objective/loss"));

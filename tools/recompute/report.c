@@ -59,8 +59,7 @@ json_t *rlhf__recompute_json(const struct rlhf__recomputed *p) {
     json_t *checks = json_array();
     for (size_t i = 0; i < p->checks->n; i++)
         json_array_append_new(checks, check_json(&p->checks->item[i]));
-    return json_pack("{s:I, s:s, s:s, s:b, s:o, s:o}", "phase", (json_int_t)p->phase, "verdict",
+    return json_pack("{s:I, s:s, s:s, s:b, s:o}", "phase", (json_int_t)p->phase, "verdict",
                      verdict(p), "dtype", p->dtype, "same_arithmetic", p->must_equal, "checks",
-                     checks, "tensors",
-                     p->checks->tensors ? json_incref(p->checks->tensors) : json_array());
+                     checks);
 }

@@ -4,6 +4,7 @@
 
 #include "recompute/checks.h"
 
+#include <jansson.h>
 #include <stdint.h>
 
 // One phase that was recomputed.

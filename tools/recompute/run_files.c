@@ -97,15 +97,3 @@ rlhf_status rlhf__run_files_arithmetic(const char *run, const char *again, int *
     json_decref(mine);
     return st;
 }
-
-void rlhf__run_files_compute(const char *run, char dtype[8], char arithmetic[16]) {
-    char path[RLHF__PATH_CAP];
-    struct rlhf__error unread;
-    json_t *manifest = NULL;
-    rlhf__path_put(path, "%s/manifest.json", run);
-    if (rlhf__json_load(path, &manifest, &unread) != RLHF_OK) manifest = NULL;
-    snprintf(dtype, 8, "%s", rlhf__json_text_in(json_object_get(manifest, "compute"), "dtype"));
-    snprintf(arithmetic, 16, "%s",
-             rlhf__json_text_in(json_object_get(manifest, "compute"), "arithmetic"));
-    json_decref(manifest);
-}

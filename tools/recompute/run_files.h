@@ -23,8 +23,4 @@ int rlhf__run_files_checkpoint(const char *run, int64_t phase);
 rlhf_status rlhf__run_files_arithmetic(const char *run, const char *again, int *exact, int *bf16,
                                        struct rlhf__error *err);
 
-// Set `dtype` and `arithmetic` to those of the run's matrix products, or to "" if manifest.json
-// lacks them. [main]
-void rlhf__run_files_compute(const char *run, char dtype[8], char arithmetic[16]);
-
 #endif

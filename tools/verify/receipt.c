@@ -122,7 +122,7 @@ static void digest_of(const json_t *receipt, char hex[RLHF__HEX]) {
 // recomputed, and null if some could not be, or if only files were compared.
 static json_t *equal(const struct rlhf__receipt *r) {
     if (r->faults->n > 0) return json_false();
-    return r->told->recomputed > 0 && !r->left ? json_true() : json_null();
+    return r->told->recomputed > 0 && !r->told->left ? json_true() : json_null();
 }
 
 json_t *rlhf__receipt_json(const struct rlhf__receipt *r) {
@@ -140,7 +140,10 @@ json_t *rlhf__receipt_json(const struct rlhf__receipt *r) {
         "environment_on_trust", r->answers, "made", made(r->dir), "verified",
         verified(r->told->manifest));
     if (!v) return NULL;
-    json_object_set_new(v, "not_recomputed", r->left ? json_string(r->left) : json_null());
+    json_object_set_new(v, "not_recomputed",
+                        r->told->left ? rlhf__json_text(r->told->left_text) : json_null());
+    json_object_set_new(v, "proof", json_string(r->limits ? "limits" : "bits"));
+    json_object_set(v, "compared", r->told->compared);
     json_object_set_new(v, "all_faults", json_integer((json_int_t)r->faults->n));
     digest_of(v, hex);
     json_object_set_new(v, "sha256", json_string(hex));

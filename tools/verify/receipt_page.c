@@ -60,16 +60,17 @@ static long long number(const json_t *v, const char *key) {
 void rlhf__receipt_verdict(const json_t *receipt, char out[RLHF__VERDICT]) {
     const json_t *p = json_object_get(receipt, "phases");
     const long long all = number(p, "run"), done = number(p, "recomputed");
+    const int limits = strcmp(rlhf__json_text_in(receipt, "proof"), "limits") == 0;
+    const char *same = limits ? "equal within the limits" : "equal to the bit";
     if (json_is_false(json_object_get(receipt, "equal")))
         snprintf(out, RLHF__VERDICT, "differs");
     else if (done == 0)
         snprintf(out, RLHF__VERDICT, "has the files of its hash chain; no phase was recomputed");
     else if (done < all)
-        snprintf(out, RLHF__VERDICT,
-                 "has %lld of %lld phases that were recomputed and are equal to the bit", done,
-                 all);
+        snprintf(out, RLHF__VERDICT, "has %lld of %lld phases that were recomputed and are %s",
+                 done, all, same);
     else
-        snprintf(out, RLHF__VERDICT, "is equal to the bit");
+        snprintf(out, RLHF__VERDICT, "is %s", same);
 }
 
 static void put_verdict(struct rlhf__buf *out, const json_t *receipt) {
@@ -125,6 +126,7 @@ static void put_faults(struct rlhf__buf *out, const json_t *receipt) {
 
 void rlhf__receipt_page(const json_t *receipt, struct rlhf__buf *out) {
     static const char *const keys[] = {"run",
+                                       "proof",
                                        "arithmetic",
                                        "dtype",
                                        "version",

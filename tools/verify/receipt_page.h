@@ -15,8 +15,8 @@ void rlhf__receipt_page(const json_t *receipt, struct rlhf__buf *out);
 enum { RLHF__VERDICT = 160 };
 
 // Writes the receipt's verdict as the end of a sentence that begins with "the run", e.g. "is equal
-// to the bit", "differs" or "has 3 of 120 phases that were recomputed and are equal to the bit".
-// [any]
+// to the bit", "is equal within the limits", "differs" or "has 3 of 120 phases that were recomputed
+// and are equal to the bit". [any]
 void rlhf__receipt_verdict(const json_t *receipt, char out[RLHF__VERDICT]);
 
 #endif

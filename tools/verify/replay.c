@@ -4,24 +4,10 @@
 #include "base/file.h"
 #include "cmd/program.h"
 #include "recompute/run_files.h"
+#include "recompute/scratch.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-// ---- a directory for the recomputed files ----
-
-static rlhf_status make_folder(char dir[RLHF__PATH_CAP], struct rlhf__folder **out,
-                               struct rlhf__error *err) {
-    const char *tmp = getenv("TMPDIR");
-    rlhf__path_put(dir, "%s/rlhf-verify-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-    if (!mkdtemp(dir))
-        return rlhf__fail(err, RLHF_E_IO, "cannot make a directory in %s: %s",
-                          tmp && *tmp ? tmp : "/tmp", strerror(errno));
-    return rlhf__folder_open(NULL, dir, out, err);
-}
 
 static int has_checkpoint(const struct rlhf__replay_job *j, int64_t phase) {
     return rlhf__run_files_checkpoint(j->again.run, phase);
@@ -130,9 +116,12 @@ static json_t *trimmed(const json_t *begin, int trusted, const char *key) {
 static rlhf_status compare_begin(const struct rlhf__replay_job *j, const json_t *was,
                                  const json_t *is, struct rlhf__error *err) {
     const char *run = j->again.run;
-    RLHF_TRY(check_name(run, "the arithmetic", rlhf__json_text_in(was, "arithmetic"),
-                        rlhf__json_text_in(is, "arithmetic"),
-                        "a machine or a setting that keeps to it can verify it", err));
+    if (!j->limits)
+        RLHF_TRY(check_name(run, "the arithmetic", rlhf__json_text_in(was, "arithmetic"),
+                            rlhf__json_text_in(is, "arithmetic"),
+                            "a machine or a setting that keeps to it can verify it, and --backend "
+                            "reference compares within limits",
+                            err));
     RLHF_TRY(
         check_plugins(run, json_object_get(was, "plugins"), json_object_get(is, "plugins"), err));
     RLHF_TRY(check_inputs(run, json_object_get(was, "inputs"), json_object_get(is, "inputs"), err));
@@ -160,6 +149,12 @@ static const json_t *begin_of(const struct rlhf__replay_job *j, int64_t phase) {
     return l ? json_object_get(l->value, "begin") : NULL;
 }
 
+rlhf_status rlhf__replay_begin(const struct rlhf__replay_job *j, const char *dir,
+                               struct rlhf__replay_told *told, struct rlhf__error *err) {
+    RLHF_TRY(read_begin(dir, told, err));
+    return compare_begin(j, begin_of(j, INT64_MAX), told->begin, err);
+}
+
 // The record lacks the groups that algo.dynamic_sampling replaced. So if scores or answers come
 // from the record, a phase in which groups were replaced cannot be recomputed.
 static rlhf_status check_rounds(const struct rlhf__replay_job *j, int64_t from,
@@ -185,16 +180,13 @@ static rlhf_status check_rounds(const struct rlhf__replay_job *j, int64_t from,
 
 rlhf_status rlhf__replay_check(const struct rlhf__replay_job *j, struct rlhf__replay_told *told,
                                struct rlhf__error *err) {
-    char dir[RLHF__PATH_CAP];
     struct rlhf__folder *out = NULL;
     told->from = checkpoint_before(j, j->first);
     RLHF_TRY(check_rounds(j, told->from, err));
-    RLHF_TRY(make_folder(dir, &out, err));
-    rlhf_status st = compute(j, told->from, 0, out, err);
-    if (st == RLHF_OK) st = read_begin(dir, told, err);
-    if (st == RLHF_OK) st = compare_begin(j, begin_of(j, INT64_MAX), told->begin, err);
-    rlhf__folder_close(out);
-    rlhf__folder_remove(NULL, dir, NULL);
+    rlhf_status st = rlhf__scratch_make(&out, err);
+    if (st == RLHF_OK) st = compute(j, told->from, 0, out, err);
+    if (st == RLHF_OK) st = rlhf__replay_begin(j, out->path, told, err);
+    rlhf__scratch_remove(out);
     return st;
 }
 
@@ -241,20 +233,19 @@ static rlhf_status compare(const struct rlhf__replay_job *j, const char *dir, in
 static rlhf_status segment(const struct rlhf__replay_job *j, int64_t from, int64_t to,
                            struct rlhf__replay_told *told, struct rlhf__faults *f,
                            struct rlhf__error *err) {
-    char dir[RLHF__PATH_CAP], where[600];
+    char where[600];
     struct rlhf__folder *out = NULL;
-    RLHF_TRY(make_folder(dir, &out, err));
+    RLHF_TRY(rlhf__scratch_make(&out, err));
     rlhf_status st = compute(j, from, to - from, out, err);
     if (st == RLHF_OK) {
-        st = compare(j, dir, from + 1, to, told, f, err);
+        st = compare(j, out->path, from + 1, to, told, f, err);
     } else if (st == RLHF_E_INVALID && rlhf__faults_count(f, 0, from) > 0) {
         // The checkpoint was edited so that it cannot be read. Report this as a fault of the run.
         snprintf(where, sizeof where, "phases %lld to %lld cannot be recomputed: %.400s",
                  (long long)from + 1, (long long)to, err->text);
         st = rlhf__faults_say(f, from + 1, "checkpoints", where, err);
     }
-    rlhf__folder_close(out);
-    rlhf__folder_remove(NULL, dir, NULL);
+    rlhf__scratch_remove(out);
     return st;
 }
 

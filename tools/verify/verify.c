@@ -1,5 +1,5 @@
-// verify.c: `rlhf-host verify`: checks a run against its hash chain, recomputes phases to the bit,
-// rewards included, and writes a receipt.
+// verify.c: `rlhf-host verify`: checks a run against its hash chain, recomputes phases, to the bit
+// or with another backend within limits, and writes a receipt.
 #include "verify/verify.h"
 
 #include "base/file.h"
@@ -9,11 +9,11 @@
 #include "cmd/commands.h"
 #include "cmd/flags.h"
 #include "cmd/program.h"
-#include "recompute/phase_range.h"
+#include "verify/phase_range.h"
 #include "verify/receipt.h"
 #include "verify/receipt_page.h"
 #include "verify/record.h"
-#include "verify/replay.h"
+#include "verify/within_limits.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,12 +31,14 @@ struct options {
 #define O struct options
 static const struct rlhf__flag flags[] = {
     RLHF__FLAG_SW(O, "--all", all, "recompute all phases"),
-    RLHF__FLAG_S(O, "--phase", phase, "N", "recompute a phase, or a range: 2..5"),
+    RLHF__FLAG_S(O, "--phase", phase, "A..B", "recompute these phases, or one: 7"),
     RLHF__FLAG_S(O, "--out", out, "FILE.json", "write a receipt, and the page FILE.html"),
     RLHF__FLAG_S(O, "--receipt", receipt, "FILE",
                  "check this receipt (.json or .html), and with "
                  "RUN that it belongs to the run"),
-    RLHF__FLAG_S(O, "--backend", backend, "NAME", "kernels to compute with [cpu]"),
+    RLHF__FLAG_S(O, "--backend", backend, "NAME",
+                 "cpu: equal to the bit; reference, cuda or a file: from the recorded responses, "
+                 "within limits [cpu]"),
     RLHF__FLAG_I(O, "--threads", threads, "N", 0, 1024, "CPU threads; 0: one a core [0]"),
     RLHF__FLAG_L(O, "--set", set, "KEY=VALUE",
                  "where a file of the run is: prompts.path=..., policy.path=..., ..."),
@@ -46,7 +48,7 @@ static const struct rlhf__flag flags[] = {
 };
 #undef O
 #define N_FLAGS (sizeof flags / sizeof *flags)
-#define USAGE   "rlhf-host verify RUN [--all | --phase N] [options]"
+#define USAGE   "rlhf-host verify RUN [--all | --phase A..B] [options]"
 
 struct job {
     const struct rlhf__env *env;
@@ -60,9 +62,11 @@ struct job {
     int32_t has_promise; // 1: its program promises to be a function
     int32_t reserved;
     int64_t first, last, phases;
-    int64_t left;        // with --all: phases 1 to `left` cannot be recomputed; 0: all can
-    char left_text[200]; // why, as a sentence
 };
+
+// Returns 1 if phases come from the record and are compared within limits, and 0 if they are
+// recomputed from the settings alone and must be equal to the bit.
+static int has_limits(const struct options *o) { return strcmp(o->backend, "cpu") != 0; }
 
 // ---- before anything is computed ----
 
@@ -84,10 +88,7 @@ static rlhf_status read_chain(struct job *j, struct rlhf__error *err) {
         rlhf__chain_file_last(&j->chain, RLHF__CHAIN_PHASE, INT64_MAX);
     if (!begin_of(j))
         return rlhf__fail(err, RLHF_E_INVALID,
-                          "verify: %s has no hash chain (" RLHF__CHAIN_FILE
-                          "); rlhf-host recompute %s --backend "
-                          "cpu compares what there is",
-                          j->run, j->run);
+                          "verify: %s has no hash chain (" RLHF__CHAIN_FILE ")", j->run);
     if (!last)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "verify: %s has nothing to verify: it ended before its first phase was "
@@ -122,13 +123,13 @@ static rlhf_status choose_phases(struct job *j, struct rlhf__error *err) {
     RLHF_TRY(rlhf__phase_range("--phase", j->o->phase, j->phases, &j->first, &j->last, err));
     if (j->first > l->phase) return RLHF_OK;
     if (j->o->all && l->phase < j->phases) {
-        j->left = l->phase;
+        j->told.left = l->phase;
         j->first = l->phase + 1;
-        snprintf(j->left_text, sizeof j->left_text,
+        snprintf(j->told.left_text, sizeof j->told.left_text,
                  "phases 1 to %lld cannot be recomputed: the run was resumed after them with other "
                  "settings, inputs or plugins",
-                 (long long)j->left);
-        if (!j->o->json) printf("%s\n", j->left_text);
+                 (long long)l->phase);
+        if (!j->o->json) printf("%s\n", j->told.left_text);
         return RLHF_OK;
     }
     return rlhf__fail(
@@ -149,7 +150,7 @@ static int is_set(const struct options *o, const char *section) {
 // `p` does not promise to be a function (the same turns get the same answers), or only the program
 // of `p` promises it and the user does not allow `verify` to run this program.
 static int is_recorded(const struct job *j, const json_t *p) {
-    if (!json_is_true(json_object_get(p, "function"))) return 1;
+    if (has_limits(j->o) || !json_is_true(json_object_get(p, "function"))) return 1;
     if (!json_is_true(json_object_get(p, "promised"))) return 0;
     return !j->o->trust_run && !is_set(j->o, "environment.");
 }
@@ -167,7 +168,7 @@ static void see_code(struct job *j) {
             j->has_promise = json_is_true(json_object_get(p, "promised"));
         }
         if (strcmp(role, "reward") != 0 && strcmp(role, "judge") != 0) continue;
-        if (json_is_true(json_object_get(p, "function"))) continue;
+        if (!has_limits(j->o) && json_is_true(json_object_get(p, "function"))) continue;
         if (!j->on_trust) j->on_trust = json_array();
         json_array_append(j->on_trust, json_object_get(p, "id"));
     }
@@ -181,7 +182,7 @@ static rlhf_status check_trust(const struct job *j, struct rlhf__error *err) {
     const char *who = j->answers ? j->answers : reward ? reward : "a reward";
     const char *of = j->answers ? "its episodes" : "its arguments";
     const char *what = j->answers ? "answers" : "scores";
-    if (j->first == 0 || !(j->on_trust || j->answers)) return RLHF_OK;
+    if (j->first == 0 || has_limits(j->o) || !(j->on_trust || j->answers)) return RLHF_OK;
     rlhf__path_put(path, "%s/rollouts.jsonl", j->run);
     if (!rlhf__is_file(path))
         return rlhf__fail(
@@ -224,8 +225,8 @@ static rlhf_status replay(struct job *j, struct rlhf__error *err) {
                   .trust_run = o->trust_run,
                   .changed_plugins = 1,
                   .changed_inputs = 1,
-                  .rewards = !j->on_trust,
-                  .environment = !j->answers,
+                  .rewards = !j->on_trust && !has_limits(o),
+                  .environment = !j->answers && !has_limits(o),
                   .dtype = rlhf__json_text_in(begin_of(j), "dtype"),
                   .arithmetic = rlhf__json_text_in(begin_of(j), "arithmetic"),
                   .set = o->set.item,
@@ -233,13 +234,15 @@ static rlhf_status replay(struct job *j, struct rlhf__error *err) {
         .chain = &j->chain,
         .first = j->first,
         .last = j->last,
-        .trusted = j->on_trust || j->answers,
-        .shows = !o->json};
+        .trusted = j->on_trust || j->answers || has_limits(o),
+        .shows = !o->json,
+        .limits = has_limits(o)};
     if (j->first == 0) return RLHF_OK;
     if (rlhf__faults_count(&j->faults, 0, 0) > 0) { // config.json, or the chain's own beginning
         if (!o->json) printf("nothing is recomputed: the settings are not those of the run\n");
         return RLHF_OK;
     }
+    if (r.limits) return rlhf__within_limits(&r, &j->told, &j->faults, err);
     RLHF_TRY(rlhf__replay_check(&r, &j->told, err));
     if (!o->json && j->told.from < j->first - 1)
         printf("phase %lld begins at %s %lld, so all phases from there on are recomputed\n",
@@ -251,12 +254,15 @@ static rlhf_status replay(struct job *j, struct rlhf__error *err) {
 static void print_end(const struct job *j) {
     const long long done = j->told.recomputed;
     if (j->first == 0)
-        printf("nothing was recomputed; --all or --phase N does\n");
+        printf("nothing was recomputed; --all or --phase A..B does\n");
+    else if (has_limits(j->o))
+        printf("%lld of %lld phases are equal within the limits (%s)\n", (long long)j->told.equal,
+               done, rlhf__json_text_in(begin_of(j), "dtype"));
     else
         printf("%lld of %lld phases are equal to the bit (%s, arithmetic %s)\n",
                (long long)j->told.equal, done, rlhf__json_text_in(begin_of(j), "dtype"),
                rlhf__json_text_in(begin_of(j), "arithmetic"));
-    if (j->left) printf("not verified: phases 1 to %lld\n", (long long)j->left);
+    if (j->told.left) printf("not verified: %lld phases\n", (long long)j->told.left);
     if (j->on_trust && done > 0) {
         printf("rewards of %lld phases were taken on trust:", done);
         for (size_t i = 0; i < json_array_size(j->on_trust); i++)
@@ -277,9 +283,9 @@ static rlhf_status give_receipt(const struct job *j, struct rlhf__error *err) {
                                     .chain = &j->chain,
                                     .told = &j->told,
                                     .faults = &j->faults,
-                                    .first = j->left ? 1 : j->first,
+                                    .limits = has_limits(j->o),
+                                    .first = j->o->all ? 1 : j->first,
                                     .last = j->last,
-                                    .left = j->left ? j->left_text : NULL,
                                     .on_trust = j->on_trust,
                                     .answers = j->answers};
     json_t *v = rlhf__receipt_json(&r);
@@ -351,11 +357,12 @@ int rlhf__cmd_verify(const struct rlhf__env *env, int argc, char **argv) {
         env->log->level = RLHF_LOG_ERROR; // the warnings of the run are not repeated
         st = o.receipt ? check_receipt(&j, &err) : verify(&j, &err);
     }
-    const int doubtful = j.faults.n > 0 || j.left > 0;
+    const int doubtful = j.faults.n > 0 || j.told.left > 0;
     rlhf__faults_finish(&j.faults);
     rlhf__chain_file_finish(&j.chain);
     json_decref(j.told.begin);
     json_decref(j.told.manifest);
+    json_decref(j.told.compared);
     json_decref(j.on_trust);
     free(o.set.item);
     free(rest.item);

@@ -1,6 +1,6 @@
 // phase_range.h: reads a range of phases from a flag: 7, or 2..5.
-#ifndef RLHF_TOOLS_RECOMPUTE_PHASE_RANGE_H
-#define RLHF_TOOLS_RECOMPUTE_PHASE_RANGE_H
+#ifndef RLHF_TOOLS_VERIFY_PHASE_RANGE_H
+#define RLHF_TOOLS_VERIFY_PHASE_RANGE_H
 
 #include "base/error.h"
 

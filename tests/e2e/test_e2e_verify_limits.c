@@ -1,5 +1,5 @@
-// test_e2e_recompute.c: `rlhf-host recompute`: runs of all algorithms are recomputed, and planted
-// faults are found.
+// test_e2e_verify_limits.c: `rlhf-host verify --backend reference`: phases of all algorithms are
+// recomputed with other kernels and compared within limits, and planted faults are found.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -13,7 +13,8 @@
 #define RL                                                                                         \
     " --reward " EVEN " --prompts prompts.txt --set batch.size=8 --set log.rollouts=true "         \
     "--set sampling.max_new_tokens=6" KEEP
-#define DATA " --set batch.size=4" KEEP
+#define LIMITS " --backend reference "
+#define DATA   " --set batch.size=4" KEEP
 
 // ---- the runs ----
 
@@ -82,49 +83,59 @@ static void expect(struct e2e *t, int status, int wanted) {
 static void the_reference_backend_agrees(void **state) {
     struct e2e *t = *state;
     for (int i = 0; i < N_RUNS; i++) {
-        expect(t, e2e_run(t, "recompute %s", runs[i].name), 0);
+        expect(t, e2e_run(t, "verify %s --all" LIMITS, runs[i].name), 0);
         e2e_says(t, "phase 1: equal");
         e2e_says(t, "phase 2: equal within the limits");
+        e2e_says(t, "2 of 2 phases are equal within the limits");
         e2e_says(t, "update of ");
         e2e_says(t, "gradient norm");
     }
 }
 
-// The same kernels give the same bits, with any number of threads.
+// A run of the reference backend has its bits.
 static void the_same_backend_is_equal_to_the_bit(void **state) {
     struct e2e *t = *state;
-    for (int i = 0; i < N_RUNS; i++) {
-        expect(t, e2e_run(t, "recompute %s --backend cpu --threads 2", runs[i].name), 0);
-        e2e_says(t, "phase 1: equal to the bit");
-        e2e_says(t, "phase 2: equal to the bit");
-    }
+    expect(t,
+           e2e_shell(t, "\"$HOST\" --threads 1 --out same --algo sft.so --data texts.jsonl " DATA
+                        "--set compute.dtype=f32 --set compute.backend=reference"),
+           0);
+    expect(t, e2e_run(t, "verify same --all --threads 2" LIMITS), 0);
+    e2e_says(t, "phase 1: equal to the bit (f32, same arithmetic)");
+    e2e_says(t, "phase 2: equal to the bit (f32, same arithmetic)");
 }
 
-// Recomputing does not open the reward. Here the reward is not an installed plugin, and its file no
-// longer exists.
+// Recomputing does not open the reward, whose file no longer exists.
 static void no_reward_is_opened_and_nothing_is_written(void **state) {
     struct e2e *t = *state;
-    e2e_shell(t, "cp -r grpo gone && sed -i 's/even_judge/none_such/' gone/config.json && "
-                 "cp -r gone before");
-    expect(t, e2e_run(t, "recompute gone --phases 2"), 0);
+    expect(t,
+           e2e_shell(t, "cp " EVEN " own.so && \"$HOST\" --threads 1 --out gone "
+                        "--algo grpo.so:group_size=4 --reward ./own.so --prompts prompts.txt "
+                        "--set batch.size=8 --set log.rollouts=true "
+                        "--set sampling.max_new_tokens=6 --set compute.dtype=f32" KEEP
+                        "&& rm own.so && cp -r gone before"),
+           0);
+    expect(t, e2e_run(t, "verify gone --phase 2" LIMITS), 0);
     e2e_says(t, "phase 2: equal");
-    assert_null(strstr(t->out, "phase 1"));
+    e2e_says(t, "rewards of 1 phases were taken on trust: ");
+    assert_null(strstr(t->out, "phase 1:"));
     e2e_same_tree(t, "gone", "before");
 }
 
-// Phases in which all responses have the same score are counted, also if the reward is not opened.
+// All responses have the same score. The KL, and with it the gradient of the run, is exactly 0, but
+// the reference backend's log-probs differ from those of sampling by rounding errors.
 static void phases_with_one_score_are_equal(void **state) {
     struct e2e *t = *state;
     expect(t,
-           e2e_shell(t,
-                     "\"$HOST\" --threads 1 --out flat --algo ppo.so --reward length.so:max_len=9 "
-                     "--prompts prompts.txt --set batch.size=8 --set log.rollouts=true "
-                     "--set sampling.max_new_tokens=6 --set sampling.stop_at_eos=false "
-                     "--set compute.dtype=f32" KEEP
-                     "&& grep '\"optim/flat_phases\": 2' flat/metrics.jsonl"),
+           e2e_shell(t, "\"$HOST\" --threads 1 --out flat --algo ppo.so --reward "
+                        "length.so:max_len=9,weight=0.3 --prompts prompts.txt --set batch.size=12 "
+                        "--set log.rollouts=true --set sampling.max_new_tokens=8 "
+                        "--set sampling.stop_at_eos=false --set compute.dtype=f32" KEEP
+                        "&& grep '\"optim/flat_phases\": 2' flat/metrics.jsonl"),
            0);
-    expect(t, e2e_run(t, "recompute flat --backend cpu"), 0);
+    expect(t, e2e_run(t, "verify flat --all"), 0);
     e2e_says(t, "phase 2: equal to the bit");
+    expect(t, e2e_run(t, "verify flat --all" LIMITS), 0);
+    e2e_says(t, "phase 2: equal within the limits (f32; rounding alone moves ");
 }
 
 // ---- faults ----
@@ -154,7 +165,7 @@ static void copy(struct e2e *t, const char *run, const char *change) {
 }
 
 static void finds(struct e2e *t, const char *args, const char *what) {
-    expect(t, e2e_run(t, "recompute x %s", args), 1);
+    expect(t, e2e_run(t, "verify x %s" LIMITS, args), 1);
     e2e_says(t, "phase 2: differs");
     e2e_says(t, "DIFFERS");
     e2e_says(t, what);
@@ -166,22 +177,23 @@ static void a_flipped_bit_of_a_weight_is_found(void **state) {
     for (int i = 0; i < 3; i++) {
         copy(t, all[i], NULL);
         flip(t, "x/checkpoints/000002/model.safetensors", 2, 6); // a high bit of the mantissa
-        finds(t, "--phases 2", "element of model.safetensors");
+        finds(t, "--phase 2", "element of model.safetensors");
     }
     copy(t, "grpo", NULL);
     flip(t, "x/checkpoints/000002/model.safetensors", 0, 0); // the lowest bit
-    expect(t, e2e_run(t, "recompute x --phases 2"), 0);
-    finds(t, "--phases 2 --backend cpu", "element of model.safetensors");
+    expect(t, e2e_run(t, "verify x --phase 2" LIMITS), 1);
+    e2e_says(t, "phase 2: checkpoints/000002/model.safetensors: sha256: ");
+    e2e_says(t, "phase 2: equal within the limits");
 }
 
 static void a_flipped_bit_of_a_moment_is_found(void **state) {
     struct e2e *t = *state;
     copy(t, "ppo", NULL);
     flip(t, "x/checkpoints/000002/state/optimizer.safetensors", 3, 5); // a bit of the exponent
-    finds(t, "--phases 2", "element of state/optimizer.safetensors");
+    finds(t, "--phase 2", "element of state/optimizer.safetensors");
     copy(t, "lora", NULL);
     flip(t, "x/checkpoints/000002/adapter_model.safetensors", 3, 5);
-    finds(t, "--phases 2", "element of adapter_model.safetensors");
+    finds(t, "--phase 2", "element of adapter_model.safetensors");
 }
 
 // In a phase of this run, the ratio of a token is so close to its bound that rounding decides
@@ -196,20 +208,20 @@ static void limits_allow_what_rounding_does(void **state) {
                         "--set compute.dtype=f32 --set compute.backend=cpu --policy policy "
                         "--set checkpoint.every=1 --set checkpoint.keep=0 --set log.progress=off"),
            0);
-    expect(t, e2e_run(t, "recompute kink"), 0);
+    expect(t, e2e_run(t, "verify kink --all" LIMITS), 0);
     e2e_says(t, "phase 2: equal within the limits (f32)\n");
     e2e_says(t, "phase 3: equal within the limits (f32; rounding alone moves ");
     e2e_says(t, "policy/clipfrac_avg  limit raised");
-    expect(t, e2e_run(t, "recompute kink --phases 3 --json"), 0);
+    expect(t, e2e_run(t, "verify kink --phase 3 --json" LIMITS), 0);
     e2e_says(t, "\"limit_raised\": true");
     copy(t, "kink", NULL);
     flip(t, "x/checkpoints/000003/model.safetensors", 3, 2);
-    expect(t, e2e_run(t, "recompute x --phases 3"), 1);
+    expect(t, e2e_run(t, "verify x --phase 3" LIMITS), 1);
     e2e_says(t, "element of model.safetensors");
     copy(t, "kink",
          "sed -i '/\"phase\": 3/s/\\(\"policy.clipfrac_avg\": \\)[-0-9.e]*/\\10.5/' "
          "x/metrics.jsonl");
-    expect(t, e2e_run(t, "recompute x --phases 3"), 1);
+    expect(t, e2e_run(t, "verify x --phase 3" LIMITS), 1);
     e2e_says(t, "policy/clipfrac_avg  DIFFERS");
 }
 
@@ -220,7 +232,7 @@ static void a_changed_reward_is_found(void **state) {
         copy(t, all[i],
              "sed -i 's/\\(\"phase\": 2, \"row\": 3,.*\"score\": \\)[-0-9.e]*/\\13.25/' "
              "x/rollouts.jsonl");
-        finds(t, "--phases 2", "objective/scores");
+        finds(t, "--phase 2", "objective/scores");
         e2e_says(t, "update of model.safetensors");
     }
 }
@@ -230,7 +242,7 @@ static void a_changed_log_prob_is_found(void **state) {
     copy(t, "grpo",
          "sed -i 's/\\(\"phase\": 2, \"row\": 3,.*\"logp_sampled\": \\[\\)[-0-9.e]*/\\1-0.5/' "
          "x/rollouts.jsonl");
-    finds(t, "--phases 2", "log-probs of sampling");
+    finds(t, "--phase 2", "log-probs of sampling");
     e2e_says(t, "   0.0001  DIFFERS"); // the only line without a place that has this limit
 }
 
@@ -238,22 +250,32 @@ static void a_changed_learning_rate_is_found(void **state) {
     struct e2e *t = *state;
     static const char *const all[] = {"grpo", "sft", "dpo", "lora"};
     for (int i = 0; i < 4; i++) {
-        copy(t, all[i], "sed -i 's/^\\( *\"lr\": \\)[0-9.e-]*/\\10.000321/' x/config.json");
-        finds(t, "--phases 2", "lr  DIFFERS");
-        e2e_says(t, "update of ");
+        copy(t, all[i],
+             "sed -i '/\"phase\": 2/s/\\(\"lr\": \\)[0-9.e-]*/\\10.000321/' x/metrics.jsonl");
+        finds(t, "--phase 2", "lr  DIFFERS");
     }
+    // The phase was computed with another learning rate.
+    expect(t,
+           e2e_shell(t, "\"$HOST\" --threads 1 --out fast --algo sft.so --data texts.jsonl "
+                        "--set optim.kind=muon --set optim.lr=0.00011 --set optim.muon_lr=0.022 "
+                        "--set compute.dtype=f32" DATA),
+           0);
+    copy(t, "sft",
+         "for n in 1 2; do rm -r x/checkpoints/00000$n && "
+         "cp -r fast/checkpoints/00000$n x/checkpoints; done");
+    finds(t, "--phase 2", "update of model.safetensors");
 }
 
 static void a_changed_metric_is_found(void **state) {
     struct e2e *t = *state;
     copy(t, "grpo",
          "sed -i '/\"phase\": 2/s/\\(\"objective.kl\": \\)[-0-9.e]*/\\10.5/' x/metrics.jsonl");
-    finds(t, "", "objective/kl  DIFFERS");
+    finds(t, "--all", "objective/kl  DIFFERS");
     e2e_says(t, "phase 1: equal");
-    e2e_says(t, "phases that differ: 1 of 2");
+    e2e_says(t, "1 of 2 phases are equal within the limits");
     copy(t, "kto",
          "sed -i '/\"phase\": 2/s/\\(\"objective.loss\": \\)[-0-9.e]*/\\10.7/' x/metrics.jsonl");
-    finds(t, "", "loss");
+    finds(t, "--all", "loss");
 }
 
 // ---- what cannot be recomputed ----
@@ -261,50 +283,63 @@ static void a_changed_metric_is_found(void **state) {
 static void what_is_missing_is_said(void **state) {
     struct e2e *t = *state;
     copy(t, "grpo", "sed -i '/^.\"phase\": 2,/d' x/rollouts.jsonl");
-    expect(t, e2e_run(t, "recompute x"), 0);
+    expect(t, e2e_run(t, "verify x --all" LIMITS), 1);
     e2e_says(t, "phase 1: equal");
-    e2e_says(t, "phase 2 skipped: rollouts.jsonl lacks the responses, which log.rollouts=true");
+    e2e_says(t, "phase 2 cannot be recomputed: rollouts.jsonl lacks the responses, which "
+                "log.rollouts=true");
     copy(t, "sft", "rm -r x/checkpoints/000001");
-    expect(t, e2e_run(t, "recompute x"), 2);
-    e2e_says(t, "phases 1 to 2 skipped: checkpoints are missing: a phase needs those of its "
-                "beginning and its end, which checkpoint.every=1");
+    expect(t, e2e_run(t, "verify x --all" LIMITS), 2);
+    e2e_says(t, "phases 1 to 2 cannot be recomputed: checkpoints are missing: a phase needs those "
+                "of its beginning and its end, which checkpoint.every=1");
+    e2e_says(t, "verify: no phase can be recomputed\n");
     assert_int_equal(e2e_shell(t, "mv policy elsewhere"), 0);
-    expect(t, e2e_run(t, "recompute sft"), 0); // its checkpoints suffice after the first phase
-    e2e_says(t, "phase 1 skipped: ");
-    e2e_says(t, "phase 2: equal");
-    assert_int_equal(e2e_shell(t, "mv elsewhere policy"), 0);
+    expect(t, e2e_run(t, "verify sft --all --out part.json" LIMITS), 1);
+    e2e_says(t, "phase 1 cannot be recomputed: ");
+    e2e_says(t, "phase 2: equal"); // the checkpoints suffice after the first phase
+    e2e_says(t, "not verified: 1 phases");
+    expect(t, e2e_shell(t, "mv elsewhere policy && \"$HOST\" verify --receipt part.json sft"), 0);
+    e2e_says(t, "the run has 1 of 2 phases that were recomputed and are equal within the limits");
 }
 
 static void bad_input_is_refused(void **state) {
     struct e2e *t = *state;
-    expect(t, e2e_run(t, "recompute"), 2);
-    expect(t, e2e_run(t, "recompute model"), 2);
-    expect(t, e2e_run(t, "recompute nowhere"), 2);
-    e2e_says(t, "is not a run directory");
-    expect(t, e2e_run(t, "recompute grpo --phases 2..1"), 2);
-    expect(t, e2e_run(t, "recompute grpo --phases 3"), 2);
+    expect(t, e2e_run(t, "verify grpo --phase 2..1" LIMITS), 2);
+    expect(t, e2e_run(t, "verify grpo --phase 3" LIMITS), 2);
     e2e_says(t, "the run has 2 phases");
     copy(t, "grpo", "sed -i 's/\"prompt_length\": [0-9]*/\"prompt_length\": 99/' x/rollouts.jsonl");
-    expect(t, e2e_run(t, "recompute x --phases 2"), 2);
+    expect(t, e2e_run(t, "verify x --phase 2" LIMITS), 1);
     e2e_says(t, "row 0 of phase 2: \"prompt_length\" is missing or does not fit the run");
     copy(t, "grpo", "sed -i 's/.$//' x/rollouts.jsonl");
-    expect(t, e2e_run(t, "recompute x --phases 2"), 2);
+    expect(t, e2e_run(t, "verify x --phase 2" LIMITS), 2);
     e2e_says(t, "not valid JSON");
+    expect(t,
+           e2e_shell(t, "cp prompts.txt p2.txt; echo More >> p2.txt; \"$HOST\" verify grpo --all "
+                        "--set prompts.path=p2.txt" LIMITS),
+           2);
+    e2e_says(t, "grpo read another prompts.path: its sha256 was ");
 }
 
-static void the_report_is_json(void **state) {
+static void the_receipt_has_the_comparisons(void **state) {
     struct e2e *t = *state;
     json_error_t why;
-    expect(t, e2e_run(t, "recompute grpo --json"), 0);
+    expect(t, e2e_run(t, "verify grpo --all --json" LIMITS), 0);
     json_t *v = json_loads(t->out, 0, &why);
     if (!v) fail_msg("%s\n%s", why.text, t->out);
-    const json_t *phase = json_array_get(json_object_get(v, "phases"), 1);
+    const json_t *phase = json_array_get(json_object_get(v, "compared"), 1);
     assert_int_equal(json_integer_value(json_object_get(phase, "phase")), 2);
     assert_string_equal(json_string_value(json_object_get(phase, "verdict")),
                         "equal within the limits");
-    assert_true(json_array_size(json_object_get(phase, "tensors")) > 20);
-    assert_true(json_is_false(json_object_get(v, "differs")));
+    assert_true(json_array_size(json_object_get(phase, "checks")) > 8);
+    assert_true(json_is_true(json_object_get(v, "equal")));
+    assert_string_equal(json_string_value(json_object_get(v, "proof")), "limits");
     json_decref(v);
+    copy(t, "grpo",
+         "sed -i '/\"phase\": 2/s/\\(\"objective.kl\": \\)[-0-9.e]*/\\10.5/' x/metrics.jsonl");
+    expect(t, e2e_run(t, "verify x --all --out r.json" LIMITS), 1);
+    expect(t, e2e_run(t, "verify --receipt r.html"), 0);
+    e2e_says(t, "the run differs");
+    expect(t, e2e_shell(t, "cat r.html"), 0);
+    e2e_says(t, "<td>metric: objective/kl</td><td>0.5</td>");
 }
 
 int main(void) {
@@ -322,7 +357,7 @@ int main(void) {
         cmocka_unit_test(a_changed_metric_is_found),
         cmocka_unit_test(what_is_missing_is_said),
         cmocka_unit_test(bad_input_is_refused),
-        cmocka_unit_test(the_report_is_json),
+        cmocka_unit_test(the_receipt_has_the_comparisons),
     };
     return cmocka_run_group_tests(tests, setup, e2e_teardown);
 }

@@ -1,5 +1,5 @@
 // phase_range.c: see phase_range.h.
-#include "recompute/phase_range.h"
+#include "verify/phase_range.h"
 
 #include "cmd/flags.h"
 
