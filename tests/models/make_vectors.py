@@ -19,6 +19,7 @@ SCALE, SEED = 0.3, 7
 ROWS = [[5, 17, 60, 3, 3, 41, 9], [12], [58, 1, 0, 33, 20, 7, 7, 8, 50, 2, 11, 29], [44, 6, 19, 23]]
 # pad_token_id 40 occurs nowhere, because torch gives a padding id no gradient.
 PROMPTS = [2, 1, 5, 1]
+SINK = 3, 60.0  # channel of the embedding, and its value for the first token of each row
 LABELS = [0, 2, 1, 2]
 
 
@@ -211,6 +212,95 @@ def decoder(name, cls, cfg, grads):
             out.put("grad:" + tensor, p.grad.detach().numpy())
 
 
+# ---- bf16 ----
+
+class Round(torch.autograd.Function):
+    """Rounds the value (f) and the gradient (b) to bf16."""
+
+    @staticmethod
+    def forward(ctx, x, f, b):
+        ctx.b = b
+        return x.bfloat16().double() if f else x.clone()
+
+    @staticmethod
+    def backward(ctx, g):
+        return (g.bfloat16().double() if ctx.b else g), None, None
+
+
+class Attention(torch.autograd.Function):
+    """Causal attention. Only its result is rounded; the backward pass reads the rounded result."""
+
+    @staticmethod
+    def forward(ctx, q, k, v, scale):
+        s = (q @ k.transpose(-1, -2)) * scale
+        p = (s + torch.full(s.shape[-2:], -torch.inf).triu(1)).softmax(-1)
+        o = (p @ v).bfloat16().double()
+        ctx.save_for_backward(q, k, v, p, o)
+        ctx.scale = scale
+        return o
+
+    @staticmethod
+    def backward(ctx, g):
+        q, k, v, p, o = ctx.saved_tensors
+        ds = p * (g @ v.transpose(-1, -2) - (g * o).sum(-1, keepdim=True)) * ctx.scale
+        return ds @ k, ds.transpose(-1, -2) @ q, p.transpose(-1, -2) @ g, None
+
+
+def rounded_logits(model, row):
+    """The logits of a Llama. Weights, inputs and results of products are rounded, and so are their gradients.
+
+    The residual stream, norms, softmax, logits and the gradients of weights are not.
+    """
+    def both(x):
+        return Round.apply(x, True, True)
+
+    def product(x, layer):
+        return x @ Round.apply(layer.weight, True, False).T
+
+    def heads(x):
+        return x.view(len(row), -1, size).transpose(0, 1)
+
+    def turn(x):
+        half = torch.cat((-x[..., size // 2:], x[..., :size // 2]), -1)
+        return both(x * cos + half * sin)
+
+    cfg, size = model.config, model.config.head_dim
+    x = model.model.embed_tokens.weight[row]
+    cos, sin = (t[0] for t in model.model.rotary_emb(x[None], torch.arange(len(row))[None]))
+    for layer in model.model.layers:
+        a, h = layer.self_attn, both(layer.input_layernorm(x))
+        q, k, v = (heads(both(product(h, w))) for w in (a.q_proj, a.k_proj, a.v_proj))
+        n = cfg.num_attention_heads // cfg.num_key_value_heads
+        o = Attention.apply(turn(q), turn(k).repeat_interleave(n, 0), v.repeat_interleave(n, 0), size ** -0.5)
+        o = Round.apply(o.transpose(0, 1).reshape(len(row), -1), False, True)
+        x = x + Round.apply(product(o, a.o_proj), False, True)
+        h, m = both(layer.post_attention_layernorm(x)), layer.mlp
+        h = both(torch.nn.functional.silu(both(product(h, m.gate_proj))) * both(product(h, m.up_proj)))
+        x = x + Round.apply(product(h, m.down_proj), False, True)
+    return Round.apply(product(both(model.model.norm(x)), model.lm_head), False, True)
+
+
+def sink():
+    """A Llama whose first tokens have one large channel, as pretrained models have behind BOS: with bf16's roundings."""
+    cls, cfg = DECODERS["llama"]
+    model = fill(cls(cfg).double())
+    for row in ROWS:
+        model.model.embed_tokens.weight.data[row[0], SINK[0]] = SINK[1]
+    for name, logits in (("sink.bin", lambda row: model(input_ids=torch.tensor([row])).logits[0]),
+                         ("sink_bf16.bin", lambda row: rounded_logits(model, row))):
+        out, w, at, loss, all_logp = Writer(name), weights(sum(map(len, ROWS))), 0, 0.0, []
+        for row, prompt in zip(ROWS, PROMPTS):
+            logp = torch.log_softmax(logits(row)[:-1], -1)[torch.arange(len(row) - 1), row[1:]]
+            logp = torch.cat([torch.zeros(1), logp])
+            all_logp.append(torch.where(torch.arange(len(row)) >= prompt, logp, torch.zeros_like(logp)))
+            loss = loss + (torch.tensor(w[at:at + len(row)]) * all_logp[-1]).sum()
+            at += len(row)
+        model.zero_grad()
+        loss.backward()
+        out.put("logp", torch.cat(all_logp).detach().numpy())
+        out.grads(model)
+
+
 def main():
     torch.set_default_dtype(torch.float64)
     gpt2_lm()
@@ -224,6 +314,7 @@ def main():
         decoder(name, cls, cfg, "")
     for name, (cls, cfg) in ROTARY.items():
         decoder(name, cls, cfg, "layers.1.self_attn.k_proj")
+    sink()
     # Token 29 ends a row. It is the padding of these classifiers, so they skip it.
     padded = dict(pad_token_id=29, num_labels=3)
     classifier("llama_score", hf.LlamaForSequenceClassification(
