@@ -4,7 +4,7 @@
 #include "base/decimal.h"
 #include "base/json.h"
 #include "base/printable.h"
-#include "history/reward_parts.h"
+#include "verdict/reward_parts.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// closing.h: the summary at the end of a run. It contains the verdict (history/verdict.h), the KL,
+// closing.h: the summary at the end of a run. It contains the verdict (verdict/verdict.h), the KL,
 // the response length, the findings, and a small curve of the headline metric.
 #ifndef RLHF_HOST_REPORT_CLOSING_H
 #define RLHF_HOST_REPORT_CLOSING_H

@@ -3,10 +3,10 @@
 
 #include "base/alternate.h"
 #include "base/printable.h"
-#include "history/notes.h"
-#include "history/series.h"
 #include "report/closing.h"
 #include "report/phase_report.h"
+#include "verdict/notes.h"
+#include "verdict/series.h"
 
 #include <math.h>
 #include <stdlib.h>

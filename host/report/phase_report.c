@@ -5,7 +5,6 @@
 #include "base/printable.h"
 #include "batch/diversity.h"
 #include "batch/row_stats.h"
-#include "history/reward_parts.h"
 #include "learn/plan.h"
 #include "learn/schedule.h"
 #include "model/compute.h"
@@ -13,6 +12,7 @@
 #include "sample/mixing.h"
 #include "sample/response_rules.h"
 #include "sample/rollout.h"
+#include "verdict/reward_parts.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -35,7 +35,7 @@ void rlhf__phase_metrics(const struct rlhf__phase *p);
 // if early stopping ends the run after this phase. Errors: those of writing samples. [main]
 rlhf_status rlhf__phase_show(const struct rlhf__phase *p, int is_last, struct rlhf__error *err);
 
-// ---- phase_warnings.c: what the rules (history/rules.h) cannot see ----
+// ---- phase_warnings.c: what the rules (verdict/rules.h) cannot see ----
 
 // Log what only the phase's rows show about a finding of the rules: an end token that the responses
 // contain, the advantage that is not finite, the metrics of the rewards. [main]

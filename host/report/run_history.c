@@ -1,10 +1,10 @@
 // run_history.c: see run_history.h.
 #include "report/run_history.h"
 
-#include "history/rules.h"
 #include "history/run_lines.h"
 #include "report/jsonl.h"
 #include "report/phase_report.h"
+#include "verdict/rules.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 // run_history.h: the metrics of a run so far, including those from before a resume, and the
-// problems that were reported about them by the rules (history/rules.h).
+// problems that were reported about them by the rules (verdict/rules.h).
 //
 // A problem is reported once per run. Which problems were reported is not stored: a resumed run
 // applies the rules to its earlier phases again, in the same way as when it trained them.
@@ -7,9 +7,9 @@
 #define RLHF_HOST_REPORT_RUN_HISTORY_H
 
 #include "base/folder.h"
-#include "history/verdict.h"
 #include "learn/phase.h"
 #include "report/metrics.h"
+#include "verdict/verdict.h"
 
 // Zero-initialize; release with rlhf__run_history_finish.
 struct rlhf__run_history {

@@ -3,7 +3,7 @@
 #ifndef RLHF_TESTS_HISTORY_MADE_UP_H
 #define RLHF_TESTS_HISTORY_MADE_UP_H
 
-#include "history/verdict.h"
+#include "verdict/verdict.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -8,9 +8,9 @@
 #include <cmocka.h>
 // clang-format on
 
-#include "history/run_facts.h"
 #include "history/run_lines.h"
-#include "history/series.h"
+#include "verdict/run_facts.h"
+#include "verdict/series.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 // clang-format on
 
-#include "history/trend.h"
+#include "verdict/trend.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 // parts.c: see parts.h.
 #include "eval/parts.h"
 
-#include "history/reward_parts.h"
+#include "verdict/reward_parts.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// parts.h: the parts of rewards (history/reward_parts.h) in the table of `eval`.
+// parts.h: the parts of rewards (verdict/reward_parts.h) in the table of `eval`.
 #ifndef RLHF_HOST_EVAL_PARTS_H
 #define RLHF_HOST_EVAL_PARTS_H
 

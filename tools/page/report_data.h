@@ -3,7 +3,7 @@
 #ifndef RLHF_TOOLS_PAGE_REPORT_DATA_H
 #define RLHF_TOOLS_PAGE_REPORT_DATA_H
 
-#include "history/verdict.h"
+#include "verdict/verdict.h"
 
 #include "base/buf.h"
 

@@ -4,7 +4,7 @@
 #define RLHF_TOOLS_PAGE_VERDICT_JSON_H
 
 #include "base/buf.h"
-#include "history/verdict.h"
+#include "verdict/verdict.h"
 
 // Append the verdict: {"kind", "title", "text", "rule", "metric", "notes": [{"level", "text", "id",
 // "rule", "change", "phase"}], "checks": [{"ok": true, false or null, "text"}]}. [any]

@@ -3,9 +3,9 @@
 
 #include "base/command_text.h"
 #include "base/printable.h"
-#include "history/notes.h"
 #include "runs/figures.h"
 #include "runs/table.h"
+#include "verdict/notes.h"
 
 #include <rlhf/base.h>
 

@@ -3,8 +3,8 @@
 #ifndef RLHF_TOOLS_RUNS_RUN_ROW_H
 #define RLHF_TOOLS_RUNS_RUN_ROW_H
 
-#include "history/measures.h"
 #include "history/run_files.h"
+#include "verdict/measures.h"
 
 enum rlhf__run_state {
     RLHF__RUN_RUNNING, // a process holds its lock

@@ -8,7 +8,7 @@
 #define RLHF_FORMATS_HISTORY_CURVES_H
 
 #include "history/run_lines.h"
-#include "history/series.h"
+#include "verdict/series.h"
 
 // The phases of one or more runs, and how they are divided into buckets.
 struct rlhf__curve_range {

@@ -4,7 +4,7 @@
 #define RLHF_FORMATS_HISTORY_JUDGED_RUN_H
 
 #include "history/curves.h"
-#include "history/verdict.h"
+#include "verdict/verdict.h"
 
 // Zero-initialize; release with rlhf__judged_run_finish.
 struct rlhf__judged_run {

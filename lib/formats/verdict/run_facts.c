@@ -1,5 +1,5 @@
 // run_facts.c: see run_facts.h.
-#include "history/run_facts.h"
+#include "verdict/run_facts.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 // notes.c: see notes.h.
-#include "history/notes.h"
+#include "verdict/notes.h"
 
 #include "base/buf.h"
 

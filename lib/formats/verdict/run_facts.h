@@ -1,6 +1,6 @@
 // run_facts.h: the settings of a run that the rules need.
-#ifndef RLHF_FORMATS_HISTORY_RUN_FACTS_H
-#define RLHF_FORMATS_HISTORY_RUN_FACTS_H
+#ifndef RLHF_FORMATS_VERDICT_RUN_FACTS_H
+#define RLHF_FORMATS_VERDICT_RUN_FACTS_H
 
 #include <jansson.h>
 #include <stddef.h>

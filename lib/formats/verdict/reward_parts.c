@@ -1,7 +1,7 @@
 // reward_parts.c: see reward_parts.h.
-#include "history/reward_parts.h"
+#include "verdict/reward_parts.h"
 
-#include "history/rules.h"
+#include "verdict/rules.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // series.c: see series.h.
-#include "history/series.h"
+#include "verdict/series.h"
 
 #include <math.h>
 #include <stdlib.h>

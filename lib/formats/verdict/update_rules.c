@@ -1,7 +1,7 @@
 // update_rules.c: rules about the updates: jumps of the policy, gradients, skipped steps, KL over
 // its target, clipped tokens, the critic, and the time that scoring takes.
 #include "base/buf.h"
-#include "history/rules.h"
+#include "verdict/rules.h"
 
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
 // verdict.c: see verdict.h.
-#include "history/verdict.h"
+#include "verdict/verdict.h"
 
 #include "base/buf.h"
-#include "history/rules.h"
+#include "verdict/rules.h"
 
 #include <math.h>
 #include <stdlib.h>

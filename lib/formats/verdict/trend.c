@@ -1,5 +1,5 @@
 // trend.c: see trend.h.
-#include "history/trend.h"
+#include "verdict/trend.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // measures.c: see measures.h.
-#include "history/measures.h"
+#include "verdict/measures.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 // reward_rules.c: rules about what the rewards teach, and about measures that nothing is trained
 // on.
-#include "history/rules.h"
+#include "verdict/rules.h"
 
 #include <math.h>
 #include <stdio.h>

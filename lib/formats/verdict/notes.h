@@ -3,11 +3,11 @@
 //
 // After a failed allocation, the list is bad. Later additions then do nothing, and rlhf__notes_ok
 // returns the failure.
-#ifndef RLHF_FORMATS_HISTORY_NOTES_H
-#define RLHF_FORMATS_HISTORY_NOTES_H
+#ifndef RLHF_FORMATS_VERDICT_NOTES_H
+#define RLHF_FORMATS_VERDICT_NOTES_H
 
 #include "base/error.h"
-#include "history/trend.h"
+#include "verdict/trend.h"
 
 enum rlhf__note_level { RLHF__NOTE_BAD, RLHF__NOTE_WARN, RLHF__NOTE_INFO };
 

@@ -2,7 +2,7 @@
 // random, is far from the reference, or does not move; and signs that its reward makes it look
 // better than it is.
 #include "base/buf.h"
-#include "history/rules.h"
+#include "verdict/rules.h"
 
 #include <math.h>
 

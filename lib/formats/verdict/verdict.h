@@ -6,11 +6,11 @@
 // last tenth of the phases (trend.h). docs/did-it-work.md explains the rules.
 //
 // This file does not read files. The verdict depends only on series of numbers and a few facts.
-#ifndef RLHF_FORMATS_HISTORY_VERDICT_H
-#define RLHF_FORMATS_HISTORY_VERDICT_H
+#ifndef RLHF_FORMATS_VERDICT_VERDICT_H
+#define RLHF_FORMATS_VERDICT_VERDICT_H
 
-#include "history/measures.h"
-#include "history/notes.h"
+#include "verdict/measures.h"
+#include "verdict/notes.h"
 
 enum rlhf__verdict_kind {
     RLHF__VERDICT_NONE, // too short to judge, or there is nothing to judge yet

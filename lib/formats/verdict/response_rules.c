@@ -1,6 +1,6 @@
 // response_rules.c: rules about the length of responses, and about what ends them.
 #include "base/buf.h"
-#include "history/rules.h"
+#include "verdict/rules.h"
 
 #define CUT_OFF 0.9    // share of responses that reach the length limit
 #define BREVITY (-0.3) // correlation of length and reward: short responses are rewarded

@@ -2,8 +2,8 @@
 //
 // This file does not read files or judge runs. Callers need to keep only the metrics that the rules
 // (rules.h, verdict.h) read; rlhf__series_is_read returns 1 for these.
-#ifndef RLHF_FORMATS_HISTORY_SERIES_H
-#define RLHF_FORMATS_HISTORY_SERIES_H
+#ifndef RLHF_FORMATS_VERDICT_SERIES_H
+#define RLHF_FORMATS_VERDICT_SERIES_H
 
 #include "base/error.h"
 

@@ -5,12 +5,12 @@
 //
 // A rule that compares one metric with a limit is a row of the table in rules.c. The others are in
 // policy_rules.c, update_rules.c, response_rules.c, reward_rules.c and reward_parts.c.
-#ifndef RLHF_FORMATS_HISTORY_RULES_H
-#define RLHF_FORMATS_HISTORY_RULES_H
+#ifndef RLHF_FORMATS_VERDICT_RULES_H
+#define RLHF_FORMATS_VERDICT_RULES_H
 
 #include "base/buf.h"
-#include "history/measures.h"
-#include "history/notes.h"
+#include "verdict/measures.h"
+#include "verdict/notes.h"
 
 // Limits that more than one file uses.
 #define RLHF__RULE_KL_FAR  1.0  // KL from the reference that is far more than a good run needs

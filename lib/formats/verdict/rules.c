@@ -1,5 +1,5 @@
 // rules.c: see rules.h.
-#include "history/rules.h"
+#include "verdict/rules.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 // reward_parts.h: the parts of rewards. A reward that adds up several scores reports the mean of
 // each as the metric PART/mean: python.so with several functions does. The metric of the
 // run is then rewards/REWARD/PART/mean.
-#ifndef RLHF_FORMATS_HISTORY_REWARD_PARTS_H
-#define RLHF_FORMATS_HISTORY_REWARD_PARTS_H
+#ifndef RLHF_FORMATS_VERDICT_REWARD_PARTS_H
+#define RLHF_FORMATS_VERDICT_REWARD_PARTS_H
 
 #include "base/buf.h"
 

@@ -1,10 +1,10 @@
 // measures.h: the headline and further measures. The headline is the metric by which a run is
 // judged. Training does not optimize the further measures.
-#ifndef RLHF_FORMATS_HISTORY_MEASURES_H
-#define RLHF_FORMATS_HISTORY_MEASURES_H
+#ifndef RLHF_FORMATS_VERDICT_MEASURES_H
+#define RLHF_FORMATS_VERDICT_MEASURES_H
 
-#include "history/run_facts.h"
-#include "history/trend.h"
+#include "verdict/run_facts.h"
+#include "verdict/trend.h"
 
 // The input of a rule.
 struct rlhf__history {

@@ -1,9 +1,9 @@
 // trend.h: the first and last values of a series, its noise, whether it moved, and since which
 // phase it has been above or below a limit. All functions accept an empty series.
-#ifndef RLHF_FORMATS_HISTORY_TREND_H
-#define RLHF_FORMATS_HISTORY_TREND_H
+#ifndef RLHF_FORMATS_VERDICT_TREND_H
+#define RLHF_FORMATS_VERDICT_TREND_H
 
-#include "history/series.h"
+#include "verdict/series.h"
 
 enum {
     RLHF__TREND_FEWEST = 5, // a series with fewer values never counts as moved
