@@ -128,19 +128,27 @@ struct removal {
     rlhf_status st;
 };
 
+// 1 if the first `n` bytes of the name are those of the report, which a run writes at its end.
+static int is_page(const char *name, size_t n) {
+    static const char page[] = "report.html";
+    return n == sizeof page - 1 && memcmp(name, page, n) == 0;
+}
+
 static void remove_temporary(void *arg, const char *name) {
     struct removal *r = arg;
-    if (r->st == RLHF_OK && name[stem_of(name)] && find(name) < MADE)
+    const size_t n = stem_of(name);
+    if (r->st == RLHF_OK && name[n] && (find(name) < MADE || is_page(name, n)))
         r->st = rlhf__folder_remove(r->run, name, r->err);
 }
 
 rlhf_status rlhf__leftover_remove(const struct rlhf__folder *run, int all,
                                   struct rlhf__error *err) {
     struct removal r = {.run = run, .err = err, .st = RLHF_OK};
-    for (size_t i = 0; all && i < MADE; i++)
-        if (strcmp(made[i].name, "lock") != 0)
-            RLHF_TRY(rlhf__folder_remove(run, made[i].name, err));
     each(run, remove_temporary, &r);
+    // config.json, the first name, is removed last: if the removal is interrupted, the rest is
+    // still known as a run.
+    for (size_t i = all ? MADE : 0; r.st == RLHF_OK && i-- > 0;)
+        if (strcmp(made[i].name, "lock") != 0) r.st = rlhf__folder_remove(run, made[i].name, err);
     return r.st;
 }
 

@@ -365,6 +365,7 @@ rlhf_status rlhf__run_dir_attach(struct rlhf__run_dir *d, const char *resume, in
     RLHF_TRY(check_links(d->root, err));
     RLHF_TRY(dry ? rlhf__run_lock_probe(d->root, err)
                  : rlhf__run_lock(d->root, KILLED_MS, log, &d->lock, err));
+    if (!dry) RLHF_TRY(rlhf__leftover_remove(d->root, 0, err));
     if (!dry) RLHF_TRY(rlhf__checkpoint_dir_recover(d->root, err));
     return find_checkpoint(d, err);
 }

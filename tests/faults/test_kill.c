@@ -152,6 +152,22 @@ static void a_start_is_begun_again(void **state) {
         }
 }
 
+// The same, if the second beginning is interrupted while it removes what the first one left.
+static void a_second_start_is_begun_again(void **state) {
+    struct e2e *t = *state;
+    const char *args =
+        "--algo sft.so --data texts.jsonl --set batch.size=4 " COMMON "--set checkpoint.every=0";
+    for (int n = 1; n <= 30; n++) {
+        const int first = n % 2 ? 45 : 70; // before and after the first phase
+        e2e_shell(t, "rm -rf x; FAULT=kill:%d " PRELOAD "\"$HOST\" %s --out x", first, args);
+        e2e_shell(t, "FAULT=%s:%d " PRELOAD "\"$HOST\" %s --out x", n / 2 % 2 ? "eio" : "kill", n,
+                  args);
+        if (e2e_exists(t, "x/report.html")) continue; // the failure did no harm
+        if (e2e_run(t, "%s --out x", args) != 0)
+            fail_msg("operation %d of the second start: %s", n, t->out);
+    }
+}
+
 // A run that ends in its last operations, or whose last operations fail, has all its phases.
 // --resume writes its page, and removes the checkpoints that the end could not remove.
 static void an_end_is_made_up_for(void **state) {
@@ -164,7 +180,8 @@ static void an_end_is_made_up_for(void **state) {
                       way ? "eio" : "kill", i, args);
             if (e2e_run(t, "--resume x") != 0 ||
                 e2e_shell(t, "test -s x/report.html && ls -A u/checkpoints >a && "
-                             "ls -A x/checkpoints | diff a -") != 0)
+                             "ls -A x/checkpoints | diff a - && ls -A u >a && "
+                             "ls -A x | diff a -") != 0)
                 fail_msg("operation %ld of %ld: %s", i, n, t->out);
         }
 }
@@ -176,6 +193,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(groups, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(preferences, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_start_is_begun_again, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_second_start_is_begun_again, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(an_end_is_made_up_for, e2e_setup, e2e_teardown),
     };
     return cmocka_run_group_tests_name("faults_kill", tests, NULL, NULL);
