@@ -201,7 +201,8 @@ static rlhf_status add_inputs(const struct rlhf__run *r, int64_t keep, json_t *i
             snprintf(name, sizeof name, "%.250s %d", setting, k);
         json_object_set(inputs, name, json_object_get(e, "sha256"));
     }
-    if (keep > 0 || r->count.phase > 0) return RLHF_OK;
+    // A resume reads a checkpoint, also one of phase 0.
+    if (keep >= 0 || r->count.phase > 0) return RLHF_OK;
     RLHF_TRY(
         add_start(inputs, "policy", policy->dir, r->config->policy.init != RLHF__INIT_RANDOM, err));
     return add_start(inputs, "policy's adapter", policy->peft.dir, 1, err);

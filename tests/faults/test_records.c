@@ -87,9 +87,34 @@ static void an_earlier_version_left_a_line(void **state) {
                      0);
 }
 
+// A run that is stopped before its first phase, while its reward model is calibrated, keeps a
+// checkpoint. Resumed, it has the head of a run that was never stopped, and `verify` accepts it.
+static void a_stop_before_the_first_phase(void **state) {
+    struct e2e *t = *state;
+    const char *args = "--algo bradley_terry.so --data pairs.jsonl --policy model "
+                       "--set policy.init=random --set batch.size=1 --set score.calibrate=4 "
+                       "--set sampling.max_new_tokens=4 --threads 1 --phases 1";
+    e2e_write(t, "pairs.jsonl",
+              "{\"prompt\": \"It was\", \"chosen\": \" a fine film\", \"rejected\": \" dull\"}\n");
+    assert_int_equal(e2e_run(t, "%s --out u", args), 0);
+    int kept = 0;
+    for (int n = 10; n < 60 && !kept; n++) {
+        const int status =
+            e2e_shell(t, "rm -rf x; FAULT=int:%d " PRELOAD "\"$HOST\" %s --out x", n, args);
+        kept = status == 130 && e2e_exists(t, "x/checkpoints/000000");
+    }
+    assert_true(kept);
+    assert_int_equal(e2e_run(t, "--resume x"), 0);
+    e2e_same_tree(t, "u/checkpoints/latest/", "x/checkpoints/latest/");
+    assert_int_equal(e2e_shell(t, "grep -c '\"begin\"' x/chain.jsonl"), 0);
+    assert_string_equal(t->out, "1\n");
+    if (e2e_shell(t, "\"$HOST\" verify x --all") != 0) fail_msg("%s", t->out);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_failed_write_costs_a_phase, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_stop_before_the_first_phase, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(an_earlier_version_left_a_line, e2e_setup, e2e_teardown),
     };
     return cmocka_run_group_tests_name("faults_records", tests, NULL, NULL);
