@@ -308,8 +308,10 @@ static void terms_in_a_text(void **state) {
 
 static void words_that_change_a_number(void **state) {
     static const char *const changed[] = {
-        "5 and a half", "5 dozen", "5 hundredths", "5 squared",  "5 factorial", "5 or six",
-        "negative 5",   "minus 5", "5 or more",    "5 plus two", "5 times ten", "5 million"};
+        "5 and a half", "5 dozen",    "5 hundredths",   "5 squared",    "5 factorial",
+        "5 or six",     "negative 5", "minus 5",        "5 or more",    "5 plus two",
+        "5 times ten",  "5 million",  "5 quadrillion",  "5 billionths", "5 point five",
+        "5 base seven", "5 root two", "5 \xe4\xb8\x87", "5\xe5\x8d\x8a"};
     char response[64];
     (void)state;
     reward_open(&r, "answer.so", "");
@@ -323,6 +325,43 @@ static void words_that_change_a_number(void **state) {
     EXPECT("", {"-5", "\\boxed{negative 5}", 1}, {"-5", "\\boxed{\\text{minus } 5}", 1},
            {"5 dozen", "\\boxed{5 dozen}", 1}, {"5", "\\boxed{5 times}", 1},
            {"5", "\\boxed{5 apples and pears}", 1}, {"5", "#### 5 cm squared", 1});
+}
+
+// In a box, a number that a character outside ASCII changes is another number.
+static void characters_that_change_a_number(void **state) {
+    static const char *const changed[] = {"\xef\xbc\x90",     // full-width 0
+                                          "\xd9\xa0",         // Arabic 0
+                                          "\xe2\x82\x80",     // subscript 0
+                                          "\xf0\x9d\x9f\x8e", // mathematical 0
+                                          "\xcc\xb8",         // strikes the digit out
+                                          "\xe2\x80\xb0",     // per mille
+                                          "\xe2\x85\x88",     // the imaginary unit
+                                          "\xef\xbc\x81"};    // full-width !
+    char response[64];
+    (void)state;
+    reward_open(&r, "answer.so", "");
+    for (size_t i = 0; i < sizeof changed / sizeof *changed; i++) {
+        snprintf(response, sizeof response, "\\boxed{5%s}", changed[i]);
+        if (score_row(&r, row_of("5"), response) != 0) fail_msg("%s pays", response);
+    }
+    reward_close(&r);
+    EXPECT("", {"5", "\\boxed{5\xc2\xb0}", 1}, {"5", "\\boxed{5 \xce\xbcm}", 1},
+           {"5", "\\boxed{5\xe2\x84\x83}", 1}, {"5", "\\boxed{5 \xd0\xba\xd0\xb3}", 1},
+           {"5", "\\boxed{5\xe5\x8d\x83\xe5\x85\x8b}", 1});
+}
+
+static void negated_equations(void **state) {
+    (void)state;
+    EXPECT("", {"5", "\\boxed{x \\not= 5}", 0}, {"5", "\\boxed{x \\not\\approx 5}", 0},
+           {"5", "\\boxed{x /= 5}", 0}, {"5", "\\boxed{x =/= 5}", 0}, {"5", "\\boxed{x != 5}", 0},
+           {"5", "\\boxed{x ~=~ 5}", 1}, {"5", "\\boxed{\\boxed{5}}", 1},
+           {"5", "\\boxed{\\underline{5}}", 1}, {"5", "\\boxed{6 \\boxed{5}}", 0});
+}
+
+// Few braces are taken away, because each pair takes a pass over the text.
+static void many_braces(void **state) {
+    (void)state;
+    EXPECT("", {"ab", "\\boxed{{{{{ab}}}}}", 1}, {"ab", "\\boxed{{{{{{{{ab}}}}}}}}", 0});
 }
 
 static void separators_and_superscripts(void **state) {
@@ -517,6 +556,9 @@ int main(void) {
                                        cmocka_unit_test(factorials_and_primes),
                                        cmocka_unit_test(terms_in_a_text),
                                        cmocka_unit_test(words_that_change_a_number),
+                                       cmocka_unit_test(characters_that_change_a_number),
+                                       cmocka_unit_test(negated_equations),
+                                       cmocka_unit_test(many_braces),
                                        cmocka_unit_test(separators_and_superscripts),
                                        cmocka_unit_test(gold_in_solutions),
                                        cmocka_unit_test(pay_and_metrics),

@@ -148,6 +148,15 @@ static int is_several(rlhf_str text) {
            rlhf__is_digit(number.ptr[number.len - 1]);
 }
 
+// 1 if the text before an "=" or similar sign makes it an inequality: "!=", "\\not=", "=/=".
+static int negates(rlhf_str before) {
+    static const char not [] = "\\not";
+    const rlhf_str text = rlhf__trim(before);
+    const size_t n = sizeof not -1;
+    if (before.len && rlhf__is_one_of(before.ptr[before.len - 1], "!<>/")) return 1;
+    return text.len >= n && memcmp(text.ptr + text.len - n, not, n) == 0;
+}
+
 // Cuts *text to the part after the last "=" or similar sign: "x = 5" gives 5. Returns 0 if the text
 // is an inequality ("x >= 5"), several equations ("x = 3, y = 5") or an equation that is not solved
 // yet ("2x = 10").
@@ -156,12 +165,11 @@ static int right_side(rlhf_str *text) {
         const char *p = text->ptr + at;
         const uint64_t left = text->len - at;
         uint64_t n = *p == '=' ? 1 : 0;
-        if (n && at > 0 && rlhf__is_one_of(p[-1], "!<>")) return 0;
         if (left >= 3 && memcmp(p, "\xe2\x89\x88", 3) == 0) n = 3; // approximately equal
         if (left >= 7 && memcmp(p, "\\approx", 7) == 0) n = 7;
         if (!n) continue;
         const rlhf_str before = {text->ptr, at};
-        if (rlhf__has_term(before) || is_several(before)) return 0;
+        if (negates(before) || rlhf__has_term(before) || is_several(before)) return 0;
         *text = (rlhf_str){p + n, left - n};
         return 1;
     }
@@ -310,7 +318,7 @@ static int is_group(rlhf_str text) {
 // "(B)" becomes B, because the letter of a choice is often in brackets. "(3, 4)" and "f(x)" stay
 // unchanged. Braces around all are TeX's.
 static rlhf_str without_brackets(rlhf_str text) {
-    while (is_group(text))
+    for (int depth = 0; depth < MAX_BRACKETS && is_group(text); depth++)
         text = rlhf__trim((rlhf_str){text.ptr + 1, text.len - 2});
     if (text.len < 3 || *text.ptr != '(' || text.ptr[text.len - 1] != ')') return text;
     const rlhf_str inside = {text.ptr + 1, text.len - 2};

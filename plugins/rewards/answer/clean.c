@@ -8,9 +8,10 @@ struct rule {
 };
 
 // Commands that are removed together with their braces: \text{cm} becomes cm.
-static const char *const wrappers[] = {"text",   "textbf",       "textit",     "textrm", "texttt",
-                                       "mathrm", "mathbf",       "mathit",     "mathsf", "mathtt",
-                                       "mbox",   "operatorname", "boldsymbol", "emph"};
+static const char *const wrappers[] = {
+    "text",       "textbf", "textit",    "textrm", "texttt", "mathrm",
+    "mathbf",     "mathit", "mathsf",    "mathtt", "mbox",   "operatorname",
+    "boldsymbol", "emph",   "underline", "boxed",  "fbox"};
 
 // Commands. They match only if the next byte is not a letter.
 static const struct rule commands[] = {

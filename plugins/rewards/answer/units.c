@@ -48,11 +48,35 @@ int rlhf__has_unknown_symbol(const struct rlhf__cursor *c) {
     return unknown > 0 && longest < 3;
 }
 
+// 1 if a character outside ASCII at `at` is a digit, a number, a mark on the character before it or
+// a sign of mathematics, so that it changes the number before it. A symbol such as a degree sign is
+// a part of a unit.
+static int changes_number(const char *at, const char *end) {
+    static const struct {
+        uint32_t first, last;
+    } all[] = {{0xb1, 0xb1},     {0xf7, 0xf7},     {0x300, 0x36f},    {0x660, 0x669},
+               {0x6f0, 0x6f9},   {0x7c0, 0x7c9},   {0x966, 0x96f},    {0x9e6, 0x9ef},
+               {0xe50, 0xe59},   {0x2030, 0x2031}, {0x2070, 0x209c},  {0x20d0, 0x20ff},
+               {0x2145, 0x218b}, {0x2190, 0x22ff}, {0x2460, 0x249b},  {0x24ea, 0x24ff},
+               {0x2776, 0x2793}, {0xff01, 0xff01}, {0xff0b, 0xff0f},  {0xff10, 0xff19},
+               {0xff1c, 0xff1e}, {0xff3e, 0xff3e}, {0x1d400, 0x1d7ff}};
+    const unsigned char *b = (const unsigned char *)at;
+    const ptrdiff_t n = b[0] >= 0xf0 ? 4 : b[0] >= 0xe0 ? 3 : 2;
+    if (b[0] < 0xc2 || end - at < n) return 0;
+    uint32_t code = b[0] & (0xffU >> (n + 1));
+    for (ptrdiff_t i = 1; i < n; i++)
+        code = code << 6 | (b[i] & 0x3f);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (code >= all[i].first && code <= all[i].last) return 1;
+    return 0;
+}
+
 int rlhf__rest_is_unit(struct rlhf__cursor *c) {
     int64_t power;
     char before = ' ';
     while (rlhf__left(c)) {
         const char here = *c->at;
+        if (changes_number(c->at, c->end)) return 0;
         if (here == '^') {
             if (!rlhf__is_letter(before) && before != ')') return 0;
             if (!rlhf__take_raised(c, &power)) return 0;

@@ -53,11 +53,9 @@ int32_t rlhf__take_scale(struct rlhf__cursor *c) {
     static const struct {
         const char *word, *plural;
         int32_t power, reserved;
-    } scales[] = {{"hundred", "hundreds", 2, 0},
-                  {"thousand", "thousands", 3, 0},
-                  {"million", "millions", 6, 0},
-                  {"billion", "billions", 9, 0},
-                  {"trillion", "trillions", 12, 0}};
+    } scales[] = {{"hundred", "hundreds", 2, 0},    {"thousand", "thousands", 3, 0},
+                  {"million", "millions", 6, 0},    {"billion", "billions", 9, 0},
+                  {"trillion", "trillions", 12, 0}, {"quadrillion", "quadrillions", 15, 0}};
     struct rlhf__cursor here = *c;
     int32_t power = 0;
     for (size_t i = 0; i < sizeof scales / sizeof *scales; i++) {
@@ -84,14 +82,21 @@ static int take_number_word(struct rlhf__cursor *c) {
 
 int rlhf__is_changed(const struct rlhf__cursor *c, int alone) {
     static const char *const always[] = {
-        "dozen",  "dozens", "lakh",       "crore",  "squared",     "cubed",      "factorial",
-        "halves", "thirds", "fourths",    "fifths", "sixths",      "sevenths",   "eighths",
-        "ninths", "tenths", "hundredths", "mod",    "thousandths", "millionths", NULL};
+        "dozen",       "dozens",     "lakh",       "crore",       "squared",    "cubed",
+        "factorial",   "halves",     "thirds",     "fourths",     "fifths",     "sixths",
+        "sevenths",    "eighths",    "ninths",     "tenths",      "hundredths", "mod",
+        "thousandths", "millionths", "billionths", "trillionths", NULL};
+    // Half, ten, hundred, ten thousand, hundred million and million million of Chinese and
+    // Japanese.
+    static const char *const characters[] = {
+        "\xe5\x8d\x8a", "\xe5\x8d\x81", "\xe7\x99\xbe", "\xe4\xb8\x87", "\xe8\x90\xac",
+        "\xe4\xba\xbf", "\xe5\x84\x84", "\xe5\x84\x86", "\xe5\x85\x86", NULL};
     static const char *const joining[] = {"and", "or",      "plus",   "minus",      "over",
                                           "to",  "divided", "modulo", "multiplied", NULL};
+    static const char *const before_number[] = {"times", "point", "base", "root", "choose", NULL};
     struct rlhf__cursor here = *c;
     rlhf__skip_spaces(&here);
-    if (take_one_of(&here, always)) return 1;
+    if (take_one_of(&here, always) || take_one_of(&here, characters)) return 1;
     if (take_one_of(&here, joining)) return alone || take_number_word(&here);
-    return rlhf__take_word(&here, "times") && take_number_word(&here);
+    return take_one_of(&here, before_number) && take_number_word(&here);
 }
