@@ -158,6 +158,42 @@ static int names_scale(const struct number *x, const char *begin) {
     return (size_t)(back - begin) >= n && word(back - n, before) == back;
 }
 
+// If the number follows "score:", "rating is" or the like, returns the label, otherwise NULL.
+static const char *label_of(const struct number *x, const char *begin) {
+    static const char *const labels[] = {"score", "rating", "grade"};
+    const char *at = x->at;
+    int joined = 0;
+    for (; at > begin && strchr(" :=\"'>", at[-1]); at--)
+        joined |= at[-1] == ':' || at[-1] == '=' || at[-1] == '>';
+    if (at - begin > 3 && word(at - 2, "is") && at[-3] == ' ') {
+        joined = 1;
+        at -= 3;
+    }
+    for (size_t i = 0; joined && i < sizeof labels / sizeof *labels; i++) {
+        const size_t n = strlen(labels[i]);
+        if ((size_t)(at - begin) < n || !word(at - n, labels[i])) continue;
+        at -= n;
+        // In {"score": 3} the quotes are closed; "score: 3" is a quotation.
+        return at > begin && at[-1] == '"' && at[n] != '"' ? NULL : at;
+    }
+    return NULL;
+}
+
+// 1 if the number is labelled as the scale: "max score: 10", "perfect score is 10".
+static int is_labelled_scale(const struct number *x, const char *begin) {
+    static const char *const all[] = {"max",     "maximum", "maximal", "best", "top",
+                                      "perfect", "highest", "full",    "total"};
+    const char *at = label_of(x, begin);
+    if (!at) return 0;
+    while (at > begin && (at[-1] == ' ' || at[-1] == '_' || at[-1] == '-'))
+        at--;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        const size_t n = strlen(all[i]);
+        if ((size_t)(at - begin) >= n && word(at - n, all[i]) == at) return 1;
+    }
+    return 0;
+}
+
 // Collect the numbers of the line that may be the score. Returns the reason if the line has no
 // score, otherwise NULL.
 static const char *collect(struct line *l, double scale) {
@@ -174,7 +210,9 @@ static const char *collect(struct line *l, double scale) {
         const struct number x = read_number(at, l->text);
         const char *range = range_end(&x, l->text, scale), *under = divisor(x.end);
         at = range ? range : x.end;
-        if (range || is_ordinal(x.end) || (x.value == scale && names_scale(&x, l->text))) continue;
+        const int of_scale =
+            x.value == scale && (names_scale(&x, l->text) || is_labelled_scale(&x, l->text));
+        if (range || is_ordinal(x.end) || of_scale) continue;
         if (under) {
             const struct number all = read_number(under, l->text);
             if (all.value != scale) return "whose denominator is not the scale";
@@ -186,25 +224,6 @@ static const char *collect(struct line *l, double scale) {
     return l->n ? NULL : "which has no number";
 }
 
-// 1 if the number follows "score:", "rating is" or the like.
-static int is_labelled(const struct number *x, const char *begin) {
-    static const char *const labels[] = {"score", "rating", "grade"};
-    const char *at = x->at;
-    int joined = 0;
-    for (; at > begin && strchr(" :=\"'>", at[-1]); at--)
-        joined |= at[-1] == ':' || at[-1] == '=' || at[-1] == '>';
-    if (at - begin > 3 && word(at - 2, "is") && at[-3] == ' ') {
-        joined = 1;
-        at -= 3;
-    }
-    for (size_t i = 0; joined && i < sizeof labels / sizeof *labels; i++) {
-        const size_t n = strlen(labels[i]);
-        if ((size_t)(at - begin) < n || !word(at - n, labels[i])) continue;
-        return 1;
-    }
-    return 0;
-}
-
 const char *rlhf__score_read(const char *text, size_t n, double scale, double *score) {
     struct line l = {.n = 0};
     const char *from = rlhf__score_line(text, &n);
@@ -214,10 +233,13 @@ const char *rlhf__score_read(const char *text, size_t n, double scale, double *s
     const char *why = collect(&l, scale);
     if (why) return why;
     const struct number *x = &l.number[l.n - 1];
-    int alone = !l.cut;
-    for (size_t i = 0; i + 1 < l.n; i++)
-        alone = alone && l.number[i].value == x->value;
-    if (!alone && !is_labelled(x, l.text)) return "in which several numbers may be the score";
+    int alone = !l.cut, labelled = label_of(x, l.text) != NULL;
+    for (size_t i = 0; i + 1 < l.n; i++) {
+        if (l.number[i].value == x->value) continue;
+        alone = 0;
+        labelled = labelled && !label_of(&l.number[i], l.text);
+    }
+    if (!alone && !labelled) return "in which several numbers may be the score";
     if (x->percent && scale != 100) return "which is a percentage";
     if (!(x->value >= 0 && x->value <= scale)) return "which is outside the scale";
     *score = x->value;
