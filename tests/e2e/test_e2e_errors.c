@@ -106,6 +106,11 @@ static void bad_rows_can_be_left_out(void **state) {
     e2e_write(t, "none.jsonl", "{\"txt\": 1}\n");
     assert_int_equal(e2e_run(t, "--algo sft.so --data none.jsonl " RUN "--out n"), 2);
     e2e_says(t, "no rows are left: the data has 1 and 0 are skipped; bad rows: 1, the first: ");
+    assert_int_equal(
+        e2e_run(t, "--algo ppo.so:minibatches=1 --prompts none.jsonl --reward period_count.so " RUN
+                   "--out q"),
+        2);
+    e2e_says(t, "no prompt is left of 0 rows; bad rows: 1, the first: ");
 #undef RUN
 }
 

@@ -312,7 +312,7 @@ static rlhf_status fill(struct rlhf__prompts *set, const struct rlhf__prompt_opt
                     o->n_paths ? o->paths[0] : "prompts.text", (long long)set->count.rows,
                     set->count.rows == 1 ? "" : "s", rlhf__buf_text(&why));
     rlhf__buf_free(&why);
-    return st;
+    return o->n_paths ? rlhf__bad_rows_context(o->loading, err) : st;
 }
 
 rlhf_status rlhf__prompts_open(const struct rlhf__prompt_opts *opts,
