@@ -107,6 +107,27 @@ int rlhf__adapter_has_text(const char *dir) {
     return 0;
 }
 
+// Returns 1 if a tokenizer has a chat template, usable or not.
+static int has_template(const struct rlhf__tokenizer *tok) {
+    const struct rlhf__chat *chat = rlhf__tokenizer_chat(tok);
+    return rlhf__chat_known(chat) || rlhf__chat_unknown(chat);
+}
+
+void rlhf__adapter_note_template(const char *adapter, const char *base,
+                                 const struct rlhf__tokenizer *tok, struct rlhf__log *log) {
+    struct rlhf__tokenizer *of_base = NULL;
+    if (has_template(tok) || !rlhf__adapter_has_text(base) ||
+        rlhf__tokenizer_open(base, &of_base, NULL) != RLHF_OK)
+        return;
+    if (has_template(of_base))
+        rlhf__logf(log, RLHF_LOG_WARN,
+                   "the chat template of the base '%s' is left out: the adapter '%s' has a "
+                   "tokenizer of its own, without a template; to use the base's, copy it there as "
+                   "chat_template.jinja",
+                   base, adapter);
+    rlhf__tokenizer_close(of_base);
+}
+
 // A model cannot get its LM head from a classifier, because a classifier lacks an LM head.
 static int lacks_head(const struct rlhf__model *base, const struct rlhf__model *m) {
     return base->n_labels > 0 && m->n_labels == 0 && !rlhf__hf_tied(m->config);

@@ -48,6 +48,11 @@ rlhf_status rlhf__adapter_check_base(const struct rlhf__peft *p, const char *bas
 // Returns 1 if `dir` contains tokenizer files. [any]
 int rlhf__adapter_has_text(const char *dir);
 
+// If the adapter's own tokenizer `tok` has no chat template, but the base's tokenizer has one, log
+// that the base's is left out. [main]
+void rlhf__adapter_note_template(const char *adapter, const char *base,
+                                 const struct rlhf__tokenizer *tok, struct rlhf__log *log);
+
 // Like rlhf__adapter_config, for a model directory or a PEFT directory. [main]
 rlhf_status rlhf__adapter_config_of(const char *dir, const struct rlhf__model_adapter *adapter,
                                     json_t **out, struct rlhf__error *err);

@@ -283,6 +283,8 @@ static rlhf_status open_text(struct rlhf__model *m, struct rlhf__error *err) {
         return rlhf__wrong_weights(m->dir, err);
     RLHF_TRY(st);
     rlhf__tokenizer_set_log(m->tok, m->env->services->log);
+    if (m->peft.dir && strcmp(m->text_dir, m->dir) != 0)
+        rlhf__adapter_note_template(m->peft.dir, m->dir, m->tok, m->env->services->log);
     return RLHF_OK;
 }
 

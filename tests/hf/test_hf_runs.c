@@ -339,6 +339,33 @@ static void a_width_of_heads_is_asked_for(void **state) {
     must(t, e2e_run(t, "%s --set compute.backend=reference --dry-run", run), "reference");
 }
 
+// An adapter with tokenizer files of its own, but without a chat template, hides the template of
+// its base. A line says so.
+static void an_adapter_hides_a_template(void **state) {
+    struct e2e *t = *state;
+    const char *line = "warning: the chat template of the base '";
+    must(t, e2e_shell(t, "cp -rL hf/gpt2 gpt2 && chmod -R u+w gpt2"), "copy");
+    must(t,
+         e2e_run(t, "--algo sft.so --policy gpt2 --data texts.jsonl --phases 1 --set batch.size=4 "
+                    "--set policy.adapter.rank=2 --out r0 " QUIET),
+         "an adapter");
+    e2e_write(t, "gpt2/chat_template.jinja",
+              "{% for m in messages %}<{{ m.content }}>{% endfor %}");
+    must(t, e2e_shell(t, "cp -rL r0/checkpoints/latest own && rm -r r0 own/state && echo a >a.txt"),
+         "copy");
+    const char *const commands[] = {
+        "generate --model own --prompt a --max-new 1", "tokenize --model own --data a.txt",
+        "--algo sft.so --policy own --data texts.jsonl --phases 1 --set batch.size=4 --out r"};
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        must(t, e2e_shell(t, "\"$HOST\" %s", commands[i]), commands[i]);
+        e2e_says(t, line);
+        e2e_says(t, "/own' has a tokenizer of its own, without a template; to use the base's, ");
+    }
+    must(t, e2e_shell(t, "cp gpt2/chat_template.jinja own"), "copy");
+    must(t, e2e_shell(t, "\"$HOST\" %s", commands[0]), "again");
+    assert_null(strstr(t->out, line));
+}
+
 // If rows are in another form, a message names the form and a remedy.
 static void rows_in_other_forms(void **state) {
     struct e2e *t = *state;
@@ -375,7 +402,8 @@ int main(void) {
         TEST(classes_keep_their_names),      TEST(a_classifier_keeps_its_front),
         TEST(an_encoder_writes_nothing),     TEST(several_end_tokens),
         TEST(padding_is_never_drawn),        TEST(other_architectures),
-        TEST(a_width_of_heads_is_asked_for), TEST(rows_in_other_forms),
+        TEST(an_adapter_hides_a_template),   TEST(a_width_of_heads_is_asked_for),
+        TEST(rows_in_other_forms),
     };
     return cmocka_run_group_tests_name("runs from directories of transformers", tests, NULL, NULL);
 }

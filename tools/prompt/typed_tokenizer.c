@@ -31,6 +31,8 @@ rlhf_status rlhf__typed_tokenizer(const struct rlhf__env *env, const char *flag,
                  : rlhf__wrong_dir(base, err);
     else if (st == RLHF_OK)
         st = rlhf__tokenizer_open(base, out, err);
+    if (st == RLHF_OK && adapter.dir && rlhf__adapter_has_text(adapter.dir))
+        rlhf__adapter_note_template(adapter.dir, base, *out, env->log);
     rlhf__peft_finish(&adapter);
     if (st == RLHF_OK) {
         rlhf__tokenizer_set_log(*out, env->log);
