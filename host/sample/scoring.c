@@ -286,6 +286,8 @@ rlhf_status rlhf__score(const struct rlhf__scorer *s, struct rlhf__scored *x, st
                             "the rewards of row %u of phase %llu add up to %g: the weights are too "
                             "large for them",
                             i, (unsigned long long)s->phase + 1, (double)e->reward[i]);
+    if (st == RLHF_OK && s->missing)
+        memcpy(s->missing, l.missing, s->config->n_reward * (size_t)e->n);
     totals_finish(&l);
     return st;
 }

@@ -36,6 +36,8 @@ struct rlhf__scorer {
     struct rlhf__log *log;            // receives tolerated failures; NULL = none
     struct rlhf__reward_tally *tally; // [config->n_reward], counts are added; NULL = none
     struct rlhf__overlap *overlap;    // answers from overlap.h; NULL = none
+    uint8_t
+        *missing; // [n_reward * n] receives 1 where a reward has no value for a row; NULL = none
     struct rlhf__team *team; // divides the rows among its ranks (reward_share.h); NULL = none
 };
 

@@ -254,7 +254,8 @@ static rlhf_status make_chunk(struct maker *m, struct rlhf__error *err) {
     for (uint32_t i = 0; i < rows; i++)
         m->row[i] = (m->done + i / k) % count;
     rlhf_status st = rlhf__rollout(&q, m->row, &e, &m->tokens, err);
-    if (st == RLHF_OK) st = rlhf__eval_setup_score(&m->with, &e, &x, m->keep, m->raw, NULL, err);
+    if (st == RLHF_OK)
+        st = rlhf__eval_setup_score(&m->with, &e, &x, m->keep, m->raw, NULL, NULL, err);
     if (st == RLHF_OK) st = write_rows(m, &x, &e, err);
     rlhf__scored_finish(&x);
     rlhf__rows_finish(&e);

@@ -24,7 +24,9 @@ struct side {
     struct rlhf__rows e;
     float *raw;                     // [n_reward * n]
     double *value;                  // [n] scratch: one value per response
+    uint8_t *missing;               // [n_reward * n] 1: the reward has no value for the response
     uint8_t *keep;                  // [n] 1: the response was scored
+    uint8_t *unpaid;                // [n] 1: no reward has a value for the response
     uint8_t *known, *right;         // [n] 1: a verdict exists; 1: the verdict is "right"
     struct rlhf__metrics *reported; // by the rewards
     struct rlhf__table_side out;    // what the table shows
@@ -46,6 +48,8 @@ struct measured {
 
 static void side_finish(struct side *s) {
     free(s->raw);
+    free(s->missing);
+    free(s->unpaid);
     free(s->value);
     free(s->keep);
     free(s->known);
@@ -59,10 +63,12 @@ static rlhf_status side_init(const struct measured *m, struct side *s, struct rl
     const size_t n = (size_t)m->n + 1;
     s->raw = calloc((m->with.config.n_reward + 1) * n, sizeof *s->raw);
     s->value = calloc(n, sizeof *s->value);
+    s->missing = calloc(m->with.config.n_reward + 1, n);
     s->keep = calloc(n, 1);
+    s->unpaid = calloc(n, 1);
     s->known = calloc(n, 1);
     s->right = calloc(n, 1);
-    if (!s->raw || !s->value || !s->keep || !s->known || !s->right)
+    if (!s->raw || !s->value || !s->missing || !s->keep || !s->unpaid || !s->known || !s->right)
         return RLHF__NOMEM(err, "out of memory scoring");
     return rlhf__eval_parts_open(m->with.at.env->log, &s->reported, err);
 }
@@ -76,12 +82,23 @@ static rlhf_status respond(const struct measured *m, struct side *s, struct rlhf
     return rlhf__eval_setup_sample(&with, &q, &s->e, err);
 }
 
+// An environment always has a value.
+static void find_unpaid(const struct measured *m, struct side *s) {
+    const size_t n_reward = m->with.environment ? 0 : m->with.config.n_reward;
+    for (uint32_t i = 0; i < m->n; i++) {
+        s->unpaid[i] = n_reward > 0;
+        for (size_t k = 0; k < n_reward; k++)
+            s->unpaid[i] &= s->missing[k * m->n + i];
+    }
+}
+
 // A response is right if the rewards' verdict is "right" or, with --pass, if its reward is high
 // enough.
 static void take_verdicts(const struct measured *m, struct side *s, const struct rlhf__scored *x) {
     const int by_reward = !isnan(m->o->pass);
     for (uint32_t i = 0; i < m->n; i++) {
-        s->known[i] = s->keep[i] && (by_reward || x->verdict[i] != RLHF_VERDICT_NONE);
+        s->known[i] =
+            s->keep[i] && (by_reward ? !s->unpaid[i] : x->verdict[i] != RLHF_VERDICT_NONE);
         s->right[i] =
             by_reward ? (double)s->e.reward[i] >= m->o->pass : x->verdict[i] == RLHF_VERDICT_RIGHT;
     }
@@ -95,7 +112,9 @@ static rlhf_status score_responses(struct measured *m, struct side *s, struct rl
         st = rlhf__pass(m->with.reference, &s->e, &m->with.logp_dist, RLHF__MICROBATCH_TOKENS, &out,
                         err);
     if (st == RLHF_OK)
-        st = rlhf__eval_setup_score(&m->with, &s->e, &x, s->keep, s->raw, s->reported, err);
+        st = rlhf__eval_setup_score(&m->with, &s->e, &x, s->keep, s->raw, s->missing, s->reported,
+                                    err);
+    if (st == RLHF_OK) find_unpaid(m, s);
     if (st == RLHF_OK) take_verdicts(m, s, &x);
     rlhf__scored_finish(&x);
     return st;
@@ -111,15 +130,16 @@ static rlhf_status answer(struct measured *m, struct side *s, struct rlhf__error
 
 // ---- measures ----
 
+// Returns NaN if the response has no value.
 typedef double value_fn(const struct side *s, uint32_t i, size_t k);
 
 static double reward_of(const struct side *s, uint32_t i, size_t k) {
     (void)k;
-    return (double)s->e.reward[i];
+    return s->unpaid[i] ? (double)NAN : (double)s->e.reward[i];
 }
 
 static double raw_of(const struct side *s, uint32_t i, size_t k) {
-    return (double)s->raw[k * s->e.n + i];
+    return s->missing[k * s->e.n + i] ? (double)NAN : (double)s->raw[k * s->e.n + i];
 }
 
 static double right_of(const struct side *s, uint32_t i, size_t k) {
@@ -163,31 +183,31 @@ static double done_of(const struct side *s, uint32_t i, size_t k) {
 }
 
 // Add a row to the table. It has, for each model, the mean of value(i) over the model's scored
-// responses and, for two models, the mean difference over the responses that were scored for both.
+// responses that have a value and, for two models, the mean difference over the responses that
+// count for both.
 static rlhf_status add_mean(struct measured *m, const char *name, int decimals, value_fn *value,
                             size_t k, int verdicts, struct rlhf__error *err) {
     struct rlhf__table_row *r = rlhf__table_add(&m->table, name, decimals);
     double *const x[2] = {m->side[0].value, m->side[1].value};
     if (!r || !x[0]) return RLHF__NOMEM(err, "out of memory for the table");
-    uint8_t *both = x[1] ? calloc((size_t)m->n + 1, 1) : NULL;
-    rlhf_status st = RLHF_OK;
-    if (x[1] && !both) st = RLHF__NOMEM(err, "out of memory for the table");
+    uint8_t *use = calloc((size_t)m->n + 1, 1), *both = calloc((size_t)m->n + 1, 1);
+    rlhf_status st = use && both ? RLHF_OK : RLHF__NOMEM(err, "out of memory for the table");
+    if (st == RLHF_OK) memset(both, 1, m->n);
     for (uint32_t j = 0; st == RLHF_OK && j < 2 && j < m->sides; j++) {
         struct side *s = &m->side[j];
-        const struct rlhf__answers a = answers_of(m, verdicts ? s->known : s->keep);
-        for (uint32_t i = 0; x[j] && i < m->n; i++)
+        const struct rlhf__answers a = answers_of(m, use);
+        for (uint32_t i = 0; i < m->n; i++) {
             x[j][i] = value(s, i, k);
-        if (x[j]) st = rlhf__estimate_mean(&a, x[j], &r->side[j], err);
+            use[i] = (verdicts ? s->known : s->keep)[i] && !isnan(x[j][i]);
+            both[i] &= use[i];
+        }
+        st = rlhf__estimate_mean(&a, x[j], &r->side[j], err);
     }
-    for (uint32_t i = 0; both && i < m->n; i++) {
-        const struct side *s = m->side;
-        const uint8_t *first = verdicts ? s[0].known : s[0].keep;
-        const uint8_t *second = verdicts ? s[1].known : s[1].keep;
-        if (first[i] && second[i]) both[i] = 1;
+    for (uint32_t i = 0; x[1] && st == RLHF_OK && i < m->n; i++)
         x[1][i] = x[0][i] - x[1][i];
-    }
     const struct rlhf__answers a = answers_of(m, both);
-    if (both && st == RLHF_OK) st = rlhf__estimate_mean(&a, x[1], &r->difference, err);
+    if (x[1] && st == RLHF_OK) st = rlhf__estimate_mean(&a, x[1], &r->difference, err);
+    free(use);
     free(both);
     return st;
 }
@@ -269,9 +289,11 @@ static rlhf_status fill_table(struct measured *m, struct rlhf__error *err) {
     for (uint32_t j = 0; j < m->sides; j++) {
         struct side *s = &m->side[j];
         double mean;
-        rlhf__mean_std(s->e.reward, s->keep, NULL, m->n, &mean, &s->out.reward_std);
+        s->out.scored =
+            rlhf__mean_std(s->e.reward, s->keep, s->unpaid, m->n, &mean, &s->out.reward_std);
         for (size_t k = 0; k < c->n_reward && k < RLHF__TABLE_REWARDS; k++)
-            rlhf__mean_std(s->raw + k * m->n, s->keep, NULL, m->n, &mean, &s->out.std[k]);
+            rlhf__mean_std(s->raw + k * m->n, s->keep, s->missing + k * m->n, m->n, &mean,
+                           &s->out.std[k]);
         if (m->with.environment && c->n_reward < RLHF__TABLE_REWARDS) {
             float *paid = s->raw + c->n_reward * m->n; // the last part of raw
             for (uint32_t i = 0; i < m->n; i++)

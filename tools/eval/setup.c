@@ -357,13 +357,15 @@ struct rlhf__rollout_request rlhf__eval_setup_request(const struct rlhf__eval_se
 
 rlhf_status rlhf__eval_setup_score(const struct rlhf__eval_setup *t, struct rlhf__rows *e,
                                    struct rlhf__scored *x, uint8_t *keep, float *raw,
-                                   struct rlhf__metrics *reported, struct rlhf__error *err) {
+                                   uint8_t *missing, struct rlhf__metrics *reported,
+                                   struct rlhf__error *err) {
     const struct rlhf__scorer s = {.config = &t->config,
                                    .rewards = t->rewards,
                                    .reported = reported ? rlhf__metrics_reported : NULL,
                                    .metric_ctx = reported,
                                    .log = t->at.env->log,
-                                   .tally = t->tally};
+                                   .tally = t->tally,
+                                   .missing = missing};
     const struct rlhf__scored_by by = {&t->config.response, t->rules, t->prompts};
     rlhf_status st = rlhf__scored_init(x, &by, e, err);
     return st == RLHF_OK ? rlhf__score(&s, x, e, keep, raw, err) : st;

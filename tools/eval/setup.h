@@ -82,9 +82,11 @@ rlhf_status rlhf__eval_setup_sample(const struct rlhf__eval_setup *t,
 // - *x receives the texts. It must be zeroed before the call; release it with rlhf__scored_finish.
 // - keep[n] is 0 for rows that nan_policy or on_failure drop.
 // - raw[n_reward * n] receives each plugin's own scores.
+// - missing[n_reward * n] receives 1 where a plugin has no score for a row; NULL = not wanted.
 // - `reported` receives the metrics that rewards report; NULL = they are dropped. [step]
 rlhf_status rlhf__eval_setup_score(const struct rlhf__eval_setup *t, struct rlhf__rows *e,
                                    struct rlhf__scored *x, uint8_t *keep, float *raw,
-                                   struct rlhf__metrics *reported, struct rlhf__error *err);
+                                   uint8_t *missing, struct rlhf__metrics *reported,
+                                   struct rlhf__error *err);
 
 #endif

@@ -67,7 +67,9 @@ static void print_lines(const struct rlhf__table *t) {
             open = ", ";
         }
         if (i == 0) {
-            printf("%sstd %.4f, %u responses", open, t->side[0].reward_std, t->responses);
+            printf("%sstd %.4f, ", open, t->side[0].reward_std);
+            if (t->side[0].scored < t->responses) printf("%u of ", t->side[0].scored);
+            printf("%u responses", t->responses);
             open = ", ";
         }
         if (is_reward(t, i) && i <= RLHF__TABLE_REWARDS) {
@@ -112,6 +114,9 @@ static void print_columns(const struct rlhf__table *t) {
     }
     printf("%u responses of each model to the same prompts; standard errors in parentheses\n",
            t->responses);
+    if (t->side[0].scored < t->responses || t->side[1].scored < t->responses)
+        printf("A has a reward for %u of them, B for %u; the others are left out\n",
+               t->side[0].scored, t->side[1].scored);
 }
 
 void rlhf__table_print(const struct rlhf__table *t, int heading) {
@@ -171,6 +176,8 @@ static json_t *side_json(const struct rlhf__table *t, uint32_t j) {
     char name[256];
     json_object_set_new(v, "model", rlhf__json_text(t->side[j].model));
     json_object_set_new(v, "samples", json_integer(t->responses));
+    if (t->side[j].scored < t->responses)
+        json_object_set_new(v, "scored", json_integer(t->side[j].scored));
     for (size_t i = 0; i < t->n; i++) {
         const struct rlhf__table_row *r = &t->row[i];
         if (is_reward(t, i) || is_part(t, i)) continue;
