@@ -204,8 +204,15 @@ static int confirms(const char *headline, const char *measure) {
     return strcmp(measure + 5, what) == 0 || (slash && strcmp(measure + 5, slash + 1) == 0);
 }
 
+// The standard error of the difference between the last and the first value.
+static double error_of(const struct rlhf__history *h, const char *metric) {
+    const struct rlhf__first_last e = rlhf__trend_ends(rlhf__measured(h, metric));
+    return rlhf__measure_noise(h->series, metric) * sqrt(1 + 1 / (double)e.width);
+}
+
 // Adds a note if the headline improved, but a measure that should confirm it did not move, and
-// gained less than a quarter as much. rlhf__rule_witnesses says if the measure got worse.
+// gained less than a quarter as much; the difference must be above three standard errors.
+// rlhf__rule_witnesses says if the measure got worse.
 void rlhf__rule_measure_stays(const struct rlhf__history *h, struct rlhf__notes *out) {
     const struct rlhf__headline top = rlhf__headline_of(h->series);
     const struct rlhf__witness *w;
@@ -225,10 +232,11 @@ void rlhf__rule_measure_stays(const struct rlhf__history *h, struct rlhf__notes 
                           : "more prompts or rows, or fewer passes over them (epoch shows "
                             "how often each was used)",
             .held = {s->n ? s->phase[0] : 0, s->n}};
+        const double gain = w->better * (e.last - e.first), rise = top.better * (t.last - t.first);
         char first[40], last[40];
         if (s->n < RLHF__TREND_FEWEST || !confirms(top.metric, w->metric) ||
-            rlhf__trend_moved(s) != 0 || rlhf__witness_repeats(h->series, i) ||
-            w->better * (e.last - e.first) > top.better * (t.last - t.first) / 4)
+            rlhf__trend_moved(s) != 0 || rlhf__witness_repeats(h->series, i) || gain > rise / 4 ||
+            rise - gain < 3 * hypot(error_of(h, top.metric), error_of(h, w->metric)))
             continue;
         rlhf__notes_add(out, &form, "%s improved, but %s did not: %s at first, %s at the end.",
                         top.word, w->metric, rlhf__figure(e.first, first),

@@ -54,7 +54,7 @@ int rlhf__rules_due(const struct rlhf__run_note *, int64_t phase);
 void rlhf__put_cause(const struct rlhf__history *, int64_t phase, struct rlhf__buf *out);
 
 // The first phase in which the policy jumped away from the reference, or in which a gradient
-// exploded; 0: none. Both set the two numbers that the rule compares, unless that phase is 0.
+// exploded; 0: none. Otherwise sets the two numbers that the rule compares.
 int64_t rlhf__jump(const struct rlhf__history *, double *before, double *kl);
 int64_t rlhf__explosion(const struct rlhf__history *, double *usual, double *norm);
 

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#define KL_JUMP     0.5    // rise of the KL in one phase, nats per token
+#define KL_JUMP     0.5    // rise of the KL above all earlier phases, nats per token
 #define NORM_USUAL  1000.0 // multiple of the usual gradient norm that counts as exploding
 #define NORM_LARGE  10.0   // a norm up to this does not count
 #define OVER_TARGET 1.5    // multiple of the KL that the settings ask for
@@ -14,13 +14,14 @@
 
 int64_t rlhf__jump(const struct rlhf__history *h, double *before, double *kl) {
     const struct rlhf__series *s = rlhf__measured(h, "objective/kl_per_token");
-    int64_t i = 1;
-    while (i < s->n && !(s->value[i] - s->value[i - 1] > KL_JUMP))
-        i++;
-    if (i >= s->n) return 0;
-    *before = s->value[i - 1];
-    *kl = s->value[i];
-    return s->phase[i];
+    for (int64_t i = 0; i < s->n; i++) {
+        if (i > 0 && s->value[i] - *before > KL_JUMP) {
+            *kl = s->value[i];
+            return s->phase[i];
+        }
+        *before = i > 0 && *before > s->value[i] ? *before : s->value[i];
+    }
+    return 0;
 }
 
 // Returns the median norm of the phases before `phase`, except those without a learning signal.
@@ -75,13 +76,13 @@ void rlhf__rule_jumped(const struct rlhf__history *h, struct rlhf__notes *out) {
     const int64_t phase = rlhf__jump(h, &before, &kl);
     struct rlhf__run_note form = {
         .id = "jumped",
-        .rule = "KL from the reference rose by more than 0.5 nats per token in a phase",
+        .rule = "KL from the reference more than 0.5 nats per token above all earlier phases",
         .held = {phase, 1}};
     if (phase)
-        add_step(h, &form,
-                 "The policy jumped away from the reference: KL %s nats per token, %s in the phase "
-                 "before.",
-                 kl, before, out);
+        add_step(
+            h, &form,
+            "The policy jumped away from the reference: KL %s nats per token, at most %s before.",
+            kl, before, out);
 }
 
 void rlhf__rule_exploded(const struct rlhf__history *h, struct rlhf__notes *out) {
