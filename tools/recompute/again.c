@@ -86,13 +86,13 @@ static rlhf_status with_plugins(const struct rlhf__again *a, struct rlhf__run_re
     return rlhf__config_resolve_environment(config, q->plugins, &q->environment, err);
 }
 
-// Replace "--resume: ", with which messages about a resumed run begin, by the command's name.
-static void name_command(const char *command, struct rlhf__error *err) {
+// Replace "--resume: ", with which messages about a resumed run begin, by "verify: ".
+static void name_command(struct rlhf__error *err) {
     static const char flag[] = "--resume: ";
     const size_t n = sizeof flag - 1;
     if (strncmp(err->text, flag, n) != 0) return;
     memmove(err->text, err->text + n, strlen(err->text + n) + 1);
-    rlhf__error_context(err, "%s", command);
+    rlhf__error_context(err, "verify");
 }
 
 // Returns what comes from the record if responses are sampled again.
@@ -109,8 +109,8 @@ rlhf_status rlhf__again(const struct rlhf__again *a, const struct rlhf__again_pa
     struct rlhf__run_request q = {.env = a->env,
                                   .dir = &dir,
                                   .resume = part->from > 0 ? a->run : NULL,
-                                  .allow_changed_plugins = a->changed_plugins,
-                                  .allow_changed_inputs = a->changed_inputs,
+                                  .allow_changed_plugins = 1,
+                                  .allow_changed_inputs = 1,
                                   .recorded = part->rows,
                                   .trusts = trusts(a, part)};
     *told = (struct rlhf__again_told){.reads_start = part->from > 0};
@@ -123,6 +123,6 @@ rlhf_status rlhf__again(const struct rlhf__again *a, const struct rlhf__again_pa
     rlhf__plugins_destroy(q.plugins);
     rlhf__config_finish(&config);
     rlhf__run_dir_finish(&dir);
-    if (st != RLHF_OK) name_command(a->command, err);
+    if (st != RLHF_OK) name_command(err);
     return st;
 }

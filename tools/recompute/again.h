@@ -9,11 +9,10 @@
 
 struct rlhf__again {
     const struct rlhf__env *env;
-    const char *command;    // name of the command, for messages
     const char *run, *algo; // algo NULL: as the run's config.json names it
     const char *backend;    // "reference", "cpu", ...
     int64_t threads;        // 0: all cores
-    int32_t trust_run, changed_plugins, changed_inputs;
+    int32_t trust_run;      // 1: code that the run's config.json names may run
     int32_t rewards;        // 1: rewards and the judge are opened, and score again
     int32_t environment;    // 1: the environment is opened, and plays again
     const char *dtype;      // of matrix products; NULL: as the run's config.json says
@@ -49,8 +48,9 @@ struct rlhf__again_told {
 // Compute the phases. For a single phase, `rows` must be positioned at that phase. Names the
 // checkpoints in the folder `out` like a run's checkpoints. If `from` is 0, also writes a
 // checkpoint 000000 of the run's beginning. Opens no sinks. Opens rewards, the judge and the
-// environment only if struct rlhf__again asks for them. Errors: those of resuming the run, with the
-// command's name in place of --resume. [main]
+// environment only if struct rlhf__again asks for them. The plugins and inputs
+// may differ from the run's; the caller compares them (the line `begin` of the chain in `out`).
+// Errors: those of resuming the run, which begin with "verify" in place of "--resume". [main]
 rlhf_status rlhf__again(const struct rlhf__again *, const struct rlhf__again_part *,
                         const struct rlhf__folder *out, struct rlhf__again_told *told,
                         struct rlhf__error *err);

@@ -217,14 +217,11 @@ static rlhf_status replay(struct job *j, struct rlhf__error *err) {
     const struct options *o = j->o;
     const struct rlhf__replay_job r = {
         .again = {.env = j->env,
-                  .command = "verify",
                   .run = j->run,
                   .algo = o->algo,
                   .backend = o->backend,
                   .threads = o->threads,
                   .trust_run = o->trust_run,
-                  .changed_plugins = 1,
-                  .changed_inputs = 1,
                   .rewards = !j->on_trust && !has_limits(o),
                   .environment = !j->answers && !has_limits(o),
                   .dtype = rlhf__json_text_in(begin_of(j), "dtype"),
