@@ -224,8 +224,17 @@ static void prompts_are_checked(void **state) {
 // Limits of the shell are named.
 static void limits_of_the_shell(void **state) {
     struct e2e *t = *state;
-    assert_int_equal(e2e_shell(t, "ulimit -s 128; \"$HOST\" --version"), 2);
-    e2e_says(t, "the stack is limited to 128 KiB (ulimit -s), and the program needs 256");
+    assert_int_equal(e2e_shell(t, "ulimit -s 256; \"$HOST\" --version"), 2);
+    e2e_says(t, "the stack is limited to 256 KiB (ulimit -s), and the program needs 1024");
+    // What may recurse is limited, so that this stack is enough.
+    e2e_write(t, "deep.jinja",
+              "{% macro f(x) %}{{ caller(x) }}{% endmacro %}"
+              "{% macro g(x) %}{% call(y) f(x) %}{{ g(y) }}{% endcall %}{% endmacro %}{{ g(1) }}");
+    assert_int_equal(e2e_shell(t, "ulimit -s 1024; echo '{\"messages\": [{\"role\": \"user\", "
+                                  "\"content\": \"hi\"}]}' | \"$HOST\" tokenize --model model "
+                                  "--template ./deep.jinja"),
+                     2);
+    e2e_says(t, "too many levels (200)");
     static const int blocks[] = {100, 400}; // when the worker starts, and for a batch
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
         assert_int_equal(e2e_shell(t,

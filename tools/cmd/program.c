@@ -47,9 +47,10 @@ static int check_output(struct rlhf__log *log, int status) {
     return 1;
 }
 
-// A stack that is too small would end the program with a segmentation fault.
+// A stack that is too small would end the program with a segmentation fault. The deepest recursion,
+// calls in a chat template, needs less than half of `least`.
 static rlhf_status check_stack(struct rlhf__error *err) {
-    const rlim_t least = (rlim_t)256 << 10;
+    const rlim_t least = (rlim_t)1024 << 10;
     struct rlimit stack;
     if (getrlimit(RLIMIT_STACK, &stack) != 0 || stack.rlim_cur >= least) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
