@@ -122,7 +122,7 @@ class Serve(BaseHTTPRequestHandler):
                 data = {"observation": {"text": f"{game[0]}?", "done": False}, "reward": None, "done": False}
             elif message["data"]["message"] == "invalid":
                 fault = {"type": "enum", "loc": ["message"], "msg": "Input should be 'a' or 'b'"}
-                error = {"message": "Invalid message", "code": "VALIDATION_ERROR", "errors": [fault, {"loc": [0, "x"]}]}
+                error = {"message": "Invalid message", "code": "VALIDATION_ERROR", "errors": [fault, {"loc": [0, str(message["data"].get("n", "x"))]}]}
                 self.send(json.dumps({"type": "error", "data": error}).encode(), op=1)
                 continue
             elif message["data"]["message"] == "illegal":

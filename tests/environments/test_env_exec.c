@@ -171,6 +171,7 @@ static void first_lines(void **state) {
     static const struct {
         const char *line, *why;
     } all[] = {{"x", "the first line is not a JSON object"},
+               {"{\"tools\":[12345678901234567890]}", "the first line has an integer beyond 64"},
                {"{\"tool\":[]}", "the first line has \"tool\"; allowed: \"tools\""},
                {"{\"tools\":[3]}", "tool 0 is not {\"type\""},
                {"{\"tools\":3}", "\"tools\" is not a list"}};

@@ -152,6 +152,22 @@ static void refused_turns(void **state) {
     assert_int_equal(pclose(served), 0);
 }
 
+// An action that is JSON is sent as the policy wrote it, with all digits.
+static void json_actions(void **state) {
+    (void)state;
+    const char *const turns[] = {"{\"message\": \"invalid\", \"n\": -12345678901234567890}"};
+    char options[300];
+    serve("none", 0);
+    snprintf(options, sizeof options, "url=http://127.0.0.1:%d;form=openenv;action=json", port);
+    if (play_open(&p, "env_http.so", options) < 0) fail_msg("%s", p.host.fail_text);
+    assert_int_equal(play_reset(&p, 1, both, NULL), RLHF_OK);
+    assert_int_equal(play_step(&p, 1, both, turns, NULL), RLHF_OK);
+    assert_non_null(strstr(p.said[0], "; -12345678901234567890: wrong"));
+    play_end(&p, 1, both);
+    play_close(&p);
+    assert_int_equal(pclose(served), 0);
+}
+
 // If a server is down during the run, env_http.so waits for it.
 static void patience(void **state) {
     char all[300];
@@ -400,17 +416,13 @@ static void refused(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(lines),
-                                       cmocka_unit_test(openenv),
-                                       cmocka_unit_test(refused_turns),
-                                       cmocka_unit_test(patience),
-                                       cmocka_unit_test(faults),
-                                       cmocka_unit_test(refused),
-                                       cmocka_unit_test(sockets),
-                                       cmocka_unit_test(endless_message),
-                                       cmocka_unit_test(patience_of_a_call),
-                                       cmocka_unit_test(silent_server),
-                                       cmocka_unit_test(handshake),
-                                       cmocka_unit_test(kinds_of_rewards)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lines),           cmocka_unit_test(openenv),
+        cmocka_unit_test(refused_turns),   cmocka_unit_test(json_actions),
+        cmocka_unit_test(patience),        cmocka_unit_test(faults),
+        cmocka_unit_test(refused),         cmocka_unit_test(sockets),
+        cmocka_unit_test(endless_message), cmocka_unit_test(patience_of_a_call),
+        cmocka_unit_test(silent_server),   cmocka_unit_test(handshake),
+        cmocka_unit_test(kinds_of_rewards)};
     return cmocka_run_group_tests_name("env_http", tests, NULL, NULL);
 }

@@ -171,12 +171,14 @@ static void openrlhf(void **state) {
     open_service(&step, 1, "form=openrlhf,label=answer");
     rows(2);
     t.meta[0] = (rlhf_str){"{\"answer\": \"4\"}", 15};
-    t.meta[1] = (rlhf_str){"{\"answer\": {\"n\": 5}}", 20};
+    static const char numbers[] = "{\"id\": \"\\\\\\\"1\", \"n\": 12345678901234567890, "
+                                  "\"answer\": {\"n\": [5, -98765432109876543210]}}";
+    t.meta[1] = (rlhf_str){numbers, sizeof numbers - 1};
     assert_int_equal(score(), RLHF_OK);
     assert_true(t.seq[0] == 0.5f && t.seq[1] == 2 && metric("kept") == 2.5 && metric("one") == 3);
     assert_string_equal(body_of(0),
                         "{\"query\": [\"It was a\", \"It was ab\"], \"prompts\": [\"It was \", "
-                        "\"It was \"], \"labels\": [\"4\", {\"n\":5}]}");
+                        "\"It was \"], \"labels\": [\"4\", {\"n\":[5,-98765432109876543210]}]}");
     t.meta[1] = (rlhf_str){"{\"gold\": 5}", 11};
     assert_int_equal(score(), RLHF_E_INVALID);
     assert_string_equal(r.host.fail_text, "the data row has no \"answer\", which label names");

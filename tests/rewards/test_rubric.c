@@ -322,6 +322,8 @@ static void refused(void **state) {
     open_it("");
     assert_int_equal(r.ops->check_row(r.self, (rlhf_str){"{\"x\": 1}", 8}), RLHF_E_INVALID);
     assert_non_null(strstr(r.host.fail_text, "names {row.like}, and the row has no member"));
+    static const char number[] = "{\"id\": 12345678901234567890, \"like\": 1}";
+    assert_int_equal(r.ops->check_row(r.self, (rlhf_str){number, sizeof number - 1}), RLHF_OK);
     reward_close(&r);
 }
 

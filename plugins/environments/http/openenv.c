@@ -32,11 +32,14 @@ static void write_reset(struct rlhf__bytes *out, const rlhf_episode_in *in, uint
 static void write_step(const struct rlhf__openenv *o, struct rlhf__bytes *out, rlhf_str turn) {
     rlhf__bytes_text(out, "{\"type\":\"step\",\"data\":");
     if (strcmp(o->action, "json") == 0) {
-        json_t *v = json_loadb(turn.ptr ? turn.ptr : "", (size_t)turn.len, 0, NULL);
+        // Only checks the turn, which is sent as it is: so integers keep all their digits.
+        json_t *v = json_loadb(turn.ptr ? turn.ptr : "", (size_t)turn.len,
+                               JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, NULL);
         // anything else becomes an empty action, which the server refuses
-        char *text = json_is_object(v) ? json_dumps(v, JSON_COMPACT) : NULL;
-        rlhf__bytes_text(out, text ? text : "{}");
-        free(text);
+        if (json_is_object(v))
+            rlhf__bytes_add(out, turn.ptr, (size_t)turn.len);
+        else
+            rlhf__bytes_text(out, "{}");
         json_decref(v);
     } else {
         rlhf__bytes_text(out, "{");

@@ -29,10 +29,14 @@ static int read_tools(json_t *v, struct rlhf__hello *out, char *why) {
 }
 
 int rlhf__hello_read(const char *line, size_t n, struct rlhf__hello *out, char *why) {
-    json_t *v = json_loadb(line, n, JSON_REJECT_DUPLICATES, NULL), *member;
+    json_error_t error;
+    json_t *v = json_loadb(line, n, JSON_REJECT_DUPLICATES, &error), *member;
     const char *key;
     int good = json_is_object(v);
-    if (!good) refuse(why, "the first line is not a JSON object, such as {\"tools\": []} or {}");
+    if (!v && json_error_code(&error) == json_error_numeric_overflow)
+        refuse(why, "the first line has an integer beyond 64 bits or a number beyond 1e308");
+    else if (!good)
+        refuse(why, "the first line is not a JSON object, such as {\"tools\": []} or {}");
     json_object_foreach(v, key, member) {
         if (!good) break;
         if (strcmp(key, "tools") == 0) {

@@ -73,12 +73,16 @@ static int check_member(const char *key, const json_t *v, enum rlhf__asked what,
 
 int rlhf__line_reply_read(const char *line, size_t n, enum rlhf__asked what,
                           struct rlhf__line_reply *out, char *why) {
-    json_t *v = json_loadb(line, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL), *member;
+    json_error_t error;
+    json_t *v = json_loadb(line, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error), *member;
     const json_t *episode = json_object_get(v, "episode");
     const char *key;
     int good = json_is_object(v);
     if (!good)
-        snprintf(why, RLHF__REPLY_WHY, "it is not a JSON object");
+        snprintf(why, RLHF__REPLY_WHY, "%s",
+                 !v && json_error_code(&error) == json_error_numeric_overflow
+                     ? "it has an integer beyond 64 bits or a number beyond 1e308"
+                     : "it is not a JSON object");
     else if (!json_is_integer(episode) || json_integer_value(episode) < 0)
         good = refuse(why, "episode", "the number of an episode");
     json_object_foreach(v, key, member) good = good && check_member(key, member, what, why);

@@ -2,8 +2,8 @@
 #include "http/body.h"
 
 #include "exec/rows_out.h"
+#include "http/member.h"
 
-#include <jansson.h>
 #include <rlhf/log.h>
 #include <stdlib.h>
 
@@ -21,14 +21,6 @@ static void put_rows(struct rlhf__bytes *out, const struct rlhf__http_options *o
 
 // ---- OpenRLHF's format ----
 
-// Parse the row as a JSON object. Integers beyond 64 bits become the nearest double. Returns a new
-// reference.
-static json_t *read_row(rlhf_str row) {
-    json_t *v = row.len ? json_loadb(row.ptr, (size_t)row.len, 0, NULL) : NULL;
-    if (!v && row.len) v = json_loadb(row.ptr, (size_t)row.len, JSON_DECODE_INT_AS_REAL, NULL);
-    return v;
-}
-
 // Write the row's label. If the user did not name a label, write "", as OpenRLHF does.
 static rlhf_status put_label(struct rlhf__bytes *out, const rlhf_host *host, const char *key,
                              rlhf_str row) {
@@ -36,14 +28,12 @@ static rlhf_status put_label(struct rlhf__bytes *out, const rlhf_host *host, con
         rlhf__bytes_text(out, "\"\"");
         return RLHF_OK;
     }
-    json_t *object = read_row(row);
-    const json_t *label = json_object_get(object, key);
-    char *text = label ? json_dumps(label, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
-    if (text) rlhf__bytes_text(out, text);
-    json_decref(object);
-    free(text);
-    if (text) return RLHF_OK;
-    if (label) return host->fail(host, RLHF_E_NOMEM, "out of memory");
+    char *text = rlhf__row_member(row, key, 0);
+    if (text) {
+        rlhf__bytes_text(out, text);
+        free(text);
+        return RLHF_OK;
+    }
     if (!row.len)
         return rlhf_failf(host, RLHF_E_INVALID,
                           "the prompt has no data row, so no \"%s\", which label names", key);

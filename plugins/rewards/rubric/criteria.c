@@ -1,6 +1,7 @@
 // criteria.c: see criteria.h.
 #include "rubric/criteria.h"
 
+#include "http/member.h"
 #include "process/utf8.h"
 #include "rubric/score.h"
 
@@ -121,38 +122,30 @@ static const char *next_key(const char *text, char key[64], const char **end) {
     return NULL;
 }
 
-static json_t *parse(rlhf_str row) {
-    return row.len ? json_loadb(row.ptr, (size_t)row.len, JSON_ALLOW_NUL, NULL) : NULL;
-}
-
 rlhf_status rlhf__criteria_check_row(const struct rlhf__criteria *c, rlhf_str row) {
-    json_t *v = parse(row);
     char key[64];
     rlhf_status st = RLHF_OK;
     for (uint32_t k = 0; st == RLHF_OK && k < c->n; k++)
-        for (const char *at = c->of[k].ask; st == RLHF_OK && next_key(at, key, &at);)
-            if (!json_object_get(v, key))
+        for (const char *at = c->of[k].ask; st == RLHF_OK && next_key(at, key, &at);) {
+            char *text = rlhf__row_member(row, key, 1);
+            if (!text)
                 st = rlhf_failf(c->host, RLHF_E_INVALID,
                                 "criterion \"%s\" names {row.%s}, and the row has no member \"%s\"",
                                 c->of[k].name, key, key);
-    json_decref(v);
+            free(text);
+        }
     return st;
 }
 
 static void put_criterion(const char *ask, rlhf_str row, struct rlhf__bytes *out) {
-    json_t *v = parse(row);
     char key[64];
     for (const char *end, *at; (at = next_key(ask, key, &end)); ask = end) {
         rlhf__bytes_add(out, ask, (size_t)(at - ask));
-        const json_t *member = json_object_get(v, key);
-        char *text = json_is_string(member) ? NULL : json_dumps(member, JSON_ENCODE_ANY);
-        rlhf__bytes_text(out, json_is_string(member) ? json_string_value(member)
-                              : text                 ? text
-                                                     : "");
+        char *text = rlhf__row_member(row, key, 1);
+        rlhf__bytes_text(out, text ? text : "");
         free(text);
     }
     rlhf__bytes_text(out, ask);
-    json_decref(v);
 }
 
 void rlhf__criteria_ask(const struct rlhf__criteria *c, uint32_t k, const rlhf_reward_in *in,
