@@ -342,6 +342,38 @@ static void excluded_rows_are_not_counted(void **state) {
     algo_close(&a);
 }
 
+// Trains one step on the batch, ends the phase and closes the algorithm.
+static double masked_ratio(struct algo *a) {
+    batch_loss(a, &b, 0, b.n, 0);
+    assert_int_equal(algo_step_end(a, 0, 0), 0);
+    assert_int_equal(a->ops->phase_end(a->self, 0), RLHF_OK);
+    const double ratio = metric(a, "policy/masked_ratio");
+    algo_close(a);
+    return ratio;
+}
+
+// policy/masked_ratio counts each row without loss once: rows of groups without advantage, also if
+// the correction leaves them out, and truncated rows.
+static void masked_rows_are_counted_once(void **state) {
+    (void)state;
+    const char *how = "group_size=2,mask_truncated=true,correction=sequence,correction_mode=mask,"
+                      "correction_cap=1.05";
+    char options[256];
+    struct algo a;
+    int excluded = 0;
+    reference_rows();
+    for (int i = 2; i < C_ROWS; i++) // row 3 is truncated
+        b.score[i] = 1;
+    advantages(&a, "grpo.so", how, 0);
+    assert_near(masked_ratio(&a), 1.0 / C_ROWS, 1e-12, "truncated");
+    for (int i = 2; i < C_ROWS; i++)
+        excluded += b.finished[i] && b.use[i] == RLHF_ROW_EXCLUDED;
+    assert_true(excluded > 0);
+    snprintf(options, sizeof options, "%s,mask_zero_advantage_groups=true", how);
+    advantages(&a, "grpo.so", options, 0);
+    assert_near(masked_ratio(&a), 4.0 / C_ROWS, 1e-12, "masked");
+}
+
 static void refusals(void **state) {
     (void)state;
     static const struct {
@@ -382,6 +414,7 @@ int main(void) {
         cmocka_unit_test(nothing_changes_without_staleness),
         cmocka_unit_test(automatic_level),
         cmocka_unit_test(excluded_rows_are_not_counted),
+        cmocka_unit_test(masked_rows_are_counted_once),
         cmocka_unit_test(refusals),
     };
     algo_offer = (struct rlhf_test_service){RLHF_SVC_ITERATION, &iteration};

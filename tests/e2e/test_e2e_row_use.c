@@ -133,6 +133,25 @@ static void spared_rows_are_those_of_flat_groups(void **state) {
     e2e_says(t, "had nothing to teach and were left out of the backward pass");
 }
 
+// The last line counts the rows of all phases, also of those that left no row out.
+static void rows_of_all_phases_count(void **state) {
+    struct e2e *t = *state;
+    char says[64];
+    int some = 0;
+    assert_int_equal(e2e_run(t, PAID(":levels=9") ANY
+                             "--algo grpo.so:group_size=4,epochs=1 --set "
+                             "algo.kl_placement=none --set run.phases=8 --set run.dir=r"),
+                     0);
+    json_t *rows = e2e_metrics(t, "r");
+    for (size_t i = 0; i < 8; i++)
+        some += json_object_get(json_array_get(rows, i), "optim/spared_rows") != NULL;
+    json_decref(rows);
+    assert_in_range(some, 1, 7);
+    snprintf(says, sizeof says, "%.0f of %d rows of updates had nothing to teach",
+             sum_of(t, "r", "optim/spared_rows"), 8 * 16);
+    e2e_says(t, says);
+}
+
 static void same_seed_same_bits(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, GRPO "--set algo.mask_truncated=true --set sampling.stop=e "
@@ -326,6 +345,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(other_terms_keep_rows_in, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(spared_rows_are_those_of_flat_groups, e2e_setup,
                                         e2e_teardown),
+        cmocka_unit_test_setup_teardown(rows_of_all_phases_count, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(same_seed_same_bits, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(truncated_responses_are_masked, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(masked_rows_are_compared, e2e_setup, e2e_teardown),
