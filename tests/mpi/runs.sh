@@ -17,6 +17,17 @@ refuses() { # what, sentence
     says "$2"
 }
 
+# The output has n commands, and each runs in one process as it is printed.
+printed() {
+    sed -n -E 's/^.*(try it|go on|look closer|the whole command): (rlhf-host .*)$/\2/p' out | sed 's/^rlhf-host/"$host"/' >commands
+    [ "$(wc -l <commands)" = "$1" ] || fail "the output should have $1 commands"
+    while read -r command; do
+        status=0
+        (eval "$command") </dev/null >said 2>&1 || status=$?
+        [ $status = 0 ] || { cat said >>out; fail "$command"; }
+    done <commands
+}
+
 # One directory, one log.
 for name in $launchers; do
     start "$name" 2 "$host" $run --set log.progress=plain --out "one-$name"
@@ -26,6 +37,9 @@ for name in $launchers; do
     says 'compute: cpu'
     jq -e '.processes.ranks == 2 and (.processes.sha256 | length) == 64' "one-$name/manifest.json" >/dev/null ||
         fail "$name: manifest.json names the processes"
+    start "$name" 2 "$host" $run --set run.stop_after=1 --out "two-$name"
+    [ $status = 0 ] || fail "$name: two ranks end after a phase"
+    printed 3
 done
 
 # Bad input.
@@ -73,6 +87,13 @@ if [ -f "$lib/rewards/python.so" ]; then
     start "$first" 2 "$host" $base --phases 1 --reward python.so:file=reward.py,function=score --out python
     [ $status = 0 ] || fail "a reward in Python"
     [ "$(sort -u asked)" = 4 ] || fail "each rank asks about half of the rows: $(cat asked)"
+    start "$first" 2 "$host" $base --phases 2 --reward python.so:file=reward.py,function=score --set run.stop_after=1 --out later
+    cp out ended
+    start "$first" 2 "$host" --resume later
+    [ $status = 2 ] || fail "code that a resume names"
+    printed 1
+    cp ended out
+    printed 3
     start "$first" 2 "$host" $base --phases 1 --reward python.so:file=reward.py,function=broken --out broken
     [ $status = 1 ] || fail "a reward that raises"
     [ "$(grep -c 'error: .*no idea' out)" = 1 ] || fail "one sentence about a reward that raises"

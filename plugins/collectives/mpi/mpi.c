@@ -168,16 +168,9 @@ static int start_thread(struct mpi *m) {
 // Wait a quarter of a second for news from the thread. Returns the seconds that this took. If it
 // took much longer, all ranks were probably suspended and resumed, and the result is 0. Call with
 // the lock held.
-static double wait_a_moment(struct mpi *m) {
+static double wait_for_thread(struct mpi *m) {
     const double from = mpi_seconds();
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += 250000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_nsec -= 1000000000;
-        until.tv_sec++;
-    }
-    pthread_cond_timedwait(&m->done, &m->lock, &until);
+    mpi_wait_a_moment(&m->done, &m->lock);
     const double waited = mpi_seconds() - from;
     return waited < MPI_ASLEEP_S ? waited : 0;
 }
@@ -190,7 +183,7 @@ static rlhf_status wait_for_ranks(struct mpi *m, char *err, uint64_t err_cap) {
     pthread_mutex_lock(&m->lock);
     while (m->step < MPI_READY && starting < limit && meeting < MPI_SILENCE_S) {
         double *const in = m->step == MPI_STARTING ? &starting : &meeting;
-        *in += wait_a_moment(m);
+        *in += wait_for_thread(m);
     }
     rlhf_status st = m->step < MPI_READY ? RLHF_E_DEVICE : m->failed ? m->status : RLHF_OK;
     if (m->step < MPI_READY && meeting < MPI_SILENCE_S)
@@ -250,7 +243,7 @@ static void destroy(rlhf_collective *c) {
     while (m->step != MPI_LEAVING && !m->left)
         pthread_cond_wait(&m->done, &m->lock);
     for (double waited = 0; !m->left && waited < MPI_SILENCE_S;)
-        waited += wait_a_moment(m);
+        waited += wait_for_thread(m);
     const int left = m->left;
     pthread_mutex_unlock(&m->lock);
     // MPI_Finalize waits for a rank that was stopped. The work is done, so this process ends

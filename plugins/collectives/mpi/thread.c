@@ -216,17 +216,6 @@ static void rest(struct mpi *m, unsigned idle, double waited) {
     pthread_mutex_lock(&m->lock);
 }
 
-static void sleep_until_asked(struct mpi *m) {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += 250000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_nsec -= 1000000000;
-        until.tv_sec++;
-    }
-    pthread_cond_timedwait(&m->asked, &m->lock, &until);
-}
-
 // After a failure: notify the host, then wait until the host ends the process. Several ranks may
 // notice the same failure. Rank r first waits r seconds, at most 8. So the host of the lowest rank
 // is notified first, and ends the other ranks before they report the failure too.
@@ -291,7 +280,7 @@ void *mpi_thread(void *arg) {
         check_time(m);
         if (m->failed || (m->leaves && m->n == 0)) break;
         if (m->n == 0) {
-            sleep_until_asked(m);
+            mpi_wait_a_moment(&m->asked, &m->lock);
             idle = 0;
         } else {
             rest(m, idle, now - m->moved);
