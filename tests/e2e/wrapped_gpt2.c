@@ -7,12 +7,14 @@
 // frozen_gpt2.so  does not train wpe or, with $FREEZE_ALL, any parameter; with $NARROW, it
 //                 declares a gradient range that is too short
 // bad_gpt2.so     makes a false declaration about wpe or about itself; $BAD chooses which one
+// ctrl_c_gpt2.so  gets Ctrl-C (SIGINT) when it begins to work, or in its $PRESS_AT-th call
 // tap_gpt2.so     has the tap of gpt2.so with an error; $BAD chooses which one
 #include <rlhf/draft/tap.h>
 #include <rlhf/model.h>
 #include <rlhf/plugin.h>
 
 #include <dlfcn.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +36,30 @@ static rlhf_status gen_step(void *self, rlhf_gen *gen, const rlhf_gen_step *step
 }
 
 static void change(rlhf_model_ops *ops) { ops->gen_step = gen_step; }
+#elif defined PRESSES
+#define NAME "ctrl_c_gpt2"
+
+static void press(void) {
+    static int calls;
+    const char *at = getenv("PRESS_AT");
+    if (++calls == (at ? atoi(at) : 1)) raise(SIGINT);
+}
+
+static rlhf_status gen_step(void *self, rlhf_gen *gen, const rlhf_gen_step *step) {
+    press();
+    return real->gen_step(self, gen, step);
+}
+
+static rlhf_status forward(void *self, const rlhf_batch *b, const rlhf_forward *f,
+                           const rlhf_heads *out) {
+    press();
+    return real->forward(self, b, f, out);
+}
+
+static void change(rlhf_model_ops *ops) {
+    ops->gen_step = gen_step;
+    ops->forward = forward;
+}
 #elif defined FREEZE
 #define NAME "frozen_gpt2"
 

@@ -56,7 +56,9 @@ static void read_typed(struct rlhf__play_input *p, struct rlhf__buf *turn) {
 static void read_line(struct rlhf__play_input *p, struct rlhf__buf *turn) {
     char *line = NULL;
     size_t cap = 0;
-    ssize_t n = getline(&line, &cap, p->file);
+    rlhf__signals_break_calls(1);
+    ssize_t n = *p->env->cancelled ? -1 : getline(&line, &cap, p->file);
+    rlhf__signals_break_calls(0);
     p->ended = n < 0;
     if (n > 0 && line[n - 1] == '\n') n--;
     if (n > 0) rlhf__buf_put(turn, line, (size_t)n);

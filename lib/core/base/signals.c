@@ -212,6 +212,16 @@ static void handle(int number, void (*handler)(int)) {
     sigaction(number, &act, NULL);
 }
 
+void rlhf__signals_break_calls(int on) {
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction act;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        sigaction(numbers[i], NULL, &act);
+        act.sa_flags = on ? act.sa_flags & ~SA_RESTART : act.sa_flags | SA_RESTART;
+        sigaction(numbers[i], &act, NULL);
+    }
+}
+
 void rlhf__signals_install(void) {
     struct sigaction before;
     handle(SIGINT, on_end);

@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/signals.h"
 #include "text/unicode.h"
 
 #include <zlib.h>
@@ -135,31 +136,107 @@ struct rlhf__lines {
     char *data; // [cap]; bytes [begin, end) are read but not returned yet
     size_t begin, end, cap;
     int64_t number;
-    int32_t at_end, reserved;
+    int32_t at_end;
+    int32_t waits; // 1: reading may wait for another program
 };
+
+static int may_wait(const char *path, int fd) {
+    struct stat s;
+    return (fd < 0 ? stat(path, &s) : fstat(fd, &s)) == 0 && !S_ISREG(s.st_mode);
+}
+
+// Call these before and after an operation that may wait. A signal that asks to end then interrupts
+// it. wait_begin returns 0 if such a signal has come already.
+static int wait_begin(int waits) {
+    if (waits) rlhf__signals_break_calls(1);
+    return !waits || !*rlhf__signals_flag();
+}
+
+static void wait_end(int waits) {
+    if (waits) rlhf__signals_break_calls(0);
+}
+
+static rlhf_status stopped(struct rlhf__error *err) {
+    return rlhf__fail(err, RLHF_E_CANCELLED, "stopped");
+}
+
+static gzFile open_file(const char *path, int fd, int waits) {
+    gzFile file = NULL;
+    errno = EINTR;
+    if (wait_begin(waits)) {
+        errno = 0;
+        file = fd < 0 ? gzopen(path, "rb") : gzdopen(fd, "rb");
+    }
+    wait_end(waits); // keeps errno
+    return file;
+}
+
+static rlhf_status read_error(struct rlhf__lines *l, struct rlhf__error *err) {
+    int code = Z_OK;
+    const char *why = gzerror(l->file, &code);
+    if (code == Z_OK) return RLHF_OK;
+    if (code == Z_BUF_ERROR)
+        return rlhf__fail(err, RLHF_E_INVALID, "%s: the gzip file is truncated (after line %lld)",
+                          l->path, (long long)l->number);
+    if (code == Z_ERRNO && errno == EINTR) return stopped(err);
+    if (code == Z_ERRNO)
+        return rlhf__fail(err, RLHF_E_IO, "cannot read %s: %s", l->path, strerror(errno));
+    return rlhf__fail(err, code == Z_MEM_ERROR ? RLHF_E_NOMEM : RLHF_E_INVALID,
+                      "%s: the gzip file is damaged after line %lld: %s", l->path,
+                      (long long)l->number, why);
+}
+
+// Read more bytes into the buffer at `end`.
+static rlhf_status fill(struct rlhf__lines *l, struct rlhf__error *err) {
+    if (l->begin) {
+        memmove(l->data, l->data + l->begin, l->end - l->begin);
+        l->end -= l->begin;
+        l->begin = 0;
+    }
+    if (l->cap - l->end < 65536) {
+        size_t cap = l->cap * 2;
+        char *data = realloc(l->data, cap);
+        if (!data) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for %s", l->path);
+        l->data = data;
+        l->cap = cap;
+    }
+    const int goes_on = wait_begin(l->waits);
+    int n = goes_on ? gzread(l->file, l->data + l->end, (unsigned)(l->cap - l->end)) : 0;
+    wait_end(l->waits); // keeps errno
+    if (!goes_on) return stopped(err);
+    if (n <= 0) {
+        RLHF_TRY(read_error(l, err));
+        l->at_end = 1;
+        return RLHF_OK;
+    }
+    l->end += (size_t)n;
+    return RLHF_OK;
+}
 
 // Opens `path` or, if `fd` is not -1, reads from `fd`. Takes ownership of `fd`, also on failure.
 static rlhf_status open_lines(const char *path, int fd, struct rlhf__lines **out,
                               struct rlhf__error *err) {
     struct rlhf__lines *l = calloc(1, sizeof *l);
     char *data = l ? malloc(FIRST_BYTES) : NULL;
-    errno = data ? 0 : ENOMEM;
-    gzFile file = !data ? NULL : fd < 0 ? gzopen(path, "rb") : gzdopen(fd, "rb");
+    const int waits = may_wait(path, fd);
+    errno = ENOMEM;
+    gzFile file = data ? open_file(path, fd, waits) : NULL;
     if (!file) {
         int why = errno ? errno : ENOMEM;
         int wrong = why == ENOENT || why == ENOTDIR || why == ENAMETOOLONG || why == EACCES;
         free(data);
         free(l);
         if (fd >= 0) close(fd);
+        if (why == EINTR) return stopped(err);
         return rlhf__fail(err, wrong ? RLHF_E_INVALID : RLHF_E_IO, "cannot open %s: %s", path,
                           strerror(why));
     }
-    *l = (struct rlhf__lines){.file = file, .path = path, .data = data, .cap = FIRST_BYTES};
+    *l = (struct rlhf__lines){
+        .file = file, .path = path, .data = data, .cap = FIRST_BYTES, .waits = waits};
     gzbuffer(l->file, 1 << 17);
     rlhf_status st = check_kind(path, err);
-    int first = st == RLHF_OK ? gzgetc(l->file) : -1;
-    if (first >= 0) gzungetc(first, l->file);
-    if (st == RLHF_OK) st = check_begin(path, first, err);
+    if (st == RLHF_OK) st = fill(l, err);
+    if (st == RLHF_OK) st = check_begin(path, l->end ? (unsigned char)*l->data : -1, err);
     if (st == RLHF_OK)
         *out = l;
     else
@@ -189,44 +266,6 @@ void rlhf__lines_close(struct rlhf__lines *l) {
     gzclose_r(l->file);
     free(l->data);
     free(l);
-}
-
-static rlhf_status read_error(struct rlhf__lines *l, struct rlhf__error *err) {
-    int code = Z_OK;
-    const char *why = gzerror(l->file, &code);
-    if (code == Z_OK) return RLHF_OK;
-    if (code == Z_BUF_ERROR)
-        return rlhf__fail(err, RLHF_E_INVALID, "%s: the gzip file is truncated (after line %lld)",
-                          l->path, (long long)l->number);
-    if (code == Z_ERRNO)
-        return rlhf__fail(err, RLHF_E_IO, "cannot read %s: %s", l->path, strerror(errno));
-    return rlhf__fail(err, code == Z_MEM_ERROR ? RLHF_E_NOMEM : RLHF_E_INVALID,
-                      "%s: the gzip file is damaged after line %lld: %s", l->path,
-                      (long long)l->number, why);
-}
-
-// Read more bytes into the buffer at `end`.
-static rlhf_status fill(struct rlhf__lines *l, struct rlhf__error *err) {
-    if (l->begin) {
-        memmove(l->data, l->data + l->begin, l->end - l->begin);
-        l->end -= l->begin;
-        l->begin = 0;
-    }
-    if (l->cap - l->end < 65536) {
-        size_t cap = l->cap * 2;
-        char *data = realloc(l->data, cap);
-        if (!data) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for %s", l->path);
-        l->data = data;
-        l->cap = cap;
-    }
-    int n = gzread(l->file, l->data + l->end, (unsigned)(l->cap - l->end));
-    if (n <= 0) {
-        RLHF_TRY(read_error(l, err));
-        l->at_end = 1;
-        return RLHF_OK;
-    }
-    l->end += (size_t)n;
-    return RLHF_OK;
 }
 
 // Returns the next line, which is the `len` bytes at `begin`. Moves past the line and past its line
