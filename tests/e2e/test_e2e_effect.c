@@ -144,6 +144,15 @@ static void settings_that_another_one_switches_off(void **state) {
         refuses(t, args,
                 "has no effect here: guess.so states its tasks itself, and the run has no prompts");
     }
+    // With held-out rows, the settings of the run's own prompts have no effect.
+    for (size_t i = 1; i < sizeof of_prompts / sizeof *of_prompts; i += 2) {
+        char args[300];
+        snprintf(args, sizeof args,
+                 "--algo grpo.so --set algo.group_size=2 --env guess.so " START
+                 "--set data.eval_path=prompts.txt --set prompts.%s",
+                 of_prompts[i]);
+        refuses(t, args, "has no effect here: guess.so states its tasks itself");
+    }
 }
 
 // A plugin reports an option that has no effect because of the values of its other options. Options

@@ -33,6 +33,21 @@ static void lengths_and_speed_are_of_responses(void **state) {
     assert_true(seen > made);
 }
 
+// The reward is minus the length over 60.
+static void lengths_and_rewards(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, RUN "--reward length.so:max_len=60,cache=60 --algo ppo.so --set "
+                                    "batch.size=64 --set sampling.max_new_tokens=40 --set "
+                                    "run.phases=1 --set run.dir=l"),
+                     0);
+    const double length = first(t, "l", "completions/mean_length");
+    assert_true(length > 1 && length < 40);
+    assert_true(fabs(first(t, "l", "objective/scores") + length / 60) < 1e-6);
+    assert_true(fabs(first(t, "l", "completions/length_score_correlation") + 1) < 1e-6);
+    const double error = first(t, "l", "objective/scores_error");
+    assert_true(error > 0 && error < 0.1);
+}
+
 // Rows 0 to 7 have rewards 0 1 2 3 0 1 2 3. Their spread is the same in every scope, however groups
 // are split.
 static void spread_of_rewards_in_every_scope(void **state) {
@@ -176,6 +191,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(lengths_and_speed_are_of_responses, e2e_setup,
                                         e2e_teardown),
+        cmocka_unit_test_setup_teardown(lengths_and_rewards, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(spread_of_rewards_in_every_scope, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(skipped_steps_of_the_critic_count, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(entropy_is_of_the_distribution_in_use, e2e_setup,

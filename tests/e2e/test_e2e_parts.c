@@ -90,6 +90,18 @@ static void messages(void **state) {
             "--reward period_count.so --set prompts.template=plain --prompts chats.jsonl --out c"),
         0);
     assert_null(strstr(t->out, "list of messages"));
+    // Rewards that are flat within each group, but differ between groups, read the messages.
+    e2e_write(t, "two.jsonl",
+              "{\"messages\": [{\"role\": \"user\", \"content\": \"a film\"}]}\n"
+              "{\"messages\": [{\"role\": \"user\", \"content\": \"a long film\"}]}\n");
+    e2e_write(
+        t, "flat.py",
+        "def flat(prompts, **kwargs): return [float(len(p[0]['content'])) for p in prompts]\n");
+    assert_int_equal(e2e_run(t, RUN "--reward python.so:file=flat.py,function=flat --set "
+                                    "prompts.template=plain --prompts two.jsonl --out d"),
+                     0);
+    e2e_says(t, "warning: phase 1: ");
+    assert_null(strstr(t->out, "list of messages"));
 }
 
 int main(void) {
