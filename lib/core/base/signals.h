@@ -24,9 +24,9 @@ void rlhf__signals_json(int on);
 // work that leaves nothing unfinished, such as reading files. [main]
 void rlhf__signals_at_once(int on);
 
-// If `on` is 1, a signal that asks to end interrupts a system call that waits, such as read(), which
-// then fails with EINTR. Otherwise the call goes on after the handler. Set it only for calls that
-// may wait for other programs, and look at rlhf__signals_flag() after setting it. [main]
+// If `on` is 1, a signal that asks to end interrupts a system call that waits, such as read(),
+// which then fails with EINTR. Otherwise the call goes on after the handler. Set it only for calls
+// that may wait for other programs, and look at rlhf__signals_flag() after setting it. [main]
 void rlhf__signals_break_calls(int on);
 
 // From now on the handlers print nothing, because another process prints the messages. [main]
