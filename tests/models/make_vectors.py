@@ -286,8 +286,8 @@ def sink():
     model = fill(cls(cfg).double())
     for row in ROWS:
         model.model.embed_tokens.weight.data[row[0], SINK[0]] = SINK[1]
-    for name, logits in (("sink.bin", lambda row: model(input_ids=torch.tensor([row])).logits[0]),
-                         ("sink_bf16.bin", lambda row: rounded_logits(model, row))):
+    for name, logits in (("sink", lambda row: model(input_ids=torch.tensor([row])).logits[0]),
+                         ("sink_bf16", lambda row: rounded_logits(model, row))):
         out, w, at, loss, all_logp = Writer(name), weights(sum(map(len, ROWS))), 0, 0.0, []
         for row, prompt in zip(ROWS, PROMPTS):
             logp = torch.log_softmax(logits(row)[:-1], -1)[torch.arange(len(row) - 1), row[1:]]

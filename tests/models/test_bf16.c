@@ -50,7 +50,7 @@ static void measure(const char *backend_name, int32_t dtype, double *exact, doub
     assert_non_null(backend.compute);
     const rlhf_model_open o = open_args(&backend, dtype, 1);
     struct model m = model_open("llama", decoders[0].settings, &o);
-    struct vectors v = vectors_open("sink.bin"), r = vectors_open("sink_bf16.bin");
+    struct vectors v = vectors_open("sink"), r = vectors_open("sink_bf16");
     float logp[VEC_TOTAL];
     model_fill(&m, 0.3);
     set_sink(&m);
