@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Float64 reference of grpo.so, which writes the vectors of test_grpo_vectors.
+"""Float64 reference of grpo.so, which writes the vectors of test_vectors.
 
 An independent implementation of docs/algorithms/grpo.md in plain Python. Derivatives are central
 differences of the loss instead of formulas, to reveal mistakes in hand-written derivatives.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Float64 reference of ppo.so, which writes the vectors of test_ppo_vectors.
+"""Float64 reference of ppo.so, which writes the vectors of test_vectors.
 
 An independent implementation of docs/algorithms/ppo.md in plain Python. Derivatives are central
 differences of the loss instead of formulas, to reveal mistakes in hand-written derivatives.

@@ -1,43 +1,12 @@
-// test_opd.c: compares opd.so with the float64 reference of make_opd_vectors.py and with finite
-// differences, in any split into microbatches. Also tests the plan and refusals of opd.so.
+// test_opd.c: compares opd.so with finite differences (test_vectors.c compares it with its float64
+// reference). Also tests the plan and refusals of opd.so.
 #include "algos/vector_case.h"
 
 #include <rlhf/compute.h>
 
 #include <math.h>
 
-static struct vector_file cases;
-
-static int setup(void **state) {
-    (void)state;
-    vector_open(&cases, "opd");
-    return 0;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    vector_close(&cases);
-    return 0;
-}
-
 static struct batch b;
-
-static void every_case_and_split(void **state) {
-    (void)state;
-    static const int32_t uneven[] = {0, 2, 5, 6, V_N};
-    vector_check_all(&cases, "opd.so", uneven);
-}
-
-static void every_choice_has_a_case(void **state) {
-    (void)state;
-    static const char *const elsewhere[] = {NULL};
-    vector_choices(&cases, "opd.so", elsewhere);
-}
-
-static void every_metric_is_documented(void **state) {
-    (void)state;
-    vector_documented(&cases);
-}
 
 static void plan_is(const char *options, uint32_t heads, uint32_t flags, int32_t divergence,
                     double beta, const char *from) {
@@ -156,12 +125,7 @@ static void failures(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_case_and_split),
-                                       cmocka_unit_test(every_choice_has_a_case),
-                                       cmocka_unit_test(every_metric_is_documented),
-                                       cmocka_unit_test(plan),
-                                       cmocka_unit_test(finite_differences),
-                                       cmocka_unit_test(later_epochs),
-                                       cmocka_unit_test(failures)};
-    return cmocka_run_group_tests_name("algos/opd", tests, setup, teardown);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(plan), cmocka_unit_test(finite_differences),
+                                       cmocka_unit_test(later_epochs), cmocka_unit_test(failures)};
+    return cmocka_run_group_tests_name("algos/opd", tests, NULL, NULL);
 }

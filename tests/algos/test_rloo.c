@@ -1,42 +1,11 @@
-// test_rloo.c: compares rloo.so with the float64 reference of make_rloo_vectors.py, with numbers
-// computed by hand, and with finite differences, in any split into microbatches. Also tests the
-// signs of derivatives and refusals.
+// test_rloo.c: compares rloo.so with numbers computed by hand and with finite differences
+// (test_vectors.c compares it with its float64 reference). Also tests the signs of derivatives and
+// refusals.
 #include "algos/vector_case.h"
 
 #include <math.h>
 
-static struct vector_file cases;
-
-static int setup(void **state) {
-    (void)state;
-    vector_open(&cases, "rloo");
-    return 0;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    vector_close(&cases);
-    return 0;
-}
-
 static struct batch b;
-
-static void every_case_and_split(void **state) {
-    (void)state;
-    static const int32_t uneven[] = {0, 2, 5, 6, V_N};
-    vector_check_all(&cases, "rloo.so", uneven);
-}
-
-static void every_choice_has_a_case(void **state) {
-    (void)state;
-    static const char *const elsewhere[] = {"correction", "correction_mode", NULL};
-    vector_choices(&cases, "rloo.so", elsewhere);
-}
-
-static void every_metric_is_documented(void **state) {
-    (void)state;
-    vector_documented(&cases);
-}
 
 static void plan(void **state) {
     (void)state;
@@ -147,13 +116,9 @@ static void failures(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_case_and_split),
-                                       cmocka_unit_test(every_choice_has_a_case),
-                                       cmocka_unit_test(every_metric_is_documented),
-                                       cmocka_unit_test(plan),
-                                       cmocka_unit_test(advantages_by_hand),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(plan), cmocka_unit_test(advantages_by_hand),
                                        cmocka_unit_test(the_first_gradient_is_reinforce),
                                        cmocka_unit_test(finite_differences),
                                        cmocka_unit_test(failures)};
-    return cmocka_run_group_tests_name("algos/rloo", tests, setup, teardown);
+    return cmocka_run_group_tests_name("algos/rloo", tests, NULL, NULL);
 }

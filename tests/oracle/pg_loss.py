@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the expectations of tests/algos/test_grpo_vectors.c: compares them with the float64 losses of TRL's GRPO and
+"""Checks the expectations of tests/algos/grpo_vectors.jsonl: compares them with the float64 losses of TRL's GRPO and
 GMPO trainers for given log-probs and advantages.
 
 Usage: pg_loss.py BATCH_VECTORS.JSON GRPO_VECTORS.JSONL

@@ -65,7 +65,7 @@ extern const struct area probe_files[], probe_terminal[], probe_processes[], pro
 extern const struct probe probe_alone[];
 
 // Start children named probe-burner that continue after score() has returned. These are probes of
-// probe_alone. [probe_rest.c]
+// probe_alone. [probe_processes.c]
 long probe_burns(const struct bait *b), probe_wakes(const struct bait *b);
 
 #define AREA(wall, table)                                                                          \
