@@ -118,7 +118,7 @@ static void a_policy_far_from_the_reference(void **state) {
 
 static void another_reference(void **state) {
     (void)state;
-    static const phase p[] = {{4, 0.6, N, 1, 1, N, N, N}, {4, 0.6, N, 1, 1, N, N, N}};
+    static const phase p[] = {{4, 0.3, N, 1, 1, N, N, N}, {4, 0.6, N, 1, 1, N, N, N}};
     FOUND(p, NULL, "other_reference", "");
 }
 

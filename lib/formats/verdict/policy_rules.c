@@ -14,6 +14,7 @@
 #define LOSS_FACTOR    2.0  // a supervised loss has diverged above this multiple of the first ...
 #define LOSS_MARGIN    2.0  // ... plus this margin, which allows for differences between batches
 #define FALL           1.0  // nats per token that preferred responses lose
+#define OTHER          0.25 // KL in the first phase from a reference that is another model
 #define STILL          1e-9 // KL of a policy that does not move
 #define READ_ITS_TEXTS "read its texts (samples.jsonl) before you trust its reward; "
 
@@ -163,11 +164,11 @@ void rlhf__rule_other_reference(const struct rlhf__history *h, struct rlhf__note
     const struct rlhf__run_note form = {
         .level = RLHF__NOTE_WARN,
         .id = "other_reference",
-        .rule = "KL from the reference above 0.5 nats per token in the first phase",
+        .rule = "KL from the reference above 0.25 nats per token in the first phase",
         .change = "check that reference.path is the model that the policy began with",
         .held = {kl->n ? kl->phase[0] : 0, 1}};
     char first[40];
-    if (kl->n && kl->value[0] > RLHF__RULE_KL_AWAY)
+    if (kl->n && kl->value[0] > OTHER)
         rlhf__notes_add(out, &form,
                         "Before the first update the policy was %s nats per token away from its "
                         "reference, so the reference is another model.",
