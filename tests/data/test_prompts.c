@@ -182,7 +182,7 @@ static void errors(void **state) {
     o = (struct rlhf__prompt_opts){0};
     expect_error(f, o, scratch_text(f->scratch, "p.jsonl", "{\"x\": 1}\n"),
                  "p.jsonl:1: the row has none of the fields 'prompt', 'messages' and "
-                 "'text'");
+                 "'text'; prompts.field=NAME reads the prompt from another field");
     expect_error(f, o, scratch_text(f->scratch, "p.jsonl", "{\"prompt\": \"\"}\n"),
                  "p.jsonl: no prompt is left of 1 row; left out: 1 under 1 token");
     o.field = "q";

@@ -233,7 +233,8 @@ static rlhf_status add_row(struct rlhf__prompts *set, const struct rlhf__prompt_
     if (text.ptr) return add_prompt(set, o, tok, text, i, scratch, err);
     if (!row->messages.ptr)
         return rlhf__fail(err, RLHF_E_INVALID,
-                          "the row has none of the fields 'prompt', 'messages' and 'text'");
+                          "the row has none of the fields 'prompt', 'messages' and 'text'; "
+                          "prompts.field=NAME reads the prompt from another field");
     struct rlhf__messages m = {0};
     json_t *held = NULL;
     rlhf_status st = rlhf__data_row_messages(row, &held, &m, err);
