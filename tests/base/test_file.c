@@ -164,6 +164,17 @@ static void a_directory_that_cannot_be_made_is_told_early(void **state) {
     assert_int_equal(entries(s->dir), 0);
 }
 
+static void a_file_where_a_directory_must_be_is_told_early(void **state) {
+    struct scratch *s = *state;
+    struct rlhf__error err = {0};
+    const char *file = scratch_text(s, "f", "x");
+    check_error(rlhf__folder_may_make(scratch_path(s, "f/run"), &err), RLHF_E_INVALID, &err,
+                "f/run: cannot create the directory: Not a directory");
+    assert_int_equal(chmod(file, 0755), 0);
+    check_error(rlhf__folder_may_make(scratch_path(s, "f/run"), &err), RLHF_E_INVALID, &err,
+                "f/run: cannot create the directory: Not a directory");
+}
+
 static void a_missing_directory_is_named(void **state) {
     struct scratch *s = *state;
     struct rlhf__error err = {0};
@@ -247,6 +258,7 @@ int main(void) {
         T(a_planted_link_is_not_followed),
         T(a_folder_is_held),
         T(a_directory_that_cannot_be_made_is_told_early),
+        T(a_file_where_a_directory_must_be_is_told_early),
         cmocka_unit_test(paths_join),
         cmocka_unit_test(a_path_that_does_not_fit_names_nothing),
     };

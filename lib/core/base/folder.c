@@ -65,8 +65,13 @@ rlhf_status rlhf__folder_may_make(const char *path, struct rlhf__error *err) {
         at = strrchr(above.data, '/');
     const char *nearest = !at ? "." : at == above.data ? "/" : above.data;
     rlhf_status st = above.bad ? RLHF__NOMEM(err, "%s: out of memory", path) : RLHF_OK;
-    if (st == RLHF_OK && access(nearest, W_OK | X_OK) < 0)
-        st = failed(NULL, path, "create the directory", errno, err);
+    // access() would permit a file that is writable and executable.
+    int why = 0;
+    if (st == RLHF_OK && stat(nearest, &is) == 0 && !S_ISDIR(is.st_mode))
+        why = ENOTDIR;
+    else if (st == RLHF_OK && access(nearest, W_OK | X_OK) < 0)
+        why = errno;
+    if (why) st = failed(NULL, path, "create the directory", why, err);
     rlhf__buf_free(&above);
     return st;
 }
