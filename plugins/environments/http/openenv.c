@@ -203,6 +203,8 @@ static enum rlhf__socket_end connect_patiently(const struct rlhf__openenv *o,
                                                struct rlhf__openenv_state *s, char *why) {
     struct rlhf__openenv_wait *w = o->wait;
     const double began = rlhf__http_now();
+    if (w->gone && !*why)
+        snprintf(why, RLHF__SOCKET_WHY, "it was down a moment ago, and patience_s is over");
     while (!w->gone) {
         const double until = handshake_until(o, rlhf__http_now());
         const enum rlhf__socket_end end = connect_it(o, s, until, why);
@@ -213,7 +215,8 @@ static enum rlhf__socket_end connect_patiently(const struct rlhf__openenv *o,
                       o->shown, why, o->patience_s);
         }
         w->failed = 1;
-        w->gone = rlhf__http_now() > w->until;
+        w->tried = rlhf__http_now();
+        w->gone = w->tried > w->until;
         const struct timespec nap = {0, 500000000};
         if (!w->gone) nanosleep(&nap, NULL);
         if (o->host->cancelled(o->host)) return RLHF__SOCKET_CANCELLED;
@@ -226,7 +229,8 @@ static void begin_wait(const struct rlhf__openenv *o, int64_t phase) {
     struct rlhf__openenv_wait *w = o->wait;
     if (w->phase != phase) w->until = 0;
     w->phase = phase;
-    w->failed = w->gone = 0;
+    const double now = rlhf__http_now();
+    w->failed = w->gone = w->until && now > w->until && now < w->tried + PROBE_S;
 }
 
 // Sends the request of an episode before `until`; 0: timeout_s after its connection.

@@ -7,13 +7,15 @@
 #include "lines/asked.h"
 
 // The wait for a server that is down. A call that finds the server down waits until patience_s are
-// over; the calls that repeat it in the same phase have only the rest of this time. A call in which
-// all connections succeed ends the wait.
+// over; the calls that repeat it in the same phase have only the rest of this time. When it is
+// over, the server is tried again at most every ten seconds. A call in which all connections
+// succeed ends the wait.
 struct rlhf__openenv_wait {
     double until;   // when patience ends; 0: the server is not known to be down
+    double tried;   // when the last attempt failed
     int64_t phase;  // the phase in which the wait began
     int32_t failed; // 1: a connection failed in this call
-    int32_t gone;   // 1: patience ended in this call
+    int32_t gone;   // 1: patience ended in this call, or before and the server is not tried again
 };
 
 // All members are borrowed.
