@@ -80,9 +80,8 @@ static void bad_rows_can_be_left_out(void **state) {
               "{\"prompt\": \"It was\", \"chosen\": \" good\", \"rejected\": \" bad\"}\n"
               "{\"prompt\": \"It was\", \"chosen\": \" good\", \"rejected\": \" good\"}\n");
     e2e_write(t, "p.jsonl", "{\"prompt\": 5}\n{\"prompt\": \"It was\"}\n");
-#define RUN                                                                                        \
-    "--policy model --set policy.init=random --phases 1 --set batch.size=2 "                       \
-    "--set data.bad_rows=skip "
+#define RUN  "--policy model --set policy.init=random --phases 1 --set batch.size=2 " SKIP
+#define SKIP "--set data.bad_rows=skip "
     assert_int_equal(
         e2e_run(t, "--algo sft.so --data rows.jsonl " RUN "--set data.bad_rows=refuse"), 2);
     e2e_says(t, "rows.jsonl:2: field 'text' is null, expected a string");
@@ -111,7 +110,46 @@ static void bad_rows_can_be_left_out(void **state) {
                    "--out q"),
         2);
     e2e_says(t, "no prompt is left of 0 rows; bad rows: 1, the first: ");
+    assert_int_equal(e2e_run(t, "--algo ppo.so:minibatches=1 --set prompts.text=It --reward "
+                                "period_count.so " RUN "--out x"),
+                     2);
+    e2e_says(t, "data.bad_rows has no effect here: prompts.text is the one prompt");
+}
+
+// The same for conversations that the chat template refuses, which is known only when the rows are
+// tokenized. With many rows, several threads tokenize; the first three are named anyway.
+static void bad_chats_can_be_left_out(void **state) {
+    struct e2e *t = *state;
+    e2e_write(t, "model/chat_template.jinja",
+              "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no system') }}"
+              "{% endif %}{{ m.content }}{% endfor %}");
+    assert_int_equal(
+        e2e_shell(t, "ok='{\"messages\": [{\"role\": \"user\", \"content\": \"It was\"}, "
+                     "{\"role\": \"assistant\", \"content\": \" good.\"}]}'; "
+                     "bad='{\"messages\": [{\"role\": \"system\", \"content\": \"a\"}, "
+                     "{\"role\": \"assistant\", \"content\": \"b\"}]}'; for i in $(seq 600); do "
+                     "echo \"$ok\"; [ $((i %% 100)) -ne 7 ] || echo \"$bad\"; done >rows.jsonl; "
+                     "grep -v system rows.jsonl >good.jsonl; grep system rows.jsonl >bad.jsonl"),
+        0);
+    assert_int_equal(e2e_shell(t, "\"$HOST\" --algo sft.so --data rows.jsonl " RUN
+                                  "--set run.threads=4 --out s"),
+                     0);
+    e2e_says(t, "data.bad_rows=skip: 6 rows are left out: ");
+    e2e_says(t, "rows.jsonl:8: ");
+    e2e_says(t, "rows.jsonl:109: the chat template");
+    e2e_says(t, "rows.jsonl:210: the chat template");
+    e2e_says(t, "no system");
+    assert_int_equal(e2e_run(t, "--algo sft.so --data good.jsonl " RUN "--out g"), 0);
+    assert_int_equal(e2e_shell(t, "cmp s/checkpoints/latest/model.safetensors "
+                                  "g/checkpoints/latest/model.safetensors"),
+                     0);
+    assert_int_equal(e2e_run(t, "--algo sft.so --data bad.jsonl " RUN "--out n"), 2);
+    e2e_says(t, "; bad rows: 6, the first: ");
+    assert_int_equal(
+        e2e_run(t, "--algo sft.so --data rows.jsonl " RUN "--set data.bad_rows=refuse"), 2);
+    e2e_says(t, "rows.jsonl:8: ");
 #undef RUN
+#undef SKIP
 }
 
 static void failing_plugin_is_named(void **state) {
@@ -259,6 +297,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(nan_reward_can_be_zero_or_dropped, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(skipped_steps_are_said, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(bad_rows_can_be_left_out, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(bad_chats_can_be_left_out, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(failing_plugin_is_named, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_service_says_what_is_wrong, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(full_disk_keeps_the_old_checkpoint, e2e_setup,

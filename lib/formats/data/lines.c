@@ -118,6 +118,12 @@ rlhf_status rlhf__bad_row(const struct rlhf__loading *l, rlhf_status st, int *le
     return RLHF_OK;
 }
 
+void rlhf__bad_rows_add(struct rlhf__bad_rows *to, const struct rlhf__bad_rows *from) {
+    for (int64_t i = 0, at = to->n; i < from->n && i < RLHF__BAD_ROWS_NAMED; i++, at++)
+        if (at < RLHF__BAD_ROWS_NAMED) memcpy(to->first[at], from->first[i], sizeof to->first[0]);
+    to->n += from->n;
+}
+
 rlhf_status rlhf__bad_rows_context(const struct rlhf__loading *l, struct rlhf__error *err) {
     const size_t n = strlen(err->text);
     if (l && l->bad && l->bad->n > 0)

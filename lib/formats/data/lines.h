@@ -41,6 +41,9 @@ struct rlhf__loading {
 rlhf_status rlhf__bad_row(const struct rlhf__loading *, rlhf_status st, int *left_out,
                           const struct rlhf__error *err);
 
+// Add the rows of `from`, which come after those of `to`. [any]
+void rlhf__bad_rows_add(struct rlhf__bad_rows *to, const struct rlhf__bad_rows *from);
+
 // Append "; 2 rows are bad, the first: REASON" to the message of a file without rows. Returns the
 // error's code. [any]
 rlhf_status rlhf__bad_rows_context(const struct rlhf__loading *, struct rlhf__error *err);

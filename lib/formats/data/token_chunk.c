@@ -194,5 +194,6 @@ void rlhf__token_chunk_finish(struct rlhf__token_chunk *c) {
     free(c->source);
     free(c->ids);
     free(c->says);
+    free(c->bad);
     *c = (struct rlhf__token_chunk){0};
 }

@@ -20,6 +20,7 @@ struct rlhf__token_chunk {
     uint8_t *says; // [total] if opts->says; set likewise
     int64_t total, truncated, dropped, silent, chats;
     int64_t unreached, first_unreached; // see struct rlhf__token_rows
+    struct rlhf__bad_rows *bad;         // rows that were left out because they are bad; NULL: none
 };
 
 // Append the ids of row `source` to *ids, and append the rows made from them to the chunk. Errors:

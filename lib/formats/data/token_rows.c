@@ -37,6 +37,18 @@ static const char *path_of(const struct job *j, int64_t row) {
     return rlhf__dataset_path(j->ds, rlhf__dataset_row(j->ds, row).file);
 }
 
+// If bad rows are left out and `err` is about one, count it in the chunk and return RLHF_OK.
+static rlhf_status leave_out(const struct job *j, struct rlhf__token_chunk *c, rlhf_status st,
+                             const struct rlhf__error *err) {
+    const struct rlhf__loading *all = j->how.opts->loading;
+    int left_out = 0;
+    if (st != RLHF_E_INVALID || !all || !all->bad) return st;
+    if (!c->bad) c->bad = calloc(1, sizeof *c->bad);
+    if (!c->bad) return st;
+    const struct rlhf__loading own = {.bad = c->bad};
+    return rlhf__bad_row(&own, st, &left_out, err);
+}
+
 static rlhf_status do_chunk(struct job *j, int64_t k, struct rlhf__ids *ids,
                             struct rlhf__error *err) {
     struct rlhf__token_chunk *c = &j->chunk[k];
@@ -46,12 +58,14 @@ static rlhf_status do_chunk(struct job *j, int64_t k, struct rlhf__ids *ids,
         const struct rlhf__data_row row = rlhf__dataset_row(j->ds, i);
         RLHF_TRY(rlhf__loading_check(j->how.opts->loading, atomic_load(&j->bytes), path_of(j, i), 0,
                                      err));
+        const size_t before = ids->n;
         rlhf_status st = rlhf__token_chunk_add(c, &j->how, i, &row, ids, err);
         if (st < 0) {
             char where[512];
             rlhf__dataset_where(j->ds, i, where, sizeof where);
             rlhf__error_context(err, "%s", where);
-            return st;
+            ids->n = before;
+            RLHF_TRY(leave_out(j, c, st, err));
         }
     }
     RLHF_TRY(rlhf__token_chunk_store(c, &j->how, ids, err));
@@ -137,16 +151,19 @@ static rlhf_status join(struct rlhf__token_rows *out, struct job *j, struct rlhf
             rlhf__dataset_where(j->ds, j->chunk[k].first_unreached, out->first_unreached,
                                 sizeof out->first_unreached);
         out->unreached += j->chunk[k].unreached;
+        if (j->chunk[k].bad) rlhf__bad_rows_add(j->how.opts->loading->bad, j->chunk[k].bad);
     }
     if (!out->n && out->unreached) return all_too_long(out, j, err);
     if (!out->n && out->silent)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "the assistant says nothing in the %lld rows of the data",
                           (long long)j->n_rows);
-    if (!out->n)
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "none of the %lld rows of the data has the %d tokens a row needs",
-                          (long long)j->n_rows, (int)j->how.opts->min_len);
+    if (!out->n) {
+        rlhf__fail(err, RLHF_E_INVALID,
+                   "none of the %lld rows of the data has the %d tokens a row needs",
+                   (long long)j->n_rows, (int)j->how.opts->min_len);
+        return rlhf__bad_rows_context(j->how.opts->loading, err);
+    }
     RLHF_TRY(allocate(out, j->how.narrow, j->how.opts->says, err));
     int64_t row = 0, at = 0;
     for (int64_t k = 0; k < j->n_chunks; k++) {

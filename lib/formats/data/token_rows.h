@@ -54,7 +54,8 @@ struct rlhf__token_rows {
 
 // Tokenize every row of ds. The tokenizer's chat template renders messages; no other tokens are
 // added to them. Before the call, *out must be zero-initialized or released. Release it with
-// rlhf__token_rows_finish. Errors: RLHF_E_NOMEM, RLHF_E_CANCELLED, those of
+// rlhf__token_rows_finish. A row that cannot be encoded is an error or, if opts->loading says so, a
+// bad row. Errors: RLHF_E_NOMEM, RLHF_E_CANCELLED, those of
 // rlhf__conversation_encode, and RLHF_E_INVALID if
 //   all rows are left out, a row lacks the field, or max_len is too small
 //   bos or eos is requested, but the tokenizer has none
