@@ -38,3 +38,14 @@ rlhf_status rlhf__checkpoint_fits(const struct rlhf__config *c, const struct rlh
                       "it takes %s, and only %s are free in %s: free some space and resume the run",
                       rlhf__size_text(need).text, rlhf__size_text(free).text, in->path);
 }
+
+void rlhf__checkpoint_foresee(const struct rlhf__config *c, const struct rlhf__cast *cast,
+                              const struct rlhf__folder *in, struct rlhf__log *log) {
+    const uint64_t need = rlhf__checkpoint_bytes(c, cast);
+    uint64_t free;
+    if (!rlhf__disk_space_of(in->fd, &free) || free >= need) return;
+    rlhf__logf(log, RLHF_LOG_WARN,
+               "the next checkpoint takes %s, and only %s are free in %s: free some space before "
+               "it is due, or the run ends there",
+               rlhf__size_text(need).text, rlhf__size_text(free).text, in->path);
+}

@@ -17,4 +17,8 @@ int64_t rlhf__checkpoints_at_once(const struct rlhf__checkpoint_config *, int64_
 rlhf_status rlhf__checkpoint_fits(const struct rlhf__config *, const struct rlhf__cast *,
                                   const struct rlhf__folder *, struct rlhf__error *err);
 
+// Warn if the next checkpoint does not fit into the free space of the open folder. [main]
+void rlhf__checkpoint_foresee(const struct rlhf__config *, const struct rlhf__cast *,
+                              const struct rlhf__folder *, struct rlhf__log *log);
+
 #endif

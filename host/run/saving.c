@@ -112,6 +112,8 @@ static rlhf_status save_in(struct rlhf__run *r, const struct rlhf__folder *all,
     const int64_t keep = r->config->checkpoint.keep;
     if (st == RLHF_OK)
         rlhf__checkpoint_dir_prune(all, r->count.phase, keep == 1 ? 2 : keep, r->report.log);
+    if (st == RLHF_OK && r->count.phase < r->count.phases && !r->count.stop)
+        rlhf__checkpoint_foresee(r->config, &r->cast, all, r->report.log);
     return st;
 }
 

@@ -78,11 +78,28 @@ static void during_the_run(void **state) {
     assert_false(e2e_exists(t, "a/checkpoints/.writing"));
 }
 
+// After each checkpoint the run looks whether the next one fits, so that there is time to free
+// space.
+static void before_the_next(void **state) {
+    struct e2e *t = *state;
+    const char *line = "warning: the next checkpoint takes 4";
+    run(t, 0, FREE("9999,9999,100,9999") "--phases 2 --set checkpoint.every=1 --out a");
+    e2e_says(t, line);
+    e2e_says(t, " KiB, and only 100 KiB are free in ");
+    e2e_says(t, ": free some space before it is due, or the run ends there");
+    run(t, 1, FREE("9999,9999,100") "--phases 2 --set checkpoint.every=1 --out b");
+    e2e_says(t, line);
+    e2e_says(t, "go on: rlhf-host --resume b");
+    run(t, 0, FREE("9999,9999,100") "--phases 1 --out c"); // there is no next one
+    assert_null(strstr(t->out, line));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(foreseen, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(at_the_start, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(during_the_run, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(before_the_next, e2e_setup, e2e_teardown),
     };
     return cmocka_run_group_tests_name("space", tests, NULL, NULL);
 }

@@ -179,7 +179,8 @@ static const rlhf_opt data_opts[] = {
       "that ends a turn; only with sft"),
     E(bad_rows, RLHF__BAD_ROWS_REFUSE, bad_row_names,
       "rows and prompts of files that cannot be used (not JSON, a field that is missing, empty or "
-      "of another type): refuse the run, or skip them and name the first three"),
+      "of another type, messages that the chat template refuses): refuse the run, or skip them and "
+      "name the first three"),
     I(max_mib, 1024, 1, 1 << 20,
       "MiB of memory that the rows or prompts of a file may take, including their tokens"),
 };
