@@ -1,6 +1,8 @@
 // test_backend.c: how a backend describes itself, how it is opened, and its memory.
 #include "kit.h"
+#include "support/floats.h"
 #include <jansson.h>
+#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -265,6 +267,34 @@ static void levels(void **state) {
     json_decref(d);
 }
 
+static void change_floats_of_threads(void) {
+#pragma omp parallel num_threads(2)
+    if (omp_get_thread_num() > 0) change_floats();
+}
+
+// Writes 64 rows of a product to out[64 * 64].
+static void product(rlhf_compute *c, float *out) {
+    struct call k = {.c = c};
+    const uint64_t n = 64 * 64;
+    rlhf_weight *w = call_weight(&k, call_normal(&k, 1, n, 1.0), 64, 64, RLHF_F32, 0);
+    rlhf_dev x = call_floats(&k, call_normal(&k, 2, n, 1.0), n, RLHF_F32);
+    rlhf_dev y = call_zeros(&k, n, RLHF_F32);
+    KIT_OK(c, c->linear(c->ctx, y, RLHF_F32, 0, x, w, NULL, 64));
+    kit_read(c, out, y, n, RLHF_F32);
+    call_finish(&k);
+}
+
+// A plugin may change the floating-point environment of OpenMP's threads, which the backend shares.
+static void floats_of_threads(void **state) {
+    const struct kit *k = *state;
+    if (k->cpu2->device != RLHF_DEVICE_CPU) skip();
+    static float want[64 * 64], got[64 * 64];
+    product(k->cpu2, want);
+    change_floats_of_threads();
+    product(k->cpu2, got);
+    assert_memory_equal(got, want, sizeof want);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(description),
                                        cmocka_unit_test(options_of_a_newer_host),
@@ -273,6 +303,7 @@ int main(void) {
                                        cmocka_unit_test(memory_of_the_host),
                                        cmocka_unit_test(a_card_that_is_not_there),
                                        cmocka_unit_test(devices),
-                                       cmocka_unit_test(levels)};
+                                       cmocka_unit_test(levels),
+                                       cmocka_unit_test(floats_of_threads)};
     return cmocka_run_group_tests_name("kernels: backend", tests, kit_setup, kit_teardown);
 }
