@@ -66,9 +66,9 @@ static const struct limit critic = {
     "critic",
     "val/var_explained",
     -1,
-    0,
+    -0.1,
     1,
-    "val/var_explained below 0",
+    "val/var_explained below -0.1",
     "The critic is worse than predicting the mean (explained variance %s).",
     "raise algo.value_coef or value.lr; if the reward grows quickly, rewards.normalize keeps its "
     "scale"};
