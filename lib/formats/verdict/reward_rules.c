@@ -233,10 +233,11 @@ void rlhf__rule_measure_stays(const struct rlhf__history *h, struct rlhf__notes 
                             "how often each was used)",
             .held = {s->n ? s->phase[0] : 0, s->n}};
         const double gain = w->better * (e.last - e.first), rise = top.better * (t.last - t.first);
+        const double error = error_of(h, w->metric), error_top = error_of(h, top.metric);
         char first[40], last[40];
         if (s->n < RLHF__TREND_FEWEST || !confirms(top.metric, w->metric) ||
             rlhf__trend_moved(s) != 0 || rlhf__witness_repeats(h->series, i) || gain > rise / 4 ||
-            rise - gain < 3 * hypot(error_of(h, top.metric), error_of(h, w->metric)))
+            rise - gain < 3 * sqrt(error * error + error_top * error_top))
             continue;
         rlhf__notes_add(out, &form, "%s improved, but %s did not: %s at first, %s at the end.",
                         top.word, w->metric, rlhf__figure(e.first, first),
