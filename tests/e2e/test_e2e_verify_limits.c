@@ -7,9 +7,10 @@
 #include <string.h>
 
 #define EVEN "\"$RLHF_TEST_PLUGINS/even_judge.so\""
-#define KEEP                                                                                       \
-    " --set checkpoint.every=1 --set checkpoint.keep=0 --set run.phases=2 --set log.level=error "  \
-    "--set log.progress=off --set compute.backend=cpu --policy policy "
+#define KEEP_ALL                                                                                   \
+    " --set checkpoint.every=1 --set checkpoint.keep=0 --set log.level=error --set "               \
+    "log.progress=off --set compute.backend=cpu --policy policy "
+#define KEEP KEEP_ALL "--set run.phases=2 "
 #define RL                                                                                         \
     " --reward " EVEN " --prompts prompts.txt --set batch.size=8 --set log.rollouts=true "         \
     "--set sampling.max_new_tokens=6" KEEP
@@ -301,6 +302,27 @@ static void what_is_missing_is_said(void **state) {
     e2e_says(t, "the run has 1 of 2 phases that were recomputed and are equal within the limits");
 }
 
+// The run lacks every third checkpoint, so 16 of its phases are left out, two at a time.
+static void all_that_is_missing_is_said(void **state) {
+    struct e2e *t = *state;
+    expect(t,
+           e2e_shell(t, "\"$HOST\" --threads 1 --out holes --algo sft.so --data texts.jsonl "
+                        "--set batch.size=4 --phases 26" KEEP_ALL
+                        "--set compute.dtype=f32 && for n in 03 06 09 12 15 18 21 24; "
+                        "do rm -r holes/checkpoints/0000$n; done"),
+           0);
+    for (int json = 0; json < 2; json++) {
+        expect(t, e2e_run(t, "verify holes --all%s" LIMITS, json ? " --json" : ""), 1);
+        for (int p = 3; p <= 24; p += 3) {
+            char what[80];
+            snprintf(what, sizeof what, "phases %d to %d cannot be recomputed: checkpoints are", p,
+                     p + 1);
+            e2e_says(t, what);
+        }
+        e2e_says(t, json ? "checkpoint.keep=0 keep\"" : "not verified: 16 phases");
+    }
+}
+
 static void bad_input_is_refused(void **state) {
     struct e2e *t = *state;
     expect(t, e2e_run(t, "verify grpo --phase 2..1" LIMITS), 2);
@@ -356,6 +378,7 @@ int main(void) {
         cmocka_unit_test(a_changed_learning_rate_is_found),
         cmocka_unit_test(a_changed_metric_is_found),
         cmocka_unit_test(what_is_missing_is_said),
+        cmocka_unit_test(all_that_is_missing_is_said),
         cmocka_unit_test(bad_input_is_refused),
         cmocka_unit_test(the_receipt_has_the_comparisons),
     };

@@ -141,7 +141,8 @@ json_t *rlhf__receipt_json(const struct rlhf__receipt *r) {
         verified(r->told->manifest));
     if (!v) return NULL;
     json_object_set_new(v, "not_recomputed",
-                        r->told->left ? rlhf__json_text(r->told->left_text) : json_null());
+                        r->told->left ? rlhf__json_text(rlhf__buf_text(&r->told->left_text))
+                                      : json_null());
     json_object_set_new(v, "proof", json_string(r->limits ? "limits" : "bits"));
     json_object_set(v, "compared", r->told->compared);
     json_object_set_new(v, "all_faults", json_integer((json_int_t)r->faults->n));

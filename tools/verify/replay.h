@@ -20,12 +20,12 @@ struct rlhf__replay_job {
 
 // What the recomputation found out.
 struct rlhf__replay_told {
-    int64_t from;              // phase of the checkpoint where it began; 0: the run's beginning
-    int64_t recomputed, equal; // phases
-    json_t *begin, *manifest;  // of the recomputed phases; new references
-    json_t *compared;          // within limits: the comparisons of each phase; a new reference
-    int64_t left;              // phases that were asked for and cannot be recomputed
-    char left_text[1200];      // why
+    int64_t from;               // phase of the checkpoint where it began; 0: the run's beginning
+    int64_t recomputed, equal;  // phases
+    json_t *begin, *manifest;   // of the recomputed phases; new references
+    json_t *compared;           // within limits: the comparisons of each phase; a new reference
+    int64_t left;               // phases that were asked for and cannot be recomputed
+    struct rlhf__buf left_text; // why
 };
 
 // Read the first line of the chain and the manifest of the recomputed phases in `dir`, and check

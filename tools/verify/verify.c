@@ -125,12 +125,12 @@ static rlhf_status choose_phases(struct job *j, struct rlhf__error *err) {
     if (j->o->all && l->phase < j->phases) {
         j->told.left = l->phase;
         j->first = l->phase + 1;
-        snprintf(j->told.left_text, sizeof j->told.left_text,
-                 "phases 1 to %lld cannot be recomputed: the run was resumed after them with other "
-                 "settings, inputs or plugins",
-                 (long long)l->phase);
-        if (!j->o->json) printf("%s\n", j->told.left_text);
-        return RLHF_OK;
+        rlhf__buf_printf(&j->told.left_text,
+                         "phases 1 to %lld cannot be recomputed: the run was resumed after them "
+                         "with other settings, inputs or plugins",
+                         (long long)l->phase);
+        if (!j->o->json) printf("%s\n", rlhf__buf_text(&j->told.left_text));
+        return rlhf__buf_ok(&j->told.left_text, err);
     }
     return rlhf__fail(
         err, RLHF_E_INVALID,
@@ -360,6 +360,7 @@ int rlhf__cmd_verify(const struct rlhf__env *env, int argc, char **argv) {
     json_decref(j.told.begin);
     json_decref(j.told.manifest);
     json_decref(j.told.compared);
+    rlhf__buf_free(&j.told.left_text);
     json_decref(j.on_trust);
     free(o.set.item);
     free(rest.item);

@@ -28,17 +28,20 @@ struct job {
 
 // Report the range that ended before `phase`.
 static void end_left(struct job *j, int64_t phase) {
-    char *text = j->told->left_text;
-    const size_t used = strlen(text), cap = sizeof j->told->left_text;
+    struct rlhf__buf *text = &j->told->left_text;
+    const size_t used = text->len;
     const long long from = j->left_from, to = phase - 1;
     if (from == 0) return;
     j->left_from = 0;
     j->told->left += to - from + 1;
-    snprintf(text + used, cap - used, "%sphase%s %lld", used ? "; " : "", from < to ? "s" : "",
-             from);
-    if (from < to) snprintf(text + strlen(text), cap - strlen(text), " to %lld", to);
-    snprintf(text + strlen(text), cap - strlen(text), " cannot be recomputed: %s", j->why);
-    if (j->job->shows) printf("%s\n", text + used + (used ? 2 : 0));
+    if (used) rlhf__buf_puts(text, "; ");
+    if (from < to)
+        rlhf__buf_printf(text, "phases %lld to %lld", from, to);
+    else
+        rlhf__buf_printf(text, "phase %lld", from);
+    rlhf__buf_printf(text, " cannot be recomputed: %s", j->why);
+    if (j->job->shows && !text->bad)
+        printf("%s\n", rlhf__buf_text(text) + used + (used ? strlen("; ") : 0));
 }
 
 static void leave(struct job *j, int64_t phase, const char *why) {
@@ -265,8 +268,9 @@ rlhf_status rlhf__within_limits(const struct rlhf__replay_job *job, struct rlhf_
     rlhf__recorded_close(j.rows);
     RLHF_TRY(st);
     end_left(&j, job->last + 1);
+    RLHF_TRY(rlhf__buf_ok(&told->left_text, err));
     RLHF_TRY(rlhf__print_flush(err)); // print this before an error
     if (told->recomputed > 0 || f->n > 0) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID, "verify: no phase can be recomputed%s%s",
-                      job->shows ? "" : ": ", job->shows ? "" : told->left_text);
+                      job->shows ? "" : ": ", job->shows ? "" : rlhf__buf_text(&told->left_text));
 }
