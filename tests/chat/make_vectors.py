@@ -28,6 +28,8 @@ JINJA = [
     "  {{ 'x' }}\n  {{- 'y' -}}  \n z", "a\n  {# note #}\nb {# x #} c\n{#- y -#}\n d", "{%+ if true %} x{% endif +%}\n y",
     "x\n\t {%+ if true %}y{% endif %}\n\n z", "{% if true %}\n\n  {% if true %}a{% endif %}\n{% endif %}\n", " {%- set a = 1 %}\n  {%- set b = 2 %}\n{{ a + b }}",
     "a\u00a0{%- if true %}b{% endif %}", "{% set x = '%}' %}{{ x ~ '}}' }}",
+    "a{#-#}  b{#+#}  \n c{#--#}  d", "{{ 'x'.center(-2 ** 63) }}{{ 'x'.ljust(-2 ** 63) }}{{ 'x'.rjust(-2 ** 63) }}{{ '-5'.zfill(-2 ** 63) }}{{ 'x' | center(-2 ** 63) }}",
+    "{{ 'aba'.split('b', -2 ** 63) }}{{ 'aba'.rsplit('b', -2 ** 63) }}{{ 'a b'.split(none, -2 ** 63) }}{{ 'aba'.replace('b', 'c', -2 ** 63) }}{{ 'ab'.replace('', '-', -2 ** 63) }}",
     # literals and escapes
     r'''{{ 'a\n\t\\\'\"b' }}{{ "it's" }}{{ '\u00e9\x41' }}''', "{{ 'a' 'b' \"c\" }}", "{{ [1, 'a', true,] | length }}{{ {'a': 1, 'b': {'c': 2}}.b.c }}",
     # operators

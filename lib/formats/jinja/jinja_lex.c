@@ -305,12 +305,13 @@ static rlhf_status push_between(struct lexer *x, const char *s, size_t n, int at
 }
 
 static rlhf_status skip_comment(struct lexer *x) {
+    const size_t from = x->at; // a sign before it belongs to the comment's beginning
     while (x->at < x->n && !begins(x, "#}"))
         step(x, 1);
     if (x->at == x->n) return UNKNOWN(x, "a comment that does not end", x->line);
-    int minus = x->s[x->at - 1] == '-', plus = x->s[x->at - 1] == '+';
+    const char sign = x->at > from ? x->s[x->at - 1] : '\0';
     step(x, 2);
-    step_behind(x, minus, !plus);
+    step_behind(x, sign == '-', sign != '+');
     return RLHF_OK;
 }
 

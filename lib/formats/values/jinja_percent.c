@@ -137,7 +137,7 @@ static rlhf__value field(struct percent *p) {
     s.width = number(p);
     if (s.width < -1) {
         s.align = '<';
-        s.width = -s.width;
+        s.width = s.width < -INT64_MAX ? INT64_MAX : -s.width;
     }
     if (take(p, ".")) {
         s.precision = number(p);

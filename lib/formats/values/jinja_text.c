@@ -32,6 +32,12 @@ int64_t rlhf__jinja_whole_arg(struct rlhf__jinja_work *w, rlhf__value v, int64_t
     return v.i;
 }
 
+// An integer argument for which all values below `least`, its default, mean the same.
+static int64_t at_least(struct rlhf__jinja_work *w, int64_t least, rlhf__value v) {
+    const int64_t i = rlhf__jinja_whole_arg(w, v, least);
+    return i < least ? least : i;
+}
+
 // The text of an argument that must be a string.
 static rlhf_str text_arg(struct call *c, size_t i) {
     if (c->a[i].type == RLHF__JINJA_STRING) return c->a[i].s;
@@ -164,7 +170,7 @@ static rlhf__value words(struct rlhf__jinja_work *w, rlhf_str s, int64_t most, i
 
 static rlhf__value m_split(struct call *c) {
     const int right = c->name.ptr[0] == 'r';
-    const int64_t most = rlhf__jinja_whole_arg(c->w, c->a[1], -1);
+    const int64_t most = at_least(c->w, -1, c->a[1]);
     if (c->a[0].type <= RLHF__JINJA_NONE) return words(c->w, c->s, most, right);
     const rlhf_str by = text_arg(c, 0);
     if (!by.len) return rlhf__jinja_stop(c->w, RLHF__JINJA_RAISED, "a split at nothing");
@@ -224,7 +230,7 @@ static rlhf__value m_replace(struct call *c) {
     struct rlhf__jinja_work *w = c->w;
     const rlhf_str part = text_arg(c, 0);
     text_arg(c, 1);
-    int64_t most = rlhf__jinja_whole_arg(w, c->a[2], -1);
+    int64_t most = at_least(w, -1, c->a[2]);
     const rlhf__value with = c->safe ? rlhf__jinja_escaped(w, c->a[1]) : c->a[1];
     rlhf__value out = rlhf__jinja_empty();
     rlhf_str s = c->s;
@@ -324,7 +330,7 @@ static rlhf__value m_remove(struct call *c) {
 
 // center(), ljust() and rjust()
 static rlhf__value m_pad(struct call *c) {
-    const int64_t width = rlhf__jinja_whole_arg(c->w, c->a[0], 0);
+    const int64_t width = at_least(c->w, 0, c->a[0]);
     rlhf_str fill = {" ", 1};
     if (c->a[1].type) {
         if (c->safe) c->a[1] = rlhf__jinja_escaped(c->w, c->a[1]);
@@ -343,7 +349,7 @@ static rlhf__value m_pad(struct call *c) {
 
 static rlhf__value m_zfill(struct call *c) {
     const int sign = c->s.len && (c->s.ptr[0] == '+' || c->s.ptr[0] == '-');
-    const int64_t width = rlhf__jinja_whole_arg(c->w, c->a[0], 0);
+    const int64_t width = at_least(c->w, 0, c->a[0]);
     const rlhf__value rest =
         rlhf__jinja_spec_padded(c->w, (rlhf_str){c->s.ptr + sign, c->s.len - (uint64_t)sign},
                                 (rlhf_str){"0", 1}, '>', width - sign);
