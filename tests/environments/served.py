@@ -129,6 +129,8 @@ class Serve(BaseHTTPRequestHandler):
                 error = {"message": "the field is taken", "code": "EXECUTION_ERROR"}
                 self.send(json.dumps({"type": "error", "data": error}).encode(), op=1)
                 continue
+            elif message["data"]["message"] == "long":
+                data = {"observation": {"text": -12345678901234567890, "few": 3}, "reward": 1 << 70, "done": False}
             else:
                 out = play(game, message["data"]["message"])
                 data = {"observation": {"text": out["said"]}, "reward": out["reward"], "done": out["done"]}

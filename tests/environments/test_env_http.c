@@ -168,6 +168,28 @@ static void json_actions(void **state) {
     assert_int_equal(pclose(served), 0);
 }
 
+// Observations and rewards keep all digits of their integers.
+static void long_observations(void **state) {
+    static const char *const said[] = {"user: {\"text\": -12345678901234567890, \"few\": 3}|",
+                                       "user: -12345678901234567890|"};
+    const char *const turns[] = {"long"};
+    char options[300];
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        serve("none", 0);
+        snprintf(options, sizeof options, "url=http://127.0.0.1:%d;form=openenv%s", port,
+                 i ? ";observation=/text" : "");
+        if (play_open(&p, "env_http.so", options) < 0) fail_msg("%s", p.host.fail_text);
+        assert_int_equal(play_reset(&p, 1, both, NULL), RLHF_OK);
+        assert_int_equal(play_step(&p, 1, both, turns, NULL), RLHF_OK);
+        assert_string_equal(p.said[0], said[i]);
+        assert_true(p.reward[0] == 0x1p70f);
+        play_end(&p, 1, both);
+        play_close(&p);
+        assert_int_equal(pclose(served), 0);
+    }
+}
+
 // If a server is down during the run, env_http.so waits for it.
 static void patience(void **state) {
     char all[300];
@@ -416,13 +438,19 @@ static void refused(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lines),           cmocka_unit_test(openenv),
-        cmocka_unit_test(refused_turns),   cmocka_unit_test(json_actions),
-        cmocka_unit_test(patience),        cmocka_unit_test(faults),
-        cmocka_unit_test(refused),         cmocka_unit_test(sockets),
-        cmocka_unit_test(endless_message), cmocka_unit_test(patience_of_a_call),
-        cmocka_unit_test(silent_server),   cmocka_unit_test(handshake),
-        cmocka_unit_test(kinds_of_rewards)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(lines),
+                                       cmocka_unit_test(openenv),
+                                       cmocka_unit_test(refused_turns),
+                                       cmocka_unit_test(json_actions),
+                                       cmocka_unit_test(long_observations),
+                                       cmocka_unit_test(patience),
+                                       cmocka_unit_test(faults),
+                                       cmocka_unit_test(refused),
+                                       cmocka_unit_test(sockets),
+                                       cmocka_unit_test(endless_message),
+                                       cmocka_unit_test(patience_of_a_call),
+                                       cmocka_unit_test(silent_server),
+                                       cmocka_unit_test(handshake),
+                                       cmocka_unit_test(kinds_of_rewards)};
     return cmocka_run_group_tests_name("env_http", tests, NULL, NULL);
 }

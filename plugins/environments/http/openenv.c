@@ -1,6 +1,7 @@
 // openenv.c: see openenv.h.
 #include "http/openenv.h"
 #include "http/client.h"
+#include "http/member.h"
 
 #include "process/json_reward.h"
 #include "process/utf8.h"
@@ -69,14 +70,14 @@ static json_t *at_pointer(json_t *v, const char *pointer) {
 static rlhf_status say(const struct rlhf__openenv *o, const rlhf_episode_out *out, uint32_t i,
                        json_t *observation) {
     json_t *v = o->observation ? at_pointer(observation, o->observation) : observation;
-    if (json_is_string(v))
+    if (json_is_string(v) && !rlhf__long_digits(v))
         return out->say(out, i, RLHF_ROLE_USER,
                         (rlhf_str){json_string_value(v), json_string_length(v)});
     json_t *shown = json_deep_copy(v);
     static const char *const beside[] = {"reward", "done", "metadata"};
     for (size_t k = 0; !o->observation && k < 3; k++)
         json_object_del(shown, beside[k]);
-    char *text = json_dumps(shown, JSON_ENCODE_ANY);
+    char *text = rlhf__long_text(shown, 0);
     json_decref(shown);
     if (!text) return RLHF_E_NOMEM;
     const rlhf_status st = out->say(out, i, RLHF_ROLE_USER, (rlhf_str){text, strlen(text)});
@@ -124,8 +125,9 @@ static int take_refusal(const struct rlhf__openenv *o, struct rlhf__openenv_stat
 // the values are of another kind, returns 0 with the reason in `why`.
 static int take_reward(json_t *data, const rlhf_episode_out *out, uint32_t i, char *why) {
     const json_t *reward = json_object_get(data, "reward"), *done = json_object_get(data, "done");
-    double value = 0;
-    if (reward && !json_is_null(reward) && !rlhf__json_reward(reward, &value)) {
+    const char *digits = rlhf__long_digits(reward);
+    double value = digits ? strtod(digits, NULL) : 0;
+    if (reward && !digits && !json_is_null(reward) && !rlhf__json_reward(reward, &value)) {
         char *text = json_dumps(reward, JSON_ENCODE_ANY), shown[SHOWN];
         snprintf(why, RLHF__SOCKET_WHY,
                  "the reward that it sent, %s, is %s; expected a number, "
@@ -149,7 +151,7 @@ static int take_reward(json_t *data, const rlhf_episode_out *out, uint32_t i, ch
 static int take(const struct rlhf__openenv *o, enum rlhf__asked what, struct rlhf__openenv_state *s,
                 const struct rlhf__bytes *text, const rlhf_episode_out *out, uint32_t i,
                 char *why) {
-    json_t *v = json_loadb(text->data ? text->data : "", text->len, JSON_ALLOW_NUL, NULL);
+    json_t *v = rlhf__long_read(text->data, text->len);
     json_t *data = json_object_get(v, "data"), *seen = json_object_get(data, "observation");
     const char *type = json_string_value(json_object_get(v, "type"));
     char shown[SHOWN];
