@@ -11,9 +11,9 @@
 // like the embeddings of GPT-2 124M: they are needed first, and their gradients are complete last.
 #include "base/clock.h"
 #include "model/compute.h"
-#include "team/open.h"
-#include "team/overlap.h"
 #include "team/sum.h"
+#include "team/sum_overlap.h"
+#include "team/team_open.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #include "episode/said_json.h"
 
 #include "base/json.h"
-#include "episode/metrics.h"
+#include "episode/episode_metrics.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 // feed.h: the source of a run's rows: texts, preferences, or prompts to which the policy responds.
 // Only the code that sets up a run knows which kind the feed is. Phases call the feed through
-// `ops`. A new kind needs its own file, an entry in setup/rows.c, which opens the models that its
-// rows need, and its limits in learn/plan.c, setup/setup.c and setup/effect_rules.c.
+// `ops`. A new kind needs its own file, an entry in setup/setup_rows.c, which opens the models that
+// its rows need, and its limits in learn/plan.c, setup/setup.c and setup/effect_rules.c.
 #ifndef RLHF_HOST_FEED_FEED_H
 #define RLHF_HOST_FEED_FEED_H
 

@@ -1,8 +1,8 @@
 // held_out_prompts.c: see feed.h.
 #include "feed/feed.h"
 
-#include "episode/metrics.h"
-#include "episode/share.h"
+#include "episode/episode_metrics.h"
+#include "episode/episode_share.h"
 #include "learn/pass_share.h"
 #include "sample/mixing.h"
 #include "sample/rollout_share.h"

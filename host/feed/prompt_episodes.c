@@ -1,7 +1,7 @@
 // prompt_episodes.c: see prompt_episodes.h.
 #include "feed/prompt_episodes.h"
 
-#include "episode/share.h"
+#include "episode/episode_share.h"
 #include "feed/recorded_play.h"
 
 // Set only the limits, for an environment that is not open. Tools that the environment may list in

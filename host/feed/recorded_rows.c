@@ -2,7 +2,7 @@
 #include "feed/recorded_rows.h"
 
 #include "base/json.h"
-#include "episode/metrics.h"
+#include "episode/episode_metrics.h"
 #include "sample/mixing.h"
 
 #include <math.h>

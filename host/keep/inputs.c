@@ -3,7 +3,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "weights/sum.h"
+#include "weights/file_sum.h"
 
 #include <string.h>
 

@@ -178,7 +178,7 @@ static void say(const char *path, const json_t *was, const json_t *now, struct r
 
 // Returns 1 if `given` names a run directory and `stored` names a checkpoint in it. In that case
 // the setting has not changed, because the run stored the checkpoint that it found in that
-// directory (setup/inputs.c).
+// directory (setup/setup_inputs.c).
 static int is_checkpoint_of(const json_t *stored, const json_t *given) {
     static const char below[] = "/checkpoints/";
     const char *was = json_string_value(stored), *now = json_string_value(given);
@@ -216,7 +216,7 @@ size_t rlhf__settings_differ(const json_t *stored, const struct rlhf__config *co
             json_object_del(json_object_get(was, "compute"), "backend");
             json_object_del(json_object_get(now, "compute"), "backend");
         }
-        // The run has replaced 0 by the number of processes (setup/shards.c).
+        // The run has replaced 0 by the number of processes (setup/setup_shards.c).
         if (config->parallel.shards == 0) {
             json_object_del(json_object_get(was, "parallel"), "shards");
             json_object_del(json_object_get(now, "parallel"), "shards");

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "model/compute.h"
 #include "model/model.h"
-#include "team/open.h"
+#include "team/team_open.h"
 
 // The code and the inputs of a run. All pointers are borrowed.
 struct rlhf__manifest {

@@ -6,7 +6,7 @@
 
 #include "learn/microbatch.h"
 #include "learn/shard_sums.h"
-#include "team/overlap.h"
+#include "team/sum_overlap.h"
 
 // The numbers that the learner adds up while it trains on rows, kept for each shard. All are
 // doubles, in which counts are exact up to 2^53.

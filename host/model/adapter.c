@@ -5,8 +5,8 @@
 #include "model/compute.h"
 #include "model/model_config.h"
 #include "model/parameters.h"
+#include "weights/file_sum.h"
 #include "weights/safetensors.h"
-#include "weights/sum.h"
 
 #include <math.h>
 #include <stdio.h>

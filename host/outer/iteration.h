@@ -1,12 +1,12 @@
 // iteration.h: the service "rlhf.draft.iteration/0" (rlhf/draft/iteration.h) and its state in a
 // checkpoint. An algorithm calls the service at the end of a phase to update the reference or to
-// train the reward model. reward_round.h trains the model. batch/replay.h stores the pairs on which
-// the model is trained.
+// train the reward model. reward_round.h trains the model. batch/replay_pairs.h stores the pairs on
+// which the model is trained.
 #ifndef RLHF_HOST_OUTER_ITERATION_H
 #define RLHF_HOST_OUTER_ITERATION_H
 
 #include "base/folder.h"
-#include "batch/replay.h"
+#include "batch/replay_pairs.h"
 #include "feed/feed.h"
 #include "report/report.h"
 

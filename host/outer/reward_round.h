@@ -2,12 +2,12 @@
 // model that the run's rewards use, with the pair loss and a separate optimizer. Afterwards it can
 // fit the gain and the bias of the model again.
 //
-// batch/replay.h chooses the pairs of a round. The algorithm decides when a round takes place
+// batch/replay_pairs.h chooses the pairs of a round. The algorithm decides when a round takes place
 // (iteration.h).
 #ifndef RLHF_HOST_OUTER_REWARD_ROUND_H
 #define RLHF_HOST_OUTER_REWARD_ROUND_H
 
-#include "batch/replay.h"
+#include "batch/replay_pairs.h"
 #include "feed/feed.h"
 #include "learn/learner.h"
 #include "model/reward_model.h"

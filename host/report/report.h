@@ -10,7 +10,7 @@
 #include "report/rollout_log.h"
 #include "report/sample_choice.h"
 #include "report/sinks.h"
-#include "report/spread.h"
+#include "report/spread_writer.h"
 #include "sample/reward_call.h"
 
 #include <stddef.h>

@@ -3,7 +3,7 @@
 
 #include "base/decimal.h"
 #include "base/json.h"
-#include "episode/metrics.h"
+#include "episode/episode_metrics.h"
 #include "learn/learner.h"
 #include "report/jsonl.h"
 

@@ -4,10 +4,10 @@
 #include "chain/digest.h"
 #include "config/config.h"
 #include "data/prompts.h"
-#include "episode/metrics.h"
+#include "episode/episode_metrics.h"
 #include "keep/chain_log.h"
 #include "run/run.h"
-#include "weights/sum.h"
+#include "weights/file_sum.h"
 
 #include <stdio.h>
 #include <string.h>

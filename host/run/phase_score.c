@@ -2,7 +2,7 @@
 #include "run/phase_score.h"
 
 #include "base/clock.h"
-#include "episode/metrics.h"
+#include "episode/episode_metrics.h"
 #include "run/phase_passes.h"
 #include "sample/mixing.h"
 

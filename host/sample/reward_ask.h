@@ -46,9 +46,9 @@ void rlhf__reward_ask_overlapped(const struct rlhf__reward_call *q,
 // ---- the batch ----
 
 // Fill *a, which must be allocated for r, with the reward's answers. `early` (may be NULL) holds
-// the answers that the reward gave before the batch was scored (overlap.h). With on_failure=zero or
-// drop, a->failed marks the rows that could not be scored. With on_failure=stop or retry, a->failed
-// marks nothing.
+// the answers that the reward gave before the batch was scored (reward_overlap.h). With
+// on_failure=zero or drop, a->failed marks the rows that could not be scored. With on_failure=stop
+// or retry, a->failed marks nothing.
 //
 // A retry repeats the call for each row that must be scored again, and for the rest of the row's
 // group. With RLHF_REWARD_ROW_ALONE, only the row itself is scored again. If the call reported

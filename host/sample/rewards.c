@@ -2,7 +2,7 @@
 #include "sample/rewards.h"
 
 #include "config/effect.h"
-#include "sample/overlap.h"
+#include "sample/reward_overlap.h"
 
 #include <stdio.h>
 #include <stdlib.h>

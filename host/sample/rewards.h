@@ -34,7 +34,7 @@ rlhf_status rlhf__rewards_offer_limits(const struct rlhf__config *, struct rlhf_
 // Reject each of these settings if the user set it although it does nothing:
 // - rewards.timeout_s and rewards.memory_mib, if all rewards and the judge work inside the host's
 //   process and the run has no environment;
-// - rewards.overlap, if no reward may be called early (overlap.h).
+// - rewards.overlap, if no reward may be called early (reward_overlap.h).
 // `judge` may be NULL. Errors: RLHF_E_INVALID. [main]
 rlhf_status rlhf__rewards_check_limits(const struct rlhf__config *c,
                                        struct rlhf__instance *const *rewards,

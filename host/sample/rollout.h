@@ -9,7 +9,7 @@
 #include "config/schema.h"
 #include "data/prompts.h"
 #include "model/model.h"
-#include "sample/overlap.h"
+#include "sample/reward_overlap.h"
 
 #include <signal.h>
 

@@ -13,8 +13,8 @@
 #define RLHF_HOST_SAMPLE_SCORING_H
 
 #include "base/watch.h"
-#include "sample/overlap.h"
 #include "sample/reward_ask.h"
+#include "sample/reward_overlap.h"
 
 struct rlhf__team;
 
@@ -35,7 +35,7 @@ struct rlhf__scorer {
     const struct rlhf__watch *watch;  // receives the name of the running reward; NULL = none
     struct rlhf__log *log;            // receives tolerated failures; NULL = none
     struct rlhf__reward_tally *tally; // [config->n_reward], counts are added; NULL = none
-    struct rlhf__overlap *overlap;    // answers from overlap.h; NULL = none
+    struct rlhf__overlap *overlap;    // answers from reward_overlap.h; NULL = none
     uint8_t
         *missing; // [n_reward * n] receives 1 where a reward has no value for a row; NULL = none
     struct rlhf__team *team; // divides the rows among its ranks (reward_share.h); NULL = none

@@ -16,7 +16,7 @@ struct rlhf__memory_need;
 rlhf_status rlhf__run_create(const struct rlhf__run_request *req, struct rlhf__run **out,
                              struct rlhf__error *err);
 
-// ---- rows: rows.c ----
+// ---- rows: setup_rows.c ----
 
 // Open everything that depends on the source of the plan's rows: the feed, the policy and the other
 // models that the rows need. [main]
@@ -26,7 +26,7 @@ rlhf_status rlhf__setup_rows(struct rlhf__run *r, struct rlhf__error *err);
 // reward model. [main]
 rlhf_status rlhf__setup_ready(struct rlhf__run *r, struct rlhf__error *err);
 
-// ---- models: models.c ----
+// ---- models: setup_models.c ----
 
 // Ask the algorithm for its plan. The numbers of phases and labels are known only after the rows
 // have been read. [main]
@@ -69,7 +69,7 @@ rlhf_status rlhf__setup_reference(struct rlhf__run *r, struct rlhf__error *err);
 rlhf_status rlhf__setup_check_frozen(const struct rlhf__cast *c, const struct rlhf__model *m,
                                      const char *what, struct rlhf__error *err);
 
-// ---- named models: named.c ----
+// ---- named models: setup_named.c ----
 
 // Check that each named model of the plan has a setting, and that each name in the settings is a
 // name of the plan. [main]
@@ -80,7 +80,7 @@ rlhf_status rlhf__setup_names(const struct rlhf__run *r, struct rlhf__error *err
 // of rlhf__setup_reference. [main]
 rlhf_status rlhf__setup_named(struct rlhf__run *r, struct rlhf__error *err);
 
-// ---- all models: models.c ----
+// ---- all models: setup_models.c ----
 
 // Check the names and shapes of the tensors that the models on the memory plan will read. Errors:
 // those of rlhf__params_check. [main]
@@ -103,7 +103,7 @@ rlhf_status rlhf__setup_optim(const struct rlhf__run *r, const struct rlhf__mode
 struct rlhf__learner rlhf__setup_learner(const struct rlhf__run *r, struct rlhf__optim *optim,
                                          struct rlhf__optim *critic_optim);
 
-// ---- shards: shards.c ----
+// ---- shards: setup_shards.c ----
 
 // Set the run's share: how many shards a minibatch has, and which of them belong to this process.
 // If parallel.shards is 0, chooses the number of shards and writes it into the config. Errors:
@@ -114,7 +114,7 @@ rlhf_status rlhf__setup_shards(struct rlhf__run *r, struct rlhf__error *err);
 // groups, one row for each process. The plan must have been made. Errors: RLHF_E_INVALID. [main]
 rlhf_status rlhf__setup_check_batch(const struct rlhf__run *r, struct rlhf__error *err);
 
-// ---- rollout.ahead: ahead.c ----
+// ---- rollout.ahead: setup_ahead.c ----
 
 // Returns 1 if the run samples responses ahead of training. The plan must have been made. [any]
 int rlhf__setup_is_ahead(const struct rlhf__run *r);
@@ -138,7 +138,7 @@ rlhf_status rlhf__setup_split_threads(struct rlhf__run *r, int64_t all, struct r
 rlhf_status rlhf__setup_ahead(struct rlhf__run *r, struct rlhf__error *err);
 rlhf_status rlhf__setup_ahead_ready(struct rlhf__run *r, struct rlhf__error *err);
 
-// ---- parallel.actors: actor.c ----
+// ---- parallel.actors: setup_actor.c ----
 
 // On an actor: open what sampling needs, namely the prompts and a policy without gradients. [main]
 rlhf_status rlhf__setup_actor_rows(struct rlhf__run *r, struct rlhf__error *err);
@@ -148,7 +148,7 @@ rlhf_status rlhf__setup_actor_rows(struct rlhf__run *r, struct rlhf__error *err)
 rlhf_status rlhf__setup_actor_same(const struct rlhf__run *r, json_t **out,
                                    struct rlhf__error *err);
 
-// ---- several processes: team.c ----
+// ---- several processes: setup_team.c ----
 
 // Returns run.threads. If that is 0 and several processes may use the same cores, returns this
 // process's share of the cores instead. [main]
@@ -183,7 +183,7 @@ rlhf_status rlhf__setup_same(const struct rlhf__run *r, struct rlhf__error *err)
 rlhf_status rlhf__estimate_memory(struct rlhf__run *r, struct rlhf__memory_need *out,
                                   struct rlhf__error *err);
 
-// ---- files and models that settings name: inputs.c ----
+// ---- files and models that settings name: setup_inputs.c ----
 
 // If policy.path, policy.adapter.path, reference.path, value.path or models.* is a run directory,
 // replace the directory by the checkpoint that represents that run (weights/run_checkpoint.h).

@@ -2,7 +2,7 @@
 #include "base/file.h"
 #include "support/scratch.h"
 
-#include "batch/replay.h"
+#include "batch/replay_pairs.h"
 
 #include <math.h>
 

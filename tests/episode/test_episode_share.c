@@ -4,7 +4,7 @@
 #include "support/chat_tokenizer.h"
 #include "support/team_threads.h"
 
-#include "episode/share.h"
+#include "episode/episode_share.h"
 
 #include <time.h>
 

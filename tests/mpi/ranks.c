@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/last_words.h"
 #include "team/agree.h"
-#include "team/open.h"
+#include "team/team_open.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #include "support/scratch.h"
 
 #include "report/distribution.h"
-#include "report/spread.h"
+#include "report/spread_writer.h"
 
 #include <math.h>
 

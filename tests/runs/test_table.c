@@ -7,8 +7,8 @@
 #include <cmocka.h>
 // clang-format on
 
+#include "runs/columns.h"
 #include "runs/name_range.h"
-#include "runs/table.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "support/team_threads.h"
-#include "team/overlap.h"
+#include "team/sum_overlap.h"
 
 #include <cmocka.h>
 #include <math.h>

@@ -4,9 +4,9 @@
 #include "support/scratch.h"
 
 #include "base/json.h"
+#include "weights/file_sum.h"
 #include "weights/peft.h"
 #include "weights/safetensors_writer.h"
-#include "weights/sum.h"
 
 #include <math.h>
 #include <sys/stat.h>

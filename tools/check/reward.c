@@ -2,8 +2,8 @@
 #include "check/cases.h"
 
 #include "base/clock.h"
+#include "check/check_rows.h"
 #include "check/probe.h"
-#include "check/reward_rows.h"
 
 #include <math.h>
 #include <pthread.h>

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "cmd/program.h"
 #include "data/lines.h"
-#include "eval/setup.h"
+#include "eval/eval_setup.h"
 #include "report/phase_report.h"
 #include "sample/decode.h"
 

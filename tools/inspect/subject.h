@@ -17,7 +17,7 @@ enum rlhf__explained {
     RLHF__EXPLAINED_VALUE = 2   // a critic's value after each token
 };
 
-// A model of a subject, opened by models.h.
+// A model of a subject, opened by inspect_models.h.
 struct rlhf__subject_model {
     const struct rlhf__model *model;
     double gain, bias; // of a reward model: reward = gain * score + bias

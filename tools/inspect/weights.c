@@ -6,7 +6,7 @@
 #include "base/printable.h"
 #include "cmd/program.h"
 #include "export/export_adapter.h"
-#include "inspect/models.h"
+#include "inspect/inspect_models.h"
 #include "inspect/spectrum.h"
 #include "model/session.h"
 #include "weights/run_checkpoint.h"

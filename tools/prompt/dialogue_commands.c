@@ -3,8 +3,8 @@
 
 #include "base/nearest.h"
 #include "base/printable.h"
-#include "prompt/completion.h"
 #include "prompt/token_table.h"
+#include "prompt/typed_completion.h"
 
 #include <errno.h>
 #include <math.h>

@@ -6,7 +6,7 @@
 #ifndef RLHF_TOOLS_PROMPT_EDITOR_H
 #define RLHF_TOOLS_PROMPT_EDITOR_H
 
-#include "prompt/completion.h"
+#include "prompt/typed_completion.h"
 
 #include <signal.h>
 

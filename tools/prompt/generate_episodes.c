@@ -6,9 +6,9 @@
 #include "base/printable.h"
 #include "cmd/given_settings.h"
 #include "cmd/program.h"
-#include "episode/metrics.h"
+#include "episode/episode_metrics.h"
 #include "episode/said_json.h"
-#include "eval/setup.h"
+#include "eval/eval_setup.h"
 
 #include <stdio.h>
 #include <stdlib.h>

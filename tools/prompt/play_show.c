@@ -4,7 +4,7 @@
 #include "base/decimal.h"
 #include "base/json.h"
 #include "base/printable.h"
-#include "episode/metrics.h"
+#include "episode/episode_metrics.h"
 
 #include <math.h>
 #include <stdio.h>

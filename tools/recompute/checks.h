@@ -22,7 +22,7 @@ struct rlhf__check {
     char what[120];  // "loss", "metric lr", "weights"
     char where[200]; // of the largest difference: "update 3", a tensor's name; may be empty
     double run, again, difference, relative, limit;
-    double moved;       // the largest `relative` of this number in the trials (rounding.h)
+    double moved; // the largest `relative` of this number in the trials (recompute_rounding.h)
     int32_t has_values; // 1: run and again are set
     int32_t wrong;
     int32_t raised, reserved; // raised 1: the limit was raised to what rounding does

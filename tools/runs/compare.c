@@ -6,10 +6,10 @@
 #include "cmd/flags.h"
 #include "cmd/program.h"
 #include "history/group_end.h"
+#include "runs/columns.h"
 #include "runs/compared.h"
 #include "runs/name_range.h"
 #include "runs/runs.h"
-#include "runs/table.h"
 
 #include <math.h>
 #include <stdlib.h>

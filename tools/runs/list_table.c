@@ -3,8 +3,8 @@
 
 #include "base/command_text.h"
 #include "base/printable.h"
+#include "runs/columns.h"
 #include "runs/figures.h"
-#include "runs/table.h"
 #include "verdict/notes.h"
 
 #include <rlhf/base.h>

@@ -2,7 +2,7 @@
 #include "runs/old_checkpoints.h"
 
 #include "keep/checkpoint_dir.h"
-#include "runs/tree.h"
+#include "runs/tree_size.h"
 
 #include <fcntl.h>
 #include <stdio.h>

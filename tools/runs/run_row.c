@@ -6,7 +6,7 @@
 #include "base/printable.h"
 #include "history/run_lines.h"
 #include "keep/run_lock.h"
-#include "runs/tree.h"
+#include "runs/tree_size.h"
 
 #include <fcntl.h>
 #include <math.h>

@@ -3,7 +3,7 @@
 
 #include "base/file.h"
 #include "base/text_lines.h"
-#include "recompute/run_files.h"
+#include "recompute/recompute_files.h"
 #include "verify/receipt_page.h"
 
 #include <stdio.h>

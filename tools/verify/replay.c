@@ -3,7 +3,7 @@
 
 #include "base/file.h"
 #include "cmd/program.h"
-#include "recompute/run_files.h"
+#include "recompute/recompute_files.h"
 #include "recompute/scratch.h"
 
 #include <stdio.h>

@@ -3,7 +3,7 @@
 
 #include "base/file.h"
 #include "recompute/checkpoints.h"
-#include "recompute/run_files.h"
+#include "recompute/recompute_files.h"
 #include "verify/turns.h"
 
 #include <stdio.h>

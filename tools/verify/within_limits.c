@@ -5,9 +5,9 @@
 #include "cmd/program.h"
 #include "recompute/checkpoints.h"
 #include "recompute/numbers.h"
-#include "recompute/report.h"
-#include "recompute/rounding.h"
-#include "recompute/run_files.h"
+#include "recompute/recompute_files.h"
+#include "recompute/recompute_report.h"
+#include "recompute/recompute_rounding.h"
 #include "recompute/scratch.h"
 
 #include <stdio.h>

@@ -162,7 +162,7 @@ static int same_place(const char *path, const json_t *stored, const json_t *give
     for (size_t i = 0; may_move[i] && json_string_length(stored) > 0; i++)
         if (strcmp(path, may_move[i]) == 0) return 1;
     // This function does not know whether a reward's option is the path of a file or any other
-    // text. setup/inputs.c, which knows the plugin's options, later rejects a text that has
+    // text. setup/setup_inputs.c, which knows the plugin's options, later rejects a text that has
     // changed.
     const int is_option = of_plugin && !ends_in(path, ".plugin") && !ends_in(path, ".name");
     if (is_option && *json_string_value(stored) == '/' && rlhf__is_file(real)) return 1;

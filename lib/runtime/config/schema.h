@@ -251,7 +251,7 @@ struct rlhf__optim_config {
 
 // How a run is divided between processes.
 struct rlhf__parallel_config {
-    const char *backend; // as in struct rlhf__collective_spec (team/open.h)
+    const char *backend; // as in struct rlhf__collective_spec (team/team_open.h)
     double timeout_s;    // seconds that the ranks wait for one of them; 0 = no limit
     int64_t shards;      // parts of a minibatch; 0 = as many as processes that train
     int64_t actors;      // processes that only sample responses; see docs/staleness.md

@@ -4,7 +4,7 @@
 #define RLHF_HOST_TEAM_JOIN_H
 
 #include "base/env.h"
-#include "team/open.h"
+#include "team/team_open.h"
 
 // If a launcher started this process with a rank other than 0, keep the log from printing errors,
 // because the ranks agree on errors and rank 0 prints them. Call this first. [main]

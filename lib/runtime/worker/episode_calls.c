@@ -1,7 +1,7 @@
 // episode_calls.c: see episode_calls.h. wire.h has the form of the messages.
 #include "worker/episode_calls.h"
 
-#include "worker/instance.h"
+#include "worker/worker_instance.h"
 
 #include <stdio.h>
 #include <stdlib.h>

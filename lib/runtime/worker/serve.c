@@ -10,7 +10,7 @@
 #include "worker/episode_serve.h"
 #include "worker/fence.h"
 #include "worker/programs.h"
-#include "worker/table.h"
+#include "worker/worker_host.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -1,12 +1,13 @@
-// stand_in.c: see stand_in.h. Workers and instances are in instance.c, score() is in scoring.c.
+// stand_in.c: see stand_in.h. Workers and instances are in worker_instance.c, score() is in
+// worker_scoring.c.
 #include "worker/stand_in.h"
 
 #include "base/hash.h"
 #include "base/printable.h"
 #include "plugin/search.h"
 #include "worker/episode_calls.h"
-#include "worker/instance.h"
-#include "worker/scoring.h"
+#include "worker/worker_instance.h"
+#include "worker/worker_scoring.h"
 
 #include <rlhf/draft/program.h>
 

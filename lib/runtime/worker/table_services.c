@@ -1,6 +1,6 @@
 // table_services.c: the host's services for a plugin in a worker. In the worker, an object of a
 // service holds a handle for the object in the host, and caches some of the host's answers.
-#include "worker/table.h"
+#include "worker/worker_host.h"
 
 #include <stdlib.h>
 #include <string.h>

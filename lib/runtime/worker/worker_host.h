@@ -1,0 +1,38 @@
+// worker_host.h: the struct rlhf_host that a plugin in a worker receives. The plugin's calls are
+// served in the worker if possible, and are otherwise sent to the host (upcall.h).
+#ifndef RLHF_LIB_RUNTIME_WORKER_WORKER_HOST_H
+#define RLHF_LIB_RUNTIME_WORKER_WORKER_HOST_H
+
+#include "plugin/row_service.h"
+#include "worker/batch.h"
+#include "worker/wire.h"
+
+#include <pthread.h>
+
+struct rlhf__table {
+    rlhf_host api; // first member: the functions cast it back to this struct
+    const struct rlhf__batch_note *note;
+    uint64_t seed;
+    char *id, *owner;  // of the plugin and of its instance; owned
+    uint32_t services; // RLHF__HAS_* of upcall_services.h
+    int32_t calls;     // socket for calls
+    // held from sending a call until its reply is read: protects socket and frame
+    pthread_mutex_t lock;
+    struct rlhf__buf frame;
+    rlhf_limits limits;
+    rlhf_classifier_service classifier;
+    rlhf_tokenizer_service tokenizer;
+    rlhf_reward_model_service model;
+};
+
+// Initialize *t, which must not move afterwards. [main]
+void rlhf__table_init(struct rlhf__table *t, int calls, const struct rlhf__batch_note *note);
+
+// In table_services.c: fill in the tables of the services. [main]
+void rlhf__table_services(struct rlhf__table *t);
+
+// Send `frame` and, if this kind of call has a reply, wait for it. Returns the reply's status;
+// after RLHF_OK, *in has the results. The caller holds t->lock until it has read *in. [any]
+rlhf_status rlhf__table_call(struct rlhf__table *t, struct rlhf__wire *in);
+
+#endif
