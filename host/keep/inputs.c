@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-static rlhf_status append(json_t *list, const char *setting, const char *path, struct rlhf__sum *s,
-                          struct rlhf__error *err) {
+static rlhf_status append(json_t *list, const char *setting, const char *path,
+                          struct rlhf__file_sum *s, struct rlhf__error *err) {
     char hex[65], real[RLHF__PATH_CAP];
     rlhf__sha256_hex(&s->hash, hex);
     if (rlhf__path_real(path, real)) path = real;
@@ -20,7 +20,7 @@ static rlhf_status append(json_t *list, const char *setting, const char *path, s
 
 rlhf_status rlhf__inputs_add_file(json_t *list, const char *setting, const char *path,
                                   struct rlhf__error *err) {
-    struct rlhf__sum s;
+    struct rlhf__file_sum s;
     int found = 0;
     RLHF_TRY(rlhf__sum_file(path, &s, &found, err));
     return found ? append(list, setting, path, &s, err) : RLHF_OK;
@@ -28,7 +28,7 @@ rlhf_status rlhf__inputs_add_file(json_t *list, const char *setting, const char 
 
 rlhf_status rlhf__inputs_add_model(json_t *list, const char *setting, const char *dir, int weights,
                                    struct rlhf__error *err) {
-    struct rlhf__sum s;
+    struct rlhf__file_sum s;
     RLHF_TRY(rlhf__sum_model(dir, 1, weights, &s, err));
     return append(list, setting, dir, &s, err);
 }

@@ -16,7 +16,7 @@
 // ---- directories ----
 
 static rlhf_status sum_of(const char *dir, char hex[65], int64_t *bytes, struct rlhf__error *err) {
-    struct rlhf__sum s;
+    struct rlhf__file_sum s;
     RLHF_TRY(rlhf__sum_model(dir, 0, 1, &s, err));
     rlhf__sha256_hex(&s.hash, hex);
     *bytes = s.bytes;

@@ -178,7 +178,7 @@ static json_t *plugins(const struct rlhf__run *r) {
 static rlhf_status add_start(json_t *inputs, const char *name, const char *dir, int weights,
                              struct rlhf__error *err) {
     char hex[RLHF__HEX];
-    struct rlhf__sum sum;
+    struct rlhf__file_sum sum;
     if (!dir) return RLHF_OK;
     RLHF_TRY(rlhf__sum_model(dir, 1, weights, &sum, err));
     rlhf__sha256_hex(&sum.hash, hex);

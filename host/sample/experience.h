@@ -25,13 +25,13 @@ void rlhf__episode_counts_add(struct rlhf__episode_counts *x, const struct rlhf_
 // Zero-initialize; release with rlhf__experience_finish.
 struct rlhf__experience {
     struct rlhf__rows rows;
-    struct rlhf__scored scored;    // n = 0: rows of a file are not scored
-    float *judged;                 // [rows.n] the judge's scores, maybe NaN or Inf; NULL: no judge
-    uint32_t drawn;                // number of rows sampled, including those removed since
-    int32_t referred;              // 1: the rows have the reference's log-probs
-    int64_t phase;                 // the phase of the rows, from 0; set before they are sampled
-    struct rlhf__overlap *overlap; // rewards that were computed during sampling; may be NULL
-    int64_t sampled;               // response tokens sampled for the rows
+    struct rlhf__scored scored; // n = 0: rows of a file are not scored
+    float *judged;              // [rows.n] the judge's scores, maybe NaN or Inf; NULL: no judge
+    uint32_t drawn;             // number of rows sampled, including those removed since
+    int32_t referred;           // 1: the rows have the reference's log-probs
+    int64_t phase;              // the phase of the rows, from 0; set before they are sampled
+    struct rlhf__reward_overlap *overlap; // rewards that were computed during sampling; may be NULL
+    int64_t sampled;                      // response tokens sampled for the rows
     // The number of tokens that the model computed for the rows; a shared prompt counts once.
     int64_t tokens;
     // How many seconds it took to sample the rows while the previous phase trained. 0 if they were

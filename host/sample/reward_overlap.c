@@ -18,7 +18,7 @@ struct waiting {
     uint8_t finished, here; // here: 1 = the row has been sampled
 };
 
-struct rlhf__overlap {
+struct rlhf__reward_overlap {
     struct rlhf__overlap_request q;
     // [n_reward] the early answers of each reward. If the member `known` of an element is NULL,
     // this reward is not called early
@@ -49,7 +49,7 @@ int rlhf__overlap_allowed(const struct rlhf__instance *reward) {
 // ---- scoring, on the thread ----
 
 // Copy the rows number[0..n) to a new batch.
-static rlhf_status gather(const struct rlhf__overlap *a, const uint32_t *number, uint32_t n,
+static rlhf_status gather(const struct rlhf__reward_overlap *a, const uint32_t *number, uint32_t n,
                           struct rlhf__rows *e, struct rlhf__error *err) {
     uint32_t total = 0;
     for (uint32_t k = 0; k < n; k++)
@@ -68,7 +68,7 @@ static rlhf_status gather(const struct rlhf__overlap *a, const uint32_t *number,
     return RLHF_OK;
 }
 
-static void ask_all(struct rlhf__overlap *a, const uint32_t *number,
+static void ask_all(struct rlhf__reward_overlap *a, const uint32_t *number,
                     const struct rlhf__reward_rows *r) {
     for (size_t k = 0; k < a->q.config->n_reward; k++) {
         const struct rlhf__reward_call q = {.rules = &a->q.config->mixing,
@@ -85,7 +85,7 @@ static void ask_all(struct rlhf__overlap *a, const uint32_t *number,
 }
 
 // Score some rows early. If memory runs out, they are scored later with the batch.
-static void ask(struct rlhf__overlap *a, const uint32_t *number, uint32_t n) {
+static void ask(struct rlhf__reward_overlap *a, const uint32_t *number, uint32_t n) {
     struct rlhf__error err;
     struct rlhf__rows e = {0};
     struct rlhf__scored x = {0};
@@ -102,7 +102,7 @@ static void ask(struct rlhf__overlap *a, const uint32_t *number, uint32_t n) {
 // The thread's function. Each iteration scores all rows that have become ready. Ready rows no
 // longer change, so only the counts need the lock.
 static void *work(void *arg) {
-    struct rlhf__overlap *a = arg;
+    struct rlhf__reward_overlap *a = arg;
     for (;;) {
         pthread_mutex_lock(&a->lock);
         while (a->n_ready == a->done && !a->closing)
@@ -115,7 +115,7 @@ static void *work(void *arg) {
     }
 }
 
-static void end(struct rlhf__overlap *a) {
+static void end(struct rlhf__reward_overlap *a) {
     if (!a->started) return;
     pthread_mutex_lock(&a->lock);
     a->closing = 1;
@@ -128,7 +128,7 @@ static void end(struct rlhf__overlap *a) {
 // ---- rows, on the main thread ----
 
 // When all rows of a unit are finished, mark them as ready. The caller holds the lock.
-static void see_unit(struct rlhf__overlap *a, uint32_t first) {
+static void see_unit(struct rlhf__reward_overlap *a, uint32_t first) {
     const uint32_t last = first + a->unit < a->q.n ? first + a->unit : a->q.n;
     for (uint32_t i = first; i < last; i++)
         if (!a->row[i].here || !a->row[i].ids) return;
@@ -137,7 +137,7 @@ static void see_unit(struct rlhf__overlap *a, uint32_t first) {
     pthread_cond_signal(&a->news);
 }
 
-void rlhf__overlap_add(struct rlhf__overlap *a, const struct rlhf__overlap_row *row) {
+void rlhf__overlap_add(struct rlhf__reward_overlap *a, const struct rlhf__overlap_row *row) {
     const size_t head = (size_t)row->prompt_len, tail = (size_t)row->response_len;
     struct waiting w = {.ids = malloc((head + tail + 1) * sizeof *w.ids),
                         .prompt_len = row->prompt_len,
@@ -153,14 +153,14 @@ void rlhf__overlap_add(struct rlhf__overlap *a, const struct rlhf__overlap_row *
     pthread_mutex_unlock(&a->lock);
 }
 
-struct rlhf__overlap_answers *rlhf__overlap_take(struct rlhf__overlap *a, size_t k) {
+struct rlhf__overlap_answers *rlhf__overlap_take(struct rlhf__reward_overlap *a, size_t k) {
     end(a);
     return a->early[k].known ? &a->early[k] : NULL;
 }
 
 // ---- life ----
 
-static rlhf_status make_early(struct rlhf__overlap *a, struct rlhf__error *err) {
+static rlhf_status make_early(struct rlhf__reward_overlap *a, struct rlhf__error *err) {
     int alone = 1;
     for (size_t k = 0; k < a->q.config->n_reward; k++) {
         if (!rlhf__overlap_allowed(a->q.rewards[k])) continue;
@@ -171,7 +171,7 @@ static rlhf_status make_early(struct rlhf__overlap *a, struct rlhf__error *err) 
     return RLHF_OK;
 }
 
-static rlhf_status make_room(struct rlhf__overlap *a, struct rlhf__error *err) {
+static rlhf_status make_room(struct rlhf__reward_overlap *a, struct rlhf__error *err) {
     a->early = calloc(a->q.config->n_reward + 1, sizeof *a->early);
     a->row = calloc((size_t)a->q.n + 1, sizeof *a->row);
     a->ready = calloc((size_t)a->q.n + 1, sizeof *a->ready);
@@ -180,14 +180,14 @@ static rlhf_status make_room(struct rlhf__overlap *a, struct rlhf__error *err) {
     return make_early(a, err);
 }
 
-rlhf_status rlhf__overlap_create(const struct rlhf__overlap_request *q, struct rlhf__overlap **out,
-                                 struct rlhf__error *err) {
+rlhf_status rlhf__overlap_create(const struct rlhf__overlap_request *q,
+                                 struct rlhf__reward_overlap **out, struct rlhf__error *err) {
     int any = 0;
     *out = NULL;
     for (size_t k = 0; k < q->config->n_reward; k++)
         any |= rlhf__overlap_allowed(q->rewards[k]);
     if (!any) return RLHF_OK;
-    struct rlhf__overlap *a = calloc(1, sizeof *a);
+    struct rlhf__reward_overlap *a = calloc(1, sizeof *a);
     if (!a) return RLHF__NOMEM(err, "out of memory for rewards.overlap");
     a->q = *q;
     if (a->q.group == 0) a->q.group = 1;
@@ -203,7 +203,7 @@ rlhf_status rlhf__overlap_create(const struct rlhf__overlap_request *q, struct r
     return st;
 }
 
-void rlhf__overlap_destroy(struct rlhf__overlap *a) {
+void rlhf__overlap_destroy(struct rlhf__reward_overlap *a) {
     if (!a) return;
     end(a);
     for (uint32_t i = 0; a->row && i < a->q.n; i++)

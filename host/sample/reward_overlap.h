@@ -11,7 +11,7 @@
 
 #include "sample/reward_ask.h"
 
-struct rlhf__overlap;
+struct rlhf__reward_overlap;
 
 struct rlhf__overlap_request {
     const struct rlhf__config *config;
@@ -37,18 +37,19 @@ int rlhf__overlap_allowed(const struct rlhf__instance *reward);
 
 // Start the thread. *out is NULL if none of the rewards may be called early. Errors: RLHF_E_NOMEM.
 // [main]
-rlhf_status rlhf__overlap_create(const struct rlhf__overlap_request *q, struct rlhf__overlap **out,
-                                 struct rlhf__error *err);
+rlhf_status rlhf__overlap_create(const struct rlhf__overlap_request *q,
+                                 struct rlhf__reward_overlap **out, struct rlhf__error *err);
 
 // Add a finished row. If all rewards that are called early have RLHF_REWARD_ROW_ALONE, the row is
 // scored immediately, otherwise as soon as its group is complete. If memory runs out, the row is
 // scored later, with the batch. [main]
-void rlhf__overlap_add(struct rlhf__overlap *a, const struct rlhf__overlap_row *row);
+void rlhf__overlap_add(struct rlhf__reward_overlap *a, const struct rlhf__overlap_row *row);
 
 // Wait for the thread, then return reward k's answers so far. Returns NULL if the reward was not
 // called early. Borrowed. [main]
-struct rlhf__overlap_answers *rlhf__overlap_take(struct rlhf__overlap *a, size_t k);
+struct rlhf__overlap_answers *rlhf__overlap_take(struct rlhf__reward_overlap *a, size_t k);
 
-void rlhf__overlap_destroy(struct rlhf__overlap *a); // waits for the thread; NULL allowed [main]
+void rlhf__overlap_destroy(
+    struct rlhf__reward_overlap *a); // waits for the thread; NULL allowed [main]
 
 #endif

@@ -62,9 +62,9 @@ struct rlhf__rollout_request {
     uint64_t first;  // number of row 0 within the run, for the random numbers
     int64_t version; // optimizer steps that the model has had; stored in the rows
     const volatile sig_atomic_t *cancelled;
-    const struct rlhf__watch *watch; // receives the number of responses sampled; NULL = none
-    const char *doing;               // label for the watch
-    struct rlhf__overlap *overlap;   // receives each finished row; NULL = none
+    const struct rlhf__watch *watch;      // receives the number of responses sampled; NULL = none
+    const char *doing;                    // label for the watch
+    struct rlhf__reward_overlap *overlap; // receives each finished row; NULL = none
     // NULL: each row is a single response. Otherwise the rows have several turns, and
     // turn_prompt[n] and turn_prompt_len[n] are their prompts
     const struct rlhf__gen_turns *turns;

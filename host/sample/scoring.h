@@ -32,10 +32,10 @@ struct rlhf__scorer {
     int32_t may_drop_all;
     // 1: the prompts are held out, so rewards get no prompt index (rlhf_reward_in.source)
     int32_t held_out;
-    const struct rlhf__watch *watch;  // receives the name of the running reward; NULL = none
-    struct rlhf__log *log;            // receives tolerated failures; NULL = none
-    struct rlhf__reward_tally *tally; // [config->n_reward], counts are added; NULL = none
-    struct rlhf__overlap *overlap;    // answers from reward_overlap.h; NULL = none
+    const struct rlhf__watch *watch;      // receives the name of the running reward; NULL = none
+    struct rlhf__log *log;                // receives tolerated failures; NULL = none
+    struct rlhf__reward_tally *tally;     // [config->n_reward], counts are added; NULL = none
+    struct rlhf__reward_overlap *overlap; // answers from reward_overlap.h; NULL = none
     uint8_t
         *missing; // [n_reward * n] receives 1 where a reward has no value for a row; NULL = none
     struct rlhf__team *team; // divides the rows among its ranks (reward_share.h); NULL = none

@@ -20,8 +20,8 @@
 
 // The header of every allocation. Its size is 64 bytes, so the caller's memory, which follows it,
 // is aligned to 64 bytes.
-struct rlhf__block {
-    struct rlhf__block *prev, *next;
+struct rlhf__heap_block {
+    struct rlhf__heap_block *prev, *next;
     uint64_t bytes;
     void *map; // separate mapping, or NULL
     uint64_t map_bytes;
@@ -29,7 +29,7 @@ struct rlhf__block {
     uint64_t reserved[2];
 };
 
-_Static_assert(sizeof(struct rlhf__block) == ALIGN, "the block header is one alignment unit");
+_Static_assert(sizeof(struct rlhf__heap_block) == ALIGN, "the block header is one alignment unit");
 
 // Touches the bytes for the first time, from many threads. The bytes are divided among the threads
 // as in the static loops that use them later. So a NUMA machine allocates each part near the thread
@@ -46,14 +46,14 @@ static void spread(const struct rlhf__cpu *cpu, char *to, const char *from, uint
     }
 }
 
-static struct rlhf__block *block_map(uint64_t total) {
+static struct rlhf__heap_block *block_map(uint64_t total) {
     const uint64_t map_bytes = total + HUGE_ALIGN;
     void *map = mmap(NULL, map_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (map == MAP_FAILED) return NULL;
     void *p = (char *)map + (HUGE_ALIGN - (uintptr_t)map % HUGE_ALIGN) % HUGE_ALIGN;
     // so that GEMMs have fewer TLB misses; only a hint, so it may fail
     madvise(p, total, MADV_HUGEPAGE);
-    struct rlhf__block *b = p;
+    struct rlhf__heap_block *b = p;
     b->map = map;
     b->map_bytes = map_bytes;
     return b;
@@ -61,7 +61,7 @@ static struct rlhf__block *block_map(uint64_t total) {
 
 // Get zeroed memory of `total` bytes for a block. The block remembers the source of the memory.
 // Returns NULL if memory runs out.
-static struct rlhf__block *block_get(struct rlhf__cpu *cpu, uint64_t total) {
+static struct rlhf__heap_block *block_get(struct rlhf__cpu *cpu, uint64_t total) {
     if (total >= MAP_FROM) return block_map(total);
     void *p = NULL;
     if (total >= CUT_FROM)
@@ -70,7 +70,7 @@ static struct rlhf__block *block_get(struct rlhf__cpu *cpu, uint64_t total) {
         return NULL;
     if (!p) return NULL;
     spread(cpu, p, NULL, total);
-    struct rlhf__block *b = p;
+    struct rlhf__heap_block *b = p;
     b->cut = total >= CUT_FROM ? total : 0;
     return b;
 }
@@ -79,9 +79,9 @@ rlhf_status rlhf__cpu_mem_alloc(struct rlhf__cpu *cpu, uint64_t bytes, void **ou
     *out = NULL;
     // Refuse more memory than the machine has. Linux might grant it, and kill the process later.
     const uint64_t machine = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-    struct rlhf__block *b = NULL;
+    struct rlhf__heap_block *b = NULL;
     if (bytes <= machine)
-        b = block_get(cpu, (bytes + sizeof(struct rlhf__block) + ALIGN - 1) / ALIGN * ALIGN);
+        b = block_get(cpu, (bytes + sizeof(struct rlhf__heap_block) + ALIGN - 1) / ALIGN * ALIGN);
     if (!b)
         return rlhf__cpu_fail(cpu, RLHF_E_NOMEM, "out of memory: %llu bytes asked for",
                               (unsigned long long)bytes);
@@ -94,7 +94,7 @@ rlhf_status rlhf__cpu_mem_alloc(struct rlhf__cpu *cpu, uint64_t bytes, void **ou
     return RLHF_OK;
 }
 
-static void block_put(struct rlhf__cpu *cpu, struct rlhf__block *b) {
+static void block_put(struct rlhf__cpu *cpu, struct rlhf__heap_block *b) {
     if (b->map)
         munmap(b->map, b->map_bytes);
     else if (b->cut)
@@ -105,7 +105,7 @@ static void block_put(struct rlhf__cpu *cpu, struct rlhf__block *b) {
 
 void rlhf__cpu_mem_free(struct rlhf__cpu *cpu, void *ptr) {
     if (!ptr) return;
-    struct rlhf__block *b = (struct rlhf__block *)ptr - 1;
+    struct rlhf__heap_block *b = (struct rlhf__heap_block *)ptr - 1;
     if (b->prev)
         b->prev->next = b->next;
     else
@@ -116,11 +116,11 @@ void rlhf__cpu_mem_free(struct rlhf__cpu *cpu, void *ptr) {
 }
 
 void rlhf__cpu_mem_free_all(struct rlhf__cpu *cpu) {
-    struct rlhf__block *b = cpu->blocks;
+    struct rlhf__heap_block *b = cpu->blocks;
     cpu->blocks = NULL;
     cpu->bytes = 0;
     while (b) {
-        struct rlhf__block *next = b->next;
+        struct rlhf__heap_block *next = b->next;
         block_put(cpu, b);
         b = next;
     }

@@ -7,7 +7,7 @@ struct config {
 };
 
 struct env {
-    struct rlhf__lines lines;
+    struct rlhf__env_lines lines;
     char **words;
 };
 

@@ -13,7 +13,7 @@ struct config {
 };
 
 struct env {
-    struct rlhf__lines lines;
+    struct rlhf__env_lines lines;
     char *argv[9];
     char name[256]; // "game.py (python3)"
 };

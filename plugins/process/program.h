@@ -19,7 +19,7 @@ struct rlhf__program {
     double timeout_s;          // seconds for one exchange; 0: as the limits say
     const rlhf_program_service *programs;
     rlhf_process *process;           // NULL: not running
-    struct rlhf__said said;          // its output on standard error since its start
+    struct rlhf__program_said said;  // its output on standard error since its start
     char path[RLHF__PROGRAM_PATH];   // absolute path of the file
     char walls[RLHF__PROGRAM_WALLS]; // the last logged text about its restrictions; "": none yet
     int32_t ended, how;              // 1: it has ended, with this wait status

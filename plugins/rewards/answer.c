@@ -61,7 +61,7 @@ static rlhf_status answer_score(void *self, const rlhf_reward_in *in, const rlhf
     double correct = 0, found = 0, marked = 0;
     rlhf__checker_forget(&a->checker);
     for (uint32_t i = 0; i < in->n; i++) {
-        struct rlhf__verdict v;
+        struct rlhf__answer_verdict v;
         RLHF_TRY(rlhf__checker_judge(&a->checker, in->meta[i], in->response[i], &v));
         out->seq[i] = (float)((v.correct ? c->right : c->wrong) + c->format_weight * v.marked);
         out->verdict[i] = v.correct ? RLHF_VERDICT_RIGHT : RLHF_VERDICT_WRONG;

@@ -87,7 +87,7 @@ static rlhf_status score_one(struct length *l, const rlhf_reward_in *in, uint32_
                              const rlhf_reward_out *out) {
     const struct length_config *c = l->config;
     const int64_t n = (int64_t)in->offset[i + 1] - in->offset[i] - in->prompt_len[i];
-    struct rlhf__verdict v;
+    struct rlhf__answer_verdict v;
     if (c->shape == SHAPE_COSINE) {
         RLHF_TRY(rlhf__checker_judge(&l->checker, in->meta[i], in->response[i], &v));
         out->verdict[i] = v.correct ? RLHF_VERDICT_RIGHT : RLHF_VERDICT_WRONG;

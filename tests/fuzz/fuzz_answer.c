@@ -92,7 +92,7 @@ static int holds(rlhf_str text, const char *part) {
 static void check_itself(const struct rlhf__answer_options *with, rlhf_str row) {
     struct rlhf__answer_options o = *with;
     struct rlhf__checker c;
-    struct rlhf__verdict v;
+    struct rlhf__answer_verdict v;
     if (holds(gold, "####") || holds(gold, "box") || o.marker) return;
     o.where = RLHF__WHERE_WHOLE;
     o.after = NULL;
@@ -113,7 +113,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     const rlhf_str response = zero ? (rlhf_str){zero + 1, (uint64_t)(end - zero - 1)} : gold;
     const rlhf_str row = {"{}", 2};
     struct rlhf__checker c;
-    struct rlhf__verdict first, again;
+    struct rlhf__answer_verdict first, again;
     if (rlhf__checker_init(&c, &host, &o) == RLHF_OK &&
         rlhf__checker_judge(&c, row, response, &first) == RLHF_OK) {
         FUZZ_CHECK(first.correct <= first.found && first.marked <= first.found);

@@ -101,7 +101,7 @@ static void ill_formed_bytes(void **state) {
              &err);
     assert_int_equal(p.work->pieces.n, 4);
     for (size_t i = 0; i < 4; i++) {
-        const struct rlhf__piece *got = &p.work->pieces.item[i];
+        const struct rlhf__text_piece *got = &p.work->pieces.item[i];
         assert_int_equal(got->n, strlen(want[i]));
         assert_memory_equal(p.work->pieces.text + got->at, want[i], got->n);
     }

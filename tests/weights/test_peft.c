@@ -232,7 +232,7 @@ static void files_missing(void **state) {
 static void a_sum_of_what_may_not_be_read(void **state) {
     struct scratch *s = *state;
     struct rlhf__error err = {0};
-    struct rlhf__sum sum;
+    struct rlhf__file_sum sum;
     const int root = geteuid() == 0;
     assert_int_equal(chmod(s->dir, 0755), 0);
     scratch_text(s, "config.json", "{}");

@@ -169,11 +169,11 @@ static rlhf_status write_adapter(struct job *j, struct rlhf__error *err) {
 static rlhf_status write_dir(struct job *j, struct rlhf__shards_done *done,
                              struct rlhf__error *err) {
     if (is_adapter(j)) return write_adapter(j, err);
-    const struct rlhf__shards shards = {.tensor = j->tensors.tensor,
-                                        .n = j->tensors.n,
-                                        .dtype = j->to_dtype,
-                                        .limit = j->o->shard_bytes,
-                                        .cancelled = j->env->cancelled};
+    const struct rlhf__file_shards shards = {.tensor = j->tensors.tensor,
+                                             .n = j->tensors.n,
+                                             .dtype = j->to_dtype,
+                                             .limit = j->o->shard_bytes,
+                                             .cancelled = j->env->cancelled};
     RLHF_TRY(rlhf__export_config_write(&j->source, j->place.dir, err));
     RLHF_TRY(rlhf__shards_write(&shards, j->place.dir, done, err));
     const struct rlhf__export_card card = {.source = &j->source,

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *rlhf__part_name(const struct rlhf__part *p, char out[40]) {
+const char *rlhf__part_name(const struct rlhf__layer_part *p, char out[40]) {
     static const char *const names[] = {[RLHF__PART_TOKEN] = "token",
                                         [RLHF__PART_POSITION] = "position",
                                         [RLHF__PART_ATTENTION] = "attention",
@@ -24,7 +24,7 @@ const char *rlhf__part_name(const struct rlhf__part *p, char out[40]) {
 // ---- the list of parts ----
 
 static void add(struct rlhf__attribution *a, int32_t kind, int32_t layer) {
-    if (a->part) a->part[a->n_parts] = (struct rlhf__part){kind, layer};
+    if (a->part) a->part[a->n_parts] = (struct rlhf__layer_part){kind, layer};
     a->n_parts++;
 }
 
@@ -96,7 +96,7 @@ static void add_heads(struct rlhf__attribution *a, const struct rlhf__reading *r
 
 // Returns the contribution of a part at token t. Call add_heads() for all layers first.
 static double contribution(const struct rlhf__attribution *a, const struct rlhf__reading *r,
-                           const struct rlhf__part *p, size_t t) {
+                           const struct rlhf__layer_part *p, size_t t) {
     const size_t d = (size_t)r->tap.info.d_model, l = p->layer < 0 ? 0 : (size_t)p->layer;
     const double *g = a->g + t * d;
     const float *bias = r->bias_mlp + l * d;

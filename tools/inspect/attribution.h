@@ -20,27 +20,27 @@ enum rlhf__part_kind {
     RLHF__PART_CONSTANT // the norm's bias times the direction, and the head's bias
 };
 
-struct rlhf__part {
+struct rlhf__layer_part {
     int32_t kind, layer; // enum rlhf__part_kind
 };
 
 // Set `out` to the name of the part, e.g. "token", "3.attention", "3.mlp bias" or "final bias", and
 // return `out`. [any]
-const char *rlhf__part_name(const struct rlhf__part *, char out[40]);
+const char *rlhf__part_name(const struct rlhf__layer_part *, char out[40]);
 
 // Zero-initialize; release with rlhf__attribution_finish, even after a failure. The numbers are in
 // logits, or in units of the reward.
 struct rlhf__attribution {
     uint32_t n, n_parts; // tokens; parts
     int32_t layers, heads;
-    struct rlhf__part *part; // [n_parts]
-    double *contribution;    // [n_parts, n]
-    double *head;            // [layers, n, heads]
-    double *sum;             // [n] of all contributions
-    double *accumulated;     // [layers + 1, n] sum of the contributions so far
-    double *lens;            // [layers + 1, n] the number if the model ended there
-    double *g;               // [n, d] the direction at each token
-    double *constant;        // [n]
+    struct rlhf__layer_part *part; // [n_parts]
+    double *contribution;          // [n_parts, n]
+    double *head;                  // [layers, n, heads]
+    double *sum;                   // [n] of all contributions
+    double *accumulated;           // [layers + 1, n] sum of the contributions so far
+    double *lens;                  // [layers + 1, n] the number if the model ended there
+    double *g;                     // [n, d] the direction at each token
+    double *constant;              // [n]
 };
 
 // Compute *out. `r` must live as long as *out is used with attention.h. [step]

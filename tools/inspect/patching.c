@@ -21,7 +21,7 @@ struct work {
     uint32_t most, reserved;
 };
 
-int rlhf__part_is_patched(const struct rlhf__part *p) {
+int rlhf__part_is_patched(const struct rlhf__layer_part *p) {
     return p->kind != RLHF__PART_ATTENTION_BIAS && p->kind != RLHF__PART_MLP_BIAS &&
            p->kind != RLHF__PART_CONSTANT;
 }

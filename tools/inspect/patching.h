@@ -26,7 +26,7 @@ struct rlhf__patched_model {
 };
 
 // 1 if rlhf__patching.part has the effect of this part. [any]
-int rlhf__part_is_patched(const struct rlhf__part *);
+int rlhf__part_is_patched(const struct rlhf__layer_part *);
 
 // Patches the parts one after the other and stores their effects in *out. `a` is the base's
 // attribution. `tick` (may be NULL) is called after each layer with the number of layers done. If

@@ -153,20 +153,20 @@ static const struct rlhf__tensor *find(const struct rlhf__weights *w, const char
 // without.
 struct sums {
     double off[2], whole[2], run, again;
-    double moved;               // the largest change of an element
-    struct rlhf__check element; // the element that is furthest beyond its limit
+    double moved;                         // the largest change of an element
+    struct rlhf__recompute_check element; // the element that is furthest beyond its limit
 };
 
 // Append a failed check of the tensor's element with the largest difference.
 static rlhf_status blame(struct rlhf__checks *c, const char *file, const struct rlhf__tensor *t,
                          const struct measured *m, double limit, struct rlhf__error *err) {
-    struct rlhf__check k = {.run = m->most_run,
-                            .again = m->most_again,
-                            .difference = m->most,
-                            .relative = m->most,
-                            .limit = limit,
-                            .has_values = 1,
-                            .wrong = 1};
+    struct rlhf__recompute_check k = {.run = m->most_run,
+                                      .again = m->most_again,
+                                      .difference = m->most,
+                                      .relative = m->most,
+                                      .limit = limit,
+                                      .has_values = 1,
+                                      .wrong = 1};
     snprintf(k.what, sizeof k.what, "element of %.100s", file);
     snprintf(k.where, sizeof k.where, "%.170s[%lld]", t->name, (long long)m->most_at);
     return rlhf__checks_add(c, &k, err);
@@ -219,7 +219,7 @@ static rlhf_status floor_of(const struct opened *o, char letter, double *out,
 
 static rlhf_status summarize(size_t k, const struct sums *s, const struct rlhf__check_limits *l,
                              struct rlhf__checks *c, struct rlhf__error *err) {
-    struct rlhf__check element = s->element, update = {.limit = l->update};
+    struct rlhf__recompute_check element = s->element, update = {.limit = l->update};
     snprintf(element.what, sizeof element.what, "largest difference in %.80s", files[k].name);
     element.relative = 0; // the tensors were judged one by one
     element.limit = INFINITY;

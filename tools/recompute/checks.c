@@ -20,16 +20,16 @@ void rlhf__checks_finish(struct rlhf__checks *c) {
     *c = (struct rlhf__checks){0};
 }
 
-rlhf_status rlhf__checks_add(struct rlhf__checks *c, const struct rlhf__check *check,
+rlhf_status rlhf__checks_add(struct rlhf__checks *c, const struct rlhf__recompute_check *check,
                              struct rlhf__error *err) {
     if (c->n == c->cap) {
         const size_t cap = c->cap ? 2 * c->cap : 32;
-        struct rlhf__check *more = realloc(c->item, cap * sizeof *more);
+        struct rlhf__recompute_check *more = realloc(c->item, cap * sizeof *more);
         if (!more) return RLHF__NOMEM(err, "out of memory for the comparison");
         c->item = more;
         c->cap = cap;
     }
-    struct rlhf__check *k = &c->item[c->n++];
+    struct rlhf__recompute_check *k = &c->item[c->n++];
     *k = *check;
     k->wrong |= !(k->relative <= k->limit);
     return RLHF_OK;
@@ -37,13 +37,13 @@ rlhf_status rlhf__checks_add(struct rlhf__checks *c, const struct rlhf__check *c
 
 rlhf_status rlhf__checks_fail(struct rlhf__checks *c, const char *what, const char *why,
                               struct rlhf__error *err) {
-    struct rlhf__check k = {.difference = INFINITY, .relative = INFINITY, .wrong = 1};
+    struct rlhf__recompute_check k = {.difference = INFINITY, .relative = INFINITY, .wrong = 1};
     snprintf(k.what, sizeof k.what, "%s", what);
     snprintf(k.where, sizeof k.where, "%s", why);
     return rlhf__checks_add(c, &k, err);
 }
 
-void rlhf__check_see(struct rlhf__check *worst, double run, double again, double scale,
+void rlhf__check_see(struct rlhf__recompute_check *worst, double run, double again, double scale,
                      const char *where) {
     const int same = run == again || (!isfinite(run) && !isfinite(again));
     const double d = same ? 0 : isfinite(run) && isfinite(again) ? fabs(run - again) : INFINITY;

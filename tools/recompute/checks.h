@@ -18,7 +18,7 @@ struct rlhf__check_limits {
 // `exact` is 1 if the recomputing machine has exactly the arithmetic of the run. [any]
 struct rlhf__check_limits rlhf__check_limits(int bf16, int exact);
 
-struct rlhf__check {
+struct rlhf__recompute_check {
     char what[120];  // "loss", "metric lr", "weights"
     char where[200]; // of the largest difference: "update 3", a tensor's name; may be empty
     double run, again, difference, relative, limit;
@@ -30,14 +30,14 @@ struct rlhf__check {
 
 // Zero-initialize; release with rlhf__checks_finish.
 struct rlhf__checks {
-    struct rlhf__check *item; // [n]
+    struct rlhf__recompute_check *item; // [n]
     size_t n, cap;
 };
 
 void rlhf__checks_finish(struct rlhf__checks *);
 
 // Append a check. Errors: RLHF_E_NOMEM. [any]
-rlhf_status rlhf__checks_add(struct rlhf__checks *, const struct rlhf__check *,
+rlhf_status rlhf__checks_add(struct rlhf__checks *, const struct rlhf__recompute_check *,
                              struct rlhf__error *err);
 
 // Append a failed check for something that is missing or cannot be compared. Stores `why` in the
@@ -48,7 +48,7 @@ rlhf_status rlhf__checks_fail(struct rlhf__checks *, const char *what, const cha
 // Compare one pair of numbers: difference / scale must not exceed the limit. If neither is finite,
 // they count as equal. If difference / scale is the largest so far, stores the pair and `where` in
 // *worst. [any]
-void rlhf__check_see(struct rlhf__check *worst, double run, double again, double scale,
+void rlhf__check_see(struct rlhf__recompute_check *worst, double run, double again, double scale,
                      const char *where);
 
 // rlhf__checks_wrong returns the number of failed checks, and rlhf__checks_raised the number of

@@ -47,16 +47,17 @@ static int is_rounding(const char *name) {
 
 static double value(const json_t *v) { return json_is_number(v) ? json_number_value(v) : NAN; }
 
-static struct rlhf__check begin(const char *what, double limit) {
-    struct rlhf__check c = {.limit = limit};
+static struct rlhf__recompute_check begin(const char *what, double limit) {
+    struct rlhf__recompute_check c = {.limit = limit};
     snprintf(c.what, sizeof c.what, "%s", what);
     return c;
 }
 
 static rlhf_status one_metric(const char *name, const json_t *run, const json_t *again,
-                              const struct rlhf__check_limits *l, struct rlhf__check *worst,
-                              struct rlhf__checks *c, struct rlhf__error *err) {
-    struct rlhf__check own = begin("metric", l->number);
+                              const struct rlhf__check_limits *l,
+                              struct rlhf__recompute_check *worst, struct rlhf__checks *c,
+                              struct rlhf__error *err) {
+    struct rlhf__recompute_check own = begin("metric", l->number);
     const double x = value(run), y = value(again);
     const double scale = is_rounding(name) || !isfinite(y) ? 1 : 1 + fabs(y);
     if (strcmp(name, "lr") == 0 && y != 0) { // small, and computed without rounding errors
@@ -74,7 +75,7 @@ static rlhf_status one_metric(const char *name, const json_t *run, const json_t 
 // of this comparison.
 static rlhf_status sampled(const json_t *again, const struct rlhf__check_limits *l,
                            struct rlhf__checks *c, struct rlhf__error *err) {
-    struct rlhf__check k = begin("log-probs of sampling", l->number);
+    struct rlhf__recompute_check k = begin("log-probs of sampling", l->number);
     const json_t *most = json_object_get(again, "sampling/logp_difference/max");
     if (!most) return RLHF_OK;
     k.difference = k.relative = value(most);
@@ -84,8 +85,9 @@ static rlhf_status sampled(const json_t *again, const struct rlhf__check_limits 
 rlhf_status rlhf__numbers_metrics(const json_t *run, const json_t *again, int has_updates,
                                   const struct rlhf__check_limits *l, struct rlhf__checks *c,
                                   struct rlhf__error *err) {
-    struct rlhf__check worst = begin("", l->number);
-    struct rlhf__check loss = begin("loss", l->number), norm = begin("gradient norm", l->norm);
+    struct rlhf__recompute_check worst = begin("", l->number);
+    struct rlhf__recompute_check loss = begin("loss", l->number),
+                                 norm = begin("gradient norm", l->norm);
     const char *name;
     json_t *v;
     size_t n = 0;
@@ -116,7 +118,7 @@ rlhf_status rlhf__numbers_metrics(const json_t *run, const json_t *again, int ha
 
 // Compare arrays of numbers, also nested ones. If an array is absent or null on both sides, there
 // is nothing to compare.
-static int see_numbers(struct rlhf__check *worst, const json_t *run, const json_t *again,
+static int see_numbers(struct rlhf__recompute_check *worst, const json_t *run, const json_t *again,
                        const char *where) {
     if (json_is_array(run) && json_is_array(again)) {
         const size_t n = json_array_size(run);
@@ -136,7 +138,7 @@ static rlhf_status compare_key(const json_t *run, const json_t *again, const cha
                                const char *what, const char *line,
                                const struct rlhf__check_limits *l, struct rlhf__checks *c,
                                struct rlhf__error *err) {
-    struct rlhf__check worst = begin(what, l->number);
+    struct rlhf__recompute_check worst = begin(what, l->number);
     char where[64];
     int ok = json_array_size(run) == json_array_size(again);
     for (size_t i = 0; ok && i < json_array_size(run); i++) {
@@ -152,7 +154,7 @@ static rlhf_status compare_key(const json_t *run, const json_t *again, const cha
 static rlhf_status compare_named(const json_t *run, const json_t *again,
                                  const struct rlhf__check_limits *l, struct rlhf__checks *c,
                                  struct rlhf__error *err) {
-    struct rlhf__check worst = begin("log-probs of named models", l->number);
+    struct rlhf__recompute_check worst = begin("log-probs of named models", l->number);
     char where[64];
     const char *name;
     json_t *v;
@@ -187,7 +189,7 @@ static rlhf_status compare_steps(const json_t *run, const json_t *again, struct 
 static rlhf_status compare_norms(const json_t *run, const json_t *again,
                                  const struct rlhf__check_limits *l, struct rlhf__checks *c,
                                  struct rlhf__error *err) {
-    struct rlhf__check worst = begin("gradient norm", l->norm);
+    struct rlhf__recompute_check worst = begin("gradient norm", l->norm);
     char where[64];
     double most = 0;
     for (size_t i = 0; i < json_array_size(again); i++) {

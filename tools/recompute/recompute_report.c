@@ -11,7 +11,7 @@ static const char *verdict(const struct rlhf__recomputed *p) {
     return rlhf__checks_exact(p->checks) ? "equal to the bit" : "equal within the limits";
 }
 
-static void print_check(const struct rlhf__check *k) {
+static void print_check(const struct rlhf__recompute_check *k) {
     printf("  %-40s", k->what);
     if (k->has_values)
         printf(" %13.6g %13.6g", k->run, k->again);
@@ -43,7 +43,7 @@ void rlhf__recompute_print(const struct rlhf__recomputed *p) {
 // Infinity is written as null, because JSON lacks it.
 static json_t *real(double x) { return isfinite(x) ? json_real(x) : json_null(); }
 
-static json_t *check_json(const struct rlhf__check *k) {
+static json_t *check_json(const struct rlhf__recompute_check *k) {
     json_t *v = json_pack("{s:o, s:o, s:b, s:b}", "what", json_string(k->what), "where",
                           json_string(k->where), "differs", k->wrong, "limit_raised", k->raised);
     if (v && k->has_values) json_object_set_new(v, "run", real(k->run));

@@ -7,7 +7,8 @@
 
 // Returns 1 if both checks are about the same number: a metric, a tensor, the worst of all rows.
 // Places of the worst row, step or element may differ.
-static int same_number(const struct rlhf__check *a, const struct rlhf__check *b) {
+static int same_number(const struct rlhf__recompute_check *a,
+                       const struct rlhf__recompute_check *b) {
     if (strcmp(a->what, b->what) != 0) return 0;
     // Both would be the difference between the recomputed phase and the recorded rows.
     if (strcmp(a->what, "log-probs of sampling") == 0) return 0;
@@ -20,7 +21,7 @@ static int same_number(const struct rlhf__check *a, const struct rlhf__check *b)
 
 void rlhf__rounding_allow(struct rlhf__checks *checks, const struct rlhf__checks *trial) {
     for (size_t i = 0; i < checks->n; i++) {
-        struct rlhf__check *k = &checks->item[i];
+        struct rlhf__recompute_check *k = &checks->item[i];
         if (!k->wrong) continue;
         for (size_t j = 0; j < trial->n; j++)
             if (same_number(k, &trial->item[j]) && trial->item[j].relative > k->moved)

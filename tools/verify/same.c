@@ -126,7 +126,7 @@ static rlhf_status name_tensors(int64_t phase, const char *run, const char *agai
     struct rlhf__checks checks = {0};
     rlhf_status st = rlhf__checkpoints_compare(&dirs, &exact, &checks, err);
     for (size_t i = 0; st == RLHF_OK && i < checks.n; i++) {
-        const struct rlhf__check *k = &checks.item[i];
+        const struct rlhf__recompute_check *k = &checks.item[i];
         const int is_element = strncmp(k->what, element, sizeof element - 1) == 0;
         if (!k->wrong || (!is_element && k->has_values)) continue;
         struct rlhf__fault at = at_file(phase, is_element ? k->what + sizeof element - 1 : k->what);

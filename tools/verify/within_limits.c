@@ -176,7 +176,7 @@ static const char *after(const char *text, const char *start) {
 }
 
 // Append the fault that a check found.
-static rlhf_status blame(struct job *j, int64_t phase, const struct rlhf__check *k,
+static rlhf_status blame(struct job *j, int64_t phase, const struct rlhf__recompute_check *k,
                          struct rlhf__error *err) {
     struct rlhf__fault f = {.phase = phase};
     const char *file = after(k->what, "element of ");

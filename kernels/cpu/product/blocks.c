@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void rlhf__blocks_destroy(struct rlhf__blocks *b) {
+void rlhf__blocks_destroy(struct rlhf__weight_blocks *b) {
     if (!b) return;
     free(b->source);
     free(b->first);
@@ -35,8 +35,8 @@ static rlhf_status check(struct rlhf__cpu *cpu, const rlhf_blocks *a) {
     return RLHF_OK;
 }
 
-static struct rlhf__blocks *blocks_of(const rlhf_blocks *a) {
-    struct rlhf__blocks *b = calloc(1, sizeof *b);
+static struct rlhf__weight_blocks *blocks_of(const rlhf_blocks *a) {
+    struct rlhf__weight_blocks *b = calloc(1, sizeof *b);
     if (!b) return NULL;
     b->rank = a->rank;
     b->scale = (float)a->scale;
@@ -74,7 +74,7 @@ rlhf_status rlhf__cpu_weight_create_blocks(void *ctx, const rlhf_blocks *from, r
 }
 
 rlhf_status rlhf__blocks_expand(struct rlhf__cpu *cpu, const rlhf_weight *w, void **src) {
-    const struct rlhf__blocks *b = w->blocks;
+    const struct rlhf__weight_blocks *b = w->blocks;
     const size_t k = (size_t)w->k, rank = (size_t)b->rank;
     const float *from = *src;
     void *p = NULL;
@@ -94,7 +94,7 @@ rlhf_status rlhf__blocks_expand(struct rlhf__cpu *cpu, const rlhf_weight *w, voi
 }
 
 void rlhf__blocks_add(struct rlhf__cpu *cpu, const rlhf_weight *w, float *dw, const float *dense) {
-    const struct rlhf__blocks *b = w->blocks;
+    const struct rlhf__weight_blocks *b = w->blocks;
     const size_t k = (size_t)w->k, rank = (size_t)b->rank;
 #pragma omp parallel for schedule(static) num_threads(cpu->threads)
     for (int32_t j = 0; j < w->n; j++) {

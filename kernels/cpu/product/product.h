@@ -8,7 +8,7 @@
 #include "product/matmul.h"
 
 // The extra data of a block-structured weight (rlhf_blocks).
-struct rlhf__blocks {
+struct rlhf__weight_blocks {
     int32_t rank, rows; // rows: number of rows of the source
     float scale;
     int32_t *source, *first; // [n] each: the output's row of the source, -1: none; its first input
@@ -19,9 +19,9 @@ struct rlhf_weight {
     int32_t dtype;      // dtype of the operands that the caller passes
     int32_t exec_dtype; // dtype of the GEMM that runs: f32 if the CPU lacks bf16 GEMMs
     uint32_t flags;
-    int32_t packed;              // 1: weight_pack was called
-    void *fwd, *bwd;             // [k, n]; [n, k] if both are kept, otherwise empty
-    struct rlhf__blocks *blocks; // NULL: dense
+    int32_t packed;                     // 1: weight_pack was called
+    void *fwd, *bwd;                    // [k, n]; [n, k] if both are kept, otherwise empty
+    struct rlhf__weight_blocks *blocks; // NULL: dense
 };
 
 // True if GEMMs of this dtype are computed as f32 GEMMs, with both operands stored in pairs
@@ -91,7 +91,7 @@ void rlhf__widen_pairs(const struct rlhf__cpu *cpu, float *dst, const uint16_t *
 // ---- blocks.c ----
 // Implements weight_create_blocks of the table (rlhf/compute.h). [step]
 rlhf_status rlhf__cpu_weight_create_blocks(void *ctx, const rlhf_blocks *from, rlhf_weight **out);
-void rlhf__blocks_destroy(struct rlhf__blocks *b); // NULL allowed
+void rlhf__blocks_destroy(struct rlhf__weight_blocks *b); // NULL allowed
 // The size in bytes of a block-structured weight, or of its gradient, as a dense matrix.
 static inline uint64_t rlhf__blocks_dense_bytes(const rlhf_weight *w) {
     return (uint64_t)w->k * (uint64_t)w->n * sizeof(float);

@@ -113,9 +113,9 @@ size_t rlhf__descendants_kill(void) {
     return n;
 }
 
-struct rlhf__tree rlhf__descendants_look(pid_t except) {
+struct rlhf__process_tree rlhf__descendants_look(pid_t except) {
     struct table t = {NULL, 0, 0};
-    struct rlhf__tree tree = {0, 0, 0};
+    struct rlhf__process_tree tree = {0, 0, 0};
     uint8_t *found = calloc(MOST_PID, 1);
     read_all(&t);
     if (found && getpid() < MOST_PID) find(&t, getpid(), found);

@@ -12,14 +12,14 @@ size_t rlhf__descendants_kill(void);
 
 // Facts about all descendants of the calling process except the process `except`. As long as the
 // descendants are suspended, every call gives the same values.
-struct rlhf__tree {
+struct rlhf__process_tree {
     uint64_t ticks;  // of processor time
     uint64_t newest; // start time of the newest process
     int traced;      // 1: a debugger is attached to one of them
 };
 
 // Returns zeros if /proc cannot be read. [main]
-struct rlhf__tree rlhf__descendants_look(pid_t except);
+struct rlhf__process_tree rlhf__descendants_look(pid_t except);
 
 // Kill all process groups of a session except the group of its leader. Returns how many processes
 // of these groups were still running when the function was called. [main]

@@ -97,7 +97,7 @@ struct watch {
     int told;       // the signal that asked this process to end, 0 = none
     int restless;   // how often the tree was found running although it was suspended
     double checked; // time of the last check
-    struct rlhf__tree tree;
+    struct rlhf__process_tree tree;
 };
 
 enum { GOES_ON = -2, BURNS = -1, GONE = 0, ENDED = 1 };
@@ -130,7 +130,7 @@ static int obey(struct watch *w) {
 static int rests(struct watch *w) {
     if (!w->resting || rlhf__seconds() < w->checked + CHECK) return 1;
     pass_on(w, RLHF__WARDEN_REST);
-    const struct rlhf__tree now = rlhf__descendants_look(w->to >= 0 ? w->child : 0);
+    const struct rlhf__process_tree now = rlhf__descendants_look(w->to >= 0 ? w->child : 0);
     const int same = now.ticks == w->tree.ticks && now.newest == w->tree.newest;
     if (w->seen && !same && !now.traced) w->restless++;
     w->seen = 1;

@@ -375,7 +375,7 @@ static rlhf_status cut_runs(const char *s, size_t n, struct rlhf__pieces *out,
 }
 
 // Appends the text of a piece to `text`, with its spaces replaced and with the prefix.
-static void put_changed(const struct step *step, const char *s, const struct rlhf__piece *p,
+static void put_changed(const struct step *step, const char *s, const struct rlhf__text_piece *p,
                         int first, struct rlhf__buf *text) {
     const char *from = s + p->at, *end = from + p->n;
     int has = p->n >= step->n_space && memcmp(from, step->space, step->n_space) == 0;
@@ -411,7 +411,7 @@ static rlhf_status change(const struct step *step, const struct rlhf__pieces *in
     rlhf__buf_clear(text);
     out->n = 0;
     for (size_t i = 0; i < in->n; i++) {
-        const struct rlhf__piece *p = &in->item[i];
+        const struct rlhf__text_piece *p = &in->item[i];
         size_t at = text->len;
         if (p->flags & RLHF__PIECE_RAW)
             rlhf__buf_put(text, in->text + p->at, p->n);
@@ -431,7 +431,7 @@ static rlhf_status spell(int back, const struct rlhf__pieces *in, struct rlhf__p
     rlhf__buf_clear(text);
     out->n = 0;
     for (size_t i = 0; i < in->n; i++) {
-        const struct rlhf__piece *p = &in->item[i];
+        const struct rlhf__text_piece *p = &in->item[i];
         const char *s = in->text + p->at;
         const size_t at = text->len;
         char c[4], *to = back ? rlhf__buf_grow(text, p->n) : NULL;
@@ -449,7 +449,7 @@ static rlhf_status cut_all(const struct step *step, const struct rlhf__pieces *i
     out->n = 0;
     out->text = in->text;
     for (size_t i = 0; i < in->n; i++) {
-        const struct rlhf__piece *p = &in->item[i];
+        const struct rlhf__text_piece *p = &in->item[i];
         if (p->flags & RLHF__PIECE_RAW)
             RLHF_TRY(rlhf__pieces_push(out, p->at, p->n, p->flags, err));
         else

@@ -21,7 +21,7 @@ enum rlhf__piece_flag {
     RLHF__PIECE_ON = 2   // comes after invalid bytes, so it is not the beginning of a text
 };
 
-struct rlhf__piece {
+struct rlhf__text_piece {
     size_t at, n; // position and length in the text
     uint32_t flags, reserved;
 };
@@ -29,7 +29,7 @@ struct rlhf__piece {
 // Zero-initialize; release with rlhf__pieces_finish. item[0..n) are valid.
 struct rlhf__pieces {
     const char *text; // borrowed, or own.data
-    struct rlhf__piece *item;
+    struct rlhf__text_piece *item;
     size_t n, cap;
     struct rlhf__buf own; // the text, if a part of the pipeline changed it
 };

@@ -47,8 +47,8 @@ static int put_pieces(struct rlhf__sha256 *s, int fd, int64_t size) {
 
 // Add a regular file to the hash. If the path is not a regular file, sets *size to -1 and adds
 // nothing.
-static rlhf_status put_file(struct rlhf__sum *s, const char *path, int64_t whole, int64_t *size,
-                            struct rlhf__error *err) {
+static rlhf_status put_file(struct rlhf__file_sum *s, const char *path, int64_t whole,
+                            int64_t *size, struct rlhf__error *err) {
     struct stat is;
     *size = -1;
     if (!rlhf__is_file(path)) return RLHF_OK;
@@ -67,7 +67,7 @@ static rlhf_status put_file(struct rlhf__sum *s, const char *path, int64_t whole
     return st;
 }
 
-static rlhf_status put_named(struct rlhf__sum *s, const char *dir, const char *name,
+static rlhf_status put_named(struct rlhf__file_sum *s, const char *dir, const char *name,
                              struct rlhf__error *err) {
     char path[RLHF__PATH_CAP];
     int64_t size;
@@ -86,7 +86,7 @@ static int is_shard(const struct dirent *e) {
 }
 
 // If model.safetensors is missing, the shards in its index are the weights.
-static rlhf_status put_weights(struct rlhf__sum *s, const char *dir, struct rlhf__error *err) {
+static rlhf_status put_weights(struct rlhf__file_sum *s, const char *dir, struct rlhf__error *err) {
     char path[RLHF__PATH_CAP];
     if (rlhf__is_file(rlhf__path_put(path, "%s/model.safetensors", dir)))
         return put_named(s, dir, "model.safetensors", err);
@@ -104,7 +104,7 @@ static rlhf_status put_weights(struct rlhf__sum *s, const char *dir, struct rlhf
 
 // ---- files and directories ----
 
-rlhf_status rlhf__sum_file(const char *path, struct rlhf__sum *out, int *found,
+rlhf_status rlhf__sum_file(const char *path, struct rlhf__file_sum *out, int *found,
                            struct rlhf__error *err) {
     int64_t size;
     out->bytes = 0;
@@ -114,7 +114,7 @@ rlhf_status rlhf__sum_file(const char *path, struct rlhf__sum *out, int *found,
     return st;
 }
 
-rlhf_status rlhf__sum_model(const char *dir, int tokenizer, int weights, struct rlhf__sum *out,
+rlhf_status rlhf__sum_model(const char *dir, int tokenizer, int weights, struct rlhf__file_sum *out,
                             struct rlhf__error *err) {
     static const char *const files[] = {"tokenizer.json", "tokenizer_config.json", "vocab.json",
                                         "merges.txt", "vocab.txt"};

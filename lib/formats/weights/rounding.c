@@ -143,12 +143,12 @@ rlhf_status rlhf__rounded_write(const struct rlhf__rounded_file *f, const struct
 
 // ---- shards ----
 
-static uint64_t bytes_of(const struct rlhf__shards *s, const struct rlhf__tensor *t) {
+static uint64_t bytes_of(const struct rlhf__file_shards *s, const struct rlhf__tensor *t) {
     return (uint64_t)t->count * rlhf__tensor_dtype_size(rounded_dtype(t, s->dtype));
 }
 
 // Sets end[k] to the end of file k in the list of tensors. Returns the number of files.
-static size_t divide(const struct rlhf__shards *s, size_t *end) {
+static size_t divide(const struct rlhf__file_shards *s, size_t *end) {
     size_t n = 0;
     uint64_t used = 0;
     for (size_t i = 0; i < s->n; i++) {
@@ -170,7 +170,7 @@ static void shard_name(size_t k, size_t n, char out[64]) {
         snprintf(out, 64, "model-%05zu-of-%05zu.safetensors", k + 1, n);
 }
 
-static rlhf_status write_index(const struct rlhf__shards *s, const struct rlhf__folder *dir,
+static rlhf_status write_index(const struct rlhf__file_shards *s, const struct rlhf__folder *dir,
                                const size_t *end, const struct rlhf__shards_done *done,
                                struct rlhf__error *err) {
     json_t *map = json_object();
@@ -185,7 +185,7 @@ static rlhf_status write_index(const struct rlhf__shards *s, const struct rlhf__
                                2, err);
 }
 
-rlhf_status rlhf__shards_write(const struct rlhf__shards *s, const struct rlhf__folder *dir,
+rlhf_status rlhf__shards_write(const struct rlhf__file_shards *s, const struct rlhf__folder *dir,
                                struct rlhf__shards_done *done, struct rlhf__error *err) {
     for (size_t i = 0; i < s->n; i++) // integers are copied; F64 would have to be rounded
         if (s->tensor[i]->dtype == RLHF__TENSOR_F64)

@@ -49,7 +49,7 @@ rlhf_status rlhf__rounded_write(const struct rlhf__rounded_file *, const struct 
 
 // ---- shards ----
 
-struct rlhf__shards {
+struct rlhf__file_shards {
     const struct rlhf__tensor *const *tensor; // [n]
     size_t n;
     int32_t dtype; // the dtype that floats are rounded to; -1 = unchanged
@@ -70,7 +70,7 @@ struct rlhf__shards_done {
 // (RLHF_E_UNSUPPORTED). Tensors of dtypes other than F32, F16, BF16 and F64 are copied. Other
 // errors: RLHF_E_INVALID (a number that does not fit), RLHF_E_IO (disk full), RLHF_E_NOMEM,
 // RLHF_E_CANCELLED. After a failure the caller removes the files. [main]
-rlhf_status rlhf__shards_write(const struct rlhf__shards *, const struct rlhf__folder *dir,
+rlhf_status rlhf__shards_write(const struct rlhf__file_shards *, const struct rlhf__folder *dir,
                                struct rlhf__shards_done *done, struct rlhf__error *err);
 
 #endif

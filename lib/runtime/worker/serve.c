@@ -28,7 +28,7 @@ struct serving {
     const struct rlhf__plugin *plugin; // NULL until it is open
     void *config, *self;               // config: NULL until there is an instance
     struct rlhf__strings strings;
-    struct rlhf__table table;
+    struct rlhf__worker_host table;
     struct rlhf__fence fence;
     struct rlhf__places places; // of an environment
     struct rlhf__buf in, out, state, results;
@@ -121,7 +121,7 @@ static void ask_why_unused(struct serving *s, struct rlhf__wire *in) {
 
 static void ask_create(struct serving *s, struct rlhf__wire *in) {
     struct rlhf__error err = {0, ""};
-    struct rlhf__table *t = &s->table;
+    struct rlhf__worker_host *t = &s->table;
     t->seed = rlhf__wire_get_u64(in);
     t->owner = text_of(in);
     t->id = strdup(s->plugin->desc.id);

@@ -21,27 +21,27 @@ struct rlhf_reward_model {
 
 // Returns the struct that contains the table. Every rlhf_host in a worker is the first member of
 // such a struct.
-static struct rlhf__table *behind(const rlhf_host *api) {
-    return (struct rlhf__table *)(uintptr_t)api;
+static struct rlhf__worker_host *behind(const rlhf_host *api) {
+    return (struct rlhf__worker_host *)(uintptr_t)api;
 }
 
 // Begin a call that opens an object. The lock is held until end().
-static void begin_open(struct rlhf__table *t, uint32_t kind, const char *path) {
+static void begin_open(struct rlhf__worker_host *t, uint32_t kind, const char *path) {
     pthread_mutex_lock(&t->lock);
     rlhf__wire_begin(&t->frame, kind);
     rlhf__wire_u32(&t->frame, path != NULL);
     rlhf__wire_puts(&t->frame, path);
 }
 
-static void begin(struct rlhf__table *t, uint32_t kind, uint32_t handle) {
+static void begin(struct rlhf__worker_host *t, uint32_t kind, uint32_t handle) {
     pthread_mutex_lock(&t->lock);
     rlhf__wire_begin(&t->frame, kind);
     rlhf__wire_u32(&t->frame, handle);
 }
 
-static void end(struct rlhf__table *t) { pthread_mutex_unlock(&t->lock); }
+static void end(struct rlhf__worker_host *t) { pthread_mutex_unlock(&t->lock); }
 
-static void close_handle(struct rlhf__table *t, uint32_t handle) {
+static void close_handle(struct rlhf__worker_host *t, uint32_t handle) {
     struct rlhf__wire in;
     begin(t, RLHF__CALL_CLOSE, handle);
     rlhf__table_call(t, &in);
@@ -68,7 +68,7 @@ static void classifier_free(struct rlhf_classifier *c) {
 }
 
 static rlhf_status classifier_open(const rlhf_host *host, const char *path, rlhf_classifier **out) {
-    struct rlhf__table *t = behind(host);
+    struct rlhf__worker_host *t = behind(host);
     struct rlhf__wire in;
     *out = NULL;
     struct rlhf_classifier *c = calloc(1, sizeof *c);
@@ -112,7 +112,7 @@ static const char *classifier_label(const rlhf_host *host, const rlhf_classifier
 
 static rlhf_status classifier_logits(const rlhf_host *host, rlhf_classifier *c, uint32_t n,
                                      const rlhf_str *texts, float *logits) {
-    struct rlhf__table *t = behind(host);
+    struct rlhf__worker_host *t = behind(host);
     struct rlhf__wire in;
     begin(t, RLHF__CALL_CLASSIFIER_LOGITS, c->handle);
     rlhf__wire_u32(&t->frame, n);
@@ -127,7 +127,7 @@ static rlhf_status classifier_logits(const rlhf_host *host, rlhf_classifier *c, 
 // ---- tokenizers ----
 
 static rlhf_status tokenizer_open(const rlhf_host *host, const char *path, rlhf_tokenizer **out) {
-    struct rlhf__table *t = behind(host);
+    struct rlhf__worker_host *t = behind(host);
     struct rlhf__wire in;
     *out = NULL;
     struct rlhf_tokenizer *k = calloc(1, sizeof *k);
@@ -157,7 +157,7 @@ static int32_t tokenizer_n_vocab(const rlhf_host *host, const rlhf_tokenizer *k)
 
 static rlhf_status tokenizer_encode(const rlhf_host *host, const rlhf_tokenizer *k, rlhf_str text,
                                     int32_t *ids, uint32_t cap, uint32_t *n) {
-    struct rlhf__table *t = behind(host);
+    struct rlhf__worker_host *t = behind(host);
     struct rlhf__wire in;
     *n = 0;
     begin(t, RLHF__CALL_TOKENIZER_ENCODE, k->handle);
@@ -175,7 +175,7 @@ static rlhf_status tokenizer_encode(const rlhf_host *host, const rlhf_tokenizer 
 static rlhf_status tokenizer_decode(const rlhf_host *host, const rlhf_tokenizer *k,
                                     const int32_t *ids, uint32_t n, char *utf8, uint64_t cap,
                                     uint64_t *len) {
-    struct rlhf__table *t = behind(host);
+    struct rlhf__worker_host *t = behind(host);
     struct rlhf__wire in;
     *len = 0;
     begin(t, RLHF__CALL_TOKENIZER_DECODE, k->handle);
@@ -193,7 +193,7 @@ static rlhf_status tokenizer_decode(const rlhf_host *host, const rlhf_tokenizer 
 // ---- reward models ----
 
 static rlhf_status model_open(const rlhf_host *host, const char *path, rlhf_reward_model **out) {
-    struct rlhf__table *t = behind(host);
+    struct rlhf__worker_host *t = behind(host);
     struct rlhf__wire in;
     *out = NULL;
     struct rlhf_reward_model *m = calloc(1, sizeof *m);
@@ -218,7 +218,7 @@ static void model_close(const rlhf_host *host, rlhf_reward_model *m) {
 static rlhf_status model_score(const rlhf_host *host, rlhf_reward_model *m, uint32_t n,
                                const int32_t *ids, const int32_t *offset, const int32_t *prompt_len,
                                int32_t pooling, float *seq, float *token) {
-    struct rlhf__table *t = behind(host);
+    struct rlhf__worker_host *t = behind(host);
     struct rlhf__wire in;
     const size_t total = (size_t)offset[n];
     begin(t, RLHF__CALL_MODEL_SCORE, m->handle);
@@ -236,7 +236,7 @@ static rlhf_status model_score(const rlhf_host *host, rlhf_reward_model *m, uint
 
 // ---- the tables ----
 
-void rlhf__table_services(struct rlhf__table *t) {
+void rlhf__table_services(struct rlhf__worker_host *t) {
     t->classifier = (rlhf_classifier_service){sizeof t->classifier, 0,
                                               classifier_open,      classifier_close,
                                               classifier_n_labels,  classifier_label,

@@ -7,28 +7,28 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct rlhf__table *behind(const rlhf_host *api) {
-    return (struct rlhf__table *)(uintptr_t)api;
+static struct rlhf__worker_host *behind(const rlhf_host *api) {
+    return (struct rlhf__worker_host *)(uintptr_t)api;
 }
 
 // Send the frame. If the host cannot be reached, exit, because the host no longer waits for this
 // process.
-static void send_frame(struct rlhf__table *t) {
+static void send_frame(struct rlhf__worker_host *t) {
     rlhf__wire_end(&t->frame);
     if (rlhf__wire_send(t->calls, &t->frame) != 0) _exit(1);
 }
 
-rlhf_status rlhf__table_call(struct rlhf__table *t, struct rlhf__wire *in) {
+rlhf_status rlhf__table_call(struct rlhf__worker_host *t, struct rlhf__wire *in) {
     send_frame(t);
     if (rlhf__wire_receive(t->calls, &t->frame, in) != 0) _exit(1);
     return (rlhf_status)rlhf__wire_get_u32(in);
 }
 
-static void put_words(struct rlhf__table *t, const char *text) {
+static void put_words(struct rlhf__worker_host *t, const char *text) {
     rlhf__wire_text(&t->frame, text, text ? strnlen(text, RLHF__LONGEST_TEXT) : 0);
 }
 
-static void say(struct rlhf__table *t, uint32_t kind, int32_t number, const char *text) {
+static void say(struct rlhf__worker_host *t, uint32_t kind, int32_t number, const char *text) {
     pthread_mutex_lock(&t->lock);
     rlhf__wire_begin(&t->frame, kind);
     rlhf__wire_u32(&t->frame, (uint32_t)number);
@@ -62,7 +62,7 @@ static void table_free(const rlhf_host *api, void *p) {
 
 static void table_metric(const rlhf_host *api, const char *name, double value, double weight,
                          int32_t combine) {
-    struct rlhf__table *t = behind(api);
+    struct rlhf__worker_host *t = behind(api);
     if (!name) return;
     pthread_mutex_lock(&t->lock);
     rlhf__wire_begin(&t->frame, RLHF__CALL_METRIC);
@@ -75,7 +75,7 @@ static void table_metric(const rlhf_host *api, const char *name, double value, d
 }
 
 static void table_rng(const rlhf_host *api, const char *stream, rlhf_rng *out) {
-    const struct rlhf__table *t = behind(api);
+    const struct rlhf__worker_host *t = behind(api);
     rlhf__instance_rng(t->id, t->owner, t->seed, stream, out);
 }
 
@@ -84,7 +84,7 @@ static int32_t table_cancelled(const rlhf_host *api) {
 }
 
 static const void *table_service(const rlhf_host *api, const char *id) {
-    const struct rlhf__table *t = behind(api);
+    const struct rlhf__worker_host *t = behind(api);
     const struct {
         const char *id;
         uint32_t bit;
@@ -106,7 +106,7 @@ static rlhf_status table_reduce(const rlhf_host *api, double *sums, uint32_t n) 
     return RLHF_OK;
 }
 
-void rlhf__table_init(struct rlhf__table *t, int calls, const struct rlhf__batch_note *note) {
+void rlhf__table_init(struct rlhf__worker_host *t, int calls, const struct rlhf__batch_note *note) {
     memset(t, 0, sizeof *t);
     t->api = (rlhf_host){.size = sizeof t->api,
                          .abi_minor = RLHF_ABI_MINOR,

@@ -9,7 +9,7 @@
 
 #include <pthread.h>
 
-struct rlhf__table {
+struct rlhf__worker_host {
     rlhf_host api; // first member: the functions cast it back to this struct
     const struct rlhf__batch_note *note;
     uint64_t seed;
@@ -26,13 +26,13 @@ struct rlhf__table {
 };
 
 // Initialize *t, which must not move afterwards. [main]
-void rlhf__table_init(struct rlhf__table *t, int calls, const struct rlhf__batch_note *note);
+void rlhf__table_init(struct rlhf__worker_host *t, int calls, const struct rlhf__batch_note *note);
 
 // In table_services.c: fill in the tables of the services. [main]
-void rlhf__table_services(struct rlhf__table *t);
+void rlhf__table_services(struct rlhf__worker_host *t);
 
 // Send `frame` and, if this kind of call has a reply, wait for it. Returns the reply's status;
 // after RLHF_OK, *in has the results. The caller holds t->lock until it has read *in. [any]
-rlhf_status rlhf__table_call(struct rlhf__table *t, struct rlhf__wire *in);
+rlhf_status rlhf__table_call(struct rlhf__worker_host *t, struct rlhf__wire *in);
 
 #endif

@@ -8,7 +8,7 @@ enum { LONGEST_LINE = 4 << 20, SHOWN = RLHF__LINES_SHOWN };
 // ---- reading lines ----
 
 struct reader {
-    struct rlhf__lines *lines;
+    struct rlhf__env_lines *lines;
     struct rlhf__bytes rest; // an incomplete line
     enum rlhf__asked what;
     const rlhf_episode_in *in; // NULL: the first line is read
@@ -101,7 +101,7 @@ static enum rlhf__taken take(void *ctx, const char *bytes, size_t n) {
 // ---- failures ----
 
 // Reports why the exchange failed, and kills the program.
-static rlhf_status give_up(struct rlhf__lines *l, const struct reader *r, enum rlhf__talk what,
+static rlhf_status give_up(struct rlhf__env_lines *l, const struct reader *r, enum rlhf__talk what,
                            const char *where, rlhf_status status) {
     char text[1024];
     struct rlhf__program *p = &l->program;
@@ -118,7 +118,7 @@ static rlhf_status give_up(struct rlhf__lines *l, const struct reader *r, enum r
     return (l->host->fail)(l->host, status, text);
 }
 
-rlhf_status rlhf__lines_start(struct rlhf__lines *l, rlhf_status status) {
+rlhf_status rlhf__lines_start(struct rlhf__env_lines *l, rlhf_status status) {
     struct reader r = {.lines = l, .rest = {.host = l->host}};
     struct rlhf__exchange x = {.take = take, .ctx = &r};
     struct rlhf__hello before = l->hello;
@@ -139,7 +139,7 @@ rlhf_status rlhf__lines_start(struct rlhf__lines *l, rlhf_status status) {
 
 // ---- a call ----
 
-static rlhf_status start_again(struct rlhf__lines *l) {
+static rlhf_status start_again(struct rlhf__env_lines *l) {
     struct rlhf__program *p = &l->program;
     char text[1024], shown[SHOWN];
     if (p->process && !rlhf__program_has_ended(p)) {
@@ -160,7 +160,7 @@ static rlhf_status start_again(struct rlhf__lines *l) {
 }
 
 // Writes the lines of all episodes that this program plays; the others have failed.
-static void write_lines(struct rlhf__lines *l, struct reader *r, struct rlhf__bytes *to) {
+static void write_lines(struct rlhf__env_lines *l, struct reader *r, struct rlhf__bytes *to) {
     rlhf__bytes_add(to, l->closed.data, l->closed.len);
     l->closed.len = 0;
     for (uint32_t i = 0; i < r->in->n; i++) {
@@ -179,7 +179,7 @@ static void write_lines(struct rlhf__lines *l, struct reader *r, struct rlhf__by
 // Logs one line for all episodes that the program gave up in this call. When the host plays
 // episodes again, they fail in separate calls. So if several calls in a row have the same reason,
 // it is logged only once per phase.
-static void say_failed(struct rlhf__lines *l, const struct reader *r) {
+static void say_failed(struct rlhf__env_lines *l, const struct reader *r) {
     char others[48] = "";
     if (!r->n_failed || strcmp(l->failed_as, r->failed_as) == 0) return;
     if (r->n_failed > 1)
@@ -192,7 +192,7 @@ static void say_failed(struct rlhf__lines *l, const struct reader *r) {
 // Marks the episodes without an answer as failed. The whole call fails instead, with `st`, if the
 // program was asked about all its episodes and answered none, or if the error is not the program's
 // (no memory, Ctrl-C, or an error of say()).
-static rlhf_status fail_rest(struct rlhf__lines *l, const struct reader *r, rlhf_status st) {
+static rlhf_status fail_rest(struct rlhf__env_lines *l, const struct reader *r, rlhf_status st) {
     if (st == RLHF_E_NOMEM || st == RLHF_E_CANCELLED || r->said < 0) return st;
     if (r->in->n == r->n_asked && !r->n_had) return st;
     rlhf_logf(l->host, RLHF_LOG_WARN, "%s failed, with %u of %u episodes answered", l->program.name,
@@ -202,7 +202,8 @@ static rlhf_status fail_rest(struct rlhf__lines *l, const struct reader *r, rlhf
     return RLHF_OK;
 }
 
-static rlhf_status exchange(struct rlhf__lines *l, struct reader *r, const struct rlhf__bytes *to) {
+static rlhf_status exchange(struct rlhf__env_lines *l, struct reader *r,
+                            const struct rlhf__bytes *to) {
     struct rlhf__exchange x = {.send = to->data, .n_send = to->len, .take = take, .ctx = r};
     char where[96];
     if (!r->n_asked) return RLHF_OK;
@@ -213,13 +214,13 @@ static rlhf_status exchange(struct rlhf__lines *l, struct reader *r, const struc
     return fail_rest(l, r, give_up(l, r, what, where, RLHF_E_IO));
 }
 
-static void new_phase(struct rlhf__lines *l, int64_t phase) {
+static void new_phase(struct rlhf__env_lines *l, int64_t phase) {
     rlhf__said_show(&l->program.said, l->host, l->program.name);
     l->failed_as[0] = 0;
     l->phase = phase;
 }
 
-static rlhf_status ask(struct rlhf__lines *l, enum rlhf__asked what, const rlhf_episode_in *in,
+static rlhf_status ask(struct rlhf__env_lines *l, enum rlhf__asked what, const rlhf_episode_in *in,
                        const rlhf_episode_out *out) {
     struct reader r = {.lines = l, .rest = {.host = l->host}, .what = what, .in = in, .out = out};
     struct rlhf__bytes to = {.host = l->host};
@@ -243,7 +244,7 @@ static rlhf_status ask(struct rlhf__lines *l, enum rlhf__asked what, const rlhf_
 // ---- the functions of an environment ----
 
 static const char *tools(void *self) {
-    const struct rlhf__lines *l = self;
+    const struct rlhf__env_lines *l = self;
     return l->hello.tools;
 }
 
@@ -261,7 +262,7 @@ static rlhf_status finish(void *self, const rlhf_episode_in *in, const rlhf_epis
 
 // The program learns of closed episodes with the next call.
 static void close_all(void *self, uint32_t n, void *const *state) {
-    struct rlhf__lines *l = self;
+    struct rlhf__env_lines *l = self;
     for (uint32_t i = 0; i < n; i++) {
         const struct rlhf__lines_state *s = state[i];
         if (s->start && s->start == l->starts && l->program.process)
@@ -270,7 +271,7 @@ static void close_all(void *self, uint32_t n, void *const *state) {
 }
 
 static uint32_t promises(void *self) {
-    const struct rlhf__lines *l = self;
+    const struct rlhf__env_lines *l = self;
     return l->hello.function ? RLHF_ENVIRONMENT_FUNCTION : 0;
 }
 
@@ -286,7 +287,7 @@ const rlhf_environment_ops rlhf__lines_ops = {
     .promises = promises,
 };
 
-void rlhf__lines_finish(struct rlhf__lines *l) {
+void rlhf__lines_finish(struct rlhf__env_lines *l) {
     rlhf__program_finish(&l->program);
     rlhf__said_show(&l->program.said, l->host, NULL);
     rlhf__bytes_finish(&l->closed);

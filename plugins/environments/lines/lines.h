@@ -20,7 +20,7 @@ struct rlhf__lines_state {
 enum { RLHF__LINES_SHOWN = 160 }; // bytes of a foreign text in a message
 
 // The user sets `host`, `program` and `doing`; everything else is zero.
-struct rlhf__lines {
+struct rlhf__env_lines {
     const rlhf_host *host;
     struct rlhf__program program;
     const char *doing; // shown in messages: "while it imported the file"
@@ -33,12 +33,12 @@ struct rlhf__lines {
 
 // Starts the program and reads its first line. If the program fails, returns the status that the
 // caller passed. [main]
-rlhf_status rlhf__lines_start(struct rlhf__lines *, rlhf_status);
+rlhf_status rlhf__lines_start(struct rlhf__env_lines *, rlhf_status);
 
-// The functions of an environment whose instance begins with a struct rlhf__lines.
+// The functions of an environment whose instance begins with a struct rlhf__env_lines.
 extern const rlhf_environment_ops rlhf__lines_ops;
 
 // End the program and release everything. [main]
-void rlhf__lines_finish(struct rlhf__lines *);
+void rlhf__lines_finish(struct rlhf__env_lines *);
 
 #endif

@@ -192,7 +192,7 @@ static int unwrap(rlhf_str *text) {
 }
 
 // Reads a text that consists of a number, possibly in brackets.
-static int read_alone(rlhf_str text, int units, struct rlhf__reading *out) {
+static int read_alone(rlhf_str text, int units, struct rlhf__answer_reading *out) {
     if (!right_side(&text)) return 0;
     text = rlhf__strip(text);
     if (rlhf__read_whole(text, units, out)) return 1;
@@ -295,8 +295,9 @@ static int near_enough(const struct rlhf__answer_options *o, const struct rlhf__
     return fabs(v - g) <= bound + 1e-12 * fmax(fabs(v), fabs(g)); // 3.1 is within 0.1 of 3
 }
 
-static int same_number(const struct rlhf__answer_options *o, const struct rlhf__reading *gold,
-                       const struct rlhf__reading *x) {
+static int same_number(const struct rlhf__answer_options *o,
+                       const struct rlhf__answer_reading *gold,
+                       const struct rlhf__answer_reading *x) {
     const int32_t least = o->percent == PERCENT_UNIT ? 0 : -2;
     const int32_t most = o->percent == PERCENT_HUNDREDTH ? -2 : 0;
     for (int32_t g = gold->percent ? least : 0; g <= (gold->percent ? most : 0); g += 2)
@@ -327,7 +328,8 @@ static rlhf_str without_brackets(rlhf_str text) {
     return rlhf__trim(inside).len ? rlhf__trim(inside) : text;
 }
 
-static int same(const struct rlhf__checker *c, rlhf_str text, const struct rlhf__reading *x) {
+static int same(const struct rlhf__checker *c, rlhf_str text,
+                const struct rlhf__answer_reading *x) {
     const struct rlhf__gold *gold = &c->gold;
     if (gold->is_number) return same_number(c->options, &gold->number, x);
     return rlhf__same_text(without_brackets(gold->text), without_brackets(text),
@@ -360,7 +362,7 @@ static enum kind find_place(const struct rlhf__checker *c, rlhf_str text, rlhf_s
 }
 
 static int read_number(const struct rlhf__checker *c, enum kind kind, rlhf_str text,
-                       struct rlhf__reading *out) {
+                       struct rlhf__answer_reading *out) {
     const int units = c->options->units;
     if (kind == KIND_LAST) return rlhf__read_last(text, out);
     if (kind == KIND_ALONE) return read_alone(text, units, out);
@@ -373,12 +375,12 @@ static int read_number(const struct rlhf__checker *c, enum kind kind, rlhf_str t
 }
 
 rlhf_status rlhf__checker_judge(struct rlhf__checker *c, rlhf_str row, rlhf_str response,
-                                struct rlhf__verdict *out) {
+                                struct rlhf__answer_verdict *out) {
     const char *after = c->options->after;
     rlhf_str text = response, place;
-    struct rlhf__reading number = {0};
+    struct rlhf__answer_reading number = {0};
     int32_t marked;
-    *out = (struct rlhf__verdict){0};
+    *out = (struct rlhf__answer_verdict){0};
     RLHF_TRY(rlhf__checker_gold(c, row));
     if (after && *after && !rlhf__place_after(text, (rlhf_str){after, strlen(after)}, &text))
         return RLHF_OK;

@@ -38,11 +38,11 @@ const char *rlhf__answer_why_unused(const struct rlhf__answer_options *, const c
 // The right answer, as read from a data row.
 struct rlhf__gold {
     rlhf_str text; // cleaned; borrowed from the checker
-    struct rlhf__reading number;
+    struct rlhf__answer_reading number;
     int32_t is_number, reserved;
 };
 
-struct rlhf__verdict {
+struct rlhf__answer_verdict {
     int32_t correct;
     int32_t found;  // 1: the response has an answer, right or wrong
     int32_t marked; // 1: the answer is after the marker, in a box or after ####
@@ -76,6 +76,6 @@ void rlhf__checker_forget(struct rlhf__checker *c);
 
 // Judge a response to the row. Errors: those of rlhf__checker_gold. [step]
 rlhf_status rlhf__checker_judge(struct rlhf__checker *c, rlhf_str row, rlhf_str response,
-                                struct rlhf__verdict *out);
+                                struct rlhf__answer_verdict *out);
 
 #endif

@@ -12,7 +12,7 @@ struct wide {
     uint8_t digit[2 * RLHF__DECIMAL_DIGITS + 2]; // 0 to 9, the last digit first
 };
 
-void rlhf__decimal_settle(struct rlhf__decimal *x) {
+void rlhf__decimal_settle(struct rlhf__answer_decimal *x) {
     int32_t zeros = 0;
     while (zeros < x->n && x->digit[zeros] == '0')
         zeros++;
@@ -24,8 +24,8 @@ void rlhf__decimal_settle(struct rlhf__decimal *x) {
     if (!x->n) x->exponent = 0;
 }
 
-void rlhf__decimal_set(struct rlhf__decimal *x, int32_t value) {
-    *x = (struct rlhf__decimal){.sign = 1, .n = 1};
+void rlhf__decimal_set(struct rlhf__answer_decimal *x, int32_t value) {
+    *x = (struct rlhf__answer_decimal){.sign = 1, .n = 1};
     x->digit[0] = (char)('0' + value);
     rlhf__decimal_settle(x);
 }
@@ -42,7 +42,7 @@ static void trim(struct wide *x) {
 }
 
 // |a| * |b|
-static void multiply(const struct rlhf__decimal *a, const struct rlhf__decimal *b,
+static void multiply(const struct rlhf__answer_decimal *a, const struct rlhf__answer_decimal *b,
                      struct wide *out) {
     *out = (struct wide){.n = a->n + b->n, .exponent = a->exponent + b->exponent};
     for (int32_t i = 0; i < a->n; i++) {
@@ -57,18 +57,18 @@ static void multiply(const struct rlhf__decimal *a, const struct rlhf__decimal *
     trim(out);
 }
 
-int rlhf__ratio_add(const struct rlhf__decimal *whole, const struct rlhf__ratio *part,
+int rlhf__ratio_add(const struct rlhf__answer_decimal *whole, const struct rlhf__ratio *part,
                     struct rlhf__ratio *out) {
     struct wide w;
     *out = *part;
     if (!whole->sign) return 1;
     multiply(whole, &part->den, &w);
-    const struct rlhf__decimal *p = &part->num;
+    const struct rlhf__answer_decimal *p = &part->num;
     const int64_t low = w.exponent < p->exponent || !p->n ? w.exponent : p->exponent;
     const int64_t top =
         w.n + w.exponent > p->n + p->exponent ? w.n + w.exponent : p->n + p->exponent;
     if (top - low + 1 > RLHF__DECIMAL_DIGITS) return 0;
-    struct rlhf__decimal sum = {.sign = 1, .n = (int32_t)(top - low + 1), .exponent = low};
+    struct rlhf__answer_decimal sum = {.sign = 1, .n = (int32_t)(top - low + 1), .exponent = low};
     int32_t carry = 0;
     for (int32_t i = 0; i < sum.n; i++) { // digit i stands for 10^(low + i)
         const int64_t in_w = low + i - w.exponent, in_p = p->n - 1 - (low + i - p->exponent);
@@ -95,7 +95,7 @@ int rlhf__ratio_equal(const struct rlhf__ratio *a, int32_t shift_a, const struct
 
 // Multiplies by 10^exponent in two steps, so that no intermediate result overflows if the final one
 // does not.
-static double value_of(const struct rlhf__decimal *x, int64_t shift) {
+static double value_of(const struct rlhf__answer_decimal *x, int64_t shift) {
     double v = 0;
     int64_t e = x->exponent + shift;
     int32_t n = x->n < 40 ? x->n : 40; // more digits do not change a double

@@ -9,7 +9,7 @@ enum { RLHF__DECIMAL_DIGITS = 128, RLHF__DECIMAL_EXPONENT = 100000 };
 
 // sign * (digits as an integer) * 10^exponent. The first and the last digit are not zero, so each
 // number has exactly one representation. For zero, n, sign and exponent are 0.
-struct rlhf__decimal {
+struct rlhf__answer_decimal {
     int32_t sign, n;
     int64_t exponent;
     char digit[RLHF__DECIMAL_DIGITS]; // '0' to '9'
@@ -17,17 +17,17 @@ struct rlhf__decimal {
 
 // num / den. `den` is positive; for a number without a fraction, it is 1.
 struct rlhf__ratio {
-    struct rlhf__decimal num, den;
+    struct rlhf__answer_decimal num, den;
 };
 
 // Normalize digit[0..n); n is at most RLHF__DECIMAL_DIGITS. [any]
-void rlhf__decimal_settle(struct rlhf__decimal *);
+void rlhf__decimal_settle(struct rlhf__answer_decimal *);
 
-void rlhf__decimal_set(struct rlhf__decimal *, int32_t value); // 0 to 9 [any]
+void rlhf__decimal_set(struct rlhf__answer_decimal *, int32_t value); // 0 to 9 [any]
 
 // Set *out to whole + part, for a mixed number. Both are at least 0, and `whole` is an integer.
 // Returns 0 if the result would have too many digits. [any]
-int rlhf__ratio_add(const struct rlhf__decimal *whole, const struct rlhf__ratio *part,
+int rlhf__ratio_add(const struct rlhf__answer_decimal *whole, const struct rlhf__ratio *part,
                     struct rlhf__ratio *out);
 
 // 1 if a * 10^shift_a == b * 10^shift_b, exactly. [any]

@@ -5,7 +5,7 @@
 
 // ---- one decimal ----
 
-static void push(struct rlhf__cursor *c, struct rlhf__decimal *x) {
+static void push(struct rlhf__cursor *c, struct rlhf__answer_decimal *x) {
     if (x->n == RLHF__DECIMAL_DIGITS)
         c->over = 1;
     else
@@ -25,7 +25,7 @@ static ptrdiff_t separator(const struct rlhf__cursor *c) {
     return rlhf__digit_at(c, n + 3) ? 0 : n;
 }
 
-static void take_integer(struct rlhf__cursor *c, struct rlhf__decimal *x) {
+static void take_integer(struct rlhf__cursor *c, struct rlhf__answer_decimal *x) {
     const char *begin = c->at;
     while (rlhf__digit_at(c, 0))
         push(c, x);
@@ -63,7 +63,7 @@ int rlhf__take_raised(struct rlhf__cursor *c, int64_t *out) {
 }
 
 // Moves past an exponent after the digits: "e-3" or " x 10^{-3}".
-static void take_exponent(struct rlhf__cursor *c, struct rlhf__decimal *x) {
+static void take_exponent(struct rlhf__cursor *c, struct rlhf__answer_decimal *x) {
     const struct rlhf__cursor before = *c;
     int64_t e = 0;
     if (rlhf__take(c, "e") || rlhf__take(c, "E")) {
@@ -88,10 +88,10 @@ static void take_exponent(struct rlhf__cursor *c, struct rlhf__decimal *x) {
 // Reads a decimal number into *x: digits with separators, a point with digits, an exponent. Sets
 // *integer to 1 if the number has no decimal point, else to 0. Returns 1, or 0 if no number is at
 // the cursor.
-static int take_decimal(struct rlhf__cursor *c, struct rlhf__decimal *x, int *integer) {
+static int take_decimal(struct rlhf__cursor *c, struct rlhf__answer_decimal *x, int *integer) {
     const struct rlhf__cursor before = *c;
     int64_t e;
-    *x = (struct rlhf__decimal){.sign = 1};
+    *x = (struct rlhf__answer_decimal){.sign = 1};
     *integer = 1;
     if (rlhf__digit_at(c, 0)) take_integer(c, x);
     if (rlhf__left(c) && *c->at == '.' && rlhf__digit_at(c, 1)) {
@@ -119,7 +119,7 @@ static int take_decimal(struct rlhf__cursor *c, struct rlhf__decimal *x, int *in
 // ---- fractions ----
 
 // Moves past one argument of \frac: "{12}", or a single digit.
-static int take_part(struct rlhf__cursor *c, struct rlhf__decimal *x) {
+static int take_part(struct rlhf__cursor *c, struct rlhf__answer_decimal *x) {
     int integer;
     rlhf__skip_spaces(c);
     if (rlhf__digit_at(c, 0)) {
@@ -173,7 +173,7 @@ static int take_fraction(struct rlhf__cursor *c, struct rlhf__ratio *out) {
 }
 
 // Moves past "/4" after a numerator. Returns -1 if the denominator makes the fraction invalid.
-static int take_denominator(struct rlhf__cursor *c, struct rlhf__decimal *den) {
+static int take_denominator(struct rlhf__cursor *c, struct rlhf__answer_decimal *den) {
     const struct rlhf__cursor before = *c;
     int integer;
     if (c->loose) rlhf__skip_spaces(c);
@@ -203,7 +203,7 @@ static int take_rest_of_mixed(struct rlhf__cursor *c, struct rlhf__ratio *part) 
 
 // Moves past the rest of a number such as 0.1\overline{6}, of which 0.1 was read. Sets *out to the
 // number. Returns 0 if there is no such rest.
-static int take_repeating(struct rlhf__cursor *c, const struct rlhf__decimal *first,
+static int take_repeating(struct rlhf__cursor *c, const struct rlhf__answer_decimal *first,
                           struct rlhf__ratio *out) {
     const struct rlhf__cursor before = *c;
     struct rlhf__ratio part = {.num = {.sign = 1}, .den = {.sign = 1}};
@@ -229,7 +229,7 @@ static int take_repeating(struct rlhf__cursor *c, const struct rlhf__decimal *fi
 
 int rlhf__take_magnitude(struct rlhf__cursor *c, struct rlhf__ratio *out) {
     struct rlhf__ratio part;
-    struct rlhf__decimal first;
+    struct rlhf__answer_decimal first;
     int integer;
     c->over = 0;
     if (take_fraction(c, out)) return c->over ? -1 : 1;

@@ -11,7 +11,7 @@
 // ---- around a number ----
 
 // Moves past " million", "%" or " percent" after a number.
-static void take_suffix(struct rlhf__cursor *c, struct rlhf__reading *out) {
+static void take_suffix(struct rlhf__cursor *c, struct rlhf__answer_reading *out) {
     const int32_t power = rlhf__take_scale(c);
     if (power && out->value.num.sign) out->value.num.exponent += power;
     const struct rlhf__cursor before = *c;
@@ -46,7 +46,7 @@ int rlhf__has_term(rlhf_str text) {
     return 0;
 }
 
-int rlhf__read_whole(rlhf_str text, int units, struct rlhf__reading *out) {
+int rlhf__read_whole(rlhf_str text, int units, struct rlhf__answer_reading *out) {
     struct rlhf__cursor c = {text.ptr, text.ptr, text.ptr + text.len, 0, 1};
     memset(out, 0, sizeof *out);
     rlhf__skip_spaces(&c);
@@ -99,9 +99,9 @@ static int may_begin(const struct rlhf__cursor *c) {
 
 // Reads the number at the cursor. Returns 0 if there is none, or if it is a part of a term; the
 // cursor then moves past what is not a number.
-static int take_number(struct rlhf__cursor *c, struct rlhf__reading *out) {
+static int take_number(struct rlhf__cursor *c, struct rlhf__answer_reading *out) {
     const char *begin = c->at;
-    *out = (struct rlhf__reading){0};
+    *out = (struct rlhf__answer_reading){0};
     const int32_t sign = sign_before(c, begin);
     const int taken = rlhf__take_magnitude(c, &out->value);
     if (taken == 0 && c->at == begin && !rlhf__take_term(c)) c->at++;
@@ -113,9 +113,9 @@ static int take_number(struct rlhf__cursor *c, struct rlhf__reading *out) {
     return 1;
 }
 
-static int find(rlhf_str text, int last, struct rlhf__reading *out) {
+static int find(rlhf_str text, int last, struct rlhf__answer_reading *out) {
     struct rlhf__cursor c = {text.ptr, text.ptr, text.ptr + text.len, 0, 0};
-    struct rlhf__reading r;
+    struct rlhf__answer_reading r;
     int found = 0;
     while (rlhf__left(&c) && (last || !found)) {
         if (rlhf__next_is(&c, "^") || rlhf__next_is(&c, "_{"))
@@ -130,5 +130,5 @@ static int find(rlhf_str text, int last, struct rlhf__reading *out) {
     return found;
 }
 
-int rlhf__read_first(rlhf_str text, struct rlhf__reading *out) { return find(text, 0, out); }
-int rlhf__read_last(rlhf_str text, struct rlhf__reading *out) { return find(text, 1, out); }
+int rlhf__read_first(rlhf_str text, struct rlhf__answer_reading *out) { return find(text, 0, out); }
+int rlhf__read_last(rlhf_str text, struct rlhf__answer_reading *out) { return find(text, 1, out); }

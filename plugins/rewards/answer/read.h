@@ -12,7 +12,7 @@
 
 #include <rlhf/base.h>
 
-struct rlhf__reading {
+struct rlhf__answer_reading {
     struct rlhf__ratio value;
     int32_t percent; // 1: a percent sign follows
     int32_t term;    // 1: rlhf__read_whole found a number with a variable: 5x
@@ -22,7 +22,7 @@ struct rlhf__reading {
 // number. With `units`, a unit may follow it. One or two letters are a unit only if they are the
 // symbol of a unit: 5 m is 5, but 5x is not a number. Returns 1, or 0 if the text is not a number.
 // [any]
-int rlhf__read_whole(rlhf_str text, int units, struct rlhf__reading *out);
+int rlhf__read_whole(rlhf_str text, int units, struct rlhf__answer_reading *out);
 
 // Returns 1 if a digit is directly followed by one or two letters that are not the symbol of a
 // unit: 3x. [any]
@@ -31,7 +31,7 @@ int rlhf__has_term(rlhf_str text);
 // Finds the first or the last number in the text. Digits inside words (x2), exponents (cm^2) and
 // ambiguous forms (1/2/2024, 1.2.3, 5/0) are ignored. Returns 1, or 0 if the text has no number.
 // [any]
-int rlhf__read_first(rlhf_str text, struct rlhf__reading *out);
-int rlhf__read_last(rlhf_str text, struct rlhf__reading *out);
+int rlhf__read_first(rlhf_str text, struct rlhf__answer_reading *out);
+int rlhf__read_last(rlhf_str text, struct rlhf__answer_reading *out);
 
 #endif

@@ -6,7 +6,7 @@
 #include <math.h>
 
 struct work {
-    struct rlhf__exchange *x;
+    struct rlhf__http_exchange *x;
     uint32_t size, n;           // most rows of a request; number of requests
     struct rlhf__tally **tally; // [n] metrics of each answer, NULL = none
 };
@@ -25,7 +25,7 @@ static rlhf_status write_rows(void *ctx, uint32_t at, struct rlhf__bytes *body) 
 
 // Of all failures, keeps the one of the row with the lowest index.
 static void note_failure(const struct work *w, uint32_t row, const char *why) {
-    struct rlhf__exchange *x = w->x;
+    struct rlhf__http_exchange *x = w->x;
     if (row >= x->first_failed) return;
     x->first_failed = row;
     snprintf(x->why, sizeof x->why, "%s", why);
@@ -43,7 +43,7 @@ static void lose_rows(void *ctx, uint32_t at, const char *why) {
 
 static rlhf_status take_rewards(void *ctx, uint32_t at, const struct rlhf__bytes *text) {
     const struct work *w = ctx;
-    const struct rlhf__exchange *x = w->x;
+    const struct rlhf__http_exchange *x = w->x;
     const uint32_t first = first_of(w, at);
     char why[RLHF__WHY];
     const struct rlhf__reply reply = {.form = x->client->o->form,
@@ -63,7 +63,7 @@ static rlhf_status take_rewards(void *ctx, uint32_t at, const struct rlhf__bytes
     return RLHF_OK;
 }
 
-rlhf_status rlhf__exchange(struct rlhf__exchange *x) {
+rlhf_status rlhf__exchange(struct rlhf__http_exchange *x) {
     const rlhf_host *host = x->client->host;
     const uint32_t size = (uint32_t)x->client->o->batch;
     struct work w = {.x = x, .size = size, .n = (x->in->n + size - 1) / size};

@@ -5,7 +5,7 @@
 
 #include "http/requests.h"
 
-struct rlhf__exchange {
+struct rlhf__http_exchange {
     struct rlhf__http_client *client;
     const rlhf_reward_in *in;
     float *seq;                     // [n] as in rlhf_reward_out; all are written
@@ -19,6 +19,6 @@ struct rlhf__exchange {
 
 // Returns RLHF_OK when each row has a reward or has failed. Errors: RLHF_E_CANCELLED, RLHF_E_NOMEM,
 // or RLHF_E_INVALID if a row cannot be sent. Afterwards, no request is in flight. [step]
-rlhf_status rlhf__exchange(struct rlhf__exchange *);
+rlhf_status rlhf__exchange(struct rlhf__http_exchange *);
 
 #endif

@@ -51,7 +51,7 @@ static rlhf_status http_create(const rlhf_host *host, const void *config, void *
 
 // ---- scoring ----
 
-static void report(const struct http *s, const struct rlhf__exchange *x) {
+static void report(const struct http *s, const struct rlhf__http_exchange *x) {
     const rlhf_host *h = s->host;
     rlhf__tally_report(&s->tally, h);
     rlhf_metric_add(h, "requests", (double)x->requests.sent);
@@ -61,7 +61,8 @@ static void report(const struct http *s, const struct rlhf__exchange *x) {
 
 // If rows got no reward, reports the reason for the first of them. Returns an error if all rows
 // lack a reward, or if the host does not support failed rows.
-static rlhf_status say_failures(const struct http *s, const struct rlhf__exchange *x, int marked) {
+static rlhf_status say_failures(const struct http *s, const struct rlhf__http_exchange *x,
+                                int marked) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < x->in->n; i++)
         n += x->failed[i];
@@ -73,12 +74,12 @@ static rlhf_status say_failures(const struct http *s, const struct rlhf__exchang
 
 static rlhf_status score(struct http *s, const rlhf_reward_in *in, const rlhf_reward_out *out,
                          uint8_t *failed) {
-    struct rlhf__exchange x = {.client = &s->client,
-                               .in = in,
-                               .seq = out->seq,
-                               .verdict = out->verdict,
-                               .failed = failed,
-                               .tally = &s->tally};
+    struct rlhf__http_exchange x = {.client = &s->client,
+                                    .in = in,
+                                    .seq = out->seq,
+                                    .verdict = out->verdict,
+                                    .failed = failed,
+                                    .tally = &s->tally};
     memset(&s->tally, 0, sizeof s->tally);
     rlhf_status st = rlhf__exchange(&x);
     if (st == RLHF_OK) report(s, &x);
