@@ -101,20 +101,19 @@ static rlhf_status leave_out(struct rlhf__jsonl *j, const struct rlhf__folder *r
 static rlhf_status cut(struct rlhf__jsonl *j, const struct rlhf__folder *run, const char *name,
                        int64_t keep_phase, struct rlhf__log *log, struct rlhf__error *err) {
     struct rlhf__buf text = RLHF__BUF_INIT;
-    rlhf_status status = rlhf__file_read_fd(j->fd, j->path, MAX_BYTES, &text, err);
+    rlhf_status st = rlhf__file_read_fd(j->fd, j->path, MAX_BYTES, &text, err);
     struct found f = scan(&text, keep_phase);
-    if (status == RLHF_OK && f.later > 0)
-        status = leave_out(j, run, name, &text, f.kept, keep_phase, err);
-    else if (status == RLHF_OK && ftruncate(j->fd, (off_t)f.kept) != 0)
-        status =
-            rlhf__fail(err, RLHF_E_IO, "%s: cannot cut the file: %s", j->path, strerror(errno));
+    if (st == RLHF_OK && f.later > 0)
+        st = leave_out(j, run, name, &text, f.kept, keep_phase, err);
+    else if (st == RLHF_OK && ftruncate(j->fd, (off_t)f.kept) != 0)
+        st = rlhf__fail(err, RLHF_E_IO, "%s: cannot cut the file: %s", j->path, strerror(errno));
     rlhf__buf_free(&text);
-    if (status == RLHF_OK && f.odd > 0)
+    if (st == RLHF_OK && f.odd > 0)
         rlhf__logf(log, RLHF_LOG_WARN,
                    "%s:%lld: no row of the phases done, and %lld such line%s in all; left as %s",
                    j->path, (long long)f.odd_line, (long long)f.odd, f.odd == 1 ? "" : "s",
                    f.odd == 1 ? "it is" : "they are");
-    return status;
+    return st;
 }
 
 rlhf_status rlhf__jsonl_open(const struct rlhf__folder *run, const char *name, int64_t keep_phase,
@@ -123,10 +122,10 @@ rlhf_status rlhf__jsonl_open(const struct rlhf__folder *run, const char *name, i
     out->fd = -1;
     out->path = rlhf__path_join(run->path, name);
     if (!out->path) return RLHF__NOMEM(err, "%s: out of memory", name);
-    rlhf_status status = rlhf__folder_append(run, name, keep_phase < 0, &out->fd, err);
-    if (status == RLHF_OK && keep_phase >= 0) status = cut(out, run, name, keep_phase, log, err);
-    if (status < 0) rlhf__jsonl_close(out);
-    return status;
+    rlhf_status st = rlhf__folder_append(run, name, keep_phase < 0, &out->fd, err);
+    if (st == RLHF_OK && keep_phase >= 0) st = cut(out, run, name, keep_phase, log, err);
+    if (st < 0) rlhf__jsonl_close(out);
+    return st;
 }
 
 void rlhf__jsonl_close(struct rlhf__jsonl *j) {

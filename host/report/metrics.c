@@ -59,14 +59,14 @@ rlhf_status rlhf__metrics_open(const struct rlhf__folder *run, const struct rlhf
     if (!m) return RLHF__NOMEM(err, "out of memory for metrics");
     pthread_mutex_init(&m->lock, NULL);
     m->log = log;
-    rlhf_status status = RLHF_OK;
-    for (size_t i = 0; run && status == RLHF_OK && i < N_FILES; i++)
-        status = open_file(m, i, run, want, keep_phase, log, err);
-    if (status == RLHF_OK)
+    rlhf_status st = RLHF_OK;
+    for (size_t i = 0; run && st == RLHF_OK && i < N_FILES; i++)
+        st = open_file(m, i, run, want, keep_phase, log, err);
+    if (st == RLHF_OK)
         *out = m;
     else
         rlhf__metrics_close(m);
-    return status;
+    return st;
 }
 
 // Returns the index of the metric `name`, or the index at which to insert it. Sets `*there` to 1 if
@@ -130,10 +130,10 @@ static rlhf_status put_locked(struct rlhf__metrics *m, const char *name, double 
                               const struct rlhf__combined *report) {
     if (strcmp(name, "phase") == 0) return RLHF_OK;
     pthread_mutex_lock(&m->lock);
-    const rlhf_status status = put(m, name, value, report);
-    if (status < 0) m->bad = 1; // flush reports it, because callers rarely check
+    const rlhf_status st = put(m, name, value, report);
+    if (st < 0) m->bad = 1; // flush reports it, because callers rarely check
     pthread_mutex_unlock(&m->lock);
-    return status;
+    return st;
 }
 
 rlhf_status rlhf__metrics_set(struct rlhf__metrics *m, const char *name, double value) {
@@ -194,13 +194,13 @@ void rlhf__metrics_names(const struct rlhf__metrics *m, void (*visit)(void *arg,
 rlhf_status rlhf__metrics_flush(struct rlhf__metrics *m, int64_t phase, struct rlhf__error *err) {
     pthread_mutex_lock(&m->lock);
     const struct rlhf__metrics_row row = {phase, m->value, m->n};
-    rlhf_status status =
+    rlhf_status st =
         m->bad ? RLHF__NOMEM(err, "out of memory for the numbers of a phase") : RLHF_OK;
-    for (size_t i = 0; status == RLHF_OK && i < N_FILES; i++)
-        if (m->file[i]) status = files[i]->row(m->file[i], &row, err);
+    for (size_t i = 0; st == RLHF_OK && i < N_FILES; i++)
+        if (m->file[i]) st = files[i]->row(m->file[i], &row, err);
     forget(m);
     pthread_mutex_unlock(&m->lock);
-    return status;
+    return st;
 }
 
 rlhf_status rlhf__metrics_text(struct rlhf__metrics *m, int64_t phase, const char *tag,

@@ -20,13 +20,12 @@ rlhf_status rlhf__samples_open(const struct rlhf__folder *run, int64_t keep_phas
                                struct rlhf__error *err) {
     *out = calloc(1, sizeof **out);
     if (!*out) return RLHF__NOMEM(err, "%s: out of memory", run->path);
-    rlhf_status status =
-        rlhf__jsonl_open(run, "samples.jsonl", keep_phase, log, &(*out)->rows, err);
-    if (status < 0) {
+    rlhf_status st = rlhf__jsonl_open(run, "samples.jsonl", keep_phase, log, &(*out)->rows, err);
+    if (st < 0) {
         free(*out);
         *out = NULL;
     }
-    return status;
+    return st;
 }
 
 void rlhf__samples_close(struct rlhf__samples *s) {
@@ -90,15 +89,14 @@ rlhf_status rlhf__samples_write(struct rlhf__samples *s, int64_t phase,
     if (!s) return RLHF_OK;
     for (size_t i = 0; i < n; i++)
         put_row(&rows, phase, &samples[i]);
-    rlhf_status status = rlhf__jsonl_append(&s->rows, &rows, err);
-    if (status == RLHF_OK && m) {
+    rlhf_status st = rlhf__jsonl_append(&s->rows, &rows, err);
+    if (st == RLHF_OK && m) {
         put_markdown(&table, samples, n);
-        status =
-            rlhf__metrics_text(m, phase, tag, (rlhf_str){rlhf__buf_text(&table), table.len}, err);
+        st = rlhf__metrics_text(m, phase, tag, (rlhf_str){rlhf__buf_text(&table), table.len}, err);
     }
     rlhf__buf_free(&rows);
     rlhf__buf_free(&table);
-    return status;
+    return st;
 }
 
 rlhf_status rlhf__samples_sync(struct rlhf__samples *s, struct rlhf__error *err) {

@@ -87,9 +87,9 @@ static const rlhf_sink_ops *ops_of(const struct sink *k) { return &k->instance->
 // Check how a call ended. The first failure of a sink is logged, and the sink is then marked as
 // failed.
 static void see(struct rlhf__sinks *s, struct sink *k, const struct rlhf__call *call,
-                rlhf_status status) {
+                rlhf_status st) {
     struct rlhf__error err;
-    if (rlhf__call_end(call, status, &err) == RLHF_OK) return;
+    if (rlhf__call_end(call, st, &err) == RLHF_OK) return;
     const int at_end = strcmp(call->function, "end()") == 0;
     if (!k->failed)
         rlhf__logf(s->log, RLHF_LOG_WARN, "sink.%zu failed: %s%s", (size_t)(k - s->sink), err.text,

@@ -144,9 +144,9 @@ static rlhf_status write_record(struct rlhf__tensorboard *e, const struct rlhf__
     rlhf__buf_put(&record, event->data, event->len);
     rlhf__buf_u32le(&record, rlhf__crc32c_mask(rlhf__crc32c(0, event->data, event->len)));
     if (event->bad) record.bad = 1;
-    rlhf_status status = rlhf__append_buf(e->fd, e->path, &record, err);
+    rlhf_status st = rlhf__append_buf(e->fd, e->path, &record, err);
     rlhf__buf_free(&record);
-    return status;
+    return st;
 }
 
 rlhf_status rlhf__tensorboard_write(struct rlhf__tensorboard *e, int64_t step,
@@ -157,18 +157,18 @@ rlhf_status rlhf__tensorboard_write(struct rlhf__tensorboard *e, int64_t step,
     put_varint(&event, (uint64_t)step);
     put_bytes(&event, 5, summary->data, summary->len);
     if (summary->bad) event.bad = 1;
-    rlhf_status status = write_record(e, &event, err);
+    rlhf_status st = write_record(e, &event, err);
     rlhf__buf_free(&event);
-    return status;
+    return st;
 }
 
 static rlhf_status write_version(struct rlhf__tensorboard *e, struct rlhf__error *err) {
     struct rlhf__buf event = RLHF__BUF_INIT;
     begin_event(&event);
     put_bytes(&event, 3, "brain.Event:2", 13);
-    rlhf_status status = write_record(e, &event, err);
+    rlhf_status st = write_record(e, &event, err);
     rlhf__buf_free(&event);
-    return status;
+    return st;
 }
 
 rlhf_status rlhf__tensorboard_sync(struct rlhf__tensorboard *e, struct rlhf__error *err) {
@@ -230,15 +230,15 @@ static int newest(const struct rlhf__folder *dir, char best[256]) {
 static rlhf_status cut(const struct rlhf__tensorboard *e, int64_t keep_phase, size_t *left,
                        struct rlhf__error *err) {
     struct rlhf__buf file = RLHF__BUF_INIT;
-    rlhf_status status = rlhf__file_read_fd(e->fd, e->path, MAX_BYTES, &file, err);
-    if (status == RLHF_OK) {
+    rlhf_status st = rlhf__file_read_fd(e->fd, e->path, MAX_BYTES, &file, err);
+    if (st == RLHF_OK) {
         *left = kept(&file, keep_phase);
         if (ftruncate(e->fd, (off_t)*left) != 0)
-            status =
+            st =
                 rlhf__fail(err, RLHF_E_IO, "%s: cannot cut the file: %s", e->path, strerror(errno));
     }
     rlhf__buf_free(&file);
-    return status;
+    return st;
 }
 
 static rlhf_status open_file(const struct rlhf__folder *dir, int64_t keep_phase,
@@ -263,10 +263,10 @@ rlhf_status rlhf__tensorboard_open(const struct rlhf__folder *run, const char *n
     memset(out, 0, sizeof *out);
     out->fd = -1;
     RLHF_TRY(rlhf__folder_make(run, name, NULL, &dir, err));
-    rlhf_status status = open_file(dir, keep_phase, out, err);
+    rlhf_status st = open_file(dir, keep_phase, out, err);
     rlhf__folder_close(dir);
-    if (status < 0) rlhf__tensorboard_close(out);
-    return status;
+    if (st < 0) rlhf__tensorboard_close(out);
+    return st;
 }
 
 void rlhf__tensorboard_close(struct rlhf__tensorboard *e) {

@@ -131,7 +131,7 @@ static rlhf_status look_at_file(const struct python *p) {
 // host with the status `status`. If the exchange itself fails, kills the driver and reports the
 // failure with the same status.
 static rlhf_status ask(struct python *p, const struct rlhf__bytes *send, const char *where,
-                       rlhf_status status, struct rlhf__frame *f) {
+                       rlhf_status st, struct rlhf__frame *f) {
     struct rlhf__exchange x = {.take = rlhf__frame_take, .ctx = f};
     char text[1024];
     if (send) x.send = send->data;
@@ -139,7 +139,7 @@ static rlhf_status ask(struct python *p, const struct rlhf__bytes *send, const c
     const enum rlhf__talk what = rlhf__talk(&p->program, &x);
     if (what == RLHF__TALK_DONE && f->kind == RLHF__FRAME_FAILED) {
         const rlhf_str why = rlhf__frame_text(f);
-        return (p->host->fail)(p->host, status,
+        return (p->host->fail)(p->host, st,
                                rlhf__utf8_shown(why.ptr, (size_t)why.len, text, SHOWN));
     }
     if (what == RLHF__TALK_DONE && (f->kind == RLHF__FRAME_SCORES) == (send != NULL))
@@ -151,7 +151,7 @@ static rlhf_status ask(struct python *p, const struct rlhf__bytes *send, const c
     rlhf__program_kill(&p->program);
     if (what == RLHF__TALK_CANCELLED) return RLHF_E_CANCELLED;
     if (f->data.full) return no_memory(p);
-    return (p->host->fail)(p->host, status, text);
+    return (p->host->fail)(p->host, st, text);
 }
 
 // Starts the driver, which imports the file.

@@ -121,12 +121,12 @@ static rlhf_status collect(const struct options *o, struct assignments *a,
 
 static rlhf_status print_config(const struct rlhf__config *c, struct rlhf__error *err) {
     struct rlhf__buf text = RLHF__BUF_INIT;
-    rlhf_status status = rlhf__config_print(c, &text, err);
-    if (status == RLHF_OK && fwrite(rlhf__buf_text(&text), 1, text.len, stdout) != text.len)
-        status = rlhf__fail(err, RLHF_E_IO, "cannot write to standard output: %s", strerror(errno));
-    if (status == RLHF_OK) status = rlhf__print_flush(err);
+    rlhf_status st = rlhf__config_print(c, &text, err);
+    if (st == RLHF_OK && fwrite(rlhf__buf_text(&text), 1, text.len, stdout) != text.len)
+        st = rlhf__fail(err, RLHF_E_IO, "cannot write to standard output: %s", strerror(errno));
+    if (st == RLHF_OK) st = rlhf__print_flush(err);
     rlhf__buf_free(&text);
-    return status;
+    return st;
 }
 
 // With log.format=json, signal handlers also write JSON.
@@ -225,43 +225,41 @@ static rlhf_status with_run(const struct rlhf__env *env, const struct options *o
     struct rlhf__run_request run = {.env = env, .config = &config, .dir = &dir};
     struct rlhf__ranks ranks = {.joined = 0};
     memset(&config, 0, sizeof config);
-    rlhf_status status = find_settings(env, o, req, &ranks, err);
+    rlhf_status st = find_settings(env, o, req, &ranks, err);
     run.resume = req->resume;
     rlhf__run_dir_begin(&dir, req->resume);
     rlhf__path_put(dir.shipped, "%s", ranks.shipped);
-    if (status == RLHF_OK) status = rlhf__config_load(req, &config, err);
-    if (status < 0) rlhf__config_hint(req, &config, err);
+    if (st == RLHF_OK) st = rlhf__config_load(req, &config, err);
+    if (st < 0) rlhf__config_hint(req, &config, err);
     run.dry_run = o->dry_run;
     run.allow_changed_plugins = o->allow_changed_plugins;
     run.allow_changed_inputs = o->allow_changed_inputs;
-    if (status == RLHF_OK && rlhf__team_rank(rlhf__joined(&ranks.collective)) == 0)
+    if (st == RLHF_OK && rlhf__team_rank(rlhf__joined(&ranks.collective)) == 0)
         env->log->level = config.log.level;
-    if (status == RLHF_OK && config.log.format == RLHF__LOG_JSON) speak_json(env->log);
-    if (status == RLHF_OK) status = rlhf__plugins_create(env->dirs, &run.plugins, err);
-    if (status == RLHF_OK)
-        status =
-            rlhf__config_resolve(&config, run.plugins, &run.algo, &run.rewards, &run.judge, err);
-    if (status == RLHF_OK)
-        status = rlhf__config_resolve_environment(&config, run.plugins, &run.environment, err);
-    if (status == RLHF_OK)
-        status = rlhf__config_resolve_sinks(&config, run.plugins, &run.sinks, err);
-    status = say_trust(o, req, &run, status, err);
+    if (st == RLHF_OK && config.log.format == RLHF__LOG_JSON) speak_json(env->log);
+    if (st == RLHF_OK) st = rlhf__plugins_create(env->dirs, &run.plugins, err);
+    if (st == RLHF_OK)
+        st = rlhf__config_resolve(&config, run.plugins, &run.algo, &run.rewards, &run.judge, err);
+    if (st == RLHF_OK)
+        st = rlhf__config_resolve_environment(&config, run.plugins, &run.environment, err);
+    if (st == RLHF_OK) st = rlhf__config_resolve_sinks(&config, run.plugins, &run.sinks, err);
+    st = say_trust(o, req, &run, st, err);
     if (o->print_config) {
-        if (status == RLHF_OK) status = rlhf__join_refuse("--print-config", err);
-        if (status == RLHF_OK) status = print_config(&config, err);
+        if (st == RLHF_OK) st = rlhf__join_refuse("--print-config", err);
+        if (st == RLHF_OK) st = print_config(&config, err);
     } else {
-        status = rlhf__ranks_join(&ranks, &run, status, err);
+        st = rlhf__ranks_join(&ranks, &run, st, err);
         // run.algo is NULL only if the config was not resolved, because a resolved config has an
         // algorithm.
-        if (status == RLHF_OK && run.algo) *exit_status = rlhf__cmd_run(&run);
-        rlhf__ranks_leave(&ranks, status < 0 ? rlhf__exit_status(status) : *exit_status);
+        if (st == RLHF_OK && run.algo) *exit_status = rlhf__cmd_run(&run);
+        rlhf__ranks_leave(&ranks, st < 0 ? rlhf__exit_status(st) : *exit_status);
     }
     free(run.rewards);
     free(run.sinks);
     rlhf__plugins_destroy(run.plugins);
     rlhf__config_finish(&config);
     rlhf__run_dir_finish(&dir);
-    return status;
+    return st;
 }
 
 // Reject flags without effect.
@@ -282,10 +280,10 @@ int rlhf__cli_train(const struct rlhf__env *env, int argc, char **argv) {
     struct assignments a = {0};
     struct rlhf__error err = {0};
     int exit_status = 0;
-    rlhf_status status = rlhf__flags_parse(flags, N_FLAGS, argc, argv, &o, NULL, &err);
-    if (status == RLHF_OK) status = check_flags(&o, &err);
-    if (status == RLHF_OK) status = collect(&o, &a, &err);
-    if (status == RLHF_OK) {
+    rlhf_status st = rlhf__flags_parse(flags, N_FLAGS, argc, argv, &o, NULL, &err);
+    if (st == RLHF_OK) st = check_flags(&o, &err);
+    if (st == RLHF_OK) st = collect(&o, &a, &err);
+    if (st == RLHF_OK) {
         struct rlhf__config_request req = {.dirs = env->dirs,
                                            .config_file = o.config,
                                            .preset = o.preset,
@@ -301,11 +299,11 @@ int rlhf__cli_train(const struct rlhf__env *env, int argc, char **argv) {
                                            .n_set = a.n,
                                            .resume = o.resume,
                                            .trust_run = o.trust_run};
-        status = with_run(env, &o, &req, &exit_status, &err);
+        st = with_run(env, &o, &req, &exit_status, &err);
     }
-    if (status < 0) {
+    if (st < 0) {
         rlhf__log_error(env->log, err.text);
-        exit_status = rlhf__exit_status(status);
+        exit_status = rlhf__exit_status(st);
     }
     assignments_free(&a);
     free(o.reward.item);

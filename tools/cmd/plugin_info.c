@@ -273,21 +273,21 @@ int rlhf__plugin_info(const struct rlhf__env *env, int argc, char **argv) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     struct rlhf__error err;
     char *path = NULL;
-    rlhf_status status = rlhf__flags_parse(flags, 1, argc, argv, &in, &rest, &err);
-    if (status == RLHF_OK && rest.n != 1)
-        status = rlhf__fail(&err, RLHF_E_INVALID,
-                            "plugin info: name one plugin file, e.g. "
-                            "rlhf-host plugin info ppo.so");
-    if (status == RLHF_OK)
-        status = rlhf__plugin_find(env->dirs, rest.item[0], 0, RLHF__NAME_TYPED, "plugin info",
-                                   &path, &err);
+    rlhf_status st = rlhf__flags_parse(flags, 1, argc, argv, &in, &rest, &err);
+    if (st == RLHF_OK && rest.n != 1)
+        st = rlhf__fail(&err, RLHF_E_INVALID,
+                        "plugin info: name one plugin file, e.g. "
+                        "rlhf-host plugin info ppo.so");
+    if (st == RLHF_OK)
+        st = rlhf__plugin_find(env->dirs, rest.item[0], 0, RLHF__NAME_TYPED, "plugin info", &path,
+                               &err);
     in.path = path;
-    if (status == RLHF_OK) status = rlhf__sha256_file(path, in.sha256, &err);
-    if (status == RLHF_OK) status = rlhf__plugin_file_ask(path, describe, &in, &text, &err);
-    if (status == RLHF_OK) status = print_checked(&in, &text, &err);
-    if (status < 0) rlhf__log_error(env->log, err.text);
+    if (st == RLHF_OK) st = rlhf__sha256_file(path, in.sha256, &err);
+    if (st == RLHF_OK) st = rlhf__plugin_file_ask(path, describe, &in, &text, &err);
+    if (st == RLHF_OK) st = print_checked(&in, &text, &err);
+    if (st < 0) rlhf__log_error(env->log, err.text);
     rlhf__buf_free(&text);
     free(path);
     free(rest.item);
-    return rlhf__exit_status(status);
+    return rlhf__exit_status(st);
 }

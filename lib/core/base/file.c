@@ -46,9 +46,9 @@ rlhf_status rlhf__file_read_fd(int fd, const char *path, uint64_t max_bytes, str
 static rlhf_status read_and_close(int fd, const char *path, uint64_t max_bytes,
                                   struct rlhf__buf *out, struct rlhf__error *err) {
     if (fd < 0) return rlhf__regular_failed(path, err);
-    const rlhf_status status = rlhf__file_read_fd(fd, path, max_bytes, out, err);
+    const rlhf_status st = rlhf__file_read_fd(fd, path, max_bytes, out, err);
     close(fd);
-    return status;
+    return st;
 }
 
 rlhf_status rlhf__file_read(const char *path, uint64_t max_bytes, struct rlhf__buf *out,
@@ -198,9 +198,9 @@ rlhf_status rlhf__file_writer_open(const struct rlhf__folder *in, const char *na
     }
     make_temp(w);
     if (w->fd < 0) {
-        rlhf_status status = failed(w, err);
+        rlhf_status st = failed(w, err);
         writer_free(w);
-        return status;
+        return st;
     }
     *out = w;
     return RLHF_OK;
@@ -256,9 +256,9 @@ static rlhf_status sync_parent(const struct rlhf__file_writer *w, struct rlhf__e
     if (!dir) return RLHF__NOMEM(err, "%s: out of memory", w->name);
     char *slash = strrchr(dir, '/');
     if (slash) slash[slash == dir] = '\0';
-    rlhf_status status = rlhf__folder_sync(w->in, slash ? dir : ".", err);
+    rlhf_status st = rlhf__folder_sync(w->in, slash ? dir : ".", err);
     free(dir);
-    return status;
+    return st;
 }
 
 rlhf_status rlhf__file_writer_commit(struct rlhf__file_writer *w, struct rlhf__error *err) {
@@ -272,14 +272,14 @@ rlhf_status rlhf__file_writer_commit(struct rlhf__file_writer *w, struct rlhf__e
     w->fd = -1;
     if (!w->why && renameat(at(w), w->temp, at(w), w->name) != 0) w->why = errno;
     if (w->why) {
-        rlhf_status status = failed(w, err);
+        rlhf_status st = failed(w, err);
         writer_free(w);
-        return status;
+        return st;
     }
     w->named = 0;
-    rlhf_status status = sync_parent(w, err);
+    rlhf_status st = sync_parent(w, err);
     writer_free(w);
-    return status;
+    return st;
 }
 
 void rlhf__file_writer_abort(struct rlhf__file_writer *w) {
@@ -290,10 +290,10 @@ rlhf_status rlhf__file_write(const struct rlhf__folder *in, const char *name, co
                              size_t n, struct rlhf__error *err) {
     struct rlhf__file_writer *w;
     RLHF_TRY(rlhf__file_writer_open(in, name, &w, err));
-    rlhf_status status = rlhf__file_writer_put(w, bytes, n, err);
-    if (status < 0) {
+    rlhf_status st = rlhf__file_writer_put(w, bytes, n, err);
+    if (st < 0) {
         rlhf__file_writer_abort(w);
-        return status;
+        return st;
     }
     return rlhf__file_writer_commit(w, err);
 }

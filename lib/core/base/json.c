@@ -62,11 +62,11 @@ rlhf_status rlhf__json_parse_foreign(const char *name, const char *text, size_t 
 rlhf_status rlhf__json_load(const char *path, json_t **out, struct rlhf__error *err) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     *out = NULL;
-    rlhf_status status = rlhf__file_read(path, MAX_FILE_BYTES, &text, err);
-    if (status == RLHF_OK)
-        status = rlhf__json_parse_foreign(path, rlhf__buf_text(&text), text.len, out, err);
+    rlhf_status st = rlhf__file_read(path, MAX_FILE_BYTES, &text, err);
+    if (st == RLHF_OK)
+        st = rlhf__json_parse_foreign(path, rlhf__buf_text(&text), text.len, out, err);
     rlhf__buf_free(&text);
-    return status;
+    return st;
 }
 
 rlhf_status rlhf__json_load_any(const char *dir, const char *name, json_t **out,

@@ -139,9 +139,9 @@ static rlhf_status refuse(const rlhf_opt *o, const json_t *v, const char *raw,
             rlhf__nearest_offer(&near, o->choices[i]);
         rlhf__buf_puts(&b, rlhf__nearest_hint(&near, hint, sizeof hint));
     }
-    rlhf_status status = rlhf__fail(err, RLHF_E_INVALID, "%s", rlhf__buf_text(&b));
+    rlhf_status st = rlhf__fail(err, RLHF_E_INVALID, "%s", rlhf__buf_text(&b));
     rlhf__buf_free(&b);
-    return status;
+    return st;
 }
 
 rlhf_status rlhf__opts_unknown(const struct rlhf__opt_table *t, const char *key,
@@ -163,9 +163,9 @@ rlhf_status rlhf__opts_unknown(const struct rlhf__opt_table *t, const char *key,
     snprintf(full, sizeof full, "%s%s%s", from->section, dot, key);
     if (!rlhf__alias_hint(full, 0, &b) && near.best)
         rlhf__buf_printf(&b, " (did you mean \"%s%s%s\"?)", from->section, dot, near.best);
-    rlhf_status status = rlhf__fail(err, RLHF_E_INVALID, "%s", rlhf__buf_text(&b));
+    rlhf_status st = rlhf__fail(err, RLHF_E_INVALID, "%s", rlhf__buf_text(&b));
     rlhf__buf_free(&b);
-    return status;
+    return st;
 }
 
 // If `v` is an integer, or a real number without a fraction, sets *out and returns 1.

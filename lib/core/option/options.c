@@ -151,15 +151,14 @@ rlhf_status rlhf__opts_new(const struct rlhf__opt_table *t, uint32_t config_size
     void *config = calloc(1, config_size ? config_size : 1);
     *out = NULL;
     if (!config) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory (%u bytes)", config_size);
-    rlhf_status status = rlhf__opts_defaults(t, config, strings, err);
-    if (status == RLHF_OK && object)
-        status = rlhf__opts_apply(t, object, NULL, from, config, strings, err);
-    if (status == RLHF_OK) status = rlhf__opts_required(t, object, from, err);
-    if (status == RLHF_OK)
+    rlhf_status st = rlhf__opts_defaults(t, config, strings, err);
+    if (st == RLHF_OK && object) st = rlhf__opts_apply(t, object, NULL, from, config, strings, err);
+    if (st == RLHF_OK) st = rlhf__opts_required(t, object, from, err);
+    if (st == RLHF_OK)
         *out = config;
     else
         free(config);
-    return status;
+    return st;
 }
 
 // ---- as JSON, and as JSON Schema (draft 2020-12) ----

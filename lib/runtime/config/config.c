@@ -249,22 +249,22 @@ static rlhf_status go_on(const struct rlhf__config_request *req, struct rlhf__co
     struct rlhf__config stored = {0};
     int plain = req->n_set == 0 && req->n_reward == 0 && req->n_sink == 0 && !req->algo &&
                 !req->judge && !req->environment;
-    rlhf_status status = rlhf__resume_load(req, out, err);
-    if (status == RLHF_OK) status = apply_flags(req, out, err);
-    if (status == RLHF_OK && !plain) status = built_in(&stored, err);
-    if (status == RLHF_OK && !plain) status = rlhf__resume_load(req, &stored, err);
-    if (status == RLHF_OK) status = rlhf__resume_check(req, plain ? NULL : &stored, out, err);
-    if (status == RLHF_OK) status = rlhf__resume_trust(req, out, err);
+    rlhf_status st = rlhf__resume_load(req, out, err);
+    if (st == RLHF_OK) st = apply_flags(req, out, err);
+    if (st == RLHF_OK && !plain) st = built_in(&stored, err);
+    if (st == RLHF_OK && !plain) st = rlhf__resume_load(req, &stored, err);
+    if (st == RLHF_OK) st = rlhf__resume_check(req, plain ? NULL : &stored, out, err);
+    if (st == RLHF_OK) st = rlhf__resume_trust(req, out, err);
     out->algo.stored = out->judge.stored = out->environment.stored = !req->trust_run;
     for (size_t i = 0; i < out->n_reward; i++)
         out->reward[i].stored = !req->trust_run;
     for (size_t i = 0; i < out->n_sink; i++)
         out->sink[i].stored = !req->trust_run;
-    if (status == RLHF_OK) status = check_rewards(out, err);
-    if (status == RLHF_OK) status = check_best(out, err);
-    if (status == RLHF_OK && !plain) status = check_best_stays(&stored, out, err);
+    if (st == RLHF_OK) st = check_rewards(out, err);
+    if (st == RLHF_OK) st = check_best(out, err);
+    if (st == RLHF_OK && !plain) st = check_best_stays(&stored, out, err);
     rlhf__config_finish(&stored);
-    return status;
+    return st;
 }
 
 rlhf_status rlhf__config_load(const struct rlhf__config_request *req, struct rlhf__config *out,
@@ -272,22 +272,22 @@ rlhf_status rlhf__config_load(const struct rlhf__config_request *req, struct rlh
     struct rlhf__layer file[N_FILES];
     char stem[256] = "";
     memset(file, 0, sizeof file);
-    rlhf_status status = built_in(out, err);
-    if (status == RLHF_OK && req->resume) return go_on(req, out, err);
-    if (status == RLHF_OK) status = load_files(req, out, file, stem, sizeof stem, err);
-    for (int i = 0; i < N_FILES && status == RLHF_OK; i++)
-        if (file[i].json) status = rlhf__layer_apply(&file[i], stem, out, err);
-    if (status == RLHF_OK && req->preset) {
+    rlhf_status st = built_in(out, err);
+    if (st == RLHF_OK && req->resume) return go_on(req, out, err);
+    if (st == RLHF_OK) st = load_files(req, out, file, stem, sizeof stem, err);
+    for (int i = 0; i < N_FILES && st == RLHF_OK; i++)
+        if (file[i].json) st = rlhf__layer_apply(&file[i], stem, out, err);
+    if (st == RLHF_OK && req->preset) {
         out->run.preset = rlhf__strings_add(&out->strings, req->preset);
-        if (!out->run.preset) status = rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+        if (!out->run.preset) st = rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     }
-    if (status == RLHF_OK) status = apply_flags(req, out, err);
-    if (status == RLHF_OK) status = check_rewards(out, err);
-    if (status == RLHF_OK) status = check_settings(out, err);
-    if (status == RLHF_OK) status = check_best(out, err);
+    if (st == RLHF_OK) st = apply_flags(req, out, err);
+    if (st == RLHF_OK) st = check_rewards(out, err);
+    if (st == RLHF_OK) st = check_settings(out, err);
+    if (st == RLHF_OK) st = check_best(out, err);
     for (int i = 0; i < N_FILES; i++)
         rlhf__layer_finish(&file[i]);
-    return status;
+    return st;
 }
 
 // ---- a --set without a section ----

@@ -24,16 +24,16 @@ rlhf_status rlhf__config_to_json(const struct rlhf__config *c, json_t **out,
     const struct rlhf__section *s = rlhf__sections(&n);
     json_t *all = json_object(), *rewards = json_array(), *sinks = json_array();
     json_t *named = rlhf__named_json(c);
-    rlhf_status status = RLHF_OK;
+    rlhf_status st = RLHF_OK;
     const size_t more = (size_t)(c->judge.plugin != NULL) + (size_t)(c->n_sink > 0) +
                         (named != NULL) + (c->environment.plugin != NULL);
     for (size_t i = 0; i < c->n_reward; i++)
         json_array_append_new(rewards, plugin_json(&c->reward[i], 1));
     for (size_t i = 0; i < c->n_sink; i++)
         json_array_append_new(sinks, plugin_json(&c->sink[i], 0));
-    for (size_t i = 0; i < n && status == RLHF_OK; i++) {
+    for (size_t i = 0; i < n && st == RLHF_OK; i++) {
         json_t *section = json_object();
-        status = rlhf__opts_to_json(&s[i].table, (const char *)c + s[i].offset, section, err);
+        st = rlhf__opts_to_json(&s[i].table, (const char *)c + s[i].offset, section, err);
         json_object_set_new(all, s[i].name, section);
         if (i > 0) continue; // the plugins come right after "run"
         json_object_set_new(all, "algo", plugin_json(&c->algo, 0));
@@ -46,14 +46,14 @@ rlhf_status rlhf__config_to_json(const struct rlhf__config *c, json_t **out,
     }
     json_decref(rewards);
     json_decref(sinks);
-    if (status == RLHF_OK && json_object_size(all) != n + 2 + more)
-        status = rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
-    if (status < 0) {
+    if (st == RLHF_OK && json_object_size(all) != n + 2 + more)
+        st = rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+    if (st < 0) {
         json_decref(all);
         all = NULL;
     }
     *out = all;
-    return status;
+    return st;
 }
 
 rlhf_status rlhf__config_leaves(const char *path, json_t *was, json_t *is,

@@ -61,24 +61,24 @@ static rlhf_status set_member(const char *flag, const char *section, const char 
     const char *const *host = rlhf__host_keys(entry);
     while (*host && strcmp(*host, key) != 0)
         host++;
-    rlhf_status status = RLHF_OK;
+    rlhf_status st = RLHF_OK;
     if (*host && strcmp(key, "weight") == 0) {
-        status = set_weight(flag, section, v, raw, p, err);
+        st = set_weight(flag, section, v, raw, p, err);
     } else if (*host && (strcmp(key, "isolate") == 0 || strcmp(key, "network") == 0)) {
-        status = set_switch(flag, section, key, v, raw, p, err);
+        st = set_switch(flag, section, key, v, raw, p, err);
     } else if (*host) {
         char **field = strcmp(key, "plugin") == 0 ? &p->plugin : &p->name;
         free(*field);
         *field = strdup(raw);
-        if (!*field) status = rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+        if (!*field) st = rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
         if (field == &p->plugin) p->from = RLHF__NAME_TYPED;
     } else if (json_object_set(p->options, key, v) != 0 ||
                json_object_set_new(p->origin, key,
                                    json_pack("{ss,ss}", "source", flag, "raw", raw)) != 0) {
-        status = rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+        st = rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     }
     json_decref(v);
-    return status;
+    return st;
 }
 
 // ---- X.so:k=v,... -----------------------------------------------------------------------------
@@ -160,7 +160,7 @@ static rlhf_status set_section(const char *flag, const struct rlhf__section *s, 
     json_t *v = rlhf__typed_value(raw);
     if (!v) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     struct rlhf__origin from = {flag, s->name, NULL, 0, 0, 0};
-    rlhf_status status =
+    rlhf_status st =
         rlhf__opts_set(&s->table, key, v, raw, &from, (char *)c + s->offset, &c->strings, err);
     json_decref(v);
     if (rlhf__opt_find(&s->table, key) < 0) {
@@ -168,7 +168,7 @@ static rlhf_status set_section(const char *flag, const struct rlhf__section *s, 
         if (n == 0 || err->text[n - 1] != ')') // no other name was suggested
             snprintf(err->text + n, sizeof err->text - n, SEARCH);
     }
-    return status == RLHF_OK ? rlhf__layer_given(c, s->name, key, flag, 1, err) : status;
+    return st == RLHF_OK ? rlhf__layer_given(c, s->name, key, flag, 1, err) : st;
 }
 
 static rlhf_status set_named(const char *flag, const char *name, const char *raw,
@@ -178,10 +178,9 @@ static rlhf_status set_named(const char *flag, const char *name, const char *raw
         return given_twice(flag, RLHF__NAMED_SECTION, name, before, err);
     json_t *v = json_string(raw); // never a number: a directory may be named "1"
     if (!v) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
-    rlhf_status status = rlhf__named_set(c, name, v, flag, err);
+    rlhf_status st = rlhf__named_set(c, name, v, flag, err);
     json_decref(v);
-    return status == RLHF_OK ? rlhf__layer_given(c, RLHF__NAMED_SECTION, name, flag, 1, err)
-                             : status;
+    return st == RLHF_OK ? rlhf__layer_given(c, RLHF__NAMED_SECTION, name, flag, 1, err) : st;
 }
 
 static rlhf_status set_path(const char *flag, const char *section, const char *key, const char *raw,
@@ -232,16 +231,16 @@ rlhf_status rlhf__layer_set(const char *flag, const char *assignment, struct rlh
     char *value = strchr(copy, '=');
     if (value) *value++ = '\0';
     char *key = strchr(copy, '.');
-    rlhf_status status;
+    rlhf_status st;
     if (!value || !key || key == copy || !key[1]) {
-        status = rlhf__fail(err, RLHF_E_INVALID,
-                            "--set: \"%s\" is not of the form "
-                            "section.key=value, e.g. optim.lr=1e-5",
-                            assignment);
+        st = rlhf__fail(err, RLHF_E_INVALID,
+                        "--set: \"%s\" is not of the form "
+                        "section.key=value, e.g. optim.lr=1e-5",
+                        assignment);
     } else {
         *key++ = '\0';
-        status = set_path(flag, copy, key, value, c, err);
+        st = set_path(flag, copy, key, value, c, err);
     }
     free(copy);
-    return status;
+    return st;
 }

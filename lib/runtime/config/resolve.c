@@ -97,15 +97,14 @@ static rlhf_status set_options(const struct rlhf__plugin *plugin,
                               : plugin->desc.kind == RLHF_KIND_ENVIRONMENT ? RLHF__ENTRY_ENVIRONMENT
                                                                            : RLHF__ENTRY_ALGO;
             const char *const *own = rlhf__host_keys(entry);
-            rlhf_status status = rlhf__opts_unknown(&plugin->table, key, own, &from, err);
+            rlhf_status st = rlhf__opts_unknown(&plugin->table, key, own, &from, err);
             size_t n = strlen(err->text);
             snprintf(err->text + n, sizeof err->text - n, "; see rlhf-host plugin info %s",
                      strchr(p->plugin, '/') ? p->plugin : plugin->file);
-            return status;
+            return st;
         }
-        rlhf_status status =
-            rlhf__opts_set(&plugin->table, key, v, raw, &from, config, strings, err);
-        if (status < 0) return status;
+        rlhf_status st = rlhf__opts_set(&plugin->table, key, v, raw, &from, config, strings, err);
+        if (st < 0) return st;
     }
     return RLHF_OK;
 }
@@ -178,23 +177,23 @@ static rlhf_status complete(const struct rlhf__plugin *plugin, struct rlhf__plug
     void *config = calloc(1, size ? size : 1);
     json_t *full = json_object();
     struct rlhf__origin from = {plugin->file, section, NULL, 0, 0, 0};
-    rlhf_status status = RLHF_OK;
-    if (!config || !full) status = rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
-    if (status == RLHF_OK) status = rlhf__opts_defaults(&plugin->table, config, &strings, err);
-    if (status == RLHF_OK) status = set_options(plugin, p, section, config, &strings, err);
-    if (status == RLHF_OK) status = rlhf__opts_required(&plugin->table, p->options, &from, err);
-    if (status == RLHF_OK) status = check_code(plugin, p, section, config, err);
-    if (status == RLHF_OK) status = note_unused(plugin, p, section, config, c, err);
-    if (status == RLHF_OK) status = absolute_fields(&plugin->table, config, &strings, err);
-    if (status == RLHF_OK) status = rlhf__opts_to_json(&plugin->table, config, full, err);
-    if (status == RLHF_OK) {
+    rlhf_status st = RLHF_OK;
+    if (!config || !full) st = rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+    if (st == RLHF_OK) st = rlhf__opts_defaults(&plugin->table, config, &strings, err);
+    if (st == RLHF_OK) st = set_options(plugin, p, section, config, &strings, err);
+    if (st == RLHF_OK) st = rlhf__opts_required(&plugin->table, p->options, &from, err);
+    if (st == RLHF_OK) st = check_code(plugin, p, section, config, err);
+    if (st == RLHF_OK) st = note_unused(plugin, p, section, config, c, err);
+    if (st == RLHF_OK) st = absolute_fields(&plugin->table, config, &strings, err);
+    if (st == RLHF_OK) st = rlhf__opts_to_json(&plugin->table, config, full, err);
+    if (st == RLHF_OK) {
         json_decref(p->options);
         p->options = json_incref(full);
     }
     json_decref(full);
     free(config);
     rlhf__strings_finish(&strings);
-    return status;
+    return st;
 }
 
 // Make a plugin file's path absolute, so that the run can be resumed from another directory.
@@ -360,11 +359,11 @@ rlhf_status rlhf__config_resolve(struct rlhf__config *c, struct rlhf__plugins *p
     RLHF_TRY(resolve_judge(c, plugins, judge, err));
     *rewards = calloc(c->n_reward + 1, sizeof(const struct rlhf__plugin *));
     if (!*rewards) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
-    rlhf_status status = resolve_rewards(c, plugins, *rewards, err);
-    if (status == RLHF_OK) status = note_workers(c, *rewards, *judge, err);
-    if (status < 0) {
+    rlhf_status st = resolve_rewards(c, plugins, *rewards, err);
+    if (st == RLHF_OK) st = note_workers(c, *rewards, *judge, err);
+    if (st < 0) {
         free(*rewards);
         *rewards = NULL;
     }
-    return status;
+    return st;
 }

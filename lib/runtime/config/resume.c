@@ -66,13 +66,13 @@ rlhf_status rlhf__resume_load(const struct rlhf__config_request *req, struct rlh
                           "config.json)",
                           req->resume);
     struct rlhf__layer layer;
-    rlhf_status status = rlhf__layer_load(kept, &layer, err);
-    if (status == RLHF_OK && json_object_get(layer.json, "model_type"))
-        status = rlhf__fail(err, RLHF_E_INVALID,
-                            "--resume: %s is not a run directory: its config.json is a model's (a "
-                            "checkpoint's run is the directory above checkpoints/)",
-                            req->resume);
-    if (status == RLHF_OK) status = rlhf__layer_apply(&layer, NULL, c, err);
+    rlhf_status st = rlhf__layer_load(kept, &layer, err);
+    if (st == RLHF_OK && json_object_get(layer.json, "model_type"))
+        st = rlhf__fail(err, RLHF_E_INVALID,
+                        "--resume: %s is not a run directory: its config.json is a model's (a "
+                        "checkpoint's run is the directory above checkpoints/)",
+                        req->resume);
+    if (st == RLHF_OK) st = rlhf__layer_apply(&layer, NULL, c, err);
     c->run.stop_after = 0; // it limited only the earlier process
     if (req->algo_alone) {
         c->n_recorded = c->n_reward;
@@ -81,7 +81,7 @@ rlhf_status rlhf__resume_load(const struct rlhf__config_request *req, struct rlh
         rlhf__plugin_config_clear(&c->judge);
     }
     rlhf__layer_finish(&layer);
-    return status;
+    return st;
 }
 
 static int ends_in(const char *path, const char *end) {
@@ -252,14 +252,14 @@ static rlhf_status compare_all(const struct rlhf__config_request *req,
                                const struct rlhf__config *stored, struct rlhf__config *c,
                                struct rlhf__error *err) {
     json_t *was = NULL, *is = NULL;
-    rlhf_status status = rlhf__config_to_json(stored, &was, err);
-    if (status == RLHF_OK) status = rlhf__config_to_json(c, &is, err);
-    if (status == RLHF_OK) status = rlhf__config_leaves("", was, is, check_leaf, &req, err);
-    if (status == RLHF_OK) status = same_dir(req, err);
-    if (status == RLHF_OK) status = mark_moved(was, is, c, err);
+    rlhf_status st = rlhf__config_to_json(stored, &was, err);
+    if (st == RLHF_OK) st = rlhf__config_to_json(c, &is, err);
+    if (st == RLHF_OK) st = rlhf__config_leaves("", was, is, check_leaf, &req, err);
+    if (st == RLHF_OK) st = same_dir(req, err);
+    if (st == RLHF_OK) st = mark_moved(was, is, c, err);
     json_decref(was);
     json_decref(is);
-    return status;
+    return st;
 }
 
 rlhf_status rlhf__resume_check(const struct rlhf__config_request *req,

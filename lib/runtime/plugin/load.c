@@ -108,11 +108,11 @@ static rlhf_status add(struct rlhf__plugins *p, const char *path, const char sha
     }
     struct rlhf__plugin *one = calloc(1, sizeof *one);
     if (!one) return rlhf__fail(err, RLHF_E_NOMEM, "%s: out of memory", path);
-    rlhf_status status = rlhf__plugin_init(one, path, sha256, src, err);
-    if (status == RLHF_OK) status = check_duplicate(p, one->desc.id, path, err);
-    if (status < 0) {
+    rlhf_status st = rlhf__plugin_init(one, path, sha256, src, err);
+    if (st == RLHF_OK) st = check_duplicate(p, one->desc.id, path, err);
+    if (st < 0) {
         plugin_free(one);
-        return status;
+        return st;
     }
     p->item[p->n++] = one;
     return RLHF_OK;
@@ -144,11 +144,11 @@ static rlhf_status open_path(struct rlhf__plugins *p, const char *path, int trus
     RLHF_TRY(rlhf__bundle_check(path, call_entry(entry, path), &bundle, err));
     size_t before = p->n;
     for (uint32_t i = 0; i < bundle.n_plugins; i++) {
-        rlhf_status status = add(p, path, sha256, bundle.plugins[i], err);
-        if (status == RLHF_OK) continue;
+        rlhf_status st = add(p, path, sha256, bundle.plugins[i], err);
+        if (st == RLHF_OK) continue;
         while (p->n > before)
             plugin_free(p->item[--p->n]);
-        return status;
+        return st;
     }
     return RLHF_OK;
 }
@@ -216,11 +216,11 @@ rlhf_status rlhf__plugin_open(struct rlhf__plugins *p, const char *name, int32_t
     char *path, *id;
     *out = NULL;
     RLHF_TRY(rlhf__plugins_find(p, name, kind, from, asker, &path, &id, err));
-    rlhf_status status = open_path(p, path, 0, err);
-    if (status == RLHF_OK) status = choose(p, path, id, kind, asker, out, err);
+    rlhf_status st = open_path(p, path, 0, err);
+    if (st == RLHF_OK) st = choose(p, path, id, kind, asker, out, err);
     free(path);
     free(id);
-    return status;
+    return st;
 }
 
 rlhf_status rlhf__plugin_open_trusted(struct rlhf__plugins *p, const char *path, const char *id,
@@ -289,16 +289,16 @@ rlhf_status rlhf__plugin_open_file(struct rlhf__plugins *p, const char *path,
     char absolute[RLHF__PATH_CAP];
     if (!rlhf__path_real(path, absolute))
         return rlhf__fail(err, RLHF_E_INVALID, "there is no plugin file %s", path);
-    rlhf_status status = open_path(p, absolute, 0, err);
+    rlhf_status st = open_path(p, absolute, 0, err);
     const struct rlhf__plugin **found = NULL;
-    if (status == RLHF_OK) {
+    if (st == RLHF_OK) {
         found = calloc(p->n ? p->n : 1, sizeof(const struct rlhf__plugin *));
-        if (!found) status = rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+        if (!found) st = rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     }
     for (size_t i = 0; found && i < p->n; i++)
         if (is_open(p->item[i], absolute)) found[(*n)++] = p->item[i];
     *out = found;
-    return status;
+    return st;
 }
 
 // ---- names ------------------------------------------------------------------------------------

@@ -30,8 +30,8 @@ uint64_t rlhf__note_mark(struct rlhf__note *n) {
 rlhf_status rlhf__note_since(struct rlhf__note *n, uint64_t mark, char *out, size_t cap) {
     pthread_mutex_lock(&n->lock);
     int is_new = n->puts > mark;
-    rlhf_status status = is_new ? n->status : RLHF_OK;
+    rlhf_status st = is_new ? n->status : RLHF_OK;
     snprintf(out, cap, "%s", is_new ? n->text : "");
     pthread_mutex_unlock(&n->lock);
-    return status;
+    return st;
 }

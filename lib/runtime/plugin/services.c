@@ -206,20 +206,20 @@ rlhf_status rlhf__instance_create(const struct rlhf__plugin *plugin,
     snprintf(h->owner, sizeof h->owner, "%s", owner);
     i->plugin = plugin;
     i->host = &h->api;
-    rlhf_status status = rlhf__opts_new(&plugin->table, plugin->desc.config_size, options, from,
-                                        &h->strings, &i->config, err);
-    if (status == RLHF_OK) {
+    rlhf_status st = rlhf__opts_new(&plugin->table, plugin->desc.config_size, options, from,
+                                    &h->strings, &i->config, err);
+    if (st == RLHF_OK) {
         i->self = i->config;
         if (plugin->desc.create) {
             i->self = NULL;
             struct rlhf__call call = rlhf__call_begin(i, "create()");
-            status = plugin->desc.create(&h->api, i->config, &i->self);
-            status = rlhf__call_end(&call, status, err);
+            st = plugin->desc.create(&h->api, i->config, &i->self);
+            st = rlhf__call_end(&call, st, err);
         }
     }
-    if (status < 0) {
+    if (st < 0) {
         host_destroy(h);
-        return status;
+        return st;
     }
     *out = i;
     return RLHF_OK;

@@ -29,10 +29,10 @@ rlhf_status rlhf__instance_save(const struct rlhf__instance *i, struct rlhf__buf
     struct rlhf__buf body = RLHF__BUF_INIT;
     struct stream stream = {{sizeof(rlhf_ostream), 0, stream_write}, &body};
     struct rlhf__call call = rlhf__call_begin(i, "save()");
-    rlhf_status status = rlhf__call_end(&call, d->save(i->self, &stream.api), err);
-    if (status != RLHF_OK) {
+    rlhf_status st = rlhf__call_end(&call, d->save(i->self, &stream.api), err);
+    if (st != RLHF_OK) {
         rlhf__buf_free(&body);
-        return status;
+        return st;
     }
     size_t start = out->len;
     rlhf__buf_put(out, magic, sizeof magic);
@@ -110,8 +110,8 @@ rlhf_status rlhf__instance_load(const struct rlhf__instance *i, const void *byte
     const uint8_t *at = body;
     struct saved saved = {{sizeof(rlhf_istream), 0, saved_read, saved_left}, &at, body + body_len};
     struct rlhf__call call = rlhf__call_begin(i, "load()");
-    rlhf_status status = rlhf__call_end(&call, d->load(i->self, &saved.api, version), err);
-    if (status != RLHF_OK) return status;
+    rlhf_status st = rlhf__call_end(&call, d->load(i->self, &saved.api, version), err);
+    if (st != RLHF_OK) return st;
     if (at != saved.end)
         return rlhf__fail(err, RLHF_E_INVALID, "%s read only %zu of the %zu bytes of its state",
                           rlhf__plugin_name(i->plugin), (size_t)(at - body), body_len);
