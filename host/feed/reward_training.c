@@ -148,8 +148,7 @@ static rlhf_status choose_head(const struct rlhf__feed_env *env, struct rlhf__re
     char file[4400];
     int found;
     rlhf__path_in(file, sizeof file, policy->dir, "config.json");
-    rlhf_status st = rlhf__reward_head_read(policy->config, file, head, &found, err);
-    if (st != RLHF_OK) return st;
+    RLHF_TRY(rlhf__reward_head_read(policy->config, file, head, &found, err));
     if (pooling == RLHF_POOL_FIRST)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "score.pooling is first; a reward model pools mean or last");

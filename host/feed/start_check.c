@@ -29,8 +29,7 @@ static rlhf_status compare(const struct rlhf__feed_env *env, const struct rlhf__
     struct rlhf__pass_out out = {.logp = e->token[RLHF__LOGP_REF]};
     const int64_t tokens =
         rlhf__compute_microbatch(m->compute, env->config->batch.microbatch_tokens);
-    rlhf_status st = rlhf__pass(m, e, &env->cast->logp_dist, tokens, &out, err);
-    if (st != RLHF_OK) return st;
+    RLHF_TRY(rlhf__pass(m, e, &env->cast->logp_dist, tokens, &out, err));
     double d = largest_difference(e, e->token[RLHF__LOGP_OLD], e->token[RLHF__LOGP_REF]);
     if (d <= allowed) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INTERNAL,

@@ -80,9 +80,8 @@ static rlhf_status evaluate_text(struct rlhf__feed *feed, const struct rlhf__hel
     struct rlhf__text_quality q;
     const struct rlhf__evaluating how = {.team = feed->env->cast->share.team};
     if (!is_due(f, h)) return RLHF_OK;
-    rlhf_status st = rlhf__evaluate_text(f->feed.env->cast->policy, f->held_out,
-                                         feed->env->config->data.assistant_only, &how, &q, err);
-    if (st != RLHF_OK) return st;
+    RLHF_TRY(rlhf__evaluate_text(f->feed.env->cast->policy, f->held_out,
+                                 feed->env->config->data.assistant_only, &how, &q, err));
     rlhf__metrics_set(h->metrics, "eval/bits_per_byte", rlhf__bits_per_byte(&q));
     rlhf__metrics_set(h->metrics, "eval/loss", q.nats / (double)q.tokens);
     rlhf__logf(f->feed.env->log, RLHF_LOG_INFO, "held-out bits per byte %.4f after %lld phase%s",

@@ -85,8 +85,7 @@ static rlhf_status pass_shared(struct pass *p, const rlhf_heads *full, struct rl
 
 static rlhf_status pass_slice(struct pass *p, uint32_t from, uint32_t to, int share,
                               const struct rlhf__pass_out *out, struct rlhf__error *err) {
-    rlhf_status st = rlhf__shared_batch_fill(&p->batch, p->e, from, to, share, err);
-    if (st != RLHF_OK) return st;
+    RLHF_TRY(rlhf__shared_batch_fill(&p->batch, p->e, from, to, share, err));
     size_t base = (size_t)p->e->offset[from];
     rlhf_heads h = {.size = sizeof h};
     p->forward.support = rlhf__rows_support(p->e, from);

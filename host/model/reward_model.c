@@ -263,8 +263,7 @@ static rlhf_status forward(const struct rlhf__reward_model *rm, const struct row
                     .prompt_len = prompt_len};
     rlhf_heads h = {.size = sizeof h, .token_score = raw, .score = last};
     memset(raw, 0, (size_t)b.total * sizeof *raw);
-    rlhf_status st = rlhf__model_forward(rm->model, &b, &f, &h, err);
-    if (st != RLHF_OK) return st;
+    RLHF_TRY(rlhf__model_forward(rm->model, &b, &f, &h, err));
     rlhf__reward_pool(head, n, offset, prompt_len, raw, seq + r->from);
     for (uint32_t i = 0; i < n; i++)
         if (prompt_len[i] >= offset[i + 1] - offset[i])

@@ -62,8 +62,7 @@ rlhf_status rlhf__session_init(struct rlhf__session *s, const struct rlhf__dirs 
     say_threads(run->threads, log);
     s->plugins = plugins;
     const struct rlhf__compute_spec spec = rlhf__session_compute(dirs, compute, run->threads, log);
-    rlhf_status st = rlhf__compute_open(&spec, &s->compute, err);
-    if (st != RLHF_OK) return st;
+    RLHF_TRY(rlhf__compute_open(&spec, &s->compute, err));
     const rlhf_compute *table = s->compute->table;
     int32_t dtype = rlhf__compute_dtype(table, dtype_name(compute->dtype));
     s->services = (struct rlhf__services){.log = log,

@@ -46,8 +46,7 @@ rlhf_status rlhf__completions_measure(const struct rlhf__phase *p, struct rlhf__
     for (uint32_t i = 0; i < e->n; i++)
         stopped += e->turn ? e->end[i] != RLHF_EPISODE_TURN_LENGTH : e->finished[i];
     double length = (double)rlhf__rows_response_tokens(e, 0, e->n) / n;
-    rlhf_status st = rlhf__rows_distinct3(e, &distinct, err);
-    if (st != RLHF_OK) return st;
+    RLHF_TRY(rlhf__rows_distinct3(e, &distinct, err));
     if (rlhf__cast_has_rewards(p->cast) || p->recorded) measure_scores(p, m);
     rlhf__metrics_set(m, "completions/mean_length", length);
     rlhf__metrics_set(m, "completions/clipped_ratio", 1 - stopped / n);

@@ -220,7 +220,6 @@ static rlhf_status watch_load(struct rlhf__stop_rule *w, int64_t window, const j
 rlhf_status rlhf__early_stop_load(struct rlhf__early_stop *s, const json_t *v,
                                   struct rlhf__error *err) {
     int64_t window = s->config->window;
-    rlhf_status st = watch_load(&s->kl, window, json_object_get(v, "kl"), "kl", err);
-    if (st != RLHF_OK) return st;
+    RLHF_TRY(watch_load(&s->kl, window, json_object_get(v, "kl"), "kl", err));
     return watch_load(&s->reward, window, json_object_get(v, "reward"), "reward", err);
 }

@@ -33,8 +33,7 @@ void rlhf__experience_finish(struct rlhf__experience *x) {
 static rlhf_status pick_rows(struct rlhf__experience *x, const uint32_t *pick, uint32_t n,
                              struct rlhf__error *err) {
     struct rlhf__rows left = {0};
-    rlhf_status st = rlhf__rows_pick(&left, &x->rows, pick, n, err);
-    if (st != RLHF_OK) return st;
+    RLHF_TRY(rlhf__rows_pick(&left, &x->rows, pick, n, err));
     rlhf__rows_finish(&x->rows);
     x->rows = left;
     if (x->scored.n) rlhf__scored_pick(&x->scored, pick, n);

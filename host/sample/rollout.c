@@ -115,8 +115,7 @@ rlhf_status rlhf__rollout_prompts(const struct rlhf__prompts_config *c, const ch
                                   .max_tokens = (int32_t)(c->max_tokens ? c->max_tokens : room),
                                   .limit = c->limit,
                                   .loading = loading};
-    rlhf_status st = rlhf__prompts_open(&o, m->tok, out, err);
-    if (st != RLHF_OK) return st;
+    RLHF_TRY(rlhf__prompts_open(&o, m->tok, out, err));
     const int mine = strcmp(setting, "prompts.path") == 0;
     rlhf__model_chat_note(m, rlhf__prompts_chats(*out), mine ? c : NULL, sampling->stop, log);
     struct rlhf__buf say = RLHF__BUF_INIT;
@@ -204,8 +203,7 @@ static rlhf_status assemble(const struct rlhf__rollout_request *q, const int64_t
     if (total > INT32_MAX)
         return rlhf__fail(err, RLHF_E_INVALID, "a batch of %llu tokens is too large",
                           (unsigned long long)total);
-    rlhf_status st = rlhf__rows_init(e, q->n, (uint32_t)total, err);
-    if (st != RLHF_OK) return st;
+    RLHF_TRY(rlhf__rows_init(e, q->n, (uint32_t)total, err));
     e->flags |= RLHF__DRAWN;
     if (r->turn) RLHF_TRY(rlhf__rows_add_turns(e, err));
     for (uint32_t i = 0; i < q->n; i++) {

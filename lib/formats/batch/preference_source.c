@@ -17,8 +17,7 @@ rlhf_status rlhf__preference_source_open(struct rlhf__preference_source *s,
                                          struct rlhf__error *err) {
     memset(s, 0, sizeof *s);
     s->max_tokens = rows->max_tokens;
-    rlhf_status st = rlhf__preferences_open(rows, tok, &s->set, err);
-    if (st != RLHF_OK) return st;
+    RLHF_TRY(rlhf__preferences_open(rows, tok, &s->set, err));
     return rlhf__batches_init(&s->batches, rlhf__preferences_count(s->set), batches, row_length,
                               s->set, err);
 }

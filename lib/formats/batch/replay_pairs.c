@@ -41,11 +41,9 @@ rlhf_status rlhf__replay_add(struct rlhf__replay *r, const int32_t *prompt, int3
         return rlhf__fail(err, RLHF_E_INVALID,
                           "a pair of %d prompt, %d chosen and %d rejected tokens; each needs one",
                           n_prompt, n_chosen, n_rejected);
-    rlhf_status st = reserve(r, err);
-    if (st == RLHF_OK)
-        st = rlhf__ids_reserve(&r->ids, (size_t)n_prompt + (size_t)n_chosen + (size_t)n_rejected,
-                               err);
-    if (st != RLHF_OK) return st;
+    RLHF_TRY(reserve(r, err));
+    RLHF_TRY(
+        rlhf__ids_reserve(&r->ids, (size_t)n_prompt + (size_t)n_chosen + (size_t)n_rejected, err));
     r->pair[r->n++] = (struct rlhf__replay_pair){r->ids.n, n_prompt, n_chosen, n_rejected, 0};
     put(&r->ids, prompt, n_prompt);
     put(&r->ids, chosen, n_chosen);
@@ -137,8 +135,7 @@ rlhf_status rlhf__replay_round(const struct rlhf__replay *r, uint64_t seed, int3
                                double share, uint32_t **out, uint32_t *n, struct rlhf__error *err) {
     *out = NULL;
     *n = 0;
-    rlhf_status st = check_round(r, epochs, share, err);
-    if (st != RLHF_OK) return st;
+    RLHF_TRY(check_round(r, epochs, share, err));
     if (r->n_history == 0) share = 0;
     uint32_t own = (uint32_t)(r->n - r->n_history), fresh = own * (uint32_t)epochs;
     uint32_t *pick = calloc((size_t)round_length(share, fresh) + 1, sizeof *pick);
@@ -185,8 +182,7 @@ rlhf_status rlhf__replay_rows(const struct rlhf__replay *r, const uint32_t *pick
     if (total > INT32_MAX || n > INT32_MAX / 2)
         return rlhf__fail(err, RLHF_E_INVALID, "%u pairs of %llu tokens are too many for one step",
                           n, (unsigned long long)total);
-    rlhf_status st = rlhf__rows_init(e, 2 * n, (uint32_t)total, err);
-    if (st != RLHF_OK) return st;
+    RLHF_TRY(rlhf__rows_init(e, 2 * n, (uint32_t)total, err));
     e->flags = RLHF__SHARE_PROMPTS | RLHF__WHOLE_GROUPS;
     for (uint32_t i = 0; i < n; i++) {
         fill_row(r, e, 2 * i, &r->pair[pick[i]], 1);

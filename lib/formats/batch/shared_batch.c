@@ -69,8 +69,7 @@ rlhf_status rlhf__shared_batch_fill(struct rlhf__shared_batch *b, const struct r
                                     uint32_t from, uint32_t to, int share,
                                     struct rlhf__error *err) {
     size_t n = to - from, rows = n + n / 2;
-    rlhf_status st = reserve(b, n, (size_t)(e->offset[to] - e->offset[from]), err);
-    if (st != RLHF_OK) return st;
+    RLHF_TRY(reserve(b, n, (size_t)(e->offset[to] - e->offset[from]), err));
     b->offset = b->ints;
     b->row = b->offset + n + 1;
     b->shared = b->row + n;

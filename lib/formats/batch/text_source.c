@@ -37,8 +37,7 @@ rlhf_status rlhf__text_source_open(struct rlhf__text_source *s, const struct rlh
                                    .loading = o->loading};
     if (o->labelled) d.need |= RLHF__FIELD_BIT(RLHF__FIELD_LABEL);
     if (!o->labelled) d.want |= RLHF__FIELD_BIT(RLHF__FIELD_COMPLETION);
-    rlhf_status st = rlhf__dataset_open(&d, &s->data, err);
-    if (st != RLHF_OK) return st;
+    RLHF_TRY(rlhf__dataset_open(&d, &s->data, err));
     s->skip = o->skip;
     s->n_data = rlhf__dataset_rows(s->data);
     return o->labelled ? take_labels(s, o->n_labels, err) : RLHF_OK;
@@ -60,8 +59,7 @@ rlhf_status rlhf__text_source_tokenise(struct rlhf__text_source *s, const struct
                                              ? RLHF__SAYS_COMPLETION
                                              : RLHF__SAYS_NOTHING,
                                  .loading = o->loading};
-    rlhf_status st = rlhf__token_rows_init(&s->rows, s->data, tok, &t, err);
-    if (st != RLHF_OK) return st;
+    RLHF_TRY(rlhf__token_rows_init(&s->rows, s->data, tok, &t, err));
     rlhf__dataset_close(s->data);
     s->data = NULL;
     struct rlhf__batch_opts b = {.batch_size = o->batch_size,

@@ -110,8 +110,7 @@ rlhf_status rlhf__instance_load(const struct rlhf__instance *i, const void *byte
     const uint8_t *at = body;
     struct saved saved = {{sizeof(rlhf_istream), 0, saved_read, saved_left}, &at, body + body_len};
     struct rlhf__call call = rlhf__call_begin(i, "load()");
-    rlhf_status st = rlhf__call_end(&call, d->load(i->self, &saved.api, version), err);
-    if (st != RLHF_OK) return st;
+    RLHF_TRY(rlhf__call_end(&call, d->load(i->self, &saved.api, version), err));
     if (at != saved.end)
         return rlhf__fail(err, RLHF_E_INVALID, "%s read only %zu of the %zu bytes of its state",
                           rlhf__plugin_name(i->plugin), (size_t)(at - body), body_len);

@@ -92,7 +92,6 @@ rlhf_status rlhf__trust_dir(const char *dir, const struct rlhf__dirs *dirs,
     char real[RLHF__PATH_CAP];
     if (!rlhf__path_real(dir, real))
         return rlhf__fail(err, RLHF_E_INVALID, "%s: cannot resolve the path", dir);
-    rlhf_status st = check(real, real, dirs, 0, err);
-    if (st == RLHF_OK) st = rlhf__trust_code(real, dirs, err);
-    return st;
+    RLHF_TRY(check(real, real, dirs, 0, err));
+    return rlhf__trust_code(real, dirs, err);
 }
