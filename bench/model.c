@@ -151,7 +151,7 @@ struct model bench_model_open(const struct bench *b) {
 }
 
 void bench_model_close(const struct bench *b, struct model *m) {
-    struct optimiser *o = m->optimiser;
+    struct optimizer *o = m->optimizer;
     for (uint32_t i = 0; o && i < o->list.n; i++) {
         b->c->release(b->c->ctx, o->m[i]);
         b->c->release(b->c->ctx, o->v[i]);

@@ -12,7 +12,7 @@
 enum { MODEL_TENSORS = 2048 };
 
 // The arguments of AdamW: all tensors that have a gradient, and the norm of the gradients.
-struct optimiser {
+struct optimizer {
     uint64_t len[MODEL_TENSORS];
     rlhf_dev g[MODEL_TENSORS], w[MODEL_TENSORS], m[MODEL_TENSORS], v[MODEL_TENSORS];
     double lr[MODEL_TENSORS], decay[MODEL_TENSORS];
@@ -24,7 +24,7 @@ struct model {
     const rlhf_plugin *plugin;
     const rlhf_model_ops *ops;
     void *config, *self;
-    struct optimiser *optimiser; // created by the first step
+    struct optimizer *optimizer; // created by the first step
     rlhf_model_info info;
     int64_t position_params; // parameters that no GEMM uses
 };

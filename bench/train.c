@@ -6,9 +6,9 @@
 
 enum { STEPS = 6, WARMUP = 2 };
 
-static struct optimiser *optimiser_of(const struct bench *b, const struct model *m) {
+static struct optimizer *optimizer_of(const struct bench *b, const struct model *m) {
     const rlhf_compute *c = b->c;
-    struct optimiser *o = bench_zeros((sizeof *o + 3) / 4);
+    struct optimizer *o = bench_zeros((sizeof *o + 3) / 4);
     rlhf_param p = {.size = sizeof p};
     uint32_t n = 0;
     if (!RLHF_COMPUTE_HAS(c, sumsq_many) || !RLHF_COMPUTE_HAS(c, adamw_many))
@@ -33,10 +33,10 @@ static struct optimiser *optimiser_of(const struct bench *b, const struct model 
 
 // Computes the norm of all gradients. Then runs AdamW on every tensor, which also zeroes the
 // gradients. The host makes the same calls.
-static void optimise(const struct bench *b, struct model *m, int64_t step, struct train_times *t) {
+static void optimize(const struct bench *b, struct model *m, int64_t step, struct train_times *t) {
     const rlhf_compute *c = b->c;
-    if (!m->optimiser) m->optimiser = optimiser_of(b, m);
-    const struct optimiser *o = m->optimiser;
+    if (!m->optimizer) m->optimizer = optimizer_of(b, m);
+    const struct optimizer *o = m->optimizer;
     const rlhf_adamw a = {sizeof(rlhf_adamw), 0, 1e-5, 0.9, 0.999, 1e-8, 0.01, 1.0, step};
     const double t0 = bench_now(b);
     bench_check(b, c->sumsq_many(c->ctx, &o->list, 1.0, 0, o->clip), "sumsq_many");
@@ -98,7 +98,7 @@ struct train_times bench_train_step(const struct bench *b, struct model *m, int6
     bench_check(b, m->ops->backward(m->self, &r.batch, &fwd, &d), "backward");
     t.forward = t1 - t0;
     t.backward = bench_now(b) - t1;
-    optimise(b, m, step, &t);
+    optimize(b, m, step, &t);
     t.total = bench_now(b) - t0;
     rows_free(&r);
     free(ids);

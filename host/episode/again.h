@@ -17,7 +17,6 @@ struct rlhf__asking {
     int64_t lost;     // out: episodes that were given up
     double seconds;   // out: time in the environment
     int32_t drops;    // 1: an episode is given up after its last attempt (episodes.on_failure=drop)
-    int32_t reserved;
 };
 
 // Call a function (enum rlhf__episode_function) for n episodes, as rlhf__episode_call does. Sets

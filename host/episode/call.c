@@ -14,7 +14,7 @@ struct call {
     struct rlhf__episode_arrays arrays; // first member: say() and metric() cast it back
     const struct rlhf__instance *environment;
     struct rlhf__episode *const *of;
-    int32_t function, reserved;
+    int32_t function;
     rlhf_tool_call *calls; // [n_calls + 1]
     char **arguments;      // [n_calls] owned
     size_t n_calls;

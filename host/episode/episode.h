@@ -23,14 +23,12 @@ enum rlhf__episode_wants {
 // A message of the environment.
 struct rlhf__said {
     int32_t role; // enum rlhf_role
-    int32_t reserved;
     struct rlhf__buf text;
 };
 
 // A call that was answered, to be repeated if the environment fails later (again.h).
 struct rlhf__answered {
     int32_t turn; // 0: reset()
-    int32_t reserved;
     struct rlhf__buf text;
     struct rlhf__tool_calls calls;
     uint64_t answer; // identifies the answer
@@ -50,7 +48,7 @@ struct rlhf__episode_metric {
     double value;
 };
 
-// Zero-initialise; release with rlhf__episode_finish.
+// Zero-initialize; release with rlhf__episode_finish.
 struct rlhf__episode {
     int32_t wants; // enum rlhf__episode_wants
     int32_t seen;  // 1: the environment has been called with `state`

@@ -25,7 +25,6 @@ struct rlhf__episode_setup {
     int32_t alone;     // 1: the run has no prompts (RLHF_ENVIRONMENT_TASKS)
     int32_t chat;      // 1: prompts are messages
     int32_t bos;       // 1: the plain form without prompts begins with BOS
-    int32_t reserved;
     uint64_t seed;     // of the run
     int64_t retries;   // episodes.retries
     int32_t drops;     // 1: episodes.on_failure=drop

@@ -15,9 +15,8 @@ struct rlhf__speaking {
     const char *field; // member of a data row with its messages (prompts.field)
     // 1: the environment states the whole task; the run has no prompts of its own
     int32_t alone;
-    int32_t chat; // 1: prompts are messages
-    int32_t bos;  // BOS of the plain form without prompts: an id, or -1
-    int32_t reserved;
+    int32_t chat;                            // 1: prompts are messages
+    int32_t bos;                             // BOS of the plain form without prompts: an id, or -1
     const struct rlhf__episode_tools *tools; // of the environment
     int64_t cut, specials;                   // replies that were cut; special tokens in replies
 };

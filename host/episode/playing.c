@@ -9,7 +9,7 @@
 rlhf_status rlhf__playing_create(const struct rlhf__plugin *p, struct rlhf__services *services,
                                  const struct rlhf__plugin_config *c, const char *section,
                                  struct rlhf__instance **out, struct rlhf__error *err) {
-    const struct rlhf__origin from = {"the config", section, NULL, 0, 0, 0};
+    const struct rlhf__origin from = {"the config", section, NULL, 0, 0};
     return rlhf__instance_create(p, services, "environment", c->options, &from, out, err);
 }
 

@@ -34,7 +34,7 @@ struct rlhf__playing {
     const struct rlhf__model *policy;
     struct rlhf__response_rules *rules;
     const struct rlhf__prompts *prompts;
-    int32_t alone, reserved;
+    int32_t alone;
     uint64_t seed;
 };
 

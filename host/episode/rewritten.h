@@ -14,8 +14,7 @@
 struct rlhf__rewriting {
     const struct rlhf__chat *chat; // NULL: without a template nothing is rewritten
     const struct rlhf__episode_tools *tools;
-    int32_t refuses; // 1: a rewritten turn is an error (episodes.rewrites=refuse)
-    int32_t reserved;
+    int32_t refuses;         // 1: a rewritten turn is an error (episodes.rewrites=refuse)
     int64_t past, rewritten; // out: turns that were followed by a reply; those rewritten
 };
 

@@ -19,7 +19,6 @@ struct rlhf__episode_tools {
     int32_t form;   // of calls: enum rlhf__tool_form
     int32_t listed; // 1: the chat template lists them in prompts
     int32_t marked; // 1: results are a user's text, each between <result> and </result>
-    int32_t reserved;
 };
 
 // Ask the environment for its list of tools, and choose the form of tool calls: the form in the

@@ -38,9 +38,8 @@ struct rlhf__feed_env {
 
 // The request to measure held-out rows at the end of a phase.
 struct rlhf__held_out {
-    int64_t phase; // phases done, including this one
-    int32_t due;   // 1: measure held-out rows after this phase
-    int32_t reserved;
+    int64_t phase;                        // phases done, including this one
+    int32_t due;                          // 1: measure held-out rows after this phase
     struct rlhf__metrics *metrics;        // receives eval/* and other metrics
     struct rlhf__samples *samples;        // receives some held-out responses; NULL: none
     struct rlhf__reward_tallies *tallies; // of the rewards that score held-out responses
@@ -100,7 +99,7 @@ struct rlhf__feed {
     struct rlhf__prompt_choice *choice;   // NULL: prompts are used in their order
     struct rlhf__ahead *ahead;            // owned; NULL: without rollout.ahead
     int64_t phases;                       // number of phases unless run.phases is set
-    int32_t texts_alone, reserved;        // texts_alone 1: all rows are texts, no row has messages
+    int32_t texts_alone;                  // texts_alone 1: all rows are texts, no row has messages
 };
 
 void rlhf__feed_destroy(struct rlhf__feed *); // NULL allowed [main]
@@ -131,8 +130,8 @@ rlhf_status rlhf__text_feed_open(const struct rlhf__feed_env *, struct rlhf__lab
                                  struct rlhf__feed **out, struct rlhf__error *err);
 
 // Read the held-out rows and tokenize all rows. The policy must be open. Errors: RLHF_E_INVALID
-// (data.max_tokens is greater than the context) and those of rlhf__text_source_tokenise. [main]
-rlhf_status rlhf__text_feed_tokenise(struct rlhf__feed *, struct rlhf__error *err);
+// (data.max_tokens is greater than the context) and those of rlhf__text_source_tokenize. [main]
+rlhf_status rlhf__text_feed_tokenize(struct rlhf__feed *, struct rlhf__error *err);
 
 // ---- preference_feed.c: preference rows, to train a reward model (score head) or a policy ----
 //

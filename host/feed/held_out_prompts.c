@@ -37,7 +37,7 @@ struct measured {
     const struct rlhf__feed_env *env;
     const struct rlhf__prompts *prompts;
     const struct rlhf__held_out *h;
-    int32_t whole, reserved; // 1: log-probs are over the whole vocabulary
+    int32_t whole; // 1: log-probs are over the whole vocabulary
 };
 
 // Returns the destination of the metrics, with the prefix "eval/".
@@ -241,7 +241,7 @@ rlhf_status rlhf__held_out_prompts_measure(const struct rlhf__feed_env *env,
     rlhf__progress_note(env->progress, "evaluation");
     q.n = (uint32_t)rlhf__prompts_count(q.prompts);
     q.group = 1;
-    const struct measured m = {env, q.prompts, h, !q.keep_support, 0};
+    const struct measured m = {env, q.prompts, h, !q.keep_support};
     // Keep the supports (the tokens that sampling kept) only if a reward needs log-probs.
     q.keep_support &= env->cast->rewards_refer || env->cast->rewards_sampled;
     q.stream = "eval";

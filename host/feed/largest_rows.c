@@ -23,7 +23,7 @@ static void longest_prompts(const struct rlhf__largest_rows *q, int64_t *row, in
 
 struct length {
     int64_t prompt;
-    int32_t tokens, reserved;
+    int32_t tokens;
 };
 
 static int longer_first(const void *a, const void *b) {

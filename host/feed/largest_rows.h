@@ -17,7 +17,6 @@ struct rlhf__largest_rows {
     int32_t longest;           // tokens of the longest episode; 0: no episodes
     int32_t n_vocab_support;   // ids in a token's support; 0: none
     uint32_t flags;            // flags of the rows, besides RLHF__DRAWN
-    uint32_t reserved;
 };
 
 // Build the rows in a zeroed *e: the longest prompts, with responses of full length. Errors:

@@ -14,7 +14,7 @@ struct preference_feed {
     struct rlhf__preference_source source;
     struct rlhf__preferences *held_out;            // data.eval_path, or NULL
     struct rlhf__reward_training *reward_training; // NULL: a policy is trained
-    int32_t max_tokens, reserved;
+    int32_t max_tokens;
 };
 
 static struct preference_feed *of(struct rlhf__feed *f) { return (struct preference_feed *)f; }

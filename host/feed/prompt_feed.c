@@ -24,7 +24,6 @@ struct prompt_feed {
     struct rlhf__order order;
     struct rlhf__prompt_sampling sampling;
     int32_t reference_is_start; // 1: the reference equals the starting policy
-    int32_t reserved;
     struct rlhf__prompt_episodes episodes;
 };
 

@@ -14,7 +14,6 @@ struct rlhf__prompt_sampling {
     uint32_t group;       // rows per prompt
     int32_t share;        // 1: rows of a group share its prompt in the KV cache
     int32_t keep_support; // 1: log-probs are over the tokens that top-k, top-p or min-p kept
-    int32_t reserved;
 };
 
 // Choose the number of slots, and the tokens over which log-probs are normalized. The cast must be

@@ -59,7 +59,7 @@ static rlhf_status draw(const struct rlhf__feed_env *env, const volatile sig_ato
     rlhf__logf(
         env->log, RLHF_LOG_INFO,
         "reward model: its scale is fitted to %u responses of at most %lld tokens, which the "
-        "reference samples before phase 1 (score.calibrate, at most two responses a "
+        "reference samples before phase 1 (score.calibrate, at most two responses per "
         "prompt)",
         q.n, (long long)c->sampling.max_new_tokens);
     q.stream = "calibrate";

@@ -16,7 +16,7 @@ struct text_feed {
     struct rlhf__text_source source;
     struct rlhf__dataset *held_out; // data.eval_path, or NULL
     int32_t max_tokens;
-    int32_t labelled;          // 1: rows with a label, for a classifier
+    int32_t labeled;           // 1: rows with a label, for a classifier
     char path[RLHF__PATH_CAP]; // of the rows, if they came with the program
 };
 
@@ -32,7 +32,7 @@ static struct rlhf__text_opts options(struct text_feed *f) {
                                     .batch_tokens = c->data.batch_tokens,
                                     .epochs = c->run.phases > 0 ? 0 : c->data.epochs,
                                     .split = c->data.long_rows == RLHF__DATA_SPLIT,
-                                    .labelled = f->labelled,
+                                    .labeled = f->labeled,
                                     .assistant_only = c->data.assistant_only,
                                     .shuffle = c->data.shuffle,
                                     .seed = (uint64_t)c->run.seed,
@@ -102,19 +102,19 @@ static const struct rlhf__feed_ops text_ops = {.next = text_next,
                                                .order = text_order,
                                                .evaluate = evaluate_text,
                                                .destroy = text_destroy};
-static const struct rlhf__feed_ops labelled_ops = {.next = text_next,
-                                                   .largest = rlhf__feed_largest,
-                                                   .order = text_order,
-                                                   .evaluate = evaluate_labels,
-                                                   .destroy = text_destroy};
+static const struct rlhf__feed_ops labeled_ops = {.next = text_next,
+                                                  .largest = rlhf__feed_largest,
+                                                  .order = text_order,
+                                                  .evaluate = evaluate_labels,
+                                                  .destroy = text_destroy};
 
 rlhf_status rlhf__text_feed_open(const struct rlhf__feed_env *env, struct rlhf__labels *labels,
                                  struct rlhf__feed **out, struct rlhf__error *err) {
     struct text_feed *f = calloc(1, sizeof *f);
     *out = NULL;
     if (!f) return RLHF__NOMEM(err, "out of memory for the rows");
-    f->feed = (struct rlhf__feed){.ops = labels ? &labelled_ops : &text_ops, .env = env};
-    f->labelled = labels != NULL;
+    f->feed = (struct rlhf__feed){.ops = labels ? &labeled_ops : &text_ops, .env = env};
+    f->labeled = labels != NULL;
     struct rlhf__text_opts o = options(f);
     if (labels) {
         o.n_labels = labels->n;
@@ -142,8 +142,8 @@ static rlhf_status open_held_out(struct text_feed *f, struct rlhf__error *err) {
                                    .want = RLHF__FIELD_BIT(RLHF__FIELD_MESSAGES),
                                    .limit = c->eval_limit,
                                    .loading = env->loading};
-    if (!f->labelled) d.want |= RLHF__FIELD_BIT(RLHF__FIELD_COMPLETION);
-    if (f->labelled) {
+    if (!f->labeled) d.want |= RLHF__FIELD_BIT(RLHF__FIELD_COMPLETION);
+    if (f->labeled) {
         d.need |= RLHF__FIELD_BIT(RLHF__FIELD_LABEL);
         d.labels = (const char *const *)env->cast->policy->labels.name;
         d.n_labels = env->cast->policy->n_labels;
@@ -184,7 +184,7 @@ static void say_unreached(const struct text_feed *f, char *out, size_t cap) {
              rows->first_unreached, (int)f->max_tokens);
 }
 
-rlhf_status rlhf__text_feed_tokenise(struct rlhf__feed *feed, struct rlhf__error *err) {
+rlhf_status rlhf__text_feed_tokenize(struct rlhf__feed *feed, struct rlhf__error *err) {
     struct text_feed *f = of(feed);
     const struct rlhf__feed_env *env = feed->env;
     RLHF_TRY(check_assistant_only(f, err));
@@ -193,7 +193,7 @@ rlhf_status rlhf__text_feed_tokenise(struct rlhf__feed *feed, struct rlhf__error
     o.max_len = f->max_tokens;
     o.threads = threads(env);
     if (st == RLHF_OK) st = open_held_out(f, err);
-    if (st == RLHF_OK) st = rlhf__text_source_tokenise(&f->source, &o, env->cast->policy->tok, err);
+    if (st == RLHF_OK) st = rlhf__text_source_tokenize(&f->source, &o, env->cast->policy->tok, err);
     if (st == RLHF_OK && env->config->run.phases == 0)
         st = rlhf__text_source_batches(&f->source, &feed->phases, err);
     if (st != RLHF_OK) return st;

@@ -63,8 +63,7 @@ struct rlhf__rollback_item {
 
 // Zero-initialize; release with rlhf__boundary_finish.
 struct rlhf__rollback {
-    int32_t taken; // 1: the copy was made
-    int32_t reserved;
+    int32_t taken;                    // 1: the copy was made
     uint64_t bytes;                   // size of all items
     size_t n;                         // number of items, 0 = not listed yet
     struct rlhf__rollback_item *item; // [n]

@@ -17,7 +17,6 @@ struct rlhf__chain_log {
     struct rlhf__sha256 bytes; // of the file
     char run[RLHF__PATH_CAP];  // the directory, even if a plugin changes the working directory
     char head[RLHF__HEX];
-    char reserved[7];
     int64_t sealed; // phase of the last checkpoint in the file; -1: none
 };
 

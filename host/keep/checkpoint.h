@@ -56,7 +56,6 @@ struct rlhf__kept {
     struct rlhf__feed *feed;       // with the choice of prompts and the batch in flight
     struct rlhf__digests *digests; // receives the digests of large files; may be NULL
     int32_t resumed;               // 1: the policy was opened from a checkpoint of the same run
-    int32_t reserved;
 };
 
 // Write all files of a checkpoint to the new directory `fresh` in the folder `all`: the weights,

@@ -18,7 +18,6 @@ struct rlhf__run_dir {
     int lock;                     // descriptor, -1 = none
     int32_t numbered;             // 1: named runs/<algo>-<date>-<n>, where n may still increase
     int32_t found;                // 1: it exists, with nothing worth keeping
-    int32_t reserved;
 };
 
 // Call this first, before any plugin is opened. It remembers the working directory and opens the

@@ -271,8 +271,8 @@ static rlhf_status score_labels(const struct rlhf__model *m, struct chunk *c,
 }
 
 // Encode a row for the classifier, cut to `longest` tokens.
-static rlhf_status labelled_ids(const struct rlhf__model *m, const struct rlhf__data_row *row,
-                                size_t longest, struct rlhf__ids *ids, struct rlhf__error *err) {
+static rlhf_status labeled_ids(const struct rlhf__model *m, const struct rlhf__data_row *row,
+                               size_t longest, struct rlhf__ids *ids, struct rlhf__error *err) {
     struct rlhf__messages list = {0};
     json_t *held = NULL;
     ids->n = 0;
@@ -304,7 +304,7 @@ rlhf_status rlhf__evaluate_labels(const struct rlhf__model *m, const struct rlhf
                             where, row.label, m->n_labels - 1, m->dir);
         if (st == RLHF_OK && is_stopped(how)) st = stopped(err);
         if (st == RLHF_OK) {
-            st = labelled_ids(m, &row, longest, &ids, err);
+            st = labeled_ids(m, &row, longest, &ids, err);
             if (st != RLHF_OK) rlhf__error_context(err, "%s", where);
         }
         if (st == RLHF_OK && ids.n == 0)

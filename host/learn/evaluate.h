@@ -100,7 +100,7 @@ rlhf_status rlhf__evaluate_policy_completions(const struct rlhf__model *policy,
 // of the first of them. `sum` is the sum of exp(x[k] - x[at]) over all k. The softmax probability
 // of `at` is therefore 1 / sum, and -log p of index k is x[at] + log(sum) - x[k].
 struct rlhf__peak {
-    int32_t at, reserved;
+    int32_t at;
     double sum;
 };
 struct rlhf__peak rlhf__peak_of(const float *x, int32_t n); // n > 0 [any]

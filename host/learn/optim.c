@@ -387,7 +387,7 @@ rlhf_status rlhf__optim_step(struct rlhf__optim *o, double factor, int32_t loss_
     RLHF_TRY(o->blocks      ? rlhf__optim_blocks_step(o, factor, loss_ok, &clip, err)
              : o->list.size ? step_as_list(o, factor, loss_ok, &clip, err)
                             : step_singly(o, factor, loss_ok, &clip, err));
-    *report = (struct rlhf__optim_report){clip.norm, clip.norm * clip.scale, clip.skip, 0};
+    *report = (struct rlhf__optim_report){clip.norm, clip.norm * clip.scale, clip.skip};
     if (!clip.skip) {
         o->count.step++;
         o->count.skipped_row = 0;

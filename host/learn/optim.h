@@ -18,7 +18,7 @@ struct rlhf__optim_blocks;
 struct rlhf__optim_item {
     rlhf_param param;
     int64_t n; // number of elements
-    int32_t muon, rows, cols, reserved;
+    int32_t muon, rows, cols;
     rlhf_dev m, v; // with Muon, m is the momentum and v is NULL
 };
 
@@ -45,7 +45,7 @@ struct rlhf__optim {
     // 0 if the backend lacks functions for lists. The arrays `len`, `places` and `rates` belong to
     // the list.
     rlhf_tensors list;
-    uint32_t n_between, reserved;
+    uint32_t n_between;
     rlhf_dev clip; // the device's rlhf_clip
     uint64_t *len;
     rlhf_dev *places; // g, w, m, v
@@ -61,7 +61,7 @@ struct rlhf__optim_spec {
     // n parameters, at least one of which is trained. Parameters with RLHF_PARAM_FROZEN are left
     // out; all others must have a gradient.
     const rlhf_param *params;
-    uint32_t n, reserved;
+    uint32_t n;
     const struct rlhf__optim_config *config;
     double head_lr; // learning rate of the value head; 0 = the same as the rest
     // All gradients as one range (rlhf_model_info.grad_base), which can be zeroed at once. NULL:
@@ -76,7 +76,7 @@ struct rlhf__optim_spec {
 struct rlhf__optim_report {
     double grad_norm;         // L2 norm of all gradients before clipping; may be NaN or Inf
     double grad_norm_clipped; // after clipping
-    int32_t skipped, reserved;
+    int32_t skipped;
 };
 
 // Create the state of an optimizer. [main]

@@ -15,12 +15,12 @@
 struct rlhf__optim_blocks {
     const struct rlhf__share *share;
     struct rlhf__blocks cut;
-    uint32_t n_own, reserved; // blocks of this process
-    double *sum;              // [cut.n] sums of squares
-    uint8_t *is_summed;       // [cut.n] 1: the block's sum of squares is ready for the next step
-    double *sent, *received;  // several processes: sums of this process's blocks; of all
-    struct rlhf__sum over;    // for sums over processes; all zeros with one process
-    rlhf_dev moments;         // of own blocks, with several processes
+    uint32_t n_own;          // blocks of this process
+    double *sum;             // [cut.n] sums of squares
+    uint8_t *is_summed;      // [cut.n] 1: the block's sum of squares is ready for the next step
+    double *sent, *received; // several processes: sums of this process's blocks; of all
+    struct rlhf__sum over;   // for sums over processes; all zeros with one process
+    rlhf_dev moments;        // of own blocks, with several processes
     uint64_t moments_bytes;
     rlhf_clip *clip; // [n_own] as downloaded from dev_clip
     rlhf_dev dev_clip;

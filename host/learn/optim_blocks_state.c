@@ -8,7 +8,7 @@
 struct overlap {
     rlhf_dev at;       // on the device; NULL if another process owns the piece
     uint64_t first, n; // first: index of the first element, counted from `from`
-    uint32_t owner, reserved;
+    uint32_t owner;
 };
 
 // Returns the elements that are in piece k of block i. If there are none, the member n is 0.

@@ -96,7 +96,6 @@ struct rlhf__count {
     // far. Otherwise, or without an adapter, 0.
     int64_t still_phases;
     int32_t stop; // 1: early stopping ends the run after this phase
-    int32_t reserved;
 };
 
 // The parts of a run that a phase uses, and the rows of the phase.
@@ -111,7 +110,7 @@ struct rlhf__phase {
     const struct rlhf__recorded *recorded; // responses and scores; NULL: they are sampled
     // Bits of enum rlhf__trust; 0: responses come from the record, too
     int32_t trusts, unused;
-    int32_t has_adapter, reserved;
+    int32_t has_adapter;
     double adapter_norm;       // how far the adapter moved (model/adapter.h)
     struct rlhf__experience x; // the phase's rows; zeroed before the phase, released by the caller
 };

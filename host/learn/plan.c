@@ -49,7 +49,7 @@ static const struct source {
     {"rollouts", TOKEN_HEADS | RLHF_HEAD_VALUE,
      ~((uint32_t)RLHF_PLAN_MISMATCHED | RLHF_PLAN_MARGINS)},
     {"rows of text", TOKEN_HEADS, FILE_FLAGS},
-    {"labelled rows", TOKEN_HEADS | RLHF_HEAD_SCORE, FILE_FLAGS},
+    {"labeled rows", TOKEN_HEADS | RLHF_HEAD_SCORE, FILE_FLAGS},
     {"rows of preferences", TOKEN_HEADS | RLHF_HEAD_SCORE, FILE_FLAGS | RLHF_PLAN_MARGINS},
     {"rows of completions", TOKEN_HEADS, FILE_FLAGS | RLHF_PLAN_MISMATCHED}};
 

@@ -26,7 +26,7 @@ struct rlhf__shard_sums {
     const rlhf_compute *compute;
     struct rlhf__optim *optim[2]; // the policy's and the critic's, or NULL
     struct rlhf__tree tree;       // without the current shard
-    uint32_t n_aside, reserved;
+    uint32_t n_aside;
     rlhf_dev aside[2][RLHF__TREE_DEPTH]; // pending sums
     uint32_t shard, last;                // the current shard, the last shard of this process
     struct rlhf__once *once[2];          // in ascending order, with a gap between any two

@@ -14,7 +14,6 @@ struct rlhf__shard_numbers {
     double loss, difference_sum, difference_max, compared;
     double fall_sum, fall_tokens, tokens, flops, asked;
     double sums[RLHF__LEARNER_SUMS]; // of the objective
-    double reserved[3];
 };
 
 struct rlhf__shards {

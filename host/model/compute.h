@@ -14,13 +14,12 @@ struct rlhf__free_memory {
 
 struct rlhf__compute {
     struct rlhf__kernels kernels;
-    rlhf_compute *made;        // made by the backend's open(), for its close()
-    rlhf_compute read;         // a copy of *made with the members that this host knows
-    rlhf_compute *table;       // &read: the table to use
-    char path[RLHF__PATH_CAP]; // resolved path of the shared object
-    char sha256[65];           // of the shared object
-    char arithmetic[2][16];    // names for f32 and bf16; "": no promise of equal bits
-    char reserved[3];
+    rlhf_compute *made;                     // made by the backend's open(), for its close()
+    rlhf_compute read;                      // a copy of *made with the members that this host knows
+    rlhf_compute *table;                    // &read: the table to use
+    char path[RLHF__PATH_CAP];              // resolved path of the shared object
+    char sha256[65];                        // of the shared object
+    char arithmetic[2][16];                 // names for f32 and bf16; "": no promise of equal bits
     uint32_t gpu;                           // index of the card; 0 for a CPU
     int32_t passed_level;                   // log level for passed_over
     char passed_over[1024];                 // why "auto" chose the CPU; else ""
@@ -34,10 +33,9 @@ struct rlhf__compute_spec {
     uint32_t threads;              // 0 = all cores
     uint32_t guard;                // for the backends reference and cuda
     uint32_t gpu;                  // index of the card
-    uint32_t reserved;
-    uint64_t workspace_bytes; // 0 = the backend's own default
-    const char *arithmetic;   // name of the arithmetic to use; NULL = the fastest
-    struct rlhf__log *log;    // gets the backend's log lines; NULL = silent
+    uint64_t workspace_bytes;      // 0 = the backend's own default
+    const char *arithmetic;        // name of the arithmetic to use; NULL = the fastest
+    struct rlhf__log *log;         // gets the backend's log lines; NULL = silent
 };
 
 // Open kernels_<backend>.so and create its table. "auto" means the GPU if the CUDA backend is built

@@ -15,7 +15,6 @@ struct rlhf__memory_plan {
     uint64_t workspace[2][RLHF_WORKSPACES]; // bytes so far of each workspace of both tables
     const rlhf_compute *second; // the second table, if calls are for it; NULL: they are for `real`
     int32_t bf16_weights;       // 1: a bf16 weight was created, see rlhf_call.dtype
-    int32_t reserved;
 };
 
 // A weight of the plan.

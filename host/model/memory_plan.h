@@ -36,7 +36,7 @@ const char *rlhf__use_name(int32_t use); // "packed weights" [any]
 
 // Bytes by owner and use. Owners are roles, such as "policy", in the order of their first use.
 struct rlhf__uses {
-    uint32_t n, reserved;
+    uint32_t n;
     char name[RLHF__OWNERS][32];
     uint64_t bytes[RLHF__OWNERS][RLHF__USES];
 };
@@ -55,7 +55,7 @@ struct rlhf__allocations {
     uint64_t next, now, peak; // bytes: address range used, allocated now, allocated at the peak
     struct rlhf__uses uses, at_peak;
     uint32_t owner, packer; // owners of later allocations and of later packed weights
-    int32_t use, reserved;
+    int32_t use;
     struct rlhf__allocation *block; // [n], in ascending order of addresses
     size_t n, cap;
     char error[160];

@@ -78,7 +78,7 @@ struct rlhf__model_adapter {
     const char *dir; // PEFT directory to start from; NULL or "": a new adapter is drawn
     const char *targets;
     double alpha;
-    int32_t rank, reserved; // rank of a new adapter; 0: none
+    int32_t rank; // rank of a new adapter; 0: none
 };
 
 struct rlhf__model_spec {
@@ -139,7 +139,6 @@ struct rlhf__model {
     int32_t frozen;
     struct rlhf__model_spec spec; // the spec that the model was opened with; spec.dir is `dir`
     int32_t planned;              // 1: on the memory plan; parameters are not allocated
-    int32_t reserved;
 };
 
 // Open, check and fill a model. The caller owns *out; free with rlhf__model_close. Errors, with the

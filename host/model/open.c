@@ -81,7 +81,7 @@ static rlhf_status open_instance(struct rlhf__model *m, struct rlhf__error *err)
                                        where, &plugin, err);
     if (st == RLHF_E_INVALID) st = explain_type(m, model_type, err);
     if (st != RLHF_OK) return st;
-    struct rlhf__origin from = {where, "", NULL, 0, 1, 0};
+    struct rlhf__origin from = {where, "", NULL, 0, 1};
     char owner[64];
     snprintf(owner, sizeof owner, "models/%s", m->role);
     st =

@@ -18,7 +18,7 @@ static rlhf_status bad(const char *file, const char *what, struct rlhf__error *e
 rlhf_status rlhf__reward_head_read(const json_t *config, const char *file,
                                    struct rlhf__reward_head *out, int *found,
                                    struct rlhf__error *err) {
-    *out = (struct rlhf__reward_head){RLHF_POOL_MEAN, 0, 1, 0};
+    *out = (struct rlhf__reward_head){RLHF_POOL_MEAN, 1, 0};
     const json_t *v = json_object_get(config, "rlhf_reward");
     *found = v != NULL;
     if (!v) return RLHF_OK;
@@ -342,7 +342,7 @@ rlhf_status rlhf__reward_model_calibrate(struct rlhf__reward_model *rm, uint32_t
                                          const int32_t *ids, const int32_t *offset,
                                          const int32_t *prompt_len, int *fitted,
                                          struct rlhf__error *err) {
-    struct rlhf__reward_head plain = {rm->head.pooling, 0, 1, 0};
+    struct rlhf__reward_head plain = {rm->head.pooling, 1, 0};
     struct rows r = {.ids = ids, .offset = offset, .prompt_len = prompt_len};
     *fitted = 0;
     float *raw = calloc((size_t)n + 1, sizeof *raw);

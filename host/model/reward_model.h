@@ -23,7 +23,6 @@
 // 2019. Mean: DeepSeekMath, Shao et al. 2024.
 struct rlhf__reward_head {
     int32_t pooling; // RLHF_POOL_MEAN or RLHF_POOL_LAST, over response tokens
-    int32_t reserved;
     double gain, bias;
 };
 

@@ -214,7 +214,7 @@ static rlhf_status find_model(const struct rlhf__cast *c, const struct rlhf__rew
 
 static rlhf_status open_judge(const struct rlhf__iteration *it, const struct rlhf__plugin *judge,
                               struct rlhf__instance **out, struct rlhf__error *err) {
-    struct rlhf__origin from = {"the config", "judge", NULL, 0, 0, 0};
+    struct rlhf__origin from = {"the config", "judge", NULL, 0, 0};
     if (!judge) return RLHF_OK;
     return rlhf__instance_create(judge, it->services, "judge", it->config->judge.options, &from,
                                  out, err);

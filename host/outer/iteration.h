@@ -27,7 +27,6 @@ struct rlhf__iteration {
     // 1: the run takes its rows from a record, without a judge or reward model. Calls of the
     // service that need a judge or a reward model then do nothing.
     int32_t recorded;
-    int32_t reserved;
     struct rlhf__replay replay;         // used with rlhf_iteration.reward_model
     struct rlhf__reward_model *trained; // the reward model that is trained, or NULL; borrowed
     struct rlhf__reward_round *round;   // trains that model; created after it is loaded; owned

@@ -18,7 +18,6 @@ struct rlhf__distribution {
     size_t n;               // number of finite values; 0: the other members are not set
     double mean, deviation; // standard deviation
     int32_t counted;        // > 0: number of distinct values, each with its count; 0: quantiles
-    int32_t reserved;
     double value[RLHF__DISTRIBUTION_QUANTILES + 1]; // ascending
     int64_t count[RLHF__DISTRIBUTION_FEW];
 };

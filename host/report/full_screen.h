@@ -39,7 +39,7 @@ struct rlhf__full_now {
     int64_t phase, phases;
     const char *eta;  // "1:12"; "" = not known
     const char *note; // current work
-    int32_t color, reserved;
+    int32_t color;
 };
 
 // Draw the whole display. The remaining time is never cut off. [main]

@@ -22,7 +22,6 @@ rlhf_status rlhf__append_sync(int fd, const char *path, struct rlhf__error *err)
 struct rlhf__jsonl {
     char *path;
     int fd;
-    int reserved;
 };
 
 // Open `name` in a run directory for appending. If keep_phase < 0, the file is emptied. Otherwise

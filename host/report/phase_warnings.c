@@ -58,7 +58,7 @@ struct said {
     const struct rlhf__metrics *metrics;
     struct rlhf__buf *out;
     const char *owner; // "rewards/NAME/"
-    int32_t n, reserved;
+    int32_t n;
 };
 
 static void say_metric(void *arg, const char *name) {

@@ -22,12 +22,11 @@ struct rlhf__progress {
     struct rlhf__log *log;
     int32_t kind; // BAR, PLAIN or OFF
     int32_t color;
-    int32_t drawn;   // columns of the bar on the screen, 0: not shown
-    int32_t hidden;  // 1: do not show the bar
-    int32_t day;     // day of the last line that showed a date
-    int32_t counted; // 1: `note` has "done/of"
-    int32_t fills;   // 1: rlhf__progress_fill may take the whole terminal
-    int32_t reserved;
+    int32_t drawn;                    // columns of the bar on the screen, 0: not shown
+    int32_t hidden;                   // 1: do not show the bar
+    int32_t day;                      // day of the last line that showed a date
+    int32_t counted;                  // 1: `note` has "done/of"
+    int32_t fills;                    // 1: rlhf__progress_fill may take the whole terminal
     struct rlhf__full_screen *screen; // NULL: not shown
     struct rlhf__progress_state state;
     struct rlhf__watch watch;

@@ -37,7 +37,6 @@ struct rlhf__rollout_log_update {
     const uint32_t *row;           // [n] indices of the minibatch's rows in the batch
     const struct rlhf__rows *part; // [n] those rows
     int32_t own;                   // 1: this step has separate advantages
-    int32_t reserved;
     double loss;
     double grad_norm, grad_norm_clipped; // of the policy
 };

@@ -176,7 +176,7 @@ static void put_label(struct rlhf__buf *b, const struct rlhf__sample_choice_from
         rlhf__buf_puts(b, label == 1 ? "\"chosen\"" : "\"rejected\"");
     else if (f->source == RLHF_SOURCE_COMPLETIONS)
         rlhf__buf_puts(b, label == 1 ? "true" : "false");
-    else if (f->source == RLHF_SOURCE_LABELLED && f->labels && label < f->labels->n)
+    else if (f->source == RLHF_SOURCE_LABELED && f->labels && label < f->labels->n)
         rlhf__json_write_string(b, f->labels->name[label], strlen(f->labels->name[label]));
     else
         rlhf__buf_puts(b, "null");
@@ -217,7 +217,7 @@ static void put_data(struct rlhf__buf *b, const struct rlhf__sample_choice_from 
 // Returns the number of tokens before the response in a row of a file. If a text lacks a prompt,
 // all of it is the response.
 static int32_t data_prompt(const struct rlhf__sample_choice_from *f, uint32_t i) {
-    const int texts = f->source == RLHF_SOURCE_TEXT || f->source == RLHF_SOURCE_LABELLED;
+    const int texts = f->source == RLHF_SOURCE_TEXT || f->source == RLHF_SOURCE_LABELED;
     return texts && f->rows->prompt_len[i] <= 1 ? 0 : f->rows->prompt_len[i];
 }
 

@@ -18,7 +18,7 @@ struct rlhf__sample {
     // is_chat: 1 = the prompt is made of messages; is_marked: 1 = the prompt of a file's row has
     // special tokens, such as those of a chat template, so it is not what a user would type
     int32_t is_chat, is_marked;
-    int32_t prompt_tokens, reserved; // length of the prompt
+    int32_t prompt_tokens; // length of the prompt
 };
 
 struct rlhf__samples;
@@ -53,7 +53,7 @@ struct rlhf__sample_table {
     int32_t boxed;    // 1: boxes with several lines of text each; 0: one line per sample
     // 1: omit the reward column, because the run lacks rewards. If the run also lacks a reference,
     // omit the log-prob column too.
-    int32_t no_reward, reserved;
+    int32_t no_reward;
 };
 
 // Append the table of a phase to a buffer; t->width must be set. [main]

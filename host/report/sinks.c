@@ -23,7 +23,7 @@ struct rlhf__sinks {
     char **name;
     double *value;
     size_t n_taken, cap;
-    int32_t full, reserved; // full 1: a metric was lost, because memory ran out
+    int32_t full; // full 1: a metric was lost, because memory ran out
 };
 
 // A sink may only observe the run, so metrics that it reports are dropped.
@@ -40,7 +40,7 @@ static rlhf_status open_one(const struct rlhf__config *c, size_t i,
                             struct sink *out, struct rlhf__error *err) {
     char section[32];
     snprintf(section, sizeof section, "sink.%zu", i);
-    const struct rlhf__origin from = {"the config", section, NULL, 0, 0, 0};
+    const struct rlhf__origin from = {"the config", section, NULL, 0, 0};
     RLHF_TRY(rlhf__instance_create(plugin, services, section, c->sink[i].options, &from,
                                    &out->instance, err));
     rlhf__instance_metrics_to(out->instance, drop_metric, NULL);

@@ -69,12 +69,11 @@ static size_t advantages(const struct rlhf__rows *e, uint32_t flags, double *x) 
 static const struct part {
     const char *name;
     uint32_t needs; // the flag that must be set; 0: none
-    uint32_t reserved;
     size_t (*take)(const struct rlhf__rows *, uint32_t flags, double *x);
-} parts[] = {{"reward", RLHF__SPREAD_REWARD, 0, rewards},
-             {"length", 0, 0, lengths},
-             {"kl", RLHF__SPREAD_REFERENCE, 0, divergences},
-             {"advantage", RLHF__SPREAD_ADVANTAGE, 0, advantages}};
+} parts[] = {{"reward", RLHF__SPREAD_REWARD, rewards},
+             {"length", 0, lengths},
+             {"kl", RLHF__SPREAD_REFERENCE, divergences},
+             {"advantage", RLHF__SPREAD_ADVANTAGE, advantages}};
 
 // Append a part to the line and write its histogram.
 static rlhf_status put_part(const struct part *part, int64_t phase, const struct rlhf__rows *e,

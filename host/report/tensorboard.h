@@ -12,7 +12,6 @@
 struct rlhf__tensorboard {
     char *path;
     int fd;
-    int reserved;
 };
 
 // Open the event file in the run's folder `name`, which is created if needed. If keep_phase < 0,

@@ -71,7 +71,7 @@ rlhf_status rlhf__phase_score(const struct rlhf__phase *p, struct rlhf__experien
 struct rounds {
     // rounds; prompts sampled in total; groups without spread in total
     int64_t rounds, prompts, flat;
-    uint32_t live, reserved; // groups with spread in the newest round
+    uint32_t live; // groups with spread in the newest round
 };
 
 // Set keep[i] = 1 for the rows of groups with spread. Returns the number of these groups, and sets

@@ -44,8 +44,7 @@ struct rlhf__run_request {
     int32_t dry_run;                        // 1: set everything up, run no phase, write nothing
     int32_t allow_changed_plugins;          // 1: resume even if the code has changed
     int32_t allow_changed_inputs;           // 1: resume even if rows or frozen models have changed
-    int32_t reserved;
-    struct rlhf__memory_need *need; // receives the memory that the run needs; may be NULL
+    struct rlhf__memory_need *need;         // receives the memory that the run needs; may be NULL
     // The record from which phases read responses and scores, or NULL: responses are sampled and
     // scored. With a record, rewards, the judge, the environment and sinks are opened only if
     // `trusts` is set.
@@ -94,7 +93,7 @@ struct rlhf__run {
     int32_t collapsed; // 1: run.stop_on ends the run
     // Number of this machine's GPUs, if the machine's processes are assigned to them in turn. 0:
     // each process uses compute.gpu.
-    uint32_t gpus, reserved;
+    uint32_t gpus;
     int64_t ahead_threads;  // CPU threads that sample ahead of training; 0: as the backend chooses
     char said_compute[256]; // the last description of the backend that was logged
     // The memory plan on which the models' memory was counted before they were loaded. NULL if
@@ -162,7 +161,6 @@ rlhf_status rlhf__run_phases(struct rlhf__run *, struct rlhf__error *err);
 struct rlhf__again_wish {
     int64_t phases; // how many; 0: write only manifest.json and the beginning of chain.jsonl
     int32_t start;  // 1: also write a checkpoint of the beginning of the first phase
-    int32_t reserved;
     // Returns 1 if the checkpoint after this phase is wanted.
     int (*keep)(void *arg, int64_t phase);
     void *arg;

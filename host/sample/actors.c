@@ -15,7 +15,7 @@ struct rlhf__actors {
     // The batch that is being sampled. An actor uses only `row`.
     struct rlhf__rollout_request q;
     int64_t *row;
-    int32_t begun, reserved;
+    int32_t begun;
 };
 
 // The beginning of an order in a message; the numbers of the order's rows follow. The struct has no

@@ -13,7 +13,6 @@ struct row {
     int32_t drawn;    // tokens drawn so far, in all turns
     int32_t turn, from; // the current turn, and its first token after the prompt
     int32_t waits;      // 1: takes part in no step until turns->next says what follows
-    int32_t reserved;
 };
 
 // A KV cache that sequences [first, end) share. It holds their prompt without its last token.

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#define NORMALISE_EPS 1e-5
+#define NORMALIZE_EPS 1e-5
 
 static int counts(const uint8_t *keep, const uint8_t *missing, uint32_t i) {
     return (!keep || keep[i]) && (!missing || !missing[i]);
@@ -53,16 +53,16 @@ void rlhf__rows_sum_rewards(struct rlhf__rows *e) {
 // Returns the weight of a reward that is normalized by its standard deviation. A reward without
 // spread gets the weight 0: it contains no information, and dividing by almost 0 would magnify its
 // token rewards.
-static double normalised(double weight, double std) {
-    return std > 0 ? weight / (std + NORMALISE_EPS) : 0;
+static double normalized(double weight, double std) {
+    return std > 0 ? weight / (std + NORMALIZE_EPS) : 0;
 }
 
-// Add one reward to the rewards of the batch. If `normalise` is 1, normalizes it first.
+// Add one reward to the rewards of the batch. If `normalize` is 1, normalizes it first.
 static void add(struct rlhf__rows *e, const struct rlhf__reward_parts *parts, const uint8_t *keep,
-                double weight, int normalise) {
+                double weight, int normalize) {
     double mean = 0, std = 0;
-    if (normalise) rlhf__mean_std(parts->row, keep, parts->missing, e->n, &mean, &std);
-    double scale = normalise ? normalised(weight, std) : weight;
+    if (normalize) rlhf__mean_std(parts->row, keep, parts->missing, e->n, &mean, &std);
+    double scale = normalize ? normalized(weight, std) : weight;
     float *sum = e->token[RLHF__TOKEN_REWARD];
     for (uint32_t i = 0; i < e->n; i++) {
         if (parts->missing && parts->missing[i]) continue;
@@ -72,10 +72,10 @@ static void add(struct rlhf__rows *e, const struct rlhf__reward_parts *parts, co
     }
 }
 
-static void normalise_row(struct rlhf__rows *e, uint32_t i, double mean, double std) {
+static void normalize_row(struct rlhf__rows *e, uint32_t i, double mean, double std) {
     double moved = (double)e->score[i] - mean;
-    e->score[i] = std > 0 ? (float)(moved / (std + NORMALISE_EPS)) : 0;
-    scale_tokens(e, i, normalised(1, std));
+    e->score[i] = std > 0 ? (float)(moved / (std + NORMALIZE_EPS)) : 0;
+    scale_tokens(e, i, normalized(1, std));
     take_reward(e, i);
 }
 
@@ -92,7 +92,7 @@ static void fix_score(struct rlhf__rows *e, uint32_t i, double score) {
     scale_tokens(e, i, 0);
 }
 
-static void penalise(struct rlhf__rows *e, uint32_t i, const struct rlhf__response_config *r,
+static void penalize(struct rlhf__rows *e, uint32_t i, const struct rlhf__response_config *r,
                      int no_period) {
     if (r->truncate == RLHF__TRUNCATE_PERIOD && no_period) fix_score(e, i, r->period_penalty);
     if (e->finished[i] || r->non_stop == RLHF__NON_STOP_NONE) return;
@@ -118,10 +118,10 @@ void rlhf__mix(const struct rlhf__config *c, const struct rlhf__reward_parts *pa
     int after = c->mixing.normalize == RLHF__NORMALIZE_AFTER;
     if (after) rlhf__mean_std(e->reward, keep, unpaid, e->n, &mean, &std);
     for (uint32_t i = 0; i < e->n; i++) {
-        if (after && !(unpaid && unpaid[i])) normalise_row(e, i, mean, std);
+        if (after && !(unpaid && unpaid[i])) normalize_row(e, i, mean, std);
         clip(e, i, (double)(float)c->mixing.clip);
         if (keep[i])
-            penalise(e, i, &c->response, no_period[i]);
+            penalize(e, i, &c->response, no_period[i]);
         else
             fix_score(e, i, 0);
         take_reward(e, i);

@@ -10,10 +10,9 @@
 struct rlhf__response_rules {
     const struct rlhf__tokenizer *tok;
     const struct rlhf__response_config *response;
-    json_t *stop;   // array of texts and token ids
-    size_t longest; // bytes of the longest text, 0 = only ids
-    int32_t period; // id that counts as a period, -1 = any token that contains a period
-    int32_t reserved;
+    json_t *stop;          // array of texts and token ids
+    size_t longest;        // bytes of the longest text, 0 = only ids
+    int32_t period;        // id that counts as a period, -1 = any token that contains a period
     struct rlhf__buf tail; // scratch
 };
 

@@ -25,7 +25,7 @@ struct rlhf__overlap_answers {
     uint8_t *again;   // [n] 1 = the row must be scored again for its reports; see rlhf__reward_ask
     float *seq;       // [n]
     float **token;    // [n] rewards of the row's tokens, owned; NULL = no token rewards
-    uint32_t n, reserved;
+    uint32_t n;
     struct rlhf__error why; // reason for the first failure; code 0: no failure
     struct rlhf__reward_tally tally;
     struct rlhf__reward_metrics metrics;

@@ -32,7 +32,7 @@ struct rlhf__reward_overlap {
     // [n] rows that are ready to be scored, in the order in which they finished
     uint32_t *ready;
     uint32_t n_ready, done; // number of ready rows, and of those that the thread has taken
-    int32_t closing, reserved;
+    int32_t closing;
 };
 
 // Returns 1 if a reward may be called while rows are being sampled. Three kinds of rewards may not:

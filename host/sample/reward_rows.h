@@ -56,7 +56,7 @@ double rlhf__scored_correct(const struct rlhf__scored *, const uint8_t *keep);
 // rlhf__scored. Zero-initialize; release with rlhf__reward_rows_finish, even after a failure. A row
 // of several turns is whole here; reward_view.h selects the part that a reward sees.
 struct rlhf__reward_rows {
-    uint32_t n, reserved;
+    uint32_t n;
     rlhf_str *prompt, *response, *meta; // [n]
     int32_t *ids;                       // [offset[n]]
     int32_t *offset;                    // [n + 1]

@@ -15,7 +15,7 @@ static rlhf_status open_one(const struct rlhf__rewards_request *q, size_t i,
     if (!q->flag) snprintf(section, sizeof section, "reward.%zu", i);
     snprintf(loading, sizeof loading, "loading %.40s", q->plugin[i]->file);
     rlhf__watch_seen(q->watch, loading, 0, 0);
-    struct rlhf__origin from = {q->flag ? q->flag : "the config", section, NULL, 0, 0, 0};
+    struct rlhf__origin from = {q->flag ? q->flag : "the config", section, NULL, 0, 0};
     return rlhf__instance_create(q->plugin[i], q->services, owner, reward->options, &from, out,
                                  err);
 }

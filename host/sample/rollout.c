@@ -183,7 +183,7 @@ static rlhf_status assemble_support(const struct rlhf__rollout_request *q,
 // A row's prompt.
 struct prompt {
     const int32_t *ids;
-    int32_t n, reserved;
+    int32_t n;
 };
 
 static struct prompt prompt_of(const struct rlhf__rollout_request *q, const int64_t *row,

@@ -48,9 +48,8 @@ struct rlhf__rollout_request {
     rlhf_gen
         *cache; // slots + prefix_slots sequences of prompt + max_new tokens; NULL: made per call
     const struct rlhf__prompts *prompts;
-    uint32_t n, slots; // rows; rows decoded at once
-    uint32_t group;    // adjacent rows with the same prompt; 0 means 1
-    int32_t reserved;
+    uint32_t n, slots;                  // rows; rows decoded at once
+    uint32_t group;                     // adjacent rows with the same prompt; 0 means 1
     uint32_t prefix_slots;              // KV caches for prompts that adjacent rows share (decode.h)
     int32_t keep_support;               // 1: store the set that each token was sampled from
     int32_t max_new;                    // longest response

@@ -20,7 +20,7 @@ struct rlhf__ship {
     struct rlhf__model *model;
     struct chunk *chunk; // [n]
     uint32_t n, learners;
-    int32_t acts, reserved;
+    int32_t acts;
     float *buf[DEPTH];      // one chunk or, on an actor, one chunk of each learner
     uint64_t ticket[DEPTH]; // of each exchange
     rlhf_block *out, *in;   // [ranks]

@@ -13,7 +13,7 @@ struct rlhf__turn_texts {
     char *after;    // everything after the prompt, up to where scoring ends
     char *messages; // the conversation as a JSON list of {"role", "content"}
     size_t before_len, after_len, messages_len;
-    int32_t last, reserved; // index of the last turn's first token within the row
+    int32_t last; // index of the last turn's first token within the row
 };
 
 // Make the texts of row i. The first `len` tokens of the row, including the prompt, are scored.

@@ -21,9 +21,9 @@ struct rules {
 };
 
 #define BY_ALGO(path, unused, why)                                                                 \
-    { path, unused, 0, algo, why, NULL }
+    { path, unused, algo, why, NULL }
 #define BY_SETTING(path, unused, why)                                                              \
-    { path, unused, 0, NULL, why, NULL }
+    { path, unused, NULL, why, NULL }
 
 static void add(struct rules *rules, const struct rlhf__effect_rule *added, size_t n) {
     memcpy(rules->rule + rules->n, added, n * sizeof *added);
@@ -44,13 +44,13 @@ static void add_algo_rules(struct rules *rules, const struct rlhf__run *r) {
     const int rollout = p->source == RLHF_SOURCE_ROLLOUT;
     const int preferences = // rows are pairs, or responses with a label each
         p->source == RLHF_SOURCE_PREFERENCES || p->source == RLHF_SOURCE_COMPLETIONS;
-    const int labelled = p->source == RLHF_SOURCE_LABELLED, prompts = rollout || preferences;
+    const int labeled = p->source == RLHF_SOURCE_LABELED, prompts = rollout || preferences;
     const int reward_model = preferences && (p->heads & RLHF_HEAD_SCORE);
     const int calibrates = reward_model || outer->reward_model;
     const int draws = rollout || reward_model; // responses are sampled
     const int compared = calibrates || rlhf__cast_wants_reference(&r->cast);
     const int unscored = c->n_reward == 0 && !c->judge.plugin && !c->environment.plugin;
-    const int critic = (p->heads & RLHF_HEAD_VALUE) != 0, scores = labelled || reward_model;
+    const int critic = (p->heads & RLHF_HEAD_VALUE) != 0, scores = labeled || reward_model;
     const char *environment = r->req->environment ? r->req->environment->file : NULL;
     const int alone = rollout && rlhf__playing_alone(r->req->environment, &c->prompts);
     const struct rlhf__effect_rule added[] = {
@@ -65,31 +65,31 @@ static void add_algo_rules(struct rules *rules, const struct rlhf__run *r) {
         BY_ALGO("data.assistant_only", rollout, RESPONDS),
         BY_ALGO("data.assistant_only", preferences,
                 "learns from responses, which are the assistant's"),
-        BY_ALGO("data.assistant_only", labelled, "has no loss on tokens, only on labels"),
+        BY_ALGO("data.assistant_only", labeled, "has no loss on tokens, only on labels"),
         BY_ALGO("batch.share_prompts", !prompts, "has no prompts"),
-        {"prompts.", !prompts, 0, algo, "learns from rows of a file (--data FILE)",
-         labelled ? "prompts.template prompts.template_vars prompts.date"
-                  : "prompts.prepend_bos prompts.template prompts.template_vars prompts.date"},
-        {"prompts.", !rollout && preferences, 0, algo, "learns from rows of a file (--data FILE)",
+        {"prompts.", !prompts, algo, "learns from rows of a file (--data FILE)",
+         labeled ? "prompts.template prompts.template_vars prompts.date"
+                 : "prompts.prepend_bos prompts.template prompts.template_vars prompts.date"},
+        {"prompts.", !rollout && preferences, algo, "learns from rows of a file (--data FILE)",
          "prompts.prepend_bos prompts.template prompts.template_vars prompts.date"},
-        {"prompts.", alone && !c->data.eval_path[0], 0, environment, STATES_TASKS,
+        {"prompts.", alone && !c->data.eval_path[0], environment, STATES_TASKS,
          "prompts.prepend_bos prompts.template prompts.template_vars prompts.date"},
-        {"prompts.limit", alone, 0, environment, STATES_TASKS, NULL},
-        {"data.bad_rows", alone && !c->data.eval_path[0], 0, environment, STATES_TASKS, NULL},
-        {"prompts.shuffle", alone, 0, environment, STATES_TASKS, NULL},
+        {"prompts.limit", alone, environment, STATES_TASKS, NULL},
+        {"data.bad_rows", alone && !c->data.eval_path[0], environment, STATES_TASKS, NULL},
+        {"prompts.shuffle", alone, environment, STATES_TASKS, NULL},
         BY_ALGO("prompts.shuffle", rollout && chooses, "chooses the prompts of each phase"),
         BY_ALGO("sampling.", !draws, "draws no responses"),
         BY_ALGO("rollout.", !rollout, "draws no responses"),
         BY_SETTING("episodes.", !c->environment.plugin, "the run has no environment (--env)"),
-        {"response.", !rollout, 0, algo, "has no responses to score",
+        {"response.", !rollout, algo, "has no responses to score",
          draws ? "response.truncate" : NULL},
         BY_SETTING("response.", rollout && unscored, "the run has no rewards"),
         BY_SETTING("rewards.", rollout && unscored, "the run has no rewards"),
         BY_ALGO("rewards.", !rollout, "has no rewards"),
-        {"value.", !critic, 0, algo, "has no critic",
+        {"value.", !critic, algo, "has no critic",
          c->value.kind == RLHF_VALUE_NONE ? "value.kind" : NULL},
         BY_ALGO("reference.path", !compared, "does not compare with a reference"),
-        BY_ALGO("score.labels", !labelled, "trains no classifier"),
+        BY_ALGO("score.labels", !labeled, "trains no classifier"),
         BY_ALGO("score.pooling", !scores, "trains no classifier or reward model"),
         BY_ALGO("score.calibrate", !calibrates && c->score_head.calibrate > 0,
                 "trains no reward model"),

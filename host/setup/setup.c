@@ -158,7 +158,7 @@ static rlhf_status make_plan(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
     struct rlhf__cast *cast = &r->cast;
     rlhf_plan *plan = &cast->plan;
-    struct rlhf__origin from = {"the config", "algo", NULL, 0, 0, 0};
+    struct rlhf__origin from = {"the config", "algo", NULL, 0, 0};
     rlhf_status st = rlhf__instance_create(r->req->algo, &r->session.services, "", c->algo.options,
                                            &from, &cast->algo, err);
     if (st == RLHF_OK)

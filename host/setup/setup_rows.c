@@ -208,7 +208,7 @@ static rlhf_status name_labels(const struct rlhf__run *r, struct rlhf__labels *l
 // Finish the set-up: first tokenize, then check the plan and open the other models. The rows and
 // the policy must be open.
 static rlhf_status finish_text(struct rlhf__run *r, int32_t n_labels, struct rlhf__error *err) {
-    RLHF_TRY(rlhf__text_feed_tokenise(r->feed, err));
+    RLHF_TRY(rlhf__text_feed_tokenize(r->feed, err));
     RLHF_TRY(check_plan(r, n_labels, err));
     RLHF_TRY(rlhf__setup_reference(r, err));
     return rlhf__setup_named(r, err);
@@ -236,7 +236,7 @@ static rlhf_status open_classifier(struct rlhf__run *r, struct rlhf__labels *lab
     return rlhf__classifier_config(r->cast.policy, labels, err);
 }
 
-static rlhf_status open_labelled(struct rlhf__run *r, struct rlhf__error *err) {
+static rlhf_status open_labeled(struct rlhf__run *r, struct rlhf__error *err) {
     struct rlhf__labels labels = {0};
     RLHF_TRY(check_whole_rows(r, err));
     rlhf_status st = open_classifier(r, &labels, err);
@@ -292,7 +292,7 @@ rlhf_status rlhf__setup_rows(struct rlhf__run *r, struct rlhf__error *err) {
     static rlhf_status (*const open[])(struct rlhf__run *, struct rlhf__error *) = {
         [RLHF_SOURCE_ROLLOUT] = open_prompts,
         [RLHF_SOURCE_TEXT] = open_text,
-        [RLHF_SOURCE_LABELLED] = open_labelled,
+        [RLHF_SOURCE_LABELED] = open_labeled,
         [RLHF_SOURCE_PREFERENCES] = open_preferences,
         [RLHF_SOURCE_COMPLETIONS] = open_completions};
     return open[r->cast.plan.source](r, err);

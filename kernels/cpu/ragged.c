@@ -57,7 +57,7 @@ rlhf_status rlhf__cpu_read_training(struct rlhf__cpu *cpu, const char *op, rlhf_
         else if (row.p0 != shared.t0 || row.np != shared.nq)
             return rlhf__cpu_fail(cpu, RLHF_E_UNSUPPORTED,
                                   "%s: row %u has a prefix of %u tokens at %zu, backward needs the "
-                                  "row that it and its neighbours follow: %u at %zu",
+                                  "row that it and its neighbors follow: %u at %zu",
                                   op, i, row.np, row.p0, shared.nq, shared.t0);
     }
     return RLHF_OK;

@@ -31,10 +31,10 @@
       "attention_bwd: row %lld has kv_base %lld, backward needs its offset, %lld")                 \
     X(TRAINING_PLACE, RLHF_E_UNSUPPORTED,                                                          \
       "attention_bwd: row %lld has its prefix at token %lld, backward needs the row that it and "  \
-      "its neighbours follow, at %lld")                                                            \
+      "its neighbors follow, at %lld")                                                             \
     X(TRAINING_PREFIX, RLHF_E_UNSUPPORTED,                                                         \
       "attention_bwd: row %lld has a prefix of %lld tokens, backward needs the whole row that it " \
-      "and its neighbours follow, %lld")                                                           \
+      "and its neighbors follow, %lld")                                                            \
     X(EMBED_BWD_ID, RLHF_E_INVALID, "embed_bwd: ids[%lld] = %lld, vocabulary %lld")                \
     X(EMBED_BWD_POS, RLHF_E_INVALID, "embed_bwd: pos[%lld] = %lld, positions %lld")                \
     X(ROPE_POS, RLHF_E_INVALID, "rope: pos[%lld] = %lld, positions %lld")                          \
@@ -62,7 +62,7 @@ enum rlhf__fault_code {
 };
 
 struct rlhf__fault {
-    int code, reserved; // enum rlhf__fault_code
+    int code; // enum rlhf__fault_code
     long long index, value, limit;
 };
 

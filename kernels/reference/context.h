@@ -33,7 +33,7 @@ struct rlhf__ref {
     struct rlhf__ref_buffer *open[RLHF__REF_MAX_USES];
     void *own;              // for a backend that embeds this one (rlhf/reference.h)
     int64_t calls, fail_at; // calls since rlhf_reference_fail_at; the call that fails, or 0
-    int32_t fail_on, reserved;
+    int32_t fail_on;
     uint64_t rounding;    // seed of the rounding errors that norms add (number.h); 0 = none
     double rounding_size; // of these errors: 2^-20, about what products in f32 leave, or a multiple
     const rlhf_host *host; // gets the messages

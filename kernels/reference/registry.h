@@ -16,13 +16,12 @@ struct rlhf__ref_buffer {
     char *map;      // guard mode: the mapping, without the guard page at its end
     uint64_t map_bytes;
     uint32_t opened; // number of open calls minus number of shut calls
-    uint32_t reserved;
 };
 
 struct rlhf__ref_registry {
     struct rlhf__ref_buffer **sorted; // sorted by base
     uint64_t n, cap, bytes;
-    uint32_t guard, reserved;
+    uint32_t guard;
 };
 
 // The size of physical memory in bytes. Larger allocations are refused.

@@ -84,10 +84,10 @@ static double group_loss(double center_coef, double margin, const float *r, int6
     for (int64_t j = 0; j < k; j++)
         sum += rlhf_exp((double)r[j] + (j == best ? 0.0 : margin) - top);
     double log_sum = top + rlhf_log(sum), twice = 2.0 * total / (double)k;
-    double centre = center_coef * 4.0 * twice / (double)k;
+    double center = center_coef * 4.0 * twice / (double)k;
     for (int64_t j = 0; j < k; j++) {
         double p = rlhf_exp((double)r[j] + (j == best ? 0.0 : margin) - log_sum);
-        d[j] = (float)(w * (p - (j == best ? 1.0 : 0.0) + centre));
+        d[j] = (float)(w * (p - (j == best ? 1.0 : 0.0) + center));
     }
     return w * (log_sum - (double)r[best] + center_coef * twice * twice);
 }
@@ -165,7 +165,7 @@ static const rlhf_opt options[] = {
         "how far the preferred reward must lead before a pair counts as learnt; a row's own "
         "margin is added"),
     RLHF_OPT_F64(struct bt_config, center_coef, 0, 0, 1000,
-                 "pull rewards towards mean 0: this times (R_chosen + R_rejected)^2"),
+                 "pull rewards toward mean 0: this times (R_chosen + R_rejected)^2"),
 };
 static const rlhf_algo_ops ops = {
     .size = sizeof ops,

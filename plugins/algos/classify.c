@@ -45,7 +45,7 @@ static rlhf_status classify_plan(void *self, const rlhf_run_info *info, rlhf_pla
     if (info->n_labels == 1) // 0 means that the rows have not been read yet
         return c->host->fail(c->host, RLHF_E_INVALID,
                              "the model has 1 label; a classifier needs at least 2");
-    out->source = RLHF_SOURCE_LABELLED;
+    out->source = RLHF_SOURCE_LABELED;
     out->heads = RLHF_HEAD_SCORE;
     out->flags = 0;
     out->epochs = out->minibatches = out->group_size = 1;
@@ -148,7 +148,7 @@ static const rlhf_plugin plugin = {
     .kind = RLHF_KIND_ALGO,
     .id = "org.rlhf-host.classify",
     .version = RLHF_SDK_VERSION,
-    .summary = "sequence classification: softmax cross-entropy on labelled texts",
+    .summary = "sequence classification: softmax cross-entropy on labeled texts",
     .vendor = "rlhf-host",
     .license = "Apache-2.0",
     .opts = options,

@@ -41,7 +41,7 @@ struct opd {
     int64_t masked, rows; // masked and all rows of the phase
     double loss;          // sum of the losses of the steps of the latest epoch
     int64_t steps;        // number of these steps
-    uint32_t epoch, reserved;
+    uint32_t epoch;
 };
 
 static rlhf_status opd_create(const rlhf_host *host, const void *config, void **self) {
@@ -217,7 +217,7 @@ static const rlhf_opt options[] = {
                  "sampled: ratio is clipped to 1 +- clip_range"),
     RLHF_OPT_ENUM(struct opd_config, aggregation, OPD_TOKEN, aggregations,
                   "loss over a minibatch: mean over its tokens, or mean of per-response means"),
-    RLHF_OPT_I64(struct opd_config, group_size, 1, 1, 4096, "samples a prompt"),
+    RLHF_OPT_I64(struct opd_config, group_size, 1, 1, 4096, "samples per prompt"),
     RLHF_OPT_I64(struct opd_config, epochs, 1, 1, 1000, "passes over the rollout in a phase"),
     RLHF_OPT_I64(struct opd_config, minibatches, 1, 1, 1000000, "optimizer steps an epoch"),
     RLHF_OPT_ENUM(struct opd_config, logprob_temperature, RLHF__TEMPERATURE_SAMPLING,

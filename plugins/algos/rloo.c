@@ -39,7 +39,7 @@ static rlhf_status create(const rlhf_host *host, const void *config, void **self
 
 static const char *const ratios[] = {"token", "sequence", NULL}; // as in enum rlhf__ratio_level
 static const rlhf_opt options[] = {
-    RLHF_OPT_I64(struct rlhf__pg_options, group_size, 4, 2, 4096, "samples a prompt"),
+    RLHF_OPT_I64(struct rlhf__pg_options, group_size, 4, 2, 4096, "samples per prompt"),
     RLHF_OPT_I64(struct rlhf__pg_options, epochs, 1, 1, 1000, "passes over the rollout in a phase"),
     RLHF_OPT_I64(struct rlhf__pg_options, minibatches, 1, 1, 1000000, "optimizer steps an epoch"),
     RLHF_OPT_F64(struct rlhf__pg_options, kl_coef, 0.05, 0, 1000,
@@ -79,7 +79,7 @@ static const rlhf_plugin plugin = {
     .kind = RLHF_KIND_ALGO,
     .id = "org.rlhf-host.rloo",
     .version = RLHF_SDK_VERSION,
-    .summary = "REINFORCE leave-one-out: several samples a prompt, no critic",
+    .summary = "REINFORCE leave-one-out: several samples per prompt, no critic",
     .vendor = "rlhf-host",
     .license = "Apache-2.0",
     .opts = options,

@@ -31,7 +31,7 @@ struct env {
     struct rlhf__openenv openenv;
     struct rlhf__openenv_wait wait;
     char path[1024];
-    int32_t started, reserved;
+    int32_t started;
 };
 
 static void destroy(void *self) {

@@ -9,7 +9,7 @@ enum { TRL, GYMNASIUM };
 
 struct config {
     const char *file, *class_name, *tools, *rewards, *python;
-    int32_t api, reserved;
+    int32_t api;
 };
 
 struct env {

@@ -7,7 +7,7 @@ struct config {
     int64_t vocab_size, max_position_embeddings, dim, n_layers, n_heads, hidden_dim;
     const char *activation;
     double initializer_range;
-    int32_t sinusoidal_pos_embds, reserved;
+    int32_t sinusoidal_pos_embds;
 };
 
 static const rlhf_opt opts[] = {

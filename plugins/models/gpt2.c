@@ -11,7 +11,7 @@ struct config {
     double layer_norm_epsilon, initializer_range;
     int32_t tie_word_embeddings, scale_attn_weights;
     int32_t scale_attn_by_inverse_layer_idx, add_cross_attention;
-    int32_t rlhf_pooling, reserved;
+    int32_t rlhf_pooling;
 };
 
 static const rlhf_opt opts[] = {

@@ -10,7 +10,7 @@ static const char *const families[] = {"llama", "mistral", NULL};
 struct config {
     struct rlhf_tf_decoder common;
     int64_t pretraining_tp, sliding_window;
-    int32_t model_type, attention_bias, mlp_bias, reserved;
+    int32_t model_type, attention_bias, mlp_bias;
 };
 
 static const rlhf_opt opts[] = {

@@ -10,7 +10,7 @@ struct rlhf__bytes {
     const rlhf_host *host;
     char *data; // [len], NULL while empty
     size_t len, cap;
-    int32_t full, reserved;
+    int32_t full;
 };
 
 void rlhf__bytes_finish(struct rlhf__bytes *); // accepts a zeroed struct [any]

@@ -7,7 +7,6 @@ struct reader {
     const char *at;
     char *to;   // where to write the next character of a word
     char quote; // the open quote, 0: none
-    char reserved[7];
 };
 
 static int is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }

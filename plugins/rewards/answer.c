@@ -16,7 +16,7 @@ struct answer {
     const rlhf_host *host;
     const struct answer_config *config;
     struct rlhf__checker checker;
-    int32_t said, reserved; // 1: the warning that all responses lack an answer was logged
+    int32_t said; // 1: the warning that all responses lack an answer was logged
 };
 
 enum { MANY = 8 }; // if fewer responses lack an answer, that may be chance

@@ -20,7 +20,7 @@ enum { LONGEST_LINE = 1 << 20, SHOWN = 160 };
 
 struct exec_config {
     const char *command;
-    int32_t ids, reserved;
+    int32_t ids;
 };
 
 struct exec {

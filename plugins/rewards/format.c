@@ -19,7 +19,7 @@ struct format_config {
     const char *pattern;
     int64_t limit;
     double right, wrong;
-    int32_t tags, opened, match, reserved;
+    int32_t tags, opened, match;
 };
 
 struct format {
@@ -29,7 +29,7 @@ struct format {
     pcre2_code *code;
     pcre2_match_data *room;
     pcre2_match_context *limits;
-    int32_t warned, reserved;
+    int32_t warned;
 };
 
 // ---- a pattern ----

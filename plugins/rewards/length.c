@@ -18,7 +18,7 @@ struct length_config {
     struct rlhf__answer_options check;
     int64_t max_len, cache, min_len, margin;
     double right_short, right_long, wrong_short, wrong_long, exceed;
-    int32_t shape, reserved;
+    int32_t shape;
 };
 
 struct length {

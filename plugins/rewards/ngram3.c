@@ -13,7 +13,7 @@ enum { UNIT_WORDS = 0, UNIT_TOKENS = 1 };
 
 struct ngram_config {
     int64_t n;
-    int32_t unit, reserved;
+    int32_t unit;
 };
 
 struct ngram {

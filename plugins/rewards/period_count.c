@@ -7,7 +7,7 @@
 
 struct period_config {
     int64_t cap;
-    int32_t per_token, reserved;
+    int32_t per_token;
 };
 
 static int64_t count_periods(rlhf_str text) {

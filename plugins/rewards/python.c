@@ -35,8 +35,7 @@ struct python {
     uint32_t n;               // number of functions
     int32_t noted;            // 1: the driver's note was logged
     int32_t said_unscored;    // 1: a row without a score was reported
-    int32_t reserved;
-    int64_t phase; // the phase whose printed lines are shown
+    int64_t phase;            // the phase whose printed lines are shown
     float weight[MOST_FUNCTIONS];
     char name[256]; // "rewards.py (python3)"
 };

@@ -7,7 +7,7 @@
 struct config {
     struct rlhf__tracker_config common;
     const char *entity;
-    int32_t mode, reserved;
+    int32_t mode;
 };
 
 static const char *const modes[] = {"online", "offline", NULL};

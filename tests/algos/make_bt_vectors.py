@@ -17,13 +17,13 @@ ROW_MARGIN = [0.5, 0.0, 1.25, -0.75, 2.0, 0.125]  # of the data rows
 SIZES, BEST = [2, 2, 4, 3, 2, 4], [0, 1, 2, 0, 0, 3]
 
 
-def group_loss(r, best, margin, centre):
+def group_loss(r, best, margin, center):
     if len(r) == 2:
         d = r[best] - r[1 - best] - margin
         loss = -math.log(1 / (1 + math.exp(-d)))
-        return loss + centre * (r[0] + r[1]) ** 2
+        return loss + center * (r[0] + r[1]) ** 2
     z = [math.exp(x + (0 if j == best else margin)) for j, x in enumerate(r)]
-    return -math.log(z[best] / math.fsum(z)) + centre * (2 * mean(r)) ** 2
+    return -math.log(z[best] / math.fsum(z)) + center * (2 * mean(r)) ** 2
 
 
 def loss(groups, margin=0.0, center_coef=0.0, row_margin=[0.0] * len(SIZES)):

@@ -64,12 +64,12 @@ def masked_var(x, m, unbiased):
 
 
 def masked_whiten(x, m, o, shift):
-    centre = masked_mean(x, m)
+    center = masked_mean(x, m)
     if o["whiten_form"] == "rsqrt":
         scale = 1 / np.sqrt(masked_var(x, m, 0) + o["whiten_eps"])
     else:
         scale = 1 / (np.sqrt(masked_var(x, m, 1)) + o["whiten_eps"])
-    return (x - centre) * scale + (0 if shift else centre)
+    return (x - center) * scale + (0 if shift else center)
 
 
 def kl(kind, x, f):

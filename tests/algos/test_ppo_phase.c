@@ -326,7 +326,7 @@ static void minibatch_scope(void **state) {
         score =
             ((double)h->token_reward[last] + (double)h->score[i] - mean) / (sqrt(m2 / 15) + 1e-5);
         assert_near((double)h->advantage[last], score - (double)h->value_old[last], 1e-6,
-                    "normalised over the phase");
+                    "normalized over the phase");
     }
     assert_int_equal(a.ops->phase_end(a.self, 0), RLHF_OK);
     double kl = 0, entropy = 0;

@@ -104,7 +104,7 @@ static void classify_by_hand(void **state) {
     b.class_score[2] = (float)log(3); // wrong
     struct algo a;
     algo_open(&a, "classify.so", "", 2);
-    assert_int_equal(a.plan.source, RLHF_SOURCE_LABELLED);
+    assert_int_equal(a.plan.source, RLHF_SOURCE_LABELED);
     assert_int_equal(a.plan.heads, RLHF_HEAD_SCORE);
     assert_near(whole(&a), -(log(0.75) + log(0.25)) / 2, 1e-7, "loss");
     assert_near((double)b.d_class_score[0], -0.125, 1e-7, "d right");

@@ -48,7 +48,7 @@ static void open(struct fixture *f, struct rlhf__text_opts *o, struct rlhf__text
     if (!o->max_len) o->max_len = 16;
     o->threads = 1;
     if (rlhf__text_source_open(s, o, &err) != RLHF_OK ||
-        rlhf__text_source_tokenise(s, o, f->tok, &err) != RLHF_OK)
+        rlhf__text_source_tokenize(s, o, f->tok, &err) != RLHF_OK)
         fail_msg("%s", err.text);
 }
 

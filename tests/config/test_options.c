@@ -50,7 +50,7 @@ static int teardown(void **state) {
 // A fresh config from JSON text, which may span lines.
 static rlhf_status read_text(struct fixture *f, const char *text, int lenient,
                              struct rlhf__error *err) {
-    struct rlhf__origin from = {"c.json", "", text, strlen(text), lenient, 0};
+    struct rlhf__origin from = {"c.json", "", text, strlen(text), lenient};
     json_t *o = json_loads(text, 0, NULL);
     assert_non_null(o);
     free(f->config);
@@ -188,7 +188,7 @@ static void lenient_origins_look_inside(void **state) {
         {"{\"rope\": {\"rate\": 0.5}}", "unknown key \"rope\"", 0, 0, 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct rlhf__origin from = {"config.json", "", NULL, 0, cases[i].lenient, 0};
+        struct rlhf__origin from = {"config.json", "", NULL, 0, cases[i].lenient};
         struct rlhf__error err = {0};
         json_t *o = json_loads(cases[i].text, 0, NULL);
         void *made = NULL;
@@ -209,7 +209,7 @@ static void lenient_origins_look_inside(void **state) {
 static void typed_text_is_a_string_where_one_is_wanted(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};
-    struct rlhf__origin from = {"--set", "s", NULL, 0, 0, 0};
+    struct rlhf__origin from = {"--set", "s", NULL, 0, 0};
     json_t *five = json_integer(5);
     check_ok(read_text(f, "{}", 0, &err), &err);
     check_ok(rlhf__opts_set(&table, "name", five, "5", &from, f->config, &f->strings, &err), &err);
@@ -257,7 +257,7 @@ static void typed_text_is_a_list(void **state) {
         {"5", "5|"}, {"5,6", "5|6|"}, {"true", "true|"}, {"[\"x\", \"y\"]", "x|y|"}, {"", ""}};
     for (size_t i = 0; i < CHECK_COUNT(typed); i++) {
         struct rlhf__error err = {0};
-        struct rlhf__origin from = {"--set", "s", NULL, 0, 0, 0};
+        struct rlhf__origin from = {"--set", "s", NULL, 0, 0};
         json_t *v = json_loads(typed[i][0], JSON_DECODE_ANY, NULL);
         if (!v) v = json_string(typed[i][0]);
         check_ok(read_text(f, "{}", 0, &err), &err);
@@ -287,7 +287,7 @@ static void required_keys(void **state) {
     const rlhf_opt one[] = {
         RLHF_OPT_F64_FLAGS(struct config, rate, RLHF_OPT_REQUIRED, 0, 0, 1, "a rate")};
     const struct rlhf__opt_table t = {one, 1, sizeof *one};
-    struct rlhf__origin from = {"ppo.so", "algo", NULL, 0, 0, 0};
+    struct rlhf__origin from = {"ppo.so", "algo", NULL, 0, 0};
     void *config;
     check_error(rlhf__opts_new(&t, 8, NULL, &from, &f->strings, &config, &err), RLHF_E_INVALID,
                 &err, "ppo.so: algo.rate is missing; it must be a number from 0 to 1");
@@ -323,7 +323,7 @@ static void a_table_of_a_future_sdk_has_a_longer_stride(void **state) {
     } rows[] = {{RLHF_OPT_I64(struct config, count, 3, 1, 10, "a count"), "things"},
                 {RLHF_OPT_F64(struct config, rate, 0.5, 0, 1, "a rate"), "1/s"}};
     const struct rlhf__opt_table t = {&rows[0].now, 2, sizeof *rows};
-    struct rlhf__origin from = {"x", "", NULL, 0, 0, 0};
+    struct rlhf__origin from = {"x", "", NULL, 0, 0};
     json_t *o = json_pack("{sf}", "rate", 0.75);
     void *config;
     check_ok(rlhf__opts_check(&t, sizeof(struct config), &err), &err);

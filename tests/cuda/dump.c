@@ -366,7 +366,7 @@ static rlhf_dev squares(struct run *r, uint64_t tag, uint64_t n) {
     return p;
 }
 
-static void optimiser(struct run *r, const struct shape *s) {
+static void optimizer(struct run *r, const struct shape *s) {
     const uint64_t n = s->rows * (uint64_t)s->d;
     const rlhf_adamw a = adam_of(s);
     double sum = 0.0;
@@ -380,7 +380,7 @@ static void optimiser(struct run *r, const struct shape *s) {
     output(r, "v", v, n, RLHF_F32);
 }
 
-static void optimiser_many(struct run *r, const struct shape *s) {
+static void optimizer_many(struct run *r, const struct shape *s) {
     enum { TENSORS = 5 };
     const rlhf_adamw a = adam_of(s);
     const uint64_t most = s->rows * (uint64_t)s->d;
@@ -424,8 +424,8 @@ static const struct op ops[] = {
     {"move", move, {0}},
     {"pool", pool, {1, 2, 3}},
     {"kv_store", kv_store, {0}},
-    {"optimiser", optimiser, {0, 1}},
-    {"many", optimiser_many, {0, 1}},
+    {"optimizer", optimizer, {0, 1}},
+    {"many", optimizer_many, {0, 1}},
     {"rms_norm", rms_norm, {0, 1}},
     {"gate", gate, {1, 2, 3, 4}},
     {"rope", rope, {0, 1}},

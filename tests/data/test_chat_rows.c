@@ -198,7 +198,7 @@ static void no_template(void **state) {
 
 // ---- texts ----
 
-static rlhf_status tokenise(struct fixture *f, const char *rows, struct rlhf__token_opts o,
+static rlhf_status tokenize(struct fixture *f, const char *rows, struct rlhf__token_opts o,
                             struct rlhf__token_rows *out, struct rlhf__error *err) {
     const char *paths[] = {scratch_text(f->scratch, "t.jsonl", rows)};
     struct rlhf__dataset_opts d = {.paths = paths,
@@ -225,7 +225,7 @@ static void token_rows(void **state) {
     struct rlhf__error err = {0};
     int32_t ids[500];
     name(f, "zephyr");
-    check_ok(tokenise(f, TALK "{\"text\":\"ab\"}\n", (struct rlhf__token_opts){0}, &rows, &err),
+    check_ok(tokenize(f, TALK "{\"text\":\"ab\"}\n", (struct rlhf__token_opts){0}, &rows, &err),
              &err);
     assert_int_equal(rows.n, 2);
     assert_int_equal(rows.chats, 1);
@@ -235,9 +235,9 @@ static void token_rows(void **state) {
     check_ids(f, ids, (size_t)rlhf__token_rows_len(&rows, 1), "<|endoftext|>ab<|endoftext|>");
     rlhf__token_rows_finish(&rows);
     check_error(
-        tokenise(f, "{\"text\":\"ab\"}\n{\"a\":1}\n", (struct rlhf__token_opts){0}, &rows, &err),
+        tokenize(f, "{\"text\":\"ab\"}\n{\"a\":1}\n", (struct rlhf__token_opts){0}, &rows, &err),
         RLHF_E_INVALID, &err, "t.jsonl:2: the row has neither a field 'text' nor 'messages'");
-    check_error(tokenise(f, "{\"text\":\"ab\"}\n{\"messages\":null}\n",
+    check_error(tokenize(f, "{\"text\":\"ab\"}\n{\"messages\":null}\n",
                          (struct rlhf__token_opts){0}, &rows, &err),
                 RLHF_E_INVALID, &err,
                 "t.jsonl:2: field 'messages' is null, expected a text or messages");
@@ -275,7 +275,7 @@ static void tool_rows(void **state) {
         int32_t ids[3000];
         snprintf(line, sizeof line, row, tools[i]);
         check_ok(
-            tokenise(f, line, (struct rlhf__token_opts){.says = 1, .max_len = 3000}, &rows, &err),
+            tokenize(f, line, (struct rlhf__token_opts){.says = 1, .max_len = 3000}, &rows, &err),
             &err);
         assert_int_equal(rows.n, 1);
         check_says(f, &rows, 0,
@@ -292,7 +292,7 @@ static void tool_rows(void **state) {
     struct rlhf__token_rows rows;
     char line[600];
     snprintf(line, sizeof line, row, tools[0]);
-    check_error(tokenise(f, line, (struct rlhf__token_opts){.says = 1}, &rows, &err),
+    check_error(tokenize(f, line, (struct rlhf__token_opts){.says = 1}, &rows, &err),
                 RLHF_E_INVALID, &err, "the row has tools, and the chat template zephyr does not");
 }
 
@@ -302,7 +302,7 @@ static void assistant_tokens(void **state) {
     struct rlhf__error err = {0};
     const struct rlhf__token_opts says = {.says = 1};
     name(f, "zephyr");
-    check_ok(tokenise(f, TALK "{\"messages\":[" USER("A") "]}\n{\"messages\":[" SAYS("x") "]}\n",
+    check_ok(tokenize(f, TALK "{\"messages\":[" USER("A") "]}\n{\"messages\":[" SAYS("x") "]}\n",
                       says, &rows, &err),
              &err);
     assert_int_equal(rows.n, 2); // rows in which the assistant says nothing are left out
@@ -314,12 +314,12 @@ static void assistant_tokens(void **state) {
     struct rlhf__ids head =
         encode(f, "<|user|>\nA<|endoftext|>\n<|assistant|>\nB<|endoftext|>\n<|user|>");
     struct rlhf__token_opts cut = {.says = 1, .max_len = (int32_t)head.n};
-    check_ok(tokenise(f, TALK, cut, &rows, &err), &err);
+    check_ok(tokenize(f, TALK, cut, &rows, &err), &err);
     check_says(f, &rows, 0, "B<|endoftext|>");
     assert_int_equal(rows.truncated, 1);
     rlhf__token_rows_finish(&rows);
     cut.max_len = 5;
-    check_error(tokenise(f, TALK, cut, &rows, &err), RLHF_E_INVALID, &err,
+    check_error(tokenize(f, TALK, cut, &rows, &err), RLHF_E_INVALID, &err,
                 "t.jsonl:1: the prompt is longer than the 5 tokens of a row (data.max_tokens, or "
                 "else the model's context), so no token of the answer is left; of 1 row none can "
                 "be used");
@@ -328,7 +328,7 @@ static void assistant_tokens(void **state) {
     struct rlhf__ids said = encode(f, "<|assistant|>\nx<|endoftext|>\n");
     cut.max_len = (int32_t)said.n;
     rlhf__ids_finish(&said);
-    check_ok(tokenise(f, "{\"messages\":[" SAYS("x") "]}\n" TALK, cut, &rows, &err), &err);
+    check_ok(tokenize(f, "{\"messages\":[" SAYS("x") "]}\n" TALK, cut, &rows, &err), &err);
     assert_int_equal(rows.n, 1);
     assert_int_equal(rows.unreached, 1);
     assert_non_null(strstr(rows.first_unreached, "t.jsonl:2"));
@@ -338,7 +338,7 @@ static void assistant_tokens(void **state) {
     // Windows: tokens keep their marks, and windows without marks are left out.
     struct rlhf__token_opts split = {.says = 1, .max_len = 6, .long_rows = RLHF__LONG_SPLIT};
     err = (struct rlhf__error){0};
-    check_ok(tokenise(f, TALK, split, &rows, &err), &err);
+    check_ok(tokenize(f, TALK, split, &rows, &err), &err);
     assert_true(rows.n >= 2 && rows.silent >= 1);
     for (int64_t i = 0; i < rows.n; i++) {
         int any = 0;
@@ -348,7 +348,7 @@ static void assistant_tokens(void **state) {
     }
     rlhf__token_rows_finish(&rows);
     rlhf__ids_finish(&head);
-    check_error(tokenise(f, TALK "{\"text\":\"a\"}\n", says, &rows, &err), RLHF_E_INVALID, &err,
+    check_error(tokenize(f, TALK "{\"text\":\"a\"}\n", says, &rows, &err), RLHF_E_INVALID, &err,
                 "t.jsonl:2: the row is a text, and data.assistant_only is for rows with messages");
 }
 

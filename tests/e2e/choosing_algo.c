@@ -21,7 +21,7 @@ struct algo {
 };
 
 static const rlhf_opt opts[] = {
-    RLHF_OPT_I64(struct config, group_size, 2, 1, 64, "responses a prompt"),
+    RLHF_OPT_I64(struct config, group_size, 2, 1, 64, "responses per prompt"),
     RLHF_OPT_I64(struct config, rounds, 0, 0, 100, "rounds of further prompts"),
     RLHF_OPT_I64(struct config, bad, -1, -1, 1 << 20, "an index to choose in phase 2; -1: none"),
     RLHF_OPT_I64(struct config, silent, 0, 0, 1, "1: choose nothing in phase 2"),

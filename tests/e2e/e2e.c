@@ -71,15 +71,15 @@ static void write_data(const struct e2e *t) {
     static const char *const good[] = {"a fine film", "the best thing", "good fun", "great acting"};
     static const char *const bad[] = {"a poor film", "the worst thing", "dull work",
                                       "awful acting"};
-    FILE *texts = create(t, "texts.jsonl"), *labelled = create(t, "labelled.jsonl");
+    FILE *texts = create(t, "texts.jsonl"), *labeled = create(t, "labeled.jsonl");
     for (int i = 0; i < 64; i++) {
         fprintf(texts, "{\"text\": \"It was %s. I think %s is what it was.\"}\n", good[i % 4],
                 bad[i / 4 % 4]);
-        fprintf(labelled, "{\"text\": \"%s\", \"label\": %d}\n",
+        fprintf(labeled, "{\"text\": \"%s\", \"label\": %d}\n",
                 i % 2 ? good[i / 2 % 4] : bad[i / 2 % 4], i % 2);
     }
     assert_int_equal(fclose(texts), 0);
-    assert_int_equal(fclose(labelled), 0);
+    assert_int_equal(fclose(labeled), 0);
     e2e_write(t, "prompts.txt", "It was\nThe film\nI think\nthe thing in it\n");
 }
 

@@ -38,7 +38,7 @@ SOURCE = {
     "grpo_iterative": (ROLLOUT, "epochs=2,minibatches=2,group_size=4,iteration_phases=1"),
     "rloo": (ROLLOUT, "epochs=2,minibatches=2,group_size=4"),
     "sft": (["--data", "texts.jsonl", "--set", "batch.size=4", "--phases", "2"], ""),
-    "classify": (["--data", "labelled.jsonl", "--set", "batch.size=8", "--phases", "2"], ""),
+    "classify": (["--data", "labeled.jsonl", "--set", "batch.size=8", "--phases", "2"], ""),
     "bradley_terry": (["--data", "pairs.jsonl", "--set", "batch.size=4", "--phases", "2", "--set",
                        "score.calibrate=0"], ""),
     "dpo": (["--data", "pairs.jsonl", "--set", "batch.size=4", "--phases", "2"], ""),
@@ -118,7 +118,7 @@ def write_inputs():
     rows = lambda name, make: open(name, "w").write(
         "".join(json.dumps(make(i)) + "\n" for i in range(24)))
     rows("texts.jsonl", lambda i: {"text": "It was " + words[i % 6] * (1 + i % 3)})
-    rows("labelled.jsonl", lambda i: {"text": words[i % 6], "label": i % 2})
+    rows("labeled.jsonl", lambda i: {"text": words[i % 6], "label": i % 2})
     rows("pairs.jsonl", lambda i: {"prompt": "It was", "chosen": " " + words[i % 3],
                                    "rejected": " " + words[3 + i % 2] + "!" * (i % 3)})
     rows("rows.jsonl", lambda i: {"prompt": "It was", "completion": " " + words[i % 6],

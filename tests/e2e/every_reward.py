@@ -200,7 +200,7 @@ def write_judges():
     for k in ("", "2"):
         seed = ["--seed", k or "1"]
         train("bradley_terry.so", "pairs.jsonl", "rm" + k, "--set", "score.calibrate=0", *seed)
-        train("classify.so", "labelled.jsonl", "classifier" + k, "--set",
+        train("classify.so", "labeled.jsonl", "classifier" + k, "--set",
               "score.labels=NEGATIVE,POSITIVE", *seed)
     open("judge.py", "w").write(
         "import json, sys\n"

@@ -28,7 +28,7 @@ static const rlhf_opt opts[] = {
     RLHF_OPT_I64(struct config, flags, 1, 0, BIG, "bits"),
     RLHF_OPT_I64(struct config, epochs, 1, 0, 9, "passes"),
     RLHF_OPT_I64(struct config, minibatches, 1, 0, 9, "cuts"),
-    RLHF_OPT_I64(struct config, group, 1, 0, 9, "rows a prompt"),
+    RLHF_OPT_I64(struct config, group, 1, 0, 9, "rows per prompt"),
     RLHF_OPT_I64(struct config, second, 0, 0, 9, "field that the second plan changes, 1 to 6"),
     RLHF_OPT_I64(struct config, fresh, 0, -9, 9, "rounds of fresh prompts"),
     RLHF_OPT_ENUM(struct config, positive, NOWHERE, places, "function that returns 3"),

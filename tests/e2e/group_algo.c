@@ -24,7 +24,7 @@ static const char *const kls[] = {"absent", "none", "infinite", "first", "steps"
 static const char *const uses[] = {"silent", "still", "lie", "unknown", NULL};
 
 static const rlhf_opt opts[] = {
-    RLHF_OPT_I64(struct config, group_size, 4, 1, 1000, "samples a prompt"),
+    RLHF_OPT_I64(struct config, group_size, 4, 1, 1000, "samples per prompt"),
     RLHF_OPT_I64(struct config, minibatches, 1, 1, 1000, "minibatches a phase"),
     RLHF_OPT_BOOL(struct config, whole, 0, "groups must be whole"),
     RLHF_OPT_ENUM(struct config, use, USE_SILENT, uses,
@@ -34,7 +34,7 @@ static const rlhf_opt opts[] = {
         struct config, kl, KL_ABSENT, kls,
         "without a reference; with one, but not reported; reported as infinite; as 1 in the first "
         "phase only; or as kl_step for each phase before"),
-    RLHF_OPT_F64(struct config, kl_step, 1, 0, 1e6, "nats a sequence (kl: steps)"),
+    RLHF_OPT_F64(struct config, kl_step, 1, 0, 1e6, "nats per sequence (kl: steps)"),
 };
 
 struct self {

@@ -18,7 +18,7 @@ struct algo {
 
 static const rlhf_opt opts[] = {
     RLHF_OPT_I64(struct config, source, 1, 1, 5, "rows"),
-    RLHF_OPT_I64(struct config, group_size, 1, 1, 64, "responses a prompt"),
+    RLHF_OPT_I64(struct config, group_size, 1, 1, 64, "responses per prompt"),
     RLHF_OPT_I64(struct config, rounds, 0, 0, 100, "rounds of further prompts"),
     RLHF_OPT_I64(struct config, mismatched, 0, 0, 1, "rows of another's completion"),
 };
@@ -51,7 +51,7 @@ static void check(struct algo *a, const int32_t *ids, int32_t n, int64_t source)
 static int32_t length(const struct algo *a, const int32_t *offset, const int32_t *prompt_len,
                       uint32_t i) {
     const int prompts =
-        a->config->source != RLHF_SOURCE_TEXT && a->config->source != RLHF_SOURCE_LABELLED;
+        a->config->source != RLHF_SOURCE_TEXT && a->config->source != RLHF_SOURCE_LABELED;
     return prompts ? prompt_len[i] : offset[i + 1] - offset[i];
 }
 

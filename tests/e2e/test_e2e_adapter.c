@@ -152,13 +152,13 @@ static void stages(void **state) {
                        "--set run.phases=1 --out d " QUIET));
     e2e_says(t, "policy.adapter.path: checkpoint 000002 of ");
     e2e_says(t, "the reference is the policy's base with a separate adapter");
-    done(t, e2e_run(t, "--algo classify.so --data labelled.jsonl --policy qwen --set "
+    done(t, e2e_run(t, "--algo classify.so --data labeled.jsonl --policy qwen --set "
                        "score.labels=NEGATIVE,POSITIVE --set run.phases=2 --set "
                        "policy.adapter.rank=2 --out c " QUIET));
     done(t, e2e_run(t, "--algo bradley_terry.so --data pairs.jsonl --policy qwen --set "
                        "run.phases=2 --set sampling.max_new_tokens=6 --set policy.adapter.rank=2 "
                        "--out r " QUIET));
-    done(t, e2e_run(t, "eval --model c/checkpoints/latest --data labelled.jsonl"));
+    done(t, e2e_run(t, "eval --model c/checkpoints/latest --data labeled.jsonl"));
     done(t, e2e_run(t, "eval --model r/checkpoints/latest --data pairs.jsonl"));
     done(t, e2e_run(t, "eval --model s/checkpoints/latest --data texts.jsonl"));
     done(t, e2e_run(t, "eval --model qwen --adapter s --data texts.jsonl"));

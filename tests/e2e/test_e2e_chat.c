@@ -392,7 +392,7 @@ static void classified(void **state) {
                      2);
     e2e_says(t, "label: --template has no effect here: no row has messages");
     assert_int_equal(e2e_run(t, "eval --model c/checkpoints/latest --template zephyr --data "
-                                "labelled.jsonl"),
+                                "labeled.jsonl"),
                      2);
     e2e_says(t, "eval: --template has no effect here: no row has messages");
     assert_false(e2e_exists(t, "x.jsonl"));

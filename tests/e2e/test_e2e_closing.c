@@ -128,14 +128,14 @@ static void a_stopped_run_says_how_to_go_on(void **state) {
 // For models with scores, the run suggests measuring them on rows, not generating texts.
 static void a_classifier_is_measured(void **state) {
     struct e2e *t = *state;
-    assert_int_equal(e2e_run(t, "--algo classify.so --data labelled.jsonl --policy model --set "
+    assert_int_equal(e2e_run(t, "--algo classify.so --data labeled.jsonl --policy model --set "
                                 "policy.init=random --set batch.size=4 --phases 5 --out a"),
                      0);
     e2e_says(t, " Accuracy ");
     // The command does not name the rows that the model was trained on.
     e2e_says(t, "measure it: rlhf-host eval --model a --data HELD-OUT.jsonl\n");
     assert_int_equal(count(t, "generate"), 0);
-    assert_int_equal(e2e_run(t, "eval --model a --data labelled.jsonl"), 0);
+    assert_int_equal(e2e_run(t, "eval --model a --data labeled.jsonl"), 0);
 }
 
 int main(void) {

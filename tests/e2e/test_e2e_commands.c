@@ -151,7 +151,7 @@ static void eval_notices_a_full_disk(void **state) {
 
 static void eval_names_a_bad_label(void **state) {
     struct e2e *t = *state;
-    assert_int_equal(e2e_run(t, "--algo classify.so --policy model --data labelled.jsonl "
+    assert_int_equal(e2e_run(t, "--algo classify.so --policy model --data labeled.jsonl "
                                 "--set policy.init=random --set run.phases=1 --set batch.size=4 "
                                 "--set run.dir=c"),
                      0);

@@ -41,7 +41,7 @@ static void what_cannot_be_given_is_refused(void **state) {
         {"heads=2049", "pairs.jsonl", "plans the head bit 11, which this host does not know"},
         {"heads=9", "pairs.jsonl", "head 'value', which rows of preferences cannot give"},
         {"source=2,heads=17", "texts.jsonl", "head 'score', which rows of text cannot give"},
-        {"source=3,heads=8", "labelled.jsonl", "head 'value', which labelled rows cannot give"},
+        {"source=3,heads=8", "labeled.jsonl", "head 'value', which labeled rows cannot give"},
         {"epochs=2", "pairs.jsonl", "plans 2 epochs"},
         {"source=2,minibatches=3", "texts.jsonl", "plans 3 minibatches"},
         {"group=4", "pairs.jsonl", "plans groups of 4"},
@@ -87,7 +87,7 @@ static void a_positive_status_is_an_error(void **state) {
 static void supervised_rows_get_a_reference(void **state) {
     struct e2e *t = *state;
     static const char *const source[] = {"4", "2", "3"};
-    static const char *const data[] = {"pairs.jsonl", "texts.jsonl", "labelled.jsonl"};
+    static const char *const data[] = {"pairs.jsonl", "texts.jsonl", "labeled.jsonl"};
     for (int k = 0; k < 3; k++)
         for (int heads = 1; heads <= 5; heads += 4) {
             assert_int_equal(e2e_run(t,

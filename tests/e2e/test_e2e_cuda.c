@@ -111,7 +111,7 @@ static void rows_of_files(void **state) {
         TWO COMMON ROWS F32 "--algo sft.so --data texts.jsonl --set optim.kind=muon",
         TWO COMMON ROWS BF16 SHARED "--algo dpo.so --data pairs.jsonl",
         TWO COMMON ROWS F32 ALONE "--algo dpo.so --data pairs.jsonl",
-        TWO COMMON ROWS F32 "--algo classify.so --data labelled.jsonl",
+        TWO COMMON ROWS F32 "--algo classify.so --data labeled.jsonl",
         TWO COMMON ROWS FIT BF16
         "--algo bradley_terry.so --data pairs.jsonl --set sampling.max_new_tokens=5",
     };

@@ -91,7 +91,7 @@ static void qwen_runs(void **state) { runs_of(*state, "qwen3"); }
 // A classifier and a reward model are trained from a language model, and reward the next run.
 static void judges_of(struct e2e *t, const char *model) {
     start(t, model);
-    done(t, e2e_run(t, "--algo classify.so --data labelled.jsonl --policy policy --set "
+    done(t, e2e_run(t, "--algo classify.so --data labeled.jsonl --policy policy --set "
                        "score.labels=NEGATIVE,POSITIVE --set run.phases=2 --out c " QUIET));
     done(t, e2e_run(t, "--algo bradley_terry.so --data pairs.jsonl --policy policy --set "
                        "run.phases=2 --set sampling.max_new_tokens=6 --out r " QUIET));

@@ -153,7 +153,7 @@ static void kto_rows_by_eval(void **state) {
     e2e_says(t, "wanted      ");
     e2e_says(t, "nats (log-probs minus those of the reference ");
     assert_int_equal(e2e_run(t, EVAL "--beta 1"), 2);
-    e2e_says(t, "--beta has no effect on labelled completions");
+    e2e_says(t, "--beta has no effect on labeled completions");
     must(t, e2e_run(t, "eval --model k --data rows.jsonl"), "eval");
     e2e_says(t, "wanted and unwanted completions are measured together; --reference MODEL");
     e2e_says(t, " bits per byte (");

@@ -14,7 +14,7 @@
     "--algo grpo.so:group_size=2,minibatches=1 --reward period_count.so --prompts prompts.txt "    \
     "--set sampling.max_new_tokens=4 " START
 #define SFT      "--algo sft.so --data texts.jsonl " START
-#define CLASSIFY "--algo classify.so --data labelled.jsonl " START
+#define CLASSIFY "--algo classify.so --data labeled.jsonl " START
 #define PAIRS    "--algo bradley_terry.so --data pairs.jsonl " START
 
 static void refuses(struct e2e *t, const char *args, const char *sentence) {

@@ -262,7 +262,7 @@ static void a_run_that_judges(void **state) {
     e2e_write(t, "pairs.jsonl",
               "{\"prompt\": \"It\", \"chosen\": \" is\", \"rejected\": \" w\"}\n"
               "{\"prompt\": \"So\", \"chosen\": \" he\", \"rejected\": \"s\"}\n");
-    run(t, "--algo classify.so --data labelled.jsonl --policy model --set policy.init=random --set "
+    run(t, "--algo classify.so --data labeled.jsonl --policy model --set policy.init=random --set "
            "score.labels=NEGATIVE,POSITIVE --set run.phases=1 --set batch.size=4 --out c");
     run(t, "--algo bradley_terry.so --data pairs.jsonl --policy model --set policy.init=random "
            "--set run.phases=1 --set batch.size=2 --set checkpoint.every=1 --out m");

@@ -27,8 +27,8 @@ static void sft_passes(void **state) {
 
 static void classify_passes(void **state) {
     struct e2e *t = *state;
-    assert_int_equal(
-        e2e_run(t, GUARD "--algo classify.so --data labelled.jsonl --set batch.size=2"), 0);
+    assert_int_equal(e2e_run(t, GUARD "--algo classify.so --data labeled.jsonl --set batch.size=2"),
+                     0);
     e2e_says(t, "guard");
 }
 

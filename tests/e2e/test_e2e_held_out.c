@@ -99,7 +99,7 @@ static void with_the_settings_of_the_run(void **state) {
 }
 
 // The measured reward is the raw one. A run normalizes and clips rewards only for learning.
-static void neither_normalised_nor_clipped(void **state) {
+static void neither_normalized_nor_clipped(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "held.jsonl",
               "{\"prompt\": \"A\", \"answer\": \"yes\", \"extra\": {\"points\": 3}}\n"
@@ -183,7 +183,7 @@ int main(void) {
         T(when_it_is_measured),
         T(as_eval_measures),
         T(with_the_settings_of_the_run),
-        T(neither_normalised_nor_clipped),
+        T(neither_normalized_nor_clipped),
         T(nothing_is_learned_of_it),
         T(resuming_does_not_begin_anew),
         T(the_best_by_it),

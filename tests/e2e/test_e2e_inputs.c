@@ -7,7 +7,7 @@
 
 #define SFT                                                                                        \
     "--algo sft.so --data texts.jsonl --policy model --set policy.init=random "                    \
-    "--set batch.size=4 --set data.eval_path=labelled.jsonl --set data.eval_every=1 "
+    "--set batch.size=4 --set data.eval_path=labeled.jsonl --set data.eval_every=1 "
 #define PPO                                                                                        \
     "--algo ppo.so --prompts prompts.txt --set batch.size=4 --set sampling.max_new_tokens=4 "      \
     "--set algo.minibatches=1 --reward bt_rm.so:model=rm "                                         \
@@ -27,7 +27,7 @@ static int setup(void **state) {
     return e2e_shell(t,
                      "H=\"$HOST --threads 1 --policy model --set policy.init=random --phases 1 "
                      "--set batch.size=2\"; $H --algo sft.so --data texts.jsonl --out a && "
-                     "$H --algo classify.so --data labelled.jsonl "
+                     "$H --algo classify.so --data labeled.jsonl "
                      "--set score.labels=NEGATIVE,POSITIVE --out b && $H --algo bradley_terry.so "
                      "--data pairs.jsonl --set score.calibrate=0 --out d && "
                      "mv a/checkpoints/000001 p && mv b/checkpoints/000001 c && "
@@ -60,11 +60,11 @@ static void rows_of_a_file(void **state) {
     assert_int_equal(e2e_run(t, "--resume r --phases 2"), 0);
     assert_int_equal(e2e_shell(t, "cp texts.jsonl kept; sed -i '1s/a/e/' texts.jsonl"), 0);
     refused(t, "data.path", "/texts.jsonl (", "sha256 ");
-    assert_int_equal(e2e_shell(t, "cp kept texts.jsonl; cp labelled.jsonl kept; "
-                                  "head -n 1 kept >> labelled.jsonl"),
+    assert_int_equal(e2e_shell(t, "cp kept texts.jsonl; cp labeled.jsonl kept; "
+                                  "head -n 1 kept >> labeled.jsonl"),
                      0);
-    refused(t, "data.eval_path", "/labelled.jsonl (", "bytes ");
-    assert_int_equal(e2e_shell(t, "cp kept labelled.jsonl"), 0);
+    refused(t, "data.eval_path", "/labeled.jsonl (", "bytes ");
+    assert_int_equal(e2e_shell(t, "cp kept labeled.jsonl"), 0);
     assert_int_equal(e2e_run(t, "--resume r --phases 3"), 0);
 }
 

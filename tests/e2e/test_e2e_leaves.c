@@ -250,7 +250,7 @@ static void rows_of_training_data(void **state) {
     check_data(t, how, 4, "true false true false "); // two passes
     snprintf(how, sizeof how, "--algo sft.so %s texts.jsonl", rows);
     check_data(t, how, 4, "null null null null ");
-    snprintf(how, sizeof how, "--algo classify.so %s labelled.jsonl --set log.samples=2", rows);
+    snprintf(how, sizeof how, "--algo classify.so %s labeled.jsonl --set log.samples=2", rows);
     check_data(t, how, 2, "\"LABEL_0\" \"LABEL_1\" ");
 }
 

@@ -23,7 +23,7 @@ static int models(void **state) {
                      0);
     assert_int_equal(e2e_shell(t, "cp -rL s/checkpoints/latest policy"), 0);
     assert_int_equal(
-        e2e_run(t, "--algo classify.so --data labelled.jsonl --policy policy --set "
+        e2e_run(t, "--algo classify.so --data labeled.jsonl --policy policy --set "
                    "score.labels=NEGATIVE,POSITIVE --set run.phases=2 --set run.dir=c " QUIET),
         0);
     assert_int_equal(e2e_run(t,

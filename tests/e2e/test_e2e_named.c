@@ -155,7 +155,7 @@ static void unsuitable_models_are_refused(void **state) {
                          "other/vocab.json other/merges.txt"));
     refused(t, e2e_run(t, OPD "--set models.teacher=other --out x"),
             "the vocabulary of the teacher '");
-    done(t, e2e_run(t, "--algo classify.so --data labelled.jsonl --policy model --set "
+    done(t, e2e_run(t, "--algo classify.so --data labeled.jsonl --policy model --set "
                        "policy.init=random --set batch.size=4 --phases 1 --out c"));
     refused(t, e2e_run(t, OPD "--set models.teacher=c --out x"),
             "is a classifier or a reward model: it scores texts and cannot write them");

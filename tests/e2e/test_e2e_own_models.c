@@ -95,11 +95,11 @@ static void a_classifier_is_no_language_model(void **state) {
     refused(t, e2e_run(t, "--algo dpo.so --policy c --data pairs.jsonl --dry-run"), says);
     refused(t, e2e_run(t, "--algo ppo.so " RL "--set reference.path=c --dry-run"), says);
     refused(t,
-            e2e_run(t, "--algo classify.so --policy c --data labelled.jsonl "
+            e2e_run(t, "--algo classify.so --policy c --data labeled.jsonl "
                        "--set score.labels=a,b,c --dry-run"),
             "c' is a classifier of 2 labels, whose head would be trained further, but 3 are "
             "needed");
-    done(t, e2e_run(t, "--algo classify.so --policy c --data labelled.jsonl --dry-run "
+    done(t, e2e_run(t, "--algo classify.so --policy c --data labeled.jsonl --dry-run "
                        "--set score.labels=NEG,POS,NIL --set policy.init=random"));
     refused(t, e2e_run(t, "--algo bradley_terry.so --policy c --data pairs.jsonl --dry-run"),
             "c' is a classifier of 2 labels, whose head would be trained further, but 1 is needed");

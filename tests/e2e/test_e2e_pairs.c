@@ -196,14 +196,14 @@ static void stopped_it_says_that_nothing_was_written(void **state) {
 
 static void labels_of_a_classifier(void **state) {
     struct e2e *t = *state;
-    assert_int_equal(e2e_run(t, "--algo classify.so --policy model --data labelled.jsonl "
+    assert_int_equal(e2e_run(t, "--algo classify.so --policy model --data labeled.jsonl "
                                 "--set policy.init=random --set run.phases=60 --set batch.size=32 "
                                 "--set optim.lr=0.01 --set run.dir=c"),
                      0);
-    const char *label = "label --model c/checkpoints/latest --data labelled.jsonl";
+    const char *label = "label --model c/checkpoints/latest --data labeled.jsonl";
     assert_int_equal(e2e_run(t, "%s --out a.jsonl", label), 0);
-    e2e_says(t, "64 of 64 rows labelled: a.jsonl");
-    json_t *given = rows_of(t, "labelled.jsonl"), *rows = rows_of(t, "a.jsonl");
+    e2e_says(t, "64 of 64 rows labeled: a.jsonl");
+    json_t *given = rows_of(t, "labeled.jsonl"), *rows = rows_of(t, "a.jsonl");
     int right = 0, sure = 0;
     assert_int_equal(json_array_size(rows), 64);
     for (size_t i = 0; i < 64; i++) {
@@ -219,16 +219,16 @@ static void labels_of_a_classifier(void **state) {
     assert_in_range(right, 60, 64); // the classifier was trained on these rows
     assert_int_equal(e2e_run(t, "%s --min-p 0.9 --out b.jsonl", label), 0);
     char line[64];
-    snprintf(line, sizeof line, "%d of 64 rows labelled", sure);
+    snprintf(line, sizeof line, "%d of 64 rows labeled", sure);
     e2e_says(t, line);
     assert_int_equal(e2e_run(t, "%s --skip 8 --limit 16 --threads 2 --out c.jsonl.gz", label), 0);
     assert_int_equal(
         e2e_shell(t, "zcat c.jsonl.gz > c.jsonl; sed -n 9,24p a.jsonl | cmp - c.jsonl"), 0);
-    assert_int_equal(e2e_run(t, "%s --out labelled.jsonl", label),
+    assert_int_equal(e2e_run(t, "%s --out labeled.jsonl", label),
                      2); // but not longer than its context
-    e2e_says(t, "label: --out 'labelled.jsonl' exists already; --force replaces it");
+    e2e_says(t, "label: --out 'labeled.jsonl' exists already; --force replaces it");
     assert_int_equal(e2e_run(t, "%s --limit 3 --out c.jsonl --force", label), 0);
-    assert_int_equal(e2e_run(t, "label --model model --data labelled.jsonl --out d.jsonl"), 2);
+    assert_int_equal(e2e_run(t, "label --model model --data labeled.jsonl --out d.jsonl"), 2);
     assert_int_equal(e2e_shell(t, "ls d.jsonl* 2>/dev/null"), 2);
 }
 

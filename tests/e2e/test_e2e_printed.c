@@ -117,8 +117,8 @@ static void supervised(void **state) {
            "--out d",
            0, 2);
     prints(t,
-           "--algo classify.so --policy model --data labelled.jsonl --set batch.size=4 --set "
-           "data.eval_path=labelled.jsonl " TINY "--out e",
+           "--algo classify.so --policy model --data labeled.jsonl --set batch.size=4 --set "
+           "data.eval_path=labeled.jsonl " TINY "--out e",
            0, 2);
 }
 

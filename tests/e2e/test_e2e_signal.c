@@ -154,7 +154,7 @@ static void interrupted_in_json(void **state) {
 static void make_models(struct e2e *t) {
     if (e2e_run(t, "--algo sft.so --policy model --data texts.jsonl --set policy.init=random "
                    "--phases 2 --set batch.size=16 --set checkpoint.every=1 --out s") ||
-        e2e_run(t, "--algo classify.so --policy model --data labelled.jsonl --set "
+        e2e_run(t, "--algo classify.so --policy model --data labeled.jsonl --set "
                    "policy.init=random --phases 1 --set batch.size=16 --out c"))
         fail_msg("%s", t->out);
 }
@@ -213,7 +213,7 @@ static void interrupt_the_work_of_commands(void **state) {
     assert_int_equal(
         e2e_shell(t, "cp -rL s/checkpoints/latest p && cp -rL c/checkpoints/latest q && "
                      "sed -i 's/\"gpt2\"/\"ctrl_c_gpt2\"/' p/config.json q/config.json && "
-                     "for i in 1 2 3 4 5 6 7 8 9; do cat labelled.jsonl; done >many.jsonl"),
+                     "for i in 1 2 3 4 5 6 7 8 9; do cat labeled.jsonl; done >many.jsonl"),
         0);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         const int reads = commands[i][0] == 'i' || strstr(commands[i], "export");

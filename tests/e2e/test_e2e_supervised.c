@@ -114,7 +114,7 @@ static void models_of_the_program(void **state) {
 static void long_rows_of_a_classifier(void **state) {
     struct e2e *t = *state;
 #define CLASSIFY                                                                                   \
-    "--algo classify.so --policy model --set policy.init=random --data labelled.jsonl "            \
+    "--algo classify.so --policy model --set policy.init=random --data labeled.jsonl "             \
     "--set batch.size=8 --set run.phases=1 --set data.max_tokens=10 "
     assert_int_equal(e2e_run(t, CLASSIFY "--set data.long_rows=split --set run.dir=s"), 2);
     e2e_says(t, "data.long_rows is split, but classify.so trains on whole rows; truncate is "
@@ -126,7 +126,7 @@ static void long_rows_of_a_classifier(void **state) {
 
 static void classify_learns_and_names_its_labels(void **state) {
     struct e2e *t = *state;
-    assert_int_equal(e2e_run(t, "--algo classify.so --policy model --data labelled.jsonl "
+    assert_int_equal(e2e_run(t, "--algo classify.so --policy model --data labeled.jsonl "
                                 "--set policy.init=random --set score.labels=NEGATIVE,POSITIVE "
                                 "--set score.pooling=mean --set batch.size=16 --set optim.lr=0.01 "
                                 "--set run.phases=30 --set run.dir=c"),
@@ -139,7 +139,7 @@ static void classify_learns_and_names_its_labels(void **state) {
                                   "grep -q '\"add_bos_token\": true' "
                                   "c/checkpoints/latest/tokenizer_config.json"),
                      0);
-    assert_int_equal(e2e_run(t, "eval --model c/checkpoints/latest --data labelled.jsonl --json"),
+    assert_int_equal(e2e_run(t, "eval --model c/checkpoints/latest --data labeled.jsonl --json"),
                      0);
     json_t *v = json_loads(t->out, 0, NULL);
     assert_non_null(v);

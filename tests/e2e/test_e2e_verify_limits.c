@@ -33,7 +33,7 @@ static const struct {
     {"rloo", "--algo rloo.so:group_size=4 --set compute.dtype=bf16" RL},
     {"sft", "--algo sft.so --data texts.jsonl --set optim.kind=muon "
             "--set compute.dtype=f32" DATA},
-    {"classify", "--algo classify.so --data labelled.jsonl --set compute.dtype=f32" DATA},
+    {"classify", "--algo classify.so --data labeled.jsonl --set compute.dtype=f32" DATA},
     {"dpo", "--algo dpo.so --data pairs.jsonl --set compute.dtype=f32" DATA},
     {"dpolora", "--algo dpo.so --data pairs.jsonl --set policy.adapter.rank=2 "
                 "--set compute.dtype=bf16" DATA},

@@ -142,7 +142,7 @@ static void heard(void *ctx, const char *name, double value, double weight, int3
 }
 
 static void open_rank(struct rank *r, struct scratch *s, int32_t number, int32_t fails) {
-    static const struct rlhf__origin nowhere = {"the test", "environment", NULL, 0, 0, 0};
+    static const struct rlhf__origin nowhere = {"the test", "environment", NULL, 0, 0};
     struct rlhf__error err = {0, ""};
     memset(r, 0, sizeof *r);
     r->model = (struct rlhf__model){

@@ -78,7 +78,7 @@ static void as_list(const uint8_t *data, size_t n) {
     static const rlhf_opt opts[] = {RLHF_OPT_LIST(struct lists, any, NULL, NULL, ""),
                                     RLHF_OPT_LIST(struct lists, some, NULL, words, "")};
     const struct rlhf__opt_table table = {opts, 2, sizeof *opts};
-    const struct rlhf__origin from = {"--set", "x", NULL, 0, 0, 0};
+    const struct rlhf__origin from = {"--set", "x", NULL, 0, 0};
     struct rlhf__strings strings = {0};
     struct rlhf__error err = {0};
     struct lists own, again;

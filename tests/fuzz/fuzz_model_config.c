@@ -31,7 +31,7 @@ static rlhf_status make(const char *type, json_t *config, struct rlhf__error *er
     char name[256];
     const struct rlhf__plugin *plugin = NULL;
     struct rlhf__instance *instance = NULL;
-    struct rlhf__origin from = {"config.json", "", NULL, 0, 1, 0};
+    struct rlhf__origin from = {"config.json", "", NULL, 0, 1};
     snprintf(name, sizeof name, "%s.so", type);
     RLHF_TRY(rlhf__plugin_open(plugins, name, RLHF_KIND_MODEL, RLHF__NAME_LOOKED_UP, "config.json",
                                &plugin, err));

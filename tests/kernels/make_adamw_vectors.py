@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes optimiser_vectors.json: results of torch.optim.AdamW and float64 NumPy for the same numbers.
+"""Writes optimizer_vectors.json: results of torch.optim.AdamW and float64 NumPy for the same numbers.
 
-Usage: make_adamw_vectors.py > optimiser_vectors.json   (needs torch and numpy)
+Usage: make_adamw_vectors.py > optimizer_vectors.json   (needs torch and numpy)
 
 Both sides compute the inputs by the formula input(tag, i), so only results are stored:
   adamw   N weights, STEPS steps with gradient input(100 + step, i). Results of torch (float32) and of the

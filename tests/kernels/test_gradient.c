@@ -379,7 +379,7 @@ static void check_lm(rlhf_compute *c, const struct lm *s, uint32_t only, const c
     for (uint32_t o = 0; o < 3; o++)
         for (int t = 0; only < 3 && o != only && t < LM_ROWS; t++)
             d.r[o][t] = 0.0f;
-    // Targets must be in the kept set, so each hidden state is moved towards its target.
+    // Targets must be in the kept set, so each hidden state is moved toward its target.
     for (int t = 0; t < LM_ROWS; t++)
         for (int i = 0; i < LM_D; i++)
             d.in[0][t * LM_D + i] +=

@@ -99,7 +99,7 @@ static void rollouts_on_the_cpu_backend(void **state) {
 
 static void groups_with_a_reward_of_texts(void **state) {
     struct e2e *t = *state;
-    assert_int_equal(e2e_run(t, "--algo classify.so --policy model --data labelled.jsonl --set "
+    assert_int_equal(e2e_run(t, "--algo classify.so --policy model --data labeled.jsonl --set "
                                 "policy.init=random --set score.labels=NEGATIVE,POSITIVE --set "
                                 "run.phases=1 --out judge"),
                      0);

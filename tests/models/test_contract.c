@@ -34,7 +34,7 @@ static void logp_of(struct model *m, const rlhf_batch *b, float *logp) {
 // That implementation pads the query to three tokens, but gives these four tokens the positions 0 1
 // 2 3. Here there is no padding. The row must have the same bits alone and between other rows, so
 // its neighbors do not shift its positions.
-static void test_neighbours(void **state) {
+static void test_neighbors(void **state) {
     (void)state;
     static const struct setting s[] = {{"vocab_size", "23074"}, {"n_positions", "16"},
                                        {"n_embd", "32"},        {"n_layer", "2"},
@@ -311,7 +311,7 @@ static void test_base(void **state) {
 int main(void) {
     static const char *const names[] = {"reference", "cpu"};
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_neighbours),     cmocka_unit_test(test_microbatches),
+        cmocka_unit_test(test_neighbors),      cmocka_unit_test(test_microbatches),
         cmocka_unit_test(test_bf16_near_f32),  cmocka_unit_test(test_params),
         cmocka_unit_test(test_untied),         cmocka_unit_test(test_score_init),
         cmocka_unit_test(test_gradient_range), cmocka_unit_test(test_base)};

@@ -5,7 +5,7 @@ Usage: answers.py ORACLE_REWARDS DIRECTORY_OF_PLUGINS [--update]
 
 Each answer is generated together with the truth: whether the answer in the response's box equals the row's answer.
 answers_judged.tsv has a line for every case in which answer.so differs from the truth or from math-verify, with a
-judgement of its kind. A differing case or kind that is not listed is an error, and so is a listed case that agrees.
+judgment of its kind. A differing case or kind that is not listed is an error, and so is a listed case that agrees.
 Without math_verify, only the truth is compared. --update rewrites the file and marks new kinds of differences as
 UNJUDGED.
 
@@ -299,8 +299,8 @@ def theirs(all_cases, timeout=None):
     return out
 
 
-def judgements():
-    """{(kind, gold, response): (difference, judgement)} of the file, and its judgements by kind."""
+def judgments():
+    """{(kind, gold, response): (difference, judgment)} of the file, and its judgments by kind."""
     lines, kinds = {}, {}
     for line in open(JUDGED, encoding="utf-8") if os.path.exists(JUDGED) else ():
         if line.startswith("#") or not line.strip():
@@ -314,7 +314,7 @@ def judgements():
 def main():
     all_cases = cases()
     mine, other_side = ours(all_cases, ["where=boxed"]), theirs(all_cases)
-    lines, kinds = judgements()
+    lines, kinds = judgments()
     found = {}
     for i, (kind, gold, response, same) in enumerate(all_cases):
         was = lines.get((kind, gold, response), "")
@@ -328,8 +328,8 @@ def main():
             found[kind, gold, response] = differs
     if "--update" in sys.argv:
         with open(JUDGED, "w", encoding="utf-8") as f:
-            f.write("# what differs, kind, answer of the row, response, judgement. Written by answers.py --update;\n"
-                    "# the judgement of a kind and difference is kept.\n")
+            f.write("# what differs, kind, answer of the row, response, judgment. Written by answers.py --update;\n"
+                    "# the judgment of a kind and difference is kept.\n")
             for (kind, gold, response), differs in sorted(found.items()):
                 why = kinds.get((kind, differs), "UNJUDGED")
                 f.write("\t".join([differs, kind, json.dumps(gold), json.dumps(response), why]) + "\n")
@@ -347,7 +347,7 @@ def main():
         print(f"  judged, but differs no more: {k}")
     unjudged = [k for k, v in kinds.items() if v == "UNJUDGED"]
     for k in unjudged:
-        print(f"  without a judgement: {k}")
+        print(f"  without a judgment: {k}")
     return 1 if new or gone or unjudged else 0
 
 

@@ -27,12 +27,12 @@ class One:
     gather = gather_for_metrics
 
 
-def trl_loss(chosen, rejected, margin, centre):
+def trl_loss(chosen, rejected, margin, center):
     logits = torch.cat([chosen, rejected])[:, None]
     model = lambda **_: SimpleNamespace(logits=logits)
     model.training = True
     t = SimpleNamespace(model=model, accelerator=One(), _total_train_tokens=0, _tp_size=1,
-                        args=SimpleNamespace(center_rewards_coefficient=centre),
+                        args=SimpleNamespace(center_rewards_coefficient=center),
                         _metrics={"train": defaultdict(list)})
     inputs = {"margin": margin, "attention_mask": torch.ones(1)}
     return RewardTrainer.compute_loss(t, model, inputs)

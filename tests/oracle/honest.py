@@ -67,7 +67,7 @@ SETTINGS = {
     "game_ppo": rl("ppo.so", *GAME, reward=[], episodes__turns=2),
     "sft": file("sft.so", "texts.jsonl"),
     "sft_muon": file("sft.so:aggregation=sequence", "texts.jsonl", optim__kind="muon"),
-    "classify": file("classify.so", "labelled.jsonl"),
+    "classify": file("classify.so", "labeled.jsonl"),
     "dpo": file("dpo.so", "pairs.jsonl"),
     "dpo_ipo": file("dpo.so:loss=ipo", "pairs.jsonl", policy__adapter__rank=2),
     "dpo_hinge": file("dpo.so:loss=hinge,beta=0.5", "pairs.jsonl"),
@@ -82,11 +82,11 @@ def make_files():
     start = ["It was", "The film", "I think"]
     with open("prompts.txt", "w") as f:
         f.write("".join(f"{s} {w}\n" for s in start for w in words))
-    rows = {"texts": [], "labelled": [], "pairs": [], "kto": []}
+    rows = {"texts": [], "labeled": [], "pairs": [], "kto": []}
     for i in range(24):
         p, a, b = start[i % 3], words[i % 6], words[(i + 1 + i // 6) % 6]
         rows["texts"].append({"text": f"{p} {a} {b}"})
-        rows["labelled"].append({"text": f"{p} {a}", "label": i % 2})
+        rows["labeled"].append({"text": f"{p} {a}", "label": i % 2})
         rows["pairs"].append({"prompt": p, "chosen": " " + a, "rejected": " " + b})
         rows["kto"].append({"prompt": p, "completion": " " + a, "label": i % 2 == 0})
     for name, items in rows.items():

@@ -6,7 +6,7 @@ Usage: kto_rows.py COMPLETIONS WORK
 
 TRL's _prepare_dataset runs unchanged. It differs from our reader in three ways:
 - it ends texts with the end-of-text token, and trains on the template's text after an assistant's turn (a line break);
-- it tokenises prompt and completion together, so a row loses the end of its prompt if tokens merge across the boundary;
+- it tokenizes prompt and completion together, so a row loses the end of its prompt if tokens merge across the boundary;
 - it pairs a row that is alone in its batch with itself.
 """
 import json

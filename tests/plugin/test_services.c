@@ -20,7 +20,7 @@ struct fixture {
     int64_t combine;
 };
 
-static const struct rlhf__origin from = {"test", "reward.0", NULL, 0, 0, 0};
+static const struct rlhf__origin from = {"test", "reward.0", NULL, 0, 0};
 
 static void take_metric(void *ctx, const char *name, double value, double weight, int32_t combine) {
     struct fixture *f = ctx;

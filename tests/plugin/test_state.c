@@ -12,7 +12,7 @@ struct fixture {
     struct rlhf__buf block;
 };
 
-static const struct rlhf__origin from = {"test", "", NULL, 0, 0, 0};
+static const struct rlhf__origin from = {"test", "", NULL, 0, 0};
 
 static struct rlhf__instance *make(struct fixture *f, const char *module, int32_t kind) {
     const struct rlhf__plugin *p;

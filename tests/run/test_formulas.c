@@ -102,7 +102,7 @@ static void mix(struct rlhf__config *c, const float *raw, const uint8_t *finishe
     mix_paid(c, raw, keep, finished, no_period, 0, score);
 }
 
-static void rewards_are_weighted_normalised_and_clipped(void **state) {
+static void rewards_are_weighted_normalized_and_clipped(void **state) {
     (void)state;
     struct rlhf__plugin_config reward[2] = {{.weight = 2}, {.weight = -0.5}};
     struct rlhf__config c = {.reward = reward, .n_reward = 2};
@@ -176,7 +176,7 @@ static void token_rewards_are_part_of_the_row(void **state) {
     }
 }
 
-static void rewards_without_spread_normalise_to_nothing(void **state) {
+static void rewards_without_spread_normalize_to_nothing(void **state) {
     (void)state;
     struct rlhf__plugin_config reward[1] = {{.weight = 1}};
     const float raw[4] = {0.1f, 0.1f, 0.1f, 0.1f};
@@ -413,10 +413,10 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(schedule_warms_up_and_decays),
         cmocka_unit_test(schedule_warms_up_from_zero),
-        cmocka_unit_test(rewards_are_weighted_normalised_and_clipped),
+        cmocka_unit_test(rewards_are_weighted_normalized_and_clipped),
         cmocka_unit_test(penalties_come_last),
         cmocka_unit_test(token_rewards_are_part_of_the_row),
-        cmocka_unit_test(rewards_without_spread_normalise_to_nothing),
+        cmocka_unit_test(rewards_without_spread_normalize_to_nothing),
         cmocka_unit_test(dropped_rows_count_in_no_mean),
         cmocka_unit_test(missing_rewards_count_in_no_mean),
         cmocka_unit_test(early_stop_averages_what_was_seen),

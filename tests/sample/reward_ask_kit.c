@@ -101,7 +101,7 @@ static void make_rows(struct fixture *f) {
 int setup(void **state) {
     struct fixture *f = calloc(1, sizeof *f);
     struct rlhf__error err = {0};
-    const struct rlhf__origin from = {"test", "reward.0", NULL, 0, 0, 0};
+    const struct rlhf__origin from = {"test", "reward.0", NULL, 0, 0};
     if (!f) return -1;
     *state = f;
     f->plugin.desc = (rlhf_plugin){.id = "org.test.script",

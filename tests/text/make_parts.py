@@ -29,16 +29,16 @@ def digits(individual):
     return {"type": "Digits", "individual_digits": individual}
 
 
-BEHAVIOURS = ["Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous"]
+BEHAVIORS = ["Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous"]
 PRE_TOKENIZERS = [
     digits(False), digits(True), {"type": "Whitespace"}, {"type": "WhitespaceSplit"},
     {"type": "BertPreTokenizer"}, {"type": "CharDelimiterSplit", "delimiter": "e"},
-    *({"type": "Punctuation", "behavior": b} for b in BEHAVIOURS),
+    *({"type": "Punctuation", "behavior": b} for b in BEHAVIORS),
     *(meta(s) for s in ("always", "first", "never")), meta("always", False), meta("first", False),
     cuts({"type": "WhitespaceSplit"}, meta("always")), cuts({"type": "Punctuation"}, meta("first")),
     cuts(meta("always"), digits(True), {**meta("always"), "replacement": "_"}),
-    *(regex(r"\s", b, i) for b in BEHAVIOURS for i in (False, True)),
-    *(regex(r"e*", b) for b in BEHAVIOURS), regex(r"(?=\d)|(?<=\p{P})", "MergedWithPrevious"),
+    *(regex(r"\s", b, i) for b in BEHAVIORS for i in (False, True)),
+    *(regex(r"e*", b) for b in BEHAVIORS), regex(r"(?=\d)|(?<=\p{P})", "MergedWithPrevious"),
     {"type": "Split", "pattern": {"String": "the"}, "behavior": "MergedWithNext", "invert": False},
     regex(LLAMA3), regex(LLAMA3, "Removed", True), regex(O200K), cuts(regex(r"\p{N}{1,3}"), regex(r"[一-龥぀-ヿ]+")),
     regex(r"\w+"), regex(r"\W+"), regex(r"\b"), regex(r"\B"), regex(r"\D+"), regex(r"\S+"), regex(r"^.+$"),

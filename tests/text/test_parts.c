@@ -3,7 +3,7 @@
 #include "support/scratch.h"
 
 #include "base/json.h"
-#include "text/normaliser.h"
+#include "text/normalizer.h"
 #include "text/pre_tokenizer.h"
 
 struct parts {
@@ -11,9 +11,9 @@ struct parts {
     struct rlhf__work *work;
 };
 
-static json_t *normal_of(struct parts *p, const struct rlhf__normaliser *n, const json_t *text) {
+static json_t *normal_of(struct parts *p, const struct rlhf__normalizer *n, const json_t *text) {
     struct rlhf__error err = {0};
-    check_ok(rlhf__normaliser_apply(n, json_string_value(text), json_string_length(text),
+    check_ok(rlhf__normalizer_apply(n, json_string_value(text), json_string_length(text),
                                     &p->work->search, &p->work->normal, &p->work->spare, &err),
              &err);
     return json_stringn(rlhf__buf_text(&p->work->normal), p->work->normal.len);
@@ -35,10 +35,10 @@ static json_t *pieces_of(struct parts *p, const struct rlhf__pre_tokenizer *pre,
 static void check_line(struct parts *p, const json_t *line) {
     const json_t *normal = json_object_get(line, "normalizer"), *item;
     const json_t *part = normal ? normal : json_object_get(line, "pre_tokenizer");
-    struct rlhf__normaliser *n = NULL;
+    struct rlhf__normalizer *n = NULL;
     struct rlhf__pre_tokenizer *pre = NULL;
     struct rlhf__error err = {0};
-    check_ok(normal ? rlhf__normaliser_create(part, &n, &err)
+    check_ok(normal ? rlhf__normalizer_create(part, &n, &err)
                     : rlhf__pre_tokenizer_create(part, &pre, &err),
              &err);
     size_t i;
@@ -52,7 +52,7 @@ static void check_line(struct parts *p, const json_t *line) {
         }
         json_decref(got);
     }
-    rlhf__normaliser_destroy(n);
+    rlhf__normalizer_destroy(n);
     rlhf__pre_tokenizer_destroy(pre);
 }
 
@@ -112,12 +112,12 @@ static void ill_formed_bytes(void **state) {
 }
 
 static void expect_refused(int normal, const char *text, rlhf_status code, const char *part) {
-    struct rlhf__normaliser *n = NULL;
+    struct rlhf__normalizer *n = NULL;
     struct rlhf__pre_tokenizer *pre = NULL;
     struct rlhf__error err = {0};
     json_t *json = rlhf__json_decode(text, strlen(text), 0, NULL);
     assert_non_null(json);
-    check_error(normal ? rlhf__normaliser_create(json, &n, &err)
+    check_error(normal ? rlhf__normalizer_create(json, &n, &err)
                        : rlhf__pre_tokenizer_create(json, &pre, &err),
                 code, &err, part);
     assert_true(!n && !pre);
@@ -161,21 +161,21 @@ static void refused(void **state) {
 
 // Applies these normalizer steps to a text that repeats `text` `times` times. A step doubles its
 // buffers as they fill. So at 64 MiB it stops before it has produced the whole text.
-static rlhf_status normalise(json_t *steps, const char *text, size_t times,
+static rlhf_status normalize(json_t *steps, const char *text, size_t times,
                              struct rlhf__error *err) {
-    struct rlhf__normaliser *n = NULL;
+    struct rlhf__normalizer *n = NULL;
     struct rlhf__buf in = RLHF__BUF_INIT, out = RLHF__BUF_INIT, spare = RLHF__BUF_INIT;
     struct rlhf__search match = {0};
     json_t *all = json_pack("{s:s, s:o}", "type", "Sequence", "normalizers", steps);
     for (size_t i = 0; i < times; i++)
         rlhf__buf_puts(&in, text);
-    check_ok(rlhf__normaliser_create(all, &n, err), err);
+    check_ok(rlhf__normalizer_create(all, &n, err), err);
     const rlhf_status st =
-        rlhf__normaliser_apply(n, rlhf__buf_text(&in), in.len, &match, &out, &spare, err);
+        rlhf__normalizer_apply(n, rlhf__buf_text(&in), in.len, &match, &out, &spare, err);
     rlhf__search_finish(&match);
     assert_in_range(out.cap, 0, (size_t)128 << 20);
     assert_in_range(spare.cap, 0, (size_t)128 << 20);
-    rlhf__normaliser_destroy(n);
+    rlhf__normalizer_destroy(n);
     rlhf__buf_free(&in);
     rlhf__buf_free(&out);
     rlhf__buf_free(&spare);
@@ -195,13 +195,13 @@ static void no_step_makes_a_text_too_long(void **state) {
 #define REPLACE                                                                                    \
     json_pack("[{s:s, s:{s:s}, s:s}]", "type", "Replace", "pattern", patterns[i], "a", "content",  \
               content)
-        check_ok(normalise(REPLACE, "a", 16000, &err), &err);
-        check_error(normalise(REPLACE, "a", 40000, &err), RLHF_E_UNSUPPORTED, &err,
+        check_ok(normalize(REPLACE, "a", 16000, &err), &err);
+        check_error(normalize(REPLACE, "a", 40000, &err), RLHF_E_UNSUPPORTED, &err,
                     "the normalizer makes a text longer than 64 MiB");
     }
-    check_error(normalise(json_pack("[{s:s}]", "type", "NFKD"), "\xEF\xB7\xBA", 2100000, &err),
+    check_error(normalize(json_pack("[{s:s}]", "type", "NFKD"), "\xEF\xB7\xBA", 2100000, &err),
                 RLHF_E_UNSUPPORTED, &err, "the normalizer makes a text longer than 64 MiB");
-    check_error(normalise(json_pack("[{s:s, s:s}]", "type", "Prepend", "prepend", "a"), content,
+    check_error(normalize(json_pack("[{s:s, s:s}]", "type", "Prepend", "prepend", "a"), content,
                           16384, &err),
                 RLHF_E_UNSUPPORTED, &err, "the normalizer makes a text longer than 64 MiB");
 }

@@ -124,7 +124,7 @@ static void one_file(void **state) {
     struct rlhf__error err = {0};
     struct rlhf__shards_done done;
     begin(&f, *state);
-    const struct rlhf__file_shards s = {f.tensor, N, -1, 0, 1 << 20, NULL};
+    const struct rlhf__file_shards s = {f.tensor, N, -1, 1 << 20, NULL};
     check_ok(rlhf__shards_write(&s, f.to, &done, &err), &err);
     assert_int_equal(done.n_files, 1);
     assert_int_equal(done.n_parameters, 12 + 5 + 7);
@@ -142,7 +142,7 @@ static void several_files(void **state) {
     begin(&f, *state);
     // After a.weight (24 bytes), b.weight (10 bytes) does not fit into the same file. b.weight and
     // c.ids (16 bytes) fill a file exactly.
-    const struct rlhf__file_shards s = {f.tensor, N, RLHF__TENSOR_F16, 0, 16 + 10, NULL};
+    const struct rlhf__file_shards s = {f.tensor, N, RLHF__TENSOR_F16, 16 + 10, NULL};
     check_ok(rlhf__shards_write(&s, f.to, &done, &err), &err);
     assert_int_equal(done.n_files, 3);
     struct rlhf__buf text = RLHF__BUF_INIT;
@@ -165,7 +165,7 @@ static void stopped(void **state) {
     struct rlhf__shards_done done;
     const volatile sig_atomic_t asked = SIGINT;
     begin(&f, *state);
-    const struct rlhf__file_shards s = {f.tensor, N, -1, 0, 1 << 20, &asked};
+    const struct rlhf__file_shards s = {f.tensor, N, -1, 1 << 20, &asked};
     check_error(rlhf__shards_write(&s, f.to, &done, &err), RLHF_E_CANCELLED, &err, "stopped");
     assert_false(rlhf__folder_has(f.to, "model.safetensors"));
     end(&f);

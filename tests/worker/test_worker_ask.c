@@ -63,7 +63,7 @@ static int setup(void **state) {
     f->worker = (struct rlhf__worker){
         .noise = -1, .ask.fd = ask[0], .call.fd = call[0], .output = (char *)&f->note};
     f->ear.api = &f->api;
-    f->ear.handle[0] = (struct rlhf__handle){2, 0, f}; // a tokenizer
+    f->ear.handle[0] = (struct rlhf__handle){2, f}; // a tokenizer
     f->ask = ask[1];
     f->call = call[1];
     *state = f;

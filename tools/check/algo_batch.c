@@ -54,7 +54,7 @@ static void make_token(struct rlhf__algo_batch *b, int32_t t, uint32_t *state) {
 
 static int32_t label_of(const rlhf_plan *plan, int32_t row) {
     switch (plan->source) {
-    case RLHF_SOURCE_LABELLED:
+    case RLHF_SOURCE_LABELED:
         return row % 3;
     case RLHF_SOURCE_PREFERENCES:
         return row % 2 == 0;

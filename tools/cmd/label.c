@@ -32,7 +32,7 @@ static const struct rlhf__flag flags[] = {
     RLHF__FLAG_S(O, "--model", model, "DIR", "classifier; the default one when not given"),
     RLHF__FLAG_S(O, "--data", data, "FILE",
                  "rows with text or messages: .jsonl, .jsonl.gz or .txt"),
-    RLHF__FLAG_S(O, "--out", out, "FILE", "where the labelled rows go: .jsonl or .jsonl.gz"),
+    RLHF__FLAG_S(O, "--out", out, "FILE", "where the labeled rows go: .jsonl or .jsonl.gz"),
     RLHF__FLAG_F(O, "--min-p", min_p, "P", 0, 1, "leave out rows the model is less sure of [0]"),
     RLHF__FLAG_I(O, "--limit", limit, "N", 0, (int64_t)1 << 40, "use N rows; 0: all [0]"),
     RLHF__FLAG_I(O, "--skip", skip, "N", 0, (int64_t)1 << 40, "leave out the first N rows [0]"),
@@ -84,7 +84,7 @@ static rlhf_status read_chunk(const struct rlhf__model *m, const struct rlhf__da
     return RLHF_OK;
 }
 
-static json_t *labelled(const struct rlhf__data_row *row, int32_t label, double p) {
+static json_t *labeled(const struct rlhf__data_row *row, int32_t label, double p) {
     const rlhf_str text = row->text[RLHF__FIELD_TEXT], list = row->messages;
     if (!list.ptr)
         return json_pack("{s:s%, s:i, s:f}", "text", text.ptr, (size_t)text.len, "label",
@@ -113,7 +113,7 @@ static rlhf_status label_rows(const struct rlhf__command_setup *w, const struct 
             const double p = 1 / peak.sum;
             if (p < o->min_p) continue;
             const struct rlhf__data_row row = rlhf__dataset_row(ds, at + i);
-            st = rlhf__line_writer_put_new(out, labelled(&row, peak.at, p), err);
+            st = rlhf__line_writer_put_new(out, labeled(&row, peak.at, p), err);
             ++*kept;
         }
     }
@@ -126,7 +126,7 @@ static rlhf_status label_rows(const struct rlhf__command_setup *w, const struct 
 static rlhf_status say_done(const struct options *o, const struct rlhf__dataset *ds, int64_t kept,
                             struct rlhf__error *err) {
     const int64_t rows = rlhf__dataset_rows(ds);
-    printf("%lld of %lld row%s labelled: %s\n", (long long)kept, (long long)rows,
+    printf("%lld of %lld row%s labeled: %s\n", (long long)kept, (long long)rows,
            rows == 1 ? "" : "s", o->out);
     return rlhf__print_flush(err);
 }

@@ -196,8 +196,8 @@ static rlhf_status eval_kind(struct rlhf__command_setup *w, const char *dir, con
     if (preferences < 0) preferences = o->reference != NULL;
     if (preferences == 2 && !reward_model && o->reference)
         return rlhf__eval_completions(w, dir, o, err);
-    const int labelled = preferences == 2;
-    if (labelled) preferences = 0;
+    const int labeled = preferences == 2;
+    if (labeled) preferences = 0;
     const struct rlhf__flag_idle policy[] = {{"--reference", o->reference != NULL, 0},
                                              {"--bos", o->bos, 0}};
     const struct rlhf__flag_idle tokens = {"--tokens", o->tokens != NULL, 0};
@@ -211,7 +211,7 @@ static rlhf_status eval_kind(struct rlhf__command_setup *w, const char *dir, con
                                     "\"rejected\"), and no --reward is given",
                               err));
     if (reward_model) return rlhf__eval_preferences(w, dir, o, err);
-    if (labelled)
+    if (labeled)
         rlhf__logf(w->env->log, RLHF_LOG_INFO,
                    "eval: wanted and unwanted completions are measured together; --reference MODEL "
                    "measures them apart");

@@ -117,7 +117,7 @@ static rlhf_status print_policy(const struct policy_measured *m, struct rlhf__er
                dir_of(m->reference));
     else
         printf("margin      %.4f nats (log-probs alone, without a reference)\n", margin);
-    printf("chosen      %.4f nats a response\nrejected    %.4f nats a response\n",
+    printf("chosen      %.4f nats per response\nrejected    %.4f nats per response\n",
            m->q.chosen / rows, m->q.rejected / rows);
     return rlhf__print_flush(err);
 }
@@ -223,7 +223,7 @@ rlhf_status rlhf__eval_completions(struct rlhf__command_setup *w, const char *di
     struct rlhf__completion_quality q;
     const struct rlhf__flag_idle idle[] = {{"--beta", o->beta > 0, 0},
                                            {"--tokens", o->tokens != NULL, 0}};
-    RLHF_TRY(rlhf__flags_idle(idle, 2, "eval", "on labelled completions", err));
+    RLHF_TRY(rlhf__flags_idle(idle, 2, "eval", "on labeled completions", err));
     rlhf_status st = open_policy(w, dir, &m, err);
     const struct rlhf__evaluating how = {.cancelled = w->env->cancelled};
     rlhf__progress_note(w->progress, "measuring the rows");

@@ -60,7 +60,7 @@ static void print_lines(const struct rlhf__table *t) {
             printf("%.*f", r->decimals, r->side[0].mean);
         else
             printf("-");
-        if (strcmp(r->name, "kl") == 0) printf(" nats a sequence");
+        if (strcmp(r->name, "kl") == 0) printf(" nats per sequence");
         if (strcmp(r->name, "length") == 0) printf(" tokens");
         if (isfinite(r->side[0].error)) {
             printf(" (standard error %.*f", r->decimals, r->side[0].error);

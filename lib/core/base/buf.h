@@ -14,12 +14,11 @@ struct rlhf__buf {
     char *data; // NULL until the first append
     size_t len, cap;
     int32_t bad; // 1 after a failed allocation
-    int32_t reserved;
 };
 
 // An empty buffer: `struct rlhf__buf b = RLHF__BUF_INIT;`
 #define RLHF__BUF_INIT                                                                             \
-    { NULL, 0, 0, 0, 0 }
+    { NULL, 0, 0, 0 }
 
 // Free the bytes and make *b empty again. [any]
 void rlhf__buf_free(struct rlhf__buf *b);

@@ -23,7 +23,6 @@ struct rlhf__digest {
     // Written by the thread, and read after the thread has ended.
     int32_t failed;
     char hex[65];
-    char reserved[7];
 };
 
 struct rlhf__digests {

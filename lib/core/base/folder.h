@@ -14,7 +14,6 @@ struct rlhf__digests; // digests.h
 
 struct rlhf__folder {
     int fd;
-    int32_t reserved;
     char *path;                    // for messages
     struct rlhf__digests *digests; // of the files written to this folder; borrowed, may be NULL
 };

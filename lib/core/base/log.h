@@ -13,12 +13,11 @@
 
 struct rlhf__log {
     FILE *out;
-    int32_t level; // lines below this level are dropped
-    int32_t color; // 1: out is a terminal and NO_COLOR is not set
-    int32_t json;  // 1: lines are JSON objects
-    int32_t day;   // the day of the last line with a date
-    int32_t mute;  // 1: rlhf__log_error prints nothing, because another process prints the errors
-    int32_t reserved;
+    int32_t level;   // lines below this level are dropped
+    int32_t color;   // 1: out is a terminal and NO_COLOR is not set
+    int32_t json;    // 1: lines are JSON objects
+    int32_t day;     // the day of the last line with a date
+    int32_t mute;    // 1: rlhf__log_error prints nothing, because another process prints the errors
     char prefix[96]; // printed before every text, e.g. "rank 2 on b: "; usually ""
     pthread_mutex_t lock;
     void (*before)(void *arg); // may be NULL

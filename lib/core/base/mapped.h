@@ -12,7 +12,6 @@ struct rlhf__mapped {
     uint64_t len;
     char *path; // for messages
     int fd;
-    int32_t reserved;
 };
 
 // Map a regular file without reading it. *m needs rlhf__mapped_close, even after a failure. Errors:

@@ -11,7 +11,7 @@ static volatile struct rlhf__running *volatile first; // the record of the watch
 static volatile pid_t home;
 
 static struct rlhf__running get(const volatile struct rlhf__running *r) {
-    return (struct rlhf__running){r->kind, r->name, r->function, r->pid, 0, {0, 0}};
+    return (struct rlhf__running){r->kind, r->name, r->function, r->pid, {0, 0}};
 }
 
 // A signal handler may run between these stores. After each store, all strings in the record are
@@ -50,7 +50,7 @@ static void put_names(char *out, size_t cap, const struct rlhf__running *r) {
 }
 
 struct rlhf__running rlhf__running_begin(const char *kind, const char *name, const char *function) {
-    struct rlhf__running before = get(&now), r = {kind, name, function, getpid(), 0, {0, 0}};
+    struct rlhf__running before = get(&now), r = {kind, name, function, getpid(), {0, 0}};
     // The host itself always computes in the standard environment.
     before.floats = before.function ? rlhf__float_env_get() : RLHF__FLOAT_ENV_STANDARD;
     rlhf__float_env_set(RLHF__FLOAT_ENV_STANDARD);

@@ -16,7 +16,6 @@
 struct rlhf__running {
     const char *kind, *name, *function; // "reward", "mine.so", "score()"; NULL = the host itself
     pid_t pid;                          // the process that made the call
-    int reserved;
     struct rlhf__float_env floats; // of the caller; set only in what rlhf__running_begin returns
 };
 

@@ -66,7 +66,6 @@ struct rlhf__origin {
     // its members sets the option "key.member"; if it is a list, each of its items sets the option
     // "key[]".
     int32_t lenient;
-    int32_t reserved;
 };
 
 // Set one option from `v`. `raw` is the text as typed on the command line, or NULL. If `v` is a

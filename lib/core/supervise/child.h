@@ -21,7 +21,7 @@ struct rlhf__child_limits {
 struct rlhf__child_end {
     int32_t answered; // 1: it answered, and the other members are 0
     int32_t signal;   // the signal that ended it; 0: it ended by itself
-    int32_t status, reserved;
+    int32_t status;
 };
 
 // Call work(arg, out) in a child process and wait for it. The child belongs to a warden (warden.h).

@@ -5,7 +5,7 @@
 
 struct gram {
     const int32_t *ids;
-    int32_t n, reserved;
+    int32_t n;
 };
 
 static int compare_grams(const void *a, const void *b) {
@@ -27,7 +27,7 @@ rlhf_status rlhf__distinct_n(const int32_t *ids, const int32_t *begin, const int
     size_t at = 0;
     for (uint32_t i = 0; i < rows; i++)
         for (int32_t k = begin[i]; k + n <= end[i]; k++)
-            g[at++] = (struct gram){ids + k, n, 0};
+            g[at++] = (struct gram){ids + k, n};
     qsort(g, count, sizeof *g, compare_grams);
     for (size_t i = 0; i < count; i++)
         if (i == 0 || compare_grams(&g[i - 1], &g[i]) != 0) distinct++;

@@ -15,7 +15,6 @@ struct rlhf__minibatches {
     uint32_t *begin;   // [units + 1] rows of unit u: [begin[u], begin[u + 1])
     uint32_t *pick;    // [rows] the rows of a minibatch
     int32_t ascending; // 1: a minibatch's rows are in the order of the batch
-    int32_t reserved;
 };
 
 // Cut the batch e into minibatches. Their number is `want`, or the number of units if that is

@@ -44,7 +44,7 @@ rlhf_status rlhf__replay_add(struct rlhf__replay *r, const int32_t *prompt, int3
     RLHF_TRY(reserve(r, err));
     RLHF_TRY(
         rlhf__ids_reserve(&r->ids, (size_t)n_prompt + (size_t)n_chosen + (size_t)n_rejected, err));
-    r->pair[r->n++] = (struct rlhf__replay_pair){r->ids.n, n_prompt, n_chosen, n_rejected, 0};
+    r->pair[r->n++] = (struct rlhf__replay_pair){r->ids.n, n_prompt, n_chosen, n_rejected};
     put(&r->ids, prompt, n_prompt);
     put(&r->ids, chosen, n_chosen);
     put(&r->ids, rejected, n_rejected);

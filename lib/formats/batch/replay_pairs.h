@@ -15,7 +15,6 @@
 struct rlhf__replay_pair {
     size_t at;
     int32_t prompt, chosen, rejected; // number of tokens of each, at least 1
-    int32_t reserved;
 };
 
 // Zero-initialize; release with rlhf__replay_finish.

@@ -59,7 +59,6 @@ struct rlhf__rows {
     uint32_t flags;         // bits of enum rlhf__rows_flag
     uint32_t *support;      // [response tokens, support_words] the set of ids that each token was
     uint32_t support_words; // sampled from (rlhf_forward.support); NULL: all ids
-    uint32_t reserved;
     // [total] 1 = a response token that is not in the loss (rlhf_loss_in.left_out); NULL: every
     // response token is in the loss.
     uint8_t *left_out;

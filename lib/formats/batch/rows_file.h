@@ -34,7 +34,6 @@ struct rlhf__rows_fit {
     uint32_t n_ctx;  // maximum number of tokens in a row
     // Ids must be below n_vocab. Supports are over n_vocab_support ids; 0 = no supports.
     int32_t n_vocab, n_vocab_support;
-    int32_t reserved;
 };
 
 // Read a file with the bytes that rlhf__rows_put wrote, and put its rows into *e, which must be

@@ -35,24 +35,24 @@ rlhf_status rlhf__text_source_open(struct rlhf__text_source *s, const struct rlh
                                    .skip = o->skip,
                                    .limit = o->limit,
                                    .loading = o->loading};
-    if (o->labelled) d.need |= RLHF__FIELD_BIT(RLHF__FIELD_LABEL);
-    if (!o->labelled) d.want |= RLHF__FIELD_BIT(RLHF__FIELD_COMPLETION);
+    if (o->labeled) d.need |= RLHF__FIELD_BIT(RLHF__FIELD_LABEL);
+    if (!o->labeled) d.want |= RLHF__FIELD_BIT(RLHF__FIELD_COMPLETION);
     RLHF_TRY(rlhf__dataset_open(&d, &s->data, err));
     s->skip = o->skip;
     s->n_data = rlhf__dataset_rows(s->data);
-    return o->labelled ? take_labels(s, o->n_labels, err) : RLHF_OK;
+    return o->labeled ? take_labels(s, o->n_labels, err) : RLHF_OK;
 }
 
 static int64_t row_length(const void *rows, int64_t i) { return rlhf__token_rows_len(rows, i); }
 
-rlhf_status rlhf__text_source_tokenise(struct rlhf__text_source *s, const struct rlhf__text_opts *o,
+rlhf_status rlhf__text_source_tokenize(struct rlhf__text_source *s, const struct rlhf__text_opts *o,
                                        const struct rlhf__tokenizer *tok, struct rlhf__error *err) {
-    s->encode_flags = o->labelled ? (uint32_t)RLHF__ENCODE_TEMPLATE : text_encode_flags(tok);
+    s->encode_flags = o->labeled ? (uint32_t)RLHF__ENCODE_TEMPLATE : text_encode_flags(tok);
     struct rlhf__token_opts t = {.field = RLHF__FIELD_TEXT,
                                  .encode_flags = s->encode_flags,
                                  .max_len = o->max_len,
                                  .long_rows = o->split ? RLHF__LONG_SPLIT : RLHF__LONG_TRUNCATE,
-                                 .min_len = o->labelled ? 1 : 2,
+                                 .min_len = o->labeled ? 1 : 2,
                                  .threads = o->threads,
                                  .says = o->assistant_only ? RLHF__SAYS_ASSISTANT
                                          : rlhf__dataset_completions(s->data)

@@ -13,17 +13,16 @@
 
 struct rlhf__text_opts {
     const char *path;
-    int64_t limit, skip;    // rows of the file; limit 0 = all
-    int64_t batch_size;     // rows per batch, > 0
-    int64_t batch_tokens;   // > 0: replaces batch_size: as many rows as fit into it, at least one
-    double epochs;          // number of passes; 0 = no end
-    int32_t max_len;        // maximum number of tokens in a row, > 0
-    int32_t split;          // 1: split long rows into several; 0: cut them
-    int32_t labelled;       // 1: every row needs a label; rows are encoded for a classifier
-    int32_t assistant_only; // 1: only the assistant's tokens are in the loss
-    int32_t reserved;
-    int32_t shuffle, threads;       // threads 0 = all cores
-    int32_t n_labels;               // number of label_names; 0 = count the labels in the rows
+    int64_t limit, skip;      // rows of the file; limit 0 = all
+    int64_t batch_size;       // rows per batch, > 0
+    int64_t batch_tokens;     // > 0: replaces batch_size: as many rows as fit into it, at least one
+    double epochs;            // number of passes; 0 = no end
+    int32_t max_len;          // maximum number of tokens in a row, > 0
+    int32_t split;            // 1: split long rows into several; 0: cut them
+    int32_t labeled;          // 1: every row needs a label; rows are encoded for a classifier
+    int32_t assistant_only;   // 1: only the assistant's tokens are in the loss
+    int32_t shuffle, threads; // threads 0 = all cores
+    int32_t n_labels;         // number of label_names; 0 = count the labels in the rows
     const char *const *label_names; // NULL = labels are integers only
     uint64_t seed;
     const struct rlhf__loading *loading; // NULL = the default limit, and loading cannot be
@@ -47,7 +46,7 @@ rlhf_status rlhf__text_source_open(struct rlhf__text_source *, const struct rlhf
                                    struct rlhf__error *err);
 // Tokenize the file. Call this before the first batch. Errors: those of rlhf__token_rows_init.
 // [main]
-rlhf_status rlhf__text_source_tokenise(struct rlhf__text_source *, const struct rlhf__text_opts *,
+rlhf_status rlhf__text_source_tokenize(struct rlhf__text_source *, const struct rlhf__text_opts *,
                                        const struct rlhf__tokenizer *, struct rlhf__error *err);
 void rlhf__text_source_finish(struct rlhf__text_source *); // accepts a zeroed struct [main]
 

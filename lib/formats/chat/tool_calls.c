@@ -14,7 +14,6 @@ struct reader {
     size_t begins, ends; // the next think marks; see next_begin
     size_t mark;         // where the mark of the current call begins
     int32_t thought;     // 1: a block of thoughts has begun or ended before
-    int32_t reserved;
     const json_t *tools;
     struct rlhf__tool_calls *out;
 };

@@ -36,7 +36,6 @@ struct rlhf__called {
     json_t *arguments; // an object
     json_t *id;        // a string; NULL = none
     int32_t fault;     // enum rlhf__call_fault
-    int32_t reserved;
 };
 
 // Zero-initialize; release with rlhf__tool_calls_finish.

@@ -14,7 +14,7 @@
 struct rlhf__completion_row {
     rlhf_str prompt, completion; // texts, borrowed from the row
     char *messages; // or the prompt and the completion as one JSON list; the caller frees it
-    int32_t asked, reserved; // the number of messages in the prompt
+    int32_t asked;  // the number of messages in the prompt
 };
 
 // Read the prompt and the completion. Errors: RLHF_E_INVALID (the message names the field),

@@ -14,11 +14,10 @@ struct rlhf__order {
     int64_t n;             // number of rows
     uint64_t seed, stream; // key of the permutations; stream is rlhf_rng_stream(name)
     int32_t shuffle;       // 0: every pass visits the rows in the order of the files
-    int32_t reserved;
-    uint64_t pass;   // cursor: number of finished passes
-    int64_t pos;     // cursor: number of rows of this pass already visited, 0 <= pos < n
-    uint64_t loaded; // 1 + the pass whose permutation is in perm; 0 = none
-    int64_t *perm;   // [n], NULL without shuffle
+    uint64_t pass;         // cursor: number of finished passes
+    int64_t pos;           // cursor: number of rows of this pass already visited, 0 <= pos < n
+    uint64_t loaded;       // 1 + the pass whose permutation is in perm; 0 = none
+    int64_t *perm;         // [n], NULL without shuffle
 };
 
 // Make an order of n rows (1 <= n <= 2^40) with the cursor at the start. Release it with
@@ -47,7 +46,7 @@ struct rlhf__batch_opts {
     int64_t batch_tokens; // > 0: a batch has as many rows as fit in this many tokens, at least one
     double epochs;        // number of passes after which the batches end; 0 = never
     uint64_t seed;
-    int32_t shuffle, reserved;
+    int32_t shuffle;
 };
 
 struct rlhf__batches {

@@ -47,11 +47,10 @@ struct rlhf__preference_opts {
     int64_t skip, limit; // leave out the first `skip` rows; keep at most `limit`, 0 = all
     // 1: put bos before every prompt that is a text. An empty prompt is then allowed.
     int32_t prepend_bos;
-    int32_t max_tokens;   // the context: tokens of prompt, response and bos; >= 2 (3 with bos)
-    int32_t max_response; // tokens of a response; 0 = as many as max_tokens allows
-    int32_t long_rows;    // enum rlhf__preference_long
-    int32_t completions;  // 1: each row has one response, labeled desirable or not
-    int32_t reserved;
+    int32_t max_tokens;     // the context: tokens of prompt, response and bos; >= 2 (3 with bos)
+    int32_t max_response;   // tokens of a response; 0 = as many as max_tokens allows
+    int32_t long_rows;      // enum rlhf__preference_long
+    int32_t completions;    // 1: each row has one response, labeled desirable or not
     const char *no_margins; // name of the algorithm that refuses margins; NULL = allowed
     const struct rlhf__loading *loading; // NULL = default memory limit, no cancellation
 };

@@ -30,10 +30,9 @@ struct rlhf__token_opts {
     // including bos and eos, into windows of at most max_len tokens. Adjacent windows share one
     // token, so every token of the row except the first is predicted exactly once.
     int32_t long_rows;
-    int32_t min_len; // rows and windows with fewer tokens are left out; 0 = 1
-    int32_t threads; // 0 = all online cores
-    int32_t says;    // enum rlhf__says
-    int32_t reserved;
+    int32_t min_len;                     // rows and windows with fewer tokens are left out; 0 = 1
+    int32_t threads;                     // 0 = all online cores
+    int32_t says;                        // enum rlhf__says
     const struct rlhf__loading *loading; // NULL = default memory limit, no cancellation
 };
 

@@ -16,7 +16,6 @@ struct rlhf__curve_range {
     int64_t n_metrics;   // summed over all runs; of the first and the last line, the larger count
     int64_t n_points;    // number of buckets
     int32_t exact;       // 1: each bucket is one phase
-    int32_t reserved;
 };
 
 struct rlhf__curve_point {
@@ -42,7 +41,7 @@ struct rlhf__curves {
 // Initialize a range with RLHF__CURVE_RANGE_INIT. _add adds the phases and metrics of a run to the
 // range. Call _divide after the last run; it divides the range into buckets. [any]
 #define RLHF__CURVE_RANGE_INIT                                                                     \
-    { 0, -1, 0, 0, 0, 0 }
+    { 0, -1, 0, 0, 0 }
 void rlhf__curve_range_add(struct rlhf__curve_range *range, struct rlhf__run_files *run);
 void rlhf__curve_range_divide(struct rlhf__curve_range *range);
 

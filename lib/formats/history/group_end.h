@@ -16,7 +16,6 @@ struct rlhf__group_end {
     int64_t n;        // number of runs that have the metric
     int64_t seeds;    // number of different values of run.seed in these runs
     int32_t error_by; // enum rlhf__end_error: how the error was computed
-    int32_t reserved;
 };
 
 // Names of two metrics that are computed, not read from files: the total time of all phases in

@@ -11,7 +11,7 @@
 // A variable of an open block. The variables of inner blocks come after those of outer blocks.
 struct rlhf__jinja_local {
     rlhf__value value;
-    int32_t symbol, reserved;
+    int32_t symbol;
 };
 
 // The state of a running template.
@@ -25,9 +25,8 @@ struct rlhf__jinja_machine {
     size_t scope; // the first local of the innermost block
     int32_t blocks; // number of open blocks; 0: variables are global
     int32_t levels;
-    int32_t leave;    // enum rlhf__jinja_leave
-    int32_t captured; // 1: the text becomes a value instead of output
-    int32_t reserved;
+    int32_t leave;          // enum rlhf__jinja_leave
+    int32_t captured;       // 1: the text becomes a value instead of output
     rlhf__value block_text; // the text that the filters of a block read
     struct rlhf__buf *out;  // the text is appended here
     size_t held;            // total size of the texts that were set aside while `out` is written

@@ -16,7 +16,6 @@ struct rlhf__jinja_parser {
     int32_t depth;
     int32_t uses;  // enum rlhf__jinja_uses: the names read so far in the innermost macro
     int32_t loops; // number of loops around the next statement
-    int32_t reserved;
     struct rlhf__error *err;
 };
 

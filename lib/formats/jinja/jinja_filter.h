@@ -13,7 +13,7 @@ struct rlhf__jinja_filtering {
     rlhf_str name;
     rlhf__value v, a[RLHF__JINJA_PARAMS_MAX];
     const struct rlhf__jinja_args *args;
-    int32_t depth, reserved; // depth of nested filters, as in map('map', ...)
+    int32_t depth; // depth of nested filters, as in map('map', ...)
 };
 
 // A row of a table. `params` is as for rlhf__jinja_bind; NULL means that the filter binds its

@@ -73,10 +73,9 @@ struct rlhf__jinja {
     size_t n, cap;
     rlhf_str *symbol; // [n_symbols]: names of variables
     int32_t n_symbols, cap_symbols;
-    int32_t body;  // list of statements
-    int32_t marks; // 1: the template has {% generation %} blocks
-    int32_t loop;  // symbol of `loop`; -1 = `loop` is not used
-    int32_t reserved;
+    int32_t body;                   // list of statements
+    int32_t marks;                  // 1: the template has {% generation %} blocks
+    int32_t loop;                   // symbol of `loop`; -1 = `loop` is not used
     struct rlhf__jinja_work memory; // owns the template's texts
 };
 

@@ -21,7 +21,7 @@ static void run(machine *m, int32_t first);
 
 struct capture {
     struct rlhf__buf own, *out;
-    int32_t captured, reserved;
+    int32_t captured;
 };
 
 static void begin_capture(machine *m, struct capture *c) {

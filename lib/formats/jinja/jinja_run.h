@@ -25,7 +25,7 @@ struct rlhf__jinja_input {
     const struct rlhf__message *messages; // [n]; NULL = only vars
     size_t n;
     const char *date; // of strftime_now, as 2026-11-28; NULL or "" = undefined
-    int32_t generate, reserved;
+    int32_t generate;
 };
 
 // The result: the rendered text and the positions of its {% generation %} blocks, or the reason why

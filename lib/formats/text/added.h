@@ -56,7 +56,6 @@ struct rlhf__added_token {
     uint32_t shown_at, shown_len; // decoded text, in `text`, if vocab_token.shown is set
     int32_t id;
     uint8_t special, single_word, lstrip, rstrip, normalized;
-    uint8_t reserved[3];
 };
 
 // Zero-initialize and set `largest` to -1; release with rlhf__added_finish.

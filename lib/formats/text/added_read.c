@@ -267,10 +267,10 @@ static rlhf_status add_needle(struct rlhf__tokenizer *tok, size_t i, struct rlhf
                               struct rlhf__error *err) {
     struct rlhf__added *a = &tok->added;
     struct rlhf__added_token *t = &a->item[i];
-    if (!t->normalized || !tok->normaliser)
+    if (!t->normalized || !tok->normalizer)
         return rlhf__matcher_add(t->normalized ? &a->normal : &a->plain, rlhf__added_text(a, t),
                                  t->len, (uint32_t)i, err);
-    RLHF_TRY(rlhf__normaliser_apply(tok->normaliser, rlhf__added_text(a, t), t->len, match, normal,
+    RLHF_TRY(rlhf__normalizer_apply(tok->normalizer, rlhf__added_text(a, t), t->len, match, normal,
                                     spare, err));
     RLHF_TRY(show(tok, t, rlhf__buf_text(normal), normal->len, err));
     // A token whose normal form is the text of a special token is skipped in decoding, like that

@@ -110,7 +110,6 @@ struct candidate {
 struct symbol {
     size_t prev, next; // SIZE_MAX = none
     int32_t id;        // -1 = merged into its left neighbor
-    int32_t reserved;
 };
 
 struct heap {
@@ -186,7 +185,7 @@ static rlhf_status apply_long(const struct rlhf__merges *m, int32_t *ids, size_t
         return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for a word of %zu bytes", *n);
     }
     for (size_t i = 0; i < *n; i++)
-        s[i] = (struct symbol){i ? i - 1 : SIZE_MAX, i + 1 < *n ? i + 1 : SIZE_MAX, ids[i], 0};
+        s[i] = (struct symbol){i ? i - 1 : SIZE_MAX, i + 1 < *n ? i + 1 : SIZE_MAX, ids[i]};
     for (size_t i = 0; i < *n; i++)
         push_pair(m, &h, s, i);
     merge_all(m, &h, s);

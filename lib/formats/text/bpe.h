@@ -45,7 +45,6 @@ struct rlhf__bpe_opts {
     int32_t byte_fallback; // 1: a symbol without a token becomes its UTF-8: <0x00> to <0xFF>
     int32_t fuse_unk;      // 1: adjacent symbols without a token become one unk
     int32_t unk;           // id of unk; -1 = symbols without a token are dropped
-    int32_t reserved;
 };
 
 // Make a model. `vocab` has the tokens; it is borrowed and must outlive the model. The hash table

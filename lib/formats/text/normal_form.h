@@ -1,6 +1,6 @@
 // normal_form.h: the normal forms of Unicode, for the characters that the tokenizers library knows.
 //
-// The other steps of a normalizer are in normaliser.c. Internal to text/.
+// The other steps of a normalizer are in normalizer.c. Internal to text/.
 #ifndef RLHF_FORMATS_TEXT_NORMAL_FORM_H
 #define RLHF_FORMATS_TEXT_NORMAL_FORM_H
 

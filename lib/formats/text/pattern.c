@@ -17,7 +17,6 @@ enum { JIT_WINDOW = 256 };
 // A pattern is one of three: a rule, PCRE2 code, or a literal text.
 struct rlhf__pattern {
     int32_t rule; // enum rlhf__word_rule
-    int32_t reserved;
     pcre2_code *code;
     pcre2_code *counted; // for the interpreter; each byte that it goes back is a step, and it calls
                          // count_scan between the parts of the pattern

@@ -32,9 +32,8 @@ void rlhf__pattern_destroy(struct rlhf__pattern *pattern); // NULL allowed
 // A search. Zero-initialize; release with rlhf__search_finish. [begin, end) is the last match.
 struct rlhf__search {
     size_t begin, end;
-    size_t from;  // where the next search begins
-    int32_t seen; // 1: a match was found before
-    int32_t reserved;
+    size_t from;            // where the next search begins
+    int32_t seen;           // 1: a match was found before
     void *room, *limits;    // memory of PCRE2
     uint64_t spent, earned; // what the searches of a text have cost, and what its bytes allow
 };

@@ -13,7 +13,7 @@
 enum { STEPS_MAX = 16 };
 
 // What to do with a delimiter: the values of "behavior" in tokenizer.json, in the library's order.
-enum behaviour {
+enum behavior {
     CUT_REMOVED,
     CUT_ISOLATED,
     CUT_PREVIOUS, // it joins the piece before it
@@ -31,7 +31,7 @@ enum prefix {
 struct step {
     int (*is)(uint32_t cp);
     struct rlhf__pattern *pattern; // owned
-    int32_t behaviour, invert;     // `invert` 1: the text between matches is the delimiter
+    int32_t behavior, invert;      // `invert` 1: the text between matches is the delimiter
     // The step first changes the text, and then splits it. If `replaces` is 1, each space becomes
     // the character `space`. `prefix` says whether that character is put before a piece that does
     // not begin with it.
@@ -58,24 +58,24 @@ static rlhf_status invalid(const char *type, const char *key, const json_t *foun
 }
 
 // Reads "behavior"; a missing value is `fallback`.
-static rlhf_status read_behaviour(const json_t *part, int32_t fallback, int32_t *out,
-                                  struct rlhf__error *err) {
+static rlhf_status read_behavior(const json_t *part, int32_t fallback, int32_t *out,
+                                 struct rlhf__error *err) {
     static const char *const names[] = {"Removed", "Isolated", "MergedWithPrevious",
                                         "MergedWithNext", "Contiguous"};
-    const json_t *behaviour = json_object_get(part, "behavior");
+    const json_t *behavior = json_object_get(part, "behavior");
     *out = fallback;
-    if (!behaviour && fallback >= 0) return RLHF_OK;
-    for (int32_t i = 0; i < 5 && json_is_string(behaviour); i++) {
-        if (strcmp(json_string_value(behaviour), names[i]) != 0) continue;
+    if (!behavior && fallback >= 0) return RLHF_OK;
+    for (int32_t i = 0; i < 5 && json_is_string(behavior); i++) {
+        if (strcmp(json_string_value(behavior), names[i]) != 0) continue;
         *out = i;
         return RLHF_OK;
     }
-    return invalid(rlhf__part_type(part), "behavior", behaviour,
+    return invalid(rlhf__part_type(part), "behavior", behavior,
                    "Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous", err);
 }
 
 static rlhf_status read_split(const json_t *part, struct step *step, struct rlhf__error *err) {
-    RLHF_TRY(read_behaviour(part, -1, &step->behaviour, err));
+    RLHF_TRY(read_behavior(part, -1, &step->behavior, err));
     step->invert = json_is_true(json_object_get(part, "invert"));
     rlhf_status st = rlhf__pattern_read(json_object_get(part, "pattern"), &step->pattern, err);
     if (st < 0) rlhf__error_context(err, "the pre_tokenizer Split");
@@ -83,7 +83,7 @@ static rlhf_status read_split(const json_t *part, struct step *step, struct rlhf
 }
 
 static rlhf_status read_byte_level(const json_t *part, struct step *step, struct rlhf__error *err) {
-    step->behaviour = CUT_ISOLATED;
+    step->behavior = CUT_ISOLATED;
     if (json_is_true(json_object_get(part, "add_prefix_space"))) {
         step->space[0] = ' ';
         step->n_space = 1;
@@ -125,7 +125,7 @@ static rlhf_status read_metaspace(const json_t *part, struct step *step, struct 
                           "the pre_tokenizer Metaspace: add_prefix_space = false contradicts its "
                           "prepend_scheme; allowed with it: never");
     step->replaces = 1;
-    step->behaviour = CUT_NEXT;
+    step->behavior = CUT_NEXT;
     if (json_is_false(json_object_get(part, "split"))) return RLHF_OK;
     json_t *pattern = json_pack("{s:s%}", "String", step->space, step->n_space);
     if (!pattern) return RLHF__NOMEM(err, "out of memory for a tokenizer");
@@ -171,15 +171,14 @@ static rlhf_status read_one(const json_t *part, struct rlhf__pre_tokenizer *pre,
         step->is = rlhf__unicode_is_space; // white space is removed
     } else if (!strcmp(type, "Digits")) {
         step->is = rlhf__unicode_is_number;
-        step->behaviour =
+        step->behavior =
             json_is_true(json_object_get(part, "individual_digits")) ? CUT_ISOLATED : CUT_RUNS;
     } else if (!strcmp(type, "Punctuation")) {
         step->is = rlhf__unicode_is_punct;
-        return read_behaviour(part, CUT_ISOLATED, &step->behaviour, err);
+        return read_behavior(part, CUT_ISOLATED, &step->behavior, err);
     } else if (!strcmp(type, "BertPreTokenizer")) {
         step->is = rlhf__unicode_is_space;
-        pre->step[pre->n++] =
-            (struct step){.is = rlhf__unicode_is_punct, .behaviour = CUT_ISOLATED};
+        pre->step[pre->n++] = (struct step){.is = rlhf__unicode_is_punct, .behavior = CUT_ISOLATED};
     } else {
         pre->n--;
         return rlhf__part_refuse("pre_tokenizer", part,
@@ -273,7 +272,7 @@ static rlhf_status flush(struct joiner *j) {
 
 // 1 if the next span is joined to the pending span.
 static int joins(const struct joiner *j, int matched) {
-    switch (j->step->behaviour) {
+    switch (j->step->behavior) {
     case CUT_PREVIOUS:
         return matched && !j->matched;
     case CUT_NEXT:
@@ -285,8 +284,8 @@ static int joins(const struct joiner *j, int matched) {
 
 static rlhf_status put(struct joiner *j, size_t begin, size_t end, int matched) {
     if (j->step->invert) matched = !matched;
-    if (j->step->behaviour == CUT_ISOLATED) return push(j, begin, end);
-    if (j->step->behaviour == CUT_REMOVED) return matched ? RLHF_OK : push(j, begin, end);
+    if (j->step->behavior == CUT_ISOLATED) return push(j, begin, end);
+    if (j->step->behavior == CUT_REMOVED) return matched ? RLHF_OK : push(j, begin, end);
     if (j->waits && joins(j, matched)) {
         j->end = end;
     } else {
@@ -341,7 +340,7 @@ static rlhf_status cut_piece(const struct step *step, const char *s, size_t at, 
                              struct rlhf__error *err) {
     struct joiner j = {.step = step, .out = out, .err = err, .base = at, .flags = flags};
     int32_t rule = step->pattern ? rlhf__pattern_rule(step->pattern) : 0;
-    if (rule && step->behaviour == CUT_ISOLATED)
+    if (rule && step->behavior == CUT_ISOLATED)
         RLHF_TRY(by_rule(&j, s + at, n, rule));
     else if (step->is)
         RLHF_TRY(by_character(&j, s + at, n));

@@ -15,7 +15,7 @@
 void rlhf__tokenizer_close(struct rlhf__tokenizer *tok) {
     if (!tok) return;
     rlhf__bpe_destroy(tok->bpe);
-    rlhf__normaliser_destroy(tok->normaliser);
+    rlhf__normalizer_destroy(tok->normalizer);
     rlhf__pre_tokenizer_destroy(tok->pre_tokenizer);
     rlhf__decoder_destroy(tok->decoder);
     rlhf__chat_close(tok->chat);
@@ -212,8 +212,8 @@ static rlhf_status normal_of(const struct rlhf__tokenizer *tok, struct rlhf__wor
                              struct rlhf__error *err) {
     *out = s;
     *len = n;
-    if (!tok->normaliser || !n) return RLHF_OK;
-    RLHF_TRY(rlhf__normaliser_apply(tok->normaliser, s, n, &work->search, &work->normal,
+    if (!tok->normalizer || !n) return RLHF_OK;
+    RLHF_TRY(rlhf__normalizer_apply(tok->normalizer, s, n, &work->search, &work->normal,
                                     &work->spare, err));
     *out = rlhf__buf_text(&work->normal);
     *len = work->normal.len;
@@ -365,7 +365,7 @@ static rlhf_status normal_text(const struct splitting *sp, const char *s, size_t
     const char *normal;
     size_t len, next;
     struct splitting in = *sp;
-    const int in_pieces = sp->tok->normaliser && sp->cuts && sp->cuts->n;
+    const int in_pieces = sp->tok->normalizer && sp->cuts && sp->cuts->n;
     if (in_pieces) in.cuts = NULL;
     for (size_t from = 0; from < n && sp->out->n < sp->stop_at; from = next) {
         for (next = in_pieces ? from : n; next < n && !is_cut(sp, s, next, next + 1);)

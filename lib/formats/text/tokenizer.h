@@ -60,7 +60,7 @@ const struct rlhf__tokenizer_info *rlhf__tokenizer_info(const struct rlhf__token
 // "<|endoftext|>" in the text becomes ordinary tokens.
 //
 // With max_tokens > 0, this call appends at most that many ids. bos, eos, [CLS] and [SEP] count
-// towards max_tokens and are always kept. If there are too many ids, the last ids of the text
+// toward max_tokens and are always kept. If there are too many ids, the last ids of the text
 // itself are dropped.
 //
 // Errors: RLHF_E_NOMEM, RLHF_E_INVALID (bos or eos requested but missing), RLHF_E_UNSUPPORTED (a

@@ -89,7 +89,7 @@ static rlhf_status read_config(struct rlhf__tokenizer *tok, const json_t *config
                                struct rlhf__error *err) {
     RLHF_TRY(rlhf__tokenizer_check_class(tok, config, err));
     RLHF_TRY(check_prefix(tok, config, err));
-    struct rlhf__bert_opts *o = rlhf__normaliser_bert(tok->normaliser);
+    struct rlhf__bert_opts *o = rlhf__normalizer_bert(tok->normalizer);
     if (!o) return RLHF_OK;
     const json_t *lower = json_object_get(config, "do_lower_case");
     const json_t *strip = json_object_get(config, "strip_accents");

@@ -158,15 +158,15 @@ static rlhf_status check_old(const struct rlhf__tokenizer *tok, const char *dir,
     return st;
 }
 
-// Creates the parts that the older files imply. If `normaliser` is NULL, there is no normalizer.
-static rlhf_status imply(struct rlhf__tokenizer *tok, const char *normaliser, const char *cut,
+// Creates the parts that the older files imply. If `normalizer` is NULL, there is no normalizer.
+static rlhf_status imply(struct rlhf__tokenizer *tok, const char *normalizer, const char *cut,
                          struct rlhf__error *err) {
     json_t *parts =
                json_pack("{s:{s:s, s:b}}", "pre_tokenizer", "type", cut, "add_prefix_space", 0),
            *words = json_pack("{s:s}", "type", "WordPiece");
     int bytes = tok->info.kind == RLHF__TOKENIZER_BPE, bad = !parts || !words;
-    if (!bad && normaliser)
-        bad = json_object_set_new(parts, "normalizer", json_pack("{s:s}", "type", normaliser));
+    if (!bad && normalizer)
+        bad = json_object_set_new(parts, "normalizer", json_pack("{s:s}", "type", normalizer));
     rlhf_status st = bad ? RLHF__NOMEM(err, "out of memory for a tokenizer") : RLHF_OK;
     if (st == RLHF_OK) st = rlhf__tokenizer_read_cut(tok, parts, err);
     if (st == RLHF_OK) st = rlhf__decoder_create(bytes ? NULL : words, bytes, &tok->decoder, err);

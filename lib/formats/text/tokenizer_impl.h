@@ -8,7 +8,7 @@
 #include "text/added.h"
 #include "text/bpe.h"
 #include "text/decoder.h"
-#include "text/normaliser.h"
+#include "text/normalizer.h"
 #include "text/pre_tokenizer.h"
 #include "text/tokenizer.h"
 #include "text/work.h"
@@ -32,7 +32,7 @@ struct rlhf__tokenizer_frame {
 struct rlhf__tokenizer {
     struct rlhf__tokenizer_info info;
     struct rlhf__vocab vocab;
-    struct rlhf__normaliser *normaliser;       // NULL = none
+    struct rlhf__normalizer *normalizer;       // NULL = none
     struct rlhf__pre_tokenizer *pre_tokenizer; // NULL = a text is one word
     struct rlhf__works *works;                 // scratch memory for encoding
     struct rlhf__log *log;                     // NULL = none

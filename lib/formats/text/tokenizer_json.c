@@ -209,7 +209,7 @@ static const char *model_type(const json_t *model) {
 
 rlhf_status rlhf__tokenizer_read_cut(struct rlhf__tokenizer *tok, const json_t *file,
                                      struct rlhf__error *err) {
-    RLHF_TRY(rlhf__normaliser_create(json_object_get(file, "normalizer"), &tok->normaliser, err));
+    RLHF_TRY(rlhf__normalizer_create(json_object_get(file, "normalizer"), &tok->normalizer, err));
     return rlhf__pre_tokenizer_create(json_object_get(file, "pre_tokenizer"), &tok->pre_tokenizer,
                                       err);
 }

@@ -22,7 +22,7 @@ rlhf_status rlhf__pieces_push(struct rlhf__pieces *p, size_t at, size_t n, uint3
                               struct rlhf__error *err) {
     if (!n) return RLHF_OK;
     if (p->n == p->cap) RLHF_TRY(grow(p, err));
-    p->item[p->n++] = (struct rlhf__text_piece){at, n, flags, 0};
+    p->item[p->n++] = (struct rlhf__text_piece){at, n, flags};
     return RLHF_OK;
 }
 

@@ -23,7 +23,7 @@ enum rlhf__piece_flag {
 
 struct rlhf__text_piece {
     size_t at, n; // position and length in the text
-    uint32_t flags, reserved;
+    uint32_t flags;
 };
 
 // Zero-initialize; release with rlhf__pieces_finish. item[0..n) are valid.

@@ -19,7 +19,6 @@ struct rlhf__bridge {
     const struct rlhf__messages *said;
     size_t calls;     // number of calls in the policy's turn, as the template writes them
     int32_t with_end; // 1: the policy's turn lacks its end token, so the ids begin with one
-    int32_t reserved;
 };
 
 // Append the ids to *out. Errors: RLHF_E_NOMEM; RLHF_E_INVALID if the template refuses the

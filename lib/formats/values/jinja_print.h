@@ -27,7 +27,7 @@ rlhf__value rlhf__jinja_taken(struct rlhf__jinja_work *, struct rlhf__buf *out);
 // `sorted` is 1, the keys are sorted. [any]
 struct rlhf__jinja_json {
     rlhf_str indent, item, key;
-    int lines, sorted, ascii, reserved;
+    int lines, sorted, ascii;
 };
 rlhf__value rlhf__jinja_tojson(struct rlhf__jinja_work *, rlhf__value v,
                                const struct rlhf__jinja_json *how);

@@ -15,7 +15,6 @@ enum { BLOCK_BYTES = 16 << 10, ALIGN = 16 };
 
 struct rlhf__jinja_block {
     struct rlhf__jinja_block *older;
-    uint64_t reserved;
     char bytes[];
 };
 

@@ -101,7 +101,7 @@ struct rlhf__jinja_method {
 // A macro, or the body of a call block, with the variables that it can see besides the global ones.
 struct rlhf__jinja_macro {
     rlhf_str name;
-    int32_t node, reserved;
+    int32_t node;
     const struct rlhf__jinja_local *seen; // [n_seen]
     size_t n_seen;
 };

@@ -5,19 +5,19 @@
 #include <string.h>
 
 static const struct rlhf__headline headlines[] = {
-    {"objective/verifiable_correct_rate", "Share of right answers", 1, 0},
-    {"objective/scores", "Reward", 1, 0},
-    {"reward_model/accuracy", "Accuracy of the reward model", 1, 0},
-    {"dpo/accuracy", "Preference accuracy", 1, 0},
-    {"classify/accuracy", "Accuracy", 1, 0},
-    {"sft/bits_per_token", "Bits per token", -1, 0},
-    {"objective/loss", "Loss", -1, 0},
+    {"objective/verifiable_correct_rate", "Share of right answers", 1},
+    {"objective/scores", "Reward", 1},
+    {"reward_model/accuracy", "Accuracy of the reward model", 1},
+    {"dpo/accuracy", "Preference accuracy", 1},
+    {"classify/accuracy", "Accuracy", 1},
+    {"sft/bits_per_token", "Bits per token", -1},
+    {"objective/loss", "Loss", -1},
 };
 
 static const struct rlhf__witness witnesses[] = {
-    {"judge/mean", 1, 0},          {"eval/objective/verifiable_correct_rate", 1, 0},
-    {"eval/reward", 1, 0},         {"eval/accuracy", 1, 0},
-    {"eval/bits_per_byte", -1, 0}, {"eval/loss", -1, 0},
+    {"judge/mean", 1},          {"eval/objective/verifiable_correct_rate", 1},
+    {"eval/reward", 1},         {"eval/accuracy", 1},
+    {"eval/bits_per_byte", -1}, {"eval/loss", -1},
 };
 
 const struct rlhf__series *rlhf__measured(const struct rlhf__history *h, const char *metric) {

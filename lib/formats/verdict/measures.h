@@ -22,7 +22,6 @@ struct rlhf__headline {
     const char *metric; // NULL: the run did not report such a metric
     const char *word;   // "Reward": a word to begin a sentence with
     int32_t better;     // 1: higher is better; -1: lower is better
-    int32_t reserved;
 };
 
 // Returns the first metric in the list of measures.c that has at least two values. [any]
@@ -47,7 +46,7 @@ int rlhf__headline_moved(const struct rlhf__series_set *);
 // see struct rlhf__headline.
 struct rlhf__witness {
     const char *metric;
-    int32_t better, reserved;
+    int32_t better;
 };
 const struct rlhf__witness *rlhf__witness_at(size_t i); // NULL after the last one [any]
 

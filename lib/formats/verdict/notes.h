@@ -31,7 +31,7 @@ struct rlhf__run_note {
 struct rlhf__notes {
     struct rlhf__run_note *all;
     size_t n, cap;
-    int32_t bad, reserved;
+    int32_t bad;
 };
 
 void rlhf__notes_finish(struct rlhf__notes *); // accepts a zeroed list [any]

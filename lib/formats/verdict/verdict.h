@@ -21,7 +21,6 @@ enum rlhf__verdict_kind {
 
 struct rlhf__verdict_check {
     int32_t ok; // 1: passed, 0: failed, -1: the run did not measure it
-    int32_t reserved;
     char *text; // "no step skipped"
 };
 

@@ -18,7 +18,7 @@
 // The names of a classifier's classes, by index.
 struct rlhf__labels {
     char **name; // [n]
-    int32_t n, reserved;
+    int32_t n;
 };
 
 // Read DIR/config.json. The caller owns *out (json_decref). Errors: RLHF_E_INVALID (a missing

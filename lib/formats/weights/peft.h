@@ -69,7 +69,6 @@ struct rlhf__peft_written {
     const char *const *leaf;  // [n_leaf] the modules that "all-linear" means
     size_t n_saved, n_leaf;
     int32_t in_out; // fan_in_fan_out: the base stores matrices as [inputs, outputs] (GPT-2)
-    int32_t reserved;
 };
 rlhf_status rlhf__peft_write(const struct rlhf__peft *, const struct rlhf__peft_written *,
                              const struct rlhf__folder *dir, struct rlhf__error *err); // [main]

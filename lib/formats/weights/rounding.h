@@ -34,8 +34,7 @@ struct rlhf__rounded_file {
     const struct rlhf__tensor *const *tensor; // [n]
     const char *const *name;                  // [n] their names in the file; NULL = unchanged
     size_t n;
-    int32_t dtype; // the dtype that floats are rounded to; -1 = unchanged
-    int32_t reserved;
+    int32_t dtype;                          // the dtype that floats are rounded to; -1 = unchanged
     const volatile sig_atomic_t *cancelled; // NULL = never
 };
 
@@ -52,8 +51,7 @@ rlhf_status rlhf__rounded_write(const struct rlhf__rounded_file *, const struct 
 struct rlhf__file_shards {
     const struct rlhf__tensor *const *tensor; // [n]
     size_t n;
-    int32_t dtype; // the dtype that floats are rounded to; -1 = unchanged
-    int32_t reserved;
+    int32_t dtype;  // the dtype that floats are rounded to; -1 = unchanged
     uint64_t limit; // bytes of tensors in a file; a larger tensor gets its own file
     const volatile sig_atomic_t *cancelled; // NULL = never
 };

@@ -24,7 +24,7 @@ rlhf_status rlhf__run_above(const char *dir, char run[RLHF__PATH_CAP], struct rl
 // The result of rlhf__run_checkpoint_find.
 struct rlhf__run_checkpoint {
     char dir[RLHF__PATH_CAP]; // absolute, without links
-    int32_t is_best, reserved;
+    int32_t is_best;
 };
 
 // Find a checkpoint of the run in the directory `run`, for which the user typed the path `given`.

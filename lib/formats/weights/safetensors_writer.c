@@ -10,7 +10,7 @@
 
 struct slot {
     uint64_t n_bytes, size; // bytes of the tensor, bytes of an element
-    int32_t dtype, reserved;
+    int32_t dtype;
     char *name;
 };
 

@@ -203,7 +203,7 @@ struct piece {
     const uint8_t *from;
     int64_t n; // elements, of F32, BF16 or F16
     float *out;
-    int32_t dtype, reserved;
+    int32_t dtype;
 };
 
 static void widen(void *piece) {

@@ -9,7 +9,7 @@ struct rlhf__apart {
     const struct rlhf__config *c;
     const struct rlhf__plugin_config *p; // its entry in `c`
     const char *section, *flag;          // for messages: "reward.0", "--reward"
-    int32_t kind, reserved;              // RLHF_KIND_REWARD or RLHF_KIND_ENVIRONMENT
+    int32_t kind;                        // RLHF_KIND_REWARD or RLHF_KIND_ENVIRONMENT
 };
 
 // Open the plugin, in a worker or in this process. `isolate` of the plugin's config entry decides

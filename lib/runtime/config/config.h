@@ -37,7 +37,6 @@ struct rlhf__config_request {
     int32_t trust_run;  // 1: the resumed config may name code in any directory
     int32_t algo_alone; // 1: drop the rewards, judge and sinks of the resumed config
     int32_t recompute;  // 1: phases of the run are only recomputed, so settings must not change
-    int32_t reserved;
 };
 
 struct rlhf__plugins;

@@ -14,7 +14,7 @@
 // "optim.muon_"), perhaps with exceptions. `unused` says whether this run or command ignores them.
 struct rlhf__effect_rule {
     const char *path;
-    int32_t unused, reserved;
+    int32_t unused;
     const char *who;    // the reason's subject ("ppo.so"), NULL = none
     const char *why;    // the reason: "draws no responses", "optim.kind is adamw"
     const char *except; // exceptions, separated by one space; NULL = none

@@ -316,8 +316,7 @@ rlhf_status rlhf__layer_apply(const struct rlhf__layer *l, const char *algo_stem
         } else if (!json_is_object(v)) {
             return wrong_kind(l, key, "an object", v, err);
         } else {
-            struct rlhf__origin from = {l->source,   key, rlhf__buf_text(&l->text),
-                                        l->text.len, 0,   0};
+            struct rlhf__origin from = {l->source, key, rlhf__buf_text(&l->text), l->text.len, 0};
             RLHF_TRY(rlhf__opts_apply(&sections[i].table, v, NULL, &from,
                                       (char *)c + sections[i].offset, &c->strings, err));
             if (l->users) RLHF_TRY(all_given(l, key, v, c, err));

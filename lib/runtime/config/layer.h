@@ -10,7 +10,6 @@ struct rlhf__layer {
     struct rlhf__buf text; // the source's text, needed for line numbers
     json_t *json;          // an object
     int32_t users;         // 1: a user's file; its settings count as given by the user
-    int32_t reserved;
 };
 
 // Read a file. Its top level must be an object. [main]

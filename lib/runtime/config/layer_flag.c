@@ -87,7 +87,7 @@ static rlhf_status set_member(const char *flag, const char *section, const char 
 struct member {
     const char *flag, *section;
     struct rlhf__plugin_config *p;
-    int32_t entry, reserved;
+    int32_t entry;
 };
 
 static rlhf_status set_pair(void *arg, const char *key, const char *value,
@@ -118,7 +118,7 @@ rlhf_status rlhf__spec_apply(const char *spec, const char *flag, struct rlhf__pl
     if (entry == RLHF__ENTRY_SINK)
         snprintf(section, sizeof section, "sink.%zu", (size_t)(p - c->sink));
     if (entry == RLHF__ENTRY_REWARD) rlhf__reward_section(p, (size_t)(p - c->reward), section);
-    const struct member m = {flag, section, p, entry, 0};
+    const struct member m = {flag, section, p, entry};
     const size_t n = rlhf__spec_name_len(spec);
     if (n == 0) return rlhf__fail(err, RLHF_E_INVALID, "%s: the plugin's name is empty", flag);
     char *name = strndup(spec, n);
@@ -159,7 +159,7 @@ static rlhf_status set_section(const char *flag, const struct rlhf__section *s, 
     if (before && strcmp(before, flag) != 0) return given_twice(flag, s->name, key, before, err);
     json_t *v = rlhf__typed_value(raw);
     if (!v) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
-    struct rlhf__origin from = {flag, s->name, NULL, 0, 0, 0};
+    struct rlhf__origin from = {flag, s->name, NULL, 0, 0};
     rlhf_status st =
         rlhf__opts_set(&s->table, key, v, raw, &from, (char *)c + s->offset, &c->strings, err);
     json_decref(v);

@@ -91,7 +91,7 @@ static rlhf_status set_options(const struct rlhf__plugin *plugin,
         const json_t *place = json_object_get(p->origin, key);
         const char *source = json_string_value(json_object_get(place, "source"));
         const char *raw = json_string_value(json_object_get(place, "raw"));
-        struct rlhf__origin from = {source ? source : plugin->file, section, NULL, 0, 0, 0};
+        struct rlhf__origin from = {source ? source : plugin->file, section, NULL, 0, 0};
         if (rlhf__opt_find(&plugin->table, key) < 0) {
             const int entry = plugin->desc.kind == RLHF_KIND_REWARD        ? RLHF__ENTRY_REWARD
                               : plugin->desc.kind == RLHF_KIND_ENVIRONMENT ? RLHF__ENTRY_ENVIRONMENT
@@ -176,7 +176,7 @@ static rlhf_status complete(const struct rlhf__plugin *plugin, struct rlhf__plug
     uint32_t size = plugin->desc.config_size;
     void *config = calloc(1, size ? size : 1);
     json_t *full = json_object();
-    struct rlhf__origin from = {plugin->file, section, NULL, 0, 0, 0};
+    struct rlhf__origin from = {plugin->file, section, NULL, 0, 0};
     rlhf_status st = RLHF_OK;
     if (!config || !full) st = rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     if (st == RLHF_OK) st = rlhf__opts_defaults(&plugin->table, config, &strings, err);
@@ -268,8 +268,8 @@ static rlhf_status resolve_rewards(struct rlhf__config *c, struct rlhf__plugins 
         char section[32];
         rlhf__reward_section(p, i, section);
         if (!p->options) p->options = json_object();
-        const struct rlhf__apart q = {
-            c, p, section, p->flag ? p->flag : "--reward", RLHF_KIND_REWARD, 0};
+        const struct rlhf__apart q = {c, p, section, p->flag ? p->flag : "--reward",
+                                      RLHF_KIND_REWARD};
         RLHF_TRY(rlhf__apart_open(plugins, &q, &rewards[i], err));
         RLHF_TRY(complete(rewards[i], p, section, c, err));
         RLHF_TRY(name_reward(c, i, rewards[i], err));
@@ -286,7 +286,7 @@ static rlhf_status resolve_judge(struct rlhf__config *c, struct rlhf__plugins *p
         return rlhf__fail(err, RLHF_E_INVALID,
                           "judge.plugin is missing: name a reward, e.g. --judge imdb.so");
     if (!p->options) p->options = json_object();
-    const struct rlhf__apart q = {c, p, "judge", "--judge", RLHF_KIND_REWARD, 0};
+    const struct rlhf__apart q = {c, p, "judge", "--judge", RLHF_KIND_REWARD};
     RLHF_TRY(rlhf__apart_open(plugins, &q, judge, err));
     RLHF_TRY(complete(*judge, p, "judge", c, err));
     return keep_path(*judge, p, err);
@@ -329,7 +329,7 @@ rlhf_status rlhf__config_resolve_environment(struct rlhf__config *c, struct rlhf
             err, RLHF_E_INVALID,
             "environment.plugin is missing: name an environment, e.g. --env guess.so");
     if (!p->options) p->options = json_object();
-    const struct rlhf__apart q = {c, p, "environment", "--env", RLHF_KIND_ENVIRONMENT, 0};
+    const struct rlhf__apart q = {c, p, "environment", "--env", RLHF_KIND_ENVIRONMENT};
     RLHF_TRY(rlhf__apart_open(plugins, &q, out, err));
     RLHF_TRY(complete(*out, p, "environment", c, err));
     return keep_path(*out, p, err);

@@ -21,7 +21,6 @@ struct rlhf__run_config {
     int64_t seed;
     int64_t threads; // 0 = one per available physical core
     int32_t stop_on; // enum rlhf__stop_on
-    int32_t reserved;
 };
 
 enum rlhf__arithmetic { RLHF__ARITHMETIC_AUTO = 0, RLHF__ARITHMETIC_V1 = 1 };
@@ -36,7 +35,6 @@ struct rlhf__compute_config {
     int32_t memory_check;  // 1: before loading, reject a run that does not fit into memory
     int32_t recompute;     // enum rlhf_recompute, for models that are trained
     int32_t arithmetic;    // enum rlhf__arithmetic
-    int32_t reserved;
 };
 
 enum rlhf__policy_init { RLHF__INIT_PRETRAINED = 0, RLHF__INIT_RANDOM = 1 };
@@ -44,7 +42,6 @@ enum rlhf__policy_init { RLHF__INIT_PRETRAINED = 0, RLHF__INIT_RANDOM = 1 };
 struct rlhf__policy_config {
     const char *path; // model directory; "" = the embedded default
     int32_t init;     // enum rlhf__policy_init; `random` needs only config.json and the tokenizer
-    int32_t reserved;
     // "adapter.path" etc.: train a low-rank adapter and keep the model fixed
     const char *adapter_path;    // PEFT directory to start from; "" = none
     const char *adapter_targets; // for a new adapter: layers, separated by commas
@@ -71,7 +68,6 @@ struct rlhf__value_config {
 struct rlhf__score_head_config {
     const char *labels; // comma-separated names by label number; "" = LABEL_0, LABEL_1, ...
     int32_t pooling;    // enum rlhf_pool; 0 = the architecture's default; for a reward model: mean
-    int32_t reserved;
     // number of samples of the reference to which gain and bias are fitted; 0 = no fit
     int64_t calibrate;
 };
@@ -128,7 +124,6 @@ struct rlhf__sampling_config {
     int64_t slots;       // rows decoded at once, 0 = chosen for the device
     const char *stop;    // RLHF__OPT_ENDS: texts and token ids that end a response
     int32_t stop_at_eos; // enum rlhf__stop_at_eos
-    int32_t reserved;
 };
 
 enum rlhf__truncate { RLHF__TRUNCATE_NONE = 0, RLHF__TRUNCATE_STOP = 1, RLHF__TRUNCATE_PERIOD = 2 };
@@ -181,7 +176,6 @@ struct rlhf__mixing_config {
     int64_t memory_mib; // limit of each such process; 0 = none
     int64_t workers;    // processes of a reward, which share the batch
     int32_t overlap;    // 1: call rewards that allow it while rows are still being sampled
-    int32_t reserved;
 };
 
 // Where an environment's tools are listed.
@@ -207,7 +201,6 @@ struct rlhf__episodes_config {
     int32_t on_failure;   // enum rlhf__episode_failure
     int32_t rewrites;     // enum rlhf__rewrites
     int32_t starts;       // enum rlhf__starts
-    int32_t reserved;
 };
 
 // Settings for sampling the responses of the next phase while the current phase trains.
@@ -220,7 +213,6 @@ struct rlhf__batch_config {
     int64_t size;              // sequences per phase
     int64_t microbatch_tokens; // tokens per forward/backward pass, 0 = chosen for the device
     int32_t share_prompts;     // compute the prompt of a group's rows once
-    int32_t reserved;
 };
 
 enum rlhf__optim_kind { RLHF__OPTIM_ADAMW = 0, RLHF__OPTIM_MUON = 1 };
@@ -288,13 +280,12 @@ enum rlhf__progress_kind {
 
 struct rlhf__log_config {
     int32_t tensorboard;
-    int32_t progress; // enum rlhf__progress_kind
-    int32_t level;    // enum rlhf_log_level
-    int32_t rollouts; // 1: RUN/rollouts.jsonl
-    int32_t format;   // enum rlhf__log_format
-    int32_t csv;      // 1: RUN/metrics.csv
-    int32_t report;   // 1: RUN/report.html when the run ends
-    int32_t reserved;
+    int32_t progress;        // enum rlhf__progress_kind
+    int32_t level;           // enum rlhf_log_level
+    int32_t rollouts;        // 1: RUN/rollouts.jsonl
+    int32_t format;          // enum rlhf__log_format
+    int32_t csv;             // 1: RUN/metrics.csv
+    int32_t report;          // 1: RUN/report.html when the run ends
     int64_t samples;         // rows of the sample table
     int64_t samples_every;   // phases between tables, 0 = never
     int64_t samples_every_s; // seconds between tables, 0 = not by time
@@ -329,7 +320,7 @@ struct rlhf__named_model {
 };
 
 struct rlhf__models_config {
-    uint32_t n, reserved;
+    uint32_t n;
     struct rlhf__named_model of[RLHF_NAMED_MAX];
 };
 

@@ -31,7 +31,7 @@ struct rlhf__outside {
     // terminated after all n rows, or -1 if it did not terminate. NULL if this is never known. [as
     // score()]
     int64_t (*ended_at)(void *self);
-    int32_t worker, reserved; // 1: the plugin itself is in another process
+    int32_t worker; // 1: the plugin itself is in another process
 };
 
 // One plugin of a file. Tables are copied by the growth rule, so missing fields are zero.
@@ -51,7 +51,6 @@ struct rlhf__plugin {
     char *stem;                    // file without ".so": "imdb"
     struct rlhf__outside *outside; // NULL: the plugin runs in this process
     char sha256[65];               // of the file; "" after rlhf__plugins_leave_sums
-    char reserved[7];
 };
 
 // Returns the name by which users know the plugin, i.e. the name of its file. If the plugin was not

@@ -307,7 +307,7 @@ int rlhf__plugin_is_shipped(const struct rlhf__dirs *dirs, const char *path) {
 
 struct hidden {
     const char *path, *file; // the first match, and its file name
-    int32_t passed, reserved;
+    int32_t passed;
     char *out; // [RLHF__PATH_CAP]
 };
 
@@ -322,7 +322,7 @@ static int same_name(void *arg, const char *dir) {
 
 int rlhf__plugin_hidden(const struct rlhf__dirs *dirs, const char *path, char out[RLHF__PATH_CAP]) {
     char real[RLHF__PATH_CAP];
-    struct hidden h = {real, rlhf__path_base(path), 0, 0, out};
+    struct hidden h = {real, rlhf__path_base(path), 0, out};
     if (!rlhf__path_real(path, real)) return 0;
     for (size_t i = 0; i < KINDS; i++) {
         h.passed = 0;

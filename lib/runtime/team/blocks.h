@@ -13,17 +13,17 @@
 // Adjacent elements of one tensor.
 struct rlhf__piece {
     rlhf_dev grad, value;
-    uint64_t len;              // elements
-    uint64_t at;               // bytes from the start of the gradients, in each copy of them
-    uint64_t from;             // elements of the tensor before the piece
-    uint32_t tensor, reserved; // number of the tensor
+    uint64_t len;    // elements
+    uint64_t at;     // bytes from the start of the gradients, in each copy of them
+    uint64_t from;   // elements of the tensor before the piece
+    uint32_t tensor; // number of the tensor
 };
 
 // The pieces [first, end) with `len` elements in total.
 struct rlhf__block {
     uint32_t first, end;
     uint64_t len;
-    uint32_t owner, reserved; // rank of the process that owns the block
+    uint32_t owner; // rank of the process that owns the block
 };
 
 #define RLHF__NO_BLOCK UINT32_MAX

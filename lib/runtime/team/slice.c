@@ -19,10 +19,10 @@ uint64_t rlhf__slice_len(const struct rlhf__sum *s, struct rlhf__slice p, uint32
 }
 
 struct rlhf__slice rlhf__slice_next(const struct rlhf__sum *s, struct rlhf__slice p) {
-    const struct rlhf__slice more = {p.window, 0, p.from + s->len};
+    const struct rlhf__slice more = {p.window, p.from + s->len};
     for (uint32_t k = 0; k < s->share->ranks; k++)
         if (rlhf__slice_len(s, more, k) > 0) return more;
-    return (struct rlhf__slice){p.window + 1, 0, 0};
+    return (struct rlhf__slice){p.window + 1, 0};
 }
 
 static rlhf_dev address(const struct rlhf__piece *p, enum rlhf__place place, rlhf_dev aside) {

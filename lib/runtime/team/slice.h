@@ -7,8 +7,8 @@
 
 // A slice of a window: the same range of elements in each of its blocks.
 struct rlhf__slice {
-    uint32_t window, reserved; // window: its place in the order
-    uint64_t from;             // elements of each block before the slice
+    uint32_t window; // window: its place in the order
+    uint64_t from;   // elements of each block before the slice
 };
 
 // Where the numbers of a piece are: its gradient, the copy of it in `aside`, or its value.

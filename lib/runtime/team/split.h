@@ -14,7 +14,7 @@ struct rlhf__split {
     struct rlhf__team learners; // ranks [0, all->ranks - actors)
     rlhf_collective table;      // of the learners: sends nothing to the actors
     rlhf_block *block;          // [4 * all->ranks]
-    int32_t actors, reserved;
+    int32_t actors;
 };
 
 // Divide the ranks: the last `actors` of them are actors. At least one rank must learn. Do not move

@@ -21,7 +21,6 @@ struct rlhf__asked {
     int32_t filled;           // 1: all calls sent before the answer have been received
     int32_t done;        // 1: has answered and its calls are done, or has failed (worker->failed)
     int32_t may_be_left; // 1: may be terminated if the user asks to stop and it does not answer
-    int32_t reserved;
 };
 
 // Maximum bytes of an answer without state.

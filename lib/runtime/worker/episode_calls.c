@@ -13,7 +13,7 @@ enum { LONGEST_NAME = 256 };
 // The state of an episode as the host keeps it.
 struct state {
     uint64_t start; // which start of the worker made the episode's state, from 1; 0: none
-    uint32_t place, reserved;
+    uint32_t place;
 };
 
 // A call for some of the episodes of `in`.

@@ -14,7 +14,7 @@ struct rlhf__fence {
     uint64_t room;
     char *block[RLHF__OUTS]; // start of each block
     struct rlhf__out_places places;
-    int32_t limited, reserved; // 1: the process has a memory limit
+    int32_t limited; // 1: the process has a memory limit
 };
 
 // Begin, and map the note. Returns -1 on failure. [main]

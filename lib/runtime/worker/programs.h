@@ -10,7 +10,6 @@
 // The confinement of a reward's programs.
 struct rlhf__program_walls {
     int32_t network; // 1: the programs may use the network
-    int32_t reserved;
     // The confinement that was in force for the last program, as text; owned.
     char *confined;
     const char **told; // if not NULL, *told is set to `confined` when `confined` changes

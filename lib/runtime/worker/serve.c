@@ -92,7 +92,7 @@ static int is_environment(const struct serving *s) {
 // Make the plugin's config from options in JSON. The plugin's own option table checks them again.
 static rlhf_status make_config(struct serving *s, rlhf_str options, struct rlhf__strings *strings,
                                void **config, struct rlhf__error *err) {
-    const struct rlhf__origin from = {"the host", "", NULL, 0, 0, 0};
+    const struct rlhf__origin from = {"the host", "", NULL, 0, 0};
     json_t *v = NULL;
     RLHF_TRY(rlhf__json_parse("the options", options.ptr, (size_t)options.len, &v, err));
     const rlhf_status st = rlhf__opts_new(&s->plugin->table, s->plugin->desc.config_size, v, &from,

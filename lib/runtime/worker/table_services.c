@@ -16,7 +16,7 @@ struct rlhf_tokenizer {
 };
 
 struct rlhf_reward_model {
-    uint32_t handle, reserved;
+    uint32_t handle;
 };
 
 // Returns the struct that contains the table. Every rlhf_host in a worker is the first member of

@@ -34,7 +34,7 @@ uint32_t rlhf__ear_services(const rlhf_host *api) {
 static uint32_t keep(struct rlhf__ear *e, int32_t kind, void *object) {
     for (uint32_t i = 0; i < RLHF__HANDLES; i++)
         if (e->handle[i].kind == 0) {
-            e->handle[i] = (struct rlhf__handle){kind, 0, object};
+            e->handle[i] = (struct rlhf__handle){kind, object};
             return i + 1;
         }
     return 0;
@@ -57,7 +57,7 @@ static void close_handle(const rlhf_host *api, struct rlhf__handle *h) {
         const rlhf_reward_model_service *s = api->service(api, RLHF_SVC_REWARD_MODEL);
         if (s) s->close(api, h->object);
     }
-    *h = (struct rlhf__handle){0, 0, NULL};
+    *h = (struct rlhf__handle){0, NULL};
 }
 
 void rlhf__handles_close(const rlhf_host *api, struct rlhf__handle handle[RLHF__HANDLES]) {

@@ -19,7 +19,6 @@ struct rlhf__stand_in {
     const char *program;     // executable of the workers, borrowed
     char *path, *id, *asker; // id NULL: the only plugin of its kind in the file
     char sha256[65];
-    char reserved[7];
     char *confined; // the confinement in force, as text
     // a worker that has opened the file but has no instance yet; NULL = none
     struct rlhf__worker *spare;

@@ -51,7 +51,7 @@ struct rlhf__pg_metrics {
     struct rlhf__pg_rollout_sums rollout;
     struct rlhf__pg_shard *shard; // [shards]
     double *scratch;              // scratch memory of reduce
-    uint32_t shards, reserved;
+    uint32_t shards;
     struct rlhf__pg_rows rows;
     struct rlhf__pg_update_sums minibatch, phase;
     int64_t minibatches;      // number of minibatches added to `phase`

@@ -30,7 +30,7 @@ struct rlhf__pg_options {
     int32_t mask_truncated, dynamic_sampling;
     int64_t dynamic_rounds;
     int32_t mask_zero_advantage_groups;
-    int32_t correction, correction_mode, reserved; // enum rlhf__correction_level, _mode
+    int32_t correction, correction_mode; // enum rlhf__correction_level, _mode
     double correction_cap;
 };
 
@@ -130,7 +130,7 @@ rlhf_status rlhf__pg_advantages(void *self, const rlhf_rollout *);
 // Each algorithm's advantages() must begin with a call of this function. It checks the arrays and
 // records the phase's token count. It sets *scratch to memory for 8-byte numbers: `per_token`
 // numbers for each response token, and `per_row` numbers for each row. This memory is valid until
-// the next call. Sets *counts to 1 if the rollout counts towards the metrics, otherwise to 0. If
+// the next call. Sets *counts to 1 if the rollout counts toward the metrics, otherwise to 0. If
 // memory runs out, the function reports RLHF_E_NOMEM through host->fail. [step]
 rlhf_status rlhf__pg_begin(struct rlhf__pg *, const rlhf_rollout *, int64_t per_token,
                            int64_t per_row, double **scratch, int32_t *counts);

@@ -20,7 +20,7 @@ struct work {
     double *score, *plain, *row; // [n] the score, with token rewards, and the advantage of each row
     int64_t *order;              // [n]
     double token_scale;          // scale of token rewards
-    int32_t counts;              // 1: this call counts towards the metrics
+    int32_t counts;              // 1: this call counts toward the metrics
 };
 
 static rlhf_status work_init(struct rlhf__ppo *p, const rlhf_rollout *in, struct work *w) {

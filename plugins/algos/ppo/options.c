@@ -17,7 +17,7 @@ static const char *const aggregation_names[] = {"token", "sequence", "max_len", 
 
 const rlhf_opt rlhf__ppo_option_table[] = {
     RLHF_OPT_ENUM(T, advantage, RLHF__PPO_GAE, advantage_names,
-                  "gae, one_step, broadcast_reward use a critic; sequence normalises one reward a "
+                  "gae, one_step, broadcast_reward use a critic; sequence normalizes one reward a "
                   "response over the batch, group and group_mean over the samples of a prompt; "
                   "reward_to_go is the discounted sum of a token's rewards and the later ones"),
     RLHF_OPT_F64(T, gamma, 1.0, 0, 1,
@@ -26,7 +26,7 @@ const rlhf_opt rlhf__ppo_option_table[] = {
     RLHF_OPT_F64(T, advantage_eps, 1e-4, 0, 1, "added to the standard deviation (sequence, group)"),
     RLHF_OPT_ENUM(T, advantage_std, RLHF__STD_UNBIASED, rlhf__std_names,
                   "variance over n - 1 or over n (sequence, group)"),
-    RLHF_OPT_I64(PG, group_size, 1, 1, 4096, "samples a prompt; group advantages need 2 or more"),
+    RLHF_OPT_I64(PG, group_size, 1, 1, 4096, "samples per prompt; group advantages need 2 or more"),
     RLHF_OPT_ENUM(PG, kl_placement, RLHF__KL_IN_REWARD, rlhf__kl_placement_names,
                   "penalty -kl_coef * KL in every token's reward, +kl_coef * KL in the loss, or "
                   "nowhere"),

@@ -22,7 +22,7 @@ struct nccl {
     void *stream;
     double timeout_s;
     uint64_t issued; // tickets
-    int32_t failed, reserved;
+    int32_t failed;
     char error[512], detail[64];
 };
 

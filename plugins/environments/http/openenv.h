@@ -30,7 +30,6 @@ struct rlhf__openenv {
     double patience_s;       // how long to wait for a server that is down
     size_t longest;          // maximum number of bytes of a message
     int32_t reads_errors;    // 1: the policy reads an EXECUTION_ERROR; 0: it is a failure
-    int32_t reserved;
     struct rlhf__openenv_wait *wait; // zeroed at the start
 };
 

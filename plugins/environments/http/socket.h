@@ -19,7 +19,6 @@ struct rlhf__socket {
     struct rlhf__bytes in; // bytes that were received
     size_t at;             // how many of them were read
     int32_t open;          // 1: the handshake has succeeded
-    int32_t reserved;
 };
 
 // Where to connect. All members are borrowed.

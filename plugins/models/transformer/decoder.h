@@ -22,7 +22,7 @@ struct rlhf_tf_rope_config {
     double rope_theta, factor, low_freq_factor, high_freq_factor;
     double attention_factor, beta_fast, beta_slow, mscale, mscale_all_dim, partial_rotary_factor;
     int64_t original_max_position_embeddings;
-    int32_t truncate, full_attention, sliding_attention, reserved;
+    int32_t truncate, full_attention, sliding_attention;
 };
 
 struct rlhf_tf_decoder {

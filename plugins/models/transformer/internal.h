@@ -22,7 +22,7 @@ const rlhf_dist *rlhf__tf_dist(const rlhf_dist *d);
 struct rlhf__tf_shape {
     int32_t rows, cols; // cols 0: a vector of `rows` elements; rows 0: the slot is absent
     uint32_t flags, init;
-    int32_t group, reserved;
+    int32_t group;
     double init_std;
 };
 // Returns the shape of a layer's slot or, if layer < 0, of a global slot. The shape depends on the

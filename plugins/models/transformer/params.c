@@ -64,7 +64,7 @@ size_t rlhf__tf_full_name(const struct rlhf__tf *m, const struct rlhf_tf_name *n
 
 struct totals {
     uint64_t chars;
-    uint32_t count, reserved;
+    uint32_t count;
 };
 
 static rlhf_status count_name(struct rlhf__tf *m, const struct rlhf_tf_name *n, int32_t layer,
@@ -77,7 +77,7 @@ static rlhf_status count_name(struct rlhf__tf *m, const struct rlhf_tf_name *n, 
 
 struct cursor {
     char *name, *end;
-    uint32_t i, reserved;
+    uint32_t i;
 };
 
 static void put_name(struct rlhf__tf *m, const struct rlhf_tf_name *n, int32_t layer,
@@ -164,14 +164,14 @@ static rlhf_status fill_param(struct rlhf__tf *m, const struct rlhf_tf_name *n, 
 }
 
 rlhf_status rlhf__tf_params_create(struct rlhf__tf *m) {
-    struct totals t = {0, 0, 0};
+    struct totals t = {0, 0};
     RLHF_TRY(each_name(m, count_name, &t));
     m->n_tensors = t.count;
     m->params = m->host->alloc(m->host, t.count * sizeof *m->params);
     m->names = m->host->alloc(m->host, t.chars);
     if (t.count && (!m->params || !m->names))
         return rlhf__tf_fail(m, RLHF_E_NOMEM, "out of memory for the parameter list");
-    struct cursor at = {m->names, m->names + t.chars, 0, 0};
+    struct cursor at = {m->names, m->names + t.chars, 0};
     return each_name(m, fill_param, &at);
 }
 

@@ -15,7 +15,7 @@ struct rope {
     const char *type;
     double theta, factor, context; // context: the length before scaling
     double *frequency;
-    int32_t dim, reserved; // head_dim
+    int32_t dim; // head_dim
 };
 
 // Returns 1 if the object describes rotary positions. If rope_scaling, which older files have,

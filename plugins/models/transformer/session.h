@@ -36,8 +36,8 @@ struct rlhf__tf_recorded {
 
 struct rlhf_gen {
     uint32_t n_slots, max_len;
-    uint32_t cache_slots, reserved; // n_slots, plus the spare slot if calls are recorded
-    struct rlhf__tf_buf k, v;       // act dtype [n_layer, cache_slots * max_len, kv]
+    uint32_t cache_slots;     // n_slots, plus the spare slot if calls are recorded
+    struct rlhf__tf_buf k, v; // act dtype [n_layer, cache_slots * max_len, kv]
     struct rlhf__gen_slot *slots;
     struct rlhf__tf_recorded *recorded; // NULL: calls are not recorded
 };

@@ -8,12 +8,12 @@
 
 static struct rlhf__tf_shape matrix(int32_t rows, int32_t cols, double std) {
     struct rlhf__tf_shape s = {rows, cols, RLHF_PARAM_DECAY, RLHF_INIT_NORMAL, RLHF_PARAM_TRUNK,
-                               0,    std};
+                               std};
     return s;
 }
 
 static struct rlhf__tf_shape vector(int32_t n, uint32_t init) {
-    struct rlhf__tf_shape s = {n, 0, 0, init, RLHF_PARAM_TRUNK, 0, 0};
+    struct rlhf__tf_shape s = {n, 0, 0, init, RLHF_PARAM_TRUNK, 0};
     return s;
 }
 
@@ -198,10 +198,10 @@ struct rlhf__tf_span rlhf__tf_piece_rows(const struct rlhf__tf *m, int32_t layer
 int32_t rlhf_tf_activation(const char *name) {
     static const struct {
         const char *name;
-        int32_t act, reserved;
-    } known[] = {{"gelu_new", RLHF_ACT_GELU_TANH, 0}, {"gelu_pytorch_tanh", RLHF_ACT_GELU_TANH, 0},
-                 {"gelu", RLHF_ACT_GELU_ERF, 0},      {"relu", RLHF_ACT_RELU, 0},
-                 {"silu", RLHF_ACT_SILU, 0},          {"swish", RLHF_ACT_SILU, 0}};
+        int32_t act;
+    } known[] = {{"gelu_new", RLHF_ACT_GELU_TANH}, {"gelu_pytorch_tanh", RLHF_ACT_GELU_TANH},
+                 {"gelu", RLHF_ACT_GELU_ERF},      {"relu", RLHF_ACT_RELU},
+                 {"silu", RLHF_ACT_SILU},          {"swish", RLHF_ACT_SILU}};
     for (size_t i = 0; name && i < sizeof known / sizeof *known; i++)
         if (!strcmp(name, known[i].name)) return known[i].act;
     return 0;

@@ -36,7 +36,7 @@ struct rlhf__tf_span {
 // these linear layers computes.
 enum { TF_MAX_PIECES = 3 };
 struct rlhf__tf_low {
-    int32_t n_blocks, reserved;
+    int32_t n_blocks;
     struct rlhf__tf_span block[TF_MAX_PIECES];
     struct rlhf__tf_tensor a, b; // [n_blocks * rank, inputs], [outputs of the blocks, rank]
     rlhf_weight *down, *up;      // A, and scale times B

@@ -30,7 +30,7 @@ struct rlhf__tf_layout {
     const struct rlhf_gen *gen;
     const int32_t *slot, *start;
     const uint8_t *silent;
-    int32_t pooling, reserved;
+    int32_t pooling;
     const struct rlhf__tf_recorded *recorded; // if set, the rows are copied to its fixed addresses
     const int32_t *ref; // [response tokens] rows of the reference's states on the device, or NULL
 };
@@ -138,7 +138,7 @@ struct rlhf__tf_scratch {
     // Rows of the embedding's gradient that rlhf__tf_set_aside has set aside: f32 [n_aside, d], and
     // their ids, i32 [n_aside].
     struct rlhf__tf_buf aside, aside_id;
-    uint32_t n_aside, reserved;
+    uint32_t n_aside;
 };
 
 // The heads of a response token, in the order of `result` and dres.

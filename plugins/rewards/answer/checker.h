@@ -23,7 +23,7 @@ enum rlhf__answer_where {
 struct rlhf__answer_options {
     const char *field, *marker, *after;
     double tolerance, relative;
-    int32_t where, compare, percent, units, ignore_case, reserved;
+    int32_t where, compare, percent, units, ignore_case;
 };
 
 enum { RLHF__N_ANSWER_OPTIONS = 10 };
@@ -39,7 +39,7 @@ const char *rlhf__answer_why_unused(const struct rlhf__answer_options *, const c
 struct rlhf__gold {
     rlhf_str text; // cleaned; borrowed from the checker
     struct rlhf__answer_reading number;
-    int32_t is_number, reserved;
+    int32_t is_number;
 };
 
 struct rlhf__answer_verdict {

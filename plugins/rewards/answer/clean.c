@@ -46,7 +46,7 @@ struct cleaning {
     const char *at, *end;
     char *out;
     uint64_t dropped; // bit d: the brace at depth d belonged to a wrapper
-    int32_t depth, reserved;
+    int32_t depth;
 };
 
 static int begins(const struct cleaning *c, const char *word) {
@@ -234,7 +234,7 @@ struct reading {
     int32_t word;       // 1: that byte belongs to a letter
     int32_t in_command; // 1: that byte belongs to the name of a command
     int32_t closing;    // number of open braces that contain one character
-    int32_t ignore_case, reserved;
+    int32_t ignore_case;
 };
 
 // Returns 1 if the text begins with a letter of any script, otherwise 0. If the text begins in the

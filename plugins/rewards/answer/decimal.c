@@ -7,7 +7,7 @@
 
 // The product or the sum of two decimals: an integer, as digits, times 10^exponent.
 struct wide {
-    int32_t n, reserved;
+    int32_t n;
     int64_t exponent;
     uint8_t digit[2 * RLHF__DECIMAL_DIGITS + 2]; // 0 to 9, the last digit first
 };

@@ -52,10 +52,10 @@ const char *rlhf__sign_word_before(const struct rlhf__cursor *c, const char *at)
 int32_t rlhf__take_scale(struct rlhf__cursor *c) {
     static const struct {
         const char *word, *plural;
-        int32_t power, reserved;
-    } scales[] = {{"hundred", "hundreds", 2, 0},    {"thousand", "thousands", 3, 0},
-                  {"million", "millions", 6, 0},    {"billion", "billions", 9, 0},
-                  {"trillion", "trillions", 12, 0}, {"quadrillion", "quadrillions", 15, 0}};
+        int32_t power;
+    } scales[] = {{"hundred", "hundreds", 2},    {"thousand", "thousands", 3},
+                  {"million", "millions", 6},    {"billion", "billions", 9},
+                  {"trillion", "trillions", 12}, {"quadrillion", "quadrillions", 15}};
     struct rlhf__cursor here = *c;
     int32_t power = 0;
     for (size_t i = 0; i < sizeof scales / sizeof *scales; i++) {

@@ -15,7 +15,7 @@ struct rlhf__http_options {
     int64_t batch, concurrency, repeats, redirects, max_answer_mib;
     double connect_timeout_s, patience_s, backoff_s, backoff_max_s;
     int32_t form; // enum rlhf__http_form
-    int32_t ids, probe, reserved;
+    int32_t ids, probe;
 };
 
 #endif

@@ -20,7 +20,7 @@ struct rlhf__requests {
     rlhf_status (*take)(void *ctx, uint32_t at, const struct rlhf__bytes *answer);
     // Called if a request is lost; `why` is the reason.
     void (*lose)(void *ctx, uint32_t at, const char *why);
-    uint32_t n, reserved;
+    uint32_t n;
     uint64_t sent, repeats; // out: attempts; failed attempts that were or will be repeated
     double paused;          // out: seconds during which the service did not answer
 };

@@ -11,7 +11,7 @@ enum { RLHF__ASK_WHY = 512 };
 struct rlhf__ask {
     struct rlhf__question question;
     uint32_t criterion, row; // row: the first row that the question is about
-    int32_t open, reserved;  // open: it has not been answered yet
+    int32_t open;            // open: it has not been answered yet
     double score;            // NaN: the criterion is lost; `why` says why
     char why[RLHF__ASK_WHY];
 };
@@ -21,7 +21,7 @@ struct rlhf__asks {
     const struct rlhf__criteria *criteria;
     const rlhf_reward_in *in;
     struct rlhf__ask *ask; // [n]
-    uint32_t n, reserved;
+    uint32_t n;
     uint32_t *of;  // [in->n * criteria->n] index of the ask; n_max: the record has the answer
     double *known; // [in->n * criteria->n] the recorded answer
 };

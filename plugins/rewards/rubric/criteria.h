@@ -20,7 +20,7 @@ struct rlhf__criterion {
 struct rlhf__criteria {
     const rlhf_host *host;
     json_t *file;
-    uint32_t n, reserved;
+    uint32_t n;
     double scale; // scores are divided by this number
     struct rlhf__criterion of[RLHF__CRITERIA_MOST];
 };

@@ -179,8 +179,8 @@ static const char *label_of(const struct number *x, const char *begin) {
     return NULL;
 }
 
-// 1 if the number is labelled as the scale: "max score: 10", "perfect score is 10".
-static int is_labelled_scale(const struct number *x, const char *begin) {
+// 1 if the number is labeled as the scale: "max score: 10", "perfect score is 10".
+static int is_labeled_scale(const struct number *x, const char *begin) {
     static const char *const all[] = {"max",     "maximum", "maximal", "best", "top",
                                       "perfect", "highest", "full",    "total"};
     const char *at = label_of(x, begin);
@@ -211,7 +211,7 @@ static const char *collect(struct line *l, double scale) {
         const char *range = range_end(&x, l->text, scale), *under = divisor(x.end);
         at = range ? range : x.end;
         const int of_scale =
-            x.value == scale && (names_scale(&x, l->text) || is_labelled_scale(&x, l->text));
+            x.value == scale && (names_scale(&x, l->text) || is_labeled_scale(&x, l->text));
         if (range || is_ordinal(x.end) || of_scale) continue;
         if (under) {
             const struct number all = read_number(under, l->text);
@@ -233,13 +233,13 @@ const char *rlhf__score_read(const char *text, size_t n, double scale, double *s
     const char *why = collect(&l, scale);
     if (why) return why;
     const struct number *x = &l.number[l.n - 1];
-    int alone = !l.cut, labelled = label_of(x, l.text) != NULL;
+    int alone = !l.cut, labeled = label_of(x, l.text) != NULL;
     for (size_t i = 0; i + 1 < l.n; i++) {
         if (l.number[i].value == x->value) continue;
         alone = 0;
-        labelled = labelled && !label_of(&l.number[i], l.text);
+        labeled = labeled && !label_of(&l.number[i], l.text);
     }
-    if (!alone && !labelled) return "in which several numbers may be the score";
+    if (!alone && !labeled) return "in which several numbers may be the score";
     if (x->percent && scale != 100) return "which is a percentage";
     if (!(x->value >= 0 && x->value <= scale)) return "which is outside the scale";
     *score = x->value;

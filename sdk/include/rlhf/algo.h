@@ -36,7 +36,7 @@
 //   ROLLOUT      logp, entropy, kl, value    not MARGINS,  1 or more of each
 //                                            MISMATCHED
 //   TEXT         logp, entropy, kl           file flags    1 of each
-//   LABELLED     logp, entropy, kl, score    file flags    1 of each
+//   LABELED     logp, entropy, kl, score    file flags    1 of each
 //   PREFERENCES  logp, entropy, kl, score    file flags,   1 of each
 //                                            MARGINS
 //   COMPLETIONS  logp, entropy, kl           file flags,   1 of each
@@ -47,8 +47,8 @@
 // RECOMPUTE_LOGP, FULL_SUPPORT, UNIT_TEMPERATURE, WHOLE_GROUPS, LEAVES_OUT.
 enum rlhf_source {
     RLHF_SOURCE_ROLLOUT = 1,
-    RLHF_SOURCE_TEXT = 2,     // {"text"} or {"messages"} rows; prompt_len 1, or more with left_out
-    RLHF_SOURCE_LABELLED = 3, // {"text", "label"} rows
+    RLHF_SOURCE_TEXT = 2,    // {"text"} or {"messages"} rows; prompt_len 1, or more with left_out
+    RLHF_SOURCE_LABELED = 3, // {"text", "label"} rows
     // {"prompt", "chosen", "rejected"} or {"prompt", "responses", "best"} rows: each row becomes 2
     // or more sequences with the same group number; `label` is 1 for the preferred sequence and 0
     // for the others. A group is never split. With RLHF_HEAD_SCORE the model is a reward model, and
@@ -231,7 +231,7 @@ typedef struct rlhf_loss_in {
 
     // ---- rows ----
     const int32_t *offset, *prompt_len, *group;
-    // [n] LABELLED: the row's label, from 0 up. PREFERENCES: 1 = the preferred row of its group, 0
+    // [n] LABELED: the row's label, from 0 up. PREFERENCES: 1 = the preferred row of its group, 0
     // = any other row. COMPLETIONS: 1 = desirable, 0 = undesirable, -1 = mismatched
     // (RLHF_PLAN_MISMATCHED). Otherwise zeros.
     const int32_t *label;

@@ -1,5 +1,5 @@
-// test_optimiser.c: compares AdamW (both places for epsilon) and Muon with torch and float64 NumPy
-// (optimiser_vectors.json), and single steps of AdamW with double arithmetic in this file. Also
+// test_optimizer.c: compares AdamW (both places for epsilon) and Muon with torch and float64 NumPy
+// (optimizer_vectors.json), and single steps of AdamW with double arithmetic in this file. Also
 // tests sums of squares. Compares cpu with the reference, and tests that the number of threads does
 // not change the bits.
 #include "kit.h"
@@ -29,7 +29,7 @@ static rlhf_dev inputs(struct call *k, int64_t tag, uint64_t n) {
 enum { ADAMW_N = 11, ADAMW_STEPS = 6, MUON_MAX = 64 };
 
 static int setup(void **state) {
-    vectors = numbers_open("kernels/optimiser_vectors.json");
+    vectors = numbers_open("kernels/optimizer_vectors.json");
     return kit_setup(state);
 }
 
@@ -462,5 +462,5 @@ int main(void) {
                                        cmocka_unit_test(many_tensors_without_a_clip),
                                        cmocka_unit_test(sumsq_adds_in_a_fixed_order),
                                        cmocka_unit_test(sumsq_shows_what_is_not_finite)};
-    return cmocka_run_group_tests_name("kernels: optimiser", tests, setup, teardown);
+    return cmocka_run_group_tests_name("kernels: optimizer", tests, setup, teardown);
 }

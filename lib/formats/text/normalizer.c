@@ -1,6 +1,6 @@
-// normaliser.c: see normaliser.h. The types of steps come first, followed by the functions that
+// normalizer.c: see normalizer.h. The types of steps come first, followed by the functions that
 // read and run a list of steps.
-#include "text/normaliser.h"
+#include "text/normalizer.h"
 
 #include "base/json.h"
 #include "text/normal_form.h"
@@ -78,7 +78,7 @@ struct step {
     int32_t form;                 // utf8proc's options of NFC, NFD, NFKC, NFKD
 };
 
-struct rlhf__normaliser {
+struct rlhf__normalizer {
     struct step step[STEPS_MAX];
     size_t n;
 };
@@ -305,7 +305,7 @@ static void finish_step(struct step *step) {
 
 // ---- the list of steps ----
 
-static rlhf_status add_step(struct rlhf__normaliser *list, const json_t *part,
+static rlhf_status add_step(struct rlhf__normalizer *list, const json_t *part,
                             struct rlhf__error *err) {
     if (list->n == STEPS_MAX)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED, "the normalizer has more than %d steps",
@@ -313,7 +313,7 @@ static rlhf_status add_step(struct rlhf__normaliser *list, const json_t *part,
     return read_step(part, &list->step[list->n++], err);
 }
 
-static rlhf_status add_all(struct rlhf__normaliser *list, const json_t *part, int depth,
+static rlhf_status add_all(struct rlhf__normalizer *list, const json_t *part, int depth,
                            struct rlhf__error *err) {
     if (!part || json_is_null(part)) return RLHF_OK;
     if (!rlhf__part_is(part, "Sequence")) return add_step(list, part, err);
@@ -329,30 +329,30 @@ static rlhf_status add_all(struct rlhf__normaliser *list, const json_t *part, in
     return RLHF_OK;
 }
 
-rlhf_status rlhf__normaliser_create(const json_t *part, struct rlhf__normaliser **out,
+rlhf_status rlhf__normalizer_create(const json_t *part, struct rlhf__normalizer **out,
                                     struct rlhf__error *err) {
-    struct rlhf__normaliser *list = calloc(1, sizeof *list);
+    struct rlhf__normalizer *list = calloc(1, sizeof *list);
     *out = NULL;
     if (!list) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for a tokenizer");
     rlhf_status st = add_all(list, part, 0, err);
     if (st < 0 || !list->n)
-        rlhf__normaliser_destroy(list);
+        rlhf__normalizer_destroy(list);
     else
         *out = list;
     return st;
 }
 
-void rlhf__normaliser_destroy(struct rlhf__normaliser *normaliser) {
-    if (!normaliser) return;
-    for (size_t i = 0; i < normaliser->n; i++)
-        finish_step(&normaliser->step[i]);
-    free(normaliser);
+void rlhf__normalizer_destroy(struct rlhf__normalizer *normalizer) {
+    if (!normalizer) return;
+    for (size_t i = 0; i < normalizer->n; i++)
+        finish_step(&normalizer->step[i]);
+    free(normalizer);
 }
 
-rlhf_status rlhf__normaliser_apply(const struct rlhf__normaliser *normaliser, const char *s,
+rlhf_status rlhf__normalizer_apply(const struct rlhf__normalizer *normalizer, const char *s,
                                    size_t n, struct rlhf__search *match, struct rlhf__buf *out,
                                    struct rlhf__buf *spare, struct rlhf__error *err) {
-    for (size_t i = 0; i < normaliser->n; i++) {
+    for (size_t i = 0; i < normalizer->n; i++) {
         struct rlhf__buf last = *out; // the previous step's output
         *out = *spare;
         *spare = last;
@@ -361,7 +361,7 @@ rlhf_status rlhf__normaliser_apply(const struct rlhf__normaliser *normaliser, co
             n = spare->len;
         }
         rlhf__buf_clear(out);
-        const struct step *step = &normaliser->step[i];
+        const struct step *step = &normalizer->step[i];
         RLHF_TRY(step->pattern ? apply_replace(step, s, n, match, out, err)
                                : step->apply(step, s, n, out, err));
         RLHF_TRY(rlhf__buf_ok(out, err));
@@ -370,8 +370,8 @@ rlhf_status rlhf__normaliser_apply(const struct rlhf__normaliser *normaliser, co
     return RLHF_OK;
 }
 
-struct rlhf__bert_opts *rlhf__normaliser_bert(struct rlhf__normaliser *normaliser) {
-    for (size_t i = 0; normaliser && i < normaliser->n; i++)
-        if (normaliser->step[i].is_bert) return &normaliser->step[i].bert;
+struct rlhf__bert_opts *rlhf__normalizer_bert(struct rlhf__normalizer *normalizer) {
+    for (size_t i = 0; normalizer && i < normalizer->n; i++)
+        if (normalizer->step[i].is_bert) return &normalizer->step[i].bert;
     return NULL;
 }
