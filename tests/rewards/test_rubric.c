@@ -166,7 +166,8 @@ static void attacks(void **state) {
          "it says \"great\", which has no number; expected one number from 0 to 10 in the last "
          "line",
          0, 0, 60},
-        {"{\"choices\": [{\"message\": {\"content\": \"11\"}}]}", "it says \"11\"", 0, 0, 60},
+        {"{\"seed\": 18446744073709551615, \"choices\": [{\"message\": {\"content\": \"11\"}}]}",
+         "it says \"11\"", 0, 0, 60},
         {"{\"choices\": [{\"message\": {\"content\": \"-1\"}}]}", "it says \"-1\"", 0, 0, 60},
         {"{\"choices\": [{\"message\": {\"content\": \"\\u0000\"}}]}", "it says", 0, 0, 60},
         {long_text, "its answer is longer than max_answer_mib", 0, 0, 60},

@@ -37,7 +37,9 @@ static rlhf_status write_ask(void *ctx, uint32_t at, struct rlhf__bytes *to) {
 static rlhf_status take_score(void *ctx, uint32_t at, const struct rlhf__bytes *body) {
     const struct work *w = ctx;
     struct rlhf__ask *ask = &w->asks->ask[at];
-    json_t *v = body->data ? json_loadb(body->data, body->len, JSON_ALLOW_NUL, NULL) : NULL;
+    json_t *v = body->data ? json_loadb(body->data, body->len,
+                                        JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, NULL)
+                           : NULL;
     const json_t *choice = json_array_get(json_object_get(v, "choices"), 0);
     const json_t *text = json_object_get(json_object_get(choice, "message"), "content");
     if (json_is_string(text))
