@@ -76,7 +76,7 @@ static void tell(const char *name, double *s, size_t n) {
 static struct rlhf__instance *open_one(struct rlhf__plugins *plugins,
                                        struct rlhf__services *services, int apart) {
     const struct rlhf__worker_rules rules = {.timeout_s = 300, .workers = 1};
-    const struct rlhf__origin from = {"the bench", "", NULL, 0, 0, 0};
+    const struct rlhf__origin from = {"the bench", "", NULL, 0, 0};
     const struct rlhf__plugin *p;
     struct rlhf__instance *one;
     struct rlhf__error err = {0, ""};

@@ -102,14 +102,15 @@ def check_eval(name, model, tok):
         f.writelines(json.dumps({"text": t}) + "\n" for t in TEXTS)
     got = json.loads(host("eval", "--model", directory, "--data", "texts.jsonl", "--json", "--dtype",
                           "f32"))["bits_per_byte"]
-    nats = 0.0
+    nats, n_bytes = 0.0, 0
     for text in TEXTS:
-        ids = torch.tensor([[tok.bos_token_id, *tok(text).input_ids]])
+        ids = torch.tensor([tok(text).input_ids])
         with torch.no_grad():
             logp = torch.log_softmax(model(ids).logits[0, :-1].double(), -1)
         nats -= logp[torch.arange(ids.shape[1] - 1), ids[0, 1:]].sum().item()
-    want = nats / math.log(2) / sum(len(t.encode()) for t in TEXTS)
-    say(name, "bits a byte", abs(got - want) < 1e-5 * want, f"{got:.7g} and {want:.7g}")
+        n_bytes += len(tok.decode(ids[0, 1:], skip_special_tokens=True).encode())  # the first token is not predicted
+    want = nats / math.log(2) / n_bytes
+    say(name, "bits per byte", abs(got - want) < 1e-5 * want, f"{got:.7g} and {want:.7g}")
 
 
 def check_weights(name, directory, model):
