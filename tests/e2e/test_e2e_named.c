@@ -53,7 +53,7 @@ static void a_teacher_in_place_of_rewards(void **state) {
     done(t, e2e_run(t, OPD TEACHER "--phases 3 --out r"));
     e2e_says(t, "phase 3/3  loss ");
     e2e_says(t, "\ntext of phase 1\n");
-    e2e_says(t, "before an end token; ");
+    e2e_says(t, " and are cut off. ");
     assert_null(strstr(t->out, "reward"));
     assert_null(strstr(t->out, "learning signal"));
     done(t, e2e_shell(t, "! grep -e 'scores' -e rewards/ -e flat_phases r/metrics.jsonl && "

@@ -65,7 +65,7 @@ def write_lines(path, lines):
         f.writelines(json.dumps(line) + "\n" for line in lines)
 
 
-def prepare(where):
+def prepare(build, where):
     things = ["tree", "lamp", "boat", "letter", "garden", "window", "song", "clock"]
     said = [f"The {a} was near the {b}, and nobody asked why." for a in things for b in things[:4]]
     write_lines(f"{where}/texts.jsonl", ({"text": t} for t in said))
@@ -76,7 +76,7 @@ def prepare(where):
     with open(f"{where}/reward.py", "w") as f:  # varies even for texts of an untrained model
         f.write("def score(prompts, completions, **rest):\n"
                 "    return [sum(map(ord, c)) % 7 / 7 for c in completions]\n")
-    source = os.path.join(HERE, "..", "hf", "dirs", "gpt2")
+    source = os.path.join(build, "tests", "hf", "dirs", "gpt2")
     with open(f"{source}/config.json") as f:
         gpt2 = json.load(f)
     for name, config in (("llama", LLAMA), ("qwen3", QWEN3)):
@@ -185,7 +185,7 @@ def main():
             for i, level in enumerate(mine):
                 for threads in a.threads.split(",") if a.threads else [str(1 + i % 2)]:
                     where = tempfile.mkdtemp(prefix="golden-")
-                    prepare(where)
+                    prepare(a.build, where)
                     got = run(a.build, where, job, dtype, level, threads)
                     shutil.rmtree(where)
                     runs += 1

@@ -8,7 +8,7 @@
 
 #define QUIET "--set log.tensorboard=false --set log.samples_every=0 "
 #define CLASSIFY                                                                                   \
-    "--algo classify.so --data labelled.jsonl --set batch.size=8 --set run.phases=1 " QUIET
+    "--algo classify.so --data labeled.jsonl --set batch.size=8 --set run.phases=1 " QUIET
 
 // The e2e directory with a link to the directories.
 static int setup(void **state) {

@@ -45,7 +45,7 @@ def pages(at):
 
 def inspect_pages(at):
     """Two models with words, and a reward model, of which a hostile prompt is read."""
-    models = os.path.join(HERE, "..", "inspect", "dirs")
+    models = os.path.join(os.path.dirname(PROGRAM), "..", "tests", "inspect", "dirs")
     pair = ["--base", f"{models}/gpt2", "--tuned", f"{models}/gpt2-tuned", "--words", "the,bread"]
     out = []
     for name, args in (("inspect", [*pair, "--prompt", "The river was better than"]),

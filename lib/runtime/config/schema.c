@@ -341,7 +341,7 @@ static const rlhf_opt optim_opts[] = {
     F_ABOVE(eps, 1e-8, 0, 1, "epsilon of AdamW"),
     F(weight_decay, 0, 0, 10, "decoupled weight decay of matrices"),
     F(max_grad_norm, 1, 0, 1e9, "gradients are scaled down to this norm; 0: never"),
-    F(final_scale, 0, 0, 1, "share of lr left at the last phase (linear, cosine)"),
+    F(final_scale, 0, 0, 1, "share of lr left after the last phase (linear, cosine)"),
     F(muon_lr, 0.02, 0, 10,
       "learning rate of Muon's matrices; multiplied by sqrt(outputs / inputs) if a matrix has more "
       "outputs than inputs"),
