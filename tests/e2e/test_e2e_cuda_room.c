@@ -22,7 +22,7 @@ static void llama_that_does_not_fit(void **state) {
                  "{\"model_type\": \"llama\", \"architectures\": [\"LlamaForCausalLM\"], "
                  "\"vocab_size\": 260, \"max_position_embeddings\": 64, \"hidden_size\": %s, "
                  "\"intermediate_size\": %s, \"num_hidden_layers\": 8, \"num_attention_heads\": "
-                 "4, \"num_key_value_heads\": 2, \"rms_norm_eps\": 1e-05, \"hidden_act\": "
+                 "8, \"num_key_value_heads\": 2, \"rms_norm_eps\": 1e-05, \"hidden_act\": "
                  "\"silu\", \"initializer_range\": 0.02, \"tie_word_embeddings\": false, "
                  "\"rope_theta\": 10000.0, \"bos_token_id\": 259, \"eos_token_id\": 259}",
                  sizes[big][0], sizes[big][1]);
@@ -32,7 +32,7 @@ static void llama_that_does_not_fit(void **state) {
 #define LLAMA                                                                                      \
     CUDA_HOST " --algo grpo.so:group_size=2 --reward period_count.so --prompts prompts.txt --set " \
               "policy.init=random --set sampling.max_new_tokens=5 --set batch.size=4 --threads 1 " \
-              "--phases 1 --set compute.dtype=f32 "
+              "--phases 1 --set compute.dtype=f32 --set compute.backend=cuda "
     assert_int_equal(e2e_shell(t, "RLHF_FAKE_CUDA=memory=1G " LLAMA "--policy llama1 --out x"), 2);
     e2e_says(t, " of memory are needed on the GPU, ");
     e2e_says(t, " of 1.00 GiB are free: policy ");
