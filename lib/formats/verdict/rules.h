@@ -4,7 +4,7 @@
 // metrics so far and the settings. docs/did-it-work.md explains all rules.
 //
 // A rule that compares one metric with a limit is a row of the table in rules.c. The others are in
-// policy_rules.c, update_rules.c, response_rules.c, reward_rules.c and reward_parts.c.
+// policy_rules.c, update_rules.c, text_rules.c, reward_rules.c and reward_parts.c.
 #ifndef RLHF_FORMATS_VERDICT_RULES_H
 #define RLHF_FORMATS_VERDICT_RULES_H
 
@@ -27,7 +27,7 @@ rlhf__rule rlhf__rule_collapsed, rlhf__rule_narrowed, rlhf__rule_fell_apart, rlh
 // update_rules.c: steps, gradients, time
 rlhf__rule rlhf__rule_jumped, rlhf__rule_exploded, rlhf__rule_skipped_steps,
     rlhf__rule_kl_over_target, rlhf__rule_gradient, rlhf__rule_slow_reward;
-// response_rules.c: lengths and ends
+// text_rules.c: lengths and ends
 rlhf__rule rlhf__rule_cut_off, rlhf__rule_lengths;
 // reward_rules.c and reward_parts.c: what rewards teach, and measures that nothing is trained on
 rlhf__rule rlhf__rule_constant_reward, rlhf__rule_flat_groups, rlhf__rule_calibration,

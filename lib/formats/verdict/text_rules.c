@@ -1,4 +1,4 @@
-// response_rules.c: rules about the length of responses, and about what ends them.
+// text_rules.c: rules about the length of responses, and about what ends them.
 #include "base/buf.h"
 #include "verdict/rules.h"
 
