@@ -132,7 +132,7 @@ struct rlhf__learner {
     // tokens.
     double fall_sum;
     int64_t fall_tokens;
-    int32_t asked;  // asked: 1 = some derivative in the current phase was not 0
+    int32_t asked;  // 1 = some derivative in the current phase was not 0
     int64_t tokens; // tokens that the model computed; a shared prompt counts once
     double flops;   // FLOPs of GEMMs in all passes; without attention scores
     struct rlhf__row_tally tally;

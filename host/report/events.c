@@ -18,7 +18,7 @@
 struct rlhf__events {
     struct rlhf__jsonl file;
     struct rlhf__log *log;
-    int32_t failed; // failed 1: a line was lost, and this has been reported
+    int32_t failed; // 1: a line was lost, and this has been reported
 };
 
 rlhf_status rlhf__events_open(const struct rlhf__folder *run, int64_t keep_phase,

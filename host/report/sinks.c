@@ -23,7 +23,7 @@ struct rlhf__sinks {
     char **name;
     double *value;
     size_t n_taken, cap;
-    int32_t full; // full 1: a metric was lost, because memory ran out
+    int32_t full; // 1: a metric was lost, because memory ran out
 };
 
 // A sink may only observe the run, so metrics that it reports are dropped.

@@ -20,7 +20,7 @@ enum rlhf__taken { RLHF__TAKEN_MORE = 0, RLHF__TAKEN_ALL = 1, RLHF__TAKEN_NONE =
 struct rlhf__exchange {
     const char *send; // [n_send]
     size_t n_send, sent;
-    int32_t patient; // patient 1: Ctrl-C does not shorten the wait
+    int32_t patient; // 1: Ctrl-C does not shorten the wait
     double start_s;  // additional seconds for its first answer, if it was started for this exchange
     // Receives n >= 1 bytes of the answer. Returns whether the answer is now complete, continues,
     // or is invalid. `take` is also called for bytes after the end of the answer.

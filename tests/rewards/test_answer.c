@@ -247,7 +247,7 @@ static void white_space_of_tex(void **state) {
            {"x{", "\\boxed{x\\{}", 0});
 }
 
-// Neither a response nor a row with several equations is read as a number.
+// A response or row with several equations is not read as a number.
 static void several_equations(void **state) {
     (void)state;
     EXPECT("", {"x=3, y=5", "\\boxed{x=4, y=5}", 0}, {"x=3, y=5", "\\boxed{y=5}", 0},

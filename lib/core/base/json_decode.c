@@ -66,13 +66,21 @@ static int widen(char *s, size_t n) {
     return 1;
 }
 
+// Reads a text as Jansson does. If this fails because of a long integer, *copy becomes a copy of
+// the text, which the caller frees; otherwise NULL.
+static json_t *decode_short(const char *text, size_t len, size_t flags, json_error_t *why,
+                            char **copy) {
+    json_t *v = json_loadb(text, len, flags, why);
+    *copy = v || !is_overflow(why) ? NULL : ended(text, len, why);
+    return v;
+}
+
 json_t *rlhf__json_decode(const char *text, size_t len, size_t flags, json_error_t *why) {
     json_error_t own;
+    char *copy;
     if (!why) why = &own;
-    json_t *v = json_loadb(text, len, flags, why);
-    if (v || !is_overflow(why)) return v;
-    char *copy = ended(text, len, why);
-    if (!copy) return NULL;
+    json_t *v = decode_short(text, len, flags, why, &copy);
+    if (!copy) return v;
     size_t found = 0;
     int is_number;
     for (size_t i = 0, to; i < len; i = to) {
@@ -116,11 +124,10 @@ static json_t *decode_wrapped(const char *copy, size_t len, size_t flags) {
 
 json_t *rlhf__json_decode_digits(const char *text, size_t len, size_t flags, json_error_t *why) {
     json_error_t own;
+    char *copy;
     if (!why) why = &own;
-    json_t *v = json_loadb(text, len, flags, why);
-    if (v || !is_overflow(why)) return v;
-    char *copy = ended(text, len, why);
-    if (!copy) return NULL;
+    json_t *v = decode_short(text, len, flags, why, &copy);
+    if (!copy) return v;
     v = decode_wrapped(copy, len, flags);
     free(copy);
     return v ? v : rlhf__json_decode(text, len, flags, why); // finds the place of the error

@@ -26,7 +26,7 @@ struct rlhf__shared_batch {
     int32_t *offset;   // [full.n + 1] of the full layout
     int32_t *row;      // [full.n] index of the compact row that holds the end of each row
     int32_t *shared;   // [full.n] number of the row's tokens that are in its prefix, 0 = no prefix
-    int32_t is_shared; // is_shared 1: `compact` differs from `full`
+    int32_t is_shared; // 1: `compact` differs from `full`
 };
 
 // Lay out rows [from, to) of e, which must stay valid while the result is used. If `share` is 0,

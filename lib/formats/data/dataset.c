@@ -28,7 +28,7 @@ struct rlhf__dataset {
     char **path; // [n_paths]
     size_t n_paths;
     int32_t n_labels, is_lines;
-    int32_t completions; // completions: 1 = a row is a prompt and a completion
+    int32_t completions; // 1 = a row is a prompt and a completion
 };
 
 // The state of a reading loop.

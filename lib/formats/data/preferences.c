@@ -23,7 +23,7 @@ struct rlhf__preferences {
     struct item *item;         // [n]
     size_t n, cap;
     int64_t truncated, dropped, chats, too_long;
-    int32_t margins; // margins: 1 = some row has a margin
+    int32_t margins; // 1 = some row has a margin
 };
 
 // The state of a reading loop.

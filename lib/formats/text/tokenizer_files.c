@@ -158,7 +158,7 @@ static rlhf_status check_old(const struct rlhf__tokenizer *tok, const char *dir,
     return st;
 }
 
-// Creates the parts that the older files imply. If `normalizer` is NULL, there is no normalizer.
+// Creates the parts that the older files imply. `normalizer` may be NULL.
 static rlhf_status imply(struct rlhf__tokenizer *tok, const char *normalizer, const char *cut,
                          struct rlhf__error *err) {
     json_t *parts =

@@ -31,7 +31,7 @@ struct rlhf__run_facts {
     int32_t goes_on;             // 1: a lost policy does not end the run (run.stop_on)
     double kl_coef, lr, muon_lr; // muon_lr is 0 unless the optimizer is Muon
     int64_t batch_size;
-    int32_t stops; // stops 1: sampling.stop has entries
+    int32_t stops; // 1: sampling.stop has entries
     struct rlhf__paid reward[RLHF__FACTS_REWARDS];
     size_t n_rewards;
     const char *const *trouble; // sentences about unreadable parts, without a period

@@ -12,7 +12,7 @@ struct header {
     int64_t barriers, same;
     uint64_t bytes;
     int32_t barrier, status, cancel, save;
-    int32_t said; // said: the text names its rank
+    int32_t said; // the text names its rank
     char text[976];
 };
 _Static_assert(sizeof(struct header) == RLHF__TEAM_HEADER, "team.h allocates the headers");

@@ -32,7 +32,7 @@ enum rlhf__barrier {
 
 // The data that this rank sends the others at a barrier, in addition to its status.
 struct rlhf__wish {
-    int32_t save; // save: nonzero = a checkpoint is due; only the value of rank 0 is used
+    int32_t save; // nonzero = a checkpoint is due; only the value of rank 0 is used
     // A number that must be equal on all ranks, e.g. a count of rows. If this number differs, the
     // ranks are out of step.
     int64_t same;

@@ -7,7 +7,7 @@
 
 // A slice of a window: the same range of elements in each of its blocks.
 struct rlhf__slice {
-    uint32_t window; // window: its place in the order
+    uint32_t window; // its place in the order
     uint64_t from;   // elements of each block before the slice
 };
 

@@ -40,7 +40,7 @@ struct rlhf__tf {
     struct rlhf__tf_layer_weights *w; // [n_layer]; if there is a base, these are the base's
     rlhf_weight *lm, *pool, *score, *v1, *v2;
     int32_t lm_fresh, opened; // lm_fresh: the packed LM head has the current values
-    int32_t settled;          // settled: temporary values have been packed and freed
+    int32_t settled;          // temporary values have been packed and freed
     struct rlhf__tf_work train, infer;
     struct rlhf__tf_tap tap;
     struct rlhf__tf_scratch bwd;

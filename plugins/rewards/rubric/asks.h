@@ -11,7 +11,7 @@ enum { RLHF__ASK_WHY = 512 };
 struct rlhf__ask {
     struct rlhf__question question;
     uint32_t criterion, row; // row: the first row that the question is about
-    int32_t open;            // open: it has not been answered yet
+    int32_t open;            // it has not been answered yet
     double score;            // NaN: the criterion is lost; `why` says why
     char why[RLHF__ASK_WHY];
 };
