@@ -1,6 +1,7 @@
 // microbatch.c: see microbatch.h.
 #include "learn/microbatch.h"
 
+#include "batch/row_columns.h"
 #include "learn/pass.h"
 #include "learn/plan.h"
 #include "learn/policy_view.h"
@@ -38,7 +39,6 @@ rlhf_status rlhf__microbatch_reserve(struct rlhf__learner *l, const struct rlhf_
 
 static rlhf_loss_in loss_in(const struct rlhf__learner *l, const struct rlhf__rows *e,
                             uint32_t from) {
-    int32_t base = e->offset[from];
     const rlhf_batch *b = &l->batch.full;
     rlhf_loss_in in = {.size = sizeof in,
                        .n = b->n,
@@ -49,28 +49,11 @@ static rlhf_loss_in loss_in(const struct rlhf__learner *l, const struct rlhf__ro
                        .phase = l->phase,
                        .steps = l->optim ? l->optim->count.step : 0,
                        .offset = b->offset,
-                       .prompt_len = b->prompt_len,
-                       .group = e->group + from,
                        .heads = &l->out.heads,
-                       .logp_old = e->token[RLHF__LOGP_OLD] + base,
-                       .logp_ref = e->token[RLHF__LOGP_REF] + base,
-                       .value_old = e->token[RLHF__VALUE_OLD] + base,
-                       .advantage = e->token[RLHF__ADVANTAGE] + base,
-                       .returns = e->token[RLHF__RETURNS] + base,
-                       .label = e->label + from,
                        .n_labels = (uint32_t)l->model->n_labels,
-                       .minibatches = (uint32_t)l->epoch_minibatches,
-                       .source = e->source + from};
-    in.ids = b->ids;
+                       .minibatches = (uint32_t)l->epoch_minibatches};
+    rlhf__columns_to_loss(e, from, rlhf__plan_columns(&l->plan), &in);
     if (e->n_named) in.logp_named = l->named;
-    if (e->margin) in.margin = e->margin + from;
-    if (e->left_out) in.left_out = e->left_out + base;
-    if (e->flags & RLHF__DRAWN) {
-        in.logp_sampled = e->token[RLHF__LOGP_SAMPLED] + base;
-        in.version = e->version + from;
-    }
-    if (!rlhf__plan_wants_reference(&l->plan)) in.logp_ref = NULL;
-    if (!(l->plan.heads & RLHF_HEAD_VALUE)) in.value_old = NULL;
     return in;
 }
 

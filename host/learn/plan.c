@@ -1,6 +1,8 @@
 // plan.c: see plan.h.
 #include "learn/plan.h"
 
+#include "batch/row_columns.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,6 +58,12 @@ static const struct source {
 int rlhf__plan_wants_reference(const rlhf_plan *plan) {
     return (plan->flags & RLHF_PLAN_REFERENCE) ||
            ((plan->heads & RLHF_HEAD_KL) && !plan->divergence_from);
+}
+
+uint32_t rlhf__plan_columns(const rlhf_plan *plan) {
+    uint32_t has = rlhf__plan_wants_reference(plan) ? RLHF__NEEDS_REFERENCE : 0;
+    if (plan->heads & RLHF_HEAD_VALUE) has |= RLHF__NEEDS_VALUE;
+    return has;
 }
 
 int32_t rlhf__plan_named(const rlhf_plan *plan, const char *name) {

@@ -42,6 +42,9 @@ rlhf_status rlhf__plan_check_batch(const struct rlhf__plugin *algo, const rlhf_p
 // Returns 1 if the plan needs the reference's log-probs of the rows. [any]
 int rlhf__plan_wants_reference(const rlhf_plan *plan);
 
+// Returns the bits of enum rlhf__column_need (batch/row_columns.h) that the plan fulfils. [any]
+uint32_t rlhf__plan_columns(const rlhf_plan *plan);
+
 // Returns the index of a named model in the plan, or -1 if the plan does not name it or `name` is
 // NULL. [any]
 int32_t rlhf__plan_named(const rlhf_plan *plan, const char *name);

@@ -2,27 +2,58 @@
 #include "learn/policy_view.h"
 
 #include "batch/policy_rows.h"
+#include "batch/row_columns.h"
 #include "learn/plan.h"
 
 #include <stddef.h>
+#include <string.h>
 
-enum { ROLLOUT_ARRAYS = 7, LOSS_ARRAYS = 7, HEADS = 5 };
+enum { HEADS = 5 };
 
 // Offsets of the per-token heads, for loops over them.
 static const size_t head[HEADS] = {offsetof(rlhf_heads, logp), offsetof(rlhf_heads, entropy),
                                    offsetof(rlhf_heads, kl), offsetof(rlhf_heads, value),
                                    offsetof(rlhf_heads, token_score)};
 
+// The pointer at `at` in a struct.
+static void *get(const void *of, size_t at) {
+    void *p;
+    memcpy(&p, (const char *)of + at, sizeof p);
+    return p;
+}
+static void set(void *of, size_t at, const void *p) { memcpy((char *)of + at, &p, sizeof p); }
+
+// Bytes for each token of all columns of the rows.
+static size_t token_bytes(const struct rlhf__rows *e) {
+    size_t sum = 0;
+    for (size_t i = 0; i < rlhf__n_row_columns; i++) {
+        const struct rlhf__row_column *c = &rlhf__row_columns[i];
+        if (c->per_token && c->repeat == 1) sum += rlhf__row_column_bytes(e, c);
+    }
+    return sum + e->n_named * sizeof(float);
+}
+
+// In the struct `of`, replace each column with an entry per token by a copy for the policy's
+// tokens. `at` is the offset of the member of struct rlhf__row_column that says where.
+static void take_columns(struct rlhf__policy_rows *p, const struct rlhf__rows *e, size_t at,
+                         void *of) {
+    for (size_t i = 0; i < rlhf__n_row_columns; i++) {
+        const struct rlhf__row_column *c = &rlhf__row_columns[i];
+        uint16_t to;
+        memcpy(&to, (const char *)c + at, sizeof to);
+        if (!to || !c->per_token) continue;
+        set(of, to, rlhf__policy_rows_take(p, get(of, to), rlhf__row_column_bytes(e, c)));
+    }
+}
+
 // Returns `to`, and sets to[k] to the log-probs of the policy's tokens under named model k. Returns
 // NULL if the plan names no models.
 static const float *const *take_named(struct rlhf__policy_rows *p, const struct rlhf__rows *e,
                                       const float *const *named, const float **to) {
     for (uint32_t k = 0; named && k < e->n_named; k++)
-        to[k] = rlhf__policy_rows_take(p, named[k]);
+        to[k] = rlhf__policy_rows_take(p, named[k], sizeof(float));
     return named ? to : NULL;
 }
-
-static float **head_of(rlhf_heads *h, int k) { return (float **)(void *)((char *)h + head[k]); }
 
 rlhf_status rlhf__view_advantages(const struct rlhf__instance *algo, const struct rlhf__rows *e,
                                   const rlhf_rollout *r, struct rlhf__error *err) {
@@ -30,22 +61,14 @@ rlhf_status rlhf__view_advantages(const struct rlhf__instance *algo, const struc
     const float *named[RLHF_NAMED_MAX];
     rlhf_rollout own = *r;
     if (!e->turn) return rlhf__algo_advantages(algo, r, err);
-    RLHF_TRY(rlhf__policy_rows_fill(&p, e, 0, e->n, ROLLOUT_ARRAYS + e->n_named, err));
+    RLHF_TRY(rlhf__policy_rows_fill(&p, e, 0, e->n, token_bytes(e), err));
     own.total = p.total;
     own.offset = p.offset;
-    own.ids = p.ids;
-    own.turn = p.turn;
-    own.token_reward = rlhf__policy_rows_take(&p, r->token_reward);
-    own.logp_old = rlhf__policy_rows_take(&p, r->logp_old);
-    own.logp_sampled = rlhf__policy_rows_take(&p, r->logp_sampled);
-    own.logp_ref = rlhf__policy_rows_take(&p, r->logp_ref);
-    own.value_old = rlhf__policy_rows_take(&p, r->value_old);
-    own.advantage = rlhf__policy_rows_take(&p, r->advantage);
-    own.returns = rlhf__policy_rows_take(&p, r->returns);
+    take_columns(&p, e, offsetof(struct rlhf__row_column, rollout_at), &own);
     own.logp_named = take_named(&p, e, r->logp_named, named);
     const rlhf_status st = rlhf__algo_advantages(algo, &own, err);
-    rlhf__policy_rows_put(&p, r->advantage, own.advantage);
-    rlhf__policy_rows_put(&p, r->returns, own.returns);
+    rlhf__policy_rows_put(&p, r->advantage, own.advantage, sizeof *own.advantage);
+    rlhf__policy_rows_put(&p, r->returns, own.returns, sizeof *own.returns);
     rlhf__policy_rows_finish(&p);
     return st;
 }
@@ -58,29 +81,22 @@ rlhf_status rlhf__view_loss(const struct rlhf__objective *o, const struct rlhf__
     rlhf_loss_in own = *in;
     rlhf_heads heads = *in->heads, d = *out->d_heads, from_model = heads;
     rlhf_loss_out result = {.size = sizeof result, .d_heads = &d};
+    const size_t number = sizeof(float);
     if (!e->turn) return o->loss(o->self, in, out, err);
-    RLHF_TRY(rlhf__policy_rows_fill(&p, e, from, to, LOSS_ARRAYS + e->n_named + 2 * HEADS, err));
+    RLHF_TRY(rlhf__policy_rows_fill(&p, e, from, to, token_bytes(e) + 2 * HEADS * number, err));
     own.total = p.total;
     own.offset = p.offset;
-    own.ids = p.ids;
-    own.turn = p.turn;
     own.heads = &heads;
-    own.left_out = rlhf__policy_rows_take_bytes(&p, in->left_out);
-    own.logp_old = rlhf__policy_rows_take(&p, in->logp_old);
-    own.logp_sampled = rlhf__policy_rows_take(&p, in->logp_sampled);
-    own.logp_ref = rlhf__policy_rows_take(&p, in->logp_ref);
-    own.value_old = rlhf__policy_rows_take(&p, in->value_old);
-    own.advantage = rlhf__policy_rows_take(&p, in->advantage);
-    own.returns = rlhf__policy_rows_take(&p, in->returns);
+    take_columns(&p, e, offsetof(struct rlhf__row_column, loss_at), &own);
     own.logp_named = take_named(&p, e, in->logp_named, named);
     for (int k = 0; k < HEADS; k++) {
-        *head_of(&heads, k) = rlhf__policy_rows_take(&p, *head_of(&from_model, k));
-        *head_of(&d, k) = rlhf__policy_rows_take(&p, *head_of(out->d_heads, k));
+        set(&heads, head[k], rlhf__policy_rows_take(&p, get(&from_model, head[k]), number));
+        set(&d, head[k], rlhf__policy_rows_take(&p, get(out->d_heads, head[k]), number));
     }
     const rlhf_status st = o->loss(o->self, &own, &result, err);
     out->loss = result.loss;
     for (int k = 0; k < HEADS; k++)
-        rlhf__policy_rows_put(&p, *head_of(out->d_heads, k), *head_of(&d, k));
+        rlhf__policy_rows_put(&p, get(out->d_heads, head[k]), get(&d, head[k]), number);
     rlhf__policy_rows_finish(&p);
     return st;
 }

@@ -2,6 +2,7 @@
 #include "run/phase_update.h"
 
 #include "batch/minibatches.h"
+#include "batch/row_columns.h"
 #include "data/prompts.h"
 #include "learn/optim.h"
 #include "learn/plan.h"
@@ -55,39 +56,23 @@ static rlhf_status advantages(const struct rlhf__phase *p, struct rlhf__rows *e,
                               struct rlhf__error *err) {
     const struct rlhf__cast *cast = p->cast;
     const struct rlhf__rows *batch = &p->x.rows;
-    int value = (cast->plan.heads & RLHF_HEAD_VALUE) != 0, part = minibatch_scope(p);
+    const int part = minibatch_scope(p);
     rlhf_rollout r = {.size = sizeof r,
                       .n = e->n,
                       .total = e->total,
                       .max_new_tokens = (uint32_t)rlhf__config_most_drawn(p->config),
                       .phase = p->count->phase,
+                      .steps = p->learner->optim->count.step,
                       .offset = e->offset,
-                      .prompt_len = e->prompt_len,
-                      .group = e->group,
-                      .finished = e->finished,
-                      .score = e->score,
-                      .token_reward = e->token[RLHF__TOKEN_REWARD],
-                      .logp_old = e->token[RLHF__LOGP_OLD],
-                      .logp_ref =
-                          rlhf__plan_wants_reference(&cast->plan) ? e->token[RLHF__LOGP_REF] : NULL,
-                      .value_old = value ? e->token[RLHF__VALUE_OLD] : NULL,
-                      .advantage = e->token[RLHF__ADVANTAGE],
-                      .returns = e->token[RLHF__RETURNS],
                       .batch_score = part ? batch->reward : NULL,
                       .batch_tokens = part ? rlhf__rows_response_tokens(batch, 0, batch->n) : 0,
-                      .batch_n = part ? batch->n : 0,
-                      .logp_sampled = e->token[RLHF__LOGP_SAMPLED],
-                      .version = e->version,
-                      .source = e->source,
-                      .steps = p->learner->optim->count.step,
-                      .use = e->use,
                       .batch_finished_tokens = finished_tokens(batch),
-                      .ids = e->ids,
-                      .label = e->label};
+                      .batch_n = part ? batch->n : 0};
     rlhf_str *meta;
     const float *named[RLHF_NAMED_MAX];
     for (uint32_t k = 0; k < e->n_named; k++)
         named[k] = e->named[k];
+    rlhf__columns_to_rollout(e, rlhf__plan_columns(&cast->plan), &r);
     if (e->n_named) r.logp_named = named;
     RLHF_TRY(data_rows(p, e, &meta, err));
     r.meta = meta;

@@ -66,7 +66,7 @@ static void counts(void **state) {
     assert_int_equal(rlhf__rows_response_tokens(&e, 0, ROWS), 9);
     assert_int_equal(rlhf__rows_response_tokens(&e, 1, 1), 0);
     // Marking a given token as left out does not reduce the count.
-    assert_int_equal(rlhf__rows_add_left_out(&e, NULL), RLHF_OK);
+    assert_int_equal(RLHF__ROWS_ADD(&e, left_out, NULL), RLHF_OK);
     e.left_out[3] = e.left_out[5] = 1;
     assert_int_equal(rlhf__rows_loss_tokens(&e, 0, ROWS), 8);
     rlhf__rows_finish(&e);
@@ -120,7 +120,9 @@ static void joined(void **state) {
     (void)state;
     struct rlhf__rows e = make_rows(), plain = make_rows(), all = {0};
     free(plain.turn);
+    free(plain.end);
     plain.turn = NULL;
+    plain.end = NULL;
     assert_int_equal(rlhf__rows_join(&all, &e, &plain, NULL), RLHF_OK);
     for (uint32_t k = 0; k < ROWS; k++)
         same_row(&e, k, &all, k);
@@ -159,38 +161,35 @@ static void laid_out(void **state) {
     struct rlhf__rows e = make_rows();
     struct rlhf__policy_rows p = {0};
     static const int32_t at[] = {0, 1, 2, 3, 5, 6, 8, 9, 10, 11, 12, 13, 14, 15};
-    static const int32_t turn[] = {-1, -1, -1, 0, 1, 1, -1, -1, 0, 0, 0, -1, -1, -1};
     static const int32_t offset[] = {0, 6, 11, 14};
     float full[TOTAL];
     uint8_t marks[TOTAL] = {0};
-    assert_int_equal(rlhf__policy_rows_fill(&p, &e, 1, 4, 2, NULL), RLHF_OK);
+    assert_int_equal(rlhf__policy_rows_fill(&p, &e, 1, 4, sizeof(float) + 1, NULL), RLHF_OK);
     assert_int_equal(p.n, 3);
     assert_int_equal(p.total, sizeof at / sizeof *at);
     assert_memory_equal(p.at, at, sizeof at);
-    assert_memory_equal(p.turn, turn, sizeof turn);
     assert_memory_equal(p.offset, offset, sizeof offset);
-    float *own = rlhf__policy_rows_take(&p, e.token[RLHF__LOGP_OLD] + e.offset[1]);
+    float *own = rlhf__policy_rows_take(&p, e.token[RLHF__LOGP_OLD] + e.offset[1], sizeof(float));
     marks[5] = 9;
-    const uint8_t *bytes = rlhf__policy_rows_take_bytes(&p, marks);
+    const uint8_t *bytes = rlhf__policy_rows_take(&p, marks, 1);
     assert_non_null(own);
     assert_non_null(bytes);
-    assert_null(rlhf__policy_rows_take(&p, NULL));
+    assert_null(rlhf__policy_rows_take(&p, NULL, 1));
     for (uint32_t k = 0; k < p.total; k++) {
-        assert_int_equal(p.ids[k], e.ids[e.offset[1] + at[k]]);
         const float want = (float)-(e.offset[1] + at[k]);
         assert_memory_equal(&own[k], &want, sizeof want);
         assert_int_equal(bytes[k], at[k] == 5 ? 9 : 0);
         own[k] = (float)k + 1;
     }
     memset(full, 0, sizeof full);
-    rlhf__policy_rows_put(&p, full, own);
+    rlhf__policy_rows_put(&p, full, own, sizeof *own);
     for (int32_t t = 0, k = 0; t < 16; t++) {
         const float want = at[k] == t ? (float)k + 1 : 0;
         assert_memory_equal(&full[t], &want, sizeof want);
         k += at[k] == t;
     }
-    rlhf__policy_rows_put(&p, NULL, own);
-    rlhf__policy_rows_put(&p, full, NULL);
+    rlhf__policy_rows_put(&p, NULL, own, sizeof *own);
+    rlhf__policy_rows_put(&p, full, NULL, sizeof *own);
     rlhf__policy_rows_finish(&p);
     rlhf__rows_finish(&e);
 }

@@ -254,7 +254,7 @@ static void what_the_algorithm_sees(void **state) {
     struct fixture *f = *state;
     learner_open(f, "reference", RLHF__DTYPE_F32, 1, 0);
     add_turns(f, 0, 0);
-    MUST(rlhf__rows_add_left_out(&f->e, &err));
+    MUST(RLHF__ROWS_ADD(&f->e, left_out, &err));
     for (int32_t t = 0; t < TOTAL; t += 5)
         f->e.left_out[t] = 1;
     memset(&f->seen, 0, sizeof f->seen);

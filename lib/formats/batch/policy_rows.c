@@ -4,71 +4,62 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { ALIGN = 8, COPIES = 64 }; // each copy begins at a multiple of ALIGN; at most COPIES copies
+
 void rlhf__policy_rows_finish(struct rlhf__policy_rows *p) {
     free(p->offset);
-    free(p->numbers);
+    free(p->copies);
     memset(p, 0, sizeof *p);
 }
 
-// Allocate the arrays. All integers are in one block.
-static rlhf_status reserve(struct rlhf__policy_rows *p, size_t n, size_t total, size_t arrays,
+static rlhf_status reserve(struct rlhf__policy_rows *p, size_t n, size_t total, size_t per_token,
                            struct rlhf__error *err) {
     rlhf__policy_rows_finish(p);
-    p->offset = malloc((n + 1 + 3 * total) * sizeof *p->offset);
-    p->numbers = malloc((arrays * total + 1) * sizeof *p->numbers);
-    if (!p->offset || !p->numbers) {
+    p->room = total * per_token + (size_t)ALIGN * COPIES;
+    p->offset = malloc((n + 1 + total) * sizeof *p->offset);
+    p->copies = malloc(p->room);
+    if (!p->offset || !p->copies) {
         rlhf__policy_rows_finish(p);
         return RLHF__NOMEM(err, "out of memory for the policy's part of %zu tokens", total);
     }
-    p->ids = p->offset + n + 1;
-    p->turn = p->ids + total;
-    p->at = p->turn + total;
+    p->at = p->offset + n + 1;
     p->n = (uint32_t)n;
     p->total = (uint32_t)total;
-    p->room = (uint32_t)arrays;
     return RLHF_OK;
 }
 
 rlhf_status rlhf__policy_rows_fill(struct rlhf__policy_rows *p, const struct rlhf__rows *e,
-                                   uint32_t from, uint32_t to, uint32_t arrays,
+                                   uint32_t from, uint32_t to, size_t per_token,
                                    struct rlhf__error *err) {
     const int32_t base = e->offset[from];
     size_t total = (size_t)rlhf__rows_response_tokens(e, from, to);
     for (uint32_t i = from; i < to; i++)
         total += (size_t)e->prompt_len[i];
-    RLHF_TRY(reserve(p, to - from, total, arrays, err));
+    RLHF_TRY(reserve(p, to - from, total, per_token, err));
     int32_t k = 0;
     for (uint32_t i = from; i < to; i++) {
         p->offset[i - from] = k;
         for (int32_t t = e->offset[i]; t < e->offset[i + 1]; t++) {
             const int prompt = t - e->offset[i] < e->prompt_len[i];
-            if (!prompt && !rlhf__rows_is_response(e, t)) continue;
-            p->ids[k] = e->ids[t];
-            p->turn[k] = prompt ? -1 : e->turn[t];
-            p->at[k++] = t - base;
+            if (prompt || rlhf__rows_is_response(e, t)) p->at[k++] = t - base;
         }
     }
     p->offset[p->n] = k;
     return RLHF_OK;
 }
 
-float *rlhf__policy_rows_take(struct rlhf__policy_rows *p, const float *full) {
-    if (!full || p->used == p->room) return NULL;
-    float *own = p->numbers + (size_t)p->used++ * p->total;
+void *rlhf__policy_rows_take(struct rlhf__policy_rows *p, const void *full, size_t bytes) {
+    const size_t need = (p->total * bytes + ALIGN - 1) / ALIGN * ALIGN;
+    if (!full || p->used + need > p->room) return NULL;
+    char *own = p->copies + p->used;
+    p->used += need;
     for (uint32_t k = 0; k < p->total; k++)
-        own[k] = full[p->at[k]];
+        memcpy(own + k * bytes, (const char *)full + (size_t)p->at[k] * bytes, bytes);
     return own;
 }
 
-uint8_t *rlhf__policy_rows_take_bytes(struct rlhf__policy_rows *p, const uint8_t *full) {
-    if (!full || p->used == p->room) return NULL;
-    uint8_t *own = (uint8_t *)(p->numbers + (size_t)p->used++ * p->total);
-    for (uint32_t k = 0; k < p->total; k++)
-        own[k] = full[p->at[k]];
-    return own;
-}
-
-void rlhf__policy_rows_put(const struct rlhf__policy_rows *p, float *full, const float *own) {
+void rlhf__policy_rows_put(const struct rlhf__policy_rows *p, void *full, const void *own,
+                           size_t bytes) {
     for (uint32_t k = 0; full && own && k < p->total; k++)
-        full[p->at[k]] = own[k];
+        memcpy((char *)full + (size_t)p->at[k] * bytes, (const char *)own + k * bytes, bytes);
 }

@@ -13,33 +13,28 @@
 struct rlhf__policy_rows {
     uint32_t n, total;
     int32_t *offset; // [n + 1]
-    int32_t *ids;    // [total]
-    int32_t *turn;   // [total] -1 for prompts, then ascending from 0
     int32_t *at;     // [total] each token's index in the full slice
-    // Space for arrays of `total` floats. room: the number of arrays that fit. used: how many of
-    // these are taken.
-    float *numbers;
-    uint32_t used, room;
+    char *copies;    // room for the copies
+    size_t used, room;
 };
 
-// Lay out rows [from, to) of e, which must have turns. Reserves space for `arrays` copies, one for
-// each later call of rlhf__policy_rows_take, and invalidates earlier copies. prompt_len and arrays
-// with one entry per row are borrowed from e. Errors: RLHF_E_NOMEM. [any]
+// Lay out rows [from, to) of e, which must have turns. Reserves space for copies that have
+// `per_token` bytes for each token in all, and invalidates earlier copies. Columns with one entry
+// per row are borrowed from e. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__policy_rows_fill(struct rlhf__policy_rows *, const struct rlhf__rows *e,
-                                   uint32_t from, uint32_t to, uint32_t arrays,
+                                   uint32_t from, uint32_t to, size_t per_token,
                                    struct rlhf__error *err);
 void rlhf__policy_rows_finish(struct rlhf__policy_rows *); // accepts a zeroed struct [any]
 
-// Copies `full`, a per-token array of the full slice, to this layout and returns the copy. Returns
-// NULL if `full` is NULL. The copy is valid until the next rlhf__policy_rows_fill. The argument
-// `arrays` of that function limits the number of calls before the next fill. [any]
-float *rlhf__policy_rows_take(struct rlhf__policy_rows *, const float *full);
-// The same for an array of bytes. These calls count toward the same limit. [any]
-uint8_t *rlhf__policy_rows_take_bytes(struct rlhf__policy_rows *, const uint8_t *full);
+// Copies `full`, an array with `bytes` bytes for each token of the full slice, to this layout and
+// returns the copy. Returns NULL if `full` is NULL. The copy is valid until the next
+// rlhf__policy_rows_fill, whose `per_token` must cover all copies. [any]
+void *rlhf__policy_rows_take(struct rlhf__policy_rows *, const void *full, size_t bytes);
 
-// Copy `own`, an array of this layout, back to `full`, an array of the full slice. Does not write
-// the entries of the environment's tokens, so the caller must have set these entries of `full` to
-// 0. Does nothing if either pointer is NULL. [any]
-void rlhf__policy_rows_put(const struct rlhf__policy_rows *, float *full, const float *own);
+// Copy `own`, an array of this layout with `bytes` bytes for each token, back to `full`, an array
+// of the full slice. Does not write the entries of the environment's tokens, so the caller must
+// have set these entries of `full` to 0. Does nothing if either pointer is NULL. [any]
+void rlhf__policy_rows_put(const struct rlhf__policy_rows *, void *full, const void *own,
+                           size_t bytes);
 
 #endif

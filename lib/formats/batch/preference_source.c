@@ -71,7 +71,7 @@ rlhf_status rlhf__preference_rows(const struct rlhf__preferences *set, const int
         total += rlhf__preference_tokens(&p);
     }
     RLHF_TRY(batch_init(e, rows, total, err));
-    if (rlhf__preferences_margins(set)) RLHF_TRY(rlhf__rows_add_margins(e, err));
+    if (rlhf__preferences_margins(set)) RLHF_TRY(RLHF__ROWS_ADD(e, margin, err));
     uint32_t at = 0;
     for (uint32_t i = 0; i < n; i++) {
         struct rlhf__preference p = rlhf__preferences_get(set, pick[i]);

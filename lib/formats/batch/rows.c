@@ -1,6 +1,8 @@
 // rows.c: see rows.h.
 #include "batch/rows.h"
 
+#include "batch/row_columns.h"
+
 #include <rlhf/reward.h>
 
 #include <math.h>
@@ -10,98 +12,91 @@
 // Like calloc, but also returns a valid pointer for 0 elements.
 static void *zeroed(size_t n, size_t size) { return calloc(n ? n : 1, size); }
 
+// Allocate the column, with zeros.
+static rlhf_status add_column(struct rlhf__rows *e, const struct rlhf__row_column *c, int k,
+                              struct rlhf__error *err) {
+    const size_t count = c->per_token ? e->total : e->n;
+    void *to = zeroed(count, rlhf__row_column_bytes(e, c));
+    rlhf__row_column_set(e, c, k, to);
+    if (to) return RLHF_OK;
+    return RLHF__NOMEM(err, "out of memory for %s of %u rows with %u tokens", c->name, e->n,
+                       e->total);
+}
+
+// Returns the column with this offset, which must be in the table.
+static const struct rlhf__row_column *column_of(size_t member) {
+    const struct rlhf__row_column *c = rlhf__row_columns;
+    while (c->rows_at != member)
+        c++;
+    return c;
+}
+
+rlhf_status rlhf__rows_add(struct rlhf__rows *e, size_t member, struct rlhf__error *err) {
+    return add_column(e, column_of(member), 0, err);
+}
+
 rlhf_status rlhf__rows_init(struct rlhf__rows *e, uint32_t n, uint32_t total,
                             struct rlhf__error *err) {
     memset(e, 0, sizeof *e);
     e->n = n;
     e->total = total;
-    e->ids = zeroed(total, sizeof *e->ids);
     e->offset = zeroed((size_t)n + 1, sizeof *e->offset);
-    e->prompt_len = zeroed(n, sizeof *e->prompt_len);
-    e->group = zeroed(n, sizeof *e->group);
-    e->label = zeroed(n, sizeof *e->label);
-    e->source = zeroed(n, sizeof *e->source);
-    e->version = zeroed(n, sizeof *e->version);
-    e->finished = zeroed(n, sizeof *e->finished);
-    e->use = zeroed(n, sizeof *e->use);
-    e->score = zeroed(n, sizeof *e->score);
-    e->reward = zeroed(n, sizeof *e->reward);
-    int ok = e->ids && e->offset && e->prompt_len && e->group && e->label && e->source &&
-             e->version && e->finished && e->use && e->score && e->reward;
-    for (int k = 0; k < RLHF__N_TOKEN_ARRAYS; k++) {
-        e->token[k] = zeroed(total, sizeof *e->token[k]);
-        ok = ok && e->token[k];
-    }
-    if (ok) return RLHF_OK;
-    rlhf__rows_finish(e);
-    return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for a batch of %u tokens", total);
+    rlhf_status st = RLHF_OK;
+    if (!e->offset) st = RLHF__NOMEM(err, "out of memory for a batch of %u tokens", total);
+    for (size_t i = 0; st == RLHF_OK && i < rlhf__n_row_columns; i++)
+        if (rlhf__row_columns[i].always) st = add_column(e, &rlhf__row_columns[i], 0, err);
+    if (st != RLHF_OK) rlhf__rows_finish(e);
+    return st;
 }
 
 void rlhf__rows_finish(struct rlhf__rows *e) {
-    free(e->ids);
+    for (size_t i = 0; i < rlhf__n_row_columns; i++)
+        for (int k = 0; k < rlhf__row_columns[i].repeat; k++)
+            free(rlhf__row_column(e, &rlhf__row_columns[i], k));
     free(e->offset);
-    free(e->prompt_len);
-    free(e->group);
-    free(e->label);
-    free(e->source);
-    free(e->version);
-    free(e->finished);
-    free(e->use);
-    free(e->score);
-    free(e->reward);
-    for (int k = 0; k < RLHF__N_TOKEN_ARRAYS; k++)
-        free(e->token[k]);
-    free(e->ref_hidden);
     free(e->ref_row);
     free(e->support);
-    free(e->left_out);
-    free(e->margin);
-    free(e->turn);
-    free(e->end);
-    free(e->paid);
-    free(e->verdict);
-    for (uint32_t k = 0; k < e->n_named; k++)
-        free(e->named[k]);
     memset(e, 0, sizeof *e);
 }
 
-// If `src` has no turns, all its response tokens are turn 0.
-static void copy_turns(struct rlhf__rows *dst, uint32_t to, const struct rlhf__rows *src,
-                       uint32_t from) {
-    const int32_t a = dst->offset[to], b = src->offset[from], len = src->offset[from + 1] - b;
-    for (int32_t k = 0; k < len; k++)
-        dst->turn[a + k] = src->turn ? src->turn[b + k] : k < src->prompt_len[from] ? -1 : 0;
-    dst->end[to] = src->turn ? src->end[from] : RLHF_EPISODE_OPEN;
-    if (!src->turn) return;
-    memcpy(dst->paid + a, src->paid + b, (size_t)len * sizeof *dst->paid);
-    dst->verdict[to] = src->verdict[from];
+// Mark all response tokens of row i as turn 0, because the batch that the row comes from has no
+// turns.
+static void one_turn(struct rlhf__rows *e, uint32_t i) {
+    for (int32_t t = e->offset[i]; t < e->offset[i + 1]; t++)
+        e->turn[t] = t - e->offset[i] < e->prompt_len[i] ? -1 : 0;
 }
 
+// Copy row `from` of src to row `to` of dst, which has the row's offsets. A column that src lacks
+// keeps its zeros.
 static void copy_row(struct rlhf__rows *dst, uint32_t to, const struct rlhf__rows *src,
                      uint32_t from) {
-    size_t a = (size_t)dst->offset[to], b = (size_t)src->offset[from];
-    size_t len = (size_t)(src->offset[from + 1] - src->offset[from]);
-    memcpy(dst->ids + a, src->ids + b, len * sizeof *dst->ids);
-    for (int k = 0; k < RLHF__N_TOKEN_ARRAYS; k++)
-        memcpy(dst->token[k] + a, src->token[k] + b, len * sizeof(float));
-    if (src->ref_hidden) {
-        size_t d = (size_t)src->d_hidden;
-        memcpy(dst->ref_hidden + a * d, src->ref_hidden + b * d, len * d * sizeof(float));
+    for (size_t i = 0; i < rlhf__n_row_columns; i++) {
+        const struct rlhf__row_column *c = &rlhf__row_columns[i];
+        const size_t bytes = rlhf__row_column_bytes(dst, c);
+        const size_t a = c->per_token ? (size_t)dst->offset[to] : to;
+        const size_t b = c->per_token ? (size_t)src->offset[from] : from;
+        const size_t n = c->per_token ? (size_t)src->offset[from + 1] - b : 1;
+        for (int k = 0; k < c->repeat; k++) {
+            const char *x = rlhf__row_column(src, c, k);
+            char *y = rlhf__row_column(dst, c, k);
+            if (x && y) memcpy(y + a * bytes, x + b * bytes, n * bytes);
+        }
     }
-    for (uint32_t k = 0; k < dst->n_named; k++)
-        memcpy(dst->named[k] + a, src->named[k] + b, len * sizeof(float));
-    if (src->margin) dst->margin[to] = src->margin[from];
-    if (src->left_out) memcpy(dst->left_out + a, src->left_out + b, len);
-    if (dst->turn) copy_turns(dst, to, src, from);
-    dst->prompt_len[to] = src->prompt_len[from];
-    dst->group[to] = src->group[from];
-    dst->label[to] = src->label[from];
-    dst->source[to] = src->source[from];
-    dst->version[to] = src->version[from];
-    dst->finished[to] = src->finished[from];
-    dst->use[to] = src->use[from];
-    dst->score[to] = src->score[from];
-    dst->reward[to] = src->reward[from];
+    if (dst->turn && !src->turn) one_turn(dst, to);
+}
+
+// Give dst every column that src has.
+static rlhf_status add_columns_of(struct rlhf__rows *dst, const struct rlhf__rows *src,
+                                  struct rlhf__error *err) {
+    if (src->d_hidden) dst->d_hidden = src->d_hidden;
+    if (src->n_named) dst->n_named = src->n_named;
+    for (size_t i = 0; i < rlhf__n_row_columns; i++) {
+        const struct rlhf__row_column *c = &rlhf__row_columns[i];
+        for (int k = 0; k < c->repeat; k++)
+            if (rlhf__row_column(src, c, k) && !rlhf__row_column(dst, c, k))
+                RLHF_TRY(add_column(dst, c, k, err));
+    }
+    return RLHF_OK;
 }
 
 static rlhf_status make_support(struct rlhf__rows *e, uint32_t words, struct rlhf__error *err) {
@@ -112,25 +107,11 @@ static rlhf_status make_support(struct rlhf__rows *e, uint32_t words, struct rlh
     return RLHF__NOMEM(err, "out of memory for the candidates of %zu sampled tokens", tokens);
 }
 
-rlhf_status rlhf__rows_add_left_out(struct rlhf__rows *e, struct rlhf__error *err) {
-    e->left_out = zeroed(e->total, 1);
-    if (e->left_out) return RLHF_OK;
-    return RLHF__NOMEM(err, "out of memory for a batch of %u tokens", e->total);
-}
-
-rlhf_status rlhf__rows_add_margins(struct rlhf__rows *e, struct rlhf__error *err) {
-    e->margin = zeroed(e->n, sizeof *e->margin);
-    if (e->margin) return RLHF_OK;
-    return RLHF__NOMEM(err, "out of memory for a batch of %u rows", e->n);
-}
-
 rlhf_status rlhf__rows_add_turns(struct rlhf__rows *e, struct rlhf__error *err) {
-    e->turn = zeroed(e->total, sizeof *e->turn);
-    e->end = zeroed(e->n, 1);
-    e->paid = zeroed(e->total, sizeof *e->paid);
-    e->verdict = zeroed(e->n, 1);
-    if (!e->turn || !e->end || !e->paid || !e->verdict)
-        return RLHF__NOMEM(err, "out of memory for a batch of %u tokens", e->total);
+    RLHF_TRY(RLHF__ROWS_ADD(e, turn, err));
+    RLHF_TRY(RLHF__ROWS_ADD(e, end, err));
+    RLHF_TRY(RLHF__ROWS_ADD(e, paid, err));
+    RLHF_TRY(RLHF__ROWS_ADD(e, verdict, err));
     for (uint32_t t = 0; t < e->total; t++)
         e->turn[t] = -1;
     return RLHF_OK;
@@ -149,11 +130,9 @@ int32_t rlhf__rows_last_turn(const struct rlhf__rows *e, uint32_t i, int32_t *en
 }
 
 rlhf_status rlhf__rows_add_named(struct rlhf__rows *e, uint32_t n, struct rlhf__error *err) {
-    for (; e->n_named < n; e->n_named++) {
-        e->named[e->n_named] = zeroed(e->total, sizeof(float));
-        if (!e->named[e->n_named])
-            return RLHF__NOMEM(err, "out of memory for a batch of %u tokens", e->total);
-    }
+    const struct rlhf__row_column *c = column_of(offsetof(struct rlhf__rows, named));
+    for (; e->n_named < n; e->n_named++)
+        RLHF_TRY(add_column(e, c, (int)e->n_named, err));
     return RLHF_OK;
 }
 
@@ -223,21 +202,11 @@ rlhf_status rlhf__rows_pick(struct rlhf__rows *dst, const struct rlhf__rows *src
         total += (uint32_t)(src->offset[pick[i] + 1] - src->offset[pick[i]]);
     rlhf_status st = rlhf__rows_init(dst, n, total, err);
     if (st != RLHF_OK) return st;
-    dst->d_hidden = src->d_hidden;
     dst->flags = src->flags;
-    if (src->ref_hidden) {
-        dst->ref_hidden = zeroed((size_t)total * (size_t)src->d_hidden, sizeof(float));
-        if (!dst->ref_hidden) {
-            rlhf__rows_finish(dst);
-            return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for hidden states");
-        }
-    }
-    if ((src->left_out && rlhf__rows_add_left_out(dst, err) != RLHF_OK) ||
-        (src->margin && rlhf__rows_add_margins(dst, err) != RLHF_OK) ||
-        (src->turn && rlhf__rows_add_turns(dst, err) != RLHF_OK) ||
-        rlhf__rows_add_named(dst, src->n_named, err) != RLHF_OK) {
+    st = add_columns_of(dst, src, err);
+    if (st != RLHF_OK) {
         rlhf__rows_finish(dst);
-        return RLHF_E_NOMEM;
+        return st;
     }
     for (uint32_t i = 0; i < n; i++) {
         int32_t len = src->offset[pick[i] + 1] - src->offset[pick[i]];
@@ -256,9 +225,11 @@ rlhf_status rlhf__rows_join(struct rlhf__rows *dst, const struct rlhf__rows *a,
     int32_t group = 0, next = 0;
     RLHF_TRY(rlhf__rows_init(dst, a->n + b->n, a->total + b->total, err));
     dst->flags = a->flags | b->flags;
-    if ((a->turn || b->turn) && rlhf__rows_add_turns(dst, err) != RLHF_OK) {
+    rlhf_status st = add_columns_of(dst, a, err);
+    if (st == RLHF_OK) st = add_columns_of(dst, b, err);
+    if (st != RLHF_OK) {
         rlhf__rows_finish(dst);
-        return RLHF_E_NOMEM;
+        return st;
     }
     for (int k = 0; k < 2; k++, group = next)
         for (uint32_t i = 0; i < part[k]->n; i++, at++) {
@@ -269,7 +240,7 @@ rlhf_status rlhf__rows_join(struct rlhf__rows *dst, const struct rlhf__rows *a,
         }
     const uint32_t words = a->support ? a->support_words : b->support_words;
     if (!a->support && !b->support) return RLHF_OK;
-    const rlhf_status st = make_support(dst, words, err);
+    st = make_support(dst, words, err);
     if (st != RLHF_OK) {
         rlhf__rows_finish(dst);
         return st;

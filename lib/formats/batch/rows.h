@@ -31,8 +31,12 @@ enum rlhf__rows_flag {
     RLHF__DRAWN = 4          // sampled from a policy: version and RLHF__LOGP_SAMPLED are set
 };
 
+// Every array for rows or tokens is a column of the table in row_columns.c.
 struct rlhf__rows {
     uint32_t n, total;
+    uint32_t flags; // bits of enum rlhf__rows_flag
+    int32_t d_hidden;
+    uint32_t support_words, n_named;
     int32_t *ids;        // [total]
     int32_t *offset;     // [n + 1]
     int32_t *prompt_len; // [n]
@@ -55,10 +59,9 @@ struct rlhf__rows {
     float *ref_hidden;
     rlhf_dev ref_dev_hidden;
     int32_t *ref_row; // [response tokens], one row after the other
-    int32_t d_hidden;
-    uint32_t flags;         // bits of enum rlhf__rows_flag
-    uint32_t *support;      // [response tokens, support_words] the set of ids that each token was
-    uint32_t support_words; // sampled from (rlhf_forward.support); NULL: all ids
+    // [response tokens, support_words] the set of ids that each token was sampled from
+    // (rlhf_forward.support); NULL: all ids
+    uint32_t *support;
     // [total] 1 = a response token that is not in the loss (rlhf_loss_in.left_out); NULL: every
     // response token is in the loss.
     uint8_t *left_out;
@@ -76,7 +79,6 @@ struct rlhf__rows {
     uint8_t *verdict;
     // [n_named][total] log-probs under the models that the plan names; n_named may be 0
     float *named[RLHF_NAMED_MAX];
-    uint32_t n_named, unused;
 };
 
 // Allocate zeroed arrays for n rows with `total` tokens (both may be 0) in *e, which must be zeroed
@@ -98,10 +100,11 @@ rlhf_status rlhf__rows_join(struct rlhf__rows *dst, const struct rlhf__rows *a,
 // Add zeroed supports over n_vocab ids. `offset` must be set before. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__rows_add_support(struct rlhf__rows *e, int32_t n_vocab, struct rlhf__error *err);
 
-// Add a zeroed array left_out. Errors: RLHF_E_NOMEM. [any]
-rlhf_status rlhf__rows_add_left_out(struct rlhf__rows *e, struct rlhf__error *err);
-// Add margins, initialized to 0. Errors: RLHF_E_NOMEM. [any]
-rlhf_status rlhf__rows_add_margins(struct rlhf__rows *e, struct rlhf__error *err);
+// Add a zeroed column that not every batch has: `member` is the offset of its pointer, which must
+// be NULL (row_columns.h). Errors: RLHF_E_NOMEM. [any]
+rlhf_status rlhf__rows_add(struct rlhf__rows *e, size_t member, struct rlhf__error *err);
+#define RLHF__ROWS_ADD(e, member, err) rlhf__rows_add(e, offsetof(struct rlhf__rows, member), err)
+
 // Add zeroed arrays for the log-probs of n named models. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__rows_add_named(struct rlhf__rows *e, uint32_t n, struct rlhf__error *err);
 

@@ -102,7 +102,7 @@ rlhf_status rlhf__text_source_next(struct rlhf__text_source *s, struct rlhf__row
     uint32_t n, total;
     rlhf_status st = rlhf__batches_next(&s->batches, &pick, &n, &total, err);
     if (st == RLHF_OK) st = rlhf__rows_init(e, n, total, err);
-    if (st == RLHF_OK && s->rows.says) st = rlhf__rows_add_left_out(e, err);
+    if (st == RLHF_OK && s->rows.says) st = RLHF__ROWS_ADD(e, left_out, err);
     for (uint32_t i = 0; st == RLHF_OK && i < n; i++) {
         int32_t len = rlhf__token_rows_len(&s->rows, pick[i]);
         rlhf__token_rows_copy(&s->rows, pick[i], e->ids + e->offset[i]);
