@@ -2,7 +2,7 @@
 // result line.
 //
 // rlhf-bench does not contain the host. It loads kernels and models as the host does, from
-// ../lib/rlhf/0 relative to the program.
+// ../lib/rlhf/1 relative to the program.
 #ifndef RLHF_BENCH_H
 #define RLHF_BENCH_H
 
@@ -13,7 +13,7 @@
 struct bench {
     const rlhf_compute *c;
     const struct rlhf_test_backend *kernels; // the backend that opened c
-    char lib_dir[4096];                      // .../lib/rlhf/0
+    char lib_dir[4096];                      // .../lib/rlhf/1
     const char *backend;                     // its name, or a path
     const char *model;                       // name of the plugin
     int tiny;                                // shapes suitable for an emulated device

@@ -22,7 +22,7 @@ uint32_t rlhf__row_use_count(const struct rlhf__rows *e, int use) {
 static int64_t unmasked_tokens(const struct rlhf__rows *e) {
     int64_t tokens = 0;
     for (uint32_t i = 0; i < e->n; i++)
-        if (e->use[i] != RLHF_ROW_EXCLUDED) tokens += rlhf__rows_loss_tokens(e, i, i + 1);
+        if (e->use[i] != RLHF_USE_EXCLUDED) tokens += rlhf__rows_loss_tokens(e, i, i + 1);
     return tokens;
 }
 
@@ -45,19 +45,19 @@ rlhf_status rlhf__row_use_check(const rlhf_heads *d, uint32_t total, struct rlhf
             if (!(heads[k][t] == 0))
                 return rlhf__fail(err, RLHF_E_INTERNAL,
                                   "loss() gives the derivative %g to a row that advantages() "
-                                  "called RLHF_ROW_NO_GRADIENT",
+                                  "called RLHF_USE_NO_GRADIENT",
                                   (double)heads[k][t]);
     return RLHF_OK;
 }
 
 double rlhf__row_tally_saved(const struct rlhf__row_tally *b) {
-    const double still = (double)b->tokens[RLHF_ROW_NO_GRADIENT];
-    const double masked = (double)b->tokens[RLHF_ROW_EXCLUDED];
+    const double still = (double)b->tokens[RLHF_USE_NO_GRADIENT];
+    const double masked = (double)b->tokens[RLHF_USE_EXCLUDED];
     double forward; // seconds per token
     if (still > 0)
-        forward = b->seconds[RLHF_ROW_NO_GRADIENT] / still;
+        forward = b->seconds[RLHF_USE_NO_GRADIENT] / still;
     else if (b->timed > 0)
-        forward = b->seconds[RLHF_ROW_TRAINS] / (3 * (double)b->timed);
+        forward = b->seconds[RLHF_USE_TRAINS] / (3 * (double)b->timed);
     else
         return -1;
     return forward * (2 * still + 3 * masked);
@@ -190,7 +190,7 @@ static rlhf_status rows_of(struct rlhf__learner *l, const struct rlhf__rows *e, 
     const double from = rlhf__seconds();
     struct rlhf__rows part = {0};
     rlhf_status st = pick_use(e, use, &part, err);
-    p->train = use == RLHF_ROW_TRAINS;
+    p->train = use == RLHF_USE_TRAINS;
     if (st == RLHF_OK) st = run_rows(l, &part, p, err);
     if (st == RLHF_OK) {
         st = t->sync(t->ctx);
@@ -219,8 +219,8 @@ static rlhf_status compare_masked(struct rlhf__learner *l, const struct rlhf__ro
 static rlhf_status gradients(struct rlhf__learner *l, const struct rlhf__rows *e, uint32_t epoch,
                              uint32_t minibatch, double *loss, struct rlhf__error *err) {
     struct rlhf__place p = {.epoch = epoch, .minibatch = minibatch, .train = 1};
-    const uint32_t train = rlhf__row_use_count(e, RLHF_ROW_TRAINS);
-    const uint32_t masked = rlhf__row_use_count(e, RLHF_ROW_EXCLUDED);
+    const uint32_t train = rlhf__row_use_count(e, RLHF_USE_TRAINS);
+    const uint32_t masked = rlhf__row_use_count(e, RLHF_USE_EXCLUDED);
     rlhf_status st = RLHF_OK;
     const int64_t first = l->rows;
     l->batch_sequences = e->n;
@@ -237,8 +237,8 @@ static rlhf_status gradients(struct rlhf__learner *l, const struct rlhf__rows *e
         st = compare_masked(l, e, &p, err);
     } else {
         l->rows += masked;
-        st = rows_of(l, e, RLHF_ROW_TRAINS, &p, err);
-        if (st == RLHF_OK) st = rows_of(l, e, RLHF_ROW_NO_GRADIENT, &p, err);
+        st = rows_of(l, e, RLHF_USE_TRAINS, &p, err);
+        if (st == RLHF_OK) st = rows_of(l, e, RLHF_USE_NO_GRADIENT, &p, err);
     }
     if (l->shards) {
         st = rlhf__shards_end(l, e, &p, st, err);

@@ -22,20 +22,20 @@ struct rlhf__shards;
 
 // ---- rows by use: how advantages() marks rows for the updates (enum rlhf_row_use) ----
 
-enum { RLHF__ROW_USES = RLHF_ROW_EXCLUDED + 1 };
+enum { RLHF__ROW_USES = RLHF_USE_EXCLUDED + 1 };
 
 // Rows, tokens and time of a phase's updates, for each enum rlhf_row_use.
 struct rlhf__row_tally {
     int64_t rows[RLHF__ROW_USES];   // over all updates: a row counts in each epoch
     int64_t tokens[RLHF__ROW_USES]; // their response tokens
-    double seconds[RLHF__ROW_USES]; // only of minibatches in which some row is not RLHF_ROW_TRAINS
-    int64_t timed;                  // response tokens of RLHF_ROW_TRAINS rows that `seconds` covers
+    double seconds[RLHF__ROW_USES]; // only of minibatches in which some row is not RLHF_USE_TRAINS
+    int64_t timed;                  // response tokens of RLHF_USE_TRAINS rows that `seconds` covers
 };
 
 // Returns the number of rows of e with this use. [any]
 uint32_t rlhf__row_use_count(const struct rlhf__rows *e, int use);
 
-// Check the derivatives d of rows that the algorithm marked RLHF_ROW_NO_GRADIENT. Each per-token
+// Check the derivatives d of rows that the algorithm marked RLHF_USE_NO_GRADIENT. Each per-token
 // head in d has `total` tokens. Returns RLHF_E_INTERNAL if a derivative is not 0. [any]
 rlhf_status rlhf__row_use_check(const rlhf_heads *d, uint32_t total, struct rlhf__error *err);
 

@@ -106,9 +106,9 @@ static rlhf_status read_options(const struct rlhf__plugin *plugin, const char *b
     for (uint32_t i = 0; i < plugin->table.n; i++) {
         rlhf_opt o;
         rlhf__opt_at(&plugin->table, i, &o);
-        if (o.flags & RLHF_OPT_CODE)
+        if (o.flags & RLHF_OPT_TRUSTED)
             return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                              "its option \"%s\" names code (RLHF_OPT_CODE), which options of "
+                              "its option \"%s\" names code (RLHF_OPT_TRUSTED), which options of "
                               "kernels must not",
                               o.key);
     }

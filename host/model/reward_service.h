@@ -1,4 +1,4 @@
-// reward_service.h: implements "rlhf.reward_model/0": reward models that plugins open. Plugins that
+// reward_service.h: implements "rlhf.reward_model/1": reward models that plugins open. Plugins that
 // open the same directory share one model. The host uses this same model, and may train it.
 #ifndef RLHF_HOST_MODEL_REWARD_SERVICE_H
 #define RLHF_HOST_MODEL_REWARD_SERVICE_H

@@ -1,5 +1,5 @@
-// text_services.h: implements the services "rlhf.classifier/0" and "rlhf.tokenizer/0", and offers
-// "rlhf.reward_model/0" (reward_service.h).
+// text_services.h: implements the services "rlhf.classifier/1" and "rlhf.tokenizer/1", and offers
+// "rlhf.reward_model/1" (reward_service.h).
 #ifndef RLHF_HOST_MODEL_TEXT_SERVICES_H
 #define RLHF_HOST_MODEL_TEXT_SERVICES_H
 

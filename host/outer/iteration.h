@@ -1,4 +1,4 @@
-// iteration.h: the service "rlhf.draft.iteration/0" (rlhf/draft/iteration.h) and its state in a
+// iteration.h: the service "rlhf.iteration/1" (rlhf/draft/iteration.h) and its state in a
 // checkpoint. An algorithm calls the service at the end of a phase to update the reference or to
 // train the reward model. reward_round.h trains the model. batch/replay_pairs.h stores the pairs on
 // which the model is trained.

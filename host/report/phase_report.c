@@ -202,10 +202,10 @@ static void report_optim(const struct rlhf__phase *p) {
 // only if some row was timed.
 static void report_spared(const struct rlhf__phase *p) {
     const struct rlhf__row_tally *b = &p->learner->tally;
-    const int64_t rows = b->rows[RLHF_ROW_NO_GRADIENT] + b->rows[RLHF_ROW_EXCLUDED];
+    const int64_t rows = b->rows[RLHF_USE_NO_GRADIENT] + b->rows[RLHF_USE_EXCLUDED];
     const double saved = rlhf__row_tally_saved(b);
     p->report->spared.rows += rows;
-    p->report->spared.all += rows + b->rows[RLHF_ROW_TRAINS];
+    p->report->spared.all += rows + b->rows[RLHF_USE_TRAINS];
     if (rows == 0) return;
     set(p, "optim/spared_rows", (double)rows);
     if (saved < 0) return;

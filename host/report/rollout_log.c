@@ -154,7 +154,7 @@ static void put_masked(struct rlhf__buf *b, const struct rlhf__rollout_log_updat
     const char *between = "";
     rlhf__buf_puts(b, ", \"masked\": [");
     for (uint32_t i = 0; i < u->n; i++) {
-        if (u->part->use[i] != RLHF_ROW_EXCLUDED) continue;
+        if (u->part->use[i] != RLHF_USE_EXCLUDED) continue;
         rlhf__buf_printf(b, "%s%u", between, u->row[i]);
         between = ", ";
     }
@@ -174,7 +174,7 @@ void rlhf__rollout_log_update(struct rlhf__rollout_log *l,
                      rlhf__format_double(u->grad_norm, 0, norm),
                      rlhf__format_double(u->grad_norm_clipped, 0, clipped));
     rlhf__buf_printf(b, ", \"skipped\": %s", u->skipped ? "true" : "false");
-    if (rlhf__row_use_count(u->part, RLHF_ROW_EXCLUDED)) put_masked(b, u);
+    if (rlhf__row_use_count(u->part, RLHF_USE_EXCLUDED)) put_masked(b, u);
     if (u->own) {
         put_rows(b, "advantage", u->part, RLHF__ADVANTAGE);
         put_rows(b, "returns", u->part, RLHF__RETURNS);

@@ -89,7 +89,7 @@ static rlhf_status advantages(void *self, const rlhf_rollout *in) {
         struct rlhf__span row = rlhf__response(in->offset, in->prompt_len, i);
         sum += rlhf__sum(in->logp_old, row) - rlhf__sum(in->logp_ref, row);
         mismatched++;
-        in->use[i] = RLHF_ROW_EXCLUDED;
+        in->use[i] = RLHF_USE_EXCLUDED;
     }
     s->z = mismatched > 0 ? sum / mismatched : 0;
     if (s->z < 0) s->z = 0; // fmax would hide a NaN

@@ -98,7 +98,7 @@ static rlhf_status opd_advantages(void *self, const rlhf_rollout *in) {
         const struct rlhf__span row = rlhf__response(in->offset, in->prompt_len, i);
         s->rows++;
         if (s->config.mask_truncated && !in->finished[i]) {
-            in->use[i] = RLHF_ROW_EXCLUDED;
+            in->use[i] = RLHF_USE_EXCLUDED;
             s->masked++;
         }
         for (int64_t t = row.begin; t < row.end; t++) {

@@ -46,7 +46,7 @@ static const rlhf_opt options[] = {
     {.key = "command",
      .help = "the program and its arguments, split into words as a shell does, which none runs",
      .type = RLHF_T_STR,
-     .flags = RLHF_OPT_REQUIRED | RLHF_OPT_CODE,
+     .flags = RLHF_OPT_REQUIRED | RLHF_OPT_TRUSTED,
      .offset = offsetof(struct config, command)},
 };
 static const rlhf_plugin plugin = {

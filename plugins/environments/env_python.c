@@ -102,7 +102,7 @@ static const rlhf_opt options[] = {
     {.key = "file",
      .help = "the Python file",
      .type = RLHF_T_PATH,
-     .flags = RLHF_OPT_REQUIRED | RLHF_OPT_CODE,
+     .flags = RLHF_OPT_REQUIRED | RLHF_OPT_TRUSTED,
      .offset = offsetof(struct config, file)},
     {.key = "class",
      .help = "the class in it, or a function that makes an environment",
@@ -117,7 +117,7 @@ static const rlhf_opt options[] = {
     {.key = "python",
      .help = "the interpreter, found on PATH or given by path, as one of a venv is",
      .type = RLHF_T_STR,
-     .flags = RLHF_OPT_CODE,
+     .flags = RLHF_OPT_TRUSTED,
      .offset = offsetof(struct config, python),
      .s_def = "python3"},
 };

@@ -26,7 +26,7 @@ static const char *list(void *self) {
 // message.
 static const char *compute(const struct tools *t, const rlhf_row *arguments, int64_t *value) {
     rlhf_str text = {NULL, 0};
-    if (t->json->type(t->host, arguments, "expression") != RLHF_ROW_STRING ||
+    if (t->json->type(t->host, arguments, "expression") != RLHF_JSON_STRING ||
         t->json->string(t->host, arguments, "expression", &text) != RLHF_OK)
         return "expression is not a text";
     return rlhf__sum(text, value);

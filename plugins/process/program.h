@@ -15,7 +15,7 @@ struct rlhf__program {
     char *const *argv;         // [..] with a NULL at the end, borrowed
     const char *name;          // shown in messages; borrowed; argv[0] unless the caller sets it
     const char *const *env;    // NULL-terminated; added to the user's environment; NULL: none
-    const rlhf_limits *limits; // "rlhf.limits/0"; NULL if the host lacks it
+    const rlhf_limits *limits; // "rlhf.limits/1"; NULL if the host lacks it
     double timeout_s;          // seconds for one exchange; 0: as the limits say
     const rlhf_program_service *programs;
     rlhf_process *process;           // NULL: not running

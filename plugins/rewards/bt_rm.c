@@ -2,7 +2,7 @@
 // response's tokens or given for each token. bradley_terry.so trains such models.
 //
 // The model reads the policy's token ids, so it must have the policy's vocabulary. The service
-// (rlhf.reward_model/0) checks the vocabulary and the model's context length when it opens the
+// (rlhf.reward_model/1) checks the vocabulary and the model's context length when it opens the
 // model.
 #include <rlhf/compute.h>
 #include <rlhf/reward.h>

@@ -253,7 +253,7 @@ static const rlhf_opt options[] = {
     {.key = "command",
      .help = "the program and its arguments, split into words as a shell does, which none runs",
      .type = RLHF_T_STR,
-     .flags = RLHF_OPT_REQUIRED | RLHF_OPT_CODE,
+     .flags = RLHF_OPT_REQUIRED | RLHF_OPT_TRUSTED,
      .offset = offsetof(struct exec_config, command)},
     RLHF_OPT_BOOL(struct exec_config, ids, 0,
                   "rows have token ids too: prompt_ids, and ids of the response"),

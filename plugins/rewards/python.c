@@ -365,7 +365,7 @@ static rlhf_status python_check_row(void *self, rlhf_str row) {
     RLHF_TRY(p->rows->open(p->host, row, &read));
     rlhf_status st = RLHF_OK;
     for (uint32_t i = 0; st == RLHF_OK && needed(p, i, column, function); i++)
-        if (p->rows->type(p->host, read, column) == RLHF_ROW_ABSENT)
+        if (p->rows->type(p->host, read, column) == RLHF_JSON_ABSENT)
             st = rlhf_failf(p->host, RLHF_E_INVALID,
                             "the data row has no \"%s\", which %s of %s is called with", column,
                             function, base_name(p->config->file));
@@ -428,7 +428,7 @@ static const rlhf_opt options[] = {
     {.key = "file",
      .help = "the Python file with the reward functions",
      .type = RLHF_T_PATH,
-     .flags = RLHF_OPT_REQUIRED | RLHF_OPT_CODE,
+     .flags = RLHF_OPT_REQUIRED | RLHF_OPT_TRUSTED,
      .offset = offsetof(struct python_config, file)},
     {.key = "function",
      .help = "name of a function in it, or several with commas or + between, to add up",
@@ -440,7 +440,7 @@ static const rlhf_opt options[] = {
     {.key = "python",
      .help = "the interpreter, found on PATH or given by path, as one of a venv is",
      .type = RLHF_T_STR,
-     .flags = RLHF_OPT_CODE,
+     .flags = RLHF_OPT_TRUSTED,
      .offset = offsetof(struct python_config, python),
      .s_def = "python3"},
 };

@@ -211,7 +211,7 @@ static const char *why_unused(const void *config, const char *key) {
 
 #define CODE(KEY, TYPE, FIELD, HELP)                                                               \
     {                                                                                              \
-        .key = (KEY), .help = (HELP), .type = (TYPE), .flags = RLHF_OPT_CODE,                      \
+        .key = (KEY), .help = (HELP), .type = (TYPE), .flags = RLHF_OPT_TRUSTED,                   \
         .offset = offsetof(struct config, FIELD)                                                   \
     }
 static const rlhf_opt options[] = {

@@ -51,7 +51,7 @@ extern const rlhf_sink_ops rlhf__tracker_ops;
          .help = "the interpreter that has the package, found on PATH or given by path, as one "   \
                  "of a venv is",                                                                   \
          .type = RLHF_T_STR,                                                                       \
-         .flags = RLHF_OPT_CODE,                                                                   \
+         .flags = RLHF_OPT_TRUSTED,                                                                \
          .offset = offsetof(T, common.python),                                                     \
          .s_def = "python3"},                                                                      \
     {                                                                                              \

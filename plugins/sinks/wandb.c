@@ -26,7 +26,7 @@ static const rlhf_opt options[] = {
     {.key = "entity",
      .help = "the user or team that the project belongs to; empty: the key's own",
      .type = RLHF_T_STR,
-     .flags = RLHF_OPT_CODE,
+     .flags = RLHF_OPT_TRUSTED,
      .offset = offsetof(struct config, entity),
      .s_def = ""},
     RLHF_OPT_ENUM(struct config, mode, 0, modes,

@@ -1,6 +1,6 @@
 # rlhf_add_plugin(NAME KIND algo|reward|model|environment|kernels|sink SOURCES a.c ... [LIBS ...] [ALIASES ...])
 # Defines the target plugin_NAME: a module NAME.so (kernels: kernels_<backend>.so) that exports only
-# its entry (rlhf_plugin_v0) and imports nothing from the host. It is installed to
+# its entry (rlhf_plugin_v1) and imports nothing from the host. It is installed to
 # <libdir>/rlhf/<abi>/<kind>s under the prefix (kernels: <libdir>/rlhf/<abi>/kernels). An alias is a
 # symbolic link to it in the same directory; a model plugin is looked up as <model_type>.so.
 function(rlhf_add_plugin name)

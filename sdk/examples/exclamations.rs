@@ -204,7 +204,7 @@ static PLUGIN: Shared<Plugin> = Shared(Plugin {
 static LIST: Shared<[*const Plugin; 1]> = Shared([&PLUGIN.0]);
 static BUNDLE: Shared<Bundle> = Shared(Bundle {
     size: size_of::<Bundle>(),
-    abi_major: 0,
+    abi_major: 1,
     abi_minor: minor(),
     n_plugins: 1,
     plugins: &LIST.0 as *const [*const Plugin; 1] as *const *const Plugin,
@@ -212,6 +212,6 @@ static BUNDLE: Shared<Bundle> = Shared(Bundle {
 });
 
 #[no_mangle]
-pub extern "C" fn rlhf_plugin_v0() -> *const Bundle {
+pub extern "C" fn rlhf_plugin_v1() -> *const Bundle {
     &BUNDLE.0
 }

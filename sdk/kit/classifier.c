@@ -1,4 +1,4 @@
-// classifier.c: a fake "rlhf.classifier/0" for which the test computes the logits. See rlhf/test.h.
+// classifier.c: a fake "rlhf.classifier/1" for which the test computes the logits. See rlhf/test.h.
 #include <rlhf/test.h>
 
 // Returns the test's classifier, or NULL if the test does not offer one. The offered table is the

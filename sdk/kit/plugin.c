@@ -51,7 +51,8 @@ int rlhf_test_refused(const rlhf_plugin *p, char *out, size_t cap) {
     if (d.kind < RLHF_KIND_ALGO || d.kind > RLHF_KIND_SINK)
         return snprintf(out, cap, "it is of kind %u", (unsigned)d.kind);
     if (d.host_minor_min > RLHF_ABI_MINOR)
-        return snprintf(out, cap, "it needs a newer host, 0.%u", (unsigned)d.host_minor_min);
+        return snprintf(out, cap, "it needs a newer host, %d.%u", RLHF_ABI_MAJOR,
+                        (unsigned)d.host_minor_min);
     if (d.flags) return snprintf(out, cap, "its descriptor sets flags, but none are defined");
     for (uint32_t i = 0; rlhf_opt_at(d.opts, d.n_opts, d.opt_stride, i, &o); i++) {
         const char *why = o.key && *o.key ? rlhf_opt_fault(&o, d.config_size) : "has no key";
@@ -84,8 +85,9 @@ const rlhf_plugin *rlhf_test_open(const char *path, uint32_t i) {
         i >= bundle->n_plugins) {
         if (!bundle) fprintf(stderr, "%s: %s() returned nothing\n", path, RLHF_ENTRY_SYMBOL);
         if (!bundle) return NULL;
-        fprintf(stderr, "%s: built for ABI %u.%u, %u plugins\n", path, (unsigned)bundle->abi_major,
-                (unsigned)bundle->abi_minor, (unsigned)bundle->n_plugins);
+        fprintf(stderr, "%s: built for plugin contract %u.%u, %u plugins\n", path,
+                (unsigned)bundle->abi_major, (unsigned)bundle->abi_minor,
+                (unsigned)bundle->n_plugins);
         return NULL;
     }
     char why[256];

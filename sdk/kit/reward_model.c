@@ -1,4 +1,4 @@
-// reward_model.c: a fake "rlhf.reward_model/0" for which the test computes the rewards of tokens.
+// reward_model.c: a fake "rlhf.reward_model/1" for which the test computes the rewards of tokens.
 // See rlhf/test.h.
 #include <rlhf/test.h>
 

@@ -1,4 +1,4 @@
-// rows.c: a fake "rlhf.row/0". All its rows have the same values, which the test lists. See
+// rows.c: a fake "rlhf.row/1". All its rows have the same values, which the test lists. See
 // rlhf/test.h.
 #include <rlhf/log.h>
 #include <rlhf/test.h>
@@ -44,12 +44,12 @@ static rlhf_status lacks(const rlhf_host *host, const char *path) {
 static int32_t do_type(const rlhf_host *host, const rlhf_row *row, const char *path) {
     const struct rlhf_test_row_value *v = value_at(host, path, 0);
     (void)row;
-    return v ? v->type : (int32_t)RLHF_ROW_ABSENT;
+    return v ? v->type : (int32_t)RLHF_JSON_ABSENT;
 }
 
 static rlhf_status do_string(const rlhf_host *host, const rlhf_row *row, const char *path,
                              rlhf_str *out) {
-    const struct rlhf_test_row_value *v = value_at(host, path, RLHF_ROW_STRING);
+    const struct rlhf_test_row_value *v = value_at(host, path, RLHF_JSON_STRING);
     (void)row;
     if (!v) return lacks(host, path);
     out->ptr = v->string;
@@ -59,7 +59,7 @@ static rlhf_status do_string(const rlhf_host *host, const rlhf_row *row, const c
 
 static rlhf_status do_number(const rlhf_host *host, const rlhf_row *row, const char *path,
                              double *out) {
-    const struct rlhf_test_row_value *v = value_at(host, path, RLHF_ROW_NUMBER);
+    const struct rlhf_test_row_value *v = value_at(host, path, RLHF_JSON_NUMBER);
     (void)row;
     if (!v) return lacks(host, path);
     *out = v->number;
@@ -68,7 +68,7 @@ static rlhf_status do_number(const rlhf_host *host, const rlhf_row *row, const c
 
 static rlhf_status do_boolean(const rlhf_host *host, const rlhf_row *row, const char *path,
                               int32_t *out) {
-    const struct rlhf_test_row_value *v = value_at(host, path, RLHF_ROW_BOOL);
+    const struct rlhf_test_row_value *v = value_at(host, path, RLHF_JSON_BOOL);
     (void)row;
     if (!v) return lacks(host, path);
     *out = v->number != 0;
@@ -77,7 +77,7 @@ static rlhf_status do_boolean(const rlhf_host *host, const rlhf_row *row, const 
 
 static rlhf_status do_length(const rlhf_host *host, const rlhf_row *row, const char *path,
                              uint64_t *out) {
-    const struct rlhf_test_row_value *v = value_at(host, path, RLHF_ROW_LIST);
+    const struct rlhf_test_row_value *v = value_at(host, path, RLHF_JSON_LIST);
     (void)row;
     if (!v) return lacks(host, path);
     *out = (uint64_t)v->number;

@@ -1,4 +1,4 @@
-// tokenizer.c: a fake "rlhf.tokenizer/0" in which every byte is a token. See rlhf/test.h.
+// tokenizer.c: a fake "rlhf.tokenizer/1" in which every byte is a token. See rlhf/test.h.
 #include <rlhf/test.h>
 
 // Returns the test's tokenizer, or NULL if the test does not offer one. The offered table is the

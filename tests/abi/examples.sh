@@ -35,7 +35,7 @@ else
 fi
 only_the_entry() { # of a plugin's file
     exports=$(nm -D --defined-only "$1" | awk '{print $NF}')
-    [ "$exports" = rlhf_plugin_v0 ] || { echo "$1 exports $exports" >&2; exit 1; }
+    [ "$exports" = rlhf_plugin_v1 ] || { echo "$1 exports $exports" >&2; exit 1; }
 }
 for name in $names; do
     only_the_entry "$built/$name.so"

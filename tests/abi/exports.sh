@@ -1,5 +1,5 @@
 #!/bin/sh
-# Every plugin exports only rlhf_plugin_v0, and imports nothing that would make a run
+# Every plugin exports only rlhf_plugin_v1, and imports nothing that would make a run
 # irreproducible, start a process or end the current process.
 set -eu
 [ -z "$RLHF_SANITIZE" ] || exit 77 # sanitizers add symbols of their own
@@ -10,7 +10,7 @@ for so in "$RLHF_LIB_DIR"/algos/*.so "$RLHF_LIB_DIR"/rewards/*.so "$RLHF_LIB_DIR
     [ -e "$so" ] || continue
     seen=$((seen + 1))
     exports=$(nm -D --defined-only "$so" | awk '{print $NF}' | sort | tr '\n' ' ')
-    if [ "$exports" != "rlhf_plugin_v0 " ]; then
+    if [ "$exports" != "rlhf_plugin_v1 " ]; then
         echo "$so exports: $exports" >&2
         bad=1
     fi

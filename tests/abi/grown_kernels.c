@@ -87,7 +87,7 @@ static void close_table(void *self, rlhf_compute *table) {
     if (table) real->close(self, inner);
 }
 
-const rlhf_bundle *rlhf_plugin_v0(void) {
+const rlhf_bundle *rlhf_plugin_v1(void) {
     static rlhf_plugin plugin;
     static rlhf_kernels_ops ops = {.size = sizeof ops,
                                    .compute_major = RLHF_COMPUTE_MAJOR,

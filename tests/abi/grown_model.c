@@ -119,7 +119,7 @@ static int load(rlhf_plugin *plugin, rlhf_model_ops *ops) {
     return 1;
 }
 
-const rlhf_bundle *rlhf_plugin_v0(void) {
+const rlhf_bundle *rlhf_plugin_v1(void) {
     static rlhf_plugin plugin;
     static rlhf_model_ops ops;
     if (!load(&plugin, &ops)) return NULL;

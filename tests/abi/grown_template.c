@@ -23,7 +23,7 @@ typedef rlhf_sink_ops grown_ops;
 #include <templates/sink.c>
 #endif
 
-const rlhf_bundle *rlhf_plugin_v0(void) {
+const rlhf_bundle *rlhf_plugin_v1(void) {
     static grown_ops grown;
     grown = ops;
     GROWN_TAIL(&grown, "ops");

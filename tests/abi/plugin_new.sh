@@ -59,7 +59,7 @@ try() {
     grep -q '100% tests passed' "$log" || fail "the test of $name did not run"
     [ $kind = kernel ] || grep -q '^nothing found' "$log" || fail "plugin check of $name did not run"
     exports=$(nm -D --defined-only build/$file.so | awk '{print $NF}' | grep -v '^GLIBC' || true)
-    case $exports in rlhf_plugin_v0) ;; *) fail "$file.so exports $exports" ;; esac
+    case $exports in rlhf_plugin_v1) ;; *) fail "$file.so exports $exports" ;; esac
     grep -q 'CMAKE_BUILD_TYPE:STRING=RelWithDebInfo' build/CMakeCache.txt || fail "$name has no build type"
     grep -rqs -- -ffp-contract=off build/CMakeFiles build/build.ninja || fail "multiply-adds of $name may be fused"
     quiet make
@@ -89,5 +89,5 @@ for name in my_own_reward my_own_algo kernels_my_own_kernel; do grep -q "$name.s
 cd "$tmp"
 use_reward my_own_reward.so "$tmp/run2"
 quiet make -C "$tmp/my work/my_own_reward_pp" install DESTDIR="$tmp/stage area"
-[ -f "$tmp/stage area$prefix/lib/rlhf/0/rewards/my_own_reward_pp.so" ] ||
+[ -f "$tmp/stage area$prefix/lib/rlhf/1/rewards/my_own_reward_pp.so" ] ||
     [ -n "$(find "$tmp/stage area" -name my_own_reward_pp.so)" ] || fail "DESTDIR was not heeded"

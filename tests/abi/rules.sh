@@ -36,19 +36,19 @@ while read -r struct member; do
     )"
 done <tests/abi/first.txt
 # The top of a header says its contract, the version, and whether it is frozen or a draft.
-version=$(sed -nE 's/^#define RLHF_SDK_VERSION "([0-9]+\.[0-9]+)\..*/\1/p' sdk/include/rlhf/base.h)
+version=$(sed -nE 's/^#define RLHF_ABI_(MAJOR|MINOR) +([0-9]+).*/\2/p' sdk/include/rlhf/base.h | paste -sd.)
 compute=$(sed -nE 's/^#define RLHF_COMPUTE_(MAJOR|MINOR) +([0-9]+).*/\2/p' sdk/include/rlhf/compute.h | paste -sd.)
 for header in sdk/include/rlhf/*.h sdk/include/rlhf/draft/*.h sdk/kit/include/rlhf/test.h plugins/models/transformer/core.h \
     plugins/models/transformer/decoder.h; do
     case $header in
-    */draft/*) say="DRAFT of plugin contract $version: it may change or disappear in any minor." ;;
+    */draft/*) say="DRAFT, not in plugin contract $version: it may change in any minor." ;;
     */rlhf/model.h | */rlhf/compute.h) say="Compute contract $compute, a draft: it may change in any minor." ;;
-    */rlhf/exact.h) say="Plugin contract $version, as source code; frozen from 1.0 on." ;;
+    */rlhf/exact.h) say="Plugin contract $version, as source code, frozen: it only grows." ;;
     */transformer/*) say="Not part of the contract: it may change in any version." ;;
     */rlhf/*_check.h) say="It is not part of the contract and may change in any version." ;;
     */rlhf/reference.h) say="is not part of the contract, so it may change in any version." ;;
     */rlhf/test.h) say="It is not part of the plugin contract: it may change in any version." ;;
-    *) say="Plugin contract $version; frozen from 1.0 on." ;;
+    *) say="Plugin contract $version, frozen: it only grows." ;;
     esac
     sed '/^[^/]/,$d; s|^// \{0,1\}| |' "$header" | tr '\n' ' ' | tr -s ' ' | grep -qF -e "$say" ||
         refuse "the top of a header must say its contract, its version, and whether it is frozen" "$header: $say"

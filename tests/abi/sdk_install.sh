@@ -14,17 +14,17 @@ for name in gold baseline; do
     "$CMAKE" --build "$tmp/$name" >"$tmp/log" 2>&1 || { cat "$tmp/log" >&2; exit 1; }
     "$CMAKE" --install "$tmp/$name" --prefix "$tmp/theirs" >"$tmp/log"
 done
-reward=$(find "$tmp/theirs" -path '*/rlhf/0/rewards/gold.so')
+reward=$(find "$tmp/theirs" -path '*/rlhf/1/rewards/gold.so')
 [ -n "$reward" ] || { echo "gold.so was not installed where plugins lie" >&2; exit 1; }
 exports=$(nm -D --defined-only "$reward" | awk '{print $NF}')
-[ "$exports" = rlhf_plugin_v0 ] || { echo "gold.so exports $exports" >&2; exit 1; }
+[ "$exports" = rlhf_plugin_v1 ] || { echo "gold.so exports $exports" >&2; exit 1; }
 
 pc=$(dirname "$(find "$tmp/prefix" -name rlhf-sdk.pc)")
 if command -v pkg-config >/dev/null; then
     cflags=$(PKG_CONFIG_PATH=$pc pkg-config --cflags rlhf-sdk)
     "$CC" -std=c11 $cflags -shared -fPIC -fvisibility=hidden -Wl,-z,defs \
         -o "$tmp/by_hand.so" "$tmp/prefix/share/rlhf/examples/gold/gold.c"
-    PKG_CONFIG_PATH=$pc pkg-config --variable=plugindir rlhf-sdk | grep -q '/rlhf/0$'
+    PKG_CONFIG_PATH=$pc pkg-config --variable=plugindir rlhf-sdk | grep -q '/rlhf/1$'
 fi
 
 host=$RLHF_BUILD_DIR/bin/rlhf-host

@@ -126,7 +126,7 @@ static double part_loss(struct algo *a, struct episodes *s, int32_t from, int32_
     for (int32_t i = from; i <= to; i++)
         offset[i - from] = s->e.offset[i] - base;
     for (uint32_t i = 0; i < s->e.n; i++)
-        if (s->e.use[i] != RLHF_ROW_EXCLUDED) tokens += rlhf__rows_loss_tokens(&s->e, i, i + 1);
+        if (s->e.use[i] != RLHF_USE_EXCLUDED) tokens += rlhf__rows_loss_tokens(&s->e, i, i + 1);
     const size_t row = (size_t)(from * b->n_labels);
     float score[MAX_ROWS * 8];
     memcpy(score, b->class_score, sizeof score);
@@ -178,7 +178,7 @@ static double part_loss(struct algo *a, struct episodes *s, int32_t from, int32_
 double episodes_loss(struct algo *a, struct episodes *s, int32_t from, int32_t to) {
     double sum = 0;
     for (int32_t i = from, end; i < to; i = end + 1) {
-        for (end = i; end < to && s->e.use[end] != RLHF_ROW_EXCLUDED;)
+        for (end = i; end < to && s->e.use[end] != RLHF_USE_EXCLUDED;)
             end++;
         if (end > i) sum += part_loss(a, s, i, end);
     }

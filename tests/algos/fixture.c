@@ -11,7 +11,7 @@ const rlhf_step_info algo_step = {.size = sizeof algo_step, .lr_factor = 1, .ste
 rlhf_status algo_try(struct algo *a, const char *file, const char *options) {
     char path[4096], list[1024], *save = NULL;
     const char *build = getenv("RLHF_BUILD_DIR");
-    snprintf(path, sizeof path, "%s/lib/rlhf/0/algos/%s", build ? build : ".", file);
+    snprintf(path, sizeof path, "%s/lib/rlhf/1/algos/%s", build ? build : ".", file);
     memset(a, 0, sizeof *a);
     a->host = &the_host;
     rlhf_test_init(a->host, 1);
@@ -97,7 +97,7 @@ static double rows_loss(struct algo *a, struct batch *b, int32_t from, int32_t t
     for (int32_t i = from; i <= to; i++)
         offset[i - from] = b->offset[i] - base;
     for (int32_t i = 0; i < b->n; i++)
-        if (b->use[i] != RLHF_ROW_EXCLUDED)
+        if (b->use[i] != RLHF_USE_EXCLUDED)
             tokens += b->offset[i + 1] - b->offset[i] - b->prompt_len[i];
     size_t row = (size_t)(from * b->n_labels);
     memset(b->d_class_score + row, 0, sizeof(float) * (size_t)((to - from) * b->n_labels));
@@ -145,9 +145,9 @@ static double rows_loss(struct algo *a, struct batch *b, int32_t from, int32_t t
 
 // Rows without gradient must be all zeros, as the host requires of loss().
 static void no_gradient(const struct batch *b, int32_t i) {
-    for (int32_t t = b->offset[i]; b->use[i] == RLHF_ROW_NO_GRADIENT && t < b->offset[i + 1]; t++)
+    for (int32_t t = b->offset[i]; b->use[i] == RLHF_USE_NO_GRADIENT && t < b->offset[i + 1]; t++)
         if (b->d_logp[t] != 0 || b->d_entropy[t] != 0 || b->d_kl[t] != 0 || b->d_value[t] != 0)
-            fail_msg("row %d has a derivative though its use is RLHF_ROW_NO_GRADIENT", (int)i);
+            fail_msg("row %d has a derivative though its use is RLHF_USE_NO_GRADIENT", (int)i);
 }
 
 double batch_loss(struct algo *a, struct batch *b, int32_t from, int32_t to, uint32_t epoch) {
@@ -157,7 +157,7 @@ double batch_loss(struct algo *a, struct batch *b, int32_t from, int32_t to, uin
     for (int k = 0; k < 4; k++)
         memset(grads[k] + base, 0, sizeof(float) * len);
     for (int32_t i = from, end; i < to; i = end + 1) {
-        for (end = i; end < to && b->use[end] != RLHF_ROW_EXCLUDED;)
+        for (end = i; end < to && b->use[end] != RLHF_USE_EXCLUDED;)
             end++;
         if (end > i) loss += rows_loss(a, b, i, end, epoch);
     }

@@ -170,7 +170,7 @@ static void metrics(void **state) {
         for (int t = 0; t < N; t++) {
             assert_true(b.advantage[t] == (float)k->weight[t]);
             const int out = excludes && k->weight[t] == 0;
-            assert_int_equal(b.use[t / C_TOKENS], out ? RLHF_ROW_EXCLUDED : RLHF_ROW_TRAINS);
+            assert_int_equal(b.use[t / C_TOKENS], out ? RLHF_USE_EXCLUDED : RLHF_USE_TRAINS);
             want += out;
         }
         assert_int_equal(excluded, want);
@@ -327,11 +327,11 @@ static void excluded_rows_are_not_counted(void **state) {
     advantages(&a, "grpo.so", how, 0);
     int tokens = 0;
     for (int i = 0; i < b.n; i++)
-        tokens += b.use[i] == RLHF_ROW_EXCLUDED ? 0 : C_TOKENS;
+        tokens += b.use[i] == RLHF_USE_EXCLUDED ? 0 : C_TOKENS;
     assert_in_range(tokens, C_TOKENS, N - 2 * C_TOKENS);
     batch_loss(&a, &b, 0, b.n, 0);
     for (int t = 0; t < N; t++) {
-        if (b.use[t / C_TOKENS] == RLHF_ROW_EXCLUDED) continue;
+        if (b.use[t / C_TOKENS] == RLHF_USE_EXCLUDED) continue;
         const double u = exp((double)b.logp[t] - (double)b.old[t]);
         const struct rlhf__clip clip = {0.2, 0.2, 0};
         double d;
@@ -367,7 +367,7 @@ static void masked_rows_are_counted_once(void **state) {
     advantages(&a, "grpo.so", how, 0);
     assert_near(masked_ratio(&a), 1.0 / C_ROWS, 1e-12, "truncated");
     for (int i = 2; i < C_ROWS; i++)
-        excluded += b.finished[i] && b.use[i] == RLHF_ROW_EXCLUDED;
+        excluded += b.finished[i] && b.use[i] == RLHF_USE_EXCLUDED;
     assert_true(excluded > 0);
     snprintf(options, sizeof options, "%s,mask_zero_advantage_groups=true", how);
     advantages(&a, "grpo.so", options, 0);

@@ -89,7 +89,7 @@ static void run(struct algo *a, int phases) {
 // Returns the algorithm's description of how it uses the service in phase_end().
 static const rlhf_iteration *use_of(const struct algo *a) {
     assert_null(a->plugin->extension(NULL, RLHF_EXT_ITERATION)); // it needs the options
-    assert_null(a->plugin->extension(a->self, "rlhf.draft.other/0"));
+    assert_null(a->plugin->extension(a->self, "rlhf.other/1"));
     const rlhf_iteration *use = a->plugin->extension(a->self, RLHF_EXT_ITERATION);
     assert_non_null(use);
     return use;

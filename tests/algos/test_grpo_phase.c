@@ -354,7 +354,7 @@ static void flat_groups_leave_the_divisors(void **state) {
         batch_loss(&a, &b, 0, 6, 0);
         for (int i = 0; i < 6; i++) {
             const int32_t first = b.offset[i] + b.prompt_len[i], len = b.offset[i + 1] - first;
-            assert_int_equal(b.use[i], i / 2 == 1 ? RLHF_ROW_EXCLUDED : RLHF_ROW_TRAINS);
+            assert_int_equal(b.use[i], i / 2 == 1 ? RLHF_USE_EXCLUDED : RLHF_USE_TRAINS);
             const double w = i / 2 == 1 ? 0 : k ? 2 / tokens : 2.0 / (4.0 * (double)len);
             for (int32_t t = first; t < b.offset[i + 1]; t++)
                 assert_near((double)b.d_logp[t], (i % 2 ? -0.5 : 0.5) * w, 1e-6, losses[k]);

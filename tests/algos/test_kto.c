@@ -88,7 +88,7 @@ static void open_case(struct algo *a, int k) {
     }
     assert_int_equal(batch_advantages(a, &b), RLHF_OK);
     for (int i = 0; i < N; i++)
-        assert_int_equal(b.use[i], label[i] < 0 ? RLHF_ROW_EXCLUDED : RLHF_ROW_TRAINS);
+        assert_int_equal(b.use[i], label[i] < 0 ? RLHF_USE_EXCLUDED : RLHF_USE_TRAINS);
 }
 
 static void plan(void **state) {

@@ -75,7 +75,7 @@ static rlhf_status advantages(void *self, const rlhf_rollout *r) {
         for (int32_t t = r->offset[i] + r->prompt_len[i]; t < r->offset[i + 1]; t++)
             r->advantage[t] = (float)a;
 #ifdef BREAK_NO_GRADIENT
-        r->use[i] = RLHF_ROW_NO_GRADIENT;
+        r->use[i] = RLHF_USE_NO_GRADIENT;
 #endif
     }
 #ifdef BREAK_USE

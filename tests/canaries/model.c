@@ -124,7 +124,7 @@ static void change(rlhf_model_ops *ops) {
 #endif
 }
 
-const rlhf_bundle *rlhf_plugin_v0(void) {
+const rlhf_bundle *rlhf_plugin_v1(void) {
     static rlhf_model_ops ops;
     static rlhf_plugin plugin;
     static const rlhf_plugin *const list[] = {&plugin};

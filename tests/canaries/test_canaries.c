@@ -16,7 +16,7 @@ static void check_file(const char *path, const char *options, int32_t seconds,
     json_t *set = NULL;
     if (*options) check_ok(rlhf__json_parse("options", options, strlen(options), &set, &err), &err);
     if (!rlhf__path_real(path, real)) fail_msg("no file %s", path);
-    snprintf(dirs.lib, sizeof dirs.lib, "%s/lib/rlhf/0", getenv("RLHF_BUILD_DIR"));
+    snprintf(dirs.lib, sizeof dirs.lib, "%s/lib/rlhf/1", getenv("RLHF_BUILD_DIR"));
     snprintf(dirs.exe, sizeof dirs.exe, "%s/bin", getenv("RLHF_BUILD_DIR"));
     const struct rlhf__check_request q = {&dirs, real, set, NULL, seconds, 0};
     check_ok(rlhf__check_file(&q, out, &err), &err);
@@ -443,14 +443,14 @@ static void nothing_is_found_in_what_is_sound(void **state) {
     snprintf(path, sizeof path, "%s/tests/canaries/model_nothing.so", getenv("RLHF_BUILD_DIR"));
     check_sound(path, GPT2);
     for (size_t i = 0; i < CHECK_COUNT(own); i++) {
-        snprintf(path, sizeof path, "%s/lib/rlhf/0/%s.so", getenv("RLHF_BUILD_DIR"), own[i].file);
+        snprintf(path, sizeof path, "%s/lib/rlhf/1/%s.so", getenv("RLHF_BUILD_DIR"), own[i].file);
         check_sound(path, own[i].options);
     }
     // A plugin that starts processes.
     char command[1024];
     snprintf(command, sizeof command, "{\"command\": \"'%s/tests/answering' length\"}",
              getenv("RLHF_BUILD_DIR"));
-    snprintf(path, sizeof path, "%s/lib/rlhf/0/rewards/exec.so", getenv("RLHF_BUILD_DIR"));
+    snprintf(path, sizeof path, "%s/lib/rlhf/1/rewards/exec.so", getenv("RLHF_BUILD_DIR"));
     check_sound(path, command);
 }
 

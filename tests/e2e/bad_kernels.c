@@ -36,7 +36,7 @@ static const rlhf_opt opts[] = {
 static const rlhf_opt code[] = {{.key = "label",
                                  .help = "shown",
                                  .type = RLHF_T_STR,
-                                 .flags = RLHF_OPT_CODE,
+                                 .flags = RLHF_OPT_TRUSTED,
                                  .offset = offsetof(struct config, label)}};
 static char detail[128];
 static const rlhf_host *own_host;

@@ -90,7 +90,7 @@ static rlhf_status advantages(void *self, const rlhf_rollout *r) {
         for (int32_t t = r->offset[i] + r->prompt_len[i]; t < r->offset[i + 1]; t++)
             r->advantage[t] = r->score[i];
         if (s->config->use == USE_LIE || (s->config->use == USE_STILL && r->score[i] == 0))
-            r->use[i] = RLHF_ROW_NO_GRADIENT;
+            r->use[i] = RLHF_USE_NO_GRADIENT;
         if (s->config->use == USE_UNKNOWN) r->use[i] = 3;
     }
     return RLHF_OK;

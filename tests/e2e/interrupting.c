@@ -67,7 +67,7 @@ static const rlhf_plugin reward = {
     .ops = &reward_ops,
 };
 
-const rlhf_bundle *rlhf_plugin_v0(void) {
+const rlhf_bundle *rlhf_plugin_v1(void) {
     static const rlhf_plugin *const list[] = {&algo, &reward};
     static const rlhf_bundle bundle = {sizeof(rlhf_bundle), RLHF_ABI_MAJOR, RLHF_ABI_MINOR, 2, list,
                                        RLHF_SDK_VERSION};

@@ -78,7 +78,7 @@ static rlhf_status advantages(void *self, const rlhf_rollout *in) {
             EXPECT(a, in->prompt_len[i] == in->prompt_len[i - 1]);
             EXPECT(a, memcmp(in->ids + from, in->ids + in->offset[i - 1],
                              (size_t)in->prompt_len[i] * sizeof *in->ids) == 0);
-            in->use[i] = RLHF_ROW_EXCLUDED;
+            in->use[i] = RLHF_USE_EXCLUDED;
             continue;
         }
         memcpy(a->ids + a->total, in->ids + from, (size_t)len * sizeof *a->ids);

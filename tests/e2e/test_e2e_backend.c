@@ -21,7 +21,8 @@ static void a_wrong_description_is_refused(void **state) {
         {"nameless", "has no name, which every backend must have"},
         {"no_detail", "has no detail, which every backend must have"},
         {"no_zero", "has no zero, which every backend must have"},
-        {"code", "its option \"label\" names code (RLHF_OPT_CODE), which options of kernels must"},
+        {"code",
+         "its option \"label\" names code (RLHF_OPT_TRUSTED), which options of kernels must"},
         {"flag", "sets bit 30 of the flags of its table, which this host does not know"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -187,7 +187,7 @@ static void checked(void **state) {
     struct e2e *t = *state;
 #define CHECK "plugin check http.so --set repeats=0 --set %s"
     assert_int_equal(e2e_run(t, CHECK, service.url), 0);
-    e2e_says(t, "it has work done outside the process (it asks for rlhf.limits/0)");
+    e2e_says(t, "it has work done outside the process (it asks for rlhf.limits/1)");
     e2e_says(t, "score() takes ");
     e2e_says(t, "nothing found");
     assert_null(strstr(t->out, "refused"));

@@ -1,6 +1,6 @@
 // test_e2e_overlap.c: with rewards.overlap, the host calls rewards on a second thread while other
 // responses are sampled. The run ends with the same bytes, and the setting is refused if it has no
-// effect. Also tests rlhf.limits/0, with which a reward declares that it works outside the process.
+// effect. Also tests rlhf.limits/1, with which a reward declares that it works outside the process.
 #include "e2e.h"
 
 #include <stdio.h>

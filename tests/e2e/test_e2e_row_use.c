@@ -332,7 +332,7 @@ static void a_phase_is_one_group(void **state) {
 static void still_rows_are_held_to_it(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, GROUP "--set algo.use=lie --set run.phases=1 --set run.dir=x"), 1);
-    e2e_says(t, "to a row that advantages() called RLHF_ROW_NO_GRADIENT");
+    e2e_says(t, "to a row that advantages() called RLHF_USE_NO_GRADIENT");
     assert_int_equal(e2e_run(t, GROUP "--set algo.use=unknown --set run.phases=1 --set run.dir=y"),
                      1);
     e2e_says(t, "row 0 is used as 3, which this host does not know");

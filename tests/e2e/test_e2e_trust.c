@@ -163,7 +163,7 @@ static void changed_code_is_named(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {"", "--dry-run"};
     assert_int_equal(e2e_shell(t, "mkdir p && cp \"$RLHF_TEST_PLUGINS/bad_reward.so\" p/own.so && "
-                                  "cp \"$(dirname \"$HOST\")/../lib/rlhf/0/kernels/"
+                                  "cp \"$(dirname \"$HOST\")/../lib/rlhf/1/kernels/"
                                   "kernels_reference.so\" p/k.so"),
                      0);
     assert_int_equal(e2e_run(t, PPO "--reward p/own.so:every=1000 --set run.phases=1 "

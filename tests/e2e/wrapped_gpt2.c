@@ -210,7 +210,7 @@ static rlhf_status info(void *self, rlhf_model_info *out) {
 static void change(rlhf_model_ops *ops) { ops->info = info; }
 #endif
 
-const rlhf_bundle *rlhf_plugin_v0(void) {
+const rlhf_bundle *rlhf_plugin_v1(void) {
     static rlhf_model_ops ops;
     static rlhf_plugin plugin;
     static const rlhf_plugin *const list[] = {&plugin};
@@ -218,7 +218,7 @@ const rlhf_bundle *rlhf_plugin_v0(void) {
                                        list,          RLHF_SDK_VERSION};
     const rlhf_bundle *(*entry)(void) = NULL;
     void *so = dlopen(GPT2_SO, RTLD_NOW | RTLD_LOCAL), *symbol;
-    if (!so || !(symbol = dlsym(so, "rlhf_plugin_v0"))) return NULL;
+    if (!so || !(symbol = dlsym(so, "rlhf_plugin_v1"))) return NULL;
     memcpy(&entry, &symbol, sizeof entry); // ISO C has no cast to a function pointer
     plugin = *entry()->plugins[0];
 #ifdef TAP

@@ -19,7 +19,7 @@ rlhf_status play_open_within(struct play *p, const char *file, const char *optio
     static char list[2048]; // string options point into it until the next call
     const char *build = getenv("RLHF_BUILD_DIR");
     memset(p, 0, sizeof *p);
-    snprintf(path, sizeof path, "%s/lib/rlhf/0/environments/%s", build ? build : ".", file);
+    snprintf(path, sizeof path, "%s/lib/rlhf/1/environments/%s", build ? build : ".", file);
     p->plugin = rlhf_test_open(path, 0);
     assert_non_null(p->plugin);
     p->ops = p->plugin->ops;

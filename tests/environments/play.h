@@ -29,7 +29,7 @@ struct play {
 // Load `file` (such as env_exec.so) and call create() with options in the form "a=1;b=x".
 // play_close asserts that nothing leaks.
 rlhf_status play_open(struct play *, const char *file, const char *options);
-// Does the same with the service rlhf.limits/0, which has this timeout_s.
+// Does the same with the service rlhf.limits/1, which has this timeout_s.
 rlhf_status play_open_within(struct play *, const char *file, const char *options,
                              double timeout_s);
 void play_close(struct play *);

@@ -219,7 +219,7 @@ static const rlhf_plugin algo = {
     .extension = extension,
 };
 
-RLHF_EXPORT const rlhf_bundle *rlhf_plugin_v0(void) {
+RLHF_EXPORT const rlhf_bundle *rlhf_plugin_v1(void) {
     static const rlhf_plugin *const list[] = {&reward, &algo};
     static const rlhf_bundle bundle = {sizeof(rlhf_bundle), RLHF_ABI_MAJOR, RLHF_ABI_MINOR, 2, list,
                                        RLHF_SDK_VERSION};

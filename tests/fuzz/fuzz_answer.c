@@ -26,7 +26,7 @@ static int32_t row_type(const rlhf_host *host, const rlhf_row *row, const char *
     (void)host;
     (void)row;
     (void)path;
-    return RLHF_ROW_STRING;
+    return RLHF_JSON_STRING;
 }
 
 static rlhf_status row_string(const rlhf_host *host, const rlhf_row *row, const char *path,

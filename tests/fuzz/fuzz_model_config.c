@@ -20,7 +20,7 @@ static void start(void) {
     struct rlhf__error err = {0};
     const struct rlhf__plugin *llama = NULL; // without it nothing would be tested
     if (plugins) return;
-    snprintf(dirs.lib, sizeof dirs.lib, "%s/lib/rlhf/0", FUZZ_BUILD_DIR);
+    snprintf(dirs.lib, sizeof dirs.lib, "%s/lib/rlhf/1", FUZZ_BUILD_DIR);
     FUZZ_CHECK(rlhf__plugins_create(&dirs, &plugins, &err) == RLHF_OK);
     FUZZ_CHECK(rlhf__plugin_open(plugins, "llama.so", RLHF_KIND_MODEL, RLHF__NAME_LOOKED_UP,
                                  "config.json", &llama, &err) == RLHF_OK);

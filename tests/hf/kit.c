@@ -18,7 +18,7 @@ int hf_setup(void **state) {
     if (!f || !f->scratch || !build || !source) return -1;
     snprintf(expected, sizeof expected, "%s/tests/hf/expected.json", source);
     if (rlhf__json_load(expected, &f->expected, NULL) != RLHF_OK) return -1;
-    snprintf(f->dirs.lib, sizeof f->dirs.lib, "%s/lib/rlhf/0", build);
+    snprintf(f->dirs.lib, sizeof f->dirs.lib, "%s/lib/rlhf/1", build);
     snprintf(f->dirs.share, sizeof f->dirs.share, "%s/share/rlhf", build);
     if (rlhf__plugins_create(&f->dirs, &f->plugins, NULL) != RLHF_OK) return -1;
     struct rlhf__compute_config compute = {.backend = "reference", .dtype = RLHF__DTYPE_F32};

@@ -362,7 +362,7 @@ static void a_plugin_without_a_tap(void **state) {
         e2e_shell(t, "\"$HOST\" inspect --base plain --tuned plain " PROMPT "--words the,bread"),
         2);
     e2e_says(t, "cannot be inspected: its model plugin plain_gpt2.so has no "
-                "rlhf.inspect/0");
+                "rlhf.tap/1");
 }
 
 // If a tap has an error, one sentence names it. The numbers are not shown.

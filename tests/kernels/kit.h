@@ -24,7 +24,7 @@ struct kit {
     uint32_t turn, reserved;
 };
 
-// Loads RLHF_BUILD_DIR/lib/rlhf/0/kernels/kernels_<name>.so; fails the test on error.
+// Loads RLHF_BUILD_DIR/lib/rlhf/1/kernels/kernels_<name>.so; fails the test on error.
 const rlhf_plugin *kit_load(const char *name, void **so);
 // Creates an instance and opens its table. Fails the test on error. If `workspace` is 0, the
 // backend chooses its own budget.

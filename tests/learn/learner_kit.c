@@ -60,7 +60,7 @@ int learner_setup(void **state) {
         free(f);
         return -1;
     }
-    snprintf(f->dirs.lib, sizeof f->dirs.lib, "%s/lib/rlhf/0", build);
+    snprintf(f->dirs.lib, sizeof f->dirs.lib, "%s/lib/rlhf/1", build);
     snprintf(f->dirs.share, sizeof f->dirs.share, "%s/share/rlhf", build);
     *state = f;
     return rlhf__plugins_create(&f->dirs, &f->plugins, NULL) == RLHF_OK ? 0 : -1;

@@ -230,15 +230,15 @@ static void saved_seconds(void **state) {
     (void)state;
     struct rlhf__row_tally b = {.timed = 0};
     assert_true(rlhf__row_tally_saved(&b) < 0); // no measurement exists
-    b.tokens[RLHF_ROW_EXCLUDED] = 5;
+    b.tokens[RLHF_USE_EXCLUDED] = 5;
     assert_true(rlhf__row_tally_saved(&b) < 0);
     // In rows with both passes, the forward pass takes a third of the time.
     b.timed = 30;
-    b.seconds[RLHF_ROW_TRAINS] = 9;
+    b.seconds[RLHF_USE_TRAINS] = 9;
     assert_true(fabs(rlhf__row_tally_saved(&b) - (0.1 * 3 * 5)) < 1e-12);
     // The estimate is more precise if rows have only a forward pass.
-    b.tokens[RLHF_ROW_NO_GRADIENT] = 10;
-    b.seconds[RLHF_ROW_NO_GRADIENT] = 2;
+    b.tokens[RLHF_USE_NO_GRADIENT] = 10;
+    b.seconds[RLHF_USE_NO_GRADIENT] = 2;
     assert_true(fabs(rlhf__row_tally_saved(&b) - (0.2 * (2 * 10 + 3 * 5))) < 1e-12);
 }
 

@@ -26,7 +26,7 @@ static int setup(void **state) {
     struct fixture *f = calloc(1, sizeof *f);
     struct rlhf__dirs dirs = {.exe = ""};
     struct rlhf__error err = {0, ""};
-    snprintf(dirs.lib, sizeof dirs.lib, "%s/lib/rlhf/0", getenv("RLHF_BUILD_DIR"));
+    snprintf(dirs.lib, sizeof dirs.lib, "%s/lib/rlhf/1", getenv("RLHF_BUILD_DIR"));
     struct rlhf__compute_spec spec = {.dirs = &dirs, .backend = "reference", .threads = 1};
     if (!f || rlhf__compute_open(&spec, &f->compute, &err) != RLHF_OK) {
         fprintf(stderr, "%s\n", err.text);

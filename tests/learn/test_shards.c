@@ -164,7 +164,7 @@ static void numbers_are_kept_for_each_shard(void **state) {
     f->algo.self = rows;
     f->plugin.ops.algo.minibatch_end = NULL;
     for (int i = 0; i < 4; i++)
-        f->e.use[2 * i + 1] = RLHF_ROW_NO_GRADIENT;
+        f->e.use[2 * i + 1] = RLHF_USE_NO_GRADIENT;
     rlhf__learner_begin(&f->learner);
     rlhf__learner_expect(&f->learner, 1, ROWS, 1);
     MUST(rlhf__learner_minibatch(&f->learner, &f->e, 0, 0, 0, &f->stop, &err));
@@ -184,7 +184,7 @@ static void excluded_rows(void **state) {
     struct fixture *f = *state;
     f->share.shards = 4;
     learner_open(f, "cpu", RLHF__DTYPE_F32, 2, 0);
-    memset(f->e.use, RLHF_ROW_EXCLUDED, ROWS);
+    memset(f->e.use, RLHF_USE_EXCLUDED, ROWS);
     rlhf__learner_begin(&f->learner);
     rlhf__learner_expect(&f->learner, 1, ROWS, 1);
     MUST(rlhf__learner_minibatch(&f->learner, &f->e, 0, 0, 0, &f->stop, &err));

@@ -188,9 +188,9 @@ static void run(const struct job *like, uint32_t ranks, struct outcome *out) {
         f->optim_config = &config;
         f->apart = like->apart;
         learner_open(f, "cpu", RLHF__DTYPE_F32, 1, like->critic);
-        f->e.use[6] = RLHF_ROW_EXCLUDED; // 7 rows, so that shards differ
+        f->e.use[6] = RLHF_USE_EXCLUDED; // 7 rows, so that shards differ
         for (uint32_t i = like->rows; like->rows && i < f->e.n; i++)
-            f->e.use[i] = RLHF_ROW_EXCLUDED;
+            f->e.use[i] = RLHF_USE_EXCLUDED;
         f->plugin.ops.algo.minibatch_end = NULL;
         job[k] = *like;
         job[k].f = f;

@@ -133,10 +133,10 @@ static void no_card(void **state) {
         skip(); // there is a card, so the backend is loaded
     assert_int_equal(
         e2e_shell(t,
-                  "b=$(dirname \"$(dirname \"$HOST\")\") && l=gpu/lib/rlhf/0 && "
+                  "b=$(dirname \"$(dirname \"$HOST\")\") && l=gpu/lib/rlhf/1 && "
                   "mkdir -p gpu/bin $l/kernels && cp \"$HOST\" gpu/bin/ && ln -s \"$b\"/share "
-                  "gpu/share && ln -s \"$b\"/lib/rlhf/0/kernels/*.so $l/kernels/ && for k in algos "
-                  "models rewards; do ln -s \"$b\"/lib/rlhf/0/$k $l/; done && ln -sf '%s' "
+                  "gpu/share && ln -s \"$b\"/lib/rlhf/1/kernels/*.so $l/kernels/ && for k in algos "
+                  "models rewards; do ln -s \"$b\"/lib/rlhf/1/$k $l/; done && ln -sf '%s' "
                   "$l/kernels/kernels_cuda.so",
                   lib),
         0);

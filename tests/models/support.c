@@ -114,7 +114,7 @@ static void so_path(char *path, size_t cap, const char *kind, const char *prefix
     if (strcmp(name, "cuda_emu") == 0)
         snprintf(path, cap, "%s/tests/cuda/kernels_cuda_emu.so", dir ? dir : ".");
     else
-        snprintf(path, cap, "%s/lib/rlhf/0/%s/%s%s.so", dir ? dir : ".", kind, prefix, name);
+        snprintf(path, cap, "%s/lib/rlhf/1/%s/%s%s.so", dir ? dir : ".", kind, prefix, name);
 }
 
 static void *open_so(const char *kind, const char *prefix, const char *name) {

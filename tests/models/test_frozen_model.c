@@ -28,7 +28,7 @@ static int setup(void **state) {
     struct fixture *f = calloc(1, sizeof *f);
     const char *build = getenv("RLHF_BUILD_DIR");
     if (!f || !build || e2e_setup((void **)&f->files) != 0) return -1;
-    snprintf(f->dirs.lib, sizeof f->dirs.lib, "%s/lib/rlhf/0", build);
+    snprintf(f->dirs.lib, sizeof f->dirs.lib, "%s/lib/rlhf/1", build);
     snprintf(f->dirs.share, sizeof f->dirs.share, "%s/share/rlhf", build);
     snprintf(f->dir, sizeof f->dir, "%s/model", f->files->dir);
     snprintf(f->file, sizeof f->file, "%s/weights.safetensors", f->files->dir);

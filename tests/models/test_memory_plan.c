@@ -28,7 +28,7 @@ static int setup(void **state) {
     struct fixture *f = build ? calloc(1, sizeof *f) : NULL;
     *state = f;
     if (!f || e2e_setup((void **)&f->files) != 0) return -1;
-    snprintf(f->dirs.lib, sizeof f->dirs.lib, "%s/lib/rlhf/0", build);
+    snprintf(f->dirs.lib, sizeof f->dirs.lib, "%s/lib/rlhf/1", build);
     snprintf(f->dirs.share, sizeof f->dirs.share, "%s/share/rlhf", build);
     e2e_write(f->files, "as_llama.json",
               "{\"model_type\": \"llama\", \"architectures\": [\"LlamaForCausalLM\"], "

@@ -32,7 +32,7 @@ static const rlhf_tap_ops *tap_of(const struct model *m) {
     const rlhf_tap_ops *t = m->plugin->extension(m->self, RLHF_EXT_TAP);
     assert_non_null(t);
     assert_null(m->plugin->extension(NULL, RLHF_EXT_TAP)); // the tap depends on the instance
-    assert_null(m->plugin->extension(m->self, "rlhf.draft.other/0"));
+    assert_null(m->plugin->extension(m->self, "rlhf.other/1"));
     return t;
 }
 

@@ -5,7 +5,7 @@
 #   gpu_host             makes a program with an emulated GPU, $gpu_host
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
-lib=$RLHF_BUILD_DIR/lib/rlhf/0
+lib=$RLHF_BUILD_DIR/lib/rlhf/1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 # A separate session directory, because other jobs share Open MPI's directory in /tmp and remove it.
@@ -62,7 +62,7 @@ END
 # gpu_host: sets gpu_host to a program whose kernels_cuda.so is the emulated backend. RLHF_FAKE_CUDA
 # describes the machine (tests/cuda/fake_runtime.h).
 gpu_host() {
-    there=$work/gpu/lib/rlhf/0
+    there=$work/gpu/lib/rlhf/1
     mkdir -p "$work/gpu/bin" "$there/kernels"
     cp "$RLHF_BUILD_DIR/bin/rlhf-host" "$work/gpu/bin/"
     ln -s "$RLHF_BUILD_DIR/share" "$work/gpu/share"

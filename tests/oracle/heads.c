@@ -141,7 +141,7 @@ int main(int argc, char **argv) {
     const struct rlhf__model_spec frozen = {.dir = argv[argc - 3], .role = "teacher", .frozen = 1};
     struct teacher t = {.model = NULL};
     if (argc == 8) t.divergence = atoi(argv[6]), t.beta = atof(argv[7]);
-    snprintf(dirs.lib, sizeof dirs.lib, "%s/lib/rlhf/0", build);
+    snprintf(dirs.lib, sizeof dirs.lib, "%s/lib/rlhf/1", build);
     snprintf(dirs.share, sizeof dirs.share, "%s/share/rlhf", build);
     rows_read(argv[3], &r);
     rlhf_status st = rlhf__dtype_choice(argv[2], "DTYPE", &compute.dtype, &err);

@@ -267,7 +267,7 @@ static const rlhf_bundle bundle = {sizeof bundle,
 RLHF_EXPORT const void *ENTRY(void);
 const void *ENTRY(void) { return &bundle; }
 #else
-const rlhf_bundle *rlhf_plugin_v0(void) {
+const rlhf_bundle *rlhf_plugin_v1(void) {
 #ifdef FAULT_NULL_BUNDLE
     return (void)&bundle, NULL;
 #else

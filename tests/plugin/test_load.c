@@ -42,14 +42,15 @@ static void each_fault_has_its_sentence(void **state) {
         const char *name, *part;
     } want[] = {
         {"not_plugin.so",
-         "not a plugin, or built for another ABI (it does not export rlhf_plugin_v0)"},
-        {"other_abi.so", "built for plugin ABI 3, this rlhf-host speaks 0.10"},
-        {"other_minor.so", "built with SDK 0.99.1 for plugin ABI 0.11, this rlhf-host speaks 0.10 "
-                           "exactly; rebuild it with SDK 0.10.0"},
+         "not a plugin, or built for another contract (it does not export rlhf_plugin_v1)"},
+        {"other_abi.so", "built for plugin contract 3, this rlhf-host speaks 1.0"},
+        {"other_minor.so",
+         "built with SDK 0.99.1 for plugin contract 1.1, this rlhf-host speaks 1.0 "
+         "exactly; rebuild it with SDK 0.11.0"},
         {"ops_flag.so", "org.example.faulty sets bit 8 of the flags of its ops"},
         {"desc_flag.so", "org.example.faulty sets bit 2 of the flags of its descriptor"},
         {"host_key.so", "its option \"weight\" has a name that the host uses itself"},
-        {"null_bundle.so", "rlhf_plugin_v0() returned nothing"},
+        {"null_bundle.so", "rlhf_plugin_v1() returned nothing"},
         {"no_plugins.so", "lists 0 plugins"},
         {"no_ops.so", "org.example.faulty has no ops table"},
         {"no_score.so", "org.example.faulty lacks the required function score()"},
@@ -67,12 +68,12 @@ static void each_fault_has_its_sentence(void **state) {
         {"environment_flag.so", "sets bit 4 of the flags of its ops"},
         {"model_compute.so", "org.example.faulty: it is for the compute contract 0.99 "
                              "(compute_major and compute_minor of its rlhf_model_ops), this "
-                             "rlhf-host speaks 0.10 exactly"},
+                             "rlhf-host speaks 0.11 exactly"},
         {"kernels_compute.so", "it is for the compute contract 0.9 (compute_major and "
                                "compute_minor of its rlhf_kernels_ops)"},
         {"no_close.so", "org.example.faulty lacks the required function close()"},
         {"no_phase.so", "org.example.faulty lacks the required function phase()"},
-        {"newer_host.so", "org.example.faulty needs plugin ABI 0.1000 or newer"},
+        {"newer_host.so", "org.example.faulty needs plugin contract 1.1000 or newer"},
         {"long_set.so", "its descriptor uses fields newer than this host (152 > 144 bytes)"},
         {"huge_size.so", "its descriptor says it has 2147483647 bytes"},
         {"short_descriptor.so", "its descriptor says it has 16 bytes"},
@@ -154,7 +155,7 @@ static void kernels_and_extensions(void **state) {
     char path[1024];
     const struct rlhf__plugin *p;
     struct rlhf__error err = {0};
-    snprintf(path, sizeof path, "%s/lib/rlhf/0/kernels/kernels_reference.so",
+    snprintf(path, sizeof path, "%s/lib/rlhf/1/kernels/kernels_reference.so",
              getenv("RLHF_BUILD_DIR"));
     check_ok(
         rlhf__plugin_open(f->plugins, path, RLHF_KIND_KERNELS, RLHF__NAME_TYPED, "test", &p, &err),
@@ -222,7 +223,7 @@ static void a_wrong_kind_is_called_by_name(void **state) {
     check_error(rlhf__plugin_open(f->plugins, path, RLHF_KIND_REWARD, RLHF__NAME_TYPED, "--reward",
                                   &p, &err),
                 RLHF_E_INVALID, &err, "algo.so is an algorithm, but --reward needs a reward");
-    snprintf(path, sizeof path, "%s/lib/rlhf/0/environments/guess.so", getenv("RLHF_BUILD_DIR"));
+    snprintf(path, sizeof path, "%s/lib/rlhf/1/environments/guess.so", getenv("RLHF_BUILD_DIR"));
     check_error(rlhf__plugin_open(f->plugins, path, RLHF_KIND_REWARD, RLHF__NAME_TYPED, "--reward",
                                   &p, &err),
                 RLHF_E_INVALID, &err, "guess.so is an environment, but --reward needs a reward");
@@ -233,7 +234,7 @@ static void an_environment_is_opened(void **state) {
     char path[1024];
     const struct rlhf__plugin *p;
     struct rlhf__error err = {0};
-    snprintf(path, sizeof path, "%s/lib/rlhf/0/environments/guess.so", getenv("RLHF_BUILD_DIR"));
+    snprintf(path, sizeof path, "%s/lib/rlhf/1/environments/guess.so", getenv("RLHF_BUILD_DIR"));
     check_ok(rlhf__plugin_open(f->plugins, path, RLHF_KIND_ENVIRONMENT, RLHF__NAME_TYPED, "--env",
                                &p, &err),
              &err);
@@ -461,7 +462,7 @@ static void a_backend_is_found_like_a_plugin(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};
     char path[1024], found[RLHF__PATH_CAP];
-    snprintf(path, sizeof path, "%s/lib/rlhf/0/kernels/kernels_reference.so",
+    snprintf(path, sizeof path, "%s/lib/rlhf/1/kernels/kernels_reference.so",
              getenv("RLHF_BUILD_DIR"));
     check_ok(rlhf__make_dirs(scratch_path(f->scratch, "mine/kernels"), &err), &err);
     assert_int_equal(symlink(path, scratch_path(f->scratch, "mine/kernels/kernels_own.so")), 0);
@@ -475,12 +476,12 @@ static void a_backend_is_found_like_a_plugin(void **state) {
 // The unit test in a plugin refuses the same plugins as the loader.
 static void the_fake_host_refuses_them_too(void **state) {
     static const char *const faults[] = {
-        "not_plugin", "other_abi",   "other_minor",      "null_bundle",   "no_plugins",
-        "no_ops",     "no_score",    "no_save",          "bad_id",        "bad_kind",
-        "newer_host", "long_set",    "short_descriptor", "default_range", "outside_config",
-        "no_choices", "desc_flag",   "huge_size",        "no_load",       "no_version",
-        "save_alone", "load_alone",  "state_alone",      "no_create",     "environment",
-        "minor_9",    "old_kernels", "model_compute",    "no_close",      "no_phase"};
+        "not_plugin", "other_abi",  "other_minor",      "null_bundle",   "no_plugins",
+        "no_ops",     "no_score",   "no_save",          "bad_id",        "bad_kind",
+        "newer_host", "long_set",   "short_descriptor", "default_range", "outside_config",
+        "no_choices", "desc_flag",  "huge_size",        "no_load",       "no_version",
+        "save_alone", "load_alone", "state_alone",      "no_create",     "model_compute",
+        "no_close",   "no_phase"};
     char path[1024], file[64];
     (void)state;
     for (size_t i = 0; i < CHECK_COUNT(faults); i++) {

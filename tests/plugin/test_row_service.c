@@ -1,4 +1,4 @@
-// test_row_service.c: the service "rlhf.row/0", which reads values of a data row.
+// test_row_service.c: the service "rlhf.row/1", which reads values of a data row.
 #include "plugin/row_service.h"
 
 #include "support/check.h"
@@ -83,19 +83,19 @@ static void types(void **state) {
     static const struct {
         const char *path;
         int32_t type;
-    } cases[] = {{"answer", RLHF_ROW_STRING},     {"a.b", RLHF_ROW_NUMBER},
-                 {"ok", RLHF_ROW_BOOL},           {"none", RLHF_ROW_NULL},
-                 {"steps", RLHF_ROW_LIST},        {"/steps/1", RLHF_ROW_OBJECT},
-                 {"/steps/2", RLHF_ROW_ABSENT},   {"/steps/-", RLHF_ROW_ABSENT},
-                 {"/steps/01", RLHF_ROW_ABSENT},  {"/answer/0", RLHF_ROW_ABSENT},
-                 {"gold", RLHF_ROW_ABSENT},       {"a/b", RLHF_ROW_ABSENT},
-                 {"/steps/1/x", RLHF_ROW_ABSENT}, {"", RLHF_ROW_NUMBER}};
+    } cases[] = {{"answer", RLHF_JSON_STRING},     {"a.b", RLHF_JSON_NUMBER},
+                 {"ok", RLHF_JSON_BOOL},           {"none", RLHF_JSON_NULL},
+                 {"steps", RLHF_JSON_LIST},        {"/steps/1", RLHF_JSON_OBJECT},
+                 {"/steps/2", RLHF_JSON_ABSENT},   {"/steps/-", RLHF_JSON_ABSENT},
+                 {"/steps/01", RLHF_JSON_ABSENT},  {"/answer/0", RLHF_JSON_ABSENT},
+                 {"gold", RLHF_JSON_ABSENT},       {"a/b", RLHF_JSON_ABSENT},
+                 {"/steps/1/x", RLHF_JSON_ABSENT}, {"", RLHF_JSON_NUMBER}};
     rlhf_row *row;
     assert_int_equal(open_row(sample, &row), RLHF_OK);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         if (svc->type(&host, row, cases[i].path) != cases[i].type)
             fail_msg("%s is %d", cases[i].path, svc->type(&host, row, cases[i].path));
-    assert_int_equal(svc->type(&host, row, NULL), RLHF_ROW_ABSENT);
+    assert_int_equal(svc->type(&host, row, NULL), RLHF_JSON_ABSENT);
     svc->close(&host, row);
 }
 

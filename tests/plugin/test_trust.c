@@ -28,9 +28,9 @@ static int setup(void **state) {
     f->scratch = s;
     umask(022);
     snprintf(f->dirs.exe, sizeof f->dirs.exe, "%s", scratch_path(f->scratch, "usr/bin"));
-    snprintf(f->dirs.lib, sizeof f->dirs.lib, "%s", scratch_path(f->scratch, "usr/lib/rlhf/0"));
+    snprintf(f->dirs.lib, sizeof f->dirs.lib, "%s", scratch_path(f->scratch, "usr/lib/rlhf/1"));
     make(f, "usr/bin", NULL);
-    make(f, "usr/lib/rlhf/0/algos", "usr/lib/rlhf/0/algos/x.so");
+    make(f, "usr/lib/rlhf/1/algos", "usr/lib/rlhf/1/algos/x.so");
     make(f, "mine/sub", "mine/sub/x.so");
     *state = f;
     return 0;
@@ -82,12 +82,12 @@ static void the_installation_is_the_programs(void **state) {
     struct fixture *f = *state;
     set_mode(f, "usr", 0777);
     set_mode(f, "usr/lib", 0777); // as /usr/local/lib, which is group-writable on some systems
-    trusted(f, "usr/lib/rlhf/0/algos/x.so", 1, "");
-    set_mode(f, "usr/lib/rlhf/0/algos", 0777);
-    trusted(f, "usr/lib/rlhf/0/algos/x.so", 0, "/algos can be written by everybody");
-    set_mode(f, "usr/lib/rlhf/0/algos", 0755);
-    set_mode(f, "usr/lib/rlhf/0", 0777);
-    trusted(f, "usr/lib/rlhf/0/algos/x.so", 0, "/0 can be written by everybody");
+    trusted(f, "usr/lib/rlhf/1/algos/x.so", 1, "");
+    set_mode(f, "usr/lib/rlhf/1/algos", 0777);
+    trusted(f, "usr/lib/rlhf/1/algos/x.so", 0, "/algos can be written by everybody");
+    set_mode(f, "usr/lib/rlhf/1/algos", 0755);
+    set_mode(f, "usr/lib/rlhf/1", 0777);
+    trusted(f, "usr/lib/rlhf/1/algos/x.so", 0, "/1 can be written by everybody");
 }
 
 static void owners_and_groups(void **state) {

@@ -24,7 +24,7 @@ rlhf_status reward_try(struct reward *r, const char *file, const char *options) 
     char path[4096];
     static char list[1024]; // string options point into it until the next call
     const char *build = getenv("RLHF_BUILD_DIR");
-    snprintf(path, sizeof path, "%s/lib/rlhf/0/rewards/%s", build ? build : ".", file);
+    snprintf(path, sizeof path, "%s/lib/rlhf/1/rewards/%s", build ? build : ".", file);
     r->plugin = rlhf_test_open(path, 0);
     assert_non_null(r->plugin);
     assert_true(r->plugin->config_size <= sizeof r->config);

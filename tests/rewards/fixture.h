@@ -18,11 +18,11 @@ enum { MAX_TEXTS = 64, MAX_IDS = 4096 };
 
 struct reward {
     struct rlhf_test_host host;
-    struct rlhf_test_classifier classifier; // offered as rlhf.classifier/0
-    const void *reward_model;               // offered as rlhf.reward_model/0 unless NULL
-    const void *rows;                       // offered as rlhf.row/0 unless NULL
-    const void *limits;                     // offered as rlhf.limits/0 unless NULL
-    const void *programs;                   // offered as rlhf.draft.program/0 unless NULL
+    struct rlhf_test_classifier classifier; // offered as rlhf.classifier/1
+    const void *reward_model;               // offered as rlhf.reward_model/1 unless NULL
+    const void *rows;                       // offered as rlhf.row/1 unless NULL
+    const void *limits;                     // offered as rlhf.limits/1 unless NULL
+    const void *programs;                   // offered as rlhf.program/1 unless NULL
     const rlhf_plugin *plugin;
     const rlhf_reward_ops *ops;
     void *self;

@@ -1,4 +1,4 @@
-// rows.h: rewards that read the data row with the host's "rlhf.row/0", and rows for them.
+// rows.h: rewards that read the data row with the host's "rlhf.row/1", and rows for them.
 #ifndef RLHF_TESTS_REWARDS_ROWS_H
 #define RLHF_TESTS_REWARDS_ROWS_H
 

@@ -7,7 +7,7 @@
 #include <rlhf/service.h>
 #include <stdio.h>
 
-// The service rlhf.reward_model/0. The reward of a token is id / 8, trained with mean pooling.
+// The service rlhf.reward_model/1. The reward of a token is id / 8, trained with mean pooling.
 struct model {
     rlhf_reward_model_service table;
     char path[64];

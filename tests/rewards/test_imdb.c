@@ -158,7 +158,7 @@ static void failures_of_the_service(void **state) {
     r.host.n_services = 0;
     void *self = NULL;
     assert_int_equal(r.plugin->create(&r.host.table, r.config.bytes, &self), RLHF_E_UNSUPPORTED);
-    assert_non_null(strstr(r.host.fail_text, "rlhf.classifier/0"));
+    assert_non_null(strstr(r.host.fail_text, "rlhf.classifier/1"));
     assert_int_equal(r.host.live, 0);
 }
 

@@ -52,7 +52,7 @@ hindered 'exit 1' "$1" 'nvcc --version does not say one'
 hindered 'echo "Cuda compilation tools, release 11.8, V11.8.89"' "$1" 'is of CUDA 11.8, needed is 12.0 or newer'
 hindered '[ "$1" = --version ] && echo "Cuda compilation tools, release 13.0, V13.0.48"; exit $(($# != 1))' \
     "$1" 'nvcc does not compile'
-old=$tmp/build/lib/rlhf/0/kernels/kernels_cuda.so
+old=$tmp/build/lib/rlhf/1/kernels/kernels_cuda.so
 mkdir -p "$(dirname "$old")"
 : >"$old"
 configure "$1" OFF || { cat "$tmp/log" >&2; exit 1; }

@@ -87,7 +87,7 @@ static void wrong_metrics_are_failed_checks(void **state) {
 
 static void services_know_who_calls(void **state) {
     static struct rlhf_test_rows rows;
-    static const struct rlhf_test_row_value values[] = {{"n", RLHF_ROW_NUMBER, 0, NULL, 4}};
+    static const struct rlhf_test_row_value values[] = {{"n", RLHF_JSON_NUMBER, 0, NULL, 4}};
     rlhf_row *row = NULL;
     rlhf_str text;
     double n = 0;

@@ -36,7 +36,7 @@ static int check_advantages(struct rlhf__probe *t, struct rlhf__algo_batch *b, i
         return 0;
     }
     for (int32_t i = 0; i < b->n; i++)
-        if (b->use[i] > RLHF_ROW_EXCLUDED) {
+        if (b->use[i] > RLHF_USE_EXCLUDED) {
             rlhf__child_log_found(log, RLHF__CHECK_STILL, "rollout->use[%d] is %d", i, b->use[i]);
             return 0;
         }
@@ -113,8 +113,8 @@ static int is_out(struct rlhf__child_log *log, const struct rlhf__algo_batch *b,
     const int32_t row = row_of(b, h, i);
     const int score = rlhf__algo_head_bit(h) == RLHF_HEAD_SCORE;
     if (!score && i < b->offset[row] + b->prompt_len[row]) return 1;
-    if (b->use[row] == RLHF_ROW_EXCLUDED) return 1;
-    if (b->use[row] == RLHF_ROW_NO_GRADIENT && b->d[h][i] != 0)
+    if (b->use[row] == RLHF_USE_EXCLUDED) return 1;
+    if (b->use[row] == RLHF_USE_NO_GRADIENT && b->d[h][i] != 0)
         rlhf__child_log_found(log, RLHF__CHECK_STILL,
                               "row %d was said to be still, and d_heads->%s of it is %g", row,
                               rlhf__algo_head_name(h), (double)b->d[h][i]);

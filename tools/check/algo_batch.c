@@ -157,7 +157,7 @@ static int64_t count_tokens(const struct rlhf__algo_batch *b, int finished) {
     for (int32_t i = 0; i < b->n; i++)
         for (int32_t t = b->offset[i] + b->prompt_len[i]; t < b->offset[i + 1]; t++)
             n += finished ? b->finished[i] != 0
-                          : b->use[i] != RLHF_ROW_EXCLUDED && !(b->leaves_out && b->left_out[t]);
+                          : b->use[i] != RLHF_USE_EXCLUDED && !(b->leaves_out && b->left_out[t]);
     return n;
 }
 
@@ -234,7 +234,7 @@ struct part {
 static void part_of(const struct rlhf__algo_batch *b, int32_t from, int32_t to, struct part *p) {
     p->n = p->total = p->offset[0] = 0;
     for (int32_t i = from; i < to; i++) {
-        if (b->use[i] == RLHF_ROW_EXCLUDED) continue;
+        if (b->use[i] == RLHF_USE_EXCLUDED) continue;
         p->rows[p->n++] = i;
         p->total += b->offset[i + 1] - b->offset[i];
         p->offset[p->n] = p->total;

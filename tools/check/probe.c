@@ -139,7 +139,7 @@ static void do_free(const rlhf_host *api, void *p) {
     free(found);
 }
 
-// Returns 1 if the caller may use metric() and reduce(). Both are [step]: they are allowed only
+// Returns 1 if the caller may use metric() and reduce(). Both are [call]: they are allowed only
 // while a function of the plugin runs, on the thread that called the function.
 static int in_call(const struct rlhf__probe_host *h, const char *what) {
     if (h->inside && pthread_equal(h->caller, pthread_self())) return 1;

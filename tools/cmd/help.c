@@ -189,8 +189,8 @@ rlhf_status rlhf__version(const struct rlhf__dirs *dirs, struct rlhf__error *err
     json_t *said = ask(dirs);
     rlhf__levels_put(&table, json_object_get(said, "levels"));
     json_decref(said);
-    printf("rlhf-host %s (plugin ABI %d.%d)\n%s", RLHF_SDK_VERSION, RLHF_ABI_MAJOR, RLHF_ABI_MINOR,
-           rlhf__buf_text(&table));
+    printf("rlhf-host %s (plugin contract %d.%d)\n%s", RLHF_SDK_VERSION, RLHF_ABI_MAJOR,
+           RLHF_ABI_MINOR, rlhf__buf_text(&table));
     rlhf__buf_free(&table);
     return rlhf__print_flush(err);
 }

@@ -150,7 +150,7 @@ static void put_text(struct rlhf__buf *out, const struct rlhf__plugin *p,
     if (*p->desc.vendor) put_line(out, "vendor", p->desc.vendor);
     if (*p->desc.url) put_line(out, "url", p->desc.url);
     if (*p->desc.license) put_line(out, "license", p->desc.license);
-    rlhf__buf_printf(out, "  ABI      %d.%d\n", RLHF_ABI_MAJOR, RLHF_ABI_MINOR);
+    rlhf__buf_printf(out, "  contract %d.%d\n", RLHF_ABI_MAJOR, RLHF_ABI_MINOR);
     if (p->desc.state_version)
         rlhf__buf_printf(out, "  state    version %u, kept in checkpoints\n",
                          p->desc.state_version);

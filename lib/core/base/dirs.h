@@ -10,7 +10,7 @@
 
 struct rlhf__dirs {
     char exe[1024];   // directory of the executable
-    char lib[1100];   // <...>/lib/rlhf/0: algos, rewards, models, kernels below it
+    char lib[1100];   // <...>/lib/rlhf/1: algos, rewards, models, kernels below it
     char share[1100]; // <...>/share/rlhf: models, configs, prompts below it
     char user[1100];  // the user's own plugins, a directory for each kind; "" = none
     // The program's executable file. To supervise foreign code, the program runs this file again as
@@ -24,7 +24,7 @@ struct rlhf__dirs {
 rlhf_status rlhf__dirs_program(const char *link, char *out, size_t cap, struct rlhf__error *err);
 
 // Find the program's directories:
-//   lib    the first of these that exists: <exe>/../lib/rlhf/0, <exe>/../<libdir>/rlhf/0, and the
+//   lib    the first of these that exists: <exe>/../lib/rlhf/1, <exe>/../<libdir>/rlhf/1, and the
 //          directory under the configured install prefix; if none exists, the first of the three
 //   share  found in the same way, as <...>/share/rlhf
 //   user   $XDG_DATA_HOME/rlhf/plugins, or ~/.local/share/rlhf/plugins if the variable is unset or

@@ -109,7 +109,7 @@ static rlhf_status set_options(const struct rlhf__plugin *plugin,
     return RLHF_OK;
 }
 
-// Some options name code to run, or a destination for data (RLHF_OPT_CODE). Reject them if they
+// Some options name code to run, or a destination for data (RLHF_OPT_TRUSTED). Reject them if they
 // come only from a run directory, because whoever wrote that directory would choose the code or the
 // destination.
 static rlhf_status check_code(const struct rlhf__plugin *plugin,
@@ -118,7 +118,7 @@ static rlhf_status check_code(const struct rlhf__plugin *plugin,
     for (uint32_t i = 0; p->stored && i < plugin->table.n; i++) {
         rlhf_opt o;
         rlhf__opt_at(&plugin->table, i, &o);
-        if (!(o.flags & RLHF_OPT_CODE) || rlhf__opt_is_default(&o, config)) continue;
+        if (!(o.flags & RLHF_OPT_TRUSTED) || rlhf__opt_is_default(&o, config)) continue;
         const json_t *from = json_object_get(p->origin, o.key);
         if (json_object_get(from, "raw") || json_object_get(from, "file")) continue;
         json_t *v = rlhf__opt_json(&o, config);

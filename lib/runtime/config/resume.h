@@ -40,7 +40,7 @@ struct rlhf__resume_code {
 
 // Append the flags that must be given again to resume a run of the config `c` without --trust-run,
 // quoted for a shell: " --reward PATH", " --set SETTING=VALUE", ... The flags are for code that
-// rlhf__resume_trust rejects, for access to the network, for options with RLHF_OPT_CODE, and for
+// rlhf__resume_trust rejects, for access to the network, for options with RLHF_OPT_TRUSTED, and for
 // plugins that run outside a worker. The flags of the last two kinds are appended only if the
 // plugin is open and its config is resolved. Flags that `req` already has are left out. [main]
 void rlhf__resume_words(const struct rlhf__config_request *req, const struct rlhf__config *c,

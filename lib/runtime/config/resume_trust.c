@@ -128,7 +128,7 @@ static int is_default(const struct rlhf__plugin *plugin, uint32_t i, const json_
 }
 
 // Append the flags that the user must give again to resume a run with the plugin `p`: for its
-// options with RLHF_OPT_CODE that differ from their defaults, for access to the network, and for
+// options with RLHF_OPT_TRUSTED that differ from their defaults, for access to the network, and for
 // running outside a worker. If the plugin has not been opened, `plugin` is NULL, and only the flag
 // for the network is appended.
 static void add_code(const struct rlhf__config_request *req, const struct rlhf__plugin_config *p,
@@ -138,7 +138,7 @@ static void add_code(const struct rlhf__config_request *req, const struct rlhf__
         rlhf_opt o;
         rlhf__opt_at(&plugin->table, i, &o);
         const json_t *v = json_object_get(p->options, o.key);
-        if (!(o.flags & RLHF_OPT_CODE) || !v || !json_object_get(p->origin, o.key)) continue;
+        if (!(o.flags & RLHF_OPT_TRUSTED) || !v || !json_object_get(p->origin, o.key)) continue;
         if (is_default(plugin, i, v)) continue;
         struct rlhf__buf text = RLHF__BUF_INIT;
         if (!json_is_string(v)) rlhf__json_write(&text, v, 0);

@@ -35,15 +35,17 @@ rlhf_status rlhf__bundle_check(const char *path, const rlhf_bundle *src, rlhf_bu
         return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s: %s() returned nothing", path,
                           RLHF_ENTRY_SYMBOL);
     memcpy(head, src, sizeof head);
-    // The member `built_with` is at this offset in all versions of ABI 0.
-    const char *sdk =
-        head[0] >= RLHF_SIZE_TO(rlhf_bundle, built_with) && head[1] == 0 ? src->built_with : NULL;
+    // The member `built_with` is at this offset in all versions of ABI 1.
+    const char *sdk = head[0] >= RLHF_SIZE_TO(rlhf_bundle, built_with) && head[1] == RLHF_ABI_MAJOR
+                          ? src->built_with
+                          : NULL;
     if (head[1] != RLHF_ABI_MAJOR || head[2] != RLHF_ABI_MINOR)
-        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                          "%s: built %s%.32s%sfor plugin ABI %u.%u, this rlhf-host speaks %d.%d "
-                          "exactly; rebuild it with SDK " RLHF_SDK_VERSION,
-                          path, sdk ? "with SDK " : "", sdk ? sdk : "", sdk ? " " : "", head[1],
-                          head[2], RLHF_ABI_MAJOR, RLHF_ABI_MINOR);
+        return rlhf__fail(
+            err, RLHF_E_UNSUPPORTED,
+            "%s: built %s%.32s%sfor plugin contract %u.%u, this rlhf-host speaks %d.%d "
+            "exactly; rebuild it with SDK " RLHF_SDK_VERSION,
+            path, sdk ? "with SDK " : "", sdk ? sdk : "", sdk ? " " : "", head[1], head[2],
+            RLHF_ABI_MAJOR, RLHF_ABI_MINOR);
     const uint32_t min = RLHF_SIZE_TO(rlhf_bundle, plugins);
     if (rlhf__copy_in(out, sizeof *out, src, min, "bundle", err) < 0)
         return rlhf__error_context(err, "%s", path);
@@ -146,7 +148,7 @@ static rlhf_status check_flags(const struct rlhf__plugin *p, struct rlhf__error 
 // Reject options with flags that only the host's own tables may use.
 static rlhf_status check_option_flags(const struct rlhf__opt_table *t, struct rlhf__error *err) {
     const uint32_t known = RLHF_OPT_REQUIRED | RLHF_OPT_MIN_OPEN | RLHF_OPT_MAX_OPEN |
-                           RLHF_OPT_NULL_IS_0 | RLHF_OPT_CODE;
+                           RLHF_OPT_NULL_IS_0 | RLHF_OPT_TRUSTED;
     for (uint32_t i = 0; i < t->n; i++) {
         rlhf_opt o;
         rlhf__opt_at(t, i, &o);
@@ -195,7 +197,7 @@ static rlhf_status check(const rlhf_plugin *src, struct rlhf__plugin *out,
                           "%s is of kind %u, which this host does not know", d->id, d->kind);
     if (d->host_minor_min > RLHF_ABI_MINOR)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                          "%s needs plugin ABI %d.%u or newer, this "
+                          "%s needs plugin contract %d.%u or newer, this "
                           "rlhf-host speaks %d.%d",
                           d->id, RLHF_ABI_MAJOR, d->host_minor_min, RLHF_ABI_MAJOR, RLHF_ABI_MINOR);
     if (!d->version) d->version = "";

@@ -70,12 +70,13 @@ static rlhf_status find_entry(void *dl, const char *path, rlhf_entry_fn *out,
     if (symbol) return RLHF_OK;
     const int major = rlhf__plugin_abi(dl);
     if (major >= 0)
-        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                          "%s: built for plugin ABI %d, this rlhf-host speaks %d.%d; rebuild it "
-                          "with SDK " RLHF_SDK_VERSION,
-                          path, major, RLHF_ABI_MAJOR, RLHF_ABI_MINOR);
+        return rlhf__fail(
+            err, RLHF_E_UNSUPPORTED,
+            "%s: built for plugin contract %d, this rlhf-host speaks %d.%d; rebuild it "
+            "with SDK " RLHF_SDK_VERSION,
+            path, major, RLHF_ABI_MAJOR, RLHF_ABI_MINOR);
     return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                      "%s: not a plugin, or built for another ABI (it does "
+                      "%s: not a plugin, or built for another contract (it does "
                       "not export %s)",
                       path, RLHF_ENTRY_SYMBOL);
 }

@@ -114,22 +114,22 @@ static json_t *find(const rlhf_row *row, const char *path) {
 static int32_t row_type(const rlhf_host *host, const rlhf_row *row, const char *path) {
     const json_t *v = find(row, path);
     (void)host;
-    if (!v) return RLHF_ROW_ABSENT;
+    if (!v) return RLHF_JSON_ABSENT;
     switch (json_typeof(v)) {
     case JSON_NULL:
-        return RLHF_ROW_NULL;
+        return RLHF_JSON_NULL;
     case JSON_TRUE:
     case JSON_FALSE:
-        return RLHF_ROW_BOOL;
+        return RLHF_JSON_BOOL;
     case JSON_INTEGER:
     case JSON_REAL:
-        return RLHF_ROW_NUMBER;
+        return RLHF_JSON_NUMBER;
     case JSON_STRING:
-        return RLHF_ROW_STRING;
+        return RLHF_JSON_STRING;
     case JSON_ARRAY:
-        return RLHF_ROW_LIST;
+        return RLHF_JSON_LIST;
     default:
-        return RLHF_ROW_OBJECT;
+        return RLHF_JSON_OBJECT;
     }
 }
 

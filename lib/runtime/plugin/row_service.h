@@ -1,4 +1,4 @@
-// row_service.h: the table of "rlhf.row/0", which reads values of a data row, so that plugins need
+// row_service.h: the table of "rlhf.row/1", which reads values of a data row, so that plugins need
 // no JSON parser. The table works with any host, because failures are reported with the caller's
 // host->fail.
 #ifndef RLHF_HOST_PLUGIN_ROW_SERVICE_H

@@ -1,4 +1,4 @@
-// programs.h: the service "rlhf.draft.program/0". It starts programs that the user named, under the
+// programs.h: the service "rlhf.program/1". It starts programs that the user named, under the
 // same supervisor as workers (supervise/warden.h). Isolated programs are confined like workers.
 #ifndef RLHF_HOST_WORKER_PROGRAMS_H
 #define RLHF_HOST_WORKER_PROGRAMS_H

@@ -106,7 +106,7 @@ rlhf_status rlhf__correct(const rlhf_host *h, const struct rlhf__correction *c,
         if (s) count_row(c, in, row, sum, s);
         scale_row(c, in, row, sum, &high);
         if (!high || c->mode != RLHF__CORRECT_MASK) continue;
-        in->use[i] = RLHF_ROW_EXCLUDED;
+        in->use[i] = RLHF_USE_EXCLUDED;
         if (!finished || in->finished[i]) *excluded += row.end - row.begin;
     }
     return RLHF_OK;

@@ -24,7 +24,7 @@ enum rlhf__correction_mode {
     RLHF__CORRECT_TRUNCATE = 0, // a weight above the cap becomes the cap
     // With one weight per token, a weight above the cap becomes 0, and the divisors of the loss do
     // not change. With one weight per row (SEQUENCE), a row whose weight is above the cap is left
-    // out of the loss (RLHF_ROW_EXCLUDED).
+    // out of the loss (RLHF_USE_EXCLUDED).
     RLHF__CORRECT_MASK = 1
 };
 

@@ -203,10 +203,10 @@ rlhf_status rlhf__pg_uses(struct rlhf__pg *g, const rlhf_rollout *in, int32_t co
         const int masked = g->opt.mask_truncated && !in->finished[i];
         if (masked && counts) g->metrics.rollout.masked++;
         if (masked)
-            in->use[i] = RLHF_ROW_EXCLUDED;
-        else if (in->use[i] == RLHF_ROW_TRAINS && alone &&
+            in->use[i] = RLHF_USE_EXCLUDED;
+        else if (in->use[i] == RLHF_USE_TRAINS && alone &&
                  without_advantage(in, rlhf__response(in->offset, in->prompt_len, i)))
-            in->use[i] = RLHF_ROW_NO_GRADIENT;
+            in->use[i] = RLHF_USE_NO_GRADIENT;
     }
     return RLHF_OK;
 }
@@ -224,11 +224,11 @@ static rlhf_status mask_flat_groups(struct rlhf__pg *g, const rlhf_rollout *in, 
     for (int64_t i = 0; i < in->n; i++) {
         if (!flat[i]) continue;
         const struct rlhf__span row = rlhf__response(in->offset, in->prompt_len, i);
-        const int counted = in->use[i] != RLHF_ROW_EXCLUDED;
+        const int counted = in->use[i] != RLHF_USE_EXCLUDED;
         const int truncated = g->opt.mask_truncated && !in->finished[i]; // rlhf__pg_uses counted it
         left--;
         if (counts && !truncated) g->metrics.rollout.masked++;
-        in->use[i] = RLHF_ROW_EXCLUDED;
+        in->use[i] = RLHF_USE_EXCLUDED;
         if (g->phase_tokens > 0 && counted) g->phase_tokens -= row.end - row.begin;
     }
     g->rows = left;

@@ -140,9 +140,9 @@ rlhf_status rlhf__pg_begin(struct rlhf__pg *, const rlhf_rollout *, int64_t per_
 // decides how the loss uses each row (enum rlhf_row_use). `counts` is from rlhf__pg_begin. Errors:
 // RLHF_E_INTERNAL, and those of rlhf__correct. [step]
 //
-// A row whose advantages are all 0 becomes RLHF_ROW_NO_GRADIENT if the loss has no other term
+// A row whose advantages are all 0 becomes RLHF_USE_NO_GRADIENT if the loss has no other term
 // (critic, KL with a coefficient, entropy bonus). With mask_truncated, an unfinished row becomes
-// RLHF_ROW_EXCLUDED.
+// RLHF_USE_EXCLUDED.
 //
 // If mask_zero_advantage_groups is set, rlhf__pg_advantages masks further rows after this call:
 // those of groups whose advantages are all 0. These rows count in no divisor.

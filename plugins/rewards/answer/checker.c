@@ -256,7 +256,7 @@ static rlhf_status read_gold(struct rlhf__checker *c, const rlhf_row *row) {
     rlhf_str text;
     double value;
     char digits[40];
-    if (r->type(c->host, row, field) == RLHF_ROW_NUMBER) {
+    if (r->type(c->host, row, field) == RLHF_JSON_NUMBER) {
         RLHF_TRY(r->number(c->host, row, field, &value));
         return take_gold(c, number_text(value, digits));
     }

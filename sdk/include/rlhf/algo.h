@@ -2,7 +2,7 @@
 // advantages. From the heads, it computes a loss and the gradient of the loss by the heads. It sees
 // only host arrays of per-token numbers, never a tensor; the host owns the loop.
 //
-// Plugin contract 0.10; frozen from 1.0 on.
+// Plugin contract 1.0, frozen: it only grows.
 //
 // Calls to a rollout algorithm: plan() at the start of the run. Then in each phase:
 //   advantages (once, or before each minibatch) .. per epoch, per minibatch: loss (each
@@ -102,14 +102,14 @@ enum rlhf_plan_flag {
 
 // How the updates use a row; set by advantages().
 enum rlhf_row_use {
-    RLHF_ROW_TRAINS = 0,
+    RLHF_USE_TRAINS = 0,
     // loss() receives the row, but must give it a gradient of exactly zero. So the row is part of
     // the forward pass but not of the backward pass. If the gradient is not zero, the run ends with
     // RLHF_E_INTERNAL.
-    RLHF_ROW_NO_GRADIENT = 1, // [R:row-use]
+    RLHF_USE_NO_GRADIENT = 1, // [R:row-use]
     // The row is excluded from the loss: it is not part of the forward pass, and loss() does not
     // receive it. batch_tokens does not count its tokens, but batch_sequences counts the row.
-    RLHF_ROW_EXCLUDED = 2
+    RLHF_USE_EXCLUDED = 2
 };
 
 // Properties of the run, for plan(). Read only.
@@ -176,7 +176,7 @@ typedef struct rlhf_rollout {
     // (rlhf_run_info.ahead).
     const int64_t *version;
     const uint8_t *finished; // [n] 1 = ended by a stop token
-    // [n] the prompt's data row as JSON, to be read with "rlhf.row/0" (service.h); len 0 if the
+    // [n] the prompt's data row as JSON, to be read with "rlhf.row/1" (service.h); len 0 if the
     // prompt comes without a data row. NULL for rows of a file, because only their tokens are kept.
     const rlhf_str *meta;
 
@@ -226,7 +226,7 @@ typedef struct rlhf_loss_in {
     uint32_t max_new_tokens, reserved;
     int64_t phase, steps;    // as in rlhf_rollout
     int64_t batch_sequences; // of the whole minibatch that contains this microbatch
-    int64_t batch_tokens;    // its response tokens, without those of RLHF_ROW_EXCLUDED rows and
+    int64_t batch_tokens;    // its response tokens, without those of RLHF_USE_EXCLUDED rows and
                              // those marked in left_out
 
     // ---- rows ----

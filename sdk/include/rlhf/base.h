@@ -1,6 +1,6 @@
 // rlhf/base.h: definitions shared by all SDK headers: status codes, strings, visibility.
 //
-// Plugin contract 0.10; frozen from 1.0 on.
+// Plugin contract 1.0, frozen: it only grows.
 //
 // It declares neither host functions (host.h) nor plugins (plugin.h).
 //
@@ -28,9 +28,16 @@
 // beyond the table's size, the function is not supported.
 //
 // Thread tags, in the comment of every function:
-//   [main]  the host's control thread;
-//   [step]  at most one call at a time per instance, any OS thread;
-//   [any]   concurrent calls are allowed.
+//   [main]   the host's control thread;
+//   [step]   at most one call at a time per instance, any OS thread;
+//   [call]   a function of the host that a plugin may call only while one of its own [main] or
+//            [step] functions runs, and only on the thread on which it runs;
+//   [alone]  a function of a service that computes with a model: at most one call at a time,
+//            whichever plugin or thread calls it (service.h);
+//   [any]    concurrent calls are allowed.
+//
+// Tags of rules: [R:leak] marks a sentence that `rlhf-host plugin check` tests under the id "leak".
+// Its messages and docs/checking-a-plugin.md name rules by these ids.
 //
 // Ownership: arguments are borrowed until return. An object made by a create/open function is freed
 // by the matching destroy/close. Neither side frees the other's memory. Strings are UTF-8. [R:leak]
@@ -45,9 +52,12 @@
 #include <stdint.h>
 #include <string.h>
 
-#define RLHF_ABI_MAJOR   0        // v0: major and minor must match exactly; not stable yet
-#define RLHF_ABI_MINOR   10       // changes by minor: sdk/ChangeLog.md
-#define RLHF_SDK_VERSION "0.10.0" // <major>.<minor>.<patch>; also the host's version
+// The version of the plugin contract. Each addition has a new minor (sdk/ChangeLog.md).
+#define RLHF_ABI_MAJOR 1
+#define RLHF_ABI_MINOR 0
+// The release of the program that these headers come from, <major>.<minor>.<patch>. It does not
+// depend on the contract's version.
+#define RLHF_SDK_VERSION "0.11.0"
 
 #define RLHF_EXPORT __attribute__((visibility("default")))
 

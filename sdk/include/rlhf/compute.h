@@ -1,7 +1,7 @@
 // rlhf/compute.h: the compute table. Its type is the same for every device. Compute backends
 // implement it (kernels_cpu.so, kernels_reference.so, kernels_cuda.so); model plugins call it.
 //
-// Compute contract 0.10, a draft: it may change in any minor.
+// Compute contract 0.11, a draft: it may change in any minor.
 //
 // Device memory is opaque: an rlhf_dev is never dereferenced outside a table function, except by a
 // host that uses RLHF_COMPUTE_HOST_MEMORY. Byte offsets into one allocation are allowed
@@ -33,8 +33,8 @@
 
 #include "plugin.h"
 
-#define RLHF_COMPUTE_MAJOR 0  // model.h and compute.h: exact match until this contract is frozen
-#define RLHF_COMPUTE_MINOR 10 // changes by minor: sdk/ChangeLog.md
+#define RLHF_COMPUTE_MAJOR 0 // model.h and compute.h: exact match until this contract is frozen
+#define RLHF_COMPUTE_MINOR 11
 
 enum rlhf_dtype { RLHF_F32 = 1, RLHF_BF16 = 2, RLHF_I32 = 3 };
 

@@ -1,6 +1,6 @@
 // rlhf/exact.h: exp, log and others, correctly rounded.
 //
-// Plugin contract 0.10, as source code; frozen from 1.0 on.
+// Plugin contract 1.0, as source code, frozen: it only grows.
 //
 // Each function returns the double (rlhf_log_f32: the float) that is nearest to the exact value.
 // Only one number is the nearest, so the result is the same with every C library, compiler and CPU.

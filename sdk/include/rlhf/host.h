@@ -1,9 +1,9 @@
 // rlhf/host.h: what the host offers to every plugin.
 //
-// Plugin contract 0.10; frozen from 1.0 on.
+// Plugin contract 1.0, frozen: it only grows.
 //
 // A plugin does not import symbols from the host; it uses only this table. Larger features are
-// services: look one up with service(id), e.g. "rlhf.classifier/0" (see service.h). Messages are
+// services: look one up with service(id), e.g. "rlhf.classifier/1" (see service.h). Messages are
 // complete strings; format them with the helpers in log.h.
 #ifndef RLHF_HOST_H
 #define RLHF_HOST_H
@@ -49,7 +49,7 @@ struct rlhf_host {
     // shorter forms of this function. A name may contain only letters, digits, '_', '-', '.' and
     // '/'. The host prefixes it: rewards/<reward>/<name> for a reward, judge/<name> for a judge,
     // models/<role>/<name> for a model; names from an algorithm stay unchanged. Names that the host
-    // reports itself (docs/metrics.md) are dropped with a warning. [step] [R:metric-name]
+    // reports itself (docs/metrics.md) are dropped with a warning. [call] [R:metric-name]
     // [R:metric-text] [R:metric-weight] [R:metric-combine] [R:thread]
     void (*metric)(const rlhf_host *, const char *name, double value, double weight,
                    int32_t combine);
@@ -68,23 +68,23 @@ struct rlhf_host {
     // order, so every worker gets the same bits. In a run of one process the sums do not change.
     // The workers divide the rows of a minibatch among them (algo.h), so sums accumulated in loss()
     // must be added up with this function before they are used in a decision or a metric. All
-    // workers must make the same calls with the same n, so do not call it in loss(). [step]
+    // workers must make the same calls with the same n, so do not call it in loss(). [call]
     // [R:reduce]
     rlhf_status (*reduce)(const rlhf_host *, double *sums, uint32_t n);
 };
 
-// Report a metric of which the phase keeps the last value, e.g. a controller's coefficient. [step]
+// Report a metric of which the phase keeps the last value, e.g. a controller's coefficient. [call]
 static inline void rlhf_metric_last(const rlhf_host *host, const char *name, double value) {
     host->metric(host, name, value, 1.0, RLHF_COMBINE_LAST);
 }
 
-// Report the mean over `weight` rows or tokens. [step]
+// Report the mean over `weight` rows or tokens. [call]
 static inline void rlhf_metric_mean(const rlhf_host *host, const char *name, double mean,
                                     double weight) {
     host->metric(host, name, mean, weight, RLHF_COMBINE_MEAN);
 }
 
-// Add to a metric that counts. [step]
+// Add to a metric that counts. [call]
 static inline void rlhf_metric_add(const rlhf_host *host, const char *name, double amount) {
     host->metric(host, name, amount, 1.0, RLHF_COMBINE_SUM);
 }

@@ -1,6 +1,6 @@
 // rlhf/log.h: printf-style forms of host->log and host->fail. Text is cut to 1,023 bytes.
 //
-// Plugin contract 0.10; frozen from 1.0 on.
+// Plugin contract 1.0, frozen: it only grows.
 #ifndef RLHF_LOG_H
 #define RLHF_LOG_H
 

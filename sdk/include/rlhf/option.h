@@ -1,6 +1,6 @@
 // rlhf/option.h: a plugin's options as one static table.
 //
-// Plugin contract 0.10; frozen from 1.0 on.
+// Plugin contract 1.0, frozen: it only grows.
 //
 // The host parses the JSON, validates every value against the table, suggests the nearest key for a
 // misspelled one and fills the plugin's config struct. A plugin never sees JSON. `rlhf-host plugin
@@ -44,7 +44,7 @@ enum rlhf_opt_flag {
     // the plugin sends, or a secret that it sends. A resumed run takes the value from its run
     // directory only if the user allows it (--trust-run). Kernels plugins must not have such an
     // option.
-    RLHF_OPT_CODE = 16
+    RLHF_OPT_TRUSTED = 16
 };
 
 // One row. Tables are read with the descriptor's opt_stride, so that rows can grow.

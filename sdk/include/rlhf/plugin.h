@@ -1,13 +1,25 @@
 // rlhf/plugin.h: what a shared object must export to be a plugin of rlhf-host.
 //
-// Plugin contract 0.10; frozen from 1.0 on.
+// Plugin contract 1.0, frozen: it only grows.
 //
-// A plugin exports one function, `rlhf_plugin_v0`, which returns static const data: a bundle of
+// A plugin exports one function, `rlhf_plugin_v1`, which returns static const data: a bundle of
 // plugin descriptors. That function must not allocate, and nothing else may be exported
 // (-fvisibility=hidden). The ops tables of the kinds are in reward.h, algo.h, sink.h, model.h and
 // compute.h.
 //
 // Smallest plugin: see sdk/templates/reward.c. [R:exports]
+//
+// The life of a plugin, in a run and in every command that uses it:
+//   1. The host loads the file, calls rlhf_plugin_v1() and checks the bundle, the descriptors, the
+//      ops tables and the options. Nothing else of the plugin runs before this.
+//   2. It reads the user's settings into the config struct, and calls why_unused() for each.
+//   3. create(): the instance gets the host and its config, looks up services, allocates.
+//   4. In a resumed run, load() gets the bytes that save() wrote at the checkpoint.
+//   5. The calls of its kind: plan() and check_row() before the first phase; then those of the
+//      phases, in the order that the header of the kind says.
+//   6. At each checkpoint, save(). It may be called at any time between two calls.
+//   7. destroy(), also after a failure, but not after a failed create(). The file stays loaded.
+// One file may have several instances at a time; they share only the static data.
 #ifndef RLHF_PLUGIN_H
 #define RLHF_PLUGIN_H
 
@@ -75,8 +87,8 @@ typedef struct rlhf_plugin {
     // rlhf_algo_ops, rlhf_reward_ops, rlhf_model_ops, rlhf_environment_ops, rlhf_kernels_ops or
     // rlhf_sink_ops, by kind
     const void *ops;
-    // Returns the plugin's table for an optional interface, e.g. "rlhf.draft.iteration/0", or NULL
-    // if the plugin does not have this interface. Ids have the form of service ids. `self` is NULL
+    // Returns the plugin's table for an optional interface, e.g. "rlhf.iteration/1", or NULL if
+    // the plugin does not have this interface. Ids have the form of service ids. `self` is NULL
     // if the host calls this before there is an instance; then return NULL for an interface that
     // depends on the instance. The table is valid until destroy(self), or forever if self is NULL.
     // If extension is NULL, there are no extensions. [any] [R:extension]
@@ -90,12 +102,12 @@ typedef struct rlhf_bundle {
 } rlhf_bundle;
 
 typedef const rlhf_bundle *(*rlhf_entry_fn)(void);
-#define RLHF_ENTRY_SYMBOL "rlhf_plugin_v0"
+#define RLHF_ENTRY_SYMBOL "rlhf_plugin_v1"
 // The name of the entry function. To link several plugins into one program, define RLHF_ENTRY
 // before including this header, with a different name for each plugin (-DRLHF_ENTRY=my_plugin), and
 // call the functions by these names.
 #ifndef RLHF_ENTRY
-#define RLHF_ENTRY rlhf_plugin_v0
+#define RLHF_ENTRY rlhf_plugin_v1
 #endif
 #ifdef __cplusplus
 extern "C" {

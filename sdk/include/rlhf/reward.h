@@ -1,7 +1,7 @@
 // rlhf/reward.h: reward plugins. All data is flat host memory, so a batch can be passed to another
 // process.
 //
-// Plugin contract 0.10; frozen from 1.0 on.
+// Plugin contract 1.0, frozen: it only grows.
 //
 // In these comments, total is offset[n]: the number of tokens of all rows.
 //
@@ -60,7 +60,7 @@ typedef struct rlhf_reward_in {
 
     // ---- rows ----
     const rlhf_str *prompt, *response; // [n] decoded text; the response after the response rules
-    // [n] the data row as JSON, to be read with "rlhf.row/0" (service.h); len is 0 if none exists
+    // [n] the data row as JSON, to be read with "rlhf.row/1" (service.h); len is 0 if none exists
     const rlhf_str *meta;
     // [n] index of the prompt among the prompts that the run uses (rlhf_prompts). It counts from 0,
     // and a prompt has the same index in every phase. -1: unknown, as for held-out rows

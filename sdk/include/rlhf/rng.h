@@ -1,6 +1,6 @@
 // rlhf/rng.h: counter-based random numbers, Philox 4x32-10 (Salmon et al., SC 2011).
 //
-// Plugin contract 0.10; frozen from 1.0 on.
+// Plugin contract 1.0, frozen: it only grows.
 //
 // A random number is a pure function of (seed, stream, counter). It is the same on every device and
 // for every number of threads. A generator's only state is its counter. A stream is a *name*

@@ -1,15 +1,14 @@
 // rlhf/service.h: the service tables returned by host->service(id).
 //
-// Plugin contract 0.10; frozen from 1.0 on.
+// Plugin contract 1.0, frozen: it only grows.
 //
-// Thread tags in this file:
-//   [step]  of all [step] functions of a service, only one may run at a time, whichever plugin or
-//           thread calls it, because plugins share models, and a model computes with all threads;
-//   [any]   may run at the same time as other calls, also a [step] call, but not during open or
-//           close of the same object.
+// Of all [alone] functions of a service, only one may run at a time, whichever plugin or thread
+// calls it, because plugins share models, and a model computes with all threads. An [any] function
+// may run at the same time as other calls, also an [alone] call, but not during open or close of
+// the same object.
 //
-// The tags matter only to plugins that start threads, because, with two exceptions, the host does
-// not run two plugins at once. First, with rewards.overlap, a thread of the host may call the
+// These rules matter only to plugins that start threads, because, with two exceptions, the host
+// does not run two plugins at once. First, with rewards.overlap, a thread of the host may call the
 // score() of a reward with RLHF_REWARD_EXTERNAL while the model computes. Second, with
 // rollout.ahead, a thread of the host generates text while other plugins run. This thread uses a
 // second instance of the policy's model and a separate compute table. So instances and tables must
@@ -24,10 +23,10 @@
 
 #include "host.h"
 
-// "rlhf.classifier/0": runs the sequence classifier of any model directory (DistilBERT, GPT-2 with
+// "rlhf.classifier/1": runs the sequence classifier of any model directory (DistilBERT, GPT-2 with
 // a score head) with its tokenizer. Texts longer than the model's context are truncated; padding is
 // never used.
-#define RLHF_SVC_CLASSIFIER "rlhf.classifier/0"
+#define RLHF_SVC_CLASSIFIER "rlhf.classifier/1"
 typedef struct rlhf_classifier rlhf_classifier;
 typedef struct rlhf_classifier_service {
     uint32_t size, reserved;
@@ -39,13 +38,13 @@ typedef struct rlhf_classifier_service {
     // Returns the name of label i from config.json's id2label, e.g. "POSITIVE", or NULL past the
     // end. Borrowed until close. [any]
     const char *(*label)(const rlhf_host *, const rlhf_classifier *, int32_t i);
-    // Writes the logits [n, n_labels] of n texts. [step]
+    // Writes the logits [n, n_labels] of n texts. [alone]
     rlhf_status (*logits)(const rlhf_host *, rlhf_classifier *, uint32_t n, const rlhf_str *texts,
                           float *logits);
 } rlhf_classifier_service;
 
-// "rlhf.tokenizer/0": tokenizers of model directories (byte-level BPE, WordPiece).
-#define RLHF_SVC_TOKENIZER "rlhf.tokenizer/0"
+// "rlhf.tokenizer/1": tokenizers of model directories (byte-level BPE, WordPiece).
+#define RLHF_SVC_TOKENIZER "rlhf.tokenizer/1"
 typedef struct rlhf_tokenizer rlhf_tokenizer;
 typedef struct rlhf_tokenizer_service {
     uint32_t size, reserved;
@@ -61,10 +60,10 @@ typedef struct rlhf_tokenizer_service {
                           char *utf8, uint64_t cap, uint64_t *len);
 } rlhf_tokenizer_service;
 
-// "rlhf.reward_model/0": runs a reward model (as trained by bradley_terry.so), which has a trunk
+// "rlhf.reward_model/1": runs a reward model (as trained by bradley_terry.so), which has a trunk
 // and one score per token. Rewards are gain * score + bias, with gain and bias from the model's
 // config.json.
-#define RLHF_SVC_REWARD_MODEL "rlhf.reward_model/0"
+#define RLHF_SVC_REWARD_MODEL "rlhf.reward_model/1"
 typedef struct rlhf_reward_model rlhf_reward_model;
 typedef struct rlhf_reward_model_service {
     uint32_t size, reserved;
@@ -79,27 +78,27 @@ typedef struct rlhf_reward_model_service {
     // reward after each response token, and 0 on the prompt; it may be NULL. `seq` [n] gets the
     // mean or the last of a row's token rewards; `pooling` (enum rlhf_pool) selects which (0 = as
     // the model was trained). For a row without response tokens, `seq` gets the reward after the
-    // row's last prompt token. [step]
+    // row's last prompt token. [alone]
     rlhf_status (*score)(const rlhf_host *, rlhf_reward_model *, uint32_t n, const int32_t *ids,
                          const int32_t *offset, const int32_t *prompt_len, int32_t pooling,
                          float *seq, float *token);
 } rlhf_reward_model_service;
 
-// "rlhf.row/0": values of a data row, e.g. of rlhf_reward_in.meta.
+// "rlhf.row/1": values of a data row, e.g. of rlhf_reward_in.meta.
 //
 // A path is a key of the row ("answer") or, if it starts with a slash, a JSON Pointer (RFC 6901)
 // such as "/steps/0/text", in which ~1 means a slash and ~0 a tilde. If the value is absent or of
 // another type, the function returns RLHF_E_INVALID; the message to the user names the value and
 // its actual type.
-#define RLHF_SVC_ROW "rlhf.row/0"
-enum rlhf_row_type {
-    RLHF_ROW_ABSENT = 0,
-    RLHF_ROW_NULL = 1,
-    RLHF_ROW_BOOL = 2,
-    RLHF_ROW_NUMBER = 3,
-    RLHF_ROW_STRING = 4,
-    RLHF_ROW_LIST = 5,
-    RLHF_ROW_OBJECT = 6
+#define RLHF_SVC_ROW "rlhf.row/1"
+enum rlhf_json_type {
+    RLHF_JSON_ABSENT = 0,
+    RLHF_JSON_NULL = 1,
+    RLHF_JSON_BOOL = 2,
+    RLHF_JSON_NUMBER = 3,
+    RLHF_JSON_STRING = 4,
+    RLHF_JSON_LIST = 5,
+    RLHF_JSON_OBJECT = 6
 };
 typedef struct rlhf_row rlhf_row;
 typedef struct rlhf_row_service {
@@ -108,7 +107,7 @@ typedef struct rlhf_row_service {
     // without a data row, the text is empty, and this call fails. Free the row with close. [any]
     rlhf_status (*open)(const rlhf_host *, rlhf_str json, rlhf_row **out);
     void (*close)(const rlhf_host *, rlhf_row *); // NULL allowed [any]
-    // Returns the type (enum rlhf_row_type) of the value at path. Use this for values that may be
+    // Returns the type (enum rlhf_json_type) of the value at path. Use this for values that may be
     // absent. [any]
     int32_t (*type)(const rlhf_host *, const rlhf_row *, const char *path);
     // Gets a string with its escapes decoded. The string is borrowed until close. [any]
@@ -121,10 +120,10 @@ typedef struct rlhf_row_service {
     rlhf_status (*length)(const rlhf_host *, const rlhf_row *, const char *path, uint64_t *out);
 } rlhf_row_service;
 
-// "rlhf.limits/0": the limits of one call of a reward, from the settings rewards.*. They are for
+// "rlhf.limits/1": the limits of one call of a reward, from the settings rewards.*. They are for
 // rewards that work outside the process. The table is plain data without functions; read it when
 // needed.
-#define RLHF_SVC_LIMITS "rlhf.limits/0"
+#define RLHF_SVC_LIMITS "rlhf.limits/1"
 typedef struct rlhf_limits {
     uint32_t size;
     int32_t retries;       // retries of a failed row, done by the host

@@ -1,7 +1,7 @@
 // rlhf/shards.h: helpers for sums that loss() accumulates. With them, the sums have the same bits
 // for any number of processes.
 //
-// Plugin contract 0.10; frozen from 1.0 on.
+// Plugin contract 1.0, frozen: it only grows.
 //
 // The host divides a minibatch into rlhf_run_info.shards parts by a rule that does not depend on
 // the number of processes. rlhf_loss_in.shard is the part that a microbatch belongs to. Keep n sums
@@ -26,7 +26,7 @@ static inline double *rlhf_shard_sums(double *sums, uint32_t shard, uint32_t n) 
 
 // Reduces sums [shards, n] in place over all processes, and sets total[i] to the sum of
 // sums[shard][i] over the shards, in order. `total` must not overlap `sums`. If `shards` is 0, it
-// counts as 1. Returns the errors of host->reduce. [step]
+// counts as 1. Returns the errors of host->reduce. [call]
 static inline rlhf_status rlhf_shards_total(const rlhf_host *host, double *sums, uint32_t shards,
                                             uint32_t n, double *total) {
     const uint32_t parts = shards ? shards : 1;

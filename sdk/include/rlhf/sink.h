@@ -1,7 +1,7 @@
 // rlhf/sink.h: sinks receive the metrics and samples of a run, e.g. to send them to an experiment
 // tracker.
 //
-// Plugin contract 0.10; frozen from 1.0 on.
+// Plugin contract 1.0, frozen: it only grows.
 //
 // The host calls begin(), then phase() after each phase, then end(). A sink observes; it cannot
 // change a run. If one of its functions fails, the host warns and calls only end() for the rest of

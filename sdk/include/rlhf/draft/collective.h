@@ -1,4 +1,4 @@
-// rlhf/draft/collective.h: DRAFT of plugin contract 0.10: it may change or disappear in any minor.
+// rlhf/draft/collective.h: DRAFT, not in plugin contract 1.0: it may change in any minor.
 // Lets the processes of one run ("ranks") send bytes to each other through a library such as MPI.
 // There is one plugin for each library (collective_openmpi.so, collective_mpich.so). The host opens
 // such a plugin if a launcher such as mpirun started the host.

@@ -1,4 +1,4 @@
-// rlhf/draft/environment.h: DRAFT of plugin contract 0.10: it may change or disappear in any minor.
+// rlhf/draft/environment.h: DRAFT, not in plugin contract 1.0: it may change in any minor.
 // Environment plugins. An environment answers the policy between its turns. It may be a game, a set
 // of tools or a simulated user.
 //
@@ -57,7 +57,7 @@ enum rlhf_role {
 // the host.
 typedef struct rlhf_tool_call {
     rlhf_str name;
-    rlhf_str arguments; // read it with "rlhf.row/0" (service.h)
+    rlhf_str arguments; // read it with "rlhf.row/1" (service.h)
 } rlhf_tool_call;
 
 typedef struct rlhf_episode_in {

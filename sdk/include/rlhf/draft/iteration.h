@@ -1,4 +1,4 @@
-// rlhf/draft/iteration.h: DRAFT of plugin contract 0.10: it may change or disappear in any minor.
+// rlhf/draft/iteration.h: DRAFT, not in plugin contract 1.0: it may change in any minor.
 // Lets an outer loop over training phases act at the end of a phase: make the policy the new
 // reference, or continue training the run's reward model.
 //
@@ -9,7 +9,7 @@
 #include "../host.h"
 
 // The extension (rlhf_plugin.extension) of an algorithm that uses the service below.
-#define RLHF_EXT_ITERATION "rlhf.draft.iteration/0"
+#define RLHF_EXT_ITERATION "rlhf.iteration/1"
 typedef struct rlhf_iteration {
     uint32_t size;
     int32_t reward_model;    // 1: phase_end() trains the run's reward model
@@ -17,7 +17,7 @@ typedef struct rlhf_iteration {
     int32_t reserved;
 } rlhf_iteration;
 
-#define RLHF_SVC_ITERATION "rlhf.draft.iteration/0"
+#define RLHF_SVC_ITERATION "rlhf.iteration/1"
 
 // One round of reward-model training (DeepSeekMath, Shao et al. 2024, algorithm 1, line 12). It
 // uses the fresh pairs, which are the preference pairs collected since the last round, and older

@@ -1,4 +1,4 @@
-// rlhf/draft/program.h: DRAFT of plugin contract 0.10: it may change or disappear in any minor.
+// rlhf/draft/program.h: DRAFT, not in plugin contract 1.0: it may change in any minor.
 // Lets a plugin use programs that the user has named: the host starts and supervises them.
 //
 // A program runs without a shell, in a separate session, with the user's environment and working
@@ -13,12 +13,12 @@
 // The extension (rlhf_plugin.extension, with self NULL) of a plugin that starts programs with the
 // service below and lets them do its work. If the plugin came with the host, the options `isolate`
 // and `network` apply only to its programs; the plugin itself stays in the host's process.
-#define RLHF_EXT_PROGRAM "rlhf.draft.program/0"
+#define RLHF_EXT_PROGRAM "rlhf.program/1"
 typedef struct rlhf_program_use {
     uint32_t size, reserved;
 } rlhf_program_use;
 
-#define RLHF_SVC_PROGRAM "rlhf.draft.program/0"
+#define RLHF_SVC_PROGRAM "rlhf.program/1"
 
 typedef struct rlhf_program {
     uint32_t size, reserved;

@@ -1,4 +1,4 @@
-// rlhf/draft/tap.h: DRAFT of plugin contract 0.10: it may change or disappear in any minor. The
+// rlhf/draft/tap.h: DRAFT, not in plugin contract 1.0: it may change in any minor. The
 // intermediate values of a transformer: its residual stream, its attention, and the output of each
 // part. `rlhf-host inspect` reads models through this interface.
 //
@@ -20,7 +20,7 @@
 #include "../model.h"
 
 // The extension (rlhf_plugin.extension, with self) of a model plugin: rlhf_tap_ops.
-#define RLHF_EXT_TAP "rlhf.inspect/0"
+#define RLHF_EXT_TAP "rlhf.tap/1"
 
 enum rlhf_tap_norm { RLHF_TAP_NORM_LAYER = 0, RLHF_TAP_NORM_RMS = 1 };
 

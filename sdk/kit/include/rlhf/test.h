@@ -348,7 +348,7 @@ struct rlhf_test_stream {
 // An empty stream. [any]
 void rlhf_test_stream_init(struct rlhf_test_stream *s);
 
-// ---- a fake "rlhf.classifier/0" ----
+// ---- a fake "rlhf.classifier/1" ----
 
 // A fake classifier. The test provides the function `logit`, which computes the logit of one label
 // for a text. open() always returns this object and records its path. open_status < 0 makes open()
@@ -368,7 +368,7 @@ struct rlhf_test_classifier {
 void rlhf_test_classifier_init(struct rlhf_test_classifier *c, const char *const *labels,
                                int32_t n_labels);
 
-// ---- a fake "rlhf.tokenizer/0" ----
+// ---- a fake "rlhf.tokenizer/1" ----
 
 // A fake tokenizer. For any path, every byte is a token. open_status < 0 makes open() fail.
 struct rlhf_test_tokenizer {
@@ -380,7 +380,7 @@ struct rlhf_test_tokenizer {
 // Initialize a tokenizer; its open() has not been called yet. [any]
 void rlhf_test_tokenizer_init(struct rlhf_test_tokenizer *t);
 
-// ---- a fake "rlhf.reward_model/0" ----
+// ---- a fake "rlhf.reward_model/1" ----
 
 // A fake reward model. The test provides the function `token`, which computes the reward of a token
 // from its id. open_status < 0 makes open() fail, and score_status < 0 makes score() fail.
@@ -396,13 +396,13 @@ struct rlhf_test_reward_model {
 // Makes a reward model. Afterwards, set `token` and, if needed, `context`. [any]
 void rlhf_test_reward_model_init(struct rlhf_test_reward_model *m);
 
-// ---- a fake "rlhf.row/0" ----
+// ---- a fake "rlhf.row/1" ----
 
 // The value that all fake rows have at `path`. Paths without such a value are absent. The JSON text
 // of a row is ignored.
 struct rlhf_test_row_value {
     const char *path;
-    int32_t type, reserved; // enum rlhf_row_type
+    int32_t type, reserved; // enum rlhf_json_type
     const char *string;
     double number; // a number, a boolean, or the length of a list
 };
@@ -448,7 +448,7 @@ rlhf_status rlhf_test_call(struct rlhf_test_episode *e, const char *tool, const 
 rlhf_status rlhf_test_finish(struct rlhf_test_episode *e, int32_t end);
 void rlhf_test_close(struct rlhf_test_episode *e); // close() [step]
 
-// ---- "rlhf.limits/0" ----
+// ---- "rlhf.limits/1" ----
 
 // Initializes *l without limits. Set the limits that the test needs, and offer *l as
 // RLHF_SVC_LIMITS. [any]
