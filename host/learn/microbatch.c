@@ -137,11 +137,7 @@ static rlhf_status backward(struct rlhf__learner *l, struct forwards *f,
         grad = l->compact.heads;
     }
     if (l->shards) RLHF_TRY(rlhf__shards_meet(l, err));
-    if (p->is_last) {
-        rlhf__shards_watch(l, &f->model);
-        rlhf__shards_follow(l, 0, &f->model);
-        rlhf__shards_follow(l, 1, &f->critic);
-    }
+    if (p->is_last) rlhf__shards_watch(l, &f->model);
     rlhf_status st = rlhf__model_backward(l->model, b, &f->model, &grad, err);
     if (st != RLHF_OK || !l->critic) return st;
     return rlhf__model_backward(l->critic, b, &f->critic, &grad, err);

@@ -4,8 +4,6 @@
 #include "learn/optim_blocks.h"
 #include "model/compute.h"
 
-#include <stdlib.h>
-
 _Static_assert(RLHF__TREE_DEPTH <= RLHF_ADD_ALL_MAX, "one call adds all pending sums");
 
 #define PART ((uint64_t)1 << 20) // bytes that fit into the L2 caches of two cores
@@ -21,37 +19,6 @@ static uint64_t grads_bytes(const struct rlhf__optim *o) {
     return bytes;
 }
 
-static int by_place(const void *a, const void *b) {
-    const struct rlhf__once *x = a, *y = b;
-    return (x->at > y->at) - (x->at < y->at);
-}
-
-// Find the ranges of optimizer k to which a backward pass can add once.
-static rlhf_status find_once(struct rlhf__shard_sums *s, int k, struct rlhf__error *err) {
-    const struct rlhf__optim *o = s->optim[k];
-    uint32_t n = 0, last = 0;
-    if (!o || !o->grads) return RLHF_OK;
-    struct rlhf__once *x = calloc((size_t)o->n + 1, sizeof *x);
-    if (!x) return RLHF__NOMEM(err, "out of memory for the ranges of %u gradients", o->n);
-    for (uint32_t i = 0; i < o->n; i++) {
-        const uint64_t at = (uintptr_t)o->items[i].param.grad - (uintptr_t)o->grads;
-        const uint32_t flags = o->items[i].param.flags;
-        s->needs_flag[k] |= (flags & RLHF_PARAM_CAN_ADD_ONCE) != 0;
-        if (flags & (RLHF_PARAM_ADDS_ONCE | RLHF_PARAM_CAN_ADD_ONCE))
-            x[n++] = (struct rlhf__once){at, at + (uint64_t)o->items[i].n * sizeof(float)};
-    }
-    qsort(x, n, sizeof *x, by_place);
-    for (uint32_t i = 1; i < n; i++) {
-        if (x[i].at == x[last].end)
-            x[last].end = x[i].end;
-        else
-            x[++last] = x[i];
-    }
-    s->once[k] = x;
-    s->n_once[k] = n ? last + 1 : 0;
-    return RLHF_OK;
-}
-
 rlhf_status rlhf__shard_sums_init(struct rlhf__shard_sums *s, const rlhf_compute *t,
                                   struct rlhf__optim *policy, struct rlhf__optim *critic,
                                   const struct rlhf__share *share, struct rlhf__error *err) {
@@ -60,7 +27,6 @@ rlhf_status rlhf__shard_sums_init(struct rlhf__shard_sums *s, const rlhf_compute
     s->n_aside = rlhf__tree_asides(share->shards, rlhf__share_from(share, share->rank),
                                    rlhf__share_to(share, share->rank));
     for (int k = 0; k < 2; k++) {
-        RLHF_TRY(find_once(s, k, err));
         for (uint32_t i = 0; s->optim[k] && i < s->n_aside; i++) {
             const rlhf_status st = t->alloc(t->ctx, grads_bytes(s->optim[k]), &s->aside[k][i]);
             if (st != RLHF_OK)
@@ -72,7 +38,6 @@ rlhf_status rlhf__shard_sums_init(struct rlhf__shard_sums *s, const rlhf_compute
 
 void rlhf__shard_sums_finish(struct rlhf__shard_sums *s) {
     for (int k = 0; k < 2; k++) {
-        free(s->once[k]);
         for (uint32_t i = 0; s->compute && i < s->n_aside; i++)
             s->compute->release(s->compute->ctx, s->aside[k][i]);
     }
@@ -82,12 +47,9 @@ void rlhf__shard_sums_finish(struct rlhf__shard_sums *s) {
 void rlhf__shard_sums_begin(struct rlhf__shard_sums *s, const struct rlhf__share *share) {
     s->tree = (struct rlhf__tree){.shards = share->shards};
     s->last = rlhf__share_to(share, share->rank) - 1;
-    s->keeps = 0;
 }
 
-void rlhf__shard_sums_shard(struct rlhf__shard_sums *s, uint32_t shard, int next_adds_once) {
-    s->follows = s->keeps;
-    s->keeps = next_adds_once && shard % 2 == 0;
+void rlhf__shard_sums_shard(struct rlhf__shard_sums *s, uint32_t shard) {
     s->shard = shard;
     s->complete = s->optim[0]->grads_bytes;
     s->table = RLHF_OK;
@@ -98,7 +60,6 @@ void rlhf__shard_sums_shard(struct rlhf__shard_sums *s, uint32_t shard, int next
 // Complete gradients of optimizer k, and their position in its buffers.
 struct range {
     int k;
-    int is_pair; // 1: they are the sum of the shard before and of the current shard
     rlhf_dev grad;
     uint64_t at, bytes;
 };
@@ -119,35 +80,15 @@ static rlhf_status add_all(const rlhf_compute *t, rlhf_dev x, const rlhf_dev *sr
 // Push a range onto the tree. The sum stays in the range if this is the process's last shard.
 // Otherwise it is moved to the place of the resulting node. A sum may be stored in the place of
 // either operand, because f32 addition is commutative.
-static rlhf_status push_whole(const struct rlhf__shard_sums *s, struct range x) {
-    const struct rlhf__tree_node leaf = {0, s->shard}, pair = {1, s->shard / 2};
+static rlhf_status push(const struct rlhf__shard_sums *s, struct range x) {
     struct rlhf__tree tree = s->tree;
     rlhf_dev src[RLHF__TREE_DEPTH], to = NULL;
-    if (x.is_pair) tree.n--;
     const uint32_t last = tree.n;
-    const uint32_t n = rlhf__tree_push(&tree, x.is_pair ? pair : leaf);
+    const uint32_t n = rlhf__tree_push(&tree, (struct rlhf__tree_node){0, s->shard});
     for (uint32_t i = 0; i < n; i++)
         src[i] = rlhf_dev_at(s->aside[x.k][last - 1 - i], x.at);
     if (s->shard != s->last) to = rlhf_dev_at(s->aside[x.k][tree.n - 1], x.at);
     return add_all(s->compute, x.grad, src, n, to, x.bytes);
-}
-
-// Push a range onto the tree, without the gradients that are kept for the next shard. If gradients
-// of the shard before were kept, pushes their sum with the current shard's as one node.
-static rlhf_status push(const struct rlhf__shard_sums *s, struct range x) {
-    const struct rlhf__once *o = s->once[x.k], *end = o ? o + s->n_once[x.k] : NULL;
-    if (!s->keeps && !s->follows) return push_whole(s, x);
-    for (uint64_t at = x.at, to; at < x.at + x.bytes; at = to) {
-        while (o < end && o->end <= at)
-            o++;
-        const int once = o < end && o->at <= at;
-        to = x.at + x.bytes;
-        if (o < end && (once ? o->end : o->at) < to) to = once ? o->end : o->at;
-        if (once && s->keeps) continue;
-        RLHF_TRY(push_whole(s, (struct range){x.k, once && s->follows,
-                                              rlhf_dev_at(x.grad, at - x.at), at, to - at}));
-    }
-    return RLHF_OK;
 }
 
 // Push the next range, which ends where the previous one begins. If this completes gradients
@@ -157,8 +98,7 @@ static rlhf_status push_next(const struct rlhf__shard_sums *s, struct range x) {
     const int parts = s->completes && s->shard == s->last;
     for (uint64_t end = x.bytes, from; end > 0; end = from) {
         from = parts && end > PART ? (end - PART + 63) / 64 * 64 : 0;
-        RLHF_TRY(
-            push(s, (struct range){x.k, 0, rlhf_dev_at(x.grad, from), x.at + from, end - from}));
+        RLHF_TRY(push(s, (struct range){x.k, rlhf_dev_at(x.grad, from), x.at + from, end - from}));
         if (parts) RLHF_TRY(rlhf__optim_blocks_complete(s->optim[x.k], x.at + from));
     }
     return RLHF_OK;
@@ -168,8 +108,7 @@ int rlhf__shard_sums_graded(struct rlhf__shard_sums *s, rlhf_dev grad, uint64_t 
     const rlhf_dev grads = s->optim[0]->grads;
     if (rlhf_dev_at(grad, bytes) != rlhf_dev_at(grads, s->complete)) return 0;
     s->complete = (uintptr_t)grad - (uintptr_t)grads;
-    if (s->table == RLHF_OK)
-        s->table = push_next(s, (struct range){0, 0, grad, s->complete, bytes});
+    if (s->table == RLHF_OK) s->table = push_next(s, (struct range){0, grad, s->complete, bytes});
     return 1;
 }
 
@@ -180,10 +119,10 @@ rlhf_status rlhf__shard_sums_end(struct rlhf__shard_sums *s) {
         uint64_t at = 0;
         if (o && o->grads)
             RLHF_TRY(
-                push_next(s, (struct range){k, 0, o->grads, 0, k ? o->grads_bytes : s->complete}));
+                push_next(s, (struct range){k, o->grads, 0, k ? o->grads_bytes : s->complete}));
         for (uint32_t i = 0; o && !o->grads && i < o->n; i++) {
             const uint64_t bytes = (uint64_t)o->items[i].n * sizeof(float);
-            RLHF_TRY(push(s, (struct range){k, 0, o->items[i].param.grad, at, bytes}));
+            RLHF_TRY(push(s, (struct range){k, o->items[i].param.grad, at, bytes}));
             at += bytes;
         }
     }

@@ -135,11 +135,6 @@ void rlhf__shards_watch(struct rlhf__learner *l, rlhf_forward *f) {
     f->graded_ctx = s;
 }
 
-void rlhf__shards_follow(const struct rlhf__learner *l, int critic, rlhf_forward *f) {
-    const struct rlhf__shards *s = l->shards;
-    if (s && s->sums.follows && s->sums.needs_flag[critic]) f->flags |= RLHF_FORWARD_ADDS_ONCE;
-}
-
 static rlhf_status run_shard(struct rlhf__learner *l, const struct rlhf__rows *e, uint32_t shard,
                              struct rlhf__place *p, rlhf__shards_run_fn run,
                              struct rlhf__error *err) {
@@ -158,16 +153,6 @@ static rlhf_status run_shard(struct rlhf__learner *l, const struct rlhf__rows *e
     return st;
 }
 
-// Returns 1 if this process also computes the shard after k, and if this shard has few enough
-// tokens for RLHF_PARAM_ADDS_ONCE and RLHF_PARAM_CAN_ADD_ONCE.
-static int next_adds_once(const struct rlhf__learner *l, const struct rlhf__rows *e, uint32_t k) {
-    const struct rlhf__shards *s = l->shards;
-    if (k >= s->sums.last || !e->n) return 0;
-    const int64_t tokens = (int64_t)e->offset[s->first[k + 2]] - e->offset[s->first[k + 1]];
-    const int64_t most = l->microbatch_tokens; // 0: not limited
-    return tokens > 0 && tokens <= RLHF_ADDS_ONCE_ROWS && (most <= 0 || tokens <= most);
-}
-
 rlhf_status rlhf__shards_rows(struct rlhf__learner *l, const struct rlhf__rows *e,
                               int share_prompts, struct rlhf__place *p, rlhf__shards_run_fn run,
                               struct rlhf__error *err) {
@@ -180,7 +165,7 @@ rlhf_status rlhf__shards_rows(struct rlhf__learner *l, const struct rlhf__rows *
     for (uint32_t k = rlhf__share_from(share, share->rank);
          st == RLHF_OK && k < rlhf__share_to(share, share->rank); k++) {
         const int train = p->train && !p->only_compares;
-        if (train) rlhf__shard_sums_shard(&s->sums, k, next_adds_once(l, e, k));
+        if (train) rlhf__shard_sums_shard(&s->sums, k);
         st = run_shard(l, e, k, p, run, err);
         if (st == RLHF_OK && train) st = failed(l, rlhf__shard_sums_end(&s->sums), err);
         take(l, p, &own);

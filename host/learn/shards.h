@@ -53,10 +53,6 @@ rlhf_status rlhf__shards_meet(struct rlhf__learner *, struct rlhf__error *err);
 // it can also be summed over the processes while the pass goes on. Call this before the last
 // backward pass of each shard. [step]
 void rlhf__shards_watch(struct rlhf__learner *, rlhf_forward *f);
-// If gradients of the shard before are kept in place, make the backward pass of *f add to them once
-// (RLHF_FORWARD_ADDS_ONCE). *f is the policy's pass or, if `critic` is 1, the critic's. Call this
-// before the last backward pass of each shard. [step]
-void rlhf__shards_follow(const struct rlhf__learner *, int critic, rlhf_forward *f);
 // Divide the rows into shards (`share` is as in rlhf__deal), and call `run` for each shard of this
 // process that has rows. With p->train, also adds up the shards' gradients. Call this with
 // p->train exactly once per minibatch, even for a minibatch without rows. [step]

@@ -226,11 +226,9 @@ static void *block_grad(const struct rlhf__cpu *cpu, const rlhf_lm_head *a,
     return b->logits;
 }
 
-static uint64_t weight_count(const rlhf_lm_head *a) { return (uint64_t)a->d * (uint64_t)a->vocab; }
-
-// With goes_on, the block continues the sums in d_weight.
+// The block continues the sums in d_weight, so the division into blocks does not change them.
 static rlhf_status block_backward(struct rlhf__cpu *cpu, const rlhf_lm_head *a,
-                                  const struct rlhf__lm_block *b, uint32_t first, int goes_on) {
+                                  const struct rlhf__lm_block *b, uint32_t first) {
     void *dz = block_grad(cpu, a, b, first);
     if (a->d_hidden)
         RLHF_TRY(cpu->table.linear_dx(cpu, rlhf_dev_at(a->d_hidden, first * row_bytes(a)), a->dtype,
@@ -238,33 +236,8 @@ static rlhf_status block_backward(struct rlhf__cpu *cpu, const rlhf_lm_head *a,
     if (a->d_weight)
         RLHF_TRY(rlhf__linear_dw(cpu, rlhf__cpu_mem(a->d_weight),
                                  rlhf__cpu_mem(rlhf_dev_at(a->hidden, first * row_bytes(a))), dz,
-                                 a->weight, b->rows, goes_on));
+                                 a->weight, b->rows, 1));
     return RLHF_OK;
-}
-
-// With goes_on, the blocks do not change the sums, because each block continues the sums of the
-// block before. Without it, there must be a single block, or no d_weight.
-static rlhf_status all_blocks(struct rlhf__cpu *cpu, const rlhf_lm_head *a, uint32_t step,
-                              int with_ref, int with_entropy, int goes_on) {
-    for (uint32_t first = 0; first < a->rows; first += step) {
-        uint32_t rows = a->rows - first < step ? a->rows - first : step;
-        struct rlhf__lm_block b = block_of(a, with_ref, with_entropy, first, rows);
-        RLHF_TRY(block_fill(cpu, &b));
-        RLHF_TRY(block_backward(cpu, a, &b, first, goes_on));
-    }
-    return RLHF_OK;
-}
-
-// The gradient is summed in a workspace, and then added once.
-static rlhf_status blocks_once(struct rlhf__cpu *cpu, const rlhf_lm_head *a, uint32_t step,
-                               int with_ref, int with_entropy) {
-    rlhf_lm_head apart = *a;
-    void *sum = NULL;
-    RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_SUM, weight_count(a) * sizeof(float), &sum));
-    apart.d_weight = rlhf__cpu_dev(sum);
-    RLHF_TRY(cpu->table.zero(cpu, apart.d_weight, weight_count(a) * sizeof(float)));
-    RLHF_TRY(all_blocks(cpu, &apart, step, with_ref, with_entropy, 1));
-    return cpu->table.add(cpu, a->d_weight, apart.d_weight, RLHF_F32, weight_count(a));
 }
 
 static rlhf_status lm_head_bwd(void *ctx, const rlhf_lm_head *from) {
@@ -281,11 +254,15 @@ static rlhf_status lm_head_bwd(void *ctx, const rlhf_lm_head *from) {
     if (kept) {
         struct rlhf__lm_block b = block_of(&a, with_ref, with_entropy, 0, a.rows);
         RLHF_TRY(rlhf__lm_block_place(cpu, &b)); // the same sizes as in lm_head, so nothing moves
-        return block_backward(cpu, &a, &b, 0, !a.once);
+        return block_backward(cpu, &a, &b, 0);
     }
-    if (a.once && a.d_weight && a.rows > step)
-        return blocks_once(cpu, &a, step, with_ref, with_entropy);
-    return all_blocks(cpu, &a, step, with_ref, with_entropy, !a.once);
+    for (uint32_t first = 0; first < a.rows; first += step) {
+        uint32_t rows = a.rows - first < step ? a.rows - first : step;
+        struct rlhf__lm_block b = block_of(&a, with_ref, with_entropy, first, rows);
+        RLHF_TRY(block_fill(cpu, &b));
+        RLHF_TRY(block_backward(cpu, &a, &b, first));
+    }
+    return RLHF_OK;
 }
 
 // ---- workspaces ----
@@ -293,12 +270,11 @@ static rlhf_status lm_head_bwd(void *ctx, const rlhf_lm_head *from) {
 // Add the workspaces of a block of `rows` rows.
 static void block_needs(struct rlhf__cpu *cpu, const rlhf_lm_head *a, const rlhf_weight *w,
                         uint32_t rows, int backward, struct rlhf__cpu_needs *n) {
-    const int goes_on = !a->once || rows < a->rows;
     const int with_ref = backward ? a->d_kl != NULL : a->kl != NULL;
     const int cuts = a->dist && rlhf__lm_dist_cuts(a->dist, a->vocab);
     rlhf__lm_block_needs(cpu, w, rows, with_ref ? (a->ref_d ? a->ref_d : a->d) : 0, cuts, n);
     if (backward && a->d_hidden) rlhf__linear_dx_needs(cpu, w, a->dtype, 0, rows, n);
-    if (backward && a->d_weight) rlhf__linear_dw_needs(cpu, w, rows, goes_on, n);
+    if (backward && a->d_weight) rlhf__linear_dw_needs(cpu, w, rows, 1, n);
 }
 
 // Also adds the workspaces of the last block. It has fewer rows than the others, so its work may be
@@ -312,8 +288,6 @@ void rlhf__cpu_needs_lm_head(struct rlhf__cpu *cpu, const rlhf_call *c, struct r
     const int with_ref = backward ? a.d_kl != NULL : a.kl != NULL;
     const uint32_t step = rlhf__lm_block_rows(cpu, &w, a.rows, with_ref);
     if (!a.rows) return;
-    if (backward && a.once && a.d_weight && a.rows > step)
-        rlhf__cpu_need(n, RLHF__WS_SUM, weight_count(&a) * sizeof(float));
     block_needs(cpu, &a, &w, step, backward, n);
     if (a.rows % step) block_needs(cpu, &a, &w, a.rows % step, backward, n);
 }

@@ -106,7 +106,7 @@ static rlhf_status context_init(struct rlhf__cpu *cpu, const rlhf_kernels_open *
     t->dtypes = 1u << RLHF_F32 | (cpu->bf16 ? 1u << RLHF_BF16 : 0u);
     t->threads = (uint32_t)cpu->threads;
     t->flags = RLHF_COMPUTE_MIN_P | RLHF_COMPUTE_DIVERGENCE | RLHF_COMPUTE_HOST_MEMORY |
-               RLHF_COMPUTE_ROW_EXACT | RLHF_COMPUTE_ADDS_ONCE | RLHF_COMPUTE_HEAD_ONCE;
+               RLHF_COMPUTE_ROW_EXACT;
     t->name = "cpu";
     t->detail = cpu->detail;
     t->ctx = cpu;

@@ -78,16 +78,11 @@ static rlhf_status forward(void *self, const rlhf_batch *b, const rlhf_forward *
         out->logp[t] *= 1.25f;
     return st;
 }
-#elif defined BREAK_PARAM || defined BREAK_PAST || defined BREAK_ADDS_ONCE ||                      \
-    defined BREAK_CAN_ADD_ONCE
+#elif defined BREAK_PARAM || defined BREAK_PAST
 static rlhf_status param(void *self, uint32_t i, rlhf_param *out) {
     rlhf_status st = real->param(self, i, out);
 #ifdef BREAK_PARAM
     if (i == 1) out->shape[0] = 0;
-#elif defined BREAK_ADDS_ONCE
-    if (st == RLHF_OK) out->flags |= RLHF_PARAM_ADDS_ONCE; // wrong for the embeddings
-#elif defined BREAK_CAN_ADD_ONCE
-    if (st == RLHF_OK) out->flags |= RLHF_PARAM_CAN_ADD_ONCE; // wrong for norms and biases
 #else
     if (st == RLHF_E_INVALID) st = real->param(self, 0, out);
 #endif
@@ -114,8 +109,7 @@ static void change(rlhf_model_ops *ops) {
     ops->gen_step = gen_step;
 #elif defined BREAK_GRADIENT || defined BREAK_VALUE
     ops->backward = backward;
-#elif defined BREAK_PARAM || defined BREAK_PAST || defined BREAK_ADDS_ONCE ||                      \
-    defined BREAK_CAN_ADD_ONCE
+#elif defined BREAK_PARAM || defined BREAK_PAST
     ops->param = param;
 #elif defined BREAK_OPEN
     ops->open = open_model;

@@ -23,11 +23,9 @@ static void description(void **state) {
         assert_int_equal(c->size, sizeof *c);
         const int on_gpu = cuda && i == 1;
         assert_int_equal(c->device, on_gpu ? RLHF_DEVICE_CUDA : RLHF_DEVICE_CPU);
-        assert_int_equal(
-            c->flags,
-            RLHF_COMPUTE_ROW_EXACT | RLHF_COMPUTE_MIN_P |
-                (on_gpu ? 0 : RLHF_COMPUTE_DIVERGENCE | RLHF_COMPUTE_HOST_MEMORY) |
-                (i == 1 && !on_gpu ? RLHF_COMPUTE_ADDS_ONCE | RLHF_COMPUTE_HEAD_ONCE : 0));
+        assert_int_equal(c->flags,
+                         RLHF_COMPUTE_ROW_EXACT | RLHF_COMPUTE_MIN_P |
+                             (on_gpu ? 0 : RLHF_COMPUTE_DIVERGENCE | RLHF_COMPUTE_HOST_MEMORY));
         assert_true(c->dtypes & 1u << RLHF_F32);
         if (!on_gpu) {
             assert_true(c->slots_hint == 0 && c->microbatch_hint == 0);

@@ -261,47 +261,6 @@ static void one_output_is_a_column(void **state) {
         }
 }
 
-// RLHF_COMPUTE_ADDS_ONCE: with up to RLHF_ADDS_ONCE_ROWS rows, dw receives the bits of its old
-// value plus the sum that a call on zeros gives.
-static void dw_is_added_once(void **state) {
-    static const struct shape cases[] = {
-        {1, 64, 33, RLHF_F32, RLHF_F32, OI, 0, 0},
-        {37, 149, 1, RLHF_F32, RLHF_F32, OI, 0, 0},
-        {720, 97, 130, RLHF_F32, RLHF_F32, 0, 0, 0},
-        {RLHF_ADDS_ONCE_ROWS, 149, 1, RLHF_F32, RLHF_F32, OI, 0, 0},
-        {RLHF_ADDS_ONCE_ROWS, 40, 50, RLHF_F32, RLHF_F32, OI, 0, 0},
-        {1, 64, 33, RLHF_BF16, RLHF_F32, 0, 0, 0},
-        {719, 97, 130, RLHF_BF16, RLHF_F32, OI, 0, 0},
-        {RLHF_ADDS_ONCE_ROWS, 40, 50, RLHF_BF16, RLHF_F32, 0, 0, 0},
-    };
-    struct kit *kit = *state;
-    rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};
-    for (size_t b = 0; b < CHECK_COUNT(backends); b++)
-        for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
-            const struct shape *s = &cases[i];
-            const uint64_t nx = s->rows * (uint64_t)s->k, ny = s->rows * (uint64_t)s->n;
-            const uint64_t all = (uint64_t)s->k * (uint64_t)s->n;
-            struct call k = {.c = backends[b]};
-            if (!(k.c->flags & RLHF_COMPUTE_ADDS_ONCE)) continue;
-            const float *old = call_normal(&k, 3, all, 20.0);
-            float *sum = call_host(&k, all * sizeof *sum), *got = call_host(&k, all * sizeof *got);
-            rlhf_dev x = call_floats(&k, call_normal(&k, 1, nx, 1.0), nx, s->dtype);
-            rlhf_dev dy = call_floats(&k, call_normal(&k, 2, ny, 1.0), ny, s->dtype);
-            rlhf_dev zeros = call_zeros(&k, all, RLHF_F32),
-                     dw = call_floats(&k, old, all, RLHF_F32);
-            rlhf_weight *w = weight(&k, s);
-            KIT_OK(k.c, k.c->linear_dw(k.c->ctx, zeros, NULL, x, dy, w, s->rows));
-            KIT_OK(k.c, k.c->linear_dw(k.c->ctx, dw, NULL, x, dy, w, s->rows));
-            kit_read(k.c, sum, zeros, all, RLHF_F32);
-            kit_read(k.c, got, dw, all, RLHF_F32);
-            for (uint64_t e = 0; e < all; e++)
-                if (got[e] != old[e] + sum[e])
-                    fail_msg("%s, %u rows: element %llu is %.9g, not %.9g", k.c->name, s->rows,
-                             (unsigned long long)e, (double)got[e], (double)(old[e] + sum[e]));
-            call_finish(&k);
-        }
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(linear_matches),
                                        cmocka_unit_test(linear_dx_matches),
@@ -312,7 +271,6 @@ int main(void) {
                                        cmocka_unit_test(threads),
                                        cmocka_unit_test(linear_add_is_copy_and_linear),
                                        cmocka_unit_test(one_output_is_a_column),
-                                       cmocka_unit_test(dw_is_added_once),
                                        cmocka_unit_test(no_rows)};
     return cmocka_run_group_tests_name("kernels: linear", tests, kit_setup, kit_teardown);
 }

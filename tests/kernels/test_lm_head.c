@@ -262,51 +262,6 @@ static void small_workspace(void **state) {
     kit_destroy(small.cpu2);
 }
 
-// rlhf_lm_head.once: d_weight receives the bits of its old value plus the sum that a call without
-// `once` leaves in zeros.
-static void check_once(rlhf_compute *c, const struct shape *s, int forward) {
-    const uint64_t n = s->rows, weights = (uint64_t)s->d * (uint64_t)s->vocab;
-    struct call k = {.c = c, .n_rows = s->rows};
-    uint32_t *which = call_host(&k, n * sizeof *which);
-    for (uint32_t i = 0; i < s->rows; i++)
-        which[i] = i;
-    k.rows = which;
-    rlhf_dist dist;
-    rlhf_lm_head a = make_head(&k, s, &dist);
-    const float *old = call_normal(&k, 8, weights, 0.1);
-    float *sum = call_host(&k, weights * sizeof *sum), *got = call_host(&k, weights * sizeof *got);
-    a.d_logp = call_floats(&k, call_normal_rows(&k, 5, 1, 1.0), n, RLHF_F32);
-    a.d_weight = call_zeros(&k, weights, RLHF_F32);
-    KIT_OK(c, c->lm_head_bwd(c->ctx, &a));
-    kit_read(c, sum, a.d_weight, weights, RLHF_F32);
-    a.once = 1;
-    a.d_weight = call_floats(&k, old, weights, RLHF_F32);
-    if (forward) KIT_OK(c, c->lm_head(c->ctx, &a));
-    KIT_OK(c, c->lm_head_bwd(c->ctx, &a));
-    kit_read(c, got, a.d_weight, weights, RLHF_F32);
-    for (uint64_t e = 0; e < weights; e++)
-        if (got[e] != old[e] + sum[e])
-            fail_msg("%s: element %llu is %.9g, not %.9g", c->name, (unsigned long long)e,
-                     (double)got[e], (double)(old[e] + sum[e]));
-    call_finish(&k);
-}
-
-static void weight_is_added_once(void **state) {
-    struct kit *k = *state;
-    const struct shape s[] = {{70, 64, 8192, RLHF_F32, 0, 0, 1.0, 1.0, 0, OI},
-                              {70, 64, 8192, RLHF_BF16, 0, 0, 1.0, 1.0, 0, OI},
-                              {9, 64, 97, RLHF_BF16, 0, 0, 1.0, 1.0, 0, 0}};
-    rlhf_compute *small = kit_create(k->kernels_cpu, 1, 0, 1 << 20); // many blocks of rows
-    rlhf_compute *backends[] = {k->ref, k->cpu1, k->cpu2, small};
-    for (size_t b = 0; b < CHECK_COUNT(backends); b++)
-        for (size_t i = 0; i < CHECK_COUNT(s); i++) {
-            if (!(backends[b]->flags & RLHF_COMPUTE_HEAD_ONCE)) continue;
-            check_once(backends[b], &s[i], 0);
-            check_once(backends[b], &s[i], 1);
-        }
-    kit_destroy(small);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(match),
                                        cmocka_unit_test(backward_matches),
@@ -314,7 +269,6 @@ int main(void) {
                                        cmocka_unit_test(loud_reference),
                                        cmocka_unit_test(rows),
                                        cmocka_unit_test(threads),
-                                       cmocka_unit_test(small_workspace),
-                                       cmocka_unit_test(weight_is_added_once)};
+                                       cmocka_unit_test(small_workspace)};
     return cmocka_run_group_tests_name("kernels: lm_head", tests, kit_setup, kit_teardown);
 }

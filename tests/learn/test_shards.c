@@ -49,10 +49,6 @@ static void check_sums(struct fixture *f, const char *backend, uint32_t shards, 
     f->share.shards = shards;
     learner_open(f, backend, RLHF__DTYPE_F32, 2, critic);
     struct result *got = learner_run(f, 0, tokens, whole ? (int)shards : ROWS);
-    // The last two shards are siblings. So on the CPU, the gradients of the first one were kept.
-    const struct rlhf__shard_sums *sums = &f->learner.shards->sums;
-    assert_int_equal(sums->follows, whole);
-    assert_int_equal(sums->n_once[0] > 0, strcmp(backend, "cpu") == 0);
     const float scale = 1 / (float)shards;
     double loss = 0;
     for (uint32_t s = 0; s < shards; s++)

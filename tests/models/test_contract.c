@@ -303,8 +303,8 @@ static void test_base(void **state) {
     assert_refused(m.ops->forward(m.self, &vec_batch, &f, &out), RLHF_E_INVALID,
                    "not for training");
     f.train = 0;
-    f.flags = 2 * RLHF_FORWARD_ADDS_ONCE; // unknown
-    assert_refused(m.ops->forward(m.self, &vec_batch, &f, &out), RLHF_E_UNSUPPORTED, "flags 0x4");
+    f.flags = 2 * RLHF_FORWARD_BASE; // unknown
+    assert_refused(m.ops->forward(m.self, &vec_batch, &f, &out), RLHF_E_UNSUPPORTED, "flags 0x2");
     model_close(&m);
 }
 

@@ -122,7 +122,9 @@ int rlhf__checked_fill(struct rlhf__checked_model *m, uint32_t seed, float eps, 
     return rlhf__checked_fine(m, RLHF__CHECK_FORWARD, rlhf__checked_ops(m)->refresh(m->t.self));
 }
 
-float *rlhf__checked_gradient(struct rlhf__checked_model *m, int32_t i, rlhf_param *p, int64_t *n) {
+// Copy the gradient of parameter i to host memory, which the caller frees, and set *p and *n.
+// Returns NULL if the parameter has no gradient, or if the gradient cannot be read.
+static float *gradient(struct rlhf__checked_model *m, int32_t i, rlhf_param *p, int64_t *n) {
     *n = get(m, i, p);
     float *g = *n && p->grad ? calloc((size_t)*n, sizeof *g) : NULL;
     if (!g || m->table->download(m->table->ctx, g, p->grad, (uint64_t)*n * sizeof *g) == RLHF_OK)
@@ -137,7 +139,7 @@ double rlhf__checked_along(struct rlhf__checked_model *m) {
         rlhf_param p;
         int64_t n;
         uint32_t way = 77u + (uint32_t)i;
-        float *g = rlhf__checked_gradient(m, i, &p, &n);
+        float *g = gradient(m, i, &p, &n);
         if (!n || (p.grad && !g)) return NAN;
         for (int64_t k = 0; g && k < n; k++)
             sum += (double)g[k] * (double)number(&way);

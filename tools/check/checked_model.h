@@ -46,9 +46,6 @@ enum { RLHF__CHECKED_ZERO_B = 1 }; // an adapter's B is 0
 // 1. Add eps times a fixed direction to the trained parameters. Then call refresh(). Returns 0 if a
 // call failed. [main]
 int rlhf__checked_fill(struct rlhf__checked_model *m, uint32_t seed, float eps, int flags);
-// Copies the gradient of parameter i to host memory, which the caller frees, and sets *p and *n.
-// Returns NULL if the parameter has no gradient, or if the gradient cannot be read. [main]
-float *rlhf__checked_gradient(struct rlhf__checked_model *m, int32_t i, rlhf_param *p, int64_t *n);
 // Returns the dot product of all gradients with the direction of rlhf__checked_fill; NaN if the
 // gradients cannot be read. [main]
 double rlhf__checked_along(struct rlhf__checked_model *m);

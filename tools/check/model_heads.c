@@ -1,5 +1,5 @@
-// model_heads.c: tests whether a model's numbers fulfill the contract with adapters, in bf16, and
-// in heads other than log-probs: value, entropy, KL, pooled scores and token scores.
+// model_heads.c: tests whether a model's heads and their gradients fulfill the contract: log-probs,
+// also with adapters and in bf16, value, entropy, KL, pooled scores and token scores.
 #include "check/cases.h"
 
 #include "check/checked_model.h"
@@ -26,6 +26,7 @@ static const struct form {
     uint32_t heads;
     int32_t labels, value, adapter;
 } forms[] = {
+    {"log-probs", RLHF_HEAD_LOGP, 0, 0, 0},
     {"the value head and entropy", RLHF_HEAD_VALUE | RLHF_HEAD_ENTROPY, 0, RLHF_VALUE_LINEAR, 0},
     {"the value head of two layers", RLHF_HEAD_VALUE, 0, RLHF_VALUE_MLP, 0},
     {"kl to a reference", RLHF_HEAD_KL, 0, 0, 0},
@@ -127,6 +128,7 @@ static const char *fault_of(const struct trial *t, int h, int32_t at, float x) {
     if (!isfinite(x)) return "which is not finite";
     if (!head[h].pooled && !is_given(&t->rows, at)) return x == 0 ? NULL : "of a prompt token";
     const double most = log((double)t->m.info.n_vocab) + 1e-4;
+    if (head[h].bit == RLHF_HEAD_LOGP && !(x < 0)) return "which is not below 0";
     if (head[h].bit == RLHF_HEAD_ENTROPY && ((double)x < -1e-5 || (double)x > most))
         return "outside of 0 to the logarithm of the vocabulary";
     if (head[h].bit == RLHF_HEAD_KL && (double)x < -1e-5) return "which is below 0";
@@ -251,7 +253,7 @@ static void try_form(struct rlhf__check *c, const struct form *form) {
                                  .n_labels = form->labels,
                                  .value_kind = form->value,
                                  .adapter = form->adapter ? &adapter : NULL};
-    struct trial t = {.form = form, .m.may_refuse = 1};
+    struct trial t = {.form = form, .m.may_refuse = form != forms};
     struct numbers n;
     if (rlhf__checked_open(c, &t.m, 0, &how)) {
         rlhf__checked_rows_make(&t.m, &t.rows);

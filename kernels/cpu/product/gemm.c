@@ -5,8 +5,7 @@
 #include "split.h"
 
 #define K_WHOLE ((int64_t)RLHF__GEMM_SUM_K) // up to this size, k is not divided
-_Static_assert(RLHF_ADDS_ONCE_ROWS <= RLHF__GEMM_SUM_K, "RLHF_COMPUTE_ADDS_ONCE: a single pass");
-#define K_STEP ((int64_t)2048)
+#define K_STEP  ((int64_t)2048)
 
 #define LEAST_ROWS 48 // least number of rows in a block
 

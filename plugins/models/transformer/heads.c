@@ -308,7 +308,6 @@ static rlhf_status lm_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlh
     a.d_kl = d->of[TF_KL];
     a.d_hidden = m->bwd.drh.p;
     a.d_weight = rlhf__tf_global(m, m->arch.tied ? RLHF_TF_WTE : RLHF_TF_LM)->grad;
-    a.once = (f->flags & RLHF_FORWARD_ADDS_ONCE) != 0;
     *made = 1;
     return m->c->lm_head_bwd(m->c->ctx, &a);
 }
@@ -356,8 +355,8 @@ static rlhf_status resp_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const r
     return resp_state_bwd(m, w, m->bwd.drf.p, RLHF_F32);
 }
 
-static rlhf_status heads_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_batch *b,
-                             const rlhf_forward *f, const rlhf_heads *grad) {
+rlhf_status rlhf__tf_heads_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_batch *b,
+                               const rlhf_forward *f, const rlhf_heads *grad) {
     const uint64_t bytes = (uint64_t)w->rows.total * (uint64_t)m->arch.d * sizeof(float);
     rlhf_heads g = *grad;
     int32_t trunk = 0;
@@ -382,11 +381,4 @@ static rlhf_status heads_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const 
         trunk = 1;
     }
     return trunk && rlhf__tf_trunk_learns(m) ? rlhf__tf_trunk_bwd(m, w, f) : RLHF_OK;
-}
-
-rlhf_status rlhf__tf_heads_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_batch *b,
-                               const rlhf_forward *f, const rlhf_heads *grad) {
-    RLHF_TRY(rlhf__tf_set_aside(m, b, f));
-    RLHF_TRY(heads_bwd(m, w, b, f, grad));
-    return rlhf__tf_add_back(m);
 }

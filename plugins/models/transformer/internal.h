@@ -158,12 +158,6 @@ struct rlhf__tf_acts rlhf__tf_acts(const struct rlhf__tf *m, const struct rlhf__
 rlhf_attn rlhf__tf_attn_geometry(const struct rlhf__tf *m, int32_t layer, int32_t cached);
 // Computes all gradients of the trunk. The input is d(loss)/d(w->x) in m->bwd.ds, f32 [total, d].
 rlhf_status rlhf__tf_trunk_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_forward *f);
-// For RLHF_FORWARD_ADDS_ONCE; otherwise they do nothing. The LM head and the tokens of a batch add
-// to the embedding's gradient separately. Before the backward pass, rlhf__tf_set_aside moves the
-// rows of the batch's tokens out of that gradient, which leaves zeros. After the pass,
-// rlhf__tf_add_back adds the old rows to the new ones.
-rlhf_status rlhf__tf_set_aside(struct rlhf__tf *m, const rlhf_batch *b, const rlhf_forward *f);
-rlhf_status rlhf__tf_add_back(struct rlhf__tf *m);
 
 // ---- rotary.c ----
 // Ensures that the table m->turn covers at least `positions` positions. Call before recording.

@@ -131,15 +131,14 @@ static int32_t needs_prompt_len(uint32_t heads, const rlhf_heads *out) {
 
 static rlhf_status check_forward(struct rlhf__tf *m, const rlhf_batch *b, const rlhf_forward *f,
                                  const rlhf_heads *out) {
-    const uint32_t known = RLHF_FORWARD_BASE | RLHF_FORWARD_ADDS_ONCE;
     if (f->heads & ~heads_of(m))
         return rlhf__tf_fail(m, RLHF_E_UNSUPPORTED,
                              "forward: heads 0x%x wanted, this model has 0x%x", f->heads,
                              heads_of(m));
-    if (f->flags & ~known)
+    if (f->flags & ~(uint32_t)RLHF_FORWARD_BASE)
         return rlhf__tf_fail(m, RLHF_E_UNSUPPORTED, "forward: flags 0x%x, this model knows 0x%x",
-                             f->flags, known);
-    if (f->flags & RLHF_FORWARD_BASE && f->train)
+                             f->flags, RLHF_FORWARD_BASE);
+    if (f->flags && f->train)
         return rlhf__tf_fail(m, RLHF_E_INVALID, "forward: RLHF_FORWARD_BASE is not for training");
     if (f->train && !m->open.trainable)
         return rlhf__tf_fail(m, RLHF_E_INVALID, "forward: the model was not opened for training");

@@ -92,23 +92,6 @@ static void put_name(struct rlhf__tf *m, const struct rlhf_tf_name *n, int32_t l
     at->name += used + 1;
 }
 
-// Returns 1 if a single call of linear_dw computes the whole gradient of a slot, and if this call
-// adds to each element once. The score head may need two calls, one for each kind of scores. The
-// gradients of embeddings, norms and biases are added up row by row or block by block.
-static int adds_once(const struct rlhf__tf *m, int32_t layer, int32_t slot) {
-    if (!(m->c->flags & RLHF_COMPUTE_ADDS_ONCE)) return 0;
-    if (layer < 0) return slot == RLHF_TF_V1_W || slot == RLHF_TF_V2_W;
-    return rlhf__tf_site_of(slot) >= 0;
-}
-
-// Returns 1 for the embedding and the LM head, to which RLHF_FORWARD_ADDS_ONCE applies
-// (rlhf__tf_set_aside, lm_bwd).
-static int can_add_once(const struct rlhf__tf *m, int32_t layer, int32_t slot) {
-    const uint32_t needed = RLHF_COMPUTE_ADDS_ONCE | RLHF_COMPUTE_HEAD_ONCE;
-    return (m->c->flags & needed) == needed && layer < 0 &&
-           (slot == RLHF_TF_WTE || slot == RLHF_TF_LM);
-}
-
 static void fill_whole(struct rlhf__tf *m, const struct rlhf_tf_name *n, int32_t layer,
                        rlhf_param *p) {
     const struct rlhf__tf_shape s = rlhf__tf_slot_shape(m, layer, n->slot);
@@ -121,8 +104,6 @@ static void fill_whole(struct rlhf__tf *m, const struct rlhf_tf_name *n, int32_t
     p->group = s.group;
     p->flags = s.flags;
     if (m->low && s.group == RLHF_PARAM_TRUNK) p->flags |= RLHF_PARAM_FROZEN;
-    if (t->grad && adds_once(m, layer, n->slot)) p->flags |= RLHF_PARAM_ADDS_ONCE;
-    if (t->grad && can_add_once(m, layer, n->slot)) p->flags |= RLHF_PARAM_CAN_ADD_ONCE;
     p->init = s.init;
     p->init_std = s.init_std;
     p->value = rlhf_dev_at(t->value, skip);

@@ -4,12 +4,7 @@
 // ds is the gradient of the stream, f32 [T, d]; products read it in the act dtype. With pre-norm,
 // each block adds its part to ds in place. With post-norm there is a norm between blocks, so ds and
 // a spare buffer are swapped.
-//
-// For RLHF_FORWARD_ADDS_ONCE, this file also sets aside old rows of the embedding's gradient.
 #include "internal.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 struct pass {
     struct rlhf__tf *m;
@@ -216,55 +211,6 @@ static rlhf_status embed_bwd(struct pass *p) {
                            turned ? NULL : p->w->rows.pos, p->rows, p->n.d, m->arch.n_vocab,
                            turned ? 0 : m->arch.n_ctx);
 }
-
-// ---- adding once ----
-
-static int by_id(const void *a, const void *b) {
-    const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
-    return (x > y) - (x < y);
-}
-
-// Sort the ids and remove duplicates. Returns how many remain.
-static uint32_t distinct(int32_t *id, uint32_t n) {
-    uint32_t kept = 0;
-    qsort(id, n, sizeof *id, by_id);
-    for (uint32_t i = 0; i < n; i++)
-        if (i == 0 || id[i] != id[kept - 1]) id[kept++] = id[i];
-    return kept;
-}
-
-static rlhf_status move_rows(struct rlhf__tf *m, const int32_t *id, uint32_t n, uint32_t most) {
-    const rlhf_compute *c = m->c;
-    const rlhf_dev grad = rlhf__tf_global(m, RLHF_TF_WTE)->grad;
-    const uint64_t row = (uint64_t)m->arch.d * sizeof(float);
-    RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.aside, most * row));
-    RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.aside_id, most * sizeof *id));
-    RLHF_TRY(c->upload(c->ctx, m->bwd.aside_id.p, id, n * sizeof *id));
-    RLHF_TRY(c->gather(c->ctx, m->bwd.aside.p, grad, m->bwd.aside_id.p, n, m->arch.d, RLHF_F32));
-    for (uint32_t i = 0; i < n; i++)
-        RLHF_TRY(c->zero(c->ctx, rlhf_dev_at(grad, (uint64_t)id[i] * row), row));
-    m->bwd.n_aside = n;
-    return RLHF_OK;
-}
-
-rlhf_status rlhf__tf_set_aside(struct rlhf__tf *m, const rlhf_batch *b, const rlhf_forward *f) {
-    const uint32_t n = (uint32_t)b->total;
-    m->bwd.n_aside = 0;
-    if (!(f->flags & RLHF_FORWARD_ADDS_ONCE) || !rlhf__tf_global(m, RLHF_TF_WTE)->grad || !n)
-        return RLHF_OK;
-    void *id;
-    RLHF_TRY(rlhf__tf_host_tmp(m, n * sizeof *b->ids, &id));
-    memcpy(id, b->ids, n * sizeof *b->ids);
-    return move_rows(m, id, distinct(id, n), n);
-}
-
-rlhf_status rlhf__tf_add_back(struct rlhf__tf *m) {
-    if (!m->bwd.n_aside) return RLHF_OK;
-    return m->c->scatter_add(m->c->ctx, rlhf__tf_global(m, RLHF_TF_WTE)->grad, m->bwd.aside.p,
-                             RLHF_F32, m->bwd.aside_id.p, m->bwd.n_aside, m->arch.d);
-}
-
-// ---- all layers ----
 
 rlhf_status rlhf__tf_trunk_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_forward *f) {
     RLHF_TRY(reserve(m, w));

@@ -135,10 +135,6 @@ struct rlhf__tf_scratch {
     struct rlhf__tf_buf drh, drf, drx;         // act dtype [R, d]; f32 [R, d], [R, d]
     struct rlhf__tf_buf dscore, dp1, dpf, dpx; // f32 [P, n_labels], [P, d] each
     struct rlhf__tf_buf dfull;                 // f32 [T, d]
-    // Rows of the embedding's gradient that rlhf__tf_set_aside has set aside: f32 [n_aside, d], and
-    // their ids, i32 [n_aside].
-    struct rlhf__tf_buf aside, aside_id;
-    uint32_t n_aside;
 };
 
 // The heads of a response token, in the order of `result` and dres.

@@ -166,12 +166,9 @@ enum rlhf_divergence {
 typedef struct rlhf_lm_head {
     uint32_t size, rows;
     int32_t d, vocab, dtype;
-    int32_t ref_d;      // width of ref_hidden; 0 = d
-    int32_t divergence; // enum rlhf_divergence; other than REVERSE: RLHF_COMPUTE_DIVERGENCE
-    // Backward only. 1: add the gradient to d_weight once: compute it as if d_weight were 0, and
-    // add the result in one f32 addition. `rows` is then at most RLHF_ADDS_ONCE_ROWS. Needs
-    // RLHF_COMPUTE_HEAD_ONCE.
-    int32_t once;
+    int32_t ref_d;              // width of ref_hidden; 0 = d
+    int32_t divergence;         // enum rlhf_divergence; other than REVERSE: RLHF_COMPUTE_DIVERGENCE
+    uint32_t reserved;          // 0
     double divergence_beta;     // beta of RLHF_DIVERGENCE_JS
     const rlhf_dist *dist;      // if top_k, top_p or min_p is active, log-probs are renormalized
                                 // over the kept set; a target outside it gets -inf
@@ -345,17 +342,10 @@ enum rlhf_compute_flag {
     RLHF_COMPUTE_DIVERGENCE = 4, // supports rlhf_lm_head.divergence and ref_d
     // Device memory is host memory: an rlhf_dev is an address in host memory, and a call is done
     // when it returns. Between calls the host may read and write device memory itself.
-    RLHF_COMPUTE_HOST_MEMORY = 8,
-    // With at most RLHF_ADDS_ONCE_ROWS rows, linear_dw rounds the sum over the rows to f32 and adds
-    // it to dw in one f32 addition. The sum does not depend on dw. Does not apply to block weights.
-    RLHF_COMPUTE_ADDS_ONCE = 16,
-    RLHF_COMPUTE_HEAD_ONCE = 32 // supports rlhf_lm_head.once
+    RLHF_COMPUTE_HOST_MEMORY = 8
 };
 // All bits defined in this header; others are rejected.
-#define RLHF_COMPUTE_KNOWN (2 * RLHF_COMPUTE_HEAD_ONCE - 1)
-
-// The largest number of rows for RLHF_COMPUTE_ADDS_ONCE. Frozen.
-#define RLHF_ADDS_ONCE_ROWS 4096
+#define RLHF_COMPUTE_KNOWN (2 * RLHF_COMPUTE_HOST_MEMORY - 1)
 
 // What the caller of `record` does next.
 enum rlhf_record { RLHF_RECORD_RUN = 0, RLHF_RECORD_CAPTURE = 1, RLHF_RECORD_REPLAY = 2 };

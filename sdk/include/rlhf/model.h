@@ -159,21 +159,11 @@ enum rlhf_param_flag {
     // Not trained: the parameter has no optimizer state and does not count in the gradient norm.
     // `grad` may be NULL even in a trainable model. Checkpoints contain the parameter like any
     // other.
-    RLHF_PARAM_FROZEN = 8,
-    // A backward pass over at most RLHF_ADDS_ONCE_ROWS tokens adds at most one f32 number to each
-    // element of `grad`, in one f32 addition. The number does not depend on `grad`. So two passes,
-    // one after the other, leave the same bits as the sum of two gradients that were computed
-    // separately. [R:adds-once]
-    RLHF_PARAM_ADDS_ONCE = 16,
-    // In a pass with RLHF_FORWARD_ADDS_ONCE, backward() adds one f32 number to each element of
-    // `grad`, in one f32 addition: the gradient that a pass without that flag leaves if `grad` was
-    // 0. [R:adds-once]
-    RLHF_PARAM_CAN_ADD_ONCE = 32
+    RLHF_PARAM_FROZEN = 8
 };
 // All bits of this header; others are refused.
 #define RLHF_PARAM_KNOWN                                                                           \
-    (RLHF_PARAM_DECAY | RLHF_PARAM_EMBED | RLHF_PARAM_IN_OUT | RLHF_PARAM_FROZEN |                 \
-     RLHF_PARAM_ADDS_ONCE | RLHF_PARAM_CAN_ADD_ONCE)
+    (RLHF_PARAM_DECAY | RLHF_PARAM_EMBED | RLHF_PARAM_IN_OUT | RLHF_PARAM_FROZEN)
 #define RLHF_PARAM_NAME_MAX 299 // bytes of a parameter's name
 
 // One parameter tensor, written to the caller's struct with rlhf_copy_out. A model opened as
@@ -208,11 +198,7 @@ enum rlhf_forward_flag {
     // Run the model without its adapter, e.g. to use it as its own reference. Not with train = 1.
     // In a model without an adapter, the flag has no effect. With B = 0 the bits are the same with
     // the flag and without it. [R:adapter]
-    RLHF_FORWARD_BASE = 1,
-    // backward() adds to the gradients of parameters with RLHF_PARAM_CAN_ADD_ONCE as that flag
-    // describes. forward() ignores this flag. The host sets it only if a parameter of the model has
-    // that flag, and only for at most RLHF_ADDS_ONCE_ROWS tokens.
-    RLHF_FORWARD_ADDS_ONCE = 2
+    RLHF_FORWARD_BASE = 1
 };
 
 // n ragged rows in host memory. Every row has at least one token.
