@@ -166,6 +166,30 @@ double batch_loss(struct algo *a, struct batch *b, int32_t from, int32_t to, uin
     return loss;
 }
 
+// With a smaller step, the rounding of floats would hide the difference.
+void batch_differences(struct algo *a, struct batch *b, float *x, const float *d, int32_t n,
+                       double tol, double kink, const char *what) {
+    float given[MAX_TOKENS];
+    int32_t kinks = 0;
+    const double at = batch_loss(a, b, 0, b->n, 0);
+    memcpy(given, d, sizeof *given * (size_t)n);
+    for (int32_t i = 0; i < n; i++) {
+        const float was = x[i], up = was + 1e-3f, down = was - 1e-3f;
+        x[i] = up;
+        const double above = batch_loss(a, b, 0, b->n, 0);
+        x[i] = down;
+        const double below = batch_loss(a, b, 0, b->n, 0);
+        x[i] = was;
+        const double right = (above - at) / ((double)up - (double)was);
+        const double left = (at - below) / ((double)was - (double)down);
+        if (kink > 0 && fabs(right - left) > kink)
+            kinks++;
+        else
+            assert_near((double)given[i], (above - below) / ((double)up - (double)down), tol, what);
+    }
+    assert_true(kinks <= n / 20);
+}
+
 int32_t algo_step_end(struct algo *a, uint32_t epoch, int32_t skipped) {
     int32_t stop = 0;
     rlhf_step_info step = algo_step;

@@ -75,6 +75,13 @@ rlhf_status batch_advantages(struct algo *, struct batch *);
 // loss.
 double batch_loss(struct algo *, struct batch *, int32_t from, int32_t to, uint32_t epoch);
 
+// Compares n derivatives of the whole batch's loss with central differences. x are inputs of the
+// batch, d the array of the batch that has their derivatives. `tol` is as for assert_near. If
+// `kink` is not 0, skips the numbers whose slopes on the two sides differ by more than `kink`, as
+// at the boundary of a clip; there must be few of them.
+void batch_differences(struct algo *, struct batch *, float *x, const float *d, int32_t n,
+                       double tol, double kink, const char *what);
+
 // Calls minibatch_end() after a step of `epoch`. `skipped` is 1 if the host skipped the step.
 // Returns 1 if the algorithm ends the phase.
 int32_t algo_step_end(struct algo *, uint32_t epoch, int32_t skipped);

@@ -64,18 +64,8 @@ void preference_check(const struct preference_algo *p, const struct preference_c
 void preference_differences(const struct preference_algo *p, const char *options) {
     struct algo a;
     p->load();
-    int32_t n = p->batch->n;
-    algo_open(&a, p->so, options, n);
-    for (int32_t k = 0; k < p->n_values; k++) {
-        float keep = p->value[k], up = keep + 1e-3f, down = keep - 1e-3f;
-        p->value[k] = up;
-        double plus = batch_loss(&a, p->batch, 0, n, 0);
-        p->value[k] = down;
-        double minus = batch_loss(&a, p->batch, 0, n, 0);
-        p->value[k] = keep;
-        batch_loss(&a, p->batch, 0, n, 0);
-        assert_near((double)p->d[k], (plus - minus) / ((double)up - (double)down), 1e-6, options);
-    }
+    algo_open(&a, p->so, options, p->batch->n);
+    batch_differences(&a, p->batch, p->value, p->d, p->n_values, 1e-6, 0, options);
     algo_close(&a);
 }
 

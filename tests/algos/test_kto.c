@@ -106,21 +106,6 @@ static void plan(void **state) {
     algo_close(&a);
 }
 
-// Compares the derivative with differences of the loss, with z fixed.
-static void check_slopes(struct algo *a) {
-    static float given[TOTAL];
-    memcpy(given, b.d_logp, sizeof given);
-    for (int32_t t = 0; t < b.total; t++) {
-        const float was = b.logp[t], step = 0x1p-8f;
-        b.logp[t] = was + step;
-        const double up = batch_loss(a, &b, 0, b.n, 0);
-        b.logp[t] = was - step;
-        const double down = batch_loss(a, &b, 0, b.n, 0);
-        b.logp[t] = was;
-        assert_near((double)given[t], (up - down) / (2 * (double)step), 1e-4, "difference");
-    }
-}
-
 // Loss, reference point and derivatives equal TRL's, both at once and group by group.
 static void reference(void **state) {
     (void)state;
@@ -139,7 +124,7 @@ static void reference(void **state) {
             own++;
         }
         assert_int_equal(own, OWN);
-        check_slopes(&a);
+        batch_differences(&a, &b, b.logp, b.d_logp, b.total, 1e-4, 0, "with z fixed");
         preference_phase_end(&a);
         if (a.plan.flags & RLHF_PLAN_MISMATCHED) {
             assert_near(metric(&a, "kto/kl"), want[k][1], 1e-12, "kto/kl");

@@ -132,21 +132,9 @@ static void derivatives(void **state) {
         batch_random(&b, 9, 70 + (uint64_t)k);
         b.n_labels = 3;
         algo_open(&a, files[k][0], files[k][1], b.n);
-        float *head = k < 2 ? b.logp : b.class_score;
-        const float *grad = k < 2 ? b.d_logp : b.d_class_score;
-        float want[MAX_TOKENS] = {0};
-        whole(&a);
-        memcpy(want, grad, sizeof(float) * (k < 2 ? MAX_TOKENS : MAX_ROWS * 8));
-        for (int32_t i = 0; i < (k < 2 ? b.total : b.n * 3); i++) {
-            float keep = head[i], up = keep + 1e-3f, down = keep - 1e-3f;
-            head[i] = up;
-            double plus = whole(&a);
-            head[i] = down;
-            double minus = whole(&a);
-            head[i] = keep;
-            assert_near((double)want[i], (plus - minus) / ((double)up - (double)down), 1e-6,
-                        files[k][0]);
-        }
+        batch_differences(&a, &b, k < 2 ? b.logp : b.class_score,
+                          k < 2 ? b.d_logp : b.d_class_score, k < 2 ? b.total : b.n * 3, 1e-6, 0,
+                          files[k][0]);
         algo_close(&a);
     }
 }

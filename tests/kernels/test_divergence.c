@@ -261,13 +261,20 @@ static void rows_and_threads(void **state) {
 
 // ---- finite differences ----
 
-static double kl_sum(rlhf_compute *c, rlhf_lm_head *a, const float *x, uint64_t n) {
+struct kl_sum {
+    rlhf_compute *c;
+    rlhf_lm_head head;
+    float x[32]; // the hidden states
+};
+
+static double kl_sum(void *arg) {
+    struct kl_sum *s = arg;
     float kl[4];
     double sum = 0;
-    KIT_OK(c, c->upload(c->ctx, a->hidden, x, n * sizeof *x));
-    KIT_OK(c, c->lm_head(c->ctx, a));
-    kit_read(c, kl, a->kl, a->rows, RLHF_F32);
-    for (uint32_t i = 0; i < a->rows; i++)
+    KIT_OK(s->c, s->c->upload(s->c->ctx, s->head.hidden, s->x, sizeof s->x));
+    KIT_OK(s->c, s->c->lm_head(s->c->ctx, &s->head));
+    kit_read(s->c, kl, s->head.kl, s->head.rows, RLHF_F32);
+    for (uint32_t i = 0; i < s->head.rows; i++)
         sum += (double)kl[i] * (i + 1);
     return sum;
 }
@@ -276,29 +283,21 @@ static void differences(void **state) {
     struct kit *kit = *state;
     static const float factor[] = {1, 2, 3, 4};
     static const uint32_t rows[] = {0, 1, 2, 3};
-    const float h = 0.02f;
     for (int32_t kind = FORWARD; kind <= JS; kind++) {
         const struct shape s = {4, 8, 24, 33, RLHF_F32, kind, 0, 0, 0.3, 1.0, 1.2};
         struct call k = {.c = kit->ref, .rows = rows, .n_rows = 4};
         rlhf_dist dist;
-        rlhf_lm_head a = make_head(&k, &s, &dist);
-        float x[32], d[32];
-        a.d_kl = call_floats(&k, factor, 4, RLHF_F32);
-        a.d_hidden = call_zeros(&k, 32, RLHF_F32);
-        kit_read(kit->ref, x, a.hidden, 32, RLHF_F32);
-        KIT_OK(kit->ref, kit->ref->lm_head_bwd(kit->ref->ctx, &a));
-        kit_read(kit->ref, d, a.d_hidden, 32, RLHF_F32);
-        for (int i = 0; i < 32; i++) {
-            const float at = x[i];
-            x[i] = at + h;
-            const double above = kl_sum(kit->ref, &a, x, 32), up = (double)x[i];
-            x[i] = at - h;
-            const double slope = (above - kl_sum(kit->ref, &a, x, 32)) / (up - (double)x[i]);
-            x[i] = at;
-            if (!(fabs(slope - (double)d[i]) < 1e-3 * fmax(1.0, fabs(slope))))
-                fail_msg("divergence %d, state %d: %g, by differences %g", (int)kind, i,
-                         (double)d[i], slope);
-        }
+        struct kl_sum sum = {.c = kit->ref, .head = make_head(&k, &s, &dist)};
+        uint64_t worst;
+        float d[32];
+        sum.head.d_kl = call_floats(&k, factor, 4, RLHF_F32);
+        sum.head.d_hidden = call_zeros(&k, 32, RLHF_F32);
+        kit_read(kit->ref, sum.x, sum.head.hidden, 32, RLHF_F32);
+        KIT_OK(kit->ref, kit->ref->lm_head_bwd(kit->ref->ctx, &sum.head));
+        kit_read(kit->ref, d, sum.head.d_hidden, 32, RLHF_F32);
+        const double off = rlhf_test_derivative(kl_sum, &sum, sum.x, d, 32, 0.02, &worst);
+        if (!(off < 1e-3))
+            fail_msg("divergence %d, state %u: off by %g", (int)kind, (unsigned)worst, off);
         call_finish(&k);
     }
 }

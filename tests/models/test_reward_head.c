@@ -9,6 +9,7 @@
 // clang-format on
 
 #include "model/reward_model.h"
+#include <rlhf/test.h>
 
 #include <math.h>
 #include <string.h>
@@ -51,26 +52,32 @@ static void derivative_of_pooling(void **state) {
     assert_memory_equal(d, last, sizeof d);
 }
 
+static const float weight[3] = {0.5f, -2, 1};
+struct pooled {
+    struct rlhf__reward_head head;
+    float raw[10];
+};
+
+static double pooled(void *arg) {
+    const struct pooled *p = arg;
+    double sum = 0;
+    float seq[3];
+    rlhf__reward_pool(&p->head, 3, offset, prompt_len, p->raw, seq);
+    for (int i = 0; i < 3; i++)
+        sum += (double)weight[i] * (double)seq[i];
+    return sum;
+}
+
 // Compares the derivative with finite differences of the pooled rewards. Pooling is linear, so they
 // agree up to rounding.
 static void derivative_agrees_with_differences(void **state) {
     (void)state;
     for (int32_t pooling = RLHF_POOL_MEAN; pooling <= RLHF_POOL_LAST; pooling += 2) {
-        struct rlhf__reward_head h = {pooling, 0.75, -1};
-        const float w[3] = {0.5f, -2, 1}; // loss = sum w * seq
-        float d[10] = {0}, at[10], up[3], down[3];
-        rlhf__reward_pool_bwd(&h, 3, offset, prompt_len, w, d);
-        for (int k = 0; k < 10; k++) {
-            double slope = 0;
-            memcpy(at, raw, sizeof at);
-            at[k] = raw[k] + 0.5f;
-            rlhf__reward_pool(&h, 3, offset, prompt_len, at, up);
-            at[k] = raw[k] - 0.5f;
-            rlhf__reward_pool(&h, 3, offset, prompt_len, at, down);
-            for (int i = 0; i < 3; i++)
-                slope += (double)w[i] * ((double)up[i] - (double)down[i]);
-            close_to((double)d[k], slope, 1e-6);
-        }
+        struct pooled p = {.head = {pooling, 0.75, -1}};
+        float d[10] = {0};
+        memcpy(p.raw, raw, sizeof p.raw);
+        rlhf__reward_pool_bwd(&p.head, 3, offset, prompt_len, weight, d);
+        assert_true(rlhf_test_derivative(pooled, &p, p.raw, d, 10, 0.5, NULL) < 1e-6);
     }
 }
 
