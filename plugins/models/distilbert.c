@@ -58,7 +58,6 @@ static const struct rlhf_tf_name layers[] = {
 
 static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
     const struct config *c = config;
-    const int32_t act = rlhf_tf_activation(c->activation);
     struct rlhf_tf_arch a = {.n_vocab = (int32_t)c->vocab_size,
                              .n_ctx = (int32_t)c->max_position_embeddings,
                              .d = (int32_t)c->dim,
@@ -67,7 +66,6 @@ static rlhf_status create(const rlhf_host *host, const void *config, void **self
                              .n_kv_head = (int32_t)c->n_heads,
                              .head_dim = (int32_t)(c->dim / c->n_heads),
                              .d_inner = (int32_t)c->hidden_dim,
-                             .act = act,
                              .bias = RLHF_TF_BIAS_ALL,
                              .out_in = 1,
                              .score_hidden = 1,
@@ -79,11 +77,7 @@ static rlhf_status create(const rlhf_host *host, const void *config, void **self
                              .base_prefix = "distilbert.",
                              .globals = globals,
                              .layers = layers};
-    if (!act)
-        return rlhf_failf(host, RLHF_E_UNSUPPORTED,
-                          "config.json: activation \"%s\" is not implemented; known: gelu, "
-                          "gelu_new, gelu_pytorch_tanh, relu, silu",
-                          c->activation);
+    RLHF_TRY(rlhf_tf_activation(host, "activation", c->activation, &a.act));
     if (c->sinusoidal_pos_embds)
         return host->fail(host, RLHF_E_UNSUPPORTED,
                           "config.json: sinusoidal_pos_embds true is not implemented");
@@ -93,21 +87,12 @@ static rlhf_status create(const rlhf_host *host, const void *config, void **self
 }
 
 static const rlhf_plugin descriptor = {
-    .size = sizeof(rlhf_plugin),
-    .kind = RLHF_KIND_MODEL,
-    .host_minor_min = RLHF_ABI_MINOR,
     .id = "org.rlhf-host.model.distilbert",
     .version = RLHF_SDK_VERSION,
     .summary = "DistilBERT: sequence classifier",
     .vendor = "rlhf-host",
     .license = "Apache-2.0",
-    .opts = opts,
-    .n_opts = sizeof opts / sizeof *opts,
-    .opt_stride = sizeof *opts,
-    .config_size = sizeof(struct config),
-    .create = create,
-    .destroy = rlhf_tf_destroy,
-    .ops = &rlhf_tf_ops,
+    RLHF_TF_PLUGIN(struct config, opts, create),
 };
 
 RLHF_DEFINE_PLUGIN(descriptor)

@@ -69,7 +69,6 @@ static rlhf_status create(const rlhf_host *host, const void *config, void **self
     static const int32_t pools[] = {RLHF_POOL_LAST, RLHF_POOL_MEAN, RLHF_POOL_FIRST,
                                     RLHF_POOL_LAST};
     const struct config *c = config;
-    const int32_t act = rlhf_tf_activation(c->activation_function);
     struct rlhf_tf_arch a = {.n_vocab = (int32_t)c->vocab_size,
                              .n_ctx = (int32_t)c->n_positions,
                              .d = (int32_t)c->n_embd,
@@ -80,7 +79,6 @@ static rlhf_status create(const rlhf_host *host, const void *config, void **self
                              .d_inner = (int32_t)(c->n_inner ? c->n_inner : 4 * c->n_embd),
                              .pre_norm = 1,
                              .causal = 1,
-                             .act = act,
                              .bias = RLHF_TF_BIAS_ALL,
                              .tied = c->tie_word_embeddings,
                              .pooling = pools[c->rlhf_pooling],
@@ -94,11 +92,7 @@ static rlhf_status create(const rlhf_host *host, const void *config, void **self
                              .base_prefix = "transformer.",
                              .globals = globals,
                              .layers = layers};
-    if (!act)
-        return rlhf_failf(host, RLHF_E_UNSUPPORTED,
-                          "config.json: activation_function \"%s\" is not implemented; known: "
-                          "gelu_new, gelu_pytorch_tanh, gelu, relu, silu",
-                          c->activation_function);
+    RLHF_TRY(rlhf_tf_activation(host, "activation_function", c->activation_function, &a.act));
     if (c->add_cross_attention)
         return host->fail(host, RLHF_E_UNSUPPORTED,
                           "config.json: add_cross_attention true is not implemented");
@@ -108,22 +102,12 @@ static rlhf_status create(const rlhf_host *host, const void *config, void **self
 }
 
 static const rlhf_plugin descriptor = {
-    .size = sizeof(rlhf_plugin),
-    .kind = RLHF_KIND_MODEL,
-    .host_minor_min = RLHF_ABI_MINOR,
     .id = "org.rlhf-host.model.gpt2",
     .version = RLHF_SDK_VERSION,
     .summary = "GPT-2: causal language model and sequence classifier",
     .vendor = "rlhf-host",
     .license = "Apache-2.0",
-    .opts = opts,
-    .n_opts = sizeof opts / sizeof *opts,
-    .opt_stride = sizeof *opts,
-    .config_size = sizeof(struct config),
-    .create = create,
-    .destroy = rlhf_tf_destroy,
-    .ops = &rlhf_tf_ops,
-    .extension = rlhf_tf_extension,
+    RLHF_TF_PLUGIN(struct config, opts, create),
 };
 
 RLHF_DEFINE_PLUGIN(descriptor)

@@ -16,26 +16,26 @@ static const struct setting llama[] = {TINY, END};
 static const struct setting llama_bias[] = {
     TINY, {"attention_bias", "1"}, {"mlp_bias", "1"}, {"tie_word_embeddings", "1"}, END};
 static const struct setting mistral[] = {
-    WIDE, {"model_type", "mistral"}, {"hidden_act", "gelu_new"}, END};
+    WIDE, {"hidden_act", "gelu_new"}, END};
 const struct setting tiny_qwen2[] = {
     TINY, {"tie_word_embeddings", "1"}, {"rope_theta", "1000"}, END};
 static const struct setting qwen3[] = {
-    WIDE, {"model_type", "qwen3"}, {"rms_norm_eps", "1e-3"}, END};
+    WIDE, {"rms_norm_eps", "1e-3"}, END};
 const struct setting tiny_qwen3[] = {
-    SCALED, {"model_type", "qwen3"}, ROPE("rope_type", "yarn"), ROPE("factor", "3"),
+    SCALED, ROPE("rope_type", "yarn"), ROPE("factor", "3"),
     ROPE("beta_fast", "2"), ROPE("beta_slow", "0.5"), ROPE("mscale", "1.5"),
     ROPE("mscale_all_dim", "0.5"), ROPE("truncate", "0"),
     ROPE("original_max_position_embeddings", "64"), END};
 const struct setting tied_qwen3[] = {
-    WIDE, {"model_type", "qwen3"}, {"tie_word_embeddings", "1"}, END};
+    WIDE, {"tie_word_embeddings", "1"}, END};
 const struct setting wider_qwen3[] = {
     {"vocab_size", "1037"}, {"hidden_size", "80"}, {"intermediate_size", "112"},
     {"num_hidden_layers", "3"}, {"num_attention_heads", "6"}, {"num_key_value_heads", "2"},
-    {"max_position_embeddings", "96"}, {"model_type", "qwen3"}, {"head_dim", "16"},
+    {"max_position_embeddings", "96"}, {"head_dim", "16"},
     {"tie_word_embeddings", "1"}, END};
 const struct setting llama_score[] = {TINY, {"pad_token_id", "29"}, END};
 const struct setting qwen3_score[] = {
-    WIDE, {"model_type", "qwen3"}, {"pad_token_id", "29"}, END};
+    WIDE, {"pad_token_id", "29"}, END};
 
 static const struct setting linear[] = {
     SCALED, ROPE("rope_type", "linear"), ROPE("factor", "3"), END};
@@ -49,7 +49,7 @@ static const struct setting yarn[] = {
     {"rope_scaling.beta_slow", "0.5"}, {"rope_scaling.original_max_position_embeddings", "64"},
     END};
 static const struct setting yarn_factor[] = {
-    SCALED, {"model_type", "qwen3"}, ROPE("rope_type", "yarn"), ROPE("factor", "3"),
+    SCALED, ROPE("rope_type", "yarn"), ROPE("factor", "3"),
     ROPE("attention_factor", "0.7"), ROPE("original_max_position_embeddings", "8"), END};
 
 const struct decoder decoders[N_DECODERS] = {
@@ -61,6 +61,6 @@ const struct decoder decoders[N_DECODERS] = {
     {"rope_linear", "llama", linear, 1, 0},
     {"rope_llama3", "llama", llama3, 1, 0},
     {"rope_yarn", "llama", yarn, 1, 0},
-    {"rope_yarn_mscale", "qwen", tiny_qwen3, 1, 0},
-    {"rope_yarn_factor", "qwen", yarn_factor, 1, 0},
+    {"rope_yarn_mscale", "qwen3", tiny_qwen3, 1, 0},
+    {"rope_yarn_factor", "qwen3", yarn_factor, 1, 0},
 };

@@ -207,7 +207,8 @@ rlhf_status model_create(const char *plugin, const struct setting *settings, str
     rlhf_opt o;
     for (uint32_t i = 0;
          rlhf_opt_at(out->plugin->opts, out->plugin->n_opts, out->plugin->opt_stride, i, &o); i++) {
-        const char *text = NULL;
+        // The host opens the file that has the name of a model_type.
+        const char *text = !strcmp(o.key, "model_type") ? plugin : NULL;
         for (const struct setting *s = settings; s->key; s++)
             if (!strcmp(s->key, o.key)) text = s->text;
         set_field(out->config, &o, text);

@@ -145,7 +145,7 @@ static void full_rank(void **state) {
     (void)state;
     enum { WIDTH = 16, OUT = 8 }; // v_proj of tiny_qwen2
     static const char name[] = "model.layers.1.self_attn.v_proj.";
-    const struct adapted k = {"qwen",          tiny_qwen2, {"1.self_attn.v_proj"}, WIDTH, 0,
+    const struct adapted k = {"qwen2",         tiny_qwen2, {"1.self_attn.v_proj"}, WIDTH, 0,
                               RLHF_VALUE_NONE, 0,          RLHF_HEAD_LOGP};
     rlhf_adapter a = adapter_of(&k);
     a.scale = 1;

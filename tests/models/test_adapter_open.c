@@ -20,8 +20,8 @@ static void listed(void **state) {
                                        "model.layers.1.self_attn.v_proj.lora_B.weight"};
     static const int64_t shapes[][2] = {{4, 16}, {16, 4}, {4, 16}, {8, 4}};
     const struct adapted k = {
-        "qwen", adapted_untied_qwen2, {"v_proj", "q_proj", "q_proj"}, 4, 0, RLHF_VALUE_NONE,
-        0,      RLHF_HEAD_LOGP};
+        "qwen2", adapted_untied_qwen2, {"v_proj", "q_proj", "q_proj"}, 4, 0, RLHF_VALUE_NONE,
+        0,       RLHF_HEAD_LOGP};
     const rlhf_adapter a = adapter_of(&k);
     rlhf_model_open o = open_args(adapted_backend(), RLHF_BF16, 1);
     o.adapter = &a;
@@ -124,8 +124,8 @@ static void refused_bases(void **state) {
     refuse(k, &a, fixed.self, RLHF_F32, "the base was not opened for training");
     refuse(k, &a, good.self, RLHF_BF16, "differs in config, dtype or compute table");
     refuse(other, NULL, good.self, RLHF_F32, "differs in config, dtype or compute table");
-    const struct adapted plain = {"qwen", adapted_untied_qwen2, {"q_proj"}, 1,
-                                  1,      RLHF_VALUE_NONE,      0,          0};
+    const struct adapted plain = {"qwen2", adapted_untied_qwen2, {"q_proj"}, 1,
+                                  1,       RLHF_VALUE_NONE,      0,          0};
     struct model classifier =
         adapted_open(&plain, (struct adapted_how){.dtype = RLHF_F32, .trainable = 1});
     struct adapted wants_lm = plain;

@@ -54,7 +54,7 @@ static void nothing_in_vain(void **state) {
         {{"1.mlp.gate_proj"}, {2, 1 + 1, 0, 0, 0}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct adapted k = {"qwen", tiny_qwen2, {NULL}, 2, 0, RLHF_VALUE_NONE, 0, RLHF_HEAD_LOGP};
+        struct adapted k = {"qwen2", tiny_qwen2, {NULL}, 2, 0, RLHF_VALUE_NONE, 0, RLHF_HEAD_LOGP};
         memcpy(k.target, cases[i].target, sizeof k.target);
         rlhf_compute table = *adapted_backend()->compute;
         table.linear_dw = count_dw;

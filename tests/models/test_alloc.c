@@ -149,7 +149,7 @@ static void sweep(int32_t device, int32_t forever) {
     plugin = "gpt2";
     settings = tiny_gpt2;
     sweep_one(device, forever);
-    plugin = "qwen";
+    plugin = "qwen3";
     settings = tied_qwen3;
     sweep_one(device, forever);
     adapted = 1;

@@ -41,8 +41,8 @@ static void test_refused(void **state) {
         {"llama", {{"hidden_act", "mish"}}, "hidden_act \"mish\" is not implemented; known: silu"},
         {"llama", {{"pretraining_tp", "2"}}, "pretraining_tp 2 is not implemented"},
         {"llama", {{"attn_logit_softcapping", "50"}}, "attn_logit_softcapping 50 is not"},
-        {"qwen", {{"final_logit_softcapping", "30"}}, "final_logit_softcapping 30 is not"},
-        {"qwen", {{"num_experts", "8"}}, "num_experts 8 is not implemented"},
+        {"qwen2", {{"final_logit_softcapping", "30"}}, "final_logit_softcapping 30 is not"},
+        {"qwen2", {{"num_experts", "8"}}, "num_experts 8 is not implemented"},
         {"llama", {{"num_local_experts", "8"}}, "num_local_experts 8 is not implemented"},
         {"llama", {{"partial_rotary_factor", "0.5"}}, "partial_rotary_factor 0.5 is not"},
         {"llama",
@@ -57,17 +57,19 @@ static void test_refused(void **state) {
          "hidden_size (18) must be a multiple of num_attention_heads (4)"},
         {"llama", {{"head_dim", "7"}}, "head_dim (7) must be even"},
         {"llama", {{"vocab_size", "0"}}, "vocab_size must be an integer of at least 1"},
-        {"mistral", {{"model_type", "mistral"}, {"sliding_window", "16"}}, "sliding_window 16 ("},
+        {"mistral", {{"sliding_window", "16"}}, "sliding_window 16 ("},
         {"mistral",
-         {{"model_type", "mistral"}, {"num_key_value_heads", "-1"}},
-         "num_key_value_heads is missing; mistral needs it"},
+         {{"num_key_value_heads", "-1"}},
+         "num_key_value_heads is missing; this model_type needs it"},
         {"mistral",
-         {{"model_type", "mistral"}, {"max_position_embeddings", "4097"}},
+         {{"max_position_embeddings", "4097"}},
          "sliding_window 4096 (4096 if it is missing), shorter than "},
-        {"qwen",
+        {"qwen2",
          {{"use_sliding_window", "1"}, {"sliding_window", "8"}, {"max_window_layers", "1"}},
          "use_sliding_window true, with a sliding_window of 8 from layer 1,"},
-        {"qwen", {{"num_key_value_heads", "-1"}}, "num_key_value_heads is missing; qwen2 needs it"},
+        {"qwen2",
+         {{"num_key_value_heads", "-1"}},
+         "num_key_value_heads is missing; this model_type needs it"},
         {"llama",
          {{"rope_parameters.rope_type", "dynamic"}},
          "rope_parameters.rope_type \"dynamic\" is not implemented; known: default, linear"},
@@ -97,18 +99,16 @@ static void test_accepted(void **state) {
         {"llama", {{"pretraining_tp", "1"}, {"sliding_window", "8"}}, NULL},
         {"llama", {{"num_key_value_heads", "0"}}, NULL},
         {"llama", {{"num_key_value_heads", "-1"}}, NULL},
-        {"qwen", {{"num_key_value_heads", "0"}}, NULL}, // null
-        {"mistral", {{"model_type", "mistral"}, {"sliding_window", "24"}}, NULL},
-        {"mistral",
-         {{"model_type", "mistral"}, {"sliding_window", "0"}, {"max_position_embeddings", "9999"}},
-         NULL}, // null
-        {"qwen", {{"use_sliding_window", "1"}, {"sliding_window", "24"}}, NULL},
-        {"qwen",
+        {"qwen2", {{"num_key_value_heads", "0"}}, NULL}, // null
+        {"mistral", {{"sliding_window", "24"}}, NULL},
+        {"mistral", {{"sliding_window", "0"}, {"max_position_embeddings", "9999"}}, NULL}, // null
+        {"qwen2", {{"use_sliding_window", "1"}, {"sliding_window", "24"}}, NULL},
+        {"qwen2",
          {{"use_sliding_window", "1"}, {"sliding_window", "8"}, {"max_window_layers", "2"}},
          NULL},
-        {"qwen", {{"sliding_window", "8"}, {"max_window_layers", "0"}}, NULL},
-        {"qwen", {{"rope_parameters.rope_type", "yarn"}}, NULL}, // factor: ratio of the contexts
-        {"qwen", {{"hidden_size", "18"}, {"head_dim", "4"}}, NULL},
+        {"qwen2", {{"sliding_window", "8"}, {"max_window_layers", "0"}}, NULL},
+        {"qwen2", {{"rope_parameters.rope_type", "yarn"}}, NULL}, // factor: ratio of the contexts
+        {"qwen2", {{"hidden_size", "18"}, {"head_dim", "4"}}, NULL},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         check(&cases[i]);
@@ -120,10 +120,9 @@ static void test_head_dim(void **state) {
     struct backend b = backend_open("reference", 1, 0);
     const rlhf_model_open o = open_args(&b, RLHF_F32, 0);
     for (int32_t three = 0; three < 2; three++) {
-        struct setting all[N_SHAPE + 2] = {{NULL, NULL}};
+        struct setting all[N_SHAPE + 1] = {{NULL, NULL}};
         memcpy(all, shape, sizeof shape);
-        if (three) all[N_SHAPE] = (struct setting){"model_type", "qwen3"};
-        struct model m = model_open("qwen", all, &o);
+        struct model m = model_open(three ? "qwen3" : "qwen2", all, &o);
         rlhf_param p = {.size = sizeof p};
         must(&m,
              m.ops->param(m.self, model_find(&m, "model.layers.0.self_attn.k_proj.weight"), &p));

@@ -51,7 +51,7 @@ static void test_positions(void **state) {
 static void test_scores(void **state) {
     (void)state;
     vec_classifier(&backend, "llama", llama_score, "llama_score");
-    vec_classifier(&backend, "qwen", qwen3_score, "qwen3_score");
+    vec_classifier(&backend, "qwen3", qwen3_score, "qwen3_score");
 }
 
 // The table of positions grows with the rows. If it grows between a forward pass and its backward
@@ -64,14 +64,14 @@ static void test_longer_rows(void **state) {
                                               {"num_hidden_layers", "1"},
                                               {"num_attention_heads", "1"},
                                               {"num_key_value_heads", "1"},
-                                              {"model_type", "qwen3"},
+
                                               {"head_dim", "8"},
                                               {"max_position_embeddings", "4096"},
                                               {"tie_word_embeddings", "1"},
                                               {NULL, NULL}};
     enum { LONG = 1100 };
     const rlhf_model_open o = open_args(&backend, RLHF_F32, 1);
-    struct model m = model_open("qwen", settings, &o), other = model_open("qwen", settings, &o);
+    struct model m = model_open("qwen3", settings, &o), other = model_open("qwen3", settings, &o);
     const rlhf_forward train = {.size = sizeof train, .heads = RLHF_HEAD_LOGP, .train = 1};
     const rlhf_forward only = {.size = sizeof only, .heads = RLHF_HEAD_LOGP};
     int32_t *ids = test_calloc(LONG, sizeof *ids), offset[] = {0, LONG}, prompt = 1;

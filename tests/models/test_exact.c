@@ -25,9 +25,9 @@ static const struct setting wider[] = {{"vocab_size", "1037"}, {"n_positions", "
                                        {"n_head", "5"},        {NULL, NULL}};
 static const struct shape tiny_shape = {"tiny", "gpt2", tiny_gpt2, 61, 7, 12, 0};
 static const struct shape wide_shape = {"wide", "gpt2", wider, 1037, 40, 50, 2};
-static const struct shape tiny_decoders[] = {{"qwen2", "qwen", tiny_qwen2, 61, 7, 12, 5},
-                                             {"qwen3", "qwen", tiny_qwen3, 61, 7, 12, 5}};
-static const struct shape wide_decoder = {"wide", "qwen", wider_qwen3, 1037, 40, 50, 2};
+static const struct shape tiny_decoders[] = {{"qwen2", "qwen2", tiny_qwen2, 61, 7, 12, 5},
+                                             {"qwen3", "qwen3", tiny_qwen3, 61, 7, 12, 5}};
+static const struct shape wide_decoder = {"wide", "qwen3", wider_qwen3, 1037, 40, 50, 2};
 
 struct rule {
     const char *name;

@@ -51,9 +51,9 @@ static const struct kind {
     {"gpt2", untied_gpt2, 0, RLHF_VALUE_LINEAR},
     {"gpt2", untied_gpt2, VEC_LABELS, RLHF_VALUE_NONE},
     {"distilbert", tiny_distilbert, VEC_LABELS, RLHF_VALUE_NONE},
-    {"qwen", tiny_qwen2, 1, RLHF_VALUE_MLP},
-    {"qwen", tiny_qwen3, 0, RLHF_VALUE_LINEAR},
-    {"qwen", tiny_qwen3, VEC_LABELS, RLHF_VALUE_NONE},
+    {"qwen2", tiny_qwen2, 1, RLHF_VALUE_MLP},
+    {"qwen3", tiny_qwen3, 0, RLHF_VALUE_LINEAR},
+    {"qwen3", tiny_qwen3, VEC_LABELS, RLHF_VALUE_NONE},
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 

@@ -17,8 +17,8 @@ struct shape {
 };
 static const struct shape tiny = {"gpt2", tiny_gpt2, tiny_families, TINY_VOCAB, 0};
 static const struct shape wider = {"gpt2", wider_gpt2, wider_families, WIDER_VOCAB, 0};
-static const struct shape tiny_decoder = {"qwen", tied_qwen3, tiny_families, TINY_VOCAB, 0};
-static const struct shape wider_decoder = {"qwen", wider_qwen3, wider_families, WIDER_VOCAB, 0};
+static const struct shape tiny_decoder = {"qwen3", tied_qwen3, tiny_families, TINY_VOCAB, 0};
+static const struct shape wider_decoder = {"qwen3", wider_qwen3, wider_families, WIDER_VOCAB, 0};
 
 enum {
     HEADS =

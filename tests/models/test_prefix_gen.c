@@ -180,22 +180,22 @@ static void test_reference(void **state) {
     (void)state;
     check("gpt2", tiny_gpt2, tiny_families, TINY_VOCAB, "reference", RLHF_F32, 1);
     check("gpt2", tiny_gpt2, tiny_families, TINY_VOCAB, "reference", RLHF_BF16, 1);
-    check("qwen", tiny_qwen3, tiny_families, TINY_VOCAB, "reference", RLHF_F32, 1);
-    check("qwen", tiny_qwen2, tiny_families, TINY_VOCAB, "reference", RLHF_BF16, 1);
+    check("qwen3", tiny_qwen3, tiny_families, TINY_VOCAB, "reference", RLHF_F32, 1);
+    check("qwen2", tiny_qwen2, tiny_families, TINY_VOCAB, "reference", RLHF_BF16, 1);
 }
 static void test_cpu(void **state) {
     (void)state;
     for (uint32_t threads = 1; threads < 3; threads++) {
         check("gpt2", tiny_gpt2, tiny_families, TINY_VOCAB, "cpu", RLHF_BF16, threads);
-        check("qwen", tiny_qwen3, tiny_families, TINY_VOCAB, "cpu", RLHF_BF16, threads);
+        check("qwen3", tiny_qwen3, tiny_families, TINY_VOCAB, "cpu", RLHF_BF16, threads);
         if (backend_is_slow()) {
             check("gpt2", tiny_gpt2, tiny_families, TINY_VOCAB, "cpu", RLHF_F32, threads);
             return;
         }
         check("gpt2", wider_gpt2, wider_families, WIDER_VOCAB, "cpu", RLHF_F32, threads);
         check("gpt2", wider_gpt2, wider_families, WIDER_VOCAB, "cpu", RLHF_BF16, threads);
-        check("qwen", wider_qwen3, wider_families, WIDER_VOCAB, "cpu", RLHF_F32, threads);
-        check("qwen", wider_qwen3, wider_families, WIDER_VOCAB, "cpu", RLHF_BF16, threads);
+        check("qwen3", wider_qwen3, wider_families, WIDER_VOCAB, "cpu", RLHF_F32, threads);
+        check("qwen3", wider_qwen3, wider_families, WIDER_VOCAB, "cpu", RLHF_BF16, threads);
     }
 }
 

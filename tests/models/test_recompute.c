@@ -30,8 +30,8 @@ static const struct kind {
     int32_t n_labels, value_kind, reserved;
 } kinds[] = {
     {"gpt2", tiny_gpt2, RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY | RLHF_HEAD_VALUE, 0, RLHF_VALUE_MLP, 0},
-    {"qwen", tiny_qwen2, RLHF_HEAD_LOGP | RLHF_HEAD_TOKEN_SCORE, 1, RLHF_VALUE_NONE, 0},
-    {"qwen", tiny_qwen3, RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY, 0, RLHF_VALUE_NONE, 0},
+    {"qwen2", tiny_qwen2, RLHF_HEAD_LOGP | RLHF_HEAD_TOKEN_SCORE, 1, RLHF_VALUE_NONE, 0},
+    {"qwen3", tiny_qwen3, RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY, 0, RLHF_VALUE_NONE, 0},
     {"distilbert", tiny_post_norm, RLHF_HEAD_SCORE, VEC_LABELS, RLHF_VALUE_NONE, 0},
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
@@ -149,12 +149,15 @@ static uint64_t wide_step(const char *plugin, const char *layers, int32_t dtype,
     enum { LONG = 32, MANY = 6 };
     const struct setting gpt2[] = {{"vocab_size", "61"}, {"n_positions", "32"}, {"n_embd", "512"},
                                    {"n_head", "4"},      {"n_layer", layers},   {NULL, NULL}};
-    const struct setting qwen3[] = {
-        {"vocab_size", "61"},          {"max_position_embeddings", "32"},
-        {"hidden_size", "512"},        {"intermediate_size", "2048"},
-        {"num_hidden_layers", layers}, {"num_attention_heads", "4"},
-        {"num_key_value_heads", "2"},  {"head_dim", "64"},
-        {"model_type", "qwen3"},       {NULL, NULL}};
+    const struct setting qwen3[] = {{"vocab_size", "61"},
+                                    {"max_position_embeddings", "32"},
+                                    {"hidden_size", "512"},
+                                    {"intermediate_size", "2048"},
+                                    {"num_hidden_layers", layers},
+                                    {"num_attention_heads", "4"},
+                                    {"num_key_value_heads", "2"},
+                                    {"head_dim", "64"},
+                                    {NULL, NULL}};
     const struct kind k = {
         plugin, strcmp(plugin, "gpt2") ? qwen3 : gpt2, RLHF_HEAD_LOGP, 0, RLHF_VALUE_NONE, 0};
     static int32_t ids[MANY * LONG], offset[MANY + 1], prompt[MANY];
@@ -189,7 +192,7 @@ static uint64_t wide_step(const char *plugin, const char *layers, int32_t dtype,
 // test are a little higher than these numbers.
 static void wide_layers(void **state) {
     (void)state;
-    static const char *const plugins[] = {"gpt2", "qwen"};
+    static const char *const plugins[] = {"gpt2", "qwen3"};
     static const uint64_t streams[] = {11, 13, 7, 8};
     static const uint64_t once[] = {13, 21, 11, 15};
     // This runs only on the cpu backend, because the reference and emulations would take too long.

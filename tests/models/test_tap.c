@@ -168,7 +168,7 @@ static void rows_of_a_frozen_model(void **state) {
     for (int32_t frozen = 0; frozen < 2; frozen++) {
         rlhf_model_open o = open_args(&backend, RLHF_F32, 0);
         o.frozen = frozen;
-        struct model m = model_open("qwen", adapted_untied_qwen2, &o);
+        struct model m = model_open("qwen2", adapted_untied_qwen2, &o);
         model_fill(&m, 0.3);
         must(&m, tap_of(&m)->head(m.self, RLHF_TAP_LM, rows, 2, w[frozen], bias));
         assert_true(bias[0] == 0 && bias[1] == 0);

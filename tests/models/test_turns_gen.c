@@ -220,7 +220,7 @@ static const struct setting gpt2[] = {
     {"n_head", "2"},      {"n_inner", "64"},     {NULL, NULL}};
 
 static struct setup setup_of(int k) {
-    return (struct setup){.plugin = k & 1 ? "qwen" : "gpt2",
+    return (struct setup){.plugin = k & 1 ? "qwen3" : "gpt2",
                           .backend = backend_name,
                           .settings = k & 1 ? wider_qwen3 : gpt2,
                           .dtype = k & 2 ? RLHF_BF16 : RLHF_F32,

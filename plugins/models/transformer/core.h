@@ -132,9 +132,10 @@ rlhf_status rlhf_tf_create(const rlhf_host *host, const struct rlhf_tf_arch *arc
 void rlhf_tf_destroy(void *self); // NULL allowed
 
 // ---- slots.c ----
-// Returns the enum rlhf_act of the activation that transformers calls `name`, or 0 if it is not
-// implemented. [any]
-int32_t rlhf_tf_activation(const char *name);
+// Sets *out to the enum rlhf_act of the activation that transformers calls `name`. Refuses a name
+// that is not implemented; `key` is its key in config.json. [main]
+rlhf_status rlhf_tf_activation(const rlhf_host *host, const char *key, const char *name,
+                               int32_t *out);
 double rlhf_tf_attn_scale(const struct rlhf_tf_arch *arch); // 1 / sqrt(head_dim)
 // Returns RLHF_E_INVALID if d is not a multiple of n_head. The message is, for example,
 // "config.json: n_embd (30) must be a multiple of n_head (4)". d_key and head_key are the names of
@@ -143,6 +144,14 @@ rlhf_status rlhf_tf_check(const rlhf_host *host, const struct rlhf_tf_arch *arch
                           const char *head_key);
 
 extern const rlhf_model_ops rlhf_tf_ops;
+
+// The members of an rlhf_plugin that follow from the core. `options` is an array.
+#define RLHF_TF_PLUGIN(config_type, options, create_function)                                      \
+    .size = sizeof(rlhf_plugin), .kind = RLHF_KIND_MODEL, .host_minor_min = RLHF_ABI_MINOR,        \
+    .opts = (options), .n_opts = sizeof(options) / sizeof *(options),                              \
+    .opt_stride = sizeof *(options), .config_size = sizeof(config_type),                           \
+    .create = (create_function), .destroy = rlhf_tf_destroy, .ops = &rlhf_tf_ops,                  \
+    .extension = rlhf_tf_extension
 
 // Implements rlhf_plugin.extension for RLHF_EXT_TAP (rlhf/draft/tap.h). Only pre-norm causal models
 // have this extension. [any]

@@ -4,6 +4,7 @@
 typedef struct rlhf_tf_decoder config;
 
 static const char *const null_only[] = {"null", NULL};
+static const char *const layer_types[] = {"full_attention", NULL};
 
 // The options of the two objects that describe rotary positions: rope_parameters, rope_scaling.
 // clang-format off
@@ -59,6 +60,20 @@ const rlhf_opt rlhf_tf_decoder_opts[RLHF_TF_N_DECODER_OPTS] = {
     RLHF_OPT_I64(config, num_experts, 0, 0, 1 << 20, "must be null: the MLP is one"),
     RLHF_OPT_I64(config, num_local_experts, 0, 0, 1 << 20, "must be null: the MLP is one"),
     RLHF_OPT_ENUM(config, quantization_config, 0, null_only, "weights are f32, f16 or bf16"),
+    RLHF_OPT_BOOL(config, attention_bias, 0,
+                  "llama, qwen3: the matrix products of attention have biases"),
+    RLHF_OPT_BOOL(config, mlp_bias, 0, "llama: the matrix products of the MLP have biases"),
+    RLHF_OPT_I64(config, pretraining_tp, 1, 0, 1 << 20, "llama: must be 1"),
+    RLHF_OPT_I64_OR_NULL(config, sliding_window, 4096, 0, 1 << 30,
+                         "mistral: must be null, or reach over the whole context"),
+    RLHF_OPT_BOOL(config, use_sliding_window, 0, "qwen2, qwen3: layers have a window"),
+    RLHF_OPT_I64(config, max_window_layers, 28, 0, 1 << 20,
+                 "qwen2, qwen3: layers before the first with a window"),
+    {.key = "layer_types[]",
+     .help = "what each layer reads",
+     .type = RLHF_T_ENUM,
+     .offset = offsetof(config, layer_type),
+     .choices = layer_types},
     ROPE_OPTS(rope_parameters),
     ROPE_OPTS(rope_scaling),
 };
@@ -125,6 +140,34 @@ static rlhf_status check_known(const rlhf_host *host, const config *c) {
     return RLHF_OK;
 }
 
+static rlhf_status check_window(const rlhf_host *host, const config *c, uint32_t reads) {
+    if (!c->sliding_window || c->sliding_window >= c->max_position_embeddings) return RLHF_OK;
+    if (reads & RLHF_TF_READS_WINDOW)
+        return rlhf_failf(host, RLHF_E_UNSUPPORTED,
+                          "config.json: sliding_window %lld (4096 if it is missing), shorter than "
+                          "max_position_embeddings (%lld), is not implemented; known: null",
+                          (long long)c->sliding_window, (long long)c->max_position_embeddings);
+    if (reads & RLHF_TF_READS_USE_WINDOW && c->use_sliding_window &&
+        c->max_window_layers < c->num_hidden_layers)
+        return rlhf_failf(host, RLHF_E_UNSUPPORTED,
+                          "config.json: use_sliding_window true, with a sliding_window of %lld "
+                          "from layer %lld, is not implemented",
+                          (long long)c->sliding_window, (long long)c->max_window_layers);
+    return RLHF_OK;
+}
+
+static rlhf_status check_family(const rlhf_host *host, const config *c,
+                                const struct rlhf_tf_family *f) {
+    if (f->reads & RLHF_TF_READS_PRETRAINING_TP && c->pretraining_tp > 1)
+        return rlhf_failf(host, RLHF_E_UNSUPPORTED,
+                          "config.json: pretraining_tp %lld is not implemented; known: 1",
+                          (long long)c->pretraining_tp);
+    if (f->reads & RLHF_TF_NEEDS_KV_HEADS && c->num_key_value_heads < 0)
+        return host->fail(host, RLHF_E_INVALID,
+                          "config.json: num_key_value_heads is missing; this model_type needs it");
+    return check_window(host, c, f->reads);
+}
+
 // Refuses a size that is JSON's null. The host has already refused sizes that are missing or below
 // 1.
 static rlhf_status check_sizes(const rlhf_host *host, const config *c) {
@@ -160,8 +203,16 @@ static rlhf_status check_heads(const rlhf_host *host, const struct rlhf_tf_arch 
 
 // ---- the architecture ----
 
-rlhf_status rlhf_tf_decoder_arch(const rlhf_host *host, const config *c, int64_t head_dim,
-                                 struct rlhf_tf_arch *out) {
+static int32_t bias_of(const config *c, const struct rlhf_tf_family *f) {
+    int32_t bias = f->bias;
+    if (f->reads & RLHF_TF_READS_ATTENTION_BIAS && c->attention_bias)
+        bias |= RLHF_TF_BIAS_QKV | RLHF_TF_BIAS_PROJ;
+    if (f->reads & RLHF_TF_READS_MLP_BIAS && c->mlp_bias) bias |= RLHF_TF_BIAS_MLP;
+    return bias;
+}
+
+rlhf_status rlhf_tf_decoder_arch(const rlhf_host *host, const config *c,
+                                 const struct rlhf_tf_family *f, struct rlhf_tf_arch *out) {
     struct rlhf_tf_arch *a = out;
     *a = (struct rlhf_tf_arch){.n_vocab = (int32_t)c->vocab_size,
                                .n_ctx = (int32_t)c->max_position_embeddings,
@@ -170,12 +221,13 @@ rlhf_status rlhf_tf_decoder_arch(const rlhf_host *host, const config *c, int64_t
                                .d_inner = (int32_t)c->intermediate_size,
                                .n_head = (int32_t)c->num_attention_heads,
                                .n_kv_head = (int32_t)c->num_key_value_heads,
-                               .head_dim = (int32_t)(c->head_dim ? c->head_dim : head_dim),
+                               .head_dim = (int32_t)(c->head_dim ? c->head_dim : f->head_dim),
                                .norm = RLHF_TF_NORM_RMS,
                                .pre_norm = 1,
                                .causal = 1,
-                               .act = rlhf_tf_activation(c->hidden_act),
                                .gated = 1,
+                               .head_norm = f->head_norm,
+                               .bias = bias_of(c, f),
                                .out_in = 1,
                                .tied = c->tie_word_embeddings,
                                .pooling = RLHF_POOL_LAST,
@@ -189,11 +241,8 @@ rlhf_status rlhf_tf_decoder_arch(const rlhf_host *host, const config *c, int64_t
                                .layers = layers};
     RLHF_TRY(check_sizes(host, c));
     RLHF_TRY(check_known(host, c));
-    if (!a->act)
-        return rlhf_failf(host, RLHF_E_UNSUPPORTED,
-                          "config.json: hidden_act \"%s\" is not implemented; known: silu, gelu, "
-                          "gelu_new, gelu_pytorch_tanh, relu",
-                          c->hidden_act);
+    RLHF_TRY(check_family(host, c, f));
+    RLHF_TRY(rlhf_tf_activation(host, "hidden_act", c->hidden_act, &a->act));
     if (a->n_kv_head < 1) a->n_kv_head = a->n_head;
     if (!a->head_dim) {
         RLHF_TRY(rlhf_tf_check(host, a, "hidden_size", "num_attention_heads"));

@@ -1,11 +1,11 @@
-// transformer/decoder.h: the config.json options that Llama and its descendants have in common, as
-// transformers writes them, and the architecture that follows from them.
+// transformer/decoder.h: Llama and its descendants. A plugin lists its families in a table
+// (llama.c); this file has the options of config.json, as transformers writes them, and the
+// architecture that follows from a family and its options.
 //
 // Not part of the contract: it may change in any version.
 //
 // A key with a dot means a member of an object in config.json ("rope_scaling.factor"). A key with
-// brackets means every item of a list ("layer_types[]"). Tensor names and the options of a single
-// family are in llama.c and qwen.c.
+// brackets means every item of a list ("layer_types[]").
 #ifndef RLHF_MODELS_TRANSFORMER_DECODER_H
 #define RLHF_MODELS_TRANSFORMER_DECODER_H
 
@@ -25,28 +25,47 @@ struct rlhf_tf_rope_config {
     int32_t truncate, full_attention, sliding_attention;
 };
 
+// Settings of config.json that only some families have; the others ignore them, as transformers
+// does.
+enum rlhf_tf_reads {
+    RLHF_TF_READS_ATTENTION_BIAS = 1,
+    RLHF_TF_READS_MLP_BIAS = 2,
+    RLHF_TF_READS_PRETRAINING_TP = 4,
+    RLHF_TF_READS_WINDOW = 8,      // sliding_window, for all layers
+    RLHF_TF_READS_USE_WINDOW = 16, // use_sliding_window, max_window_layers and sliding_window
+    RLHF_TF_NEEDS_KV_HEADS = 32    // num_key_value_heads must not be missing
+};
+
+// A family of models: a model_type of config.json.
+struct rlhf_tf_family {
+    uint32_t reads; // bits of enum rlhf_tf_reads
+    int32_t bias;   // the biases that the family always has, bits of enum rlhf_tf_bias
+    int32_t head_norm;
+    int32_t head_dim; // if config.json lacks it; 0: hidden_size / num_attention_heads
+};
+
 struct rlhf_tf_decoder {
     int64_t vocab_size, hidden_size, intermediate_size, num_hidden_layers, num_attention_heads;
     int64_t num_key_value_heads; // 0: null, which means as many as heads; -1: missing
     int64_t head_dim;            // 0: missing
     int64_t max_position_embeddings, original_max_position_embeddings, pad_token_id;
     int64_t num_experts, num_local_experts;
+    int64_t pretraining_tp, sliding_window, max_window_layers;
     const char *hidden_act;
     double rms_norm_eps, initializer_range, rope_theta, partial_rotary_factor;
     double attn_logit_softcapping, final_logit_softcapping;
     int32_t tie_word_embeddings, quantization_config;
+    int32_t attention_bias, mlp_bias, use_sliding_window, layer_type;
     struct rlhf_tf_rope_config rope_parameters, rope_scaling;
 };
 
-enum { RLHF_TF_N_DECODER_OPTS = 53 };
+enum { RLHF_TF_N_DECODER_OPTS = 60 };
 extern const rlhf_opt rlhf_tf_decoder_opts[RLHF_TF_N_DECODER_OPTS]; // for RLHF_OPT_TABLE
 
-// Fills *out except biases and head_norm. Refuses unsupported or inconsistent settings. If
-// config.json lacks head_dim, the width of a head is the argument `head_dim` or, if this argument
-// is 0, hidden_size / num_attention_heads. Allocates out->rotary.frequency; rlhf_tf_create takes
-// ownership of this memory. [main]
+// Fills *out. Refuses unsupported or inconsistent settings. Allocates out->rotary.frequency;
+// rlhf_tf_create takes ownership of this memory. [main]
 rlhf_status rlhf_tf_decoder_arch(const rlhf_host *host, const struct rlhf_tf_decoder *c,
-                                 int64_t head_dim, struct rlhf_tf_arch *out);
+                                 const struct rlhf_tf_family *family, struct rlhf_tf_arch *out);
 
 // ---- rotary_config.c ----
 // Sets the frequencies of the head_dim / 2 pairs, and the scale, with the formulas of transformers'

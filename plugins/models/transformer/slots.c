@@ -195,7 +195,8 @@ struct rlhf__tf_span rlhf__tf_piece_rows(const struct rlhf__tf *m, int32_t layer
 
 // ---- functions for the architecture's plugin ----
 
-int32_t rlhf_tf_activation(const char *name) {
+rlhf_status rlhf_tf_activation(const rlhf_host *host, const char *key, const char *name,
+                               int32_t *out) {
     static const struct {
         const char *name;
         int32_t act;
@@ -203,8 +204,14 @@ int32_t rlhf_tf_activation(const char *name) {
                  {"gelu", RLHF_ACT_GELU_ERF},      {"relu", RLHF_ACT_RELU},
                  {"silu", RLHF_ACT_SILU},          {"swish", RLHF_ACT_SILU}};
     for (size_t i = 0; name && i < sizeof known / sizeof *known; i++)
-        if (!strcmp(name, known[i].name)) return known[i].act;
-    return 0;
+        if (!strcmp(name, known[i].name)) {
+            *out = known[i].act;
+            return RLHF_OK;
+        }
+    return rlhf_failf(host, RLHF_E_UNSUPPORTED,
+                      "config.json: %s \"%s\" is not implemented; known: silu, gelu, gelu_new, "
+                      "gelu_pytorch_tanh, relu",
+                      key, name ? name : "null");
 }
 
 double rlhf_tf_attn_scale(const struct rlhf_tf_arch *a) { return 1.0 / sqrt((double)a->head_dim); }
