@@ -3,7 +3,7 @@
 // class.
 #include "plugin.h"
 
-#include <rlhf/draft/environment.h>
+#include <rlhf/environment.h>
 #include <rlhf/test.h>
 
 #include <stdlib.h>
@@ -27,18 +27,20 @@ void bench_game(void) {
     free(line);
 }
 
-static rlhf_status say(const rlhf_episode_out *out, uint32_t i, int32_t role, rlhf_str text) {
+static rlhf_status say(const rlhf_episode_out *out, uint32_t i, const rlhf_message *m) {
     (void)out;
     (void)i;
-    (void)role;
-    return text.len ? RLHF_OK : RLHF_E_INVALID;
+    return m->text.len ? RLHF_OK : RLHF_E_INVALID;
 }
 
-static void metric(const rlhf_episode_out *out, uint32_t i, const char *name, double value) {
+static void metric(const rlhf_episode_out *out, uint32_t i, const char *name, double value,
+                   double weight, int32_t combine) {
     (void)out;
     (void)i;
     (void)name;
     (void)value;
+    (void)weight;
+    (void)combine;
 }
 
 // The arrays of a call for all episodes.
@@ -48,7 +50,8 @@ struct calls {
     int32_t turn[EPISODES], offset[EPISODES + 1];
     rlhf_str meta[EPISODES], text[EPISODES];
     float reward[EPISODES];
-    uint8_t end[EPISODES], verdict[EPISODES], failed[EPISODES];
+    uint8_t open[EPISODES]; // none has ended
+    uint8_t end[EPISODES], verdict[EPISODES], failed[EPISODES], later[EPISODES];
 };
 
 static void step_all(const rlhf_environment_ops *ops, void *self, struct calls *c, int turn,
@@ -68,12 +71,14 @@ static void step_all(const rlhf_environment_ops *ops, void *self, struct calls *
                                 .turn = c->turn,
                                 .meta = c->meta,
                                 .text = c->text,
-                                .call_offset = c->offset};
+                                .call_offset = c->offset,
+                                .end = c->open};
     const rlhf_episode_out out = {.size = sizeof out,
                                   .reward = c->reward,
                                   .end = c->end,
                                   .verdict = c->verdict,
                                   .failed = c->failed,
+                                  .later = c->later,
                                   .say = say,
                                   .metric = metric};
     if ((turn ? ops->step : ops->reset)(self, &in, &out) < 0) bench_die("%s", host->fail_text);
@@ -101,7 +106,8 @@ static void measure(const struct bench *b, const char *plugin, const char *const
            "(best %.0f)\n",
            plugin, EPISODES, TURN, 1000 * all / STEPS, 1000 * best, EPISODES * STEPS / all,
            EPISODES / best);
-    ops->close(p.self, EPISODES, c.state);
+    const rlhf_episode_close all_of = {.size = sizeof all_of, .n = EPISODES, .state = c.state};
+    ops->close(p.self, &all_of);
     bench_plugin_close(&p);
 }
 

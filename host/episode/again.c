@@ -59,6 +59,13 @@ static rlhf_status remember(struct rlhf__episode *e, struct rlhf__error *err) {
 
 // ---- playing again ----
 
+static struct rlhf__episode_call call_of(const struct rlhf__asking *a, int function) {
+    return (struct rlhf__episode_call){.environment = a->environment,
+                                       .phase = a->phase,
+                                       .timeout_s = a->timeout_s,
+                                       .function = function};
+}
+
 // Repeat a call that was answered before, and check that the answer is the same.
 static rlhf_status repeat(const struct rlhf__asking *a, struct rlhf__episode *e,
                           const struct rlhf__answered *was, struct rlhf__error *err) {
@@ -66,8 +73,8 @@ static rlhf_status repeat(const struct rlhf__asking *a, struct rlhf__episode *e,
     e->turns = was->turn;
     e->end = RLHF_EPISODE_OPEN;
     if (e->turns) e->paid[e->turns - 1] = 0;
-    RLHF_TRY(rlhf__episode_call(a->environment, a->phase,
-                                e->turns ? RLHF__CALL_STEP : RLHF__CALL_RESET, &e, 1, err));
+    RLHF_TRY(
+        rlhf__episode_call_now(call_of(a, e->turns ? RLHF__CALL_STEP : RLHF__CALL_RESET), e, err));
     if (answer_of(e) == was->answer) return RLHF_OK;
     e->failed = 0;
     return rlhf__fail(
@@ -81,8 +88,10 @@ static rlhf_status repeat(const struct rlhf__asking *a, struct rlhf__episode *e,
 
 // Begin the episode again: repeat all calls that were answered, then the call that failed. Sets
 // e->failed if one of these calls fails.
-static rlhf_status play_again(const struct rlhf__asking *a, int function, struct rlhf__episode *e,
+static rlhf_status play_again(const struct rlhf__asking *a, struct rlhf__episode *e,
                               struct rlhf__error *err) {
+    const int32_t function = e->asked;
+    const struct rlhf__episode_call call = call_of(a, function);
     const uint64_t bytes = a->environment->plugin->ops.environment.state_size;
     const int32_t turns = e->turns;
     const uint8_t end = e->end, verdict = e->verdict;
@@ -99,7 +108,7 @@ static rlhf_status play_again(const struct rlhf__asking *a, int function, struct
     e->end = end;
     if (function != RLHF__CALL_FINISH) e->verdict = verdict;
     if (st != RLHF_OK || back != RLHF_OK) return st != RLHF_OK ? st : back;
-    return rlhf__episode_call(a->environment, a->phase, function, &e, 1, err);
+    return rlhf__episode_call(&call, &e, 1, err);
 }
 
 // Returns 1 if another attempt may help.
@@ -135,6 +144,7 @@ static rlhf_status give_up(struct rlhf__asking *a, struct rlhf__episode *const *
     for (uint32_t i = 0; i < n; i++) {
         lost += of[i]->failed;
         of[i]->lost |= of[i]->failed;
+        if (of[i]->failed) of[i]->answer = RLHF__ANSWER_HERE;
         of[i]->failed = 0;
     }
     if (!lost) return st;
@@ -147,36 +157,67 @@ static rlhf_status give_up(struct rlhf__asking *a, struct rlhf__episode *const *
     return RLHF_OK;
 }
 
-static rlhf_status ask(struct rlhf__asking *a, int function, struct rlhf__episode *const *of,
-                       uint32_t n, struct rlhf__error *err) {
-    struct rlhf__error none = {0, ""};
-    struct rlhf__error *why = err ? err : &none;
-    rlhf_status st = rlhf__episode_call(a->environment, a->phase, function, of, n, why);
-    for (int64_t attempt = 1; may_retry(a, of, n, st); attempt++) {
-        uint32_t failed = 0;
-        for (uint32_t i = 0; i < n; i++)
-            failed += (uint32_t)of[i]->failed;
-        a->failures += failed;
-        if (attempt > a->retries) break;
-        say(a, why, failed, attempt);
+// Returns how many of the failed episodes may be played again, and sets *attempt to the number of
+// the next attempt.
+static uint32_t count_again(const struct rlhf__asking *a, struct rlhf__episode *const *of,
+                            uint32_t n, int64_t *attempt) {
+    uint32_t again = 0;
+    *attempt = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        if (!of[i]->failed || of[i]->attempts >= a->retries) continue;
+        if (of[i]->attempts >= *attempt) *attempt = of[i]->attempts + 1;
+        again++;
+    }
+    return again;
+}
+
+// Play the failed episodes again until they succeed or have no attempts left. `st` and *why are the
+// failure; returns that of the last attempt.
+static rlhf_status mend(struct rlhf__asking *a, struct rlhf__episode *const *of, uint32_t n,
+                        rlhf_status st, struct rlhf__error *why) {
+    int64_t attempt;
+    uint32_t again;
+    for (uint32_t i = 0; may_retry(a, of, n, st) && i < n; i++)
+        a->failures += of[i]->failed;
+    while (may_retry(a, of, n, st) && (again = count_again(a, of, n, &attempt)) > 0) {
+        say(a, why, again, attempt);
+        const rlhf_status before = st;
         st = RLHF_OK;
         for (uint32_t i = 0; i < n; i++) {
             if (!of[i]->failed) continue;
-            const rlhf_status one = play_again(a, function, of[i], why);
+            const int has_left = of[i]->attempts++ < a->retries;
+            const rlhf_status one = has_left ? play_again(a, of[i], why) : before;
+            a->failures += has_left && of[i]->failed;
             if (one != RLHF_OK) st = one;
             if (one != RLHF_OK && !of[i]->failed) return one;
         }
     }
+    return st;
+}
+
+static rlhf_status ask(struct rlhf__asking *a, const struct rlhf__episode_call *call,
+                       struct rlhf__episode *const *of, uint32_t n, struct rlhf__error *err) {
+    struct rlhf__error none = {0, ""};
+    struct rlhf__error *why = err ? err : &none;
+    rlhf_status st = rlhf__episode_call(call, of, n, why);
+    st = mend(a, of, n, st, why);
     RLHF_TRY(a->drops ? give_up(a, of, n, st, why) : st);
-    for (uint32_t i = 0; function != RLHF__CALL_FINISH && i < n; i++)
-        if (!of[i]->lost) RLHF_TRY(remember(of[i], err));
+    for (uint32_t i = 0; i < n; i++) {
+        struct rlhf__episode *e = of[i];
+        if (e->answer != RLHF__ANSWER_HERE) continue;
+        e->attempts = 0;
+        if (e->asked != RLHF__CALL_FINISH && !e->lost) RLHF_TRY(remember(e, err));
+    }
     return RLHF_OK;
 }
 
-rlhf_status rlhf__episode_ask(struct rlhf__asking *a, int function, struct rlhf__episode *const *of,
-                              uint32_t n, struct rlhf__error *err) {
+rlhf_status rlhf__episode_ask(struct rlhf__asking *a, int function, uint32_t wait_ms,
+                              struct rlhf__episode *const *of, uint32_t n,
+                              struct rlhf__error *err) {
+    struct rlhf__episode_call call = call_of(a, function);
     const double from = rlhf__seconds();
-    const rlhf_status st = ask(a, function, of, n, err);
+    call.wait_ms = wait_ms;
+    const rlhf_status st = ask(a, &call, of, n, err);
     a->seconds += rlhf__seconds() - from;
     return st;
 }

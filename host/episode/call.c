@@ -1,6 +1,7 @@
 // call.c: see call.h.
 #include "episode/call.h"
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "plugin/episode_arrays.h"
 
@@ -8,13 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const names[] = {"reset()", "step()", "finish()"};
+static const char *const names[] = {"reset()", "step()", "finish()", "poll()"};
+
+enum { WAIT_MS = 100 }; // Ctrl-C is noticed after this time
 
 struct call {
     struct rlhf__episode_arrays arrays; // first member: say() and metric() cast it back
+    const struct rlhf__episode_call *how;
     const struct rlhf__instance *environment;
     struct rlhf__episode *const *of;
-    int32_t function;
     rlhf_tool_call *calls; // [n_calls + 1]
     char **arguments;      // [n_calls] owned
     size_t n_calls;
@@ -25,27 +28,32 @@ static rlhf_status refuse(const struct call *a, const char *why) {
     return host ? (host->fail)(host, RLHF_E_INVALID, why) : RLHF_E_INVALID;
 }
 
-// Returns the number of tool calls in episode i's turn, or 0 if the function is not step().
+// Returns the number of tool calls in episode i's turn that are answered, or 0 outside of step().
 static size_t calls_of(const struct call *a, uint32_t i) {
-    return a->function == RLHF__CALL_STEP ? a->of[i]->calls.n : 0;
+    return a->of[i]->asked == RLHF__CALL_STEP ? a->of[i]->calls.n : 0;
 }
 
-static rlhf_status say(const rlhf_episode_out *out, uint32_t i, int32_t role, rlhf_str text) {
+static rlhf_status say(const rlhf_episode_out *out, uint32_t i, const rlhf_message *message) {
     const struct call *a = (const struct call *)out;
+    rlhf_message m;
+    if (rlhf_copy_in(&m, sizeof m, message, RLHF_SIZE_TO(rlhf_message, text)) < 0)
+        return refuse(a, "say() has a message that this host cannot read");
     if (i >= a->arrays.in.n) return refuse(a, "say() names an episode that is not in this call");
-    if (a->function == RLHF__CALL_FINISH) return refuse(a, "finish() says something");
-    if (role == RLHF_ROLE_TOOL && calls_of(a, i) == 0)
+    const int32_t asked = a->of[i]->asked;
+    if (asked == RLHF__CALL_FINISH) return refuse(a, "finish() says something");
+    if (m.role == RLHF_ROLE_TOOL && calls_of(a, i) == 0)
         return refuse(a, "it speaks as a tool, but the policy has called none");
-    if (role != RLHF_ROLE_USER && role != RLHF_ROLE_TOOL &&
-        !(role == RLHF_ROLE_SYSTEM && a->function == RLHF__CALL_RESET))
+    if (m.role != RLHF_ROLE_USER && m.role != RLHF_ROLE_TOOL &&
+        !(m.role == RLHF_ROLE_SYSTEM && asked == RLHF__CALL_RESET))
         return refuse(a, "say() has a role that is not allowed there");
-    const rlhf_status st = rlhf__episode_say(a->of[i], role, text);
+    const rlhf_status st = rlhf__episode_say(a->of[i], m.role, m.text);
     return st == RLHF_E_INVALID ? refuse(a, "it says more than 32 messages in one call") : st;
 }
 
-static void metric(const rlhf_episode_out *out, uint32_t i, const char *name, double value) {
+static void metric(const rlhf_episode_out *out, uint32_t i, const char *name, double value,
+                   double weight, int32_t combine) {
     const struct call *a = (const struct call *)out;
-    if (i < a->arrays.in.n && name) rlhf__episode_metric(a->of[i], name, value);
+    if (i < a->arrays.in.n && name) rlhf__episode_metric(a->of[i], name, value, weight, combine);
 }
 
 static void call_finish(struct call *a) {
@@ -58,14 +66,15 @@ static void call_finish(struct call *a) {
 
 // List the tool calls of all turns.
 static rlhf_status add_calls(struct call *a, uint32_t n, struct rlhf__error *err) {
+    const int has_calls = a->how->function == RLHF__CALL_STEP;
     size_t all = 0;
     for (uint32_t i = 0; i < n; i++)
-        all += calls_of(a, i);
+        all += has_calls ? a->of[i]->calls.n : 0;
     a->calls = calloc(all + 1, sizeof *a->calls);
     a->arguments = calloc(all + 1, sizeof(char *));
     if (!a->calls || !a->arguments) return RLHF__NOMEM(err, "out of memory for %zu calls", all);
     for (uint32_t i = 0; i < n; i++) {
-        for (size_t k = 0; k < calls_of(a, i); k++) {
+        for (size_t k = 0; has_calls && k < a->of[i]->calls.n; k++) {
             const struct rlhf__called *c = &a->of[i]->calls.item[k];
             struct rlhf__buf text = RLHF__BUF_INIT;
             rlhf__json_write(&text, c->arguments, 0);
@@ -80,27 +89,26 @@ static rlhf_status add_calls(struct call *a, uint32_t n, struct rlhf__error *err
     return RLHF_OK;
 }
 
-static rlhf_status fill(struct call *a, uint32_t n, int64_t phase, struct rlhf__error *err) {
+static rlhf_status fill(struct call *a, uint32_t n, struct rlhf__error *err) {
     struct rlhf__episode_arrays *x = &a->arrays;
-    if (!rlhf__episode_arrays_init(x, n, phase))
+    const int has_text =
+        a->how->function == RLHF__CALL_RESET || a->how->function == RLHF__CALL_STEP;
+    if (!rlhf__episode_arrays_init(x, n, a->how->phase))
         return RLHF__NOMEM(err, "out of memory for %u episodes", n);
     RLHF_TRY(add_calls(a, n, err));
     for (uint32_t i = 0; i < n; i++) {
         struct rlhf__episode *e = a->of[i];
         e->seen = 1;
-        e->failed = 0;
-        e->n_said = 0;
         x->state[i] = e->state;
         x->episode[i] = e->number;
         x->seed[i] = e->seed;
         x->turn[i] = e->turns;
         x->meta[i] = e->meta;
         x->ended[i] = e->end;
-        if (a->function != RLHF__CALL_FINISH)
-            x->text[i] = (rlhf_str){rlhf__buf_text(&e->text), e->text.len};
+        if (has_text) x->text[i] = (rlhf_str){rlhf__buf_text(&e->text), e->text.len};
     }
     x->in.call = a->calls;
-    if (a->function == RLHF__CALL_FINISH) x->in.end = x->ended;
+    x->in.wait_ms = a->how->wait_ms;
     x->out.say = say;
     x->out.metric = metric;
     return RLHF_OK;
@@ -109,9 +117,8 @@ static rlhf_status fill(struct call *a, uint32_t n, int64_t phase, struct rlhf__
 static rlhf_status broken(const struct call *a, uint32_t i, const char *what,
                           struct rlhf__error *err) {
     return rlhf__fail(err, RLHF_E_INTERNAL, "environment %s, %s, phase %lld: episode %llu %s",
-                      rlhf__plugin_name(a->environment->plugin), names[a->function],
-                      (long long)a->arrays.in.phase + 1, (unsigned long long)a->of[i]->number,
-                      what);
+                      rlhf__plugin_name(a->environment->plugin), names[a->how->function],
+                      (long long)a->how->phase + 1, (unsigned long long)a->of[i]->number, what);
 }
 
 // Check that each tool call of an episode that continues has an answer.
@@ -127,26 +134,47 @@ static rlhf_status check_answers(const struct call *a, uint32_t i, struct rlhf__
     return broken(a, i, what, err);
 }
 
+static rlhf_status failed(const struct call *a, uint32_t i, const char *what,
+                          struct rlhf__error *err) {
+    a->of[i]->failed = 1;
+    broken(a, i, what, err);
+    if (err) err->code = RLHF_E_IO;
+    return RLHF_E_IO;
+}
+
+// Episode i has no answer yet.
+static rlhf_status wait_for(const struct call *a, uint32_t i, struct rlhf__error *err) {
+    const rlhf_episode_out *out = &a->arrays.out;
+    struct rlhf__episode *e = a->of[i];
+    if (!a->environment->plugin->ops.environment.poll)
+        return broken(a, i, "is to be answered later, but there is no poll()", err);
+    if (e->n_said || out->end[i] || out->verdict[i] || out->reward[i] != 0)
+        return broken(a, i, "is to be answered later, but has a part of its answer", err);
+    e->answer = RLHF__ANSWER_LATER;
+    if (a->how->timeout_s <= 0 || rlhf__seconds() - e->asked_at <= a->how->timeout_s)
+        return RLHF_OK;
+    e->answer = RLHF__ANSWER_NONE;
+    return failed(a, i, "has no answer within rewards.timeout_s", err);
+}
+
 // Store the results that the call gave for episode i.
 static rlhf_status take(const struct call *a, uint32_t i, struct rlhf__error *err) {
     struct rlhf__episode *e = a->of[i];
-    if (a->arrays.out.failed[i]) {
-        e->failed = 1;
-        broken(a, i, "could not be answered; a warning above may say why", err);
-        if (err) err->code = RLHF_E_IO;
-        return RLHF_E_IO;
-    }
+    if (a->arrays.out.failed[i])
+        return failed(a, i, "could not be answered; a warning above may say why", err);
+    if (a->arrays.out.later[i]) return wait_for(a, i, err);
+    e->answer = RLHF__ANSWER_HERE;
     if (a->arrays.out.verdict[i] > RLHF_VERDICT_WRONG)
         return broken(a, i, "has a verdict that this host does not know", err);
     if (a->arrays.out.end[i] > RLHF_EPISODE_TRUNCATED)
         return broken(a, i, "has an end that an environment cannot give", err);
-    if (a->function == RLHF__CALL_RESET) {
+    if (e->asked == RLHF__CALL_RESET) {
         if (a->arrays.out.end[i]) return broken(a, i, "ended before its first turn", err);
         return RLHF_OK;
     }
     if (a->arrays.out.verdict[i]) e->verdict = a->arrays.out.verdict[i];
     e->paid[e->turns - 1] += a->arrays.reward[i];
-    if (a->function == RLHF__CALL_FINISH) return RLHF_OK;
+    if (e->asked == RLHF__CALL_FINISH) return RLHF_OK;
     e->end = a->arrays.out.end[i];
     if (e->end == RLHF_EPISODE_OPEN && e->n_said == 0)
         return broken(a, i, "stays open, but nothing was said to the policy", err);
@@ -165,18 +193,32 @@ static rlhf_status take_all(const struct call *a, uint32_t n, struct rlhf__error
     return st;
 }
 
-rlhf_status rlhf__episode_call(const struct rlhf__instance *environment, int64_t phase,
-                               int function, struct rlhf__episode *const *of, uint32_t n,
-                               struct rlhf__error *err) {
-    const rlhf_environment_ops *ops = &environment->plugin->ops.environment;
-    rlhf_status (*const fn[])(void *, const rlhf_episode_in *,
-                              const rlhf_episode_out *) = {ops->reset, ops->step, ops->finish};
-    struct call a = {.environment = environment, .of = of, .function = function};
-    if (n == 0 || !fn[function]) return RLHF_OK;
-    rlhf_status st = fill(&a, n, phase, err);
+// Note in the episodes that the function is called.
+static void begin(const struct rlhf__episode_call *c, struct rlhf__episode *const *of, uint32_t n,
+                  int answered) {
+    for (uint32_t i = 0; i < n; i++) {
+        struct rlhf__episode *e = of[i];
+        e->failed = 0;
+        e->n_said = 0;
+        e->answer = answered ? RLHF__ANSWER_HERE : RLHF__ANSWER_NONE;
+        if (c->function == RLHF__CALL_POLL) continue;
+        e->asked = c->function;
+        e->asked_at = rlhf__seconds();
+    }
+}
+
+rlhf_status rlhf__episode_call(const struct rlhf__episode_call *c, struct rlhf__episode *const *of,
+                               uint32_t n, struct rlhf__error *err) {
+    const rlhf_environment_ops *ops = &c->environment->plugin->ops.environment;
+    rlhf_status (*const fn[])(void *, const rlhf_episode_in *, const rlhf_episode_out *) = {
+        ops->reset, ops->step, ops->finish, ops->poll};
+    struct call a = {.how = c, .environment = c->environment, .of = of};
+    begin(c, of, n, !fn[c->function]);
+    if (n == 0 || !fn[c->function]) return RLHF_OK;
+    rlhf_status st = fill(&a, n, err);
     if (st == RLHF_OK) {
-        const struct rlhf__call call = rlhf__call_begin(environment, names[function]);
-        st = fn[function](environment->self, &a.arrays.in, &a.arrays.out);
+        const struct rlhf__call call = rlhf__call_begin(a.environment, names[c->function]);
+        st = fn[c->function](a.environment->self, &a.arrays.in, &a.arrays.out);
         st = rlhf__call_end(&call, st, err);
         for (uint32_t i = 0; st != RLHF_OK && st != RLHF_E_INVALID && i < n; i++)
             of[i]->failed = 1;
@@ -186,16 +228,30 @@ rlhf_status rlhf__episode_call(const struct rlhf__instance *environment, int64_t
     return st;
 }
 
+rlhf_status rlhf__episode_call_now(struct rlhf__episode_call c, struct rlhf__episode *e,
+                                   struct rlhf__error *err) {
+    const rlhf_host *host = c.environment->host;
+    RLHF_TRY(rlhf__episode_call(&c, &e, 1, err));
+    c.function = RLHF__CALL_POLL;
+    c.wait_ms = WAIT_MS;
+    while (e->answer == RLHF__ANSWER_LATER) {
+        if (host->cancelled(host)) return rlhf__fail(err, RLHF_E_CANCELLED, "stopped");
+        RLHF_TRY(rlhf__episode_call(&c, &e, 1, err));
+    }
+    return RLHF_OK;
+}
+
 void rlhf__episode_close(const struct rlhf__instance *environment, struct rlhf__episode *const *of,
                          uint32_t n) {
     const rlhf_environment_ops *ops = &environment->plugin->ops.environment;
     for (uint32_t i = 0; i < n; i++) {
-        void *state = of[i]->state;
+        const rlhf_episode_close one = {.size = sizeof one, .n = 1, .state = &of[i]->state};
         if (of[i]->seen && ops->close) {
             const struct rlhf__call call = rlhf__call_begin(environment, "close()");
-            ops->close(environment->self, 1, &state);
+            ops->close(environment->self, &one);
             rlhf__call_end(&call, RLHF_OK, NULL);
         }
         of[i]->seen = 0;
+        of[i]->answer = RLHF__ANSWER_NONE;
     }
 }

@@ -69,11 +69,14 @@ rlhf_status rlhf__episode_say(struct rlhf__episode *e, int32_t role, rlhf_str te
     return RLHF_OK;
 }
 
-void rlhf__episode_metric(struct rlhf__episode *e, const char *name, double value) {
+void rlhf__episode_metric(struct rlhf__episode *e, const char *name, double value, double weight,
+                          int32_t combine) {
     uint32_t k = 0;
     while (k < e->n_metrics && strcmp(e->metric[k].name, name) != 0)
         k++;
     if (k == RLHF__EPISODE_METRICS || strlen(name) >= sizeof e->metric[k].name) return;
     if (k == e->n_metrics) memcpy(e->metric[e->n_metrics++].name, name, strlen(name) + 1);
     e->metric[k].value = value;
+    e->metric[k].weight = weight;
+    e->metric[k].combine = combine;
 }

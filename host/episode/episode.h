@@ -7,7 +7,7 @@
 #include "chat/tool_calls.h"
 #include "text/vocab.h"
 
-#include <rlhf/draft/environment.h>
+#include <rlhf/environment.h>
 
 // What an episode waits for.
 enum rlhf__episode_wants {
@@ -44,14 +44,26 @@ struct rlhf__past_turn {
 enum { RLHF__EPISODE_MESSAGES = 32, RLHF__EPISODE_METRICS = 32 };
 
 struct rlhf__episode_metric {
+    double value, weight;
+    int32_t combine; // enum rlhf_combine
     char name[64];
-    double value;
+};
+
+// What has come of the last call of the environment.
+enum rlhf__episode_answer {
+    RLHF__ANSWER_NONE = 0,  // no call was made, it failed, or its answer was used
+    RLHF__ANSWER_LATER = 1, // it comes from poll()
+    RLHF__ANSWER_HERE = 2
 };
 
 // Zero-initialize; release with rlhf__episode_finish.
 struct rlhf__episode {
-    int32_t wants; // enum rlhf__episode_wants
-    int32_t seen;  // 1: the environment has been called with `state`
+    int32_t wants;    // enum rlhf__episode_wants
+    int32_t seen;     // 1: the environment has been called with `state`
+    int32_t asked;    // the function that was called last: enum rlhf__episode_function
+    int32_t answer;   // enum rlhf__episode_answer
+    double asked_at;  // when, in rlhf__seconds()
+    int64_t attempts; // repeats of that call after failures
     uint64_t number, seed;
     rlhf_str meta; // borrowed
     void *state;
@@ -95,8 +107,9 @@ uint64_t rlhf__episode_seed(uint64_t run_seed, const char *stream, uint64_t firs
 // Add a message. Errors: RLHF_E_NOMEM; RLHF_E_INVALID if there are too many. [any]
 rlhf_status rlhf__episode_say(struct rlhf__episode *, int32_t role, rlhf_str text);
 
-// Set a metric. This replaces an earlier value with the same name. Names beyond the first
+// Set a metric. This replaces an earlier one with the same name. Names beyond the first
 // RLHF__EPISODE_METRICS, and names that are too long, are ignored. [any]
-void rlhf__episode_metric(struct rlhf__episode *, const char *name, double value);
+void rlhf__episode_metric(struct rlhf__episode *, const char *name, double value, double weight,
+                          int32_t combine);
 
 #endif

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { WAIT_MS = 100 }; // Ctrl-C is noticed after this time
+
 struct rlhf__episodes {
     struct rlhf__episodes_request q;
     struct rlhf__gen_turns turns;
@@ -19,6 +21,7 @@ struct rlhf__episodes {
     struct rlhf__episode **waiting; // [n] the episodes of one call
     const int32_t **prompt;         // [n]
     int32_t *prompt_len;            // [n]
+    uint32_t ready; // episodes that the decoder can go on with since the last call of advance()
 };
 
 // ---- what a run's episodes share ----
@@ -45,12 +48,41 @@ static const struct rlhf__instance *environment(const struct rlhf__episodes *x) 
     return x->q.setup->environment;
 }
 
-// Fill x->waiting with the episodes whose `wants` equals the argument. Returns their number.
-static uint32_t list(const struct rlhf__episodes *x, int32_t wants) {
+// Fill x->waiting with the episodes that want this and whose `answer` equals the argument. Returns
+// their number.
+static uint32_t list(const struct rlhf__episodes *x, int32_t wants, int32_t answer) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < x->q.n; i++)
-        if (x->of[i].wants == wants) x->waiting[n++] = &x->of[i];
+        if (x->of[i].wants == wants && x->of[i].answer == answer) x->waiting[n++] = &x->of[i];
     return n;
+}
+
+// Ask the environment about the episodes that want this. Afterwards x->waiting has the episodes
+// whose answer is there, also those that were asked before. Sets *n to their number.
+static rlhf_status ask(struct rlhf__episodes *x, int32_t wants, int function, uint32_t *n,
+                       struct rlhf__error *err) {
+    *n = list(x, wants, RLHF__ANSWER_NONE);
+    if (*n) RLHF_TRY(rlhf__episode_ask(&x->asking, function, 0, x->waiting, *n, err));
+    *n = list(x, wants, RLHF__ANSWER_HERE);
+    return RLHF_OK;
+}
+
+// Ask for the answers that come later, and wait up to wait_ms for one. Sets *n to the number of
+// those that were missing.
+static rlhf_status poll(struct rlhf__episodes *x, uint32_t wait_ms, uint32_t *n,
+                        struct rlhf__error *err) {
+    *n = 0;
+    for (uint32_t i = 0; i < x->q.n; i++)
+        if (x->of[i].answer == RLHF__ANSWER_LATER) x->waiting[(*n)++] = &x->of[i];
+    if (*n == 0) return RLHF_OK;
+    return rlhf__episode_ask(&x->asking, RLHF__CALL_POLL, wait_ms, x->waiting, *n, err);
+}
+
+// The answer was used, and this is what the episode wants next.
+static void go_on(struct rlhf__episodes *x, struct rlhf__episode *e, int32_t wants) {
+    e->answer = RLHF__ANSWER_NONE;
+    e->wants = wants;
+    x->ready += wants == RLHF__WANTS_READING || wants == RLHF__WANTS_NOTHING;
 }
 
 static rlhf_status named(const struct rlhf__episodes *x, rlhf_status st, struct rlhf__error *err) {
@@ -88,28 +120,38 @@ static rlhf_status share_prompt(const struct rlhf__episodes *x, uint32_t i,
 
 // Returns 1 if the episode was given up. In that case, also closes the episode, and sets an empty
 // prompt if its row still lacks one.
-static int gone(const struct rlhf__episodes *x, struct rlhf__episode *e) {
+static int gone(struct rlhf__episodes *x, struct rlhf__episode *e) {
     static const int32_t nothing = 0;
     const size_t i = (size_t)(e - x->of);
     if (!e->lost) return 0;
     rlhf__episode_close(environment(x), &e, 1);
-    e->wants = RLHF__WANTS_NOTHING;
+    go_on(x, e, RLHF__WANTS_NOTHING);
     if (!x->prompt[i]) x->prompt[i] = &nothing;
     return 1;
 }
 
+// Returns 1 if episodes of e's group still wait for their answer.
+static int is_group_open(const struct rlhf__episodes *x, const struct rlhf__episode *e) {
+    const uint32_t first = (uint32_t)(e - x->of) / x->q.group * x->q.group;
+    for (uint32_t i = first; i < first + x->q.group && i < x->q.n; i++)
+        if (x->of[i].answer == RLHF__ANSWER_LATER) return 1;
+    return 0;
+}
+
+// The rows of a group begin together, because they share their prompt.
 static rlhf_status reset(struct rlhf__episodes *x, struct rlhf__error *err) {
-    const uint32_t n = list(x, RLHF__WANTS_RESET);
-    RLHF_TRY(rlhf__episode_ask(&x->asking, RLHF__CALL_RESET, x->waiting, n, err));
+    uint32_t n;
+    RLHF_TRY(ask(x, RLHF__WANTS_RESET, RLHF__CALL_RESET, &n, err));
     for (uint32_t k = 0; k < n; k++) {
         struct rlhf__episode *e = x->waiting[k];
         const uint32_t i = (uint32_t)(e - x->of);
+        if (is_group_open(x, e)) continue;
         if (gone(x, e)) continue;
         RLHF_TRY(named(
             x, rlhf__speak_prompt(&x->speaking, &x->q.setup->limits, e, x->q.row[i], err), err));
         RLHF_TRY(share_prompt(x, i, err));
         e->tokens = x->prompt_len[i];
-        e->wants = RLHF__WANTS_READING;
+        go_on(x, e, RLHF__WANTS_READING);
     }
     return RLHF_OK;
 }
@@ -128,13 +170,13 @@ static rlhf_status follow(struct rlhf__episodes *x, struct rlhf__episode *e,
         e->tokens += (int32_t)e->read.n;
         if (is_compared(x, e)) RLHF_TRY(rlhf__rewritten_note(&x->rewriting, e, err));
     }
-    e->wants = e->end == RLHF_EPISODE_OPEN ? RLHF__WANTS_READING : RLHF__WANTS_FINISH;
+    go_on(x, e, e->end == RLHF_EPISODE_OPEN ? RLHF__WANTS_READING : RLHF__WANTS_FINISH);
     return RLHF_OK;
 }
 
 // Answer the turns that have wrong tool calls. The environment answers the other turns.
 static rlhf_status refuse(struct rlhf__episodes *x, struct rlhf__error *err) {
-    const uint32_t n = list(x, RLHF__WANTS_REFUSAL);
+    const uint32_t n = list(x, RLHF__WANTS_REFUSAL, RLHF__ANSWER_NONE);
     for (uint32_t k = 0; k < n; k++) {
         RLHF_TRY(rlhf__episode_tools_refuse(x->waiting[k], err));
         RLHF_TRY(follow(x, x->waiting[k], err));
@@ -143,19 +185,19 @@ static rlhf_status refuse(struct rlhf__episodes *x, struct rlhf__error *err) {
 }
 
 static rlhf_status step(struct rlhf__episodes *x, struct rlhf__error *err) {
-    const uint32_t n = list(x, RLHF__WANTS_STEP);
-    RLHF_TRY(rlhf__episode_ask(&x->asking, RLHF__CALL_STEP, x->waiting, n, err));
+    uint32_t n;
+    RLHF_TRY(ask(x, RLHF__WANTS_STEP, RLHF__CALL_STEP, &n, err));
     for (uint32_t k = 0; k < n; k++)
         if (!gone(x, x->waiting[k])) RLHF_TRY(follow(x, x->waiting[k], err));
     return RLHF_OK;
 }
 
 static rlhf_status finish(struct rlhf__episodes *x, struct rlhf__error *err) {
-    const uint32_t n = list(x, RLHF__WANTS_FINISH);
-    RLHF_TRY(rlhf__episode_ask(&x->asking, RLHF__CALL_FINISH, x->waiting, n, err));
+    uint32_t n;
+    RLHF_TRY(ask(x, RLHF__WANTS_FINISH, RLHF__CALL_FINISH, &n, err));
     rlhf__episode_close(environment(x), x->waiting, n);
     for (uint32_t k = 0; k < n; k++) {
-        x->waiting[k]->wants = RLHF__WANTS_NOTHING;
+        go_on(x, x->waiting[k], RLHF__WANTS_NOTHING);
         RLHF_TRY(rlhf__rewritten_count(&x->rewriting, x->waiting[k], err));
     }
     return RLHF_OK;
@@ -217,11 +259,20 @@ static rlhf_status ended(void *ctx, uint32_t i, const int32_t *ids, int32_t n, i
 
 static rlhf_status advance(void *ctx, int wait, struct rlhf__error *err) {
     struct rlhf__episodes *x = ctx;
-    (void)wait; // the environment's calls are synchronous
-    RLHF_TRY(reset(x, err));
-    RLHF_TRY(refuse(x, err));
-    RLHF_TRY(step(x, err));
-    return finish(x, err);
+    const rlhf_host *host = environment(x)->host;
+    uint32_t left;
+    x->ready = 0;
+    RLHF_TRY(poll(x, 0, &left, err));
+    for (;;) {
+        RLHF_TRY(reset(x, err));
+        RLHF_TRY(refuse(x, err));
+        RLHF_TRY(step(x, err));
+        RLHF_TRY(finish(x, err));
+        if (!wait || x->ready) return RLHF_OK;
+        if (host->cancelled(host)) return rlhf__fail(err, RLHF_E_CANCELLED, "stopped");
+        RLHF_TRY(poll(x, WAIT_MS, &left, err));
+        if (left == 0) return RLHF_OK;
+    }
 }
 
 static int next(void *ctx, uint32_t i, const int32_t **ids, int32_t *n) {
@@ -284,8 +335,11 @@ rlhf_status rlhf__episodes_create(const struct rlhf__episodes_request *q,
         (struct rlhf__rewriting){.chat = s->chat ? rlhf__tokenizer_chat(s->model->tok) : NULL,
                                  .tools = &s->tools,
                                  .refuses = s->refuses};
-    x->asking = (struct rlhf__asking){
-        .environment = s->environment, .phase = q->phase, .retries = s->retries, .drops = s->drops};
+    x->asking = (struct rlhf__asking){.environment = s->environment,
+                                      .phase = q->phase,
+                                      .timeout_s = s->timeout_s,
+                                      .retries = s->retries,
+                                      .drops = s->drops};
     const rlhf_status st = open_all(x, err);
     if (st == RLHF_OK)
         *out = x;
@@ -334,23 +388,6 @@ struct rlhf__episode_counts rlhf__episodes_counts(const struct rlhf__episodes *x
     return c;
 }
 
-rlhf_status rlhf__episode_check_rows(const struct rlhf__instance *env,
-                                     const struct rlhf__prompts *prompts, struct rlhf__error *err) {
-    const rlhf_environment_ops *ops = &env->plugin->ops.environment;
-    const int64_t n = ops->check_row ? rlhf__prompts_count(prompts) : 0;
-    for (int64_t i = 0; i < n; i++) {
-        char where[512];
-        if (env->host->cancelled(env->host)) return rlhf__fail(err, RLHF_E_CANCELLED, "stopped");
-        const struct rlhf__call call = rlhf__call_begin(env, "check_row()");
-        const rlhf_str row = rlhf__prompts_get(prompts, i).meta;
-        const rlhf_status st = rlhf__call_end(&call, ops->check_row(env->self, row), err);
-        if (st == RLHF_OK) continue;
-        rlhf__prompts_where(prompts, i, where, sizeof where);
-        return *where ? rlhf__error_context(err, "%s", where) : st;
-    }
-    return RLHF_OK;
-}
-
 // ---- afterwards ----
 
 // The reward of a turn is stored at the turn's last token.
@@ -373,7 +410,8 @@ void rlhf__episodes_take(const struct rlhf__episodes *x, struct rlhf__rows *rows
         rows->finished[i] = e->end == RLHF_EPISODE_DONE;
         rows->verdict[i] = e->verdict;
         take_paid(e, rows, i);
-        for (uint32_t k = 0; host && k < e->n_metrics; k++)
-            rlhf_metric_mean(host, e->metric[k].name, e->metric[k].value, 1);
+        for (uint32_t k = 0; host && !e->lost && k < e->n_metrics; k++)
+            host->metric(host, e->metric[k].name, e->metric[k].value, e->metric[k].weight,
+                         e->metric[k].combine);
     }
 }

@@ -3,7 +3,8 @@
 // reason why its episode ended.
 //
 // Calls the environment between two steps of the decoder. One call covers all episodes that wait
-// for the same function of the environment.
+// for the same function of the environment. An answer may come later; meanwhile the decoder goes on
+// with the other episodes. What a row contains does not depend on when answers come.
 #ifndef RLHF_HOST_EPISODE_EPISODES_H
 #define RLHF_HOST_EPISODE_EPISODES_H
 
@@ -26,6 +27,7 @@ struct rlhf__episode_setup {
     int32_t chat;      // 1: prompts are messages
     int32_t bos;       // 1: the plain form without prompts begins with BOS
     uint64_t seed;     // of the run
+    double timeout_s;  // rewards.timeout_s
     int64_t retries;   // episodes.retries
     int32_t drops;     // 1: episodes.on_failure=drop
     int32_t refuses;   // 1: episodes.rewrites=refuse
@@ -70,11 +72,6 @@ void rlhf__episodes_take(const struct rlhf__episodes *, struct rlhf__rows *e);
 
 // Returns 1 if episode i was given up after a failure, so that its row must be left out. [any]
 int rlhf__episodes_is_lost(const struct rlhf__episodes *, uint32_t i);
-
-// Let the environment check the data row of every prompt. Errors: RLHF_E_INVALID with file and
-// line, and the plugin's message; RLHF_E_CANCELLED. [main]
-rlhf_status rlhf__episode_check_rows(const struct rlhf__instance *environment,
-                                     const struct rlhf__prompts *, struct rlhf__error *err);
 
 // Returns what was counted in these episodes. [any]
 struct rlhf__episode_counts rlhf__episodes_counts(const struct rlhf__episodes *);

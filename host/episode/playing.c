@@ -1,6 +1,8 @@
 // playing.c: see playing.h.
 #include "episode/playing.h"
 
+#include "sample/rewards.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,7 +50,7 @@ static rlhf_status finish_setup(const struct rlhf__playing *p, struct rlhf__epis
     RLHF_TRY(rlhf__episode_tools_tokens(&out->tools, p->policy->tok, &longest.tools, err));
     longest.tokens = rlhf__prompts_longest(p->prompts) + longest.tools;
     RLHF_TRY(rlhf__episode_limits(c, p->policy->info.n_ctx, &longest, &out->limits, err));
-    RLHF_TRY(rlhf__episode_check_rows(p->environment, p->prompts, err));
+    RLHF_TRY(rlhf__check_rows(p->environment, p->prompts, p->held_out, NULL, err));
     return rlhf__episode_check_template(out, err);
 }
 
@@ -73,6 +75,7 @@ rlhf_status rlhf__playing_open(const struct rlhf__playing *p, struct rlhf__episo
                                         .chat = templated && (p->alone || chats > 0),
                                         .bos = rlhf__tokenizer_has_bos(p->policy->tok),
                                         .seed = p->seed,
+                                        .timeout_s = c->mixing.timeout_s,
                                         .retries = c->episodes.retries,
                                         .drops = c->episodes.on_failure == RLHF__EPISODE_DROP,
                                         .refuses = c->episodes.rewrites == RLHF__REWRITES_REFUSE,

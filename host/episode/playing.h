@@ -35,6 +35,7 @@ struct rlhf__playing {
     struct rlhf__response_rules *rules;
     const struct rlhf__prompts *prompts;
     int32_t alone;
+    int32_t held_out; // 1: the prompts only measure the policy
     uint64_t seed;
 };
 

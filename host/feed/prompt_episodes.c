@@ -30,6 +30,7 @@ rlhf_status rlhf__prompt_episodes_open(const struct rlhf__feed_env *env,
     RLHF_TRY(rlhf__playing_open(&p, &out->train, err));
     p.prompts = held_out;
     p.alone = 0;
+    p.held_out = 1;
     return held_out ? rlhf__playing_open(&p, &out->held_out, err) : RLHF_OK;
 }
 

@@ -82,6 +82,7 @@ static rlhf_status set_option(void *arg, const char *key, const char *value,
     rlhf__opt_at(&t->plugin->table, (uint32_t)i, &o);
     json_t *v = rlhf__typed_value(value);
     const int as_is = o.type == RLHF_T_BOOL || o.type == RLHF_T_I64 || o.type == RLHF_T_F64 ||
+                      o.type == RLHF_T_I64_LIST || o.type == RLHF_T_F64_LIST ||
                       (o.type == RLHF_T_LIST && json_is_object(v));
     if (v && !as_is && !json_is_string(v) && !json_is_array(v)) {
         json_decref(v);

@@ -9,6 +9,7 @@
 #include "run/run.h"
 #include "weights/file_sum.h"
 
+#include <rlhf/draft/program.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -134,12 +135,14 @@ static rlhf_status divide(const struct rlhf__run *r, json_t **config, json_t *se
 
 // ---- code and inputs ----
 
-static uint32_t promises(const struct rlhf__instance *open, const rlhf_environment_ops *ops) {
-    if (!open || !ops->promises) return 0;
-    const struct rlhf__call call = rlhf__call_begin(open, "promises()");
-    const uint32_t more = ops->promises(open->self);
-    rlhf__call_end(&call, RLHF_OK, NULL);
-    return more;
+// Returns 1 if the programs that an environment runs promise what RLHF_ENVIRONMENT_FUNCTION says.
+static int programs_promise(const struct rlhf__instance *open) {
+    rlhf_program_use use;
+    const void *table =
+        open ? rlhf__plugin_extension(open->plugin, open->self, RLHF_EXT_PROGRAM) : NULL;
+    return table &&
+           rlhf_copy_in(&use, sizeof use, table, RLHF_SIZE_TO(rlhf_program_use, function)) == 0 &&
+           use.function;
 }
 
 // Set "function" to true if the environment promises the same answers when it is played again. If
@@ -147,9 +150,8 @@ static uint32_t promises(const struct rlhf__instance *open, const rlhf_environme
 // plugin, also set "promised" to true.
 static void put_promise(const struct rlhf__run *r, json_t *one) {
     const rlhf_environment_ops *ops = &r->req->environment->ops.environment;
-    const uint32_t more = promises(r->cast.environment, ops);
     const int own = (ops->flags & RLHF_ENVIRONMENT_FUNCTION) != 0;
-    const int program = (more & RLHF_ENVIRONMENT_FUNCTION) != 0;
+    const int program = programs_promise(r->cast.environment);
     json_object_set_new(one, "function", json_boolean(own || program));
     if (program && !own) json_object_set_new(one, "promised", json_true());
 }

@@ -89,21 +89,24 @@ rlhf_status rlhf__rewards_check_limits(const struct rlhf__config *c,
     return rlhf__effect_refuse_typed(c, "rewards.memory_mib", inside, err);
 }
 
-rlhf_status rlhf__reward_check_rows(const struct rlhf__instance *reward,
-                                    const struct rlhf__prompts *prompts,
-                                    const struct rlhf__watch *watch, struct rlhf__error *err) {
-    const rlhf_reward_ops *ops = &reward->plugin->ops.reward;
-    const int64_t n = ops->check_row && prompts ? rlhf__prompts_count(prompts) : 0;
+rlhf_status rlhf__check_rows(const struct rlhf__instance *of, const struct rlhf__prompts *prompts,
+                             int held_out, const struct rlhf__watch *watch,
+                             struct rlhf__error *err) {
+    const int plays = of->plugin->desc.kind == RLHF_KIND_ENVIRONMENT;
+    rlhf_status (*const check)(void *, const rlhf_row_in *) =
+        plays ? of->plugin->ops.environment.check_row : of->plugin->ops.reward.check_row;
+    const int64_t n = check && prompts ? rlhf__prompts_count(prompts) : 0;
     for (int64_t i = 0; i < n; i++) {
-        const rlhf_str row = rlhf__prompts_get(prompts, i).meta;
+        const struct rlhf__prompt p = rlhf__prompts_get(prompts, i);
+        const rlhf_row_in row = {
+            .size = sizeof row, .held_out = held_out, .index = i, .meta = p.meta, .prompt = p.text};
         char where[512];
         if (i % 1024 == 0) {
-            rlhf__watch_seen(watch, "asking the rewards about rows", i, n);
-            if (reward->host->cancelled(reward->host))
-                return rlhf__fail(err, RLHF_E_CANCELLED, "stopped");
+            if (watch) rlhf__watch_seen(watch, "checking the data rows", i, n);
+            if (of->host->cancelled(of->host)) return rlhf__fail(err, RLHF_E_CANCELLED, "stopped");
         }
-        struct rlhf__call call = rlhf__call_begin(reward, "check_row()");
-        rlhf_status st = rlhf__call_end(&call, ops->check_row(reward->self, row), err);
+        const struct rlhf__call call = rlhf__call_begin(of, "check_row()");
+        const rlhf_status st = rlhf__call_end(&call, check(of->self, &row), err);
         if (st == RLHF_OK) continue;
         rlhf__prompts_where(prompts, i, where, sizeof where);
         return *where ? rlhf__error_context(err, "%s", where) : st;

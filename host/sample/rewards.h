@@ -40,12 +40,13 @@ rlhf_status rlhf__rewards_check_limits(const struct rlhf__config *c,
                                        struct rlhf__instance *const *rewards,
                                        const struct rlhf__instance *judge, struct rlhf__error *err);
 
-// Let a reward check the data row of every prompt. Does nothing if `prompts` is NULL, which means
-// that the run uses rows of a file. Errors: RLHF_E_INVALID with file and line, and the plugin's
-// message; RLHF_E_CANCELLED. [main]
-rlhf_status rlhf__reward_check_rows(const struct rlhf__instance *reward,
-                                    const struct rlhf__prompts *prompts,
-                                    const struct rlhf__watch *watch, struct rlhf__error *err);
+// Let a reward or an environment check the data row of every prompt. `held_out` is 1 if the prompts
+// only measure the policy. Does nothing if `prompts` is NULL, which means that the run uses rows of
+// a file. `watch` may be NULL. Errors: RLHF_E_INVALID with file and line, and the plugin's message;
+// RLHF_E_CANCELLED. [main]
+rlhf_status rlhf__check_rows(const struct rlhf__instance *of, const struct rlhf__prompts *prompts,
+                             int held_out, const struct rlhf__watch *watch,
+                             struct rlhf__error *err);
 
 void rlhf__rewards_close(struct rlhf__instance **, size_t n); // NULL allowed [main]
 

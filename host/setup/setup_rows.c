@@ -49,8 +49,8 @@ static rlhf_status open_rewards(struct rlhf__run *r, struct rlhf__error *err) {
     r->cast.n_rewards = c->n_reward;
     RLHF_TRY(rlhf__reward_tallies_init(&r->report.rewards, c->n_reward, err));
     for (size_t i = 0; i < c->n_reward; i++) {
-        RLHF_TRY(rlhf__reward_check_rows(r->cast.rewards[i], r->feed->prompts, q.watch, err));
-        RLHF_TRY(rlhf__reward_check_rows(r->cast.rewards[i], r->feed->held_out, q.watch, err));
+        RLHF_TRY(rlhf__check_rows(r->cast.rewards[i], r->feed->prompts, 0, q.watch, err));
+        RLHF_TRY(rlhf__check_rows(r->cast.rewards[i], r->feed->held_out, 1, q.watch, err));
     }
     return RLHF_OK;
 }
@@ -135,8 +135,8 @@ static rlhf_status open_prompts(struct rlhf__run *r, struct rlhf__error *err) {
                                   r->req->judge, &cast->judge, err));
     RLHF_TRY(rlhf__rewards_check_limits(r->config, cast->rewards, cast->judge, err));
     if (!cast->judge) return RLHF_OK;
-    return rlhf__reward_check_rows(cast->judge, r->feed->prompts,
-                                   rlhf__progress_watch(r->report.progress), err);
+    return rlhf__check_rows(cast->judge, r->feed->prompts, 0,
+                            rlhf__progress_watch(r->report.progress), err);
 }
 
 // ---- rows of a file ----

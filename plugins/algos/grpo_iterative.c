@@ -149,13 +149,13 @@ static rlhf_status it_load(void *self, const rlhf_istream *in, uint32_t state_ve
     return RLHF_OK;
 }
 
-static const char *it_why_unused(const void *config, const char *key) {
-    const struct iterative_options *o = config;
+static const char *it_why_unused(const rlhf_option_in *in) {
+    const struct iterative_options *o = in->config;
     static const char *const replay[] = {"replay_share", "replay_history", "rm_epochs",
                                          "rm_batch",     "rm_lr",          "rm_refit"};
     for (size_t i = 0; !o->replay && i < sizeof replay / sizeof *replay; i++)
-        if (strcmp(replay[i], key) == 0) return "replay is false";
-    return rlhf__grpo_why_unused(&o->grpo, key);
+        if (strcmp(replay[i], in->key) == 0) return "replay is false";
+    return rlhf__grpo_why_unused(in);
 }
 
 static const rlhf_opt options[] = {

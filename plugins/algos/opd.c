@@ -230,12 +230,12 @@ static const rlhf_opt options[] = {
                   "responses that max_new_tokens cut off give no loss"),
 };
 
-static const char *why_unused(const void *config, const char *key) {
-    const struct opd_config *o = config;
+static const char *why_unused(const rlhf_option_in *in) {
+    const struct opd_config *o = in->config;
     const struct rlhf__unused rules[] = {
         {"beta", o->divergence != OPD_JS, "divergence is not js"},
         {"clip_range", o->divergence != OPD_SAMPLED, "divergence is not sampled"}};
-    return rlhf__why_unused(rules, sizeof rules / sizeof *rules, key);
+    return rlhf__why_unused(rules, sizeof rules / sizeof *rules, in->key);
 }
 
 static const rlhf_algo_ops ops = {

@@ -56,14 +56,14 @@ static const rlhf_opt options[] = {
     RLHF__PG_OPT_CORRECTION,
 };
 
-static const char *why_unused(const void *config, const char *key) {
-    const struct rlhf__pg_options *o = config;
+static const char *why_unused(const rlhf_option_in *in) {
+    const struct rlhf__pg_options *o = in->config;
     const struct rlhf__unused rules[] = {
         {"dynamic_rounds", !o->dynamic_sampling, "dynamic_sampling is false"},
         {"correction_cap", o->correction == RLHF__CORRECT_NONE, "correction is none"},
         {"correction_mode", o->correction == RLHF__CORRECT_NONE, "correction is none"},
         {"correction_mode", o->correction_cap == 0, "correction_cap is 0"}};
-    return rlhf__why_unused(rules, sizeof rules / sizeof *rules, key);
+    return rlhf__why_unused(rules, sizeof rules / sizeof *rules, in->key);
 }
 
 static const rlhf_algo_ops ops = {

@@ -4,7 +4,7 @@
 #include "http/openenv.h"
 #include "http/post.h"
 
-#include <rlhf/draft/environment.h>
+#include <rlhf/environment.h>
 #include <rlhf/log.h>
 #include <rlhf/service.h>
 #include <stdio.h>
@@ -151,16 +151,17 @@ static rlhf_status finish(void *self, const rlhf_episode_in *in, const rlhf_epis
     return ask(self, RLHF__ASKED_FINISH, in, out);
 }
 
-static void close_all(void *self, uint32_t n, void *const *state) {
+static void close_all(void *self, const rlhf_episode_close *in) {
     struct env *e = self;
-    for (uint32_t i = 0; e->config->form == FORM_OPENENV && i < n; i++)
-        rlhf__openenv_close(&e->openenv, state[i]);
+    for (uint32_t i = 0; e->config->form == FORM_OPENENV && i < in->n; i++)
+        rlhf__openenv_close(&e->openenv, in->state[i]);
 }
 
 // ---- options ----
 
-static const char *why_unused(const void *config, const char *key) {
-    const struct config *c = config;
+static const char *why_unused(const rlhf_option_in *in) {
+    const struct config *c = in->config;
+    const char *key = in->key;
     if (c->form == FORM_OPENENV && strcmp(key, "repeats") == 0)
         return "with form=openenv, failed episodes are played again (episodes.retries)";
     if (c->form == FORM_LINES && (strcmp(key, "action") == 0 || strcmp(key, "observation") == 0))

@@ -137,6 +137,6 @@ static const rlhf_plugin plugin = {
     .create = create,
     .destroy = destroy,
     .ops = &rlhf__lines_ops,
-    .extension = rlhf__program_extension,
+    .extension = rlhf__lines_extension,
 };
 RLHF_DEFINE_PLUGIN(plugin)

@@ -1,6 +1,6 @@
 // guess.c: a game in which the model must find a number. After each try, the model reads "higher"
 // or "lower". The number of tries is limited by episodes.turns, not by this plugin.
-#include <rlhf/draft/environment.h>
+#include <rlhf/environment.h>
 
 struct config {
     int64_t most;

@@ -5,7 +5,7 @@
 // decides whether the answer is right.
 #include "sum.h"
 
-#include <rlhf/draft/environment.h>
+#include <rlhf/environment.h>
 #include <rlhf/service.h>
 
 struct tools {

@@ -77,14 +77,15 @@ static rlhf_status answer_score(void *self, const rlhf_reward_in *in, const rlhf
     return RLHF_OK;
 }
 
-static rlhf_status answer_check_row(void *self, rlhf_str row) {
+static rlhf_status answer_check_row(void *self, const rlhf_row_in *in) {
     struct answer *a = self;
     rlhf__checker_forget(&a->checker);
-    return rlhf__checker_gold(&a->checker, row);
+    return rlhf__checker_gold(&a->checker, in->meta);
 }
 
-static const char *answer_why_unused(const void *config, const char *key) {
-    const struct answer_config *c = config;
+static const char *answer_why_unused(const rlhf_option_in *in) {
+    const struct answer_config *c = in->config;
+    const char *key = in->key;
     if (strcmp(key, "format_weight") == 0 && c->check.where >= RLHF__WHERE_LAST_NUMBER)
         return "where names a place that needs no mark";
     return rlhf__answer_why_unused(&c->check, key);

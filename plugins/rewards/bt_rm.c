@@ -83,9 +83,9 @@ static rlhf_status bt_rm_score(void *self, const rlhf_reward_in *in, const rlhf_
     return RLHF_OK;
 }
 
-static const char *bt_rm_why_unused(const void *config, const char *key) {
-    const struct bt_rm_config *c = config;
-    return c->per_token && strcmp(key, "pooling") == 0 ? "per_token pays out the mean" : NULL;
+static const char *bt_rm_why_unused(const rlhf_option_in *in) {
+    const struct bt_rm_config *c = in->config;
+    return c->per_token && strcmp(in->key, "pooling") == 0 ? "per_token pays out the mean" : NULL;
 }
 
 static const char *const pooling_names[] = {"trained", "mean", "last", NULL};

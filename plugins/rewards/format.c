@@ -192,8 +192,9 @@ static rlhf_status format_score(void *self, const rlhf_reward_in *in, const rlhf
     return RLHF_OK;
 }
 
-static const char *format_why_unused(const void *config, const char *key) {
-    const struct format_config *c = config;
+static const char *format_why_unused(const rlhf_option_in *in) {
+    const struct format_config *c = in->config;
+    const char *key = in->key;
     const int of_tags = strcmp(key, "tags") == 0 || strcmp(key, "opened") == 0;
     const int of_pattern = strcmp(key, "match") == 0 || strcmp(key, "limit") == 0;
     if (of_tags && c->pattern) return "a pattern is given";

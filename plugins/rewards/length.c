@@ -117,11 +117,11 @@ static rlhf_status length_score(void *self, const rlhf_reward_in *in, const rlhf
     return RLHF_OK;
 }
 
-static rlhf_status length_check_row(void *self, rlhf_str row) {
+static rlhf_status length_check_row(void *self, const rlhf_row_in *in) {
     struct length *l = self;
     if (l->config->shape != SHAPE_COSINE) return RLHF_OK;
     rlhf__checker_forget(&l->checker);
-    return rlhf__checker_gold(&l->checker, row);
+    return rlhf__checker_gold(&l->checker, in->meta);
 }
 
 static const char *const shape_names[] = {"overlong", "cosine", "band", NULL};
@@ -163,12 +163,13 @@ static const rlhf_opt options[] = {
 // Returns why the shape does not use the option `key`, or NULL if it does. `of` lists options, each
 // with the index of the only shape that uses it. The options that decide whether an answer is right
 // are not in the list; only cosine uses them.
-static const char *length_why_unused(const void *config, const char *key) {
+static const char *length_why_unused(const rlhf_option_in *in) {
     static const char *const of[][2] = {
         {"cache", "0"},      {"min_len", "2"},     {"margin", "2"},     {"right_short", "1"},
         {"right_long", "1"}, {"wrong_short", "1"}, {"wrong_long", "1"}, {"exceed", "1"}};
     static const char *const why[] = {"shape is overlong", "shape is cosine", "shape is band"};
-    const struct length_config *c = config;
+    const struct length_config *c = in->config;
+    const char *key = in->key;
     if (strcmp(key, "shape") == 0 || strcmp(key, "max_len") == 0) return NULL;
     for (size_t i = 0; i < sizeof of / sizeof *of; i++)
         if (strcmp(key, of[i][0]) == 0) return *of[i][1] - '0' == c->shape ? NULL : why[c->shape];

@@ -351,18 +351,18 @@ static int needed(const struct python *p, uint32_t i, char column[256], char fun
 }
 
 // Checks that the row has the columns that the functions require.
-static rlhf_status python_check_row(void *self, rlhf_str row) {
+static rlhf_status python_check_row(void *self, const rlhf_row_in *in) {
     struct python *p = self;
     char column[256], function[256];
     rlhf_row *read = NULL;
     if (!p->rows || !needed(p, 0, column, function)) return RLHF_OK;
-    if (!row.len)
+    if (!in->meta.len)
         return rlhf_failf(
             p->host, RLHF_E_INVALID,
             "the prompt has no data row, so no \"%s\", which %s of %s is called with; "
             "use prompts in a .jsonl file",
             column, function, base_name(p->config->file));
-    RLHF_TRY(p->rows->open(p->host, row, &read));
+    RLHF_TRY(p->rows->open(p->host, in->meta, &read));
     rlhf_status st = RLHF_OK;
     for (uint32_t i = 0; st == RLHF_OK && needed(p, i, column, function); i++)
         if (p->rows->type(p->host, read, column) == RLHF_JSON_ABSENT)

@@ -193,19 +193,19 @@ static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward
     return st;
 }
 
-static rlhf_status check_row(void *self, rlhf_str row) {
+static rlhf_status check_row(void *self, const rlhf_row_in *in) {
     const struct rubric *r = self;
-    return rlhf__criteria_check_row(&r->criteria, row);
+    return rlhf__criteria_check_row(&r->criteria, in->meta);
 }
 
 // ---- options ----
 
-static const char *why_unused(const void *config, const char *key) {
+static const char *why_unused(const rlhf_option_in *in) {
     static const char *const service[] = {"model",   "header_env", "ca",        "concurrency",
                                           "repeats", "patience_s", "max_tokens"};
-    const struct config *c = config;
+    const struct config *c = in->config;
     for (size_t i = 0; c->command && i < sizeof service / sizeof *service; i++)
-        if (strcmp(key, service[i]) == 0) return "a program is asked, and no service";
+        if (strcmp(in->key, service[i]) == 0) return "a program is asked, and no service";
     return NULL;
 }
 

@@ -1,5 +1,5 @@
 // plugin.c: loads a plugin file and sets its options. See rlhf/test.h.
-#include <rlhf/draft/environment.h>
+#include <rlhf/environment.h>
 #include <rlhf/option_check.h>
 #include <rlhf/plugin_check.h>
 #include <rlhf/test.h>
@@ -117,6 +117,7 @@ static void put(void *config, const rlhf_opt *o, int64_t i, double f, const char
     if (o->type == RLHF_T_F64) memcpy(to, &f, sizeof f);
     if (o->type == RLHF_T_STR || o->type == RLHF_T_PATH) memcpy(to, &s, sizeof s);
     if (o->type == RLHF_T_LIST) put_list(config, o, o->l_def);
+    // the default of a list of numbers is empty, and the config is zeroed
 }
 
 void rlhf_test_config(const rlhf_plugin *p, void *config) {

@@ -66,6 +66,15 @@ static rlhf_status do_number(const rlhf_host *host, const rlhf_row *row, const c
     return RLHF_OK;
 }
 
+static rlhf_status do_integer(const rlhf_host *host, const rlhf_row *row, const char *path,
+                              int64_t *out) {
+    const struct rlhf_test_row_value *v = value_at(host, path, RLHF_JSON_NUMBER);
+    (void)row;
+    if (!v) return lacks(host, path);
+    *out = (int64_t)v->number;
+    return (double)*out < v->number || (double)*out > v->number ? lacks(host, path) : RLHF_OK;
+}
+
 static rlhf_status do_boolean(const rlhf_host *host, const rlhf_row *row, const char *path,
                               int32_t *out) {
     const struct rlhf_test_row_value *v = value_at(host, path, RLHF_JSON_BOOL);
@@ -73,6 +82,46 @@ static rlhf_status do_boolean(const rlhf_host *host, const rlhf_row *row, const 
     if (!v) return lacks(host, path);
     *out = v->number != 0;
     return RLHF_OK;
+}
+
+static rlhf_status do_json(const rlhf_host *host, const rlhf_row *row, const char *path, char *utf8,
+                           uint64_t cap, uint64_t *len) {
+    const struct rlhf_test_row_value *v = value_at(host, path, 0);
+    char number[40];
+    (void)row;
+    if (!v || v->type == RLHF_JSON_LIST || v->type == RLHF_JSON_OBJECT) return lacks(host, path);
+    snprintf(number, sizeof number, "%.17g", v->number);
+    const int is_text = v->type == RLHF_JSON_STRING;
+    const char *from = is_text                       ? v->string
+                       : v->type == RLHF_JSON_NUMBER ? number
+                       : v->type == RLHF_JSON_NULL   ? "null"
+                       : v->number != 0              ? "true"
+                                                     : "false";
+    *len = 0;
+    if (is_text && (*len)++ < cap) utf8[*len - 1] = '"';
+    for (; *from; from++) {
+        if (is_text && (*from == '"' || *from == '\\') && (*len)++ < cap) utf8[*len - 1] = '\\';
+        if ((*len)++ < cap) utf8[*len - 1] = *from;
+    }
+    if (is_text && (*len)++ < cap) utf8[*len - 1] = '"';
+    return RLHF_OK;
+}
+
+// A fake row has no list of its members.
+static rlhf_status do_key(const rlhf_host *host, const rlhf_row *row, const char *path, uint64_t i,
+                          rlhf_str *out) {
+    (void)row;
+    (void)i;
+    (void)out;
+    return lacks(host, path);
+}
+
+static rlhf_status do_item(const rlhf_host *host, const rlhf_row *row, const char *path, uint64_t i,
+                           rlhf_row **out) {
+    (void)row;
+    (void)i;
+    *out = NULL;
+    return lacks(host, path);
 }
 
 static rlhf_status do_length(const rlhf_host *host, const rlhf_row *row, const char *path,
@@ -93,8 +142,12 @@ void rlhf_test_rows_init(struct rlhf_test_rows *r, const struct rlhf_test_row_va
     r->table.type = do_type;
     r->table.string = do_string;
     r->table.number = do_number;
+    r->table.integer = do_integer;
     r->table.boolean = do_boolean;
+    r->table.json = do_json;
     r->table.length = do_length;
+    r->table.key = do_key;
+    r->table.item = do_item;
     r->values = values;
     r->n_values = n_values;
 }

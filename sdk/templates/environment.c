@@ -3,7 +3,7 @@
 //
 // Things to change: the option struct and its table, the state of a game, reset(), step(), and the
 // id.
-#include <rlhf/draft/environment.h>
+#include <rlhf/environment.h>
 
 // Filled by the host from the table below before reset() is called.
 struct config {

@@ -3,7 +3,7 @@
 //
 // The host is written in C, so no exception may leave a function. Nothing here throws. Things to
 // change: the option struct and its table, the state of a game, reset(), step(), and the id.
-#include <rlhf/draft/environment.h>
+#include <rlhf/environment.h>
 
 namespace {
 

@@ -38,7 +38,7 @@ plugin.h rlhf_plugin
 host.h rlhf_host
 service.h rlhf_tokenizer_service
 option.h rlhf_opt
-draft/environment.h rlhf_episode_out
+environment.h rlhf_episode_out
 EOF
 noticed algo.h 's/uint32_t epochs, minibatches;/uint32_t minibatches, epochs;/'
 noticed algo.h 's/^    double temperature; /    float temperature; /'

@@ -14,6 +14,8 @@ struct config {
     const char *file;
     int32_t loud;
     enum mode mode;
+    rlhf_i64_list layers;
+    rlhf_f64_list factors;
     struct {
         double gain;
     } inner;
@@ -28,6 +30,8 @@ static const rlhf_opt options[] = {
     RLHF_OPT_PATH(struct config, file, NULL, ""),
     RLHF_OPT_BOOL(struct config, loud, 0, ""),
     RLHF_OPT_ENUM(struct config, mode, 0, modes, ""),
+    RLHF_OPT_I64_LIST(struct config, layers, 0, 1, ""),
+    RLHF_OPT_F64_LIST(struct config, factors, 0, 1, ""),
 };
 const rlhf_opt *table(void);
 const rlhf_opt *table(void) { return options; }
@@ -57,6 +61,8 @@ each() { # compiler and flags...
     refuse 'must be an int32_t' 's/enum mode mode/char mode/' "$@"
     refuse 'must be a const char \*' 's/const char \*word/char word[8]/' "$@"
     refuse 'must be a const char \*' 's/const char \*file/int64_t file/' "$@"
+    refuse 'must be an rlhf_i64_list' 's/rlhf_i64_list layers/rlhf_f64_list layers/' "$@"
+    refuse 'must be an rlhf_f64_list' 's/rlhf_f64_list factors/double factors/' "$@"
 }
 each "$CC" -std=c11 -Wpedantic
 [ -n "${CXX:-}" ] || exit 0

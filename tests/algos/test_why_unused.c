@@ -66,7 +66,8 @@ static void table(void **state) {
         rlhf_opt o;
         for (uint32_t k = 0;
              rlhf_opt_at(a.plugin->opts, a.plugin->n_opts, a.plugin->opt_stride, k, &o); k++) {
-            const char *why = a.plugin->why_unused(a.config.bytes, o.key);
+            const rlhf_option_in in = {.size = sizeof in, .config = a.config.bytes, .key = o.key};
+            const char *why = a.plugin->why_unused(&in);
             if (why) snprintf(found + strlen(found), sizeof found - strlen(found), " %s", o.key);
         }
         if (strcmp(found, cases[i].unused) != 0)

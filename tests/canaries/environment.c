@@ -1,5 +1,5 @@
 // environment.c: environments that each break one rule, chosen by a BREAK_ macro; see reward.c.
-#include <rlhf/draft/environment.h>
+#include <rlhf/environment.h>
 #include <rlhf/log.h>
 
 #include <stdlib.h>
@@ -68,7 +68,7 @@ static rlhf_status answer(struct env *e, const rlhf_episode_in *in, const rlhf_e
     struct state *s = in->state[i];
     (void)e;
     s->sum += (int64_t)in->text[i].len;
-    out->metric(out, i, "sum", (double)s->sum);
+    out->metric(out, i, "sum", (double)s->sum, 1, RLHF_COMBINE_MEAN);
     out->reward[i] = (float)s->sum;
 #ifdef BREAK_SILENT
     if (in->turn[i] == 2) return RLHF_OK;
@@ -108,6 +108,9 @@ static rlhf_status step(void *self, const rlhf_episode_in *in, const rlhf_episod
     if (in->turn[0] == 3) abort();
 #endif
     for (uint32_t i = 0; i < in->n; i++) {
+#ifdef BREAK_LATER
+        out->later[i] = 1;
+#endif
         if (in->text[i].len > 4)
             out->end[i] = RLHF_EPISODE_DONE;
         else
@@ -116,10 +119,22 @@ static rlhf_status step(void *self, const rlhf_episode_in *in, const rlhf_episod
     return RLHF_OK;
 }
 
+#ifdef BREAK_PART
+static rlhf_status later(void *self, const rlhf_episode_in *in, const rlhf_episode_out *out) {
+    (void)self;
+    (void)in;
+    (void)out;
+    return RLHF_OK; // the answers of finish()
+}
+#endif
+
 static rlhf_status finish(void *self, const rlhf_episode_in *in, const rlhf_episode_out *out) {
     (void)self;
     for (uint32_t i = 0; i < in->n; i++) {
-        out->reward[i] = in->end[i] == RLHF_EPISODE_DONE;
+        out->reward[i] = in->end[i] == RLHF_EPISODE_DONE ? 1 : -1;
+#ifdef BREAK_PART
+        out->later[i] = 1;
+#endif
 #ifdef BREAK_FINISH_SAYS
         rlhf_sayf(out, i, RLHF_ROLE_USER, "bye");
 #endif
@@ -127,11 +142,11 @@ static rlhf_status finish(void *self, const rlhf_episode_in *in, const rlhf_epis
     return RLHF_OK;
 }
 
-static void close_states(void *self, uint32_t n, void *const *state) {
+static void close_states(void *self, const rlhf_episode_close *in) {
     struct env *e = self;
     e->calls++;
-    for (uint32_t i = 0; i < n; i++) {
-        struct state *s = state[i];
+    for (uint32_t i = 0; i < in->n; i++) {
+        struct state *s = in->state[i];
 #ifndef BREAK_LEAK
         e->host->free(e->host, s->held);
 #endif
@@ -145,6 +160,9 @@ static const rlhf_environment_ops ops = {.size = sizeof ops,
                                          .tools = tools,
                                          .reset = reset,
                                          .step = step,
+#ifdef BREAK_PART
+                                         .poll = later,
+#endif
                                          .finish = finish,
                                          .close = close_states};
 static const rlhf_plugin plugin = {

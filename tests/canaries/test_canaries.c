@@ -187,7 +187,9 @@ static void each_environment_is_caught(void **state) {
                {"environment_words", "no-words"},
                {"environment_crash", "crash"},
                {"environment_finish_says", "episode"},
-               {"environment_leak", "leak"}};
+               {"environment_leak", "leak"},
+               {"environment_later", "episode-later"},
+               {"environment_part", "episode-later"}};
     int missed = 0;
     (void)state;
     for (size_t i = 0; i < CHECK_COUNT(all); i++)

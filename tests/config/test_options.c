@@ -268,6 +268,132 @@ static void typed_text_is_a_list(void **state) {
     }
 }
 
+// ---- lists of numbers ----
+
+struct numbers {
+    rlhf_i64_list layers;
+    rlhf_f64_list factor, open;
+};
+
+static const rlhf_opt number_opts[] = {
+    RLHF_OPT_I64_LIST(struct numbers, layers, 0, 1, "layers"),
+    {.key = "rope.factor",
+     .help = "factors",
+     .type = RLHF_T_F64_LIST,
+     .offset = RLHF_OPT_F64_LIST_AT(struct numbers, factor),
+     .f_max = 1e30},
+    {.key = "open",
+     .help = "not 0",
+     .type = RLHF_T_F64_LIST,
+     .flags = RLHF_OPT_MIN_OPEN,
+     .offset = RLHF_OPT_F64_LIST_AT(struct numbers, open),
+     .f_max = 2},
+};
+static const struct rlhf__opt_table number_table = {number_opts, CHECK_COUNT(number_opts),
+                                                    sizeof *number_opts};
+
+static rlhf_status read_numbers(struct fixture *f, const char *text, struct numbers **out,
+                                struct rlhf__error *err) {
+    const struct rlhf__origin from = {"config.json", "", text, strlen(text), 1};
+    json_t *o = json_loads(text, 0, NULL);
+    void *config;
+    assert_non_null(o);
+    const rlhf_status st =
+        rlhf__opts_new(&number_table, sizeof(struct numbers), o, &from, &f->strings, &config, err);
+    free(f->config);
+    f->config = config;
+    *out = config;
+    json_decref(o);
+    return st;
+}
+
+// As in the config.json of a model: a list of a layer's kinds, and factors inside an object.
+static void lists_of_numbers(void **state) {
+    struct fixture *f = *state;
+    struct rlhf__error err = {0};
+    struct numbers *c;
+    check_ok(rlhf__opts_check(&number_table, sizeof *c, &err), &err);
+    check_ok(read_numbers(f, "{}", &c, &err), &err);
+    assert_true(c->layers.len == 0 && c->factor.len == 0 && rlhf__opt_is_default(number_opts, c));
+    check_ok(read_numbers(f,
+                          "{\"layers\": [1, 1.0, 0], \"rope\": {\"factor\": [1, 2.5, 1e3], "
+                          "\"type\": \"x\"}}",
+                          &c, &err),
+             &err);
+    assert_int_equal(c->layers.len, 3);
+    assert_true(c->layers.ptr[0] == 1 && c->layers.ptr[1] == 1 && c->layers.ptr[2] == 0);
+    assert_int_equal(c->factor.len, 3);
+    assert_true(c->factor.ptr[0] == 1 && c->factor.ptr[1] == 2.5 && c->factor.ptr[2] == 1000);
+    assert_false(rlhf__opt_is_default(&number_opts[1], c));
+    json_t *all = json_object(), *want = NULL;
+    check_ok(rlhf__opts_to_json(&number_table, c, all, &err), &err);
+    want = json_loads("{\"layers\": [1, 1, 0], \"rope.factor\": [1.0, 2.5, 1000.0], \"open\": []}",
+                      0, NULL);
+    assert_true(json_equal(all, want));
+    json_decref(all);
+    json_decref(want);
+    all = rlhf__opts_schema(&number_table);
+    want = json_loads("{\"layers\": {\"description\": \"layers\", \"type\": \"array\", \"items\": "
+                      "{\"type\": \"integer\", \"minimum\": 0, \"maximum\": 1}, \"default\": []},"
+                      " \"rope.factor\": {\"description\": \"factors\", \"type\": \"array\", "
+                      "\"items\": {\"type\": \"number\", \"minimum\": 0.0}, \"default\": []},"
+                      " \"open\": {\"description\": \"not 0\", \"type\": \"array\", \"items\": "
+                      "{\"type\": \"number\", \"exclusiveMinimum\": 0.0, \"maximum\": 2.0}, "
+                      "\"default\": []}}",
+                      0, NULL);
+    assert_true(json_equal(all, want));
+    json_decref(all);
+    json_decref(want);
+}
+
+static void the_range_is_that_of_each_item(void **state) {
+    struct fixture *f = *state;
+    static const char *const cases[][2] = {
+        {"{\"layers\": [1, 2]}", "config.json:1: layers must be a list of integers from 0 to 1, as "
+                                 "1,2 or [1, 2], found a list with 2"},
+        {"{\"layers\": [1, 0.5]}", "found a list with 0.5"},
+        {"{\"layers\": [true]}", "found a list with true"},
+        {"{\"layers\": [\"1\"]}", "found a list with \"1\""},
+        {"{\"layers\": [[1]]}", "found a list with a list"},
+        {"{\"layers\": {\"a\": 1}}", "found an object"},
+        {"{\"open\": [1, 0]}", "open must be a list of numbers above 0 and at most 2, as 1,2.5 or "
+                               "[1, 2.5], found a list with 0"},
+        {"{\"rope\": {\"factor\": [1, -1]}}",
+         "rope.factor must be a list of numbers of at least 0"},
+    };
+    for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
+        struct rlhf__error err = {0};
+        struct numbers *c;
+        check_error(read_numbers(f, cases[i][0], &c, &err), RLHF_E_INVALID, &err, cases[i][1]);
+    }
+}
+
+static void typed_text_is_a_list_of_numbers(void **state) {
+    struct fixture *f = *state;
+    static const struct {
+        const char *typed, *says; // says NULL: it is read
+        uint64_t n;
+    } cases[] = {
+        {"1,2.5,-0", NULL, 3},        {"7", NULL, 1},         {"", NULL, 0},
+        {"[1, 2]", NULL, 2},          {"1,,2", "nothing", 0}, {"1,x", "found a list with x", 0},
+        {"true", "list with true", 0}};
+    struct rlhf__error err = {0};
+    struct numbers *c;
+    check_ok(read_numbers(f, "{}", &c, &err), &err);
+    for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
+        const struct rlhf__origin from = {"--set", "s", NULL, 0, 0};
+        json_t *v = json_loads(cases[i].typed, JSON_DECODE_ANY, NULL);
+        if (!v) v = json_string(cases[i].typed);
+        const rlhf_status st = rlhf__opts_set(&number_table, "rope.factor", v, cases[i].typed,
+                                              &from, c, &f->strings, &err);
+        json_decref(v);
+        if (cases[i].says)
+            check_error(st, RLHF_E_INVALID, &err, cases[i].says);
+        else
+            assert_true(st == RLHF_OK && c->factor.len == cases[i].n);
+    }
+}
+
 static void a_list_with_a_wrong_default_is_refused(void **state) {
     (void)state;
     static const char *const other[] = {"one", "four", NULL}, *const none[] = {NULL};
@@ -428,6 +554,9 @@ int main(void) {
         T(typed_text_is_a_string_where_one_is_wanted),
         T(lists_are_read_from_json_and_from_text),
         T(typed_text_is_a_list),
+        T(lists_of_numbers),
+        T(the_range_is_that_of_each_item),
+        T(typed_text_is_a_list_of_numbers),
         T(a_list_with_a_wrong_default_is_refused),
         T(required_keys),
         T(json_and_back),

@@ -2,7 +2,7 @@
 // number, and also gives it as the reward. On request it breaks a rule.
 #include "support/plugin.h"
 
-#include <rlhf/draft/environment.h>
+#include <rlhf/environment.h>
 
 #include <math.h>
 #include <stdio.h>
@@ -74,7 +74,7 @@ static rlhf_status answer(const struct self *s, const rlhf_episode_out *out, uin
     const rlhf_str all = {many, sizeof many};
     memset(many, 'y', sizeof many);
     if (fault == SILENT) return RLHF_OK;
-    if (fault == HUGE_REPLY) return out->say(out, i, RLHF_ROLE_USER, all);
+    if (fault == HUGE_REPLY) return rlhf_say(out, i, RLHF_ROLE_USER, all);
     return rlhf_sayf(out, i, fault == TOOL ? RLHF_ROLE_TOOL : RLHF_ROLE_USER, "%s%lld.",
                      fault == SPECIAL ? "a<|endoftext|>b" : "", (long long)e->bytes);
 }
@@ -86,7 +86,7 @@ static rlhf_status step(void *self, const rlhf_episode_in *in, const rlhf_episod
     for (uint32_t i = 0; i < in->n; i++) {
         struct state *e = in->state[i];
         e->bytes += (int64_t)in->text[i].len;
-        out->metric(out, i, "bytes", (double)e->bytes);
+        out->metric(out, i, "bytes", (double)e->bytes, 1, RLHF_COMBINE_MEAN);
         out->failed[i] = fault == FAILED;
         if (fault != QUIET)
             out->reward[i] = fault == PAY_NAN ? NAN : (float)((e->bytes + e->luck) % 3);
@@ -103,14 +103,14 @@ static rlhf_status step(void *self, const rlhf_episode_in *in, const rlhf_episod
 static rlhf_status finish(void *self, const rlhf_episode_in *in, const rlhf_episode_out *out) {
     (void)self;
     for (uint32_t i = 0; i < in->n; i++)
-        out->metric(out, i, "ended", in->end[i]);
+        out->metric(out, i, "ended", in->end[i], 1, RLHF_COMBINE_MEAN);
     return RLHF_OK;
 }
 
-static void close_states(void *self, uint32_t n, void *const *state) {
+static void close_states(void *self, const rlhf_episode_close *in) {
     const struct self *s = self;
-    for (uint32_t i = 0; i < n; i++)
-        s->host->free(s->host, ((struct state *)state[i])->held);
+    for (uint32_t i = 0; i < in->n; i++)
+        s->host->free(s->host, ((struct state *)in->state[i])->held);
 }
 
 static const rlhf_environment_ops ops = {.size = sizeof ops,

@@ -46,24 +46,27 @@ void play_close(struct play *p) {
     assert_int_equal(p->host.live, 0);
 }
 
-static rlhf_status say(const rlhf_episode_out *out, uint32_t i, int32_t role, rlhf_str text) {
+static rlhf_status say(const rlhf_episode_out *out, uint32_t i, const rlhf_message *m) {
     static const char *const names[] = {"system", "user", "assistant", "tool"};
     char *to = playing->said[playing_which[i]];
     const size_t at = strlen(to);
     (void)out;
-    snprintf(to + at, PLAY_SAID - at, "%s: %.*s|", names[role], (int)text.len, text.ptr);
+    snprintf(to + at, PLAY_SAID - at, "%s: %.*s|", names[m->role], (int)m->text.len, m->text.ptr);
     return RLHF_OK;
 }
 
-static void metric(const rlhf_episode_out *out, uint32_t i, const char *name, double value) {
+static void metric(const rlhf_episode_out *out, uint32_t i, const char *name, double value,
+                   double weight, int32_t combine) {
     (void)out;
     (void)name;
+    assert_true(weight == 1 && combine == RLHF_COMBINE_MEAN);
     playing->metric[playing_which[i]] = value;
 }
 
 enum { RESET, STEP, FINISH };
 
-static rlhf_status call(struct play *p, int what, uint32_t n, const uint64_t *which,
+// Calls a function. If `polls` is 1, calls poll() for its answers.
+static rlhf_status call(struct play *p, int what, int polls, uint32_t n, const uint64_t *which,
                         const char *const *text, const char *tool, const char *row, int32_t end) {
     void *state[PLAY_MOST];
     uint64_t seed[PLAY_MOST];
@@ -72,13 +75,13 @@ static rlhf_status call(struct play *p, int what, uint32_t n, const uint64_t *wh
     rlhf_tool_call calls[PLAY_MOST];
     float reward[PLAY_MOST] = {0};
     uint8_t ends[PLAY_MOST], how[PLAY_MOST] = {0}, verdict[PLAY_MOST] = {0},
-                             failed[PLAY_MOST] = {0};
+                             failed[PLAY_MOST] = {0}, later[PLAY_MOST] = {0};
     for (uint32_t i = 0; i < n; i++) {
         const char *t = text && text[i] ? text[i] : "";
         const int is_call = tool && *t == '{';
         state[i] = p->state[which[i]];
-        if (what == RESET) memset(state[i], 0, sizeof p->state[0]);
-        p->turn[which[i]] = what == RESET ? 0 : p->turn[which[i]] + 1;
+        if (what == RESET && !polls) memset(state[i], 0, sizeof p->state[0]);
+        if (!polls) p->turn[which[i]] = what == RESET ? 0 : p->turn[which[i]] + 1;
         p->said[which[i]][0] = 0;
         seed[i] = (which[i] % 2) << 40;
         turn[i] = p->turn[which[i]];
@@ -90,6 +93,7 @@ static rlhf_status call(struct play *p, int what, uint32_t n, const uint64_t *wh
     }
     const rlhf_episode_in in = {.size = sizeof in,
                                 .n = n,
+                                .wait_ms = polls ? 100 : 0,
                                 .phase = 1,
                                 .state = state,
                                 .episode = which,
@@ -99,44 +103,62 @@ static rlhf_status call(struct play *p, int what, uint32_t n, const uint64_t *wh
                                 .text = said,
                                 .call_offset = offset,
                                 .call = calls,
-                                .end = what == FINISH ? ends : NULL};
+                                .end = ends};
     const rlhf_episode_out out = {.size = sizeof out,
                                   .reward = reward,
                                   .end = how,
                                   .verdict = verdict,
                                   .failed = failed,
+                                  .later = later,
                                   .say = say,
                                   .metric = metric};
     playing = p;
     playing_which = which;
-    const rlhf_status st = what == RESET  ? p->ops->reset(p->self, &in, &out)
-                           : what == STEP ? p->ops->step(p->self, &in, &out)
-                                          : p->ops->finish(p->self, &in, &out);
+    const rlhf_status st = polls           ? p->ops->poll(p->self, &in, &out)
+                           : what == RESET ? p->ops->reset(p->self, &in, &out)
+                           : what == STEP  ? p->ops->step(p->self, &in, &out)
+                                           : p->ops->finish(p->self, &in, &out);
     for (uint32_t i = 0; i < n; i++) {
         p->reward[which[i]] = reward[i];
         p->end[which[i]] = how[i];
         p->verdict[which[i]] = verdict[i];
         p->failed[which[i]] = failed[i] || st < 0;
+        p->later[which[i]] = later[i];
+    }
+    return st;
+}
+
+// Calls a function, and then poll() until all answers are there.
+static rlhf_status play(struct play *p, int what, uint32_t n, const uint64_t *which,
+                        const char *const *text, const char *tool, const char *row, int32_t end) {
+    uint64_t left[PLAY_MOST];
+    rlhf_status st = call(p, what, 0, n, which, text, tool, row, end);
+    for (uint32_t waits = 1; st == RLHF_OK && waits > 0;) {
+        waits = 0;
+        for (uint32_t i = 0; i < n; i++)
+            if (p->later[which[i]]) left[waits++] = which[i];
+        if (waits) st = call(p, what, 1, waits, left, NULL, NULL, row, end);
     }
     return st;
 }
 
 rlhf_status play_reset(struct play *p, uint32_t n, const uint64_t *which, const char *row) {
-    return call(p, RESET, n, which, NULL, NULL, row, 0);
+    return play(p, RESET, n, which, NULL, NULL, row, RLHF_EPISODE_OPEN);
 }
 
 rlhf_status play_step(struct play *p, uint32_t n, const uint64_t *which, const char *const *text,
                       const char *tool) {
-    return call(p, STEP, n, which, text, tool, NULL, 0);
+    return play(p, STEP, n, which, text, tool, NULL, RLHF_EPISODE_OPEN);
 }
 
 rlhf_status play_finish(struct play *p, uint32_t n, const uint64_t *which, int32_t end) {
-    return call(p, FINISH, n, which, NULL, NULL, NULL, end);
+    return play(p, FINISH, n, which, NULL, NULL, NULL, end);
 }
 
 void play_end(struct play *p, uint32_t n, const uint64_t *which) {
     void *state[PLAY_MOST];
     for (uint32_t i = 0; i < n; i++)
         state[i] = p->state[which[i]];
-    p->ops->close(p->self, n, state);
+    const rlhf_episode_close all = {.size = sizeof all, .n = n, .state = state};
+    p->ops->close(p->self, &all);
 }

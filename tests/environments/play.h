@@ -4,7 +4,7 @@
 
 #include "rewards/fixture.h"
 
-#include <rlhf/draft/environment.h>
+#include <rlhf/environment.h>
 
 enum { PLAY_MOST = 8, PLAY_SAID = 2048 };
 
@@ -21,7 +21,7 @@ struct play {
     uint64_t state[PLAY_MOST][8];
     char said[PLAY_MOST][PLAY_SAID]; // "user: text|tool: text|"
     float reward[PLAY_MOST];
-    uint8_t end[PLAY_MOST], verdict[PLAY_MOST], failed[PLAY_MOST];
+    uint8_t end[PLAY_MOST], verdict[PLAY_MOST], failed[PLAY_MOST], later[PLAY_MOST];
     double metric[PLAY_MOST]; // last value of the episode's metric
     int32_t turn[PLAY_MOST];
 };

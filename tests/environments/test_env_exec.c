@@ -3,6 +3,8 @@
 // which must be the same.
 #include "environments/play.h"
 
+#include <rlhf/draft/program.h>
+
 #include <math.h>
 
 #include <unistd.h>
@@ -194,7 +196,8 @@ static void promises(void **state) {
         snprintf(options, sizeof options, "command=sh -c 'echo '\\''%s'\\'' && cat'", lines[i]);
         assert_int_equal(play_open(&p, "env_exec.so", options), RLHF_OK);
         assert_int_equal(p.ops->flags & RLHF_ENVIRONMENT_FUNCTION, 0);
-        assert_int_equal(p.ops->promises(p.self), i == 2 ? RLHF_ENVIRONMENT_FUNCTION : 0);
+        const rlhf_program_use *use = p.plugin->extension(p.self, RLHF_EXT_PROGRAM);
+        assert_int_equal(use->function, i == 2);
         play_close(&p);
     }
 }

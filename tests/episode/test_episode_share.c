@@ -16,27 +16,71 @@ enum { N = 20, GROUP = 4, SLOTS = 3, MOST_TOKENS = 300, PREFIXES = 2 };
 struct mood {
     uint64_t dice; // random state that decides how long it sleeps
     int32_t fails; // 1: every ninth call of step() fails
+    int32_t later; // 1: most answers come later, in an order that changes
     int32_t calls;
+    int64_t polls, waits; // calls of poll(), and those that may wait
 };
 static _Thread_local struct mood mood;
 
 struct state {
     int64_t sum, turns;
+    int64_t asks;     // the function whose answer comes later: RESET, STEP or FINISH
+    int64_t left;     // calls of poll() until the answer is there
+    int64_t said_len; // of the turn
 };
 
-static void sleep_a_while(void) {
+enum { RESET, STEP, FINISH };
+
+static uint32_t draw(uint32_t below) {
     mood.dice = mood.dice * 6364136223846793005u + 1442695040888963407u;
-    const struct timespec t = {.tv_nsec = (long)(mood.dice >> 33) % 400000};
+    return (uint32_t)(mood.dice >> 33) % below;
+}
+
+static void sleep_a_while(void) {
+    const struct timespec t = {.tv_nsec = (long)draw(400000)};
     nanosleep(&t, NULL);
+}
+
+// Returns 1 if the answer comes later.
+static int is_later(const rlhf_episode_in *in, const rlhf_episode_out *out, uint32_t i, int asks) {
+    struct state *s = in->state[i];
+    if (!mood.later || !draw(3)) return 0;
+    s->asks = asks;
+    s->left = draw(9);
+    s->said_len = (int64_t)in->text[i].len;
+    out->later[i] = 1;
+    return 1;
+}
+
+static rlhf_status begin_one(const rlhf_episode_in *in, const rlhf_episode_out *out, uint32_t i) {
+    ((struct state *)in->state[i])->sum = (int64_t)(in->seed[i] % 7);
+    return rlhf_sayf(out, i, RLHF_ROLE_USER, "%d?", (int)(in->seed[i] % 7));
+}
+
+static rlhf_status step_one(const rlhf_episode_in *in, const rlhf_episode_out *out, uint32_t i,
+                            int64_t len, int fails) {
+    struct state *s = in->state[i];
+    s->sum += len;
+    s->turns++;
+    out->metric(out, i, s->turns > 1 ? "later" : "first", (double)s->sum / 10, 1,
+                RLHF_COMBINE_MEAN);
+    out->reward[i] = (float)s->sum / 8;
+    if (fails) {
+        out->failed[i] = 1;
+    } else if (s->turns + s->sum % 3 > 4) {
+        out->end[i] = RLHF_EPISODE_DONE;
+        out->verdict[i] = s->sum % 2 ? RLHF_VERDICT_RIGHT : RLHF_VERDICT_WRONG;
+    } else {
+        RLHF_TRY(rlhf_sayf(out, i, RLHF_ROLE_USER, "%d.<|im_end|>", (int)s->sum));
+    }
+    return RLHF_OK;
 }
 
 static rlhf_status reset(void *self, const rlhf_episode_in *in, const rlhf_episode_out *out) {
     (void)self;
     sleep_a_while();
-    for (uint32_t i = 0; i < in->n; i++) {
-        ((struct state *)in->state[i])->sum = (int64_t)(in->seed[i] % 7);
-        RLHF_TRY(rlhf_sayf(out, i, RLHF_ROLE_USER, "%d?", (int)(in->seed[i] % 7)));
-    }
+    for (uint32_t i = 0; i < in->n; i++)
+        if (!is_later(in, out, i, RESET)) RLHF_TRY(begin_one(in, out, i));
     return RLHF_OK;
 }
 
@@ -44,28 +88,38 @@ static rlhf_status step(void *self, const rlhf_episode_in *in, const rlhf_episod
     (void)self;
     sleep_a_while();
     const int fails = mood.fails && mood.calls++ % 9 == 5;
-    for (uint32_t i = 0; i < in->n; i++) {
-        struct state *s = in->state[i];
-        s->sum += (int64_t)in->text[i].len;
-        s->turns++;
-        out->metric(out, i, s->turns > 1 ? "later" : "first", (double)s->sum / 10);
-        out->reward[i] = (float)s->sum / 8;
-        if (fails) {
-            out->failed[i] = 1;
-        } else if (s->turns + s->sum % 3 > 4) {
-            out->end[i] = RLHF_EPISODE_DONE;
-            out->verdict[i] = s->sum % 2 ? RLHF_VERDICT_RIGHT : RLHF_VERDICT_WRONG;
-        } else {
-            RLHF_TRY(rlhf_sayf(out, i, RLHF_ROLE_USER, "%d.<|im_end|>", (int)s->sum));
-        }
-    }
+    for (uint32_t i = 0; i < in->n; i++)
+        if (!is_later(in, out, i, STEP))
+            RLHF_TRY(step_one(in, out, i, (int64_t)in->text[i].len, fails));
     return RLHF_OK;
 }
 
 static rlhf_status finish(void *self, const rlhf_episode_in *in, const rlhf_episode_out *out) {
     (void)self;
     for (uint32_t i = 0; i < in->n; i++)
-        out->metric(out, i, "end", in->end[i]);
+        if (!is_later(in, out, i, FINISH))
+            out->metric(out, i, "end", in->end[i], 2, RLHF_COMBINE_SUM);
+    return RLHF_OK;
+}
+
+static rlhf_status poll_all(void *self, const rlhf_episode_in *in, const rlhf_episode_out *out) {
+    (void)self;
+    mood.polls++;
+    mood.waits += in->wait_ms > 0;
+    const int fails = mood.fails && mood.calls++ % 9 == 5;
+    for (uint32_t i = 0; i < in->n; i++) {
+        struct state *s = in->state[i];
+        assert_true(in->text[i].len == 0 && in->call_offset[i + 1] == 0);
+        assert_int_equal(in->end[i] != RLHF_EPISODE_OPEN, s->asks == FINISH);
+        if (s->left-- > 0)
+            out->later[i] = 1;
+        else if (s->asks == RESET)
+            RLHF_TRY(begin_one(in, out, i));
+        else if (s->asks == STEP)
+            RLHF_TRY(step_one(in, out, i, s->said_len, fails));
+        else
+            out->metric(out, i, "end", in->end[i], 2, RLHF_COMBINE_SUM);
+    }
     return RLHF_OK;
 }
 
@@ -77,6 +131,7 @@ static const struct rlhf__plugin plugin = {
     .ops.environment = {.state_size = sizeof(struct state),
                         .reset = reset,
                         .step = step,
+                        .poll = poll_all,
                         .finish = finish,
                         .flags = RLHF_ENVIRONMENT_TASKS | RLHF_ENVIRONMENT_PAYS}};
 
@@ -205,6 +260,7 @@ static void play(struct rank *r, struct rlhf__team *team) {
                                             .version = 6};
     mood = r->mood;
     r->status = rlhf__playing_share(team, &of, &q, &r->rows, &r->tokens, &r->counts, &r->err);
+    r->mood = mood;
 }
 
 static void *play_rank(struct team_thread *t) {
@@ -280,6 +336,35 @@ static void ranks_play_the_same(void **state) {
     close_rank(&one);
 }
 
+// The order in which answers come has no effect, also if some of them fail.
+static void answers_may_come_later(void **state) {
+    static struct rank one, late;
+    open_rank(&one, *state, 9, 0);
+    play(&one, NULL);
+    for (int32_t k = 0; k < 8; k++) {
+        open_rank(&late, *state, k, k % 2);
+        late.mood.later = 1;
+        play(&late, NULL);
+        same(&one, &late, k % 2);
+        assert_true(late.mood.polls > N && late.mood.waits > 0);
+        assert_true(late.mood.waits < late.mood.polls);
+        close_rank(&late);
+    }
+    close_rank(&one);
+}
+
+// An answer that never comes is a failure after rewards.timeout_s.
+static void an_answer_that_never_comes(void **state) {
+    static struct rank r;
+    open_rank(&r, *state, 1, 0);
+    r.mood.later = 1;
+    r.setup.timeout_s = 1e-9;
+    r.setup.retries = 0;
+    play(&r, NULL);
+    check_error(r.status, RLHF_E_IO, &r.err, "has no answer within rewards.timeout_s");
+    close_rank(&r);
+}
+
 // If an environment fails for good on one rank, all ranks end with its message.
 static void a_failure_ends_all(void **state) {
     static struct rank of[3];
@@ -300,6 +385,9 @@ static void a_failure_ends_all(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(ranks_play_the_same, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(answers_may_come_later, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(an_answer_that_never_comes, scratch_setup,
+                                        scratch_teardown),
         cmocka_unit_test_setup_teardown(a_failure_ends_all, scratch_setup, scratch_teardown),
     };
     return cmocka_run_group_tests_name("episode share", tests, NULL, NULL);

@@ -51,7 +51,7 @@ static rlhf_status step(void *self, const rlhf_episode_in *in, const rlhf_episod
     }
     const size_t n = env.all ? (size_t)calls : env.answers;
     for (size_t k = 0; k < n; k++)
-        RLHF_TRY(out->say(out, 0, RLHF_ROLE_TOOL, (rlhf_str){env.says, strlen(env.says)}));
+        RLHF_TRY(rlhf_say(out, 0, RLHF_ROLE_TOOL, (rlhf_str){env.says, strlen(env.says)}));
     if (n == 0) RLHF_TRY(rlhf_sayf(out, 0, RLHF_ROLE_USER, "go on"));
     return RLHF_OK;
 }

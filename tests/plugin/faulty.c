@@ -1,5 +1,5 @@
 // faulty.c: plugins with one fault each, chosen by a FAULT_ macro. See test_load.c.
-#include <rlhf/draft/environment.h>
+#include <rlhf/environment.h>
 #include <rlhf/model.h>
 #include <rlhf/reward.h>
 #include <rlhf/sink.h>

@@ -89,7 +89,8 @@ static void types(void **state) {
                  {"/steps/2", RLHF_JSON_ABSENT},   {"/steps/-", RLHF_JSON_ABSENT},
                  {"/steps/01", RLHF_JSON_ABSENT},  {"/answer/0", RLHF_JSON_ABSENT},
                  {"gold", RLHF_JSON_ABSENT},       {"a/b", RLHF_JSON_ABSENT},
-                 {"/steps/1/x", RLHF_JSON_ABSENT}, {"", RLHF_JSON_NUMBER}};
+                 {"/steps/1/x", RLHF_JSON_ABSENT}, {"", RLHF_JSON_OBJECT},
+                 {"big", RLHF_JSON_NUMBER},        {"/", RLHF_JSON_NUMBER}};
     rlhf_row *row;
     assert_int_equal(open_row(sample, &row), RLHF_OK);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -100,7 +101,7 @@ static void types(void **state) {
 }
 
 // The beginning of the sample: 60 bytes without a partial character.
-#define START ": {\"answer\": \"7 \xc3\xa9\", \"a.b\": 2.5, \"big\": 1.8446744073709552e+19..."
+#define START ": {\"answer\": \"7 \xc3\xa9\", \"a.b\": 2.5, \"big\": 18446744073709551616, ..."
 
 static void what_is_not_there_is_said(void **state) {
     (void)state;
@@ -116,8 +117,8 @@ static void what_is_not_there_is_said(void **state) {
     said("\"answer\" of the data row is a string; expected a number" START);
     assert_int_equal(svc->boolean(&host, row, "none", &yes), RLHF_E_INVALID);
     said("\"none\" of the data row is null; expected true or false" START);
-    assert_int_equal(svc->length(&host, row, "/steps/0", &n), RLHF_E_INVALID);
-    said("\"/steps/0\" of the data row is an object; expected a list" START);
+    assert_int_equal(svc->length(&host, row, "a.b", &n), RLHF_E_INVALID);
+    said("\"a.b\" of the data row is a number; expected a list or an object" START);
     svc->close(&host, row);
     assert_int_equal(open_row("{\"text\": \"a\\u001b[31m\"}", &row), RLHF_OK);
     assert_int_equal(svc->number(&host, row, "n", &x), RLHF_E_INVALID);
@@ -139,10 +140,110 @@ static void what_is_not_there_is_said(void **state) {
     assert_int_equal(open_row("{\"a\": }", &row), RLHF_E_INVALID);
 }
 
+// An id beyond 2^53 has a neighbor that is the same double.
+static void integers_are_exact(void **state) {
+    (void)state;
+    rlhf_row *row;
+    int64_t i;
+    double x;
+    assert_int_equal(open_row("{\"id\": 9007199254740993, \"least\": -9223372036854775808, "
+                              "\"more\": 9223372036854775808, \"whole\": 3.0, \"text\": \"3\"}",
+                              &row),
+                     RLHF_OK);
+    assert_int_equal(svc->integer(&host, row, "id", &i), RLHF_OK);
+    assert_true(i == 9007199254740993);
+    assert_int_equal(svc->integer(&host, row, "least", &i), RLHF_OK);
+    assert_true(i == INT64_MIN);
+    assert_int_equal(svc->integer(&host, row, "more", &i), RLHF_E_INVALID);
+    assert_non_null(strstr(failure,
+                           "\"more\" of the data row is an integer; expected an integer of "
+                           "at most 64 bits: {\"id\": 9007"));
+    assert_int_equal(svc->number(&host, row, "more", &x), RLHF_OK);
+    assert_true(x == ldexp(1, 63));
+    assert_int_equal(svc->integer(&host, row, "whole", &i), RLHF_E_INVALID);
+    assert_int_equal(svc->integer(&host, row, "text", &i), RLHF_E_INVALID);
+    assert_int_equal(svc->integer(&host, row, "none", &i), RLHF_E_INVALID);
+    svc->close(&host, row);
+}
+
+// Asserts that the value at `path` is this text; "": it is absent.
+static void is_json(const rlhf_row *row, const char *path, const char *want) {
+    char text[200];
+    uint64_t len = 0;
+    const rlhf_status st = svc->json(&host, row, path, text, sizeof text, &len);
+    if (!*want) {
+        assert_int_equal(st, RLHF_E_INVALID);
+        return;
+    }
+    assert_int_equal(st, RLHF_OK);
+    assert_int_equal(len, strlen(want));
+    assert_memory_equal(text, want, len);
+}
+
+static void any_value_is_json_text(void **state) {
+    (void)state;
+    rlhf_row *row;
+    char text[4] = "abc";
+    uint64_t len;
+    assert_int_equal(open_row("{\"a\": [1, 99999999999999999999999, -0.5, \"\\u0000\\n\"], "
+                              "\"b\": {\"c\": null}}",
+                              &row),
+                     RLHF_OK);
+    is_json(row, "a", "[1, 99999999999999999999999, -0.5, \"\\u0000\\n\"]");
+    is_json(row, "/a/1", "99999999999999999999999");
+    is_json(row, "/b", "{\"c\": null}");
+    is_json(row, "/b/c", "null");
+    is_json(row, "c", "");
+    assert_int_equal(svc->json(&host, row, "/a/1", text, 3, &len), RLHF_OK);
+    assert_int_equal(len, 23);
+    assert_string_equal(text, "999");
+    text[2] = 'c';
+    assert_int_equal(svc->json(&host, row, "/a/1", NULL, 0, &len), RLHF_OK);
+    assert_int_equal(len, 23);
+    svc->close(&host, row);
+}
+
+static void keys_and_items(void **state) {
+    (void)state;
+    rlhf_row *row, *item;
+    rlhf_str key;
+    uint64_t n;
+    int64_t i;
+    assert_int_equal(open_row("{\"z\": 1, \"/a\": {\"k\": [2, {\"x\": 3}]}, \"\": {}}", &row),
+                     RLHF_OK);
+    static const char *const keys[] = {"z", "/a", ""};
+    assert_int_equal(svc->length(&host, row, "", &n), RLHF_OK);
+    assert_int_equal(n, 3);
+    for (uint64_t k = 0; k < n; k++) {
+        assert_int_equal(svc->key(&host, row, "", k, &key), RLHF_OK);
+        assert_int_equal(key.len, strlen(keys[k]));
+        assert_memory_equal(key.ptr, keys[k], key.len);
+    }
+    assert_int_equal(svc->key(&host, row, "", 3, &key), RLHF_E_INVALID);
+    assert_int_equal(svc->key(&host, row, "z", 0, &key), RLHF_E_INVALID);
+    assert_int_equal(svc->length(&host, row, "/", &n), RLHF_OK);
+    assert_int_equal(n, 0);
+    // an item is a row of its own, and outlives the row that it comes from
+    assert_int_equal(svc->item(&host, row, "/~1a/k", 2, &item), RLHF_E_INVALID);
+    assert_null(item);
+    assert_int_equal(svc->item(&host, row, "", 1, &item), RLHF_OK);
+    svc->close(&host, row);
+    assert_int_equal(svc->type(&host, item, ""), RLHF_JSON_OBJECT);
+    assert_int_equal(svc->integer(&host, item, "/k/1/x", &i), RLHF_OK);
+    assert_int_equal(i, 3);
+    assert_int_equal(svc->item(&host, item, "k", 0, &row), RLHF_OK);
+    assert_int_equal(svc->integer(&host, row, "", &i), RLHF_OK);
+    assert_int_equal(i, 2);
+    assert_int_equal(svc->type(&host, row, "k"), RLHF_JSON_ABSENT);
+    svc->close(&host, row);
+    svc->close(&host, item);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {T(values_by_key_and_by_pointer), T(types),
-                                       T(what_is_not_there_is_said)};
+                                       T(what_is_not_there_is_said),    T(integers_are_exact),
+                                       T(any_value_is_json_text),       T(keys_and_items)};
     return cmocka_run_group_tests_name("plugin_row_service", tests, NULL, NULL);
 }

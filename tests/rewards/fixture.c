@@ -116,3 +116,13 @@ double score_text(struct reward *r, const char *response) {
     assert_int_equal(texts_score(r, &t, 0, 1), RLHF_OK);
     return (double)t.seq[0];
 }
+
+rlhf_status reward_check_row(struct reward *r, rlhf_str row) {
+    const rlhf_row_in in = {.size = sizeof in, .meta = row};
+    return r->ops->check_row(r->self, &in);
+}
+
+const char *reward_why_unused(struct reward *r, const char *key) {
+    const rlhf_option_in in = {.size = sizeof in, .config = r->config.bytes, .key = key};
+    return r->plugin->why_unused(&in);
+}

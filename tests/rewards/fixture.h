@@ -55,6 +55,10 @@ void texts_add(struct texts *, const void *prompt, size_t prompt_len, const void
 // Score rows [from, to) into t->seq.
 rlhf_status texts_score(struct reward *, struct texts *, uint32_t from, uint32_t to);
 
+// check_row() for a data row, and why_unused() for an option.
+rlhf_status reward_check_row(struct reward *, rlhf_str row);
+const char *reward_why_unused(struct reward *, const char *key);
+
 // Scores one response (a C string) after the prompt "It was ". Asserts success.
 double score_text(struct reward *, const char *response);
 

@@ -477,10 +477,9 @@ static void refuses(const char *options, const char *row, const char *sentence) 
     assert_int_equal(try_row(&r, row, "18", &score), RLHF_E_INVALID);
     assert_string_equal(rlhf_test_failure(&r.host), sentence);
     r.host.fail_text[0] = 0;
-    assert_int_equal(r.ops->check_row(r.self, (rlhf_str){row, row ? strlen(row) : 0}),
-                     RLHF_E_INVALID);
+    assert_int_equal(reward_check_row(&r, (rlhf_str){row, row ? strlen(row) : 0}), RLHF_E_INVALID);
     assert_string_equal(rlhf_test_failure(&r.host), sentence);
-    assert_int_equal(r.ops->check_row(r.self, (rlhf_str){"{\"answer\": \"18\", \"gold\": 1}", 27}),
+    assert_int_equal(reward_check_row(&r, (rlhf_str){"{\"answer\": \"18\", \"gold\": 1}", 27}),
                      RLHF_OK);
     reward_close(&r);
 }
@@ -516,14 +515,13 @@ static void options_that_do_not_go_together(void **state) {
         assert_int_equal(r.host.live, 0);
     }
     reward_open(&r, "answer.so", "where=boxed,compare=text");
-    assert_string_equal(r.plugin->why_unused(r.config.bytes, "marker"),
-                        "where names another place");
-    assert_string_equal(r.plugin->why_unused(r.config.bytes, "tolerance"), "compare is text");
-    assert_null(r.plugin->why_unused(r.config.bytes, "format_weight"));
+    assert_string_equal(reward_why_unused(&r, "marker"), "where names another place");
+    assert_string_equal(reward_why_unused(&r, "tolerance"), "compare is text");
+    assert_null(reward_why_unused(&r, "format_weight"));
     reward_close(&r);
     reward_open(&r, "answer.so", "where=whole,compare=number");
-    assert_string_equal(r.plugin->why_unused(r.config.bytes, "ignore_case"), "compare is number");
-    assert_string_equal(r.plugin->why_unused(r.config.bytes, "format_weight"),
+    assert_string_equal(reward_why_unused(&r, "ignore_case"), "compare is number");
+    assert_string_equal(reward_why_unused(&r, "format_weight"),
                         "where names a place that needs no mark");
     reward_close(&r);
 }

@@ -138,14 +138,14 @@ static void metrics(void **state) {
 static void what_acts(void **state) {
     (void)state;
     reward_open(&r, "format.so", "");
-    assert_string_equal(r.plugin->why_unused(r.config.bytes, "match"), "no pattern is given");
-    assert_string_equal(r.plugin->why_unused(r.config.bytes, "limit"), "no pattern is given");
-    assert_null(r.plugin->why_unused(r.config.bytes, "tags"));
+    assert_string_equal(reward_why_unused(&r, "match"), "no pattern is given");
+    assert_string_equal(reward_why_unused(&r, "limit"), "no pattern is given");
+    assert_null(reward_why_unused(&r, "tags"));
     reward_close(&r);
     reward_open(&r, "format.so", "pattern=a");
-    assert_string_equal(r.plugin->why_unused(r.config.bytes, "tags"), "a pattern is given");
-    assert_string_equal(r.plugin->why_unused(r.config.bytes, "opened"), "a pattern is given");
-    assert_null(r.plugin->why_unused(r.config.bytes, "match"));
+    assert_string_equal(reward_why_unused(&r, "tags"), "a pattern is given");
+    assert_string_equal(reward_why_unused(&r, "opened"), "a pattern is given");
+    assert_null(reward_why_unused(&r, "match"));
     reward_close(&r);
 }
 

@@ -182,9 +182,9 @@ static void openrlhf(void **state) {
     t.meta[1] = (rlhf_str){"{\"gold\": 5}", 11};
     assert_int_equal(score(), RLHF_E_INVALID);
     assert_string_equal(r.host.fail_text, "the data row has no \"answer\", which label names");
-    assert_int_equal(r.ops->check_row(r.self, t.meta[1]), RLHF_E_INVALID);
-    assert_int_equal(r.ops->check_row(r.self, t.meta[0]), RLHF_OK);
-    assert_int_equal(r.ops->check_row(r.self, (rlhf_str){NULL, 0}), RLHF_E_INVALID);
+    assert_int_equal(reward_check_row(&r, t.meta[1]), RLHF_E_INVALID);
+    assert_int_equal(reward_check_row(&r, t.meta[0]), RLHF_OK);
+    assert_int_equal(reward_check_row(&r, (rlhf_str){NULL, 0}), RLHF_E_INVALID);
     assert_string_equal(r.host.fail_text,
                         "the prompt has no data row, so no \"answer\", which label names");
     close_service();

@@ -116,10 +116,10 @@ static void rows_matter_to_the_cosine_alone(void **state) {
     (void)state;
     static const rlhf_str row = {"{\"x\": 1}", 8};
     reward_open(&r, "length.so", "max_len=10");
-    assert_int_equal(r.ops->check_row(r.self, row), RLHF_OK);
+    assert_int_equal(reward_check_row(&r, row), RLHF_OK);
     reward_close(&r);
     reward_open(&r, "length.so", "shape=cosine,max_len=10");
-    assert_int_equal(r.ops->check_row(r.self, row), RLHF_E_INVALID);
+    assert_int_equal(reward_check_row(&r, row), RLHF_E_INVALID);
     assert_string_equal(rlhf_test_failure(&r.host),
                         "the data row has no \"answer\"; expected a string: {\"x\": 1}");
     reward_close(&r);
@@ -154,7 +154,7 @@ static void what_acts(void **state) {
             int acts = s == 1 && k > 9; // an answer's
             for (int i = 0; i < 9 && of[s][i]; i++)
                 acts |= strcmp(o.key, of[s][i]) == 0;
-            const char *unused = r.plugin->why_unused(r.config.bytes, o.key);
+            const char *unused = reward_why_unused(&r, o.key);
             if (acts)
                 assert_null(unused);
             else

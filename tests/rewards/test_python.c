@@ -305,11 +305,11 @@ static void columns_that_rows_lack(void **state) {
                                     "    return [s == 'a' for s in solution]\n";
     open_file(file, "function=f");
     static const char *const good = "{\"solution\": \"a\"}", *const bad = "{\"hint\": \"a\"}";
-    assert_int_equal(r.ops->check_row(r.self, (rlhf_str){good, strlen(good)}), RLHF_OK);
-    assert_int_equal(r.ops->check_row(r.self, (rlhf_str){bad, strlen(bad)}), RLHF_E_INVALID);
+    assert_int_equal(reward_check_row(&r, (rlhf_str){good, strlen(good)}), RLHF_OK);
+    assert_int_equal(reward_check_row(&r, (rlhf_str){bad, strlen(bad)}), RLHF_E_INVALID);
     assert_string_equal(r.host.fail_text,
                         "the data row has no \"solution\", which f of rewards.py is called with");
-    assert_int_equal(r.ops->check_row(r.self, (rlhf_str){NULL, 0}), RLHF_E_INVALID);
+    assert_int_equal(reward_check_row(&r, (rlhf_str){NULL, 0}), RLHF_E_INVALID);
     assert_string_equal(r.host.fail_text,
                         "the prompt has no data row, so no \"solution\", which f of rewards.py is "
                         "called with; use prompts in a .jsonl file");
@@ -320,7 +320,7 @@ static void columns_that_rows_lack(void **state) {
     assert_true(m.seq[0] == 1 && m.seq[1] == 0);
     reward_close(&r);
     open_file("def f(**kw):\n    return [1]\n", "function=f");
-    assert_int_equal(r.ops->check_row(r.self, (rlhf_str){NULL, 0}), RLHF_OK);
+    assert_int_equal(reward_check_row(&r, (rlhf_str){NULL, 0}), RLHF_OK);
     reward_close(&r);
 }
 

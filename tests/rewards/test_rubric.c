@@ -321,10 +321,10 @@ static void refused(void **state) {
     assert_non_null(strstr(r.host.fail_text, "give url=, a service of chat completions, or"));
     reward_close(&r);
     open_it("");
-    assert_int_equal(r.ops->check_row(r.self, (rlhf_str){"{\"x\": 1}", 8}), RLHF_E_INVALID);
+    assert_int_equal(reward_check_row(&r, (rlhf_str){"{\"x\": 1}", 8}), RLHF_E_INVALID);
     assert_non_null(strstr(r.host.fail_text, "names {row.like}, and the row has no member"));
     static const char number[] = "{\"id\": 12345678901234567890, \"like\": 1}";
-    assert_int_equal(r.ops->check_row(r.self, (rlhf_str){number, sizeof number - 1}), RLHF_OK);
+    assert_int_equal(reward_check_row(&r, (rlhf_str){number, sizeof number - 1}), RLHF_OK);
     reward_close(&r);
 }
 

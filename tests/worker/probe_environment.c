@@ -4,7 +4,7 @@
 
 #include "support/plugin.h"
 
-#include <rlhf/draft/environment.h>
+#include <rlhf/environment.h>
 
 struct config {
     const char *dir;

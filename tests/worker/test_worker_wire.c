@@ -184,7 +184,8 @@ static const rlhf_opt opts[] = {
     {.key = "way", .help = "a way", .type = RLHF_T_ENUM, .offset = 8, .choices = names},
     {.key = "text", .type = RLHF_T_STR, .offset = 16, .s_def = "x"},
     {.key = "any", .type = RLHF_T_LIST, .offset = 24},
-    {.key = "some", .type = RLHF_T_LIST, .offset = 32, .choices = names, .l_def = defaults}};
+    {.key = "some", .type = RLHF_T_LIST, .offset = 32, .choices = names, .l_def = defaults},
+    {.key = "layers", .type = RLHF_T_I64_LIST, .offset = 40, .i_max = 9}};
 
 static const void *extension(void *self, const char *id) {
     static const rlhf_program_use programs = {sizeof programs, 0};
@@ -198,7 +199,7 @@ static void put(struct rlhf__buf *b) {
                                       .license = "MIT",
                                       .state_version = 3,
                                       .extension = extension},
-                             .table = {opts, 5, sizeof *opts}};
+                             .table = {opts, 6, sizeof *opts}};
     p.ops.reward.flags = RLHF_REWARD_PER_TOKEN;
     rlhf__buf_clear(b);
     rlhf__description_put(&p, b);
@@ -217,7 +218,9 @@ static void a_description_is_read_as_it_was_put(void **state) {
     assert_string_equal(d.desc.license, "MIT");
     assert_null(d.desc.url);
     assert_int_equal(d.has, RLHF__DESCRIBED_PROGRAM);
-    assert_int_equal(d.desc.n_opts, 5);
+    assert_int_equal(d.desc.n_opts, 6);
+    assert_true(d.opts[5].type == RLHF_T_I64_LIST && d.opts[5].i_max == 9);
+    assert_true(d.opts[5].offset + sizeof(rlhf_i64_list) <= d.desc.config_size);
     assert_int_equal(d.ops_flags, RLHF_REWARD_PER_TOKEN);
     assert_string_equal(d.opts[1].choices[1], "two");
     assert_null(d.opts[1].choices[2]);

@@ -4,7 +4,7 @@
 // call.
 #include "support/plugin.h"
 
-#include <rlhf/draft/environment.h>
+#include <rlhf/environment.h>
 #include <rlhf/service.h>
 
 #include <signal.h>
@@ -89,7 +89,7 @@ static rlhf_status step(void *self, const rlhf_episode_in *in, const rlhf_episod
         struct state *e = in->state[i];
         e->sum += (int64_t)in->text[i].len;
         out->reward[i] = (float)(e->sum % 4) / 3;
-        out->metric(out, i, "sum", (double)e->sum);
+        out->metric(out, i, "sum", (double)e->sum, 1, RLHF_COMBINE_MEAN);
         out->verdict[i] = e->sum % 2 ? RLHF_VERDICT_RIGHT : RLHF_VERDICT_WRONG;
         if (in->turn[i] == 3) out->end[i] = RLHF_EPISODE_DONE;
         const int32_t role = s->config->fault == ROLE ? RLHF_ROLE_SYSTEM : RLHF_ROLE_USER;
@@ -105,26 +105,21 @@ static rlhf_status finish(void *self, const rlhf_episode_in *in, const rlhf_epis
     return RLHF_OK;
 }
 
-static void close_all(void *self, uint32_t n, void *const *state) {
+static void close_all(void *self, const rlhf_episode_close *in) {
     struct self *s = self;
-    for (uint32_t i = 0; i < n; i++) {
-        struct state *e = state[i];
+    for (uint32_t i = 0; i < in->n; i++) {
+        struct state *e = in->state[i];
         s->open -= e->held != NULL;
         free(e->held);
     }
 }
 
-static rlhf_status check_row(void *self, rlhf_str row) {
+static rlhf_status check_row(void *self, const rlhf_row_in *in) {
     const struct self *s = self;
     const rlhf_row_service *rows = s->host->service(s->host, RLHF_SVC_ROW);
-    if (!rows || !row.len) return RLHF_OK;
-    return strstr(row.ptr, "\"bad\"") ? s->host->fail(s->host, RLHF_E_INVALID, "a bad row")
-                                      : RLHF_OK;
-}
-
-static uint32_t promises(void *self) {
-    (void)self;
-    return RLHF_ENVIRONMENT_FUNCTION;
+    if (!rows || !in->meta.len) return RLHF_OK;
+    return strstr(in->meta.ptr, "\"bad\"") ? s->host->fail(s->host, RLHF_E_INVALID, "a bad row")
+                                           : RLHF_OK;
 }
 
 static const rlhf_environment_ops ops = {.size = sizeof ops,
@@ -135,8 +130,7 @@ static const rlhf_environment_ops ops = {.size = sizeof ops,
                                          .step = step,
                                          .finish = finish,
                                          .close = close_all,
-                                         .check_row = check_row,
-                                         .promises = promises};
+                                         .check_row = check_row};
 
 TEST_PLUGIN(RLHF_KIND_ENVIRONMENT, "wild_environment", .summary = "goes wrong on request",
             TEST_OPTIONS(opts), TEST_INSTANCES)

@@ -31,8 +31,10 @@ static rlhf_status play(struct rlhf__game *g, const uint32_t *which, uint32_t n,
         if (!g->of[which[i]].bad) ended[left++] = which[i];
     if (st == RLHF_OK) st = rlhf__game_ask(g, RLHF__GAME_FINISH, ended, left, side, elsewhere);
     for (uint32_t i = 0; i < n && ops_of(g->probe.check)->close; i++) {
+        const rlhf_episode_close one = {
+            .size = sizeof one, .n = 1, .state = &g->of[which[i]].state};
         rlhf__child_log_inside(g->probe.check->log, "close()");
-        ops_of(g->probe.check)->close(g->probe.self, 1, &g->of[which[i]].state);
+        ops_of(g->probe.check)->close(g->probe.self, &one);
         rlhf__child_log_inside(g->probe.check->log, NULL);
     }
     return st;
@@ -99,9 +101,12 @@ static int rows_suit(struct rlhf__game *g) {
     struct rlhf__check *c = g->probe.check;
     struct rlhf__error err;
     for (size_t i = 0; ops_of(c)->check_row && i < RLHF__GAME_EPISODES; i++) {
-        const rlhf_str row = {g->of[i].row, strlen(g->of[i].row)};
+        const rlhf_row_in row = {.size = sizeof row,
+                                 .index = (int64_t)i,
+                                 .meta = {g->of[i].row, strlen(g->of[i].row)},
+                                 .prompt = {"2+3=", 4}};
         rlhf__probe_begin(&g->probe, "check_row()");
-        const rlhf_status st = ops_of(c)->check_row(g->probe.self, row);
+        const rlhf_status st = ops_of(c)->check_row(g->probe.self, &row);
         if (rlhf__probe_end(&g->probe, st, &err) == RLHF_OK) continue;
         rlhf__child_log_fact(c->log, "it refuses data rows: %s (rows of your own: --rows FILE)",
                              err.text);

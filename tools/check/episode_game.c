@@ -68,56 +68,74 @@ void rlhf__game_finish(struct rlhf__game *g) {
 enum { RESET = RLHF__GAME_RESET, STEP = RLHF__GAME_STEP, FINISH = RLHF__GAME_FINISH };
 static const char *const names[] = {"reset()", "step()", "finish()"};
 
+enum { WAIT_MS = 100 };
+
 struct call {
     rlhf_episode_out out; // first member: say() casts it back
     rlhf_episode_in in;
     struct rlhf__game *game;
     uint32_t which[EPISODES]; // [in.n]
     int32_t what, said[EPISODES], answers[EPISODES];
+    int32_t polls; // 1: poll() is called, for answers of the function `what`
     rlhf_status status;
     struct rlhf__error err;
 };
 
-static void found(const struct call *k, uint32_t i, const char *what) {
-    rlhf__child_log_found(k->game->probe.check->log, RLHF__CHECK_EPISODE, "%s: episode %u %s",
-                          names[k->what], k->which[i], what);
+static const char *name_of(const struct call *k) { return k->polls ? "poll()" : names[k->what]; }
+
+static void found_as(const struct call *k, int32_t rule, uint32_t i, const char *what) {
+    rlhf__child_log_found(k->game->probe.check->log, rule, "%s: episode %u %s", name_of(k),
+                          k->which[i], what);
 }
 
-static rlhf_status say(const rlhf_episode_out *out, uint32_t i, int32_t role, rlhf_str text) {
+static void found(const struct call *k, uint32_t i, const char *what) {
+    found_as(k, RLHF__CHECK_EPISODE, i, what);
+}
+
+static rlhf_status say(const rlhf_episode_out *out, uint32_t i, const rlhf_message *message) {
     static const char *const roles[] = {"system", "user", "assistant", "tool"};
     union {
         const rlhf_episode_out *out;
         struct call *call;
     } u = {out};
     struct call *k = u.call;
-    if (i >= k->in.n) {
+    rlhf_message m;
+    if (rlhf_copy_in(&m, sizeof m, message, RLHF_SIZE_TO(rlhf_message, text)) < 0) {
         rlhf__child_log_found(k->game->probe.check->log, RLHF__CHECK_EPISODE,
-                              "%s: say() names episode %u of %u", names[k->what], i, k->in.n);
+                              "%s: say() has a message of %u bytes", name_of(k), message->size);
         return RLHF_E_INVALID;
     }
-    const int calls = k->in.call_offset[i + 1] - k->in.call_offset[i];
-    if (k->what == FINISH || role < 0 || role > RLHF_ROLE_TOOL || role == RLHF_ROLE_ASSISTANT ||
-        (role == RLHF_ROLE_SYSTEM && k->what != RESET) || (role == RLHF_ROLE_TOOL && !calls)) {
+    if (i >= k->in.n) {
+        rlhf__child_log_found(k->game->probe.check->log, RLHF__CHECK_EPISODE,
+                              "%s: say() names episode %u of %u", name_of(k), i, k->in.n);
+        return RLHF_E_INVALID;
+    }
+    const int calls = k->game->of[k->which[i]].calls;
+    if (k->what == FINISH || m.role < 0 || m.role > RLHF_ROLE_TOOL ||
+        m.role == RLHF_ROLE_ASSISTANT || (m.role == RLHF_ROLE_SYSTEM && k->what != RESET) ||
+        (m.role == RLHF_ROLE_TOOL && !calls)) {
         found(k, i, "speaks in a role that is not allowed there");
         return RLHF_E_INVALID;
     }
     k->said[i]++;
-    k->answers[i] += role == RLHF_ROLE_TOOL;
-    tell(&k->game->of[k->which[i]], "%s: %.*s\n", roles[role], (int)text.len,
-         text.len ? text.ptr : "");
+    k->answers[i] += m.role == RLHF_ROLE_TOOL;
+    tell(&k->game->of[k->which[i]], "%s: %.*s\n", roles[m.role], (int)m.text.len,
+         m.text.len ? m.text.ptr : "");
     return RLHF_OK;
 }
 
-static void metric(const rlhf_episode_out *out, uint32_t i, const char *name, double value) {
+static void metric(const rlhf_episode_out *out, uint32_t i, const char *name, double value,
+                   double weight, int32_t combine) {
     union {
         const rlhf_episode_out *out;
         struct call *call;
     } u = {out};
     if (i >= u.call->in.n || !name)
         rlhf__child_log_found(u.call->game->probe.check->log, RLHF__CHECK_EPISODE,
-                              "%s: metric() names no episode of the call", names[u.call->what]);
+                              "%s: metric() names no episode of the call", name_of(u.call));
     else
-        tell(&u.call->game->of[u.call->which[i]], "%s %.17g\n", name, value);
+        tell(&u.call->game->of[u.call->which[i]], "%s %.17g %.17g %d\n", name, value, weight,
+             combine);
 }
 
 static void *lay(struct rlhf__guards *g, const void *from, size_t n, int32_t side, int32_t rule,
@@ -147,21 +165,23 @@ static int lay_call(struct call *k, struct rlhf__guards *g, struct rlhf__guards 
     rlhf_tool_call call[EPISODES];
     uint8_t end[EPISODES] = {0};
     for (uint32_t i = 0; i < n; i++) {
-        const struct rlhf__game_episode *e = &k->game->of[k->which[i]];
-        const rlhf_str said = k->what == STEP    ? turn_text(k->which[i], e->turn)
+        struct rlhf__game_episode *e = &k->game->of[k->which[i]];
+        const rlhf_str said = k->polls           ? (rlhf_str){NULL, 0}
+                              : k->what == STEP  ? turn_text(k->which[i], e->turn)
                               : k->what == RESET ? (rlhf_str){"2+3=", 4}
                                                  : (rlhf_str){NULL, 0};
         state[i] = e->state;
         number[i] = k->which[i];
         seed[i] = seeds[k->which[i]];
         turn[i] = e->turn;
-        end[i] = e->end;
+        end[i] = k->what == FINISH ? e->end : RLHF_EPISODE_OPEN;
         meta[i] = (rlhf_str){lay(g, e->row, strlen(e->row), side, RLHF__CHECK_TEXT, "in->meta"),
                              strlen(e->row)};
         text[i] = (rlhf_str){lay(g, said.ptr, (size_t)said.len, side, RLHF__CHECK_TEXT, "in->text"),
                              said.len};
         offset[i + 1] = offset[i];
-        if (k->what == STEP && *k->game->tool && e->turn % 2 == 1)
+        if (!k->polls) e->calls = k->what == STEP && *k->game->tool && e->turn % 2 == 1;
+        if (!k->polls && e->calls)
             call[offset[i + 1]++] =
                 (rlhf_tool_call){{k->game->tool, strlen(k->game->tool)},
                                  {k->game->arguments, strlen(k->game->arguments)}};
@@ -170,6 +190,7 @@ static int lay_call(struct call *k, struct rlhf__guards *g, struct rlhf__guards 
     k->in = (rlhf_episode_in){
         .size = sizeof k->in,
         .n = n,
+        .wait_ms = k->polls ? WAIT_MS : 0,
         .state = lay(g, state, n * sizeof *state, side, borrowed, "in->state"),
         .episode = lay(g, number, n * sizeof *number, side, borrowed, "in->episode"),
         .seed = lay(g, seed, n * sizeof *seed, side, borrowed, "in->seed"),
@@ -178,17 +199,18 @@ static int lay_call(struct call *k, struct rlhf__guards *g, struct rlhf__guards 
         .text = lay(g, text, n * sizeof *text, side, borrowed, "in->text"),
         .call_offset = lay(g, offset, (n + 1) * sizeof *offset, side, borrowed, "in->call_offset"),
         .call = lay(g, call, (size_t)offset[n] * sizeof *call, side, borrowed, "in->call"),
-        .end = k->what == FINISH ? lay(g, end, n, side, borrowed, "in->end") : NULL};
+        .end = lay(g, end, n, side, borrowed, "in->end")};
     k->out = (rlhf_episode_out){
         .size = sizeof k->out,
         .reward = rlhf__guard_take(h, n * sizeof(float), side, outside, "out->reward"),
         .end = rlhf__guard_take(h, n, side, outside, "out->end"),
         .verdict = rlhf__guard_take(h, n, side, outside, "out->verdict"),
         .failed = rlhf__guard_take(h, n, side, outside, "out->failed"),
+        .later = rlhf__guard_take(h, n, side, outside, "out->later"),
         .say = say,
         .metric = metric};
     return k->in.state && k->in.text && k->in.call_offset && k->in.call && k->out.reward &&
-           k->out.end && k->out.verdict && k->out.failed;
+           k->in.end && k->out.end && k->out.verdict && k->out.failed && k->out.later;
 }
 
 static void *run(void *arg) {
@@ -196,8 +218,9 @@ static void *run(void *arg) {
     const rlhf_environment_ops *ops = ops_of(k->game->probe.check);
     rlhf_status (*const f[])(void *, const rlhf_episode_in *,
                              const rlhf_episode_out *) = {ops->reset, ops->step, ops->finish};
-    rlhf__probe_begin(&k->game->probe, names[k->what]);
-    const rlhf_status st = f[k->what](k->game->probe.self, &k->in, &k->out);
+    rlhf__probe_begin(&k->game->probe, name_of(k));
+    const rlhf_status st =
+        (k->polls ? ops->poll : f[k->what])(k->game->probe.self, &k->in, &k->out);
     k->status = rlhf__probe_end(&k->game->probe, st, &k->err);
     return NULL;
 }
@@ -205,10 +228,21 @@ static void *run(void *arg) {
 // Checks the call's results for its i-th episode, and appends them to the text that is compared.
 static void take(struct call *k, uint32_t i) {
     struct rlhf__game_episode *e = &k->game->of[k->which[i]];
-    const int calls = k->in.call_offset[i + 1] - k->in.call_offset[i];
+    e->later = 0;
     if (k->out.failed[i]) {
         e->bad = 1;
         e->open = 0;
+        return;
+    }
+    if (k->out.later[i]) {
+        e->later = ops_of(k->game->probe.check)->poll != NULL;
+        if (!e->later)
+            found_as(k, RLHF__CHECK_EPISODE_LATER, i, "is to be answered later, without a poll()");
+        if (k->said[i] || k->out.end[i] || k->out.verdict[i] || k->out.reward[i] != 0)
+            found_as(k, RLHF__CHECK_EPISODE_LATER, i,
+                     "is to be answered later, but has a part of its answer");
+        if (!e->later) e->bad = 1;
+        if (!e->later) e->open = 0;
         return;
     }
     if (k->out.verdict[i] > RLHF_VERDICT_WRONG) found(k, i, "has an unknown verdict");
@@ -217,7 +251,7 @@ static void take(struct call *k, uint32_t i) {
     if (k->what == RESET && k->out.end[i]) found(k, i, "ended before its first turn");
     if (k->what == STEP && !k->out.end[i] && !k->said[i])
         found(k, i, "stays open, but says nothing");
-    if (k->what == STEP && !k->out.end[i] && k->answers[i] != calls)
+    if (k->what == STEP && !k->out.end[i] && k->answers[i] != e->calls)
         found(k, i, "does not answer each tool call once");
     if (k->what == FINISH && k->out.end[i]) found(k, i, "is ended by finish()");
     tell(e, "= %.9g, end %d, verdict %d\n", (double)k->out.reward[i], k->out.end[i],
@@ -227,18 +261,17 @@ static void take(struct call *k, uint32_t i) {
     if (e->end) e->open = 0;
 }
 
-// Calls a function for the n episodes in `which`, on another thread if `elsewhere` is 1.
-rlhf_status rlhf__game_ask(struct rlhf__game *g, int32_t what, const uint32_t *which, uint32_t n,
-                           int32_t side, int elsewhere) {
+// Calls a function for the n episodes in `which`, on another thread if `elsewhere` is 1. If `polls`
+// is 1, calls poll() for the answers of the function.
+static rlhf_status ask(struct rlhf__game *g, int32_t what, int32_t polls, const uint32_t *which,
+                       uint32_t n, int32_t side, int elsewhere) {
     struct rlhf__check *c = g->probe.check;
-    const rlhf_environment_ops *ops = ops_of(c);
-    struct call k = {.game = g, .what = what, .status = RLHF_OK};
+    struct call k = {.game = g, .what = what, .polls = polls, .status = RLHF_OK};
     pthread_t thread;
-    if (!n || (what == RESET && !ops->reset) || (what == FINISH && !ops->finish)) return RLHF_OK;
     memcpy(k.which, which, n * sizeof *which);
     k.in.n = n;
     struct rlhf__guards *in = rlhf__guards_new(c->log), *out = rlhf__guards_new(c->log);
-    for (uint32_t i = 0; what == STEP && i < n; i++)
+    for (uint32_t i = 0; what == STEP && !polls && i < n; i++)
         g->of[which[i]].turn++;
     if (in && out && lay_call(&k, in, out, side)) {
         rlhf__guards_close(in);
@@ -252,9 +285,24 @@ rlhf_status rlhf__game_ask(struct rlhf__game *g, int32_t what, const uint32_t *w
         k.status = RLHF_E_NOMEM;
     }
     if (k.status < 0 && !rlhf__probe_starved(&g->probe))
-        rlhf__child_log_fact(c->log, "%s failed, so what follows was not tested: %s", names[what],
+        rlhf__child_log_fact(c->log, "%s failed, so what follows was not tested: %s", name_of(&k),
                              k.err.text);
     rlhf__guards_free(in);
     rlhf__guards_free(out);
     return k.status;
+}
+
+rlhf_status rlhf__game_ask(struct rlhf__game *g, int32_t what, const uint32_t *which, uint32_t n,
+                           int32_t side, int elsewhere) {
+    const rlhf_environment_ops *ops = ops_of(g->probe.check);
+    uint32_t left[EPISODES], n_left = n;
+    if (!n || (what == RESET && !ops->reset) || (what == FINISH && !ops->finish)) return RLHF_OK;
+    rlhf_status st = ask(g, what, 0, which, n, side, elsewhere);
+    while (st == RLHF_OK && n_left) {
+        n_left = 0;
+        for (uint32_t i = 0; i < n; i++)
+            if (g->of[which[i]].later) left[n_left++] = which[i];
+        if (n_left) st = ask(g, what, 1, left, n_left, side, elsewhere);
+    }
+    return st;
 }

@@ -6,7 +6,7 @@
 #include "check/guard.h"
 #include "check/probe.h"
 
-#include <rlhf/draft/environment.h>
+#include <rlhf/environment.h>
 
 enum { RLHF__GAME_EPISODES = 5, RLHF__GAME_TURNS = 6 };
 enum rlhf__game_function { RLHF__GAME_RESET = 0, RLHF__GAME_STEP = 1, RLHF__GAME_FINISH = 2 };
@@ -17,6 +17,7 @@ struct rlhf__game_episode {
     char *told;              // the environment's texts and rewards, call by call
     size_t n_told, n_reset;  // bytes of `told`; n_reset: the bytes from reset()
     int32_t turn, open, bad; // bad 1: a call failed, so the episode is not compared
+    int32_t calls, later;    // tool calls of its turn; 1: the answer comes later
     uint8_t end;
 };
 
@@ -32,9 +33,9 @@ struct rlhf__game {
 rlhf_status rlhf__game_open(struct rlhf__check *c, struct rlhf__game *g, int32_t side);
 void rlhf__game_finish(struct rlhf__game *g); // [main]
 
-// Call a function (enum rlhf__game_function) for n episodes; `which` has their numbers. If
-// `elsewhere` is 1, calls the function on another thread. Reports broken rules. Returns the status
-// of the function. [main]
+// Call a function (enum rlhf__game_function) for n episodes, and poll() until all have their
+// answers; `which` has the episodes' numbers. If `elsewhere` is 1, calls the function on another
+// thread. Reports broken rules. Returns the status of the function. [main]
 rlhf_status rlhf__game_ask(struct rlhf__game *g, int32_t what, const uint32_t *which, uint32_t n,
                            int32_t side, int elsewhere);
 

@@ -88,6 +88,14 @@ static int try_destroy(struct rlhf__check *c, int32_t step) {
     return 1;
 }
 
+static double lowest(const rlhf_opt *o) {
+    return o->flags & RLHF_OPT_MIN_OPEN ? nextafter(o->f_min, o->f_max) : o->f_min;
+}
+
+static double highest(const rlhf_opt *o) {
+    return o->flags & RLHF_OPT_MAX_OPEN ? nextafter(o->f_max, o->f_min) : o->f_max;
+}
+
 // Lists the values at the limits of an option's range. Returns the value with index `turn`, or NULL
 // after the last one.
 static json_t *at_limit(const rlhf_opt *o, int32_t turn) {
@@ -98,13 +106,7 @@ static json_t *at_limit(const rlhf_opt *o, int32_t turn) {
     case RLHF_T_I64:
         return turn < 2 ? json_integer(turn ? o->i_max : o->i_min) : NULL;
     case RLHF_T_F64:
-        if (turn == 0)
-            return json_real(o->flags & RLHF_OPT_MIN_OPEN ? nextafter(o->f_min, o->f_max)
-                                                          : o->f_min);
-        if (turn == 1)
-            return json_real(o->flags & RLHF_OPT_MAX_OPEN ? nextafter(o->f_max, o->f_min)
-                                                          : o->f_max);
-        return NULL;
+        return turn < 2 ? json_real(turn ? highest(o) : lowest(o)) : NULL;
     case RLHF_T_ENUM:
         for (int32_t i = 0; i <= turn; i++)
             if (!o->choices[i]) return NULL;
@@ -114,6 +116,12 @@ static json_t *at_limit(const rlhf_opt *o, int32_t turn) {
         if (turn > 1) return NULL;
         return json_pack("[s,s]", o->choices && o->choices[0] ? o->choices[0] : texts[0],
                          o->choices && o->choices[0] ? o->choices[0] : texts[2]);
+    case RLHF_T_I64_LIST:
+        if (turn == 0) return json_array();
+        return turn == 1 ? json_pack("[I,I]", (json_int_t)o->i_min, (json_int_t)o->i_max) : NULL;
+    case RLHF_T_F64_LIST:
+        if (turn == 0) return json_array();
+        return turn == 1 ? json_pack("[f,f]", lowest(o), highest(o)) : NULL;
     default:
         return turn < 3 ? json_string(texts[turn]) : NULL;
     }
@@ -141,7 +149,8 @@ static int try_limit(struct rlhf__check *c, int32_t step) {
     const rlhf_plugin *d = &c->plugin->desc;
     for (uint32_t i = 0; t.config && d->why_unused && i < c->plugin->table.n; i++) {
         rlhf__opt_at(&c->plugin->table, i, &o);
-        d->why_unused(t.config, o.key);
+        const rlhf_option_in in = {.size = sizeof in, .config = t.config, .key = o.key};
+        d->why_unused(&in);
     }
     rlhf__probe_finish(&t);
     rlhf__buf_free(&shown);

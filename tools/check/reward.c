@@ -155,9 +155,13 @@ static int rows_suit(struct rlhf__check *c, const struct rlhf__row_set *set) {
     int suit = 1;
     if (rlhf__probe_create(c, NULL, 0, &t, &err) < 0) suit = 0;
     for (uint32_t i = 0; suit && ops->check_row && i < set->n && i < 64; i++) {
-        const rlhf_str row = {set->row[i].meta, set->row[i].n_meta};
+        const struct rlhf__check_row *r = &set->row[i];
+        const rlhf_row_in row = {.size = sizeof row,
+                                 .index = i,
+                                 .meta = {r->meta, r->n_meta},
+                                 .prompt = {r->prompt, r->n_prompt}};
         rlhf__probe_begin(&t, "check_row()");
-        if (rlhf__probe_end(&t, ops->check_row(t.self, row), &err) == RLHF_OK) continue;
+        if (rlhf__probe_end(&t, ops->check_row(t.self, &row), &err) == RLHF_OK) continue;
         rlhf__child_log_fact(c->log, "it refuses data rows: %s (rows of your own: --rows FILE)",
                              err.text);
         suit = 0;

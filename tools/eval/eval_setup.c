@@ -167,8 +167,8 @@ static int32_t longest_row(const struct rlhf__eval_setup *t) {
 static rlhf_status check_prompts(struct rlhf__eval_setup *t, struct rlhf__error *err) {
     rlhf__reward_service_longest(rlhf__text_services_reward(t->at.session.text), longest_row(t));
     for (size_t i = 0; i < t->config.n_reward; i++)
-        RLHF_TRY(rlhf__reward_check_rows(t->rewards[i], t->prompts,
-                                         rlhf__progress_watch(t->at.progress), err));
+        RLHF_TRY(rlhf__check_rows(t->rewards[i], t->prompts, 1,
+                                  rlhf__progress_watch(t->at.progress), err));
     return RLHF_OK;
 }
 
@@ -213,7 +213,8 @@ static rlhf_status open_episodes(struct rlhf__eval_setup *t, int alone, struct r
                                     .policy = t->model,
                                     .rules = t->rules,
                                     .prompts = t->prompts,
-                                    .alone = alone};
+                                    .alone = alone,
+                                    .held_out = 1};
     return t->environment ? rlhf__playing_open(&p, &t->episodes, err) : RLHF_OK;
 }
 

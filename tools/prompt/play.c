@@ -52,6 +52,7 @@ struct game {
     struct rlhf__play_show show;
     struct rlhf__episode episode;
     struct rlhf__play_input input;
+    double timeout_s; // rewards.timeout_s
 };
 
 // ---- the row ----
@@ -62,8 +63,12 @@ static rlhf_status check_row(const struct game *g, const struct rlhf__data_row *
     char where[512];
     if (!ops->check_row) return RLHF_OK;
     const struct rlhf__call call = rlhf__call_begin(g->environment, "check_row()");
-    const rlhf_status st =
-        rlhf__call_end(&call, ops->check_row(g->environment->self, row->meta), err);
+    const struct rlhf__buf *text = &g->episode.text;
+    const rlhf_row_in in = {.size = sizeof in,
+                            .held_out = 1,
+                            .meta = row->meta,
+                            .prompt = {rlhf__buf_text(text), text->len}};
+    const rlhf_status st = rlhf__call_end(&call, ops->check_row(g->environment->self, &in), err);
     if (st == RLHF_OK) return st;
     rlhf__dataset_where(g->rows, 0, where, sizeof where);
     return rlhf__error_context(err, "%s", where);
@@ -106,15 +111,16 @@ static rlhf_status open_row(struct game *g, const struct rlhf__loading *loading,
     else
         rlhf__buf_put(&g->episode.text, text.ptr, (size_t)text.len);
     if (!rlhf__dataset_is_lines(g->rows)) g->episode.meta = row.meta;
-    RLHF_TRY(check_row(g, &row, err));
-    return rlhf__buf_ok(&g->episode.text, err);
+    RLHF_TRY(rlhf__buf_ok(&g->episode.text, err));
+    return check_row(g, &row, err);
 }
 
 // ---- turns ----
 
 static rlhf_status call(struct game *g, int function, struct rlhf__error *err) {
-    struct rlhf__episode *e = &g->episode;
-    return rlhf__episode_call(g->environment, 0, function, &e, 1, err);
+    const struct rlhf__episode_call c = {
+        .environment = g->environment, .timeout_s = g->timeout_s, .function = function};
+    return rlhf__episode_call_now(c, &g->episode, err);
 }
 
 // Replace a turn "/call NAME {...}" with a tool call in the form that models write.
@@ -195,6 +201,7 @@ static rlhf_status open_environment(struct game *g, struct rlhf__command_setup *
     RLHF_TRY(rlhf__config_load(&req, c, err));
     RLHF_TRY(rlhf__config_resolve_environment(c, w->plugins, &plugin, err));
     RLHF_TRY(rlhf__rewards_offer_limits(c, &w->session.services, &w->session.limits, err));
+    g->timeout_s = c->mixing.timeout_s;
     return rlhf__playing_create(plugin, &w->session.services, &c->environment, "environment",
                                 &g->environment, err);
 }

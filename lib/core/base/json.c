@@ -49,6 +49,14 @@ rlhf_status rlhf__json_parse(const char *name, const char *text, size_t len, jso
     return failed(name, why.line < 1 ? 1 : why.line, &why, why.text, err);
 }
 
+rlhf_status rlhf__json_parse_digits(const char *name, const char *text, size_t len, json_t **out,
+                                    struct rlhf__error *err) {
+    json_error_t why;
+    *out = rlhf__json_decode_digits(text, len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
+    if (*out) return RLHF_OK;
+    return failed(name, why.line < 1 ? 1 : why.line, &why, why.text, err);
+}
+
 rlhf_status rlhf__json_parse_foreign(const char *name, const char *text, size_t len, json_t **out,
                                      struct rlhf__error *err) {
     json_error_t why;

@@ -22,6 +22,11 @@ rlhf_status rlhf__json_line_failed(const char *name, int64_t line, const json_er
 rlhf_status rlhf__json_parse(const char *name, const char *text, size_t len, json_t **out,
                              struct rlhf__error *err);
 
+// Like rlhf__json_parse, but integers beyond 64 bits keep their digits (json_decode.h), and strings
+// may have NULs. [any]
+rlhf_status rlhf__json_parse_digits(const char *name, const char *text, size_t len, json_t **out,
+                                    struct rlhf__error *err);
+
 // Like rlhf__json_parse, for the text of a file that may come from a stranger. The message leaves
 // out the text, because the file may be a link to a secret. [any]
 rlhf_status rlhf__json_parse_foreign(const char *name, const char *text, size_t len, json_t **out,

@@ -25,14 +25,15 @@ static void place(const struct rlhf__origin *from, const char *key, struct rlhf_
     rlhf__buf_puts(out, ": ");
 }
 
-static void f64_allowed(const rlhf_opt *o, struct rlhf__buf *out) {
+// `noun` is "a number" or "numbers".
+static void f64_allowed(const rlhf_opt *o, const char *noun, struct rlhf__buf *out) {
     char lo[40], hi[40];
     rlhf__format_double(o->f_min, 0, lo);
     rlhf__format_double(o->f_max, 0, hi);
     int has_lo = o->f_min > -NO_LIMIT, has_hi = o->f_max < NO_LIMIT;
     int lo_open = (o->flags & RLHF_OPT_MIN_OPEN) != 0,
         hi_open = (o->flags & RLHF_OPT_MAX_OPEN) != 0;
-    rlhf__buf_puts(out, "a number");
+    rlhf__buf_puts(out, noun);
     if (has_lo && has_hi && !lo_open && !hi_open) {
         rlhf__buf_printf(out, " from %s to %s", lo, hi);
         return;
@@ -42,10 +43,11 @@ static void f64_allowed(const rlhf_opt *o, struct rlhf__buf *out) {
     if (has_hi) rlhf__buf_printf(out, hi_open ? " below %s" : " at most %s", hi);
 }
 
-static void i64_allowed(const rlhf_opt *o, struct rlhf__buf *out) {
+// `noun` is "an integer" or "integers".
+static void i64_allowed(const rlhf_opt *o, const char *noun, struct rlhf__buf *out) {
     long long lo = o->i_min, hi = o->i_max;
     int has_lo = lo > -NO_LIMIT_I64, has_hi = hi < NO_LIMIT_I64;
-    rlhf__buf_puts(out, "an integer");
+    rlhf__buf_puts(out, noun);
     if (has_lo && has_hi)
         rlhf__buf_printf(out, " from %lld to %lld", lo, hi);
     else if (has_lo)
@@ -60,10 +62,10 @@ void rlhf__opt_allowed(const rlhf_opt *o, struct rlhf__buf *out) {
         rlhf__buf_puts(out, "true or false");
         break;
     case RLHF_T_I64:
-        i64_allowed(o, out);
+        i64_allowed(o, "an integer", out);
         break;
     case RLHF_T_F64:
-        f64_allowed(o, out);
+        f64_allowed(o, "a number", out);
         break;
     case RLHF_T_ENUM:
         for (size_t i = 0; o->choices[i]; i++) {
@@ -76,6 +78,14 @@ void rlhf__opt_allowed(const rlhf_opt *o, struct rlhf__buf *out) {
         break;
     case RLHF_T_LIST:
         rlhf__list_allowed(o, out);
+        break;
+    case RLHF_T_I64_LIST:
+        i64_allowed(o, "a list of integers", out);
+        rlhf__buf_puts(out, ", as 1,2 or [1, 2]");
+        break;
+    case RLHF_T_F64_LIST:
+        f64_allowed(o, "a list of numbers", out);
+        rlhf__buf_puts(out, ", as 1,2.5 or [1, 2.5]");
         break;
     default:
         rlhf__buf_puts(out, o->flags & RLHF__OPT_ENDS
@@ -129,7 +139,8 @@ static rlhf_status refuse(const rlhf_opt *o, const json_t *v, const char *raw,
     if (o->flags & RLHF__OPT_ENDS && json_is_array(v)) {
         rlhf__buf_puts(&b, "a list with ");
         put_found(wrong_end(v), NULL, &b);
-    } else if (o->type != RLHF_T_LIST || !rlhf__list_put_wrong(o, v, raw, &b)) {
+    } else if (o->type < RLHF_T_LIST || o->type > RLHF_T_F64_LIST ||
+               !rlhf__list_put_wrong(o, v, raw, &b)) {
         put_found(v, raw, &b);
     }
     if (o->type == RLHF_T_ENUM && json_is_string(v)) {
@@ -166,25 +177,6 @@ rlhf_status rlhf__opts_unknown(const struct rlhf__opt_table *t, const char *key,
     rlhf_status st = rlhf__fail(err, RLHF_E_INVALID, "%s", rlhf__buf_text(&b));
     rlhf__buf_free(&b);
     return st;
-}
-
-// If `v` is an integer, or a real number without a fraction, sets *out and returns 1.
-static int integral(const json_t *v, int64_t *out) {
-    if (json_is_integer(v)) {
-        *out = json_integer_value(v);
-        return 1;
-    }
-    if (!json_is_real(v)) return 0;
-    double d = json_real_value(v);
-    if (!(fabs(d) <= 0x1p53) || d != floor(d)) return 0;
-    *out = (int64_t)d;
-    return 1;
-}
-
-static int in_range(const rlhf_opt *o, double v) {
-    int low = o->flags & RLHF_OPT_MIN_OPEN ? v > o->f_min : v >= o->f_min;
-    int high = o->flags & RLHF_OPT_MAX_OPEN ? v < o->f_max : v <= o->f_max;
-    return low && high && isfinite(v);
 }
 
 // store() for an option with RLHF__OPT_ENDS.
@@ -229,11 +221,11 @@ static int store(const rlhf_opt *o, const json_t *v, const char *raw, char *at,
         memcpy(at, &small, sizeof small);
         return 1;
     case RLHF_T_I64:
-        if (!integral(v, &big) || big < o->i_min || big > o->i_max) return 0;
+        if (!rlhf__opt_integral(v, &big) || big < o->i_min || big > o->i_max) return 0;
         memcpy(at, &big, sizeof big);
         return 1;
     case RLHF_T_F64:
-        if (!json_is_number(v) || !in_range(o, real)) return 0;
+        if (!json_is_number(v) || !rlhf__opt_in_range(o, real)) return 0;
         memcpy(at, &real, sizeof real);
         return 1;
     case RLHF_T_ENUM: // a choice "true" or "false" may be a JSON boolean
@@ -248,6 +240,9 @@ static int store(const rlhf_opt *o, const json_t *v, const char *raw, char *at,
         small = rlhf__list_read(o, v, raw, strings, &list);
         if (small > 0) memcpy(at, &list, sizeof list);
         return small;
+    case RLHF_T_I64_LIST:
+    case RLHF_T_F64_LIST:
+        return rlhf__numbers_read(o, v, raw, strings, at);
     default:
         if (o->flags & RLHF__OPT_ENDS) return store_ends(v, at, strings);
         if (o->flags & RLHF__OPT_OBJECT) return store_object(v, at, strings);
@@ -334,6 +329,10 @@ int rlhf__opt_is_default(const rlhf_opt *o, const void *config) {
     case RLHF_T_LIST:
         memcpy(&list, at, sizeof list);
         return rlhf__list_equal(list, rlhf__list_default(o));
+    case RLHF_T_I64_LIST:
+        return ((const rlhf_i64_list *)(const void *)at)->len == 0;
+    case RLHF_T_F64_LIST:
+        return ((const rlhf_f64_list *)(const void *)at)->len == 0;
     default:
         memcpy(&text, at, sizeof text);
         return strcmp(text ? text : "", o->s_def ? o->s_def : "") == 0;

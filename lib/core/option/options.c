@@ -120,6 +120,10 @@ rlhf_status rlhf__opts_defaults(const struct rlhf__opt_table *t, void *config,
         case RLHF_T_LIST:
             memcpy(at, &list, sizeof list);
             break;
+        case RLHF_T_I64_LIST:
+        case RLHF_T_F64_LIST:
+            memset(at, 0, rlhf_opt_value_size(o.type));
+            break;
         default:
             text = rlhf__strings_add(strings, o.s_def);
             if (o.s_def && !text) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
@@ -202,6 +206,9 @@ json_t *rlhf__opt_json(const rlhf_opt *o, const void *config) {
     case RLHF_T_LIST:
         memcpy(&list, at, sizeof list);
         return rlhf__list_json(list);
+    case RLHF_T_I64_LIST:
+    case RLHF_T_F64_LIST:
+        return rlhf__numbers_json(o, at);
     default:
         memcpy(&text, at, sizeof text);
         return text_json(o, text);
@@ -235,13 +242,16 @@ json_t *rlhf__opt_default(const rlhf_opt *o) {
         return json_real(o->f_def);
     case RLHF_T_LIST:
         return rlhf__list_json(rlhf__list_default(o));
+    case RLHF_T_I64_LIST:
+    case RLHF_T_F64_LIST:
+        return json_array();
     default:
         return text_json(o, o->s_def);
     }
 }
 
 static void add_range(json_t *s, const rlhf_opt *o) {
-    if (o->type == RLHF_T_I64) {
+    if (o->type == RLHF_T_I64 || o->type == RLHF_T_I64_LIST) {
         if (o->i_min != INT64_MIN) json_object_set_new(s, "minimum", json_integer(o->i_min));
         if (o->i_max != INT64_MAX) json_object_set_new(s, "maximum", json_integer(o->i_max));
         return;
@@ -272,6 +282,11 @@ json_t *rlhf__opt_schema(const rlhf_opt *o) {
         json_object_set_new(s, "items",
                             o->choices ? json_pack("{so}", "enum", choices_json(o))
                                        : json_pack("{ss}", "type", "string"));
+    } else if (o->type == RLHF_T_I64_LIST || o->type == RLHF_T_F64_LIST) {
+        json_t *item = json_pack("{ss}", "type", o->type == RLHF_T_I64_LIST ? "integer" : "number");
+        add_range(item, o);
+        json_object_set_new(s, "type", json_string("array"));
+        json_object_set_new(s, "items", item);
     } else if (o->flags & RLHF__OPT_ENDS) {
         json_object_set_new(s, "type", json_pack("[sss]", "array", "string", "integer"));
     } else if (o->flags & RLHF__OPT_OBJECT) {

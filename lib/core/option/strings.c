@@ -31,6 +31,8 @@ const char *rlhf__strings_add(struct rlhf__strings *s, const char *text) {
     return text ? own(s, strdup(text)) : NULL;
 }
 
+void *rlhf__strings_room(struct rlhf__strings *s, size_t n) { return own(s, calloc(n, 1)); }
+
 const char *const *rlhf__strings_add_list(struct rlhf__strings *s, const json_t *list) {
     const size_t n = json_array_size(list);
     const char **copy = own(s, calloc(n + 1, sizeof *copy));

@@ -5,7 +5,7 @@
 
 int rlhf__episode_arrays_init(struct rlhf__episode_arrays *a, uint32_t n, int64_t phase) {
     const size_t two = 2 * (size_t)n;
-    uint8_t *bytes = calloc(2 * two + 1, 1); // end, verdict, failed, ended
+    uint8_t *bytes = calloc(2 * two + n + 1, 1); // end, verdict, failed, later, ended
     a->state = calloc((size_t)n + 1, sizeof *a->state);
     a->episode = calloc(two + 1, sizeof *a->episode);
     a->turn = calloc(two + 1, sizeof *a->turn);
@@ -16,7 +16,7 @@ int rlhf__episode_arrays_init(struct rlhf__episode_arrays *a, uint32_t n, int64_
     a->seed = a->episode + n;
     a->call_offset = a->turn + n;
     a->text = a->meta + n;
-    a->ended = bytes + two + n;
+    a->ended = bytes + 2 * two;
     a->in = (rlhf_episode_in){.size = sizeof a->in,
                               .n = n,
                               .phase = phase,
@@ -26,12 +26,14 @@ int rlhf__episode_arrays_init(struct rlhf__episode_arrays *a, uint32_t n, int64_
                               .turn = a->turn,
                               .meta = a->meta,
                               .text = a->text,
-                              .call_offset = a->call_offset};
+                              .call_offset = a->call_offset,
+                              .end = a->ended};
     a->out = (rlhf_episode_out){.size = sizeof a->out,
                                 .reward = a->reward,
                                 .end = bytes,
                                 .verdict = bytes + n,
-                                .failed = bytes + two};
+                                .failed = bytes + two,
+                                .later = bytes + two + n};
     return 1;
 }
 

@@ -1,11 +1,11 @@
-// episode_arrays.h: the arrays of one call of an environment (rlhf/draft/environment.h).
+// episode_arrays.h: the arrays of one call of an environment (rlhf/environment.h).
 #ifndef RLHF_HOST_PLUGIN_EPISODE_ARRAYS_H
 #define RLHF_HOST_PLUGIN_EPISODE_ARRAYS_H
 
-#include <rlhf/draft/environment.h>
+#include <rlhf/environment.h>
 #include <stddef.h>
 
-// The pointers in `in` and `out` point into the arrays below, except in.call, in.end, out.say and
+// The pointers in `in` and `out` point into the arrays below, except in.call, out.say and
 // out.metric, which the caller sets. The caller fills the arrays of `in` before calling the
 // environment.
 struct rlhf__episode_arrays {

@@ -264,7 +264,8 @@ const char *rlhf__plugin_why_unused(const struct rlhf__plugin *p, const void *co
     if (p->outside && p->outside->why_unused) return p->outside->why_unused(p, config, key);
     if (!p->desc.why_unused) return NULL;
     struct rlhf__running before = begin(p, "why_unused()");
-    const char *why = p->desc.why_unused(config, key);
+    const rlhf_option_in in = {.size = sizeof in, .config = config, .key = key};
+    const char *why = p->desc.why_unused(&in);
     rlhf__running_end(&before);
     return why;
 }

@@ -9,7 +9,7 @@
 #include "plugin/trust.h"
 
 #include <rlhf/algo.h>
-#include <rlhf/draft/environment.h>
+#include <rlhf/environment.h>
 #include <rlhf/model.h>
 #include <rlhf/reward.h>
 #include <rlhf/sink.h>

@@ -46,8 +46,9 @@ static rlhf_status row_open(const rlhf_host *host, rlhf_str json, rlhf_row **out
     if (json.len == 0)
         rlhf__fail(&err, RLHF_E_INVALID,
                    "there is no data row: the prompts do not come from a file of JSON rows");
-    else if (rlhf__json_parse("the data row", json.ptr, (size_t)json.len, &v, &err) == RLHF_OK &&
-             !json_is_object(v))
+    else if (rlhf__json_parse_digits("the data row", json.ptr, (size_t)json.len, &v, &err) ==
+                 RLHF_OK &&
+             !rlhf__json_is_object(v))
         rlhf__fail(&err, RLHF_E_INVALID, "the data row is %s; expected an object",
                    rlhf__json_kind(v));
     if (err.code != 0) {
@@ -99,11 +100,13 @@ static json_t *entry(const json_t *list, const char *step, size_t n) {
 static json_t *find(const rlhf_row *row, const char *path) {
     json_t *v = row_of(row);
     if (!path) return NULL;
-    if (*path != '/') return json_object_get(v, path);
+    if (*path && *path != '/') return json_object_get(v, path);
     while (v && *path) {
         const char *step = path + 1;
         size_t n = strcspn(step, "/");
-        v = json_is_object(v) ? member(v, step, n) : json_is_array(v) ? entry(v, step, n) : NULL;
+        v = rlhf__json_is_object(v) ? member(v, step, n)
+            : json_is_array(v)      ? entry(v, step, n)
+                                    : NULL;
         path = step + n;
     }
     return v;
@@ -115,6 +118,7 @@ static int32_t row_type(const rlhf_host *host, const rlhf_row *row, const char *
     const json_t *v = find(row, path);
     (void)host;
     if (!v) return RLHF_JSON_ABSENT;
+    if (rlhf__json_digits(v)) return RLHF_JSON_NUMBER;
     switch (json_typeof(v)) {
     case JSON_NULL:
         return RLHF_JSON_NULL;
@@ -144,8 +148,17 @@ static rlhf_status row_string(const rlhf_host *host, const rlhf_row *row, const 
 static rlhf_status row_number(const rlhf_host *host, const rlhf_row *row, const char *path,
                               double *out) {
     const json_t *v = find(row, path);
-    if (!json_is_number(v)) return fail(host, row, path, "a number", v);
-    *out = json_number_value(v);
+    const char *digits = rlhf__json_digits(v);
+    if (!json_is_number(v) && !digits) return fail(host, row, path, "a number", v);
+    *out = digits ? strtod(digits, NULL) : json_number_value(v);
+    return RLHF_OK;
+}
+
+static rlhf_status row_integer(const rlhf_host *host, const rlhf_row *row, const char *path,
+                               int64_t *out) {
+    const json_t *v = find(row, path);
+    if (!json_is_integer(v)) return fail(host, row, path, "an integer of at most 64 bits", v);
+    *out = json_integer_value(v);
     return RLHF_OK;
 }
 
@@ -160,8 +173,54 @@ static rlhf_status row_boolean(const rlhf_host *host, const rlhf_row *row, const
 static rlhf_status row_length(const rlhf_host *host, const rlhf_row *row, const char *path,
                               uint64_t *out) {
     const json_t *v = find(row, path);
-    if (!json_is_array(v)) return fail(host, row, path, "a list", v);
-    *out = json_array_size(v);
+    const int is_object = rlhf__json_is_object(v);
+    if (!json_is_array(v) && !is_object) return fail(host, row, path, "a list or an object", v);
+    *out = is_object ? json_object_size(v) : json_array_size(v);
+    return RLHF_OK;
+}
+
+static rlhf_status row_json(const rlhf_host *host, const rlhf_row *row, const char *path,
+                            char *utf8, uint64_t cap, uint64_t *len) {
+    const json_t *v = find(row, path);
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    struct rlhf__error err = {0, ""};
+    if (!v) return fail(host, row, path, "a value", v);
+    rlhf__json_write(&text, v, 0);
+    *len = text.len;
+    if (!text.bad && cap) memcpy(utf8, text.data, text.len < cap ? text.len : (size_t)cap);
+    const int full = text.bad;
+    rlhf__buf_free(&text);
+    if (!full) return RLHF_OK;
+    rlhf__fail(&err, RLHF_E_NOMEM, "out of memory for a value of the data row");
+    return rlhf__service_failed(host, &err);
+}
+
+// Returns an iterator at member i of the object, or NULL past the end.
+static void *at_member(json_t *object, uint64_t i) {
+    void *at = json_object_iter(object);
+    while (at && i-- > 0)
+        at = json_object_iter_next(object, at);
+    return at;
+}
+
+static rlhf_status row_key(const rlhf_host *host, const rlhf_row *row, const char *path, uint64_t i,
+                           rlhf_str *out) {
+    json_t *v = find(row, path);
+    void *at = rlhf__json_is_object(v) ? at_member(v, i) : NULL;
+    if (!at) return fail(host, row, path, "an object with more members", v);
+    *out = (rlhf_str){json_object_iter_key(at), strlen(json_object_iter_key(at))};
+    return RLHF_OK;
+}
+
+static rlhf_status row_item(const rlhf_host *host, const rlhf_row *row, const char *path,
+                            uint64_t i, rlhf_row **out) {
+    json_t *v = find(row, path), *item = NULL;
+    void *at = rlhf__json_is_object(v) ? at_member(v, i) : NULL;
+    if (at) item = json_object_iter_value(at);
+    if (json_is_array(v)) item = json_array_get(v, (size_t)i);
+    *out = NULL;
+    if (!item) return fail(host, row, path, "a list or an object with more entries", v);
+    *out = (rlhf_row *)(void *)json_incref(item);
     return RLHF_OK;
 }
 
@@ -172,7 +231,11 @@ const rlhf_row_service *rlhf__row_service(void) {
                                            .type = row_type,
                                            .string = row_string,
                                            .number = row_number,
+                                           .integer = row_integer,
                                            .boolean = row_boolean,
-                                           .length = row_length};
+                                           .json = row_json,
+                                           .length = row_length,
+                                           .key = row_key,
+                                           .item = row_item};
     return &table;
 }

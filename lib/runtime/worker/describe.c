@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_OPTIONS = 4096, MOST_CHOICES = 4096, MOST_TEXT = 1 << 16, SLOT = 8 };
+enum { MOST_OPTIONS = 4096, MOST_CHOICES = 4096, MOST_TEXT = 1 << 16, SLOT = 16 };
 
 // ---- writing ----
 
@@ -65,6 +65,7 @@ void rlhf__description_put(const struct rlhf__plugin *p, struct rlhf__buf *out) 
                             (checks ? RLHF__DESCRIBED_CHECK_ROW : 0u) |
                             (e && e->reset ? RLHF__DESCRIBED_RESET : 0u) |
                             (e && e->finish ? RLHF__DESCRIBED_FINISH : 0u) |
+                            (e && e->poll ? RLHF__DESCRIBED_POLL : 0u) |
                             (programs ? RLHF__DESCRIBED_PROGRAM : 0u));
     rlhf__wire_u32(out, p->table.n);
     for (uint32_t i = 0; i < p->table.n; i++) {
@@ -124,8 +125,7 @@ static int get_option(struct rlhf__wire *in, struct rlhf__description *d, uint32
     o->f_max = rlhf__wire_get_f64(in);
     o->s_def = get_text(in, d, no_memory);
     o->offset = SLOT * at;
-    const int is_option =
-        (o->type >= RLHF_T_BOOL && o->type <= RLHF_T_ENUM) || o->type == RLHF_T_LIST;
+    const int is_option = o->type >= RLHF_T_BOOL && o->type < RLHF_T_TABLE;
     return get_list(in, d, 2 * at, &o->choices, no_memory) &&
            get_list(in, d, 2 * at + 1, &o->l_def, no_memory) && is_option && !in->bad;
 }

@@ -15,11 +15,13 @@ enum {
     RLHF__DESCRIBED_CHECK_ROW = 2,  // the plugin has check_row()
     RLHF__DESCRIBED_PROGRAM = 4,    // the plugin has the extension RLHF_EXT_PROGRAM
     RLHF__DESCRIBED_RESET = 8,      // the environment has reset()
-    RLHF__DESCRIBED_FINISH = 16     // the environment has finish()
+    RLHF__DESCRIBED_FINISH = 16,    // the environment has finish()
+    RLHF__DESCRIBED_POLL = 32       // the environment has poll()
 };
 
 // A worker's description of a plugin. The description owns its memory. The plugin's config struct
-// has one slot of 8 bytes per option. `desc` lacks functions and ops, and the caller sets its kind.
+// has one slot of 16 bytes per option. `desc` lacks functions and ops, and the caller sets its
+// kind.
 struct rlhf__description {
     rlhf_plugin desc;
     rlhf_opt *opts; // [desc.n_opts]

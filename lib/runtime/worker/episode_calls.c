@@ -36,10 +36,10 @@ static uint32_t take_place(struct rlhf__pool *t) {
 }
 
 // The worker learns of closed episodes with the next call.
-static void close_all(void *self, uint32_t n, void *const *state) {
+static void close_all(void *self, const rlhf_episode_close *in) {
     struct rlhf__pool *t = self;
-    for (uint32_t i = 0; i < n; i++) {
-        struct state *s = state[i];
+    for (uint32_t i = 0; i < in->n; i++) {
+        struct state *s = in->state[i];
         if (s->start == t->starts && s->start) {
             rlhf__buf_put(&t->closed, &s->place, sizeof s->place);
             rlhf__buf_put(&t->vacant, &s->place, sizeof s->place);
@@ -57,7 +57,7 @@ static void put_episode(const struct played *p, uint32_t i, struct rlhf__buf *to
     rlhf__wire_u64(to, in->episode[i]);
     rlhf__wire_u64(to, in->seed[i]);
     rlhf__wire_u32(to, (uint32_t)in->turn[i]);
-    rlhf__wire_u32(to, in->end ? in->end[i] : 0);
+    rlhf__wire_u32(to, in->end[i]);
     rlhf__wire_text(to, in->meta[i].ptr, in->meta[i].len);
     rlhf__wire_text(to, in->text[i].ptr, in->text[i].len);
     rlhf__wire_u32(to, (uint32_t)(in->call_offset[i + 1] - in->call_offset[i]));
@@ -89,6 +89,7 @@ static void put_call(const struct played *p, struct rlhf__buf *to) {
     rlhf__wire_u32(to, p->function);
     rlhf__wire_text(to, t->closed.data, t->closed.len);
     rlhf__wire_u64(to, (uint64_t)p->in->phase);
+    rlhf__wire_u32(to, p->in->wait_ms);
     rlhf__wire_u32(to, p->n);
     for (uint32_t k = 0; k < p->n; k++)
         put_episode(p, p->entry[k], to);
@@ -104,7 +105,7 @@ static rlhf_status take_messages(const struct played *p, struct rlhf__wire *in) 
         const rlhf_str text = rlhf__wire_get_text(in);
         if (in->bad) break;
         // the environment may have named an episode that does not exist
-        RLHF_TRY(p->out->say(p->out, at < p->n ? p->entry[at] : p->in->n, role, text));
+        RLHF_TRY(rlhf_say(p->out, at < p->n ? p->entry[at] : p->in->n, role, text));
     }
     return RLHF_OK;
 }
@@ -115,11 +116,12 @@ static void take_metrics(const struct played *p, struct rlhf__wire *in) {
         char name[LONGEST_NAME];
         const uint32_t at = rlhf__wire_get_u32(in);
         const rlhf_str text = rlhf__wire_get_text(in);
-        const double value = rlhf__wire_get_f64(in);
+        const double value = rlhf__wire_get_f64(in), weight = rlhf__wire_get_f64(in);
+        const int32_t combine = (int32_t)rlhf__wire_get_u32(in);
         if (in->bad || at >= p->n || text.len >= sizeof name) continue;
         memcpy(name, text.ptr, (size_t)text.len);
         name[text.len] = 0;
-        p->out->metric(p->out, p->entry[at], name, value);
+        p->out->metric(p->out, p->entry[at], name, value, weight, combine);
     }
 }
 
@@ -132,6 +134,7 @@ static rlhf_status take_answer(const struct played *p, struct rlhf__wire *in) {
         p->out->end[i] = byte_of(rlhf__wire_get_u32(in));
         p->out->verdict[i] = byte_of(rlhf__wire_get_u32(in));
         p->out->failed[i] = rlhf__wire_get_u32(in) != 0;
+        p->out->later[i] = rlhf__wire_get_u32(in) != 0;
     }
     RLHF_TRY(take_messages(p, in));
     take_metrics(p, in);
@@ -185,9 +188,11 @@ static rlhf_status finish(void *self, const rlhf_episode_in *in, const rlhf_epis
     return play(self, RLHF__PLAYED_FINISH, in, out);
 }
 
-static const char *tools(void *self) { return ((const struct rlhf__pool *)self)->tools; }
+static rlhf_status later(void *self, const rlhf_episode_in *in, const rlhf_episode_out *out) {
+    return play(self, RLHF__PLAYED_POLL, in, out);
+}
 
-static uint32_t promises(void *self) { return ((const struct rlhf__pool *)self)->promises; }
+static const char *tools(void *self) { return ((const struct rlhf__pool *)self)->tools; }
 
 void rlhf__episode_calls_ops(const struct rlhf__description *d, rlhf_environment_ops *out) {
     *out = (rlhf_environment_ops){.size = sizeof *out,
@@ -195,9 +200,9 @@ void rlhf__episode_calls_ops(const struct rlhf__description *d, rlhf_environment
                                   .state_size = sizeof(struct state),
                                   .tools = tools,
                                   .step = step,
-                                  .close = close_all,
-                                  .promises = promises};
+                                  .close = close_all};
     if (d->has & RLHF__DESCRIBED_RESET) out->reset = reset;
     if (d->has & RLHF__DESCRIBED_FINISH) out->finish = finish;
+    if (d->has & RLHF__DESCRIBED_POLL) out->poll = later;
     if (d->has & RLHF__DESCRIBED_CHECK_ROW) out->check_row = rlhf__stand_in_check_row;
 }

@@ -15,22 +15,27 @@ struct played {
     uint32_t n_said, n_metrics;
 };
 
-static rlhf_status say(const rlhf_episode_out *out, uint32_t i, int32_t role, rlhf_str text) {
+static rlhf_status say(const rlhf_episode_out *out, uint32_t i, const rlhf_message *message) {
     struct played *a = (struct played *)(uintptr_t)out;
+    rlhf_message m;
+    RLHF_TRY(rlhf_copy_in(&m, sizeof m, message, RLHF_SIZE_TO(rlhf_message, text)));
     a->n_said++;
     rlhf__wire_u32(&a->said, i); // the host checks the entry and the role
-    rlhf__wire_u32(&a->said, (uint32_t)role);
-    rlhf__wire_text(&a->said, text.ptr, text.len);
+    rlhf__wire_u32(&a->said, (uint32_t)m.role);
+    rlhf__wire_text(&a->said, m.text.ptr, m.text.len);
     return a->said.bad ? RLHF_E_NOMEM : RLHF_OK;
 }
 
-static void metric(const rlhf_episode_out *out, uint32_t i, const char *name, double value) {
+static void metric(const rlhf_episode_out *out, uint32_t i, const char *name, double value,
+                   double weight, int32_t combine) {
     struct played *a = (struct played *)(uintptr_t)out;
     if (!name) return;
     a->n_metrics++;
     rlhf__wire_u32(&a->metrics, i);
     rlhf__wire_puts(&a->metrics, name);
     rlhf__wire_f64(&a->metrics, value);
+    rlhf__wire_f64(&a->metrics, weight);
+    rlhf__wire_u32(&a->metrics, (uint32_t)combine);
 }
 
 static void played_finish(struct played *a) {
@@ -44,7 +49,8 @@ static void played_finish(struct played *a) {
 
 static void close_place(struct rlhf__places *p, uint32_t place) {
     if (place >= p->n || !p->state[place]) return;
-    if (p->ops->close) p->ops->close(p->self, 1, &p->state[place]);
+    const rlhf_episode_close one = {.size = sizeof one, .n = 1, .state = &p->state[place]};
+    if (p->ops->close) p->ops->close(p->self, &one);
     free(p->state[place]);
     p->state[place] = NULL;
 }
@@ -122,6 +128,7 @@ static void put_results(const struct played *a, struct rlhf__buf *out) {
         rlhf__wire_u32(out, x->end[i]);
         rlhf__wire_u32(out, x->verdict[i]);
         rlhf__wire_u32(out, x->failed[i]);
+        rlhf__wire_u32(out, x->later[i]);
     }
     rlhf__wire_u32(out, a->n_said);
     rlhf__buf_put(out, a->said.data, a->said.len);
@@ -131,10 +138,9 @@ static void put_results(const struct played *a, struct rlhf__buf *out) {
 
 static rlhf_status call(const struct rlhf__places *p, uint32_t function, struct played *a) {
     rlhf_status (*const fn[])(void *, const rlhf_episode_in *, const rlhf_episode_out *) = {
-        p->ops->reset, p->ops->step, p->ops->finish};
+        p->ops->reset, p->ops->step, p->ops->finish, p->ops->poll};
     struct rlhf__episode_arrays *x = &a->arrays;
     x->in.call = a->calls;
-    if (function == RLHF__PLAYED_FINISH) x->in.end = x->ended;
     x->out.say = say;
     x->out.metric = metric;
     return fn[function] ? fn[function](p->self, &x->in, &x->out) : RLHF_OK;
@@ -147,17 +153,18 @@ rlhf_status rlhf__places_play(struct rlhf__places *p, struct rlhf__wire *in, str
     const uint32_t function = rlhf__wire_get_u32(in);
     const char *closed = rlhf__wire_get_items(in, sizeof(uint32_t), &n_closed);
     const uint64_t phase = rlhf__wire_get_u64(in);
-    const uint32_t n = rlhf__wire_get_u32(in);
+    const uint32_t wait_ms = rlhf__wire_get_u32(in), n = rlhf__wire_get_u32(in);
     for (size_t k = 0; !in->bad && k < n_closed; k++) {
         uint32_t place;
         memcpy(&place, closed + k * sizeof place, sizeof place);
         close_place(p, place);
     }
-    if (in->bad || function > RLHF__PLAYED_FINISH || n > RLHF__MOST_PLACES)
+    if (in->bad || function > RLHF__PLAYED_POLL || n > RLHF__MOST_PLACES)
         return rlhf__fail(why, RLHF_E_INTERNAL, "the worker cannot read the call");
     rlhf_status st = RLHF_OK;
     if (!rlhf__episode_arrays_init(&a.arrays, n, (int64_t)phase) || !get_episodes(p, &a, n, in))
         st = rlhf__fail(why, RLHF_E_NOMEM, "out of memory for %u episodes", n);
+    a.arrays.in.wait_ms = wait_ms;
     if (st == RLHF_OK) st = call(p, function, &a);
     if (st == RLHF_OK && (a.said.bad || a.metrics.bad))
         st = rlhf__fail(why, RLHF_E_NOMEM, "out of memory for its messages");
@@ -168,7 +175,6 @@ rlhf_status rlhf__places_play(struct rlhf__places *p, struct rlhf__wire *in, str
 
 void rlhf__places_declare(const struct rlhf__places *p, struct rlhf__buf *out) {
     const char *tools = p->ops->tools ? p->ops->tools(p->self) : NULL;
-    rlhf__wire_u32(out, p->ops->promises ? p->ops->promises(p->self) : 0);
     rlhf__wire_u32(out, tools != NULL);
     rlhf__wire_puts(out, tools);
 }

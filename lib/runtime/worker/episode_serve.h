@@ -4,7 +4,7 @@
 
 #include "worker/wire.h"
 
-#include <rlhf/draft/environment.h>
+#include <rlhf/environment.h>
 
 struct rlhf__places {
     const rlhf_environment_ops *ops;

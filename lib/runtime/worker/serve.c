@@ -108,9 +108,9 @@ static void ask_why_unused(struct serving *s, struct rlhf__wire *in) {
     char *key = text_of(in);
     const rlhf_status st = key ? make_config(s, rlhf__wire_get_text(in), &strings, &config, &err)
                                : rlhf__fail(&err, RLHF_E_NOMEM, "out of memory");
-    const char *why = st == RLHF_OK && s->plugin->desc.why_unused
-                          ? s->plugin->desc.why_unused(config, key)
-                          : NULL;
+    const rlhf_option_in of = {.size = sizeof of, .config = config, .key = key};
+    const char *why =
+        st == RLHF_OK && s->plugin->desc.why_unused ? s->plugin->desc.why_unused(&of) : NULL;
     answer(s, st, err.text);
     rlhf__wire_u32(&s->out, why != NULL);
     rlhf__wire_puts(&s->out, why);
@@ -146,10 +146,14 @@ static void ask_create(struct serving *s, struct rlhf__wire *in) {
 }
 
 static void ask_check_row(struct serving *s, struct rlhf__wire *in) {
-    rlhf_status (*const check)(void *, rlhf_str) =
+    rlhf_status (*const check)(void *, const rlhf_row_in *) =
         is_environment(s) ? s->plugin->ops.environment.check_row : s->plugin->ops.reward.check_row;
-    const rlhf_str row = rlhf__wire_get_text(in);
-    answer(s, check && !in->bad ? check(s->self, row) : RLHF_OK, "");
+    rlhf_row_in row = {.size = sizeof row};
+    row.held_out = (int32_t)rlhf__wire_get_u32(in);
+    row.index = (int64_t)rlhf__wire_get_u64(in);
+    row.meta = rlhf__wire_get_text(in);
+    row.prompt = rlhf__wire_get_text(in);
+    answer(s, check && !in->bad ? check(s->self, &row) : RLHF_OK, "");
 }
 
 // ---- episodes ----

@@ -23,9 +23,9 @@ enum rlhf__ask {
     RLHF__ASK_OPEN = 1,       // text path, text id, text asker, u32 kind -> plugin
     RLHF__ASK_WHY_UNUSED = 2, // text key, text options -> u32 1 and text, or u32 0
     // u64 seed, text owner, u32 services, limits, text options -> nothing, except for an
-    // environment: u32 promises, then u32 1 and text tools, or u32 0 and an empty text
+    // environment: u32 1 and text tools, or u32 0 and an empty text
     RLHF__ASK_CREATE = 3,
-    RLHF__ASK_CHECK_ROW = 4, // text row
+    RLHF__ASK_CHECK_ROW = 4, // u32 held_out, u64 index, texts meta and prompt
     RLHF__ASK_SCORE = 5,     // u64 bytes of input, u64 of output; -> u32 1 and text state, or u32 0
     RLHF__ASK_SAVE = 6,      // -> text state
     RLHF__ASK_LOAD = 7,      // u32 version, text state -> u64 bytes read
@@ -34,19 +34,26 @@ enum rlhf__ask {
     // timeout_s -> text confinement.
     RLHF__ASK_CONFINE = 9,
     // One call of an environment's function for n episodes:
-    //   u32 function (enum rlhf__played), text of u32 places to close before it, u64 phase, u32 n,
+    //   u32 function (enum rlhf__played), text of u32 places to close before it, u64 phase, u32
+    //   wait_ms, u32 n,
     //   then for each episode: u32 place of its state, u64 number, u64 seed, u32 turn, u32 end,
     //   texts meta and text, u32 calls, then for each call: texts name and arguments
-    // -> for each episode: f64 reward, u32 end, u32 verdict, u32 failed;
+    // -> for each episode: f64 reward, u32 end, u32 verdict, u32 failed, u32 later;
     //    u32 messages, then for each message: u32 entry, u32 role, text;
-    //    u32 metrics, then for each metric: u32 entry, text name, f64 value
+    //    u32 metrics, then for each metric: u32 entry, text name, f64 value, f64 weight,
+    //    u32 combine
     RLHF__ASK_PLAY = 10
 };
 
 // Functions of an environment. A worker keeps the states of open episodes at places, which are
 // numbers below RLHF__MOST_PLACES. The host assigns a place when it first calls the environment for
 // an episode.
-enum rlhf__played { RLHF__PLAYED_RESET = 0, RLHF__PLAYED_STEP = 1, RLHF__PLAYED_FINISH = 2 };
+enum rlhf__played {
+    RLHF__PLAYED_RESET = 0,
+    RLHF__PLAYED_STEP = 1,
+    RLHF__PLAYED_FINISH = 2,
+    RLHF__PLAYED_POLL = 3
+};
 enum { RLHF__MOST_PLACES = 1 << 20 };
 
 // Calls of the plugin. Those up to RLHF__CALL_METRIC get no reply. The reply to the others is an

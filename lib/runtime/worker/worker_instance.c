@@ -165,13 +165,12 @@ rlhf_status rlhf__pool_ask(const struct rlhf__pool *t, struct rlhf__pool_worker 
 
 // Take what an environment declares. Later workers do not change this.
 static rlhf_status take_declared(struct rlhf__pool *t, struct rlhf__wire *in) {
-    const uint32_t promises = rlhf__wire_get_u32(in), has = rlhf__wire_get_u32(in);
+    const uint32_t has = rlhf__wire_get_u32(in);
     const rlhf_str tools = rlhf__wire_get_text(in);
     t->places = 0;
     rlhf__buf_clear(&t->vacant);
     rlhf__buf_clear(&t->closed);
     if (t->starts++) return RLHF_OK;
-    t->promises = promises;
     if (in->bad || !has) return RLHF_OK;
     t->tools = strndup(tools.ptr, (size_t)tools.len);
     return t->tools ? RLHF_OK : RLHF_E_NOMEM;
@@ -388,12 +387,15 @@ rlhf_status rlhf__pool_keep_state(struct rlhf__pool *t, struct rlhf__wire *resul
 
 // ---- rows ----
 
-rlhf_status rlhf__stand_in_check_row(void *self, rlhf_str row) {
+rlhf_status rlhf__stand_in_check_row(void *self, const rlhf_row_in *in) {
     struct rlhf__pool *t = self;
     struct rlhf__asked a = {.done = 0};
     RLHF_TRY(rlhf__pool_ready(t, &t->hand[0]));
     rlhf__wire_begin(&a.frame, RLHF__ASK_CHECK_ROW);
-    rlhf__wire_text(&a.frame, row.ptr, row.len);
+    rlhf__wire_u32(&a.frame, (uint32_t)in->held_out);
+    rlhf__wire_u64(&a.frame, (uint64_t)in->index);
+    rlhf__wire_text(&a.frame, in->meta.ptr, in->meta.len);
+    rlhf__wire_text(&a.frame, in->prompt.ptr, in->prompt.len);
     a.may_be_left = 1;
     const rlhf_status st = rlhf__pool_ask(t, &t->hand[0], &a);
     rlhf__asked_finish(&a);

@@ -36,7 +36,7 @@ rlhf_status rlhf__stand_in_create(const rlhf_host *api, const void *config, void
 void rlhf__stand_in_destroy(void *self);
 rlhf_status rlhf__stand_in_save(void *self, const rlhf_ostream *out);
 rlhf_status rlhf__stand_in_load(void *self, const rlhf_istream *in, uint32_t state_version);
-rlhf_status rlhf__stand_in_check_row(void *self, rlhf_str row);
+rlhf_status rlhf__stand_in_check_row(void *self, const rlhf_row_in *);
 
 // See struct rlhf__outside. [as there]
 int64_t rlhf__stand_in_ended_at(void *self);
@@ -66,7 +66,6 @@ struct rlhf__pool {
     // of an environment:
     uint64_t starts;         // of workers
     char *tools;             // as its first worker declared them; NULL: none
-    uint32_t promises;       // likewise
     uint32_t places;         // number of places that the present worker uses or has used
     struct rlhf__buf vacant; // u32 places that can be used again
     struct rlhf__buf closed; // u32 places of states that the worker has to close

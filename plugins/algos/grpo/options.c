@@ -90,8 +90,9 @@ int32_t rlhf__grpo_aggregation(const struct rlhf__grpo_options *o) {
     }
 }
 
-const char *rlhf__grpo_why_unused(const void *config, const char *key) {
-    const struct rlhf__grpo_options *o = config;
+const char *rlhf__grpo_why_unused(const rlhf_option_in *in) {
+    const struct rlhf__grpo_options *o = in->config;
+    const char *key = in->key;
     const int unscaled = o->advantage_scale == RLHF__GRPO_SCALE_NONE;
     const int sapo = o->loss == RLHF__GRPO_LOSS_SAPO;
     const struct rlhf__unused rules[] = {

@@ -33,7 +33,7 @@ extern const rlhf_opt rlhf__grpo_option_table[RLHF__GRPO_OPTION_COUNT];
 int32_t rlhf__grpo_aggregation(const struct rlhf__grpo_options *);
 
 // rlhf_plugin.why_unused, for a config that starts with struct rlhf__grpo_options. [any]
-const char *rlhf__grpo_why_unused(const void *config, const char *key);
+const char *rlhf__grpo_why_unused(const rlhf_option_in *);
 
 // Refuses meaningless combinations with a message through host->fail. [main]
 rlhf_status rlhf__grpo_options_check(const rlhf_host *, const struct rlhf__grpo_options *);

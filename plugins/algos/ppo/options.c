@@ -89,8 +89,9 @@ int32_t rlhf__ppo_whitens_advantages(const struct rlhf__ppo_options *o) {
     return o->whiten_advantages == RLHF__PPO_ON;
 }
 
-const char *rlhf__ppo_why_unused(const void *config, const char *key) {
-    const struct rlhf__ppo_options *o = config;
+const char *rlhf__ppo_why_unused(const rlhf_option_in *in) {
+    const struct rlhf__ppo_options *o = in->config;
+    const char *key = in->key;
     const int traces = o->advantage == RLHF__PPO_GAE || o->advantage == RLHF__PPO_BROADCAST_REWARD;
     const int normal = o->advantage == RLHF__PPO_SEQUENCE || o->advantage == RLHF__PPO_GROUP;
     const int whitens = o->whiten_rewards || rlhf__ppo_whitens_advantages(o);

@@ -35,7 +35,7 @@ int32_t rlhf__ppo_has_critic(const struct rlhf__ppo_options *);
 int32_t rlhf__ppo_whitens_advantages(const struct rlhf__ppo_options *);
 
 // rlhf_plugin.why_unused. [any]
-const char *rlhf__ppo_why_unused(const void *config, const char *key);
+const char *rlhf__ppo_why_unused(const rlhf_option_in *);
 
 // Refuses meaningless combinations with a message through host->fail. [main]
 rlhf_status rlhf__ppo_options_check(const rlhf_host *, const struct rlhf__ppo_options *);

@@ -71,7 +71,7 @@ static rlhf_status say(const struct rlhf__openenv *o, const rlhf_episode_out *ou
                        json_t *observation) {
     json_t *v = o->observation ? at_pointer(observation, o->observation) : observation;
     if (json_is_string(v) && !rlhf__long_digits(v))
-        return out->say(out, i, RLHF_ROLE_USER,
+        return rlhf_say(out, i, RLHF_ROLE_USER,
                         (rlhf_str){json_string_value(v), json_string_length(v)});
     json_t *shown = json_deep_copy(v);
     static const char *const beside[] = {"reward", "done", "metadata"};
@@ -80,7 +80,7 @@ static rlhf_status say(const struct rlhf__openenv *o, const rlhf_episode_out *ou
     char *text = rlhf__long_text(shown, 0);
     json_decref(shown);
     if (!text) return RLHF_E_NOMEM;
-    const rlhf_status st = out->say(out, i, RLHF_ROLE_USER, (rlhf_str){text, strlen(text)});
+    const rlhf_status st = rlhf_say(out, i, RLHF_ROLE_USER, (rlhf_str){text, strlen(text)});
     free(text);
     return st;
 }
@@ -115,9 +115,9 @@ static int take_refusal(const struct rlhf__openenv *o, struct rlhf__openenv_stat
     rlhf__bytes_text(&text, message ? message : "invalid action");
     add_faults(&text, json_object_get(data, "errors"));
     const int good =
-        !text.full && out->say(out, i, RLHF_ROLE_USER, (rlhf_str){text.data, text.len}) == RLHF_OK;
+        !text.full && rlhf_say(out, i, RLHF_ROLE_USER, (rlhf_str){text.data, text.len}) == RLHF_OK;
     rlhf__bytes_finish(&text);
-    if (good) out->metric(out, i, REFUSED, (double)++s->refused);
+    if (good) out->metric(out, i, REFUSED, (double)++s->refused, 1, RLHF_COMBINE_MEAN);
     return good;
 }
 
@@ -166,7 +166,7 @@ static int take(const struct rlhf__openenv *o, enum rlhf__asked what, struct rlh
                  rlhf__utf8_shown(text->data ? text->data : "", text->len, shown, sizeof shown),
                  seen ? "the option observation names nothing in it" : "it is not an observation");
     else if (what == RLHF__ASKED_RESET)
-        out->metric(out, i, REFUSED, (double)(s->refused = 0));
+        out->metric(out, i, REFUSED, (double)(s->refused = 0), 1, RLHF_COMBINE_MEAN);
     else
         good = take_reward(data, out, i, why);
     const int said = good && say(o, out, i, seen) == RLHF_OK;

@@ -61,7 +61,7 @@ void rlhf__asked_line(struct rlhf__bytes *b, enum rlhf__asked what, const rlhf_e
     if (what == RLHF__ASKED_STEP) step(b, in, i);
     if (what == RLHF__ASKED_FINISH) {
         rlhf__bytes_text(b, ",\"end\":\"");
-        rlhf__bytes_text(b, end_name(in->end ? in->end[i] : 0));
+        rlhf__bytes_text(b, end_name(in->end[i]));
         rlhf__bytes_text(b, "\"");
     }
     rlhf__bytes_text(b, "}\n");

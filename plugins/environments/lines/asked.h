@@ -4,7 +4,7 @@
 
 #include "process/bytes.h"
 
-#include <rlhf/draft/environment.h>
+#include <rlhf/environment.h>
 
 enum rlhf__asked { RLHF__ASKED_RESET = 0, RLHF__ASKED_STEP = 1, RLHF__ASKED_FINISH = 2 };
 

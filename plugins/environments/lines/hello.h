@@ -9,7 +9,7 @@
 struct rlhf__hello {
     char *tools;      // the list as JSON text, in Jansson's memory; NULL = none
     int32_t finish;   // 1: it answers "finish" lines, which say how episodes end
-    int32_t function; // 1: it promises RLHF_ENVIRONMENT_FUNCTION
+    int32_t function; // 1: it promises what RLHF_ENVIRONMENT_FUNCTION says
 };
 
 enum { RLHF__HELLO_WHY = 200 };

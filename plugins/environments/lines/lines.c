@@ -261,18 +261,20 @@ static rlhf_status finish(void *self, const rlhf_episode_in *in, const rlhf_epis
 }
 
 // The program learns of closed episodes with the next call.
-static void close_all(void *self, uint32_t n, void *const *state) {
+static void close_all(void *self, const rlhf_episode_close *in) {
     struct rlhf__env_lines *l = self;
-    for (uint32_t i = 0; i < n; i++) {
-        const struct rlhf__lines_state *s = state[i];
+    for (uint32_t i = 0; i < in->n; i++) {
+        const struct rlhf__lines_state *s = in->state[i];
         if (s->start && s->start == l->starts && l->program.process)
             rlhf__asked_close(&l->closed, s->episode);
     }
 }
 
-static uint32_t promises(void *self) {
+const void *rlhf__lines_extension(void *self, const char *id) {
+    static const rlhf_program_use promises = {.size = sizeof promises, .function = 1};
     const struct rlhf__env_lines *l = self;
-    return l->hello.function ? RLHF_ENVIRONMENT_FUNCTION : 0;
+    const void *use = rlhf__program_extension(self, id);
+    return use && l && l->hello.function ? &promises : use;
 }
 
 const rlhf_environment_ops rlhf__lines_ops = {
@@ -284,7 +286,6 @@ const rlhf_environment_ops rlhf__lines_ops = {
     .step = step,
     .finish = finish,
     .close = close_all,
-    .promises = promises,
 };
 
 void rlhf__lines_finish(struct rlhf__env_lines *l) {

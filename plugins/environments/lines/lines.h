@@ -37,6 +37,7 @@ rlhf_status rlhf__lines_start(struct rlhf__env_lines *, rlhf_status);
 
 // The functions of an environment whose instance begins with a struct rlhf__env_lines.
 extern const rlhf_environment_ops rlhf__lines_ops;
+const void *rlhf__lines_extension(void *self, const char *id);
 
 // End the program and release everything. [main]
 void rlhf__lines_finish(struct rlhf__env_lines *);

@@ -102,8 +102,8 @@ static rlhf_str text_of(const json_t *v) {
 }
 
 static rlhf_status say_one(const rlhf_episode_out *out, uint32_t i, const json_t *v, int32_t role) {
-    if (json_is_string(v)) return out->say(out, i, role, text_of(v));
-    return out->say(out, i, role_of(v), text_of(json_object_get(v, "content")));
+    if (json_is_string(v)) return rlhf_say(out, i, role, text_of(v));
+    return rlhf_say(out, i, role_of(v), text_of(json_object_get(v, "content")));
 }
 
 static rlhf_status put_say(const json_t *v, const rlhf_episode_out *out, uint32_t i, int32_t calls,
@@ -144,7 +144,8 @@ rlhf_status rlhf__line_reply_put(const struct rlhf__line_reply *r, const rlhf_ep
         out->end[i] = RLHF_EPISODE_TRUNCATED;
     else if (json_is_true(json_object_get(r->line, "done")))
         out->end[i] = RLHF_EPISODE_DONE;
-    json_object_foreach(metrics, key, number) out->metric(out, i, key, json_number_value(number));
+    json_object_foreach(metrics, key, number)
+        out->metric(out, i, key, json_number_value(number), 1, RLHF_COMBINE_MEAN);
     return RLHF_OK;
 }
 

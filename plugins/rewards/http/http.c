@@ -98,15 +98,16 @@ static rlhf_status http_score(void *self, const rlhf_reward_in *in, const rlhf_r
     return st;
 }
 
-static rlhf_status http_check_row(void *self, rlhf_str row) {
+static rlhf_status http_check_row(void *self, const rlhf_row_in *in) {
     const struct http *s = self;
-    return rlhf__body_check_row(s->host, s->options, row);
+    return rlhf__body_check_row(s->host, s->options, in->meta);
 }
 
 // ---- options ----
 
-static const char *http_why_unused(const void *config, const char *key) {
-    const struct rlhf__http_options *o = config;
+static const char *http_why_unused(const rlhf_option_in *in) {
+    const struct rlhf__http_options *o = in->config;
+    const char *key = in->key;
     const int openrlhf = o->form == RLHF__FORM_OPENRLHF;
     if (strcmp(key, "ids") == 0 && openrlhf) return "form=openrlhf has no token ids";
     if (strcmp(key, "label") == 0 && !openrlhf)

@@ -121,9 +121,9 @@ static rlhf_status load(void *self, const rlhf_istream *in, uint32_t state_versi
 }
 
 // With `warm` the baseline starts from the first phase's mean score, so `start` has no effect.
-static const char *why_unused(const void *config, const char *key) {
-    const struct config *c = config;
-    return c->warm && strcmp(key, "start") == 0 ? "warm begins at the first mean" : NULL;
+static const char *why_unused(const rlhf_option_in *in) {
+    const struct config *c = in->config;
+    return c->warm && strcmp(in->key, "start") == 0 ? "warm begins at the first mean" : NULL;
 }
 
 static const rlhf_opt options[] = {

@@ -76,9 +76,9 @@ static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward
     return RLHF_OK;
 }
 
-static rlhf_status check_row(void *self, rlhf_str row) {
+static rlhf_status check_row(void *self, const rlhf_row_in *in) {
     int right;
-    return check(self, row, (rlhf_str){NULL, 0}, &right);
+    return check(self, in->meta, (rlhf_str){NULL, 0}, &right);
 }
 
 static const rlhf_opt options[] = {

@@ -14,7 +14,9 @@
 //   I64         int64_t;
 //   F64         double;
 //   STR, PATH   const char *, NULL if the default is NULL and the user set nothing;
-//   LIST        const char *const *, ended by NULL; never NULL itself.
+//   LIST        const char *const *, ended by NULL; never NULL itself;
+//   I64_LIST    rlhf_i64_list;
+//   F64_LIST    rlhf_f64_list.
 //
 // The macros below do not compile for a field of another type.
 #ifndef RLHF_OPTION_H
@@ -27,18 +29,33 @@ enum rlhf_opt_type {
     RLHF_T_I64 = 2,
     RLHF_T_F64 = 3,
     RLHF_T_STR = 4,
-    RLHF_T_PATH = 5,  // a STR that names a file or directory
-    RLHF_T_ENUM = 6,  // int32_t index into choices
-    RLHF_T_TABLE = 7, // not an option: includes the rows of another table, see RLHF_OPT_TABLE
-    RLHF_T_LIST = 8   // const char *const *, a NULL-terminated list of strings; users write a,b
+    RLHF_T_PATH = 5, // a STR that names a file or directory
+    RLHF_T_ENUM = 6, // int32_t index into choices
+    RLHF_T_LIST = 7, // const char *const *, a NULL-terminated list of strings; users write a,b
+    // Lists of integers and of numbers; users write 1,2. Each item must be in the option's range.
+    // The default is the empty list.
+    RLHF_T_I64_LIST = 8,
+    RLHF_T_F64_LIST = 9,
+    RLHF_T_TABLE = 10 // not an option: includes the rows of another table, see RLHF_OPT_TABLE
 };
+
+// The fields of I64_LIST and F64_LIST. `ptr` may be NULL if len is 0. Frozen.
+typedef struct rlhf_i64_list {
+    const int64_t *ptr;
+    uint64_t len;
+} rlhf_i64_list;
+
+typedef struct rlhf_f64_list {
+    const double *ptr;
+    uint64_t len;
+} rlhf_f64_list;
 
 enum rlhf_opt_flag {
     RLHF_OPT_REQUIRED = 1, // without a default: the user must set it
     RLHF_OPT_MIN_OPEN = 2, // the value must be > min
     RLHF_OPT_MAX_OPEN = 4, // the value must be < max
-    // I64 in a model's config.json: null means 0, and a missing key means the default. Without this
-    // flag, null is treated as a missing key.
+    // An I64 in a model's config.json: null means 0, and a missing key means the default. Without
+    // this flag, null is treated as a missing key.
     RLHF_OPT_NULL_IS_0 = 8,
     // The option (STR, PATH or LIST) names code that the plugin runs, a destination for data that
     // the plugin sends, or a secret that it sends. A resumed run takes the value from its run
@@ -54,8 +71,8 @@ struct rlhf_opt {
     int32_t type;                // enum rlhf_opt_type
     uint32_t flags;              // bits of enum rlhf_opt_flag
     uint32_t offset, reserved;   // offset into the config struct, bytes
-    int64_t i_def, i_min, i_max; // BOOL, I64, ENUM
-    double f_def, f_min, f_max;  // F64
+    int64_t i_def, i_min, i_max; // BOOL, I64, ENUM; I64_LIST: the range of its items
+    double f_def, f_min, f_max;  // F64; F64_LIST: the range of its items
     const char *s_def;           // STR, PATH
     // ENUM: the choices; LIST: the allowed items. An array that ends with NULL. For a LIST that
     // allows any item, `choices` itself is NULL.
@@ -90,6 +107,12 @@ template <> struct rlhf_opt_field<const char *> {
 template <> struct rlhf_opt_field<const char *const *> {
     enum { holds = RLHF_T_LIST };
 };
+template <> struct rlhf_opt_field<rlhf_i64_list> {
+    enum { holds = RLHF_T_I64_LIST };
+};
+template <> struct rlhf_opt_field<rlhf_f64_list> {
+    enum { holds = RLHF_T_F64_LIST };
+};
 template <class Field> struct rlhf_opt_i32 {
     static_assert(+rlhf_opt_field<Field>::holds == RLHF_T_ENUM,
                   "the field of an option that is BOOL or ENUM must be an int32_t");
@@ -110,6 +133,16 @@ template <class Field> struct rlhf_opt_list {
                   "the field of an option that is LIST must be a const char *const *");
     enum { right = 0 };
 };
+template <class Field> struct rlhf_opt_i64_list {
+    static_assert(+rlhf_opt_field<Field>::holds == RLHF_T_I64_LIST,
+                  "the field of an option that is I64_LIST must be an rlhf_i64_list");
+    enum { right = 0 };
+};
+template <class Field> struct rlhf_opt_f64_list {
+    static_assert(+rlhf_opt_field<Field>::holds == RLHF_T_F64_LIST,
+                  "the field of an option that is F64_LIST must be an rlhf_f64_list");
+    enum { right = 0 };
+};
 template <class Field> struct rlhf_opt_text {
     static_assert(+rlhf_opt_field<Field>::holds == RLHF_T_STR,
                   "the field of an option that is STR or PATH must be a const char *");
@@ -122,6 +155,8 @@ template <class Field> struct rlhf_opt_text {
 #define RLHF_OPT_F64_AT(T, f)      (offsetof(T, f) + RLHF_OPT_RIGHT(T, f, f64))
 #define RLHF_OPT_TEXT_AT(T, f)     (offsetof(T, f) + RLHF_OPT_RIGHT(T, f, text))
 #define RLHF_OPT_LIST_AT(T, f)     (offsetof(T, f) + RLHF_OPT_RIGHT(T, f, list))
+#define RLHF_OPT_I64_LIST_AT(T, f) (offsetof(T, f) + RLHF_OPT_RIGHT(T, f, i64_list))
+#define RLHF_OPT_F64_LIST_AT(T, f) (offsetof(T, f) + RLHF_OPT_RIGHT(T, f, f64_list))
 #else
 // clang-format off
 #define RLHF_OPT_AT(T, f, right, text)                                                             \
@@ -143,6 +178,12 @@ template <class Field> struct rlhf_opt_text {
 #define RLHF_OPT_LIST_AT(T, f)                                                                     \
     RLHF_OPT_AT(T, f, _Generic(((T *)0)->f, const char *const *: 1, default: 0),                   \
                 "a const char *const * (LIST)")
+#define RLHF_OPT_I64_LIST_AT(T, f)                                                                 \
+    RLHF_OPT_AT(T, f, _Generic(((T *)0)->f, rlhf_i64_list: 1, default: 0),                         \
+                "an rlhf_i64_list (I64_LIST)")
+#define RLHF_OPT_F64_LIST_AT(T, f)                                                                 \
+    RLHF_OPT_AT(T, f, _Generic(((T *)0)->f, rlhf_f64_list: 1, default: 0),                         \
+                "an rlhf_f64_list (F64_LIST)")
 // clang-format on
 #endif
 
@@ -195,6 +236,17 @@ template <class Field> struct rlhf_opt_text {
     {                                                                                              \
         .key = #f, .help = (text), .type = RLHF_T_LIST, .offset = RLHF_OPT_LIST_AT(T, f),          \
         .choices = (items), .l_def = (def)                                                         \
+    }
+// A list of integers or numbers, each from lo to hi.
+#define RLHF_OPT_I64_LIST(T, f, lo, hi, text)                                                      \
+    {                                                                                              \
+        .key = #f, .help = (text), .type = RLHF_T_I64_LIST, .offset = RLHF_OPT_I64_LIST_AT(T, f),  \
+        .i_min = (lo), .i_max = (hi)                                                               \
+    }
+#define RLHF_OPT_F64_LIST(T, f, lo, hi, text)                                                      \
+    {                                                                                              \
+        .key = #f, .help = (text), .type = RLHF_T_F64_LIST, .offset = RLHF_OPT_F64_LIST_AT(T, f),  \
+        .f_min = (lo), .f_max = (hi)                                                               \
     }
 // Includes the n rows of another table, so that plugins can share options. The config struct of the
 // other table is the member f of T. Users set an included option like any other option.

@@ -20,6 +20,10 @@ static inline uint32_t rlhf_opt_value_size(int32_t type) {
     case RLHF_T_PATH:
     case RLHF_T_LIST:
         return sizeof(const char *);
+    case RLHF_T_I64_LIST:
+        return sizeof(rlhf_i64_list);
+    case RLHF_T_F64_LIST:
+        return sizeof(rlhf_f64_list);
     default:
         return 0;
     }
@@ -47,7 +51,8 @@ static inline int rlhf_opt_def_in_range(const rlhf_opt *o) {
 static inline const char *rlhf_opt_fault(const rlhf_opt *o, uint32_t config_size) {
     const uint32_t size = rlhf_opt_value_size(o->type);
     if (size == 0) return "has a type this host does not know";
-    if (o->offset % size != 0) return "has a misaligned offset";
+    if (o->offset % (size < sizeof(void *) ? size : sizeof(void *)) != 0)
+        return "has a misaligned offset";
     if (size > config_size || o->offset > config_size - size)
         return "lies outside the config struct";
     int required = (o->flags & RLHF_OPT_REQUIRED) != 0;
@@ -63,6 +68,9 @@ static inline const char *rlhf_opt_fault(const rlhf_opt *o, uint32_t config_size
         if (o->choices && !o->choices[0]) return "has no choices";
         if (!rlhf_opt_list_in_choices(o)) return "has a default with an item that is not a choice";
     }
+    if (o->type == RLHF_T_I64_LIST && o->i_min > o->i_max) return "has a minimum above its maximum";
+    if (o->type == RLHF_T_F64_LIST && !(o->f_min <= o->f_max))
+        return "has a minimum above its maximum";
     if (o->type == RLHF_T_I64) {
         if (o->i_min > o->i_max) return "has a minimum above its maximum";
         if (!required && (o->i_def < o->i_min || o->i_def > o->i_max))

@@ -4,8 +4,8 @@
 //
 // A plugin exports one function, `rlhf_plugin_v1`, which returns static const data: a bundle of
 // plugin descriptors. That function must not allocate, and nothing else may be exported
-// (-fvisibility=hidden). The ops tables of the kinds are in reward.h, algo.h, sink.h, model.h and
-// compute.h.
+// (-fvisibility=hidden). The ops tables of the kinds are in reward.h, algo.h, environment.h,
+// sink.h, model.h and compute.h.
 //
 // Smallest plugin: see sdk/templates/reward.c. [R:exports]
 //
@@ -32,7 +32,7 @@ enum rlhf_kind {
     RLHF_KIND_ALGO = 1,
     RLHF_KIND_REWARD = 2,
     RLHF_KIND_MODEL = 3,
-    RLHF_KIND_ENVIRONMENT = 4, // its ops are a draft: draft/environment.h
+    RLHF_KIND_ENVIRONMENT = 4,
     RLHF_KIND_KERNELS = 5,
     RLHF_KIND_SINK = 6
 };
@@ -54,6 +54,13 @@ struct rlhf_istream {
     uint64_t (*left)(const rlhf_istream *);                             // [main]
 };
 
+// An option that the user has set, for why_unused().
+typedef struct rlhf_option_in {
+    uint32_t size, reserved;
+    const void *config; // with all options
+    const char *key;    // the option's
+} rlhf_option_in;
+
 typedef struct rlhf_plugin {
     uint32_t size, kind;           // enum rlhf_kind
     const char *id;                // reverse DNS, e.g. "org.example.period" [R:id]
@@ -67,11 +74,12 @@ typedef struct rlhf_plugin {
     const rlhf_opt *opts; // NULL when n_opts is 0
     uint32_t n_opts, opt_stride, config_size;
     uint32_t state_version; // format of save()'s bytes; 0 = without save and load
-    // Returns NULL if `key` has an effect with the other options in config. Otherwise returns the
-    // reason, a static text such as "kl_controller is fixed". The host then rejects the option with
-    // this reason or, if the option comes from a file, only warns. The host does not ask about
-    // options that have their default value. If why_unused is NULL, all options take effect. [any]
-    const char *(*why_unused)(const void *config, const char *key);
+    // Returns NULL if the option has an effect with the other options of its config. Otherwise
+    // returns the reason, a static text such as "kl_controller is fixed". The host then rejects the
+    // option with this reason or, if the option comes from a file, only warns. The host does not
+    // ask about options that have their default value. If why_unused is NULL, all options take
+    // effect. [any]
+    const char *(*why_unused)(const rlhf_option_in *);
 
     // ---- instance ----
     // config and host outlive the instance. If create is NULL, self is the config, and the plugin

@@ -6,6 +6,7 @@
 #define RLHF_PLUGIN_CHECK_H
 
 #include "algo.h"
+#include "environment.h"
 #include "model.h"
 #include "plugin.h"
 #include "reward.h"
@@ -40,6 +41,9 @@ static inline const char *rlhf_algo_ops_fault(const rlhf_algo_ops *o) {
 }
 static inline const char *rlhf_reward_ops_fault(const rlhf_reward_ops *o) {
     return o->score ? NULL : "lacks the required function score()";
+}
+static inline const char *rlhf_environment_ops_fault(const rlhf_environment_ops *o) {
+    return o->step ? NULL : "lacks the required function step()";
 }
 static inline const char *rlhf_model_ops_fault(const rlhf_model_ops *o) {
     if (!o->open) return "lacks the required function open()";

@@ -44,7 +44,8 @@ enum rlhf_reward_flag {
 // Whether a response is correct, for rewards that can tell.
 enum rlhf_verdict { RLHF_VERDICT_NONE = 0, RLHF_VERDICT_RIGHT = 1, RLHF_VERDICT_WRONG = 2 };
 
-// How a row of several turns ended. rlhf_reward_in.finished is 1 for DONE.
+// How a row of several turns ended. rlhf_reward_in.finished is 1 for DONE. A later version may have
+// further reasons; like TRUNCATED, they mean that something stopped the episode.
 enum rlhf_episode_end {
     RLHF_EPISODE_OPEN = 0,
     RLHF_EPISODE_DONE = 1,        // the environment reached its end
@@ -83,7 +84,7 @@ typedef struct rlhf_reward_in {
     const float *logp_sampled, *logp_ref;
 
     // ---- turns: NULL without RLHF_REWARD_TURNS, or if rows are single responses ----
-    const int32_t *turn;      // [total] as in rlhf_batch (model.h)
+    const int32_t *turn; // [total] the policy's turn that the token belongs to, from 0; -1: given
     const rlhf_str *messages; // [n] the conversation as a JSON list of messages
     const uint8_t *end;       // [n] enum rlhf_episode_end
 } rlhf_reward_in;
@@ -105,6 +106,17 @@ typedef struct rlhf_reward_out {
     uint8_t *failed;
 } rlhf_reward_out;
 
+// A data row, as check_row() gets it before the first phase.
+typedef struct rlhf_row_in {
+    uint32_t size;
+    int32_t held_out; // 1: the row only measures the policy (data.eval_path, rlhf-host eval)
+    // Of the row's prompt among those that the run uses (rlhf_reward_in.source) or, if held_out is
+    // 1, among the held-out prompts.
+    int64_t index;
+    rlhf_str meta;   // as in rlhf_reward_in
+    rlhf_str prompt; // likewise, before an environment adds to it
+} rlhf_row_in;
+
 typedef struct rlhf_reward_ops {
     uint32_t size, flags;
     // A row's reward may depend only on the rows of its group. (Exception:
@@ -112,10 +124,10 @@ typedef struct rlhf_reward_ops {
     // of the call failed, for the reason passed to host->fail. The host retries failed rows; the
     // reward must not retry them itself. [step] [R:repeat] [R:order]
     rlhf_status (*score)(void *self, const rlhf_reward_in *, const rlhf_reward_out *);
-    // Checks whether responses to a data row (rlhf_reward_in.meta) can be scored. The host calls
-    // this for every prompt before the first phase, so that an invalid data row ends the run at its
-    // start and not after hours. NULL: all data rows can be scored. [main]
-    rlhf_status (*check_row)(void *self, rlhf_str row);
+    // Checks whether responses to a data row can be scored. The host calls this for every prompt
+    // before the first phase, so that an invalid data row ends the run at its start and not after
+    // hours. NULL: all data rows can be scored. [main]
+    rlhf_status (*check_row)(void *self, const rlhf_row_in *);
 } rlhf_reward_ops;
 
 #endif

@@ -87,9 +87,9 @@ typedef struct rlhf_reward_model_service {
 // "rlhf.row/1": values of a data row, e.g. of rlhf_reward_in.meta.
 //
 // A path is a key of the row ("answer") or, if it starts with a slash, a JSON Pointer (RFC 6901)
-// such as "/steps/0/text", in which ~1 means a slash and ~0 a tilde. If the value is absent or of
-// another type, the function returns RLHF_E_INVALID; the message to the user names the value and
-// its actual type.
+// such as "/steps/0/text", in which ~1 means a slash and ~0 a tilde. The path "" is the whole row.
+// If the value is absent or of another type, the function returns RLHF_E_INVALID; the message to
+// the user names the value and its actual type.
 #define RLHF_SVC_ROW "rlhf.row/1"
 enum rlhf_json_type {
     RLHF_JSON_ABSENT = 0,
@@ -112,12 +112,27 @@ typedef struct rlhf_row_service {
     int32_t (*type)(const rlhf_host *, const rlhf_row *, const char *path);
     // Gets a string with its escapes decoded. The string is borrowed until close. [any]
     rlhf_status (*string)(const rlhf_host *, const rlhf_row *, const char *path, rlhf_str *out);
-    rlhf_status (*number)(const rlhf_host *, const rlhf_row *, const char *path,
-                          double *out); // [any]
+    // Gets a number; one that is no double becomes the nearest double. [any]
+    rlhf_status (*number)(const rlhf_host *, const rlhf_row *, const char *path, double *out);
+    // Gets an integer exactly. A number with a fraction or an exponent is of another type, and so
+    // is an integer beyond 64 bits, of which `json` gives the digits. [any]
+    rlhf_status (*integer)(const rlhf_host *, const rlhf_row *, const char *path, int64_t *out);
     rlhf_status (*boolean)(const rlhf_host *, const rlhf_row *, const char *path,
                            int32_t *out); // [any]
-    // Gets the number of entries of a list. [any]
+    // Writes at most cap bytes of the value as JSON text on one line, and sets *len to the length
+    // of the whole text. Integers of any size keep their digits. [any]
+    rlhf_status (*json)(const rlhf_host *, const rlhf_row *, const char *path, char *utf8,
+                        uint64_t cap, uint64_t *len);
+    // Gets the number of entries of a list or of members of an object. [any]
     rlhf_status (*length)(const rlhf_host *, const rlhf_row *, const char *path, uint64_t *out);
+    // Gets the key of member i of an object; members keep the order of the text. The key is
+    // borrowed until close. [any]
+    rlhf_status (*key)(const rlhf_host *, const rlhf_row *, const char *path, uint64_t i,
+                       rlhf_str *out);
+    // Opens entry i of a list, or the value of member i of an object, as a row of its own; its path
+    // "" is the value. Free it with close. [any]
+    rlhf_status (*item)(const rlhf_host *, const rlhf_row *, const char *path, uint64_t i,
+                        rlhf_row **out);
 } rlhf_row_service;
 
 // "rlhf.limits/1": the limits of one call of a reward, from the settings rewards.*. They are for

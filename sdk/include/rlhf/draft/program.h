@@ -15,7 +15,9 @@
 // and `network` apply only to its programs; the plugin itself stays in the host's process.
 #define RLHF_EXT_PROGRAM "rlhf.program/1"
 typedef struct rlhf_program_use {
-    uint32_t size, reserved;
+    uint32_t size;
+    // With the instance as self: 1 if its programs promise what RLHF_ENVIRONMENT_FUNCTION says.
+    int32_t function;
 } rlhf_program_use;
 
 #define RLHF_SVC_PROGRAM "rlhf.program/1"

@@ -20,7 +20,7 @@
 
 #include <rlhf/algo.h>
 #include <rlhf/compute.h>
-#include <rlhf/draft/environment.h>
+#include <rlhf/environment.h>
 #include <rlhf/model.h>
 #include <rlhf/plugin.h>
 #include <rlhf/reward.h>
