@@ -66,10 +66,7 @@ static const rlhf_plugin plugin = {
     .summary = "find a number, told higher or lower after each try",
     .vendor = "rlhf-host",
     .license = "Apache-2.0",
-    .opts = options,
-    .n_opts = sizeof options / sizeof *options,
-    .opt_stride = sizeof *options,
-    .config_size = sizeof(struct config),
+    RLHF_OPTIONS(struct config, options),
     .ops = &ops,
 };
 RLHF_DEFINE_PLUGIN(plugin)

@@ -49,10 +49,7 @@ static const rlhf_plugin plugin = {
     .summary = "number of periods in the response",
     .vendor = "rlhf-host",
     .license = "Apache-2.0",
-    .opts = options,
-    .n_opts = sizeof options / sizeof *options,
-    .opt_stride = sizeof *options,
-    .config_size = sizeof(struct period_config),
+    RLHF_OPTIONS(struct period_config, options),
     .ops = &ops,
 };
 RLHF_DEFINE_PLUGIN(plugin)

@@ -155,10 +155,7 @@ static const rlhf_plugin plugin = {
     .version = "1.0.0",
     .summary = "REINFORCE that prefers prompts with middling scores",
     .license = "Apache-2.0",
-    .opts = options,
-    .n_opts = sizeof options / sizeof *options,
-    .opt_stride = sizeof *options,
-    .config_size = sizeof(struct config),
+    RLHF_OPTIONS(struct config, options),
     .state_version = 1, // of the bytes of save()
     .create = create,
     .destroy = destroy,

@@ -108,10 +108,7 @@ const rlhf_plugin plugin = {
     .id = "org.example.my_algo", // reverse DNS; must be unique
     .version = "1.0.0",
     .summary = "REINFORCE with a batch baseline",
-    .opts = options,
-    .n_opts = sizeof options / sizeof *options,
-    .opt_stride = sizeof *options,
-    .config_size = sizeof(config),
+    RLHF_OPTIONS(config, options),
     .create = create,
     .destroy = destroy,
     .ops = &ops,

@@ -42,10 +42,7 @@ static const rlhf_plugin plugin = {
     .id = "org.example.my_reward", // reverse DNS; must be unique
     .version = "1.0.0",
     .summary = "counts a word",
-    .opts = options,
-    .n_opts = sizeof options / sizeof *options,
-    .opt_stride = sizeof *options,
-    .config_size = sizeof(struct config),
+    RLHF_OPTIONS(struct config, options),
     .ops = &ops,
 };
 RLHF_DEFINE_PLUGIN(plugin)

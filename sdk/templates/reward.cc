@@ -72,10 +72,7 @@ const rlhf_plugin plugin = {
     .id = "org.example.my_reward", // reverse DNS; must be unique
     .version = "1.0.0",
     .summary = "counts a word",
-    .opts = options,
-    .n_opts = sizeof options / sizeof *options,
-    .opt_stride = sizeof *options,
-    .config_size = sizeof(config),
+    RLHF_OPTIONS(config, options),
     .create = create,
     .destroy = destroy,
     .ops = &ops,

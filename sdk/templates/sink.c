@@ -92,10 +92,7 @@ static const rlhf_plugin plugin = {
     .id = "org.example.my_sink", // reverse DNS; must be unique
     .version = "1.0.0",
     .summary = "writes a metric to a file",
-    .opts = options,
-    .n_opts = sizeof options / sizeof *options,
-    .opt_stride = sizeof *options,
-    .config_size = sizeof(struct config),
+    RLHF_OPTIONS(struct config, options),
     .create = create,
     .destroy = destroy,
     .ops = &ops,

@@ -93,10 +93,7 @@ const rlhf_plugin plugin = {
     .id = "org.example.my_sink", // reverse DNS; must be unique
     .version = "1.0.0",
     .summary = "writes a metric to a file",
-    .opts = options,
-    .n_opts = sizeof options / sizeof *options,
-    .opt_stride = sizeof *options,
-    .config_size = sizeof(config),
+    RLHF_OPTIONS(config, options),
     .create = create,
     .destroy = destroy,
     .ops = &ops,

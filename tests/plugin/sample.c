@@ -98,10 +98,7 @@ static const rlhf_plugin plugin = {
 #else
     .vendor = "the tests",
 #endif
-    .opts = opts,
-    .n_opts = sizeof opts / sizeof *opts,
-    .opt_stride = sizeof *opts,
-    .config_size = sizeof(struct config),
+    RLHF_OPTIONS(struct config, opts),
     .create = create,
     .destroy = destroy,
     .save = save,

@@ -40,10 +40,7 @@ static const rlhf_plugin plugin = {
     .id = "org.example.algo",
     .version = "0.0.1",
     .summary = "does nothing",
-    .opts = opts,
-    .n_opts = sizeof opts / sizeof *opts,
-    .opt_stride = sizeof *opts,
-    .config_size = sizeof(struct config),
+    RLHF_OPTIONS(struct config, opts),
     .ops = &ops,
 };
 

@@ -92,10 +92,7 @@ static const rlhf_plugin plugin = {
     .id = "org.example.gold", // reverse DNS; must be unique
     .version = "1.0.0",
     .summary = "whether a response holds the answer of its row",
-    .opts = options,
-    .n_opts = sizeof options / sizeof *options,
-    .opt_stride = sizeof *options,
-    .config_size = sizeof(struct config),
+    RLHF_OPTIONS(struct config, options),
     .create = create,
     .destroy = destroy,
     .ops = &ops,

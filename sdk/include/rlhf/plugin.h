@@ -103,6 +103,12 @@ typedef struct rlhf_plugin {
     const void *(*extension)(void *self, const char *id);
 } rlhf_plugin;
 
+// Initializes the four members of a descriptor that describe its options. `rows` is an array of
+// rlhf_opt, and T the type of the config struct.
+#define RLHF_OPTIONS(T, rows)                                                                      \
+    .opts = (rows), .n_opts = sizeof(rows) / sizeof *(rows), .opt_stride = sizeof *(rows),         \
+    .config_size = sizeof(T)
+
 typedef struct rlhf_bundle {
     uint32_t size, abi_major, abi_minor, n_plugins;
     const rlhf_plugin *const *plugins; // [n_plugins]
