@@ -1,10 +1,8 @@
-// tool_form.h: the names of the forms in which models write tool calls.
+// tool_form.h: the forms in which models write tool calls.
 //
 // tool_calls.h reads these forms. Chat templates write the tools, and the results of calls.
 #ifndef RLHF_FORMATS_CHAT_TOOL_FORM_H
 #define RLHF_FORMATS_CHAT_TOOL_FORM_H
-
-#include "base/error.h"
 
 enum rlhf__tool_form {
     RLHF__TOOL_FORM_NONE = 0,
@@ -29,15 +27,5 @@ enum rlhf__tool_form {
     RLHF__TOOL_FORM_XML,
     RLHF__N_TOOL_FORMS
 };
-
-// Returns the names that rlhf__tool_form_find accepts, NULL-terminated: "hermes", "llama3", ... in
-// the order of the enum. [any]
-const char *const *rlhf__tool_form_names(void);
-
-// The form of this name; RLHF__TOOL_FORM_NONE if there is none. [any]
-int32_t rlhf__tool_form_find(const char *name);
-
-// The name of a form; "none" for RLHF__TOOL_FORM_NONE. [any]
-const char *rlhf__tool_form_name(int32_t form);
 
 #endif
