@@ -4,7 +4,6 @@
 #include "config/named.h"
 
 #include "base/file.h"
-#include "base/nearest.h"
 #include "option/aliases.h"
 #include "plugin/trust.h"
 
@@ -109,20 +108,22 @@ static rlhf_status wrong_kind(const struct rlhf__layer *l, const char *path, con
                       rlhf__json_kind(found));
 }
 
-static rlhf_status unknown_section(const struct rlhf__layer *l, const char *key,
-                                   struct rlhf__error *err) {
+void rlhf__layer_offer_sections(struct rlhf__nearest *near) {
+    static const char *const others[] = {
+        "algo", "reward", "judge", "environment", RLHF__NAMED_SECTION, "sink"};
     size_t n;
     const struct rlhf__section *s = rlhf__sections(&n);
+    for (size_t i = 0; i < n; i++)
+        rlhf__nearest_offer(near, s[i].name);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        rlhf__nearest_offer(near, others[i]);
+}
+
+static rlhf_status unknown_section(const struct rlhf__layer *l, const char *key,
+                                   struct rlhf__error *err) {
     struct rlhf__nearest near = {key, NULL, 0};
     char where[1200], hint[128];
-    for (size_t i = 0; i < n; i++)
-        rlhf__nearest_offer(&near, s[i].name);
-    rlhf__nearest_offer(&near, "algo");
-    rlhf__nearest_offer(&near, "reward");
-    rlhf__nearest_offer(&near, "judge");
-    rlhf__nearest_offer(&near, "environment");
-    rlhf__nearest_offer(&near, RLHF__NAMED_SECTION);
-    rlhf__nearest_offer(&near, "sink");
+    rlhf__layer_offer_sections(&near);
     place(l, key, where, sizeof where);
     struct rlhf__buf theirs = RLHF__BUF_INIT;
     const int alias = rlhf__alias_hint(key, 0, &theirs);

@@ -2,6 +2,7 @@
 #ifndef RLHF_HOST_CONFIG_LAYER_H
 #define RLHF_HOST_CONFIG_LAYER_H
 
+#include "base/nearest.h"
 #include "config/config.h"
 
 // A parsed source of settings.
@@ -20,6 +21,9 @@ void rlhf__layer_finish(struct rlhf__layer *l);
 // ("ppo"), the layer's algorithm options are skipped. [main]
 rlhf_status rlhf__layer_apply(const struct rlhf__layer *l, const char *algo_stem,
                               struct rlhf__config *c, struct rlhf__error *err);
+
+// Offer the names of all sections, those of plugins included. [any]
+void rlhf__layer_offer_sections(struct rlhf__nearest *);
 
 // Apply "path.to.key=value" to `c`. `flag` is "--set" or its short form, for messages. [main]
 rlhf_status rlhf__layer_set(const char *flag, const char *assignment, struct rlhf__config *c,

@@ -4,7 +4,6 @@
 #include "config/named.h"
 
 #include "base/file.h"
-#include "base/nearest.h"
 #include "config/spec.h"
 #include "option/aliases.h"
 #include "plugin/trust.h"
@@ -202,16 +201,9 @@ static rlhf_status set_path(const char *flag, const char *section, const char *k
         return set_member("--set", section, key, raw, RLHF__ENTRY_ENVIRONMENT, &c->environment,
                           err);
     }
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         if (strcmp(s[i].name, section) == 0) return set_section(flag, &s[i], key, raw, c, err);
-        rlhf__nearest_offer(&near, s[i].name);
-    }
-    rlhf__nearest_offer(&near, "algo");
-    rlhf__nearest_offer(&near, "reward");
-    rlhf__nearest_offer(&near, "judge");
-    rlhf__nearest_offer(&near, "environment");
-    rlhf__nearest_offer(&near, RLHF__NAMED_SECTION);
-    rlhf__nearest_offer(&near, "sink");
+    rlhf__layer_offer_sections(&near);
     struct rlhf__buf theirs = RLHF__BUF_INIT;
     rlhf__alias_hint(key, 0, &theirs);
     rlhf__fail(err, RLHF_E_INVALID, "--set: unknown key \"%s.%s\"%s", section, key,
