@@ -218,8 +218,10 @@ rlhf_status rlhf__episode_call(const struct rlhf__episode_call *c, struct rlhf__
     rlhf_status st = fill(&a, n, err);
     if (st == RLHF_OK) {
         const struct rlhf__call call = rlhf__call_begin(a.environment, names[c->function]);
+        struct rlhf__tails tails = {.n = 0};
+        rlhf__episode_arrays_mark(&a.arrays, &tails);
         st = fn[c->function](a.environment->self, &a.arrays.in, &a.arrays.out);
-        st = rlhf__call_end(&call, st, err);
+        st = rlhf__call_wrote(&call, &tails, st, err);
         for (uint32_t i = 0; st != RLHF_OK && st != RLHF_E_INVALID && i < n; i++)
             of[i]->failed = 1;
         if (st == RLHF_OK) st = take_all(&a, n, err);

@@ -2,6 +2,7 @@
 #include "feed/prompt_choice.h"
 
 #include "base/file.h"
+#include "supervise/tail.h"
 #include "weights/safetensors.h"
 #include "weights/safetensors_writer.h"
 
@@ -125,11 +126,18 @@ rlhf_status rlhf__prompt_choice_ask(struct rlhf__prompt_choice *c, int64_t phase
                              .last_score = c->now.last_score,
                              .seen = c->now.seen,
                              .meta = c->meta};
+    int64_t *chosen = rlhf__tail_alloc(n, sizeof *chosen);
+    if (!chosen) return RLHF__NOMEM(err, "out of memory for %u prompts", n);
     for (uint32_t k = 0; k < n; k++)
-        row[k] = -1; // if the algorithm does not write the index, it is rejected
+        chosen[k] = -1; // if the algorithm does not write the index, it is rejected
     struct rlhf__call call = rlhf__call_begin(algo, "choose_prompts()");
-    const rlhf_status st = algo->plugin->ops.algo.choose_prompts(algo->self, &in, row);
-    RLHF_TRY(rlhf__call_end(&call, st, err));
+    struct rlhf__tails tails = {.n = 0};
+    rlhf__tails_mark(&tails, "chosen", chosen, n * sizeof *chosen);
+    rlhf_status st = algo->plugin->ops.algo.choose_prompts(algo->self, &in, chosen);
+    st = rlhf__call_wrote(&call, &tails, st, err);
+    memcpy(row, chosen, n * sizeof *row);
+    free(chosen);
+    RLHF_TRY(st);
     for (uint32_t k = 0; k < n; k++)
         if (row[k] < 0 || row[k] >= c->n) return refuse(c, phase, k, row[k], err);
     for (uint32_t k = 0; k < n; k++)

@@ -5,6 +5,7 @@
 #include "learn/microbatch.h"
 #include "learn/shards.h"
 #include "model/compute.h"
+#include "supervise/tail.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -65,7 +66,7 @@ double rlhf__row_tally_saved(const struct rlhf__row_tally *b) {
 
 static int grow(float **p, size_t n, int wanted) {
     if (!wanted) return 1;
-    float *q = realloc(*p, (n ? n : 1) * sizeof *q);
+    float *q = realloc(*p, n * sizeof *q + RLHF__TAIL);
     if (!q) return 0;
     *p = q;
     return 1;
@@ -131,6 +132,7 @@ void rlhf__learner_begin(struct rlhf__learner *l) {
     l->more = 0;
     l->flops = l->difference_sum = l->difference_max = 0;
     l->tally = (struct rlhf__row_tally){0};
+    l->odd = (struct rlhf__odd_rows){0};
 }
 
 void rlhf__learner_expect(struct rlhf__learner *l, uint32_t minibatches, int64_t rows,

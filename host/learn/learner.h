@@ -32,6 +32,15 @@ struct rlhf__row_tally {
     int64_t timed;                  // response tokens of RLHF_USE_TRAINS rows that `seconds` covers
 };
 
+// Rows of a phase's updates that the host excludes, because an advantage or a return of their group
+// is not finite.
+struct rlhf__odd_rows {
+    int64_t rows; // counted in each call of advantages()
+    uint32_t row; // the first row with such a number, in the batch or minibatch
+    float value;  // that number
+    int32_t is_return;
+};
+
 // Returns the number of rows of e with this use. [any]
 uint32_t rlhf__row_use_count(const struct rlhf__rows *e, int use);
 
@@ -136,6 +145,7 @@ struct rlhf__learner {
     int64_t tokens; // tokens that the model computed; a shared prompt counts once
     double flops;   // FLOPs of GEMMs in all passes; without attention scores
     struct rlhf__row_tally tally;
+    struct rlhf__odd_rows odd; // set by the caller
 };
 
 void rlhf__learner_finish(struct rlhf__learner *); // does not free what its members point to [main]

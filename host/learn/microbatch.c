@@ -108,11 +108,11 @@ static rlhf_status forward(struct rlhf__learner *l, const struct rlhf__rows *e, 
     rlhf__head_store_clear(&l->grad, full->n, full->total, l->model->n_labels);
     if (l->batch.is_shared) rlhf__head_store_clear(&l->compact, 0, b->total, 0);
     rlhf__shards_want(l, &f->model);
-    if (st == RLHF_OK) st = rlhf__model_forward(l->model, b, &f->model, &out->heads, err);
+    if (st == RLHF_OK) st = rlhf__model_forward_kept(l->model, b, &f->model, &out->heads, err);
     f->model.wanted = NULL;
     if (st == RLHF_OK) st = rlhf__shards_received(l, err);
     if (st == RLHF_OK && l->critic)
-        st = rlhf__model_forward(l->critic, b, &f->critic, &out->heads, err);
+        st = rlhf__model_forward_kept(l->critic, b, &f->critic, &out->heads, err);
     if (st == RLHF_OK && l->batch.is_shared)
         rlhf__shared_heads_expand(&l->batch, &l->out.heads, &l->compact.heads);
     if (st == RLHF_OK && l->reward_head)

@@ -308,14 +308,29 @@ rlhf_status rlhf__plan_check_batch(const struct rlhf__plugin *algo, const rlhf_p
 rlhf_status rlhf__algo_advantages(const struct rlhf__instance *algo, const rlhf_rollout *r,
                                   struct rlhf__error *err) {
     struct rlhf__call call = rlhf__call_begin(algo, "advantages()");
-    return rlhf__call_end(&call, algo->plugin->ops.algo.advantages(algo->self, r), err);
+    struct rlhf__tails tails = {.n = 0};
+    rlhf__tails_mark(&tails, "rollout->advantage", r->advantage, r->total * sizeof *r->advantage);
+    rlhf__tails_mark(&tails, "rollout->returns", r->returns, r->total * sizeof *r->returns);
+    rlhf__tails_mark(&tails, "rollout->use", r->use, r->n);
+    const rlhf_status st = algo->plugin->ops.algo.advantages(algo->self, r);
+    return rlhf__call_wrote(&call, &tails, st, err);
 }
 
 static rlhf_status algo_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out,
                              struct rlhf__error *err) {
     const struct rlhf__instance *algo = self;
+    const rlhf_heads *d = out->d_heads;
+    const size_t tokens = in->total * sizeof(float);
     struct rlhf__call call = rlhf__call_begin(algo, "loss()");
-    return rlhf__call_end(&call, algo->plugin->ops.algo.loss(algo->self, in, out), err);
+    struct rlhf__tails tails = {.n = 0};
+    rlhf__tails_mark(&tails, "out->d_heads->logp", d->logp, tokens);
+    rlhf__tails_mark(&tails, "out->d_heads->entropy", d->entropy, tokens);
+    rlhf__tails_mark(&tails, "out->d_heads->kl", d->kl, tokens);
+    rlhf__tails_mark(&tails, "out->d_heads->value", d->value, tokens);
+    rlhf__tails_mark(&tails, "out->d_heads->score", d->score,
+                     (size_t)in->n * in->n_labels * sizeof(float));
+    const rlhf_status st = algo->plugin->ops.algo.loss(algo->self, in, out);
+    return rlhf__call_wrote(&call, &tails, st, err);
 }
 
 static rlhf_status algo_stepped(void *self, const rlhf_step_info *info, int32_t *stop,

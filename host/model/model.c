@@ -54,13 +54,37 @@ const struct rlhf__instance *rlhf__model_kernels(const struct rlhf__model *m) {
     return m->planned || !m->env->services ? NULL : m->env->services->kernels;
 }
 
+// Call forward(). `tails` are the marked ends of the arrays in `out`, if they have room for marks.
+static rlhf_status forward(const struct rlhf__model *m, const rlhf_batch *b, const rlhf_forward *f,
+                           const rlhf_heads *out, struct rlhf__tails *tails,
+                           struct rlhf__error *err) {
+    account(m, RLHF__USE_ACTIVATIONS);
+    struct rlhf__call call = rlhf__call_begin(m->instance, "forward()");
+    return rlhf__call_wrote(&call, tails, m->ops->forward(m->self, b, f, out), err);
+}
+
 rlhf_status rlhf__model_forward(const struct rlhf__model *m, const rlhf_batch *b,
                                 const rlhf_forward *f, const rlhf_heads *out,
                                 struct rlhf__error *err) {
+    struct rlhf__tails none = {.n = 0};
     if (b->turn) RLHF_TRY(rlhf__model_knows_turns(m, err));
-    account(m, RLHF__USE_ACTIVATIONS);
-    struct rlhf__call call = rlhf__call_begin(m->instance, "forward()");
-    return rlhf__call_end(&call, m->ops->forward(m->self, b, f, out), err);
+    return forward(m, b, f, out, &none, err);
+}
+
+rlhf_status rlhf__model_forward_kept(const struct rlhf__model *m, const rlhf_batch *b,
+                                     const rlhf_forward *f, const rlhf_heads *out,
+                                     struct rlhf__error *err) {
+    const size_t tokens = b->total * sizeof(float);
+    struct rlhf__tails tails = {.n = 0};
+    if (b->turn) RLHF_TRY(rlhf__model_knows_turns(m, err));
+    rlhf__tails_mark(&tails, "out->logp", out->logp, tokens);
+    rlhf__tails_mark(&tails, "out->entropy", out->entropy, tokens);
+    rlhf__tails_mark(&tails, "out->kl", out->kl, tokens);
+    rlhf__tails_mark(&tails, "out->value", out->value, tokens);
+    rlhf__tails_mark(&tails, "out->token_score", out->token_score, tokens);
+    rlhf__tails_mark(&tails, "out->score", out->score,
+                     (size_t)b->n * (size_t)m->n_labels * sizeof(float));
+    return forward(m, b, f, out, &tails, err);
 }
 
 rlhf_status rlhf__model_backward(const struct rlhf__model *m, const rlhf_batch *b,
@@ -157,7 +181,12 @@ rlhf_status rlhf__model_gen_step(const struct rlhf__model *m, rlhf_gen *g, const
                                  struct rlhf__error *err) {
     account(m, RLHF__USE_ACTIVATIONS);
     struct rlhf__call call = rlhf__call_begin(m->instance, "gen_step()");
-    rlhf_status st = rlhf__call_end(&call, m->ops->gen_step(m->self, g, s), err);
+    struct rlhf__tails tails = {.n = 0};
+    rlhf__tails_mark(&tails, "step->next", s->next, s->n * sizeof *s->next);
+    rlhf__tails_mark(&tails, "step->logp", s->logp, s->n * sizeof *s->logp);
+    rlhf__tails_mark(&tails, "step->support", s->support,
+                     s->n * rlhf_support_words(m->info.n_vocab) * sizeof *s->support);
+    rlhf_status st = rlhf__call_wrote(&call, &tails, m->ops->gen_step(m->self, g, s), err);
     // Weights that are not finite cause their first error here, so the error names the model.
     return st == RLHF_OK ? st : rlhf__error_context(err, "the %s '%s'", m->role, m->dir);
 }

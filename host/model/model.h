@@ -176,10 +176,15 @@ rlhf_status rlhf__model_writes(const struct rlhf__model *, struct rlhf__error *e
 // RLHF_E_UNSUPPORTED. [any]
 rlhf_status rlhf__model_knows_turns(const struct rlhf__model *, struct rlhf__error *err);
 
-// Call the plugin's function of the same name. Shapes are as in rlhf/model.h. [step]
+// Call the plugin's function of the same name. Shapes are as in rlhf/model.h. _forward_kept also
+// checks that the plugin does not write past the end of an array. RLHF__TAIL bytes must follow each
+// array in `out` that it writes (supervise/tail.h). [step]
 rlhf_status rlhf__model_forward(const struct rlhf__model *, const rlhf_batch *,
                                 const rlhf_forward *, const rlhf_heads *out,
                                 struct rlhf__error *err);
+rlhf_status rlhf__model_forward_kept(const struct rlhf__model *, const rlhf_batch *,
+                                     const rlhf_forward *, const rlhf_heads *out,
+                                     struct rlhf__error *err);
 rlhf_status rlhf__model_backward(const struct rlhf__model *, const rlhf_batch *,
                                  const rlhf_forward *, const rlhf_heads *grad,
                                  struct rlhf__error *err);
@@ -196,6 +201,7 @@ rlhf_status rlhf__model_list_params(const struct rlhf__model *, struct rlhf__err
 // Open a KV cache for n_slots sequences of max_len tokens. [step]
 rlhf_status rlhf__model_gen_open(const struct rlhf__model *, uint32_t n_slots, uint32_t max_len,
                                  rlhf_gen **out, struct rlhf__error *err);
+// RLHF__TAIL bytes must follow the arrays that the step writes: next, logp and support. [step]
 rlhf_status rlhf__model_gen_step(const struct rlhf__model *, rlhf_gen *, const rlhf_gen_step *,
                                  struct rlhf__error *err);
 void rlhf__model_gen_close(const struct rlhf__model *, rlhf_gen *); // NULL allowed

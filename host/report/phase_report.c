@@ -186,6 +186,7 @@ static void report_optim(const struct rlhf__phase *p) {
     int64_t skipped =
         l->optim->count.skipped + (l->critic_optim ? l->critic_optim->count.skipped : 0);
     set(p, "optim/skipped_steps", (double)skipped);
+    if (l->odd.rows > 0) set(p, "optim/not_finite_rows", (double)l->odd.rows);
     if (l->steps > 0) {
         set(p, "optim/grad_norm", l->norm_sum / (double)l->steps);
         set(p, "optim/grad_norm_clipped", l->clipped_sum / (double)l->steps);

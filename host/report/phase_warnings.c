@@ -38,18 +38,15 @@ static void say_turn_end(const struct rlhf__phase *p) {
                       ended, p->x.rows.n, end, (int)id);
 }
 
-// Name the first advantage that is not finite, as the cause of skipped steps.
-static void say_odd_advantage(const struct rlhf__phase *p) {
-    const struct rlhf__rows *e = &p->x.rows;
-    for (uint32_t i = 0; i < e->n; i++)
-        for (int32_t t = e->offset[i]; t < e->offset[i + 1]; t++) {
-            const float a = e->token[RLHF__ADVANTAGE][t];
-            if (isfinite(a)) continue;
-            rlhf__report_warn(
-                p->report, p->count->phase + 1, "odd_advantage", "%s gave row %u the advantage %g",
-                rlhf__plugin_name(p->cast->algo->plugin), i, isnan(a) ? (double)NAN : (double)a);
-            return;
-        }
+// Name the plugin, and the first of its numbers that is not finite.
+static void say_odd_row(const struct rlhf__phase *p) {
+    const struct rlhf__odd_rows *odd = &p->learner->odd;
+    rlhf__report_warn(p->report, p->count->phase + 1, "odd_row",
+                      "algorithm %s, advantages(): it gave row %u the %s %g; all advantages and returns "
+                      "must be finite",
+                      rlhf__plugin_name(p->cast->algo->plugin), odd->row,
+                      odd->is_return ? "return" : "advantage",
+                      isnan(odd->value) ? (double)NAN : (double)odd->value);
 }
 
 // ---- the rewards' metrics ----
@@ -123,7 +120,7 @@ static void warn_messages(const struct rlhf__phase *p) {
 
 void rlhf__phase_details(const struct rlhf__phase *p, const char *finding) {
     if (strcmp(finding, "cut_off") == 0) say_turn_end(p);
-    if (strcmp(finding, "skipped_steps") == 0) say_odd_advantage(p);
+    if (strcmp(finding, "not_finite_rows") == 0) say_odd_row(p);
     const int constant = strcmp(finding, "constant_reward") == 0;
     if (!constant && strcmp(finding, "flat_groups") != 0) return;
     warn_reward_values(p);

@@ -11,6 +11,7 @@
 #include "model/adapter.h"
 #include "run/phase_passes.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,6 +35,50 @@ static rlhf_status check_use(const struct rlhf__instance *algo, const struct rlh
             return rlhf__fail(err, RLHF_E_INTERNAL,
                               "%s says that row %u is used as %d, which this host does not know",
                               rlhf__plugin_name(algo->plugin), i, e->use[i]);
+    return RLHF_OK;
+}
+
+// Returns the first of x[from, to) that is not finite, or NULL.
+static const float *not_finite(const float *x, int32_t from, int32_t to) {
+    while (from < to && isfinite(x[from]))
+        from++;
+    return from < to ? &x[from] : NULL;
+}
+
+// Record the rows that have an advantage or a return that is not finite, with the other rows of
+// their groups. Returns the number of rows that are used and not recorded.
+static uint32_t find_odd(const struct rlhf__rows *e, uint8_t *odd, struct rlhf__odd_rows *count) {
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < e->n; i++) {
+        const int32_t from = e->offset[i], to = e->offset[i + 1];
+        const float *x = not_finite(e->token[RLHF__ADVANTAGE], from, to);
+        const int is_return = !x;
+        if (!x) x = not_finite(e->token[RLHF__RETURNS], from, to);
+        if (!x || e->use[i] == RLHF_ROW_EXCLUDED) continue;
+        if (!count->rows)
+            *count = (struct rlhf__odd_rows){.row = i, .value = *x, .is_return = is_return};
+        for (uint32_t k = 0; k < e->n; k++) {
+            if (odd[k] || e->group[k] != e->group[i] || e->use[k] == RLHF_ROW_EXCLUDED) continue;
+            odd[k] = 1;
+            count->rows++;
+        }
+    }
+    for (uint32_t i = 0; i < e->n; i++)
+        left += !odd[i] && e->use[i] != RLHF_ROW_EXCLUDED;
+    return left;
+}
+
+// Exclude these rows, as rlhf/algo.h says. Otherwise one number would make the loss NaN, and the
+// whole minibatch would be skipped. If no row is left, nothing is excluded, so that the update is
+// skipped and counts as skipped.
+static rlhf_status exclude_odd(struct rlhf__rows *e, struct rlhf__odd_rows *count,
+                               struct rlhf__error *err) {
+    uint8_t *odd = calloc((size_t)e->n + 1, 1);
+    if (!odd) return RLHF__NOMEM(err, "out of memory for %u rows", e->n);
+    const uint32_t left = find_odd(e, odd, count);
+    for (uint32_t i = 0; left && i < e->n; i++)
+        if (odd[i]) e->use[i] = RLHF_ROW_EXCLUDED;
+    free(odd);
     return RLHF_OK;
 }
 
@@ -81,7 +126,9 @@ static rlhf_status advantages(const struct rlhf__phase *p, struct rlhf__rows *e,
     memset(r.use, 0, e->n * sizeof *r.use);
     const rlhf_status st = rlhf__view_advantages(cast->algo, e, &r, err);
     free(meta);
-    return st == RLHF_OK ? check_use(cast->algo, e, err) : st;
+    RLHF_TRY(st);
+    RLHF_TRY(check_use(cast->algo, e, err));
+    return exclude_odd(e, &p->learner->odd, err);
 }
 
 // ---- records for log.rollouts ----

@@ -1,6 +1,8 @@
 // decode.c: see decode.h.
 #include "sample/decode.h"
 
+#include "supervise/tail.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,13 +89,13 @@ static rlhf_status decoder_init(struct decoder *d, const struct rlhf__gen_reques
     d->slot = calloc(rows, sizeof *d->slot);
     d->start = calloc(rows, sizeof *d->start);
     d->offset = calloc(rows + 1, sizeof *d->offset);
-    d->next = calloc(rows, sizeof *d->next);
+    d->next = rlhf__tail_alloc(rows, sizeof *d->next);
     d->ids = calloc(d->ids_cap, sizeof *d->ids);
     d->prefix = calloc(rows, sizeof *d->prefix);
     d->silent = calloc(rows, sizeof *d->silent);
     d->counter = calloc(rows, sizeof *d->counter);
-    d->logp = calloc(rows, sizeof *d->logp);
-    if (d->words) d->support = calloc(rows, d->words * sizeof *d->support);
+    d->logp = rlhf__tail_alloc(rows, sizeof *d->logp);
+    if (d->words) d->support = rlhf__tail_alloc(rows, d->words * sizeof *d->support);
     if (!d->row || !d->shared || !d->slot || !d->start || !d->offset || !d->next || !d->ids ||
         !d->prefix || !d->silent || !d->counter || !d->logp || (d->words && !d->support))
         return RLHF__NOMEM(err, "out of memory for %zu slots", slots);

@@ -188,7 +188,12 @@ static rlhf_status score(const struct rlhf__reward_call *q, const struct rlhf__r
     rlhf__reward_answer_clear(a, r);
     const double from = rlhf__seconds();
     struct rlhf__call running = rlhf__call_begin(plugin, "score()");
-    st = ops->score(plugin->self, &view.in, &out);
+    struct rlhf__tails tails = {.n = 0};
+    rlhf__tails_mark(&tails, "out->seq", out.seq, r->n * sizeof *out.seq);
+    rlhf__tails_mark(&tails, "out->token", out.token, (size_t)r->offset[r->n] * sizeof *out.token);
+    rlhf__tails_mark(&tails, "out->verdict", out.verdict, r->n);
+    rlhf__tails_mark(&tails, "out->failed", out.failed, r->n);
+    st = rlhf__call_kept(&running, &tails, ops->score(plugin->self, &view.in, &out));
     rlhf__reward_view_keep(&view, r, a->token);
     rlhf__reward_view_finish(&view);
     *some = st == RLHF_OK && rlhf__marks_count(a->failed, r->n) > 0;

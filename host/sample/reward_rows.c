@@ -1,6 +1,8 @@
 // reward_rows.c: see reward_rows.h.
 #include "sample/reward_rows.h"
 
+#include "supervise/tail.h"
+
 #include <rlhf/reward.h>
 
 #include <math.h>
@@ -290,10 +292,10 @@ rlhf_status rlhf__reward_rows_pick(struct rlhf__reward_rows *r, const struct rlh
 
 rlhf_status rlhf__reward_answer_init(struct rlhf__reward_answer *a,
                                      const struct rlhf__reward_rows *r, struct rlhf__error *err) {
-    a->seq = calloc((size_t)r->n + 1, sizeof *a->seq);
-    a->token = calloc((size_t)r->offset[r->n] + 1, sizeof *a->token);
-    a->verdict = calloc((size_t)r->n + 1, 1);
-    a->failed = calloc((size_t)r->n + 1, 1);
+    a->seq = rlhf__tail_alloc(r->n, sizeof *a->seq);
+    a->token = rlhf__tail_alloc((size_t)r->offset[r->n], sizeof *a->token);
+    a->verdict = rlhf__tail_alloc(r->n, 1);
+    a->failed = rlhf__tail_alloc(r->n, 1);
     if (!a->seq || !a->token || !a->verdict || !a->failed)
         return RLHF__NOMEM(err, "out of memory scoring %u rows", r->n);
     rlhf__reward_answer_clear(a, r);

@@ -88,8 +88,8 @@ static rlhf_gen *draw(const struct rlhf__model *m) {
     static const int32_t slot[] = {0, 1}, start[] = {0, 0}, ids[] = {60, 61, 62, 63, 64},
                          offset[] = {0, 2, 5};
     static const uint64_t counter[] = {0, 1};
-    int32_t next[2];
-    float logp[2];
+    int32_t next[2 + RLHF__TAIL];
+    float logp[2 + RLHF__TAIL];
     const rlhf_dist dist = RLHF_DIST_WHOLE;
     const rlhf_gen_step s = {.size = sizeof s,
                              .n = 2,

@@ -68,7 +68,10 @@ static rlhf_status score(struct fixture *f, const char *response, float *out) {
     rlhf_str text = {response, strlen(response)};
     rlhf_reward_in in = {.size = sizeof in, .n = 1, .prompt = &text, .response = &text};
     rlhf_reward_out result = {.size = sizeof result, .seq = out};
-    return f->sample->ops.reward.score(f->instance->self, &in, &result);
+    const struct rlhf__call call = rlhf__call_begin(f->instance, "score()");
+    const rlhf_status st = f->sample->ops.reward.score(f->instance->self, &in, &result);
+    rlhf__call_end(&call, RLHF_OK, NULL);
+    return st;
 }
 
 static void options_reach_the_plugin(void **state) {
@@ -110,22 +113,157 @@ static void a_metric_can_be_sent_elsewhere(void **state) {
     assert_string_equal(f->metric, "rewards/one/sample/calls");
 }
 
-// The run puts "rewards/one/" before a metric's name. Together they may have at most 255 bytes.
-static void a_metric_with_a_long_name_is_left_out(void **state) {
+// Reports a metric during a call, as a plugin does.
+static void report(struct fixture *f, const char *name) {
+    struct rlhf__call call = rlhf__call_begin(f->instance, "score()");
+    f->metric[0] = '\0';
+    rlhf_metric_last(f->instance->host, name, 1);
+    rlhf__call_end(&call, RLHF_OK, NULL);
+}
+
+// Begin to collect the lines of the log.
+static void log_begin(struct fixture *f, struct rlhf__log *log) {
+    rlhf__log_init(log);
+    log->out = tmpfile();
+    assert_non_null(log->out);
+    f->services.log = log;
+}
+
+// Returns the number of lines that contain `text`, and ends the log.
+static int log_end(struct fixture *f, struct rlhf__log *log, const char *text) {
+    char line[512];
+    int lines = 0;
+    rewind(log->out);
+    while (fgets(line, sizeof line, log->out))
+        lines += strstr(line, text) != NULL;
+    f->services.log = NULL;
+    fclose(log->out);
+    rlhf__log_finish(log);
+    return lines;
+}
+
+static void a_metric_with_a_wrong_name_is_left_out(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};
-    char name[RLHF__METRIC_NAME];
-    const size_t front = strlen("rewards/one/");
+    struct rlhf__log log;
+    static const char *const bad[] = {"", "my metric", "x\n", "caf\xc3\xa9", "a\"b", "a\\b"};
+    char name[RLHF_METRIC_NAME_MAX + 2];
     memset(name, 'x', sizeof name);
-    name[sizeof name - 1 - front] = '\0';
+    name[RLHF_METRIC_NAME_MAX + 1] = '\0';
+    log_begin(f, &log);
     check_ok(make(f, NULL, &err), &err);
-    rlhf_metric_last(f->instance->host, name, 1);
-    assert_int_equal(strlen(f->metric), RLHF__METRIC_NAME - 1);
-    f->metric[0] = '\0';
-    name[sizeof name - 1 - front] = 'x';
-    name[sizeof name - front] = '\0';
-    rlhf_metric_last(f->instance->host, name, 1);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        report(f, bad[i]);
+        assert_string_equal(f->metric, "");
+    }
+    report(f, NULL);
     assert_string_equal(f->metric, "");
+    report(f, name);
+    assert_string_equal(f->metric, "");
+    name[RLHF_METRIC_NAME_MAX] = '\0';
+    report(f, name);
+    assert_int_equal(strlen(f->metric), RLHF_METRIC_NAME_MAX + strlen("rewards/one/"));
+    report(f, "aZ09_-./x");
+    assert_string_equal(f->metric, "rewards/one/aZ09_-./x");
+    assert_int_equal(
+        log_end(f, &log, "sample, score(): the metric \"\" is left out: it has no name"), 1);
+}
+
+struct misplaced {
+    const rlhf_host *host;
+    rlhf_status status;
+    int32_t reduces;
+};
+
+static void *on_thread(void *arg) {
+    struct misplaced *m = arg;
+    double sum = 1;
+    if (m->reduces)
+        m->status = m->host->reduce(m->host, &sum, 1);
+    else
+        rlhf_metric_last(m->host, "x", 1);
+    return NULL;
+}
+
+static void misplace(struct misplaced *m) {
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, on_thread, m), 0);
+    pthread_join(thread, NULL);
+}
+
+// A metric counts only if it is reported on the thread of a running call.
+static void a_metric_outside_of_its_call_is_left_out(void **state) {
+    struct fixture *f = *state;
+    struct rlhf__error err = {0};
+    struct rlhf__log log;
+    log_begin(f, &log);
+    check_ok(make(f, NULL, &err), &err);
+    f->metric[0] = '\0';
+    rlhf_metric_last(f->instance->host, "late", 1);
+    assert_string_equal(f->metric, "");
+    assert_int_equal(log_end(f, &log,
+                             "sample: the metric \"late\" is left out: it was reported after "
+                             "create() had returned; metric() may be called only on the thread of "
+                             "a running call"),
+                     1);
+    log_begin(f, &log);
+    check_ok(make(f, NULL, &err), &err);
+    struct misplaced m = {f->instance->host, RLHF_OK, 0};
+    struct rlhf__call call = rlhf__call_begin(f->instance, "score()");
+    misplace(&m);
+    assert_int_equal(rlhf__call_end(&call, RLHF_OK, &err), RLHF_OK);
+    assert_string_equal(f->metric, "");
+    assert_int_equal(
+        log_end(f, &log, "from another thread than the one that called score(); metric() may"), 1);
+    report(f, "x"); // the other calls are not affected
+    assert_string_equal(f->metric, "rewards/one/x");
+}
+
+// A call in which the algorithm calls reduce() although it must not fails, even if the algorithm
+// ignores the status.
+static void reduce_has_its_places(void **state) {
+    struct fixture *f = *state;
+    struct rlhf__error err = {0};
+    double sum = 1;
+    f->owner = "";
+    check_ok(make(f, NULL, &err), &err);
+    const rlhf_host *h = f->instance->host;
+    struct rlhf__call call = rlhf__call_begin(f->instance, "loss()");
+    assert_int_equal(h->reduce(h, &sum, 1), RLHF_E_INVALID);
+    check_error(rlhf__call_end(&call, RLHF_OK, &err), RLHF_E_INVALID, &err,
+                "reward sample.so, loss(): it called reduce(), which is not allowed in loss()");
+    call = rlhf__call_begin(f->instance, "minibatch_end()");
+    assert_int_equal(h->reduce(h, &sum, 1), RLHF_OK);
+    assert_int_equal(rlhf__call_end(&call, RLHF_OK, &err), RLHF_OK);
+    struct misplaced m = {h, RLHF_OK, 1};
+    misplace(&m);
+    assert_int_equal(m.status, RLHF_E_INVALID);
+    call = rlhf__call_begin(f->instance, "phase_end()");
+    check_error(rlhf__call_end(&call, RLHF_OK, &err), RLHF_E_INVALID, &err,
+                "reward sample.so, phase_end(): it called reduce() on a thread of its own or after "
+                "a call had returned");
+}
+
+// The bytes after an array are marked during a call. A plugin that changes them is named.
+static void a_write_past_an_array_is_named(void **state) {
+    struct fixture *f = *state;
+    struct rlhf__error err = {0};
+    float *x = rlhf__tail_alloc(3, sizeof *x);
+    check_ok(make(f, NULL, &err), &err);
+    for (int past = 0; past < 2; past++) {
+        struct rlhf__tails tails = {.n = 0};
+        struct rlhf__call call = rlhf__call_begin(f->instance, "score()");
+        rlhf__tails_mark(&tails, "out->token", NULL, 0);
+        rlhf__tails_mark(&tails, "out->seq", x, 2 * sizeof *x); // a part of a longer array
+        x[1] = 2;
+        if (past) x[2 + (RLHF__TAIL - 1) / sizeof *x] = 0;
+        const rlhf_status st = rlhf__call_wrote(&call, &tails, RLHF_OK, &err);
+        assert_int_equal(st, past ? RLHF_E_INTERNAL : RLHF_OK);
+        assert_float_equal(x[2], 0, 0); // restored
+    }
+    check_error(RLHF_E_INTERNAL, RLHF_E_INTERNAL, &err,
+                "reward sample.so, score(): it wrote past the end of out->seq");
+    free(x);
 }
 
 static void a_failing_create_is_told(void **state) {
@@ -257,8 +395,6 @@ static void reports_are_checked(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};
     struct rlhf__log log;
-    char line[256];
-    int lines = 0;
     static const struct {
         double weight;
         int32_t combine, kept;
@@ -266,29 +402,23 @@ static void reports_are_checked(void **state) {
                  {-1, RLHF_COMBINE_MEAN, 0},      {NAN, RLHF_COMBINE_SUM, 0},
                  {INFINITY, RLHF_COMBINE_MAX, 0}, {1, 0, 0},
                  {1, RLHF_COMBINE_MIN + 1, 0},    {1, RLHF_COMBINE_MIN, 1}};
-    rlhf__log_init(&log);
-    log.out = tmpfile();
-    assert_non_null(log.out);
-    f->services.log = &log;
+    log_begin(f, &log);
     check_ok(make(f, NULL, &err), &err);
     const rlhf_host *h = f->instance->host;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         f->metric[0] = 0;
+        const struct rlhf__call call = rlhf__call_begin(f->instance, "score()");
         h->metric(h, "x", 7, cases[i].weight, cases[i].combine);
+        rlhf__call_end(&call, RLHF_OK, NULL);
         assert_int_equal(f->metric[0] != 0, cases[i].kept);
         if (!cases[i].kept) continue;
         assert_int_equal(f->combine, cases[i].combine);
         assert_true(f->weight == cases[i].weight);
     }
-    rewind(log.out);
-    while (fgets(line, sizeof line, log.out))
-        if (strstr(line, "sample: the metric \"x\" is left out: its weight must be a finite "
-                         "number of 0 or more"))
-            lines++;
-    assert_int_equal(lines, 1);
-    f->services.log = NULL;
-    fclose(log.out);
-    rlhf__log_finish(&log);
+    assert_int_equal(log_end(f, &log,
+                             "sample, score(): the metric \"x\" is left out: its weight must be a "
+                             "finite number of 0 or more"),
+                     1);
 }
 
 // The parts are combined by the rules of enum rlhf_combine, in any order.
@@ -412,27 +542,16 @@ static void metrics_have_owners(void **state) {
                  {"", "time/mine", ""},
                  {"", "eval/accuracy", ""},
                  {"", "mean", "mean"}};
-    rlhf__log_init(&log);
-    log.out = tmpfile();
-    assert_non_null(log.out);
-    f->services.log = &log;
+    log_begin(f, &log);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         f->owner = cases[i].owner;
         check_ok(make(f, NULL, &err), &err);
-        f->metric[0] = '\0';
-        rlhf_metric_last(f->instance->host, cases[i].name, 3);
+        report(f, cases[i].name);
         assert_string_equal(f->metric, cases[i].kept);
-        rlhf_metric_last(f->instance->host, cases[i].name, 3);
+        report(f, cases[i].name);
     }
-    rewind(log.out);
-    char line[256];
-    int lines = 0;
-    while (fgets(line, sizeof line, log.out))
-        if (strstr(line, "is the host's own and is left out")) lines++;
-    assert_int_equal(lines, 7); // one per instance
-    f->services.log = NULL;
-    fclose(log.out);
-    rlhf__log_finish(&log);
+    // one per instance
+    assert_int_equal(log_end(f, &log, "is left out: it is the host's own"), 7);
 }
 
 static void log_lines_carry_the_plugin(void **state) {
@@ -472,7 +591,10 @@ int main(void) {
         T(services_are_offered_once),
         T(metrics_have_owners),
         T(a_metric_can_be_sent_elsewhere),
-        T(a_metric_with_a_long_name_is_left_out),
+        T(a_metric_with_a_wrong_name_is_left_out),
+        T(a_metric_outside_of_its_call_is_left_out),
+        T(reduce_has_its_places),
+        T(a_write_past_an_array_is_named),
         T(log_lines_carry_the_plugin),
     };
     return cmocka_run_group_tests_name("plugin_services", tests, NULL, NULL);

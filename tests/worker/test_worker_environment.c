@@ -78,6 +78,8 @@ static void faults(void **state) {
                {"exit", "its worker ended with status 3", ""},
                {"hang", "rewards.timeout_s", "--set rewards.timeout_s=1"},
                {"refuse", "no luck today", ""},
+               {"past", "it wrote past the end of out->reward", ""},
+               {"past,isolate=false", "it wrote past the end of out->reward", ""},
                {"later", "its worker was ended by signal 11", ""}};
     here(t);
     for (size_t k = 0; k < sizeof all / sizeof *all; k++) {

@@ -13,9 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
-enum fault { NONE, CRASH, EXIT, HANG, REFUSE, LATER, ROLE };
+enum fault { NONE, CRASH, EXIT, HANG, REFUSE, LATER, ROLE, PAST };
 static const char *const faults[] = {"none",   "crash", "exit", "hang",
-                                     "refuse", "later", "role", NULL};
+                                     "refuse", "later", "role", "past", NULL};
 
 struct config {
     int32_t fault, reserved;
@@ -85,6 +85,8 @@ static rlhf_status reset(void *self, const rlhf_episode_in *in, const rlhf_episo
 static rlhf_status step(void *self, const rlhf_episode_in *in, const rlhf_episode_out *out) {
     struct self *s = self;
     RLHF_TRY(go_wrong(s, in));
+    float *reward = out->reward;
+    if (s->config->fault == PAST && in->phase == 1 && in->n > 1) reward[in->n] = 1;
     for (uint32_t i = 0; i < in->n; i++) {
         struct state *e = in->state[i];
         e->sum += (int64_t)in->text[i].len;

@@ -8,6 +8,7 @@
 #include <rlhf/service.h>
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,13 +43,14 @@ enum how {
     TIME,
     MARK,
     STATUS,
+    THREAD,
     UNWRITTEN
 };
 
 static const char *const ways[] = {
-    "nothing", "crash", "abort", "exit", "hang",   "behind",    "tokens", "before", "input",
-    "memory",  "print", "forks", "kill", "write",  "network",   "metric", "fail",   "loud",
-    "host",    "bomb",  "time",  "mark", "status", "unwritten", NULL};
+    "nothing", "crash", "abort", "exit", "hang",   "behind",  "tokens",    "before", "input",
+    "memory",  "print", "forks", "kill", "write",  "network", "metric",    "fail",   "loud",
+    "host",    "bomb",  "time",  "mark", "status", "thread",  "unwritten", NULL};
 
 struct config {
     int64_t row, phase; // position at which it misbehaves
@@ -153,6 +155,17 @@ static rlhf_status open_tokenizer(const struct self *s) {
     return RLHF_OK;
 }
 
+static void *report(void *arg) {
+    const struct self *s = arg;
+    rlhf_metric_last(s->host, "from_a_thread", 1);
+    return NULL;
+}
+
+static void report_on_thread(struct self *s) {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, report, s) == 0) pthread_join(thread, NULL);
+}
+
 static rlhf_status misbehave(struct self *s, const rlhf_reward_in *in, const rlhf_reward_out *out) {
     volatile uintptr_t nowhere = 0;
     char text[64];
@@ -223,6 +236,9 @@ static rlhf_status misbehave(struct self *s, const rlhf_reward_in *in, const rlh
         break;
     case STATUS:
         return 7;
+    case THREAD:
+        report_on_thread(s);
+        break;
     default:
         break;
     }

@@ -187,25 +187,13 @@ static void do_metric(const rlhf_host *api, const char *name, double value, doub
                       int32_t combine) {
     struct rlhf__probe_host *h = behind(api);
     const char *owner = owner_of(h);
-    static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./";
     char full[RLHF__METRIC_NAME], shown[200];
-    int known = 0;
     if (!in_call(h, "metric")) return;
-    if (!name || !*name)
-        rlhf__child_log_found(board_of(h), RLHF__CHECK_METRIC, "a metric without a name in %s",
-                              h->inside);
-    else if (strspn(name, good) != strlen(name))
-        rlhf__child_log_found(board_of(h), RLHF__CHECK_METRIC_TEXT,
-                              "%s reports \"%s\"; a metric's name must have letters, digits, '_', "
-                              "'-', '.' and '/' alone",
-                              h->inside, rlhf__printable(name, shown, sizeof shown));
-    else if ((known = rlhf__metric_name(owner, name, full)) < 0)
-        rlhf__child_log_found(board_of(h), RLHF__CHECK_METRIC_TEXT,
-                              "%s reports \"%s...\"; a metric's name may have at most %d bytes",
-                              h->inside, rlhf__printable(full, shown, 72), RLHF__METRIC_NAME - 1);
-    else if (!known)
-        rlhf__child_log_found(board_of(h), RLHF__CHECK_METRIC,
-                              "%s reports \"%s\", which is the host's own", h->inside, name);
+    const char *bad = rlhf__metric_name_fault(name), *fault = rlhf__metric_name(owner, name, full);
+    if (fault)
+        rlhf__child_log_found(board_of(h), bad ? RLHF__CHECK_METRIC_TEXT : RLHF__CHECK_METRIC,
+                              "%s reports \"%s\": %s", h->inside,
+                              rlhf__printable(name ? name : "", shown, sizeof shown), fault);
     else
         look_at_combine(h, name, value, weight, combine);
 }

@@ -1,10 +1,14 @@
 // policy_rows.c: see policy_rows.h.
 #include "batch/policy_rows.h"
 
+#include "supervise/tail.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALIGN = 8, COPIES = 64 }; // each copy begins at a multiple of ALIGN; at most COPIES copies
+// Each copy begins at a multiple of ALIGN. A tail follows it, because algorithms write some of them.
+// There are at most COPIES copies.
+enum { ALIGN = 8, COPIES = 64 };
 
 void rlhf__policy_rows_finish(struct rlhf__policy_rows *p) {
     free(p->offset);
@@ -15,7 +19,7 @@ void rlhf__policy_rows_finish(struct rlhf__policy_rows *p) {
 static rlhf_status reserve(struct rlhf__policy_rows *p, size_t n, size_t total, size_t per_token,
                            struct rlhf__error *err) {
     rlhf__policy_rows_finish(p);
-    p->room = total * per_token + (size_t)ALIGN * COPIES;
+    p->room = total * per_token + (size_t)(ALIGN + RLHF__TAIL) * COPIES;
     p->offset = malloc((n + 1 + total) * sizeof *p->offset);
     p->copies = malloc(p->room);
     if (!p->offset || !p->copies) {
@@ -49,7 +53,7 @@ rlhf_status rlhf__policy_rows_fill(struct rlhf__policy_rows *p, const struct rlh
 }
 
 void *rlhf__policy_rows_take(struct rlhf__policy_rows *p, const void *full, size_t bytes) {
-    const size_t need = (p->total * bytes + ALIGN - 1) / ALIGN * ALIGN;
+    const size_t need = (p->total * bytes + ALIGN - 1) / ALIGN * ALIGN + RLHF__TAIL;
     if (!full || p->used + need > p->room) return NULL;
     char *own = p->copies + p->used;
     p->used += need;

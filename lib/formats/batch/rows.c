@@ -2,6 +2,7 @@
 #include "batch/rows.h"
 
 #include "batch/row_columns.h"
+#include "supervise/tail.h"
 
 #include <rlhf/reward.h>
 
@@ -9,14 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Like calloc, but also returns a valid pointer for 0 elements.
-static void *zeroed(size_t n, size_t size) { return calloc(n ? n : 1, size); }
-
 // Allocate the column, with zeros.
 static rlhf_status add_column(struct rlhf__rows *e, const struct rlhf__row_column *c, int k,
                               struct rlhf__error *err) {
     const size_t count = c->per_token ? e->total : e->n;
-    void *to = zeroed(count, rlhf__row_column_bytes(e, c));
+    void *to = rlhf__tail_alloc(count, rlhf__row_column_bytes(e, c));
     rlhf__row_column_set(e, c, k, to);
     if (to) return RLHF_OK;
     return RLHF__NOMEM(err, "out of memory for %s of %u rows with %u tokens", c->name, e->n,
@@ -40,7 +38,7 @@ rlhf_status rlhf__rows_init(struct rlhf__rows *e, uint32_t n, uint32_t total,
     memset(e, 0, sizeof *e);
     e->n = n;
     e->total = total;
-    e->offset = zeroed((size_t)n + 1, sizeof *e->offset);
+    e->offset = rlhf__tail_alloc((size_t)n + 1, sizeof *e->offset);
     rlhf_status st = RLHF_OK;
     if (!e->offset) st = RLHF__NOMEM(err, "out of memory for a batch of %u tokens", total);
     for (size_t i = 0; st == RLHF_OK && i < rlhf__n_row_columns; i++)
@@ -102,7 +100,7 @@ static rlhf_status add_columns_of(struct rlhf__rows *dst, const struct rlhf__row
 static rlhf_status make_support(struct rlhf__rows *e, uint32_t words, struct rlhf__error *err) {
     size_t tokens = (size_t)rlhf__rows_response_tokens(e, 0, e->n);
     e->support_words = words;
-    e->support = zeroed(tokens * words, sizeof *e->support);
+    e->support = rlhf__tail_alloc(tokens * words, sizeof *e->support);
     if (e->support) return RLHF_OK;
     return RLHF__NOMEM(err, "out of memory for the candidates of %zu sampled tokens", tokens);
 }
@@ -156,7 +154,7 @@ uint32_t *rlhf__rows_support(const struct rlhf__rows *e, uint32_t from) {
 static rlhf_status make_refs(struct rlhf__rows *e, rlhf_dev hidden, struct rlhf__error *err) {
     size_t tokens = (size_t)rlhf__rows_response_tokens(e, 0, e->n);
     e->ref_dev_hidden = hidden;
-    e->ref_row = zeroed(tokens, sizeof *e->ref_row);
+    e->ref_row = rlhf__tail_alloc(tokens, sizeof *e->ref_row);
     if (e->ref_row) return RLHF_OK;
     return RLHF__NOMEM(err, "out of memory for the reference's states of %zu tokens", tokens);
 }

@@ -81,6 +81,7 @@ static const struct {
     const struct limit *limit; // instead of `find`
 } table[] = {
     {rlhf__rule_skipped_steps, ONE, ONCE | AFTER, NULL},
+    {rlhf__rule_not_finite_rows, ONE, ONCE | AFTER, NULL},
     {rlhf__rule_exploded, ONE, ONCE, NULL},
     {rlhf__rule_collapsed, ONE, ONCE | LOST | AFTER, NULL},
     {rlhf__rule_narrowed, TREND, LOST | AFTER, NULL},

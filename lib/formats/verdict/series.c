@@ -36,6 +36,7 @@ static const char *const read_by_name[] = {
     "optim/flat_phases",
     "optim/grad_norm",
     "optim/grad_norm_max",
+    "optim/not_finite_rows",
     "optim/preferred_fall",
     "optim/skipped_steps",
     "policy/clipfrac_avg",

@@ -1,5 +1,5 @@
-// update_rules.c: rules about the updates: jumps of the policy, gradients, skipped steps, KL over
-// its target, clipped tokens, the critic, and the time that scoring takes.
+// update_rules.c: rules about the updates: jumps of the policy, gradients, skipped steps and rows,
+// KL over its target, clipped tokens, the critic, and the time that scoring takes.
 #include "base/buf.h"
 #include "verdict/rules.h"
 
@@ -113,6 +113,23 @@ void rlhf__rule_skipped_steps(const struct rlhf__history *h, struct rlhf__notes 
             out, &form,
             "%.0f update%s skipped so far, because the loss or a gradient was not finite.", skipped,
             skipped == 1 ? " was" : "s were");
+}
+
+// The metric is absent in phases without such rows.
+void rlhf__rule_not_finite_rows(const struct rlhf__history *h, struct rlhf__notes *out) {
+    const struct rlhf__series *s = rlhf__measured(h, "optim/not_finite_rows");
+    const double rows = rlhf__trend_sum(s);
+    const struct rlhf__run_note form = {
+        .level = RLHF__NOTE_WARN,
+        .id = "not_finite_rows",
+        .rule = "optim/not_finite_rows above 0",
+        .change = "correct the algorithm's advantages(); 'rlhf-host plugin check' tests a plugin",
+        .held = rlhf__trend_above(s, 0)};
+    if (form.held.n)
+        rlhf__notes_add(out, &form,
+                        "%.0f row%s left out of the updates so far, because an advantage or a "
+                        "return in the group was not finite.",
+                        rows, rows == 1 ? " was" : "s were");
 }
 
 // ---- trends ----

@@ -2,6 +2,8 @@
 #ifndef RLHF_HOST_PLUGIN_EPISODE_ARRAYS_H
 #define RLHF_HOST_PLUGIN_EPISODE_ARRAYS_H
 
+#include "supervise/tail.h"
+
 #include <rlhf/environment.h>
 #include <stddef.h>
 
@@ -24,5 +26,8 @@ struct rlhf__episode_arrays {
 // rlhf__episode_arrays_finish, even after a failure. [any]
 int rlhf__episode_arrays_init(struct rlhf__episode_arrays *, uint32_t n, int64_t phase);
 void rlhf__episode_arrays_finish(struct rlhf__episode_arrays *); // [any]
+
+// Mark the ends of the arrays that the environment writes. Call rlhf__tails_end after it. [any]
+void rlhf__episode_arrays_mark(const struct rlhf__episode_arrays *, struct rlhf__tails *);
 
 #endif

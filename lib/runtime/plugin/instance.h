@@ -2,6 +2,7 @@
 #ifndef RLHF_HOST_PLUGIN_INSTANCE_H
 #define RLHF_HOST_PLUGIN_INSTANCE_H
 
+#include "plugin/on_call.h"
 #include "plugin/services.h"
 
 #include <stdatomic.h>
@@ -17,10 +18,11 @@ struct rlhf__host {
     // receives them.
     rlhf__metric_fn *metric;
     void *metric_ctx;
-    char owner[192];          // from rlhf__instance_create
-    atomic_int warned;        // 1: has warned about an ignored metric
-    atomic_int warned_report; // 1: has warned about a report with a wrong weight or combine
-    atomic_int beside;        // 1: called while the run's models compute (rlhf__instance_beside)
+    char owner[192]; // from rlhf__instance_create
+    struct rlhf__on_call on_call;
+    atomic_uint warned; // bits of metrics that the log has reported as left out (services.c)
+    atomic_int broke;   // enum broken of services.c: a rule that the running call broke
+    atomic_int beside;  // 1: called while the run's models compute (rlhf__instance_beside)
 };
 
 #endif

@@ -1,6 +1,8 @@
 // metric_names.c: see metric_names.h.
 #include "plugin/metric_names.h"
 
+#include <rlhf/host.h>
+
 #include <stdio.h>
 #include <string.h>
 
@@ -40,13 +42,38 @@ static int is_hosts(const char *name) {
     return 0;
 }
 
-int rlhf__metric_name(const char *owner, const char *name, char out[RLHF__METRIC_NAME]) {
-    const int n = snprintf(out, RLHF__METRIC_NAME, "%s%s%s", owner, *owner ? "/" : "", name);
-    if (n < 0 || n >= RLHF__METRIC_NAME) return -1;
-    if (!*owner) return !is_hosts(name);
-    static const char *const own[] = {"mean", "std", "time", "failures", "retries"};
+#define TEXT_OF(x) #x
+#define NUMBER(x)  TEXT_OF(x)
+
+const char *rlhf__metric_name_fault(const char *name) {
+    static const char allowed[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./";
+    if (!name || !*name) return "it has no name";
+    const size_t n = strlen(name);
+    if (strspn(name, allowed) != n)
+        return "its name may contain only letters from a to z, digits, '_', '-', '.' and '/'";
+    if (n > RLHF_METRIC_NAME_MAX)
+        return "its name may have at most " NUMBER(RLHF_METRIC_NAME_MAX) " bytes";
+    return NULL;
+}
+
+const char *rlhf__metric_name(const char *owner, const char *name, char out[RLHF__METRIC_NAME]) {
+    static const char hosts_own[] = "it is the host's own";
     // names that a reward or judge may not use
+    static const char *const own[] = {"mean", "std", "time", "failures", "retries"};
+    const char *fault = rlhf__metric_name_fault(name);
+    if (fault) return fault;
+    const int n = snprintf(out, RLHF__METRIC_NAME, "%s%s%s", owner, *owner ? "/" : "", name);
+    if (n < 0 || n >= RLHF__METRIC_NAME) return "its name is too long after its owner's";
+    if (!*owner) return is_hosts(name) ? hosts_own : NULL;
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        if (strcmp(name, own[i]) == 0) return 0;
-    return 1;
+        if (strcmp(name, own[i]) == 0) return hosts_own;
+    return NULL;
+}
+
+const char *rlhf__metric_misplaced(const char *where, char out[RLHF__METRIC_WHY]) {
+    snprintf(out, RLHF__METRIC_WHY,
+             "it was reported %s; metric() may be called only on the thread of a running call",
+             where);
+    return out;
 }

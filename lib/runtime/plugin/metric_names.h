@@ -5,12 +5,22 @@
 
 #include <stddef.h>
 
-// Size of a metric's full name, including its NUL. Metrics with longer names are ignored.
+// Size of a metric's full name, including its NUL. An owner's name leaves room for
+// RLHF_METRIC_NAME_MAX bytes.
 enum { RLHF__METRIC_NAME = 256 };
 
+// Returns why a plugin may not use the name for a metric, as text to follow the name, or NULL if the
+// name is valid. `name` may be NULL. [any]
+const char *rlhf__metric_name_fault(const char *name);
+
 // Write a metric's full name to `out`: the owner as prefix and then the name ("rewards/imdb/hits"),
-// or only the name if `owner` is "". Returns 1 if the plugin may report it, 0 if the name belongs
-// to the host, or -1 if it is too long (`out` is then truncated). [any]
-int rlhf__metric_name(const char *owner, const char *name, char out[RLHF__METRIC_NAME]);
+// or only the name if `owner` is "". Returns NULL, or why the plugin may not report the metric: the
+// name is not valid, or the host itself reports a metric of that name. [any]
+const char *rlhf__metric_name(const char *owner, const char *name, char out[RLHF__METRIC_NAME]);
+
+// Write to `out` why a report is ignored that was made at the wrong place. `where` is the result of
+// rlhf__on_call_where. Returns `out`. [any]
+enum { RLHF__METRIC_WHY = 256 };
+const char *rlhf__metric_misplaced(const char *where, char out[RLHF__METRIC_WHY]);
 
 #endif

@@ -43,37 +43,44 @@ static void host_free(const rlhf_host *api, void *p) {
     free(p);
 }
 
-// Returns 1 if a report is invalid and must be dropped. Only the first such report is logged.
-static int refused(struct rlhf__host *h, const char *name, double weight, int32_t combine) {
-    const char *fault = rlhf__combine_fault(weight, combine);
+// Where a function is called that is allowed only during a call ([call]), or NULL if it is allowed.
+// Kernels run inside calls of models, which the host does not record as calls of the kernels.
+static const char *misplaced(struct rlhf__host *h, char *out, size_t cap) {
+    if (h->instance.plugin->desc.kind == RLHF_KIND_KERNELS) return NULL;
+    return rlhf__on_call_where(&h->on_call, out, cap);
+}
+
+// Why the host ignores a report. The log names the first one of each kind.
+enum left_out { LEFT_PLACE = 1, LEFT_NAME = 2, LEFT_REPORT = 4 };
+
+static void leave_out(struct rlhf__host *h, unsigned kind, const char *name, const char *why) {
+    const char *inside = kind == LEFT_PLACE ? NULL : atomic_load(&h->on_call.inside);
     char shown[72];
-    if (fault && !atomic_exchange(&h->warned_report, 1))
-        rlhf__logf(h->services->log, RLHF_LOG_WARN, "%s: the metric \"%s\" is left out: %s",
-                   h->instance.plugin->stem, rlhf__printable(name, shown, sizeof shown), fault);
-    return fault != NULL;
+    if (atomic_fetch_or(&h->warned, kind) & kind) return;
+    if (!name) name = "";
+    rlhf__logf(h->services->log, RLHF_LOG_WARN, "%s%s%s: the metric \"%s%s\" is left out: %s",
+               h->instance.plugin->stem, inside ? ", " : "", inside ? inside : "",
+               rlhf__printable(name, shown, sizeof shown), strlen(name) < sizeof shown ? "" : "...",
+               why);
 }
 
 static void host_metric(const rlhf_host *api, const char *name, double value, double weight,
                         int32_t combine) {
     struct rlhf__host *h = behind(api);
     const struct rlhf__services *s = h->services;
-    char full[RLHF__METRIC_NAME], shown[72];
-    if ((!s->metric && !h->metric) || !name || refused(h, name, weight, combine)) return;
-    const int known = rlhf__metric_name(h->owner, name, full);
-    if (known > 0 && h->metric)
+    char full[RLHF__METRIC_NAME], where[96], why[RLHF__METRIC_WHY];
+    const char *fault = misplaced(h, where, sizeof where);
+    if (fault) {
+        leave_out(h, LEFT_PLACE, name, rlhf__metric_misplaced(fault, why));
+    } else if ((fault = rlhf__metric_name(h->owner, name, full))) {
+        leave_out(h, LEFT_NAME, name, fault);
+    } else if ((fault = rlhf__combine_fault(weight, combine))) {
+        leave_out(h, LEFT_REPORT, name, fault);
+    } else if (h->metric) {
         h->metric(h->metric_ctx, full, value, weight, combine);
-    else if (known > 0)
+    } else if (s->metric) {
         s->metric(s->metric_ctx, full, value, weight, combine);
-    else if (atomic_exchange(&h->warned, 1))
-        return;
-    else if (known < 0)
-        rlhf__logf(s->log, RLHF_LOG_WARN,
-                   "%s: the metric \"%s...\" is left out: its name may have at most %d bytes",
-                   h->instance.plugin->stem, rlhf__printable(full, shown, sizeof shown),
-                   RLHF__METRIC_NAME - 1);
-    else
-        rlhf__logf(s->log, RLHF_LOG_WARN, "%s: the metric \"%s\" is the host's own and is left out",
-                   h->instance.plugin->stem, full);
+    }
 }
 
 // The stream's name contains the instance, so that plugins cannot use streams of the host
@@ -128,13 +135,36 @@ void rlhf__instance_beside(const struct rlhf__instance *i, int beside) {
     if (i->host) atomic_store(&behind(i->host)->beside, beside);
 }
 
+// Rules that make the running or the next call fail, even if the plugin ignores the status that it
+// got from the host.
+enum broken { BROKE_NONE = 0, REDUCE_IN_LOSS = 1, REDUCE_MISPLACED = 2 };
+
+static const char *broken_text(int broken) {
+    return broken == REDUCE_IN_LOSS
+               ? "it called reduce(), which is not allowed in loss(), because the workers do not "
+                 "make the same calls of loss(); add up the sums in minibatch_end() or phase_end()"
+               : "it called reduce() on a thread of its own or after a call had returned; reduce() "
+                 "may be called only on the thread of a running call";
+}
+
+static rlhf_status break_rule(struct rlhf__host *h, int broken) {
+    atomic_store(&h->broke, broken);
+    return host_fail(&h->api, RLHF_E_INVALID, broken_text(broken));
+}
+
 // Adds up the algorithm's sums over all processes. The algorithm's instance has the owner "". The
-// sums of other plugins stay unchanged, because not every process calls these plugins.
+// sums of other plugins stay unchanged, because not every process calls these plugins. The rules
+// hold in a run of one process too, so that an algorithm that works there works everywhere.
 static rlhf_status host_reduce(const rlhf_host *api, double *sums, uint32_t n) {
-    const struct rlhf__host *h = behind(api);
+    struct rlhf__host *h = behind(api);
     const struct rlhf__services *s = h->services;
     struct rlhf__error err;
-    if (!s->reduce || h->owner[0]) return RLHF_OK;
+    char where[96];
+    if (h->owner[0]) return RLHF_OK;
+    if (misplaced(h, where, sizeof where)) return break_rule(h, REDUCE_MISPLACED);
+    if (strcmp(atomic_load(&h->on_call.inside), "loss()") == 0)
+        return break_rule(h, REDUCE_IN_LOSS);
+    if (!s->reduce) return RLHF_OK;
     const rlhf_status st = s->reduce(s->reduce_ctx, sums, n, &err);
     return st == RLHF_OK ? st : api->fail(api, st, err.text);
 }
@@ -255,6 +285,7 @@ struct rlhf__call rlhf__call_begin(const struct rlhf__instance *i, const char *f
     c.before = rlhf__running_begin(kind, rlhf__plugin_name(i->plugin), function);
     if (!i->host) return c;
     struct rlhf__host *h = behind(i->host);
+    c.outer = rlhf__on_call_begin(&h->on_call, function);
     c.said = rlhf__note_mark(&h->said);
     const struct rlhf__instance *kernels = h->services->kernels;
     if (kernels) c.kernels_said = rlhf__note_mark(&behind(kernels->host)->said);
@@ -315,5 +346,27 @@ static rlhf_status call_failed(const struct rlhf__call *call, rlhf_status status
 rlhf_status rlhf__call_end(const struct rlhf__call *call, rlhf_status status,
                            struct rlhf__error *err) {
     rlhf__running_end(&call->before);
+    if (call->instance->host) {
+        struct rlhf__host *h = behind(call->instance->host);
+        rlhf__on_call_end(&h->on_call, call->outer);
+        const int broken = atomic_exchange(&h->broke, BROKE_NONE);
+        if (broken) status = host_fail(&h->api, RLHF_E_INVALID, broken_text(broken));
+    }
     return status == RLHF_OK ? RLHF_OK : call_failed(call, status, err);
+}
+
+rlhf_status rlhf__call_kept(const struct rlhf__call *call, struct rlhf__tails *tails,
+                            rlhf_status status) {
+    const char *array = rlhf__tails_end(tails);
+    char why[96];
+    if (!array) return status;
+    snprintf(why, sizeof why, RLHF__WROTE_PAST, array);
+    if (call->instance->host)
+        rlhf__note_put(&behind(call->instance->host)->said, RLHF_E_INTERNAL, why);
+    return RLHF_E_INTERNAL;
+}
+
+rlhf_status rlhf__call_wrote(const struct rlhf__call *call, struct rlhf__tails *tails,
+                             rlhf_status status, struct rlhf__error *err) {
+    return rlhf__call_end(call, rlhf__call_kept(call, tails, status), err);
 }

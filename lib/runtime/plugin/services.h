@@ -6,6 +6,7 @@
 #include "base/running.h"
 #include "plugin/load.h"
 #include "plugin/note.h"
+#include "supervise/tail.h"
 
 #include <signal.h>
 
@@ -104,6 +105,7 @@ void rlhf__instance_rng(const char *id, const char *owner, uint64_t seed, const 
 struct rlhf__call {
     const struct rlhf__instance *instance;
     const char *function; // "score()"
+    const char *outer;    // for rlhf__on_call_end
     struct rlhf__running before;
     uint64_t said, kernels_said; // marks in the messages of the plugin and of the kernels
 };
@@ -123,6 +125,13 @@ struct rlhf__call rlhf__call_begin(const struct rlhf__instance *i, const char *f
 // Exits if this process is a child that the plugin forked. [any]
 rlhf_status rlhf__call_end(const struct rlhf__call *call, rlhf_status status,
                            struct rlhf__error *err);
+
+// _kept: end the check of arrays that were marked before the call (supervise/tail.h). If the plugin
+// wrote past the end of one, returns RLHF_E_INTERNAL, and that is the call's message; otherwise
+// returns `status`. _wrote: the same, followed by rlhf__call_end. [any]
+rlhf_status rlhf__call_kept(const struct rlhf__call *, struct rlhf__tails *, rlhf_status status);
+rlhf_status rlhf__call_wrote(const struct rlhf__call *, struct rlhf__tails *, rlhf_status status,
+                             struct rlhf__error *err);
 
 // Write only the <why> of a failed call (see rlhf__call_end) into out[cap]. Returns `out`. [any]
 const char *rlhf__call_why(const struct rlhf__call *call, rlhf_status status, char *out,

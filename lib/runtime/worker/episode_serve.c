@@ -136,14 +136,20 @@ static void put_results(const struct played *a, struct rlhf__buf *out) {
     rlhf__buf_put(out, a->metrics.data, a->metrics.len);
 }
 
-static rlhf_status call(const struct rlhf__places *p, uint32_t function, struct played *a) {
+static rlhf_status call(const struct rlhf__places *p, uint32_t function, struct played *a,
+                        struct rlhf__error *why) {
     rlhf_status (*const fn[])(void *, const rlhf_episode_in *, const rlhf_episode_out *) = {
         p->ops->reset, p->ops->step, p->ops->finish, p->ops->poll};
     struct rlhf__episode_arrays *x = &a->arrays;
     x->in.call = a->calls;
     x->out.say = say;
     x->out.metric = metric;
-    return fn[function] ? fn[function](p->self, &x->in, &x->out) : RLHF_OK;
+    if (!fn[function]) return RLHF_OK;
+    struct rlhf__tails tails = {.n = 0};
+    rlhf__episode_arrays_mark(x, &tails);
+    const rlhf_status st = fn[function](p->self, &x->in, &x->out);
+    const char *array = rlhf__tails_end(&tails);
+    return array ? rlhf__fail(why, RLHF_E_INTERNAL, RLHF__WROTE_PAST, array) : st;
 }
 
 rlhf_status rlhf__places_play(struct rlhf__places *p, struct rlhf__wire *in, struct rlhf__buf *out,
@@ -165,7 +171,7 @@ rlhf_status rlhf__places_play(struct rlhf__places *p, struct rlhf__wire *in, str
     if (!rlhf__episode_arrays_init(&a.arrays, n, (int64_t)phase) || !get_episodes(p, &a, n, in))
         st = rlhf__fail(why, RLHF_E_NOMEM, "out of memory for %u episodes", n);
     a.arrays.in.wait_ms = wait_ms;
-    if (st == RLHF_OK) st = call(p, function, &a);
+    if (st == RLHF_OK) st = call(p, function, &a, why);
     if (st == RLHF_OK && (a.said.bad || a.metrics.bad))
         st = rlhf__fail(why, RLHF_E_NOMEM, "out of memory for its messages");
     if (st == RLHF_OK) put_results(&a, out);

@@ -284,6 +284,16 @@ static void serve_one(struct serving *s, struct rlhf__wire *in) {
         not_now(s);
 }
 
+// The plugin's function that a request is about. For an episode's call it is the whole request.
+static const char *function_of(uint32_t ask) {
+    static const char *const names[] = {
+        [RLHF__ASK_CREATE] = "create()",   [RLHF__ASK_CHECK_ROW] = "check_row()",
+        [RLHF__ASK_SCORE] = "score()",     [RLHF__ASK_SAVE] = "save()",
+        [RLHF__ASK_LOAD] = "load()",       [RLHF__ASK_DESTROY] = "destroy()",
+        [RLHF__ASK_PLAY] = "the episodes", [RLHF__ASK_WHY_UNUSED] = "why_unused()"};
+    return ask < sizeof names / sizeof *names && names[ask] ? names[ask] : "the host's request";
+}
+
 // The worker process. Returns its exit status.
 static int work(void *arg, unsigned spaces) {
     struct serving *s = arg;
@@ -294,6 +304,7 @@ static int work(void *arg, unsigned spaces) {
     rlhf__fence_watch(&s->fence);
     while (rlhf__wire_receive(RLHF__WORKER_ASK, &s->in, &in) == 0) {
         if (s->timeout_s > 0) rlhf__confine_time(s->timeout_s);
+        const char *outer = rlhf__on_call_begin(&s->table.on_call, function_of(in.kind));
         if (in.kind == RLHF__ASK_DESTROY && s->places.ops) rlhf__places_finish(&s->places);
         if (in.kind == RLHF__ASK_DESTROY && s->self && s->config && s->plugin->desc.create &&
             s->plugin->desc.destroy)
@@ -302,6 +313,7 @@ static int work(void *arg, unsigned spaces) {
             answer(s, RLHF_OK, "");
         else
             serve_one(s, &in);
+        rlhf__on_call_end(&s->table.on_call, outer);
         fflush(stdout); // so that lines which the plugin printed belong to this call
         rlhf__wire_end(&s->out);
         if (rlhf__wire_send(RLHF__WORKER_ASK, &s->out) != 0) return 1;

@@ -1,8 +1,11 @@
 // worker_host.c: see worker_host.h.
 #include "worker/worker_host.h"
 
+#include "base/printable.h"
+#include "plugin/metric_names.h"
 #include "worker/upcall_services.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -60,10 +63,25 @@ static void table_free(const rlhf_host *api, void *p) {
     free(p);
 }
 
+// Log that a metric is ignored. The host would not know on which thread it was reported.
+static void warn_misplaced(struct rlhf__worker_host *t, const char *name, const char *where) {
+    char line[512], shown[72], why[RLHF__METRIC_WHY];
+    if (atomic_exchange(&t->warned, 1)) return;
+    snprintf(line, sizeof line, "the metric \"%s\" is left out: %s",
+             rlhf__printable(name ? name : "", shown, sizeof shown),
+             rlhf__metric_misplaced(where, why));
+    say(t, RLHF__CALL_LOG, RLHF_LOG_WARN, line);
+}
+
 static void table_metric(const rlhf_host *api, const char *name, double value, double weight,
                          int32_t combine) {
     struct rlhf__worker_host *t = behind(api);
-    if (!name) return;
+    char where[96];
+    if (rlhf__on_call_where(&t->on_call, where, sizeof where)) {
+        warn_misplaced(t, name, where);
+        return;
+    }
+    if (!name) name = "";
     pthread_mutex_lock(&t->lock);
     rlhf__wire_begin(&t->frame, RLHF__CALL_METRIC);
     put_words(t, name);

@@ -3,6 +3,7 @@
 #ifndef RLHF_LIB_RUNTIME_WORKER_WORKER_HOST_H
 #define RLHF_LIB_RUNTIME_WORKER_WORKER_HOST_H
 
+#include "plugin/on_call.h"
 #include "plugin/row_service.h"
 #include "worker/batch.h"
 #include "worker/wire.h"
@@ -19,6 +20,8 @@ struct rlhf__worker_host {
     // held from sending a call until its reply is read: protects socket and frame
     pthread_mutex_t lock;
     struct rlhf__buf frame;
+    struct rlhf__on_call on_call;
+    atomic_int warned; // 1: has warned of a metric that was reported at the wrong place
     rlhf_limits limits;
     rlhf_classifier_service classifier;
     rlhf_tokenizer_service tokenizer;

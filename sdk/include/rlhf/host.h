@@ -29,6 +29,8 @@ enum rlhf_combine {
     RLHF_COMBINE_MIN = 5
 };
 
+#define RLHF_METRIC_NAME_MAX 128
+
 typedef struct rlhf_host rlhf_host;
 struct rlhf_host {
     uint32_t size, abi_minor;
@@ -46,10 +48,12 @@ struct rlhf_host {
     // combines the values reported under one name in a phase. All reports of a name must have the
     // same combine. weight, >= 0, is usually the number of rows or tokens that the value describes.
     // If the weights of a mean sum to 0, the host does not report the mean. The helpers below are
-    // shorter forms of this function. A name may contain only letters, digits, '_', '-', '.' and
-    // '/'. The host prefixes it: rewards/<reward>/<name> for a reward, judge/<name> for a judge,
-    // models/<role>/<name> for a model; names from an algorithm stay unchanged. Names that the host
-    // reports itself (docs/metrics.md) are dropped with a warning. [call] [R:metric-name]
+    // shorter forms of this function. A name has at most RLHF_METRIC_NAME_MAX bytes: letters from a
+    // to z and A to Z, digits, '_', '-', '.' and '/'. The host prefixes it: rewards/<reward>/<name>
+    // for a reward, judge/<name> for a judge, models/<role>/<name> for a model; names from an
+    // algorithm stay unchanged. The host ignores, with a warning, a report that breaks these rules,
+    // that has a name which the host reports itself (docs/metrics.md), or that is made after the
+    // call has returned or on another thread than the call's. [call] [R:metric-name]
     // [R:metric-text] [R:metric-weight] [R:metric-combine] [R:thread]
     void (*metric)(const rlhf_host *, const char *name, double value, double weight,
                    int32_t combine);
@@ -68,8 +72,8 @@ struct rlhf_host {
     // order, so every worker gets the same bits. In a run of one process the sums do not change.
     // The workers divide the rows of a minibatch among them (algo.h), so sums accumulated in loss()
     // must be added up with this function before they are used in a decision or a metric. All
-    // workers must make the same calls with the same n, so do not call it in loss(). [call]
-    // [R:reduce]
+    // workers must make the same calls with the same n, so do not call it in loss(): the call of
+    // loss() then fails, in a run of one process too. [call] [R:reduce]
     rlhf_status (*reduce)(const rlhf_host *, double *sums, uint32_t n);
 };
 

@@ -1,0 +1,110 @@
+// careless_algo.c: an algorithm that breaks one rule of the contract, which the option `how`
+// chooses, in the calls of phase 2. Otherwise it is REINFORCE without a baseline.
+#include "support/plugin.h"
+
+#include <rlhf/algo.h>
+
+#include <math.h>
+#include <pthread.h>
+
+enum how {
+    NOTHING,
+    NAN_ADVANTAGE,
+    INFINITE_RETURN,
+    ALL_NAN,
+    PAST_ADVANTAGE,
+    PAST_RETURNS,
+    PAST_USE,
+    PAST_LOGP,
+    REDUCE,
+    REDUCE_THREAD,
+    NAME,
+    THREAD,
+    CRASH
+};
+static const char *const ways[] = {
+    "nothing",      "nan_advantage", "infinite_return", "all_nan", "past_advantage",
+    "past_returns", "past_use",      "past_logp",       "reduce",  "reduce_thread",
+    "name",         "thread",        "crash",           NULL};
+
+struct config {
+    int32_t how, reserved;
+};
+
+static const rlhf_opt opts[] = {
+    RLHF_OPT_ENUM(struct config, how, NOTHING, ways, "the rule that it breaks"),
+};
+
+struct self {
+    const rlhf_host *host;
+    const struct config *config;
+};
+
+TEST_INSTANCE(struct self)
+
+static rlhf_status plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
+    (void)self;
+    (void)info;
+    out->source = RLHF_SOURCE_ROLLOUT;
+    out->heads = RLHF_HEAD_LOGP;
+    out->epochs = out->minibatches = 1;
+    out->group_size = 2;
+    return RLHF_OK;
+}
+
+static void *report(void *arg) {
+    const struct self *s = arg;
+    rlhf_metric_last(s->host, "from_a_thread", 1);
+    return NULL;
+}
+
+static void *reduce(void *arg) {
+    const struct self *s = arg;
+    double sum = 1;
+    s->host->reduce(s->host, &sum, 1);
+    return NULL;
+}
+
+static void on_thread(struct self *s, void *(*work)(void *)) {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, work, s) == 0) pthread_join(thread, NULL);
+}
+
+static rlhf_status advantages(void *self, const rlhf_rollout *r) {
+    struct self *s = self;
+    const int32_t how = r->phase == 1 ? s->config->how : NOTHING;
+    float *advantage = r->advantage, *returns = r->returns;
+    for (uint32_t i = 0; i < r->n; i++)
+        for (int32_t t = r->offset[i] + r->prompt_len[i]; t < r->offset[i + 1]; t++)
+            advantage[t] = how == ALL_NAN ? NAN : r->score[i];
+    if (how == NAN_ADVANTAGE) advantage[r->offset[3] - 1] = NAN; // row 2
+    if (how == INFINITE_RETURN) returns[r->offset[3] - 1] = -INFINITY;
+    if (how == PAST_ADVANTAGE) advantage[r->total] = 1;
+    if (how == PAST_RETURNS) returns[r->total] = 1;
+    if (how == PAST_USE) r->use[r->n] = RLHF_ROW_EXCLUDED;
+    if (how == NAME) rlhf_metric_last(s->host, "my metric\n", 1);
+    if (how == THREAD) on_thread(s, report);
+    if (how == REDUCE_THREAD) on_thread(s, reduce);
+    return RLHF_OK;
+}
+
+static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) {
+    const struct self *s = self;
+    const int32_t how = in->phase == 1 ? s->config->how : NOTHING;
+    float *d = out->d_heads->logp;
+    for (uint32_t t = 0; t < in->total; t++) {
+        if (in->advantage[t] == 0) continue;
+        d[t] = -in->advantage[t] / (float)in->batch_tokens;
+        out->loss += (double)d[t] * (double)in->heads->logp[t];
+    }
+    if (how == PAST_LOGP) d[in->total] = 1;
+    double sum = 1;
+    if (how == REDUCE) s->host->reduce(s->host, &sum, 1); // ignores the status
+    if (how == CRASH) __builtin_trap();
+    return RLHF_OK;
+}
+
+static const rlhf_algo_ops ops = {
+    .size = sizeof ops, .plan = plan, .advantages = advantages, .loss = loss};
+
+TEST_PLUGIN(RLHF_KIND_ALGO, "careless_algo", TEST_INSTANCES, TEST_OPTIONS(opts))

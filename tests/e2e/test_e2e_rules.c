@@ -1,0 +1,117 @@
+// test_e2e_rules.c: a run enforces the contract's rules. It names the plugin, the function and the
+// rule, in the host's process as in a worker.
+#include "e2e.h"
+
+#include <stdio.h>
+
+#define RUN                                                                                        \
+    "--policy model --set policy.init=random --prompts prompts.txt --set batch.size=8 "            \
+    "--set sampling.max_new_tokens=4 --set optim.lr=0.01 --phases 3 --out r "
+#define ALGO                                                                                       \
+    RUN "--reward \"$RLHF_TEST_PLUGINS/wild_reward.so\" "                                          \
+        "--algo \"$RLHF_TEST_PLUGINS/careless_algo.so:how=%s\""
+#define WILD RUN "--algo ppo.so --reward \"$RLHF_TEST_PLUGINS/wild_reward.so:phase=1,how=%s%s\""
+
+static int run(struct e2e *t, const char *how) {
+    e2e_shell(t, "rm -rf r");
+    return e2e_run(t, ALGO, how);
+}
+
+static void a_broken_rule_ends_the_run(void **state) {
+    struct e2e *t = *state;
+    static const char past[] = "it wrote past the end of ";
+    static const struct {
+        const char *how, *function, *says;
+    } cases[] = {{"past_advantage", "advantages()", "rollout->advantage"},
+                 {"past_returns", "advantages()", "rollout->returns"},
+                 {"past_use", "advantages()", "rollout->use"},
+                 {"past_logp", "loss()", "out->d_heads->logp"},
+                 {"reduce", "loss()", "it called reduce(), which is not allowed in loss()"},
+                 {"reduce_thread", "advantages()", "it called reduce() on a thread of its own"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[256];
+        assert_int_equal(run(t, cases[i].how), 1);
+        snprintf(text, sizeof text, "algorithm careless_algo.so, %s, phase 2: %s%s",
+                 cases[i].function, i < 4 ? past : "", cases[i].says);
+        e2e_says(t, text);
+        assert_true(e2e_exists(t, "r/metrics.jsonl"));
+    }
+    assert_true(run(t, "crash") > 128);
+    e2e_says(t, "algorithm careless_algo.so, loss()");
+}
+
+// The run goes on without the metric.
+static void a_wrong_report_is_left_out(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(run(t, "name"), 0);
+    e2e_says(t,
+             "careless_algo, advantages(): the metric \"my metric\\n\" is left out: its name may "
+             "contain only letters");
+    assert_int_not_equal(e2e_shell(t, "grep -q 'my metric' r/metrics.jsonl"), 0);
+    assert_int_equal(run(t, "thread"), 0);
+    e2e_says(t, "careless_algo: the metric \"from_a_thread\" is left out: it was reported from "
+                "another thread than the one that called advantages()");
+    assert_int_not_equal(e2e_shell(t, "grep -q from_a_thread r/metrics.jsonl"), 0);
+}
+
+static int count(const json_t *rows, int phase, const char *name) {
+    return json_object_get(json_array_get(rows, (size_t)phase), name) != NULL;
+}
+
+// The row's whole group is left out, and the other rows still train.
+static void a_row_that_is_not_finite_is_left_out(void **state) {
+    struct e2e *t = *state;
+    static const char *const ways[] = {"nan_advantage", "infinite_return"};
+    static const char *const values[] = {"advantage nan", "return -inf"};
+    for (int k = 0; k < 2; k++) {
+        char text[256];
+        assert_int_equal(run(t, ways[k]), 0);
+        e2e_says(t, "warning: phase 2: 2 rows were left out of the updates so far, because an "
+                    "advantage or a return in the group was not finite");
+        snprintf(text, sizeof text,
+                 "algorithm careless_algo.so, advantages(): it gave row 2 the %s", values[k]);
+        e2e_says(t, text);
+        json_t *rows = e2e_metrics(t, "r");
+        assert_int_equal(count(rows, 0, "optim/not_finite_rows"), 0);
+        assert_true(e2e_metric(rows, 1, "optim/not_finite_rows") == 2);
+        assert_true(e2e_metric(rows, 1, "optim/skipped_steps") == 0);
+        assert_true(e2e_metric(rows, 1, "optim/grad_norm") > 0);
+        json_decref(rows);
+        assert_int_equal(e2e_shell(t, "\"$HOST\" runs show r"), 0);
+        e2e_says(t, "2 rows were left out of the updates so far");
+    }
+    assert_int_equal(run(t, "all_nan"), 0);
+    e2e_says(t, "8 rows were left out of the updates so far");
+    json_t *rows = e2e_metrics(t, "r");
+    assert_true(e2e_metric(rows, 1, "optim/skipped_steps") == 1);
+    json_decref(rows);
+}
+
+// A reward in the host's process, and one in a worker.
+static void a_reward_that_breaks_a_rule_is_named(void **state) {
+    struct e2e *t = *state;
+    static const char *const where[] = {"", ",isolate=false"};
+    for (int k = 0; k < 2; k++) {
+        e2e_shell(t, "rm -rf r");
+        assert_int_equal(e2e_run(t, WILD, "behind", where[k]), 1);
+        e2e_says(t, "reward wild_reward.so, score(), phase 2: ");
+        e2e_says(t, "wrote past the end of out->seq");
+        e2e_shell(t, "rm -rf r");
+        assert_int_equal(e2e_run(t, WILD, "thread", where[k]), 0);
+        e2e_says(t, "the metric \"from_a_thread\" is left out: it was reported from another thread "
+                    "than the one that called score()");
+        assert_int_not_equal(e2e_shell(t, "grep -q from_a_thread r/metrics.jsonl"), 0);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_broken_rule_ends_the_run, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_wrong_report_is_left_out, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_row_that_is_not_finite_is_left_out, e2e_setup,
+                                        e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_reward_that_breaks_a_rule_is_named, e2e_setup,
+                                        e2e_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
