@@ -404,6 +404,8 @@ int rlhf__episodes_is_lost(const struct rlhf__episodes *x, uint32_t i) { return 
 
 void rlhf__episodes_take(const struct rlhf__episodes *x, struct rlhf__rows *rows) {
     const rlhf_host *host = environment(x)->host;
+    // The environment reported the metrics during its calls, so they count as reported in one.
+    const struct rlhf__call call = rlhf__call_begin(environment(x), "its episodes");
     for (uint32_t i = 0; i < x->q.n && i < rows->n; i++) {
         const struct rlhf__episode *e = &x->of[i];
         rows->end[i] = e->end;
@@ -414,4 +416,5 @@ void rlhf__episodes_take(const struct rlhf__episodes *x, struct rlhf__rows *rows
             host->metric(host, e->metric[k].name, e->metric[k].value, e->metric[k].weight,
                          e->metric[k].combine);
     }
+    rlhf__call_end(&call, RLHF_OK, NULL);
 }

@@ -1,6 +1,7 @@
 // plan.c: see plan.h.
 #include "learn/plan.h"
 
+#include "base/printable.h"
 #include "batch/row_columns.h"
 
 #include <stdlib.h>
@@ -130,11 +131,13 @@ static rlhf_status check_name(const char *plugin, const char *name, struct rlhf_
     static const char *const roles[] = {"policy", "reference",  "critic",
                                         "judge",  "classifier", "host"};
     const size_t n = name ? strlen(name) : 0;
+    char shown[64];
     if (n < 1 || n > RLHF__NAME_MAX || strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != n)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                          "%s plans a model named \"%.40s\"; a name has 1 to %d of the letters a "
-                          "to z, digits and '_'",
-                          plugin, name ? name : "", RLHF__NAME_MAX);
+                          "%s plans a model named \"%s\"; a name has 1 to %d of the letters a "
+                          "to z, digits and '_', and must stay valid until destroy()",
+                          plugin, rlhf__printable(name ? name : "", shown, sizeof shown),
+                          RLHF__NAME_MAX);
     for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
         if (strcmp(name, roles[i]) == 0)
             return rlhf__fail(err, RLHF_E_UNSUPPORTED,
@@ -170,11 +173,12 @@ static rlhf_status check_divergence(const char *plugin, const rlhf_plan *p,
         return rlhf__fail(err, RLHF_E_INVALID,
                           "%s plans divergence_beta %g; it must be above 0 and below 1", plugin,
                           p->divergence_beta);
+    char shown[64];
     if (p->divergence_from && rlhf__plan_named(p, p->divergence_from) < 0)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                          "%s plans the divergence from \"%.40s\", which is not one of its named "
+                          "%s plans the divergence from \"%s\", which is not one of its named "
                           "models",
-                          plugin, p->divergence_from);
+                          plugin, rlhf__printable(p->divergence_from, shown, sizeof shown));
     return RLHF_OK;
 }
 

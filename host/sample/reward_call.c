@@ -156,17 +156,22 @@ uint32_t rlhf__marks_count(const uint8_t *marks, uint32_t n) {
     return all;
 }
 
-// If the reward marked rows as failed but gave no reason, name the first of these rows in the
-// message.
-static void say_rows(struct rlhf__error *why, const uint8_t *failed, uint32_t n) {
+// If the reward failed, or marked rows as failed, but gave no reason, name the first of these rows
+// in the message, and what a confined process may not do.
+static void say_rows(const struct rlhf__plugin *plugin, struct rlhf__error *why,
+                     const uint8_t *failed, uint32_t n) {
     const char *text = rlhf__status_text(RLHF_E_IO);
     const size_t all = strlen(why->text), end = strlen(text);
     uint32_t first = 0;
     if (all < end || strcmp(why->text + all - end, text) != 0) return;
+    char *at = why->text + all - end;
+    const size_t room = sizeof why->text - (all - end);
     while (first < n && !failed[first])
         first++;
-    snprintf(why->text + all - end, sizeof why->text - (all - end), "it could not score row %u",
-             first);
+    if (first < n)
+        snprintf(at, room, "it could not score row %u%s", first, rlhf__confined_hint(plugin));
+    else
+        snprintf(at, room, "%s%s", text, rlhf__confined_hint(plugin));
 }
 
 // Call score() for r and return its status. If score() succeeds but marks rows as failed, set *some
@@ -198,7 +203,7 @@ static rlhf_status score(const struct rlhf__reward_call *q, const struct rlhf__r
     rlhf__reward_view_finish(&view);
     *some = st == RLHF_OK && rlhf__marks_count(a->failed, r->n) > 0;
     st = rlhf__call_end(&running, *some ? RLHF_E_IO : st, why);
-    if (*some) say_rows(why, a->failed, r->n);
+    if (st == RLHF_E_IO) say_rows(plugin->plugin, why, a->failed, r->n);
     if (q->tally) q->tally->seconds += rlhf__seconds() - from;
     return st;
 }

@@ -24,8 +24,20 @@ struct reward {
     const char *text;
 };
 
+#ifdef BREAK_SNEAKS
+// A worker can do neither of these, from the moment on in which the file is loaded.
+__attribute__((constructor)) static void sneak(void) {
+    const char *path = getenv("CANARY_FILE");
+    if (path && open(path, O_WRONLY | O_CREAT, 0600) >= 0) abort();
+    if (path && socket(AF_INET, SOCK_STREAM, 0) >= 0) abort();
+}
+#endif
+
 static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
     const struct config *c = config;
+#ifdef BREAK_SNEAKS
+    sneak();
+#endif
 #if defined BREAK_CREATE
     return rlhf_failf(host, RLHF_E_INVALID, "gain is %g, which I do not like", c->gain);
 #elif defined BREAK_WORDS
@@ -142,10 +154,9 @@ static void misbehave(struct reward *r, const rlhf_reward_in *in, const rlhf_rew
 #elif defined BREAK_SLOW
     usleep(3000 * in->n);
 #elif defined BREAK_SNEAKS
-    // A worker can do neither of these.
-    const char *path = getenv("CANARY_FILE");
-    if (path && open(path, O_WRONLY | O_CREAT, 0600) >= 0) abort();
-    if (socket(AF_INET, SOCK_STREAM, 0) >= 0) abort();
+    sneak();
+    r->host->fail(r->host, RLHF_E_IO, "socket: Permission denied");
+    if (in->n > 2) out->failed[2] = 1;
 #elif defined BREAK_ENDS
     if (in->response[0].len == 0) _exit(3);
 #elif defined BREAK_UTF8

@@ -307,6 +307,18 @@ static void files_and_sockets_are_refused(void **state) {
     put_found(&r, found, sizeof found);
     assert_string_equal(found, "");
     assert_int_equal(left, 0);
+    // A row that it marks as failed is named, once for each kind of rows.
+    size_t i, told = 0;
+    json_t *row;
+    json_array_foreach(r.facts, i, row) {
+        const char *text = text_of(row, "text");
+        told += strstr(text, "score() marks 1 of 11 rows as failed, which are not compared; the "
+                             "first is row 2 ({\"prompt\"") != NULL &&
+                strstr(text, "socket: Permission denied; it runs in a process that cannot write "
+                             "files and has no network (its option network=true") != NULL;
+        told += strncmp(text, "score() marks ", 14) == 0;
+    }
+    assert_int_equal(told, 5); // the first of four kinds counts twice
     rlhf__check_report_finish(&r);
 }
 

@@ -54,7 +54,7 @@ static void skipped_steps_are_said(void **state) {
     e2e_says(t, "warning: phase 1: ");
     e2e_says(t,
              "skipped so far, because the loss or a gradient was not finite. What helps: a lower");
-    e2e_says(t, "rloo.so gave row 7 the advantage -inf");
+    e2e_says(t, "rloo.so, advantages(): it gave row 7 the advantage -inf");
     e2e_says(t, "found: ");
     assert_int_equal(
         e2e_run(t, "%s" BAD ":how=huge\" --set algo.minibatches=1 --phases 2 --out all", run), 1);

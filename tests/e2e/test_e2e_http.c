@@ -194,14 +194,13 @@ static void checked(void **state) {
     assert_null(strstr(t->out, "marked"));
     service.refuse_every = 1;
     assert_int_equal(e2e_run(t, CHECK, service.url), 0);
-    e2e_says(t, "it refused rows, so their scores were not tested: score(): http://127.0.0.1:");
+    e2e_says(t, "it refuses rows, so their scores are not tested: score(): http://127.0.0.1:");
     e2e_says(t, "it answered with status 400");
     assert_null(strstr(t->out, "score() takes "));
     service.refuse_every = 0;
     service.picky = 3;
     assert_int_equal(e2e_run(t, CHECK " --set batch=4", service.url), 0);
-    e2e_says(t,
-             "score() marked 3 of 11 rows as failed, which were not compared: http://127.0.0.1:");
+    e2e_says(t, "score() marks 3 of 11 rows as failed, which are not compared; the first is row ");
 }
 
 int main(void) {

@@ -31,9 +31,9 @@ struct work {
     const struct rlhf__check_case *one;
     size_t plugin;      // number in the file
     int64_t file_bytes; // size up to which the steps may write files
-    // 1: the steps are confined as in a worker: they cannot write files
-    // or use the network.
-    int32_t walled, reserved;
+    // 1: the file is loaded and the steps run confined as in a worker: they cannot write files or
+    // use the network.
+    int32_t walled;
 };
 
 static int same_text(const json_t *row, const char *key, const char *text) {
@@ -93,7 +93,8 @@ static rlhf_status run_steps(void *arg, struct rlhf__buf *out) {
                             .dirs = w->request->dirs,
                             .options = w->request->options,
                             .rows = w->request->rows,
-                            .seconds = w->request->seconds};
+                            .seconds = w->request->seconds,
+                            .walled = w->walled};
     struct rlhf__plugins *plugins = NULL;
     const struct rlhf__plugin **found = NULL;
     struct rlhf__error err;
@@ -340,6 +341,7 @@ static rlhf_status describe(void *arg, struct rlhf__buf *out) {
     struct rlhf__error err;
     void *object = NULL;
     json_t *rows = json_array(), *exports = json_array(), *needs = json_array();
+    if (w->walled) rlhf__confine(0, 0);
     rlhf_status st = rlhf__trust_code(w->request->path, w->request->dirs, &err);
     if (st == RLHF_OK) st = rlhf__shared_object_open(w->request->path, &object, &err);
     if (st == RLHF_OK) {
@@ -382,10 +384,11 @@ static rlhf_status check_plugin(struct work *w, const json_t *row, struct rlhf__
     const json_int_t kind = json_integer_value(json_object_get(row, "kind"));
     json_array_append(r->plugins, json_object_get(row, "id"));
     memset(w->log->hung, 0, sizeof w->log->hung);
-    RLHF_TRY(run_cases(w, id, rlhf__life_cases, r, err));
+    w->log->refused = 0;
     // rewards.isolate=third_party, the default
     w->walled = (kind == RLHF_KIND_REWARD || kind == RLHF_KIND_ENVIRONMENT) &&
                 !rlhf__plugin_is_shipped(w->request->dirs, w->request->path);
+    RLHF_TRY(run_cases(w, id, rlhf__life_cases, r, err));
     if (kind == RLHF_KIND_REWARD) return run_cases(w, id, rlhf__reward_cases, r, err);
     if (kind == RLHF_KIND_ALGO) return run_cases(w, id, rlhf__algo_cases, r, err);
     if (kind == RLHF_KIND_KERNELS) return run_cases(w, id, rlhf__kernels_cases, r, err);
@@ -406,6 +409,7 @@ static rlhf_status check_all(struct work *w, struct rlhf__check_report *r,
         .what = q->path, .seconds = q->seconds, .confined = 1};
     struct rlhf__buf text = RLHF__BUF_INIT;
     json_t *opened = NULL;
+    w->walled = !rlhf__plugin_is_shipped(q->dirs, q->path); // its kind is not known yet
     rlhf_status st = rlhf__child_ask(&limits, describe, w, &text, NULL, err);
     if (st == RLHF_OK)
         st = rlhf__json_parse(q->path, rlhf__buf_text(&text), text.len, &opened, err);

@@ -66,7 +66,7 @@ static int given_text(struct rlhf__check_row *r, const json_t *row) {
 int rlhf__row_set_make(struct rlhf__row_set *s, uint32_t n, int32_t texts, const json_t *given) {
     uint32_t state = 12345u + n + (uint32_t)texts;
     const size_t n_given = texts == RLHF__ROWS_PLAIN ? json_array_size(given) : 0;
-    *s = (struct rlhf__row_set){calloc(n, sizeof *s->row), n, 0};
+    *s = (struct rlhf__row_set){calloc(n, sizeof *s->row), n, texts};
     for (uint32_t i = 0; s->row && i < n; i++) {
         struct rlhf__check_row *r = &s->row[i];
         if (!(n_given ? given_text(r, json_array_get(given, i % n_given))

@@ -24,7 +24,8 @@ struct rlhf__check_row {
 
 struct rlhf__row_set {
     struct rlhf__check_row *row; // [n], groups of four
-    uint32_t n, reserved;
+    uint32_t n;
+    int32_t texts; // enum rlhf__row_texts
 };
 
 // Make n rows from the author's rows in `given`, which are used in turn. If `given` is NULL or

@@ -32,7 +32,7 @@ struct rlhf__child_log {
     int32_t done; // 1: the case is complete
     uint32_t n_found, n_facts;
     int32_t fault_rule; // set by the handler of a fault in guarded memory
-    int32_t reserved;
+    uint32_t refused;   // bits of enum rlhf__row_texts: rows whose refusal was reported
     char fault[248];
     char doing[256]; // "score() of 3 rows"
     // `inside` is the plugin's function that is running, or "". `hung` lists functions that did not
@@ -42,7 +42,7 @@ struct rlhf__child_log {
     char inside[32], hung[RLHF__CHILD_LOG_HUNG][32];
     int32_t left, reserved2;
     struct rlhf__child_log_found found[RLHF__CHILD_LOG_FOUND];
-    char fact[RLHF__CHILD_LOG_FACTS][256];
+    char fact[RLHF__CHILD_LOG_FACTS][512];
 };
 
 // Memory shared with a child; NULL if out of memory. Free with rlhf__child_log_free. [main]

@@ -2,6 +2,7 @@
 #include "check/cases.h"
 
 #include "base/clock.h"
+#include "base/printable.h"
 #include "check/check_rows.h"
 #include "check/probe.h"
 
@@ -57,22 +58,56 @@ static void *run_score(void *arg) {
     return NULL;
 }
 
-// Reports as a fact that score() refused the rows, or marked some of them as failed. Reports
-// nothing if memory ran out or the call was cancelled, because score() may then fail.
-static void say_refused(struct rlhf__probe *t, const struct call *call, const uint8_t *failed,
+// Writes which row of a set it is: its number in the file of --rows, or the beginning of the
+// generated data row. Returns `out`.
+static const char *name_row(const struct rlhf__check *c, const struct rlhf__row_set *set,
+                            uint32_t row, char out[96]) {
+    const size_t given = set->texts == RLHF__ROWS_PLAIN ? json_array_size(c->rows) : 0;
+    char text[44], shown[60];
+    if (given) {
+        snprintf(out, 96, "row %zu of the given ones", row % given + 1);
+        return out;
+    }
+    const uint32_t n = set->row[row].n_meta;
+    snprintf(text, sizeof text, "%.*s%s", n < 40 ? (int)n : 40, n ? set->row[row].meta : "",
+             n > 40 ? "..." : "");
+    snprintf(out, 96, "row %u (%s)", row,
+             n ? rlhf__printable(text, shown, sizeof shown) : "without a data row");
+    return out;
+}
+
+// Reports as a fact that score() refused the rows, or marked some of them as failed, and which rows
+// these are. Reports nothing if memory ran out or the call was cancelled, because score() may then
+// fail. A kind of rows is reported once.
+static void say_refused(struct rlhf__probe *t, const struct rlhf__row_set *set,
+                        const struct call *call, const uint8_t *failed, const uint32_t *rows,
                         uint32_t n) {
-    uint32_t some = 0;
+    static const char *const kinds[] = {"", " with empty responses", " that are not valid UTF-8",
+                                        " without data rows"};
+    struct rlhf__child_log *log = t->check->log;
+    const char *kind = kinds[set->texts];
+    const char *why = call->status < 0 ? call->err.text : rlhf__probe_words(t);
+    const char *hint = t->check->walled && rlhf__is_refusal(why) ? RLHF__CONFINED_HINT : "";
+    uint32_t first = 0, some = 0;
+    char name[96];
+    while (first < n && !failed[first])
+        first++;
     for (uint32_t i = 0; i < n; i++)
         some += failed[i] != 0;
-    if (rlhf__probe_starved(t) || call->status == RLHF_E_NOMEM || call->status == RLHF_E_CANCELLED)
+    if (rlhf__probe_starved(t) || call->status == RLHF_E_NOMEM ||
+        call->status == RLHF_E_CANCELLED || (call->status >= 0 && first == n))
         return;
+    if (log->refused & (1u << set->texts)) return;
+    log->refused |= 1u << set->texts;
     if (call->status < 0)
-        rlhf__child_log_fact(t->check->log, "it refused rows, so their scores were not tested: %s",
-                             call->err.text);
-    else if (some)
-        rlhf__child_log_fact(t->check->log,
-                             "score() marked %u of %u rows as failed, which were not compared: %s",
-                             some, n, rlhf__probe_words(t));
+        rlhf__child_log_fact(log, "it refuses rows%s, so their scores are not tested: %s%s", kind,
+                             why, hint);
+    else
+        rlhf__child_log_fact(log,
+                             "score() marks %u of %u rows%s as failed, which are not compared; the "
+                             "first is %s: %s%s",
+                             some, n, kind, name_row(t->check, set, rows[first], name),
+                             *why ? why : "it gives no reason", hint);
 }
 
 // Calls score() of an existing instance for n rows of the set; `rows` has their numbers. `side` is
@@ -98,7 +133,7 @@ static rlhf_status score(struct rlhf__probe *t, const struct rlhf__row_set *set,
             to->verdict[rows[i]] = rows_call.out.verdict[i];
             to->failed[rows[i]] = rows_call.out.failed[i];
         }
-        say_refused(t, &call, rows_call.out.failed, n);
+        say_refused(t, set, &call, rows_call.out.failed, rows, n);
     }
     rlhf__row_call_finish(&rows_call);
     to->status = call.status;
@@ -152,6 +187,7 @@ static int rows_suit(struct rlhf__check *c, const struct rlhf__row_set *set) {
     const rlhf_reward_ops *ops = &c->plugin->ops.reward;
     struct rlhf__probe t;
     struct rlhf__error err;
+    char name[96];
     int suit = 1;
     if (rlhf__probe_create(c, NULL, 0, &t, &err) < 0) suit = 0;
     for (uint32_t i = 0; suit && ops->check_row && i < set->n && i < 64; i++) {
@@ -162,8 +198,9 @@ static int rows_suit(struct rlhf__check *c, const struct rlhf__row_set *set) {
                                  .prompt = {r->prompt, r->n_prompt}};
         rlhf__probe_begin(&t, "check_row()");
         if (rlhf__probe_end(&t, ops->check_row(t.self, &row), &err) == RLHF_OK) continue;
-        rlhf__child_log_fact(c->log, "it refuses data rows: %s (rows of your own: --rows FILE)",
-                             err.text);
+        rlhf__child_log_fact(c->log, "it refuses %s: %s%s", name_row(c, set, i, name),
+                             err.text,
+                             json_array_size(c->rows) ? "" : " (rows of your own: --rows FILE)");
         suit = 0;
     }
     rlhf__probe_finish(&t);

@@ -328,6 +328,21 @@ static int checks_inputs(const char *function) {
            strcmp(function, "check_row()") == 0;
 }
 
+const char *rlhf__confined_hint(const struct rlhf__plugin *p) {
+    const char *confined = p->outside ? p->outside->confined : NULL;
+    if (!confined || strstr(confined, "network=true")) return "";
+    return RLHF__CONFINED_HINT;
+}
+
+int rlhf__is_refusal(const char *why) {
+    static const char *const signs[] = {"Permission denied", "Operation not permitted",
+                                        "Network is unreachable", "Name or service not known",
+                                        "Temporary failure in name resolution"};
+    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
+        if (strstr(why, signs[i])) return 1;
+    return 0;
+}
+
 static rlhf_status call_failed(const struct rlhf__call *call, rlhf_status status,
                                struct rlhf__error *err) {
     const struct rlhf__instance *i = call->instance;
@@ -338,9 +353,10 @@ static rlhf_status call_failed(const struct rlhf__call *call, rlhf_status status
     if (services->phase >= 0)
         snprintf(phase, sizeof phase, ", phase %lld", (long long)services->phase);
     if (status > RLHF_OK || status < RLHF_E_INTERNAL) status = RLHF_E_INTERNAL;
-    return rlhf__fail(err, status, "%s %s%s%s%s: %s",
+    return rlhf__fail(err, status, "%s %s%s%s%s: %s%s",
                       rlhf__kind_name((int32_t)i->plugin->desc.kind), rlhf__plugin_name(i->plugin),
-                      is_clear ? "" : ", ", is_clear ? "" : call->function, phase, why);
+                      is_clear ? "" : ", ", is_clear ? "" : call->function, phase, why,
+                      rlhf__is_refusal(why) ? rlhf__confined_hint(i->plugin) : "");
 }
 
 rlhf_status rlhf__call_end(const struct rlhf__call *call, rlhf_status status,

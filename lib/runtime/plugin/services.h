@@ -133,6 +133,16 @@ rlhf_status rlhf__call_kept(const struct rlhf__call *, struct rlhf__tails *, rlh
 rlhf_status rlhf__call_wrote(const struct rlhf__call *, struct rlhf__tails *, rlhf_status status,
                              struct rlhf__error *err);
 
+// _is_refusal: returns 1 if a message looks as if the system refused something that a confined
+// process may not do. _confined_hint: returns what such a process may not do, as text to follow the
+// message, or "" if the plugin and its programs are not confined, or may use the network. A failed
+// call's message contains both. [any]
+#define RLHF__CONFINED_HINT                                                                        \
+    "; it runs in a process that cannot write files and has no network (its option network=true "  \
+    "allows the network)"
+int rlhf__is_refusal(const char *why);
+const char *rlhf__confined_hint(const struct rlhf__plugin *);
+
 // Write only the <why> of a failed call (see rlhf__call_end) into out[cap]. Returns `out`. [any]
 const char *rlhf__call_why(const struct rlhf__call *call, rlhf_status status, char *out,
                            size_t cap);
