@@ -54,17 +54,17 @@ static uint32_t find_odd(const struct rlhf__rows *e, uint8_t *odd, struct rlhf__
         const float *x = not_finite(e->token[RLHF__ADVANTAGE], from, to);
         const int is_return = !x;
         if (!x) x = not_finite(e->token[RLHF__RETURNS], from, to);
-        if (!x || e->use[i] == RLHF_ROW_EXCLUDED) continue;
+        if (!x || e->use[i] == RLHF_USE_EXCLUDED) continue;
         if (!count->rows)
             *count = (struct rlhf__odd_rows){.row = i, .value = *x, .is_return = is_return};
         for (uint32_t k = 0; k < e->n; k++) {
-            if (odd[k] || e->group[k] != e->group[i] || e->use[k] == RLHF_ROW_EXCLUDED) continue;
+            if (odd[k] || e->group[k] != e->group[i] || e->use[k] == RLHF_USE_EXCLUDED) continue;
             odd[k] = 1;
             count->rows++;
         }
     }
     for (uint32_t i = 0; i < e->n; i++)
-        left += !odd[i] && e->use[i] != RLHF_ROW_EXCLUDED;
+        left += !odd[i] && e->use[i] != RLHF_USE_EXCLUDED;
     return left;
 }
 
@@ -77,7 +77,7 @@ static rlhf_status exclude_odd(struct rlhf__rows *e, struct rlhf__odd_rows *coun
     if (!odd) return RLHF__NOMEM(err, "out of memory for %u rows", e->n);
     const uint32_t left = find_odd(e, odd, count);
     for (uint32_t i = 0; left && i < e->n; i++)
-        if (odd[i]) e->use[i] = RLHF_ROW_EXCLUDED;
+        if (odd[i]) e->use[i] = RLHF_USE_EXCLUDED;
     free(odd);
     return RLHF_OK;
 }

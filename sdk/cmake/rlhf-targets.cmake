@@ -67,3 +67,14 @@ function(rlhf_add_test name)
   set_tests_properties(${name} PROPERTIES ${RLHF_TEST_${T_LABEL}}
     ENVIRONMENT "RLHF_BUILD_DIR=${CMAKE_BINARY_DIR};${RLHF_TEST_ENV}")
 endfunction()
+
+# rlhf_add_plugin_test(NAME): test_NAME.c, a program that tests the plugin NAME, whose path is its
+# argument (`rlhf-host plugin new` generates such tests).
+function(rlhf_add_plugin_test name)
+  add_executable(test_${name} test_${name}.c)
+  set_target_properties(test_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  target_link_libraries(test_${name} PRIVATE rlhf_test rlhf_sdk rlhf_warnings)
+  add_dependencies(test_${name} plugin_${name})
+  add_test(NAME test_${name} COMMAND test_${name} $<TARGET_FILE:plugin_${name}>)
+  set_tests_properties(test_${name} PROPERTIES ${RLHF_TEST_quick} ENVIRONMENT "${RLHF_TEST_ENV}")
+endfunction()

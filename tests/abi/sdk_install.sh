@@ -24,6 +24,10 @@ if command -v pkg-config >/dev/null; then
     cflags=$(PKG_CONFIG_PATH=$pc pkg-config --cflags rlhf-sdk)
     "$CC" -std=c11 $cflags -shared -fPIC -fvisibility=hidden -Wl,-z,defs \
         -o "$tmp/by_hand.so" "$tmp/prefix/share/rlhf/examples/gold/gold.c"
+    case ${CXX:-} in "" | *NOTFOUND) ;; *)
+        "$CXX" -std=c++20 -Wall -Wextra -Werror $cflags -shared -fPIC -fvisibility=hidden -Wl,-z,defs \
+            -o "$tmp/by_hand_cc.so" "$tmp/prefix/share/rlhf/templates/reward.cc" ;;
+    esac
     PKG_CONFIG_PATH=$pc pkg-config --variable=plugindir rlhf-sdk | grep -q '/rlhf/1$'
 fi
 

@@ -81,7 +81,7 @@ static rlhf_status advantages(void *self, const rlhf_rollout *r) {
     if (how == INFINITE_RETURN) returns[r->offset[3] - 1] = -INFINITY;
     if (how == PAST_ADVANTAGE) advantage[r->total] = 1;
     if (how == PAST_RETURNS) returns[r->total] = 1;
-    if (how == PAST_USE) r->use[r->n] = RLHF_ROW_EXCLUDED;
+    if (how == PAST_USE) r->use[r->n] = RLHF_USE_EXCLUDED;
     if (how == NAME) rlhf_metric_last(s->host, "my metric\n", 1);
     if (how == THREAD) on_thread(s, report);
     if (how == REDUCE_THREAD) on_thread(s, reduce);

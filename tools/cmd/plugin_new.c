@@ -7,6 +7,8 @@
 #include "base/folder.h"
 #include "base/nearest.h"
 #include "cmd/flags.h"
+#include "cmd/plugin_in_tree.h"
+#include "cmd/plugin_template.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,25 +47,25 @@ static const struct lang {
     const char *word, *shown, *suffix, *cmake, *compile;
 } langs[] = {
     {"c", "C", "c", "C", "$(CC) -std=c11 $(CFLAGS)"},
-    {"c++", "C++", "cc", "C CXX", "$(CXX) -std=c++20 $(CXXFLAGS) -Wno-missing-field-initializers"},
+    {"c++", "C++", "cc", "C CXX", "$(CXX) -std=c++20 $(CXXFLAGS)"},
 };
 enum { N_LANGS = sizeof langs / sizeof *langs };
 
 struct options {
     const char *lang, *to;
+    int32_t in_tree;
 };
 static const struct rlhf__flag flags[] = {
     RLHF__FLAG_S(struct options, "--lang", lang, "c|c++", "new: language of the plugin [c]"),
-    RLHF__FLAG_S(struct options, "--to", to, "DIR", "new: the directory to make [NAME]"),
+    RLHF__FLAG_S(struct options, "--to", to, "DIR",
+                 "new: the directory to make [NAME]; with --in-tree the clone [.]"),
+    RLHF__FLAG_SW(struct options, "--in-tree", in_tree,
+                  "new: add it to a clone of rlhf-host, with its test, page and table rows"),
 };
 enum { N_FLAGS = sizeof flags / sizeof *flags };
 
 void rlhf__plugin_new_help(FILE *out) { rlhf__flags_help(out, flags, N_FLAGS); }
 
-// A placeholder in the templates and the text that replaces it.
-struct word {
-    const char *from, *to;
-};
 enum { N_WORDS = 20 };
 struct making {
     const struct rlhf__dirs *dirs;
@@ -72,12 +74,13 @@ struct making {
     const char *name, *to;
     char texts[9][96];
     struct rlhf__buf run; // the README's commands
-    struct word words[N_WORDS];
-    size_t n_words;
+    char templates_dir[RLHF__PATH_CAP];
+    struct rlhf__template_word words[N_WORDS];
+    struct rlhf__templates templates;
 };
 
 static void add_word(struct making *m, const char *from, const char *to) {
-    m->words[m->n_words++] = (struct word){from, to};
+    m->words[m->templates.n++] = (struct rlhf__template_word){from, to};
 }
 
 static void set_words(struct making *m) {
@@ -112,38 +115,10 @@ static void set_words(struct making *m) {
     add_word(m, t[7], t[8]);
 }
 
-// Fill in all placeholders of a text.
-static void fill(const struct making *m, const char *text, struct rlhf__buf *out) {
-    while (*text) {
-        size_t i = 0;
-        while (i < m->n_words && strncmp(text, m->words[i].from, strlen(m->words[i].from)) != 0)
-            i++;
-        if (i == m->n_words) {
-            rlhf__buf_putc(out, *text++);
-        } else {
-            rlhf__buf_puts(out, m->words[i].to);
-            text += strlen(m->words[i].from);
-        }
-    }
-}
-
-// Read the template `from` and fill it in.
-static rlhf_status read_template(const struct making *m, const char *from, struct rlhf__buf *out,
-                                 struct rlhf__error *err) {
-    char path[RLHF__PATH_CAP];
-    struct rlhf__buf text = RLHF__BUF_INIT;
-    rlhf__path_put(path, "%s/templates/%s", m->dirs->share, from);
-    rlhf_status st = rlhf__file_read(path, 1 << 20, &text, err);
-    if (st == RLHF_OK) fill(m, rlhf__buf_text(&text), out);
-    if (st == RLHF_OK) st = rlhf__buf_ok(out, err);
-    rlhf__buf_free(&text);
-    return st < 0 ? rlhf__error_context(err, "plugin new: a template of the installed SDK") : st;
-}
-
 static rlhf_status put_file(const struct making *m, const struct rlhf__folder *in, const char *from,
                             const char *to, struct rlhf__error *err) {
     struct rlhf__buf text = RLHF__BUF_INIT;
-    rlhf_status st = read_template(m, from, &text, err);
+    rlhf_status st = rlhf__template_read(&m->templates, from, &text, err);
     if (st == RLHF_OK) st = rlhf__file_write(in, to, rlhf__buf_text(&text), text.len, err);
     rlhf__buf_free(&text);
     return st;
@@ -263,34 +238,54 @@ static rlhf_status check(struct making *m, const struct options *o,
     m->name = rest->item[1];
     RLHF_TRY(check_name(m, err));
     m->to = o->to ? o->to : m->name;
-    if (!*rlhf__path_base(m->to))
+    if (!o->in_tree && !*rlhf__path_base(m->to))
         return rlhf__fail(err, RLHF_E_INVALID,
                           "plugin new: --to is \"%.200s\", which does not end in a name", m->to);
     return RLHF_OK;
 }
 
+// Make a directory of its own for the plugin.
+static rlhf_status make_directory(struct making *m, struct rlhf__error *err) {
+    char run[64];
+    rlhf__path_put(m->templates_dir, "%s/templates", m->dirs->share);
+    m->templates = (struct rlhf__templates){.dir = m->templates_dir, .word = m->words};
+    set_words(m);
+    snprintf(run, sizeof run, "run_%s.md", m->kind->word);
+    RLHF_TRY(rlhf__template_read(&m->templates, run, &m->run, err));
+    m->templates.n = 0;
+    set_words(m);
+    RLHF_TRY(make(m, err));
+    printf("made %s: %s in %s; next:\n  cd %s && make check\n", m->to, m->kind->what,
+           m->lang->shown, m->to);
+    return RLHF_OK;
+}
+
+static rlhf_status add_to_tree(const struct making *m, const char *root, struct rlhf__error *err) {
+    const struct rlhf__new_plugin plugin = {m->kind->word, m->kind->cmake, m->kind->dir,
+                                            m->kind->what, m->name};
+    if (m->lang != &langs[0])
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "plugin new: the plugins of rlhf-host are in C; --in-tree has no effect "
+                          "with --lang %s",
+                          m->lang->word);
+    RLHF_TRY(rlhf__plugin_in_tree(root, &plugin, err));
+    printf("next:\n  cmake --build build/dev --target plugin_%s test_%s\n"
+           "  ctest --test-dir build/dev -R '^test_%s$' --output-on-failure\n",
+           m->name, m->name, m->name);
+    return RLHF_OK;
+}
+
 int rlhf__plugin_new(const struct rlhf__env *env, int argc, char **argv) {
-    struct options o = {NULL, NULL};
+    struct options o = {NULL, NULL, 0};
     struct rlhf__flag_list rest = {NULL, 0};
     struct making m = {
         .dirs = env->dirs, .kind = &kinds[0], .lang = &langs[0], .run = RLHF__BUF_INIT};
     struct rlhf__error err;
-    char run[64];
     rlhf_status st = rlhf__flags_parse(flags, N_FLAGS, argc, argv, &o, &rest, &err);
     if (st == RLHF_OK) st = check(&m, &o, &rest, &err);
-    if (st == RLHF_OK) {
-        set_words(&m);
-        snprintf(run, sizeof run, "run_%s.md", m.kind->word);
-        st = read_template(&m, run, &m.run, &err);
-        m.n_words = 0;
-        set_words(&m);
-    }
-    if (st == RLHF_OK) st = make(&m, &err);
     if (st == RLHF_OK)
-        printf("made %s: %s in %s; next:\n  cd %s && make check\n", m.to, m.kind->what,
-               m.lang->shown, m.to);
-    else
-        rlhf__log_error(env->log, err.text);
+        st = o.in_tree ? add_to_tree(&m, o.to ? o.to : ".", &err) : make_directory(&m, &err);
+    if (st != RLHF_OK) rlhf__log_error(env->log, err.text);
     rlhf__buf_free(&m.run);
     free(rest.item);
     return rlhf__exit_status(st);

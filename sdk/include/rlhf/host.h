@@ -52,9 +52,9 @@ struct rlhf_host {
     // to z and A to Z, digits, '_', '-', '.' and '/'. The host prefixes it: rewards/<reward>/<name>
     // for a reward, judge/<name> for a judge, models/<role>/<name> for a model; names from an
     // algorithm stay unchanged. The host ignores, with a warning, a report that breaks these rules,
-    // that has a name which the host reports itself (docs/metrics.md), or that is made after the
-    // call has returned or on another thread than the call's. [call] [R:metric-name]
-    // [R:metric-text] [R:metric-weight] [R:metric-combine] [R:thread]
+    // that has a name which the host reports itself (docs/metrics.md), or that is made where [call]
+    // does not allow it. [call] [R:metric-name] [R:metric-text]
+    // [R:metric-weight] [R:metric-combine] [R:thread]
     void (*metric)(const rlhf_host *, const char *name, double value, double weight,
                    int32_t combine);
     // Sets *out to the generator of the named stream, with the run's seed and counter 0. Each
