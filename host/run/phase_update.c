@@ -69,7 +69,7 @@ static uint32_t find_odd(const struct rlhf__rows *e, uint8_t *odd, struct rlhf__
 }
 
 // Exclude these rows, as rlhf/algo.h says. Otherwise one number would make the loss NaN, and the
-// whole minibatch would be skipped. If no row is left, nothing is excluded, so that the update is
+// whole minibatch would be skipped. If these are all rows, excludes none, so that the update is
 // skipped and counts as skipped.
 static rlhf_status exclude_odd(struct rlhf__rows *e, struct rlhf__odd_rows *count,
                                struct rlhf__error *err) {

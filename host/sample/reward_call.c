@@ -157,7 +157,7 @@ uint32_t rlhf__marks_count(const uint8_t *marks, uint32_t n) {
 }
 
 // If the reward failed, or marked rows as failed, but gave no reason, name the first of these rows
-// in the message, and what a confined process may not do.
+// in the message, and the limits of a confined process.
 static void say_rows(const struct rlhf__plugin *plugin, struct rlhf__error *why,
                      const uint8_t *failed, uint32_t n) {
     const char *text = rlhf__status_text(RLHF_E_IO);

@@ -2,6 +2,7 @@
 #include "cmd/plugin_in_tree.h"
 
 #include "base/file.h"
+#include "base/folder.h"
 #include "cmd/plugin_template.h"
 
 #include <stdio.h>
@@ -21,7 +22,7 @@ static const struct home {
 enum { HOMES = sizeof homes / sizeof *homes };
 
 enum how {
-    NEW,    // a new file: a template, or the text if there is no template
+    NEW,    // a new file: a template or, if `template` is NULL, the text
     APPEND, // the text at the end of a file
     AFTER,  // the text after the line that begins with `anchor`
     BEFORE

@@ -244,7 +244,7 @@ static rlhf_status check(struct making *m, const struct options *o,
     return RLHF_OK;
 }
 
-// Make a directory of its own for the plugin.
+// Make a directory for the plugin.
 static rlhf_status make_directory(struct making *m, struct rlhf__error *err) {
     char run[64];
     rlhf__path_put(m->templates_dir, "%s/templates", m->dirs->share);

@@ -206,7 +206,8 @@ typedef struct rlhf_rollout {
     // out [total], zeroed: passed on to loss() under the same names. The host does not use
     // `advantage` and `returns`, except to write them to a rollout log. `returns` is the value
     // head's regression target. If a number of a row is not finite, the host treats all rows of its
-    // group as RLHF_USE_EXCLUDED, and warns; if no row is left, it skips the update. [R:advantages]
+    // group as RLHF_USE_EXCLUDED, and warns; without any other row it skips the update.
+    // [R:advantages]
     float *advantage, *returns;
     uint8_t *use; // out [n], zeroed: enum rlhf_row_use
 } rlhf_rollout;
