@@ -41,12 +41,12 @@ static void say_turn_end(const struct rlhf__phase *p) {
 // Name the plugin, and the first of its numbers that is not finite.
 static void say_odd_row(const struct rlhf__phase *p) {
     const struct rlhf__odd_rows *odd = &p->learner->odd;
-    rlhf__report_warn(p->report, p->count->phase + 1, "odd_row",
-                      "algorithm %s, advantages(): it gave row %u the %s %g; all advantages and returns "
-                      "must be finite",
-                      rlhf__plugin_name(p->cast->algo->plugin), odd->row,
-                      odd->is_return ? "return" : "advantage",
-                      isnan(odd->value) ? (double)NAN : (double)odd->value);
+    rlhf__report_warn(
+        p->report, p->count->phase + 1, "odd_row",
+        "algorithm %s, advantages(): it gave row %u the %s %g; all advantages and returns "
+        "must be finite",
+        rlhf__plugin_name(p->cast->algo->plugin), odd->row, odd->is_return ? "return" : "advantage",
+        isnan(odd->value) ? (double)NAN : (double)odd->value);
 }
 
 // ---- the rewards' metrics ----

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 enum fault { NONE, CRASH, EXIT, HANG, REFUSE, LATER, ROLE, PAST };
-static const char *const faults[] = {"none",   "crash", "exit", "hang",
-                                     "refuse", "later", "role", "past", NULL};
+static const char *const faults[] = {"none",  "crash", "exit", "hang", "refuse",
+                                     "later", "role",  "past", NULL};
 
 struct config {
     int32_t fault, reserved;

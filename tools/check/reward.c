@@ -198,8 +198,7 @@ static int rows_suit(struct rlhf__check *c, const struct rlhf__row_set *set) {
                                  .prompt = {r->prompt, r->n_prompt}};
         rlhf__probe_begin(&t, "check_row()");
         if (rlhf__probe_end(&t, ops->check_row(t.self, &row), &err) == RLHF_OK) continue;
-        rlhf__child_log_fact(c->log, "it refuses %s: %s%s", name_row(c, set, i, name),
-                             err.text,
+        rlhf__child_log_fact(c->log, "it refuses %s: %s%s", name_row(c, set, i, name), err.text,
                              json_array_size(c->rows) ? "" : " (rows of your own: --rows FILE)");
         suit = 0;
     }

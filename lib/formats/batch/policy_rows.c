@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Each copy begins at a multiple of ALIGN. A tail follows it, because algorithms write some of them.
-// There are at most COPIES copies.
+// Each copy begins at a multiple of ALIGN. A tail follows it, because algorithms write some of
+// them. There are at most COPIES copies.
 enum { ALIGN = 8, COPIES = 64 };
 
 void rlhf__policy_rows_finish(struct rlhf__policy_rows *p) {

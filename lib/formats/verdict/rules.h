@@ -26,8 +26,8 @@ rlhf__rule rlhf__rule_collapsed, rlhf__rule_narrowed, rlhf__rule_fell_apart, rlh
     rlhf__rule_frozen;
 // update_rules.c: steps, gradients, time
 rlhf__rule rlhf__rule_jumped, rlhf__rule_exploded, rlhf__rule_skipped_steps,
-    rlhf__rule_not_finite_rows,
-    rlhf__rule_kl_over_target, rlhf__rule_gradient, rlhf__rule_slow_reward;
+    rlhf__rule_not_finite_rows, rlhf__rule_kl_over_target, rlhf__rule_gradient,
+    rlhf__rule_slow_reward;
 // text_rules.c: lengths and ends
 rlhf__rule rlhf__rule_cut_off, rlhf__rule_lengths;
 // reward_rules.c and reward_parts.c: what rewards teach, and measures that nothing is trained on

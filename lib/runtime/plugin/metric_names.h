@@ -9,8 +9,8 @@
 // RLHF_METRIC_NAME_MAX bytes.
 enum { RLHF__METRIC_NAME = 256 };
 
-// Returns why a plugin may not use the name for a metric, as text to follow the name, or NULL if the
-// name is valid. `name` may be NULL. [any]
+// Returns why a plugin may not use the name for a metric, as text to follow the name, or NULL if
+// the name is valid. `name` may be NULL. [any]
 const char *rlhf__metric_name_fault(const char *name);
 
 // Write a metric's full name to `out`: the owner as prefix and then the name ("rewards/imdb/hits"),
