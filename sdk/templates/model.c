@@ -33,10 +33,6 @@ static const struct rlhf_tf_name globals[] = {
     {RLHF_TF_FINAL_G, RLHF_TF_ALL, "model.norm.weight"},
     {RLHF_TF_LM, RLHF_TF_ALL, "lm_head.weight"},
     {RLHF_TF_SCORE_W, RLHF_TF_ALL, "score.weight"},
-    {RLHF_TF_V1_W, RLHF_TF_ALL, "v_head.fc.weight"},
-    {RLHF_TF_V1_B, RLHF_TF_ALL, "v_head.fc.bias"},
-    {RLHF_TF_V2_W, RLHF_TF_ALL, "v_head.out.weight"},
-    {RLHF_TF_V2_B, RLHF_TF_ALL, "v_head.out.bias"},
     {0, RLHF_TF_ALL, NULL},
 };
 static const struct rlhf_tf_name layers[] = {

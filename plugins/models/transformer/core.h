@@ -72,7 +72,8 @@ enum rlhf_tf_piece {
 };
 
 // The name of a parameter in the checkpoint. A list of names ends with a NULL name. The names in a
-// layer's list are prefixed with layer_prefix of struct rlhf_tf_arch.
+// layer's list are prefixed with layer_prefix of struct rlhf_tf_arch. The value head needs no
+// names, because its names are the same in all families ("v_head.fc.weight").
 struct rlhf_tf_name {
     int32_t slot, piece; // enum rlhf_tf_slot, enum rlhf_tf_piece
     const char *name;

@@ -32,14 +32,28 @@ static int32_t block_of(const struct rlhf__tf *m, const struct rlhf_tf_name *n, 
     return -1;
 }
 
+// The host knows these names as well; they are the same in all families.
+static const struct rlhf_tf_name value_head[] = {{RLHF_TF_V1_W, RLHF_TF_ALL, "v_head.fc.weight"},
+                                                 {RLHF_TF_V1_B, RLHF_TF_ALL, "v_head.fc.bias"},
+                                                 {RLHF_TF_V2_W, RLHF_TF_ALL, "v_head.out.weight"},
+                                                 {RLHF_TF_V2_B, RLHF_TF_ALL, "v_head.out.bias"},
+                                                 {0, RLHF_TF_ALL, NULL}};
+
+static rlhf_status each_global(struct rlhf__tf *m, const struct rlhf_tf_name *n, visit_fn *visit,
+                               void *arg) {
+    for (; n->name; n++)
+        if (is_own(m, -1, n->slot)) RLHF_TRY(visit(m, n, -1, WHOLE, arg));
+    return RLHF_OK;
+}
+
 // Calls `visit` for every parameter, in the order of param(): layers, globals, adapters.
 static rlhf_status each_name(struct rlhf__tf *m, visit_fn *visit, void *arg) {
     const struct rlhf_tf_name *n;
     for (int32_t layer = 0; layer < m->arch.n_layer; layer++)
         for (n = m->arch.layers; n->name; n++)
             if (is_own(m, layer, n->slot)) RLHF_TRY(visit(m, n, layer, WHOLE, arg));
-    for (n = m->arch.globals; n->name; n++)
-        if (is_own(m, -1, n->slot)) RLHF_TRY(visit(m, n, -1, WHOLE, arg));
+    RLHF_TRY(each_global(m, m->arch.globals, visit, arg));
+    RLHF_TRY(each_global(m, value_head, visit, arg));
     for (int32_t layer = 0; m->low && layer < m->arch.n_layer; layer++)
         for (n = m->arch.layers; n->name; n++) {
             if (block_of(m, n, layer) < 0) continue;
