@@ -151,6 +151,7 @@ static rlhf_status wait_for(const struct call *a, uint32_t i, struct rlhf__error
     if (e->n_said || out->end[i] || out->verdict[i] || out->reward[i] != 0)
         return broken(a, i, "is to be answered later, but has a part of its answer", err);
     e->answer = RLHF__ANSWER_LATER;
+    if (a->how->function != RLHF__CALL_POLL) e->asked_at = rlhf__seconds();
     if (a->how->timeout_s <= 0 || rlhf__seconds() - e->asked_at <= a->how->timeout_s)
         return RLHF_OK;
     e->answer = RLHF__ANSWER_NONE;
@@ -203,7 +204,6 @@ static void begin(const struct rlhf__episode_call *c, struct rlhf__episode *cons
         e->answer = answered ? RLHF__ANSWER_HERE : RLHF__ANSWER_NONE;
         if (c->function == RLHF__CALL_POLL) continue;
         e->asked = c->function;
-        e->asked_at = rlhf__seconds();
     }
 }
 

@@ -62,7 +62,7 @@ struct rlhf__episode {
     int32_t seen;     // 1: the environment has been called with `state`
     int32_t asked;    // the function that was called last: enum rlhf__episode_function
     int32_t answer;   // enum rlhf__episode_answer
-    double asked_at;  // when, in rlhf__seconds()
+    double asked_at;  // since when its answer is to come later, in rlhf__seconds()
     int64_t attempts; // repeats of that call after failures
     uint64_t number, seed;
     rlhf_str meta; // borrowed

@@ -28,8 +28,9 @@ rlhf_status rlhf__held_out_prompts_open(const struct rlhf__feed_env *env,
 
 // Scores of the held-out responses.
 struct result {
-    double mean;    // of the rewards
-    double correct; // share of right answers; NaN if no reward verifies answers
+    double mean;     // of the rewards
+    uint32_t scored; // responses that have a reward
+    double correct;  // share of right answers; NaN if no reward verifies answers
 };
 
 // A measurement.
@@ -124,6 +125,7 @@ static rlhf_status score_rows(const struct measured *m, struct rlhf__rows *e, st
     config.mixing.normalize = RLHF__NORMALIZE_NONE;
     config.mixing.clip = 0;
     struct rlhf__metrics_under to = under_eval(h);
+    uint8_t *keep = calloc(2 * (size_t)e->n + 1, 1), *unpaid = keep ? keep + e->n : NULL;
     const struct rlhf__scorer s = {.config = &config,
                                    .rewards = env->cast->rewards,
                                    .metric = rlhf__metrics_under_put,
@@ -131,6 +133,7 @@ static rlhf_status score_rows(const struct measured *m, struct rlhf__rows *e, st
                                    .metric_ctx = &to,
                                    .phase = h->phase > 0 ? h->phase - 1 : 0,
                                    .held_out = 1,
+                                   .unpaid = unpaid,
                                    .watch = rlhf__progress_watch(env->progress),
                                    .log = env->log,
                                    .tally = tally,
@@ -138,11 +141,11 @@ static rlhf_status score_rows(const struct measured *m, struct rlhf__rows *e, st
     const struct rlhf__scored_by by = {&config.response, env->cast->rules, m->prompts};
     struct rlhf__scored x = {0};
     double std;
-    uint8_t *keep = calloc(e->n, 1);
     if (!keep) return RLHF__NOMEM(err, "out of memory for %u held-out responses", e->n);
     rlhf_status st = rlhf__scored_init(&x, &by, e, err);
     if (st == RLHF_OK) st = score_texts(&s, &x, e, keep, err);
-    if (st == RLHF_OK) rlhf__mean_std(e->reward, keep, NULL, e->n, &result->mean, &std);
+    if (st == RLHF_OK)
+        result->scored = rlhf__mean_std(e->reward, keep, unpaid, e->n, &result->mean, &std);
     result->correct = rlhf__scored_correct(&x, keep);
     if (st == RLHF_OK && wants_samples(env, h)) st = write_samples(m, e, &x, err);
     rlhf__scored_finish(&x);
@@ -187,13 +190,20 @@ static rlhf_status refer(const struct rlhf__feed_env *env, struct rlhf__rows *e,
 
 static void say(const struct rlhf__feed_env *env, const struct rlhf__held_out *h,
                 const struct result *result, uint32_t n) {
-    char right[40] = "", when[60] = "before the first phase";
+    char right[40] = "", left[60] = "", when[60] = "before the first phase";
     if (!isnan(result->correct)) snprintf(right, sizeof right, ", %.4f right", result->correct);
     if (h->phase > 0)
         snprintf(when, sizeof when, "after %lld phase%s", (long long)h->phase,
                  h->phase == 1 ? "" : "s");
-    rlhf__logf(env->log, RLHF_LOG_INFO, "held-out reward %.4f%s (%u response%s) %s", result->mean,
-               right, n, n == 1 ? "" : "s", when);
+    if (result->scored == 0) {
+        rlhf__logf(env->log, RLHF_LOG_WARN,
+                   "no held-out response has a reward %s, so eval/reward is missing", when);
+        return;
+    }
+    if (result->scored < n)
+        snprintf(left, sizeof left, ", %u without a reward left out", n - result->scored);
+    rlhf__logf(env->log, RLHF_LOG_INFO, "held-out reward %.4f%s (%u response%s%s) %s", result->mean,
+               right, result->scored, result->scored == 1 ? "" : "s", left, when);
 }
 
 // Play an episode for each prompt. The metrics of the environment get the prefix "eval/", too.
@@ -237,7 +247,7 @@ rlhf_status rlhf__held_out_prompts_measure(const struct rlhf__feed_env *env,
                                            const struct rlhf__held_out *h,
                                            struct rlhf__error *err) {
     struct rlhf__rows e = {0};
-    struct result result = {0, 0};
+    struct result result = {.mean = 0};
     rlhf__progress_note(env->progress, "evaluation");
     q.n = (uint32_t)rlhf__prompts_count(q.prompts);
     q.group = 1;
@@ -249,7 +259,8 @@ rlhf_status rlhf__held_out_prompts_measure(const struct rlhf__feed_env *env,
     rlhf_status st = respond(&m, episodes, &q, &e, err);
     if (st == RLHF_OK) st = refer(env, &e, err);
     if (st == RLHF_OK) st = score_and_tally(&m, &e, &result, err);
-    if (st == RLHF_OK) st = rlhf__metrics_set(h->metrics, "eval/reward", result.mean);
+    if (st == RLHF_OK && result.scored)
+        st = rlhf__metrics_set(h->metrics, "eval/reward", result.mean);
     if (st == RLHF_OK) say(env, h, &result, e.n);
     rlhf__rows_finish(&e);
     return st;

@@ -279,7 +279,9 @@ rlhf_status rlhf__score(const struct rlhf__scorer *s, struct rlhf__scored *x, st
     memset(keep, 1, e->n);
     rlhf_status st = totals_init(&l, s, x, e, raw, err);
     if (st == RLHF_OK) st = score_all(s, x, e, &l, err);
-    if (st == RLHF_OK) rlhf__mix(s->config, l.parts, keep, find_unpaid(s, &l, e), x->no_period, e);
+    const uint8_t *unpaid = st == RLHF_OK ? find_unpaid(s, &l, e) : NULL;
+    if (st == RLHF_OK) rlhf__mix(s->config, l.parts, keep, unpaid, x->no_period, e);
+    if (st == RLHF_OK && s->unpaid) memcpy(s->unpaid, unpaid, e->n);
     for (uint32_t i = 0; st == RLHF_OK && i < e->n; i++)
         if (!isfinite(e->reward[i]))
             st = rlhf__fail(err, RLHF_E_NUMERIC,

@@ -36,8 +36,9 @@ struct rlhf__scorer {
     struct rlhf__log *log;                // receives tolerated failures; NULL = none
     struct rlhf__reward_tally *tally;     // [config->n_reward], counts are added; NULL = none
     struct rlhf__reward_overlap *overlap; // answers from reward_overlap.h; NULL = none
-    uint8_t
-        *missing; // [n_reward * n] receives 1 where a reward has no value for a row; NULL = none
+    // [n_reward * n] receives 1 where a reward has no value for a row; NULL = none
+    uint8_t *missing;
+    uint8_t *unpaid;         // [n] receives 1 where no reward has a value for a row; NULL = none
     struct rlhf__team *team; // divides the rows among its ranks (reward_share.h); NULL = none
 };
 

@@ -4,6 +4,7 @@
 #include "http/openenv.h"
 #include "http/post.h"
 
+#include <math.h>
 #include <rlhf/environment.h>
 #include <rlhf/log.h>
 #include <rlhf/service.h>
@@ -51,7 +52,9 @@ static rlhf_status try_openenv(const struct env *e) {
     const struct rlhf__openenv *o = &e->openenv;
     struct rlhf__socket s = {.host = e->host, .longest = o->longest};
     char why[RLHF__SOCKET_WHY] = "";
-    const enum rlhf__socket_end end = rlhf__socket_open(&s, &o->target, rlhf__http_now() + 10, why);
+    const double most = o->timeout_s > 0 ? fmin(o->timeout_s, 10) : 10;
+    const enum rlhf__socket_end end =
+        rlhf__socket_open(&s, &o->target, rlhf__http_now() + most, why);
     if (end == RLHF__SOCKET_CANCELLED) return RLHF_E_CANCELLED;
     if (end == RLHF__SOCKET_FAILED)
         rlhf_logf(e->host, RLHF_LOG_WARN, "%s does not answer yet: %s", o->shown, why);
@@ -151,6 +154,12 @@ static rlhf_status finish(void *self, const rlhf_episode_in *in, const rlhf_epis
     return ask(self, RLHF__ASKED_FINISH, in, out);
 }
 
+// Only OpenEnv's answers come later: form=lines has one answer for all episodes of a call.
+static rlhf_status later(void *self, const rlhf_episode_in *in, const rlhf_episode_out *out) {
+    const struct env *e = self;
+    return rlhf__openenv_poll(&e->openenv, in, out);
+}
+
 static void close_all(void *self, const rlhf_episode_close *in) {
     struct env *e = self;
     for (uint32_t i = 0; e->config->form == FORM_OPENENV && i < in->n; i++)
@@ -216,6 +225,7 @@ static const rlhf_environment_ops ops = {
     .tools = tools,
     .reset = reset,
     .step = step,
+    .poll = later,
     .finish = finish,
     .close = close_all,
 };

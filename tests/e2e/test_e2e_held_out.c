@@ -120,6 +120,35 @@ static void neither_normalized_nor_clipped(void **state) {
     json_decref(rows);
 }
 
+// A response to which no reward applies has no part in the mean, as in `eval`.
+static void without_a_reward(void **state) {
+    struct e2e *t = *state;
+#define BY_PYTHON "--prompts prompts.jsonl --reward python.so:file=f.py,function=f "
+#define AS_ZERO   "--set rewards.nan_policy=zero "
+    e2e_write(t, "f.py",
+              "def f(prompts, completions, **row):\n"
+              "    return [None if p.startswith('B') else 2 for p in prompts]\n");
+    e2e_write(t, "prompts.jsonl", "{\"prompt\": \"A\"}\n");
+    e2e_write(t, "held.jsonl", "{\"prompt\": \"A\"}\n{\"prompt\": \"B\"}\n{\"prompt\": \"B b\"}\n");
+    assert_int_equal(
+        e2e_run(t, RUN HELD_OUT BY_PYTHON AS_ZERO "--set run.phases=2 --set run.dir=a"), 0);
+    e2e_says(t, "held-out reward 2.0000 (1 response, 2 without a reward left out) after 2 phases");
+    json_t *rows = e2e_metrics(t, "a");
+    assert_true(e2e_metric(rows, -1, "eval/reward") == 2);
+    json_decref(rows);
+    assert_true(measured(t, "eval --model a/checkpoints/latest --data held.jsonl --n 3 --seed 5 "
+                            "--json --reward python.so:file=f.py,function=f " AS_ZERO) == 2);
+    e2e_write(t, "held.jsonl", "{\"prompt\": \"B\"}\n");
+    assert_int_equal(e2e_run(t, RUN HELD_OUT BY_PYTHON AS_ZERO
+                             "--set run.phases=2 --set run.dir=b --set checkpoint.every=1 "
+                             "--set checkpoint.best=eval/reward"),
+                     0);
+    e2e_says(t, "no held-out response has a reward after 2 phases, so eval/reward is missing");
+    rows = e2e_metrics(t, "b");
+    assert_false(has(rows, -1, "eval/reward") || has(rows, 0, "eval/reward"));
+    json_decref(rows);
+}
+
 static void nothing_is_learned_of_it(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, RUN PERIODS HELD_OUT "--set run.dir=a"), 0);
@@ -184,6 +213,7 @@ int main(void) {
         T(as_eval_measures),
         T(with_the_settings_of_the_run),
         T(neither_normalized_nor_clipped),
+        T(without_a_reward),
         T(nothing_is_learned_of_it),
         T(resuming_does_not_begin_anew),
         T(the_best_by_it),

@@ -65,7 +65,9 @@ static void metric(const rlhf_episode_out *out, uint32_t i, const char *name, do
 
 enum { RESET, STEP, FINISH };
 
-// Calls a function. If `polls` is 1, calls poll() for its answers.
+enum { POLLS = 1, WAITS = 2 };
+
+// Calls a function. If `polls` is not 0, calls poll() for its answers.
 static rlhf_status call(struct play *p, int what, int polls, uint32_t n, const uint64_t *which,
                         const char *const *text, const char *tool, const char *row, int32_t end) {
     void *state[PLAY_MOST];
@@ -93,7 +95,7 @@ static rlhf_status call(struct play *p, int what, int polls, uint32_t n, const u
     }
     const rlhf_episode_in in = {.size = sizeof in,
                                 .n = n,
-                                .wait_ms = polls ? 100 : 0,
+                                .wait_ms = polls == WAITS ? 100 : 0,
                                 .phase = 1,
                                 .state = state,
                                 .episode = which,
@@ -128,18 +130,37 @@ static rlhf_status call(struct play *p, int what, int polls, uint32_t n, const u
     return st;
 }
 
-// Calls a function, and then poll() until all answers are there.
-static rlhf_status play(struct play *p, int what, uint32_t n, const uint64_t *which,
-                        const char *const *text, const char *tool, const char *row, int32_t end) {
+// Calls poll() until all answers of the function are there.
+static rlhf_status wait_for(struct play *p, int what, uint32_t n, const uint64_t *which,
+                            const char *row, int32_t end) {
     uint64_t left[PLAY_MOST];
-    rlhf_status st = call(p, what, 0, n, which, text, tool, row, end);
+    rlhf_status st = RLHF_OK;
     for (uint32_t waits = 1; st == RLHF_OK && waits > 0;) {
         waits = 0;
         for (uint32_t i = 0; i < n; i++)
             if (p->later[which[i]]) left[waits++] = which[i];
-        if (waits) st = call(p, what, 1, waits, left, NULL, NULL, row, end);
+        if (waits) st = call(p, what, WAITS, waits, left, NULL, NULL, row, end);
     }
     return st;
+}
+
+static rlhf_status play(struct play *p, int what, uint32_t n, const uint64_t *which,
+                        const char *const *text, const char *tool, const char *row, int32_t end) {
+    const rlhf_status st = call(p, what, 0, n, which, text, tool, row, end);
+    return st == RLHF_OK ? wait_for(p, what, n, which, row, end) : st;
+}
+
+rlhf_status play_step_at_once(struct play *p, uint32_t n, const uint64_t *which,
+                              const char *const *text) {
+    return call(p, STEP, 0, n, which, text, NULL, NULL, RLHF_EPISODE_OPEN);
+}
+
+rlhf_status play_poll_at_once(struct play *p, uint32_t n, const uint64_t *which) {
+    return call(p, STEP, POLLS, n, which, NULL, NULL, NULL, RLHF_EPISODE_OPEN);
+}
+
+rlhf_status play_wait(struct play *p, uint32_t n, const uint64_t *which) {
+    return wait_for(p, STEP, n, which, NULL, RLHF_EPISODE_OPEN);
 }
 
 rlhf_status play_reset(struct play *p, uint32_t n, const uint64_t *which, const char *row) {

@@ -40,6 +40,12 @@ void play_close(struct play *);
 rlhf_status play_reset(struct play *, uint32_t n, const uint64_t *which, const char *row);
 rlhf_status play_step(struct play *, uint32_t n, const uint64_t *which, const char *const *text,
                       const char *tool);
+// Like play_step, but does not wait for an answer that comes later (p->later). play_poll_at_once
+// asks for it once, without waiting, and play_wait waits for it.
+rlhf_status play_step_at_once(struct play *, uint32_t n, const uint64_t *which,
+                              const char *const *text);
+rlhf_status play_poll_at_once(struct play *, uint32_t n, const uint64_t *which);
+rlhf_status play_wait(struct play *, uint32_t n, const uint64_t *which);
 rlhf_status play_finish(struct play *, uint32_t n, const uint64_t *which, int32_t end);
 void play_end(struct play *, uint32_t n, const uint64_t *which); // close()
 

@@ -24,6 +24,7 @@ step, most = map(int, sys.argv[3:5] if len(sys.argv) > 3 else (0, 1))
 SOCKET_FAULTS = ("pongflood", "pingflood", "contflood", "dripflood", "reserved", "binary", "continuation", "inside", "longping", "closed_handshake", "hanging_handshake",
                  "wrong_accept")
 games, calls, faults, lock = {}, 0, 0, threading.Lock()
+held = threading.Event()  # a turn "hold" is answered after a turn "release"
 sockets, rude = 0, 0 # that are open; that ended without a close frame
 
 
@@ -129,9 +130,13 @@ class Serve(BaseHTTPRequestHandler):
                 error = {"message": "the field is taken", "code": "EXECUTION_ERROR"}
                 self.send(json.dumps({"type": "error", "data": error}).encode(), op=1)
                 continue
+            elif message["data"]["message"] == "hold" and not held.wait(60):
+                return
             elif message["data"]["message"] == "long":
                 data = {"observation": {"text": -12345678901234567890, "few": 3}, "reward": 1 << 70, "done": False}
             else:
+                if message["data"]["message"] == "release":
+                    held.set()
                 out = play(game, message["data"]["message"])
                 data = {"observation": {"text": out["said"]}, "reward": out["reward"], "done": out["done"]}
             if not self.reply(due(), {"type": "observation", "data": data}):

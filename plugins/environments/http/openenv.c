@@ -1,182 +1,15 @@
 // openenv.c: see openenv.h.
 #include "http/openenv.h"
 #include "http/client.h"
-#include "http/member.h"
+#include "http/openenv_message.h"
 
-#include "process/json_reward.h"
-#include "process/utf8.h"
-
-#include <jansson.h>
 #include <math.h>
 #include <rlhf/log.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum { SHOWN = 160, FULL_S = 10, PROBE_S = 10, FAULTS = 3 };
-
-// The metric environment/refused_turns is the number of turns of an episode that were not valid
-// actions.
-#define REFUSED "refused_turns"
-
-// ---- what is sent ----
-
-static void write_reset(struct rlhf__bytes *out, const rlhf_episode_in *in, uint32_t i) {
-    char text[80];
-    // 31 bits, which every generator of random numbers accepts
-    snprintf(text, sizeof text, "{\"type\":\"reset\",\"data\":{\"seed\":%llu}}",
-             (unsigned long long)(in->seed[i] >> 33));
-    rlhf__bytes_text(out, text);
-}
-
-static void write_step(const struct rlhf__openenv *o, struct rlhf__bytes *out, rlhf_str turn) {
-    rlhf__bytes_text(out, "{\"type\":\"step\",\"data\":");
-    if (strcmp(o->action, "json") == 0) {
-        // Only checks the turn, which is sent as it is: so integers keep all their digits.
-        json_t *v = json_loadb(turn.ptr ? turn.ptr : "", (size_t)turn.len,
-                               JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, NULL);
-        // anything else becomes an empty action, which the server refuses
-        if (json_is_object(v))
-            rlhf__bytes_add(out, turn.ptr, (size_t)turn.len);
-        else
-            rlhf__bytes_text(out, "{}");
-        json_decref(v);
-    } else {
-        rlhf__bytes_text(out, "{");
-        rlhf__bytes_string(out, (rlhf_str){o->action, strlen(o->action)});
-        rlhf__bytes_text(out, ":");
-        rlhf__bytes_string(out, turn);
-        rlhf__bytes_text(out, "}");
-    }
-    rlhf__bytes_text(out, "}");
-}
-
-// ---- what is read ----
-
-// Returns the value at a JSON pointer that consists of member names ("/a/b"), or NULL if the value
-// is missing.
-static json_t *at_pointer(json_t *v, const char *pointer) {
-    char key[128];
-    while (v && *pointer == '/') {
-        const size_t n = strcspn(++pointer, "/");
-        snprintf(key, sizeof key, "%.*s", (int)(n < sizeof key ? n : 0), pointer);
-        v = json_object_get(v, key);
-        pointer += n;
-    }
-    return v;
-}
-
-static rlhf_status say(const struct rlhf__openenv *o, const rlhf_episode_out *out, uint32_t i,
-                       json_t *observation) {
-    json_t *v = o->observation ? at_pointer(observation, o->observation) : observation;
-    if (json_is_string(v) && !rlhf__long_digits(v))
-        return rlhf_say(out, i, RLHF_ROLE_USER,
-                        (rlhf_str){json_string_value(v), json_string_length(v)});
-    json_t *shown = json_deep_copy(v);
-    static const char *const beside[] = {"reward", "done", "metadata"};
-    for (size_t k = 0; !o->observation && k < 3; k++)
-        json_object_del(shown, beside[k]);
-    char *text = rlhf__long_text(shown, 0);
-    json_decref(shown);
-    if (!text) return RLHF_E_NOMEM;
-    const rlhf_status st = rlhf_say(out, i, RLHF_ROLE_USER, (rlhf_str){text, strlen(text)});
-    free(text);
-    return st;
-}
-
-// Append ": action: Input should be 'UP', ..." for the first faults that the server lists.
-static void add_faults(struct rlhf__bytes *text, const json_t *faults) {
-    for (size_t k = 0; k < FAULTS && k < json_array_size(faults); k++) {
-        const json_t *fault = json_array_get(faults, k), *where = json_object_get(fault, "loc");
-        const char *why = json_string_value(json_object_get(fault, "msg"));
-        rlhf__bytes_text(text, k ? "; " : ": ");
-        for (size_t i = 0; i < json_array_size(where); i++) {
-            const char *part = json_string_value(json_array_get(where, i));
-            if (!part) continue; // an index
-            rlhf__bytes_text(text, part);
-            rlhf__bytes_text(text, ": ");
-        }
-        rlhf__bytes_text(text, why ? why : "wrong");
-    }
-}
-
-// Handles the server's refusal of a turn: the turn is not a valid action or, with `reads_errors`,
-// the action failed. The policy then reads the reason, the episode continues, and this function
-// returns 1. Otherwise returns 0.
-static int take_refusal(const struct rlhf__openenv *o, struct rlhf__openenv_state *s,
-                        const json_t *data, const rlhf_episode_out *out, uint32_t i) {
-    const char *code = json_string_value(json_object_get(data, "code"));
-    const char *message = json_string_value(json_object_get(data, "message"));
-    struct rlhf__bytes text = {.host = o->host};
-    const int is_read = code && o->reads_errors && strcmp(code, "EXECUTION_ERROR") == 0;
-    if (!is_read && (!code || strcmp(code, "VALIDATION_ERROR") != 0)) return 0;
-    rlhf__bytes_text(&text, "error: ");
-    rlhf__bytes_text(&text, message ? message : "invalid action");
-    add_faults(&text, json_object_get(data, "errors"));
-    const int good =
-        !text.full && rlhf_say(out, i, RLHF_ROLE_USER, (rlhf_str){text.data, text.len}) == RLHF_OK;
-    rlhf__bytes_finish(&text);
-    if (good) out->metric(out, i, REFUSED, (double)++s->refused, 1, RLHF_COMBINE_MEAN);
-    return good;
-}
-
-// Reads the reward and the end of a step. Steps without a reward have null, which counts as 0. If
-// the values are of another kind, returns 0 with the reason in `why`.
-static int take_reward(json_t *data, const rlhf_episode_out *out, uint32_t i, char *why) {
-    const json_t *reward = json_object_get(data, "reward"), *done = json_object_get(data, "done");
-    const char *digits = rlhf__long_digits(reward);
-    double value = digits ? strtod(digits, NULL) : 0;
-    if (reward && !digits && !json_is_null(reward) && !rlhf__json_reward(reward, &value)) {
-        char *text = json_dumps(reward, JSON_ENCODE_ANY), shown[SHOWN];
-        snprintf(why, RLHF__SOCKET_WHY,
-                 "the reward that it sent, %s, is %s; expected a number, "
-                 "true, false or null",
-                 rlhf__utf8_shown(text ? text : "", text ? strlen(text) : 0, shown, sizeof shown),
-                 rlhf__json_what(reward));
-        free(text);
-        return 0;
-    }
-    if (done && !json_is_boolean(done) && !json_is_null(done)) {
-        snprintf(why, RLHF__SOCKET_WHY, "the \"done\" that it sent is %s; expected true or false",
-                 rlhf__json_what(done));
-        return 0;
-    }
-    out->reward[i] = (float)value;
-    if (json_is_true(done)) out->end[i] = RLHF_EPISODE_DONE;
-    return 1;
-}
-
-// Reads a message. If it is not an observation, returns 0 with the reason in `why`.
-static int take(const struct rlhf__openenv *o, enum rlhf__asked what, struct rlhf__openenv_state *s,
-                const struct rlhf__bytes *text, const rlhf_episode_out *out, uint32_t i,
-                char *why) {
-    json_t *v = rlhf__long_read(text->data, text->len);
-    json_t *data = json_object_get(v, "data"), *seen = json_object_get(data, "observation");
-    const char *type = json_string_value(json_object_get(v, "type"));
-    char shown[SHOWN];
-    int good = type && strcmp(type, "observation") == 0 && seen &&
-               (!o->observation || at_pointer(seen, o->observation));
-    if (!good && what == RLHF__ASKED_STEP && take_refusal(o, s, data, out, i)) {
-        json_decref(v);
-        return 1;
-    }
-    if (!good)
-        snprintf(why, RLHF__SOCKET_WHY, "it answered %s: %s",
-                 rlhf__utf8_shown(text->data ? text->data : "", text->len, shown, sizeof shown),
-                 seen ? "the option observation names nothing in it" : "it is not an observation");
-    else if (what == RLHF__ASKED_RESET)
-        out->metric(out, i, REFUSED, (double)(s->refused = 0), 1, RLHF_COMBINE_MEAN);
-    else
-        good = take_reward(data, out, i, why);
-    const int said = good && say(o, out, i, seen) == RLHF_OK;
-    if (good && !said)
-        snprintf(why, RLHF__SOCKET_WHY, "its text could not be added to the episode");
-    json_decref(v);
-    return said;
-}
-
-// ---- episodes ----
+enum { FULL_S = 10, PROBE_S = 10 };
 
 static double deadline(const struct rlhf__openenv *o) {
     return o->timeout_s > 0 ? rlhf__http_now() + o->timeout_s : 0;
@@ -189,6 +22,7 @@ static enum rlhf__socket_end connect_it(const struct rlhf__openenv *o,
     if (!s->socket) return RLHF__SOCKET_NO_MEMORY;
     s->socket->host = o->host;
     s->socket->longest = o->longest;
+    o->wait->sessions++;
     return rlhf__socket_open(s->socket, &o->target, until, why);
 }
 
@@ -235,7 +69,8 @@ static void begin_wait(const struct rlhf__openenv *o, int64_t phase) {
     w->failed = w->gone = w->until && now > w->until && now < w->tried + PROBE_S;
 }
 
-// Sends the request of an episode before `until`; 0: timeout_s after its connection.
+// Sends the request of an episode before `until`; 0: timeout_s after its connection. The answer
+// then has timeout_s.
 static enum rlhf__socket_end send_one(const struct rlhf__openenv *o, enum rlhf__asked what,
                                       const rlhf_episode_in *in, uint32_t i, double until,
                                       char *why) {
@@ -243,10 +78,7 @@ static enum rlhf__socket_end send_one(const struct rlhf__openenv *o, enum rlhf__
     struct rlhf__bytes text = {.host = o->host};
     enum rlhf__socket_end end = RLHF__SOCKET_DONE;
     if (what == RLHF__ASKED_RESET) end = connect_patiently(o, s, why);
-    if (what == RLHF__ASKED_RESET)
-        write_reset(&text, in, i);
-    else
-        write_step(o, &text, in->text[i]);
+    rlhf__openenv_write(o, what, in, i, &text);
     if (text.full) end = RLHF__SOCKET_NO_MEMORY;
     if (end == RLHF__SOCKET_DONE && (!s->socket || !s->socket->easy)) {
         snprintf(why, RLHF__SOCKET_WHY, "the episode's connection is closed");
@@ -256,6 +88,9 @@ static enum rlhf__socket_end send_one(const struct rlhf__openenv *o, enum rlhf__
         end =
             rlhf__socket_send(s->socket, text.data, text.len, until > 0 ? until : deadline(o), why);
     rlhf__bytes_finish(&text);
+    s->asked = what;
+    s->again = 0;
+    s->until = deadline(o);
     return end;
 }
 
@@ -264,77 +99,133 @@ static rlhf_status give_up(const struct rlhf__openenv *o, enum rlhf__socket_end 
     return (o->host->fail)(o->host, RLHF_E_NOMEM, "out of memory for an episode");
 }
 
-// Returns 1 if the server refuses a further session.
-static int is_full(const struct rlhf__bytes *text) {
-    json_t *v = json_loadb(text->data ? text->data : "", text->len, JSON_ALLOW_NUL, NULL);
-    const char *code = json_string_value(json_object_get(json_object_get(v, "data"), "code"));
-    const int full = code && strcmp(code, "CAPACITY_REACHED") == 0;
-    json_decref(v);
-    return full;
+// The server has refused a session. A server with a limit on sessions may count a session for a
+// moment after the session was closed. So the reset is repeated, for FULL_S seconds.
+static enum rlhf__socket_end wait_for_room(const struct rlhf__openenv *o,
+                                           struct rlhf__openenv_state *s, char *why) {
+    const double now = rlhf__http_now();
+    if (!s->full) s->full = now + FULL_S;
+    s->again = now + 0.1;
+    if (now <= s->full) return RLHF__SOCKET_LATER;
+    snprintf(why, RLHF__SOCKET_WHY,
+             "it has no room for another session, and %d are needed at once: raise its "
+             "max_concurrent_envs, or lower sampling.slots, which counts whole groups, so "
+             "that one session is enough only for an algorithm without groups (ppo.so); "
+             "if it never had a session, its log may say why",
+             (int)o->wait->sessions);
+    return RLHF__SOCKET_FAILED;
 }
 
-// Receives the answer. A server with a limit on sessions may count a session for a moment after the
-// session was closed. The server then refuses to begin a new episode. Refused resets of a call are
-// repeated until `full` (in all FULL_S seconds).
-static enum rlhf__socket_end receive(const struct rlhf__openenv *o, enum rlhf__asked what,
-                                     const rlhf_episode_in *in, uint32_t i,
-                                     struct rlhf__bytes *text, double until, double *full,
-                                     char *why) {
-    const struct rlhf__openenv_state *s = in->state[i];
-    for (;;) {
-        enum rlhf__socket_end end = rlhf__socket_receive(s->socket, text, until, why);
-        if (end != RLHF__SOCKET_DONE || what != RLHF__ASKED_RESET || !is_full(text)) return end;
-        if (!*full) *full = rlhf__http_now() + FULL_S;
-        if (rlhf__http_now() > *full) {
-            snprintf(why, RLHF__SOCKET_WHY,
-                     "it has no room for another session, and %u are needed at once: raise its "
-                     "max_concurrent_envs, or lower sampling.slots, which counts whole groups, so "
-                     "that one session is enough only for an algorithm without groups (ppo.so); "
-                     "if it never had a session, its log may say why",
-                     in->n);
-            return RLHF__SOCKET_FAILED;
-        }
-        const struct timespec nap = {0, 100000000};
-        nanosleep(&nap, NULL);
-        if (o->host->cancelled(o->host)) return RLHF__SOCKET_CANCELLED;
+// Takes the answer of an episode if it is there.
+static enum rlhf__socket_end take_one(const struct rlhf__openenv *o, const rlhf_episode_in *in,
+                                      const rlhf_episode_out *out, uint32_t i, char *why) {
+    struct rlhf__openenv_state *s = in->state[i];
+    const enum rlhf__asked what = (enum rlhf__asked)s->asked;
+    enum rlhf__socket_end end = RLHF__SOCKET_DONE;
+    if (s->again) {
+        if (rlhf__http_now() < s->again) return RLHF__SOCKET_LATER;
         end = send_one(o, what, in, i, 0, why);
-        if (end != RLHF__SOCKET_DONE) return end;
     }
+    if (end == RLHF__SOCKET_DONE) end = rlhf__socket_receive(s->socket, s->until, why);
+    if (end != RLHF__SOCKET_DONE) return end;
+    if (what == RLHF__ASKED_RESET && rlhf__openenv_is_full(&s->socket->message))
+        return wait_for_room(o, s, why);
+    s->full = 0;
+    return rlhf__openenv_take(o, s, &s->socket->message, out, i, why) ? RLHF__SOCKET_DONE
+                                                                      : RLHF__SOCKET_FAILED;
+}
+
+// The answers of a call, as far as they are there.
+struct answers {
+    uint32_t left, failed;        // episodes whose answer comes later, and those without one
+    char first[RLHF__SOCKET_WHY]; // why the first of them failed
+};
+
+static void lose(struct answers *a, const rlhf_episode_out *out, uint32_t i, const char *why) {
+    out->later[i] = 0;
+    out->failed[i] = 1;
+    if (!a->failed++) snprintf(a->first, sizeof a->first, "%s", why);
+}
+
+// Takes the answers that are there, for the episodes with out->later.
+static rlhf_status take_answers(const struct rlhf__openenv *o, const rlhf_episode_in *in,
+                                const rlhf_episode_out *out, struct answers *a) {
+    a->left = 0;
+    for (uint32_t i = 0; i < in->n; i++) {
+        char why[RLHF__SOCKET_WHY] = "";
+        if (!out->later[i]) continue;
+        out->later[i] = 0; // take() may say something
+        const enum rlhf__socket_end end = take_one(o, in, out, i, why);
+        if (end == RLHF__SOCKET_CANCELLED || end == RLHF__SOCKET_NO_MEMORY) return give_up(o, end);
+        if (end == RLHF__SOCKET_FAILED) lose(a, out, i, why);
+        out->later[i] = end == RLHF__SOCKET_LATER;
+        a->left += end == RLHF__SOCKET_LATER;
+    }
+    return RLHF_OK;
+}
+
+static rlhf_status report(const struct rlhf__openenv *o, const rlhf_episode_in *in,
+                          const struct answers *a) {
+    if (!a->failed) return RLHF_OK;
+    if (a->failed == in->n) return rlhf_failf(o->host, RLHF_E_IO, "%s: %s", o->shown, a->first);
+    rlhf_logf(o->host, RLHF_LOG_WARN, "%s: %u of %u episodes: %s", o->shown, a->failed, in->n,
+              a->first);
+    return RLHF_OK;
 }
 
 // Sends all requests before it reads the first answer, so that the server can work on all of them
 // at the same time.
 rlhf_status rlhf__openenv_ask(const struct rlhf__openenv *o, enum rlhf__asked what,
                               const rlhf_episode_in *in, const rlhf_episode_out *out) {
-    struct rlhf__bytes text = {.host = o->host};
-    char why[RLHF__SOCKET_WHY] = "", first[RLHF__SOCKET_WHY] = "";
-    uint32_t failed = 0;
-    double full = 0;
+    struct answers a = {.left = 0};
     rlhf_status st = RLHF_OK;
     if (what == RLHF__ASKED_RESET) begin_wait(o, in->phase);
-    for (int reading = 0; st == RLHF_OK && reading < 2; reading++) {
-        const double until = deadline(o);
-        for (uint32_t i = 0; st == RLHF_OK && i < in->n; i++) {
-            if (out->failed[i]) continue;
-            const double by = what == RLHF__ASKED_RESET ? 0 : until;
-            enum rlhf__socket_end end = reading ? receive(o, what, in, i, &text, until, &full, why)
-                                                : send_one(o, what, in, i, by, why);
-            if (end == RLHF__SOCKET_CANCELLED || end == RLHF__SOCKET_NO_MEMORY)
-                st = give_up(o, end);
-            else if (reading && end == RLHF__SOCKET_DONE &&
-                     !take(o, what, in->state[i], &text, out, i, why))
-                end = RLHF__SOCKET_FAILED;
-            if (end != RLHF__SOCKET_FAILED) continue;
-            out->failed[i] = 1;
-            if (!failed++) snprintf(first, sizeof first, "%s", why);
-        }
+    const double until = what == RLHF__ASKED_RESET ? 0 : deadline(o);
+    for (uint32_t i = 0; st == RLHF_OK && i < in->n; i++) {
+        char why[RLHF__SOCKET_WHY] = "";
+        const enum rlhf__socket_end end = send_one(o, what, in, i, until, why);
+        if (end == RLHF__SOCKET_CANCELLED || end == RLHF__SOCKET_NO_MEMORY)
+            st = give_up(o, end);
+        else if (end == RLHF__SOCKET_FAILED)
+            lose(&a, out, i, why);
+        else
+            out->later[i] = 1;
     }
-    rlhf__bytes_finish(&text);
+    if (st == RLHF_OK) st = take_answers(o, in, out, &a);
     if (what == RLHF__ASKED_RESET && !o->wait->failed) o->wait->until = 0;
-    if (st != RLHF_OK || !failed) return st;
-    if (failed == in->n) return rlhf_failf(o->host, RLHF_E_IO, "%s: %s", o->shown, first);
-    rlhf_logf(o->host, RLHF_LOG_WARN, "%s: %u of %u episodes: %s", o->shown, failed, in->n, first);
+    return st == RLHF_OK ? report(o, in, &a) : st;
+}
+
+// Waits for the first answer.
+static rlhf_status wait_for_one(const struct rlhf__openenv *o, const rlhf_episode_in *in) {
+    uint32_t n = 0, wait_ms = in->wait_ms;
+    const double now = rlhf__http_now();
+    struct rlhf__socket **of =
+        (struct rlhf__socket **)o->host->alloc(o->host, in->n * sizeof(struct rlhf__socket *));
+    if (!of) return give_up(o, RLHF__SOCKET_NO_MEMORY);
+    for (uint32_t i = 0; i < in->n; i++) {
+        const struct rlhf__openenv_state *s = in->state[i];
+        const double left = (s->again - now) * 1000;
+        if (!s->again)
+            of[n++] = s->socket;
+        else if (left < wait_ms)
+            wait_ms = left > 0 ? (uint32_t)left + 1 : 0;
+    }
+    rlhf__socket_wait(of, n, wait_ms);
+    o->host->free(o->host, of);
     return RLHF_OK;
+}
+
+rlhf_status rlhf__openenv_poll(const struct rlhf__openenv *o, const rlhf_episode_in *in,
+                               const rlhf_episode_out *out) {
+    struct answers a = {.left = 0};
+    memset(out->later, 1, in->n);
+    rlhf_status st = take_answers(o, in, out, &a);
+    if (st == RLHF_OK && a.left == in->n && in->wait_ms) {
+        st = wait_for_one(o, in);
+        if (st == RLHF_OK) st = take_answers(o, in, out, &a);
+    }
+    return st == RLHF_OK ? report(o, in, &a) : st;
 }
 
 void rlhf__openenv_close(const struct rlhf__openenv *o, struct rlhf__openenv_state *s) {
@@ -345,5 +236,6 @@ void rlhf__openenv_close(const struct rlhf__openenv *o, struct rlhf__openenv_sta
         rlhf__socket_send(s->socket, bye, sizeof bye - 1, rlhf__http_now() + 1, why);
     rlhf__socket_close(s->socket);
     o->host->free(o->host, s->socket);
+    o->wait->sessions--;
     s->socket = NULL;
 }

@@ -11,11 +11,12 @@
 // over, the server is tried again at most every ten seconds. A call in which all connections
 // succeed ends the wait.
 struct rlhf__openenv_wait {
-    double until;   // when patience ends; 0: the server is not known to be down
-    double tried;   // when the last attempt failed
-    int64_t phase;  // the phase in which the wait began
-    int32_t failed; // 1: a connection failed in this call
-    int32_t gone;   // 1: patience ended in this call, or before and the server is not tried again
+    double until;     // when patience ends; 0: the server is not known to be down
+    double tried;     // when the last attempt failed
+    int64_t phase;    // the phase in which the wait began
+    int32_t sessions; // open connections
+    int32_t failed;   // 1: a connection failed in this call
+    int32_t gone;     // 1: patience ended in this call, or before and the server is not tried again
 };
 
 // All members are borrowed.
@@ -36,15 +37,25 @@ struct rlhf__openenv {
 // The state of an episode.
 struct rlhf__openenv_state {
     struct rlhf__socket *socket; // NULL: none
-    uint64_t refused;            // turns that the server refused
+    double until;                // an answer that comes later is a failure; 0 = no limit
+    double again,
+        full;         // when a reset that was refused is sent again, and until when; 0: it was not
+    uint64_t refused; // turns that the server refused
+    uint64_t asked;   // enum rlhf__asked: the request whose answer is missing
 };
 
-// Reset or step all episodes of a call. An episode without an answer has failed. If the server
+// Send the requests of a call, to reset or step its episodes, and take the answers that are there.
+// The other answers come later. If the server
 // refuses a turn that is not a valid action (VALIDATION_ERROR), the policy reads the server's
 // reason. With `reads_errors`, it also reads why an action failed (EXECUTION_ERROR). Errors:
 // RLHF_E_IO if no episode has an answer; RLHF_E_CANCELLED; RLHF_E_NOMEM. [step]
 rlhf_status rlhf__openenv_ask(const struct rlhf__openenv *, enum rlhf__asked,
                               const rlhf_episode_in *, const rlhf_episode_out *);
+
+// Take the answers that come later, and wait up to in->wait_ms for one. Errors: those of
+// rlhf__openenv_ask. [step]
+rlhf_status rlhf__openenv_poll(const struct rlhf__openenv *, const rlhf_episode_in *,
+                               const rlhf_episode_out *);
 
 // Close the WebSocket of an episode. [step]
 void rlhf__openenv_close(const struct rlhf__openenv *, struct rlhf__openenv_state *);

@@ -18,6 +18,8 @@ enum { OP_CLOSE = 8, OP_PING = 9, OP_PONG = 10, CONTROL_BYTES = 125 };
 // are among them.
 enum { IDLE_FRAMES = 1000 };
 
+#define TOO_LATE "it did not answer within rewards.timeout_s"
+
 static enum rlhf__socket_end fail(char *why, const char *text) {
     snprintf(why, RLHF__SOCKET_WHY, "%s", text);
     return RLHF__SOCKET_FAILED;
@@ -26,17 +28,30 @@ static enum rlhf__socket_end fail(char *why, const char *text) {
 // Check Ctrl-C and the deadline.
 static enum rlhf__socket_end in_time(const struct rlhf__socket *s, double deadline, char *why) {
     if (s->host->cancelled(s->host)) return RLHF__SOCKET_CANCELLED;
-    if (deadline > 0 && rlhf__http_now() > deadline)
-        return fail(why, "it did not answer within rewards.timeout_s");
+    if (deadline > 0 && rlhf__http_now() > deadline) return fail(why, TOO_LATE);
     return RLHF__SOCKET_DONE;
+}
+
+static struct pollfd polled(const struct rlhf__socket *s, short events) {
+    curl_socket_t fd = CURL_SOCKET_BAD;
+    curl_easy_getinfo(s->easy, CURLINFO_ACTIVESOCKET, &fd);
+    return (struct pollfd){.fd = fd, .events = events};
+}
+
+void rlhf__socket_wait(struct rlhf__socket *const *of, uint32_t n, uint32_t wait_ms) {
+    enum { MOST = 512 }; // further sockets are not waited for; the next call asks them
+    struct pollfd p[MOST];
+    if (n > MOST) n = MOST;
+    for (uint32_t i = 0; i < n; i++)
+        p[i] = polled(of[i], POLLIN);
+    poll(p, n, (int)wait_ms);
 }
 
 // Wait until the socket can be read or written.
 static enum rlhf__socket_end ready(const struct rlhf__socket *s, short events, double deadline,
                                    char *why) {
-    curl_socket_t fd = CURL_SOCKET_BAD;
-    curl_easy_getinfo(s->easy, CURLINFO_ACTIVESOCKET, &fd);
-    struct pollfd p = {.fd = fd, .events = events};
+    struct pollfd p = polled(s, events);
+    if (s->at_once && events == POLLIN) return RLHF__SOCKET_LATER;
     for (;;) {
         const enum rlhf__socket_end end = in_time(s, deadline, why);
         if (end != RLHF__SOCKET_DONE) return end;
@@ -142,10 +157,8 @@ static int is_cancelled(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, cur
     return host->cancelled(host) != 0;
 }
 
-// Prepares the connection, which must be there before `deadline` and within CONNECT_MS.
-static void set_up(const struct rlhf__socket *s, const struct rlhf__socket_target *t,
-                   double deadline) {
-    const double left = deadline > 0 ? (deadline - rlhf__http_now()) * 1000 : CONNECT_MS;
+// Prepares the connection, which must be there in `left` milliseconds and within CONNECT_MS.
+static void set_up(const struct rlhf__socket *s, const struct rlhf__socket_target *t, double left) {
     curl_easy_setopt(s->easy, CURLOPT_URL, t->url);
     curl_easy_setopt(s->easy, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(s->easy, CURLOPT_CONNECT_ONLY, 1L);
@@ -162,15 +175,18 @@ enum rlhf__socket_end rlhf__socket_open(struct rlhf__socket *s, const struct rlh
                                         double deadline, char *why) {
     struct rlhf__bytes head = {.host = s->host};
     char key[RLHF__HANDSHAKE_TEXT] = "", answer[RLHF__HANDSHAKE_TEXT] = "";
-    s->in = (struct rlhf__bytes){.host = s->host};
+    s->in = s->message = (struct rlhf__bytes){.host = s->host};
     s->at = 0;
     s->easy = curl_easy_init();
     if (!s->easy) return RLHF__SOCKET_NO_MEMORY;
-    set_up(s, t, deadline);
+    const double left = deadline > 0 ? (deadline - rlhf__http_now()) * 1000 : CONNECT_MS;
+    set_up(s, t, left);
     const CURLcode code = curl_easy_perform(s->easy);
     enum rlhf__socket_end end = RLHF__SOCKET_DONE;
     if (code == CURLE_ABORTED_BY_CALLBACK)
         end = RLHF__SOCKET_CANCELLED;
+    else if (code == CURLE_OPERATION_TIMEDOUT && left < CONNECT_MS)
+        end = fail(why, TOO_LATE);
     else if (code != CURLE_OK)
         end = fail(why, curl_easy_strerror(code));
     if (!rlhf__handshake_key(key)) end = fail(why, "the system has no random bytes for a key");
@@ -259,32 +275,40 @@ static enum rlhf__socket_end next_frame(struct rlhf__socket *s, struct frame *f,
     }
 }
 
-enum rlhf__socket_end rlhf__socket_receive(struct rlhf__socket *s, struct rlhf__bytes *out,
-                                           double deadline, char *why) {
+static enum rlhf__socket_end take_frames(struct rlhf__socket *s, double deadline, char *why) {
     enum rlhf__socket_end end = RLHF__SOCKET_DONE;
-    int inside = 0;
-    out->len = 0;
-    out->full = 0;
-    for (int idle = 0; end == RLHF__SOCKET_DONE && idle <= IDLE_FRAMES;) {
+    while (end == RLHF__SOCKET_DONE && s->idle <= IDLE_FRAMES) {
         struct frame f = {0};
         end = next_frame(s, &f, deadline, why);
         if (end != RLHF__SOCKET_DONE) return end;
-        const char *fault = fault_of(&f, inside), *data = s->in.data + s->at + f.head;
+        const char *fault = fault_of(&f, s->inside), *data = s->in.data + s->at + f.head;
         if (fault) return fail(why, fault);
         if (f.op == OP_PING) end = send_frame(s, OP_PONG, data, (size_t)f.len, deadline, why);
         if (f.op <= OP_TEXT) {
-            rlhf__bytes_add(out, data, (size_t)f.len);
-            inside = 1;
+            rlhf__bytes_add(&s->message, data, (size_t)f.len);
+            s->inside = 1;
         }
         s->at += (size_t)(f.head + f.len);
-        idle += f.op > OP_TEXT || !f.len;
+        s->idle += f.op > OP_TEXT || !f.len;
         if (end != RLHF__SOCKET_DONE) return end;
-        if (out->full) return RLHF__SOCKET_NO_MEMORY;
-        if (out->len > s->longest) return fail(why, "its message is too long");
+        if (s->message.full) return RLHF__SOCKET_NO_MEMORY;
+        if (s->message.len > s->longest) return fail(why, "its message is too long");
         if (f.op <= OP_TEXT && f.last) return RLHF__SOCKET_DONE;
         end = in_time(s, deadline, why);
     }
     return end == RLHF__SOCKET_DONE ? fail(why, "it sends too many frames without text") : end;
+}
+
+enum rlhf__socket_end rlhf__socket_receive(struct rlhf__socket *s, double deadline, char *why) {
+    if (!s->inside) s->message.len = 0;
+    if (!s->inside) s->message.full = 0;
+    s->at_once = 1;
+    const enum rlhf__socket_end end = take_frames(s, deadline, why);
+    s->at_once = 0;
+    if (end == RLHF__SOCKET_DONE) s->inside = s->idle = 0;
+    if (end != RLHF__SOCKET_LATER) return end;
+    const enum rlhf__socket_end late = in_time(s, deadline, why);
+    return late == RLHF__SOCKET_DONE ? RLHF__SOCKET_LATER : late;
 }
 
 void rlhf__socket_close(struct rlhf__socket *s) {
@@ -295,4 +319,5 @@ void rlhf__socket_close(struct rlhf__socket *s) {
     curl_easy_cleanup(s->easy);
     s->easy = NULL;
     rlhf__bytes_finish(&s->in);
+    rlhf__bytes_finish(&s->message);
 }
