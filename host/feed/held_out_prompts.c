@@ -97,8 +97,7 @@ static rlhf_status write_samples(const struct measured *m, struct rlhf__rows *e,
     rlhf_status st = refers && !cast->rewards_refer ? refer_samples(env, e, err) : RLHF_OK;
     if (st == RLHF_OK) st = rlhf__sample_choice_take(&chosen, &from, err);
     if (st == RLHF_OK && chosen.n > 0)
-        st = rlhf__samples_write(h->samples, h->phase, chosen.rows, chosen.n, h->metrics,
-                                 "samples/eval", err);
+        st = rlhf__samples_write(h->samples, h->phase, chosen.rows, chosen.n, err);
     rlhf__sample_choice_finish(&chosen);
     return st;
 }

@@ -14,16 +14,17 @@
 #include <unistd.h>
 
 // The files that a run creates before its first checkpoint. Files marked ROWS are empty until a
-// phase ends. TensorBoard files are not marked ROWS, because they only repeat metrics.jsonl. The
-// only sinks whose files are listed are those in plugins/sinks.
+// phase ends. What sinks write is not marked ROWS, because it only repeats these files.
 static const struct made {
     const char *name;
     enum { WRITTEN, ROWS, FOLDER, CHECKPOINTS } is;
-} made[] = {{"config.json", WRITTEN},     {"manifest.json", WRITTEN},    {"lock", WRITTEN},
-            {"metrics.jsonl", ROWS},      {"samples.jsonl", ROWS},       {"rollouts.jsonl", ROWS},
-            {"spread.jsonl", ROWS},       {"events.jsonl", WRITTEN},     {"chain.jsonl", WRITTEN},
-            {"checkpoints", CHECKPOINTS}, {"tensorboard", FOLDER},       {"metrics.csv", WRITTEN},
-            {"sink-wandb.json", WRITTEN}, {"sink-trackio.json", WRITTEN}};
+} made[] = {{"config.json", WRITTEN}, {"manifest.json", WRITTEN},
+            {"lock", WRITTEN},        {"metrics.jsonl", ROWS},
+            {"samples.jsonl", ROWS},  {"rollouts.jsonl", ROWS},
+            {"spread.jsonl", ROWS},   {"events.jsonl", WRITTEN},
+            {"chain.jsonl", WRITTEN}, {"checkpoints", CHECKPOINTS},
+            {"tensorboard", FOLDER},  {"metrics.csv", WRITTEN},
+            {"sinks", FOLDER}};
 enum { MADE = sizeof made / sizeof *made };
 
 // Returns 1 if the folder `name` contains nothing but unfinished checkpoints.

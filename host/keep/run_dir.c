@@ -291,9 +291,10 @@ rlhf_status rlhf__run_dir_make(struct rlhf__run_dir *d, const struct rlhf__confi
 
 // Check that none of these entries of the run directory is a link, because the run writes to them.
 static rlhf_status check_links(const struct rlhf__folder *root, struct rlhf__error *err) {
-    static const char *const names[] = {
-        "lock",        "metrics.jsonl", "metrics.csv",  "samples.jsonl", "rollouts.jsonl",
-        "tensorboard", "spread.jsonl",  "events.jsonl", "chain.jsonl",   "checkpoints"};
+    static const char *const names[] = {"lock",          "metrics.jsonl",  "metrics.csv",
+                                        "samples.jsonl", "rollouts.jsonl", "tensorboard",
+                                        "spread.jsonl",  "events.jsonl",   "chain.jsonl",
+                                        "checkpoints",   "sinks"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         RLHF_TRY(rlhf__folder_no_link(root, names[i], err));
     return RLHF_OK;

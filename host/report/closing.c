@@ -43,8 +43,7 @@ static const struct rlhf__series *of(const struct rlhf__closing *c, const char *
     return rlhf__series_of(&c->history->series, name);
 }
 
-static void put_verdict(const struct rlhf__closing *c, const struct rlhf__verdict *v,
-                        struct rlhf__buf *out) {
+void rlhf__put_verdict(const struct rlhf__verdict *v, struct rlhf__buf *out) {
     char best[40];
     rlhf__buf_puts(out, v->title);
     if (v->text[0])
@@ -52,6 +51,10 @@ static void put_verdict(const struct rlhf__closing *c, const struct rlhf__verdic
     else if (v->kind != RLHF__VERDICT_NONE)
         rlhf__buf_printf(out, "; best %s in phase %lld", rlhf__figure(v->best, best),
                          (long long)v->best_phase);
+}
+
+static void put_curve(const struct rlhf__closing *c, const struct rlhf__verdict *v,
+                      struct rlhf__buf *out) {
     if (!v->headline.metric || rlhf__terminal_width(fileno(c->log->out), 0) <= 0) return;
     rlhf__buf_puts(out, "  ");
     rlhf__put_sparkline(out, of(c, v->headline.metric), CURVE_COLUMNS);
@@ -133,7 +136,8 @@ static void say_object(const struct rlhf__closing *c, const struct rlhf__verdict
 
 static void say_lines(const struct rlhf__closing *c, const struct rlhf__verdict *v) {
     struct rlhf__buf line = RLHF__BUF_INIT;
-    put_verdict(c, v, &line);
+    rlhf__put_verdict(v, &line);
+    put_curve(c, v, &line);
     say_line(c, &line);
     put_parts(c, &line);
     say_line(c, &line);

@@ -5,6 +5,7 @@
 
 #include "config/schema.h"
 #include "report/run_history.h"
+#include "verdict/verdict.h"
 
 struct rlhf__closing {
     const struct rlhf__run_history *history;
@@ -15,6 +16,10 @@ struct rlhf__closing {
 // log gets one object with the event "summary" instead. Logs nothing before the first phase has
 // ended. [main]
 void rlhf__closing_say(const struct rlhf__closing *);
+
+// Append the summary's first sentences: "Reward rose from 0.557 to 0.964; best 0.97 in phase 28".
+// [any]
+void rlhf__put_verdict(const struct rlhf__verdict *, struct rlhf__buf *out);
 
 // Append a curve of block characters; `columns` is its maximum width. Appends nothing for fewer
 // than two values. [any]

@@ -51,7 +51,7 @@ void rlhf__distribution_json(const struct rlhf__distribution *d, struct rlhf__bu
         return;
     }
     rlhf__buf_printf(out, "{\"m\": %.5g, ", d->mean);
-    if (!d->counted) rlhf__buf_printf(out, "\"s\": %.5g, ", d->deviation);
+    if (!d->counted) rlhf__buf_printf(out, "\"s\": %.5g, \"c\": %zu, ", d->deviation, d->n);
     rlhf__buf_puts(out, d->counted ? "\"n\": [" : "\"q\": [");
     const int32_t n = d->counted ? d->counted : RLHF__DISTRIBUTION_QUANTILES + 1;
     for (int32_t i = 0; i < n; i++) {

@@ -27,8 +27,8 @@ struct rlhf__distribution {
 void rlhf__distribution_of(double *x, size_t n, struct rlhf__distribution *out);
 
 // Append a distribution as JSON. If it has few distinct values: {"m": mean, "n": [[value, count],
-// ...]}. If it has many: {"m": mean, "s": standard deviation, "q": quantiles}. If it is empty:
-// null. [any]
+// ...]}. If it has many: {"m": mean, "s": standard deviation, "c": how many values, "q":
+// quantiles}. If it is empty: null. [any]
 void rlhf__distribution_json(const struct rlhf__distribution *, struct rlhf__buf *out);
 
 #endif

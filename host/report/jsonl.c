@@ -1,12 +1,12 @@
 // jsonl.c: see jsonl.h.
 #include "report/jsonl.h"
 
-#include "base/decimal.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "report/metrics_file.h"
+#include "base/regular.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -35,19 +35,82 @@ rlhf_status rlhf__append_sync(int fd, const char *path, struct rlhf__error *err)
     return rlhf__fail(err, RLHF_E_IO, "%s: cannot sync: %s", path, strerror(errno));
 }
 
-#define MAX_BYTES ((uint64_t)1 << 32)
+// ---- reading lines, in constant memory ----
+
+enum { BLOCK = 1 << 16 };
+#define LINE_MOST ((size_t)8 << 20) // of a longer line, only its beginning is read
+
+struct lines {
+    int fd;
+    const char *path;      // for messages
+    struct rlhf__buf line; // the current line, without its line end
+    char *block;           // [BLOCK] bytes that were read ahead, from `at` to `have`
+    size_t at, have;
+    off_t next;    // the offset of the block's end in the file
+    off_t from;    // the offset of the current line
+    int64_t count; // number of lines so far
+};
+
+static rlhf_status lines_open(int fd, const char *path, struct lines *out,
+                              struct rlhf__error *err) {
+    *out = (struct lines){.fd = fd, .path = path, .line = RLHF__BUF_INIT, .block = malloc(BLOCK)};
+    return out->block ? RLHF_OK : RLHF__NOMEM(err, "%s: out of memory", path);
+}
+
+static void lines_finish(struct lines *l) {
+    rlhf__buf_free(&l->line);
+    free(l->block);
+}
+
+static off_t lines_end(const struct lines *l) { return l->next - (off_t)(l->have - l->at); }
+
+// Read the next line. *more is 0 at the end of the file; a last line without a newline is dropped,
+// because the process died while writing it.
+static rlhf_status lines_next(struct lines *l, int *more, struct rlhf__error *err) {
+    rlhf__buf_clear(&l->line);
+    l->from = lines_end(l);
+    for (const char *end = NULL; !end;) {
+        *more = 0;
+        if (l->at == l->have) {
+            const ssize_t n = pread(l->fd, l->block, BLOCK, l->next);
+            if (n < 0 && errno == EINTR) continue;
+            if (n < 0)
+                return rlhf__fail(err, RLHF_E_IO, "%s: cannot read: %s", l->path, strerror(errno));
+            if (n == 0) return RLHF_OK;
+            l->at = 0;
+            l->have = (size_t)n;
+            l->next += n;
+        }
+        const char *from = l->block + l->at;
+        end = memchr(from, '\n', l->have - l->at);
+        const size_t n = end ? (size_t)(end - from) : l->have - l->at;
+        const size_t room = LINE_MOST - l->line.len;
+        rlhf__buf_put(&l->line, from, n < room ? n : room);
+        l->at += n + (end != NULL);
+    }
+    *more = 1;
+    l->count++;
+    return rlhf__buf_ok(&l->line, err);
+}
+
+// ---- cutting back ----
 
 // The result of scan() for the file of a resumed run.
 struct found {
-    size_t kept;           // bytes up to the end of the last row to keep
+    off_t kept;            // bytes up to the end of the last row to keep
     int64_t odd, odd_line; // invalid lines before that end; the number of the first of them
     int64_t later;         // rows of later phases before that end
 };
 
 enum kind { ROW, LATER_ROW, NO_ROW };
 
-static enum kind kind_of(const char *line, size_t n, int64_t keep_phase) {
-    json_t *row = rlhf__json_decode(line, n, JSON_ALLOW_NUL, NULL);
+static enum kind kind_of(const struct rlhf__buf *line, int64_t keep_phase) {
+    long long at_start;
+    if (line->len == LINE_MOST) { // too long to be decoded
+        if (sscanf(rlhf__buf_text(line), "{\"phase\": %lld,", &at_start) != 1) return NO_ROW;
+        return at_start > keep_phase ? LATER_ROW : ROW;
+    }
+    json_t *row = rlhf__json_decode(rlhf__buf_text(line), line->len, JSON_ALLOW_NUL, NULL);
     const json_t *phase = json_object_get(row, "phase");
     enum kind kind = !json_is_integer(phase)                  ? NO_ROW
                      : json_integer_value(phase) > keep_phase ? LATER_ROW
@@ -56,58 +119,84 @@ static enum kind kind_of(const char *line, size_t n, int64_t keep_phase) {
     return kind;
 }
 
-// Find the last row to keep. A last line without a newline is dropped, because the process died
-// while writing it.
-static struct found scan(const struct rlhf__buf *text, int64_t keep_phase) {
-    struct found f = {0};
-    int64_t odd = 0, odd_line = 0, later = 0, number = 0; // since the last row to keep
-    for (size_t at = 0; at < text->len;) {
-        const char *line = text->data + at, *end = memchr(line, '\n', text->len - at);
-        if (!end) break;
-        number++;
-        at = (size_t)(end - text->data) + 1;
-        const enum kind kind = kind_of(line, (size_t)(end - line), keep_phase);
+// Find the last row to keep.
+static rlhf_status scan(struct lines *l, int64_t keep_phase, struct found *f,
+                        struct rlhf__error *err) {
+    int64_t odd = 0, odd_line = 0, later = 0; // since the last row to keep
+    for (int more = 1;;) {
+        RLHF_TRY(lines_next(l, &more, err));
+        if (!more) return RLHF_OK;
+        const enum kind kind = kind_of(&l->line, keep_phase);
         later += kind == LATER_ROW;
-        if (kind == NO_ROW && odd++ == 0) odd_line = number;
+        if (kind == NO_ROW && odd++ == 0) odd_line = l->count;
         if (kind != ROW && later > 0) continue;
-        if (odd > 0 && f.odd == 0) f.odd_line = odd_line;
-        f.odd += odd;
-        f.later += later;
-        f.kept = at;
+        if (odd > 0 && f->odd == 0) f->odd_line = odd_line;
+        f->odd += odd;
+        f->later += later;
+        f->kept = lines_end(l);
         odd = later = 0;
     }
-    return f;
+}
+
+// Copy the bytes [from, to) of the file.
+static rlhf_status copy(const struct lines *l, off_t from, off_t to, struct rlhf__file_writer *out,
+                        struct rlhf__error *err) {
+    char block[4096];
+    while (from < to) {
+        const size_t want = to - from < (off_t)sizeof block ? (size_t)(to - from) : sizeof block;
+        const ssize_t n = pread(l->fd, block, want, from);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0)
+            return rlhf__fail(err, RLHF_E_IO, "%s: cannot read: %s", l->path,
+                              n < 0 ? strerror(errno) : "it has become shorter");
+        RLHF_TRY(rlhf__file_writer_put(out, block, (size_t)n, err));
+        from += n;
+    }
+    return RLHF_OK;
+}
+
+static rlhf_status copy_kept(struct lines *l, off_t kept, int64_t keep_phase,
+                             struct rlhf__file_writer *out, struct rlhf__error *err) {
+    for (int more = 1; lines_end(l) < kept;) {
+        RLHF_TRY(lines_next(l, &more, err));
+        if (!more) return RLHF_OK;
+        if (kind_of(&l->line, keep_phase) != LATER_ROW)
+            RLHF_TRY(copy(l, l->from, lines_end(l), out, err));
+    }
+    return RLHF_OK;
 }
 
 // Write the file again without the rows of later phases, and open the new file.
 static rlhf_status leave_out(struct rlhf__jsonl *j, const struct rlhf__folder *run,
-                             const char *name, const struct rlhf__buf *text, size_t kept,
-                             int64_t keep_phase, struct rlhf__error *err) {
-    struct rlhf__buf left = RLHF__BUF_INIT;
-    for (size_t at = 0, to; at < kept; at = to) {
-        const char *line = text->data + at, *end = memchr(line, '\n', kept - at);
-        to = (size_t)(end - text->data) + 1;
-        if (kind_of(line, to - at - 1, keep_phase) != LATER_ROW)
-            rlhf__buf_put(&left, line, to - at);
+                             const char *name, off_t kept, int64_t keep_phase,
+                             struct rlhf__error *err) {
+    struct rlhf__file_writer *out = NULL;
+    struct lines l;
+    RLHF_TRY(rlhf__file_writer_open(run, name, &out, err));
+    rlhf_status st = lines_open(j->fd, j->path, &l, err);
+    if (st == RLHF_OK) st = copy_kept(&l, kept, keep_phase, out, err);
+    lines_finish(&l);
+    if (st != RLHF_OK) {
+        rlhf__file_writer_abort(out);
+        return st;
     }
-    rlhf_status st = rlhf__buf_ok(&left, err);
-    if (st == RLHF_OK) st = rlhf__file_write(run, name, left.data, left.len, err);
-    rlhf__buf_free(&left);
-    if (st != RLHF_OK) return st;
+    RLHF_TRY(rlhf__file_writer_commit(out, err));
     close(j->fd);
+    j->fd = -1;
     return rlhf__folder_append(run, name, 0, &j->fd, err);
 }
 
 static rlhf_status cut(struct rlhf__jsonl *j, const struct rlhf__folder *run, const char *name,
                        int64_t keep_phase, struct rlhf__log *log, struct rlhf__error *err) {
-    struct rlhf__buf text = RLHF__BUF_INIT;
-    rlhf_status st = rlhf__file_read_fd(j->fd, j->path, MAX_BYTES, &text, err);
-    struct found f = scan(&text, keep_phase);
+    struct found f = {0};
+    struct lines l;
+    rlhf_status st = lines_open(j->fd, j->path, &l, err);
+    if (st == RLHF_OK) st = scan(&l, keep_phase, &f, err);
+    lines_finish(&l);
     if (st == RLHF_OK && f.later > 0)
-        st = leave_out(j, run, name, &text, f.kept, keep_phase, err);
-    else if (st == RLHF_OK && ftruncate(j->fd, (off_t)f.kept) != 0)
+        st = leave_out(j, run, name, f.kept, keep_phase, err);
+    else if (st == RLHF_OK && ftruncate(j->fd, f.kept) != 0)
         st = rlhf__fail(err, RLHF_E_IO, "%s: cannot cut the file: %s", j->path, strerror(errno));
-    rlhf__buf_free(&text);
     if (st == RLHF_OK && f.odd > 0)
         rlhf__logf(log, RLHF_LOG_WARN,
                    "%s:%lld: no row of the phases done, and %lld such line%s in all; left as %s",
@@ -144,78 +233,32 @@ rlhf_status rlhf__jsonl_sync(struct rlhf__jsonl *j, struct rlhf__error *err) {
     return rlhf__append_sync(j->fd, j->path, err);
 }
 
+static rlhf_status each(struct lines *l,
+                        rlhf_status (*visit)(void *arg, json_t *row, struct rlhf__error *err),
+                        void *arg, struct rlhf__error *err) {
+    for (int more = 1;;) {
+        RLHF_TRY(lines_next(l, &more, err));
+        if (!more) return RLHF_OK;
+        json_t *row =
+            rlhf__json_decode(rlhf__buf_text(&l->line), l->line.len, JSON_ALLOW_NUL, NULL);
+        const rlhf_status st = visit(arg, row, err);
+        json_decref(row);
+        if (st != RLHF_OK) return st;
+    }
+}
+
 rlhf_status rlhf__jsonl_each(const struct rlhf__folder *run, const char *name,
                              rlhf_status (*visit)(void *arg, json_t *row, struct rlhf__error *err),
                              void *arg, struct rlhf__error *err) {
-    struct rlhf__buf text = RLHF__BUF_INIT;
+    struct lines l = {.fd = -1};
     if (!rlhf__folder_has(run, name)) return RLHF_OK;
-    rlhf_status st = rlhf__folder_read(run, name, MAX_BYTES, &text, err);
-    const char *at = rlhf__buf_text(&text);
-    for (const char *end; st == RLHF_OK && (end = strchr(at, '\n')); at = end + 1) {
-        json_t *row = rlhf__json_decode(at, (size_t)(end - at), JSON_ALLOW_NUL, NULL);
-        st = visit(arg, row, err);
-        json_decref(row);
-    }
-    rlhf__buf_free(&text);
+    char *path = rlhf__path_join(run->path, name);
+    if (!path) return RLHF__NOMEM(err, "%s: out of memory", name);
+    const int fd = rlhf__regular_open(run->fd, name, 1);
+    rlhf_status st = fd < 0 ? rlhf__regular_failed(path, err) : lines_open(fd, path, &l, err);
+    if (st == RLHF_OK) st = each(&l, visit, arg, err);
+    if (fd >= 0) lines_finish(&l);
+    if (fd >= 0) close(fd);
+    free(path);
     return st;
 }
-
-struct sum {
-    const char *member;
-    double value;
-};
-
-static rlhf_status add(void *arg, json_t *row, struct rlhf__error *err) {
-    struct sum *sum = arg;
-    (void)err;
-    sum->value += json_number_value(json_object_get(row, sum->member));
-    return RLHF_OK;
-}
-
-double rlhf__jsonl_sum(const struct rlhf__folder *run, const char *name, const char *member) {
-    struct sum sum = {member, 0};
-    struct rlhf__error unread;
-    rlhf__jsonl_each(run, name, add, &sum, &unread);
-    return sum.value;
-}
-
-// ---- metrics.jsonl: {"phase": n, <names sorted>}; values that are not finite are null ----
-
-static rlhf_status jsonl_open(const struct rlhf__folder *run, int64_t keep_phase,
-                              struct rlhf__log *log, void **self, struct rlhf__error *err) {
-    struct rlhf__jsonl *j = *self = calloc(1, sizeof *j);
-    if (!j) return RLHF__NOMEM(err, "%s: out of memory", run->path);
-    return rlhf__jsonl_open(run, rlhf__metrics_file_jsonl.name, keep_phase, log, j, err);
-}
-
-static rlhf_status jsonl_row(void *self, const struct rlhf__metrics_row *r,
-                             struct rlhf__error *err) {
-    struct rlhf__buf line = RLHF__BUF_INIT;
-    char number[40];
-    rlhf__buf_printf(&line, "{\"phase\": %lld", (long long)r->phase);
-    for (size_t i = 0; i < r->n; i++) {
-        rlhf__buf_puts(&line, ", ");
-        rlhf__json_write_string(&line, r->metric[i].name, strlen(r->metric[i].name));
-        rlhf__buf_puts(&line, ": ");
-        rlhf__buf_puts(&line, rlhf__format_double(r->metric[i].value, 0, number));
-    }
-    rlhf__buf_puts(&line, "}\n");
-    rlhf_status st = rlhf__jsonl_append(self, &line, err);
-    rlhf__buf_free(&line);
-    return st;
-}
-
-static rlhf_status jsonl_sync(void *self, struct rlhf__error *err) {
-    return rlhf__jsonl_sync(self, err);
-}
-
-static void jsonl_close(void *self) {
-    if (self) rlhf__jsonl_close(self);
-    free(self);
-}
-
-const struct rlhf__metrics_file rlhf__metrics_file_jsonl = {.name = "metrics.jsonl",
-                                                            .open = jsonl_open,
-                                                            .row = jsonl_row,
-                                                            .sync = jsonl_sync,
-                                                            .close = jsonl_close};

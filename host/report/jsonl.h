@@ -44,10 +44,6 @@ rlhf_status rlhf__jsonl_each(const struct rlhf__folder *run, const char *name,
                              rlhf_status (*visit)(void *arg, json_t *row, struct rlhf__error *err),
                              void *arg, struct rlhf__error *err);
 
-// Returns the sum of a member over the rows of a JSON Lines file, or 0 if the file cannot be read.
-// [main]
-double rlhf__jsonl_sum(const struct rlhf__folder *run, const char *name, const char *member);
-
 // Call fsync on the file. [main]
 rlhf_status rlhf__jsonl_sync(struct rlhf__jsonl *j, struct rlhf__error *err);
 

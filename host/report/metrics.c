@@ -1,23 +1,29 @@
 // metrics.c: see metrics.h.
 #include "report/metrics.h"
 
-#include "report/metrics_file.h"
+#include "base/decimal.h"
+#include "base/json.h"
+#include "plugin/combine.h"
+#include "report/jsonl.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const struct rlhf__metrics_file *const files[] = {
-    &rlhf__metrics_file_jsonl, &rlhf__metrics_file_tensorboard, &rlhf__metrics_file_csv};
-enum { N_FILES = sizeof files / sizeof *files };
+struct metric {
+    char *name;
+    double value;
+    struct rlhf__combined reported; // values from plugins; n == 0: the host set the value
+};
 
 struct rlhf__metrics {
-    void *file[N_FILES];        // NULL: not enabled
-    int bad;                    // a value was lost: out of memory
-    int warned;                 // 1: has warned about a name that is combined in two ways
-    pthread_mutex_t lock;       // protects the members below
-    struct rlhf__metric *value; // sorted by name
+    struct rlhf__jsonl file;
+    int writes;           // 1: the file is open
+    int bad;              // a value was lost: out of memory
+    int warned;           // 1: has warned about a name that is combined in two ways
+    pthread_mutex_t lock; // protects the members below
+    struct metric *value; // sorted by name
     size_t n, cap;
     struct rlhf__log *log;
 };
@@ -30,38 +36,24 @@ static void forget(struct rlhf__metrics *m) {
 
 void rlhf__metrics_close(struct rlhf__metrics *m) {
     if (!m) return;
-    for (size_t i = 0; i < N_FILES; i++)
-        files[i]->close(m->file[i]);
+    if (m->writes) rlhf__jsonl_close(&m->file);
     forget(m);
     free(m->value);
     pthread_mutex_destroy(&m->lock);
     free(m);
 }
 
-static rlhf_status open_file(struct rlhf__metrics *m, size_t i, const struct rlhf__folder *run,
-                             const struct rlhf__log_config *want, int64_t keep_phase,
-                             struct rlhf__log *log, struct rlhf__error *err) {
-    const struct rlhf__metrics_file *s = files[i];
-    int wanted = !s->wanted || s->wanted(want);
-    if (!wanted && (keep_phase < 0 || !rlhf__folder_has(run, s->name))) return RLHF_OK;
-    rlhf_status st = s->open(run, keep_phase, log, &m->file[i], err);
-    if (st != RLHF_OK || wanted) return st;
-    s->close(m->file[i]); // a disabled file has been cut back and gets no new rows
-    m->file[i] = NULL;
-    return RLHF_OK;
-}
-
-rlhf_status rlhf__metrics_open(const struct rlhf__folder *run, const struct rlhf__log_config *want,
-                               int64_t keep_phase, struct rlhf__log *log,
-                               struct rlhf__metrics **out, struct rlhf__error *err) {
+rlhf_status rlhf__metrics_open(const struct rlhf__folder *run, int64_t keep_phase,
+                               struct rlhf__log *log, struct rlhf__metrics **out,
+                               struct rlhf__error *err) {
     struct rlhf__metrics *m = calloc(1, sizeof *m);
     *out = NULL;
     if (!m) return RLHF__NOMEM(err, "out of memory for metrics");
     pthread_mutex_init(&m->lock, NULL);
     m->log = log;
     rlhf_status st = RLHF_OK;
-    for (size_t i = 0; run && st == RLHF_OK && i < N_FILES; i++)
-        st = open_file(m, i, run, want, keep_phase, log, err);
+    if (run) st = rlhf__jsonl_open(run, "metrics.jsonl", keep_phase, log, &m->file, err);
+    m->writes = run && st == RLHF_OK;
     if (st == RLHF_OK)
         *out = m;
     else
@@ -87,7 +79,7 @@ static size_t place(const struct rlhf__metrics *m, const char *name, int *there)
 static rlhf_status insert(struct rlhf__metrics *m, size_t at, const char *name) {
     if (m->n == m->cap) {
         size_t cap = m->cap ? 2 * m->cap : 64;
-        struct rlhf__metric *all = realloc(m->value, cap * sizeof *all);
+        struct metric *all = realloc(m->value, cap * sizeof *all);
         if (!all) return RLHF_E_NOMEM;
         m->value = all;
         m->cap = cap;
@@ -95,12 +87,12 @@ static rlhf_status insert(struct rlhf__metrics *m, size_t at, const char *name) 
     char *copy = strdup(name);
     if (!copy) return RLHF_E_NOMEM;
     memmove(m->value + at + 1, m->value + at, (m->n - at) * sizeof *m->value);
-    m->value[at] = (struct rlhf__metric){.name = copy};
+    m->value[at] = (struct metric){.name = copy};
     m->n++;
     return RLHF_OK;
 }
 
-static void warn_mixed(struct rlhf__metrics *m, const struct rlhf__metric *one, int32_t combine) {
+static void warn_mixed(struct rlhf__metrics *m, const struct metric *one, int32_t combine) {
     if (m->warned) return;
     m->warned = 1;
     rlhf__logf(m->log, RLHF_LOG_WARN,
@@ -117,7 +109,7 @@ static rlhf_status put(struct rlhf__metrics *m, const char *name, double value,
     if (report && report->n == 0) return RLHF_OK;
     const size_t at = place(m, name, &there);
     if (!there) RLHF_TRY(insert(m, at, name));
-    struct rlhf__metric *one = &m->value[at];
+    struct metric *one = &m->value[at];
     if (!report)
         one->reported = (struct rlhf__combined){0};
     else if (!rlhf__combine_merge(&one->reported, report))
@@ -191,36 +183,33 @@ void rlhf__metrics_names(const struct rlhf__metrics *m, void (*visit)(void *arg,
         visit(arg, m->value[i].name);
 }
 
+// Values that are not finite are null.
+static rlhf_status write_row(struct rlhf__metrics *m, int64_t phase, struct rlhf__error *err) {
+    struct rlhf__buf line = RLHF__BUF_INIT;
+    char number[40];
+    rlhf__buf_printf(&line, "{\"phase\": %lld", (long long)phase);
+    for (size_t i = 0; i < m->n; i++) {
+        rlhf__buf_puts(&line, ", ");
+        rlhf__json_write_string(&line, m->value[i].name, strlen(m->value[i].name));
+        rlhf__buf_puts(&line, ": ");
+        rlhf__buf_puts(&line, rlhf__format_double(m->value[i].value, 0, number));
+    }
+    rlhf__buf_puts(&line, "}\n");
+    const rlhf_status st = rlhf__jsonl_append(&m->file, &line, err);
+    rlhf__buf_free(&line);
+    return st;
+}
+
 rlhf_status rlhf__metrics_flush(struct rlhf__metrics *m, int64_t phase, struct rlhf__error *err) {
     pthread_mutex_lock(&m->lock);
-    const struct rlhf__metrics_row row = {phase, m->value, m->n};
     rlhf_status st =
         m->bad ? RLHF__NOMEM(err, "out of memory for the numbers of a phase") : RLHF_OK;
-    for (size_t i = 0; st == RLHF_OK && i < N_FILES; i++)
-        if (m->file[i]) st = files[i]->row(m->file[i], &row, err);
+    if (st == RLHF_OK && m->writes) st = write_row(m, phase, err);
     forget(m);
     pthread_mutex_unlock(&m->lock);
     return st;
 }
 
-rlhf_status rlhf__metrics_text(struct rlhf__metrics *m, int64_t phase, const char *tag,
-                               rlhf_str text, struct rlhf__error *err) {
-    for (size_t i = 0; i < N_FILES; i++)
-        if (m->file[i] && files[i]->text)
-            RLHF_TRY(files[i]->text(m->file[i], phase, tag, text, err));
-    return RLHF_OK;
-}
-
-rlhf_status rlhf__metrics_histogram(struct rlhf__metrics *m, int64_t phase, const char *tag,
-                                    const struct rlhf__distribution *d, struct rlhf__error *err) {
-    for (size_t i = 0; i < N_FILES; i++)
-        if (m->file[i] && files[i]->histogram)
-            RLHF_TRY(files[i]->histogram(m->file[i], phase, tag, d, err));
-    return RLHF_OK;
-}
-
 rlhf_status rlhf__metrics_sync(struct rlhf__metrics *m, struct rlhf__error *err) {
-    for (size_t i = 0; i < N_FILES; i++)
-        if (m->file[i]) RLHF_TRY(files[i]->sync(m->file[i], err));
-    return RLHF_OK;
+    return m->writes ? rlhf__jsonl_sync(&m->file, err) : RLHF_OK;
 }

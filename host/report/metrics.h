@@ -1,6 +1,4 @@
-// metrics.h: the metrics of a run. They are written to RUN/metrics.jsonl (one object per phase)
-// and, if configured, to RUN/metrics.csv and as TensorBoard events to RUN/tensorboard/. Each of
-// these is a metrics file (metrics_file.h).
+// metrics.h: the metrics of a run. They are written to RUN/metrics.jsonl, one object per phase.
 //
 // Metric names are a contract (docs/metrics.md). Nothing is measured here. For each name, metrics.c
 // stores the last value that the host set in the current phase, and combines the values that
@@ -10,19 +8,17 @@
 
 #include "base/folder.h"
 #include "base/log.h"
-#include "config/schema.h"
 
 #include <rlhf/base.h>
 
 struct rlhf__metrics;
 
-// Open the metrics files of a new run (keep_phase < 0) or of a resumed one. On resume, the rows of
-// phases > keep_phase are removed from every file, even from a file that is no longer enabled. A
-// row that a crash cut short is removed, too. `run` is borrowed until close. If `run` is NULL,
-// nothing is written, and the values are only in memory. [main]
-rlhf_status rlhf__metrics_open(const struct rlhf__folder *run, const struct rlhf__log_config *want,
-                               int64_t keep_phase, struct rlhf__log *log,
-                               struct rlhf__metrics **out, struct rlhf__error *err);
+// Open the metrics of a new run (keep_phase < 0) or of a resumed one. On resume, the rows of phases
+// > keep_phase are removed. A row that a crash cut short is removed, too. `run` is borrowed until
+// close. If `run` is NULL, nothing is written, and the values are only in memory. [main]
+rlhf_status rlhf__metrics_open(const struct rlhf__folder *run, int64_t keep_phase,
+                               struct rlhf__log *log, struct rlhf__metrics **out,
+                               struct rlhf__error *err);
 void rlhf__metrics_close(struct rlhf__metrics *m); // NULL allowed; unflushed values are dropped
 
 // Set the value of a metric in the current phase, in place of an earlier value. The name "phase" is
@@ -63,20 +59,11 @@ int rlhf__metrics_get(const struct rlhf__metrics *m, const char *name, double *o
 void rlhf__metrics_names(const struct rlhf__metrics *m, void (*visit)(void *arg, const char *name),
                          void *arg);
 
-// Write the phase's metrics, sorted by name, as a row of every metrics file, and flush the row to
-// the operating system. Then clear the phase's values. [main]
+// Write the phase's metrics, sorted by name, as a row of the file, and flush the row to the
+// operating system. Then clear the phase's values. [main]
 rlhf_status rlhf__metrics_flush(struct rlhf__metrics *m, int64_t phase, struct rlhf__error *err);
 
-// Write a Markdown text under a tag to the files that accept texts (TensorBoard). [main]
-rlhf_status rlhf__metrics_text(struct rlhf__metrics *m, int64_t phase, const char *tag,
-                               rlhf_str text, struct rlhf__error *err);
-
-// Write a distribution under a tag to the files that accept distributions (TensorBoard). [main]
-struct rlhf__distribution;
-rlhf_status rlhf__metrics_histogram(struct rlhf__metrics *m, int64_t phase, const char *tag,
-                                    const struct rlhf__distribution *d, struct rlhf__error *err);
-
-// Call fsync on every file. This is needed before a checkpoint is committed. [main]
+// Call fsync on the file. This is needed before a checkpoint is committed. [main]
 rlhf_status rlhf__metrics_sync(struct rlhf__metrics *m, struct rlhf__error *err);
 
 #endif

@@ -133,11 +133,8 @@ static rlhf_status show_samples(const struct rlhf__phase *p, int64_t phase,
     struct rlhf__sample_choice *s = &r->chosen;
     r->samples_at = rlhf__seconds();
     s->shown = 1;
-    if (s->is_data) return rlhf__samples_write(r->samples, phase, s->rows, s->n, NULL, NULL, err);
-    rlhf_status st =
-        rlhf__samples_write(r->samples, phase, s->rows, s->n, r->metrics, "samples", err);
-    s->written = st == RLHF_OK;
-    if (st != RLHF_OK || c->progress == RLHF__PROGRESS_OFF) return st;
+    RLHF_TRY(rlhf__samples_write(r->samples, phase, s->rows, s->n, err));
+    if (s->is_data || c->progress == RLHF__PROGRESS_OFF) return RLHF_OK;
     if (r->log->json) {
         for (size_t i = 0; i < s->n; i++)
             rlhf__samples_event(r->log, phase, &s->rows[i]);
@@ -324,8 +321,7 @@ static rlhf_status write_spread(const struct rlhf__phase *p, struct rlhf__error 
     if (samples && rlhf__cast_wants_reference(c)) flags |= RLHF__SPREAD_REFERENCE;
     // With minibatch scope, only copies of the rows get advantages, so the rows here have none.
     if (samples && !(c->plan.flags & RLHF_PLAN_MINIBATCH_SCOPE)) flags |= RLHF__SPREAD_ADVANTAGE;
-    return rlhf__spread_write(p->report->spread, p->count->phase + 1, &p->x.rows, flags,
-                              p->report->metrics, err);
+    return rlhf__spread_write(p->report->spread, p->count->phase + 1, &p->x.rows, flags, err);
 }
 
 rlhf_status rlhf__phase_show(const struct rlhf__phase *p, int is_last, struct rlhf__error *err) {

@@ -18,7 +18,6 @@ struct rlhf__sample_choice {
     struct rlhf__buf text;
     float *paid;
     size_t n;
-    int32_t written; // 1: the samples are responses, and samples.jsonl has them
     int32_t is_data; // 1: the samples are rows of a file
     int32_t shown;   // 1: they were written and shown, or this has failed
 };

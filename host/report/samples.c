@@ -63,39 +63,15 @@ void rlhf__samples_event(struct rlhf__log *log, int64_t phase, const struct rlhf
     rlhf__buf_free(&b);
 }
 
-// Write a Markdown table for TensorBoard.
-static void put_markdown(struct rlhf__buf *b, const struct rlhf__sample *samples, size_t n) {
-    rlhf__buf_puts(b, "| reward | ref logp | text |\n|---|---|---|\n");
-    for (size_t i = 0; i < n; i++) {
-        struct rlhf__buf text = RLHF__BUF_INIT;
-        rlhf__put_clipped(&text, samples[i].prompt, 100000);
-        rlhf__buf_puts(&text, "**");
-        rlhf__put_clipped(&text, samples[i].response, 100000);
-        rlhf__buf_puts(&text, "**");
-        rlhf__buf_printf(b, "| %.4g | %.4g | ", samples[i].reward, samples[i].ref_logp);
-        for (size_t k = 0; k < text.len; k++) {
-            if (text.data[k] == '|') rlhf__buf_putc(b, '\\');
-            rlhf__buf_putc(b, text.data[k]);
-        }
-        rlhf__buf_puts(b, " |\n");
-        rlhf__buf_free(&text);
-    }
-}
-
 rlhf_status rlhf__samples_write(struct rlhf__samples *s, int64_t phase,
                                 const struct rlhf__sample *samples, size_t n,
-                                struct rlhf__metrics *m, const char *tag, struct rlhf__error *err) {
-    struct rlhf__buf rows = RLHF__BUF_INIT, table = RLHF__BUF_INIT;
+                                struct rlhf__error *err) {
+    struct rlhf__buf rows = RLHF__BUF_INIT;
     if (!s) return RLHF_OK;
     for (size_t i = 0; i < n; i++)
         put_row(&rows, phase, &samples[i]);
-    rlhf_status st = rlhf__jsonl_append(&s->rows, &rows, err);
-    if (st == RLHF_OK && m) {
-        put_markdown(&table, samples, n);
-        st = rlhf__metrics_text(m, phase, tag, (rlhf_str){rlhf__buf_text(&table), table.len}, err);
-    }
+    const rlhf_status st = rlhf__jsonl_append(&s->rows, &rows, err);
     rlhf__buf_free(&rows);
-    rlhf__buf_free(&table);
     return st;
 }
 

@@ -3,8 +3,9 @@
 #ifndef RLHF_HOST_REPORT_SAMPLES_H
 #define RLHF_HOST_REPORT_SAMPLES_H
 
+#include "base/buf.h"
+#include "base/folder.h"
 #include "base/log.h"
-#include "report/metrics.h"
 
 #include <stdio.h>
 
@@ -30,11 +31,10 @@ rlhf_status rlhf__samples_open(const struct rlhf__folder *run, int64_t keep_phas
 void rlhf__samples_close(struct rlhf__samples *s); // NULL allowed
 
 // Append n lines, one for each sample: {"phase", "prompt", "response", "reward", "ref_logp",
-// "logp"} and the members in the sample's `details`. If m is not NULL, also write the samples to
-// TensorBoard, as one text with the tag `tag`. Does nothing if s is NULL. [main]
+// "logp"} and the members in the sample's `details`. Does nothing if s is NULL. [main]
 rlhf_status rlhf__samples_write(struct rlhf__samples *s, int64_t phase,
                                 const struct rlhf__sample *samples, size_t n,
-                                struct rlhf__metrics *m, const char *tag, struct rlhf__error *err);
+                                struct rlhf__error *err);
 
 // Call fsync on the file. This is needed before a checkpoint is committed. [main]
 rlhf_status rlhf__samples_sync(struct rlhf__samples *s, struct rlhf__error *err);

@@ -2,6 +2,8 @@
 #include "report/sinks.h"
 
 #include "base/clock.h"
+#include "base/file.h"
+#include "report/phase_reader.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,21 +11,18 @@
 
 struct sink {
     struct rlhf__instance *instance;
+    char section[32]; // "sink.0"; of the program's own sinks "log.csv"
     int32_t begun, failed;
+    int32_t own;  // 1: it came with the program, and was not named
+    int64_t from; // the first phase that it needs
+    double slow;  // seconds of the slowest call that was logged
 };
 
 struct rlhf__sinks {
     struct sink *sink; // [n]
     size_t n;
     struct rlhf__log *log;
-    // the value of rlhf__seconds when rlhf__sinks_begin was called, minus the seconds that the run
-    // had taken in earlier processes
-    double began;
-    // the current phase's metrics that rlhf__sinks_take copied, [n_taken]
-    char **name;
-    double *value;
-    size_t n_taken, cap;
-    int32_t full; // 1: a metric was lost, because memory ran out
+    struct rlhf__phase_reader *reader; // NULL before begin()
 };
 
 // A sink may only observe the run, so metrics that it reports are dropped.
@@ -38,11 +37,15 @@ static void drop_metric(void *ctx, const char *name, double value, double weight
 static rlhf_status open_one(const struct rlhf__config *c, size_t i,
                             const struct rlhf__plugin *plugin, struct rlhf__services *services,
                             struct sink *out, struct rlhf__error *err) {
-    char section[32];
-    snprintf(section, sizeof section, "sink.%zu", i);
-    const struct rlhf__origin from = {"the config", section, NULL, 0, 0};
-    RLHF_TRY(rlhf__instance_create(plugin, services, section, c->sink[i].options, &from,
-                                   &out->instance, err));
+    out->own = i >= c->n_sink;
+    if (out->own)
+        snprintf(out->section, sizeof out->section, "log.%.16s", plugin->stem);
+    else
+        snprintf(out->section, sizeof out->section, "sink.%zu", i);
+    const struct rlhf__origin from = {"the config", out->section, NULL, 0, 0};
+    RLHF_TRY(rlhf__instance_create(plugin, services, out->section,
+                                   out->own ? NULL : c->sink[i].options, &from, &out->instance,
+                                   err));
     rlhf__instance_metrics_to(out->instance, drop_metric, NULL);
     return RLHF_OK;
 }
@@ -54,9 +57,9 @@ rlhf_status rlhf__sinks_open(const struct rlhf__config *c, const struct rlhf__pl
     struct rlhf__sinks *s = calloc(1, sizeof *s);
     if (!s) return RLHF__NOMEM(err, "out of memory for sinks");
     s->log = log;
-    s->sink = calloc(c->n_sink + 1, sizeof *s->sink);
+    s->sink = calloc(c->n_sink + RLHF__OWN_SINKS, sizeof *s->sink);
     rlhf_status st = s->sink ? RLHF_OK : RLHF__NOMEM(err, "out of memory for sinks");
-    for (; st == RLHF_OK && s->n < c->n_sink; s->n++)
+    for (; st == RLHF_OK && plugin && plugin[s->n]; s->n++)
         st = open_one(c, s->n, plugin[s->n], services, &s->sink[s->n], err);
     if (st == RLHF_OK)
         *out = s;
@@ -65,24 +68,23 @@ rlhf_status rlhf__sinks_open(const struct rlhf__config *c, const struct rlhf__pl
     return st;
 }
 
-static void forget(struct rlhf__sinks *s) {
-    for (size_t i = 0; i < s->n_taken; i++)
-        free(s->name[i]);
-    s->n_taken = 0;
-}
-
 void rlhf__sinks_close(struct rlhf__sinks *s) {
     if (!s) return;
     for (size_t i = 0; i < s->n; i++)
         rlhf__instance_destroy(s->sink[i].instance);
-    forget(s);
-    free(s->name);
-    free(s->value);
+    rlhf__phase_reader_close(s->reader);
     free(s->sink);
     free(s);
 }
 
+// ---- calls ----
+
 static const rlhf_sink_ops *ops_of(const struct sink *k) { return &k->instance->plugin->ops.sink; }
+
+static void fail(struct rlhf__sinks *s, struct sink *k, const char *why, const char *then) {
+    if (!k->failed) rlhf__logf(s->log, RLHF_LOG_WARN, "%s failed: %s%s", k->section, why, then);
+    k->failed = 1;
+}
 
 // Check how a call ended. The first failure of a sink is logged, and the sink is then marked as
 // failed.
@@ -91,111 +93,135 @@ static void see(struct rlhf__sinks *s, struct sink *k, const struct rlhf__call *
     struct rlhf__error err;
     if (rlhf__call_end(call, st, &err) == RLHF_OK) return;
     const int at_end = strcmp(call->function, "end()") == 0;
-    if (!k->failed)
-        rlhf__logf(s->log, RLHF_LOG_WARN, "sink.%zu failed: %s%s", (size_t)(k - s->sink), err.text,
-                   at_end ? "" : "; the run goes on without it");
-    k->failed = 1;
+    fail(s, k, err.text, at_end ? "" : "; the run goes on without it");
 }
 
-void rlhf__sinks_begin(struct rlhf__sinks *s, const rlhf_sink_run *run, double elapsed) {
-    s->began = rlhf__seconds() - elapsed;
-    for (size_t i = 0; i < s->n; i++) {
-        struct sink *k = &s->sink[i];
-        k->begun = 1;
-        const struct rlhf__call call = rlhf__call_begin(k->instance, "begin()");
-        see(s, k, &call, ops_of(k)->begin(k->instance->self, run));
+// The run waits for its sinks. Name a sink that took at least a second and a tenth of the time of
+// the phase, and again when it takes twice as long.
+static void see_time(const struct rlhf__sinks *s, struct sink *k, const char *function,
+                     double seconds, double of) {
+    if (seconds < 1 || seconds < of / 10 || seconds < 2 * k->slow) return;
+    k->slow = seconds;
+    rlhf__logf(s->log, RLHF_LOG_WARN, "%s (%s) is slow: the run waited %.0f s for its %s",
+               k->section, k->instance->plugin->file, seconds, function);
+}
+
+// ---- begin ----
+
+// Make the directory of sink k: sinks/NAME, or sinks/NAME-2 for the second sink of that name. Sets
+// `path` to it. Returns 0 after a failure.
+static int make_own_dir(struct rlhf__sinks *s, struct sink *k, const struct rlhf__folder *root,
+                        const char *dir, char path[RLHF__PATH_CAP]) {
+    const char *stem = k->instance->plugin->stem;
+    char name[RLHF__PATH_CAP];
+    struct rlhf__folder *own = NULL;
+    struct rlhf__error err;
+    int number = 1;
+    if (k->own) {
+        rlhf__path_put(path, "%s", dir);
+        return 1;
     }
-}
-
-static int make_room(struct rlhf__sinks *s) {
-    if (s->n_taken < s->cap) return 1;
-    const size_t cap = s->cap ? 2 * s->cap : 64;
-    char **name = realloc(s->name, cap * sizeof *name);
-    if (name) s->name = name;
-    double *value = realloc(s->value, cap * sizeof *value);
-    if (value) s->value = value;
-    if (!name || !value) return 0;
-    s->cap = cap;
-    return 1;
-}
-
-static void take_name(void *arg, const char *name) {
-    struct rlhf__sinks *s = arg;
-    char *copy = make_room(s) ? strdup(name) : NULL;
-    if (copy)
-        s->name[s->n_taken++] = copy;
+    for (const struct sink *other = s->sink; other < k; other++)
+        number += strcmp(other->instance->plugin->stem, stem) == 0;
+    if (number == 1)
+        rlhf__path_put(name, "sinks/%s", stem);
     else
-        s->full = 1;
+        rlhf__path_put(name, "sinks/%s-%d", stem, number);
+    rlhf_status st = rlhf__folder_make_above(root, name, &err);
+    if (st == RLHF_OK) st = rlhf__folder_make(root, name, NULL, &own, &err);
+    rlhf__folder_close(own);
+    rlhf__path_put(path, "%s/%s", dir, name);
+    if (st != RLHF_OK) fail(s, k, err.text, "; the run goes on without it");
+    return st == RLHF_OK;
 }
 
-void rlhf__sinks_take(struct rlhf__sinks *s, const struct rlhf__metrics *m) {
-    forget(s);
-    if (!s->n) return;
-    rlhf__metrics_names(m, take_name, s);
-    for (size_t i = 0; i < s->n_taken; i++)
-        rlhf__metrics_get(m, s->name[i], &s->value[i]);
-}
-
-// The texts and scores of samples in the contract's form.
-struct texts {
-    rlhf_str *prompt, *response;
-    float *score;
+// begin()'s answer, with room for members that this host does not know.
+union answer {
+    rlhf_sink_answer known;
+    unsigned char bytes[512];
 };
 
-static void free_texts(struct texts *t) {
-    free(t->prompt);
-    free(t->response);
-    free(t->score);
+// Returns NULL if the answer can be used, otherwise why not.
+static const char *why_not(const union answer *a) {
+    if (a->known.size != sizeof a->known) return "begin() changed answer->size";
+    for (size_t i = sizeof a->known; i < sizeof a->bytes; i++)
+        if (a->bytes[i]) return "begin() set a member of rlhf_sink_answer that is unknown here";
+    if (a->known.reserved) return "begin() set answer->reserved";
+    return a->known.from_phase < 0 ? "begin() answered with a from_phase below 0" : NULL;
 }
 
-static int split(const struct rlhf__sample *samples, size_t n, struct texts *out) {
-    *out = (struct texts){calloc(n + 1, sizeof(rlhf_str)), calloc(n + 1, sizeof(rlhf_str)),
-                          calloc(n + 1, sizeof(float))};
-    if (!out->prompt || !out->response || !out->score) return 0;
-    for (size_t i = 0; i < n; i++) {
-        out->prompt[i] = samples[i].prompt;
-        out->response[i] = samples[i].response;
-        out->score[i] = (float)samples[i].reward;
-    }
-    return 1;
+static void begin(struct rlhf__sinks *s, struct sink *k, const struct rlhf__folder *root,
+                  rlhf_sink_run run) {
+    char own[RLHF__PATH_CAP];
+    union answer answer = {.known = {.size = sizeof answer.known}};
+    if (!make_own_dir(s, k, root, run.dir, own)) return;
+    run.own_dir = own;
+    k->begun = 1;
+    const double start = rlhf__seconds();
+    const struct rlhf__call call = rlhf__call_begin(k->instance, "begin()");
+    see(s, k, &call, ops_of(k)->begin(k->instance->self, &run, &answer.known));
+    see_time(s, k, "begin()", rlhf__seconds() - start, 0);
+    const char *why = why_not(&answer);
+    if (why && !k->failed) fail(s, k, why, "; the run goes on without it");
+    k->from = answer.known.from_phase;
 }
 
-void rlhf__sinks_phase(struct rlhf__sinks *s, int64_t phase, int64_t steps,
-                       const struct rlhf__sample *samples, size_t n) {
-    struct texts texts = {0};
-    if (!s->n) return;
-    if (!split(samples, n, &texts) || s->full) {
-        rlhf__logf(s->log, RLHF_LOG_WARN, "out of memory for the sinks: phase %lld is not reported",
-                   (long long)phase);
-        s->full = 0;
-        free_texts(&texts);
-        return;
-    }
-    const rlhf_sink_phase p = {.size = sizeof p,
-                               .n_metrics = (uint32_t)s->n_taken,
-                               .n_samples = (uint32_t)n,
-                               .phase = phase,
-                               .steps = steps,
-                               .elapsed = rlhf__seconds() - s->began,
-                               .name = (const char *const *)s->name,
-                               .value = s->value,
-                               .prompt = texts.prompt,
-                               .response = texts.response,
-                               .score = texts.score};
+void rlhf__sinks_begin(struct rlhf__sinks *s, struct rlhf__folder *root, const rlhf_sink_run *run) {
+    struct rlhf__error err;
+    for (size_t i = 0; i < s->n; i++)
+        begin(s, &s->sink[i], root, *run);
+    if (!s->n || rlhf__phase_reader_open(root, &s->reader, &err) == RLHF_OK) return;
+    for (size_t i = 0; i < s->n; i++)
+        fail(s, &s->sink[i], err.text, "; the run goes on without it");
+}
+
+// ---- phases ----
+
+// Returns the first phase that a sink still needs.
+static int64_t first_needed(const struct rlhf__sinks *s) {
+    int64_t from = INT64_MAX;
+    for (size_t i = 0; i < s->n; i++)
+        if (!s->sink[i].failed && s->sink[i].from < from) from = s->sink[i].from;
+    return from;
+}
+
+static void report(struct rlhf__sinks *s, const rlhf_sink_phase *p, double took) {
     for (size_t i = 0; i < s->n; i++) {
         struct sink *k = &s->sink[i];
-        if (k->failed) continue;
+        if (k->failed || p->phases_done < k->from) continue;
+        const double start = rlhf__seconds();
         const struct rlhf__call call = rlhf__call_begin(k->instance, "phase()");
-        see(s, k, &call, ops_of(k)->phase(k->instance->self, &p));
+        see(s, k, &call, ops_of(k)->phase(k->instance->self, p));
+        see_time(s, k, "phase()", rlhf__seconds() - start, took);
+        k->from = p->phases_done + 1;
     }
-    free_texts(&texts);
 }
 
-void rlhf__sinks_end(struct rlhf__sinks *s, enum rlhf_run_end how, const char *why) {
+void rlhf__sinks_report(struct rlhf__sinks *s, int64_t last, const char *checkpoint, int best) {
+    const rlhf_sink_phase *p = NULL;
+    int32_t more = 0;
+    for (int64_t from; s && s->reader && (from = first_needed(s)) <= last;) {
+        const double before = rlhf__phase_reader_elapsed(s->reader);
+        more = rlhf__phase_reader_next(s->reader, from, last, &p);
+        if (more <= 0) break;
+        rlhf_sink_phase now = *p;
+        if (now.phases_done == last) now.checkpoint = checkpoint;
+        if (now.checkpoint && now.phases_done == last && best) now.flags |= RLHF_SINK_BEST;
+        report(s, &now, now.elapsed - before);
+    }
+    for (size_t i = 0; more < 0 && i < s->n; i++)
+        fail(s, &s->sink[i], "out of memory", "; the run goes on without it");
+}
+
+// ---- end ----
+
+void rlhf__sinks_end(struct rlhf__sinks *s, const rlhf_sink_end *end) {
     for (size_t i = 0; i < s->n; i++) {
         struct sink *k = &s->sink[i];
         if (!k->begun || !ops_of(k)->end) continue;
+        const double start = rlhf__seconds();
         const struct rlhf__call call = rlhf__call_begin(k->instance, "end()");
-        see(s, k, &call, ops_of(k)->end(k->instance->self, (int32_t)how, why));
+        see(s, k, &call, ops_of(k)->end(k->instance->self, end));
+        see_time(s, k, "end()", rlhf__seconds() - start, 0);
     }
 }

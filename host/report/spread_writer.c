@@ -75,31 +75,25 @@ static const struct part {
              {"kl", RLHF__SPREAD_REFERENCE, divergences},
              {"advantage", RLHF__SPREAD_ADVANTAGE, advantages}};
 
-// Append a part to the line and write its histogram.
-static rlhf_status put_part(const struct part *part, int64_t phase, const struct rlhf__rows *e,
-                            uint32_t flags, double *x, struct rlhf__buf *line,
-                            struct rlhf__metrics *m, struct rlhf__error *err) {
+// Append a part to the line.
+static void put_part(const struct part *part, const struct rlhf__rows *e, uint32_t flags, double *x,
+                     struct rlhf__buf *line) {
     struct rlhf__distribution d = {0};
-    char tag[40];
     if ((flags & part->needs) == part->needs) rlhf__distribution_of(x, part->take(e, flags, x), &d);
     rlhf__buf_printf(line, ", \"%s\": ", part->name);
     rlhf__distribution_json(&d, line);
-    if (!m || d.n == 0) return RLHF_OK;
-    snprintf(tag, sizeof tag, "spread/%s", part->name);
-    return rlhf__metrics_histogram(m, phase, tag, &d, err);
 }
 
 rlhf_status rlhf__spread_write(struct rlhf__spread *s, int64_t phase, const struct rlhf__rows *e,
-                               uint32_t flags, struct rlhf__metrics *m, struct rlhf__error *err) {
+                               uint32_t flags, struct rlhf__error *err) {
     struct rlhf__buf line = RLHF__BUF_INIT;
     double *x = calloc((size_t)e->n + e->total + 1, sizeof *x);
     if (!x) return RLHF__NOMEM(err, "out of memory for the spread of %u rows", e->n);
-    rlhf_status st = RLHF_OK;
     rlhf__buf_printf(&line, "{\"phase\": %lld", (long long)phase);
-    for (size_t i = 0; st == RLHF_OK && i < sizeof parts / sizeof *parts; i++)
-        st = put_part(&parts[i], phase, e, flags, x, &line, m, err);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        put_part(&parts[i], e, flags, x, &line);
     rlhf__buf_puts(&line, "}\n");
-    if (st == RLHF_OK) st = rlhf__jsonl_append(&s->file, &line, err);
+    const rlhf_status st = rlhf__jsonl_append(&s->file, &line, err);
     rlhf__buf_free(&line);
     free(x);
     return st;

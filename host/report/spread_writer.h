@@ -1,12 +1,11 @@
 // spread_writer.h: writes the distributions of a phase's rewards, lengths, KLs and advantages to
-// RUN/spread.jsonl (docs/run-files.md). Also writes them as TensorBoard histograms.
+// RUN/spread.jsonl (docs/run-files.md).
 #ifndef RLHF_HOST_REPORT_SPREAD_WRITER_H
 #define RLHF_HOST_REPORT_SPREAD_WRITER_H
 
 #include "base/folder.h"
 #include "base/log.h"
 #include "batch/rows.h"
-#include "report/metrics.h"
 
 struct rlhf__spread; // opaque
 
@@ -24,10 +23,9 @@ enum rlhf__spread_flag {
     RLHF__SPREAD_ADVANTAGE = 8
 };
 
-// Append the line of a phase. If m is not NULL, also write histograms with tags "spread/...".
-// [main]
+// Append the line of a phase. [main]
 rlhf_status rlhf__spread_write(struct rlhf__spread *, int64_t phase, const struct rlhf__rows *rows,
-                               uint32_t flags, struct rlhf__metrics *m, struct rlhf__error *err);
+                               uint32_t flags, struct rlhf__error *err);
 
 // Call fsync on the file. This is needed before a checkpoint is committed. [main]
 rlhf_status rlhf__spread_sync(struct rlhf__spread *, struct rlhf__error *err);

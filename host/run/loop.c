@@ -74,7 +74,8 @@ static rlhf_status end_phase(struct rlhf__run *r, const struct rlhf__phase *p,
     rlhf_status known = rlhf__early_stop_measured(&r->early_stop, &r->best, p, err);
     r->bad_input = known != RLHF_OK;
     RLHF_TRY(rlhf__chained_phase(r, p, err));
-    rlhf_status st = rlhf__run_sinks_phase(r, known == RLHF_OK ? err : NULL);
+    rlhf_status st =
+        rlhf__metrics_flush(r->report.metrics, r->count.phase, known == RLHF_OK ? err : NULL);
     r->session.services.phase = -1;
     if (known == RLHF_OK && st == RLHF_OK) return rlhf__saving_note(r, err);
     return known == RLHF_OK ? st : known;
@@ -154,7 +155,9 @@ static rlhf_status look_first(struct rlhf__run *r, struct rlhf__error *err) {
     RLHF_TRY(r->feed->ops->evaluate(r->feed, &h, err));
     RLHF_TRY(rlhf__run_history_add(&r->history, r->report.metrics, 0, err));
     RLHF_TRY(rlhf__chained_phase(r, NULL, err));
-    return rlhf__run_sinks_phase(r, err);
+    RLHF_TRY(rlhf__metrics_flush(r->report.metrics, 0, err));
+    rlhf__run_sinks_report(r);
+    return RLHF_OK;
 }
 
 static void say_spared(const struct rlhf__run *r) {
@@ -194,6 +197,10 @@ static int64_t last_phase(const struct rlhf__run *r) {
     return after > 0 && last < r->count.phases ? last : r->count.phases;
 }
 
+static int goes_on(const struct rlhf__run *r, int64_t last) {
+    return r->count.phase < last && !r->count.stop && !is_cancelled(r);
+}
+
 // Run the phases of this process, then write the checkpoint. A signal ends the loop after the
 // current phase, and is not a failure.
 static rlhf_status run_all(struct rlhf__run *r, struct rlhf__error *err) {
@@ -203,13 +210,15 @@ static rlhf_status run_all(struct rlhf__run *r, struct rlhf__error *err) {
     rlhf_status st = rlhf__saving_note(r, err);
     rlhf__run_say_compute(r);
     if (st == RLHF_OK) st = look_first(r, err);
-    while (st == RLHF_OK && r->count.phase < last && !r->count.stop && !is_cancelled(r)) {
+    while (st == RLHF_OK && goes_on(r, last)) {
         st = run_phase(r, err);
         rlhf__run_say_compute(r);
         st = rlhf__saving_meet(r, st, err);
         if (st == RLHF_OK) st = rlhf__saving_phase(r, err);
+        if (st == RLHF_OK && goes_on(r, last)) rlhf__run_sinks_report(r);
     }
     if (st == RLHF_OK) st = rlhf__saving_end(r, err);
+    if (st == RLHF_OK) rlhf__run_sinks_report(r); // the last phase, after its checkpoint
     return rlhf__team_agree(rlhf__run_learners(r), RLHF__BARRIER_SAVE, NULL, st, err);
 }
 

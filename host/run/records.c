@@ -25,7 +25,7 @@ static rlhf_status begin_history(struct rlhf__run *r, int64_t phases, struct rlh
 static rlhf_status open_metrics(struct rlhf__run *r, const struct rlhf__folder *to, int64_t keep,
                                 struct rlhf__error *err) {
     struct rlhf__report *p = &r->report;
-    RLHF_TRY(rlhf__metrics_open(to, &r->config->log, keep, p->log, &p->metrics, err));
+    RLHF_TRY(rlhf__metrics_open(to, keep, p->log, &p->metrics, err));
     r->session.services.metric = rlhf__metrics_reported;
     r->session.services.metric_ctx = p->metrics;
     return RLHF_OK;

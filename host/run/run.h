@@ -38,7 +38,7 @@ struct rlhf__run_request {
     const struct rlhf__plugin **rewards;    // [config->n_reward]
     const struct rlhf__plugin *judge;       // NULL = none
     const struct rlhf__plugin *environment; // NULL = none
-    const struct rlhf__plugin **sinks;      // [config->n_sink]
+    const struct rlhf__plugin **sinks;      // those of the config, then own ones, then NULL
     const char *resume;                     // run directory to resume, NULL = a new run
     struct rlhf__run_dir *dir;              // keep/run_dir.h
     int32_t dry_run;                        // 1: set everything up, run no phase, write nothing

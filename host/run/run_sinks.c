@@ -3,44 +3,55 @@
 
 #include "base/file.h"
 #include "keep/run_dir.h"
-#include "report/jsonl.h"
+#include "report/closing.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+
+static const int32_t kinds[] = {[RLHF__VERDICT_NONE] = RLHF_RUN_VERDICT_NONE,
+                                [RLHF__VERDICT_GOOD] = RLHF_RUN_VERDICT_GOOD,
+                                [RLHF__VERDICT_WARN] = RLHF_RUN_VERDICT_WARN,
+                                [RLHF__VERDICT_BAD] = RLHF_RUN_VERDICT_BAD};
 
 void rlhf__run_sinks_begin(const struct rlhf__run *r) {
     struct rlhf__buf config = RLHF__BUF_INIT;
     struct rlhf__error unprinted;
     char held[64], dir[RLHF__PATH_CAP];
-    if (r->config->n_sink == 0 || !rlhf__run_writes(r)) return;
+    struct rlhf__folder *root = r->req->dir->root;
+    if (!rlhf__run_writes(r)) return;
     // Resolve the directory by its descriptor, because a plugin may have changed the working
     // directory.
-    snprintf(held, sizeof held, "/proc/self/fd/%d", r->req->dir->root->fd);
+    snprintf(held, sizeof held, "/proc/self/fd/%d", root->fd);
     if (!rlhf__path_real(held, dir)) rlhf__path_put(dir, "%s", r->req->dir->name);
     if (rlhf__config_print(r->config, &config, &unprinted) != RLHF_OK) rlhf__buf_clear(&config);
-    const int resumed = r->req->resume != NULL;
-    // Checkpoints do not store times, but metrics.jsonl does, for the completed phases.
-    const double elapsed =
-        resumed ? rlhf__jsonl_sum(r->req->dir->root, "metrics.jsonl", "time/training") : 0;
     const rlhf_sink_run run = {.size = sizeof run,
-                               .resumed = (uint32_t)resumed,
-                               .phase = r->count.phase,
+                               .resumed = r->req->resume != NULL,
+                               .phases_done = r->count.phase,
                                .phases = r->count.phases,
                                .dir = dir,
                                .name = rlhf__path_base(dir),
                                .config = config.len ? rlhf__buf_text(&config) : "{}"};
-    rlhf__sinks_begin(r->report.sinks, &run, elapsed);
+    rlhf__sinks_begin(r->report.sinks, root, &run);
+    if (run.resumed) rlhf__run_sinks_report(r);
     rlhf__buf_free(&config);
 }
 
-rlhf_status rlhf__run_sinks_phase(const struct rlhf__run *r, struct rlhf__error *err) {
-    const struct rlhf__sample_choice *s = &r->report.chosen;
-    const int writes = rlhf__run_writes(r);
-    if (writes) rlhf__sinks_take(r->report.sinks, r->report.metrics);
-    RLHF_TRY(rlhf__metrics_flush(r->report.metrics, r->count.phase, err));
-    if (!writes) return RLHF_OK;
-    rlhf__sinks_phase(r->report.sinks, r->count.phase, r->optim->count.step, s->rows,
-                      s->written ? s->n : 0);
-    return RLHF_OK;
+// Write the directory of a checkpoint. Returns NULL if there is none, otherwise `out`.
+static const char *checkpoint_of(int64_t phase, char out[40]) {
+    if (phase < 0) return NULL;
+    snprintf(out, 40, "checkpoints/%06lld", (long long)phase);
+    return out;
+}
+
+static int64_t best_of(const struct rlhf__run *r) {
+    return r->config->checkpoint.best[0] && r->best.phase > 0 ? r->best.phase : -1;
+}
+
+void rlhf__run_sinks_report(const struct rlhf__run *r) {
+    char path[40];
+    const int64_t now = r->count.phase, saved = r->saved.phase == now ? now : -1;
+    if (!rlhf__run_writes(r)) return;
+    rlhf__sinks_report(r->report.sinks, now, checkpoint_of(saved, path), best_of(r) == now);
 }
 
 // Returns how the run ended. If the run was stopped, why[cap] receives the reason.
@@ -60,13 +71,58 @@ static enum rlhf_run_end how_it_ended(const struct rlhf__run *r, rlhf_status st,
     return RLHF_RUN_STOPPED;
 }
 
+// The findings of a verdict that the closing lines name. [n]
+struct found {
+    const char **id, **text;
+    uint32_t n;
+};
+
+static void find(const struct rlhf__verdict *v, struct found *out) {
+    *out = (struct found){calloc(v->notes.n + 1, sizeof(char *)),
+                          calloc(v->notes.n + 1, sizeof(char *)), 0};
+    for (size_t i = 0; out->id && out->text && i < v->notes.n; i++) {
+        if (v->notes.all[i].level == RLHF__NOTE_INFO) continue;
+        out->id[out->n] = v->notes.all[i].id;
+        out->text[out->n++] = v->notes.all[i].text;
+    }
+}
+
+static void tell_end(const struct rlhf__run *r, rlhf_sink_end *end) {
+    const struct rlhf__history h = {&r->history.series, &r->history.facts};
+    struct rlhf__buf sentence = RLHF__BUF_INIT;
+    struct rlhf__verdict v = {0};
+    struct rlhf__error unsaid;
+    struct found found = {0};
+    end->verdict = "";
+    if (h.series->n && rlhf__verdict_make(&h, &v, &unsaid) == RLHF_OK) {
+        rlhf__put_verdict(&v, &sentence);
+        find(&v, &found);
+        end->verdict = rlhf__buf_text(&sentence);
+        end->verdict_kind = kinds[v.kind];
+        end->n_findings = found.n;
+        end->finding_id = found.id;
+        end->finding = found.text;
+    }
+    rlhf__sinks_end(r->report.sinks, end);
+    free(found.id);
+    free(found.text);
+    rlhf__buf_free(&sentence);
+    rlhf__verdict_finish(&v);
+}
+
 void rlhf__run_sinks_end(const struct rlhf__run *r, rlhf_status st, const struct rlhf__error *err) {
     static const char *const status[] = {
         [RLHF_RUN_DONE] = "done", [RLHF_RUN_STOPPED] = "stopped", [RLHF_RUN_FAILED] = "failed"};
-    char why[64] = "";
+    char why[64] = "", last[40], best[40];
     const enum rlhf_run_end how = how_it_ended(r, st, why, sizeof why);
     const char *reason = how == RLHF_RUN_FAILED ? err->text : why;
+    rlhf_sink_end end = {.size = sizeof end,
+                         .how = (int32_t)how,
+                         .phases_done = r->count.phase,
+                         .why = reason,
+                         .last_checkpoint = checkpoint_of(r->saved.phase, last),
+                         .best_checkpoint = checkpoint_of(best_of(r), best)};
     if (!rlhf__run_writes(r)) return;
-    rlhf__sinks_end(r->report.sinks, how, reason);
+    tell_end(r, &end);
     rlhf__events_end(r->report.events, r->count.phase, status[how], reason);
 }

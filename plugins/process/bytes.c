@@ -4,6 +4,7 @@
 #include "process/utf8.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 void rlhf__bytes_finish(struct rlhf__bytes *b) {
     if (b->data) b->host->free(b->host, b->data);
@@ -43,6 +44,24 @@ void rlhf__bytes_text(struct rlhf__bytes *b, const char *text) {
 void rlhf__bytes_number(struct rlhf__bytes *b, int64_t number) {
     char text[24];
     snprintf(text, sizeof text, "%lld", (long long)number);
+    rlhf__bytes_text(b, text);
+}
+
+// The host writes numbers in the same form (rlhf__format_double).
+void rlhf__bytes_double(struct rlhf__bytes *b, double v) {
+    char text[40];
+    int digits = 1;
+    for (; digits < 17; digits++) {
+        snprintf(text, sizeof text, "%.*e", digits - 1, v);
+        if (strtod(text, NULL) == v) break;
+    }
+    snprintf(text, sizeof text, "%.*e", digits - 1, v); // d.dde+NN
+    const int exponent = (int)strtol(strchr(text, 'e') + 1, NULL, 10);
+    const int is_short = digits < 10 && exponent < 9; // 1e+01 becomes 10
+    if (exponent >= -4 && (exponent < digits || is_short)) {
+        const int decimals = digits - 1 - exponent;
+        snprintf(text, sizeof text, "%.*f", decimals > 0 ? decimals : 0, v);
+    }
     rlhf__bytes_text(b, text);
 }
 

@@ -19,6 +19,9 @@ void rlhf__bytes_add(struct rlhf__bytes *, const void *data, size_t n); // [any]
 void rlhf__bytes_text(struct rlhf__bytes *, const char *text);          // [any]
 void rlhf__bytes_number(struct rlhf__bytes *, int64_t number);          // [any]
 
+// Append the shortest decimal that reads back as `v`, which must be finite. [any]
+void rlhf__bytes_double(struct rlhf__bytes *, double v);
+
 // Append any bytes as a JSON string in quotes. Invalid UTF-8 becomes U+FFFD, one for each maximal
 // subpart of a character (Unicode, section 3.9). Characters that a reader may treat as line ends
 // are escaped: controls, U+0085, U+2028, U+2029. [any]

@@ -22,24 +22,22 @@ def answer(word, text=""):
 
 
 class Notes:
-    """A file in the run's directory that a resumed run reads: the id that the tracker gave to the
+    """A file in the sink's directory that a resumed run reads: the id that the tracker gave to the
     run, and the last phase that the tracker has."""
 
     def __init__(self, call):
-        self.path = os.path.join(call["dir"], "sink-%s.json" % package)
-        self.key = "%s/%s" % (call["project"], call["name"])
-        self.all = {}
+        self.path = os.path.join(call["own_dir"], "run.json")
+        key = "%s/%s" % (call["project"], call["name"])
+        self.mine = {"key": key, "id": None, "last": -1}
         if call["resumed"] and os.path.exists(self.path):
             with open(self.path, encoding="utf-8") as f:
-                self.all = json.load(f)
-        self.mine = self.all.setdefault(self.key, {"id": None, "last": -1})
+                found = json.load(f)
+            if found["key"] == key:
+                self.mine = found
 
     def write(self):
-        if os.path.exists(self.path):  # another sink of this kind may have written since
-            with open(self.path, encoding="utf-8") as f:
-                self.all = dict(json.load(f), **{self.key: self.mine})
         with open(self.path + ".new", "w", encoding="utf-8") as f:
-            json.dump(self.all, f)
+            json.dump(self.mine, f)
         os.replace(self.path + ".new", self.path)
 
 
@@ -64,8 +62,6 @@ def begin_trackio(lib, call, notes):
 
 
 def phase(lib, call, notes):
-    if call["phase"] <= notes.mine["last"]:
-        return  # repeated after a resume, with the same numbers
     values = dict(call["metrics"])
     if call["samples"]:
         columns = ["prompt", "response", "reward"]
@@ -102,6 +98,7 @@ def main():
                 lib = load()
                 notes = Notes(call)
                 said = (begin_wandb if package == "wandb" else begin_trackio)(lib, call, notes)
+                said = "%d %s" % (notes.mine["last"] + 1, said)  # first the phase that it needs
             elif call["call"] == "phase":
                 phase(lib, call, notes)
             else:

@@ -11,6 +11,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 // begin() may log in over the network, and end() sends the remaining data. So both get more time
 // than other calls.
@@ -104,8 +105,10 @@ static rlhf_status give_up(struct tracker *t, enum rlhf__talk what, const struct
     return st;
 }
 
-// Send a call, which is a line of JSON, and wait at most `seconds` seconds for the answer.
-static rlhf_status call(struct tracker *t, struct rlhf__bytes *line, double seconds, int patient) {
+// Send a call, which is a line of JSON, and wait at most `seconds` seconds for the answer. If
+// `from_phase` is not NULL, the answer begins with a number, which *from_phase receives.
+static rlhf_status call(struct tracker *t, struct rlhf__bytes *line, double seconds, int patient,
+                        int64_t *from_phase) {
     struct answer a = {.n = 0};
     if (!t->program.process) return rlhf_failf(t->host, RLHF_E_IO, "%s does not run", t->name);
     rlhf__bytes_text(line, "}\n");
@@ -118,10 +121,13 @@ static rlhf_status call(struct tracker *t, struct rlhf__bytes *line, double seco
         .send = line->data, .n_send = line->len, .patient = patient, .take = take, .ctx = &a};
     const enum rlhf__talk what = rlhf__talk(&t->program, &x);
     if (what == RLHF__TALK_DONE && strncmp(a.text, "ok ", 3) == 0) {
-        char shown[ANSWER];
-        if (a.n > 4)
+        char shown[ANSWER], *said = a.text + 3;
+        if (from_phase) *from_phase = strtoll(said, &said, 10);
+        said += from_phase && *said == ' ';
+        const size_t n = (size_t)(a.text + a.n - said);
+        if (n > 1)
             rlhf_logf(t->host, RLHF_LOG_INFO, "%s",
-                      rlhf__utf8_shown(a.text + 3, a.n - 4, shown, sizeof shown));
+                      rlhf__utf8_shown(said, n - 1, shown, sizeof shown));
         return RLHF_OK;
     }
     const int failed = what == RLHF__TALK_DONE && strncmp(a.text, "failed ", 7) == 0;
@@ -135,21 +141,22 @@ static void add_text(struct rlhf__bytes *b, const char *before, const char *text
     rlhf__bytes_string(b, (rlhf_str){text, strlen(text)});
 }
 
-// Append a number in the form that Python's json module reads. This includes NaN and Infinity.
+// Append a number in the form that Python's json module reads.
 static void add_number(struct rlhf__bytes *b, double v) {
-    char text[40];
-    snprintf(text, sizeof text, "%.17g", v);
-    rlhf__bytes_text(b, isnan(v) ? "NaN" : isinf(v) ? (v < 0 ? "-Infinity" : "Infinity") : text);
+    if (isfinite(v))
+        rlhf__bytes_double(b, v);
+    else
+        rlhf__bytes_text(b, "NaN");
 }
 
-static rlhf_status begin(void *self, const rlhf_sink_run *run) {
+static rlhf_status begin(void *self, const rlhf_sink_run *run, rlhf_sink_answer *answer) {
     struct tracker *t = self;
     const struct rlhf__tracker_config *c = t->spec.config;
     struct rlhf__bytes b = {.host = t->host};
     RLHF_TRY(rlhf__program_start(&t->program));
     add_text(&b, "{\"call\":\"begin\",\"project\":", c->project);
     add_text(&b, ",\"name\":", *c->name ? c->name : run->name);
-    add_text(&b, ",\"dir\":", run->dir);
+    add_text(&b, ",\"own_dir\":", run->own_dir);
     rlhf__bytes_text(&b, run->resumed ? ",\"resumed\":true" : ",\"resumed\":false");
     rlhf__bytes_text(&b, ",\"config\":");
     rlhf__bytes_json(&b, (rlhf_str){run->config, strlen(run->config)});
@@ -163,7 +170,7 @@ static rlhf_status begin(void *self, const rlhf_sink_run *run) {
         comma = ",";
     }
     rlhf__bytes_text(&b, "}");
-    const rlhf_status st = call(t, &b, BEGIN_S, 0);
+    const rlhf_status st = call(t, &b, BEGIN_S, 0, &answer->from_phase);
     rlhf__bytes_finish(&b);
     return st;
 }
@@ -172,7 +179,7 @@ static rlhf_status phase(void *self, const rlhf_sink_phase *in) {
     struct tracker *t = self;
     struct rlhf__bytes b = {.host = t->host};
     rlhf__bytes_text(&b, "{\"call\":\"phase\",\"phase\":");
-    rlhf__bytes_number(&b, in->phase);
+    rlhf__bytes_number(&b, in->phases_done);
     rlhf__bytes_text(&b, ",\"metrics\":{");
     for (uint32_t i = 0; i < in->n_metrics; i++) {
         add_text(&b, i ? "," : "", in->name[i]);
@@ -180,31 +187,35 @@ static rlhf_status phase(void *self, const rlhf_sink_phase *in) {
         add_number(&b, in->value[i]);
     }
     rlhf__bytes_text(&b, "},\"samples\":[");
+    const char *comma = "[";
     for (uint32_t i = 0; i < in->n_samples; i++) {
-        rlhf__bytes_text(&b, i ? ",[" : "[");
+        if (in->held_out[i]) continue;
+        rlhf__bytes_text(&b, comma);
+        comma = ",[";
         rlhf__bytes_string(&b, in->prompt[i]);
         rlhf__bytes_text(&b, ",");
         rlhf__bytes_string(&b, in->response[i]);
         rlhf__bytes_text(&b, ",");
-        add_number(&b, (double)in->score[i]);
+        add_number(&b, in->score[i]);
         rlhf__bytes_text(&b, "]");
     }
     rlhf__bytes_text(&b, "]");
     // Send the phase even after Ctrl-C, because the time that this takes is limited.
-    const rlhf_status st = call(t, &b, t->spec.config->timeout_s, 1);
+    const rlhf_status st = call(t, &b, t->spec.config->timeout_s, 1, NULL);
     rlhf__bytes_finish(&b);
     return st;
 }
 
-static rlhf_status end(void *self, int32_t how, const char *why) {
+static rlhf_status end(void *self, const rlhf_sink_end *in) {
     static const char *const words[] = {"\"done\"", "\"stopped\"", "\"failed\""};
     struct tracker *t = self;
     struct rlhf__bytes b = {.host = t->host};
     if (!t->program.process) return RLHF_OK; // the program was ended by give_up()
     rlhf__bytes_text(&b, "{\"call\":\"end\",\"how\":");
-    rlhf__bytes_text(&b, words[how >= RLHF_RUN_DONE && how <= RLHF_RUN_FAILED ? how : 2]);
-    add_text(&b, ",\"why\":", why);
-    const rlhf_status st = call(t, &b, END_S, 1);
+    rlhf__bytes_text(&b,
+                     words[in->how >= RLHF_RUN_DONE && in->how <= RLHF_RUN_FAILED ? in->how : 2]);
+    add_text(&b, ",\"why\":", in->why);
+    const rlhf_status st = call(t, &b, END_S, 1, NULL);
     rlhf__bytes_finish(&b);
     rlhf__program_finish(&t->program);
     return st;

@@ -1,10 +1,9 @@
-// sink.c: the smallest useful sink. It writes one metric to a file in the run's directory, a line
-// for each phase. Things to change: config, begin(), phase(), end(), the id.
+// sink.c: the smallest useful sink. It writes one metric to a file, a line for each phase. Things
+// to change: config, begin(), phase(), end(), the id.
 #include <rlhf/log.h>
 #include <rlhf/sink.h>
 
 #include <errno.h>
-#include <stdlib.h>
 
 struct config {
     const char *metric, *file;
@@ -36,28 +35,14 @@ static rlhf_status failed(const struct state *s, const char *what) {
     return rlhf_failf(s->host, RLHF_E_IO, "%s %s: %s", s->config->file, what, strerror(errno));
 }
 
-// In a resumed run, removes the lines of the phases after the checkpoint, because the host reports
-// these phases a second time.
-static FILE *go_on(const char *path, int64_t phases) {
-    char other[4200], line[256];
-    FILE *from = fopen(path, "r");
-    if (!from) return fopen(path, "w");
-    snprintf(other, sizeof other, "%s.new", path);
-    FILE *to = fopen(other, "w");
-    while (to && fgets(line, sizeof line, from) && strchr(line, '\n') &&
-           strtoll(line, NULL, 10) <= phases)
-        fputs(line, to);
-    fclose(from);
-    if (!to || rename(other, path) == 0) return to;
-    fclose(to);
-    return NULL;
-}
-
-static rlhf_status begin(void *self, const rlhf_sink_run *run) {
+// After a resume all phases arrive again, so the file is written anew. A sink that keeps or sends
+// phases elsewhere answers the first one that it still needs: answer->from_phase.
+static rlhf_status begin(void *self, const rlhf_sink_run *run, rlhf_sink_answer *answer) {
     struct state *s = self;
     char path[4096];
-    snprintf(path, sizeof path, "%s/%s", run->dir, s->config->file);
-    s->to = run->resumed ? go_on(path, run->phase) : fopen(path, "w");
+    answer->from_phase = 0;
+    snprintf(path, sizeof path, "%s/%s", run->own_dir, s->config->file);
+    s->to = fopen(path, "w");
     return s->to ? RLHF_OK : failed(s, "cannot be opened");
 }
 
@@ -66,19 +51,19 @@ static rlhf_status phase(void *self, const rlhf_sink_phase *in) {
     struct state *s = self;
     for (uint32_t i = 0; i < in->n_metrics; i++)
         if (strcmp(in->name[i], s->config->metric) == 0)
-            fprintf(s->to, "%lld %.9g\n", (long long)in->phase, in->value[i]);
+            fprintf(s->to, "%lld %.9g\n", (long long)in->phases_done, in->value[i]);
     return fflush(s->to) == 0 ? RLHF_OK : failed(s, "cannot be written");
 }
 
-static rlhf_status end(void *self, int32_t how, const char *why) {
+static rlhf_status end(void *self, const rlhf_sink_end *in) {
     struct state *s = self;
-    if (how != RLHF_RUN_DONE) rlhf_logf(s->host, RLHF_LOG_INFO, "the run ended early: %s", why);
+    if (in->how != RLHF_RUN_DONE) rlhf_logf(s->host, RLHF_LOG_INFO, "it ends early: %s", in->why);
     return RLHF_OK;
 }
 
 static const rlhf_opt options[] = {
     RLHF_OPT_STR(struct config, metric, "objective/scores", "the metric that is written"),
-    RLHF_OPT_STR(struct config, file, "progress.txt", "name of the file in the run's directory"),
+    RLHF_OPT_STR(struct config, file, "progress.txt", "name of the file in sinks/ of the run"),
 };
 static const rlhf_sink_ops ops = {
     .size = sizeof ops,

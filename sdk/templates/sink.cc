@@ -1,12 +1,11 @@
-// sink.cc: the smallest useful sink, in C++20. It writes one metric to a file in the run's
-// directory, a line for each phase. The host is written in C, so no exception may leave a function.
+// sink.cc: the smallest useful sink, in C++20. It writes one metric to a file, a line
+// for each phase. The host is written in C, so no exception may leave a function.
 // Things to change: config, begin(), phase(), end(), the id.
 #include <rlhf/log.h>
 #include <rlhf/sink.h>
 
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 
 namespace {
@@ -43,27 +42,14 @@ rlhf_status failed(const state &s, const char *what) {
     return rlhf_failf(s.host, RLHF_E_IO, "%s %s: %s", s.options->file, what, std::strerror(errno));
 }
 
-// In a resumed run, removes the phases after the checkpoint from the file, since they arrive again.
-std::FILE *go_on(const char *path, int64_t phases) noexcept {
-    char other[4200], line[256];
-    std::FILE *from = std::fopen(path, "r");
-    if (!from) return std::fopen(path, "w");
-    std::snprintf(other, sizeof other, "%s.new", path);
-    std::FILE *to = std::fopen(other, "w");
-    while (to && std::fgets(line, sizeof line, from) && std::strchr(line, '\n') &&
-           std::strtoll(line, nullptr, 10) <= phases)
-        std::fputs(line, to);
-    std::fclose(from);
-    if (!to || std::rename(other, path) == 0) return to;
-    std::fclose(to);
-    return nullptr;
-}
-
-rlhf_status begin(void *self, const rlhf_sink_run *run) noexcept {
+// After a resume all phases arrive again, so the file is written anew. A sink that keeps or sends
+// phases elsewhere answers the first one that it still needs: answer->from_phase.
+rlhf_status begin(void *self, const rlhf_sink_run *run, rlhf_sink_answer *answer) noexcept {
     state &s = of(self);
     char path[4096];
-    std::snprintf(path, sizeof path, "%s/%s", run->dir, s.options->file);
-    s.to = run->resumed ? go_on(path, run->phase) : std::fopen(path, "w");
+    answer->from_phase = 0;
+    std::snprintf(path, sizeof path, "%s/%s", run->own_dir, s.options->file);
+    s.to = std::fopen(path, "w");
     return s.to ? RLHF_OK : failed(s, "cannot be opened");
 }
 
@@ -72,19 +58,20 @@ rlhf_status phase(void *self, const rlhf_sink_phase *in) noexcept {
     state &s = of(self);
     for (uint32_t i = 0; i < in->n_metrics; i++)
         if (std::strcmp(in->name[i], s.options->metric) == 0)
-            std::fprintf(s.to, "%lld %.9g\n", static_cast<long long>(in->phase), in->value[i]);
+            std::fprintf(s.to, "%lld %.9g\n", static_cast<long long>(in->phases_done),
+                         in->value[i]);
     return std::fflush(s.to) == 0 ? RLHF_OK : failed(s, "cannot be written");
 }
 
-rlhf_status end(void *self, int32_t how, const char *why) noexcept {
+rlhf_status end(void *self, const rlhf_sink_end *in) noexcept {
     state &s = of(self);
-    if (how != RLHF_RUN_DONE) rlhf_logf(s.host, RLHF_LOG_INFO, "the run ended early: %s", why);
+    if (in->how != RLHF_RUN_DONE) rlhf_logf(s.host, RLHF_LOG_INFO, "it ends early: %s", in->why);
     return RLHF_OK;
 }
 
 const rlhf_opt options[] = {
     RLHF_OPT_STR(config, metric, "objective/scores", "the metric that is written"),
-    RLHF_OPT_STR(config, file, "progress.txt", "name of the file in the run's directory"),
+    RLHF_OPT_STR(config, file, "progress.txt", "name of the file in sinks/ of the run"),
 };
 const rlhf_sink_ops ops = {.size = sizeof ops, .begin = begin, .phase = phase, .end = end};
 const rlhf_plugin plugin = {

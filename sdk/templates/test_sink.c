@@ -47,7 +47,7 @@ static void writes_every_phase(void) {
     RLHF_TEST_CHECK(&host, holds(path, "1 2\n2 4\n"));
     RLHF_TEST_CHECK(&host, rlhf_test_logged(&host, "stopped by a test"));
     RLHF_TEST_CHECK(&host,
-                    play(".", 1, 3, RLHF_RUN_DONE) == RLHF_OK); // a resumed run repeats phase 2
+                    play(".", 1, 3, RLHF_RUN_DONE) == RLHF_OK); // after a resume all phases arrive
     RLHF_TEST_CHECK(&host, holds(path, "1 2\n2 4\n3 6\n"));
     remove(path);
 }

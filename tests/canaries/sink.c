@@ -30,12 +30,12 @@ static void destroy(void *self) {
     if (s) s->host->free(s->host, s);
 }
 
-static rlhf_status begin(void *self, const rlhf_sink_run *run) {
+static rlhf_status begin(void *self, const rlhf_sink_run *run, rlhf_sink_answer *answer) {
     struct sink *s = self;
-    s->phases = run->phase;
+    s->phases = answer->from_phase = run->phases_done;
 #ifdef BREAK_WRITES // not an error: a table in the run's directory
     char path[4096];
-    snprintf(path, sizeof path, "%s/phases.csv", run->dir);
+    snprintf(path, sizeof path, "%s/phases.csv", run->own_dir);
     FILE *f = fopen(path, run->resumed ? "a" : "w");
     if (!f || fprintf(f, "%s\n", run->name) < 0 || fclose(f) != 0)
         return s->host->fail(s->host, RLHF_E_IO, "phases.csv cannot be written");
@@ -59,7 +59,7 @@ static rlhf_status phase(void *self, const rlhf_sink_phase *in) {
     for (uint32_t i = 0; i < in->n_metrics; i++)
         s->sum += in->value[i] + (double)strlen(in->name[i]);
     for (uint32_t i = 0; i < in->n_samples; i++)
-        s->sum += (double)in->prompt[i].len + (double)in->response[i].len + (double)in->score[i];
+        s->sum += (double)in->prompt[i].len + (double)in->response[i].len + in->score[i];
     s->host->free(s->host, copy);
 #ifdef BREAK_BORROWED
     if (in->n_metrics) ((double *)(uintptr_t)in->value)[0] = 0;
@@ -72,9 +72,9 @@ static rlhf_status phase(void *self, const rlhf_sink_phase *in) {
     return RLHF_OK;
 }
 
-static rlhf_status end(void *self, int32_t how, const char *why) {
+static rlhf_status end(void *self, const rlhf_sink_end *in) {
     struct sink *s = self;
-    if (how != RLHF_RUN_DONE) rlhf_logf(s->host, RLHF_LOG_INFO, "it ends: %s", why);
+    if (in->how != RLHF_RUN_DONE) rlhf_logf(s->host, RLHF_LOG_INFO, "it ends: %s", in->why);
     return RLHF_OK;
 }
 

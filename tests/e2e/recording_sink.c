@@ -15,7 +15,7 @@
 
 struct config {
     const char *file, *fail;
-    int64_t at;
+    int64_t at, from;
     int32_t interrupt, reserved;
 };
 
@@ -23,6 +23,7 @@ static const rlhf_opt opts[] = {
     RLHF_OPT_STR(struct config, file, "calls.jsonl", "where the lines go"),
     RLHF_OPT_STR(struct config, fail, "", "the function that fails: create, begin, phase or end"),
     RLHF_OPT_I64(struct config, at, 2, 0, 1000, "the phase in which phase() fails"),
+    RLHF_OPT_I64(struct config, from, 0, 0, 1000, "the first phase that it needs"),
     RLHF_OPT_BOOL(struct config, interrupt, 0, "press Ctrl-C in that phase"),
 };
 
@@ -63,6 +64,13 @@ static void put_number(FILE *f, double v) {
         fputs("null", f);
 }
 
+static void put_or_null(FILE *f, const char *text) {
+    if (text)
+        put_text(f, text, strlen(text));
+    else
+        fputs("null", f);
+}
+
 static rlhf_status end_call(const struct self *s, FILE *f, const char *name) {
     fputs("}\n", f);
     fclose(f);
@@ -90,12 +98,13 @@ static void destroy(void *self) {
     if (s) s->host->free(s->host, s);
 }
 
-static rlhf_status begin(void *self, const rlhf_sink_run *run) {
+static rlhf_status begin(void *self, const rlhf_sink_run *run, rlhf_sink_answer *answer) {
     const struct self *s = self;
     FILE *f = open_file(s);
+    answer->from_phase = s->config->from;
     fprintf(f,
             "{\"call\": \"begin\", \"resumed\": %u, \"phase\": %lld, \"phases\": %lld, \"dir\": ",
-            run->resumed, (long long)run->phase, (long long)run->phases);
+            run->resumed, (long long)run->phases_done, (long long)run->phases);
     put_text(f, run->dir, strlen(run->dir));
     fputs(", \"name\": ", f);
     put_text(f, run->name, strlen(run->name));
@@ -108,10 +117,8 @@ static rlhf_status begin(void *self, const rlhf_sink_run *run) {
 static rlhf_status phase(void *self, const rlhf_sink_phase *in) {
     const struct self *s = self;
     FILE *f = open_file(s);
-    fprintf(
-        f,
-        "{\"call\": \"phase\", \"phase\": %lld, \"steps\": %lld, \"elapsed\": %.9g, \"metrics\": {",
-        (long long)in->phase, (long long)in->steps, in->elapsed);
+    fprintf(f, "{\"call\": \"phase\", \"phase\": %lld, \"elapsed\": %.9g, \"metrics\": {",
+            (long long)in->phases_done, in->elapsed);
     for (uint32_t i = 0; i < in->n_metrics; i++) {
         fputs(i ? ", " : "", f);
         put_text(f, in->name[i], strlen(in->name[i]));
@@ -125,20 +132,40 @@ static rlhf_status phase(void *self, const rlhf_sink_phase *in) {
         fputs(", ", f);
         put_text(f, in->response[i].ptr, (size_t)in->response[i].len);
         fputs(", ", f);
-        put_number(f, (double)in->score[i]);
+        put_number(f, in->score[i]);
+        fputs(in->held_out[i] ? ", true" : "", f);
         fputs("]", f);
     }
-    fputs("]", f);
-    if (in->phase == s->config->at && s->config->interrupt) raise(SIGINT);
+    fputs("], \"spread\": [", f);
+    for (uint32_t i = 0; i < in->n_spreads; i++)
+        fprintf(f, "%s\"%s %u %lld%s\"", i ? ", " : "", in->spread[i]->name, in->spread[i]->n,
+                (long long)in->spread[i]->total, in->spread[i]->count ? "" : " q");
+    fputs("], \"warnings\": [", f);
+    for (uint32_t i = 0; i < in->n_warnings; i++) {
+        fputs(i ? ", " : "", f);
+        put_text(f, in->warning_id[i], strlen(in->warning_id[i]));
+    }
+    fputs("], \"checkpoint\": ", f);
+    put_or_null(f, in->checkpoint);
+    fprintf(f, ", \"best\": %u", in->flags & RLHF_SINK_BEST);
+    if (in->phases_done == s->config->at && s->config->interrupt) raise(SIGINT);
     may_change_floats("phase");
-    return end_call(s, f, in->phase == s->config->at ? "phase" : "another phase");
+    return end_call(s, f, in->phases_done == s->config->at ? "phase" : "another phase");
 }
 
-static rlhf_status end(void *self, int32_t how, const char *why) {
+static rlhf_status end(void *self, const rlhf_sink_end *in) {
     const struct self *s = self;
     FILE *f = open_file(s);
-    fprintf(f, "{\"call\": \"end\", \"how\": %d, \"why\": ", how);
-    put_text(f, why, strlen(why));
+    fprintf(f, "{\"call\": \"end\", \"how\": %d, \"phase\": %lld, \"kind\": %d, \"found\": %u",
+            in->how, (long long)in->phases_done, in->verdict_kind, in->n_findings);
+    fputs(", \"why\": ", f);
+    put_text(f, in->why, strlen(in->why));
+    fputs(", \"verdict\": ", f);
+    put_text(f, in->verdict, strlen(in->verdict));
+    fputs(", \"last\": ", f);
+    put_or_null(f, in->last_checkpoint);
+    fputs(", \"best\": ", f);
+    put_or_null(f, in->best_checkpoint);
     return end_call(s, f, "end");
 }
 

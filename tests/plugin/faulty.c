@@ -116,9 +116,10 @@ static const rlhf_kernels_ops kernels = {.size = sizeof kernels,
                                          .open = open_table};
 #define OPS &kernels
 #elif defined FAULT_NO_PHASE
-static rlhf_status begin(void *self, const rlhf_sink_run *run) {
+static rlhf_status begin(void *self, const rlhf_sink_run *run, rlhf_sink_answer *answer) {
     (void)self;
     (void)run;
+    (void)answer;
     return RLHF_OK;
 }
 static const rlhf_sink_ops sink = {.size = sizeof sink, .begin = begin};

@@ -14,13 +14,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const struct rlhf__log_config jsonl_only = {0}, with_csv = {.csv = 1};
-
 static struct rlhf__metrics *open_run(struct scratch *s, int64_t keep) {
     struct rlhf__metrics *m;
     struct rlhf__error err = {0};
     struct rlhf__folder *dir = scratch_folder(s->dir);
-    check_ok(rlhf__metrics_open(dir, &jsonl_only, keep, NULL, &m, &err), &err);
+    check_ok(rlhf__metrics_open(dir, keep, NULL, &m, &err), &err);
     rlhf__folder_close(dir);
     return m;
 }
@@ -72,7 +70,7 @@ static void reports_are_combined(void **state) {
     log.out = open_memstream(&said, &n);
     assert_non_null(log.out);
     struct rlhf__folder *dir = scratch_folder(s->dir);
-    check_ok(rlhf__metrics_open(dir, &jsonl_only, -1, &log, &m, &err), &err);
+    check_ok(rlhf__metrics_open(dir, -1, &log, &m, &err), &err);
     rlhf__folder_close(dir);
     rlhf__metrics_report(m, "mean", 0.1, 7, RLHF_COMBINE_MEAN);
     assert_true(rlhf__metrics_get(m, "mean", &v) && v == 0.1);
@@ -160,8 +158,8 @@ static void no_link_is_followed(void **state) {
     assert_int_equal(symlink("other", scratch_path(s, "metrics.jsonl")), 0);
     struct rlhf__folder *dir = scratch_folder(s->dir);
     for (int keep = -1; keep < 2; keep++)
-        check_error(rlhf__metrics_open(dir, &jsonl_only, keep, NULL, &m, &err), RLHF_E_INVALID,
-                    &err, "metrics.jsonl is a symbolic link");
+        check_error(rlhf__metrics_open(dir, keep, NULL, &m, &err), RLHF_E_INVALID, &err,
+                    "metrics.jsonl is a symbolic link");
     rlhf__folder_close(dir);
     assert_int_equal(remove(scratch_path(s, "metrics.jsonl")), 0);
     assert_int_equal(rename(scratch_path(s, "other"), scratch_path(s, "metrics.jsonl")), 0);
@@ -219,7 +217,7 @@ static int fill_the_disk(const char *dir) {
     signal(SIGXFSZ, SIG_IGN);
     struct rlhf__folder *f = NULL;
     if (rlhf__folder_open(NULL, dir, &f, &err) != RLHF_OK) return 1;
-    if (rlhf__metrics_open(f, &jsonl_only, -1, NULL, &m, &err) != RLHF_OK) return 1;
+    if (rlhf__metrics_open(f, -1, NULL, &m, &err) != RLHF_OK) return 1;
     if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return 2;
     rlhf__metrics_set(m, "a", 1);
     if (rlhf__metrics_flush(m, 1, &err) != RLHF_OK) return 3;
@@ -240,88 +238,6 @@ static void a_full_disk_leaves_whole_rows(void **state) {
     check_rows(s, "{\"phase\": 1, \"a\": 1}\n");
 }
 
-// ---- metrics.csv ----
-
-// Writes phases `from` to `to` of a run. Phase 4 has a metric that no other phase has. Every even
-// phase has a further metric.
-static void run_csv(struct scratch *s, int64_t keep, int64_t from, int64_t to,
-                    const struct rlhf__log_config *want) {
-    struct rlhf__folder *dir = scratch_folder(s->dir);
-    struct rlhf__error err = {0};
-    struct rlhf__metrics *m;
-    check_ok(rlhf__metrics_open(dir, want, keep, NULL, &m, &err), &err);
-    for (int64_t p = from; p <= to; p++) {
-        rlhf__metrics_set(m, "loss", 0.5 * (double)p);
-        rlhf__metrics_set(m, "b", p == 3 ? NAN : 1e-7);
-        if (p % 2 == 0) rlhf__metrics_set(m, "eval,\"x\"", (double)p);
-        if (p == 4) rlhf__metrics_set(m, "a", 1);
-        flush(m, p);
-    }
-    check_ok(rlhf__metrics_sync(m, &err), &err);
-    rlhf__metrics_close(m);
-    rlhf__folder_close(dir);
-}
-
-static void check_csv(struct scratch *s, const char *want) {
-    struct rlhf__buf b = RLHF__BUF_INIT;
-    struct rlhf__error err = {0};
-    check_ok(rlhf__file_read(scratch_path(s, "metrics.csv"), 1 << 20, &b, &err), &err);
-    assert_string_equal(rlhf__buf_text(&b), want);
-    rlhf__buf_free(&b);
-}
-
-#define TWO  "phase,b,eval__x_,loss\n1,1e-07,,0.5\n2,1e-07,2,1\n"
-#define FOUR "phase,a,b,eval__x_,loss\n1,,1e-07,,0.5\n2,,1e-07,2,1\n3,,nan,,1.5\n4,1,1e-07,4,2\n"
-
-static void csv_columns_grow(void **state) {
-    struct scratch *s = *state;
-    run_csv(s, -1, 1, 1, &with_csv);
-    check_csv(s, "phase,b,loss\n1,1e-07,0.5\n");
-    run_csv(s, -1, 1, 2, &with_csv); // starts a new file
-    check_csv(s, TWO);
-    run_csv(s, 2, 3, 4, &with_csv);
-    check_csv(s, FOUR);
-    run_csv(s, -1, 1, 4, &with_csv); // without a stop: the same bytes
-    check_csv(s, FOUR);
-}
-
-// A resumed run may lack the setting. It still removes phases that were undone.
-static void csv_is_cut_back(void **state) {
-    struct scratch *s = *state;
-    run_csv(s, -1, 1, 4, &with_csv);
-    run_csv(s, 2, 3, 2, &with_csv); // the column of phase 4 is removed, too
-    check_csv(s, TWO);
-    run_csv(s, 2, 3, 4, &with_csv);
-    check_csv(s, FOUR);
-    run_csv(s, 2, 3, 4, &jsonl_only);
-    check_csv(s, TWO);
-    run_csv(s, 0, 1, 0, &with_csv);
-    check_csv(s, "phase\n");
-    run_csv(s, 0, 1, 4, &with_csv);
-    check_csv(s, FOUR);
-}
-
-static void csv_that_is_not_whole(void **state) {
-    struct scratch *s = *state;
-    struct rlhf__error err = {0};
-    struct rlhf__metrics *m;
-    scratch_text(s, "metrics.csv", TWO "3,1e-0"); // a line that was being written
-    run_csv(s, 9, 3, 4, &with_csv);
-    check_csv(s, FOUR);
-    scratch_text(s, "metrics.csv", "phase,b,lo"); // a header that was being written
-    run_csv(s, 0, 1, 2, &with_csv);
-    check_csv(s, TWO);
-    scratch_text(s, "metrics.csv", "phase,b,loss\n1,1e-07,0.5\n\n1,2\nx,1,2\n");
-    run_csv(s, 1, 2, 2, &with_csv); // invalid lines
-    check_csv(s, TWO);
-    scratch_text(s, "metrics.csv", "time,b\n1,2\n");
-    struct rlhf__folder *dir = scratch_folder(s->dir);
-    check_error(rlhf__metrics_open(dir, &with_csv, 1, NULL, &m, &err), RLHF_E_INVALID, &err,
-                "metrics.csv:1: expected the header of a run's metrics, which begins with "
-                "\"phase\"; move the file away");
-    rlhf__folder_close(dir);
-}
-
 #define T(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
 
 int main(void) {
@@ -335,9 +251,6 @@ int main(void) {
         T(a_bad_line_in_the_middle_removes_no_row),
         T(no_link_is_followed),
         T(a_full_disk_leaves_whole_rows),
-        T(csv_columns_grow),
-        T(csv_is_cut_back),
-        T(csv_that_is_not_whole),
     };
     return cmocka_run_group_tests_name("report_metrics", tests, NULL, NULL);
 }

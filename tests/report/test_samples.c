@@ -132,8 +132,8 @@ static void rows_are_utf8_json(void **state) {
     struct rlhf__buf b = RLHF__BUF_INIT;
     struct rlhf__folder *dir = scratch_folder(s->dir);
     check_ok(rlhf__samples_open(dir, -1, NULL, &out, &err), &err);
-    check_ok(rlhf__samples_write(out, 3, two, 2, NULL, NULL, &err), &err);
-    check_ok(rlhf__samples_write(out, 4, two, 1, NULL, NULL, &err), &err);
+    check_ok(rlhf__samples_write(out, 3, two, 2, &err), &err);
+    check_ok(rlhf__samples_write(out, 4, two, 1, &err), &err);
     rlhf__samples_close(out);
     check_ok(rlhf__samples_open(dir, 3, NULL, &out, &err), &err); // resumed after phase 3
     rlhf__folder_close(dir);

@@ -79,7 +79,7 @@ static void line_is(struct scratch *s, int turns, uint32_t flags, const char *wa
     struct rlhf__spread *out = NULL;
     struct rlhf__buf b = RLHF__BUF_INIT;
     check_ok(rlhf__spread_open(dir, -1, NULL, &out, &err), &err);
-    check_ok(rlhf__spread_write(out, 5, &e, flags, NULL, &err), &err);
+    check_ok(rlhf__spread_write(out, 5, &e, flags, &err), &err);
     rlhf__spread_close(out);
     check_ok(rlhf__file_read(scratch_path(s, "spread.jsonl"), 1 << 20, &b, &err), &err);
     assert_string_equal(rlhf__buf_text(&b), want);

@@ -216,26 +216,28 @@ static void choices_are_checked(void **state) {
 }
 
 struct seen {
-    int64_t begun, last, ends, fail_at;
+    int64_t begun, last, calls, ends, fail_at, from;
     double value;
     char why[32];
 };
 
-static rlhf_status sink_begin(void *self, const rlhf_sink_run *run) {
+static rlhf_status sink_begin(void *self, const rlhf_sink_run *run, rlhf_sink_answer *answer) {
     struct seen *s = self;
-    s->begun = run->resumed ? run->phase : -1;
+    s->begun = run->resumed ? run->phases_done : -1;
+    answer->from_phase = s->from;
     return strcmp(run->name, "run") == 0 ? RLHF_OK : RLHF_E_INTERNAL;
 }
 static rlhf_status sink_phase(void *self, const rlhf_sink_phase *in) {
     struct seen *s = self;
-    s->last = in->phase;
+    s->last = in->phases_done;
+    s->calls++;
     s->value = in->value[0];
-    return in->phase == s->fail_at ? RLHF_E_IO : RLHF_OK;
+    return in->phases_done == s->fail_at ? RLHF_E_IO : RLHF_OK;
 }
-static rlhf_status sink_end(void *self, int32_t how, const char *why) {
+static rlhf_status sink_end(void *self, const rlhf_sink_end *in) {
     struct seen *s = self;
-    s->ends += 1 + how;
-    snprintf(s->why, sizeof s->why, "%s", why);
+    s->ends += 1 + in->how;
+    snprintf(s->why, sizeof s->why, "%s", in->why);
     return RLHF_OK;
 }
 
@@ -256,8 +258,11 @@ static void runs_are_played(void **state) {
     run.why = "a reason";
     s = (struct seen){.fail_at = 2};
     assert_int_equal(rlhf_test_sink(&ops, &s, &run), RLHF_E_IO); // but end() is called
-    assert_true(s.begun == 1 && s.last == 2 && s.ends == 1 + RLHF_RUN_FAILED);
+    assert_true(s.begun == 1 && s.calls == 2 && s.last == 2 && s.ends == 1 + RLHF_RUN_FAILED);
     assert_string_equal(s.why, "a reason");
+    s = (struct seen){.from = 3}; // the sink has phases 1 and 2
+    assert_int_equal(rlhf_test_sink(&ops, &s, &run), RLHF_OK);
+    assert_true(s.calls == 1 && s.last == 3);
 }
 
 int main(void) {

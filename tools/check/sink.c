@@ -32,54 +32,116 @@ static const char *lay_text(struct maker *m, const char *text, const char *what)
     return lay(m, text, strlen(text) + 1, what);
 }
 
-static rlhf_status begin(struct rlhf__probe *t, const char *dir, int resumed,
+// begin()'s answer, with room for members that this program does not know.
+union answer {
+    rlhf_sink_answer known;
+    unsigned char bytes[512];
+};
+
+// Checks an answer, and sets *from to the first phase that the sink needs.
+static rlhf_status take_answer(const union answer *a, int64_t *from, struct rlhf__error *err) {
+    const rlhf_sink_answer *known = &a->known;
+    *from = known->from_phase;
+    if (known->size != sizeof *known)
+        return rlhf__fail(err, RLHF_E_INVALID, "begin() changed answer->size");
+    if (known->reserved || known->from_phase < 0)
+        return rlhf__fail(err, RLHF_E_INVALID, "begin() gave an answer that the host refuses");
+    for (size_t i = sizeof *known; i < sizeof a->bytes; i++)
+        if (a->bytes[i])
+            return rlhf__fail(err, RLHF_E_INVALID, "begin() wrote past the end of its answer");
+    return RLHF_OK;
+}
+
+static rlhf_status begin(struct rlhf__probe *t, const char *dir, int resumed, int64_t *from,
                          struct rlhf__error *err) {
     struct maker m = {rlhf__guards_new(t->check->log), 1, 0};
+    union answer answer = {.known = {.size = sizeof answer.known}};
     if (!m.guards) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     const rlhf_sink_run run = {.size = sizeof run,
                                .resumed = resumed != 0,
-                               .phase = resumed ? 2 : 0,
+                               .phases_done = resumed ? 2 : 0,
                                .phases = 10,
                                .dir = lay_text(&m, dir, "run->dir"),
+                               .own_dir = lay_text(&m, dir, "run->own_dir"),
                                .name = lay_text(&m, rlhf__path_base(dir), "run->name"),
                                .config = lay_text(&m, "{\"run\": {\"seed\": 1}}", "run->config")};
     rlhf__guards_close(m.guards);
     rlhf__probe_begin(t, "begin()");
-    const rlhf_status st = m.ok ? ops_of(t)->begin(t->self, &run) : (rlhf_status)RLHF_E_NOMEM;
+    const rlhf_status st =
+        m.ok ? ops_of(t)->begin(t->self, &run, &answer.known) : (rlhf_status)RLHF_E_NOMEM;
     const rlhf_status told = rlhf__probe_end(t, st, err);
     rlhf__guards_free(m.guards);
-    return told;
+    return told == RLHF_OK ? take_answer(&answer, from, err) : told;
+}
+
+// The texts and numbers of a phase.
+struct laid {
+    const char *name[METRICS], *id, *sentence;
+    rlhf_str prompt[SAMPLES], response[SAMPLES];
+    const rlhf_spread *spread[2];
+};
+
+static const rlhf_spread *lay_spread(struct maker *m, const char *name, int counted) {
+    static const double values[] = {-1, 0.5, 3};
+    static const int64_t counts[] = {2, 1, 4};
+    const rlhf_spread s = {.size = sizeof s,
+                           .n = 3,
+                           .total = 7,
+                           .mean = 0.5,
+                           .name = lay_text(m, name, "spread->name"),
+                           .value = lay(m, values, sizeof values, "spread->value"),
+                           .count =
+                               counted ? lay(m, counts, sizeof counts, "spread->count") : NULL};
+    return lay(m, &s, sizeof s, "phase->spread");
+}
+
+static void lay_texts(struct maker *m, struct laid *out) {
+    static const char *const names[METRICS] = {"loss/policy", "objective/scores",
+                                               "rewards/x/caf\xc3\xa9"};
+    for (int i = 0; i < METRICS; i++)
+        out->name[i] = lay_text(m, names[i], "phase->name");
+    for (int i = 0; i < SAMPLES; i++) {
+        out->prompt[i] =
+            (rlhf_str){lay(m, "a \"question\"\n", 13, "the text of phase->prompt"), 13};
+        out->response[i] =
+            (rlhf_str){lay(m, "\xff\x00 ", 3, "the text of phase->response"), i ? 0 : 3};
+    }
+    out->id = lay_text(m, "collapsed", "phase->warning_id");
+    out->sentence = lay_text(m, "the policy \"collapsed\"", "phase->warning");
+    out->spread[0] = lay_spread(m, "length", 1);
+    out->spread[1] = lay_spread(m, "kl", 0);
 }
 
 static rlhf_status phase(struct rlhf__probe *t, int64_t number, int empty,
                          struct rlhf__error *err) {
-    static const char *const names[METRICS] = {"loss/policy", "objective/scores",
-                                               "rewards/x/caf\xc3\xa9"};
     static const double values[METRICS] = {0.25, NAN, -1e300};
-    static const float scores[SAMPLES] = {1, -2.5f};
+    static const double scores[SAMPLES] = {1, -2.5}, logps[SAMPLES] = {-7.5, NAN};
+    static const uint8_t held_out[SAMPLES] = {0, 1};
     struct maker m = {rlhf__guards_new(t->check->log), 1, 0};
+    struct laid laid;
     if (!m.guards) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
-    const char *name[METRICS];
-    rlhf_str prompt[SAMPLES], response[SAMPLES];
-    for (int i = 0; i < METRICS; i++)
-        name[i] = lay_text(&m, names[i], "phase->name");
-    for (int i = 0; i < SAMPLES; i++) {
-        prompt[i] = (rlhf_str){lay(&m, "a \"question\"\n", 13, "the text of phase->prompt"), 13};
-        response[i] = (rlhf_str){lay(&m, "\xff\x00 ", 3, "the text of phase->response"), i ? 0 : 3};
-    }
-    const uint32_t n = empty ? 0 : METRICS, k = empty ? 0 : SAMPLES;
-    const rlhf_sink_phase p = {.size = sizeof p,
-                               .n_metrics = n,
-                               .n_samples = k,
-                               .phase = number,
-                               .steps = 4 * number,
-                               .elapsed = 1.5 * (double)number,
-                               .name = lay(&m, name, n * sizeof *name, "phase->name"),
-                               .value = lay(&m, values, n * sizeof *values, "phase->value"),
-                               .prompt = lay(&m, prompt, k * sizeof *prompt, "phase->prompt"),
-                               .response =
-                                   lay(&m, response, k * sizeof *response, "phase->response"),
-                               .score = lay(&m, scores, k * sizeof *scores, "phase->score")};
+    lay_texts(&m, &laid);
+    const uint32_t n = empty ? 0 : METRICS, k = empty ? 0 : SAMPLES, some = !empty;
+    const rlhf_sink_phase p = {
+        .size = sizeof p,
+        .flags = empty ? 0 : RLHF_SINK_BEST,
+        .n_metrics = n,
+        .n_samples = k,
+        .n_spreads = 2 * some,
+        .n_warnings = some,
+        .phases_done = number,
+        .elapsed = 1.5 * (double)number,
+        .name = lay(&m, laid.name, n * sizeof *laid.name, "phase->name"),
+        .value = lay(&m, values, n * sizeof *values, "phase->value"),
+        .prompt = lay(&m, laid.prompt, k * sizeof *laid.prompt, "phase->prompt"),
+        .response = lay(&m, laid.response, k * sizeof *laid.response, "phase->response"),
+        .score = lay(&m, scores, k * sizeof *scores, "phase->score"),
+        .ref_logp = lay(&m, logps, k * sizeof *logps, "phase->ref_logp"),
+        .held_out = lay(&m, held_out, k * sizeof *held_out, "phase->held_out"),
+        .spread = lay(&m, laid.spread, 2 * some * sizeof *laid.spread, "phase->spread"),
+        .warning_id = lay(&m, &laid.id, some * sizeof laid.id, "phase->warning_id"),
+        .warning = lay(&m, &laid.sentence, some * sizeof laid.sentence, "phase->warning"),
+        .checkpoint = empty ? NULL : lay_text(&m, "checkpoints/000003", "phase->checkpoint")};
     rlhf__guards_close(m.guards);
     rlhf__probe_begin(t, "phase()");
     const rlhf_status st = m.ok ? ops_of(t)->phase(t->self, &p) : (rlhf_status)RLHF_E_NOMEM;
@@ -90,18 +152,41 @@ static rlhf_status phase(struct rlhf__probe *t, int64_t number, int empty,
 
 static rlhf_status end(struct rlhf__probe *t, int32_t how, const char *why,
                        struct rlhf__error *err) {
-    if (!ops_of(t)->end) return RLHF_OK;
-    rlhf__probe_begin(t, "end()");
-    return rlhf__probe_end(t, ops_of(t)->end(t->self, how, why), err);
+    struct maker m = {rlhf__guards_new(t->check->log), 1, 0};
+    const int failed = how == RLHF_RUN_FAILED;
+    if (!m.guards) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+    const char *const id = lay_text(&m, "flat", "end->finding_id");
+    const char *const sentence = lay_text(&m, "the reward is flat", "end->finding");
+    const rlhf_sink_end e = {
+        .size = sizeof e,
+        .how = how,
+        .phases_done = 3,
+        .why = lay_text(&m, why, "end->why"),
+        .last_checkpoint =
+            failed ? NULL : lay_text(&m, "checkpoints/000003", "end->last_checkpoint"),
+        .verdict = lay_text(&m, failed ? "" : "Reward rose", "end->verdict"),
+        .verdict_kind = failed ? RLHF_RUN_VERDICT_NONE : RLHF_RUN_VERDICT_GOOD,
+        .n_findings = !failed,
+        .finding_id = lay(&m, &id, sizeof id, "end->finding_id"),
+        .finding = lay(&m, &sentence, sizeof sentence, "end->finding")};
+    rlhf_status told = RLHF_OK;
+    rlhf__guards_close(m.guards);
+    if (ops_of(t)->end && m.ok) {
+        rlhf__probe_begin(t, "end()");
+        told = rlhf__probe_end(t, ops_of(t)->end(t->self, &e), err);
+    }
+    rlhf__guards_free(m.guards);
+    return told;
 }
 
 // Runs the sink as the host does: after a failure, only end() is called.
 static rlhf_status run_in(struct rlhf__probe *t, const char *dir, int resumed, int32_t how,
                           struct rlhf__error *err) {
     struct rlhf__error late;
-    rlhf_status st = begin(t, dir, resumed, err);
-    for (int64_t i = 1; st == RLHF_OK && i <= 3; i++)
-        st = phase(t, (resumed ? 2 : 0) + i, i == 2, err);
+    int64_t from = 0;
+    rlhf_status st = begin(t, dir, resumed, &from, err);
+    for (int64_t i = 0; st == RLHF_OK && i <= (resumed ? 5 : 3); i++)
+        if (i >= from) st = phase(t, i, i == 2, err);
     const rlhf_status ended = end(t, how, how == RLHF_RUN_DONE ? "" : "the user stopped it", &late);
     if (st != RLHF_OK || ended == RLHF_OK) return st;
     *err = late;

@@ -8,8 +8,7 @@
 
 rlhf_status rlhf__eval_parts_open(struct rlhf__log *log, struct rlhf__metrics **out,
                                   struct rlhf__error *err) {
-    static const struct rlhf__log_config nothing;
-    return rlhf__metrics_open(NULL, &nothing, -1, log, out, err);
+    return rlhf__metrics_open(NULL, -1, log, out, err);
 }
 
 struct adding {

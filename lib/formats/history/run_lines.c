@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define BLOCK    ((size_t)64 << 10)
@@ -55,6 +56,12 @@ void rlhf__run_lines_close(struct rlhf__run_lines *l) {
     rlhf__buf_free(&l->line);
     free(l->block);
     *l = (struct rlhf__run_lines){.fd = -1};
+}
+
+void rlhf__run_lines_more(struct rlhf__run_lines *l) {
+    struct stat s;
+    const off_t at = l->fd >= 0 && l->left == 0 ? lseek(l->fd, 0, SEEK_CUR) : -1;
+    if (at >= 0 && fstat(l->fd, &s) == 0 && s.st_size > at) l->left = s.st_size - at;
 }
 
 // Read more bytes of the file into the block. Returns 0 at the end of the file.

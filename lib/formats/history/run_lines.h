@@ -17,7 +17,7 @@ struct rlhf__run_lines {
     struct rlhf__buf line; // the current line, without its line end
     char *block;           // bytes that were read ahead, from `at` to `have`
     size_t at, have;
-    int64_t left;        // unread bytes of the file; bytes appended later are not read
+    int64_t left;        // unread bytes of the file; those appended later need _more()
     int64_t phase, skip; // phase of the line; number of lines skipped so far
     json_t *row;         // the current line, if it has been decoded
     int fd;              // -1: the file does not exist
@@ -31,6 +31,9 @@ rlhf_status rlhf__run_lines_open(struct rlhf__run_files *run, const char *name,
 
 // Report skipped lines in the run's trouble, and release everything. [any]
 void rlhf__run_lines_close(struct rlhf__run_lines *l);
+
+// After the end of the file was reached: read on if lines have been appended since. [any]
+void rlhf__run_lines_more(struct rlhf__run_lines *l);
 
 // Move to the next line with a phase. Returns 0 at the end. [any]
 int rlhf__run_lines_next(struct rlhf__run_lines *l);

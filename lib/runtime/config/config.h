@@ -62,8 +62,10 @@ rlhf_status rlhf__config_resolve(struct rlhf__config *c, struct rlhf__plugins *p
                                  const struct rlhf__plugin ***rewards,
                                  const struct rlhf__plugin **judge, struct rlhf__error *err);
 
-// Do what rlhf__config_resolve does, for the sinks, which only runs have. *out is an array
-// [c->n_sink], which the caller frees. [main]
+// Do what rlhf__config_resolve does, for the sinks, which only runs have. *out is an array that
+// ends with NULL, which the caller frees: the sinks of c->sink, then the program's own sinks that
+// log.tensorboard and log.csv ask for. [main]
+enum { RLHF__OWN_SINKS = 2 };
 rlhf_status rlhf__config_resolve_sinks(struct rlhf__config *c, struct rlhf__plugins *plugins,
                                        const struct rlhf__plugin ***out, struct rlhf__error *err);
 

@@ -307,11 +307,27 @@ static rlhf_status resolve_sinks(struct rlhf__config *c, struct rlhf__plugins *p
     return RLHF_OK;
 }
 
+// Open the sinks that the settings log.tensorboard and log.csv ask for.
+static rlhf_status open_own_sinks(const struct rlhf__config *c, struct rlhf__plugins *plugins,
+                                  const struct rlhf__plugin **out, struct rlhf__error *err) {
+    const struct {
+        int32_t wanted;
+        const char *plugin, *setting;
+    } own[] = {{c->log.tensorboard, "tensorboard.so", "log.tensorboard"},
+               {c->log.csv, "csv.so", "log.csv"}};
+    for (size_t i = 0, n = 0; i < sizeof own / sizeof *own; i++)
+        if (own[i].wanted)
+            RLHF_TRY(rlhf__plugin_open(plugins, own[i].plugin, RLHF_KIND_SINK, RLHF__NAME_LOOKED_UP,
+                                       own[i].setting, &out[n++], err));
+    return RLHF_OK;
+}
+
 rlhf_status rlhf__config_resolve_sinks(struct rlhf__config *c, struct rlhf__plugins *plugins,
                                        const struct rlhf__plugin ***out, struct rlhf__error *err) {
-    *out = calloc(c->n_sink + 1, sizeof(const struct rlhf__plugin *));
+    *out = calloc(c->n_sink + RLHF__OWN_SINKS + 1, sizeof(const struct rlhf__plugin *));
     if (!*out) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
-    const rlhf_status st = resolve_sinks(c, plugins, *out, err);
+    rlhf_status st = resolve_sinks(c, plugins, *out, err);
+    if (st == RLHF_OK) st = open_own_sinks(c, plugins, *out + c->n_sink, err);
     if (st == RLHF_OK) return RLHF_OK;
     free(*out);
     *out = NULL;

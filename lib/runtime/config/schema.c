@@ -414,8 +414,8 @@ static const rlhf_opt checkpoint_opts[] = {
 #undef T
 #define T struct rlhf__log_config
 static const rlhf_opt log_opts[] = {
-    B(tensorboard, 1, "write TensorBoard events"),
-    B(csv, 0, "also write the numbers of metrics.jsonl to metrics.csv"),
+    B(tensorboard, 1, "write TensorBoard events to tensorboard/ (tensorboard.so)"),
+    B(csv, 1, "write metrics.csv, the numbers of metrics.jsonl as a table (csv.so)"),
     B(report, 1, "write report.html, a page about the run, to its directory when it ends"),
     E(progress, RLHF__PROGRESS_AUTO, progress_names,
       "auto: a bar on a terminal, else plain lines; full: the whole terminal if it has at least "

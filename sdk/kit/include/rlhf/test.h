@@ -265,7 +265,7 @@ rlhf_status rlhf_test_choose(const rlhf_algo_ops *ops, void *self, struct rlhf_t
 // A run that rlhf_test_sink simulates for a sink. Each phase reports one sample and all metrics. In
 // phase k, counted from 1, a metric has k times the value that this struct gives it.
 struct rlhf_test_run {
-    const char *dir; // directory of the run; its last part is the run's name
+    const char *dir; // directory of the run, and the sink's own; its last part is the run's name
     const char *why; // with STOPPED and FAILED; NULL: ""
     int64_t done;    // phases done before a resume; 0: a new run
     int64_t phases;  // planned
@@ -275,8 +275,8 @@ struct rlhf_test_run {
     const double *values;     // [n_metrics]
 };
 
-// Simulates the run: calls begin(), then phase() for each phase after phase number `done`, then
-// end(). If begin() or phase() fails, calls only end() after it, and returns the status of the call
+// Simulates the run: calls begin(), then phase() for each phase that the answer of begin() asks
+// for, also those before `done`, then end(). If begin() or phase() fails, calls only end() after it, and returns the status of the call
 // that failed. [any]
 rlhf_status rlhf_test_sink(const rlhf_sink_ops *ops, void *self, const struct rlhf_test_run *run);
 

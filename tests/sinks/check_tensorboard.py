@@ -1,8 +1,7 @@
-"""Reads the event file of report_tensorboard_sample with TensorBoard's own reader.
+"""Reads the event file of tensorboard_sample with TensorBoard's own reader.
 
 usage: check_tensorboard.py PROGRAM. Exit status 77 (skipped) if the package is not installed.
 """
-import json
 import subprocess
 import sys
 import tempfile
@@ -31,9 +30,4 @@ with tempfile.TemporaryDirectory() as run:
     h = spread[0].histogram_value
     assert (h.min, h.max, h.num, h.sum) == (0, 39, 40, 780), h
     assert len(h.bucket) == 32 and sum(h.bucket) == 40 and h.bucket_limit[-1] == 39, h
-    rows = [json.loads(line) for line in open(run + "/metrics.jsonl")]
-    assert [r["phase"] for r in rows] == [1, 2, 3, 4] and rows[3]["objective/scores"] == 104
-    assert rows[0]["loss/total"] is None
-    samples = [json.loads(line) for line in open(run + "/samples.jsonl")]
-    assert len(samples) == 4 and samples[0]["response"] == " great | film\né", samples
 print("ok")
