@@ -18,10 +18,14 @@ struct sink {
     double slow;  // seconds of the slowest call that was logged
 };
 
+// A tracker may log in and start programs in begin(), and send what remains in end().
+static const double slow_once = 10;
+
 struct rlhf__sinks {
     struct sink *sink; // [n]
     size_t n;
     struct rlhf__log *log;
+    struct rlhf__services *services;   // borrowed; its phase is named in messages
     struct rlhf__phase_reader *reader; // NULL before begin()
 };
 
@@ -57,6 +61,7 @@ rlhf_status rlhf__sinks_open(const struct rlhf__config *c, const struct rlhf__pl
     struct rlhf__sinks *s = calloc(1, sizeof *s);
     if (!s) return RLHF__NOMEM(err, "out of memory for sinks");
     s->log = log;
+    s->services = services;
     s->sink = calloc(c->n_sink + RLHF__OWN_SINKS, sizeof *s->sink);
     rlhf_status st = s->sink ? RLHF_OK : RLHF__NOMEM(err, "out of memory for sinks");
     for (; st == RLHF_OK && plugin && plugin[s->n]; s->n++)
@@ -96,11 +101,11 @@ static void see(struct rlhf__sinks *s, struct sink *k, const struct rlhf__call *
     fail(s, k, err.text, at_end ? "" : "; the run goes on without it");
 }
 
-// The run waits for its sinks. Name a sink that took at least a second and a tenth of the time of
-// the phase, and again when it takes twice as long.
+// The run waits for its sinks. Name a sink that took `most` seconds or more, and again when it
+// takes twice as long.
 static void see_time(const struct rlhf__sinks *s, struct sink *k, const char *function,
-                     double seconds, double of) {
-    if (seconds < 1 || seconds < of / 10 || seconds < 2 * k->slow) return;
+                     double seconds, double most) {
+    if (seconds < most || seconds < 2 * k->slow) return;
     k->slow = seconds;
     rlhf__logf(s->log, RLHF_LOG_WARN, "%s (%s) is slow: the run waited %.0f s for its %s",
                k->section, k->instance->plugin->file, seconds, function);
@@ -160,7 +165,7 @@ static void begin(struct rlhf__sinks *s, struct sink *k, const struct rlhf__fold
     const double start = rlhf__seconds();
     const struct rlhf__call call = rlhf__call_begin(k->instance, "begin()");
     see(s, k, &call, ops_of(k)->begin(k->instance->self, &run, &answer.known));
-    see_time(s, k, "begin()", rlhf__seconds() - start, 0);
+    see_time(s, k, "begin()", rlhf__seconds() - start, slow_once);
     const char *why = why_not(&answer);
     if (why && !k->failed) fail(s, k, why, "; the run goes on without it");
     k->from = answer.known.from_phase;
@@ -185,16 +190,21 @@ static int64_t first_needed(const struct rlhf__sinks *s) {
     return from;
 }
 
+// A sink is slow if it takes at least a second and a tenth of the time of the phase, which `took`
+// seconds.
 static void report(struct rlhf__sinks *s, const rlhf_sink_phase *p, double took) {
+    const double most = took > 10 ? took / 10 : 1;
+    s->services->phase = p->phases_done;
     for (size_t i = 0; i < s->n; i++) {
         struct sink *k = &s->sink[i];
         if (k->failed || p->phases_done < k->from) continue;
         const double start = rlhf__seconds();
         const struct rlhf__call call = rlhf__call_begin(k->instance, "phase()");
         see(s, k, &call, ops_of(k)->phase(k->instance->self, p));
-        see_time(s, k, "phase()", rlhf__seconds() - start, took);
+        see_time(s, k, "phase()", rlhf__seconds() - start, most);
         k->from = p->phases_done + 1;
     }
+    s->services->phase = -1;
 }
 
 void rlhf__sinks_report(struct rlhf__sinks *s, int64_t last, const char *checkpoint, int best) {
@@ -222,6 +232,6 @@ void rlhf__sinks_end(struct rlhf__sinks *s, const rlhf_sink_end *end) {
         const double start = rlhf__seconds();
         const struct rlhf__call call = rlhf__call_begin(k->instance, "end()");
         see(s, k, &call, ops_of(k)->end(k->instance->self, end));
-        see_time(s, k, "end()", rlhf__seconds() - start, 0);
+        see_time(s, k, "end()", rlhf__seconds() - start, slow_once);
     }
 }

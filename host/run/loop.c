@@ -270,6 +270,10 @@ static rlhf_status run_phases(struct rlhf__run *r, struct rlhf__error *err) {
                    "run.phases=N goes on: %s",
                    (long long)r->count.phase, r->count.phase == 1 ? " is" : "s are",
                    (long long)r->count.phases, r->req->dir->name);
+        if (!rlhf__run_sinks_wait(r)) return RLHF_OK;
+        rlhf__saving_begin(r);
+        rlhf__run_sinks_begin(r);
+        rlhf__run_sinks_end(r, RLHF_OK, err);
         return RLHF_OK;
     }
     if (is_cancelled(r)) // a signal came during set-up: there is nothing to save

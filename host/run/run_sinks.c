@@ -2,16 +2,41 @@
 #include "run/run_sinks.h"
 
 #include "base/file.h"
+#include "history/run_lines.h"
 #include "keep/run_dir.h"
 #include "report/closing.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const int32_t kinds[] = {[RLHF__VERDICT_NONE] = RLHF_RUN_VERDICT_NONE,
                                 [RLHF__VERDICT_GOOD] = RLHF_RUN_VERDICT_GOOD,
                                 [RLHF__VERDICT_WARN] = RLHF_RUN_VERDICT_WARN,
                                 [RLHF__VERDICT_BAD] = RLHF_RUN_VERDICT_BAD};
+
+// Write the directory of a checkpoint. Returns NULL if there is none, otherwise `out`.
+static const char *checkpoint_of(int64_t phase, char out[40]) {
+    if (phase < 0) return NULL;
+    snprintf(out, 40, "checkpoints/%06lld", (long long)phase);
+    return out;
+}
+
+static int64_t best_of(const struct rlhf__run *r) {
+    return r->config->checkpoint.best[0] && r->best.phase > 0 ? r->best.phase : -1;
+}
+
+// Report the phases up to the present one, which has a checkpoint if `saved` is its number.
+static void report(const struct rlhf__run *r, int64_t saved) {
+    char path[40];
+    const int64_t now = r->count.phase;
+    rlhf__sinks_report(r->report.sinks, now, checkpoint_of(saved == now ? now : -1, path),
+                       best_of(r) == now);
+}
+
+void rlhf__run_sinks_report(const struct rlhf__run *r) {
+    if (rlhf__run_writes(r)) report(r, r->saved.phase);
+}
 
 void rlhf__run_sinks_begin(const struct rlhf__run *r) {
     struct rlhf__buf config = RLHF__BUF_INIT;
@@ -32,26 +57,8 @@ void rlhf__run_sinks_begin(const struct rlhf__run *r) {
                                .name = rlhf__path_base(dir),
                                .config = config.len ? rlhf__buf_text(&config) : "{}"};
     rlhf__sinks_begin(r->report.sinks, root, &run);
-    if (run.resumed) rlhf__run_sinks_report(r);
+    if (run.resumed) report(r, r->count.phase); // a run is resumed from a checkpoint
     rlhf__buf_free(&config);
-}
-
-// Write the directory of a checkpoint. Returns NULL if there is none, otherwise `out`.
-static const char *checkpoint_of(int64_t phase, char out[40]) {
-    if (phase < 0) return NULL;
-    snprintf(out, 40, "checkpoints/%06lld", (long long)phase);
-    return out;
-}
-
-static int64_t best_of(const struct rlhf__run *r) {
-    return r->config->checkpoint.best[0] && r->best.phase > 0 ? r->best.phase : -1;
-}
-
-void rlhf__run_sinks_report(const struct rlhf__run *r) {
-    char path[40];
-    const int64_t now = r->count.phase, saved = r->saved.phase == now ? now : -1;
-    if (!rlhf__run_writes(r)) return;
-    rlhf__sinks_report(r->report.sinks, now, checkpoint_of(saved, path), best_of(r) == now);
 }
 
 // Returns how the run ended. If the run was stopped, why[cap] receives the reason.
@@ -125,4 +132,17 @@ void rlhf__run_sinks_end(const struct rlhf__run *r, rlhf_status st, const struct
     if (!rlhf__run_writes(r)) return;
     tell_end(r, &end);
     rlhf__events_end(r->report.events, r->count.phase, status[how], reason);
+}
+
+int rlhf__run_sinks_wait(const struct rlhf__run *r) {
+    struct rlhf__run_files files = {.root = r->req->dir->root, .trouble = json_array()};
+    json_t *first = NULL, *last = NULL;
+    if (rlhf__run_writes(r) && r->req->resume && files.trouble)
+        rlhf__run_lines_ends(&files, "events.jsonl", &first, &last);
+    const char *event = json_string_value(json_object_get(last, "event"));
+    const int waits = event && strcmp(event, "end") != 0;
+    json_decref(first);
+    json_decref(last);
+    json_decref(files.trouble);
+    return waits;
 }

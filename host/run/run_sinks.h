@@ -17,4 +17,8 @@ void rlhf__run_sinks_report(const struct rlhf__run *r);
 // run failed, `err` has the message. [main]
 void rlhf__run_sinks_end(const struct rlhf__run *r, rlhf_status st, const struct rlhf__error *err);
 
+// Returns 1 if the process that ended the run's last phase died before it told the sinks about the
+// end. [main]
+int rlhf__run_sinks_wait(const struct rlhf__run *r);
+
 #endif

@@ -95,14 +95,14 @@ static void assert_files(const struct e2e *t, const json_t *calls, const char *r
         assert_true(number_of(c, "phase") == number_of(row, "phase"));
         assert_metrics(json_object_get(c, "metrics"), row, 1);
         json_array_foreach(json_object_get(c, "samples"), k, one) {
-            while (json_object_get(json_array_get(lines, samples), "eval"))
-                samples++; // sinks get the responses of phases
             const json_t *line = json_array_get(lines, samples++);
             assert_true(number_of(line, "phase") == number_of(c, "phase"));
             assert_string_equal(json_string_value(json_array_get(one, 0)), text_of(line, "prompt"));
             assert_string_equal(json_string_value(json_array_get(one, 1)),
                                 text_of(line, "response"));
             assert_true(json_number_value(json_array_get(one, 2)) == number_of(line, "reward"));
+            assert_int_equal(json_is_true(json_array_get(one, 3)),
+                             json_is_true(json_object_get(line, "eval")));
         }
     }
     assert_int_equal(phases, json_array_size(metrics));
@@ -133,16 +133,18 @@ static void a_sink_is_told_what_the_files_have(void **state) {
     json_t *stored = rows_of(t, "calls.jsonl"), *config = json_object_get(begin, "config");
     assert_string_equal(text_of(json_object_get(config, "algo"), "plugin"), "ppo.so");
     json_decref(stored);
-    assert_true(number_of(end, "how") == 0);
+    assert_true(number_of(end, "how") == 0 && number_of(end, "phase") == 3);
     assert_string_equal(text_of(end, "why"), "");
-    double steps = 0, elapsed = 0;
+    e2e_says(t, text_of(end, "verdict")); // among the closing lines
+    assert_string_equal(text_of(end, "last"), "checkpoints/000003");
+    assert_true(json_is_null(json_object_get(end, "best")));
+    double elapsed = -1;
     for (size_t i = 2; i < 6; i++) {
         const json_t *c = json_array_get(calls, i);
         assert_true(number_of(c, "phase") == (double)(i - 2));
         assert_true(number_of(c, "elapsed") > elapsed);
-        assert_true(i == 2 ? number_of(c, "steps") == 0 : number_of(c, "steps") > steps);
         elapsed = number_of(c, "elapsed");
-        steps = number_of(c, "steps");
+        assert_int_equal(json_array_size(json_object_get(c, "spread")), i == 2 ? 0 : 4);
     }
     json_decref(calls);
     // The run is the same as without the sink, and the sink's own metric does not appear in it.
@@ -164,12 +166,14 @@ static void a_sink_is_told_what_the_files_have(void **state) {
                      0);
 }
 
-// The resumed run repeats the phases after the last checkpoint. The sink gets these phases a second
-// time, with the same numbers.
+// The resumed run repeats the phases after the last checkpoint. The sink, which asks for the phases
+// from 2 on, gets the phase of the checkpoint a second time, from the files, and then the repeated
+// phases, with the same numbers.
 static void a_resumed_run_repeats_phases(void **state) {
     struct e2e *t = *state;
     static const char run[] =
-        PPO SINK " --set checkpoint.every=2 --set checkpoint.keep=0 --phases 4 --out r ";
+        PPO SINK_WITH("from=2") "--set checkpoint.every=2 --set checkpoint.keep=0 --phases 4 "
+                                "--set checkpoint.best=objective/scores --out r ";
     assert_int_equal(e2e_run(t, "%s --set run.stop_after=3", run), 0);
     // The files are as after a crash: the newest checkpoint is that of phase 2.
     assert_int_equal(e2e_shell(t, "rm -r r/checkpoints/000003 && ln -sfn 000002 "
@@ -178,30 +182,65 @@ static void a_resumed_run_repeats_phases(void **state) {
                      0);
     assert_int_equal(e2e_run(t, "--resume r --trust-run"), 0);
     json_t *calls = rows_of(t, "calls.jsonl");
-    assert_calls(calls, "create begin phase phase phase end create begin phase phase end");
-    const json_t *stop = json_array_get(calls, 5), *begin = json_array_get(calls, 7);
+    assert_calls(calls, "create begin phase phase end create begin phase phase phase end");
+    const json_t *stop = json_array_get(calls, 4), *begin = json_array_get(calls, 6);
     assert_true(number_of(stop, "how") == 1);
     assert_string_equal(text_of(stop, "why"), "run.stop_after is 3");
     assert_true(number_of(begin, "resumed") == 1 && number_of(begin, "phase") == 2);
     assert_true(number_of(begin, "phases") == 4);
-    json_t *first = json_array_get(calls, 4), *again = json_array_get(calls, 8);
-    assert_true(number_of(again, "phase") == 3);
-    assert_true(number_of(again, "steps") == number_of(first, "steps"));
-    assert_metrics(json_object_get(again, "metrics"), json_object_get(first, "metrics"), 0);
-    // The elapsed time includes the seconds of the two phases that are kept.
-    const double elapsed = number_of(again, "elapsed");
-    assert_true(elapsed > 2000 && elapsed < 2900);
-    // Rows from the checkpoint on were written before the resume. They are removed from both files.
-    json_t *last = json_array();
-    for (size_t i = 2; i < 4; i++) {
-        json_t *kept = json_array_get(calls, i);
-        json_object_set_new(json_object_get(kept, "metrics"), "time/training", json_integer(1000));
-        json_array_append(last, kept);
+    for (size_t i = 0; i < 2; i++) {
+        json_t *first = json_array_get(calls, 2 + i), *again = json_array_get(calls, 7 + i);
+        assert_true(number_of(again, "phase") == (double)(2 + i));
+        assert_metrics(json_object_get(again, "metrics"), json_object_get(first, "metrics"), 0);
+        json_object_del(first, "metrics");
+        json_object_del(again, "metrics");
+        // The elapsed time includes the seconds of all phases.
+        assert_true(number_of(again, "elapsed") >= 2000 && number_of(again, "elapsed") < 2900);
+        json_object_del(first, "elapsed");
+        json_object_del(again, "elapsed");
+        if (i ==
+            1) { // the run stopped after phase 3, with a checkpoint and samples; now it goes on
+            json_object_del(first, "samples");
+            json_object_del(again, "samples");
+            assert_string_equal(text_of(first, "checkpoint"), "checkpoints/000003");
+            assert_true(json_is_null(json_object_get(again, "checkpoint")));
+            json_object_del(first, "checkpoint");
+            json_object_del(again, "checkpoint");
+            json_object_del(first, "best");
+            json_object_del(again, "best");
+        }
+        char *a = json_dumps(first, 0), *b = json_dumps(again, 0);
+        assert_string_equal(a, b);
+        free(a);
+        free(b);
     }
-    for (size_t i = 8; i < 10; i++)
-        json_array_append(last, json_array_get(calls, i));
-    assert_files(t, last, "r");
-    json_decref(last);
+    // The checkpoint of phase 2 is the first that can be the best.
+    assert_string_equal(text_of(json_array_get(calls, 2), "checkpoint"), "checkpoints/000002");
+    assert_true(number_of(json_array_get(calls, 2), "best") == 1);
+    const json_t *end = json_array_get(calls, 10);
+    assert_string_equal(text_of(end, "last"), "checkpoints/000004");
+    assert_non_null(strstr(text_of(end, "best"), "checkpoints/00000"));
+    json_decref(calls);
+}
+
+// The process dies between the last checkpoint and the sink's call. A resume has no phase to run,
+// but still reports it.
+static void the_last_phase_is_not_lost(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, PPO SINK_WITH("from=2") "--phases 2 --out r"), 0);
+    assert_int_equal(e2e_shell(t, "rm calls.jsonl"), 0);
+    assert_int_equal(e2e_run(t, "--resume r --trust-run"), 0);
+    e2e_says(t, "nothing to do");
+    json_t *calls = rows_of(t, "calls.jsonl");
+    assert_calls(calls, "create");
+    json_decref(calls);
+    assert_int_equal(e2e_shell(t, "rm calls.jsonl && sed -i '$d' r/events.jsonl"), 0);
+    assert_int_equal(e2e_run(t, "--resume r --trust-run"), 0);
+    calls = rows_of(t, "calls.jsonl");
+    assert_calls(calls, "create begin phase end");
+    assert_string_equal(text_of(json_array_get(calls, 2), "checkpoint"), "checkpoints/000002");
+    assert_string_equal(text_of(json_array_get(calls, 3), "last"), "checkpoints/000002");
+    assert_true(number_of(json_array_get(calls, 3), "how") == 0);
     json_decref(calls);
 }
 
@@ -306,13 +345,14 @@ static void a_resumed_run_asks_for_its_sinks(void **state) {
     assert_int_equal(e2e_run(t, "--resume r --set run.phases=2 --sink ./own.so"), 0);
     assert_int_equal(e2e_run(t, "--resume r --set run.phases=3 --trust-run"), 0);
     json_t *calls = rows_of(t, "mine.jsonl");
-    assert_calls(calls, "create begin phase end create begin phase end create begin phase end");
+    assert_calls(calls, "create begin phase end create begin phase phase end create begin phase "
+                        "phase phase end");
     json_decref(calls);
     assert_int_equal(e2e_run(t, "--resume r --set run.phases=4 " SINK_WITH("file=other.jsonl")), 0);
     assert_int_equal(e2e_run(t, "--resume r --set run.phases=5 --sink none"), 0);
     assert_int_equal(e2e_run(t, "--resume r --set run.phases=6"), 0);
-    calls = rows_of(t, "other.jsonl");
-    assert_calls(calls, "create begin phase end");
+    calls = rows_of(t, "other.jsonl"); // a sink that is new gets all phases
+    assert_calls(calls, "create begin phase phase phase phase end");
     json_decref(calls);
     assert_int_equal(e2e_shell(t, "grep -c own.so r/manifest.json"), 0); // it was an earlier sink
     // On a resume, the user must confirm again where data goes and which code runs.
@@ -520,6 +560,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_sink_cannot_change_the_arithmetic, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_sink_is_told_what_the_files_have, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_resumed_run_repeats_phases, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(the_last_phase_is_not_lost, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_failing_sink_loses_nothing, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(two_sinks_are_told_the_same, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_sink_hears_how_it_ends, setup, e2e_teardown),

@@ -181,7 +181,7 @@ static void a_phase_arrives_whole(void **state) {
     seen.fails = 1;
     rlhf__sinks_report(run.sinks, 3, NULL, 0);
     assert_true(seen.phase == 3 && seen.value[0] == 7);
-    assert_said("sink.0 failed: sink seen.so, phase(): ");
+    assert_said("sink.0 failed: sink seen.so, phase(), phase 3: ");
     // After a failure, only end() is called.
     rlhf__sinks_report(run.sinks, 4, NULL, 0);
     assert_int_equal(seen.calls, 4);
