@@ -148,7 +148,8 @@ union answer {
 
 // Returns NULL if the answer can be used, otherwise why not.
 static const char *why_not(const union answer *a) {
-    if (a->known.size != sizeof a->known) return "begin() changed answer->size";
+    const uint32_t size = sizeof a->known;
+    if (memcmp(&a->known, &size, sizeof size) != 0) return "begin() changed answer->size";
     for (size_t i = sizeof a->known; i < sizeof a->bytes; i++)
         if (a->bytes[i]) return "begin() set a member of rlhf_sink_answer that is unknown here";
     if (a->known.reserved) return "begin() set answer->reserved";

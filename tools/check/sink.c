@@ -42,7 +42,8 @@ union answer {
 static rlhf_status take_answer(const union answer *a, int64_t *from, struct rlhf__error *err) {
     const rlhf_sink_answer *known = &a->known;
     *from = known->from_phase;
-    if (known->size != sizeof *known)
+    const uint32_t size = sizeof *known;
+    if (memcmp(known, &size, sizeof size) != 0)
         return rlhf__fail(err, RLHF_E_INVALID, "begin() changed answer->size");
     if (known->reserved || known->from_phase < 0)
         return rlhf__fail(err, RLHF_E_INVALID, "begin() gave an answer that the host refuses");
