@@ -182,9 +182,9 @@ static int fill_spread(struct spread *s, const json_t *v) {
         const json_t *one = json_array_get(list, i);
         s->value[i] = number(pairs ? json_array_get(one, 0) : one);
         if (pairs) s->count[i] = json_integer_value(json_array_get(one, 1));
-        if (pairs) s->api.total += s->count[i];
+        if (pairs) s->api.numbers += s->count[i];
     }
-    if (!pairs) s->api.total = json_integer_value(json_object_get(v, "c"));
+    if (!pairs) s->api.numbers = json_integer_value(json_object_get(v, "c"));
     s->api.n = (uint32_t)n;
     s->api.mean = number(json_object_get(v, "m"));
     s->api.value = s->value;

@@ -113,7 +113,7 @@ static void put_scalar(struct rlhf__bytes *summary, const char *tag, double valu
 // includes its upper limit, but not the upper limit of the previous bucket.
 static void put_histogram(struct rlhf__bytes *summary, const rlhf_spread *s) {
     struct rlhf__bytes v = none(summary), histo = v, limits = v, buckets = v;
-    const double n = (double)s->total, each = n / (double)(s->n > 1 ? s->n - 1 : 1);
+    const double n = (double)s->numbers, each = n / (double)(s->n > 1 ? s->n - 1 : 1);
     double squares = 0;
     for (uint32_t i = s->count ? 0 : 1; i < s->n; i++) {
         const double inside = s->count ? (double)s->count[i] : each;

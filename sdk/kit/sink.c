@@ -11,7 +11,7 @@ static rlhf_status play_phase(const rlhf_sink_ops *ops, void *self, const struct
     const uint8_t held_out = 0;
     const rlhf_spread spread = {.size = (uint32_t)sizeof spread,
                                 .n = 2,
-                                .total = 4,
+                                .numbers = 4,
                                 .mean = 17.75,
                                 .name = "length",
                                 .value = lengths,

@@ -139,7 +139,7 @@ static rlhf_status phase(void *self, const rlhf_sink_phase *in) {
     fputs("], \"spread\": [", f);
     for (uint32_t i = 0; i < in->n_spreads; i++)
         fprintf(f, "%s\"%s %u %lld%s\"", i ? ", " : "", in->spread[i]->name, in->spread[i]->n,
-                (long long)in->spread[i]->total, in->spread[i]->count ? "" : " q");
+                (long long)in->spread[i]->numbers, in->spread[i]->count ? "" : " q");
     fputs("], \"warnings\": [", f);
     for (uint32_t i = 0; i < in->n_warnings; i++) {
         fputs(i ? ", " : "", f);

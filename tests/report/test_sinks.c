@@ -55,7 +55,7 @@ static rlhf_status phase(void *self, const rlhf_sink_phase *in) {
         put("%s%lld ", isnan(in->ref_logp[i]) ? "held out " : "", in->held_out[i]);
     for (uint32_t i = 0; i < in->n_spreads; i++)
         put(in->spread[i]->count ? "%s %lld " : "%s %lld q ", in->spread[i]->name,
-            (long long)in->spread[i]->total);
+            (long long)in->spread[i]->numbers);
     for (uint32_t i = 0; i < in->n_warnings; i++)
         put(in->warning[i], in->warning_id[i], 0);
     if (in->checkpoint) put(" %s %lld", in->checkpoint, in->flags & RLHF_SINK_BEST);

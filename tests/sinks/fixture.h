@@ -18,7 +18,7 @@ struct sink {
 static inline void sink_load(struct sink *k, const char *file) {
     char path[4096];
     const char *build = getenv("RLHF_BUILD_DIR");
-    snprintf(path, sizeof path, "%s/lib/rlhf/0/sinks/%s", build ? build : ".", file);
+    snprintf(path, sizeof path, "%s/lib/rlhf/1/sinks/%s", build ? build : ".", file);
     k->plugin = rlhf_test_open(path, 0);
     assert_non_null(k->plugin);
     k->ops = k->plugin->ops;

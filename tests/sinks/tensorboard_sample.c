@@ -14,7 +14,7 @@ static void phases(struct sink *k, const char *dir, int64_t done, int64_t to, do
     for (int i = 0; i < 33; i++)
         x[i] = (double)((i * 39 + 16) / 32);
     const rlhf_spread spread = {
-        .size = sizeof spread, .n = 33, .total = 40, .mean = 19.5, .name = "length", .value = x};
+        .size = sizeof spread, .n = 33, .numbers = 40, .mean = 19.5, .name = "length", .value = x};
     const rlhf_spread *const spreads = &spread;
     assert_int_equal(sink_begin(k, dir, done), RLHF_OK);
     for (int64_t p = k->from > 0 ? k->from : 1; p <= to; p++) {

@@ -160,7 +160,7 @@ static void the_bytes_of_a_histogram(void **state) {
     static const int64_t count[] = {1, 1, 3};
     const rlhf_spread h = {.size = sizeof h,
                            .n = 3,
-                           .total = 5,
+                           .numbers = 5,
                            .mean = 1.4,
                            .name = "h",
                            .value = limits,

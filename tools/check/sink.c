@@ -87,7 +87,7 @@ static const rlhf_spread *lay_spread(struct maker *m, const char *name, int coun
     static const int64_t counts[] = {2, 1, 4};
     const rlhf_spread s = {.size = sizeof s,
                            .n = 3,
-                           .total = 7,
+                           .numbers = 7,
                            .mean = 0.5,
                            .name = lay_text(m, name, "spread->name"),
                            .value = lay(m, values, sizeof values, "spread->value"),

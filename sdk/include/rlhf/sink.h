@@ -44,7 +44,7 @@ typedef struct rlhf_sink_answer {
 typedef struct rlhf_spread {
     uint32_t size;
     uint32_t n;           // entries of `value`
-    int64_t total;        // how many numbers there are
+    int64_t numbers;      // how many there are
     double mean;          // of all numbers
     const char *name;     // "reward", "length", "kl" or "advantage"
     const double *value;  // [n] ascending: each different number, or quantiles from least to most
@@ -102,7 +102,7 @@ typedef struct rlhf_sink_end {
     const char *why;     // a sentence for RLHF_RUN_FAILED and RLHF_RUN_STOPPED, otherwise ""
     // The newest checkpoint, and the best one; relative to the run's directory, NULL: none.
     const char *last_checkpoint, *best_checkpoint;
-    const char *verdict;  // a sentence or two: "Reward rose from 0.557 to 0.964"; "": no verdict
+    const char *verdict;  // a sentence or two: "Reward rose from 5 to 9.5"; "": no verdict
     int32_t verdict_kind; // enum rlhf_run_verdict
     uint32_t n_findings;
     // [n_findings] what the closing lines name as found: a short name, and a sentence
