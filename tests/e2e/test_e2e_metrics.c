@@ -165,7 +165,8 @@ static void same_numbers(struct e2e *t, const char *run, size_t n) {
 }
 
 // After a roll-back, metrics.csv agrees with metrics.jsonl, too, even if the last remaining phase
-// has more metric names than earlier ones.
+// has more metric names than earlier ones. A process with log.csv=false leaves it as it is, and a
+// later one fills it again.
 static void a_table_of_the_same_numbers(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, "--algo sft.so --policy model --set policy.init=random "
@@ -177,10 +178,9 @@ static void a_table_of_the_same_numbers(void **state) {
     assert_int_equal(e2e_shell(t, "grep -q '^phase,.*eval/loss' c/metrics.csv && "
                                   "head -n 2 c/metrics.csv | tail -n 1 >first && "
                                   "ln -sfn 000001 c/checkpoints/latest && "
+                                  "cp c/metrics.csv old && "
                                   "\"$HOST\" --resume c --set run.stop_after=1 --set log.csv=false "
-                                  "&& ! grep -q eval/loss c/metrics.csv && "
-                                  "[ $(wc -l <c/metrics.csv) = 2 ] && "
-                                  "ln -sfn 000001 c/checkpoints/latest && "
+                                  "&& cmp c/metrics.csv old && "
                                   "\"$HOST\" --resume c --set log.csv=true && "
                                   "head -n 2 c/metrics.csv | tail -n 1 | cmp - first"),
                      0);

@@ -132,7 +132,7 @@ static void a_run_that_was_killed_early_begins_anew(void **state) {
                                       "(begin --seed 9); other=$?; (begin --seed 9 --threads 2); "
                                       "two=$?; touch k/mine k/phases.csv; (begin); "
                                       "mine=$?; rm k/mine k/phases.csv; "
-                                      "echo {} >k/sink-wandb.json; touch k/sink-trackio.json; "
+                                      "mkdir -p k/sinks/wandb; echo {} >k/sinks/wandb/run.json; "
                                       "echo alive $alive other $other two $two mine $mine; begin"));
     e2e_says(t, "alive 2 other 2 two 2 mine 2");
     e2e_says(t, "exists already and a run is alive in it");
@@ -147,8 +147,7 @@ static void a_run_that_was_killed_early_begins_anew(void **state) {
     assert_int_equal(rows(t, "k"), 2);
     fine(t, e2e_shell(t, "ls -A k/checkpoints | tr '\\n' ' '"));
     assert_string_equal(t->out, "000002 latest ");
-    assert_false(e2e_exists(t, "k/sink-wandb.json"));
-    assert_false(e2e_exists(t, "k/sink-trackio.json"));
+    assert_false(e2e_exists(t, "k/sinks"));
 }
 
 // In this killed run, the reference was given as a run directory. config.json stores the path of
@@ -181,10 +180,11 @@ static void a_plugin_that_changes_directory_diverts_nothing(void **state) {
 // Some links lead out of the directory, and others stay in it.
 static void nothing_is_written_through_a_link(void **state) {
     struct e2e *t = *state;
-    static const char *const names[] = {"metrics.jsonl", "metrics.csv",  "samples.jsonl",
-                                        "spread.jsonl",  "events.jsonl", "checkpoints",
-                                        "tensorboard",   "lock",         "chain.jsonl"};
-    fine(t, e2e_run(t, SFT "--set run.phases=1 --set log.csv=true --out whole"));
+    static const char *const names[] = {
+        "metrics.jsonl", "metrics.csv", "samples.jsonl", "spread.jsonl", "events.jsonl",
+        "checkpoints",   "tensorboard", "lock",          "chain.jsonl",  "sinks"};
+    fine(t, e2e_run(t, SFT "--set run.phases=1 --out whole"));
+    fine(t, e2e_shell(t, "mkdir whole/sinks"));
     for (size_t i = 0; i < 2 * sizeof names / sizeof *names; i++) {
         const char *name = names[i / 2], *to = i % 2 ? "kept" : "../kept";
         char want[128];

@@ -35,26 +35,34 @@ static int operation(struct e2e *t, const char *name, int which) {
     return n;
 }
 
-// The `which`-th write to the file fails. Returns 1 if the run failed.
+// The `which`-th write to the file fails. Returns 1 if the run failed. A sink that fails cannot end
+// the run.
 static int fails_once(struct e2e *t, const char *name, int which) {
     const int n = operation(t, name, which);
+    const int table = strcmp(name, "metrics.csv") == 0;
+    const int sink = table || strcmp(name, "tensorboard") == 0;
     if (n == 0) return 0;
     const int status =
         e2e_shell(t, "rm -rf x; FAULT=eio:%d " PRELOAD "\"$HOST\" " RUN "--out x", n);
-    if (status != 0 && status != 1) fail_msg("%s, write %d: %d:\n%s", name, which, status, t->out);
+    if (status != 0 && (sink || status != 1))
+        fail_msg("%s, write %d: %d:\n%s", name, which, status, t->out);
+    if (sink)
+        e2e_says(t, table ? "warning: log.csv failed: " : "warning: log.tensorboard failed: ");
     if (status == 1) {
         if (e2e_run(t, "--resume x --trust-run") != 0) fail_msg("%s: %s", name, t->out);
     }
     if (e2e_shell(t, "\"$HOST\" verify x") != 0) fail_msg("%s, write %d:\n%s", name, which, t->out);
     e2e_same_tree(t, "u/checkpoints/latest/", "x/checkpoints/latest/");
     // Which phases have samples depends on the time.
-    assert_int_equal(e2e_shell(t,
-                               "for f in metrics.jsonl rollouts.jsonl spread.jsonl; do "
-                               "grep -o '\"phase\": [0-9]*' x/$f >a; "
-                               "grep -o '\"phase\": [0-9]*' u/$f | diff a - || exit 1; done; "
-                               "cut -d, -f1 x/metrics.csv >a; cut -d, -f1 u/metrics.csv | "
-                               "diff a - && grep -o '\"phase\": [0-9]*' x/samples.jsonl | sort -c"),
-                     0);
+    assert_int_equal(
+        e2e_shell(t,
+                  "for f in metrics.jsonl rollouts.jsonl spread.jsonl; do "
+                  "grep -o '\"phase\": [0-9]*' x/$f >a; "
+                  "grep -o '\"phase\": [0-9]*' u/$f | diff a - || exit 1; done; "
+                  "cut -d, -f1 x/metrics.csv >a; cut -d, -f1 u/metrics.csv | "
+                  "%s diff a - && grep -o '\"phase\": [0-9]*' x/samples.jsonl | sort -c",
+                  table ? "head -n $(wc -l <a) |" : ""),
+        0);
     return status == 1;
 }
 
@@ -69,7 +77,7 @@ static void a_failed_write_costs_a_phase(void **state) {
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         for (int which = 1; which <= 2; which++)
             failed += fails_once(t, names[i], which);
-    assert_true(failed > 9);
+    assert_true(failed > 7);
 }
 
 // Earlier versions wrote the checkpoint's line after a line of the phase that failed.
