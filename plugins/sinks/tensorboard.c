@@ -27,7 +27,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 static const char prefix[] = "events.out.tfevents.";
@@ -239,9 +239,9 @@ static rlhf_status write_record(const struct board *t, const struct rlhf__bytes 
 
 static struct rlhf__bytes begin_event(const struct board *t) {
     struct rlhf__bytes b = {.host = t->host};
-    struct timeval now;
-    gettimeofday(&now, NULL);
-    put_double_field(&b, 1, (double)now.tv_sec + 1e-6 * (double)now.tv_usec);
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    put_double_field(&b, 1, (double)now.tv_sec + 1e-9 * (double)now.tv_nsec);
     return b;
 }
 
@@ -331,10 +331,10 @@ static int newest(int dir, char best[NAME]) {
 
 static rlhf_status open_in(struct board *t, int dir, const rlhf_sink_run *run,
                            rlhf_sink_answer *answer) {
-    struct timeval now;
+    struct timespec now;
     struct stat s;
     off_t left = 0;
-    gettimeofday(&now, NULL);
+    clock_gettime(CLOCK_REALTIME, &now);
     if (!run->resumed || !newest(dir, t->name))
         snprintf(t->name, NAME, "%s%lld.rlhf-host", prefix, (long long)now.tv_sec);
     t->fd = openat(dir, t->name, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
