@@ -16,20 +16,23 @@
 struct config {
     const char *file, *fail;
     int64_t at, from;
-    int32_t interrupt, reserved;
+    int32_t interrupt, own;
 };
 
 static const rlhf_opt opts[] = {
     RLHF_OPT_STR(struct config, file, "calls.jsonl", "where the lines go"),
-    RLHF_OPT_STR(struct config, fail, "", "the function that fails: create, begin, phase or end"),
+    RLHF_OPT_STR(struct config, fail, "",
+                 "the function that fails: create, begin, phase or end; crash: phase() crashes"),
     RLHF_OPT_I64(struct config, at, 2, 0, 1000, "the phase in which phase() fails"),
     RLHF_OPT_I64(struct config, from, 0, 0, 1000, "the first phase that it needs"),
     RLHF_OPT_BOOL(struct config, interrupt, 0, "press Ctrl-C in that phase"),
+    RLHF_OPT_BOOL(struct config, own, 0, "the file is in the sink's own directory"),
 };
 
 struct self {
     const rlhf_host *host;
     const struct config *config;
+    char path[4096];
 };
 
 static void may_change_floats(const char *function) {
@@ -40,7 +43,7 @@ static void may_change_floats(const char *function) {
 __attribute__((constructor)) static void load(void) { may_change_floats("load"); }
 
 static FILE *open_file(const struct self *s) {
-    FILE *f = fopen(s->config->file, "ae");
+    FILE *f = fopen(s->path[0] ? s->path : s->config->file, "ae");
     if (!f) abort();
     return f;
 }
@@ -86,6 +89,7 @@ static rlhf_status create(const rlhf_host *host, const void *config, void **self
     s->host = host;
     s->config = config;
     *self = s;
+    if (s->config->own) return RLHF_OK; // its directory is not known yet
     FILE *f = open_file(s);
     fputs("{\"call\": \"create\"", f);
     const rlhf_status st = end_call(s, f, "create");
@@ -99,7 +103,9 @@ static void destroy(void *self) {
 }
 
 static rlhf_status begin(void *self, const rlhf_sink_run *run, rlhf_sink_answer *answer) {
-    const struct self *s = self;
+    struct self *s = self;
+    if (s->config->own)
+        snprintf(s->path, sizeof s->path, "%.3000s/%.1000s", run->own_dir, s->config->file);
     FILE *f = open_file(s);
     answer->from_phase = s->config->from;
     fprintf(f,
@@ -149,6 +155,7 @@ static rlhf_status phase(void *self, const rlhf_sink_phase *in) {
     put_or_null(f, in->checkpoint);
     fprintf(f, ", \"best\": %u", in->flags & RLHF_SINK_BEST);
     if (in->phases_done == s->config->at && s->config->interrupt) raise(SIGINT);
+    if (in->phases_done == s->config->at && strcmp(s->config->fail, "crash") == 0) abort();
     may_change_floats("phase");
     return end_call(s, f, in->phases_done == s->config->at ? "phase" : "another phase");
 }

@@ -12,9 +12,12 @@
     "--algo ppo.so --policy model --set policy.init=random --prompts prompts.txt --set "           \
     "batch.size=4 --set sampling.max_new_tokens=4 --set algo.minibatches=1 --reward "              \
     "period_count.so --set log.samples_every=2 --set log.samples=2 --set checkpoint.every_s=0 "
-#define SINK "--sink \"$RLHF_TEST_PLUGINS/recording_sink.so\""
-// A sink, to which options can be appended. Each option except the last ends with a comma.
-#define SINK_WITH(options) "--sink \"$RLHF_TEST_PLUGINS/recording_sink.so:" options "\" "
+// A sink in the host's process, which may write everywhere, with and without further options.
+#define SINK "--sink \"$RLHF_TEST_PLUGINS/recording_sink.so:isolate=false\""
+#define SINK_WITH(options)                                                                         \
+    "--sink \"$RLHF_TEST_PLUGINS/recording_sink.so:isolate=false," options "\" "
+// A sink in a worker.
+#define APART(options) "--sink \"$RLHF_TEST_PLUGINS/recording_sink.so:" options "\" "
 
 // Returns the rows of a file of JSON lines as a new reference.
 static json_t *rows_of(const struct e2e *t, const char *name) {
@@ -38,6 +41,13 @@ static json_t *rows_of(const struct e2e *t, const char *name) {
 static const char *text_of(const json_t *row, const char *key) {
     const char *text = json_string_value(json_object_get(row, key));
     return text ? text : "(none)";
+}
+
+static size_t count(const char *text, const char *what) {
+    size_t n = 0;
+    for (; (text = strstr(text, what)); text++)
+        n++;
+    return n;
 }
 
 static double number_of(const json_t *row, const char *key) {
@@ -223,6 +233,64 @@ static void a_resumed_run_repeats_phases(void **state) {
     json_decref(calls);
 }
 
+// A sink in a worker gets the same calls as one in the host's process, and writes its own
+// directory.
+static void a_sink_runs_in_a_worker(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(
+        e2e_run(t,
+                PPO APART("own=true") SINK_WITH(
+                    "own=true,at=2") "--set data.eval_path=prompts.txt --set data.eval_limit=2 "
+                                     "--set data.eval_every=2 --set checkpoint.every=2 "
+                                     "--set checkpoint.best=objective/scores --phases 3 --out r"),
+        0);
+    e2e_says(t, "recording_sink: runs in a worker process: ");
+    e2e_says(t, "writing to files only in its own directory");
+    assert_int_equal(count(t->out, "a worker process"), 1);
+    assert_int_equal(e2e_shell(t, "sed 's/recording_sink-2/recording_sink/' "
+                                  "r/sinks/recording_sink-2/calls.jsonl >two; "
+                                  "cmp r/sinks/recording_sink/calls.jsonl two"),
+                     0);
+    json_t *calls = rows_of(t, "r/sinks/recording_sink/calls.jsonl");
+    assert_calls(calls, "begin phase phase phase phase end");
+    json_decref(calls);
+    // After a resume it keeps its file. It cannot write elsewhere, which ends its worker.
+    assert_int_equal(e2e_run(t, "--resume r --trust-run --set run.phases=4"), 0);
+    calls = rows_of(t, "r/sinks/recording_sink/calls.jsonl");
+    assert_int_equal(json_array_size(calls), 13);
+    json_decref(calls);
+    assert_int_equal(e2e_run(t, PPO APART("own=true,file=../x.jsonl") "--phases 1 --out s"), 0);
+    e2e_says(t, "warning: sink.0 failed: sink recording_sink.so, begin(): its worker was ended by "
+                "signal 6 (Aborted); the run goes on without it");
+    assert_int_equal(e2e_exists(t, "s/sinks/x.jsonl"), 0);
+}
+
+// A sink crashes after the phase's checkpoint. In a worker, the run goes on. In the host's process,
+// the run can be resumed, and the sink gets this phase again.
+static void a_crash_loses_no_phase(void **state) {
+    struct e2e *t = *state;
+    static const char run[] = PPO "--set checkpoint.every=1 --phases 3 ";
+    assert_int_equal(e2e_run(t, "%s" APART("own=true,fail=crash,at=2") "--out apart", run), 0);
+    e2e_says(t, "phase(), phase 2: its worker was ended by signal 6 (Aborted); the run goes on");
+    json_t *calls = rows_of(t, "apart/sinks/recording_sink/calls.jsonl");
+    assert_calls(calls, "begin phase");
+    json_decref(calls);
+    assert_int_equal(e2e_run(t, "%s" SINK_WITH("own=true,fail=crash,at=2,from=1") "--out r", run),
+                     134);
+    assert_int_equal(e2e_shell(t, "readlink r/checkpoints/latest"), 0);
+    assert_string_equal(t->out, "000002\n");
+    assert_int_equal(e2e_run(t, "--resume r " SINK_WITH("from=2,fail=none")), 0);
+    calls = rows_of(t, "r/sinks/recording_sink/calls.jsonl");
+    assert_calls(calls, "begin phase begin phase phase end");
+    assert_true(number_of(json_array_get(calls, 3), "phase") == 2);
+    json_decref(calls);
+    e2e_same_tree(t, "r/checkpoints/latest/", "apart/checkpoints/latest/");
+    // The run's own file cannot weaken the walls.
+    assert_int_equal(e2e_run(t, "--resume r --set run.phases=4"), 2);
+    e2e_says(t, "the run's config.json runs ");
+    e2e_says(t, "without a worker's walls: sink.0 is isolate=false");
+}
+
 // The process dies between the last checkpoint and the sink's call. A resume has no phase to run,
 // but still reports it.
 static void the_last_phase_is_not_lost(void **state) {
@@ -242,13 +310,6 @@ static void the_last_phase_is_not_lost(void **state) {
     assert_string_equal(text_of(json_array_get(calls, 3), "last"), "checkpoints/000002");
     assert_true(number_of(json_array_get(calls, 3), "how") == 0);
     json_decref(calls);
-}
-
-static size_t count(const char *text, const char *what) {
-    size_t n = 0;
-    for (; (text = strstr(text, what)); text++)
-        n++;
-    return n;
 }
 
 static void a_failing_sink_loses_nothing(void **state) {
@@ -332,8 +393,9 @@ static void a_dry_run_only_makes_it(void **state) {
 static void a_resumed_run_asks_for_its_sinks(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t, "cp \"$RLHF_TEST_PLUGINS/recording_sink.so\" own.so"), 0);
-    assert_int_equal(e2e_run(t, PPO "--sink ./own.so:file=mine.jsonl --phases 2 --set "
-                                    "run.stop_after=1 --out r"),
+    assert_int_equal(e2e_run(t,
+                             PPO "--sink ./own.so:isolate=false,file=mine.jsonl --phases 2 --set "
+                                 "run.stop_after=1 --out r"),
                      0);
     e2e_says(t, "rlhf-host --resume r --sink /");
     assert_int_equal(e2e_run(t, "--resume r --set run.phases=2"), 2);
@@ -342,7 +404,7 @@ static void a_resumed_run_asks_for_its_sinks(void **state) {
     e2e_says(t, "--sink");
     // Resumes five times: with the same sink, which keeps its options; with --trust-run; with
     // another sink; with --sink none; and without options, which now means no sink.
-    assert_int_equal(e2e_run(t, "--resume r --set run.phases=2 --sink ./own.so"), 0);
+    assert_int_equal(e2e_run(t, "--resume r --set run.phases=2 --sink ./own.so:isolate=false"), 0);
     assert_int_equal(e2e_run(t, "--resume r --set run.phases=3 --trust-run"), 0);
     json_t *calls = rows_of(t, "mine.jsonl");
     assert_calls(calls, "create begin phase end create begin phase phase end create begin phase "
@@ -560,6 +622,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_sink_cannot_change_the_arithmetic, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_sink_is_told_what_the_files_have, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_resumed_run_repeats_phases, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_sink_runs_in_a_worker, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_crash_loses_no_phase, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(the_last_phase_is_not_lost, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_failing_sink_loses_nothing, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(two_sinks_are_told_the_same, setup, e2e_teardown),

@@ -40,7 +40,7 @@ static int start_some(void) {
 // Sets up the process like a worker, but without the namespace's limit. The exit status tells which
 // check failed.
 static int as_worker(unsigned spaces, int of_root) {
-    const unsigned in_force = rlhf__confine(spaces, 1);
+    const unsigned in_force = rlhf__confine(spaces, 1, NULL);
     struct rlimit limit;
     if (of_root) return in_force & RLHF__CONFINED_COUNT ? 1 : 0;
     if (!(in_force & RLHF__CONFINED_COUNT)) return 2;
@@ -106,7 +106,7 @@ static unsigned without_landlock(unsigned given) {
     const pid_t pid = fork();
     if (pid == 0) {
         setrlimit(RLIMIT_NOFILE, &few);
-        left = rlhf__confine(given, 1);
+        left = rlhf__confine(given, 1, NULL);
         _exit(write(fd[1], &left, sizeof left) != (ssize_t)sizeof left);
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);

@@ -99,7 +99,7 @@ static rlhf_status run_steps(void *arg, struct rlhf__buf *out) {
     const struct rlhf__plugin **found = NULL;
     struct rlhf__error err;
     size_t n = 0;
-    if (w->walled) rlhf__confine(0, 0);
+    if (w->walled) rlhf__confine(0, 0, NULL);
     load_once(w);
     rlhf_status st = rlhf__plugins_create(w->request->dirs, &plugins, &err);
     if (st == RLHF_OK) st = rlhf__plugin_open_file(plugins, w->request->path, &found, &n, &err);

@@ -33,7 +33,7 @@ struct child_work {
 
 static rlhf_status confined_work(void *arg, struct rlhf__buf *out) {
     const struct child_work *w = arg;
-    rlhf__confine(0, 0);
+    rlhf__confine(0, 0, NULL);
     return w->work(w->arg, out);
 }
 

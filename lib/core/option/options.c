@@ -316,11 +316,12 @@ json_t *rlhf__opts_schema(const struct rlhf__opt_table *t) {
 
 const char *const *rlhf__host_keys(int entry) {
     static const char *const algo[] = {"plugin", NULL};
-    static const char *const judge[] = {"plugin", "isolate", "network", NULL};
+    static const char *const judge[] = {"plugin", "isolate", "network", NULL}; // and a sink
     static const char *const reward[] = {"plugin", "name", "weight", "isolate", "network", NULL};
     static const char *const environment[] = {"plugin", "weight", "isolate", "network", NULL};
     return entry == RLHF__ENTRY_REWARD        ? reward
            : entry == RLHF__ENTRY_JUDGE       ? judge
+           : entry == RLHF__ENTRY_SINK        ? judge
            : entry == RLHF__ENTRY_ENVIRONMENT ? environment
                                               : algo;
 }

@@ -129,17 +129,18 @@ static void at_most(int what, rlim_t most) {
 // sockets. So the size and the number of files are limited too. SIGXFSZ is ignored, so that writing
 // beyond the size fails with EFBIG. Otherwise, the signal would end a process that exceeds the
 // limit by accident.
-static void limit_files(void) {
+static void limit_files(int writes) {
     signal(SIGXFSZ, SIG_IGN);
-    at_most(RLIMIT_FSIZE, LARGEST_FILE);
+    if (!writes) at_most(RLIMIT_FSIZE, LARGEST_FILE);
     at_most(RLIMIT_NOFILE, MOST_FILES);
 }
 
-static unsigned confine(unsigned spaces, int network) {
+static unsigned confine(unsigned spaces, int network, const char *writes) {
     const struct rlimit none = {0, 0};
-    unsigned in_force = spaces | (network ? (unsigned)RLHF__CONFINED_OPEN : 0);
+    unsigned in_force = spaces | (network ? (unsigned)RLHF__CONFINED_OPEN : 0) |
+                        (writes ? (unsigned)RLHF__CONFINED_WRITES : 0);
     setrlimit(RLIMIT_CORE, &none);
-    limit_files();
+    limit_files(writes != NULL);
     in_force |= no_capabilities();
     const int counted = (spaces & RLHF__CONFINED_COUNT) != 0;
     if (!counted && spaces & RLHF__CONFINED_USERS) in_force |= count_of_user();
@@ -147,7 +148,7 @@ static unsigned confine(unsigned spaces, int network) {
     in_force |= RLHF__CONFINED_PRIVILEGES;
     const int own_proc = (spaces & RLHF__CONFINED_SIGHT) != 0;
     const int own_processes = (spaces & RLHF__CONFINED_PROCESSES) != 0;
-    if (rlhf__landlock(own_proc, network) == 0)
+    if (rlhf__landlock(own_proc, network, writes) == 0)
         in_force |= RLHF__CONFINED_FILES | RLHF__CONFINED_DEVICES | RLHF__CONFINED_SIGHT;
     if (rlhf__seccomp(own_processes, network) == 0) in_force |= RLHF__CONFINED_CALLS;
     return in_force;
@@ -155,15 +156,15 @@ static unsigned confine(unsigned spaces, int network) {
 
 // A process that can write files could leave its control group or change the group's limits. So the
 // bits of the group are reported only if writing is forbidden.
-unsigned rlhf__confine(unsigned spaces, int network) {
+unsigned rlhf__confine(unsigned spaces, int network, const char *writes) {
     const unsigned group = RLHF__CONFINED_GROUP | RLHF__CONFINED_GROUP_COUNT;
-    const unsigned in_force = confine(spaces, network);
+    const unsigned in_force = confine(spaces, network, writes);
     return in_force & (RLHF__CONFINED_FILES | RLHF__CONFINED_READ_ONLY) ? in_force
                                                                         : in_force & ~group;
 }
 
-unsigned rlhf__confine_memory(uint64_t bytes) {
-    at_most(RLIMIT_FSIZE, 0);
+unsigned rlhf__confine_memory(uint64_t bytes, int writes) {
+    if (!writes) at_most(RLIMIT_FSIZE, 0);
 #ifdef RLHF_SANITIZED
     (void)bytes; // the sanitizer's shadow memory is larger than any limit
     return 0;
@@ -235,8 +236,10 @@ void rlhf__confined_text(unsigned in, uint64_t memory_mib, struct rlhf__buf *out
     const struct wall walls[] = {
         {RLHF__CONFINED_PRIVILEGES, 0, 1, "no new privileges", NULL, NULL},
         {RLHF__CONFINED_CAPABILITIES, 0, 1, "no capabilities", NULL, NULL},
-        {RLHF__CONFINED_FILES, RLHF__CONFINED_READ_ONLY, 1, "no writing to files", "landlock",
-         "read-only mounts"},
+        {RLHF__CONFINED_FILES, RLHF__CONFINED_READ_ONLY, 1,
+         in & RLHF__CONFINED_WRITES ? "writing to files only in its own directory"
+                                    : "no writing to files",
+         "landlock", "read-only mounts"},
         {RLHF__CONFINED_DEVICES, 0, 1, "no terminals or other devices", NULL, NULL},
         {calls, 0, 1, "a list of system calls", "seccomp", ""},
         {RLHF__CONFINED_PROCESSES, 0, 1, "processes of its own", "PID namespace", ""},

@@ -1,9 +1,9 @@
 // confine.h: confines a worker as far as the kernel allows. The worker lacks root privileges and
-// cannot gain privileges. It cannot write to the file system or read from devices (landlock,
-// mounts). It cannot make system calls that administer the machine or send signals to others
-// (seccomp). It cannot use the network, unless the user allows that. Its processes, queues and
-// shared memory are separate from those of the machine (namespaces). Its number of processes,
-// memory and processor time are limited.
+// cannot gain privileges. It cannot write to the file system, except in one directory if the host
+// allows that, or read from devices (landlock, mounts). It cannot make system calls that administer
+// the machine or send signals to others (seccomp). It cannot use the network, unless the user
+// allows that. Its processes, queues and shared memory are separate from those of the machine
+// (namespaces). Its number of processes, memory and processor time are limited.
 #ifndef RLHF_CORE_SUPERVISE_CONFINE_H
 #define RLHF_CORE_SUPERVISE_CONFINE_H
 
@@ -26,7 +26,8 @@ enum rlhf__confined {
     RLHF__CONFINED_DEVICES = 1 << 13,      // no access to terminals or disks
     RLHF__CONFINED_SIGHT = 1 << 14,        // /proc does not show outside processes
     RLHF__CONFINED_GROUP = 1 << 15,        // a control group limits the total memory
-    RLHF__CONFINED_GROUP_COUNT = 1 << 16   // and the number of processes, as _COUNT does
+    RLHF__CONFINED_GROUP_COUNT = 1 << 16,  // and the number of processes, as _COUNT does
+    RLHF__CONFINED_WRITES = 1 << 17        // it may write in one directory
 };
 
 // The greatest number of processes and threads of a worker, including all that it starts.
@@ -38,8 +39,9 @@ unsigned rlhf__confine_spaces(int network);
 
 // Give the calling process's PID namespace a private view of the file system. Call this function in
 // the first process of the namespace, before that process forks. Returns the bits of the
-// protections in force: RLHF__CONFINED_READ_ONLY, _DEVICES and _SIGHT. [main]
-unsigned rlhf__mounts(void);
+// protections in force: RLHF__CONFINED_READ_ONLY, _DEVICES and _SIGHT. Files can be written only in
+// the directory `writes`; NULL: nowhere. [main]
+unsigned rlhf__mounts(const char *writes);
 
 // Limit the calling process's PID namespace to RLHF__MOST_PROCESSES processes. Call this function
 // in the first process of the namespace, before that process forks. Returns the bit of this
@@ -47,14 +49,15 @@ unsigned rlhf__mounts(void);
 unsigned rlhf__confine_count(void);
 
 // Apply the remaining protections to the calling process, permanently. If `network` is 1, the
-// process may use sockets. `spaces` combines the bits that the functions above and
+// process may use sockets. If `writes` is not NULL, it may make, write and remove files and
+// directories in this directory. `spaces` combines the bits that the functions above and
 // rlhf__cgroup_enter returned. Returns the bits of all protections in force. [main]
-unsigned rlhf__confine(unsigned spaces, int network);
+unsigned rlhf__confine(unsigned spaces, int network, const char *writes);
 
-// Limit the memory of the calling process to its present use plus `bytes`, and forbid the process
-// to enlarge files. Returns the bit of the memory limit, or 0 if the limit cannot be set, as in a
-// build with a sanitizer. [main]
-unsigned rlhf__confine_memory(uint64_t bytes);
+// Limit the memory of the calling process to its present use plus `bytes`. Unless `writes` is 1,
+// forbid the process to enlarge files. Returns the bit of the memory limit, or 0 if the limit
+// cannot be set, as in a build with a sanitizer. [main]
+unsigned rlhf__confine_memory(uint64_t bytes, int writes);
 
 // Limit the processor time that the calling process may use from now on. The limit is `seconds`
 // times the number of cores that the process may run on. If `seconds` is 0, the time is unlimited.
@@ -67,9 +70,9 @@ unsigned rlhf__confine_time(double seconds);
 void rlhf__confined_text(unsigned in_force, uint64_t memory_mib, struct rlhf__buf *out);
 
 // In file_access.c: forbids writing to files, and reading from devices and from the /proc entries
-// of other processes. `own_proc` is 1 if /proc shows only the worker's own processes. Returns 0, or
-// -1 if the kernel lacks landlock. [main]
-int rlhf__landlock(int own_proc, int network);
+// of other processes. `own_proc` is 1 if /proc shows only the worker's own processes. `writes` is
+// as in rlhf__confine. Returns 0, or -1 if the kernel lacks landlock. [main]
+int rlhf__landlock(int own_proc, int network, const char *writes);
 
 // In seccomp.c: installs the filter of system calls. `own_processes` is 1 if a PID namespace
 // already keeps the worker from signalling other processes. Returns 0 or -1. [main]

@@ -100,14 +100,18 @@ static unsigned read_only(int has_dev) {
     return RLHF__CONFINED_READ_ONLY;
 }
 
-unsigned rlhf__mounts(void) {
+unsigned rlhf__mounts(const char *writes) {
     if (unshare(CLONE_NEWNS) != 0) return 0;
     // From now on, mounts made outside still appear here, but mounts made here are invisible
     // outside.
     if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) != 0) return 0;
     unsigned in_force = own_dev();
     in_force |= mount_proc();
-    return in_force | read_only(in_force & RLHF__CONFINED_DEVICES);
+    // A mount of its own can stay writable.
+    const int bound = writes && mount(writes, writes, NULL, MS_BIND, NULL) == 0;
+    in_force |= read_only(in_force & RLHF__CONFINED_DEVICES);
+    if (bound) change(writes, 0, 0, READ_ONLY);
+    return in_force;
 }
 
 // ---- landlock ----
@@ -137,7 +141,9 @@ enum {
     TRUNCATE = 1 << 14,     // since version 3
     IOCTL_DEV = 1 << 15,    // since version 5
     RESOLVE_UNIX = 1 << 16, // reach a socket by its path; since version 9
-    READ = READ_FILE | READ_DIR
+    READ = READ_FILE | READ_DIR,
+    // Write, make and remove files and directories; but make no links, pipes or sockets.
+    WRITE = WRITE_FILE | 1 << 4 | 1 << 5 | 1 << 7 | 1 << 8 | REFER | TRUNCATE
 };
 
 // Make a ruleset with every right that this kernel's landlock handles. Version 4 adds TCP; version
@@ -213,12 +219,13 @@ static void allow_system(int rules, uint64_t handled, int own_proc) {
         allow(rules, told[i], READ);
 }
 
-int rlhf__landlock(int own_proc, int network) {
+int rlhf__landlock(int own_proc, int network, const char *writes) {
     struct ruleset handled;
     const int rules = open_ruleset(network, &handled);
     if (rules < 0) return -1;
     int bad = allow_root(rules);
     if (!bad) allow_system(rules, handled.files, own_proc);
+    if (!bad && writes) allow(rules, writes, READ | (handled.files & WRITE));
     if (!bad) bad = syscall(RESTRICT_SELF, rules, 0) != 0;
     close(rules);
     return bad ? -1 : 0;

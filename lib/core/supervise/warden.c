@@ -205,7 +205,7 @@ _Noreturn static void first_process(const struct job *job, int report, int order
     struct watch w = {.orders = orders, .to = -1, .whom = -1};
     int status = 0;
     spaces |= rlhf__confine_count();
-    spaces |= rlhf__mounts(); // here, because this process sees the namespace's /proc
+    spaces |= rlhf__mounts(job->rules->writes); // here: this process sees the namespace's /proc
     w.child = fork_with_parent();
     if (w.child == 0) {
         close(report);

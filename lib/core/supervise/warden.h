@@ -30,6 +30,7 @@ struct rlhf__warden_rules {
     int32_t walls;   // 1: the work runs in new namespaces (confine.h), as far as the kernel allows
     int32_t network; // 1: the work may use the network although it is confined
     int32_t orders;  // the socket that orders arrive on; only the warden keeps it; -1 = none
+    const char *writes; // the directory in which confined work may write; NULL = none
 };
 
 // Run work(arg, spaces) in a child process. The result of `work` is the child's exit status. If

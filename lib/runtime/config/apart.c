@@ -65,7 +65,8 @@ static rlhf_status open_apart(struct rlhf__plugins *plugins, const struct rlhf__
                               const struct rlhf__plugin **out, struct rlhf__error *err) {
     const struct rlhf__mixing_config *m = &q->c->mixing;
     const struct rlhf__plugin_config *p = q->p;
-    // An environment gets a single worker, because the states of its episodes are in the worker.
+    // An environment gets a single worker, because the states of its episodes are in the worker,
+    // and a sink, because it sees all phases.
     const uint32_t workers = q->kind == RLHF_KIND_REWARD ? (uint32_t)m->workers : 1;
     const struct rlhf__worker_rules rules = {.timeout_s = m->timeout_s,
                                              .memory_mib = (uint64_t)m->memory_mib,

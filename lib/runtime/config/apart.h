@@ -1,4 +1,4 @@
-// apart.h: opens a reward, the judge or the environment in this process or in a worker.
+// apart.h: opens a reward, the judge, the environment or a sink in this process or in a worker.
 #ifndef RLHF_HOST_CONFIG_APART_H
 #define RLHF_HOST_CONFIG_APART_H
 
@@ -9,7 +9,7 @@ struct rlhf__apart {
     const struct rlhf__config *c;
     const struct rlhf__plugin_config *p; // its entry in `c`
     const char *section, *flag;          // for messages: "reward.0", "--reward"
-    int32_t kind;                        // RLHF_KIND_REWARD or RLHF_KIND_ENVIRONMENT
+    int32_t kind;                        // RLHF_KIND_REWARD, _ENVIRONMENT or _SINK
 };
 
 // Open the plugin, in a worker or in this process. `isolate` of the plugin's config entry decides

@@ -299,8 +299,8 @@ static rlhf_status resolve_sinks(struct rlhf__config *c, struct rlhf__plugins *p
         char section[32];
         snprintf(section, sizeof section, "sink.%zu", i);
         if (!p->options) p->options = json_object();
-        RLHF_TRY(rlhf__plugin_open(plugins, p->plugin, RLHF_KIND_SINK, p->from, "--sink", &sinks[i],
-                                   err));
+        const struct rlhf__apart q = {c, p, section, "--sink", RLHF_KIND_SINK};
+        RLHF_TRY(rlhf__apart_open(plugins, &q, &sinks[i], err));
         RLHF_TRY(complete(sinks[i], p, section, c, err));
         RLHF_TRY(keep_path(sinks[i], p, err));
     }
@@ -310,15 +310,18 @@ static rlhf_status resolve_sinks(struct rlhf__config *c, struct rlhf__plugins *p
 // Open the sinks that the settings log.tensorboard and log.csv ask for.
 static rlhf_status open_own_sinks(const struct rlhf__config *c, struct rlhf__plugins *plugins,
                                   const struct rlhf__plugin **out, struct rlhf__error *err) {
+    char tensorboard[] = "tensorboard.so", csv[] = "csv.so";
     const struct {
         int32_t wanted;
-        const char *plugin, *setting;
-    } own[] = {{c->log.tensorboard, "tensorboard.so", "log.tensorboard"},
-               {c->log.csv, "csv.so", "log.csv"}};
-    for (size_t i = 0, n = 0; i < sizeof own / sizeof *own; i++)
-        if (own[i].wanted)
-            RLHF_TRY(rlhf__plugin_open(plugins, own[i].plugin, RLHF_KIND_SINK, RLHF__NAME_LOOKED_UP,
-                                       own[i].setting, &out[n++], err));
+        char *plugin;
+        const char *setting;
+    } own[] = {{c->log.tensorboard, tensorboard, "log.tensorboard"}, {c->log.csv, csv, "log.csv"}};
+    for (size_t i = 0, n = 0; i < sizeof own / sizeof *own; i++) {
+        const struct rlhf__plugin_config p = {.plugin = own[i].plugin,
+                                              .from = RLHF__NAME_LOOKED_UP};
+        const struct rlhf__apart q = {c, &p, own[i].setting, own[i].setting, RLHF_KIND_SINK};
+        if (own[i].wanted) RLHF_TRY(rlhf__apart_open(plugins, &q, &out[n++], err));
+    }
     return RLHF_OK;
 }
 

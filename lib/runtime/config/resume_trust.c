@@ -148,7 +148,8 @@ static void add_code(const struct rlhf__config_request *req, const struct rlhf__
     }
     if (p->network) add_set(req, section, "network", "true", words);
     const uint32_t kind = plugin ? plugin->desc.kind : RLHF_KIND_REWARD;
-    if (kind != RLHF_KIND_REWARD && kind != RLHF_KIND_ENVIRONMENT) return; // never in a worker
+    if (kind != RLHF_KIND_REWARD && kind != RLHF_KIND_ENVIRONMENT && kind != RLHF_KIND_SINK)
+        return; // never in a worker
     if (!plugin || plugin->outside || rlhf__plugin_is_shipped(req->dirs, plugin->path)) return;
     add_set(req, p->isolate ? section : "rewards", "isolate", p->isolate ? "false" : "never",
             words);

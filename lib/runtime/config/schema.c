@@ -260,11 +260,11 @@ static const rlhf_opt mixing_opts[] = {
       "what happens to a row that a reward could not score; retry: score it again, then stop"),
     I(retries, 3, 1, 1000, "how many times failed rows are scored again (on_failure: retry)"),
     E(isolate, RLHF__ISOLATE_THIRD_PARTY, isolate_names,
-      "which rewards, and whether the environment, run in a worker process: always, third_party "
-      "(plugins that did not come with the program) or never; a plugin's own isolate=true or false "
-      "takes precedence"),
+      "which rewards and sinks, and whether the environment, run in a worker process: always, "
+      "third_party (plugins that did not come with the program) or never; a plugin's own "
+      "isolate=true or false takes precedence"),
     F(timeout_s, 300, 0, 1e6,
-      "seconds that one call of a reward outside this process may take; 0: no limit"),
+      "seconds that one call of a reward or a sink outside this process may take; 0: no limit"),
     I(memory_mib, 0, 0, 1 << 24,
       "MiB that such a process may use beyond its size at the start; 0: no limit"),
     I(workers, 1, 1, 64,

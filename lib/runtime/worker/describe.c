@@ -46,10 +46,10 @@ static void put_option(const rlhf_opt *o, struct rlhf__buf *out) {
 
 void rlhf__description_put(const struct rlhf__plugin *p, struct rlhf__buf *out) {
     const rlhf_plugin *d = &p->desc;
-    const int plays = d->kind == RLHF_KIND_ENVIRONMENT;
-    const rlhf_environment_ops *e = plays ? &p->ops.environment : NULL;
-    const rlhf_reward_ops *r = plays ? NULL : &p->ops.reward;
-    const int checks = e ? e->check_row != NULL : r->check_row != NULL;
+    const rlhf_environment_ops *e = d->kind == RLHF_KIND_ENVIRONMENT ? &p->ops.environment : NULL;
+    const rlhf_sink_ops *k = d->kind == RLHF_KIND_SINK ? &p->ops.sink : NULL;
+    const rlhf_reward_ops *r = e || k ? NULL : &p->ops.reward;
+    const int checks = e ? e->check_row != NULL : r && r->check_row != NULL;
     put_text(out, d->id);
     put_text(out, d->version);
     put_text(out, d->summary);
@@ -59,12 +59,13 @@ void rlhf__description_put(const struct rlhf__plugin *p, struct rlhf__buf *out) 
     rlhf__wire_u32(out, d->host_minor_min);
     rlhf__wire_u32(out, d->state_version);
     rlhf__wire_u32(out, d->flags);
-    rlhf__wire_u32(out, e ? e->flags : r->flags);
+    rlhf__wire_u32(out, e ? e->flags : k ? k->flags : r->flags);
     const int programs = rlhf__plugin_extension(p, NULL, RLHF_EXT_PROGRAM) != NULL;
     rlhf__wire_u32(out, (d->why_unused ? RLHF__DESCRIBED_WHY_UNUSED : 0u) |
                             (checks ? RLHF__DESCRIBED_CHECK_ROW : 0u) |
                             (e && e->reset ? RLHF__DESCRIBED_RESET : 0u) |
                             (e && e->finish ? RLHF__DESCRIBED_FINISH : 0u) |
+                            (k && k->end ? RLHF__DESCRIBED_END : 0u) |
                             (e && e->poll ? RLHF__DESCRIBED_POLL : 0u) |
                             (programs ? RLHF__DESCRIBED_PROGRAM : 0u));
     rlhf__wire_u32(out, p->table.n);

@@ -1,6 +1,6 @@
-// describe.h: the descriptor of a reward or an environment as bytes. A worker describes the plugin
-// that it opened. The host builds a descriptor from this description, and checks it like any other
-// (plugin/descriptor.h).
+// describe.h: the descriptor of a reward, an environment or a sink as bytes. A worker describes the
+// plugin that it opened. The host builds a descriptor from this description, and checks it like any
+// other (plugin/descriptor.h).
 #ifndef RLHF_HOST_WORKER_DESCRIBE_H
 #define RLHF_HOST_WORKER_DESCRIBE_H
 
@@ -16,7 +16,8 @@ enum {
     RLHF__DESCRIBED_PROGRAM = 4,    // the plugin has the extension RLHF_EXT_PROGRAM
     RLHF__DESCRIBED_RESET = 8,      // the environment has reset()
     RLHF__DESCRIBED_FINISH = 16,    // the environment has finish()
-    RLHF__DESCRIBED_POLL = 32       // the environment has poll()
+    RLHF__DESCRIBED_POLL = 32,      // the environment has poll()
+    RLHF__DESCRIBED_END = 64        // the sink has end()
 };
 
 // A worker's description of a plugin. The description owns its memory. The plugin's config struct

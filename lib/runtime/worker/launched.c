@@ -46,7 +46,7 @@ static int become(void *arg, unsigned spaces) {
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     fcntl(RLHF__PROGRAM_TOLD, F_SETFD, FD_CLOEXEC);
-    tell(l->walls ? rlhf__confine(spaces | l->group, l->network) : 0);
+    tell(l->walls ? rlhf__confine(spaces | l->group, l->network, NULL) : 0);
     limit_memory(l);
     execve(l->path, l->argv, environ);
     tell((uint32_t)errno);

@@ -64,12 +64,14 @@ static int memory_file(const char *name, uint64_t bytes) {
     return -1;
 }
 
-static int spawn(struct rlhf__worker *w, const char *program, int network, int *given) {
+static int spawn(struct rlhf__worker *w, const char *program, int network, const char *writes,
+                 int *given) {
     char host[32], name[] = "rlhf-host", command[] = "worker", net[] = "network", no[] = "closed";
-    char dir[RLHF__PATH_CAP];
+    char dir[RLHF__PATH_CAP], own[RLHF__PATH_CAP];
     snprintf(host, sizeof host, "%ld", (long)getpid());
     rlhf__path_put(dir, "%s", w->group.dir ? w->group.dir : "");
-    char *argv[] = {name, command, host, network ? net : no, dir, NULL};
+    rlhf__path_put(own, "%s", writes ? writes : "");
+    char *argv[] = {name, command, host, network ? net : no, dir, own, NULL};
     return rlhf__ward_start(&w->ward, program, argv, NULL, given);
 }
 
@@ -132,8 +134,9 @@ static void finish(struct rlhf__worker *w) {
     free(w);
 }
 
-rlhf_status rlhf__worker_start(const char *program, int network, uint64_t memory_mib,
-                               struct rlhf__worker **out, struct rlhf__error *err) {
+rlhf_status rlhf__worker_start(const char *program, int network, const char *writes,
+                               uint64_t memory_mib, struct rlhf__worker **out,
+                               struct rlhf__error *err) {
     int given[RLHF__WARD_FILES];
     *out = NULL;
     struct rlhf__worker *w = calloc(1, sizeof *w);
@@ -150,7 +153,7 @@ rlhf_status rlhf__worker_start(const char *program, int network, uint64_t memory
     int why = errno;
     w->memory_mib = memory_mib;
     if (!bad) make_group(w);
-    if (!bad) why = spawn(w, program, network, given);
+    if (!bad) why = spawn(w, program, network, writes, given);
     for (int i = 0; i < RLHF__WARD_FILES; i++)
         close_fd(&given[i]);
     if (bad || why) {

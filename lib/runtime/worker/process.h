@@ -35,11 +35,12 @@ struct rlhf__worker {
 };
 
 // Start a worker. `program` is the file to execute (rlhf__dirs.program). If `network` is 1, the
-// worker may use the network. `memory_mib` limits the total memory of the worker and everything
-// that it starts (0 = no limit); the limit is enforced only if a control group can be made. Errors:
-// RLHF_E_IO with a sentence. [main]
-rlhf_status rlhf__worker_start(const char *program, int network, uint64_t memory_mib,
-                               struct rlhf__worker **out, struct rlhf__error *err);
+// worker may use the network. If `writes` is not NULL, it may write in this directory. `memory_mib`
+// limits the total memory of the worker and everything that it starts (0 = no limit); the limit is
+// enforced only if a control group can be made. Errors: RLHF_E_IO with a sentence. [main]
+rlhf_status rlhf__worker_start(const char *program, int network, const char *writes,
+                               uint64_t memory_mib, struct rlhf__worker **out,
+                               struct rlhf__error *err);
 
 // Terminate a worker and all processes that it started, and free `w`, which may be NULL. [main]
 void rlhf__worker_end(struct rlhf__worker *w);

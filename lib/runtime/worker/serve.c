@@ -10,6 +10,7 @@
 #include "worker/episode_serve.h"
 #include "worker/fence.h"
 #include "worker/programs.h"
+#include "worker/sink_serve.h"
 #include "worker/worker_host.h"
 
 #include <signal.h>
@@ -22,7 +23,8 @@
 struct serving {
     const struct rlhf__env *env;
     int32_t network;
-    double timeout_s; // limit of a call, 0 = none
+    const char *writes; // the directory in which it may write; NULL = none
+    double timeout_s;   // limit of a call, 0 = none
     unsigned confined;
     struct rlhf__plugins *plugins;
     const struct rlhf__plugin *plugin; // NULL until it is open
@@ -61,7 +63,7 @@ static void ask_confine(struct serving *s, struct rlhf__wire *in) {
     const uint64_t memory_mib = rlhf__wire_get_u64(in);
     s->timeout_s = rlhf__wire_get_f64(in);
     s->confined |= rlhf__confine_time(s->timeout_s);
-    if (memory_mib) s->confined |= rlhf__confine_memory(memory_mib << 20);
+    if (memory_mib) s->confined |= rlhf__confine_memory(memory_mib << 20, s->writes != NULL);
     s->fence.limited = (s->confined & RLHF__CONFINED_MEMORY) != 0;
     rlhf__confined_text(s->confined, memory_mib, &text);
     answer(s, RLHF_OK, "");
@@ -166,6 +168,20 @@ static void ask_play(struct serving *s, struct rlhf__wire *in) {
     if (st == RLHF_OK) rlhf__buf_put(&s->out, s->results.data, s->results.len);
 }
 
+// ---- a sink ----
+
+static int is_sink(const struct serving *s) {
+    return s->plugin && s->plugin->desc.kind == RLHF_KIND_SINK;
+}
+
+static void ask_sink(struct serving *s, struct rlhf__wire *in) {
+    struct rlhf__error err = {0, ""};
+    int64_t from_phase = 0;
+    const rlhf_status st = rlhf__sink_serve(&s->plugin->ops.sink, s->self, in, &from_phase, &err);
+    answer(s, st, err.text);
+    if (st == RLHF_OK) rlhf__wire_u64(&s->out, (uint64_t)from_phase);
+}
+
 // ---- state ----
 
 struct stream {
@@ -262,6 +278,7 @@ static void ask_score(struct serving *s, struct rlhf__wire *in) {
 static void serve_one(struct serving *s, struct rlhf__wire *in) {
     const int open = s->plugin != NULL, alive = open && s->config != NULL;
     const int keeps = alive && s->plugin->desc.state_version, plays = alive && is_environment(s);
+    const int sinks = alive && is_sink(s);
     if (in->kind == RLHF__ASK_CONFINE && !s->plugins)
         ask_confine(s, in);
     else if (in->kind == RLHF__ASK_OPEN)
@@ -270,11 +287,13 @@ static void serve_one(struct serving *s, struct rlhf__wire *in) {
         ask_why_unused(s, in);
     else if (in->kind == RLHF__ASK_CREATE && open && !s->config)
         ask_create(s, in);
-    else if (in->kind == RLHF__ASK_CHECK_ROW && alive)
+    else if (in->kind == RLHF__ASK_SINK && sinks)
+        ask_sink(s, in);
+    else if (in->kind == RLHF__ASK_CHECK_ROW && alive && !sinks)
         ask_check_row(s, in);
     else if (in->kind == RLHF__ASK_PLAY && plays)
         ask_play(s, in);
-    else if (in->kind == RLHF__ASK_SCORE && alive && !plays)
+    else if (in->kind == RLHF__ASK_SCORE && alive && !plays && !sinks)
         ask_score(s, in);
     else if (in->kind == RLHF__ASK_SAVE && keeps)
         ask_save(s);
@@ -300,7 +319,7 @@ static int work(void *arg, unsigned spaces) {
     struct rlhf__wire in;
     if (rlhf__fence_open(&s->fence, RLHF__WORKER_INPUT, RLHF__WORKER_OUTPUT) != 0) return 1;
     rlhf__table_init(&s->table, RLHF__WORKER_CALL, s->fence.note);
-    s->confined = rlhf__confine(spaces | s->confined, s->network);
+    s->confined = rlhf__confine(spaces | s->confined, s->network, s->writes);
     rlhf__fence_watch(&s->fence);
     while (rlhf__wire_receive(RLHF__WORKER_ASK, &s->in, &in) == 0) {
         if (s->timeout_s > 0) rlhf__confine_time(s->timeout_s);
@@ -330,13 +349,14 @@ int rlhf__cmd_worker(const struct rlhf__env *env, int argc, char **argv) {
     struct serving s = {.env = env};
     if (argc > 2 && strcmp(argv[2], RLHF__PROGRAM_WORD) == 0)
         return rlhf__launched(env, argc, argv);
-    const int numbered = argc == 4 && is_socket(RLHF__WORKER_ASK) && is_socket(RLHF__WORKER_CALL);
+    const int numbered = argc == 5 && is_socket(RLHF__WORKER_ASK) && is_socket(RLHF__WORKER_CALL);
     if (!numbered) {
         rlhf__log_error(env->log, "worker: the host starts its workers itself; see "
                                   "docs/rewards-outside.md");
         return 2;
     }
     s.network = strcmp(argv[2], "network") == 0;
+    s.writes = argv[4][0] ? argv[4] : NULL;
     rlhf__last_words_silence();
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
@@ -347,6 +367,7 @@ int rlhf__cmd_worker(const struct rlhf__env *env, int argc, char **argv) {
     const struct rlhf__warden_rules rules = {.host = strtol(argv[1], NULL, 10),
                                              .walls = 1,
                                              .network = s.network,
-                                             .orders = RLHF__WARD_ORDERS};
+                                             .orders = RLHF__WARD_ORDERS,
+                                             .writes = s.writes};
     rlhf__warden(&rules, work, &s);
 }

@@ -6,6 +6,7 @@
 #include "base/printable.h"
 #include "plugin/search.h"
 #include "worker/episode_calls.h"
+#include "worker/sink_calls.h"
 #include "worker/worker_instance.h"
 #include "worker/worker_scoring.h"
 
@@ -40,7 +41,7 @@ static const char *why_unused(const struct rlhf__plugin *p, const void *config, 
     const char *why = NULL;
     json_t *options = json_object();
     if (!(s->what.has & RLHF__DESCRIBED_WHY_UNUSED) || !options) goto out;
-    if (!s->spare && rlhf__stand_in_worker(s, &s->spare, NULL, &err) < 0) goto out;
+    if (!s->spare && rlhf__stand_in_worker(s, NULL, &s->spare, NULL, &err) < 0) goto out;
     if (rlhf__opts_to_json(&p->table, config, options, &err) < 0) goto out;
     rlhf__json_write(&text, options, 0);
     a.worker = s->spare;
@@ -125,11 +126,14 @@ static void fill(struct rlhf__stand_in *s) {
     s->ops.score = rlhf__stand_in_score;
     if (s->what.has & RLHF__DESCRIBED_CHECK_ROW) s->ops.check_row = rlhf__stand_in_check_row;
     rlhf__episode_calls_ops(&s->what, &s->environment);
+    rlhf__sink_calls_ops(&s->what, &s->sink);
     d->create = rlhf__stand_in_create;
     d->destroy = rlhf__stand_in_destroy;
     d->save = d->state_version ? rlhf__stand_in_save : NULL;
     d->load = d->state_version ? rlhf__stand_in_load : NULL;
-    d->ops = s->kind == RLHF_KIND_REWARD ? (const void *)&s->ops : &s->environment;
+    d->ops = s->kind == RLHF_KIND_REWARD        ? (const void *)&s->ops
+             : s->kind == RLHF_KIND_ENVIRONMENT ? (const void *)&s->environment
+                                                : &s->sink;
     s->base.confined = s->confined;
 }
 
@@ -141,7 +145,7 @@ static rlhf_status open_path(struct rlhf__plugins *p, const struct rlhf__worker_
     if (!s) return RLHF__NOMEM(err, "%s: out of memory", path);
     s->program = rlhf__plugins_program(p);
     rlhf_status st = rlhf__sha256_file(path, s->sha256, err);
-    if (st == RLHF_OK) st = rlhf__stand_in_worker(s, &s->spare, &s->what, err);
+    if (st == RLHF_OK) st = rlhf__stand_in_worker(s, NULL, &s->spare, &s->what, err);
     if (st == RLHF_OK) {
         fill(s);
         st = rlhf__plugins_add_outside(p, path, s->sha256, &s->what.desc, &s->base, out, err);

@@ -1,6 +1,6 @@
-// stand_in.h: a reward or an environment whose file is not open in this process. The stand-in has a
-// descriptor and ops of the host, which let a worker (process.h) run the plugin. To the rest of the
-// host, the stand-in is a plugin like any other.
+// stand_in.h: a reward, an environment or a sink whose file is not open in this process. The
+// stand-in has a descriptor and ops of the host, which let a worker (process.h) run the plugin. To
+// the rest of the host, the stand-in is a plugin like any other.
 //
 // If a worker crashes, exits, hangs or sends invalid messages, the current call fails with a
 // reason. The next call starts another worker with the state after the last successful batch.
@@ -16,12 +16,12 @@ enum { RLHF__MOST_WORKERS = 64 };
 struct rlhf__worker_rules {
     double timeout_s;    // limit of a call, 0 = none
     uint64_t memory_mib; // 0 = no limit
-    uint32_t workers;    // that share a batch, 1 to RLHF__MOST_WORKERS; 1 for an environment
+    uint32_t workers;    // that share a batch, 1 to RLHF__MOST_WORKERS; 1 unless it is a reward
     int32_t network;     // 1: they may use the network
 };
 
-// Find the reward or environment `name` as rlhf__plugin_open does, but run it in workers. Calls
-// with the same file, kind and network setting return the same plugin. Errors: those of
+// Find the reward, environment or sink `name` as rlhf__plugin_open does, but run it in workers.
+// Calls with the same file, kind and network setting return the same plugin. Errors: those of
 // rlhf__plugin_open; RLHF_E_INVALID if the worker fails. [main]
 rlhf_status rlhf__worker_plugin(struct rlhf__plugins *p, const struct rlhf__worker_rules *rules,
                                 const char *name, int32_t kind, int32_t from, const char *asker,

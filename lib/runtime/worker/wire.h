@@ -42,8 +42,14 @@ enum rlhf__ask {
     //    u32 messages, then for each message: u32 entry, u32 role, text;
     //    u32 metrics, then for each metric: u32 entry, text name, f64 value, f64 weight,
     //    u32 combine
-    RLHF__ASK_PLAY = 10
+    RLHF__ASK_PLAY = 10,
+    // One call of a sink: u32 function (enum rlhf__sunk), then its argument as sink_calls.c writes
+    // it. -> for begin(): u64 from_phase
+    RLHF__ASK_SINK = 11
 };
+
+// Functions of a sink.
+enum rlhf__sunk { RLHF__SUNK_BEGIN = 0, RLHF__SUNK_PHASE = 1, RLHF__SUNK_END = 2 };
 
 // Functions of an environment. A worker keeps the states of open episodes at places, which are
 // numbers below RLHF__MOST_PLACES. The host assigns a place when it first calls the environment for

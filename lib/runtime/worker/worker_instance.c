@@ -63,11 +63,12 @@ static rlhf_status ask_open(const struct rlhf__stand_in *s, struct rlhf__worker 
     return st;
 }
 
-rlhf_status rlhf__stand_in_worker(struct rlhf__stand_in *s, struct rlhf__worker **out,
-                                  struct rlhf__description *what, struct rlhf__error *err) {
+rlhf_status rlhf__stand_in_worker(struct rlhf__stand_in *s, const char *writes,
+                                  struct rlhf__worker **out, struct rlhf__description *what,
+                                  struct rlhf__error *err) {
     struct rlhf__worker *w = NULL;
     *out = NULL;
-    if (rlhf__worker_start(s->program, s->rules.network, s->rules.memory_mib, &w, err) < 0)
+    if (rlhf__worker_start(s->program, s->rules.network, writes, s->rules.memory_mib, &w, err) < 0)
         return rlhf__error_context(err, "%s", s->path);
     // The worker must hold each message in its memory, so messages cannot be larger than its
     // memory.
@@ -220,6 +221,7 @@ static rlhf_status check_file(const struct rlhf__pool *t, struct rlhf__error *er
 // Log the confinement at the start, and again if a later worker's confinement differs.
 static void say_confined(struct rlhf__pool *t) {
     struct rlhf__buf line = RLHF__BUF_INIT;
+    if (t->s->kind == RLHF_KIND_SINK && !t->writes) return; // begin() starts another one
     if (t->confined.len && strcmp(rlhf__buf_text(&t->confined), t->s->confined) == 0) return;
     rlhf__buf_clear(&t->confined);
     rlhf__buf_puts(&t->confined, t->s->confined);
@@ -234,10 +236,13 @@ static rlhf_status start(struct rlhf__pool *t, struct rlhf__pool_worker *h) {
     struct rlhf__error err = {0, ""};
     struct rlhf__handle before[RLHF__HANDLES];
     rlhf_status st = RLHF_OK;
-    h->worker = t->s->spare;
-    t->s->spare = NULL;
+    if (!t->writes) { // the spare worker may write nowhere
+        h->worker = t->s->spare;
+        t->s->spare = NULL;
+    }
     if (!h->worker) st = check_file(t, &err);
-    if (!h->worker && st == RLHF_OK) st = rlhf__stand_in_worker(t->s, &h->worker, NULL, &err);
+    if (!h->worker && st == RLHF_OK)
+        st = rlhf__stand_in_worker(t->s, t->writes, &h->worker, NULL, &err);
     if (st != RLHF_OK) return rlhf__pool_fail(t, st, err.text);
     // Close the earlier worker's objects only after this worker has opened its own, so that shared
     // models stay loaded.
@@ -279,22 +284,27 @@ static void destroy(struct rlhf__pool *t) {
     rlhf__buf_free(&t->state);
     rlhf__buf_free(&t->vacant);
     rlhf__buf_free(&t->closed);
+    free(t->writes);
     free(t->tools);
     free(t);
+}
+
+void rlhf__pool_stop(const struct rlhf__pool *t, struct rlhf__pool_worker *h) {
+    struct rlhf__asked a = {.done = 0};
+    if (h->worker && !h->worker->failed.code) {
+        rlhf__wire_begin(&a.frame, RLHF__ASK_DESTROY);
+        rlhf__pool_ask(t, h, &a);
+        if (h->worker->failed.code) t->api->log(t->api, RLHF_LOG_WARN, h->worker->failed.text);
+        rlhf__asked_finish(&a);
+    }
+    put_down(h);
 }
 
 void rlhf__stand_in_destroy(void *self) {
     struct rlhf__pool *t = self;
     if (!t) return;
-    for (uint32_t i = 0; i < t->n; i++) {
-        struct rlhf__asked a = {.done = 0};
-        if (!t->hand[i].worker || t->hand[i].worker->failed.code) continue;
-        rlhf__wire_begin(&a.frame, RLHF__ASK_DESTROY);
-        rlhf__pool_ask(t, &t->hand[i], &a);
-        if (t->hand[i].worker->failed.code)
-            t->api->log(t->api, RLHF_LOG_WARN, t->hand[i].worker->failed.text);
-        rlhf__asked_finish(&a);
-    }
+    for (uint32_t i = 0; i < t->n; i++)
+        rlhf__pool_stop(t, &t->hand[i]);
     destroy(t);
 }
 

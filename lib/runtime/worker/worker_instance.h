@@ -14,7 +14,8 @@ struct rlhf__stand_in {
     struct rlhf__description what;
     rlhf_reward_ops ops;
     rlhf_environment_ops environment;
-    int32_t kind, reserved_word; // RLHF_KIND_REWARD or RLHF_KIND_ENVIRONMENT: which ops are used
+    rlhf_sink_ops sink;
+    int32_t kind; // RLHF_KIND_REWARD, _ENVIRONMENT or _SINK: which ops are used
     struct rlhf__worker_rules rules;
     const char *program;     // executable of the workers, borrowed
     char *path, *id, *asker; // id NULL: the only plugin of its kind in the file
@@ -25,10 +26,12 @@ struct rlhf__stand_in {
     struct rlhf__strings said; // texts that why_unused() returned
 };
 
-// Start a worker and let it open the file. If `what` is not NULL, *what receives the description.
+// Start a worker, which may write in the directory `writes` (NULL: nowhere), and let it open the
+// file. If `what` is not NULL, *what receives the description.
 // Errors: those of opening the file; RLHF_E_INVALID if the worker fails. [main]
-rlhf_status rlhf__stand_in_worker(struct rlhf__stand_in *s, struct rlhf__worker **out,
-                                  struct rlhf__description *what, struct rlhf__error *err);
+rlhf_status rlhf__stand_in_worker(struct rlhf__stand_in *s, const char *writes,
+                                  struct rlhf__worker **out, struct rlhf__description *what,
+                                  struct rlhf__error *err);
 
 // The functions of a stand-in's descriptor and ops, except score() (worker_scoring.h) and the
 // functions for episodes (episode_calls.h). [as rlhf_plugin says]
@@ -41,7 +44,7 @@ rlhf_status rlhf__stand_in_check_row(void *self, const rlhf_row_in *);
 // See struct rlhf__outside. [as there]
 int64_t rlhf__stand_in_ended_at(void *self);
 
-// ---- for worker_scoring.c and episode_calls.c ----
+// ---- for worker_scoring.c, episode_calls.c and sink_calls.c ----
 
 #define RLHF__POOL_LIMIT "rewards.timeout_s"
 enum { RLHF__POOL_WHY = 2044 }; // most bytes of a reason
@@ -63,6 +66,7 @@ struct rlhf__pool {
     int32_t has_state, lost_state;  // lost_state: could not be saved after the last batch
     int64_t ended_at;               // see struct rlhf__outside
     pthread_t home;                 // the thread that created it
+    char *writes;                   // of a sink: the directory in which it may write; NULL: none
     // of an environment:
     uint64_t starts;         // of workers
     char *tools;             // as its first worker declared them; NULL: none
@@ -88,6 +92,9 @@ rlhf_status rlhf__pool_said(const struct rlhf__pool *t, const struct rlhf__asked
 // request, only the metrics of the first one are reported. Errors are reported to the host. [main]
 rlhf_status rlhf__pool_ask(const struct rlhf__pool *t, struct rlhf__pool_worker *h,
                            struct rlhf__asked *a);
+
+// End the worker after it has destroyed its instance. [main]
+void rlhf__pool_stop(const struct rlhf__pool *t, struct rlhf__pool_worker *h);
 
 // Start the worker if it is not running or has failed. [main]
 rlhf_status rlhf__pool_ready(struct rlhf__pool *t, struct rlhf__pool_worker *h);
