@@ -127,7 +127,8 @@ static int has_line(struct source *s, int64_t last) {
     return s->has && s->lines.phase <= last;
 }
 
-// Take the current line. Returns its object, which lives until forget(); NULL if it has none.
+// Take the current line. Returns its object, which lives until forget(), or NULL if the line is not
+// an object.
 static const json_t *take(struct rlhf__phase_reader *r, struct source *s) {
     json_t *row = rlhf__run_lines_row(&s->lines);
     s->has = 0;

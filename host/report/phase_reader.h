@@ -16,7 +16,8 @@ rlhf_status rlhf__phase_reader_open(struct rlhf__folder *root, struct rlhf__phas
 void rlhf__phase_reader_close(struct rlhf__phase_reader *); // NULL allowed [main]
 
 // Read the next phase, if it is not after phase `last`. Phases before `from` are skipped. Returns 1
-// and sets *out, which is borrowed until the next call; returns 0 if there is no such phase yet.
+// and sets *out, which is borrowed until the next call; returns 0 if that phase has not
+// been written yet.
 // Returns RLHF_E_NOMEM if memory runs out. [main]
 int32_t rlhf__phase_reader_next(struct rlhf__phase_reader *, int64_t from, int64_t last,
                                 const rlhf_sink_phase **out);

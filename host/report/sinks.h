@@ -19,8 +19,8 @@ rlhf_status rlhf__sinks_open(const struct rlhf__config *c, const struct rlhf__pl
                              struct rlhf__sinks **out, struct rlhf__error *err);
 void rlhf__sinks_close(struct rlhf__sinks *); // NULL allowed [main]
 
-// Call begin() of each sink, with a directory of its own below run->dir. For the program's own
-// sinks, this is run->dir. `root` is the run's
+// Call begin() of each sink with its directory, which is below run->dir. The directory of the
+// program's own sinks is run->dir. `root` is the run's
 // directory, whose files are read later; it is borrowed. [main]
 void rlhf__sinks_begin(struct rlhf__sinks *, struct rlhf__folder *root, const rlhf_sink_run *run);
 

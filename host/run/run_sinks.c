@@ -15,7 +15,7 @@ static const int32_t kinds[] = {[RLHF__VERDICT_NONE] = RLHF_RUN_VERDICT_NONE,
                                 [RLHF__VERDICT_WARN] = RLHF_RUN_VERDICT_WARN,
                                 [RLHF__VERDICT_BAD] = RLHF_RUN_VERDICT_BAD};
 
-// Write the directory of a checkpoint. Returns NULL if there is none, otherwise `out`.
+// Write the directory of a checkpoint. Returns `out`, or NULL if `phase` is below 0.
 static const char *checkpoint_of(int64_t phase, char out[40]) {
     if (phase < 0) return NULL;
     snprintf(out, 40, "checkpoints/%06lld", (long long)phase);

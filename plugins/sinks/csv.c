@@ -3,7 +3,7 @@
 // known.
 //
 // When a phase has a metric without a column, the file is replaced by one that has this column. A
-// resumed run writes the file anew, because the host reports all phases again. So the file always
+// resumed run replaces the file, because the host reports all phases again. So the file always
 // has the same bytes as that of an uninterrupted run.
 #include "process/bytes.h"
 

@@ -262,8 +262,8 @@ static uint64_t get_le(const unsigned char *p, int bytes) {
     return v;
 }
 
-// Returns the step of an Event that begins with these n bytes, or -1 if it has none. Events of this
-// plugin begin with the wall time, followed by the step.
+// Returns the step of an Event that begins with these n bytes, or -1 if it lacks a step. Events of
+// this plugin begin with the wall time, followed by the step.
 static int64_t step_of(const unsigned char *p, size_t n) {
     uint64_t v = 0;
     if (n < 10 || p[9] != (2 << 3 | WIRE_VARINT)) return -1;
@@ -276,8 +276,8 @@ static int64_t step_of(const unsigned char *p, size_t n) {
 
 enum { START = 32, LONGEST = 1 << 30 };
 
-// Read the next record of a file. Returns its length with the frame, or 0 if there is no whole
-// record. Sets *step as step_of() does.
+// Read the next record of a file. Returns its length with the frame, or 0 if the record
+// is not whole. Sets *step as step_of() does.
 static off_t read_record(FILE *f, int64_t *step) {
     unsigned char head[12], tail[4], start[START], block[4096];
     if (fread(head, 1, sizeof head, f) != sizeof head) return 0;
@@ -314,7 +314,8 @@ static rlhf_status cut(const struct board *t, int64_t last, int64_t *from, off_t
     return ftruncate(t->fd, *left) == 0 ? RLHF_OK : failed(t, "cannot be cut");
 }
 
-// Find the event file whose name sorts last; names begin with the time. Returns 0 if there is none.
+// Find the event file whose name sorts last; names begin with the time. Returns 0 if no file was
+// found.
 static int newest(int dir, char best[NAME]) {
     const int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = fd >= 0 ? fdopendir(fd) : NULL;

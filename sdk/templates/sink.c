@@ -35,7 +35,7 @@ static rlhf_status failed(const struct state *s, const char *what) {
     return rlhf_failf(s->host, RLHF_E_IO, "%s %s: %s", s->config->file, what, strerror(errno));
 }
 
-// After a resume all phases arrive again, so the file is written anew. A sink that keeps or sends
+// After a resume all phases arrive again, so the file is replaced. A sink that keeps or sends
 // phases elsewhere answers the first one that it still needs: answer->from_phase.
 static rlhf_status begin(void *self, const rlhf_sink_run *run, rlhf_sink_answer *answer) {
     struct state *s = self;

@@ -291,7 +291,7 @@ static void a_crash_loses_no_phase(void **state) {
     e2e_says(t, "without a worker's walls: sink.0 is isolate=false");
 }
 
-// The process dies between the last checkpoint and the sink's call. A resume has no phase to run,
+// The process dies between the last checkpoint and the sink's call. A resume runs no phase,
 // but still reports it.
 static void the_last_phase_is_not_lost(void **state) {
     struct e2e *t = *state;

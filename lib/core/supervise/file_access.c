@@ -107,7 +107,7 @@ unsigned rlhf__mounts(const char *writes) {
     if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) != 0) return 0;
     unsigned in_force = own_dev();
     in_force |= mount_proc();
-    // A mount of its own can stay writable.
+    // A separate mount can stay writable.
     const int bound = writes && mount(writes, writes, NULL, MS_BIND, NULL) == 0;
     in_force |= read_only(in_force & RLHF__CONFINED_DEVICES);
     if (bound) change(writes, 0, 0, READ_ONLY);

@@ -8,7 +8,7 @@
 #include <rlhf/sink.h>
 
 // Serve RLHF__ASK_SINK. Returns the sink's status, or another error with the reason in *why. After
-// begin(), *from_phase is what the sink answered. [main]
+// begin(), *from_phase has the sink's answer. [main]
 rlhf_status rlhf__sink_serve(const rlhf_sink_ops *ops, void *self, struct rlhf__wire *in,
                              int64_t *from_phase, struct rlhf__error *why);
 

@@ -6,14 +6,14 @@
 // change a run. If one of its functions fails, the host warns and calls only end() for the rest of
 // the run. [R:sink]
 //
-// The host calls phase() after the phase's checkpoint, if there is one. What arrives is read from
-// the run's files, so a resumed run can report any phase again, with the same numbers and texts.
-// After a resume all phases arrive again, unless begin() names the phase from which the sink needs
-// them. So no phase is lost, whenever the process died; a sink must only recognize a phase that it
-// has already.
+// The host calls phase() after the phase's checkpoint, if there is one. The host reads all
+// that it passes from the run's files, so a resumed run can report any phase again, with the same
+// numbers and texts. After a resume all phases arrive again, unless begin() names the phase from
+// which the sink needs them. So a sink gets every phase, whenever the process died. It must
+// recognize a phase that it has already.
 //
 // A sink that did not come with the program runs in a separate process, which can write files only
-// in run->own_dir and has no network (docs/sinks.md).
+// in run->own_dir and cannot use the network (docs/sinks.md).
 #ifndef RLHF_SINK_H
 #define RLHF_SINK_H
 

@@ -276,8 +276,8 @@ struct rlhf_test_run {
 };
 
 // Simulates the run: calls begin(), then phase() for each phase that the answer of begin() asks
-// for, also those before `done`, then end(). If begin() or phase() fails, calls only end() after it, and returns the status of the call
-// that failed. [any]
+// for, also those before `done`, then end(). If begin() or phase() fails, calls only end() after
+// it, and returns the status of the call that failed. [any]
 rlhf_status rlhf_test_sink(const rlhf_sink_ops *ops, void *self, const struct rlhf_test_run *run);
 
 // ---- a compute table, for models ----
