@@ -416,6 +416,8 @@ static void nothing_is_found_in_what_is_sound(void **state) {
                {"algos/ppo", ""},
                {"algos/rloo", ""},
                {"algos/sft", ""},
+               {"sinks/csv", ""},
+               {"sinks/tensorboard", ""},
                {"sinks/trackio", "{\"python\": \"/bin/false\"}"},
                {"sinks/wandb", "{\"python\": \"/bin/false\", \"mode\": \"offline\"}"},
                {"kernels/kernels_reference", ""},

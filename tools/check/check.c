@@ -341,7 +341,7 @@ static rlhf_status describe(void *arg, struct rlhf__buf *out) {
     struct rlhf__error err;
     void *object = NULL;
     json_t *rows = json_array(), *exports = json_array(), *needs = json_array();
-    if (w->walled) rlhf__confine(0, 0);
+    if (w->walled) rlhf__confine(0, 0, NULL);
     rlhf_status st = rlhf__trust_code(w->request->path, w->request->dirs, &err);
     if (st == RLHF_OK) st = rlhf__shared_object_open(w->request->path, &object, &err);
     if (st == RLHF_OK) {

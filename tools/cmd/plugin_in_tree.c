@@ -16,7 +16,7 @@ static const struct home {
 } homes[] = {
     {"reward", "rewards", "rewards"},
     {"algo", "algos", "algorithms"},
-    {"sink", "report", "sinks"},
+    {"sink", "sinks", "sinks"},
     {"environment", "environments", "environments"},
 };
 enum { HOMES = sizeof homes / sizeof *homes };
