@@ -15,7 +15,7 @@
 #define LOSS_MARGIN    2.0  // ... plus this margin, which allows for differences between batches
 #define FALL           1.0  // nats per token that preferred responses lose
 #define OTHER          0.25 // KL in the first phase from a reference that is another model
-#define STILL          1e-9 // KL of a policy that does not move
+#define STILL          1e-7 // KL per token that rounding errors of f32 log-probs can make
 #define READ_ITS_TEXTS "read its texts (samples.jsonl) before you trust its reward; "
 
 // ---- causes ----
@@ -181,7 +181,8 @@ void rlhf__rule_frozen(const struct rlhf__history *h, struct rlhf__notes *out) {
     const struct rlhf__run_note form = {
         .level = RLHF__NOTE_WARN,
         .id = "frozen",
-        .rule = "KL from the reference is 0 in all phases, although there were gradients",
+        .rule = "KL from the reference below 1e-7 nats per token in all phases, although there "
+                "were gradients",
         .change =
             "raise optim.lr; with weights in a short type (policy.dtype), a small step is lost",
         .held = {kl->n ? kl->phase[0] : 0, kl->n}};
@@ -189,7 +190,8 @@ void rlhf__rule_frozen(const struct rlhf__history *h, struct rlhf__notes *out) {
     for (int64_t i = 0; i < kl->n; i++)
         if (fabs(kl->value[i]) > STILL) return;
     rlhf__notes_add(out, &form,
-                    "The policy does not move: its KL from the reference is 0 in all %lld phases.",
+                    "The policy does not move: its KL from the reference is below 1e-7 nats per "
+                    "token in all %lld phases.",
                     (long long)kl->n);
 }
 
