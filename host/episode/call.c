@@ -38,6 +38,11 @@ static rlhf_status say(const rlhf_episode_out *out, uint32_t i, const rlhf_messa
     rlhf_message m;
     if (rlhf_copy_in(&m, sizeof m, message, RLHF_SIZE_TO(rlhf_message, text)) < 0)
         return refuse(a, "say() has a message that this host cannot read");
+    char where[96], why[160];
+    if (rlhf__instance_where(a->environment, where, sizeof where)) {
+        snprintf(why, sizeof why, "say() was called %s", where);
+        return refuse(a, why);
+    }
     if (i >= a->arrays.in.n) return refuse(a, "say() names an episode that is not in this call");
     const int32_t asked = a->of[i]->asked;
     if (asked == RLHF__CALL_FINISH) return refuse(a, "finish() says something");
@@ -53,7 +58,8 @@ static rlhf_status say(const rlhf_episode_out *out, uint32_t i, const rlhf_messa
 static void metric(const rlhf_episode_out *out, uint32_t i, const char *name, double value,
                    double weight, int32_t combine) {
     const struct call *a = (const struct call *)out;
-    if (i < a->arrays.in.n && name) rlhf__episode_metric(a->of[i], name, value, weight, combine);
+    if (rlhf__instance_may_report(a->environment, name, weight, combine) && i < a->arrays.in.n)
+        rlhf__episode_metric(a->of[i], name, value, weight, combine);
 }
 
 static void call_finish(struct call *a) {

@@ -4,6 +4,12 @@
 
 #include <stdlib.h>
 
+#ifdef BREAK_METRIC
+#define METRIC_NAME "the sum"
+#else
+#define METRIC_NAME "sum"
+#endif
+
 struct env {
     const rlhf_host *host;
     int64_t calls, shown;
@@ -68,7 +74,7 @@ static rlhf_status answer(struct env *e, const rlhf_episode_in *in, const rlhf_e
     struct state *s = in->state[i];
     (void)e;
     s->sum += (int64_t)in->text[i].len;
-    out->metric(out, i, "sum", (double)s->sum, 1, RLHF_COMBINE_MEAN);
+    out->metric(out, i, METRIC_NAME, (double)s->sum, 1, RLHF_COMBINE_MEAN);
     out->reward[i] = (float)s->sum;
 #ifdef BREAK_SILENT
     if (in->turn[i] == 2) return RLHF_OK;

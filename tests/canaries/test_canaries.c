@@ -169,6 +169,7 @@ static void each_environment_is_caught(void **state) {
     static const struct {
         const char *name, *rule;
     } all[] = {{"environment_tools", "episode-tools"},
+               {"environment_metric", "metric-text"},
                {"environment_memory", "out-of-memory"},
                {"environment_seed", "episode-seed"},
                {"environment_state", "episode-state"},

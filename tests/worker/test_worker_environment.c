@@ -104,6 +104,12 @@ static void rules(void **state) {
         snprintf(options, sizeof options, "fault=role,%s", where[k]);
         assert_int_equal(run(t, "there", options, ""), 1);
         e2e_says(t, "step(), phase 1: say() has a role that is not allowed there");
+        e2e_shell(t, "rm -rf there");
+        snprintf(options, sizeof options, "fault=thread,%s", where[k]);
+        good(t, "there", options, "");
+        e2e_says(t,
+                 "the metric \"from_a_thread\" is left out: it was reported from another thread");
+        assert_int_not_equal(e2e_shell(t, "grep -q from_a_thread there/metrics.jsonl"), 0);
         e2e_shell(t, "rm -rf there; echo '{\"prompt\": \"x\", \"bad\": 1}' > rows.jsonl");
         assert_int_equal(run(t, "there", where[k], "--prompts rows.jsonl"), 2);
         e2e_says(t, "a bad row");

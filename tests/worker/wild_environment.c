@@ -7,15 +7,16 @@
 #include <rlhf/environment.h>
 #include <rlhf/service.h>
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum fault { NONE, CRASH, EXIT, HANG, REFUSE, LATER, ROLE, PAST };
-static const char *const faults[] = {"none",  "crash", "exit", "hang", "refuse",
-                                     "later", "role",  "past", NULL};
+enum fault { NONE, CRASH, EXIT, HANG, REFUSE, LATER, ROLE, PAST, THREAD };
+static const char *const faults[] = {"none",  "crash", "exit", "hang",   "refuse",
+                                     "later", "role",  "past", "thread", NULL};
 
 struct config {
     int32_t fault, reserved;
@@ -82,10 +83,24 @@ static rlhf_status reset(void *self, const rlhf_episode_in *in, const rlhf_episo
     return RLHF_OK;
 }
 
+// Reports a metric of episode 0 from a thread.
+static void *report(void *arg) {
+    const rlhf_episode_out *out = arg;
+    out->metric(out, 0, "from_a_thread", 1, 1, RLHF_COMBINE_MEAN);
+    return NULL;
+}
+
+static void report_on_thread(const rlhf_episode_out *out) {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, report, (void *)(uintptr_t)out) == 0)
+        pthread_join(thread, NULL);
+}
+
 static rlhf_status step(void *self, const rlhf_episode_in *in, const rlhf_episode_out *out) {
     struct self *s = self;
     RLHF_TRY(go_wrong(s, in));
     float *reward = out->reward;
+    if (s->config->fault == THREAD) report_on_thread(out);
     if (s->config->fault == PAST && in->phase == 1 && in->n > 1) reward[in->n] = 1;
     for (uint32_t i = 0; i < in->n; i++) {
         struct state *e = in->state[i];

@@ -130,10 +130,10 @@ static void metric(const rlhf_episode_out *out, uint32_t i, const char *name, do
         const rlhf_episode_out *out;
         struct call *call;
     } u = {out};
-    if (i >= u.call->in.n || !name)
+    if (i >= u.call->in.n)
         rlhf__child_log_found(u.call->game->probe.check->log, RLHF__CHECK_EPISODE,
                               "%s: metric() names no episode of the call", name_of(u.call));
-    else
+    else if (rlhf__probe_may_report(&u.call->game->probe, name, value, weight, combine))
         tell(&u.call->game->of[u.call->which[i]], "%s %.17g %.17g %d\n", name, value, weight,
              combine);
 }

@@ -149,14 +149,14 @@ static int in_call(const struct rlhf__probe_host *h, const char *what) {
 }
 
 // Records a report of a metric. All reports of one name must be combined in the same way.
-static void look_at_combine(struct rlhf__probe_host *h, const char *name, double value,
-                            double weight, int32_t combine) {
+static int look_at_combine(struct rlhf__probe_host *h, const char *name, double value,
+                           double weight, int32_t combine) {
     const char *fault = rlhf__combine_fault(weight, combine);
     size_t i = 0;
     if (fault) {
         rlhf__child_log_found(board_of(h), RLHF__CHECK_METRIC_WEIGHT, "%s reports \"%s\": %s",
                               h->inside, name, fault);
-        return;
+        return 0;
     }
     while (i < h->n_metrics && strcmp(h->metric[i].name, name) != 0)
         i++;
@@ -169,7 +169,9 @@ static void look_at_combine(struct rlhf__probe_host *h, const char *name, double
                               "\"%s\" is reported as \"%s\", and by %s as \"%s\"", name,
                               rlhf__combine_name(h->metric[i].all.combine), h->inside,
                               rlhf__combine_name(combine));
+        return 0;
     }
+    return 1;
 }
 
 static const char *owner_of(const struct rlhf__probe_host *h) {
@@ -178,24 +180,30 @@ static const char *owner_of(const struct rlhf__probe_host *h) {
         return "";
     case RLHF_KIND_REWARD:
         return "rewards/x";
+    case RLHF_KIND_ENVIRONMENT:
+        return "environment";
     default:
         return "models/x";
     }
 }
 
-static void do_metric(const rlhf_host *api, const char *name, double value, double weight,
-                      int32_t combine) {
-    struct rlhf__probe_host *h = behind(api);
+int rlhf__probe_may_report(struct rlhf__probe *t, const char *name, double value, double weight,
+                           int32_t combine) {
+    struct rlhf__probe_host *h = t->host;
     const char *owner = owner_of(h);
     char full[RLHF__METRIC_NAME], shown[200];
-    if (!in_call(h, "metric")) return;
+    if (!in_call(h, "metric")) return 0;
     const char *bad = rlhf__metric_name_fault(name), *fault = rlhf__metric_name(owner, name, full);
-    if (fault)
-        rlhf__child_log_found(board_of(h), bad ? RLHF__CHECK_METRIC_TEXT : RLHF__CHECK_METRIC,
-                              "%s reports \"%s\": %s", h->inside,
-                              rlhf__printable(name ? name : "", shown, sizeof shown), fault);
-    else
-        look_at_combine(h, name, value, weight, combine);
+    if (!fault) return look_at_combine(h, name, value, weight, combine);
+    rlhf__child_log_found(board_of(h), bad ? RLHF__CHECK_METRIC_TEXT : RLHF__CHECK_METRIC,
+                          "%s reports \"%s\": %s", h->inside,
+                          rlhf__printable(name ? name : "", shown, sizeof shown), fault);
+    return 0;
+}
+
+static void do_metric(const rlhf_host *api, const char *name, double value, double weight,
+                      int32_t combine) {
+    rlhf__probe_may_report(behind(api)->probe, name, value, weight, combine);
 }
 
 static void do_rng(const rlhf_host *api, const char *stream, rlhf_rng *out) {

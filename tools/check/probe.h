@@ -68,6 +68,10 @@ void rlhf__probe_fail_alloc(struct rlhf__probe *t, int64_t n);
 // 1 if rlhf__probe_fail_alloc or fail_at made an allocation fail. [main]
 int rlhf__probe_starved(const struct rlhf__probe *t);
 
+// Record a report of a metric, as host->metric does. Returns 0 if it violates a rule. [any]
+int rlhf__probe_may_report(struct rlhf__probe *t, const char *name, double value, double weight,
+                           int32_t combine);
+
 // Returns the name of the i-th metric that the instance reported, and sets *value to its combined
 // value. Returns NULL if there are fewer metrics. [main]
 const char *rlhf__probe_metric(const struct rlhf__probe *t, size_t i, double *value);

@@ -64,23 +64,41 @@ static void leave_out(struct rlhf__host *h, unsigned kind, const char *name, con
                why);
 }
 
+// Returns 1 and the metric's full name if the plugin may make this report now; otherwise warns.
+static int may_report(struct rlhf__host *h, const char *name, double weight, int32_t combine,
+                      char full[RLHF__METRIC_NAME]) {
+    char where[96], why[RLHF__METRIC_WHY];
+    const char *fault = misplaced(h, where, sizeof where);
+    if (fault) {
+        leave_out(h, LEFT_PLACE, name, rlhf__metric_misplaced(fault, why));
+        return 0;
+    }
+    if ((fault = rlhf__metric_name(h->owner, name, full))) leave_out(h, LEFT_NAME, name, fault);
+    if (fault) return 0;
+    if ((fault = rlhf__combine_fault(weight, combine))) leave_out(h, LEFT_REPORT, name, fault);
+    return !fault;
+}
+
+int rlhf__instance_may_report(const struct rlhf__instance *i, const char *name, double weight,
+                              int32_t combine) {
+    char full[RLHF__METRIC_NAME];
+    return !i->host || may_report(behind(i->host), name, weight, combine, full);
+}
+
+const char *rlhf__instance_where(const struct rlhf__instance *i, char *out, size_t cap) {
+    return i->host ? misplaced(behind(i->host), out, cap) : NULL;
+}
+
 static void host_metric(const rlhf_host *api, const char *name, double value, double weight,
                         int32_t combine) {
     struct rlhf__host *h = behind(api);
     const struct rlhf__services *s = h->services;
-    char full[RLHF__METRIC_NAME], where[96], why[RLHF__METRIC_WHY];
-    const char *fault = misplaced(h, where, sizeof where);
-    if (fault) {
-        leave_out(h, LEFT_PLACE, name, rlhf__metric_misplaced(fault, why));
-    } else if ((fault = rlhf__metric_name(h->owner, name, full))) {
-        leave_out(h, LEFT_NAME, name, fault);
-    } else if ((fault = rlhf__combine_fault(weight, combine))) {
-        leave_out(h, LEFT_REPORT, name, fault);
-    } else if (h->metric) {
+    char full[RLHF__METRIC_NAME];
+    if (!may_report(h, name, weight, combine, full)) return;
+    if (h->metric)
         h->metric(h->metric_ctx, full, value, weight, combine);
-    } else if (s->metric) {
+    else if (s->metric)
         s->metric(s->metric_ctx, full, value, weight, combine);
-    }
 }
 
 // The stream's name contains the instance, so that plugins cannot use streams of the host

@@ -111,6 +111,14 @@ struct rlhf__call {
 };
 struct rlhf__call rlhf__call_begin(const struct rlhf__instance *i, const char *function); // [any]
 
+// For functions that the host offers outside of rlhf_host and that are allowed only during a call
+// ([call] in rlhf/base.h). _where: returns where the plugin calls such a function although it may
+// not ("after score() had returned"), in out[cap], or NULL if it may. _may_report: returns 1 if the
+// plugin may report the metric now; otherwise warns. [any]
+const char *rlhf__instance_where(const struct rlhf__instance *, char *out, size_t cap);
+int rlhf__instance_may_report(const struct rlhf__instance *, const char *name, double weight,
+                              int32_t combine);
+
 // Call this function after the plugin has returned `status`. Returns the status, or RLHF_E_INTERNAL
 // if the status is unknown. A failure sets `err` to "reward period.so, score(), phase 12: <why>".
 // If the plugin or the kernels gave a message, the names create(), open() and check_row() are left

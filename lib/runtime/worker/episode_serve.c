@@ -3,12 +3,14 @@
 
 #include "plugin/episode_arrays.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 // A call, with the messages and metrics that the environment returns.
 struct played {
     struct rlhf__episode_arrays arrays; // first member: say() and metric() cast it back
+    struct rlhf__worker_host *table;
     rlhf_tool_call *calls;
     size_t n_calls, cap_calls;
     struct rlhf__buf said, metrics;
@@ -18,6 +20,11 @@ struct played {
 static rlhf_status say(const rlhf_episode_out *out, uint32_t i, const rlhf_message *message) {
     struct played *a = (struct played *)(uintptr_t)out;
     rlhf_message m;
+    char where[96], why[160];
+    if (rlhf__on_call_where(&a->table->on_call, where, sizeof where)) {
+        snprintf(why, sizeof why, "say() was called %s", where);
+        return a->table->api.fail(&a->table->api, RLHF_E_INVALID, why);
+    }
     RLHF_TRY(rlhf_copy_in(&m, sizeof m, message, RLHF_SIZE_TO(rlhf_message, text)));
     a->n_said++;
     rlhf__wire_u32(&a->said, i); // the host checks the entry and the role
@@ -29,7 +36,7 @@ static rlhf_status say(const rlhf_episode_out *out, uint32_t i, const rlhf_messa
 static void metric(const rlhf_episode_out *out, uint32_t i, const char *name, double value,
                    double weight, int32_t combine) {
     struct played *a = (struct played *)(uintptr_t)out;
-    if (!name) return;
+    if (!rlhf__table_may_report(a->table, name) || !name) return;
     a->n_metrics++;
     rlhf__wire_u32(&a->metrics, i);
     rlhf__wire_puts(&a->metrics, name);
@@ -154,7 +161,7 @@ static rlhf_status call(const struct rlhf__places *p, uint32_t function, struct 
 
 rlhf_status rlhf__places_play(struct rlhf__places *p, struct rlhf__wire *in, struct rlhf__buf *out,
                               struct rlhf__error *why) {
-    struct played a = {.n_calls = 0};
+    struct played a = {.table = p->table};
     size_t n_closed;
     const uint32_t function = rlhf__wire_get_u32(in);
     const char *closed = rlhf__wire_get_items(in, sizeof(uint32_t), &n_closed);

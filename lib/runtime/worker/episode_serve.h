@@ -3,12 +3,14 @@
 #define RLHF_HOST_WORKER_EPISODE_SERVE_H
 
 #include "worker/wire.h"
+#include "worker/worker_host.h"
 
 #include <rlhf/environment.h>
 
 struct rlhf__places {
     const rlhf_environment_ops *ops;
     void *self;
+    struct rlhf__worker_host *table; // of the environment
     void **state; // [n] NULL: the place is free
     uint32_t n;
 };

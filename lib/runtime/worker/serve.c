@@ -143,7 +143,8 @@ static void ask_create(struct serving *s, struct rlhf__wire *in) {
     }
     answer(s, st, err.text);
     if (!is_environment(s)) return;
-    s->places = (struct rlhf__places){.ops = &s->plugin->ops.environment, .self = s->self};
+    s->places = (struct rlhf__places){
+        .ops = &s->plugin->ops.environment, .self = s->self, .table = &s->table};
     if (st == RLHF_OK) rlhf__places_declare(&s->places, &s->out);
 }
 

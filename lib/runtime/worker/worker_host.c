@@ -63,24 +63,22 @@ static void table_free(const rlhf_host *api, void *p) {
     free(p);
 }
 
-// Log that a metric is ignored. The host would not know on which thread it was reported.
-static void warn_misplaced(struct rlhf__worker_host *t, const char *name, const char *where) {
-    char line[512], shown[72], why[RLHF__METRIC_WHY];
-    if (atomic_exchange(&t->warned, 1)) return;
+// The host would not know on which thread a metric was reported.
+int rlhf__table_may_report(struct rlhf__worker_host *t, const char *name) {
+    char line[512], shown[72], why[RLHF__METRIC_WHY], where[96];
+    if (!rlhf__on_call_where(&t->on_call, where, sizeof where)) return 1;
+    if (atomic_exchange(&t->warned, 1)) return 0;
     snprintf(line, sizeof line, "the metric \"%s\" is left out: %s",
              rlhf__printable(name ? name : "", shown, sizeof shown),
              rlhf__metric_misplaced(where, why));
     say(t, RLHF__CALL_LOG, RLHF_LOG_WARN, line);
+    return 0;
 }
 
 static void table_metric(const rlhf_host *api, const char *name, double value, double weight,
                          int32_t combine) {
     struct rlhf__worker_host *t = behind(api);
-    char where[96];
-    if (rlhf__on_call_where(&t->on_call, where, sizeof where)) {
-        warn_misplaced(t, name, where);
-        return;
-    }
+    if (!rlhf__table_may_report(t, name)) return;
     if (!name) name = "";
     pthread_mutex_lock(&t->lock);
     rlhf__wire_begin(&t->frame, RLHF__CALL_METRIC);

@@ -31,6 +31,10 @@ struct rlhf__worker_host {
 // Initialize *t, which must not move afterwards. [main]
 void rlhf__table_init(struct rlhf__worker_host *t, int calls, const struct rlhf__batch_note *note);
 
+// Returns 1 if a call of the plugin runs on this thread, so that it may report the metric `name`.
+// Otherwise logs a warning. [any]
+int rlhf__table_may_report(struct rlhf__worker_host *t, const char *name);
+
 // In table_services.c: fill in the tables of the services. [main]
 void rlhf__table_services(struct rlhf__worker_host *t);
 
