@@ -11,7 +11,7 @@ struct rlhf__places {
     const rlhf_environment_ops *ops;
     void *self;
     struct rlhf__worker_host *table; // of the environment
-    void **state; // [n] NULL: the place is free
+    void **state;                    // [n] NULL: the place is free
     uint32_t n;
 };
 
