@@ -4,6 +4,8 @@
 #include <rlhf/log.h>
 #include <rlhf/sink.h>
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 struct sink {
@@ -39,6 +41,13 @@ static rlhf_status begin(void *self, const rlhf_sink_run *run, rlhf_sink_answer 
     FILE *f = fopen(path, run->resumed ? "a" : "w");
     if (!f || fprintf(f, "%s\n", run->name) < 0 || fclose(f) != 0)
         return s->host->fail(s->host, RLHF_E_IO, "phases.csv cannot be written");
+#endif
+#ifdef BREAK_SNEAKS // not an error of the sink: a worker refuses these
+    char elsewhere[4096];
+    snprintf(elsewhere, sizeof elsewhere, "%s/metrics.jsonl", run->dir);
+    const char *files[] = {getenv("CANARY_FILE"), elsewhere};
+    for (int i = 0; i < 2; i++)
+        if (files[i] && open(files[i], O_WRONLY | O_CREAT, 0600) >= 0) abort();
 #endif
 #ifdef BREAK_WORDS
     return RLHF_E_IO;

@@ -293,21 +293,28 @@ static void a_slow_one_gets_fewer_rows(void **state) {
     rlhf__check_report_finish(&r);
 }
 
-// A reward of others is confined as a worker is in a run.
-static void files_and_sockets_are_refused(void **state) {
-    struct rlhf__check_report r;
+// Checks a plugin that tries to write to a file. Returns the report, without findings.
+static void check_sneak(const char *name, struct rlhf__check_report *r) {
     char path[1024], found[4000], file[1024];
-    (void)state;
-    snprintf(path, sizeof path, "%s/tests/canaries/reward_sneaks.so", getenv("RLHF_BUILD_DIR"));
+    snprintf(path, sizeof path, "%s/tests/canaries/%s.so", getenv("RLHF_BUILD_DIR"), name);
     snprintf(file, sizeof file, "/tmp/rlhf-canary-%ld", (long)getpid());
     setenv("CANARY_FILE", file, 1);
-    check_file(path, "", 100, &r);
+    check_file(path, "", 100, r);
     unsetenv("CANARY_FILE");
     const int left = access(file, F_OK) == 0;
     unlink(file);
-    put_found(&r, found, sizeof found);
+    put_found(r, found, sizeof found);
     assert_string_equal(found, "");
     assert_int_equal(left, 0);
+}
+
+// A reward or a sink of others is confined as a worker is in a run.
+static void files_and_sockets_are_refused(void **state) {
+    struct rlhf__check_report r;
+    (void)state;
+    check_sneak("sink_sneaks", &r);
+    rlhf__check_report_finish(&r);
+    check_sneak("reward_sneaks", &r);
     // A row that it marks as failed is named, once for each kind of rows.
     size_t i, told = 0;
     json_t *row;

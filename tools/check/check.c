@@ -2,6 +2,7 @@
 #include "check/check.h"
 
 #include "base/float_env.h"
+#include "base/folder.h"
 #include "base/printable.h"
 #include "base/shared_object.h"
 #include "check/cases.h"
@@ -19,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { SINK_FILE = 16 << 20 };
@@ -34,6 +36,7 @@ struct work {
     // 1: the file is loaded and the steps run confined as in a worker: they cannot write files or
     // use the network.
     int32_t walled;
+    const char *scratch; // a temporary directory; the steps may write to "own" in it; NULL: none
 };
 
 static int same_text(const json_t *row, const char *key, const char *text) {
@@ -94,12 +97,15 @@ static rlhf_status run_steps(void *arg, struct rlhf__buf *out) {
                             .options = w->request->options,
                             .rows = w->request->rows,
                             .seconds = w->request->seconds,
-                            .walled = w->walled};
+                            .walled = w->walled,
+                            .scratch = w->scratch};
+    char own[RLHF__PATH_CAP];
+    rlhf__path_put(own, "%s/own", w->scratch ? w->scratch : "");
     struct rlhf__plugins *plugins = NULL;
     const struct rlhf__plugin **found = NULL;
     struct rlhf__error err;
     size_t n = 0;
-    if (w->walled) rlhf__confine(0, 0, NULL);
+    if (w->walled) rlhf__confine(0, 0, w->scratch ? own : NULL);
     load_once(w);
     rlhf_status st = rlhf__plugins_create(w->request->dirs, &plugins, &err);
     if (st == RLHF_OK) st = rlhf__plugin_open_file(plugins, w->request->path, &found, &n, &err);
@@ -378,6 +384,27 @@ static void check_symbols(struct rlhf__check_report *r, const json_t *exports,
     rlhf__buf_free(&text);
 }
 
+// A sink may write to its own directory of the run.
+static rlhf_status check_sink(struct work *w, const char *id, struct rlhf__check_report *r,
+                              struct rlhf__error *err) {
+    const char *temporary = getenv("TMPDIR");
+    char dir[RLHF__PATH_CAP], own[RLHF__PATH_CAP];
+    struct rlhf__error none;
+    rlhf__path_put(dir, "%s/rlhf-check-XXXXXX",
+                   temporary && *temporary == '/' ? temporary : "/tmp");
+    if (!mkdtemp(dir)) return rlhf__fail(err, RLHF_E_IO, "cannot make the directory %s", dir);
+    rlhf__path_put(own, "%s/own", dir);
+    rlhf_status st = RLHF_OK;
+    if (mkdir(own, 0700) != 0) st = rlhf__fail(err, RLHF_E_IO, "cannot make the directory %s", own);
+    w->scratch = dir;
+    w->file_bytes = SINK_FILE;
+    if (st == RLHF_OK) st = run_cases(w, id, rlhf__sink_cases, r, err);
+    w->file_bytes = 0;
+    w->scratch = NULL;
+    rlhf__folder_remove(NULL, dir, &none);
+    return st;
+}
+
 static rlhf_status check_plugin(struct work *w, const json_t *row, struct rlhf__check_report *r,
                                 struct rlhf__error *err) {
     const char *id = json_string_value(json_object_get(row, "id"));
@@ -386,18 +413,14 @@ static rlhf_status check_plugin(struct work *w, const json_t *row, struct rlhf__
     memset(w->log->hung, 0, sizeof w->log->hung);
     w->log->refused = 0;
     // rewards.isolate=third_party, the default
-    w->walled = (kind == RLHF_KIND_REWARD || kind == RLHF_KIND_ENVIRONMENT) &&
-                !rlhf__plugin_is_shipped(w->request->dirs, w->request->path);
+    w->walled =
+        (kind == RLHF_KIND_REWARD || kind == RLHF_KIND_ENVIRONMENT || kind == RLHF_KIND_SINK) &&
+        !rlhf__plugin_is_shipped(w->request->dirs, w->request->path);
     RLHF_TRY(run_cases(w, id, rlhf__life_cases, r, err));
     if (kind == RLHF_KIND_REWARD) return run_cases(w, id, rlhf__reward_cases, r, err);
     if (kind == RLHF_KIND_ALGO) return run_cases(w, id, rlhf__algo_cases, r, err);
     if (kind == RLHF_KIND_KERNELS) return run_cases(w, id, rlhf__kernels_cases, r, err);
-    if (kind == RLHF_KIND_SINK) { // a sink may write to the run's directory
-        w->file_bytes = SINK_FILE;
-        const rlhf_status st = run_cases(w, id, rlhf__sink_cases, r, err);
-        w->file_bytes = 0;
-        return st;
-    }
+    if (kind == RLHF_KIND_SINK) return check_sink(w, id, r, err);
     if (kind == RLHF_KIND_ENVIRONMENT) return run_cases(w, id, rlhf__environment_cases, r, err);
     return run_cases(w, id, rlhf__model_cases, r, err);
 }

@@ -18,6 +18,7 @@ struct rlhf__check {
     const json_t *rows;    // data rows as given by the author, may be NULL
     int32_t seconds;       // limit for a step
     int32_t walled;        // 1: this process is confined as a worker is
+    const char *scratch;   // for sinks: run->dir; only "own" below it can be written
     struct rlhf__services services;
     struct rlhf__check_fakes *fakes;
 };

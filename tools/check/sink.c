@@ -53,8 +53,9 @@ static rlhf_status take_answer(const union answer *a, int64_t *from, struct rlhf
     return RLHF_OK;
 }
 
-static rlhf_status begin(struct rlhf__probe *t, const char *dir, int resumed, int64_t *from,
+static rlhf_status begin(struct rlhf__probe *t, const char *own_dir, int resumed, int64_t *from,
                          struct rlhf__error *err) {
+    const char *dir = t->check->scratch;
     struct maker m = {rlhf__guards_new(t->check->log), 1, 0};
     union answer answer = {.known = {.size = sizeof answer.known}};
     if (!m.guards) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
@@ -63,7 +64,7 @@ static rlhf_status begin(struct rlhf__probe *t, const char *dir, int resumed, in
                                .phases_done = resumed ? 2 : 0,
                                .phases = 10,
                                .dir = lay_text(&m, dir, "run->dir"),
-                               .own_dir = lay_text(&m, dir, "run->own_dir"),
+                               .own_dir = lay_text(&m, own_dir, "run->own_dir"),
                                .name = lay_text(&m, rlhf__path_base(dir), "run->name"),
                                .config = lay_text(&m, "{\"run\": {\"seed\": 1}}", "run->config")};
     rlhf__guards_close(m.guards);
@@ -181,11 +182,11 @@ static rlhf_status end(struct rlhf__probe *t, int32_t how, const char *why,
 }
 
 // Runs the sink as the host does: after a failure, only end() is called.
-static rlhf_status run_in(struct rlhf__probe *t, const char *dir, int resumed, int32_t how,
+static rlhf_status run_in(struct rlhf__probe *t, const char *own_dir, int resumed, int32_t how,
                           struct rlhf__error *err) {
     struct rlhf__error late;
     int64_t from = 0;
-    rlhf_status st = begin(t, dir, resumed, &from, err);
+    rlhf_status st = begin(t, own_dir, resumed, &from, err);
     for (int64_t i = 0; st == RLHF_OK && i <= (resumed ? 5 : 3); i++)
         if (i >= from) st = phase(t, i, i == 2, err);
     const rlhf_status ended = end(t, how, how == RLHF_RUN_DONE ? "" : "the user stopped it", &late);
@@ -194,13 +195,11 @@ static rlhf_status run_in(struct rlhf__probe *t, const char *dir, int resumed, i
     return ended;
 }
 
-// Runs the phases with a new temporary directory as run->dir, and removes it afterwards.
+// Runs the phases with a new directory as run->own_dir, and removes it afterwards.
 static rlhf_status run(struct rlhf__probe *t, int resumed, int32_t how, struct rlhf__error *err) {
-    const char *temporary = getenv("TMPDIR");
     char dir[RLHF__PATH_CAP];
     struct rlhf__error none;
-    rlhf__path_put(dir, "%s/rlhf-check-XXXXXX",
-                   temporary && *temporary == '/' ? temporary : "/tmp");
+    rlhf__path_put(dir, "%s/own/XXXXXX", t->check->scratch);
     if (!mkdtemp(dir)) return rlhf__fail(err, RLHF_E_IO, "cannot make the directory %s", dir);
     const rlhf_status st = run_in(t, dir, resumed, how, err);
     rlhf__folder_remove(NULL, dir, &none);
