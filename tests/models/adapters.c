@@ -5,46 +5,6 @@
 
 #include <string.h>
 
-static struct backend backend;
-static const char *backend_name; // set by adapted_run for each group
-static uint32_t guard;
-
-static int setup(void **state) {
-    (void)state;
-    backend = backend_open(backend_name, 2, guard);
-    return backend.compute ? 0 : -1;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    backend_close(&backend);
-    return 0;
-}
-
-const struct backend *adapted_backend(void) { return &backend; }
-
-struct backend adapted_backend_again(uint32_t threads) {
-    return backend_open(backend_name, threads, guard);
-}
-
-int adapted_run(const char *title, const struct CMUnitTest *tests, size_t n) {
-    static const struct {
-        const char *backend, *what;
-        uint32_t guard, reserved;
-    } groups[] = {{"reference", "reference", 0, 0},
-                  {"reference", "reference, guard mode", 1, 0},
-                  {"cpu", "cpu", 0, 0}};
-    int failed = 0;
-    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
-        char name[96];
-        snprintf(name, sizeof name, "%s: %s", title, groups[i].what);
-        backend_name = groups[i].backend;
-        guard = groups[i].guard;
-        failed += _cmocka_run_group_tests(name, tests, n, setup, teardown);
-    }
-    return failed != 0;
-}
-
 static const struct setting post_norm[] = {{"vocab_size", "61"}, {"max_position_embeddings", "24"},
                                            {"dim", "32"},        {"n_layers", "2"},
                                            {"n_heads", "2"},     {"hidden_dim", "64"},

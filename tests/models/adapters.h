@@ -3,6 +3,7 @@
 #ifndef TESTS_MODELS_ADAPTERS_H
 #define TESTS_MODELS_ADAPTERS_H
 
+#include "on_backends.h"
 #include "vectors.h"
 
 // An architecture and its adapted layers. If `stored_in_out` is 1, linear layers are stored as [in,
@@ -25,12 +26,6 @@ struct adapted_how {
     int32_t dtype, plain, recompute, zero, trainable;
     const void *base;
 };
-
-// Runs the tests on each backend. Returns the test runner's result, 0 if all passed.
-int adapted_run(const char *title, const struct CMUnitTest *tests, size_t n);
-const struct backend *adapted_backend(void); // backend of the running group
-// Opens another backend of that name with that many threads. Close it with backend_close.
-struct backend adapted_backend_again(uint32_t threads);
 
 // Returns an adapter with the targets and the rank of `k` and with ADAPTED_SCALE. The targets point
 // into `k`.

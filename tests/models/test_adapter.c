@@ -149,7 +149,7 @@ static void full_rank(void **state) {
                               RLHF_VALUE_NONE, 0,          RLHF_HEAD_LOGP};
     rlhf_adapter a = adapter_of(&k);
     a.scale = 1;
-    rlhf_model_open o = open_args(adapted_backend(), RLHF_F32, 1);
+    rlhf_model_open o = open_args(&backend, RLHF_F32, 1);
     o.adapter = &a;
     struct model m = model_open(k.plugin, k.settings, &o);
     struct model full =
@@ -249,7 +249,7 @@ static void recomputed(void **state) {
 static void threads(void **state) {
     (void)state;
     if (backend_is_slow()) return; // an emulation, without threads
-    struct backend one = adapted_backend_again(1);
+    struct backend one = backend_again(1);
     for (int32_t i = 0; i < N_ADAPTED; i++)
         for (int32_t dtype = RLHF_F32; dtype <= RLHF_BF16; dtype++) {
             const struct adapted_how h = {.dtype = dtype, .trainable = 1};
@@ -325,5 +325,5 @@ int main(void) {
                                        cmocka_unit_test(threads),
                                        cmocka_unit_test(shared_prompts),
                                        cmocka_unit_test(sampled_is_trained)};
-    return adapted_run("adapter", tests, sizeof tests / sizeof *tests);
+    return on_backends("adapter", ON_ALL, 2, tests, sizeof tests / sizeof *tests);
 }

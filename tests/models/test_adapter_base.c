@@ -10,19 +10,15 @@ static void on_a_base(void **state) {
             const struct adapted *k = &adapted_kinds[i];
             const struct adapted_how alone = {.dtype = dtype, .trainable = 1};
             struct adapted_how on = alone;
-            const uint64_t nothing =
-                adapted_backend()->compute->bytes_in_use(adapted_backend()->compute->ctx);
+            const uint64_t nothing = backend.compute->bytes_in_use(backend.compute->ctx);
             struct model x = adapted_open(k, alone);
-            const uint64_t one =
-                adapted_backend()->compute->bytes_in_use(adapted_backend()->compute->ctx);
+            const uint64_t one = backend.compute->bytes_in_use(backend.compute->ctx);
             struct model base = adapted_open(k, alone);
-            const uint64_t two =
-                adapted_backend()->compute->bytes_in_use(adapted_backend()->compute->ctx);
+            const uint64_t two = backend.compute->bytes_in_use(backend.compute->ctx);
             adapted_zero_ups(&base); // the base has a different adapter
             on.base = base.self;
             struct model y = adapted_open(k, on), z;
-            const uint64_t three =
-                adapted_backend()->compute->bytes_in_use(adapted_backend()->compute->ctx);
+            const uint64_t three = backend.compute->bytes_in_use(backend.compute->ctx);
             assert_true(three - two < one - nothing);
             rlhf_param p = {.size = sizeof p};
             for (uint32_t j = 0; y.ops->param(y.self, j, &p) == RLHF_OK; j++)
@@ -82,7 +78,7 @@ static void heads_alone(void **state) {
 static void frozen_base(void **state) {
     (void)state;
     const struct adapted *k = &adapted_kinds[5];
-    rlhf_model_open o = open_args(adapted_backend(), RLHF_BF16, 0);
+    rlhf_model_open o = open_args(&backend, RLHF_BF16, 0);
     o.frozen = 1;
     struct model base = model_open(k->plugin, k->settings, &o);
     model_fill(&base, 0.3);
@@ -122,5 +118,5 @@ static void frozen_base(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(on_a_base), cmocka_unit_test(heads_alone),
                                        cmocka_unit_test(frozen_base)};
-    return adapted_run("adapter on a base", tests, sizeof tests / sizeof *tests);
+    return on_backends("adapter on a base", ON_ALL, 2, tests, sizeof tests / sizeof *tests);
 }

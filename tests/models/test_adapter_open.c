@@ -23,7 +23,7 @@ static void listed(void **state) {
         "qwen2", adapted_untied_qwen2, {"v_proj", "q_proj", "q_proj"}, 4, 0, RLHF_VALUE_NONE,
         0,       RLHF_HEAD_LOGP};
     const rlhf_adapter a = adapter_of(&k);
-    rlhf_model_open o = open_args(adapted_backend(), RLHF_BF16, 1);
+    rlhf_model_open o = open_args(&backend, RLHF_BF16, 1);
     o.adapter = &a;
     struct model m = model_open(k.plugin, k.settings, &o);
     assert_true(m.info.caps & RLHF_CAP_ADAPTER);
@@ -66,13 +66,13 @@ static void listed(void **state) {
 
 static void refuse(const struct adapted *k, const rlhf_adapter *a, const void *base, int32_t dtype,
                    const char *says) {
-    rlhf_model_open o = open_args(adapted_backend(), dtype, 1);
+    rlhf_model_open o = open_args(&backend, dtype, 1);
     struct model m;
     o.adapter = a;
     o.base = base;
     o.n_labels = k->n_labels;
     must(&m, model_create(k->plugin, k->settings, &m));
-    m.c = adapted_backend()->compute;
+    m.c = backend.compute;
     const rlhf_status st = m.ops->open(m.self, &o);
     if (st != RLHF_E_INVALID) fail_msg("%s: %d", says, st);
     if (!strstr(host_failure(), says)) fail_msg("\"%s\" does not say \"%s\"", host_failure(), says);
@@ -144,5 +144,5 @@ static void refused_bases(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(listed), cmocka_unit_test(refused),
                                        cmocka_unit_test(refused_bases)};
-    return adapted_run("adapter, open", tests, sizeof tests / sizeof *tests);
+    return on_backends("adapter, open", ON_ALL, 2, tests, sizeof tests / sizeof *tests);
 }

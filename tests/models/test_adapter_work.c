@@ -13,27 +13,26 @@ static struct counted { int32_t dw, dx, across, embeddings, head_weights; } coun
 static rlhf_status count_dw(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, rlhf_dev dy,
                             const rlhf_weight *w, uint32_t rows) {
     counted.dw++;
-    return adapted_backend()->compute->linear_dw(ctx, dw, db, x, dy, w, rows);
+    return backend.compute->linear_dw(ctx, dw, db, x, dy, w, rows);
 }
 static rlhf_status count_dx(void *ctx, rlhf_dev dx, int32_t dtype, int32_t add, rlhf_dev dy,
                             const rlhf_weight *w, uint32_t rows) {
     counted.dx++;
-    return adapted_backend()->compute->linear_dx(ctx, dx, dtype, add, dy, w, rows);
+    return backend.compute->linear_dx(ctx, dx, dtype, add, dy, w, rows);
 }
 static rlhf_status count_sum(void *ctx, const rlhf_linear_sum *a) {
     counted.across += a->across;
-    return adapted_backend()->compute->linear_sum(ctx, a);
+    return backend.compute->linear_sum(ctx, a);
 }
 static rlhf_status count_embed_bwd(void *ctx, rlhf_dev dwte, rlhf_dev dwpe, rlhf_dev dout,
                                    rlhf_dev ids, rlhf_dev pos, uint32_t rows, int32_t d,
                                    int32_t vocab, int32_t n_pos) {
     counted.embeddings++;
-    return adapted_backend()->compute->embed_bwd(ctx, dwte, dwpe, dout, ids, pos, rows, d, vocab,
-                                                 n_pos);
+    return backend.compute->embed_bwd(ctx, dwte, dwpe, dout, ids, pos, rows, d, vocab, n_pos);
 }
 static rlhf_status count_head(void *ctx, const rlhf_lm_head *a) {
     counted.head_weights += a->d_weight != NULL;
-    return adapted_backend()->compute->lm_head_bwd(ctx, a);
+    return backend.compute->lm_head_bwd(ctx, a);
 }
 
 // Two layers with four products each. Only A and B get gradients, and nothing is computed below the
@@ -56,7 +55,7 @@ static void nothing_in_vain(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct adapted k = {"qwen2", tiny_qwen2, {NULL}, 2, 0, RLHF_VALUE_NONE, 0, RLHF_HEAD_LOGP};
         memcpy(k.target, cases[i].target, sizeof k.target);
-        rlhf_compute table = *adapted_backend()->compute;
+        rlhf_compute table = *backend.compute;
         table.linear_dw = count_dw;
         table.linear_dx = count_dx;
         table.linear_sum = count_sum;
@@ -85,12 +84,11 @@ static void recorded(void **state) {
     for (int32_t i = 0; i < N_ADAPTED; i++) {
         if (!(adapted_kinds[i].heads & RLHF_HEAD_LOGP) || backend_is_slow()) continue;
         struct recorder rec;
-        recorder_init(&rec, adapted_backend()->compute);
+        recorder_init(&rec, backend.compute);
         const struct backend recording = {NULL, NULL, &rec.table, NULL};
         for (int32_t with = 0; with < 2; with++) {
             const struct adapted_how h = {.dtype = RLHF_BF16};
-            struct model m =
-                adapted_open_on(with ? &recording : adapted_backend(), &adapted_kinds[i], h);
+            struct model m = adapted_open_on(with ? &recording : &backend, &adapted_kinds[i], h);
             rollout_init(r + with, 61, 7, 12);
             rollout_run(r + with, &m, ROLL_ROWS, 100, &dist, &dist, 0);
             model_close(&m);
@@ -106,5 +104,5 @@ static void recorded(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_in_vain),
                                        cmocka_unit_test(recorded)};
-    return adapted_run("adapter, work", tests, sizeof tests / sizeof *tests);
+    return on_backends("adapter, work", ON_ALL, 2, tests, sizeof tests / sizeof *tests);
 }

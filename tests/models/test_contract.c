@@ -1,26 +1,12 @@
 // test_contract.c: tests what model.h promises, apart from numerical results: that rows do not
 // affect each other, that gradients do not depend on the microbatches, and that the parameter list
 // is right.
+#include "on_backends.h"
 #include "rollout.h"
 #include "vectors.h"
 
 #include <math.h>
 #include <string.h>
-
-static struct backend backend;
-static const char *backend_name;
-
-static int setup(void **state) {
-    (void)state;
-    backend = backend_open(backend_name, 1, 0);
-    return backend.compute ? 0 : -1;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    backend_close(&backend);
-    return 0;
-}
 
 // ---- rows ----
 
@@ -309,16 +295,10 @@ static void test_base(void **state) {
 }
 
 int main(void) {
-    static const char *const names[] = {"reference", "cpu"};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_neighbors),      cmocka_unit_test(test_microbatches),
         cmocka_unit_test(test_bf16_near_f32),  cmocka_unit_test(test_params),
         cmocka_unit_test(test_untied),         cmocka_unit_test(test_score_init),
         cmocka_unit_test(test_gradient_range), cmocka_unit_test(test_base)};
-    int failed = 0;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        backend_name = names[i];
-        failed += cmocka_run_group_tests_name(names[i], tests, setup, teardown);
-    }
-    return failed != 0;
+    return on_backends("contract", ON_REFERENCE | ON_CPU, 1, tests, sizeof tests / sizeof *tests);
 }

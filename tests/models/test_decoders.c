@@ -2,25 +2,10 @@
 // (make_vectors.py): log-probs and gradients in f32, on every backend, to 1e-4 of a tensor's
 // largest value.
 #include "decoders.h"
+#include "on_backends.h"
 #include "vectors.h"
 
 #include <stdio.h>
-
-static const char *backend_name; // set by main for each group
-static uint32_t guard;
-static struct backend backend;
-
-static int setup(void **state) {
-    (void)state;
-    backend = backend_open(backend_name, 2, guard);
-    return backend.compute ? 0 : -1;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    backend_close(&backend);
-    return 0;
-}
 
 static void check(const struct decoder *d) {
     const rlhf_model_open o = open_args(&backend, RLHF_F32, 1);
@@ -113,20 +98,8 @@ static void test_longer_rows(void **state) {
 }
 
 int main(void) {
-    static const struct {
-        const char *backend, *title;
-        uint32_t guard, reserved;
-    } groups[] = {{"reference", "decoders: reference", 0, 0},
-                  {"reference", "decoders: reference, guard mode", 1, 0},
-                  {"cpu", "decoders: cpu", 0, 0}};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_families), cmocka_unit_test(test_positions),
         cmocka_unit_test(test_scores), cmocka_unit_test(test_longer_rows)};
-    int failed = 0;
-    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
-        backend_name = groups[i].backend;
-        guard = groups[i].guard;
-        failed += cmocka_run_group_tests_name(groups[i].title, tests, setup, teardown);
-    }
-    return failed != 0;
+    return on_backends("decoders", ON_ALL, 2, tests, sizeof tests / sizeof *tests);
 }

@@ -2,26 +2,11 @@
 // same bits as without freezing. The last group of tests checks that released values are never
 // accessed: it uses a backend whose buffers are unreadable outside its own functions.
 #include "decoders.h"
+#include "on_backends.h"
 #include "vectors.h"
 
 #include <stdio.h>
 #include <string.h>
-
-static struct backend backend;
-static const char *backend_name;
-static uint32_t guard;
-
-static int setup(void **state) {
-    (void)state;
-    backend = backend_open(backend_name, 1, guard);
-    return backend.compute ? 0 : -1;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    backend_close(&backend);
-    return 0;
-}
 
 static const rlhf_batch batch = {sizeof(rlhf_batch), VEC_ROWS,       VEC_TOTAL, 0,   vec_ids,
                                  vec_offset,         vec_prompt_len, NULL,      NULL};
@@ -226,20 +211,9 @@ static void refusals(void **state) {
 }
 
 int main(void) {
-    static const struct {
-        const char *name, *backend;
-        uint32_t guard, reserved;
-    } groups[] = {
-        {"reference", "reference", 0, 0}, {"cpu", "cpu", 0, 0}, {"guard", "reference", 1, 0}};
     const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits), cmocka_unit_test(same_kl),
                                        cmocka_unit_test(values_are_released),
                                        cmocka_unit_test(not_frozen_keeps_all),
                                        cmocka_unit_test(refusals)};
-    int failed = 0;
-    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
-        backend_name = groups[i].backend;
-        guard = groups[i].guard;
-        failed += cmocka_run_group_tests_name(groups[i].name, tests, setup, teardown);
-    }
-    return failed != 0;
+    return on_backends("frozen", ON_ALL, 1, tests, sizeof tests / sizeof *tests);
 }

@@ -1,23 +1,9 @@
 // test_head_transfers.c: tests how often heads transfer data between host and device. Also tests
 // that the reference model's hidden states stay on the device.
+#include "on_backends.h"
 #include "trial.h"
 
 #include <string.h>
-
-static struct backend backend;
-static const char *backend_name;
-
-static int setup(void **state) {
-    (void)state;
-    backend = backend_open(backend_name, 1, 0);
-    return backend.compute ? 0 : -1;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    backend_close(&backend);
-    return 0;
-}
 
 static int downloads, uploads;
 
@@ -184,13 +170,8 @@ static void test_kl_on_the_device(void **state) {
 }
 
 int main(void) {
-    static const char *const names[] = {"reference", "cpu"};
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_transfer_each_way),
                                        cmocka_unit_test(test_kl_on_the_device)};
-    int failed = 0;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        backend_name = names[i];
-        failed += cmocka_run_group_tests_name(names[i], tests, setup, teardown);
-    }
-    return failed != 0;
+    return on_backends("head_transfers", ON_REFERENCE | ON_CPU, 1, tests,
+                       sizeof tests / sizeof *tests);
 }

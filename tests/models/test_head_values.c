@@ -1,24 +1,10 @@
 // test_head_values.c: values of the entropy, kl, value and score heads, compared with sums over the
 // vocabulary of log-probs and with products in double.
+#include "on_backends.h"
 #include "trial.h"
 
 #include <math.h>
 #include <string.h>
-
-static struct backend backend;
-static const char *backend_name;
-
-static int setup(void **state) {
-    (void)state;
-    backend = backend_open(backend_name, 1, 0);
-    return backend.compute ? 0 : -1;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    backend_close(&backend);
-    return 0;
-}
 
 enum { VOCAB = 61 };
 
@@ -159,14 +145,9 @@ static void test_kl_self(void **state) {
 }
 
 int main(void) {
-    static const char *const names[] = {"reference", "cpu"};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values), cmocka_unit_test(test_kl_self),
         cmocka_unit_test(test_value_values), cmocka_unit_test(test_token_score_values)};
-    int failed = 0;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        backend_name = names[i];
-        failed += cmocka_run_group_tests_name(names[i], tests, setup, teardown);
-    }
-    return failed != 0;
+    return on_backends("head_values", ON_REFERENCE | ON_CPU, 1, tests,
+                       sizeof tests / sizeof *tests);
 }

@@ -1,23 +1,9 @@
 // test_heads.c: gradients of value, entropy, kl and pooled score heads, compared with finite
 // differences along each tensor's own gradient.
+#include "on_backends.h"
 #include "trial.h"
 
 #include <math.h>
-
-static struct backend backend;
-static const char *backend_name;
-
-static int setup(void **state) {
-    (void)state;
-    backend = backend_open(backend_name, 1, 0);
-    return backend.compute ? 0 : -1;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    backend_close(&backend);
-    return 0;
-}
 
 // Returns the loss after p has moved by `eps` along direction / |direction|.
 static double loss_at(struct trial *t, const rlhf_param *p, const float *at, const float *dir,
@@ -168,7 +154,6 @@ static void test_detach(void **state) {
 }
 
 int main(void) {
-    static const char *const names[] = {"reference", "cpu"};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_value_mlp),      cmocka_unit_test(test_value_linear),
         cmocka_unit_test(test_entropy),        cmocka_unit_test(test_kl),
@@ -176,10 +161,5 @@ int main(void) {
         cmocka_unit_test(test_encoder_mean),   cmocka_unit_test(test_score_mean),
         cmocka_unit_test(test_score_first),    cmocka_unit_test(test_token_score),
         cmocka_unit_test(test_together_token), cmocka_unit_test(test_detach)};
-    int failed = 0;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        backend_name = names[i];
-        failed += cmocka_run_group_tests_name(names[i], tests, setup, teardown);
-    }
-    return failed != 0;
+    return on_backends("heads", ON_REFERENCE | ON_CPU, 1, tests, sizeof tests / sizeof *tests);
 }

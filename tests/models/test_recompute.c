@@ -2,26 +2,11 @@
 // activations. Heads and gradients have the same bits, and the first model uses less memory.
 #include "decoders.h"
 #include "families.h"
+#include "on_backends.h"
 #include "vectors.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-static struct backend backend;
-static const char *backend_name; // set by main for each group
-static uint32_t guard;
-
-static int setup(void **state) {
-    (void)state;
-    backend = backend_open(backend_name, 2, guard);
-    return backend.compute ? 0 : -1;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    backend_close(&backend);
-    return 0;
-}
 
 static const struct kind {
     const char *plugin;
@@ -196,7 +181,7 @@ static void wide_layers(void **state) {
     static const uint64_t streams[] = {11, 13, 7, 8};
     static const uint64_t once[] = {13, 21, 11, 15};
     // This runs only on the cpu backend, because the reference and emulations would take too long.
-    if (strcmp(backend_name, "cpu") != 0 || getenv("RLHF_TEST_BACKEND")) skip();
+    if (strcmp(backend_name(), "cpu") != 0 || getenv("RLHF_TEST_BACKEND")) skip();
     for (size_t i = 0; i < 4; i++) {
         const char *plugin = plugins[i % 2];
         const int32_t dtype = i < 2 ? RLHF_F32 : RLHF_BF16;
@@ -227,20 +212,8 @@ static void refused(void **state) {
 }
 
 int main(void) {
-    static const struct {
-        const char *backend, *title;
-        uint32_t guard, reserved;
-    } groups[] = {{"reference", "recompute: reference", 0, 0},
-                  {"reference", "recompute: reference, guard mode", 1, 0},
-                  {"cpu", "recompute: cpu", 0, 0}};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_bits), cmocka_unit_test(shared_prompts), cmocka_unit_test(holds_less),
         cmocka_unit_test(wide_layers), cmocka_unit_test(refused)};
-    int failed = 0;
-    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
-        backend_name = groups[i].backend;
-        guard = groups[i].guard;
-        failed += cmocka_run_group_tests_name(groups[i].title, tests, setup, teardown);
-    }
-    return failed != 0;
+    return on_backends("recompute", ON_ALL, 2, tests, sizeof tests / sizeof *tests);
 }

@@ -1,23 +1,9 @@
 // test_refusals.c: which configs, tables, batches and calls a model refuses, and the message for
 // each.
+#include "on_backends.h"
 #include "vectors.h"
 
 #include <string.h>
-
-static struct backend backend;
-static const char *backend_name;
-
-static int setup(void **state) {
-    (void)state;
-    backend = backend_open(backend_name, 1, 0);
-    return backend.compute ? 0 : -1;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    backend_close(&backend);
-    return 0;
-}
 
 static void test_refused_configs(void **state) {
     (void)state;
@@ -195,15 +181,9 @@ static void test_refused_generation(void **state) {
 }
 
 int main(void) {
-    static const char *const names[] = {"reference", "cpu"};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refused_configs),  cmocka_unit_test(test_refused_batches),
         cmocka_unit_test(test_refused_backward), cmocka_unit_test(test_refused_generation),
         cmocka_unit_test(test_refused_tables),   cmocka_unit_test(test_other_sizes)};
-    int failed = 0;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        backend_name = names[i];
-        failed += cmocka_run_group_tests_name(names[i], tests, setup, teardown);
-    }
-    return failed != 0;
+    return on_backends("refusals", ON_REFERENCE | ON_CPU, 1, tests, sizeof tests / sizeof *tests);
 }

@@ -2,6 +2,7 @@
 // that begin at a middle layer, rows of the LM head before and after its values are released, and
 // errors. tests/inspect and tests/oracle compare the numbers with PyTorch.
 #include "adapters.h"
+#include "on_backends.h"
 
 #include <rlhf/draft/tap.h>
 
@@ -12,21 +13,6 @@ enum { N = 9, MOST = 4096 };
 static const int32_t ids[N] = {5, 17, 60, 3, 3, 41, 9, 2, 30};
 static const int32_t offset[] = {0, N}, prompt_len[] = {N};
 static const rlhf_batch row = {sizeof(rlhf_batch), 1, N, 0, ids, offset, prompt_len, NULL, NULL};
-
-static struct backend backend;
-static const char *backend_name;
-
-static int setup(void **state) {
-    (void)state;
-    backend = backend_open(backend_name, 1, 0);
-    return backend.compute ? 0 : -1;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    backend_close(&backend);
-    return 0;
-}
 
 static const rlhf_tap_ops *tap_of(const struct model *m) {
     const rlhf_tap_ops *t = m->plugin->extension(m->self, RLHF_EXT_TAP);
@@ -240,17 +226,11 @@ static void wrong_calls(void **state) {
 }
 
 int main(void) {
-    static const char *const names[] = {"reference", "cpu"};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_has_its_identities),
         cmocka_unit_test(rows_of_a_frozen_model),
         cmocka_unit_test(structs_may_be_longer),
         cmocka_unit_test(wrong_calls),
     };
-    int failed = 0;
-    for (size_t i = 0; i < 2; i++) {
-        backend_name = names[i];
-        failed += cmocka_run_group_tests_name(names[i], tests, setup, teardown);
-    }
-    return failed;
+    return on_backends("tap", ON_REFERENCE | ON_CPU, 1, tests, sizeof tests / sizeof *tests);
 }

@@ -1,22 +1,8 @@
 // test_trim.c: trim() frees memory that a model holds only for speed, and does not change any bits.
+#include "on_backends.h"
 #include "vectors.h"
 
 #include <string.h>
-
-static struct backend backend;
-static const char *backend_name;
-
-static int setup(void **state) {
-    (void)state;
-    backend = backend_open(backend_name, 1, 0);
-    return backend.compute ? 0 : -1;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    backend_close(&backend);
-    return 0;
-}
 
 enum { MANY = 32, LENGTH = 32 };
 
@@ -74,7 +60,7 @@ static void test_trim(void **state) {
     assert_true(held > left + ((uint64_t)8 << 20) && left >= before);
     // Memory that grows with the batch is freed. The cpu backend is not compared, because its own
     // workspaces may grow with the number of rows.
-    if (strcmp(backend_name, "reference") == 0) assert_int_equal(left, least);
+    if (strcmp(backend_name(), "reference") == 0) assert_int_equal(left, least);
     assert_refused(m.ops->backward(m.self, &b, &f, &h), RLHF_E_INVALID, "no forward");
     all[1] = long_step(&m, &b, logp[1]);
     assert_memory_equal(all[0], all[1], (uint64_t)m.info.n_params * sizeof *all[0]);
@@ -98,12 +84,6 @@ static void test_trim(void **state) {
 }
 
 int main(void) {
-    static const char *const names[] = {"reference", "cpu"};
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_trim)};
-    int failed = 0;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        backend_name = names[i];
-        failed += cmocka_run_group_tests_name(names[i], tests, setup, teardown);
-    }
-    return failed != 0;
+    return on_backends("trim", ON_REFERENCE | ON_CPU, 1, tests, sizeof tests / sizeof *tests);
 }

@@ -2,6 +2,7 @@
 // are computed only for the policy's tokens, and have the same bits as without turns. Gradients
 // equal the gradients of a batch in which the environment's tokens carry no loss. Also tests
 // divergences of the kl head from a reference of another width.
+#include "on_backends.h"
 #include "vectors.h"
 
 #include <math.h>
@@ -17,21 +18,6 @@ enum {
 static const struct setting wide_gpt2[] = {
     {"vocab_size", "61"}, {"n_positions", "24"}, {"n_embd", "48"}, {"n_layer", "2"},
     {"n_head", "2"},      {"n_inner", "64"},     {NULL, NULL}};
-
-static struct backend backend;
-static const char *backend_name;
-
-static int setup(void **state) {
-    (void)state;
-    backend = backend_open(backend_name, 1, 0);
-    return backend.compute ? 0 : -1;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    backend_close(&backend);
-    return 0;
-}
 
 // ---- who wrote what ----
 
@@ -343,11 +329,5 @@ int main(void) {
         cmocka_unit_test(bits_of_the_policys_tokens), cmocka_unit_test(arrays_by_response_token),
         cmocka_unit_test(gradients_of_the_policys_tokens), cmocka_unit_test(wrong_turns),
         cmocka_unit_test(models_exchanged)};
-    static const char *const names[] = {"reference", "cpu"};
-    int failed = 0;
-    for (int i = 0; i < 2; i++) {
-        backend_name = names[i];
-        failed += cmocka_run_group_tests_name(names[i], tests, setup, teardown);
-    }
-    return failed;
+    return on_backends("turns", ON_REFERENCE | ON_CPU, 1, tests, sizeof tests / sizeof *tests);
 }

@@ -1,25 +1,10 @@
 // tests/models/test_vectors.c: compares forward, every gradient and ten AdamW steps with PyTorch
 // (make_vectors.py), in f32, on both backends. The bound is 1e-4 of a tensor's largest value.
+#include "on_backends.h"
 #include "vectors.h"
 
 #include <stdio.h>
 #include <string.h>
-
-static const char *backend_name; // set by main for each group
-static uint32_t guard;
-static struct backend backend;
-
-static int setup(void **state) {
-    (void)state;
-    backend = backend_open(backend_name, 2, guard);
-    return backend.compute ? 0 : -1;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    backend_close(&backend);
-    return 0;
-}
 
 // ---- GPT-2, language model ----
 
@@ -171,21 +156,9 @@ static void test_distilbert(void **state) {
 }
 
 int main(void) {
-    static const struct {
-        const char *backend, *title;
-        uint32_t guard, reserved;
-    } groups[] = {{"reference", "vectors: reference", 0, 0},
-                  {"reference", "vectors: reference, guard mode", 1, 0},
-                  {"cpu", "vectors: cpu", 0, 0}};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gpt2_lm),          cmocka_unit_test(test_gpt2_adamw),
         cmocka_unit_test(test_gpt2_score),       cmocka_unit_test(test_gpt2_pads),
         cmocka_unit_test(test_gpt2_token_score), cmocka_unit_test(test_distilbert)};
-    int failed = 0;
-    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
-        backend_name = groups[i].backend;
-        guard = groups[i].guard;
-        failed += cmocka_run_group_tests_name(groups[i].title, tests, setup, teardown);
-    }
-    return failed != 0;
+    return on_backends("vectors", ON_ALL, 2, tests, sizeof tests / sizeof *tests);
 }

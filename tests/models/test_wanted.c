@@ -2,25 +2,10 @@
 // received (rlhf_forward.wanted) gives the same bits as a pass that begins later. All later calls
 // give the same bits, too.
 #include "decoders.h"
+#include "on_backends.h"
 #include "vectors.h"
 
 #include <string.h>
-
-static struct backend backend;
-static const char *backend_name; // set by main for each group
-static uint32_t guard;
-
-static int setup(void **state) {
-    (void)state;
-    backend = backend_open(backend_name, 2, guard);
-    return backend.compute ? 0 : -1;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    backend_close(&backend);
-    return 0;
-}
 
 static const struct kind {
     const char *plugin;
@@ -210,18 +195,7 @@ static void refused(void **state) {
 }
 
 int main(void) {
-    static const struct {
-        const char *backend, *title;
-        uint32_t guard, reserved;
-    } groups[] = {{"reference", "wanted: reference, guard mode", 1, 0},
-                  {"cpu", "wanted: cpu", 0, 0}};
     const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits), cmocka_unit_test(complete),
                                        cmocka_unit_test(refused)};
-    int failed = 0;
-    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
-        backend_name = groups[i].backend;
-        guard = groups[i].guard;
-        failed += cmocka_run_group_tests_name(groups[i].title, tests, setup, teardown);
-    }
-    return failed != 0;
+    return on_backends("wanted", ON_GUARD | ON_CPU, 2, tests, sizeof tests / sizeof *tests);
 }
