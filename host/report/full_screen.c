@@ -85,7 +85,7 @@ FILE *rlhf__full_screen_out(const struct rlhf__full_screen *s) { return s->kept;
 
 // ---- the numbers ----
 
-enum more { PLAIN, BEST, A_TOKEN, ENTROPY, LENGTH, STEPS };
+enum more { PLAIN, BEST, PER_TOKEN, ENTROPY, LENGTH, STEPS };
 
 // The rows with a curve. A row is shown if the run has its metric.
 static const struct {
@@ -96,7 +96,7 @@ static const struct {
     {"loss", "objective/loss", PLAIN},
     {"right", "objective/verifiable_correct_rate", PLAIN},
     {"judge", "judge/mean", PLAIN},
-    {"kl", "objective/kl", A_TOKEN},
+    {"kl", "objective/kl", PER_TOKEN},
     {"entropy", RLHF__ENTROPY_METRIC, ENTROPY},
     {"length", "completions/mean_length", LENGTH},
     {"grad norm", "optim/grad_norm", STEPS},
@@ -182,9 +182,9 @@ static void put_more(const struct rlhf__full_screen *s, enum more more,
                          (long long)v->phase[best]);
     if (more == PLAIN && v->n > 1) rlhf__buf_printf(out, "from %s", a);
     if (more == ENTROPY)
-        rlhf__buf_printf(out, "a token%s%s", v->n > 1 ? ", from " : "", v->n > 1 ? a : "");
-    if (more == A_TOKEN && isfinite(each))
-        rlhf__buf_printf(out, "%s a token", rlhf__figure(each, b));
+        rlhf__buf_printf(out, "per token%s%s", v->n > 1 ? ", from " : "", v->n > 1 ? a : "");
+    if (more == PER_TOKEN && isfinite(each))
+        rlhf__buf_printf(out, "%s per token", rlhf__figure(each, b));
     if (more == LENGTH && isfinite(cut)) rlhf__buf_printf(out, "%.0f %% cut off", 100 * cut);
     if (more == STEPS && left > 0)
         rlhf__buf_printf(out, "%.0f step%s skipped", left, left == 1 ? "" : "s");

@@ -160,7 +160,7 @@ static const char *it_why_unused(const rlhf_option_in *in) {
 
 static const rlhf_opt options[] = {
     RLHF_OPT_I64(struct iterative_options, iteration_phases, 1, 1, 1000000,
-                 "phases an iteration; at its end the policy becomes the reference. 1: the "
+                 "phases per iteration; at its end the policy becomes the reference. 1: the "
                  "two-model variant"),
     RLHF_OPT_BOOL(struct iterative_options, replay, 0,
                   "train the reward model at the end of an iteration, on pairs that the run's "
@@ -171,7 +171,7 @@ static const rlhf_opt options[] = {
                  "newest pairs of earlier iterations to keep; 0: all"),
     RLHF_OPT_I64(struct iterative_options, rm_epochs, 1, 1, 1000,
                  "passes over the iteration's pairs"),
-    RLHF_OPT_I64(struct iterative_options, rm_batch, 32, 1, 1000000, "pairs a reward-model step"),
+    RLHF_OPT_I64(struct iterative_options, rm_batch, 32, 1, 1000000, "pairs per reward-model step"),
     RLHF_OPT_F64_ABOVE(struct iterative_options, rm_lr, 5e-5, 0, 1,
                        "reward-model learning rate, annealed to 0 in each iteration"),
     RLHF_OPT_BOOL(struct iterative_options, rm_refit, 1,

@@ -219,7 +219,7 @@ static const rlhf_opt options[] = {
                   "loss over a minibatch: mean over its tokens, or mean of per-response means"),
     RLHF_OPT_I64(struct opd_config, group_size, 1, 1, 4096, "samples per prompt"),
     RLHF_OPT_I64(struct opd_config, epochs, 1, 1, 1000, "passes over the rollout in a phase"),
-    RLHF_OPT_I64(struct opd_config, minibatches, 1, 1, 1000000, "optimizer steps an epoch"),
+    RLHF_OPT_I64(struct opd_config, minibatches, 1, 1, 1000000, "optimizer steps per epoch"),
     RLHF_OPT_ENUM(struct opd_config, logprob_temperature, RLHF__TEMPERATURE_SAMPLING,
                   rlhf__temperature_names,
                   "both distributions at the sampling temperature, or at 1"),

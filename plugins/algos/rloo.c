@@ -41,7 +41,7 @@ static const char *const ratios[] = {"token", "sequence", NULL}; // as in enum r
 static const rlhf_opt options[] = {
     RLHF_OPT_I64(struct rlhf__pg_options, group_size, 4, 2, 4096, "samples per prompt"),
     RLHF_OPT_I64(struct rlhf__pg_options, epochs, 1, 1, 1000, "passes over the rollout in a phase"),
-    RLHF_OPT_I64(struct rlhf__pg_options, minibatches, 1, 1, 1000000, "optimizer steps an epoch"),
+    RLHF_OPT_I64(struct rlhf__pg_options, minibatches, 1, 1, 1000000, "optimizer steps per epoch"),
     RLHF_OPT_F64(struct rlhf__pg_options, kl_coef, 0.05, 0, 1000,
                  "KL penalty in the reward; 0: none"),
     RLHF_OPT_ENUM(struct rlhf__pg_options, ratio, RLHF__RATIO_SEQUENCE, ratios,

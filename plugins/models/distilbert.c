@@ -16,7 +16,7 @@ static const rlhf_opt opts[] = {
                  "context length in tokens"),
     RLHF_OPT_I64(struct config, dim, 768, 1, 1 << 15, "width of the residual stream"),
     RLHF_OPT_I64(struct config, n_layers, 6, 1, 1024, "number of layers"),
-    RLHF_OPT_I64(struct config, n_heads, 12, 1, 1024, "attention heads a layer"),
+    RLHF_OPT_I64(struct config, n_heads, 12, 1, 1024, "attention heads per layer"),
     RLHF_OPT_I64(struct config, hidden_dim, 3072, 1, 1 << 17, "width of the MLP"),
     RLHF_OPT_STR(struct config, activation, "gelu",
                  "gelu, gelu_new, gelu_pytorch_tanh, relu or silu"),

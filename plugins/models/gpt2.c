@@ -19,7 +19,7 @@ static const rlhf_opt opts[] = {
     RLHF_OPT_I64(struct config, n_positions, 1024, 1, 1 << 20, "context length in tokens"),
     RLHF_OPT_I64(struct config, n_embd, 768, 1, 1 << 15, "width of the residual stream"),
     RLHF_OPT_I64(struct config, n_layer, 12, 1, 1024, "number of layers"),
-    RLHF_OPT_I64(struct config, n_head, 12, 1, 1024, "attention heads a layer"),
+    RLHF_OPT_I64(struct config, n_head, 12, 1, 1024, "attention heads per layer"),
     RLHF_OPT_I64(struct config, n_inner, 0, 0, 1 << 17, "width of the MLP; 0 or null: 4 n_embd"),
     RLHF_OPT_I64(struct config, pad_token_id, -1, INT32_MIN, INT32_MAX,
                  "the score head reads the last token that is not this one"),

@@ -20,7 +20,7 @@ const rlhf_opt options[] = {
     RLHF_OPT_I64(config, n_positions, 64, 1, 1 << 20, "context length in tokens"),
     RLHF_OPT_I64(config, hidden_size, 32, 1, 1 << 15, "width of the residual stream"),
     RLHF_OPT_I64(config, n_layer, 2, 1, 1024, "number of layers"),
-    RLHF_OPT_I64(config, n_head, 2, 1, 1024, "attention heads a layer"),
+    RLHF_OPT_I64(config, n_head, 2, 1, 1024, "attention heads per layer"),
     RLHF_OPT_I64(config, inner_size, 64, 1, 1 << 17, "width of the MLP"),
     RLHF_OPT_F64_ABOVE(config, norm_eps, 1e-5, 0, 1, "added to the mean square in norms"),
     RLHF_OPT_F64(config, initializer_range, 0.02, 0, 10, "standard deviation of fresh matrices"),

@@ -183,7 +183,7 @@ static void the_whole_terminal(void **state) {
                                         "   ETA 0:0",
                                         " reward ",
                                         " kl ",
-                                        " a token",
+                                        " per token",
                                         " grad norm ",
                                         " time ",
                                         " speed ",

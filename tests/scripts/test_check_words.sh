@@ -39,7 +39,7 @@ printf '// Fails when nobody looks.\n' >"$dir/new.c"
 expect 1 '2 of 6 comment lines' --list
 expect 0 'new.c:1: "nobody" in: Fails when nobody looks.' --since HEAD --list
 expect 1 'check-words: git diff' --since nothing
-rm "$dir/new.c"
+rm -f "$dir"/*.c "$dir"/*.md
 # Messages are literals of the parts that users meet. Adjacent literals are one message.
 mkdir "$dir/host"
 cat >"$dir/host/b.c" <<'END'
@@ -51,3 +51,12 @@ END
 commit
 expect 1 '1 of 2 messages (50.0 %)'
 expect 1 'host/b.c:1: "is wanted" in: the member is %s; a string is wanted' --list
+# One literal with "a" instead of "per" is an error, in messages and in the help of options.
+rm -rf "$dir"/*
+mkdir "$dir/lib"
+printf 'const char *help = "rows per step", *limit = "how many rows a phase has", *end = "once a run has ended";\n' >"$dir/lib/b.c"
+commit
+expect 0 "With 'a' instead of 'per': 0 of 3 literals (0.0 %)"
+printf 'const char *help = "rows a step";\n' >"$dir/lib/c.c"
+expect 1 "With 'a' instead of 'per': 1 of 4 literals (25.0 %)"
+expect 1 'lib/c.c:1: "rows a step" in: rows a step' --list

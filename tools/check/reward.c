@@ -334,7 +334,7 @@ static int try_score(struct rlhf__check *c, int32_t step) {
         if (a.status == RLHF_OK) tell_not_finite(c, &a, n);
         if (a.status == RLHF_OK && step == 0) otherwise(c, &set, rows, &a, &b);
         if (a.status == RLHF_OK && many)
-            rlhf__child_log_fact(c->log, "score() takes %.3g microseconds a row of %u",
+            rlhf__child_log_fact(c->log, "score() takes %.3g microseconds per row of %u",
                                  1e6 * (a.seconds < b.seconds ? a.seconds : b.seconds) / n, n);
     }
     scores_finish(&a);

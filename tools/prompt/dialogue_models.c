@@ -140,7 +140,7 @@ void rlhf__dialogue_describe(const struct rlhf__dialogue *d) {
         rlhf__buf_printf(&out, "temperature %g", s->temperature);
     if (!s->greedy && s->top_p < 1) rlhf__buf_printf(&out, ", top-p %g", s->top_p);
     rlhf__buf_printf(&out, ", up to %lld tokens", (long long)s->max_new);
-    if (d->n > 1) rlhf__buf_printf(&out, ", %lld texts a line", (long long)d->n);
+    if (d->n > 1) rlhf__buf_printf(&out, ", %lld texts per line", (long long)d->n);
     if (d->chat) rlhf__buf_puts(&out, ", chat");
     if (d->other) rlhf__buf_printf(&out, ", compared with %s", d->other_name);
     if (d->reward) rlhf__buf_printf(&out, ", scored by %s", d->reward_name);

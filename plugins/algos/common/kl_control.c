@@ -25,8 +25,8 @@ rlhf_status rlhf__kl_control_plan(const rlhf_host *host, const struct rlhf__kl_c
                                   uint32_t n) {
     if (c->controller != RLHF__KL_ADAPTIVE || 0.2 * n < c->horizon) return RLHF_OK;
     return rlhf_failf(host, RLHF_E_INVALID,
-                      "kl_horizon is %g; with %u sequences a phase it must be above %g", c->horizon,
-                      (unsigned)n, 0.2 * n);
+                      "kl_horizon is %g; with %u sequences per phase it must be above %g",
+                      c->horizon, (unsigned)n, 0.2 * n);
 }
 
 void rlhf__kl_control_update(struct rlhf__kl_control *c, const struct rlhf__pg_rollout_sums *r) {

@@ -15,7 +15,7 @@ static const char *const loss_names[] = {"grpo",  "bnpo", "dr_grpo", "dapo",
 const rlhf_opt rlhf__grpo_option_table[] = {
     RLHF_OPT_I64(PG, group_size, 8, 1, 4096, "samples per prompt, at least 2"),
     RLHF_OPT_I64(PG, epochs, 1, 1, 1000, "passes over the rollout in a phase (mu)"),
-    RLHF_OPT_I64(PG, minibatches, 1, 1, 1000000, "optimizer steps an epoch"),
+    RLHF_OPT_I64(PG, minibatches, 1, 1, 1000000, "optimizer steps per epoch"),
     RLHF_OPT_ENUM(T, advantage_scale, RLHF__GRPO_SCALE_GROUP, scale_names,
                   "divide reward - group mean by the standard deviation of the group, of the "
                   "batch, or not"),

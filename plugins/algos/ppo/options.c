@@ -69,7 +69,7 @@ const rlhf_opt rlhf__ppo_option_table[] = {
     RLHF_OPT_F64(T, value_clip, 0.2, 0, 1e6, "keep the value this near its rollout value; 0 = off"),
     RLHF_OPT_F64(PG, entropy_coef, 0, 0, 1000, "entropy bonus"),
     RLHF_OPT_I64(PG, epochs, 4, 1, 1000, "passes over the rollout in a phase"),
-    RLHF_OPT_I64(PG, minibatches, 1, 1, 1000000, "optimizer steps an epoch"),
+    RLHF_OPT_I64(PG, minibatches, 1, 1, 1000000, "optimizer steps per epoch"),
     RLHF_OPT_F64(PG, target_kl, 0, 0, 1000,
                  "end the phase's epochs once a minibatch's policy/approxkl exceeds this; 0 = off"),
     RLHF__PG_OPT_LOGPROBS,
