@@ -23,14 +23,6 @@ static const char *const environment[] = {
     NULL,
 };
 
-static char *word(const char *text) {
-    const union {
-        const char *text;
-        char *word; // execve() does not modify them
-    } u = {text};
-    return u.word;
-}
-
 static void destroy(void *self) {
     struct env *e = self;
     if (!e) return;
@@ -53,14 +45,14 @@ static rlhf_status open_python(struct env *e, const struct config *c) {
     static const char *const apis[] = {"trl", "gymnasium"};
     const char *slash = strrchr(c->file, '/');
     RLHF_TRY(check(e->lines.host, c));
-    char *const argv[] = {word(c->python),
-                          word("-c"),
-                          word(rlhf__environment_driver),
-                          word(c->file),
-                          word(apis[c->api]),
-                          word(c->class_name ? c->class_name : ""),
-                          word(c->tools ? c->tools : ""),
-                          word(c->rewards ? c->rewards : ""),
+    char *const argv[] = {rlhf__program_word(c->python),
+                          rlhf__program_word("-c"),
+                          rlhf__program_word(rlhf__environment_driver),
+                          rlhf__program_word(c->file),
+                          rlhf__program_word(apis[c->api]),
+                          rlhf__program_word(c->class_name ? c->class_name : ""),
+                          rlhf__program_word(c->tools ? c->tools : ""),
+                          rlhf__program_word(c->rewards ? c->rewards : ""),
                           NULL};
     memcpy(e->argv, argv, sizeof argv);
     snprintf(e->name, sizeof e->name, "%.120s (%.120s)", slash ? slash + 1 : c->file, c->python);

@@ -62,6 +62,14 @@ const void *rlhf__program_extension(void *self, const char *id) {
     return strcmp(id, RLHF_EXT_PROGRAM) == 0 ? &use : NULL;
 }
 
+char *rlhf__program_word(const char *text) {
+    const union {
+        const char *text;
+        char *word;
+    } u = {text};
+    return u.word;
+}
+
 rlhf_status rlhf__program_init(struct rlhf__program *p, const rlhf_host *host, char *const *argv,
                                const char *const *env) {
     memset(p, 0, sizeof *p);

@@ -28,6 +28,10 @@ struct rlhf__program {
 // rlhf_plugin.extension of a plugin that lets programs do its work. [any]
 const void *rlhf__program_extension(void *self, const char *id);
 
+// Returns `text` as a member of an argument list. Such pointers are not const, because execve()
+// takes them so, but nothing modifies the text. [any]
+char *rlhf__program_word(const char *text);
+
 // Finds the file of argv[0] without starting it. If argv[0] has no slash, searches PATH.
 // RLHF_E_INVALID: the file is missing, not a regular file, or not executable. RLHF_E_UNSUPPORTED:
 // the host cannot start programs. [main]

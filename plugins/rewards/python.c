@@ -385,21 +385,17 @@ static void python_destroy(void *self) {
     p->host->free(p->host, p);
 }
 
-static char *word(const char *text) {
-    const union {
-        const char *text;
-        char *word; // not const, because execve() takes such pointers; it does not modify them
-    } u = {text};
-    return u.word;
-}
-
 static rlhf_status open_python(struct python *p) {
     const struct python_config *c = p->config;
     RLHF_TRY(read_functions(p));
     RLHF_TRY(read_weights(p));
     RLHF_TRY(look_at_file(p));
-    char *const argv[] = {word(c->python), word("-c"),   word(rlhf__python_driver),
-                          word(c->file),   p->functions, NULL};
+    char *const argv[] = {rlhf__program_word(c->python),
+                          rlhf__program_word("-c"),
+                          rlhf__program_word(rlhf__python_driver),
+                          rlhf__program_word(c->file),
+                          p->functions,
+                          NULL};
     memcpy(p->argv, argv, sizeof argv);
     snprintf(p->name, sizeof p->name, "%.120s (%.120s)", base_name(c->file), c->python);
     RLHF_TRY(rlhf__program_init(&p->program, p->host, p->argv, environment));

@@ -28,14 +28,6 @@ struct tracker {
     char name[160]; // "wandb (python3)"
 };
 
-static char *word(const char *text) {
-    const union {
-        const char *text;
-        char *word; // not const, because execve() takes such pointers; it does not modify them
-    } u = {text};
-    return u.word;
-}
-
 void rlhf__tracker_destroy(void *self) {
     struct tracker *t = self;
     if (!t) return;
@@ -50,8 +42,9 @@ rlhf_status rlhf__tracker_create(const rlhf_host *host, const struct rlhf__track
     t->host = host;
     t->spec = *spec;
     const char *python = spec->config->python;
-    char *const argv[] = {word(python), word("-c"), word(rlhf__tracker_driver), word(spec->package),
-                          NULL};
+    char *const argv[] = {rlhf__program_word(python), rlhf__program_word("-c"),
+                          rlhf__program_word(rlhf__tracker_driver),
+                          rlhf__program_word(spec->package), NULL};
     memcpy(t->argv, argv, sizeof argv);
     snprintf(t->name, sizeof t->name, "%s (%.120s)", spec->package, python);
     const rlhf_status st = rlhf__program_init(&t->program, host, t->argv, NULL);
