@@ -27,7 +27,7 @@ use_reward() { quiet rlhf-host --algo ppo.so --reward "$1:word=the" $tiny_run --
 use_algo() { quiet rlhf-host --algo "$1:scale=0.5" --reward period_count.so $tiny_run --out "$2"; }
 use_sink() {
     quiet rlhf-host --algo ppo.so --reward period_count.so --sink "$1:metric=objective/kl" $tiny_run --set algo.minibatches=1 --out "$2"
-    grep -q '^1 ' "$2/progress.txt" || fail "$1 wrote nothing"
+    grep -q '^1 ' "$2"/sinks/*/progress.txt || fail "$1 wrote nothing"
 }
 use_model() {
     mkdir tiny

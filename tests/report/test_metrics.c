@@ -238,6 +238,41 @@ static void a_full_disk_leaves_whole_rows(void **state) {
     check_rows(s, "{\"phase\": 1, \"a\": 1}\n");
 }
 
+// A resume reads line by line. A line may be longer than what is kept in memory, and a file may end
+// in a hole of gigabytes, as after a power failure.
+static void a_huge_file_is_read_in_constant_memory(void **state) {
+    struct scratch *s = *state;
+    const size_t n = (size_t)9 << 20;
+    char *text = calloc(1, n + 200);
+    struct rlimit old, most;
+    assert_non_null(text);
+    snprintf(text, 40, "{\"phase\": 1, \"a\": \"");
+    memset(text + strlen(text), 'x', n);
+    snprintf(text + strlen(text), 100, "\"}\n{\"phase\": 2, \"a\": 1}\n");
+    const char *kept = scratch_bytes(s, "kept", text, strlen(text));
+    char *second = strchr(text, '\n') + 1;
+    snprintf(second, 100, "{\"phase\": 3, \"a\": 1}\n{\"phase\": 2, \"a\": 1}\n");
+    const char *path = scratch_bytes(s, "metrics.jsonl", text, strlen(text));
+    assert_int_equal(truncate(path, (off_t)2 << 30), 0);
+    assert_int_equal(getrlimit(RLIMIT_AS, &old), 0);
+    most = old;
+    most.rlim_cur = (rlim_t)1 << 30;
+#ifndef RLHF_SANITIZED
+    assert_int_equal(setrlimit(RLIMIT_AS, &most), 0);
+#endif
+    rlhf__metrics_close(open_run(s, 2));
+    assert_int_equal(setrlimit(RLIMIT_AS, &old), 0);
+    struct rlhf__buf a = RLHF__BUF_INIT, b = RLHF__BUF_INIT;
+    struct rlhf__error err = {0};
+    check_ok(rlhf__file_read(kept, 1 << 24, &a, &err), &err);
+    check_ok(rlhf__file_read(path, 1 << 24, &b, &err), &err);
+    assert_int_equal(a.len, b.len);
+    assert_memory_equal(a.data, b.data, a.len);
+    rlhf__buf_free(&a);
+    rlhf__buf_free(&b);
+    free(text);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
 
 int main(void) {
@@ -251,6 +286,7 @@ int main(void) {
         T(a_bad_line_in_the_middle_removes_no_row),
         T(no_link_is_followed),
         T(a_full_disk_leaves_whole_rows),
+        T(a_huge_file_is_read_in_constant_memory),
     };
     return cmocka_run_group_tests_name("report_metrics", tests, NULL, NULL);
 }
