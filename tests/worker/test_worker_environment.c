@@ -55,7 +55,9 @@ static void same_as_here(void **state) {
     } all[] = {{"isolate=true", "", 1},
                {"fault=none", "", 1},
                {"fault=none", "--set rewards.isolate=never", 0},
-               {"isolate=true", "--set rewards.isolate=never", 1}};
+               {"isolate=true", "--set rewards.isolate=never", 1},
+               {"fault=slow", "--set rewards.isolate=never", 0},
+               {"fault=slow", "", 1}};
     for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
         e2e_shell(t, "rm -rf there");
         good(t, "there", all[k].options, all[k].more);

@@ -1,7 +1,7 @@
 // wild_environment.c: an environment that uses every function of its kind. The option `fault`
 // chooses a fault. Most faults occur in each call of phase 2 that has several episodes. A replayed
 // episode is alone in its call, so its replay succeeds. With `later`, each process ends in its 29th
-// call.
+// call. With `slow`, step() answers later.
 #include "support/plugin.h"
 
 #include <rlhf/environment.h>
@@ -14,9 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
-enum fault { NONE, CRASH, EXIT, HANG, REFUSE, LATER, ROLE, PAST, THREAD };
-static const char *const faults[] = {"none",  "crash", "exit", "hang",   "refuse",
-                                     "later", "role",  "past", "thread", NULL};
+enum fault { NONE, CRASH, EXIT, HANG, REFUSE, LATER, ROLE, PAST, THREAD, SLOW };
+static const char *const faults[] = {"none", "crash", "exit",   "hang", "refuse", "later",
+                                     "role", "past",  "thread", "slow", NULL};
 
 struct config {
     int32_t fault, reserved;
@@ -51,7 +51,7 @@ static const rlhf_opt opts[] = {
 };
 
 struct state {
-    int64_t sum;
+    int64_t sum, len, polls; // len: of the turn; polls: until the answer comes
     char *held;
 };
 
@@ -96,6 +96,19 @@ static void report_on_thread(const rlhf_episode_out *out) {
         pthread_join(thread, NULL);
 }
 
+// Answers the turn of episode i.
+static rlhf_status answer(const struct self *s, const rlhf_episode_in *in,
+                          const rlhf_episode_out *out, uint32_t i) {
+    struct state *e = in->state[i];
+    e->sum += e->len;
+    out->reward[i] = (float)(e->sum % 4) / 3;
+    out->metric(out, i, "sum", (double)e->sum, 1, RLHF_COMBINE_MEAN);
+    out->verdict[i] = e->sum % 2 ? RLHF_VERDICT_RIGHT : RLHF_VERDICT_WRONG;
+    if (in->turn[i] == 3) out->end[i] = RLHF_EPISODE_DONE;
+    const int32_t role = s->config->fault == ROLE ? RLHF_ROLE_SYSTEM : RLHF_ROLE_USER;
+    return rlhf_sayf(out, i, role, "%d.", (int)e->sum);
+}
+
 static rlhf_status step(void *self, const rlhf_episode_in *in, const rlhf_episode_out *out) {
     struct self *s = self;
     RLHF_TRY(go_wrong(s, in));
@@ -104,13 +117,24 @@ static rlhf_status step(void *self, const rlhf_episode_in *in, const rlhf_episod
     if (s->config->fault == PAST && in->phase == 1 && in->n > 1) reward[in->n] = 1;
     for (uint32_t i = 0; i < in->n; i++) {
         struct state *e = in->state[i];
-        e->sum += (int64_t)in->text[i].len;
-        out->reward[i] = (float)(e->sum % 4) / 3;
-        out->metric(out, i, "sum", (double)e->sum, 1, RLHF_COMBINE_MEAN);
-        out->verdict[i] = e->sum % 2 ? RLHF_VERDICT_RIGHT : RLHF_VERDICT_WRONG;
-        if (in->turn[i] == 3) out->end[i] = RLHF_EPISODE_DONE;
-        const int32_t role = s->config->fault == ROLE ? RLHF_ROLE_SYSTEM : RLHF_ROLE_USER;
-        RLHF_TRY(rlhf_sayf(out, i, role, "%d.", (int)e->sum));
+        e->len = (int64_t)in->text[i].len;
+        e->polls = (int64_t)(in->episode[i] % 4);
+        if (s->config->fault == SLOW)
+            out->later[i] = 1;
+        else
+            RLHF_TRY(answer(s, in, out, i));
+    }
+    return RLHF_OK;
+}
+
+static rlhf_status answer_later(void *self, const rlhf_episode_in *in,
+                                const rlhf_episode_out *out) {
+    for (uint32_t i = 0; i < in->n; i++) {
+        struct state *e = in->state[i];
+        if (e->polls-- > 0)
+            out->later[i] = 1;
+        else
+            RLHF_TRY(answer(self, in, out, i));
     }
     return RLHF_OK;
 }
@@ -145,6 +169,7 @@ static const rlhf_environment_ops ops = {.size = sizeof ops,
                                          .tools = tools,
                                          .reset = reset,
                                          .step = step,
+                                         .poll = answer_later,
                                          .finish = finish,
                                          .close = close_all,
                                          .check_row = check_row};
