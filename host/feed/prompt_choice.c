@@ -110,7 +110,7 @@ static rlhf_status refuse(const struct rlhf__prompt_choice *c, int64_t phase, ui
                           int64_t index, struct rlhf__error *err) {
     const struct rlhf__plugin *plugin = c->algo->plugin;
     return rlhf__fail(err, RLHF_E_INVALID,
-                      "algo %s, choose_prompts(), phase %lld: chosen[%u] is %lld; the run has %lld "
+                      "algo %s, choose_prompts(), phase %lld: prompt[%u] is %lld; the run has %lld "
                       "prompt%s, with indices from 0",
                       rlhf__plugin_name(plugin), (long long)phase + 1, at, (long long)index,
                       (long long)c->n, c->n == 1 ? "" : "s");
@@ -130,10 +130,11 @@ rlhf_status rlhf__prompt_choice_ask(struct rlhf__prompt_choice *c, int64_t phase
     if (!chosen) return RLHF__NOMEM(err, "out of memory for %u prompts", n);
     for (uint32_t k = 0; k < n; k++)
         chosen[k] = -1; // if the algorithm does not write the index, it is rejected
+    rlhf_choice out = {.size = sizeof out, .prompt = chosen};
     struct rlhf__call call = rlhf__call_begin(algo, "choose_prompts()");
     struct rlhf__tails tails = {.n = 0};
-    rlhf__tails_mark(&tails, "chosen", chosen, n * sizeof *chosen);
-    rlhf_status st = algo->plugin->ops.algo.choose_prompts(algo->self, &in, chosen);
+    rlhf__tails_mark(&tails, "out->prompt", chosen, n * sizeof *chosen);
+    rlhf_status st = algo->plugin->ops.algo.choose_prompts(algo->self, &in, &out);
     st = rlhf__call_wrote(&call, &tails, st, err);
     memcpy(row, chosen, n * sizeof *row);
     free(chosen);

@@ -237,7 +237,8 @@ static rlhf_status prompt_largest(struct rlhf__feed *feed, struct rlhf__experien
         .max_new = (int32_t)c->sampling.max_new_tokens,
         .longest = f->episodes.train.limits.tokens,
         .n_vocab_support = f->sampling.keep_support ? feed->env->cast->policy->info.n_vocab : 0,
-        .flags = f->sampling.share ? RLHF__SHARE_PROMPTS : 0u};
+        .flags = (f->sampling.share ? RLHF__SHARE_PROMPTS : 0u) |
+                 rlhf__plan_row_flags(&feed->env->cast->plan)};
     return rlhf__largest_rows(&q, &x->rows, err);
 }
 

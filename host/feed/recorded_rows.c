@@ -138,12 +138,31 @@ static rlhf_status take_text(const struct source *s, struct rlhf__rows *e,
     return take_end(s, e, err);
 }
 
+// Read each reward's own score, if the algorithm uses them. Returns 0 if they do not fit.
+static int take_scores(const struct source *s, struct rlhf__rows *e) {
+    const json_t *v = json_object_get(s->row, "reward_scores");
+    if (!e->reward_score) return 1;
+    for (uint32_t k = 0; k < e->n_rewards; k++)
+        e->reward_score[s->i * e->n_rewards + k] = number(json_array_get(v, k));
+    return json_array_size(v) == e->n_rewards;
+}
+
+// Make room for each reward's own score, if the algorithm uses them.
+static rlhf_status add_scores(const struct rlhf__feed *feed, struct rlhf__rows *e,
+                              struct rlhf__error *err) {
+    const struct rlhf__cast *cast = feed->env->cast;
+    if (!(cast->plan.flags & RLHF_PLAN_EACH_REWARD) || e->reward_score) return RLHF_OK;
+    e->n_rewards = (uint32_t)cast->n_rewards + (cast->paid ? 1 : 0);
+    return RLHF__ROWS_ADD(e, reward_score, err);
+}
+
 static rlhf_status take_row(const struct source *s, struct rlhf__rows *e, struct rlhf__error *err) {
     const uint32_t i = s->i;
     const json_t *score = json_object_get(s->row, "score");
     RLHF_TRY(take_text(s, e, err));
     if (!json_is_number(score)) return wrong(s, "score", err);
     e->score[i] = number(score);
+    if (!take_scores(s, e)) return wrong(s, "reward_scores", err);
     float *sampled = e->token[RLHF__LOGP_SAMPLED];
     RLHF_TRY(take_tokens(s, "logp_sampled", e, sampled, err));
     memcpy(e->token[RLHF__LOGP_OLD] + e->offset[i], sampled + e->offset[i],
@@ -188,6 +207,7 @@ rlhf_status rlhf__recorded_take(const struct rlhf__recorded *r, const struct rlh
         .from = r, .prompts = feed->prompts, .n_vocab = env->cast->policy->info.n_vocab};
     RLHF_TRY(check_support(r, supports, err));
     RLHF_TRY(make_rows(r, e, err));
+    RLHF_TRY(add_scores(feed, e, err));
     for (s.i = 0; s.i < e->n; s.i++) {
         s.row = json_array_get(rlhf__recorded_rows(r), s.i);
         e->version[s.i] = version;
@@ -231,6 +251,7 @@ static rlhf_status score_row(const struct source *s, struct rlhf__rows *e,
     const json_t *score = json_object_get(s->row, "score");
     if (!json_is_number(score)) return wrong(s, "score", err);
     e->score[s->i] = number(score);
+    if (!take_scores(s, e)) return wrong(s, "reward_scores", err);
     if (!same_ids(s, e)) return RLHF_OK; // the comparison reports the difference
     return take_tokens(s, "token_reward", e, e->token[RLHF__TOKEN_REWARD], err);
 }
@@ -242,7 +263,7 @@ rlhf_status rlhf__recorded_score(const struct rlhf__recorded *r, const struct rl
     const size_t n = json_array_size(rlhf__recorded_rows(r));
     uint8_t *keep = calloc((size_t)e->n + 1, 1);
     if (!keep) return RLHF__NOMEM(err, "out of memory for %u rows", e->n);
-    rlhf_status st = RLHF_OK;
+    rlhf_status st = add_scores(feed, e, err);
     size_t next = 0;
     for (s.i = 0; st == RLHF_OK && s.i < e->n && next < n; s.i++) {
         s.row = json_array_get(rlhf__recorded_rows(r), next);

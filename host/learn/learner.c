@@ -27,27 +27,52 @@ static int64_t unmasked_tokens(const struct rlhf__rows *e) {
     return tokens;
 }
 
-// Copy the rows of e whose use (enum rlhf_row_use) is `use` to *part, in order.
+// List the rows of e that run as rows with this use (enum rlhf_row_use), in order, and return how
+// many they are. If groups must stay together, a row without a gradient runs with the rows of its
+// group that train. `pick` may be NULL.
+static uint32_t rows_that_run(const struct rlhf__rows *e, int use, uint32_t *pick) {
+    const int whole = (e->flags & RLHF__WHOLE_GROUPS) != 0;
+    uint32_t n = 0;
+    for (uint32_t i = 0, end; i < e->n; i = end) {
+        int trains = 0;
+        end = whole ? rlhf__rows_group_end(e, i) : i + 1;
+        for (uint32_t k = i; k < end; k++)
+            trains |= e->use[k] == RLHF_USE_TRAINS;
+        for (uint32_t k = i; k < end; k++) {
+            const int moved = trains && e->use[k] == RLHF_USE_NO_GRADIENT;
+            if ((moved ? RLHF_USE_TRAINS : e->use[k]) != use) continue;
+            if (pick) pick[n] = k;
+            n++;
+        }
+    }
+    return n;
+}
+
+// Copy the rows of e that run as rows with this use to *part.
 static rlhf_status pick_use(const struct rlhf__rows *e, int use, struct rlhf__rows *part,
                             struct rlhf__error *err) {
-    uint32_t n = 0, *pick = calloc((size_t)e->n + 1, sizeof *pick);
+    uint32_t *pick = calloc((size_t)e->n + 1, sizeof *pick);
     if (!pick) return RLHF__NOMEM(err, "out of memory for %u rows", e->n);
-    for (uint32_t i = 0; i < e->n; i++)
-        if (e->use[i] == use) pick[n++] = i;
+    const uint32_t n = rows_that_run(e, use, pick);
     rlhf_status st = rlhf__rows_pick(part, e, pick, n, err);
     free(pick);
     return st;
 }
 
-rlhf_status rlhf__row_use_check(const rlhf_heads *d, uint32_t total, struct rlhf__error *err) {
+rlhf_status rlhf__row_use_check(const rlhf_head_arrays *d, const struct rlhf__rows *e,
+                                uint32_t from, uint32_t to, struct rlhf__error *err) {
     const float *const heads[] = {d->logp, d->entropy, d->kl, d->value};
-    for (size_t k = 0; k < sizeof heads / sizeof *heads; k++)
-        for (uint32_t t = 0; heads[k] && t < total; t++)
-            if (!(heads[k][t] == 0))
-                return rlhf__fail(err, RLHF_E_INTERNAL,
-                                  "loss() gives the derivative %g to a row that advantages() "
-                                  "called RLHF_USE_NO_GRADIENT",
-                                  (double)heads[k][t]);
+    const int32_t base = e->offset[from];
+    for (uint32_t i = from; i < to; i++) {
+        if (e->use[i] != RLHF_USE_NO_GRADIENT) continue;
+        for (size_t k = 0; k < sizeof heads / sizeof *heads; k++)
+            for (int32_t t = e->offset[i] - base; heads[k] && t < e->offset[i + 1] - base; t++)
+                if (!(heads[k][t] == 0))
+                    return rlhf__fail(err, RLHF_E_INTERNAL,
+                                      "loss() gives the derivative %g to a row that advantages() "
+                                      "called RLHF_USE_NO_GRADIENT",
+                                      (double)heads[k][t]);
+    }
     return RLHF_OK;
 }
 
@@ -88,6 +113,15 @@ rlhf_status rlhf__head_store_reserve(struct rlhf__head_store *s, uint32_t heads,
     s->tokens = tokens;
     s->rows = rows;
     return RLHF_OK;
+}
+
+rlhf_head_arrays rlhf__head_store_arrays(const struct rlhf__head_store *s) {
+    return (rlhf_head_arrays){.size = sizeof(rlhf_head_arrays),
+                              .logp = s->heads.logp,
+                              .entropy = s->heads.entropy,
+                              .kl = s->heads.kl,
+                              .value = s->heads.value,
+                              .score = s->heads.score};
 }
 
 void rlhf__head_store_clear(struct rlhf__head_store *s, size_t rows, size_t tokens,
@@ -184,8 +218,8 @@ static rlhf_status run_rows(struct rlhf__learner *l, const struct rlhf__rows *e,
     return rlhf__shards_rows(l, e, rlhf__microbatch_shares(l, e), p, all_rows, err);
 }
 
-// Run the rows of e whose use (enum rlhf_row_use) is `use`. Waits for the device, so that the
-// measured time is the time of exactly these rows.
+// Run the rows of e that run as rows with this use (enum rlhf_row_use). Waits for the device, so
+// that the measured time is the time of exactly these rows.
 static rlhf_status rows_of(struct rlhf__learner *l, const struct rlhf__rows *e, int use,
                            struct rlhf__place *p, struct rlhf__error *err) {
     const rlhf_compute *t = l->model->compute;
@@ -221,7 +255,7 @@ static rlhf_status compare_masked(struct rlhf__learner *l, const struct rlhf__ro
 static rlhf_status gradients(struct rlhf__learner *l, const struct rlhf__rows *e, uint32_t epoch,
                              uint32_t minibatch, double *loss, struct rlhf__error *err) {
     struct rlhf__place p = {.epoch = epoch, .minibatch = minibatch, .train = 1};
-    const uint32_t train = rlhf__row_use_count(e, RLHF_USE_TRAINS);
+    const uint32_t train = rows_that_run(e, RLHF_USE_TRAINS, NULL);
     const uint32_t masked = rlhf__row_use_count(e, RLHF_USE_EXCLUDED);
     rlhf_status st = RLHF_OK;
     const int64_t first = l->rows;

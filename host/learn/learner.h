@@ -44,9 +44,10 @@ struct rlhf__odd_rows {
 // Returns the number of rows of e with this use. [any]
 uint32_t rlhf__row_use_count(const struct rlhf__rows *e, int use);
 
-// Check the derivatives d of rows that the algorithm marked RLHF_USE_NO_GRADIENT. Each per-token
-// head in d has `total` tokens. Returns RLHF_E_INTERNAL if a derivative is not 0. [any]
-rlhf_status rlhf__row_use_check(const rlhf_heads *d, uint32_t total, struct rlhf__error *err);
+// Check the derivatives d of rows [from, to) of e: those of rows that the algorithm marked
+// RLHF_USE_NO_GRADIENT must be 0; otherwise returns RLHF_E_INTERNAL. d begins at row `from`. [any]
+rlhf_status rlhf__row_use_check(const rlhf_head_arrays *d, const struct rlhf__rows *e,
+                                uint32_t from, uint32_t to, struct rlhf__error *err);
 
 // Returns an estimate of the seconds that marked rows saved. A row without a gradient saves its
 // backward pass; an excluded row saves both passes. A backward pass is assumed to take as long as
@@ -67,6 +68,8 @@ struct rlhf__head_store {
 // tokens that must fit. The contents of all heads are lost. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__head_store_reserve(struct rlhf__head_store *, uint32_t heads, size_t rows,
                                      size_t tokens, int32_t n_labels, struct rlhf__error *err);
+// Returns the heads that an algorithm sees. [any]
+rlhf_head_arrays rlhf__head_store_arrays(const struct rlhf__head_store *);
 // Set all numbers to 0. [any]
 void rlhf__head_store_clear(struct rlhf__head_store *, size_t rows, size_t tokens,
                             int32_t n_labels);

@@ -49,7 +49,6 @@ static rlhf_loss_in loss_in(const struct rlhf__learner *l, const struct rlhf__ro
                        .phase = l->phase,
                        .steps = l->optim ? l->optim->count.step : 0,
                        .offset = b->offset,
-                       .heads = &l->out.heads,
                        .n_labels = (uint32_t)l->model->n_labels,
                        .minibatches = (uint32_t)l->epoch_minibatches};
     rlhf__columns_to_loss(e, from, rlhf__plan_columns(&l->plan), &in);
@@ -201,16 +200,19 @@ rlhf_status rlhf__microbatch(struct rlhf__learner *l, const struct rlhf__rows *e
     for (uint32_t k = 0; k < e->n_named; k++)
         l->named[k] = e->named[k] + e->offset[from];
     rlhf_loss_in in = loss_in(l, e, from);
-    measure_fall(l, e, from, &in);
     in.epoch = p->epoch;
     in.minibatch = p->minibatch;
     in.shard = p->shard;
-    rlhf_loss_out out = {.size = sizeof out, .d_heads = &l->grad.heads};
+    const rlhf_head_arrays heads = rlhf__head_store_arrays(&l->out);
+    rlhf_head_arrays d_heads = rlhf__head_store_arrays(&l->grad);
+    rlhf_loss_out out = {.size = sizeof out, .d_heads = &d_heads};
+    in.heads = &heads;
+    measure_fall(l, e, from, &in);
     st = rlhf__view_loss(&l->objective, e, from, to, &in, &out, err);
+    if (st == RLHF_OK) st = rlhf__row_use_check(&d_heads, e, from, to, err);
     if (st != RLHF_OK) return st;
     p->loss += out.loss;
     if (p->train) l->asked |= any_derivative(l);
     count_flops(l, &f);
-    if (p->train) return backward(l, &f, p, err);
-    return rlhf__row_use_check(&l->grad.heads, l->batch.full.total, err);
+    return p->train ? backward(l, &f, p, err) : RLHF_OK;
 }

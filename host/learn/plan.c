@@ -27,10 +27,12 @@ static const struct bit flags[] = {{RLHF_PLAN_REFERENCE, "RLHF_PLAN_REFERENCE"},
                                    {RLHF_PLAN_FULL_SUPPORT, "RLHF_PLAN_FULL_SUPPORT"},
                                    {RLHF_PLAN_UNIT_TEMPERATURE, "RLHF_PLAN_UNIT_TEMPERATURE"},
                                    {RLHF_PLAN_WHOLE_GROUPS, "RLHF_PLAN_WHOLE_GROUPS"},
+                                   {RLHF_PLAN_GROUPS_TOGETHER, "RLHF_PLAN_GROUPS_TOGETHER"},
                                    {RLHF_PLAN_LEAVES_OUT, "RLHF_PLAN_LEAVES_OUT"},
                                    {RLHF_PLAN_MISMATCHED, "RLHF_PLAN_MISMATCHED"},
                                    {RLHF_PLAN_MARGINS, "RLHF_PLAN_MARGINS"},
                                    {RLHF_PLAN_REWARDS_OPTIONAL, "RLHF_PLAN_REWARDS_OPTIONAL"},
+                                   {RLHF_PLAN_EACH_REWARD, "RLHF_PLAN_EACH_REWARD"},
                                    {RLHF_PLAN_STALE, "RLHF_PLAN_STALE"},
                                    {0, NULL}};
 
@@ -65,6 +67,10 @@ uint32_t rlhf__plan_columns(const rlhf_plan *plan) {
     uint32_t has = rlhf__plan_wants_reference(plan) ? RLHF__NEEDS_REFERENCE : 0;
     if (plan->heads & RLHF_HEAD_VALUE) has |= RLHF__NEEDS_VALUE;
     return has;
+}
+
+uint32_t rlhf__plan_row_flags(const rlhf_plan *plan) {
+    return plan->flags & RLHF_PLAN_GROUPS_TOGETHER ? RLHF__WHOLE_GROUPS : 0;
 }
 
 int32_t rlhf__plan_named(const rlhf_plan *plan, const char *name) {
@@ -182,6 +188,20 @@ static rlhf_status check_divergence(const char *plugin, const rlhf_plan *p,
     return RLHF_OK;
 }
 
+static rlhf_status check_carry(const char *plugin, const rlhf_plan *p, int looks,
+                               struct rlhf__error *err) {
+    const uint32_t most = p->carry_rows > p->carry_tokens ? p->carry_rows : p->carry_tokens;
+    if (most > RLHF_CARRY_MAX)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "%s plans carry_rows %u and carry_tokens %u; at most %d each", plugin,
+                          p->carry_rows, p->carry_tokens, RLHF_CARRY_MAX);
+    if (most == 0 || looks) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                      "%s plans carry_rows or carry_tokens, but advantages(), which fills them, is "
+                      "not called: rows of a file need RLHF_PLAN_RECOMPUTE_LOGP",
+                      plugin);
+}
+
 rlhf_status rlhf__plan_check(const struct rlhf__plugin *algo, const rlhf_plan *p,
                              struct rlhf__error *err) {
     const char *plugin = rlhf__plugin_name(algo);
@@ -210,6 +230,7 @@ rlhf_status rlhf__plan_check(const struct rlhf__plugin *algo, const rlhf_plan *p
     if (!rollout) RLHF_TRY(check_once(plugin, s, p, err));
     RLHF_TRY(check_named(plugin, p, err));
     RLHF_TRY(check_divergence(plugin, p, err));
+    RLHF_TRY(check_carry(plugin, p, looks, err));
     if (!looks || algo->ops.algo.advantages) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s plans %s, but lacks the function advantages()",
                       plugin, rollout ? "rollouts" : "RLHF_PLAN_RECOMPUTE_LOGP");
@@ -221,6 +242,7 @@ rlhf_status rlhf__plan_ask(const struct rlhf__instance *algo, const rlhf_run_inf
     struct rlhf__call call = rlhf__call_begin(algo, "plan()");
     rlhf_status st = rlhf__call_end(&call, algo->plugin->ops.algo.plan(algo->self, info, out), err);
     if (st == RLHF_OK) st = rlhf__plan_check(algo->plugin, out, err);
+    if (out->flags & RLHF_PLAN_GROUPS_TOGETHER) out->flags |= RLHF_PLAN_WHOLE_GROUPS;
     // A rejected plan is not used at all.
     if (st != RLHF_OK) *out = (rlhf_plan){.size = sizeof *out};
     return st;
@@ -253,6 +275,8 @@ rlhf_status rlhf__plan_same(const struct rlhf__instance *algo, const rlhf_plan *
                  {"minibatches", was->minibatches, is->minibatches},
                  {"group_size", was->group_size, is->group_size},
                  {"resample_rounds", was->resample_rounds, is->resample_rounds},
+                 {"carry_rows", was->carry_rows, is->carry_rows},
+                 {"carry_tokens", was->carry_tokens, is->carry_tokens},
                  {"n_named", was->n_named, is->n_named},
                  {"divergence", was->divergence, is->divergence},
                  {"divergence_from", rlhf__plan_named(was, was->divergence_from),
@@ -285,6 +309,21 @@ static int64_t nearest_batch(const rlhf_plan *p, int64_t size) {
     return near < least ? least : near;
 }
 
+// An algorithm that uses each reward's own score does not see what the host does to their sum.
+static rlhf_status check_each_reward(const struct rlhf__plugin *algo, const struct rlhf__config *c,
+                                     struct rlhf__error *err) {
+    const char *set = c->mixing.normalize != RLHF__NORMALIZE_NONE     ? "rewards.normalize"
+                      : c->mixing.clip > 0                            ? "rewards.clip"
+                      : c->response.non_stop != RLHF__NON_STOP_NONE   ? "response.non_stop"
+                      : c->response.truncate == RLHF__TRUNCATE_PERIOD ? "response.truncate=period"
+                                                                      : NULL;
+    if (!set) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "%s changes the sum of the rewards, but %s trains on each reward's own score "
+                      "here; leave it out, or use a reward for it, such as length.so",
+                      set, algo->file);
+}
+
 rlhf_status rlhf__plan_check_batch(const struct rlhf__plugin *algo, const rlhf_plan *p,
                                    const struct rlhf__config *c, struct rlhf__error *err) {
     if (p->resample_rounds > 0 && c->mixing.normalize != RLHF__NORMALIZE_NONE)
@@ -293,6 +332,7 @@ rlhf_status rlhf__plan_check_batch(const struct rlhf__plugin *algo, const rlhf_p
                           "rewards.normalize=%s needs all of them at once; rewards.normalize "
                           "must be none",
                           c->mixing.normalize == RLHF__NORMALIZE_BEFORE ? "before" : "after");
+    if (p->flags & RLHF_PLAN_EACH_REWARD) RLHF_TRY(check_each_reward(algo, c, err));
     if (c->batch.size % p->group_size != 0 || c->batch.size < p->minibatches)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "batch.size is %lld; it must be a multiple of the group size %u and at "
@@ -309,21 +349,28 @@ rlhf_status rlhf__plan_check_batch(const struct rlhf__plugin *algo, const rlhf_p
     return RLHF_OK;
 }
 
-rlhf_status rlhf__algo_advantages(const struct rlhf__instance *algo, const rlhf_rollout *r,
+rlhf_status rlhf__algo_advantages(const struct rlhf__instance *algo, const struct rlhf__rows *e,
+                                  const rlhf_rollout *r, rlhf_advantages *out,
                                   struct rlhf__error *err) {
     struct rlhf__call call = rlhf__call_begin(algo, "advantages()");
     struct rlhf__tails tails = {.n = 0};
-    rlhf__tails_mark(&tails, "rollout->advantage", r->advantage, r->total * sizeof *r->advantage);
-    rlhf__tails_mark(&tails, "rollout->returns", r->returns, r->total * sizeof *r->returns);
-    rlhf__tails_mark(&tails, "rollout->use", r->use, r->n);
-    const rlhf_status st = algo->plugin->ops.algo.advantages(algo->self, r);
+    rlhf__tails_mark(&tails, "out->advantage", out->advantage, r->total * sizeof *out->advantage);
+    rlhf__tails_mark(&tails, "out->returns", out->returns, r->total * sizeof *out->returns);
+    rlhf__tails_mark(&tails, "out->use", out->use, r->n);
+    if (out->carry_row)
+        rlhf__tails_mark(&tails, "out->carry_row", out->carry_row,
+                         r->n * e->carry_rows * sizeof *out->carry_row);
+    if (out->carry_token)
+        rlhf__tails_mark(&tails, "out->carry_token", out->carry_token,
+                         r->total * e->carry_tokens * sizeof *out->carry_token);
+    const rlhf_status st = algo->plugin->ops.algo.advantages(algo->self, r, out);
     return rlhf__call_wrote(&call, &tails, st, err);
 }
 
 static rlhf_status algo_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out,
                              struct rlhf__error *err) {
     const struct rlhf__instance *algo = self;
-    const rlhf_heads *d = out->d_heads;
+    const rlhf_head_arrays *d = out->d_heads;
     const size_t tokens = in->total * sizeof(float);
     struct rlhf__call call = rlhf__call_begin(algo, "loss()");
     struct rlhf__tails tails = {.n = 0};
@@ -342,18 +389,21 @@ static rlhf_status algo_stepped(void *self, const rlhf_step_info *info, int32_t 
     const struct rlhf__instance *algo = self;
     const rlhf_algo_ops *ops = &algo->plugin->ops.algo;
     if (!ops->minibatch_end) return RLHF_OK;
+    rlhf_step_out out = {.size = sizeof out};
     struct rlhf__call call = rlhf__call_begin(algo, "minibatch_end()");
-    return rlhf__call_end(&call, ops->minibatch_end(algo->self, info, stop), err);
+    const rlhf_status st = rlhf__call_end(&call, ops->minibatch_end(algo->self, info, &out), err);
+    *stop = out.stop != 0;
+    return st;
 }
 
 struct rlhf__objective rlhf__algo_objective(struct rlhf__instance *algo) {
     return (struct rlhf__objective){algo_loss, algo_stepped, algo};
 }
 
-rlhf_status rlhf__algo_phase_end(const struct rlhf__instance *algo, int64_t phase,
+rlhf_status rlhf__algo_phase_end(const struct rlhf__instance *algo, const rlhf_phase_info *info,
                                  struct rlhf__error *err) {
     const rlhf_algo_ops *ops = &algo->plugin->ops.algo;
     if (!ops->phase_end) return RLHF_OK;
     struct rlhf__call call = rlhf__call_begin(algo, "phase_end()");
-    return rlhf__call_end(&call, ops->phase_end(algo->self, phase), err);
+    return rlhf__call_end(&call, ops->phase_end(algo->self, info), err);
 }

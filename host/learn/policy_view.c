@@ -8,12 +8,12 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { HEADS = 5 };
+enum { HEADS = 4 };
 
 // Offsets of the per-token heads, for loops over them.
-static const size_t head[HEADS] = {offsetof(rlhf_heads, logp), offsetof(rlhf_heads, entropy),
-                                   offsetof(rlhf_heads, kl), offsetof(rlhf_heads, value),
-                                   offsetof(rlhf_heads, token_score)};
+static const size_t head[HEADS] = {
+    offsetof(rlhf_head_arrays, logp), offsetof(rlhf_head_arrays, entropy),
+    offsetof(rlhf_head_arrays, kl), offsetof(rlhf_head_arrays, value)};
 
 // The pointer at `at` in a struct.
 static void *get(const void *of, size_t at) {
@@ -55,20 +55,33 @@ static const float *const *take_named(struct rlhf__policy_rows *p, const struct 
     return named ? to : NULL;
 }
 
+// Copy the results of the policy's tokens back.
+static void put_results(const struct rlhf__policy_rows *p, const struct rlhf__rows *e,
+                        const rlhf_advantages *out, const rlhf_advantages *own) {
+    for (size_t i = 0; i < rlhf__n_row_columns; i++) {
+        const struct rlhf__row_column *c = &rlhf__row_columns[i];
+        if (c->result_at && c->per_token)
+            rlhf__policy_rows_put(p, get(out, c->result_at), get(own, c->result_at),
+                                  rlhf__row_column_bytes(e, c));
+    }
+}
+
 rlhf_status rlhf__view_advantages(const struct rlhf__instance *algo, const struct rlhf__rows *e,
-                                  const rlhf_rollout *r, struct rlhf__error *err) {
+                                  const rlhf_rollout *r, rlhf_advantages *out,
+                                  struct rlhf__error *err) {
     struct rlhf__policy_rows p = {0};
     const float *named[RLHF_NAMED_MAX];
     rlhf_rollout own = *r;
-    if (!e->turn) return rlhf__algo_advantages(algo, r, err);
+    rlhf_advantages results = *out;
+    if (!e->turn) return rlhf__algo_advantages(algo, e, r, out, err);
     RLHF_TRY(rlhf__policy_rows_fill(&p, e, 0, e->n, token_bytes(e), err));
     own.total = p.total;
     own.offset = p.offset;
     take_columns(&p, e, offsetof(struct rlhf__row_column, rollout_at), &own);
+    take_columns(&p, e, offsetof(struct rlhf__row_column, result_at), &results);
     own.logp_named = take_named(&p, e, r->logp_named, named);
-    const rlhf_status st = rlhf__algo_advantages(algo, &own, err);
-    rlhf__policy_rows_put(&p, r->advantage, own.advantage, sizeof *own.advantage);
-    rlhf__policy_rows_put(&p, r->returns, own.returns, sizeof *own.returns);
+    const rlhf_status st = rlhf__algo_advantages(algo, e, &own, &results, err);
+    put_results(&p, e, out, &results);
     rlhf__policy_rows_finish(&p);
     return st;
 }
@@ -79,7 +92,7 @@ rlhf_status rlhf__view_loss(const struct rlhf__objective *o, const struct rlhf__
     struct rlhf__policy_rows p = {0};
     const float *named[RLHF_NAMED_MAX];
     rlhf_loss_in own = *in;
-    rlhf_heads heads = *in->heads, d = *out->d_heads, from_model = heads;
+    rlhf_head_arrays heads = *in->heads, d = *out->d_heads;
     rlhf_loss_out result = {.size = sizeof result, .d_heads = &d};
     const size_t number = sizeof(float);
     if (!e->turn) return o->loss(o->self, in, out, err);
@@ -90,7 +103,7 @@ rlhf_status rlhf__view_loss(const struct rlhf__objective *o, const struct rlhf__
     take_columns(&p, e, offsetof(struct rlhf__row_column, loss_at), &own);
     own.logp_named = take_named(&p, e, in->logp_named, named);
     for (int k = 0; k < HEADS; k++) {
-        set(&heads, head[k], rlhf__policy_rows_take(&p, get(&from_model, head[k]), number));
+        set(&heads, head[k], rlhf__policy_rows_take(&p, get(in->heads, head[k]), number));
         set(&d, head[k], rlhf__policy_rows_take(&p, get(out->d_heads, head[k]), number));
     }
     const rlhf_status st = o->loss(o->self, &own, &result, err);

@@ -6,10 +6,11 @@
 
 #include "learn/learner.h"
 
-// Call advantages() for the rows of e. The arrays in r have the layout of e. Errors: those of the
-// algorithm, RLHF_E_NOMEM. [step]
+// Call advantages() for the rows of e. The arrays in r and in out have the layout of e. Errors:
+// those of the algorithm, RLHF_E_NOMEM. [step]
 rlhf_status rlhf__view_advantages(const struct rlhf__instance *algo, const struct rlhf__rows *e,
-                                  const rlhf_rollout *r, struct rlhf__error *err);
+                                  const rlhf_rollout *r, rlhf_advantages *out,
+                                  struct rlhf__error *err);
 
 // Call the objective's loss for rows [from, to) of e. The arrays in `in` and `out` have the layout
 // of that slice. [step]

@@ -105,6 +105,16 @@ static void put_named(struct rlhf__buf *b, const struct rlhf__rows *e, uint32_t 
     if (e->n_named) rlhf__buf_putc(b, '}');
 }
 
+// Write each reward's own score of row i, if the algorithm uses them.
+static void put_scores(struct rlhf__buf *b, const struct rlhf__rows *e, uint32_t i) {
+    char text[40];
+    if (!e->reward_score) return;
+    for (uint32_t k = 0; k < e->n_rewards; k++)
+        rlhf__buf_printf(b, "%s%s", k ? ", " : ", \"reward_scores\": [",
+                         rlhf__format_float(e->reward_score[i * e->n_rewards + k], text));
+    rlhf__buf_putc(b, ']');
+}
+
 static void put_row(struct rlhf__rollout_log *l, const struct rlhf__rows *e, uint32_t i,
                     int64_t prompt, const char *const *named, uint32_t flags) {
     struct rlhf__buf *b = &l->lines;
@@ -119,6 +129,7 @@ static void put_row(struct rlhf__rollout_log *l, const struct rlhf__rows *e, uin
     rlhf__buf_putc(b, ']');
     put_segments(b, e, i);
     rlhf__buf_printf(b, ", \"score\": %s", rlhf__format_float(e->score[i], text));
+    put_scores(b, e, i);
     int advantages = (flags & RLHF__LOG_ADVANTAGES) != 0;
     put_tokens(b, "logp_sampled", e, i, RLHF__LOGP_SAMPLED, 1);
     put_tokens(b, "logp_old", e, i, RLHF__LOGP_OLD, 1);

@@ -11,6 +11,7 @@
 #include "run/actor.h"
 #include "run/ahead_phase.h"
 #include "run/chained.h"
+#include "run/phase_end.h"
 #include "run/phase_run.h"
 #include "run/records.h"
 #include "run/run.h"
@@ -132,7 +133,7 @@ static rlhf_status run_phase(struct rlhf__run *r, struct rlhf__error *err) {
     rlhf_status st = rlhf__phase_run(&p, err);
     r->count.sequences += p.x.drawn;
     rlhf__iteration_begin(&r->iteration, &p.x);
-    if (st == RLHF_OK) st = rlhf__algo_phase_end(r->cast.algo, r->count.phase, err);
+    if (st == RLHF_OK) st = rlhf__phase_end(&p, err);
     rlhf__iteration_end(&r->iteration);
     if (st == RLHF_OK) st = rlhf__ahead_phase_end(&p, err);
     if (st == RLHF_OK) st = report_phase(r, &p, err);

@@ -33,6 +33,7 @@ rlhf_status rlhf__phase_score(const struct rlhf__phase *p, struct rlhf__experien
                              .metric_ctx = p->report->metrics,
                              .phase = p->count->phase,
                              .may_drop_all = more,
+                             .each = (p->cast->plan.flags & RLHF_PLAN_EACH_REWARD) != 0,
                              .watch = rlhf__progress_watch(p->report->progress),
                              .log = p->report->log,
                              .tally = p->report->rewards.phase,

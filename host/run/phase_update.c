@@ -96,6 +96,29 @@ static rlhf_status data_rows(const struct rlhf__phase *p, const struct rlhf__row
     return RLHF_OK;
 }
 
+// If the algorithm uses each reward's score, set the names and weights of the rewards. The caller
+// frees *names and *weights.
+static rlhf_status name_rewards(const struct rlhf__phase *p, const struct rlhf__rows *e,
+                                const char ***names, double **weights, rlhf_rollout *r,
+                                struct rlhf__error *err) {
+    const struct rlhf__config *c = p->config;
+    *names = NULL;
+    *weights = NULL;
+    if (!e->reward_score) return RLHF_OK;
+    *names = calloc((size_t)e->n_rewards + 1, sizeof **names);
+    *weights = calloc((size_t)e->n_rewards + 1, sizeof **weights);
+    if (!*names || !*weights) return RLHF__NOMEM(err, "out of memory for %u rewards", e->n_rewards);
+    for (uint32_t k = 0; k < e->n_rewards; k++) {
+        const int plugin = k < c->n_reward;
+        (*names)[k] = plugin ? c->reward[k].name : "environment";
+        (*weights)[k] = plugin ? c->reward[k].weight : c->environment.weight;
+    }
+    r->n_rewards = e->n_rewards;
+    r->reward_name = *names;
+    r->reward_weight = *weights;
+    return RLHF_OK;
+}
+
 // Call advantages() for e, which is the phase's batch or one minibatch of it.
 static rlhf_status advantages(const struct rlhf__phase *p, struct rlhf__rows *e,
                               struct rlhf__error *err) {
@@ -113,22 +136,39 @@ static rlhf_status advantages(const struct rlhf__phase *p, struct rlhf__rows *e,
                       .batch_tokens = part ? rlhf__rows_response_tokens(batch, 0, batch->n) : 0,
                       .batch_finished_tokens = finished_tokens(batch),
                       .batch_n = part ? batch->n : 0};
-    rlhf_str *meta;
+    rlhf_advantages out = {.size = sizeof out};
+    const char **names;
+    double *weights;
+    rlhf_str *meta = NULL;
     const float *named[RLHF_NAMED_MAX];
     for (uint32_t k = 0; k < e->n_named; k++)
         named[k] = e->named[k];
     rlhf__columns_to_rollout(e, rlhf__plan_columns(&cast->plan), &r);
+    rlhf__columns_to_results(e, &out);
     if (e->n_named) r.logp_named = named;
-    RLHF_TRY(data_rows(p, e, &meta, err));
+    rlhf_status st = name_rewards(p, e, &names, &weights, &r, err);
+    if (st == RLHF_OK) st = data_rows(p, e, &meta, err);
     r.meta = meta;
-    memset(r.advantage, 0, (size_t)e->total * sizeof *r.advantage);
-    memset(r.returns, 0, (size_t)e->total * sizeof *r.returns);
-    memset(r.use, 0, e->n * sizeof *r.use);
-    const rlhf_status st = rlhf__view_advantages(cast->algo, e, &r, err);
+    if (st == RLHF_OK) st = rlhf__view_advantages(cast->algo, e, &r, &out, err);
+    free(names);
+    free(weights);
     free(meta);
     RLHF_TRY(st);
     RLHF_TRY(check_use(cast->algo, e, err));
     return exclude_odd(e, &p->learner->odd, err);
+}
+
+// Prepare the phase's batch for the updates: the numbers of its rows, and the columns and flags
+// that the plan asks for.
+static rlhf_status prepare(struct rlhf__phase *p, struct rlhf__error *err) {
+    const rlhf_plan *plan = &p->cast->plan;
+    struct rlhf__rows *e = &p->x.rows;
+    rlhf__rows_number(e);
+    e->flags |= rlhf__plan_row_flags(plan);
+    e->carry_rows = plan->carry_rows;
+    e->carry_tokens = plan->carry_tokens;
+    if (plan->carry_rows) RLHF_TRY(RLHF__ROWS_ADD(e, carry_row, err));
+    return plan->carry_tokens ? RLHF__ROWS_ADD(e, carry_token, err) : RLHF_OK;
 }
 
 // ---- records for log.rollouts ----
@@ -228,6 +268,7 @@ static rlhf_status learn_all(struct rlhf__phase *p, struct rlhf__error *err) {
     struct rlhf__minibatches m;
     // Rows from a file form a single minibatch. For such rows, advantages() is called before the
     // minibatch only if the algorithm recomputes log-probs.
+    RLHF_TRY(prepare(p, err));
     const int looks = rlhf__cast_samples(p->cast) || (plan->flags & RLHF_PLAN_RECOMPUTE_LOGP);
     if (looks && !minibatch_scope(p)) RLHF_TRY(advantages(p, &p->x.rows, err));
     if (p->report->rollout_log) RLHF_TRY(log_rows(p, err));

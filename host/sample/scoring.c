@@ -273,6 +273,18 @@ static const uint8_t *find_unpaid(const struct rlhf__scorer *s, const struct tot
     return unpaid;
 }
 
+// Keep each reward's own score of each row, for algorithms that use them.
+static rlhf_status keep_each(const struct rlhf__scorer *s, const struct totals *l,
+                             struct rlhf__rows *e, struct rlhf__error *err) {
+    e->n_rewards = (uint32_t)s->config->n_reward + (uint32_t)is_paid(s, e);
+    RLHF_TRY(RLHF__ROWS_ADD(e, reward_score, err));
+    for (uint32_t k = 0; k < e->n_rewards; k++)
+        for (uint32_t i = 0; i < e->n; i++)
+            e->reward_score[i * e->n_rewards + k] =
+                l->parts[k].missing[i] ? NAN : l->parts[k].row[i];
+    return RLHF_OK;
+}
+
 rlhf_status rlhf__score(const struct rlhf__scorer *s, struct rlhf__scored *x, struct rlhf__rows *e,
                         uint8_t *keep, float *raw, struct rlhf__error *err) {
     struct totals l = {.keep = keep};
@@ -282,6 +294,7 @@ rlhf_status rlhf__score(const struct rlhf__scorer *s, struct rlhf__scored *x, st
     const uint8_t *unpaid = st == RLHF_OK ? find_unpaid(s, &l, e) : NULL;
     if (st == RLHF_OK) rlhf__mix(s->config, l.parts, keep, unpaid, x->no_period, e);
     if (st == RLHF_OK && s->unpaid) memcpy(s->unpaid, unpaid, e->n);
+    if (st == RLHF_OK && s->each) st = keep_each(s, &l, e, err);
     for (uint32_t i = 0; st == RLHF_OK && i < e->n; i++)
         if (!isfinite(e->reward[i]))
             st = rlhf__fail(err, RLHF_E_NUMERIC,

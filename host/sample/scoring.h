@@ -32,6 +32,8 @@ struct rlhf__scorer {
     int32_t may_drop_all;
     // 1: the prompts are held out, so rewards get no prompt index (rlhf_reward_in.source)
     int32_t held_out;
+    // 1: also fill e->reward_score
+    int32_t each;
     const struct rlhf__watch *watch;      // receives the name of the running reward; NULL = none
     struct rlhf__log *log;                // receives tolerated failures; NULL = none
     struct rlhf__reward_tally *tally;     // [config->n_reward], counts are added; NULL = none
@@ -50,7 +52,8 @@ rlhf_status rlhf__score_alone(struct rlhf__team *team, const struct rlhf__reward
                               const struct rlhf__scored *, const struct rlhf__rows *e, float *raw,
                               uint8_t *failed, struct rlhf__error *err);
 
-// Fill e->score, e->reward, e->token[RLHF__TOKEN_REWARD] and the verdicts of the texts.
+// Fill e->score, e->reward, e->token[RLHF__TOKEN_REWARD], the verdicts of the texts and, with
+// `each`, e->reward_score.
 // - keep[i] is set to 0 if nan_policy=drop or on_failure=drop removes row i, otherwise to 1.
 // - `raw` is NULL or an array [n_reward * n]. It receives each plugin's reward for each row,
 //   including token rewards.

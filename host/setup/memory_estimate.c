@@ -201,9 +201,10 @@ static uint64_t rollback_bytes(const struct rlhf__run *r) {
 
 // Returns the bytes of the rows, of a copy of a minibatch's rows, and of the supports. If `fresh`
 // is 1, this includes a second batch of rows, which dynamic sampling may sample and join with the
-// first one.
-static uint64_t rows_bytes(const struct rlhf__rows *e, int fresh) {
-    const uint64_t token = sizeof *e->ids + (RLHF__N_TOKEN_ARRAYS + e->n_named) * sizeof(float);
+// first one. `carry` is the number of doubles per token that the algorithm carries.
+static uint64_t rows_bytes(const struct rlhf__rows *e, int fresh, uint32_t carry) {
+    const uint64_t token = sizeof *e->ids + (RLHF__N_TOKEN_ARRAYS + e->n_named) * sizeof(float) +
+                           carry * sizeof *e->carry_token;
     const uint64_t support =
         (uint64_t)rlhf__rows_response_tokens(e, 0, e->n) * e->support_words * sizeof *e->support;
     const uint64_t hidden = e->ref_hidden ? (uint64_t)e->total * (uint64_t)e->d_hidden * 4 : 0;
@@ -223,7 +224,8 @@ static uint64_t ahead_bytes(const struct rlhf__rows *e) {
 static void count_host(const struct rlhf__run *r, const struct rlhf__rows *e, uint64_t own,
                        struct rlhf__uses *u) {
     const uint32_t host = rlhf__uses_owner(u, "host");
-    u->bytes[host][RLHF__USE_ROWS] = rows_bytes(e, r->cast.plan.resample_rounds > 0);
+    u->bytes[host][RLHF__USE_ROWS] =
+        rows_bytes(e, r->cast.plan.resample_rounds > 0, r->cast.plan.carry_tokens);
     if (r->feed->ahead) u->bytes[host][RLHF__USE_ROWS] += ahead_bytes(e);
     u->bytes[host][RLHF__USE_ROLLBACK] = rollback_bytes(r);
     u->bytes[host][RLHF__USE_WORKSPACE] =

@@ -8,6 +8,7 @@
 #include "model/text_note.h"
 
 #include <rlhf/draft/iteration.h>
+#include <rlhf/environment.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -19,6 +20,9 @@ static int wants_value(const struct rlhf__run *r) {
 rlhf_status rlhf__setup_ask_plan(const struct rlhf__run *r, int64_t phases, int32_t n_labels,
                                  rlhf_plan *out, struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
+    const struct rlhf__plugin *environment = r->req->environment;
+    const int pays =
+        environment && (environment->ops.environment.flags & RLHF_ENVIRONMENT_PAYS) != 0;
     rlhf_run_info info = {.size = sizeof info,
                           .phases = phases,
                           .batch_size = (uint32_t)c->batch.size,
@@ -26,6 +30,7 @@ rlhf_status rlhf__setup_ask_plan(const struct rlhf__run *r, int64_t phases, int3
                           .max_turns = c->environment.plugin ? (uint32_t)c->episodes.turns : 1,
                           .shards = r->cast.share.shards,
                           .n_labels = (uint32_t)n_labels,
+                          .n_rewards = (uint32_t)c->n_reward + (uint32_t)pays,
                           .temperature = c->sampling.temperature,
                           .ahead = (uint32_t)c->rollout.ahead};
     return rlhf__plan_ask(r->cast.algo, &info, out, err);

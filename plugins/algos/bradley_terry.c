@@ -130,22 +130,22 @@ static rlhf_status bt_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *ou
     return RLHF_OK;
 }
 
-static rlhf_status bt_minibatch_end(void *self, const rlhf_step_info *step, int32_t *stop) {
+static rlhf_status bt_minibatch_end(void *self, const rlhf_step_info *step, rlhf_step_out *out) {
     struct bt *b = self;
     double seen = (double)b->seen;
     (void)step;
-    *stop = 0;
+    (void)out;
     RLHF_TRY(b->host->reduce(b->host, &seen, 1));
     if (seen > 0) b->minibatches++;
     b->seen = 0;
     return RLHF_OK;
 }
 
-static rlhf_status bt_phase_end(void *self, int64_t phase) {
+static rlhf_status bt_phase_end(void *self, const rlhf_phase_info *info) {
     struct bt *b = self;
     const rlhf_host *h = b->host;
     double sums[N_SUMS];
-    (void)phase;
+    (void)info;
     RLHF_TRY(rlhf__sums_total(h, &b->sums, sums));
     double n = sums[GROUPS];
     if (b->minibatches) rlhf_metric_last(h, "objective/loss", sums[LOSS] / (double)b->minibatches);

@@ -109,22 +109,23 @@ static rlhf_status classify_loss(void *self, const rlhf_loss_in *in, rlhf_loss_o
     return RLHF_OK;
 }
 
-static rlhf_status classify_minibatch_end(void *self, const rlhf_step_info *step, int32_t *stop) {
+static rlhf_status classify_minibatch_end(void *self, const rlhf_step_info *step,
+                                          rlhf_step_out *out) {
     struct classify *c = self;
     double seen = (double)c->seen;
     (void)step;
-    *stop = 0;
+    (void)out;
     RLHF_TRY(c->host->reduce(c->host, &seen, 1));
     if (seen > 0) c->minibatches++;
     c->seen = 0;
     return RLHF_OK;
 }
 
-static rlhf_status classify_phase_end(void *self, int64_t phase) {
+static rlhf_status classify_phase_end(void *self, const rlhf_phase_info *info) {
     struct classify *c = self;
     const rlhf_host *h = c->host;
     double sums[N_SUMS];
-    (void)phase;
+    (void)info;
     RLHF_TRY(rlhf__sums_total(h, &c->sums, sums));
     if (c->minibatches) rlhf_metric_last(h, "objective/loss", sums[LOSS] / (double)c->minibatches);
     if (sums[ROWS] > 0) rlhf_metric_last(h, RLHF_METRIC_LABEL_ACCURACY, sums[CORRECT] / sums[ROWS]);

@@ -214,10 +214,10 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
     return RLHF_OK;
 }
 
-static rlhf_status phase_end(void *self, int64_t phase) {
+static rlhf_status phase_end(void *self, const rlhf_phase_info *info) {
     struct state *s = self;
     double sums[N_SUMS];
-    (void)phase;
+    (void)info;
     RLHF_TRY(rlhf__sums_total(s->host, &s->sums, sums));
     for (int k = 0; sums[ROWS] > 0 && k < ROWS; k++)
         rlhf_metric_last(s->host, names[k], sums[k] / (k == LOSS ? 1 : sums[ROWS]));

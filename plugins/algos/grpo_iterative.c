@@ -101,11 +101,11 @@ static rlhf_status train_reward(struct iterative *it, const rlhf_iteration_servi
     return RLHF_OK;
 }
 
-static rlhf_status it_phase_end(void *self, int64_t phase) {
+static rlhf_status it_phase_end(void *self, const rlhf_phase_info *info) {
     struct iterative *it = self;
     const rlhf_host *h = it->grpo.pg.host;
     const rlhf_iteration_service *s = it->service;
-    RLHF_TRY(rlhf__pg_phase_end(self, phase));
+    RLHF_TRY(rlhf__pg_phase_end(self, info));
     if (it->opt.replay) {
         uint32_t added = 0;
         RLHF_TRY(s->collect_pairs(h, &added));

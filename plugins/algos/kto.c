@@ -73,12 +73,12 @@ static rlhf_status plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
 
 // Computes the reference point from the whole batch, before the update on this batch. The
 // mismatched rows are used only here.
-static rlhf_status advantages(void *self, const rlhf_rollout *in) {
+static rlhf_status advantages(void *self, const rlhf_rollout *in, rlhf_advantages *out) {
     struct state *s = self;
     double sum = 0, mismatched = 0;
     const char *wrong = rlhf__rows_check(in->offset, in->prompt_len, in->n, in->total);
     if (wrong) return s->host->fail(s->host, RLHF_E_INTERNAL, wrong);
-    if (in->n && (!in->label || !in->logp_old || !in->logp_ref || !in->use))
+    if (in->n && (!in->label || !in->logp_old || !in->logp_ref || !out->use))
         return s->host->fail(s->host, RLHF_E_INTERNAL, "an array of the batch is missing");
     s->n = 0;
     for (int64_t i = 0; i < in->n; i++) {
@@ -89,7 +89,7 @@ static rlhf_status advantages(void *self, const rlhf_rollout *in) {
         struct rlhf__span row = rlhf__response(in->offset, in->prompt_len, i);
         sum += rlhf__sum(in->logp_old, row) - rlhf__sum(in->logp_ref, row);
         mismatched++;
-        in->use[i] = RLHF_USE_EXCLUDED;
+        out->use[i] = RLHF_USE_EXCLUDED;
     }
     s->z = mismatched > 0 ? sum / mismatched : 0;
     if (s->z < 0) s->z = 0; // fmax would hide a NaN
@@ -135,14 +135,14 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
     return RLHF_OK;
 }
 
-static rlhf_status phase_end(void *self, int64_t phase) {
+static rlhf_status phase_end(void *self, const rlhf_phase_info *info) {
     static const char *const reward[] = {"kto/unwanted", "kto/wanted"};
     static const char *const logp[] = {"kto/logp_unwanted", "kto/logp_wanted"};
     struct state *s = self;
     const rlhf_host *h = s->host;
     double mean[2] = {0, 0}, sums[N_SUMS];
     const double *const kind[2] = {sums, sums + N_KIND_SUMS}; // kind[1]: the desirable rows
-    (void)phase;
+    (void)info;
     RLHF_TRY(rlhf__sums_total(h, &s->sums, sums));
     const int both = kind[0][ROWS] > 0 && kind[1][ROWS] > 0;
     if (kind[0][ROWS] + kind[1][ROWS] > 0) {

@@ -87,7 +87,7 @@ static rlhf_status opd_plan(void *self, const rlhf_run_info *info, rlhf_plan *ou
     return rlhf__sums_open(s->host, &s->sums, info, N_SUMS);
 }
 
-static rlhf_status opd_advantages(void *self, const rlhf_rollout *in) {
+static rlhf_status opd_advantages(void *self, const rlhf_rollout *in, rlhf_advantages *out) {
     struct opd *s = self;
     const rlhf_host *h = s->host;
     const char *wrong = rlhf__rows_check(in->offset, in->prompt_len, in->n, in->total);
@@ -98,7 +98,7 @@ static rlhf_status opd_advantages(void *self, const rlhf_rollout *in) {
         const struct rlhf__span row = rlhf__response(in->offset, in->prompt_len, i);
         s->rows++;
         if (s->config.mask_truncated && !in->finished[i]) {
-            in->use[i] = RLHF_USE_EXCLUDED;
+            out->use[i] = RLHF_USE_EXCLUDED;
             s->masked++;
         }
         for (int64_t t = row.begin; t < row.end; t++) {
@@ -106,7 +106,7 @@ static rlhf_status opd_advantages(void *self, const rlhf_rollout *in) {
             if (!isfinite(gap))
                 return h->fail(h, RLHF_E_NUMERIC,
                                "a log-prob of the teacher or of the policy is not finite");
-            in->advantage[t] = in->returns[t] = (float)gap;
+            out->advantage[t] = out->returns[t] = (float)gap;
         }
     }
     return RLHF_OK;
@@ -114,7 +114,7 @@ static rlhf_status opd_advantages(void *self, const rlhf_rollout *in) {
 
 // Returns the loss of one row, and stores its derivatives in *d. Each token has the weight `w`.
 static double row_loss(const struct opd *s, const rlhf_loss_in *in, struct rlhf__span row, double w,
-                       rlhf_heads *d, double *sums) {
+                       rlhf_head_arrays *d, double *sums) {
     const int64_t b = row.begin;
     double sum = 0;
     if (s->config.divergence == OPD_SAMPLED) {
@@ -169,9 +169,9 @@ static rlhf_status opd_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *o
     return RLHF_OK;
 }
 
-static rlhf_status opd_minibatch_end(void *self, const rlhf_step_info *step, int32_t *stop) {
+static rlhf_status opd_minibatch_end(void *self, const rlhf_step_info *step, rlhf_step_out *out) {
     struct opd *s = self;
-    *stop = 0;
+    (void)out;
     if (step->skipped) return RLHF_OK;
     if (step->epoch != s->epoch) s->loss = 0;
     if (step->epoch != s->epoch) s->steps = 0;
@@ -181,11 +181,11 @@ static rlhf_status opd_minibatch_end(void *self, const rlhf_step_info *step, int
     return RLHF_OK;
 }
 
-static rlhf_status opd_phase_end(void *self, int64_t phase) {
+static rlhf_status opd_phase_end(void *self, const rlhf_phase_info *info) {
     struct opd *s = self;
     const rlhf_host *h = s->host;
     double sums[N_SUMS];
-    (void)phase;
+    (void)info;
     RLHF_TRY(rlhf__sums_total(h, &s->sums, sums));
     if (s->steps) rlhf_metric_last(h, "objective/loss", s->loss / (double)s->steps);
     if (sums[TOKENS] > 0 && s->config.divergence != OPD_SAMPLED)

@@ -9,18 +9,19 @@
 #include "common/pg.h"
 #include "common/why_unused.h"
 
-static void compare(const void *self, const rlhf_rollout *in, const double *paid, int64_t *order,
-                    double *advantage) {
+static void compare(const void *self, const rlhf_rollout *in, const double *paid, double *work,
+                    int64_t *order, double *advantage) {
     (void)self;
+    (void)work;
     rlhf__leave_one_out(paid, in->group, in->n, order, advantage);
 }
 
-static void terms(const void *self, const rlhf_loss_in *in, struct rlhf__span row, double w,
-                  rlhf_heads *d, struct rlhf__pg_update_sums *u) {
+static void terms(const void *self, const rlhf_loss_in *in, struct rlhf__span row, const float *adv,
+                  double w, rlhf_head_arrays *d, struct rlhf__pg_update_sums *u) {
     const struct rlhf__pg *s = self;
     int64_t b = row.begin;
-    rlhf__surrogate_row(s->opt.ratio, &s->clip, w, in->heads->logp + b, in->logp_old + b,
-                        in->advantage + b, row.end - b, d->logp + b, &u->pg);
+    rlhf__surrogate_row(s->opt.ratio, &s->clip, w, in->heads->logp + b, in->logp_old + b, adv,
+                        row.end - b, d->logp + b, &u->pg);
 }
 
 static const struct rlhf__pg_method method = {.name = "rloo", .compare = compare, .terms = terms};

@@ -89,22 +89,22 @@ static rlhf_status sft_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *o
     return RLHF_OK;
 }
 
-static rlhf_status sft_minibatch_end(void *self, const rlhf_step_info *step, int32_t *stop) {
+static rlhf_status sft_minibatch_end(void *self, const rlhf_step_info *step, rlhf_step_out *out) {
     struct sft *s = self;
     double seen = (double)s->seen;
     (void)step;
-    *stop = 0;
+    (void)out;
     RLHF_TRY(s->host->reduce(s->host, &seen, 1));
     if (seen > 0) s->minibatches++;
     s->seen = 0;
     return RLHF_OK;
 }
 
-static rlhf_status sft_phase_end(void *self, int64_t phase) {
+static rlhf_status sft_phase_end(void *self, const rlhf_phase_info *info) {
     struct sft *s = self;
     const rlhf_host *h = s->host;
     double sums[N_SUMS];
-    (void)phase;
+    (void)info;
     RLHF_TRY(rlhf__sums_total(h, &s->sums, sums));
     if (s->minibatches) rlhf_metric_last(h, "objective/loss", sums[LOSS] / (double)s->minibatches);
     if (sums[TOKENS] > 0) {

@@ -79,13 +79,13 @@ static int64_t draw(struct state *s, double *weights, int64_t n) {
     return last;
 }
 
-static rlhf_status choose_prompts(void *self, const rlhf_prompts *in, int64_t *chosen) {
+static rlhf_status choose_prompts(void *self, const rlhf_prompts *in, rlhf_choice *out) {
     struct state *s = self;
     double *weights = s->host->alloc(s->host, (uint64_t)in->n * sizeof *weights);
     if (!weights) return s->host->fail(s->host, RLHF_E_NOMEM, "out of memory");
     for (uint32_t k = 0; k < in->n_choose; k++) {
         if (k % (uint64_t)in->n == 0) fill_weights(s, in, weights); // again if there are too few
-        chosen[k] = draw(s, weights, in->n);
+        out->prompt[k] = draw(s, weights, in->n);
     }
     s->host->free(s->host, weights);
     return RLHF_OK;
@@ -93,14 +93,14 @@ static rlhf_status choose_prompts(void *self, const rlhf_prompts *in, int64_t *c
 
 // ---- REINFORCE ----
 
-static rlhf_status advantages(void *self, const rlhf_rollout *in) {
+static rlhf_status advantages(void *self, const rlhf_rollout *in, rlhf_advantages *out) {
     double mean = 0;
     (void)self;
     for (uint32_t i = 0; i < in->n; i++)
         mean += (double)in->score[i] / (double)in->n;
     for (uint32_t i = 0; i < in->n; i++)
         for (int32_t t = in->offset[i] + in->prompt_len[i]; t < in->offset[i + 1]; t++)
-            in->advantage[t] = (float)((double)in->score[i] - mean);
+            out->advantage[t] = (float)((double)in->score[i] - mean);
     return RLHF_OK;
 }
 

@@ -22,7 +22,7 @@ static int32_t response(const int32_t *offset, const int32_t *prompt_len, uint32
     return offset[i + 1];
 }
 
-static rlhf_status advantages(void *self, const rlhf_rollout *in) {
+static rlhf_status advantages(void *self, const rlhf_rollout *in, rlhf_advantages *out) {
     double mean = 0;
     int32_t t;
     (void)self;
@@ -30,7 +30,7 @@ static rlhf_status advantages(void *self, const rlhf_rollout *in) {
         mean += (double)in->score[i] / (double)in->n;
     for (uint32_t i = 0; i < in->n; i++)
         for (int32_t end = response(in->offset, in->prompt_len, i, &t); t < end; t++)
-            in->advantage[t] = (float)((double)in->score[i] - mean);
+            out->advantage[t] = (float)((double)in->score[i] - mean);
     return RLHF_OK;
 }
 

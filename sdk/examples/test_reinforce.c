@@ -26,8 +26,8 @@ static double loss(const rlhf_algo_ops *ops, uint32_t from, uint32_t to, float *
     int32_t own[3];
     for (uint32_t i = from; i <= to; i++)
         own[i - from] = offset[i] - base;
-    const rlhf_heads heads = {.size = sizeof heads, .logp = logp + base};
-    rlhf_heads grad = {.size = sizeof grad, .logp = d_logp + base};
+    const rlhf_head_arrays heads = {.size = sizeof heads, .logp = logp + base};
+    rlhf_head_arrays grad = {.size = sizeof grad, .logp = d_logp + base};
     const rlhf_loss_in in = {.size = sizeof in,
                              .n = to - from,
                              .total = (uint32_t)own[to - from],
@@ -50,10 +50,9 @@ int main(int argc, char **argv) {
                                 .total = 7,
                                 .offset = offset,
                                 .prompt_len = prompt_len,
-                                .score = score,
-                                .advantage = advantage,
-                                .returns = returns};
-    CHECK(ops->advantages(NULL, &batch) == RLHF_OK);
+                                .score = score};
+    rlhf_advantages out = {.size = sizeof out, .advantage = advantage, .returns = returns};
+    CHECK(ops->advantages(NULL, &batch, &out) == RLHF_OK);
     const float want[7] = {0, 0.5f, 0.5f, 0, -0.5f, -0.5f, -0.5f};
     CHECK(memcmp(advantage, want, sizeof want) == 0);
 

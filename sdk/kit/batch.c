@@ -31,6 +31,7 @@ static void fill_rows(struct rlhf_test_batch *b, uint32_t n, uint32_t group_size
         b->prompt_len[i] = 1 + (int32_t)rlhf_rng_below(r, 3);
         b->offset[i + 1] = begin + b->prompt_len[i] + 1 + (int32_t)rlhf_rng_below(r, RLHF_TEST_LEN);
         b->group[i] = (int32_t)(i / group_size);
+        b->row[i] = i;
         b->source[i] = i / group_size;
         b->label[i] = i % group_size == 0;
         b->finished[i] = 1;
@@ -47,6 +48,8 @@ static void fill_rows(struct rlhf_test_batch *b, uint32_t n, uint32_t group_size
 }
 
 static void fill_rollout(struct rlhf_test_batch *b, uint32_t n, int named) {
+    static const double one = 1;
+    static const char *const reward = "reward";
     b->rollout = (rlhf_rollout){.size = (uint32_t)sizeof b->rollout,
                                 .n = n,
                                 .total = (uint32_t)b->offset[n],
@@ -54,6 +57,7 @@ static void fill_rollout(struct rlhf_test_batch *b, uint32_t n, int named) {
                                 .offset = b->offset,
                                 .prompt_len = b->prompt_len,
                                 .group = b->group,
+                                .row = b->row,
                                 .label = b->label,
                                 .source = b->source,
                                 .version = b->version,
@@ -68,22 +72,29 @@ static void fill_rollout(struct rlhf_test_batch *b, uint32_t n, int named) {
                                 .logp_ref = b->logp_ref,
                                 .value_old = b->value_old,
                                 .logp_named = named ? b->logp_named : NULL,
-                                .advantage = b->advantage,
-                                .returns = b->returns,
-                                .use = b->use};
+                                .reward_score = b->score,
+                                .reward_weight = &one,
+                                .reward_name = &reward,
+                                .n_rewards = 1};
+    b->advantages = (rlhf_advantages){.size = (uint32_t)sizeof b->advantages,
+                                      .advantage = b->advantage,
+                                      .returns = b->returns,
+                                      .use = b->use,
+                                      .carry_row = b->carry_row,
+                                      .carry_token = b->carry_token};
 }
 
 static void fill_loss(struct rlhf_test_batch *b, uint32_t n, int named) {
-    b->heads = (rlhf_heads){.size = (uint32_t)sizeof b->heads,
-                            .logp = b->logp,
-                            .entropy = b->entropy,
-                            .kl = b->kl,
-                            .value = b->value};
-    b->d_heads = (rlhf_heads){.size = (uint32_t)sizeof b->d_heads,
-                              .logp = b->d_logp,
-                              .entropy = b->d_entropy,
-                              .kl = b->d_kl,
-                              .value = b->d_value};
+    b->heads = (rlhf_head_arrays){.size = (uint32_t)sizeof b->heads,
+                                  .logp = b->logp,
+                                  .entropy = b->entropy,
+                                  .kl = b->kl,
+                                  .value = b->value};
+    b->d_heads = (rlhf_head_arrays){.size = (uint32_t)sizeof b->d_heads,
+                                    .logp = b->d_logp,
+                                    .entropy = b->d_entropy,
+                                    .kl = b->d_kl,
+                                    .value = b->d_value};
     b->loss_in = (rlhf_loss_in){.size = (uint32_t)sizeof b->loss_in,
                                 .n = n,
                                 .total = (uint32_t)b->offset[n],
@@ -93,6 +104,7 @@ static void fill_loss(struct rlhf_test_batch *b, uint32_t n, int named) {
                                 .offset = b->offset,
                                 .prompt_len = b->prompt_len,
                                 .group = b->group,
+                                .row = b->row,
                                 .label = b->label,
                                 .source = b->source,
                                 .version = b->version,
@@ -105,7 +117,9 @@ static void fill_loss(struct rlhf_test_batch *b, uint32_t n, int named) {
                                 .value_old = b->value_old,
                                 .advantage = b->advantage,
                                 .returns = b->returns,
-                                .logp_named = named ? b->logp_named : NULL};
+                                .logp_named = named ? b->logp_named : NULL,
+                                .carry_row = b->carry_row,
+                                .carry_token = b->carry_token};
     for (uint32_t i = 0; i < n; i++)
         b->loss_in.batch_tokens += b->offset[i + 1] - b->offset[i] - b->prompt_len[i];
 }
@@ -146,7 +160,10 @@ rlhf_status rlhf_test_advantages(const rlhf_algo_ops *ops, void *self, struct rl
     memset(b->advantage, 0, sizeof b->advantage);
     memset(b->returns, 0, sizeof b->returns);
     memset(b->use, 0, sizeof b->use);
-    return ops->advantages ? ops->advantages(self, &b->rollout) : RLHF_E_UNSUPPORTED;
+    memset(b->carry_row, 0, sizeof b->carry_row);
+    memset(b->carry_token, 0, sizeof b->carry_token);
+    return ops->advantages ? ops->advantages(self, &b->rollout, &b->advantages)
+                           : RLHF_E_UNSUPPORTED;
 }
 
 double rlhf_test_loss(const rlhf_algo_ops *ops, void *self, struct rlhf_test_batch *b) {

@@ -28,7 +28,7 @@ double rlhf_test_derivative(double (*f)(void *arg), void *arg, float *x, const f
 
 // ---- the loss of an algorithm ----
 
-enum { N_HEADS = 6 };
+enum { N_HEADS = 5 };
 
 struct loss {
     const rlhf_algo_ops *ops;
@@ -39,22 +39,21 @@ struct loss {
     uint64_t n[N_HEADS];
 };
 
-static rlhf_heads heads_of(float *const array[N_HEADS]) {
-    return (rlhf_heads){.size = (uint32_t)sizeof(rlhf_heads),
-                        .logp = array[0],
-                        .entropy = array[1],
-                        .kl = array[2],
-                        .value = array[3],
-                        .token_score = array[4],
-                        .score = array[5]};
+static rlhf_head_arrays heads_of(float *const array[N_HEADS]) {
+    return (rlhf_head_arrays){.size = (uint32_t)sizeof(rlhf_head_arrays),
+                              .logp = array[0],
+                              .entropy = array[1],
+                              .kl = array[2],
+                              .value = array[3],
+                              .score = array[4]};
 }
 
 static double value(void *arg) {
     struct loss *l = arg;
     for (int k = 0; k < N_HEADS; k++)
         if (l->slope[k]) memset(l->slope[k], 0, (size_t)l->n[k] * sizeof(float));
-    const rlhf_heads heads = heads_of(l->head);
-    rlhf_heads slopes = heads_of(l->slope);
+    const rlhf_head_arrays heads = heads_of(l->head);
+    rlhf_head_arrays slopes = heads_of(l->slope);
     rlhf_loss_in in = *l->in;
     rlhf_loss_out out = {.size = (uint32_t)sizeof out, .d_heads = &slopes};
     in.heads = &heads;
@@ -62,12 +61,11 @@ static double value(void *arg) {
 }
 
 static int copy_heads(struct loss *l) {
-    const rlhf_heads *h = l->in->heads;
-    const float *const from[N_HEADS] = {h->logp,  h->entropy,     h->kl,
-                                        h->value, h->token_score, h->score};
+    const rlhf_head_arrays *h = l->in->heads;
+    const float *const from[N_HEADS] = {h->logp, h->entropy, h->kl, h->value, h->score};
     for (int k = 0; k < N_HEADS; k++) {
         if (!from[k]) continue;
-        l->n[k] = k == 5 ? (uint64_t)l->in->n * (uint32_t)l->in->n_labels : l->in->total;
+        l->n[k] = k == 4 ? (uint64_t)l->in->n * (uint32_t)l->in->n_labels : l->in->total;
         const size_t bytes = (size_t)(l->n[k] ? l->n[k] : 1) * sizeof(float);
         l->head[k] = malloc(bytes);
         l->slope[k] = calloc(1, bytes);

@@ -20,7 +20,8 @@ rlhf_status rlhf_test_choose(const rlhf_algo_ops *ops, void *self, struct rlhf_t
                              int64_t *chosen) {
     for (uint32_t i = 0; i < p->table.n_choose; i++)
         chosen[i] = -1;
-    RLHF_TRY(ops->choose_prompts(self, &p->table, chosen));
+    rlhf_choice out = {.size = (uint32_t)sizeof out, .prompt = chosen};
+    RLHF_TRY(ops->choose_prompts(self, &p->table, &out));
     for (uint32_t i = 0; i < p->table.n_choose; i++)
         if (chosen[i] < 0 || chosen[i] >= p->table.n) return RLHF_E_INTERNAL;
     for (uint32_t i = 0; i < p->table.n_choose; i++) {

@@ -52,13 +52,13 @@ template <class Rows, class F> void each_token(const Rows &in, F f) {
 }
 
 // Called once in each phase: turns scores into an advantage for each response token.
-rlhf_status advantages(void *self, const rlhf_rollout *in) noexcept {
+rlhf_status advantages(void *self, const rlhf_rollout *in, rlhf_advantages *out) noexcept {
     double mean = 0;
     for (uint32_t i = 0; i < in->n; i++)
         mean += static_cast<double>(in->score[i]) / in->n;
     const double scale = of(self).options->scale;
     each_token(*in, [&](uint32_t i, int32_t t) {
-        in->advantage[t] = static_cast<float>(scale * (static_cast<double>(in->score[i]) - mean));
+        out->advantage[t] = static_cast<float>(scale * (static_cast<double>(in->score[i]) - mean));
     });
     return RLHF_OK;
 }
@@ -75,14 +75,13 @@ rlhf_status loss(void *, const rlhf_loss_in *in, rlhf_loss_out *out) noexcept {
     return RLHF_OK;
 }
 
-rlhf_status minibatch_end(void *self, const rlhf_step_info *step, int32_t *stop) noexcept {
+rlhf_status minibatch_end(void *self, const rlhf_step_info *step, rlhf_step_out *) noexcept {
     of(self).loss += step->loss;
     of(self).updates++;
-    *stop = 0;
     return RLHF_OK;
 }
 
-rlhf_status phase_end(void *self, int64_t) noexcept {
+rlhf_status phase_end(void *self, const rlhf_phase_info *) noexcept {
     state &s = of(self);
     if (s.updates)
         rlhf_metric_last(s.host, "objective/loss", s.loss / static_cast<double>(s.updates));

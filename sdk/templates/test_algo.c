@@ -17,7 +17,7 @@ static float advantage[6], returns[6];
 
 // If plan() requests another head, add an array for the head here and one for its derivatives
 // below.
-static const rlhf_heads heads = {.size = sizeof heads, .logp = logp};
+static const rlhf_head_arrays heads = {.size = sizeof heads, .logp = logp};
 static const rlhf_rollout rollout = {.size = sizeof rollout,
                                      .n = 2,
                                      .total = 6,
@@ -27,9 +27,9 @@ static const rlhf_rollout rollout = {.size = sizeof rollout,
                                      .score = score,
                                      .token_reward = token_reward,
                                      .logp_old = logp_old,
-                                     .logp_ref = logp_ref,
-                                     .advantage = advantage,
-                                     .returns = returns};
+                                     .logp_ref = logp_ref};
+static rlhf_advantages results = {
+    .size = sizeof results, .advantage = advantage, .returns = returns};
 static const rlhf_loss_in batch = {.size = sizeof batch,
                                    .n = 2,
                                    .total = 6,
@@ -54,9 +54,9 @@ static void plans_what_can_be_run(const rlhf_algo_ops *ops, void *self) {
 
 static void raises_what_scored_well(const rlhf_algo_ops *ops, void *self) {
     float d_logp[6] = {0};
-    rlhf_heads slopes = {.size = sizeof slopes, .logp = d_logp};
+    rlhf_head_arrays slopes = {.size = sizeof slopes, .logp = d_logp};
     rlhf_loss_out out = {.size = sizeof out, .d_heads = &slopes};
-    RLHF_TEST_CHECK(&host, ops->advantages(self, &rollout) == RLHF_OK);
+    RLHF_TEST_CHECK(&host, ops->advantages(self, &rollout, &results) == RLHF_OK);
     RLHF_TEST_CHECK(&host, ops->loss(self, &batch, &out) == RLHF_OK);
     RLHF_TEST_NEAR(&host, out.loss, -(0.5 * -3 - 0.5 * -2) / 4, 1e-6);
     RLHF_TEST_CHECK(&host, d_logp[1] < 0 && d_logp[2] < 0); // a step raises the good row
@@ -74,8 +74,8 @@ static void adds_up_over_microbatches(const rlhf_algo_ops *ops, void *self) {
         const int32_t from = k < 2 ? 0 : 3;
         const int32_t own[] = {0, 3};
         float d_logp[6] = {0};
-        const rlhf_heads part = {.size = sizeof part, .logp = logp + from};
-        rlhf_heads slopes = {.size = sizeof slopes, .logp = d_logp};
+        const rlhf_head_arrays part = {.size = sizeof part, .logp = logp + from};
+        rlhf_head_arrays slopes = {.size = sizeof slopes, .logp = d_logp};
         rlhf_loss_out out = {.size = sizeof out, .d_heads = &slopes};
         rlhf_loss_in in = batch;
         in.heads = &part;
@@ -117,7 +117,8 @@ int main(int argc, char **argv) {
         plans_what_can_be_run(ops, self);
         raises_what_scored_well(ops, self);
         adds_up_over_microbatches(ops, self);
-        if (ops->phase_end) RLHF_TEST_CHECK(&host, ops->phase_end(self, 0) == RLHF_OK);
+        const rlhf_phase_info phase = {.size = sizeof phase, .n = 2, .phases = 1, .steps = 1};
+        if (ops->phase_end) RLHF_TEST_CHECK(&host, ops->phase_end(self, &phase) == RLHF_OK);
         plugin->destroy(self);
     }
     // Let each allocation of create() fail once.

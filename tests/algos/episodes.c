@@ -1,6 +1,7 @@
 // episodes.c: see episodes.h.
 #include "algos/episodes.h"
 
+#include "batch/row_columns.h"
 #include "learn/plan.h"
 #include "learn/policy_view.h"
 
@@ -102,14 +103,19 @@ rlhf_status episodes_advantages(struct algo *a, struct episodes *s) {
                              .logp_sampled = arrays[4],
                              .logp_ref = reference ? arrays[2] : NULL,
                              .value_old = a->plan.heads & RLHF_HEAD_VALUE ? arrays[3] : NULL,
-                             .advantage = s->e.token[RLHF__ADVANTAGE],
-                             .returns = s->e.token[RLHF__RETURNS],
-                             .use = s->e.use,
                              .batch_finished_tokens = finished,
                              .ids = s->e.ids,
                              .label = b->label};
+    rlhf_advantages out = {.size = sizeof out};
+    s->e.carry_tokens = a->plan.carry_tokens;
+    s->e.carry_rows = a->plan.carry_rows;
+    if (a->plan.carry_tokens && !s->e.carry_token)
+        assert_int_equal(RLHF__ROWS_ADD(&s->e, carry_token, &err), RLHF_OK);
+    if (a->plan.carry_rows && !s->e.carry_row)
+        assert_int_equal(RLHF__ROWS_ADD(&s->e, carry_row, &err), RLHF_OK);
+    rlhf__columns_to_results(&s->e, &out);
     host_it(&h, a);
-    const rlhf_status st = rlhf__view_advantages(&h.instance, &s->e, &in, &err);
+    const rlhf_status st = rlhf__view_advantages(&h.instance, &s->e, &in, &out, &err);
     for (int k = 0; k < 5; k++)
         free(arrays[k]);
     return st;
@@ -130,41 +136,43 @@ static double part_loss(struct algo *a, struct episodes *s, int32_t from, int32_
     const size_t row = (size_t)(from * b->n_labels);
     float score[MAX_ROWS * 8];
     memcpy(score, b->class_score, sizeof score);
-    rlhf_heads x = {.size = sizeof x,
-                    .logp = heads & RLHF_HEAD_LOGP ? s->logp + base : NULL,
-                    .entropy = heads & RLHF_HEAD_ENTROPY ? s->entropy + base : NULL,
-                    .kl = heads & RLHF_HEAD_KL ? s->kl + base : NULL,
-                    .value = heads & RLHF_HEAD_VALUE ? s->value + base : NULL,
-                    .score = heads & RLHF_HEAD_SCORE ? score + row : NULL};
-    rlhf_heads d = {.size = sizeof d,
-                    .logp = x.logp ? s->d_logp + base : NULL,
-                    .entropy = x.entropy ? s->d_entropy + base : NULL,
-                    .kl = x.kl ? s->d_kl + base : NULL,
-                    .value = x.value ? s->d_value + base : NULL,
-                    .score = x.score ? s->d_class_score + row : NULL};
+    rlhf_head_arrays x = {.size = sizeof x,
+                          .logp = heads & RLHF_HEAD_LOGP ? s->logp + base : NULL,
+                          .entropy = heads & RLHF_HEAD_ENTROPY ? s->entropy + base : NULL,
+                          .kl = heads & RLHF_HEAD_KL ? s->kl + base : NULL,
+                          .value = heads & RLHF_HEAD_VALUE ? s->value + base : NULL,
+                          .score = heads & RLHF_HEAD_SCORE ? score + row : NULL};
+    rlhf_head_arrays d = {.size = sizeof d,
+                          .logp = x.logp ? s->d_logp + base : NULL,
+                          .entropy = x.entropy ? s->d_entropy + base : NULL,
+                          .kl = x.kl ? s->d_kl + base : NULL,
+                          .value = x.value ? s->d_value + base : NULL,
+                          .score = x.score ? s->d_class_score + row : NULL};
     float *old = episodes_spread(s, b->old), *ref = episodes_spread(s, b->ref),
           *value_old = episodes_spread(s, b->value_old);
     const int reference = (a->plan.flags & RLHF_PLAN_REFERENCE) && !x.kl;
-    const rlhf_loss_in in = {.size = sizeof in,
-                             .n = (uint32_t)(to - from),
-                             .total = (uint32_t)offset[to - from],
-                             .batch_sequences = b->n,
-                             .batch_tokens = tokens,
-                             .max_new_tokens = (uint32_t)b->max_len,
-                             .offset = offset,
-                             .prompt_len = b->prompt_len + from,
-                             .group = b->group + from,
-                             .heads = &x,
-                             .logp_old = old + base,
-                             .logp_ref = reference ? ref + base : NULL,
-                             .value_old = x.value ? value_old + base : NULL,
-                             .advantage = s->e.token[RLHF__ADVANTAGE] + base,
-                             .returns = s->e.token[RLHF__RETURNS] + base,
-                             .label = b->label + from,
-                             .n_labels = (uint32_t)b->n_labels,
-                             .minibatches = (uint32_t)b->minibatches,
-                             .ids = s->e.ids + base};
+    rlhf_loss_in in = {.size = sizeof in,
+                       .n = (uint32_t)(to - from),
+                       .total = (uint32_t)offset[to - from],
+                       .batch_sequences = b->n,
+                       .batch_tokens = tokens,
+                       .max_new_tokens = (uint32_t)b->max_len,
+                       .offset = offset,
+                       .prompt_len = b->prompt_len + from,
+                       .group = b->group + from,
+                       .heads = &x,
+                       .logp_old = old + base,
+                       .logp_ref = reference ? ref + base : NULL,
+                       .value_old = x.value ? value_old + base : NULL,
+                       .advantage = s->e.token[RLHF__ADVANTAGE] + base,
+                       .returns = s->e.token[RLHF__RETURNS] + base,
+                       .label = b->label + from,
+                       .n_labels = (uint32_t)b->n_labels,
+                       .minibatches = (uint32_t)b->minibatches,
+                       .ids = s->e.ids + base};
     rlhf_loss_out out = {.size = sizeof out, .d_heads = &d};
+    if (s->e.carry_row) in.carry_row = s->e.carry_row + (uint32_t)from * s->e.carry_rows;
+    if (s->e.carry_token) in.carry_token = s->e.carry_token + (uint32_t)base * s->e.carry_tokens;
     host_it(&h, a);
     const struct rlhf__objective o = rlhf__algo_objective(&h.instance);
     if (rlhf__view_loss(&o, &s->e, (uint32_t)from, (uint32_t)to, &in, &out, &err) != RLHF_OK)

@@ -63,6 +63,8 @@ rlhf_status batch_advantages(struct algo *a, struct batch *b) {
     memset(b->advantage, 0, sizeof b->advantage);
     memset(b->returns, 0, sizeof b->returns);
     memset(b->use, 0, sizeof b->use);
+    memset(b->carry_row, 0, sizeof b->carry_row);
+    memset(b->carry_token, 0, sizeof b->carry_token);
     int64_t finished = 0;
     for (int32_t i = 0; i < b->n; i++)
         if (b->finished[i]) finished += b->offset[i + 1] - b->offset[i] - b->prompt_len[i];
@@ -83,12 +85,16 @@ rlhf_status batch_advantages(struct algo *a, struct batch *b) {
                        .logp_sampled = b->sampled ? b->sampled : b->old,
                        .logp_ref = reference ? b->ref : NULL,
                        .value_old = a->plan.heads & RLHF_HEAD_VALUE ? b->value_old : NULL,
-                       .advantage = b->advantage,
-                       .returns = b->returns,
-                       .use = b->use,
                        .batch_finished_tokens = finished,
+                       .reward_score = b->reward_score,
+                       .reward_weight = b->reward_weight,
+                       .n_rewards = b->n_rewards,
                        .label = b->label};
-    return a->ops->advantages(a->self, &in);
+    rlhf_advantages out = {
+        .size = sizeof out, .advantage = b->advantage, .returns = b->returns, .use = b->use};
+    if (a->plan.carry_rows) out.carry_row = b->carry_row;
+    if (a->plan.carry_tokens) out.carry_token = b->carry_token;
+    return a->ops->advantages(a->self, &in, &out);
 }
 
 static double rows_loss(struct algo *a, struct batch *b, int32_t from, int32_t to, uint32_t epoch) {
@@ -102,18 +108,18 @@ static double rows_loss(struct algo *a, struct batch *b, int32_t from, int32_t t
     size_t row = (size_t)(from * b->n_labels);
     memset(b->d_class_score + row, 0, sizeof(float) * (size_t)((to - from) * b->n_labels));
     uint32_t heads = a->plan.heads;
-    rlhf_heads x = {.size = sizeof x,
-                    .logp = heads & RLHF_HEAD_LOGP ? b->logp + base : NULL,
-                    .entropy = heads & RLHF_HEAD_ENTROPY ? b->entropy + base : NULL,
-                    .kl = heads & RLHF_HEAD_KL ? b->kl + base : NULL,
-                    .value = heads & RLHF_HEAD_VALUE ? b->value + base : NULL,
-                    .score = heads & RLHF_HEAD_SCORE ? b->class_score + row : NULL};
-    rlhf_heads d = {.size = sizeof d,
-                    .logp = x.logp ? b->d_logp + base : NULL,
-                    .entropy = x.entropy ? b->d_entropy + base : NULL,
-                    .kl = x.kl ? b->d_kl + base : NULL,
-                    .value = x.value ? b->d_value + base : NULL,
-                    .score = x.score ? b->d_class_score + row : NULL};
+    rlhf_head_arrays x = {.size = sizeof x,
+                          .logp = heads & RLHF_HEAD_LOGP ? b->logp + base : NULL,
+                          .entropy = heads & RLHF_HEAD_ENTROPY ? b->entropy + base : NULL,
+                          .kl = heads & RLHF_HEAD_KL ? b->kl + base : NULL,
+                          .value = heads & RLHF_HEAD_VALUE ? b->value + base : NULL,
+                          .score = heads & RLHF_HEAD_SCORE ? b->class_score + row : NULL};
+    rlhf_head_arrays d = {.size = sizeof d,
+                          .logp = x.logp ? b->d_logp + base : NULL,
+                          .entropy = x.entropy ? b->d_entropy + base : NULL,
+                          .kl = x.kl ? b->d_kl + base : NULL,
+                          .value = x.value ? b->d_value + base : NULL,
+                          .score = x.score ? b->d_class_score + row : NULL};
     int reference = (a->plan.flags & RLHF_PLAN_REFERENCE) && !x.kl;
     const float *named[] = {b->ref + base};
     rlhf_loss_in in = {.size = sizeof in,
@@ -137,6 +143,9 @@ static double rows_loss(struct algo *a, struct batch *b, int32_t from, int32_t t
                        .n_labels = (uint32_t)b->n_labels,
                        .minibatches = (uint32_t)b->minibatches,
                        .margin = b->margin ? b->margin + from : NULL};
+    const uint32_t rows = a->plan.carry_rows, per_token = a->plan.carry_tokens;
+    if (rows) in.carry_row = b->carry_row + (uint32_t)from * rows;
+    if (per_token) in.carry_token = b->carry_token + (uint32_t)base * per_token;
     rlhf_loss_out out = {.size = sizeof out, .d_heads = &d};
     assert_int_equal(a->ops->loss(a->self, &in, &out), RLHF_OK);
     a->loss += out.loss;
@@ -197,8 +206,20 @@ int32_t algo_step_end(struct algo *a, uint32_t epoch, int32_t skipped) {
     step.loss = a->loss;
     a->loss = 0;
     step.skipped = (uint32_t)skipped;
-    assert_int_equal(a->ops->minibatch_end(a->self, &step, &stop), RLHF_OK);
+    assert_int_equal(algo_minibatch_end(a, &step, &stop), RLHF_OK);
     return stop;
+}
+
+rlhf_status algo_minibatch_end(struct algo *a, const rlhf_step_info *step, int32_t *stop) {
+    rlhf_step_out out = {.size = sizeof out};
+    const rlhf_status st = a->ops->minibatch_end(a->self, step, &out);
+    *stop = out.stop;
+    return st;
+}
+
+rlhf_status algo_phase_end(struct algo *a, int64_t phase) {
+    const rlhf_phase_info info = {.size = sizeof info, .phase = phase, .steps = 1};
+    return a->ops->phase_end(a->self, &info);
 }
 
 double metric(const struct algo *a, const char *name) {

@@ -41,11 +41,15 @@ struct batch {
     // [total]
     float token_reward[MAX_TOKENS], old[MAX_TOKENS], ref[MAX_TOKENS], value_old[MAX_TOKENS];
     float advantage[MAX_TOKENS], returns[MAX_TOKENS];
+    double carry_row[MAX_ROWS * RLHF_CARRY_MAX], carry_token[MAX_TOKENS * RLHF_CARRY_MAX];
     float logp[MAX_TOKENS], entropy[MAX_TOKENS], kl[MAX_TOKENS], value[MAX_TOKENS];
     float d_logp[MAX_TOKENS], d_entropy[MAX_TOKENS], d_kl[MAX_TOKENS], d_value[MAX_TOKENS];
     float class_score[MAX_ROWS * 8], d_class_score[MAX_ROWS * 8]; // [n, n_labels]
-    const float *sampled; // [total] log-probs when the rows were sampled; NULL: `old`
-    const float *margin;  // [n] of the rows of preferences, or NULL
+    const float *sampled;        // [total] log-probs when the rows were sampled; NULL: `old`
+    const float *margin;         // [n] of the rows of preferences, or NULL
+    const float *reward_score;   // [n, n_rewards] each reward's score, or NULL
+    const double *reward_weight; // [n_rewards]
+    uint32_t n_rewards, spare;
 };
 
 // The first step of the first epoch, to pass to minibatch_end().
@@ -85,6 +89,11 @@ void batch_differences(struct algo *, struct batch *, float *x, const float *d, 
 // Calls minibatch_end() after a step of `epoch`. `skipped` is 1 if the host skipped the step.
 // Returns 1 if the algorithm ends the phase.
 int32_t algo_step_end(struct algo *, uint32_t epoch, int32_t skipped);
+
+// These call minibatch_end() and phase_end(). *stop is set to 1 if the algorithm ends the phase,
+// otherwise to 0. `phase` is the number of the phase.
+rlhf_status algo_minibatch_end(struct algo *, const rlhf_step_info *, int32_t *stop);
+rlhf_status algo_phase_end(struct algo *, int64_t phase);
 
 // Returns a metric, which must have been reported.
 double metric(const struct algo *, const char *name);

@@ -2,12 +2,13 @@
 """Float64 reference of the correction for rows that an older policy sampled; writes the vectors of test_correction.
 
 The objective is used as published, with PyTorch's derivatives, and not in the form of the plugins, which scale the
-advantages. b: log-probs when the tokens were sampled; p: at the start of the phase; x: of the policy that learns;
+advantage that a surrogate gets. b: log-probs when the tokens were sampled; p: at the start of the phase; x: of the policy that learns;
 
     L = -sum_t w_t min(u_t A_t, clip(u_t, 1 - low, 1 + high) A_t),   u_t = exp(x_t - p_t),   w_t = exp(p_t - b_t)
 
 (Hilton et al. 2022, "Batch size-invariance for policy optimization"; Fu et al. 2025, arXiv 2505.24298). w is constant.
-The statistics have the definitions of verl's metrics rollout_corr/*. All inputs are exact in float32.
+GMPO (Zhao et al. 2025, arXiv 2507.20673) has one ratio per response, the geometric mean of its tokens' clipped ratios. Its
+weight from weights per token is their geometric mean, as in verl (core_algos, geo_mean). The statistics have the definitions of verl's metrics rollout_corr/*. All inputs are exact in float32.
 
 Needs PyTorch. Run it in this directory: python3 make_correction_vectors.py > correction_vectors.json
 """
@@ -45,6 +46,14 @@ def used_weight(w, mode, cap):
     return w.clamp(max=cap) if mode == "truncate" else torch.where(w > cap, torch.zeros_like(w), w)
 
 
+def gmpo(x, p, a, used):
+    """The loss with weights per token. a has one advantage for each row."""
+    r = x - p
+    bounded = torch.where(a[:, None] > 0, r.clamp(max=HIGH), r.clamp(min=-LOW))
+    weight = used.prod(-1) ** (1 / TOKENS)
+    return -(a * weight * torch.exp(bounded.mean(-1))).mean()
+
+
 def statistics(p, b, w, level, mode, cap):
     """Names and values of the metrics."""
     near = w.clamp(1 / cap, cap) if cap else w
@@ -78,7 +87,14 @@ def main():
         out["cases"].append({
             "level": level, "mode": mode, "cap": cap, "dual": dual, "weight": flat(used), "derivative": flat(y.grad),
             "metrics": {f"rollout_corr/{k}": v.item() for k, v in statistics(p, b, w, level, mode, cap).items()}})
-    print(json.dumps(out).replace('{"level"', '\n{"level"'))
+    out["gmpo"] = []
+    for mode, cap in (("truncate", 0.0), ("truncate", 1.05), ("truncate", 2.0), ("mask", 1.05), ("mask", 2.0)):
+        used = used_weight(raw_weight(p, b, "token"), mode, cap)
+        y = x.clone().requires_grad_()
+        loss = gmpo(y, p, a[:, 0], used)
+        loss.backward()
+        out["gmpo"].append({"mode": mode, "cap": cap, "loss": loss.item(), "derivative": flat(y.grad)})
+    print(json.dumps(out).replace('{"level"', '\n{"level"').replace('{"mode"', '\n{"mode"'))
 
 
 if __name__ == "__main__":

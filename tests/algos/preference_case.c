@@ -32,10 +32,9 @@ void preference_group(struct batch *b, int32_t n, int32_t prompt_len, int32_t re
 
 void preference_phase_end(struct algo *a) {
     int32_t stop = 0;
-    if (a->ops->minibatch_end)
-        assert_int_equal(a->ops->minibatch_end(a->self, &algo_step, &stop), RLHF_OK);
+    if (a->ops->minibatch_end) assert_int_equal(algo_minibatch_end(a, &algo_step, &stop), RLHF_OK);
     assert_int_equal(stop, 0);
-    assert_int_equal(a->ops->phase_end(a->self, 0), RLHF_OK);
+    assert_int_equal(algo_phase_end(a, 0), RLHF_OK);
 }
 
 void preference_check(const struct preference_algo *p, const struct preference_case *c,
@@ -69,8 +68,8 @@ void preference_differences(const struct preference_algo *p, const char *options
     algo_close(&a);
 }
 
-rlhf_status preference_try(struct algo *a, const struct batch *b, int32_t n, const rlhf_heads *x,
-                           rlhf_heads *d, const float *ref) {
+rlhf_status preference_try(struct algo *a, const struct batch *b, int32_t n,
+                           const rlhf_head_arrays *x, rlhf_head_arrays *d, const float *ref) {
     rlhf_loss_in in = {.size = sizeof in,
                        .n = (uint32_t)n,
                        .total = (uint32_t)b->offset[n],
@@ -86,7 +85,8 @@ rlhf_status preference_try(struct algo *a, const struct batch *b, int32_t n, con
     return a->ops->loss(a->self, &in, &out);
 }
 
-void preference_refusals(struct algo *a, struct batch *b, const rlhf_heads *x, rlhf_heads *d) {
+void preference_refusals(struct algo *a, struct batch *b, const rlhf_head_arrays *x,
+                         rlhf_head_arrays *d) {
     static const int32_t wrong[][2] = {{1, 1}, {0, 0}, {2, 0}};
     assert_int_equal(preference_try(a, b, 3, x, d, b->ref), RLHF_OK);
     assert_int_equal(preference_try(a, b, 0, x, d, NULL), RLHF_OK);

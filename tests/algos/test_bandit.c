@@ -75,9 +75,9 @@ static double train_with(const char *so, const char *options, int phases) {
         assert_int_equal(batch_advantages(&a, &b), RLHF_OK);
         for (uint32_t e = 0; e < a.plan.epochs && !stop; e++) {
             update(&a, &p, e, 0.5);
-            assert_int_equal(a.ops->minibatch_end(a.self, &algo_step, &stop), RLHF_OK);
+            assert_int_equal(algo_minibatch_end(&a, &algo_step, &stop), RLHF_OK);
         }
-        assert_int_equal(a.ops->phase_end(a.self, phase), RLHF_OK);
+        assert_int_equal(algo_phase_end(&a, phase), RLHF_OK);
     }
     algo_close(&a);
     return 1 / (1 + exp(-p.logit));

@@ -135,9 +135,12 @@ static rlhf_rollout rollout(void) {
                           .prompt_len = b.prompt_len,
                           .finished = b.finished,
                           .logp_old = b.old,
-                          .logp_sampled = sampled,
-                          .advantage = b.advantage,
-                          .use = b.use};
+                          .logp_sampled = sampled};
+}
+
+// The weight that advantages() passed on for token t. `level` is the level of the correction.
+static double carried(const char *level, int t) {
+    return strcmp(level, "sequence") == 0 ? b.carry_row[t / C_TOKENS] : b.carry_token[t];
 }
 
 static double reported(const struct rlhf_test_host *host, const char *name) {
@@ -158,20 +161,21 @@ static void metrics(void **state) {
         const int excludes = c.level == RLHF__CORRECT_SEQUENCE && c.mode == RLHF__CORRECT_MASK;
         uint32_t n = 0;
         reference_rows();
-        for (int t = 0; t < N; t++)
-            b.advantage[t] = 1;
         const rlhf_rollout in = rollout();
+        rlhf_advantages out = {.size = sizeof out, .use = b.use};
+        if (c.level == RLHF__CORRECT_SEQUENCE) out.carry_row = b.carry_row;
+        if (c.level == RLHF__CORRECT_TOKEN) out.carry_token = b.carry_token;
         rlhf_test_init(&host, 1);
-        assert_int_equal(rlhf__correct(&host.table, &c, &in, 0, &sums, &excluded), RLHF_OK);
+        assert_int_equal(rlhf__correct(&host.table, &c, &in, &out, 0, &sums, &excluded), RLHF_OK);
         rlhf__correction_report(&host.table, &c, &sums);
         for (const struct correction_metric *m = k->metrics; m->name; m++, n++)
             assert_near(reported(&host, m->name), m->value, 1e-12, m->name);
         assert_int_equal(host.n_metrics, n); // no other metrics
         for (int t = 0; t < N; t++) {
-            assert_true(b.advantage[t] == (float)k->weight[t]);
-            const int out = excludes && k->weight[t] == 0;
-            assert_int_equal(b.use[t / C_TOKENS], out ? RLHF_USE_EXCLUDED : RLHF_USE_TRAINS);
-            want += out;
+            assert_near(carried(k->level, t), k->weight[t], 1e-12, "weight");
+            const int left = excludes && k->weight[t] == 0;
+            assert_int_equal(b.use[t / C_TOKENS], left ? RLHF_USE_EXCLUDED : RLHF_USE_TRAINS);
+            want += left;
         }
         assert_int_equal(excluded, want);
     }
@@ -229,19 +233,22 @@ static rlhf_status no_iteration(const rlhf_host *h, const rlhf_reward_update *u,
     return RLHF_E_UNSUPPORTED;
 }
 
-static void advantages_are_scaled(void **state) {
+// Advantages are the same with and without a correction. The weights reach loss() as exact numbers,
+// and its derivatives are those of advantages times weights.
+static void weights_reach_the_loss(void **state) {
     (void)state;
-    static float plain[MAX_TOKENS];
+    static float plain[MAX_TOKENS], corrected[MAX_TOKENS];
     char options[256];
     for (size_t i = 0; i < sizeof algos / sizeof *algos; i++)
         for (int j = 0; j < N_CASES; j++) {
             const struct correction_case *k = &correction_cases[j];
+            const int gmpo = strstr(algos[i].options, "gmpo") != NULL;
             struct algo a;
-            if (strstr(algos[i].options, "gmpo") && strcmp(k->level, "token") == 0) continue;
             reference_rows();
             snprintf(options, sizeof options, "%s,correction=none", algos[i].options);
             advantages(&a, algos[i].file, options, 1);
             assert_false(a.plan.flags & RLHF_PLAN_RECOMPUTE_LOGP);
+            assert_int_equal(a.plan.carry_rows + a.plan.carry_tokens, 0);
             algo_close(&a);
             memcpy(plain, b.advantage, sizeof plain);
             snprintf(options, sizeof options,
@@ -249,15 +256,53 @@ static void advantages_are_scaled(void **state) {
                      k->level, k->mode, k->cap);
             advantages(&a, algos[i].file, options, 0);
             assert_true(a.plan.flags & RLHF_PLAN_RECOMPUTE_LOGP);
-            algo_close(&a);
-            int scaled = 0;
-            for (int t = 0; t < N; t++) {
-                assert_near((double)b.advantage[t], k->weight[t] * (double)plain[t], 1e-6,
-                            algos[i].file);
-                scaled += b.advantage[t] != plain[t];
+            assert_memory_equal(b.advantage, plain, sizeof plain);
+            for (int t = 0; t < N; t++)
+                assert_near(carried(k->level, t), k->weight[t], 1e-12, algos[i].file);
+            batch_loss(&a, &b, 0, b.n, 0);
+            memcpy(corrected, b.d_logp, sizeof corrected);
+            if (gmpo && strcmp(k->level, "token") == 0) { // one weight per response
+                algo_close(&a);
+                continue;
             }
-            assert_true(scaled > 0);
+            // the same loss, with the weights multiplied into the advantages instead
+            for (int t = 0; t < N; t++)
+                b.advantage[t] = (float)(carried(k->level, t) * (double)b.advantage[t]);
+            for (int r = 0; r < C_ROWS; r++)
+                b.carry_row[r] = 1;
+            for (int t = 0; t < N; t++)
+                b.carry_token[t] = 1;
+            batch_loss(&a, &b, 0, b.n, 0);
+            algo_close(&a);
+            assert_memory_equal(b.d_logp, corrected, sizeof corrected);
         }
+}
+
+// GMPO with a weight per token.
+static void gmpo_has_one_weight(void **state) {
+    (void)state;
+    const json_t *cases = json_object_get(vectors, "gmpo");
+    char options[256];
+    double derivative[N];
+    assert_int_equal(json_array_size(cases), 5);
+    for (size_t i = 0; i < 5; i++) {
+        const json_t *k = json_array_get(cases, i);
+        struct algo a;
+        reference_rows();
+        snprintf(options, sizeof options,
+                 "group_size=2,loss=gmpo,kl_placement=none,clip_range=%g,clip_range_high=%g,"
+                 "correction=token,correction_mode=%s,correction_cap=%g",
+                 c_low, c_high, numbers_text(k, "mode"), numbers_one(k, "cap"));
+        advantages(&a, "grpo.so", options, 0);
+        memset(b.use, 0, sizeof b.use);
+        for (int t = 0; t < N; t++)
+            b.advantage[t] = (float)c_advantage[t / C_TOKENS * C_TOKENS];
+        assert_near(batch_loss(&a, &b, 0, b.n, 0), numbers_one(k, "loss"), 1e-7, "loss");
+        numbers_doubles(k, "derivative", derivative, N);
+        for (int t = 0; t < N; t++)
+            assert_near((double)b.d_logp[t], derivative[t], 1e-7, "derivative");
+        algo_close(&a);
+    }
 }
 
 // Rows that the same policy sampled have weight 1. So the correction changes none of their bits.
@@ -281,6 +326,8 @@ static void nothing_changes_without_staleness(void **state) {
             assert_memory_equal(b.advantage, plain.advantage, sizeof b.advantage);
             assert_memory_equal(b.returns, plain.returns, sizeof b.returns);
             assert_memory_equal(b.use, plain.use, sizeof b.use);
+            for (int r = 0; r < b.n; r++)
+                assert_true(b.carry_row[r] == (b.offset[r + 1] > b.offset[r] + b.prompt_len[r]));
         }
     }
 }
@@ -304,14 +351,12 @@ static void automatic_level(void **state) {
         snprintf(options, sizeof options, "%s,correction=%s", algos[i].options, own);
         advantages(&a, algos[i].file, options, 0);
         algo_close(&a);
-        assert_memory_equal(b.advantage, first.advantage, sizeof b.advantage);
+        assert_memory_equal(b.carry_row, first.carry_row, sizeof b.carry_row);
+        assert_memory_equal(b.carry_token, first.carry_token, sizeof b.carry_token);
         advantages(&a, algos[i].file, algos[i].options, 0);
         assert_false(a.plan.flags & RLHF_PLAN_RECOMPUTE_LOGP);
+        assert_int_equal(a.plan.carry_rows + a.plan.carry_tokens, 0);
         algo_close(&a);
-        int differs = 0;
-        for (int t = 0; t < N; t++)
-            differs |= b.advantage[t] != first.advantage[t];
-        assert_true(differs);
     }
 }
 
@@ -336,7 +381,7 @@ static void excluded_rows_are_not_counted(void **state) {
         const struct rlhf__clip clip = {0.2, 0.2, 0};
         double d;
         int clipped;
-        rlhf__surrogate(u, (double)b.advantage[t], &clip, &d, &clipped);
+        rlhf__surrogate(u, b.carry_row[t / C_TOKENS] * (double)b.advantage[t], &clip, &d, &clipped);
         assert_near((double)b.d_logp[t], d * u / tokens, 1e-6, "derivative");
     }
     algo_close(&a);
@@ -346,7 +391,7 @@ static void excluded_rows_are_not_counted(void **state) {
 static double masked_ratio(struct algo *a) {
     batch_loss(a, &b, 0, b.n, 0);
     assert_int_equal(algo_step_end(a, 0, 0), 0);
-    assert_int_equal(a->ops->phase_end(a->self, 0), RLHF_OK);
+    assert_int_equal(algo_phase_end(a, 0), RLHF_OK);
     const double ratio = metric(a, "policy/masked_ratio");
     algo_close(a);
     return ratio;
@@ -379,8 +424,7 @@ static void refusals(void **state) {
     static const struct {
         const char *file, *options, *says;
     } cases[] = {{"ppo.so", "correction_cap=0.5", "correction_cap is 0.5; it must be 0"},
-                 {"rloo.so", "correction_cap=0.99", "it must be 0 (no cap) or at least 1"},
-                 {"grpo.so", "loss=gmpo,correction=token", "correction is token, but loss gmpo"}};
+                 {"rloo.so", "correction_cap=0.99", "it must be 0 (no cap) or at least 1"}};
     struct algo a;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(algo_try(&a, cases[i].file, cases[i].options), RLHF_E_INVALID);
@@ -410,7 +454,8 @@ int main(void) {
         cmocka_unit_test(weights_and_derivatives),
         cmocka_unit_test(metrics),
         cmocka_unit_test(every_metric_is_documented),
-        cmocka_unit_test(advantages_are_scaled),
+        cmocka_unit_test(weights_reach_the_loss),
+        cmocka_unit_test(gmpo_has_one_weight),
         cmocka_unit_test(nothing_changes_without_staleness),
         cmocka_unit_test(automatic_level),
         cmocka_unit_test(excluded_rows_are_not_counted),

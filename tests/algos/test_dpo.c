@@ -125,7 +125,7 @@ static void extremes(void **state) {
     assert_true(b.d_logp[1] == 0);
     b.logp[1] = NAN; // the host must see the NaN
     assert_true(isnan(batch_loss(&a, &b, 0, 2, 0)));
-    assert_int_equal(a.ops->phase_end(a.self, 0), RLHF_OK);
+    assert_int_equal(algo_phase_end(&a, 0), RLHF_OK);
     algo_close(&a);
     static const char *const losses[] = {"loss=ipo",
                                          "loss=hinge",
@@ -197,8 +197,8 @@ static void finite_differences(void **state) {
 static void broken_batches(void **state) {
     (void)state;
     static const float lead[] = {1, 2, 3};
-    rlhf_heads x = {.size = sizeof x, .logp = b.logp}, none = {.size = sizeof none};
-    rlhf_heads d = {.size = sizeof d, .logp = b.d_logp};
+    rlhf_head_arrays x = {.size = sizeof x, .logp = b.logp}, none = {.size = sizeof none};
+    rlhf_head_arrays d = {.size = sizeof d, .logp = b.d_logp};
     struct algo a;
     algo_open(&a, "dpo.so", "", 3);
     one_row(lead, 3);

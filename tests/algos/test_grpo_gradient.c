@@ -152,8 +152,8 @@ static void zero_spread(void **state) {
         for (int32_t t = b.offset[6]; t < b.total; t++)
             moved += b.d_logp[t] != 0;
         assert_true(moved > 0);
-        assert_int_equal(a.ops->minibatch_end(a.self, &algo_step, &stop), RLHF_OK);
-        assert_int_equal(a.ops->phase_end(a.self, 0), RLHF_OK);
+        assert_int_equal(algo_minibatch_end(&a, &algo_step, &stop), RLHF_OK);
+        assert_int_equal(algo_phase_end(&a, 0), RLHF_OK);
         assert_near(metric(&a, "frac_reward_zero_std"), 0.5, 1e-15, "counted");
         algo_close(&a);
         for (int32_t i = 0; i < b.n; i++) // all groups lack spread: no division by 0
@@ -211,8 +211,8 @@ static void infinite_log_probs(void **state) {
         for (int32_t t = 0; t < b.total; t++)
             assert_true(isfinite(b.d_logp[t]));
         int32_t stop;
-        assert_int_equal(a.ops->minibatch_end(a.self, &algo_step, &stop), RLHF_OK);
-        assert_int_equal(a.ops->phase_end(a.self, 0), RLHF_OK);
+        assert_int_equal(algo_minibatch_end(&a, &algo_step, &stop), RLHF_OK);
+        assert_int_equal(algo_phase_end(&a, 0), RLHF_OK);
         for (uint32_t k = 0; k < a.host->n_metrics; k++)
             assert_true(isfinite(a.host->metric[k].value));
         if (i < 3) assert_true(metric(&a, "policy/out_of_support") > 0);

@@ -77,8 +77,8 @@ static rlhf_status phase(struct algo *a, int64_t number) {
     int32_t stop;
     assert_int_equal(batch_advantages(a, &b), RLHF_OK);
     batch_loss(a, &b, 0, b.n, 0);
-    assert_int_equal(a->ops->minibatch_end(a->self, &algo_step, &stop), RLHF_OK);
-    return a->ops->phase_end(a->self, number);
+    assert_int_equal(algo_minibatch_end(a, &algo_step, &stop), RLHF_OK);
+    return algo_phase_end(a, number);
 }
 
 static void run(struct algo *a, int phases) {

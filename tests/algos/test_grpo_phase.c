@@ -84,7 +84,7 @@ static void phase(struct algo *a, uint32_t epochs) {
         batch_loss(a, &b, 0, b.n, e);
         algo_step_end(a, e, 0);
     }
-    assert_int_equal(a->ops->phase_end(a->self, 0), RLHF_OK);
+    assert_int_equal(algo_phase_end(a, 0), RLHF_OK);
 }
 
 // The KL is exactly 1 per token and the target is far below, so the coefficient rises by 0.2 * n /
@@ -124,7 +124,7 @@ static void masked_minibatches_count_in_the_loss(void **state) {
         if (k) algo_step_end(&a, 0, 0); // the host does not call loss() for masked rows
         batch_loss(&a, &b, 0, b.n, 0);
         algo_step_end(&a, 0, 0);
-        assert_int_equal(a.ops->phase_end(a.self, 0), RLHF_OK);
+        assert_int_equal(algo_phase_end(&a, 0), RLHF_OK);
         mean[k] = metric(&a, "loss/total");
         assert_near(metric(&a, "objective/loss"), mean[k], 1e-12, "the last epoch's");
         algo_close(&a);
@@ -159,11 +159,11 @@ static void early_stop_of_the_epochs(void **state) {
     memcpy(keep, b.logp, sizeof keep);
     memcpy(b.logp, b.old, sizeof keep);
     batch_loss(&a, &b, 0, b.n, 0);
-    assert_int_equal(a.ops->minibatch_end(a.self, &algo_step, &stop), RLHF_OK);
+    assert_int_equal(algo_minibatch_end(&a, &algo_step, &stop), RLHF_OK);
     assert_int_equal(stop, 0);
     memcpy(b.logp, keep, sizeof keep);
     batch_loss(&a, &b, 0, b.n, 1);
-    assert_int_equal(a.ops->minibatch_end(a.self, &algo_step, &stop), RLHF_OK);
+    assert_int_equal(algo_minibatch_end(&a, &algo_step, &stop), RLHF_OK);
     assert_int_equal(stop, 1);
     algo_close(&a);
 }
@@ -200,7 +200,7 @@ static void minibatch_scope(void **state) {
         }
         if (call < 2) want += mean / 2;
     }
-    assert_int_equal(a.ops->phase_end(a.self, 0), RLHF_OK);
+    assert_int_equal(algo_phase_end(&a, 0), RLHF_OK);
     assert_near(metric(&a, "objective/rlhf_reward"), want, 1e-7, "each row once");
     assert_near(metric(&a, "frac_reward_zero_std"), 2.0 / 8, 1e-15, "each group once");
     for (int i = 0; i < 16; i++)
@@ -232,7 +232,7 @@ static void dapo_weights_tokens_of_the_phase(void **state) {
                 want -= (double)b.advantage[t] * (k % 2 ? (double)b.logp[t] : 1);
         for (int32_t i = 0; i < 12; i += 4) {
             loss += batch_loss(&a, &b, i, i + 4, 0);
-            assert_int_equal(a.ops->minibatch_end(a.self, &algo_step, &stop), RLHF_OK);
+            assert_int_equal(algo_minibatch_end(&a, &algo_step, &stop), RLHF_OK);
         }
         assert_near(loss / 3, want / (double)tokens, 1e-9, losses[k]);
         b.minibatches = 0;

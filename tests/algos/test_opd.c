@@ -83,7 +83,7 @@ static void later_epochs(void **state) {
         b.entropy[t] = b.kl[t] = 0;
     assert_true(first > 0 && batch_loss(&a, &b, 0, b.n, 1) == 0);
     algo_step_end(&a, 1, 0);
-    assert_int_equal(a.ops->phase_end(a.self, 0), RLHF_OK);
+    assert_int_equal(algo_phase_end(&a, 0), RLHF_OK);
     assert_near(metric(&a, "objective/loss"), 0, 1e-12, "the last epoch");
     assert_near(metric(&a, "opd/divergence"), first / 2, 1e-6, "both epochs");
     assert_near(metric(&a, "policy/entropy_avg"), entropy / tokens, 1e-6, "the first epoch");

@@ -163,8 +163,8 @@ static void infinite_log_probs(void **state) {
         assert_true(isfinite(loss));
         for (int32_t t = 0; t < b.total; t++)
             assert_true(isfinite(b.d_logp[t]));
-        assert_int_equal(a.ops->minibatch_end(a.self, &algo_step, &stop), RLHF_OK);
-        assert_int_equal(a.ops->phase_end(a.self, 0), RLHF_OK);
+        assert_int_equal(algo_minibatch_end(&a, &algo_step, &stop), RLHF_OK);
+        assert_int_equal(algo_phase_end(&a, 0), RLHF_OK);
         for (uint32_t k = 0; k < a.host->n_metrics; k++)
             assert_true(isfinite(a.host->metric[k].value));
         if (i == 0) assert_true(metric(&a, "policy/out_of_support") > 0);

@@ -71,7 +71,7 @@ static void phase(struct algo *a, uint32_t epochs) {
         batch_loss(a, &b, 0, b.n, e);
         algo_step_end(a, e, 0);
     }
-    assert_int_equal(a->ops->phase_end(a->self, 0), RLHF_OK);
+    assert_int_equal(algo_phase_end(a, 0), RLHF_OK);
 }
 
 // By hand: 4 sequences have a KL of 3 each and the target is 2, so the error is clipped to 0.2.
@@ -142,7 +142,7 @@ static void every_sample_counts_once(void **state) {
                 batch_loss(&a, &b, 0, b.n, e);
                 algo_step_end(&a, e, 0);
             }
-            assert_int_equal(a.ops->phase_end(a.self, 0), RLHF_OK);
+            assert_int_equal(algo_phase_end(&a, 0), RLHF_OK);
         }
         assert_near(metric(&a, "objective/kl_per_token"), kl / (double)tokens, 1e-6, "per token");
         assert_near(metric(&a, "objective/kl"), kl / 8, 1e-6, "per sequence");
@@ -242,11 +242,11 @@ static void early_stop_of_the_epochs(void **state) {
     memcpy(keep, b.logp, sizeof keep);
     memcpy(b.logp, b.old, sizeof keep); // ratio 1: no reason to stop
     batch_loss(&a, &b, 0, b.n, 0);
-    assert_int_equal(a.ops->minibatch_end(a.self, &algo_step, &stop), RLHF_OK);
+    assert_int_equal(algo_minibatch_end(&a, &algo_step, &stop), RLHF_OK);
     assert_int_equal(stop, 0);
     memcpy(b.logp, keep, sizeof keep);
     batch_loss(&a, &b, 0, b.n, 1);
-    assert_int_equal(a.ops->minibatch_end(a.self, &algo_step, &stop), RLHF_OK);
+    assert_int_equal(algo_minibatch_end(&a, &algo_step, &stop), RLHF_OK);
     assert_int_equal(stop, 1);
     algo_close(&a);
 }
@@ -267,7 +267,7 @@ static void losses_of_epochs(void **state) {
         algo_step_end(&a, e, e == 2);
     }
     assert_true(isnan(loss[2]));
-    assert_int_equal(a.ops->phase_end(a.self, 0), RLHF_OK);
+    assert_int_equal(algo_phase_end(&a, 0), RLHF_OK);
     assert_near(metric(&a, "objective/loss"), loss[1], 1e-12, "objective/loss");
     assert_near(metric(&a, "loss/total"), (loss[0] + loss[1]) / 2, 1e-12, "loss/total");
     algo_close(&a);
@@ -313,12 +313,12 @@ static void minibatch_scope(void **state) {
                            .logp_old = h->old,
                            .logp_ref = h->ref,
                            .value_old = h->value_old,
-                           .advantage = h->advantage,
-                           .returns = h->returns,
                            .batch_score = all,
                            .batch_tokens = half[0].total + half[1].total,
                            .batch_n = 16};
-        assert_int_equal(a.ops->advantages(a.self, &in), RLHF_OK);
+        rlhf_advantages out = {
+            .size = sizeof out, .advantage = h->advantage, .returns = h->returns, .use = h->use};
+        assert_int_equal(a.ops->advantages(a.self, &in, &out), RLHF_OK);
         int32_t i = 0;
         while (h->offset[i + 1] == h->offset[i] + h->prompt_len[i])
             i++;
@@ -328,7 +328,7 @@ static void minibatch_scope(void **state) {
         assert_near((double)h->advantage[last], score - (double)h->value_old[last], 1e-6,
                     "normalized over the phase");
     }
-    assert_int_equal(a.ops->phase_end(a.self, 0), RLHF_OK);
+    assert_int_equal(algo_phase_end(&a, 0), RLHF_OK);
     double kl = 0, entropy = 0;
     for (int i = 0; i < 2; i++)
         for (int32_t t = 0; t < half[i].total; t++) {
@@ -358,7 +358,7 @@ static void check_dapo(const char *options, int64_t said) {
             want -= (double)b.advantage[t];
     for (int32_t i = 0; i < 12; i += 4) { // the fixture's totals are the batch's: dapo ignores them
         loss += batch_loss(&a, &b, i, i + 4, 0);
-        assert_int_equal(a.ops->minibatch_end(a.self, &algo_step, &stop), RLHF_OK);
+        assert_int_equal(algo_minibatch_end(&a, &algo_step, &stop), RLHF_OK);
     }
     assert_near(loss / 3, want / (double)tokens, 1e-9, options);
     b.minibatches = 0;

@@ -11,9 +11,9 @@ static double whole(struct algo *a) { return batch_loss(a, &b, 0, b.n, 0); }
 
 static void finish(struct algo *a) {
     int32_t stop = 7;
-    assert_int_equal(a->ops->minibatch_end(a->self, &algo_step, &stop), RLHF_OK);
+    assert_int_equal(algo_minibatch_end(a, &algo_step, &stop), RLHF_OK);
     assert_int_equal(stop, 0);
-    assert_int_equal(a->ops->phase_end(a->self, 0), RLHF_OK);
+    assert_int_equal(algo_phase_end(a, 0), RLHF_OK);
 }
 
 static void sft_by_hand(void **state) {
@@ -62,8 +62,8 @@ static void sft_leaves_out(void **state) {
     (void)state;
     for (size_t k = 0; k < 2; k++) {
         float logp[] = {0, -4, 0, -1, -20, -3}, d[6] = {0};
-        rlhf_heads heads = {.size = sizeof heads, .logp = logp};
-        rlhf_heads d_heads = {.size = sizeof d_heads, .logp = d};
+        rlhf_head_arrays heads = {.size = sizeof heads, .logp = logp};
+        rlhf_head_arrays d_heads = {.size = sizeof d_heads, .logp = d};
         rlhf_loss_in in = {.size = sizeof in,
                            .n = 2,
                            .total = 6,
@@ -178,7 +178,7 @@ static void bad_input(void **state) {
     assert_int_equal(a.ops->plan(a.self, &info, &plan), RLHF_OK);
     float score[3] = {0}, d[3];
     int32_t label = 3;
-    rlhf_heads x = {.size = sizeof x, .score = score}, dx = {.size = sizeof dx, .score = d};
+    rlhf_head_arrays x = {.size = sizeof x, .score = score}, dx = {.size = sizeof dx, .score = d};
     rlhf_loss_in in = {.size = sizeof in,
                        .n = 1,
                        .batch_sequences = 1,

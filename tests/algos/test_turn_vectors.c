@@ -44,7 +44,7 @@ static void check(const struct vector_case *c, const char *so, const int32_t *cu
     for (; cuts[0] < b.n; cuts++)
         loss += episodes_loss(&a, &s, cuts[0], cuts[1]);
     assert_int_equal(algo_step_end(&a, 0, 0), 0);
-    assert_int_equal(a.ops->phase_end(a.self, 0), RLHF_OK);
+    assert_int_equal(algo_phase_end(&a, 0), RLHF_OK);
     assert_tokens(c, "d_logp", s.d_logp, c->d_logp);
     assert_tokens(c, "d_entropy", s.d_entropy, c->d_entropy);
     assert_tokens(c, "d_kl", s.d_kl, c->d_kl);

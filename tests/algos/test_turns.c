@@ -24,8 +24,8 @@ struct outcome {
     struct rlhf_test_reading metric[RLHF_TEST_METRICS];
 };
 
-static void keep_metrics(const struct algo *a, struct outcome *o) {
-    a->ops->phase_end(a->self, 0);
+static void keep_metrics(struct algo *a, struct outcome *o) {
+    algo_phase_end(a, 0);
     o->n = a->host->n_metrics;
     memcpy(o->metric, a->host->metric, sizeof o->metric);
 }

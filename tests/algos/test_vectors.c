@@ -9,8 +9,8 @@
 static const char *const no_option[] = {NULL};
 static const char *const correction[] = {"correction", "correction_mode", NULL};
 static const char *const of_phase[] = {
-    "correction", "correction_mode",     "kl_controller",   "kl_unit",
-    "old_logp",   "logprob_temperature", "logprob_support", NULL};
+    "correction",          "correction_mode", "kl_controller",     "kl_unit", "old_logp",
+    "logprob_temperature", "logprob_support", "advantage_rewards", NULL};
 
 static const struct {
     const char *name, *so;

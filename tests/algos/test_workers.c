@@ -54,16 +54,16 @@ static rlhf_status learn(const struct worker *w, const struct part *p, struct ba
     int32_t base = b->offset[p->from], offset[MAX_ROWS + 1], n_labels = b->n_labels;
     for (int32_t i = p->from; i <= p->to; i++)
         offset[i - p->from] = b->offset[i] - base;
-    rlhf_heads heads = {.size = sizeof heads,
-                        .logp = own->logp + base,
-                        .entropy = own->entropy + base,
-                        .kl = own->kl + base,
-                        .score = own->class_score + p->from * n_labels};
-    rlhf_heads d = {.size = sizeof d,
-                    .logp = own->d_logp + base,
-                    .entropy = own->d_entropy + base,
-                    .kl = own->d_kl + base,
-                    .score = own->d_class_score + p->from * n_labels};
+    rlhf_head_arrays heads = {.size = sizeof heads,
+                              .logp = own->logp + base,
+                              .entropy = own->entropy + base,
+                              .kl = own->kl + base,
+                              .score = own->class_score + p->from * n_labels};
+    rlhf_head_arrays d = {.size = sizeof d,
+                          .logp = own->d_logp + base,
+                          .entropy = own->d_entropy + base,
+                          .kl = own->d_kl + base,
+                          .score = own->d_class_score + p->from * n_labels};
     rlhf_loss_in in = {.size = sizeof in,
                        .n = (uint32_t)(p->to - p->from),
                        .total = (uint32_t)offset[p->to - p->from],
@@ -105,22 +105,26 @@ static void *run(void *arg) {
                         .score = b->score,
                         .token_reward = b->token_reward,
                         .logp_old = b->old,
-                        .logp_ref = b->ref,
-                        .advantage = own->advantage,
-                        .returns = own->returns,
-                        .use = own->use};
-    if (ops->advantages && ops->advantages(w->self, &all) < 0) w->stops = -1;
+                        .logp_ref = b->ref};
+    rlhf_advantages results = {.size = sizeof results,
+                               .advantage = own->advantage,
+                               .returns = own->returns,
+                               .use = own->use,
+                               .carry_row = own->carry_row,
+                               .carry_token = own->carry_token};
+    const rlhf_phase_info phase = {.size = sizeof phase, .steps = 2};
+    if (ops->advantages && ops->advantages(w->self, &all, &results) < 0) w->stops = -1;
     for (uint32_t k = 0; k < 2; k++) {
-        int32_t stop = 0;
+        rlhf_step_out out = {.size = sizeof out};
         rlhf_step_info step = {.size = sizeof step, .epoch = k, .lr_factor = 1};
         for (int32_t t = 0; k && t < b->total; t++)
             own->logp[t] -= own->logp[t] < 0 ? 0.01f : 0; // the changes of the previous step
         for (int32_t i = 0; i < w->n_parts; i++)
             if (learn(w, &w->part[i], own, k) < 0) w->stops = -100;
-        if (ops->minibatch_end && ops->minibatch_end(w->self, &step, &stop) < 0) w->stops = -100;
-        w->stops += stop;
+        if (ops->minibatch_end && ops->minibatch_end(w->self, &step, &out) < 0) w->stops = -100;
+        w->stops += out.stop;
     }
-    if (ops->phase_end(w->self, 0) < 0) w->stops = -100;
+    if (ops->phase_end(w->self, &phase) < 0) w->stops = -100;
     free(own);
     return NULL;
 }

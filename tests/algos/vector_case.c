@@ -156,7 +156,7 @@ void vector_check(const struct vector_case *c, const char *so, const int32_t *cu
     for (; cuts[0] < V_N; cuts++)
         loss += batch_loss(&a, &b, cuts[0], cuts[1], 0);
     assert_int_equal(algo_step_end(&a, 0, 0), 0);
-    assert_int_equal(a.ops->phase_end(a.self, 0), RLHF_OK);
+    assert_int_equal(algo_phase_end(&a, 0), RLHF_OK);
     assert_tokens(c, "d_logp", b.d_logp, c->d_logp, 2e-7);
     assert_tokens(c, "d_entropy", b.d_entropy, c->d_entropy, 2e-7);
     assert_tokens(c, "d_kl", b.d_kl, c->d_kl, 2e-7);

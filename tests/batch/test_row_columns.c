@@ -23,6 +23,9 @@ static struct rlhf__rows make_rows(unsigned seed) {
     assert_int_equal(rlhf__rows_init(&e, ROWS, TOTAL, NULL), RLHF_OK);
     memcpy(e.offset, offset, sizeof offset);
     e.d_hidden = D;
+    e.n_rewards = 3;
+    e.carry_rows = 2;
+    e.carry_tokens = 1;
     for (size_t i = 0; i < rlhf__n_row_columns; i++) {
         const struct rlhf__row_column *c = &rlhf__row_columns[i];
         if (!c->always && c->repeat == 1)
@@ -69,8 +72,8 @@ static void all_arrays(void **state) {
     for (size_t i = 0; i < rlhf__n_row_columns; i++)
         columns += rlhf__row_columns[i].repeat * sizeof(void *);
     const size_t others = 4 * sizeof(void *); // offset, support, ref_row, ref_dev_hidden
-    const size_t numbers =
-        6 * sizeof(uint32_t); // n, total, d_hidden, flags, support_words, n_named
+    // n, total, flags, d_hidden, support_words, n_named, n_rewards, carry_rows, carry_tokens
+    const size_t numbers = 9 * sizeof(uint32_t);
     assert_int_equal(sizeof(struct rlhf__rows), columns + others + (numbers + 7) / 8 * 8);
 }
 
@@ -117,13 +120,18 @@ static void passed_on(void **state) {
     for (uint32_t has = 0; has <= ALL; has++) {
         rlhf_rollout r = {.size = sizeof r};
         rlhf_loss_in in = {.size = sizeof in};
+        rlhf_advantages out = {.size = sizeof out};
         rlhf__columns_to_rollout(&e, has, &r);
+        rlhf__columns_to_results(&e, &out);
         rlhf__columns_to_loss(&e, 1, has, &in);
         for (size_t i = 0; i < rlhf__n_row_columns; i++) {
             const struct rlhf__row_column *c = &rlhf__row_columns[i];
             const int given = !(c->needs & ALL & ~has);
             const char *all = rlhf__row_column(&e, c, 0);
             const size_t first = (c->per_token ? 2 : 1) * rlhf__row_column_bytes(&e, c);
+            if (c->result_at) assert_ptr_equal(pointer(&out, c->result_at), all);
+            for (size_t k = 0; c->result_at && k < 2 * first; k++)
+                assert_int_equal(all[k], 0);
             if (c->rollout_at) assert_ptr_equal(pointer(&r, c->rollout_at), given ? all : NULL);
             if (c->loss_at) assert_ptr_equal(pointer(&in, c->loss_at), given ? all + first : NULL);
         }

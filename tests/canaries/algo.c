@@ -42,6 +42,10 @@ static rlhf_status plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
     out->source = RLHF_SOURCE_TEXT;
     out->flags = RLHF_PLAN_LEAVES_OUT;
     out->group_size = 1;
+#elif defined BREAK_CARRY_OUTSIDE
+    out->carry_rows = 1;
+#elif defined BREAK_TOGETHER
+    out->flags = RLHF_PLAN_GROUPS_TOGETHER;
 #endif
     return RLHF_OK;
 }
@@ -58,7 +62,7 @@ static double mean_of(const rlhf_rollout *r, uint32_t i, double *spread) {
     return sum / n;
 }
 
-static rlhf_status advantages(void *self, const rlhf_rollout *r) {
+static rlhf_status advantages(void *self, const rlhf_rollout *r, rlhf_advantages *out) {
     struct algo *s = self;
     double more = 0;
 #if defined BREAK_RUNNING || defined BREAK_FORGETS || defined BREAK_KEPT
@@ -73,13 +77,15 @@ static rlhf_status advantages(void *self, const rlhf_rollout *r) {
         a /= spread; // 0 / 0 if all rewards are equal
 #endif
         for (int32_t t = r->offset[i] + r->prompt_len[i]; t < r->offset[i + 1]; t++)
-            r->advantage[t] = (float)a;
+            out->advantage[t] = (float)a;
 #ifdef BREAK_NO_GRADIENT
-        r->use[i] = RLHF_USE_NO_GRADIENT;
+        out->use[i] = RLHF_USE_NO_GRADIENT;
 #endif
     }
-#ifdef BREAK_USE
-    r->use[0] = 7;
+#if defined BREAK_USE
+    out->use[0] = 7;
+#elif defined BREAK_CARRY_OUTSIDE
+    out->carry_row[r->n] = 1;
 #endif
     return RLHF_OK;
 }
@@ -100,6 +106,20 @@ static void misbehave(struct algo *a, const rlhf_loss_in *in, rlhf_loss_out *out
 #endif
 }
 
+// The share of row i's group of four that this call has. BREAK_GROUP: the loss depends on it;
+// BREAK_TOGETHER: it does, too, but the plan makes it 1.
+static double share_of_group(const rlhf_loss_in *in, uint32_t i) {
+    double n = 4;
+#if defined BREAK_GROUP || defined BREAK_TOGETHER
+    n = 0;
+    for (uint32_t k = 0; k < in->n; k++)
+        n += in->group[k] == in->group[i];
+#endif
+    (void)in;
+    (void)i;
+    return n / 4;
+}
+
 static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) {
     struct algo *a = self;
     double tokens = (double)in->batch_tokens;
@@ -113,7 +133,7 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
     out->loss = 0;
     for (uint32_t i = 0; i < in->n; i++)
         for (int32_t t = in->offset[i] + in->prompt_len[i]; t < in->offset[i + 1]; t++) {
-            const double weight = (double)in->advantage[t] + 0.25,
+            const double weight = ((double)in->advantage[t] + 0.25) * share_of_group(in, i),
                          p = exp((double)in->heads->logp[t]);
             out->loss -= weight * p / tokens;
             out->d_heads->logp[t] = (float)(-weight * p / tokens);
@@ -129,9 +149,9 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
     return RLHF_OK;
 }
 
-static rlhf_status phase_end(void *self, int64_t phase) {
+static rlhf_status phase_end(void *self, const rlhf_phase_info *info) {
     struct algo *a = self;
-    (void)phase;
+    (void)info;
 #ifdef BREAK_METRIC
     rlhf_metric_last(a->host, "episode", 1);
 #endif
@@ -158,7 +178,7 @@ static rlhf_status phase_end(void *self, int64_t phase) {
 #if defined CHOOSE_RUNNING || defined BREAK_CHOOSE_RANGE || defined BREAK_CHOOSE_UNWRITTEN ||      \
     defined BREAK_CHOOSE_OUTSIDE || defined BREAK_CHOOSE_BORROWED || defined BREAK_CHOOSE_MEMORY
 #define CHOOSE choose_prompts
-static rlhf_status choose_prompts(void *self, const rlhf_prompts *in, int64_t *chosen) {
+static rlhf_status choose_prompts(void *self, const rlhf_prompts *in, rlhf_choice *out) {
     struct algo *a = self;
     uint32_t n = in->n_choose;
 #ifdef BREAK_CHOOSE_UNWRITTEN
@@ -173,9 +193,9 @@ static rlhf_status choose_prompts(void *self, const rlhf_prompts *in, int64_t *c
     a->host->free(a->host, scratch);
 #endif
     for (uint32_t k = 0; k < n; k++) {
-        chosen[k] = (int64_t)a->seen % in->n;
+        out->prompt[k] = (int64_t)a->seen % in->n;
 #ifdef BREAK_CHOOSE_RANGE
-        if (isnan(in->last_score[k % in->n])) chosen[k] = in->n;
+        if (isnan(in->last_score[k % in->n])) out->prompt[k] = in->n;
 #endif
 #ifdef CHOOSE_RUNNING
         a->seen++;

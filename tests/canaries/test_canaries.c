@@ -125,6 +125,8 @@ static void each_algorithm_is_caught(void **state) {
                {"borrowed", "borrowed"},
                {"finite", "finite"},
                {"split", "split"},
+               {"group", "split"},
+               {"carry_outside", "loss-outside"},
                {"memory", "out-of-memory"},
                {"left_out", "left-out"},
                {"derivative", "derivative"},
@@ -356,7 +358,7 @@ static void sums_of_one_process_are_told(void **state) {
     static const struct {
         const char *name;
         int told;
-    } all[] = {{"algo_nothing", 1}, {"algo_sums", 1}, {"algo_shards", 0}};
+    } all[] = {{"algo_nothing", 1}, {"algo_sums", 1}, {"algo_shards", 0}, {"algo_together", 1}};
     (void)state;
     for (size_t k = 0; k < CHECK_COUNT(all); k++) {
         struct rlhf__check_report r;

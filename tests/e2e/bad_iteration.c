@@ -55,7 +55,8 @@ static const void *extension(void *self, const char *id) {
     return s && s->config->how >= EPOCHS && strcmp(id, RLHF_EXT_ITERATION) == 0 ? &use : NULL;
 }
 
-static rlhf_status advantages(void *self, const rlhf_rollout *in) {
+static rlhf_status advantages(void *self, const rlhf_rollout *in, rlhf_advantages *out) {
+    (void)out;
     const struct self *s = self;
     (void)in;
     uint32_t added;
@@ -72,14 +73,14 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
     return RLHF_OK;
 }
 
-static rlhf_status phase_end(void *self, int64_t phase) {
+static rlhf_status phase_end(void *self, const rlhf_phase_info *info) {
     const struct self *s = self;
     const rlhf_iteration_service *it = s->host->service(s->host, RLHF_SVC_ITERATION);
     rlhf_reward_update u = {
         .size = sizeof u, .epochs = 1, .batch_pairs = 2, .lr = 0.01, .replay_share = 0.1};
     rlhf_reward_update_report report = {.size = sizeof report};
     uint32_t added;
-    (void)phase;
+    (void)info;
     if (s->config->how == SYNC) return it->reference_sync(s->host);
     if (s->config->how == UNPLANNED_PAIRS) return it->collect_pairs(s->host, &added);
     if (s->config->how == EPOCHS) u.epochs = 0;

@@ -15,6 +15,7 @@ enum how {
     PAST_ADVANTAGE,
     PAST_RETURNS,
     PAST_USE,
+    PAST_CARRY,
     PAST_LOGP,
     REDUCE,
     REDUCE_THREAD,
@@ -23,9 +24,9 @@ enum how {
     CRASH
 };
 static const char *const ways[] = {
-    "nothing",      "nan_advantage", "infinite_return", "all_nan", "past_advantage",
-    "past_returns", "past_use",      "past_logp",       "reduce",  "reduce_thread",
-    "name",         "thread",        "crash",           NULL};
+    "nothing",       "nan_advantage", "infinite_return", "all_nan",   "past_advantage",
+    "past_returns",  "past_use",      "past_carry",      "past_logp", "reduce",
+    "reduce_thread", "name",          "thread",          "crash",     NULL};
 
 struct config {
     int32_t how, reserved;
@@ -49,6 +50,7 @@ static rlhf_status plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
     out->heads = RLHF_HEAD_LOGP;
     out->epochs = out->minibatches = 1;
     out->group_size = 2;
+    out->carry_rows = 1;
     return RLHF_OK;
 }
 
@@ -70,10 +72,10 @@ static void on_thread(struct self *s, void *(*work)(void *)) {
     if (pthread_create(&thread, NULL, work, s) == 0) pthread_join(thread, NULL);
 }
 
-static rlhf_status advantages(void *self, const rlhf_rollout *r) {
+static rlhf_status advantages(void *self, const rlhf_rollout *r, rlhf_advantages *out) {
     struct self *s = self;
     const int32_t how = r->phase == 1 ? s->config->how : NOTHING;
-    float *advantage = r->advantage, *returns = r->returns;
+    float *advantage = out->advantage, *returns = out->returns;
     for (uint32_t i = 0; i < r->n; i++)
         for (int32_t t = r->offset[i] + r->prompt_len[i]; t < r->offset[i + 1]; t++)
             advantage[t] = how == ALL_NAN ? NAN : r->score[i];
@@ -81,7 +83,8 @@ static rlhf_status advantages(void *self, const rlhf_rollout *r) {
     if (how == INFINITE_RETURN) returns[r->offset[3] - 1] = -INFINITY;
     if (how == PAST_ADVANTAGE) advantage[r->total] = 1;
     if (how == PAST_RETURNS) returns[r->total] = 1;
-    if (how == PAST_USE) r->use[r->n] = RLHF_USE_EXCLUDED;
+    if (how == PAST_USE) out->use[r->n] = RLHF_USE_EXCLUDED;
+    if (how == PAST_CARRY) out->carry_row[r->n] = 1;
     if (how == NAME) rlhf_metric_last(s->host, "my metric\n", 1);
     if (how == THREAD) on_thread(s, report);
     if (how == REDUCE_THREAD) on_thread(s, reduce);

@@ -45,7 +45,7 @@ static rlhf_status plan(void *self, const rlhf_run_info *run, rlhf_plan *out) {
 
 // Chooses prompts p, p + 1, ... in phase p. If the phase needs another round of prompts, that round
 // continues after the last prompt of the previous one.
-static rlhf_status choose_prompts(void *self, const rlhf_prompts *in, int64_t *chosen) {
+static rlhf_status choose_prompts(void *self, const rlhf_prompts *in, rlhf_choice *out) {
     struct algo *a = self;
     const struct config *c = a->config;
     a->calls++;
@@ -58,16 +58,16 @@ static rlhf_status choose_prompts(void *self, const rlhf_prompts *in, int64_t *c
     }
     for (uint32_t k = 0; k < in->n_choose; k++) {
         if (c->silent && in->phase == 1) continue;
-        chosen[k] = (in->phase + a->n_chosen) % in->n;
-        a->chosen[a->n_chosen++ % 64] = chosen[k];
+        out->prompt[k] = (in->phase + a->n_chosen) % in->n;
+        a->chosen[a->n_chosen++ % 64] = out->prompt[k];
     }
-    if (c->bad >= 0 && in->phase == 1) chosen[in->n_choose - 1] = c->bad;
+    if (c->bad >= 0 && in->phase == 1) out->prompt[in->n_choose - 1] = c->bad;
     return RLHF_OK;
 }
 
 // Checks that the rows are responses to the chosen prompts, group by group. Further rounds may have
 // replaced some groups.
-static rlhf_status advantages(void *self, const rlhf_rollout *in) {
+static rlhf_status advantages(void *self, const rlhf_rollout *in, rlhf_advantages *out) {
     struct algo *a = self;
     const uint32_t g = (uint32_t)a->config->group_size;
     if (a->config->fails && in->phase == 1)
@@ -75,7 +75,7 @@ static rlhf_status advantages(void *self, const rlhf_rollout *in) {
     for (uint32_t i = 0; i < in->n; i++) {
         if (a->config->rounds == 0) a->other += in->source[i] != a->chosen[i / g];
         for (int32_t t = in->offset[i] + in->prompt_len[i]; t < in->offset[i + 1]; t++)
-            in->advantage[t] = in->score[i];
+            out->advantage[t] = in->score[i];
     }
     return RLHF_OK;
 }
@@ -91,9 +91,9 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
     return RLHF_OK;
 }
 
-static rlhf_status phase_end(void *self, int64_t phase) {
+static rlhf_status phase_end(void *self, const rlhf_phase_info *info) {
     struct algo *a = self;
-    (void)phase;
+    (void)info;
     rlhf_metric_last(a->host, "test/calls", a->calls);
     rlhf_metric_last(a->host, "test/seen", a->seen);
     rlhf_metric_last(a->host, "test/unseen", a->unseen);

@@ -10,7 +10,7 @@ enum { PLAN, LOSS, END, NOWHERE };
 static const char *const places[] = {"plan", "loss", "end", "nowhere", NULL};
 
 struct config {
-    int64_t source, heads, flags, epochs, minibatches, group, second, fresh;
+    int64_t source, heads, flags, epochs, minibatches, group, second, fresh, carry;
     int32_t positive, pad; // positive: the function that returns a positive status
 };
 
@@ -31,6 +31,7 @@ static const rlhf_opt opts[] = {
     RLHF_OPT_I64(struct config, group, 1, 0, 9, "rows per prompt"),
     RLHF_OPT_I64(struct config, second, 0, 0, 9, "field that the second plan changes, 1 to 6"),
     RLHF_OPT_I64(struct config, fresh, 0, -9, 9, "rounds of fresh prompts"),
+    RLHF_OPT_I64(struct config, carry, 0, 0, 99, "numbers to carry"),
     RLHF_OPT_ENUM(struct config, positive, NOWHERE, places, "function that returns 3"),
 };
 
@@ -48,6 +49,7 @@ static rlhf_status plan(void *self, const rlhf_run_info *run, rlhf_plan *out) {
     out->minibatches = (uint32_t)(c->minibatches + (s == 5));
     out->group_size = (uint32_t)(c->group + (s == 6));
     out->resample_rounds = (uint32_t)c->fresh;
+    out->carry_tokens = (uint32_t)c->carry;
     return c->positive == PLAN ? 3 : RLHF_OK;
 }
 
@@ -95,9 +97,9 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
     return a->config->positive == LOSS ? 3 : RLHF_OK;
 }
 
-static rlhf_status phase_end(void *self, int64_t phase) {
+static rlhf_status phase_end(void *self, const rlhf_phase_info *info) {
     struct algo *a = self;
-    (void)phase;
+    (void)info;
     rlhf_metric_last(a->host, "test/apart", a->apart);
     rlhf_metric_last(a->host, "test/loss", a->loss);
     rlhf_metric_last(a->host, "test/kl", a->kl);

@@ -75,7 +75,7 @@ static void who_drew(struct self *s, const rlhf_rollout *r) {
 }
 
 // A run of adjacent rows of one group that is shorter than group_size is an incomplete group.
-static rlhf_status advantages(void *self, const rlhf_rollout *r) {
+static rlhf_status advantages(void *self, const rlhf_rollout *r, rlhf_advantages *out) {
     struct self *s = self;
     s->minibatches++;
     who_drew(s, r);
@@ -88,10 +88,10 @@ static rlhf_status advantages(void *self, const rlhf_rollout *r) {
     }
     for (uint32_t i = 0; i < r->n; i++) {
         for (int32_t t = r->offset[i] + r->prompt_len[i]; t < r->offset[i + 1]; t++)
-            r->advantage[t] = r->score[i];
+            out->advantage[t] = r->score[i];
         if (s->config->use == USE_LIE || (s->config->use == USE_STILL && r->score[i] == 0))
-            r->use[i] = RLHF_USE_NO_GRADIENT;
-        if (s->config->use == USE_UNKNOWN) r->use[i] = 3;
+            out->use[i] = RLHF_USE_NO_GRADIENT;
+        if (s->config->use == USE_UNKNOWN) out->use[i] = 3;
     }
     return RLHF_OK;
 }
@@ -109,12 +109,12 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
     return RLHF_OK;
 }
 
-static rlhf_status phase_end(void *self, int64_t phase) {
+static rlhf_status phase_end(void *self, const rlhf_phase_info *info) {
     struct self *s = self;
     if (s->config->kl == KL_INFINITE) rlhf_metric_last(s->host, "objective/kl", INFINITY);
-    if (s->config->kl == KL_FIRST && phase == 0) rlhf_metric_last(s->host, "objective/kl", 1);
+    if (s->config->kl == KL_FIRST && info->phase == 0) rlhf_metric_last(s->host, "objective/kl", 1);
     if (s->config->kl == KL_STEPS)
-        rlhf_metric_last(s->host, "objective/kl", s->config->kl_step * (double)phase);
+        rlhf_metric_last(s->host, "objective/kl", s->config->kl_step * (double)info->phase);
     rlhf_metric_last(s->host, "test/split_groups", s->split);
     rlhf_metric_last(s->host, "test/minibatches", s->minibatches);
     rlhf_metric_last(s->host, "test/apart", s->apart);

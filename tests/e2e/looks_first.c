@@ -59,7 +59,7 @@ static rlhf_status read_row(struct algo *a, rlhf_str json) {
     return st;
 }
 
-static rlhf_status advantages(void *self, const rlhf_rollout *in) {
+static rlhf_status advantages(void *self, const rlhf_rollout *in, rlhf_advantages *out) {
     struct algo *a = self;
     const int rollout = a->config->source == RLHF_SOURCE_ROLLOUT;
     a->n = a->total = 0;
@@ -78,7 +78,7 @@ static rlhf_status advantages(void *self, const rlhf_rollout *in) {
             EXPECT(a, in->prompt_len[i] == in->prompt_len[i - 1]);
             EXPECT(a, memcmp(in->ids + from, in->ids + in->offset[i - 1],
                              (size_t)in->prompt_len[i] * sizeof *in->ids) == 0);
-            in->use[i] = RLHF_USE_EXCLUDED;
+            out->use[i] = RLHF_USE_EXCLUDED;
             continue;
         }
         memcpy(a->ids + a->total, in->ids + from, (size_t)len * sizeof *a->ids);
@@ -88,7 +88,7 @@ static rlhf_status advantages(void *self, const rlhf_rollout *in) {
         a->begin[a->n++] = (int32_t)a->total;
         a->total += len;
         for (int32_t t = in->prompt_len[i]; t < len; t++)
-            in->advantage[from + t] = in->logp_old[from + t];
+            out->advantage[from + t] = in->logp_old[from + t];
     }
     a->looked += 1;
     return RLHF_OK;
@@ -121,9 +121,9 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
     return RLHF_OK;
 }
 
-static rlhf_status phase_end(void *self, int64_t phase) {
+static rlhf_status phase_end(void *self, const rlhf_phase_info *info) {
     struct algo *a = self;
-    (void)phase;
+    (void)info;
     rlhf_metric_last(a->host, "test/looked", a->looked);
     rlhf_metric_last(a->host, "test/wanted", a->wanted);
     rlhf_metric_last(a->host, "test/other", a->other);

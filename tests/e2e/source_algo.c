@@ -55,8 +55,9 @@ static int32_t length(const struct algo *a, const int32_t *offset, const int32_t
     return prompts ? prompt_len[i] : offset[i + 1] - offset[i];
 }
 
-static rlhf_status advantages(void *self, const rlhf_rollout *in) {
+static rlhf_status advantages(void *self, const rlhf_rollout *in, rlhf_advantages *out) {
     struct algo *a = self;
+    (void)out;
     a->wrong += in->phase != a->phase;
     for (uint32_t i = 0; i < in->n; i++)
         check(a, in->ids + in->offset[i], length(a, in->offset, in->prompt_len, i), in->source[i]);
@@ -76,17 +77,17 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
     return RLHF_OK;
 }
 
-static rlhf_status minibatch_end(void *self, const rlhf_step_info *info, int32_t *stop) {
+static rlhf_status minibatch_end(void *self, const rlhf_step_info *info, rlhf_step_out *out) {
     struct algo *a = self;
-    (void)stop;
+    (void)out;
     a->wrong += info->phase != a->phase;
     return RLHF_OK;
 }
 
-static rlhf_status phase_end(void *self, int64_t phase) {
+static rlhf_status phase_end(void *self, const rlhf_phase_info *info) {
     struct algo *a = self;
-    a->wrong += phase != a->phase;
-    a->phase = phase + 1;
+    a->wrong += info->phase != a->phase;
+    a->phase = info->phase + 1;
     rlhf_metric_last(a->host, "test/rows", a->rows);
     rlhf_metric_last(a->host, "test/wrong", a->wrong);
     a->rows = a->wrong = 0;

@@ -197,11 +197,11 @@ static void wrong_answers_are_refused(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, CHOOSING(":bad=10") PAID "\" --set run.phases=3 --set run.dir=a"),
                      1);
-    e2e_says(t, "algo choosing_algo.so, choose_prompts(), phase 2: chosen[3] is "
+    e2e_says(t, "algo choosing_algo.so, choose_prompts(), phase 2: prompt[3] is "
                 "10; the run has 10 prompts, with indices from 0");
     assert_int_equal(e2e_run(t, CHOOSING(":silent=1") PAID "\" --set run.phases=3 --set run.dir=b"),
                      1);
-    e2e_says(t, "phase 2: chosen[0] is -1; the run has 10 prompts");
+    e2e_says(t, "phase 2: prompt[0] is -1; the run has 10 prompts");
     // The last checkpoint must be that of phase 1, as if the run had ended there.
     assert_int_equal(e2e_run(t, CHOOSING(":bad=10") PAID "\" --set run.phases=1 --set run.dir=c "
                                                          "--set optim.schedule_phases=40"),

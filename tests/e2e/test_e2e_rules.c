@@ -22,9 +22,10 @@ static void a_broken_rule_ends_the_run(void **state) {
     static const char past[] = "it wrote past the end of ";
     static const struct {
         const char *how, *function, *says;
-    } cases[] = {{"past_advantage", "advantages()", "rollout->advantage"},
-                 {"past_returns", "advantages()", "rollout->returns"},
-                 {"past_use", "advantages()", "rollout->use"},
+    } cases[] = {{"past_advantage", "advantages()", "out->advantage"},
+                 {"past_returns", "advantages()", "out->returns"},
+                 {"past_use", "advantages()", "out->use"},
+                 {"past_carry", "advantages()", "out->carry_row"},
                  {"past_logp", "loss()", "out->d_heads->logp"},
                  {"reduce", "loss()", "it called reduce(), which is not allowed in loss()"},
                  {"reduce_thread", "advantages()", "it called reduce() on a thread of its own"}};
@@ -32,7 +33,7 @@ static void a_broken_rule_ends_the_run(void **state) {
         char text[256];
         assert_int_equal(run(t, cases[i].how), 1);
         snprintf(text, sizeof text, "algorithm careless_algo.so, %s, phase 2: %s%s",
-                 cases[i].function, i < 4 ? past : "", cases[i].says);
+                 cases[i].function, i < 5 ? past : "", cases[i].says);
         e2e_says(t, text);
         assert_true(e2e_exists(t, "r/metrics.jsonl"));
     }

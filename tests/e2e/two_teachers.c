@@ -53,11 +53,11 @@ static rlhf_status plan(void *self, const rlhf_run_info *run, rlhf_plan *out) {
     return RLHF_OK;
 }
 
-static rlhf_status advantages(void *self, const rlhf_rollout *in) {
+static rlhf_status advantages(void *self, const rlhf_rollout *in, rlhf_advantages *out) {
     struct algo *a = self;
     a->missed += !in->logp_named;
     for (uint32_t t = 0; in->logp_named && t < in->total; t++)
-        in->advantage[t] = in->logp_named[0][t] + 2 * in->logp_named[1][t];
+        out->advantage[t] = in->logp_named[0][t] + 2 * in->logp_named[1][t];
     return RLHF_OK;
 }
 
@@ -78,9 +78,9 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
     return RLHF_OK;
 }
 
-static rlhf_status phase_end(void *self, int64_t phase) {
+static rlhf_status phase_end(void *self, const rlhf_phase_info *info) {
     struct algo *a = self;
-    (void)phase;
+    (void)info;
     rlhf_metric_last(a->host, "test/first", a->first / a->tokens);
     rlhf_metric_last(a->host, "test/second", a->second / a->tokens);
     rlhf_metric_last(a->host, "test/reference", a->reference / a->tokens);

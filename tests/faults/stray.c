@@ -119,7 +119,7 @@ static rlhf_status plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
     return RLHF_OK;
 }
 
-static rlhf_status advantages(void *self, const rlhf_rollout *in) {
+static rlhf_status advantages(void *self, const rlhf_rollout *in, rlhf_advantages *out) {
     struct self *s = self;
     float mean = 0;
     s->phase = in->phase;
@@ -128,7 +128,7 @@ static rlhf_status advantages(void *self, const rlhf_rollout *in) {
         mean += in->score[i] / (float)in->n;
     for (uint32_t i = 0; i < in->n; i++)
         for (int32_t k = in->offset[i] + in->prompt_len[i]; k < in->offset[i + 1]; k++)
-            in->advantage[k] = (in->score[i] - mean) * (1 + (float)(s->calls % 5));
+            out->advantage[k] = (in->score[i] - mean) * (1 + (float)(s->calls % 5));
     return stray(s, "advantages");
 }
 
@@ -143,10 +143,10 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
     return stray(s, in->epoch ? "late_loss" : in->minibatch ? "second_loss" : "loss");
 }
 
-static rlhf_status minibatch_end(void *self, const rlhf_step_info *step, int32_t *stop) {
+static rlhf_status minibatch_end(void *self, const rlhf_step_info *step, rlhf_step_out *out) {
     struct self *s = self;
     (void)step;
-    *stop = 0;
+    (void)out;
     s->calls += 2;
     return stray(s, "minibatch_end");
 }
@@ -173,8 +173,8 @@ static const void *extension(void *self, const char *id) {
     return getenv("STRAY_OUTER") && strcmp(id, RLHF_EXT_ITERATION) == 0 ? &outer : NULL;
 }
 
-static rlhf_status phase_end(void *self, int64_t phase) {
-    (void)phase;
+static rlhf_status phase_end(void *self, const rlhf_phase_info *info) {
+    (void)info;
     if (getenv("STRAY_OUTER")) RLHF_TRY(outer_loop(self));
     return stray(self, "phase_end");
 }

@@ -13,7 +13,7 @@
 
 static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) {
     struct seen *s = self;
-    const rlhf_heads *h = in->heads;
+    const rlhf_head_arrays *h = in->heads;
     double n = (double)in->batch_tokens;
     memcpy(s->logp + s->at, h->logp, in->total * sizeof(float));
     memcpy(s->entropy + s->at, h->entropy, in->total * sizeof(float));
@@ -44,10 +44,10 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
     return RLHF_OK;
 }
 
-static rlhf_status minibatch_end(void *self, const rlhf_step_info *step, int32_t *stop) {
+static rlhf_status minibatch_end(void *self, const rlhf_step_info *step, rlhf_step_out *out) {
     struct seen *s = self;
     s->step = *step;
-    *stop = (int32_t)step->skipped;
+    out->stop = (int32_t)step->skipped;
     return RLHF_OK;
 }
 

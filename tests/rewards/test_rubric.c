@@ -1,7 +1,6 @@
 // test_rubric.c: rubric.so with a service whose answers are good, late, huge, nonsensical or
 // missing. Also tests rubric.so with programs, and that answers are recorded, and read again
 // without the judge.
-#include "plugin/row_service.h"
 #include "rewards/fixture.h"
 #include "rewards/http_server.h"
 #include "rewards/many.h"
@@ -269,9 +268,7 @@ static void programs(void **state) {
                {"1: sys.exit(3)", "ended with status 3"},
                {"1: print(\"}\",flush=True)", "it answered \"}\": it has no \"ask\""},
                {"1: print(\"x\"*(3<<20),flush=True)", "the line is longer than 1 MiB"},
-               {"1: time.sleep(60)", "did not answer within 10 s"},
-               {"1: print(json.dumps({'ask': q['ask'], 'score': 10**22}), flush=True); continue",
-                "it says \"1e+22\""}};
+               {"1: time.sleep(60)", "did not answer within 10 s"}};
     char script[128], text[1024], options[512];
     snprintf(script, sizeof script, "%s/judge.py", dir);
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -332,7 +329,6 @@ static void refused(void **state) {
 }
 
 int main(void) {
-    r.rows = rlhf__row_service();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(mixed, setup, teardown),
         cmocka_unit_test_setup_teardown(attacks, setup, teardown),

@@ -193,9 +193,9 @@ static void batches_have_what_is_asked_for(void **state) {
 }
 
 // Chooses prompt `*self` every time. If *self is negative, omits one choice.
-static rlhf_status choose_one(void *self, const rlhf_prompts *in, int64_t *chosen) {
+static rlhf_status choose_one(void *self, const rlhf_prompts *in, rlhf_choice *out) {
     for (uint32_t k = 0; k + (*(int64_t *)self < 0) < in->n_choose; k++)
-        chosen[k] = *(int64_t *)self;
+        out->prompt[k] = *(int64_t *)self;
     return RLHF_OK;
 }
 

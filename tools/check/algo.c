@@ -37,7 +37,7 @@ static int check_advantages(struct rlhf__probe *t, struct rlhf__algo_batch *b, i
     }
     for (int32_t i = 0; i < b->n; i++)
         if (b->use[i] > RLHF_USE_EXCLUDED) {
-            rlhf__child_log_found(log, RLHF__CHECK_STILL, "rollout->use[%d] is %d", i, b->use[i]);
+            rlhf__child_log_found(log, RLHF__CHECK_STILL, "out->use[%d] is %d", i, b->use[i]);
             return 0;
         }
     return 1;
@@ -77,20 +77,22 @@ static void end_phase(struct rlhf__probe *t, double loss) {
                            .lr = 1e-5,
                            .lr_factor = 1,
                            .steps = 1};
+    const rlhf_phase_info phase = {
+        .size = sizeof phase, .phases = 10, .steps = 1, .phase_steps = 1, .loss = loss, .kl = NAN};
     struct rlhf__error err;
-    int32_t stop = 0;
     for (uint32_t skipped = 0; ops->minibatch_end && skipped < 2; skipped++) {
+        rlhf_step_out out = {.size = sizeof out};
         rlhf__child_log_doing(t->check->log, "minibatch_end()");
         info.skipped = skipped;
         if (skipped) info.grad_norm = NAN;
         rlhf__probe_begin(t, "minibatch_end()");
-        if (rlhf__probe_end(t, ops->minibatch_end(t->self, &info, &stop), &err) < 0)
+        if (rlhf__probe_end(t, ops->minibatch_end(t->self, &info, &out), &err) < 0)
             rlhf__child_log_found(t->check->log, RLHF__CHECK_FINITE, "after a step, %s", err.text);
     }
     if (!ops->phase_end) return;
     rlhf__child_log_doing(t->check->log, "phase_end()");
     rlhf__probe_begin(t, "phase_end()");
-    if (rlhf__probe_end(t, ops->phase_end(t->self, 0), &err) < 0)
+    if (rlhf__probe_end(t, ops->phase_end(t->self, &phase), &err) < 0)
         rlhf__child_log_fact(t->check->log, "after a phase, %s", err.text);
 }
 
@@ -182,7 +184,8 @@ out:
 static void check_split(struct rlhf__probe *t, struct rlhf__algo_batch *b, double whole) {
     const int pairs =
         b->plan.source == RLHF_SOURCE_PREFERENCES || (b->plan.flags & RLHF_PLAN_MISMATCHED);
-    const int32_t rows = pairs ? 2 : 1;
+    const int together = (b->plan.flags & RLHF_PLAN_GROUPS_TOGETHER) != 0;
+    const int32_t rows = pairs ? 2 : together ? (int32_t)b->plan.group_size : 1;
     struct rlhf__algo_batch *parts = malloc(sizeof *parts);
     double loss;
     if (!parts) return;
@@ -226,8 +229,8 @@ static void compare(const struct rlhf__algo_batch *a, double loss_a,
     out[0] = 0;
     for (int32_t i = 0; i < a->total; i++) // all are finite
         if (a->advantage[i] < b->advantage[i] || a->advantage[i] > b->advantage[i]) {
-            snprintf(out, 160, "rollout->advantage[%d] is %.7g, and %.7g", i,
-                     (double)a->advantage[i], (double)b->advantage[i]);
+            snprintf(out, 160, "out->advantage[%d] is %.7g, and %.7g", i, (double)a->advantage[i],
+                     (double)b->advantage[i]);
             return;
         }
     if (loss_a < loss_b || loss_a > loss_b)

@@ -66,6 +66,19 @@ static int32_t label_of(const rlhf_plan *plan, int32_t row) {
     }
 }
 
+static const double weight[RLHF__ALGO_REWARDS] = {1, 0.5};
+
+// Divide each row's total reward between the rewards, so that the weighted sum is the total.
+static void split_rewards(struct rlhf__algo_batch *b, uint32_t *state) {
+    for (int32_t i = 0; i < b->n; i++) {
+        float *own = b->reward_score + i * RLHF__ALGO_REWARDS, total = b->score[i];
+        for (int32_t t = b->offset[i] + b->prompt_len[i]; t < b->offset[i + 1]; t++)
+            total += b->token_reward[t];
+        own[0] = total * number(state);
+        own[1] = (total - own[0]) / (float)weight[1];
+    }
+}
+
 void rlhf__algo_batch_make(struct rlhf__algo_batch *b, const rlhf_plan *plan, int32_t spread) {
     const int pairs = plan->source == RLHF_SOURCE_PREFERENCES;
     const int answers = plan->source == RLHF_SOURCE_COMPLETIONS;
@@ -82,6 +95,7 @@ void rlhf__algo_batch_make(struct rlhf__algo_batch *b, const rlhf_plan *plan, in
         b->offset[i + 1] = b->offset[i] + b->prompt_len[i] + length;
         b->group[i] = i / group;
         b->source[i] = i / group;
+        b->row[i] = (uint32_t)i;
         b->finished[i] = i % 3 != 1;
         if (i % 2) b->meta[i] = (rlhf_str){.ptr = data_row, .len = sizeof data_row - 1};
         for (int32_t t = b->offset[i]; t < b->offset[i + 1]; t++)
@@ -96,6 +110,7 @@ void rlhf__algo_batch_make(struct rlhf__algo_batch *b, const rlhf_plan *plan, in
             b->head[4][i * b->n_labels + k] = number(&state) - 0.5f;
     }
     b->total = b->offset[b->n];
+    split_rewards(b, &state);
 }
 
 int rlhf__algo_batch_new(struct rlhf__check *c, const rlhf_plan *plan, int32_t spread,
@@ -122,6 +137,7 @@ int rlhf__algo_open(struct rlhf__check *c, uint32_t shards, struct rlhf__probe *
                                 .batch_size = 64,
                                 .max_new_tokens = 6,
                                 .n_labels = RLHF__ALGO_LABELS,
+                                .n_rewards = RLHF__ALGO_REWARDS,
                                 .max_turns = 1,
                                 .shards = shards,
                                 .temperature = 1};
@@ -174,6 +190,39 @@ static const float **lay_named(struct maker *m, const struct rlhf__algo_batch *b
     return lay(m, NULL, b->plan.n_named * sizeof(float *), RLHF__CHECK_BORROWED, what);
 }
 
+// The rewards of the rollout, if the plan asks for each.
+static void lay_rewards(struct maker *m, const struct rlhf__algo_batch *b, rlhf_rollout *in) {
+    static const char *const name[RLHF__ALGO_REWARDS] = {"first", "second"};
+    if (!(b->plan.flags & RLHF_PLAN_EACH_REWARD)) return;
+    in->n_rewards = RLHF__ALGO_REWARDS;
+    in->reward_score = IN(m, b->reward_score, b->n * RLHF__ALGO_REWARDS, "rollout->reward_score");
+    in->reward_weight = IN(m, weight, RLHF__ALGO_REWARDS, "rollout->reward_weight");
+    in->reward_name = IN(m, name, RLHF__ALGO_REWARDS, "rollout->reward_name");
+}
+
+// Zeroed arrays for the results of advantages().
+static rlhf_advantages lay_results(struct maker *m, const struct rlhf__algo_batch *b) {
+    const int32_t rows = b->n * (int32_t)b->plan.carry_rows;
+    const int32_t tokens = b->total * (int32_t)b->plan.carry_tokens;
+    rlhf_advantages out = {.size = sizeof out};
+    out.advantage = OUT(m, b->advantage, b->total, "out->advantage");
+    out.returns = OUT(m, b->returns, b->total, "out->returns");
+    out.use = OUT(m, b->use, b->n, "out->use");
+    if (rows) out.carry_row = OUT(m, b->carry_row, rows, "out->carry_row");
+    if (tokens) out.carry_token = OUT(m, b->carry_token, tokens, "out->carry_token");
+    return out;
+}
+
+static void take_results(struct rlhf__algo_batch *b, const rlhf_advantages *out) {
+    const size_t n = (size_t)b->n, total = (size_t)b->total, number = sizeof(double);
+    memcpy(b->advantage, out->advantage, total * sizeof(float));
+    memcpy(b->returns, out->returns, total * sizeof(float));
+    memcpy(b->use, out->use, n);
+    if (out->carry_row) memcpy(b->carry_row, out->carry_row, n * b->plan.carry_rows * number);
+    if (out->carry_token)
+        memcpy(b->carry_token, out->carry_token, total * b->plan.carry_tokens * number);
+}
+
 rlhf_status rlhf__algo_batch_advantages(struct rlhf__probe *t, struct rlhf__algo_batch *b,
                                         int32_t side, struct rlhf__error *err) {
     struct maker m = {rlhf__guards_new(t->check->log), side, 1};
@@ -200,6 +249,8 @@ rlhf_status rlhf__algo_batch_advantages(struct rlhf__probe *t, struct rlhf__algo
     in.ids = IN(&m, b->ids, b->total, "rollout->ids");
     in.label = IN(&m, b->label, b->n, "rollout->label");
     in.source = IN(&m, b->source, b->n, "rollout->source");
+    in.row = IN(&m, b->row, b->n, "rollout->row");
+    lay_rewards(&m, b, &in);
     if (rollout) in.meta = IN(&m, b->meta, b->n, "rollout->meta");
     if (wants_reference(&b->plan)) in.logp_ref = IN(&m, b->ref, b->total, "rollout->logp_ref");
     const float **named = lay_named(&m, b, "rollout->logp_named");
@@ -209,17 +260,13 @@ rlhf_status rlhf__algo_batch_advantages(struct rlhf__probe *t, struct rlhf__algo
     if (b->plan.heads & RLHF_HEAD_VALUE)
         in.value_old = IN(&m, b->value_old, b->total, "rollout->value_old");
     rlhf__guards_close(m.guards);
-    in.advantage = OUT(&m, b->advantage, b->total, "rollout->advantage");
-    in.returns = OUT(&m, b->returns, b->total, "rollout->returns");
-    in.use = OUT(&m, b->use, b->n, "rollout->use");
+    rlhf_advantages out = lay_results(&m, b);
     rlhf_status st = m.ok ? RLHF_OK : rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     if (st == RLHF_OK) {
         rlhf__probe_begin(t, "advantages()");
-        st = t->check->plugin->ops.algo.advantages(t->self, &in);
+        st = t->check->plugin->ops.algo.advantages(t->self, &in, &out);
         st = rlhf__probe_end(t, st, err);
-        memcpy(b->advantage, in.advantage, (size_t)b->total * sizeof(float));
-        memcpy(b->returns, in.returns, (size_t)b->total * sizeof(float));
-        memcpy(b->use, in.use, (size_t)b->n);
+        take_results(b, &out);
     }
     rlhf__guards_free(m.guards);
     return st;
@@ -260,13 +307,13 @@ static void *gather(struct maker *m, const struct rlhf__algo_batch *b, const str
 #define ROWS(m, b, p, f)   gather(m, b, p, (b)->f, sizeof *(b)->f, 1, "loss->" #f)
 #define TOKENS(m, b, p, f) gather(m, b, p, (b)->f, sizeof *(b)->f, 0, "loss->" #f)
 
-static float **head_field(rlhf_heads *h, int32_t i) {
+static float **head_field(rlhf_head_arrays *h, int32_t i) {
     float **const field[RLHF__ALGO_HEADS] = {&h->logp, &h->entropy, &h->kl, &h->value, &h->score};
     return field[i];
 }
 
 static void lay_heads(struct maker *m, const struct rlhf__algo_batch *b, const struct part *p,
-                      rlhf_heads *x) {
+                      rlhf_head_arrays *x) {
     for (int32_t h = 0; h < RLHF__ALGO_HEADS; h++)
         if (rlhf__algo_head_len(b, h))
             *head_field(x, h) =
@@ -275,7 +322,7 @@ static void lay_heads(struct maker *m, const struct rlhf__algo_batch *b, const s
 }
 
 static void lay_slopes(struct maker *m, const struct rlhf__algo_batch *b, const struct part *p,
-                       rlhf_heads *d) {
+                       rlhf_head_arrays *d) {
     for (int32_t h = 0; h < RLHF__ALGO_HEADS; h++) {
         const int score = kinds[h].bit == RLHF_HEAD_SCORE;
         if (rlhf__algo_head_len(b, h))
@@ -284,7 +331,7 @@ static void lay_slopes(struct maker *m, const struct rlhf__algo_batch *b, const 
     }
 }
 
-static void take_slopes(struct rlhf__algo_batch *b, const struct part *p, rlhf_heads *d) {
+static void take_slopes(struct rlhf__algo_batch *b, const struct part *p, rlhf_head_arrays *d) {
     for (int32_t h = 0; h < RLHF__ALGO_HEADS; h++) {
         const int score = kinds[h].bit == RLHF_HEAD_SCORE;
         for (int32_t k = 0; *head_field(d, h) && k < p->n; k++) {
@@ -306,6 +353,13 @@ static void lay_loss(struct maker *m, const struct rlhf__algo_batch *b, const st
     in->group = ROWS(m, b, p, group);
     in->label = ROWS(m, b, p, label);
     in->source = ROWS(m, b, p, source);
+    in->row = ROWS(m, b, p, row);
+    if (b->plan.carry_rows)
+        in->carry_row = gather(m, b, p, b->carry_row, sizeof(double), (int32_t)b->plan.carry_rows,
+                               "loss->carry_row");
+    if (b->plan.carry_tokens)
+        in->carry_token = gather(m, b, p, b->carry_token, b->plan.carry_tokens * sizeof(double), 0,
+                                 "loss->carry_token");
     in->ids = TOKENS(m, b, p, ids);
     in->logp_old = TOKENS(m, b, p, old);
     in->advantage = TOKENS(m, b, p, advantage);
@@ -324,7 +378,7 @@ static void lay_loss(struct maker *m, const struct rlhf__algo_batch *b, const st
 rlhf_status rlhf__algo_batch_loss(struct rlhf__probe *t, struct rlhf__algo_batch *b, int32_t from,
                                   int32_t to, int32_t side, double *loss, struct rlhf__error *err) {
     struct part p;
-    rlhf_heads x = {.size = sizeof x}, d = {.size = sizeof d};
+    rlhf_head_arrays x = {.size = sizeof x}, d = {.size = sizeof d};
     rlhf_loss_in in = {.size = sizeof in,
                        .batch_sequences = b->n,
                        .max_new_tokens = MAX_NEW,

@@ -9,7 +9,8 @@ enum {
     RLHF__ALGO_ROWS = 256,
     RLHF__ALGO_TOKENS = 2048,
     RLHF__ALGO_LABELS = 3,
-    RLHF__ALGO_HEADS = 5
+    RLHF__ALGO_HEADS = 5,
+    RLHF__ALGO_REWARDS = 2
 };
 
 // Heads in this order: logp, entropy, kl, value, score. The score head has space for
@@ -19,6 +20,7 @@ struct rlhf__algo_batch {
     int32_t n, total, n_labels, reserved;
     int32_t offset[RLHF__ALGO_ROWS + 1], prompt_len[RLHF__ALGO_ROWS], group[RLHF__ALGO_ROWS];
     int64_t source[RLHF__ALGO_ROWS];
+    uint32_t row[RLHF__ALGO_ROWS];
     int32_t label[RLHF__ALGO_ROWS], ids[RLHF__ALGO_TOKENS];
     rlhf_str meta[RLHF__ALGO_ROWS]; // data rows: in every second row; NULL in the others
     uint8_t finished[RLHF__ALGO_ROWS], use[RLHF__ALGO_ROWS], left_out[RLHF__ALGO_TOKENS];
@@ -27,7 +29,10 @@ struct rlhf__algo_batch {
     float old[RLHF__ALGO_TOKENS], sampled[RLHF__ALGO_TOKENS], ref[RLHF__ALGO_TOKENS];
     float value_old[RLHF__ALGO_TOKENS];
     float named[RLHF_NAMED_MAX][RLHF__ALGO_TOKENS]; // of the plan's named models
+    float reward_score[RLHF__ALGO_ROWS * RLHF__ALGO_REWARDS];
     float advantage[RLHF__ALGO_TOKENS], returns[RLHF__ALGO_TOKENS];
+    double carry_row[RLHF__ALGO_ROWS * RLHF_CARRY_MAX];
+    double carry_token[RLHF__ALGO_TOKENS * RLHF_CARRY_MAX];
     float head[RLHF__ALGO_HEADS][RLHF__ALGO_TOKENS];
     float d[RLHF__ALGO_HEADS][RLHF__ALGO_TOKENS]; // derivatives of the last loss()
     int32_t leaves_out;                           // 1: left_out is set

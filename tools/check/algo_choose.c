@@ -79,15 +79,16 @@ static rlhf_status choose(struct rlhf__probe *t, const struct table *table, int3
     in.seen = lay(g, seen, n * sizeof *seen, side, RLHF__CHECK_BORROWED, "prompts->seen");
     in.meta = lay(g, meta, n * sizeof *meta, side, RLHF__CHECK_BORROWED, "prompts->meta");
     rlhf__guards_close(g);
-    int64_t *out = lay(g, chosen, bytes, side, RLHF__CHECK_CHOOSE, "chosen");
+    rlhf_choice out = {.size = sizeof out};
+    out.prompt = lay(g, chosen, bytes, side, RLHF__CHECK_CHOOSE, "out->prompt");
     rlhf_status st = RLHF_OK;
-    if (!in.last_score || !in.seen || !in.meta || !out)
+    if (!in.last_score || !in.seen || !in.meta || !out.prompt)
         st = rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     if (st == RLHF_OK) {
         rlhf__probe_begin(t, "choose_prompts()");
-        st = t->check->plugin->ops.algo.choose_prompts(t->self, &in, out);
+        st = t->check->plugin->ops.algo.choose_prompts(t->self, &in, &out);
         st = rlhf__probe_end(t, st, err);
-        memcpy(chosen, out, bytes);
+        memcpy(chosen, out.prompt, bytes);
     }
     rlhf__guards_free(g);
     for (int32_t i = 0; i < table->n; i++)

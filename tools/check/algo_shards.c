@@ -85,13 +85,16 @@ static void *end_part(void *arg) {
                                  .lr = 1e-5,
                                  .lr_factor = 1,
                                  .steps = 1};
+    const rlhf_phase_info phase = {.size = sizeof phase, .phases = 10, .steps = 1};
+    rlhf_step_out out = {.size = sizeof out};
     struct rlhf__error err;
     if (p->ends_phase ? !ops->phase_end : !ops->minibatch_end) return NULL;
     lock(p);
     rlhf__probe_begin(&p->t, what);
     unlock(p);
-    rlhf_status st = p->ends_phase ? ops->phase_end(p->t.self, 0)
-                                   : ops->minibatch_end(p->t.self, &info, &p->stop);
+    rlhf_status st = p->ends_phase ? ops->phase_end(p->t.self, &phase)
+                                   : ops->minibatch_end(p->t.self, &info, &out);
+    if (!p->ends_phase) p->stop = out.stop;
     lock(p);
     p->failed |= rlhf__probe_end(&p->t, st, &err) < 0;
     if (p->meeting) {
@@ -220,7 +223,7 @@ static int compare(struct rlhf__check *c, const struct side *one, const struct s
                               "two processes with one shard each did not make the same calls of "
                               "host->reduce");
     else if (stop[0] != stop[2] || stop[1] != stop[2])
-        say(c, "*stop of minibatch_end()", stop[0], stop[1], stop[2]);
+        say(c, "out->stop of minibatch_end()", stop[0], stop[1], stop[2]);
     else if (loss)
         say(c, "the loss of a later phase", two->loss[0] + two->loss[1],
             two->loss[0] + two->loss[1], one->loss[0] + one->loss[1]);

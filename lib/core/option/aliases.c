@@ -93,6 +93,7 @@ static const struct rlhf__alias all[] = {
     {"lam", "algo.lambda", "ppo.so"},
     {"gamma", "algo.gamma", "ppo.so"},
     {"scale_rewards", "algo.advantage_scale", "grpo.so"},
+    {"multi_objective_aggregation", "algo.advantage_rewards", "grpo.so; each: normalize_then_sum"},
     {"loss_type", "algo.loss", "grpo.so, dpo.so, kto.so"},
     {"importance_sampling_level", "algo.ratio", "grpo.so: token or sequence_mean"},
     {"mask_truncated_completions", "algo.mask_truncated", "grpo.so, rloo.so"},

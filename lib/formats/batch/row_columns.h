@@ -20,16 +20,17 @@ enum rlhf__column_need {
 
 // Members that end in _at are offsets of pointers; 0: the struct lacks the column.
 struct rlhf__row_column {
-    const char *name;     // the member of struct rlhf__rows
-    uint16_t rows_at;     // in struct rlhf__rows; the column has `repeat` pointers there
-    uint16_t rollout_at;  // in rlhf_rollout
-    uint16_t loss_at;     // in rlhf_loss_in
-    uint16_t width_at;    // in struct rlhf__rows: number of elements for each row or token; 0: one
-    uint8_t size;         // bytes of an element
-    uint8_t per_token;    // 1: for each token; 0: for each row
-    uint8_t always;       // 1: every batch has the column; 0: the pointer may be NULL
-    uint8_t repeat;       // number of arrays
-    uint8_t needs, spare; // bits of enum rlhf__column_need
+    const char *name;    // the member of struct rlhf__rows
+    uint16_t rows_at;    // in struct rlhf__rows; the column has `repeat` pointers there
+    uint16_t rollout_at; // in rlhf_rollout
+    uint16_t result_at;  // in rlhf_advantages
+    uint16_t loss_at;    // in rlhf_loss_in
+    uint16_t width_at;   // in struct rlhf__rows: number of elements for each row or token; 0: one
+    uint8_t size;        // bytes of an element
+    uint8_t per_token;   // 1: for each token; 0: for each row
+    uint8_t always;      // 1: every batch has the column; 0: the pointer may be NULL
+    uint8_t repeat;      // number of arrays
+    uint8_t needs;       // bits of enum rlhf__column_need
 };
 
 extern const struct rlhf__row_column rlhf__row_columns[];
@@ -53,7 +54,9 @@ size_t rlhf__row_column_bytes(const struct rlhf__rows *e, const struct rlhf__row
 // Set every pointer of *out that is a column of e, for all rows. `has` are the bits of enum
 // rlhf__column_need that are fulfilled. A column that the algorithm does not get stays NULL. [any]
 void rlhf__columns_to_rollout(const struct rlhf__rows *e, uint32_t has, rlhf_rollout *out);
-// The same for the rows of e from `from` onward. [any]
+// Set every pointer of *out that is a column of e, and zero these columns. [any]
+void rlhf__columns_to_results(struct rlhf__rows *e, rlhf_advantages *out);
+// Like rlhf__columns_to_rollout, for the rows of e from `from` onward. [any]
 void rlhf__columns_to_loss(const struct rlhf__rows *e, uint32_t from, uint32_t has,
                            rlhf_loss_in *out);
 

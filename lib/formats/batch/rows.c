@@ -88,6 +88,9 @@ static rlhf_status add_columns_of(struct rlhf__rows *dst, const struct rlhf__row
                                   struct rlhf__error *err) {
     if (src->d_hidden) dst->d_hidden = src->d_hidden;
     if (src->n_named) dst->n_named = src->n_named;
+    if (src->reward_score) dst->n_rewards = src->n_rewards;
+    if (src->carry_row) dst->carry_rows = src->carry_rows;
+    if (src->carry_token) dst->carry_tokens = src->carry_tokens;
     for (size_t i = 0; i < rlhf__n_row_columns; i++) {
         const struct rlhf__row_column *c = &rlhf__row_columns[i];
         for (int k = 0; k < c->repeat; k++)
@@ -278,15 +281,30 @@ static double paid(const struct rlhf__rows *e, uint32_t i) {
     return sum;
 }
 
+void rlhf__rows_number(struct rlhf__rows *e) {
+    for (uint32_t i = 0; i < e->n; i++)
+        e->row[i] = i;
+}
+
+// Returns the reward of row i: the total of all rewards for k = 0, and the score of reward k - 1
+// for other k.
+static double reward_of(const struct rlhf__rows *e, uint32_t i, uint32_t k) {
+    return k ? (double)e->reward_score[i * e->n_rewards + k - 1] : paid(e, i);
+}
+
 int rlhf__rows_flat(const struct rlhf__rows *e, uint32_t from, uint32_t to) {
-    double low = from < to ? paid(e, from) : 0, high = low;
-    for (uint32_t i = from + 1; i < to; i++) {
-        const double y = paid(e, i);
-        if (isnan(y)) return 0;
-        low = fmin(low, y);
-        high = fmax(high, y);
+    for (uint32_t k = 0; k <= (e->reward_score ? e->n_rewards : 0); k++) {
+        double low = INFINITY, high = -INFINITY;
+        for (uint32_t i = from; i < to; i++) {
+            const double y = reward_of(e, i, k);
+            if (isnan(y) && k) continue; // the reward could not score this row
+            if (isnan(y)) return 0;
+            low = fmin(low, y);
+            high = fmax(high, y);
+        }
+        if (!(high - low <= 0x1p-21 * fmax(fabs(low), fabs(high)))) return 0;
     }
-    return high - low <= 0x1p-21 * fmax(fabs(low), fabs(high));
+    return 1;
 }
 
 int rlhf__rows_same_prompt(const struct rlhf__rows *e, uint32_t i) {

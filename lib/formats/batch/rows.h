@@ -37,17 +37,25 @@ struct rlhf__rows {
     uint32_t flags; // bits of enum rlhf__rows_flag
     int32_t d_hidden;
     uint32_t support_words, n_named;
+    uint32_t n_rewards, carry_rows, carry_tokens, spare;
     int32_t *ids;        // [total]
     int32_t *offset;     // [n + 1]
     int32_t *prompt_len; // [n]
     int32_t *group;      // [n]
+    uint32_t *row;       // [n] index in the phase's batch, from rlhf__rows_number
     int32_t *label;      // [n]
     // [n] index of the prompt that the row responds to, as in rlhf__prompts_get. For a row of a
     // data file, it is the row's number in the files; rows that were left out are counted too.
     int64_t *source;
-    int64_t *version;                   // [n] optimizer steps of the policy that sampled the row
-    uint8_t *finished;                  // [n] 1 = ended by a stop token
-    uint8_t *use;                       // [n] enum rlhf_row_use, set by the algorithm
+    int64_t *version;  // [n] optimizer steps of the policy that sampled the row
+    uint8_t *finished; // [n] 1 = ended by a stop token
+    uint8_t *use;      // [n] enum rlhf_row_use, set by the algorithm
+    // [n, n_rewards] each reward's own score, NaN where it is missing (rlhf_rollout.reward_score);
+    // NULL: the algorithm does not use them
+    float *reward_score;
+    // [n, carry_rows] and [total, carry_tokens] numbers of the algorithm (rlhf_advantages); NULL:
+    // none
+    double *carry_row, *carry_token;
     float *score;                       // [n] reward at the end of a row
     float *reward;                      // [n] total reward: score and token rewards
     float *token[RLHF__N_TOKEN_ARRAYS]; // [total] each
@@ -113,6 +121,9 @@ rlhf_status rlhf__rows_add_named(struct rlhf__rows *e, uint32_t n, struct rlhf__
 // prompt_len before the rows are used. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__rows_add_turns(struct rlhf__rows *e, struct rlhf__error *err);
 
+// Number the rows from 0. Batches that are picked from e keep the numbers. [any]
+void rlhf__rows_number(struct rlhf__rows *e);
+
 // Returns 1 if the policy wrote token t, so that t is a response token. t is an index into e->ids
 // and must not be in a prompt. [any]
 static inline int rlhf__rows_is_response(const struct rlhf__rows *e, int32_t t) {
@@ -153,7 +164,8 @@ uint32_t rlhf__rows_group_end(const struct rlhf__rows *e, uint32_t i);
 
 // Returns 1 if rows [from, to) all have the same reward, but for a few roundings of f32 (common/
 // advantage.h of the algorithms judges alike). A row's reward is its score plus its token rewards,
-// added in f64 and in order, as in algorithms. [any]
+// added in f64 and in order, as in algorithms. If the rows have each reward's own score
+// (reward_score), each reward must give all rows the same score. [any]
 int rlhf__rows_flat(const struct rlhf__rows *e, uint32_t from, uint32_t to);
 
 // Returns 1 if row i (i > 0) has the same group and prompt as row i - 1, and the prompt has at

@@ -74,26 +74,38 @@ static void count_row(const struct rlhf__correction *c, const rlhf_rollout *in,
     s->rows++;
 }
 
-// Scales the advantages of a row. `sum` is the sum of the row's log-ratios. Sets *high to 1 if the
-// row has a single weight (SEQUENCE) and this weight is above the cap, otherwise to 0.
-static void scale_row(const struct rlhf__correction *c, const rlhf_rollout *in,
-                      struct rlhf__span row, double sum, int32_t *high) {
+// Stores the weights of a row. `sum` is the sum of the row's log-ratios. Sets *high to 1 if the row
+// has a single weight (SEQUENCE) and this weight is above the cap, otherwise to 0.
+static void store_weights(const struct rlhf__correction *c, const rlhf_rollout *in,
+                          rlhf_advantages *out, int64_t i, struct rlhf__span row, double sum,
+                          int32_t *high) {
     const int whole = c->level == RLHF__CORRECT_SEQUENCE;
-    double w = whole ? rlhf__correction_weight(c, sum, high) : 0;
-    for (int64_t t = row.begin; t < row.end; t++) {
+    if (whole) out->carry_row[i] = rlhf__correction_weight(c, sum, high);
+    for (int64_t t = row.begin; !whole && t < row.end; t++) {
         const double r = (double)in->logp_old[t] - (double)in->logp_sampled[t];
-        if (!whole) w = rlhf__correction_weight(c, r, high);
-        in->advantage[t] = (float)(w * (double)in->advantage[t]);
+        out->carry_token[t] = rlhf__correction_weight(c, r, high);
     }
     if (!whole) *high = 0;
 }
 
+double rlhf__correction_mean(const struct rlhf__correction_weights *w, int64_t i, int64_t begin,
+                             int64_t end) {
+    double sum = 0;
+    if (!w->token) return rlhf__correction_of(w, i, begin);
+    for (int64_t t = begin; t < end; t++) {
+        if (w->token[t] == 0) return 0;
+        sum += rlhf_log(w->token[t]);
+    }
+    return rlhf_exp(sum / (double)(end - begin));
+}
+
 rlhf_status rlhf__correct(const rlhf_host *h, const struct rlhf__correction *c,
-                          const rlhf_rollout *in, int32_t finished, struct rlhf__correction_sums *s,
-                          int64_t *excluded) {
+                          const rlhf_rollout *in, rlhf_advantages *out, int32_t finished,
+                          struct rlhf__correction_sums *s, int64_t *excluded) {
     *excluded = 0;
-    if (!in->logp_sampled || !in->use)
-        return h->fail(h, RLHF_E_INTERNAL, "logp_sampled or use is missing");
+    const int whole = c->level == RLHF__CORRECT_SEQUENCE;
+    if (!in->logp_sampled || !out->use || !(whole ? out->carry_row : out->carry_token))
+        return h->fail(h, RLHF_E_INTERNAL, "logp_sampled, use or carry is missing");
     for (int64_t i = 0; i < in->n; i++) {
         const struct rlhf__span row = rlhf__response(in->offset, in->prompt_len, i);
         double sum = 0, r;
@@ -104,9 +116,9 @@ rlhf_status rlhf__correct(const rlhf_host *h, const struct rlhf__correction *c,
         }
         if (row.end == row.begin) continue;
         if (s) count_row(c, in, row, sum, s);
-        scale_row(c, in, row, sum, &high);
+        store_weights(c, in, out, i, row, sum, &high);
         if (!high || c->mode != RLHF__CORRECT_MASK) continue;
-        in->use[i] = RLHF_USE_EXCLUDED;
+        out->use[i] = RLHF_USE_EXCLUDED;
         if (!finished || in->finished[i]) *excluded += row.end - row.begin;
     }
     return RLHF_OK;

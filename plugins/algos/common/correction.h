@@ -7,8 +7,13 @@
 //
 //   L = -mean_t w_t min(u_t A_t, clip(u_t) A_t),  u_t = exp(x_t - p_t),  w_t = exp(p_t - b_t)
 //
-// w is constant and not negative, so w min(u A, clip(u) A) = min(u (w A), clip(u) (w A)). Scaling
-// the advantages by w is therefore enough; the loss functions need no change.
+// advantages() computes the weights w, and they reach loss() as carried numbers
+// (rlhf_plan.carry_rows, carry_tokens). w is constant and not negative, so w min(u A, clip(u) A) =
+// min(u (w A), clip(u) (w A)): the loss functions get the advantage w A.
+//
+// A loss with one ratio and one advantage per response (GMPO) has one weight per response: with
+// weights per token, their geometric mean, as the ratio is the geometric mean of the tokens'
+// ratios.
 #ifndef RLHF_ALGOS_COMMON_CORRECTION_H
 #define RLHF_ALGOS_COMMON_CORRECTION_H
 
@@ -52,13 +57,31 @@ struct rlhf__correction_sums {
 // uncapped weight is above the cap, otherwise to 0. [any]
 double rlhf__correction_weight(const struct rlhf__correction *, double log_ratio, int32_t *high);
 
-// Multiplies the advantages of all rows by their weights. With SEQUENCE and MASK, also excludes the
-// rows whose weight is above the cap. Sets *excluded to the number of response tokens of the
-// excluded rows; if `finished` is set, unfinished rows do not count. If the pointer to the sums is
-// not NULL, adds each token to them. Returns RLHF_E_NUMERIC, with a message, if a log-prob is not
-// finite. [step]
+// Stores the weights of all rows in out->carry_row (SEQUENCE) or out->carry_token (TOKEN). With
+// SEQUENCE and MASK, also excludes the rows whose weight is above the cap. Sets *excluded to the
+// number of response tokens of the excluded rows; if `finished` is set, unfinished rows do not
+// count. If the pointer to the sums is not NULL, adds each token to them. Returns RLHF_E_NUMERIC,
+// with a message, if a log-prob is not finite. [step]
 rlhf_status rlhf__correct(const rlhf_host *, const struct rlhf__correction *, const rlhf_rollout *,
-                          int32_t finished, struct rlhf__correction_sums *, int64_t *excluded);
+                          rlhf_advantages *out, int32_t finished, struct rlhf__correction_sums *,
+                          int64_t *excluded);
+
+// The weights that rlhf__correct stored, in advantages() or in loss(): each array is NULL if the
+// plan does not carry it.
+struct rlhf__correction_weights {
+    const double *row, *token;
+};
+
+// Returns the weight of token t of row i; 1 without a correction. [any]
+static inline double rlhf__correction_of(const struct rlhf__correction_weights *w, int64_t i,
+                                         int64_t t) {
+    return w->row ? w->row[i] : w->token ? w->token[t] : 1;
+}
+
+// Returns the geometric mean of the weights of the tokens [begin, end) of row i, which must not be
+// empty; 0 if a weight is 0. [any]
+double rlhf__correction_mean(const struct rlhf__correction_weights *, int64_t i, int64_t begin,
+                             int64_t end);
 
 // Send the metrics rollout_corr/* (docs/metrics.md) to host->metric. [step]
 void rlhf__correction_report(const rlhf_host *, const struct rlhf__correction *,

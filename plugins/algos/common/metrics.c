@@ -128,30 +128,36 @@ static int rows_reserve(const rlhf_host *h, struct rlhf__pg_rows *r, int64_t n) 
     if (n <= r->cap) return 1;
     uint64_t cap = 2 * (uint64_t)n;
     double *reward = h->alloc(h, cap * sizeof *reward);
+    double *judged = h->alloc(h, cap * sizeof *judged);
     int64_t *order = h->alloc(h, cap * sizeof *order);
     int32_t *group = h->alloc(h, cap * sizeof *group);
-    if (!reward || !order || !group) {
+    if (!reward || !judged || !order || !group) {
         h->free(h, reward);
+        h->free(h, judged);
         h->free(h, order);
         h->free(h, group);
         return 0;
     }
     if (r->n) memcpy(reward, r->reward, (size_t)r->n * sizeof *reward);
+    if (r->n) memcpy(judged, r->judged, (size_t)r->n * sizeof *judged);
     if (r->n) memcpy(group, r->group, (size_t)r->n * sizeof *group);
     h->free(h, r->reward);
+    h->free(h, r->judged);
     h->free(h, r->order);
     h->free(h, r->group);
-    *r = (struct rlhf__pg_rows){reward, order, group, r->n, (int64_t)cap};
+    *r = (struct rlhf__pg_rows){reward, judged, order, group, r->n, (int64_t)cap};
     return 1;
 }
 
 rlhf_status rlhf__pg_take_rows(const rlhf_host *h, struct rlhf__pg_metrics *m,
-                               const rlhf_rollout *in, const double *reward, int32_t together) {
+                               const rlhf_rollout *in, const double *reward, const double *judged,
+                               int32_t together) {
     struct rlhf__pg_rows *r = &m->rows;
     if (!rows_reserve(h, r, r->n + (int64_t)in->n))
         return h->fail(h, RLHF_E_NOMEM, "out of memory");
     for (uint32_t i = 0; i < in->n; i++) {
         r->reward[r->n] = reward[i];
+        r->judged[r->n] = judged[i];
         r->group[r->n++] = in->group && !together ? in->group[i] : 0;
     }
     return RLHF_OK;
@@ -161,7 +167,7 @@ static void report_rows(const rlhf_host *h, const struct rlhf__pg_rows *r, int g
     rlhf_metric_last(h, "reward_std", sqrt(rlhf__var_unbiased(rlhf__moments(r->reward, r->n))));
     if (!groups) return;
     struct rlhf__group_stats s =
-        rlhf__group_normalize(r->reward, r->group, r->n, 0, 0, 0, r->order, NULL);
+        rlhf__group_normalize(r->judged, r->group, r->n, 0, 0, 0, r->order, NULL);
     rlhf_metric_last(h, RLHF_METRIC_FLAT_GROUPS, (double)s.zero / (double)s.groups);
 }
 
@@ -242,6 +248,7 @@ void rlhf__pg_metrics_reset(struct rlhf__pg_metrics *m) {
 
 void rlhf__pg_metrics_finish(const rlhf_host *h, struct rlhf__pg_metrics *m) {
     h->free(h, m->rows.reward);
+    h->free(h, m->rows.judged);
     h->free(h, m->rows.order);
     h->free(h, m->rows.group);
     h->free(h, m->shard);

@@ -26,6 +26,7 @@ struct rlhf__pg_rollout_sums {
 // minibatches, so the spread of its rewards is known only at the end of the phase.
 struct rlhf__pg_rows {
     double *reward; // [cap]
+    double *judged; // [cap] a group is flat if its rows have the same number here
     int64_t *order; // [cap] scratch
     int32_t *group; // [cap]
     int64_t n, cap;
@@ -66,11 +67,11 @@ struct rlhf__pg_report {
     int32_t kl_penalised, critic, sampled_support, groups, masks, unclipped;
 };
 
-// Records the rewards of a rollout. reward[n] has one number per row, without the KL penalty. If
-// `together` is 1, all rows count as one group. If memory runs out, reports RLHF_E_NOMEM through
-// host->fail. [step]
+// Records the rewards of a rollout. reward[n] has one number per row, without the KL penalty. A
+// group counts as one without spread if judged[n] is the same for all its rows. If `together` is 1,
+// all rows count as one group. If memory runs out, reports RLHF_E_NOMEM through host->fail. [step]
 rlhf_status rlhf__pg_take_rows(const rlhf_host *, struct rlhf__pg_metrics *, const rlhf_rollout *,
-                               const double *reward, int32_t together);
+                               const double *reward, const double *judged, int32_t together);
 
 // The total loss of a minibatch. [any]
 double rlhf__pg_total_loss(const struct rlhf__pg_update_sums *);

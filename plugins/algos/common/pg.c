@@ -4,6 +4,7 @@
 #include "common/terms.h"
 #include "common/why_unused.h"
 
+#include <math.h>
 #include <rlhf/log.h>
 
 const char *rlhf__pg_why_unused(const struct rlhf__pg_options *o, const char *key) {
@@ -116,6 +117,9 @@ rlhf_status rlhf__pg_plan(void *self, const rlhf_run_info *info, rlhf_plan *out)
     RLHF_TRY(plan_correction(g, info));
     out->flags = rlhf__plan_flags(&choices) | RLHF_PLAN_STALE;
     if (g->correction.level != RLHF__CORRECT_NONE) out->flags |= RLHF_PLAN_RECOMPUTE_LOGP;
+    if (g->each) out->flags |= RLHF_PLAN_EACH_REWARD;
+    out->carry_rows = g->correction.level == RLHF__CORRECT_SEQUENCE;
+    out->carry_tokens = g->correction.level == RLHF__CORRECT_TOKEN;
     out->epochs = (uint32_t)o->epochs;
     out->minibatches = (uint32_t)o->minibatches;
     out->group_size = (uint32_t)o->group_size;
@@ -123,14 +127,17 @@ rlhf_status rlhf__pg_plan(void *self, const rlhf_run_info *info, rlhf_plan *out)
     return RLHF_OK;
 }
 
-static rlhf_status check_rollout(const struct rlhf__pg *g, const rlhf_rollout *in) {
+static rlhf_status check_rollout(const struct rlhf__pg *g, const rlhf_rollout *in,
+                                 const rlhf_advantages *out) {
     const rlhf_host *h = g->host;
     const char *wrong = rlhf__rows_check(in->offset, in->prompt_len, in->n, in->total);
     if (wrong) return h->fail(h, RLHF_E_INTERNAL, wrong);
-    if (!in->score || !in->token_reward || !in->logp_old || !in->advantage || !in->returns)
+    if (!in->score || !in->token_reward || !in->logp_old || !out->advantage || !out->returns)
         return h->fail(h, RLHF_E_INTERNAL, "an array of the rollout is missing");
     if (!in->value_old && g->critic) return h->fail(h, RLHF_E_INTERNAL, "value_old is missing");
     if (!in->group && g->opt.group_size > 1) return h->fail(h, RLHF_E_INTERNAL, "group is missing");
+    if (g->each && (!in->reward_score || !in->reward_weight))
+        return h->fail(h, RLHF_E_INTERNAL, "reward_score or reward_weight is missing");
     if (!in->logp_ref && g->opt.kl_placement == RLHF__KL_IN_REWARD)
         return h->fail(h, RLHF_E_INTERNAL, "logp_ref is missing");
     return RLHF_OK;
@@ -155,9 +162,9 @@ static int64_t phase_tokens(const struct rlhf__pg *g, const rlhf_rollout *in, in
     return RLHF_HAS(rlhf_rollout, in, batch_finished_tokens) ? in->batch_finished_tokens : 0;
 }
 
-rlhf_status rlhf__pg_begin(struct rlhf__pg *g, const rlhf_rollout *in, int64_t per_token,
-                           int64_t per_row, double **scratch, int32_t *counts) {
-    RLHF_TRY(check_rollout(g, in));
+rlhf_status rlhf__pg_begin(struct rlhf__pg *g, const rlhf_rollout *in, const rlhf_advantages *out,
+                           int64_t per_token, int64_t per_row, double **scratch, int32_t *counts) {
+    RLHF_TRY(check_rollout(g, in, out));
     int64_t tokens = rlhf__response_tokens(in->offset, in->prompt_len, in->n);
     uint64_t numbers = (uint64_t)(per_token * tokens + per_row * (int64_t)in->n + 1);
     RLHF_TRY(scratch_reserve(g, sizeof **scratch * numbers));
@@ -177,25 +184,52 @@ static int surrogate_alone(const struct rlhf__pg *g) {
     return !g->critic && !kl && g->opt.entropy_coef == 0;
 }
 
-static int without_advantage(const rlhf_rollout *in, struct rlhf__span row) {
+// The carried arrays that the plan asked for.
+static struct rlhf__correction_weights weights_of(const struct rlhf__pg *g, const double *carry_row,
+                                                  const double *carry_token) {
+    const int32_t level = g->correction.level;
+    return (struct rlhf__correction_weights){level == RLHF__CORRECT_SEQUENCE ? carry_row : NULL,
+                                             level == RLHF__CORRECT_TOKEN ? carry_token : NULL};
+}
+
+// Returns the factor of the advantages of a whole row, or NaN if each token has its own.
+static double row_factor(const struct rlhf__pg *g, const struct rlhf__correction_weights *w,
+                         int64_t i, struct rlhf__span row) {
+    if (!w->token) return rlhf__correction_of(w, i, row.begin);
+    return g->whole_rows ? rlhf__correction_mean(w, i, row.begin, row.end) : NAN;
+}
+
+// The advantage of token t of row i, times its weight. `factor` is from row_factor.
+static float weighted(const struct rlhf__correction_weights *w, double factor, const float *adv,
+                      int64_t i, int64_t t) {
+    return (float)((isnan(factor) ? rlhf__correction_of(w, i, t) : factor) * (double)adv[t]);
+}
+
+static int without_advantage(const struct rlhf__pg *g, const rlhf_advantages *out, int64_t i,
+                             struct rlhf__span row) {
+    const struct rlhf__correction_weights w = weights_of(g, out->carry_row, out->carry_token);
+    if (row.begin == row.end) return 1;
+    const double factor = row_factor(g, &w, i, row);
     for (int64_t t = row.begin; t < row.end; t++)
-        if (in->advantage[t] != 0) return 0;
+        if (weighted(&w, factor, out->advantage, i, t) != 0) return 0;
     return 1;
 }
 
-static rlhf_status correct(struct rlhf__pg *g, const rlhf_rollout *in, int32_t counts) {
+static rlhf_status correct(struct rlhf__pg *g, const rlhf_rollout *in, rlhf_advantages *out,
+                           int32_t counts) {
     int64_t excluded;
     if (g->correction.level == RLHF__CORRECT_NONE) return RLHF_OK;
-    RLHF_TRY(rlhf__correct(g->host, &g->correction, in, g->opt.mask_truncated,
+    RLHF_TRY(rlhf__correct(g->host, &g->correction, in, out, g->opt.mask_truncated,
                            counts ? &g->corrected : NULL, &excluded));
     if (g->phase_tokens > 0) g->phase_tokens -= excluded;
     return RLHF_OK;
 }
 
-rlhf_status rlhf__pg_uses(struct rlhf__pg *g, const rlhf_rollout *in, int32_t counts) {
+rlhf_status rlhf__pg_uses(struct rlhf__pg *g, const rlhf_rollout *in, rlhf_advantages *out,
+                          int32_t counts) {
     const int alone = surrogate_alone(g);
-    RLHF_TRY(correct(g, in, counts));
-    if (!RLHF_HAS(rlhf_rollout, in, use) || !in->finished) {
+    RLHF_TRY(correct(g, in, out, counts));
+    if (!out->use || !in->finished) {
         if (!g->opt.mask_truncated) return RLHF_OK;
         return g->host->fail(g->host, RLHF_E_INTERNAL, "use or finished is missing");
     }
@@ -203,10 +237,10 @@ rlhf_status rlhf__pg_uses(struct rlhf__pg *g, const rlhf_rollout *in, int32_t co
         const int masked = g->opt.mask_truncated && !in->finished[i];
         if (masked && counts) g->metrics.rollout.masked++;
         if (masked)
-            in->use[i] = RLHF_USE_EXCLUDED;
-        else if (in->use[i] == RLHF_USE_TRAINS && alone &&
-                 without_advantage(in, rlhf__response(in->offset, in->prompt_len, i)))
-            in->use[i] = RLHF_USE_NO_GRADIENT;
+            out->use[i] = RLHF_USE_EXCLUDED;
+        else if (out->use[i] == RLHF_USE_TRAINS && alone &&
+                 without_advantage(g, out, i, rlhf__response(in->offset, in->prompt_len, i)))
+            out->use[i] = RLHF_USE_NO_GRADIENT;
     }
     return RLHF_OK;
 }
@@ -215,58 +249,64 @@ rlhf_status rlhf__pg_uses(struct rlhf__pg *g, const rlhf_rollout *in, int32_t co
 // these rows nor their tokens. If the loss is divided by a number of rows, and advantages are
 // computed over the whole batch, this number is the same for all minibatches: the average number of
 // remaining rows per minibatch.
-static rlhf_status mask_flat_groups(struct rlhf__pg *g, const rlhf_rollout *in, int64_t *order,
-                                    const double *advantage, uint8_t *flat, int32_t counts) {
-    if (!RLHF_HAS(rlhf_rollout, in, use) || !in->finished)
+static rlhf_status mask_flat_groups(struct rlhf__pg *g, const rlhf_rollout *in,
+                                    rlhf_advantages *out, int64_t *order, const double *advantage,
+                                    uint8_t *flat, int32_t counts) {
+    if (!out->use || !in->finished)
         return g->host->fail(g->host, RLHF_E_INTERNAL, "use or finished is missing");
     int64_t left = in->n;
     rlhf__flat_groups(advantage, in->group, in->n, order, flat);
     for (int64_t i = 0; i < in->n; i++) {
         if (!flat[i]) continue;
         const struct rlhf__span row = rlhf__response(in->offset, in->prompt_len, i);
-        const int counted = in->use[i] != RLHF_USE_EXCLUDED;
+        const int counted = out->use[i] != RLHF_USE_EXCLUDED;
         const int truncated = g->opt.mask_truncated && !in->finished[i]; // rlhf__pg_uses counted it
         left--;
         if (counts && !truncated) g->metrics.rollout.masked++;
-        in->use[i] = RLHF_USE_EXCLUDED;
+        out->use[i] = RLHF_USE_EXCLUDED;
         if (g->phase_tokens > 0 && counted) g->phase_tokens -= row.end - row.begin;
     }
     g->rows = left;
     return RLHF_OK;
 }
 
-rlhf_status rlhf__pg_advantages(void *self, const rlhf_rollout *in) {
+rlhf_status rlhf__pg_advantages(void *self, const rlhf_rollout *in, rlhf_advantages *out) {
     struct rlhf__pg *g = self;
     double *paid;
     int32_t counts;
-    RLHF_TRY(rlhf__pg_begin(g, in, 0, 5, &paid, &counts));
+    RLHF_TRY(rlhf__pg_begin(g, in, out, 0, 9, &paid, &counts));
     double *plain = paid + in->n, *advantage = plain + in->n;
     int64_t *order = (int64_t *)(void *)(advantage + in->n);
-    uint8_t *flat = (uint8_t *)(order + in->n);
+    double *work = (double *)(void *)(order + in->n);
+    uint8_t *flat = (uint8_t *)(work + 4 * in->n);
     for (int64_t i = 0; i < in->n; i++) {
         plain[i] = paid[i] = rlhf__row_reward(in, i);
         if (g->opt.kl_placement == RLHF__KL_IN_REWARD)
             RLHF_TRY(
                 rlhf__penalised_reward(g->host, g->opt.kl_estimator, g->kl.coef, in, i, paid + i));
     }
-    g->method->compare(self, in, paid, order, advantage);
+    g->method->compare(self, in, paid, work, order, advantage);
     if (counts)
-        RLHF_TRY(rlhf__count_paid(g->host, &g->metrics, g->opt.kl_estimator, in, plain, paid));
-    rlhf__spread(in, advantage, paid);
-    RLHF_TRY(rlhf__pg_uses(g, in, counts));
+        RLHF_TRY(rlhf__count_paid(g->host, &g->metrics, g->opt.kl_estimator, in, plain, paid,
+                                  g->each ? advantage : plain));
+    rlhf__spread(in, advantage, paid, out);
+    RLHF_TRY(rlhf__pg_uses(g, in, out, counts));
     if (!g->opt.mask_zero_advantage_groups) return RLHF_OK;
-    return mask_flat_groups(g, in, order, advantage, flat, counts);
+    return mask_flat_groups(g, in, out, order, advantage, flat, counts);
 }
 
 static rlhf_status check_loss(const struct rlhf__pg *g, const rlhf_loss_in *in,
                               const rlhf_loss_out *out) {
     const rlhf_host *h = g->host;
     RLHF_TRY(rlhf__logp_check(h, in, out));
-    const rlhf_heads *x = in->heads, *d = out->d_heads;
+    const rlhf_head_arrays *x = in->heads, *d = out->d_heads;
     if (!x->entropy || !d->entropy)
         return h->fail(h, RLHF_E_INTERNAL, "the entropy head is missing");
     if (!in->logp_old || !in->advantage)
         return h->fail(h, RLHF_E_INTERNAL, "logp_old or advantage is missing");
+    if ((g->correction.level == RLHF__CORRECT_SEQUENCE && !in->carry_row) ||
+        (g->correction.level == RLHF__CORRECT_TOKEN && !in->carry_token))
+        return h->fail(h, RLHF_E_INTERNAL, "the weights of the correction are missing");
     if (g->critic && (!x->value || !d->value || !in->value_old || !in->returns))
         return h->fail(h, RLHF_E_INTERNAL, "the value head, value_old or returns is missing");
     if (g->opt.kl_placement == RLHF__KL_IN_LOSS &&
@@ -277,12 +317,29 @@ static rlhf_status check_loss(const struct rlhf__pg *g, const rlhf_loss_in *in,
     return RLHF_OK;
 }
 
-// Adds all loss terms of the response `row`, which must not be empty, to *u and *d. Adds the
+// Sets *adv to the advantages of the response `row`, times the weights of the correction.
+static rlhf_status row_advantages(struct rlhf__pg *g, const rlhf_loss_in *in, int64_t i,
+                                  struct rlhf__span row, const float **adv) {
+    const struct rlhf__correction_weights w = weights_of(g, in->carry_row, in->carry_token);
+    *adv = in->advantage + row.begin;
+    if (g->correction.level == RLHF__CORRECT_NONE) return RLHF_OK;
+    RLHF_TRY(scratch_reserve(g, sizeof(float) * (uint64_t)(row.end - row.begin)));
+    float *own = (float *)(void *)g->scratch;
+    const double factor = row_factor(g, &w, i, row);
+    for (int64_t t = row.begin; t < row.end; t++)
+        own[t - row.begin] = weighted(&w, factor, in->advantage, i, t);
+    *adv = own;
+    return RLHF_OK;
+}
+
+// Adds all loss terms of row i, whose response `row` must not be empty, to *u and *d. Adds the
 // measured KL to *r.
-static rlhf_status row_loss(struct rlhf__pg *g, const rlhf_loss_in *in, struct rlhf__span row,
-                            double w, rlhf_heads *d, struct rlhf__pg_update_sums *u,
-                            struct rlhf__pg_rollout_sums *r) {
-    g->method->terms(g, in, row, w, d, u);
+static rlhf_status row_loss(struct rlhf__pg *g, const rlhf_loss_in *in, int64_t i,
+                            struct rlhf__span row, double w, rlhf_head_arrays *d,
+                            struct rlhf__pg_update_sums *u, struct rlhf__pg_rollout_sums *r) {
+    const float *adv;
+    RLHF_TRY(row_advantages(g, in, i, row, &adv));
+    g->method->terms(g, in, row, adv, w, d, u);
     if (g->opt.kl_placement == RLHF__KL_IN_LOSS)
         RLHF_TRY(rlhf__kl_term(g->host, g->opt.kl_estimator, g->kl.coef, in, row, w, d, u, r));
     rlhf__entropy_term(g->opt.entropy_coef, in, row, w, d, u);
@@ -314,7 +371,7 @@ rlhf_status rlhf__pg_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out
         struct rlhf__span row = rlhf__response(in->offset, in->prompt_len, i);
         if (row.end == row.begin) continue;
         double w = rlhf__token_weight(g->aggregation, &totals, row.end - row.begin);
-        RLHF_TRY(row_loss(g, in, row, w, out->d_heads, &u, &own->kl));
+        RLHF_TRY(row_loss(g, in, i, row, w, out->d_heads, &u, &own->kl));
     }
     if (in->epoch == 0 && g->opt.kl_estimator == RLHF__KL_FULL) own->kl.kl_sequences += in->n;
     out->loss = rlhf__pg_total_loss(&u);
@@ -322,18 +379,18 @@ rlhf_status rlhf__pg_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out
     return RLHF_OK;
 }
 
-rlhf_status rlhf__pg_minibatch_end(void *self, const rlhf_step_info *step, int32_t *stop) {
+rlhf_status rlhf__pg_minibatch_end(void *self, const rlhf_step_info *step, rlhf_step_out *out) {
     struct rlhf__pg *g = self;
     RLHF_TRY(rlhf__pg_reduce(g->host, &g->metrics));
     double approx_kl = rlhf__pg_approx_kl(&g->metrics.minibatch);
-    *stop = g->opt.target_kl > 0 && approx_kl > g->opt.target_kl;
+    out->stop = g->opt.target_kl > 0 && approx_kl > g->opt.target_kl;
     rlhf__pg_fold(&g->metrics, step);
     return RLHF_OK;
 }
 
-rlhf_status rlhf__pg_phase_end(void *self, int64_t phase) {
+rlhf_status rlhf__pg_phase_end(void *self, const rlhf_phase_info *info) {
     struct rlhf__pg *g = self;
-    (void)phase;
+    (void)info;
     if (g->opt.kl_estimator == RLHF__KL_FULL) RLHF_TRY(rlhf__pg_reduce_kl(g->host, &g->metrics));
     struct rlhf__pg_report how = {g->kl.coef,
                                   g->opt.kl_placement != RLHF__KL_NOWHERE,

@@ -72,13 +72,15 @@ struct rlhf__pg_method {
     char magic[4];          // first bytes of the saved state
     uint32_t state_version; // 0: nothing is saved
     // For algorithms that use rlhf__pg_advantages: computes advantage[n] from paid[n], the total
-    // rewards of the rows including the KL penalty. `order` [n] is scratch memory.
-    void (*compare)(const void *self, const rlhf_rollout *, const double *paid, int64_t *order,
-                    double *advantage);
+    // rewards of the rows including the KL penalty. `work` [4 * n] and `order` [n] are scratch
+    // memory.
+    void (*compare)(const void *self, const rlhf_rollout *, const double *paid, double *work,
+                    int64_t *order, double *advantage);
     // Adds the loss terms of one response to *u and *d, except the terms of KL and entropy. `w` is
-    // the weight of each token of the response.
-    void (*terms)(const void *self, const rlhf_loss_in *, struct rlhf__span row, double w,
-                  rlhf_heads *d, struct rlhf__pg_update_sums *u);
+    // the weight of each token of the response. adv [row.end - row.begin] is the advantage of each,
+    // corrected for rows that an older policy sampled.
+    void (*terms)(const void *self, const rlhf_loss_in *, struct rlhf__span row, const float *adv,
+                  double w, rlhf_head_arrays *d, struct rlhf__pg_update_sums *u);
 };
 
 // If the values of other options disable the common option `key`, returns the reason. Returns NULL
@@ -92,8 +94,10 @@ struct rlhf__pg {
     int32_t aggregation, scope; // enum rlhf__aggregation, rlhf__scope (of advantages)
     int32_t whole_rows;         // 1: all tokens of a row must have the same advantage
     int32_t unclipped;          // 1: without clipping, and without a clipped share metric
-    int32_t critic, together;   // critic 1: the algorithm trains a value head; together 1: all rows
-                                // of a phase are compared with each other, whatever their groups
+    int32_t each; // 1: advantages come from each reward's own score (rlhf_rollout.reward_score)
+    int32_t spare;
+    int32_t critic, together; // critic 1: the algorithm trains a value head; together 1: all rows
+                              // of a phase are compared with each other, whatever their groups
     struct rlhf__clip clip;
     struct rlhf__kl_control kl; // its coefficient is saved
     struct rlhf__pg_metrics metrics;
@@ -119,24 +123,24 @@ void rlhf__pg_destroy(void *self);
 // phase. plan() is [main]; the others are [step].
 rlhf_status rlhf__pg_plan(void *self, const rlhf_run_info *, rlhf_plan *out);
 rlhf_status rlhf__pg_loss(void *self, const rlhf_loss_in *, rlhf_loss_out *);
-rlhf_status rlhf__pg_minibatch_end(void *self, const rlhf_step_info *, int32_t *stop);
-rlhf_status rlhf__pg_phase_end(void *self, int64_t phase);
+rlhf_status rlhf__pg_minibatch_end(void *self, const rlhf_step_info *, rlhf_step_out *);
+rlhf_status rlhf__pg_phase_end(void *self, const rlhf_phase_info *);
 
 // Implements advantages() of rlhf_algo_ops for algorithms with one advantage per response. Computes
 //   S_i = score_i + sum_t token_reward_it [- beta sum_t k_it, with kl_placement reward]
 // and passes S to `compare`. The return of every token of row i is S_i. [step]
-rlhf_status rlhf__pg_advantages(void *self, const rlhf_rollout *);
+rlhf_status rlhf__pg_advantages(void *self, const rlhf_rollout *, rlhf_advantages *);
 
 // Each algorithm's advantages() must begin with a call of this function. It checks the arrays and
 // records the phase's token count. It sets *scratch to memory for 8-byte numbers: `per_token`
 // numbers for each response token, and `per_row` numbers for each row. This memory is valid until
 // the next call. Sets *counts to 1 if the rollout counts toward the metrics, otherwise to 0. If
 // memory runs out, the function reports RLHF_E_NOMEM through host->fail. [step]
-rlhf_status rlhf__pg_begin(struct rlhf__pg *, const rlhf_rollout *, int64_t per_token,
-                           int64_t per_row, double **scratch, int32_t *counts);
+rlhf_status rlhf__pg_begin(struct rlhf__pg *, const rlhf_rollout *, const rlhf_advantages *,
+                           int64_t per_token, int64_t per_row, double **scratch, int32_t *counts);
 
 // Each algorithm's advantages() must call this function at its end, after it has set the
-// advantages. This function corrects the advantages of rows that an older policy sampled, and
+// advantages. This function computes the weights of rows that an older policy sampled, and
 // decides how the loss uses each row (enum rlhf_row_use). `counts` is from rlhf__pg_begin. Errors:
 // RLHF_E_INTERNAL, and those of rlhf__correct. [step]
 //
@@ -146,7 +150,8 @@ rlhf_status rlhf__pg_begin(struct rlhf__pg *, const rlhf_rollout *, int64_t per_
 //
 // If mask_zero_advantage_groups is set, rlhf__pg_advantages masks further rows after this call:
 // those of groups whose advantages are all 0. These rows count in no divisor.
-rlhf_status rlhf__pg_uses(struct rlhf__pg *, const rlhf_rollout *, int32_t counts);
+rlhf_status rlhf__pg_uses(struct rlhf__pg *, const rlhf_rollout *, rlhf_advantages *,
+                          int32_t counts);
 
 // These implement functions of rlhf_plugin. The saved state is the method's magic, then kl_coef as
 // a little-endian double. [main]

@@ -45,7 +45,8 @@ void rlhf__count_row(struct rlhf__pg_rollout_sums *r, int32_t kind, const rlhf_r
 }
 
 rlhf_status rlhf__count_paid(const rlhf_host *host, struct rlhf__pg_metrics *m, int32_t kind,
-                             const rlhf_rollout *in, const double *plain, const double *paid) {
+                             const rlhf_rollout *in, const double *plain, const double *paid,
+                             const double *judged) {
     struct rlhf__pg_rollout_sums *r = &m->rollout;
     for (int64_t i = 0; i < in->n; i++) {
         struct rlhf__span row = rlhf__response(in->offset, in->prompt_len, i);
@@ -54,21 +55,22 @@ rlhf_status rlhf__count_paid(const rlhf_host *host, struct rlhf__pg_metrics *m, 
         r->returns = rlhf__moments_merge(r->returns, same);
         r->score += plain[i];
     }
-    return rlhf__pg_take_rows(host, m, in, plain, 0);
+    return rlhf__pg_take_rows(host, m, in, plain, judged, 0);
 }
 
-void rlhf__spread(const rlhf_rollout *in, const double *advantage, const double *returns) {
+void rlhf__spread(const rlhf_rollout *in, const double *advantage, const double *returns,
+                  rlhf_advantages *out) {
     for (int64_t i = 0; i < in->n; i++) {
         struct rlhf__span row = rlhf__response(in->offset, in->prompt_len, i);
         for (int64_t t = row.begin; t < row.end; t++) {
-            in->advantage[t] = (float)advantage[i];
-            in->returns[t] = (float)returns[i];
+            out->advantage[t] = (float)advantage[i];
+            out->returns[t] = (float)returns[i];
         }
     }
 }
 
 static void exact_kl_term(double beta, const rlhf_loss_in *in, struct rlhf__span row, double w,
-                          rlhf_heads *d, struct rlhf__pg_update_sums *u,
+                          rlhf_head_arrays *d, struct rlhf__pg_update_sums *u,
                           struct rlhf__pg_rollout_sums *r) {
     for (int64_t t = row.begin; t < row.end; t++) {
         double kl = (double)in->heads->kl[t];
@@ -82,7 +84,7 @@ static void exact_kl_term(double beta, const rlhf_loss_in *in, struct rlhf__span
 }
 
 rlhf_status rlhf__kl_term(const rlhf_host *host, int32_t kind, double beta, const rlhf_loss_in *in,
-                          struct rlhf__span row, double w, rlhf_heads *d,
+                          struct rlhf__span row, double w, rlhf_head_arrays *d,
                           struct rlhf__pg_update_sums *u, struct rlhf__pg_rollout_sums *r) {
     if (kind == RLHF__KL_FULL) {
         exact_kl_term(beta, in, row, w, d, u, r);
@@ -102,7 +104,7 @@ rlhf_status rlhf__kl_term(const rlhf_host *host, int32_t kind, double beta, cons
 }
 
 void rlhf__entropy_term(double coef, const rlhf_loss_in *in, struct rlhf__span row, double w,
-                        rlhf_heads *d, struct rlhf__pg_update_sums *u) {
+                        rlhf_head_arrays *d, struct rlhf__pg_update_sums *u) {
     double sum = 0;
     for (int64_t t = row.begin; t < row.end; t++)
         sum += (double)in->heads->entropy[t];

@@ -26,22 +26,24 @@ void rlhf__count_row(struct rlhf__pg_rollout_sums *, int32_t kind, const rlhf_ro
 // is the first epoch, also adds the KL to *r, the rollout's sums. Skips tokens outside of the
 // sampled support. Returns RLHF_E_NUMERIC if a reference log-prob is not finite. [step]
 rlhf_status rlhf__kl_term(const rlhf_host *, int32_t kind, double beta, const rlhf_loss_in *,
-                          struct rlhf__span row, double w, rlhf_heads *d,
+                          struct rlhf__span row, double w, rlhf_head_arrays *d,
                           struct rlhf__pg_update_sums *u, struct rlhf__pg_rollout_sums *r);
 
 // Adds the n rows of a rollout to the statistics. All tokens of a row must have the same return.
 // Counts the tokens (rlhf__count_row) and records the rewards: plain[n] without the KL penalty, and
-// paid[n] with it. paid[i] is also the return of row i. If memory runs out, reports RLHF_E_NOMEM
-// through host->fail. [step]
+// paid[n] with it. paid[i] is also the return of row i. judged[n] is as for rlhf__pg_take_rows. If
+// memory runs out, reports RLHF_E_NOMEM through host->fail. [step]
 rlhf_status rlhf__count_paid(const rlhf_host *, struct rlhf__pg_metrics *, int32_t kind,
-                             const rlhf_rollout *, const double *plain, const double *paid);
+                             const rlhf_rollout *, const double *plain, const double *paid,
+                             const double *judged);
 
 // Copies advantage[i] and returns[i] to all tokens of row i. [any]
-void rlhf__spread(const rlhf_rollout *, const double *advantage, const double *returns);
+void rlhf__spread(const rlhf_rollout *, const double *advantage, const double *returns,
+                  rlhf_advantages *out);
 
 // Computes the loss term -w * coef * entropy of one row. Adds the term to u->entropy_loss, the
 // entropy itself to u->entropy, and the gradient to d->entropy. [step]
 void rlhf__entropy_term(double coef, const rlhf_loss_in *, struct rlhf__span row, double w,
-                        rlhf_heads *d, struct rlhf__pg_update_sums *u);
+                        rlhf_head_arrays *d, struct rlhf__pg_update_sums *u);
 
 #endif

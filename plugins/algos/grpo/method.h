@@ -11,10 +11,11 @@ struct rlhf__grpo {
 };
 
 // The function `compare` of rlhf__pg_method. [step]
-void rlhf__grpo_compare(const void *self, const rlhf_rollout *, const double *paid, int64_t *order,
-                        double *advantage);
-void rlhf__grpo_terms(const void *self, const rlhf_loss_in *, struct rlhf__span row, double w,
-                      rlhf_heads *d, struct rlhf__pg_update_sums *u);
+void rlhf__grpo_compare(const void *self, const rlhf_rollout *, const double *paid, double *work,
+                        int64_t *order, double *advantage);
+void rlhf__grpo_terms(const void *self, const rlhf_loss_in *, struct rlhf__span row,
+                      const float *adv, double w, rlhf_head_arrays *d,
+                      struct rlhf__pg_update_sums *u);
 
 // These functions call rlhf__pg_create and rlhf__pg_plan, and then do what GRPO needs in addition.
 // `bytes` is the size of the instance, which must start with struct rlhf__grpo. [main]

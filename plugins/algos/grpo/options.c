@@ -9,6 +9,7 @@
 #define PG struct rlhf__pg_options // the type of the options' first member
 
 static const char *const scale_names[] = {"group", "batch", "none", NULL};
+static const char *const rewards_names[] = {"sum", "each", NULL};
 static const char *const loss_names[] = {"grpo",  "bnpo", "dr_grpo", "dapo",
                                          "cispo", "gmpo", "sapo",    NULL};
 
@@ -16,6 +17,10 @@ const rlhf_opt rlhf__grpo_option_table[] = {
     RLHF_OPT_I64(PG, group_size, 8, 1, 4096, "samples per prompt, at least 2"),
     RLHF_OPT_I64(PG, epochs, 1, 1, 1000, "passes over the rollout in a phase (mu)"),
     RLHF_OPT_I64(PG, minibatches, 1, 1, 1000000, "optimizer steps per epoch"),
+    RLHF_OPT_ENUM(
+        T, advantage_rewards, RLHF__GRPO_REWARDS_SUM, rewards_names,
+        "normalize the weighted sum of the rewards, or each reward in its group, and then "
+        "the weighted sum of the results in the batch"),
     RLHF_OPT_ENUM(T, advantage_scale, RLHF__GRPO_SCALE_GROUP, scale_names,
                   "divide reward - group mean by the standard deviation of the group, of the "
                   "batch, or not"),
@@ -117,6 +122,17 @@ rlhf_status rlhf__grpo_options_check(const rlhf_host *host, const struct rlhf__g
                           "group_size is %lld; a response is compared with the others of its "
                           "prompt, so it must be at least 2",
                           (long long)o->pg.group_size);
+    if (o->advantage_rewards == RLHF__GRPO_REWARDS_EACH &&
+        o->advantage_scale != RLHF__GRPO_SCALE_GROUP)
+        return rlhf_failf(
+            host, RLHF_E_INVALID,
+            "advantage_scale is %s, but advantage_rewards each divides each reward by "
+            "its deviation in the group; leave it at group",
+            scale_names[o->advantage_scale]);
+    if (o->advantage_rewards == RLHF__GRPO_REWARDS_EACH && o->pg.kl_placement == RLHF__KL_IN_REWARD)
+        return host->fail(host, RLHF_E_INVALID,
+                          "kl_placement is reward, but with advantage_rewards each the KL is not "
+                          "part of a reward; use kl_placement loss or none");
     const int clipped = o->loss < RLHF__GRPO_LOSS_CISPO;
     if (o->pg.dual_clip > 0 && !clipped)
         return rlhf_failf(host, RLHF_E_INVALID,
@@ -129,10 +145,6 @@ rlhf_status rlhf__grpo_options_check(const rlhf_host *host, const struct rlhf__g
             "ratio is %s, but loss gmpo uses its own ratio, the geometric mean of the "
             "tokens' ratios; leave it at token",
             rlhf__ratio_names[o->pg.ratio]);
-    if (o->pg.correction == RLHF__CORRECT_TOKEN && o->loss == RLHF__GRPO_LOSS_GMPO)
-        return rlhf_failf(host, RLHF_E_INVALID,
-                          "correction is token, but loss gmpo has one advantage per response; "
-                          "correction sequence is allowed");
     if (o->pg.mask_zero_advantage_groups && o->advantage_scope == RLHF__SCOPE_MINIBATCH &&
         rlhf__grpo_aggregation(o) == RLHF__AGG_DAPO)
         return rlhf_failf(host, RLHF_E_INVALID,

@@ -9,6 +9,7 @@ enum rlhf__grpo_scale {
     RLHF__GRPO_SCALE_BATCH = 1,
     RLHF__GRPO_SCALE_NONE = 2
 };
+enum rlhf__grpo_rewards { RLHF__GRPO_REWARDS_SUM = 0, RLHF__GRPO_REWARDS_EACH = 1 };
 enum rlhf__grpo_loss {
     RLHF__GRPO_LOSS_GRPO = 0,
     RLHF__GRPO_LOSS_BNPO = 1,
@@ -24,9 +25,10 @@ struct rlhf__grpo_options {
     struct rlhf__pg_options pg; // must stay the first member: the option table relies on it
     double advantage_eps, sapo_temperature_pos, sapo_temperature_neg;
     int32_t advantage_scale, advantage_std, advantage_scope, loss;
+    int32_t advantage_rewards, spare;
 };
 
-#define RLHF__GRPO_OPTION_COUNT 34
+#define RLHF__GRPO_OPTION_COUNT 35
 extern const rlhf_opt rlhf__grpo_option_table[RLHF__GRPO_OPTION_COUNT];
 
 // The token weights that the option `loss` selects: enum rlhf__aggregation. [any]

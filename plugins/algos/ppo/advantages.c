@@ -23,9 +23,10 @@ struct work {
     int32_t counts;              // 1: this call counts toward the metrics
 };
 
-static rlhf_status work_init(struct rlhf__ppo *p, const rlhf_rollout *in, struct work *w) {
+static rlhf_status work_init(struct rlhf__ppo *p, const rlhf_rollout *in,
+                             const rlhf_advantages *out, struct work *w) {
     w->in = in;
-    RLHF_TRY(rlhf__pg_begin(&p->pg, in, 4, 4, &w->reward, &w->counts));
+    RLHF_TRY(rlhf__pg_begin(&p->pg, in, out, 4, 4, &w->reward, &w->counts));
     w->n = in->n;
     w->m = rlhf__response_tokens(in->offset, in->prompt_len, in->n);
     w->value = w->reward + w->m;
@@ -146,25 +147,25 @@ static rlhf_status count_batch(struct rlhf__ppo *p, const struct work *w) {
         r->score += rlhf__row_reward(in, i);
     r->returns = rlhf__moments_merge(r->returns, rlhf__moments(w->returns, w->m));
     r->values = rlhf__moments_merge(r->values, rlhf__moments(w->value, w->m));
-    return rlhf__pg_take_rows(p->pg.host, &p->pg.metrics, in, w->plain, p->pg.together);
+    return rlhf__pg_take_rows(p->pg.host, &p->pg.metrics, in, w->plain, w->plain, p->pg.together);
 }
 
-static void store(const struct work *w) {
+static void store(const struct work *w, rlhf_advantages *out) {
     const rlhf_rollout *in = w->in;
     for (int64_t i = 0, c = 0; i < w->n; i++) {
         struct rlhf__span row = rlhf__response(in->offset, in->prompt_len, i);
         for (int64_t t = row.begin; t < row.end; t++, c++) {
-            in->advantage[t] = (float)w->advantage[c];
-            in->returns[t] = (float)w->returns[c];
+            out->advantage[t] = (float)w->advantage[c];
+            out->returns[t] = (float)w->returns[c];
         }
     }
 }
 
-rlhf_status rlhf__ppo_advantages(void *self, const rlhf_rollout *in) {
+rlhf_status rlhf__ppo_advantages(void *self, const rlhf_rollout *in, rlhf_advantages *out) {
     struct rlhf__ppo *p = self;
     const struct rlhf__ppo_options *o = &p->opt;
     struct work w = {0};
-    RLHF_TRY(work_init(p, in, &w));
+    RLHF_TRY(work_init(p, in, out, &w));
     take_scores(p, &w);
     for (int64_t i = 0, c = 0; i < w.n; i++) {
         RLHF_TRY(fill_row(p, &w, i, c));
@@ -179,6 +180,6 @@ rlhf_status rlhf__ppo_advantages(void *self, const rlhf_rollout *in) {
     if (w.counts) RLHF_TRY(count_batch(p, &w));
     if (rlhf__ppo_whitens_advantages(o))
         rlhf__whiten(w.advantage, w.m, o->whiten_form, o->whiten_eps, 1);
-    store(&w);
-    return rlhf__pg_uses(&p->pg, in, w.counts);
+    store(&w, out);
+    return rlhf__pg_uses(&p->pg, in, out, w.counts);
 }

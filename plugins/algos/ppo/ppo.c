@@ -34,7 +34,8 @@ static double value_error(double v, double v_old, double ret, double eps, double
 }
 
 static void value_terms(const struct rlhf__ppo_options *o, const rlhf_loss_in *in,
-                        struct rlhf__span row, rlhf_heads *d, struct rlhf__pg_update_sums *u) {
+                        struct rlhf__span row, rlhf_head_arrays *d,
+                        struct rlhf__pg_update_sums *u) {
     double half = 0.5 / (double)in->batch_tokens,
            w = 0.5 * o->value_coef / (double)in->batch_tokens;
     for (int64_t t = row.begin; t < row.end; t++) {
@@ -50,12 +51,12 @@ static void value_terms(const struct rlhf__ppo_options *o, const rlhf_loss_in *i
     }
 }
 
-static void terms(const void *self, const rlhf_loss_in *in, struct rlhf__span row, double w,
-                  rlhf_heads *d, struct rlhf__pg_update_sums *u) {
+static void terms(const void *self, const rlhf_loss_in *in, struct rlhf__span row, const float *adv,
+                  double w, rlhf_head_arrays *d, struct rlhf__pg_update_sums *u) {
     const struct rlhf__ppo *p = self;
     int64_t b = row.begin;
-    rlhf__surrogate_row(p->pg.opt.ratio, &p->pg.clip, w, in->heads->logp + b, in->logp_old + b,
-                        in->advantage + b, row.end - b, d->logp + b, &u->pg);
+    rlhf__surrogate_row(p->pg.opt.ratio, &p->pg.clip, w, in->heads->logp + b, in->logp_old + b, adv,
+                        row.end - b, d->logp + b, &u->pg);
     if (p->pg.critic) value_terms(&p->opt, in, row, d, u);
 }
 

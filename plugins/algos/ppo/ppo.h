@@ -13,6 +13,6 @@ struct rlhf__ppo {
 };
 
 // The function of rlhf_algo_ops. [step]
-rlhf_status rlhf__ppo_advantages(void *self, const rlhf_rollout *);
+rlhf_status rlhf__ppo_advantages(void *self, const rlhf_rollout *, rlhf_advantages *);
 
 #endif

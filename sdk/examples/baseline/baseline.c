@@ -48,7 +48,7 @@ static rlhf_status plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
 }
 
 // Called once in each phase: turns scores into an advantage for each response token.
-static rlhf_status advantages(void *self, const rlhf_rollout *in) {
+static rlhf_status advantages(void *self, const rlhf_rollout *in, rlhf_advantages *out) {
     struct state *s = self;
     s->mean = 0;
     for (uint32_t i = 0; i < in->n; i++)
@@ -56,7 +56,7 @@ static rlhf_status advantages(void *self, const rlhf_rollout *in) {
     if (s->phases == 0 && s->config.warm) s->baseline = s->mean;
     for (uint32_t i = 0; i < in->n; i++)
         for (int32_t t = in->offset[i] + in->prompt_len[i]; t < in->offset[i + 1]; t++)
-            in->advantage[t] = (float)((double)in->score[i] - s->baseline);
+            out->advantage[t] = (float)((double)in->score[i] - s->baseline);
     return RLHF_OK;
 }
 
@@ -73,17 +73,17 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
     return RLHF_OK;
 }
 
-static rlhf_status minibatch_end(void *self, const rlhf_step_info *step, int32_t *stop) {
+static rlhf_status minibatch_end(void *self, const rlhf_step_info *step, rlhf_step_out *out) {
     struct state *s = self;
     s->loss += step->loss;
     s->updates++;
-    *stop = 0;
+    (void)out; // out->stop = 1 would end the phase's epochs
     return RLHF_OK;
 }
 
-static rlhf_status phase_end(void *self, int64_t phase) {
+static rlhf_status phase_end(void *self, const rlhf_phase_info *info) {
     struct state *s = self;
-    (void)phase;
+    (void)info;
     rlhf_metric_last(s->host, "baseline/used", s->baseline);
     s->baseline = s->config.decay * s->baseline + (1 - s->config.decay) * s->mean;
     s->phases++;

@@ -5,8 +5,8 @@
 // Plugin contract 1.0, frozen: it only grows.
 //
 // Calls to a rollout algorithm: plan() at the start of the run. Then in each phase:
-//   advantages (once, or before each minibatch) .. per epoch, per minibatch: loss (each
-//   microbatch) .. minibatch_end .. phase_end.
+//   choose_prompts .. advantages (once, or before each minibatch) .. per epoch, per minibatch: loss
+//   (each microbatch) .. minibatch_end .. phase_end.
 // Algorithms with any other source are supervised. Their plan() is called again when the run knows
 // its rows. Their phases consist of loss, minibatch_end and phase_end. With
 // RLHF_PLAN_RECOMPUTE_LOGP, advantages() is called first, on the whole batch.
@@ -16,6 +16,9 @@
 // Rows of several turns (rlhf_run_info.max_turns above 1): algorithms see the prompt and the
 // policy's tokens. Tokens that an environment wrote are in none of the arrays here, and `offset`
 // and `total` do not count them. `turn` contains the turn in which the policy sampled each token.
+//
+// Numbers that advantages() computes for loss() travel with their rows and tokens: `advantage`,
+// `returns`, and further doubles that the plan asks for (rlhf_plan.carry_rows, carry_tokens).
 //
 // The loss must not depend on the split into microbatches. So divide by the minibatch totals in
 // rlhf_loss_in; the losses (and derivatives) of the microbatches then add up to those of the
@@ -27,7 +30,7 @@
 #ifndef RLHF_ALGO_H
 #define RLHF_ALGO_H
 
-#include "model.h"
+#include "heads.h"
 #include "plugin.h"
 
 // What a plan may request for each source of rows: heads; flags; epochs, minibatches and group
@@ -67,28 +70,38 @@ enum rlhf_plan_flag {
     RLHF_PLAN_RECOMPUTE_LOGP = 4,
     RLHF_PLAN_FULL_SUPPORT = 8,      // log-probs over the full vocabulary even with top-k/top-p
     RLHF_PLAN_UNIT_TEMPERATURE = 16, // log-probs at temperature 1, not the sampling temperature
-    // Groups must not be split over minibatches. The host rejects a run that would split one.
+    // Groups must not be split over minibatches. The host rejects a run that would split one. A
+    // microbatch may still have a part of a group: where it ends depends on
+    // batch.microbatch_tokens.
     RLHF_PLAN_WHOLE_GROUPS = 32,
+    // ROLLOUT: as WHOLE_GROUPS, and every call of loss() has all rows of its groups, except rows
+    // that advantages() excluded. A group with more tokens than batch.microbatch_tokens fills a
+    // microbatch alone.
+    RLHF_PLAN_GROUPS_TOGETHER = 64,
     // loss() ignores the tokens marked in rlhf_loss_in.left_out. A user may restrict the loss to
     // some of a row's tokens (data.assistant_only) only if this flag is set.
-    RLHF_PLAN_LEAVES_OUT = 64,
+    RLHF_PLAN_LEAVES_OUT = 128,
     // COMPLETIONS: each row is followed by a mismatched row of the same group. The mismatched row
     // has the same prompt, the completion of the previous row in the batch, and label -1. The first
     // mismatched row of the batch has the completion of the last row; in a batch of one row, it has
     // the completion of another row of the file. A mismatched row that is longer than the context
     // is cut at its end. An algorithm that does not need some of these rows marks them in
-    // rlhf_rollout.use.
-    RLHF_PLAN_MISMATCHED = 128,
+    // rlhf_advantages.use.
+    RLHF_PLAN_MISMATCHED = 256,
     // PREFERENCES: loss() uses rlhf_loss_in.margin. Without this flag, a row with a margin is
     // rejected.
-    RLHF_PLAN_MARGINS = 256,
+    RLHF_PLAN_MARGINS = 512,
     // ROLLOUT: a run without rewards is allowed; score and token_reward are then zeros. If this
     // flag is not set, a run without rewards is rejected.
-    RLHF_PLAN_REWARDS_OPTIONAL = 512,
+    RLHF_PLAN_REWARDS_OPTIONAL = 1024,
+    // ROLLOUT: advantages() uses each reward's own score (rlhf_rollout.reward_score). The host
+    // rejects a run whose settings change the weighted sum of the rewards, because they would have
+    // no effect on these scores: rewards.normalize, rewards.clip, and the penalties of response.*.
+    RLHF_PLAN_EACH_REWARD = 2048,
     // ROLLOUT: rows may be sampled with older weights than the current ones (rlhf_rollout.version),
     // because the algorithm corrects for this. Without this flag, a run that samples ahead is
     // rejected.
-    RLHF_PLAN_STALE = 1024
+    RLHF_PLAN_STALE = 4096
 };
 
 // The algorithm metrics that the host reads, in addition to the metric named by checkpoint.best.
@@ -119,13 +132,17 @@ typedef struct rlhf_run_info {
     uint32_t max_new_tokens; // the most response tokens of a row, all turns together
     uint32_t max_turns;      // turns of the policy in a row; 0 or 1: rows are single responses
     uint32_t n_labels;       // for labeled rows; 0 = not known yet, or no labels
+    uint32_t n_rewards;      // rewards that score the rows (rlhf_rollout.n_rewards)
     uint32_t shards;         // parts that a minibatch is divided into (shards.h); 0 = 1
-    int64_t phases;          // planned number of phases
-    double temperature;      // sampling temperature
     // 1 if responses are sampled one phase ahead of training: the rows of a phase were then sampled
     // with the weights from the start of the previous phase. Otherwise 0.
-    uint32_t ahead, reserved;
+    uint32_t ahead;
+    int64_t phases;     // planned number of phases
+    double temperature; // sampling temperature
 } rlhf_run_info;
+
+#define RLHF_NAMED_MAX 8
+#define RLHF_CARRY_MAX 16
 
 typedef struct rlhf_plan {
     uint32_t size;
@@ -135,9 +152,14 @@ typedef struct rlhf_plan {
     uint32_t epochs, minibatches; // per phase; both 1 for supervised algorithms
     uint32_t group_size;          // samples per prompt, 1 = no groups
     // Maximum number of resampling rounds in a phase. In a round, the host replaces groups whose
-    // rows all have the same reward by responses to further prompts. Only for groups of 2 or more.
-    // 0: never.
+    // rows all have the same reward (with RLHF_PLAN_EACH_REWARD: of every reward) by responses to
+    // further prompts. Only for groups of 2 or more. 0: never.
     uint32_t resample_rounds;
+    // Doubles for each row and for each token that advantages() passes on to loss(), at most
+    // RLHF_CARRY_MAX each (rlhf_advantages.carry_row, carry_token). Only if advantages() is called.
+    uint32_t carry_rows, carry_tokens;
+    uint32_t n_named;
+    int32_t divergence; // enum rlhf_divergence (heads.h), of RLHF_HEAD_KL
     // [n_named] Further frozen models, in addition to the reference. The algorithm chooses their
     // names ("teacher"; letters, digits and '_'), and the user sets the directory of each
     // (models.<name>). The host loads each model, checks that its tokenizer is the policy's, plans
@@ -145,15 +167,11 @@ typedef struct rlhf_plan {
     // list. The list and its strings must stay valid until the instance is destroyed. At most
     // RLHF_NAMED_MAX names.
     const char *const *named;
-    uint32_t n_named;
-    int32_t divergence; // enum rlhf_divergence (compute.h), of RLHF_HEAD_KL
-    double divergence_beta;
     // RLHF_HEAD_KL compares the policy with the model of this name, which must be in `named`; NULL:
     // with the reference. The named model and the policy must use the same model plugin.
     const char *divergence_from;
+    double divergence_beta;
 } rlhf_plan;
-
-#define RLHF_NAMED_MAX 8
 
 // A batch (or one minibatch) of finished rollouts, or a batch of rows of a file. Rows of a file are
 // not sampled or rewarded: their score, token_reward and logp_sampled are 0. Arrays of numbers
@@ -166,7 +184,10 @@ typedef struct rlhf_rollout {
     // ---- rows ----
     const int32_t *offset, *prompt_len; // [n + 1], [n]
     const int32_t *group;               // [n] rows of the same prompt sample share a number
-    const int32_t *label;               // [n] as in rlhf_loss_in
+    // [n] the row's index in the phase's batch; the same in every epoch, and in loss(). Without
+    // RLHF_PLAN_MINIBATCH_SCOPE, row[i] is i.
+    const uint32_t *row;
+    const int32_t *label; // [n] as in rlhf_loss_in
     // [n] the row's origin; -1: unknown. For a response it is the prompt's index in rlhf_prompts,
     // which lists the prompts that the run uses. For a row of a file it is the number of the row in
     // the file, from 0; rows that the host leaves out are counted too.
@@ -195,22 +216,38 @@ typedef struct rlhf_rollout {
     const float *logp_old, *logp_sampled, *logp_ref, *value_old;
     const float *const *logp_named; // [n_named] each [total]: rlhf_plan.named; NULL without any
 
+    // ---- each reward; NULL without RLHF_PLAN_EACH_REWARD ----
+    // [n, n_rewards] the reward's own score of the row: its seq plus its token rewards, before the
+    // weights. NaN: the reward could not score the row, and adds nothing to its score. The weighted
+    // sum of a row is its score plus its token rewards. An environment that gives rewards is the
+    // last one, named "environment".
+    const float *reward_score;
+    const double *reward_weight;    // [n_rewards] as in the settings
+    const char *const *reward_name; // [n_rewards] as in the metrics
+
     // ---- the phase's whole batch; this rollout may be only one minibatch of it ----
     const float *batch_score;      // [batch_n] total rewards of its rows (score plus token_reward);
                                    // NULL: this rollout is the whole batch
     int64_t batch_tokens;          // its response tokens; 0: as in this rollout
     int64_t batch_finished_tokens; // of batch_tokens, those of finished rows
-    uint32_t batch_n, reserved;
-
-    // ---- results ----
-    // out [total], zeroed: passed on to loss() under the same names. The host does not use
-    // `advantage` and `returns`, except to write them to a rollout log. `returns` is the value
-    // head's regression target. If a number of a row is not finite, the host treats all rows of its
-    // group as RLHF_USE_EXCLUDED, and warns; without any other row it skips the update.
-    // [R:advantages]
-    float *advantage, *returns;
-    uint8_t *use; // out [n], zeroed: enum rlhf_row_use
+    uint32_t batch_n, n_rewards;
 } rlhf_rollout;
+
+// Results of advantages(). Every array is zeroed before the call, and all but `use` are passed on
+// to loss() under the same names. The host writes `advantage` and `returns` to a rollout log, and
+// uses them for nothing else. `returns` is the value head's regression target; an algorithm without
+// a value head may use it as it likes. If an advantage or a return of a row is not finite, the host
+// treats all rows of its group as RLHF_USE_EXCLUDED, and warns; without any other row it skips the
+// update.
+// [R:advantages]
+typedef struct rlhf_advantages {
+    uint32_t size, reserved;
+    float *advantage, *returns; // [total]
+    uint8_t *use;               // [n] enum rlhf_row_use
+    // [n, rlhf_plan.carry_rows] and [total, rlhf_plan.carry_tokens], NULL if the plan has 0 of
+    // them. Number k of row i is carry_row[i * carry_rows + k]. The host does not use them.
+    double *carry_row, *carry_token;
+} rlhf_advantages;
 
 typedef struct rlhf_loss_in {
     uint32_t size, n, total;
@@ -232,7 +269,11 @@ typedef struct rlhf_loss_in {
                              // those marked in left_out
 
     // ---- rows ----
-    const int32_t *offset, *prompt_len, *group;
+    const int32_t *offset, *prompt_len;
+    // [n] as in rlhf_rollout. A microbatch may have only some rows of a group, also with
+    // RLHF_PLAN_WHOLE_GROUPS; only GROUPS_TOGETHER and the source PREFERENCES keep groups together.
+    const int32_t *group;
+    const uint32_t *row; // [n] as in rlhf_rollout
     // [n] LABELED: the row's label, from 0 up. PREFERENCES: 1 = the preferred row of its group, 0
     // = any other row. COMPLETIONS: 1 = desirable, 0 = undesirable, -1 = mismatched
     // (RLHF_PLAN_MISMATCHED). Otherwise zeros.
@@ -251,19 +292,21 @@ typedef struct rlhf_loss_in {
     const uint8_t *left_out;
 
     // ---- numbers ----
-    const rlhf_heads *heads; // outputs of the training forward pass
+    const rlhf_head_arrays *heads; // outputs of the training forward pass
     // [total] as in rlhf_rollout; an array that is NULL there is NULL here too. For rows of a file,
     // logp_sampled is NULL here (in rlhf_rollout, it is zeros), and logp_old, advantage and returns
     // are zeros unless the plan has RLHF_PLAN_RECOMPUTE_LOGP.
     const float *logp_old, *logp_sampled, *logp_ref, *value_old, *advantage, *returns;
     const float *const *logp_named; // [n_named] each [total], as in rlhf_rollout
+    // [n, carry_rows] and [total, carry_tokens], as advantages() left them; NULL if the plan has 0
+    const double *carry_row, *carry_token;
 } rlhf_loss_in;
 
 typedef struct rlhf_loss_out {
     uint32_t size, reserved;
     double loss; // out: this microbatch's share of the minibatch loss [R:finite]
     // [R:derivative] [R:loss-outside]
-    rlhf_heads *d_heads; // zeroed arrays to fill: gradient of loss for each planned head
+    rlhf_head_arrays *d_heads; // zeroed arrays to fill: gradient of loss for each planned head
 } rlhf_loss_out;
 
 // Outcome of a minibatch's optimizer step.
@@ -286,6 +329,33 @@ typedef struct rlhf_step_info {
     double lr, lr_factor;
 } rlhf_step_info;
 
+// What the algorithm decides after a step.
+typedef struct rlhf_step_out {
+    uint32_t size;
+    int32_t stop; // 0 before the call; 1: end the phase's epochs. All workers must decide alike.
+} rlhf_step_out;
+
+// What the host measured in a phase. Every number but the seconds is the same on all workers.
+typedef struct rlhf_phase_info {
+    uint32_t size;
+    uint32_t n;          // rows of the phase's batch
+    int64_t phase;       // as in rlhf_rollout
+    int64_t phases;      // planned number of phases
+    int64_t steps;       // optimizer steps taken so far
+    int64_t phase_steps; // of these, those of this phase
+    int64_t skipped;     // steps of this phase that were skipped (rlhf_step_info.skipped)
+    int64_t tokens;      // response tokens of the batch
+    double loss;         // mean of the minibatches' losses
+    // The mean and the standard deviation (divisor n) of the rows' total rewards: score plus token
+    // rewards. 0 for rows of a file.
+    double score, score_std;
+    // The mean over the rows of the sum of logp_old - logp_ref over their response tokens. NaN for
+    // rows of a file, and without logp_ref.
+    double kl;
+    // Seconds of this process. They differ between runs, so results must not depend on them.
+    double rollout_seconds, reward_seconds, reference_seconds, update_seconds;
+} rlhf_phase_info;
+
 // The prompts of a run, for choose_prompts().
 typedef struct rlhf_prompts {
     uint32_t size;
@@ -301,23 +371,28 @@ typedef struct rlhf_prompts {
     const rlhf_str *meta;
 } rlhf_prompts;
 
+// The prompts that an algorithm chooses.
+typedef struct rlhf_choice {
+    uint32_t size, reserved;
+    // out [n_choose] indices of prompts, each at least 0 and below rlhf_prompts.n; an index may be
+    // repeated. -1 before the call. [R:choose]
+    int64_t *prompt;
+} rlhf_choice;
+
 typedef struct rlhf_algo_ops {
     uint32_t size, flags;
-    rlhf_status (*plan)(void *self, const rlhf_run_info *, rlhf_plan *out); // [main]
-    rlhf_status (*advantages)(void *self, const rlhf_rollout *);            // [step]
-    rlhf_status (*loss)(void *self, const rlhf_loss_in *, rlhf_loss_out *); // [step]
-    // Called after a minibatch's optimizer step. Set *stop (0 on entry) to 1 to end the phase's
-    // inner epochs; all workers must make the same decision. Optional. [step]
-    rlhf_status (*minibatch_end)(void *self, const rlhf_step_info *, int32_t *stop);
-    // Report the phase's metrics with host->metric; update controllers. The first phase is 0.
-    // Optional. [step]
-    rlhf_status (*phase_end)(void *self, int64_t phase);
-    // Choose the prompts of the next phase: write n_choose indices to `chosen`, each at least 0 and
-    // below n; an index may be repeated. The host calls this once before each phase, and again in
-    // the same phase for each round of resample_rounds. save() must include the state that this
+    rlhf_status (*plan)(void *self, const rlhf_run_info *, rlhf_plan *out);            // [main]
+    rlhf_status (*advantages)(void *self, const rlhf_rollout *, rlhf_advantages *out); // [step]
+    rlhf_status (*loss)(void *self, const rlhf_loss_in *, rlhf_loss_out *out);         // [step]
+    // Called after a minibatch's optimizer step. Optional. [step]
+    rlhf_status (*minibatch_end)(void *self, const rlhf_step_info *, rlhf_step_out *out);
+    // Report the phase's metrics with host->metric; update controllers. Optional. [step]
+    rlhf_status (*phase_end)(void *self, const rlhf_phase_info *);
+    // Choose the prompts of the next phase. The host calls this once before each phase, and again
+    // in the same phase for each round of resample_rounds. save() must include the state that this
     // function changes. NULL: the host uses the prompts in its shuffled order. Optional, for
-    // RLHF_SOURCE_ROLLOUT. [step] [R:choose]
-    rlhf_status (*choose_prompts)(void *self, const rlhf_prompts *, int64_t *chosen);
+    // RLHF_SOURCE_ROLLOUT. [step]
+    rlhf_status (*choose_prompts)(void *self, const rlhf_prompts *, rlhf_choice *out);
 } rlhf_algo_ops;
 
 #endif

@@ -5,9 +5,9 @@
 // It declares neither host functions (host.h) nor plugins (plugin.h).
 //
 // The rules below hold for two contracts, each with a separate version: the plugin contract
-// (base.h, host.h, log.h, rng.h, option.h, plugin.h, reward.h, algo.h, environment.h, sink.h,
-// shards.h, service.h) and the compute contract (compute.h, model.h). So a new operation of the
-// compute table does not affect a reward.
+// (base.h, host.h, log.h, rng.h, option.h, plugin.h, heads.h, reward.h, algo.h, environment.h,
+// sink.h, shards.h, service.h) and the compute contract (compute.h, model.h). So a new operation of
+// the compute table does not affect a reward.
 //
 // Growth rule (contract v0): a struct whose first member is `uint32_t size` only ever grows at its
 // end. The side that creates the struct sets `size` to the length it knows. The other side reads

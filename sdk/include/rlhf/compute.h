@@ -31,6 +31,7 @@
 #ifndef RLHF_COMPUTE_H
 #define RLHF_COMPUTE_H
 
+#include "heads.h"
 #include "plugin.h"
 
 #define RLHF_COMPUTE_MAJOR 0 // model.h and compute.h: exact match until this contract is frozen
@@ -150,17 +151,6 @@ typedef struct rlhf_dist {
 // A support is the set of ids that a row's distribution covers. Id v is bit v % 32 of word v / 32;
 // bits past the vocabulary are 0. rlhf_support_words returns the number of words of a row.
 static inline uint32_t rlhf_support_words(int32_t vocab) { return ((uint32_t)vocab + 31) / 32; }
-
-// The divergence that the output `kl` contains. p is the model's distribution and q the
-// reference's, over the whole vocabulary or the row's support.
-enum rlhf_divergence {
-    RLHF_DIVERGENCE_REVERSE = 0, // KL(p || q)
-    RLHF_DIVERGENCE_FORWARD = 1, // KL(q || p)
-    // Generalized Jensen-Shannon (Agarwal et al. 2024, "On-Policy Distillation of Language
-    // Models"): beta KL(q || m) + (1 - beta) KL(p || m) with m = beta q + (1 - beta) p, 0 < beta
-    // < 1.
-    RLHF_DIVERGENCE_JS = 2
-};
 
 // Arguments of lm_head and lm_head_bwd. `rows` is the number of scored positions.
 typedef struct rlhf_lm_head {

@@ -8,28 +8,22 @@
 // names; unknown keys are allowed there). The host reads and writes weights through param(), so the
 // host implements checkpoints, optimizers, "reference := policy" and export for all models.
 //
-// Alignment of per-token arrays [total]: entry t of `logp`, `entropy` and `kl` belongs to the
-// prediction of ids[t] from the tokens before it in its row; value[t] is the value of the state
-// before ids[t] is chosen. Only response tokens are computed; the rest read 0. A response token is
-// one that the policy wrote: a token with turn[t] >= 0 or, without turns, one whose index in its
-// row is at least prompt_len. logp, entropy and kl are natural logarithms (nats). [R:log-probs]
+// heads.h has the heads that an algorithm sees, and says which token each number belongs to. A
+// response token is one that the policy wrote: a token with turn[t] >= 0 or, without turns, one
+// whose index in its row is at least prompt_len.
 #ifndef RLHF_MODEL_H
 #define RLHF_MODEL_H
 
 #include "compute.h"
+#include "heads.h"
 #include "plugin.h"
 
-// Outputs of a forward pass.
-enum rlhf_head {
-    RLHF_HEAD_LOGP = 1,
-    RLHF_HEAD_ENTROPY = 2,
-    RLHF_HEAD_KL = 4, // divergence between policy and another model over the distribution [R:kl]
-    RLHF_HEAD_VALUE = 8,
-    RLHF_HEAD_SCORE = 16,      // pooled, [n, n_labels]
+// Outputs of a forward pass that only the host sees; the others are those of enum rlhf_head.
+enum rlhf_model_head {
     RLHF_HEAD_HIDDEN = 32,     // hidden states after the final norm, to feed another model's kl
     RLHF_HEAD_TOKEN_SCORE = 64 // score head (n_labels 1) at each response token
 };
-// All bits of this header; others are refused.
+// All bits of both enums; others are refused.
 #define RLHF_HEAD_KNOWN (2 * RLHF_HEAD_TOKEN_SCORE - 1)
 
 // What a model can do in addition (rlhf_model_info.caps).
@@ -241,7 +235,7 @@ typedef struct rlhf_forward {
     // these rows exist.
     rlhf_dev kl_dev_hidden;
     const int32_t *kl_dev_row;
-    // The divergence that RLHF_HEAD_KL computes (rlhf_divergence in compute.h), and its beta.
+    // The divergence that RLHF_HEAD_KL computes (rlhf_divergence in heads.h), and its beta.
     // Divergences other than REVERSE need RLHF_CAP_DIVERGENCE.
     int32_t divergence, reserved;
     double divergence_beta;

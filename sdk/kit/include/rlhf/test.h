@@ -172,9 +172,9 @@ double rlhf_test_derivative(double (*f)(void *arg), void *arg, float *x, const f
                             double h, uint64_t *worst);
 
 // Compares the gradients that an algorithm's loss() writes to d_heads with central differences of
-// out->loss. Tests every entry of every head in in->heads that is not NULL, except the head
-// `hidden`. An h of about 1e-3 suits heads in float. Returns the largest error, as defined for
-// rlhf_test_derivative, or NaN if loss() or an allocation fails. [any]
+// out->loss. Tests every entry of every head in in->heads that is not NULL. An h of about 1e-3
+// suits heads in float. Returns the largest error, as defined for rlhf_test_derivative, or NaN if
+// loss() or an allocation fails. [any]
 double rlhf_test_loss_derivative(const rlhf_algo_ops *ops, void *self, const rlhf_loss_in *in,
                                  double h);
 
@@ -192,10 +192,11 @@ enum {
 // array, set its pointer in the struct to NULL. The batch is too large for the stack: make it
 // static or use malloc.
 struct rlhf_test_batch {
-    rlhf_rollout rollout;     // for advantages()
+    rlhf_rollout rollout; // for advantages(): one reward, whose score is `score`
+    rlhf_advantages advantages;
     rlhf_loss_in loss_in;     // for loss(): all rows as one minibatch and microbatch
     rlhf_reward_in reward_in; // for score(); set prompt, response and meta as needed
-    rlhf_heads heads, d_heads;
+    rlhf_head_arrays heads, d_heads;
     // log-probs of the models that a plan names; NULL past the last
     const float *logp_named[RLHF_NAMED_MAX];
     // ---- rows ----
@@ -203,11 +204,14 @@ struct rlhf_test_batch {
     rlhf_str prompt[RLHF_TEST_ROWS], response[RLHF_TEST_ROWS], meta[RLHF_TEST_ROWS];
     rlhf_str messages[RLHF_TEST_ROWS];
     int32_t offset[RLHF_TEST_ROWS + 1], reserved;
+    uint32_t row[RLHF_TEST_ROWS];
     int32_t prompt_len[RLHF_TEST_ROWS], group[RLHF_TEST_ROWS], label[RLHF_TEST_ROWS];
     float score[RLHF_TEST_ROWS], seq[RLHF_TEST_ROWS]; // seq: of the last rlhf_test_score
     uint8_t finished[RLHF_TEST_ROWS], use[RLHF_TEST_ROWS], end[RLHF_TEST_ROWS];
     uint8_t verdict[RLHF_TEST_ROWS], failed[RLHF_TEST_ROWS];
+    double carry_row[RLHF_TEST_ROWS * RLHF_CARRY_MAX]; // as the plan divides it
     // ---- tokens ----
+    double carry_token[RLHF_TEST_TOKENS * RLHF_CARRY_MAX];
     int32_t ids[RLHF_TEST_TOKENS], turn[RLHF_TEST_TOKENS];
     float token_reward[RLHF_TEST_TOKENS], token[RLHF_TEST_TOKENS];
     float logp_old[RLHF_TEST_TOKENS], logp_sampled[RLHF_TEST_TOKENS], logp_ref[RLHF_TEST_TOKENS];
