@@ -213,7 +213,7 @@ rlhf_status rlhf__plugin_in_tree(const char *root, const struct rlhf__new_plugin
     a->root = root;
     a->plugin = plugin;
     rlhf_status st = check(a, &home, err);
-    if (st == RLHF_OK) {
+    if (st == RLHF_OK && home) {
         set_words(a, home);
         st = prepare(a, err);
         if (st == RLHF_OK) st = write_all(a, err);
