@@ -157,7 +157,7 @@ static rlhf_status give_up(struct rlhf__asking *a, struct rlhf__episode *const *
     return RLHF_OK;
 }
 
-// Returns how many of the failed episodes may be played again, and sets *attempt to the number of
+// Returns how many of the failed episodes have attempts left, and sets *attempt to the number of
 // the next attempt.
 static uint32_t count_again(const struct rlhf__asking *a, struct rlhf__episode *const *of,
                             uint32_t n, int64_t *attempt) {
@@ -171,8 +171,8 @@ static uint32_t count_again(const struct rlhf__asking *a, struct rlhf__episode *
     return again;
 }
 
-// Play the failed episodes again until they succeed or have no attempts left. `st` and *why are the
-// failure; returns that of the last attempt.
+// Replay the failed episodes until they succeed or have used up their attempts. `st` and *why are
+// the failure; returns that of the last attempt.
 static rlhf_status mend(struct rlhf__asking *a, struct rlhf__episode *const *of, uint32_t n,
                         rlhf_status st, struct rlhf__error *why) {
     int64_t attempt;

@@ -148,7 +148,7 @@ static rlhf_status failed(const struct call *a, uint32_t i, const char *what,
     return RLHF_E_IO;
 }
 
-// Episode i has no answer yet.
+// The answer for episode i comes later.
 static rlhf_status wait_for(const struct call *a, uint32_t i, struct rlhf__error *err) {
     const rlhf_episode_out *out = &a->arrays.out;
     struct rlhf__episode *e = a->of[i];

@@ -51,7 +51,7 @@ struct rlhf__episode_metric {
 
 // What has come of the last call of the environment.
 enum rlhf__episode_answer {
-    RLHF__ANSWER_NONE = 0,  // no call was made, it failed, or its answer was used
+    RLHF__ANSWER_NONE = 0,  // not asked, failed, or the answer was used
     RLHF__ANSWER_LATER = 1, // it comes from poll()
     RLHF__ANSWER_HERE = 2
 };

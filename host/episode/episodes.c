@@ -78,7 +78,7 @@ static rlhf_status poll(struct rlhf__episodes *x, uint32_t wait_ms, uint32_t *n,
     return rlhf__episode_ask(&x->asking, RLHF__CALL_POLL, wait_ms, x->waiting, *n, err);
 }
 
-// The answer was used, and this is what the episode wants next.
+// Called when an answer was used. `wants` is the next want of the episode.
 static void go_on(struct rlhf__episodes *x, struct rlhf__episode *e, int32_t wants) {
     e->answer = RLHF__ANSWER_NONE;
     e->wants = wants;

@@ -3,8 +3,8 @@
 // reason why its episode ended.
 //
 // Calls the environment between two steps of the decoder. One call covers all episodes that wait
-// for the same function of the environment. An answer may come later; meanwhile the decoder goes on
-// with the other episodes. What a row contains does not depend on when answers come.
+// for the same function of the environment. An answer may come later; until then the decoder goes
+// on with the other episodes. What a row contains does not depend on when answers come.
 #ifndef RLHF_HOST_EPISODE_EPISODES_H
 #define RLHF_HOST_EPISODE_EPISODES_H
 

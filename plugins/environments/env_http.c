@@ -76,7 +76,10 @@ static rlhf_status open_openenv(struct env *e) {
     const size_t n = strlen(path);
     snprintf(e->path, sizeof e->path, "%s%sws", path, n && path[n - 1] == '/' ? "" : "/");
     curl_free(path);
+    const rlhf_row_service *rows = e->host->service(e->host, RLHF_SVC_ROW);
+    if (!rows) return (e->host->fail)(e->host, RLHF_E_UNSUPPORTED, "the host cannot read JSON");
     e->openenv = (struct rlhf__openenv){.host = e->host,
+                                        .rows = rows,
                                         .target = {.url = c->url,
                                                    .path = e->path,
                                                    .origin = e->target.origin,

@@ -120,7 +120,7 @@ static void neither_normalized_nor_clipped(void **state) {
     json_decref(rows);
 }
 
-// A response to which no reward applies has no part in the mean, as in `eval`.
+// Responses to which no reward applies are left out of the mean, as in `eval`.
 static void without_a_reward(void **state) {
     struct e2e *t = *state;
 #define BY_PYTHON "--prompts prompts.jsonl --reward python.so:file=f.py,function=f "

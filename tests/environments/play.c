@@ -1,6 +1,7 @@
 // play.c: see play.h.
 #include "environments/play.h"
 
+#include "plugin/row_service.h"
 #include "rewards/many.h"
 
 #include <rlhf/draft/program.h>
@@ -25,6 +26,7 @@ rlhf_status play_open_within(struct play *p, const char *file, const char *optio
     p->ops = p->plugin->ops;
     rlhf_test_init(&p->host, 1);
     rlhf_test_offer(&p->host, RLHF_SVC_PROGRAM, many_programs());
+    rlhf_test_offer(&p->host, RLHF_SVC_ROW, rlhf__row_service());
     p->host.limits.timeout_s = timeout_s;
     rlhf_test_config(p->plugin, p->config.bytes);
     snprintf(list, sizeof list, "%s", options);

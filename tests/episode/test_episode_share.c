@@ -336,7 +336,7 @@ static void ranks_play_the_same(void **state) {
     close_rank(&one);
 }
 
-// The order in which answers come has no effect, also if some of them fail.
+// The rows do not depend on the order of answers, even if some of them fail.
 static void answers_may_come_later(void **state) {
     static struct rank one, late;
     open_rank(&one, *state, 9, 0);

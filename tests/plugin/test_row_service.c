@@ -223,7 +223,7 @@ static void keys_and_items(void **state) {
     assert_int_equal(svc->key(&host, row, "z", 0, &key), RLHF_E_INVALID);
     assert_int_equal(svc->length(&host, row, "/", &n), RLHF_OK);
     assert_int_equal(n, 0);
-    // an item is a row of its own, and outlives the row that it comes from
+    // an item is a separate row, and outlives the row that it comes from
     assert_int_equal(svc->item(&host, row, "/~1a/k", 2, &item), RLHF_E_INVALID);
     assert_null(item);
     assert_int_equal(svc->item(&host, row, "", 1, &item), RLHF_OK);

@@ -1,4 +1,5 @@
 // test_http.c: http.so with a server that answers correctly, late, wrongly, or not at all.
+#include "plugin/row_service.h"
 #include "rewards/fixture.h"
 #include "rewards/http_score.h"
 
@@ -178,7 +179,7 @@ static void openrlhf(void **state) {
     assert_true(t.seq[0] == 0.5f && t.seq[1] == 2 && metric("kept") == 2.5 && metric("one") == 3);
     assert_string_equal(body_of(0),
                         "{\"query\": [\"It was a\", \"It was ab\"], \"prompts\": [\"It was \", "
-                        "\"It was \"], \"labels\": [\"4\", {\"n\":[5,-98765432109876543210]}]}");
+                        "\"It was \"], \"labels\": [\"4\", {\"n\": [5, -98765432109876543210]}]}");
     t.meta[1] = (rlhf_str){"{\"gold\": 5}", 11};
     assert_int_equal(score(), RLHF_E_INVALID);
     assert_string_equal(r.host.fail_text, "the data row has no \"answer\", which label names");
@@ -494,6 +495,7 @@ static int setup(void **state) {
 }
 
 int main(void) {
+    r.rows = rlhf__row_service();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_paid),
         cmocka_unit_test(a_request),

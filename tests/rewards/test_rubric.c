@@ -1,6 +1,7 @@
 // test_rubric.c: rubric.so with a service whose answers are good, late, huge, nonsensical or
 // missing. Also tests rubric.so with programs, and that answers are recorded, and read again
 // without the judge.
+#include "plugin/row_service.h"
 #include "rewards/fixture.h"
 #include "rewards/http_server.h"
 #include "rewards/many.h"
@@ -329,6 +330,7 @@ static void refused(void **state) {
 }
 
 int main(void) {
+    r.rows = rlhf__row_service();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(mixed, setup, teardown),
         cmocka_unit_test_setup_teardown(attacks, setup, teardown),

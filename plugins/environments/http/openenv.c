@@ -128,7 +128,7 @@ static enum rlhf__socket_end take_one(const struct rlhf__openenv *o, const rlhf_
     }
     if (end == RLHF__SOCKET_DONE) end = rlhf__socket_receive(s->socket, s->until, why);
     if (end != RLHF__SOCKET_DONE) return end;
-    if (what == RLHF__ASKED_RESET && rlhf__openenv_is_full(&s->socket->message))
+    if (what == RLHF__ASKED_RESET && rlhf__openenv_is_full(o, &s->socket->message))
         return wait_for_room(o, s, why);
     s->full = 0;
     return rlhf__openenv_take(o, s, &s->socket->message, out, i, why) ? RLHF__SOCKET_DONE

@@ -6,6 +6,8 @@
 #include "http/socket.h"
 #include "lines/asked.h"
 
+#include <rlhf/service.h>
+
 // The wait for a server that is down. A call that finds the server down waits until patience_s are
 // over; the calls that repeat it in the same phase have only the rest of this time. When it is
 // over, the server is tried again at most every ten seconds. A call in which all connections
@@ -22,6 +24,7 @@ struct rlhf__openenv_wait {
 // All members are borrowed.
 struct rlhf__openenv {
     const rlhf_host *host;
+    const rlhf_row_service *rows; // reads JSON
     struct rlhf__socket_target target;
     const char *shown;       // the target, for messages
     const char *action;      // the action's member for the turn; "json": the turn is the action

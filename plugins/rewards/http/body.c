@@ -2,10 +2,9 @@
 #include "http/body.h"
 
 #include "exec/rows_out.h"
-#include "http/member.h"
+#include "process/row_text.h"
 
 #include <rlhf/log.h>
-#include <stdlib.h>
 
 // ---- our own format ----
 
@@ -28,12 +27,7 @@ static rlhf_status put_label(struct rlhf__bytes *out, const rlhf_host *host, con
         rlhf__bytes_text(out, "\"\"");
         return RLHF_OK;
     }
-    char *text = rlhf__row_member(row, key, 0);
-    if (text) {
-        rlhf__bytes_text(out, text);
-        free(text);
-        return RLHF_OK;
-    }
+    if (rlhf__row_member(row, key, 0, out)) return RLHF_OK;
     if (!row.len)
         return rlhf_failf(host, RLHF_E_INVALID,
                           "the prompt has no data row, so no \"%s\", which label names", key);

@@ -1,13 +1,12 @@
 // criteria.c: see criteria.h.
 #include "rubric/criteria.h"
 
-#include "http/member.h"
+#include "process/row_text.h"
 #include "process/utf8.h"
 #include "rubric/score.h"
 
 #include <rlhf/log.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 // ---- the file ----
@@ -124,16 +123,16 @@ static const char *next_key(const char *text, char key[64], const char **end) {
 
 rlhf_status rlhf__criteria_check_row(const struct rlhf__criteria *c, rlhf_str row) {
     char key[64];
+    struct rlhf__bytes text = {.host = c->host};
     rlhf_status st = RLHF_OK;
     for (uint32_t k = 0; st == RLHF_OK && k < c->n; k++)
         for (const char *at = c->of[k].ask; st == RLHF_OK && next_key(at, key, &at);) {
-            char *text = rlhf__row_member(row, key, 1);
-            if (!text)
+            if (!rlhf__row_member(row, key, 1, &text))
                 st = rlhf_failf(c->host, RLHF_E_INVALID,
                                 "criterion \"%s\" names {row.%s}, and the row has no member \"%s\"",
                                 c->of[k].name, key, key);
-            free(text);
         }
+    rlhf__bytes_finish(&text);
     return st;
 }
 
@@ -141,9 +140,7 @@ static void put_criterion(const char *ask, rlhf_str row, struct rlhf__bytes *out
     char key[64];
     for (const char *end, *at; (at = next_key(ask, key, &end)); ask = end) {
         rlhf__bytes_add(out, ask, (size_t)(at - ask));
-        char *text = rlhf__row_member(row, key, 1);
-        rlhf__bytes_text(out, text ? text : "");
-        free(text);
+        rlhf__row_member(row, key, 1, out);
     }
     rlhf__bytes_text(out, ask);
 }
