@@ -269,7 +269,9 @@ static void programs(void **state) {
                {"1: sys.exit(3)", "ended with status 3"},
                {"1: print(\"}\",flush=True)", "it answered \"}\": it has no \"ask\""},
                {"1: print(\"x\"*(3<<20),flush=True)", "the line is longer than 1 MiB"},
-               {"1: time.sleep(60)", "did not answer within 10 s"}};
+               {"1: time.sleep(60)", "did not answer within 10 s"},
+               {"1: print(json.dumps({'ask': q['ask'], 'score': 10**22}), flush=True); continue",
+                "it says \"1e+22\""}};
     char script[128], text[1024], options[512];
     snprintf(script, sizeof script, "%s/judge.py", dir);
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {

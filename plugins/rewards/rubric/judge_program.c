@@ -4,7 +4,9 @@
 #include "process/utf8.h"
 #include "process/words.h"
 
+#include <math.h>
 #include <rlhf/log.h>
+#include <rlhf/service.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -40,26 +42,35 @@ static int refuse(struct reader *r, const char *line, size_t n, const char *what
 }
 
 static int take_line(struct reader *r, const char *line, size_t n) {
-    json_t *v = json_loadb(line, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
-    const json_t *at = json_object_get(v, "ask"), *score = json_object_get(v, "score");
-    const json_int_t k = json_is_integer(at) ? json_integer_value(at) : -1;
-    const char *failed = json_string_value(json_object_get(v, "failed"));
-    char text[40];
-    int good = k >= r->first && k < (json_int_t)r->first + r->n;
+    const rlhf_host *host = r->asks->host;
+    const rlhf_row_service *rows = host->service(host, RLHF_SVC_ROW);
+    rlhf_row *row = NULL;
+    int64_t k = -1;
+    double score = 0;
+    rlhf_str failed = {NULL, 0};
+    char text[RLHF__ASK_WHY];
+    const int is_object = rows && n && rows->open(host, (rlhf_str){line, n}, &row) == RLHF_OK;
+    if (is_object) rows->integer(host, row, "ask", &k);
+    if (is_object && rows->type(host, row, "failed") == RLHF_JSON_STRING)
+        rows->string(host, row, "failed", &failed);
+    int good = k >= r->first && k < (int64_t)r->first + r->n;
     struct rlhf__ask *ask = good ? &r->asks->ask[k] : NULL;
     if (!good)
         refuse(r, line, n, "it has no \"ask\", the number of a question that was asked");
     else if (!ask->open)
         good = refuse(r, line, n, "the question was answered already");
-    else if (!failed && !json_is_number(score))
+    else if (!failed.ptr && rows->number(host, row, "score", &score) != RLHF_OK)
         good = refuse(r, line, n, "it has neither \"score\", a number, nor \"failed\", a text");
-    if (good && failed) rlhf__ask_lose(ask, failed);
-    if (good && !failed) {
-        snprintf(text, sizeof text, "%.17g", json_number_value(score));
+    if (good && failed.ptr) {
+        snprintf(text, sizeof text, "%.*s", (int)fmin((double)failed.len, RLHF__ASK_WHY),
+                 failed.ptr);
+        rlhf__ask_lose(ask, text);
+    } else if (good) {
+        snprintf(text, sizeof text, "%.17g", score);
         rlhf__ask_answer(r->asks, ask, text, strlen(text));
     }
     r->left -= (uint32_t)good;
-    json_decref(v);
+    if (is_object) rows->close(host, row);
     return good;
 }
 
