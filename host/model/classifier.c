@@ -39,12 +39,8 @@ rlhf_status rlhf__classifier_load(struct rlhf__classifier *c, struct rlhf__error
     return rlhf__model_load(c->model, err);
 }
 
-const struct rlhf__model *rlhf__classifier_model(const struct rlhf__classifier *c) {
+struct rlhf__model *rlhf__classifier_model(const struct rlhf__classifier *c) {
     return c->model;
-}
-
-const char *rlhf__classifier_dir(const struct rlhf__classifier *c) {
-    return c->model->peft.dir ? c->model->peft.dir : c->model->dir;
 }
 
 const struct rlhf__labels *rlhf__classifier_labels(const struct rlhf__classifier *c) {
@@ -107,5 +103,40 @@ rlhf_status rlhf__classifier_logits(struct rlhf__classifier *c, uint32_t n, cons
     rlhf__ids_finish(&ids);
     free(offset);
     free(ones);
+    return st;
+}
+
+rlhf_status rlhf__classifier_largest(const struct rlhf__model *m, const struct rlhf__rows *e,
+                                     struct rlhf__error *err) {
+    const int32_t n_ctx = m->info.n_ctx;
+    int32_t *ids = calloc((size_t)RLHF__MICROBATCH_TOKENS + (size_t)n_ctx, sizeof *ids);
+    int32_t *offset = calloc((size_t)e->n + 1, sizeof *offset);
+    int32_t *ones = calloc((size_t)e->n + 1, sizeof *ones);
+    float *score = calloc((size_t)e->n + 1, (size_t)m->n_labels * sizeof *score);
+    uint32_t n = 0;
+    rlhf_status st = RLHF_OK;
+    if (!ids || !offset || !ones || !score)
+        st = RLHF__NOMEM(err, "out of memory for %u rows", e->n);
+    for (; st == RLHF_OK && n < e->n; n++) {
+        const int32_t len = e->offset[n + 1] - e->offset[n];
+        if (n && offset[n] + n_ctx > RLHF__MICROBATCH_TOKENS) break;
+        offset[n + 1] = offset[n] + (len < n_ctx ? len : n_ctx);
+        ones[n] = 1;
+    }
+    const rlhf_dist dist = RLHF_DIST_WHOLE;
+    const rlhf_forward f = {.size = sizeof f, .heads = RLHF_HEAD_SCORE, .dist = &dist};
+    const rlhf_heads h = {.size = sizeof h, .score = score};
+    const rlhf_batch b = {.size = sizeof b,
+                          .n = n,
+                          .total = n ? (uint32_t)offset[n] : 0,
+                          .ids = ids,
+                          .offset = offset,
+                          .prompt_len = ones};
+    if (st == RLHF_OK && n) st = rlhf__model_forward(m, &b, &f, &h, err);
+    rlhf__model_trim(m);
+    free(ids);
+    free(offset);
+    free(ones);
+    free(score);
     return st;
 }

@@ -2,6 +2,7 @@
 #ifndef RLHF_HOST_MODEL_CLASSIFIER_H
 #define RLHF_HOST_MODEL_CLASSIFIER_H
 
+#include "batch/rows.h"
 #include "model/model.h"
 
 struct rlhf__classifier;
@@ -14,11 +15,10 @@ rlhf_status rlhf__classifier_open(const struct rlhf__model_env *env, const char 
 // Loads the classifier's model if the model is still on a memory plan. [main]
 rlhf_status rlhf__classifier_load(struct rlhf__classifier *c, struct rlhf__error *err);
 // Returns the classifier's model; borrowed. [any]
-const struct rlhf__model *rlhf__classifier_model(const struct rlhf__classifier *c);
+struct rlhf__model *rlhf__classifier_model(const struct rlhf__classifier *c);
 
 void rlhf__classifier_close(struct rlhf__classifier *); // NULL allowed [main]
 
-const char *rlhf__classifier_dir(const struct rlhf__classifier *); // absolute [any]
 const struct rlhf__labels *rlhf__classifier_labels(const struct rlhf__classifier *); // [any]
 
 // Computes logits[n, n_labels] of n texts. The logits of a text do not depend on the other texts.
@@ -28,5 +28,10 @@ const struct rlhf__labels *rlhf__classifier_labels(const struct rlhf__classifier
 rlhf_status rlhf__classifier_logits(struct rlhf__classifier *, uint32_t n, const rlhf_str *texts,
                                     const uint8_t *rendered, float *logits,
                                     struct rlhf__error *err);
+
+// Make the largest forward pass of a classifier for these rows of a run, with `m`, which is on a
+// memory plan: as many rows as it processes at a time, each as long as possible. [main]
+rlhf_status rlhf__classifier_largest(const struct rlhf__model *m, const struct rlhf__rows *,
+                                     struct rlhf__error *err);
 
 #endif

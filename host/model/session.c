@@ -83,15 +83,10 @@ rlhf_status rlhf__session_init(struct rlhf__session *s, const struct rlhf__dirs 
                                          (int32_t)run->threads};
     RLHF_TRY(rlhf__services_offer(&s->services, RLHF_SVC_ROW, rlhf__row_service(), err));
     rlhf__programs_init(&s->programs, dirs->program, rlhf__walls_of);
-    RLHF_TRY(rlhf__services_offer(&s->services, RLHF_SVC_PROGRAM, &s->programs.table, err));
-    char classifier[RLHF__PATH_CAP], reward[RLHF__PATH_CAP];
-    rlhf__default_model(dirs, "classifier", classifier);
-    rlhf__default_model(dirs, "reward_model", reward);
-    return rlhf__text_services_create(&s->models, classifier, reward, &s->text, err);
+    return rlhf__services_offer(&s->services, RLHF_SVC_PROGRAM, &s->programs.table, err);
 }
 
 void rlhf__session_finish(struct rlhf__session *s) {
-    rlhf__text_services_destroy(s->text);
     rlhf__compute_close(s->compute);
     memset(s, 0, sizeof *s);
 }

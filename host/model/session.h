@@ -1,4 +1,5 @@
 // session.h: what a command must set up before it can open a model: compute, plugins, services.
+// The services that run models are separate (service/text_services.h).
 //
 // A training run has its own set-up (run/run.h), because its plugins come from the config.
 #ifndef RLHF_HOST_MODEL_SESSION_H
@@ -8,7 +9,7 @@
 #include "base/file.h"
 #include "config/schema.h"
 #include "model/compute.h"
-#include "model/text_services.h"
+#include "model/model.h"
 #include "plugin/row_service.h"
 #include "worker/programs.h"
 
@@ -19,7 +20,6 @@ struct rlhf__session {
     struct rlhf__compute *compute;
     struct rlhf__services services;
     struct rlhf__model_env models;
-    struct rlhf__text_services *text;
     struct rlhf__programs programs; // programs that rewards run
     rlhf_limits limits;             // set and offered when rewards are opened (sample/rewards.h)
 };

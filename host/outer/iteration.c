@@ -7,8 +7,8 @@
 #include "learn/optim_state.h"
 #include "model/parameters.h"
 #include "model/reward_model.h"
-#include "model/reward_service.h"
 #include "outer/reward_round.h"
+#include "service/reward_service.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -120,6 +120,7 @@ void rlhf__run_destroy(struct rlhf__run *r) {
     rlhf__instance_destroy(r->cast.algo);
     json_decref(r->inputs);
     rlhf__run_device_end(r);
+    rlhf__text_services_destroy(r->served);
     rlhf__session_finish(&r->session);
     rlhf__memory_plan_destroy(r->memory_plan);
     free(r);

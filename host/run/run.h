@@ -21,6 +21,7 @@
 #include "report/report.h"
 #include "report/run_history.h"
 #include "run/early_stop.h"
+#include "service/text_services.h"
 #include "team/split.h"
 #include "team/team.h"
 
@@ -71,6 +72,7 @@ struct rlhf__run {
     struct rlhf__loading loading; // of rows and prompts
     struct rlhf__bad_rows bad_rows;
     struct rlhf__session session;
+    struct rlhf__text_services *served; // the models that plugins open
     struct rlhf__cast cast;
     struct rlhf__count count;
     struct rlhf__report report;

@@ -65,55 +65,7 @@ static rlhf_status update(struct rlhf__phase *p, struct rlhf__error *err) {
 
 // ---- models of rewards ----
 
-// Run a classifier's forward pass on as many rows as the classifier processes at a time. Each row
-// is as long as possible.
-static rlhf_status classify(const struct rlhf__model *m, const struct rlhf__rows *e,
-                            struct rlhf__error *err) {
-    const int32_t n_ctx = m->info.n_ctx;
-    int32_t *ids = calloc((size_t)RLHF__MICROBATCH_TOKENS + (size_t)n_ctx, sizeof *ids);
-    int32_t *offset = calloc((size_t)e->n + 1, sizeof *offset);
-    int32_t *ones = calloc((size_t)e->n + 1, sizeof *ones);
-    float *score = calloc((size_t)e->n + 1, (size_t)m->n_labels * sizeof *score);
-    uint32_t n = 0;
-    rlhf_status st = RLHF_OK;
-    if (!ids || !offset || !ones || !score)
-        st = RLHF__NOMEM(err, "out of memory for %u rows", e->n);
-    for (; st == RLHF_OK && n < e->n; n++) {
-        const int32_t len = e->offset[n + 1] - e->offset[n];
-        if (n && offset[n] + n_ctx > RLHF__MICROBATCH_TOKENS) break;
-        offset[n + 1] = offset[n] + (len < n_ctx ? len : n_ctx);
-        ones[n] = 1;
-    }
-    const rlhf_dist dist = RLHF_DIST_WHOLE;
-    const rlhf_forward f = {.size = sizeof f, .heads = RLHF_HEAD_SCORE, .dist = &dist};
-    const rlhf_heads h = {.size = sizeof h, .score = score};
-    const rlhf_batch b = {.size = sizeof b,
-                          .n = n,
-                          .total = n ? (uint32_t)offset[n] : 0,
-                          .ids = ids,
-                          .offset = offset,
-                          .prompt_len = ones};
-    if (st == RLHF_OK && n) st = rlhf__model_forward(m, &b, &f, &h, err);
-    rlhf__model_trim(m);
-    free(ids);
-    free(offset);
-    free(ones);
-    free(score);
-    return st;
-}
-
-static rlhf_status score(const struct rlhf__reward_model *rm, const struct rlhf__rows *e,
-                         struct rlhf__error *err) {
-    float *seq = calloc((size_t)e->n + 1, sizeof *seq);
-    if (!seq) return RLHF__NOMEM(err, "out of memory for %u rows", e->n);
-    rlhf_status st =
-        rlhf__reward_model_score(rm, e->n, e->ids, e->offset, e->prompt_len, 0, seq, NULL, err);
-    rlhf__model_trim(rm->model);
-    free(seq);
-    return st;
-}
-
-// A reward model or classifier that a reward has already used is in memory, and not on the memory
+// A model that a plugin has already used through a service is in memory, and not on the memory
 // plan. Open each of these models a second time, on the plan. Do this before anything else is
 // counted, because these models stay in memory for the whole phase.
 struct planned_models {
@@ -132,15 +84,10 @@ static rlhf_status open_planned_model(const struct rlhf__run *r, const struct rl
 
 static rlhf_status open_planned_models(const struct rlhf__run *r, struct planned_models *t,
                                        struct rlhf__error *err) {
-    const struct rlhf__text_services *text = r->session.text;
-    const struct rlhf__reward_service *models = rlhf__text_services_reward(text);
-    const struct rlhf__model *c;
-    const struct rlhf__reward_model *rm;
+    const struct rlhf__served *o;
     if (!rlhf__cast_samples(&r->cast)) return RLHF_OK;
-    for (size_t i = 0; (c = rlhf__text_services_classifier(text, i)); i++)
-        RLHF_TRY(open_planned_model(r, c, t, err));
-    for (size_t i = 0; (rm = rlhf__reward_service_at(models, i, NULL)); i++)
-        RLHF_TRY(open_planned_model(r, rm->model, t, err));
+    for (size_t i = 0; (o = rlhf__text_services_at(r->served, i)); i++)
+        RLHF_TRY(open_planned_model(r, o->model, t, err));
     return RLHF_OK;
 }
 
@@ -155,19 +102,10 @@ static const struct rlhf__model *planned_model(const struct rlhf__model *m,
 
 static rlhf_status ask_rewards(const struct rlhf__run *r, const struct rlhf__rows *e,
                                const struct planned_models *t, struct rlhf__error *err) {
-    const struct rlhf__text_services *text = r->session.text;
-    const struct rlhf__reward_service *models = rlhf__text_services_reward(text);
-    const struct rlhf__model *c;
-    const struct rlhf__reward_model *rm;
-    for (size_t i = 0; (c = rlhf__text_services_classifier(text, i)); i++) {
-        c = planned_model(c, t);
-        if (c) RLHF_TRY(classify(c, e, err));
-    }
-    for (size_t i = 0; (rm = rlhf__reward_service_at(models, i, NULL)); i++) {
-        const struct rlhf__model *m = planned_model(rm->model, t);
-        struct rlhf__reward_model planned = *rm;
-        planned.model = (struct rlhf__model *)(uintptr_t)m;
-        if (m) RLHF_TRY(score(&planned, e, err));
+    const struct rlhf__served *o;
+    for (size_t i = 0; (o = rlhf__text_services_at(r->served, i)); i++) {
+        const struct rlhf__model *m = planned_model(o->model, t);
+        if (m) RLHF_TRY(o->list->kind->largest(o, m, e, err));
     }
     return RLHF_OK;
 }

@@ -301,6 +301,7 @@ static rlhf_status set_up(struct rlhf__run *r, struct rlhf__error *err) {
         .answers = r->req->trusts & RLHF__TRUST_ANSWERS ? r->req->recorded : NULL};
     RLHF_TRY(rlhf__setup_checkpoints(r, err));
     RLHF_TRY(open_compute(r, err));
+    RLHF_TRY(rlhf__text_services_create(&r->session.models, env->dirs, &r->served, err));
     if (rlhf__run_writes(r))
         RLHF_TRY(rlhf__sinks_open(r->config, r->req->sinks, &r->session.services, r->report.log,
                                   &r->report.sinks, err));

@@ -72,19 +72,13 @@ static rlhf_status add_named(const struct rlhf__run *r, struct rlhf__error *err)
 }
 
 static rlhf_status add_opened(const struct rlhf__run *r, struct rlhf__error *err) {
-    const struct rlhf__text_services *text = r->session.text;
-    const struct rlhf__reward_service *models = rlhf__text_services_reward(text);
-    const struct rlhf__reward_model *m;
-    const struct rlhf__model *c;
-    for (size_t i = 0; (c = rlhf__text_services_classifier(text, i)); i++) {
-        RLHF_TRY(rlhf__inputs_add_model(r->inputs, "a reward's classifier", c->dir, 1, err));
-        RLHF_TRY(add_adapter(r, "a reward's adapter", c, err));
-    }
-    for (size_t i = 0; (m = rlhf__reward_service_at(models, i, NULL)); i++) {
-        if (m->model->trainable) continue;
-        RLHF_TRY(
-            rlhf__inputs_add_model(r->inputs, "a reward's reward model", m->model->dir, 1, err));
-        RLHF_TRY(add_adapter(r, "a reward's adapter", m->model, err));
+    const struct rlhf__served *o;
+    for (size_t i = 0; (o = rlhf__text_services_at(r->served, i)); i++) {
+        char what[64];
+        if (o->model->trainable) continue;
+        snprintf(what, sizeof what, "a reward's %s", o->list->kind->name);
+        RLHF_TRY(rlhf__inputs_add_model(r->inputs, what, o->model->dir, 1, err));
+        RLHF_TRY(add_adapter(r, "a reward's adapter", o->model, err));
     }
     return RLHF_OK;
 }
@@ -220,14 +214,9 @@ static int is_of(const struct rlhf__model *m, const char *dir) {
 
 // Returns 1 if a plugin has opened the model in this directory.
 static int is_open(const struct rlhf__run *r, const char *dir) {
-    const struct rlhf__text_services *text = r->session.text;
-    const struct rlhf__reward_model *reward;
-    const struct rlhf__model *m;
-    for (size_t i = 0; (m = rlhf__text_services_classifier(text, i)); i++)
-        if (is_of(m, dir)) return 1;
-    for (size_t i = 0;
-         (reward = rlhf__reward_service_at(rlhf__text_services_reward(text), i, NULL)); i++)
-        if (is_of(reward->model, dir)) return 1;
+    const struct rlhf__served *o;
+    for (size_t i = 0; (o = rlhf__text_services_at(r->served, i)); i++)
+        if (is_of(o->model, dir)) return 1;
     return 0;
 }
 

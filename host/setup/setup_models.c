@@ -171,7 +171,7 @@ rlhf_status rlhf__setup_policy(struct rlhf__run *r, const struct rlhf__setup_hea
     if (has_adapter(r)) r->session.models.shared = r->cast.policy;
     rlhf__model_prepend_bos(r->cast.policy, c->prompts.prepend_bos);
     RLHF_TRY(rlhf__model_choose_chat(r->cast.policy, &c->prompts, err));
-    rlhf__text_services_policy(r->session.text, r->cast.policy->tok);
+    rlhf__text_services_policy(r->served, r->cast.policy->tok);
     return check_heads(r, value, err);
 }
 
@@ -383,7 +383,7 @@ rlhf_status rlhf__setup_load(struct rlhf__run *r, struct rlhf__error *err) {
     if (cast->reference && cast->reference->spec.start == RLHF__START_EMPTY)
         RLHF_TRY(rlhf__params_copy(cast->reference, cast->policy, err));
     rlhf__progress_note(r->report.progress, "loading the rewards");
-    return rlhf__text_services_load(r->session.text, err);
+    return rlhf__text_services_load(r->served, err);
 }
 
 // ---- optimizers and learner ----

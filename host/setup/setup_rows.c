@@ -37,7 +37,7 @@ static rlhf_status check_rewards(const struct rlhf__run *r, struct rlhf__error *
 static rlhf_status open_rewards(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
     RLHF_TRY(check_rewards(r, err));
-    struct rlhf__reward_service *models = rlhf__text_services_reward(r->session.text);
+    struct rlhf__reward_service *models = rlhf__text_services_reward(r->served);
     rlhf__reward_service_trainable(models, r->cast.iteration.reward_model);
     rlhf__reward_service_longest(models, rlhf__prompt_feed_longest(r->feed));
     const struct rlhf__rewards_request q = {.config = c,
@@ -131,7 +131,7 @@ static rlhf_status open_prompts(struct rlhf__run *r, struct rlhf__error *err) {
     if (!rlhf__run_scores(r)) return rlhf__reward_tallies_init(&r->report.rewards, 0, err);
     RLHF_TRY(open_rewards(r, err));
     if (r->req->judge) rlhf__progress_note(r->report.progress, "loading the judge");
-    RLHF_TRY(rlhf__iteration_open(&r->iteration, rlhf__text_services_reward(r->session.text),
+    RLHF_TRY(rlhf__iteration_open(&r->iteration, rlhf__text_services_reward(r->served),
                                   r->req->judge, &cast->judge, err));
     RLHF_TRY(rlhf__rewards_check_limits(r->config, cast->rewards, cast->judge, err));
     if (!cast->judge) return RLHF_OK;

@@ -5,6 +5,7 @@
 
 #include "data/order.h"
 #include "model/session.h"
+#include "service/text_services.h"
 #include "weights/safetensors.h"
 
 #include <math.h>
@@ -19,6 +20,7 @@ struct test {
     struct rlhf__dirs dirs;
     struct rlhf__plugins *plugins;
     struct rlhf__session session;
+    struct rlhf__text_services *served;
     struct rlhf__reward_model *rm;
     struct rlhf__weights *file;
     const int32_t *ids, *offset, *prompt_len; // the samples, in the mapped file
@@ -75,12 +77,15 @@ static int setup(void **state) {
     assert_int_equal(
         rlhf__session_init(&t.session, &t.dirs, NULL, NULL, t.plugins, &compute, &run, NULL),
         RLHF_OK);
+    assert_int_equal(rlhf__text_services_create(&t.session.models, &t.dirs, &t.served, NULL),
+                     RLHF_OK);
     return 0;
 }
 
 static int teardown(void **state) {
     rlhf__weights_close(t.file);
     rlhf__reward_model_close(t.rm);
+    rlhf__text_services_destroy(t.served);
     rlhf__session_finish(&t.session);
     rlhf__plugins_destroy(t.plugins);
     return e2e_teardown(state);
@@ -347,7 +352,7 @@ static void shared_by_directory(void **state) {
     (void)state;
     char a[512], b[512];
     int64_t users;
-    struct rlhf__reward_service *s = rlhf__text_services_reward(t.session.text);
+    struct rlhf__reward_service *s = rlhf__text_services_reward(t.served);
     const rlhf_reward_model_service *svc =
         rlhf__services_find(&t.session.services, RLHF_SVC_REWARD_MODEL);
     rlhf_reward_model *first, *second, *third;

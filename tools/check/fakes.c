@@ -11,6 +11,7 @@ struct rlhf__check_fakes {
     struct rlhf_test_classifier classifier;
     struct rlhf_test_tokenizer tokenizer;
     struct rlhf_test_reward_model reward_model;
+    struct rlhf_test_language_model language_model;
     rlhf_limits limits;
     rlhf_iteration_service iteration;
     struct rlhf__programs programs;
@@ -48,6 +49,17 @@ static float token(const void *context, int32_t id) {
     return (float)((uint32_t)id * 2654435761u >> 16) / 16384.0f - 2.0f;
 }
 
+// Log-probs over 256 tokens that sum to 1: tokens have the weights 1 to 8, by a number computed
+// from the last token.
+static float logp(const void *context, const int32_t *before, int32_t n, int32_t id) {
+    // ln((k + 1) / (32 * 36)) for k = 0 to 7; 32 of the 256 tokens have each k
+    static const float of[] = {-7.0492549f, -6.3561077f, -5.9506426f, -5.6629605f,
+                               -5.4398170f, -5.2574954f, -5.1033447f, -4.9698133f};
+    const uint32_t last = n ? (uint32_t)before[n - 1] : 0;
+    (void)context;
+    return of[((uint32_t)id + last * 5) % 8];
+}
+
 static rlhf_status reference_sync(const rlhf_host *host) {
     (void)host;
     return RLHF_OK;
@@ -80,6 +92,8 @@ rlhf_status rlhf__check_fakes_new(struct rlhf__services *s, const struct rlhf__d
     rlhf_test_tokenizer_init(&f->tokenizer);
     rlhf_test_reward_model_init(&f->reward_model);
     f->reward_model.token = token;
+    rlhf_test_language_model_init(&f->language_model);
+    f->language_model.logp = logp;
     rlhf_test_limits_init(&f->limits);
     f->iteration = (rlhf_iteration_service){sizeof f->iteration, 0, reference_sync, collect_pairs,
                                             reward_update};
@@ -90,11 +104,13 @@ rlhf_status rlhf__check_fakes_new(struct rlhf__services *s, const struct rlhf__d
     RLHF_TRY(rlhf__services_offer(s, RLHF_SVC_CLASSIFIER, &f->classifier.table, err));
     RLHF_TRY(rlhf__services_offer(s, RLHF_SVC_TOKENIZER, &f->tokenizer.table, err));
     RLHF_TRY(rlhf__services_offer(s, RLHF_SVC_REWARD_MODEL, &f->reward_model.table, err));
+    RLHF_TRY(rlhf__services_offer(s, RLHF_SVC_LANGUAGE_MODEL, &f->language_model.table, err));
     return rlhf__services_offer(s, RLHF_SVC_LIMITS, &f->limits, err);
 }
 
 void rlhf__check_fakes_free(struct rlhf__check_fakes *f) { free(f); }
 
 int32_t rlhf__check_fakes_open(const struct rlhf__check_fakes *f) {
-    return f->classifier.open_count + f->tokenizer.open_count + f->reward_model.open_count;
+    return f->classifier.open_count + f->tokenizer.open_count + f->reward_model.open_count +
+           f->language_model.open_count;
 }

@@ -31,6 +31,7 @@ rlhf_status rlhf__command_setup_start(struct rlhf__command_setup *w, int64_t see
     rlhf__progress_note(w->progress, "loading the model");
     RLHF_TRY(rlhf__session_init(&w->session, w->env->dirs, w->env->log, w->env->cancelled,
                                 w->plugins, &w->compute, &run, err));
+    RLHF_TRY(rlhf__text_services_create(&w->session.models, w->env->dirs, &w->served, err));
     const struct rlhf__compute *found = w->session.compute;
     if (found->passed_over[0])
         rlhf__logf(w->env->log, found->passed_level, "no GPU is used: %s", found->passed_over);
@@ -40,6 +41,7 @@ rlhf_status rlhf__command_setup_start(struct rlhf__command_setup *w, int64_t see
 }
 
 void rlhf__command_setup_finish(struct rlhf__command_setup *w) {
+    rlhf__text_services_destroy(w->served);
     rlhf__session_finish(&w->session);
     rlhf__progress_destroy(w->progress);
     rlhf__plugins_destroy(w->plugins);

@@ -9,6 +9,7 @@
 #include "data/lines.h"
 #include "model/session.h"
 #include "report/progress.h"
+#include "service/text_services.h"
 
 // The flags --template, --template-vars and --date of commands that read rows. A command's struct
 // of options contains a struct rlhf__chat_choice as member `chat`.
@@ -46,6 +47,7 @@ struct rlhf__command_setup {
     struct rlhf__progress *progress;
     struct rlhf__compute_config compute;
     struct rlhf__session session;
+    struct rlhf__text_services *served; // the models that plugins open
     struct rlhf__model_adapter adapter; // for the model that --model names
     int64_t threads;
     // 1: models use all rows of the embedding, as in training on texts; tokens_only (model/model.h)

@@ -165,7 +165,7 @@ static int32_t longest_row(const struct rlhf__eval_setup *t) {
 // Pass the length of the longest row to the reward-model service, and let the rewards check the
 // data rows of the prompts.
 static rlhf_status check_prompts(struct rlhf__eval_setup *t, struct rlhf__error *err) {
-    rlhf__reward_service_longest(rlhf__text_services_reward(t->at.session.text), longest_row(t));
+    rlhf__reward_service_longest(rlhf__text_services_reward(t->at.served), longest_row(t));
     for (size_t i = 0; i < t->config.n_reward; i++)
         RLHF_TRY(rlhf__check_rows(t->rewards[i], t->prompts, 1,
                                   rlhf__progress_watch(t->at.progress), err));
@@ -174,8 +174,8 @@ static rlhf_status check_prompts(struct rlhf__eval_setup *t, struct rlhf__error 
 
 static rlhf_status open_rewards(struct rlhf__eval_setup *t, const char *flag,
                                 struct rlhf__error *err) {
-    rlhf__text_services_policy(t->at.session.text, t->model->tok);
-    rlhf__reward_service_longest(rlhf__text_services_reward(t->at.session.text), longest_row(t));
+    rlhf__text_services_policy(t->at.served, t->model->tok);
+    rlhf__reward_service_longest(rlhf__text_services_reward(t->at.served), longest_row(t));
     const struct rlhf__rewards_request q = {.config = &t->config,
                                             .plugin = t->reward,
                                             .services = &t->at.session.services,

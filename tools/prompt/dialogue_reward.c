@@ -45,8 +45,8 @@ rlhf_status rlhf__dialogue_reward_open(struct rlhf__command_setup *w, const stru
                                                 .services = &w->session.services,
                                                 .limits = &w->session.limits,
                                                 .flag = "/reward"};
-        rlhf__text_services_policy(w->session.text, m->tok);
-        rlhf__reward_service_longest(rlhf__text_services_reward(w->session.text), m->info.n_ctx);
+        rlhf__text_services_policy(w->served, m->tok);
+        rlhf__reward_service_longest(rlhf__text_services_reward(w->served), m->info.n_ctx);
         st = rlhf__rewards_open(&q, &r->reward, err);
     }
     if (st == RLHF_OK) return st;

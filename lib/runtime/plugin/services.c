@@ -140,7 +140,8 @@ static int place_of(const struct rlhf__services *s, const char *id) {
 }
 
 static int has_models(const char *id) {
-    return strcmp(id, RLHF_SVC_CLASSIFIER) == 0 || strcmp(id, RLHF_SVC_REWARD_MODEL) == 0;
+    return strcmp(id, RLHF_SVC_CLASSIFIER) == 0 || strcmp(id, RLHF_SVC_REWARD_MODEL) == 0 ||
+           strcmp(id, RLHF_SVC_LANGUAGE_MODEL) == 0;
 }
 
 static const void *host_service(const rlhf_host *api, const char *id) {

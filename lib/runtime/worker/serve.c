@@ -11,7 +11,7 @@
 #include "worker/fence.h"
 #include "worker/programs.h"
 #include "worker/sink_serve.h"
-#include "worker/worker_host.h"
+#include "worker/table_services.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -320,6 +320,7 @@ static int work(void *arg, unsigned spaces) {
     struct rlhf__wire in;
     if (rlhf__fence_open(&s->fence, RLHF__WORKER_INPUT, RLHF__WORKER_OUTPUT) != 0) return 1;
     rlhf__table_init(&s->table, RLHF__WORKER_CALL, s->fence.note);
+    rlhf__table_services(&s->table);
     s->confined = rlhf__confine(spaces | s->confined, s->network, s->writes);
     rlhf__fence_watch(&s->fence);
     while (rlhf__wire_receive(RLHF__WORKER_ASK, &s->in, &in) == 0) {

@@ -12,7 +12,7 @@ enum { RLHF__HANDLES = 64, RLHF__MOST_MESSAGES = 1000000, RLHF__MOST_TEXT_MIB = 
 
 // An object of a service that a worker has opened.
 struct rlhf__handle {
-    int32_t kind; // enum rlhf__handle_kind in upcall_services.c; 0 = free
+    int32_t kind; // enum rlhf__handle_kind in upcall_handles.h; 0 = free
     void *object;
 };
 

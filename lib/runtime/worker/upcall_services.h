@@ -1,6 +1,5 @@
-// upcall_services.h: serves the service calls of a plugin in a worker, and keeps the objects that
-// the worker has opened. Numbers, handles and texts from the worker are checked before they are
-// used.
+// upcall_services.h: serves the service calls of a plugin in a worker. Numbers, handles and texts
+// from the worker are checked before they are used.
 #ifndef RLHF_HOST_WORKER_UPCALL_SERVICES_H
 #define RLHF_HOST_WORKER_UPCALL_SERVICES_H
 
@@ -10,16 +9,14 @@
 // correct worker makes. [main]
 int rlhf__ear_serve(struct rlhf__ear *e, struct rlhf__wire *in, struct rlhf__buf *reply);
 
-// Close the objects that the worker left open. [main]
-void rlhf__handles_close(const rlhf_host *api, struct rlhf__handle handle[RLHF__HANDLES]);
-
 // Returns the bits (enum below) of the services that the host has, for the worker's table. [main]
 enum {
     RLHF__HAS_CLASSIFIER = 1,
     RLHF__HAS_TOKENIZER = 2,
     RLHF__HAS_MODEL = 4,
     RLHF__HAS_ROW = 8,
-    RLHF__HAS_LIMITS = 16
+    RLHF__HAS_LIMITS = 16,
+    RLHF__HAS_LANGUAGE = 32
 };
 uint32_t rlhf__ear_services(const rlhf_host *api);
 

@@ -71,12 +71,25 @@ enum rlhf__wire_call {
     RLHF__CALL_CLASSIFIER_OPEN = 4,   // u32 given, text path -> u32 handle, u32 labels, texts
     RLHF__CALL_CLASSIFIER_LOGITS = 5, // u32 handle, u32 n, texts -> text of floats
     RLHF__CALL_TOKENIZER_OPEN = 6,    // u32 given, text path -> u32 handle, u32 vocabulary
-    RLHF__CALL_TOKENIZER_ENCODE = 7,  // u32 handle, u32 cap, text -> u32 n, text of ids
-    RLHF__CALL_TOKENIZER_DECODE = 8,  // u32 handle, u64 cap, text of ids -> u64 len, text
-    RLHF__CALL_MODEL_OPEN = 9,        // u32 given, text path -> u32 handle
+    // the handle of a tokenizer or of a language model:
+    RLHF__CALL_ENCODE = 7,     // u32 handle, u32 cap, text -> u32 n, text of ids
+    RLHF__CALL_DECODE = 8,     // u32 handle, u64 cap, text of ids -> u64 len, text
+    RLHF__CALL_MODEL_OPEN = 9, // u32 given, text path -> u32 handle
     // u32 handle, i32 pooling, u32 token, texts ids, offset, prompt_len -> texts of floats
     RLHF__CALL_MODEL_SCORE = 10,
-    RLHF__CALL_CLOSE = 11 // u32 handle ->
+    // u32 given, text path, i32 longest, i32 slots
+    // -> u32 handle, i32 n_vocab, i32 longest, i32 templated, i32 bos, text of end tokens
+    RLHF__CALL_LANGUAGE_OPEN = 11,
+    // u32 handle, u32 cap, text, text of messages -> u32 n, text of ids
+    RLHF__CALL_LANGUAGE_PROMPT = 12,
+    // u32 handle, texts ids, offset, prompt_len -> text of floats
+    RLHF__CALL_LANGUAGE_SCORE = 13,
+    // u32 handle, texts ids, offset, prompt_len, i32 max_new, i32 top_k, f64 temperature, f64
+    // top_p, f64 min_p, u32 flags, u32 1 if the generator is given, u64 seed, u64 stream, u64
+    // counter, text of stop tokens, u32 1 if log-probs are wanted
+    // -> texts ids, len, stopped, log-probs
+    RLHF__CALL_LANGUAGE_GENERATE = 14,
+    RLHF__CALL_CLOSE = 15 // u32 handle ->
 };
 
 // Maximum bytes of a frame.

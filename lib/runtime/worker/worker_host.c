@@ -108,6 +108,7 @@ static const void *table_service(const rlhf_host *api, const char *id) {
     } all[] = {{RLHF_SVC_CLASSIFIER, RLHF__HAS_CLASSIFIER, &t->classifier},
                {RLHF_SVC_TOKENIZER, RLHF__HAS_TOKENIZER, &t->tokenizer},
                {RLHF_SVC_REWARD_MODEL, RLHF__HAS_MODEL, &t->model},
+               {RLHF_SVC_LANGUAGE_MODEL, RLHF__HAS_LANGUAGE, &t->language},
                {RLHF_SVC_ROW, RLHF__HAS_ROW, rlhf__row_service()},
                {RLHF_SVC_LIMITS, RLHF__HAS_LIMITS, &t->limits}};
     for (size_t i = 0; id && i < sizeof all / sizeof *all; i++)
@@ -140,5 +141,4 @@ void rlhf__table_init(struct rlhf__worker_host *t, int calls, const struct rlhf_
     t->calls = calls;
     t->note = note;
     pthread_mutex_init(&t->lock, NULL);
-    rlhf__table_services(t);
 }

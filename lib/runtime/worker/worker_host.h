@@ -26,17 +26,16 @@ struct rlhf__worker_host {
     rlhf_classifier_service classifier;
     rlhf_tokenizer_service tokenizer;
     rlhf_reward_model_service model;
+    rlhf_language_model_service language;
 };
 
-// Initialize *t, which must not move afterwards. [main]
+// Initialize *t, which must not move afterwards. Its tables of services stay empty
+// (rlhf__table_services). [main]
 void rlhf__table_init(struct rlhf__worker_host *t, int calls, const struct rlhf__batch_note *note);
 
 // Returns 1 if a call of the plugin runs on this thread, so that it may report the metric `name`.
 // Otherwise logs a warning. [any]
 int rlhf__table_may_report(struct rlhf__worker_host *t, const char *name);
-
-// In table_services.c: fill in the tables of the services. [main]
-void rlhf__table_services(struct rlhf__worker_host *t);
 
 // Send `frame` and, if this kind of call has a reply, wait for it. Returns the reply's status;
 // after RLHF_OK, *in has the results. The caller holds t->lock until it has read *in. [any]

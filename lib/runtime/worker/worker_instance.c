@@ -3,6 +3,7 @@
 
 #include "base/hash.h"
 #include "base/printable.h"
+#include "worker/upcall_handles.h"
 #include "worker/upcall_services.h"
 
 #include <rlhf/service.h>

@@ -84,6 +84,114 @@ typedef struct rlhf_reward_model_service {
                          float *seq, float *token);
 } rlhf_reward_model_service;
 
+// "rlhf.language_model/1": runs the causal language model of any model directory with its tokenizer
+// and chat template, in the run's dtype (compute.dtype). Log-probs and responses have the bits that
+// a run with this model as its policy would have: they do not depend on the other rows of a call.
+#define RLHF_SVC_LANGUAGE_MODEL "rlhf.language_model/1"
+typedef struct rlhf_language_model rlhf_language_model;
+
+typedef struct rlhf_language_open {
+    uint32_t size;
+    // Most tokens of a row of score(), and of a prompt of generate() with its response. 0: the
+    // model's context. Longer rows fail. The memory estimate of a run counts this number.
+    int32_t longest;
+    // Responses that generate() samples at the same time; each takes memory for `longest` tokens.
+    // 0: generate() is not called.
+    int32_t slots;
+    uint32_t reserved;
+    // A model directory, a PEFT directory (the model is then its base with the adapter), or a run.
+    // NULL or "default": the embedded default policy.
+    const char *path;
+} rlhf_language_open;
+
+typedef struct rlhf_language_info {
+    uint32_t size;
+    int32_t n_vocab;
+    int32_t longest;    // as in rlhf_language_open, with 0 replaced by the context
+    int32_t templated;  // 1: there is a chat template, so prompts may be messages
+    int32_t bos;        // the token before a text; -1: none
+    uint32_t n_ends;    // number of `end`
+    const int32_t *end; // the tokens that end the model's responses; borrowed until close
+} rlhf_language_info;
+
+// A prompt: a text or messages; the other one has len 0.
+typedef struct rlhf_language_prompt {
+    uint32_t size, reserved;
+    // Encoded in ordinary tokens, after the tokens that the tokenizer puts before a text (BOS).
+    rlhf_str text;
+    // A JSON list such as [{"role": "user", "content": "..."}], rendered by the chat template up to
+    // where the assistant's answer begins. Special tokens in a content that is a string are encoded
+    // in ordinary tokens, so a content cannot end its own message.
+    rlhf_str messages;
+} rlhf_language_prompt;
+
+// n ragged rows (arrays as in rlhf_reward_in). prompt_len[i] is from 1 to the length of row i.
+// Adjacent rows with the same prompt are computed faster, with the same bits.
+typedef struct rlhf_language_rows {
+    uint32_t size, n;
+    const int32_t *ids, *offset, *prompt_len;
+} rlhf_language_rows;
+
+typedef struct rlhf_language_scores {
+    uint32_t size, reserved;
+    // [total] natural log-prob of each token from prompt_len onward, given the tokens before it, at
+    // temperature 1 over the whole vocabulary; 0 on prompt tokens
+    float *logp;
+} rlhf_language_scores;
+
+enum rlhf_language_flag {
+    RLHF_LANGUAGE_PAST_ENDS = 1 // the model's own end tokens do not end a response
+};
+#define RLHF_LANGUAGE_KNOWN (2 * RLHF_LANGUAGE_PAST_ENDS - 1) // all bits of this header
+
+typedef struct rlhf_language_request {
+    uint32_t size, n;      // n prompts
+    const int32_t *ids;    // the prompts' tokens, ragged; each prompt has at least one
+    const int32_t *offset; // [n + 1]
+    int32_t max_new;       // most tokens of a response, from 1 to 65535
+    int32_t top_k;         // 0 = off
+    double temperature;    // 0: take the most probable token (the lowest id on a tie)
+    double top_p, min_p;   // 0 = off
+    // Needed for a temperature above 0. Token t of response i is drawn with the block
+    // (rng->counter + i) * 65536 + t of the stream, so add n to your counter after each call.
+    const rlhf_rng *rng;
+    const int32_t *stop; // [n_stop] more tokens that end a response; they are kept in it
+    uint32_t n_stop;     // at most 32
+    uint32_t flags;      // bits of enum rlhf_language_flag
+} rlhf_language_request;
+
+typedef struct rlhf_language_responses {
+    uint32_t size, reserved;
+    int32_t *ids;     // [n, max_new]
+    int32_t *len;     // [n] tokens of each response
+    uint8_t *stopped; // [n] 1 = ended by an end token, which is the response's last token
+    float *logp;      // [n, max_new] as score() computes it; NULL: not needed
+} rlhf_language_responses;
+
+typedef struct rlhf_language_model_service {
+    uint32_t size, reserved;
+    // Loads a model directory. Models from the same directory are shared. Free the model with
+    // close. [main]
+    rlhf_status (*open)(const rlhf_host *, const rlhf_language_open *, rlhf_language_model **out);
+    void (*close)(const rlhf_host *, rlhf_language_model *); // NULL allowed [main]
+    rlhf_status (*info)(const rlhf_host *, const rlhf_language_model *,
+                        rlhf_language_info *out); // [any]
+    // Encodes a prompt. Writes at most cap ids, and sets *n to their whole number. [any]
+    rlhf_status (*prompt)(const rlhf_host *, const rlhf_language_model *,
+                          const rlhf_language_prompt *, int32_t *ids, uint32_t cap, uint32_t *n);
+    // As in rlhf_tokenizer_service: no special tokens are added or recognized. [any]
+    rlhf_status (*encode)(const rlhf_host *, const rlhf_language_model *, rlhf_str text,
+                          int32_t *ids, uint32_t cap, uint32_t *n);
+    rlhf_status (*decode)(const rlhf_host *, const rlhf_language_model *, const int32_t *ids,
+                          uint32_t n, char *utf8, uint64_t cap, uint64_t *len);
+    // Computes the log-probs of given tokens. [alone]
+    rlhf_status (*score)(const rlhf_host *, rlhf_language_model *, const rlhf_language_rows *,
+                         const rlhf_language_scores *out);
+    // Samples a response to each prompt. [alone]
+    rlhf_status (*generate)(const rlhf_host *, rlhf_language_model *, const rlhf_language_request *,
+                            const rlhf_language_responses *out);
+} rlhf_language_model_service;
+
 // "rlhf.row/1": values of a data row, e.g. of rlhf_reward_in.meta.
 //
 // A path is a key of the row ("answer") or, if it starts with a slash, a JSON Pointer (RFC 6901)

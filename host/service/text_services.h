@@ -1,19 +1,20 @@
-// text_services.h: implements the services "rlhf.classifier/1" and "rlhf.tokenizer/1", and offers
-// "rlhf.reward_model/1" (reward_service.h).
-#ifndef RLHF_HOST_MODEL_TEXT_SERVICES_H
-#define RLHF_HOST_MODEL_TEXT_SERVICES_H
+// text_services.h: all services that run models for plugins. Implements "rlhf.classifier" and
+// "rlhf.tokenizer", and offers "rlhf.reward_model" (reward_service.h) and "rlhf.language_model"
+// (language_service.h).
+#ifndef RLHF_HOST_SERVICE_TEXT_SERVICES_H
+#define RLHF_HOST_SERVICE_TEXT_SERVICES_H
 
-#include "model/reward_service.h"
+#include "base/dirs.h"
+#include "service/reward_service.h"
 
 #include <rlhf/service.h>
 
 struct rlhf__text_services;
 
 // Offer the services in env->services. Models are opened with env, which must outlive the services.
-// `default_classifier` and `default_reward` are the directories that plugins get for the path NULL.
-// The caller owns *out. [main]
+// The paths NULL and "default" mean the models that ship in `dirs`. The caller owns *out. [main]
 rlhf_status rlhf__text_services_create(const struct rlhf__model_env *env,
-                                       const char *default_classifier, const char *default_reward,
+                                       const struct rlhf__dirs *dirs,
                                        struct rlhf__text_services **out, struct rlhf__error *err);
 // Closes models and tokenizers that plugins left open. NULL allowed. [main]
 void rlhf__text_services_destroy(struct rlhf__text_services *);
@@ -26,10 +27,9 @@ void rlhf__text_services_policy(struct rlhf__text_services *, const struct rlhf_
 // used before this call is loaded on first use. Errors: those of rlhf__model_load. [main]
 rlhf_status rlhf__text_services_load(struct rlhf__text_services *, struct rlhf__error *err);
 
-// Returns the model of the i-th open classifier, or NULL past the end. The order is fixed. The
-// model is borrowed. [main]
-const struct rlhf__model *rlhf__text_services_classifier(const struct rlhf__text_services *,
-                                                         size_t i);
+// Returns the i-th model that plugins have opened through any of the services, or NULL past the
+// end. The order is fixed. [main]
+struct rlhf__served *rlhf__text_services_at(const struct rlhf__text_services *, size_t i);
 
 // Returns the service with the reward models that plugins opened; borrowed. [main]
 struct rlhf__reward_service *rlhf__text_services_reward(const struct rlhf__text_services *);

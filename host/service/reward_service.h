@@ -1,9 +1,10 @@
 // reward_service.h: implements "rlhf.reward_model/1": reward models that plugins open. Plugins that
 // open the same directory share one model. The host uses this same model, and may train it.
-#ifndef RLHF_HOST_MODEL_REWARD_SERVICE_H
-#define RLHF_HOST_MODEL_REWARD_SERVICE_H
+#ifndef RLHF_HOST_SERVICE_REWARD_SERVICE_H
+#define RLHF_HOST_SERVICE_REWARD_SERVICE_H
 
 #include "model/reward_model.h"
+#include "service/served.h"
 
 #include <rlhf/service.h>
 
@@ -31,5 +32,8 @@ void rlhf__reward_service_trainable(struct rlhf__reward_service *, int32_t train
 // [main]
 struct rlhf__reward_model *rlhf__reward_service_at(const struct rlhf__reward_service *, size_t i,
                                                    int64_t *users);
+
+// Returns the same models. [main]
+const struct rlhf__served_list *rlhf__reward_service_list(const struct rlhf__reward_service *);
 
 #endif

@@ -1,8 +1,10 @@
 // text_services.c: see text_services.h.
-#include "model/text_services.h"
+#include "service/text_services.h"
 
 #include "base/file.h"
 #include "model/classifier.h"
+#include "model/session.h"
+#include "service/language_service.h"
 #include "weights/run_checkpoint.h"
 
 #include <stdio.h>
@@ -17,18 +19,17 @@ struct rlhf_tokenizer {
 };
 
 struct rlhf_classifier {
-    struct rlhf__classifier *model;
-    int64_t users;
-    struct rlhf_classifier *next;
+    struct rlhf__served served;
+    struct rlhf__classifier *own; // NULL until it is open
 };
 
 struct rlhf__text_services {
     const struct rlhf__model_env *env;
-    char *default_classifier;
     const struct rlhf__tokenizer *policy;
-    struct rlhf_classifier *classifiers;
+    struct rlhf__served_list classifiers;
     struct rlhf_tokenizer *tokenizers;
     struct rlhf__reward_service *reward;
+    struct rlhf__language_service *language;
     rlhf_classifier_service classifier;
     rlhf_tokenizer_service tokenizer;
 };
@@ -46,58 +47,54 @@ static struct rlhf__text_services *of(const rlhf_host *host, const char *id, siz
 
 // ---- classifiers ----
 
+static struct rlhf_classifier *handle(struct rlhf__served *o) { return (void *)o; }
+
+static rlhf_status model_open(struct rlhf__served *o, const char *dir, const void *how,
+                              struct rlhf__error *err) {
+    (void)how;
+    RLHF_TRY(rlhf__classifier_open(o->list->env, dir, NULL, &handle(o)->own, err));
+    o->model = rlhf__classifier_model(handle(o)->own);
+    return RLHF_OK;
+}
+
+static void model_close(struct rlhf__served *o) { rlhf__classifier_close(handle(o)->own); }
+
+static rlhf_status model_largest(const struct rlhf__served *o, const struct rlhf__model *m,
+                                 const struct rlhf__rows *e, struct rlhf__error *err) {
+    (void)o;
+    return rlhf__classifier_largest(m, e, err);
+}
+
+static const struct rlhf__served_kind classifier_kind = {.id = RLHF_SVC_CLASSIFIER,
+                                                         .name = "classifier",
+                                                         .size = sizeof(struct rlhf_classifier),
+                                                         .open = model_open,
+                                                         .close = model_close,
+                                                         .largest = model_largest};
+
 static rlhf_status classifier_open(const rlhf_host *host, const char *path, rlhf_classifier **out) {
     struct rlhf__text_services *s = CLASSIFIERS(host);
+    struct rlhf__served *o = NULL;
     *out = NULL;
     if (!s) return rlhf__service_beside(host);
-    if (!path || strcmp(path, "default") == 0) path = s->default_classifier;
-    char real[RLHF__PATH_CAP], checkpoint[RLHF__PATH_CAP];
-    struct rlhf__error err = {0, ""};
-    if (rlhf__run_model("classifier", &path, checkpoint, s->env->services->log, &err) != RLHF_OK)
-        return rlhf__service_failed(host, &err);
-    struct rlhf_classifier *c = rlhf__path_real(path, real) ? s->classifiers : NULL;
-    for (; c; c = c->next)
-        if (strcmp(rlhf__classifier_dir(c->model), real) == 0) {
-            c->users++;
-            *out = c;
-            return RLHF_OK;
-        }
-    c = calloc(1, sizeof *c);
-    if (!c) {
-        rlhf__fail(&err, RLHF_E_NOMEM, "out of memory opening the classifier '%s'", path);
-        return rlhf__service_failed(host, &err);
-    }
-    rlhf_status st = rlhf__classifier_open(s->env, path, NULL, &c->model, &err);
-    if (st != RLHF_OK) {
-        free(c);
-        return rlhf__service_failed(host, &err);
-    }
-    c->users = 1;
-    c->next = s->classifiers;
-    s->classifiers = c;
-    *out = c;
+    RLHF_TRY(rlhf__served_open(&s->classifiers, host, path, NULL, &o));
+    *out = handle(o);
     return RLHF_OK;
 }
 
 static void classifier_close(const rlhf_host *host, rlhf_classifier *c) {
     struct rlhf__text_services *s = CLASSIFIERS(host);
-    if (!s || !c || --c->users > 0) return; // if s is NULL, the services close it later
-    struct rlhf_classifier **at = &s->classifiers;
-    while (*at && *at != c)
-        at = &(*at)->next;
-    if (*at) *at = c->next;
-    rlhf__classifier_close(c->model);
-    free(c);
+    if (s && c) rlhf__served_close(&s->classifiers, &c->served); // else they close it later
 }
 
 static int32_t classifier_n_labels(const rlhf_host *host, const rlhf_classifier *c) {
     (void)host;
-    return rlhf__classifier_labels(c->model)->n;
+    return rlhf__classifier_labels(c->own)->n;
 }
 
 static const char *classifier_label(const rlhf_host *host, const rlhf_classifier *c, int32_t i) {
     (void)host;
-    const struct rlhf__labels *l = rlhf__classifier_labels(c->model);
+    const struct rlhf__labels *l = rlhf__classifier_labels(c->own);
     return i >= 0 && i < l->n ? l->name[i] : NULL;
 }
 
@@ -105,8 +102,8 @@ static rlhf_status classifier_logits(const rlhf_host *host, rlhf_classifier *c, 
                                      const rlhf_str *texts, float *logits) {
     struct rlhf__error err = {0, ""};
     if (!CLASSIFIERS(host)) return rlhf__service_beside(host);
-    rlhf_status st = rlhf__classifier_load(c->model, &err); // needed if create() already uses it
-    if (st == RLHF_OK) st = rlhf__classifier_logits(c->model, n, texts, NULL, logits, &err);
+    rlhf_status st = rlhf__classifier_load(c->own, &err); // needed if create() already uses it
+    if (st == RLHF_OK) st = rlhf__classifier_logits(c->own, n, texts, NULL, logits, &err);
     return st == RLHF_OK ? st : rlhf__service_failed(host, &err);
 }
 
@@ -159,48 +156,36 @@ static int32_t tokenizer_n_vocab(const rlhf_host *host, const rlhf_tokenizer *t)
 
 static rlhf_status tokenizer_encode(const rlhf_host *host, const rlhf_tokenizer *t, rlhf_str text,
                                     int32_t *ids, uint32_t cap, uint32_t *n) {
-    struct rlhf__ids found = {0};
-    struct rlhf__error err = {0, ""};
-    *n = 0;
-    rlhf_status st = rlhf__tokenizer_encode(t->tok, text, 0, 0, &found, &err);
-    if (st == RLHF_OK) {
-        *n = (uint32_t)found.n;
-        size_t fit = found.n < cap ? found.n : cap;
-        if (fit) memcpy(ids, found.data, fit * sizeof *ids);
-    }
-    rlhf__ids_finish(&found);
-    return st == RLHF_OK ? st : rlhf__service_failed(host, &err);
+    return rlhf__served_encode(host, t->tok, text, 0, ids, cap, n);
 }
 
 static rlhf_status tokenizer_decode(const rlhf_host *host, const rlhf_tokenizer *t,
                                     const int32_t *ids, uint32_t n, char *utf8, uint64_t cap,
                                     uint64_t *len) {
-    size_t found = 0;
-    char *text = rlhf__tokenizer_text(t->tok, ids, n, 0, &found);
-    if (!text) {
-        struct rlhf__error err = {0, ""};
-        rlhf__fail(&err, RLHF_E_NOMEM, "out of memory for the text of %u tokens", n);
-        return rlhf__service_failed(host, &err);
-    }
-    size_t fit = found < cap ? found : (size_t)cap;
-    if (fit) memcpy(utf8, text, fit);
-    *len = found;
-    free(text);
-    return RLHF_OK;
+    return rlhf__served_decode(host, t->tok, ids, n, utf8, cap, len);
 }
 
 // ---- the services ----
 
+static rlhf_status create(struct rlhf__text_services *s, const struct rlhf__dirs *dirs,
+                          struct rlhf__error *err) {
+    char dir[RLHF__PATH_CAP];
+    rlhf__default_model(dirs, "classifier", dir);
+    RLHF_TRY(rlhf__served_init(&s->classifiers, &classifier_kind, s->env, dir, err));
+    rlhf__default_model(dirs, "reward_model", dir);
+    RLHF_TRY(rlhf__reward_service_create(s->env, dir, &s->reward, err));
+    rlhf__default_model(dirs, "policy", dir);
+    RLHF_TRY(rlhf__language_service_create(s->env, dir, &s->language, err));
+    RLHF_TRY(rlhf__services_offer(s->env->services, RLHF_SVC_CLASSIFIER, &s->classifier, err));
+    return rlhf__services_offer(s->env->services, RLHF_SVC_TOKENIZER, &s->tokenizer, err);
+}
+
 rlhf_status rlhf__text_services_create(const struct rlhf__model_env *env,
-                                       const char *default_classifier, const char *default_reward,
+                                       const struct rlhf__dirs *dirs,
                                        struct rlhf__text_services **out, struct rlhf__error *err) {
     *out = NULL;
     struct rlhf__text_services *s = calloc(1, sizeof *s);
-    if (s) s->default_classifier = strdup(default_classifier);
-    if (!s || !s->default_classifier) {
-        free(s);
-        return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for services");
-    }
+    if (!s) return RLHF__NOMEM(err, "out of memory for services");
     s->env = env;
     s->classifier = (rlhf_classifier_service){sizeof s->classifier, 0,
                                               classifier_open,      classifier_close,
@@ -210,33 +195,24 @@ rlhf_status rlhf__text_services_create(const struct rlhf__model_env *env,
                                             tokenizer_open,      tokenizer_close,
                                             tokenizer_n_vocab,   tokenizer_encode,
                                             tokenizer_decode};
-    rlhf_status st = rlhf__reward_service_create(env, default_reward, &s->reward, err);
+    const rlhf_status st = create(s, dirs, err);
     if (st == RLHF_OK)
-        st = rlhf__services_offer(env->services, RLHF_SVC_CLASSIFIER, &s->classifier, err);
-    if (st == RLHF_OK)
-        st = rlhf__services_offer(env->services, RLHF_SVC_TOKENIZER, &s->tokenizer, err);
-    if (st != RLHF_OK) {
+        *out = s;
+    else
         rlhf__text_services_destroy(s);
-        return st;
-    }
-    *out = s;
-    return RLHF_OK;
+    return st;
 }
 
 void rlhf__text_services_destroy(struct rlhf__text_services *s) {
     if (!s) return;
-    for (struct rlhf_classifier *c = s->classifiers, *next; c; c = next) {
-        next = c->next;
-        rlhf__classifier_close(c->model);
-        free(c);
-    }
     for (struct rlhf_tokenizer *t = s->tokenizers, *next; t; t = next) {
         next = t->next;
         rlhf__tokenizer_close(t->owned);
         free(t);
     }
+    rlhf__served_finish(&s->classifiers);
     rlhf__reward_service_destroy(s->reward);
-    free(s->default_classifier);
+    rlhf__language_service_destroy(s->language);
     free(s);
 }
 
@@ -245,21 +221,21 @@ void rlhf__text_services_policy(struct rlhf__text_services *s, const struct rlhf
     rlhf__reward_service_policy(s->reward, tok);
 }
 
-rlhf_status rlhf__text_services_load(struct rlhf__text_services *s, struct rlhf__error *err) {
-    for (struct rlhf_classifier *c = s->classifiers; c; c = c->next)
-        RLHF_TRY(rlhf__classifier_load(c->model, err));
-    struct rlhf__reward_model *rm;
-    for (size_t i = 0; (rm = rlhf__reward_service_at(s->reward, i, NULL)) != NULL; i++)
-        RLHF_TRY(rlhf__model_load(rm->model, err));
-    return RLHF_OK;
+struct rlhf__served *rlhf__text_services_at(const struct rlhf__text_services *s, size_t i) {
+    const struct rlhf__served_list *const lists[] = {&s->classifiers,
+                                                     rlhf__reward_service_list(s->reward),
+                                                     rlhf__language_service_list(s->language)};
+    for (size_t k = 0; k < sizeof lists / sizeof *lists; k++)
+        for (struct rlhf__served *o = lists[k]->first; o; o = o->next)
+            if (i-- == 0) return o;
+    return NULL;
 }
 
-const struct rlhf__model *rlhf__text_services_classifier(const struct rlhf__text_services *s,
-                                                         size_t i) {
-    const struct rlhf_classifier *c = s->classifiers;
-    while (c && i-- > 0)
-        c = c->next;
-    return c ? rlhf__classifier_model(c->model) : NULL;
+rlhf_status rlhf__text_services_load(struct rlhf__text_services *s, struct rlhf__error *err) {
+    struct rlhf__served *o;
+    for (size_t i = 0; (o = rlhf__text_services_at(s, i)); i++)
+        RLHF_TRY(rlhf__model_load(o->model, err));
+    return RLHF_OK;
 }
 
 struct rlhf__reward_service *rlhf__text_services_reward(const struct rlhf__text_services *s) {
