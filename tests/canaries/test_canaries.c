@@ -412,6 +412,7 @@ static void nothing_is_found_in_what_is_sound(void **state) {
                {"rewards/format", ""},
                {"rewards/imdb", ""},
                {"rewards/length", "{\"max_len\": 64}"},
+               {"rewards/lm_judge", "{\"model\": \"m\", \"ask\": \"Is it kind?\"}"},
                {"rewards/ngram3", ""},
                {"rewards/period_count", ""},
                {"environments/guess", ""},

@@ -33,7 +33,7 @@ ROWS = [  # response, right answer
 ]
 BASE = {
     "bt_rm": "model=rm", "imdb": "model=classifier,self_test=false", "length": "max_len=20",
-    "exec": "command=python3 judge.py", "python": "file=one.py,function=paid",
+    "lm_judge": "model=speaker,ask=Is it polite?", "exec": "command=python3 judge.py", "python": "file=one.py,function=paid",
     "rubric": "file=rubric.json,url=CHAT,model=m",
 }
 COSINE = "shape=cosine"
@@ -49,7 +49,7 @@ CONTEXT = {
     "http.connect_timeout_s": "url=SLOW,ca=cert.pem,patience_s=0", # the handshake takes a second
     "http.backoff_s": "url=DOWN,patience_s=4,backoff_max_s=100",
     "http.backoff_max_s": "url=DOWN,patience_s=4,backoff_s=100",
-    "rubric.command": "url=,model=", "rubric.repeats": "url=BUSY",
+    "lm_judge.file": "ask=", "rubric.command": "url=,model=", "rubric.repeats": "url=BUSY",
     # With several requests at a time, an answer to one of them may end the failure of another.
     "rubric.patience_s": "url=DOWN,concurrency=1", "rubric.ca": "url=TLS",
 }
@@ -63,7 +63,8 @@ VALUE = {
     "http.concurrency": "1", "http.label": "answer", "http.header_env": "EVERY_REWARD_HEADER",
     "http.ca": "cert.pem", "http.patience_s": "0", "http.repeats": "0", "http.max_answer_mib": "1",
     "http.connect_timeout_s": "0.01", "http.backoff_s": "100", "http.backoff_max_s": "0.01",
-    "rubric.file": "rubric2.json", "rubric.url": "DOUBLE", "rubric.model": "another",
+    "lm_judge.model": "judge2", "lm_judge.ask": "Is it short?", "lm_judge.file": "words.json",
+    "lm_judge.longest": "400", "rubric.file": "rubric2.json", "rubric.url": "DOUBLE", "rubric.model": "another",
     "rubric.command": "python3 answers.py", "rubric.record": "kept.jsonl",
     "rubric.header_env": "EVERY_REWARD_HEADER", "rubric.ca": "cert.pem",
     "rubric.concurrency": "1", "rubric.repeats": "0", "rubric.patience_s": "0",
@@ -202,6 +203,7 @@ def write_judges():
         train("bradley_terry.so", "pairs.jsonl", "rm" + k, "--set", "score.calibrate=0", *seed)
         train("classify.so", "labeled.jsonl", "classifier" + k, "--set",
               "score.labels=NEGATIVE,POSITIVE", *seed)
+    train("sft.so", "texts.jsonl", "judge2")
     open("judge.py", "w").write(
         "import json, sys\n"
         "for line in sys.stdin:\n"
@@ -218,6 +220,8 @@ def write_judges():
             "    return [1.5] * len(completions)\n")
     for name, ask in (("rubric", "Is it polite?"), ("rubric2", "Is it short?")):
         json.dump({"criteria": [{"name": "one", "ask": ask}]}, open(name + ".json", "w"))
+    json.dump({"criteria": [{"name": "one", "ask": "Is it polite?", "answers": {"a": 1, "b": 0}}]},
+              open("words.json", "w"))
     open("answers.py", "w").write(
         "import json, sys\n"
         "for line in sys.stdin:\n"

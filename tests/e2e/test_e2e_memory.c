@@ -35,6 +35,16 @@ static void a_dry_run_lists_every_buffer(void **state) {
     e2e_says(t, "\"total_bytes\": ");
 }
 
+// A language model that a reward opens is counted before it is loaded.
+static void a_rewards_language_model_is_counted(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, PPO "--reward \"lm_judge.so:model=default,ask=Is it good?\" "
+                                    "--dry-run"),
+                     0);
+    e2e_says(t, "language model   packed weights ");
+    e2e_says(t, "language model   activations ");
+}
+
 // While the gradients of some shards are being summed, finished sums of other shards wait to be
 // added. The waiting sums need one copy of the gradients for each level of the tree.
 static void waiting_sums_of_shards_are_counted(void **state) {
@@ -224,6 +234,8 @@ static void a_model_that_cannot_be_counted(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_dry_run_lists_every_buffer, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_rewards_language_model_is_counted, e2e_setup,
+                                        e2e_teardown),
         cmocka_unit_test_setup_teardown(a_dry_run_loads_nothing, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_model_that_cannot_be_counted, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(waiting_sums_of_shards_are_counted, e2e_setup,

@@ -37,6 +37,7 @@ rlhf_status reward_try(struct reward *r, const char *file, const char *options) 
     }
     rlhf_test_offer(&r->host, RLHF_SVC_CLASSIFIER, &r->classifier.table);
     if (r->reward_model) rlhf_test_offer(&r->host, RLHF_SVC_REWARD_MODEL, r->reward_model);
+    if (r->language_model) rlhf_test_offer(&r->host, RLHF_SVC_LANGUAGE_MODEL, r->language_model);
     if (r->rows) rlhf_test_offer(&r->host, RLHF_SVC_ROW, r->rows);
     if (r->programs) rlhf_test_offer(&r->host, RLHF_SVC_PROGRAM, r->programs);
     if (r->limits) rlhf_test_offer(&r->host, RLHF_SVC_LIMITS, r->limits);

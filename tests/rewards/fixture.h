@@ -20,6 +20,7 @@ struct reward {
     struct rlhf_test_host host;
     struct rlhf_test_classifier classifier; // offered as rlhf.classifier/1
     const void *reward_model;               // offered as rlhf.reward_model/1 unless NULL
+    const void *language_model;             // offered as rlhf.language_model/1 unless NULL
     const void *rows;                       // offered as rlhf.row/1 unless NULL
     const void *limits;                     // offered as rlhf.limits/1 unless NULL
     const void *programs;                   // offered as rlhf.program/1 unless NULL

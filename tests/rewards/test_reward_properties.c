@@ -15,11 +15,22 @@ static const char *const plugins[][2] = {
     {"format.so", "opened=true,tags=think_once"},
     {"format.so", "pattern=(?:a|b| |.)+$"},
     {"length.so", "max_len=30,cache=20"},
+    {"lm_judge.so", "model=m,ask=Is it kind?"},
     {"length.so", "shape=band,min_len=10,max_len=20,margin=9"},
 };
 enum { N_PLUGINS = sizeof plugins / sizeof *plugins, N_TEXTS = 24 };
 
 static struct reward r;
+static struct rlhf_test_language_model model;
+
+// The log-prob of a token, by the bytes before it.
+static float opinion(const void *context, const int32_t *before, int32_t n, int32_t id) {
+    uint32_t h = (uint32_t)id;
+    (void)context;
+    for (int32_t t = 0; t < n; t++)
+        h = (h ^ (uint32_t)before[t]) * 16777619u;
+    return -1.0f - (float)(h >> 16) / 65536.0f;
+}
 static uint8_t bytes[N_TEXTS][2][48];
 
 // Makes random texts: of plain letters, of bytes of the full range, or empty. Some consist only of
@@ -86,6 +97,9 @@ static void descriptors(void **state) {
 }
 
 int main(void) {
+    rlhf_test_language_model_init(&model);
+    model.logp = opinion;
+    r.language_model = &model.table;
     const struct CMUnitTest tests[] = {cmocka_unit_test(batch_split_and_order),
                                        cmocka_unit_test(descriptors)};
     return cmocka_run_group_tests_name("rewards/properties", tests, NULL, NULL);

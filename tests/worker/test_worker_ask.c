@@ -86,7 +86,7 @@ static int teardown(void **state) {
 
 static void send_encode(const struct fixture *f, size_t bytes) {
     struct rlhf__buf b = RLHF__BUF_INIT;
-    rlhf__wire_begin(&b, RLHF__CALL_TOKENIZER_ENCODE);
+    rlhf__wire_begin(&b, RLHF__CALL_ENCODE);
     rlhf__wire_u32(&b, 1);
     rlhf__wire_u32(&b, 1u << 30);
     rlhf__wire_u64(&b, bytes);

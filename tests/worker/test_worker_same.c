@@ -73,16 +73,18 @@ static void with_a_list(void **state) {
                          0);
 }
 
-// Classifier, tokenizer and reward model are the default models. They are in the host, and the
-// worker calls the host to use them.
+// Classifier, tokenizer, reward model and language model are the default models. They are in the
+// host, and the worker calls the host to use them.
 static void through_the_services(void **state) {
     struct e2e *t = *state;
-    static const char *const rewards[] = {"imdb.so", "ngram3.so", "bt_rm.so"};
+    static const char *const rewards[] = {
+        "imdb.so:", "ngram3.so:", "bt_rm.so:", "lm_judge.so:model=default,ask=Is it good?,",
+        "$RLHF_TEST_PLUGINS/language_reward.so:"};
 #define DEFAULT PPO " --set batch.size=4 --set sampling.max_new_tokens=4 --set run.phases=1 "
     for (size_t i = 0; i < sizeof rewards / sizeof *rewards; i++) {
         e2e_shell(t, "rm -rf a b");
         for (int k = 0; k < 2; k++)
-            assert_int_equal(e2e_run(t, DEFAULT "--set run.dir=%s --reward %s:isolate=%s",
+            assert_int_equal(e2e_run(t, DEFAULT "--set run.dir=%s --reward \"%sisolate=%s\"",
                                      k ? "b" : "a", rewards[i], k ? "true" : "false"),
                              0);
         e2e_same_tree(t, "a/checkpoints/000001", "b/checkpoints/000001");

@@ -1,6 +1,9 @@
 // asks.c: see asks.h.
 #include "rubric/asks.h"
 
+#include "process/utf8.h"
+#include "rubric/score.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -67,10 +70,24 @@ void rlhf__asks_finish(struct rlhf__asks *a) {
         if (all[i]) a->host->free(a->host, all[i]);
 }
 
+void rlhf__ask_score(struct rlhf__ask *ask, double score) {
+    ask->score = score;
+    ask->open = 0;
+}
+
 void rlhf__ask_answer(struct rlhf__asks *a, struct rlhf__ask *ask, const char *text, size_t n) {
+    const double scale = a->criteria->scale;
+    char shown[80];
     double score;
-    if (rlhf__criteria_score(a->criteria, text, n, &score, ask->why, sizeof ask->why))
-        ask->score = score;
+    const char *fault = rlhf__score_read(text, n, scale, &score);
+    if (!fault) {
+        rlhf__ask_score(ask, score / scale);
+        return;
+    }
+    text = rlhf__score_line(text, &n);
+    snprintf(ask->why, sizeof ask->why,
+             "it says \"%s\", %s; expected one number from 0 to %g in the last line",
+             rlhf__utf8_shown(text, n, shown, sizeof shown), fault, scale);
     ask->open = 0;
 }
 

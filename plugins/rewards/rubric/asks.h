@@ -30,7 +30,9 @@ struct rlhf__asks {
 rlhf_status rlhf__asks_init(struct rlhf__asks *, const struct rlhf__record *);
 void rlhf__asks_finish(struct rlhf__asks *); // [step]
 
-// Close an ask, with a judge's answer or with the reason why the criterion is lost. [step]
+// Close an ask: with a score from 0 to 1, with a judge's answer, whose number is read (score.h), or
+// with the reason why the criterion is lost. [step]
+void rlhf__ask_score(struct rlhf__ask *, double score);
 void rlhf__ask_answer(struct rlhf__asks *, struct rlhf__ask *, const char *text, size_t n);
 void rlhf__ask_lose(struct rlhf__ask *, const char *why);
 

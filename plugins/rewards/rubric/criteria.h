@@ -1,5 +1,4 @@
-// criteria.h: the criteria of a rubric: reads their file, writes the questions to a judge, and
-// reads the judge's answers.
+// criteria.h: the criteria of a judge: reads their file, and writes the questions to a judge.
 #ifndef RLHF_REWARDS_RUBRIC_CRITERIA_H
 #define RLHF_REWARDS_RUBRIC_CRITERIA_H
 
@@ -8,41 +7,44 @@
 #include <jansson.h>
 #include <rlhf/reward.h>
 
-enum { RLHF__CRITERIA_MOST = 32, RLHF__CRITERION_NAME = 40 };
+enum { RLHF__CRITERIA_MOST = 32, RLHF__CRITERION_NAME = 40, RLHF__ANSWERS_MOST = 64 };
 
 struct rlhf__criterion {
     char name[RLHF__CRITERION_NAME + 1]; // lower-case letters, digits and '_'
     const char *ask;                     // borrowed from the file
-    double weight, gate; // gate: a lower score than this makes the reward 0; 0 = there is no gate
+    double weight, gate;   // gate: a lower score than this makes the reward 0; 0 = no gate
+    const json_t *answers; // borrowed: words with their values, from 0 to 1; NULL with a scale
 };
 
-// Zero-initialize, then set `host`.
+// What judges differ in.
+struct rlhf__criteria_kind {
+    const char *template; // of a question, unless the file has a template
+    int32_t answers;      // 1: the answers are words with values; 0: numbers up to a scale
+};
+
+// Zero-initialize, then set `host` and `kind`.
 struct rlhf__criteria {
     const rlhf_host *host;
+    const struct rlhf__criteria_kind *kind;
     json_t *file;
+    const char *template; // borrowed
     uint32_t n;
     double scale; // scores are divided by this number
     struct rlhf__criterion of[RLHF__CRITERIA_MOST];
 };
 
-// Read the file. Errors: RLHF_E_INVALID; the message has the file, the member, the value found and
-// the allowed values. Release with rlhf__criteria_finish, even after a failure. [main]
-rlhf_status rlhf__criteria_read(struct rlhf__criteria *, const char *path);
+// Read the file or, if `path` is NULL, make one criterion named "ask" that asks `ask`. Errors:
+// RLHF_E_INVALID; the message has the file, the member, the value found and the allowed values.
+// Release with rlhf__criteria_finish, even after a failure. [main]
+rlhf_status rlhf__criteria_read(struct rlhf__criteria *, const char *path, const char *ask);
 void rlhf__criteria_finish(struct rlhf__criteria *); // [main]
 
-// Check that a data row has every member KEY that a criterion contains as {row.KEY}. Errors:
-// RLHF_E_INVALID. [main]
+// Check that a data row has every member KEY that a criterion or the template contains as
+// {row.KEY}. Errors: RLHF_E_INVALID. [main]
 rlhf_status rlhf__criteria_check_row(const struct rlhf__criteria *, rlhf_str row);
 
-// Append the question about row i by criterion k in the form that a judge reads: the prompt, the
-// response, the criterion, and how to answer. [any]
+// Append the question about row i by criterion k: the template with its parts. [any]
 void rlhf__criteria_ask(const struct rlhf__criteria *, uint32_t k, const rlhf_reward_in *,
                         uint32_t i, struct rlhf__bytes *out);
-
-// Read a judge's answer (score.h).
-// Returns 1 and sets *score to a number from 0 to 1. Otherwise returns 0 with the reason in
-// why[cap]. [any]
-int rlhf__criteria_score(const struct rlhf__criteria *, const char *text, size_t n, double *score,
-                         char *why, size_t cap);
 
 #endif
