@@ -12,8 +12,7 @@
 
 #include <string.h>
 
-static const struct rlhf__text_table_column columns[] = {
-    {"run", 0, 0}, {"phase", 1, 0}, {"", 0, 0}};
+static const struct rlhf__text_table_column columns[] = {{"run", 0}, {"phase", 1}, {"", 0}};
 
 static void add(struct rlhf__text_table *t, const char *a, const char *b, const char *c) {
     rlhf__text_table_cell(t, a);
@@ -49,7 +48,7 @@ static void columns_are_dropped_from_the_right(void **state) {
 
 static void a_table_without_titles(void **state) {
     (void)state;
-    struct rlhf__text_table t = {.column = {{"", 0, 0}, {"", 0, 0}}, .n_columns = 2};
+    struct rlhf__text_table t = {.column = {{"", 0}, {"", 0}}, .n_columns = 2};
     struct rlhf__buf out = RLHF__BUF_INIT;
     rlhf__text_table_cell(&t, "a");
     rlhf__text_table_cell(&t, "b");

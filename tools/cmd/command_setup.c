@@ -98,9 +98,9 @@ int rlhf__command_setup_chat_given(const struct rlhf__chat_choice *chat) {
 rlhf_status rlhf__command_setup_chat_idle(const char *command, const struct rlhf__chat_choice *chat,
                                           const char *reason, struct rlhf__error *err) {
     const struct rlhf__chat_choice *flags = rlhf__command_setup_chat_flags();
-    const struct rlhf__flag_idle idle[] = {{flags->name, chat->name != NULL, 0},
-                                           {flags->vars, chat->vars != NULL, 0},
-                                           {flags->date, chat->date != NULL, 0}};
+    const struct rlhf__flag_idle idle[] = {{flags->name, chat->name != NULL},
+                                           {flags->vars, chat->vars != NULL},
+                                           {flags->date, chat->date != NULL}};
     return rlhf__flags_idle(idle, 3, command, reason, err);
 }
 

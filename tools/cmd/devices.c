@@ -16,7 +16,7 @@
 
 struct options {
     const char *backend;
-    int32_t json, reserved;
+    int32_t json;
 };
 
 #define O struct options
@@ -197,7 +197,7 @@ static void print_row(const json_t *row) {
 
 int rlhf__cmd_devices(const struct rlhf__env *env, int argc, char **argv) {
     static const char *const all[] = {"cpu", "reference", "cuda"};
-    struct options o = {NULL, 0, 0};
+    struct options o = {NULL, 0};
     struct rlhf__error err = {0, ""};
     if (rlhf__flags_helped(flags, N_FLAGS, "rlhf-host devices [--json]", argc, argv)) return 0;
     if (rlhf__flags_parse(flags, N_FLAGS, argc, argv, &o, NULL, &err) < 0) {

@@ -56,7 +56,7 @@ int rlhf__typed_integer(const char *text, int64_t *out);
 // A flag that has no effect in this command, and whether the user gave it.
 struct rlhf__flag_idle {
     const char *name;
-    int32_t given, reserved;
+    int32_t given;
 };
 
 // Reject the first of these flags that was given. `why` completes the message "FLAG has no effect".

@@ -37,7 +37,7 @@ void rlhf__given_finish(struct rlhf__given_settings *g) {
 rlhf_status rlhf__give_decoding(struct rlhf__given_settings *g,
                                 const struct rlhf__decoding_flags *d, const char *command,
                                 struct rlhf__error *err) {
-    const struct rlhf__flag_idle drawing = {"--temperature", d->temperature > 0, 0};
+    const struct rlhf__flag_idle drawing = {"--temperature", d->temperature > 0};
     if (d->greedy) RLHF_TRY(rlhf__flags_idle(&drawing, 1, command, "with --greedy", err));
     if (d->max_new > 0) rlhf__give(g, "sampling.max_new_tokens=%lld", (long long)d->max_new);
     if (d->temperature > 0) rlhf__give(g, "sampling.temperature=%.17g", d->temperature);

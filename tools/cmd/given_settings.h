@@ -29,7 +29,7 @@ void rlhf__given_finish(struct rlhf__given_settings *); // accepts a zeroed one 
 struct rlhf__decoding_flags {
     int64_t max_new;
     double temperature;
-    int32_t greedy, reserved;
+    int32_t greedy;
 };
 
 #define RLHF__DECODING_DEFAULTS                                                                    \

@@ -15,7 +15,6 @@ struct rlhf__plugin_file {
     const struct rlhf__plugin **plugin; // [n]
     size_t n;
     int32_t other; // 1: the file is not a plugin of any version; this counts as a failure
-    int32_t reserved;
 };
 
 // Open the file at `path`, which is absolute. If with_sum is 1, set the sha256 of its plugins. Even

@@ -277,8 +277,8 @@ static void print_table(const json_t *rows) {
 
 int rlhf__plugin_list(const struct rlhf__env *env, int argc, char **argv) {
     struct options {
-        int32_t json, reserved;
-    } o = {0, 0};
+        int32_t json;
+    } o = {0};
     static const struct rlhf__flag flags[] = {
         RLHF__FLAG_SW(struct options, "--json", json, "print a JSON list"),
     };

@@ -18,7 +18,7 @@
 
 struct digest {
     uint8_t sha256[32];
-    int32_t there, reserved; // there: 0 if nothing was found
+    int32_t there; // there: 0 if nothing was found
 };
 
 static void add_file(struct rlhf__sha256 *sum, struct digest *d, const char *dir,

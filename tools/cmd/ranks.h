@@ -11,7 +11,7 @@ struct rlhf__ranks {
     struct rlhf__collective collective;
     struct rlhf__split split;
     char shipped[RLHF__PATH_CAP]; // directory with what rank 0 sent; "" = none
-    int32_t joined, reserved;     // joined 1: the other ranks, if any, were joined
+    int32_t joined;               // joined 1: the other ranks, if any, were joined
 };
 
 // Call this before the settings of a resumed run are read. If a launcher started several processes,

@@ -91,7 +91,7 @@ static rlhf_status open_rows(const struct rlhf__eval_options *o, const struct rl
 static rlhf_status which_tokens(const struct rlhf__command_setup *w, const char *dir,
                                 const struct rlhf__eval_options *o, const struct rlhf__dataset *ds,
                                 int *assistant_only, struct rlhf__error *err) {
-    const struct rlhf__flag_idle idle = {"--tokens", o->tokens && !rlhf__dataset_chats(ds), 0};
+    const struct rlhf__flag_idle idle = {"--tokens", o->tokens && !rlhf__dataset_chats(ds)};
     RLHF_TRY(rlhf__flags_idle(&idle, 1, "eval", "here: no row has messages", err));
     *assistant_only = o->tokens && strcmp(o->tokens, "assistant") == 0;
     if (*assistant_only || (o->tokens && strcmp(o->tokens, "all") == 0) ||
@@ -142,7 +142,7 @@ static rlhf_status label_quality(struct rlhf__command_setup *w, const struct rlh
                                  const struct rlhf__model *m, const struct rlhf__dataset *ds,
                                  struct rlhf__error *err) {
     struct rlhf__label_quality q;
-    const struct rlhf__flag_idle idle = {"--tokens", o->tokens != NULL, 0};
+    const struct rlhf__flag_idle idle = {"--tokens", o->tokens != NULL};
     RLHF_TRY(rlhf__flags_idle(&idle, 1, "eval", "here: the model is a classifier", err));
     if (o->max_tokens > m->info.n_ctx)
         return rlhf__fail(err, RLHF_E_INVALID, "--max-tokens is %lld; the context of '%s' is %d",
@@ -198,9 +198,9 @@ static rlhf_status eval_kind(struct rlhf__command_setup *w, const char *dir, con
         return rlhf__eval_completions(w, dir, o, err);
     const int labeled = preferences == 2;
     if (labeled) preferences = 0;
-    const struct rlhf__flag_idle policy[] = {{"--reference", o->reference != NULL, 0},
-                                             {"--bos", o->bos, 0}};
-    const struct rlhf__flag_idle tokens = {"--tokens", o->tokens != NULL, 0};
+    const struct rlhf__flag_idle policy[] = {{"--reference", o->reference != NULL},
+                                             {"--bos", o->bos}};
+    const struct rlhf__flag_idle tokens = {"--tokens", o->tokens != NULL};
     if (reward_model || preferences)
         RLHF_TRY(rlhf__flags_idle(&tokens, 1, "eval", "on rows of preferences", err));
     if (!reward_model && preferences) return rlhf__eval_policy_preferences(w, dir, o, err);
@@ -262,22 +262,22 @@ static rlhf_status each_file(const struct rlhf__env *env, struct rlhf__eval_opti
 // Reject flags that belong to another kind of evaluation. Then set the defaults of flags that were
 // not given.
 static rlhf_status check_flags(struct rlhf__eval_options *o, struct rlhf__error *err) {
-    const struct rlhf__flag_idle sampling[] = {{"--n", o->n != NOT_GIVEN, 0},
-                                               {"--seed", o->seed != NOT_GIVEN, 0},
-                                               {"--config", o->config != NULL, 0},
-                                               {"--set", o->set.n > 0, 0},
-                                               {"--max-new", o->decoding.max_new > 0, 0},
-                                               {"--temperature", o->decoding.temperature > 0, 0},
-                                               {"--greedy", o->decoding.greedy, 0},
-                                               {"--per-prompt", o->per_prompt != NOT_GIVEN, 0},
-                                               {"--pass", !isnan(o->pass), 0}};
-    const struct rlhf__flag_idle compare = {"--compare", o->compare != NULL, 0},
-                                 save = {"--save", o->save, 0};
-    const struct rlhf__flag_idle rows[] = {{"--max-tokens", o->max_tokens != NOT_GIVEN, 0},
-                                           {"--beta", o->beta != NOT_GIVEN, 0},
-                                           {"--tokens", o->tokens != NULL, 0},
-                                           {"--bos", o->bos, 0}};
-    const struct rlhf__flag_idle beta = {"--beta", o->beta != NOT_GIVEN, 0};
+    const struct rlhf__flag_idle sampling[] = {{"--n", o->n != NOT_GIVEN},
+                                               {"--seed", o->seed != NOT_GIVEN},
+                                               {"--config", o->config != NULL},
+                                               {"--set", o->set.n > 0},
+                                               {"--max-new", o->decoding.max_new > 0},
+                                               {"--temperature", o->decoding.temperature > 0},
+                                               {"--greedy", o->decoding.greedy},
+                                               {"--per-prompt", o->per_prompt != NOT_GIVEN},
+                                               {"--pass", !isnan(o->pass)}};
+    const struct rlhf__flag_idle compare = {"--compare", o->compare != NULL},
+                                 save = {"--save", o->save};
+    const struct rlhf__flag_idle rows[] = {{"--max-tokens", o->max_tokens != NOT_GIVEN},
+                                           {"--beta", o->beta != NOT_GIVEN},
+                                           {"--tokens", o->tokens != NULL},
+                                           {"--bos", o->bos}};
+    const struct rlhf__flag_idle beta = {"--beta", o->beta != NOT_GIVEN};
     const int scored = o->reward.n > 0 || o->environment;
     if (!scored) {
         RLHF_TRY(rlhf__flags_idle(sampling, sizeof sampling / sizeof *sampling, "eval",

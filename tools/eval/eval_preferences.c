@@ -144,7 +144,7 @@ static rlhf_status choose_beta(const struct rlhf__command_setup *w, const char *
 }
 
 static rlhf_status check_bos(const struct policy_measured *m, struct rlhf__error *err) {
-    const struct rlhf__flag_idle bos = {"--bos", m->o->bos, 0};
+    const struct rlhf__flag_idle bos = {"--bos", m->o->bos};
     if (rlhf__tokenizer_info(m->policy->tok)->bos < 0)
         return rlhf__flags_idle(&bos, 1, "eval", "here: the model's tokenizer has no BOS token",
                                 err);
@@ -166,7 +166,7 @@ static rlhf_status open_policy(struct rlhf__command_setup *w, const char *dir,
     RLHF_TRY(open_rows(w, o, m->policy, shortest, o->bos || rlhf__tokenizer_has_bos(m->policy->tok),
                        m->completions, &m->set, err));
     if (rlhf__preferences_chats(m->set) < rlhf__preferences_count(m->set)) return RLHF_OK;
-    return rlhf__flags_idle(&(struct rlhf__flag_idle){"--bos", o->bos, 0}, 1, "eval",
+    return rlhf__flags_idle(&(struct rlhf__flag_idle){"--bos", o->bos}, 1, "eval",
                             "here: all rows have messages, and the chat template says how they "
                             "begin",
                             err);
@@ -221,8 +221,8 @@ rlhf_status rlhf__eval_completions(struct rlhf__command_setup *w, const char *di
                                    const struct rlhf__eval_options *o, struct rlhf__error *err) {
     struct policy_measured m = {.o = o, .completions = 1};
     struct rlhf__completion_quality q;
-    const struct rlhf__flag_idle idle[] = {{"--beta", o->beta > 0, 0},
-                                           {"--tokens", o->tokens != NULL, 0}};
+    const struct rlhf__flag_idle idle[] = {{"--beta", o->beta > 0},
+                                           {"--tokens", o->tokens != NULL}};
     RLHF_TRY(rlhf__flags_idle(idle, 2, "eval", "on labeled completions", err));
     rlhf_status st = open_policy(w, dir, &m, err);
     const struct rlhf__evaluating how = {.cancelled = w->env->cancelled};

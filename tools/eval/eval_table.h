@@ -21,7 +21,7 @@ struct rlhf__table_row {
 struct rlhf__table_side {
     const char *model; // directory, borrowed
     double reward_std, std[RLHF__TABLE_REWARDS];
-    uint32_t scored, reserved; // responses that have a reward
+    uint32_t scored; // responses that have a reward
 };
 
 struct rlhf__table {

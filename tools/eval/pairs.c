@@ -72,7 +72,7 @@ struct maker {
 
 // Indices of the responses chosen among the k responses to one prompt; -1: no such response.
 struct choice {
-    int32_t best, second, worst, reserved;
+    int32_t best, second, worst;
 };
 
 static int same_text(rlhf_str a, rlhf_str b) {
@@ -91,7 +91,7 @@ static int usable(const struct rlhf__scored *x, const uint8_t *keep, int32_t i, 
 // Ties go to the first response.
 static struct choice choose(const struct rlhf__scored *x, const float *score, const uint8_t *keep,
                             int32_t k) {
-    struct choice c = {-1, -1, -1, 0};
+    struct choice c = {-1, -1, -1};
     for (int32_t i = 0; i < k; i++)
         if (usable(x, keep, i, -1) && (c.best < 0 || score[i] > score[c.best])) c.best = i;
     for (int32_t i = 0; i < k; i++) {

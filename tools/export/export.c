@@ -26,7 +26,7 @@ struct options {
     int32_t force, merge;
     const char *source;
     uint64_t shard_bytes;
-    int32_t to_dtype, reserved2; // enum rlhf__tensor_dtype, -1 = not given
+    int32_t to_dtype; // enum rlhf__tensor_dtype, -1 = not given
 };
 
 #define O struct options
@@ -88,8 +88,8 @@ static rlhf_status parse_dtype(const char *text, int32_t *out, struct rlhf__erro
 
 static rlhf_status check(struct options *o, const struct rlhf__flag_list *rest,
                          struct rlhf__error *err) {
-    const struct rlhf__flag_idle of_dir[] = {{"--shard-size", o->shard_size != NULL, 0},
-                                             {"--base-model", o->base_model != NULL, 0}};
+    const struct rlhf__flag_idle of_dir[] = {{"--shard-size", o->shard_size != NULL},
+                                             {"--base-model", o->base_model != NULL}};
     if (rest->n != 1 || (!o->to && !o->gguf))
         return rlhf__fail(err, RLHF_E_INVALID, "export: give %s, as in export RUN --to DIR",
                           rest->n == 0  ? "a run's directory or a model's"
@@ -260,8 +260,8 @@ static void warn_of_pooling(const struct job *j) {
 // does not support.
 static rlhf_status check_adapter(const struct job *j, struct rlhf__error *err) {
     const struct options *o = j->o;
-    const struct rlhf__flag_idle of_model[] = {{"--gguf", o->gguf != NULL, 0},
-                                               {"--shard-size", o->shard_size != NULL, 0}};
+    const struct rlhf__flag_idle of_model[] = {{"--gguf", o->gguf != NULL},
+                                               {"--shard-size", o->shard_size != NULL}};
     if (o->merge && !j->source.peft.dir)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "export: --merge has no effect here: '%s' has no adapter (--adapter DIR "
@@ -300,7 +300,7 @@ static rlhf_status run(struct job *j, struct rlhf__error *err) {
     const char *from = rlhf__dirs_shared(j->env->dirs, o->source, room);
     RLHF_TRY(rlhf__export_source_open(&j->source, from, o->adapter, o->checkpoint, log, err));
     const struct rlhf__flag_idle of_card = {"--base-model",
-                                            o->base_model && rlhf__export_card_kept(&j->source), 0};
+                                            o->base_model && rlhf__export_card_kept(&j->source)};
     RLHF_TRY(rlhf__flags_idle(&of_card, 1, "export",
                               "on a model that already has a README.md, which is kept unchanged",
                               err));

@@ -16,7 +16,7 @@ struct rlhf__export_card {
     const char *base_model; // --base-model, NULL = from paths and config
     const char *dtype;      // "f32", ...; NULL = mixed
     int64_t n_parameters;
-    int32_t adapter, reserved; // 1: an adapter alone, for PEFT
+    int32_t adapter; // 1: an adapter alone, for PEFT
 };
 
 // Write README.md. If the source is not from a run and has a README.md, keep that file. Errors:

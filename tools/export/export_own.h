@@ -7,7 +7,7 @@
 // The own files of a directory.
 struct rlhf__export_own {
     char first[256]; // the name of one of them
-    int32_t n, reserved;
+    int32_t n;
 };
 
 // Give each file of the directory `from` that no export writes a second name in `to` (a hard link),

@@ -12,7 +12,6 @@ struct rlhf__export_tensors {
     size_t n;
     struct rlhf__tensor table; // a head that is stored instead of its tied embedding, renamed
     int32_t dtype; // dtype of all floats in the file (enum rlhf__tensor_dtype), -1 = mixed
-    int32_t reserved;
 };
 
 // Open the weights and choose the tensors to export. If `exact` is 1 and a checkpoint's

@@ -41,11 +41,11 @@ static rlhf_status refuse(const char *dir, const char *name, const json_t *v,
 
 static const struct {
     const char *model_type, *arch;
-    int32_t family, reserved;
+    int32_t family;
 } archs[] = {
-    {"llama", "llama", RLHF__GGUF_LLAMA, 0}, {"mistral", "llama", RLHF__GGUF_LLAMA, 0},
-    {"qwen2", "qwen2", RLHF__GGUF_QWEN2, 0}, {"qwen3", "qwen3", RLHF__GGUF_QWEN3, 0},
-    {"gpt2", "gpt2", RLHF__GGUF_GPT2, 0},
+    {"llama", "llama", RLHF__GGUF_LLAMA}, {"mistral", "llama", RLHF__GGUF_LLAMA},
+    {"qwen2", "qwen2", RLHF__GGUF_QWEN2}, {"qwen3", "qwen3", RLHF__GGUF_QWEN3},
+    {"gpt2", "gpt2", RLHF__GGUF_GPT2},
 };
 
 static rlhf_status find_arch(const json_t *config, const char *dir, struct rlhf__gguf_config *out,
@@ -200,43 +200,42 @@ struct name {
     const char *hf, *gguf;
     int32_t rows;
     int32_t weight, bias; // architectures with this weight; architectures with this bias
-    int32_t reserved;
 };
 
 static const struct name rotary_block[] = {
-    {"input_layernorm", "attn_norm", RLHF__GGUF_AS_IS, ROTARY, NONE, 0},
-    {"self_attn.q_proj", "attn_q", RLHF__GGUF_PAIR_Q, ROTARY, LLAMA | QWEN2, 0},
-    {"self_attn.k_proj", "attn_k", RLHF__GGUF_PAIR_K, ROTARY, LLAMA | QWEN2, 0},
-    {"self_attn.v_proj", "attn_v", RLHF__GGUF_AS_IS, ROTARY, LLAMA | QWEN2, 0},
-    {"self_attn.o_proj", "attn_output", RLHF__GGUF_AS_IS, ROTARY, LLAMA, 0},
-    {"self_attn.q_norm", "attn_q_norm", RLHF__GGUF_AS_IS, QWEN3, NONE, 0},
-    {"self_attn.k_norm", "attn_k_norm", RLHF__GGUF_AS_IS, QWEN3, NONE, 0},
-    {"post_attention_layernorm", "ffn_norm", RLHF__GGUF_AS_IS, ROTARY, NONE, 0},
-    {"mlp.gate_proj", "ffn_gate", RLHF__GGUF_AS_IS, ROTARY, LLAMA, 0},
-    {"mlp.up_proj", "ffn_up", RLHF__GGUF_AS_IS, ROTARY, LLAMA, 0},
-    {"mlp.down_proj", "ffn_down", RLHF__GGUF_AS_IS, ROTARY, LLAMA, 0},
+    {"input_layernorm", "attn_norm", RLHF__GGUF_AS_IS, ROTARY, NONE},
+    {"self_attn.q_proj", "attn_q", RLHF__GGUF_PAIR_Q, ROTARY, LLAMA | QWEN2},
+    {"self_attn.k_proj", "attn_k", RLHF__GGUF_PAIR_K, ROTARY, LLAMA | QWEN2},
+    {"self_attn.v_proj", "attn_v", RLHF__GGUF_AS_IS, ROTARY, LLAMA | QWEN2},
+    {"self_attn.o_proj", "attn_output", RLHF__GGUF_AS_IS, ROTARY, LLAMA},
+    {"self_attn.q_norm", "attn_q_norm", RLHF__GGUF_AS_IS, QWEN3, NONE},
+    {"self_attn.k_norm", "attn_k_norm", RLHF__GGUF_AS_IS, QWEN3, NONE},
+    {"post_attention_layernorm", "ffn_norm", RLHF__GGUF_AS_IS, ROTARY, NONE},
+    {"mlp.gate_proj", "ffn_gate", RLHF__GGUF_AS_IS, ROTARY, LLAMA},
+    {"mlp.up_proj", "ffn_up", RLHF__GGUF_AS_IS, ROTARY, LLAMA},
+    {"mlp.down_proj", "ffn_down", RLHF__GGUF_AS_IS, ROTARY, LLAMA},
     {0},
 };
 static const struct name rotary_outside[] = {
-    {"embed_tokens", "token_embd", RLHF__GGUF_AS_IS, ROTARY, NONE, 0},
-    {"norm", "output_norm", RLHF__GGUF_AS_IS, ROTARY, NONE, 0},
-    {"lm_head", "output", RLHF__GGUF_AS_IS, ROTARY, NONE, 0},
+    {"embed_tokens", "token_embd", RLHF__GGUF_AS_IS, ROTARY, NONE},
+    {"norm", "output_norm", RLHF__GGUF_AS_IS, ROTARY, NONE},
+    {"lm_head", "output", RLHF__GGUF_AS_IS, ROTARY, NONE},
     {0},
 };
 static const struct name gpt2_block[] = {
-    {"ln_1", "attn_norm", RLHF__GGUF_AS_IS, GPT2, GPT2, 0},
-    {"attn.c_attn", "attn_qkv", RLHF__GGUF_TRANSPOSED, GPT2, GPT2, 0},
-    {"attn.c_proj", "attn_output", RLHF__GGUF_TRANSPOSED, GPT2, GPT2, 0},
-    {"ln_2", "ffn_norm", RLHF__GGUF_AS_IS, GPT2, GPT2, 0},
-    {"mlp.c_fc", "ffn_up", RLHF__GGUF_TRANSPOSED, GPT2, GPT2, 0},
-    {"mlp.c_proj", "ffn_down", RLHF__GGUF_TRANSPOSED, GPT2, GPT2, 0},
+    {"ln_1", "attn_norm", RLHF__GGUF_AS_IS, GPT2, GPT2},
+    {"attn.c_attn", "attn_qkv", RLHF__GGUF_TRANSPOSED, GPT2, GPT2},
+    {"attn.c_proj", "attn_output", RLHF__GGUF_TRANSPOSED, GPT2, GPT2},
+    {"ln_2", "ffn_norm", RLHF__GGUF_AS_IS, GPT2, GPT2},
+    {"mlp.c_fc", "ffn_up", RLHF__GGUF_TRANSPOSED, GPT2, GPT2},
+    {"mlp.c_proj", "ffn_down", RLHF__GGUF_TRANSPOSED, GPT2, GPT2},
     {0},
 };
 static const struct name gpt2_outside[] = {
-    {"wte", "token_embd", RLHF__GGUF_AS_IS, GPT2, NONE, 0},
-    {"wpe", "position_embd", RLHF__GGUF_AS_IS, GPT2, NONE, 0},
-    {"ln_f", "output_norm", RLHF__GGUF_AS_IS, GPT2, GPT2, 0},
-    {"lm_head", "output", RLHF__GGUF_AS_IS, GPT2, NONE, 0},
+    {"wte", "token_embd", RLHF__GGUF_AS_IS, GPT2, NONE},
+    {"wpe", "position_embd", RLHF__GGUF_AS_IS, GPT2, NONE},
+    {"ln_f", "output_norm", RLHF__GGUF_AS_IS, GPT2, GPT2},
+    {"lm_head", "output", RLHF__GGUF_AS_IS, GPT2, NONE},
     {0},
 };
 

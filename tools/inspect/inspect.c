@@ -74,21 +74,20 @@ struct job {
 // Refuses flags that --weights or --samples would ignore, and flags that have an effect only with
 // one of the two.
 static rlhf_status check_kind(const struct options *o, struct rlhf__error *err) {
-    const struct rlhf__flag_idle of_samples[] = {{"--n", o->n > 0, 0},
-                                                 {"--max-new", o->max_new > 0, 0},
-                                                 {"--temperature", o->temperature > 0, 0},
-                                                 {"--seed", o->seed >= 0, 0}};
-    const struct rlhf__flag_idle of_weights[] = {{"--no-rank", o->no_rank, 0}};
-    const struct rlhf__flag_idle of_numbers[] = {{"--words", o->words != NULL, 0},
-                                                 {"--reward-model", o->reward_model != NULL, 0},
-                                                 {"--critic", o->critic != NULL, 0},
-                                                 {"--out", o->out != NULL, 0},
-                                                 {"--no-patching", o->no_patching, 0}};
-    const struct rlhf__flag_idle of_models[] = {
-        {"--prompt", o->prompt != NULL, 0},
-        {"--bos", o->bos, 0},
-        {"--threads", o->at.threads > 0, 0},
-        {"--backend", strcmp(o->at.backend, "auto") != 0, 0}};
+    const struct rlhf__flag_idle of_samples[] = {{"--n", o->n > 0},
+                                                 {"--max-new", o->max_new > 0},
+                                                 {"--temperature", o->temperature > 0},
+                                                 {"--seed", o->seed >= 0}};
+    const struct rlhf__flag_idle of_weights[] = {{"--no-rank", o->no_rank}};
+    const struct rlhf__flag_idle of_numbers[] = {{"--words", o->words != NULL},
+                                                 {"--reward-model", o->reward_model != NULL},
+                                                 {"--critic", o->critic != NULL},
+                                                 {"--out", o->out != NULL},
+                                                 {"--no-patching", o->no_patching}};
+    const struct rlhf__flag_idle of_models[] = {{"--prompt", o->prompt != NULL},
+                                                {"--bos", o->bos},
+                                                {"--threads", o->at.threads > 0},
+                                                {"--backend", strcmp(o->at.backend, "auto") != 0}};
     if (o->weights && o->samples)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "inspect: --weights and --samples do not go together");
@@ -101,10 +100,10 @@ static rlhf_status check_kind(const struct options *o, struct rlhf__error *err) 
 }
 
 static rlhf_status check(const struct options *o, struct rlhf__error *err) {
-    const struct rlhf__flag_idle of_pair[] = {{"--base", o->base != NULL, 0},
-                                              {"--words", o->words != NULL, 0},
-                                              {"--adapter", o->at.adapter != NULL, 0},
-                                              {"--no-patching", o->no_patching, 0}};
+    const struct rlhf__flag_idle of_pair[] = {{"--base", o->base != NULL},
+                                              {"--words", o->words != NULL},
+                                              {"--adapter", o->at.adapter != NULL},
+                                              {"--no-patching", o->no_patching}};
     RLHF_TRY(check_kind(o, err));
     if (!o->tuned && ((!o->reward_model && !o->critic) || o->weights || o->samples))
         return rlhf__fail(err, RLHF_E_INVALID, "inspect: give the trained model with --tuned DIR%s",

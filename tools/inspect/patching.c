@@ -18,7 +18,7 @@ struct work {
     double *g;         // [d] scratch
     float *w[2];       // [heads * width, d] of the base, and of the tuned model
     float *rows, *end; // [most rows, n, d] streams to run from; their ends
-    uint32_t most, reserved;
+    uint32_t most;
 };
 
 int rlhf__part_is_patched(const struct rlhf__layer_part *p) {

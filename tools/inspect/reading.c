@@ -60,14 +60,14 @@ static rlhf_status read_layer(struct rlhf__reading *r, int32_t l, struct rlhf__e
     const struct {
         float *to;
         uint64_t n;
-        int32_t point, reserved;
-    } points[] = {{r->in + at * stream, stream, RLHF_TAP_IN, 0},
-                  {r->mid + at * stream, stream, RLHF_TAP_MID, 0},
-                  {r->q + at * q, q, RLHF_TAP_Q, 0},
-                  {r->k + at * kv, kv, RLHF_TAP_K, 0},
-                  {r->v + at * kv, kv, RLHF_TAP_V, 0},
-                  {r->heads + at * q, q, RLHF_TAP_HEADS, 0},
-                  {r->scale + at, 1, RLHF_TAP_SCALE, 0}};
+        int32_t point;
+    } points[] = {{r->in + at * stream, stream, RLHF_TAP_IN},
+                  {r->mid + at * stream, stream, RLHF_TAP_MID},
+                  {r->q + at * q, q, RLHF_TAP_Q},
+                  {r->k + at * kv, kv, RLHF_TAP_K},
+                  {r->v + at * kv, kv, RLHF_TAP_V},
+                  {r->heads + at * q, q, RLHF_TAP_HEADS},
+                  {r->scale + at, 1, RLHF_TAP_SCALE}};
     for (size_t k = 0; k < sizeof points / sizeof *points; k++)
         RLHF_TRY(rlhf__tap_read(&r->tap, points[k].point, l, points[k].to, points[k].n, err));
     RLHF_TRY(read_if(r, RLHF_TAP_OUT_BIAS, l, r->bias_out + at * d, d, &r->out_bias, err));

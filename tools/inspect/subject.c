@@ -182,7 +182,7 @@ static rlhf_status attend(struct rlhf__subject *s, struct rlhf__error *err) {
 
 struct ticking {
     const struct rlhf__subject_how *how;
-    int32_t layers, reserved;
+    int32_t layers;
 };
 
 static int tick(void *ctx, int32_t layer) {
@@ -193,7 +193,7 @@ static int tick(void *ctx, int32_t layer) {
 
 static rlhf_status patch(struct rlhf__subject *s, const struct rlhf__subject_how *how,
                          struct rlhf__error *err) {
-    struct ticking k = {how, s->attribution[0].layers, 0};
+    struct ticking k = {how, s->attribution[0].layers};
     const struct rlhf__patched_model of[] = {{&s->reading[0], &s->direction[0]},
                                              {&s->reading[1], &s->direction[1]}};
     RLHF_TRY(rlhf__patching_take(&s->patching, &of[0], &of[1], &s->attribution[0], tick, &k, err));

@@ -140,7 +140,7 @@ int rlhf__cmd_report(const struct rlhf__env *env, int argc, char **argv) {
                            argv))
         return 0;
     rlhf_status st = rlhf__flags_parse(flags, N_FLAGS, argc, argv, &o, &runs, &err);
-    const struct rlhf__flag_idle idle[] = {{"--out", o.out != NULL, 0}, {"--open", o.open, 0}};
+    const struct rlhf__flag_idle idle[] = {{"--out", o.out != NULL}, {"--open", o.open}};
     if (st == RLHF_OK && runs.n == 0)
         st = rlhf__fail(&err, RLHF_E_INVALID,
                         "report: give the directory of a run, as in report RUN");

@@ -22,21 +22,21 @@ enum argument { NO_ARG, ONE_ARG };
 static const struct {
     const char *name, *arg, *help;
     command_fn *run;
-    int32_t argument, reserved;
+    int32_t argument;
 } commands[] = {
-    {"/help", "", "this list", help, NO_ARG, 0},
-    {"/model", "DIR", "another model or run", use_model, ONE_ARG, 0},
-    {"/compare", "DIR|off", "a second model to compare with", compare, ONE_ARG, 0},
-    {"/temperature", "T", "logits are divided by it", temperature, ONE_ARG, 0},
-    {"/top-p", "P", "keep the most likely mass P", top_p, ONE_ARG, 0},
-    {"/max-new", "N", "longest text in new tokens", max_new, ONE_ARG, 0},
-    {"/greedy", "", "always the most likely token; /temperature draws again", greedy, NO_ARG, 0},
-    {"/seed", "S", "seed of the draws, which start over", seed, ONE_ARG, 0},
-    {"/n", "K", "how many texts for each line", texts, ONE_ARG, 0},
-    {"/reward", "PLUGIN|off", "score texts by a reward", reward, ONE_ARG, 0},
-    {"/tokens", "", "the tokens of the last text", tokens, NO_ARG, 0},
-    {"/new", "", "forget the conversation with a chat model", forget, NO_ARG, 0},
-    {"/quit", "", "end, as Ctrl-D does", quit, NO_ARG, 0},
+    {"/help", "", "this list", help, NO_ARG},
+    {"/model", "DIR", "another model or run", use_model, ONE_ARG},
+    {"/compare", "DIR|off", "a second model to compare with", compare, ONE_ARG},
+    {"/temperature", "T", "logits are divided by it", temperature, ONE_ARG},
+    {"/top-p", "P", "keep the most likely mass P", top_p, ONE_ARG},
+    {"/max-new", "N", "longest text in new tokens", max_new, ONE_ARG},
+    {"/greedy", "", "always the most likely token; /temperature draws again", greedy, NO_ARG},
+    {"/seed", "S", "seed of the draws, which start over", seed, ONE_ARG},
+    {"/n", "K", "how many texts for each line", texts, ONE_ARG},
+    {"/reward", "PLUGIN|off", "score texts by a reward", reward, ONE_ARG},
+    {"/tokens", "", "the tokens of the last text", tokens, NO_ARG},
+    {"/new", "", "forget the conversation with a chat model", forget, NO_ARG},
+    {"/quit", "", "end, as Ctrl-D does", quit, NO_ARG},
 };
 #define N_COMMANDS (sizeof commands / sizeof *commands)
 

@@ -304,13 +304,13 @@ static rlhf_status run(const struct rlhf__env *env, const struct options *o,
 // Play with an environment instead.
 static rlhf_status play(const struct rlhf__env *env, const struct options *o,
                         struct rlhf__error *err) {
-    const struct rlhf__flag_idle idle[] = {{"--prompt", o->prompt.n > 0, 0},
-                                           {"--stop-id", o->stop_id.n > 0, 0},
-                                           {"--greedy", o->greedy, 0},
-                                           {"--raw", o->raw, 0},
-                                           {"--bos", o->bos, 0},
-                                           {"--ignore-eos", o->ignore_eos, 0},
-                                           {"--token-table", o->token_table, 0}};
+    const struct rlhf__flag_idle idle[] = {{"--prompt", o->prompt.n > 0},
+                                           {"--stop-id", o->stop_id.n > 0},
+                                           {"--greedy", o->greedy},
+                                           {"--raw", o->raw},
+                                           {"--bos", o->bos},
+                                           {"--ignore-eos", o->ignore_eos},
+                                           {"--token-table", o->token_table}};
     RLHF_TRY(rlhf__flags_idle(idle, sizeof idle / sizeof *idle, "generate", "with --env", err));
     const struct rlhf__generate_episodes e = {.model = o->model,
                                               .environment = o->environment,
@@ -334,15 +334,15 @@ static rlhf_status play(const struct rlhf__env *env, const struct options *o,
 // Reject flags that have no effect with --greedy. Then set the defaults of flags that were not
 // given.
 static rlhf_status check_flags(struct options *o, struct rlhf__error *err) {
-    const struct rlhf__flag_idle turns = {"--turns", o->turns > 0, 0};
+    const struct rlhf__flag_idle turns = {"--turns", o->turns > 0};
     RLHF_TRY(rlhf__flags_idle(&turns, 1, "generate", "without --env", err));
-    const struct rlhf__flag_idle drawing[] = {{"--temperature", o->temperature > 0, 0},
-                                              {"--top-k", o->top_k >= 0, 0},
-                                              {"--top-p", o->top_p > 0, 0},
-                                              {"--min-p", o->min_p >= 0, 0},
-                                              {"--seed", o->seed >= 0, 0},
-                                              {"--n", o->n > 1, 0}};
-    const struct rlhf__flag_idle table = {"--token-table", o->token_table, 0};
+    const struct rlhf__flag_idle drawing[] = {{"--temperature", o->temperature > 0},
+                                              {"--top-k", o->top_k >= 0},
+                                              {"--top-p", o->top_p > 0},
+                                              {"--min-p", o->min_p >= 0},
+                                              {"--seed", o->seed >= 0},
+                                              {"--n", o->n > 1}};
+    const struct rlhf__flag_idle table = {"--token-table", o->token_table};
     if (o->json)
         RLHF_TRY(rlhf__flags_idle(&table, 1, "generate",
                                   "with --json, which prints log-probs itself", err));

@@ -58,7 +58,7 @@ rlhf_status rlhf__generate_input_template(struct rlhf__generate_input *j, struct
     int lines = 0;
     for (size_t i = 0; j->prompts.lines && i < j->prompts.n; i++)
         lines |= j->prompts.text[i].len > 0;
-    const struct rlhf__flag_idle raw = {"--raw", j->how.raw && !lines, 0};
+    const struct rlhf__flag_idle raw = {"--raw", j->how.raw && !lines};
     RLHF_TRY(rlhf__flags_idle(&raw, 1, "generate",
                               j->how.flags
                                   ? "here: the prompt is empty, so the text begins at the BOS "

@@ -25,7 +25,7 @@ struct rlhf__generate_input {
     struct rlhf__ids ids; // of all prompts, concatenated
     size_t *at;           // [prompts + 1] offsets in `ids`
     size_t longest;
-    int32_t texts_alone, reserved; // 1: the run that trained the model had no rows with messages
+    int32_t texts_alone; // 1: the run that trained the model had no rows with messages
 };
 
 // Returns 1 if prompt i is a text, and 0 if it is a chat. A chat gets no separate BOS token,

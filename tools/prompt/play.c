@@ -21,7 +21,7 @@ struct options {
     const char *environment, *prompts, *policy, *script;
     struct rlhf__chat_choice chat;
     int64_t row, turns, seed, max_mib;
-    int32_t json, reserved;
+    int32_t json;
 };
 
 #define O struct options
@@ -243,7 +243,7 @@ static void finish(struct game *g) {
 static rlhf_status run(const struct rlhf__env *env, const struct options *o,
                        struct rlhf__error *err) {
     const struct rlhf__command_setup_flags at = RLHF__COMMAND_SETUP_DEFAULTS;
-    const struct rlhf__flag_idle idle[] = {{"--row", o->row > 0 && !o->prompts, 0}};
+    const struct rlhf__flag_idle idle[] = {{"--row", o->row > 0 && !o->prompts}};
     struct rlhf__command_setup w = {0};
     struct rlhf__config config = {0};
     struct game g = {.o = o, .env = env};

@@ -7,7 +7,7 @@
 
 struct rlhf__play_show {
     const struct rlhf__tokenizer *tok; // of the policy; NULL: none
-    int32_t json, reserved;
+    int32_t json;
 };
 
 // Print the tools of the environment. `tools` is the text of a JSON list, or NULL if there are

@@ -15,7 +15,7 @@ struct rlhf__token_table {
     const float *logp, *ref;      // [n]; ref NULL: without a reference
     const float *entropy, *value; // [n]; NULL: without the column
     size_t n;
-    int32_t color, reserved; // 1: the terminal shows colors
+    int32_t color; // 1: the terminal shows colors
 };
 
 // Append the table, with a heading. Errors: RLHF_E_NOMEM. [any]

@@ -275,7 +275,7 @@ static rlhf_status run(const struct rlhf__env *env, const struct options *o,
                        const struct rlhf__flag_list *typed, struct rlhf__error *err) {
     struct rlhf__tokenizer *tok = NULL;
     struct shown s = {.text = RLHF__BUF_INIT};
-    const struct rlhf__flag_idle idle[] = {{"--bos", o->bos, 0}, {"--special", o->special, 0}};
+    const struct rlhf__flag_idle idle[] = {{"--bos", o->bos}, {"--special", o->special}};
     if (typed->n && o->data)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "tokenize: give texts as arguments or by --data, not both");

@@ -17,7 +17,7 @@ struct found {
     const char *typed; // the word
     size_t len, n;
     struct rlhf__buf common, list;
-    int32_t folder, reserved; // 1: the last candidate is a directory
+    int32_t folder; // 1: the last candidate is a directory
 };
 
 static void offer(struct found *f, const char *name, int folder) {

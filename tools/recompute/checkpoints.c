@@ -15,16 +15,16 @@
 // A file of a checkpoint, and the file with its moments.
 static const struct {
     const char *name, *optim;
-    int32_t is_moments, reserved;
+    int32_t is_moments;
 } files[] = {
-    {"model.safetensors", "state/optimizer.safetensors", 0, 0},
-    {"adapter_model.safetensors", "state/optimizer.safetensors", 0, 0},
-    {"state/master.safetensors", "state/optimizer.safetensors", 0, 0},
-    {"state/value_head.safetensors", "state/optimizer.safetensors", 0, 0},
-    {"state/critic.safetensors", "state/critic_optimizer.safetensors", 0, 0},
-    {"state/reference.safetensors", "state/optimizer.safetensors", 0, 0},
-    {"state/optimizer.safetensors", NULL, 1, 0},
-    {"state/critic_optimizer.safetensors", NULL, 1, 0},
+    {"model.safetensors", "state/optimizer.safetensors", 0},
+    {"adapter_model.safetensors", "state/optimizer.safetensors", 0},
+    {"state/master.safetensors", "state/optimizer.safetensors", 0},
+    {"state/value_head.safetensors", "state/optimizer.safetensors", 0},
+    {"state/critic.safetensors", "state/critic_optimizer.safetensors", 0},
+    {"state/reference.safetensors", "state/optimizer.safetensors", 0},
+    {"state/optimizer.safetensors", NULL, 1},
+    {"state/critic_optimizer.safetensors", NULL, 1},
 };
 
 // ---- one file of the three checkpoints ----

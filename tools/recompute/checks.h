@@ -25,7 +25,7 @@ struct rlhf__recompute_check {
     double moved; // the largest `relative` of this number in the trials (recompute_rounding.h)
     int32_t has_values; // 1: run and again are set
     int32_t wrong;
-    int32_t raised, reserved; // raised 1: the limit was raised to what rounding does
+    int32_t raised; // raised 1: the limit was raised to what rounding does
 };
 
 // Zero-initialize; release with rlhf__checks_finish.

@@ -42,7 +42,6 @@ struct rlhf__again_told {
     int32_t samples;     // 1: the algorithm samples, so the phase needs recorded responses
     int32_t lacks_rows;  // 1: responses are not recorded, so nothing was computed
     int32_t reads_start; // 1: the phase begins at a checkpoint; 0: at the run's beginning
-    int32_t reserved;
 };
 
 // Compute the phases. For a single phase, `rows` must be positioned at that phase. Names the

@@ -10,7 +10,6 @@ enum { RLHF__TEXT_TABLE_COLUMNS = 32 };
 struct rlhf__text_table_column {
     const char *title; // borrowed; "" for none
     int32_t right;     // 1: aligned to the right
-    int32_t reserved;
 };
 
 // Zero-initialize and set the columns; release with rlhf__text_table_finish. After a failed

@@ -22,7 +22,7 @@ enum { GROUPS_MAX = 26, CELL_COLUMNS = 44 };
 
 struct options {
     struct rlhf__flag_list metrics;
-    int32_t json, reserved;
+    int32_t json;
 };
 
 static const char *letter(size_t group) {

@@ -133,7 +133,7 @@ int rlhf__runs_list(const struct rlhf__env *env, int argc, char **argv) {
     struct rlhf__error err = {0, ""};
     rlhf_status st = rlhf__flags_parse(flags, 2, argc, argv, &o, &rest, &err);
     const char *dir = rest.n ? rest.item[0] : RLHF__RUNS_DIR;
-    const struct rlhf__flag_idle idle = {"--watch", o.watch, 0};
+    const struct rlhf__flag_idle idle = {"--watch", o.watch};
     if (st == RLHF_OK && rest.n > 1)
         st = rlhf__fail(&err, RLHF_E_INVALID, "runs list: give one directory, found \"%s\" too",
                         rest.item[1]);

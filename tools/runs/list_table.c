@@ -155,15 +155,15 @@ static int any_resumes(const struct rlhf__runs_found *f) {
 void rlhf__list_table_put(const struct rlhf__runs_found *f, const struct rlhf__list_view *v,
                           struct rlhf__buf *out) {
     const char *word = common_word(f);
-    struct rlhf__text_table t = {.column = {{"run", 0, 0},
-                                            {"state", 0, 0},
-                                            {"phase", 1, 0},
-                                            {word ? word : "first → last", 0, 0},
-                                            {"kl", 1, 0},
-                                            {"time", 1, 0},
-                                            {"size", 1, 0},
-                                            {"started", 0, 0},
-                                            {"", 0, 0}},
+    struct rlhf__text_table t = {.column = {{"run", 0},
+                                            {"state", 0},
+                                            {"phase", 1},
+                                            {word ? word : "first → last", 0},
+                                            {"kl", 1},
+                                            {"time", 1},
+                                            {"size", 1},
+                                            {"started", 0},
+                                            {"", 0}},
                                  .n_columns = 9};
     const size_t shown = v->most > 0 && (size_t)v->most < f->n ? (size_t)v->most : f->n;
     for (size_t i = 0; i < shown; i++)

@@ -16,7 +16,7 @@
 
 struct options {
     int64_t keep;
-    int32_t keep_last, yes, json, reserved;
+    int32_t keep_last, yes, json;
 };
 
 // The result for one run.

@@ -22,7 +22,7 @@
 enum { CURVE_COLUMNS = 24 };
 
 struct options {
-    int32_t json, reserved;
+    int32_t json;
 };
 
 // ---- lines ----
@@ -30,7 +30,6 @@ struct options {
 struct lines {
     struct rlhf__buf out;
     int32_t width; // of the terminal, 0: no limit
-    int32_t reserved;
 };
 
 // Append a line "label text", with the text wrapped at the indentation.
@@ -131,7 +130,7 @@ static void put_next(struct lines *l, const struct rlhf__run_row *r) {
 
 static rlhf_status print_lines(const struct rlhf__run_row *row, const struct rlhf__judged_run *run,
                                struct rlhf__error *err) {
-    struct lines l = {RLHF__BUF_INIT, rlhf__terminal_width(STDOUT_FILENO, 0), 0};
+    struct lines l = {RLHF__BUF_INIT, rlhf__terminal_width(STDOUT_FILENO, 0)};
     put_state(&l, row);
     put_title(&l, run);
     put_notes(&l, &run->verdict.notes);

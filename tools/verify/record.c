@@ -87,7 +87,6 @@ struct lines {
     const char *name;
     struct rlhf__text_lines file;
     int32_t floats; // 1: numbers in lists are f32
-    int32_t reserved;
 };
 
 // Read the next line into *v. If the program would write the line differently, appends a fault and

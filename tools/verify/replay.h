@@ -15,7 +15,7 @@ struct rlhf__replay_job {
     int32_t shows;       // 1: print each phase
     // 1: another backend recomputes the phases from the record, and results are compared within
     // limits (within_limits.h)
-    int32_t limits, reserved;
+    int32_t limits;
 };
 
 // What the recomputation found out.

@@ -14,7 +14,6 @@ struct rlhf__same {
     // Positioned at the phase; without lines if a file is missing.
     struct rlhf__recorded *rows, *rows_again;
     int32_t trusted; // 1: scores, or an environment's answers, came from the record
-    int32_t reserved;
 };
 
 // Compare the phase, and append every difference to the faults. Errors: RLHF_E_INVALID, RLHF_E_IO,

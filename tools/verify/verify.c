@@ -25,7 +25,7 @@ struct options {
     const char *phase, *out, *receipt, *backend, *algo;
     struct rlhf__flag_list set;
     int64_t threads;
-    int32_t all, json, trust_run, reserved;
+    int32_t all, json, trust_run;
 };
 
 #define O struct options
