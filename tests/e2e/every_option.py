@@ -22,7 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 BUILD = os.environ["RLHF_BUILD_DIR"]
 HOST = os.path.join(BUILD, "bin", "rlhf-host")
 JUDGE = os.path.join(BUILD, "tests", "e2e", "even_judge.so")
-ALGOS = os.path.join(BUILD, "lib", "rlhf", "0", "algos")
+ALGOS = os.path.join(BUILD, "lib", "rlhf", "1", "algos")
 
 COMMON = ["--policy", "model", "--set", "policy.init=random", "--set", "compute.backend=cpu",
           "--set", "optim.lr=0.03", "--set", "optim.warmup=0", "--set", "log.tensorboard=false",

@@ -22,7 +22,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import every_option as kit
 
-REWARDS = os.path.join(kit.BUILD, "lib", "rlhf", "0", "rewards")
+REWARDS = os.path.join(kit.BUILD, "lib", "rlhf", "1", "rewards")
 STEP = 64  # tokens from one prompt's end to the next one's
 ROWS = [  # response, right answer
     ("so 7", "7"), ("\\boxed{12} or 5", "12"), ("#### 3", "3"), ("A: 9\nand 4", "9"),
@@ -33,7 +33,7 @@ ROWS = [  # response, right answer
 ]
 BASE = {
     "bt_rm": "model=rm", "imdb": "model=classifier,self_test=false", "length": "max_len=20",
-    "lm_judge": "model=speaker,ask=Is it polite?", "exec": "command=python3 judge.py", "python": "file=one.py,function=paid",
+    "lm_judge": "model=judge,ask=Is it polite?", "exec": "command=python3 judge.py", "python": "file=one.py,function=paid",
     "rubric": "file=rubric.json,url=CHAT,model=m",
 }
 COSINE = "shape=cosine"
@@ -203,7 +203,8 @@ def write_judges():
         train("bradley_terry.so", "pairs.jsonl", "rm" + k, "--set", "score.calibrate=0", *seed)
         train("classify.so", "labeled.jsonl", "classifier" + k, "--set",
               "score.labels=NEGATIVE,POSITIVE", *seed)
-    train("sft.so", "texts.jsonl", "judge2")
+    for k in ("", "2"):
+        train("sft.so", "texts.jsonl", "judge" + k, "--seed", k or "1")
     open("judge.py", "w").write(
         "import json, sys\n"
         "for line in sys.stdin:\n"
