@@ -153,6 +153,11 @@ static rlhf_status add_scores(const struct rlhf__feed *feed, struct rlhf__rows *
     const struct rlhf__cast *cast = feed->env->cast;
     if (!(cast->plan.flags & RLHF_PLAN_EACH_REWARD) || e->reward_score) return RLHF_OK;
     e->n_rewards = (uint32_t)cast->n_rewards + (cast->paid ? 1 : 0);
+    if (e->n_rewards == 0) // without rewards, their weights are not known
+        return rlhf__fail(
+            err, RLHF_E_UNSUPPORTED,
+            "this run trains on each reward's own score, and its record does not hold "
+            "the weights of the rewards; verify without --backend computes its phases");
     return RLHF__ROWS_ADD(e, reward_score, err);
 }
 

@@ -82,6 +82,12 @@ static void each_reward_is_given(void **state) {
     e2e_says(t, "32");
     assert_int_equal(e2e_run(t, TWO "--set run.dir=s --set algo.scope=true"), 0);
     assert_true(sum(t, "s", "test/wrong") == 0);
+    // a record of scores does not hold their weights
+    assert_int_equal(e2e_run(t, TWO "--set run.dir=v --set log.rollouts=true "
+                                    "--set checkpoint.every=1"),
+                     0);
+    assert_int_equal(e2e_shell(t, "\"$HOST\" verify v --all --backend reference"), 2);
+    e2e_says(t, "its record does not hold the weights of the rewards");
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         assert_int_equal(e2e_run(t, TWO "%s --set run.dir=x", refused[i][0]), 2);
         e2e_says(t, refused[i][1]);
