@@ -117,6 +117,8 @@ static rlhf_status fill(struct call *a, uint32_t n, struct rlhf__error *err) {
     x->in.wait_ms = a->how->wait_ms;
     x->out.say = say;
     x->out.metric = metric;
+    RLHF__PASS(rlhf_episode_in, &x->in, a->environment->plugin->abi_minor);
+    RLHF__PASS(rlhf_episode_out, &x->out, a->environment->plugin->abi_minor);
     return RLHF_OK;
 }
 
@@ -253,7 +255,8 @@ void rlhf__episode_close(const struct rlhf__instance *environment, struct rlhf__
                          uint32_t n) {
     const rlhf_environment_ops *ops = &environment->plugin->ops.environment;
     for (uint32_t i = 0; i < n; i++) {
-        const rlhf_episode_close one = {.size = sizeof one, .n = 1, .state = &of[i]->state};
+        rlhf_episode_close one = {.n = 1, .state = &of[i]->state};
+        RLHF__PASS(rlhf_episode_close, &one, environment->plugin->abi_minor);
         if (of[i]->seen && ops->close) {
             const struct rlhf__call call = rlhf__call_begin(environment, "close()");
             ops->close(environment->self, &one);

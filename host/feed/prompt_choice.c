@@ -119,23 +119,27 @@ static rlhf_status refuse(const struct rlhf__prompt_choice *c, int64_t phase, ui
 rlhf_status rlhf__prompt_choice_ask(struct rlhf__prompt_choice *c, int64_t phase, uint32_t n,
                                     int64_t *row, struct rlhf__error *err) {
     const struct rlhf__instance *algo = c->algo;
-    const rlhf_prompts in = {.size = sizeof in,
-                             .n_choose = n,
-                             .n = c->n,
-                             .phase = phase,
-                             .last_score = c->now.last_score,
-                             .seen = c->now.seen,
-                             .meta = c->meta};
+    rlhf_prompts in = {.n_choose = n,
+                       .n = c->n,
+                       .phase = phase,
+                       .last_score = c->now.last_score,
+                       .seen = c->now.seen,
+                       .meta = c->meta};
+    RLHF__PASS(rlhf_prompts, &in, algo->plugin->abi_minor);
     int64_t *chosen = rlhf__tail_alloc(n, sizeof *chosen);
     if (!chosen) return RLHF__NOMEM(err, "out of memory for %u prompts", n);
     for (uint32_t k = 0; k < n; k++)
         chosen[k] = -1; // if the algorithm does not write the index, it is rejected
-    rlhf_choice out = {.size = sizeof out, .prompt = chosen};
+    const uint32_t minor = algo->plugin->abi_minor;
+    struct rlhf__filled filled;
+    rlhf_choice *out = RLHF__FILLED(rlhf_choice, &filled, minor), took;
+    out->prompt = chosen;
     struct rlhf__call call = rlhf__call_begin(algo, "choose_prompts()");
     struct rlhf__tails tails = {.n = 0};
     rlhf__tails_mark(&tails, "out->prompt", chosen, n * sizeof *chosen);
-    rlhf_status st = algo->plugin->ops.algo.choose_prompts(algo->self, &in, &out);
-    st = rlhf__call_wrote(&call, &tails, st, err);
+    rlhf_status st = algo->plugin->ops.algo.choose_prompts(algo->self, &in, out);
+    st = rlhf__call_kept(&call, &tails, st);
+    st = rlhf__call_end_filled(&call, st, &filled, &took, err);
     memcpy(row, chosen, n * sizeof *row);
     free(chosen);
     RLHF_TRY(st);

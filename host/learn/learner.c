@@ -116,8 +116,7 @@ rlhf_status rlhf__head_store_reserve(struct rlhf__head_store *s, uint32_t heads,
 }
 
 rlhf_head_arrays rlhf__head_store_arrays(const struct rlhf__head_store *s) {
-    return (rlhf_head_arrays){.size = sizeof(rlhf_head_arrays),
-                              .logp = s->heads.logp,
+    return (rlhf_head_arrays){.logp = s->heads.logp,
                               .entropy = s->heads.entropy,
                               .kl = s->heads.kl,
                               .value = s->heads.value,
@@ -311,8 +310,7 @@ static rlhf_status step(struct rlhf__learner *l, double loss, double lr_factor, 
 
 static rlhf_status tell(const struct rlhf__learner *l, uint32_t epoch, uint32_t minibatch,
                         double lr_factor, int32_t *stop, struct rlhf__error *err) {
-    rlhf_step_info info = {.size = sizeof info,
-                           .epoch = epoch,
+    rlhf_step_info info = {.epoch = epoch,
                            .minibatch = minibatch,
                            .skipped = l->last.skipped != 0,
                            .phase = l->phase,

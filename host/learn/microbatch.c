@@ -40,8 +40,7 @@ rlhf_status rlhf__microbatch_reserve(struct rlhf__learner *l, const struct rlhf_
 static rlhf_loss_in loss_in(const struct rlhf__learner *l, const struct rlhf__rows *e,
                             uint32_t from) {
     const rlhf_batch *b = &l->batch.full;
-    rlhf_loss_in in = {.size = sizeof in,
-                       .n = b->n,
+    rlhf_loss_in in = {.n = b->n,
                        .total = b->total,
                        .batch_sequences = l->batch_sequences,
                        .batch_tokens = l->batch_tokens,
@@ -205,7 +204,7 @@ rlhf_status rlhf__microbatch(struct rlhf__learner *l, const struct rlhf__rows *e
     in.shard = p->shard;
     const rlhf_head_arrays heads = rlhf__head_store_arrays(&l->out);
     rlhf_head_arrays d_heads = rlhf__head_store_arrays(&l->grad);
-    rlhf_loss_out out = {.size = sizeof out, .d_heads = &d_heads};
+    rlhf_loss_out out = {.d_heads = &d_heads};
     in.heads = &heads;
     measure_fall(l, e, from, &in);
     st = rlhf__view_loss(&l->objective, e, from, to, &in, &out, err);

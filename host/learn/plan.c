@@ -238,13 +238,18 @@ rlhf_status rlhf__plan_check(const struct rlhf__plugin *algo, const rlhf_plan *p
 
 rlhf_status rlhf__plan_ask(const struct rlhf__instance *algo, const rlhf_run_info *info,
                            rlhf_plan *out, struct rlhf__error *err) {
-    *out = (rlhf_plan){.size = sizeof *out};
+    const uint32_t minor = algo->plugin->abi_minor;
+    struct rlhf__filled filled;
+    rlhf_run_info passed = *info;
+    rlhf_plan *plan = RLHF__FILLED(rlhf_plan, &filled, minor);
+    RLHF__PASS(rlhf_run_info, &passed, minor);
     struct rlhf__call call = rlhf__call_begin(algo, "plan()");
-    rlhf_status st = rlhf__call_end(&call, algo->plugin->ops.algo.plan(algo->self, info, out), err);
+    rlhf_status st = algo->plugin->ops.algo.plan(algo->self, &passed, plan);
+    st = rlhf__call_end_filled(&call, st, &filled, out, err);
     if (st == RLHF_OK) st = rlhf__plan_check(algo->plugin, out, err);
     if (out->flags & RLHF_PLAN_GROUPS_TOGETHER) out->flags |= RLHF_PLAN_WHOLE_GROUPS;
     // A rejected plan is not used at all.
-    if (st != RLHF_OK) *out = (rlhf_plan){.size = sizeof *out};
+    if (st != RLHF_OK) *out = (rlhf_plan){0};
     return st;
 }
 
@@ -352,6 +357,16 @@ rlhf_status rlhf__plan_check_batch(const struct rlhf__plugin *algo, const rlhf_p
 rlhf_status rlhf__algo_advantages(const struct rlhf__instance *algo, const struct rlhf__rows *e,
                                   const rlhf_rollout *r, rlhf_advantages *out,
                                   struct rlhf__error *err) {
+    const uint32_t minor = algo->plugin->abi_minor;
+    struct rlhf__filled filled;
+    rlhf_rollout passed = *r;
+    rlhf_advantages *result = RLHF__FILLED(rlhf_advantages, &filled, minor), took;
+    result->advantage = out->advantage;
+    result->returns = out->returns;
+    result->use = out->use;
+    result->carry_row = out->carry_row;
+    result->carry_token = out->carry_token;
+    RLHF__PASS(rlhf_rollout, &passed, minor);
     struct rlhf__call call = rlhf__call_begin(algo, "advantages()");
     struct rlhf__tails tails = {.n = 0};
     rlhf__tails_mark(&tails, "out->advantage", out->advantage, r->total * sizeof *out->advantage);
@@ -363,15 +378,26 @@ rlhf_status rlhf__algo_advantages(const struct rlhf__instance *algo, const struc
     if (out->carry_token)
         rlhf__tails_mark(&tails, "out->carry_token", out->carry_token,
                          r->total * e->carry_tokens * sizeof *out->carry_token);
-    const rlhf_status st = algo->plugin->ops.algo.advantages(algo->self, r, out);
-    return rlhf__call_wrote(&call, &tails, st, err);
+    rlhf_status st = algo->plugin->ops.algo.advantages(algo->self, &passed, result);
+    st = rlhf__call_kept(&call, &tails, st);
+    return rlhf__call_end_filled(&call, st, &filled, &took, err);
 }
 
 static rlhf_status algo_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out,
                              struct rlhf__error *err) {
     const struct rlhf__instance *algo = self;
+    const uint32_t minor = algo->plugin->abi_minor;
     const rlhf_head_arrays *d = out->d_heads;
     const size_t tokens = in->total * sizeof(float);
+    struct rlhf__filled filled;
+    rlhf_loss_in passed = *in;
+    rlhf_loss_out *result = RLHF__FILLED(rlhf_loss_out, &filled, minor), took = {0};
+    rlhf_head_arrays values = *in->heads, slopes = *d;
+    passed.heads = &values;
+    result->d_heads = &slopes;
+    RLHF__PASS(rlhf_loss_in, &passed, minor);
+    RLHF__PASS(rlhf_head_arrays, &values, minor);
+    RLHF__PASS(rlhf_head_arrays, &slopes, minor);
     struct rlhf__call call = rlhf__call_begin(algo, "loss()");
     struct rlhf__tails tails = {.n = 0};
     rlhf__tails_mark(&tails, "out->d_heads->logp", d->logp, tokens);
@@ -380,8 +406,11 @@ static rlhf_status algo_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *
     rlhf__tails_mark(&tails, "out->d_heads->value", d->value, tokens);
     rlhf__tails_mark(&tails, "out->d_heads->score", d->score,
                      (size_t)in->n * in->n_labels * sizeof(float));
-    const rlhf_status st = algo->plugin->ops.algo.loss(algo->self, in, out);
-    return rlhf__call_wrote(&call, &tails, st, err);
+    rlhf_status st = algo->plugin->ops.algo.loss(algo->self, &passed, result);
+    st = rlhf__call_kept(&call, &tails, st);
+    RLHF_TRY(rlhf__call_end_filled(&call, st, &filled, &took, err));
+    out->loss = took.loss; // d_heads stays the host's
+    return RLHF_OK;
 }
 
 static rlhf_status algo_stepped(void *self, const rlhf_step_info *info, int32_t *stop,
@@ -389,11 +418,16 @@ static rlhf_status algo_stepped(void *self, const rlhf_step_info *info, int32_t 
     const struct rlhf__instance *algo = self;
     const rlhf_algo_ops *ops = &algo->plugin->ops.algo;
     if (!ops->minibatch_end) return RLHF_OK;
-    rlhf_step_out out = {.size = sizeof out};
+    const uint32_t minor = algo->plugin->abi_minor;
+    struct rlhf__filled filled;
+    rlhf_step_info passed = *info;
+    rlhf_step_out *out = RLHF__FILLED(rlhf_step_out, &filled, minor), took = {0};
+    RLHF__PASS(rlhf_step_info, &passed, minor);
     struct rlhf__call call = rlhf__call_begin(algo, "minibatch_end()");
-    const rlhf_status st = rlhf__call_end(&call, ops->minibatch_end(algo->self, info, &out), err);
-    *stop = out.stop != 0;
-    return st;
+    const rlhf_status st = ops->minibatch_end(algo->self, &passed, out);
+    RLHF_TRY(rlhf__call_end_filled(&call, st, &filled, &took, err));
+    *stop = took.stop != 0;
+    return RLHF_OK;
 }
 
 struct rlhf__objective rlhf__algo_objective(struct rlhf__instance *algo) {
@@ -404,6 +438,8 @@ rlhf_status rlhf__algo_phase_end(const struct rlhf__instance *algo, const rlhf_p
                                  struct rlhf__error *err) {
     const rlhf_algo_ops *ops = &algo->plugin->ops.algo;
     if (!ops->phase_end) return RLHF_OK;
+    rlhf_phase_info passed = *info;
+    RLHF__PASS(rlhf_phase_info, &passed, algo->plugin->abi_minor);
     struct rlhf__call call = rlhf__call_begin(algo, "phase_end()");
-    return rlhf__call_end(&call, ops->phase_end(algo->self, info), err);
+    return rlhf__call_end(&call, ops->phase_end(algo->self, &passed), err);
 }

@@ -93,7 +93,7 @@ rlhf_status rlhf__view_loss(const struct rlhf__objective *o, const struct rlhf__
     const float *named[RLHF_NAMED_MAX];
     rlhf_loss_in own = *in;
     rlhf_head_arrays heads = *in->heads, d = *out->d_heads;
-    rlhf_loss_out result = {.size = sizeof result, .d_heads = &d};
+    rlhf_loss_out result = {.d_heads = &d};
     const size_t number = sizeof(float);
     if (!e->turn) return o->loss(o->self, in, out, err);
     RLHF_TRY(rlhf__policy_rows_fill(&p, e, from, to, token_bytes(e) + 2 * HEADS * number, err));

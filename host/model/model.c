@@ -153,8 +153,10 @@ rlhf_status rlhf__model_list_params(const struct rlhf__model *m, struct rlhf__er
     rlhf_status st = RLHF_OK;
     for (uint32_t i = 0; st == RLHF_OK && i < m->n_tensors; i++) {
         struct rlhf__call call = rlhf__call_begin(m->instance, "param()");
-        m->params[i] = (rlhf_param){.size = sizeof(rlhf_param)};
-        st = rlhf__call_end(&call, m->ops->param(m->self, i, &m->params[i]), err);
+        struct rlhf__filled filled;
+        rlhf_param *param = RLHF__FILLED(rlhf_param, &filled, m->instance->plugin->abi_minor);
+        st = m->ops->param(m->self, i, param);
+        st = rlhf__call_end_filled(&call, st, &filled, &m->params[i], err);
         if (st == RLHF_OK) st = check_param(m, i, &m->params[i], err);
     }
     return st;

@@ -182,9 +182,11 @@ static rlhf_status open_backend(struct rlhf__model *m, const struct rlhf__model_
     struct rlhf__call call = rlhf__call_begin(m->instance, "open()");
     st = rlhf__call_end(&call, m->ops->open(m->self, &o), err);
     if (st != RLHF_OK) return rlhf__adapter_context(m, err);
-    m->info.size = sizeof m->info;
+    struct rlhf__filled filled;
+    rlhf_model_info *info = RLHF__FILLED(rlhf_model_info, &filled, m->instance->plugin->abi_minor);
     call = rlhf__call_begin(m->instance, "info()");
-    st = rlhf__call_end(&call, m->ops->info(m->self, &m->info), err);
+    st = m->ops->info(m->self, info);
+    st = rlhf__call_end_filled(&call, st, &filled, &m->info, err);
     if (st == RLHF_OK) st = check_info(m, err);
     if (st == RLHF_OK) st = rlhf__adapter_check(m, err);
     if (st != RLHF_OK) return st;

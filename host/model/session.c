@@ -81,9 +81,11 @@ rlhf_status rlhf__session_init(struct rlhf__session *s, const struct rlhf__dirs 
                                          NULL,
                                          !compute->memory_check,
                                          (int32_t)run->threads};
-    RLHF_TRY(rlhf__services_offer(&s->services, RLHF_SVC_ROW, rlhf__row_service(), err));
+    RLHF_TRY(rlhf__services_offer(&s->services, RLHF_SVC_ROW, RLHF__STRUCT_rlhf_row_service,
+                                  rlhf__row_service(), err));
     rlhf__programs_init(&s->programs, dirs->program, rlhf__walls_of);
-    return rlhf__services_offer(&s->services, RLHF_SVC_PROGRAM, &s->programs.table, err);
+    return rlhf__services_offer(&s->services, RLHF_SVC_PROGRAM, RLHF__STRUCT_rlhf_program_service,
+                                &s->programs.table, err);
 }
 
 void rlhf__session_finish(struct rlhf__session *s) {

@@ -151,7 +151,9 @@ static rlhf_status reward_update(const rlhf_host *host, const rlhf_reward_update
     rlhf__progress_note(it->report->progress, "reward model");
     if (st == RLHF_OK && !it->recorded)
         st = rlhf__reward_round_run(it->round, &it->replay, it->syncs, &u, &report, &err);
-    if (st == RLHF_OK && rlhf_copy_out(out, &report, sizeof report,
+    // An algorithm of an earlier version gets the first members.
+    const uint32_t cut = st == RLHF_OK ? out->size : 0;
+    if (st == RLHF_OK && rlhf_copy_out(out, &report, cut < sizeof report ? cut : sizeof report,
                                        RLHF_SIZE_TO(rlhf_reward_update_report, fresh_after)) < 0)
         st =
             rlhf__fail(&err, RLHF_E_UNSUPPORTED,
@@ -172,7 +174,8 @@ rlhf_status rlhf__iteration_init(struct rlhf__iteration *it, const struct rlhf__
                                          .reference_sync = reference_sync,
                                          .collect_pairs = collect_pairs,
                                          .reward_update = reward_update};
-    return rlhf__services_offer(services, RLHF_SVC_ITERATION, &it->table, err);
+    return rlhf__services_offer(services, RLHF_SVC_ITERATION, RLHF__STRUCT_rlhf_iteration_service,
+                                &it->table, err);
 }
 
 void rlhf__iteration_finish(struct rlhf__iteration *it) {

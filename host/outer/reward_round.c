@@ -58,8 +58,7 @@ static rlhf_status open_learner(struct rlhf__reward_round *r, struct rlhf__error
     r->learner.model = m;
     r->learner.reward_head = &r->rm->head;
     r->learner.objective = rlhf__pair_objective(&r->loss);
-    r->learner.plan = (rlhf_plan){.size = sizeof r->learner.plan,
-                                  .source = RLHF_SOURCE_PREFERENCES,
+    r->learner.plan = (rlhf_plan){.source = RLHF_SOURCE_PREFERENCES,
                                   .heads = RLHF_HEAD_SCORE,
                                   .epochs = 1,
                                   .minibatches = 1,

@@ -78,7 +78,7 @@ static void forget(struct rlhf__phase_reader *r) {
         all[i]->n = 0;
     free_spreads(r);
     json_array_clear(r->rows);
-    r->phase = (rlhf_sink_phase){.size = sizeof r->phase};
+    r->phase = (rlhf_sink_phase){0};
 }
 
 // ---- opening ----
@@ -203,7 +203,6 @@ static void take_spreads(struct rlhf__phase_reader *r, const json_t *row) {
             r->full = 1;
             return;
         }
-        s->api.size = sizeof s->api;
         s->api.name = json_object_iter_key(at);
         if (fill_spread(s, v)) {
             ADD(r, spread, struct spread *, s);

@@ -140,36 +140,30 @@ static int make_own_dir(struct rlhf__sinks *s, struct sink *k, const struct rlhf
     return st == RLHF_OK;
 }
 
-// begin()'s answer, with room for members that this host does not know.
-union answer {
-    rlhf_sink_answer known;
-    unsigned char bytes[512];
-};
-
-// Returns NULL if the answer can be used, otherwise why not.
-static const char *why_not(const union answer *a) {
-    const uint32_t size = sizeof a->known;
-    if (memcmp(&a->known, &size, sizeof size) != 0) return "begin() changed answer->size";
-    for (size_t i = sizeof a->known; i < sizeof a->bytes; i++)
-        if (a->bytes[i]) return "begin() set a member of rlhf_sink_answer that is unknown here";
-    if (a->known.reserved) return "begin() set answer->reserved";
-    return a->known.from_phase < 0 ? "begin() answered with a from_phase below 0" : NULL;
-}
-
 static void begin(struct rlhf__sinks *s, struct sink *k, const struct rlhf__folder *root,
                   rlhf_sink_run run) {
     char own[RLHF__PATH_CAP];
-    union answer answer = {.known = {.size = sizeof answer.known}};
+    const uint32_t minor = k->instance->plugin->abi_minor;
+    struct rlhf__filled filled;
+    rlhf_sink_answer *answer = RLHF__FILLED(rlhf_sink_answer, &filled, minor), known = {0};
+    struct rlhf__error err;
     if (!make_own_dir(s, k, root, run.dir, own)) return;
+    RLHF__PASS(rlhf_sink_run, &run, minor);
     run.own_dir = own;
     k->begun = 1;
     const double start = rlhf__seconds();
     const struct rlhf__call call = rlhf__call_begin(k->instance, "begin()");
-    see(s, k, &call, ops_of(k)->begin(k->instance->self, &run, &answer.known));
+    see(s, k, &call, ops_of(k)->begin(k->instance->self, &run, answer));
     see_time(s, k, "begin()", rlhf__seconds() - start, slow_once);
-    const char *why = why_not(&answer);
-    if (why && !k->failed) fail(s, k, why, "; the run goes on without it");
-    k->from = answer.known.from_phase;
+    if (k->failed) return;
+    rlhf_status st = rlhf__filled_end(&filled, &known, &err);
+    if (st == RLHF_OK && known.reserved)
+        st = rlhf__fail(&err, RLHF_E_UNSUPPORTED, "it set answer->reserved");
+    if (st == RLHF_OK && known.from_phase < 0)
+        st = rlhf__fail(&err, RLHF_E_UNSUPPORTED, "its from_phase is below 0");
+    if (st < 0) rlhf__error_context(&err, "%s, begin()", k->instance->plugin->file);
+    if (st < 0) fail(s, k, err.text, "; the run goes on without it");
+    k->from = known.from_phase;
 }
 
 void rlhf__sinks_begin(struct rlhf__sinks *s, struct rlhf__folder *root, const rlhf_sink_run *run) {
@@ -199,9 +193,14 @@ static void report(struct rlhf__sinks *s, const rlhf_sink_phase *p, double took)
     for (size_t i = 0; i < s->n; i++) {
         struct sink *k = &s->sink[i];
         if (k->failed || p->phases_done < k->from) continue;
+        const uint32_t minor = k->instance->plugin->abi_minor;
+        rlhf_sink_phase passed = *p;
+        RLHF__PASS(rlhf_sink_phase, &passed, minor);
+        for (uint32_t j = 0; j < p->n_spreads; j++)
+            RLHF__PASS(rlhf_spread, (rlhf_spread *)(uintptr_t)p->spread[j], minor);
         const double start = rlhf__seconds();
         const struct rlhf__call call = rlhf__call_begin(k->instance, "phase()");
-        see(s, k, &call, ops_of(k)->phase(k->instance->self, p));
+        see(s, k, &call, ops_of(k)->phase(k->instance->self, &passed));
         see_time(s, k, "phase()", rlhf__seconds() - start, most);
         k->from = p->phases_done + 1;
     }
@@ -230,9 +229,11 @@ void rlhf__sinks_end(struct rlhf__sinks *s, const rlhf_sink_end *end) {
     for (size_t i = 0; i < s->n; i++) {
         struct sink *k = &s->sink[i];
         if (!k->begun || !ops_of(k)->end) continue;
+        rlhf_sink_end passed = *end;
+        RLHF__PASS(rlhf_sink_end, &passed, k->instance->plugin->abi_minor);
         const double start = rlhf__seconds();
         const struct rlhf__call call = rlhf__call_begin(k->instance, "end()");
-        see(s, k, &call, ops_of(k)->end(k->instance->self, end));
+        see(s, k, &call, ops_of(k)->end(k->instance->self, &passed));
         see_time(s, k, "end()", rlhf__seconds() - start, slow_once);
     }
 }

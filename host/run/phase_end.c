@@ -23,8 +23,7 @@ rlhf_status rlhf__phase_end(const struct rlhf__phase *p, struct rlhf__error *err
     const struct rlhf__rows *e = &p->x.rows;
     const struct rlhf__learner *l = p->learner;
     const struct rlhf__phase_times *times = &p->report->times;
-    rlhf_phase_info info = {.size = sizeof info,
-                            .n = e->n,
+    rlhf_phase_info info = {.n = e->n,
                             .phase = p->count->phase,
                             .phases = p->count->phases,
                             .steps = l->optim->count.step,

@@ -125,8 +125,7 @@ static rlhf_status advantages(const struct rlhf__phase *p, struct rlhf__rows *e,
     const struct rlhf__cast *cast = p->cast;
     const struct rlhf__rows *batch = &p->x.rows;
     const int part = minibatch_scope(p);
-    rlhf_rollout r = {.size = sizeof r,
-                      .n = e->n,
+    rlhf_rollout r = {.n = e->n,
                       .total = e->total,
                       .max_new_tokens = (uint32_t)rlhf__config_most_drawn(p->config),
                       .phase = p->count->phase,
@@ -136,7 +135,7 @@ static rlhf_status advantages(const struct rlhf__phase *p, struct rlhf__rows *e,
                       .batch_tokens = part ? rlhf__rows_response_tokens(batch, 0, batch->n) : 0,
                       .batch_finished_tokens = finished_tokens(batch),
                       .batch_n = part ? batch->n : 0};
-    rlhf_advantages out = {.size = sizeof out};
+    rlhf_advantages out = {0};
     const char **names;
     double *weights;
     rlhf_str *meta = NULL;

@@ -49,8 +49,7 @@ void rlhf__run_sinks_begin(const struct rlhf__run *r) {
     snprintf(held, sizeof held, "/proc/self/fd/%d", root->fd);
     if (!rlhf__path_real(held, dir)) rlhf__path_put(dir, "%s", r->req->dir->name);
     if (rlhf__config_print(r->config, &config, &unprinted) != RLHF_OK) rlhf__buf_clear(&config);
-    const rlhf_sink_run run = {.size = sizeof run,
-                               .resumed = r->req->resume != NULL,
+    const rlhf_sink_run run = {.resumed = r->req->resume != NULL,
                                .phases_done = r->count.phase,
                                .phases = r->count.phases,
                                .dir = dir,
@@ -123,8 +122,7 @@ void rlhf__run_sinks_end(const struct rlhf__run *r, rlhf_status st, const struct
     char why[64] = "", last[40], best[40];
     const enum rlhf_run_end how = how_it_ended(r, st, why, sizeof why);
     const char *reason = how == RLHF_RUN_FAILED ? err->text : why;
-    rlhf_sink_end end = {.size = sizeof end,
-                         .how = (int32_t)how,
+    rlhf_sink_end end = {.how = (int32_t)how,
                          .phases_done = r->count.phase,
                          .why = reason,
                          .last_checkpoint = checkpoint_of(r->saved.phase, last),

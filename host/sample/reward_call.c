@@ -187,9 +187,10 @@ static rlhf_status score(const struct rlhf__reward_call *q, const struct rlhf__r
         rlhf__reward_view_finish(&view);
         return st;
     }
-    rlhf_reward_out out = {
-        .size = sizeof out, .seq = a->seq, .verdict = a->verdict, .failed = a->failed};
+    rlhf_reward_out out = {.seq = a->seq, .verdict = a->verdict, .failed = a->failed};
     if (ops->flags & RLHF_REWARD_PER_TOKEN) out.token = a->token;
+    RLHF__PASS(rlhf_reward_in, &view.in, plugin->plugin->abi_minor);
+    RLHF__PASS(rlhf_reward_out, &out, plugin->plugin->abi_minor);
     rlhf__reward_answer_clear(a, r);
     const double from = rlhf__seconds();
     struct rlhf__call running = rlhf__call_begin(plugin, "score()");

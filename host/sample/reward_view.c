@@ -52,8 +52,7 @@ static void see_rows(struct rlhf__reward_view *v, const struct rlhf__reward_rows
 rlhf_status rlhf__reward_view_init(struct rlhf__reward_view *v, const struct rlhf__reward_rows *r,
                                    uint32_t flags, int64_t phase, struct rlhf__error *err) {
     v->in =
-        (rlhf_reward_in){.size = sizeof v->in,
-                         .n = r->n,
+        (rlhf_reward_in){.n = r->n,
                          .phase = phase,
                          .prompt = r->prompt,
                          .response = r->response,

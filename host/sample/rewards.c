@@ -26,11 +26,11 @@ rlhf_status rlhf__rewards_offer_limits(const struct rlhf__config *config,
     const struct rlhf__mixing_config *c = &config->mixing;
     if (rlhf__services_find(services, RLHF_SVC_LIMITS)) return RLHF_OK;
     *limits =
-        (rlhf_limits){.size = sizeof *limits,
-                      .retries = c->on_failure == RLHF__FAILURE_RETRY ? (int32_t)c->retries : 0,
+        (rlhf_limits){.retries = c->on_failure == RLHF__FAILURE_RETRY ? (int32_t)c->retries : 0,
                       .timeout_s = c->timeout_s,
                       .memory_bytes = (uint64_t)c->memory_mib << 20};
-    return rlhf__services_offer(services, RLHF_SVC_LIMITS, limits, err);
+    RLHF__PASS(rlhf_limits, limits, RLHF_ABI_MINOR);
+    return rlhf__services_offer(services, RLHF_SVC_LIMITS, RLHF__STRUCT_rlhf_limits, limits, err);
 }
 
 rlhf_status rlhf__rewards_open(const struct rlhf__rewards_request *q, struct rlhf__instance ***out,
@@ -98,8 +98,8 @@ rlhf_status rlhf__check_rows(const struct rlhf__instance *of, const struct rlhf_
     const int64_t n = check && prompts ? rlhf__prompts_count(prompts) : 0;
     for (int64_t i = 0; i < n; i++) {
         const struct rlhf__prompt p = rlhf__prompts_get(prompts, i);
-        const rlhf_row_in row = {
-            .size = sizeof row, .held_out = held_out, .index = i, .meta = p.meta, .prompt = p.text};
+        rlhf_row_in row = {.held_out = held_out, .index = i, .meta = p.meta, .prompt = p.text};
+        RLHF__PASS(rlhf_row_in, &row, of->plugin->abi_minor);
         char where[512];
         if (i % 1024 == 0) {
             if (watch) rlhf__watch_seen(watch, "checking the data rows", i, n);

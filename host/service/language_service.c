@@ -112,7 +112,9 @@ static rlhf_status service_info(const rlhf_host *host, const rlhf_language_model
                                      .n_ends = (uint32_t)m->ends.n,
                                      .end = m->ends.id};
     (void)host;
-    return rlhf_copy_out(out, &info, sizeof info, RLHF_SIZE_TO(rlhf_language_info, end));
+    // A plugin of an earlier version gets the first members.
+    const uint32_t own = sizeof info, cut = out->size < own ? out->size : own;
+    return rlhf_copy_out(out, &info, cut, RLHF_SIZE_TO(rlhf_language_info, end));
 }
 
 // ---- texts ----
@@ -205,7 +207,8 @@ rlhf_status rlhf__language_service_create(const struct rlhf__model_env *env,
                                              .generate = service_generate};
     rlhf_status st = rlhf__served_init(&s->models, &language_kind, env, default_dir, err);
     if (st == RLHF_OK)
-        st = rlhf__services_offer(env->services, RLHF_SVC_LANGUAGE_MODEL, &s->table, err);
+        st = rlhf__services_offer(env->services, RLHF_SVC_LANGUAGE_MODEL,
+                                  RLHF__STRUCT_rlhf_language_model_service, &s->table, err);
     if (st != RLHF_OK) {
         rlhf__language_service_destroy(s);
         return st;

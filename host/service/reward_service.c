@@ -106,7 +106,8 @@ rlhf_status rlhf__reward_service_create(const struct rlhf__model_env *env, const
         (rlhf_reward_model_service){sizeof s->table, 0, service_open, service_close, service_score};
     rlhf_status st = rlhf__served_init(&s->models, &reward_kind, env, default_dir, err);
     if (st == RLHF_OK)
-        st = rlhf__services_offer(env->services, RLHF_SVC_REWARD_MODEL, &s->table, err);
+        st = rlhf__services_offer(env->services, RLHF_SVC_REWARD_MODEL,
+                                  RLHF__STRUCT_rlhf_reward_model_service, &s->table, err);
     if (st != RLHF_OK) {
         rlhf__reward_service_destroy(s);
         return st;

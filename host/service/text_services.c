@@ -176,8 +176,10 @@ static rlhf_status create(struct rlhf__text_services *s, const struct rlhf__dirs
     RLHF_TRY(rlhf__reward_service_create(s->env, dir, &s->reward, err));
     rlhf__default_model(dirs, "policy", dir);
     RLHF_TRY(rlhf__language_service_create(s->env, dir, &s->language, err));
-    RLHF_TRY(rlhf__services_offer(s->env->services, RLHF_SVC_CLASSIFIER, &s->classifier, err));
-    return rlhf__services_offer(s->env->services, RLHF_SVC_TOKENIZER, &s->tokenizer, err);
+    RLHF_TRY(rlhf__services_offer(s->env->services, RLHF_SVC_CLASSIFIER,
+                                  RLHF__STRUCT_rlhf_classifier_service, &s->classifier, err));
+    return rlhf__services_offer(s->env->services, RLHF_SVC_TOKENIZER,
+                                RLHF__STRUCT_rlhf_tokenizer_service, &s->tokenizer, err);
 }
 
 rlhf_status rlhf__text_services_create(const struct rlhf__model_env *env,

@@ -23,8 +23,7 @@ rlhf_status rlhf__setup_ask_plan(const struct rlhf__run *r, int64_t phases, int3
     const struct rlhf__plugin *environment = r->req->environment;
     const int pays =
         environment && (environment->ops.environment.flags & RLHF_ENVIRONMENT_PAYS) != 0;
-    rlhf_run_info info = {.size = sizeof info,
-                          .phases = phases,
+    rlhf_run_info info = {.phases = phases,
                           .batch_size = (uint32_t)c->batch.size,
                           .max_new_tokens = (uint32_t)rlhf__config_most_drawn(c),
                           .max_turns = c->environment.plugin ? (uint32_t)c->episodes.turns : 1,

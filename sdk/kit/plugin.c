@@ -50,9 +50,9 @@ int rlhf_test_refused(const rlhf_plugin *p, char *out, size_t cap) {
                         "'.', '_' and '-'");
     if (d.kind < RLHF_KIND_ALGO || d.kind > RLHF_KIND_SINK)
         return snprintf(out, cap, "it is of kind %u", (unsigned)d.kind);
-    if (d.host_minor_min > RLHF_ABI_MINOR)
-        return snprintf(out, cap, "it needs a newer host, %d.%u", RLHF_ABI_MAJOR,
-                        (unsigned)d.host_minor_min);
+    const uint32_t oldest = rlhf_plugin_oldest_host(&d, RLHF_ABI_MINOR);
+    if (oldest > RLHF_ABI_MINOR)
+        return snprintf(out, cap, "it needs a newer host, %d.%u", RLHF_ABI_MAJOR, (unsigned)oldest);
     if (d.flags) return snprintf(out, cap, "its descriptor sets flags, but none are defined");
     for (uint32_t i = 0; rlhf_opt_at(d.opts, d.n_opts, d.opt_stride, i, &o); i++) {
         const char *why = o.key && *o.key ? rlhf_opt_fault(&o, d.config_size) : "has no key";

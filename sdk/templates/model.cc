@@ -79,7 +79,6 @@ const rlhf_plugin plugin = {
     .id = "org.example.my_model", // reverse DNS; must be unique
     .version = "1.0.0",
     .summary = "a small decoder with gated MLPs",
-    .host_minor_min = RLHF_ABI_MINOR,
     RLHF_OPTIONS(config, options),
     .create = create,
     .destroy = rlhf_tf_destroy,

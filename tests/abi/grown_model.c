@@ -32,8 +32,10 @@ static rlhf_status model_open(void *self, const rlhf_model_open *from) {
 static rlhf_status info(void *self, rlhf_model_info *out) {
     rlhf_model_info i = {.size = sizeof i};
     RLHF_TRY(real->info(self, &i));
-#ifndef LONGER // functions that need fields which that version lacks
-    i.caps &= 2u * RLHF_CAP_GENERATE - 1;
+#ifdef LONGER // with a field that the host does not know
+    if (grown_sets("info")) out->later_number = 1;
+    if (grown_sets("info")) return RLHF_OK;
+    if (grown_sets("info_copied")) i.later_number = 1;
 #endif
     return rlhf_copy_out(out, &i, sizeof i, RLHF_SIZE_TO(rlhf_model_info, base_prefix));
 }
@@ -43,6 +45,8 @@ static rlhf_status param(void *self, uint32_t i, rlhf_param *out) {
     RLHF_TRY(real->param(self, i, &mine));
 #ifdef LONGER
     if (grown_sets("flag")) mine.flags |= 1u << 20;
+    if (grown_sets("param")) out->later_number = 1;
+    if (grown_sets("param")) return RLHF_OK;
     if (grown_sets("group")) mine.group = 7;
 #endif
     return rlhf_copy_out(out, &mine, sizeof mine, RLHF_SIZE_TO(rlhf_param, grad));

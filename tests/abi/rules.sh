@@ -3,6 +3,8 @@
 set -eu
 cd "$RLHF_SOURCE_DIR"
 status=0
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
 refuse() { # what, matching lines
     if [ -n "$2" ]; then
         printf 'rule of the contract broken: %s\n%s\n' "$1" "$2" >&2
@@ -26,15 +28,35 @@ refuse "a size is compared with sizeof; read the struct with rlhf_copy_in" "$(
 refuse "the least that rlhf_copy_in takes is a sizeof; say RLHF_SIZE_TO(struct, last field it began with)" "$(
     lines "copy_in\\(.*, *(\\(uint32_t\\) *)?sizeof[^,]*, [^,]*, *(\\(uint32_t\\) *)?sizeof [a-z]+[,)]" $code
 )"
-# The minimum size of a struct is its size in the first version, with which test_growth.c builds
-# plugins.
-while read -r struct member; do
-    case $struct in '#'*) continue ;; esac
-    refuse "$struct began with $member as its last member (tests/abi/first.txt)" "$(
-        lines "RLHF_SIZE_TO\\($struct," $code |
-            grep -v "RLHF_SIZE_TO($struct, $member)" || true
-    )"
-done <tests/abi/first.txt
+# The minimum size of a struct is at most its size in its first version.
+awk -v sized="$tmp/sized" '/^struct / { name = $2; n = 0 }
+    /^[0-9]+ [0-9]+ [0-9]+ / {
+        if (!n++) began = $1
+        if ($1 != began) next
+        member = $0
+        if (match(member, /\(\*[a-z_0-9]+\)/)) member = substr(member, RSTART + 2, RLENGTH - 3)
+        else { sub(/\[.*/, "", member); sub(/.*[ *]/, "", member) }
+        print name, member
+        if ($2 == 0 && $4 " " $5 == "uint32_t size") print name >sized
+    }' sdk/layout.txt >"$tmp/first"
+sort -o "$tmp/sized" "$tmp/sized"
+lines 'RLHF_SIZE_TO\(rlhf_' $code | grep -oE 'RLHF_SIZE_TO\(rlhf_[a-z_0-9]+, [a-z_0-9]+' |
+    sed 's/.*(//; s/,//' | sort -u >"$tmp/least"
+refuse "a minimum size (RLHF_SIZE_TO) counts a member that the struct did not have at first (sdk/layout.txt)" \
+    "$(grep -vxF -f "$tmp/first" "$tmp/least" || true)"
+# A later host must not pass a plugin more than the plugin knows. So the host sets the size of such a
+# struct only with RLHF__PASS or RLHF__FILLED (lib/runtime/plugin/growth.h), and not with sizeof. Tables
+# of services have their whole size; the copy that an older plugin gets is shorter (services.c).
+passed=$(awk '$2 == "host" && $1 !~ /_service$|^rlhf_collective/ { print $1 }' tests/abi/sides.txt |
+    grep -xF "$(awk '/^== / { on = $2 !~ /\/(model|compute)\.h$/ } on && /^struct / { print $2 }' sdk/layout.txt)" | paste -sd'|')
+[ -n "$passed" ]
+refuse "the size of a struct for a plugin is set with sizeof; use RLHF__PASS or RLHF__FILLED" "$(
+    find lib/runtime host tools -name '*.[ch]' | while read -r file; do
+        tr '\n' ' ' <"$file" | tr -s ' ' |
+            grep -oE "\b($passed)(\)| [a-z_]+ =) ?\{ ?(\.size = )?sizeof[^,]*|\{ ?sizeof ?\(($passed)\)|\.(in|out|api) = \{ ?(\.size = )?sizeof[^,]*|(in|out|api|info|plan)(->|\.)size = sizeof[^;]*" |
+            sed "s|^|$file: |"
+    done
+)"
 # The top of a header says its contract, the version, and whether it is frozen or a draft.
 version=$(sed -nE 's/^#define RLHF_ABI_(MAJOR|MINOR) +([0-9]+).*/\2/p' sdk/include/rlhf/base.h | paste -sd.)
 compute=$(sed -nE 's/^#define RLHF_COMPUTE_(MAJOR|MINOR) +([0-9]+).*/\2/p' sdk/include/rlhf/compute.h | paste -sd.)
@@ -90,20 +112,26 @@ refuse "a phase that is passed as another type than int64_t" "$(
     grep -nE '\b(u?int32_t|uint64_t) phase\b' $headers || true
 )"
 # A test reads or writes every struct that can grow in another size.
-while read -r struct file; do
-    case $struct in '#'*) continue ;; esac
+grep -v '^#' tests/abi/sides.txt >"$tmp/sides"
+while read -r struct allocates writes file; do
+    case "$allocates $writes" in "host host" | "host plugin" | "plugin host" | "plugin plugin") ;; *)
+        refuse "tests/abi/sides.txt must say host or plugin twice" "$struct" ;;
+    esac
     [ "$file" != - ] || continue
     [ -e "$file" ] && grep -q "$struct\b" "$file" ||
-        refuse "tests/abi/grows.txt says that $file covers $struct" "it does not name it"
-done <tests/abi/grows.txt
-for header in $headers; do
-    for struct in $(awk '/^(typedef )?struct rlhf_[a-z_]+ \{$/ { name = $0; sub(/.*struct /, "", name); sub(/ \{$/, "", name); inside = 1 }
-        inside && /^    uint32_t size[,;]/ { print name; inside = 0 }
-        /^}/ { inside = 0 }' "$header"); do
-        grep -q "^$struct " tests/abi/grows.txt ||
-            refuse "a struct that can grow is not in tests/abi/grows.txt" "$header: $struct"
-    done
-done
+        refuse "tests/abi/sides.txt says that $file covers $struct" "it does not name it"
+done <"$tmp/sides"
+refuse "a struct that can grow is in only one of sdk/layout.txt and tests/abi/sides.txt" "$(
+    cut -d' ' -f1 "$tmp/sides" | sort | comm -3 "$tmp/sized" -
+)"
+# A plugin's function that gets a struct which is not const fills it. (close() of kernels gets a table
+# back that is the plugin's own.)
+refuse "a plugin fills a struct that tests/abi/sides.txt does not list as \"host plugin\"" "$(
+    awk '/^struct / { on = $2 ~ /_ops$/ } on && /^[0-9]/' sdk/layout.txt |
+        grep -oE '[(,] ?rlhf_[a-z_0-9]+ \*[a-z_]*[,)]' | grep -oE 'rlhf_[a-z_0-9]+' | sort -u |
+        grep -xF -f "$tmp/sized" | grep -vx rlhf_compute |
+        while read -r struct; do grep -qE "^$struct +host +plugin " "$tmp/sides" || echo "$struct"; done
+)"
 # `plugin check` quotes the headers.
 while IFS= read -r rule; do
     header=$(printf '%s\n' "$rule" | sed -nE 's/^RULE\([A-Z_]+, "[^"]+", "([^"]+)", ".*/\1/p')

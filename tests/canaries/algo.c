@@ -38,6 +38,10 @@ static rlhf_status plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
     out->group_size = 4;
 #if defined BREAK_PLAN
     out->heads |= RLHF_HEAD_SCORE;
+#elif defined BREAK_ROOM
+    memset((char *)out + out->size, 1, 8); // a member that the host does not know
+#elif defined BREAK_ROOM_SIZE
+    out->size = 4096;
 #elif defined BREAK_LEFT_OUT
     out->source = RLHF_SOURCE_TEXT;
     out->flags = RLHF_PLAN_LEAVES_OUT;
@@ -129,6 +133,8 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
     double *scratch = a->host->alloc(a->host, 64);
     scratch[0] = 1;
     a->host->free(a->host, scratch);
+#elif defined BREAK_ROOM_LOSS
+    memset((char *)out + out->size, 1, 8);
 #endif
     out->loss = 0;
     for (uint32_t i = 0; i < in->n; i++)
@@ -246,7 +252,6 @@ static const rlhf_algo_ops ops = {.size = sizeof ops,
 
 static const rlhf_plugin plugin = {.size = sizeof plugin,
                                    .kind = RLHF_KIND_ALGO,
-                                   .host_minor_min = RLHF_ABI_MINOR,
                                    .id = "org.example.canary-algo",
                                    .version = "1",
                                    .summary = "breaks a rule",

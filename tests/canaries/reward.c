@@ -272,11 +272,10 @@ static const void *extension(void *self, const char *id) {
 
 #define DESCRIPTOR(text)                                                                           \
     {                                                                                              \
-        .size = sizeof(rlhf_plugin), .kind = RLHF_KIND_REWARD, .host_minor_min = RLHF_ABI_MINOR,   \
-        .state_version = STATE, .id = ID, .version = "1", .summary = (text), .opts = options,      \
-        .n_opts = 2, .opt_stride = sizeof *options, .config_size = sizeof(struct config),          \
-        .create = create, .destroy = destroy, .save = SAVE, .load = LOAD, .ops = &ops,             \
-        .extension = extension                                                                     \
+        .size = sizeof(rlhf_plugin), .kind = RLHF_KIND_REWARD, .state_version = STATE, .id = ID,   \
+        .version = "1", .summary = (text), .opts = options, .n_opts = 2,                           \
+        .opt_stride = sizeof *options, .config_size = sizeof(struct config), .create = create,     \
+        .destroy = destroy, .save = SAVE, .load = LOAD, .ops = &ops, .extension = extension        \
     }
 
 static const rlhf_plugin plugin = DESCRIPTOR(SUMMARY);

@@ -117,6 +117,9 @@ static void each_algorithm_is_caught(void **state) {
     static const struct {
         const char *name, *rule;
     } all[] = {{"plan", "plan"},
+               {"room", "room"},
+               {"room_loss", "room"},
+               {"room_size", "room"},
                {"advantages", "advantages"},
                {"use", "row-use"},
                {"no_gradient", "row-use"},

@@ -28,7 +28,6 @@ static const rlhf_algo_ops algo_ops = {.size = sizeof algo_ops, .plan = plan, .l
 static const rlhf_plugin algo = {
     .size = sizeof algo,
     .kind = RLHF_KIND_ALGO,
-    .host_minor_min = RLHF_ABI_MINOR,
     .id = "org.rlhf-host.test.interrupting",
     .version = "1",
     .summary = "presses Ctrl-C",
@@ -58,7 +57,6 @@ static const rlhf_reward_ops reward_ops = {.size = sizeof reward_ops, .score = s
 static const rlhf_plugin reward = {
     .size = sizeof reward,
     .kind = RLHF_KIND_REWARD,
-    .host_minor_min = RLHF_ABI_MINOR,
     .id = "org.rlhf-host.test.interrupting-reward",
     .version = "1",
     .summary = "presses Ctrl-C",

@@ -178,7 +178,7 @@ static const struct longer plugin = {
         .flags = 4,
 #endif
 #ifdef FAULT_NEWER_HOST
-        .host_minor_min = 1000,
+        .host_minor_min = RLHF_MINOR(1000),
 #endif
 #if defined FAULT_NO_SAVE || defined FAULT_NO_LOAD || defined FAULT_STATE_ALONE
         .state_version = 1,

@@ -45,8 +45,8 @@ static void each_fault_has_its_sentence(void **state) {
          "not a plugin, or built for another contract (it does not export rlhf_plugin_v1)"},
         {"other_abi.so", "built for plugin contract 3, this rlhf-host speaks 1.0"},
         {"other_minor.so",
-         "built with SDK 0.99.1 for plugin contract 1.1, this rlhf-host speaks 1.0 "
-         "exactly; rebuild it with SDK 0.11.0"},
+         "org.example.faulty needs plugin contract 1.1 or newer, this rlhf-host speaks 1.0; use a "
+         "newer rlhf-host, or rebuild it with SDK 0.11.0"},
         {"ops_flag.so", "org.example.faulty sets bit 8 of the flags of its ops"},
         {"desc_flag.so", "org.example.faulty sets bit 2 of the flags of its descriptor"},
         {"host_key.so", "its option \"weight\" has a name that the host uses itself"},

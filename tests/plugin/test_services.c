@@ -494,8 +494,12 @@ static void the_table_does_what_it_says(void **state) {
     flag = 2;
     assert_int_not_equal(h->cancelled(h), 0);
     assert_null(h->service(h, "org.example.x/1"));
-    check_ok(rlhf__services_offer(&f->services, "org.example.x/1", f, &err), &err);
-    check_ok(rlhf__services_offer(&f->services, "org.example.y/1", &f->value, &err), &err);
+    check_ok(
+        rlhf__services_offer(&f->services, "org.example.x/1", RLHF__STRUCT_rlhf_limits, f, &err),
+        &err);
+    check_ok(rlhf__services_offer(&f->services, "org.example.y/1", RLHF__STRUCT_rlhf_limits,
+                                  &f->value, &err),
+             &err);
     assert_ptr_equal(h->service(h, "org.example.y/1"), &f->value);
     assert_ptr_equal(h->service(h, "org.example.x/1"), f);
     assert_null(h->service(h, "org.example.x/2"));
@@ -508,13 +512,17 @@ static void services_are_offered_once(void **state) {
     static char id[RLHF__MAX_SERVICES + 1][24];
     for (int i = 0; i <= RLHF__MAX_SERVICES; i++)
         snprintf(id[i], sizeof id[i], "org.example.%d/1", i);
-    check_ok(rlhf__services_offer(&f->services, id[0], f, &err), &err);
-    assert_int_equal(rlhf__services_offer(&f->services, id[0], &f->value, &err), RLHF_E_INTERNAL);
+    check_ok(rlhf__services_offer(&f->services, id[0], RLHF__STRUCT_rlhf_limits, f, &err), &err);
+    assert_int_equal(
+        rlhf__services_offer(&f->services, id[0], RLHF__STRUCT_rlhf_limits, &f->value, &err),
+        RLHF_E_INTERNAL);
     assert_string_equal(err.text, "the service org.example.0/1 is offered twice");
     assert_ptr_equal(rlhf__services_find(&f->services, id[0]), f);
     for (int i = 1; i < RLHF__MAX_SERVICES; i++)
-        check_ok(rlhf__services_offer(&f->services, id[i], f, &err), &err);
-    assert_int_equal(rlhf__services_offer(&f->services, id[RLHF__MAX_SERVICES], f, &err),
+        check_ok(rlhf__services_offer(&f->services, id[i], RLHF__STRUCT_rlhf_limits, f, &err),
+                 &err);
+    assert_int_equal(rlhf__services_offer(&f->services, id[RLHF__MAX_SERVICES],
+                                          RLHF__STRUCT_rlhf_limits, f, &err),
                      RLHF_E_INTERNAL);
     assert_string_equal(err.text, "no room for the service org.example.16/1: there are 16 already");
     assert_int_equal(f->services.n_offered, RLHF__MAX_SERVICES);

@@ -12,10 +12,10 @@ for header in $(cd sdk/include/rlhf && ls *.h draft/*.h) test.h; do
     [ -s "$tmp/pages/$page" ] || { echo "there is no page of $header" >&2; exit 1; }
     grep -q "($page)" "$tmp/pages/README.md" || { echo "README.md does not name $page" >&2; exit 1; }
 done
-# the first word of each line of a declaration that tests/abi/sdk.txt lists
-sed -nE 's/^(typedef )?(struct|enum) (rlhf_[a-z_0-9]+) \{$/\3/p; s/^(RLHF_[A-Z_0-9]+)( = .*)?,$/\1/p; s/^[a-z].*\(\*([a-z_]+)\)\(.*;$/\1/p' \
-    tests/abi/sdk.txt | sort -u >"$tmp/names"
-[ "$(wc -l <"$tmp/names")" -gt 300 ] || { echo "tests/abi/sdk.txt has only these names:" >&2; cat "$tmp/names" >&2; exit 1; }
+# the names in sdk/layout.txt of structs, enums, enumerators and functions of tables
+sed -nE 's/^(struct|enum) (rlhf_[a-z_0-9]+)( \{)?$/\2/p; s/^(RLHF_[A-Z_0-9]+)( = .*)?,$/\1/p; s/^[0-9].*\(\*([a-z_]+)\)\(.*$/\1/p' \
+    sdk/layout.txt | sort -u >"$tmp/names"
+[ "$(wc -l <"$tmp/names")" -gt 300 ] || { echo "sdk/layout.txt has only these names:" >&2; cat "$tmp/names" >&2; exit 1; }
 cat "$tmp"/pages/*.md >"$tmp/all"
 while read -r name; do
     grep -qw -e "$name" "$tmp/all" || { echo "no page describes $name" >&2; exit 1; }

@@ -27,7 +27,7 @@
 #define TEST_PLUGIN(kind_, name_, ...)                                                             \
     static const rlhf_plugin plugin = {.size = sizeof plugin,                                      \
                                        .kind = (kind_),                                            \
-                                       .host_minor_min = RLHF_ABI_MINOR,                           \
+                                                                                                   \
                                        .id = "org.rlhf-host.test." name_,                          \
                                        .version = "1",                                             \
                                        .ops = &ops,                                                \

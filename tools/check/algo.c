@@ -4,6 +4,7 @@
 
 #include "check/algo_batch.h"
 #include "check/guard.h"
+#include "check/guard_struct.h"
 #include "check/probe.h"
 
 #include <math.h>
@@ -70,24 +71,29 @@ static int sum_loss(struct rlhf__probe *t, struct rlhf__algo_batch *b, int32_t r
 // Calls minibatch_end() for a step and for a skipped step, then phase_end().
 static void end_phase(struct rlhf__probe *t, double loss) {
     const rlhf_algo_ops *ops = &t->check->plugin->ops.algo;
-    rlhf_step_info info = {.size = sizeof info,
-                           .loss = loss,
+    rlhf_step_info info = {.loss = loss,
                            .grad_norm = 1,
                            .grad_norm_clipped = 1,
                            .lr = 1e-5,
                            .lr_factor = 1,
                            .steps = 1};
-    const rlhf_phase_info phase = {
-        .size = sizeof phase, .phases = 10, .steps = 1, .phase_steps = 1, .loss = loss, .kl = NAN};
+    rlhf_phase_info phase = {.phases = 10, .steps = 1, .phase_steps = 1, .loss = loss, .kl = NAN};
     struct rlhf__error err;
+    const uint32_t minor = t->check->plugin->abi_minor;
+    RLHF__PASS(rlhf_step_info, &info, minor);
+    RLHF__PASS(rlhf_phase_info, &phase, minor);
     for (uint32_t skipped = 0; ops->minibatch_end && skipped < 2; skipped++) {
-        rlhf_step_out out = {.size = sizeof out};
+        struct rlhf__guards *guards = rlhf__guards_new(t->check->log);
+        rlhf_step_out *out = RLHF__GUARDED(rlhf_step_out, guards, minor), took;
+        if (!out) return;
         rlhf__child_log_doing(t->check->log, "minibatch_end()");
         info.skipped = skipped;
         if (skipped) info.grad_norm = NAN;
         rlhf__probe_begin(t, "minibatch_end()");
-        if (rlhf__probe_end(t, ops->minibatch_end(t->self, &info, &out), &err) < 0)
+        if (rlhf__probe_end(t, ops->minibatch_end(t->self, &info, out), &err) < 0)
             rlhf__child_log_found(t->check->log, RLHF__CHECK_FINITE, "after a step, %s", err.text);
+        rlhf__guard_struct_end(RLHF__STRUCT_rlhf_step_out, out, &took, minor, t->check->log);
+        rlhf__guards_free(guards);
     }
     if (!ops->phase_end) return;
     rlhf__child_log_doing(t->check->log, "phase_end()");

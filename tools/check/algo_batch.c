@@ -1,7 +1,7 @@
 // algo_batch.c: see algo_batch.h.
 #include "check/algo_batch.h"
 
-#include "check/guard.h"
+#include "check/guard_struct.h"
 #include "learn/plan.h"
 
 #include <stdlib.h>
@@ -132,20 +132,26 @@ int rlhf__algo_batch_new(struct rlhf__check *c, const rlhf_plan *plan, int32_t s
 
 int rlhf__algo_open(struct rlhf__check *c, uint32_t shards, struct rlhf__probe *t,
                     rlhf_plan *plan) {
-    const rlhf_run_info info = {.size = sizeof info,
-                                .phases = 10,
-                                .batch_size = 64,
-                                .max_new_tokens = 6,
-                                .n_labels = RLHF__ALGO_LABELS,
-                                .n_rewards = RLHF__ALGO_REWARDS,
-                                .max_turns = 1,
-                                .shards = shards,
-                                .temperature = 1};
+    const uint32_t minor = c->plugin->abi_minor;
+    rlhf_run_info info = {.phases = 10,
+                          .batch_size = 64,
+                          .max_new_tokens = 6,
+                          .n_labels = RLHF__ALGO_LABELS,
+                          .n_rewards = RLHF__ALGO_REWARDS,
+                          .max_turns = 1,
+                          .shards = shards,
+                          .temperature = 1};
     struct rlhf__error err;
-    *plan = (rlhf_plan){.size = sizeof *plan};
+    *plan = (rlhf_plan){0};
+    RLHF__PASS(rlhf_run_info, &info, minor);
     if (rlhf__probe_create(c, NULL, 0, t, &err) < 0) return 0;
+    struct rlhf__guards *guards = rlhf__guards_new(c->log);
+    rlhf_plan *filled = RLHF__GUARDED(rlhf_plan, guards, minor);
+    if (!filled) return 0;
     rlhf__probe_begin(t, "plan()");
-    rlhf_status st = rlhf__probe_end(t, c->plugin->ops.algo.plan(t->self, &info, plan), &err);
+    rlhf_status st = rlhf__probe_end(t, c->plugin->ops.algo.plan(t->self, &info, filled), &err);
+    rlhf__guard_struct_end(RLHF__STRUCT_rlhf_plan, filled, plan, minor, c->log);
+    rlhf__guards_free(guards);
     if (st == RLHF_OK) st = rlhf__plan_check(c->plugin, plan, &err);
     if (st < 0) rlhf__child_log_found(c->log, RLHF__CHECK_PLAN, "%s", err.text);
     return st == RLHF_OK;
@@ -204,7 +210,7 @@ static void lay_rewards(struct maker *m, const struct rlhf__algo_batch *b, rlhf_
 static rlhf_advantages lay_results(struct maker *m, const struct rlhf__algo_batch *b) {
     const int32_t rows = b->n * (int32_t)b->plan.carry_rows;
     const int32_t tokens = b->total * (int32_t)b->plan.carry_tokens;
-    rlhf_advantages out = {.size = sizeof out};
+    rlhf_advantages out = {0};
     out.advantage = OUT(m, b->advantage, b->total, "out->advantage");
     out.returns = OUT(m, b->returns, b->total, "out->returns");
     out.use = OUT(m, b->use, b->n, "out->use");
@@ -231,8 +237,7 @@ rlhf_status rlhf__algo_batch_advantages(struct rlhf__probe *t, struct rlhf__algo
         rlhf__guards_free(m.guards);
         return RLHF_OK;
     }
-    rlhf_rollout in = {.size = sizeof in,
-                       .n = (uint32_t)b->n,
+    rlhf_rollout in = {.n = (uint32_t)b->n,
                        .total = (uint32_t)b->total,
                        .max_new_tokens = MAX_NEW,
                        .steps = 1,
@@ -259,13 +264,23 @@ rlhf_status rlhf__algo_batch_advantages(struct rlhf__probe *t, struct rlhf__algo
     in.logp_named = named;
     if (b->plan.heads & RLHF_HEAD_VALUE)
         in.value_old = IN(&m, b->value_old, b->total, "rollout->value_old");
+    RLHF__PASS(rlhf_rollout, &in, t->check->plugin->abi_minor);
     rlhf__guards_close(m.guards);
     rlhf_advantages out = lay_results(&m, b);
-    rlhf_status st = m.ok ? RLHF_OK : rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+    rlhf_advantages took,
+        *filled = RLHF__GUARDED(rlhf_advantages, m.guards, t->check->plugin->abi_minor);
+    if (filled) {
+        const uint32_t size = filled->size;
+        *filled = out;
+        filled->size = size;
+    }
+    rlhf_status st = m.ok && filled ? RLHF_OK : rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     if (st == RLHF_OK) {
         rlhf__probe_begin(t, "advantages()");
-        st = t->check->plugin->ops.algo.advantages(t->self, &in, &out);
+        st = t->check->plugin->ops.algo.advantages(t->self, &in, filled);
         st = rlhf__probe_end(t, st, err);
+        rlhf__guard_struct_end(RLHF__STRUCT_rlhf_advantages, filled, &took,
+                               t->check->plugin->abi_minor, t->check->log);
         take_results(b, &out);
     }
     rlhf__guards_free(m.guards);
@@ -378,16 +393,19 @@ static void lay_loss(struct maker *m, const struct rlhf__algo_batch *b, const st
 rlhf_status rlhf__algo_batch_loss(struct rlhf__probe *t, struct rlhf__algo_batch *b, int32_t from,
                                   int32_t to, int32_t side, double *loss, struct rlhf__error *err) {
     struct part p;
-    rlhf_head_arrays x = {.size = sizeof x}, d = {.size = sizeof d};
-    rlhf_loss_in in = {.size = sizeof in,
-                       .batch_sequences = b->n,
+    const uint32_t minor = t->check->plugin->abi_minor;
+    rlhf_head_arrays x = {0}, d = {0};
+    rlhf_loss_in in = {.batch_sequences = b->n,
                        .max_new_tokens = MAX_NEW,
                        .heads = &x,
                        .n_labels = (uint32_t)b->n_labels,
                        .minibatches = b->plan.minibatches,
                        .shard = (uint32_t)b->shard,
                        .steps = 1};
-    rlhf_loss_out out = {.size = sizeof out, .d_heads = &d};
+    rlhf_loss_out result = {0};
+    RLHF__PASS(rlhf_loss_in, &in, minor);
+    RLHF__PASS(rlhf_head_arrays, &x, minor);
+    RLHF__PASS(rlhf_head_arrays, &d, minor);
     part_of(b, from, to, &p);
     if (p.n == 0) return RLHF_OK;
     struct maker m = {rlhf__guards_new(t->check->log), side, 1};
@@ -397,12 +415,15 @@ rlhf_status rlhf__algo_batch_loss(struct rlhf__probe *t, struct rlhf__algo_batch
     lay_loss(&m, b, &p, &in);
     rlhf__guards_close(m.guards);
     lay_slopes(&m, b, &p, &d);
-    rlhf_status st = m.ok ? RLHF_OK : rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+    rlhf_loss_out *out = RLHF__GUARDED(rlhf_loss_out, m.guards, minor);
+    if (out) out->d_heads = &d;
+    rlhf_status st = m.ok && out ? RLHF_OK : rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     if (st == RLHF_OK) {
         rlhf__probe_begin(t, "loss()");
-        st = t->check->plugin->ops.algo.loss(t->self, &in, &out);
+        st = t->check->plugin->ops.algo.loss(t->self, &in, out);
         st = rlhf__probe_end(t, st, err);
-        *loss += out.loss;
+        rlhf__guard_struct_end(RLHF__STRUCT_rlhf_loss_out, out, &result, minor, t->check->log);
+        *loss += result.loss;
         take_slopes(b, &p, &d);
     }
     rlhf__guards_free(m.guards);

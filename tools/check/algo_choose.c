@@ -70,16 +70,15 @@ static rlhf_status choose(struct rlhf__probe *t, const struct table *table, int3
         meta[i] = row_of(t->check, i, &text[i]);
     for (int32_t k = 0; k < CHOSEN; k++)
         chosen[k] = NOT_WRITTEN;
-    rlhf_prompts in = {.size = sizeof in,
-                       .n_choose = (uint32_t)table->n_choose,
-                       .n = table->n,
-                       .phase = table->phase};
+    rlhf_prompts in = {.n_choose = (uint32_t)table->n_choose, .n = table->n, .phase = table->phase};
+    RLHF__PASS(rlhf_prompts, &in, t->check->plugin->abi_minor);
     in.last_score =
         lay(g, score, n * sizeof *score, side, RLHF__CHECK_BORROWED, "prompts->last_score");
     in.seen = lay(g, seen, n * sizeof *seen, side, RLHF__CHECK_BORROWED, "prompts->seen");
     in.meta = lay(g, meta, n * sizeof *meta, side, RLHF__CHECK_BORROWED, "prompts->meta");
     rlhf__guards_close(g);
-    rlhf_choice out = {.size = sizeof out};
+    rlhf_choice out = {0};
+    RLHF__PASS(rlhf_choice, &out, t->check->plugin->abi_minor);
     out.prompt = lay(g, chosen, bytes, side, RLHF__CHECK_CHOOSE, "out->prompt");
     rlhf_status st = RLHF_OK;
     if (!in.last_score || !in.seen || !in.meta || !out.prompt)

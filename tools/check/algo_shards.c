@@ -78,17 +78,15 @@ static void *end_part(void *arg) {
     struct process *p = arg;
     const rlhf_algo_ops *ops = &p->t.check->plugin->ops.algo;
     const char *what = p->ends_phase ? "phase_end()" : "minibatch_end()";
-    const rlhf_step_info info = {.size = sizeof info,
-                                 .loss = 1,
-                                 .grad_norm = 1,
-                                 .grad_norm_clipped = 1,
-                                 .lr = 1e-5,
-                                 .lr_factor = 1,
-                                 .steps = 1};
-    const rlhf_phase_info phase = {.size = sizeof phase, .phases = 10, .steps = 1};
-    rlhf_step_out out = {.size = sizeof out};
+    rlhf_step_info info = {
+        .loss = 1, .grad_norm = 1, .grad_norm_clipped = 1, .lr = 1e-5, .lr_factor = 1, .steps = 1};
+    rlhf_phase_info phase = {.phases = 10, .steps = 1};
+    rlhf_step_out out = {0};
     struct rlhf__error err;
     if (p->ends_phase ? !ops->phase_end : !ops->minibatch_end) return NULL;
+    RLHF__PASS(rlhf_step_info, &info, p->t.check->plugin->abi_minor);
+    RLHF__PASS(rlhf_phase_info, &phase, p->t.check->plugin->abi_minor);
+    RLHF__PASS(rlhf_step_out, &out, p->t.check->plugin->abi_minor);
     lock(p);
     rlhf__probe_begin(&p->t, what);
     unlock(p);

@@ -49,19 +49,15 @@ static void check_param(struct rlhf__checked_model *m, uint32_t i, const rlhf_pa
 static void check_params(struct rlhf__checked_model *m) {
     struct rlhf__child_log *b = m->t.check->log;
     int64_t all = 0;
-    rlhf_param p = {.size = sizeof p};
+    rlhf_param p;
     for (int32_t i = 0; i < m->info.n_tensors; i++) {
-        p = (rlhf_param){.size = sizeof p};
         rlhf__probe_begin(&m->t, "param()");
-        if (!rlhf__checked_fine(m, RLHF__CHECK_PARAM,
-                                rlhf__checked_ops(m)->param(m->t.self, (uint32_t)i, &p)))
+        if (!rlhf__checked_fine(m, RLHF__CHECK_PARAM, rlhf__checked_param(m, (uint32_t)i, &p)))
             return;
         check_param(m, (uint32_t)i, &p, &all);
     }
-    p = (rlhf_param){.size = sizeof p};
     rlhf__probe_begin(&m->t, "param()");
-    const rlhf_status past =
-        rlhf__checked_ops(m)->param(m->t.self, (uint32_t)m->info.n_tensors, &p);
+    const rlhf_status past = rlhf__checked_param(m, (uint32_t)m->info.n_tensors, &p);
     rlhf__probe_end(&m->t, RLHF_OK, NULL);
     if (past != RLHF_E_INVALID)
         rlhf__child_log_found(b, RLHF__CHECK_PARAM, "param() past the end returns %d", past);

@@ -145,7 +145,6 @@ static void lay_row(struct maker *m, const struct rlhf__check_row *r, uint32_t i
 
 static void take_in(struct maker *m, uint32_t n, size_t total, uint32_t flags) {
     rlhf_reward_in *in = &m->call->in;
-    in->size = sizeof *in;
     in->n = n;
     in->prompt = take(m, n * sizeof(rlhf_str), RLHF__CHECK_BORROWED, "in->prompt");
     in->response = take(m, n * sizeof(rlhf_str), RLHF__CHECK_BORROWED, "in->response");
@@ -165,7 +164,6 @@ static void take_in(struct maker *m, uint32_t n, size_t total, uint32_t flags) {
 static void take_out(struct maker *m, uint32_t n, size_t total, int32_t per_token,
                      uint32_t unwritten) {
     rlhf_reward_out *out = &m->call->out;
-    out->size = sizeof *out;
     out->seq = take(m, n * sizeof(float), RLHF__CHECK_OUTSIDE, "out->seq");
     out->verdict = take(m, n, RLHF__CHECK_OUTSIDE, "out->verdict");
     out->failed = take(m, n, RLHF__CHECK_OUTSIDE, "out->failed");

@@ -1,6 +1,8 @@
 // checked_model.c: see checked_model.h.
 #include "check/checked_model.h"
 
+#include "check/guard_struct.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +40,29 @@ static int open_it(struct rlhf__checked_model *m, const rlhf_model_open *how) {
     return 0;
 }
 
+static int get_info(struct rlhf__checked_model *m) {
+    const uint32_t minor = m->t.check->plugin->abi_minor;
+    struct rlhf__guards *guards = rlhf__guards_new(m->t.check->log);
+    rlhf_model_info *info = RLHF__GUARDED(rlhf_model_info, guards, minor);
+    if (!info) return 0;
+    rlhf__probe_begin(&m->t, "info()");
+    const rlhf_status st = rlhf__checked_ops(m)->info(m->t.self, info);
+    rlhf__guard_struct_end(RLHF__STRUCT_rlhf_model_info, info, &m->info, minor, m->t.check->log);
+    rlhf__guards_free(guards);
+    return rlhf__checked_fine(m, RLHF__CHECK_OPEN, st);
+}
+
+rlhf_status rlhf__checked_param(struct rlhf__checked_model *m, uint32_t i, rlhf_param *out) {
+    const uint32_t minor = m->t.check->plugin->abi_minor;
+    struct rlhf__guards *guards = rlhf__guards_new(m->t.check->log);
+    rlhf_param *param = RLHF__GUARDED(rlhf_param, guards, minor);
+    if (!param) return RLHF_E_NOMEM;
+    const rlhf_status st = rlhf__checked_ops(m)->param(m->t.self, i, param);
+    rlhf__guard_struct_end(RLHF__STRUCT_rlhf_param, param, out, minor, m->t.check->log);
+    rlhf__guards_free(guards);
+    return st;
+}
+
 int rlhf__checked_open(struct rlhf__check *c, struct rlhf__checked_model *m, int on_plan,
                        const rlhf_model_open *how) {
     const struct rlhf__compute_spec spec = {.dirs = c->dirs, .backend = "reference"};
@@ -55,9 +80,7 @@ int rlhf__checked_open(struct rlhf__check *c, struct rlhf__checked_model *m, int
     if (rlhf__probe_create(c, NULL, 0, &m->t, &err) < 0) return 0;
     m->t.kernels = kernels;
     if (!open_it(m, how)) return 0;
-    m->info.size = sizeof m->info;
-    rlhf__probe_begin(&m->t, "info()");
-    return rlhf__checked_fine(m, RLHF__CHECK_OPEN, rlhf__checked_ops(m)->info(m->t.self, &m->info));
+    return get_info(m);
 }
 
 int rlhf__checked_is_small(struct rlhf__check *c, uint32_t heads, rlhf_model_info *info) {
@@ -88,8 +111,7 @@ static float number(uint32_t *state) {
 // Set *p to parameter i. Returns the parameter's number of elements, or 0 if param() fails.
 static int64_t get(struct rlhf__checked_model *m, int32_t i, rlhf_param *p) {
     int64_t n = 1;
-    *p = (rlhf_param){.size = sizeof *p};
-    if (rlhf__checked_ops(m)->param(m->t.self, (uint32_t)i, p) < 0) return 0;
+    if (rlhf__checked_param(m, (uint32_t)i, p) < 0) return 0;
     for (int32_t k = 0; k < p->ndim; k++)
         n *= p->shape[k];
     return n;

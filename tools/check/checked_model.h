@@ -22,6 +22,9 @@ struct rlhf__checked_model {
 
 const rlhf_model_ops *rlhf__checked_ops(const struct rlhf__checked_model *m);
 
+// Call param() and return its status. [main]
+rlhf_status rlhf__checked_param(struct rlhf__checked_model *m, uint32_t i, rlhf_param *out);
+
 // If a call of the model failed (`st` is its status), report its message as a violation of `rule`.
 // Returns 1 if the call succeeded. Call this function after rlhf__probe_begin. [main]
 int rlhf__checked_fine(struct rlhf__checked_model *m, int32_t rule, rlhf_status st);

@@ -31,8 +31,8 @@ static rlhf_status play(struct rlhf__game *g, const uint32_t *which, uint32_t n,
         if (!g->of[which[i]].bad) ended[left++] = which[i];
     if (st == RLHF_OK) st = rlhf__game_ask(g, RLHF__GAME_FINISH, ended, left, side, elsewhere);
     for (uint32_t i = 0; i < n && ops_of(g->probe.check)->close; i++) {
-        const rlhf_episode_close one = {
-            .size = sizeof one, .n = 1, .state = &g->of[which[i]].state};
+        rlhf_episode_close one = {.n = 1, .state = &g->of[which[i]].state};
+        RLHF__PASS(rlhf_episode_close, &one, g->probe.check->plugin->abi_minor);
         rlhf__child_log_inside(g->probe.check->log, "close()");
         ops_of(g->probe.check)->close(g->probe.self, &one);
         rlhf__child_log_inside(g->probe.check->log, NULL);
@@ -101,10 +101,10 @@ static int rows_suit(struct rlhf__game *g) {
     struct rlhf__check *c = g->probe.check;
     struct rlhf__error err;
     for (size_t i = 0; ops_of(c)->check_row && i < RLHF__GAME_EPISODES; i++) {
-        const rlhf_row_in row = {.size = sizeof row,
-                                 .index = (int64_t)i,
-                                 .meta = {g->of[i].row, strlen(g->of[i].row)},
-                                 .prompt = {"2+3=", 4}};
+        rlhf_row_in row = {.index = (int64_t)i,
+                           .meta = {g->of[i].row, strlen(g->of[i].row)},
+                           .prompt = {"2+3=", 4}};
+        RLHF__PASS(rlhf_row_in, &row, c->plugin->abi_minor);
         rlhf__probe_begin(&g->probe, "check_row()");
         const rlhf_status st = ops_of(c)->check_row(g->probe.self, &row);
         if (rlhf__probe_end(&g->probe, st, &err) == RLHF_OK) continue;

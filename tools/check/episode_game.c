@@ -188,7 +188,6 @@ static int lay_call(struct call *k, struct rlhf__guards *g, struct rlhf__guards 
     }
     const int32_t borrowed = RLHF__CHECK_BORROWED, outside = RLHF__CHECK_EPISODE_OUTSIDE;
     k->in = (rlhf_episode_in){
-        .size = sizeof k->in,
         .n = n,
         .wait_ms = k->polls ? WAIT_MS : 0,
         .state = lay(g, state, n * sizeof *state, side, borrowed, "in->state"),
@@ -201,7 +200,6 @@ static int lay_call(struct call *k, struct rlhf__guards *g, struct rlhf__guards 
         .call = lay(g, call, (size_t)offset[n] * sizeof *call, side, borrowed, "in->call"),
         .end = lay(g, end, n, side, borrowed, "in->end")};
     k->out = (rlhf_episode_out){
-        .size = sizeof k->out,
         .reward = rlhf__guard_take(h, n * sizeof(float), side, outside, "out->reward"),
         .end = rlhf__guard_take(h, n, side, outside, "out->end"),
         .verdict = rlhf__guard_take(h, n, side, outside, "out->verdict"),
@@ -209,6 +207,8 @@ static int lay_call(struct call *k, struct rlhf__guards *g, struct rlhf__guards 
         .later = rlhf__guard_take(h, n, side, outside, "out->later"),
         .say = say,
         .metric = metric};
+    RLHF__PASS(rlhf_episode_in, &k->in, k->game->probe.check->plugin->abi_minor);
+    RLHF__PASS(rlhf_episode_out, &k->out, k->game->probe.check->plugin->abi_minor);
     return k->in.state && k->in.text && k->in.call_offset && k->in.call && k->out.reward &&
            k->in.end && k->out.end && k->out.verdict && k->out.failed && k->out.later;
 }

@@ -99,13 +99,20 @@ rlhf_status rlhf__check_fakes_new(struct rlhf__services *s, const struct rlhf__d
                                             reward_update};
     rlhf__path_put(f->host, "%s/rlhf-host", dirs->exe);
     rlhf__programs_init(&f->programs, f->host, NULL);
-    RLHF_TRY(rlhf__services_offer(s, RLHF_SVC_PROGRAM, &f->programs.table, err));
-    RLHF_TRY(rlhf__services_offer(s, RLHF_SVC_ITERATION, &f->iteration, err));
-    RLHF_TRY(rlhf__services_offer(s, RLHF_SVC_CLASSIFIER, &f->classifier.table, err));
-    RLHF_TRY(rlhf__services_offer(s, RLHF_SVC_TOKENIZER, &f->tokenizer.table, err));
-    RLHF_TRY(rlhf__services_offer(s, RLHF_SVC_REWARD_MODEL, &f->reward_model.table, err));
-    RLHF_TRY(rlhf__services_offer(s, RLHF_SVC_LANGUAGE_MODEL, &f->language_model.table, err));
-    return rlhf__services_offer(s, RLHF_SVC_LIMITS, &f->limits, err);
+    RLHF_TRY(rlhf__services_offer(s, RLHF_SVC_PROGRAM, RLHF__STRUCT_rlhf_program_service,
+                                  &f->programs.table, err));
+    RLHF_TRY(rlhf__services_offer(s, RLHF_SVC_ITERATION, RLHF__STRUCT_rlhf_iteration_service,
+                                  &f->iteration, err));
+    RLHF_TRY(rlhf__services_offer(s, RLHF_SVC_CLASSIFIER, RLHF__STRUCT_rlhf_classifier_service,
+                                  &f->classifier.table, err));
+    RLHF_TRY(rlhf__services_offer(s, RLHF_SVC_TOKENIZER, RLHF__STRUCT_rlhf_tokenizer_service,
+                                  &f->tokenizer.table, err));
+    RLHF_TRY(rlhf__services_offer(s, RLHF_SVC_REWARD_MODEL, RLHF__STRUCT_rlhf_reward_model_service,
+                                  &f->reward_model.table, err));
+    RLHF_TRY(rlhf__services_offer(s, RLHF_SVC_LANGUAGE_MODEL,
+                                  RLHF__STRUCT_rlhf_language_model_service,
+                                  &f->language_model.table, err));
+    return rlhf__services_offer(s, RLHF_SVC_LIMITS, RLHF__STRUCT_rlhf_limits, &f->limits, err);
 }
 
 void rlhf__check_fakes_free(struct rlhf__check_fakes *f) { free(f); }

@@ -149,7 +149,8 @@ static int try_limit(struct rlhf__check *c, int32_t step) {
     const rlhf_plugin *d = &c->plugin->desc;
     for (uint32_t i = 0; t.config && d->why_unused && i < c->plugin->table.n; i++) {
         rlhf__opt_at(&c->plugin->table, i, &o);
-        const rlhf_option_in in = {.size = sizeof in, .config = t.config, .key = o.key};
+        rlhf_option_in in = {.config = t.config, .key = o.key};
+        RLHF__PASS(rlhf_option_in, &in, c->plugin->abi_minor);
         d->why_unused(&in);
     }
     rlhf__probe_finish(&t);

@@ -3,6 +3,7 @@
 #include "check/cases.h"
 
 #include "check/checked_model.h"
+#include "check/guard_struct.h"
 
 #include <rlhf/draft/tap.h>
 
@@ -31,10 +32,12 @@ static int read_at(struct tapped *k, int32_t point, int32_t layer, float *out, u
 }
 
 static int run(struct tapped *k, const rlhf_tap_run *r) {
+    rlhf_tap_run passed = *r;
     int32_t offset[RLHF__CHECKED_ROWS + 1];
     const rlhf_batch b = rlhf__checked_batch(&k->rows, 0, RLHF__CHECKED_ROWS, offset);
+    RLHF__PASS(rlhf_tap_run, &passed, k->m.t.check->plugin->abi_minor);
     rlhf__probe_begin(&k->m.t, "run() of " RLHF_EXT_TAP);
-    return fine(k, k->t->run(k->m.t.self, &b, r));
+    return fine(k, k->t->run(k->m.t.self, &b, &passed));
 }
 
 // Report a point that differs from the sum of the outputs before it.
@@ -97,18 +100,23 @@ static int check_embeddings(struct tapped *k) {
 static void check_run_from(struct tapped *k) {
     const int32_t last = k->info.n_layer - 1;
     const uint64_t n = k->n * k->d;
-    const rlhf_tap_run r = {
-        .size = sizeof r, .point = RLHF_TAP_MID, .layer = last, .stream = k->point};
+    const rlhf_tap_run r = {.point = RLHF_TAP_MID, .layer = last, .stream = k->point};
     if (read_at(k, RLHF_TAP_END, 0, k->sum, n) && read_at(k, RLHF_TAP_MID, last, k->point, n) &&
         run(k, &r) && read_at(k, RLHF_TAP_END, 0, k->point, n))
         check_close(k, "RLHF_TAP_END after a run from RLHF_TAP_MID", last);
 }
 
 static void check_all(struct tapped *k) {
-    const rlhf_tap_run all = {.size = sizeof all, .keep = 1};
-    k->info.size = sizeof k->info;
+    const rlhf_tap_run all = {.keep = 1};
+    const uint32_t minor = k->m.t.check->plugin->abi_minor;
+    struct rlhf__guards *guards = rlhf__guards_new(k->m.t.check->log);
+    rlhf_tap_info *info = RLHF__GUARDED(rlhf_tap_info, guards, minor);
+    if (!info) return;
     rlhf__probe_begin(&k->m.t, "info() of " RLHF_EXT_TAP);
-    if (!fine(k, k->t->info(k->m.t.self, &k->info))) return;
+    const rlhf_status st = k->t->info(k->m.t.self, info);
+    rlhf__guard_struct_end(RLHF__STRUCT_rlhf_tap_info, info, &k->info, minor, k->m.t.check->log);
+    rlhf__guards_free(guards);
+    if (!fine(k, st)) return;
     if (k->info.d_model != k->m.info.d_model || k->info.n_layer != k->m.info.n_layer ||
         k->info.n_vocab != k->m.info.n_vocab || k->info.n_head < 1 || k->info.head_dim < 1) {
         rlhf__child_log_found(k->m.t.check->log, RLHF__CHECK_EXTENSION,

@@ -302,14 +302,15 @@ rlhf_status rlhf__probe_end(struct rlhf__probe *t, rlhf_status st, struct rlhf__
 
 rlhf_status rlhf__check_services(struct rlhf__check *c, struct rlhf__error *err) {
     c->services.phase = -1;
-    RLHF_TRY(rlhf__services_offer(&c->services, RLHF_SVC_ROW, rlhf__row_service(), err));
+    RLHF_TRY(rlhf__services_offer(&c->services, RLHF_SVC_ROW, RLHF__STRUCT_rlhf_row_service,
+                                  rlhf__row_service(), err));
     return rlhf__check_fakes_new(&c->services, c->dirs, &c->fakes, err);
 }
 
 void rlhf__check_services_finish(struct rlhf__check *c) { rlhf__check_fakes_free(c->fakes); }
 
-static void fill_api(rlhf_host *api) {
-    api->size = sizeof *api;
+static void fill_api(rlhf_host *api, uint32_t minor) {
+    RLHF__PASS(rlhf_host, api, minor);
     api->abi_minor = RLHF_ABI_MINOR;
     api->name = "rlhf-host";
     api->version = RLHF_SDK_VERSION;
@@ -331,7 +332,7 @@ rlhf_status rlhf__probe_create(struct rlhf__check *c, const json_t *options, int
     *t = (struct rlhf__probe){.check = c};
     t->host = calloc(1, sizeof *t->host);
     if (!t->host) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
-    fill_api(&t->host->api);
+    fill_api(&t->host->api, c->plugin->abi_minor);
     pthread_mutex_init(&t->host->lock, NULL);
     t->host->probe = t;
     t->host->fail_at = fail_at;
@@ -443,8 +444,8 @@ static rlhf_status stream_read(const rlhf_istream *in, void *bytes, uint64_t n) 
 }
 
 int rlhf__state_buffer_init(struct rlhf__state_buffer *s) {
-    *s = (struct rlhf__state_buffer){.out = {sizeof s->out, 0, stream_write},
-                                     .in = {sizeof s->in, 0, stream_read, stream_left},
+    *s = (struct rlhf__state_buffer){.out = {.write = stream_write},
+                                     .in = {.read = stream_read, .left = stream_left},
                                      .limit = MAX_STATE,
                                      .full = RLHF_E_IO};
     s->bytes = malloc(MAX_STATE);
@@ -460,6 +461,7 @@ rlhf_status rlhf__state_buffer_save(struct rlhf__probe *t, struct rlhf__state_bu
                                     struct rlhf__error *err) {
     const rlhf_plugin *d = &t->check->plugin->desc;
     rlhf__child_log_doing(t->check->log, "save()");
+    RLHF__PASS(rlhf_ostream, &s->out, t->check->plugin->abi_minor);
     rlhf__probe_begin(t, "save()");
     rlhf_status st = d->save(t->self, &s->out);
     if (s->refused) { // the host's write() has failed, which is not the plugin's fault
@@ -474,6 +476,7 @@ rlhf_status rlhf__state_buffer_load(struct rlhf__probe *t, struct rlhf__state_bu
     const rlhf_plugin *d = &t->check->plugin->desc;
     rlhf__child_log_doing(t->check->log, "load() of %llu bytes, version %u",
                           (unsigned long long)s->len, version);
+    RLHF__PASS(rlhf_istream, &s->in, t->check->plugin->abi_minor);
     rlhf__probe_begin(t, "load()");
     const rlhf_status st = d->load(t->self, &s->in, version);
     if (st == RLHF_E_IO && s->at <= s->len) { // returned by read() and passed on

@@ -51,6 +51,8 @@ struct call {
 
 static void *run_score(void *arg) {
     struct call *c = arg;
+    RLHF__PASS(rlhf_reward_in, &c->rows->in, c->probe->check->plugin->abi_minor);
+    RLHF__PASS(rlhf_reward_out, &c->rows->out, c->probe->check->plugin->abi_minor);
     rlhf__probe_begin(c->probe, "score()");
     const rlhf_status st =
         c->probe->check->plugin->ops.reward.score(c->probe->self, &c->rows->in, &c->rows->out);
@@ -192,10 +194,9 @@ static int rows_suit(struct rlhf__check *c, const struct rlhf__row_set *set) {
     if (rlhf__probe_create(c, NULL, 0, &t, &err) < 0) suit = 0;
     for (uint32_t i = 0; suit && ops->check_row && i < set->n && i < 64; i++) {
         const struct rlhf__check_row *r = &set->row[i];
-        const rlhf_row_in row = {.size = sizeof row,
-                                 .index = i,
-                                 .meta = {r->meta, r->n_meta},
-                                 .prompt = {r->prompt, r->n_prompt}};
+        rlhf_row_in row = {
+            .index = i, .meta = {r->meta, r->n_meta}, .prompt = {r->prompt, r->n_prompt}};
+        RLHF__PASS(rlhf_row_in, &row, t.check->plugin->abi_minor);
         rlhf__probe_begin(&t, "check_row()");
         if (rlhf__probe_end(&t, ops->check_row(t.self, &row), &err) == RLHF_OK) continue;
         rlhf__child_log_fact(c->log, "it refuses %s: %s%s", name_row(c, set, i, name), err.text,

@@ -3,7 +3,7 @@
 
 #include "base/file.h"
 #include "base/folder.h"
-#include "check/guard.h"
+#include "check/guard_struct.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -32,24 +32,12 @@ static const char *lay_text(struct maker *m, const char *text, const char *what)
     return lay(m, text, strlen(text) + 1, what);
 }
 
-// begin()'s answer, with room for members that this program does not know.
-union answer {
-    rlhf_sink_answer known;
-    unsigned char bytes[512];
-};
-
 // Checks an answer, and sets *from to the first phase that the sink needs.
-static rlhf_status take_answer(const union answer *a, int64_t *from, struct rlhf__error *err) {
-    const rlhf_sink_answer *known = &a->known;
+static rlhf_status take_answer(const rlhf_sink_answer *known, int64_t *from,
+                               struct rlhf__error *err) {
     *from = known->from_phase;
-    const uint32_t size = sizeof *known;
-    if (memcmp(known, &size, sizeof size) != 0)
-        return rlhf__fail(err, RLHF_E_INVALID, "begin() changed answer->size");
     if (known->reserved || known->from_phase < 0)
         return rlhf__fail(err, RLHF_E_INVALID, "begin() gave an answer that the host refuses");
-    for (size_t i = sizeof *known; i < sizeof a->bytes; i++)
-        if (a->bytes[i])
-            return rlhf__fail(err, RLHF_E_INVALID, "begin() wrote past the end of its answer");
     return RLHF_OK;
 }
 
@@ -57,23 +45,27 @@ static rlhf_status begin(struct rlhf__probe *t, const char *own_dir, int resumed
                          struct rlhf__error *err) {
     const char *dir = t->check->scratch;
     struct maker m = {rlhf__guards_new(t->check->log), 1, 0};
-    union answer answer = {.known = {.size = sizeof answer.known}};
+    const uint32_t minor = t->check->plugin->abi_minor;
+    rlhf_sink_answer known = {0};
     if (!m.guards) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
-    const rlhf_sink_run run = {.size = sizeof run,
-                               .resumed = resumed != 0,
-                               .phases_done = resumed ? 2 : 0,
-                               .phases = 10,
-                               .dir = lay_text(&m, dir, "run->dir"),
-                               .own_dir = lay_text(&m, own_dir, "run->own_dir"),
-                               .name = lay_text(&m, rlhf__path_base(dir), "run->name"),
-                               .config = lay_text(&m, "{\"run\": {\"seed\": 1}}", "run->config")};
+    rlhf_sink_run run = {.resumed = resumed != 0,
+                         .phases_done = resumed ? 2 : 0,
+                         .phases = 10,
+                         .dir = lay_text(&m, dir, "run->dir"),
+                         .own_dir = lay_text(&m, own_dir, "run->own_dir"),
+                         .name = lay_text(&m, rlhf__path_base(dir), "run->name"),
+                         .config = lay_text(&m, "{\"run\": {\"seed\": 1}}", "run->config")};
+    RLHF__PASS(rlhf_sink_run, &run, t->check->plugin->abi_minor);
     rlhf__guards_close(m.guards);
+    rlhf_sink_answer *answer = RLHF__GUARDED(rlhf_sink_answer, m.guards, minor);
     rlhf__probe_begin(t, "begin()");
     const rlhf_status st =
-        m.ok ? ops_of(t)->begin(t->self, &run, &answer.known) : (rlhf_status)RLHF_E_NOMEM;
+        m.ok && answer ? ops_of(t)->begin(t->self, &run, answer) : (rlhf_status)RLHF_E_NOMEM;
     const rlhf_status told = rlhf__probe_end(t, st, err);
+    if (answer)
+        rlhf__guard_struct_end(RLHF__STRUCT_rlhf_sink_answer, answer, &known, minor, t->check->log);
     rlhf__guards_free(m.guards);
-    return told == RLHF_OK ? take_answer(&answer, from, err) : told;
+    return told == RLHF_OK ? take_answer(&known, from, err) : told;
 }
 
 // The texts and numbers of a phase.
@@ -83,21 +75,21 @@ struct laid {
     const rlhf_spread *spread[2];
 };
 
-static const rlhf_spread *lay_spread(struct maker *m, const char *name, int counted) {
+static const rlhf_spread *lay_spread(struct maker *m, const char *name, int counted,
+                                     uint32_t minor) {
     static const double values[] = {-1, 0.5, 3};
     static const int64_t counts[] = {2, 1, 4};
-    const rlhf_spread s = {.size = sizeof s,
-                           .n = 3,
-                           .numbers = 7,
-                           .mean = 0.5,
-                           .name = lay_text(m, name, "spread->name"),
-                           .value = lay(m, values, sizeof values, "spread->value"),
-                           .count =
-                               counted ? lay(m, counts, sizeof counts, "spread->count") : NULL};
+    rlhf_spread s = {.n = 3,
+                     .numbers = 7,
+                     .mean = 0.5,
+                     .name = lay_text(m, name, "spread->name"),
+                     .value = lay(m, values, sizeof values, "spread->value"),
+                     .count = counted ? lay(m, counts, sizeof counts, "spread->count") : NULL};
+    RLHF__PASS(rlhf_spread, &s, minor);
     return lay(m, &s, sizeof s, "phase->spread");
 }
 
-static void lay_texts(struct maker *m, struct laid *out) {
+static void lay_texts(struct maker *m, struct laid *out, uint32_t minor) {
     static const char *const names[METRICS] = {"loss/policy", "objective/scores",
                                                "rewards/x/caf\xc3\xa9"};
     for (int i = 0; i < METRICS; i++)
@@ -110,8 +102,8 @@ static void lay_texts(struct maker *m, struct laid *out) {
     }
     out->id = lay_text(m, "collapsed", "phase->warning_id");
     out->sentence = lay_text(m, "the policy \"collapsed\"", "phase->warning");
-    out->spread[0] = lay_spread(m, "length", 1);
-    out->spread[1] = lay_spread(m, "kl", 0);
+    out->spread[0] = lay_spread(m, "length", 1, minor);
+    out->spread[1] = lay_spread(m, "kl", 0, minor);
 }
 
 static rlhf_status phase(struct rlhf__probe *t, int64_t number, int empty,
@@ -122,10 +114,9 @@ static rlhf_status phase(struct rlhf__probe *t, int64_t number, int empty,
     struct maker m = {rlhf__guards_new(t->check->log), 1, 0};
     struct laid laid;
     if (!m.guards) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
-    lay_texts(&m, &laid);
+    lay_texts(&m, &laid, t->check->plugin->abi_minor);
     const uint32_t n = empty ? 0 : METRICS, k = empty ? 0 : SAMPLES, some = !empty;
-    const rlhf_sink_phase p = {
-        .size = sizeof p,
+    rlhf_sink_phase p = {
         .flags = empty ? 0 : RLHF_SINK_BEST,
         .n_metrics = n,
         .n_samples = k,
@@ -144,6 +135,7 @@ static rlhf_status phase(struct rlhf__probe *t, int64_t number, int empty,
         .warning_id = lay(&m, &laid.id, some * sizeof laid.id, "phase->warning_id"),
         .warning = lay(&m, &laid.sentence, some * sizeof laid.sentence, "phase->warning"),
         .checkpoint = empty ? NULL : lay_text(&m, "checkpoints/000003", "phase->checkpoint")};
+    RLHF__PASS(rlhf_sink_phase, &p, t->check->plugin->abi_minor);
     rlhf__guards_close(m.guards);
     rlhf__probe_begin(t, "phase()");
     const rlhf_status st = m.ok ? ops_of(t)->phase(t->self, &p) : (rlhf_status)RLHF_E_NOMEM;
@@ -159,18 +151,18 @@ static rlhf_status end(struct rlhf__probe *t, int32_t how, const char *why,
     if (!m.guards) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     const char *const id = lay_text(&m, "flat", "end->finding_id");
     const char *const sentence = lay_text(&m, "the reward is flat", "end->finding");
-    const rlhf_sink_end e = {
-        .size = sizeof e,
-        .how = how,
-        .phases_done = 3,
-        .why = lay_text(&m, why, "end->why"),
-        .last_checkpoint =
-            failed ? NULL : lay_text(&m, "checkpoints/000003", "end->last_checkpoint"),
-        .verdict = lay_text(&m, failed ? "" : "Reward rose", "end->verdict"),
-        .verdict_kind = failed ? RLHF_RUN_VERDICT_NONE : RLHF_RUN_VERDICT_GOOD,
-        .n_findings = !failed,
-        .finding_id = lay(&m, &id, sizeof id, "end->finding_id"),
-        .finding = lay(&m, &sentence, sizeof sentence, "end->finding")};
+    rlhf_sink_end e = {.how = how,
+                       .phases_done = 3,
+                       .why = lay_text(&m, why, "end->why"),
+                       .last_checkpoint =
+                           failed ? NULL
+                                  : lay_text(&m, "checkpoints/000003", "end->last_checkpoint"),
+                       .verdict = lay_text(&m, failed ? "" : "Reward rose", "end->verdict"),
+                       .verdict_kind = failed ? RLHF_RUN_VERDICT_NONE : RLHF_RUN_VERDICT_GOOD,
+                       .n_findings = !failed,
+                       .finding_id = lay(&m, &id, sizeof id, "end->finding_id"),
+                       .finding = lay(&m, &sentence, sizeof sentence, "end->finding")};
+    RLHF__PASS(rlhf_sink_end, &e, t->check->plugin->abi_minor);
     rlhf_status told = RLHF_OK;
     rlhf__guards_close(m.guards);
     if (ops_of(t)->end && m.ok) {

@@ -46,9 +46,12 @@ rlhf_status rlhf__tap_open(const struct rlhf__model *m, struct rlhf__tap *out,
     if (!o->info || !o->run || !o->read || !o->project || !o->head || !o->logits)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s, extension(): its %s lacks a function",
                           plugin_name(m), RLHF_EXT_TAP);
-    out->info.size = sizeof out->info;
+    struct rlhf__filled filled;
+    rlhf_tap_info *info = RLHF__FILLED(rlhf_tap_info, &filled, m->instance->plugin->abi_minor);
     struct rlhf__call call = rlhf__call_begin(m->instance, "info() of the tap");
-    RLHF_TRY(end_call(&call, o->info(m->self, &out->info), err));
+    RLHF_TRY(end_call(&call, o->info(m->self, info), err));
+    if (rlhf__filled_end(&filled, &out->info, err) < 0)
+        return rlhf__error_context(err, "%s, info() of its tap", plugin_name(m));
     if (is_sound(m, &out->info)) return RLHF_OK;
     return rlhf__fail(
         err, RLHF_E_UNSUPPORTED,
@@ -119,8 +122,10 @@ rlhf_status rlhf__tap_logits(const struct rlhf__tap *t, uint32_t first, uint32_t
 
 static rlhf_status run(const struct rlhf__tap *t, const rlhf_batch *b, const rlhf_tap_run *r,
                        struct rlhf__error *err) {
+    rlhf_tap_run passed = *r;
+    RLHF__PASS(rlhf_tap_run, &passed, t->model->instance->plugin->abi_minor);
     struct rlhf__call call = rlhf__call_begin(t->model->instance, "run() of the tap");
-    return end_call(&call, t->ops.run(t->model->self, b, r), err);
+    return end_call(&call, t->ops.run(t->model->self, b, &passed), err);
 }
 
 rlhf_status rlhf__tap_run(const struct rlhf__tap *t, const int32_t *ids, uint32_t n,
@@ -132,7 +137,7 @@ rlhf_status rlhf__tap_run(const struct rlhf__tap *t, const int32_t *ids, uint32_
                           .ids = ids,
                           .offset = offset,
                           .prompt_len = prompt_len};
-    const rlhf_tap_run r = {.size = sizeof r, .keep = 1};
+    const rlhf_tap_run r = {.keep = 1};
     return run(t, &b, &r, err);
 }
 
@@ -155,7 +160,7 @@ rlhf_status rlhf__tap_run_from(const struct rlhf__tap *t, const int32_t *ids, ui
                           .ids = ints,
                           .offset = offset,
                           .prompt_len = prompt_len};
-    const rlhf_tap_run r = {.size = sizeof r, .point = point, .layer = layer, .stream = stream};
+    const rlhf_tap_run r = {.point = point, .layer = layer, .stream = stream};
     rlhf_status st = run(t, &b, &r, err);
     free(ints);
     if (st != RLHF_OK) return st;

@@ -35,17 +35,11 @@ rlhf_status rlhf__bundle_check(const char *path, const rlhf_bundle *src, rlhf_bu
         return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s: %s() returned nothing", path,
                           RLHF_ENTRY_SYMBOL);
     memcpy(head, src, sizeof head);
-    // The member `built_with` is at this offset in all versions of ABI 1.
-    const char *sdk = head[0] >= RLHF_SIZE_TO(rlhf_bundle, built_with) && head[1] == RLHF_ABI_MAJOR
-                          ? src->built_with
-                          : NULL;
-    if (head[1] != RLHF_ABI_MAJOR || head[2] != RLHF_ABI_MINOR)
-        return rlhf__fail(
-            err, RLHF_E_UNSUPPORTED,
-            "%s: built %s%.32s%sfor plugin contract %u.%u, this rlhf-host speaks %d.%d "
-            "exactly; rebuild it with SDK " RLHF_SDK_VERSION,
-            path, sdk ? "with SDK " : "", sdk ? sdk : "", sdk ? " " : "", head[1], head[2],
-            RLHF_ABI_MAJOR, RLHF_ABI_MINOR);
+    if (head[1] != RLHF_ABI_MAJOR)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "%s: built for plugin contract %u.%u, this rlhf-host speaks %d.%d; "
+                          "rebuild it with SDK " RLHF_SDK_VERSION,
+                          path, head[1], head[2], RLHF_ABI_MAJOR, RLHF_ABI_MINOR);
     const uint32_t min = RLHF_SIZE_TO(rlhf_bundle, plugins);
     if (rlhf__copy_in(out, sizeof *out, src, min, "bundle", err) < 0)
         return rlhf__error_context(err, "%s", path);
@@ -195,11 +189,12 @@ static rlhf_status check(const rlhf_plugin *src, struct rlhf__plugin *out,
     if (d->kind < RLHF_KIND_ALGO || d->kind > RLHF_KIND_SINK)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "%s is of kind %u, which this host does not know", d->id, d->kind);
-    if (d->host_minor_min > RLHF_ABI_MINOR)
+    const uint32_t oldest = rlhf_plugin_oldest_host(d, out->abi_minor);
+    if (oldest > RLHF_ABI_MINOR)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                          "%s needs plugin contract %d.%u or newer, this "
-                          "rlhf-host speaks %d.%d",
-                          d->id, RLHF_ABI_MAJOR, d->host_minor_min, RLHF_ABI_MAJOR, RLHF_ABI_MINOR);
+                          "%s needs plugin contract %d.%u or newer, this rlhf-host speaks %d.%d; "
+                          "use a newer rlhf-host, or rebuild it with SDK " RLHF_SDK_VERSION,
+                          d->id, RLHF_ABI_MAJOR, oldest, RLHF_ABI_MAJOR, RLHF_ABI_MINOR);
     if (!d->version) d->version = "";
     if (!d->summary) d->summary = "";
     if (!d->vendor) d->vendor = "";

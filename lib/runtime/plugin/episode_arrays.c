@@ -15,20 +15,15 @@ int rlhf__episode_arrays_init(struct rlhf__episode_arrays *a, uint32_t n, int64_
     a->reward = rlhf__tail_alloc(n, sizeof *a->reward);
     uint8_t *end = rlhf__tail_alloc(n, 1), *verdict = rlhf__tail_alloc(n, 1),
             *failed = rlhf__tail_alloc(n, 1), *later = rlhf__tail_alloc(n, 1);
-    a->out = (rlhf_episode_out){.size = sizeof a->out,
-                                .reward = a->reward,
-                                .end = end,
-                                .verdict = verdict,
-                                .failed = failed,
-                                .later = later};
+    a->out = (rlhf_episode_out){
+        .reward = a->reward, .end = end, .verdict = verdict, .failed = failed, .later = later};
     if (!a->state || !a->episode || !a->turn || !a->meta || !a->ended || !a->reward || !end ||
         !verdict || !failed || !later)
         return 0;
     a->seed = a->episode + n;
     a->call_offset = a->turn + n;
     a->text = a->meta + n;
-    a->in = (rlhf_episode_in){.size = sizeof a->in,
-                              .n = n,
+    a->in = (rlhf_episode_in){.n = n,
                               .phase = phase,
                               .state = a->state,
                               .episode = a->episode,

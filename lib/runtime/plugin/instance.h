@@ -19,6 +19,8 @@ struct rlhf__host {
     rlhf__metric_fn *metric;
     void *metric_ctx;
     char owner[192]; // from rlhf__instance_create
+    // Copies of service tables, with the sizes of the plugin's minor version; NULL: not needed yet
+    _Atomic(void *) cut[RLHF__MAX_SERVICES];
     struct rlhf__on_call on_call;
     atomic_uint warned; // bits of metrics that the log has reported as left out (services.c)
     atomic_int broke;   // enum broken of services.c: a rule that the running call broke

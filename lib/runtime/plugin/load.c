@@ -6,6 +6,7 @@
 #include "base/running.h"
 #include "base/shared_object.h"
 #include "plugin/descriptor.h"
+#include "plugin/growth.h"
 #include "plugin/search.h"
 
 #include <dlfcn.h>
@@ -99,7 +100,7 @@ static rlhf_status check_duplicate(const struct rlhf__plugins *p, const char *id
 }
 
 static rlhf_status add(struct rlhf__plugins *p, const char *path, const char sha256[65],
-                       const rlhf_plugin *src, struct rlhf__error *err) {
+                       const rlhf_plugin *src, uint32_t abi_minor, struct rlhf__error *err) {
     if (p->n == p->cap) {
         size_t cap = p->cap ? 2 * p->cap : 8;
         struct rlhf__plugin **item = realloc(p->item, cap * sizeof(struct rlhf__plugin *));
@@ -109,6 +110,7 @@ static rlhf_status add(struct rlhf__plugins *p, const char *path, const char sha
     }
     struct rlhf__plugin *one = calloc(1, sizeof *one);
     if (!one) return rlhf__fail(err, RLHF_E_NOMEM, "%s: out of memory", path);
+    one->abi_minor = abi_minor;
     rlhf_status st = rlhf__plugin_init(one, path, sha256, src, err);
     if (st == RLHF_OK) st = check_duplicate(p, one->desc.id, path, err);
     if (st < 0) {
@@ -145,7 +147,7 @@ static rlhf_status open_path(struct rlhf__plugins *p, const char *path, int trus
     RLHF_TRY(rlhf__bundle_check(path, call_entry(entry, path), &bundle, err));
     size_t before = p->n;
     for (uint32_t i = 0; i < bundle.n_plugins; i++) {
-        rlhf_status st = add(p, path, sha256, bundle.plugins[i], err);
+        rlhf_status st = add(p, path, sha256, bundle.plugins[i], bundle.abi_minor, err);
         if (st == RLHF_OK) continue;
         while (p->n > before)
             plugin_free(p->item[--p->n]);
@@ -248,7 +250,7 @@ rlhf_status rlhf__plugins_add_outside(struct rlhf__plugins *p, const char *path,
                                       struct rlhf__outside *outside,
                                       const struct rlhf__plugin **out, struct rlhf__error *err) {
     *out = NULL;
-    RLHF_TRY(add(p, path, sha256, src, err));
+    RLHF_TRY(add(p, path, sha256, src, RLHF_ABI_MINOR, err));
     p->item[p->n - 1]->outside = outside;
     *out = p->item[p->n - 1];
     return RLHF_OK;
@@ -264,7 +266,8 @@ const char *rlhf__plugin_why_unused(const struct rlhf__plugin *p, const void *co
     if (p->outside && p->outside->why_unused) return p->outside->why_unused(p, config, key);
     if (!p->desc.why_unused) return NULL;
     struct rlhf__running before = begin(p, "why_unused()");
-    const rlhf_option_in in = {.size = sizeof in, .config = config, .key = key};
+    rlhf_option_in in = {.config = config, .key = key};
+    RLHF__PASS(rlhf_option_in, &in, p->abi_minor);
     const char *why = p->desc.why_unused(&in);
     rlhf__running_end(&before);
     return why;

@@ -50,6 +50,7 @@ struct rlhf__plugin {
     char *file;                    // last part of path
     char *stem;                    // file without ".so": "imdb"
     struct rlhf__outside *outside; // NULL: the plugin runs in this process
+    uint32_t abi_minor;            // minor version of the contract that it was built with
     char sha256[65];               // of the file; "" after rlhf__plugins_leave_sums
 };
 

@@ -144,10 +144,28 @@ static int has_models(const char *id) {
            strcmp(id, RLHF_SVC_LANGUAGE_MODEL) == 0;
 }
 
+// Returns an offered table for the instance's plugin. A plugin of an earlier minor version gets a
+// copy with the size that the table had then, or NULL if memory has run out.
+static const void *cut_table(struct rlhf__host *h, int at) {
+    const struct rlhf__service *s = &h->services->offered[at];
+    const uint32_t minor = h->instance.plugin->abi_minor;
+    const uint32_t all = rlhf__struct_size(s->which, RLHF_ABI_MINOR);
+    void *copy = atomic_load(&h->cut[at]), *none = NULL;
+    if (copy || rlhf__struct_size(s->which, minor) == all) return copy ? copy : s->table;
+    copy = malloc(all);
+    if (!copy) return NULL;
+    memcpy(copy, s->table, all);
+    rlhf__struct_pass(s->which, copy, minor);
+    if (atomic_compare_exchange_strong(&h->cut[at], &none, copy)) return copy;
+    free(copy); // another thread was first
+    return none;
+}
+
 static const void *host_service(const rlhf_host *api, const char *id) {
     struct rlhf__host *h = behind(api);
     if (!id || (atomic_load(&h->beside) && has_models(id))) return NULL;
-    return rlhf__services_find(h->services, id);
+    const int at = place_of(h->services, id);
+    return at < 0 ? NULL : cut_table(h, at);
 }
 
 void rlhf__instance_beside(const struct rlhf__instance *i, int beside) {
@@ -190,14 +208,14 @@ static rlhf_status host_reduce(const rlhf_host *api, double *sums, uint32_t n) {
 
 // ---- services ---------------------------------------------------------------------------------
 
-rlhf_status rlhf__services_offer(struct rlhf__services *s, const char *id, const void *table,
-                                 struct rlhf__error *err) {
+rlhf_status rlhf__services_offer(struct rlhf__services *s, const char *id, enum rlhf__struct which,
+                                 const void *table, struct rlhf__error *err) {
     if (rlhf__services_find(s, id))
         return rlhf__fail(err, RLHF_E_INTERNAL, "the service %s is offered twice", id);
     if (s->n_offered == RLHF__MAX_SERVICES)
         return rlhf__fail(err, RLHF_E_INTERNAL, "no room for the service %s: there are %d already",
                           id, RLHF__MAX_SERVICES);
-    s->offered[s->n_offered++] = (struct rlhf__service){id, table};
+    s->offered[s->n_offered++] = (struct rlhf__service){id, table, which};
     return RLHF_OK;
 }
 
@@ -218,8 +236,8 @@ rlhf_status rlhf__service_failed(const rlhf_host *caller, const struct rlhf__err
 
 // ---- instances --------------------------------------------------------------------------------
 
-static void fill_api(rlhf_host *api) {
-    api->size = sizeof *api;
+static void fill_api(rlhf_host *api, uint32_t minor) {
+    RLHF__PASS(rlhf_host, api, minor);
     api->abi_minor = RLHF_ABI_MINOR;
     api->name = "rlhf-host";
     api->version = HOST_VERSION;
@@ -235,6 +253,8 @@ static void fill_api(rlhf_host *api) {
 }
 
 static void host_destroy(struct rlhf__host *h) {
+    for (int at = 0; at < RLHF__MAX_SERVICES; at++)
+        free(atomic_load(&h->cut[at]));
     rlhf__note_finish(&h->said);
     free(h->instance.config);
     rlhf__strings_finish(&h->strings);
@@ -250,7 +270,7 @@ rlhf_status rlhf__instance_create(const struct rlhf__plugin *plugin,
     if (!h) return rlhf__fail(err, RLHF_E_NOMEM, "%s: out of memory", rlhf__plugin_name(plugin));
     struct rlhf__instance *i = &h->instance;
     rlhf__note_init(&h->said);
-    fill_api(&h->api);
+    fill_api(&h->api, plugin->abi_minor);
     h->services = services;
     snprintf(h->owner, sizeof h->owner, "%s", owner);
     i->plugin = plugin;
@@ -404,4 +424,14 @@ rlhf_status rlhf__call_kept(const struct rlhf__call *call, struct rlhf__tails *t
 rlhf_status rlhf__call_wrote(const struct rlhf__call *call, struct rlhf__tails *tails,
                              rlhf_status status, struct rlhf__error *err) {
     return rlhf__call_end(call, rlhf__call_kept(call, tails, status), err);
+}
+
+rlhf_status rlhf__call_end_filled(const struct rlhf__call *call, rlhf_status status,
+                                  const struct rlhf__filled *filled, void *out,
+                                  struct rlhf__error *err) {
+    const struct rlhf__plugin *plugin = call->instance->plugin;
+    RLHF_TRY(rlhf__call_end(call, status, err));
+    if (rlhf__filled_end(filled, out, err) == RLHF_OK) return RLHF_OK;
+    return rlhf__error_context(err, "%s %s, %s", rlhf__kind_name((int32_t)plugin->desc.kind),
+                               rlhf__plugin_name(plugin), call->function);
 }

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/running.h"
+#include "plugin/growth.h"
 #include "plugin/load.h"
 #include "plugin/note.h"
 #include "supervise/tail.h"
@@ -16,6 +17,7 @@
 struct rlhf__service {
     const char *id;
     const void *table;
+    enum rlhf__struct which;
 };
 
 enum { RLHF__MAX_SERVICES = 16 };
@@ -43,11 +45,11 @@ struct rlhf__services {
     size_t n_offered;
 };
 
-// Offer a table under an id. Copies of the struct that were made earlier do not get the table.
+// Offer a table, a struct `which`, under an id. Copies of *s that were made earlier do not get it.
 // Errors: RLHF_E_INTERNAL if the id is taken, or if RLHF__MAX_SERVICES tables are already offered.
 // [main]
-rlhf_status rlhf__services_offer(struct rlhf__services *, const char *id, const void *table,
-                                 struct rlhf__error *err);
+rlhf_status rlhf__services_offer(struct rlhf__services *s, const char *id, enum rlhf__struct which,
+                                 const void *table, struct rlhf__error *err);
 
 // Returns the table with that id, or NULL. [any]
 const void *rlhf__services_find(const struct rlhf__services *, const char *id);
@@ -133,6 +135,12 @@ int rlhf__instance_may_report(const struct rlhf__instance *, const char *name, d
 // Exits if this process is a child that the plugin forked. [any]
 rlhf_status rlhf__call_end(const struct rlhf__call *call, rlhf_status status,
                            struct rlhf__error *err);
+
+// Like rlhf__call_end, for a call in which the plugin has filled a struct: if the call succeeded,
+// also does rlhf__filled_end. [any]
+rlhf_status rlhf__call_end_filled(const struct rlhf__call *call, rlhf_status status,
+                                  const struct rlhf__filled *filled, void *out,
+                                  struct rlhf__error *err);
 
 // _kept: end the check of arrays that were marked before the call (supervise/tail.h). If the plugin
 // wrote past the end of one, returns RLHF_E_INTERNAL, and that is the call's message; otherwise

@@ -5,6 +5,7 @@
 #include "plugin/instance.h"
 
 #include "base/hash.h"
+#include "plugin/growth.h"
 
 #include <string.h>
 
@@ -27,7 +28,8 @@ rlhf_status rlhf__instance_save(const struct rlhf__instance *i, struct rlhf__buf
     const rlhf_plugin *d = &i->plugin->desc;
     if (d->state_version == 0) return RLHF_OK;
     struct rlhf__buf body = RLHF__BUF_INIT;
-    struct stream stream = {{sizeof(rlhf_ostream), 0, stream_write}, &body};
+    struct stream stream = {{.write = stream_write}, &body};
+    RLHF__PASS(rlhf_ostream, &stream.api, i->plugin->abi_minor);
     struct rlhf__call call = rlhf__call_begin(i, "save()");
     rlhf_status st = rlhf__call_end(&call, d->save(i->self, &stream.api), err);
     if (st != RLHF_OK) {
@@ -108,7 +110,8 @@ rlhf_status rlhf__instance_load(const struct rlhf__instance *i, const void *byte
         return rlhf__fail(err, RLHF_E_INVALID, "the stored state for %s %s",
                           rlhf__plugin_name(i->plugin), why);
     const uint8_t *at = body;
-    struct saved saved = {{sizeof(rlhf_istream), 0, saved_read, saved_left}, &at, body + body_len};
+    struct saved saved = {{.read = saved_read, .left = saved_left}, &at, body + body_len};
+    RLHF__PASS(rlhf_istream, &saved.api, i->plugin->abi_minor);
     struct rlhf__call call = rlhf__call_begin(i, "load()");
     RLHF_TRY(rlhf__call_end(&call, d->load(i->self, &saved.api, version), err));
     if (at != saved.end)

@@ -167,8 +167,7 @@ int rlhf__batch_get(const void *input, uint64_t bytes, rlhf_reward_in *in, int *
         return -1;
     rlhf_str *all = calloc(4 * (size_t)n + 1, sizeof *all);
     if (!all) return -1;
-    *in = (rlhf_reward_in){.size = sizeof *in,
-                           .n = h.n,
+    *in = (rlhf_reward_in){.n = h.n,
                            .phase = h.phase,
                            .prompt = all,
                            .response = all + n,

@@ -2,6 +2,7 @@
 #include "worker/episode_serve.h"
 
 #include "plugin/episode_arrays.h"
+#include "plugin/growth.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,7 +57,8 @@ static void played_finish(struct played *a) {
 
 static void close_place(struct rlhf__places *p, uint32_t place) {
     if (place >= p->n || !p->state[place]) return;
-    const rlhf_episode_close one = {.size = sizeof one, .n = 1, .state = &p->state[place]};
+    rlhf_episode_close one = {.n = 1, .state = &p->state[place]};
+    RLHF__PASS(rlhf_episode_close, &one, p->abi_minor);
     if (p->ops->close) p->ops->close(p->self, &one);
     free(p->state[place]);
     p->state[place] = NULL;
@@ -152,6 +154,8 @@ static rlhf_status call(const struct rlhf__places *p, uint32_t function, struct 
     x->out.say = say;
     x->out.metric = metric;
     if (!fn[function]) return RLHF_OK;
+    RLHF__PASS(rlhf_episode_in, &x->in, p->abi_minor);
+    RLHF__PASS(rlhf_episode_out, &x->out, p->abi_minor);
     struct rlhf__tails tails = {.n = 0};
     rlhf__episode_arrays_mark(x, &tails);
     const rlhf_status st = fn[function](p->self, &x->in, &x->out);

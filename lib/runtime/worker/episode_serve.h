@@ -13,6 +13,7 @@ struct rlhf__places {
     struct rlhf__worker_host *table; // of the environment
     void **state;                    // [n] NULL: the place is free
     uint32_t n;
+    uint32_t abi_minor; // of the plugin
 };
 
 // Append what the environment declares, for the answer to RLHF__ASK_CREATE. [main]

@@ -71,8 +71,7 @@ int rlhf__fence_output(struct rlhf__fence *f, uint32_t n, uint64_t total, int ha
         if (p.bytes[i]) memset(f->block[i], MARK, slack(f, i) < 256 ? slack(f, i) : 256);
     for (int i = 0; i < RLHF__OUTS; i++)
         if (p.bytes[i] && slack(f, i) > 256) memset(array_of(f, i) - 256, MARK, 256);
-    *out = (rlhf_reward_out){.size = sizeof *out,
-                             .seq = (float *)(void *)array_of(f, RLHF__OUT_SEQ),
+    *out = (rlhf_reward_out){.seq = (float *)(void *)array_of(f, RLHF__OUT_SEQ),
                              .verdict = (uint8_t *)array_of(f, RLHF__OUT_VERDICT),
                              .failed = (uint8_t *)array_of(f, RLHF__OUT_FAILED)};
     if (has_token) out->token = (float *)(void *)array_of(f, RLHF__OUT_TOKEN);

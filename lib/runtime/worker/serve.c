@@ -81,6 +81,7 @@ static void ask_open(struct serving *s, struct rlhf__wire *in) {
     if (st == RLHF_OK)
         st = rlhf__plugin_open_trusted(s->plugins, path, id, kind, asker, &s->plugin, &err);
     answer(s, st, err.text);
+    if (st == RLHF_OK) rlhf__table_for(&s->table, s->plugin->abi_minor);
     if (st == RLHF_OK) rlhf__description_put(s->plugin, &s->out);
     free(path);
     free(id);
@@ -110,7 +111,8 @@ static void ask_why_unused(struct serving *s, struct rlhf__wire *in) {
     char *key = text_of(in);
     const rlhf_status st = key ? make_config(s, rlhf__wire_get_text(in), &strings, &config, &err)
                                : rlhf__fail(&err, RLHF_E_NOMEM, "out of memory");
-    const rlhf_option_in of = {.size = sizeof of, .config = config, .key = key};
+    rlhf_option_in of = {.config = config, .key = key};
+    RLHF__PASS(rlhf_option_in, &of, s->plugin->abi_minor);
     const char *why =
         st == RLHF_OK && s->plugin->desc.why_unused ? s->plugin->desc.why_unused(&of) : NULL;
     answer(s, st, err.text);
@@ -128,7 +130,6 @@ static void ask_create(struct serving *s, struct rlhf__wire *in) {
     t->owner = text_of(in);
     t->id = strdup(s->plugin->desc.id);
     t->services = rlhf__wire_get_u32(in);
-    t->limits = (rlhf_limits){.size = sizeof t->limits};
     t->limits.retries = (int32_t)rlhf__wire_get_u32(in);
     t->limits.timeout_s = rlhf__wire_get_f64(in);
     t->limits.memory_bytes = rlhf__wire_get_u64(in);
@@ -143,15 +144,18 @@ static void ask_create(struct serving *s, struct rlhf__wire *in) {
     }
     answer(s, st, err.text);
     if (!is_environment(s)) return;
-    s->places = (struct rlhf__places){
-        .ops = &s->plugin->ops.environment, .self = s->self, .table = &s->table};
+    s->places = (struct rlhf__places){.ops = &s->plugin->ops.environment,
+                                      .self = s->self,
+                                      .table = &s->table,
+                                      .abi_minor = s->plugin->abi_minor};
     if (st == RLHF_OK) rlhf__places_declare(&s->places, &s->out);
 }
 
 static void ask_check_row(struct serving *s, struct rlhf__wire *in) {
     rlhf_status (*const check)(void *, const rlhf_row_in *) =
         is_environment(s) ? s->plugin->ops.environment.check_row : s->plugin->ops.reward.check_row;
-    rlhf_row_in row = {.size = sizeof row};
+    rlhf_row_in row = {0};
+    RLHF__PASS(rlhf_row_in, &row, s->plugin->abi_minor);
     row.held_out = (int32_t)rlhf__wire_get_u32(in);
     row.index = (int64_t)rlhf__wire_get_u64(in);
     row.meta = rlhf__wire_get_text(in);
@@ -178,7 +182,7 @@ static int is_sink(const struct serving *s) {
 static void ask_sink(struct serving *s, struct rlhf__wire *in) {
     struct rlhf__error err = {0, ""};
     int64_t from_phase = 0;
-    const rlhf_status st = rlhf__sink_serve(&s->plugin->ops.sink, s->self, in, &from_phase, &err);
+    const rlhf_status st = rlhf__sink_serve(s->plugin, s->self, in, &from_phase, &err);
     answer(s, st, err.text);
     if (st == RLHF_OK) rlhf__wire_u64(&s->out, (uint64_t)from_phase);
 }
@@ -198,7 +202,8 @@ static rlhf_status stream_write(const rlhf_ostream *api, const void *bytes, uint
 }
 
 static rlhf_status save(struct serving *s) {
-    const struct stream stream = {{sizeof(rlhf_ostream), 0, stream_write}, &s->state};
+    struct stream stream = {{.write = stream_write}, &s->state};
+    RLHF__PASS(rlhf_ostream, &stream.api, s->plugin->abi_minor);
     rlhf__buf_clear(&s->state);
     return s->plugin->desc.save(s->self, &stream.api);
 }
@@ -232,8 +237,8 @@ static void ask_load(struct serving *s, struct rlhf__wire *in) {
     const uint32_t version = rlhf__wire_get_u32(in);
     const rlhf_str bytes = rlhf__wire_get_text(in);
     const char *at = bytes.ptr;
-    const struct source source = {
-        {sizeof(rlhf_istream), 0, source_read, source_left}, &at, at + bytes.len};
+    struct source source = {{.read = source_read, .left = source_left}, &at, at + bytes.len};
+    RLHF__PASS(rlhf_istream, &source.api, s->plugin->abi_minor);
     const rlhf_status st = s->plugin->desc.load(s->self, &source.api, version);
     answer(s, st, "");
     rlhf__wire_u64(&s->out, (uint64_t)(at - bytes.ptr));
@@ -254,6 +259,8 @@ static rlhf_status score(struct serving *s, uint64_t bytes, struct rlhf__error *
     if (rlhf__fence_output(&s->fence, in.n, total, has_token, &out) != 0)
         st = rlhf__fail(err, RLHF_E_NOMEM, "out of memory for the results of %u rows", in.n);
     if (st == RLHF_OK) {
+        RLHF__PASS(rlhf_reward_in, &in, s->plugin->abi_minor);
+        RLHF__PASS(rlhf_reward_out, &out, s->plugin->abi_minor);
         st = s->plugin->ops.reward.score(s->self, &in, &out);
         const unsigned before = rlhf__fence_before(&s->fence);
         if (before)

@@ -1,11 +1,14 @@
 // sink_serve.c: see sink_serve.h. sink_calls.c writes what this file reads.
 #include "worker/sink_serve.h"
 
+#include "plugin/growth.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 // What a call was given, which is freed after it.
 struct given {
+    const struct rlhf__plugin *plugin;
     struct rlhf__wire *in;
     void **all; // [n]
     size_t n, cap;
@@ -82,7 +85,7 @@ static const rlhf_spread *get_spread(struct given *g) {
     uint32_t n;
     rlhf_spread *s = room(g, 1, sizeof *s);
     if (!s) return NULL;
-    s->size = sizeof *s;
+    RLHF__PASS(rlhf_spread, s, g->plugin->abi_minor);
     s->name = get_text(g);
     s->numbers = (int64_t)rlhf__wire_get_u64(g->in);
     s->mean = rlhf__wire_get_f64(g->in);
@@ -146,44 +149,44 @@ static rlhf_status check(const struct given *g, struct rlhf__error *why) {
     return RLHF_OK;
 }
 
-static rlhf_status begin(const rlhf_sink_ops *ops, void *self, struct given *g, int64_t *from_phase,
+static rlhf_status begin(void *self, struct given *g, int64_t *from_phase,
                          struct rlhf__error *why) {
-    rlhf_sink_run run = {.size = sizeof run};
-    // with room for members that this program does not know
-    union {
-        rlhf_sink_answer known;
-        unsigned char bytes[512];
-    } answer = {.known = {.size = sizeof answer.known}};
+    const uint32_t minor = g->plugin->abi_minor;
+    rlhf_sink_run run = {0};
+    struct rlhf__filled filled;
+    rlhf_sink_answer *answer = RLHF__FILLED(rlhf_sink_answer, &filled, minor), known = {0};
+    RLHF__PASS(rlhf_sink_run, &run, minor);
     get_run(g, &run);
     RLHF_TRY(check(g, why));
-    const rlhf_status st = ops->begin(self, &run, &answer.known);
-    *from_phase = answer.known.from_phase;
-    return st;
+    RLHF_TRY(g->plugin->ops.sink.begin(self, &run, answer));
+    RLHF_TRY(rlhf__filled_end(&filled, &known, why));
+    *from_phase = known.from_phase;
+    return RLHF_OK;
 }
 
-static rlhf_status phase(const rlhf_sink_ops *ops, void *self, struct given *g,
-                         struct rlhf__error *why) {
-    rlhf_sink_phase p = {.size = sizeof p};
+static rlhf_status phase(void *self, struct given *g, struct rlhf__error *why) {
+    rlhf_sink_phase p = {0};
+    RLHF__PASS(rlhf_sink_phase, &p, g->plugin->abi_minor);
     get_phase(g, &p);
     RLHF_TRY(check(g, why));
-    return ops->phase(self, &p);
+    return g->plugin->ops.sink.phase(self, &p);
 }
 
-static rlhf_status end(const rlhf_sink_ops *ops, void *self, struct given *g,
-                       struct rlhf__error *why) {
-    rlhf_sink_end e = {.size = sizeof e};
+static rlhf_status end(void *self, struct given *g, struct rlhf__error *why) {
+    rlhf_sink_end e = {0};
+    RLHF__PASS(rlhf_sink_end, &e, g->plugin->abi_minor);
     get_end(g, &e);
     RLHF_TRY(check(g, why));
-    return ops->end ? ops->end(self, &e) : RLHF_OK;
+    return g->plugin->ops.sink.end ? g->plugin->ops.sink.end(self, &e) : RLHF_OK;
 }
 
-rlhf_status rlhf__sink_serve(const rlhf_sink_ops *ops, void *self, struct rlhf__wire *in,
+rlhf_status rlhf__sink_serve(const struct rlhf__plugin *plugin, void *self, struct rlhf__wire *in,
                              int64_t *from_phase, struct rlhf__error *why) {
-    struct given g = {.in = in};
+    struct given g = {.plugin = plugin, .in = in};
     const uint32_t function = rlhf__wire_get_u32(in);
-    const rlhf_status st = function == RLHF__SUNK_BEGIN   ? begin(ops, self, &g, from_phase, why)
-                           : function == RLHF__SUNK_PHASE ? phase(ops, self, &g, why)
-                                                          : end(ops, self, &g, why);
+    const rlhf_status st = function == RLHF__SUNK_BEGIN   ? begin(self, &g, from_phase, why)
+                           : function == RLHF__SUNK_PHASE ? phase(self, &g, why)
+                                                          : end(self, &g, why);
     given_finish(&g);
     return st;
 }

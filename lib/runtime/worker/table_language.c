@@ -65,7 +65,8 @@ static void language_close(const rlhf_host *host, rlhf_language_model *lm) {
 static rlhf_status language_info(const rlhf_host *host, const rlhf_language_model *lm,
                                  rlhf_language_info *out) {
     (void)host;
-    return rlhf_copy_out(out, &lm->info, sizeof lm->info, RLHF_SIZE_TO(rlhf_language_info, end));
+    const uint32_t own = sizeof lm->info, cut = out->size < own ? out->size : own;
+    return rlhf_copy_out(out, &lm->info, cut, RLHF_SIZE_TO(rlhf_language_info, end));
 }
 
 static rlhf_status language_prompt(const rlhf_host *host, const rlhf_language_model *lm,

@@ -109,7 +109,7 @@ static const void *table_service(const rlhf_host *api, const char *id) {
                {RLHF_SVC_TOKENIZER, RLHF__HAS_TOKENIZER, &t->tokenizer},
                {RLHF_SVC_REWARD_MODEL, RLHF__HAS_MODEL, &t->model},
                {RLHF_SVC_LANGUAGE_MODEL, RLHF__HAS_LANGUAGE, &t->language},
-               {RLHF_SVC_ROW, RLHF__HAS_ROW, rlhf__row_service()},
+               {RLHF_SVC_ROW, RLHF__HAS_ROW, &t->row},
                {RLHF_SVC_LIMITS, RLHF__HAS_LIMITS, &t->limits}};
     for (size_t i = 0; id && i < sizeof all / sizeof *all; i++)
         if (strcmp(all[i].id, id) == 0) return t->services & all[i].bit ? all[i].table : NULL;
@@ -125,8 +125,7 @@ static rlhf_status table_reduce(const rlhf_host *api, double *sums, uint32_t n) 
 
 void rlhf__table_init(struct rlhf__worker_host *t, int calls, const struct rlhf__batch_note *note) {
     memset(t, 0, sizeof *t);
-    t->api = (rlhf_host){.size = sizeof t->api,
-                         .abi_minor = RLHF_ABI_MINOR,
+    t->api = (rlhf_host){.abi_minor = RLHF_ABI_MINOR,
                          .name = "rlhf-host",
                          .version = RLHF_SDK_VERSION,
                          .log = table_log,
@@ -141,4 +140,15 @@ void rlhf__table_init(struct rlhf__worker_host *t, int calls, const struct rlhf_
     t->calls = calls;
     t->note = note;
     pthread_mutex_init(&t->lock, NULL);
+    t->row = *rlhf__row_service();
+}
+
+void rlhf__table_for(struct rlhf__worker_host *t, uint32_t minor) {
+    RLHF__PASS(rlhf_host, &t->api, minor);
+    RLHF__PASS(rlhf_classifier_service, &t->classifier, minor);
+    RLHF__PASS(rlhf_tokenizer_service, &t->tokenizer, minor);
+    RLHF__PASS(rlhf_reward_model_service, &t->model, minor);
+    RLHF__PASS(rlhf_language_model_service, &t->language, minor);
+    RLHF__PASS(rlhf_row_service, &t->row, minor);
+    RLHF__PASS(rlhf_limits, &t->limits, minor);
 }

@@ -27,6 +27,7 @@ struct rlhf__worker_host {
     rlhf_tokenizer_service tokenizer;
     rlhf_reward_model_service model;
     rlhf_language_model_service language;
+    rlhf_row_service row;
 };
 
 // Initialize *t, which must not move afterwards. Its tables of services stay empty
@@ -36,6 +37,10 @@ void rlhf__table_init(struct rlhf__worker_host *t, int calls, const struct rlhf_
 // Returns 1 if a call of the plugin runs on this thread, so that it may report the metric `name`.
 // Otherwise logs a warning. [any]
 int rlhf__table_may_report(struct rlhf__worker_host *t, const char *name);
+
+// Set the sizes of the table and of its services for a plugin that was built with this minor
+// version of the contract. [main]
+void rlhf__table_for(struct rlhf__worker_host *t, uint32_t minor);
 
 // Send `frame` and, if this kind of call has a reply, wait for it. Returns the reply's status;
 // after RLHF_OK, *in has the results. The caller holds t->lock until it has read *in. [any]

@@ -140,7 +140,7 @@ rlhf_status rlhf__pool_said(const struct rlhf__pool *t, const struct rlhf__asked
 static void put_create(const struct rlhf__pool *t, struct rlhf__buf *frame) {
     const struct rlhf__services *services = rlhf__services_behind(t->api);
     const rlhf_limits *limits = t->api->service(t->api, RLHF_SVC_LIMITS);
-    const rlhf_limits none = {.size = sizeof none};
+    const rlhf_limits none = {0};
     if (!limits) limits = &none;
     rlhf__wire_begin(frame, RLHF__ASK_CREATE);
     rlhf__wire_u64(frame, services->seed);

@@ -148,9 +148,9 @@ extern const rlhf_model_ops rlhf_tf_ops;
 
 // The members of an rlhf_plugin that follow from the core. `options` is an array.
 #define RLHF_TF_PLUGIN(config_type, options, create_function)                                      \
-    .size = sizeof(rlhf_plugin), .kind = RLHF_KIND_MODEL, .host_minor_min = RLHF_ABI_MINOR,        \
-    RLHF_OPTIONS(config_type, options), .create = (create_function), .destroy = rlhf_tf_destroy,   \
-    .ops = &rlhf_tf_ops, .extension = rlhf_tf_extension
+    .size = sizeof(rlhf_plugin), .kind = RLHF_KIND_MODEL, RLHF_OPTIONS(config_type, options),      \
+    .create = (create_function), .destroy = rlhf_tf_destroy, .ops = &rlhf_tf_ops,                  \
+    .extension = rlhf_tf_extension
 
 // Implements rlhf_plugin.extension for RLHF_EXT_TAP (rlhf/draft/tap.h). Only pre-norm causal models
 // have this extension. [any]

@@ -9,23 +9,30 @@
 // sink.h, shards.h, service.h) and the compute contract (compute.h, model.h). So a new operation of
 // the compute table does not affect a reward.
 //
-// Growth rule (contract v0): a struct whose first member is `uint32_t size` only ever grows at its
-// end. The side that creates the struct sets `size` to the length it knows. The other side reads
-// the struct with rlhf_copy_in, writes results into it with rlhf_copy_out, and never compares sizes
-// for equality. An absent field reads as 0, and 0 always means "old behavior". If a struct is
-// longer than the reader's version, its extra bytes must be 0; otherwise the reader rejects it. A
-// struct with `size` is never embedded by value or put in an array. Structs without `size` are
+// Growth rule: a struct whose first member is `uint32_t size` only ever grows at its end. An absent
+// field reads as 0, and 0 always means "old behavior". A struct with `size` is never embedded by
+// value or put in an array, and no side compares its size for equality. Structs without `size` are
 // frozen for this major version. No struct has padding (-Wpadded).
+//
+//   The plugin makes a struct (a table, its descriptor): it sets `size` to the length that it
+//   knows. If the struct is longer than the host's version, its extra bytes must be 0; otherwise
+//   the host rejects it.
+//   The host passes a struct: its `size` is at most the struct's size in the minor version that the
+//   plugin was built with (rlhf_bundle.abi_minor). So a plugin that reads it with rlhf_copy_in, or
+//   in place, works on every later host.
+//   The plugin fills a struct of the host (a plan, a loss): it leaves `size` as it is, and writes
+//   no byte at or after `size`, for example with rlhf_copy_out. Zeroed bytes follow the struct.
+//   The host rejects a plugin that has set one of them, or changed `size`. [R:room]
 //
 // Number types: uint32_t for counts and indices within one call (rows, tokens, labels, epochs,
 // minibatches); int64_t for numbers that grow with a run (phases, optimizer steps, data rows,
 // tokens of a batch); int32_t for token ids, enums and arrays per row.
 //
-// Reading in place, without rlhf_copy_in: in v0, host and plugin have the same minor version, so
-// every field of that version is present. v1 will begin with the layout that the structs have when
-// v1 is frozen. From then on, test for a field of a later minor version with RLHF_HAS, or require
-// that version with rlhf_plugin.host_minor_min. If a function's pointer in a table is NULL, or lies
-// beyond the table's size, the function is not supported.
+// Reading in place, without rlhf_copy_in: a plugin runs on hosts of the minor version that it was
+// built with and of later ones, so every field in its headers is present. Only a plugin that
+// promises to run on older hosts (rlhf_plugin.host_minor_min) must test for later fields, with
+// RLHF_HAS. If a function's pointer in a table is NULL, or lies beyond the table's size, the
+// function is not supported.
 //
 // Thread tags, in the comment of every function:
 //   [main]   the host's control thread;
@@ -59,7 +66,20 @@
 // depend on the contract's version.
 #define RLHF_SDK_VERSION "0.11.0"
 
+#ifdef __cplusplus
+static_assert(sizeof(void *) == 8, "the plugin contract is for 64-bit machines");
+#else
+_Static_assert(sizeof(void *) == 8, "the plugin contract is for 64-bit machines");
+#endif
+
+#ifdef __GNUC__
 #define RLHF_EXPORT __attribute__((visibility("default")))
+// A printf-like function: the positions of its format and of its first argument.
+#define RLHF_PRINTF(format_at, args_at) __attribute__((format(printf, format_at, args_at)))
+#else
+#define RLHF_EXPORT
+#define RLHF_PRINTF(format_at, args_at)
+#endif
 
 // The size in bytes of a T in the version in which `f` was the last field.
 #define RLHF_SIZE_TO(T, f) ((uint32_t)(offsetof(T, f) + sizeof(((T *)0)->f)))
@@ -118,11 +138,15 @@ static inline rlhf_status rlhf_copy_in(void *dst, uint32_t own, const void *src,
 
 // Writes results into a sized struct of the other side: copies min(size, own) bytes of src to dst
 // and zeroes the rest of dst. dst keeps its size field. Returns RLHF_E_INVALID in the same cases as
-// rlhf_copy_in. [any]
+// rlhf_copy_in, and RLHF_E_UNSUPPORTED if dst is too short for a byte of src that is not 0. After
+// an error, dst is unchanged. [any]
 static inline rlhf_status rlhf_copy_out(void *dst, const void *src, uint32_t own, uint32_t first) {
+    const unsigned char *bytes = (const unsigned char *)src;
     uint32_t size;
     memcpy(&size, dst, sizeof size);
     if (size < first || size > RLHF_STRUCT_MAX) return RLHF_E_INVALID;
+    for (uint32_t i = size; i < own; i++)
+        if (bytes[i]) return RLHF_E_UNSUPPORTED;
     memcpy(dst, src, size < own ? size : own);
     if (size > own) memset((char *)dst + own, 0, size - own);
     memcpy(dst, &size, sizeof size);

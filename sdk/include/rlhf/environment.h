@@ -161,13 +161,18 @@ typedef struct rlhf_environment_ops {
 // Calls say() with a text. [call]
 static inline rlhf_status rlhf_say(const rlhf_episode_out *out, uint32_t i, int32_t role,
                                    rlhf_str text) {
-    rlhf_message m = {(uint32_t)sizeof(rlhf_message), role, text};
+    rlhf_message m;
+    memset(&m, 0, sizeof m);
+    m.size = (uint32_t)sizeof m;
+    m.role = role;
+    m.text = text;
     return out->say(out, i, &m);
 }
 
 // Calls say() with a formatted text, which is cut after 1,023 bytes. [call]
-__attribute__((format(printf, 4, 5))) static inline rlhf_status
-rlhf_sayf(const rlhf_episode_out *out, uint32_t i, int32_t role, const char *fmt, ...) {
+RLHF_PRINTF(4, 5)
+static inline rlhf_status rlhf_sayf(const rlhf_episode_out *out, uint32_t i, int32_t role,
+                                    const char *fmt, ...) {
     char text[1024];
     va_list ap;
     va_start(ap, fmt);

@@ -10,8 +10,8 @@
 #include <stdio.h>
 
 // Log a formatted line. [any]
-__attribute__((format(printf, 3, 4))) static inline void
-rlhf_logf(const rlhf_host *host, int32_t level, const char *fmt, ...) {
+RLHF_PRINTF(3, 4)
+static inline void rlhf_logf(const rlhf_host *host, int32_t level, const char *fmt, ...) {
     char text[1024];
     va_list ap;
     va_start(ap, fmt);
@@ -21,8 +21,9 @@ rlhf_logf(const rlhf_host *host, int32_t level, const char *fmt, ...) {
 }
 
 // Record a formatted failure; returns code. [any]
-__attribute__((format(printf, 3, 4))) static inline rlhf_status
-rlhf_failf(const rlhf_host *host, rlhf_status code, const char *fmt, ...) {
+RLHF_PRINTF(3, 4)
+static inline rlhf_status rlhf_failf(const rlhf_host *host, rlhf_status code, const char *fmt,
+                                     ...) {
     char text[1024];
     va_list ap;
     va_start(ap, fmt);

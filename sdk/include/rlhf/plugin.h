@@ -61,14 +61,20 @@ typedef struct rlhf_option_in {
     const char *key;    // the option's
 } rlhf_option_in;
 
+// For rlhf_plugin.host_minor_min: the plugin runs on hosts of minor version k and later.
+#define RLHF_MINOR(k) ((k) + 1u)
+
 typedef struct rlhf_plugin {
     uint32_t size, kind;           // enum rlhf_kind
     const char *id;                // reverse DNS, e.g. "org.example.period" [R:id]
     const char *version, *summary; // [R:summary]
     // Shown by `plugin info`; NULL: not stated. `license` is an SPDX expression ("Apache-2.0").
     const char *vendor, *url, *license;
-    uint32_t host_minor_min; // oldest host minor this plugin runs on
-    uint32_t flags;          // 0
+    // The oldest host that this plugin runs on: RLHF_MINOR(k) for hosts of minor version k and
+    // later. 0: of the minor version that it was built with. A plugin that promises an older host
+    // tests for later fields with RLHF_HAS.
+    uint32_t host_minor_min;
+    uint32_t flags; // 0
 
     // ---- options ----
     const rlhf_opt *opts; // NULL when n_opts is 0

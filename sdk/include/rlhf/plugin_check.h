@@ -12,6 +12,12 @@
 #include "reward.h"
 #include "sink.h"
 
+// Returns the oldest minor version of a host that a plugin runs on, if the plugin was built with
+// this minor version. [any]
+static inline uint32_t rlhf_plugin_oldest_host(const rlhf_plugin *d, uint32_t built_with) {
+    return d->host_minor_min ? d->host_minor_min - 1 : built_with;
+}
+
 // Checks the functions of a descriptor (a copy, see rlhf_copy_in). Returns NULL if they are valid,
 // or else the error, as text that follows the plugin's name in a message. [any]
 static inline const char *rlhf_plugin_fault(const rlhf_plugin *d) {

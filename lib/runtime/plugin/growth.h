@@ -1,0 +1,52 @@
+// growth.h: the growth rule of the contract (base.h) on the host's side, for structs that the host
+// passes to a plugin and for structs that a plugin fills.
+//
+// The host's own functions pass complete structs to each other. Only where a plugin is called is
+// `size` set, to the struct's size in the plugin's minor version (rlhf__plugin.abi_minor).
+#ifndef RLHF_HOST_PLUGIN_GROWTH_H
+#define RLHF_HOST_PLUGIN_GROWTH_H
+
+#include "base/error.h"
+
+#include <stdalign.h>
+
+// RLHF__STRUCT_rlhf_plan and so on: all structs of the contract that have a size.
+enum rlhf__struct {
+#define STRUCT(name, ...) RLHF__STRUCT_##name,
+#include "growth_table.inc"
+#undef STRUCT
+    RLHF__STRUCTS
+};
+
+// Returns the struct's size for a plugin that was built with this minor version of the contract. If
+// it is later than the host's, returns the host's size. [any]
+uint32_t rlhf__struct_size(enum rlhf__struct which, uint32_t minor);
+
+const char *rlhf__struct_name(enum rlhf__struct which); // "rlhf_plan" [any]
+
+// Set the size of *p, a struct of type T, for a plugin that was built with this minor version.
+// [any]
+#define RLHF__PASS(T, p, minor) rlhf__struct_pass(RLHF__STRUCT_##T, 1 ? (p) : (T *)0, minor)
+void rlhf__struct_pass(enum rlhf__struct which, void *p, uint32_t minor);
+
+// Zeroed bytes after a struct that a plugin fills.
+enum { RLHF__ROOM = 512, RLHF__FILLED_MAX = 512 };
+
+// A struct that a plugin fills, followed by RLHF__ROOM bytes.
+struct rlhf__filled {
+    alignas(16) unsigned char bytes[RLHF__FILLED_MAX + RLHF__ROOM];
+    enum rlhf__struct which;
+    uint32_t size;
+};
+
+// Returns a zeroed T with room in *f, for a plugin that was built with this minor version. The
+// caller may set members that the plugin reads. [any]
+#define RLHF__FILLED(T, f, minor) ((T *)rlhf__filled_begin(f, RLHF__STRUCT_##T, minor))
+void *rlhf__filled_begin(struct rlhf__filled *f, enum rlhf__struct which, uint32_t minor);
+
+// Copy the struct that the plugin has filled to *out, a complete struct of the host. Fails if the
+// plugin has changed `size`, or has set a byte after it: a field that this host does not know.
+// Errors: RLHF_E_UNSUPPORTED. [any]
+rlhf_status rlhf__filled_end(const struct rlhf__filled *f, void *out, struct rlhf__error *err);
+
+#endif

@@ -1,0 +1,52 @@
+#!/bin/sh
+# Builds rlhf-host as its next minor version might be, for test_later.c: every struct that can grow has two
+# more members, RLHF_ABI_MINOR is one more, sdk/layout.txt says so, and the host sets the members of every
+# struct that it passes to a plugin. The plugins stay those of this version.
+#   later.sh DIR      DIR/build/bin/rlhf-host
+set -eu
+dir=$1
+mkdir -p "$dir/tree"
+cd "$RLHF_SOURCE_DIR"
+# Links keep the times of the sources, so a second build compiles only what has changed.
+cp -rsfT "$PWD/sdk" "$dir/tree/sdk"
+for part in CMakeLists.txt LICENSE README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md configs docs host kernels lib models \
+    plugins scripts tools; do
+    rm -rf "$dir/tree/${part:?}"
+    cp -rs "$PWD/$part" "$dir/tree/$part"
+done
+mkdir -p "$dir/tree/tests/abi"
+cp tests/abi/*.awk "$dir/tree/tests/abi/"
+replace() { # file: with standard input, if that is another text
+    cat >"$dir/new"
+    if [ -L "$1" ] || ! cmp -s "$dir/new" "$1"; then
+        rm -f "$1"
+        mv "$dir/new" "$1"
+    fi
+}
+for header in $(cd sdk/include && find rlhf -name '*.h' | grep -vE '/(compute|model)\.h$'); do # they have another version
+    awk -f tests/abi/longer.awk "sdk/include/$header" | replace "$dir/tree/sdk/include/$header"
+done
+# check-abi accepts this growth of a frozen contract, and notes which members are new.
+echo frozen | replace "$dir/tree/sdk/ABI-HISTORY"
+cp -f --remove-destination sdk/layout.txt "$dir/tree/sdk/layout.txt"
+"$dir/tree/scripts/check-abi" --update
+grep -q '^1 .* uint64_t later_number' "$dir/tree/sdk/layout.txt"
+replace "$dir/tree/lib/runtime/plugin/growth.c" <<SOURCE
+// The host of the next minor version sets each member that a plugin of this version does not know.
+#define rlhf__struct_pass later_struct_pass
+#include "$PWD/lib/runtime/plugin/growth.c"
+#undef rlhf__struct_pass
+void rlhf__struct_pass(enum rlhf__struct which, void *p, uint32_t minor) {
+    const uint32_t known = rlhf__struct_size(which, minor), all = table[which].own;
+    memset((char *)p + known, 1, all - known);
+    later_struct_pass(which, p, minor);
+}
+SOURCE
+# The plugins are this version's.
+[ -e "$dir/build/build.ninja" ] ||
+    "$CMAKE" -G Ninja -S "$dir/tree" -B "$dir/build" -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_C_FLAGS_DEBUG=-O0 -w" -DRLHF_TESTS=OFF \
+        -DRLHF_BENCH=OFF -DRLHF_WERROR=OFF -DRLHF_CUDA=OFF -DCMAKE_C_COMPILER="$CC" \
+        ${RLHF_LAUNCHER:+"-DCMAKE_C_COMPILER_LAUNCHER=$RLHF_LAUNCHER"} >"$dir/log" 2>&1 || { cat "$dir/log" >&2; exit 1; }
+"$CMAKE" --build "$dir/build" --target rlhf-host >"$dir/log" 2>&1 || { tail -40 "$dir/log" >&2; exit 1; }
+[ -e "$dir/build/lib" ] || ln -s "$RLHF_BUILD_DIR/lib" "$dir/build/lib"
+"$dir/build/bin/rlhf-host" --version
