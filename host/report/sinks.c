@@ -160,7 +160,7 @@ static void begin(struct rlhf__sinks *s, struct sink *k, const struct rlhf__fold
     if (st == RLHF_OK && known.reserved)
         st = rlhf__fail(&err, RLHF_E_UNSUPPORTED, "it set answer->reserved");
     if (st == RLHF_OK && known.from_phase < 0)
-        st = rlhf__fail(&err, RLHF_E_UNSUPPORTED, "its from_phase is below 0");
+        st = rlhf__fail(&err, RLHF_E_UNSUPPORTED, "it answers with a from_phase below 0");
     if (st < 0) rlhf__error_context(&err, "%s, begin()", k->instance->plugin->file);
     if (st < 0) fail(s, k, err.text, "; the run goes on without it");
     k->from = known.from_phase;

@@ -48,5 +48,5 @@ SOURCE
         -DRLHF_BENCH=OFF -DRLHF_WERROR=OFF -DRLHF_CUDA=OFF -DCMAKE_C_COMPILER="$CC" \
         ${RLHF_LAUNCHER:+"-DCMAKE_C_COMPILER_LAUNCHER=$RLHF_LAUNCHER"} >"$dir/log" 2>&1 || { cat "$dir/log" >&2; exit 1; }
 "$CMAKE" --build "$dir/build" --target rlhf-host >"$dir/log" 2>&1 || { tail -40 "$dir/log" >&2; exit 1; }
-[ -e "$dir/build/lib" ] || ln -s "$RLHF_BUILD_DIR/lib" "$dir/build/lib"
+[ -e "$dir/build/lib/rlhf" ] || ln -s "$RLHF_BUILD_DIR/lib/rlhf" "$dir/build/lib/rlhf"
 "$dir/build/bin/rlhf-host" --version

@@ -220,7 +220,7 @@ static void an_answer_is_checked(void **state) {
     close_run();
     seen.size = 8;
     open_run(s, 0);
-    assert_said("begin() changed answer->size");
+    assert_said("it changes the size of the host's rlhf_sink_answer from 16 to 24");
     close_run();
 }
 

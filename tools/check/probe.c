@@ -45,6 +45,7 @@ struct rlhf__probe_host {
     double warned;        // time of this call's warning; 0: none
     int32_t stopped, pad; // 1: the call waited and was stopped
     char words[512], missing[64], warning[200];
+    struct rlhf__cut_tables cut;
     struct {
         char name[120];
         struct rlhf__combined all;
@@ -231,7 +232,9 @@ static const void *do_service(const rlhf_host *api, const char *id) {
                              "it has work done outside the process (it asks for %s): what "
                              "is done there is not looked into, but the time counts",
                              id);
-    const void *table = id ? rlhf__services_find(&h->probe->check->services, id) : NULL;
+    const struct rlhf__check *c = h->probe->check;
+    const void *table =
+        id ? rlhf__services_for(&c->services, id, c->plugin->abi_minor, &h->cut) : NULL;
     if (!table && id) snprintf(h->missing, sizeof h->missing, "%s", id);
     return table;
 }
@@ -382,6 +385,7 @@ void rlhf__probe_finish(struct rlhf__probe *t) {
             made ? "destroy()" : "a create() that failed", rlhf__check_fakes_open(t->check->fakes));
     free(t->config);
     rlhf__strings_finish(&t->strings);
+    rlhf__cut_tables_finish(&h->cut);
     pthread_mutex_destroy(&h->lock);
     free(h);
     t->host = NULL;

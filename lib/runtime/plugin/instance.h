@@ -5,8 +5,6 @@
 #include "plugin/on_call.h"
 #include "plugin/services.h"
 
-#include <stdatomic.h>
-
 // The table that a plugin sees, followed by the data that its functions need.
 struct rlhf__host {
     rlhf_host api; // first member: its functions cast it back to this struct
@@ -19,8 +17,7 @@ struct rlhf__host {
     rlhf__metric_fn *metric;
     void *metric_ctx;
     char owner[192]; // from rlhf__instance_create
-    // Copies of service tables, with the sizes of the plugin's minor version; NULL: not needed yet
-    _Atomic(void *) cut[RLHF__MAX_SERVICES];
+    struct rlhf__cut_tables cut;
     struct rlhf__on_call on_call;
     atomic_uint warned; // bits of metrics that the log has reported as left out (services.c)
     atomic_int broke;   // enum broken of services.c: a rule that the running call broke

@@ -144,28 +144,10 @@ static int has_models(const char *id) {
            strcmp(id, RLHF_SVC_LANGUAGE_MODEL) == 0;
 }
 
-// Returns an offered table for the instance's plugin. A plugin of an earlier minor version gets a
-// copy with the size that the table had then, or NULL if memory has run out.
-static const void *cut_table(struct rlhf__host *h, int at) {
-    const struct rlhf__service *s = &h->services->offered[at];
-    const uint32_t minor = h->instance.plugin->abi_minor;
-    const uint32_t all = rlhf__struct_size(s->which, RLHF_ABI_MINOR);
-    void *copy = atomic_load(&h->cut[at]), *none = NULL;
-    if (copy || rlhf__struct_size(s->which, minor) == all) return copy ? copy : s->table;
-    copy = malloc(all);
-    if (!copy) return NULL;
-    memcpy(copy, s->table, all);
-    rlhf__struct_pass(s->which, copy, minor);
-    if (atomic_compare_exchange_strong(&h->cut[at], &none, copy)) return copy;
-    free(copy); // another thread was first
-    return none;
-}
-
 static const void *host_service(const rlhf_host *api, const char *id) {
     struct rlhf__host *h = behind(api);
     if (!id || (atomic_load(&h->beside) && has_models(id))) return NULL;
-    const int at = place_of(h->services, id);
-    return at < 0 ? NULL : cut_table(h, at);
+    return rlhf__services_for(h->services, id, h->instance.plugin->abi_minor, &h->cut);
 }
 
 void rlhf__instance_beside(const struct rlhf__instance *i, int beside) {
@@ -224,6 +206,28 @@ const void *rlhf__services_find(const struct rlhf__services *s, const char *id) 
     return at < 0 ? NULL : s->offered[at].table;
 }
 
+const void *rlhf__services_for(const struct rlhf__services *s, const char *id, uint32_t minor,
+                               struct rlhf__cut_tables *cut) {
+    const int at = place_of(s, id);
+    if (at < 0) return NULL;
+    const struct rlhf__service *one = &s->offered[at];
+    const uint32_t all = rlhf__struct_size(one->which, RLHF_ABI_MINOR);
+    void *copy = atomic_load(&cut->at[at]), *none = NULL;
+    if (copy || rlhf__struct_size(one->which, minor) == all) return copy ? copy : one->table;
+    copy = malloc(all);
+    if (!copy) return NULL;
+    memcpy(copy, one->table, all);
+    rlhf__struct_pass(one->which, copy, minor);
+    if (atomic_compare_exchange_strong(&cut->at[at], &none, copy)) return copy;
+    free(copy); // another thread was first
+    return none;
+}
+
+void rlhf__cut_tables_finish(struct rlhf__cut_tables *cut) {
+    for (int at = 0; at < RLHF__MAX_SERVICES; at++)
+        free(atomic_load(&cut->at[at]));
+}
+
 rlhf_status rlhf__service_beside(const rlhf_host *caller) {
     return caller->fail(caller, RLHF_E_UNSUPPORTED,
                         "models cannot be used while responses are sampled (rewards.overlap): a "
@@ -253,8 +257,7 @@ static void fill_api(rlhf_host *api, uint32_t minor) {
 }
 
 static void host_destroy(struct rlhf__host *h) {
-    for (int at = 0; at < RLHF__MAX_SERVICES; at++)
-        free(atomic_load(&h->cut[at]));
+    rlhf__cut_tables_finish(&h->cut);
     rlhf__note_finish(&h->said);
     free(h->instance.config);
     rlhf__strings_finish(&h->strings);

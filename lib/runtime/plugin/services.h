@@ -10,6 +10,7 @@
 #include "supervise/tail.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 
 // A table that host->service(id) returns; `id` and `table` are borrowed. Its functions get the
 // caller's rlhf_host, look up their own table in it, and find their data through that table. They
@@ -53,6 +54,18 @@ rlhf_status rlhf__services_offer(struct rlhf__services *s, const char *id, enum 
 
 // Returns the table with that id, or NULL. [any]
 const void *rlhf__services_find(const struct rlhf__services *, const char *id);
+
+// Copies of offered tables for a plugin of an earlier minor version of the contract, with the sizes
+// that the tables had then. Begin with zeros.
+struct rlhf__cut_tables {
+    _Atomic(void *) at[RLHF__MAX_SERVICES];
+};
+
+// Like rlhf__services_find, for a plugin that was built with this minor version. NULL also if
+// memory has run out. [any]
+const void *rlhf__services_for(const struct rlhf__services *, const char *id, uint32_t minor,
+                               struct rlhf__cut_tables *cut);
+void rlhf__cut_tables_finish(struct rlhf__cut_tables *); // [main]
 
 // Report that a service which uses models cannot be used now (rlhf__instance_beside). Returns
 // RLHF_E_UNSUPPORTED. [any]

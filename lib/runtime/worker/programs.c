@@ -2,7 +2,6 @@
 #include "worker/programs.h"
 
 #include "plugin/growth.h"
-#include "plugin/services.h"
 #include "supervise/cgroup.h"
 #include "supervise/confine.h"
 #include "supervise/warden.h"
@@ -177,7 +176,7 @@ static rlhf_status do_start(const rlhf_host *host, const rlhf_program *what, rlh
     *error = ENOMEM;
     if (!k) return RLHF_E_NOMEM;
     k->api = (rlhf_process){.in = -1, .out = -1, .err = -1};
-    RLHF__PASS(rlhf_process, &k->api, rlhf__instance_behind(host)->plugin->abi_minor);
+    RLHF__PASS(rlhf_process, &k->api, RLHF_ABI_MINOR);
     k->ward.orders = -1;
     *error = launch(p, p->walls ? p->walls(host) : NULL, what, k);
     if (*error) {
