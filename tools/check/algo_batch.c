@@ -271,7 +271,7 @@ rlhf_status rlhf__algo_batch_advantages(struct rlhf__probe *t, struct rlhf__algo
         *filled = RLHF__GUARDED(rlhf_advantages, m.guards, t->check->plugin->abi_minor);
     if (filled) {
         const uint32_t size = filled->size;
-        *filled = out;
+        memcpy(filled, &out, size);
         filled->size = size;
     }
     rlhf_status st = m.ok && filled ? RLHF_OK : rlhf__fail(err, RLHF_E_NOMEM, "out of memory");

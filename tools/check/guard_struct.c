@@ -8,7 +8,7 @@ void *rlhf__guard_struct(struct rlhf__guards *guards, enum rlhf__struct which, u
     void *at = guards ? rlhf__guard_take(guards, size, RLHF__GUARD_END, RLHF__CHECK_ROOM,
                                          rlhf__struct_name(which))
                       : NULL;
-    if (at) rlhf__struct_pass(which, at, minor);
+    if (at) memcpy(at, &size, sizeof size);
     return at;
 }
 
