@@ -1,9 +1,9 @@
 // boundary.c: see boundary.h.
 #include "keep/boundary.h"
 
+#include "keep/reward_round.h"
 #include "model/compute.h"
 #include "model/parameters.h"
-#include "outer/reward_round.h"
 
 #include <rlhf/draft/iteration.h>
 

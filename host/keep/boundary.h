@@ -11,10 +11,10 @@
 
 #include "config/schema.h"
 #include "keep/checkpoint.h"
+#include "keep/iteration.h"
 #include "learn/optim.h"
 #include "model/model.h"
 #include "model/reward_model.h"
-#include "outer/iteration.h"
 #include "report/metrics.h"
 
 #include <jansson.h>

@@ -1,7 +1,7 @@
 // chain_log.c: see chain_log.h.
 #include "keep/chain_log.h"
 
-#include "chain/chain_file.h"
+#include "history/chain_file.h"
 #include "report/jsonl.h"
 
 #include <dirent.h>

@@ -1,4 +1,4 @@
-// chain_log.h: writes RUN/chain.jsonl, the hash chain of a run (chain/chain_file.h): a link for
+// chain_log.h: writes RUN/chain.jsonl, the hash chain of a run (history/chain_file.h): a link for
 // every phase, and the digests of every checkpoint's files.
 #ifndef RLHF_HOST_KEEP_CHAIN_LOG_H
 #define RLHF_HOST_KEEP_CHAIN_LOG_H
@@ -6,7 +6,7 @@
 #include "base/digests.h"
 #include "base/folder.h"
 #include "base/log.h"
-#include "chain/digest.h"
+#include "history/digest.h"
 
 #include <jansson.h>
 

@@ -4,10 +4,10 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "feed/ahead.h"
+#include "keep/reward_round.h"
 #include "learn/optim_state.h"
 #include "model/adapter.h"
 #include "model/parameters.h"
-#include "outer/reward_round.h"
 #include "sample/response_rules.h"
 #include "sample/rollout.h"
 

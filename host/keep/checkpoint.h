@@ -20,9 +20,9 @@
 #include "config/config.h"
 #include "feed/feed.h"
 #include "feed/reward_training.h"
+#include "keep/iteration.h"
 #include "learn/optim.h"
 #include "learn/phase.h"
-#include "outer/iteration.h"
 
 // ---- states of plugins; only plugins with a state have a file ----
 

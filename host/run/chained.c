@@ -1,10 +1,10 @@
 // chained.c: see chained.h.
 #include "run/chained.h"
 
-#include "chain/digest.h"
 #include "config/config.h"
 #include "data/prompts.h"
 #include "episode/episode_metrics.h"
+#include "history/digest.h"
 #include "keep/chain_log.h"
 #include "run/run.h"
 #include "weights/file_sum.h"

@@ -2,7 +2,7 @@
 // The loss of a minibatch must equal the sum over its microbatches.
 #include "support/scratch.h"
 
-#include "outer/reward_round.h"
+#include "keep/reward_round.h"
 #include <rlhf/test.h>
 
 #include <math.h>

@@ -3,7 +3,7 @@
 #ifndef RLHF_TOOLS_VERIFY_RECEIPT_H
 #define RLHF_TOOLS_VERIFY_RECEIPT_H
 
-#include "chain/chain_file.h"
+#include "history/chain_file.h"
 #include "verify/replay.h"
 
 // The contents of a receipt.

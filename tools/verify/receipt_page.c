@@ -2,7 +2,7 @@
 #include "verify/receipt_page.h"
 
 #include "base/json.h"
-#include "chain/chain_file.h"
+#include "history/chain_file.h"
 #include "page/page.h"
 
 #include <string.h>

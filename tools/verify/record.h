@@ -2,7 +2,7 @@
 #ifndef RLHF_TOOLS_VERIFY_RECORD_H
 #define RLHF_TOOLS_VERIFY_RECORD_H
 
-#include "chain/chain_file.h"
+#include "history/chain_file.h"
 #include "verify/faults.h"
 
 // Check that each line of the chain follows from the line before it. [main]

@@ -3,8 +3,8 @@
 #ifndef RLHF_TOOLS_VERIFY_SAME_H
 #define RLHF_TOOLS_VERIFY_SAME_H
 
-#include "chain/chain_file.h"
 #include "feed/recorded.h"
+#include "history/chain_file.h"
 #include "verify/faults.h"
 
 // The phases to compare. The files of the recomputed phases are in the folder `again`.

@@ -2,7 +2,7 @@
 // reward-model training. Fresh pairs are those collected since the last round. History is the pairs
 // of earlier rounds.
 //
-// This file runs no model and handles no text. outer/reward_round.h trains on the rows.
+// This file runs no model and handles no text. keep/reward_round.h trains on the rows.
 #ifndef RLHF_LIB_FORMATS_BATCH_REPLAY_PAIRS_H
 #define RLHF_LIB_FORMATS_BATCH_REPLAY_PAIRS_H
 

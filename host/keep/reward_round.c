@@ -1,5 +1,5 @@
 // reward_round.c: see reward_round.h.
-#include "outer/reward_round.h"
+#include "keep/reward_round.h"
 
 #include "feed/feed.h"
 #include "learn/shards.h"

@@ -10,11 +10,11 @@
 //   bytes of the file before the seal.
 // Lines of the last two kinds do not change the head. So the head depends neither on the machine
 // nor on when checkpoints were written.
-#ifndef RLHF_FORMATS_CHAIN_CHAIN_FILE_H
-#define RLHF_FORMATS_CHAIN_CHAIN_FILE_H
+#ifndef RLHF_FORMATS_HISTORY_CHAIN_FILE_H
+#define RLHF_FORMATS_HISTORY_CHAIN_FILE_H
 
 #include "base/json.h"
-#include "chain/digest.h"
+#include "history/digest.h"
 
 #define RLHF__CHAIN_FILE "chain.jsonl"
 

@@ -2,8 +2,8 @@
 // checkpoint. An algorithm calls the service at the end of a phase to update the reference or to
 // train the reward model. reward_round.h trains the model. batch/replay_pairs.h stores the pairs on
 // which the model is trained.
-#ifndef RLHF_HOST_OUTER_ITERATION_H
-#define RLHF_HOST_OUTER_ITERATION_H
+#ifndef RLHF_HOST_KEEP_ITERATION_H
+#define RLHF_HOST_KEEP_ITERATION_H
 
 #include "base/folder.h"
 #include "batch/replay_pairs.h"

@@ -1,13 +1,13 @@
 // iteration.c: see iteration.h.
-#include "outer/iteration.h"
+#include "keep/iteration.h"
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "keep/reward_round.h"
 #include "learn/optim_state.h"
 #include "model/parameters.h"
 #include "model/reward_model.h"
-#include "outer/reward_round.h"
 #include "service/reward_service.h"
 
 #include <math.h>

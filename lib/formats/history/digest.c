@@ -1,5 +1,5 @@
 // digest.c: see digest.h.
-#include "chain/digest.h"
+#include "history/digest.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -3,8 +3,8 @@
 // All digests are SHA-256. Integers and floats are hashed as their little-endian bytes. The files
 // of a run do not distinguish -0 from 0, or infinities and NaNs from each other. So -0 is hashed as
 // 0, and all numbers that are not finite are hashed as the same NaN.
-#ifndef RLHF_FORMATS_CHAIN_DIGEST_H
-#define RLHF_FORMATS_CHAIN_DIGEST_H
+#ifndef RLHF_FORMATS_HISTORY_DIGEST_H
+#define RLHF_FORMATS_HISTORY_DIGEST_H
 
 #include "base/hash.h"
 

@@ -4,8 +4,8 @@
 //
 // batch/replay_pairs.h chooses the pairs of a round. The algorithm decides when a round takes place
 // (iteration.h).
-#ifndef RLHF_HOST_OUTER_REWARD_ROUND_H
-#define RLHF_HOST_OUTER_REWARD_ROUND_H
+#ifndef RLHF_HOST_KEEP_REWARD_ROUND_H
+#define RLHF_HOST_KEEP_REWARD_ROUND_H
 
 #include "batch/replay_pairs.h"
 #include "feed/feed.h"

@@ -1,5 +1,5 @@
 // chain_file.c: see chain_file.h.
-#include "chain/chain_file.h"
+#include "history/chain_file.h"
 
 #include "base/file.h"
 
