@@ -1,5 +1,4 @@
 // main.c: rlhf-host: selects the command.
-#include "base/nearest.h"
 #include "build_id.h"
 #include "cmd/cli.h"
 #include "cmd/help.h"
@@ -7,6 +6,7 @@
 #include "cmd/program.h"
 #include "export/export.h"
 #include "inspect/inspect.h"
+#include "option/nearest.h"
 #include "page/report_page.h"
 #include "prompt/prompt.h"
 #include "runs/runs.h"

@@ -2,7 +2,7 @@
 #include "feed/recorded.h"
 
 #include "base/json.h"
-#include "base/text_lines.h"
+#include "history/text_lines.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 // next_steps.c: see next_steps.h.
 #include "report/next_steps.h"
 
-#include "base/command_text.h"
 #include "base/json.h"
+#include "config/command_text.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 // early_stop.c: see early_stop.h.
 #include "run/early_stop.h"
 
-#include "base/nearest.h"
+#include "option/nearest.h"
 #include "report/phase_report.h"
 
 #include <rlhf/draft/iteration.h>

@@ -1,11 +1,11 @@
 // saving.c: see saving.h.
 #include "run/saving.h"
 
-#include "base/command_text.h"
 #include "base/digests.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/signals.h"
+#include "config/command_text.h"
 #include "config/resume.h"
 #include "feed/ahead.h"
 #include "keep/chain_log.h"

@@ -3,8 +3,8 @@
 #include "support/check.h"
 
 #include "base/clock.h"
-#include "base/last_words.h"
 #include "base/running.h"
+#include "supervise/last_words.h"
 
 #include <signal.h>
 #include <sys/wait.h>

@@ -1,7 +1,7 @@
 // test_nearest.c: which misspellings get a hint, and which name the hint suggests.
 #include "support/check.h"
 
-#include "base/nearest.h"
+#include "option/nearest.h"
 
 #include <string.h>
 

@@ -9,7 +9,7 @@
 //   sizes         RANK sends a number of bytes that the other ranks do not expect
 //   hang          RANK does not come to a barrier
 #include "base/clock.h"
-#include "base/last_words.h"
+#include "supervise/last_words.h"
 #include "team/agree.h"
 #include "team/team_open.h"
 

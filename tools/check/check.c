@@ -4,10 +4,10 @@
 #include "base/float_env.h"
 #include "base/folder.h"
 #include "base/printable.h"
-#include "base/shared_object.h"
 #include "check/cases.h"
 #include "check/guard.h"
 #include "plugin/search.h"
+#include "plugin/shared_object.h"
 #include "supervise/child.h"
 #include "supervise/confine.h"
 

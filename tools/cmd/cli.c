@@ -1,7 +1,6 @@
 // cli.c: see cli.h.
 #include "cmd/cli.h"
 
-#include "base/last_words.h"
 #include "base/printable.h"
 #include "base/signals.h"
 #include "cmd/commands.h"
@@ -14,6 +13,7 @@
 #include "keep/run_dir.h"
 #include "model/free_memory.h"
 #include "setup/setup.h"
+#include "supervise/last_words.h"
 #include "team/agree.h"
 #include "team/join.h"
 

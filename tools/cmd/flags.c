@@ -1,8 +1,8 @@
 // flags.c: see flags.h.
 #include "cmd/flags.h"
 
-#include "base/nearest.h"
 #include "option/aliases.h"
+#include "option/nearest.h"
 
 #include <errno.h>
 #include <math.h>

@@ -4,7 +4,7 @@
 #define RLHF_TOOLS_CMD_HELP_SEARCH_H
 
 #include "base/env.h"
-#include "base/nearest.h"
+#include "option/nearest.h"
 
 // Print everything that matches near->wanted. If near->wanted is a plugin's name, print what
 // `plugin info` prints. Returns the exit status. If nothing matches, logs an error and returns 2.

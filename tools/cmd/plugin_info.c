@@ -5,10 +5,10 @@
 
 #include "base/hash.h"
 #include "base/printable.h"
-#include "base/shared_object.h"
 #include "cmd/algo_defaults.h"
 #include "cmd/flags.h"
 #include "plugin/search.h"
+#include "plugin/shared_object.h"
 #include "supervise/child.h"
 #include "supervise/confine.h"
 

@@ -2,10 +2,10 @@
 #include "base/json.h"
 #include "cmd/plugin.h"
 
-#include "base/nearest.h"
 #include "base/printable.h"
 #include "cmd/flags.h"
 #include "cmd/program.h"
+#include "option/nearest.h"
 #include "plugin/search.h"
 
 #include <stdio.h>

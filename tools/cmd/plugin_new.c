@@ -5,10 +5,10 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/folder.h"
-#include "base/nearest.h"
 #include "cmd/flags.h"
 #include "cmd/plugin_in_tree.h"
 #include "cmd/plugin_template.h"
+#include "option/nearest.h"
 
 #include <stdio.h>
 #include <stdlib.h>

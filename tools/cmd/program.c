@@ -3,9 +3,9 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "base/last_words.h"
 #include "base/signals.h"
 #include "cmd/commands.h"
+#include "supervise/last_words.h"
 #include "team/join.h"
 
 #include <errno.h>

@@ -2,8 +2,8 @@
 #include "export/export_adapter.h"
 
 #include "base/json.h"
-#include "base/nearest.h"
 #include "model/model.h"
+#include "option/nearest.h"
 #include "weights/hf_dir.h"
 #include "weights/rounding.h"
 #include "weights/tensor.h"

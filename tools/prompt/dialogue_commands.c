@@ -1,8 +1,8 @@
 // dialogue_commands.c: the commands of a dialogue; see dialogue_state.h.
 #include "prompt/dialogue_state.h"
 
-#include "base/nearest.h"
 #include "base/printable.h"
+#include "option/nearest.h"
 #include "prompt/token_table.h"
 #include "prompt/typed_completion.h"
 

@@ -3,7 +3,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "base/text_lines.h"
+#include "history/text_lines.h"
 
 #include <stdio.h>
 #include <string.h>

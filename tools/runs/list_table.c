@@ -1,8 +1,8 @@
 // list_table.c: see list_table.h.
 #include "runs/list_table.h"
 
-#include "base/command_text.h"
 #include "base/printable.h"
+#include "config/command_text.h"
 #include "runs/columns.h"
 #include "runs/figures.h"
 #include "verdict/notes.h"

@@ -1,9 +1,9 @@
 // run_row.c: see run_row.h.
 #include "runs/run_row.h"
 
-#include "base/command_text.h"
 #include "base/json.h"
 #include "base/printable.h"
+#include "config/command_text.h"
 #include "history/run_lines.h"
 #include "keep/run_lock.h"
 #include "runs/tree_size.h"

@@ -1,10 +1,10 @@
 // runs.c: see runs.h.
 #include "runs/runs.h"
 
-#include "base/nearest.h"
 #include "base/signals.h"
 #include "cmd/commands.h"
 #include "cmd/flags.h"
+#include "option/nearest.h"
 
 #include <stdio.h>
 #include <string.h>

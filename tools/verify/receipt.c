@@ -2,7 +2,7 @@
 #include "verify/receipt.h"
 
 #include "base/file.h"
-#include "base/text_lines.h"
+#include "history/text_lines.h"
 #include "recompute/recompute_files.h"
 #include "verify/receipt_page.h"
 

@@ -2,7 +2,7 @@
 #include "verify/record.h"
 
 #include "base/file.h"
-#include "base/text_lines.h"
+#include "history/text_lines.h"
 #include "verify/written.h"
 
 #include <math.h>

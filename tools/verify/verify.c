@@ -3,7 +3,6 @@
 #include "verify/verify.h"
 
 #include "base/file.h"
-#include "base/links.h"
 #include "base/printable.h"
 #include "base/signals.h"
 #include "cmd/commands.h"
@@ -14,6 +13,7 @@
 #include "verify/receipt_page.h"
 #include "verify/record.h"
 #include "verify/within_limits.h"
+#include "weights/links.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 // option_list.c: see option_list.h.
 #include "option/option_list.h"
 
-#include "base/nearest.h"
 #include "base/printable.h"
+#include "option/nearest.h"
 
 #include <math.h>
 #include <string.h>

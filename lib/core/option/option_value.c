@@ -3,9 +3,9 @@
 #include "option/option_list.h"
 
 #include "base/decimal.h"
-#include "base/nearest.h"
 #include "base/printable.h"
 #include "option/aliases.h"
+#include "option/nearest.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,9 +2,9 @@
 #include "supervise/child.h"
 
 #include "base/clock.h"
-#include "base/last_words.h"
 #include "base/signals.h"
 #include "supervise/descendants.h"
+#include "supervise/last_words.h"
 #include "supervise/warden.h"
 
 #include <errno.h>

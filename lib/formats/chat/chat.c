@@ -4,9 +4,9 @@
 #include "base/dirs.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "base/nearest.h"
 #include "base/printable.h"
 #include "chat/template_check.h"
+#include "option/nearest.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "weights/run_checkpoint.h"
 
 #include "base/json.h"
-#include "base/links.h"
+#include "weights/links.h"
 
 #include <string.h>
 #include <sys/stat.h>

@@ -9,8 +9,8 @@
 #include "base/log.h"
 
 // If `dir` is a run or a checkpoint of a run, checks that no link leads out of it, and that it has
-// no pipes and devices (base/links.h). Other directories are not checked: the files of a downloaded
-// model are often links. Errors: RLHF_E_INVALID, RLHF_E_IO. [main]
+// no pipes and devices (weights/links.h). Other directories are not checked: the files of a
+// downloaded model are often links. Errors: RLHF_E_INVALID, RLHF_E_IO. [main]
 rlhf_status rlhf__checkpoint_links(const char *dir, struct rlhf__error *err);
 
 // Set *run to 1 if dir's config.json is that of a run. Errors: RLHF_E_INVALID (not a JSON object),

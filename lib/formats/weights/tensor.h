@@ -5,7 +5,7 @@
 #ifndef RLHF_FORMATS_WEIGHTS_TENSOR_H
 #define RLHF_FORMATS_WEIGHTS_TENSOR_H
 
-#include "base/mapped.h"
+#include "weights/mapped.h"
 
 #define RLHF__TENSOR_MAX_DIMS 8
 

@@ -2,10 +2,10 @@
 #include "config/config.h"
 
 #include "base/file.h"
-#include "base/nearest.h"
 #include "config/layer.h"
 #include "config/resume.h"
 #include "option/aliases.h"
+#include "option/nearest.h"
 #include "plugin/load.h"
 #include "plugin/trust.h"
 

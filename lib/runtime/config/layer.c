@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "option/aliases.h"
+#include "option/nearest.h"
 #include "plugin/trust.h"
 
 #include <stdio.h>

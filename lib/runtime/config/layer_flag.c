@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "config/spec.h"
 #include "option/aliases.h"
+#include "option/nearest.h"
 #include "plugin/trust.h"
 
 #include <stdio.h>

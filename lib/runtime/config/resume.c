@@ -2,9 +2,9 @@
 #include "config/resume.h"
 
 #include "base/file.h"
-#include "base/links.h"
 #include "config/config.h"
 #include "config/layer.h"
+#include "weights/links.h"
 
 #include <dirent.h>
 #include <errno.h>

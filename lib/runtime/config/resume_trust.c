@@ -2,8 +2,8 @@
 // must name again (rlhf__resume_trust and rlhf__resume_words of resume.h).
 #include "config/resume.h"
 
-#include "base/command_text.h"
 #include "base/file.h"
+#include "config/command_text.h"
 #include "config/spec.h"
 #include "plugin/load.h"
 #include "plugin/search.h"

@@ -4,10 +4,10 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/running.h"
-#include "base/shared_object.h"
 #include "plugin/descriptor.h"
 #include "plugin/growth.h"
 #include "plugin/search.h"
+#include "plugin/shared_object.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #include "plugin/search.h"
 
 #include "base/file.h"
-#include "base/nearest.h"
+#include "option/nearest.h"
 #include "plugin/load.h"
 
 #include <dirent.h>

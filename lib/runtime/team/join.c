@@ -1,8 +1,8 @@
 // join.c: see join.h.
 #include "team/join.h"
 
-#include "base/last_words.h"
 #include "base/signals.h"
+#include "supervise/last_words.h"
 #include "team/agree.h"
 
 #include <stdio.h>

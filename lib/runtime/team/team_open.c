@@ -2,11 +2,11 @@
 #include "team/team_open.h"
 
 #include "base/hash.h"
-#include "base/last_words.h"
 #include "base/running.h"
-#include "base/shared_object.h"
 #include "plugin/search.h"
+#include "plugin/shared_object.h"
 #include "plugin/trust.h"
+#include "supervise/last_words.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
 // serve.c: see serve.h.
 #include "worker/serve.h"
 
-#include "base/last_words.h"
 #include "plugin/load.h"
 #include "supervise/cgroup.h"
 #include "supervise/confine.h"
+#include "supervise/last_words.h"
 #include "supervise/warden.h"
 #include "worker/describe.h"
 #include "worker/episode_serve.h"

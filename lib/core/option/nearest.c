@@ -1,5 +1,5 @@
 // nearest.c: see nearest.h.
-#include "base/nearest.h"
+#include "option/nearest.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // mapped.c: see mapped.h.
-#include "base/mapped.h"
+#include "weights/mapped.h"
 
 #include "base/regular.h"
 

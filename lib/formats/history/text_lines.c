@@ -1,5 +1,5 @@
 // text_lines.c: see text_lines.h.
-#include "base/text_lines.h"
+#include "history/text_lines.h"
 
 #include "base/regular.h"
 

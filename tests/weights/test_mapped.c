@@ -2,7 +2,7 @@
 // truncated.
 #include "support/scratch.h"
 
-#include "base/mapped.h"
+#include "weights/mapped.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

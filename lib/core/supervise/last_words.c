@@ -1,6 +1,6 @@
 // last_words.c: see last_words.h. The variables are static, because signal handlers can reach
 // nothing else.
-#include "base/last_words.h"
+#include "supervise/last_words.h"
 
 #include "base/alternate.h"
 #include "base/clock.h"

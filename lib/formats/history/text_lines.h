@@ -1,7 +1,7 @@
 // text_lines.h: reads a regular file of lines, one line at a time. The file may come from a
 // stranger: lines are limited, and a byte 0 is an error, because texts do not contain it.
-#ifndef RLHF_CORE_BASE_TEXT_LINES_H
-#define RLHF_CORE_BASE_TEXT_LINES_H
+#ifndef RLHF_FORMATS_HISTORY_TEXT_LINES_H
+#define RLHF_FORMATS_HISTORY_TEXT_LINES_H
 
 #include "base/buf.h"
 #include "base/file.h"

@@ -1,6 +1,6 @@
 // links.h: checks that a directory that may come from a stranger leads to no file outside of it.
-#ifndef RLHF_CORE_BASE_LINKS_H
-#define RLHF_CORE_BASE_LINKS_H
+#ifndef RLHF_FORMATS_WEIGHTS_LINKS_H
+#define RLHF_FORMATS_WEIGHTS_LINKS_H
 
 #include "base/error.h"
 

@@ -1,5 +1,5 @@
 // command_text.c: see command_text.h.
-#include "base/command_text.h"
+#include "config/command_text.h"
 
 #include "base/printable.h"
 

@@ -1,6 +1,6 @@
 // nearest.h: finds the valid name that is closest to a misspelled name, for "did you mean" hints.
-#ifndef RLHF_CORE_BASE_NEAREST_H
-#define RLHF_CORE_BASE_NEAREST_H
+#ifndef RLHF_CORE_OPTION_NEAREST_H
+#define RLHF_CORE_OPTION_NEAREST_H
 
 #include <stddef.h>
 

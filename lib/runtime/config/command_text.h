@@ -1,8 +1,8 @@
 // command_text.h: the program's own commands, as text that a user can paste into a shell. Every
 // command that the program prints is written by these functions, so that words are quoted and none
 // of them is taken for a flag.
-#ifndef RLHF_CORE_BASE_COMMAND_TEXT_H
-#define RLHF_CORE_BASE_COMMAND_TEXT_H
+#ifndef RLHF_RUNTIME_CONFIG_COMMAND_TEXT_H
+#define RLHF_RUNTIME_CONFIG_COMMAND_TEXT_H
 
 #include "base/buf.h"
 

@@ -1,7 +1,7 @@
 // shared_object.h: opens a shared object. It is never closed, because a thread may still be
 // executing its code, and its constants may be referenced from anywhere.
-#ifndef RLHF_CORE_BASE_SHARED_OBJECT_H
-#define RLHF_CORE_BASE_SHARED_OBJECT_H
+#ifndef RLHF_RUNTIME_PLUGIN_SHARED_OBJECT_H
+#define RLHF_RUNTIME_PLUGIN_SHARED_OBJECT_H
 
 #include "base/error.h"
 

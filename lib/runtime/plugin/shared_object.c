@@ -1,5 +1,5 @@
 // shared_object.c: see shared_object.h.
-#include "base/shared_object.h"
+#include "plugin/shared_object.h"
 
 #include "base/running.h"
 

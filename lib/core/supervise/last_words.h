@@ -3,8 +3,8 @@
 // error. It names the plugin and the function that was running (running.h).
 //
 // A process cannot notice _exit(), execve() or SIGKILL, so these are not reported.
-#ifndef RLHF_CORE_BASE_LAST_WORDS_H
-#define RLHF_CORE_BASE_LAST_WORDS_H
+#ifndef RLHF_CORE_SUPERVISE_LAST_WORDS_H
+#define RLHF_CORE_SUPERVISE_LAST_WORDS_H
 
 // Install the handlers for SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT, for exit(), and for
 // pthread_exit() of the calling thread. That thread becomes the watched thread (running.h). After

@@ -1,5 +1,5 @@
 // links.c: see links.h.
-#include "base/links.h"
+#include "weights/links.h"
 
 #include "base/file.h"
 
