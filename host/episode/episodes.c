@@ -4,7 +4,7 @@
 #include "episode/again.h"
 #include "episode/call.h"
 #include "episode/rewritten.h"
-#include "turns/bridge.h"
+#include "tokenizer/bridge.h"
 
 #include <stdlib.h>
 #include <string.h>

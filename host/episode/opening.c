@@ -4,7 +4,7 @@
 #include "base/printable.h"
 #include "data/lines.h"
 #include "text/unicode.h"
-#include "turns/bridge.h"
+#include "tokenizer/bridge.h"
 
 #include <string.h>
 

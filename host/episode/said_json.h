@@ -4,7 +4,7 @@
 
 #include "base/buf.h"
 #include "batch/rows.h"
-#include "text/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 // Append `"end": "done", "turns": [{"by": "policy", "tokens": 3, "paid": 1, "text": "..."}, ...]`
 // for row i: how the episode ended, and everything after its prompt. "by" is "policy" or

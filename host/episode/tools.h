@@ -11,7 +11,7 @@
 #include "config/schema.h"
 #include "episode/episode.h"
 #include "plugin/services.h"
-#include "turns/conversation.h"
+#include "tokenizer/conversation.h"
 
 // All 0 for an environment without tools. Release with rlhf__episode_tools_finish.
 struct rlhf__episode_tools {

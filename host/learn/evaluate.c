@@ -3,7 +3,7 @@
 #include "data/completion.h"
 #include "data/token_rows.h"
 #include "learn/pass_share.h"
-#include "turns/conversation.h"
+#include "tokenizer/conversation.h"
 
 #include <math.h>
 #include <rlhf/exact.h>

@@ -9,7 +9,7 @@
 #include "model/compute.h"
 #include "model/memory_plan.h"
 #include "plugin/services.h"
-#include "text/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 #include "weights/hf_dir.h"
 #include "weights/peft.h"
 

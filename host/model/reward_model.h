@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/folder.h"
 #include "model/model.h"
-#include "text/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 #include <rlhf/model.h>
 

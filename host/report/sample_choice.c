@@ -3,7 +3,7 @@
 
 #include "base/json.h"
 #include "episode/said_json.h"
-#include "text/pieces.h"
+#include "tokenizer/pieces.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
 
 #include "config/schema.h"
 #include "model/model.h"
-#include "text/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 struct rlhf__response_rules; // opaque
 

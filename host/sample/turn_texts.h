@@ -5,7 +5,7 @@
 #define RLHF_HOST_SAMPLE_TURN_TEXTS_H
 
 #include "batch/rows.h"
-#include "text/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 // All texts are owned. Zero-initialize; release with rlhf__turn_texts_finish, even after a failure.
 struct rlhf__turn_texts {

@@ -5,7 +5,7 @@
 #include "data/preferences.h"
 #include "data/prompts.h"
 #include "data/token_rows.h"
-#include "turns/conversation.h"
+#include "tokenizer/conversation.h"
 
 #define SYSTEM(s) "{\"role\":\"system\",\"content\":\"" s "\"}"
 #define USER(s)   "{\"role\":\"user\",\"content\":\"" s "\"}"

@@ -3,8 +3,8 @@
 // in the vocabulary.
 #include "fuzz.h"
 
-#include "text/tokenizer.h"
 #include "text/unicode.h"
+#include "tokenizer/tokenizer.h"
 
 #include <string.h>
 

@@ -9,8 +9,8 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "text/bpe.h"
-#include "text/tokenizer.h"
 #include "text/unicode.h"
+#include "tokenizer/tokenizer.h"
 
 #include <string.h>
 #include <unistd.h>

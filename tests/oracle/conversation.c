@@ -7,7 +7,7 @@
 //   conversation DIR [NAME] --what   describes the template and reads nothing
 //   conversation DIR NAME --jinja    writes the template as Jinja
 // The template is the one called NAME or, without NAME, DIR's own.
-#include "turns/conversation.h"
+#include "tokenizer/conversation.h"
 #include "base/json.h"
 
 #include <stdio.h>

@@ -4,7 +4,7 @@
 // With --plain it adds nothing and encodes special tokens as ordinary text. For a list of ids it
 // writes [its text, its text without special tokens].
 #include "base/json.h"
-#include "text/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 // The last message is not the assistant's, and the ids end where the assistant's next turn begins.
 // An assistant's turn has the ids that a rollout would have drawn. The bridge gives all other ids.
 #include "base/json.h"
-#include "turns/bridge.h"
+#include "tokenizer/bridge.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 
 #include "support/scratch.h"
 
-#include "text/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 #include <jansson.h>
 

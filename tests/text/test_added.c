@@ -5,7 +5,7 @@
 
 #include "base/json.h"
 #include "text/added.h"
-#include "text/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 static struct rlhf__tokenizer *open_dir(struct scratch *s) {
     struct rlhf__tokenizer *tok = NULL;

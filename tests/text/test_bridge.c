@@ -4,7 +4,7 @@
 // RLHF_BRIDGE_TURNS is the number of random turns over all templates (default 6000).
 #include "support/chat_tokenizer.h"
 
-#include "turns/bridge.h"
+#include "tokenizer/bridge.h"
 
 #include <jansson.h>
 

@@ -3,7 +3,7 @@
 #include "support/scratch.h"
 
 #include "base/json.h"
-#include "text/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 static struct rlhf__tokenizer *open_dir(const char *dir) {
     struct rlhf__tokenizer *tok = NULL;

@@ -2,7 +2,7 @@
 // has this character as its text.
 #include "support/scratch.h"
 
-#include "text/pieces.h"
+#include "tokenizer/pieces.h"
 
 #include <rlhf/rng.h>
 

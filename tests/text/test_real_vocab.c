@@ -2,7 +2,7 @@
 // lacks them, the test is skipped with a message.
 #include "support/scratch.h"
 
-#include "text/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 static struct rlhf__tokenizer *open_shared(const char *name) {
     const char *source = getenv("RLHF_SOURCE_DIR");

@@ -2,7 +2,7 @@
 // several threads.
 #include "support/scratch.h"
 
-#include "text/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 #include <pthread.h>
 #include <rlhf/rng.h>

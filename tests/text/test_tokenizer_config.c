@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 #include "chat/chat.h"
-#include "text/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 // A tokenizer.json of 256 bytes, <s> 256, </s> 257 and <|endoftext|> 258, with these members.
 static void write_file(struct scratch *s, const char *members) {

@@ -3,8 +3,8 @@
 
 #include "base/json.h"
 #include "text/bpe.h"
-#include "text/tokenizer.h"
 #include "text/unicode.h"
+#include "tokenizer/tokenizer.h"
 
 // Writes vocab.json with the members {"<the character that stands for byte b>": b, ...} and the
 // members in `more`.

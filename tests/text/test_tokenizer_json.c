@@ -4,8 +4,8 @@
 
 #include "base/json.h"
 #include "text/bpe.h"
-#include "text/tokenizer.h"
 #include "text/unicode.h"
+#include "tokenizer/tokenizer.h"
 
 // The 256 bytes, "ab" 256 and <|endoftext|> 257, as the inside of {}.
 static void put_vocab(struct rlhf__buf *text) {

@@ -3,7 +3,7 @@
 #include "support/scratch.h"
 
 #include "base/json.h"
-#include "text/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 struct fixture {
     struct rlhf__tokenizer *bpe, *piece, *cased;

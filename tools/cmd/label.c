@@ -10,7 +10,7 @@
 #include "data/lines.h"
 #include "learn/evaluate.h"
 #include "model/classifier.h"
-#include "turns/conversation.h"
+#include "tokenizer/conversation.h"
 
 #include <stdio.h>
 #include <stdlib.h>

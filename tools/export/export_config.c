@@ -2,7 +2,7 @@
 #include "export/export_config.h"
 
 #include "base/json.h"
-#include "text/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 #include "weights/hf_dir.h"
 
 #include <string.h>

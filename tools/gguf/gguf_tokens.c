@@ -5,8 +5,8 @@
 #include "base/json.h"
 #include "gguf/gguf_chat.h"
 #include "gguf/gguf_form.h"
-#include "text/tokenizer.h"
-#include "text/tokenizer_config.h"
+#include "tokenizer/tokenizer.h"
+#include "tokenizer/tokenizer_config.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 
 #include "base/buf.h"
 #include "inspect/direction.h"
-#include "text/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 enum { RLHF__WORDS_MAX = 64 }; // on one side
 

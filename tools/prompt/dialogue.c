@@ -9,7 +9,7 @@
 #include "prompt/generate_prompts.h"
 #include "prompt/side_by_side.h"
 #include "text/unicode.h"
-#include "turns/conversation.h"
+#include "tokenizer/conversation.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "base/printable.h"
 #include "text/unicode.h"
-#include "turns/conversation.h"
+#include "tokenizer/conversation.h"
 
 #include <stdio.h>
 #include <stdlib.h>

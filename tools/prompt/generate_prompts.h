@@ -8,7 +8,7 @@
 #include "data/dataset.h"
 #include "model/model.h"
 #include "sample/response_rules.h"
-#include "text/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 #include <rlhf/base.h>
 

@@ -3,7 +3,7 @@
 
 #include "episode/playing.h"
 #include "prompt/typed_tokenizer.h"
-#include "turns/bridge.h"
+#include "tokenizer/bridge.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #define RLHF_TOOLS_PROMPT_PLAY_SHOW_H
 
 #include "episode/episode.h"
-#include "text/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 struct rlhf__play_show {
     const struct rlhf__tokenizer *tok; // of the policy; NULL: none

@@ -2,7 +2,7 @@
 #include "prompt/token_table.h"
 
 #include "base/printable.h"
-#include "text/pieces.h"
+#include "tokenizer/pieces.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #ifndef RLHF_TOOLS_PROMPT_TOKEN_TABLE_H
 #define RLHF_TOOLS_PROMPT_TOKEN_TABLE_H
 
-#include "text/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 // Append a token's text. A space becomes a dot, because tokens often begin with one; control
 // characters are escaped. [any]

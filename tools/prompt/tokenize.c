@@ -11,9 +11,9 @@
 #include "prompt/generate_prompts.h"
 #include "prompt/token_table.h"
 #include "prompt/typed_tokenizer.h"
-#include "text/pieces.h"
 #include "text/unicode.h"
-#include "turns/conversation.h"
+#include "tokenizer/conversation.h"
+#include "tokenizer/pieces.h"
 
 #include <stdio.h>
 #include <stdlib.h>

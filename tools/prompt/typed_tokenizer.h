@@ -3,7 +3,7 @@
 #define RLHF_TOOLS_PROMPT_TYPED_TOKENIZER_H
 
 #include "base/env.h"
-#include "text/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 // Open a model's tokenizer. `given` is the model directory, run or adapter that the user gave with
 // `flag`, or NULL for the default policy. `chat` is the choice of the chat template. Errors:

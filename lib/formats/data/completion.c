@@ -1,7 +1,7 @@
 // completion.c: see completion.h.
 #include "data/completion.h"
 
-#include "turns/conversation.h"
+#include "tokenizer/conversation.h"
 
 rlhf_status rlhf__token_completion(const struct rlhf__tokenizer *tok,
                                    const struct rlhf__data_row *row, uint32_t flags,

@@ -4,7 +4,7 @@
 #define RLHF_FORMATS_DATA_COMPLETION_H
 
 #include "data/dataset.h"
-#include "text/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 // This bit is set in the ids of the tokens that the assistant wrote, and of a completion's tokens.
 #define RLHF__TOKEN_SAYS (1 << 30)

@@ -5,7 +5,7 @@
 #include "base/file.h"
 #include "data/lines.h"
 #include "data/preference_texts.h"
-#include "turns/conversation.h"
+#include "tokenizer/conversation.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -24,7 +24,7 @@
 #define RLHF_FORMATS_DATA_PREFERENCES_H
 
 #include "data/lines.h"
-#include "text/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 #define RLHF__RESPONSES_MAX 1024 // maximal number of responses in a row
 

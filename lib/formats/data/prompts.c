@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 #include "data/dataset.h"
-#include "turns/conversation.h"
+#include "tokenizer/conversation.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -11,7 +11,7 @@
 
 #include "base/buf.h"
 #include "data/lines.h"
-#include "text/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 // What to do with a prompt of more than max_tokens tokens.
 enum rlhf__long_prompts {

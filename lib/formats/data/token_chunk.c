@@ -2,7 +2,7 @@
 #include "data/token_chunk.h"
 
 #include "data/completion.h"
-#include "turns/conversation.h"
+#include "tokenizer/conversation.h"
 
 #include <stdlib.h>
 #include <string.h>

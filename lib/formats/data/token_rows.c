@@ -3,7 +3,7 @@
 #include "data/token_rows.h"
 
 #include "data/token_chunk.h"
-#include "text/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

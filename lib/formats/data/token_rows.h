@@ -10,7 +10,7 @@
 #define RLHF_FORMATS_DATA_TOKEN_ROWS_H
 
 #include "data/dataset.h"
-#include "text/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 // Which tokens rlhf__token_rows.says marks. Unless this is NOTHING, a row is left out if no token
 // after its first one is marked.

@@ -24,7 +24,7 @@ enum rlhf__content {
     RLHF__CONTENT_PARTS =
         1, // a list of text parts: `parts` or, if that is NULL, one with `content`
     RLHF__CONTENT_ABSENT = 2, // no content, or null
-    // a text in which ordinary tokens spell out special tokens (turns/conversation.h)
+    // a text in which ordinary tokens spell out special tokens (tokenizer/conversation.h)
     RLHF__CONTENT_SPELLED = 3
 };
 

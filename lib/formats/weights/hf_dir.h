@@ -1,7 +1,7 @@
 // hf_dir.h: a Hugging Face model directory: config.json, labels, tokenizer files.
 //
-// This file does not read weights (safetensors.h does) or tokenizers (text/tokenizer.h does). The
-// model plugin reads the keys of its architecture.
+// This file does not read weights (safetensors.h does) or tokenizers (tokenizer/tokenizer.h does).
+// The model plugin reads the keys of its architecture.
 #ifndef RLHF_FORMATS_WEIGHTS_HF_DIR_H
 #define RLHF_FORMATS_WEIGHTS_HF_DIR_H
 

@@ -1,9 +1,9 @@
 // tokenizer_config.h: reads tokenizer_config.json and special_tokens_map.json. If tokenizer.json
 // exists, the ids in these files must agree with it. Internal to text/.
-#ifndef RLHF_FORMATS_TEXT_TOKENIZER_CONFIG_H
-#define RLHF_FORMATS_TEXT_TOKENIZER_CONFIG_H
+#ifndef RLHF_FORMATS_TOKENIZER_TOKENIZER_CONFIG_H
+#define RLHF_FORMATS_TOKENIZER_TOKENIZER_CONFIG_H
 
-#include "text/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 #include <jansson.h>
 

@@ -1,7 +1,7 @@
 // tokenizer_class.c: see tokenizer_class.h.
-#include "text/tokenizer_class.h"
+#include "tokenizer/tokenizer_class.h"
 
-#include "text/tokenizer_impl.h"
+#include "tokenizer/tokenizer_impl.h"
 
 #include <string.h>
 

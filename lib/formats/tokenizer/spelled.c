@@ -1,5 +1,5 @@
 // spelled.c: see spelled.h.
-#include "turns/spelled.h"
+#include "tokenizer/spelled.h"
 
 #include <stdlib.h>
 #include <string.h>

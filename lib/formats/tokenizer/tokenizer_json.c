@@ -3,12 +3,12 @@
 //
 // If the file contains a part that changes ids but is not implemented, the file is refused, and the
 // message names the part's type.
-#include "text/tokenizer_impl.h"
+#include "tokenizer/tokenizer_impl.h"
 
 #include "base/json.h"
-#include "text/added_read.h"
-#include "text/tokenizer_config.h"
 #include "text/tokenizer_part.h"
+#include "tokenizer/added_read.h"
+#include "tokenizer/tokenizer_config.h"
 
 #include <stdlib.h>
 #include <string.h>

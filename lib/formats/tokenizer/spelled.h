@@ -6,10 +6,10 @@
 // remembered as cuts.
 //
 // It does not render or encode anything.
-#ifndef RLHF_FORMATS_TURNS_SPELLED_H
-#define RLHF_FORMATS_TURNS_SPELLED_H
+#ifndef RLHF_FORMATS_TOKENIZER_SPELLED_H
+#define RLHF_FORMATS_TOKENIZER_SPELLED_H
 
-#include "text/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 #include "values/message.h"
 
 // Zero-initialize; release with rlhf__spelled_finish.

@@ -1,6 +1,6 @@
 // frame.c: the frame, i.e. the special tokens that are put around a text. This file reads the frame
 // from the tokenizer's files, and writes a changed frame so that transformers uses it too.
-#include "text/tokenizer_impl.h"
+#include "tokenizer/tokenizer_impl.h"
 
 #include "base/json.h"
 #include "text/tokenizer_part.h"

@@ -1,5 +1,5 @@
 // pieces.c: see pieces.h.
-#include "text/pieces.h"
+#include "tokenizer/pieces.h"
 
 #include "text/unicode.h"
 

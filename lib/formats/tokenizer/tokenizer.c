@@ -1,11 +1,11 @@
 // tokenizer.c: see tokenizer.h. Queries, encoding and decoding.
-#include "text/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 #include "base/file.h"
 #include "text/added.h"
 #include "text/decoder.h"
-#include "text/tokenizer_impl.h"
 #include "text/unicode.h"
+#include "tokenizer/tokenizer_impl.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

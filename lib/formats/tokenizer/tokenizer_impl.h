@@ -1,8 +1,8 @@
 // tokenizer_impl.h: the parts of a tokenizer, for the code in text/ that loads and uses it.
 //
 // It is not an interface for other directories; they use tokenizer.h.
-#ifndef RLHF_FORMATS_TEXT_TOKENIZER_IMPL_H
-#define RLHF_FORMATS_TEXT_TOKENIZER_IMPL_H
+#ifndef RLHF_FORMATS_TOKENIZER_TOKENIZER_IMPL_H
+#define RLHF_FORMATS_TOKENIZER_TOKENIZER_IMPL_H
 
 #include "chat/chat.h"
 #include "text/added.h"
@@ -10,8 +10,8 @@
 #include "text/decoder.h"
 #include "text/normalizer.h"
 #include "text/pre_tokenizer.h"
-#include "text/tokenizer.h"
 #include "text/work.h"
+#include "tokenizer/tokenizer.h"
 
 #include <jansson.h>
 

@@ -1,7 +1,7 @@
 // special_vars.c: see special_vars.h.
-#include "text/special_vars.h"
+#include "tokenizer/special_vars.h"
 
-#include "text/tokenizer_config.h"
+#include "tokenizer/tokenizer_config.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 // tokenizer_class.h: the classes of transformers that tokenizer_config.json may name, and what they
 // imply. Internal to text/.
-#ifndef RLHF_FORMATS_TEXT_TOKENIZER_CLASS_H
-#define RLHF_FORMATS_TEXT_TOKENIZER_CLASS_H
+#ifndef RLHF_FORMATS_TOKENIZER_TOKENIZER_CLASS_H
+#define RLHF_FORMATS_TOKENIZER_TOKENIZER_CLASS_H
 
 #include "base/error.h"
 

@@ -7,10 +7,10 @@
 //
 // The text of the policy is not used here. rlhf__bridge_check finds out whether that text would
 // matter.
-#ifndef RLHF_FORMATS_TURNS_BRIDGE_H
-#define RLHF_FORMATS_TURNS_BRIDGE_H
+#ifndef RLHF_FORMATS_TOKENIZER_BRIDGE_H
+#define RLHF_FORMATS_TOKENIZER_BRIDGE_H
 
-#include "turns/conversation.h"
+#include "tokenizer/conversation.h"
 
 struct rlhf__bridge {
     // The messages that follow the policy's turn, from users and tools, and the list of tools that

@@ -4,11 +4,11 @@
 // The rendered text is encoded as in transformers' apply_chat_template. Special tokens are found
 // wherever their text occurs, even in the content of a message, unless the message's `written` is
 // RLHF__CONTENT_SPELLED. No special tokens are added around the text.
-#ifndef RLHF_FORMATS_TURNS_CONVERSATION_H
-#define RLHF_FORMATS_TURNS_CONVERSATION_H
+#ifndef RLHF_FORMATS_TOKENIZER_CONVERSATION_H
+#define RLHF_FORMATS_TOKENIZER_CONVERSATION_H
 
 #include "chat/chat.h"
-#include "text/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 // Append the ids of a conversation to *out. If `generate` is 1, the ids end where the assistant's
 // next turn begins. Unless `says` is NULL, appends one byte for each id to *says: 1 for the

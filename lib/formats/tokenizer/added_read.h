@@ -2,8 +2,8 @@
 // them.
 //
 // This file does not read the roles of tokens (tokenizer_config.c does). Internal to text/.
-#ifndef RLHF_FORMATS_TEXT_ADDED_READ_H
-#define RLHF_FORMATS_TEXT_ADDED_READ_H
+#ifndef RLHF_FORMATS_TOKENIZER_ADDED_READ_H
+#define RLHF_FORMATS_TOKENIZER_ADDED_READ_H
 
 #include "base/error.h"
 

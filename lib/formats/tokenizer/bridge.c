@@ -1,8 +1,8 @@
 // bridge.c: see bridge.h.
-#include "turns/bridge.h"
+#include "tokenizer/bridge.h"
 
 #include "base/printable.h"
-#include "turns/spelled.h"
+#include "tokenizer/spelled.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 //
 // The rules are those of transformers: the tokens that the files name and those that the class of
 // the tokenizer implies, not the ids of config.json. Internal to text/.
-#ifndef RLHF_FORMATS_TEXT_SPECIAL_VARS_H
-#define RLHF_FORMATS_TEXT_SPECIAL_VARS_H
+#ifndef RLHF_FORMATS_TOKENIZER_SPECIAL_VARS_H
+#define RLHF_FORMATS_TOKENIZER_SPECIAL_VARS_H
 
 #include <jansson.h>
 

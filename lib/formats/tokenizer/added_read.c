@@ -1,9 +1,9 @@
 // added_read.c: see added_read.h.
-#include "text/added_read.h"
+#include "tokenizer/added_read.h"
 
 #include "base/json.h"
 #include "text/added.h"
-#include "text/tokenizer_impl.h"
+#include "tokenizer/tokenizer_impl.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,16 +6,16 @@
 // (special_tokens_map.json, tokenizer_config.json); or as roles, with the token's id (config.json).
 // Each role is taken from the first file that defines it, in this order: special_tokens_map.json,
 // tokenizer_config.json, config.json. If none does, the usual names are tried.
-#include "text/tokenizer_config.h"
+#include "tokenizer/tokenizer_config.h"
 
 #include "base/file.h"
 #include "base/json.h"
 #include "text/added.h"
-#include "text/added_read.h"
-#include "text/special_vars.h"
-#include "text/tokenizer_class.h"
-#include "text/tokenizer_impl.h"
 #include "text/tokenizer_part.h"
+#include "tokenizer/added_read.h"
+#include "tokenizer/special_vars.h"
+#include "tokenizer/tokenizer_class.h"
+#include "tokenizer/tokenizer_impl.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 // vocabulary files: vocab.json with merges.txt, or vocab.txt.
 //
 // tokenizer_json.c reads tokenizer.json, and tokenizer_config.c reads special tokens and options.
-#include "text/tokenizer_impl.h"
+#include "tokenizer/tokenizer_impl.h"
 
 #include "base/file.h"
 #include "base/json.h"

@@ -1,7 +1,7 @@
 // conversation.c: see conversation.h.
-#include "turns/conversation.h"
+#include "tokenizer/conversation.h"
 
-#include "turns/spelled.h"
+#include "tokenizer/spelled.h"
 
 #include <string.h>
 

@@ -7,8 +7,8 @@
 // same time.
 //
 // This file does not train vocabularies, and it is not a general tokenizers pipeline.
-#ifndef RLHF_FORMATS_TEXT_TOKENIZER_H
-#define RLHF_FORMATS_TEXT_TOKENIZER_H
+#ifndef RLHF_FORMATS_TOKENIZER_TOKENIZER_H
+#define RLHF_FORMATS_TOKENIZER_TOKENIZER_H
 
 #include "base/folder.h"
 #include "base/log.h"

@@ -1,10 +1,10 @@
 // pieces.h: the text of each token of a sequence. Joined together, the pieces are the text of the
 // whole sequence.
-#ifndef RLHF_FORMATS_TEXT_PIECES_H
-#define RLHF_FORMATS_TEXT_PIECES_H
+#ifndef RLHF_FORMATS_TOKENIZER_PIECES_H
+#define RLHF_FORMATS_TOKENIZER_PIECES_H
 
 #include "base/buf.h"
-#include "text/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 // Append the text of ids[0..n) to *text, as rlhf__tokenizer_text does, including special tokens.
 // Set end[i] to the length of *text after piece i. If a character spans several tokens, it belongs
