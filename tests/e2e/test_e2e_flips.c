@@ -8,7 +8,7 @@
 #include "e2e.h"
 
 #include "base/file.h"
-#include "recompute/recompute_files.h"
+#include "verify/recompute_files.h"
 #include "verify/record.h"
 #include "verify/same.h"
 #include "weights/safetensors.h"

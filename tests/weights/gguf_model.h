@@ -6,7 +6,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "gguf/gguf.h"
+#include "export/gguf.h"
 
 // ---- a reader ----
 

@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "base/folder.h"
 #include "export/export_own.h"
-#include "gguf/gguf.h"
+#include "export/gguf.h"
 
 #include <time.h>
 

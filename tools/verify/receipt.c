@@ -3,8 +3,8 @@
 
 #include "base/file.h"
 #include "history/text_lines.h"
-#include "recompute/recompute_files.h"
 #include "verify/receipt_page.h"
+#include "verify/recompute_files.h"
 
 #include <stdio.h>
 #include <stdlib.h>

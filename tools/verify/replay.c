@@ -3,8 +3,8 @@
 
 #include "base/file.h"
 #include "cmd/program.h"
-#include "recompute/recompute_files.h"
-#include "recompute/scratch.h"
+#include "verify/recompute_files.h"
+#include "verify/scratch.h"
 
 #include <stdio.h>
 #include <string.h>

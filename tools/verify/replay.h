@@ -3,7 +3,7 @@
 #ifndef RLHF_TOOLS_VERIFY_REPLAY_H
 #define RLHF_TOOLS_VERIFY_REPLAY_H
 
-#include "recompute/recompute_again.h"
+#include "verify/recompute_again.h"
 #include "verify/same.h"
 
 // What to recompute, and how.

@@ -2,8 +2,8 @@
 #include "verify/same.h"
 
 #include "base/file.h"
-#include "recompute/checkpoints.h"
-#include "recompute/recompute_files.h"
+#include "verify/checkpoints.h"
+#include "verify/recompute_files.h"
 #include "verify/turns.h"
 
 #include <stdio.h>

@@ -3,12 +3,12 @@
 
 #include "base/file.h"
 #include "cmd/program.h"
-#include "recompute/checkpoints.h"
-#include "recompute/numbers.h"
-#include "recompute/recompute_files.h"
-#include "recompute/recompute_report.h"
-#include "recompute/recompute_rounding.h"
-#include "recompute/scratch.h"
+#include "verify/checkpoints.h"
+#include "verify/numbers.h"
+#include "verify/recompute_files.h"
+#include "verify/recompute_report.h"
+#include "verify/recompute_rounding.h"
+#include "verify/scratch.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 // recompute_report.h: prints the results of recomputing a run, as text or as JSON.
-#ifndef RLHF_TOOLS_RECOMPUTE_RECOMPUTE_REPORT_H
-#define RLHF_TOOLS_RECOMPUTE_RECOMPUTE_REPORT_H
+#ifndef RLHF_TOOLS_VERIFY_RECOMPUTE_REPORT_H
+#define RLHF_TOOLS_VERIFY_RECOMPUTE_REPORT_H
 
-#include "recompute/checks.h"
+#include "verify/checks.h"
 
 #include <jansson.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 // checks.h: the compared numbers of a phase. A check has the run's number, the recomputed number,
 // their difference, the limit, and whether the difference is within the limit.
-#ifndef RLHF_TOOLS_RECOMPUTE_CHECKS_H
-#define RLHF_TOOLS_RECOMPUTE_CHECKS_H
+#ifndef RLHF_TOOLS_VERIFY_CHECKS_H
+#define RLHF_TOOLS_VERIFY_CHECKS_H
 
 #include "base/error.h"
 

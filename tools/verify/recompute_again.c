@@ -1,5 +1,5 @@
 // recompute_again.c: see recompute_again.h.
-#include "recompute/recompute_again.h"
+#include "verify/recompute_again.h"
 
 #include "config/config.h"
 #include "config/layer.h"

@@ -1,7 +1,7 @@
 // recompute_files.h: what recomputing needs from a run directory: rows of metrics, checkpoints, and
 // a description of the arithmetic.
-#ifndef RLHF_TOOLS_RECOMPUTE_RECOMPUTE_FILES_H
-#define RLHF_TOOLS_RECOMPUTE_RECOMPUTE_FILES_H
+#ifndef RLHF_TOOLS_VERIFY_RECOMPUTE_FILES_H
+#define RLHF_TOOLS_VERIFY_RECOMPUTE_FILES_H
 
 #include "base/error.h"
 

@@ -4,8 +4,8 @@
 //
 // The writer does not know models; gguf.h decides what to write. The format is described in ggml's
 // docs/gguf.md.
-#ifndef RLHF_TOOLS_GGUF_GGUF_WRITER_H
-#define RLHF_TOOLS_GGUF_GGUF_WRITER_H
+#ifndef RLHF_TOOLS_EXPORT_GGUF_WRITER_H
+#define RLHF_TOOLS_EXPORT_GGUF_WRITER_H
 
 #include "base/folder.h"
 #include "weights/tensor.h"

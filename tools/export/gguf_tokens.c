@@ -1,10 +1,10 @@
 // gguf_tokens.c: see gguf_tokens.h. gguf_form.c finds a tokenizer's form.
-#include "gguf/gguf_tokens.h"
+#include "export/gguf_tokens.h"
 
 #include "base/file.h"
 #include "base/json.h"
-#include "gguf/gguf_chat.h"
-#include "gguf/gguf_form.h"
+#include "export/gguf_chat.h"
+#include "export/gguf_form.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/tokenizer_config.h"
 

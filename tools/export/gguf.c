@@ -1,9 +1,9 @@
 // gguf.c: see gguf.h.
-#include "gguf/gguf.h"
+#include "export/gguf.h"
 
-#include "gguf/gguf_config.h"
-#include "gguf/gguf_rope.h"
-#include "gguf/gguf_tokens.h"
+#include "export/gguf_config.h"
+#include "export/gguf_rope.h"
+#include "export/gguf_tokens.h"
 #include "weights/hf_dir.h"
 #include "weights/rounding.h"
 

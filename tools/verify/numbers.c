@@ -1,5 +1,5 @@
 // numbers.c: see numbers.h.
-#include "recompute/numbers.h"
+#include "verify/numbers.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // recompute_files.c: see recompute_files.h.
-#include "recompute/recompute_files.h"
+#include "verify/recompute_files.h"
 
 #include "base/file.h"
 #include "base/json.h"

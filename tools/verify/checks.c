@@ -1,5 +1,5 @@
 // checks.c: see checks.h.
-#include "recompute/checks.h"
+#include "verify/checks.h"
 
 #include <math.h>
 #include <stdio.h>

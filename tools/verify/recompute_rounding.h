@@ -6,10 +6,10 @@
 // options `rounding` and `rounding_scale` of the backend reference). A trial is one such
 // computation. Every second trial also uses its own log-probs of sampling: the recorded ones have
 // the rounding errors of another backend, so a KL that is 0 in the run is not 0 when recomputed.
-#ifndef RLHF_TOOLS_RECOMPUTE_RECOMPUTE_ROUNDING_H
-#define RLHF_TOOLS_RECOMPUTE_RECOMPUTE_ROUNDING_H
+#ifndef RLHF_TOOLS_VERIFY_RECOMPUTE_ROUNDING_H
+#define RLHF_TOOLS_VERIFY_RECOMPUTE_ROUNDING_H
 
-#include "recompute/checks.h"
+#include "verify/checks.h"
 
 // Most trials of a phase. If one value stands on a kink, each trial decides it either way, so that
 // all trials agree by chance in one of 2^8 phases. A value near a kink may cross it in one

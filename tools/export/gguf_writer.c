@@ -1,5 +1,5 @@
 // gguf_writer.c: see gguf_writer.h.
-#include "gguf/gguf_writer.h"
+#include "export/gguf_writer.h"
 
 #include "base/file.h"
 

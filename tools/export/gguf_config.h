@@ -1,9 +1,9 @@
 // gguf_config.h: llama.cpp's architectures llama, qwen2, qwen3 and gpt2. Translates config.json to
 // llama.cpp's keys, and tensors to llama.cpp's names and layouts.
-#ifndef RLHF_TOOLS_GGUF_GGUF_CONFIG_H
-#define RLHF_TOOLS_GGUF_GGUF_CONFIG_H
+#ifndef RLHF_TOOLS_EXPORT_GGUF_CONFIG_H
+#define RLHF_TOOLS_EXPORT_GGUF_CONFIG_H
 
-#include "gguf/gguf_writer.h"
+#include "export/gguf_writer.h"
 #include "weights/tensor.h"
 
 #include <jansson.h>

@@ -1,5 +1,5 @@
 // recompute_report.c: see recompute_report.h.
-#include "recompute/recompute_report.h"
+#include "verify/recompute_report.h"
 
 #include "base/printable.h"
 

@@ -1,7 +1,7 @@
 // gguf.h: writes a language model as one GGUF file for llama.cpp. Supports the Llama, Qwen and
 // GPT-2 families.
-#ifndef RLHF_TOOLS_GGUF_GGUF_H
-#define RLHF_TOOLS_GGUF_GGUF_H
+#ifndef RLHF_TOOLS_EXPORT_GGUF_H
+#define RLHF_TOOLS_EXPORT_GGUF_H
 
 #include "base/folder.h"
 #include "weights/tensor.h"

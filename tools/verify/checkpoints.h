@@ -1,9 +1,9 @@
 // checkpoints.h: compares the tensors of two checkpoints of the end of a phase, the run's and the
 // recomputed one. The tensors are weights, heads and moments.
-#ifndef RLHF_TOOLS_RECOMPUTE_CHECKPOINTS_H
-#define RLHF_TOOLS_RECOMPUTE_CHECKPOINTS_H
+#ifndef RLHF_TOOLS_VERIFY_CHECKPOINTS_H
+#define RLHF_TOOLS_VERIFY_CHECKPOINTS_H
 
-#include "recompute/checks.h"
+#include "verify/checks.h"
 
 // The directories of three checkpoints.
 struct rlhf__checkpoints {

@@ -1,6 +1,6 @@
 // scratch.h: a directory for recomputed files.
-#ifndef RLHF_TOOLS_RECOMPUTE_SCRATCH_H
-#define RLHF_TOOLS_RECOMPUTE_SCRATCH_H
+#ifndef RLHF_TOOLS_VERIFY_SCRATCH_H
+#define RLHF_TOOLS_VERIFY_SCRATCH_H
 
 #include "base/folder.h"
 

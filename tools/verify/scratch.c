@@ -1,5 +1,5 @@
 // scratch.c: see scratch.h.
-#include "recompute/scratch.h"
+#include "verify/scratch.h"
 
 #include "base/file.h"
 

@@ -1,7 +1,7 @@
 // recompute_again.h: computes phases of a finished run once more, from the run's files. Writes the
 // results into a folder of the caller, as files of the same form.
-#ifndef RLHF_TOOLS_RECOMPUTE_RECOMPUTE_AGAIN_H
-#define RLHF_TOOLS_RECOMPUTE_RECOMPUTE_AGAIN_H
+#ifndef RLHF_TOOLS_VERIFY_RECOMPUTE_AGAIN_H
+#define RLHF_TOOLS_VERIFY_RECOMPUTE_AGAIN_H
 
 #include "base/env.h"
 #include "base/folder.h"

@@ -1,8 +1,8 @@
 // gguf_config.c: see gguf_config.h. gguf_rope.c handles rotary positions.
-#include "gguf/gguf_config.h"
+#include "export/gguf_config.h"
 
 #include "base/json.h"
-#include "gguf/gguf_rope.h"
+#include "export/gguf_rope.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // checkpoints.c: see checkpoints.h.
-#include "recompute/checkpoints.h"
+#include "verify/checkpoints.h"
 
 #include "base/file.h"
 #include "weights/safetensors.h"

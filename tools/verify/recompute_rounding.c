@@ -1,5 +1,5 @@
 // recompute_rounding.c: see recompute_rounding.h.
-#include "recompute/recompute_rounding.h"
+#include "verify/recompute_rounding.h"
 
 #include <string.h>
 

@@ -1,10 +1,10 @@
 // numbers.h: compares the numbers of a phase in metrics.jsonl and rollouts.jsonl with the
 // recomputed ones.
-#ifndef RLHF_TOOLS_RECOMPUTE_NUMBERS_H
-#define RLHF_TOOLS_RECOMPUTE_NUMBERS_H
+#ifndef RLHF_TOOLS_VERIFY_NUMBERS_H
+#define RLHF_TOOLS_VERIFY_NUMBERS_H
 
 #include "feed/recorded.h"
-#include "recompute/checks.h"
+#include "verify/checks.h"
 
 // Compare the phase's row of metrics.jsonl in the run with the recomputed row. Leaves out metrics
 // of time, speed, sampling and rewards, which are not recomputed. Loss and gradient norm are
