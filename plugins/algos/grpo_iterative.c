@@ -8,7 +8,7 @@
 // With iteration_phases=1 and no replay, this is the two-model variant, in which the reference is
 // the policy that sampled. The host keeps the reward model, runs the judge and stores the pairs
 // (rlhf/draft/iteration.h). Formulas and sources: docs/algorithms/grpo_iterative.md.
-#include "grpo/method.h"
+#include "grpo_method.h"
 
 #include <rlhf/draft/iteration.h>
 #include <rlhf/log.h>

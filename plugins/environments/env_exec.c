@@ -1,5 +1,5 @@
 // env_exec.c: an environment that a program in any language plays (docs/environments.md).
-#include "lines/lines.h"
+#include "lines.h"
 #include "process/words.h"
 
 struct config {

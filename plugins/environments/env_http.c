@@ -1,8 +1,8 @@
 // env_http.c: an environment that is played by a service. A request is either a POST with lines of
 // JSON in the format of this project, or an OpenEnv message over a WebSocket (docs/env-http.md).
 #include "http/client.h"
-#include "http/openenv.h"
-#include "http/post.h"
+#include "http_openenv.h"
+#include "http_post.h"
 
 #include <math.h>
 #include <rlhf/environment.h>

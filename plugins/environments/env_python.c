@@ -3,7 +3,7 @@
 // environment whose spaces are text (docs/environments.md). The plugin does not link Python and
 // needs no Python package.
 #include "environment_driver.h" // generated: rlhf__environment_driver
-#include "lines/lines.h"
+#include "lines.h"
 
 enum { TRL, GYMNASIUM };
 

@@ -5,12 +5,12 @@
 // in time, or writes an invalid answer. The rows without an answer then count as failed, and the
 // next call starts the program again. docs/rewards/exec.md describes its input and output.
 // Checkpoints do not contain the program's own state.
-#include "exec/answer_line.h"
-#include "exec/rows_out.h"
+#include "answer_line.h"
 #include "process/talk.h"
 #include "process/tally.h"
 #include "process/utf8.h"
 #include "process/words.h"
+#include "rows_out.h"
 
 #include <rlhf/reward.h>
 

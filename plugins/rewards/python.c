@@ -1,13 +1,13 @@
 // python.c: reward functions with TRL's signature, run by the system's python3.
 //
-// A child process runs a small driver (python/driver.py, embedded here as text). The driver imports
+// A child process runs a small driver (driver.py, embedded here as text). The driver imports
 // the user's file and calls the functions with the arguments that TRL's GRPO trainer passes. If
 // there are several functions, their weighted rewards are added, as in TRL. See
 // docs/rewards/python.md. Python is not linked, and Python packages are not needed.
 #include "process/tally.h"
 #include "process/utf8.h"
-#include "python/frame.h"
 #include "python_driver.h" // generated: rlhf__python_driver
+#include "python_frame.h"
 
 #include <rlhf/log.h>
 #include <rlhf/reward.h>

@@ -2,7 +2,7 @@
 // faults after which replayed episodes get the same answers.
 #include "environments/play.h"
 
-#include "http/handshake.h"
+#include "http_handshake.h"
 
 #include <netinet/in.h>
 #include <string.h>

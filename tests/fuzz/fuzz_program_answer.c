@@ -4,8 +4,8 @@
 // it.
 #include "fuzz.h"
 
-#include "exec/answer_line.h"
-#include "python/frame.h"
+#include "answer_line.h"
+#include "python_frame.h"
 
 #include <rlhf/reward.h>
 

@@ -12,7 +12,7 @@
 //   FAKE_NCCL_FAIL=N          this process's N-th group fails
 //   FAKE_NCCL_DIE=N           this process ends in its N-th group
 //   FAKE_NCCL_LOG=FILE        destroying a communicator appends "rank R: G groups, B bytes sent"
-#include "../../plugins/collectives/nccl/api.h"
+#include "../../plugins/collectives/nccl_api.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 // nccl_header.c: compares our declarations of NCCL with NVIDIA's. Compiled if nccl.h is installed.
-#include "../../plugins/collectives/nccl/api.h"
+#include "../../plugins/collectives/nccl_api.h"
 
 #include <nccl.h>
 #include <stddef.h>

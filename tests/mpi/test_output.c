@@ -1,7 +1,7 @@
 // test_output.c: a rank that aborts first waits until the launcher has read its output.
 #include "support/check.h"
 
-#include "../../plugins/collectives/mpi/output.h"
+#include "../../plugins/collectives/mpi_output.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

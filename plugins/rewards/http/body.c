@@ -1,8 +1,8 @@
 // body.c: see body.h.
 #include "http/body.h"
 
-#include "exec/rows_out.h"
 #include "process/row_text.h"
+#include "rows_out.h"
 
 #include <rlhf/log.h>
 

@@ -1,6 +1,6 @@
 // body.h: writes the request for some rows of a batch, as JSON.
 //
-//   rows      {"rows": [...]}; each row has the form that exec.so writes (exec/rows_out.h)
+//   rows      {"rows": [...]}; each row has the form that exec.so writes (rows_out.h)
 //   openrlhf  {"query": [prompt + response], "prompts": [prompt], "labels": [label of the row]}
 #ifndef RLHF_REWARDS_HTTP_BODY_H
 #define RLHF_REWARDS_HTTP_BODY_H

@@ -1,7 +1,7 @@
 // reply.c: see reply.h.
 #include "http/reply.h"
 
-#include "exec/answer_line.h"
+#include "answer_line.h"
 #include "process/json_reward.h"
 #include "process/utf8.h"
 

@@ -1,7 +1,7 @@
 // reply.h: reads the answer of a reward service for n rows. The service may send any text, so every
 // part of the answer is checked.
 //
-// rows      a list of n: a number, null, or an object as exec.so reads it (exec/answer_line.h)
+// rows      a list of n: a number, null, or an object as exec.so reads it (answer_line.h)
 // openrlhf  {"rewards": list of n, or a number if n is 1; "extra_logs": {name: list of n, or a
 //           number}}; other keys ("scores") are ignored
 //
