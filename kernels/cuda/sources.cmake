@@ -1,12 +1,5 @@
 # The sources of kernels_cuda.so; tests/cuda builds the same files as C++ on the emulation.
 set(RLHF_CUDA_SOURCES
-  blocks.cu
-  context.cu
-  devices.cu
-  memory.cu
-  record.cu
-  table.cu
-  transfer.cu
   attention/attention.cu
   attention/attention_bf16.cu
   attention/attention_bwd.cu
@@ -21,17 +14,24 @@ set(RLHF_CUDA_SOURCES
   head/head_bwd.cu
   head/head_fwd.cu
   head/sample.cu
-  lt/canary.cu
-  lt/canary_sums.cu
-  lt/lt.cu
-  lt/lt_choose.cu
-  lt/lt_log.cu
-  lt/lt_plan.cu
-  lt/lt_product.cu
-  lt/lt_run.cu
-  lt/lt_search.cu
+  machine/blocks.cu
+  machine/context.cu
+  machine/devices.cu
+  machine/memory.cu
+  machine/record.cu
+  machine/table.cu
+  machine/transfer.cu
+  product/canary.cu
+  product/canary_sums.cu
   product/linear.cu
   product/low_rank.cu
+  product/lt.cu
+  product/lt_choose.cu
+  product/lt_log.cu
+  product/lt_plan.cu
+  product/lt_product.cu
+  product/lt_run.cu
+  product/lt_search.cu
   product/muon.cu
   product/product.cu
   product/product_bf16.cu

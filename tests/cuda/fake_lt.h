@@ -29,7 +29,7 @@
 #ifndef RLHF_TESTS_CUDA_FAKE_LT_H
 #define RLHF_TESTS_CUDA_FAKE_LT_H
 
-#include "lt/lt_api.h"
+#include "product/lt_api.h"
 
 // Values of NVIDIA's headers that only the fake needs, so lt_api.h lacks them.
 enum {

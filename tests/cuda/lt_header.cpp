@@ -1,6 +1,6 @@
-// lt_header.cpp: compares kernels/cuda/lt/lt_api.h with NVIDIA's cublasLt.h at compile time. Built
+// lt_header.cpp: compares kernels/cuda/product/lt_api.h with NVIDIA's cublasLt.h at compile time. Built
 // if that header is available; it is not run.
-#include "lt/lt_api.h"
+#include "product/lt_api.h"
 #include <cublasLt.h>
 #include <type_traits>
 

@@ -1,6 +1,6 @@
 // test_emu.cpp: tests of the emulation: the values of every operation, and injected faults. Each
 // fault must end the kernel, in a child process, with the right message.
-#include "ptx.h"
+#include "machine/ptx.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

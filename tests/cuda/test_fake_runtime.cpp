@@ -1,6 +1,6 @@
 // test_fake_runtime.cpp: the errors that the fake runtime rejects or detects, and the failures that
 // it can simulate.
-#include "cuda.h"
+#include "machine/cuda.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 // test_memory.cpp: memory, transfers, marks and lost cards of the CUDA backend, on the fake
 // runtime.
-#include "context.h"
 #include "fake_backend.h"
+#include "machine/context.h"
 
 namespace {
 

@@ -12,17 +12,16 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-HOT = "kernels/cpu/hot"
 CONTROLS = (
     ("nothing", "kernels/cpu/product/gemm.c", "", ""),
-    ("another order of lanes", f"{HOT}/vec_parts.h", "return vp_hsum(vp_add(v.p[0], v.p[1]));",
+    ("another order of lanes", "kernels/cpu/machine/vec_parts.h", "return vp_hsum(vp_add(v.p[0], v.p[1]));",
      "return vp_hsum(v.p[0]) + vp_hsum(v.p[1]);"),
     ("another cut of chains", "kernels/cpu/product/gemm.h", "GEMM_CHAIN 64", "GEMM_CHAIN 128"),
-    ("another constant", f"{HOT}/vec_math.h", "4.999999305e-1f", "4.999999603e-1f"),
-    ("expf of libm", f"{HOT}/attn_fwd.c", "tail = vf_exp(vf_sub(tail, m));",
+    ("another constant", "kernels/cpu/machine/vec_math.h", "4.999999305e-1f", "4.999999603e-1f"),
+    ("expf of libm", "kernels/cpu/attention/hot_attn_fwd.c", "tail = vf_exp(vf_sub(tail, m));",
      "float e[VF_LANES]; vf_store(e, vf_sub(tail, m)); "
      "for (size_t j = 0; j < VF_LANES; j++) e[j] = expf(e[j]); tail = vf_load(e);"),
-    ("logf of libm", f"{HOT}/attn_fwd.c", "rlhf_log_f32(sum)", "logf(sum)"),
+    ("logf of libm", "kernels/cpu/attention/hot_attn_fwd.c", "rlhf_log_f32(sum)", "logf(sum)"),
 )
 
 

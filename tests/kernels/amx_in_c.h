@@ -1,6 +1,7 @@
-// amx_in_c.h: the AMX instructions of hot/amx_tile.c, computed with AVX-512. The CMake option
-// RLHF_AMX_IN_C includes this file before amx_tile.c, so that its code can be tested on a CPU
-// without AMX. The operation is that of TDPBF16PS in Intel's manual ("Instruction Set Reference").
+// amx_in_c.h: the AMX instructions of product/hot_amx_tile.c, computed with AVX-512. The CMake
+// option RLHF_AMX_IN_C includes this file before amx_tile.c, so that its code can be tested on a
+// CPU without AMX. The operation is that of TDPBF16PS in Intel's manual ("Instruction Set
+// Reference").
 //
 // Where a CPU would raise an exception, the program is aborted.
 #ifndef RLHF_TESTS_AMX_IN_C_H

@@ -5,7 +5,7 @@
 #ifndef RLHF_TESTS_KERNELS_LEVELS_H
 #define RLHF_TESTS_KERNELS_LEVELS_H
 
-#include "hot/hot.h"
+#include "machine/hot.h"
 
 #include <stddef.h>
 #include <stdint.h>

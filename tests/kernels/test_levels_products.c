@@ -2,7 +2,7 @@
 // give the same bits at every instruction-set level. A bf16 GEMM on pairs of values widened to f32
 // gives the same bits as the bf16 tiles. If a function lacks a case, the test fails.
 #ifdef __x86_64__
-#include "hot/bf16.h"
+#include "product/bf16.h"
 #endif
 #include "levels.h"
 

@@ -1,6 +1,6 @@
-// test_vec.c: tests exp and the rounding to bf16 of hot/vec.h at the edges of their ranges, at
+// test_vec.c: tests exp and the rounding to bf16 of machine/vec.h at the edges of their ranges, at
 // every instruction-set level of this CPU.
-#include "hot/hot.h"
+#include "machine/hot.h"
 #include "machine/isa.h"
 #include "vec_level.h"
 

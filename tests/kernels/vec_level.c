@@ -1,7 +1,7 @@
-// vec_level.c: functions of hot/vec.h as loops over arrays, compiled once per instruction-set level
-// for test_vec.c.
+// vec_level.c: functions of machine/vec.h as loops over arrays, compiled once per instruction-set
+// level for test_vec.c.
 #include "vec_level.h"
-#include "vec.h"
+#include "machine/vec.h"
 
 #define PASTE2(name, level) name##_##level
 #define PASTE(name, level)  PASTE2(name, level)

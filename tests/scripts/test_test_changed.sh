@@ -26,7 +26,7 @@ expect lib/formats/text/utf8.c text_utf8 test_e2e_rollout -base_json -test_kerne
 expect tests/text/test_utf8.c text_utf8 -text_bpe -test_e2e_rollout
 # A plugin: its test, and the runs that name it.
 expect plugins/rewards/ngram3.c test_ngram3 test_canaries golden_cli -test_answer -test_e2e_signal
-expect kernels/cpu/muon.c test_kernels_optimizer test_e2e_rollout golden_cli -text_utf8
+expect kernels/cpu/product/muon.c test_kernels_optimizer test_e2e_rollout golden_cli -text_utf8
 # By name: data, scripts, pages, build files.
 expect tests/golden/cli/levels golden_cli -text_utf8
 expect tests/hf/dirs.tar.gz hf_config -text_utf8

@@ -2,7 +2,7 @@
 // sets of their machines; no other file queries the CPU.
 #include "machine/isa.h"
 
-#include "hot/hot.h"
+#include "machine/hot.h"
 
 #include <string.h>
 

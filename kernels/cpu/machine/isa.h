@@ -1,5 +1,5 @@
-// isa.h: the arithmetic of the instruction sets (docs/arithmetic-v1.md). hot/hot.h has the function
-// table of each instruction set.
+// isa.h: the arithmetic of the instruction sets (docs/arithmetic-v1.md). machine/hot.h has the
+// function table of each instruction set.
 #ifndef RLHF_CPU_ISA_H
 #define RLHF_CPU_ISA_H
 

@@ -1,5 +1,5 @@
 // isa_neon.c: the instruction set of aarch64. Every such CPU has NEON.
-#include "hot/hot.h"
+#include "machine/hot.h"
 #include "machine/isa.h"
 
 #include <stddef.h>

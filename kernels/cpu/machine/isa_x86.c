@@ -1,9 +1,9 @@
 // isa_x86.c: the instruction sets of x86-64.
 #define _DEFAULT_SOURCE // syscall
-#include "hot/amx.h"
-#include "hot/bf16.h"
-#include "hot/hot.h"
+#include "machine/hot.h"
 #include "machine/isa.h"
+#include "product/amx.h"
+#include "product/bf16.h"
 
 #include <cpuid.h>
 #include <sys/syscall.h>

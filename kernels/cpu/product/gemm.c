@@ -1,8 +1,8 @@
 // gemm.c: see gemm.h. Divides a GEMM into row blocks, panels and steps of k, and runs it.
 #include "product/gemm.h"
 
+#include "machine/split.h"
 #include "product/gemm_pack.h"
-#include "split.h"
 
 #define K_WHOLE ((int64_t)RLHF__GEMM_SUM_K) // up to this size, k is not divided
 #define K_STEP  ((int64_t)2048)

@@ -1,5 +1,5 @@
-// gemm.h: GEMMs on this backend's own tiles: hot/gemm.c in f32, hot/bf16_tile.c and hot/amx_tile.c
-// in bf16. gemm.c also decides which GEMMs use them.
+// gemm.h: GEMMs on this backend's own tiles: product/hot_gemm.c in f32, product/hot_bf16_tile.c and
+// product/hot_amx_tile.c in bf16. gemm.c also decides which GEMMs use them.
 //
 // In bf16 with AVX512_BF16, on Zen 5, our tiles are as fast as oneDNN 2.6 in forward GEMMs. They
 // are faster in weight gradients and in decoding (32 rows), where weights are read from memory.
@@ -13,7 +13,7 @@
 #ifndef RLHF_CPU_GEMM_H
 #define RLHF_CPU_GEMM_H
 
-#include "context.h"
+#include "machine/context.h"
 #include "product/matmul.h"
 
 // True if GEMMs with operands of this dtype use our own tiles.

@@ -4,7 +4,7 @@
 #ifndef RLHF_CPU_GEMM_JOB_H
 #define RLHF_CPU_GEMM_JOB_H
 
-#include "context.h"
+#include "machine/context.h"
 #include "product/matmul.h"
 
 // ---- geometry ----

@@ -1,7 +1,7 @@
 // gemm_pack.c: see gemm_pack.h.
 #include "product/gemm_pack.h"
 
-#include "split.h"
+#include "machine/split.h"
 
 #define PACK_PANELS 12 // with pack_a_rows (AMX)
 #define TURN_ROWS   24 // with gemm_turn_a

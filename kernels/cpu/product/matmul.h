@@ -20,9 +20,10 @@ struct rlhf__matmul {
 };
 
 // If `pairs` is set, the result must have the same bits as that of the bf16 GEMM in
-// hot/bf16_tile.c. That GEMM adds the second element of each pair along k before the first element.
-// So both operands are stored with steps 2i and 2i + 1 of k exchanged, and the ordinary loop of the
-// f32 tiles adds in that order. If k is odd, a step of zeros is added, so that k becomes even.
+// product/hot_bf16_tile.c. That GEMM adds the second element of each pair along k before the first
+// element. So both operands are stored with steps 2i and 2i + 1 of k exchanged, and the ordinary
+// loop of the f32 tiles adds in that order. If k is odd, a step of zeros is added, so that k
+// becomes even.
 static inline int64_t rlhf__pairs_k(int64_t k) { return (k + 1) / 2 * 2; }
 
 // A second GEMM, for rlhf__gemm_sum. Its result is added to that of a GEMM with the same rows and

@@ -1,10 +1,10 @@
 // product.h: GEMMs of the CPU backend for all dtypes, packed operands, weights.
 //
-// The loops over elements are in hot/.
+// The loops over elements are in files hot_*.c.
 #ifndef RLHF_CPU_PRODUCT_H
 #define RLHF_CPU_PRODUCT_H
 
-#include "context.h"
+#include "machine/context.h"
 #include "product/matmul.h"
 
 // The extra data of a block-structured weight (rlhf_blocks).

@@ -2,7 +2,7 @@
 // function of the dtype.
 #include "attention/attention.h"
 
-#include "table.h"
+#include "machine/table.h"
 
 // The number of elements from the start of the first of n rows to the end of the last row.
 static uint64_t extent(uint64_t n, int64_t stride, int64_t width) {

@@ -10,7 +10,7 @@
 #define RLHF_CUDA_ATTENTION_H
 
 #include "attention/ragged.h"
-#include "mathf.h"
+#include "machine/mathf.h"
 
 enum { RLHF__ATTN_HEAD_DIM_MAX = 128, RLHF__ATTN_SEGMENT = 512 };
 

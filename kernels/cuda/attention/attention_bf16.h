@@ -5,7 +5,7 @@
 #define RLHF_CUDA_ATTENTION_BF16_H
 
 #include "attention/attention.h"
-#include "ptx.h"
+#include "machine/ptx.h"
 
 static __device__ __forceinline__ unsigned rlhf__attn_pack(float lo, float hi) {
     return (unsigned)rlhf__to_bf16(lo) | (unsigned)rlhf__to_bf16(hi) << 16;

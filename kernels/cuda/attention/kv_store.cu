@@ -1,6 +1,6 @@
 // kv_store.cu: stores keys and values of new tokens in the KV cache.
 #include "attention/ragged.h"
-#include "table.h"
+#include "machine/table.h"
 
 enum { THREADS = 128 };
 

@@ -3,7 +3,7 @@
 #ifndef RLHF_CUDA_RAGGED_H
 #define RLHF_CUDA_RAGGED_H
 
-#include "context.h"
+#include "machine/context.h"
 
 // A kernel argument: the arrays of an rlhf_ragged (device memory) and the fault word.
 struct rlhf__cuda_rows {

@@ -1,7 +1,7 @@
 // rope.cu: rotary positions (Su et al. 2021) on queries and keys, optionally after an RMS norm of
 // each head: y_c = n_c cos - n_{c+h} sin, y_{c+h} = n_{c+h} cos + n_c sin.
 #include "attention/rope.h"
-#include "table.h"
+#include "machine/table.h"
 
 enum { N = 4, THREADS = 256, WARPS = 4, PAIRS = 32 * N };
 

@@ -2,7 +2,7 @@
 #ifndef RLHF_CUDA_ROPE_H
 #define RLHF_CUDA_ROPE_H
 
-#include "context.h"
+#include "machine/context.h"
 #include "row/lanes.h"
 
 // One call, in the form that kernels use. A head has `dim` elements in pairs (c, c + half). The

@@ -2,8 +2,8 @@
 //   dn_c = dy_c cos + dy_{c+h} sin, dn_{c+h} = dy_{c+h} cos - dy_c sin;
 //   dgamma += dn xhat, dx = (gamma dn - xhat mean(gamma dn xhat)) r.
 #include "attention/rope.h"
+#include "machine/table.h"
 #include "row/parts.h"
-#include "table.h"
 
 enum { N = 4, WARPS = 8, PAIRS = 32 * N, CHUNK = 16, KINDS = 2 };
 

@@ -9,8 +9,8 @@
 #ifndef RLHF_CUDA_DIST_H
 #define RLHF_CUDA_DIST_H
 
-#include "context.h"
-#include "mathf.h"
+#include "machine/context.h"
+#include "machine/mathf.h"
 
 enum { RLHF__DIST_THREADS = 512, RLHF__DIST_WARPS = RLHF__DIST_THREADS / 32 };
 

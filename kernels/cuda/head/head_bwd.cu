@@ -6,7 +6,7 @@
 //                            + d_kl p_v (log p_v - log q_v - K))
 #include "head/dist_cut.h"
 #include "head/head.h"
-#include "table.h"
+#include "machine/table.h"
 
 namespace {
 struct grad_args {

@@ -2,7 +2,7 @@
 // reference. One block computes one row.
 #include "head/dist_cut.h"
 #include "head/head.h"
-#include "table.h"
+#include "machine/table.h"
 
 #include <math.h>
 

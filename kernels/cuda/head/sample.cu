@@ -4,7 +4,7 @@
 // weights exceeds u times the total.
 #include "head/dist_cut.h"
 #include "head/head.h"
-#include "table.h"
+#include "machine/table.h"
 
 #include <rlhf/rng.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 // linear.cu: the linear layer forward and backward on packed weights, and linear_sum.
+#include "machine/table.h"
 #include "product/low_rank.h"
 #include "product/product.h"
 #include "product/weight.h"
 #include "row/lanes.h"
-#include "table.h"
 
 static rlhf_status check_pair(struct rlhf__cuda *cu, const char *what, const rlhf_weight *w,
                               int32_t out_dtype, int32_t accumulate) {

@@ -3,7 +3,7 @@
 // multiply the zeros like all other numbers.
 #include "product/low_rank.h"
 
-#include "table.h"
+#include "machine/table.h"
 
 #include <new>
 

@@ -4,8 +4,8 @@
 // transposed first, so that A is the smaller Gram matrix. The operands of the GEMMs have the dtype
 // of the run's weights, as on the CPU; X and all sums are f32. Nothing waits for the host, because
 // the norm stays on the device.
+#include "machine/table.h"
 #include "product/product.h"
-#include "table.h"
 
 #include <math.h>
 

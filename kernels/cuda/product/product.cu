@@ -1,5 +1,5 @@
 // product.cu: chooses the kernel that computes a GEMM.
-#include "lt/lt.h"
+#include "product/lt.h"
 #include "product/product_tile.h"
 
 static const struct {

@@ -6,8 +6,8 @@
 #ifndef RLHF_CUDA_PRODUCT_H
 #define RLHF_CUDA_PRODUCT_H
 
-#include "context.h"
-#include "product_spec.h"
+#include "machine/context.h"
+#include "machine/product_spec.h"
 
 // Run a GEMM on the stream. If cu->library takes the GEMM, the library runs it. Otherwise our own
 // kernels run it. The caller checks the arguments and announces the outputs (rlhf__cuda_wrote).

@@ -5,8 +5,8 @@
 // 16-byte chunks in a swizzled order, which keeps the eight rows of a fragment in different banks.
 // Data past an operand's edge are zeros. Every sum is one chain of mma over ascending depth, so it
 // does not depend on the tile.
+#include "machine/ptx.h"
 #include "product/product_tile.h"
-#include "ptx.h"
 
 #define SLICE 64 // depth of a stage
 

@@ -5,8 +5,8 @@
 // operand. If depth is contiguous, a slice is [line, 16] with a pitch of 20. If the operand is
 // stored across, a slice is [16, line]. In both cases neighboring threads of a warp read
 // neighboring banks.
+#include "machine/ptx.h"
 #include "product/product_tile.h"
-#include "ptx.h"
 
 #define SLICE 16
 

@@ -1,9 +1,9 @@
 // weight.cu: weight matrices in the layout of weight.h. weight_pack packs them from the f32 master
 // weights once per optimizer step. All GEMMs of that step use the packed weights.
-#include "lt/lt.h"
+#include "machine/table.h"
 #include "product/low_rank.h"
+#include "product/lt.h"
 #include "product/weight.h"
-#include "table.h"
 
 #include <new>
 

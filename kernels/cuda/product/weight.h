@@ -3,7 +3,7 @@
 #ifndef RLHF_CUDA_WEIGHT_H
 #define RLHF_CUDA_WEIGHT_H
 
-#include "context.h"
+#include "machine/context.h"
 
 // One output of a block-structured weight. `source` is the row of the source that belongs to this
 // output (-1: none), and `first` is the first input that the row covers.

@@ -1,7 +1,7 @@
 // act.cu: activation functions over flat arrays, and their derivatives.
+#include "machine/table.h"
 #include "row/act.h"
 #include "row/lanes.h"
-#include "table.h"
 
 // `out` may be `x`, because a thread reads all of its elements before it writes any of them.
 template <class T, int KIND, bool WIDE>

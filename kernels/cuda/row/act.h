@@ -7,8 +7,8 @@
 #ifndef RLHF_CUDA_ACT_H
 #define RLHF_CUDA_ACT_H
 
-#include "context.h"
-#include "mathf.h"
+#include "machine/context.h"
+#include "machine/mathf.h"
 
 // Returns RLHF_E_UNSUPPORTED if `kind` is not a value of enum rlhf_act. [step]
 rlhf_status rlhf__cuda_check_act(struct rlhf__cuda *cu, const char *op, int32_t kind);

@@ -1,6 +1,6 @@
 // elementwise.cu: copy, zero, convert and add.
+#include "machine/table.h"
 #include "row/lanes.h"
-#include "table.h"
 
 enum { N = 4, GROUPS = RLHF__FLAT_EACH / N };
 

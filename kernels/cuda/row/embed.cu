@@ -1,6 +1,6 @@
 // embed.cu: token embedding, and position embedding if the model has one, forward and backward.
+#include "machine/table.h"
 #include "row/lanes.h"
-#include "table.h"
 
 enum { N = 4, THREADS = 256, WARPS = 4, COLUMNS = 32 * N, BATCH = 4 };
 

@@ -1,7 +1,7 @@
 // gate.cu: gated units (Shazeer 2020), out = f(a) b with x = [a, b], and their derivatives.
+#include "machine/table.h"
 #include "row/act.h"
 #include "row/lanes.h"
-#include "table.h"
 
 enum { THREADS = 256 };
 

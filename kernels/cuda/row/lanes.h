@@ -7,7 +7,7 @@
 #ifndef RLHF_CUDA_LANES_H
 #define RLHF_CUDA_LANES_H
 
-#include "cuda.h"
+#include "machine/cuda.h"
 
 // True if the row at p and all later rows, each of `width` elements, can be loaded N elements at a
 // time.

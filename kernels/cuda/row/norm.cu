@@ -1,7 +1,7 @@
 // norm.cu: LayerNorm, forward and backward.
+#include "machine/table.h"
 #include "row/norm_row.h"
 #include "row/parts.h"
-#include "table.h"
 
 enum { N = RLHF__NORM_N, COLUMNS = RLHF__NORM_COLUMNS, FORWARD_WARPS = 4, WARPS = 8, CHUNK = 64 };
 

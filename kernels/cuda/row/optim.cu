@@ -4,8 +4,8 @@
 // A sum of squares is computed in f64, in chunks of 16384 elements. A fixed tree adds the sums of
 // the threads in a chunk, and another tree adds the chunks of a tensor. The tensors are then added
 // in order. So the result does not depend on the card or on the rest of the list.
+#include "machine/table.h"
 #include "row/lanes.h"
-#include "table.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #ifndef RLHF_CUDA_PARTS_H
 #define RLHF_CUDA_PARTS_H
 
-#include "context.h"
+#include "machine/context.h"
 
 // For each list l, to[l][c] += the sum of part[i, l, c] over the chunks i, in a fixed order. If
 // to[l] is NULL, list l is skipped. `part` is f32 [chunks, lists, d], and `lists` is at most 2. The

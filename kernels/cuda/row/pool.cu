@@ -3,8 +3,8 @@
 // A block of 8 warps computes 128 columns of a row, 4 per lane. For a mean, warp w sums every
 // eighth token of the row, starting at token w. Then the 8 sums are added in order. So the result
 // of a row depends only on the row.
+#include "machine/table.h"
 #include "row/lanes.h"
-#include "table.h"
 
 enum { N = 4, WARPS = 8, COLUMNS = 32 * N };
 

@@ -1,7 +1,7 @@
 // rms_norm.cu: RMS norm (Zhang and Sennrich 2019), forward and backward.
+#include "machine/table.h"
 #include "row/norm_row.h"
 #include "row/parts.h"
-#include "table.h"
 
 enum { N = RLHF__NORM_N, COLUMNS = RLHF__NORM_COLUMNS, WARPS = 4, CHUNK = 64 };
 

@@ -1,6 +1,6 @@
 // rows.cu: operations that move rows: gather and scatter_add.
+#include "machine/table.h"
 #include "row/lanes.h"
-#include "table.h"
 
 enum { N = 4, THREADS = 256 };
 

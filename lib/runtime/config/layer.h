@@ -2,8 +2,8 @@
 #ifndef RLHF_HOST_CONFIG_LAYER_H
 #define RLHF_HOST_CONFIG_LAYER_H
 
-#include "base/nearest.h"
 #include "config/config.h"
+#include "option/nearest.h"
 
 // A parsed source of settings.
 struct rlhf__layer {

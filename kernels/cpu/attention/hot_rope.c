@@ -1,0 +1,134 @@
+// hot_rope.c: rotary positions, optionally after a norm of each head, forward and
+// backward. Compiled once per instruction-set level (vec.h). The formulas are in
+// kernels/reference/rope.c.
+//
+// A vector of channels c in the first half of a head is rotated together with the vector of
+// channels c + h in the second half. The result of a head depends only on the head and its
+// position.
+#include "machine/any.h"
+#include "machine/hot.h"
+
+// Channels c .. c+m-1 of both halves of a head.
+struct pair {
+    vf a, b;
+};
+
+INLINE struct pair load_pair(const void *p, const int bf16, size_t half, size_t c, size_t m) {
+    return (struct pair){load_any(p, bf16, c, m), load_any(p, bf16, half + c, m)};
+}
+INLINE void store_pair(void *p, const int bf16, size_t half, size_t c, struct pair v, size_t m) {
+    store_any(p, bf16, c, v.a, m);
+    store_any(p, bf16, half + c, v.b, m);
+}
+
+// Rotate x by the angle whose cosine is t.a and whose sine is t.b. With `back`, rotate in the other
+// direction.
+INLINE struct pair turn(struct pair x, struct pair t, const int back) {
+    if (back)
+        return (struct pair){vf_fma(x.b, t.b, vf_mul(x.a, t.a)),
+                             vf_fnma(x.a, t.b, vf_mul(x.b, t.a))};
+    return (struct pair){vf_fnma(x.b, t.b, vf_mul(x.a, t.a)), vf_fma(x.a, t.b, vf_mul(x.b, t.a))};
+}
+
+// NOLINTBEGIN(bugprone-macro-parentheses): c and m are declared here
+#define EACH_PAIR(c, m, half)                                                                      \
+    for (size_t c = 0, m; c < (half) && ((m = (half)-c < VF_LANES ? (half)-c : VF_LANES), 1);      \
+         c += VF_LANES)
+// NOLINTEND(bugprone-macro-parentheses)
+
+// Rotate all heads of a row, without norms. Each angle is read once for all heads.
+INLINE void turn_row(char *x, const int bf16, size_t heads, size_t half, const float *angles,
+                     const int back) {
+    const size_t step = 2 * half * (bf16 ? 2 : 4);
+    EACH_PAIR(c, m, half) {
+        struct pair t = load_pair(angles, 0, half, c, m);
+        for (size_t h = 0; h < heads; h++)
+            store_pair(x + h * step, bf16, half, c,
+                       turn(load_pair(x + h * step, bf16, half, c, m), t, back), m);
+    }
+}
+
+// Normalizes and rotates one head. Returns 1 / rms.
+INLINE float norm_head(char *x, char *raw, const int bf16, size_t half, const float *angles,
+                       const float *gamma, float eps) {
+    vf sum = vf_zero();
+    EACH_PAIR(c, m, half) {
+        struct pair v = load_pair(x, bf16, half, c, m);
+        sum = vf_fma(v.b, v.b, vf_fma(v.a, v.a, sum));
+    }
+    if (raw) memcpy(raw, x, 2 * half * (bf16 ? 2 : 4));
+    float rinv = 1.0f / __builtin_sqrtf(vf_hsum(sum) / (float)(2 * half) + eps);
+    vf rs = vf_set1(rinv);
+    EACH_PAIR(c, m, half) {
+        struct pair v = load_pair(x, bf16, half, c, m), g = load_pair(gamma, 0, half, c, m);
+        v = (struct pair){vf_mul(vf_mul(v.a, rs), g.a), vf_mul(vf_mul(v.b, rs), g.b)};
+        store_pair(x, bf16, half, c, turn(v, load_pair(angles, 0, half, c, m), 0), m);
+    }
+    return rinv;
+}
+
+// The derivative of norm_head. Unless part is NULL, adds the derivative of gamma to part[2 half].
+INLINE void norm_head_bwd(char *dx, const char *raw, const int bf16, size_t half,
+                          const float *angles, const float *gamma, float rinv, float *part) {
+    vf rs = vf_set1(rinv), sum = vf_zero();
+    EACH_PAIR(c, m, half) { // sums d(loss)/d(normalized head) times xhat
+        struct pair t = load_pair(angles, 0, half, c, m), x = load_pair(raw, bf16, half, c, m);
+        struct pair d = turn(load_pair(dx, bf16, half, c, m), t, 1);
+        struct pair g = load_pair(gamma, 0, half, c, m);
+        d = (struct pair){vf_mul(d.a, vf_mul(x.a, rs)), vf_mul(d.b, vf_mul(x.b, rs))};
+        sum = vf_fma(d.b, g.b, vf_fma(d.a, g.a, sum));
+        if (!part) continue;
+        struct pair p = load_pair(part, 0, half, c, m);
+        store_pair(part, 0, half, c, (struct pair){vf_add(p.a, d.a), vf_add(p.b, d.b)}, m);
+    }
+    vf mean = vf_set1(vf_hsum(sum) / (float)(2 * half));
+    EACH_PAIR(c, m, half) {
+        struct pair t = load_pair(angles, 0, half, c, m), x = load_pair(raw, bf16, half, c, m);
+        struct pair d = turn(load_pair(dx, bf16, half, c, m), t, 1);
+        struct pair g = load_pair(gamma, 0, half, c, m);
+        d.a = vf_fnma(vf_mul(x.a, rs), mean, vf_mul(d.a, g.a));
+        d.b = vf_fnma(vf_mul(x.b, rs), mean, vf_mul(d.b, g.b));
+        store_pair(dx, bf16, half, c, (struct pair){vf_mul(d.a, rs), vf_mul(d.b, rs)}, m);
+    }
+}
+
+INLINE void rows_of(const struct rlhf__rope_rows *r, const int bf16, const int back) {
+    const size_t half = r->half, heads = r->heads + r->kv_heads, es = bf16 ? 2 : 4;
+    for (size_t t = 0; t < r->rows; t++) {
+        char *x = (char *)r->x + t * r->stride * es;
+        const float *angles = r->turn + (size_t)r->pos[t] * 2 * half;
+        if (!r->gamma_q) {
+            turn_row(x, bf16, heads, half, angles, back);
+            continue;
+        }
+        for (size_t h = 0; h < heads; h++) {
+            const size_t at = t * heads + h, keys = h >= r->heads;
+            const float *gamma = keys ? r->gamma_k : r->gamma_q;
+            const size_t width = 2 * half * es; // bytes per head
+            char *head = x + h * width;
+            if (back) {
+                float *part = r->part ? r->part + keys * 2 * half : NULL;
+                norm_head_bwd(head, (const char *)r->raw + at * width, bf16, half, angles, gamma,
+                              r->stats[at], part);
+            } else {
+                char *raw = r->raw ? (char *)r->raw + at * width : NULL;
+                float rinv = norm_head(head, raw, bf16, half, angles, gamma, r->eps);
+                if (r->stats) r->stats[at] = rinv;
+            }
+        }
+    }
+}
+
+void RLHF__HOT(rope)(const struct rlhf__rope_rows *r, int bf16) {
+    if (bf16)
+        rows_of(r, 1, 0);
+    else
+        rows_of(r, 0, 0);
+}
+
+void RLHF__HOT(rope_bwd)(const struct rlhf__rope_rows *r, int bf16) {
+    if (bf16)
+        rows_of(r, 1, 1);
+    else
+        rows_of(r, 0, 1);
+}
