@@ -90,6 +90,13 @@ put parts kernels/k.c 'int from_host(void); int from_kernel(void) { return from_
 put parts host/h/h.c 'int from_kernel(void); int from_host(void) { return from_kernel(); }'
 expect parts 1 "cycle between rooms: host/h, kernels"
 
+# A room of 20 nouns, and one of 21.
+for i in {1..20}; do put full host/a/n$i.c "int n$i(void); int n$i(void) { return $i; }"; done
+put full host/a/alone.h 'int n1(void);'
+expect full 0 "circles: none"
+put full host/a/n21.c 'int n21(void); int n21(void) { return 21; }'
+expect full 1 "host/a has 21 nouns, at most 20 are allowed: move some, or make a second room"
+
 if "$check" --root "$tmp/clean" "$tmp" >/dev/null 2>&1; then
     echo "a directory that no build has made passes"
     fails=$((fails + 1))

@@ -2,8 +2,8 @@
 // compiled once per level (see vec.h). When a table is opened, rlhf__isa_choose returns the best
 // level that the CPU supports.
 //
-// The functions use no threads, check nothing and allocate nothing. Their callers (../row_*.c,
-// ../product) divide the work, validate arguments and provide scratch memory. All functions are
+// The functions use no threads, check nothing and allocate nothing. Their callers (row_*.c,
+// product/) divide the work, validate arguments and provide scratch memory. All functions are
 // [any].
 #ifndef RLHF_KERNELS_CPU_MACHINE_HOT_H
 #define RLHF_KERNELS_CPU_MACHINE_HOT_H
