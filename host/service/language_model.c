@@ -4,7 +4,7 @@
 #include "base/json_decode.h"
 #include "learn/pass.h"
 #include "sample/decode.h"
-#include "turns/conversation.h"
+#include "tokenizer/conversation.h"
 
 #include <stdlib.h>
 #include <string.h>

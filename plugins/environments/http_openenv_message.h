@@ -16,6 +16,6 @@ int rlhf__openenv_take(const struct rlhf__openenv *, struct rlhf__openenv_state 
                        char *why);
 
 // Returns 1 if the answer refuses a further session. [any]
-int rlhf__openenv_is_full(const struct rlhf__bytes *text);
+int rlhf__openenv_is_full(const struct rlhf__openenv *, const struct rlhf__bytes *text);
 
 #endif

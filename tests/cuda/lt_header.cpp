@@ -1,5 +1,5 @@
-// lt_header.cpp: compares kernels/cuda/product/lt_api.h with NVIDIA's cublasLt.h at compile time. Built
-// if that header is available; it is not run.
+// lt_header.cpp: compares kernels/cuda/product/lt_api.h with NVIDIA's cublasLt.h at compile time.
+// Built if that header is available; it is not run.
 #include "product/lt_api.h"
 #include <cublasLt.h>
 #include <type_traits>

@@ -1,5 +1,6 @@
-// test_mathf.cpp: compares kernels/cuda/machine/mathf.h with libm's double functions, in units in the last
-// place (ulp). Tests a sample of all floats, and all floats near the boundaries of each case.
+// test_mathf.cpp: compares kernels/cuda/machine/mathf.h with libm's double functions, in units in
+// the last place (ulp). Tests a sample of all floats, and all floats near the boundaries of each
+// case.
 #include "machine/mathf.h"
 
 #include <cmath>

@@ -5,7 +5,7 @@
 #include "learn/pass.h"
 #include "model/session.h"
 #include "service/text_services.h"
-#include "turns/conversation.h"
+#include "tokenizer/conversation.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 // attn_tile.h: the two register-blocked GEMMs of attention, and the packing of keys.
-// Included by hot_attn_fwd.c and hot_attn_bwd.c, which are compiled once per instruction-set level (vec.h).
+// Included by hot_attn_fwd.c and hot_attn_bwd.c, which are compiled once per instruction-set level
+// (vec.h).
 //
 // The score of a query row and a key does not depend on other rows or keys. For each row, a tile of
 // four rows performs the same operations in the same order as a tile of one row. So decoding one

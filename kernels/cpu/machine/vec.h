@@ -9,8 +9,8 @@
 // this.
 //
 // A vp is the machine's own vector, for loops whose results do not depend on the number of lanes
-// (hot_gemm.c, hot_gemm_pack.c). These loops need some of the functions below in a version for vp: vp_add,
-// vp_load_n and so on.
+// (hot_gemm.c, hot_gemm_pack.c). These loops need some of the functions below in a version for vp:
+// vp_add, vp_load_n and so on.
 //
 //   vf, VF_LANES = 16                the vector and its number of lanes
 //   vp, VP_LANES, VP_COUNT           the machine's vector, its number of lanes, and how many such
