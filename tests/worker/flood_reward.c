@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-// The descriptors of a worker, and some kinds of frames (lib/runtime/worker/wire.h).
+// The descriptors of a worker, and some kinds of frames (lib/runtime/wire/wire.h).
 enum { ASK = 3, CALL = 4, ANSWER = 0, LOG = 1, ENCODE = 8 };
 
 struct self;

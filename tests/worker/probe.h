@@ -17,7 +17,7 @@ struct bait {
     int shm, msg, sem; // System V objects
 };
 
-// The descriptors that a worker has open (lib/runtime/worker/wire.h).
+// The descriptors that a worker has open (lib/runtime/wire/wire.h).
 enum { ASK_FD = 3, CALL_FD = 4, INPUT_FD = 5, OUTPUT_FD = 6 };
 
 struct probe {

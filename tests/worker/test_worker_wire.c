@@ -2,8 +2,8 @@
 // frames and descriptions. A valid batch is read back unchanged.
 #include "support/check.h"
 
-#include "worker/batch.h"
-#include "worker/describe.h"
+#include "wire/batch.h"
+#include "wire/describe.h"
 
 #include <rlhf/draft/program.h>
 

@@ -4,7 +4,6 @@
 
 #include "check/algo_batch.h"
 #include "check/guard.h"
-#include "check/guard_struct.h"
 #include "check/probe.h"
 
 #include <math.h>

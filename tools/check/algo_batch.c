@@ -1,7 +1,7 @@
 // algo_batch.c: see algo_batch.h.
 #include "check/algo_batch.h"
 
-#include "check/guard_struct.h"
+#include "check/guard.h"
 #include "learn/plan.h"
 
 #include <stdlib.h>

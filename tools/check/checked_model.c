@@ -1,7 +1,7 @@
 // checked_model.c: see checked_model.h.
 #include "check/checked_model.h"
 
-#include "check/guard_struct.h"
+#include "check/guard.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -7,6 +7,7 @@
 #define RLHF_TOOLS_CHECK_GUARD_H
 
 #include "check/child_log.h"
+#include "plugin/growth.h"
 
 #include <stddef.h>
 
@@ -34,5 +35,18 @@ void rlhf__guards_close(struct rlhf__guards *);
 
 // Report faults of this process from now on. A child calls this function once. [main]
 void rlhf__guard_install(struct rlhf__child_log *log);
+
+// ---- structs that the plugin fills, each just before an inaccessible page. A plugin that writes a
+// field which the host does not know faults there. ----
+
+// Returns a zeroed T with its size set for a plugin that was built with this minor version of the
+// contract, or NULL if out of memory. `guards` may be NULL: out of memory. [main]
+#define RLHF__GUARDED(T, guards, minor) ((T *)rlhf__guard_struct(guards, RLHF__STRUCT_##T, minor))
+void *rlhf__guard_struct(struct rlhf__guards *guards, enum rlhf__struct which, uint32_t minor);
+
+// Copy the struct to *out, a complete struct of the host. Reports a plugin that has changed its
+// size. [main]
+void rlhf__guard_struct_end(enum rlhf__struct which, const void *at, void *out, uint32_t minor,
+                            struct rlhf__child_log *log);
 
 #endif

@@ -3,7 +3,7 @@
 #include "check/cases.h"
 
 #include "check/checked_model.h"
-#include "check/guard_struct.h"
+#include "check/guard.h"
 
 #include <rlhf/draft/tap.h>
 

@@ -3,7 +3,7 @@
 
 #include "base/file.h"
 #include "base/folder.h"
-#include "check/guard_struct.h"
+#include "check/guard.h"
 
 #include <math.h>
 #include <stdlib.h>

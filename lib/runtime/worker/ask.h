@@ -3,7 +3,7 @@
 #ifndef RLHF_HOST_WORKER_ASK_H
 #define RLHF_HOST_WORKER_ASK_H
 
-#include "worker/process.h"
+#include "wire/process.h"
 #include "worker/upcall.h"
 
 // A worker, the request to it, its answer, and the object that serves its calls. Release with

@@ -4,7 +4,7 @@
 #ifndef RLHF_HOST_WORKER_EPISODE_CALLS_H
 #define RLHF_HOST_WORKER_EPISODE_CALLS_H
 
-#include "worker/describe.h"
+#include "wire/describe.h"
 
 // Fill in the ops table of a stand-in from the worker's description. [any]
 void rlhf__episode_calls_ops(const struct rlhf__description *, rlhf_environment_ops *out);

@@ -2,7 +2,7 @@
 #ifndef RLHF_HOST_WORKER_EPISODE_SERVE_H
 #define RLHF_HOST_WORKER_EPISODE_SERVE_H
 
-#include "worker/wire.h"
+#include "wire/wire.h"
 #include "worker/worker_host.h"
 
 #include <rlhf/environment.h>

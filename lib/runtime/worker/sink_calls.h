@@ -2,7 +2,7 @@
 #ifndef RLHF_LIB_RUNTIME_WORKER_SINK_CALLS_H
 #define RLHF_LIB_RUNTIME_WORKER_SINK_CALLS_H
 
-#include "worker/describe.h"
+#include "wire/describe.h"
 
 #include <rlhf/sink.h>
 

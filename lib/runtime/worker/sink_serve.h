@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "plugin/load.h"
-#include "worker/wire.h"
+#include "wire/wire.h"
 
 // Serve RLHF__ASK_SINK. Returns the sink's status, or another error with the reason in *why. After
 // begin(), *from_phase has the sink's answer. [main]

@@ -5,7 +5,7 @@
 #define RLHF_HOST_WORKER_UPCALL_H
 
 #include "plugin/services.h"
-#include "worker/wire.h"
+#include "wire/wire.h"
 
 // Limits for a worker: the open objects, and the messages and MiB of text during one call.
 enum { RLHF__HANDLES = 64, RLHF__MOST_MESSAGES = 1000000, RLHF__MOST_TEXT_MIB = 256 };

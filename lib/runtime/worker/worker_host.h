@@ -5,8 +5,8 @@
 
 #include "plugin/on_call.h"
 #include "plugin/row_service.h"
-#include "worker/batch.h"
-#include "worker/wire.h"
+#include "wire/batch.h"
+#include "wire/wire.h"
 
 #include <pthread.h>
 

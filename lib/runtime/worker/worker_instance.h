@@ -2,8 +2,8 @@
 #ifndef RLHF_LIB_RUNTIME_WORKER_WORKER_INSTANCE_H
 #define RLHF_LIB_RUNTIME_WORKER_WORKER_INSTANCE_H
 
+#include "wire/describe.h"
 #include "worker/ask.h"
-#include "worker/describe.h"
 #include "worker/stand_in.h"
 
 #include <pthread.h>

@@ -1,7 +1,7 @@
 // worker_scoring.c: see worker_scoring.h.
 #include "worker/worker_scoring.h"
 
-#include "worker/batch.h"
+#include "wire/batch.h"
 #include "worker/worker_instance.h"
 
 #include <pthread.h>

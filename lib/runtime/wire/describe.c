@@ -1,5 +1,5 @@
 // describe.c: see describe.h.
-#include "worker/describe.h"
+#include "wire/describe.h"
 
 #include <rlhf/draft/program.h>
 

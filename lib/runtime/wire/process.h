@@ -4,13 +4,13 @@
 //
 // Messages from a worker are not trusted. The host can terminate a worker at any time, together
 // with all processes that the worker started.
-#ifndef RLHF_HOST_WORKER_PROCESS_H
-#define RLHF_HOST_WORKER_PROCESS_H
+#ifndef RLHF_HOST_WIRE_PROCESS_H
+#define RLHF_HOST_WIRE_PROCESS_H
 
 #include "supervise/cgroup.h"
 #include "supervise/warden.h"
-#include "worker/batch.h"
-#include "worker/wire.h"
+#include "wire/batch.h"
+#include "wire/wire.h"
 
 // One socket of a worker. The host never blocks on it.
 struct rlhf__channel {

@@ -1,5 +1,5 @@
 // wire.c: see wire.h.
-#include "worker/wire.h"
+#include "wire/wire.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 // process.c: see process.h.
-#include "worker/process.h"
+#include "wire/process.h"
 
 #include "base/file.h"
-#include "worker/fence.h"
+#include "wire/fence.h"
 
 #include <errno.h>
 #include <fcntl.h>

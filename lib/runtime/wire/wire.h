@@ -3,8 +3,8 @@
 // A frame is u32 kind, u32 zero, u64 length, then that many bytes. Integers are little-endian. A
 // text is its u64 length and its bytes. The reader does not trust the writer, so it checks every
 // length against the bytes that have arrived.
-#ifndef RLHF_HOST_WORKER_WIRE_H
-#define RLHF_HOST_WORKER_WIRE_H
+#ifndef RLHF_HOST_WIRE_WIRE_H
+#define RLHF_HOST_WIRE_WIRE_H
 
 #include "base/buf.h"
 

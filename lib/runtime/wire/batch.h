@@ -9,8 +9,8 @@
 // Each array ends where its block ends. In the worker, an inaccessible page follows each array, so
 // that a write past the array faults (fence.h). The host reads the output only at offsets that it
 // computed itself.
-#ifndef RLHF_HOST_WORKER_BATCH_H
-#define RLHF_HOST_WORKER_BATCH_H
+#ifndef RLHF_HOST_WIRE_BATCH_H
+#define RLHF_HOST_WIRE_BATCH_H
 
 #include "base/error.h"
 

@@ -1,5 +1,5 @@
 // batch.c: see batch.h.
-#include "worker/batch.h"
+#include "wire/batch.h"
 
 #include <stdlib.h>
 #include <string.h>

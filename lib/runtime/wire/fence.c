@@ -1,5 +1,5 @@
 // fence.c: see fence.h. The state is static, because signal handlers can reach only static data.
-#include "worker/fence.h"
+#include "wire/fence.h"
 
 #include <signal.h>
 #include <string.h>

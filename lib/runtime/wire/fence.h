@@ -1,9 +1,9 @@
 // fence.h: used in a worker: maps the arrays of rlhf_reward_out, each followed by an inaccessible
 // guard page. If the plugin writes into a guard page, the worker records this before it terminates.
-#ifndef RLHF_HOST_WORKER_FENCE_H
-#define RLHF_HOST_WORKER_FENCE_H
+#ifndef RLHF_HOST_WIRE_FENCE_H
+#define RLHF_HOST_WIRE_FENCE_H
 
-#include "worker/batch.h"
+#include "wire/batch.h"
 
 struct rlhf__fence {
     int input_fd, output_fd;

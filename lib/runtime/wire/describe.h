@@ -1,11 +1,11 @@
 // describe.h: the descriptor of a reward, an environment or a sink as bytes. A worker describes the
 // plugin that it opened. The host builds a descriptor from this description, and checks it like any
 // other (plugin/descriptor.h).
-#ifndef RLHF_HOST_WORKER_DESCRIBE_H
-#define RLHF_HOST_WORKER_DESCRIBE_H
+#ifndef RLHF_HOST_WIRE_DESCRIBE_H
+#define RLHF_HOST_WIRE_DESCRIBE_H
 
 #include "plugin/load.h"
-#include "worker/wire.h"
+#include "wire/wire.h"
 
 // Append the description of `p`, which rlhf__description_get reads. [any]
 void rlhf__description_put(const struct rlhf__plugin *p, struct rlhf__buf *out);
