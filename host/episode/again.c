@@ -104,6 +104,7 @@ static rlhf_status play_again(const struct rlhf__asking *a, struct rlhf__episode
     const rlhf_status back = copy_turn(&e->text, &e->calls, &now.text, &now.calls, err);
     rlhf__buf_free(&now.text);
     rlhf__tool_calls_finish(&now.calls);
+    e->asked = function; // a repeated call that failed is not the one to be answered
     e->turns = turns;
     e->end = end;
     if (function != RLHF__CALL_FINISH) e->verdict = verdict;

@@ -274,8 +274,10 @@ rlhf_status rlhf__algo_batch_advantages(struct rlhf__probe *t, struct rlhf__algo
         memcpy(filled, &out, size);
         filled->size = size;
     }
-    rlhf_status st = m.ok && filled ? RLHF_OK : rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
-    if (st == RLHF_OK) {
+    rlhf_status st;
+    if (!m.ok || !filled) {
+        st = RLHF__NOMEM(err, "out of memory");
+    } else {
         rlhf__probe_begin(t, "advantages()");
         st = t->check->plugin->ops.algo.advantages(t->self, &in, filled);
         st = rlhf__probe_end(t, st, err);
