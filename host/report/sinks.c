@@ -216,7 +216,7 @@ void rlhf__sinks_report(struct rlhf__sinks *s, int64_t last, const char *checkpo
         if (more <= 0) break;
         rlhf_sink_phase now = *p;
         if (now.phases_done == last) now.checkpoint = checkpoint;
-        if (now.checkpoint && now.phases_done == last && best) now.flags |= RLHF_SINK_BEST;
+        if (now.checkpoint && now.phases_done == last && best) now.flags |= RLHF_SINK_PHASE_BEST;
         report(s, &now, now.elapsed - before);
     }
     for (size_t i = 0; more < 0 && i < s->n; i++)

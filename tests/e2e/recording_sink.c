@@ -153,7 +153,7 @@ static rlhf_status phase(void *self, const rlhf_sink_phase *in) {
     }
     fputs("], \"checkpoint\": ", f);
     put_or_null(f, in->checkpoint);
-    fprintf(f, ", \"best\": %u", in->flags & RLHF_SINK_BEST);
+    fprintf(f, ", \"best\": %u", in->flags & RLHF_SINK_PHASE_BEST);
     if (in->phases_done == s->config->at && s->config->interrupt) raise(SIGINT);
     if (in->phases_done == s->config->at && strcmp(s->config->fail, "crash") == 0) abort();
     may_change_floats("phase");

@@ -58,7 +58,7 @@ static rlhf_status phase(void *self, const rlhf_sink_phase *in) {
             (long long)in->spread[i]->numbers);
     for (uint32_t i = 0; i < in->n_warnings; i++)
         put(in->warning[i], in->warning_id[i], 0);
-    if (in->checkpoint) put(" %s %lld", in->checkpoint, in->flags & RLHF_SINK_BEST);
+    if (in->checkpoint) put(" %s %lld", in->checkpoint, in->flags & RLHF_SINK_PHASE_BEST);
     if (seen.slow) usleep(1100000);
     return seen.fails ? 7 : RLHF_OK; // 7: not a valid status
 }

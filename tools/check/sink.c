@@ -117,7 +117,7 @@ static rlhf_status phase(struct rlhf__probe *t, int64_t number, int empty,
     lay_texts(&m, &laid, t->check->plugin->abi_minor);
     const uint32_t n = empty ? 0 : METRICS, k = empty ? 0 : SAMPLES, some = !empty;
     rlhf_sink_phase p = {
-        .flags = empty ? 0 : RLHF_SINK_BEST,
+        .flags = empty ? 0 : RLHF_SINK_PHASE_BEST,
         .n_metrics = n,
         .n_samples = k,
         .n_spreads = 2 * some,

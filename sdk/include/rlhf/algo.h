@@ -161,11 +161,11 @@ typedef struct rlhf_plan {
     uint32_t n_named;
     int32_t divergence; // enum rlhf_divergence (heads.h), of RLHF_HEAD_KL
     // [n_named] Further frozen models, in addition to the reference. The algorithm chooses their
-    // names ("teacher"; letters, digits and '_'), and the user sets the directory of each
-    // (models.<name>). The host loads each model, checks that its tokenizer is the policy's, plans
-    // its memory and passes its log-probs as logp_named[i], where i is the name's place in this
-    // list. The list and its strings must stay valid until the instance is destroyed. At most
-    // RLHF_NAMED_MAX names.
+    // names ("teacher"; a to z, digits and '_', but no role of the host such as "policy"), and the
+    // user sets the directory of each (models.<name>). The host loads each model, checks that its
+    // tokenizer is the policy's, plans its memory and passes its log-probs as logp_named[i], where
+    // i is the name's place in this list. The list and its strings must stay valid until the
+    // instance is destroyed. At most RLHF_NAMED_MAX names.
     const char *const *named;
     // RLHF_HEAD_KL compares the policy with the model of this name, which must be in `named`; NULL:
     // with the reference. The named model and the policy must use the same model plugin.

@@ -12,7 +12,12 @@
 // Growth rule: a struct whose first member is `uint32_t size` only ever grows at its end. An absent
 // field reads as 0, and 0 always means "old behavior". A struct with `size` is never embedded by
 // value or put in an array, and no side compares its size for equality. Structs without `size` are
-// frozen for this major version. No struct has padding (-Wpadded).
+// frozen for this major version, except rlhf_opt, whose rows grow by the stride of their table. A
+// member `reserved` is 0. No struct has padding (-Wpadded).
+//
+// Enums and flags grow, too. The host passes a plugin only values and bits of the minor version
+// that the plugin was built with, unless the comment says that more may come. Lists of names
+// (metrics, spreads, warnings, findings) may always have further entries.
 //
 //   The plugin makes a struct (a table, its descriptor): it sets `size` to the length that it
 //   knows. If the struct is longer than the host's version, its extra bytes must be 0; otherwise
@@ -22,7 +27,10 @@
 //   in place, works on every later host.
 //   The plugin fills a struct of the host (a plan, a loss): it leaves `size` as it is, and writes
 //   no byte at or after `size`, for example with rlhf_copy_out. Zeroed bytes follow the struct.
-//   The host rejects a plugin that has set one of them, or changed `size`. [R:room]
+//   The host rejects a plugin that has set one of them, or changed `size`. Pointers in the struct
+//   that the host has set must stay as they are. [R:room]
+//   The plugin makes a struct that the host fills (rlhf_language_info): the plugin sets `size`, and
+//   the host writes at most that many bytes.
 //
 // Number types: uint32_t for counts and indices within one call (rows, tokens, labels, epochs,
 // minibatches); int64_t for numbers that grow with a run (phases, optimizer steps, data rows,

@@ -14,10 +14,12 @@
 //      ops tables and the options. Nothing else of the plugin runs before this.
 //   2. It reads the user's settings into the config struct, and calls why_unused() for each.
 //   3. create(): the instance gets the host and its config, looks up services, allocates.
-//   4. In a resumed run, load() gets the bytes that save() wrote at the checkpoint.
-//   5. The calls of its kind: plan() and check_row() before the first phase; then those of the
-//      phases, in the order that the header of the kind says.
-//   6. At each checkpoint, save(). It may be called at any time between two calls.
+//   4. Before the first phase: plan() and check_row(), for the kinds that have them. Then, in a
+//      resumed run, load() gets the bytes that save() wrote at the checkpoint.
+//   5. The calls of the phases, in the order that the header of the kind says.
+//   6. At each checkpoint, save(). It may be called between any two calls. load() may be called
+//      then, too, to return to an earlier save(), for example before a failed call is repeated. It
+//      replaces the whole state.
 //   7. destroy(), also after a failure, but not after a failed create(). The file stays loaded.
 // One file may have several instances at a time; they share only the static data.
 #ifndef RLHF_PLUGIN_H

@@ -51,14 +51,14 @@ typedef struct rlhf_spread {
     const int64_t *count; // [n] how often a number occurs; NULL: `value` has quantiles
 } rlhf_spread;
 
-enum rlhf_sink_flag {
-    RLHF_SINK_BEST = 1 // the phase's checkpoint is the best so far (checkpoint.best)
+enum rlhf_sink_phase_flag {
+    RLHF_SINK_PHASE_BEST = 1 // the phase's checkpoint is the best so far (checkpoint.best)
 };
 
 // What a phase reported. Everything is borrowed until phase() returns. Unknown numbers are NaN, and
 // so are numbers that are not finite.
 typedef struct rlhf_sink_phase {
-    uint32_t size, flags; // bits of enum rlhf_sink_flag
+    uint32_t size, flags; // bits of enum rlhf_sink_phase_flag
     uint32_t n_metrics, n_samples, n_spreads, n_warnings;
     // Phases done, the same number as "phase" in metrics.jsonl: 1 after the first phase. 0: the
     // metrics are of held-out responses, measured before the first phase.
