@@ -198,6 +198,7 @@ static rlhf_status rewrite(struct csv *c, struct columns *to) {
     if (fd < 0) return failed(c, "cannot be replaced");
     rlhf_status st = put_header(c, fd, to);
     if (st == RLHF_OK && c->headed) st = copy_rows(c, fd, to);
+    if (st == RLHF_OK && fsync(fd) != 0) st = failed(c, "cannot be written to the disk");
     if (st == RLHF_OK && renameat(c->dir, name, c->dir, file_name) != 0)
         st = failed(c, "cannot be replaced");
     if (st != RLHF_OK) {

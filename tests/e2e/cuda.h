@@ -20,7 +20,7 @@ static inline void e2e_cuda_install(struct e2e *t) {
         "b=$(dirname \"$(dirname \"$HOST\")\") && l=gpu/lib/rlhf/1 && "
         "mkdir -p gpu/bin $l/kernels && cp \"$HOST\" gpu/bin/ && "
         "ln -s \"$b\"/share gpu/share && ln -s \"$b\"/lib/rlhf/1/kernels/*.so "
-        "$l/kernels/ && for k in algos models rewards; do ln -s "
+        "$l/kernels/ && for k in algos models rewards sinks; do ln -s "
         "\"$b\"/lib/rlhf/1/$k $l/; done && ln -sf \"$b\"/tests/cuda/kernels_cuda_emu.so " CUDA_SO);
     if (status) fail_msg("no installation: %s", t->out);
     setenv("RLHF_TEST_CARDS", "0", 1);

@@ -59,12 +59,19 @@ static void synced(struct disk *d, const char *path) {
         if (directly_in(d->entry[i].path, path)) d->entry[i].name = 0;
 }
 
+static int ends(const char *path, const char *with) {
+    size_t n = strlen(path), m = strlen(with);
+    return n >= m && strcmp(path + n - m, with) == 0;
+}
+
 // Fails the test if a power cut would lose something at or below `path`. The name of `path` itself
 // does not count.
 static void must_be_safe(const struct disk *d, const char *path, const char *what) {
     for (int i = 0; i < d->n; i++) {
         const struct entry *e = &d->entry[i];
         if (!below(e->path, path)) continue;
+        // A resumed run gives these sinks again what their files lack (test_csv, test_tensorboard).
+        if (strstr(e->path, "/tensorboard/") || ends(e->path, "/metrics.csv")) continue;
         if (e->bytes) fail_msg("%s, but the bytes of %s were not synced", what, e->path);
         if (e->name && strcmp(e->path, path) != 0)
             fail_msg("%s, but the directory of %s was not synced", what, e->path);
@@ -75,11 +82,6 @@ static void must_be_safe(const struct disk *d, const char *path, const char *wha
 static void gone(struct disk *d, const char *path) {
     for (int i = 0; i < d->n; i++)
         if (below(d->entry[i].path, path)) d->entry[i].bytes = d->entry[i].name = 0;
-}
-
-static int ends(const char *path, const char *with) {
-    size_t n = strlen(path), m = strlen(with);
-    return n >= m && strcmp(path + n - m, with) == 0;
 }
 
 static void rename_to(struct disk *d, const char *from, const char *to) {

@@ -136,7 +136,7 @@ static void no_card(void **state) {
                   "b=$(dirname \"$(dirname \"$HOST\")\") && l=gpu/lib/rlhf/1 && "
                   "mkdir -p gpu/bin $l/kernels && cp \"$HOST\" gpu/bin/ && ln -s \"$b\"/share "
                   "gpu/share && ln -s \"$b\"/lib/rlhf/1/kernels/*.so $l/kernels/ && for k in algos "
-                  "models rewards; do ln -s \"$b\"/lib/rlhf/1/$k $l/; done && ln -sf '%s' "
+                  "models rewards sinks; do ln -s \"$b\"/lib/rlhf/1/$k $l/; done && ln -sf '%s' "
                   "$l/kernels/kernels_cuda.so",
                   lib),
         0);

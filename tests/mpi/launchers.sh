@@ -67,7 +67,7 @@ gpu_host() {
     cp "$RLHF_BUILD_DIR/bin/rlhf-host" "$work/gpu/bin/"
     ln -s "$RLHF_BUILD_DIR/share" "$work/gpu/share"
     ln -s "$lib"/kernels/*.so "$there/kernels/"
-    for k in algos models rewards collectives; do ln -s "$lib/$k" "$there/"; done
+    for k in algos models rewards sinks collectives; do ln -s "$lib/$k" "$there/"; done
     ln -sf "$RLHF_BUILD_DIR/tests/cuda/kernels_cuda_emu.so" "$there/kernels/kernels_cuda.so"
     gpu_host=$work/gpu/bin/rlhf-host
     export CUDA_VISIBLE_DEVICES=0,1,2,3 # needed so that the program looks for a backend
