@@ -99,7 +99,7 @@ struct rlhf__feed {
     struct rlhf__prompt_choice *choice;   // NULL: prompts are used in their order
     struct rlhf__ahead *ahead;            // owned; NULL: without rollout.ahead
     int64_t phases;                       // number of phases unless run.phases is set
-    int32_t texts_alone;                  // 1: all rows are texts, no row has messages
+    int32_t texts_alone;                  // 1: every row is a text; 0: some rows are messages
 };
 
 void rlhf__feed_destroy(struct rlhf__feed *); // NULL allowed [main]

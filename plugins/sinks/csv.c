@@ -255,13 +255,16 @@ static rlhf_status begin(void *self, const rlhf_sink_run *run, rlhf_sink_answer 
 // Add a column for each name that does not have one yet.
 static rlhf_status widen(struct csv *c, const rlhf_sink_phase *in) {
     struct columns all = {NULL, 0, 0};
-    int fits = 1;
+    int fits = 1, there = c->headed;
+    for (uint32_t i = 0; there && i < in->n_metrics; i++)
+        (void)place(&c->columns, in->name[i], &there);
+    if (there) return RLHF_OK;
     for (uint32_t i = 0; fits && i < c->columns.n; i++)
         fits = add(c->host, &all, c->columns.name[i]);
     for (uint32_t i = 0; fits && i < in->n_metrics; i++)
         fits = add(c->host, &all, in->name[i]);
     rlhf_status st = fits ? RLHF_OK : no_memory(c);
-    if (st == RLHF_OK && (all.n > c->columns.n || !c->headed)) st = rewrite(c, &all);
+    if (st == RLHF_OK) st = rewrite(c, &all);
     columns_finish(c->host, &all);
     return st;
 }

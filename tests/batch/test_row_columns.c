@@ -65,7 +65,7 @@ static void same_row(const struct rlhf__rows *a, uint32_t i, const struct rlhf__
     }
 }
 
-// The struct has no array that is not a column, apart from those that row_columns.h names.
+// Every array of the struct is a column, apart from those that row_columns.h names.
 static void all_arrays(void **state) {
     (void)state;
     size_t columns = 0;

@@ -60,6 +60,14 @@ static const rlhf_opt opts[] = {
      .f_def = 1,
      .f_max = 1},
 #endif
+#ifdef FAULT_SINK_KEY
+    {.key = "network",
+     .help = "the host's",
+     .type = RLHF_T_F64,
+     .offset = offsetof(struct config, gain),
+     .f_def = 1,
+     .f_max = 1},
+#endif
 #ifdef FAULT_OPTION_FLAG
     RLHF_OPT_F64_FLAGS(struct config, gain, 1u << 16, 1, 0, 1, "a flag that is the host's own"),
 #endif
@@ -115,14 +123,23 @@ static const rlhf_kernels_ops kernels = {.size = sizeof kernels,
                                          .compute_minor = RLHF_COMPUTE_MINOR,
                                          .open = open_table};
 #define OPS &kernels
-#elif defined FAULT_NO_PHASE
+#elif defined FAULT_NO_PHASE || defined FAULT_SINK_KEY
 static rlhf_status begin(void *self, const rlhf_sink_run *run, rlhf_sink_answer *answer) {
     (void)self;
     (void)run;
     (void)answer;
     return RLHF_OK;
 }
-static const rlhf_sink_ops sink = {.size = sizeof sink, .begin = begin};
+__attribute__((unused)) static rlhf_status phase(void *self, const rlhf_sink_phase *in) {
+    (void)self;
+    (void)in;
+    return RLHF_OK;
+}
+static const rlhf_sink_ops sink = {.size = sizeof sink,
+#ifdef FAULT_SINK_KEY
+                                   .phase = phase,
+#endif
+                                   .begin = begin};
 #define OPS &sink
 #elif defined FAULT_NO_STEP || defined FAULT_ENVIRONMENT_FLAG
 static rlhf_status step(void *self, const rlhf_episode_in *in, const rlhf_episode_out *out) {
@@ -169,7 +186,7 @@ static const struct longer plugin = {
         .kind = RLHF_KIND_MODEL,
 #elif defined FAULT_KERNELS_COMPUTE || defined FAULT_NO_CLOSE
         .kind = RLHF_KIND_KERNELS,
-#elif defined FAULT_NO_PHASE
+#elif defined FAULT_NO_PHASE || defined FAULT_SINK_KEY
         .kind = RLHF_KIND_SINK,
 #else
         .kind = RLHF_KIND_REWARD,

@@ -72,6 +72,7 @@ static void each_fault_has_its_sentence(void **state) {
         {"kernels_compute.so", "it is for the compute contract 0.9 (compute_major and "
                                "compute_minor of its rlhf_kernels_ops)"},
         {"no_close.so", "org.example.faulty lacks the required function close()"},
+        {"sink_key.so", "its option \"network\" has a name that the host uses itself"},
         {"no_phase.so", "org.example.faulty lacks the required function phase()"},
         {"newer_host.so", "org.example.faulty needs plugin contract 1.1000 or newer"},
         {"long_set.so", "its descriptor uses fields newer than this host (152 > 144 bytes)"},

@@ -131,9 +131,9 @@ enum rlhf__entry {
 };
 
 // Returns the members of a plugin entry (enum rlhf__entry) that the host itself reads,
-// NULL-terminated. Every entry has "plugin". Rewards, judges and environments also have "isolate"
-// and "network". Rewards have "name", and rewards and environments have "weight". Plugins must not
-// have options with these names. [any]
+// NULL-terminated. Every entry has "plugin". Rewards, judges, sinks and environments also have
+// "isolate" and "network". Rewards have "name", and rewards and environments have "weight". Plugins
+// must not have options with these names. [any]
 const char *const *rlhf__host_keys(int entry);
 
 #endif

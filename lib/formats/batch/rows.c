@@ -57,8 +57,7 @@ void rlhf__rows_finish(struct rlhf__rows *e) {
     memset(e, 0, sizeof *e);
 }
 
-// Mark all response tokens of row i as turn 0, because the batch that the row comes from has no
-// turns.
+// The row comes from a batch without turns: mark all its response tokens as turn 0.
 static void one_turn(struct rlhf__rows *e, uint32_t i) {
     for (int32_t t = e->offset[i]; t < e->offset[i + 1]; t++)
         e->turn[t] = t - e->offset[i] < e->prompt_len[i] ? -1 : 0;

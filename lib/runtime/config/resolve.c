@@ -93,10 +93,7 @@ static rlhf_status set_options(const struct rlhf__plugin *plugin,
         const char *raw = json_string_value(json_object_get(place, "raw"));
         struct rlhf__origin from = {source ? source : plugin->file, section, NULL, 0, 0};
         if (rlhf__opt_find(&plugin->table, key) < 0) {
-            const int entry = plugin->desc.kind == RLHF_KIND_REWARD        ? RLHF__ENTRY_REWARD
-                              : plugin->desc.kind == RLHF_KIND_ENVIRONMENT ? RLHF__ENTRY_ENVIRONMENT
-                                                                           : RLHF__ENTRY_ALGO;
-            const char *const *own = rlhf__host_keys(entry);
+            const char *const *own = rlhf__plugin_host_keys(plugin);
             rlhf_status st = rlhf__opts_unknown(&plugin->table, key, own, &from, err);
             size_t n = strlen(err->text);
             snprintf(err->text + n, sizeof err->text - n, "; see rlhf-host plugin info %s",

@@ -156,6 +156,14 @@ static rlhf_status check_option_flags(const struct rlhf__opt_table *t, struct rl
     return RLHF_OK;
 }
 
+const char *const *rlhf__plugin_host_keys(const struct rlhf__plugin *p) {
+    const uint32_t kind = p->desc.kind;
+    return rlhf__host_keys(kind == RLHF_KIND_REWARD        ? RLHF__ENTRY_REWARD
+                           : kind == RLHF_KIND_ENVIRONMENT ? RLHF__ENTRY_ENVIRONMENT
+                           : kind == RLHF_KIND_SINK        ? RLHF__ENTRY_SINK
+                                                           : RLHF__ENTRY_ALGO);
+}
+
 static rlhf_status check_options(struct rlhf__plugin *out, struct rlhf__error *err) {
     const rlhf_plugin *d = &out->desc;
     RLHF_TRY(rlhf__opt_table_init(&out->table, d->opts, d->n_opts, d->opt_stride, err));
@@ -164,10 +172,7 @@ static rlhf_status check_options(struct rlhf__plugin *out, struct rlhf__error *e
     // Options of a model or of kernels may have any name, because host keys are not mixed with
     // them.
     if (d->kind == RLHF_KIND_MODEL || d->kind == RLHF_KIND_KERNELS) return RLHF_OK;
-    const int entry = d->kind == RLHF_KIND_REWARD        ? RLHF__ENTRY_REWARD
-                      : d->kind == RLHF_KIND_ENVIRONMENT ? RLHF__ENTRY_ENVIRONMENT
-                                                         : RLHF__ENTRY_ALGO;
-    const char *const *key = rlhf__host_keys(entry);
+    const char *const *key = rlhf__plugin_host_keys(out);
     for (; *key; key++)
         if (rlhf__opt_find(&out->table, *key) >= 0)
             return rlhf__fail(err, RLHF_E_UNSUPPORTED,

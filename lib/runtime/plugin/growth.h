@@ -41,7 +41,10 @@ struct rlhf__filled {
 
 // Returns a zeroed T with room in *f, for a plugin that was built with this minor version. The
 // caller may set members that the plugin reads. [any]
-#define RLHF__FILLED(T, f, minor) ((T *)rlhf__filled_begin(f, RLHF__STRUCT_##T, minor))
+#define RLHF__FILLED(T, f, minor)                                                                  \
+    ((T *)rlhf__filled_begin(f, RLHF__STRUCT_##T, (minor) + RLHF__FITS(T)))
+// 0; does not compile if a T is longer than RLHF__FILLED_MAX.
+#define RLHF__FITS(T) (0 * (uint32_t)sizeof(char[sizeof(T) <= RLHF__FILLED_MAX ? 1 : -1]))
 void *rlhf__filled_begin(struct rlhf__filled *f, enum rlhf__struct which, uint32_t minor);
 
 // Copy the struct that the plugin has filled to *out, a complete struct of the host. Fails if the

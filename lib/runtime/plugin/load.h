@@ -142,6 +142,9 @@ rlhf_status rlhf__plugin_open_file(struct rlhf__plugins *p, const char *path,
 // object is not a plugin. [main]
 int rlhf__plugin_abi(void *object);
 
+// Returns the members of the plugin's entry that the host itself reads (rlhf__host_keys). [any]
+const char *const *rlhf__plugin_host_keys(const struct rlhf__plugin *p);
+
 // Returns "algorithm", "reward", "model", "environment", "kernels" or "sink" (RLHF_KIND_*),
 // otherwise "unknown kind". [any]
 const char *rlhf__kind_name(int32_t kind);

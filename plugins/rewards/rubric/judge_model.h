@@ -14,7 +14,7 @@ struct rlhf__judge_words {
     double value[RLHF__ANSWERS_MOST];
     int32_t *ids;
     uint32_t offset[RLHF__ANSWERS_MOST + 1], n;
-    uint32_t longest, reserved; // most tokens of a word
+    uint32_t longest; // most tokens of a word
 };
 
 // Zero-initialize.
@@ -25,7 +25,7 @@ struct rlhf__judge_model {
     rlhf_language_info info;
     struct rlhf__judge_words words[RLHF__CRITERIA_MOST];
     double mass; // of the last call: mean probability of all words of a question together
-    uint32_t answered, reserved;
+    uint32_t answered;
 };
 
 // Open the model in the directory `path`, and encode the answer words. Release with
