@@ -247,10 +247,12 @@ rlhf_status rlhf__plan_ask(const struct rlhf__instance *algo, const rlhf_run_inf
     rlhf_status st = algo->plugin->ops.algo.plan(algo->self, &passed, plan);
     st = rlhf__call_end_filled(&call, st, &filled, out, err);
     if (st == RLHF_OK) st = rlhf__plan_check(algo->plugin, out, err);
+    if (st != RLHF_OK) {
+        *out = (rlhf_plan){0}; // a rejected plan is not used at all
+        return st;
+    }
     if (out->flags & RLHF_PLAN_GROUPS_TOGETHER) out->flags |= RLHF_PLAN_WHOLE_GROUPS;
-    // A rejected plan is not used at all.
-    if (st != RLHF_OK) *out = (rlhf_plan){0};
-    return st;
+    return RLHF_OK;
 }
 
 rlhf_status rlhf__plan_iteration(const struct rlhf__instance *algo, const rlhf_plan *plan,
