@@ -85,8 +85,8 @@ static struct rlhf__instance *open_one(struct rlhf__plugins *plugins,
                                     RLHF__NAME_TYPED, "the bench", &p, &err)
               : rlhf__plugin_open(plugins, "period_count.so", RLHF_KIND_REWARD, RLHF__NAME_TYPED,
                                   "the bench", &p, &err);
-    if (st < 0 || rlhf__instance_create(p, services, apart ? "rewards/b" : "rewards/a", NULL, &from,
-                                        &one, &err) < 0)
+    if (st < 0 || rlhf__instance_open(p, services, apart ? "rewards/b" : "rewards/a", NULL, &from,
+                                      &one, &err) < 0)
         die("period_count.so", &err);
     return one;
 }
@@ -103,7 +103,7 @@ int main(int argc, char **argv) {
     double *took[2] = {calloc(n, sizeof(double)), calloc(n, sizeof(double))};
     if (!took[0] || !took[1] || rlhf__dirs_find(&dirs, &err) < 0) die("it cannot start", &err);
     const int len = snprintf(dirs.program, sizeof dirs.program, "%.1000s/rlhf-host", dirs.exe);
-    if (len >= 1000 || rlhf__plugins_create(&dirs, &plugins, &err) < 0) die(dirs.exe, &err);
+    if (len >= 1000 || rlhf__plugins_open(&dirs, &plugins, &err) < 0) die(dirs.exe, &err);
     for (int k = 0; k < 2; k++) {
         one[k] = open_one(plugins, &services, k);
         fill(&rows[k]);
@@ -120,9 +120,9 @@ int main(int argc, char **argv) {
            1000 * (took[1][n / 2] - took[0][n / 2]), 1000 * (took[1][0] - took[0][0]),
            same ? "the same rewards" : "OTHER REWARDS");
     for (int k = 0; k < 2; k++) {
-        rlhf__instance_destroy(one[k]);
+        rlhf__instance_close(one[k]);
         free(took[k]);
     }
-    rlhf__plugins_destroy(plugins);
+    rlhf__plugins_close(plugins);
     return same ? 0 : 1;
 }

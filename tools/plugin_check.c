@@ -67,7 +67,7 @@ static rlhf_status read_rows(const char *path, json_t *out, struct rlhf__error *
         json_decref(row);
         at += n + 1;
     }
-    rlhf__buf_free(&file);
+    rlhf__buf_finish(&file);
     if (st == RLHF_OK && json_array_size(out) == 0)
         st = rlhf__fail(err, RLHF_E_INVALID, "%s holds no rows", path);
     return st;
@@ -170,7 +170,7 @@ static int check(const struct rlhf__env *env, const struct options *o,
     if (st == RLHF_OK && o->json) put_json(&out, path, &report);
     if (st == RLHF_OK && !o->json) put_text(&out, path, &report);
     fputs(rlhf__buf_text(&out), stdout);
-    rlhf__buf_free(&out);
+    rlhf__buf_finish(&out);
     rlhf__check_report_finish(&report);
     json_decref(options);
     json_decref(rows);

@@ -102,7 +102,7 @@ static rlhf_status play_again(const struct rlhf__asking *a, struct rlhf__episode
     for (size_t k = 0; st == RLHF_OK && k < e->n_past; k++)
         st = repeat(a, e, &e->past[k], err);
     const rlhf_status back = copy_turn(&e->text, &e->calls, &now.text, &now.calls, err);
-    rlhf__buf_free(&now.text);
+    rlhf__buf_finish(&now.text);
     rlhf__tool_calls_finish(&now.calls);
     e->asked = function; // a repeated call that failed is not the one to be answered
     e->turns = turns;
@@ -133,7 +133,7 @@ static void say(const struct rlhf__asking *a, const struct rlhf__error *err, uin
                      n == 1 ? " is" : "s are", (long long)attempt, (long long)a->retries,
                      err ? err->text : "");
     if (!text.bad) host->log(host, RLHF_LOG_WARN, rlhf__buf_text(&text));
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
 }
 
 // Give up the failed episodes, and return RLHF_OK. If all episodes succeeded, returns `st`.
@@ -154,7 +154,7 @@ static rlhf_status give_up(struct rlhf__asking *a, struct rlhf__episode *const *
     rlhf__buf_printf(&text, "%u episode%s left out of the batch (episodes.on_failure=drop): %.600s",
                      lost, lost == 1 ? " is" : "s are", why->text);
     if (!text.bad) host->log(host, RLHF_LOG_WARN, rlhf__buf_text(&text));
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     return RLHF_OK;
 }
 

@@ -20,21 +20,21 @@ rlhf_status rlhf__episode_init(struct rlhf__episode *e, int32_t turns, uint64_t 
 void rlhf__episode_finish(struct rlhf__episode *e) {
     free(e->state);
     free(e->paid);
-    rlhf__buf_free(&e->text);
+    rlhf__buf_finish(&e->text);
     rlhf__tool_calls_finish(&e->calls);
     for (uint32_t k = 0; k < RLHF__EPISODE_MESSAGES; k++)
-        rlhf__buf_free(&e->said[k].text);
+        rlhf__buf_finish(&e->said[k].text);
     for (size_t k = 0; k < e->n_past; k++) {
-        rlhf__buf_free(&e->past[k].text);
+        rlhf__buf_finish(&e->past[k].text);
         rlhf__tool_calls_finish(&e->past[k].calls);
     }
     free(e->past);
     for (size_t k = 0; k < e->n_talk; k++) {
-        rlhf__buf_free(&e->talk[k].text);
+        rlhf__buf_finish(&e->talk[k].text);
         json_decref(e->talk[k].calls);
     }
     free(e->talk);
-    rlhf__buf_free(&e->whole);
+    rlhf__buf_finish(&e->whole);
     rlhf__ids_finish(&e->read);
     rlhf__ids_finish(&e->prompt);
     memset(e, 0, sizeof *e);

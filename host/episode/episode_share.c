@@ -47,7 +47,7 @@ static rlhf_status play(void *arg, uint32_t from, uint32_t to, struct rlhf__buf 
     rlhf__buf_put(out, lost, own.n);
     if (st == RLHF_OK) rlhf__rollout_pack(&e, tokens, out);
     rlhf__rows_finish(&e);
-    rlhf__buf_free(&reports);
+    rlhf__buf_finish(&reports);
     free(lost);
     return st;
 }

@@ -309,8 +309,8 @@ static rlhf_status open_all(struct rlhf__episodes *x, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-rlhf_status rlhf__episodes_create(const struct rlhf__episodes_request *q,
-                                  struct rlhf__episodes **out, struct rlhf__error *err) {
+rlhf_status rlhf__episodes_open(const struct rlhf__episodes_request *q, struct rlhf__episodes **out,
+                                struct rlhf__error *err) {
     const struct rlhf__episode_setup *s = q->setup;
     *out = NULL;
     struct rlhf__episodes *x = calloc(1, sizeof *x);
@@ -344,11 +344,11 @@ rlhf_status rlhf__episodes_create(const struct rlhf__episodes_request *q,
     if (st == RLHF_OK)
         *out = x;
     else
-        rlhf__episodes_destroy(x);
+        rlhf__episodes_close(x);
     return st;
 }
 
-void rlhf__episodes_destroy(struct rlhf__episodes *x) {
+void rlhf__episodes_close(struct rlhf__episodes *x) {
     if (!x) return;
     for (uint32_t i = 0; x->of && i < x->q.n; i++) {
         struct rlhf__episode *e = &x->of[i];

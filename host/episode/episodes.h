@@ -54,13 +54,13 @@ struct rlhf__episodes_request {
 };
 
 // The caller owns *out. Errors: RLHF_E_NOMEM. [step]
-rlhf_status rlhf__episodes_create(const struct rlhf__episodes_request *,
-                                  struct rlhf__episodes **out, struct rlhf__error *err);
+rlhf_status rlhf__episodes_open(const struct rlhf__episodes_request *, struct rlhf__episodes **out,
+                                struct rlhf__error *err);
 // Closes the states of episodes that are still open. NULL allowed. [step]
-void rlhf__episodes_destroy(struct rlhf__episodes *);
+void rlhf__episodes_close(struct rlhf__episodes *);
 
 // Return what the decoder needs: the functions for turns, and the arrays prompt[n] and
-// prompt_len[n]. The arrays are valid until rlhf__episodes_destroy. The elements of a group's rows
+// prompt_len[n]. The arrays are valid until rlhf__episodes_close. The elements of a group's rows
 // are set when the group begins. [step]
 const struct rlhf__gen_turns *rlhf__episodes_turns(const struct rlhf__episodes *);
 const int32_t *const *rlhf__episodes_prompt(const struct rlhf__episodes *);

@@ -20,8 +20,8 @@ struct speech {
 
 static void speech_finish(struct speech *s) {
     for (int k = 0; k < RLHF__EPISODE_MESSAGES; k++)
-        rlhf__buf_free(&s->text[k]);
-    rlhf__buf_free(&s->joined);
+        rlhf__buf_finish(&s->text[k]);
+    rlhf__buf_finish(&s->joined);
     rlhf__messages_finish(&s->m);
     json_decref(s->own);
 }
@@ -76,7 +76,7 @@ static rlhf_status encode_contents(const struct rlhf__speaking *by, const struct
         rlhf__message_text(&m->item[i], &all);
     rlhf_status st = rlhf__buf_ok(&all, err);
     if (st == RLHF_OK) st = rlhf__tokenizer_encode(by->tok, str_of(&all), 0, 0, out, err);
-    rlhf__buf_free(&all);
+    rlhf__buf_finish(&all);
     return st;
 }
 

@@ -8,11 +8,12 @@
 
 // ---- the environment ----
 
-rlhf_status rlhf__playing_create(const struct rlhf__plugin *p, struct rlhf__services *services,
-                                 const struct rlhf__plugin_config *c, const char *section,
-                                 struct rlhf__instance **out, struct rlhf__error *err) {
+rlhf_status rlhf__playing_instance_open(const struct rlhf__plugin *p,
+                                        struct rlhf__services *services,
+                                        const struct rlhf__plugin_config *c, const char *section,
+                                        struct rlhf__instance **out, struct rlhf__error *err) {
     const struct rlhf__origin from = {"the config", section, NULL, 0, 0};
-    return rlhf__instance_create(p, services, "environment", c->options, &from, out, err);
+    return rlhf__instance_open(p, services, "environment", c->options, &from, out, err);
 }
 
 rlhf_status rlhf__playing_check_model(const char *file, const struct rlhf__model *m,
@@ -119,7 +120,7 @@ rlhf_status rlhf__playing_all(const struct rlhf__episodes_request *of,
                               struct rlhf__error *err) {
     const struct rlhf__instance *environment = of->setup->environment;
     struct rlhf__episodes *episodes;
-    RLHF_TRY(rlhf__episodes_create(of, &episodes, err));
+    RLHF_TRY(rlhf__episodes_open(of, &episodes, err));
     if (of->metric) rlhf__instance_metrics_to(environment, of->metric, of->metric_ctx);
     q.turns = rlhf__episodes_turns(episodes);
     q.turn_prompt = rlhf__episodes_prompt(episodes);
@@ -129,7 +130,7 @@ rlhf_status rlhf__playing_all(const struct rlhf__episodes_request *of,
     for (uint32_t i = 0; i < of->n; i++)
         lost[i] = (uint8_t)rlhf__episodes_is_lost(episodes, i);
     *counts = rlhf__episodes_counts(episodes);
-    rlhf__episodes_destroy(episodes);
+    rlhf__episodes_close(episodes);
     if (of->metric) rlhf__instance_metrics_to(environment, NULL, NULL);
     return st;
 }

@@ -8,9 +8,9 @@
 
 // Create the environment with its options. `section` is the config section of the options, for
 // messages. Errors: those of the plugin. [main]
-rlhf_status rlhf__playing_create(const struct rlhf__plugin *, struct rlhf__services *,
-                                 const struct rlhf__plugin_config *, const char *section,
-                                 struct rlhf__instance **out, struct rlhf__error *err);
+rlhf_status rlhf__playing_instance_open(const struct rlhf__plugin *, struct rlhf__services *,
+                                        const struct rlhf__plugin_config *, const char *section,
+                                        struct rlhf__instance **out, struct rlhf__error *err);
 
 // Check that a model can compute rows of several turns. `file` is the environment's file, for the
 // message. Errors: RLHF_E_UNSUPPORTED. [main]

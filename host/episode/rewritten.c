@@ -120,8 +120,8 @@ static rlhf_status refuse(const struct rlhf__rewriting *by, const struct rlhf__e
         "%llu was \"%s\", and becomes \"%s\"; episodes.rewrites=keep allows that",
         rlhf__chat_known(by->chat), k + 1, (unsigned long long)e->number, rlhf__buf_text(&was),
         rlhf__buf_text(&is));
-    rlhf__buf_free(&was);
-    rlhf__buf_free(&is);
+    rlhf__buf_finish(&was);
+    rlhf__buf_finish(&is);
     return st;
 }
 

@@ -23,11 +23,11 @@ struct rlhf__ahead {
     struct rlhf__buf noted, next;
 };
 
-rlhf_status rlhf__ahead_create(struct rlhf__sampler *sampler, struct rlhf__ahead **out,
-                               struct rlhf__error *err) {
+rlhf_status rlhf__ahead_open(struct rlhf__sampler *sampler, struct rlhf__ahead **out,
+                             struct rlhf__error *err) {
     struct rlhf__ahead *a = *out = calloc(1, sizeof *a);
     if (!a) {
-        rlhf__sampler_destroy(sampler);
+        rlhf__sampler_close(sampler);
         return RLHF__NOMEM(err, "out of memory for rollout.ahead");
     }
     a->sampler = sampler;
@@ -35,12 +35,12 @@ rlhf_status rlhf__ahead_create(struct rlhf__sampler *sampler, struct rlhf__ahead
     return RLHF_OK;
 }
 
-void rlhf__ahead_destroy(struct rlhf__ahead *a) {
+void rlhf__ahead_close(struct rlhf__ahead *a) {
     if (!a) return;
-    rlhf__sampler_destroy(a->sampler);
+    rlhf__sampler_close(a->sampler);
     rlhf__rows_finish(&a->batch.rows);
-    rlhf__buf_free(&a->noted);
-    rlhf__buf_free(&a->next);
+    rlhf__buf_finish(&a->noted);
+    rlhf__buf_finish(&a->next);
     free(a);
 }
 
@@ -105,12 +105,12 @@ rlhf_status rlhf__ahead_take(struct rlhf__ahead *a, uint64_t first, struct rlhf_
 // ---- checkpoints ----
 
 rlhf_status rlhf__ahead_prepare(struct rlhf__ahead *a, struct rlhf__error *err) {
-    rlhf__buf_free(&a->next);
+    rlhf__buf_finish(&a->next);
     return a->ready ? rlhf__rows_put(&a->batch.rows, &a->about, &a->next, err) : RLHF_OK;
 }
 
 void rlhf__ahead_note(struct rlhf__ahead *a) {
-    rlhf__buf_free(&a->noted);
+    rlhf__buf_finish(&a->noted);
     a->noted = a->next;
     a->next = (struct rlhf__buf)RLHF__BUF_INIT;
 }

@@ -21,12 +21,12 @@ struct rlhf__ahead; // opaque
 
 // Takes ownership of the sampler, which may be NULL if the run has actors (rlhf__ahead_act).
 // Errors: RLHF_E_NOMEM; the sampler is then destroyed. [main]
-rlhf_status rlhf__ahead_create(struct rlhf__sampler *, struct rlhf__ahead **out,
-                               struct rlhf__error *err);
+rlhf_status rlhf__ahead_open(struct rlhf__sampler *, struct rlhf__ahead **out,
+                             struct rlhf__error *err);
 // Let these actors sample the batches. The actors are borrowed. Call this before the first batch.
 // [main]
 void rlhf__ahead_act(struct rlhf__ahead *, struct rlhf__actors *);
-void rlhf__ahead_destroy(struct rlhf__ahead *); // NULL allowed [main]
+void rlhf__ahead_close(struct rlhf__ahead *); // NULL allowed [main]
 
 // Returns the sampler (borrowed), or NULL if actors sample the batches. [any]
 struct rlhf__sampler *rlhf__ahead_sampler(const struct rlhf__ahead *);

@@ -1,7 +1,7 @@
 // feed.c: see feed.h.
 #include "feed/feed.h"
 
-void rlhf__feed_destroy(struct rlhf__feed *f) {
+void rlhf__feed_close(struct rlhf__feed *f) {
     if (f) f->ops->destroy(f);
 }
 

@@ -102,7 +102,7 @@ struct rlhf__feed {
     int32_t texts_alone;                  // 1: every row is a text; 0: some rows are messages
 };
 
-void rlhf__feed_destroy(struct rlhf__feed *); // NULL allowed [main]
+void rlhf__feed_close(struct rlhf__feed *); // NULL allowed [main]
 
 // The op `largest` for feeds that read their rows from a file. [step]
 rlhf_status rlhf__feed_largest(struct rlhf__feed *, struct rlhf__experience *x,

@@ -49,7 +49,7 @@ static void known_copy(struct known *to, const struct known *from, int64_t n) {
     memcpy(to->seen, from->seen, (size_t)n * sizeof *to->seen);
 }
 
-void rlhf__prompt_choice_destroy(struct rlhf__prompt_choice *c) {
+void rlhf__prompt_choice_close(struct rlhf__prompt_choice *c) {
     if (!c) return;
     known_finish(&c->now);
     known_finish(&c->noted);
@@ -70,16 +70,16 @@ static int make_room(struct rlhf__prompt_choice *c) {
     return known && c->meta && c->used && c->sum && c->responses;
 }
 
-rlhf_status rlhf__prompt_choice_create(const struct rlhf__instance *algo,
-                                       const struct rlhf__prompts *prompts,
-                                       struct rlhf__prompt_choice **out, struct rlhf__error *err) {
+rlhf_status rlhf__prompt_choice_open(const struct rlhf__instance *algo,
+                                     const struct rlhf__prompts *prompts,
+                                     struct rlhf__prompt_choice **out, struct rlhf__error *err) {
     *out = NULL;
     if (!algo->plugin->ops.algo.choose_prompts) return RLHF_OK;
     const int64_t n = rlhf__prompts_count(prompts);
     struct rlhf__prompt_choice *c = calloc(1, sizeof *c);
     if (c) *c = (struct rlhf__prompt_choice){.algo = algo, .n = n};
     if (!c || !make_room(c)) {
-        rlhf__prompt_choice_destroy(c);
+        rlhf__prompt_choice_close(c);
         return RLHF__NOMEM(err, "out of memory for %lld prompts", (long long)n);
     }
     for (int64_t i = 0; i < n; i++) {
@@ -180,7 +180,7 @@ rlhf_status rlhf__prompt_choice_save(const struct rlhf__prompt_choice *c,
                                               {"last_score", RLHF__TENSOR_F32, 1, {c->n}}};
     const size_t n = (size_t)c->n;
     struct rlhf__weights_writer *w = NULL;
-    RLHF_TRY(rlhf__weights_create(checkpoint, FILE_NAME, specs, 2, NULL, 0, &w, err));
+    RLHF_TRY(rlhf__weights_writer_open(checkpoint, FILE_NAME, specs, 2, NULL, 0, &w, err));
     rlhf_status st = rlhf__weights_put_bytes(w, c->noted.seen, n * sizeof *c->noted.seen, err);
     if (st == RLHF_OK)
         st = rlhf__weights_put_bytes(w, c->noted.last_score, n * sizeof *c->noted.last_score, err);

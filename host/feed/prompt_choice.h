@@ -14,12 +14,12 @@
 struct rlhf__prompt_choice; // opaque
 
 // Start with all prompts unused. Both arguments are borrowed. *out is NULL if the algorithm does
-// not choose prompts; otherwise release it with rlhf__prompt_choice_destroy. Errors: RLHF_E_NOMEM.
+// not choose prompts; otherwise release it with rlhf__prompt_choice_close. Errors: RLHF_E_NOMEM.
 // [main]
-rlhf_status rlhf__prompt_choice_create(const struct rlhf__instance *algo,
-                                       const struct rlhf__prompts *prompts,
-                                       struct rlhf__prompt_choice **out, struct rlhf__error *err);
-void rlhf__prompt_choice_destroy(struct rlhf__prompt_choice *); // NULL allowed [main]
+rlhf_status rlhf__prompt_choice_open(const struct rlhf__instance *algo,
+                                     const struct rlhf__prompts *prompts,
+                                     struct rlhf__prompt_choice **out, struct rlhf__error *err);
+void rlhf__prompt_choice_close(struct rlhf__prompt_choice *); // NULL allowed [main]
 
 // Let the algorithm choose n prompts for a phase (counted from 0). Sets row[n] to the prompts'
 // indices, and counts these prompts as used. Call this again for each further sampling round of the

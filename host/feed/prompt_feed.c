@@ -212,9 +212,9 @@ static rlhf_status check_sizes(const struct rlhf__feed_env *env, struct rlhf__er
 
 static void prompt_destroy(struct rlhf__feed *feed) {
     struct prompt_feed *f = of(feed);
-    rlhf__ahead_destroy(feed->ahead);
+    rlhf__ahead_close(feed->ahead);
     rlhf__prompt_sampling_finish(&f->sampling);
-    rlhf__prompt_choice_destroy(feed->choice);
+    rlhf__prompt_choice_close(feed->choice);
     rlhf__prompt_episodes_close(&f->episodes);
     rlhf__prompts_close(f->prompts);
     rlhf__prompts_close(f->held_out);
@@ -297,7 +297,7 @@ static rlhf_status open_feed(struct prompt_feed *f, struct rlhf__error *err) {
     f->feed.prompts = f->prompts;
     f->feed.texts_alone = rlhf__prompts_chats(f->prompts) == 0;
     f->feed.held_out = f->held_out;
-    RLHF_TRY(rlhf__prompt_choice_create(env->cast->algo, f->prompts, &f->feed.choice, err));
+    RLHF_TRY(rlhf__prompt_choice_open(env->cast->algo, f->prompts, &f->feed.choice, err));
     RLHF_TRY(rlhf__order_init(&f->order, f->n, (uint64_t)c->run.seed, "prompts", c->prompts.shuffle,
                               err));
     return rlhf__prompt_sampling_init(&f->sampling, env, f->prompts, err);

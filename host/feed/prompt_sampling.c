@@ -101,7 +101,7 @@ rlhf_status rlhf__prompt_sampling_overlap(const struct rlhf__prompt_sampling *p,
     // With several processes, scoring does not overlap with sampling, because each process calls
     // the rewards for its rows after sampling all of them.
     if (!c->mixing.overlap || rlhf__team_shares(cast->share.team)) return RLHF_OK;
-    return rlhf__overlap_create(&q, &x->overlap, err);
+    return rlhf__overlap_open(&q, &x->overlap, err);
 }
 
 // ---- the memory estimate ----

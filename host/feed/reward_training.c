@@ -68,7 +68,7 @@ static rlhf_status draw(const struct rlhf__feed_env *env, const volatile sig_ato
     q.doing = "samples of the reference";
     struct rlhf__order order = {0};
     int64_t *row = calloc(q.n, sizeof *row);
-    rlhf_status st = rlhf__response_rules_create(&c->sampling, &c->response, m->tok, &q.rules, err);
+    rlhf_status st = rlhf__response_rules_open(&c->sampling, &c->response, m->tok, &q.rules, err);
     if (st == RLHF_OK && !row) st = RLHF__NOMEM(err, "out of memory for %u samples", q.n);
     if (st == RLHF_OK)
         st = rlhf__order_init(&order, rlhf__prompts_count(prompts), q.seed, "calibrate:prompts", 1,
@@ -77,7 +77,7 @@ static rlhf_status draw(const struct rlhf__feed_env *env, const volatile sig_ato
         row[i] = rlhf__order_next(&order);
     if (st == RLHF_OK) st = rlhf__rollout(&q, row, e, NULL, err);
     rlhf__order_finish(&order);
-    rlhf__response_rules_destroy(q.rules);
+    rlhf__response_rules_close(q.rules);
     free(row);
     return st;
 }
@@ -157,12 +157,12 @@ static rlhf_status choose_head(const struct rlhf__feed_env *env, struct rlhf__re
     return RLHF_OK;
 }
 
-rlhf_status rlhf__reward_training_create(const struct rlhf__feed_env *env,
-                                         const struct rlhf__model_env *models,
-                                         const volatile sig_atomic_t *cancelled, int resumed,
-                                         const struct rlhf__preferences *rows,
-                                         struct rlhf__reward_training **out,
-                                         struct rlhf__error *err) {
+rlhf_status rlhf__reward_training_open(const struct rlhf__feed_env *env,
+                                       const struct rlhf__model_env *models,
+                                       const volatile sig_atomic_t *cancelled, int resumed,
+                                       const struct rlhf__preferences *rows,
+                                       struct rlhf__reward_training **out,
+                                       struct rlhf__error *err) {
     struct rlhf__model *policy = env->cast->policy, *own = NULL;
     int fresh = 0, was_classifier = rlhf__model_is_classifier(policy->config);
     int samples = !resumed && env->config->score_head.calibrate > 0;
@@ -179,7 +179,7 @@ rlhf_status rlhf__reward_training_create(const struct rlhf__feed_env *env,
     r->written = r->head;
     if (st == RLHF_OK) st = rlhf__reward_model_config(policy, &r->written, err);
     if (st != RLHF_OK) {
-        rlhf__reward_training_destroy(r);
+        rlhf__reward_training_close(r);
         return st;
     }
     if (!resumed)
@@ -191,7 +191,7 @@ rlhf_status rlhf__reward_training_create(const struct rlhf__feed_env *env,
     return RLHF_OK;
 }
 
-void rlhf__reward_training_destroy(struct rlhf__reward_training *r) {
+void rlhf__reward_training_close(struct rlhf__reward_training *r) {
     if (!r) return;
     rlhf__rows_finish(&r->samples);
     free(r);
@@ -230,7 +230,7 @@ static rlhf_status write_samples(const struct rlhf__rows *e, const struct rlhf__
     };
     struct rlhf__weights_writer *w = NULL;
     rlhf_status st =
-        rlhf__weights_create(dir, "state/samples.safetensors", specs, 3, NULL, 0, &w, err);
+        rlhf__weights_writer_open(dir, "state/samples.safetensors", specs, 3, NULL, 0, &w, err);
     if (st != RLHF_OK) return st;
     st = rlhf__weights_put_bytes(w, e->ids, e->total * sizeof *e->ids, err);
     if (st == RLHF_OK)

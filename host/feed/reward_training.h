@@ -30,13 +30,12 @@ struct rlhf__reward_training {
 // rlhf__reward_training_load instead. The caller owns *out. Errors: RLHF_E_INVALID (score.pooling
 // is `first`; the initial model cannot be sampled from; no prompt leaves room for a response).
 // [main]
-rlhf_status rlhf__reward_training_create(const struct rlhf__feed_env *env,
-                                         const struct rlhf__model_env *models,
-                                         const volatile sig_atomic_t *cancelled, int resumed,
-                                         const struct rlhf__preferences *rows,
-                                         struct rlhf__reward_training **out,
-                                         struct rlhf__error *err);
-void rlhf__reward_training_destroy(struct rlhf__reward_training *); // NULL allowed [main]
+rlhf_status rlhf__reward_training_open(const struct rlhf__feed_env *env,
+                                       const struct rlhf__model_env *models,
+                                       const volatile sig_atomic_t *cancelled, int resumed,
+                                       const struct rlhf__preferences *rows,
+                                       struct rlhf__reward_training **out, struct rlhf__error *err);
+void rlhf__reward_training_close(struct rlhf__reward_training *); // NULL allowed [main]
 
 // Returns the head that the learner pools with, or NULL if the argument is NULL. [any]
 const struct rlhf__reward_head *rlhf__reward_training_head(const struct rlhf__reward_training *);

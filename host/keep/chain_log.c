@@ -38,7 +38,7 @@ static rlhf_status append(struct rlhf__chain_log *l, json_t *line, const char *s
     rlhf__buf_putc(&text, '\n');
     if (st == RLHF_OK) st = rlhf__jsonl_append(&l->file, &text, err);
     if (st == RLHF_OK) rlhf__sha256_put(&l->bytes, text.data, text.len);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     return st;
 }
 
@@ -136,7 +136,7 @@ static rlhf_status put_begin(struct rlhf__chain_log *l, int64_t phase, json_t *b
     rlhf__json_write(&text, begin, 0);
     rlhf_status st = rlhf__buf_ok(&text, err);
     if (st == RLHF_OK) rlhf__chain_begin(l->head, phase, rlhf__buf_text(&text), head);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     if (st != RLHF_OK) return st;
     RLHF_TRY(append(
         l, json_pack("{s:I, s:O, s:s}", "phase", (json_int_t)phase, "begin", begin, "head", head),

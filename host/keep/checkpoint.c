@@ -47,7 +47,7 @@ rlhf_status rlhf__plugin_states_save(struct rlhf__plugin_states *s, const struct
 
 void rlhf__plugin_states_finish(struct rlhf__plugin_states *s) {
     for (size_t i = 0; i < s->n; i++)
-        rlhf__buf_free(&s->item[i].bytes);
+        rlhf__buf_finish(&s->item[i].bytes);
     free(s->item);
     *s = (struct rlhf__plugin_states){0};
 }
@@ -71,7 +71,7 @@ static rlhf_status load(const struct rlhf__plugin_state *p, const char *dir,
     if (rlhf__is_file(rlhf__path_in(path, sizeof path, dir, p->name)))
         st = rlhf__file_read(path, MAX_BYTES, &bytes, err);
     if (st == RLHF_OK) st = rlhf__instance_load(p->plugin, bytes.data, bytes.len, err);
-    rlhf__buf_free(&bytes);
+    rlhf__buf_finish(&bytes);
     return st;
 }
 

@@ -47,7 +47,7 @@ static int is_checkpoint(const struct rlhf__folder *all, const char *name, int64
     const json_t *says = json_object_get(v, "phase");
     int is = json_is_integer(says) && json_integer_value(says) == phase;
     json_decref(v);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     return is;
 }
 

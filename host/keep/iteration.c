@@ -180,7 +180,7 @@ rlhf_status rlhf__iteration_init(struct rlhf__iteration *it, const struct rlhf__
 
 void rlhf__iteration_finish(struct rlhf__iteration *it) {
     rlhf__replay_finish(&it->replay);
-    rlhf__reward_round_destroy(it->round);
+    rlhf__reward_round_close(it->round);
     it->round = NULL;
 }
 
@@ -219,8 +219,8 @@ static rlhf_status open_judge(const struct rlhf__iteration *it, const struct rlh
                               struct rlhf__instance **out, struct rlhf__error *err) {
     struct rlhf__origin from = {"the config", "judge", NULL, 0, 0};
     if (!judge) return RLHF_OK;
-    return rlhf__instance_create(judge, it->services, "judge", it->config->judge.options, &from,
-                                 out, err);
+    return rlhf__instance_open(judge, it->services, "judge", it->config->judge.options, &from, out,
+                               err);
 }
 
 rlhf_status rlhf__iteration_open(struct rlhf__iteration *it, struct rlhf__reward_service *models,
@@ -247,8 +247,8 @@ rlhf_status rlhf__iteration_open(struct rlhf__iteration *it, struct rlhf__reward
 rlhf_status rlhf__iteration_ready(struct rlhf__iteration *it, const struct rlhf__feed *feed,
                                   struct rlhf__error *err) {
     if (!it->trained) return RLHF_OK;
-    return rlhf__reward_round_create(it->config, it->cast, feed, it->report->log, it->trained,
-                                     &it->round, err);
+    return rlhf__reward_round_open(it->config, it->cast, feed, it->report->log, it->trained,
+                                   &it->round, err);
 }
 
 // ---- the current phase ----

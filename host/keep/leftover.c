@@ -160,7 +160,7 @@ json_t *rlhf__stored_settings(const struct rlhf__folder *run) {
     json_t *config = NULL;
     if (rlhf__folder_read(run, "config.json", (uint64_t)64 << 20, &text, NULL) == RLHF_OK)
         rlhf__json_parse("config.json", rlhf__buf_text(&text), text.len, &config, NULL);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     return config;
 }
 
@@ -173,8 +173,8 @@ static void say(const char *path, const json_t *was, const json_t *now, struct r
     rlhf__buf_printf(out, "%s was %.100s and is now %.100s", path,
                      a.len ? rlhf__buf_text(&a) : "not given",
                      b.len ? rlhf__buf_text(&b) : "not given");
-    rlhf__buf_free(&a);
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&a);
+    rlhf__buf_finish(&b);
 }
 
 // Returns 1 if `given` names a run directory and `stored` names a checkpoint in it. In that case

@@ -198,7 +198,7 @@ static rlhf_status read_stored(const struct rlhf__folder *run, json_t **stored,
     rlhf_status st = rlhf__folder_read(run, "manifest.json", (uint64_t)64 << 20, &text, err);
     if (st == RLHF_OK)
         st = rlhf__json_parse("manifest.json", rlhf__buf_text(&text), text.len, stored, err);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     if (st != RLHF_OK) return st;
     if (json_is_array(json_object_get(*stored, "plugins"))) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID, "%s/manifest.json has no list \"plugins\"", run->path);
@@ -231,7 +231,7 @@ rlhf_status rlhf__manifest_check(const struct rlhf__manifest *m, const struct rl
                         name, rlhf__buf_text(&list));
     json_decref(stored);
     json_decref(now);
-    rlhf__buf_free(&list);
+    rlhf__buf_finish(&list);
     return st;
 }
 
@@ -257,7 +257,7 @@ rlhf_status rlhf__manifest_check_inputs(const struct rlhf__manifest *m,
                         "or continue with the current files by --allow-changed-inputs",
                         name, rlhf__buf_text(&list));
     json_decref(stored);
-    rlhf__buf_free(&list);
+    rlhf__buf_finish(&list);
     return st;
 }
 
@@ -292,8 +292,8 @@ static void warn_of_options(const json_t *was, const json_t *is, struct rlhf__lo
                "the run was computed by the backend %s with the options %s and goes on with %s: "
                "the bits may differ",
                rlhf__json_text_in(is, "backend"), rlhf__buf_text(&a), rlhf__buf_text(&b));
-    rlhf__buf_free(&a);
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&a);
+    rlhf__buf_finish(&b);
 }
 
 void rlhf__manifest_moved(const struct rlhf__manifest *m, const struct rlhf__folder *run,
@@ -367,6 +367,6 @@ rlhf_status rlhf__manifest_write(const struct rlhf__manifest *m, const struct rl
     }
     json_decref(stored);
     json_decref(now);
-    rlhf__buf_free(&list);
+    rlhf__buf_finish(&list);
     return st;
 }

@@ -54,7 +54,7 @@ static rlhf_status open_learner(struct rlhf__reward_round *r, struct rlhf__error
                                           .grads = m->info.grad_base,
                                           .grads_bytes = m->info.grad_bytes,
                                           .share = &r->cast->share};
-    rlhf_status st = rlhf__optim_create(m->compute, &spec, &r->optim, err);
+    rlhf_status st = rlhf__optim_open(m->compute, &spec, &r->optim, err);
     r->learner.model = m;
     r->learner.reward_head = &r->rm->head;
     r->learner.objective = rlhf__pair_objective(&r->loss);
@@ -70,13 +70,13 @@ static rlhf_status open_learner(struct rlhf__reward_round *r, struct rlhf__error
     r->learner.max_new_tokens = c->sampling.max_new_tokens;
     double *const sums[] = {&r->loss.loss, &r->loss.margin, &r->loss.pairs, &r->loss.right};
     memcpy(r->learner.sums, sums, sizeof sums);
-    return st == RLHF_OK ? rlhf__shards_create(&r->learner, &r->cast->share, err) : st;
+    return st == RLHF_OK ? rlhf__shards_open(&r->learner, &r->cast->share, err) : st;
 }
 
-rlhf_status rlhf__reward_round_create(const struct rlhf__config *config,
-                                      const struct rlhf__cast *cast, const struct rlhf__feed *feed,
-                                      struct rlhf__log *log, struct rlhf__reward_model *rm,
-                                      struct rlhf__reward_round **out, struct rlhf__error *err) {
+rlhf_status rlhf__reward_round_open(const struct rlhf__config *config,
+                                    const struct rlhf__cast *cast, const struct rlhf__feed *feed,
+                                    struct rlhf__log *log, struct rlhf__reward_model *rm,
+                                    struct rlhf__reward_round **out, struct rlhf__error *err) {
     *out = NULL;
     struct rlhf__reward_round *r = calloc(1, sizeof *r);
     if (!r) return RLHF__NOMEM(err, "out of memory for the reward model's training");
@@ -84,17 +84,17 @@ rlhf_status rlhf__reward_round_create(const struct rlhf__config *config,
         .config = config, .cast = cast, .feed = feed, .log = log, .rm = rm};
     rlhf_status st = open_learner(r, err);
     if (st != RLHF_OK) {
-        rlhf__reward_round_destroy(r);
+        rlhf__reward_round_close(r);
         return st;
     }
     *out = r;
     return RLHF_OK;
 }
 
-void rlhf__reward_round_destroy(struct rlhf__reward_round *r) {
+void rlhf__reward_round_close(struct rlhf__reward_round *r) {
     if (!r) return;
     rlhf__learner_finish(&r->learner);
-    rlhf__optim_destroy(r->optim);
+    rlhf__optim_close(r->optim);
     free(r);
 }
 

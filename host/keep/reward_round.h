@@ -37,11 +37,11 @@ struct rlhf__reward_round {
 };
 
 // `rm` must be trainable. All arguments are borrowed. The caller owns *out. [main]
-rlhf_status rlhf__reward_round_create(const struct rlhf__config *config,
-                                      const struct rlhf__cast *cast, const struct rlhf__feed *feed,
-                                      struct rlhf__log *log, struct rlhf__reward_model *rm,
-                                      struct rlhf__reward_round **out, struct rlhf__error *err);
-void rlhf__reward_round_destroy(struct rlhf__reward_round *); // before rm is closed; NULL allowed
+rlhf_status rlhf__reward_round_open(const struct rlhf__config *config,
+                                    const struct rlhf__cast *cast, const struct rlhf__feed *feed,
+                                    struct rlhf__log *log, struct rlhf__reward_model *rm,
+                                    struct rlhf__reward_round **out, struct rlhf__error *err);
+void rlhf__reward_round_close(struct rlhf__reward_round *); // before rm is closed; NULL allowed
 
 // Train on the replay buffer's fresh pairs, mixed with earlier pairs. The share of earlier pairs is
 // u->replay_share. The learning rate falls linearly to 0. Afterwards the fresh pairs become earlier

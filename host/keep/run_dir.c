@@ -143,7 +143,7 @@ static int say_files(const char *path, const struct rlhf__config *settings, char
     if (differs)
         snprintf(out, cap, "files of a run that began with other settings (%.600s)",
                  rlhf__buf_text(&first));
-    rlhf__buf_free(&first);
+    rlhf__buf_finish(&first);
     return differs;
 }
 
@@ -411,6 +411,6 @@ rlhf_status rlhf__run_dir_store(const struct rlhf__run_dir *d, const struct rlhf
     }
     json_decref(now);
     json_decref(stored);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     return st;
 }

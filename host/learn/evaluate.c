@@ -24,7 +24,7 @@ static void chunk_finish(struct chunk *c) {
     rlhf__ids_finish(&c->offset);
     rlhf__ids_finish(&c->prompt_len);
     rlhf__ids_finish(&c->label);
-    rlhf__buf_free(&c->skip);
+    rlhf__buf_finish(&c->skip);
 }
 
 static rlhf_status chunk_add(struct chunk *c, const int32_t *ids, size_t n, int32_t prompt_len,
@@ -222,7 +222,7 @@ rlhf_status rlhf__evaluate_text(const struct rlhf__model *m, const struct rlhf__
     }
     if (st == RLHF_OK) st = score_text(m, &c, out, err);
     rlhf__ids_finish(&row.ids);
-    rlhf__buf_free(&row.skip);
+    rlhf__buf_finish(&row.skip);
     chunk_finish(&c);
     if (st == RLHF_OK && (out->tokens == 0 || out->bytes == 0))
         return rlhf__fail(err, RLHF_E_INVALID, "the texts have no token that can be scored");

@@ -148,7 +148,7 @@ void rlhf__learner_finish(struct rlhf__learner *l) {
     head_store_finish(&l->grad);
     head_store_finish(&l->compact);
     rlhf__shared_batch_finish(&l->batch);
-    rlhf__shards_destroy(l->shards);
+    rlhf__shards_close(l->shards);
     l->shards = NULL;
     free(l->hidden);
     l->hidden = NULL;

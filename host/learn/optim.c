@@ -137,8 +137,8 @@ static rlhf_status init(struct rlhf__optim *o, const struct rlhf__optim_spec *sp
     return share && share->shards > 1 ? rlhf__optim_blocks_init(o, share, err) : RLHF_OK;
 }
 
-rlhf_status rlhf__optim_create(const rlhf_compute *compute, const struct rlhf__optim_spec *spec,
-                               struct rlhf__optim **out, struct rlhf__error *err) {
+rlhf_status rlhf__optim_open(const rlhf_compute *compute, const struct rlhf__optim_spec *spec,
+                             struct rlhf__optim **out, struct rlhf__error *err) {
     *out = NULL;
     const char *op = lacking(compute, spec->config);
     if (op)
@@ -157,7 +157,7 @@ rlhf_status rlhf__optim_create(const rlhf_compute *compute, const struct rlhf__o
     o->head_lr = spec->head_lr > 0 ? spec->head_lr : spec->config->lr;
     const rlhf_status st = init(o, spec, err);
     if (st != RLHF_OK) {
-        rlhf__optim_destroy(o);
+        rlhf__optim_close(o);
         return st;
     }
     *out = o;
@@ -166,11 +166,11 @@ rlhf_status rlhf__optim_create(const rlhf_compute *compute, const struct rlhf__o
 
 int rlhf__optim_divided(const struct rlhf__optim *o) { return o->blocks && o->blocks->moments; }
 
-void rlhf__optim_destroy(struct rlhf__optim *o) {
+void rlhf__optim_close(struct rlhf__optim *o) {
     if (!o) return;
     for (uint32_t i = 0; i < o->n && rlhf__optim_divided(o); i++)
         o->items[i].m = NULL; // a part of the blocks' buffer
-    rlhf__optim_blocks_destroy(o);
+    rlhf__optim_blocks_finish(o);
     for (uint32_t i = 0; i < o->n; i++) {
         o->compute->release(o->compute->ctx, o->items[i].m);
         o->compute->release(o->compute->ctx, o->items[i].v);

@@ -54,8 +54,8 @@ struct rlhf__optim {
     struct rlhf__optim_blocks *blocks;
 };
 
-// The inputs of rlhf__optim_create. `kernels` and `share` are borrowed for the optimizer's
-// lifetime, all others only until rlhf__optim_create returns.
+// The inputs of rlhf__optim_open. `kernels` and `share` are borrowed for the optimizer's
+// lifetime, all others only until rlhf__optim_open returns.
 struct rlhf__optim_spec {
     const struct rlhf__instance *kernels; // the table's instance, for messages; NULL: not known
     // n parameters, at least one of which is trained. Parameters with RLHF_PARAM_FROZEN are left
@@ -80,9 +80,9 @@ struct rlhf__optim_report {
 };
 
 // Create the state of an optimizer. [main]
-rlhf_status rlhf__optim_create(const rlhf_compute *, const struct rlhf__optim_spec *,
-                               struct rlhf__optim **out, struct rlhf__error *err);
-void rlhf__optim_destroy(struct rlhf__optim *); // NULL allowed [main]
+rlhf_status rlhf__optim_open(const rlhf_compute *, const struct rlhf__optim_spec *,
+                             struct rlhf__optim **out, struct rlhf__error *err);
+void rlhf__optim_close(struct rlhf__optim *); // NULL allowed [main]
 
 // Take a step, in which `factor` multiplies the learning rates, then zero the gradients. If the
 // gradient norm is not finite, or loss_ok is 0, the update is skipped. Returns RLHF_E_NUMERIC after

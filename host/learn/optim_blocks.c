@@ -149,7 +149,7 @@ rlhf_status rlhf__optim_blocks_init(struct rlhf__optim *o, const struct rlhf__sh
     return rlhf__sum_init(&b->over, o->compute, &b->cut, share, err);
 }
 
-void rlhf__optim_blocks_destroy(struct rlhf__optim *o) {
+void rlhf__optim_blocks_finish(struct rlhf__optim *o) {
     struct rlhf__optim_blocks *b = o->blocks;
     if (!b) return;
     rlhf__sum_finish(&b->over);

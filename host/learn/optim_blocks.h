@@ -38,7 +38,7 @@ struct rlhf__optim_blocks {
 // already. [main]
 rlhf_status rlhf__optim_blocks_init(struct rlhf__optim *o, const struct rlhf__share *,
                                     struct rlhf__error *err);
-void rlhf__optim_blocks_destroy(struct rlhf__optim *o); // does nothing without blocks [main]
+void rlhf__optim_blocks_finish(struct rlhf__optim *o); // does nothing without blocks [main]
 
 // Sum up the gradients of this process's blocks over all processes. Does nothing with one process.
 // `aside` is as in rlhf__sum_reduce. After this, the caller must take the step. [step]

@@ -90,7 +90,7 @@ static rlhf_status create(const struct rlhf__optim *o, const struct rlhf__folder
     char *names = NULL;
     size_t n = 0;
     rlhf_status st = list_specs(o, &specs, &names, &n, err);
-    if (st == RLHF_OK) st = rlhf__weights_create(checkpoint, name, specs, n, NULL, 0, w, err);
+    if (st == RLHF_OK) st = rlhf__weights_writer_open(checkpoint, name, specs, n, NULL, 0, w, err);
     free(specs);
     free(names);
     return st;

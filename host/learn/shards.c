@@ -23,8 +23,8 @@ static rlhf_status init(struct rlhf__shards *s, const struct rlhf__learner *l,
                                  err);
 }
 
-rlhf_status rlhf__shards_create(struct rlhf__learner *l, const struct rlhf__share *share,
-                                struct rlhf__error *err) {
+rlhf_status rlhf__shards_open(struct rlhf__learner *l, const struct rlhf__share *share,
+                              struct rlhf__error *err) {
     if (share->shards <= 1) return RLHF_OK;
     struct rlhf__shards *s = calloc(1, sizeof *s);
     if (!s) return RLHF__NOMEM(err, "out of memory for %u shards", share->shards);
@@ -33,7 +33,7 @@ rlhf_status rlhf__shards_create(struct rlhf__learner *l, const struct rlhf__shar
     return init(s, l, share, err);
 }
 
-void rlhf__shards_destroy(struct rlhf__shards *s) {
+void rlhf__shards_close(struct rlhf__shards *s) {
     if (!s) return;
     rlhf__shard_sums_finish(&s->sums);
     free(s->first);

@@ -30,9 +30,9 @@ struct rlhf__shards {
 
 // Set l->shards for the shards of `share`. With one shard, l->shards stays NULL. `share` is
 // borrowed. l must have its optimizers already. The buffers are allocated here. [main]
-rlhf_status rlhf__shards_create(struct rlhf__learner *l, const struct rlhf__share *share,
-                                struct rlhf__error *err);
-void rlhf__shards_destroy(struct rlhf__shards *); // NULL allowed [main]
+rlhf_status rlhf__shards_open(struct rlhf__learner *l, const struct rlhf__share *share,
+                              struct rlhf__error *err);
+void rlhf__shards_close(struct rlhf__shards *); // NULL allowed [main]
 
 // Runs rows in microbatches, as part of a minibatch.
 typedef rlhf_status (*rlhf__shards_run_fn)(struct rlhf__learner *, const struct rlhf__rows *,

@@ -125,7 +125,7 @@ rlhf_status rlhf__kernels_load(const struct rlhf__dirs *dirs, const char *backen
     char path[RLHF__PATH_CAP];
     *out = (struct rlhf__kernels){.services = {.log = log, .phase = -1}};
     RLHF_TRY(rlhf__compute_find(dirs, backend, path, err));
-    rlhf_status st = rlhf__plugins_create(dirs, &out->plugins, err);
+    rlhf_status st = rlhf__plugins_open(dirs, &out->plugins, err);
     // rlhf__compute_open computes the checksum
     if (st == RLHF_OK) rlhf__plugins_leave_sums(out->plugins);
     if (st == RLHF_OK)
@@ -133,14 +133,14 @@ rlhf_status rlhf__kernels_load(const struct rlhf__dirs *dirs, const char *backen
                                "compute.backend", &out->plugin, err);
     if (st == RLHF_OK) st = read_options(out->plugin, backend, &out->options, err);
     if (st == RLHF_OK)
-        st = rlhf__instance_create(out->plugin, &out->services, "kernels", out->options, &from,
-                                   &out->instance, err);
+        st = rlhf__instance_open(out->plugin, &out->services, "kernels", out->options, &from,
+                                 &out->instance, err);
     return st == RLHF_OK ? st : rlhf__error_context(err, CONTEXT, path);
 }
 
 void rlhf__kernels_finish(struct rlhf__kernels *k) {
-    rlhf__instance_destroy(k->instance);
-    rlhf__plugins_destroy(k->plugins);
+    rlhf__instance_close(k->instance);
+    rlhf__plugins_close(k->plugins);
     json_decref(k->options);
     *k = (struct rlhf__kernels){0};
 }

@@ -72,7 +72,7 @@ rlhf_status rlhf__free_memory_check(const struct rlhf__memory_need *need, struct
                rlhf__size_text(wanted).text, need->own_memory ? " on the GPU" : "",
                rlhf__size_text(need->memory.left).text, rlhf__size_text(need->memory.total).text,
                rlhf__buf_text(&roles), need->lower);
-    rlhf__buf_free(&roles);
+    rlhf__buf_finish(&roles);
     return RLHF_E_INVALID;
 }
 
@@ -100,12 +100,12 @@ rlhf_status rlhf__free_memory_check_spec(const struct rlhf__model_env *env,
     struct rlhf__error unread;
     struct rlhf__model *m = NULL;
     if (!env->device_memory.total) return RLHF_OK;
-    rlhf_status st = rlhf__memory_plan_create(env->compute, &planned.memory_plan, &unread);
+    rlhf_status st = rlhf__memory_plan_open(env->compute, &planned.memory_plan, &unread);
     if (st == RLHF_OK) st = rlhf__model_open(&planned, spec, &m, &unread);
     if (m) m->env = env;
     st = m && st == RLHF_OK ? rlhf__free_memory_check_model(m, err) : RLHF_OK;
     rlhf__model_close(m);
-    rlhf__memory_plan_destroy(planned.memory_plan);
+    rlhf__memory_plan_close(planned.memory_plan);
     return st;
 }
 

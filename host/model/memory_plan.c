@@ -323,8 +323,8 @@ _Static_assert(sizeof(rlhf_compute) ==
                    offsetof(rlhf_compute, add_all) + sizeof(((rlhf_compute *)0)->add_all),
                "an op that is new in the table needs its line here");
 
-rlhf_status rlhf__memory_plan_create(const rlhf_compute *real, struct rlhf__memory_plan **out,
-                                     struct rlhf__error *err) {
+rlhf_status rlhf__memory_plan_open(const rlhf_compute *real, struct rlhf__memory_plan **out,
+                                   struct rlhf__error *err) {
     *out = NULL;
     struct rlhf__memory_plan *p = calloc(1, sizeof *p);
     if (!p) return RLHF__NOMEM(err, "out of memory for a memory plan");
@@ -346,7 +346,7 @@ rlhf_status rlhf__memory_plan_create(const rlhf_compute *real, struct rlhf__memo
     return RLHF_OK;
 }
 
-void rlhf__memory_plan_destroy(struct rlhf__memory_plan *p) {
+void rlhf__memory_plan_close(struct rlhf__memory_plan *p) {
     if (!p) return;
     rlhf__allocations_finish(&p->allocations);
     free(p);

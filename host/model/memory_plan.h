@@ -82,9 +82,9 @@ struct rlhf__memory_plan;
 
 // Creates a plan whose table has the same functions as `real` (borrowed). If the backend does not
 // have workspace_bytes, workspaces count as 0. Errors: RLHF_E_NOMEM. [main]
-rlhf_status rlhf__memory_plan_create(const rlhf_compute *real, struct rlhf__memory_plan **out,
-                                     struct rlhf__error *err);
-void rlhf__memory_plan_destroy(struct rlhf__memory_plan *); // NULL allowed [main]
+rlhf_status rlhf__memory_plan_open(const rlhf_compute *real, struct rlhf__memory_plan **out,
+                                   struct rlhf__error *err);
+void rlhf__memory_plan_close(struct rlhf__memory_plan *); // NULL allowed [main]
 
 const rlhf_compute *rlhf__memory_plan_table(const struct rlhf__memory_plan *);
 

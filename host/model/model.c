@@ -217,8 +217,8 @@ void rlhf__model_let_go(struct rlhf__model *m) {
 void rlhf__model_close(struct rlhf__model *m) {
     if (!m || --m->users > 0) return;
     struct rlhf__model *base = m->base;
-    rlhf__instance_destroy(m->instance);
-    rlhf__instance_destroy(m->was);
+    rlhf__instance_close(m->instance);
+    rlhf__instance_close(m->was);
     rlhf__tokenizer_close(m->tok);
     rlhf__labels_finish(&m->labels);
     json_decref(m->config);

@@ -47,7 +47,7 @@ static rlhf_status list_types(struct rlhf__plugins *plugins, const char *model_t
     for (char *s = text ? strtok_r(text, ", ", &rest) : NULL; s; s = strtok_r(NULL, ", ", &rest))
         if (is_type(plugins, s)) rlhf__buf_printf(out, "%s%s", out->len ? ", " : "", s);
     free(text);
-    rlhf__buf_free(&stems);
+    rlhf__buf_finish(&stems);
     return st == RLHF_OK && out->bad ? RLHF_E_NOMEM : st;
 }
 
@@ -64,7 +64,7 @@ static rlhf_status explain_type(const struct rlhf__model *m, const char *model_t
             json_object_get(m->config, "auto_map") ? ", and its own code (auto_map) is never run"
                                                    : "",
             rlhf__buf_text(&known));
-    rlhf__buf_free(&known);
+    rlhf__buf_finish(&known);
     return RLHF_E_INVALID;
 }
 
@@ -84,8 +84,7 @@ static rlhf_status open_instance(struct rlhf__model *m, struct rlhf__error *err)
     struct rlhf__origin from = {where, "", NULL, 0, 1};
     char owner[64];
     snprintf(owner, sizeof owner, "models/%s", m->role);
-    st =
-        rlhf__instance_create(plugin, m->env->services, owner, m->config, &from, &m->instance, err);
+    st = rlhf__instance_open(plugin, m->env->services, owner, m->config, &from, &m->instance, err);
     // The plugin's message names the field; add the file.
     if (st != RLHF_OK)
         return strstr(err->text, m->dir) ? st : rlhf__error_context(err, "%s", m->dir);
@@ -252,7 +251,7 @@ static void drop_instance(struct rlhf__model *m) {
     if (m->users > 1)
         m->was = m->instance;
     else
-        rlhf__instance_destroy(m->instance);
+        rlhf__instance_close(m->instance);
     free(m->params);
     m->instance = NULL;
     m->params = NULL;
@@ -267,12 +266,12 @@ rlhf_status rlhf__model_weigh(const struct rlhf__model *m, struct rlhf__uses *ou
     other.was = NULL;
     other.users = 1;
     other.params = NULL;
-    rlhf_status st = rlhf__memory_plan_create(m->env->compute, &plan, err);
+    rlhf_status st = rlhf__memory_plan_open(m->env->compute, &plan, err);
     if (st == RLHF_OK) st = open_instance(&other, err);
     if (st == RLHF_OK) st = open_on_plan(&other, plan, err);
     if (st == RLHF_OK) *out = *rlhf__memory_plan_peak(plan);
     drop_instance(&other);
-    rlhf__memory_plan_destroy(plan);
+    rlhf__memory_plan_close(plan);
     return st;
 }
 

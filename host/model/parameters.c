@@ -165,7 +165,7 @@ rlhf_status rlhf__params_write(const struct rlhf__model *m, int32_t part, int32_
     rlhf_status st = RLHF_OK;
     if (!specs || !names) st = RLHF__NOMEM(err, "out of memory writing %s", name);
     const size_t n = st == RLHF_OK ? list_specs(m, part, dtype, specs, names) : 0;
-    if (st == RLHF_OK) st = rlhf__weights_create(in, name, specs, n, NULL, 0, &w, err);
+    if (st == RLHF_OK) st = rlhf__weights_writer_open(in, name, specs, n, NULL, 0, &w, err);
     free(specs);
     free(names);
     if (st != RLHF_OK) return st;

@@ -46,8 +46,8 @@ void rlhf__model_text_note(const struct rlhf__model *m, const char *what, int64_
                : after.len ? rlhf__buf_text(&after)
                            : "no EOS",
                ends ? " after" : "");
-    rlhf__buf_free(&before);
-    rlhf__buf_free(&after);
+    rlhf__buf_finish(&before);
+    rlhf__buf_finish(&after);
 }
 
 // ---- chat templates ----
@@ -143,6 +143,6 @@ void rlhf__model_chat_note(const struct rlhf__model *m, int64_t rows,
     rlhf__chat_describe(chat, &what);
     rlhf__logf(log, RLHF_LOG_INFO, "chat template: %s, of %lld row%s with messages",
                rlhf__buf_text(&what), (long long)rows, rows == 1 ? "" : "s");
-    rlhf__buf_free(&what);
+    rlhf__buf_finish(&what);
     rlhf__model_turn_end_note(m, stop, stop ? RLHF__REMEDY_SETTING : RLHF__REMEDY_FILE, log);
 }

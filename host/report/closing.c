@@ -94,7 +94,7 @@ static void put_parts(const struct rlhf__closing *c, struct rlhf__buf *out) {
 
 static void say_line(const struct rlhf__closing *c, struct rlhf__buf *line) {
     if (line->len && !line->bad) rlhf__logf(c->log, RLHF_LOG_INFO, "%s", rlhf__buf_text(line));
-    rlhf__buf_free(line);
+    rlhf__buf_finish(line);
 }
 
 static void say_found(const struct rlhf__closing *c, const struct rlhf__verdict *v) {
@@ -131,7 +131,7 @@ static void say_object(const struct rlhf__closing *c, const struct rlhf__verdict
             rlhf__buf_printf(&b, "%s\"%s\"", n++ ? ", " : "", v->notes.all[i].id);
     rlhf__buf_puts(&b, "]");
     if (!b.bad) rlhf__log_event(c->log, "summary", rlhf__buf_text(&b));
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&b);
 }
 
 static void say_lines(const struct rlhf__closing *c, const struct rlhf__verdict *v) {

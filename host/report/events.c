@@ -74,7 +74,7 @@ static void write_line(struct rlhf__events *e, struct rlhf__buf *line) {
     struct rlhf__error err;
     rlhf__buf_puts(line, "}\n");
     check(e, rlhf__jsonl_append(&e->file, line, &err), &err);
-    rlhf__buf_free(line);
+    rlhf__buf_finish(line);
 }
 
 // ---- the machine ----

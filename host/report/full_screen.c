@@ -75,8 +75,8 @@ void rlhf__full_screen_close(struct rlhf__full_screen *s) {
     fclose(s->kept);
     rlhf__alternate_close();
     rlhf__series_set_finish(&s->series);
-    rlhf__buf_free(&s->samples);
-    rlhf__buf_free(&s->said);
+    rlhf__buf_finish(&s->samples);
+    rlhf__buf_finish(&s->said);
     free(s->title);
     free(s);
 }
@@ -206,7 +206,7 @@ static int put_curves(const struct rlhf__full_screen *s, struct rlhf__buf *out) 
         rlhf__buf_puts(&line, "     ");
         put_more(s, rows[i].more, v, &line);
         put_line(out, (rlhf_str){rlhf__buf_text(&line), line.len}, s->columns, "");
-        rlhf__buf_free(&line);
+        rlhf__buf_finish(&line);
         lines++;
     }
     return lines;
@@ -232,7 +232,7 @@ static void put_times(const struct rlhf__full_screen *s, struct rlhf__buf *out) 
         rlhf__buf_printf(&line, " %.0f %%   ", 100 * share);
     }
     put_line(out, (rlhf_str){rlhf__buf_text(&line), line.len}, s->columns, "");
-    rlhf__buf_free(&line);
+    rlhf__buf_finish(&line);
 }
 
 static void put_speed(const struct rlhf__full_screen *s, struct rlhf__buf *out) {
@@ -244,7 +244,7 @@ static void put_speed(const struct rlhf__full_screen *s, struct rlhf__buf *out) 
     if (isfinite(trained)) rlhf__buf_printf(&line, "%.0f tok/s trained   ", trained);
     if (isfinite(mib)) rlhf__buf_printf(&line, "%.0f MiB", mib);
     put_line(out, (rlhf_str){rlhf__buf_text(&line), line.len}, s->columns, "");
-    rlhf__buf_free(&line);
+    rlhf__buf_finish(&line);
 }
 
 static int put_samples(const struct rlhf__full_screen *s, int room, struct rlhf__buf *out) {
@@ -256,7 +256,7 @@ static int put_samples(const struct rlhf__full_screen *s, int room, struct rlhf_
         rlhf__buf_putc(&line, ' ');
         rlhf__buf_put(&line, at, n);
         put_line(out, (rlhf_str){rlhf__buf_text(&line), line.len}, s->columns, "");
-        rlhf__buf_free(&line);
+        rlhf__buf_finish(&line);
         at += n + (at[n] == '\n');
         lines++;
     }
@@ -339,6 +339,6 @@ void rlhf__full_screen_draw(struct rlhf__full_screen *s, const struct rlhf__full
     rlhf__buf_puts(&out, "\033[K");
     fwrite(rlhf__buf_text(&out), 1, out.len, stdout);
     fflush(stdout);
-    rlhf__buf_free(&note);
-    rlhf__buf_free(&out);
+    rlhf__buf_finish(&note);
+    rlhf__buf_finish(&out);
 }

@@ -58,7 +58,7 @@ static rlhf_status lines_open(int fd, const char *path, struct lines *out,
 }
 
 static void lines_finish(struct lines *l) {
-    rlhf__buf_free(&l->line);
+    rlhf__buf_finish(&l->line);
     free(l->block);
 }
 

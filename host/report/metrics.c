@@ -196,7 +196,7 @@ static rlhf_status write_row(struct rlhf__metrics *m, int64_t phase, struct rlhf
     }
     rlhf__buf_puts(&line, "}\n");
     const rlhf_status st = rlhf__jsonl_append(&m->file, &line, err);
-    rlhf__buf_free(&line);
+    rlhf__buf_finish(&line);
     return st;
 }
 

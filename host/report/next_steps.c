@@ -10,7 +10,7 @@ enum { PROMPT_BYTES = 60, MAX_NEW = 48 }; // MAX_NEW: the default of `generate -
 
 static void say(const struct rlhf__next_steps *s, const char *text, struct rlhf__buf *line) {
     if (!line->bad) rlhf__log_command(s->log, text, rlhf__buf_text(line));
-    rlhf__buf_free(line);
+    rlhf__buf_finish(line);
 }
 
 // ---- plugins ----
@@ -43,7 +43,7 @@ static void put_environment(struct rlhf__buf *out, const struct rlhf__plugin_con
         out->bad = 1;
     else
         rlhf__command_flag(out, "--env", rlhf__buf_text(&spec));
-    rlhf__buf_free(&spec);
+    rlhf__buf_finish(&spec);
 }
 
 // ---- texts ----

@@ -270,7 +270,7 @@ static void add_part(void *arg, const char *name) {
         return;
     rlhf__reward_part_put(&text, name, a->phase->config->n_reward);
     rlhf__printable(rlhf__buf_text(&text), part->name, sizeof part->name);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     s->n_parts++;
 }
 

@@ -100,7 +100,7 @@ static void warn_reward_values(const struct rlhf__phase *p) {
             "reward looks at among its options, and samples.jsonl of the run has the texts "
             "that it scored",
             rlhf__buf_text(&said));
-    rlhf__buf_free(&said);
+    rlhf__buf_finish(&said);
 }
 
 // Returns 1 if the reward is a function in Python, and prompts have messages. Such a function gets
@@ -171,7 +171,7 @@ static rlhf_status no_gradient(const struct rlhf__phase *p, struct rlhf__count *
             "the adapter is where it started: every derivative of the phase's "
             "loss is 0, so that nothing was asked of it; %lld more such phases end the run",
             (long long)(left < RLHF__STILL_PHASES - 1 ? left : RLHF__STILL_PHASES - 1));
-    rlhf__buf_free(&said);
+    rlhf__buf_finish(&said);
     return st;
 }
 

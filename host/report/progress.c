@@ -120,7 +120,7 @@ static int note_columns(const struct rlhf__progress *p, int terminal) {
     struct rlhf__buf seen = RLHF__BUF_INIT;
     const int used = rlhf__put_clipped(&seen, (rlhf_str){p->note, strlen(p->note)}, terminal);
     const int usual = terminal / 4 < NOTE_COLUMNS ? terminal / 4 : NOTE_COLUMNS;
-    rlhf__buf_free(&seen);
+    rlhf__buf_finish(&seen);
     if (p->state.phase >= p->state.phases) return *p->note ? 2 + used : 0;
     return 2 + (used > usual ? used : usual);
 }
@@ -172,7 +172,7 @@ static void draw_screen(struct rlhf__progress *p) {
                                        .color = p->color};
     rlhf__full_screen_draw(p->screen, &now);
     p->last = rlhf__seconds();
-    rlhf__buf_free(&eta);
+    rlhf__buf_finish(&eta);
 }
 
 static void draw(struct rlhf__progress *p) {
@@ -192,9 +192,9 @@ static void draw(struct rlhf__progress *p) {
     fflush(stdout);
     p->drawn = width + used > 0 ? width + used : 1;
     p->last = rlhf__seconds();
-    rlhf__buf_free(&bar);
-    rlhf__buf_free(&text);
-    rlhf__buf_free(&line);
+    rlhf__buf_finish(&bar);
+    rlhf__buf_finish(&text);
+    rlhf__buf_finish(&line);
 }
 
 static void before_log(void *arg) { erase(arg); }
@@ -211,8 +211,8 @@ static void seen(void *arg, const char *what, int64_t done, int64_t of) {
     rlhf__progress_step(arg, what, done, of);
 }
 
-rlhf_status rlhf__progress_create(int32_t kind, struct rlhf__log *log, struct rlhf__progress **out,
-                                  struct rlhf__error *err) {
+rlhf_status rlhf__progress_open(int32_t kind, struct rlhf__log *log, struct rlhf__progress **out,
+                                struct rlhf__error *err) {
     struct rlhf__progress *p = calloc(1, sizeof *p);
     char today[32];
     *out = p;
@@ -262,7 +262,7 @@ static void drop_unshown(void) {
     clearerr(stdout);
 }
 
-void rlhf__progress_destroy(struct rlhf__progress *p) {
+void rlhf__progress_close(struct rlhf__progress *p) {
     if (!p) return;
     if (p->kind == RLHF__PROGRESS_BAR) rlhf__log_hooks(p->log, NULL, NULL, NULL);
     rlhf__progress_end(p);
@@ -289,8 +289,8 @@ static void print_line(struct rlhf__progress *p, const struct rlhf__progress_sta
                           rlhf__terminal_width(STDOUT_FILENO, 80), 0, 4);
     printf("%s\n", rlhf__buf_text(p->kind == RLHF__PROGRESS_BAR ? &line : &text));
     fflush(stdout);
-    rlhf__buf_free(&text);
-    rlhf__buf_free(&line);
+    rlhf__buf_finish(&text);
+    rlhf__buf_finish(&line);
 }
 
 static void put_member(struct rlhf__buf *b, const char *name, double v) {
@@ -319,7 +319,7 @@ static void print_object(const struct rlhf__progress *p, const struct rlhf__prog
     put_member(&b, "elapsed_s", s->seconds);
     if (s->phase < s->phases) put_member(&b, "eta_s", seconds_left(s));
     if (!b.bad) rlhf__log_event(p->log, "phase", rlhf__buf_text(&b));
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&b);
 }
 
 // After the last phase the bar itself stays.

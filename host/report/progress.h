@@ -38,11 +38,11 @@ struct rlhf__full_screen; // report/full_screen.h
 // Show progress on stdout. `kind` is an enum rlhf__progress_kind; AUTO means a bar if stdout is a
 // terminal, otherwise plain lines. Log lines are printed above the bar, through the hooks of `log`.
 // With a JSON log, logs each phase as an object instead of drawing a bar. [main]
-rlhf_status rlhf__progress_create(int32_t kind, struct rlhf__log *log, struct rlhf__progress **out,
-                                  struct rlhf__error *err);
+rlhf_status rlhf__progress_open(int32_t kind, struct rlhf__log *log, struct rlhf__progress **out,
+                                struct rlhf__error *err);
 
 // End the display and free p. Errors of writing progress to stdout are ignored. NULL allowed.
-void rlhf__progress_destroy(struct rlhf__progress *p);
+void rlhf__progress_close(struct rlhf__progress *p);
 
 // Use the whole terminal from now on, with `title` as its first line. Does nothing if the user did
 // not ask for the whole terminal, or if the terminal is too small. [main]

@@ -30,7 +30,7 @@ rlhf_status rlhf__rollout_log_open(const struct rlhf__folder *run, int64_t keep_
 void rlhf__rollout_log_close(struct rlhf__rollout_log *l) {
     if (!l) return;
     rlhf__jsonl_close(&l->file);
-    rlhf__buf_free(&l->lines);
+    rlhf__buf_finish(&l->lines);
     free(l);
 }
 
@@ -195,7 +195,7 @@ void rlhf__rollout_log_update(struct rlhf__rollout_log *l,
 
 rlhf_status rlhf__rollout_log_write(struct rlhf__rollout_log *l, struct rlhf__error *err) {
     rlhf_status st = rlhf__jsonl_append(&l->file, &l->lines, err);
-    rlhf__buf_free(&l->lines);
+    rlhf__buf_finish(&l->lines);
     return st;
 }
 

@@ -13,7 +13,7 @@
 void rlhf__sample_choice_finish(struct rlhf__sample_choice *s) {
     free(s->rows);
     free(s->paid);
-    rlhf__buf_free(&s->text);
+    rlhf__buf_finish(&s->text);
     *s = (struct rlhf__sample_choice){0};
 }
 
@@ -136,7 +136,7 @@ static rlhf_status put_pieces(struct rlhf__buf *b, const struct rlhf__sample_cho
         rlhf__json_write_string(b, rlhf__buf_text(&text) + at, end[k] - at);
     }
     rlhf__buf_putc(b, ']');
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     free(end);
     return st;
 }

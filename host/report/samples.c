@@ -60,7 +60,7 @@ void rlhf__samples_event(struct rlhf__log *log, int64_t phase, const struct rlhf
     struct rlhf__buf b = RLHF__BUF_INIT;
     put_members(&b, phase, s);
     if (!b.bad) rlhf__log_event(log, "sample", rlhf__buf_text(&b));
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&b);
 }
 
 rlhf_status rlhf__samples_write(struct rlhf__samples *s, int64_t phase,
@@ -71,7 +71,7 @@ rlhf_status rlhf__samples_write(struct rlhf__samples *s, int64_t phase,
     for (size_t i = 0; i < n; i++)
         put_row(&rows, phase, &samples[i]);
     const rlhf_status st = rlhf__jsonl_append(&s->rows, &rows, err);
-    rlhf__buf_free(&rows);
+    rlhf__buf_finish(&rows);
     return st;
 }
 
@@ -140,7 +140,7 @@ static void put_name_cell(struct rlhf__buf *b, const struct layout *l, const cha
     struct rlhf__buf cell = RLHF__BUF_INIT;
     const int used = rlhf__put_clipped(&cell, (rlhf_str){name, strlen(name)}, NUMBER_COLUMNS);
     rlhf__buf_printf(b, "%*s%s%s", NUMBER_COLUMNS - used, "", rlhf__buf_text(&cell), l->sep);
-    rlhf__buf_free(&cell);
+    rlhf__buf_finish(&cell);
 }
 
 static void put_title(struct rlhf__buf *b, const struct layout *l) {
@@ -192,7 +192,7 @@ static void put_sample(struct rlhf__buf *b, const struct layout *l, const struct
         rlhf__buf_puts(b, l->end);
         left = (rlhf_str){left.ptr + now.len, left.len - now.len};
     }
-    rlhf__buf_free(&both);
+    rlhf__buf_finish(&both);
 }
 
 void rlhf__samples_put(struct rlhf__buf *out, const struct rlhf__sample_table *t,
@@ -212,5 +212,5 @@ void rlhf__samples_table(FILE *out, const struct rlhf__sample_table *t,
     rlhf__samples_put(&b, &sized, samples, n);
     fwrite(rlhf__buf_text(&b), 1, b.len, out);
     fflush(out);
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&b);
 }

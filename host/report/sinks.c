@@ -47,9 +47,8 @@ static rlhf_status open_one(const struct rlhf__config *c, size_t i,
     else
         snprintf(out->section, sizeof out->section, "sink.%zu", i);
     const struct rlhf__origin from = {"the config", out->section, NULL, 0, 0};
-    RLHF_TRY(rlhf__instance_create(plugin, services, out->section,
-                                   out->own ? NULL : c->sink[i].options, &from, &out->instance,
-                                   err));
+    RLHF_TRY(rlhf__instance_open(plugin, services, out->section,
+                                 out->own ? NULL : c->sink[i].options, &from, &out->instance, err));
     rlhf__instance_metrics_to(out->instance, drop_metric, NULL);
     return RLHF_OK;
 }
@@ -76,7 +75,7 @@ rlhf_status rlhf__sinks_open(const struct rlhf__config *c, const struct rlhf__pl
 void rlhf__sinks_close(struct rlhf__sinks *s) {
     if (!s) return;
     for (size_t i = 0; i < s->n; i++)
-        rlhf__instance_destroy(s->sink[i].instance);
+        rlhf__instance_close(s->sink[i].instance);
     rlhf__phase_reader_close(s->reader);
     free(s->sink);
     free(s);

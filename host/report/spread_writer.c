@@ -94,7 +94,7 @@ rlhf_status rlhf__spread_write(struct rlhf__spread *s, int64_t phase, const stru
         put_part(&parts[i], e, flags, x, &line);
     rlhf__buf_puts(&line, "}\n");
     const rlhf_status st = rlhf__jsonl_append(&s->file, &line, err);
-    rlhf__buf_free(&line);
+    rlhf__buf_finish(&line);
     free(x);
     return st;
 }

@@ -309,10 +309,10 @@ static rlhf_status hash_rows(const struct rlhf__phase *p, char rows[RLHF__HEX],
     if (st == RLHF_OK) st = rlhf__buf_ok(&h.rewards, err);
     if (st == RLHF_OK) st = rlhf__buf_ok(&h.segments, err);
     if (st == RLHF_OK) st = rlhf__buf_ok(&h.paid, err);
-    rlhf__buf_free(&h.logp);
-    rlhf__buf_free(&h.rewards);
-    rlhf__buf_free(&h.segments);
-    rlhf__buf_free(&h.paid);
+    rlhf__buf_finish(&h.logp);
+    rlhf__buf_finish(&h.rewards);
+    rlhf__buf_finish(&h.segments);
+    rlhf__buf_finish(&h.paid);
     rlhf__sha256_hex(&h.row, rows);
     rlhf__sha256_hex(&h.reward, rewards);
     return st;

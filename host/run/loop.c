@@ -33,7 +33,7 @@ static void fill_terminal(struct rlhf__run *r) {
     rlhf__buf_printf(&title, "   policy %.1f M   %s %s",
                      (double)r->cast.policy->info.n_params / 1e6, table->name, table->detail);
     rlhf__progress_fill(r->report.progress, rlhf__buf_text(&title));
-    rlhf__buf_free(&title);
+    rlhf__buf_finish(&title);
 }
 
 // Open the report of a process other than rank 0. Rank 0 writes the files. The other processes open

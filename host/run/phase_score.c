@@ -61,7 +61,7 @@ rlhf_status rlhf__phase_score(const struct rlhf__phase *p, struct rlhf__experien
         rlhf__prompt_choice_scored(p->feed->choice, p->count->phase, &x->rows);
     free(keep);
     free(raw);
-    rlhf__overlap_destroy(x->overlap);
+    rlhf__overlap_close(x->overlap);
     x->overlap = NULL;
     return st;
 }

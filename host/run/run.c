@@ -54,7 +54,7 @@ rlhf_status rlhf__run_advise(const struct rlhf__run *r, rlhf_status st, struct r
 
 static void finish_report(struct rlhf__report *p) {
     rlhf__sinks_close(p->sinks);
-    rlhf__progress_destroy(p->progress);
+    rlhf__progress_close(p->progress);
     rlhf__sample_choice_finish(&p->chosen);
     rlhf__reward_tallies_finish(&p->rewards);
 }
@@ -80,13 +80,13 @@ void rlhf__run_close_records(struct rlhf__run *r) {
 // Does not destroy the algorithm, which must be destroyed last, because it owns the names in the
 // plan.
 static void finish_plugins(struct rlhf__cast *c) {
-    rlhf__instance_destroy(c->judge);
-    rlhf__instance_destroy(c->environment);
+    rlhf__instance_close(c->judge);
+    rlhf__instance_close(c->environment);
     rlhf__rewards_close(c->rewards, c->n_rewards);
 }
 
 static void finish_models(struct rlhf__cast *c) {
-    rlhf__response_rules_destroy(c->rules);
+    rlhf__response_rules_close(c->rules);
     for (uint32_t i = 0; i < c->plan.n_named; i++)
         if (!rlhf__cast_is_shared(c, i)) rlhf__model_close(c->named[i]);
     rlhf__model_close(c->reference);
@@ -101,7 +101,7 @@ void rlhf__run_device_end(struct rlhf__run *r) {
     rlhf__collective_close(&r->device, 0);
 }
 
-void rlhf__run_destroy(struct rlhf__run *r) {
+void rlhf__run_close(struct rlhf__run *r) {
     if (!r) return;
     finish_report(&r->report);
     rlhf__run_close_records(r);
@@ -109,19 +109,19 @@ void rlhf__run_destroy(struct rlhf__run *r) {
     rlhf__early_stop_finish(&r->early_stop);
     rlhf__boundary_finish(&r->boundary);
     rlhf__learner_finish(&r->learner);
-    rlhf__optim_destroy(r->optim);
-    rlhf__optim_destroy(r->critic_optim);
+    rlhf__optim_close(r->optim);
+    rlhf__optim_close(r->critic_optim);
     rlhf__iteration_finish(&r->iteration);
     finish_plugins(&r->cast);
-    rlhf__feed_destroy(r->feed);
-    rlhf__actors_destroy(r->actors);
-    rlhf__reward_training_destroy(r->reward_training);
+    rlhf__feed_close(r->feed);
+    rlhf__actors_close(r->actors);
+    rlhf__reward_training_close(r->reward_training);
     finish_models(&r->cast);
-    rlhf__instance_destroy(r->cast.algo);
+    rlhf__instance_close(r->cast.algo);
     json_decref(r->inputs);
     rlhf__run_device_end(r);
-    rlhf__text_services_destroy(r->served);
+    rlhf__text_services_close(r->served);
     rlhf__session_finish(&r->session);
-    rlhf__memory_plan_destroy(r->memory_plan);
+    rlhf__memory_plan_close(r->memory_plan);
     free(r);
 }

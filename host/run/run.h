@@ -134,8 +134,8 @@ void rlhf__run_device_end(struct rlhf__run *);
 // Close the files that the run writes to in every phase (records.h). May be called twice. [main]
 void rlhf__run_close_records(struct rlhf__run *);
 
-// Close everything that rlhf__run_create (setup/setup.h) opened. NULL allowed. [main]
-void rlhf__run_destroy(struct rlhf__run *);
+// Close everything that rlhf__run_open (setup/setup.h) opened. NULL allowed. [main]
+void rlhf__run_close(struct rlhf__run *);
 
 // If st reports that a GPU ran out of memory, append to the message the settings that reduce memory
 // use. Returns st. [main]

@@ -57,7 +57,7 @@ void rlhf__run_sinks_begin(const struct rlhf__run *r) {
                                .config = config.len ? rlhf__buf_text(&config) : "{}"};
     rlhf__sinks_begin(r->report.sinks, root, &run);
     if (run.resumed) report(r, r->count.phase); // a run is resumed from a checkpoint
-    rlhf__buf_free(&config);
+    rlhf__buf_finish(&config);
 }
 
 // Returns how the run ended. If the run was stopped, why[cap] receives the reason.
@@ -112,7 +112,7 @@ static void tell_end(const struct rlhf__run *r, rlhf_sink_end *end) {
     rlhf__sinks_end(r->report.sinks, end);
     free(found.id);
     free(found.text);
-    rlhf__buf_free(&sentence);
+    rlhf__buf_finish(&sentence);
     rlhf__verdict_finish(&v);
 }
 

@@ -134,9 +134,9 @@ static rlhf_status save_checkpoint(struct rlhf__run *r, struct rlhf__error *err)
         return st == RLHF_OK ? given : st;
     }
     if (st == RLHF_OK) st = rlhf__folder_make(r->req->dir->root, "checkpoints", NULL, &all, err);
-    if (st == RLHF_OK && r->chain) digests = rlhf__digests_new(); // else the files are read again
+    if (st == RLHF_OK && r->chain) digests = rlhf__digests_open(); // else the files are read again
     if (st == RLHF_OK) st = save_in(r, all, digests, &written, err);
-    rlhf__digests_free(digests);
+    rlhf__digests_close(digests);
     rlhf__folder_close(all);
     if (!written) rlhf__checkpoint_give(&k, &unsaid);
     if (st == RLHF_OK) return RLHF_OK;
@@ -192,7 +192,7 @@ static void say_command(const struct rlhf__run *r, const char *text) {
     struct rlhf__buf say = RLHF__BUF_INIT;
     put_command(r, &say);
     rlhf__log_command(r->report.log, text, rlhf__buf_text(&say));
-    rlhf__buf_free(&say);
+    rlhf__buf_finish(&say);
 }
 
 // Set the message that SIGTERM and a second signal print during the next phases.
@@ -206,7 +206,7 @@ static void note_kept(const struct rlhf__run *r) {
                      "phase %lld and those before it are kept; go on: ", (long long)r->saved.phase);
     put_command(r, &say);
     rlhf__signals_kept(rlhf__buf_text(&say));
-    rlhf__buf_free(&say);
+    rlhf__buf_finish(&say);
 }
 
 void rlhf__saving_begin(struct rlhf__run *r) {

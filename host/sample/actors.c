@@ -26,23 +26,23 @@ struct message {
     uint32_t n, group;
 };
 
-rlhf_status rlhf__actors_create(struct rlhf__split *split, struct rlhf__model *m,
-                                struct rlhf__actors **out, struct rlhf__error *err) {
+rlhf_status rlhf__actors_open(struct rlhf__split *split, struct rlhf__model *m,
+                              struct rlhf__actors **out, struct rlhf__error *err) {
     struct rlhf__actors *a = *out = calloc(1, sizeof *a);
     if (!a) return RLHF__NOMEM(err, "out of memory for parallel.actors");
     a->split = split;
     a->first = calloc((size_t)split->all->ranks + 1, sizeof *a->first);
     rlhf_status st = a->first ? RLHF_OK : RLHF__NOMEM(err, "out of memory for parallel.actors");
-    if (st == RLHF_OK) st = rlhf__ship_create(split, m, &a->ship, err);
+    if (st == RLHF_OK) st = rlhf__ship_open(split, m, &a->ship, err);
     if (st == RLHF_OK) return RLHF_OK;
-    rlhf__actors_destroy(a);
+    rlhf__actors_close(a);
     *out = NULL;
     return st;
 }
 
-void rlhf__actors_destroy(struct rlhf__actors *a) {
+void rlhf__actors_close(struct rlhf__actors *a) {
     if (!a) return;
-    rlhf__ship_destroy(a->ship);
+    rlhf__ship_close(a->ship);
     free(a->first);
     free(a->row);
     free(a);
@@ -81,7 +81,7 @@ static rlhf_status order(struct rlhf__actors *a, uint32_t n, struct rlhf__error 
     }
     const rlhf_status st = meet(a, &own, &parts, err);
     rlhf__parts_finish(&parts);
-    rlhf__buf_free(&own);
+    rlhf__buf_finish(&own);
     return st;
 }
 
@@ -162,7 +162,7 @@ rlhf_status rlhf__actors_give(struct rlhf__actors *a, const struct rlhf__sampled
     st = rlhf__parts_exchange(a->split->all, RLHF__BARRIER_ROLLOUT, a->orders, &own, st, &parts,
                               err);
     rlhf__parts_finish(&parts);
-    rlhf__buf_free(&own);
+    rlhf__buf_finish(&own);
     return st;
 }
 

@@ -13,10 +13,10 @@
 
 struct rlhf__actors; // opaque
 
-// m is as in rlhf__ship_create. Errors: RLHF_E_NOMEM. [main]
-rlhf_status rlhf__actors_create(struct rlhf__split *split, struct rlhf__model *m,
-                                struct rlhf__actors **out, struct rlhf__error *err);
-void rlhf__actors_destroy(struct rlhf__actors *); // NULL allowed [main]
+// m is as in rlhf__ship_open. Errors: RLHF_E_NOMEM. [main]
+rlhf_status rlhf__actors_open(struct rlhf__split *split, struct rlhf__model *m,
+                              struct rlhf__actors **out, struct rlhf__error *err);
+void rlhf__actors_close(struct rlhf__actors *); // NULL allowed [main]
 
 // Returns the sender of the weights. Borrowed. [any]
 const struct rlhf__ship *rlhf__actors_ship(const struct rlhf__actors *);

@@ -23,7 +23,7 @@ void rlhf__episode_counts_add(struct rlhf__episode_counts *x,
 void rlhf__experience_finish(struct rlhf__experience *x) {
     rlhf__rows_finish(&x->rows);
     rlhf__scored_finish(&x->scored);
-    rlhf__overlap_destroy(x->overlap);
+    rlhf__overlap_close(x->overlap);
     free(x->judged);
     if (x->ref_hidden) x->compute->release(x->compute->ctx, x->ref_hidden);
     memset(x, 0, sizeof *x);

@@ -55,11 +55,10 @@ static rlhf_status find_period(struct rlhf__response_rules *r, struct rlhf__erro
     return st;
 }
 
-rlhf_status rlhf__response_rules_create(const struct rlhf__sampling_config *sampling,
-                                        const struct rlhf__response_config *response,
-                                        const struct rlhf__tokenizer *tok,
-                                        struct rlhf__response_rules **out,
-                                        struct rlhf__error *err) {
+rlhf_status rlhf__response_rules_open(const struct rlhf__sampling_config *sampling,
+                                      const struct rlhf__response_config *response,
+                                      const struct rlhf__tokenizer *tok,
+                                      struct rlhf__response_rules **out, struct rlhf__error *err) {
     *out = NULL;
     struct rlhf__response_rules *r = calloc(1, sizeof *r);
     if (!r) return RLHF__NOMEM(err, "out of memory for the response rules");
@@ -73,14 +72,14 @@ rlhf_status rlhf__response_rules_create(const struct rlhf__sampling_config *samp
     if (st == RLHF_OK)
         *out = r;
     else
-        rlhf__response_rules_destroy(r);
+        rlhf__response_rules_close(r);
     return st;
 }
 
-void rlhf__response_rules_destroy(struct rlhf__response_rules *r) {
+void rlhf__response_rules_close(struct rlhf__response_rules *r) {
     if (!r) return;
     json_decref(r->stop);
-    rlhf__buf_free(&r->tail);
+    rlhf__buf_finish(&r->tail);
     free(r);
 }
 
@@ -208,5 +207,5 @@ void rlhf__response_say_ends(const struct rlhf__sampling_config *s, const struct
     else
         rlhf__logf(log, RLHF_LOG_INFO, "responses: %lld tokens each, and do not end early (%s)",
                    (long long)s->max_new_tokens, why);
-    rlhf__buf_free(&by);
+    rlhf__buf_finish(&by);
 }

@@ -16,11 +16,11 @@ struct rlhf__response_rules; // opaque
 // Create the rules of sampling.stop and response.*. The configs and the tokenizer must outlive the
 // rules. Errors: RLHF_E_INVALID (an id outside the vocabulary, a period that is not a single
 // token), RLHF_E_NOMEM. [main]
-rlhf_status rlhf__response_rules_create(const struct rlhf__sampling_config *sampling,
-                                        const struct rlhf__response_config *response,
-                                        const struct rlhf__tokenizer *tok,
-                                        struct rlhf__response_rules **out, struct rlhf__error *err);
-void rlhf__response_rules_destroy(struct rlhf__response_rules *); // NULL allowed [main]
+rlhf_status rlhf__response_rules_open(const struct rlhf__sampling_config *sampling,
+                                      const struct rlhf__response_config *response,
+                                      const struct rlhf__tokenizer *tok,
+                                      struct rlhf__response_rules **out, struct rlhf__error *err);
+void rlhf__response_rules_close(struct rlhf__response_rules *); // NULL allowed [main]
 
 // Returns the tokenizer of the rules. [any]
 const struct rlhf__tokenizer *rlhf__response_rules_tok(const struct rlhf__response_rules *);

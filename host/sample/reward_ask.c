@@ -367,7 +367,7 @@ rlhf_status rlhf__reward_ask(const struct rlhf__reward_call *q, struct rlhf__ove
     }
     rlhf__reward_metrics_flush(&s.metrics, q->metric, q->metric_ctx);
     rlhf__reward_metrics_finish(&s.metrics);
-    rlhf__buf_free(&s.before);
+    rlhf__buf_finish(&s.before);
     free(s.open);
     free(s.again);
     free(s.pick);

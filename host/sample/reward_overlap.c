@@ -180,8 +180,8 @@ static rlhf_status make_room(struct rlhf__reward_overlap *a, struct rlhf__error 
     return make_early(a, err);
 }
 
-rlhf_status rlhf__overlap_create(const struct rlhf__overlap_request *q,
-                                 struct rlhf__reward_overlap **out, struct rlhf__error *err) {
+rlhf_status rlhf__overlap_open(const struct rlhf__overlap_request *q,
+                               struct rlhf__reward_overlap **out, struct rlhf__error *err) {
     int any = 0;
     *out = NULL;
     for (size_t k = 0; k < q->config->n_reward; k++)
@@ -199,11 +199,11 @@ rlhf_status rlhf__overlap_create(const struct rlhf__overlap_request *q,
     if (st == RLHF_OK)
         *out = a;
     else
-        rlhf__overlap_destroy(a);
+        rlhf__overlap_close(a);
     return st;
 }
 
-void rlhf__overlap_destroy(struct rlhf__reward_overlap *a) {
+void rlhf__overlap_close(struct rlhf__reward_overlap *a) {
     if (!a) return;
     end(a);
     for (uint32_t i = 0; a->row && i < a->q.n; i++)

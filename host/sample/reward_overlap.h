@@ -37,8 +37,8 @@ int rlhf__overlap_allowed(const struct rlhf__instance *reward);
 
 // Start the thread. *out is NULL if none of the rewards may be called early. Errors: RLHF_E_NOMEM.
 // [main]
-rlhf_status rlhf__overlap_create(const struct rlhf__overlap_request *q,
-                                 struct rlhf__reward_overlap **out, struct rlhf__error *err);
+rlhf_status rlhf__overlap_open(const struct rlhf__overlap_request *q,
+                               struct rlhf__reward_overlap **out, struct rlhf__error *err);
 
 // Add a finished row. If all rewards that are called early have RLHF_REWARD_ROW_ALONE, the row is
 // scored immediately, otherwise as soon as its group is complete. If memory runs out, the row is
@@ -49,7 +49,7 @@ void rlhf__overlap_add(struct rlhf__reward_overlap *a, const struct rlhf__overla
 // called early. Borrowed. [main]
 struct rlhf__overlap_answers *rlhf__overlap_take(struct rlhf__reward_overlap *a, size_t k);
 
-void rlhf__overlap_destroy(
+void rlhf__overlap_close(
     struct rlhf__reward_overlap *a); // waits for the thread; NULL allowed [main]
 
 #endif

@@ -104,7 +104,7 @@ static rlhf_status ask(const struct rlhf__reward_call *q, const struct rlhf__rew
     if (q->tally) q->tally->seconds += tally.seconds;
     rlhf__reward_answer_finish(&part);
     rlhf__reward_rows_finish(&some);
-    rlhf__buf_free(&reports);
+    rlhf__buf_finish(&reports);
     free(pick);
     return st;
 }
@@ -126,7 +126,7 @@ rlhf_status rlhf__reward_share(struct rlhf__team *team, const struct rlhf__rewar
         st = unpack(&p, q, first[k], first[k + 1], r, a, err);
     }
     rlhf__parts_finish(&parts);
-    rlhf__buf_free(&own);
+    rlhf__buf_finish(&own);
     free(first);
     return st;
 }

@@ -16,8 +16,7 @@ static rlhf_status open_one(const struct rlhf__rewards_request *q, size_t i,
     snprintf(loading, sizeof loading, "loading %.40s", q->plugin[i]->file);
     rlhf__watch_seen(q->watch, loading, 0, 0);
     struct rlhf__origin from = {q->flag ? q->flag : "the config", section, NULL, 0, 0};
-    return rlhf__instance_create(q->plugin[i], q->services, owner, reward->options, &from, out,
-                                 err);
+    return rlhf__instance_open(q->plugin[i], q->services, owner, reward->options, &from, out, err);
 }
 
 rlhf_status rlhf__rewards_offer_limits(const struct rlhf__config *config,
@@ -116,6 +115,6 @@ rlhf_status rlhf__check_rows(const struct rlhf__instance *of, const struct rlhf_
 
 void rlhf__rewards_close(struct rlhf__instance **rewards, size_t n) {
     for (size_t i = 0; rewards && i < n; i++)
-        rlhf__instance_destroy(rewards[i]);
+        rlhf__instance_close(rewards[i]);
     free(rewards);
 }

@@ -122,7 +122,7 @@ rlhf_status rlhf__rollout_prompts(const struct rlhf__prompts_config *c, const ch
     rlhf__prompts_summary(*out, &say);
     if (say.len)
         rlhf__logf(log, RLHF_LOG_INFO, "%s: %s", mine ? "prompts" : setting, rlhf__buf_text(&say));
-    rlhf__buf_free(&say);
+    rlhf__buf_finish(&say);
     warn_of_cuts(*out, c, mine ? "prompts" : setting, o.max_tokens, log);
     return RLHF_OK;
 }

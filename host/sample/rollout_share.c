@@ -224,7 +224,7 @@ rlhf_status rlhf__rollout_exchange(struct rlhf__team *team, const struct rlhf__r
         rlhf__parts_exchange(team, RLHF__BARRIER_ROLLOUT, (int64_t)q->first, &own, st, &parts, err);
     if (st == RLHF_OK && first) st = assemble(q, row, how, ranks, first, &parts, e, tokens, err);
     rlhf__parts_finish(&parts);
-    rlhf__buf_free(&own);
+    rlhf__buf_finish(&own);
     free(first);
     return st;
 }

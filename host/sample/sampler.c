@@ -59,7 +59,7 @@ static rlhf_status open_model(struct rlhf__sampler *s, struct rlhf__error *err) 
     const struct rlhf__model_spec spec = spec_of(s->from.policy);
     RLHF_TRY(open_table(s, err));
     RLHF_TRY(rlhf__model_open(&s->env, &spec, &s->model, err));
-    return rlhf__response_rules_create(&c->sampling, &c->response, s->model->tok, &s->rules, err);
+    return rlhf__response_rules_open(&c->sampling, &c->response, s->model->tok, &s->rules, err);
 }
 
 rlhf_status rlhf__sampler_open(const struct rlhf__sampler_request *from, struct rlhf__sampler **out,
@@ -77,7 +77,7 @@ rlhf_status rlhf__sampler_open(const struct rlhf__sampler_request *from, struct 
     if (st == RLHF_OK)
         *out = s;
     else
-        rlhf__sampler_destroy(s);
+        rlhf__sampler_close(s);
     return st;
 }
 
@@ -86,7 +86,7 @@ rlhf_status rlhf__sampler_load(struct rlhf__sampler *s, struct rlhf__error *err)
     return rlhf__model_load(s->model, err);
 }
 
-void rlhf__sampler_destroy(struct rlhf__sampler *s) {
+void rlhf__sampler_close(struct rlhf__sampler *s) {
     struct rlhf__sampled unused = {.tokens = 0};
     struct rlhf__error unsaid;
     if (!s) return;
@@ -94,7 +94,7 @@ void rlhf__sampler_destroy(struct rlhf__sampler *s) {
     if (s->drawing) rlhf__sampler_wait(s, &unused, &unsaid);
     rlhf__rows_finish(&unused.rows);
     if (s->model) rlhf__model_gen_close(s->model, s->cache);
-    rlhf__response_rules_destroy(s->rules);
+    rlhf__response_rules_close(s->rules);
     rlhf__model_close(s->model);
     rlhf__compute_close(s->compute);
     free(s);

@@ -31,7 +31,7 @@ rlhf_status rlhf__sampler_open(const struct rlhf__sampler_request *, struct rlhf
 // Load an instance that is on the memory plan. [main]
 rlhf_status rlhf__sampler_load(struct rlhf__sampler *, struct rlhf__error *err);
 // Cancel sampling and free the sampler. The policy must still exist. NULL allowed. [main]
-void rlhf__sampler_destroy(struct rlhf__sampler *);
+void rlhf__sampler_close(struct rlhf__sampler *);
 
 // Returns the sampler's instance of the policy. [any]
 const struct rlhf__model *rlhf__sampler_model(const struct rlhf__sampler *);

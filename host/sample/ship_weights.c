@@ -63,8 +63,8 @@ void rlhf__ship_describe(const struct rlhf__ship *s, struct rlhf__buf *out) {
 
 // ---- life ----
 
-rlhf_status rlhf__ship_create(const struct rlhf__split *split, struct rlhf__model *m,
-                              struct rlhf__ship **out, struct rlhf__error *err) {
+rlhf_status rlhf__ship_open(const struct rlhf__split *split, struct rlhf__model *m,
+                            struct rlhf__ship **out, struct rlhf__error *err) {
     const size_t ranks = (size_t)split->all->ranks;
     struct rlhf__ship *s = *out = calloc(1, sizeof *s);
     if (!s) return RLHF__NOMEM(err, "out of memory for sending weights");
@@ -84,12 +84,12 @@ rlhf_status rlhf__ship_create(const struct rlhf__split *split, struct rlhf__mode
         list_chunks(s);
         return RLHF_OK;
     }
-    rlhf__ship_destroy(s);
+    rlhf__ship_close(s);
     *out = NULL;
     return RLHF__NOMEM(err, "out of memory for sending weights");
 }
 
-void rlhf__ship_destroy(struct rlhf__ship *s) {
+void rlhf__ship_close(struct rlhf__ship *s) {
     if (!s) return;
     for (int i = 0; i < DEPTH; i++)
         free(s->buf[i]);

@@ -12,9 +12,9 @@ struct rlhf__ship; // opaque
 // On a learner, m is the policy; on an actor, m is the model that samples. m must be loaded.
 // Parameters that do not change (the trunk below an adapter) and parameters that sampling does not
 // need (value heads) are not sent. `split` and m are borrowed. Errors: RLHF_E_NOMEM. [main]
-rlhf_status rlhf__ship_create(const struct rlhf__split *split, struct rlhf__model *m,
-                              struct rlhf__ship **out, struct rlhf__error *err);
-void rlhf__ship_destroy(struct rlhf__ship *); // NULL allowed [main]
+rlhf_status rlhf__ship_open(const struct rlhf__split *split, struct rlhf__model *m,
+                            struct rlhf__ship **out, struct rlhf__error *err);
+void rlhf__ship_close(struct rlhf__ship *); // NULL allowed [main]
 
 // Append a description of the data that is sent. The description is the same on learners and
 // actors. [main]

@@ -42,7 +42,7 @@ static void put_pieces(struct rlhf__buf *b, const struct rlhf__tokenizer *tok,
         put_tokens(&piece, tok, e->ids + from, t - from, RLHF__DECODE_SKIP_SPECIAL);
         if (piece.bad) b->bad = 1;
         put_message(b, e->turn[from] < 0 ? "user" : "assistant", rlhf__buf_text(&piece), piece.len);
-        rlhf__buf_free(&piece);
+        rlhf__buf_finish(&piece);
     }
 }
 

@@ -189,10 +189,9 @@ static rlhf_status service_generate(const rlhf_host *host, rlhf_language_model *
 
 // ---- the service ----
 
-rlhf_status rlhf__language_service_create(const struct rlhf__model_env *env,
-                                          const char *default_dir,
-                                          struct rlhf__language_service **out,
-                                          struct rlhf__error *err) {
+rlhf_status rlhf__language_service_open(const struct rlhf__model_env *env, const char *default_dir,
+                                        struct rlhf__language_service **out,
+                                        struct rlhf__error *err) {
     *out = NULL;
     struct rlhf__language_service *s = calloc(1, sizeof *s);
     if (!s) return RLHF__NOMEM(err, "out of memory for services");
@@ -210,14 +209,14 @@ rlhf_status rlhf__language_service_create(const struct rlhf__model_env *env,
         st = rlhf__services_offer(env->services, RLHF_SVC_LANGUAGE_MODEL,
                                   RLHF__STRUCT_rlhf_language_model_service, &s->table, err);
     if (st != RLHF_OK) {
-        rlhf__language_service_destroy(s);
+        rlhf__language_service_close(s);
         return st;
     }
     *out = s;
     return RLHF_OK;
 }
 
-void rlhf__language_service_destroy(struct rlhf__language_service *s) {
+void rlhf__language_service_close(struct rlhf__language_service *s) {
     if (!s) return;
     rlhf__served_finish(&s->models);
     free(s);

@@ -96,9 +96,8 @@ static rlhf_status service_score(const rlhf_host *host, rlhf_reward_model *m, ui
     return st == RLHF_OK ? st : rlhf__service_failed(host, &err);
 }
 
-rlhf_status rlhf__reward_service_create(const struct rlhf__model_env *env, const char *default_dir,
-                                        struct rlhf__reward_service **out,
-                                        struct rlhf__error *err) {
+rlhf_status rlhf__reward_service_open(const struct rlhf__model_env *env, const char *default_dir,
+                                      struct rlhf__reward_service **out, struct rlhf__error *err) {
     *out = NULL;
     struct rlhf__reward_service *s = calloc(1, sizeof *s);
     if (!s) return RLHF__NOMEM(err, "out of memory for services");
@@ -109,14 +108,14 @@ rlhf_status rlhf__reward_service_create(const struct rlhf__model_env *env, const
         st = rlhf__services_offer(env->services, RLHF_SVC_REWARD_MODEL,
                                   RLHF__STRUCT_rlhf_reward_model_service, &s->table, err);
     if (st != RLHF_OK) {
-        rlhf__reward_service_destroy(s);
+        rlhf__reward_service_close(s);
         return st;
     }
     *out = s;
     return RLHF_OK;
 }
 
-void rlhf__reward_service_destroy(struct rlhf__reward_service *s) {
+void rlhf__reward_service_close(struct rlhf__reward_service *s) {
     if (!s) return;
     rlhf__served_finish(&s->models);
     free(s);

@@ -13,10 +13,10 @@ struct rlhf__reward_service;
 // Offer the service in env->services. Models are opened with env, which must outlive the service.
 // `default_dir` is the directory that plugins get for the path NULL or "default". The caller owns
 // *out. [main]
-rlhf_status rlhf__reward_service_create(const struct rlhf__model_env *env, const char *default_dir,
-                                        struct rlhf__reward_service **out, struct rlhf__error *err);
+rlhf_status rlhf__reward_service_open(const struct rlhf__model_env *env, const char *default_dir,
+                                      struct rlhf__reward_service **out, struct rlhf__error *err);
 // Closes models that plugins left open. NULL allowed. [main]
-void rlhf__reward_service_destroy(struct rlhf__reward_service *);
+void rlhf__reward_service_close(struct rlhf__reward_service *);
 
 // These functions affect models that are opened later. _policy sets the policy's tokenizer; the
 // models must share its vocabulary (borrowed; NULL = not checked). _longest sets the maximum number

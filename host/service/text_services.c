@@ -173,18 +173,18 @@ static rlhf_status create(struct rlhf__text_services *s, const struct rlhf__dirs
     rlhf__default_model(dirs, "classifier", dir);
     RLHF_TRY(rlhf__served_init(&s->classifiers, &classifier_kind, s->env, dir, err));
     rlhf__default_model(dirs, "reward_model", dir);
-    RLHF_TRY(rlhf__reward_service_create(s->env, dir, &s->reward, err));
+    RLHF_TRY(rlhf__reward_service_open(s->env, dir, &s->reward, err));
     rlhf__default_model(dirs, "policy", dir);
-    RLHF_TRY(rlhf__language_service_create(s->env, dir, &s->language, err));
+    RLHF_TRY(rlhf__language_service_open(s->env, dir, &s->language, err));
     RLHF_TRY(rlhf__services_offer(s->env->services, RLHF_SVC_CLASSIFIER,
                                   RLHF__STRUCT_rlhf_classifier_service, &s->classifier, err));
     return rlhf__services_offer(s->env->services, RLHF_SVC_TOKENIZER,
                                 RLHF__STRUCT_rlhf_tokenizer_service, &s->tokenizer, err);
 }
 
-rlhf_status rlhf__text_services_create(const struct rlhf__model_env *env,
-                                       const struct rlhf__dirs *dirs,
-                                       struct rlhf__text_services **out, struct rlhf__error *err) {
+rlhf_status rlhf__text_services_open(const struct rlhf__model_env *env,
+                                     const struct rlhf__dirs *dirs,
+                                     struct rlhf__text_services **out, struct rlhf__error *err) {
     *out = NULL;
     struct rlhf__text_services *s = calloc(1, sizeof *s);
     if (!s) return RLHF__NOMEM(err, "out of memory for services");
@@ -201,11 +201,11 @@ rlhf_status rlhf__text_services_create(const struct rlhf__model_env *env,
     if (st == RLHF_OK)
         *out = s;
     else
-        rlhf__text_services_destroy(s);
+        rlhf__text_services_close(s);
     return st;
 }
 
-void rlhf__text_services_destroy(struct rlhf__text_services *s) {
+void rlhf__text_services_close(struct rlhf__text_services *s) {
     if (!s) return;
     for (struct rlhf_tokenizer *t = s->tokenizers, *next; t; t = next) {
         next = t->next;
@@ -213,8 +213,8 @@ void rlhf__text_services_destroy(struct rlhf__text_services *s) {
         free(t);
     }
     rlhf__served_finish(&s->classifiers);
-    rlhf__reward_service_destroy(s->reward);
-    rlhf__language_service_destroy(s->language);
+    rlhf__reward_service_close(s->reward);
+    rlhf__language_service_close(s->language);
     free(s);
 }
 

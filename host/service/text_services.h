@@ -13,11 +13,11 @@ struct rlhf__text_services;
 
 // Offer the services in env->services. Models are opened with env, which must outlive the services.
 // The paths NULL and "default" mean the models that ship in `dirs`. The caller owns *out. [main]
-rlhf_status rlhf__text_services_create(const struct rlhf__model_env *env,
-                                       const struct rlhf__dirs *dirs,
-                                       struct rlhf__text_services **out, struct rlhf__error *err);
+rlhf_status rlhf__text_services_open(const struct rlhf__model_env *env,
+                                     const struct rlhf__dirs *dirs,
+                                     struct rlhf__text_services **out, struct rlhf__error *err);
 // Closes models and tokenizers that plugins left open. NULL allowed. [main]
-void rlhf__text_services_destroy(struct rlhf__text_services *);
+void rlhf__text_services_close(struct rlhf__text_services *);
 
 // Set the tokenizer that plugins get for the path NULL (borrowed). Before this call, plugins cannot
 // open the path NULL. Reward models must have this tokenizer's vocabulary. [main]

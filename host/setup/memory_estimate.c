@@ -237,7 +237,7 @@ static rlhf_status run_on_plan(const struct rlhf__run *r, struct rlhf__phase *p,
     p->learner = &l;
     if (st == RLHF_OK) {
         rlhf__memory_plan_account(r->memory_plan, r->cast.policy->role, RLHF__USE_GRADIENTS);
-        st = rlhf__shards_create(&l, &r->cast.share, err);
+        st = rlhf__shards_open(&l, &r->cast.share, err);
     }
     if (st == RLHF_OK) st = r->feed->ops->largest(r->feed, &p->x, err);
     if (st == RLHF_OK) st = sample_ahead(r, &p->x, &cache, err);
@@ -248,7 +248,7 @@ static rlhf_status run_on_plan(const struct rlhf__run *r, struct rlhf__phase *p,
     while (planned.n > 0)
         rlhf__model_close(planned.model[--planned.n]);
     for (int i = 0; i < 2; i++)
-        rlhf__optim_destroy(made[i]);
+        rlhf__optim_close(made[i]);
     return st;
 }
 

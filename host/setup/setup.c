@@ -159,8 +159,8 @@ static rlhf_status make_plan(struct rlhf__run *r, struct rlhf__error *err) {
     struct rlhf__cast *cast = &r->cast;
     rlhf_plan *plan = &cast->plan;
     struct rlhf__origin from = {"the config", "algo", NULL, 0, 0};
-    rlhf_status st = rlhf__instance_create(r->req->algo, &r->session.services, "", c->algo.options,
-                                           &from, &cast->algo, err);
+    rlhf_status st = rlhf__instance_open(r->req->algo, &r->session.services, "", c->algo.options,
+                                         &from, &cast->algo, err);
     if (st == RLHF_OK)
         st = rlhf__setup_ask_plan(r, c->run.phases ? c->run.phases : RLHF__DEFAULT_PHASES, 0, plan,
                                   err);
@@ -199,7 +199,7 @@ static rlhf_status open_rows(struct rlhf__run *r, struct rlhf__error *err) {
 static rlhf_status open_models(struct rlhf__run *r, struct rlhf__error *err) {
     struct rlhf__model_env *env = &r->session.models;
     if (env->unchecked && !r->req->dry_run) return open_rows(r, err);
-    RLHF_TRY(rlhf__memory_plan_create(env->compute, &r->memory_plan, err));
+    RLHF_TRY(rlhf__memory_plan_open(env->compute, &r->memory_plan, err));
     env->memory_plan = r->memory_plan;
     RLHF_TRY(open_rows(r, err));
     rlhf__progress_note(r->report.progress, "counting memory");
@@ -227,7 +227,7 @@ static rlhf_status open_learner(struct rlhf__run *r, struct rlhf__error *err) {
     RLHF_TRY(rlhf__setup_optim(r, cast->policy, &r->optim, err));
     if (cast->critic) RLHF_TRY(rlhf__setup_optim(r, cast->critic, &r->critic_optim, err));
     r->learner = rlhf__setup_learner(r, r->optim, r->critic_optim);
-    RLHF_TRY(rlhf__shards_create(&r->learner, &r->cast.share, err));
+    RLHF_TRY(rlhf__shards_open(&r->learner, &r->cast.share, err));
     return rlhf__early_stop_init(&r->early_stop, &r->config->early_stop, err);
 }
 
@@ -247,7 +247,7 @@ static void say_outside(const struct rlhf__run *r) {
     if (list.len)
         rlhf__logf(r->report.log, RLHF_LOG_INFO, "the run reads files outside its directory: %s",
                    rlhf__buf_text(&list));
-    rlhf__buf_free(&list);
+    rlhf__buf_finish(&list);
 }
 
 static rlhf_status resume(struct rlhf__run *r, struct rlhf__error *err) {
@@ -276,7 +276,7 @@ static void say_bad_rows(const struct rlhf__run *r) {
     rlhf__logf(r->report.log, RLHF_LOG_WARN, "data.bad_rows=skip: %lld row%s left out: %s%s",
                (long long)b->n, b->n == 1 ? " is" : "s are", rlhf__buf_text(&named),
                b->n > RLHF__BAD_ROWS_NAMED ? "; ..." : "");
-    rlhf__buf_free(&named);
+    rlhf__buf_finish(&named);
 }
 
 // ---- all of it, in order ----
@@ -285,7 +285,7 @@ static rlhf_status set_up(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__env *env = r->req->env;
     const int32_t shows =
         rlhf__run_writes(r) ? r->config->log.progress : (int32_t)RLHF__PROGRESS_OFF;
-    RLHF_TRY(rlhf__progress_create(shows, r->report.log, &r->report.progress, err));
+    RLHF_TRY(rlhf__progress_open(shows, r->report.log, &r->report.progress, err));
     r->loading = (struct rlhf__loading){.max_mib = r->config->data.max_mib,
                                         .cancelled = env->cancelled,
                                         .watch = rlhf__progress_watch(r->report.progress)};
@@ -301,7 +301,7 @@ static rlhf_status set_up(struct rlhf__run *r, struct rlhf__error *err) {
         .answers = r->req->trusts & RLHF__TRUST_ANSWERS ? r->req->recorded : NULL};
     RLHF_TRY(rlhf__setup_checkpoints(r, err));
     RLHF_TRY(open_compute(r, err));
-    RLHF_TRY(rlhf__text_services_create(&r->session.models, env->dirs, &r->served, err));
+    RLHF_TRY(rlhf__text_services_open(&r->session.models, env->dirs, &r->served, err));
     if (rlhf__run_writes(r))
         RLHF_TRY(rlhf__sinks_open(r->config, r->req->sinks, &r->session.services, r->report.log,
                                   &r->report.sinks, err));
@@ -333,8 +333,8 @@ static rlhf_status set_up(struct rlhf__run *r, struct rlhf__error *err) {
     return checks ? r->feed->ops->check(r->feed, err) : RLHF_OK;
 }
 
-rlhf_status rlhf__run_create(const struct rlhf__run_request *req, struct rlhf__run **out,
-                             struct rlhf__error *err) {
+rlhf_status rlhf__run_open(const struct rlhf__run_request *req, struct rlhf__run **out,
+                           struct rlhf__error *err) {
     *out = NULL;
     struct rlhf__run *r = calloc(1, sizeof *r);
     if (!r) return RLHF__NOMEM(err, "out of memory");
@@ -345,7 +345,7 @@ rlhf_status rlhf__run_create(const struct rlhf__run_request *req, struct rlhf__r
     r->report.silent = !rlhf__run_writes(r);
     rlhf_status st = rlhf__run_advise(r, set_up(r, err), err);
     if (st != RLHF_OK) {
-        rlhf__run_destroy(r);
+        rlhf__run_close(r);
         return st;
     }
     *out = r;

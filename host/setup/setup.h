@@ -1,4 +1,4 @@
-// setup.h: rlhf__run_create, which sets up a training run from a resolved config, and its steps.
+// setup.h: rlhf__run_open, which sets up a training run from a resolved config, and its steps.
 #ifndef RLHF_HOST_SETUP_SETUP_H
 #define RLHF_HOST_SETUP_SETUP_H
 
@@ -12,9 +12,9 @@
 struct rlhf__memory_need;
 
 // Open compute, models, plugins and data as configured. With req->resume, also restore the newest
-// checkpoint. Writes nothing. The caller frees *out with rlhf__run_destroy. [main]
-rlhf_status rlhf__run_create(const struct rlhf__run_request *req, struct rlhf__run **out,
-                             struct rlhf__error *err);
+// checkpoint. Writes nothing. The caller frees *out with rlhf__run_close. [main]
+rlhf_status rlhf__run_open(const struct rlhf__run_request *req, struct rlhf__run **out,
+                           struct rlhf__error *err);
 
 // ---- rows: setup_rows.c ----
 

@@ -11,8 +11,8 @@ rlhf_status rlhf__setup_actor_rows(struct rlhf__run *r, struct rlhf__error *err)
     struct rlhf__cast *cast = &r->cast;
     RLHF_TRY(rlhf__setup_policy(r, &(struct rlhf__setup_head){.draws = 1}, err));
     RLHF_TRY(rlhf__model_writes(cast->policy, err));
-    RLHF_TRY(rlhf__response_rules_create(&r->config->sampling, &r->config->response,
-                                         cast->policy->tok, &cast->rules, err));
+    RLHF_TRY(rlhf__response_rules_open(&r->config->sampling, &r->config->response,
+                                       cast->policy->tok, &cast->rules, err));
     return rlhf__prompt_feed_open(&r->feed_env, 0, &r->feed, err);
 }
 
@@ -47,7 +47,7 @@ rlhf_status rlhf__setup_actor_same(const struct rlhf__run *r, json_t **out,
                         "weights", rlhf__buf_text(&weights));
         if (!own) st = RLHF__NOMEM(err, "out of memory comparing processes");
     }
-    rlhf__buf_free(&weights);
+    rlhf__buf_finish(&weights);
     if (st == RLHF_OK) st = add_rows(r, own, err);
     *out = own;
     return st;

@@ -77,15 +77,15 @@ rlhf_status rlhf__setup_ahead(struct rlhf__run *r, struct rlhf__error *err) {
                                             .threads = r->ahead_threads};
     struct rlhf__sampler *sampler = NULL;
     if (!rlhf__setup_is_ahead(r)) return RLHF_OK;
-    if (r->req->split) return rlhf__ahead_create(NULL, &r->feed->ahead, err);
+    if (r->req->split) return rlhf__ahead_open(NULL, &r->feed->ahead, err);
     rlhf__progress_note(r->report.progress, "loading the sampler");
     RLHF_TRY(rlhf__sampler_open(&q, &sampler, err));
-    return rlhf__ahead_create(sampler, &r->feed->ahead, err);
+    return rlhf__ahead_open(sampler, &r->feed->ahead, err);
 }
 
 // Connect learners and actors.
 static rlhf_status meet_actors(struct rlhf__run *r, struct rlhf__error *err) {
-    RLHF_TRY(rlhf__actors_create(r->req->split, r->cast.policy, &r->actors, err));
+    RLHF_TRY(rlhf__actors_open(r->req->split, r->cast.policy, &r->actors, err));
     if (r->feed->ahead) rlhf__ahead_act(r->feed->ahead, r->actors);
     const int32_t actors = r->req->split->actors;
     rlhf__logf(

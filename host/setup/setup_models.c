@@ -405,7 +405,7 @@ rlhf_status rlhf__setup_optim(const struct rlhf__run *r, const struct rlhf__mode
                                           .grads = m->info.grad_base,
                                           .grads_bytes = m->info.grad_bytes,
                                           .share = &r->cast.share};
-    return rlhf__optim_create(m->compute, &spec, out, err);
+    return rlhf__optim_open(m->compute, &spec, out, err);
 }
 
 struct rlhf__learner rlhf__setup_learner(const struct rlhf__run *r, struct rlhf__optim *optim,

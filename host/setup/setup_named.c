@@ -37,7 +37,7 @@ rlhf_status rlhf__setup_names(const struct rlhf__run *r, struct rlhf__error *err
                             m->name, r->req->algo->file, names.len ? "; it has " : "",
                             rlhf__buf_text(&names));
     }
-    rlhf__buf_free(&names);
+    rlhf__buf_finish(&names);
     return st;
 }
 

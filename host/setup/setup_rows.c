@@ -108,8 +108,8 @@ static rlhf_status open_environment(struct rlhf__run *r, struct rlhf__error *err
     if (!rlhf__run_plays(r)) return RLHF_OK;
     rlhf__progress_note(r->report.progress, "loading the environment");
     RLHF_TRY(rlhf__rewards_offer_limits(r->config, &r->session.services, &r->session.limits, err));
-    return rlhf__playing_create(p, &r->session.services, &r->config->environment, "environment",
-                                &r->cast.environment, err);
+    return rlhf__playing_instance_open(p, &r->session.services, &r->config->environment,
+                                       "environment", &r->cast.environment, err);
 }
 
 static rlhf_status open_prompts(struct rlhf__run *r, struct rlhf__error *err) {
@@ -117,8 +117,8 @@ static rlhf_status open_prompts(struct rlhf__run *r, struct rlhf__error *err) {
     int is_start = !r->config->reference.path[0] && !r->req->resume;
     RLHF_TRY(rlhf__setup_policy(r, &(struct rlhf__setup_head){.draws = 1}, err));
     RLHF_TRY(rlhf__model_writes(cast->policy, err));
-    RLHF_TRY(rlhf__response_rules_create(&r->config->sampling, &r->config->response,
-                                         cast->policy->tok, &cast->rules, err));
+    RLHF_TRY(rlhf__response_rules_open(&r->config->sampling, &r->config->response,
+                                       cast->policy->tok, &cast->rules, err));
     RLHF_TRY(rlhf__setup_critic(r, err));
     RLHF_TRY(rlhf__setup_reference(r, err));
     RLHF_TRY(rlhf__setup_named(r, err));
@@ -260,7 +260,7 @@ static rlhf_status open_scored_policy(struct rlhf__run *r, struct rlhf__error *e
 }
 
 static rlhf_status train_reward(struct rlhf__run *r, struct rlhf__error *err) {
-    rlhf_status st = rlhf__reward_training_create(
+    rlhf_status st = rlhf__reward_training_open(
         &r->feed_env, &r->session.models, r->req->env->cancelled, r->req->resume != NULL,
         rlhf__preference_feed_rows(r->feed), &r->reward_training, err);
     if (st == RLHF_OK) rlhf__preference_feed_trains(r->feed, r->reward_training);

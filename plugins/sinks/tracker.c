@@ -28,15 +28,15 @@ struct tracker {
     char name[160]; // "wandb (python3)"
 };
 
-void rlhf__tracker_destroy(void *self) {
+void rlhf__tracker_close(void *self) {
     struct tracker *t = self;
     if (!t) return;
     rlhf__program_finish(&t->program);
     t->host->free(t->host, t);
 }
 
-rlhf_status rlhf__tracker_create(const rlhf_host *host, const struct rlhf__tracker_spec *spec,
-                                 void **self) {
+rlhf_status rlhf__tracker_open(const rlhf_host *host, const struct rlhf__tracker_spec *spec,
+                               void **self) {
     struct tracker *t = host->alloc(host, sizeof *t);
     if (!t) return (host->fail)(host, RLHF_E_NOMEM, "out of memory");
     t->host = host;
@@ -55,7 +55,7 @@ rlhf_status rlhf__tracker_create(const rlhf_host *host, const struct rlhf__track
     // suppresses the message.
     snprintf(t->program.walls, sizeof t->program.walls, "none");
     if (st < 0) {
-        rlhf__tracker_destroy(t);
+        rlhf__tracker_close(t);
         return st;
     }
     *self = t;

@@ -29,8 +29,8 @@ struct rlhf__tracker_spec {
 
 // Implements create() of a tracker's plugin. *self is passed to the functions below. Finds the
 // Python interpreter but does not start it. [main]
-rlhf_status rlhf__tracker_create(const rlhf_host *, const struct rlhf__tracker_spec *, void **self);
-void rlhf__tracker_destroy(void *self);
+rlhf_status rlhf__tracker_open(const rlhf_host *, const struct rlhf__tracker_spec *, void **self);
+void rlhf__tracker_close(void *self);
 
 extern const rlhf_sink_ops rlhf__tracker_ops;
 

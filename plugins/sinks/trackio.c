@@ -11,7 +11,7 @@ struct config {
 static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
     const struct config *c = config;
     const struct rlhf__tracker_spec spec = {.package = "trackio", .config = &c->common};
-    return rlhf__tracker_create(host, &spec, self);
+    return rlhf__tracker_open(host, &spec, self);
 }
 
 static const rlhf_opt options[] = {
@@ -27,7 +27,7 @@ static const rlhf_plugin plugin = {
     .license = "Apache-2.0",
     RLHF_OPTIONS(struct config, options),
     .create = create,
-    .destroy = rlhf__tracker_destroy,
+    .destroy = rlhf__tracker_close,
     .ops = &rlhf__tracker_ops,
 };
 RLHF_DEFINE_PLUGIN(plugin)

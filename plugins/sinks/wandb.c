@@ -18,7 +18,7 @@ static rlhf_status create(const rlhf_host *host, const void *config, void **self
         .package = "wandb",
         .config = &c->common,
         .more = {{"entity", *c->entity ? c->entity : NULL}, {"mode", modes[c->mode]}}};
-    return rlhf__tracker_create(host, &spec, self);
+    return rlhf__tracker_open(host, &spec, self);
 }
 
 static const rlhf_opt options[] = {
@@ -42,7 +42,7 @@ static const rlhf_plugin plugin = {
     .license = "Apache-2.0",
     RLHF_OPTIONS(struct config, options),
     .create = create,
-    .destroy = rlhf__tracker_destroy,
+    .destroy = rlhf__tracker_close,
     .ops = &rlhf__tracker_ops,
 };
 RLHF_DEFINE_PLUGIN(plugin)

@@ -24,7 +24,7 @@ static void appends_and_stays_a_string(void **state) {
     assert_int_equal(rlhf__buf_ok(&b, &err), RLHF_OK);
     rlhf__buf_clear(&b);
     assert_string_equal(rlhf__buf_text(&b), "");
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&b);
 }
 
 static void integers_are_little_endian(void **state) {
@@ -33,7 +33,7 @@ static void integers_are_little_endian(void **state) {
     rlhf__buf_u32le(&b, 0x04030201u);
     rlhf__buf_u64le(&b, 0x0c0b0a0908070605u);
     assert_memory_equal(b.data, "\1\2\3\4\5\6\7\10\11\12\13\14", 12);
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&b);
 }
 
 // The examples of RFC 4648, and bytes that are not text.
@@ -50,7 +50,7 @@ static void base64(void **state) {
     rlhf__buf_clear(&b);
     rlhf__put_base64(&b, "\xff\xfe\x00\xfb", 4);
     assert_string_equal(rlhf__buf_text(&b), "//4A+w==");
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&b);
 }
 
 static void an_impossible_size_is_sticky(void **state) {
@@ -62,7 +62,7 @@ static void an_impossible_size_is_sticky(void **state) {
     rlhf__buf_puts(&b, "dropped");
     assert_string_equal(rlhf__buf_text(&b), "kept");
     assert_int_equal(rlhf__buf_ok(&b, &err), RLHF_E_NOMEM);
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&b);
 }
 
 int main(void) {

@@ -25,7 +25,7 @@ static void check_content(const char *path, const char *want) {
     struct rlhf__error err = {0};
     check_ok(rlhf__file_read(path, 1 << 20, &b, &err), &err);
     assert_string_equal(rlhf__buf_text(&b), want);
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&b);
 }
 
 static void commit_replaces_and_abort_does_not(void **state) {
@@ -63,7 +63,7 @@ static void large_and_small_pieces_keep_their_order(void **state) {
     assert_int_equal(b.len, BIG + 2);
     assert_true(b.data[0] == 'a' && b.data[1] == 'b' && b.data[BIG] == 'b' &&
                 b.data[BIG + 1] == 'c');
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&b);
 }
 
 // Runs in a child, because the limit cannot be raised again. Returns 0 on success.
@@ -194,7 +194,7 @@ static void reading_says_what_is_wrong(void **state) {
     check_error(rlhf__file_read(s->dir, 10, &b, &err), RLHF_E_INVALID, &err, "is a directory");
     check_error(rlhf__file_read(scratch_text(s, "f", "12345678901"), 10, &b, &err), RLHF_E_INVALID,
                 &err, "more than the 10 bytes allowed");
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&b);
 }
 
 static void trees_are_made_and_removed(void **state) {

@@ -149,7 +149,7 @@ static void large_files_are_hashed_while_they_are_written(void **state) {
     struct scratch *s = *state;
     struct rlhf__error err = {0};
     struct rlhf__folder *in = scratch_folder(s->dir);
-    struct rlhf__digests *d = in->digests = rlhf__digests_new();
+    struct rlhf__digests *d = in->digests = rlhf__digests_open();
     char hex[65];
     check_ok(rlhf__file_writer_commit(start(in, "a", BIG), &err), &err);
     check_ok(rlhf__file_writer_commit(start(in, "b", BIG / 2), &err), &err);
@@ -160,20 +160,20 @@ static void large_files_are_hashed_while_they_are_written(void **state) {
     assert_int_equal(rlhf__digests_get(d, "small", hex), 0);
     assert_int_equal(rlhf__digests_get(d, "c", hex), 0);
     assert_int_equal(rlhf__digests_get(NULL, "a", hex), 0);
-    rlhf__digests_free(d);
-    rlhf__digests_free(NULL);
+    rlhf__digests_close(d);
+    rlhf__digests_close(NULL);
     rlhf__folder_close(in);
 }
 
 static void a_file_that_was_not_finished_has_none(void **state) {
     struct scratch *s = *state;
     struct rlhf__folder *in = scratch_folder(s->dir);
-    struct rlhf__digests *d = in->digests = rlhf__digests_new();
+    struct rlhf__digests *d = in->digests = rlhf__digests_open();
     char hex[65];
     rlhf__file_writer_abort(start(in, "a", BIG));
     assert_int_equal(rlhf__digests_get(d, "a", hex), 0);
     rlhf__file_writer_abort(start(in, "b", BIG)); // its thread is joined by free
-    rlhf__digests_free(d);
+    rlhf__digests_close(d);
     rlhf__folder_close(in);
 }
 

@@ -102,7 +102,7 @@ static void what_is_written_reads_back(void **state) {
         check_ok(rlhf__json_parse("t", rlhf__buf_text(&b), b.len, &again, &err), &err);
         assert_true(json_equal(v, again));
         json_decref(again);
-        rlhf__buf_free(&b);
+        rlhf__buf_finish(&b);
     }
     json_decref(v);
 }
@@ -122,7 +122,7 @@ static void strings_that_are_no_utf8(void **state) {
     assert_non_null(v);
     json_decref(v);
     (void)err;
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&b);
 }
 
 static void kinds_in_words(void **state) {
@@ -201,7 +201,7 @@ static void check_written(const json_t *v, const char *want) {
     struct rlhf__buf out = RLHF__BUF_INIT;
     rlhf__json_write(&out, v, 0);
     assert_string_equal(rlhf__buf_text(&out), want);
-    rlhf__buf_free(&out);
+    rlhf__buf_finish(&out);
 }
 
 static void digits_are_kept(void **state) {

@@ -12,7 +12,7 @@ static void check(const char *text, const char *keep, const char *want) {
     struct rlhf__buf out = RLHF__BUF_INIT;
     rlhf__put_printable(&out, text, strlen(text), keep);
     assert_string_equal(rlhf__buf_text(&out), want);
-    rlhf__buf_free(&out);
+    rlhf__buf_finish(&out);
 }
 
 static void texts_stay_readable(void **state) {
@@ -76,7 +76,7 @@ static void a_word_of_a_command_line(void **state) {
         struct rlhf__buf out = RLHF__BUF_INIT;
         rlhf__put_shell(&out, cases[i][0]);
         assert_string_equal(rlhf__buf_text(&out), cases[i][1]);
-        rlhf__buf_free(&out);
+        rlhf__buf_finish(&out);
     }
 }
 
@@ -91,7 +91,7 @@ static void json_says_it_in_its_own_escapes(void **state) {
     assert_string_equal(json_string_value(back),
                         "\033\n\xc2\x9b\xe2\x80\xae\xf3\xa0\x80\x81\xc3\xa9\xef\xbf\xbd");
     json_decref(back);
-    rlhf__buf_free(&out);
+    rlhf__buf_finish(&out);
 }
 
 static void a_log_line_is_one_line(void **state) {

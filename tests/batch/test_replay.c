@@ -213,7 +213,7 @@ static void damage_is_refused(void **state) {
         check_error(rlhf__replay_read(&again, path, 100, &err), RLHF_E_INVALID, &err,
                     "replay.bin is damaged");
     }
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&b);
     rlhf__replay_finish(&r);
 }
 

@@ -80,7 +80,7 @@ static void the_file_holds_everything(void **state) {
         if (support) assert_memory_equal(again.support, e.support, 6 * e.support_words * 4);
         rlhf__rows_finish(&again);
         rlhf__rows_finish(&e);
-        rlhf__buf_free(&b);
+        rlhf__buf_finish(&b);
     }
 }
 
@@ -104,7 +104,7 @@ static void damage_is_refused(void **state) {
         check_error(rlhf__rows_read(path, &fit, &again, &got, &err), RLHF_E_INVALID, &err,
                     "ahead.rows is damaged");
     }
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&b);
 }
 
 // The checksum of the file is correct, but its numbers cannot be those of this run.
@@ -142,7 +142,7 @@ static void rows_of_another_run_are_refused(void **state) {
         check_ok(rlhf__file_write(NULL, path, b.data, b.len, &err), &err);
         check_error(rlhf__rows_read(path, &fit, &again, &got, &err), RLHF_E_INVALID, &err,
                     cases[i].says);
-        rlhf__buf_free(&b);
+        rlhf__buf_finish(&b);
     }
 }
 

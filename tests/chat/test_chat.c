@@ -30,7 +30,7 @@ static rlhf_status render(const struct rlhf__chat *c, const char *json, struct r
     vectors_messages(row, &m);
     rlhf_status st = rlhf__chat_render(c, &m, 0, &text, err);
     rlhf__messages_finish(&m);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     json_decref(row);
     return st;
 }
@@ -60,7 +60,7 @@ static void places(void **state) {
     assert_non_null(strstr(rlhf__buf_text(&say), "tokenizer_config.json (before a first question: "
                                                  "\"<|im_start|>user\\n\")"));
     assert_string_equal(rlhf__chat_turn_end(c), "<|im_end|>");
-    rlhf__buf_free(&say);
+    rlhf__buf_finish(&say);
     rlhf__chat_close(c);
     // In a list, the template named "default" is used.
     write_config(s, json_pack("[{s:s, s:s}, {s:s, s:s}]", "name", "rag", "template", "x", "name",
@@ -206,7 +206,7 @@ static void files(void **state) {
     assert_string_equal(rlhf__chat_jinja(c), "{{ messages[-1].content }}{{ eos_token }}");
     rlhf__chat_describe(c, &say);
     assert_non_null(strstr(rlhf__buf_text(&say), "/mine.jinja (named)"));
-    rlhf__buf_free(&say);
+    rlhf__buf_finish(&say);
     check_ok(render(c, HI, &err), &err);
     // If a template is invalid, the current one stays in place.
     scratch_text(s, "bad.jinja", "a\n{% nope %}");
@@ -325,7 +325,7 @@ static void check_thoughts(const struct rlhf__chat *c, const char *json, const c
     check_ok(rlhf__chat_render(c, &m, 0, &text, &err), &err);
     assert_string_equal(rlhf__buf_text(&text), want);
     rlhf__messages_finish(&m);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     json_decref(row);
 }
 

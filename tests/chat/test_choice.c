@@ -51,7 +51,7 @@ static void check_text(struct rlhf__chat *c, const char *row_vars, const char *w
     struct rlhf__error err = {0, ""};
     check_ok(ask(c, row_vars, &text, &err), &err);
     assert_string_equal(rlhf__buf_text(&text), want);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
 }
 
 static rlhf_status choose(struct rlhf__chat *c, const char *vars, const char *date,
@@ -76,7 +76,7 @@ static void variables(void **state) {
                "[user:plain]Q</s>[A]"); // the row wins
     rlhf__chat_describe(c, &say);
     assert_non_null(strstr(rlhf__buf_text(&say), " with {\"enable_thinking\": false, \"notes\""));
-    rlhf__buf_free(&say);
+    rlhf__buf_finish(&say);
     // The text that a checkpoint gets renders the same, and its reader can still set the variables.
     assert_non_null(rlhf__chat_jinja(c));
     struct rlhf__chat *saved = open_template(s, rlhf__chat_jinja(c));
@@ -145,7 +145,7 @@ static void refused(void **state) {
     check_error(ask(c, "{\"deep\":1}", &text, &err), RLHF_E_INVALID, &err,
                 "field 'chat_template_kwargs': the chat template never reads a variable 'deep'");
     rlhf__chat_close(c);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
 }
 
 static void dates(void **state) {
@@ -193,7 +193,7 @@ static void formats(void **state) {
         const rlhf_str format = {cases[i].format, strlen(cases[i].format)};
         assert_int_equal(rlhf__date_put("2026-03-05", format, &out), 1);
         assert_string_equal(rlhf__buf_text(&out), cases[i].text);
-        rlhf__buf_free(&out);
+        rlhf__buf_finish(&out);
     }
     for (size_t i = 0; i < CHECK_COUNT(wrong); i++)
         assert_int_equal(rlhf__date_check(wrong[i], &err), RLHF_E_INVALID);

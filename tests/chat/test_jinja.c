@@ -310,7 +310,7 @@ static void many_names(void **state) {
         rlhf__buf_puts(&text, "{% endfor %}");
     one.text = rlhf__buf_text(&text);
     check_refused(&one, 1);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
 }
 
 // A range() may end at the largest number.
@@ -395,7 +395,7 @@ static void depth(void **state) {
         assert_int_equal(render(rlhf__buf_text(&text), text.len, vars, &got, &err),
                          RLHF_E_UNSUPPORTED);
         rlhf__turns_finish(&got.turns);
-        rlhf__buf_free(&text);
+        rlhf__buf_finish(&text);
     }
     // A long chain of operators is parsed into a deep tree.
     struct rlhf__buf chain = RLHF__BUF_INIT;
@@ -409,7 +409,7 @@ static void depth(void **state) {
                      RLHF_E_UNSUPPORTED);
     assert_non_null(strstr(err.text, "too many levels"));
     rlhf__turns_finish(&got.turns);
-    rlhf__buf_free(&chain);
+    rlhf__buf_finish(&chain);
     json_decref(vars);
 }
 

@@ -95,7 +95,7 @@ static void left_out(void **state) {
         else
             check_ok(st, &err);
         if (cases[i].text) assert_string_equal(rlhf__buf_text(&text), cases[i].text);
-        rlhf__buf_free(&text);
+        rlhf__buf_finish(&text);
         rlhf__messages_finish(&m);
         rlhf__chat_close(c);
         json_decref(tools);

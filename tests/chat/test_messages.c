@@ -122,7 +122,7 @@ static void prompts(void **state) {
             struct rlhf__buf text = RLHF__BUF_INIT;
             rlhf__messages_text(&m, &text);
             assert_string_equal(rlhf__buf_text(&text), "a\n\nb");
-            rlhf__buf_free(&text);
+            rlhf__buf_finish(&text);
         }
         rlhf__messages_finish(&m);
         json_decref(v);
@@ -160,7 +160,7 @@ static void members(void **state) {
         else
             assert_null(m.item[0].thoughts.ptr);
         assert_null(m.item[0].calls);
-        rlhf__buf_free(&text);
+        rlhf__buf_finish(&text);
         rlhf__messages_finish(&m);
         json_decref(v);
     }

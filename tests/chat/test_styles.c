@@ -53,7 +53,7 @@ static void check_row(const struct rlhf__chat *c, const json_t *row) {
         if (json_object_get(row, "turns"))
             check_turns(&got, json_object_get(row, "turns"), rlhf__chat_known(c), name);
     }
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     rlhf__turns_finish(&got);
     rlhf__messages_finish(&m);
 }

@@ -175,7 +175,7 @@ static void digits(void **state) {
         assert_null(c.item[0].id);
         rlhf__json_write(&text, c.item[0].arguments, 0);
         assert_string_equal(rlhf__buf_text(&text), with[i].arguments);
-        rlhf__buf_free(&text);
+        rlhf__buf_finish(&text);
         rlhf__tool_calls_finish(&c);
         json_decref(tools);
     }
@@ -214,7 +214,7 @@ static void limits(void **state) {
     check_error(rlhf__tool_calls_read(99, (rlhf_str){"", 0}, NULL, &c, &err), RLHF_E_INVALID, &err,
                 "99 is not a form");
     rlhf__tool_calls_finish(&c);
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&b);
 }
 
 static void faults_have_answers(void **state) {
@@ -295,7 +295,7 @@ static void own_forms(void **state) {
         }
         assert_string_equal(rlhf__buf_text(&said), templates[i].turns);
         rlhf__turns_finish(&t);
-        rlhf__buf_free(&said);
+        rlhf__buf_finish(&said);
         rlhf__chat_close(c);
     }
 }
@@ -358,7 +358,7 @@ static void tool_use(void **state) {
             check_error(st, RLHF_E_INVALID, &err, "the entry tool_use of the chat template");
         else
             assert_string_equal(rlhf__buf_text(&text), "fQ");
-        rlhf__buf_free(&text);
+        rlhf__buf_finish(&text);
         rlhf__chat_close(c);
         json_decref(tools);
     }

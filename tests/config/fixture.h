@@ -37,7 +37,7 @@ static inline int fixture_teardown(void **state) {
     struct fixture *f = *state;
     void *s = f->scratch;
     rlhf__config_finish(&f->config);
-    rlhf__plugins_destroy(f->plugins);
+    rlhf__plugins_close(f->plugins);
     int failed = scratch_teardown(&s);
     free(f);
     return failed;

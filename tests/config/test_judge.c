@@ -43,8 +43,8 @@ static void a_judge_comes_back_as_printed(void **state) {
     check_ok(resolve(f, &err), &err);
     check_ok(rlhf__config_print(&f->config, &second, &err), &err);
     assert_string_equal(rlhf__buf_text(&first), rlhf__buf_text(&second));
-    rlhf__buf_free(&first);
-    rlhf__buf_free(&second);
+    rlhf__buf_finish(&first);
+    rlhf__buf_finish(&second);
 }
 
 // If the run names a judge other than the file's, the options in the file do not apply. If the run

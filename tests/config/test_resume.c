@@ -19,7 +19,7 @@ static void store_run(struct fixture *f) {
     check_ok(rlhf__config_print(&f->config, &b, &err), &err);
     check_ok(rlhf__make_dirs(scratch_path(f->scratch, "run"), &err), &err);
     scratch_text(f->scratch, "run/config.json", rlhf__buf_text(&b));
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&b);
     memset(&f->req, 0, sizeof f->req);
     f->req.dirs = &f->dirs;
     f->req.reward = f->reward;

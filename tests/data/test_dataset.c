@@ -180,7 +180,7 @@ static void truncated_and_damaged_gzip(void **state) {
     bytes.data[bytes.len / 2] ^= 0x55;
     scratch_bytes(s, "b.jsonl.gz", bytes.data, bytes.len);
     expect_error(o, scratch_path(s, "b.jsonl.gz"), RLHF_E_INVALID, "b.jsonl.gz");
-    rlhf__buf_free(&bytes);
+    rlhf__buf_finish(&bytes);
 }
 
 static void long_lines(void **state) {

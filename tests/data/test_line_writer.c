@@ -63,8 +63,8 @@ static void gzip(void **state) {
     check_ok(rlhf__file_read(scratch_path(s, "b.jsonl.gz"), 1 << 24, &b, &err), &err);
     int packed = a.len > 2 && (unsigned char)a.data[0] == 0x1f;
     int same = a.len == b.len && memcmp(a.data, b.data, a.len) == 0;
-    rlhf__buf_free(&a);
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&a);
+    rlhf__buf_finish(&b);
     assert_true(packed);
     assert_true(same);
 }

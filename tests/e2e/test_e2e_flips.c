@@ -231,7 +231,7 @@ static void flips_of_rows_and_rewards_are_named(void **state) {
         }
         must_find("rollouts.jsonl", (int64_t)byte, (int)draw(8), phase_at(&text, byte), NULL);
     }
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
 }
 
 // ---- turns ----
@@ -298,7 +298,7 @@ static void flips_of_turns_are_named(void **state) {
         line += n + 1;
     }
     assert_true(answers > 5);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
 }
 
 static void flips_of_metrics_are_named(void **state) {
@@ -308,7 +308,7 @@ static void flips_of_metrics_are_named(void **state) {
         const size_t byte = draw(text.len);
         must_find("metrics.jsonl", (int64_t)byte, (int)draw(8), phase_at(&text, byte), NULL);
     }
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
 }
 
 static void flips_of_the_settings_are_named(void **state) {
@@ -316,7 +316,7 @@ static void flips_of_the_settings_are_named(void **state) {
     struct rlhf__buf text = read_all("config.json");
     for (int i = 0; i < 1500 / at.share; i++)
         must_find("config.json", (int64_t)draw(text.len), (int)draw(8), 0, NULL);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
 }
 
 // Flips random bits of the chain itself. Each flip is found as a fault, or the file is refused.
@@ -339,7 +339,7 @@ static void flips_of_the_chain_are_found(void **state) {
         rlhf__faults_finish(&f);
         rlhf__chain_file_finish(&c);
     }
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
 }
 
 static void without_a_flip_nothing_is_found(void **state) {

@@ -213,8 +213,8 @@ static void open_rank(struct rank *r, struct scratch *s, int32_t number, int32_t
     r->config.episodes.turns = 4;
     r->config.episodes.reply_tokens = 40;
     r->services = (struct rlhf__services){.metric = heard, .metric_ctx = &r->metrics};
-    check_ok(rlhf__instance_create(&plugin, &r->services, "environment", NULL, &nowhere,
-                                   &r->environment, &err),
+    check_ok(rlhf__instance_open(&plugin, &r->services, "environment", NULL, &nowhere,
+                                 &r->environment, &err),
              &err);
     check_ok(rlhf__playing_no_prompts(r->model.tok, &r->prompts, &err), &err);
     const struct rlhf__playing p = {.config = &r->config,
@@ -229,9 +229,9 @@ static void open_rank(struct rank *r, struct scratch *s, int32_t number, int32_t
 
 static void close_rank(struct rank *r) {
     rlhf__rows_finish(&r->rows);
-    rlhf__buf_free(&r->metrics);
+    rlhf__buf_finish(&r->metrics);
     rlhf__playing_close(&r->setup);
-    rlhf__instance_destroy(r->environment);
+    rlhf__instance_close(r->environment);
     rlhf__prompts_close(r->prompts);
     rlhf__tokenizer_close(r->model.tok);
 }

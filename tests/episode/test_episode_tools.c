@@ -112,7 +112,7 @@ static void begin(struct game *g) {
     struct rlhf__error err = {0, ""};
     const struct rlhf__episodes_request q = {
         .setup = &g->setup, .row = &row, .n = 1, .group = 1, .stream = "environment"};
-    check_ok(rlhf__episodes_create(&q, &g->episodes, &err), &err);
+    check_ok(rlhf__episodes_open(&q, &g->episodes, &err), &err);
     g->turns = rlhf__episodes_turns(g->episodes);
     check_ok(g->turns->begin(g->turns->ctx, 0, &err), &err);
     check_ok(g->turns->advance(g->turns->ctx, 0, &err), &err);
@@ -126,7 +126,7 @@ static void open_game(struct game *g, struct scratch *s, const char *template) {
 }
 
 static void close_game(struct game *g) {
-    rlhf__episodes_destroy(g->episodes);
+    rlhf__episodes_close(g->episodes);
     rlhf__playing_close(&g->setup);
     rlhf__prompts_close(g->prompts);
     rlhf__tokenizer_close(g->model.tok);
@@ -353,7 +353,7 @@ static void no_room(void **state) {
     rlhf__buf_puts(&turn, END);
     check_ok(take_turn(&g, rlhf__buf_text(&turn), &err), &err);
     assert_int_equal(g.turns->next(g.turns->ctx, 0, &ids, &n), RLHF__GEN_OVER);
-    rlhf__buf_free(&turn);
+    rlhf__buf_finish(&turn);
     close_game(&g);
 }
 

@@ -32,8 +32,8 @@ static void check_reads_back(const char *path, const struct rlhf__config *c) {
     FUZZ_CHECK(rlhf__config_load(&req, &again, &err) == RLHF_OK);
     struct rlhf__buf b = printed(&again);
     FUZZ_CHECK(a.len == b.len && memcmp(a.data, b.data, a.len) == 0);
-    rlhf__buf_free(&a);
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&a);
+    rlhf__buf_finish(&b);
     rlhf__config_finish(&again);
 }
 

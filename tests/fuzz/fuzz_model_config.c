@@ -21,7 +21,7 @@ static void start(void) {
     const struct rlhf__plugin *llama = NULL; // without it nothing would be tested
     if (plugins) return;
     snprintf(dirs.lib, sizeof dirs.lib, "%s/lib/rlhf/1", FUZZ_BUILD_DIR);
-    FUZZ_CHECK(rlhf__plugins_create(&dirs, &plugins, &err) == RLHF_OK);
+    FUZZ_CHECK(rlhf__plugins_open(&dirs, &plugins, &err) == RLHF_OK);
     FUZZ_CHECK(rlhf__plugin_open(plugins, "llama.so", RLHF_KIND_MODEL, RLHF__NAME_LOOKED_UP,
                                  "config.json", &llama, &err) == RLHF_OK);
     services = (struct rlhf__services){.phase = -1};
@@ -36,8 +36,8 @@ static rlhf_status make(const char *type, json_t *config, struct rlhf__error *er
     RLHF_TRY(rlhf__plugin_open(plugins, name, RLHF_KIND_MODEL, RLHF__NAME_LOOKED_UP, "config.json",
                                &plugin, err));
     RLHF_TRY(
-        rlhf__instance_create(plugin, &services, "models/policy", config, &from, &instance, err));
-    rlhf__instance_destroy(instance);
+        rlhf__instance_open(plugin, &services, "models/policy", config, &from, &instance, err));
+    rlhf__instance_close(instance);
     return RLHF_OK;
 }
 

@@ -42,7 +42,7 @@ static void round_trip(const struct rlhf__tool_calls *c) {
         FUZZ_CHECK(json_equal(a->name, b->name) && json_equal(a->arguments, b->arguments));
     }
     rlhf__tool_calls_finish(&again);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {

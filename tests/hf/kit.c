@@ -20,7 +20,7 @@ int hf_setup(void **state) {
     if (rlhf__json_load(expected, &f->expected, NULL) != RLHF_OK) return -1;
     snprintf(f->dirs.lib, sizeof f->dirs.lib, "%s/lib/rlhf/1", build);
     snprintf(f->dirs.share, sizeof f->dirs.share, "%s/share/rlhf", build);
-    if (rlhf__plugins_create(&f->dirs, &f->plugins, NULL) != RLHF_OK) return -1;
+    if (rlhf__plugins_open(&f->dirs, &f->plugins, NULL) != RLHF_OK) return -1;
     struct rlhf__compute_config compute = {.backend = "reference", .dtype = RLHF__DTYPE_F32};
     struct rlhf__run_config run = {.seed = 1, .threads = 1};
     return rlhf__session_init(&f->session, &f->dirs, NULL, NULL, f->plugins, &compute, &run, NULL);
@@ -29,7 +29,7 @@ int hf_setup(void **state) {
 int hf_teardown(void **state) {
     struct hf *f = *state;
     rlhf__session_finish(&f->session);
-    rlhf__plugins_destroy(f->plugins);
+    rlhf__plugins_close(f->plugins);
     json_decref(f->expected);
     void *scratch = f->scratch;
     scratch_teardown(&scratch);

@@ -53,7 +53,7 @@ static void write_plan(const struct plan *p, const char *path) {
     struct rlhf__weights_writer *out = NULL;
     struct rlhf__error err = {0};
     float values[8192];
-    check_ok(rlhf__weights_create(NULL, path, p->spec, p->n, NULL, 0, &out, &err), &err);
+    check_ok(rlhf__weights_writer_open(NULL, path, p->spec, p->n, NULL, 0, &out, &err), &err);
     for (size_t i = 0; i < p->n; i++) {
         const struct rlhf__tensor *t = p->from[i];
         assert_true(t->count <= 8192);

@@ -42,9 +42,9 @@ static void write_run(struct scratch *s) {
     scratch_text(s, "spread.jsonl", rlhf__buf_text(&spread));
     scratch_text(s, "samples.jsonl", rlhf__buf_text(&samples));
     scratch_text(s, "config.json", "{\"run\": {\"phases\": 3}}");
-    rlhf__buf_free(&metrics);
-    rlhf__buf_free(&spread);
-    rlhf__buf_free(&samples);
+    rlhf__buf_finish(&metrics);
+    rlhf__buf_finish(&spread);
+    rlhf__buf_finish(&samples);
 }
 
 // Reads and judges the run while the n-th allocation fails (0: none).

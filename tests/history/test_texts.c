@@ -31,7 +31,7 @@ static void a_phase_of_long_rows(void **state) {
     assert_int_equal(rlhf__buf_ok(&text, &err), RLHF_OK);
     scratch_text(s, "samples.jsonl", rlhf__buf_text(&text));
     scratch_text(s, "config.json", "{}");
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     check_ok(rlhf__run_files_open(s->dir, &run, &err), &err);
     check_ok(rlhf__texts_read(&run, &out, &err), &err);
     const json_t *rows = json_object_get(json_array_get(out, 0), "rows");

@@ -63,14 +63,14 @@ int learner_setup(void **state) {
     snprintf(f->dirs.lib, sizeof f->dirs.lib, "%s/lib/rlhf/1", build);
     snprintf(f->dirs.share, sizeof f->dirs.share, "%s/share/rlhf", build);
     *state = f;
-    return rlhf__plugins_create(&f->dirs, &f->plugins, NULL) == RLHF_OK ? 0 : -1;
+    return rlhf__plugins_open(&f->dirs, &f->plugins, NULL) == RLHF_OK ? 0 : -1;
 }
 
 static void fixture_close(struct fixture *f) {
     rlhf__learner_finish(&f->learner);
     rlhf__rows_finish(&f->e);
-    rlhf__optim_destroy(f->optim);
-    rlhf__optim_destroy(f->critic_optim);
+    rlhf__optim_close(f->optim);
+    rlhf__optim_close(f->critic_optim);
     rlhf__model_close(f->reference);
     rlhf__model_close(f->critic);
     rlhf__model_close(f->policy);
@@ -82,7 +82,7 @@ static void fixture_close(struct fixture *f) {
 int learner_teardown(void **state) {
     struct fixture *f = *state;
     fixture_close(f);
-    rlhf__plugins_destroy(f->plugins);
+    rlhf__plugins_close(f->plugins);
     int failed = e2e_teardown((void **)&f->files);
     free(f);
     return failed;
@@ -116,7 +116,7 @@ static struct rlhf__optim *open_optim(struct fixture *f, const struct rlhf__mode
                                           .grads = f->no_range ? NULL : m->info.grad_base,
                                           .grads_bytes = m->info.grad_bytes,
                                           .share = &f->share};
-    MUST(rlhf__optim_create(f->session.compute->table, &spec, &o, &err));
+    MUST(rlhf__optim_open(f->session.compute->table, &spec, &o, &err));
     return o;
 }
 
@@ -170,7 +170,7 @@ void learner_open(struct fixture *f, const char *backend, int32_t dtype, int64_t
         .critic_optim = f->critic_optim,
         .plan = {.heads = RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY | RLHF_HEAD_KL | RLHF_HEAD_VALUE},
         .dist = dist};
-    MUST(rlhf__shards_create(&f->learner, &f->share, &err));
+    MUST(rlhf__shards_open(&f->learner, &f->share, &err));
 }
 
 // ---- results of a minibatch ----

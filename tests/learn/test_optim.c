@@ -85,7 +85,7 @@ static rlhf_status create(const rlhf_compute *t, const rlhf_param *p,
                           struct rlhf__optim **out, struct rlhf__error *err) {
     const struct rlhf__optim_spec spec = {
         .params = p, .n = 3, .config = c, .head_lr = head_lr, .share = &share};
-    return rlhf__optim_create(t, &spec, out, err);
+    return rlhf__optim_open(t, &spec, out, err);
 }
 
 static struct rlhf__optim *made(struct fixture *f, const struct rlhf__optim_config *c,
@@ -111,7 +111,7 @@ static void groups_have_their_own_rates(void **state) {
     assert_int_equal(f->t->download(f->t->ctx, g, f->p[0].grad, 16), 0);
     for (int i = 0; i < 4; i++)
         assert_true(g[i] == 0);
-    rlhf__optim_destroy(o);
+    rlhf__optim_close(o);
 }
 
 // A frozen parameter has no optimizer state, does not count in the norm, and needs no gradient.
@@ -139,7 +139,7 @@ static void frozen_parameters_stay(void **state) {
         assert_string_equal(name, want[i]);
     }
     assert_int_equal(rlhf__optim_tensor(o, 4, name, sizeof name, &dev, &p), RLHF_E_INVALID);
-    rlhf__optim_destroy(o);
+    rlhf__optim_close(o);
     without[0].flags |= RLHF_PARAM_FROZEN;
     without[2].flags |= RLHF_PARAM_FROZEN;
     assert_int_equal(create(f->t, without, &config, 0, &o, &err), RLHF_E_INVALID);
@@ -165,7 +165,7 @@ static void a_range_of_gradients(void **state) {
     struct rlhf__optim *o = NULL;
     const struct rlhf__optim_spec spec = {
         .params = in, .n = 3, .config = &config, .grads = all, .grads_bytes = sizeof g};
-    assert_int_equal(rlhf__optim_create(f->t, &spec, &o, NULL), RLHF_OK);
+    assert_int_equal(rlhf__optim_open(f->t, &spec, &o, NULL), RLHF_OK);
     for (int skip = 0; skip < 2; skip++) {
         for (int i = 0; i < 16; i++)
             g[i] = 1;
@@ -176,7 +176,7 @@ static void a_range_of_gradients(void **state) {
             assert_true(g[i] == 0);
         assert_float_equal((float)r.grad_norm, sqrtf(10), 1e-5f);
     }
-    rlhf__optim_destroy(o);
+    rlhf__optim_close(o);
     f->t->release(f->t->ctx, all);
 }
 
@@ -194,7 +194,7 @@ static void muon_is_for_trunk_matrices(void **state) {
         assert_string_equal(name, want[i]);
     }
     assert_int_equal(rlhf__optim_tensor(o, 5, name, sizeof name, &dev, &p), RLHF_E_INVALID);
-    rlhf__optim_destroy(o);
+    rlhf__optim_close(o);
 }
 
 // One step from 0 with a rank-one gradient. The direction u is the same vector for both storage
@@ -215,7 +215,7 @@ static void muon_knows_how_a_matrix_is_stored(void **state) {
         struct rlhf__optim *o = made(f, &c, 0);
         assert_int_equal(rlhf__optim_step(o, 1, 1, &r, NULL), RLHF_OK);
         w[in_out] = weight(f, 0);
-        rlhf__optim_destroy(o);
+        rlhf__optim_close(o);
     }
     assert_true(w[0] < 0);
     assert_float_equal(w[1], 2 * w[0], 1e-6f); // 4 outputs of 1 input
@@ -233,7 +233,7 @@ static void the_norm_is_clipped(void **state) {
     assert_float_equal((float)r.grad_norm_clipped, 1, 1e-6f);
     float g = 1 / sqrtf(10); // each of ten entries of a vector of norm 1
     assert_float_equal(weight(f, 1), -0.1f * g / (g + 1), 1e-6f);
-    rlhf__optim_destroy(o);
+    rlhf__optim_close(o);
 }
 
 static void what_is_not_finite_is_skipped(void **state) {
@@ -255,7 +255,7 @@ static void what_is_not_finite_is_skipped(void **state) {
     assert_int_equal(rlhf__optim_step(o, 1, 0, &r, &err),
                      RLHF_E_NUMERIC); // the loss was not finite
     assert_non_null(strstr(err.text, "2 steps in a row"));
-    rlhf__optim_destroy(o);
+    rlhf__optim_close(o);
 }
 
 // ---- lists of tensors ----
@@ -344,7 +344,7 @@ static void four_steps(struct fixture *f, struct counting *c, const struct rlhf_
     assert_int_equal(o->count.step, 2);
     for (int i = 0; i < 3; i++)
         assert_int_equal(f->t->download(f->t->ctx, w[i], f->p[i].value, 16), 0);
-    rlhf__optim_destroy(o);
+    rlhf__optim_close(o);
 }
 
 // Minibatches with shards take the step in blocks. Here the parameters fit into one block, so that
@@ -426,7 +426,7 @@ static void an_op_that_the_backend_lacks_is_named(void **state) {
     struct rlhf__error err = {0, ""};
     table.size = RLHF_SIZE_TO(rlhf_compute, adamw);
     assert_int_equal(create(&table, f->p, &c, 0, &o, &err), RLHF_OK);
-    rlhf__optim_destroy(o);
+    rlhf__optim_close(o);
     c.kind = RLHF__OPTIM_MUON;
     assert_int_equal(create(&table, f->p, &c, 0, &o, &err), RLHF_E_UNSUPPORTED);
     assert_string_equal(err.text,

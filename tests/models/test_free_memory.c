@@ -169,7 +169,7 @@ static void every_buffer_is_listed(void **state) {
                                  "free                                       1.0"};
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
         assert_non_null(strstr(rlhf__buf_text(&text), lines[i]));
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     json_t *v = rlhf__memory_need_json(&need);
     assert_int_equal(json_array_size(json_object_get(v, "buffers")), 4);
     assert_int_equal(json_integer_value(json_object_get(v, "total_bytes")), 51300 * KIB);
@@ -186,7 +186,7 @@ static void unknown_workspaces_are_named(void **state) {
     rlhf__memory_need_table(&need, &text);
     assert_non_null(
         strstr(rlhf__buf_text(&text), "toy              workspace             unknown"));
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     json_t *v = rlhf__memory_need_json(&need);
     assert_string_equal(json_string_value(json_object_get(v, "uncounted")), "toy");
     json_decref(v);

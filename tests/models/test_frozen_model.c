@@ -34,7 +34,7 @@ static int setup(void **state) {
     snprintf(f->file, sizeof f->file, "%s/weights.safetensors", f->files->dir);
     snprintf(f->copy, sizeof f->copy, "%s/copy.safetensors", f->files->dir);
     *state = f;
-    if (rlhf__plugins_create(&f->dirs, &f->plugins, NULL) != RLHF_OK) return -1;
+    if (rlhf__plugins_open(&f->dirs, &f->plugins, NULL) != RLHF_OK) return -1;
     // The guard mode, in which buffers are unreadable outside the backend.
     struct rlhf__compute_config compute = {.backend = "reference",
                                            .dtype = RLHF__DTYPE_F32,
@@ -47,7 +47,7 @@ static int setup(void **state) {
 static int teardown(void **state) {
     struct fixture *f = *state;
     rlhf__session_finish(&f->session);
-    rlhf__plugins_destroy(f->plugins);
+    rlhf__plugins_close(f->plugins);
     int failed = e2e_teardown((void **)&f->files);
     free(f);
     return failed;

@@ -49,12 +49,12 @@ static int setup(void **state) {
     (void)state;
     f = calloc(1, sizeof *f);
     if (!f || rlhf__dirs_find(&f->dirs, NULL) != RLHF_OK) return -1;
-    if (rlhf__plugins_create(&f->dirs, &f->plugins, NULL) != RLHF_OK) return -1;
+    if (rlhf__plugins_open(&f->dirs, &f->plugins, NULL) != RLHF_OK) return -1;
     const struct rlhf__compute_config compute = {.backend = "cpu", .dtype = RLHF__DTYPE_F32};
     const struct rlhf__run_config run = {.seed = 1, .threads = 1};
     if (rlhf__session_init(&f->session, &f->dirs, NULL, NULL, f->plugins, &compute, &run, NULL))
         return -1;
-    if (rlhf__text_services_create(&f->session.models, &f->dirs, &f->served, NULL)) return -1;
+    if (rlhf__text_services_open(&f->session.models, &f->dirs, &f->served, NULL)) return -1;
     rlhf__default_model(&f->dirs, "calc", f->dir);
     f->s = find(&host, RLHF_SVC_LANGUAGE_MODEL);
     return f->s ? 0 : -1;
@@ -64,9 +64,9 @@ static int teardown(void **state) {
     (void)state;
     f->s->close(&host, f->lm);
     const int left = rlhf__text_services_at(f->served, 0) != NULL;
-    rlhf__text_services_destroy(f->served);
+    rlhf__text_services_close(f->served);
     rlhf__session_finish(&f->session);
-    rlhf__plugins_destroy(f->plugins);
+    rlhf__plugins_close(f->plugins);
     free(f);
     return left;
 }
@@ -384,7 +384,7 @@ static void requests_that_are_refused(void **state) {
 static uint64_t cache_of(int32_t slots) {
     struct rlhf__memory_plan *plan = NULL;
     struct rlhf__rows e = {0};
-    assert_int_equal(rlhf__memory_plan_create(f->session.compute->table, &plan, NULL), RLHF_OK);
+    assert_int_equal(rlhf__memory_plan_open(f->session.compute->table, &plan, NULL), RLHF_OK);
     f->session.models.memory_plan = plan;
     open_model(0, slots);
     const struct rlhf__served *o = rlhf__text_services_at(f->served, 0);
@@ -400,7 +400,7 @@ static uint64_t cache_of(int32_t slots) {
     f->s->close(&host, f->lm);
     f->lm = NULL;
     f->session.models.memory_plan = NULL;
-    rlhf__memory_plan_destroy(plan);
+    rlhf__memory_plan_close(plan);
     return cache;
 }
 

@@ -38,12 +38,12 @@ static int setup(void **state) {
               "\"initializer_range\": 0.02, \"tie_word_embeddings\": false, "
               "\"rope_theta\": 10000.0, \"bos_token_id\": 259, \"eos_token_id\": 259}\n");
     return e2e_shell(f->files, "cp -r model llama && mv as_llama.json llama/config.json") ||
-           rlhf__plugins_create(&f->dirs, &f->plugins, NULL) != RLHF_OK;
+           rlhf__plugins_open(&f->dirs, &f->plugins, NULL) != RLHF_OK;
 }
 
 static int teardown(void **state) {
     struct fixture *f = *state;
-    rlhf__plugins_destroy(f->plugins);
+    rlhf__plugins_close(f->plugins);
     int failed = e2e_teardown((void **)&f->files);
     free(f);
     return failed;
@@ -142,7 +142,7 @@ static void compare(struct fixture *f, const char *dir, int32_t trained, int sha
     struct rlhf__memory_plan *plan = NULL;
     struct rlhf__model *m = NULL;
     const uint64_t before = in_use(f);
-    MUST(rlhf__memory_plan_create(env->compute, &plan, &err));
+    MUST(rlhf__memory_plan_open(env->compute, &plan, &err));
     env->memory_plan = plan;
     MUST(rlhf__model_open(env, &spec, &m, &err));
     assert_int_equal(in_use(f), before); // nothing is allocated
@@ -173,7 +173,7 @@ static void compare(struct fixture *f, const char *dir, int32_t trained, int sha
                                 (strstr(dir, "llama") ? 2 : 1));
     rlhf__model_gen_close(m, g);
     rlhf__model_close(m);
-    rlhf__memory_plan_destroy(plan);
+    rlhf__memory_plan_close(plan);
 }
 
 static void in_each_dtype(struct fixture *f, const char *backend, const char *model) {
@@ -240,11 +240,11 @@ static uint64_t head_on_both(struct fixture *f, int64_t mib, uint32_t rows, int3
     struct rlhf__memory_plan *plan = NULL;
     MUST(rlhf__session_init(&f->session, &f->dirs, NULL, NULL, f->plugins, &compute, &run, &err));
     const rlhf_compute *c = f->session.models.compute;
-    MUST(rlhf__memory_plan_create(c, &plan, &err));
+    MUST(rlhf__memory_plan_open(c, &plan, &err));
     const uint64_t counted = head_takes(rlhf__memory_plan_table(plan), rows, vocab);
     const uint64_t real = head_takes(c, rows, vocab);
     same(counted, real, "the head's workspace");
-    rlhf__memory_plan_destroy(plan);
+    rlhf__memory_plan_close(plan);
     rlhf__session_finish(&f->session);
     return real;
 }
@@ -295,14 +295,14 @@ static void muon_on_both(struct fixture *f) {
             MUST(rlhf__session_init(&f->session, &f->dirs, NULL, NULL, f->plugins, &compute, &run,
                                     &err));
             const rlhf_compute *c = f->session.models.compute;
-            MUST(rlhf__memory_plan_create(c, &plan, &err));
+            MUST(rlhf__memory_plan_open(c, &plan, &err));
             const uint64_t counted = muon_takes(rlhf__memory_plan_table(plan), dtype, rows, cols);
             const uint64_t real = muon_takes(c, dtype, rows, cols);
             printf("     %d x %d in %s: %llu bytes on the plan, %llu in use\n", rows, cols,
                    dtype == RLHF_BF16 ? "bf16" : "f32", (unsigned long long)counted,
                    (unsigned long long)real);
             same(counted, real, "Muon");
-            rlhf__memory_plan_destroy(plan);
+            rlhf__memory_plan_close(plan);
             rlhf__session_finish(&f->session);
         }
 }
@@ -431,10 +431,10 @@ static void products_on_both(struct fixture *f) {
         MUST(rlhf__session_init(&f->session, &f->dirs, NULL, NULL, f->plugins, &compute, &run,
                                 &err));
         const rlhf_compute *c = f->session.models.compute;
-        MUST(rlhf__memory_plan_create(c, &plan, &err));
+        MUST(rlhf__memory_plan_open(c, &plan, &err));
         const uint64_t counted = products_take(rlhf__memory_plan_table(plan), dtype);
         same(counted, products_take(c, dtype), dtype == RLHF_BF16 ? "bf16" : "f32");
-        rlhf__memory_plan_destroy(plan);
+        rlhf__memory_plan_close(plan);
         rlhf__session_finish(&f->session);
     }
 }
@@ -464,7 +464,7 @@ static void what_a_backend_states_is_counted(void **state) {
         rlhf_compute other = *f->session.models.compute;
         struct rlhf__memory_plan *plan = NULL;
         other.workspace_bytes = states ? ten_bytes_a_row : NULL;
-        MUST(rlhf__memory_plan_create(&other, &plan, &err));
+        MUST(rlhf__memory_plan_open(&other, &plan, &err));
         const rlhf_compute *c = rlhf__memory_plan_table(plan);
         assert_int_equal(head_takes(c, 7, 40), states ? 70 : 0);
         assert_int_equal(head_takes(c, 5, 40), 0);
@@ -479,7 +479,7 @@ static void what_a_backend_states_is_counted(void **state) {
         const rlhf_muon how = {sizeof how, 1, 1, 0, 0.02, 0.95, 0.0, 1.0};
         assert_int_equal(c->muon(c->ctx, NULL, NULL, NULL, 4, 4, &how),
                          states ? RLHF_E_NOMEM : RLHF_OK);
-        rlhf__memory_plan_destroy(plan);
+        rlhf__memory_plan_close(plan);
     }
     rlhf__session_finish(&f->session);
 }

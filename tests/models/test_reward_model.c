@@ -73,11 +73,11 @@ static int setup(void **state) {
     struct rlhf__compute_config compute = {.backend = "cpu", .dtype = RLHF__DTYPE_F32};
     struct rlhf__run_config run = {.seed = 1, .threads = 1};
     assert_int_equal(rlhf__dirs_find(&t.dirs, NULL), RLHF_OK);
-    assert_int_equal(rlhf__plugins_create(&t.dirs, &t.plugins, NULL), RLHF_OK);
+    assert_int_equal(rlhf__plugins_open(&t.dirs, &t.plugins, NULL), RLHF_OK);
     assert_int_equal(
         rlhf__session_init(&t.session, &t.dirs, NULL, NULL, t.plugins, &compute, &run, NULL),
         RLHF_OK);
-    assert_int_equal(rlhf__text_services_create(&t.session.models, &t.dirs, &t.served, NULL),
+    assert_int_equal(rlhf__text_services_open(&t.session.models, &t.dirs, &t.served, NULL),
                      RLHF_OK);
     return 0;
 }
@@ -85,9 +85,9 @@ static int setup(void **state) {
 static int teardown(void **state) {
     rlhf__weights_close(t.file);
     rlhf__reward_model_close(t.rm);
-    rlhf__text_services_destroy(t.served);
+    rlhf__text_services_close(t.served);
     rlhf__session_finish(&t.session);
-    rlhf__plugins_destroy(t.plugins);
+    rlhf__plugins_close(t.plugins);
     return e2e_teardown(state);
 }
 

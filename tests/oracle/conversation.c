@@ -61,11 +61,11 @@ static rlhf_status encode(const struct rlhf__tokenizer *tok, const json_t *row, 
     rlhf__messages_finish(&m);
     rlhf__messages_finish(&answer);
     json_decref(tools);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     rlhf__ids_finish(&ids);
     rlhf__ids_finish(&marked);
     rlhf__ids_finish(&more);
-    rlhf__buf_free(&says);
+    rlhf__buf_finish(&says);
     return st;
 }
 
@@ -103,7 +103,7 @@ int main(int argc, char **argv) {
         struct rlhf__buf say = RLHF__BUF_INIT;
         rlhf__chat_describe(rlhf__tokenizer_chat(tok), &say);
         puts(rlhf__buf_text(&say));
-        rlhf__buf_free(&say);
+        rlhf__buf_finish(&say);
     }
     if (st == RLHF_OK && jinja) fputs(rlhf__chat_jinja(rlhf__tokenizer_chat(tok)), stdout);
     for (ssize_t n; st == RLHF_OK && !what && !jinja && (n = getline(&line, &cap, stdin)) > 0;)

@@ -41,7 +41,7 @@ static rlhf_status decode(const struct rlhf__tokenizer *tok, const json_t *list,
     }
     if (st == RLHF_OK) st = rlhf__buf_ok(&line, err);
     printf("%s]\n", rlhf__buf_text(&line));
-    rlhf__buf_free(&line);
+    rlhf__buf_finish(&line);
     rlhf__ids_finish(&ids);
     return st;
 }

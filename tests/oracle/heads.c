@@ -145,7 +145,7 @@ int main(int argc, char **argv) {
     snprintf(dirs.share, sizeof dirs.share, "%s/share/rlhf", build);
     rows_read(argv[3], &r);
     rlhf_status st = rlhf__dtype_choice(argv[2], "DTYPE", &compute.dtype, &err);
-    if (st == RLHF_OK) st = rlhf__plugins_create(&dirs, &plugins, &err);
+    if (st == RLHF_OK) st = rlhf__plugins_open(&dirs, &plugins, &err);
     if (st == RLHF_OK)
         st = rlhf__session_init(&session, &dirs, NULL, NULL, plugins, &compute, &run_config, &err);
     if (st == RLHF_OK) st = rlhf__model_open(&session.models, &spec, &m, &err);
@@ -155,7 +155,7 @@ int main(int argc, char **argv) {
     rlhf__model_close(t.model);
     rlhf__model_close(m);
     rlhf__session_finish(&session);
-    rlhf__plugins_destroy(plugins);
+    rlhf__plugins_close(plugins);
     free(r.ids);
     free(r.offset);
     free(r.prompt_len);

@@ -47,17 +47,17 @@ static inline int setup(void **state) {
 
 static inline int teardown(void **state) {
     struct fixture *f = *state;
-    rlhf__instance_destroy(f->instance);
-    rlhf__plugins_destroy(f->plugins);
+    rlhf__instance_close(f->instance);
+    rlhf__plugins_close(f->plugins);
     free(f);
     return 0;
 }
 
 static inline rlhf_status make(struct fixture *f, const char *options, struct rlhf__error *err) {
     json_t *o = options ? json_loads(options, 0, NULL) : NULL;
-    rlhf__instance_destroy(f->instance);
+    rlhf__instance_close(f->instance);
     rlhf_status st =
-        rlhf__instance_create(f->sample, &f->services, f->owner, o, &from, &f->instance, err);
+        rlhf__instance_open(f->sample, &f->services, f->owner, o, &from, &f->instance, err);
     json_decref(o);
     return st;
 }

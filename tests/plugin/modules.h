@@ -23,7 +23,7 @@ static inline struct rlhf__plugins *loader(struct rlhf__dirs *dirs, const char *
     snprintf(dirs->share, sizeof dirs->share, "%s", dir);
     snprintf(dirs->exe, sizeof dirs->exe, "%s/bin", getenv("RLHF_BUILD_DIR"));
     snprintf(dirs->program, sizeof dirs->program, "%s/bin/rlhf-host", getenv("RLHF_BUILD_DIR"));
-    check_ok(rlhf__plugins_create(dirs, &p, &err), &err);
+    check_ok(rlhf__plugins_open(dirs, &p, &err), &err);
     return p;
 }
 

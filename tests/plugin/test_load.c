@@ -29,7 +29,7 @@ static int setup(void **state) {
 static int teardown(void **state) {
     struct fixture *f = *state;
     void *s = f->scratch;
-    rlhf__plugins_destroy(f->plugins);
+    rlhf__plugins_close(f->plugins);
     unsetenv("RLHF_PLUGIN_PATH");
     int failed = scratch_teardown(&s);
     free(f);

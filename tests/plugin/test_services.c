@@ -117,11 +117,11 @@ static void what_kernels_say_goes_with_the_call(void **state) {
     struct rlhf__error err = {0};
     struct rlhf__instance *kernels;
     char said[64];
-    check_ok(rlhf__instance_create(f->sample, &f->services, "kernels", NULL, &from, &kernels, &err),
+    check_ok(rlhf__instance_open(f->sample, &f->services, "kernels", NULL, &from, &kernels, &err),
              &err);
     struct rlhf__services with = f->services;
     with.kernels = kernels;
-    check_ok(rlhf__instance_create(f->sample, &with, "models/x", NULL, &from, &f->instance, &err),
+    check_ok(rlhf__instance_open(f->sample, &with, "models/x", NULL, &from, &f->instance, &err),
              &err);
     (kernels->host->fail)(kernels->host, RLHF_E_DEVICE, "an earlier one");
     struct rlhf__call call = rlhf__call_begin(f->instance, "score()");
@@ -137,9 +137,9 @@ static void what_kernels_say_goes_with_the_call(void **state) {
     (kernels->host->fail)(kernels->host, RLHF_E_DEVICE, "linear: the card is gone");
     assert_int_equal(rlhf__call_end(&call, RLHF_E_NOMEM, &err), RLHF_E_NOMEM);
     assert_non_null(strstr(err.text, "score(): out of memory"));
-    rlhf__instance_destroy(f->instance);
+    rlhf__instance_close(f->instance);
     f->instance = NULL;
-    rlhf__instance_destroy(kernels);
+    rlhf__instance_close(kernels);
 }
 
 static void the_table_does_what_it_says(void **state) {

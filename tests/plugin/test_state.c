@@ -23,7 +23,7 @@ static struct rlhf__instance *make(struct fixture *f, const char *module, int32_
     check_ok(rlhf__plugin_open(f->plugins, module_path(module, path), kind, RLHF__NAME_TYPED,
                                "test", &p, &err),
              &err);
-    check_ok(rlhf__instance_create(p, &f->services, "rewards/sample", o, &from, &i, &err), &err);
+    check_ok(rlhf__instance_open(p, &f->services, "rewards/sample", o, &from, &i, &err), &err);
     json_decref(o);
     return i;
 }
@@ -47,10 +47,10 @@ static int setup(void **state) {
 
 static int teardown(void **state) {
     struct fixture *f = *state;
-    rlhf__instance_destroy(f->sample);
-    rlhf__instance_destroy(f->algo);
-    rlhf__plugins_destroy(f->plugins);
-    rlhf__buf_free(&f->block);
+    rlhf__instance_close(f->sample);
+    rlhf__instance_close(f->algo);
+    rlhf__plugins_close(f->plugins);
+    rlhf__buf_finish(&f->block);
     free(f);
     return 0;
 }
@@ -65,7 +65,7 @@ static void it_comes_back_and_saves_the_same(void **state) {
     check_ok(rlhf__instance_save(f->sample, &again, &err), &err);
     assert_int_equal(again.len, f->block.len);
     assert_memory_equal(again.data, f->block.data, again.len);
-    rlhf__buf_free(&again);
+    rlhf__buf_finish(&again);
 }
 
 static void every_damaged_byte_is_seen(void **state) {

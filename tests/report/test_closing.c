@@ -19,7 +19,7 @@ static void draws(const double *v, int64_t n, int columns, const char *want) {
         assert_int_equal(rlhf__series_set_put(&s, "x", i + 1, v[i], NULL), RLHF_OK);
     rlhf__put_sparkline(&out, rlhf__series_of(&s, "x"), columns);
     assert_string_equal(rlhf__buf_text(&out), want);
-    rlhf__buf_free(&out);
+    rlhf__buf_finish(&out);
     rlhf__series_set_finish(&s);
 }
 

@@ -33,7 +33,7 @@ static void check_rows(struct scratch *s, const char *want) {
     struct rlhf__error err = {0};
     check_ok(rlhf__file_read(scratch_path(s, "metrics.jsonl"), 1 << 20, &b, &err), &err);
     assert_string_equal(rlhf__buf_text(&b), want);
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&b);
 }
 
 static void rows_are_sorted_and_start_afresh(void **state) {
@@ -268,8 +268,8 @@ static void a_huge_file_is_read_in_constant_memory(void **state) {
     check_ok(rlhf__file_read(path, 1 << 24, &b, &err), &err);
     assert_int_equal(a.len, b.len);
     assert_memory_equal(a.data, b.data, a.len);
-    rlhf__buf_free(&a);
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&a);
+    rlhf__buf_finish(&b);
     free(text);
 }
 

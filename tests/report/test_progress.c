@@ -15,7 +15,7 @@
 static void show(int32_t kind, struct rlhf__log *log) {
     struct rlhf__error err;
     struct rlhf__progress *p;
-    if (rlhf__progress_create(kind, log, &p, &err) < 0) return;
+    if (rlhf__progress_open(kind, log, &p, &err) < 0) return;
     struct rlhf__progress_state s = {.phase = 10,
                                      .phases = 20,
                                      .label = "reward",
@@ -32,7 +32,7 @@ static void show(int32_t kind, struct rlhf__log *log) {
     s.phase = 20, s.value = 0.75, s.kl = NAN, s.tokens_per_s = NAN, s.seconds = 3700;
     s.judge = 0.25, s.accuracy = 0.875, s.failures = 3, s.retries = 2;
     rlhf__progress_phase(p, &s);
-    rlhf__progress_destroy(p);
+    rlhf__progress_close(p);
 }
 
 static size_t read_all(int fd, char *out, size_t cap) {
@@ -157,7 +157,7 @@ static void a_narrow_terminal_has_a_short_bar(void **state) {
 static void show_arithmetic(struct rlhf__log *log) {
     struct rlhf__error err;
     struct rlhf__progress *p;
-    if (rlhf__progress_create(RLHF__PROGRESS_AUTO, log, &p, &err) < 0) return;
+    if (rlhf__progress_open(RLHF__PROGRESS_AUTO, log, &p, &err) < 0) return;
     struct rlhf__progress_state s = {.phase = 26,
                                      .phases = 200,
                                      .label = "reward",
@@ -169,7 +169,7 @@ static void show_arithmetic(struct rlhf__log *log) {
                                      .seconds = 26};
     rlhf__progress_phase(p, &s);
     rlhf__progress_step(p, "rollout", 128, 512);
-    rlhf__progress_destroy(p);
+    rlhf__progress_close(p);
 }
 
 // If the line is too long, repeated information is dropped first, then the speed.
@@ -195,7 +195,7 @@ static void set_columns(unsigned short columns) {
 static void draw_while_it_shrinks(struct rlhf__log *log) {
     struct rlhf__error err;
     struct rlhf__progress *p;
-    if (rlhf__progress_create(RLHF__PROGRESS_AUTO, log, &p, &err) < 0) return;
+    if (rlhf__progress_open(RLHF__PROGRESS_AUTO, log, &p, &err) < 0) return;
     struct rlhf__progress_state s = {.phase = 11,
                                      .phases = 20,
                                      .label = "reward",
@@ -214,7 +214,7 @@ static void draw_while_it_shrinks(struct rlhf__log *log) {
     rlhf__logf(log, RLHF_LOG_INFO, "a line");
     set_columns(100);
     rlhf__progress_note(p, "three");
-    rlhf__progress_destroy(p);
+    rlhf__progress_close(p);
 }
 
 // When a terminal became narrower, it wrapped the bar. So all lines of the bar are removed.
@@ -238,7 +238,7 @@ static void a_terminal_that_shrinks(void **state) {
 static void load_and_work(struct rlhf__log *log) {
     struct rlhf__error err;
     struct rlhf__progress *p;
-    if (rlhf__progress_create(RLHF__PROGRESS_AUTO, log, &p, &err) < 0) return;
+    if (rlhf__progress_open(RLHF__PROGRESS_AUTO, log, &p, &err) < 0) return;
     rlhf__progress_note(p, "loading the policy");
     const struct rlhf__watch *w = rlhf__progress_watch(p);
     rlhf__watch_seen(w, "reading rows", 4096, 0);
@@ -250,15 +250,15 @@ static void load_and_work(struct rlhf__log *log) {
     for (int i = 4; i < 8; i++)
         rlhf__watch_seen(w, "rollout", i, 8); // all at once: not displayed
     rlhf__watch_seen(w, "reward imdb", 0, 0);
-    rlhf__progress_destroy(p);
+    rlhf__progress_close(p);
 }
 
 static void only_load(struct rlhf__log *log) {
     struct rlhf__error err;
     struct rlhf__progress *p;
-    if (rlhf__progress_create(RLHF__PROGRESS_AUTO, log, &p, &err) < 0) return;
+    if (rlhf__progress_open(RLHF__PROGRESS_AUTO, log, &p, &err) < 0) return;
     rlhf__progress_note(p, "loading the policy");
-    rlhf__progress_destroy(p);
+    rlhf__progress_close(p);
     rlhf__log_error(log, "no such model");
 }
 

@@ -11,7 +11,7 @@ static void clip(const char *text, size_t n, int columns, const char *want, int 
     int used = rlhf__put_clipped(&b, (rlhf_str){text, n}, columns);
     assert_string_equal(rlhf__buf_text(&b), want);
     assert_int_equal(used, want_used);
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&b);
 }
 
 static void clipping_counts_columns_not_bytes(void **state) {
@@ -145,7 +145,7 @@ static void rows_are_utf8_json(void **state) {
         "great\\n\", \"reward\": 0.93125, \"ref_logp\": -44.25, \"logp\": -40}\n"
         "{\"phase\": 3, \"prompt\": \"\xc3\x89t\xc3\xa9\", \"response\": \" \xef\xbf\xbd\", "
         "\"reward\": -1, \"ref_logp\": null, \"logp\": null}\n");
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&b);
 }
 
 int main(void) {

@@ -12,7 +12,7 @@ static void is(double *x, size_t n, const char *want) {
     rlhf__distribution_of(x, n, &d);
     rlhf__distribution_json(&d, &b);
     assert_string_equal(rlhf__buf_text(&b), want);
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&b);
 }
 
 static void few_values_are_counted(void **state) {
@@ -83,7 +83,7 @@ static void line_is(struct scratch *s, int turns, uint32_t flags, const char *wa
     rlhf__spread_close(out);
     check_ok(rlhf__file_read(scratch_path(s, "spread.jsonl"), 1 << 20, &b, &err), &err);
     assert_string_equal(rlhf__buf_text(&b), want);
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&b);
     rlhf__folder_close(dir);
     rlhf__rows_finish(&e);
 }

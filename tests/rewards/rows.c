@@ -30,6 +30,6 @@ const char *row_of(const char *answer) {
     rlhf__buf_puts(&text, "}");
     assert_true(text.len < sizeof row);
     memcpy(row, rlhf__buf_text(&text), text.len + 1);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     return row;
 }

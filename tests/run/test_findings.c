@@ -66,7 +66,7 @@ static void found(const phase *p, size_t n, const char *const *want, const char 
             rlhf__buf_printf(&said, "%s%s", i > before ? " " : "", h.said[i]);
         if (strcmp(rlhf__buf_text(&said), want[k - 1]) != 0)
             fail_msg("phase %zu: found '%s', want '%s'", k, rlhf__buf_text(&said), want[k - 1]);
-        rlhf__buf_free(&said);
+        rlhf__buf_finish(&said);
         before = h.n_said;
         if (k == n && (lost ? !h.lost || strcmp(h.lost, lost) != 0 : h.lost != NULL))
             fail_msg("the policy %s", h.lost ? h.lost : "is not lost");

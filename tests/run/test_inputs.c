@@ -23,7 +23,7 @@ static int differs(const json_t *list, const char *dir) {
     check_ok(rlhf__inputs_add_model(now, "m", dir, 1, &err), &err);
     rlhf__inputs_compare(list, now, &text);
     int found = text.len > 0;
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     json_decref(now);
     return found;
 }

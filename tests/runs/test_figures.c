@@ -18,7 +18,7 @@
         struct rlhf__buf out = RLHF__BUF_INIT;                                                     \
         call;                                                                                      \
         assert_string_equal(rlhf__buf_text(&out), want);                                           \
-        rlhf__buf_free(&out);                                                                      \
+        rlhf__buf_finish(&out);                                                                    \
     } while (0)
 
 static void sizes(void **state) {

@@ -29,7 +29,7 @@ static void prints(int width, size_t left, const char *want) {
     add(&t, "long-name", "10/10", "");
     assert_int_equal(rlhf__text_table_put(&t, width, &out), left);
     assert_string_equal(rlhf__buf_text(&out), want);
-    rlhf__buf_free(&out);
+    rlhf__buf_finish(&out);
     rlhf__text_table_finish(&t);
 }
 
@@ -55,7 +55,7 @@ static void a_table_without_titles(void **state) {
     rlhf__text_table_cell(&t, "an unfinished row is not shown");
     rlhf__text_table_put(&t, 0, &out);
     assert_string_equal(rlhf__buf_text(&out), "a                               b\n");
-    rlhf__buf_free(&out);
+    rlhf__buf_finish(&out);
     rlhf__text_table_finish(&t);
 }
 
@@ -65,7 +65,7 @@ static void a_table_without_titles(void **state) {
         struct rlhf__buf out = RLHF__BUF_INIT;                                                     \
         rlhf__put_name_range(&out, names, sizeof names / sizeof *names);                           \
         assert_string_equal(rlhf__buf_text(&out), want);                                           \
-        rlhf__buf_free(&out);                                                                      \
+        rlhf__buf_finish(&out);                                                                    \
     } while (0)
 
 static void names(void **state) {

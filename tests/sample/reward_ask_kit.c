@@ -119,9 +119,9 @@ int setup(void **state) {
                                           .metric_ctx = f,
                                           .cancelled = &f->stopped,
                                           .phase = 3};
-    check_ok(rlhf__instance_create(&f->plugin, &f->services, "rewards/s", NULL, &from, &f->instance,
-                                   &err),
-             &err);
+    check_ok(
+        rlhf__instance_open(&f->plugin, &f->services, "rewards/s", NULL, &from, &f->instance, &err),
+        &err);
     f->s = f->instance->self;
     f->s->host = f->instance->host;
     f->s->stopped = &f->stopped;
@@ -144,7 +144,7 @@ int teardown(void **state) {
     struct fixture *f = *state;
     rlhf__overlap_answers_finish(&f->early);
     rlhf__reward_answer_finish(&f->answer);
-    rlhf__instance_destroy(f->instance);
+    rlhf__instance_close(f->instance);
     fclose(f->log.out);
     free(f->said);
     rlhf__log_finish(&f->log);

@@ -53,7 +53,7 @@ static struct rlhf__response_rules *rules(const char *stop,
     struct rlhf__sampling_config sampling = {.stop = stop};
     struct rlhf__response_rules *r = NULL;
     struct rlhf__error err = {0};
-    if (rlhf__response_rules_create(&sampling, response, tok, &r, &err) != RLHF_OK)
+    if (rlhf__response_rules_open(&sampling, response, tok, &r, &err) != RLHF_OK)
         fail_msg("%s", err.text);
     return r;
 }
@@ -84,7 +84,7 @@ static void texts_may_span_tokens(void **state) {
     // A special token does not have bytes. So its two neighbors are adjacent in the text.
     const int32_t around[] = {A, DOT, EOS, DOT, B};
     assert_int_equal(stops_after(r, around, 5), 5);
-    rlhf__response_rules_destroy(r);
+    rlhf__response_rules_close(r);
 }
 
 static void ids_stop_where_they_are_drawn(void **state) {
@@ -94,11 +94,11 @@ static void ids_stop_where_they_are_drawn(void **state) {
     assert_int_equal(stops_after(r, ids, 7), 6);
     const int32_t text[] = {AB, B, DOTS};
     assert_int_equal(stops_after(r, text, 3), 2);
-    rlhf__response_rules_destroy(r);
+    rlhf__response_rules_close(r);
     r = rules("[]", &plain);
     assert_int_equal(stops_after(r, ids, 7), 0);
     assert_int_equal(rlhf__response_text_end(r, "ab", 2), 2);
-    rlhf__response_rules_destroy(r);
+    rlhf__response_rules_close(r);
 }
 
 static void a_special_token_stops_by_its_text(void **state) {
@@ -106,7 +106,7 @@ static void a_special_token_stops_by_its_text(void **state) {
     struct rlhf__response_rules *r = rules("[\"<|endoftext|>\"]", &plain);
     const int32_t ids[] = {A, B, EOS, A};
     assert_int_equal(stops_after(r, ids, 4), 3);
-    rlhf__response_rules_destroy(r);
+    rlhf__response_rules_close(r);
 }
 
 static void the_text_ends_before_the_first(void **state) {
@@ -116,7 +116,7 @@ static void the_text_ends_before_the_first(void **state) {
     assert_int_equal(rlhf__response_text_end(r, "one\nEND", 7), 3);
     assert_int_equal(rlhf__response_text_end(r, "EN", 2), 2);
     assert_int_equal(rlhf__response_text_end(r, "", 0), 0);
-    rlhf__response_rules_destroy(r);
+    rlhf__response_rules_close(r);
 }
 
 // The rule of the 2019 code: truncate_after 16 counts tokens from 0, so the 17th token is the first
@@ -134,12 +134,12 @@ static void a_period_is_a_token_or_any_with_one(void **state) {
     assert_int_equal(rlhf__response_period(r, ids, 24), 16);
     any.period_min = 17;
     assert_int_equal(rlhf__response_period(r, ids, 24), 18);
-    rlhf__response_rules_destroy(r);
+    rlhf__response_rules_close(r);
     struct rlhf__response_config one = {.period_token = ".", .period_min = 17, .period_max = 24};
     r = rules("[]", &one);
     assert_int_equal(rlhf__response_period(r, ids, 24), 20);
     assert_int_equal(rlhf__response_period(r, ids, 19), -1);
-    rlhf__response_rules_destroy(r);
+    rlhf__response_rules_close(r);
 }
 
 int main(void) {

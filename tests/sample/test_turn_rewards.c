@@ -40,12 +40,12 @@ static int open_all(void **state) {
     write_vocab(s);
     check_ok(rlhf__tokenizer_open(s->dir, &tok, &err), &err);
     check_ok(rlhf__prompts_from_ids(ids, len, 1, tok, &prompts, &err), &err);
-    check_ok(rlhf__response_rules_create(&sampling, &response, tok, &rules, &err), &err);
+    check_ok(rlhf__response_rules_open(&sampling, &response, tok, &rules, &err), &err);
     return 0;
 }
 
 static int close_all(void **state) {
-    rlhf__response_rules_destroy(rules);
+    rlhf__response_rules_close(rules);
     rlhf__prompts_close(prompts);
     rlhf__tokenizer_close(tok);
     return scratch_teardown(state);

@@ -44,7 +44,7 @@ static void check_csv(struct scratch *s, const char *want) {
     struct rlhf__error err = {0};
     check_ok(rlhf__file_read(scratch_path(s, "metrics.csv"), 1 << 20, &b, &err), &err);
     assert_string_equal(rlhf__buf_text(&b), want);
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&b);
 }
 
 #define TWO  "phase,b,eval__x_,loss\n1,1e-07,,0.5\n2,1e-07,2,1\n"
@@ -139,7 +139,7 @@ static void numbers_are_the_hosts(void **state) {
     }
     sink_end(&k);
     check_csv(s, rlhf__buf_text(&want));
-    rlhf__buf_free(&want);
+    rlhf__buf_finish(&want);
 }
 
 #define T(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)

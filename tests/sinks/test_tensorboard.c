@@ -101,7 +101,7 @@ static void the_bytes_of_a_scalar(void **state) {
                         "a\x15\x00\x00\xc0\x3f";
     assert_int_equal(n, 9 + sizeof want - 1);
     assert_memory_equal(p + 9, want, sizeof want - 1);
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&b);
 }
 
 // The summary of an event of one of the first 127 phases.
@@ -115,7 +115,7 @@ static struct rlhf__buf summary_of(struct scratch *s, rlhf_sink_phase *in) {
     record(&b, 1, &p, &n);
     const size_t head = n - 13 < 128 ? 13 : 14; // time, step, key and length of the summary
     rlhf__buf_put(&out, p + head, n - head);
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&b);
     return out;
 }
 
@@ -144,7 +144,7 @@ static void the_bytes_of_a_text(void **state) {
     assert_int_equal(sizeof TABLE - 1, 0x47);
     assert_int_equal(sum.len, sizeof want - 1);
     assert_memory_equal(sum.data, want, sizeof want - 1);
-    rlhf__buf_free(&sum);
+    rlhf__buf_finish(&sum);
 }
 
 static double real(const char *p) {
@@ -182,7 +182,7 @@ static void the_bytes_of_a_histogram(void **state) {
         assert_true(real(p + 61 + 8 * i) == limits[i]);
         assert_true(real(p + 87 + 8 * i) == counts[i]);
     }
-    rlhf__buf_free(&sum);
+    rlhf__buf_finish(&sum);
 }
 
 static void a_resumed_run_cuts_later_events(void **state) {
@@ -196,19 +196,19 @@ static void a_resumed_run_cuts_later_events(void **state) {
     struct rlhf__buf b = read_events(s, name, sizeof name);
     assert_int_equal(record(&b, -1, &p, &n), 4);
     size_t whole = b.len;
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&b);
     assert_int_equal(write_scalar(s, 2, 3, 4), 3); // writes the third phase again
     b = read_events(s, name, sizeof name);
     assert_int_equal(b.len, whole);
     assert_int_equal(record(&b, 3, &p, &n), 4);
     assert_memory_equal(p + n - 4, "\x00\x00\x80\x40", 4);
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&b);
     // The process died before phases 4 and 5 arrived: the sink asks for them.
     assert_int_equal(write_scalar(s, 5, 4, 4), 4);
     assert_int_equal(write_scalar(s, 0, 1, 5), 0);
     b = read_events(s, name, sizeof name);
     assert_int_equal(record(&b, -1, &p, &n), 2);
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&b);
 }
 
 static void damage_ends_what_is_kept(void **state) {
@@ -225,7 +225,7 @@ static void damage_ends_what_is_kept(void **state) {
         const int64_t from = write_scalar(s, 5, 6, 6);
         struct rlhf__buf c = read_events(s, name, sizeof name);
         int got = record(&c, -1, &p, &n); // checks every CRC
-        rlhf__buf_free(&c);
+        rlhf__buf_finish(&c);
         assert_in_range(got, 2, 3);
         assert_int_equal(from, got == 3 ? 2 : 0);
     }
@@ -234,8 +234,8 @@ static void damage_ends_what_is_kept(void **state) {
     assert_int_equal(write_scalar(s, 5, 6, 6), 2);
     struct rlhf__buf c = read_events(s, name, sizeof name);
     assert_int_equal(record(&c, -1, &p, &n), 3);
-    rlhf__buf_free(&c);
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&c);
+    rlhf__buf_finish(&b);
 }
 
 // A record that claims to be huge, and a file with a hole, are read in constant memory.
@@ -258,8 +258,8 @@ static void a_huge_file_is_read_in_constant_memory(void **state) {
     assert_int_equal(setrlimit(RLIMIT_AS, &old), 0);
     struct rlhf__buf c = read_events(s, name, sizeof name);
     assert_int_equal(record(&c, -1, &p, &n), 3);
-    rlhf__buf_free(&b);
-    rlhf__buf_free(&c);
+    rlhf__buf_finish(&b);
+    rlhf__buf_finish(&c);
 }
 
 static void no_link_is_followed(void **state) {

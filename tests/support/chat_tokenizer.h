@@ -22,7 +22,7 @@ static inline void chat_copy(struct scratch *s, const char *from_dir, const char
     snprintf(from, sizeof from, "%s/%s", from_dir, name);
     check_ok(rlhf__file_read(from, 1 << 24, &text, &err), &err);
     scratch_bytes(s, name, text.data, text.len);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
 }
 
 // The tokenizer in from_dir (tests/text/data/bpe) with the special tokens of all templates.

@@ -46,7 +46,7 @@ static rlhf_status send_parts(struct team_thread *t, struct seen *s) {
         if (st == RLHF_OK && rlhf__part_get(&p, to, 1, &s->err) == RLHF_OK) st = RLHF_E_INTERNAL;
     }
     rlhf__parts_finish(&parts);
-    rlhf__buf_free(&own);
+    rlhf__buf_finish(&own);
     return st;
 }
 

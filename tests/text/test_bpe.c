@@ -29,7 +29,7 @@ static struct rlhf__tokenizer *open_form(struct scratch *s, const char *parts, c
                      "\"" S S "\":14,\"ca\":15},\"merges\":[%s]}}",
                      parts, model, merges);
     scratch_bytes(s, "tokenizer.json", text.data, text.len);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     check_ok(rlhf__tokenizer_open(s->dir, &tok, &err), &err);
     return tok;
 }
@@ -184,7 +184,7 @@ static void more_words_than_are_remembered(void **state) {
         assert_memory_equal(back, text.data, text.len);
     }
     free(back);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     rlhf__ids_finish(&ids);
     rlhf__tokenizer_close(tok);
 }
@@ -223,7 +223,7 @@ static void refused(void **state) {
                          "{\"model\":{\"type\":\"BPE\",%s,\"vocab\":{\"a\":0},\"merges\":[]}}",
                          cases[i][0]);
         scratch_bytes(s, "tokenizer.json", text.data, text.len);
-        rlhf__buf_free(&text);
+        rlhf__buf_finish(&text);
         check_error(rlhf__tokenizer_open(s->dir, &tok, &err),
                     i ? RLHF_E_UNSUPPORTED : RLHF_E_INVALID, &err, cases[i][1]);
     }

@@ -140,7 +140,7 @@ static void same_as_whole(const struct rlhf__tokenizer *tok, const char *name) {
     rlhf__ids_finish(&w);
     json_decref(t.list);
     for (size_t k = 0; k < CHECK_COUNT(t.text); k++)
-        rlhf__buf_free(&t.text[k]);
+        rlhf__buf_finish(&t.text[k]);
 }
 
 // A message's text that spells a special token adds no special id to the bridge. The text of the
@@ -167,7 +167,7 @@ static void spelled_out(const struct rlhf__tokenizer *tok, const char *name) {
     rlhf__ids_finish(&p);
     json_decref(t.list);
     for (size_t k = 0; k < CHECK_COUNT(t.text); k++)
-        rlhf__buf_free(&t.text[k]);
+        rlhf__buf_finish(&t.text[k]);
 }
 
 static void random_turns(void **state) {

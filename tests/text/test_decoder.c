@@ -14,7 +14,7 @@ static json_t *parse(const char *text) {
 static struct rlhf__decoder *create(const json_t *part, int bytes) {
     struct rlhf__decoder *decoder = NULL;
     struct rlhf__error err = {0};
-    check_ok(rlhf__decoder_create(part, bytes, &decoder, &err), &err);
+    check_ok(rlhf__decoder_open(part, bytes, &decoder, &err), &err);
     return decoder;
 }
 
@@ -48,7 +48,7 @@ static void as_the_library(void **state) {
         const json_t *text = json_object_get(row, "text");
         expect_text(decoder, json_object_get(row, "tokens"), 0, json_string_value(text),
                     json_string_length(text));
-        rlhf__decoder_destroy(decoder);
+        rlhf__decoder_close(decoder);
         json_decref(row);
     }
     assert_true(rows > 15);
@@ -61,7 +61,7 @@ static void expect(const char *decoder, int bytes, int inside, const char *token
     json_t *part = decoder ? parse(decoder) : NULL, *list = parse(tokens);
     struct rlhf__decoder *d = create(part, bytes);
     expect_text(d, list, inside, want, strlen(want));
-    rlhf__decoder_destroy(d);
+    rlhf__decoder_close(d);
     json_decref(part);
     json_decref(list);
 }
@@ -134,7 +134,7 @@ static void refused(void **state) {
         struct rlhf__decoder *decoder = NULL;
         struct rlhf__error err = {0};
         json_t *part = parse(cases[i].decoder);
-        check_error(rlhf__decoder_create(part, cases[i].bytes, &decoder, &err), cases[i].code, &err,
+        check_error(rlhf__decoder_open(part, cases[i].bytes, &decoder, &err), cases[i].code, &err,
                     cases[i].part);
         assert_null(decoder);
         json_decref(part);

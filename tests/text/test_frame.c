@@ -19,7 +19,7 @@ static void copy(struct scratch *s, const char *from, const char *name) {
     snprintf(path, sizeof path, "%s/%s", from, name);
     check_ok(rlhf__file_read(path, 1 << 20, &bytes, &err), &err);
     scratch_bytes(s, name, bytes.data, bytes.len);
-    rlhf__buf_free(&bytes);
+    rlhf__buf_finish(&bytes);
 }
 
 // A file of tests/hf's GPT-2.

@@ -38,8 +38,8 @@ static void check_line(struct parts *p, const json_t *line) {
     struct rlhf__normalizer *n = NULL;
     struct rlhf__pre_tokenizer *pre = NULL;
     struct rlhf__error err = {0};
-    check_ok(normal ? rlhf__normalizer_create(part, &n, &err)
-                    : rlhf__pre_tokenizer_create(part, &pre, &err),
+    check_ok(normal ? rlhf__normalizer_open(part, &n, &err)
+                    : rlhf__pre_tokenizer_open(part, &pre, &err),
              &err);
     size_t i;
     json_array_foreach(json_object_get(line, "cases"), i, item) {
@@ -52,8 +52,8 @@ static void check_line(struct parts *p, const json_t *line) {
         }
         json_decref(got);
     }
-    rlhf__normalizer_destroy(n);
-    rlhf__pre_tokenizer_destroy(pre);
+    rlhf__normalizer_close(n);
+    rlhf__pre_tokenizer_close(pre);
 }
 
 static void as_the_library_does(void **state) {
@@ -93,7 +93,7 @@ static void ill_formed_bytes(void **state) {
     (void)state;
     rlhf__works_init(&p.works);
     check_ok(rlhf__works_take(&p.works, &p.work, &err), &err);
-    check_ok(rlhf__pre_tokenizer_create(part, &pre, &err), &err);
+    check_ok(rlhf__pre_tokenizer_open(part, &pre, &err), &err);
     check_ok(rlhf__pre_tokenizer_cut(pre, p.work,
                                      "a\xFF\xC3"
                                      "b c",
@@ -106,7 +106,7 @@ static void ill_formed_bytes(void **state) {
         assert_memory_equal(p.work->pieces.text + got->at, want[i], got->n);
     }
     json_decref(part);
-    rlhf__pre_tokenizer_destroy(pre);
+    rlhf__pre_tokenizer_close(pre);
     rlhf__works_give(&p.works, p.work);
     rlhf__works_finish(&p.works);
 }
@@ -117,8 +117,8 @@ static void expect_refused(int normal, const char *text, rlhf_status code, const
     struct rlhf__error err = {0};
     json_t *json = rlhf__json_decode(text, strlen(text), 0, NULL);
     assert_non_null(json);
-    check_error(normal ? rlhf__normalizer_create(json, &n, &err)
-                       : rlhf__pre_tokenizer_create(json, &pre, &err),
+    check_error(normal ? rlhf__normalizer_open(json, &n, &err)
+                       : rlhf__pre_tokenizer_open(json, &pre, &err),
                 code, &err, part);
     assert_true(!n && !pre);
     json_decref(json);
@@ -169,16 +169,16 @@ static rlhf_status normalize(json_t *steps, const char *text, size_t times,
     json_t *all = json_pack("{s:s, s:o}", "type", "Sequence", "normalizers", steps);
     for (size_t i = 0; i < times; i++)
         rlhf__buf_puts(&in, text);
-    check_ok(rlhf__normalizer_create(all, &n, err), err);
+    check_ok(rlhf__normalizer_open(all, &n, err), err);
     const rlhf_status st =
         rlhf__normalizer_apply(n, rlhf__buf_text(&in), in.len, &match, &out, &spare, err);
     rlhf__search_finish(&match);
     assert_in_range(out.cap, 0, (size_t)128 << 20);
     assert_in_range(spare.cap, 0, (size_t)128 << 20);
-    rlhf__normalizer_destroy(n);
-    rlhf__buf_free(&in);
-    rlhf__buf_free(&out);
-    rlhf__buf_free(&spare);
+    rlhf__normalizer_close(n);
+    rlhf__buf_finish(&in);
+    rlhf__buf_finish(&out);
+    rlhf__buf_finish(&spare);
     json_decref(all);
     return st;
 }

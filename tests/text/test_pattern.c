@@ -104,8 +104,8 @@ static void words_by_hand_are_those_of_pcre2(void **state) {
         struct rlhf__error err = {0};
         rlhf_rng rng = {.seed = 3 + k};
         char s[256];
-        check_ok(rlhf__pattern_create(known[k], strlen(known[k]), 1, &hand, &err), &err);
-        check_ok(rlhf__pattern_create(known[k], strlen(known[k]), 0, &pcre, &err), &err);
+        check_ok(rlhf__pattern_open(known[k], strlen(known[k]), 1, &hand, &err), &err);
+        check_ok(rlhf__pattern_open(known[k], strlen(known[k]), 0, &pcre, &err), &err);
         assert_int_equal(rlhf__pattern_rule(hand), (int)k + 1);
         assert_int_equal(rlhf__pattern_rule(pcre), 0);
         for (int i = 0; i < 20000; i++)
@@ -118,8 +118,8 @@ static void words_by_hand_are_those_of_pcre2(void **state) {
             s[n++] = '\n';
             check_words(hand, pcre, s, n);
         }
-        rlhf__pattern_destroy(hand);
-        rlhf__pattern_destroy(pcre);
+        rlhf__pattern_close(hand);
+        rlhf__pattern_close(pcre);
     }
 }
 
@@ -148,7 +148,7 @@ static void refused_with_their_text(void **state) {
     for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
         struct rlhf__pattern *pattern = NULL;
         struct rlhf__error err = {0};
-        check_error(rlhf__pattern_create(cases[i][0], strlen(cases[i][0]), 1, &pattern, &err),
+        check_error(rlhf__pattern_open(cases[i][0], strlen(cases[i][0]), 1, &pattern, &err),
                     RLHF_E_UNSUPPORTED, &err, cases[i][1]);
         assert_non_null(strstr(err.text, "the pattern \""));
         assert_null(pattern);
@@ -199,11 +199,11 @@ static rlhf_status first_match(const char *pattern, char c, size_t n, char end,
     assert_non_null(text);
     memset(text, c, n);
     text[n] = end;
-    check_ok(rlhf__pattern_create(pattern, strlen(pattern), 0, &p, err), err);
+    check_ok(rlhf__pattern_open(pattern, strlen(pattern), 0, &p, err), err);
     rlhf__search_reset(&match, n + 1);
     const rlhf_status st = rlhf__pattern_next(p, text, n + 1, &match, err);
     rlhf__search_finish(&match);
-    rlhf__pattern_destroy(p);
+    rlhf__pattern_close(p);
     free(text);
     return st;
 }
@@ -227,7 +227,7 @@ static void check_windows(const char *pattern, const char *s, size_t n) {
     struct rlhf__buf form = RLHF__BUF_INIT;
     int code = 0;
     size_t at = 0, last = SIZE_MAX;
-    check_ok(rlhf__pattern_create(pattern, strlen(pattern), 0, &p, &err), &err);
+    check_ok(rlhf__pattern_open(pattern, strlen(pattern), 0, &p, &err), &err);
     assert_null(rlhf__pattern_translate(pattern, strlen(pattern), &form));
     pcre2_code *whole = pcre2_compile((PCRE2_SPTR)rlhf__buf_text(&form), form.len,
                                       PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE, &code, &at, NULL);
@@ -254,9 +254,9 @@ static void check_windows(const char *pattern, const char *s, size_t n) {
     }
     pcre2_match_data_free(room);
     pcre2_code_free(whole);
-    rlhf__buf_free(&form);
+    rlhf__buf_finish(&form);
     rlhf__search_finish(&match);
-    rlhf__pattern_destroy(p);
+    rlhf__pattern_close(p);
 }
 
 // The matches are those of a search in the whole text at once, also where a window of the text ends
@@ -289,7 +289,7 @@ static void windows_change_no_match(void **state) {
         }
         for (size_t i = 0; i < CHECK_COUNT(patterns); i++)
             check_windows(patterns[i], rlhf__buf_text(&text), text.len);
-        rlhf__buf_free(&text);
+        rlhf__buf_finish(&text);
     }
 }
 
@@ -317,15 +317,14 @@ static void searches_of_a_text_share_a_budget(void **state) {
         rlhf_status st;
         for (size_t k = 0; k < cases[i].n * (cases[i].n_line + 1); k++)
             rlhf__buf_puts(&text, (k + 1) % (cases[i].n_line + 1) ? "a" : "\n");
-        check_ok(rlhf__pattern_create(cases[i].pattern, strlen(cases[i].pattern), 0, &p, &err),
-                 &err);
+        check_ok(rlhf__pattern_open(cases[i].pattern, strlen(cases[i].pattern), 0, &p, &err), &err);
         rlhf__search_reset(&match, text.len);
         while ((st = rlhf__pattern_next(p, rlhf__buf_text(&text), text.len, &match, &err)) == 1)
             ;
         check_error(st, RLHF_E_UNSUPPORTED, &err, cases[i].why);
         rlhf__search_finish(&match);
-        rlhf__pattern_destroy(p);
-        rlhf__buf_free(&text);
+        rlhf__pattern_close(p);
+        rlhf__buf_finish(&text);
     }
 }
 

@@ -37,8 +37,8 @@ static void split(const struct rlhf__tokenizer *tok, const char *bytes, const ch
         rlhf__buf_putc(&got, '|');
     }
     assert_string_equal(rlhf__buf_text(&got), want);
-    rlhf__buf_free(&text);
-    rlhf__buf_free(&got);
+    rlhf__buf_finish(&text);
+    rlhf__buf_finish(&got);
 }
 
 static void a_character_belongs_to_its_last_token(void **state) {
@@ -85,7 +85,7 @@ static void the_pieces_are_the_text(void **state) {
         if (n) assert_int_equal(end[n - 1], len);
         free(want);
     }
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
 }
 
 int main(void) {

@@ -230,7 +230,7 @@ static void template_tokens(void **state) {
         check_ok(rlhf__tokenizer_open(s->dir, &tok, &err), &err);
         check_ok(rlhf__chat_render(rlhf__tokenizer_chat(tok), &m, 0, &out, &err), &err);
         assert_string_equal(rlhf__buf_text(&out), cases[i].want);
-        rlhf__buf_free(&out);
+        rlhf__buf_finish(&out);
         rlhf__tokenizer_close(tok);
     }
 }

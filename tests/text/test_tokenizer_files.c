@@ -21,7 +21,7 @@ static void write_vocab(struct scratch *s, const char *more) {
     rlhf__buf_puts(&text, more);
     rlhf__buf_puts(&text, "}");
     scratch_bytes(s, "vocab.json", text.data, text.len);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
 }
 
 static void expect_error(struct scratch *s, rlhf_status code, const char *part) {

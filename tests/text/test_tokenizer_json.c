@@ -29,7 +29,7 @@ static void write_file(struct scratch *s, const char *members, const char *in_mo
     put_vocab(&text);
     rlhf__buf_puts(&text, "}}}");
     scratch_bytes(s, "tokenizer.json", text.data, text.len);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
 }
 
 static void write_old(struct scratch *s, const char *merges) {
@@ -38,7 +38,7 @@ static void write_old(struct scratch *s, const char *merges) {
     put_vocab(&text);
     rlhf__buf_puts(&text, "}");
     scratch_bytes(s, "vocab.json", text.data, text.len);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     scratch_text(s, "merges.txt", merges);
 }
 
@@ -206,7 +206,7 @@ static void members_of_another_type_are_refused(void **state) {
     put_vocab(&text);
     rlhf__buf_puts(&text, "}}}");
     scratch_bytes(s, "tokenizer.json", text.data, text.len);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     expect_error(s, RLHF_E_INVALID, "model.merges: expected an array, found an object");
 }
 
@@ -314,7 +314,7 @@ static void a_pattern_that_takes_too_long_is_named(void **state) {
                            "\"normalized\":true,\"content\":\"%s\"}]",
                      hard);
     write_file(s, rlhf__buf_text(&text), "");
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     expect_error(s, RLHF_E_UNSUPPORTED, why);
     expect_error(s, RLHF_E_UNSUPPORTED, "tokenizer.json: the pattern");
 }
@@ -329,7 +329,7 @@ static void models_without_a_type(void **state) {
     put_vocab(&text);
     rlhf__buf_puts(&text, "}}}");
     scratch_bytes(s, "tokenizer.json", text.data, text.len);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     expect_ids(s, "ab", 0, IDS(256));
     scratch_text(s, "tokenizer.json",
                  "{\"normalizer\": {\"type\": \"BertNormalizer\"}, \"pre_tokenizer\":"

@@ -118,7 +118,7 @@ void tokenizer_text(struct scratch *s, const char *name, const char *text) {
     if (at) put_bytes(&out, JSON_BYTES);
     if (at) rlhf__buf_puts(&out, at + 1);
     scratch_text(s, name, rlhf__buf_text(&out));
-    rlhf__buf_free(&out);
+    rlhf__buf_finish(&out);
 }
 
 void model_begin(struct model *m, struct scratch *s, const char *config, const char *tokenizer) {
@@ -133,7 +133,7 @@ void model_begin(struct model *m, struct scratch *s, const char *config, const c
 }
 
 void model_end(struct model *m) {
-    rlhf__buf_free(&m->file);
+    rlhf__buf_finish(&m->file);
     json_decref((json_t *)(uintptr_t)m->m.config);
 }
 

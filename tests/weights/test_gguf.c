@@ -60,9 +60,9 @@ static void llama(void **state) {
                      "rope_freqs.weight 2 type 0 at 2496\n",
                      rlhf__buf_text(&tokens), rlhf__buf_text(&types));
     assert_string_equal(reader_head(&r, bytes, len), rlhf__buf_text(&says));
-    rlhf__buf_free(&tokens);
-    rlhf__buf_free(&types);
-    rlhf__buf_free(&says);
+    rlhf__buf_finish(&tokens);
+    rlhf__buf_finish(&types);
+    rlhf__buf_finish(&says);
     const uint8_t *data = r.p;
     assert_int_equal(r.end - data, 2528); // the last tensor is padded, too
     // The rows of a head of 4 come in the order 0, 2, 1, 3.
@@ -87,7 +87,7 @@ static void llama(void **state) {
     memcpy(divisor, data + 2496, sizeof divisor);
     assert_true(divisor[0] == 1);
     assert_float_equal(divisor[1], 3.044306, 1e-5);
-    rlhf__buf_free(&r.out);
+    rlhf__buf_finish(&r.out);
     model_end(&m);
 }
 
@@ -129,7 +129,7 @@ static void gpt2(void **state) {
             memcpy(&x, r.p + 2176 + (row * 2 + c) * 4, sizeof x);
             assert_true(x == m.data[4][c * 6 + row]);
         }
-    rlhf__buf_free(&r.out);
+    rlhf__buf_finish(&r.out);
     model_end(&m);
 }
 

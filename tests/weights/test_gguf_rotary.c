@@ -46,8 +46,8 @@ static void rotary(void **state) {
         const uint8_t *bytes = model_written(&m, &len);
         const char *got = reader_head(&r, bytes, len);
         if (!strstr(got, cases[i].says)) fail_msg("%s: %s", cases[i].fields, got);
-        rlhf__buf_free(&r.out);
-        rlhf__buf_free(&config);
+        rlhf__buf_finish(&r.out);
+        rlhf__buf_finish(&config);
         model_end(&m);
     }
 }
@@ -81,8 +81,8 @@ static void llama3_context(void **state) {
         float divisor[2];
         memcpy(divisor, r.end - 32, sizeof divisor);
         assert_float_equal(divisor[1], cases[i].divisor, 1e-5);
-        rlhf__buf_free(&r.out);
-        rlhf__buf_free(&config);
+        rlhf__buf_finish(&r.out);
+        rlhf__buf_finish(&config);
         model_end(&m);
     }
 }
@@ -200,8 +200,8 @@ static void as_the_model(void **state) {
             fail_msg("%s: the scale is %g in the file and %g in the model", forms[i], scale,
                      want.scale);
         free(want.frequency);
-        rlhf__buf_free(&r.out);
-        rlhf__buf_free(&config);
+        rlhf__buf_finish(&r.out);
+        rlhf__buf_finish(&config);
         model_end(&m);
     }
 }

@@ -38,7 +38,7 @@ static void sentence_pieces(void **state) {
                                 "tokenizer.ggml.token_type 9 2,6,1,1,1,1\n"
                                 "tokenizer.ggml.scores 9 0,0,0,0,-1,-2\n"
                                 "tokenizer.chat_template 8 {{ x }}\n"));
-    rlhf__buf_free(&r.out);
+    rlhf__buf_finish(&r.out);
     model_end(&m);
 }
 
@@ -62,7 +62,7 @@ static void roles(void **state) {
         const uint8_t *bytes = model_written(&m, &len);
         const char *got = reader_head(&r, bytes, len);
         if (!strstr(got, cases[i][1])) fail_msg("case %zu: no '%s' in %s", i, cases[i][1], got);
-        rlhf__buf_free(&r.out);
+        rlhf__buf_finish(&r.out);
         model_end(&m);
     }
 }
@@ -136,7 +136,7 @@ static void frames(void **state) {
             const char *got = reader_head(&r, bytes, len);
             for (size_t k = 1; k < 3; k++)
                 if (!strstr(got, cases[i][k])) fail_msg("%s: %s", cases[i][0], got);
-            rlhf__buf_free(&r.out);
+            rlhf__buf_finish(&r.out);
         } else {
             model_refused(&m, cases[i][2]);
         }
@@ -264,7 +264,7 @@ static void chat_templates(void **state) {
             const size_t n = strlen(cases[i].keys);
             if (strncmp(got, cases[i].keys, n) != 0 || strncmp(got + n, "token_embd", 10) != 0)
                 fail_msg("case %zu: %.300s", i, got);
-            rlhf__buf_free(&r.out);
+            rlhf__buf_finish(&r.out);
         } else {
             model_refused(&m, cases[i].says);
         }

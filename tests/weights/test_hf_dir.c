@@ -228,7 +228,7 @@ static void tokenizer_files(void **state) {
     assert_false(rlhf__is_file(scratch_path(s, "to/additional_chat_templates/notes.txt")));
     assert_false(rlhf__is_file(scratch_path(s, "to/model.safetensors")));
     assert_false(rlhf__is_file(scratch_path(s, "to/vocab.txt")));
-    rlhf__buf_free(&got);
+    rlhf__buf_finish(&got);
 }
 
 int main(void) {

@@ -39,9 +39,9 @@ static const struct rlhf__tensor_spec good[] = {{L "q_proj.lora_A.weight", 0, 2,
 static void write_tensors(struct scratch *s, const struct rlhf__tensor_spec *spec, size_t n) {
     struct rlhf__weights_writer *w = NULL;
     struct rlhf__error err = {0};
-    check_ok(
-        rlhf__weights_create(NULL, scratch_path(s, RLHF__PEFT_WEIGHTS), spec, n, NULL, 0, &w, &err),
-        &err);
+    check_ok(rlhf__weights_writer_open(NULL, scratch_path(s, RLHF__PEFT_WEIGHTS), spec, n, NULL, 0,
+                                       &w, &err),
+             &err);
     const float zeros[64] = {0};
     for (size_t i = 0; i < n; i++) {
         size_t count = 1;

@@ -58,7 +58,7 @@ static const float half[] = {1.0f, 1.00390625f, 1.01171875f, -0.1f, 3.0e38f};
 static void write_all(const char *path) {
     struct rlhf__weights_writer *w = NULL;
     struct rlhf__error err = {0};
-    check_ok(rlhf__weights_create(NULL, path, specs, N_SPECS, NULL, 0, &w, &err), &err);
+    check_ok(rlhf__weights_writer_open(NULL, path, specs, N_SPECS, NULL, 0, &w, &err), &err);
     check_ok(rlhf__weights_put_f32(w, wide, 2, &err), &err);
     check_ok(rlhf__weights_put_f32(w, wide + 2, 4, &err), &err); // in pieces
     check_ok(rlhf__weights_put_f32(w, &scalar, 1, &err), &err);
@@ -111,8 +111,8 @@ static void same_input_same_bytes(void **state) {
     check_ok(rlhf__file_read(scratch_path(s, "b.safetensors"), 1 << 20, &b, &err), &err);
     assert_int_equal(a.len, b.len);
     assert_memory_equal(a.data, b.data, a.len);
-    rlhf__buf_free(&a);
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&a);
+    rlhf__buf_finish(&b);
 }
 
 // Each header makes one false statement about 16 bytes of data, or is not a header at all.
@@ -193,7 +193,7 @@ static void bad_files(void **state) {
     for (size_t n = 0; n < all.len; n += n + 9 < all.len ? 9 : 1)
         expect_error(scratch_bytes(s, "cut.safetensors", all.data, n), RLHF_E_INVALID,
                      "cut.safetensors");
-    rlhf__buf_free(&all);
+    rlhf__buf_finish(&all);
 }
 
 // If a directory lacks safetensors, the message depends on the file that it has instead.
@@ -236,7 +236,7 @@ static void cut_while_read(void **state) {
     struct rlhf__weights_writer *out = NULL;
     struct rlhf__error err = {0};
     static float values[N];
-    check_ok(rlhf__weights_create(NULL, path, &big, 1, NULL, 0, &out, &err), &err);
+    check_ok(rlhf__weights_writer_open(NULL, path, &big, 1, NULL, 0, &out, &err), &err);
     check_ok(rlhf__weights_put_f32(out, values, N, &err), &err);
     check_ok(rlhf__weights_commit(out, &err), &err);
     struct rlhf__weights *w = expect_open(path);
@@ -334,26 +334,26 @@ static void writer_refusals(void **state) {
     struct rlhf__error err = {0};
     const struct rlhf__tensor_spec twice[] = {{"a", RLHF__TENSOR_F32, 1, {1}},
                                               {"a", RLHF__TENSOR_F32, 1, {1}}};
-    check_error(rlhf__weights_create(NULL, path, twice, 2, NULL, 0, &w, &err), RLHF_E_INVALID, &err,
-                "'a' is taken");
+    check_error(rlhf__weights_writer_open(NULL, path, twice, 2, NULL, 0, &w, &err), RLHF_E_INVALID,
+                &err, "'a' is taken");
     const struct rlhf__tensor_spec uneven[] = {{"a", RLHF__TENSOR_BF16, 1, {1}},
                                                {"b", RLHF__TENSOR_F32, 1, {1}}};
-    check_error(rlhf__weights_create(NULL, path, uneven, 2, NULL, 0, &w, &err), RLHF_E_INVALID,
+    check_error(rlhf__weights_writer_open(NULL, path, uneven, 2, NULL, 0, &w, &err), RLHF_E_INVALID,
                 &err, "'b' would be unaligned");
     const struct rlhf__tensor_spec huge[] = {{"a", RLHF__TENSOR_F32, 2, {INT64_MAX, 4}}};
-    check_error(rlhf__weights_create(NULL, path, huge, 1, NULL, 0, &w, &err), RLHF_E_INVALID, &err,
-                "bad dtype or shape");
-    check_ok(rlhf__weights_create(NULL, path, uneven, 1, NULL, 0, &w, &err), &err);
+    check_error(rlhf__weights_writer_open(NULL, path, huge, 1, NULL, 0, &w, &err), RLHF_E_INVALID,
+                &err, "bad dtype or shape");
+    check_ok(rlhf__weights_writer_open(NULL, path, uneven, 1, NULL, 0, &w, &err), &err);
     check_error(rlhf__weights_put_f32(w, wide, 2, &err), RLHF_E_INVALID, &err, "more data");
     check_error(rlhf__weights_commit(w, &err), RLHF_E_INVALID, &err, "got 0 of its 2 bytes");
     assert_false(rlhf__is_file(path)); // all files are gone
-    check_ok(rlhf__weights_create(NULL, path, uneven, 1, NULL, 0, &w, &err), &err);
+    check_ok(rlhf__weights_writer_open(NULL, path, uneven, 1, NULL, 0, &w, &err), &err);
     check_ok(rlhf__weights_put_f32(w, wide, 1, &err), &err);
     check_error(rlhf__weights_put_f32(w, wide, 1, &err), RLHF_E_INVALID, &err, "more data");
     rlhf__weights_abort(w);
     assert_false(rlhf__is_file(path));
     check_error(
-        rlhf__weights_create(NULL, scratch_path(s, "no/dir/w"), uneven, 1, NULL, 0, &w, &err),
+        rlhf__weights_writer_open(NULL, scratch_path(s, "no/dir/w"), uneven, 1, NULL, 0, &w, &err),
         RLHF_E_IO, &err, "no/dir/w");
 }
 
@@ -396,7 +396,7 @@ static void disk_full(void **state) {
     small.rlim_cur = 1 << 20;
     void (*before)(int) = signal(SIGXFSZ, SIG_IGN);
     setrlimit(RLIMIT_FSIZE, &small);
-    rlhf_status st = rlhf__weights_create(NULL, path, &big, 1, NULL, 0, &w, &err);
+    rlhf_status st = rlhf__weights_writer_open(NULL, path, &big, 1, NULL, 0, &w, &err);
     if (st == RLHF_OK) st = rlhf__weights_put_f32(w, zeros, 1 << 20, &err);
     if (st == RLHF_OK)
         st = rlhf__weights_commit(w, &err);
@@ -409,7 +409,7 @@ static void disk_full(void **state) {
     struct rlhf__buf old = RLHF__BUF_INIT;
     check_ok(rlhf__file_read(path, 100, &old, &err), &err);
     assert_string_equal(old.data, "old");
-    rlhf__buf_free(&old);
+    rlhf__buf_finish(&old);
 }
 
 static void metadata(void **state) {
@@ -417,7 +417,7 @@ static void metadata(void **state) {
     const char *path = scratch_path(*state, "m.safetensors");
     struct rlhf__weights_writer *w = NULL;
     struct rlhf__error err = {0};
-    check_ok(rlhf__weights_create(NULL, path, NULL, 0, meta, 2, &w, &err), &err);
+    check_ok(rlhf__weights_writer_open(NULL, path, NULL, 0, meta, 2, &w, &err), &err);
     check_ok(rlhf__weights_commit(w, &err), &err);
     struct rlhf__weights *r = expect_open(path);
     assert_string_equal(rlhf__weights_metadata(r, "step"), "12");

@@ -73,7 +73,7 @@ static void begin(struct fixture *f, struct scratch *s) {
     for (int i = 0; i < N; i++)
         spec[i] = specs[order[i]];
     const char *path = scratch_path(s, "start.safetensors");
-    check_ok(rlhf__weights_create(NULL, path, spec, N, NULL, 0, &w, &err), &err);
+    check_ok(rlhf__weights_writer_open(NULL, path, spec, N, NULL, 0, &w, &err), &err);
     check_ok(rlhf__weights_put_bytes(w, ids, sizeof ids, &err), &err);
     check_ok(rlhf__weights_put_f32(w, x, 12, &err), &err);
     check_ok(rlhf__weights_put_f32(w, x, 5, &err), &err);
@@ -154,7 +154,7 @@ static void several_files(void **state) {
     assert_non_null(strstr(index, "\"b.weight\": \"model-00002-of-00003.safetensors\""));
     assert_non_null(strstr(index, "\"c.ids\": \"model-00002-of-00003.safetensors\""));
     assert_non_null(strstr(index, "\"d.weight\": \"model-00003-of-00003.safetensors\""));
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     same(&f, RLHF__TENSOR_F16);
     end(&f);
 }

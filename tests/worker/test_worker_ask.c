@@ -76,10 +76,10 @@ static int teardown(void **state) {
     close(f->call);
     close(f->worker.ask.fd);
     close(f->worker.call.fd);
-    rlhf__buf_free(&f->worker.ask.in);
-    rlhf__buf_free(&f->worker.ask.out);
-    rlhf__buf_free(&f->worker.call.in);
-    rlhf__buf_free(&f->worker.call.out);
+    rlhf__buf_finish(&f->worker.ask.in);
+    rlhf__buf_finish(&f->worker.ask.out);
+    rlhf__buf_finish(&f->worker.call.in);
+    rlhf__buf_finish(&f->worker.call.out);
     free(f);
     return 0;
 }
@@ -95,7 +95,7 @@ static void send_encode(const struct fixture *f, size_t bytes) {
     memset(text, 'a', bytes);
     rlhf__wire_end(&b);
     assert_int_equal(rlhf__wire_send(f->call, &b), 0);
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&b);
 }
 
 static void answer(const struct fixture *f) {
@@ -105,7 +105,7 @@ static void answer(const struct fixture *f) {
     rlhf__wire_puts(&b, "");
     rlhf__wire_end(&b);
     assert_int_equal(rlhf__wire_send(f->ask, &b), 0);
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&b);
 }
 
 static rlhf_status ask(struct fixture *f, double timeout_s) {

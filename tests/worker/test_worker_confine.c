@@ -152,7 +152,7 @@ static void words_tell_which_bounds_hold(void **state) {
         rlhf__confined_text(cases[i].in_force, 0, &out);
         lacks = strstr(rlhf__buf_text(&out), "not in force");
         assert_null(strstr(lacks, "memory_mib")); // it was not requested
-        rlhf__buf_free(&out);
+        rlhf__buf_finish(&out);
     }
 }
 

@@ -34,7 +34,7 @@ static void a_frame_has_all_its_bytes(void **state) {
     assert_int_equal(in.bad, 1);
     b.data[15] = 1; // an invalid length
     assert_int_equal(rlhf__wire_front(&b, 0, RLHF__WIRE_MAX, &in, &bytes), -1);
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&b);
 }
 
 static void a_text_is_in_its_frame(void **state) {
@@ -55,7 +55,7 @@ static void a_text_is_in_its_frame(void **state) {
     rlhf__wire_get_items(&in, 4, &n);
     assert_int_equal(n, 0);
     assert_int_equal(in.bad, 1);
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&b);
 }
 
 // ---- batches ----
@@ -231,7 +231,7 @@ static void a_description_is_read_as_it_was_put(void **state) {
     assert_string_equal(d.opts[4].l_def[0], "two");
     assert_null(d.opts[4].l_def[1]);
     rlhf__description_finish(&d);
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&b);
 }
 
 // A description that is truncated at any byte is refused. A description in which a byte is changed
@@ -255,7 +255,7 @@ static void a_bad_description_is_refused(void **state) {
         rlhf__description_finish(&d);
         b.data[n] = (char)~b.data[n];
     }
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&b);
 }
 
 int main(void) {

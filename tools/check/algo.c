@@ -82,7 +82,7 @@ static void end_phase(struct rlhf__probe *t, double loss) {
     RLHF__PASS(rlhf_step_info, &info, minor);
     RLHF__PASS(rlhf_phase_info, &phase, minor);
     for (uint32_t skipped = 0; ops->minibatch_end && skipped < 2; skipped++) {
-        struct rlhf__guards *guards = rlhf__guards_new(t->check->log);
+        struct rlhf__guards *guards = rlhf__guards_open(t->check->log);
         rlhf_step_out *out = RLHF__GUARDED(rlhf_step_out, guards, minor), took;
         if (!out) return;
         rlhf__child_log_doing(t->check->log, "minibatch_end()");
@@ -92,7 +92,7 @@ static void end_phase(struct rlhf__probe *t, double loss) {
         if (rlhf__probe_end(t, ops->minibatch_end(t->self, &info, out), &err) < 0)
             rlhf__child_log_found(t->check->log, RLHF__CHECK_FINITE, "after a step, %s", err.text);
         rlhf__guard_struct_end(RLHF__STRUCT_rlhf_step_out, out, &took, minor, t->check->log);
-        rlhf__guards_free(guards);
+        rlhf__guards_close(guards);
     }
     if (!ops->phase_end) return;
     rlhf__child_log_doing(t->check->log, "phase_end()");

@@ -144,14 +144,14 @@ int rlhf__algo_open(struct rlhf__check *c, uint32_t shards, struct rlhf__probe *
     struct rlhf__error err;
     *plan = (rlhf_plan){0};
     RLHF__PASS(rlhf_run_info, &info, minor);
-    if (rlhf__probe_create(c, NULL, 0, t, &err) < 0) return 0;
-    struct rlhf__guards *guards = rlhf__guards_new(c->log);
+    if (rlhf__probe_init(c, NULL, 0, t, &err) < 0) return 0;
+    struct rlhf__guards *guards = rlhf__guards_open(c->log);
     rlhf_plan *filled = RLHF__GUARDED(rlhf_plan, guards, minor);
     if (!filled) return 0;
     rlhf__probe_begin(t, "plan()");
     rlhf_status st = rlhf__probe_end(t, c->plugin->ops.algo.plan(t->self, &info, filled), &err);
     rlhf__guard_struct_end(RLHF__STRUCT_rlhf_plan, filled, plan, minor, c->log);
-    rlhf__guards_free(guards);
+    rlhf__guards_close(guards);
     if (st == RLHF_OK) st = rlhf__plan_check(c->plugin, plan, &err);
     if (st < 0) rlhf__child_log_found(c->log, RLHF__CHECK_PLAN, "%s", err.text);
     return st == RLHF_OK;
@@ -231,10 +231,10 @@ static void take_results(struct rlhf__algo_batch *b, const rlhf_advantages *out)
 
 rlhf_status rlhf__algo_batch_advantages(struct rlhf__probe *t, struct rlhf__algo_batch *b,
                                         int32_t side, struct rlhf__error *err) {
-    struct maker m = {rlhf__guards_new(t->check->log), side, 1};
+    struct maker m = {rlhf__guards_open(t->check->log), side, 1};
     const int rollout = b->plan.source == RLHF_SOURCE_ROLLOUT;
     if ((!rollout && !(b->plan.flags & RLHF_PLAN_RECOMPUTE_LOGP)) || !m.guards) {
-        rlhf__guards_free(m.guards);
+        rlhf__guards_close(m.guards);
         return RLHF_OK;
     }
     rlhf_rollout in = {.n = (uint32_t)b->n,
@@ -265,7 +265,7 @@ rlhf_status rlhf__algo_batch_advantages(struct rlhf__probe *t, struct rlhf__algo
     if (b->plan.heads & RLHF_HEAD_VALUE)
         in.value_old = IN(&m, b->value_old, b->total, "rollout->value_old");
     RLHF__PASS(rlhf_rollout, &in, t->check->plugin->abi_minor);
-    rlhf__guards_close(m.guards);
+    rlhf__guards_protect(m.guards);
     rlhf_advantages out = lay_results(&m, b);
     rlhf_advantages took,
         *filled = RLHF__GUARDED(rlhf_advantages, m.guards, t->check->plugin->abi_minor);
@@ -285,7 +285,7 @@ rlhf_status rlhf__algo_batch_advantages(struct rlhf__probe *t, struct rlhf__algo
                                t->check->plugin->abi_minor, t->check->log);
         take_results(b, &out);
     }
-    rlhf__guards_free(m.guards);
+    rlhf__guards_close(m.guards);
     return st;
 }
 
@@ -410,12 +410,12 @@ rlhf_status rlhf__algo_batch_loss(struct rlhf__probe *t, struct rlhf__algo_batch
     RLHF__PASS(rlhf_head_arrays, &d, minor);
     part_of(b, from, to, &p);
     if (p.n == 0) return RLHF_OK;
-    struct maker m = {rlhf__guards_new(t->check->log), side, 1};
+    struct maker m = {rlhf__guards_open(t->check->log), side, 1};
     if (!m.guards) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     in.batch_tokens = count_tokens(b, 0);
     lay_heads(&m, b, &p, &x);
     lay_loss(&m, b, &p, &in);
-    rlhf__guards_close(m.guards);
+    rlhf__guards_protect(m.guards);
     lay_slopes(&m, b, &p, &d);
     rlhf_loss_out *out = RLHF__GUARDED(rlhf_loss_out, m.guards, minor);
     if (out) out->d_heads = &d;
@@ -428,6 +428,6 @@ rlhf_status rlhf__algo_batch_loss(struct rlhf__probe *t, struct rlhf__algo_batch
         *loss += result.loss;
         take_slopes(b, &p, &d);
     }
-    rlhf__guards_free(m.guards);
+    rlhf__guards_close(m.guards);
     return st;
 }

@@ -58,7 +58,7 @@ static void fill(const struct table *table, float *score, int64_t *seen) {
 // Call choose_prompts(). `chosen` has CHOSEN elements.
 static rlhf_status choose(struct rlhf__probe *t, const struct table *table, int32_t side,
                           int64_t *chosen, struct rlhf__error *err) {
-    struct rlhf__guards *g = rlhf__guards_new(t->check->log);
+    struct rlhf__guards *g = rlhf__guards_open(t->check->log);
     char *text[PROMPTS] = {0};
     rlhf_str meta[PROMPTS];
     float score[PROMPTS];
@@ -76,7 +76,7 @@ static rlhf_status choose(struct rlhf__probe *t, const struct table *table, int3
         lay(g, score, n * sizeof *score, side, RLHF__CHECK_BORROWED, "prompts->last_score");
     in.seen = lay(g, seen, n * sizeof *seen, side, RLHF__CHECK_BORROWED, "prompts->seen");
     in.meta = lay(g, meta, n * sizeof *meta, side, RLHF__CHECK_BORROWED, "prompts->meta");
-    rlhf__guards_close(g);
+    rlhf__guards_protect(g);
     rlhf_choice out = {0};
     RLHF__PASS(rlhf_choice, &out, t->check->plugin->abi_minor);
     out.prompt = lay(g, chosen, bytes, side, RLHF__CHECK_CHOOSE, "out->prompt");
@@ -89,7 +89,7 @@ static rlhf_status choose(struct rlhf__probe *t, const struct table *table, int3
         st = rlhf__probe_end(t, st, err);
         memcpy(chosen, out.prompt, bytes);
     }
-    rlhf__guards_free(g);
+    rlhf__guards_close(g);
     for (int32_t i = 0; i < table->n; i++)
         free(text[i]);
     return st;

@@ -107,7 +107,7 @@ static rlhf_status run_steps(void *arg, struct rlhf__buf *out) {
     size_t n = 0;
     if (w->walled) rlhf__confine(0, 0, w->scratch ? own : NULL);
     load_once(w);
-    rlhf_status st = rlhf__plugins_create(w->request->dirs, &plugins, &err);
+    rlhf_status st = rlhf__plugins_open(w->request->dirs, &plugins, &err);
     if (st == RLHF_OK) st = rlhf__plugin_open_file(plugins, w->request->path, &found, &n, &err);
     if (st == RLHF_OK && w->plugin >= n) st = rlhf__fail(&err, RLHF_E_INTERNAL, "it has changed");
     if (st == RLHF_OK) st = rlhf__check_services(&c, &err);
@@ -123,7 +123,7 @@ static rlhf_status run_steps(void *arg, struct rlhf__buf *out) {
         rlhf__buf_puts(out, err.text);
     }
     free(found);
-    rlhf__plugins_destroy(plugins);
+    rlhf__plugins_close(plugins);
     return st;
 }
 
@@ -158,7 +158,7 @@ static void add_left(struct rlhf__check_report *r, const char *plugin, const cha
                      function, what);
     json_array_append_new(r->facts, json_pack("{so,so}", "plugin", rlhf__json_text(plugin), "text",
                                               rlhf__json_text(rlhf__buf_text(&text))));
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
 }
 
 // Called after a step has hung. Returns 1 if the other steps of its case must be skipped, because
@@ -187,7 +187,7 @@ static rlhf_status run_case(struct work *w, const char *id, struct rlhf__check_r
         b->inside[0] = 0;
         snprintf(b->doing, sizeof b->doing, "loading it");
         const rlhf_status st = rlhf__child_ask(&limits, run_steps, w, &text, &end, err);
-        rlhf__buf_free(&text);
+        rlhf__buf_finish(&text);
         take_over(r, id, b);
         if (end.answered && st < 0) return st;
         if (b->done) break;
@@ -353,7 +353,7 @@ static rlhf_status describe(void *arg, struct rlhf__buf *out) {
     if (st == RLHF_OK) {
         visit_exports(object, add_export, exports);
         visit_needs(object, add_need, needs);
-        st = rlhf__plugins_create(w->request->dirs, &plugins, &err);
+        st = rlhf__plugins_open(w->request->dirs, &plugins, &err);
     }
     if (st == RLHF_OK) st = open_file(w, plugins, rows, &err);
     json_t *all = json_pack("{so,so,so}", "plugins", rows, "exports", exports, "needs", needs);
@@ -362,7 +362,7 @@ static rlhf_status describe(void *arg, struct rlhf__buf *out) {
     else
         rlhf__buf_puts(out, err.text);
     json_decref(all);
-    rlhf__plugins_destroy(plugins);
+    rlhf__plugins_close(plugins);
     return st;
 }
 
@@ -381,7 +381,7 @@ static void check_symbols(struct rlhf__check_report *r, const json_t *exports,
     rlhf__buf_puts(&text, text.len ? "" : " no library");
     json_array_append_new(r->facts, json_pack("{ss,so}", "plugin", "", "text",
                                               json_sprintf("it needs%s", rlhf__buf_text(&text))));
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
 }
 
 // A sink may write to its own directory of the run.
@@ -444,20 +444,20 @@ static rlhf_status check_all(struct work *w, struct rlhf__check_report *r,
     for (w->plugin = 0; st == RLHF_OK && w->plugin < json_array_size(plugins); w->plugin++)
         st = check_plugin(w, json_array_get(plugins, w->plugin), r, err);
     json_decref(opened);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     return st;
 }
 
 rlhf_status rlhf__check_file(const struct rlhf__check_request *request,
                              struct rlhf__check_report *out, struct rlhf__error *err) {
     *out = (struct rlhf__check_report){json_array(), json_array(), json_array(), 0};
-    struct work w = {.request = request, .log = rlhf__child_log_new()};
+    struct work w = {.request = request, .log = rlhf__child_log_open()};
     if (!w.log || !out->plugins || !out->found || !out->facts) {
-        rlhf__child_log_free(w.log);
+        rlhf__child_log_close(w.log);
         return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     }
     const rlhf_status st = check_all(&w, out, err);
-    rlhf__child_log_free(w.log);
+    rlhf__child_log_close(w.log);
     return st;
 }
 

@@ -59,7 +59,7 @@ static int given_text(struct rlhf__check_row *r, const json_t *row) {
         put(&r->prompt, &r->n_prompt, json_string_value(prompt), json_string_length(prompt)) &&
         put(&r->response, &r->n_response, json_string_value(said), json_string_length(said)) &&
         put(&r->meta, &r->n_meta, rlhf__buf_text(&text), text.len) && !text.bad;
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     return made;
 }
 
@@ -179,7 +179,7 @@ int rlhf__row_call_make(struct rlhf__row_call *c, struct rlhf__child_log *log,
     struct maker m = {c, side, 1};
     size_t total = 0, bytes = 0;
     char *pool = NULL;
-    *c = (struct rlhf__row_call){.guards = rlhf__guards_new(log)};
+    *c = (struct rlhf__row_call){.guards = rlhf__guards_open(log)};
     if (!c->guards) return 0;
     for (uint32_t i = 0; i < n; i++) {
         const struct rlhf__check_row *r = &s->row[rows[i]];
@@ -190,12 +190,12 @@ int rlhf__row_call_make(struct rlhf__row_call *c, struct rlhf__child_log *log,
     if (n > 16) pool = take(&m, bytes, RLHF__CHECK_TEXT, "the texts of the rows");
     for (uint32_t i = 0; m.ok && i < n; i++)
         lay_row(&m, &s->row[rows[i]], i, &pool);
-    rlhf__guards_close(c->guards);
+    rlhf__guards_protect(c->guards);
     if (m.ok) take_out(&m, n, total, per_token, unwritten);
     return m.ok;
 }
 
 void rlhf__row_call_finish(struct rlhf__row_call *c) {
-    rlhf__guards_free(c->guards);
+    rlhf__guards_close(c->guards);
     *c = (struct rlhf__row_call){0};
 }

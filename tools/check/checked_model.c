@@ -22,7 +22,7 @@ int rlhf__checked_fine(struct rlhf__checked_model *m, int32_t rule, rlhf_status 
 
 void rlhf__checked_close(struct rlhf__checked_model *m) {
     rlhf__probe_finish(&m->t);
-    rlhf__memory_plan_destroy(m->memory_plan);
+    rlhf__memory_plan_close(m->memory_plan);
     rlhf__compute_close(m->compute);
 }
 
@@ -42,24 +42,24 @@ static int open_it(struct rlhf__checked_model *m, const rlhf_model_open *how) {
 
 static int get_info(struct rlhf__checked_model *m) {
     const uint32_t minor = m->t.check->plugin->abi_minor;
-    struct rlhf__guards *guards = rlhf__guards_new(m->t.check->log);
+    struct rlhf__guards *guards = rlhf__guards_open(m->t.check->log);
     rlhf_model_info *info = RLHF__GUARDED(rlhf_model_info, guards, minor);
     if (!info) return 0;
     rlhf__probe_begin(&m->t, "info()");
     const rlhf_status st = rlhf__checked_ops(m)->info(m->t.self, info);
     rlhf__guard_struct_end(RLHF__STRUCT_rlhf_model_info, info, &m->info, minor, m->t.check->log);
-    rlhf__guards_free(guards);
+    rlhf__guards_close(guards);
     return rlhf__checked_fine(m, RLHF__CHECK_OPEN, st);
 }
 
 rlhf_status rlhf__checked_param(struct rlhf__checked_model *m, uint32_t i, rlhf_param *out) {
     const uint32_t minor = m->t.check->plugin->abi_minor;
-    struct rlhf__guards *guards = rlhf__guards_new(m->t.check->log);
+    struct rlhf__guards *guards = rlhf__guards_open(m->t.check->log);
     rlhf_param *param = RLHF__GUARDED(rlhf_param, guards, minor);
     if (!param) return RLHF_E_NOMEM;
     const rlhf_status st = rlhf__checked_ops(m)->param(m->t.self, i, param);
     rlhf__guard_struct_end(RLHF__STRUCT_rlhf_param, param, out, minor, m->t.check->log);
-    rlhf__guards_free(guards);
+    rlhf__guards_close(guards);
     return st;
 }
 
@@ -75,9 +75,9 @@ int rlhf__checked_open(struct rlhf__check *c, struct rlhf__checked_model *m, int
     }
     m->table = m->compute->table;
     const struct rlhf__instance *kernels = m->compute->kernels.instance;
-    if (on_plan && rlhf__memory_plan_create(m->table, &m->memory_plan, &err) < 0) return 0;
+    if (on_plan && rlhf__memory_plan_open(m->table, &m->memory_plan, &err) < 0) return 0;
     if (on_plan) m->table = rlhf__memory_plan_table(m->memory_plan);
-    if (rlhf__probe_create(c, NULL, 0, &m->t, &err) < 0) return 0;
+    if (rlhf__probe_init(c, NULL, 0, &m->t, &err) < 0) return 0;
     m->t.kernels = kernels;
     if (!open_it(m, how)) return 0;
     return get_info(m);

@@ -25,13 +25,13 @@ struct rlhf__check_source rlhf__check_source(int32_t rule) {
     return s;
 }
 
-struct rlhf__child_log *rlhf__child_log_new(void) {
+struct rlhf__child_log *rlhf__child_log_open(void) {
     void *at = mmap(NULL, sizeof(struct rlhf__child_log), PROT_READ | PROT_WRITE,
                     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     return at == MAP_FAILED ? NULL : at;
 }
 
-void rlhf__child_log_free(struct rlhf__child_log *b) {
+void rlhf__child_log_close(struct rlhf__child_log *b) {
     if (b) munmap(b, sizeof *b);
 }
 

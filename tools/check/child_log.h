@@ -45,9 +45,9 @@ struct rlhf__child_log {
     char fact[RLHF__CHILD_LOG_FACTS][512];
 };
 
-// Memory shared with a child; NULL if out of memory. Free with rlhf__child_log_free. [main]
-struct rlhf__child_log *rlhf__child_log_new(void);
-void rlhf__child_log_free(struct rlhf__child_log *);
+// Memory shared with a child; NULL if out of memory. Free with rlhf__child_log_close. [main]
+struct rlhf__child_log *rlhf__child_log_open(void);
+void rlhf__child_log_close(struct rlhf__child_log *);
 
 // Report a violation of a rule. Drops duplicates, and keeps only three reports for each rule. [any]
 __attribute__((format(printf, 3, 4))) void

@@ -41,7 +41,7 @@ rlhf_status rlhf__game_open(struct rlhf__check *c, struct rlhf__game *g, int32_t
     const size_t bytes = (size_t)ops_of(c)->state_size;
     struct rlhf__error err;
     memset(g, 0, sizeof *g);
-    g->states = rlhf__guards_new(c->log);
+    g->states = rlhf__guards_open(c->log);
     if (!g->states) return RLHF_E_NOMEM;
     for (size_t i = 0; i < EPISODES; i++) {
         struct rlhf__game_episode *e = &g->of[i];
@@ -53,12 +53,12 @@ rlhf_status rlhf__game_open(struct rlhf__check *c, struct rlhf__game *g, int32_t
         make_row(c, e, i);
         e->open = 1;
     }
-    return rlhf__probe_create(c, NULL, 0, &g->probe, &err);
+    return rlhf__probe_init(c, NULL, 0, &g->probe, &err);
 }
 
 void rlhf__game_finish(struct rlhf__game *g) {
     rlhf__probe_finish(&g->probe);
-    rlhf__guards_free(g->states);
+    rlhf__guards_close(g->states);
     for (size_t i = 0; i < EPISODES; i++)
         free(g->of[i].told);
 }
@@ -270,11 +270,11 @@ static rlhf_status ask(struct rlhf__game *g, int32_t what, int32_t polls, const 
     pthread_t thread;
     memcpy(k.which, which, n * sizeof *which);
     k.in.n = n;
-    struct rlhf__guards *in = rlhf__guards_new(c->log), *out = rlhf__guards_new(c->log);
+    struct rlhf__guards *in = rlhf__guards_open(c->log), *out = rlhf__guards_open(c->log);
     for (uint32_t i = 0; what == STEP && !polls && i < n; i++)
         g->of[which[i]].turn++;
     if (in && out && lay_call(&k, in, out, side)) {
-        rlhf__guards_close(in);
+        rlhf__guards_protect(in);
         if (!elsewhere || pthread_create(&thread, NULL, run, &k) != 0)
             run(&k);
         else
@@ -287,8 +287,8 @@ static rlhf_status ask(struct rlhf__game *g, int32_t what, int32_t polls, const 
     if (k.status < 0 && !rlhf__probe_starved(&g->probe))
         rlhf__child_log_fact(c->log, "%s failed, so what follows was not tested: %s", name_of(&k),
                              k.err.text);
-    rlhf__guards_free(in);
-    rlhf__guards_free(out);
+    rlhf__guards_close(in);
+    rlhf__guards_close(out);
     return k.status;
 }
 

@@ -81,8 +81,8 @@ static rlhf_status reward_update(const rlhf_host *host, const rlhf_reward_update
                          RLHF_SIZE_TO(rlhf_reward_update_report, fresh_after));
 }
 
-rlhf_status rlhf__check_fakes_new(struct rlhf__services *s, const struct rlhf__dirs *dirs,
-                                  struct rlhf__check_fakes **out, struct rlhf__error *err) {
+rlhf_status rlhf__check_fakes_open(struct rlhf__services *s, const struct rlhf__dirs *dirs,
+                                   struct rlhf__check_fakes **out, struct rlhf__error *err) {
     static const char *const labels[] = {"NEGATIVE", "POSITIVE"};
     struct rlhf__check_fakes *f = calloc(1, sizeof *f);
     *out = f;
@@ -115,9 +115,9 @@ rlhf_status rlhf__check_fakes_new(struct rlhf__services *s, const struct rlhf__d
     return rlhf__services_offer(s, RLHF_SVC_LIMITS, RLHF__STRUCT_rlhf_limits, &f->limits, err);
 }
 
-void rlhf__check_fakes_free(struct rlhf__check_fakes *f) { free(f); }
+void rlhf__check_fakes_close(struct rlhf__check_fakes *f) { free(f); }
 
-int32_t rlhf__check_fakes_open(const struct rlhf__check_fakes *f) {
+int32_t rlhf__check_fakes_left(const struct rlhf__check_fakes *f) {
     return f->classifier.open_count + f->tokenizer.open_count + f->reward_model.open_count +
            f->language_model.open_count;
 }

@@ -8,13 +8,13 @@
 
 struct rlhf__check_fakes;
 
-// Offer the fake services. Free *out with rlhf__check_fakes_free. Errors: RLHF_E_NOMEM, and those
+// Offer the fake services. Free *out with rlhf__check_fakes_close. Errors: RLHF_E_NOMEM, and those
 // of rlhf__services_offer. [main]
-rlhf_status rlhf__check_fakes_new(struct rlhf__services *, const struct rlhf__dirs *dirs,
-                                  struct rlhf__check_fakes **out, struct rlhf__error *err);
-void rlhf__check_fakes_free(struct rlhf__check_fakes *); // NULL allowed [main]
+rlhf_status rlhf__check_fakes_open(struct rlhf__services *, const struct rlhf__dirs *dirs,
+                                   struct rlhf__check_fakes **out, struct rlhf__error *err);
+void rlhf__check_fakes_close(struct rlhf__check_fakes *); // NULL allowed [main]
 
 // Returns how many objects of these services were opened and not yet closed. [main]
-int32_t rlhf__check_fakes_open(const struct rlhf__check_fakes *);
+int32_t rlhf__check_fakes_left(const struct rlhf__check_fakes *);
 
 #endif

@@ -61,7 +61,7 @@ void rlhf__guard_install(struct rlhf__child_log *log) {
     sigaction(SIGBUS, &act, NULL);
 }
 
-struct rlhf__guards *rlhf__guards_new(struct rlhf__child_log *log) {
+struct rlhf__guards *rlhf__guards_open(struct rlhf__child_log *log) {
     struct rlhf__guards *all = calloc(1, sizeof *all);
     if (!all) return NULL;
     all->log = log;
@@ -70,7 +70,7 @@ struct rlhf__guards *rlhf__guards_new(struct rlhf__child_log *log) {
     return all;
 }
 
-void rlhf__guards_free(struct rlhf__guards *all) {
+void rlhf__guards_close(struct rlhf__guards *all) {
     if (!all) return;
     for (struct rlhf__guards **at = &alive; *at; at = &(*at)->next) {
         if (*at != all) continue;
@@ -110,7 +110,7 @@ void *rlhf__guard_take(struct rlhf__guards *all, size_t n, int32_t side, int32_t
     return g->at;
 }
 
-void rlhf__guards_close(struct rlhf__guards *all) {
+void rlhf__guards_protect(struct rlhf__guards *all) {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     for (struct guard *g = all->first; g; g = g->next)
         if (!g->closed && g->n_map > 2 * page)

@@ -19,19 +19,19 @@ enum rlhf__guard_side {
 // Guarded memory of one call.
 struct rlhf__guards;
 
-// Returns an empty object, or NULL if out of memory. Free it with rlhf__guards_free. The fault
+// Returns an empty object, or NULL if out of memory. Free it with rlhf__guards_close. The fault
 // handler reports to `log`. [main]
-struct rlhf__guards *rlhf__guards_new(struct rlhf__child_log *log);
-void rlhf__guards_free(struct rlhf__guards *); // unmaps; NULL allowed [main]
+struct rlhf__guards *rlhf__guards_open(struct rlhf__child_log *log);
+void rlhf__guards_close(struct rlhf__guards *); // unmaps; NULL allowed [main]
 
 // Get n bytes, or an inaccessible address if n is 0. `what` names the bytes ("in->ids"). `rule` is
 // the rule that is violated by an access outside of the bytes, or by a write to them after
-// rlhf__guards_close. Returns NULL if out of memory. [main]
+// rlhf__guards_protect. Returns NULL if out of memory. [main]
 void *rlhf__guard_take(struct rlhf__guards *, size_t n, int32_t side, int32_t rule,
                        const char *what);
 
 // Make everything taken so far read-only. [main]
-void rlhf__guards_close(struct rlhf__guards *);
+void rlhf__guards_protect(struct rlhf__guards *);
 
 // Report faults of this process from now on. A child calls this function once. [main]
 void rlhf__guard_install(struct rlhf__child_log *log);

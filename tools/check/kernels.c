@@ -34,7 +34,7 @@ static int try_describe(struct rlhf__check *c, int32_t step) {
     const char *json = NULL;
     if (!ops_of(c)->describe || step > 1) return 0;
     rlhf__child_log_doing(c->log, "describe() of device %u", gpus[step]);
-    if (rlhf__probe_create(c, NULL, 0, &t, &err) == RLHF_OK) {
+    if (rlhf__probe_init(c, NULL, 0, &t, &err) == RLHF_OK) {
         rlhf__probe_begin(&t, "describe()");
         const rlhf_status st = ops_of(c)->describe(t.self, gpus[step], &json);
         if (rlhf__probe_end(&t, st, &err) == RLHF_OK)
@@ -117,7 +117,7 @@ static int try_open(struct rlhf__check *c, int32_t step) {
     rlhf_compute *one = NULL, *two = NULL;
     if (step > 0) return 0;
     rlhf__child_log_doing(c->log, "open(), twice, and close()");
-    if (rlhf__probe_create(c, NULL, 0, &t, &err) == RLHF_OK) {
+    if (rlhf__probe_init(c, NULL, 0, &t, &err) == RLHF_OK) {
         if (open_one(&t, 0, &one, &err) < 0) {
             rlhf__child_log_fact(c->log, "its tables were not tried: %s", err.text);
         } else if (!one || lacks(one)) {
@@ -144,7 +144,7 @@ static int try_no_card(struct rlhf__check *c, int32_t step) {
     rlhf_compute *table = NULL;
     if (step > 0) return 0;
     rlhf__child_log_doing(c->log, "open() of card %d", NO_CARD);
-    if (rlhf__probe_create(c, NULL, 0, &t, &err) == RLHF_OK &&
+    if (rlhf__probe_init(c, NULL, 0, &t, &err) == RLHF_OK &&
         open_one(&t, NO_CARD, &table, &err) == RLHF_OK) {
         rlhf__child_log_found(c->log, RLHF__CHECK_KERNELS_OPEN,
                               "%s succeeds, but there is no such card", c->log->doing);

@@ -64,7 +64,7 @@ static int try_create(struct rlhf__check *c, int32_t step) {
     struct rlhf__error err;
     if (step > 0) return 0;
     rlhf__child_log_doing(c->log, "create() with the options' defaults, then destroy()");
-    if (rlhf__probe_create(c, NULL, 0, &t, &err) < 0) {
+    if (rlhf__probe_init(c, NULL, 0, &t, &err) < 0) {
         if (*rlhf__probe_missing(&t))
             rlhf__child_log_fact(c->log,
                                  "it needs \"%s\", which is not stood in for: what needs "
@@ -145,7 +145,7 @@ static int try_limit(struct rlhf__check *c, int32_t step) {
     rlhf__json_write(&shown, value, 0);
     rlhf__child_log_doing(c->log, "create() with %s=%s", o.key, rlhf__buf_text(&shown));
     json_object_set_new(options, o.key, value);
-    rlhf__probe_create(c, options, 0, &t, &err); // create() may refuse these, with a message
+    rlhf__probe_init(c, options, 0, &t, &err); // create() may refuse these, with a message
     const rlhf_plugin *d = &c->plugin->desc;
     for (uint32_t i = 0; t.config && d->why_unused && i < c->plugin->table.n; i++) {
         rlhf__opt_at(&c->plugin->table, i, &o);
@@ -154,7 +154,7 @@ static int try_limit(struct rlhf__check *c, int32_t step) {
         d->why_unused(&in);
     }
     rlhf__probe_finish(&t);
-    rlhf__buf_free(&shown);
+    rlhf__buf_finish(&shown);
     json_decref(options);
     return 1;
 }
@@ -164,7 +164,7 @@ static int try_memory(struct rlhf__check *c, int32_t step) {
     struct rlhf__error err;
     if (step >= 2000) return 0;
     rlhf__child_log_doing(c->log, "create() with no memory for allocation %d", step + 1);
-    rlhf__probe_create(c, NULL, step + 1, &t, &err);
+    rlhf__probe_init(c, NULL, step + 1, &t, &err);
     const int more = t.host && rlhf__probe_allocs(&t) > step;
     rlhf__probe_finish(&t);
     return more;
@@ -180,7 +180,7 @@ static int try_extension(struct rlhf__check *c, int32_t step) {
     struct rlhf__error err;
     if (!d->extension || step > 1) return 0;
     rlhf__child_log_doing(c->log, "extension(%s, \"%s\")", step ? "self" : "NULL", unknown);
-    if (step == 0 || rlhf__probe_create(c, NULL, 0, &t, &err) == RLHF_OK)
+    if (step == 0 || rlhf__probe_init(c, NULL, 0, &t, &err) == RLHF_OK)
         if (d->extension(t.self, unknown))
             rlhf__child_log_found(c->log, RLHF__CHECK_EXTENSION,
                                   "%s gives a table for an interface that there is not",
@@ -196,11 +196,11 @@ static void round_trip(struct rlhf__check *c, struct rlhf__state_buffer *s,
                        struct rlhf__state_buffer *again) {
     struct rlhf__probe t;
     struct rlhf__error err;
-    if (rlhf__probe_create(c, NULL, 0, &t, &err) == RLHF_OK &&
+    if (rlhf__probe_init(c, NULL, 0, &t, &err) == RLHF_OK &&
         rlhf__state_buffer_save(&t, s, &err) < 0)
         rlhf__child_log_found(c->log, RLHF__CHECK_STATE, "of a fresh instance, %s", err.text);
     rlhf__probe_finish(&t);
-    if (rlhf__probe_create(c, NULL, 0, &t, &err) == RLHF_OK) {
+    if (rlhf__probe_init(c, NULL, 0, &t, &err) == RLHF_OK) {
         if (rlhf__state_buffer_load(&t, s, c->plugin->desc.state_version, &err) < 0)
             rlhf__child_log_found(c->log, RLHF__CHECK_STATE, "its own saved state is refused: %s",
                                   err.text);
@@ -220,7 +220,7 @@ static void full_sink(struct rlhf__check *c, struct rlhf__state_buffer *s) {
     struct rlhf__probe t;
     struct rlhf__error err;
     s->limit = 0;
-    if (rlhf__probe_create(c, NULL, 0, &t, &err) == RLHF_OK) {
+    if (rlhf__probe_init(c, NULL, 0, &t, &err) == RLHF_OK) {
         const rlhf_status st = rlhf__state_buffer_save(&t, s, &err);
         if (s->refused && st != RLHF_E_IO)
             rlhf__child_log_found(c->log, RLHF__CHECK_SAVE,
@@ -233,11 +233,11 @@ static void full_sink(struct rlhf__check *c, struct rlhf__state_buffer *s) {
 static void cut_state(struct rlhf__check *c, struct rlhf__state_buffer *s, uint64_t part) {
     struct rlhf__probe t;
     struct rlhf__error err;
-    if (rlhf__probe_create(c, NULL, 0, &t, &err) == RLHF_OK &&
+    if (rlhf__probe_init(c, NULL, 0, &t, &err) == RLHF_OK &&
         rlhf__state_buffer_save(&t, s, &err) == RLHF_OK && s->len) {
         rlhf__probe_finish(&t);
         s->len = s->len * part / 4;
-        if (rlhf__probe_create(c, NULL, 0, &t, &err) == RLHF_OK &&
+        if (rlhf__probe_init(c, NULL, 0, &t, &err) == RLHF_OK &&
             rlhf__state_buffer_load(&t, s, c->plugin->desc.state_version, &err) == RLHF_OK)
             rlhf__child_log_found(c->log, RLHF__CHECK_LOAD,
                                   "load() of %llu bytes, of which some are missing, succeeded",

@@ -109,13 +109,13 @@ static void check_run_from(struct tapped *k) {
 static void check_all(struct tapped *k) {
     const rlhf_tap_run all = {.keep = 1};
     const uint32_t minor = k->m.t.check->plugin->abi_minor;
-    struct rlhf__guards *guards = rlhf__guards_new(k->m.t.check->log);
+    struct rlhf__guards *guards = rlhf__guards_open(k->m.t.check->log);
     rlhf_tap_info *info = RLHF__GUARDED(rlhf_tap_info, guards, minor);
     if (!info) return;
     rlhf__probe_begin(&k->m.t, "info() of " RLHF_EXT_TAP);
     const rlhf_status st = k->t->info(k->m.t.self, info);
     rlhf__guard_struct_end(RLHF__STRUCT_rlhf_tap_info, info, &k->info, minor, k->m.t.check->log);
-    rlhf__guards_free(guards);
+    rlhf__guards_close(guards);
     if (!fine(k, st)) return;
     if (k->info.d_model != k->m.info.d_model || k->info.n_layer != k->m.info.n_layer ||
         k->info.n_vocab != k->m.info.n_vocab || k->info.n_head < 1 || k->info.head_dim < 1) {

@@ -307,10 +307,10 @@ rlhf_status rlhf__check_services(struct rlhf__check *c, struct rlhf__error *err)
     c->services.phase = -1;
     RLHF_TRY(rlhf__services_offer(&c->services, RLHF_SVC_ROW, RLHF__STRUCT_rlhf_row_service,
                                   rlhf__row_service(), err));
-    return rlhf__check_fakes_new(&c->services, c->dirs, &c->fakes, err);
+    return rlhf__check_fakes_open(&c->services, c->dirs, &c->fakes, err);
 }
 
-void rlhf__check_services_finish(struct rlhf__check *c) { rlhf__check_fakes_free(c->fakes); }
+void rlhf__check_services_finish(struct rlhf__check *c) { rlhf__check_fakes_close(c->fakes); }
 
 static void fill_api(rlhf_host *api, uint32_t minor) {
     RLHF__PASS(rlhf_host, api, minor);
@@ -328,8 +328,8 @@ static void fill_api(rlhf_host *api, uint32_t minor) {
     api->reduce = do_reduce;
 }
 
-rlhf_status rlhf__probe_create(struct rlhf__check *c, const json_t *options, int64_t fail_at,
-                               struct rlhf__probe *t, struct rlhf__error *err) {
+rlhf_status rlhf__probe_init(struct rlhf__check *c, const json_t *options, int64_t fail_at,
+                             struct rlhf__probe *t, struct rlhf__error *err) {
     const rlhf_plugin *d = &c->plugin->desc;
     const struct rlhf__origin from = {.source = "--set", .section = ""};
     *t = (struct rlhf__probe){.check = c};
@@ -379,10 +379,10 @@ void rlhf__probe_finish(struct rlhf__probe *t) {
                               : d->destroy ? "destroy()"
                                            : "the instance's end (it has no destroy())",
                               kept, kept == 1 ? "" : "s", bytes, kept == 1 ? "was" : "were");
-    if (rlhf__check_fakes_open(t->check->fakes) != 0)
+    if (rlhf__check_fakes_left(t->check->fakes) != 0)
         rlhf__child_log_found(
             t->check->log, RLHF__CHECK_LEAK, "after %s, %d models of services were not closed",
-            made ? "destroy()" : "a create() that failed", rlhf__check_fakes_open(t->check->fakes));
+            made ? "destroy()" : "a create() that failed", rlhf__check_fakes_left(t->check->fakes));
     free(t->config);
     rlhf__strings_finish(&t->strings);
     rlhf__cut_tables_finish(&h->cut);

@@ -42,8 +42,8 @@ struct rlhf__probe {
 // allocation fails (1 = the first, 0 = none). Reports violations by create(). If create() fails,
 // err has its message, and the caller decides whether that is a violation. Call rlhf__probe_finish
 // in any case. [main]
-rlhf_status rlhf__probe_create(struct rlhf__check *c, const json_t *options, int64_t fail_at,
-                               struct rlhf__probe *t, struct rlhf__error *err);
+rlhf_status rlhf__probe_init(struct rlhf__check *c, const json_t *options, int64_t fail_at,
+                             struct rlhf__probe *t, struct rlhf__error *err);
 // Destroy the instance and report its leaks. [main]
 void rlhf__probe_finish(struct rlhf__probe *t);
 

@@ -148,7 +148,7 @@ static rlhf_status score_afresh(struct rlhf__check *c, const struct rlhf__row_se
                                 struct scores *to) {
     struct rlhf__probe t;
     struct rlhf__error err;
-    rlhf_status st = rlhf__probe_create(c, NULL, 0, &t, &err);
+    rlhf_status st = rlhf__probe_init(c, NULL, 0, &t, &err);
     if (st == RLHF_OK) st = score(&t, set, rows, n, side, elsewhere, to);
     rlhf__probe_finish(&t);
     to->status = st;
@@ -191,7 +191,7 @@ static int rows_suit(struct rlhf__check *c, const struct rlhf__row_set *set) {
     struct rlhf__error err;
     char name[96];
     int suit = 1;
-    if (rlhf__probe_create(c, NULL, 0, &t, &err) < 0) suit = 0;
+    if (rlhf__probe_init(c, NULL, 0, &t, &err) < 0) suit = 0;
     for (uint32_t i = 0; suit && ops->check_row && i < set->n && i < 64; i++) {
         const struct rlhf__check_row *r = &set->row[i];
         rlhf_row_in row = {
@@ -374,7 +374,7 @@ static rlhf_status score_few(struct rlhf__probe *t, struct few *f, struct scores
 static void check_kept(struct rlhf__check *c, struct few *a, struct rlhf__state_buffer *kept) {
     struct rlhf__probe t;
     struct rlhf__error err;
-    if (rlhf__probe_create(c, NULL, 0, &t, &err) == RLHF_OK &&
+    if (rlhf__probe_init(c, NULL, 0, &t, &err) == RLHF_OK &&
         rlhf__state_buffer_load(&t, kept, c->plugin->desc.state_version, &err) == RLHF_OK &&
         score_few(&t, a, &a->first) == RLHF_OK)
         compare(c, RLHF__CHECK_UNSAVED, "by an instance that load() gave what save() wrote",
@@ -393,7 +393,7 @@ static void check_running(struct rlhf__check *c, struct few *a, struct few *b,
     // If two new instances score the rows differently, this is no sign of state. Another case
     // reports that as "repeat".
     if (score_afresh(c, &a->set, a->row, a->set.n, RLHF__GUARD_END, 0, &a->then) < 0) return;
-    if (rlhf__probe_create(c, NULL, 0, &t, &err) == RLHF_OK &&
+    if (rlhf__probe_init(c, NULL, 0, &t, &err) == RLHF_OK &&
         score_few(&t, a, &a->first) == RLHF_OK &&
         first_difference(&a->first, &a->then, a->set.n) == a->set.n &&
         score_few(&t, b, &b->first) == RLHF_OK &&
@@ -436,7 +436,7 @@ static int try_score_memory(struct rlhf__check *c, int32_t step) {
     if (step >= 200) return 0;
     rlhf__child_log_doing(c->log, "score() of 4 rows with no memory for allocation %d", step + 1);
     if (rlhf__row_set_make(&set, 4, RLHF__ROWS_PLAIN, c->rows) && scores_init(&a, 4) &&
-        rows_suit(c, &set) && rlhf__probe_create(c, NULL, 0, &t, &err) == RLHF_OK) {
+        rows_suit(c, &set) && rlhf__probe_init(c, NULL, 0, &t, &err) == RLHF_OK) {
         const int64_t before = rlhf__probe_allocs(&t);
         rlhf__probe_fail_alloc(&t, step + 1);
         score(&t, &set, rows, 4, RLHF__GUARD_END, 0, &a);

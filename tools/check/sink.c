@@ -44,7 +44,7 @@ static rlhf_status take_answer(const rlhf_sink_answer *known, int64_t *from,
 static rlhf_status begin(struct rlhf__probe *t, const char *own_dir, int resumed, int64_t *from,
                          struct rlhf__error *err) {
     const char *dir = t->check->scratch;
-    struct maker m = {rlhf__guards_new(t->check->log), 1, 0};
+    struct maker m = {rlhf__guards_open(t->check->log), 1, 0};
     const uint32_t minor = t->check->plugin->abi_minor;
     rlhf_sink_answer known = {0};
     if (!m.guards) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
@@ -56,7 +56,7 @@ static rlhf_status begin(struct rlhf__probe *t, const char *own_dir, int resumed
                          .name = lay_text(&m, rlhf__path_base(dir), "run->name"),
                          .config = lay_text(&m, "{\"run\": {\"seed\": 1}}", "run->config")};
     RLHF__PASS(rlhf_sink_run, &run, t->check->plugin->abi_minor);
-    rlhf__guards_close(m.guards);
+    rlhf__guards_protect(m.guards);
     rlhf_sink_answer *answer = RLHF__GUARDED(rlhf_sink_answer, m.guards, minor);
     rlhf__probe_begin(t, "begin()");
     const rlhf_status st =
@@ -64,7 +64,7 @@ static rlhf_status begin(struct rlhf__probe *t, const char *own_dir, int resumed
     const rlhf_status told = rlhf__probe_end(t, st, err);
     if (answer)
         rlhf__guard_struct_end(RLHF__STRUCT_rlhf_sink_answer, answer, &known, minor, t->check->log);
-    rlhf__guards_free(m.guards);
+    rlhf__guards_close(m.guards);
     return told == RLHF_OK ? take_answer(&known, from, err) : told;
 }
 
@@ -111,7 +111,7 @@ static rlhf_status phase(struct rlhf__probe *t, int64_t number, int empty,
     static const double values[METRICS] = {0.25, NAN, -1e300};
     static const double scores[SAMPLES] = {1, -2.5}, logps[SAMPLES] = {-7.5, NAN};
     static const uint8_t held_out[SAMPLES] = {0, 1};
-    struct maker m = {rlhf__guards_new(t->check->log), 1, 0};
+    struct maker m = {rlhf__guards_open(t->check->log), 1, 0};
     struct laid laid;
     if (!m.guards) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     lay_texts(&m, &laid, t->check->plugin->abi_minor);
@@ -136,17 +136,17 @@ static rlhf_status phase(struct rlhf__probe *t, int64_t number, int empty,
         .warning = lay(&m, &laid.sentence, some * sizeof laid.sentence, "phase->warning"),
         .checkpoint = empty ? NULL : lay_text(&m, "checkpoints/000003", "phase->checkpoint")};
     RLHF__PASS(rlhf_sink_phase, &p, t->check->plugin->abi_minor);
-    rlhf__guards_close(m.guards);
+    rlhf__guards_protect(m.guards);
     rlhf__probe_begin(t, "phase()");
     const rlhf_status st = m.ok ? ops_of(t)->phase(t->self, &p) : (rlhf_status)RLHF_E_NOMEM;
     const rlhf_status told = rlhf__probe_end(t, st, err);
-    rlhf__guards_free(m.guards);
+    rlhf__guards_close(m.guards);
     return told;
 }
 
 static rlhf_status end(struct rlhf__probe *t, int32_t how, const char *why,
                        struct rlhf__error *err) {
-    struct maker m = {rlhf__guards_new(t->check->log), 1, 0};
+    struct maker m = {rlhf__guards_open(t->check->log), 1, 0};
     const int failed = how == RLHF_RUN_FAILED;
     if (!m.guards) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     const char *const id = lay_text(&m, "flat", "end->finding_id");
@@ -164,12 +164,12 @@ static rlhf_status end(struct rlhf__probe *t, int32_t how, const char *why,
                        .finding = lay(&m, &sentence, sizeof sentence, "end->finding")};
     RLHF__PASS(rlhf_sink_end, &e, t->check->plugin->abi_minor);
     rlhf_status told = RLHF_OK;
-    rlhf__guards_close(m.guards);
+    rlhf__guards_protect(m.guards);
     if (ops_of(t)->end && m.ok) {
         rlhf__probe_begin(t, "end()");
         told = rlhf__probe_end(t, ops_of(t)->end(t->self, &e), err);
     }
-    rlhf__guards_free(m.guards);
+    rlhf__guards_close(m.guards);
     return told;
 }
 
@@ -209,7 +209,7 @@ static int try_run(struct rlhf__check *c, int32_t step) {
     struct rlhf__error err;
     if (step >= (int32_t)(sizeof forms / sizeof *forms)) return 0;
     rlhf__child_log_doing(c->log, "%s", forms[step].what);
-    if (rlhf__probe_create(c, NULL, 0, &t, &err) == RLHF_OK &&
+    if (rlhf__probe_init(c, NULL, 0, &t, &err) == RLHF_OK &&
         run(&t, forms[step].resumed, forms[step].how, &err) < 0)
         rlhf__child_log_fact(c->log, "%s: it fails, and the run would go on without it: %s",
                              forms[step].what, err.text);
@@ -224,7 +224,7 @@ static int try_run_memory(struct rlhf__check *c, int32_t step) {
     int more = 0;
     if (step >= 200) return 0;
     rlhf__child_log_doing(c->log, "a run with no memory for allocation %d", step + 1);
-    if (rlhf__probe_create(c, NULL, 0, &t, &err) == RLHF_OK) {
+    if (rlhf__probe_init(c, NULL, 0, &t, &err) == RLHF_OK) {
         const int64_t before = rlhf__probe_allocs(&t);
         rlhf__probe_fail_alloc(&t, step + 1);
         run(&t, 0, RLHF_RUN_DONE, &err);

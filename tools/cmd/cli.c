@@ -125,7 +125,7 @@ static rlhf_status print_config(const struct rlhf__config *c, struct rlhf__error
     if (st == RLHF_OK && fwrite(rlhf__buf_text(&text), 1, text.len, stdout) != text.len)
         st = rlhf__fail(err, RLHF_E_IO, "cannot write to standard output: %s", strerror(errno));
     if (st == RLHF_OK) st = rlhf__print_flush(err);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     return st;
 }
 
@@ -166,7 +166,7 @@ static void say_whole_command(const struct options *o, const struct rlhf__config
                  rlhf__buf_text(&say));
     free(rewards);
     free(sinks);
-    rlhf__buf_free(&say);
+    rlhf__buf_finish(&say);
     rlhf__config_finish(&c);
 }
 
@@ -193,7 +193,7 @@ static rlhf_status say_trust(const struct options *o, const struct rlhf__config_
                  "; it has changed since, too: %s, which --allow-changed-inputs accepts",
                  rlhf__buf_text(&changed));
     if (changed.len == 0) say_whole_command(o, req, run, err);
-    rlhf__buf_free(&changed);
+    rlhf__buf_finish(&changed);
     return st;
 }
 
@@ -237,7 +237,7 @@ static rlhf_status with_run(const struct rlhf__env *env, const struct options *o
     if (st == RLHF_OK && rlhf__team_rank(rlhf__joined(&ranks.collective)) == 0)
         env->log->level = config.log.level;
     if (st == RLHF_OK && config.log.format == RLHF__LOG_JSON) speak_json(env->log);
-    if (st == RLHF_OK) st = rlhf__plugins_create(env->dirs, &run.plugins, err);
+    if (st == RLHF_OK) st = rlhf__plugins_open(env->dirs, &run.plugins, err);
     if (st == RLHF_OK)
         st = rlhf__config_resolve(&config, run.plugins, &run.algo, &run.rewards, &run.judge, err);
     if (st == RLHF_OK)
@@ -256,7 +256,7 @@ static rlhf_status with_run(const struct rlhf__env *env, const struct options *o
     }
     free(run.rewards);
     free(run.sinks);
-    rlhf__plugins_destroy(run.plugins);
+    rlhf__plugins_close(run.plugins);
     rlhf__config_finish(&config);
     rlhf__run_dir_finish(&dir);
     return st;
@@ -333,7 +333,7 @@ static rlhf_status print_memory(const struct rlhf__memory_need *need, int json,
     rlhf__memory_need_table(need, &text);
     rlhf_status st = rlhf__buf_ok(&text, err);
     if (st == RLHF_OK) fputs(rlhf__buf_text(&text), stdout);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     return st == RLHF_OK ? rlhf__print_flush(err) : st;
 }
 
@@ -357,7 +357,7 @@ int rlhf__cmd_run(const struct rlhf__run_request *asked_for) {
     rlhf_status st = find_dir(req, &err);
     st = rlhf__team_agree(req->team, RLHF__BARRIER_SETUP, NULL, st, &err);
     if (st == RLHF_OK) st = rlhf__ranks_share(req, &err);
-    if (st == RLHF_OK) st = rlhf__run_create(req, &t, &err);
+    if (st == RLHF_OK) st = rlhf__run_open(req, &t, &err);
     if (t && req->dry_run) rlhf__progress_end(t->report.progress); // do not leave a partial bar
     if (req->dry_run && rlhf__team_rank(req->team) == 0 &&
         print_memory(&need, req->env->log->json, &unprinted) != RLHF_OK && st == RLHF_OK) {
@@ -378,7 +378,7 @@ int rlhf__cmd_run(const struct rlhf__run_request *asked_for) {
     const int has_phases = t && !req->dry_run && t->count.phase > 0 &&
                            (t->report.began > 0 || t->count.phase >= t->count.phases);
     st = rlhf__team_agree(req->team, RLHF__BARRIER_END, NULL, st, &err);
-    rlhf__run_destroy(t);
+    rlhf__run_close(t);
     if (has_phases && rlhf__team_rank(req->team) == 0) run_ended(req);
     if (st != RLHF_OK) {
         int status = rlhf__cmd_end(req->env, st, &err);

@@ -21,8 +21,8 @@ rlhf_status rlhf__command_setup_init(struct rlhf__command_setup *w, const struct
     if (w->adapter.dir)
         RLHF_TRY(rlhf__run_model("--adapter", &w->adapter.dir, w->adapter_room, env->log, err));
     RLHF_TRY(rlhf__dtype_choice(flags->dtype, "--dtype", &w->compute.dtype, err));
-    RLHF_TRY(rlhf__progress_create(progress, env->log, &w->progress, err));
-    return rlhf__plugins_create(env->dirs, &w->plugins, err);
+    RLHF_TRY(rlhf__progress_open(progress, env->log, &w->progress, err));
+    return rlhf__plugins_open(env->dirs, &w->plugins, err);
 }
 
 rlhf_status rlhf__command_setup_start(struct rlhf__command_setup *w, int64_t seed,
@@ -31,7 +31,7 @@ rlhf_status rlhf__command_setup_start(struct rlhf__command_setup *w, int64_t see
     rlhf__progress_note(w->progress, "loading the model");
     RLHF_TRY(rlhf__session_init(&w->session, w->env->dirs, w->env->log, w->env->cancelled,
                                 w->plugins, &w->compute, &run, err));
-    RLHF_TRY(rlhf__text_services_create(&w->session.models, w->env->dirs, &w->served, err));
+    RLHF_TRY(rlhf__text_services_open(&w->session.models, w->env->dirs, &w->served, err));
     const struct rlhf__compute *found = w->session.compute;
     if (found->passed_over[0])
         rlhf__logf(w->env->log, found->passed_level, "no GPU is used: %s", found->passed_over);
@@ -41,10 +41,10 @@ rlhf_status rlhf__command_setup_start(struct rlhf__command_setup *w, int64_t see
 }
 
 void rlhf__command_setup_finish(struct rlhf__command_setup *w) {
-    rlhf__text_services_destroy(w->served);
+    rlhf__text_services_close(w->served);
     rlhf__session_finish(&w->session);
-    rlhf__progress_destroy(w->progress);
-    rlhf__plugins_destroy(w->plugins);
+    rlhf__progress_close(w->progress);
+    rlhf__plugins_close(w->plugins);
 }
 
 struct rlhf__loading rlhf__command_setup_loading(const struct rlhf__command_setup *w,

@@ -55,7 +55,7 @@ static void put_line(struct rlhf__buf *out, char mark, const char *has, const js
         line.len--;
     rlhf__put_printable(out, rlhf__buf_text(&line), line.len, "");
     rlhf__buf_puts(out, "\n");
-    rlhf__buf_free(&line);
+    rlhf__buf_finish(&line);
 }
 
 void rlhf__levels_put(struct rlhf__buf *out, const json_t *levels) {
@@ -153,7 +153,7 @@ static void look_at(const struct rlhf__dirs *dirs, const char *name, json_t *all
         json_array_append_new(all, row_of(name, 0, "", &none));
     }
     json_decref(rows);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
 }
 
 static double gib_of(const json_t *row, const char *key) {
@@ -191,8 +191,8 @@ static void print_row(const json_t *row) {
     rlhf__buf_puts(&shown, "\n");
     rlhf__levels_put(&shown, json_object_get(row, "levels"));
     fputs(rlhf__buf_text(&shown), stdout);
-    rlhf__buf_free(&line);
-    rlhf__buf_free(&shown);
+    rlhf__buf_finish(&line);
+    rlhf__buf_finish(&shown);
 }
 
 int rlhf__cmd_devices(const struct rlhf__env *env, int argc, char **argv) {

@@ -67,7 +67,7 @@ static int several_begin(const struct rlhf__flag *flags, size_t n, const char *t
             rlhf__buf_printf(&list, "%s%s", found++ ? " or " : "", flags[i].name);
     const int said = found > 1 && !list.bad;
     if (said) snprintf(out, cap, " (did you mean %s?)", rlhf__buf_text(&list));
-    rlhf__buf_free(&list);
+    rlhf__buf_finish(&list);
     return said;
 }
 
@@ -92,7 +92,7 @@ static rlhf_status unknown(const struct rlhf__flag *flags, size_t n, const char 
         struct rlhf__buf theirs = RLHF__BUF_INIT;
         if (rlhf__alias_hint(typed, 1, &theirs))
             snprintf(hint, sizeof hint, "%s", rlhf__buf_text(&theirs));
-        rlhf__buf_free(&theirs);
+        rlhf__buf_finish(&theirs);
     }
     if (!hint[0])
         snprintf(hint, sizeof hint, "; see rlhf-host %s%s--help", command, *command ? " " : "");

@@ -93,8 +93,8 @@ static void put_setting(FILE *out, const char *section, const rlhf_opt *o,
     rlhf__put_page(&page, (rlhf_str){rlhf__buf_text(&text), text.len},
                    rlhf__terminal_width(fileno(out), 0));
     fputs(rlhf__buf_text(&page), out);
-    rlhf__buf_free(&text);
-    rlhf__buf_free(&page);
+    rlhf__buf_finish(&text);
+    rlhf__buf_finish(&page);
 }
 
 // Returns 1 if `word` is the section or the full name of the setting, or occurs in the setting's
@@ -180,7 +180,7 @@ static json_t *ask(const struct rlhf__dirs *dirs) {
     json_t *all = NULL;
     if (rlhf__child_run("cpu", describe, &own, &said, &none) == RLHF_OK)
         (void)rlhf__json_parse("cpu", rlhf__buf_text(&said), said.len, &all, &none);
-    rlhf__buf_free(&said);
+    rlhf__buf_finish(&said);
     return all;
 }
 
@@ -191,7 +191,7 @@ rlhf_status rlhf__version(const struct rlhf__dirs *dirs, struct rlhf__error *err
     json_decref(said);
     printf("rlhf-host %s (plugin contract %d.%d)\n%s", RLHF_SDK_VERSION, RLHF_ABI_MAJOR,
            RLHF_ABI_MINOR, rlhf__buf_text(&table));
-    rlhf__buf_free(&table);
+    rlhf__buf_finish(&table);
     return rlhf__print_flush(err);
 }
 

@@ -28,8 +28,8 @@ static void print_page(struct rlhf__buf *lines) {
     rlhf__put_page(&page, (rlhf_str){rlhf__buf_text(lines), lines->len},
                    rlhf__terminal_width(STDOUT_FILENO, 0));
     fputs(rlhf__buf_text(&page), stdout);
-    rlhf__buf_free(&page);
-    rlhf__buf_free(lines);
+    rlhf__buf_finish(&page);
+    rlhf__buf_finish(lines);
 }
 
 int rlhf__search_name(const char *word, const char *name) { return strcasestr(name, word) != NULL; }
@@ -76,7 +76,7 @@ static void print_option(const struct options *v, const struct rlhf__plugin *p, 
     rlhf__buf_printf(&line, "  %s:%s: %s\n      %s\n", p->file, o->key, rlhf__buf_text(&text),
                      o->help);
     print_page(&line);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
 }
 
 static rlhf_status visit_options(void *arg, int32_t kind, const char *path) {
@@ -104,12 +104,12 @@ static void search_options(struct search *s) {
     const int is_algo = a && a->ours && strncmp(a->ours, "algo.", strlen("algo.")) == 0;
     struct options v = {.s = s, .key = is_algo ? a->ours + strlen("algo.") : NULL};
     struct rlhf__error err;
-    if (rlhf__plugins_create(s->env->dirs, &s->plugins, &err) < 0) return;
+    if (rlhf__plugins_open(s->env->dirs, &s->plugins, &err) < 0) return;
     rlhf__plugins_leave_sums(s->plugins);
     v.defaults = rlhf__algo_defaults_all(s->env->dirs, &v.n_defaults);
     rlhf__plugin_each_file(s->env->dirs, visit_options, &v);
     rlhf__algo_defaults_finish(v.defaults, v.n_defaults);
-    rlhf__plugins_destroy(s->plugins);
+    rlhf__plugins_close(s->plugins);
 }
 
 // A plugin file is found as "ppo" and as "ppo.so".
@@ -192,7 +192,7 @@ static void say_alias(struct search *s) {
         printf("TRL's %s%s\n", s->word, rlhf__buf_text(&what));
         s->found++;
     }
-    rlhf__buf_free(&what);
+    rlhf__buf_finish(&what);
 }
 
 static void search_settings(struct search *s) {

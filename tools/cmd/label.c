@@ -117,7 +117,7 @@ static rlhf_status label_rows(const struct rlhf__command_setup *w, const struct 
             ++*kept;
         }
     }
-    if (k) rlhf__buf_free(&k->chats);
+    if (k) rlhf__buf_finish(&k->chats);
     free(k);
     free(logits);
     return st;

@@ -137,7 +137,7 @@ static rlhf_status prepare_text(struct adding *a, const struct place *p, struct 
             rlhf__template_fill(&a->templates, p->template, &text);
             const rlhf_status st =
                 rlhf__template_read(&a->templates, rlhf__buf_text(&text), &c->after, err);
-            rlhf__buf_free(&text);
+            rlhf__buf_finish(&text);
             return st;
         }
         rlhf__template_fill(&a->templates, p->text, &c->after);
@@ -146,7 +146,7 @@ static rlhf_status prepare_text(struct adding *a, const struct place *p, struct 
     RLHF_TRY(rlhf__file_read(c->path, 1 << 22, &c->before, err));
     rlhf__template_fill(&a->templates, p->text, &text);
     const rlhf_status st = insert(c, p, rlhf__buf_text(&text), err);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     return st;
 }
 
@@ -158,7 +158,7 @@ static rlhf_status prepare(struct adding *a, struct rlhf__error *err) {
         struct rlhf__buf path = RLHF__BUF_INIT;
         rlhf__template_fill(&a->templates, p->path, &path);
         rlhf__path_put(c->path, "%s/%s", a->root, rlhf__buf_text(&path));
-        rlhf__buf_free(&path);
+        rlhf__buf_finish(&path);
         RLHF_TRY(prepare_text(a, p, c, err));
     }
     return RLHF_OK;
@@ -222,8 +222,8 @@ rlhf_status rlhf__plugin_in_tree(const char *root, const struct rlhf__new_plugin
     for (size_t i = 0; st == RLHF_OK && i < a->n; i++)
         printf("%s %s\n", a->change[i].is_new ? "made  " : "edited", a->change[i].path);
     for (size_t i = 0; i < a->n; i++) {
-        rlhf__buf_free(&a->change[i].before);
-        rlhf__buf_free(&a->change[i].after);
+        rlhf__buf_finish(&a->change[i].before);
+        rlhf__buf_finish(&a->change[i].after);
     }
     free(a);
     return st;

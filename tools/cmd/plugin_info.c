@@ -53,14 +53,14 @@ rlhf_status rlhf__plugin_file_open(const struct rlhf__dirs *dirs, const char *pa
     RLHF_TRY(rlhf__trust_code(path, dirs, err));
     RLHF_TRY(rlhf__shared_object_open(path, &object, err));
     out->other = rlhf__plugin_abi(object) < 0 && !dlsym(object, "rlhf_kernels_v0");
-    RLHF_TRY(rlhf__plugins_create(dirs, &out->plugins, err));
+    RLHF_TRY(rlhf__plugins_open(dirs, &out->plugins, err));
     if (!with_sum) rlhf__plugins_leave_sums(out->plugins);
     return rlhf__plugin_open_file(out->plugins, path, &out->plugin, &out->n, err);
 }
 
 void rlhf__plugin_file_finish(struct rlhf__plugin_file *f) {
     free(f->plugin);
-    rlhf__plugins_destroy(f->plugins);
+    rlhf__plugins_close(f->plugins);
     *f = (struct rlhf__plugin_file){0};
 }
 
@@ -255,11 +255,11 @@ static rlhf_status print_checked(const struct info *in, const struct rlhf__buf *
         rlhf__put_page(&shown, (rlhf_str){rlhf__buf_text(&safe), safe.len},
                        rlhf__terminal_width(STDOUT_FILENO, 0));
         if (safe.bad) shown.bad = 1;
-        rlhf__buf_free(&safe);
+        rlhf__buf_finish(&safe);
     }
     const rlhf_status st = rlhf__buf_ok(&shown, err);
     if (st == RLHF_OK) fputs(rlhf__buf_text(&shown), stdout);
-    rlhf__buf_free(&shown);
+    rlhf__buf_finish(&shown);
     json_decref(schema);
     return st;
 }
@@ -286,7 +286,7 @@ int rlhf__plugin_info(const struct rlhf__env *env, int argc, char **argv) {
     if (st == RLHF_OK) st = rlhf__plugin_file_ask(path, describe, &in, &text, &err);
     if (st == RLHF_OK) st = print_checked(&in, &text, &err);
     if (st < 0) rlhf__log_error(env->log, err.text);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     free(path);
     free(rest.item);
     return rlhf__exit_status(st);

@@ -97,7 +97,7 @@ static void warn_shared(const struct list *l) {
             rlhf__logf(l->env->log, RLHF_LOG_WARN, "the %s id \"%s\" is in %zu files: %s",
                        rlhf__json_text_in(row, "kind"), rlhf__json_text_in(row, "id"), n,
                        rlhf__buf_text(&files));
-        rlhf__buf_free(&files);
+        rlhf__buf_finish(&files);
     }
 }
 
@@ -192,7 +192,7 @@ static rlhf_status ask(struct list *l, size_t from, size_t to, struct rlhf__erro
                   json_object_get(one, "rows"));
     }
     json_decref(answer);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     return st;
 }
 
@@ -255,7 +255,7 @@ static json_t *printable_rows(json_t *rows) {
             struct rlhf__buf text = RLHF__BUF_INIT;
             rlhf__put_printable(&text, json_string_value(v), json_string_length(v), "");
             json_object_set_new(shown, key, json_string(rlhf__buf_text(&text)));
-            rlhf__buf_free(&text);
+            rlhf__buf_finish(&text);
         }
         json_array_append_new(all, shown);
     }
@@ -297,7 +297,7 @@ int rlhf__plugin_list(const struct rlhf__env *env, int argc, char **argv) {
         struct rlhf__buf text = RLHF__BUF_INIT;
         rlhf__json_write(&text, l.rows, 2);
         puts(rlhf__buf_text(&text));
-        rlhf__buf_free(&text);
+        rlhf__buf_finish(&text);
     } else {
         json_t *shown = printable_rows(l.rows);
         print_table(shown);

@@ -120,7 +120,7 @@ static rlhf_status put_file(const struct making *m, const struct rlhf__folder *i
     struct rlhf__buf text = RLHF__BUF_INIT;
     rlhf_status st = rlhf__template_read(&m->templates, from, &text, err);
     if (st == RLHF_OK) st = rlhf__file_write(in, to, rlhf__buf_text(&text), text.len, err);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     return st;
 }
 
@@ -286,7 +286,7 @@ int rlhf__plugin_new(const struct rlhf__env *env, int argc, char **argv) {
     if (st == RLHF_OK)
         st = o.in_tree ? add_to_tree(&m, o.to ? o.to : ".", &err) : make_directory(&m, &err);
     if (st != RLHF_OK) rlhf__log_error(env->log, err.text);
-    rlhf__buf_free(&m.run);
+    rlhf__buf_finish(&m.run);
     free(rest.item);
     return rlhf__exit_status(st);
 }

@@ -27,6 +27,6 @@ rlhf_status rlhf__template_read(const struct rlhf__templates *t, const char *nam
     rlhf_status st = rlhf__file_read(path, 1 << 20, &text, err);
     if (st == RLHF_OK) rlhf__template_fill(t, rlhf__buf_text(&text), out);
     if (st == RLHF_OK) st = rlhf__buf_ok(out, err);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     return st < 0 ? rlhf__error_context(err, "plugin new: a template of the SDK") : st;
 }

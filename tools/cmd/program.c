@@ -115,7 +115,7 @@ rlhf_status rlhf__print_json_new(json_t *v, struct rlhf__error *err) {
     rlhf__json_write(&line, v, 0);
     rlhf_status st = rlhf__buf_ok(&line, err);
     if (st == RLHF_OK) puts(rlhf__buf_text(&line));
-    rlhf__buf_free(&line);
+    rlhf__buf_finish(&line);
     json_decref(v);
     return st == RLHF_OK ? rlhf__print_flush(err) : st;
 }

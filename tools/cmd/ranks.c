@@ -31,7 +31,7 @@ static void add_file(struct rlhf__sha256 *sum, struct digest *d, const char *dir
         d->there = 1;
         rlhf__sha256_put(sum, rlhf__buf_text(&text), text.len);
     }
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
 }
 
 // Compare the ranks' digests with rank 0's. Sets *any to 1 if the digest of any rank differs, and
@@ -93,8 +93,8 @@ static rlhf_status share_settings(struct rlhf__ranks *r, struct rlhf__team *t, c
     }
     if (st == RLHF_OK) st = rlhf__ship_files(t, &list, *resume, differs ? r->shipped : NULL, err);
     if (st == RLHF_OK && differs) *resume = r->shipped;
-    rlhf__buf_free(&list);
-    rlhf__buf_free(&all);
+    rlhf__buf_finish(&list);
+    rlhf__buf_finish(&all);
     return st;
 }
 
@@ -136,7 +136,7 @@ static rlhf_status share_checkpoint(struct rlhf__team *t, struct rlhf__run_dir *
         st = rlhf__team_agree(t, RLHF__BARRIER_SETUP, NULL, made, err);
         if (st == RLHF_OK) st = rlhf__ship_files(t, &list, from, differs ? out : NULL, err);
     }
-    rlhf__buf_free(&list);
+    rlhf__buf_finish(&list);
     return st;
 }
 

@@ -203,8 +203,8 @@ static rlhf_status open_environment(struct rlhf__eval_setup *t,
     RLHF_TRY(rlhf__playing_check_model(plugin->file, t->model, err));
     RLHF_TRY(rlhf__rewards_offer_limits(&t->config, &t->at.session.services, &t->at.session.limits,
                                         err));
-    return rlhf__playing_create(plugin, &t->at.session.services, &t->config.environment,
-                                "environment", &t->environment, err);
+    return rlhf__playing_instance_open(plugin, &t->at.session.services, &t->config.environment,
+                                       "environment", &t->environment, err);
 }
 
 static rlhf_status open_episodes(struct rlhf__eval_setup *t, int alone, struct rlhf__error *err) {
@@ -278,8 +278,8 @@ rlhf_status rlhf__eval_setup_open(struct rlhf__eval_setup *t, const struct rlhf_
     t->max_mib = o->max_mib;
     rlhf__model_prepend_bos(t->model, t->config.prompts.prepend_bos);
     RLHF_TRY(rlhf__model_choose_chat(t->model, &t->config.prompts, err));
-    st = rlhf__response_rules_create(&t->config.sampling, &t->config.response, t->model->tok,
-                                     &t->rules, err);
+    st = rlhf__response_rules_open(&t->config.sampling, &t->config.response, t->model->tok,
+                                   &t->rules, err);
     if (st == RLHF_OK) st = open_environment(t, o, err);
     if (st == RLHF_OK) st = rlhf__eval_setup_prompts(t, o->prompts, err);
     return st == RLHF_OK ? open_rewards(t, o->reward_flag, err) : st;
@@ -332,10 +332,10 @@ void rlhf__eval_setup_finish(struct rlhf__eval_setup *t) {
     free(t->tally);
     rlhf__rewards_close(t->rewards, t->config.n_reward);
     rlhf__playing_close(&t->episodes);
-    rlhf__instance_destroy(t->environment);
+    rlhf__instance_close(t->environment);
     free(t->reward);
     rlhf__prompts_close(t->prompts);
-    rlhf__response_rules_destroy(t->rules);
+    rlhf__response_rules_close(t->rules);
     rlhf__model_close(t->reference);
     rlhf__model_close(t->model);
     rlhf__command_setup_finish(&t->at);

@@ -225,8 +225,8 @@ static rlhf_status end_line(const struct rlhf__folder *run, int fd, struct rlhf_
         rlhf__buf_putc(&end, '\n');
         st = rlhf__append_buf(fd, FILE_NAME, &end, err);
     }
-    rlhf__buf_free(&text);
-    rlhf__buf_free(&end);
+    rlhf__buf_finish(&text);
+    rlhf__buf_finish(&end);
     return st;
 }
 
@@ -256,7 +256,7 @@ rlhf_status rlhf__table_save(int fd, const json_t *results, struct rlhf__log *lo
         rlhf__buf_putc(&lines, '\n');
     }
     const rlhf_status st = rlhf__append_buf(fd, FILE_NAME, &lines, err);
-    rlhf__buf_free(&lines);
+    rlhf__buf_finish(&lines);
     if (st == RLHF_OK) rlhf__logf(log, RLHF_LOG_INFO, "eval: stored in the run's " FILE_NAME);
     return st;
 }

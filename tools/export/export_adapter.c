@@ -96,8 +96,8 @@ static rlhf_status merge_layers(struct rlhf__export_adapter *a, struct rlhf__exp
         if (x->tensor[at]->plus)
             return rlhf__fail(err, RLHF_E_INVALID, "export: '%s' names the layer %s twice", s->dir,
                               x->tensor[at]->name);
-        RLHF_TRY(rlhf__low_rank_create(x->tensor[at], low, up, rlhf__peft_scale(&s->peft), in_out,
-                                       &a->plus[a->n_plus], err));
+        RLHF_TRY(rlhf__low_rank_open(x->tensor[at], low, up, rlhf__peft_scale(&s->peft), in_out,
+                                     &a->plus[a->n_plus], err));
         own(a, x, at)->plus = a->plus[a->n_plus++];
     }
     return RLHF_OK;
@@ -150,7 +150,7 @@ rlhf_status rlhf__export_adapter_merge(struct rlhf__export_adapter *a,
 
 void rlhf__export_adapter_finish(struct rlhf__export_adapter *a) {
     for (size_t i = 0; i < a->n_plus; i++)
-        rlhf__low_rank_destroy(a->plus[i]);
+        rlhf__low_rank_close(a->plus[i]);
     free(a->plus);
     free(a->made);
     rlhf__weights_close(a->weights);

@@ -147,7 +147,7 @@ static rlhf_status keep_own(const struct rlhf__export_source *s, const struct rl
     rlhf__path_put(path, "%s/README.md", s->dir);
     rlhf_status st = rlhf__file_read(path, (uint64_t)16 << 20, &text, err);
     if (st == RLHF_OK) st = rlhf__file_write(to, "README.md", rlhf__buf_text(&text), text.len, err);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     return st;
 }
 
@@ -161,7 +161,7 @@ rlhf_status rlhf__export_card_write(const struct rlhf__export_card *c,
     how_to_load(&out, c);
     rlhf_status st = rlhf__buf_ok(&out, err);
     if (st == RLHF_OK) st = rlhf__file_write(to, "README.md", rlhf__buf_text(&out), out.len, err);
-    rlhf__buf_free(&out);
+    rlhf__buf_finish(&out);
     return st;
 }
 
@@ -179,7 +179,7 @@ void rlhf__export_code(struct rlhf__buf *out, const char *text, int code) {
         rlhf__buf_putc(out, code && *p == '`' ? '\'' : *p);
     }
     if (code) rlhf__buf_putc(out, '`');
-    rlhf__buf_free(&safe);
+    rlhf__buf_finish(&safe);
 }
 
 // If the text looks like a path, returns its last part, otherwise the whole text. A path begins
@@ -219,7 +219,7 @@ void rlhf__export_json(struct rlhf__buf *out, const json_t *v, int indent) {
     rlhf__json_write(indent ? out : &text, safe, indent);
     if (!indent) rlhf__export_code(out, rlhf__buf_text(&text), 1);
     json_decref(safe);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
 }
 
 // ---- training ----

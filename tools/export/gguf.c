@@ -224,7 +224,7 @@ static rlhf_status put_head(struct rlhf__gguf *g, const struct rlhf__gguf_model 
 static rlhf_status with_plan(const struct rlhf__gguf_model *m, const struct rlhf__folder *in,
                              const char *name, struct rlhf__error *err) {
     struct plan p = {0};
-    struct rlhf__gguf *g = rlhf__gguf_create();
+    struct rlhf__gguf *g = rlhf__gguf_writer_open();
     rlhf_status st = g ? make_plan(m, &p, err) : RLHF__NOMEM(err, "out of memory for a GGUF file");
     if (st == RLHF_OK) st = put_head(g, m, &p, err);
     if (st == RLHF_OK && name) st = rlhf__gguf_begin(g, in, name, err);

@@ -40,7 +40,7 @@ static rlhf_status add_file(struct templates *t, const char *file, const char *n
         st = rlhf__fail(err, RLHF_E_INVALID, "%s: not a text in UTF-8", path);
     if (st == RLHF_OK) st = add(t, name, n_name, v, err);
     json_decref(v);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     return st;
 }
 

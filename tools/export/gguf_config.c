@@ -33,7 +33,7 @@ static rlhf_status refuse(const char *dir, const char *name, const json_t *v,
                                 "%s/config.json: %s is %.200s, which a GGUF file of this "
                                 "architecture cannot say",
                                 dir, name, rlhf__buf_text(&text));
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     return st;
 }
 

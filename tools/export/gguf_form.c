@@ -96,7 +96,7 @@ static rlhf_status byte_level(const json_t *t, const char *dir, struct rlhf__ggu
     struct rlhf__buf what = RLHF__BUF_INIT;
     rlhf__buf_printf(&what, "%.160s%s", text ? text : "none", ignore ? " with ignore_merges" : "");
     rlhf_status st = refuse(dir, "the pre_tokenizer", rlhf__buf_text(&what), err);
-    rlhf__buf_free(&what);
+    rlhf__buf_finish(&what);
     free(text);
     return st;
 }

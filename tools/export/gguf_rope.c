@@ -57,7 +57,7 @@ static rlhf_status bad(const char *dir, const char *name, const json_t *v,
                                 "%s/config.json: %s of the rotary positions is %.200s, which a "
                                 "GGUF file of this architecture cannot say",
                                 dir, name, v ? rlhf__buf_text(&text) : "missing");
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     return st;
 }
 

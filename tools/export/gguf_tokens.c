@@ -51,7 +51,7 @@ static rlhf_status read_merges(struct tokens *t, struct rlhf__error *err) {
             st = rlhf__fail(err, RLHF_E_INVALID, "%s: a line is not UTF-8", path);
         at += next;
     }
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     return st;
 }
 
@@ -239,7 +239,7 @@ static rlhf_status put_merges(struct rlhf__gguf *g, const struct tokens *t,
         rlhf__gguf_item_str(g, rlhf__buf_text(&line), line.len);
     }
     if (st == RLHF_OK) st = rlhf__buf_ok(&line, err);
-    rlhf__buf_free(&line);
+    rlhf__buf_finish(&line);
     return st;
 }
 

@@ -17,7 +17,7 @@ struct rlhf__gguf {
     uint64_t current, done; // the current tensor, and its bytes so far
 };
 
-struct rlhf__gguf *rlhf__gguf_create(void) {
+struct rlhf__gguf *rlhf__gguf_writer_open(void) {
     return calloc(1, sizeof(struct rlhf__gguf));
 }
 
@@ -130,7 +130,7 @@ rlhf_status rlhf__gguf_begin(struct rlhf__gguf *g, const struct rlhf__folder *in
     if (st == RLHF_OK)
         st = rlhf__file_writer_put(g->file, rlhf__buf_text(&g->infos), g->infos.len, err);
     if (st == RLHF_OK) st = put_zeros(g, padding(n), err);
-    rlhf__buf_free(&head);
+    rlhf__buf_finish(&head);
     return st;
 }
 
@@ -148,8 +148,8 @@ rlhf_status rlhf__gguf_put(struct rlhf__gguf *g, const void *bytes, size_t n,
 }
 
 static void destroy(struct rlhf__gguf *g) {
-    rlhf__buf_free(&g->keys);
-    rlhf__buf_free(&g->infos);
+    rlhf__buf_finish(&g->keys);
+    rlhf__buf_finish(&g->infos);
     free(g->size);
     free(g);
 }

@@ -24,7 +24,7 @@ enum rlhf__gguf_type {
 
 // Returns a new file without keys and tensors, or NULL if memory runs out. Free it with
 // rlhf__gguf_commit or rlhf__gguf_abort. [main]
-struct rlhf__gguf *rlhf__gguf_create(void);
+struct rlhf__gguf *rlhf__gguf_writer_open(void);
 
 // These functions add a key. Call them before rlhf__gguf_begin, which reports failed allocations of
 // these functions too. [main]

@@ -112,7 +112,7 @@ static void attention(struct rlhf__buf *out, const struct rlhf__attention *a) {
     }
     rlhf__buf_puts(out, "]");
     if (scratch.bad) out->bad = 1;
-    rlhf__buf_free(&scratch);
+    rlhf__buf_finish(&scratch);
 }
 
 // ---- a subject ----

@@ -183,7 +183,7 @@ static rlhf_status write_page(const struct job *j, const struct rlhf__buf *json,
                                     .json_len = json->len};
     rlhf_status st = rlhf__page_write(&page, &html, err);
     if (st == RLHF_OK) st = rlhf__file_write(NULL, j->o->out, html.data, html.len, err);
-    rlhf__buf_free(&html);
+    rlhf__buf_finish(&html);
     return st;
 }
 
@@ -193,7 +193,7 @@ static rlhf_status print(const struct job *j, struct rlhf__error *err) {
     if (j->o->json || j->o->out) st = rlhf__subjects_json(&json, j->subject, j->n, err);
     if (st == RLHF_OK && j->o->out) st = write_page(j, &json, err);
     if (st == RLHF_OK && j->o->json) fwrite(rlhf__buf_text(&json), 1, json.len, stdout);
-    rlhf__buf_free(&json);
+    rlhf__buf_finish(&json);
     if (st == RLHF_OK && !j->o->json) st = print_tables(j, err);
     if (st == RLHF_OK && j->o->out)
         rlhf__logf(j->setup.env->log, RLHF_LOG_INFO, "the page is %s", j->o->out);
@@ -205,7 +205,7 @@ static rlhf_status print(const struct job *j, struct rlhf__error *err) {
 static rlhf_status run_weights(struct job *j, const struct rlhf__env *env,
                                struct rlhf__error *err) {
     const struct options *o = j->o;
-    RLHF_TRY(rlhf__progress_create(RLHF__PROGRESS_AUTO, env->log, &j->setup.progress, err));
+    RLHF_TRY(rlhf__progress_open(RLHF__PROGRESS_AUTO, env->log, &j->setup.progress, err));
     const struct rlhf__weights_request q = {.base = o->base,
                                             .tuned = o->tuned,
                                             .adapter = o->at.adapter,

@@ -133,8 +133,8 @@ static void put_texts(const struct rlhf__samples_request *q, const struct rlhf__
         rlhf__buf_putc(out, '\n');
         put_pair(out, line[0], line[1], each);
     }
-    rlhf__buf_free(&room[0]);
-    rlhf__buf_free(&room[1]);
+    rlhf__buf_finish(&room[0]);
+    rlhf__buf_finish(&room[1]);
 }
 
 static void put_json(const struct rlhf__samples_request *q, const struct rlhf__gen_result r[2],
@@ -180,7 +180,7 @@ rlhf_status rlhf__inspect_samples(const struct rlhf__env *env,
     }
     rlhf__gen_result_finish(&r[0]);
     rlhf__gen_result_finish(&r[1]);
-    rlhf__buf_free(&out);
+    rlhf__buf_finish(&out);
     rlhf__ids_finish(&ids);
     return st;
 }

@@ -83,7 +83,7 @@ static void put_title(const struct rlhf__subject *s, struct rlhf__buf *out) {
     put_what(s, &what);
     put_wrapped(out, rlhf__buf_text(&what), what.len);
     if (what.bad) out->bad = 1;
-    rlhf__buf_free(&what);
+    rlhf__buf_finish(&what);
     for (uint32_t k = 0; k < s->n_models; k++) {
         rlhf__buf_puts(out, "  ");
         put_cell(out, s->of[k].name, 28);
@@ -266,7 +266,7 @@ static void put_token(const struct rlhf__subject *s, const struct rlhf__moved_to
     rlhf__buf_puts(out, "  ");
     put_cell(out, rlhf__buf_text(&word), 16);
     rlhf__buf_printf(out, " %7.4f -> %-8.4f", m->base, m->tuned);
-    rlhf__buf_free(&word);
+    rlhf__buf_finish(&word);
 }
 
 static void put_moved(const struct rlhf__subject *s, struct rlhf__buf *out) {
@@ -295,7 +295,7 @@ static void put_tokens(const struct rlhf__subject *s, struct rlhf__buf *out) {
             rlhf__buf_printf(out, "%+9.3f", s->measured[k][t]);
         if (s->next.n && pair) rlhf__buf_printf(out, "%9.4f", s->next.kl[t]);
         rlhf__buf_putc(out, '\n');
-        rlhf__buf_free(&word);
+        rlhf__buf_finish(&word);
     }
 }
 
@@ -309,6 +309,6 @@ rlhf_status rlhf__subject_print(const struct rlhf__subject *s, struct rlhf__erro
     put_tokens(s, &out);
     const rlhf_status st = rlhf__buf_ok(&out, err);
     if (st == RLHF_OK) fwrite(rlhf__buf_text(&out), 1, out.len, stdout);
-    rlhf__buf_free(&out);
+    rlhf__buf_finish(&out);
     return st == RLHF_OK ? rlhf__print_flush(err) : st;
 }

@@ -293,7 +293,7 @@ static rlhf_status compare_all(const struct side *base, const struct side *tuned
     if (st == RLHF_OK) st = rlhf__buf_ok(&json, err);
     if (st == RLHF_OK && q->json) fwrite(rlhf__buf_text(&json), 1, json.len, stdout);
     if (st == RLHF_OK && !q->json && all.count) put_total(&all);
-    rlhf__buf_free(&json);
+    rlhf__buf_finish(&json);
     return st == RLHF_OK ? rlhf__print_flush(err) : st;
 }
 

@@ -76,7 +76,7 @@ static rlhf_status find(struct rlhf__words *w, int side, uint32_t i,
         w->id[side][i] = word->id;
         if (ids.n > 1) note(w, word, tok);
     }
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     rlhf__ids_finish(&ids);
     return st;
 }
@@ -128,6 +128,6 @@ void rlhf__words_finish(struct rlhf__words *w) {
     for (int side = 0; side < 2; side++)
         for (uint32_t i = 0; i < w->n[side]; i++)
             free(w->side[side][i].text);
-    rlhf__buf_free(&w->note);
+    rlhf__buf_finish(&w->note);
     memset(w, 0, sizeof *w);
 }

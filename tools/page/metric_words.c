@@ -43,7 +43,7 @@ static json_t *plain(const struct rlhf__buf *in) {
         }
     }
     json_t *text = rlhf__json_text(rlhf__buf_text(&out));
-    rlhf__buf_free(&out);
+    rlhf__buf_finish(&out);
     return text;
 }
 
@@ -88,7 +88,7 @@ static json_t *find(const char *metric) {
             found = json_pack("[o, o]", words, plain(&text));
         }
     }
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     return found;
 }
 

@@ -126,7 +126,7 @@ rlhf_status rlhf__page_write(const struct rlhf__page *page, struct rlhf__buf *ou
     if (st == RLHF_OK) st = rlhf__buf_ok(&script, err);
     if (st == RLHF_OK) put_page(page, &style, &script, out);
     if (st == RLHF_OK) st = rlhf__buf_ok(out, err);
-    rlhf__buf_free(&style);
-    rlhf__buf_free(&script);
+    rlhf__buf_finish(&style);
+    rlhf__buf_finish(&script);
     return st;
 }

@@ -64,7 +64,7 @@ static void put_settings(struct rlhf__buf *out, const json_t *config) {
         comma = ", ";
     }
     rlhf__buf_putc(out, '}');
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     json_decref(flat);
 }
 
@@ -176,7 +176,7 @@ rlhf_status rlhf__report_data_make(const char *const *paths, size_t n,
 }
 
 void rlhf__report_data_finish(struct rlhf__report_data *d) {
-    rlhf__buf_free(&d->json);
+    rlhf__buf_finish(&d->json);
     free(d->title);
     free(d->said);
     *d = (struct rlhf__report_data){.kind = "none"};

@@ -57,7 +57,7 @@ static rlhf_status write_page(const struct rlhf__report_data *data, const char *
     struct rlhf__buf page = RLHF__BUF_INIT;
     rlhf_status st = make_page(data, &page, err);
     if (st == RLHF_OK) st = rlhf__file_write(NULL, path, page.data, page.len, err);
-    rlhf__buf_free(&page);
+    rlhf__buf_finish(&page);
     return st;
 }
 
@@ -102,7 +102,7 @@ static rlhf_status print_done(const struct rlhf__report_data *data, const char *
     rlhf__put_printable(&said, data->said, strlen(data->said), "");
     char shown[RLHF__PATH_CAP];
     printf("%s\n%s\n", rlhf__buf_text(&said), rlhf__printable(path, shown, sizeof shown));
-    rlhf__buf_free(&said);
+    rlhf__buf_finish(&said);
     return rlhf__print_flush(err);
 }
 

@@ -63,8 +63,8 @@ static json_t *command_of(const struct rlhf__run_files *run, const json_t *argv)
         rlhf__put_shell(&out, rlhf__buf_text(&word));
     }
     json_t *text = rlhf__json_text(rlhf__buf_text(&out));
-    rlhf__buf_free(&out);
-    rlhf__buf_free(&word);
+    rlhf__buf_finish(&out);
+    rlhf__buf_finish(&word);
     return text;
 }
 
@@ -160,7 +160,7 @@ static json_t *facts_of(const struct rlhf__run_files *run, const struct events *
     fact(facts, "Started", &text);
     rlhf__settings_put(&text, rlhf__run_files_setting(run, "run.note"));
     fact(facts, "Note", &text);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     return facts;
 }
 

@@ -51,7 +51,7 @@ static void show(struct growing *g, int whole) {
     rlhf__put_printable(&seen, a->text.data + g->shown, end - g->shown, "\n\t");
     fwrite(rlhf__buf_text(&seen), 1, seen.len, g->q->out);
     fflush(g->q->out);
-    rlhf__buf_free(&seen);
+    rlhf__buf_finish(&seen);
     g->shown = end;
     g->last = rlhf__seconds();
 }
@@ -136,7 +136,7 @@ rlhf_status rlhf__answer_sample(const struct rlhf__answer_request *q, struct rlh
 void rlhf__answer_finish(struct rlhf__answer *a) {
     free(a->ids);
     free(a->logp);
-    rlhf__buf_free(&a->text);
+    rlhf__buf_finish(&a->text);
     memset(a, 0, sizeof *a);
 }
 

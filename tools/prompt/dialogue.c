@@ -86,7 +86,7 @@ static void say_numbers(struct rlhf__dialogue *d, rlhf_str text) {
     if (a->n) rlhf__buf_printf(&out, ", log-prob %.1f (%.2f a token)", sum, sum / (double)a->n);
     put_reward(d, text, a, &out);
     printf("%s\n", rlhf__buf_text(&out));
-    rlhf__buf_free(&out);
+    rlhf__buf_finish(&out);
 }
 
 static rlhf_status say_alone(struct rlhf__dialogue *d, rlhf_str text, struct rlhf__error *err) {
@@ -95,7 +95,7 @@ static rlhf_status say_alone(struct rlhf__dialogue *d, rlhf_str text, struct rlh
         rlhf__put_printable(&seen, text.ptr, (size_t)text.len, "\n\t");
         fwrite(rlhf__buf_text(&seen), 1, seen.len, stdout);
         fflush(stdout);
-        rlhf__buf_free(&seen);
+        rlhf__buf_finish(&seen);
     }
     const rlhf_status st = sample(d, d->model, stdout, &d->answer, err);
     putchar('\n');
@@ -131,7 +131,7 @@ static rlhf_status say_both(struct rlhf__dialogue *d, rlhf_str text, struct rlhf
         rlhf__side_by_side(&left, &right, rlhf__terminal_width(STDOUT_FILENO, 80), &out);
         fwrite(rlhf__buf_text(&out), 1, out.len, stdout);
     }
-    rlhf__buf_free(&out);
+    rlhf__buf_finish(&out);
     rlhf__column_finish(&left);
     rlhf__column_finish(&right);
     rlhf__answer_finish(&before);
@@ -192,7 +192,7 @@ static void finish(struct rlhf__dialogue *d) {
     rlhf__dialogue_forget(d, 0);
     rlhf__messages_finish(&d->turns);
     rlhf__dialogue_reward_close(d->reward);
-    rlhf__response_rules_destroy(d->rules);
+    rlhf__response_rules_close(d->rules);
     rlhf__ids_finish(&d->prompt);
     rlhf__answer_finish(&d->answer);
     free(d->under);
@@ -213,11 +213,11 @@ rlhf_status rlhf__dialogue(const struct rlhf__dialogue_start *start, struct rlhf
     const struct rlhf__editor_opts o = {.words = rlhf__dialogue_words(),
                                         .ended = start->setup->env->cancelled,
                                         .interrupted = d.interrupted};
-    if (st == RLHF_OK) st = rlhf__editor_create(&o, &editor, err);
+    if (st == RLHF_OK) st = rlhf__editor_open(&o, &editor, err);
     if (st == RLHF_OK) rlhf__dialogue_describe(&d);
     if (st == RLHF_OK) puts("/help lists the commands, Ctrl-D ends");
     if (st == RLHF_OK) st = lead(&d, editor, err);
-    rlhf__editor_destroy(editor);
+    rlhf__editor_close(editor);
     rlhf__signals_dialogue(0);
     finish(&d);
     return st;

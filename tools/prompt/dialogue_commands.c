@@ -159,7 +159,7 @@ static rlhf_status tokens(struct rlhf__dialogue *d, const char *arg, struct rlhf
     if (a->n == 0) return rlhf__fail(err, RLHF_E_INVALID, "/tokens: there is no text yet");
     const rlhf_status st = rlhf__token_table_put(&t, &out, err);
     if (st == RLHF_OK) fwrite(rlhf__buf_text(&out), 1, out.len, stdout);
-    rlhf__buf_free(&out);
+    rlhf__buf_finish(&out);
     return st;
 }
 

@@ -22,7 +22,7 @@ static char *short_name(const char *given, const char *otherwise) {
     else
         rlhf__buf_puts(&out, otherwise);
     char *name = strdup(rlhf__buf_text(&out));
-    rlhf__buf_free(&out);
+    rlhf__buf_finish(&out);
     return name;
 }
 
@@ -96,7 +96,7 @@ static rlhf_status prepare(struct rlhf__dialogue *d, const struct rlhf__model *m
     *chat = !d->at.raw && rlhf__chat_known(rlhf__tokenizer_chat(m->tok)) != NULL &&
             (!texts_alone || rlhf__command_setup_chat_given(&d->at.chat));
     rlhf_status st = rlhf__typed_stops(d->at.stop, d->at.stop_id, m->tok, rules, &stops, err);
-    rlhf__buf_free(&stops);
+    rlhf__buf_finish(&stops);
     return st;
 }
 
@@ -117,7 +117,7 @@ rlhf_status rlhf__dialogue_use(struct rlhf__dialogue *d, struct rlhf__model *m, 
         rlhf__dialogue_score(d, NULL, err);
     }
     if (env->shared == d->model && d->model) env->shared = NULL;
-    rlhf__response_rules_destroy(d->rules);
+    rlhf__response_rules_close(d->rules);
     rlhf__model_close(d->model);
     free(d->name);
     rlhf__dialogue_forget(d, 0);
@@ -145,5 +145,5 @@ void rlhf__dialogue_describe(const struct rlhf__dialogue *d) {
     if (d->other) rlhf__buf_printf(&out, ", compared with %s", d->other_name);
     if (d->reward) rlhf__buf_printf(&out, ", scored by %s", d->reward_name);
     printf("%s\n", rlhf__buf_text(&out));
-    rlhf__buf_free(&out);
+    rlhf__buf_finish(&out);
 }

@@ -134,8 +134,8 @@ static unsigned char complete_line(EditLine *el, int key) {
         fflush(stdout);
         does = CC_REDISPLAY;
     }
-    rlhf__buf_free(&add);
-    rlhf__buf_free(&list);
+    rlhf__buf_finish(&add);
+    rlhf__buf_finish(&list);
     return does;
 }
 
@@ -256,8 +256,8 @@ int rlhf__editor_edits(const struct rlhf__editor *e) { return e->f.lib != NULL; 
 
 // ---- the editor ----
 
-rlhf_status rlhf__editor_create(const struct rlhf__editor_opts *o, struct rlhf__editor **out,
-                                struct rlhf__error *err) {
+rlhf_status rlhf__editor_open(const struct rlhf__editor_opts *o, struct rlhf__editor **out,
+                              struct rlhf__error *err) {
     struct rlhf__editor *e = *out = calloc(1, sizeof *e);
     if (!e) return RLHF__NOMEM(err, "out of memory for a dialogue");
     e->o = *o;
@@ -265,10 +265,10 @@ rlhf_status rlhf__editor_create(const struct rlhf__editor_opts *o, struct rlhf__
     return RLHF_OK;
 }
 
-void rlhf__editor_destroy(struct rlhf__editor *e) {
+void rlhf__editor_close(struct rlhf__editor *e) {
     if (!e) return;
     close_library(e);
-    rlhf__buf_free(&e->line);
+    rlhf__buf_finish(&e->line);
     free(e);
 }
 

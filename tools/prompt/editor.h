@@ -25,11 +25,11 @@ enum rlhf__editor_event {
 };
 
 // The caller owns *out. Errors: RLHF_E_NOMEM. [main]
-rlhf_status rlhf__editor_create(const struct rlhf__editor_opts *, struct rlhf__editor **out,
-                                struct rlhf__error *err);
+rlhf_status rlhf__editor_open(const struct rlhf__editor_opts *, struct rlhf__editor **out,
+                              struct rlhf__error *err);
 
 // Saves the history. NULL allowed. [main]
-void rlhf__editor_destroy(struct rlhf__editor *);
+void rlhf__editor_close(struct rlhf__editor *);
 
 // Returns 1 if lines can be edited. [main]
 int rlhf__editor_edits(const struct rlhf__editor *);

@@ -97,7 +97,7 @@ static void log_decoding(const struct job *j, struct rlhf__log *log) {
                    "decoding: drawn at temperature %g%s, seed %lld, in %s (--greedy takes the most "
                    "likely token)",
                    o->temperature, rlhf__buf_text(&cut), (long long)o->seed, dtype);
-    rlhf__buf_free(&cut);
+    rlhf__buf_finish(&cut);
 }
 
 // The numbers are those of the model itself, at temperature 1 over all tokens, even if sampling
@@ -150,7 +150,7 @@ static rlhf_status print_block(const struct job *j, const struct rlhf__gen_resul
         if (st == RLHF_OK) st = rlhf__buf_ok(&out, err);
         if (st == RLHF_OK) fwrite(rlhf__buf_text(&out), 1, out.len, stdout);
     }
-    rlhf__buf_free(&out);
+    rlhf__buf_finish(&out);
     return st == RLHF_OK ? rlhf__print_flush(err) : st;
 }
 
@@ -293,8 +293,8 @@ static rlhf_status run(const struct rlhf__env *env, const struct options *o,
     if (st == RLHF_OK) log_decoding(&j, env->log);
     if (st == RLHF_OK) st = sample(&j, env, err);
     rlhf__generate_input_finish(&j.in);
-    rlhf__response_rules_destroy(j.rules);
-    rlhf__buf_free(&j.stops);
+    rlhf__response_rules_close(j.rules);
+    rlhf__buf_finish(&j.stops);
     rlhf__model_close(j.critic);
     rlhf__model_close(m);
     rlhf__command_setup_finish(&w);

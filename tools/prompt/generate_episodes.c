@@ -30,7 +30,7 @@ static rlhf_status give_stops(struct rlhf__given_settings *g, const struct rlhf_
     rlhf__buf_putc(&text, ']');
     const rlhf_status st = rlhf__buf_ok(&text, err);
     if (st == RLHF_OK) rlhf__give(g, "sampling.stop=%s", rlhf__buf_text(&text));
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     return st;
 }
 
@@ -133,7 +133,7 @@ static rlhf_status print(const struct rlhf__generate_episodes *o, const struct r
     }
     const rlhf_status st = rlhf__buf_ok(&b, err);
     if (st == RLHF_OK) fwrite(rlhf__buf_text(&b), 1, b.len, stdout);
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&b);
     return st == RLHF_OK ? rlhf__print_flush(err) : st;
 }
 

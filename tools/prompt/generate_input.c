@@ -98,7 +98,7 @@ static void log_template(const struct rlhf__generate_input *j, struct rlhf__log 
                    "prompts are continued as they are: %s; --template names one", unknown);
     else if (j->how.raw)
         rlhf__logf(log, RLHF_LOG_INFO, "--raw changes nothing: the model has no chat template");
-    rlhf__buf_free(&what);
+    rlhf__buf_finish(&what);
 }
 
 // Warn if a prompt uses a chat template but the template's end-of-turn token does not end

@@ -205,7 +205,7 @@ rlhf_status rlhf__typed_stops(const struct rlhf__flag_list *texts,
     json_decref(list);
     if (st == RLHF_OK) st = rlhf__buf_ok(text, err);
     const struct rlhf__sampling_config sampling = {.stop = rlhf__buf_text(text)};
-    return st == RLHF_OK ? rlhf__response_rules_create(&sampling, &no_rule, tok, out, err) : st;
+    return st == RLHF_OK ? rlhf__response_rules_open(&sampling, &no_rule, tok, out, err) : st;
 }
 
 // ---- printing ----

@@ -135,7 +135,7 @@ static rlhf_status write_call(struct game *g, struct rlhf__error *err) {
     rlhf__buf_printf(&call, ", \"arguments\": %s}\n</tool_call>", *arguments ? arguments : "{}");
     rlhf__buf_clear(text);
     rlhf__buf_put(text, rlhf__buf_text(&call), call.len);
-    rlhf__buf_free(&call);
+    rlhf__buf_finish(&call);
     return rlhf__buf_ok(text, err);
 }
 
@@ -168,7 +168,7 @@ static void show_tools(const struct game *g) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     if (g->reading.tools.list) rlhf__json_write(&text, g->reading.tools.list, 0);
     rlhf__play_show_tools(&g->show, text.data);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
 }
 
 static rlhf_status play(struct game *g, struct rlhf__error *err) {
@@ -201,8 +201,8 @@ static rlhf_status open_environment(struct game *g, struct rlhf__command_setup *
     RLHF_TRY(rlhf__config_resolve_environment(c, w->plugins, &plugin, err));
     RLHF_TRY(rlhf__rewards_offer_limits(c, &w->session.services, &w->session.limits, err));
     g->timeout_s = c->mixing.timeout_s;
-    return rlhf__playing_create(plugin, &w->session.services, &c->environment, "environment",
-                                &g->environment, err);
+    return rlhf__playing_instance_open(plugin, &w->session.services, &c->environment, "environment",
+                                       &g->environment, err);
 }
 
 static rlhf_status start(struct game *g, struct rlhf__command_setup *w, struct rlhf__error *err) {
@@ -236,7 +236,7 @@ static void finish(struct game *g) {
     rlhf__play_reading_finish(&g->reading);
     rlhf__dataset_close(g->rows);
     rlhf__play_input_close(&g->input);
-    rlhf__instance_destroy(g->environment);
+    rlhf__instance_close(g->environment);
 }
 
 static rlhf_status run(const struct rlhf__env *env, const struct options *o,

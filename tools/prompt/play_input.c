@@ -17,7 +17,7 @@ static rlhf_status open_editor(struct rlhf__play_input *p, struct rlhf__error *e
     const struct rlhf__editor_opts o = {.words = {.commands = commands, .with_path = none},
                                         .ended = p->env->cancelled,
                                         .interrupted = rlhf__signals_dialogue(0)};
-    RLHF_TRY(rlhf__editor_create(&o, &p->editor, err));
+    RLHF_TRY(rlhf__editor_open(&o, &p->editor, err));
     say_commands();
     return RLHF_OK;
 }
@@ -34,7 +34,7 @@ rlhf_status rlhf__play_input_open(struct rlhf__play_input *p, const struct rlhf_
 }
 
 void rlhf__play_input_close(struct rlhf__play_input *p) {
-    rlhf__editor_destroy(p->editor);
+    rlhf__editor_close(p->editor);
     if (p->file && p->file != stdin) fclose(p->file);
     *p = (struct rlhf__play_input){0};
 }

@@ -16,7 +16,7 @@ static const char *const roles[] = {"system", "user", "assistant", "tool"};
 static void flush(struct rlhf__buf *b) {
     fwrite(rlhf__buf_text(b), 1, b->len, stdout);
     fflush(stdout);
-    rlhf__buf_free(b);
+    rlhf__buf_finish(b);
 }
 
 // Append a text unchanged. On a terminal, control characters are escaped.
@@ -117,7 +117,7 @@ static void put_reads(const struct rlhf__play_show *s, const struct rlhf__episod
     rlhf__buf_printf(b, "[the policy reads %zu token%s: ", e->read.n, e->read.n == 1 ? "" : "s");
     rlhf__json_write_string(b, rlhf__buf_text(&text), text.len);
     rlhf__buf_puts(b, "]\n");
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
 }
 
 void rlhf__play_show_said(const struct rlhf__play_show *s, const struct rlhf__episode *e) {

@@ -8,8 +8,8 @@
 #define GAP 2 // columns before each text
 
 void rlhf__column_finish(struct rlhf__column *c) {
-    rlhf__buf_free(&c->text);
-    rlhf__buf_free(&c->foot);
+    rlhf__buf_finish(&c->text);
+    rlhf__buf_finish(&c->foot);
 }
 
 // Take the next line of at most `width` columns from *rest.

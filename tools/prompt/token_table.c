@@ -44,8 +44,8 @@ static void put_row(const struct rlhf__token_table *t, size_t i, rlhf_str piece,
     if (t->value) rlhf__buf_printf(out, "  %8.3f", (double)t->value[i]);
     rlhf__buf_putc(out, '\n');
     if (whole.bad || cell.bad) out->bad = 1;
-    rlhf__buf_free(&whole);
-    rlhf__buf_free(&cell);
+    rlhf__buf_finish(&whole);
+    rlhf__buf_finish(&cell);
 }
 
 rlhf_status rlhf__token_table_put(const struct rlhf__token_table *t, struct rlhf__buf *out,
@@ -60,6 +60,6 @@ rlhf_status rlhf__token_table_put(const struct rlhf__token_table *t, struct rlhf
     for (size_t i = 0, from = 0; st == RLHF_OK && i < t->n; from = end[i++])
         put_row(t, i, (rlhf_str){rlhf__buf_text(&text) + from, end[i] - from}, out);
     free(end);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     return st == RLHF_OK ? rlhf__buf_ok(out, err) : st;
 }

@@ -58,7 +58,7 @@ struct shown {
 
 static void shown_finish(struct shown *s) {
     rlhf__ids_finish(&s->ids);
-    rlhf__buf_free(&s->text);
+    rlhf__buf_finish(&s->text);
     free(s->end);
 }
 
@@ -125,7 +125,7 @@ static rlhf_status print(const struct options *o, const struct rlhf__tokenizer *
     free(whole);
     rlhf_status st = rlhf__buf_ok(&out, err);
     if (st == RLHF_OK) fwrite(rlhf__buf_text(&out), 1, out.len, stdout);
-    rlhf__buf_free(&out);
+    rlhf__buf_finish(&out);
     return st == RLHF_OK ? rlhf__print_flush(err) : st;
 }
 
@@ -196,7 +196,7 @@ static rlhf_status read_row(const struct rlhf__tokenizer *tok, const struct rlhf
     if (st == RLHF_OK) rlhf__json_write(&text, list, 0);
     if (st == RLHF_OK) st = rlhf__buf_ok(&text, err);
     if (st == RLHF_OK) st = read_ids(tok, (rlhf_str){rlhf__buf_text(&text), text.len}, out, err);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     json_decref(v);
     return st;
 }

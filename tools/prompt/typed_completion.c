@@ -89,7 +89,7 @@ size_t rlhf__complete(const struct rlhf__completion_words *w, rlhf_str typed, st
     rlhf__buf_put(add, rlhf__buf_text(&f.common), f.common.len);
     if (f.n == 1) rlhf__buf_putc(add, f.folder ? '/' : ' ');
     if (f.n > 1 && add->len == 0) rlhf__buf_put(list, rlhf__buf_text(&f.list), f.list.len);
-    rlhf__buf_free(&f.common);
-    rlhf__buf_free(&f.list);
+    rlhf__buf_finish(&f.common);
+    rlhf__buf_finish(&f.list);
     return f.n;
 }

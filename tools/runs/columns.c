@@ -9,7 +9,7 @@
 #define GAP "  "
 
 void rlhf__text_table_finish(struct rlhf__text_table *t) {
-    rlhf__buf_free(&t->text);
+    rlhf__buf_finish(&t->text);
     t->n_cells = 0;
 }
 
@@ -34,7 +34,7 @@ static rlhf_str of(const char *text) {
 static int columns_of(const char *text) {
     struct rlhf__buf unused = RLHF__BUF_INIT;
     const int n = rlhf__put_clipped(&unused, of(text), INT_MAX / 2);
-    rlhf__buf_free(&unused);
+    rlhf__buf_finish(&unused);
     return n;
 }
 
@@ -72,7 +72,7 @@ static void put_cell(const struct rlhf__text_table *t, size_t c, const char *tex
     rlhf__buf_puts(line, rlhf__buf_text(&shown));
     if (!t->column[c].right) rlhf__buf_printf(line, "%*s", width - used, "");
     if (shown.bad) line->bad = 1;
-    rlhf__buf_free(&shown);
+    rlhf__buf_finish(&shown);
 }
 
 // Append the line without the blanks at its end.
@@ -103,6 +103,6 @@ size_t rlhf__text_table_put(const struct rlhf__text_table *t, int width, struct 
         if (c + 1 == t->n_columns) end_line(&line, out);
     }
     if (t->text.bad) out->bad = 1;
-    rlhf__buf_free(&line);
+    rlhf__buf_finish(&line);
     return n;
 }

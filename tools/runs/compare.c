@@ -107,8 +107,8 @@ static void put_clipped_cell(struct rlhf__text_table *t, struct rlhf__buf *text)
     const rlhf_str s = {.ptr = rlhf__buf_text(&shown), .len = (uint32_t)shown.len};
     rlhf__put_clipped(&cut, s, CELL_COLUMNS);
     rlhf__text_table_take(t, &cut);
-    rlhf__buf_free(&cut);
-    rlhf__buf_free(&shown);
+    rlhf__buf_finish(&cut);
+    rlhf__buf_finish(&shown);
     rlhf__buf_clear(text);
 }
 
@@ -131,7 +131,7 @@ static void put_settings(struct rlhf__text_table *t, const struct rlhf__compared
         }
         rlhf__text_table_cell(t, "");
     }
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
 }
 
 // Returns the masks of put_end for all values, combined.
@@ -149,7 +149,7 @@ static uint32_t put_metrics(struct rlhf__text_table *t, const struct rlhf__compa
         }
         rlhf__text_table_cell(t, rlhf__group_ends_apart(e.of, e.n) ? "apart" : "");
     }
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     return kinds;
 }
 
@@ -161,7 +161,7 @@ static void put_text(struct rlhf__buf *out, const char *text, const char *end, i
     const rlhf_str s = {.ptr = rlhf__buf_text(&shown), .len = (uint32_t)shown.len};
     rlhf__put_wrapped(out, s, width, 0, 0);
     rlhf__buf_putc(out, '\n');
-    rlhf__buf_free(&shown);
+    rlhf__buf_finish(&shown);
 }
 
 static int any_range(const struct rlhf__compared *c) {
@@ -184,7 +184,7 @@ static void put_legend(struct rlhf__buf *out, uint32_t kinds, const struct rlhf_
     if (any_range(c) && json_array_size(c->groups) > 1)
         rlhf__buf_puts(&text, "; apart: the ranges do not overlap");
     put_text(out, rlhf__buf_text(&text), ".", width);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
 }
 
 // Append the table and return 1. If the table is wider than `width` (0: no limit), append nothing
@@ -217,7 +217,7 @@ static rlhf_status print_table(const struct rlhf__compared *c, const json_t *met
     put_legend(&out, kinds, c, width);
     const rlhf_status st = rlhf__buf_ok(&out, err);
     if (st == RLHF_OK) fputs(rlhf__buf_text(&out), stdout);
-    rlhf__buf_free(&out);
+    rlhf__buf_finish(&out);
     return st == RLHF_OK ? rlhf__print_flush(err) : st;
 }
 

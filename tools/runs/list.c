@@ -76,7 +76,7 @@ static rlhf_status print_table(const struct rlhf__runs_found *f, struct rlhf__li
     rlhf__list_table_put(f, v, &out);
     const rlhf_status st = rlhf__buf_ok(&out, err);
     if (st == RLHF_OK) fputs(rlhf__buf_text(&out), stdout);
-    rlhf__buf_free(&out);
+    rlhf__buf_finish(&out);
     return st == RLHF_OK ? rlhf__print_flush(err) : st;
 }
 

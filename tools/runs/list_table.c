@@ -111,7 +111,7 @@ static void put_row(struct rlhf__text_table *t, const struct rlhf__run_row *r, i
     rlhf__text_table_take(t, &text);
     put_note(r, &text);
     rlhf__text_table_take(t, &text);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
 }
 
 // ---- below the table ----
@@ -143,7 +143,7 @@ static void put_foot(const struct rlhf__runs_found *f, const struct rlhf__list_v
     rlhf__put_printable(out, rlhf__buf_text(&line), line.len, "");
     rlhf__buf_putc(out, '\n');
     if (line.bad) out->bad = 1;
-    rlhf__buf_free(&line);
+    rlhf__buf_finish(&line);
 }
 
 static int any_resumes(const struct rlhf__runs_found *f) {

@@ -146,7 +146,7 @@ static void put_run(struct rlhf__buf *out, const struct pruned *p, int done) {
     }
     rlhf__put_printable(out, rlhf__buf_text(&line), line.len, "\n");
     if (line.bad) out->bad = 1;
-    rlhf__buf_free(&line);
+    rlhf__buf_finish(&line);
 }
 
 static void put_total(struct rlhf__buf *out, const struct total *t, int done) {
@@ -224,7 +224,7 @@ static rlhf_status prune_all(const struct rlhf__runs_found *f,
     else if (st == RLHF_OK && (st = rlhf__buf_ok(&out, err)) == RLHF_OK)
         fputs(rlhf__buf_text(&out), stdout);
     json_decref(all);
-    rlhf__buf_free(&out);
+    rlhf__buf_finish(&out);
     rlhf__needed_finish(&needed);
     return st == RLHF_OK ? first : st;
 }

@@ -15,7 +15,7 @@ static json_t *resume_of(const struct rlhf__run_row *r) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     if (rlhf__run_row_resumes(r)) rlhf__run_row_put_resume(r, &text);
     json_t *v = text_or_null(rlhf__buf_text(&text));
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     return v;
 }
 

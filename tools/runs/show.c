@@ -41,7 +41,7 @@ static void put_line(struct lines *l, const char *label, int indent, const char 
     rlhf__put_wrapped(&l->out, s, l->width, indent, indent);
     rlhf__buf_putc(&l->out, '\n');
     if (shown.bad) l->out.bad = 1;
-    rlhf__buf_free(&shown);
+    rlhf__buf_finish(&shown);
 }
 
 // "done, 15 of 15 phases in 3:31, started 21 Nov, 182 M"
@@ -64,7 +64,7 @@ static void put_state(struct lines *l, const struct rlhf__run_row *r) {
     if (line.bad) l->out.bad = 1;
     put_line(l, "", 0, rlhf__buf_text(&line));
     if (*r->reason) put_line(l, "", 0, r->reason);
-    rlhf__buf_free(&line);
+    rlhf__buf_finish(&line);
 }
 
 static void put_title(struct lines *l, const struct rlhf__judged_run *run) {
@@ -80,7 +80,7 @@ static void put_title(struct lines *l, const struct rlhf__judged_run *run) {
     put_line(l, "", 0, rlhf__buf_text(&line));
     if (*v->text) put_line(l, "", 0, v->text);
     if (*v->rule) put_line(l, "  rule: ", 8, v->rule);
-    rlhf__buf_free(&line);
+    rlhf__buf_finish(&line);
 }
 
 static void put_notes(struct lines *l, const struct rlhf__notes *notes) {
@@ -99,7 +99,7 @@ static void put_notes(struct lines *l, const struct rlhf__notes *notes) {
         if (n->change) put_line(l, "        what helps: ", 20, n->change);
     }
     if (text.bad) l->out.bad = 1;
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
 }
 
 static void put_checks(struct lines *l, const struct rlhf__verdict *v) {
@@ -125,7 +125,7 @@ static void put_next(struct lines *l, const struct rlhf__run_row *r) {
         rlhf__run_row_put_goes_on(r, &l->out);
     }
     rlhf__buf_putc(&l->out, '\n');
-    rlhf__buf_free(&line);
+    rlhf__buf_finish(&line);
 }
 
 static rlhf_status print_lines(const struct rlhf__run_row *row, const struct rlhf__judged_run *run,
@@ -138,7 +138,7 @@ static rlhf_status print_lines(const struct rlhf__run_row *row, const struct rlh
     put_next(&l, row);
     const rlhf_status st = rlhf__buf_ok(&l.out, err);
     if (st == RLHF_OK) fputs(rlhf__buf_text(&l.out), stdout);
-    rlhf__buf_free(&l.out);
+    rlhf__buf_finish(&l.out);
     return st == RLHF_OK ? rlhf__print_flush(err) : st;
 }
 
@@ -152,7 +152,7 @@ static rlhf_status print_object(const struct rlhf__run_row *row, const struct rl
     rlhf_status st = rlhf__buf_ok(&text, err);
     if (st == RLHF_OK)
         st = rlhf__json_parse("verdict", rlhf__buf_text(&text), text.len, &verdict, err);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     json_object_set_new(all, "verdict", verdict);
     json_object_set(all, "trouble", run->files.trouble);
     if (st == RLHF_OK) return rlhf__print_json_new(all, err);

@@ -55,7 +55,7 @@ static void put_value(char *to, size_t cap, const json_t *v) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     if (v) rlhf__json_write(&text, v, 0);
     snprintf(to, cap, "%s", rlhf__buf_text(&text));
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
 }
 
 static void put_key(struct rlhf__fault *f, const char *key) {

@@ -114,7 +114,7 @@ static void digest_of(const json_t *receipt, char hex[RLHF__HEX]) {
     rlhf__sha256_init(&s);
     rlhf__sha256_put(&s, text.data, text.len);
     rlhf__sha256_hex(&s, hex);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     json_decref(v);
 }
 
@@ -168,7 +168,7 @@ static rlhf_status is_free(const char *path, struct rlhf__error *err) {
     if (access(path, F_OK) != 0) return RLHF_OK;
     const int ours = rlhf__file_read(path, MAX_BYTES, &text, &unread) == RLHF_OK &&
                      strstr(rlhf__buf_text(&text), FORMAT) != NULL;
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     if (ours) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
                       "verify: --out would overwrite %s, which is not a receipt; give another name",
@@ -195,7 +195,7 @@ rlhf_status rlhf__receipt_write(const char *path, const json_t *receipt, struct 
     rlhf__receipt_page(receipt, &text);
     rlhf_status st = rlhf__buf_ok(&text, err);
     if (st == RLHF_OK) st = rlhf__file_write(NULL, page, text.data, text.len, err);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     return st;
 }
 
@@ -230,7 +230,7 @@ static int is_unchanged(const json_t *v, const struct rlhf__buf *text, int page)
         rlhf__buf_putc(&again, '\n');
     }
     const int same = again.len == text->len && memcmp(again.data, text->data, text->len) == 0;
-    rlhf__buf_free(&again);
+    rlhf__buf_finish(&again);
     return same;
 }
 
@@ -253,7 +253,7 @@ rlhf_status rlhf__receipt_read(const char *path, json_t **out, struct rlhf__erro
         st = rlhf__fail(err, RLHF_E_INVALID,
                         "verify: %s was edited: its content does not fit its sha256 %.12s", path,
                         rlhf__json_text_in(*out, "sha256"));
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     if (st == RLHF_OK) return RLHF_OK;
     json_decref(*out);
     *out = NULL;

@@ -40,7 +40,7 @@ static void put_value(struct rlhf__buf *out, const char *what, const json_t *v) 
     else if (v)
         rlhf__json_write(&text, v, 0);
     put_row(out, what, text.len > 0 ? rlhf__buf_text(&text) : "none");
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
 }
 
 static void put_object(struct rlhf__buf *out, const char *title, const json_t *v) {
@@ -151,5 +151,5 @@ void rlhf__receipt_page(const json_t *receipt, struct rlhf__buf *out) {
     rlhf__buf_puts(out, RLHF__RECEIPT_SCRIPT);
     rlhf__page_put_json(out, rlhf__buf_text(&json), json.len);
     rlhf__buf_puts(out, "</script>\n</body>\n</html>\n");
-    rlhf__buf_free(&json);
+    rlhf__buf_finish(&json);
 }

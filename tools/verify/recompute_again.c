@@ -68,12 +68,12 @@ static rlhf_status run_part(const struct rlhf__run_request *q, const struct rlhf
     struct rlhf__run *r = NULL;
     const struct rlhf__again_wish wish = {
         .phases = part->phases, .start = part->from == 0, .keep = part->keep, .arg = part->arg};
-    RLHF_TRY(rlhf__run_create(q, &r, err));
+    RLHF_TRY(rlhf__run_open(q, &r, err));
     told->samples = rlhf__cast_samples(&r->cast);
     told->lacks_rows = lacks_rows(part, told);
     if (part->own_logp && told->samples) r->cast.plan.flags |= RLHF_PLAN_RECOMPUTE_LOGP;
     const rlhf_status st = told->lacks_rows ? RLHF_OK : rlhf__run_again(r, out, &wish, err);
-    rlhf__run_destroy(r);
+    rlhf__run_close(r);
     return st;
 }
 
@@ -81,7 +81,7 @@ static rlhf_status with_plugins(const struct rlhf__again *a, struct rlhf__run_re
                                 struct rlhf__config *config, struct rlhf__error *err) {
     RLHF_TRY(load_config(a, config, err));
     q->config = config;
-    RLHF_TRY(rlhf__plugins_create(a->env->dirs, &q->plugins, err));
+    RLHF_TRY(rlhf__plugins_open(a->env->dirs, &q->plugins, err));
     RLHF_TRY(rlhf__config_resolve(config, q->plugins, &q->algo, &q->rewards, &q->judge, err));
     return rlhf__config_resolve_environment(config, q->plugins, &q->environment, err);
 }
@@ -120,7 +120,7 @@ rlhf_status rlhf__again(const struct rlhf__again *a, const struct rlhf__again_pa
     rlhf_status st = with_plugins(a, &q, &config, err);
     if (st == RLHF_OK) st = run_part(&q, out, part, told, err);
     free(q.rewards);
-    rlhf__plugins_destroy(q.plugins);
+    rlhf__plugins_close(q.plugins);
     rlhf__config_finish(&config);
     rlhf__run_dir_finish(&dir);
     if (st != RLHF_OK) name_command(err);

@@ -75,8 +75,8 @@ rlhf_status rlhf__record_config(const char *run, const struct rlhf__chain_file *
         st = rlhf__faults_say(f, 0, "config.json", "its text was edited", err);
     json_decref(said);
     json_decref(is);
-    rlhf__buf_free(&text);
-    rlhf__buf_free(&again);
+    rlhf__buf_finish(&text);
+    rlhf__buf_finish(&again);
     return st;
 }
 
@@ -315,11 +315,11 @@ rlhf_status rlhf__record_rollouts(const char *run, const struct rlhf__chain_file
     if (st == RLHF_OK) st = end_rows(&r, c, f, err);
     if (st == RLHF_OK && is_there && last) st = check_rows_gap(&r, c, last->phase + 1, f, err);
     rlhf__text_lines_close(&l.file);
-    rlhf__buf_free(&r.ids);
-    rlhf__buf_free(&r.logp);
-    rlhf__buf_free(&r.paid);
-    rlhf__buf_free(&r.segments);
-    rlhf__buf_free(&r.turns);
+    rlhf__buf_finish(&r.ids);
+    rlhf__buf_finish(&r.logp);
+    rlhf__buf_finish(&r.paid);
+    rlhf__buf_finish(&r.segments);
+    rlhf__buf_finish(&r.turns);
     return st;
 }
 

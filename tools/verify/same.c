@@ -170,8 +170,8 @@ static rlhf_status name_bytes(const char *path, const char *again, struct rlhf__
         st = rlhf__faults_add(f, &at, err);
     json_decref(x);
     json_decref(y);
-    rlhf__buf_free(&a);
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&a);
+    rlhf__buf_finish(&b);
     return st;
 }
 

@@ -360,7 +360,7 @@ int rlhf__cmd_verify(const struct rlhf__env *env, int argc, char **argv) {
     json_decref(j.told.begin);
     json_decref(j.told.manifest);
     json_decref(j.told.compared);
-    rlhf__buf_free(&j.told.left_text);
+    rlhf__buf_finish(&j.told.left_text);
     json_decref(j.on_trust);
     free(o.set.item);
     free(rest.item);

@@ -54,6 +54,6 @@ int rlhf__written(const char *line, size_t n, const json_t *v, int floats) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     put(&text, v, 0, floats);
     const int same = is_same(line, n, rlhf__buf_text(&text), text.len);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     return same;
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void rlhf__blocks_destroy(struct rlhf__weight_blocks *b) {
+void rlhf__weight_blocks_close(struct rlhf__weight_blocks *b) {
     if (!b) return;
     free(b->source);
     free(b->first);
@@ -43,7 +43,7 @@ static struct rlhf__weight_blocks *blocks_of(const rlhf_blocks *a) {
     b->source = malloc((size_t)a->n * sizeof *b->source);
     b->first = calloc((size_t)a->n, sizeof *b->first);
     if (!b->source || !b->first) {
-        rlhf__blocks_destroy(b);
+        rlhf__weight_blocks_close(b);
         return NULL;
     }
     memset(b->source, 0xff, (size_t)a->n * sizeof *b->source); // -1

@@ -91,7 +91,7 @@ void rlhf__widen_pairs(const struct rlhf__cpu *cpu, float *dst, const uint16_t *
 // ---- blocks.c ----
 // Implements weight_create_blocks of the table (rlhf/compute.h). [step]
 rlhf_status rlhf__cpu_weight_create_blocks(void *ctx, const rlhf_blocks *from, rlhf_weight **out);
-void rlhf__blocks_destroy(struct rlhf__weight_blocks *b); // NULL allowed
+void rlhf__weight_blocks_close(struct rlhf__weight_blocks *b); // NULL allowed
 // The size in bytes of a block-structured weight, or of its gradient, as a dense matrix.
 static inline uint64_t rlhf__blocks_dense_bytes(const rlhf_weight *w) {
     return (uint64_t)w->k * (uint64_t)w->n * sizeof(float);

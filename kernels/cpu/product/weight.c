@@ -17,7 +17,7 @@ static void weight_destroy(void *ctx, rlhf_weight *w) {
     ((struct rlhf__cpu *)ctx)->weight_generation++;
     rlhf__cpu_mem_free(ctx, w->fwd);
     rlhf__cpu_mem_free(ctx, w->bwd);
-    rlhf__blocks_destroy(w->blocks);
+    rlhf__weight_blocks_close(w->blocks);
     free(w);
 }
 

@@ -153,7 +153,7 @@ void rlhf__lt_close(struct rlhf__cuda *cu) {
     if (!lt) return;
     cu->library = NULL;
     cudaStreamSynchronize(cu->stream); // because queued GEMMs run code of the library
-    rlhf__lt_plans_free(lt);
+    rlhf__lt_plans_finish(lt);
     if (lt->handle) lt->api.cublasLtDestroy(lt->handle);
     if (lt->so) dlclose(lt->so);
     free(lt);

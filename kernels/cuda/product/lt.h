@@ -120,7 +120,7 @@ rlhf_status rlhf__lt_prepare(struct rlhf__cuda *cu, const struct rlhf_weight *w)
 // Gets the plan of a shape. Creates the plan if necessary. If *out is NULL, use our kernels. [step]
 rlhf_status rlhf__lt_plan_of(struct rlhf__cuda *cu, const struct rlhf__lt_shape *s,
                              struct rlhf__lt_plan **out);
-void rlhf__lt_plans_free(struct rlhf__cuda_lt *lt);
+void rlhf__lt_plans_finish(struct rlhf__cuda_lt *lt);
 
 // Queue one GEMM of a plan that uses the library. `rows` is the size that the shape leaves open.
 // Every operand must be aligned to 16 bytes. For an exact shape, `rows` must be at most the number

@@ -13,7 +13,7 @@ static void plan_free(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p) {
     delete p;
 }
 
-void rlhf__lt_plans_free(struct rlhf__cuda_lt *lt) {
+void rlhf__lt_plans_finish(struct rlhf__cuda_lt *lt) {
     while (lt->plans) {
         struct rlhf__lt_plan *p = lt->plans;
         lt->plans = p->next;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void rlhf__buf_free(struct rlhf__buf *b) {
+void rlhf__buf_finish(struct rlhf__buf *b) {
     free(b->data);
     *b = (struct rlhf__buf)RLHF__BUF_INIT;
 }

@@ -21,7 +21,7 @@ struct rlhf__buf {
     { NULL, 0, 0, 0 }
 
 // Free the bytes and make *b empty again. [any]
-void rlhf__buf_free(struct rlhf__buf *b);
+void rlhf__buf_finish(struct rlhf__buf *b);
 
 // Set the length to 0, but keep the memory for later appends. [any]
 void rlhf__buf_clear(struct rlhf__buf *b);

@@ -29,7 +29,7 @@ struct rlhf__digests {
     struct rlhf__digest *newest;
 };
 
-struct rlhf__digests *rlhf__digests_new(void) {
+struct rlhf__digests *rlhf__digests_open(void) {
     return calloc(1, sizeof(struct rlhf__digests));
 }
 
@@ -136,7 +136,7 @@ int rlhf__digests_get(struct rlhf__digests *d, const char *name, char hex[65]) {
     return 0;
 }
 
-void rlhf__digests_free(struct rlhf__digests *d) {
+void rlhf__digests_close(struct rlhf__digests *d) {
     while (d && d->newest) {
         struct rlhf__digest *g = d->newest;
         d->newest = g->next;

@@ -9,10 +9,10 @@
 struct rlhf__digests; // opaque
 
 // Returns NULL if out of memory. [main]
-struct rlhf__digests *rlhf__digests_new(void);
+struct rlhf__digests *rlhf__digests_open(void);
 
 // Waits for the threads, then frees the digests. The argument may be NULL. [main]
-void rlhf__digests_free(struct rlhf__digests *);
+void rlhf__digests_close(struct rlhf__digests *);
 
 // Write the digest of the file `name` to `hex`, as 64 hexadecimal digits and a NUL. Waits for the
 // thread that hashes the file. Returns 0 if there is no digest, because the file is small, no

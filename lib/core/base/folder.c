@@ -72,7 +72,7 @@ rlhf_status rlhf__folder_may_make(const char *path, struct rlhf__error *err) {
     else if (st == RLHF_OK && access(nearest, W_OK | X_OK) < 0)
         why = errno;
     if (why) st = failed(NULL, path, "create the directory", why, err);
-    rlhf__buf_free(&above);
+    rlhf__buf_finish(&above);
     return st;
 }
 

@@ -73,7 +73,7 @@ rlhf_status rlhf__json_load(const char *path, json_t **out, struct rlhf__error *
     rlhf_status st = rlhf__file_read(path, MAX_FILE_BYTES, &text, err);
     if (st == RLHF_OK)
         st = rlhf__json_parse_foreign(path, rlhf__buf_text(&text), text.len, out, err);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     return st;
 }
 
@@ -269,7 +269,7 @@ json_t *rlhf__json_text(const char *bytes) {
         i += len ? len : 1;
     }
     json_t *text = good.bad ? NULL : json_string(rlhf__buf_text(&good));
-    rlhf__buf_free(&good);
+    rlhf__buf_finish(&good);
     return text;
 }
 
@@ -353,7 +353,7 @@ rlhf_status rlhf__json_save_new(const struct rlhf__folder *in, const char *name,
     json_decref(v);
     rlhf_status st = rlhf__buf_ok(&text, err);
     if (st == RLHF_OK) st = rlhf__file_write(in, name, text.data, text.len, err);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     return st;
 }
 

@@ -116,7 +116,7 @@ static json_t *decode_wrapped(const char *copy, size_t len, size_t flags) {
         if (wrap) rlhf__buf_puts(&all, "\"}");
     }
     json_t *v = all.bad ? NULL : json_loadb(rlhf__buf_text(&all), all.len, flags, NULL);
-    rlhf__buf_free(&all);
+    rlhf__buf_finish(&all);
     if (flags & JSON_DECODE_ANY || !rlhf__json_digits(v)) return v;
     json_decref(v); // the whole text is a number
     return NULL;

@@ -50,7 +50,7 @@ static int put_json(struct rlhf__log *log, const char *event, const char *member
     rlhf__buf_printf(&line, ", \"event\": \"%s\", %s}\n", event, members);
     int good = !line.bad;
     if (good) fputs(rlhf__buf_text(&line), log->out);
-    rlhf__buf_free(&line);
+    rlhf__buf_finish(&line);
     return good;
 }
 
@@ -59,7 +59,7 @@ static int put_json_text(struct rlhf__log *log, const char *level, const char *t
     rlhf__buf_printf(&members, "\"level\": \"%s\", \"message\": ", level);
     rlhf__json_write_string(&members, text, strlen(text));
     int good = !members.bad && put_json(log, "log", rlhf__buf_text(&members));
-    rlhf__buf_free(&members);
+    rlhf__buf_finish(&members);
     return good;
 }
 
@@ -95,7 +95,7 @@ static void add_text(const struct rlhf__log *log, struct rlhf__buf *out, const c
     if (columns > 0)
         rlhf__put_wrapped(&lines, (rlhf_str){shown, strlen(shown)}, columns, used, INDENT);
     rlhf__buf_printf(out, "%s", columns > 0 && !lines.bad ? rlhf__buf_text(&lines) : shown);
-    rlhf__buf_free(&lines);
+    rlhf__buf_finish(&lines);
 }
 
 // Print `head`, the text, `tail` and a line feed in one write, so that the output of other
@@ -113,7 +113,7 @@ static void put(const struct rlhf__log *log, const char *head, const char *text,
         rlhf__printable(text, shown, sizeof shown);
         fprintf(log->out, "%s%s%s\n", head, shown, tail);
     }
-    rlhf__buf_free(&line);
+    rlhf__buf_finish(&line);
 }
 
 static void put_line(struct rlhf__log *log, int32_t level, const char *text) {
@@ -157,7 +157,7 @@ static void put_command(struct rlhf__log *log, const char *text, const char *com
     rlhf__put_printable(&shown, command, strlen(command), "");
     rlhf__buf_printf(&shown, "\n");
     fputs(rlhf__buf_text(&shown), log->out);
-    rlhf__buf_free(&shown);
+    rlhf__buf_finish(&shown);
 }
 
 void rlhf__log_command(struct rlhf__log *log, const char *text, const char *command) {
@@ -171,7 +171,7 @@ void rlhf__log_command(struct rlhf__log *log, const char *text, const char *comm
     }
     rlhf__buf_printf(&line, "%s %s", text, command);
     if (!line.bad) put_line(log, RLHF_LOG_INFO, rlhf__buf_text(&line));
-    rlhf__buf_free(&line);
+    rlhf__buf_finish(&line);
 }
 
 void rlhf__log_error(struct rlhf__log *log, const char *text) {

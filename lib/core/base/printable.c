@@ -143,7 +143,7 @@ size_t rlhf__wrap_at(rlhf_str text, int columns) {
         used += wide;
         at = next;
     }
-    rlhf__buf_free(&seen);
+    rlhf__buf_finish(&seen);
     return at < text.len && space && text.ptr[at] != ' ' ? space : at;
 }
 
@@ -158,7 +158,7 @@ static size_t next_word(rlhf_str text, size_t *at, int *columns) {
     *columns = 0;
     while (*at < text.len && text.ptr[*at] != ' ')
         *columns += put_char(&seen, text, at);
-    rlhf__buf_free(&seen);
+    rlhf__buf_finish(&seen);
     return from;
 }
 

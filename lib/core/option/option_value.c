@@ -113,7 +113,7 @@ static void put_found(const json_t *v, const char *raw, struct rlhf__buf *out) {
     else
         rlhf__buf_printf(out, text.len > 60 ? "%s%.60s...%s" : "%s%s%s", quote, *s ? s : "nothing",
                          quote);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
 }
 
 // Returns 1 if `v` is a non-empty string or a token id.
@@ -151,7 +151,7 @@ static rlhf_status refuse(const rlhf_opt *o, const json_t *v, const char *raw,
         rlhf__buf_puts(&b, rlhf__nearest_hint(&near, hint, sizeof hint));
     }
     rlhf_status st = rlhf__fail(err, RLHF_E_INVALID, "%s", rlhf__buf_text(&b));
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&b);
     return st;
 }
 
@@ -175,7 +175,7 @@ rlhf_status rlhf__opts_unknown(const struct rlhf__opt_table *t, const char *key,
     if (!rlhf__alias_hint(full, 0, &b) && near.best)
         rlhf__buf_printf(&b, " (did you mean \"%s%s%s\"?)", from->section, dot, near.best);
     rlhf_status st = rlhf__fail(err, RLHF_E_INVALID, "%s", rlhf__buf_text(&b));
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&b);
     return st;
 }
 
@@ -188,7 +188,7 @@ static int store_ends(const json_t *v, char *at, struct rlhf__strings *strings) 
     rlhf__json_write(&text, v, 0);
     if (single) rlhf__buf_putc(&text, ']');
     const char *kept = text.bad ? NULL : rlhf__strings_add(strings, rlhf__buf_text(&text));
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     if (!kept) return -1;
     memcpy(at, &kept, sizeof kept);
     return 1;
@@ -200,7 +200,7 @@ static int store_object(const json_t *v, char *at, struct rlhf__strings *strings
     if (!json_is_object(v)) return 0;
     rlhf__json_write(&text, v, 0);
     const char *kept = text.bad ? NULL : rlhf__strings_add(strings, rlhf__buf_text(&text));
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     if (!kept) return -1;
     memcpy(at, &kept, sizeof kept);
     return 1;

@@ -143,7 +143,7 @@ rlhf_status rlhf__opts_required(const struct rlhf__opt_table *t, const json_t *o
         rlhf__opt_allowed(&o, &allowed);
         rlhf__fail(err, RLHF_E_INVALID, "%s: %s%s%s is missing; it must be %s", from->source,
                    from->section, *from->section ? "." : "", o.key, rlhf__buf_text(&allowed));
-        rlhf__buf_free(&allowed);
+        rlhf__buf_finish(&allowed);
         return RLHF_E_INVALID;
     }
     return RLHF_OK;

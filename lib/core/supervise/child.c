@@ -176,7 +176,7 @@ rlhf_status rlhf__child_ask(const struct rlhf__child_limits *limits,
     while (waitpid(pid, &wait_status, 0) < 0 && errno == EINTR)
         continue;
     if (how || answer.len < sizeof status || !WIFEXITED(wait_status)) {
-        rlhf__buf_free(&answer);
+        rlhf__buf_finish(&answer);
         return how_it_ended(limits, how, wait_status, end, err);
     }
     end->answered = 1;
@@ -185,7 +185,7 @@ rlhf_status rlhf__child_ask(const struct rlhf__child_limits *limits,
         rlhf__fail(err, status, "%s", answer.data + sizeof status);
     else
         rlhf__buf_put(out, answer.data + sizeof status, answer.len - sizeof status);
-    rlhf__buf_free(&answer);
+    rlhf__buf_finish(&answer);
     return status < 0 ? status : rlhf__buf_ok(out, err);
 }
 

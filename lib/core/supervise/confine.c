@@ -260,6 +260,6 @@ void rlhf__confined_text(unsigned in, uint64_t memory_mib, struct rlhf__buf *out
     if (lacks.len) rlhf__buf_printf(out, "; not in force: %s", rlhf__buf_text(&lacks));
     if (!closed) rlhf__buf_puts(out, "; the network is open to it (network=true)");
     if (has.bad || lacks.bad) out->bad = 1;
-    rlhf__buf_free(&has);
-    rlhf__buf_free(&lacks);
+    rlhf__buf_finish(&has);
+    rlhf__buf_finish(&lacks);
 }

@@ -218,7 +218,7 @@ rlhf_status rlhf__replay_write(const struct rlhf__replay *r, const struct rlhf__
     if (!b.bad) rlhf__buf_u32le(&b, rlhf__crc32c(0, b.data, b.len));
     rlhf_status st = rlhf__buf_ok(&b, err);
     if (st == RLHF_OK) st = rlhf__file_write(in, name, b.data, b.len, err);
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&b);
     return st;
 }
 
@@ -296,7 +296,7 @@ rlhf_status rlhf__replay_read(struct rlhf__replay *r, const char *path, int32_t 
     if (st == RLHF_OK && !wrong) wrong = check_body(b.data, head, n_vocab);
     if (wrong) st = rlhf__fail(err, RLHF_E_INVALID, "%s is damaged: %s", path, wrong);
     if (st == RLHF_OK) st = take(r, b.data, head, err);
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&b);
     if (st != RLHF_OK) rlhf__replay_finish(r);
     return st;
 }

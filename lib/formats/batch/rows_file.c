@@ -177,7 +177,7 @@ rlhf_status rlhf__rows_read(const char *path, const struct rlhf__rows_fit *fit,
     else if (st == RLHF_OK)
         st = take(&f, fit, e, err);
     if (st == RLHF_OK) *about = (struct rlhf__rows_about){f.head[FIRST], (int64_t)f.head[COMPUTED]};
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&b);
     if (st != RLHF_OK) rlhf__rows_finish(e);
     return st;
 }

@@ -70,7 +70,7 @@ rlhf_status rlhf__chat_name(struct rlhf__chat *c, const char *name, struct rlhf_
     }
     char *file = st == RLHF_OK ? strdup(name) : NULL;
     char *own = st == RLHF_OK ? strdup(rlhf__buf_text(&text)) : NULL;
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     if (!file || !own) {
         free(file);
         free(own);

@@ -63,7 +63,7 @@ rlhf_status rlhf__chat_put_out(struct rlhf__chat *c, struct rlhf__error *err) {
     c->out = json_object_size(all) && !out.bad ? strdup(rlhf__buf_text(&out)) : NULL;
     const int bad = !all || out.bad || (json_object_size(all) && !c->out);
     json_decref(all);
-    rlhf__buf_free(&out);
+    rlhf__buf_finish(&out);
     return bad ? rlhf__chat_no_memory(err) : RLHF_OK;
 }
 

@@ -161,7 +161,7 @@ static rlhf_status read_dir(struct rlhf__chat *c, struct rlhf__error *err) {
         st = cannot_read(c, &why);
     else
         st = take(c, name, rlhf__buf_text(&text), text.len, err);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     free(path);
     return st;
 }

@@ -14,9 +14,9 @@ rlhf_status rlhf__template_parse(struct rlhf__template *t, const char *text, siz
 void rlhf__template_finish(struct rlhf__template *t) {
     rlhf__jinja_finish(&t->jinja);
     json_decref(t->vars);
-    rlhf__buf_free(&t->before);
-    rlhf__buf_free(&t->header);
-    rlhf__buf_free(&t->lead);
+    rlhf__buf_finish(&t->before);
+    rlhf__buf_finish(&t->header);
+    rlhf__buf_finish(&t->lead);
     rlhf__template_forget_ends(t);
     *t = (struct rlhf__template){0};
 }

@@ -154,7 +154,7 @@ static int mentions(const struct rlhf__messages *m, const char *text) {
     struct rlhf__buf all = RLHF__BUF_INIT;
     rlhf__messages_text(m, &all);
     const int found = strstr(rlhf__buf_text(&all), text) != NULL;
-    rlhf__buf_free(&all);
+    rlhf__buf_finish(&all);
     return found;
 }
 

@@ -113,7 +113,7 @@ rlhf_status rlhf__template_check_vars(const struct rlhf__template *t,
             err, RLHF_E_INVALID,
             "the chat template never reads a variable '%.60s'; variables that it reads: %s",
             rlhf__printable(name, shown, sizeof shown), rlhf__buf_text(&reads));
-        rlhf__buf_free(&reads);
+        rlhf__buf_finish(&reads);
         return st;
     }
     return RLHF_OK;

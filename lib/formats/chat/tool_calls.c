@@ -407,7 +407,7 @@ rlhf_status rlhf__tool_calls_read(int32_t form, rlhf_str turn, const json_t *too
         }
         rlhf__tool_judge(out, tools);
     }
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     return st;
 }
 

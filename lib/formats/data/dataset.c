@@ -368,7 +368,7 @@ void rlhf__dataset_close(struct rlhf__dataset *ds) {
         free(ds->path[i]);
     free(ds->path);
     free(ds->row);
-    rlhf__buf_free(&ds->bytes);
+    rlhf__buf_finish(&ds->bytes);
     free(ds);
 }
 

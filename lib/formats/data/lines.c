@@ -444,7 +444,7 @@ rlhf_status rlhf__line_writer_put_new(struct rlhf__line_writer *w, json_t *row,
     if (st == RLHF_OK)
         st = w->gz ? deflate_bytes(w, line.data, line.len, Z_NO_FLUSH, err)
                    : rlhf__file_writer_put(w->file, line.data, line.len, err);
-    rlhf__buf_free(&line);
+    rlhf__buf_finish(&line);
     return st;
 }
 

@@ -312,7 +312,7 @@ static rlhf_status fill(struct rlhf__prompts *set, const struct rlhf__prompt_opt
     st = rlhf__fail(err, RLHF_E_INVALID, "%s: no prompt is left of %lld row%s%s",
                     o->n_paths ? o->paths[0] : "prompts.text", (long long)set->count.rows,
                     set->count.rows == 1 ? "" : "s", rlhf__buf_text(&why));
-    rlhf__buf_free(&why);
+    rlhf__buf_finish(&why);
     return o->n_paths ? rlhf__bad_rows_context(o->loading, err) : st;
 }
 
@@ -365,7 +365,7 @@ void rlhf__prompts_close(struct rlhf__prompts *set) {
     if (!set) return;
     rlhf__dataset_close(set->ds);
     rlhf__ids_finish(&set->ids);
-    rlhf__buf_free(&set->text);
+    rlhf__buf_finish(&set->text);
     free(set->item);
     free(set);
 }

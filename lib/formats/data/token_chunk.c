@@ -72,7 +72,7 @@ static rlhf_status encode_messages(const struct rlhf__token_cut *how,
     *cut = how->opts->long_rows != RLHF__LONG_SPLIT && ids->n - before > max;
     if (*cut) ids->n = before + max;
     rlhf__messages_finish(&m);
-    rlhf__buf_free(&says);
+    rlhf__buf_finish(&says);
     json_decref(held);
     return st;
 }

@@ -12,7 +12,7 @@ void rlhf__chain_file_finish(struct rlhf__chain_file *f) {
     for (size_t i = 0; i < f->n; i++)
         json_decref(f->line[i].value);
     free(f->line);
-    rlhf__buf_free(&f->text);
+    rlhf__buf_finish(&f->text);
     *f = (struct rlhf__chain_file){.n = 0};
 }
 
@@ -125,7 +125,7 @@ static void expected_head(const struct rlhf__chain_file *f, size_t i, char head[
     struct rlhf__buf text = RLHF__BUF_INIT;
     rlhf__json_write(&text, json_object_get(l->value, "begin"), 0);
     rlhf__chain_begin(before, l->phase, rlhf__buf_text(&text), head);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
 }
 
 static int is_sealed(const struct rlhf__chain_file *f, size_t i) {
@@ -149,7 +149,7 @@ static int is_canonical(const struct rlhf__chain_file *f, size_t i) {
     rlhf__json_write(&text, l->value, 0);
     const int same =
         text.len == l->to - l->from && memcmp(text.data, f->text.data + l->from, text.len) == 0;
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     return same;
 }
 

@@ -64,7 +64,7 @@ static json_t *label_of(const json_t *flat, const json_t *keys, size_t named) {
         rlhf__settings_put(&text, json_object_get(flat, key));
     }
     json_t *label = rlhf__json_text(rlhf__buf_text(&text));
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     return label;
 }
 
@@ -98,7 +98,7 @@ static json_t *table_of(json_t *const *flat, const json_t *keys, const json_t *g
             const json_t *of = flat[first_of(json_array_get(groups, g))];
             rlhf__settings_put(&text, json_object_get(of, key));
             json_array_append_new(values, rlhf__json_text(rlhf__buf_text(&text)));
-            rlhf__buf_free(&text);
+            rlhf__buf_finish(&text);
         }
         json_array_append_new(table, json_pack("{s:s, s:o}", "key", key, "values", values));
     }
@@ -309,7 +309,7 @@ rlhf_status rlhf__groups_compare(const struct rlhf__judged_run *runs, size_t n,
     *out = json_pack("[o, o]", rlhf__json_text(rlhf__buf_text(&title)),
                      rlhf__json_text(rlhf__buf_text(&text)));
     free(e);
-    rlhf__buf_free(&title);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&title);
+    rlhf__buf_finish(&text);
     return *out ? RLHF_OK : RLHF__NOMEM(err, "out of memory comparing runs");
 }

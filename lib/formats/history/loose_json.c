@@ -77,6 +77,6 @@ json_t *rlhf__loose_json(const char *bytes, size_t n) {
     struct rlhf__buf fixed = RLHF__BUF_INIT;
     repair(&fixed, bytes, n);
     if (!fixed.bad && fixed.len) v = rlhf__json_decode(fixed.data, fixed.len, 0, NULL);
-    rlhf__buf_free(&fixed);
+    rlhf__buf_finish(&fixed);
     return v;
 }

@@ -65,7 +65,7 @@ static json_t *read_object(struct rlhf__run_files *run, const char *name) {
                                     name);
     }
     if (fd >= 0) close(fd);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     if (json_is_object(v)) return v;
     json_decref(v);
     return json_object();

@@ -53,7 +53,7 @@ void rlhf__run_lines_close(struct rlhf__run_lines *l) {
             l->run, "%s ends within a line: it is still being written, or was truncated", l->name);
     if (l->fd >= 0) close(l->fd);
     json_decref(l->row);
-    rlhf__buf_free(&l->line);
+    rlhf__buf_finish(&l->line);
     free(l->block);
     *l = (struct rlhf__run_lines){.fd = -1};
 }

@@ -56,5 +56,5 @@ void rlhf__settings_put(struct rlhf__buf *out, const json_t *value) {
     const size_t n = text.len > VALUE_MAX ? rlhf__utf8_floor(text.data, VALUE_MAX) : text.len;
     rlhf__buf_put(out, rlhf__buf_text(&text), n);
     if (n < text.len) rlhf__buf_puts(out, "...");
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
 }

@@ -30,7 +30,7 @@ rlhf_status rlhf__text_lines_open(const char *path, struct rlhf__text_lines *out
 void rlhf__text_lines_close(struct rlhf__text_lines *l) {
     if (l->block) close(l->fd);
     free(l->block);
-    rlhf__buf_free(&l->line);
+    rlhf__buf_finish(&l->line);
     l->block = NULL;
     l->fd = -1;
 }

@@ -136,7 +136,7 @@ static rlhf__value date(machine *m, const struct rlhf__jinja_args *args) {
         good ? rlhf__jinja_copied(&m->w, rlhf__buf_text(&text), text.len)
              : rlhf__jinja_stop(&m->w, RLHF__JINJA_UNKNOWN, "the format '%.*s' of strftime_now",
                                 RLHF__JINJA_NAME(format));
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     return v;
 }
 

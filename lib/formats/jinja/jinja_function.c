@@ -41,7 +41,7 @@ static rlhf__value range(struct rlhf__jinja_work *w, const struct rlhf__jinja_ar
     if (at[2] != 1) rlhf__buf_printf(&shown, ", %lld", (long long)at[2]);
     rlhf__buf_putc(&shown, ')');
     list.list->shown = rlhf__jinja_copied(w, rlhf__buf_text(&shown), shown.len).s;
-    rlhf__buf_free(&shown);
+    rlhf__buf_finish(&shown);
     return list;
 }
 

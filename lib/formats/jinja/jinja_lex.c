@@ -170,7 +170,7 @@ static rlhf_status lex_string(struct lexer *x) {
         st = x->w->state ? no_memory(x->err)
                          : push_text(x, RLHF__JINJA_LITERAL, v.s.ptr, (size_t)v.s.len);
     }
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&b);
     return st;
 }
 
@@ -387,7 +387,7 @@ rlhf_status rlhf__jinja_lex(const char *text, size_t n, struct rlhf__jinja_work 
     if (len && lines.data[len - 1] == '\n') len--; // a final line end is dropped
     const rlhf__value own = rlhf__jinja_copied(w, rlhf__buf_text(&lines), len);
     if (st == RLHF_OK && w->state) st = no_memory(err);
-    rlhf__buf_free(&lines);
+    rlhf__buf_finish(&lines);
     RLHF_TRY(st);
     struct lexer x = {.s = own.s.ptr, .n = len, .line = 1, .w = w, .out = out, .err = err};
     return memchr(x.s, '\0', len) ? UNKNOWN(&x, "a NUL", 1) : lex_all(&x);

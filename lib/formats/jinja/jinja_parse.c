@@ -7,7 +7,7 @@
 #include <string.h>
 
 void rlhf__jinja_finish(struct rlhf__jinja *j) {
-    rlhf__jinja_memory_free(&j->memory.memory);
+    rlhf__jinja_memory_finish(&j->memory.memory);
     free(j->node);
     free(j->symbol);
     *j = (struct rlhf__jinja){0};

@@ -38,7 +38,7 @@ static rlhf__value end_capture(machine *m, struct capture *c) {
     m->captured = c->captured;
     if (c->own.bad) rlhf__jinja_stop(&m->w, RLHF__JINJA_UNKNOWN, "out of memory");
     if (!m->w.state) v = rlhf__jinja_copied(&m->w, rlhf__buf_text(&c->own), c->own.len);
-    rlhf__buf_free(&c->own);
+    rlhf__buf_finish(&c->own);
     return v;
 }
 
@@ -435,7 +435,7 @@ rlhf_status rlhf__jinja_run(const struct rlhf__jinja *j, const struct rlhf__jinj
     out->line = m.w.line;
     snprintf(out->why, sizeof out->why, "%s", m.w.why);
     free(m.local);
-    rlhf__jinja_memory_free(&m.w.memory);
+    rlhf__jinja_memory_finish(&m.w.memory);
     if (m.w.state != RLHF__JINJA_UNKNOWN) return RLHF_OK;
     if (strcmp(m.w.why, "out of memory") == 0)
         return RLHF__NOMEM(err, "out of memory for a chat template");

@@ -102,7 +102,7 @@ int rlhf__matcher_next(const struct rlhf__matcher *m, const char *s, size_t n, s
 }
 
 void rlhf__matcher_finish(struct rlhf__matcher *m) {
-    rlhf__buf_free(&m->bytes);
+    rlhf__buf_finish(&m->bytes);
     free(m->item);
     *m = (struct rlhf__matcher){0};
 }
@@ -190,7 +190,7 @@ size_t rlhf__added_special_at(const struct rlhf__added *added, rlhf_str s) {
 }
 
 void rlhf__added_finish(struct rlhf__added *a) {
-    rlhf__buf_free(&a->text);
+    rlhf__buf_finish(&a->text);
     rlhf__matcher_finish(&a->plain);
     rlhf__matcher_finish(&a->normal);
     free(a->item);

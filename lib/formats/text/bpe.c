@@ -389,9 +389,9 @@ static void find_bytes(struct rlhf__bpe *bpe) {
     }
 }
 
-rlhf_status rlhf__bpe_create(const struct rlhf__bpe_opts *opts, const struct rlhf__vocab *vocab,
-                             struct rlhf__merges *merges, struct rlhf__bpe **out,
-                             struct rlhf__error *err) {
+rlhf_status rlhf__bpe_open(const struct rlhf__bpe_opts *opts, const struct rlhf__vocab *vocab,
+                           struct rlhf__merges *merges, struct rlhf__bpe **out,
+                           struct rlhf__error *err) {
     struct rlhf__bpe *bpe = calloc(1, sizeof *bpe);
     if (!bpe) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for a tokenizer");
     bpe->opts = *opts;
@@ -402,14 +402,14 @@ rlhf_status rlhf__bpe_create(const struct rlhf__bpe_opts *opts, const struct rlh
     rlhf_status st = opts->ignore_merges ? RLHF_OK : find_words(bpe, err);
     find_cuts(bpe);
     if (st < 0) {
-        rlhf__bpe_destroy(bpe);
+        rlhf__bpe_close(bpe);
         return st;
     }
     *out = bpe;
     return RLHF_OK;
 }
 
-void rlhf__bpe_destroy(struct rlhf__bpe *bpe) {
+void rlhf__bpe_close(struct rlhf__bpe *bpe) {
     if (!bpe) return;
     rlhf__merges_finish(&bpe->merges);
     free(bpe->words.slot);

@@ -50,11 +50,11 @@ struct rlhf__bpe_opts {
 // Make a model. `vocab` has the tokens; it is borrowed and must outlive the model. The hash table
 // of `vocab` must contain every token that a word may become. Takes ownership of *merges. Errors:
 // RLHF_E_NOMEM. [main]
-rlhf_status rlhf__bpe_create(const struct rlhf__bpe_opts *opts, const struct rlhf__vocab *vocab,
-                             struct rlhf__merges *merges, struct rlhf__bpe **out,
-                             struct rlhf__error *err);
+rlhf_status rlhf__bpe_open(const struct rlhf__bpe_opts *opts, const struct rlhf__vocab *vocab,
+                           struct rlhf__merges *merges, struct rlhf__bpe **out,
+                           struct rlhf__error *err);
 
-void rlhf__bpe_destroy(struct rlhf__bpe *bpe); // NULL allowed
+void rlhf__bpe_close(struct rlhf__bpe *bpe); // NULL allowed
 
 // Returns the end of the part that begins at `at` in the word s[0..n). The parts of a word can be
 // encoded separately with the same result as the whole word. A part ends before each space

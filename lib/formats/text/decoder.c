@@ -314,8 +314,8 @@ static rlhf_status add_part(struct rlhf__decoder *d, const json_t *part, int dep
     return RLHF_OK;
 }
 
-rlhf_status rlhf__decoder_create(const json_t *part, int bytes, struct rlhf__decoder **out,
-                                 struct rlhf__error *err) {
+rlhf_status rlhf__decoder_open(const json_t *part, int bytes, struct rlhf__decoder **out,
+                               struct rlhf__error *err) {
     struct rlhf__decoder *d = calloc(1, sizeof *d);
     if (!d) return RLHF__NOMEM(err, "out of memory for a decoder");
     d->bytes = bytes;
@@ -334,11 +334,11 @@ rlhf_status rlhf__decoder_create(const json_t *part, int bytes, struct rlhf__dec
         *out = d;
         return RLHF_OK;
     }
-    rlhf__decoder_destroy(d);
+    rlhf__decoder_close(d);
     return st;
 }
 
-void rlhf__decoder_destroy(struct rlhf__decoder *d) {
+void rlhf__decoder_close(struct rlhf__decoder *d) {
     if (!d) return;
     rlhf__spans_finish(&d->piece);
     json_decref(d->json);

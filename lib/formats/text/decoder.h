@@ -18,10 +18,10 @@ struct rlhf__tokenizer;
 // "decoder" is NULL or null, *out becomes a ByteLevel decoder if `bytes` is 1, and a decoder that
 // puts spaces between the tokens if `bytes` is 0. Errors: RLHF_E_UNSUPPORTED (the message has the
 // type), RLHF_E_INVALID, RLHF_E_NOMEM. [main]
-rlhf_status rlhf__decoder_create(const json_t *part, int bytes, struct rlhf__decoder **out,
-                                 struct rlhf__error *err);
+rlhf_status rlhf__decoder_open(const json_t *part, int bytes, struct rlhf__decoder **out,
+                               struct rlhf__error *err);
 
-void rlhf__decoder_destroy(struct rlhf__decoder *decoder); // NULL allowed
+void rlhf__decoder_close(struct rlhf__decoder *decoder); // NULL allowed
 
 // Store the text that each token has in the middle of a text, for rlhf__decoder_piece. Call this
 // function after the last token is added. Errors: RLHF_E_NOMEM. [main]

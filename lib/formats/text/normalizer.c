@@ -95,8 +95,8 @@ static rlhf_status apply_bert(const struct step *step, const char *s, size_t n,
         last = &form;
     }
     if (st == RLHF_OK) bert_finish(&step->bert, rlhf__buf_text(last), last->len, out);
-    rlhf__buf_free(&clean);
-    rlhf__buf_free(&form);
+    rlhf__buf_finish(&clean);
+    rlhf__buf_finish(&form);
     return st;
 }
 
@@ -299,7 +299,7 @@ static rlhf_status read_step(const json_t *part, struct step *step, struct rlhf_
 }
 
 static void finish_step(struct step *step) {
-    rlhf__pattern_destroy(step->pattern);
+    rlhf__pattern_close(step->pattern);
     free(step->text);
 }
 
@@ -329,20 +329,20 @@ static rlhf_status add_all(struct rlhf__normalizer *list, const json_t *part, in
     return RLHF_OK;
 }
 
-rlhf_status rlhf__normalizer_create(const json_t *part, struct rlhf__normalizer **out,
-                                    struct rlhf__error *err) {
+rlhf_status rlhf__normalizer_open(const json_t *part, struct rlhf__normalizer **out,
+                                  struct rlhf__error *err) {
     struct rlhf__normalizer *list = calloc(1, sizeof *list);
     *out = NULL;
     if (!list) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for a tokenizer");
     rlhf_status st = add_all(list, part, 0, err);
     if (st < 0 || !list->n)
-        rlhf__normalizer_destroy(list);
+        rlhf__normalizer_close(list);
     else
         *out = list;
     return st;
 }
 
-void rlhf__normalizer_destroy(struct rlhf__normalizer *normalizer) {
+void rlhf__normalizer_close(struct rlhf__normalizer *normalizer) {
     if (!normalizer) return;
     for (size_t i = 0; i < normalizer->n; i++)
         finish_step(&normalizer->step[i]);

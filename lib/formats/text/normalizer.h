@@ -20,10 +20,10 @@ struct rlhf__normalizer; // opaque
 // Read a "normalizer" of tokenizer.json. If it is NULL or null, *out is NULL, and texts stay
 // unchanged. Errors: RLHF_E_UNSUPPORTED (an unknown type, which the message names), RLHF_E_INVALID,
 // RLHF_E_NOMEM. [main]
-rlhf_status rlhf__normalizer_create(const json_t *part, struct rlhf__normalizer **out,
-                                    struct rlhf__error *err);
+rlhf_status rlhf__normalizer_open(const json_t *part, struct rlhf__normalizer **out,
+                                  struct rlhf__error *err);
 
-void rlhf__normalizer_destroy(struct rlhf__normalizer *normalizer); // NULL allowed
+void rlhf__normalizer_close(struct rlhf__normalizer *normalizer); // NULL allowed
 
 // Set *out to the normal form of s[0..n). s may contain any bytes. Invalid bytes are kept, except
 // by BERT's normalizer, which drops them if clean_text is set, and otherwise replaces them with

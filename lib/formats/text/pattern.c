@@ -32,7 +32,7 @@ static rlhf_status refuse(const char *text, size_t n, const char *why, struct rl
     if (st == RLHF_OK)
         st = rlhf__fail(err, RLHF_E_UNSUPPORTED, "the pattern %s is not supported: %s",
                         rlhf__buf_text(&quoted), why);
-    rlhf__buf_free(&quoted);
+    rlhf__buf_finish(&quoted);
     return st;
 }
 
@@ -84,7 +84,7 @@ static rlhf_status compile(struct rlhf__pattern *pattern, const char *text, size
             st = refuse(text, n, why, err);
         }
     }
-    rlhf__buf_free(&form);
+    rlhf__buf_finish(&form);
     if (st == RLHF_OK) // without compiled code, the pattern is interpreted
         pcre2_jit_compile(pattern->code, PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD);
     return st;
@@ -99,15 +99,15 @@ static rlhf_status keep_text(struct rlhf__pattern *pattern, const char *text, si
     return RLHF_OK;
 }
 
-rlhf_status rlhf__pattern_create(const char *text, size_t n, int by_hand,
-                                 struct rlhf__pattern **out, struct rlhf__error *err) {
+rlhf_status rlhf__pattern_open(const char *text, size_t n, int by_hand, struct rlhf__pattern **out,
+                               struct rlhf__error *err) {
     struct rlhf__pattern *pattern = *out = calloc(1, sizeof *pattern);
     if (!pattern) return RLHF__NOMEM(err, "out of memory for a pattern");
     pattern->rule = by_hand ? rlhf__word_rule_of(text, n) : 0;
     rlhf_status st = keep_text(pattern, text, n, err);
     if (st == RLHF_OK && !pattern->rule) st = compile(pattern, text, n, err);
     if (st < 0) {
-        rlhf__pattern_destroy(pattern);
+        rlhf__pattern_close(pattern);
         *out = NULL;
     }
     return st;
@@ -119,7 +119,7 @@ static rlhf_status create_literal(const char *text, size_t n, struct rlhf__patte
     if (!pattern) return RLHF__NOMEM(err, "out of memory for a pattern");
     rlhf_status st = keep_text(pattern, text, n, err);
     if (st < 0) {
-        rlhf__pattern_destroy(pattern);
+        rlhf__pattern_close(pattern);
         *out = NULL;
     }
     return st;
@@ -131,8 +131,7 @@ rlhf_status rlhf__pattern_read(const json_t *pattern, struct rlhf__pattern **out
     const json_t *text = json_object_get(pattern, "String");
     *out = NULL;
     if (json_is_string(regex))
-        return rlhf__pattern_create(json_string_value(regex), json_string_length(regex), 1, out,
-                                    err);
+        return rlhf__pattern_open(json_string_value(regex), json_string_length(regex), 1, out, err);
     if (json_is_string(text) && json_string_length(text))
         return create_literal(json_string_value(text), json_string_length(text), out, err);
     return rlhf__fail(err, RLHF_E_INVALID,
@@ -140,7 +139,7 @@ rlhf_status rlhf__pattern_read(const json_t *pattern, struct rlhf__pattern **out
                       json_is_string(text) ? "an empty text" : rlhf__json_kind(pattern));
 }
 
-void rlhf__pattern_destroy(struct rlhf__pattern *pattern) {
+void rlhf__pattern_close(struct rlhf__pattern *pattern) {
     if (!pattern) return;
     pcre2_code_free(pattern->code);
     pcre2_code_free(pattern->counted);

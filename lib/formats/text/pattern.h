@@ -24,10 +24,10 @@ rlhf_status rlhf__pattern_read(const json_t *pattern, struct rlhf__pattern **out
 
 // Make a pattern from the text of a regular expression. If by_hand is 0, the pattern uses PCRE2
 // even if it could be matched by hand. Errors: those of rlhf__pattern_read. [main]
-rlhf_status rlhf__pattern_create(const char *text, size_t n, int by_hand,
-                                 struct rlhf__pattern **out, struct rlhf__error *err);
+rlhf_status rlhf__pattern_open(const char *text, size_t n, int by_hand, struct rlhf__pattern **out,
+                               struct rlhf__error *err);
 
-void rlhf__pattern_destroy(struct rlhf__pattern *pattern); // NULL allowed
+void rlhf__pattern_close(struct rlhf__pattern *pattern); // NULL allowed
 
 // A search. Zero-initialize; release with rlhf__search_finish. [begin, end) is the last match.
 struct rlhf__search {

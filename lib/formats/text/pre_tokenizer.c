@@ -90,8 +90,8 @@ static rlhf_status read_byte_level(const json_t *part, struct step *step, struct
         step->prefix = PREFIX_ALWAYS;
     }
     if (json_is_false(json_object_get(part, "use_regex"))) return RLHF_OK;
-    return rlhf__pattern_create(RLHF__PATTERN_GPT2, strlen(RLHF__PATTERN_GPT2), 1, &step->pattern,
-                                err);
+    return rlhf__pattern_open(RLHF__PATTERN_GPT2, strlen(RLHF__PATTERN_GPT2), 1, &step->pattern,
+                              err);
 }
 
 // Reads one character. Writes its UTF-8 to `out` and the length of the UTF-8 to *n.
@@ -151,7 +151,7 @@ static rlhf_status read_whitespace(struct step *step, struct rlhf__error *err) {
 #define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{200C}\\x{200D}"
     static const char words[] = "[" WORD "]+|[^" WORD "\\s]+";
     step->invert = 1;
-    return rlhf__pattern_create(words, sizeof words - 1, 1, &step->pattern, err);
+    return rlhf__pattern_open(words, sizeof words - 1, 1, &step->pattern, err);
 }
 
 static rlhf_status read_one(const json_t *part, struct rlhf__pre_tokenizer *pre,
@@ -223,23 +223,23 @@ static rlhf_status add_all(struct rlhf__pre_tokenizer *pre, const json_t *part, 
     return RLHF_OK;
 }
 
-rlhf_status rlhf__pre_tokenizer_create(const json_t *part, struct rlhf__pre_tokenizer **out,
-                                       struct rlhf__error *err) {
+rlhf_status rlhf__pre_tokenizer_open(const json_t *part, struct rlhf__pre_tokenizer **out,
+                                     struct rlhf__error *err) {
     struct rlhf__pre_tokenizer *pre = calloc(1, sizeof *pre);
     *out = NULL;
     if (!pre) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for a tokenizer");
     rlhf_status st = add_all(pre, part, 0, err);
     if (st < 0 || (!pre->n && !pre->bytes))
-        rlhf__pre_tokenizer_destroy(pre);
+        rlhf__pre_tokenizer_close(pre);
     else
         *out = pre;
     return st;
 }
 
-void rlhf__pre_tokenizer_destroy(struct rlhf__pre_tokenizer *pre) {
+void rlhf__pre_tokenizer_close(struct rlhf__pre_tokenizer *pre) {
     if (!pre) return;
     for (size_t i = 0; i < pre->n; i++)
-        rlhf__pattern_destroy(pre->step[i].pattern);
+        rlhf__pattern_close(pre->step[i].pattern);
     free(pre);
 }
 

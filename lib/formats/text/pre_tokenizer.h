@@ -15,10 +15,10 @@ struct rlhf__pre_tokenizer; // opaque
 // Read a "pre_tokenizer" of tokenizer.json. If it is NULL or null, *out is NULL, and a whole text
 // is one word. Errors: RLHF_E_UNSUPPORTED (the message names the unsupported type or pattern),
 // RLHF_E_INVALID, RLHF_E_NOMEM. [main]
-rlhf_status rlhf__pre_tokenizer_create(const json_t *part, struct rlhf__pre_tokenizer **out,
-                                       struct rlhf__error *err);
+rlhf_status rlhf__pre_tokenizer_open(const json_t *part, struct rlhf__pre_tokenizer **out,
+                                     struct rlhf__error *err);
 
-void rlhf__pre_tokenizer_destroy(struct rlhf__pre_tokenizer *pre); // NULL allowed
+void rlhf__pre_tokenizer_close(struct rlhf__pre_tokenizer *pre); // NULL allowed
 
 // Returns 1 if the model works on bytes, which is the case if there is a ByteLevel step. The files
 // of such a model write tokens with stand-ins for bytes (vocab.h). Returns 0 for NULL. [any]

@@ -28,7 +28,7 @@ rlhf_status rlhf__pieces_push(struct rlhf__pieces *p, size_t at, size_t n, uint3
 
 static void pieces_finish(struct rlhf__pieces *p) {
     free(p->item);
-    rlhf__buf_free(&p->own);
+    rlhf__buf_finish(&p->own);
     *p = (struct rlhf__pieces){0};
 }
 
@@ -109,7 +109,7 @@ void rlhf__spans_clear(struct rlhf__spans *list) {
 }
 
 void rlhf__spans_finish(struct rlhf__spans *list) {
-    rlhf__buf_free(&list->bytes);
+    rlhf__buf_finish(&list->bytes);
     free(list->end);
     *list = (struct rlhf__spans){0};
 }
@@ -150,8 +150,8 @@ void rlhf__works_give(struct rlhf__works *store, struct rlhf__work *work) {
 void rlhf__works_finish(struct rlhf__works *store) {
     for (struct rlhf__work *work = store->unused, *next; work; work = next) {
         next = work->next;
-        rlhf__buf_free(&work->normal);
-        rlhf__buf_free(&work->spare);
+        rlhf__buf_finish(&work->normal);
+        rlhf__buf_finish(&work->spare);
         pieces_finish(&work->pieces);
         pieces_finish(&work->cut);
         rlhf__search_finish(&work->search);

@@ -299,8 +299,8 @@ rlhf_status rlhf__added_ready(struct rlhf__tokenizer *tok, struct rlhf__error *e
         rlhf__matcher_sort(&a->plain);
         rlhf__matcher_sort(&a->normal);
     }
-    rlhf__buf_free(&normal);
-    rlhf__buf_free(&spare);
+    rlhf__buf_finish(&normal);
+    rlhf__buf_finish(&spare);
     rlhf__search_finish(&match);
     return st;
 }

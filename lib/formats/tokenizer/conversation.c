@@ -79,7 +79,7 @@ static rlhf_status mark_normal(const struct rlhf__tokenizer *tok, struct rlhf__t
         at = to;
     }
     if (st == RLHF_OK) st = mark(tok, &normal, c->item, c->n, ids, n, says, err);
-    rlhf__buf_free(&normal);
+    rlhf__buf_finish(&normal);
     return st;
 }
 
@@ -160,7 +160,7 @@ rlhf_status rlhf__conversation_answer(const struct rlhf__tokenizer *tok,
                                     out, err);
     }
     rlhf__messages_finish(&both);
-    rlhf__buf_free(&asked);
+    rlhf__buf_finish(&asked);
     rlhf__turns_finish(&whole);
     rlhf__ids_finish(&all);
     return st;

@@ -180,7 +180,7 @@ static rlhf_status read_object(const struct rlhf__folder *dir, const char *name,
     } else {
         *out = json_object();
     }
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     if (st != RLHF_OK || json_is_object(*out)) return st;
     st = rlhf__fail(err, RLHF_E_INVALID, "%s/%s: expected an object, found %s", dir->path, name,
                     rlhf__json_kind(*out));

@@ -108,7 +108,7 @@ rlhf_status rlhf__spelled_unmark(struct rlhf__spelled *s, struct rlhf__turns *t,
 
 void rlhf__spelled_finish(struct rlhf__spelled *s) {
     rlhf__messages_finish(&s->marked);
-    rlhf__buf_free(&s->text);
+    rlhf__buf_finish(&s->text);
     free(s->cuts.at);
     *s = (struct rlhf__spelled){0};
 }

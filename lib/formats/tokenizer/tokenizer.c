@@ -14,10 +14,10 @@
 
 void rlhf__tokenizer_close(struct rlhf__tokenizer *tok) {
     if (!tok) return;
-    rlhf__bpe_destroy(tok->bpe);
-    rlhf__normalizer_destroy(tok->normalizer);
-    rlhf__pre_tokenizer_destroy(tok->pre_tokenizer);
-    rlhf__decoder_destroy(tok->decoder);
+    rlhf__bpe_close(tok->bpe);
+    rlhf__normalizer_close(tok->normalizer);
+    rlhf__pre_tokenizer_close(tok->pre_tokenizer);
+    rlhf__decoder_close(tok->decoder);
     rlhf__chat_close(tok->chat);
     json_decref(tok->vars);
     if (tok->works) rlhf__works_finish(tok->works);

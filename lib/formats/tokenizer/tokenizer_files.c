@@ -73,7 +73,7 @@ static rlhf_status load_bpe(struct rlhf__tokenizer *tok, const char *dir, int by
     }
     if (st == RLHF_OK) st = read_text(dir, "merges.txt", &merges, err);
     if (st == RLHF_OK) st = parse_merges(tok, dir, rlhf__buf_text(&merges), merges.len, err);
-    rlhf__buf_free(&merges);
+    rlhf__buf_finish(&merges);
     json_decref(vocab);
     return st;
 }
@@ -109,7 +109,7 @@ static rlhf_status load_lines(struct rlhf__tokenizer *tok, const char *dir,
         st = parse_lines(tok, rlhf__buf_text(&text), text.len, err);
         if (st < 0) rlhf__error_context(err, "%s/vocab.txt", dir);
     }
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     return st;
 }
 
@@ -169,7 +169,7 @@ static rlhf_status imply(struct rlhf__tokenizer *tok, const char *normalizer, co
         bad = json_object_set_new(parts, "normalizer", json_pack("{s:s}", "type", normalizer));
     rlhf_status st = bad ? RLHF__NOMEM(err, "out of memory for a tokenizer") : RLHF_OK;
     if (st == RLHF_OK) st = rlhf__tokenizer_read_cut(tok, parts, err);
-    if (st == RLHF_OK) st = rlhf__decoder_create(bytes ? NULL : words, bytes, &tok->decoder, err);
+    if (st == RLHF_OK) st = rlhf__decoder_open(bytes ? NULL : words, bytes, &tok->decoder, err);
     json_decref(parts);
     json_decref(words);
     return st;
@@ -208,7 +208,7 @@ static rlhf_status load(struct rlhf__tokenizer *tok, const char *dir, struct rlh
 static rlhf_status build(struct rlhf__tokenizer *tok, const char *dir, struct rlhf__error *err) {
     rlhf_status st = RLHF_OK;
     if (tok->info.kind == RLHF__TOKENIZER_BPE) {
-        st = rlhf__bpe_create(&tok->bpe_opts, &tok->vocab, &tok->merges, &tok->bpe, err);
+        st = rlhf__bpe_open(&tok->bpe_opts, &tok->vocab, &tok->merges, &tok->bpe, err);
     } else {
         tok->piece.vocab = &tok->vocab;
         tok->piece.unk = tok->info.unk;

@@ -209,9 +209,9 @@ static const char *model_type(const json_t *model) {
 
 rlhf_status rlhf__tokenizer_read_cut(struct rlhf__tokenizer *tok, const json_t *file,
                                      struct rlhf__error *err) {
-    RLHF_TRY(rlhf__normalizer_create(json_object_get(file, "normalizer"), &tok->normalizer, err));
-    return rlhf__pre_tokenizer_create(json_object_get(file, "pre_tokenizer"), &tok->pre_tokenizer,
-                                      err);
+    RLHF_TRY(rlhf__normalizer_open(json_object_get(file, "normalizer"), &tok->normalizer, err));
+    return rlhf__pre_tokenizer_open(json_object_get(file, "pre_tokenizer"), &tok->pre_tokenizer,
+                                    err);
 }
 
 static rlhf_status read_file(struct rlhf__tokenizer *tok, const json_t *file,
@@ -231,9 +231,8 @@ static rlhf_status read_file(struct rlhf__tokenizer *tok, const json_t *file,
     tok->prefix = rlhf__tokenizer_prefix(file);
     RLHF_TRY(strcmp(type, "BPE") == 0 ? read_bpe(tok, model, err)
                                       : read_wordpiece(tok, model, err));
-    RLHF_TRY(rlhf__decoder_create(json_object_get(file, "decoder"),
-                                  rlhf__pre_tokenizer_bytes(tok->pre_tokenizer), &tok->decoder,
-                                  err));
+    RLHF_TRY(rlhf__decoder_open(json_object_get(file, "decoder"),
+                                rlhf__pre_tokenizer_bytes(tok->pre_tokenizer), &tok->decoder, err));
     RLHF_TRY(rlhf__added_read(tok, added, err));
     return rlhf__frame_read(tok, json_object_get(file, "post_processor"), err);
 }

@@ -282,7 +282,7 @@ rlhf__value rlhf__jinja_taken(struct rlhf__jinja_work *w, struct rlhf__buf *out)
     rlhf__value v = rlhf__jinja_undefined();
     if (out->bad) rlhf__jinja_stop(w, RLHF__JINJA_UNKNOWN, "out of memory");
     if (!w->state) v = rlhf__jinja_copied(w, rlhf__buf_text(out), out->len);
-    rlhf__buf_free(out);
+    rlhf__buf_finish(out);
     return v;
 }
 

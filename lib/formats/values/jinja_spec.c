@@ -125,7 +125,7 @@ static void put_groups(struct rlhf__buf *out, rlhf_str digits, int64_t width, ch
     for (size_t i = back.len; i-- > 0;)
         rlhf__buf_putc(out, back.data[i]);
     if (back.bad) out->bad = 1;
-    rlhf__buf_free(&back);
+    rlhf__buf_finish(&back);
 }
 
 static rlhf__value laid_out(struct rlhf__jinja_work *w, const struct rlhf__jinja_spec *s,

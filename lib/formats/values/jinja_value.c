@@ -18,7 +18,7 @@ struct rlhf__jinja_block {
     char bytes[];
 };
 
-void rlhf__jinja_memory_free(struct rlhf__jinja_memory *m) {
+void rlhf__jinja_memory_finish(struct rlhf__jinja_memory *m) {
     while (m->block) {
         struct rlhf__jinja_block *b = m->block;
         m->block = b->older;

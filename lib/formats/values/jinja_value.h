@@ -121,7 +121,7 @@ struct rlhf__jinja_loop {
 
 // Allocate n bytes, aligned for any value. If that fails, sets the state and returns NULL. [any]
 void *rlhf__jinja_alloc(struct rlhf__jinja_work *, size_t n);
-void rlhf__jinja_memory_free(struct rlhf__jinja_memory *); // [any]
+void rlhf__jinja_memory_finish(struct rlhf__jinja_memory *); // [any]
 
 // Set the state and the reason, unless an earlier call has set them. Returns undefined. [any]
 __attribute__((format(printf, 3, 4))) rlhf__value rlhf__jinja_stop(struct rlhf__jinja_work *,

@@ -243,7 +243,7 @@ char *rlhf__messages_pack(const json_t *list, const json_t *tools, const json_t 
     if (all || !(tools || vars)) rlhf__json_write(&text, all ? all : list, 0);
     json_decref(all);
     if (!text.bad) return text.data;
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     return NULL;
 }
 
@@ -319,7 +319,7 @@ void rlhf__turns_clear(struct rlhf__turns *t) {
 }
 
 void rlhf__turns_finish(struct rlhf__turns *t) {
-    rlhf__buf_free(&t->text);
+    rlhf__buf_finish(&t->text);
     free(t->item);
     *t = (struct rlhf__turns){0};
 }

@@ -57,7 +57,7 @@ static void add_lost(const struct rlhf__history *h, struct rlhf__run_note *form,
     if (change.bad || text->bad) out->bad = 1;
     form->change = rlhf__buf_text(&change);
     rlhf__notes_add(out, form, "%s.", rlhf__buf_text(text));
-    rlhf__buf_free(&change);
+    rlhf__buf_finish(&change);
 }
 
 // ---- collapse ----
@@ -106,7 +106,7 @@ static void collapse(const struct rlhf__history *h, double share, struct rlhf__n
     put_ends(&text, ", the share of distinct 3-grams", distinct, "");
     if (paid) rlhf__buf_puts(&text, "; the reward does not see it");
     add_lost(h, &form, READ_ITS_TEXTS, &text, out);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
 }
 
 void rlhf__rule_collapsed(const struct rlhf__history *h, struct rlhf__notes *out) {
@@ -155,7 +155,7 @@ void rlhf__rule_far(const struct rlhf__history *h, struct rlhf__notes *out) {
                      rlhf__figure(kl->value[kl->n - 1], last), RLHF__RULE_KL_FAR);
     put_ends(&text, "; entropy went", entropy, " nats per token");
     add_lost(h, &form, READ_ITS_TEXTS, &text, out);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
 }
 
 // The responses of the first phase were sampled before any update.
@@ -212,7 +212,7 @@ void rlhf__rule_diverged(const struct rlhf__history *h, struct rlhf__notes *out)
     struct rlhf__buf text = RLHF__BUF_INIT;
     put_ends(&text, "The loss has diverged: it rose", loss, "");
     add_lost(h, &form, "", &text, out);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
 }
 
 // A bounded loss cannot diverge, even if the policy gives the preferred responses much less
@@ -232,7 +232,7 @@ void rlhf__rule_fell(const struct rlhf__history *h, struct rlhf__notes *out) {
         "below the reference's (more than %g)",
         rlhf__figure(fall->value[fall->n - 1], last), FALL);
     add_lost(h, &form, "", &text, out);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
 }
 
 // ---- the reward rises, but the policy does not improve ----
@@ -308,5 +308,5 @@ void rlhf__rule_hacked(const struct rlhf__history *h, struct rlhf__notes *out) {
     else if (f.n)
         rlhf__notes_add(out, &form, "One sign that the reward is met and its purpose not: %s.",
                         rlhf__buf_text(&f.text));
-    rlhf__buf_free(&f.text);
+    rlhf__buf_finish(&f.text);
 }

@@ -104,5 +104,5 @@ void rlhf__rule_reward_parts(const struct rlhf__history *h, struct rlhf__notes *
         silent(h, one, s, rlhf__buf_text(&name), out);
     }
     if (name.bad) out->bad = 1;
-    rlhf__buf_free(&name);
+    rlhf__buf_finish(&name);
 }

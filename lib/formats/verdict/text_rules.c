@@ -48,7 +48,7 @@ void rlhf__rule_cut_off(const struct rlhf__history *h, struct rlhf__notes *out) 
         100 * rlhf__last_of(s), plays ? "episodes end in a turn that reaches" : "responses reach",
         (long long)h->facts->max_new_tokens,
         plays ? ", so that the environment does not answer it" : "");
-    rlhf__buf_free(&change);
+    rlhf__buf_finish(&change);
 }
 
 // Adds a note about responses that shrink. It is a warning, unless the reward asks for it: within

@@ -68,7 +68,7 @@ static void add_step(const struct rlhf__history *h, struct rlhf__run_note *form,
     form->level = RLHF__NOTE_WARN;
     form->change = rlhf__buf_text(&change);
     rlhf__notes_add(out, form, what, rlhf__figure(to, a), rlhf__figure(from, b));
-    rlhf__buf_free(&change);
+    rlhf__buf_finish(&change);
 }
 
 void rlhf__rule_jumped(const struct rlhf__history *h, struct rlhf__notes *out) {

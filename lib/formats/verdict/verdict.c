@@ -231,7 +231,7 @@ static void add_trouble(const struct rlhf__run_facts *f, struct rlhf__notes *out
 // Returns the buffer's text, which then belongs to the caller. Returns NULL if memory runs out.
 static char *take(struct rlhf__buf *b) {
     char *text = b->bad ? NULL : b->data ? b->data : strdup("");
-    if (b->bad || !b->data) rlhf__buf_free(b);
+    if (b->bad || !b->data) rlhf__buf_finish(b);
     return text;
 }
 

@@ -70,8 +70,8 @@ static rlhf_status load_config(const char *path, json_t **out, struct rlhf__erro
     if (st == RLHF_OK) st = rlhf__buf_ok(&plain, err);
     if (st == RLHF_OK)
         st = rlhf__json_parse_foreign(path, rlhf__buf_text(&plain), plain.len, out, err);
-    rlhf__buf_free(&text);
-    rlhf__buf_free(&plain);
+    rlhf__buf_finish(&text);
+    rlhf__buf_finish(&plain);
     return st;
 }
 
@@ -232,7 +232,7 @@ static rlhf_status copy_file(const struct rlhf__folder *from, const struct rlhf_
     if (!rlhf__folder_is_file(from, name)) return RLHF_OK;
     rlhf_status st = rlhf__folder_read(from, name, (uint64_t)256 << 20, &bytes, err);
     if (st == RLHF_OK) st = rlhf__file_write(to, name, rlhf__buf_text(&bytes), bytes.len, err);
-    rlhf__buf_free(&bytes);
+    rlhf__buf_finish(&bytes);
     return st;
 }
 

@@ -56,8 +56,8 @@ static rlhf_status refuse(const struct rlhf__peft *p, const char *key, const jso
     rlhf__fail(err, RLHF_E_UNSUPPORTED,
                "%s/" RLHF__PEFT_CONFIG ": %.80s %.120s is not supported: %s", p->dir,
                rlhf__buf_text(&name), rlhf__buf_text(&text), why);
-    rlhf__buf_free(&text);
-    rlhf__buf_free(&name);
+    rlhf__buf_finish(&text);
+    rlhf__buf_finish(&name);
     return RLHF_E_UNSUPPORTED;
 }
 
@@ -67,7 +67,7 @@ static rlhf_status wrong(const struct rlhf__peft *p, const char *key, const json
     if (v) rlhf__json_write(&text, v, 0);
     rlhf__fail(err, RLHF_E_INVALID, "%s/" RLHF__PEFT_CONFIG ": %s must be %s, found %.120s", p->dir,
                key, allowed, v ? rlhf__buf_text(&text) : "nothing");
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     return RLHF_E_INVALID;
 }
 

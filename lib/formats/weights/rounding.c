@@ -129,7 +129,7 @@ rlhf_status rlhf__rounded_write(const struct rlhf__rounded_file *f, const struct
     if (!order || !spec) st = RLHF__NOMEM(err, "out of memory writing %s", name);
     if (st == RLHF_OK) {
         put_in_order(f, order, spec);
-        st = rlhf__weights_create(in, name, spec, f->n, NULL, 0, &w, err);
+        st = rlhf__weights_writer_open(in, name, spec, f->n, NULL, 0, &w, err);
     }
     if (st == RLHF_OK) st = put_tensors(f, order, w, err);
     if (st == RLHF_OK)

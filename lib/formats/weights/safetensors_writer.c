@@ -124,14 +124,14 @@ static rlhf_status write_header(struct rlhf__weights_writer *w,
         size[i] = (uint8_t)((uint64_t)head.len >> (8 * i));
     if (st == RLHF_OK) st = rlhf__file_writer_put(w->file, size, sizeof size, err);
     if (st == RLHF_OK) st = rlhf__file_writer_put(w->file, head.data, head.len, err);
-    rlhf__buf_free(&head);
+    rlhf__buf_finish(&head);
     return st;
 }
 
-rlhf_status rlhf__weights_create(const struct rlhf__folder *in, const char *name,
-                                 const struct rlhf__tensor_spec *specs, size_t n,
-                                 const char *const (*metadata)[2], size_t n_meta,
-                                 struct rlhf__weights_writer **out, struct rlhf__error *err) {
+rlhf_status rlhf__weights_writer_open(const struct rlhf__folder *in, const char *name,
+                                      const struct rlhf__tensor_spec *specs, size_t n,
+                                      const char *const (*metadata)[2], size_t n_meta,
+                                      struct rlhf__weights_writer **out, struct rlhf__error *err) {
     struct rlhf__weights_writer *w = calloc(1, sizeof *w);
     if (!w) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for a weight file");
     w->path = in ? rlhf__path_join(in->path, name) : strdup(name);

@@ -5,7 +5,7 @@
 #include "base/folder.h"
 #include "weights/tensor.h"
 
-// A tensor of the file to write. `name` and `shape` are read only during rlhf__weights_create.
+// A tensor of the file to write. `name` and `shape` are read only during rlhf__weights_writer_open.
 struct rlhf__tensor_spec {
     const char *name;
     int32_t dtype, ndim; // dtype: any of RLHF__TENSOR_DTYPE_MAP
@@ -20,10 +20,10 @@ struct rlhf__weights_writer; // opaque
 // unaligned (RLHF_E_INVALID). `metadata` has n_meta pairs of key and value; if it is NULL, the
 // metadata is {"format": "pt"}. Errors: RLHF_E_INVALID (also for a duplicate name or an invalid
 // shape), RLHF_E_IO, RLHF_E_NOMEM. [main]
-rlhf_status rlhf__weights_create(const struct rlhf__folder *in, const char *name,
-                                 const struct rlhf__tensor_spec *specs, size_t n,
-                                 const char *const (*metadata)[2], size_t n_meta,
-                                 struct rlhf__weights_writer **out, struct rlhf__error *err);
+rlhf_status rlhf__weights_writer_open(const struct rlhf__folder *in, const char *name,
+                                      const struct rlhf__tensor_spec *specs, size_t n,
+                                      const char *const (*metadata)[2], size_t n_meta,
+                                      struct rlhf__weights_writer **out, struct rlhf__error *err);
 
 // Append `count` floats to the current tensor, converted to that tensor's dtype: F32, BF16 or F16,
 // rounded to nearest even. When a tensor is full, the next one begins. One call must not write to

@@ -47,9 +47,9 @@ static rlhf_status matrix(const struct rlhf__tensor *t, int transposed, float **
     return st;
 }
 
-rlhf_status rlhf__low_rank_create(const struct rlhf__tensor *w, const struct rlhf__tensor *a,
-                                  const struct rlhf__tensor *b, double scale, int in_out,
-                                  struct rlhf__low_rank **out, struct rlhf__error *err) {
+rlhf_status rlhf__low_rank_open(const struct rlhf__tensor *w, const struct rlhf__tensor *a,
+                                const struct rlhf__tensor *b, double scale, int in_out,
+                                struct rlhf__low_rank **out, struct rlhf__error *err) {
     *out = NULL;
     RLHF_TRY(check(w, a, b, in_out, err));
     struct rlhf__low_rank *l = calloc(1, sizeof *l);
@@ -63,14 +63,14 @@ rlhf_status rlhf__low_rank_create(const struct rlhf__tensor *w, const struct rlh
     for (int64_t i = 0; st == RLHF_OK && i < l->rows * l->rank; i++)
         l->left[i] = (float)(scale * (double)l->left[i]);
     if (st != RLHF_OK) {
-        rlhf__low_rank_destroy(l);
+        rlhf__low_rank_close(l);
         return st;
     }
     *out = l;
     return RLHF_OK;
 }
 
-void rlhf__low_rank_destroy(struct rlhf__low_rank *l) {
+void rlhf__low_rank_close(struct rlhf__low_rank *l) {
     if (!l) return;
     free(l->left);
     free(l->right);

@@ -93,9 +93,9 @@ struct rlhf__low_rank {
 // is [outputs, inputs], or [inputs, outputs] if in_out is set. The scale is multiplied into `left`.
 // Errors: RLHF_E_INVALID (shapes that do not fit; the message has all three), and those of
 // rlhf__tensor_read_f32. [main]
-rlhf_status rlhf__low_rank_create(const struct rlhf__tensor *w, const struct rlhf__tensor *a,
-                                  const struct rlhf__tensor *b, double scale, int in_out,
-                                  struct rlhf__low_rank **out, struct rlhf__error *err);
-void rlhf__low_rank_destroy(struct rlhf__low_rank *); // NULL allowed [main]
+rlhf_status rlhf__low_rank_open(const struct rlhf__tensor *w, const struct rlhf__tensor *a,
+                                const struct rlhf__tensor *b, double scale, int in_out,
+                                struct rlhf__low_rank **out, struct rlhf__error *err);
+void rlhf__low_rank_close(struct rlhf__low_rank *); // NULL allowed [main]
 
 #endif

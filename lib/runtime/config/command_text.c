@@ -27,5 +27,5 @@ void rlhf__command_set(struct rlhf__buf *out, const char *setting, const char *v
     rlhf__buf_printf(&word, "%s=%s", setting, value);
     rlhf__command_flag(out, "--set", rlhf__buf_text(&word));
     if (word.bad) out->bad = 1;
-    rlhf__buf_free(&word);
+    rlhf__buf_finish(&word);
 }

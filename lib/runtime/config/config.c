@@ -319,11 +319,11 @@ static void offer_algo(struct search *s, const struct rlhf__config_request *req,
     const struct rlhf__plugin *algo = NULL;
     struct rlhf__error err;
     if (req->resume && rlhf__resume_trust(req, c, &err) < 0) return;
-    if (!c->algo.plugin || rlhf__plugins_create(req->dirs, &plugins, &err) < 0) return;
+    if (!c->algo.plugin || rlhf__plugins_open(req->dirs, &plugins, &err) < 0) return;
     if (rlhf__plugin_open(plugins, c->algo.plugin, RLHF_KIND_ALGO, c->algo.from, "--algo", &algo,
                           &err) >= 0)
         offer(s, "algo", &algo->table);
-    rlhf__plugins_destroy(plugins);
+    rlhf__plugins_close(plugins);
 }
 
 void rlhf__config_hint(const struct rlhf__config_request *req, const struct rlhf__config *c,
@@ -349,6 +349,6 @@ void rlhf__config_hint(const struct rlhf__config_request *req, const struct rlhf
         snprintf(err->text + at, room, " (did you mean %s?)", rlhf__buf_text(&s.exact));
     else if (*s.best)
         snprintf(err->text + at, room, " (did you mean \"%s\"?)", s.best);
-    rlhf__buf_free(&s.exact);
-    rlhf__buf_free(&theirs);
+    rlhf__buf_finish(&s.exact);
+    rlhf__buf_finish(&theirs);
 }

@@ -83,7 +83,7 @@ rlhf_status rlhf__effect_check(const struct rlhf__config *c, const struct rlhf__
     if (st == RLHF_OK && files.list.len)
         rlhf__logf(log, RLHF_LOG_WARN, "%s: without effect here: %s", files.last,
                    rlhf__buf_text(&files.list));
-    rlhf__buf_free(&files.list);
+    rlhf__buf_finish(&files.list);
     return st;
 }
 

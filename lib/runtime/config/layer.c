@@ -36,7 +36,7 @@ rlhf_status rlhf__layer_load(const char *path, struct rlhf__layer *out, struct r
 }
 
 void rlhf__layer_finish(struct rlhf__layer *l) {
-    rlhf__buf_free(&l->text);
+    rlhf__buf_finish(&l->text);
     json_decref(l->json);
     memset(l, 0, sizeof *l);
 }
@@ -130,7 +130,7 @@ static rlhf_status unknown_section(const struct rlhf__layer *l, const char *key,
     const int alias = rlhf__alias_hint(key, 0, &theirs);
     rlhf__fail(err, RLHF_E_INVALID, "%s: unknown key \"%s\"%s", where, key,
                alias ? rlhf__buf_text(&theirs) : rlhf__nearest_hint(&near, hint, sizeof hint));
-    rlhf__buf_free(&theirs);
+    rlhf__buf_finish(&theirs);
     return RLHF_E_INVALID;
 }
 

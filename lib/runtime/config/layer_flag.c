@@ -209,7 +209,7 @@ static rlhf_status set_path(const char *flag, const char *section, const char *k
     rlhf__alias_hint(key, 0, &theirs);
     rlhf__fail(err, RLHF_E_INVALID, "--set: unknown key \"%s.%s\"%s", section, key,
                theirs.len ? rlhf__buf_text(&theirs) : SEARCH);
-    rlhf__buf_free(&theirs);
+    rlhf__buf_finish(&theirs);
     if (near.best)
         rlhf__fail(err, RLHF_E_INVALID, "--set: unknown key \"%s.%s\" (did you mean \"%s.%s\"?)",
                    section, key, near.best, key);

@@ -129,7 +129,7 @@ static rlhf_status check_code(const struct rlhf__plugin *plugin,
                    "to: %s.%s is %s; that is done when you give it again (--set %s.%s=) or give "
                    "--trust-run",
                    plugin->file, section, o.key, rlhf__buf_text(&value), section, o.key);
-        rlhf__buf_free(&value);
+        rlhf__buf_finish(&value);
         json_decref(v);
         return RLHF_E_INVALID;
     }

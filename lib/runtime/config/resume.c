@@ -134,8 +134,8 @@ static rlhf_status changed(const struct rlhf__config_request *req, const char *p
             "contents, where " MAY_LIE_ELSEWHERE
             " lie); start a new run with --policy '%s/checkpoints/latest' instead",
             path, old, new, req->resume);
-    rlhf__buf_free(&a);
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&a);
+    rlhf__buf_finish(&b);
     return RLHF_E_INVALID;
 }
 

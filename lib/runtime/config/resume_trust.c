@@ -78,7 +78,7 @@ rlhf_status rlhf__resume_trust(const struct rlhf__config_request *req, const str
                         "compute.backend=) or give "
                         "--trust-run",
                         req->resume, rlhf__buf_text(&list));
-    rlhf__buf_free(&list);
+    rlhf__buf_finish(&list);
     return st;
 }
 
@@ -106,7 +106,7 @@ static void add_plugin(const struct rlhf__config_request *req, const struct rlhf
     } else if (list.len) {
         add_set(req, section, "plugin", p->plugin, words);
     }
-    rlhf__buf_free(&list);
+    rlhf__buf_finish(&list);
 }
 
 // Returns 1 if `v` is the default value of option i.
@@ -144,7 +144,7 @@ static void add_code(const struct rlhf__config_request *req, const struct rlhf__
         if (!json_is_string(v)) rlhf__json_write(&text, v, 0);
         add_set(req, section, o.key,
                 json_is_string(v) ? json_string_value(v) : rlhf__buf_text(&text), words);
-        rlhf__buf_free(&text);
+        rlhf__buf_finish(&text);
     }
     if (p->network) add_set(req, section, "network", "true", words);
     const uint32_t kind = plugin ? plugin->desc.kind : RLHF_KIND_REWARD;

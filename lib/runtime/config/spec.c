@@ -16,7 +16,7 @@ rlhf_status rlhf__typed_utf8(const char *flag, const char *text, struct rlhf__er
     struct rlhf__buf shown = RLHF__BUF_INIT;
     rlhf__json_write_string(&shown, text, strlen(text));
     rlhf__fail(err, RLHF_E_INVALID, "%s: %s is not UTF-8", flag, rlhf__buf_text(&shown));
-    rlhf__buf_free(&shown);
+    rlhf__buf_finish(&shown);
     return RLHF_E_INVALID;
 }
 

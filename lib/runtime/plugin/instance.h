@@ -16,7 +16,7 @@ struct rlhf__host {
     // receives them.
     rlhf__metric_fn *metric;
     void *metric_ctx;
-    char owner[192]; // from rlhf__instance_create
+    char owner[192]; // from rlhf__instance_open
     struct rlhf__cut_tables cut;
     struct rlhf__on_call on_call;
     atomic_uint warned; // bits of metrics that the log has reported as left out (services.c)

@@ -21,8 +21,8 @@ struct rlhf__plugins {
     int unsummed; // rlhf__plugins_leave_sums
 };
 
-rlhf_status rlhf__plugins_create(const struct rlhf__dirs *dirs, struct rlhf__plugins **out,
-                                 struct rlhf__error *err) {
+rlhf_status rlhf__plugins_open(const struct rlhf__dirs *dirs, struct rlhf__plugins **out,
+                               struct rlhf__error *err) {
     *out = calloc(1, sizeof **out);
     if (!*out) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     (*out)->dirs = dirs;
@@ -38,7 +38,7 @@ static void plugin_free(struct rlhf__plugin *p) {
     free(p);
 }
 
-void rlhf__plugins_destroy(struct rlhf__plugins *p) {
+void rlhf__plugins_close(struct rlhf__plugins *p) {
     if (!p) return;
     for (size_t i = 0; i < p->n; i++)
         plugin_free(p->item[i]);

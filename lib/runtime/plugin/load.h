@@ -62,9 +62,9 @@ const char *rlhf__plugin_name(const struct rlhf__plugin *p);
 struct rlhf__plugins;
 
 // Create an empty list of plugins. [main]
-rlhf_status rlhf__plugins_create(const struct rlhf__dirs *dirs, struct rlhf__plugins **out,
-                                 struct rlhf__error *err);
-void rlhf__plugins_destroy(struct rlhf__plugins *p); // `p` may be NULL; files stay mapped
+rlhf_status rlhf__plugins_open(const struct rlhf__dirs *dirs, struct rlhf__plugins **out,
+                               struct rlhf__error *err);
+void rlhf__plugins_close(struct rlhf__plugins *p); // `p` may be NULL; files stay mapped
 
 // Do not compute the sha256 of files that are opened after this call. This is for callers that only
 // describe plugins, because computing the checksum of a large file takes longer than opening it.

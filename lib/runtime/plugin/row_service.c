@@ -21,7 +21,7 @@ static void put_start(struct rlhf__buf *out, const rlhf_row *row) {
     const size_t n = text.len < START_BYTES ? text.len : rlhf__utf8_floor(s, START_BYTES);
     rlhf__put_printable(out, s, n, "");
     if (n < text.len) rlhf__buf_puts(out, "...");
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
 }
 
 static rlhf_status fail(const rlhf_host *host, const rlhf_row *row, const char *path,
@@ -35,7 +35,7 @@ static rlhf_status fail(const rlhf_host *host, const rlhf_row *row, const char *
     else
         rlhf__fail(&err, RLHF_E_INVALID, "the data row has no \"%.200s\"; expected %s: %s", path,
                    wanted, rlhf__buf_text(&start));
-    rlhf__buf_free(&start);
+    rlhf__buf_finish(&start);
     return rlhf__service_failed(host, &err);
 }
 
@@ -189,7 +189,7 @@ static rlhf_status row_json(const rlhf_host *host, const rlhf_row *row, const ch
     *len = text.len;
     if (!text.bad && cap) memcpy(utf8, text.data, text.len < cap ? text.len : (size_t)cap);
     const int full = text.bad;
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     if (!full) return RLHF_OK;
     rlhf__fail(&err, RLHF_E_NOMEM, "out of memory for a value of the data row");
     return rlhf__service_failed(host, &err);

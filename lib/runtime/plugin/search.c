@@ -187,7 +187,7 @@ static rlhf_status find_by_name(const struct rlhf__dirs *dirs, const char *file,
         free(f.found);
         *path = NULL;
     }
-    rlhf__buf_free(&looked);
+    rlhf__buf_finish(&looked);
     return f.status;
 }
 

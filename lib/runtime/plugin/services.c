@@ -264,10 +264,10 @@ static void host_destroy(struct rlhf__host *h) {
     free(h);
 }
 
-rlhf_status rlhf__instance_create(const struct rlhf__plugin *plugin,
-                                  struct rlhf__services *services, const char *owner,
-                                  const json_t *options, const struct rlhf__origin *from,
-                                  struct rlhf__instance **out, struct rlhf__error *err) {
+rlhf_status rlhf__instance_open(const struct rlhf__plugin *plugin, struct rlhf__services *services,
+                                const char *owner, const json_t *options,
+                                const struct rlhf__origin *from, struct rlhf__instance **out,
+                                struct rlhf__error *err) {
     *out = NULL;
     struct rlhf__host *h = calloc(1, sizeof *h);
     if (!h) return rlhf__fail(err, RLHF_E_NOMEM, "%s: out of memory", rlhf__plugin_name(plugin));
@@ -297,7 +297,7 @@ rlhf_status rlhf__instance_create(const struct rlhf__plugin *plugin,
     return RLHF_OK;
 }
 
-void rlhf__instance_destroy(struct rlhf__instance *i) {
+void rlhf__instance_close(struct rlhf__instance *i) {
     if (!i) return;
     // Without create(), `self` is the config, and there is nothing for the plugin to free.
     if (i->plugin->desc.create && i->plugin->desc.destroy) {

@@ -79,18 +79,18 @@ struct rlhf__instance {
     const struct rlhf__plugin *plugin;
     void *self;            // first argument of the ops
     void *config;          // the plugin's filled config struct
-    const rlhf_host *host; // NULL: not made by rlhf__instance_create; then its calls must not fail
+    const rlhf_host *host; // NULL: not made by rlhf__instance_open; then its calls must not fail
 };
 
 // Fill a config struct from `options` (may be NULL) and call the plugin's create(). How strictly
 // the options are checked depends on their origin (options.h). `owner` is the instance's role in
 // the run: "rewards/<name>", "judge", "models/<role>", or "" for the algorithm. `owner` is also the
 // prefix of the instance's metrics. [main]
-rlhf_status rlhf__instance_create(const struct rlhf__plugin *plugin,
-                                  struct rlhf__services *services, const char *owner,
-                                  const json_t *options, const struct rlhf__origin *from,
-                                  struct rlhf__instance **out, struct rlhf__error *err);
-void rlhf__instance_destroy(struct rlhf__instance *i); // `i` may be NULL [main]
+rlhf_status rlhf__instance_open(const struct rlhf__plugin *plugin, struct rlhf__services *services,
+                                const char *owner, const json_t *options,
+                                const struct rlhf__origin *from, struct rlhf__instance **out,
+                                struct rlhf__error *err);
+void rlhf__instance_close(struct rlhf__instance *i); // `i` may be NULL [main]
 
 // From now on, `metric` receives the values that the plugin reports with host->metric, under their
 // names in the run. If `metric` is NULL, the run receives them, as if this function had not been

@@ -33,7 +33,7 @@ rlhf_status rlhf__instance_save(const struct rlhf__instance *i, struct rlhf__buf
     struct rlhf__call call = rlhf__call_begin(i, "save()");
     rlhf_status st = rlhf__call_end(&call, d->save(i->self, &stream.api), err);
     if (st != RLHF_OK) {
-        rlhf__buf_free(&body);
+        rlhf__buf_finish(&body);
         return st;
     }
     size_t start = out->len;
@@ -44,7 +44,7 @@ rlhf_status rlhf__instance_save(const struct rlhf__instance *i, struct rlhf__buf
     rlhf__buf_u64le(out, body.len);
     rlhf__buf_put(out, body.data, body.len);
     if (body.bad) out->bad = 1;
-    rlhf__buf_free(&body);
+    rlhf__buf_finish(&body);
     if (!out->bad) rlhf__buf_u32le(out, rlhf__crc32c(0, out->data + start, out->len - start));
     return rlhf__buf_ok(out, err);
 }

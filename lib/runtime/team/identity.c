@@ -121,6 +121,6 @@ rlhf_status rlhf__team_same(struct rlhf__team *t, const json_t *own, struct rlhf
     // All ranks have found the same difference and return this error, so none of them comes to
     // another barrier.
     if (st == RLHF_E_INVALID) t->left = 1;
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     return st;
 }

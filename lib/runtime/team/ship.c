@@ -146,8 +146,8 @@ rlhf_status rlhf__ship_files(struct rlhf__team *t, const struct rlhf__buf *list,
     }
     if (st == RLHF_OK) st = rlhf__team_agree(t, RLHF__BARRIER_SETUP, NULL, made, err);
     rlhf__parts_finish(&parts);
-    rlhf__buf_free(&own);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&own);
+    rlhf__buf_finish(&text);
     free(s.wants);
     free(s.block);
     free(s.chunk);

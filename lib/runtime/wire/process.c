@@ -126,11 +126,11 @@ static void finish(struct rlhf__worker *w) {
     close_fd(&w->output_fd);
     if (w->input) munmap(w->input, (size_t)w->input_bytes);
     if (w->output) munmap(w->output, (size_t)w->output_bytes);
-    rlhf__buf_free(&w->ask.in);
-    rlhf__buf_free(&w->ask.out);
-    rlhf__buf_free(&w->call.in);
-    rlhf__buf_free(&w->call.out);
-    rlhf__buf_free(&w->printed);
+    rlhf__buf_finish(&w->ask.in);
+    rlhf__buf_finish(&w->ask.out);
+    rlhf__buf_finish(&w->call.in);
+    rlhf__buf_finish(&w->call.out);
+    rlhf__buf_finish(&w->printed);
     free(w);
 }
 
@@ -283,7 +283,7 @@ static void compact(struct rlhf__channel *c) {
     c->in.len -= c->taken;
     memmove(c->in.data, c->in.data + c->taken, c->in.len);
     c->taken = 0;
-    if (c->in.len == 0 && c->in.cap > MOST_TAKE) rlhf__buf_free(&c->in);
+    if (c->in.len == 0 && c->in.cap > MOST_TAKE) rlhf__buf_finish(&c->in);
 }
 
 void rlhf__channel_fill(struct rlhf__channel *c) {

@@ -18,8 +18,8 @@ enum { MOST_ASKED = 64, PER = 3, LONGEST_PRINTED = 4096 };
 #define SLICE 0.1 // seconds to serve one worker's calls before checking the others and the time
 
 void rlhf__asked_finish(struct rlhf__asked *a) {
-    rlhf__buf_free(&a->frame);
-    rlhf__buf_free(&a->answer);
+    rlhf__buf_finish(&a->frame);
+    rlhf__buf_finish(&a->answer);
     free(a->why);
     memset(a, 0, sizeof *a);
 }
@@ -124,7 +124,7 @@ static int take_calls(struct rlhf__asked *a, double *worked) {
         if (bad) got = -1;
         flood = rlhf__ear_flooded(a->ear);
     }
-    rlhf__buf_free(&reply);
+    rlhf__buf_finish(&reply);
     if (got < 0)
         end_liar(a, got, c->most);
     else if (flood)

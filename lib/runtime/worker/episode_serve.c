@@ -49,8 +49,8 @@ static void metric(const rlhf_episode_out *out, uint32_t i, const char *name, do
 static void played_finish(struct played *a) {
     rlhf__episode_arrays_finish(&a->arrays);
     free(a->calls);
-    rlhf__buf_free(&a->said);
-    rlhf__buf_free(&a->metrics);
+    rlhf__buf_finish(&a->said);
+    rlhf__buf_finish(&a->metrics);
 }
 
 // ---- states ----

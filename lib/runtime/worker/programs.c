@@ -116,7 +116,7 @@ static char *in_words(uint32_t in_force, uint64_t memory) {
     if (memory) in_force |= RLHF__CONFINED_MEMORY;
     rlhf__confined_text(in_force, memory >> 20, &text);
     char *words = text.bad ? NULL : strdup(rlhf__buf_text(&text));
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     return words;
 }
 

@@ -68,7 +68,7 @@ static void ask_confine(struct serving *s, struct rlhf__wire *in) {
     rlhf__confined_text(s->confined, memory_mib, &text);
     answer(s, RLHF_OK, "");
     rlhf__wire_puts(&s->out, rlhf__buf_text(&text));
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
 }
 
 static void ask_open(struct serving *s, struct rlhf__wire *in) {
@@ -77,7 +77,7 @@ static void ask_open(struct serving *s, struct rlhf__wire *in) {
     const int32_t kind = (int32_t)rlhf__wire_get_u32(in);
     rlhf_status st = s->plugins || in->bad || !path || !id || !asker
                          ? rlhf__fail(&err, RLHF_E_INTERNAL, "the worker cannot open it")
-                         : rlhf__plugins_create(s->env->dirs, &s->plugins, &err);
+                         : rlhf__plugins_open(s->env->dirs, &s->plugins, &err);
     if (st == RLHF_OK)
         st = rlhf__plugin_open_trusted(s->plugins, path, id, kind, asker, &s->plugin, &err);
     answer(s, st, err.text);

@@ -54,7 +54,7 @@ static const char *why_unused(const struct rlhf__plugin *p, const void *config, 
         struct rlhf__buf shown = RLHF__BUF_INIT;
         rlhf__put_printable(&shown, said.ptr, (size_t)(said.len < 500 ? said.len : 500), "");
         why = rlhf__strings_add(&s->said, rlhf__buf_text(&shown));
-        rlhf__buf_free(&shown);
+        rlhf__buf_finish(&shown);
     }
     if (st != RLHF_OK) { // creating the instance will report the failure
         rlhf__worker_end(s->spare);
@@ -63,7 +63,7 @@ static const char *why_unused(const struct rlhf__plugin *p, const void *config, 
 out:
     json_decref(options);
     rlhf__asked_finish(&a);
-    rlhf__buf_free(&text);
+    rlhf__buf_finish(&text);
     return why;
 }
 

@@ -43,7 +43,7 @@ static void line(struct rlhf__ear *e, int32_t level, const char *front, const ch
     rlhf__put_printable(&b, text, n < LONGEST_LINE ? n : LONGEST_LINE, "");
     if (n > LONGEST_LINE) rlhf__buf_puts(&b, "...");
     e->api->log(e->api, level, rlhf__buf_text(&b));
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&b);
 }
 
 void rlhf__ear_printed(struct rlhf__ear *e, const char *text, size_t n) {
@@ -55,7 +55,7 @@ static char *shown(rlhf_str s) {
     struct rlhf__buf b = RLHF__BUF_INIT;
     rlhf__put_printable(&b, s.ptr, (size_t)(s.len < 2000 ? s.len : 2000), "");
     char *text = strdup(rlhf__buf_text(&b));
-    rlhf__buf_free(&b);
+    rlhf__buf_finish(&b);
     return text;
 }
 
@@ -102,7 +102,7 @@ void rlhf__ear_report(struct rlhf__ear *e) {
     rlhf__buf_clear(&e->reports);
 }
 
-void rlhf__ear_finish(struct rlhf__ear *e) { rlhf__buf_free(&e->reports); }
+void rlhf__ear_finish(struct rlhf__ear *e) { rlhf__buf_finish(&e->reports); }
 
 // ---- calls ----
 

@@ -95,7 +95,7 @@ static void tell_beside(const struct rlhf__pool *t, const char *why) {
     struct rlhf__buf line = RLHF__BUF_INIT;
     rlhf__buf_printf(&line, "in the same call: %s", why);
     t->api->log(t->api, RLHF_LOG_WARN, rlhf__buf_text(&line));
-    rlhf__buf_free(&line);
+    rlhf__buf_finish(&line);
 }
 
 // Fail the call. If `first` is 0, the failure of another worker's part has already been reported,
@@ -229,7 +229,7 @@ static void say_confined(struct rlhf__pool *t) {
     rlhf__buf_printf(&line, "runs in %s: %s", t->n > 1 ? "worker processes" : "a worker process",
                      t->s->confined);
     t->api->log(t->api, RLHF_LOG_INFO, rlhf__buf_text(&line));
-    rlhf__buf_free(&line);
+    rlhf__buf_finish(&line);
 }
 
 // Start a worker and create the instance in it, with the state after the last good batch.
@@ -280,11 +280,11 @@ static void destroy(struct rlhf__pool *t) {
         rlhf__ear_finish(&t->hand[i].ear);
     }
     free(t->hand);
-    rlhf__buf_free(&t->options);
-    rlhf__buf_free(&t->confined);
-    rlhf__buf_free(&t->state);
-    rlhf__buf_free(&t->vacant);
-    rlhf__buf_free(&t->closed);
+    rlhf__buf_finish(&t->options);
+    rlhf__buf_finish(&t->confined);
+    rlhf__buf_finish(&t->state);
+    rlhf__buf_finish(&t->vacant);
+    rlhf__buf_finish(&t->closed);
     free(t->writes);
     free(t->tools);
     free(t);

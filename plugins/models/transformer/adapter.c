@@ -173,7 +173,7 @@ static rlhf_status match_all(struct rlhf__tf *m, const rlhf_adapter *a, uint8_t 
     return RLHF_OK;
 }
 
-rlhf_status rlhf__tf_adapter_create(struct rlhf__tf *m, const rlhf_adapter *from) {
+rlhf_status rlhf__tf_adapter_open(struct rlhf__tf *m, const rlhf_adapter *from) {
     rlhf_adapter a;
     if (!from) return RLHF_OK;
     RLHF_TRY(rlhf__tf_copy_in(m, "rlhf_adapter", &a, sizeof a, from,
@@ -250,7 +250,7 @@ rlhf_status rlhf__tf_adapter_pack(struct rlhf__tf *m) {
     return RLHF_OK;
 }
 
-void rlhf__tf_adapter_destroy(struct rlhf__tf *m) {
+void rlhf__tf_adapter_close(struct rlhf__tf *m) {
     for (int32_t l = 0; m->low && l < m->arch.n_layer; l++)
         for (int32_t s = 0; s < TF_N_SITE; s++) {
             m->c->weight_destroy(m->c->ctx, m->low[l].of[s].down);

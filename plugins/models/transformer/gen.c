@@ -23,7 +23,7 @@ rlhf_status rlhf__tf_gen_open(void *self, uint32_t n_slots, uint32_t max_len, rl
                              n_slots, max_len);
     rlhf_gen *g = m->host->alloc(m->host, sizeof *g);
     if (!g) return rlhf__tf_fail(m, RLHF_E_NOMEM, "out of memory for a generation session");
-    rlhf_status st = rlhf__tf_recorded_create(m, n_slots, &g->recorded);
+    rlhf_status st = rlhf__tf_recorded_open(m, n_slots, &g->recorded);
     g->cache_slots = n_slots + (g->recorded ? 1 : 0);
     const uint64_t bytes =
         (uint64_t)m->arch.n_layer * rlhf__tf_cache_bytes(m, g->cache_slots, max_len);
@@ -49,7 +49,7 @@ void rlhf__tf_gen_close(void *self, rlhf_gen *g) {
     if (!g) return;
     rlhf__tf_buf_finish(m, &g->k);
     rlhf__tf_buf_finish(m, &g->v);
-    rlhf__tf_recorded_destroy(m, g->recorded);
+    rlhf__tf_recorded_close(m, g->recorded);
     m->host->free(m->host, g->slots);
     m->host->free(m->host, g);
 }

@@ -33,8 +33,8 @@ static int32_t records(const rlhf_compute *c) {
            RLHF_COMPUTE_HAS(c, upload_async);
 }
 
-rlhf_status rlhf__tf_recorded_create(struct rlhf__tf *m, uint32_t n_slots,
-                                     struct rlhf__tf_recorded **out) {
+rlhf_status rlhf__tf_recorded_open(struct rlhf__tf *m, uint32_t n_slots,
+                                   struct rlhf__tf_recorded **out) {
     *out = NULL;
     if (!records(m->c)) return RLHF_OK;
     struct rlhf__tf_recorded *r = m->host->alloc(m->host, sizeof *r);
@@ -53,7 +53,7 @@ rlhf_status rlhf__tf_recorded_create(struct rlhf__tf *m, uint32_t n_slots,
     return rlhf__tf_reserve(m, &r->ints, block_bytes(r->max_rows));
 }
 
-void rlhf__tf_recorded_destroy(struct rlhf__tf *m, struct rlhf__tf_recorded *r) {
+void rlhf__tf_recorded_close(struct rlhf__tf *m, struct rlhf__tf_recorded *r) {
     if (!r) return;
     rlhf__tf_buf_finish(m, &r->ints);
     rlhf__tf_buf_finish(m, &r->drawn);

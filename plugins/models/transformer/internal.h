@@ -49,10 +49,10 @@ int32_t rlhf__tf_site_inputs(const struct rlhf__tf *m, enum rlhf__tf_site site);
 uint64_t rlhf__tf_low_width(const struct rlhf__tf *m, enum rlhf__tf_site site);
 // Finds the matrix products that the adapter `a` targets. If `a` is NULL, finds none. params.c
 // creates the adapter's tensors.
-rlhf_status rlhf__tf_adapter_create(struct rlhf__tf *m, const rlhf_adapter *a);
+rlhf_status rlhf__tf_adapter_open(struct rlhf__tf *m, const rlhf_adapter *a);
 rlhf_status rlhf__tf_adapter_weights(struct rlhf__tf *m);
 rlhf_status rlhf__tf_adapter_pack(struct rlhf__tf *m);
-void rlhf__tf_adapter_destroy(struct rlhf__tf *m);
+void rlhf__tf_adapter_close(struct rlhf__tf *m);
 // The total number of outputs of the first `blocks` blocks.
 uint64_t rlhf__tf_low_outputs(const struct rlhf__tf_low *low, int32_t blocks);
 // The adapter of a matrix product, or NULL.
@@ -79,15 +79,15 @@ rlhf_status rlhf__tf_base_open(struct rlhf__tf *m, rlhf_model_open *o);
 // without the NUL. If out is NULL, it only returns the length.
 size_t rlhf__tf_full_name(const struct rlhf__tf *m, const struct rlhf_tf_name *n, int32_t layer,
                           char *out, size_t cap);
-rlhf_status rlhf__tf_params_create(struct rlhf__tf *m);
-void rlhf__tf_params_destroy(struct rlhf__tf *m);
+rlhf_status rlhf__tf_params_open(struct rlhf__tf *m);
+void rlhf__tf_params_close(struct rlhf__tf *m);
 // Marks in the list that the temporary values of a layer (-1: the globals) have been freed.
 void rlhf__tf_params_forget(struct rlhf__tf *m, int32_t layer);
 
 // ---- storage.c ----
 // Computes the size and the location of every tensor.
-rlhf_status rlhf__tf_storage_create(struct rlhf__tf *m);
-void rlhf__tf_storage_destroy(struct rlhf__tf *m);
+rlhf_status rlhf__tf_storage_open(struct rlhf__tf *m);
+void rlhf__tf_storage_close(struct rlhf__tf *m);
 // Frees the temporary values of a layer (-1: the globals) after the device has finished using them.
 rlhf_status rlhf__tf_storage_release(struct rlhf__tf *m, int32_t layer);
 // Tells the caller of backward() that the gradients of a layer's slots [slot, end) are complete.
@@ -100,8 +100,8 @@ void rlhf__tf_storage_wanted(struct rlhf__tf *m, int32_t layer, int32_t slot, in
                              const rlhf_forward *f);
 
 // ---- weights.c ----
-rlhf_status rlhf__tf_weights_create(struct rlhf__tf *m);
-void rlhf__tf_weights_destroy(struct rlhf__tf *m);
+rlhf_status rlhf__tf_weights_open(struct rlhf__tf *m);
+void rlhf__tf_weights_close(struct rlhf__tf *m);
 // Packs the weights that may have changed, and frees temporary values.
 rlhf_status rlhf__tf_weights_pack(struct rlhf__tf *m);
 rlhf_status rlhf__tf_lm_ready(struct rlhf__tf *m); // packs the LM head if that is needed
@@ -224,9 +224,9 @@ void rlhf__tf_step_commit(rlhf_gen *, const rlhf_gen_step *); // call after the 
 // ---- gen_record.c ----
 // Creates the state that a session of n_slots slots needs to record its steps. If the backend
 // cannot record, *out is NULL.
-rlhf_status rlhf__tf_recorded_create(struct rlhf__tf *m, uint32_t n_slots,
-                                     struct rlhf__tf_recorded **out);
-void rlhf__tf_recorded_destroy(struct rlhf__tf *m, struct rlhf__tf_recorded *r); // NULL allowed
+rlhf_status rlhf__tf_recorded_open(struct rlhf__tf *m, uint32_t n_slots,
+                                   struct rlhf__tf_recorded **out);
+void rlhf__tf_recorded_close(struct rlhf__tf *m, struct rlhf__tf_recorded *r); // NULL allowed
 // Returns 1 if the session records step s, that is, if each row has one token and every row
 // samples. The step must have been checked.
 int32_t rlhf__tf_is_recorded(const rlhf_gen *g, const rlhf_gen_step *s);

@@ -21,15 +21,15 @@ void rlhf_tf_destroy(void *self) {
     struct rlhf__tf *m = self;
     if (!m) return;
     if (m->c) {
-        rlhf__tf_weights_destroy(m);
+        rlhf__tf_weights_close(m);
         rlhf__tf_work_finish(m, &m->train);
         rlhf__tf_work_finish(m, &m->infer);
         rlhf__tf_tap_finish(m);
         rlhf__tf_scratch_finish(m);
     }
     if (m->c) rlhf__tf_buf_finish(m, &m->turn);
-    rlhf__tf_params_destroy(m);
-    rlhf__tf_storage_destroy(m);
+    rlhf__tf_params_close(m);
+    rlhf__tf_storage_close(m);
     m->host->free(m->host, m->arch.rotary.frequency);
     m->host->free(m->host, m->host_tmp);
     m->host->free(m->host, m);
@@ -45,11 +45,11 @@ static rlhf_status tf_open(void *self, const rlhf_model_open *from) {
     m->open = o;
     m->c = o.compute;
     m->dtype = o.dtype;
-    RLHF_TRY(rlhf__tf_adapter_create(m, o.adapter));
+    RLHF_TRY(rlhf__tf_adapter_open(m, o.adapter));
     m->open.adapter = NULL; // it was borrowed only until open() returns
-    RLHF_TRY(rlhf__tf_storage_create(m));
-    RLHF_TRY(rlhf__tf_params_create(m));
-    RLHF_TRY(rlhf__tf_weights_create(m));
+    RLHF_TRY(rlhf__tf_storage_open(m));
+    RLHF_TRY(rlhf__tf_params_open(m));
+    RLHF_TRY(rlhf__tf_weights_open(m));
     m->opened = 1;
     return RLHF_OK;
 }

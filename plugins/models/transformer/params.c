@@ -158,7 +158,7 @@ static rlhf_status fill_param(struct rlhf__tf *m, const struct rlhf_tf_name *n, 
     return RLHF_OK;
 }
 
-rlhf_status rlhf__tf_params_create(struct rlhf__tf *m) {
+rlhf_status rlhf__tf_params_open(struct rlhf__tf *m) {
     struct totals t = {0, 0};
     RLHF_TRY(each_name(m, count_name, &t));
     m->n_tensors = t.count;
@@ -189,7 +189,7 @@ void rlhf__tf_params_forget(struct rlhf__tf *m, int32_t layer) {
     each_name(m, forget_value, &at); // cannot fail, because forget_value does not
 }
 
-void rlhf__tf_params_destroy(struct rlhf__tf *m) {
+void rlhf__tf_params_close(struct rlhf__tf *m) {
     m->host->free(m->host, m->params);
     m->host->free(m->host, m->names);
 }

@@ -90,7 +90,7 @@ static rlhf_status lists(struct rlhf__tf *m) {
     return RLHF_OK;
 }
 
-rlhf_status rlhf__tf_storage_create(struct rlhf__tf *m) {
+rlhf_status rlhf__tf_storage_open(struct rlhf__tf *m) {
     struct layout all = {0, 0, 0};
     RLHF_TRY(lists(m));
     for (int32_t layer = -1; layer < m->arch.n_layer; layer++) {
@@ -162,7 +162,7 @@ rlhf_status rlhf__tf_storage_release(struct rlhf__tf *m, int32_t layer) {
     return RLHF_OK;
 }
 
-void rlhf__tf_storage_destroy(struct rlhf__tf *m) {
+void rlhf__tf_storage_close(struct rlhf__tf *m) {
     if (m->c) {
         rlhf__tf_buf_finish(m, &m->values);
         for (int32_t l = 0; m->passing && l <= m->arch.n_layer; l++)

@@ -46,17 +46,17 @@ static rlhf_status make_trunk(struct rlhf__tf *m) {
     return RLHF_OK;
 }
 
-rlhf_status rlhf__tf_weights_create(struct rlhf__tf *m) {
+rlhf_status rlhf__tf_weights_open(struct rlhf__tf *m) {
     RLHF_TRY(make_trunk(m));
     RLHF_TRY(rlhf__tf_adapter_weights(m));
     return make_heads(m);
 }
 
-void rlhf__tf_weights_destroy(struct rlhf__tf *m) {
+void rlhf__tf_weights_close(struct rlhf__tf *m) {
     rlhf_weight *heads[] = {m->pool, m->score, m->v1, m->v2};
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
         m->c->weight_destroy(m->c->ctx, heads[i]);
-    rlhf__tf_adapter_destroy(m);
+    rlhf__tf_adapter_close(m);
     if (m->base) return;
     for (int32_t l = 0; m->w && l < m->arch.n_layer; l++)
         for (int32_t s = 0; s < TF_N_SITE; s++)
