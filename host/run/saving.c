@@ -134,7 +134,8 @@ static rlhf_status save_checkpoint(struct rlhf__run *r, struct rlhf__error *err)
         return st == RLHF_OK ? given : st;
     }
     if (st == RLHF_OK) st = rlhf__folder_make(r->req->dir->root, "checkpoints", NULL, &all, err);
-    if (st == RLHF_OK && r->chain) digests = rlhf__digests_open(); // else the files are read again
+    // Without digests, which is no error, the chain reads the files again.
+    if (st == RLHF_OK && r->chain) digests = rlhf__digests_open();
     if (st == RLHF_OK) st = save_in(r, all, digests, &written, err);
     rlhf__digests_close(digests);
     rlhf__folder_close(all);

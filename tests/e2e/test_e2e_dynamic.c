@@ -8,7 +8,7 @@
 #define PAID(options) "--reward \"$RLHF_TEST_PLUGINS/parity_reward.so" options "\" "
 #define ANY                                                                                        \
     "--set prompts.prepend_bos=true --policy model --set policy.init=random --prompts "            \
-    "prompts.txt --set log.samples=16 "                                                            \
+    "prompts.txt --set log.samples=16 --set compute.dtype=f32 "                                    \
     "--set sampling.max_new_tokens=6 --set batch.size=16 --set optim.lr=0.01 "                     \
     "--set optim.schedule_phases=40 --algo grpo.so:group_size=2,kl_placement=none,epochs=1 "
 #define RUN     PAID("") ANY
@@ -195,7 +195,7 @@ static void no_draw_comes_twice(void **state) {
 // Shared prompts do not change the samples.
 static void sharing_changes_no_draw(void **state) {
     struct e2e *t = *state;
-    const char *how = "--set log.rollouts=true --set run.phases=1 --set compute.dtype=f32";
+    const char *how = "--set log.rollouts=true --set run.phases=1";
     assert_int_equal(e2e_run(t, DYNAMIC "%s --set run.dir=on", how), 0);
     assert_int_equal(
         e2e_run(t, DYNAMIC "%s --set batch.share_prompts=false --set run.dir=off", how), 0);

@@ -8,7 +8,7 @@
 
 #define EVEN "\"$RLHF_TEST_PLUGINS/even_judge.so\""
 #define BASE                                                                                       \
-    "--policy model --set policy.init=random --prompts prompts.txt "                               \
+    "--policy model --set policy.init=random --prompts prompts.txt --set compute.dtype=f32 "       \
     "--set sampling.max_new_tokens=8 --set batch.size=32 --set batch.microbatch_tokens=128 "       \
     "--set optim.schedule_phases=8 --set optim.lr=0.003 --set log.samples=0 "
 #define REPLAY                                                                                     \
@@ -28,7 +28,8 @@ static int setup(void **state) {
               "{\"prompt\": \"I think\", \"chosen\": \" it is\", \"rejected\": \" not\"}\n");
     return e2e_shell(t, "\"$HOST\" --algo bradley_terry.so --data pairs.jsonl --policy model "
                         "--set policy.init=random --set batch.size=2 --set score.calibrate=0 "
-                        "--phases 1 --out r --threads 1 && mv r/checkpoints/000001 rm && "
+                        "--set compute.dtype=f32 --phases 1 --out r --threads 1 && mv "
+                        "r/checkpoints/000001 rm && "
                         "echo '{\"add_bos_token\": true}' >rm/tokenizer_config.json")
                ? -1
                : 0;

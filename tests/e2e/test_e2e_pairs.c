@@ -7,12 +7,12 @@
 
 #define PAIRS                                                                                      \
     "pairs --model s/checkpoints/latest --judge period_count.so --prompts prompts.txt "            \
-    "--set sampling.max_new_tokens=24 "
+    "--set sampling.max_new_tokens=24 --dtype f32 "
 
 static void make_policy(struct e2e *t) {
     assert_int_equal(e2e_run(t, "--algo sft.so --policy model --data texts.jsonl "
                                 "--set policy.init=random --set batch.size=16 --set optim.lr=0.01 "
-                                "--set run.phases=30 --set run.dir=s"),
+                                "--set run.phases=30 --set run.dir=s --set compute.dtype=f32"),
                      0);
 }
 

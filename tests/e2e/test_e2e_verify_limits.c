@@ -64,8 +64,8 @@ static int setup(void **state) {
     struct e2e *t = *state;
     write_rows(t);
     assert_int_equal(e2e_shell(t, "\"$HOST\" --algo sft.so --data texts.jsonl --policy model "
-                                  "--set policy.init=random --phases 1 --out s --threads 1 && "
-                                  "cp -rL s/checkpoints/latest policy"),
+                                  "--set policy.init=random --set compute.dtype=f32 --phases 1 "
+                                  "--out s --threads 1 && cp -rL s/checkpoints/latest policy"),
                      0);
     for (int i = 0; i < N_RUNS; i++) {
         const int status =

@@ -9,7 +9,7 @@
     "--prompts prompts.txt --set batch.size=8 --set run.phases=2 "                                 \
     "--set sampling.max_new_tokens=40 --set episodes.reply_tokens=20 --set optim.lr=0.01 "         \
     "--set log.rollouts=true --set run.seed=5 --set episodes.retries=9 --set episodes.calls=xml "  \
-    "--set episodes.tools=hidden "                                                                 \
+    "--set episodes.tools=hidden --set compute.dtype=f32 "                                         \
     "--set 'sampling.stop=[\"a\",\"e\",\"o\",\"i\",\"n\",\"t\",\"s\",\"r\",259]' "
 #define ENV "--env \"$RLHF_TEST_PLUGINS/wild_environment.so:"
 
