@@ -7,6 +7,7 @@
 #include "jinja/jinja_run.h"
 #include "jinja/jinja_test.h"
 #include "values/date.h"
+#include "values/jinja_dict.h"
 #include "values/jinja_operator.h"
 
 #include <stdlib.h>

@@ -2,6 +2,7 @@
 #include "jinja/jinja_filter.h"
 
 #include "jinja/jinja_method.h"
+#include "values/jinja_dict.h"
 #include "values/jinja_number.h"
 #include "values/jinja_numeral.h"
 #include "values/jinja_operator.h"

@@ -2,6 +2,7 @@
 #include "jinja/jinja_format.h"
 
 #include "jinja/jinja_method.h"
+#include "values/jinja_dict.h"
 #include "values/jinja_escape.h"
 #include "values/jinja_operator.h"
 #include "values/jinja_percent.h"

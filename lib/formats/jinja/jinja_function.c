@@ -1,6 +1,7 @@
 // jinja_function.c: see jinja_function.h.
 #include "jinja/jinja_function.h"
 
+#include "values/jinja_dict.h"
 #include "values/jinja_number.h"
 #include "values/jinja_print.h"
 

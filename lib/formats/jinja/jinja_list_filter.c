@@ -2,6 +2,7 @@
 #include "jinja/jinja_filter.h"
 #include "jinja/jinja_method.h"
 #include "jinja/jinja_test.h"
+#include "values/jinja_dict.h"
 #include "values/jinja_escape.h"
 #include "values/jinja_number.h"
 #include "values/jinja_operator.h"

@@ -3,6 +3,7 @@
 
 #include "jinja/jinja_format.h"
 #include "jinja/jinja_function.h"
+#include "values/jinja_dict.h"
 #include "values/jinja_operator.h"
 #include "values/jinja_text.h"
 

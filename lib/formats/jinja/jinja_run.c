@@ -2,6 +2,7 @@
 #include "jinja/jinja_run.h"
 
 #include "jinja/jinja_function.h"
+#include "values/jinja_dict.h"
 #include "values/jinja_print.h"
 #include "values/message_value.h"
 

@@ -2,6 +2,7 @@
 #include "jinja/jinja_test.h"
 
 #include "values/jinja_casing.h"
+#include "values/jinja_dict.h"
 #include "values/jinja_operator.h"
 #include "values/jinja_print.h"
 

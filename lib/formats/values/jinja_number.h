@@ -6,9 +6,29 @@
 #ifndef RLHF_FORMATS_VALUES_JINJA_NUMBER_H
 #define RLHF_FORMATS_VALUES_JINJA_NUMBER_H
 
-#include "values/jinja_operator.h"
+#include "values/jinja_value.h"
 
 enum { RLHF__JINJA_DIGITS_MAX = 4300 };
+
+// The operators of a template. Those before RLHF__JINJA_OP_CAT are for numbers.
+enum rlhf__jinja_op {
+    RLHF__JINJA_OP_ADD = 1,
+    RLHF__JINJA_OP_SUB,
+    RLHF__JINJA_OP_MUL,
+    RLHF__JINJA_OP_DIV,
+    RLHF__JINJA_OP_FLOOR,
+    RLHF__JINJA_OP_MOD,
+    RLHF__JINJA_OP_POW,
+    RLHF__JINJA_OP_CAT, // ~
+    RLHF__JINJA_OP_EQ,
+    RLHF__JINJA_OP_NE,
+    RLHF__JINJA_OP_LT,
+    RLHF__JINJA_OP_LE,
+    RLHF__JINJA_OP_GT,
+    RLHF__JINJA_OP_GE,
+    RLHF__JINJA_OP_IN,
+    RLHF__JINJA_OP_NOT_IN
+};
 
 // An integer that does not fit into 64 bits: its sign and its absolute value, the lowest 32 bits
 // first.

@@ -2,7 +2,7 @@
 #include "values/jinja_numeral.h"
 
 #include "values/jinja_letter.h"
-#include "values/jinja_number.h"
+#include "values/jinja_operator.h"
 #include "values/jinja_text.h"
 
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 // jinja_operator.c: see jinja_operator.h.
 #include "values/jinja_operator.h"
 
+#include "values/jinja_dict.h"
 #include "values/jinja_escape.h"
-#include "values/jinja_number.h"
 #include "values/jinja_percent.h"
 #include "values/jinja_print.h"
 

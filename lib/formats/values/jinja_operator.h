@@ -4,26 +4,7 @@
 #ifndef RLHF_FORMATS_VALUES_JINJA_OPERATOR_H
 #define RLHF_FORMATS_VALUES_JINJA_OPERATOR_H
 
-#include "values/jinja_value.h"
-
-enum rlhf__jinja_op {
-    RLHF__JINJA_OP_ADD = 1,
-    RLHF__JINJA_OP_SUB,
-    RLHF__JINJA_OP_MUL,
-    RLHF__JINJA_OP_DIV,
-    RLHF__JINJA_OP_FLOOR,
-    RLHF__JINJA_OP_MOD,
-    RLHF__JINJA_OP_POW,
-    RLHF__JINJA_OP_CAT, // ~
-    RLHF__JINJA_OP_EQ,
-    RLHF__JINJA_OP_NE,
-    RLHF__JINJA_OP_LT,
-    RLHF__JINJA_OP_LE,
-    RLHF__JINJA_OP_GT,
-    RLHF__JINJA_OP_GE,
-    RLHF__JINJA_OP_IN,
-    RLHF__JINJA_OP_NOT_IN
-};
+#include "values/jinja_number.h"
 
 // The operator with this spelling; 0 = unknown.
 int32_t rlhf__jinja_op_find(const char *text);

@@ -1,6 +1,7 @@
 // jinja_percent.c: see jinja_percent.h.
 #include "values/jinja_percent.h"
 
+#include "values/jinja_dict.h"
 #include "values/jinja_escape.h"
 #include "values/jinja_letter.h"
 #include "values/jinja_number.h"

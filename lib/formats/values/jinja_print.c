@@ -3,9 +3,9 @@
 
 #include "base/decimal.h"
 #include "base/json.h"
+#include "values/jinja_dict.h"
 #include "values/jinja_letter.h"
 #include "values/jinja_number.h"
-#include "values/jinja_operator.h"
 
 #include <math.h>
 #include <stdio.h>

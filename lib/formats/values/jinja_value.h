@@ -161,14 +161,6 @@ rlhf__value rlhf__jinja_joined(struct rlhf__jinja_work *, rlhf_str a, rlhf_str b
 rlhf__value rlhf__jinja_list(struct rlhf__jinja_work *, int32_t type, size_t cap);
 void rlhf__jinja_add(struct rlhf__jinja_work *, rlhf__value list, rlhf__value v);
 
-// rlhf__jinja_dict makes an empty dictionary or namespace. rlhf__jinja_put sets a member of it, and
-// rlhf__jinja_put_key one whose key need not be a string. A list or an object as a key raises an
-// error. The key is borrowed. [any]
-rlhf__value rlhf__jinja_dict(struct rlhf__jinja_work *, int32_t type, size_t cap);
-void rlhf__jinja_put(struct rlhf__jinja_work *, rlhf__value dict, rlhf_str key, rlhf__value v);
-void rlhf__jinja_put_key(struct rlhf__jinja_work *, rlhf__value dict, rlhf__value key,
-                         rlhf__value v);
-
 // Makes the method of a value that has one of this name. [any]
 rlhf__value rlhf__jinja_bound(struct rlhf__jinja_work *, rlhf__value of, rlhf_str name);
 
@@ -189,15 +181,7 @@ static inline int rlhf__jinja_is_number(rlhf__value v) {
     return rlhf__jinja_is_whole(v) || v.type == RLHF__JINJA_FLOAT;
 }
 
-// Returns the value of a key, or NULL if the key is missing. After an error, also returns NULL, and
-// sets the state of the work to the error. [any]
-const rlhf__value *rlhf__jinja_get(struct rlhf__jinja_work *, const struct rlhf__jinja_dict *,
-                                   rlhf_str key);
-const rlhf__value *rlhf__jinja_get_key(struct rlhf__jinja_work *, const struct rlhf__jinja_dict *,
-                                       rlhf__value key);
-
 int rlhf__jinja_true(rlhf__value v);
-int rlhf__jinja_equal(struct rlhf__jinja_work *, rlhf__value a, rlhf__value b);
 
 // The type of v in words for messages: "a list", "an undefined value" and so on.
 const char *rlhf__jinja_kind(rlhf__value v);

@@ -1,6 +1,7 @@
 // message_value.c: see message_value.h.
 #include "values/message_value.h"
 
+#include "values/jinja_dict.h"
 #include "values/jinja_print.h"
 
 #include <string.h>
