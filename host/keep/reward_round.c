@@ -2,6 +2,7 @@
 #include "keep/reward_round.h"
 
 #include "feed/feed.h"
+#include "learn/minibatch.h"
 #include "learn/shards.h"
 #include "sample/scoring.h"
 
@@ -93,6 +94,7 @@ rlhf_status rlhf__reward_round_open(const struct rlhf__config *config,
 
 void rlhf__reward_round_close(struct rlhf__reward_round *r) {
     if (!r) return;
+    rlhf__shards_close(&r->learner);
     rlhf__learner_finish(&r->learner);
     rlhf__optim_close(r->optim);
     free(r);
@@ -125,7 +127,7 @@ static rlhf_status step(struct rlhf__reward_round *r, const struct rlhf__replay 
     struct rlhf__rows e = {0};
     int32_t stop; // unused: the round decides when it ends
     rlhf_status st = rlhf__replay_rows(replay, pick, n, &e, err);
-    if (st == RLHF_OK) st = rlhf__learner_minibatch(&r->learner, &e, 0, k, factor, &stop, err);
+    if (st == RLHF_OK) st = rlhf__minibatch(&r->learner, &e, 0, k, factor, &stop, err);
     rlhf__rows_finish(&e);
     return st;
 }

@@ -1,5 +1,5 @@
-// learner.h: the numerical core of training: a model, an objective and an optimizer. For each
-// minibatch it runs forward, loss and backward in microbatches, and then takes one optimizer step.
+// learner.h: the numerical core of training: a model, an objective and an optimizer, with what they
+// add up over the minibatches of a phase. minibatch.h trains on a minibatch.
 //
 // The learner does not know phases, files, schedules, or where the rows come from.
 #ifndef RLHF_HOST_LEARN_LEARNER_H
@@ -129,7 +129,7 @@ struct rlhf__learner {
     int64_t minibatches, steps;
     // Set by the caller: 1 if another minibatch of the phase follows. With several processes, the
     // forward pass of that minibatch may then begin before all new values of the policy have
-    // arrived. Until that minibatch has ended or rlhf__learner_settle has returned, the policy must
+    // arrived. Until that minibatch has ended or rlhf__shards_settle has returned, the policy must
     // not be used for anything else.
     int32_t more, reserved2;
     // Receives the progress of a phase: `rows` is the number of rows done, and `rows_all` the
@@ -151,7 +151,18 @@ struct rlhf__learner {
     struct rlhf__odd_rows odd; // set by the caller
 };
 
-void rlhf__learner_finish(struct rlhf__learner *); // does not free what its members point to [main]
+// The position of a minibatch in its phase, and its running totals.
+struct rlhf__place {
+    uint32_t epoch, minibatch;
+    uint32_t shard;    // of the minibatch (rlhf_loss_in.shard)
+    int train;         // 0: forward pass only, for rows without a gradient
+    int only_compares; // 1: only for rlhf__learner_compare, without a loss
+    int is_last;       // 1: the last microbatch of the shard, with a backward pass
+    double loss;       // so far
+};
+
+// Does not free what its members point to; rlhf__shards_close frees the shards. [main]
+void rlhf__learner_finish(struct rlhf__learner *);
 
 // Begin a phase: clear the totals. [step]
 void rlhf__learner_begin(struct rlhf__learner *);
@@ -160,24 +171,6 @@ void rlhf__learner_begin(struct rlhf__learner *);
 // the first minibatch's log-probs are compared with RLHF__LOGP_OLD, even if all its rows are
 // excluded. [step]
 void rlhf__learner_expect(struct rlhf__learner *, uint32_t minibatches, int64_t rows, int compare);
-
-// Train on one minibatch: compute the gradients of the objective's loss over all rows, and take an
-// optimizer step, in which lr_factor multiplies the learning rates. Then pack the weights again and
-// call the objective's stepped(). *stop is 1 if stepped() ends the phase.
-//
-// - Prompts are shared if the rows allow it (RLHF__SHARE_PROMPTS) and the model supports it.
-// - microbatch_tokens limits the tokens that the model computes at a time.
-// - If a loss or gradient is not finite, the step is skipped.
-// - Policy and critic are clipped by separate gradient norms.
-// - Rows that the algorithm marked (rows->use) as without a gradient or as excluded are left out of
-//   the backward pass. A step is taken even if all rows are left out. [step]
-rlhf_status rlhf__learner_minibatch(struct rlhf__learner *, const struct rlhf__rows *,
-                                    uint32_t epoch, uint32_t minibatch, double lr_factor,
-                                    int32_t *stop, struct rlhf__error *err);
-
-// Make sure that the policy has its new values. Call this if `more` was set, but no minibatch
-// follows. Call it even after a failure. [step]
-rlhf_status rlhf__learner_settle(struct rlhf__learner *, struct rlhf__error *err);
 
 // For every response token of rows [from, to), add the absolute difference of `sampled` and `again`
 // to the difference totals. Rows that older weights sampled are left out. Both arrays begin at the

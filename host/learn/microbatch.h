@@ -8,16 +8,6 @@
 
 #include "learn/learner.h"
 
-// The position of a minibatch in its phase, and its running totals.
-struct rlhf__place {
-    uint32_t epoch, minibatch;
-    uint32_t shard;    // of the minibatch (rlhf_loss_in.shard)
-    int train;         // 0: forward pass only, for rows without a gradient
-    int only_compares; // 1: only for rlhf__learner_compare, without a loss
-    int is_last;       // 1: the last microbatch of the shard, with a backward pass
-    double loss;       // so far
-};
-
 // Returns 1 if the prompts of these rows are computed once per group. [any]
 int rlhf__microbatch_shares(const struct rlhf__learner *, const struct rlhf__rows *);
 

@@ -33,13 +33,15 @@ rlhf_status rlhf__shards_open(struct rlhf__learner *l, const struct rlhf__share 
     return init(s, l, share, err);
 }
 
-void rlhf__shards_close(struct rlhf__shards *s) {
+void rlhf__shards_close(struct rlhf__learner *l) {
+    struct rlhf__shards *s = l->shards;
     if (!s) return;
     rlhf__shard_sums_finish(&s->sums);
     free(s->first);
     free(s->numbers);
     free(s->own);
     free(s);
+    l->shards = NULL;
 }
 
 static rlhf_status failed(const struct rlhf__learner *l, rlhf_status st, struct rlhf__error *err) {

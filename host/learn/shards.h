@@ -4,7 +4,7 @@
 #ifndef RLHF_HOST_LEARN_SHARDS_H
 #define RLHF_HOST_LEARN_SHARDS_H
 
-#include "learn/microbatch.h"
+#include "learn/learner.h"
 #include "learn/shard_sums.h"
 #include "team/sum_overlap.h"
 
@@ -32,7 +32,7 @@ struct rlhf__shards {
 // borrowed. l must have its optimizers already. The buffers are allocated here. [main]
 rlhf_status rlhf__shards_open(struct rlhf__learner *l, const struct rlhf__share *share,
                               struct rlhf__error *err);
-void rlhf__shards_close(struct rlhf__shards *); // NULL allowed [main]
+void rlhf__shards_close(struct rlhf__learner *l); // l->shards becomes NULL [main]
 
 // Runs rows in microbatches, as part of a minibatch.
 typedef rlhf_status (*rlhf__shards_run_fn)(struct rlhf__learner *, const struct rlhf__rows *,

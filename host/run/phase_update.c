@@ -4,10 +4,12 @@
 #include "batch/minibatches.h"
 #include "batch/row_columns.h"
 #include "data/prompts.h"
+#include "learn/minibatch.h"
 #include "learn/optim.h"
 #include "learn/plan.h"
 #include "learn/policy_view.h"
 #include "learn/schedule.h"
+#include "learn/shards.h"
 #include "model/adapter.h"
 #include "run/phase_passes.h"
 
@@ -218,7 +220,7 @@ static rlhf_status learn(struct rlhf__phase *p, struct rlhf__rows *part, const u
     const struct rlhf__count *c = p->count;
     if (minibatch_scope(p)) RLHF_TRY(advantages(p, part, err));
     double factor = rlhf__schedule_factor(&p->config->optim, c->phase, c->horizon);
-    RLHF_TRY(rlhf__learner_minibatch(p->learner, part, epoch, index, factor, stop, err));
+    RLHF_TRY(rlhf__minibatch(p->learner, part, epoch, index, factor, stop, err));
     if (p->report->rollout_log) log_update(p, part, pick, epoch, index);
     return RLHF_OK;
 }
@@ -256,7 +258,7 @@ static rlhf_status epochs(struct rlhf__phase *p, struct rlhf__minibatches *m,
             st = minibatch(p, m->pick, n, epoch, k, &stop, err);
         }
     }
-    const rlhf_status settled = rlhf__learner_settle(p->learner, st == RLHF_OK ? err : &unsaid);
+    const rlhf_status settled = rlhf__shards_settle(p->learner, st == RLHF_OK ? err : &unsaid);
     return st == RLHF_OK ? settled : st;
 }
 

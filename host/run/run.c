@@ -2,6 +2,7 @@
 #include "run/run.h"
 
 #include "keep/chain_log.h"
+#include "learn/shards.h"
 #include "sample/actors.h"
 #include "sample/rewards.h"
 
@@ -108,6 +109,7 @@ void rlhf__run_close(struct rlhf__run *r) {
     rlhf__run_history_finish(&r->history);
     rlhf__early_stop_finish(&r->early_stop);
     rlhf__boundary_finish(&r->boundary);
+    rlhf__shards_close(&r->learner);
     rlhf__learner_finish(&r->learner);
     rlhf__optim_close(r->optim);
     rlhf__optim_close(r->critic_optim);

@@ -6,6 +6,7 @@
 #include "base/host_memory.h"
 #include "batch/minibatches.h"
 #include "feed/ahead.h"
+#include "learn/minibatch.h"
 #include "learn/shards.h"
 #include "model/free_memory.h"
 #include "model/parameters.h"
@@ -57,7 +58,7 @@ static rlhf_status update(struct rlhf__phase *p, struct rlhf__error *err) {
     int32_t stop = 0;
     rlhf__learner_begin(p->learner);
     rlhf_status st = largest_minibatch(p, &part, err);
-    if (st == RLHF_OK) st = rlhf__learner_minibatch(p->learner, &part, 0, 0, 1, &stop, err);
+    if (st == RLHF_OK) st = rlhf__minibatch(p->learner, &part, 0, 0, 1, &stop, err);
     rlhf__rows_finish(&part);
     rlhf__phase_trim(p);
     return st;
@@ -244,6 +245,7 @@ static rlhf_status run_on_plan(const struct rlhf__run *r, struct rlhf__phase *p,
     if (st == RLHF_OK) st = run_phase(r, p, &planned, err);
     close_ahead(r, cache);
     p->learner = NULL;
+    rlhf__shards_close(&l);
     rlhf__learner_finish(&l);
     while (planned.n > 0)
         rlhf__model_close(planned.model[--planned.n]);

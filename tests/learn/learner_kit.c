@@ -67,6 +67,7 @@ int learner_setup(void **state) {
 }
 
 static void fixture_close(struct fixture *f) {
+    rlhf__shards_close(&f->learner);
     rlhf__learner_finish(&f->learner);
     rlhf__rows_finish(&f->e);
     rlhf__optim_close(f->optim);
@@ -200,7 +201,7 @@ struct result *learner_run(struct fixture *f, int share, int64_t microbatch_toke
     f->learner.microbatch_tokens = microbatch_tokens;
     f->learner.loss_sum = 0;
     f->learner.tokens = 0;
-    MUST(rlhf__learner_minibatch(&f->learner, &f->e, 0, 0, 0, &f->stop, &err));
+    MUST(rlhf__minibatch(&f->learner, &f->e, 0, 0, 0, &f->stop, &err));
     assert_int_equal(f->seen.calls, calls);
     assert_int_equal(f->seen.at, TOTAL);
     r->seen = f->seen;

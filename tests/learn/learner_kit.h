@@ -4,7 +4,7 @@
 #define RLHF_TESTS_LEARNER_KIT_H
 
 #include "e2e.h"
-#include "learn/learner.h"
+#include "learn/minibatch.h"
 #include "learn/pass.h"
 #include "learn/plan.h"
 #include "model/session.h"

@@ -2,8 +2,6 @@
 // without shared prompts, and for every split into microbatches.
 #include "learner_kit.h"
 
-#include "learn/learner.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -126,7 +124,7 @@ static void who_drew_the_rows(void **state) {
     for (int32_t i = 0; i < ROWS; i++)
         f->e.version[i] = i / 2;
     memset(&f->seen, 0, sizeof f->seen);
-    MUST(rlhf__learner_minibatch(&f->learner, &f->e, 0, 0, 0, &f->stop, &err));
+    MUST(rlhf__minibatch(&f->learner, &f->e, 0, 0, 0, &f->stop, &err));
     assert_memory_equal(f->seen.old, f->e.token[RLHF__LOGP_OLD], sizeof f->seen.old);
     assert_memory_equal(f->seen.sampled, f->e.token[RLHF__LOGP_SAMPLED], sizeof f->seen.sampled);
     assert_memory_equal(f->seen.version, f->e.version, sizeof f->seen.version);
@@ -140,7 +138,7 @@ static void who_drew_the_rows(void **state) {
     rlhf__rows_finish(&part);
     f->e.flags = 0;
     memset(&f->seen, 0, sizeof f->seen);
-    MUST(rlhf__learner_minibatch(&f->learner, &f->e, 0, 0, 0, &f->stop, &err));
+    MUST(rlhf__minibatch(&f->learner, &f->e, 0, 0, 0, &f->stop, &err));
     assert_int_equal(f->seen.steps, 8);
     assert_true(f->seen.sampled[TOTAL - 1] == 0);
 }
@@ -163,7 +161,7 @@ static void what_the_reference_says(void **state) {
         for (int32_t t = 0; t < TOTAL; t++)
             f->e.token[RLHF__LOGP_REF][t] = (float)(-t - 1);
         memset(&f->seen, 0, sizeof f->seen);
-        MUST(rlhf__learner_minibatch(&f->learner, &f->e, 0, 0, 0, &f->stop, &err));
+        MUST(rlhf__minibatch(&f->learner, &f->e, 0, 0, 0, &f->stop, &err));
         assert_int_equal(f->seen.at, TOTAL);
         assert_true(f->seen.ref[TOTAL - 1] == (float)(cases[k].there ? -TOTAL : 0));
     }
@@ -175,7 +173,7 @@ static void the_step_is_told(void **state) {
     f->optim->config.lr = 0.5;
     f->optim->config.max_grad_norm = 1e-3;
     memset(&f->seen, 0, sizeof f->seen);
-    MUST(rlhf__learner_minibatch(&f->learner, &f->e, 3, 4, 0.25, &f->stop, &err));
+    MUST(rlhf__minibatch(&f->learner, &f->e, 3, 4, 0.25, &f->stop, &err));
     const rlhf_step_info *s = &f->seen.step;
     assert_int_equal(s->size, sizeof *s);
     assert_true(s->epoch == 3 && s->minibatch == 4 && s->steps == 1 && !s->skipped && !f->stop);
@@ -185,7 +183,7 @@ static void the_step_is_told(void **state) {
     f->optim->config.max_skipped = 0;
     f->seen.bad = NAN;
     f->seen.at = f->seen.rows = 0;
-    MUST(rlhf__learner_minibatch(&f->learner, &f->e, 3, 5, 0.25, &f->stop, &err));
+    MUST(rlhf__minibatch(&f->learner, &f->e, 3, 5, 0.25, &f->stop, &err));
     assert_true(s->minibatch == 5 && s->steps == 1 && s->skipped && f->stop);
     assert_true(isnan(s->loss) && s->grad_norm_clipped == 0);
 }
@@ -202,7 +200,7 @@ static void counts_the_products(void **state) {
         learner_open(f, "cpu", RLHF__DTYPE_F32, 1, critic);
         double flops = 0;
         memset(&f->seen, 0, sizeof f->seen);
-        MUST(rlhf__learner_minibatch(&f->learner, &f->e, 0, 0, 0, &f->stop, &err));
+        MUST(rlhf__minibatch(&f->learner, &f->e, 0, 0, 0, &f->stop, &err));
         double want = 3 * (layers * TOTAL + head * ROWS * RESPONSE) + head * ROWS * RESPONSE;
         if (critic) want += 3 * layers * TOTAL;
         assert_true(fabs(f->learner.flops - want) < 0.5);
@@ -211,7 +209,7 @@ static void counts_the_products(void **state) {
         f->e.flags |= RLHF__SHARE_PROMPTS;
         f->learner.flops = 0;
         memset(&f->seen, 0, sizeof f->seen);
-        MUST(rlhf__learner_minibatch(&f->learner, &f->e, 0, 0, 0, &f->stop, &err));
+        MUST(rlhf__minibatch(&f->learner, &f->e, 0, 0, 0, &f->stop, &err));
         const int copies = ROWS - ROWS / GROUP;
         double saved = (double)copies * (PROMPT - 1);
         want -= (critic ? 6 : 3) * layers * saved;

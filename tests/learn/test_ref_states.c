@@ -41,7 +41,7 @@ static struct result *run_part(struct fixture *f, int share, int64_t microbatch_
     memset(&f->seen, 0, sizeof f->seen);
     f->learner.microbatch_tokens = microbatch_tokens;
     f->learner.loss_sum = 0;
-    MUST(rlhf__learner_minibatch(&f->learner, &part, 0, 0, 0, &f->stop, &err));
+    MUST(rlhf__minibatch(&f->learner, &part, 0, 0, 0, &f->stop, &err));
     r->seen = f->seen;
     r->loss = f->learner.loss_sum;
     learner_collect(r, f, f->optim);

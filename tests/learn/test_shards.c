@@ -20,7 +20,7 @@ static struct result *run_rows(struct fixture *f, uint32_t from, uint32_t to) {
         pick[i - from] = i;
     MUST(rlhf__rows_pick(&part, &f->e, pick, to - from, &err));
     memset(&f->seen, 0, sizeof f->seen);
-    MUST(rlhf__learner_minibatch(&f->learner, &part, 0, 0, 0, &f->stop, &err));
+    MUST(rlhf__minibatch(&f->learner, &part, 0, 0, 0, &f->stop, &err));
     rlhf__rows_finish(&part);
     r->loss = f->learner.last_loss;
     learner_collect(r, f, f->optim);
@@ -163,7 +163,7 @@ static void numbers_are_kept_for_each_shard(void **state) {
         f->e.use[2 * i + 1] = RLHF_USE_NO_GRADIENT;
     rlhf__learner_begin(&f->learner);
     rlhf__learner_expect(&f->learner, 1, ROWS, 1);
-    MUST(rlhf__learner_minibatch(&f->learner, &f->e, 0, 0, 0, &f->stop, &err));
+    MUST(rlhf__minibatch(&f->learner, &f->e, 0, 0, 0, &f->stop, &err));
     for (int i = 0; i < 4; i++)
         assert_int_equal(rows[i], 2);
     // ((1e17 + 1e17) + (1 + 1)) + (1 + 1) + (-2e17); the four are lost against 2e17
@@ -183,7 +183,7 @@ static void excluded_rows(void **state) {
     memset(f->e.use, RLHF_USE_EXCLUDED, ROWS);
     rlhf__learner_begin(&f->learner);
     rlhf__learner_expect(&f->learner, 1, ROWS, 1);
-    MUST(rlhf__learner_minibatch(&f->learner, &f->e, 0, 0, 0, &f->stop, &err));
+    MUST(rlhf__minibatch(&f->learner, &f->e, 0, 0, 0, &f->stop, &err));
     assert_int_equal(f->learner.compared, ROWS * RESPONSE);
     assert_true(f->learner.last.grad_norm == 0);
     assert_int_equal(f->learner.asked, 0);

@@ -120,9 +120,9 @@ static rlhf_status steps(struct job *j, struct rlhf__error *err) {
         f->seen.bad = j->skip && s == 1 ? NAN : 0;
         if (j->fails == j->rank && s == j->fails_from) f->learner.objective.loss = failing_loss;
         f->learner.more = !j->alone && s + 1 < STEPS;
-        RLHF_TRY(rlhf__learner_minibatch(&f->learner, &f->e, 0, (uint32_t)s, 1, &f->stop, err));
+        RLHF_TRY(rlhf__minibatch(&f->learner, &f->e, 0, (uint32_t)s, 1, &f->stop, err));
         if (f->learner.shards) out->late += f->learner.shards->late.sum != NULL;
-        if (j->settles) RLHF_TRY(rlhf__learner_settle(&f->learner, err));
+        if (j->settles) RLHF_TRY(rlhf__shards_settle(&f->learner, err));
         out->loss[s] = f->learner.last_loss;
         out->norm[s] = f->learner.last.grad_norm;
         out->clipped[s] = f->learner.last.grad_norm_clipped;

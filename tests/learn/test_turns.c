@@ -3,8 +3,6 @@
 // tokens have a loss. It must also agree with finite differences.
 #include "learner_kit.h"
 
-#include "learn/learner.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,7 +83,7 @@ static struct result *run(struct fixture *f, int hand, int share, int64_t microb
                                 : rlhf__algo_objective(&f->algo);
     f->learner.microbatch_tokens = microbatch_tokens;
     f->learner.loss_sum = 0;
-    MUST(rlhf__learner_minibatch(&f->learner, &f->e, 0, 0, 0, &f->stop, &err));
+    MUST(rlhf__minibatch(&f->learner, &f->e, 0, 0, 0, &f->stop, &err));
     r->seen = f->seen;
     r->loss = f->learner.loss_sum;
     learner_collect(r, f, f->optim);
@@ -261,7 +259,7 @@ static void what_the_algorithm_sees(void **state) {
     f->e.flags = RLHF__SHARE_PROMPTS;
     f->learner.objective = (struct rlhf__objective){.loss = look, .self = f};
     f->learner.microbatch_tokens = 30;
-    MUST(rlhf__learner_minibatch(&f->learner, &f->e, 0, 0, 0, &f->stop, &err));
+    MUST(rlhf__minibatch(&f->learner, &f->e, 0, 0, 0, &f->stop, &err));
     assert_int_equal(f->seen.rows, ROWS);
     assert_int_equal(f->seen.at, ROWS * PROMPT + (int)policy_tokens());
 }
@@ -286,7 +284,7 @@ static void a_model_without_turns_is_refused(void **state) {
     learner_open(f, "cpu", RLHF__DTYPE_F32, 1, 0);
     add_turns(f, 0, 0);
     f->policy->info.caps &= ~(uint32_t)RLHF_CAP_TURNS;
-    assert_int_equal(rlhf__learner_minibatch(&f->learner, &f->e, 0, 0, 0, &f->stop, &err),
+    assert_int_equal(rlhf__minibatch(&f->learner, &f->e, 0, 0, 0, &f->stop, &err),
                      RLHF_E_UNSUPPORTED);
     assert_non_null(strstr(err.text, "the policy '"));
     assert_non_null(strstr(err.text, "RLHF_CAP_TURNS"));
