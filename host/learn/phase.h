@@ -109,7 +109,8 @@ struct rlhf__phase {
     struct rlhf__report *report;
     const struct rlhf__recorded *recorded; // responses and scores; NULL: they are sampled
     // Bits of enum rlhf__trust; 0: responses come from the record, too
-    int32_t trusts, unused;
+    int32_t trusts;
+    int32_t texts_alone; // 1: every row of the feed is a text; 0: some rows are messages
     int32_t has_adapter;
     double adapter_norm;       // how far the adapter moved (model/adapter.h)
     struct rlhf__experience x; // the phase's rows; zeroed before the phase, released by the caller

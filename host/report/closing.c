@@ -11,32 +11,6 @@
 
 enum { CURVE_COLUMNS = 24 };
 
-// ---- the curve ----
-
-// Returns the mean of the values in column i of n columns.
-static double column(const struct rlhf__series *s, int64_t i, int64_t n) {
-    const int64_t from = i * s->n / n, to = (i + 1) * s->n / n;
-    double sum = 0;
-    for (int64_t k = from; k < to; k++)
-        sum += s->value[k];
-    return sum / (double)(to - from);
-}
-
-void rlhf__put_sparkline(struct rlhf__buf *out, const struct rlhf__series *s, int columns) {
-    const int64_t n = s->n < columns ? s->n : columns;
-    double least = INFINITY, most = -INFINITY;
-    if (n < 2) return;
-    for (int64_t i = 0; i < n; i++) {
-        least = fmin(least, column(s, i, n));
-        most = fmax(most, column(s, i, n));
-    }
-    for (int64_t i = 0; i < n; i++) {
-        const double at = most > least ? (column(s, i, n) - least) / (most - least) : 0.5;
-        const int level = at >= 1 ? 7 : (int)(8 * at);
-        rlhf__buf_printf(out, "\xe2\x96%c", 0x81 + level); // U+2581 to U+2588
-    }
-}
-
 // ---- lines ----
 
 static const struct rlhf__series *of(const struct rlhf__closing *c, const char *name) {

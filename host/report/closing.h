@@ -21,8 +21,4 @@ void rlhf__closing_say(const struct rlhf__closing *);
 // [any]
 void rlhf__put_verdict(const struct rlhf__verdict *, struct rlhf__buf *out);
 
-// Append a curve of block characters; `columns` is its maximum width. Appends nothing for fewer
-// than two values. [any]
-void rlhf__put_sparkline(struct rlhf__buf *out, const struct rlhf__series *, int columns);
-
 #endif

@@ -3,8 +3,6 @@
 
 #include "base/alternate.h"
 #include "base/printable.h"
-#include "report/closing.h"
-#include "report/phase_report.h"
 #include "verdict/notes.h"
 #include "verdict/series.h"
 

@@ -11,6 +11,9 @@
 
 #include <rlhf/base.h>
 
+#define RLHF__ENTROPY_METRIC "objective/entropy_per_token"
+#define RLHF__REWARD_METRIC  "objective/scores" // mean reward of the phase's responses
+
 struct rlhf__metrics;
 
 // Open the metrics of a new run (keep_phase < 0) or of a resumed one. On resume, the rows of phases

@@ -19,9 +19,6 @@ int rlhf__responses_may_end(const struct rlhf__config *, const struct rlhf__mode
 rlhf_status rlhf__phase_samples(const struct rlhf__phase *p, const struct rlhf__prompts *prompts,
                                 struct rlhf__error *err);
 
-#define RLHF__ENTROPY_METRIC "objective/entropy_per_token"
-#define RLHF__REWARD_METRIC  "objective/scores" // mean reward of the phase's responses
-
 // Returns the mean -log-prob of the sampled tokens, in nats, or NaN if there are no sampled tokens.
 // [any]
 double rlhf__rows_entropy(const struct rlhf__rows *);

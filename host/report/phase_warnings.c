@@ -2,7 +2,6 @@
 #include "report/phase_report.h"
 
 #include "base/file.h"
-#include "feed/feed.h"
 #include "learn/plan.h"
 #include "learn/schedule.h"
 #include "model/text_note.h"
@@ -106,7 +105,7 @@ static void warn_reward_values(const struct rlhf__phase *p) {
 // Returns 1 if the reward is a function in Python, and prompts have messages. Such a function gets
 // each completion as a list of messages, which is easily mistaken for a text.
 static int reads_messages(const struct rlhf__phase *p) {
-    for (size_t k = 0; !p->feed->texts_alone && k < p->config->n_reward; k++)
+    for (size_t k = 0; !p->texts_alone && k < p->config->n_reward; k++)
         if (strcmp(rlhf__path_base(p->config->reward[k].plugin), "python.so") == 0) return 1;
     return 0;
 }

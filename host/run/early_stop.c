@@ -2,7 +2,7 @@
 #include "run/early_stop.h"
 
 #include "option/nearest.h"
-#include "report/phase_report.h"
+#include "report/metrics.h"
 
 #include <rlhf/draft/iteration.h>
 

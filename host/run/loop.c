@@ -124,7 +124,8 @@ static rlhf_status run_phase(struct rlhf__run *r, struct rlhf__error *err) {
                             .learner = &r->learner,
                             .report = &r->report,
                             .recorded = r->req->recorded,
-                            .trusts = r->req->trusts};
+                            .trusts = r->req->trusts,
+                            .texts_alone = r->feed->texts_alone};
     rlhf__learner_begin(&r->learner);
     r->learner.phase = r->count.phase;
     abandon_early(r);

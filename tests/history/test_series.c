@@ -1,5 +1,5 @@
 // test_series.c: checks which values in metrics.jsonl become series, and which settings become
-// facts.
+// facts, and how series are drawn.
 // clang-format off
 #include <stdarg.h>
 #include <stddef.h>
@@ -140,12 +140,35 @@ static void facts_of_a_config(void **state) {
     assert_true(f.phases == 0 && f.n_rewards == 0);
 }
 
+static void draws(const double *v, int64_t n, int columns, const char *want) {
+    struct rlhf__series_set s = {0};
+    struct rlhf__buf out = RLHF__BUF_INIT;
+    for (int64_t i = 0; i < n; i++)
+        assert_int_equal(rlhf__series_set_put(&s, "x", i + 1, v[i], NULL), RLHF_OK);
+    rlhf__put_sparkline(&out, rlhf__series_of(&s, "x"), columns);
+    assert_string_equal(rlhf__buf_text(&out), want);
+    rlhf__buf_finish(&out);
+    rlhf__series_set_finish(&s);
+}
+
+static void curves(void **state) {
+    (void)state;
+    draws((const double[]){0, 1, 2, 3, 4, 5, 6, 7, 8}, 9, 24, "▁▂▃▄▅▆▇██");
+    draws((const double[]){3, -1, 1}, 3, 24, "█▁▅");
+    draws((const double[]){0, 2, 4, 6, 8, 10}, 6, 3, "▁▅█"); // means of two: 1, 5, 9
+    draws((const double[]){0, 0, 9, 9, 9}, 5, 2, "▁█");      // means of two and of three values
+    draws((const double[]){7, 7, 7}, 3, 24, "▅▅▅");
+    draws((const double[]){7}, 1, 24, "");
+    draws(NULL, 0, 24, "");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_of_lines),
         cmocka_unit_test(accuracies_begin_with_chance),
         cmocka_unit_test(names_that_are_read),
         cmocka_unit_test(facts_of_a_config),
+        cmocka_unit_test(curves),
     };
     return cmocka_run_group_tests_name("history_series", tests, NULL, NULL);
 }

@@ -7,7 +7,6 @@
 #include "cmd/program.h"
 #include "history/judged_run.h"
 #include "page/verdict_json.h"
-#include "report/closing.h"
 #include "report/next_steps.h"
 #include "runs/figures.h"
 #include "runs/run_row_json.h"

@@ -5,6 +5,7 @@
 #ifndef RLHF_FORMATS_VERDICT_SERIES_H
 #define RLHF_FORMATS_VERDICT_SERIES_H
 
+#include "base/buf.h"
 #include "base/error.h"
 
 #include <jansson.h>
@@ -53,5 +54,9 @@ int rlhf__series_begins_with_chance(const struct rlhf__series_set *, const char 
 // Find a series by name. Returns an empty series if the name is unknown. Borrowed until the next
 // change. [any]
 const struct rlhf__series *rlhf__series_of(const struct rlhf__series_set *, const char *name);
+
+// Append a curve of block characters; `columns` is its maximum width. Appends nothing for fewer
+// than two values. [any]
+void rlhf__put_sparkline(struct rlhf__buf *out, const struct rlhf__series *, int columns);
 
 #endif
