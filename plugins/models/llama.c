@@ -3,8 +3,8 @@
 // its options and its arithmetic are in transformer/.
 #include "transformer/decoder.h"
 
-enum family { LLAMA, MISTRAL, QWEN2, QWEN3 };
-static const char *const names[] = {"llama", "mistral", "qwen2", "qwen3", NULL};
+enum family { LLAMA, MISTRAL, QWEN2, QWEN3, SMOLLM3 };
+static const char *const names[] = {"llama", "mistral", "qwen2", "qwen3", "smollm3", NULL};
 
 static const struct rlhf_tf_family families[] = {
     // also SmolLM2, TinyLlama
@@ -19,6 +19,11 @@ static const struct rlhf_tf_family families[] = {
                    RLHF_TF_READS_ATTENTION_BIAS | RLHF_TF_READS_USE_WINDOW | RLHF_TF_NEEDS_KV_HEADS,
                .head_norm = 1,
                .head_dim = 128},
+    // 2025: some layers do not rotate (Yang et al. 2025)
+    [SMOLLM3] = {.reads = RLHF_TF_READS_ATTENTION_BIAS | RLHF_TF_READS_MLP_BIAS |
+                          RLHF_TF_READS_NO_ROPE | RLHF_TF_NEEDS_KV_HEADS,
+                 .tied = 1,
+                 .rope_theta = 2e6},
 };
 
 struct config {
@@ -41,7 +46,8 @@ static rlhf_status create(const rlhf_host *host, const void *config, void **self
 static const rlhf_plugin descriptor = {
     .id = "org.rlhf-host.model.llama",
     .version = RLHF_SDK_VERSION,
-    .summary = "llama, mistral, qwen2, qwen3: causal language model and sequence classifier",
+    .summary =
+        "llama, mistral, qwen2, qwen3, smollm3: causal language model and sequence classifier",
     .vendor = "rlhf-host",
     .license = "Apache-2.0",
     RLHF_TF_PLUGIN(struct config, opts, create),

@@ -26,6 +26,13 @@ static const char qwen3[] =
     "\"layer_types\": [\"full_attention\", \"full_attention\"], \"tie_word_embeddings\": true, "
     "\"rope_theta\": 1000000.0, \"rope_scaling\": null}\n";
 
+// A SmolLM3 whose file leaves tie_word_embeddings out, which means true.
+static const char smollm3[] =
+    "{\"model_type\": \"smollm3\", \"architectures\": [\"SmolLM3ForCausalLM\"], " SHAPE ", "
+    "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"no_rope_layers\": [1, 0], "
+    "\"no_rope_layer_interval\": 4, \"use_sliding_window\": false, \"sliding_window\": null, "
+    "\"layer_types\": [\"full_attention\", \"full_attention\"], \"rope_theta\": 5000000.0}\n";
+
 static void done(struct e2e *t, int status) {
     if (status) fail_msg("exit %d\n%s", status, t->out);
 }
@@ -33,9 +40,10 @@ static void done(struct e2e *t, int status) {
 static int models(void **state) {
     if (e2e_setup(state)) return 1;
     struct e2e *t = *state;
-    done(t, e2e_shell(t, "cp -r model llama && cp -r model qwen3"));
+    done(t, e2e_shell(t, "cp -r model llama && cp -r model qwen3 && cp -r model smollm3"));
     e2e_write(t, "llama/config.json", llama);
     e2e_write(t, "qwen3/config.json", qwen3);
+    e2e_write(t, "smollm3/config.json", smollm3);
     e2e_write(
         t, "pairs.jsonl",
         "{\"prompt\": \"the film\", \"chosen\": \" was good.\", \"rejected\": \" was bad\"}\n"
@@ -87,6 +95,7 @@ static void runs_of(struct e2e *t, const char *model) {
 
 static void llama_runs(void **state) { runs_of(*state, "llama"); }
 static void qwen_runs(void **state) { runs_of(*state, "qwen3"); }
+static void smollm3_runs(void **state) { runs_of(*state, "smollm3"); }
 
 // A classifier and a reward model are trained from a language model, and reward the next run.
 static void judges_of(struct e2e *t, const char *model) {
@@ -105,6 +114,7 @@ static void judges_of(struct e2e *t, const char *model) {
 
 static void llama_judges(void **state) { judges_of(*state, "llama"); }
 static void qwen_judges(void **state) { judges_of(*state, "qwen3"); }
+static void smollm3_judges(void **state) { judges_of(*state, "smollm3"); }
 
 static void refused(void **state) {
     struct e2e *t = *state;
@@ -128,9 +138,12 @@ static void refused(void **state) {
          "quantization_config: quantized weights"},
         {"qwen3", "s/\"full_attention\"]/\"sliding_attention\"]/",
          "layer_types[] must be one of full_attention, found \"sliding_attention\""},
+        {"smollm3", "s/\\[1, 0\\]/[1, 2]/",
+         "no_rope_layers must be a list of integers from 0 to 1"},
+        {"smollm3", "s/\\[1, 0\\]/[1]/", "no_rope_layers has items for 1 of the 2 layers"},
         {"qwen3", "s/\"qwen3\"/\"qwen3_moe\"/",
          "model_type 'qwen3_moe' is not supported; supported: distilbert, gpt2, llama, mistral, "
-         "qwen2, qwen3"},
+         "qwen2, qwen3, smollm3"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         done(t, e2e_shell(t, "rm -rf x && cp -r %s x && sed -i '%s' x/config.json", cases[i].model,
@@ -166,7 +179,8 @@ static void null_is_not_missing(void **state) {
 
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, models, e2e_teardown)
-    const struct CMUnitTest tests[] = {T(llama_runs),  T(qwen_runs), T(llama_judges),
-                                       T(qwen_judges), T(refused),   T(null_is_not_missing)};
+    const struct CMUnitTest tests[] = {T(llama_runs),   T(qwen_runs),          T(smollm3_runs),
+                                       T(llama_judges), T(qwen_judges),        T(smollm3_judges),
+                                       T(refused),      T(null_is_not_missing)};
     return cmocka_run_group_tests_name("e2e_decoders", tests, NULL, NULL);
 }

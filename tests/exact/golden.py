@@ -22,7 +22,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 GOLDEN = os.path.join(HERE, "golden.txt")
 LEVELS = ("amx", "avx512_bf16", "avx512", "avx2", "baseline", "neon")
-SMALL = ("llama", "qwen3")  # jobs that `baseline` runs too; it takes ten times as long as avx2
+SMALL = ("llama", "qwen3", "smollm3")  # jobs that `baseline` runs too; it takes ten times as long as avx2
 
 SAMPLED = "--set batch.size=8 --set sampling.max_new_tokens=12 --phases 2"
 ROWS = "--set batch.size=8 --phases 2"
@@ -30,7 +30,8 @@ BOS = "--set prompts.prepend_bos=true"
 TINY = "--set sampling.max_new_tokens=8 --set batch.size=8 --phases 2"
 RANDOM = "--set policy.init=random"
 # For jobs whose policy is `trained`: the run that makes this policy. (Adapters need a trained model.)
-BEFORE = {"llama": f"--algo sft.so --policy llama --data texts.jsonl --phases 1 --set batch.size=8 {RANDOM} {BOS}"}
+BEFORE = {job: f"--algo sft.so --policy {model} --data texts.jsonl --phases 1 --set batch.size=8 {RANDOM} {BOS}"
+          for job, model in (("llama", "llama"), ("smollm3_low_rank", "smollm3"))}
 JOBS = {
     "ppo": f"--algo ppo.so --reward imdb.so {SAMPLED}",
     "grpo": f"--algo grpo.so --reward imdb.so {SAMPLED} --set algo.group_size=4 "
@@ -44,6 +45,10 @@ JOBS = {
              f"--set policy.adapter.rank=4 {BOS}",
     "qwen3": f"--algo grpo.so --policy qwen3 --prompts prompts.jsonl --reward python.so:file=reward.py,function=score {TINY} {RANDOM} {BOS} "
              "--set algo.group_size=4",
+    "smollm3": f"--algo grpo.so --policy smollm3 --prompts prompts.jsonl --reward python.so:file=reward.py,function=score {TINY} "
+               f"{RANDOM} {BOS} --set algo.group_size=4",
+    "smollm3_low_rank": f"--algo ppo.so --policy trained --prompts prompts.jsonl --reward python.so:file=reward.py,function=score "
+                        f"{TINY} --set policy.adapter.rank=4 {BOS}",
 }
 QUIET = "--set log.tensorboard=false --set log.samples_every=1 --out run"
 
@@ -58,6 +63,8 @@ LLAMA = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "intermed
 QWEN3 = {"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "intermediate_size": 1100,
          "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 24, "tie_word_embeddings": True,
          "attention_bias": False, "rope_theta": 1e6}
+SMOLLM3 = {"model_type": "smollm3", "architectures": ["SmolLM3ForCausalLM"], "intermediate_size": 600,
+           "num_attention_heads": 4, "num_key_value_heads": 2, "no_rope_layers": [1, 0], "attention_bias": True}
 
 
 def write_lines(path, lines):
@@ -79,7 +86,7 @@ def prepare(build, where):
     source = os.path.join(build, "tests", "hf", "dirs", "gpt2")
     with open(f"{source}/config.json") as f:
         gpt2 = json.load(f)
-    for name, config in (("llama", LLAMA), ("qwen3", QWEN3)):
+    for name, config in (("llama", LLAMA), ("qwen3", QWEN3), ("smollm3", SMOLLM3)):
         shutil.copytree(source, f"{where}/{name}")
         ids = {k: gpt2[k] for k in ("vocab_size", "bos_token_id", "eos_token_id") if k in gpt2}
         with open(f"{where}/{name}/config.json", "w") as f:

@@ -14,11 +14,11 @@
 
 static const struct setting llama[] = {TINY, END};
 static const struct setting llama_bias[] = {
-    TINY, {"attention_bias", "1"}, {"mlp_bias", "1"}, {"tie_word_embeddings", "1"}, END};
+    TINY, {"attention_bias", "1"}, {"mlp_bias", "1"}, {"tie_word_embeddings", "true"}, END};
 static const struct setting mistral[] = {
     WIDE, {"hidden_act", "gelu_new"}, END};
 const struct setting tiny_qwen2[] = {
-    TINY, {"tie_word_embeddings", "1"}, {"rope_theta", "1000"}, END};
+    TINY, {"tie_word_embeddings", "true"}, {"rope_theta", "1000"}, END};
 static const struct setting qwen3[] = {
     WIDE, {"rms_norm_eps", "1e-3"}, END};
 const struct setting tiny_qwen3[] = {
@@ -27,12 +27,12 @@ const struct setting tiny_qwen3[] = {
     ROPE("mscale_all_dim", "0.5"), ROPE("truncate", "0"),
     ROPE("original_max_position_embeddings", "64"), END};
 const struct setting tied_qwen3[] = {
-    WIDE, {"tie_word_embeddings", "1"}, END};
+    WIDE, {"tie_word_embeddings", "true"}, END};
 const struct setting wider_qwen3[] = {
     {"vocab_size", "1037"}, {"hidden_size", "80"}, {"intermediate_size", "112"},
     {"num_hidden_layers", "3"}, {"num_attention_heads", "6"}, {"num_key_value_heads", "2"},
     {"max_position_embeddings", "96"}, {"head_dim", "16"},
-    {"tie_word_embeddings", "1"}, END};
+    {"tie_word_embeddings", "true"}, END};
 const struct setting llama_score[] = {TINY, {"pad_token_id", "29"}, END};
 const struct setting qwen3_score[] = {
     WIDE, {"pad_token_id", "29"}, END};
@@ -52,12 +52,23 @@ static const struct setting yarn_factor[] = {
     SCALED, ROPE("rope_type", "yarn"), ROPE("factor", "3"),
     ROPE("attention_factor", "0.7"), ROPE("original_max_position_embeddings", "8"), END};
 
+const struct setting tiny_smollm3[] = {
+    WIDE, {"no_rope_layers", "1,0"}, {"attention_bias", "1"}, END};
+static const struct setting no_rope[] = {
+    SCALED, ROPE("rope_type", "linear"), ROPE("factor", "3"), {"no_rope_layers", "0,1"},
+    {"tie_word_embeddings", "false"}, END};
+static const struct setting no_rope_interval[] = {
+    WIDE, {"no_rope_layer_interval", "2"}, END};
+
 const struct decoder decoders[N_DECODERS] = {
     {"llama", "llama", llama, 0, 0},
     {"llama_bias", "llama", llama_bias, 0, 0},
     {"mistral", "mistral", mistral, 0, 0},
     {"qwen2", "qwen2", tiny_qwen2, 0, 0},
     {"qwen3", "qwen3", qwen3, 0, 0},
+    {"smollm3", "smollm3", tiny_smollm3, 0, 0},
+    {"no_rope", "smollm3", no_rope, 1, 0},
+    {"no_rope_interval", "smollm3", no_rope_interval, 1, 0},
     {"rope_linear", "llama", linear, 1, 0},
     {"rope_llama3", "llama", llama3, 1, 0},
     {"rope_yarn", "llama", yarn, 1, 0},

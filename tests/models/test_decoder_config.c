@@ -84,6 +84,15 @@ static void test_refused(void **state) {
           {"rope_parameters.low_freq_factor", "2"},
           {"rope_parameters.high_freq_factor", "2"}},
          "rope_parameters.high_freq_factor must be above low_freq_factor"},
+        {"smollm3",
+         {{"no_rope_layers", "1"}},
+         "no_rope_layers has items for 1 of the 2 layers; it must have one for each"},
+        {"smollm3",
+         {{"use_sliding_window", "1"}, {"sliding_window", "8"}},
+         "use_sliding_window true, with a sliding_window of 8 in the layers that do not"},
+        {"smollm3",
+         {{"num_key_value_heads", "-1"}},
+         "num_key_value_heads is missing; this model_type needs it"},
         {"llama",
          {{"rope_parameters.rope_type", "yarn"}, {"rope_parameters.rope_theta", "1"}},
          "rope_parameters.rope_theta must be above 1"},
@@ -109,6 +118,9 @@ static void test_accepted(void **state) {
         {"qwen2", {{"sliding_window", "8"}, {"max_window_layers", "0"}}, NULL},
         {"qwen2", {{"rope_parameters.rope_type", "yarn"}}, NULL}, // factor: ratio of the contexts
         {"qwen2", {{"hidden_size", "18"}, {"head_dim", "4"}}, NULL},
+        {"smollm3", {{"no_rope_layers", "1,1,0,1"}}, NULL}, // more than layers
+        {"smollm3", {{"sliding_window", "8"}}, NULL},
+        {"smollm3", {{"use_sliding_window", "1"}, {"sliding_window", "24"}}, NULL},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         check(&cases[i]);

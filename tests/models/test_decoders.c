@@ -52,7 +52,7 @@ static void test_longer_rows(void **state) {
 
                                               {"head_dim", "8"},
                                               {"max_position_embeddings", "4096"},
-                                              {"tie_word_embeddings", "1"},
+                                              {"tie_word_embeddings", "true"},
                                               {NULL, NULL}};
     enum { LONG = 1100 };
     const rlhf_model_open o = open_args(&backend, RLHF_F32, 1);

@@ -26,7 +26,8 @@ static const struct setting wider[] = {{"vocab_size", "1037"}, {"n_positions", "
 static const struct shape tiny_shape = {"tiny", "gpt2", tiny_gpt2, 61, 7, 12, 0};
 static const struct shape wide_shape = {"wide", "gpt2", wider, 1037, 40, 50, 2};
 static const struct shape tiny_decoders[] = {{"qwen2", "qwen2", tiny_qwen2, 61, 7, 12, 5},
-                                             {"qwen3", "qwen3", tiny_qwen3, 61, 7, 12, 5}};
+                                             {"qwen3", "qwen3", tiny_qwen3, 61, 7, 12, 5},
+                                             {"smollm3", "smollm3", tiny_smollm3, 61, 7, 12, 2}};
 static const struct shape wide_decoder = {"wide", "qwen3", wider_qwen3, 1037, 40, 50, 2};
 
 struct rule {

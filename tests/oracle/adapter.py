@@ -37,6 +37,9 @@ CASES = {
     "qwen2": (hf.Qwen2Config, ROTARY | dict(num_attention_heads=3, num_key_value_heads=1,
                                             tie_word_embeddings=True), "qwen2"),
     "qwen3": (hf.Qwen3Config, ROTARY | dict(head_dim=16, tie_word_embeddings=True), "qwen2"),
+    "smollm3": (hf.SmolLM3Config, ROTARY | dict(head_dim=16, no_rope_layers=[0, 1], attention_bias=True,
+                                                pad_token_id=None),
+                "llama3"),
 }
 failed = []
 

@@ -8,7 +8,7 @@ HOST is the program, WORK an empty directory. MODEL selects some of CASES; by de
 are tested. Weights are random, and tokenizers have the forms of the families (forms.py). For each model and dtype:
 - from_pretrained finds every tensor and no others, in that dtype, rounded as by torch;
 - the GGUF file has all keys and no others, with the config's values, and it has every tensor (after undoing the
-  documented permutation for llama or transposition for gpt2);
+  documented permutation for llama and smollm3, or transposition for gpt2);
 - the scores of a SentencePiece vocabulary give the tokenizer's ids;
 - in f32 the program's 50 greedy tokens after 20 prompts are those of transformers, from the exported directory and, if
   transformers can read it, from the GGUF file.
@@ -75,6 +75,8 @@ CASES = {
                    "qwen2"),
     "qwen3": (hf.Qwen3Config, ROTARY | dict(head_dim=16, tie_word_embeddings=True), "qwen2",
               "qwen3"),
+    "smollm3": (hf.SmolLM3Config, ROTARY | dict(head_dim=16, num_hidden_layers=5, pad_token_id=None,
+                                                rope_parameters=scaled("default")), "llama3", "smollm3"),
     "llama3-mixed": (hf.LlamaConfig, ROTARY | dict(head_dim=16, tie_word_embeddings=False), "llama3",
                      "llama"),
     "qwen2-mixed": (hf.Qwen2Config, ROTARY | dict(num_attention_heads=3, num_key_value_heads=3,
@@ -182,7 +184,7 @@ def check_greedy(name, directory, models):
     for what, model in models.items():
         same = 0
         for row in rows:
-            ids = tok(row["prompt"], add_special_tokens=False).input_ids
+            ids = tok(row["prompt"]).input_ids  # with BOS, if the tokenizer adds it
             same += row["ids"] == ids + greedy(model, ids, len(tok)) and len(row["ids"]) == len(ids) + 50
         say(name, f"50 greedy tokens of {what}", same == len(PROMPTS) == len(rows),
             f"{same} of {len(rows)} prompts")
@@ -211,7 +213,7 @@ def as_stored(key, t, config, arch):
         name = f"{names[stem]}.{end}"
     if arch == "gpt2" and stem in ("attn.c_attn", "attn.c_proj", "mlp.c_fc", "mlp.c_proj"):
         t = t.T if t.ndim == 2 else t
-    if arch == "llama" and stem in ("self_attn.q_proj", "self_attn.k_proj"):
+    if arch in ("llama", "smollm3") and stem in ("self_attn.q_proj", "self_attn.k_proj"):
         heads = config.num_attention_heads if "q_proj" in stem else config.num_key_value_heads
         t = t.reshape(heads, 2, t.shape[0] // heads // 2, *t.shape[1:]).swapaxes(1, 2).reshape(
             t.shape)

@@ -164,6 +164,10 @@ static void configs(void **state) {
         {"{" LLAMA ", \"rope_parameters\": {\"rope_type\": 1}}",
          "rope_type of the rotary positions is 1"},
         {"{" LLAMA ", \"rope_parameters\": {\"beta_fast\": \"1\"}}", "beta_fast of the rotary"},
+        {"{\"model_type\": \"smollm3\", \"num_hidden_layers\": 3, \"no_rope_layers\": [1, 0, 1]}",
+         "no_rope_layers is [1, 0, 1], which a GGUF file of this architecture cannot say"},
+        {"{\"model_type\": \"smollm3\", \"no_rope_layer_interval\": 2}",
+         "no_rope_layer_interval is 2"},
         // The first offending object is named.
         {"{" LLAMA ", \"rope_scaling\": {\"type\": \"longrope\"}, "
          "\"rope_parameters\": {\"rope_type\": \"default\"}}",
@@ -233,15 +237,18 @@ static void architectures(void **state) {
         {AS("llama"), "input_layernorm.bias", "self_attn.q_norm.weight", "self_attn.k_norm.weight"},
         {AS("qwen2"), "self_attn.o_proj.bias", "self_attn.q_norm.weight", "mlp.down_proj.bias"},
         {AS("qwen3"), "self_attn.q_proj.bias", "self_attn.o_proj.bias", "mlp.up_proj.bias"},
+        {AS("smollm3"), "self_attn.q_proj.bias", "self_attn.q_norm.weight", "mlp.up_proj.bias"},
     };
     static const char *const own[][5] = {
         {NULL},
         {"self_attn.q_proj.bias", "self_attn.k_proj.bias", "self_attn.v_proj.bias", NULL},
         {"self_attn.q_norm.weight", "self_attn.k_norm.weight", NULL},
+        {NULL},
     };
     static const char *const lacks[][3] = {{NULL},
                                            {"attn_q.bias", "attn_k.bias", "attn_v.bias"},
-                                           {"attn_q_norm.weight", "attn_k_norm.weight", NULL}};
+                                           {"attn_q_norm.weight", "attn_k_norm.weight", NULL},
+                                           {NULL}};
     for (size_t a = 0; a < CHECK_COUNT(more); a++) {
         struct model m;
         char name[8][96], says[96];

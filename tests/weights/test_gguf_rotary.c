@@ -101,6 +101,7 @@ static void host_free(const rlhf_host *h, void *p) {
 // Computes the frequencies that the model plugins use.
 static void of_model(const json_t *config, int32_t dim, struct rlhf_tf_rotary *out) {
     static const rlhf_host host = {.size = sizeof host, .alloc = host_alloc, .free = host_free};
+    static const struct rlhf_tf_family family = {0};
     const struct rlhf__origin from = {.source = "config.json", .section = "", .lenient = 1};
     struct rlhf__opt_table t;
     struct rlhf__strings strings = {0};
@@ -111,7 +112,7 @@ static void of_model(const json_t *config, int32_t dim, struct rlhf_tf_rotary *o
              &err);
     check_ok(rlhf__opts_new(&t, sizeof(struct rlhf_tf_decoder), config, &from, &strings, &c, &err),
              &err);
-    assert_int_equal(rlhf_tf_rotary_read(&host, c, dim, out), RLHF_OK);
+    assert_int_equal(rlhf_tf_rotary_read(&host, c, &family, dim, out), RLHF_OK);
     free(c);
     rlhf__strings_finish(&strings);
 }

@@ -26,6 +26,8 @@ static const struct {
     {"qwen2", NULL, "Qwen2ForCausalLM"},
     {"qwen3", "score.weight", "Qwen3ForSequenceClassification"},
     {"qwen3", NULL, "Qwen3ForCausalLM"},
+    {"smollm3", "score.weight", "SmolLM3ForSequenceClassification"},
+    {"smollm3", NULL, "SmolLM3ForCausalLM"},
 };
 
 static const char *class_of(const json_t *config, const struct rlhf__weights *w) {

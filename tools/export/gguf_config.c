@@ -43,9 +43,9 @@ static const struct {
     const char *model_type, *arch;
     int32_t family;
 } archs[] = {
-    {"llama", "llama", RLHF__GGUF_LLAMA}, {"mistral", "llama", RLHF__GGUF_LLAMA},
-    {"qwen2", "qwen2", RLHF__GGUF_QWEN2}, {"qwen3", "qwen3", RLHF__GGUF_QWEN3},
-    {"gpt2", "gpt2", RLHF__GGUF_GPT2},
+    {"llama", "llama", RLHF__GGUF_LLAMA},       {"mistral", "llama", RLHF__GGUF_LLAMA},
+    {"qwen2", "qwen2", RLHF__GGUF_QWEN2},       {"qwen3", "qwen3", RLHF__GGUF_QWEN3},
+    {"smollm3", "smollm3", RLHF__GGUF_SMOLLM3}, {"gpt2", "gpt2", RLHF__GGUF_GPT2},
 };
 
 static rlhf_status find_arch(const json_t *config, const char *dir, struct rlhf__gguf_config *out,
@@ -61,7 +61,7 @@ static rlhf_status find_arch(const json_t *config, const char *dir, struct rlhf_
     if (!out->arch)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "%s: a GGUF file holds a language model of model_type llama, mistral, "
-                          "qwen2, qwen3 or gpt2; this is %.64s",
+                          "qwen2, qwen3, smollm3 or gpt2; this is %.64s",
                           dir, type ? type : "none");
     if (class && !strstr(class, "LMHeadModel") && !strstr(class, "ForCausalLM"))
         return rlhf__fail(err, RLHF_E_INVALID,
@@ -106,12 +106,28 @@ static rlhf_status check_rest(const json_t *config, const char *dir, int32_t fam
     return RLHF_OK;
 }
 
+// llama.cpp rotates all layers of smollm3 but every fourth.
+static rlhf_status check_layers(const json_t *config, const char *dir, struct rlhf__error *err) {
+    const json_t *list = json_object_get(config, "no_rope_layers");
+    const json_t *every = json_object_get(config, "no_rope_layer_interval");
+    const json_t *layers = json_object_get(config, "num_hidden_layers");
+    if (!json_array_size(list))
+        return !every || json_integer_value(every) == 4
+                   ? RLHF_OK
+                   : refuse(dir, "no_rope_layer_interval", every, err);
+    for (json_int_t i = 0; i < json_integer_value(layers); i++)
+        if (json_integer_value(json_array_get(list, (size_t)i)) != ((i + 1) % 4 != 0))
+            return refuse(dir, "no_rope_layers", list, err);
+    return RLHF_OK;
+}
+
 rlhf_status rlhf__gguf_config_read(const json_t *config, const char *dir,
                                    struct rlhf__gguf_config *out, struct rlhf__error *err) {
     *out = (struct rlhf__gguf_config){0};
     RLHF_TRY(find_arch(config, dir, out, err));
     RLHF_TRY(check_activation(config, dir, out->family, err));
     RLHF_TRY(check_rest(config, dir, out->family, err));
+    if (out->family == RLHF__GGUF_SMOLLM3) RLHF_TRY(check_layers(config, dir, err));
     const int gpt2 = out->family == RLHF__GGUF_GPT2;
     int32_t d;
     RLHF_TRY(whole(config, dir, "vocab_size", 0, &out->vocab, err));
@@ -190,8 +206,10 @@ enum {
     LLAMA = 1 << RLHF__GGUF_LLAMA,
     QWEN2 = 1 << RLHF__GGUF_QWEN2,
     QWEN3 = 1 << RLHF__GGUF_QWEN3,
+    SMOLLM3 = 1 << RLHF__GGUF_SMOLLM3,
     GPT2 = 1 << RLHF__GGUF_GPT2,
-    ROTARY = LLAMA | QWEN2 | QWEN3,
+    ROTARY = LLAMA | QWEN2 | QWEN3 | SMOLLM3,
+    ADJACENT = LLAMA | SMOLLM3, // llama.cpp stores rotary pairs next to each other
     NONE = 0
 };
 
@@ -247,6 +265,7 @@ static const struct {
     [RLHF__GGUF_LLAMA] = {"model.", "layers.", rotary_block, rotary_outside, "llama"},
     [RLHF__GGUF_QWEN2] = {"model.", "layers.", rotary_block, rotary_outside, "qwen2"},
     [RLHF__GGUF_QWEN3] = {"model.", "layers.", rotary_block, rotary_outside, "qwen3"},
+    [RLHF__GGUF_SMOLLM3] = {"model.", "layers.", rotary_block, rotary_outside, "smollm3"},
     [RLHF__GGUF_GPT2] = {"transformer.", "h.", gpt2_block, gpt2_outside, "gpt2"},
 };
 
@@ -292,8 +311,7 @@ rlhf_status rlhf__gguf_name(int32_t family, const struct rlhf__tensor *t,
             t->file, t->name, families[family].arch);
     *rows = n->rows;
     if (*rows == RLHF__GGUF_TRANSPOSED && !is_weight) *rows = RLHF__GGUF_AS_IS;
-    if (family != RLHF__GGUF_LLAMA && *rows != RLHF__GGUF_TRANSPOSED)
-        *rows = RLHF__GGUF_AS_IS; // the pairs are not interleaved
+    if (!(ADJACENT >> family & 1) && *rows != RLHF__GGUF_TRANSPOSED) *rows = RLHF__GGUF_AS_IS;
     if (*layer >= 0)
         snprintf(out, RLHF__GGUF_NAME_CAP, "blk.%d.%s%s", (int)*layer, n->gguf, dot);
     else

@@ -35,13 +35,15 @@ static int given(const json_t *o) {
 }
 
 static struct rope rope_of(const json_t *config) {
+    const char *model = json_string_value(json_object_get(config, "model_type"));
+    const double theta = model && strcmp(model, "smollm3") == 0 ? 2e6 : 10000;
     const json_t *old = json_object_get(config, "rope_scaling");
     struct rope r = {.o = given(old) ? old : json_object_get(config, "rope_parameters")};
     const double context = number(config, "max_position_embeddings", 0);
     r.type = json_string_value(json_object_get(r.o, "rope_type"));
     if (!r.type) r.type = json_string_value(json_object_get(r.o, "type"));
     if (!r.type) r.type = "default";
-    r.theta = number(r.o, "rope_theta", number(config, "rope_theta", 10000));
+    r.theta = number(r.o, "rope_theta", number(config, "rope_theta", theta));
     r.context = number(config, ORIGINAL, number(r.o, ORIGINAL, context));
     r.factor = number(r.o, "factor", 0);
     if (r.factor == 0 && strcmp(r.type, "yarn") == 0 && r.context > 0)

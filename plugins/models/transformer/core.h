@@ -94,6 +94,10 @@ enum rlhf_tf_bias {
 struct rlhf_tf_rotary {
     double *frequency; // [head_dim / 2]; NULL: positions have embeddings instead (RLHF_TF_WPE)
     double scale;
+    // [n_layer]: 0 if the layer's queries and keys are not rotated, so that the layer sees no
+    // positions (Yang et al. 2025); 1 if they are. NULL: all layers rotate. A layer that does not
+    // rotate cannot have head_norm.
+    uint8_t *layers;
 };
 
 // An architecture with its sizes. The plugin's create() fills it, and the core copies it.
@@ -121,14 +125,14 @@ struct rlhf_tf_arch {
     int32_t scale_by_layer; // 1: attention scores are also divided by layer + 1
     int32_t residual_init;  // 1: output matrices are initialized with init_std / sqrt(2 n_layer)
     double attn_scale, norm_eps, init_std;
-    struct rlhf_tf_rotary rotary; // its frequency is host memory, which rlhf_tf_create takes
+    struct rlhf_tf_rotary rotary; // its arrays are host memory, which rlhf_tf_create takes
     const char *layer_prefix;     // format with one %d, e.g. "transformer.h.%d."
     const char *base_prefix;      // e.g. "transformer."
     const struct rlhf_tf_name *globals, *layers;
 };
 
 // Create and free an instance. Called by a plugin's create() and destroy(). rlhf_tf_create takes
-// ownership of arch->rotary.frequency, even on failure. [main]
+// ownership of the arrays of arch->rotary, even on failure. [main]
 rlhf_status rlhf_tf_create(const rlhf_host *host, const struct rlhf_tf_arch *arch, void **self);
 void rlhf_tf_destroy(void *self); // NULL allowed
 

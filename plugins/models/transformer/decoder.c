@@ -4,6 +4,7 @@
 typedef struct rlhf_tf_decoder config;
 
 static const char *const null_only[] = {"null", NULL};
+static const char *const tied_names[] = {"false", "true", "by the model_type", NULL};
 static const char *const layer_types[] = {"full_attention", NULL};
 
 // The options of the two objects that describe rotary positions: rope_parameters, rope_scaling.
@@ -50,7 +51,8 @@ const rlhf_opt rlhf_tf_decoder_opts[RLHF_TF_N_DECODER_OPTS] = {
     RLHF_OPT_STR(config, hidden_act, "silu", "silu, gelu, gelu_new, gelu_pytorch_tanh or relu"),
     RLHF_OPT_F64_ABOVE(config, rms_norm_eps, 1e-6, 0, 1, "added to the mean square in norms"),
     RLHF_OPT_F64(config, initializer_range, 0.02, 0, 10, "standard deviation of fresh matrices"),
-    RLHF_OPT_BOOL(config, tie_word_embeddings, 0, "the LM head is the token embedding"),
+    RLHF_OPT_ENUM(config, tie_word_embeddings, RLHF_TF_TIED_BY_FAMILY, tied_names,
+                  "the LM head is the token embedding"),
     RLHF_OPT_F64(config, rope_theta, 0, 0, 1e15, "rope_parameters.rope_theta of older files"),
     RLHF_OPT_F64(config, partial_rotary_factor, 1, 0, 1, "must be 1: all of a head turns"),
     RLHF_OPT_I64(config, original_max_position_embeddings, 0, 0, 1 << 24,
@@ -61,14 +63,19 @@ const rlhf_opt rlhf_tf_decoder_opts[RLHF_TF_N_DECODER_OPTS] = {
     RLHF_OPT_I64(config, num_local_experts, 0, 0, 1 << 20, "must be null: the MLP is one"),
     RLHF_OPT_ENUM(config, quantization_config, 0, null_only, "weights are f32, f16 or bf16"),
     RLHF_OPT_BOOL(config, attention_bias, 0,
-                  "llama, qwen3: the matrix products of attention have biases"),
-    RLHF_OPT_BOOL(config, mlp_bias, 0, "llama: the matrix products of the MLP have biases"),
+                  "llama, qwen3, smollm3: the matrix products of attention have biases"),
+    RLHF_OPT_BOOL(config, mlp_bias, 0,
+                  "llama, smollm3: the matrix products of the MLP have biases"),
     RLHF_OPT_I64(config, pretraining_tp, 1, 0, 1 << 20, "llama: must be 1"),
     RLHF_OPT_I64_OR_NULL(config, sliding_window, 4096, 0, 1 << 30,
                          "mistral: must be null, or reach over the whole context"),
-    RLHF_OPT_BOOL(config, use_sliding_window, 0, "qwen2, qwen3: layers have a window"),
+    RLHF_OPT_BOOL(config, use_sliding_window, 0, "qwen2, qwen3, smollm3: layers have a window"),
     RLHF_OPT_I64(config, max_window_layers, 28, 0, 1 << 20,
                  "qwen2, qwen3: layers before the first with a window"),
+    RLHF_OPT_I64_LIST(config, no_rope_layers, 0, 1,
+                      "smollm3: for each layer, 1 if its queries and keys are rotated"),
+    RLHF_OPT_I64(config, no_rope_layer_interval, 4, 1, 1 << 20,
+                 "smollm3: without no_rope_layers, every such layer is not rotated"),
     {.key = "layer_types[]",
      .help = "what each layer reads",
      .type = RLHF_T_ENUM,
@@ -149,6 +156,11 @@ static rlhf_status check_window(const rlhf_host *host, const config *c, uint32_t
                           "config.json: use_sliding_window true, with a sliding_window of %lld "
                           "from layer %lld, is not implemented",
                           (long long)c->sliding_window, (long long)c->max_window_layers);
+    if (reads & RLHF_TF_READS_NO_ROPE && c->use_sliding_window)
+        return rlhf_failf(host, RLHF_E_UNSUPPORTED,
+                          "config.json: use_sliding_window true, with a sliding_window of %lld in "
+                          "the layers that do not rotate, is not implemented",
+                          (long long)c->sliding_window);
     return RLHF_OK;
 }
 
@@ -210,31 +222,32 @@ static int32_t bias_of(const config *c, const struct rlhf_tf_family *f) {
 rlhf_status rlhf_tf_decoder_arch(const rlhf_host *host, const config *c,
                                  const struct rlhf_tf_family *f, struct rlhf_tf_arch *out) {
     struct rlhf_tf_arch *a = out;
-    *a = (struct rlhf_tf_arch){.n_vocab = (int32_t)c->vocab_size,
-                               .n_ctx = (int32_t)c->max_position_embeddings,
-                               .d = (int32_t)c->hidden_size,
-                               .n_layer = (int32_t)c->num_hidden_layers,
-                               .d_inner = (int32_t)c->intermediate_size,
-                               .n_head = (int32_t)c->num_attention_heads,
-                               .n_kv_head = (int32_t)c->num_key_value_heads,
-                               .head_dim = (int32_t)(c->head_dim ? c->head_dim : f->head_dim),
-                               .norm = RLHF_TF_NORM_RMS,
-                               .pre_norm = 1,
-                               .causal = 1,
-                               .gated = 1,
-                               .head_norm = f->head_norm,
-                               .bias = bias_of(c, f),
-                               .out_in = 1,
-                               .tied = c->tie_word_embeddings,
-                               .pooling = RLHF_POOL_LAST,
-                               .pads = c->pad_token_id >= 0,
-                               .pad_id = (int32_t)c->pad_token_id,
-                               .norm_eps = c->rms_norm_eps,
-                               .init_std = c->initializer_range,
-                               .layer_prefix = "model.layers.%d.",
-                               .base_prefix = "model.",
-                               .globals = globals,
-                               .layers = layers};
+    *a = (struct rlhf_tf_arch){
+        .n_vocab = (int32_t)c->vocab_size,
+        .n_ctx = (int32_t)c->max_position_embeddings,
+        .d = (int32_t)c->hidden_size,
+        .n_layer = (int32_t)c->num_hidden_layers,
+        .d_inner = (int32_t)c->intermediate_size,
+        .n_head = (int32_t)c->num_attention_heads,
+        .n_kv_head = (int32_t)c->num_key_value_heads,
+        .head_dim = (int32_t)(c->head_dim ? c->head_dim : f->head_dim),
+        .norm = RLHF_TF_NORM_RMS,
+        .pre_norm = 1,
+        .causal = 1,
+        .gated = 1,
+        .head_norm = f->head_norm,
+        .bias = bias_of(c, f),
+        .out_in = 1,
+        .tied = c->tie_word_embeddings == RLHF_TF_TIED_BY_FAMILY ? f->tied : c->tie_word_embeddings,
+        .pooling = RLHF_POOL_LAST,
+        .pads = c->pad_token_id >= 0,
+        .pad_id = (int32_t)c->pad_token_id,
+        .norm_eps = c->rms_norm_eps,
+        .init_std = c->initializer_range,
+        .layer_prefix = "model.layers.%d.",
+        .base_prefix = "model.",
+        .globals = globals,
+        .layers = layers};
     RLHF_TRY(check_sizes(host, c));
     RLHF_TRY(check_known(host, c));
     RLHF_TRY(check_family(host, c, f));
@@ -246,5 +259,5 @@ rlhf_status rlhf_tf_decoder_arch(const rlhf_host *host, const config *c,
     }
     RLHF_TRY(check_heads(host, a));
     a->attn_scale = rlhf_tf_attn_scale(a);
-    return rlhf_tf_rotary_read(host, c, a->head_dim, &a->rotary);
+    return rlhf_tf_rotary_read(host, c, f, a->head_dim, &a->rotary);
 }

@@ -33,7 +33,8 @@ enum rlhf_tf_reads {
     RLHF_TF_READS_PRETRAINING_TP = 4,
     RLHF_TF_READS_WINDOW = 8,      // sliding_window, for all layers
     RLHF_TF_READS_USE_WINDOW = 16, // use_sliding_window, max_window_layers and sliding_window
-    RLHF_TF_NEEDS_KV_HEADS = 32    // num_key_value_heads must not be missing
+    RLHF_TF_NEEDS_KV_HEADS = 32,   // num_key_value_heads must not be missing
+    RLHF_TF_READS_NO_ROPE = 64     // no_rope_layers and no_rope_layer_interval
 };
 
 // A family of models: a model_type of config.json.
@@ -41,8 +42,14 @@ struct rlhf_tf_family {
     uint32_t reads; // bits of enum rlhf_tf_reads
     int32_t bias;   // the biases that the family always has, bits of enum rlhf_tf_bias
     int32_t head_norm;
-    int32_t head_dim; // if config.json lacks it; 0: hidden_size / num_attention_heads
+    // The values of what config.json lacks.
+    int32_t head_dim;  // 0: hidden_size / num_attention_heads
+    int32_t tied;      // tie_word_embeddings
+    double rope_theta; // 0: 10000
 };
+
+// tie_word_embeddings is false, true or missing.
+enum rlhf_tf_tied { RLHF_TF_UNTIED = 0, RLHF_TF_TIED = 1, RLHF_TF_TIED_BY_FAMILY = 2 };
 
 struct rlhf_tf_decoder {
     int64_t vocab_size, hidden_size, intermediate_size, num_hidden_layers, num_attention_heads;
@@ -50,29 +57,34 @@ struct rlhf_tf_decoder {
     int64_t head_dim;            // 0: missing
     int64_t max_position_embeddings, original_max_position_embeddings, pad_token_id;
     int64_t num_experts, num_local_experts;
-    int64_t pretraining_tp, sliding_window, max_window_layers;
+    int64_t pretraining_tp, sliding_window, max_window_layers, no_rope_layer_interval;
+    rlhf_i64_list no_rope_layers;
     const char *hidden_act;
     double rms_norm_eps, initializer_range, rope_theta, partial_rotary_factor;
     double attn_logit_softcapping, final_logit_softcapping;
-    int32_t tie_word_embeddings, quantization_config;
+    int32_t tie_word_embeddings; // enum rlhf_tf_tied
+    int32_t quantization_config;
     int32_t attention_bias, mlp_bias, use_sliding_window, layer_type;
     struct rlhf_tf_rope_config rope_parameters, rope_scaling;
 };
 
-enum { RLHF_TF_N_DECODER_OPTS = 60 };
+enum { RLHF_TF_N_DECODER_OPTS = 62 };
 extern const rlhf_opt rlhf_tf_decoder_opts[RLHF_TF_N_DECODER_OPTS]; // for RLHF_OPT_TABLE
 
-// Fills *out. Refuses unsupported or inconsistent settings. Allocates out->rotary.frequency;
-// rlhf_tf_create takes ownership of this memory. [main]
+// Fills *out. Refuses unsupported or inconsistent settings. Allocates the arrays of out->rotary;
+// rlhf_tf_create takes ownership of them. [main]
 rlhf_status rlhf_tf_decoder_arch(const rlhf_host *host, const struct rlhf_tf_decoder *c,
                                  const struct rlhf_tf_family *family, struct rlhf_tf_arch *out);
 
 // ---- rotary_config.c ----
 // Sets the frequencies of the head_dim / 2 pairs, and the scale, with the formulas of transformers'
 // modeling_rope_utils. Types: default, linear, llama3 (Dubey et al. 2024), yarn (Peng et al. 2023).
-// Allocates out->frequency. [main]
+// If the family reads no_rope_layers, also sets which layers rotate (SmolLM3, 2025). Allocates
+// out->frequency and, if some layer does not rotate, out->layers. Refuses unsupported settings;
+// then both are NULL. [main]
 rlhf_status rlhf_tf_rotary_read(const rlhf_host *host, const struct rlhf_tf_decoder *c,
-                                int32_t head_dim, struct rlhf_tf_rotary *out);
+                                const struct rlhf_tf_family *family, int32_t head_dim,
+                                struct rlhf_tf_rotary *out);
 
 #ifdef __cplusplus
 }

@@ -84,6 +84,12 @@ static inline struct rlhf__tf_qkv rlhf__tf_qkv(const struct rlhf__tf *m, rlhf_de
     return (struct rlhf__tf_qkv){qkv, rlhf_dev_at(qkv, q), rlhf_dev_at(qkv, q + kv)};
 }
 
+// 1 if the layer rotates its queries and keys.
+static inline int32_t rlhf__tf_rotates(const struct rlhf__tf *m, int32_t layer) {
+    const struct rlhf_tf_rotary *r = &m->arch.rotary;
+    return r->frequency && (!r->layers || r->layers[layer]);
+}
+
 // The number of floats that a norm keeps per row for the backward pass.
 static inline uint64_t rlhf__tf_stats(const struct rlhf__tf *m) {
     return m->arch.norm == RLHF_TF_NORM_RMS ? 1 : 2;

@@ -3,11 +3,21 @@
 
 static const char magic_anchor = 0; // its address is different in every plugin
 
+static void rotary_finish(const rlhf_host *host, const struct rlhf_tf_rotary *r) {
+    host->free(host, r->frequency);
+    host->free(host, r->layers);
+}
+
 rlhf_status rlhf_tf_create(const rlhf_host *host, const struct rlhf_tf_arch *arch, void **self) {
     *self = NULL;
+    if (arch->head_norm && arch->rotary.layers) {
+        rotary_finish(host, &arch->rotary);
+        return host->fail(host, RLHF_E_UNSUPPORTED,
+                          "norms of heads are not implemented in layers that do not rotate");
+    }
     struct rlhf__tf *m = host->alloc(host, sizeof *m);
     if (!m) {
-        host->free(host, arch->rotary.frequency);
+        rotary_finish(host, &arch->rotary);
         return host->fail(host, RLHF_E_NOMEM, "out of memory for a model");
     }
     m->magic = &magic_anchor;
@@ -30,7 +40,7 @@ void rlhf_tf_destroy(void *self) {
     if (m->c) rlhf__tf_buf_finish(m, &m->turn);
     rlhf__tf_params_close(m);
     rlhf__tf_storage_close(m);
-    m->host->free(m->host, m->arch.rotary.frequency);
+    rotary_finish(m->host, &m->arch.rotary);
     m->host->free(m->host, m->host_tmp);
     m->host->free(m->host, m);
 }

@@ -102,18 +102,26 @@ rlhf_status rlhf__tf_open_check(struct rlhf__tf *m, const rlhf_model_open *o) {
 
 // ---- the base ----
 
+static int32_t same_bytes(const void *a, const void *b, size_t bytes) {
+    return !a == !b && (!a || !memcmp(a, b, bytes));
+}
+
+static int32_t same_rotary(const struct rlhf_tf_arch *a, const struct rlhf_tf_arch *b) {
+    const struct rlhf_tf_rotary *x = &a->rotary, *y = &b->rotary;
+    const size_t pairs = (size_t)a->head_dim / 2 * sizeof *x->frequency;
+    return x->scale == y->scale && same_bytes(x->frequency, y->frequency, pairs) &&
+           same_bytes(x->layers, y->layers, (size_t)a->n_layer);
+}
+
 // 1 if both trunks compute the same functions from the same weights.
 static int32_t same_trunk(const struct rlhf_tf_arch *a, const struct rlhf_tf_arch *b) {
-    const size_t pairs = (size_t)a->head_dim / 2 * sizeof *a->rotary.frequency;
     return a->n_vocab == b->n_vocab && a->n_ctx == b->n_ctx && a->d == b->d &&
            a->n_layer == b->n_layer && a->d_inner == b->d_inner && a->n_head == b->n_head &&
            a->n_kv_head == b->n_kv_head && a->head_dim == b->head_dim && a->norm == b->norm &&
            a->pre_norm == b->pre_norm && a->causal == b->causal && a->act == b->act &&
            a->gated == b->gated && a->head_norm == b->head_norm && a->bias == b->bias &&
            a->out_in == b->out_in && a->tied == b->tied && a->scale_by_layer == b->scale_by_layer &&
-           a->attn_scale == b->attn_scale && a->norm_eps == b->norm_eps &&
-           a->rotary.scale == b->rotary.scale && !a->rotary.frequency == !b->rotary.frequency &&
-           (!a->rotary.frequency || !memcmp(a->rotary.frequency, b->rotary.frequency, pairs));
+           a->attn_scale == b->attn_scale && a->norm_eps == b->norm_eps && same_rotary(a, b);
 }
 
 static rlhf_status check_base(struct rlhf__tf *m, const rlhf_model_open *o,

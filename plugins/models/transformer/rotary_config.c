@@ -105,8 +105,36 @@ static rlhf_status compute(const rlhf_host *host, const struct rope *r, double *
                       r->object, r->o->rope_type ? "rope_type" : "type", r->type);
 }
 
+// Sets *out to an array with 1 for each layer that rotates, or to NULL if all layers do.
+static rlhf_status layers_read(const rlhf_host *host, const struct rlhf_tf_decoder *c,
+                               uint8_t **out) {
+    const uint64_t n = (uint64_t)c->num_hidden_layers;
+    const rlhf_i64_list list = c->no_rope_layers;
+    uint8_t all = 1;
+    *out = NULL;
+    if (list.len && list.len < n)
+        return rlhf_failf(host, RLHF_E_INVALID,
+                          "config.json: no_rope_layers has items for %llu of the %llu layers; it "
+                          "must have one for each",
+                          (unsigned long long)list.len, (unsigned long long)n);
+    uint8_t *rotates = host->alloc(host, n);
+    if (!rotates) return host->fail(host, RLHF_E_NOMEM, "out of memory for a list of layers");
+    for (uint64_t i = 0; i < n; i++) {
+        const int64_t to_interval = (int64_t)(i + 1) % c->no_rope_layer_interval;
+        rotates[i] = (list.len ? list.ptr[i] : to_interval) != 0;
+        all &= rotates[i];
+    }
+    if (all)
+        host->free(host, rotates);
+    else
+        *out = rotates;
+    return RLHF_OK;
+}
+
 rlhf_status rlhf_tf_rotary_read(const rlhf_host *host, const struct rlhf_tf_decoder *c,
-                                int32_t head_dim, struct rlhf_tf_rotary *out) {
+                                const struct rlhf_tf_family *family, int32_t head_dim,
+                                struct rlhf_tf_rotary *out) {
+    const double theta = family->rope_theta > 0 ? family->rope_theta : 10000;
     const int old = given(&c->rope_scaling);
     const struct rlhf_tf_rope_config *o = old ? &c->rope_scaling : &c->rope_parameters;
     struct rope r = {.o = o, .object = old ? "rope_scaling" : "rope_parameters", .dim = head_dim};
@@ -114,7 +142,7 @@ rlhf_status rlhf_tf_rotary_read(const rlhf_host *host, const struct rlhf_tf_deco
                                 ? c->original_max_position_embeddings
                                 : o->original_max_position_embeddings;
     r.type = o->rope_type ? o->rope_type : o->type ? o->type : "default";
-    r.theta = o->rope_theta > 0 ? o->rope_theta : c->rope_theta > 0 ? c->rope_theta : 10000;
+    r.theta = o->rope_theta > 0 ? o->rope_theta : c->rope_theta > 0 ? c->rope_theta : theta;
     r.context = (double)(context ? context : c->max_position_embeddings);
     r.factor = o->factor;
     if (!strcmp(r.type, "yarn") && !(r.factor > 0))
@@ -123,7 +151,10 @@ rlhf_status rlhf_tf_rotary_read(const rlhf_host *host, const struct rlhf_tf_deco
     if (!r.frequency)
         return host->fail(host, RLHF_E_NOMEM, "out of memory for the frequencies of positions");
     out->frequency = r.frequency;
+    out->layers = NULL;
     rlhf_status st = compute(host, &r, &out->scale);
+    if (st == RLHF_OK && family->reads & RLHF_TF_READS_NO_ROPE)
+        st = layers_read(host, c, &out->layers);
     if (st < 0) {
         host->free(host, r.frequency);
         out->frequency = NULL;

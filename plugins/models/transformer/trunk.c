@@ -268,7 +268,7 @@ static rlhf_status attend(const struct pass *p, const struct rlhf__tf_acts *a) {
     const rlhf_ragged *r = &p->w->rows.ragged;
     const rlhf_attn g = rlhf__tf_attn_geometry(m, p->layer, p->gen != NULL);
     struct rlhf__tf_qkv s = rlhf__tf_qkv(m, a->qkv);
-    if (m->arch.rotary.frequency) {
+    if (rlhf__tf_rotates(m, p->layer)) {
         const rlhf_rope turn = rlhf__tf_rope_args(m, &p->w->rows, p->layer, a->raw, a->raw_stats);
         RLHF_TRY(p->c->rope(p->c->ctx, &turn, a->qkv, p->rows));
     }

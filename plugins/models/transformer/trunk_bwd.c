@@ -109,7 +109,7 @@ static rlhf_status attend_bwd(const struct pass *p, const struct rlhf__tf_acts *
     const struct rlhf__tf_qkv s = rlhf__tf_qkv(p->m, a->qkv), d = rlhf__tf_qkv(p->m, dqkv);
     RLHF_TRY(p->c->attention_bwd(p->c->ctx, &g, &p->w->rows.ragged, d.q, d.k, d.v, datt, a->att,
                                  a->lse, s.q, s.k, s.v));
-    if (!p->m->arch.rotary.frequency) return RLHF_OK;
+    if (!rlhf__tf_rotates(p->m, p->layer)) return RLHF_OK;
     const rlhf_rope turn = rlhf__tf_rope_args(p->m, &p->w->rows, p->layer, a->raw, a->raw_stats);
     return p->c->rope_bwd(p->c->ctx, &turn, dqkv,
                           rlhf__tf_layer(p->m, p->layer, RLHF_TF_QN_G)->grad,
