@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "supervise/warden.h"
+#include "worker/upcall_services.h"
 
 #include <errno.h>
 #include <poll.h>

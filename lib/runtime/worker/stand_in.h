@@ -9,16 +9,7 @@
 #define RLHF_HOST_WORKER_STAND_IN_H
 
 #include "plugin/load.h"
-
-enum { RLHF__MOST_WORKERS = 64 };
-
-// Limits of workers.
-struct rlhf__worker_rules {
-    double timeout_s;    // limit of a call, 0 = none
-    uint64_t memory_mib; // 0 = no limit
-    uint32_t workers;    // that share a batch, 1 to RLHF__MOST_WORKERS; 1 unless it is a reward
-    int32_t network;     // 1: they may use the network
-};
+#include "worker/worker_rules.h"
 
 // Find the reward, environment or sink `name` as rlhf__plugin_open does, but run it in workers.
 // Calls with the same file, kind and network setting return the same plugin. Errors: those of

@@ -2,7 +2,6 @@
 #include "worker/upcall.h"
 
 #include "base/printable.h"
-#include "worker/upcall_services.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,10 +103,7 @@ void rlhf__ear_report(struct rlhf__ear *e) {
 
 void rlhf__ear_finish(struct rlhf__ear *e) { rlhf__buf_finish(&e->reports); }
 
-// ---- calls ----
-
-// Serve calls without a reply.
-static int words(struct rlhf__ear *e, struct rlhf__wire *in) {
+int rlhf__ear_words(struct rlhf__ear *e, struct rlhf__wire *in) {
     const size_t bytes = (size_t)(in->end - in->at);
     e->bytes += bytes;
     if (bytes > RLHF__LONGEST_TEXT + 64) return -1;
@@ -125,10 +121,4 @@ static int words(struct rlhf__ear *e, struct rlhf__wire *in) {
         return -1;
     }
     return in->bad ? -1 : 0;
-}
-
-int rlhf__ear_call(struct rlhf__ear *e, struct rlhf__wire in, struct rlhf__buf *reply) {
-    rlhf__buf_clear(reply);
-    e->messages++;
-    return in.kind <= RLHF__CALL_METRIC ? words(e, &in) : rlhf__ear_serve(e, &in, reply);
 }

@@ -46,8 +46,8 @@ int rlhf__ear_flooded(const struct rlhf__ear *e);
 // Log a line that the worker printed. [main]
 void rlhf__ear_printed(struct rlhf__ear *e, const char *text, size_t n);
 
-// Serve the call in a frame and append its reply, if it has one, to `reply`. Returns -1 for a frame
-// that no correct worker sends. [main]
-int rlhf__ear_call(struct rlhf__ear *e, struct rlhf__wire in, struct rlhf__buf *reply);
+// Serve a call that has no reply: a log line, a failure or a metric. Returns -1 for a frame that no
+// correct worker sends. [main]
+int rlhf__ear_words(struct rlhf__ear *e, struct rlhf__wire *in);
 
 #endif

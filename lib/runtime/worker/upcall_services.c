@@ -171,7 +171,7 @@ static int is_text_alone(const struct rlhf__ear *e, struct rlhf__wire in) {
     return rlhf__ear_object(e, rlhf__wire_get_u32(&in), RLHF__HANDLE_TOKENIZER) != NULL;
 }
 
-int rlhf__ear_serve(struct rlhf__ear *e, struct rlhf__wire *in, struct rlhf__buf *reply) {
+static int serve(struct rlhf__ear *e, struct rlhf__wire *in, struct rlhf__buf *reply) {
     static void (*const calls[])(struct rlhf__ear *, struct rlhf__wire *, struct rlhf__buf *) = {
         [RLHF__CALL_CLASSIFIER_OPEN] = classifier_open,
         [RLHF__CALL_CLASSIFIER_LOGITS] = rlhf__ear_logits,
@@ -193,4 +193,10 @@ int rlhf__ear_serve(struct rlhf__ear *e, struct rlhf__wire *in, struct rlhf__buf
         calls[in->kind](e, in, reply);
     rlhf__wire_end(reply);
     return reply->bad ? -1 : 0;
+}
+
+int rlhf__ear_call(struct rlhf__ear *e, struct rlhf__wire in, struct rlhf__buf *reply) {
+    rlhf__buf_clear(reply);
+    e->messages++;
+    return in.kind <= RLHF__CALL_METRIC ? rlhf__ear_words(e, &in) : serve(e, &in, reply);
 }

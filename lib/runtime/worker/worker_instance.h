@@ -2,9 +2,10 @@
 #ifndef RLHF_LIB_RUNTIME_WORKER_WORKER_INSTANCE_H
 #define RLHF_LIB_RUNTIME_WORKER_WORKER_INSTANCE_H
 
+#include "plugin/load.h"
 #include "wire/describe.h"
 #include "worker/ask.h"
-#include "worker/stand_in.h"
+#include "worker/worker_rules.h"
 
 #include <pthread.h>
 
