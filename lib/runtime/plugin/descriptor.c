@@ -2,7 +2,6 @@
 #include "plugin/descriptor.h"
 
 #include "base/file.h"
-#include "option/options.h"
 
 #include <rlhf/plugin_check.h>
 

@@ -5,54 +5,8 @@
 #define RLHF_HOST_PLUGIN_LOAD_H
 
 #include "base/dirs.h"
-#include "option/options.h"
+#include "plugin/descriptor.h"
 #include "plugin/trust.h"
-
-#include <rlhf/algo.h>
-#include <rlhf/environment.h>
-#include <rlhf/model.h>
-#include <rlhf/reward.h>
-#include <rlhf/sink.h>
-
-struct rlhf__plugin;
-
-// Describes a plugin whose work is done in another process (worker/). If `worker` is 1, that
-// process is a worker, which has opened the file. If `worker` is 0, the plugin is open in this
-// process, and the other process is a program that the plugin starts.
-struct rlhf__outside {
-    // Like rlhf_plugin.why_unused, for this plugin. [any]
-    const char *(*why_unused)(const struct rlhf__plugin *, const void *config, const char *key);
-    // Like rlhf_plugin.extension, but returns a table of the host. If this pointer is NULL, the
-    // descriptor's function is used. [any]
-    const void *(*extension)(const struct rlhf__plugin *, void *self, const char *id);
-    void (*destroy)(struct rlhf__outside *); // [main]
-    const char *confined;                    // the confinement of that process, as text
-    // Returns the row at which the plugin's process terminated during the last score(), n if it
-    // terminated after all n rows, or -1 if it did not terminate. NULL if this is never known. [as
-    // score()]
-    int64_t (*ended_at)(void *self);
-    int32_t worker; // 1: the plugin itself is in another process
-};
-
-// One plugin of a file. Tables are copied by the growth rule, so missing fields are zero.
-struct rlhf__plugin {
-    rlhf_plugin desc;
-    union {
-        rlhf_algo_ops algo;
-        rlhf_reward_ops reward;
-        rlhf_model_ops model;
-        rlhf_kernels_ops kernels;
-        rlhf_sink_ops sink;
-        rlhf_environment_ops environment;
-    } ops; // the member that desc.kind names
-    struct rlhf__opt_table table;
-    char *path;                    // absolute
-    char *file;                    // last part of path
-    char *stem;                    // file without ".so": "imdb"
-    struct rlhf__outside *outside; // NULL: the plugin runs in this process
-    uint32_t abi_minor;            // minor version of the contract that it was built with
-    char sha256[65];               // of the file; "" after rlhf__plugins_leave_sums
-};
 
 // Returns the name by which users know the plugin, i.e. the name of its file. If the plugin was not
 // read from a file, returns its id. Borrowed. [any]
@@ -141,17 +95,5 @@ rlhf_status rlhf__plugin_open_file(struct rlhf__plugins *p, const char *path,
 // Returns the ABI's major number, from the name of the opened object's entry function, or -1 if the
 // object is not a plugin. [main]
 int rlhf__plugin_abi(void *object);
-
-// Returns the members of the plugin's entry that the host itself reads (rlhf__host_keys). [any]
-const char *const *rlhf__plugin_host_keys(const struct rlhf__plugin *p);
-
-// Returns "algorithm", "reward", "model", "environment", "kernels" or "sink" (RLHF_KIND_*),
-// otherwise "unknown kind". [any]
-const char *rlhf__kind_name(int32_t kind);
-
-// Like rlhf_copy_in, but also sets an error message on failure. In the message, `what` is the name
-// of the struct. Errors: RLHF_E_UNSUPPORTED. [any]
-rlhf_status rlhf__copy_in(void *dst, uint32_t cap, const void *src, uint32_t min, const char *what,
-                          struct rlhf__error *err);
 
 #endif

@@ -3,7 +3,6 @@
 
 #include "base/file.h"
 #include "option/nearest.h"
-#include "plugin/load.h"
 
 #include <dirent.h>
 #include <errno.h>

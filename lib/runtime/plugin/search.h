@@ -12,6 +12,10 @@
 // plugin, but their files are found like those of plugins.
 enum { RLHF__KIND_COLLECTIVE = 1000 };
 
+// Returns "algorithm", "reward", "model", "environment", "kernels" or "sink" (RLHF_KIND_*),
+// otherwise "unknown kind". [any]
+const char *rlhf__kind_name(int32_t kind);
+
 // Returns the name of the directory with plugins of this kind ("algos", ...). <lib>, the user's
 // directory and each directory of RLHF_PLUGIN_PATH can contain such a directory. Plugins may also
 // be directly in the user's directory or in a directory of RLHF_PLUGIN_PATH. [any]

@@ -5,6 +5,7 @@
 #include "plugin/combine.h"
 #include "plugin/instance.h"
 #include "plugin/metric_names.h"
+#include "plugin/search.h"
 
 #include <rlhf/service.h>
 
