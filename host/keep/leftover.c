@@ -2,6 +2,7 @@
 #include "keep/leftover.h"
 
 #include "base/json.h"
+#include "config/config_json.h"
 #include "keep/checkpoint_dir.h"
 
 #include <dirent.h>

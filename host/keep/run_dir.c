@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "config/config_json.h"
 #include "keep/checkpoint_dir.h"
 #include "keep/leftover.h"
 #include "keep/run_lock.h"

@@ -1,6 +1,7 @@
 // run_history.c: see run_history.h.
 #include "report/run_history.h"
 
+#include "config/config_json.h"
 #include "history/run_lines.h"
 #include "report/jsonl.h"
 #include "report/phase_report.h"

@@ -2,6 +2,7 @@
 #include "run/chained.h"
 
 #include "config/config.h"
+#include "config/config_json.h"
 #include "data/prompts.h"
 #include "episode/episode_metrics.h"
 #include "history/digest.h"

@@ -2,6 +2,7 @@
 #include "run/run_sinks.h"
 
 #include "base/file.h"
+#include "config/config_json.h"
 #include "history/run_lines.h"
 #include "keep/run_dir.h"
 #include "report/closing.h"

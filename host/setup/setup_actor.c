@@ -1,6 +1,7 @@
 // setup_actor.c: the set-up of a process that only samples (parallel.actors); see setup.h.
 #include "setup/setup.h"
 
+#include "config/config_json.h"
 #include "feed/feed.h"
 #include "keep/manifest.h"
 #include "model/compute.h"

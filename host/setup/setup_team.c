@@ -2,6 +2,7 @@
 #include "setup/setup.h"
 
 #include "base/file.h"
+#include "config/config_json.h"
 #include "config/layer.h"
 #include "keep/manifest.h"
 #include "keep/run_dir.h"

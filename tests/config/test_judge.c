@@ -1,5 +1,6 @@
 // test_judge.c: the judge of a run: a file, --judge or --set names it. Its options are completed,
 // printed and read back, and invalid options are refused.
+#include "config/config_json.h"
 #include "config/fixture.h"
 
 // fixture_setup with an algorithm whose one required option is given.

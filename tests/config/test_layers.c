@@ -1,5 +1,6 @@
 // test_layers.c: which source of a setting wins, and how names, paths and the options of plugins
 // are read. Also checks that a config stays the same when it is printed and read back.
+#include "config/config_json.h"
 #include "config/fixture.h"
 
 #include <unistd.h>

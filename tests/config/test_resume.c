@@ -1,4 +1,5 @@
 // test_resume.c: which settings may change on a resume, and which may not.
+#include "config/config_json.h"
 #include "config/fixture.h"
 
 #include <unistd.h>

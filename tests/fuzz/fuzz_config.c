@@ -5,6 +5,7 @@
 #include "fuzz.h"
 
 #include "config/config.h"
+#include "config/config_json.h"
 
 #include <string.h>
 #include <unistd.h>

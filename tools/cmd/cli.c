@@ -7,6 +7,7 @@
 #include "cmd/flags.h"
 #include "cmd/program.h"
 #include "cmd/ranks.h"
+#include "config/config_json.h"
 #include "config/layer.h"
 #include "config/resume.h"
 #include "keep/manifest.h"

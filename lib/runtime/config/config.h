@@ -1,5 +1,4 @@
-// config.h: builds one resolved struct rlhf__config from built-in defaults, files and flags, and
-// writes it back as JSON.
+// config.h: builds one resolved struct rlhf__config from built-in defaults, files and flags.
 //
 // Each of these layers overrides those before it: built-in defaults;
 // share/rlhf/configs/<algo>.json; the preset; the stored settings of a resumed run; the --config
@@ -11,33 +10,8 @@
 
 #include "base/dirs.h"
 #include "chat/chat.h"
+#include "config/config_request.h"
 #include "config/schema.h"
-
-// All members are borrowed.
-struct rlhf__config_request {
-    const struct rlhf__dirs *dirs;
-    const char *config_file;   // --config, NULL = none
-    json_t *settings;          // sections applied between the preset and --config; NULL = none
-    const char *settings_from; // the file of `settings`, for messages
-    const char *preset;        // --preset, NULL = none
-    const char *algo;          // "X.so[:k=v,...]", NULL = none
-    const char *default_algo;  // algorithm to use if none is named; NULL = none
-    const char *judge;         // "X.so[:k=v,...]", NULL = none
-    const char *environment;   // "X.so[:weight=..,k=v]", NULL = none
-    const char *const *reward; // [n_reward] "X.so[:weight=..,k=v]"
-    size_t n_reward;
-    const char *const *sink; // [n_sink] "X.so[:k=v,...]"; a single "none": no sinks
-    size_t n_sink;
-    const char *reward_flag; // flag that `reward` came from, for messages; NULL = "--reward"
-    const char *const *set;  // [n_set] "path.to.key=value", in order
-    // [n_set] the flag that gave each item of `set`, for messages; NULL = "--set".
-    const char *const *set_flag;
-    size_t n_set;
-    const char *resume; // run directory whose config.json is the base layer; NULL = a new run
-    int32_t trust_run;  // 1: the resumed config may name code in any directory
-    int32_t algo_alone; // 1: drop the rewards, judge and sinks of the resumed config
-    int32_t recompute;  // 1: phases of the run are only recomputed, so settings must not change
-};
 
 struct rlhf__plugins;
 struct rlhf__plugin;
@@ -74,24 +48,6 @@ rlhf_status rlhf__config_resolve_sinks(struct rlhf__config *c, struct rlhf__plug
 rlhf_status rlhf__config_resolve_environment(struct rlhf__config *c, struct rlhf__plugins *plugins,
                                              const struct rlhf__plugin **out,
                                              struct rlhf__error *err);
-
-// Set *out to the whole config as JSON (new reference), in the form that --print-config prints and
-// config.json stores. Reading it with --config gives the same config. [any]
-rlhf_status rlhf__config_to_json(const struct rlhf__config *c, json_t **out,
-                                 struct rlhf__error *err);
-
-// Compare two configs in the form of rlhf__config_to_json. For each path, call `visit` with the
-// values in both configs. Objects, and lists of the same length, are compared member by member. If
-// only one config has a member, the value in the other one is NULL. Equal values are visited too.
-// Stops at the first error of `visit` and returns that error. [any]
-rlhf_status rlhf__config_leaves(const char *path, json_t *was, json_t *is,
-                                rlhf_status (*visit)(void *arg, const char *path, const json_t *was,
-                                                     const json_t *is, struct rlhf__error *err),
-                                void *arg, struct rlhf__error *err);
-
-// Append the config's JSON as text, with a final newline. [any]
-rlhf_status rlhf__config_print(const struct rlhf__config *c, struct rlhf__buf *out,
-                               struct rlhf__error *err);
 
 // Returns the chat template that a run's settings choose, and sets *names to the settings' names.
 // [any]

@@ -1,6 +1,7 @@
-// config_json.c: writes a config as JSON, and compares two configs; see config.h.
+// config_json.c: see config_json.h.
+#include "config/config_json.h"
+
 #include "base/json.h"
-#include "config/config.h"
 #include "config/named.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #ifndef RLHF_HOST_CONFIG_LAYER_H
 #define RLHF_HOST_CONFIG_LAYER_H
 
-#include "config/config.h"
+#include "config/schema.h"
 #include "option/nearest.h"
 
 // A parsed source of settings.

@@ -4,7 +4,7 @@
 #ifndef RLHF_HOST_CONFIG_NAMED_H
 #define RLHF_HOST_CONFIG_NAMED_H
 
-#include "config/config.h"
+#include "config/schema.h"
 
 #define RLHF__NAMED_SECTION "models"
 

@@ -2,7 +2,7 @@
 #include "config/resume.h"
 
 #include "base/file.h"
-#include "config/config.h"
+#include "config/config_json.h"
 #include "config/layer.h"
 #include "weights/links.h"
 

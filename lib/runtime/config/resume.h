@@ -3,7 +3,7 @@
 #ifndef RLHF_HOST_CONFIG_RESUME_H
 #define RLHF_HOST_CONFIG_RESUME_H
 
-#include "config/config.h"
+#include "config/config_request.h"
 #include "config/schema.h"
 
 struct rlhf__plugin;
