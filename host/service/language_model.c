@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STOPS_MOST = 32 };
+enum { STOPS_MOST = 32, FLAGS_KNOWN = RLHF_LANGUAGE_PAST_ENDS };
 
 // A content must not become special tokens, because a judge's question contains the text of the
 // policy.
@@ -107,10 +107,10 @@ static rlhf_status check_request(const rlhf_language_model *lm, const rlhf_langu
     if (q->temperature > 0 && !q->rng)
         return rlhf__fail(err, RLHF_E_INVALID, "a temperature of %g needs a generator (rng)",
                           q->temperature);
-    if (q->n_stop > STOPS_MOST || q->flags & ~(uint32_t)RLHF_LANGUAGE_KNOWN)
+    if (q->n_stop > STOPS_MOST || q->flags & ~(uint32_t)FLAGS_KNOWN)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "%u stop tokens, flags %u; at most %d stop tokens, and flags %d",
-                          q->n_stop, q->flags, STOPS_MOST, RLHF_LANGUAGE_KNOWN);
+                          q->n_stop, q->flags, STOPS_MOST, FLAGS_KNOWN);
     for (uint32_t i = 0; i < q->n; i++)
         RLHF_TRY(
             check_row(lm, i, q->ids, q->offset, q->offset[i + 1] - q->offset[i], q->max_new, err));

@@ -38,13 +38,6 @@ function constant(key, value) {
 /^RLHF_[A-Z_0-9]+ = -?[0-9]+/ { value = $3; sub(/[^-0-9].*/, "", value); constant($1, value) }
 /^#define RLHF_[A-Z_0-9]+ -?[0-9]+u?$/ { value = $3; sub(/u$/, "", value); constant($2, value) }
 /^#define RLHF_[A-Z_0-9]+ "[^"]*"$/ { constant($2, $3) }
-/^#define RLHF_STATUS_MAP/ {
-    while (match($0, /X\([A-Z_]+, -?[0-9]+/)) {
-        split(substr($0, RSTART + 2, RLENGTH - 2), part, ", ")
-        constant("RLHF_" part[1], part[2])
-        $0 = substr($0, RSTART + RLENGTH)
-    }
-}
 END {
     end_struct()
     printf "{\n  \"constants\": {\n    %s},\n  \"structs\": {\n    %s}\n}\n", constants, structs

@@ -1,6 +1,7 @@
 # layout.awk: prints the saved form of the contract's layout (sdk/layout.txt) from the public headers.
 #   awk -f layout.awk -v saved=sdk/layout.txt rlhf/NAME.h ... (from sdk/include)
-# Every declaration of a header is one line; comments and the bodies of inline functions do not count.
+# Every declaration and every enumerator of a header is one line; comments, the bodies of inline functions and
+# the inside of the headers (names with rlhf_x_ or RLHF_X_) do not count.
 # A member of a struct is a line "MINOR OFFSET BYTES DECLARATION". MINOR is the contract's minor
 # version in which the member was added: the one in `saved`, or else RLHF_ABI_MINOR in base.h.
 function count(text, c) { return gsub(c, "", text) }
@@ -35,6 +36,10 @@ function members(line,   base, n, part, i) {
     part[1] = substr(part[1], RSTART)
     for (i = 1; i <= n; i++) member(base, part[i])
 }
+function refuse(text) {
+    print "layout.awk: " text >"/dev/stderr"
+    failed = 1
+}
 function bytes(type) {
     sub(/^const /, "", type)
     sub(/^struct /, "", type)
@@ -42,9 +47,12 @@ function bytes(type) {
     if (type ~ /^u?int8_t$/ || type == "char") return 1
     if (type ~ /^(u?int32_t|float|rlhf_status)$/) return 4
     if (type ~ /^(u?int64_t|double)$/) return 8
-    if (type in n_members) return whole(type)
-    print "layout.awk: the size of the type \"" type "\" is not known" >"/dev/stderr"
-    failed = 1
+    if (type in n_members) {
+        if (text_of[type, 1] == "uint32_t size")
+            refuse("a struct contains " type " by value, which has a size and could not grow there; use a pointer")
+        return whole(type)
+    }
+    refuse("the size of the type \"" type "\" is not known")
     return 0
 }
 function whole(name,   i, sum) {
@@ -53,6 +61,23 @@ function whole(name,   i, sum) {
     return sum
 }
 function say(line) { out[++n_out] = line }
+# Whether a declaration is the inside of the headers (base.h).
+function is_inside(text) {
+    return text ~ /^#define RLHF_X_/ || text ~ /^#include .rlhf\/exact\// || text ~ /^template .* struct rlhf_x_/ ||
+        match(text, /[a-z_0-9]+\(/) && substr(text, RSTART) ~ /^rlhf_x_/
+}
+# Writes an enum, or a part of one, with one line for each enumerator.
+function enumerators(text,   n, i, part) {
+    if (sub(/^enum [a-z_0-9]* ?\{ ?/, "&", text)) {
+        match(text, /\{ ?/)
+        say(substr(text, 1, RSTART))
+        text = substr(text, RSTART + RLENGTH)
+        if (text == "") return
+    }
+    n = split(text, part, /, ?/)
+    for (i = 1; i <= n; i++)
+        if (part[i] != "") say(part[i] (i < n ? "," : ""))
+}
 BEGIN {
     while (saved != "" && (getline line < saved) > 0) {
         if (line ~ /^struct /) { split(line, word, " "); old = word[2] }
@@ -71,7 +96,7 @@ FNR == 1 { say("== " FILENAME " " frozen(FILENAME)); text = more = struct = ""; 
 body { if (/^}/) body = 0; next }
 /^#/ {
     if (/^#define RLHF_ABI_MINOR /) { split($0, word, " "); minor = word[3] }
-    say($0)
+    if (!is_inside($0)) say($0)
     next
 }
 {
@@ -79,6 +104,12 @@ body { if (/^}/) body = 0; next }
     text = text (text == "" ? "" : " ") $0
     if (text !~ (list ? "[;{},]$" : "[;{}]$") || count(text, "\\(") > count(text, "\\)")) next
     if (text ~ /\) ?\{$/) { sub(/ ?\{$/, "", text); body = 1 }
+    if (struct == "" && is_inside(text)) {
+        if (text ~ /\{$/) body = 1
+        text = ""
+        next
+    }
+    was = list
     list = text ~ /enum [a-z_]* ?\{$/ || list && text !~ /;$/
     if (text ~ /^(typedef )?struct rlhf_[a-z_0-9]+ \{$/) {
         struct = text
@@ -92,6 +123,8 @@ body { if (/^}/) body = 0; next }
         struct = ""
     } else if (struct != "")
         members(text)
+    else if (was || text ~ /^enum [a-z_0-9]* ?\{/)
+        enumerators(text)
     else
         say(text)
     text = ""

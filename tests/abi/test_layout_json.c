@@ -89,6 +89,7 @@ static void constants(void **state) {
     NUMBER(RLHF_KIND_SINK);
     NUMBER(RLHF_E_CANCELLED);
     NUMBER(RLHF_SOURCE_COMPLETIONS);
+    NUMBER(RLHF_VERDICT_WRONG);
     NUMBER(RLHF_REWARD_FUNCTION);
     NUMBER(RLHF_METRIC_NAME_MAX);
     assert_string_equal(json_string_value(json_object_get(c, "RLHF_SVC_ROW")), RLHF_SVC_ROW);

@@ -1,6 +1,7 @@
 // faulty.c: plugins with one fault each, chosen by a FAULT_ macro. See test_load.c.
 #include <rlhf/environment.h>
 #include <rlhf/model.h>
+#include <rlhf/plugin_check.h>
 #include <rlhf/reward.h>
 #include <rlhf/sink.h>
 
@@ -123,7 +124,7 @@ static const rlhf_kernels_ops kernels = {.size = sizeof kernels,
                                          .compute_minor = RLHF_COMPUTE_MINOR,
                                          .open = open_table};
 #define OPS &kernels
-#elif defined FAULT_NO_PHASE || defined FAULT_SINK_KEY
+#elif defined FAULT_NO_PHASE || defined FAULT_SINK_KEY || defined FAULT_SINK_FLAG
 static rlhf_status begin(void *self, const rlhf_sink_run *run, rlhf_sink_answer *answer) {
     (void)self;
     (void)run;
@@ -136,7 +137,10 @@ __attribute__((unused)) static rlhf_status phase(void *self, const rlhf_sink_pha
     return RLHF_OK;
 }
 static const rlhf_sink_ops sink = {.size = sizeof sink,
-#ifdef FAULT_SINK_KEY
+#ifdef FAULT_SINK_FLAG
+                                   .flags = 1u << 31,
+#endif
+#ifndef FAULT_NO_PHASE
                                    .phase = phase,
 #endif
                                    .begin = begin};
@@ -157,6 +161,21 @@ static const rlhf_environment_ops environment = {
 #endif
 };
 #define OPS &environment
+#elif defined FAULT_ALGO_FLAG
+static rlhf_status plan(void *self, const rlhf_run_info *run, rlhf_plan *out) {
+    (void)self;
+    (void)run;
+    (void)out;
+    return RLHF_OK;
+}
+static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) {
+    (void)self;
+    (void)in;
+    (void)out;
+    return RLHF_OK;
+}
+static const rlhf_algo_ops algo = {.size = sizeof algo, .flags = 1, .plan = plan, .loss = loss};
+#define OPS &algo
 #else
 #define OPS &ops
 #endif
@@ -186,8 +205,10 @@ static const struct longer plugin = {
         .kind = RLHF_KIND_MODEL,
 #elif defined FAULT_KERNELS_COMPUTE || defined FAULT_NO_CLOSE
         .kind = RLHF_KIND_KERNELS,
-#elif defined FAULT_NO_PHASE || defined FAULT_SINK_KEY
+#elif defined FAULT_NO_PHASE || defined FAULT_SINK_KEY || defined FAULT_SINK_FLAG
         .kind = RLHF_KIND_SINK,
+#elif defined FAULT_ALGO_FLAG
+        .kind = RLHF_KIND_ALGO,
 #else
         .kind = RLHF_KIND_REWARD,
 #endif

@@ -66,6 +66,8 @@ static void each_fault_has_its_sentence(void **state) {
         {"bad_kind.so", "org.example.faulty is of kind 77"},
         {"no_step.so", "org.example.faulty lacks the required function step()"},
         {"environment_flag.so", "sets bit 4 of the flags of its ops"},
+        {"algo_flag.so", "sets bit 0 of the flags of its ops"},
+        {"sink_flag.so", "sets bit 31 of the flags of its ops"},
         {"model_compute.so", "org.example.faulty: it is for the compute contract 0.99 "
                              "(compute_major and compute_minor of its rlhf_model_ops), this "
                              "rlhf-host speaks 0.11 exactly"},

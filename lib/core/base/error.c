@@ -29,16 +29,27 @@ rlhf_status rlhf__error_context(struct rlhf__error *err, const char *fmt, ...) {
 }
 
 const char *rlhf__status_text(rlhf_status code) {
-    switch (code) {
-#define RLHF__CASE(name, value, text)                                                              \
-    case value:                                                                                    \
-        return text;
-        RLHF_STATUS_MAP(RLHF__CASE)
-#undef RLHF__CASE
-    default:
+    switch ((enum rlhf_status_code)code) {
+    case RLHF_OK:
+        return "success";
+    case RLHF_E_INVALID:
+        return "invalid input";
+    case RLHF_E_NOMEM:
+        return "out of memory";
+    case RLHF_E_UNSUPPORTED:
+        return "not supported";
+    case RLHF_E_IO:
+        return "input/output error";
+    case RLHF_E_NUMERIC:
+        return "not a finite number";
+    case RLHF_E_DEVICE:
+        return "device error";
+    case RLHF_E_CANCELLED:
+        return "cancelled";
+    case RLHF_E_INTERNAL:
         break;
     }
-    return rlhf__status_text(RLHF_E_INTERNAL);
+    return "internal error";
 }
 
 int rlhf__exit_status(rlhf_status code) {

@@ -141,8 +141,9 @@ typedef struct rlhf_run_info {
     double temperature; // sampling temperature
 } rlhf_run_info;
 
-#define RLHF_NAMED_MAX 8
-#define RLHF_CARRY_MAX 16
+// Limits of a plan, in all of 1.x.
+#define RLHF_NAMED_MAX 8  // names in `named`
+#define RLHF_CARRY_MAX 16 // carry_rows, and carry_tokens
 
 typedef struct rlhf_plan {
     uint32_t size;
@@ -380,7 +381,8 @@ typedef struct rlhf_choice {
 } rlhf_choice;
 
 typedef struct rlhf_algo_ops {
-    uint32_t size, flags;
+    uint32_t size;
+    uint32_t flags; // no flag is defined; must be 0
     rlhf_status (*plan)(void *self, const rlhf_run_info *, rlhf_plan *out);            // [main]
     rlhf_status (*advantages)(void *self, const rlhf_rollout *, rlhf_advantages *out); // [step]
     rlhf_status (*loss)(void *self, const rlhf_loss_in *, rlhf_loss_out *out);         // [step]

@@ -13,11 +13,18 @@
 // field reads as 0, and 0 always means "old behavior". A struct with `size` is never embedded by
 // value or put in an array, and no side compares its size for equality. Structs without `size` are
 // frozen for this major version, except rlhf_opt, whose rows grow by the stride of their table. A
-// member `reserved` is 0. No struct has padding (-Wpadded).
+// member `reserved` fills a gap: it is 0, and no later version gives it a meaning. No struct has
+// padding (-Wpadded).
 //
 // Enums and flags grow, too. The host passes a plugin only values and bits of the minor version
 // that the plugin was built with, unless the comment says that more may come. Lists of names
-// (metrics, spreads, warnings, findings) may always have further entries.
+// (metrics, spreads, warnings, findings) may always have further entries. The host refuses a plugin
+// that sets a bit which no enum of the host's version has; a member `flags` for which no enum
+// exists must be 0. Constants, such as limits (..._MAX), keep their values in all of 1.x.
+//
+// Names that begin with rlhf_x_ or RLHF_X_ are the inside of these headers. Plugins must not use
+// them, because they may change in any version. The bodies of inline functions and of macros with
+// arguments may change, too; what they do may not.
 //
 //   The plugin makes a struct (a table, its descriptor): it sets `size` to the length that it
 //   knows. If the struct is longer than the host's version, its extra bytes must be 0; otherwise
@@ -99,22 +106,16 @@ _Static_assert(sizeof(void *) == 8, "the plugin contract is for 64-bit machines"
 // [R:ends-process] [R:status]
 typedef int32_t rlhf_status;
 
-// X(name, value, text): one list that defines the enum, the names and the texts.
-#define RLHF_STATUS_MAP(X)                                                                         \
-    X(OK, 0, "success")                                                                            \
-    X(E_INVALID, -1, "invalid input")                                                              \
-    X(E_NOMEM, -2, "out of memory")                                                                \
-    X(E_UNSUPPORTED, -3, "not supported")                                                          \
-    X(E_IO, -4, "input/output error")                                                              \
-    X(E_NUMERIC, -5, "not a finite number")                                                        \
-    X(E_DEVICE, -6, "device error")                                                                \
-    X(E_CANCELLED, -7, "cancelled")                                                                \
-    X(E_INTERNAL, -8, "internal error")
-
 enum rlhf_status_code {
-#define RLHF_STATUS_ENUM(name, value, text) RLHF_##name = (value),
-    RLHF_STATUS_MAP(RLHF_STATUS_ENUM)
-#undef RLHF_STATUS_ENUM
+    RLHF_OK = 0,
+    RLHF_E_INVALID = -1,     // invalid input
+    RLHF_E_NOMEM = -2,       // out of memory
+    RLHF_E_UNSUPPORTED = -3, // not supported
+    RLHF_E_IO = -4,          // input/output error
+    RLHF_E_NUMERIC = -5,     // not a finite number
+    RLHF_E_DEVICE = -6,      // device error
+    RLHF_E_CANCELLED = -7,   // cancelled
+    RLHF_E_INTERNAL = -8     // internal error
 };
 
 // Returns from the calling function if `call` failed.

@@ -44,7 +44,6 @@ enum rlhf_environment_flag {
     // episodes again. Without this flag, `rlhf-host verify` trusts the recorded answers.
     RLHF_ENVIRONMENT_FUNCTION = 8
 };
-#define RLHF_ENVIRONMENT_KNOWN (2 * RLHF_ENVIRONMENT_FUNCTION - 1) // all bits of this header
 
 // Who says a message.
 enum rlhf_role {

@@ -29,7 +29,7 @@ enum rlhf_combine {
     RLHF_COMBINE_MIN = 5
 };
 
-#define RLHF_METRIC_NAME_MAX 128
+#define RLHF_METRIC_NAME_MAX 128 // bytes of a metric's name, in all of 1.x
 
 typedef struct rlhf_host rlhf_host;
 struct rlhf_host {

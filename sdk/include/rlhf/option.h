@@ -86,128 +86,129 @@ struct rlhf_opt {
 // enum counts as an int32_t.
 #ifdef __cplusplus
 extern "C++" {
-template <class Field> struct rlhf_opt_field {
+template <class Field> struct rlhf_x_opt_field {
     enum { holds = __is_enum(Field) && sizeof(Field) == 4 ? RLHF_T_ENUM : 0 };
 };
-template <> struct rlhf_opt_field<int> {
+template <> struct rlhf_x_opt_field<int> {
     enum { holds = RLHF_T_ENUM };
 };
-template <> struct rlhf_opt_field<long> {
+template <> struct rlhf_x_opt_field<long> {
     enum { holds = sizeof(long) == 8 ? RLHF_T_I64 : 0 };
 };
-template <> struct rlhf_opt_field<long long> {
+template <> struct rlhf_x_opt_field<long long> {
     enum { holds = RLHF_T_I64 };
 };
-template <> struct rlhf_opt_field<double> {
+template <> struct rlhf_x_opt_field<double> {
     enum { holds = RLHF_T_F64 };
 };
-template <> struct rlhf_opt_field<const char *> {
+template <> struct rlhf_x_opt_field<const char *> {
     enum { holds = RLHF_T_STR };
 };
-template <> struct rlhf_opt_field<const char *const *> {
+template <> struct rlhf_x_opt_field<const char *const *> {
     enum { holds = RLHF_T_LIST };
 };
-template <> struct rlhf_opt_field<rlhf_i64_list> {
+template <> struct rlhf_x_opt_field<rlhf_i64_list> {
     enum { holds = RLHF_T_I64_LIST };
 };
-template <> struct rlhf_opt_field<rlhf_f64_list> {
+template <> struct rlhf_x_opt_field<rlhf_f64_list> {
     enum { holds = RLHF_T_F64_LIST };
 };
-template <class Field> struct rlhf_opt_i32 {
-    static_assert(+rlhf_opt_field<Field>::holds == RLHF_T_ENUM,
+template <class Field> struct rlhf_x_opt_i32 {
+    static_assert(+rlhf_x_opt_field<Field>::holds == RLHF_T_ENUM,
                   "the field of an option that is BOOL or ENUM must be an int32_t");
     enum { right = 0 };
 };
-template <class Field> struct rlhf_opt_i64 {
-    static_assert(+rlhf_opt_field<Field>::holds == RLHF_T_I64,
+template <class Field> struct rlhf_x_opt_i64 {
+    static_assert(+rlhf_x_opt_field<Field>::holds == RLHF_T_I64,
                   "the field of an option that is I64 must be an int64_t");
     enum { right = 0 };
 };
-template <class Field> struct rlhf_opt_f64 {
-    static_assert(+rlhf_opt_field<Field>::holds == RLHF_T_F64,
+template <class Field> struct rlhf_x_opt_f64 {
+    static_assert(+rlhf_x_opt_field<Field>::holds == RLHF_T_F64,
                   "the field of an option that is F64 must be a double");
     enum { right = 0 };
 };
-template <class Field> struct rlhf_opt_list {
-    static_assert(+rlhf_opt_field<Field>::holds == RLHF_T_LIST,
+template <class Field> struct rlhf_x_opt_list {
+    static_assert(+rlhf_x_opt_field<Field>::holds == RLHF_T_LIST,
                   "the field of an option that is LIST must be a const char *const *");
     enum { right = 0 };
 };
-template <class Field> struct rlhf_opt_i64_list {
-    static_assert(+rlhf_opt_field<Field>::holds == RLHF_T_I64_LIST,
+template <class Field> struct rlhf_x_opt_i64_list {
+    static_assert(+rlhf_x_opt_field<Field>::holds == RLHF_T_I64_LIST,
                   "the field of an option that is I64_LIST must be an rlhf_i64_list");
     enum { right = 0 };
 };
-template <class Field> struct rlhf_opt_f64_list {
-    static_assert(+rlhf_opt_field<Field>::holds == RLHF_T_F64_LIST,
+template <class Field> struct rlhf_x_opt_f64_list {
+    static_assert(+rlhf_x_opt_field<Field>::holds == RLHF_T_F64_LIST,
                   "the field of an option that is F64_LIST must be an rlhf_f64_list");
     enum { right = 0 };
 };
-template <class Field> struct rlhf_opt_text {
-    static_assert(+rlhf_opt_field<Field>::holds == RLHF_T_STR,
+template <class Field> struct rlhf_x_opt_text {
+    static_assert(+rlhf_x_opt_field<Field>::holds == RLHF_T_STR,
                   "the field of an option that is STR or PATH must be a const char *");
     enum { right = 0 };
 };
 }
-#define RLHF_OPT_RIGHT(T, f, what) rlhf_opt_##what<decltype(static_cast<T *>(nullptr)->f)>::right
-#define RLHF_OPT_I32_AT(T, f)      (offsetof(T, f) + RLHF_OPT_RIGHT(T, f, i32))
-#define RLHF_OPT_I64_AT(T, f)      (offsetof(T, f) + RLHF_OPT_RIGHT(T, f, i64))
-#define RLHF_OPT_F64_AT(T, f)      (offsetof(T, f) + RLHF_OPT_RIGHT(T, f, f64))
-#define RLHF_OPT_TEXT_AT(T, f)     (offsetof(T, f) + RLHF_OPT_RIGHT(T, f, text))
-#define RLHF_OPT_LIST_AT(T, f)     (offsetof(T, f) + RLHF_OPT_RIGHT(T, f, list))
-#define RLHF_OPT_I64_LIST_AT(T, f) (offsetof(T, f) + RLHF_OPT_RIGHT(T, f, i64_list))
-#define RLHF_OPT_F64_LIST_AT(T, f) (offsetof(T, f) + RLHF_OPT_RIGHT(T, f, f64_list))
+#define RLHF_X_OPT_RIGHT(T, f, what)                                                               \
+    rlhf_x_opt_##what<decltype(static_cast<T *>(nullptr)->f)>::right
+#define RLHF_X_OPT_I32_AT(T, f)      (offsetof(T, f) + RLHF_X_OPT_RIGHT(T, f, i32))
+#define RLHF_X_OPT_I64_AT(T, f)      (offsetof(T, f) + RLHF_X_OPT_RIGHT(T, f, i64))
+#define RLHF_X_OPT_F64_AT(T, f)      (offsetof(T, f) + RLHF_X_OPT_RIGHT(T, f, f64))
+#define RLHF_X_OPT_TEXT_AT(T, f)     (offsetof(T, f) + RLHF_X_OPT_RIGHT(T, f, text))
+#define RLHF_X_OPT_LIST_AT(T, f)     (offsetof(T, f) + RLHF_X_OPT_RIGHT(T, f, list))
+#define RLHF_X_OPT_I64_LIST_AT(T, f) (offsetof(T, f) + RLHF_X_OPT_RIGHT(T, f, i64_list))
+#define RLHF_X_OPT_F64_LIST_AT(T, f) (offsetof(T, f) + RLHF_X_OPT_RIGHT(T, f, f64_list))
 #else
 // clang-format off
-#define RLHF_OPT_AT(T, f, right, text)                                                             \
+#define RLHF_X_OPT_AT(T, f, right, text)                                                           \
     (offsetof(T, f) + 0 * sizeof(struct {                                                          \
         char none;                                                                                 \
         _Static_assert(right, "the field of option " #f " must be " text);                         \
     }))
-#define RLHF_OPT_I32_AT(T, f)                                                                      \
-    RLHF_OPT_AT(T, f, _Generic(((T *)0)->f, int: 1, unsigned: 1, default: 0),                      \
-                "an int32_t (BOOL, ENUM)")
-#define RLHF_OPT_I64_AT(T, f)                                                                      \
-    RLHF_OPT_AT(T, f, _Generic(((T *)0)->f, long: sizeof(long) == 8, long long: 1, default: 0),    \
-                "an int64_t (I64)")
-#define RLHF_OPT_F64_AT(T, f)                                                                      \
-    RLHF_OPT_AT(T, f, _Generic(((T *)0)->f, double: 1, default: 0), "a double (F64)")
-#define RLHF_OPT_TEXT_AT(T, f)                                                                     \
-    RLHF_OPT_AT(T, f, _Generic(((T *)0)->f, const char *: 1, default: 0),                          \
-                "a const char * (STR, PATH)")
-#define RLHF_OPT_LIST_AT(T, f)                                                                     \
-    RLHF_OPT_AT(T, f, _Generic(((T *)0)->f, const char *const *: 1, default: 0),                   \
-                "a const char *const * (LIST)")
-#define RLHF_OPT_I64_LIST_AT(T, f)                                                                 \
-    RLHF_OPT_AT(T, f, _Generic(((T *)0)->f, rlhf_i64_list: 1, default: 0),                         \
-                "an rlhf_i64_list (I64_LIST)")
-#define RLHF_OPT_F64_LIST_AT(T, f)                                                                 \
-    RLHF_OPT_AT(T, f, _Generic(((T *)0)->f, rlhf_f64_list: 1, default: 0),                         \
-                "an rlhf_f64_list (F64_LIST)")
+#define RLHF_X_OPT_I32_AT(T, f)                                                                    \
+    RLHF_X_OPT_AT(T, f, _Generic(((T *)0)->f, int: 1, unsigned: 1, default: 0),                    \
+                  "an int32_t (BOOL, ENUM)")
+#define RLHF_X_OPT_I64_AT(T, f)                                                                    \
+    RLHF_X_OPT_AT(T, f, _Generic(((T *)0)->f, long: sizeof(long) == 8, long long: 1, default: 0),  \
+                  "an int64_t (I64)")
+#define RLHF_X_OPT_F64_AT(T, f)                                                                    \
+    RLHF_X_OPT_AT(T, f, _Generic(((T *)0)->f, double: 1, default: 0), "a double (F64)")
+#define RLHF_X_OPT_TEXT_AT(T, f)                                                                   \
+    RLHF_X_OPT_AT(T, f, _Generic(((T *)0)->f, const char *: 1, default: 0),                        \
+                  "a const char * (STR, PATH)")
+#define RLHF_X_OPT_LIST_AT(T, f)                                                                   \
+    RLHF_X_OPT_AT(T, f, _Generic(((T *)0)->f, const char *const *: 1, default: 0),                 \
+                  "a const char *const * (LIST)")
+#define RLHF_X_OPT_I64_LIST_AT(T, f)                                                               \
+    RLHF_X_OPT_AT(T, f, _Generic(((T *)0)->f, rlhf_i64_list: 1, default: 0),                       \
+                  "an rlhf_i64_list (I64_LIST)")
+#define RLHF_X_OPT_F64_LIST_AT(T, f)                                                               \
+    RLHF_X_OPT_AT(T, f, _Generic(((T *)0)->f, rlhf_f64_list: 1, default: 0),                       \
+                  "an rlhf_f64_list (F64_LIST)")
 // clang-format on
 #endif
 
 // Table rows for field f of config struct T. The option's key is the field's name.
 #define RLHF_OPT_BOOL(T, f, def, text)                                                             \
     {                                                                                              \
-        .key = #f, .help = (text), .type = RLHF_T_BOOL, .offset = RLHF_OPT_I32_AT(T, f),           \
+        .key = #f, .help = (text), .type = RLHF_T_BOOL, .offset = RLHF_X_OPT_I32_AT(T, f),         \
         .i_def = (def), .i_max = 1                                                                 \
     }
 #define RLHF_OPT_I64(T, f, def, lo, hi, text)                                                      \
     {                                                                                              \
-        .key = #f, .help = (text), .type = RLHF_T_I64, .offset = RLHF_OPT_I64_AT(T, f),            \
+        .key = #f, .help = (text), .type = RLHF_T_I64, .offset = RLHF_X_OPT_I64_AT(T, f),          \
         .i_def = (def), .i_min = (lo), .i_max = (hi)                                               \
     }
 #define RLHF_OPT_I64_OR_NULL(T, f, def, lo, hi, text)                                              \
     {                                                                                              \
         .key = #f, .help = (text), .type = RLHF_T_I64, .flags = RLHF_OPT_NULL_IS_0,                \
-        .offset = RLHF_OPT_I64_AT(T, f), .i_def = (def), .i_min = (lo), .i_max = (hi)              \
+        .offset = RLHF_X_OPT_I64_AT(T, f), .i_def = (def), .i_min = (lo), .i_max = (hi)            \
     }
 // `bits` is a set of bits of enum rlhf_opt_flag.
 #define RLHF_OPT_F64_FLAGS(T, f, bits, def, lo, hi, text)                                          \
     {                                                                                              \
         .key = #f, .help = (text), .type = RLHF_T_F64, .flags = (bits),                            \
-        .offset = RLHF_OPT_F64_AT(T, f), .f_def = (def), .f_min = (lo), .f_max = (hi)              \
+        .offset = RLHF_X_OPT_F64_AT(T, f), .f_def = (def), .f_min = (lo), .f_max = (hi)            \
     }
 // A number x with lo <= x <= hi (F64), lo < x <= hi (F64_ABOVE) or lo <= x < hi (F64_BELOW).
 #define RLHF_OPT_F64(T, f, def, lo, hi, text) RLHF_OPT_F64_FLAGS(T, f, 0, def, lo, hi, text)
@@ -217,36 +218,36 @@ template <class Field> struct rlhf_opt_text {
     RLHF_OPT_F64_FLAGS(T, f, RLHF_OPT_MAX_OPEN, def, lo, hi, text)
 #define RLHF_OPT_STR(T, f, def, text)                                                              \
     {                                                                                              \
-        .key = #f, .help = (text), .type = RLHF_T_STR, .offset = RLHF_OPT_TEXT_AT(T, f),           \
+        .key = #f, .help = (text), .type = RLHF_T_STR, .offset = RLHF_X_OPT_TEXT_AT(T, f),         \
         .s_def = (def)                                                                             \
     }
 #define RLHF_OPT_PATH(T, f, def, text)                                                             \
     {                                                                                              \
-        .key = #f, .help = (text), .type = RLHF_T_PATH, .offset = RLHF_OPT_TEXT_AT(T, f),          \
+        .key = #f, .help = (text), .type = RLHF_T_PATH, .offset = RLHF_X_OPT_TEXT_AT(T, f),        \
         .s_def = (def)                                                                             \
     }
 #define RLHF_OPT_ENUM(T, f, def, names, text)                                                      \
     {                                                                                              \
-        .key = #f, .help = (text), .type = RLHF_T_ENUM, .offset = RLHF_OPT_I32_AT(T, f),           \
+        .key = #f, .help = (text), .type = RLHF_T_ENUM, .offset = RLHF_X_OPT_I32_AT(T, f),         \
         .i_def = (def), .choices = (names)                                                         \
     }
 // A list of strings. `items` lists the allowed strings, or is NULL if any string is allowed. `def`
 // is the default, or NULL for an empty list. Both lists are ended by NULL.
 #define RLHF_OPT_LIST(T, f, def, items, text)                                                      \
     {                                                                                              \
-        .key = #f, .help = (text), .type = RLHF_T_LIST, .offset = RLHF_OPT_LIST_AT(T, f),          \
+        .key = #f, .help = (text), .type = RLHF_T_LIST, .offset = RLHF_X_OPT_LIST_AT(T, f),        \
         .choices = (items), .l_def = (def)                                                         \
     }
 // A list of integers or numbers, each from lo to hi.
 #define RLHF_OPT_I64_LIST(T, f, lo, hi, text)                                                      \
     {                                                                                              \
-        .key = #f, .help = (text), .type = RLHF_T_I64_LIST, .offset = RLHF_OPT_I64_LIST_AT(T, f),  \
-        .i_min = (lo), .i_max = (hi)                                                               \
+        .key = #f, .help = (text), .type = RLHF_T_I64_LIST,                                        \
+        .offset = RLHF_X_OPT_I64_LIST_AT(T, f), .i_min = (lo), .i_max = (hi)                       \
     }
 #define RLHF_OPT_F64_LIST(T, f, lo, hi, text)                                                      \
     {                                                                                              \
-        .key = #f, .help = (text), .type = RLHF_T_F64_LIST, .offset = RLHF_OPT_F64_LIST_AT(T, f),  \
-        .f_min = (lo), .f_max = (hi)                                                               \
+        .key = #f, .help = (text), .type = RLHF_T_F64_LIST,                                        \
+        .offset = RLHF_X_OPT_F64_LIST_AT(T, f), .f_min = (lo), .f_max = (hi)                       \
     }
 // Includes the n rows of another table, so that plugins can share options. The config struct of the
 // other table is the member f of T. Users set an included option like any other option.

@@ -76,7 +76,7 @@ typedef struct rlhf_plugin {
     // later. 0: of the minor version that it was built with. A plugin that promises an older host
     // tests for later fields with RLHF_HAS.
     uint32_t host_minor_min;
-    uint32_t flags; // 0
+    uint32_t flags; // no flag is defined; must be 0
 
     // ---- options ----
     const rlhf_opt *opts; // NULL when n_opts is 0

@@ -12,6 +12,10 @@
 #include "reward.h"
 #include "sink.h"
 
+// All flags of an ops table that its header defines.
+#define RLHF_REWARD_KNOWN      (2 * RLHF_REWARD_FUNCTION - 1)
+#define RLHF_ENVIRONMENT_KNOWN (2 * RLHF_ENVIRONMENT_FUNCTION - 1)
+
 // Returns the oldest minor version of a host that a plugin runs on, if the plugin was built with
 // this minor version. [any]
 static inline uint32_t rlhf_plugin_oldest_host(const rlhf_plugin *d, uint32_t built_with) {

@@ -39,7 +39,6 @@ enum rlhf_reward_flag {
     // results.
     RLHF_REWARD_FUNCTION = 128
 };
-#define RLHF_REWARD_KNOWN (2 * RLHF_REWARD_FUNCTION - 1) // all bits of this header
 
 // Whether a response is correct, for rewards that can tell.
 enum rlhf_verdict { RLHF_VERDICT_NONE = 0, RLHF_VERDICT_RIGHT = 1, RLHF_VERDICT_WRONG = 2 };
@@ -118,7 +117,7 @@ typedef struct rlhf_row_in {
 } rlhf_row_in;
 
 typedef struct rlhf_reward_ops {
-    uint32_t size, flags;
+    uint32_t size, flags; // flags: bits of enum rlhf_reward_flag
     // A row's reward may depend only on the rows of its group. (Exception:
     // RLHF_REWARD_WHOLE_BATCH.) A negative status other than RLHF_E_CANCELLED means that all rows
     // of the call failed, for the reason passed to host->fail. The host retries failed rows; the

@@ -4,7 +4,8 @@
 //
 // A random number is a pure function of (seed, stream, counter). It is the same on every device and
 // for every number of threads. A generator's only state is its counter. A stream is a *name*
-// ("rollout"); the host hashes it with rlhf_rng_stream(). Not cryptographically secure.
+// ("rollout"); the host hashes it with rlhf_rng_stream(). Not cryptographically secure. The
+// functions below give the same numbers in all of 1.x.
 #ifndef RLHF_RNG_H
 #define RLHF_RNG_H
 

@@ -142,7 +142,6 @@ typedef struct rlhf_language_scores {
 enum rlhf_language_flag {
     RLHF_LANGUAGE_PAST_ENDS = 1 // the model's own end tokens do not end a response
 };
-#define RLHF_LANGUAGE_KNOWN (2 * RLHF_LANGUAGE_PAST_ENDS - 1) // all bits of this header
 
 typedef struct rlhf_language_request {
     uint32_t size, n;      // n prompts

@@ -110,7 +110,8 @@ typedef struct rlhf_sink_end {
 } rlhf_sink_end;
 
 typedef struct rlhf_sink_ops {
-    uint32_t size, flags;
+    uint32_t size;
+    uint32_t flags; // no flag is defined; must be 0
     rlhf_status (*begin)(void *self, const rlhf_sink_run *, rlhf_sink_answer *); // [main]
     rlhf_status (*phase)(void *self, const rlhf_sink_phase *);                   // [main]
     rlhf_status (*end)(void *self, const rlhf_sink_end *); // may be NULL [main]
