@@ -26,11 +26,14 @@ replace() { # file: with standard input, if that is another text
 for header in $(cd sdk/include && find rlhf -name '*.h' | grep -vE '/(compute|model)\.h$'); do # they have another version
     awk -f tests/abi/longer.awk "sdk/include/$header" | replace "$dir/tree/sdk/include/$header"
 done
-# check-abi accepts this growth of a frozen contract, and notes which members are new.
-echo frozen | replace "$dir/tree/sdk/ABI-HISTORY"
+# check-abi accepts this growth of a released contract, and notes which members are new.
+version=$(sed -nE 's/^#define RLHF_ABI_(MAJOR|MINOR) +([0-9]+).*/\2/p' sdk/include/rlhf/base.h | paste -sd.)
+echo "released $version" | replace "$dir/tree/sdk/ABI-HISTORY"
+mkdir -p "$dir/tree/tests/museum/$version"
+cp sdk/layout.txt "$dir/tree/tests/museum/$version/layout.txt"
 cp -f --remove-destination sdk/layout.txt "$dir/tree/sdk/layout.txt"
 "$dir/tree/scripts/check-abi" --update
-grep -q '^1 .* uint64_t later_number' "$dir/tree/sdk/layout.txt"
+grep -q "^$((${version#*.} + 1)) .* uint64_t later_number" "$dir/tree/sdk/layout.txt"
 replace "$dir/tree/lib/runtime/plugin/growth.c" <<SOURCE
 // The host of the next minor version sets each member that a plugin of this version does not know.
 #define rlhf__struct_pass later_struct_pass
