@@ -1,5 +1,5 @@
-// descriptor.h: a plugin of a file. What the file exports is checked, copied by the growth rule, and
-// rejected with a reason if it is invalid.
+// descriptor.h: a plugin of a file. What the file exports is checked, copied by the growth rule,
+// and rejected with a reason if it is invalid.
 #ifndef RLHF_HOST_PLUGIN_DESCRIPTOR_H
 #define RLHF_HOST_PLUGIN_DESCRIPTOR_H
 
