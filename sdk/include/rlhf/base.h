@@ -47,7 +47,8 @@
 // built with and of later ones, so every field in its headers is present. Only a plugin that
 // promises to run on older hosts (rlhf_plugin.host_minor_min) must test for later fields, with
 // RLHF_HAS. If a function's pointer in a table is NULL, or lies beyond the table's size, the
-// function is not supported.
+// function is not supported. A function whose first argument is the struct that has it (rlhf_host,
+// rlhf_ostream, rlhf_istream, rlhf_episode_out) needs the host's own struct there, not a copy.
 //
 // Thread tags, in the comment of every function:
 //   [main]   the host's control thread;

@@ -74,7 +74,8 @@ typedef struct rlhf_plugin {
     const char *vendor, *url, *license;
     // The oldest host that this plugin runs on: RLHF_MINOR(k) for hosts of minor version k and
     // later. 0: of the minor version that it was built with. A plugin that promises an older host
-    // tests for later fields with RLHF_HAS.
+    // tests for later fields with RLHF_HAS, and leaves later fields of its own structs 0, because
+    // that host would reject them.
     uint32_t host_minor_min;
     uint32_t flags; // no flag is defined; must be 0
 
