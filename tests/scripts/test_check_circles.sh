@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Tests scripts/check-circles on small trees that are compiled here: a tree without cycles, cycles
-# of three files, and cycles of rooms. Each cycle is caused by a kind of symbol that a check could
-# overlook.
+# of three files, and cycles of rooms. Each cycle is caused by a kind of symbol or include that a
+# check could overlook.
 #   test_check_circles.sh SOURCE_DIR
 set -uo pipefail
 check=$1/scripts/check-circles
@@ -21,7 +21,7 @@ build() { # TREE: compiles the tree and records the commands, as CMake does
     for file in $(cd "$tmp/$1" && find . -name '*.c' | sort); do
         file=${file#./}
         object=$(tr / _ <<<"$file").o
-        ${CC:-cc} -O2 -c -o "$tmp/$1/build/$object" "$tmp/$1/$file" || exit 1
+        ${CC:-cc} -O2 -I "$tmp/$1/host" -c -o "$tmp/$1/build/$object" "$tmp/$1/$file" || exit 1
         printf '%s{"directory": "%s", "file": "%s", "command": "cc -o %s -c x"}' "$comma" \
             "$tmp/$1/build" "$tmp/$1/$file" "$object" >>"$tmp/$1/build/compile_commands.json"
         comma=,
@@ -89,6 +89,34 @@ expect rooms 1 "cycle between rooms: host/a, host/b, host/c" \
 put parts kernels/k.c 'int from_host(void); int from_kernel(void) { return from_host(); }'
 put parts host/h/h.c 'int from_kernel(void); int from_host(void) { return from_kernel(); }'
 expect parts 1 "cycle between rooms: host/h, kernels"
+
+# Headers that include each other's nouns: from the same folder, from the part, and from the folder
+# above. Headers alone count; of two nouns, each may include the other; a .c file may include itself.
+put pair host/a/one.c '#include "a/one.h"
+#include "a/two.h"'
+put pair host/a/one.h ''
+put pair host/a/two.h '#include "one.h"'
+expect pair 0 "circles: none"
+put includes host/a/one.c '#include "a/one.h"
+#include "two.h"'
+put includes host/a/one.h ''
+put includes host/a/two.h '#include "a/three.h"'
+put includes host/a/three.h ''
+put includes host/a/three.c '  #  include "one.h"'
+expect includes 1 "circle in host/a by include: host/a/one, host/a/three, host/a/two" \
+    "    host/a/one -> host/a/two: one.c includes two.h" \
+    "    host/a/three -> host/a/one: three.c includes one.h" \
+    "    host/a/two -> host/a/three: two.h includes a/three.h"
+if said=$("$check" --root "$tmp/includes" --includes 2>&1) || [[ $said != *"circle in host/a by include"* ]]; then
+    printf 'without a build: %s\n' "$said"
+    fails=$((fails + 1))
+fi
+put levels host/a/one.h '#include "b/two.h"'
+put levels host/b/two.h ''
+put levels host/b/sub/three.h '#include "a/one.h"'
+put levels host/b/two.c '#include "sub/three.h"'
+expect levels 1 "cycle between rooms by include: host/a, host/b, host/b/sub" \
+    "    host/b/sub -> host/a: host/b/sub/three three.h includes a/one.h"
 
 # A room of 20 nouns, and one of 21.
 for i in {1..20}; do put full host/a/n$i.c "int n$i(void); int n$i(void) { return $i; }"; done

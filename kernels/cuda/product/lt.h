@@ -30,8 +30,8 @@
 #define RLHF_KERNELS_CUDA_PRODUCT_LT_H
 
 #include "machine/context.h"
+#include "machine/product_spec.h"
 #include "product/lt_api.h"
-#include "product/product.h"
 
 // A GEMM in the library's terms: column-major D [m, n] = op(A) op(B), with sums in f32. The row
 // count of a call is not a part of the shape, so the member that would hold it is 0. That member is
