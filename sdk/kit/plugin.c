@@ -40,7 +40,7 @@ int rlhf_test_refused(const rlhf_plugin *p, char *out, size_t cap) {
     rlhf_plugin d;
     rlhf_opt o;
     out[0] = 0;
-    if (!p || rlhf_copy_in(&d, (uint32_t)sizeof d, p, RLHF_SIZE_TO(rlhf_plugin, ops)) < 0)
+    if (!p || rlhf_copy_in(&d, (uint32_t)sizeof d, p, RLHF_SIZE_TO(rlhf_plugin, extension)) < 0)
         return snprintf(out, cap, "its descriptor is missing, too short or newer than the SDK");
     if (!d.id || !*d.id ||
         strspn(d.id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -54,6 +54,9 @@ int rlhf_test_refused(const rlhf_plugin *p, char *out, size_t cap) {
     if (oldest > RLHF_ABI_MINOR)
         return snprintf(out, cap, "it needs a newer host, %d.%u", RLHF_ABI_MAJOR, (unsigned)oldest);
     if (d.flags) return snprintf(out, cap, "its descriptor sets flags, but none are defined");
+    if (d.n_opts > 0 && d.opt_stride < sizeof o)
+        return snprintf(out, cap, "its option table has a stride of %u bytes, not %u",
+                        (unsigned)d.opt_stride, (unsigned)sizeof o);
     for (uint32_t i = 0; rlhf_opt_at(d.opts, d.n_opts, d.opt_stride, i, &o); i++) {
         const char *why = o.key && *o.key ? rlhf_opt_fault(&o, d.config_size) : "has no key";
         if (why) return snprintf(out, cap, "its option \"%s\" %s", o.key ? o.key : "", why);

@@ -10,8 +10,8 @@
 // ---- the rows of a table ----
 
 #define MAX_OPTIONS 4096u
-// The size of a row in the first SDK, and the size of the largest row that is accepted.
-#define FIRST_ROW   RLHF_SIZE_TO(rlhf_opt, choices)
+// The size of a row in the contract's first version, and that of the largest row that is accepted.
+#define FIRST_ROW   RLHF_SIZE_TO(rlhf_opt, n_table)
 #define LONGEST_ROW 4096u
 
 // Returns 1 if row `i` has a nonzero byte in a field that is newer than this host.
@@ -45,11 +45,12 @@ static const char *count(struct rlhf__opt_table *t, uint32_t i) {
 
 rlhf_status rlhf__opt_table_init(struct rlhf__opt_table *t, const rlhf_opt *opts, uint32_t rows,
                                  uint32_t stride, struct rlhf__error *err) {
-    *t = (struct rlhf__opt_table){opts, 0, stride ? stride : (uint32_t)sizeof *opts};
+    *t = (struct rlhf__opt_table){opts, 0, stride};
+    if (rows == 0) return RLHF_OK;
     if (rows > MAX_OPTIONS)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED, "it lists %u options, at most %u are possible",
                           rows, MAX_OPTIONS);
-    if (rows > 0 && !opts) return rlhf__fail(err, RLHF_E_UNSUPPORTED, "its option table is NULL");
+    if (!opts) return rlhf__fail(err, RLHF_E_UNSUPPORTED, "its option table is NULL");
     if (t->stride < FIRST_ROW || t->stride > LONGEST_ROW || t->stride % _Alignof(rlhf_opt) != 0)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "its option table has a stride of %u bytes; %u to %u in steps of %zu are "

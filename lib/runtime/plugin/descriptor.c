@@ -39,7 +39,7 @@ rlhf_status rlhf__bundle_check(const char *path, const rlhf_bundle *src, rlhf_bu
                           "%s: built for plugin contract %u.%u, this rlhf-host speaks %d.%d; "
                           "rebuild it with SDK " RLHF_SDK_VERSION,
                           path, head[1], head[2], RLHF_ABI_MAJOR, RLHF_ABI_MINOR);
-    const uint32_t min = RLHF_SIZE_TO(rlhf_bundle, plugins);
+    const uint32_t min = RLHF_SIZE_TO(rlhf_bundle, built_with);
     if (rlhf__copy_in(out, sizeof *out, src, min, "bundle", err) < 0)
         return rlhf__error_context(err, "%s", path);
     if (out->n_plugins == 0 || out->n_plugins > MAX_PLUGINS || !out->plugins)
@@ -183,7 +183,7 @@ static rlhf_status check_options(struct rlhf__plugin *out, struct rlhf__error *e
 static rlhf_status check(const rlhf_plugin *src, struct rlhf__plugin *out,
                          struct rlhf__error *err) {
     rlhf_plugin *d = &out->desc;
-    const uint32_t min = RLHF_SIZE_TO(rlhf_plugin, ops);
+    const uint32_t min = RLHF_SIZE_TO(rlhf_plugin, extension);
     if (!src) return rlhf__fail(err, RLHF_E_UNSUPPORTED, "its bundle lists a NULL plugin");
     RLHF_TRY(rlhf__copy_in(d, sizeof *d, src, min, "descriptor", err));
     if (!good_id(d->id))

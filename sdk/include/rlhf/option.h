@@ -254,12 +254,11 @@ template <class Field> struct rlhf_x_opt_text {
 #define RLHF_OPT_TABLE(T, f, rows, n)                                                              \
     { .type = RLHF_T_TABLE, .offset = offsetof(T, f), .table = (rows), .n_table = (n) }
 
-// Copies row i of a table with rows of `stride` bytes (0: the size of a row in this header). Fields
-// that an older table lacks are 0.
+// Copies row i of a table with rows of `stride` bytes (rlhf_plugin.opt_stride). Fields that an
+// older table lacks are 0. [any]
 static inline void rlhf_opt_row(const rlhf_opt *rows, uint32_t stride, uint64_t i, rlhf_opt *out) {
-    const uint32_t step = stride ? stride : (uint32_t)sizeof *out;
     memset(out, 0, sizeof *out);
-    memcpy(out, (const char *)rows + step * i, step < sizeof *out ? step : sizeof *out);
+    memcpy(out, (const char *)rows + stride * i, stride < sizeof *out ? stride : sizeof *out);
 }
 
 // Finds option i of a table of n rows, where each row of an included table counts as one option.

@@ -81,7 +81,9 @@ typedef struct rlhf_plugin {
 
     // ---- options ----
     const rlhf_opt *opts; // NULL when n_opts is 0
-    uint32_t n_opts, opt_stride, config_size;
+    uint32_t n_opts;
+    uint32_t opt_stride;    // bytes of a row of opts, sizeof(rlhf_opt); 0 only when n_opts is 0
+    uint32_t config_size;   // bytes of the config struct
     uint32_t state_version; // format of save()'s bytes; 0 = without save and load
     // Returns NULL if the option has an effect with the other options of its config. Otherwise
     // returns the reason, a static text such as "kl_controller is fixed". The host then rejects the
