@@ -98,6 +98,7 @@ static rlhf_status play_again(const struct rlhf__asking *a, struct rlhf__episode
     struct rlhf__answered now = {.turn = turns};
     rlhf__episode_close(a->environment, &e, 1);
     if (bytes) memset(e->state, 0, (size_t)bytes);
+    e->n_metrics = 0; // a failed call reports nothing, and the other calls report again
     rlhf_status st = copy_turn(&now.text, &now.calls, &e->text, &e->calls, err);
     for (size_t k = 0; st == RLHF_OK && k < e->n_past; k++)
         st = repeat(a, e, &e->past[k], err);

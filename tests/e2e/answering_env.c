@@ -19,11 +19,12 @@ enum fault {
     HUGE_REPLY,
     OTHER,
     QUIET,
-    TOOLS
+    TOOLS,
+    ONCE
 };
 static const char *const faults[] = {"none",  "silent", "bad_end", "failed", "status",
                                      "tool",  "nan",    "special", "huge",   "other",
-                                     "quiet", "tools",  NULL};
+                                     "quiet", "tools",  "once",    NULL};
 
 struct config {
     int64_t turns;
@@ -33,6 +34,7 @@ struct config {
 struct self {
     const rlhf_host *host;
     const struct config *config;
+    int32_t failed_once;
 };
 TEST_INSTANCE(struct self)
 
@@ -79,8 +81,16 @@ static rlhf_status answer(const struct self *s, const rlhf_episode_out *out, uin
                      fault == SPECIAL ? "a<|endoftext|>b" : "", (long long)e->bytes);
 }
 
+// The first turn of all fails, and reports something that no other turn reports.
+static void fail_once(struct self *s, const rlhf_episode_out *out) {
+    if (s->failed_once) return;
+    s->failed_once = 1;
+    out->failed[0] = 1;
+    out->metric(out, 0, "only_failed", 1, 1, RLHF_COMBINE_MEAN);
+}
+
 static rlhf_status step(void *self, const rlhf_episode_in *in, const rlhf_episode_out *out) {
-    const struct self *s = self;
+    struct self *s = self;
     const int fault = s->config->fault;
     if (fault == STATUS) return s->host->fail(s->host, RLHF_E_IO, "the game's server is away");
     for (uint32_t i = 0; i < in->n; i++) {
@@ -97,6 +107,7 @@ static rlhf_status step(void *self, const rlhf_episode_in *in, const rlhf_episod
             out->end[i] = RLHF_EPISODE_DONE;
         out->verdict[i] = out->end[i] ? RLHF_VERDICT_RIGHT : RLHF_VERDICT_NONE;
     }
+    if (fault == ONCE) fail_once(s, out);
     return RLHF_OK;
 }
 

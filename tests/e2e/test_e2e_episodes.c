@@ -354,6 +354,25 @@ static void faults(void **state) {
     run(t, GRPO ENV(":fault=nan") "--set run.dir=zero --set rewards.nan_policy=zero");
 }
 
+// An episode that failed reports nothing, also if it is played again: the run's metrics are those
+// of a run without the failure.
+static void failed_metrics(void **state) {
+    struct e2e *t = *state;
+    run(t, GRPO "--set run.dir=never " ENV(""));
+    run(t, GRPO "--set run.dir=once --set episodes.retries=1 " ENV(":fault=once"));
+    e2e_says(t, "1 episode is played again (1 of 1)");
+    json_t *never = e2e_metrics(t, "never"), *once = e2e_metrics(t, "once");
+    for (size_t i = 0; i < 2; i++) {
+        const json_t *a = json_array_get(never, i), *b = json_array_get(once, i);
+        assert_non_null(json_object_get(a, "environment/bytes"));
+        assert_true(json_equal(json_object_get(a, "environment/bytes"),
+                               json_object_get(b, "environment/bytes")));
+        assert_null(json_object_get(b, "environment/only_failed"));
+    }
+    json_decref(never);
+    json_decref(once);
+}
+
 // With episodes.starts=any, the episodes of a group may have different prompts.
 static void groups_that_begin_at_random(void **state) {
     struct e2e *t = *state;
@@ -414,6 +433,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(later_turns_are_refused, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(limits, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(faults, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(failed_metrics, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(groups_that_begin_at_random, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(refusals, setup, e2e_teardown),
     };
