@@ -99,8 +99,8 @@ const rlhf_bundle *rlhf_plugin_v1(void) {
     void *so = dlopen(REFERENCE_SO, RTLD_NOW | RTLD_LOCAL), *symbol;
     if (!so || !(symbol = dlsym(so, RLHF_ENTRY_SYMBOL))) return NULL;
     memcpy(&entry, &symbol, sizeof entry); // ISO C has no cast to a function pointer
-    if (rlhf_copy_in(&plugin, sizeof plugin, entry()->plugins[0], RLHF_SIZE_TO(rlhf_plugin, extension)) <
-        0)
+    if (rlhf_copy_in(&plugin, sizeof plugin, entry()->plugins[0],
+                     RLHF_SIZE_TO(rlhf_plugin, extension)) < 0)
         return NULL;
     real = plugin.ops;
     plugin.size = sizeof plugin;

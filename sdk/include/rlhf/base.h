@@ -41,7 +41,8 @@
 //
 // Number types: uint32_t for counts and indices within one call (rows, tokens, labels, epochs,
 // minibatches); int64_t for numbers that grow with a run (phases, optimizer steps, data rows,
-// tokens of a batch); int32_t for token ids, enums and arrays per row.
+// tokens of a batch); int32_t for token ids, enums and arrays per row, among them the offsets of
+// ragged arrays: a call has at most 2^31 - 1 tokens.
 //
 // Reading in place, without rlhf_copy_in: a plugin runs on hosts of the minor version that it was
 // built with and of later ones, so every field in its headers is present. Only a plugin that

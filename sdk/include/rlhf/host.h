@@ -33,7 +33,8 @@ enum rlhf_combine {
 
 typedef struct rlhf_host rlhf_host;
 struct rlhf_host {
-    uint32_t size, abi_minor;
+    uint32_t size;
+    uint32_t abi_minor;         // of the host; it may be later than the plugin's
     const char *name, *version; // "rlhf-host", its version
     // Log one line; the host adds time, plugin id and step. [any]
     void (*log)(const rlhf_host *, int32_t level, const char *msg);
