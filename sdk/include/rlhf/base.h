@@ -6,8 +6,8 @@
 //
 // The rules below hold for two contracts, each with a separate version: the plugin contract
 // (base.h, host.h, log.h, rng.h, option.h, plugin.h, heads.h, reward.h, algo.h, environment.h,
-// sink.h, shards.h, service.h) and the compute contract (compute.h, model.h). So a new operation of
-// the compute table does not affect a reward.
+// sink.h, shards.h, service.h, exact.h) and the compute contract (compute.h, model.h). So a new
+// operation of the compute table does not affect a reward.
 //
 // Growth rule: a struct whose first member is `uint32_t size` only ever grows at its end. An absent
 // field reads as 0, and 0 always means "old behavior". A struct with `size` is never embedded by
@@ -22,10 +22,6 @@
 // that sets a bit which no enum of the host's version has; a member `flags` for which no enum
 // exists must be 0. Constants, such as limits (..._MAX), keep their values in all of 1.x.
 //
-// Names that begin with rlhf_x_ or RLHF_X_ are the inside of these headers. Plugins must not use
-// them, because they may change in any version. The bodies of inline functions and of macros with
-// arguments may change, too; what they do may not.
-//
 //   The plugin makes a struct (a table, its descriptor): it sets `size` to the length that it
 //   knows. If the struct is longer than the host's version, its extra bytes must be 0; otherwise
 //   the host rejects it.
@@ -38,6 +34,10 @@
 //   that the host has set must stay as they are. [R:room]
 //   The plugin makes a struct that the host fills (rlhf_language_info): the plugin sets `size`, and
 //   the host writes at most that many bytes.
+//
+// Names that begin with rlhf_x_ or RLHF_X_ are the inside of these headers. Plugins must not use
+// them, because they may change in any version. The bodies of inline functions and of macros with
+// arguments may change, too; what they do may not.
 //
 // Number types: uint32_t for counts and indices within one call (rows, tokens, labels, epochs,
 // minibatches); int64_t for numbers that grow with a run (phases, optimizer steps, data rows,
