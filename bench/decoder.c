@@ -28,13 +28,13 @@ static rlhf_status run_copy(const struct bench *b, const struct decoder *r) {
 }
 
 static rlhf_status run_rms(const struct bench *b, const struct decoder *r) {
-    return b->c->rms_norm(b->c->ctx, r->h[0], RLHF_BF16, r->stats, r->f[0], r->gamma, 1e-6,
+    return b->c->rms_norm(b->c->ctx, r->h[0], RLHF_BF16, r->stats, r->f[0], r->gamma, 0.0, 1e-6,
                           r->norm_rows, D);
 }
 
 static rlhf_status run_rms_bwd(const struct bench *b, const struct decoder *r) {
     return b->c->rms_norm_bwd(b->c->ctx, r->f[1], 1, r->gamma, r->h[0], RLHF_BF16, r->f[0],
-                              r->stats, r->gamma, r->norm_rows, D);
+                              r->stats, r->gamma, 0.0, r->norm_rows, D);
 }
 
 static rlhf_status run_gate(const struct bench *b, const struct decoder *r) {
@@ -63,11 +63,11 @@ static rlhf_status run_normed_bwd(const struct bench *b, const struct decoder *r
 }
 
 static rlhf_status run_embed(const struct bench *b, const struct decoder *r) {
-    return b->c->embed(b->c->ctx, r->f[0], r->ids, NULL, r->wte, NULL, r->norm_rows, D);
+    return b->c->embed(b->c->ctx, r->f[0], r->ids, NULL, r->wte, NULL, 1.0, r->norm_rows, D);
 }
 
 static rlhf_status run_embed_bwd(const struct bench *b, const struct decoder *r) {
-    return b->c->embed_bwd(b->c->ctx, r->wte, NULL, r->f[0], r->ids, NULL, r->norm_rows, D,
+    return b->c->embed_bwd(b->c->ctx, r->wte, NULL, r->f[0], r->ids, NULL, 1.0, r->norm_rows, D,
                            POSITIONS, 0);
 }
 

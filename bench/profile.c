@@ -140,12 +140,12 @@ TIMED(convert,
       (ctx, dst, dst_dtype, src, src_dtype, n))
 TIMED(embed,
       (void *ctx, rlhf_dev out, rlhf_dev ids, rlhf_dev pos, rlhf_dev wte, rlhf_dev wpe,
-       uint32_t rows, int32_t d),
-      (ctx, out, ids, pos, wte, wpe, rows, d))
+       double scale, uint32_t rows, int32_t d),
+      (ctx, out, ids, pos, wte, wpe, scale, rows, d))
 TIMED(embed_bwd,
       (void *ctx, rlhf_dev dwte, rlhf_dev dwpe, rlhf_dev dout, rlhf_dev ids, rlhf_dev pos,
-       uint32_t rows, int32_t d, int32_t vocab, int32_t n_pos),
-      (ctx, dwte, dwpe, dout, ids, pos, rows, d, vocab, n_pos))
+       double scale, uint32_t rows, int32_t d, int32_t vocab, int32_t n_pos),
+      (ctx, dwte, dwpe, dout, ids, pos, scale, rows, d, vocab, n_pos))
 TIMED(norm,
       (void *ctx, rlhf_dev out, int32_t out_dtype, rlhf_dev stats, rlhf_dev x, rlhf_dev gamma,
        rlhf_dev beta, double eps, uint32_t rows, int32_t d),

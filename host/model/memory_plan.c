@@ -109,9 +109,10 @@ static void p_workspace_bytes(void *ctx, const rlhf_call *call, uint64_t *bytes)
 COUNTED(convert, SHAPE(.n = n, .dtype = to), rlhf_dev dst, int32_t to, rlhf_dev src, int32_t from,
         uint64_t n)
 COUNTED(embed, SHAPE(.rows = rows, .d = d), rlhf_dev out, rlhf_dev ids, rlhf_dev pos, rlhf_dev wte,
-        rlhf_dev wpe, uint32_t rows, int32_t d)
+        rlhf_dev wpe, double scale, uint32_t rows, int32_t d)
 COUNTED(embed_bwd, SHAPE(.rows = rows, .d = d), rlhf_dev dwte, rlhf_dev dwpe, rlhf_dev dout,
-        rlhf_dev ids, rlhf_dev pos, uint32_t rows, int32_t d, int32_t vocab, int32_t n_pos)
+        rlhf_dev ids, rlhf_dev pos, double scale, uint32_t rows, int32_t d, int32_t vocab,
+        int32_t n_pos)
 COUNTED(norm, SHAPE(.rows = rows, .d = d, .dtype = dtype), rlhf_dev out, int32_t dtype,
         rlhf_dev stats, rlhf_dev x, rlhf_dev gamma, rlhf_dev beta, double eps, uint32_t rows,
         int32_t d)
@@ -119,10 +120,11 @@ COUNTED(norm_bwd, SHAPE(.rows = rows, .d = d, .dtype = dtype, .flags = GRAD(dgam
         rlhf_dev dx, int32_t accumulate, rlhf_dev dgamma, rlhf_dev dbeta, rlhf_dev dy,
         int32_t dtype, rlhf_dev x, rlhf_dev stats, rlhf_dev gamma, uint32_t rows, int32_t d)
 COUNTED(rms_norm, SHAPE(.rows = rows, .d = d, .dtype = dtype), rlhf_dev out, int32_t dtype,
-        rlhf_dev stats, rlhf_dev x, rlhf_dev gamma, double eps, uint32_t rows, int32_t d)
+        rlhf_dev stats, rlhf_dev x, rlhf_dev gamma, double offset, double eps, uint32_t rows,
+        int32_t d)
 COUNTED(rms_norm_bwd, SHAPE(.rows = rows, .d = d, .dtype = dtype, .flags = GRAD(dgamma)),
         rlhf_dev dx, int32_t accumulate, rlhf_dev dgamma, rlhf_dev dy, int32_t dtype, rlhf_dev x,
-        rlhf_dev stats, rlhf_dev gamma, uint32_t rows, int32_t d)
+        rlhf_dev stats, rlhf_dev gamma, double offset, uint32_t rows, int32_t d)
 COUNTED(act, SHAPE(.n = n, .dtype = dtype), rlhf_dev out, rlhf_dev x, int32_t kind, int32_t dtype,
         uint64_t n)
 COUNTED(act_bwd, SHAPE(.n = n, .dtype = dtype), rlhf_dev dx, rlhf_dev dy, rlhf_dev x, int32_t kind,

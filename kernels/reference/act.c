@@ -13,6 +13,7 @@
 
 static double act_value(int32_t kind, double x) {
     if (kind == RLHF_ACT_RELU) return x > 0.0 ? x : 0.0;
+    if (kind == RLHF_ACT_RELU2) return x > 0.0 ? x * x : 0.0;
     if (kind == RLHF_ACT_SILU) return x / (1.0 + exp(-x));
     if (kind == RLHF_ACT_GELU_ERF) return x * 0.5 * erfc(-x * SQRT_1_OVER_2);
     return 0.5 * x * (1.0 + tanh(SQRT_2_OVER_PI * (x + 0.044715 * x * x * x)));
@@ -20,6 +21,7 @@ static double act_value(int32_t kind, double x) {
 
 static double act_slope(int32_t kind, double x) {
     if (kind == RLHF_ACT_RELU) return x > 0.0 ? 1.0 : 0.0;
+    if (kind == RLHF_ACT_RELU2) return x > 0.0 ? 2.0 * x : 0.0;
     if (kind == RLHF_ACT_SILU) {
         const double s = 1.0 / (1.0 + exp(-x));
         return s * (1.0 + x * (1.0 - s));
@@ -33,8 +35,8 @@ static double act_slope(int32_t kind, double x) {
 
 static rlhf_status check_kind(struct rlhf__ref *r, const char *op, int32_t kind, int32_t dtype) {
     RLHF_TRY(rlhf__ref_check_dtype(r, op, dtype));
-    if (kind >= RLHF_ACT_GELU_TANH && kind <= RLHF_ACT_SILU) return RLHF_OK;
-    return rlhf__ref_fail(r, RLHF_E_UNSUPPORTED, "activation %d, known are 1 to 4", kind);
+    if (kind >= RLHF_ACT_GELU_TANH && kind <= RLHF_ACT_RELU2) return RLHF_OK;
+    return rlhf__ref_fail(r, RLHF_E_UNSUPPORTED, "activation %d, known are 1 to 5", kind);
 }
 
 static rlhf_status act(void *ctx, rlhf_dev out, rlhf_dev x, int32_t kind, int32_t dtype,

@@ -22,13 +22,28 @@ rlhf_status rlhf__ref_dist_read(struct rlhf__ref *r, rlhf_dist *d, const rlhf_di
 
 double rlhf__ref_dist_scale(const rlhf_dist *d) { return d->greedy ? 1.0 : d->inv_temperature; }
 
-void rlhf__ref_logits(double *logits, rlhf_dev hidden, const rlhf_weight *w, uint64_t row) {
+rlhf_status rlhf__ref_map_read(struct rlhf__ref *r, struct rlhf__ref_map *m, double scale,
+                               double cap) {
+    if (!(scale >= 0.0 && isfinite(scale)))
+        return rlhf__ref_fail(r, RLHF_E_INVALID, "the logit scale is %g, must be above 0", scale);
+    if (!(cap >= 0.0 && isfinite(cap)))
+        return rlhf__ref_fail(r, RLHF_E_INVALID, "the softcap is %g, must not be negative", cap);
+    *m = (struct rlhf__ref_map){scale == 0.0 ? 1.0 : scale, cap};
+    return RLHF_OK;
+}
+
+void rlhf__ref_logits(double *logits, rlhf_dev hidden, const rlhf_weight *w, uint64_t row,
+                      struct rlhf__ref_map m) {
     const uint64_t k = (uint64_t)w->k, n = (uint64_t)w->n;
     memset(logits, 0, n * sizeof *logits);
     for (uint64_t i = 0; i < k; i++) {
         const double x = rlhf__ref_get(hidden, w->dtype, row * k + i);
         for (uint64_t j = 0; j < n; j++)
             logits[j] += x * (double)w->w[i * n + j];
+    }
+    for (uint64_t j = 0; j < n; j++) {
+        logits[j] *= m.scale;
+        if (m.cap > 0.0) logits[j] = m.cap * tanh(logits[j] / m.cap);
     }
 }
 

@@ -27,9 +27,19 @@ rlhf_status rlhf__ref_dist_read(struct rlhf__ref *r, rlhf_dist *d, const rlhf_di
 // temperature.
 double rlhf__ref_dist_scale(const rlhf_dist *d);
 
+// What follows the product with the matrix, see rlhf_lm_head. In scale, 1 stands for 0.
+struct rlhf__ref_map {
+    double scale, cap;
+};
+
+// Returns RLHF_E_INVALID unless the members of rlhf_lm_head are allowed. r->op must be set.
+rlhf_status rlhf__ref_map_read(struct rlhf__ref *r, struct rlhf__ref_map *m, double scale,
+                               double cap);
+
 // logits[vocab] = the row of `hidden` (act dtype) at index `row`, times the weight, summed in
-// double.
-void rlhf__ref_logits(double *logits, rlhf_dev hidden, const rlhf_weight *w, uint64_t row);
+// double, and mapped.
+void rlhf__ref_logits(double *logits, rlhf_dev hidden, const rlhf_weight *w, uint64_t row,
+                      struct rlhf__ref_map m);
 
 // rlhf__ref_support_store sets the support bits (rlhf/compute.h) of the ids whose log-prob is not
 // -inf. rlhf__ref_support_apply sets the logits of all ids outside of the support to -inf.

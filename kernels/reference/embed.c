@@ -1,6 +1,7 @@
 // embed.c: token embedding, plus position embedding if the model has one, and its derivative.
 #include "number.h"
 #include "ops.h"
+#include <math.h>
 
 // Returns RLHF_E_INVALID unless every index is in [0, limit).
 static rlhf_status check_indices(struct rlhf__ref *r, const char *what, rlhf_dev idx, uint32_t n,
@@ -23,7 +24,7 @@ static rlhf_status check_positions(struct rlhf__ref *r, const char *op, rlhf_dev
 }
 
 static rlhf_status embed(void *ctx, rlhf_dev out, rlhf_dev ids, rlhf_dev pos, rlhf_dev wte,
-                         rlhf_dev wpe, uint32_t rows, int32_t d) {
+                         rlhf_dev wpe, double scale, uint32_t rows, int32_t d) {
     RLHF_TRY(rlhf__ref_check_width(ctx, "embed", d));
     RLHF_TRY(check_positions(ctx, "embed", pos, wpe));
     const uint64_t n = (uint64_t)d, row_bytes = n * sizeof(float);
@@ -40,13 +41,15 @@ static rlhf_status embed(void *ctx, rlhf_dev out, rlhf_dev ids, rlhf_dev pos, rl
         const float *e = rlhf__ref_f32(wte) + (uint64_t)rlhf__ref_i32(ids)[t] * n;
         const float *p = pos ? rlhf__ref_f32(wpe) + (uint64_t)rlhf__ref_i32(pos)[t] * n : NULL;
         for (uint64_t c = 0; c < n; c++)
-            rlhf__ref_f32(out)[t * n + c] = p ? e[c] + p[c] : e[c];
+            rlhf__ref_f32(out)[t * n + c] =
+                p ? fmaf((float)scale, e[c], p[c]) : (float)scale * e[c];
     }
     return rlhf__ref_leave(ctx, st);
 }
 
 static rlhf_status embed_bwd(void *ctx, rlhf_dev dwte, rlhf_dev dwpe, rlhf_dev dout, rlhf_dev ids,
-                             rlhf_dev pos, uint32_t rows, int32_t d, int32_t vocab, int32_t n_pos) {
+                             rlhf_dev pos, double scale, uint32_t rows, int32_t d, int32_t vocab,
+                             int32_t n_pos) {
     RLHF_TRY(rlhf__ref_check_width(ctx, "embed_bwd", vocab));
     RLHF_TRY(rlhf__ref_check_width(ctx, "embed_bwd", d));
     RLHF_TRY(check_positions(ctx, "embed_bwd", pos, dwpe));
@@ -67,7 +70,7 @@ static rlhf_status embed_bwd(void *ctx, rlhf_dev dwte, rlhf_dev dwpe, rlhf_dev d
         float *p = pos ? rlhf__ref_f32(dwpe) + (uint64_t)rlhf__ref_i32(pos)[t] * n : NULL;
         const float *g = rlhf__ref_f32(dout) + t * n;
         for (uint64_t c = 0; c < n; c++) {
-            e[c] += g[c];
+            e[c] = fmaf((float)scale, g[c], e[c]);
             if (p) p[c] += g[c];
         }
     }

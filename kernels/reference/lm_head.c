@@ -66,11 +66,14 @@ rlhf_status rlhf__ref_head_check_targets(struct rlhf__ref *r, const rlhf_lm_head
 }
 
 rlhf_status rlhf__ref_head_row_init(struct rlhf__ref *r, struct rlhf__ref_head_row *s,
-                                    int32_t vocab) {
-    const uint64_t v = (uint64_t)vocab;
-    *s = (struct rlhf__ref_head_row){NULL, NULL, NULL};
-    RLHF_TRY(rlhf__ref_scratch(r, 2 * v, sizeof(double), &s->logp));
+                                    const rlhf_lm_head *a) {
+    const uint64_t v = (uint64_t)a->vocab;
+    *s = (struct rlhf__ref_head_row){.logp = NULL};
+    RLHF_TRY(rlhf__ref_map_read(r, &s->map, a->logit_scale, a->softcap));
+    RLHF_TRY(rlhf__ref_map_read(r, &s->ref_map, a->ref_logit_scale, a->ref_softcap));
+    RLHF_TRY(rlhf__ref_scratch(r, 3 * v, sizeof(double), &s->logp));
     s->ref = s->logp + v;
+    s->slope = s->ref + v;
     rlhf_status st = rlhf__ref_scratch(r, v, sizeof *s->ranked, &s->ranked);
     if (st < 0) rlhf__ref_head_row_finish(s);
     return st;
@@ -79,16 +82,20 @@ rlhf_status rlhf__ref_head_row_init(struct rlhf__ref *r, struct rlhf__ref_head_r
 void rlhf__ref_head_row_finish(struct rlhf__ref_head_row *s) {
     free(s->logp);
     free(s->ranked);
-    *s = (struct rlhf__ref_head_row){NULL, NULL, NULL};
+    *s = (struct rlhf__ref_head_row){.logp = NULL};
 }
 
 void rlhf__ref_head_row_fill(struct rlhf__ref_head_row *s, const rlhf_lm_head *a, uint64_t t,
                              int with_ref) {
-    rlhf__ref_logits(s->logp, a->hidden, a->weight, t);
+    rlhf__ref_logits(s->logp, a->hidden, a->weight, t, s->map);
+    for (int32_t v = 0; v < a->vocab; v++) {
+        const double tanh_v = s->map.cap > 0.0 ? s->logp[v] / s->map.cap : 0.0;
+        s->slope[v] = s->map.scale * (1.0 - tanh_v * tanh_v);
+    }
     if (a->support) rlhf__ref_support_apply(s->logp, support_of(a, t), a->vocab);
     rlhf__ref_log_probs(s->logp, s->ranked, a->vocab, a->dist);
     if (!with_ref) return;
-    rlhf__ref_logits(s->ref, a->ref_hidden, a->ref_weight, t);
+    rlhf__ref_logits(s->ref, a->ref_hidden, a->ref_weight, t, s->ref_map);
     rlhf__ref_log_probs_on(s->ref, s->logp, a->vocab, a->dist);
 }
 
@@ -154,7 +161,7 @@ static rlhf_status lm_head(void *ctx, const rlhf_lm_head *from) {
                                          rlhf__ref_optional(a.kl, a.rows, sizeof(float)),
                                          {a.kl ? a.ref_hidden : NULL, a.kl ? ref : 0},
                                          rlhf__ref_head_support(&a)};
-    RLHF_TRY(rlhf__ref_head_row_init(ctx, &s, a.vocab));
+    RLHF_TRY(rlhf__ref_head_row_init(ctx, &s, &a));
     rlhf_status st = rlhf__ref_enter(ctx, "lm_head", uses, RLHF__REF_COUNT(uses));
     if (st == RLHF_OK) st = rlhf__ref_head_check_targets(ctx, &a);
     for (uint64_t t = 0; st == RLHF_OK && t < a.rows; t++) {

@@ -5,10 +5,11 @@
 #include "dist.h"
 
 // The scratch memory of one row: the log-probs of the policy and, for kl, those of the reference
-// model.
+// model; the derivatives of the policy's logits by the products with the matrix.
 struct rlhf__ref_head_row {
-    double *logp, *ref; // [vocab]; ref is -inf outside of the support of logp
+    double *logp, *ref, *slope; // [vocab]; ref is -inf outside of the support of logp
     struct rlhf__ref_ranked *ranked;
+    struct rlhf__ref_map map, ref_map;
 };
 
 // Copy the caller's struct to *a and its member `dist` to *dist, and check both. With `backward`,
@@ -16,8 +17,9 @@ struct rlhf__ref_head_row {
 rlhf_status rlhf__ref_head_read(struct rlhf__ref *r, const char *op, rlhf_lm_head *a,
                                 rlhf_dist *dist, const rlhf_lm_head *from, int backward);
 
+// Also reads the maps of the call.
 rlhf_status rlhf__ref_head_row_init(struct rlhf__ref *r, struct rlhf__ref_head_row *s,
-                                    int32_t vocab);
+                                    const rlhf_lm_head *a);
 void rlhf__ref_head_row_finish(struct rlhf__ref_head_row *s);
 
 // Fills *s for row t. If `with_ref` is set, also computes the log-probs of the reference model.

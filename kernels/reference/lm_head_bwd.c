@@ -6,7 +6,8 @@
 //   d H / dz_v    = -p_v (log p_v + H)
 //   d K / dz_v    = p_v (log p_v - log q_v - K)      (the reference model is constant)
 // For the forward divergence d K / dz_v = p_v - q_v; for Jensen-Shannon, with m = beta q + (1 -
-// beta) p, it is (1 - beta) p_v (log(p_v / m_v) - sum p log(p / m)).
+// beta) p, it is (1 - beta) p_v (log(p_v / m_v) - sum p log(p / m)). The derivative by the product
+// of hidden state and weight has one more factor, logit_scale (1 - tanh^2).
 #include "lm_head.h"
 #include "number.h"
 #include "ops.h"
@@ -27,7 +28,7 @@ static double kl_slope(const struct rlhf__ref_head_row *s, const rlhf_lm_head *a
     return p * (s->logp[v] - s->ref[v] - whole);
 }
 
-// g[vocab] = the derivative of the loss by the logits of row t.
+// g[vocab] = the derivative of the loss by the products of row t with the matrix.
 static void logit_grad(double *g, const struct rlhf__ref_head_row *s, const rlhf_lm_head *a,
                        uint64_t t) {
     const int32_t y = rlhf__ref_i32(a->target)[t];
@@ -45,7 +46,7 @@ static void logit_grad(double *g, const struct rlhf__ref_head_row *s, const rlhf
         g[v] += d_logp * ((v == y ? 1.0 : 0.0) - p);
         if (a->d_entropy) g[v] -= d_entropy * p * (s->logp[v] + entropy);
         if (a->d_kl) g[v] += d_kl * kl_slope(s, a, v, whole);
-        g[v] *= rlhf__ref_dist_scale(a->dist);
+        g[v] *= rlhf__ref_dist_scale(a->dist) * s->slope[v];
     }
 }
 
@@ -111,7 +112,7 @@ static rlhf_status lm_head_bwd(void *ctx, const rlhf_lm_head *from) {
     double *scratch; // derivatives of one row of logits, then derivatives of the weight
     RLHF_TRY(rlhf__ref_scratch(ctx, vocab + weights, sizeof *scratch, &scratch));
     memset(scratch, 0, (vocab + weights) * sizeof *scratch);
-    rlhf_status st = rlhf__ref_head_row_init(ctx, &s, a.vocab);
+    rlhf_status st = rlhf__ref_head_row_init(ctx, &s, &a);
     if (st == RLHF_OK) {
         st = rlhf__ref_enter(ctx, "lm_head_bwd", uses, RLHF__REF_COUNT(uses));
         if (st == RLHF_OK) st = rlhf__ref_head_check_targets(ctx, &a);

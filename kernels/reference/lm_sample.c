@@ -8,8 +8,9 @@
 #include <stdlib.h>
 
 struct sampler {
-    double *logits, *logp; // [vocab] raw logits; [vocab] log-probs
+    double *logits, *logp; // [vocab] each
     struct rlhf__ref_ranked *ranked;
+    struct rlhf__ref_map map;
 };
 
 static int32_t arg_max(const double *x, int32_t n) {
@@ -44,7 +45,7 @@ static void set_log_probs(const struct sampler *s, int32_t vocab, const rlhf_dis
 
 static rlhf_status sample_row(struct rlhf__ref *r, const struct sampler *s, const rlhf_lm_sample *a,
                               uint32_t t) {
-    rlhf__ref_logits(s->logits, a->hidden, a->weight, t);
+    rlhf__ref_logits(s->logits, a->hidden, a->weight, t, s->map);
     for (int32_t v = 0; v < a->vocab; v++)
         if (!isfinite(s->logits[v]))
             return rlhf__ref_fail(r, RLHF_E_NUMERIC, "logit %d of row %u is not finite", v, t);
@@ -112,7 +113,8 @@ static rlhf_status lm_sample(void *ctx, const rlhf_lm_sample *from) {
         rlhf__ref_optional(a.id ? a.logp : NULL, a.rows, sizeof *a.host_logp),
         rlhf__ref_optional(a.id ? a.support : NULL, a.rows * (uint64_t)rlhf_support_words(a.vocab),
                            sizeof *a.host_support)};
-    struct sampler s = {NULL, NULL, NULL};
+    struct sampler s = {.logits = NULL};
+    RLHF_TRY(rlhf__ref_map_read(ctx, &s.map, a.logit_scale, a.softcap));
     RLHF_TRY(rlhf__ref_scratch(ctx, 2 * vocab, sizeof(double), &s.logits));
     s.logp = s.logits + vocab;
     rlhf_status st = rlhf__ref_scratch(ctx, vocab, sizeof *s.ranked, &s.ranked);

@@ -108,7 +108,7 @@ void rlhf__ref_fill_norm(rlhf_compute *t) {
 // ---- RMS norm ----
 
 static rlhf_status rms_norm(void *ctx, rlhf_dev out, int32_t out_dtype, rlhf_dev stats, rlhf_dev x,
-                            rlhf_dev gamma, double eps, uint32_t rows, int32_t d) {
+                            rlhf_dev gamma, double offset, double eps, uint32_t rows, int32_t d) {
     RLHF_TRY(rlhf__ref_check_width(ctx, "rms_norm", d));
     RLHF_TRY(rlhf__ref_check_dtype(ctx, "rms_norm", out_dtype));
     const uint64_t n = (uint64_t)d;
@@ -124,7 +124,7 @@ static rlhf_status rms_norm(void *ctx, rlhf_dev out, int32_t out_dtype, rlhf_dev
             sum += (double)xt[c] * (double)xt[c];
         const double rinv = 1.0 / sqrt(sum / (double)n + eps);
         for (uint64_t c = 0; c < n; c++) {
-            const float g = rlhf__ref_f32(gamma)[c];
+            const float g = (float)offset + rlhf__ref_f32(gamma)[c];
             const double y = (double)g * (double)xt[c] * rinv;
             rlhf__ref_put(out, out_dtype, t * n + c, rlhf__ref_disturbed(ctx, y, g, c));
         }
@@ -135,12 +135,13 @@ static rlhf_status rms_norm(void *ctx, rlhf_dev out, int32_t out_dtype, rlhf_dev
 
 // dx of one row; `at` is the element of dy at which the row begins.
 static void bwd_row(float *dx, int32_t accumulate, rlhf_dev dy, int32_t dy_dtype, uint64_t at,
-                    const float *x, const float *gamma, double rinv, uint64_t n) {
+                    const float *x, const float *gamma, float offset, double rinv, uint64_t n) {
     double sum = 0.0;
     for (uint64_t c = 0; c < n; c++)
-        sum += (double)gamma[c] * rlhf__ref_get(dy, dy_dtype, at + c) * (double)x[c] * rinv;
+        sum +=
+            (double)(offset + gamma[c]) * rlhf__ref_get(dy, dy_dtype, at + c) * (double)x[c] * rinv;
     for (uint64_t c = 0; c < n; c++) {
-        const double a = (double)gamma[c] * rlhf__ref_get(dy, dy_dtype, at + c);
+        const double a = (double)(offset + gamma[c]) * rlhf__ref_get(dy, dy_dtype, at + c);
         const double g = (a - (double)x[c] * rinv * sum / (double)n) * rinv;
         dx[c] = (float)((accumulate ? (double)dx[c] : 0.0) + g);
     }
@@ -148,7 +149,7 @@ static void bwd_row(float *dx, int32_t accumulate, rlhf_dev dy, int32_t dy_dtype
 
 static rlhf_status rms_norm_bwd(void *ctx, rlhf_dev dx, int32_t accumulate, rlhf_dev dgamma,
                                 rlhf_dev dy, int32_t dy_dtype, rlhf_dev x, rlhf_dev stats,
-                                rlhf_dev gamma, uint32_t rows, int32_t d) {
+                                rlhf_dev gamma, double offset, uint32_t rows, int32_t d) {
     RLHF_TRY(rlhf__ref_check_width(ctx, "rms_norm_bwd", d));
     RLHF_TRY(rlhf__ref_check_dtype(ctx, "rms_norm_bwd", dy_dtype));
     const uint64_t n = (uint64_t)d;
@@ -162,7 +163,7 @@ static rlhf_status rms_norm_bwd(void *ctx, rlhf_dev dx, int32_t accumulate, rlhf
     const float *rinv = rlhf__ref_f32(stats), *from = rlhf__ref_f32(x);
     for (uint64_t t = 0; t < rows; t++)
         bwd_row(rlhf__ref_f32(dx) + t * n, accumulate, dy, dy_dtype, t * n, from + t * n,
-                rlhf__ref_f32(gamma), (double)rinv[t], n);
+                rlhf__ref_f32(gamma), (float)offset, (double)rinv[t], n);
     for (uint64_t c = 0; dgamma && c < n; c++) {
         double sum = (double)rlhf__ref_f32(dgamma)[c];
         for (uint64_t t = 0; t < rows; t++)

@@ -1,8 +1,8 @@
 // rope.c: rotary positions (Su et al. 2021) on queries and keys, optionally after an RMS norm of
 // each head, and the derivative.
 //
-// With n = gamma xhat, xhat = x r, r = 1 / sqrt(mean(x^2) + eps) (without the norm, n = x), and
-// c < h = head_dim / 2:
+// With gamma standing for gamma_offset + gamma and n = gamma xhat, xhat = x r, r = 1 /
+// sqrt(mean(x^2) + eps) (without the norm, n = x), and c < h = head_dim / 2:
 //   y_c = n_c cos - n_{c+h} sin, y_{c+h} = n_{c+h} cos + n_c sin;
 //   dn_c = dy_c cos + dy_{c+h} sin, dn_{c+h} = dy_{c+h} cos - dy_c sin;
 //   dgamma += dn xhat, dx = (gamma dn - xhat mean(gamma dn xhat)) r.
@@ -76,7 +76,7 @@ static void turn_head(const rlhf_rope *g, rlhf_dev x, uint64_t at, uint64_t t, u
             sum += n[c] * n[c];
         const double rinv = 1.0 / sqrt(sum / (double)dim + g->eps);
         for (uint64_t c = 0; c < dim; c++)
-            n[c] *= (double)gamma[c] * rinv;
+            n[c] *= (double)((float)g->gamma_offset + gamma[c]) * rinv;
         if (g->stats) rlhf__ref_f32(g->stats)[t * heads + h] = (float)rinv;
     }
     for (uint64_t c = 0; c < half; c++) {
@@ -126,7 +126,7 @@ static void turn_head_bwd(const rlhf_rope *g, rlhf_dev dx, uint64_t at, uint64_t
         for (uint64_t c = 0; c < dim; c++) {
             const double xhat = rlhf__ref_get(g->raw, g->dtype, (t * heads + h) * dim + c) * rinv;
             sum[c] += n[c] * xhat;
-            n[c] *= (double)gamma[c];
+            n[c] *= (double)((float)g->gamma_offset + gamma[c]);
             dot += n[c] * xhat;
         }
         for (uint64_t c = 0; c < dim; c++) {

@@ -166,7 +166,8 @@ static rlhf_status upload(struct bigram *m, rlhf_dev to, const void *from, uint3
 // Computes hidden [rows, d] = e(last).
 static rlhf_status embed(struct bigram *m, uint32_t rows) {
     RLHF_TRY(upload(m, m->last, m->host_last, rows));
-    return m->c->embed(m->c->ctx, m->hidden, m->last, NULL, m->param[WTE].value, NULL, rows, m->d);
+    return m->c->embed(m->c->ctx, m->hidden, m->last, NULL, m->param[WTE].value, NULL, 1.0, rows,
+                       m->d);
 }
 
 static rlhf_lm_head head_of(const struct bigram *m, const rlhf_dist *dist, int entropy) {
@@ -248,8 +249,8 @@ static rlhf_status backward(void *self, const rlhf_batch *b, const rlhf_forward 
     h.d_hidden = m->d_hidden;
     h.d_weight = m->param[HEAD].grad;
     RLHF_TRY(m->c->lm_head_bwd(m->c->ctx, &h));
-    return m->c->embed_bwd(m->c->ctx, m->param[WTE].grad, NULL, m->d_hidden, m->last, NULL, m->rows,
-                           m->d, (int32_t)m->config->vocab_size, 0);
+    return m->c->embed_bwd(m->c->ctx, m->param[WTE].grad, NULL, m->d_hidden, m->last, NULL, 1.0,
+                           m->rows, m->d, (int32_t)m->config->vocab_size, 0);
 }
 
 // ---- generation: slots are stateless ----

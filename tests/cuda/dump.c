@@ -211,10 +211,10 @@ static void rms_norm(struct run *r, const struct shape *s) {
     rlhf_dev x = floats(r, 1, n, RLHF_F32), gamma = floats(r, 2, d, RLHF_F32);
     rlhf_dev y = floats(r, 4, n, s->dtype), stats = floats(r, 5, s->rows, RLHF_F32);
     rlhf_dev dx = floats(r, 6, n, RLHF_F32), dgamma = floats(r, 7, d, RLHF_F32);
-    MUST(r, r->c->rms_norm(r->c->ctx, y, s->dtype, stats, x, gamma, 1e-6, s->rows, s->d));
+    MUST(r, r->c->rms_norm(r->c->ctx, y, s->dtype, stats, x, gamma, 0.0, 1e-6, s->rows, s->d));
     output(r, "out", y, n, s->dtype);
     output(r, "stats", stats, s->rows, RLHF_F32);
-    MUST(r, r->c->rms_norm_bwd(r->c->ctx, dx, s->kind, dgamma, y, s->dtype, x, stats, gamma,
+    MUST(r, r->c->rms_norm_bwd(r->c->ctx, dx, s->kind, dgamma, y, s->dtype, x, stats, gamma, 0.0,
                                s->rows, s->d));
     output(r, "dx", dx, n, RLHF_F32);
     output(r, "dgamma", dgamma, d, RLHF_F32);
@@ -281,15 +281,15 @@ static void embed(struct run *r, const struct shape *s) {
     free(ids);
     free(pos);
     if (s->kind) {
-        MUST(r, r->c->embed(r->c->ctx, y, id, NULL, wte, NULL, s->rows, s->d));
+        MUST(r, r->c->embed(r->c->ctx, y, id, NULL, wte, NULL, 1.0, s->rows, s->d));
         output(r, "out", y, n, RLHF_F32);
-        MUST(r, r->c->embed_bwd(r->c->ctx, wte, NULL, y, id, NULL, s->rows, s->d, IDS, 0));
+        MUST(r, r->c->embed_bwd(r->c->ctx, wte, NULL, y, id, NULL, 1.0, s->rows, s->d, IDS, 0));
         output(r, "dwte", wte, IDS * d, RLHF_F32);
         return;
     }
-    MUST(r, r->c->embed(r->c->ctx, y, id, po, wte, wpe, s->rows, s->d));
+    MUST(r, r->c->embed(r->c->ctx, y, id, po, wte, wpe, 1.0, s->rows, s->d));
     output(r, "out", y, n, RLHF_F32);
-    MUST(r, r->c->embed_bwd(r->c->ctx, wte, wpe, y, id, po, s->rows, s->d, IDS, PLACES));
+    MUST(r, r->c->embed_bwd(r->c->ctx, wte, wpe, y, id, po, 1.0, s->rows, s->d, IDS, PLACES));
     output(r, "dwte", wte, IDS * d, RLHF_F32);
     output(r, "dwpe", wpe, PLACES * d, RLHF_F32);
 }

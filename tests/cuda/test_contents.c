@@ -41,16 +41,17 @@ struct args {
 typedef rlhf_status op_call(rlhf_compute *c, const struct args *a);
 
 static rlhf_status embed(rlhf_compute *c, const struct args *a) {
-    return c->embed(c->ctx, a->rows, a->idx, a->pos, a->table, a->other, ROWS, D);
+    return c->embed(c->ctx, a->rows, a->idx, a->pos, a->table, a->other, 1.0, ROWS, D);
 }
 static rlhf_status embed_bwd(rlhf_compute *c, const struct args *a) {
-    return c->embed_bwd(c->ctx, a->table, a->other, a->rows, a->idx, a->pos, ROWS, D, TABLE, TABLE);
+    return c->embed_bwd(c->ctx, a->table, a->other, a->rows, a->idx, a->pos, 1.0, ROWS, D, TABLE,
+                        TABLE);
 }
 static rlhf_status embed_ids(rlhf_compute *c, const struct args *a) {
-    return c->embed(c->ctx, a->rows, a->idx, NULL, a->table, NULL, ROWS, D);
+    return c->embed(c->ctx, a->rows, a->idx, NULL, a->table, NULL, 1.0, ROWS, D);
 }
 static rlhf_status embed_ids_bwd(rlhf_compute *c, const struct args *a) {
-    return c->embed_bwd(c->ctx, a->table, NULL, a->rows, a->idx, NULL, ROWS, D, TABLE, 0);
+    return c->embed_bwd(c->ctx, a->table, NULL, a->rows, a->idx, NULL, 1.0, ROWS, D, TABLE, 0);
 }
 // One head of queries and one head of keys. If `gamma` is given, the heads have norms.
 static rlhf_status turn(rlhf_compute *c, const struct args *a, rlhf_dev gamma, int back) {

@@ -214,7 +214,7 @@ void faults_at_marks(void **state) {
     rlhf_dev wte = take(b, 4 * 16);
     OK(b->c->mark(b->ctx, &before));
     OK(b->c->gather(b->ctx, out, wte, z, 4, 4, RLHF_F32));
-    OK(b->c->embed(b->ctx, out, i, z, wte, t, 4, 4));
+    OK(b->c->embed(b->ctx, out, i, z, wte, t, 1.0, 4, 4));
     OK(b->c->mark(b->ctx, &after));
     OK(b->c->wait(b->ctx, before));
     const rlhf_status st = b->c->wait(b->ctx, after);

@@ -59,7 +59,7 @@ static void elementwise_of(struct call *k, uint64_t n, int32_t dtype, uint64_t o
     OK(k, convert, b, RLHF_BF16, f, RLHF_F32, n);
     OK(k, convert, f, RLHF_F32, b, RLHF_BF16, n);
     OK(k, add, f, x, dtype, n);
-    for (int32_t kind = RLHF_ACT_GELU_TANH; kind <= RLHF_ACT_SILU; kind++) {
+    for (int32_t kind = RLHF_ACT_GELU_TANH; kind <= RLHF_ACT_RELU2; kind++) {
         OK(k, act, y, x, kind, dtype, n);
         OK(k, act_bwd, y, y, x, kind, dtype, n);
     }
@@ -104,9 +104,9 @@ static void rms_norm_of(struct call *k, uint32_t rows, int32_t d, int32_t dtype,
     rlhf_dev x = numbers(k, n, RLHF_F32, off), y = numbers(k, n, dtype, off);
     rlhf_dev gamma = numbers(k, w, RLHF_F32, off), dx = numbers(k, n, RLHF_F32, off);
     rlhf_dev dgamma = numbers(k, w, RLHF_F32, off), stats = call_zeros(k, rows, RLHF_F32);
-    OK(k, rms_norm, y, dtype, stats, x, gamma, 1e-6, rows, d);
-    OK(k, rms_norm_bwd, dx, 0, dgamma, y, dtype, x, stats, gamma, rows, d);
-    OK(k, rms_norm_bwd, dx, 1, NULL, y, dtype, x, stats, gamma, rows, d);
+    OK(k, rms_norm, y, dtype, stats, x, gamma, 0.0, 1e-6, rows, d);
+    OK(k, rms_norm_bwd, dx, 0, dgamma, y, dtype, x, stats, gamma, 1.0, rows, d);
+    OK(k, rms_norm_bwd, dx, 1, NULL, y, dtype, x, stats, gamma, 0.0, rows, d);
     end(k);
 }
 
@@ -124,7 +124,7 @@ static void rms_norms(void **state) {
 static void gate_of(struct call *k, uint32_t rows, int32_t inner, int32_t dtype) {
     const uint64_t n = rows * (uint64_t)inner;
     rlhf_dev x = numbers(k, 2 * n, dtype, 0), y = numbers(k, n, dtype, 0);
-    for (int32_t kind = RLHF_ACT_GELU_TANH; kind <= RLHF_ACT_SILU; kind++) {
+    for (int32_t kind = RLHF_ACT_GELU_TANH; kind <= RLHF_ACT_RELU2; kind++) {
         OK(k, gate, y, x, kind, dtype, rows, inner);
         OK(k, gate_bwd, x, y, x, kind, dtype, rows, inner);
     }

@@ -27,10 +27,10 @@ def inputs(tag, *shape):
     return torch.tensor(x.astype(np.float64)).reshape(shape)
 
 
-def rms():
+def rms(offset):
     x = (3 * inputs(1, ROWS, D)).requires_grad_()
     gamma = inputs(2, D).requires_grad_()
-    out = F.rms_norm(x, (D,), gamma, EPS)
+    out = F.rms_norm(x, (D,), offset + gamma, EPS)
     out.backward(inputs(3, ROWS, D))
     return out, x.grad, gamma.grad
 
@@ -56,12 +56,13 @@ def table():
     return torch.tensor(np.concatenate([np.cos(angle), np.sin(angle)], 1).astype(np.float32).astype(np.float64))
 
 
-def rope(norms):
+def rope(norms, offset=0):
     x = (2 * inputs(1, ROWS, HEADS + KV_HEADS, DIM)).requires_grad_()
     gamma = [inputs(2, DIM).requires_grad_(), inputs(4, DIM).requires_grad_()]
     q, k = x[:, :HEADS], x[:, HEADS:]
     if norms:
-        q, k = F.rms_norm(q, (DIM,), gamma[0], EPS), F.rms_norm(k, (DIM,), gamma[1], EPS)
+        q = F.rms_norm(q, (DIM,), offset + gamma[0], EPS)
+        k = F.rms_norm(k, (DIM,), offset + gamma[1], EPS)
     t = table()[POS]
     cos, sin = t[:, : DIM // 2].repeat(1, 2)[None], t[:, DIM // 2 :].repeat(1, 2)[None]
     q, k = apply_rotary_pos_emb(q.transpose(0, 1)[None], k.transpose(0, 1)[None], cos, sin)
@@ -77,8 +78,9 @@ def main():
         out[name] = [float(f"{e:.9e}") for e in x.detach().reshape(-1).tolist()]
 
     array("turn", table())
-    for name, x in zip(("out", "dx", "dgamma"), rms()):
-        array("rms_" + name, x)
+    for offset, prefix in ((0, "rms_"), (1, "rms_one_")):
+        for name, x in zip(("out", "dx", "dgamma"), rms(offset)):
+            array(prefix + name, x)
     for name, x in zip(("out", "dx"), silu()):
         array("silu_" + name, x)
     kinds = [
@@ -86,6 +88,7 @@ def main():
         ("gelu_erf", F.gelu),
         ("relu", F.relu),
         ("silu", F.silu),
+        ("relu2", lambda v: F.relu(v) ** 2),
     ]
     for kind, f in kinds:
         for name, x in zip(("out", "dx"), gated(f)):
@@ -94,6 +97,8 @@ def main():
         array("rope_" + name, x)
     for name, x in zip(("out", "dx", "dgamma_q", "dgamma_k"), rope(True)):
         array("norm_rope_" + name, x)
+    for name, x in zip(("out", "dx", "dgamma_q", "dgamma_k"), rope(True, 1)):
+        array("one_rope_" + name, x)
     print("{" + ",\n ".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in out.items()) + "}")
 
 

@@ -32,20 +32,24 @@ static void label(struct outputs *out, const char *op, const struct shape *s) {
 static void rms_norm(struct call *k, const void *shape, struct outputs *out) {
     const struct shape *s = shape;
     const uint64_t d = (uint64_t)s->d, n = k->n_rows * d;
+    const double offset = s->kind & 2 ? 1.0 : 0.0;
     label(out, "rms_norm", s);
     rlhf_dev x = call_floats(k, call_normal_rows(k, 1, d, 3.0), n, RLHF_F32);
     rlhf_dev gamma = call_floats(k, call_normal(k, 2, d, 1.0), d, RLHF_F32);
     rlhf_dev y = call_zeros(k, n, s->dtype), stats = call_zeros(k, k->n_rows, RLHF_F32);
-    KIT_OK(k->c, k->c->rms_norm(k->c->ctx, y, s->dtype, stats, x, gamma, 0.5, k->n_rows, s->d));
+    KIT_OK(k->c,
+           k->c->rms_norm(k->c->ctx, y, s->dtype, stats, x, gamma, offset, 0.5, k->n_rows, s->d));
     outputs_add(out, k, "out", y, s->dtype, k->n_rows, d, k->rows);
     outputs_add(out, k, "stats", stats, RLHF_F32, k->n_rows, 1, k->rows);
-    KIT_OK(k->c, k->c->rms_norm(k->c->ctx, y, s->dtype, NULL, x, gamma, 0.5, k->n_rows, s->d));
+    KIT_OK(k->c,
+           k->c->rms_norm(k->c->ctx, y, s->dtype, NULL, x, gamma, offset, 0.5, k->n_rows, s->d));
     outputs_add(out, k, "out without stats", y, s->dtype, k->n_rows, d, k->rows);
 }
 
 static void rms_norm_bwd(struct call *k, const void *shape, struct outputs *out) {
     const struct shape *s = shape;
     const uint64_t d = (uint64_t)s->d, n = k->n_rows * d;
+    const double offset = s->kind & 2 ? 1.0 : 0.0;
     label(out, "rms_norm_bwd", s);
     rlhf_dev x = call_floats(k, call_normal_rows(k, 1, d, 3.0), n, RLHF_F32);
     rlhf_dev gamma = call_floats(k, call_normal(k, 2, d, 1.0), d, RLHF_F32);
@@ -53,13 +57,14 @@ static void rms_norm_bwd(struct call *k, const void *shape, struct outputs *out)
     rlhf_dev y = call_zeros(k, n, RLHF_F32), stats = call_zeros(k, k->n_rows, RLHF_F32);
     rlhf_dev dx = call_floats(k, call_normal_rows(k, 5, d, 1.0), n, RLHF_F32);
     rlhf_dev dgamma = call_floats(k, call_normal(k, 6, d, 1.0), d, RLHF_F32);
-    KIT_OK(k->c, k->c->rms_norm(k->c->ctx, y, RLHF_F32, stats, x, gamma, 0.5, k->n_rows, s->d));
+    KIT_OK(k->c,
+           k->c->rms_norm(k->c->ctx, y, RLHF_F32, stats, x, gamma, offset, 0.5, k->n_rows, s->d));
     KIT_OK(k->c, k->c->rms_norm_bwd(k->c->ctx, dx, s->kind & 1, dgamma, dy, s->dtype, x, stats,
-                                    gamma, k->n_rows, s->d));
+                                    gamma, offset, k->n_rows, s->d));
     outputs_add(out, k, "dx", dx, RLHF_F32, k->n_rows, d, k->rows);
     outputs_add(out, k, "dgamma", dgamma, RLHF_F32, 1, d, NULL);
-    KIT_OK(k->c, k->c->rms_norm_bwd(k->c->ctx, y, 0, NULL, dy, s->dtype, x, stats, gamma, k->n_rows,
-                                    s->d));
+    KIT_OK(k->c, k->c->rms_norm_bwd(k->c->ctx, y, 0, NULL, dy, s->dtype, x, stats, gamma, offset,
+                                    k->n_rows, s->d));
     outputs_add(out, k, "dx alone", y, RLHF_F32, k->n_rows, d, k->rows);
 }
 
@@ -100,6 +105,7 @@ enum { VOCAB = 97 };
 static void embed(struct call *k, const void *shape, struct outputs *out) {
     const struct shape *s = shape;
     const uint64_t d = (uint64_t)s->d, n = k->n_rows * d;
+    const double scale = s->kind & 1 ? sqrt((double)d) : 1.0;
     label(out, "embed without positions", s);
     int32_t *ids = call_host(k, k->n_rows * sizeof *ids);
     for (uint32_t i = 0; i < k->n_rows; i++)
@@ -108,10 +114,10 @@ static void embed(struct call *k, const void *shape, struct outputs *out) {
     rlhf_dev wte = call_floats(k, call_normal(k, 1, VOCAB * d, 1.0), VOCAB * d, RLHF_F32);
     rlhf_dev y = call_zeros(k, n, RLHF_F32);
     rlhf_dev dy = call_floats(k, call_normal_rows(k, 3, d, 1.0), n, RLHF_F32);
-    KIT_OK(k->c, k->c->embed(k->c->ctx, y, dev_ids, NULL, wte, NULL, k->n_rows, s->d));
+    KIT_OK(k->c, k->c->embed(k->c->ctx, y, dev_ids, NULL, wte, NULL, scale, k->n_rows, s->d));
     outputs_add(out, k, "out", y, RLHF_F32, k->n_rows, d, k->rows);
-    KIT_OK(k->c,
-           k->c->embed_bwd(k->c->ctx, wte, NULL, dy, dev_ids, NULL, k->n_rows, s->d, VOCAB, 0));
+    KIT_OK(k->c, k->c->embed_bwd(k->c->ctx, wte, NULL, dy, dev_ids, NULL, scale, k->n_rows, s->d,
+                                 VOCAB, 0));
     outputs_add(out, k, "dwte", wte, RLHF_F32, VOCAB, d, NULL);
 }
 
@@ -119,7 +125,7 @@ static void embed(struct call *k, const void *shape, struct outputs *out) {
 
 struct turned {
     uint32_t rows;
-    int32_t heads, kv_heads, head_dim, dtype, norms;
+    int32_t heads, kv_heads, head_dim, dtype, norms; // norms 2: with gamma_offset 1
     uint32_t pad; // elements after the keys, which must not change
 };
 
@@ -130,7 +136,8 @@ static const struct turned turned[] = {
     {67, 3, 1, 6, RLHF_F32, 1, 0},     {1, 1, 1, 2, RLHF_BF16, 0, 0},
     {67, 4, 2, 64, RLHF_BF16, 0, 128}, {33, 3, 3, 24, RLHF_BF16, 0, 5},
     {9, 2, 1, 130, RLHF_BF16, 1, 3},   {33, 4, 2, 16, RLHF_BF16, 1, 32},
-    {67, 3, 1, 6, RLHF_BF16, 1, 0},
+    {67, 3, 1, 6, RLHF_BF16, 1, 0},    {33, 4, 2, 256, RLHF_F32, 2, 0},
+    {33, 4, 1, 256, RLHF_BF16, 2, 3},
 };
 
 enum { POSITIONS = 50 };
@@ -160,7 +167,8 @@ static rlhf_rope rope_of(struct call *k, const struct turned *s) {
                    .dtype = s->dtype,
                    .n_pos = POSITIONS,
                    .stride = (int64_t)(heads * dim + s->pad),
-                   .eps = 0.25};
+                   .eps = 0.25,
+                   .gamma_offset = s->norms == 2 ? 1.0 : 0.0};
     g.pos = call_ints(k, pos, k->n_rows);
     g.turn = call_floats(k, angles(k, s->head_dim), POSITIONS * dim, RLHF_F32);
     if (!s->norms) return g;

@@ -22,12 +22,14 @@ static void norms(void **state) {
         struct call k = {.c = c};
         rlhf_dev x = call_zeros(&k, 64, RLHF_F32), y = call_zeros(&k, 64, RLHF_F32);
         void *ctx = c->ctx;
-        refused(c, c->rms_norm(ctx, y, RLHF_F32, NULL, x, x, 1e-5, 2, 0), "rms_norm", "no width");
-        refused(c, c->rms_norm(ctx, y, RLHF_I32, NULL, x, x, 1e-5, 2, 16), "rms_norm", "to i32");
-        refused(c, c->rms_norm_bwd(ctx, y, 0, NULL, x, RLHF_F32, x, x, x, 2, -1), "rms_norm_bwd",
-                "a negative width");
-        refused(c, c->rms_norm_bwd(ctx, y, 0, NULL, x, RLHF_I32, x, x, x, 2, 16), "rms_norm_bwd",
-                "dy in i32");
+        refused(c, c->rms_norm(ctx, y, RLHF_F32, NULL, x, x, 0.0, 1e-5, 2, 0), "rms_norm",
+                "no width");
+        refused(c, c->rms_norm(ctx, y, RLHF_I32, NULL, x, x, 0.0, 1e-5, 2, 16), "rms_norm",
+                "to i32");
+        refused(c, c->rms_norm_bwd(ctx, y, 0, NULL, x, RLHF_F32, x, x, x, 0.0, 2, -1),
+                "rms_norm_bwd", "a negative width");
+        refused(c, c->rms_norm_bwd(ctx, y, 0, NULL, x, RLHF_I32, x, x, x, 0.0, 2, 16),
+                "rms_norm_bwd", "dy in i32");
         call_finish(&k);
     }
 }
@@ -39,10 +41,11 @@ static void gates(void **state) {
         rlhf_dev x = call_zeros(&k, 64, RLHF_F32), y = call_zeros(&k, 64, RLHF_F32);
         void *ctx = c->ctx;
         refused(c, c->gate(ctx, y, x, 0, RLHF_F32, 2, 8), "gate", "kind 0");
-        refused(c, c->gate(ctx, y, x, 5, RLHF_F32, 2, 8), "gate", "kind 5");
+        refused(c, c->gate(ctx, y, x, RLHF_ACT_RELU2 + 1, RLHF_F32, 2, 8), "gate", "kind 6");
         refused(c, c->gate(ctx, y, x, RLHF_ACT_SILU, RLHF_I32, 2, 8), "gate", "of i32");
         refused(c, c->gate(ctx, y, x, RLHF_ACT_SILU, RLHF_F32, 2, 0), "gate", "no width");
-        refused(c, c->gate_bwd(ctx, y, x, x, 5, RLHF_F32, 2, 8), "gate_bwd", "kind 5");
+        refused(c, c->gate_bwd(ctx, y, x, x, RLHF_ACT_RELU2 + 1, RLHF_F32, 2, 8), "gate_bwd",
+                "kind 6");
         refused(c, c->gate_bwd(ctx, y, x, x, RLHF_ACT_SILU, RLHF_I32, 2, 8), "gate_bwd", "of i32");
         refused(c, c->gate_bwd(ctx, y, x, x, RLHF_ACT_SILU, RLHF_F32, 2, -8), "gate_bwd",
                 "a negative width");
@@ -58,13 +61,13 @@ static void embeddings(void **state) {
         rlhf_dev x = call_zeros(&k, 64, RLHF_F32), y = call_zeros(&k, 64, RLHF_F32);
         rlhf_dev ids = call_ints(&k, one, 2);
         void *ctx = c->ctx;
-        refused(c, c->embed(ctx, y, ids, ids, x, NULL, 2, 16), "embed", "positions, no table");
-        refused(c, c->embed(ctx, y, ids, NULL, x, x, 2, 16), "embed", "a table, no positions");
-        refused(c, c->embed_bwd(ctx, x, x, y, ids, NULL, 2, 16, 4, 4), "embed_bwd",
+        refused(c, c->embed(ctx, y, ids, ids, x, NULL, 1.0, 2, 16), "embed", "positions, no table");
+        refused(c, c->embed(ctx, y, ids, NULL, x, x, 1.0, 2, 16), "embed", "a table, no positions");
+        refused(c, c->embed_bwd(ctx, x, x, y, ids, NULL, 1.0, 2, 16, 4, 4), "embed_bwd",
                 "a table, no positions");
-        refused(c, c->embed_bwd(ctx, x, NULL, y, ids, ids, 2, 16, 4, 4), "embed_bwd",
+        refused(c, c->embed_bwd(ctx, x, NULL, y, ids, ids, 1.0, 2, 16, 4, 4), "embed_bwd",
                 "positions, no table");
-        refused(c, c->embed_bwd(ctx, x, NULL, y, ids, NULL, 2, 16, 4, 4), "n_pos",
+        refused(c, c->embed_bwd(ctx, x, NULL, y, ids, NULL, 1.0, 2, 16, 4, 4), "n_pos",
                 "4 positions, none of which is read");
         call_finish(&k);
     }

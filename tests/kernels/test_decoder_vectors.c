@@ -42,16 +42,21 @@ static void check(struct call *k, rlhf_dev p, const char *key, uint64_t n) {
     assert_tensor_close(got, want, n, 1e-6, 1e-6, label);
 }
 
-static void rms_norm(struct call *k) {
+static void rms_norm_of(struct call *k, double offset, const char *const names[3]) {
     rlhf_dev x = inputs(k, 1, ROWS * D, 3.0f), gamma = inputs(k, 2, D, 1.0f);
     rlhf_dev y = call_zeros(k, ROWS * D, RLHF_F32), stats = call_zeros(k, ROWS, RLHF_F32);
     rlhf_dev dx = call_zeros(k, ROWS * D, RLHF_F32), dgamma = call_zeros(k, D, RLHF_F32);
-    KIT_OK(k->c, k->c->rms_norm(k->c->ctx, y, RLHF_F32, stats, x, gamma, vec_eps, ROWS, D));
+    KIT_OK(k->c, k->c->rms_norm(k->c->ctx, y, RLHF_F32, stats, x, gamma, offset, vec_eps, ROWS, D));
     KIT_OK(k->c, k->c->rms_norm_bwd(k->c->ctx, dx, 0, dgamma, inputs(k, 3, ROWS * D, 1.0f),
-                                    RLHF_F32, x, stats, gamma, ROWS, D));
-    check(k, y, "rms_out", ROWS * D);
-    check(k, dx, "rms_dx", ROWS * D);
-    check(k, dgamma, "rms_dgamma", D);
+                                    RLHF_F32, x, stats, gamma, offset, ROWS, D));
+    check(k, y, names[0], ROWS * D);
+    check(k, dx, names[1], ROWS * D);
+    check(k, dgamma, names[2], D);
+}
+
+static void rms_norm(struct call *k) {
+    rms_norm_of(k, 0.0, (const char *const[]){"rms_out", "rms_dx", "rms_dgamma"});
+    rms_norm_of(k, 1.0, (const char *const[]){"rms_one_out", "rms_one_dx", "rms_one_dgamma"});
 }
 
 static void silu(struct call *k) {
@@ -63,9 +68,9 @@ static void silu(struct call *k) {
 }
 
 static void gate(struct call *k) {
-    static const char *const name[] = {"gelu_tanh", "gelu_erf", "relu", "silu"};
+    static const char *const name[] = {"gelu_tanh", "gelu_erf", "relu", "silu", "relu2"};
     char key[64];
-    for (int32_t kind = RLHF_ACT_GELU_TANH; kind <= RLHF_ACT_SILU; kind++) {
+    for (int32_t kind = RLHF_ACT_GELU_TANH; kind <= RLHF_ACT_RELU2; kind++) {
         rlhf_dev x = inputs(k, 1, 2 * ROWS * INNER, 3.0f), y = inputs(k, 9, ROWS * INNER, 1.0f);
         KIT_OK(k->c, k->c->gate(k->c->ctx, y, x, kind, RLHF_F32, ROWS, INNER));
         KIT_OK(k->c, k->c->gate_bwd(k->c->ctx, x, inputs(k, 3, ROWS * INNER, 1.0f), x, kind,
@@ -77,8 +82,29 @@ static void gate(struct call *k) {
     }
 }
 
+enum { WIDTH = (HEADS + KV_HEADS) * DIM };
+
+// With norms; `one`: gamma_offset is 1.
+static void normed_rope(struct call *k, rlhf_rope g, int one) {
+    static const char *const names[2][4] = {
+        {"norm_rope_out", "norm_rope_dx", "norm_rope_dgamma_q", "norm_rope_dgamma_k"},
+        {"one_rope_out", "one_rope_dx", "one_rope_dgamma_q", "one_rope_dgamma_k"}};
+    g.gamma_offset = one;
+    g.gamma_q = inputs(k, 2, DIM, 1.0f);
+    g.gamma_k = inputs(k, 4, DIM, 1.0f);
+    g.raw = call_zeros(k, ROWS * WIDTH, RLHF_F32);
+    g.stats = call_zeros(k, ROWS * (HEADS + KV_HEADS), RLHF_F32);
+    rlhf_dev x = inputs(k, 1, ROWS * WIDTH, 2.0f), dx = inputs(k, 3, ROWS * WIDTH, 1.0f);
+    rlhf_dev dq = call_zeros(k, DIM, RLHF_F32), dk = call_zeros(k, DIM, RLHF_F32);
+    KIT_OK(k->c, k->c->rope(k->c->ctx, &g, x, ROWS));
+    KIT_OK(k->c, k->c->rope_bwd(k->c->ctx, &g, dx, dq, dk, ROWS));
+    check(k, x, names[one][0], ROWS * WIDTH);
+    check(k, dx, names[one][1], ROWS * WIDTH);
+    check(k, dq, names[one][2], DIM);
+    check(k, dk, names[one][3], DIM);
+}
+
 static void rope(struct call *k) {
-    enum { WIDTH = (HEADS + KV_HEADS) * DIM };
     rlhf_rope g = {.size = sizeof g,
                    .heads = HEADS,
                    .kv_heads = KV_HEADS,
@@ -98,19 +124,8 @@ static void rope(struct call *k) {
     KIT_OK(k->c, k->c->rope_bwd(k->c->ctx, &g, dx, NULL, NULL, ROWS));
     check(k, x, "rope_out", ROWS * WIDTH);
     check(k, dx, "rope_dx", ROWS * WIDTH);
-    g.gamma_q = inputs(k, 2, DIM, 1.0f);
-    g.gamma_k = inputs(k, 4, DIM, 1.0f);
-    g.raw = call_zeros(k, ROWS * WIDTH, RLHF_F32);
-    g.stats = call_zeros(k, ROWS * (HEADS + KV_HEADS), RLHF_F32);
-    x = inputs(k, 1, ROWS * WIDTH, 2.0f);
-    dx = inputs(k, 3, ROWS * WIDTH, 1.0f);
-    rlhf_dev dq = call_zeros(k, DIM, RLHF_F32), dk = call_zeros(k, DIM, RLHF_F32);
-    KIT_OK(k->c, k->c->rope(k->c->ctx, &g, x, ROWS));
-    KIT_OK(k->c, k->c->rope_bwd(k->c->ctx, &g, dx, dq, dk, ROWS));
-    check(k, x, "norm_rope_out", ROWS * WIDTH);
-    check(k, dx, "norm_rope_dx", ROWS * WIDTH);
-    check(k, dq, "norm_rope_dgamma_q", DIM);
-    check(k, dk, "norm_rope_dgamma_k", DIM);
+    for (int one = 0; one < 2; one++)
+        normed_rope(k, g, one);
 }
 
 static void on_all(void **state, void (*run)(struct call *)) {

@@ -130,23 +130,26 @@ static void float64_gives_the_same(void **state) {
 struct shape {
     uint32_t rows;
     int32_t d, ref_d, vocab, dtype, divergence, top_k, support;
-    double beta, top_p, inv_temperature;
+    double beta, top_p, inv_temperature, logit_scale, softcap;
 };
 
 enum { FORWARD = RLHF_DIVERGENCE_FORWARD, JS = RLHF_DIVERGENCE_JS };
 
 static const struct shape shapes[] = {
-    {9, 64, 0, 1000, RLHF_F32, FORWARD, 0, 0, 0, 1.0, 1.0},
-    {33, 64, 96, 1003, RLHF_F32, FORWARD, 0, 0, 0, 1.0, 1.4},
-    {9, 64, 16, 1000, RLHF_F32, JS, 0, 0, 0.5, 1.0, 1.0},
-    {33, 64, 64, 1003, RLHF_F32, JS, 0, 0, 0.1, 1.0, 0.7},
-    {9, 64, 96, 1000, RLHF_F32, JS, 20, 0, 0.9, 1.0, 1.0},
-    {9, 64, 96, 1000, RLHF_F32, FORWARD, 0, 0, 0, 0.8, 1.0},
-    {9, 64, 96, 1000, RLHF_F32, JS, 0, 1, 0.3, 1.0, 1.0},
-    {33, 64, 96, 1003, RLHF_BF16, FORWARD, 0, 0, 0, 1.0, 1.0},
-    {33, 64, 128, 1003, RLHF_BF16, JS, 0, 0, 0.5, 1.0, 1.4},
-    {9, 64, 96, 1000, RLHF_BF16, JS, 0, 1, 0.7, 1.0, 1.0},
-    {9, 64, 96, 1003, RLHF_F32, RLHF_DIVERGENCE_REVERSE, 0, 0, 0, 1.0, 1.0},
+    {9, 64, 0, 1000, RLHF_F32, FORWARD, 0, 0, 0, 1.0, 1.0, 0.0, 0.0},
+    {33, 64, 96, 1003, RLHF_F32, FORWARD, 0, 0, 0, 1.0, 1.4, 0.0, 0.0},
+    {9, 64, 16, 1000, RLHF_F32, JS, 0, 0, 0.5, 1.0, 1.0, 0.0, 0.0},
+    {33, 64, 64, 1003, RLHF_F32, JS, 0, 0, 0.1, 1.0, 0.7, 0.0, 0.0},
+    {9, 64, 96, 1000, RLHF_F32, JS, 20, 0, 0.9, 1.0, 1.0, 0.0, 0.0},
+    {9, 64, 96, 1000, RLHF_F32, FORWARD, 0, 0, 0, 0.8, 1.0, 0.0, 0.0},
+    {9, 64, 96, 1000, RLHF_F32, JS, 0, 1, 0.3, 1.0, 1.0, 0.0, 0.0},
+    {33, 64, 96, 1003, RLHF_BF16, FORWARD, 0, 0, 0, 1.0, 1.0, 0.0, 0.0},
+    {33, 64, 128, 1003, RLHF_BF16, JS, 0, 0, 0.5, 1.0, 1.4, 0.0, 0.0},
+    {9, 64, 96, 1000, RLHF_BF16, JS, 0, 1, 0.7, 1.0, 1.0, 0.0, 0.0},
+    {9, 64, 96, 1003, RLHF_F32, RLHF_DIVERGENCE_REVERSE, 0, 0, 0, 1.0, 1.0, 0.0, 0.0},
+    {9, 64, 96, 1003, RLHF_F32, JS, 20, 0, 0.5, 1.0, 1.4, 2.0, 3.0},
+    {9, 64, 96, 1003, RLHF_F32, FORWARD, 0, 1, 0, 1.0, 0.7, 0.0, 2.0},
+    {9, 64, 96, 1003, RLHF_BF16, JS, 0, 0, 0.3, 1.0, 1.4, 2.0, 3.0},
 };
 
 static rlhf_dev make_support(struct call *k, int32_t vocab, const int32_t *target) {
@@ -186,7 +189,11 @@ static rlhf_lm_head make_head(struct call *k, const struct shape *s, rlhf_dist *
         .ref_hidden = call_floats(k, call_normal_rows(k, 3, ref, 1.0), n * ref, s->dtype),
         .ref_weight = call_weight(k, call_normal(k, 4, vocab * ref, 0.15), (int32_t)ref, s->vocab,
                                   s->dtype, RLHF_WEIGHT_OUT_IN),
-        .support = s->support ? make_support(k, s->vocab, target) : NULL};
+        .support = s->support ? make_support(k, s->vocab, target) : NULL,
+        .logit_scale = s->logit_scale,
+        .softcap = s->softcap,
+        .ref_logit_scale = 0.5 * s->logit_scale,
+        .ref_softcap = 2.0 * s->softcap};
 }
 
 static void label(struct outputs *out, const char *op, const struct shape *s) {
@@ -284,7 +291,7 @@ static void differences(void **state) {
     static const float factor[] = {1, 2, 3, 4};
     static const uint32_t rows[] = {0, 1, 2, 3};
     for (int32_t kind = FORWARD; kind <= JS; kind++) {
-        const struct shape s = {4, 8, 24, 33, RLHF_F32, kind, 0, 0, 0.3, 1.0, 1.2};
+        const struct shape s = {4, 8, 24, 33, RLHF_F32, kind, 0, 0, 0.3, 1.0, 1.2, 0.0, 0.0};
         struct call k = {.c = kit->ref, .rows = rows, .n_rows = 4};
         rlhf_dist dist;
         struct kl_sum sum = {.c = kit->ref, .head = make_head(&k, &s, &dist)};

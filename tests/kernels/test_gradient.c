@@ -78,8 +78,8 @@ static void act_backward(struct call *k, struct diff *d) {
 
 static void act_is_differentiated(void **state) {
     struct kit *kit = *state;
-    const char *names[] = {"gelu_tanh", "gelu_erf", "relu", "silu"};
-    for (int32_t kind = RLHF_ACT_GELU_TANH; kind <= RLHF_ACT_SILU; kind++) {
+    const char *names[] = {"gelu_tanh", "gelu_erf", "relu", "silu", "relu2"};
+    for (int32_t kind = RLHF_ACT_GELU_TANH; kind <= RLHF_ACT_RELU2; kind++) {
         struct call k = {.c = kit->ref};
         struct diff d = {.name = names[kind - 1],
                          .shape = &kind,
@@ -157,12 +157,12 @@ static void embed_forward(struct call *k, struct diff *d) {
     rlhf_dev y = zeros(k, d->out_n[0]), dev_ids = call_ints(k, ids, EMBED_ROWS);
     rlhf_dev dev_pos = call_ints(k, pos, EMBED_ROWS), wte = up(k, d->in[0], d->in_n[0]);
     rlhf_dev wpe = up(k, d->in[1], d->in_n[1]);
-    KIT_OK(k->c, k->c->embed(k->c->ctx, y, dev_ids, dev_pos, wte, wpe, EMBED_ROWS, EMBED_D));
+    KIT_OK(k->c, k->c->embed(k->c->ctx, y, dev_ids, dev_pos, wte, wpe, 2.5, EMBED_ROWS, EMBED_D));
     down(k, d->out[0], y, d->out_n[0]);
     KIT_OK(k->c, k->c->zero(k->c->ctx, wte, d->in_n[0] * sizeof(float)));
     KIT_OK(k->c, k->c->zero(k->c->ctx, wpe, d->in_n[1] * sizeof(float)));
     KIT_OK(k->c, k->c->embed_bwd(k->c->ctx, wte, wpe, up(k, d->r[0], d->out_n[0]), dev_ids, dev_pos,
-                                 EMBED_ROWS, EMBED_D, EMBED_VOCAB, EMBED_POS));
+                                 2.5, EMBED_ROWS, EMBED_D, EMBED_VOCAB, EMBED_POS));
     if (!d->shape) return; // this is only the backward call
     down(k, d->grad[0], wte, d->in_n[0]);
     down(k, d->grad[1], wpe, d->in_n[1]);
@@ -310,6 +310,7 @@ struct lm {
     rlhf_dist dist;
     uint32_t flags;
     int32_t support; // 1: the target and a third of the ids, others in each row
+    double logit_scale, softcap;
 };
 
 static const int32_t lm_target[LM_ROWS] = {3, 39, 0, 17, 17, 8};
@@ -330,7 +331,10 @@ static rlhf_lm_head lm_run(struct call *k, struct diff *d) {
                       .d = LM_D,
                       .vocab = LM_VOCAB,
                       .dtype = RLHF_F32,
-                      .dist = &s->dist};
+                      .dist = &s->dist,
+                      .logit_scale = s->logit_scale,
+                      .softcap = s->softcap,
+                      .ref_softcap = s->softcap};
     a.hidden = up(k, d->in[0], LM_ROWS * LM_D);
     a.weight = call_weight(k, d->in[1], LM_D, LM_VOCAB, RLHF_F32, s->flags | RLHF_WEIGHT_BACKWARD);
     a.ref_hidden = up(k, call_normal(k, 40, LM_ROWS * LM_D, 1.0), LM_ROWS * LM_D);
@@ -394,13 +398,17 @@ static void lm_head_is_differentiated(void **state) {
     static const struct {
         const char *name;
         struct lm s;
-    } cases[] = {{"lm_head", {RLHF_DIST_WHOLE, RLHF_WEIGHT_OUT_IN, 0}},
-                 {"lm_head at 0.7", {RLHF_DIST(1.0 / 0.7, 1.0, 0, 0), 0, 0}},
-                 {"lm_head top-k", {RLHF_DIST(1.0, 1.0, 9, 0), RLHF_WEIGHT_OUT_IN, 0}},
-                 {"lm_head top-p", {RLHF_DIST(1.2, 0.7, 0, 0), 0, 0}},
-                 {"lm_head top-k top-p", {RLHF_DIST(1.0, 0.9, 15, 0), RLHF_WEIGHT_OUT_IN, 0}},
-                 {"lm_head support", {RLHF_DIST_WHOLE, RLHF_WEIGHT_OUT_IN, 1}},
-                 {"lm_head support at 1.5", {RLHF_DIST(1.0 / 1.5, 1.0, 0, 0), 0, 1}}};
+    } cases[] = {
+        {"lm_head", {RLHF_DIST_WHOLE, RLHF_WEIGHT_OUT_IN, 0, 0.0, 0.0}},
+        {"lm_head at 0.7", {RLHF_DIST(1.0 / 0.7, 1.0, 0, 0), 0, 0, 0.0, 0.0}},
+        {"lm_head top-k", {RLHF_DIST(1.0, 1.0, 9, 0), RLHF_WEIGHT_OUT_IN, 0, 0.0, 0.0}},
+        {"lm_head top-p", {RLHF_DIST(1.2, 0.7, 0, 0), 0, 0, 0.0, 0.0}},
+        {"lm_head top-k top-p", {RLHF_DIST(1.0, 0.9, 15, 0), RLHF_WEIGHT_OUT_IN, 0, 0.0, 0.0}},
+        {"lm_head support", {RLHF_DIST_WHOLE, RLHF_WEIGHT_OUT_IN, 1, 0.0, 0.0}},
+        {"lm_head support at 1.5", {RLHF_DIST(1.0 / 1.5, 1.0, 0, 0), 0, 1, 0.0, 0.0}},
+        {"lm_head scaled", {RLHF_DIST(1.2, 1.0, 0, 0), 0, 0, 0.5, 0.0}},
+        {"lm_head capped", {RLHF_DIST(1.2, 1.0, 0, 0), RLHF_WEIGHT_OUT_IN, 0, 0.0, 2.0}},
+        {"lm_head capped top-k", {RLHF_DIST(1.0, 1.0, 9, 0), 0, 0, 1.5, 3.0}}};
     for (size_t i = 0; i < CHECK_COUNT(cases); i++)
         for (uint32_t only = 0; only <= 3; only++)
             check_lm(kit->ref, &cases[i].s, only, cases[i].name);
@@ -411,7 +419,7 @@ static void lm_head_is_differentiated(void **state) {
 static void lm_head_outside_the_kept_set(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};
-    const struct lm s = {RLHF_DIST(1.0, 1.0, 1, 0), RLHF_WEIGHT_OUT_IN, 0};
+    const struct lm s = {RLHF_DIST(1.0, 1.0, 1, 0), RLHF_WEIGHT_OUT_IN, 0, 0.0, 0.0};
     for (size_t b = 0; b < CHECK_COUNT(backends); b++) {
         struct call k = {.c = backends[b]};
         struct diff d = {.name = "outside",

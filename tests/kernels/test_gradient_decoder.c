@@ -20,34 +20,41 @@ enum { NORM_ROWS = 5, NORM_D = 24, NORM_N = NORM_ROWS * NORM_D };
 static void rms_forward(struct call *k, struct diff *d) {
     rlhf_dev y = zeros(k, NORM_N);
     KIT_OK(k->c, k->c->rms_norm(k->c->ctx, y, RLHF_F32, NULL, up(k, d->in[0], NORM_N),
-                                up(k, d->in[1], NORM_D), 0.3, NORM_ROWS, NORM_D));
+                                up(k, d->in[1], NORM_D), *(const double *)d->shape, 0.3, NORM_ROWS,
+                                NORM_D));
     down(k, d->out[0], y, NORM_N);
 }
 
 static void rms_backward(struct call *k, struct diff *d) {
+    const double offset = *(const double *)d->shape;
     rlhf_dev y = zeros(k, NORM_N), dx = zeros(k, NORM_N), stats = zeros(k, NORM_ROWS);
     rlhf_dev dgamma = zeros(k, NORM_D), x = up(k, d->in[0], NORM_N),
              gamma = up(k, d->in[1], NORM_D);
-    KIT_OK(k->c, k->c->rms_norm(k->c->ctx, y, RLHF_F32, stats, x, gamma, 0.3, NORM_ROWS, NORM_D));
+    KIT_OK(k->c,
+           k->c->rms_norm(k->c->ctx, y, RLHF_F32, stats, x, gamma, offset, 0.3, NORM_ROWS, NORM_D));
     KIT_OK(k->c, k->c->rms_norm_bwd(k->c->ctx, dx, 0, dgamma, up(k, d->r[0], NORM_N), RLHF_F32, x,
-                                    stats, gamma, NORM_ROWS, NORM_D));
+                                    stats, gamma, offset, NORM_ROWS, NORM_D));
     down(k, d->grad[0], dx, NORM_N);
     down(k, d->grad[1], dgamma, NORM_D);
 }
 
 static void rms_norm_is_differentiated(void **state) {
     struct kit *kit = *state;
-    struct call k = {.c = kit->ref};
-    struct diff d = {.name = "rms_norm",
-                     .n_in = 2,
-                     .n_out = 1,
-                     .in_n = {NORM_N, NORM_D},
-                     .out_n = {NORM_N},
-                     .forward = rms_forward,
-                     .backward = rms_backward};
-    diff_init(&k, &d, 1.0);
-    diff_check(kit->ref, &d, 2e-3, 2e-3);
-    call_finish(&k);
+    static const double offsets[] = {0.0, 1.0};
+    for (size_t i = 0; i < sizeof offsets / sizeof *offsets; i++) {
+        struct call k = {.c = kit->ref};
+        struct diff d = {.name = i ? "rms_norm with offset" : "rms_norm",
+                         .shape = &offsets[i],
+                         .n_in = 2,
+                         .n_out = 1,
+                         .in_n = {NORM_N, NORM_D},
+                         .out_n = {NORM_N},
+                         .forward = rms_forward,
+                         .backward = rms_backward};
+        diff_init(&k, &d, 1.0);
+        diff_check(kit->ref, &d, 2e-3, 2e-3);
+        call_finish(&k);
+    }
 }
 
 // ---- gate: input x ----
@@ -70,8 +77,9 @@ static void gate_backward(struct call *k, struct diff *d) {
 
 static void gate_is_differentiated(void **state) {
     struct kit *kit = *state;
-    const char *names[] = {"gate gelu_tanh", "gate gelu_erf", "gate relu", "gate silu"};
-    for (int32_t kind = RLHF_ACT_GELU_TANH; kind <= RLHF_ACT_SILU; kind++) {
+    const char *names[] = {"gate gelu_tanh", "gate gelu_erf", "gate relu", "gate silu",
+                           "gate relu2"};
+    for (int32_t kind = RLHF_ACT_GELU_TANH; kind <= RLHF_ACT_RELU2; kind++) {
         struct call k = {.c = kit->ref};
         struct diff d = {.name = names[kind - 1],
                          .shape = &kind,
@@ -110,7 +118,8 @@ static rlhf_rope rope_of(struct call *k, const struct diff *d) {
                    .dtype = RLHF_F32,
                    .n_pos = RP_POS,
                    .stride = RP_N / RP_ROWS,
-                   .eps = 0.3};
+                   .eps = 0.3,
+                   .gamma_offset = *(const double *)d->shape};
     g.pos = call_ints(k, pos, RP_ROWS);
     g.turn = up(k, turn, RP_POS * RP_DIM);
     if (d->n_in == 1) return g;
@@ -144,9 +153,12 @@ static void rope_backward(struct call *k, struct diff *d) {
 
 static void rope_is_differentiated(void **state) {
     struct kit *kit = *state;
-    for (uint32_t norms = 0; norms < 2; norms++) {
+    static const double offsets[] = {0.0, 0.0, 1.0};
+    for (uint32_t norms = 0; norms < 3; norms++) {
+        static const char *const names[] = {"rope", "rope with norms", "rope with offset"};
         struct call k = {.c = kit->ref};
-        struct diff d = {.name = norms ? "rope with norms" : "rope",
+        struct diff d = {.name = names[norms],
+                         .shape = &offsets[norms],
                          .n_in = norms ? 3 : 1,
                          .n_out = 1,
                          .in_n = {RP_N, RP_DIM, RP_DIM},

@@ -17,7 +17,7 @@
 
 struct args {
     size_t n;
-    int bf16, mode; // mode: a case of the function
+    int bf16, capped, mode; // mode: a case of the function
     struct rlhf__head_stat stat;
     double u;
 };
@@ -32,19 +32,23 @@ struct args {
 #define END }
 
 static const float it = 0.9f;
-static const struct rlhf__head_grad grad = {0.3f, 0.1f, 0.2f, 0};
+static const struct rlhf__head_grad grads[] = {{0.3f, 0.1f, 0.2f, 0, {1.0f, 0.0f}},
+                                               {0.3f, 0.1f, 0.2f, 0, {0.5f, 30.0f}}};
 
 CALL(column_sums)
 t->column_sums(f, levels_in(l, 'a', g->bf16), g->bf16, 3, n, n);
 END CALL(weighted_sums) t->weighted_sums(f, l->a, l->c, 3, n, n);
+END CALL(head_map) memcpy(out, l->a, n * 4);
+t->head_map(f, n, (struct rlhf__head_map){0.5f, g->mode ? 30.0f : 0.0f});
 END CALL(head_stat) t->head_stat((void *)out, l->a, n, it, 1, (double *)(void *)(out + 64));
 END CALL(head_kl) memcpy(out, &g->stat, sizeof g->stat);
 t->head_kl((void *)out, l->a, l->b, n, it);
 END CALL(head_divergence) memcpy(out, &g->stat, sizeof g->stat);
 t->head_divergence((void *)out, l->a, l->b, n, it, g->mode ? 0.3f : 0.0f);
 END CALL(head_divergence_grad) t->head_divergence_grad(out, g->bf16, l->a, l->b, n, it,
-                                                       g->mode ? 0.3f : 0.0f, &g->stat, &grad);
-END CALL(head_grad) t->head_grad(out, g->bf16, l->a, l->b, n, it, &g->stat, &grad);
+                                                       g->mode ? 0.3f : 0.0f, &g->stat,
+                                                       &grads[g->capped]);
+END CALL(head_grad) t->head_grad(out, g->bf16, l->a, l->b, n, it, &g->stat, &grads[g->capped]);
 END CALL(head_sums) t->head_sums((double *)(void *)out, l->a, n, it, g->stat.max);
 END CALL(head_draw)
 double sums[64];
@@ -77,6 +81,8 @@ END
     of_heads(struct levels *l, size_t n) {
     struct args g = {.n = n};
     const size_t stat = sizeof g.stat, blocks = rlhf__head_blocks(n) * sizeof(double);
+    for (g.mode = 0; g.mode < 2; g.mode++)
+        COMPARE(head_map, n * 4);
     COMPARE(head_stat, 64 + blocks);
     l->table[0]->head_stat(&g.stat, l->a, n, it, 1, NULL);
     COMPARE(head_kl, stat);
@@ -87,14 +93,16 @@ END
     for (g.u = 0.01; g.u < 1.0; g.u += 0.09)
         COMPARE(head_draw, 4);
     for (g.bf16 = 0; g.bf16 < 2; g.bf16++)
-        COMPARE(head_grad, n * (g.bf16 ? 2 : 4));
+        for (g.capped = 0; g.capped < 2; g.capped++)
+            COMPARE(head_grad, n * (g.bf16 ? 2 : 4));
     const struct rlhf__head_stat reverse = g.stat;
     for (g.mode = 0; g.mode < 2; g.mode++) {
         g.stat = reverse;
         COMPARE(head_divergence, stat);
         l->table[0]->head_divergence(&g.stat, l->a, l->b, n, it, g.mode ? 0.3f : 0.0f);
         for (g.bf16 = 0; g.bf16 < 2; g.bf16++)
-            COMPARE(head_divergence_grad, n * (g.bf16 ? 2 : 4));
+            for (g.capped = 0; g.capped < 2; g.capped++)
+                COMPARE(head_divergence_grad, n * (g.bf16 ? 2 : 4));
     }
 }
 

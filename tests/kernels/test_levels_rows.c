@@ -49,15 +49,18 @@ END CALL(norm) t->norm(out + 8, g->bf16, (float *)(void *)out, l->a, l->b, l->c,
 END CALL(norm_bwd) const float stats[2] = {0.1f, 0.7f};
 float *dx = (float *)(void *)out;
 t->norm_bwd(dx, 0, dx + n, IN('b'), g->bf16, l->a, stats, l->c, 1, n);
-END CALL(rms_norm) t->rms_norm(out + 4, g->bf16, (float *)(void *)out, l->a, l->b, 1e-6f, 1, n);
+END CALL(rms_norm) t->rms_norm(out + 4, g->bf16, (float *)(void *)out, l->a, l->b,
+                               g->kind ? 1.0f : 0.0f, 1e-6f, 1, n);
 END CALL(rms_norm_bwd) const float stats[2] = {0.7f, 0.0f};
 float *dx = (float *)(void *)out;
-t->rms_norm_bwd(dx, 0, dx + n, IN('b'), g->bf16, l->a, stats, l->c, 1, n);
+t->rms_norm_bwd(dx, 0, dx + n, IN('b'), g->bf16, l->a, stats, l->c, g->kind ? 1.0f : 0.0f, 1, n);
 END CALL(sum_parts) t->sum_parts((float *)(void *)out, l->a, n, 3, n);
 END CALL(embed) const int32_t ids[3] = {2, 0, 1}, pos[3] = {0, 1, 2};
-t->embed((float *)(void *)out, ids, pos, l->a, l->b, 3, n);
+t->embed((float *)(void *)out, ids, pos, l->a, l->b, 1.0f, 3, n);
+if (g->kind)
+    t->embed((float *)(void *)out, ids, g->kind & 1 ? pos : NULL, l->a, l->b, 25.25f, 3, n);
 END CALL(embed_bwd) const int32_t ids[3] = {1, 0, 1};
-t->embed_bwd((float *)(void *)out, l->a, ids, 3, n, 0, n);
+t->embed_bwd((float *)(void *)out, l->a, ids, g->kind ? 25.25f : 1.0f, 3, n, 0, n);
 END
 
     static void
@@ -73,17 +76,21 @@ END
             COMPARE(to_f32, n * 4);
             COMPARE(to_f32_pairs, (n + n % 2) * 4);
             COMPARE(sum_parts, n * 4);
-            COMPARE(embed, n * 12);
-            COMPARE(embed_bwd, n * 8);
+            for (g.kind = 0; g.kind <= 2; g.kind++) {
+                COMPARE(embed, n * 12);
+                COMPARE(embed_bwd, n * 8);
+            }
             for (g.bf16 = 0; g.bf16 < 2; g.bf16++) {
                 COMPARE(add, n * 4);
                 for (g.kind = 0; g.kind <= 2; g.kind++)
                     COMPARE(add_all, (n + 15) / 16 * 64 + n * 4);
                 COMPARE(norm, n * 4 + 8);
                 COMPARE(norm_bwd, n * 12);
-                COMPARE(rms_norm, n * 4 + 4);
-                COMPARE(rms_norm_bwd, n * 8);
-                for (g.kind = RLHF_ACT_GELU_TANH; g.kind <= RLHF_ACT_SILU; g.kind++) {
+                for (g.kind = 0; g.kind <= 1; g.kind++) {
+                    COMPARE(rms_norm, n * 4 + 4);
+                    COMPARE(rms_norm_bwd, n * 8);
+                }
+                for (g.kind = RLHF_ACT_GELU_TANH; g.kind <= RLHF_ACT_RELU2; g.kind++) {
                     COMPARE(act, n * 4);
                     COMPARE(act_bwd, n * 4);
                     COMPARE(gate, n * 4);
@@ -118,7 +125,8 @@ static struct rlhf__rope_rows rope_rows(const struct levels *l, const struct rop
                                 .heads = ROPE_HEADS,
                                 .kv_heads = ROPE_KV,
                                 .half = g->half,
-                                .eps = 1e-6f};
+                                .eps = 1e-6f,
+                                .offset = g->with_norm == 2 ? 1.0f : 0.0f};
     if (!g->with_norm) return r;
     r.gamma_q = l->c;
     r.gamma_k = l->c + 256;
@@ -157,8 +165,8 @@ static void rotations(void **state) {
     struct rope_args g;
     for (g.half = 4; g.half <= 64; g.half += 4)
         for (g.bf16 = 0; g.bf16 < 2; g.bf16++)
-            for (g.with_norm = 0; g.with_norm < 2; g.with_norm++) {
-                levels_fill(l, 8192, 2.0f);
+            for (g.with_norm = 0; g.with_norm < 3; g.with_norm++) {
+                if (g.with_norm < 2) levels_fill(l, 8192, 2.0f);
                 const size_t bytes = ROPE_ROWS * rope_stride(&g) * (g.bf16 ? 2 : 4);
                 levels_compare(l, "rope", call_rope, &g, bytes + 64);
                 levels_compare(l, "rope_bwd", call_rope_bwd, &g, bytes + 16 * g.half);

@@ -12,6 +12,7 @@ struct shape {
     int32_t d, vocab, dtype, top_k, support; // support: one per row, nothing truncated
     double top_p, inv_temperature;
     int32_t kl, flags;
+    double logit_scale, softcap;
 };
 
 static const struct bound value_bound = {1e-10, 5e-5};
@@ -23,32 +24,40 @@ static const struct bound f32_bound = {1e-10, 5e-4}, bf16_bound = {1e-4, 1e-1};
 enum { OI = RLHF_WEIGHT_OUT_IN };
 
 static const struct shape shapes[] = {
-    {5, 16, 97, RLHF_F32, 0, 0, 1.0, 1.0, 1, OI},
-    {33, 64, 1000, RLHF_F32, 0, 0, 1.0, 1.4, 1, OI},
-    {20, 256, 8192, RLHF_F32, 0, 0, 1.0, 1.0, 1, OI},
-    {9, 64, 1000, RLHF_F32, 20, 0, 1.0, 1.0, 1, 0},
-    {9, 64, 1000, RLHF_F32, 0, 0, 0.8, 0.7, 1, OI},
-    {9, 64, 1000, RLHF_F32, 50, 0, 0.9, 1.0, 0, 0},
-    {9, 64, 1000, RLHF_F32, 1, 0, 1.0, 1.0, 0, OI},
-    {3, 64, 50257, RLHF_F32, 0, 0, 1.0, 1.0, 0, OI},
-    {5, 16, 97, RLHF_BF16, 0, 0, 1.0, 1.0, 1, OI},
-    {33, 64, 1000, RLHF_BF16, 0, 0, 1.0, 1.4, 1, OI},
-    {20, 256, 8192, RLHF_BF16, 0, 0, 1.0, 1.0, 1, OI},
-    {9, 64, 1000, RLHF_BF16, 20, 0, 1.0, 1.0, 1, 0},
-    {9, 64, 1000, RLHF_BF16, 0, 0, 0.8, 0.7, 1, OI},
-    {9, 64, 1000, RLHF_BF16, 50, 0, 0.9, 1.0, 0, 0},
-    {2, 96, 50257, RLHF_BF16, 0, 0, 1.0, 1.0, 0, OI},
-    {9, 64, 1000, RLHF_F32, 0, 1, 1.0, 1.0, 1, 0},
-    {33, 64, 1000, RLHF_F32, 0, 1, 1.0, 1.4, 1, OI},
-    {9, 64, 97, RLHF_BF16, 0, 1, 1.0, 1.0, 0, OI},
-    {9, 64, 1000, RLHF_BF16, 0, 1, 1.0, 0.7, 1, OI},
+    {5, 16, 97, RLHF_F32, 0, 0, 1.0, 1.0, 1, OI, 0.0, 0.0},
+    {33, 64, 1000, RLHF_F32, 0, 0, 1.0, 1.4, 1, OI, 0.0, 0.0},
+    {20, 256, 8192, RLHF_F32, 0, 0, 1.0, 1.0, 1, OI, 0.0, 0.0},
+    {9, 64, 1000, RLHF_F32, 20, 0, 1.0, 1.0, 1, 0, 0.0, 0.0},
+    {9, 64, 1000, RLHF_F32, 0, 0, 0.8, 0.7, 1, OI, 0.0, 0.0},
+    {9, 64, 1000, RLHF_F32, 50, 0, 0.9, 1.0, 0, 0, 0.0, 0.0},
+    {9, 64, 1000, RLHF_F32, 1, 0, 1.0, 1.0, 0, OI, 0.0, 0.0},
+    {3, 64, 50257, RLHF_F32, 0, 0, 1.0, 1.0, 0, OI, 0.0, 0.0},
+    {5, 16, 97, RLHF_BF16, 0, 0, 1.0, 1.0, 1, OI, 0.0, 0.0},
+    {33, 64, 1000, RLHF_BF16, 0, 0, 1.0, 1.4, 1, OI, 0.0, 0.0},
+    {20, 256, 8192, RLHF_BF16, 0, 0, 1.0, 1.0, 1, OI, 0.0, 0.0},
+    {9, 64, 1000, RLHF_BF16, 20, 0, 1.0, 1.0, 1, 0, 0.0, 0.0},
+    {9, 64, 1000, RLHF_BF16, 0, 0, 0.8, 0.7, 1, OI, 0.0, 0.0},
+    {9, 64, 1000, RLHF_BF16, 50, 0, 0.9, 1.0, 0, 0, 0.0, 0.0},
+    {2, 96, 50257, RLHF_BF16, 0, 0, 1.0, 1.0, 0, OI, 0.0, 0.0},
+    {9, 64, 1000, RLHF_F32, 0, 1, 1.0, 1.0, 1, 0, 0.0, 0.0},
+    {33, 64, 1000, RLHF_F32, 0, 1, 1.0, 1.4, 1, OI, 0.0, 0.0},
+    {9, 64, 97, RLHF_BF16, 0, 1, 1.0, 1.0, 0, OI, 0.0, 0.0},
+    {9, 64, 1000, RLHF_BF16, 0, 1, 1.0, 0.7, 1, OI, 0.0, 0.0},
+    {9, 64, 1003, RLHF_F32, 0, 0, 1.0, 1.4, 1, OI, 0.125, 0.0},
+    {33, 64, 1003, RLHF_F32, 0, 0, 1.0, 0.7, 1, 0, 0.0, 2.0},
+    {9, 64, 1000, RLHF_F32, 20, 0, 0.9, 1.0, 1, OI, 0.5, 5.0},
+    {9, 64, 1000, RLHF_F32, 0, 1, 1.0, 1.4, 0, OI, 0.0, 2.0},
+    {33, 64, 1003, RLHF_BF16, 0, 0, 1.0, 0.7, 1, 0, 0.0, 2.0},
+    {9, 64, 1000, RLHF_BF16, 0, 1, 1.0, 1.0, 1, OI, 0.125, 30.0},
+    {9, 64, 1000, RLHF_BF16, 20, 0, 0.9, 1.0, 1, OI, 0.5, 5.0},
 };
 
 static void label(struct outputs *out, const char *op, const struct shape *s) {
-    snprintf(out->label, sizeof out->label, "%s %u x %d x %d %s%s%s%s T %.2f k %d p %.2f", op,
-             s->rows, s->d, s->vocab, s->dtype == RLHF_BF16 ? "bf16" : "f32", s->kl ? " kl" : "",
+    snprintf(out->label, sizeof out->label,
+             "%s %u x %d x %d %s%s%s%s T %.2f k %d p %.2f scale %g cap %g", op, s->rows, s->d,
+             s->vocab, s->dtype == RLHF_BF16 ? "bf16" : "f32", s->kl ? " kl" : "",
              s->flags & OI ? " [n,k]" : "", s->support ? " support" : "", 1.0 / s->inv_temperature,
-             s->top_k, s->top_p);
+             s->top_k, s->top_p, s->logit_scale, s->softcap);
 }
 
 // Returns the rows' supports as bits. Each support holds the target and other ids. Some of the
@@ -77,7 +86,11 @@ static rlhf_lm_head make_head(struct call *k, const struct shape *s, rlhf_dist *
                       .d = s->d,
                       .vocab = s->vocab,
                       .dtype = s->dtype,
-                      .dist = dist};
+                      .dist = dist,
+                      .logit_scale = s->logit_scale,
+                      .softcap = s->softcap,
+                      .ref_logit_scale = 2.0 * s->logit_scale,
+                      .ref_softcap = 1.5 * s->softcap};
     float *w = call_normal(k, 1, vocab * d, 0.2), *x = call_normal_rows(k, 2, d, 1.0);
     a.weight =
         call_weight(k, w, s->d, s->vocab, s->dtype, (uint32_t)s->flags | RLHF_WEIGHT_BACKWARD);
@@ -178,8 +191,8 @@ static void loud(struct call *k, const void *shape, struct outputs *out) {
 }
 
 static void loud_reference(void **state) {
-    const struct shape s[] = {{9, 64, 1000, RLHF_F32, 0, 0, 1.0, 1.0, 1, OI},
-                              {9, 64, 1000, RLHF_BF16, 0, 0, 1.0, 1.0, 1, OI}};
+    const struct shape s[] = {{9, 64, 1000, RLHF_F32, 0, 0, 1.0, 1.0, 1, OI, 0.0, 0.0},
+                              {9, 64, 1000, RLHF_BF16, 0, 0, 1.0, 1.0, 1, OI, 0.0, 0.0}};
     for (size_t i = 0; i < CHECK_COUNT(s); i++)
         check_match(*state, loud, &s[i], s[i].rows, value_bound, value_bound);
 }
@@ -224,13 +237,13 @@ static void impossible_targets(void **state) {
 static void rows(void **state) {
     struct kit *k = *state;
     rlhf_compute *backends[] = {k->cpu1, k->cpu2, k->ref};
-    const struct shape many[] = {{70, 64, 1000, RLHF_F32, 0, 0, 1.0, 1.0, 1, OI},
-                                 {70, 64, 1000, RLHF_BF16, 0, 0, 1.0, 1.4, 1, OI},
-                                 {40, 64, 97, RLHF_F32, 10, 0, 0.9, 1.0, 1, 0},
-                                 {40, 64, 97, RLHF_BF16, 10, 0, 0.9, 1.0, 1, 0},
-                                 {40, 64, 8192, RLHF_BF16, 0, 0, 1.0, 1.0, 0, OI},
-                                 {40, 64, 97, RLHF_F32, 0, 1, 1.0, 1.0, 1, 0},
-                                 {40, 64, 1000, RLHF_BF16, 0, 1, 1.0, 1.4, 1, OI}};
+    const struct shape many[] = {{70, 64, 1000, RLHF_F32, 0, 0, 1.0, 1.0, 1, OI, 0.0, 0.0},
+                                 {70, 64, 1000, RLHF_BF16, 0, 0, 1.0, 1.4, 1, OI, 0.0, 0.0},
+                                 {40, 64, 97, RLHF_F32, 10, 0, 0.9, 1.0, 1, 0, 0.0, 0.0},
+                                 {40, 64, 97, RLHF_BF16, 10, 0, 0.9, 1.0, 1, 0, 0.0, 0.0},
+                                 {40, 64, 8192, RLHF_BF16, 0, 0, 1.0, 1.0, 0, OI, 0.0, 0.0},
+                                 {40, 64, 97, RLHF_F32, 0, 1, 1.0, 1.0, 1, 0, 0.0, 0.0},
+                                 {40, 64, 1000, RLHF_BF16, 0, 1, 1.0, 1.4, 1, OI, 0.0, 0.0}};
     for (size_t b = 0; b < CHECK_COUNT(backends); b++)
         for (size_t i = 0; i < CHECK_COUNT(many); i++)
             if (backends[b] != k->ref || i == 2)
@@ -250,9 +263,9 @@ static void threads(void **state) {
 static void small_workspace(void **state) {
     struct kit *k = *state;
     struct kit small = *k;
-    const struct shape s[] = {{70, 64, 8192, RLHF_F32, 0, 0, 1.0, 1.0, 1, OI},
-                              {70, 64, 8192, RLHF_BF16, 0, 0, 1.0, 1.0, 1, OI},
-                              {70, 64, 8192, RLHF_BF16, 0, 1, 1.0, 1.0, 1, OI}};
+    const struct shape s[] = {{70, 64, 8192, RLHF_F32, 0, 0, 1.0, 1.0, 1, OI, 0.0, 0.0},
+                              {70, 64, 8192, RLHF_BF16, 0, 0, 1.0, 1.0, 1, OI, 0.0, 0.0},
+                              {70, 64, 8192, RLHF_BF16, 0, 1, 1.0, 1.0, 1, OI, 0.0, 0.0}};
     small.cpu2 = kit_create(k->kernels_cpu, 1, 0, 1 << 20);
     for (size_t i = 0; i < CHECK_COUNT(s); i++) {
         check_threads(&small, lm_head, &s[i], s[i].rows);

@@ -12,26 +12,31 @@ struct shape {
     int32_t d, vocab, dtype;
     rlhf_dist dist, logp_dist;
     int32_t support; // 1: also outputs the sampling support; log-probs are over it
+    double logit_scale, softcap;
 };
 
 #define FULL RLHF_DIST_WHOLE
 
 static const struct shape shapes[] = {
-    {70, 64, 97, RLHF_F32, FULL, FULL, 0},
-    {40, 64, 1000, RLHF_F32, RLHF_DIST(1.4, 1.0, 0, 0), RLHF_DIST(1.4, 1.0, 0, 0), 0},
-    {40, 64, 1000, RLHF_F32, RLHF_DIST(1.0, 0.9, 50, 0), RLHF_DIST(1.0, 0.9, 50, 0), 0},
-    {40, 64, 1000, RLHF_F32, RLHF_DIST(0.7, 1.0, 20, 0), FULL, 0},
-    {40, 64, 1000, RLHF_F32, RLHF_DIST(1.0, 1.0, 0, 1), FULL, 0},
-    {40, 64, 5000, RLHF_F32, RLHF_DIST(2.0, 1.0, 0, 0), FULL, 0},
-    {3, 64, 50257, RLHF_F32, FULL, FULL, 0},
-    {70, 64, 97, RLHF_BF16, FULL, FULL, 0},
-    {40, 64, 8192, RLHF_BF16, FULL, FULL, 0},
-    {40, 64, 1000, RLHF_BF16, RLHF_DIST(1.0, 0.9, 50, 0), RLHF_DIST(1.0, 0.9, 50, 0), 0},
-    {40, 64, 1000, RLHF_BF16, RLHF_DIST(0.7, 0.8, 0, 0), RLHF_DIST(0.7, 0.8, 0, 0), 0},
-    {40, 64, 1000, RLHF_BF16, RLHF_DIST(1.0, 1.0, 0, 1), RLHF_DIST(1.4, 1.0, 0, 0), 0},
-    {40, 64, 1000, RLHF_F32, RLHF_DIST(1.0, 0.9, 50, 0), FULL, 1},
-    {40, 64, 1000, RLHF_BF16, RLHF_DIST(0.7, 0.8, 0, 0), RLHF_DIST(0.7, 1.0, 0, 0), 1},
-    {70, 64, 97, RLHF_BF16, RLHF_DIST(1.4, 1.0, 7, 0), FULL, 1},
+    {70, 64, 97, RLHF_F32, FULL, FULL, 0, 0.0, 0.0},
+    {40, 64, 1000, RLHF_F32, RLHF_DIST(1.4, 1.0, 0, 0), RLHF_DIST(1.4, 1.0, 0, 0), 0, 0.0, 0.0},
+    {40, 64, 1000, RLHF_F32, RLHF_DIST(1.0, 0.9, 50, 0), RLHF_DIST(1.0, 0.9, 50, 0), 0, 0.0, 0.0},
+    {40, 64, 1000, RLHF_F32, RLHF_DIST(0.7, 1.0, 20, 0), FULL, 0, 0.0, 0.0},
+    {40, 64, 1000, RLHF_F32, RLHF_DIST(1.0, 1.0, 0, 1), FULL, 0, 0.0, 0.0},
+    {40, 64, 5000, RLHF_F32, RLHF_DIST(2.0, 1.0, 0, 0), FULL, 0, 0.0, 0.0},
+    {3, 64, 50257, RLHF_F32, FULL, FULL, 0, 0.0, 0.0},
+    {70, 64, 97, RLHF_BF16, FULL, FULL, 0, 0.0, 0.0},
+    {40, 64, 8192, RLHF_BF16, FULL, FULL, 0, 0.0, 0.0},
+    {40, 64, 1000, RLHF_BF16, RLHF_DIST(1.0, 0.9, 50, 0), RLHF_DIST(1.0, 0.9, 50, 0), 0, 0.0, 0.0},
+    {40, 64, 1000, RLHF_BF16, RLHF_DIST(0.7, 0.8, 0, 0), RLHF_DIST(0.7, 0.8, 0, 0), 0, 0.0, 0.0},
+    {40, 64, 1000, RLHF_BF16, RLHF_DIST(1.0, 1.0, 0, 1), RLHF_DIST(1.4, 1.0, 0, 0), 0, 0.0, 0.0},
+    {40, 64, 1000, RLHF_F32, RLHF_DIST(1.0, 0.9, 50, 0), FULL, 1, 0.0, 0.0},
+    {40, 64, 1000, RLHF_BF16, RLHF_DIST(0.7, 0.8, 0, 0), RLHF_DIST(0.7, 1.0, 0, 0), 1, 0.0, 0.0},
+    {70, 64, 97, RLHF_BF16, RLHF_DIST(1.4, 1.0, 7, 0), FULL, 1, 0.0, 0.0},
+    {40, 64, 1003, RLHF_F32, RLHF_DIST(1.4, 1.0, 0, 0), RLHF_DIST(1.4, 1.0, 0, 0), 0, 0.0, 2.0},
+    {40, 64, 1000, RLHF_F32, RLHF_DIST(1.0, 0.9, 50, 0), FULL, 1, 0.25, 0.0},
+    {40, 64, 1003, RLHF_BF16, RLHF_DIST(0.7, 0.8, 0, 0), RLHF_DIST(0.7, 0.8, 0, 0), 0, 2.0, 3.0},
+    {40, 64, 1000, RLHF_BF16, RLHF_DIST(1.0, 1.0, 0, 1), FULL, 0, 0.0, 2.0},
 };
 
 enum { SEED = 77 };
@@ -50,7 +55,9 @@ static rlhf_lm_sample make_sample(struct call *k, const struct shape *s) {
                         .logp_dist = &s->logp_dist,
                         .seed = SEED,
                         .stream = rlhf_rng_stream("rollout"),
-                        .host_counter = counter};
+                        .host_counter = counter,
+                        .logit_scale = s->logit_scale,
+                        .softcap = s->softcap};
     a.weight = call_weight(k, call_normal(k, 1, vocab * d, 0.2), s->d, s->vocab, s->dtype,
                            RLHF_WEIGHT_OUT_IN);
     a.hidden = call_floats(k, call_normal_rows(k, 2, d, 1.0), n * d, s->dtype);
@@ -86,7 +93,9 @@ static void sample(struct call *k, const void *shape, struct outputs *out) {
                       .dtype = a.dtype,
                       .dist = a.logp_dist,
                       .hidden = a.hidden,
-                      .weight = a.weight};
+                      .weight = a.weight,
+                      .logit_scale = s->logit_scale,
+                      .softcap = s->softcap};
     h.target = call_ints(k, a.host_id, n);
     h.logp = call_zeros(k, n, RLHF_F32);
     if (s->support)

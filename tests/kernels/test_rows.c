@@ -144,6 +144,7 @@ static int32_t id_of(uint32_t row) { return (int32_t)(row * row % 23); }
 static void embed(struct call *k, const void *shape, struct outputs *out) {
     const struct shape *s = shape;
     const uint64_t d = (uint64_t)s->d, n = k->n_rows * d;
+    const double scale = s->kind & 1 ? sqrt((double)d) : 1.0;
     label(out, "embed", s);
     int32_t *ids = call_host(k, k->n_rows * sizeof *ids),
             *pos = call_host(k, k->n_rows * sizeof *pos);
@@ -156,10 +157,10 @@ static void embed(struct call *k, const void *shape, struct outputs *out) {
     rlhf_dev wpe = call_floats(k, call_normal(k, 2, POSITIONS * d, 1.0), POSITIONS * d, RLHF_F32);
     rlhf_dev y = call_zeros(k, n, RLHF_F32);
     rlhf_dev dy = call_floats(k, call_normal_rows(k, 3, d, 1.0), n, RLHF_F32);
-    KIT_OK(k->c, k->c->embed(k->c->ctx, y, dev_ids, dev_pos, wte, wpe, k->n_rows, s->d));
+    KIT_OK(k->c, k->c->embed(k->c->ctx, y, dev_ids, dev_pos, wte, wpe, scale, k->n_rows, s->d));
     outputs_add(out, k, "out", y, RLHF_F32, k->n_rows, d, k->rows);
-    KIT_OK(k->c, k->c->embed_bwd(k->c->ctx, wte, wpe, dy, dev_ids, dev_pos, k->n_rows, s->d, VOCAB,
-                                 POSITIONS));
+    KIT_OK(k->c, k->c->embed_bwd(k->c->ctx, wte, wpe, dy, dev_ids, dev_pos, scale, k->n_rows, s->d,
+                                 VOCAB, POSITIONS));
     outputs_add(out, k, "dwte", wte, RLHF_F32, VOCAB, d, NULL);
     outputs_add(out, k, "dwpe", wpe, RLHF_F32, POSITIONS, d, NULL);
 }

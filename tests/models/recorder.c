@@ -30,7 +30,7 @@ struct recorded_op {
     int32_t i[4];
     rlhf_dev p[6];
     uint64_t n[2];
-    double eps;
+    double eps, scale;
     const rlhf_weight *w;
     rlhf_ragged rows;
     rlhf_attn attn;
@@ -58,11 +58,11 @@ static rlhf_status run(const rlhf_compute *c, const struct recorded_op *o) {
     case LINEAR_SUM:
         return c->linear_sum(c->ctx, &o->sum);
     case EMBED:
-        return c->embed(c->ctx, p[0], p[1], p[2], p[3], p[4], rows, i[0]);
+        return c->embed(c->ctx, p[0], p[1], p[2], p[3], p[4], o->scale, rows, i[0]);
     case NORM:
         return c->norm(c->ctx, p[0], i[0], p[1], p[2], p[3], p[4], o->eps, rows, i[1]);
     case RMS:
-        return c->rms_norm(c->ctx, p[0], i[0], p[1], p[2], p[3], o->eps, rows, i[1]);
+        return c->rms_norm(c->ctx, p[0], i[0], p[1], p[2], p[3], o->scale, o->eps, rows, i[1]);
     case GATE:
         return c->gate(c->ctx, p[0], p[1], i[0], i[1], rows, i[2]);
     case ROPE:
@@ -127,9 +127,11 @@ static rlhf_status linear_sum(void *ctx, const rlhf_linear_sum *a) {
     return issue(ctx, &(struct recorded_op){.kind = LINEAR_SUM, .sum = *a});
 }
 static rlhf_status embed(void *ctx, rlhf_dev out, rlhf_dev ids, rlhf_dev pos, rlhf_dev wte,
-                         rlhf_dev wpe, uint32_t rows, int32_t d) {
-    return issue(ctx, &(struct recorded_op){
-                          .kind = EMBED, .i = {d}, .p = {out, ids, pos, wte, wpe}, .n = {rows}});
+                         rlhf_dev wpe, double scale, uint32_t rows, int32_t d) {
+    return issue(
+        ctx,
+        &(struct recorded_op){
+            .kind = EMBED, .i = {d}, .p = {out, ids, pos, wte, wpe}, .n = {rows}, .scale = scale});
 }
 static rlhf_status norm(void *ctx, rlhf_dev out, int32_t dtype, rlhf_dev stats, rlhf_dev x,
                         rlhf_dev gamma, rlhf_dev beta, double eps, uint32_t rows, int32_t d) {
@@ -140,11 +142,13 @@ static rlhf_status norm(void *ctx, rlhf_dev out, int32_t dtype, rlhf_dev stats, 
                                             .eps = eps});
 }
 static rlhf_status rms_norm(void *ctx, rlhf_dev out, int32_t dtype, rlhf_dev stats, rlhf_dev x,
-                            rlhf_dev gamma, double eps, uint32_t rows, int32_t d) {
-    return issue(
-        ctx,
-        &(struct recorded_op){
-            .kind = RMS, .i = {dtype, d}, .p = {out, stats, x, gamma}, .n = {rows}, .eps = eps});
+                            rlhf_dev gamma, double offset, double eps, uint32_t rows, int32_t d) {
+    return issue(ctx, &(struct recorded_op){.kind = RMS,
+                                            .i = {dtype, d},
+                                            .p = {out, stats, x, gamma},
+                                            .n = {rows},
+                                            .eps = eps,
+                                            .scale = offset});
 }
 static rlhf_status gate(void *ctx, rlhf_dev out, rlhf_dev x, int32_t kind, int32_t dtype,
                         uint32_t rows, int32_t inner) {

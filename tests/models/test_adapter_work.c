@@ -25,10 +25,11 @@ static rlhf_status count_sum(void *ctx, const rlhf_linear_sum *a) {
     return backend.compute->linear_sum(ctx, a);
 }
 static rlhf_status count_embed_bwd(void *ctx, rlhf_dev dwte, rlhf_dev dwpe, rlhf_dev dout,
-                                   rlhf_dev ids, rlhf_dev pos, uint32_t rows, int32_t d,
-                                   int32_t vocab, int32_t n_pos) {
+                                   rlhf_dev ids, rlhf_dev pos, double scale, uint32_t rows,
+                                   int32_t d, int32_t vocab, int32_t n_pos) {
     counted.embeddings++;
-    return backend.compute->embed_bwd(ctx, dwte, dwpe, dout, ids, pos, rows, d, vocab, n_pos);
+    return backend.compute->embed_bwd(ctx, dwte, dwpe, dout, ids, pos, scale, rows, d, vocab,
+                                      n_pos);
 }
 static rlhf_status count_head(void *ctx, const rlhf_lm_head *a) {
     counted.head_weights += a->d_weight != NULL;

@@ -48,9 +48,16 @@ INLINE void turn_row(char *x, const int bf16, size_t heads, size_t half, const f
     }
 }
 
+// offset + gamma
+INLINE struct pair factors(const float *gamma, float offset, size_t half, size_t c, size_t m) {
+    const vf o = vf_set1(offset);
+    struct pair g = load_pair(gamma, 0, half, c, m);
+    return (struct pair){vf_add(o, g.a), vf_add(o, g.b)};
+}
+
 // Normalizes and rotates one head. Returns 1 / rms.
 INLINE float norm_head(char *x, char *raw, const int bf16, size_t half, const float *angles,
-                       const float *gamma, float eps) {
+                       const float *gamma, float offset, float eps) {
     vf sum = vf_zero();
     EACH_PAIR(c, m, half) {
         struct pair v = load_pair(x, bf16, half, c, m);
@@ -60,7 +67,7 @@ INLINE float norm_head(char *x, char *raw, const int bf16, size_t half, const fl
     float rinv = 1.0f / __builtin_sqrtf(vf_hsum(sum) / (float)(2 * half) + eps);
     vf rs = vf_set1(rinv);
     EACH_PAIR(c, m, half) {
-        struct pair v = load_pair(x, bf16, half, c, m), g = load_pair(gamma, 0, half, c, m);
+        struct pair v = load_pair(x, bf16, half, c, m), g = factors(gamma, offset, half, c, m);
         v = (struct pair){vf_mul(vf_mul(v.a, rs), g.a), vf_mul(vf_mul(v.b, rs), g.b)};
         store_pair(x, bf16, half, c, turn(v, load_pair(angles, 0, half, c, m), 0), m);
     }
@@ -69,12 +76,13 @@ INLINE float norm_head(char *x, char *raw, const int bf16, size_t half, const fl
 
 // The derivative of norm_head. Unless part is NULL, adds the derivative of gamma to part[2 half].
 INLINE void norm_head_bwd(char *dx, const char *raw, const int bf16, size_t half,
-                          const float *angles, const float *gamma, float rinv, float *part) {
+                          const float *angles, const float *gamma, float offset, float rinv,
+                          float *part) {
     vf rs = vf_set1(rinv), sum = vf_zero();
     EACH_PAIR(c, m, half) { // sums d(loss)/d(normalized head) times xhat
         struct pair t = load_pair(angles, 0, half, c, m), x = load_pair(raw, bf16, half, c, m);
         struct pair d = turn(load_pair(dx, bf16, half, c, m), t, 1);
-        struct pair g = load_pair(gamma, 0, half, c, m);
+        struct pair g = factors(gamma, offset, half, c, m);
         d = (struct pair){vf_mul(d.a, vf_mul(x.a, rs)), vf_mul(d.b, vf_mul(x.b, rs))};
         sum = vf_fma(d.b, g.b, vf_fma(d.a, g.a, sum));
         if (!part) continue;
@@ -85,7 +93,7 @@ INLINE void norm_head_bwd(char *dx, const char *raw, const int bf16, size_t half
     EACH_PAIR(c, m, half) {
         struct pair t = load_pair(angles, 0, half, c, m), x = load_pair(raw, bf16, half, c, m);
         struct pair d = turn(load_pair(dx, bf16, half, c, m), t, 1);
-        struct pair g = load_pair(gamma, 0, half, c, m);
+        struct pair g = factors(gamma, offset, half, c, m);
         d.a = vf_fnma(vf_mul(x.a, rs), mean, vf_mul(d.a, g.a));
         d.b = vf_fnma(vf_mul(x.b, rs), mean, vf_mul(d.b, g.b));
         store_pair(dx, bf16, half, c, (struct pair){vf_mul(d.a, rs), vf_mul(d.b, rs)}, m);
@@ -109,10 +117,10 @@ INLINE void rows_of(const struct rlhf__rope_rows *r, const int bf16, const int b
             if (back) {
                 float *part = r->part ? r->part + keys * 2 * half : NULL;
                 norm_head_bwd(head, (const char *)r->raw + at * width, bf16, half, angles, gamma,
-                              r->stats[at], part);
+                              r->offset, r->stats[at], part);
             } else {
                 char *raw = r->raw ? (char *)r->raw + at * width : NULL;
-                float rinv = norm_head(head, raw, bf16, half, angles, gamma, r->eps);
+                float rinv = norm_head(head, raw, bf16, half, angles, gamma, r->offset, r->eps);
                 if (r->stats) r->stats[at] = rinv;
             }
         }

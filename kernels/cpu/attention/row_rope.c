@@ -61,6 +61,7 @@ static struct rlhf__rope_rows rows_at(const rlhf_rope *g, rlhf_dev x, uint64_t r
         .kv_heads = (size_t)g->kv_heads,
         .half = (size_t)g->head_dim / 2,
         .eps = (float)g->eps,
+        .offset = (float)g->gamma_offset,
     };
 }
 

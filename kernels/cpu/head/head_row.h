@@ -24,6 +24,24 @@ static inline vf log_weight(vf z, vf max, vf it) {
 // The reference's logits on the policy's kept set: -inf where z is -inf.
 static inline vf on_kept(vf z, vf r) { return vf_gt(z, vf_set1(-INFINITY), r, vf_set1(-INFINITY)); }
 
+// d logit / d product as a function of the logit. it: times 1 / temperature.
+struct slope {
+    vf it, inverse; // inverse: 1 / cap
+    int capped;
+};
+
+static inline struct slope slope_of(struct rlhf__head_map m, float it) {
+    const int capped = m.cap > 0.0f;
+    return (struct slope){vf_set1(it * m.scale), vf_set1(capped ? 1.0f / m.cap : 0.0f), capped};
+}
+
+// it scale (1 - tanh^2), where tanh = z / cap; 0 for a logit of -inf.
+static inline vf slope_at(vf z, const struct slope *s) {
+    if (!s->capped) return s->it;
+    const vf one = vf_set1(1.0f), t = vf_mul(z, s->inverse);
+    return vf_mul(s->it, vf_sub(one, vf_min(one, vf_mul(t, t))));
+}
+
 struct tails {
     float z[VF_LANES], r[VF_LANES];
 };

@@ -92,17 +92,18 @@ void RLHF__HOT(head_divergence)(struct rlhf__head_stat *s, const float *z, const
 
 struct slopes {
     struct pair c;
+    struct slope slope;
     float beta;
     vf entropy, of_p, d_logp, d_entropy, d_kl; // d_kl: times 1 - beta
 };
 
-// The derivative with respect to the logits, in lanes that are not the target.
+// The derivative with respect to the products, in lanes that are not the target.
 static inline vf slope_lanes(vf z, vf r, const struct slopes *g) {
     const vf lp = log_p(z, &g->c), lq = log_q(r, &g->c), p = vf_exp(lp);
     const vf k = g->beta > 0 ? vf_mul(p, vf_sub(log_p_over_m(lp, lq, g->beta), g->of_p))
                              : vf_sub(p, vf_exp(lq));
     const vf f = vf_fma(g->d_entropy, vf_add(lp, g->entropy), g->d_logp);
-    return vf_mul(g->c.it, vf_sub(vf_mul(g->d_kl, k), vf_mul(p, f)));
+    return vf_mul(slope_at(z, &g->slope), vf_sub(vf_mul(g->d_kl, k), vf_mul(p, f)));
 }
 
 static inline void slope_store(void *dz, int bf16, size_t i, vf v, size_t n) {
@@ -118,6 +119,7 @@ void RLHF__HOT(head_divergence_grad)(void *dz, int bf16, const float *z, const f
     const size_t t = (size_t)h->target;
     const int inside = z[t] > -INFINITY; // otherwise its log-prob is -inf, and its gradient 0
     const struct slopes g = {.c = pair_of(s, it),
+                             .slope = slope_of(h->map, it),
                              .beta = beta,
                              .entropy = vf_set1(s->entropy),
                              .of_p = vf_set1(s->kl_p),
@@ -127,9 +129,10 @@ void RLHF__HOT(head_divergence_grad)(void *dz, int bf16, const float *z, const f
     vf zv, rv;
     load_pair(&zv, &rv, z + t, r + t, 0, 1);
     const vf at_target = slope_lanes(zv, rv, &g); // before dz overwrites z
+    const vf of_target = vf_mul(slope_at(zv, &g.slope), g.d_logp);
     for (size_t i = 0; i < n; i += VF_LANES) {
         load_pair(&zv, &rv, z, r, i, n);
         slope_store(dz, bf16, i, slope_lanes(zv, rv, &g), lanes_left(i, n));
     }
-    if (inside) slope_store(dz, bf16, t, vf_add(at_target, vf_mul(g.c.it, g.d_logp)), 1);
+    if (inside) slope_store(dz, bf16, t, vf_add(at_target, of_target), 1);
 }

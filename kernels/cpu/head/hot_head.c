@@ -28,6 +28,16 @@ static float row_max(const float *z, size_t n) {
     return m;
 }
 
+void RLHF__HOT(head_map)(float *z, size_t n, struct rlhf__head_map map) {
+    const vf scale = vf_set1(map.scale), cap = vf_set1(map.cap);
+    for (size_t i = 0; i < n; i += VF_LANES) {
+        const size_t left = lanes_left(i, n);
+        vf v = vf_mul(vf_load_n(z + i, left), scale);
+        if (map.cap > 0.0f) v = vf_mul(cap, vf_tanh(vf_div(v, cap)));
+        vf_store_n(z + i, v, left);
+    }
+}
+
 // Add the sum of e^a to *sum and the sum of e^a a to *dot, where a = log_weight of each logit in
 // [from, to). If `next` is not 0, also prefetches the logits that are `next` elements ahead,
 // usually those of the next row. Without the prefetch, computing the next row's maximum would wait
@@ -103,10 +113,11 @@ void RLHF__HOT(head_kl)(struct rlhf__head_stat *s, const float *z, const float *
 
 struct grad_const {
     vf it, max, log_sum, rmax, rlog_sum, kl, entropy, d_logp, d_entropy, d_kl;
+    struct slope slope;
 };
 
-// The derivative with respect to the logits, in lanes that are not the target:
-//   it p (-d_logp - d_entropy (log p + H) + d_kl (log p - log q - K)), where it = 1 / temperature.
+// The derivative with respect to the products, in lanes that are not the target: slope_at(z) times
+//   p (-d_logp - d_entropy (log p + H) + d_kl (log p - log q - K)).
 static inline vf grad_lanes(vf z, vf r, int with_kl, const struct grad_const *c) {
     vf lp = vf_sub(log_weight(z, c->max, c->it), c->log_sum);
     vf p = vf_exp(lp);
@@ -115,7 +126,7 @@ static inline vf grad_lanes(vf z, vf r, int with_kl, const struct grad_const *c)
         vf lq = vf_sub(log_weight(r, c->rmax, c->it), c->rlog_sum);
         f = vf_fnma(c->d_kl, vf_sub(vf_sub(lp, lq), c->kl), f);
     }
-    return vf_mul(vf_sub(vf_zero(), c->it), vf_mul(p, f));
+    return vf_mul(vf_sub(vf_zero(), slope_at(z, &c->slope)), vf_mul(p, f));
 }
 
 static inline void grad_store(void *dz, int bf16, size_t i, vf v, size_t n) {
@@ -158,7 +169,8 @@ void RLHF__HOT(head_grad)(void *dz, int bf16, const float *z, const float *r, si
                                  .entropy = vf_set1(s->entropy),
                                  .d_logp = vf_set1(inside ? g->d_logp : 0.0f),
                                  .d_entropy = vf_set1(g->d_entropy),
-                                 .d_kl = vf_set1(g->d_kl)};
+                                 .d_kl = vf_set1(g->d_kl),
+                                 .slope = slope_of(g->map, it)};
     vf zt = vf_load_n(z + t, 1), rt = r ? on_kept(zt, vf_load_n(r + t, 1)) : vf_zero();
     vf at_target = grad_lanes(zt, rt, r != NULL, &c); // before dz overwrites z
     if (bf16 && r)
@@ -167,7 +179,8 @@ void RLHF__HOT(head_grad)(void *dz, int bf16, const float *z, const float *r, si
         grad_row(dz, 1, z, NULL, n, &c);
     else
         grad_row(dz, 0, z, r, n, &c);
-    if (inside) grad_store(dz, bf16, t, vf_add(at_target, vf_mul(c.it, c.d_logp)), 1);
+    if (inside)
+        grad_store(dz, bf16, t, vf_add(at_target, vf_mul(slope_at(zt, &c.slope), c.d_logp)), 1);
 }
 
 // ---- sampling ----

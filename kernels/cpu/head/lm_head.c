@@ -56,6 +56,8 @@ static rlhf_status head_read(struct rlhf__cpu *cpu, const char *op, rlhf_lm_head
     a->dist = dist;
     RLHF_TRY(rlhf__lm_weight_check(cpu, op, a->weight, a->d, a->vocab, a->dtype));
     RLHF_TRY(divergence_check(cpu, op, a));
+    RLHF_TRY(rlhf__lm_map_check(cpu, op, a->logit_scale, a->softcap));
+    RLHF_TRY(rlhf__lm_map_check(cpu, op, a->ref_logit_scale, a->ref_softcap));
     if (!a->ref_d) a->ref_d = a->d;
     if (with_ref_of_backward ? a->d_kl != NULL : a->kl != NULL)
         RLHF_TRY(rlhf__lm_weight_check(cpu, op, a->ref_weight, a->ref_d, a->vocab, a->dtype));
@@ -95,6 +97,8 @@ static struct rlhf__lm_block block_of(const rlhf_lm_head *a, int with_ref, int w
         .rows = rows,
         .vocab = a->vocab,
         .with_entropy = with_entropy,
+        .map = rlhf__lm_map(a->logit_scale, a->softcap),
+        .ref_map = rlhf__lm_map(a->ref_logit_scale, a->ref_softcap),
         .scale = a->dist->greedy ? 1.0f : (float)a->dist->inv_temperature,
     };
 }
@@ -105,9 +109,11 @@ static rlhf_status block_fill(struct rlhf__cpu *cpu, struct rlhf__lm_block *b) {
     RLHF_TRY(rlhf__lm_truncate_work(cpu, rlhf__lm_dist_cuts(b->dist, b->vocab), b->vocab, &work));
     RLHF_TRY(rlhf__lm_block_logits(cpu, b));
 #pragma omp parallel for schedule(static) num_threads(cpu->threads)
-    for (uint32_t i = 0; i < b->rows; i++)
+    for (uint32_t i = 0; i < b->rows; i++) {
+        rlhf__lm_row_map(cpu, b, i);
         rlhf__lm_row_stat(cpu, b, i,
                           work ? work + (size_t)omp_get_thread_num() * (size_t)b->vocab : NULL);
+    }
     return RLHF_OK;
 }
 
@@ -137,6 +143,8 @@ static struct rlhf__lm_kept kept_of(const struct rlhf__cpu *cpu, const rlhf_lm_h
     k.weight = a->weight;
     k.ref_weight = with_ref ? a->ref_weight : NULL;
     k.dist = *a->dist;
+    k.map = rlhf__lm_map(a->logit_scale, a->softcap);
+    if (with_ref) k.ref_map = rlhf__lm_map(a->ref_logit_scale, a->ref_softcap);
     k.generation = cpu->weight_generation;
     k.hidden_hash = content_hash(rlhf__cpu_mem(a->hidden), a->rows * row_bytes(a));
     k.ref_hash = with_ref ? content_hash(rlhf__cpu_mem(a->ref_hidden), a->rows * ref_bytes(a)) : 0;
@@ -152,14 +160,20 @@ static int same_dist(const rlhf_dist *a, const rlhf_dist *b) {
            a->top_k == b->top_k && a->min_p == b->min_p && a->greedy == b->greedy;
 }
 
+static int same_map(struct rlhf__head_map a, struct rlhf__head_map b) {
+    return a.scale == b.scale && a.cap == b.cap;
+}
+
 // True if the workspaces have the results that `want` needs. They may also have results (entropy
 // and KL) that it does not need.
 static int kept_serves(const struct rlhf__lm_kept *have, const struct rlhf__lm_kept *want) {
     return have->valid && have->rows == want->rows && have->with_ref >= want->with_ref &&
            have->with_entropy >= want->with_entropy && have->weight == want->weight &&
+           same_map(have->map, want->map) &&
            (!want->with_ref ||
-            (have->ref_weight == want->ref_weight && have->ref_hash == want->ref_hash &&
-             have->divergence == want->divergence && have->beta == want->beta)) &&
+            (same_map(have->ref_map, want->ref_map) && have->ref_weight == want->ref_weight &&
+             have->ref_hash == want->ref_hash && have->divergence == want->divergence &&
+             have->beta == want->beta)) &&
            same_dist(&have->dist, &want->dist) && have->generation == want->generation &&
            have->hidden_hash == want->hidden_hash && have->with_support == want->with_support &&
            have->support_hash == want->support_hash;
@@ -198,7 +212,8 @@ static void row_grad(const struct rlhf__cpu *cpu, const rlhf_lm_head *a,
     const struct rlhf__head_grad g = {.d_logp = element(a->d_logp, first + i),
                                       .d_entropy = element(a->d_entropy, first + i),
                                       .d_kl = element(a->d_kl, first + i),
-                                      .target = targets(a)[first + i]};
+                                      .target = targets(a)[first + i],
+                                      .map = b->map};
     const int bf16 = a->dtype == RLHF_BF16;
     const float *z = b->logits + i * b->stride;
     const float *r = b->ref_logits ? b->ref_logits + i * b->stride : NULL;

@@ -42,6 +42,16 @@ rlhf_status rlhf__lm_weight_check(struct rlhf__cpu *cpu, const char *op, const r
     return RLHF_OK;
 }
 
+rlhf_status rlhf__lm_map_check(struct rlhf__cpu *cpu, const char *op, double scale, double cap) {
+    if (!(scale >= 0.0 && isfinite(scale)))
+        return rlhf__cpu_fail(cpu, RLHF_E_INVALID, "%s: the logit scale is %g, must be above 0", op,
+                              scale);
+    if (!(cap >= 0.0 && isfinite(cap)))
+        return rlhf__cpu_fail(cpu, RLHF_E_INVALID, "%s: the softcap is %g, must not be negative",
+                              op, cap);
+    return RLHF_OK;
+}
+
 int rlhf__lm_dist_cuts(const rlhf_dist *d, int32_t vocab) {
     return d->top_p < 1.0 || d->min_p > 0.0 || (d->top_k > 0 && d->top_k < vocab);
 }
@@ -150,6 +160,16 @@ rlhf_status rlhf__lm_block_logits(struct rlhf__cpu *cpu, struct rlhf__lm_block *
     RLHF_TRY(logits(cpu, b->logits, b->hidden, b->weight, b->rows, b->stride));
     if (!b->ref_weight) return RLHF_OK;
     return logits(cpu, b->ref_logits, b->ref_hidden, b->ref_weight, b->rows, b->stride);
+}
+
+static void map_row(const struct rlhf__cpu *cpu, float *z, size_t n, struct rlhf__head_map m) {
+    if (m.scale != 1.0f || m.cap > 0.0f) cpu->hot.head_map(z, n, m);
+}
+
+void rlhf__lm_row_map(const struct rlhf__cpu *cpu, const struct rlhf__lm_block *b, uint32_t row) {
+    const size_t n = (size_t)b->vocab;
+    map_row(cpu, b->logits + row * b->stride, n, b->map);
+    if (b->ref_weight) map_row(cpu, b->ref_logits + row * b->stride, n, b->ref_map);
 }
 
 void rlhf__lm_support_store(uint32_t *bits, const float *z, size_t n) {

@@ -18,6 +18,7 @@ struct rlhf__lm_block {
     const char *hidden, *ref_hidden;
     uint32_t rows;
     int32_t vocab, with_entropy;
+    struct rlhf__head_map map, ref_map;
     float scale;                  // inverse temperature, 1 when greedy
     size_t stride;                // row stride of logits: vocab, or rounded up to cache lines
     float *logits, *ref_logits;   // [rows, stride], in workspaces
@@ -59,8 +60,19 @@ void rlhf__lm_block_needs(struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t 
 // Points b->logits, ref_logits and stat to workspaces for b->rows rows. [step]
 rlhf_status rlhf__lm_block_place(struct rlhf__cpu *cpu, struct rlhf__lm_block *b);
 
-// Computes only the raw logits, without statistics. [step]
+// Computes only the products with the matrix, without rlhf__lm_row_map and statistics. [step]
 rlhf_status rlhf__lm_block_logits(struct rlhf__cpu *cpu, struct rlhf__lm_block *b);
+
+// Returns RLHF_E_INVALID unless scale and cap are allowed in rlhf_lm_head. [step]
+rlhf_status rlhf__lm_map_check(struct rlhf__cpu *cpu, const char *op, double scale, double cap);
+
+// The map of these members of rlhf_lm_head.
+static inline struct rlhf__head_map rlhf__lm_map(double scale, double cap) {
+    return (struct rlhf__head_map){scale == 0.0 ? 1.0f : (float)scale, (float)cap};
+}
+
+// Turns the products of a row, and those of its reference, into logits. [any]
+void rlhf__lm_row_map(const struct rlhf__cpu *cpu, const struct rlhf__lm_block *b, uint32_t row);
 
 // Sets bits[words] to the ids whose logit is not -inf. [any]
 void rlhf__lm_support_store(uint32_t *bits, const float *z, size_t n);

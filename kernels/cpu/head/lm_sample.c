@@ -32,6 +32,7 @@ static rlhf_status sample_read(struct rlhf__cpu *cpu, rlhf_lm_sample *a, rlhf_di
         return rlhf__cpu_fail(cpu, RLHF_E_INVALID,
                               "lm_sample: logp_dist's top_k, top_p and min_p must be off when the "
                               "support is requested");
+    RLHF_TRY(rlhf__lm_map_check(cpu, "lm_sample", a->logit_scale, a->softcap));
     return rlhf__lm_weight_check(cpu, "lm_sample", a->weight, a->d, a->vocab, a->dtype);
 }
 
@@ -97,6 +98,7 @@ static int sample_row(const struct rlhf__cpu *cpu, const rlhf_lm_sample *a,
     uint32_t word[4];
     rlhf_rng_block(&rng, word);
     const double u = rlhf_rng_f64(word[0], word[1]);
+    rlhf__lm_row_map(cpu, b, i);
     cpu->hot.head_stat(&b->stat[i], z, n, b->scale, 0, s->sums);
     if (!isfinite(b->stat[i].max) || !isfinite(b->stat[i].log_sum)) return 0;
     uint32_t *bits = a->host_support;
@@ -132,6 +134,7 @@ static rlhf_status lm_sample(void *ctx, const rlhf_lm_sample *from) {
             .hidden = rlhf__cpu_mem(rlhf_dev_at(a.hidden, first * row_bytes)),
             .rows = a.rows - first < step ? a.rows - first : step,
             .vocab = a.vocab,
+            .map = rlhf__lm_map(a.logit_scale, a.softcap),
             .scale = a.logp_dist->greedy ? 1.0f : (float)a.logp_dist->inv_temperature,
         };
         RLHF_TRY(rlhf__lm_block_place(cpu, &b));

@@ -61,6 +61,7 @@ struct rlhf__lm_kept {
     double beta; // divergence_beta
     const rlhf_weight *weight, *ref_weight;
     rlhf_dist dist;
+    struct rlhf__head_map map, ref_map;
     uint64_t generation, hidden_hash, ref_hash, support_hash;
 };
 

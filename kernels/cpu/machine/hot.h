@@ -82,7 +82,7 @@ struct rlhf__rope_rows {
     float *stats;
     float *part; // backward: [4 * half] += the sums of gamma_q, then gamma_k; NULL: skip
     size_t rows, stride, heads, kv_heads, half;
-    float eps;
+    float eps, offset; // offset: added to the gammas
 };
 
 // Returns the number of floats of scratch memory that an item with at most nq queries and nk keys
@@ -102,13 +102,14 @@ size_t rlhf__attn_scratch_bwd(uint32_t nq, uint32_t nk, int32_t head_dim);
 // act, act_bwd     n elements of dtype; kind is enum rlhf_act; in place allowed
 // gate             n elements of dtype: out = f(a) b
 // gate_bwd         da = dy b f'(a), db = dy f(a); may alias a and b
-// embed            out[t] = wte[ids[t]] + wpe[pos[t]], in rows of d floats; pos NULL: wte alone
-// embed_bwd        dw[idx[t]] += dout[t] for the rows t in order, only in columns c0 .. c1-1
+// embed            out[t] = scale wte[ids[t]] + wpe[pos[t]], in rows of d floats; pos NULL: without
+//                  wpe
+// embed_bwd        dw[idx[t]] += scale dout[t] for the rows t in order, only in columns c0 .. c1-1
 // norm, rms_norm   rows of d elements: write `out` (in bf16 if `bf16` is set) and, unless it is
 //                  NULL, `stats`
 // norm_bwd         rows of d elements: writes dx or, if `accumulate` is set, adds to dx; unless
 //                  part is NULL, part[0..d) += dgamma and part[d..2d) += dbeta
-// rms_norm_bwd     like norm_bwd, but without dbeta
+// rms_norm_bwd     like norm_bwd, but without dbeta; the norms' factor is offset + gamma
 // rope, rope_bwd   rotate the rows of r
 // sum_parts        dst[c] += part[0][c] + part[1][c] + ... for `count` parts, which are `stride`
 //                  floats apart
@@ -126,18 +127,18 @@ size_t rlhf__attn_scratch_bwd(uint32_t nq, uint32_t nk, int32_t head_dim);
     X(gate_bwd, (void *da, void *db, const void *dy, const void *a, const void *b, int kind,       \
                  int bf16, size_t n))                                                              \
     X(embed, (float *out, const int32_t *ids, const int32_t *pos, const float *wte,                \
-              const float *wpe, size_t rows, size_t d))                                            \
-    X(embed_bwd, (float *dw, const float *dout, const int32_t *idx, size_t rows, size_t d,         \
-                  size_t c0, size_t c1))                                                           \
+              const float *wpe, float scale, size_t rows, size_t d))                               \
+    X(embed_bwd, (float *dw, const float *dout, const int32_t *idx, float scale, size_t rows,      \
+                  size_t d, size_t c0, size_t c1))                                                 \
     X(norm, (void *out, int bf16, float *stats, const float *x, const float *gamma,                \
              const float *beta, float eps, size_t rows, size_t d))                                 \
     X(norm_bwd, (float *dx, int accumulate, float *part, const void *dy, int bf16, const float *x, \
                  const float *stats, const float *gamma, size_t rows, size_t d))                   \
-    X(rms_norm, (void *out, int bf16, float *stats, const float *x, const float *gamma, float eps, \
-                 size_t rows, size_t d))                                                           \
+    X(rms_norm, (void *out, int bf16, float *stats, const float *x, const float *gamma,            \
+                 float offset, float eps, size_t rows, size_t d))                                  \
     X(rms_norm_bwd,                                                                                \
       (float *dx, int accumulate, float *part, const void *dy, int bf16, const float *x,           \
-       const float *stats, const float *gamma, size_t rows, size_t d))                             \
+       const float *stats, const float *gamma, float offset, size_t rows, size_t d))               \
     X(rope, (const struct rlhf__rope_rows *r, int bf16))                                           \
     X(rope_bwd, (const struct rlhf__rope_rows *r, int bf16))                                       \
     X(sum_parts, (float *dst, const float *part, size_t stride, size_t count, size_t n))           \

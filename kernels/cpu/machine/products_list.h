@@ -24,10 +24,16 @@ static inline size_t rlhf__head_blocks(size_t n) {
     return (n + RLHF__HEAD_BLOCK - 1) / RLHF__HEAD_BLOCK;
 }
 
-// The derivatives of the loss by the values of one row.
+// What follows the product with the matrix: z = x scale and, unless cap is 0, cap tanh(z / cap).
+struct rlhf__head_map {
+    float scale, cap;
+};
+
+// The derivatives of the loss by the values of one row, and what made its logits.
 struct rlhf__head_grad {
     float d_logp, d_entropy, d_kl;
     int32_t target;
+    struct rlhf__head_map map;
 };
 
 // Multiplies rows of A with one panel of B: C[m, columns] = A[m, k] B + bias. If `accumulate` or
@@ -68,11 +74,12 @@ struct rlhf__adam_step {
 // column_sums  db[c] += sum over rows of dy[row][c]; rows of dy are `stride` elements apart. f32
 //              rows are summed at three levels (hot_optim.c)
 // weighted_sums  dw[c] += sum over rows of dy[row] x[row][c], a chain of vf_fma in row order
+// head_map     turns n products with the matrix into logits, in place
 // head_stat    sets max, log_sum and, if requested, entropy; sums (NULL allowed): see head_sums.
 //              `it` is 1 / temperature, here and below
 // head_kl      needs head_stat; sets kl, ref_max, ref_log_sum from the reference's row r
-// head_grad    dz[n] (f32 or bf16) = derivative w.r.t. the unscaled logits; r NULL if d_kl is 0;
-//              dz may alias z in f32
+// head_grad    dz[n] (f32 or bf16) = derivative w.r.t. the products with the matrix; r NULL if d_kl
+//              is 0; dz may alias z in f32
 // head_divergence  needs head_kl; replaces kl by the forward divergence (beta 0) or Jensen-Shannon
 // head_divergence_grad  like head_grad, if kl is from head_divergence
 // head_sums    sums[i] = the sum of exp((z - max) it) over block i of RLHF__HEAD_BLOCK elements
@@ -99,6 +106,7 @@ struct rlhf__adam_step {
     X(column_sums, (float *db, const void *dy, int bf16, size_t rows, size_t cols, size_t stride)) \
     X(weighted_sums,                                                                               \
       (float *dw, const float *x, const float *dy, size_t rows, size_t cols, size_t stride))       \
+    X(head_map, (float *z, size_t n, struct rlhf__head_map map))                                   \
     X(head_stat,                                                                                   \
       (struct rlhf__head_stat * s, const float *z, size_t n, float it, int entropy, double *sums)) \
     X(head_kl, (struct rlhf__head_stat * s, const float *z, const float *r, size_t n, float it))   \

@@ -1,5 +1,5 @@
-// hot_act.c: GELU (tanh and erf forms), ReLU and SiLU with their derivatives, and gated units.
-// Compiled once per instruction-set level (vec.h).
+// hot_act.c: GELU (tanh and erf forms), ReLU, squared ReLU and SiLU with their derivatives, and
+// gated units. Compiled once per instruction-set level (vec.h).
 //
 // SiLU: f = x s, s = 1 / (1 + e^-x); f' = s (1 + x (1 - s)).
 // GELU tanh: f = x s, s = 1 / (1 + e^-2u), u = sqrt(2/pi) (x + 0.044715 x^3), because
@@ -15,6 +15,14 @@
 
 static inline vf relu(vf x) { return vf_gt(vf_zero(), x, vf_zero(), x); }
 static inline vf relu_d(vf x, vf dy) { return vf_gt(x, vf_zero(), dy, vf_zero()); }
+
+static inline vf relu2(vf x) {
+    const vf r = relu(x);
+    return vf_mul(r, r);
+}
+static inline vf relu2_d(vf x, vf dy) {
+    return vf_gt(x, vf_zero(), vf_mul(dy, vf_add(x, x)), vf_zero());
+}
 
 static inline vf sigmoid(vf x) {
     vf e = vf_exp(vf_sub(vf_zero(), x));
@@ -125,6 +133,7 @@ static inline vf gelu_erf_d(vf x, vf dy) {
 
 #define KIND(f) FORWARD(f) BACKWARD(f##_d) GATED(f)
 KIND(relu)
+KIND(relu2)
 KIND(gelu_tanh)
 KIND(gelu_erf)
 KIND(silu)
@@ -139,6 +148,9 @@ void RLHF__HOT(act)(void *out, const void *x, int kind, int bf16, size_t n) {
         break;
     case RLHF_ACT_SILU:
         bf16 ? silu_bf16(out, x, n) : silu_f32(out, x, n);
+        break;
+    case RLHF_ACT_RELU2:
+        bf16 ? relu2_bf16(out, x, n) : relu2_f32(out, x, n);
         break;
     default:
         bf16 ? relu_bf16(out, x, n) : relu_f32(out, x, n);
@@ -157,6 +169,9 @@ void RLHF__HOT(act_bwd)(void *dx, const void *dy, const void *x, int kind, int b
     case RLHF_ACT_SILU:
         bf16 ? silu_d_bf16(dx, dy, x, n) : silu_d_f32(dx, dy, x, n);
         break;
+    case RLHF_ACT_RELU2:
+        bf16 ? relu2_d_bf16(dx, dy, x, n) : relu2_d_f32(dx, dy, x, n);
+        break;
     default:
         bf16 ? relu_d_bf16(dx, dy, x, n) : relu_d_f32(dx, dy, x, n);
         break;
@@ -173,6 +188,9 @@ void RLHF__HOT(gate)(void *out, const void *a, const void *b, int kind, int bf16
         break;
     case RLHF_ACT_SILU:
         silu_gate(out, a, b, bf16, n);
+        break;
+    case RLHF_ACT_RELU2:
+        relu2_gate(out, a, b, bf16, n);
         break;
     default:
         relu_gate(out, a, b, bf16, n);
@@ -191,6 +209,9 @@ void RLHF__HOT(gate_bwd)(void *da, void *db, const void *dy, const void *a, cons
         break;
     case RLHF_ACT_SILU:
         silu_gate_bwd(da, db, dy, a, b, bf16, n);
+        break;
+    case RLHF_ACT_RELU2:
+        relu2_gate_bwd(da, db, dy, a, b, bf16, n);
         break;
     default:
         relu_gate_bwd(da, db, dy, a, b, bf16, n);

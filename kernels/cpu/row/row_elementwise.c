@@ -106,10 +106,11 @@ static rlhf_status add_all(void *ctx, rlhf_dev x, const rlhf_dev *src, uint32_t 
 }
 
 static rlhf_status check_act(struct rlhf__cpu *cpu, const char *op, int32_t kind, int32_t dtype) {
-    if (kind < RLHF_ACT_GELU_TANH || kind > RLHF_ACT_SILU)
+    if (kind < RLHF_ACT_GELU_TANH || kind > RLHF_ACT_RELU2)
         return rlhf__cpu_fail(
             cpu, RLHF_E_UNSUPPORTED,
-            "%s: kind is %d, known are gelu_tanh 1, gelu_erf 2, relu 3 and silu 4", op, kind);
+            "%s: kind is %d, known are gelu_tanh 1, gelu_erf 2, relu 3, silu 4 and relu2 5", op,
+            kind);
     return rlhf__cpu_check_dtype(cpu, op, dtype);
 }
 

@@ -11,7 +11,7 @@ static rlhf_status check_positions(struct rlhf__cpu *cpu, const char *op, rlhf_d
 }
 
 static rlhf_status embed(void *ctx, rlhf_dev out, rlhf_dev ids, rlhf_dev pos, rlhf_dev wte,
-                         rlhf_dev wpe, uint32_t rows, int32_t d) {
+                         rlhf_dev wpe, double scale, uint32_t rows, int32_t d) {
     struct rlhf__cpu *cpu = ctx;
     RLHF_TRY(rlhf__cpu_check_d(cpu, "embed", d));
     RLHF_TRY(check_positions(cpu, "embed", pos, wpe));
@@ -23,7 +23,7 @@ static rlhf_status embed(void *ctx, rlhf_dev out, rlhf_dev ids, rlhf_dev pos, rl
     for (int64_t i = 0; i < count; i++) {
         uint64_t t = (uint64_t)i * piece;
         cpu->hot.embed(rlhf__cpu_f32(out) + t * width, id + t, po ? po + t : NULL,
-                       rlhf__cpu_f32(wte), rlhf__cpu_f32(wpe),
+                       rlhf__cpu_f32(wte), rlhf__cpu_f32(wpe), (float)scale,
                        rlhf__split_len(rows, piece, (uint64_t)i), width);
     }
     return RLHF_OK;
@@ -42,7 +42,8 @@ static rlhf_status check_ids(struct rlhf__cpu *cpu, const char *what, const int3
 // Two tokens may use the same row of the table, so the columns are divided among the threads, and
 // not the tokens. Each column adds up its tokens in order.
 static rlhf_status embed_bwd(void *ctx, rlhf_dev dwte, rlhf_dev dwpe, rlhf_dev dout, rlhf_dev ids,
-                             rlhf_dev pos, uint32_t rows, int32_t d, int32_t vocab, int32_t n_pos) {
+                             rlhf_dev pos, double scale, uint32_t rows, int32_t d, int32_t vocab,
+                             int32_t n_pos) {
     struct rlhf__cpu *cpu = ctx;
     const int32_t *id = rlhf__cpu_i32(ids), *po = rlhf__cpu_i32(pos);
     RLHF_TRY(rlhf__cpu_check_d(cpu, "embed_bwd", d));
@@ -58,9 +59,11 @@ static rlhf_status embed_bwd(void *ctx, rlhf_dev dwte, rlhf_dev dwpe, rlhf_dev d
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int64_t i = 0; i < count; i++) {
         size_t c0 = (size_t)i * piece, c1 = c0 + rlhf__split_len(width, piece, (uint64_t)i);
-        cpu->hot.embed_bwd(rlhf__cpu_f32(dwte), rlhf__cpu_f32(dout), id, rows, width, c0, c1);
+        cpu->hot.embed_bwd(rlhf__cpu_f32(dwte), rlhf__cpu_f32(dout), id, (float)scale, rows, width,
+                           c0, c1);
         if (po)
-            cpu->hot.embed_bwd(rlhf__cpu_f32(dwpe), rlhf__cpu_f32(dout), po, rows, width, c0, c1);
+            cpu->hot.embed_bwd(rlhf__cpu_f32(dwpe), rlhf__cpu_f32(dout), po, 1.0f, rows, width, c0,
+                               c1);
     }
     return RLHF_OK;
 }

@@ -79,7 +79,7 @@ static rlhf_status norm_bwd(void *ctx, rlhf_dev dx, int32_t accumulate, rlhf_dev
 }
 
 static rlhf_status rms_norm(void *ctx, rlhf_dev out, int32_t out_dtype, rlhf_dev stats, rlhf_dev x,
-                            rlhf_dev gamma, double eps, uint32_t rows, int32_t d) {
+                            rlhf_dev gamma, double offset, double eps, uint32_t rows, int32_t d) {
     struct rlhf__cpu *cpu = ctx;
     RLHF_TRY(rlhf__cpu_check_d(cpu, "rms_norm", d));
     RLHF_TRY(rlhf__cpu_check_dtype(cpu, "rms_norm", out_dtype));
@@ -92,7 +92,7 @@ static rlhf_status rms_norm(void *ctx, rlhf_dev out, int32_t out_dtype, rlhf_dev
         uint64_t r = (uint64_t)i * piece;
         cpu->hot.rms_norm(rlhf__cpu_mem(rlhf_dev_at(out, r * width * size)), out_dtype == RLHF_BF16,
                           stats ? rlhf__cpu_f32(stats) + r : NULL, rlhf__cpu_f32(x) + r * width,
-                          rlhf__cpu_f32(gamma), (float)eps,
+                          rlhf__cpu_f32(gamma), (float)offset, (float)eps,
                           rlhf__split_len(rows, piece, (uint64_t)i), width);
     }
     return RLHF_OK;
@@ -100,7 +100,7 @@ static rlhf_status rms_norm(void *ctx, rlhf_dev out, int32_t out_dtype, rlhf_dev
 
 static rlhf_status rms_norm_bwd(void *ctx, rlhf_dev dx, int32_t accumulate, rlhf_dev dgamma,
                                 rlhf_dev dy, int32_t dy_dtype, rlhf_dev x, rlhf_dev stats,
-                                rlhf_dev gamma, uint32_t rows, int32_t d) {
+                                rlhf_dev gamma, double offset, uint32_t rows, int32_t d) {
     struct rlhf__cpu *cpu = ctx;
     RLHF_TRY(rlhf__cpu_check_d(cpu, "rms_norm_bwd", d));
     RLHF_TRY(rlhf__cpu_check_dtype(cpu, "rms_norm_bwd", dy_dtype));
@@ -120,7 +120,7 @@ static rlhf_status rms_norm_bwd(void *ctx, rlhf_dev dx, int32_t accumulate, rlhf
         cpu->hot.rms_norm_bwd(rlhf__cpu_f32(dx) + r * width, accumulate, part,
                               rlhf__cpu_mem(rlhf_dev_at(dy, r * width * size)),
                               dy_dtype == RLHF_BF16, rlhf__cpu_f32(x) + r * width,
-                              rlhf__cpu_f32(stats) + r, rlhf__cpu_f32(gamma),
+                              rlhf__cpu_f32(stats) + r, rlhf__cpu_f32(gamma), (float)offset,
                               rlhf__split_len(rows, piece, (uint64_t)i), width);
     }
     if (dgamma) cpu->hot.sum_parts(rlhf__cpu_f32(dgamma), ws, width, (size_t)count, width);

@@ -41,6 +41,7 @@ rlhf_status rlhf__rope_read(struct rlhf__cuda *cu, const char *op, struct rlhf__
     a->half = a->dim / 2;
     a->n_pos = g.n_pos;
     a->eps = (float)g.eps;
+    a->offset = (float)g.gamma_offset;
     a->fault = cu->fault;
     *dtype = g.dtype;
     return RLHF_OK;
@@ -123,8 +124,8 @@ static __global__ void __launch_bounds__(32 * WARPS) rope_norm(rlhf__rope_args a
         rlhf__load<WIDE>(cosine, turn, c, a.half);
         rlhf__load<WIDE>(sine, turn + a.half, c, a.half);
         for (int j = 0; j < N; j++) {
-            u[j] = low[j] * (u[j] * rinv);
-            v[j] = high[j] * (v[j] * rinv);
+            u[j] = (a.offset + low[j]) * (u[j] * rinv);
+            v[j] = (a.offset + high[j]) * (v[j] * rinv);
             rlhf__rope_pair(&u[j], &v[j], cosine[j], sine[j]);
         }
         rlhf__store<WIDE>(line, u, c, a.half);

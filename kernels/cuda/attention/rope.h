@@ -17,7 +17,7 @@ struct rlhf__rope_args {
     uint32_t rows, heads, queries; // heads: total number for queries and keys
     uint32_t dim, half;
     int32_t n_pos;
-    float eps;
+    float eps, offset; // offset: added to the gammas
     struct rlhf__fault *fault;
     int code; // code of the fault that an invalid position raises
 };

@@ -1,4 +1,5 @@
-// rope_bwd.cu: the derivative of rope.cu. With n = gamma xhat, xhat = x r:
+// rope_bwd.cu: the derivative of rope.cu. With gamma standing for offset + gamma and n = gamma
+// xhat, xhat = x r:
 //   dn_c = dy_c cos + dy_{c+h} sin, dn_{c+h} = dy_{c+h} cos - dy_c sin;
 //   dgamma += dn xhat, dx = (gamma dn - xhat mean(gamma dn xhat)) r.
 #include "attention/rope.h"
@@ -46,7 +47,8 @@ static __global__ void __launch_bounds__(32 * WARPS) rope_bwd_dx(rlhf__rope_args
         rlhf__load<WIDE>(low, gamma, c, a.half);
         rlhf__load<WIDE>(high, gamma + a.half, c, a.half);
         for (int j = 0; j < N; j++)
-            sum = fmaf(high[j] * v[j], q[j], fmaf(low[j] * u[j], p[j], sum));
+            sum = fmaf((a.offset + high[j]) * v[j], q[j],
+                       fmaf((a.offset + low[j]) * u[j], p[j], sum));
     }
     sum = rlhf__warp_sum(sum) / (float)a.dim;
     for (uint32_t c = lane * N; c < a.half; c += PAIRS) {
@@ -54,8 +56,8 @@ static __global__ void __launch_bounds__(32 * WARPS) rope_bwd_dx(rlhf__rope_args
         rlhf__load<WIDE>(low, gamma, c, a.half);
         rlhf__load<WIDE>(high, gamma + a.half, c, a.half);
         for (int j = 0; j < N; j++) {
-            u[j] = fmaf(-p[j], sum, low[j] * u[j]) * rinv;
-            v[j] = fmaf(-q[j], sum, high[j] * v[j]) * rinv;
+            u[j] = fmaf(-p[j], sum, (a.offset + low[j]) * u[j]) * rinv;
+            v[j] = fmaf(-q[j], sum, (a.offset + high[j]) * v[j]) * rinv;
         }
         rlhf__store<WIDE>(line, u, c, a.half);
         rlhf__store<WIDE>(line + a.half, v, c, a.half);

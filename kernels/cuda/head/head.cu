@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { MAP_THREADS = 256 };
+
 rlhf_status rlhf__head_dist(struct rlhf__cuda *cu, const char *op, rlhf_dist *d,
                             const rlhf_dist *from, int32_t vocab, struct rlhf__dist_rule *rule) {
     if (!from) return rlhf__cuda_fail(cu, RLHF_E_INVALID, "%s: the distribution is NULL", op);
@@ -56,12 +58,38 @@ static struct rlhf__cuda_product_spec logits_spec(const rlhf_weight *w, uint32_t
     return s;
 }
 
+rlhf_status rlhf__head_map_read(struct rlhf__cuda *cu, const char *op, struct rlhf__head_map *m,
+                                double scale, double cap) {
+    if (!(scale >= 0.0 && isfinite(scale)))
+        return rlhf__cuda_fail(cu, RLHF_E_INVALID, "%s: the logit scale is %g, must be above 0", op,
+                               scale);
+    if (!(cap >= 0.0 && isfinite(cap)))
+        return rlhf__cuda_fail(cu, RLHF_E_INVALID, "%s: the softcap is %g, must not be negative",
+                               op, cap);
+    m->scale = scale == 0.0 ? 1.0f : (float)scale;
+    m->cap = (float)cap;
+    return RLHF_OK;
+}
+
+static __global__ void __launch_bounds__(MAP_THREADS)
+    map_logits(float *z, uint64_t n, struct rlhf__head_map m) {
+    const uint64_t i = (uint64_t)blockIdx.x * MAP_THREADS + threadIdx.x;
+    if (i >= n) return;
+    const float v = z[i] * m.scale;
+    z[i] = m.cap > 0.0f ? m.cap * rlhf__tanhf(v / m.cap) : v;
+}
+
 rlhf_status rlhf__head_logits(struct rlhf__cuda *cu, float *logits, const void *hidden,
-                              const rlhf_weight *w, uint32_t rows) {
+                              const rlhf_weight *w, uint32_t rows, struct rlhf__head_map m) {
     struct rlhf__cuda_product_spec s = logits_spec(w, rows);
     s.left.ptr = hidden;
     s.out = logits;
-    return rlhf__cuda_product(cu, &s);
+    RLHF_TRY(rlhf__cuda_product(cu, &s));
+    if (m.scale == 1.0f && m.cap == 0.0f) return RLHF_OK;
+    const uint64_t n = (uint64_t)rows * (uint64_t)w->n_pad;
+    RUN(cu, map_logits, dim3((unsigned)((n + MAP_THREADS - 1) / MAP_THREADS)), dim3(MAP_THREADS), 0,
+        logits, n, m);
+    return RLHF_OK;
 }
 
 uint32_t rlhf__head_fit(uint64_t budget, uint64_t bytes) {
@@ -85,6 +113,8 @@ rlhf_status rlhf__head_read(struct rlhf__cuda *cu, const char *op, struct rlhf__
                                "model, %d",
                                op, a->ref_d, a->d);
     RLHF_TRY(rlhf__head_weight(cu, op, a->weight, a->d, a->vocab, a->dtype));
+    RLHF_TRY(rlhf__head_map_read(cu, op, &c->map, a->logit_scale, a->softcap));
+    RLHF_TRY(rlhf__head_map_read(cu, op, &c->ref_map, a->ref_logit_scale, a->ref_softcap));
     c->with_ref = backward ? a->d_kl != NULL : a->kl != NULL;
     if (c->with_ref) RLHF_TRY(rlhf__head_weight(cu, op, a->ref_weight, a->d, a->vocab, a->dtype));
     if (a->support && rlhf__head_cuts(c->rule))
@@ -121,6 +151,10 @@ struct rlhf__cuda_kept rlhf__head_kept(const struct rlhf__cuda *cu,
     k.generation = cu->weight_generation;
     k.rows = a->rows;
     k.dist = c->dist;
+    k.map[0] = c->map.scale;
+    k.map[1] = c->map.cap;
+    k.map[2] = c->with_ref ? c->ref_map.scale : 0.0;
+    k.map[3] = c->with_ref ? c->ref_map.cap : 0.0;
     return k;
 }
 
@@ -137,9 +171,11 @@ int rlhf__head_serves(const struct rlhf__cuda_kept *have, const struct rlhf__cud
     return have->valid && have->rows == want->rows && have->with_ref >= want->with_ref &&
            have->weight == want->weight && have->generation == want->generation &&
            same_dist(&have->dist, &want->dist) && same_range(have->from[0], want->from[0]) &&
-           same_range(have->from[2], want->from[2]) &&
+           same_range(have->from[2], want->from[2]) && have->map[0] == want->map[0] &&
+           have->map[1] == want->map[1] &&
            (!want->with_ref ||
-            (have->ref_weight == want->ref_weight && same_range(have->from[1], want->from[1])));
+            (have->ref_weight == want->ref_weight && have->map[2] == want->map[2] &&
+             have->map[3] == want->map[3] && same_range(have->from[1], want->from[1])));
 }
 
 // ---- workspaces ----

@@ -19,11 +19,17 @@ struct rlhf__cuda_head_stat {
     uint64_t cut;                                          // see rlhf__cut_of
 };
 
+// What follows the product with the matrix: z = x scale and, unless cap is 0, cap tanh(z / cap).
+struct rlhf__head_map {
+    float scale, cap;
+};
+
 // The arguments of lm_head and lm_head_bwd, copied and checked.
 struct rlhf__head_call {
     rlhf_lm_head a;
     rlhf_dist dist;
     struct rlhf__dist_rule rule;
+    struct rlhf__head_map map, ref_map;
     int with_ref;
     uint64_t ld; // row stride of logits: n_pad
 };
@@ -49,9 +55,13 @@ static inline bool rlhf__head_cuts(const struct rlhf__dist_rule &r) {
     return r.top_k > 0 || r.top_p < 1.0 || r.has_least;
 }
 
-// logits f32 [rows, n_pad] = hidden[rows, d] W. [step]
+// Sets *m to the members of rlhf_lm_head. Returns RLHF_E_INVALID if they are not allowed. [step]
+rlhf_status rlhf__head_map_read(struct rlhf__cuda *cu, const char *op, struct rlhf__head_map *m,
+                                double scale, double cap);
+
+// logits f32 [rows, n_pad] = hidden[rows, d] W, mapped. [step]
 rlhf_status rlhf__head_logits(struct rlhf__cuda *cu, float *logits, const void *hidden,
-                              const rlhf_weight *w, uint32_t rows);
+                              const rlhf_weight *w, uint32_t rows, struct rlhf__head_map m);
 
 // Returns how many rows fit in the budget. `bytes` is the size of one row. The result is a multiple
 // of 64, at least 64, and at most one chunk.

@@ -1,9 +1,10 @@
-// head_bwd.cu: lm_head_bwd. Computes the derivatives of the logits and, from these, the derivatives
-// of the hidden states and the weight.
+// head_bwd.cu: lm_head_bwd. Computes the derivatives of the logits' products and, from these, the
+// derivatives of the hidden states and the weight.
 //
 // With p = softmax over the kept set (treated as constant), H the entropy, K the kl, y the target:
 //   d loss / d logit v = it (d_logp ([v = y] - p_v) - d_entropy p_v (log p_v + H)
 //                            + d_kl p_v (log p_v - log q_v - K))
+// By the product of hidden state and weight, it has one more factor: scale (1 - tanh^2).
 #include "head/dist_cut.h"
 #include "head/head.h"
 #include "machine/table.h"
@@ -16,6 +17,7 @@ struct grad_args {
     uint32_t words, first;   // first: index of the first row in the call
     int32_t n;
     float it;
+    struct rlhf__head_map map;
     const struct rlhf__cuda_head_stat *stat; // [rows]
     const int32_t *target;                   // [rows]
     const float *d_logp, *d_entropy, *d_kl;  // [rows]; NULL: 0
@@ -53,6 +55,14 @@ static __device__ __forceinline__ int32_t grad_target(const struct grad_args &a,
     const float z = r.z[id];
     if (!(z > -__uint_as_float(0x7f800000u))) return -1;
     return rlhf__cut_keeps(cut, z, id, a.n, rlhf__dist_id_bits(a.n)) ? id : -1;
+}
+
+// The derivative of a logit over the temperature by its product.
+static __device__ __forceinline__ float slope_at(float z, const struct grad_args &a) {
+    const float slope = a.it * a.map.scale;
+    if (a.map.cap == 0.0f) return slope;
+    const float t = z / a.map.cap;
+    return slope * fmaxf(0.0f, fmaf(-t, t, 1.0f));
 }
 
 // Computes dz[rows, ld], which may be z.
@@ -93,8 +103,9 @@ static __global__ void __launch_bounds__(RLHF__DIST_THREADS) head_grad(T *dz, st
                 const float lq = rlhf__dist_log_weight(q[j], st.ref_max, a.it) - st.ref_log_sum;
                 f = fmaf(-d_kl, lp - lq - st.kl, f);
             }
-            g[j] = p == 0.0f ? 0.0f : -a.it * (p * f);
-            if (id == target) g[j] += a.it * d_logp;
+            const float slope = slope_at(v[j], a);
+            g[j] = p == 0.0f ? 0.0f : -slope * (p * f);
+            if (id == target) g[j] += slope * d_logp;
         }
         put4(dz + row * a.ld + 4 * c, g);
     }
@@ -115,6 +126,7 @@ static rlhf_status block_grad(struct rlhf__cuda *cu, const struct rlhf__head_cal
     k.first = b->first;
     k.n = a->vocab;
     k.it = c->rule.it;
+    k.map = c->map;
     k.stat = b->stat;
     k.target = rlhf__cuda_i32(a->target) + b->first;
     k.d_logp = at(a->d_logp, b->first);

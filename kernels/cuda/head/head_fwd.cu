@@ -144,10 +144,10 @@ rlhf_status rlhf__head_fill(struct rlhf__cuda *cu, const struct rlhf__head_call 
     const rlhf_lm_head *a = &c->a;
     const uint64_t skip = (uint64_t)b->first * (uint64_t)a->d * rlhf_dtype_size(a->dtype);
     RLHF_TRY(rlhf__head_logits(cu, b->logits, rlhf__cuda_mem(rlhf_dev_at(a->hidden, skip)),
-                               a->weight, b->rows));
+                               a->weight, b->rows, c->map));
     if (b->ref)
         RLHF_TRY(rlhf__head_logits(cu, b->ref, rlhf__cuda_mem(rlhf_dev_at(a->ref_hidden, skip)),
-                                   a->ref_weight, b->rows));
+                                   a->ref_weight, b->rows, c->ref_map));
     struct rows_args k = {};
     k.z = b->logits;
     k.ref = b->ref;

@@ -16,6 +16,7 @@ struct sample_args {
     uint32_t words, first; // support words per row; index of the first row in the call
     int32_t n;
     struct rlhf__dist_rule drawn, scored;
+    struct rlhf__head_map map;
     uint64_t seed, stream;
     const uint64_t *counter; // [rows]
     int32_t *id;             // [rows]
@@ -256,6 +257,7 @@ static rlhf_status sample_read(struct rlhf__cuda *cu, rlhf_lm_sample *a, rlhf_di
         return rlhf__cuda_fail(cu, RLHF_E_INVALID,
                                "lm_sample: %s is NULL; with id set, counter and logp are too",
                                a->counter ? "logp" : "counter");
+    RLHF_TRY(rlhf__head_map_read(cu, op, &k->map, a->logit_scale, a->softcap));
     return rlhf__head_weight(cu, op, a->weight, a->d, a->vocab, a->dtype);
 }
 
@@ -284,7 +286,7 @@ static rlhf_status sample_all(struct rlhf__cuda *cu, const rlhf_lm_sample *a,
         k.logp += first;
         if (k.support) k.support += (uint64_t)first * k.words;
         RLHF_TRY(rlhf__head_logits(cu, (float *)z, rlhf__cuda_mem(rlhf_dev_at(a->hidden, skip)),
-                                   a->weight, rows));
+                                   a->weight, rows, k.map));
         if (rlhf__head_cuts(k.drawn) || rlhf__head_cuts(k.scored))
             RUN(cu, sample_rows<true>, dim3(rows), threads, 0, k);
         else

@@ -64,6 +64,7 @@ struct rlhf__cuda_kept {
     uint64_t generation; // weight_generation when the logits were kept
     uint32_t rows;
     rlhf_dist dist;
+    double map[4]; // logit_scale, softcap, and those of the reference
 };
 
 enum {

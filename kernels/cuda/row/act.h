@@ -31,6 +31,8 @@ template <int KIND> static __device__ __forceinline__ float rlhf__act_of(float x
         return x * rlhf__normal_cdf(x, &density);
     case RLHF_ACT_SILU:
         return x * rlhf__sigmoidf(x, &density);
+    case RLHF_ACT_RELU2:
+        return x > 0.0f ? x * x : 0.0f * x;
     default:
         return x < 0.0f ? 0.0f : x;
     }
@@ -53,9 +55,10 @@ template <int KIND> static __device__ __forceinline__ float rlhf__act_slope(floa
     return fmaf(x, density, cdf);
 }
 
-// dy f'(x). For x <= 0, ReLU's result is 0, even if dy is infinite or NaN.
+// dy f'(x). For x <= 0, the result of ReLU and of its square is 0, even if dy is infinite or NaN.
 template <int KIND> static __device__ __forceinline__ float rlhf__act_back(float x, float dy) {
     if (KIND == RLHF_ACT_RELU) return x > 0.0f ? dy : 0.0f;
+    if (KIND == RLHF_ACT_RELU2) return x > 0.0f ? dy * (x + x) : 0.0f;
     return dy * rlhf__act_slope<KIND>(x);
 }
 

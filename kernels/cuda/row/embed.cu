@@ -9,8 +9,8 @@ enum { N = 4, THREADS = 256, WARPS = 4, COLUMNS = 32 * N, BATCH = 4 };
 template <bool WIDE>
 static __global__ void __launch_bounds__(THREADS)
     embed_rows(float *out, const int32_t *ids, const int32_t *pos, const float *wte,
-               const float *wpe, uint32_t rows, uint32_t d, uint32_t groups, int64_t n_ids,
-               int64_t n_pos, struct rlhf__fault *fault) {
+               const float *wpe, float scale, uint32_t rows, uint32_t d, uint32_t groups,
+               int64_t n_ids, int64_t n_pos, struct rlhf__fault *fault) {
     const uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x;
     const uint64_t t = i / groups, c = i % groups * N;
     if (t >= rows) return;
@@ -28,7 +28,10 @@ static __global__ void __launch_bounds__(THREADS)
     if (pos) {
         rlhf__load<WIDE>(b, wpe + (uint64_t)p * d, c, d);
         for (int j = 0; j < N; j++)
-            a[j] += b[j];
+            a[j] = fmaf(a[j], scale, b[j]);
+    } else {
+        for (int j = 0; j < N; j++)
+            a[j] *= scale;
     }
     rlhf__store<WIDE>(out + t * d, a, c, d);
 }
@@ -42,7 +45,7 @@ static rlhf_status check_positions(struct rlhf__cuda *cu, const char *op, rlhf_d
 }
 
 static rlhf_status embed(void *ctx, rlhf_dev out, rlhf_dev ids, rlhf_dev pos, rlhf_dev wte,
-                         rlhf_dev wpe, uint32_t rows, int32_t d) {
+                         rlhf_dev wpe, double scale, uint32_t rows, int32_t d) {
     struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
     RLHF_TRY(rlhf__cuda_check_d(cu, "embed", d));
     RLHF_TRY(check_positions(cu, "embed", pos, wpe));
@@ -60,17 +63,17 @@ static rlhf_status embed(void *ctx, rlhf_dev out, rlhf_dev ids, rlhf_dev pos, rl
     const dim3 grid((unsigned)(((uint64_t)rows * groups + THREADS - 1) / THREADS));
     rlhf__cuda_wrote(cu, o, rows * row_bytes);
     RUN(cu, (wide ? embed_rows<true> : embed_rows<false>), grid, dim3(THREADS), 0, o,
-        rlhf__cuda_i32(ids), rlhf__cuda_i32(pos), e, p, rows, (uint32_t)d, groups, n_ids, n_pos,
-        cu->fault);
+        rlhf__cuda_i32(ids), rlhf__cuda_i32(pos), e, p, (float)scale, rows, (uint32_t)d, groups,
+        n_ids, n_pos, cu->fault);
     return rlhf__cuda_done(cu);
 }
 
 // ---- backward ----
 //
-// dtable[idx[t]] += dout[t]. One warp processes one token and 128 columns. The warp of the first
-// token with an id searches for the other tokens with this id, and adds all their rows in order.
-// The warp of a later token finds an earlier one and returns. This needs no sorting and no atomics,
-// and it adds the rows in the order of the tokens.
+// dtable[idx[t]] += scale dout[t]. One warp processes one token and 128 columns. The warp of the
+// first token with an id searches for the other tokens with this id, and adds all their rows in
+// order. The warp of a later token finds an earlier one and returns. This needs no sorting and no
+// atomics, and it adds the rows in the order of the tokens.
 
 // True if a token before t has this id. Searches backwards from t, because repeated tokens are
 // usually near each other.
@@ -85,11 +88,12 @@ static __device__ __forceinline__ bool seen_before(const int32_t *idx, uint32_t 
     return false;
 }
 
-// For each bit i that is set in `hits`, from the lowest onward, add row at + i of dout. BATCH rows
-// are loaded together.
+// For each bit i that is set in `hits`, from the lowest onward, add row at + i of dout, scaled.
+// BATCH rows are loaded together.
 template <bool WIDE>
 static __device__ __forceinline__ void add_hits(float (&sum)[N], const float *dout, uint32_t at,
-                                                unsigned hits, uint64_t c, uint32_t d) {
+                                                unsigned hits, uint64_t c, uint32_t d,
+                                                float scale) {
     while (hits) {
         float v[BATCH][N];
         bool has[BATCH];
@@ -102,14 +106,14 @@ static __device__ __forceinline__ void add_hits(float (&sum)[N], const float *do
         }
         for (int b = 0; b < BATCH; b++)
             for (int j = 0; has[b] && j < N; j++)
-                sum[j] += v[b][j];
+                sum[j] = fmaf(v[b][j], scale, sum[j]);
     }
 }
 
 template <bool WIDE>
 static __global__ void __launch_bounds__(32 * WARPS)
-    embed_bwd_rows(float *dtable, const float *dout, const int32_t *idx, uint32_t rows, uint32_t d,
-                   int32_t limit, int code, struct rlhf__fault *fault) {
+    embed_bwd_rows(float *dtable, const float *dout, const int32_t *idx, float scale, uint32_t rows,
+                   uint32_t d, int32_t limit, int code, struct rlhf__fault *fault) {
     const uint32_t t = blockIdx.x * WARPS + threadIdx.x / 32, lane = threadIdx.x % 32;
     if (t >= rows) return;
     const int32_t id = idx[t];
@@ -130,13 +134,13 @@ static __global__ void __launch_bounds__(32 * WARPS)
         }
         for (int k = 0; k < 4; k++)
             add_hits<WIDE>(sum, dout, at + (unsigned)(32 * k), __ballot_sync(~0u, there[k] == id),
-                           c, d);
+                           c, d, scale);
     }
     rlhf__store<WIDE>(to, sum, c, d);
 }
 
 static rlhf_status one_table(struct rlhf__cuda *cu, rlhf_dev dtable, rlhf_dev dout, rlhf_dev idx,
-                             uint32_t rows, int32_t d, int32_t limit, int code) {
+                             float scale, uint32_t rows, int32_t d, int32_t limit, int code) {
     const uint64_t width = (uint64_t)d;
     float *const to = rlhf__cuda_f32(dtable);
     const float *const from = rlhf__cuda_f32(dout);
@@ -144,12 +148,13 @@ static rlhf_status one_table(struct rlhf__cuda *cu, rlhf_dev dtable, rlhf_dev do
     const dim3 grid((rows + WARPS - 1) / WARPS, ((unsigned)d + COLUMNS - 1) / COLUMNS);
     rlhf__cuda_wrote(cu, to, (uint64_t)limit * width * sizeof *to);
     RUN(cu, (wide ? embed_bwd_rows<true> : embed_bwd_rows<false>), grid, dim3(32 * WARPS), 0, to,
-        from, rlhf__cuda_i32(idx), rows, (uint32_t)d, limit, code, cu->fault);
+        from, rlhf__cuda_i32(idx), scale, rows, (uint32_t)d, limit, code, cu->fault);
     return RLHF_OK;
 }
 
 static rlhf_status embed_bwd(void *ctx, rlhf_dev dwte, rlhf_dev dwpe, rlhf_dev dout, rlhf_dev ids,
-                             rlhf_dev pos, uint32_t rows, int32_t d, int32_t vocab, int32_t n_pos) {
+                             rlhf_dev pos, double scale, uint32_t rows, int32_t d, int32_t vocab,
+                             int32_t n_pos) {
     struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
     RLHF_TRY(rlhf__cuda_check_d(cu, "embed_bwd", d));
     RLHF_TRY(check_positions(cu, "embed_bwd", pos, dwpe));
@@ -157,8 +162,10 @@ static rlhf_status embed_bwd(void *ctx, rlhf_dev dwte, rlhf_dev dwpe, rlhf_dev d
         return rlhf__cuda_fail(cu, RLHF_E_INVALID, "embed_bwd: n_pos is %d, %s", n_pos,
                                pos ? "must be at least 1" : "without positions it is 0");
     if (!rows) return RLHF_OK;
-    RLHF_TRY(one_table(cu, dwte, dout, ids, rows, d, vocab, RLHF__FAULT_EMBED_BWD_ID));
-    if (pos) RLHF_TRY(one_table(cu, dwpe, dout, pos, rows, d, n_pos, RLHF__FAULT_EMBED_BWD_POS));
+    RLHF_TRY(
+        one_table(cu, dwte, dout, ids, (float)scale, rows, d, vocab, RLHF__FAULT_EMBED_BWD_ID));
+    if (pos)
+        RLHF_TRY(one_table(cu, dwpe, dout, pos, 1.0f, rows, d, n_pos, RLHF__FAULT_EMBED_BWD_POS));
     return rlhf__cuda_done(cu);
 }
 

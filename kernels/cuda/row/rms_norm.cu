@@ -9,8 +9,8 @@ enum { N = RLHF__NORM_N, COLUMNS = RLHF__NORM_COLUMNS, WARPS = 4, CHUNK = 64 };
 
 template <class T, int GROUPS, bool WIDE>
 static __global__ void __launch_bounds__(32 * WARPS)
-    rms_rows(T *out, float *stats, const float *x, const float *gamma, float eps, uint32_t rows,
-             uint32_t d) {
+    rms_rows(T *out, float *stats, const float *x, const float *gamma, float offset, float eps,
+             uint32_t rows, uint32_t d) {
     const uint64_t t = (uint64_t)blockIdx.x * WARPS + threadIdx.x / 32;
     if (t >= rows) return; // the whole warp returns
     const rlhf__norm_row<float, GROUPS, WIDE> row(x + t * d, d);
@@ -27,7 +27,7 @@ static __global__ void __launch_bounds__(32 * WARPS)
         row.get(v, g);
         rlhf__load<WIDE>(scale, gamma, row.at(g), d);
         for (int j = 0; j < N; j++)
-            v[j] = scale[j] * (v[j] * rinv);
+            v[j] = (offset + scale[j]) * (v[j] * rinv);
         rlhf__store<WIDE>(out + t * d, v, row.at(g), d);
     }
     if (stats && row.lane == 0) stats[t] = rinv;
@@ -35,7 +35,7 @@ static __global__ void __launch_bounds__(32 * WARPS)
 
 template <class T>
 static rlhf_status rms_as(struct rlhf__cuda *cu, T *out, float *stats, const float *x,
-                          const float *gamma, float eps, uint32_t rows, uint32_t d) {
+                          const float *gamma, float offset, float eps, uint32_t rows, uint32_t d) {
     auto kernel = rms_rows<T, 0, false>;
     if (rlhf__aligned<N>(out, d) && rlhf__aligned<N>(x, d) && rlhf__aligned<N>(gamma, d))
         kernel = d <= 2 * COLUMNS    ? rms_rows<T, 2, true>
@@ -45,12 +45,12 @@ static rlhf_status rms_as(struct rlhf__cuda *cu, T *out, float *stats, const flo
     rlhf__cuda_wrote(cu, out, (uint64_t)rows * d * sizeof *out);
     if (stats) rlhf__cuda_wrote(cu, stats, rows * sizeof *stats);
     RUN(cu, kernel, dim3((rows + WARPS - 1) / WARPS), dim3(32 * WARPS), 0, out, stats, x, gamma,
-        eps, rows, d);
+        offset, eps, rows, d);
     return rlhf__cuda_done(cu);
 }
 
 static rlhf_status rms_norm(void *ctx, rlhf_dev out, int32_t out_dtype, rlhf_dev stats, rlhf_dev x,
-                            rlhf_dev gamma, double eps, uint32_t rows, int32_t d) {
+                            rlhf_dev gamma, double offset, double eps, uint32_t rows, int32_t d) {
     struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
     RLHF_TRY(rlhf__cuda_check_d(cu, "rms_norm", d));
     RLHF_TRY(rlhf__cuda_check_dtype(cu, "rms_norm", out_dtype));
@@ -58,12 +58,13 @@ static rlhf_status rms_norm(void *ctx, rlhf_dev out, int32_t out_dtype, rlhf_dev
     float *const s = rlhf__cuda_f32(stats);
     const float *const from = rlhf__cuda_f32(x), *const g = rlhf__cuda_f32(gamma);
     if (out_dtype == RLHF_BF16)
-        return rms_as(cu, rlhf__cuda_mem<rlhf__bf16>(out), s, from, g, (float)eps, rows,
-                      (uint32_t)d);
-    return rms_as(cu, rlhf__cuda_f32(out), s, from, g, (float)eps, rows, (uint32_t)d);
+        return rms_as(cu, rlhf__cuda_mem<rlhf__bf16>(out), s, from, g, (float)offset, (float)eps,
+                      rows, (uint32_t)d);
+    return rms_as(cu, rlhf__cuda_f32(out), s, from, g, (float)offset, (float)eps, rows,
+                  (uint32_t)d);
 }
 
-// ---- backward: dx = (a - xhat mean(a xhat)) r with a = gamma dy, xhat = x r ----
+// ---- backward: dx = (a - xhat mean(a xhat)) r with a = (offset + gamma) dy, xhat = x r ----
 //
 // dgamma: a chunk is 64 rows. Warp w sums rows 16 w .. 16 w + 15 of the chunk. Then the sums of the
 // 4 warps are added in order. parts.h adds the sums of the chunks. All orders are fixed.
@@ -72,6 +73,7 @@ namespace {
 struct rms_bwd_args {
     float *dx;
     const float *x, *stats, *gamma;
+    float offset;
     float *part; // [chunks, d]; NULL: skip
     uint32_t rows, d;
     int32_t accumulate;
@@ -93,7 +95,7 @@ static __device__ __forceinline__ void rms_bwd_row(const rms_bwd_args &a, const 
         rlhf__load<WIDE>(scale, a.gamma, x.at(g), a.d);
         for (int j = 0; j < N; j++) {
             const float xhat = xv[j] * rinv;
-            sum = fmaf(scale[j] * yv[j], xhat, sum);
+            sum = fmaf((a.offset + scale[j]) * yv[j], xhat, sum);
             if (SUMS > 1) sums[SUMS > 1 ? g : 0][j] = fmaf(yv[j], xhat, sums[SUMS > 1 ? g : 0][j]);
         }
     }
@@ -105,7 +107,7 @@ static __device__ __forceinline__ void rms_bwd_row(const rms_bwd_args &a, const 
         rlhf__load<WIDE>(scale, a.gamma, x.at(g), a.d);
         if (a.accumulate) rlhf__load<WIDE>(old, a.dx + t * a.d, x.at(g), a.d);
         for (int j = 0; j < N; j++) {
-            const float v = fmaf(-(xv[j] * rinv), sum, scale[j] * yv[j]) * rinv;
+            const float v = fmaf(-(xv[j] * rinv), sum, (a.offset + scale[j]) * yv[j]) * rinv;
             xv[j] = a.accumulate ? old[j] + v : v;
         }
         rlhf__store<WIDE>(a.dx + t * a.d, xv, x.at(g), a.d);
@@ -204,7 +206,7 @@ void rlhf__cuda_needs_rms_norm(struct rlhf__cuda *cu, const rlhf_call *c,
 
 static rlhf_status rms_norm_bwd(void *ctx, rlhf_dev dx, int32_t accumulate, rlhf_dev dgamma,
                                 rlhf_dev dy, int32_t dy_dtype, rlhf_dev x, rlhf_dev stats,
-                                rlhf_dev gamma, uint32_t rows, int32_t d) {
+                                rlhf_dev gamma, double offset, uint32_t rows, int32_t d) {
     struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
     RLHF_TRY(rlhf__cuda_check_d(cu, "rms_norm_bwd", d));
     RLHF_TRY(rlhf__cuda_check_dtype(cu, "rms_norm_bwd", dy_dtype));
@@ -217,6 +219,7 @@ static rlhf_status rms_norm_bwd(void *ctx, rlhf_dev dx, int32_t accumulate, rlhf
                             rlhf__cuda_f32(x),
                             rlhf__cuda_f32(stats),
                             rlhf__cuda_f32(gamma),
+                            (float)offset,
                             (float *)part,
                             rows,
                             width,

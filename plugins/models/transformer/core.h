@@ -125,6 +125,9 @@ struct rlhf_tf_arch {
     int32_t scale_by_layer; // 1: attention scores are also divided by layer + 1
     int32_t residual_init;  // 1: output matrices are initialized with init_std / sqrt(2 n_layer)
     double attn_scale, norm_eps, init_std;
+    double norm_offset;           // added to the weights of RMS norms, see rms_norm
+    double embed_scale;           // factor of the token embedding; 0 = 1
+    double logit_scale, softcap;  // of the LM head, see rlhf_lm_head
     struct rlhf_tf_rotary rotary; // its arrays are host memory, which rlhf_tf_create takes
     const char *layer_prefix;     // format with one %d, e.g. "transformer.h.%d."
     const char *base_prefix;      // e.g. "transformer."

@@ -108,7 +108,9 @@ static rlhf_status sample(struct rlhf__tf *m, const struct rlhf__tf_work *w,
                               .host_counter = some ? d.counter : s->counter,
                               .host_id = d.id,
                               .host_logp = d.logp,
-                              .host_support = d.support};
+                              .host_support = d.support,
+                              .logit_scale = m->arch.logit_scale,
+                              .softcap = m->arch.softcap};
     RLHF_TRY(m->c->lm_sample(m->c->ctx, &a));
     if (some) drawing_spread(s, &d, rlhf_support_words(rlhf__tf_outputs(m)));
     return RLHF_OK;

@@ -163,7 +163,9 @@ static rlhf_status issue(struct rlhf__tf *m, rlhf_gen *g, const rlhf_gen_step *s
         .counter = rlhf_dev_at(r->ints.p, counters_at(w->rows.n)),
         .id = r->drawn.p,
         .logp = rlhf_dev_at(r->drawn.p, rows * sizeof(int32_t)),
-        .support = s->support ? rlhf_dev_at(r->drawn.p, drawn_bytes(w->rows.n, 0)) : NULL};
+        .support = s->support ? rlhf_dev_at(r->drawn.p, drawn_bytes(w->rows.n, 0)) : NULL,
+        .logit_scale = m->arch.logit_scale,
+        .softcap = m->arch.softcap};
     return m->c->lm_sample(m->c->ctx, &a);
 }
 

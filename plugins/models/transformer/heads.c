@@ -136,6 +136,8 @@ void rlhf__tf_lm_args(const struct rlhf__tf *m, const struct rlhf__tf_work *w,
     out->dist = rlhf__tf_dist(f->dist);
     out->hidden = w->rh_p;
     out->weight = m->lm;
+    out->logit_scale = m->arch.logit_scale;
+    out->softcap = m->arch.softcap;
     out->target = w->rows.target;
     out->support = w->support_p;
     out->logp = rlhf__tf_result(&w->result, &w->rows, TF_LOGP);
@@ -147,6 +149,8 @@ void rlhf__tf_lm_args(const struct rlhf__tf *m, const struct rlhf__tf_work *w,
         out->ref_hidden = w->ref_p;
         out->ref_weight = ref->lm;
         out->ref_d = ref->arch.d == m->arch.d ? 0 : ref->arch.d;
+        out->ref_logit_scale = ref->arch.logit_scale;
+        out->ref_softcap = ref->arch.softcap;
         out->divergence = f->divergence;
         out->divergence_beta = f->divergence_beta;
     }

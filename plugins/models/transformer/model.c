@@ -23,6 +23,7 @@ rlhf_status rlhf_tf_create(const rlhf_host *host, const struct rlhf_tf_arch *arc
     m->magic = &magic_anchor;
     m->host = host;
     m->arch = *arch;
+    if (m->arch.embed_scale == 0.0) m->arch.embed_scale = 1.0;
     *self = m;
     return RLHF_OK;
 }

@@ -56,6 +56,7 @@ rlhf_rope rlhf__tf_rope_args(const struct rlhf__tf *m, const struct rlhf__tf_row
                    .n_pos = (int32_t)m->turn_rows,
                    .stride = rlhf_tf_widths(a).qkv,
                    .eps = a->norm_eps,
+                   .gamma_offset = a->norm_offset,
                    .pos = rows->pos,
                    .turn = m->turn.p,
                    .raw = raw,

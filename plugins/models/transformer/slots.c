@@ -202,7 +202,8 @@ rlhf_status rlhf_tf_activation(const rlhf_host *host, const char *key, const cha
         int32_t act;
     } known[] = {{"gelu_new", RLHF_ACT_GELU_TANH}, {"gelu_pytorch_tanh", RLHF_ACT_GELU_TANH},
                  {"gelu", RLHF_ACT_GELU_ERF},      {"relu", RLHF_ACT_RELU},
-                 {"silu", RLHF_ACT_SILU},          {"swish", RLHF_ACT_SILU}};
+                 {"silu", RLHF_ACT_SILU},          {"swish", RLHF_ACT_SILU},
+                 {"relu2", RLHF_ACT_RELU2}};
     for (size_t i = 0; name && i < sizeof known / sizeof *known; i++)
         if (!strcmp(name, known[i].name)) {
             *out = known[i].act;
@@ -210,7 +211,7 @@ rlhf_status rlhf_tf_activation(const rlhf_host *host, const char *key, const cha
         }
     return rlhf_failf(host, RLHF_E_UNSUPPORTED,
                       "config.json: %s \"%s\" is not implemented; known: silu, gelu, gelu_new, "
-                      "gelu_pytorch_tanh, relu",
+                      "gelu_pytorch_tanh, relu, relu2",
                       key, name ? name : "null");
 }
 

@@ -3,7 +3,9 @@
 #include "internal.h"
 
 #include <rlhf/draft/tap.h>
+#include <rlhf/exact.h>
 
+#include <math.h>
 #include <string.h>
 
 enum { HEAD_ROWS = 16 }; // rows computed at a time if the values of a head have been freed
@@ -120,7 +122,7 @@ static rlhf_status embedding(struct rlhf__tf *m, int32_t point, struct place *ou
         return m->c->gather(m->c->ctx, out->p, rlhf__tf_global(m, RLHF_TF_WPE)->value, r->pos,
                             r->total, d, RLHF_F32);
     return m->c->embed(m->c->ctx, out->p, r->ids, NULL, rlhf__tf_global(m, RLHF_TF_WTE)->value,
-                       NULL, r->total, d);
+                       NULL, m->arch.embed_scale, r->total, d);
 }
 
 static struct place activation(struct rlhf__tf *m, int32_t point, int32_t layer) {
@@ -324,6 +326,15 @@ static rlhf_status tap_head(void *self, int32_t head, const int32_t *row, uint32
     return RLHF_OK;
 }
 
+// The logit of a product of state and matrix, see rlhf_lm_head. tanh t = (e^2t - 1) / (e^2t + 1).
+static float logit_of(const struct rlhf__tf *m, float product) {
+    const double scale = m->arch.logit_scale, cap = m->arch.softcap;
+    const double z = scale == 0.0 ? (double)product : (double)product * scale;
+    if (cap == 0.0 || !(fabs(z) < 40.0 * cap)) return (float)(cap == 0.0 ? z : copysign(cap, z));
+    const double e = rlhf_expm1(2.0 * z / cap);
+    return (float)(cap * (e / (e + 2.0)));
+}
+
 static rlhf_status tap_logits(void *self, uint32_t first, uint32_t n, float *out) {
     struct rlhf__tf *m = self;
     struct rlhf__tf_work *w = &m->tap.work;
@@ -345,7 +356,10 @@ static rlhf_status tap_logits(void *self, uint32_t first, uint32_t n, float *out
         RLHF_TRY(c->convert(c->ctx, x, m->dtype, w->rf.p, RLHF_F32, n * d));
     }
     RLHF_TRY(c->linear(c->ctx, m->tap.out.p, RLHF_F32, 0, x, m->lm, NULL, n));
-    return c->download(c->ctx, out, m->tap.out.p, n * wide * sizeof(float));
+    RLHF_TRY(c->download(c->ctx, out, m->tap.out.p, n * wide * sizeof(float)));
+    for (uint64_t i = 0; i < n * wide; i++)
+        out[i] = logit_of(m, out[i]);
+    return RLHF_OK;
 }
 
 static const rlhf_tap_ops tap_ops = {.size = sizeof(rlhf_tap_ops),

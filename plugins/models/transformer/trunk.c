@@ -8,8 +8,8 @@ rlhf_status rlhf__tf_norm(const struct rlhf__tf *m, const struct rlhf__tf_tensor
                           rlhf_dev out, int32_t dtype, rlhf_dev stats, rlhf_dev x, uint32_t rows) {
     const rlhf_compute *c = m->c;
     if (m->arch.norm == RLHF_TF_NORM_RMS)
-        return c->rms_norm(c->ctx, out, dtype, stats, x, gamma->value, m->arch.norm_eps, rows,
-                           m->arch.d);
+        return c->rms_norm(c->ctx, out, dtype, stats, x, gamma->value, m->arch.norm_offset,
+                           m->arch.norm_eps, rows, m->arch.d);
     return c->norm(c->ctx, out, dtype, stats, x, gamma[0].value, gamma[1].value, m->arch.norm_eps,
                    rows, m->arch.d);
 }
@@ -20,7 +20,7 @@ rlhf_status rlhf__tf_norm_bwd(const struct rlhf__tf *m, const struct rlhf__tf_te
     const rlhf_compute *c = m->c;
     if (m->arch.norm == RLHF_TF_NORM_RMS)
         return c->rms_norm_bwd(c->ctx, dx, accumulate, gamma->grad, dy, dy_dtype, x, stats,
-                               gamma->value, rows, m->arch.d);
+                               gamma->value, m->arch.norm_offset, rows, m->arch.d);
     return c->norm_bwd(c->ctx, dx, accumulate, gamma[0].grad, gamma[1].grad, dy, dy_dtype, x, stats,
                        gamma[0].value, rows, m->arch.d);
 }
@@ -339,10 +339,10 @@ static rlhf_status embed(const struct pass *p) {
     struct rlhf__tf *m = p->m;
     const struct rlhf__tf_acts first = rlhf__tf_acts(m, p->w, 0);
     rlhf_dev sum = m->arch.pre_norm ? first.in : p->w->keep ? p->w->emb.p : first.mid;
-    RLHF_TRY(p->c->embed(p->c->ctx, sum, p->w->rows.ids,
-                         m->arch.rotary.frequency ? NULL : p->w->rows.pos,
-                         rlhf__tf_global(m, RLHF_TF_WTE)->value,
-                         rlhf__tf_global(m, RLHF_TF_WPE)->value, p->rows, p->n.d));
+    RLHF_TRY(p->c->embed(
+        p->c->ctx, sum, p->w->rows.ids, m->arch.rotary.frequency ? NULL : p->w->rows.pos,
+        rlhf__tf_global(m, RLHF_TF_WTE)->value, rlhf__tf_global(m, RLHF_TF_WPE)->value,
+        m->arch.embed_scale, p->rows, p->n.d));
     if (m->arch.pre_norm) return RLHF_OK;
     return rlhf__tf_norm(m, rlhf__tf_global(m, RLHF_TF_EMB_G), first.in, RLHF_F32,
                          p->w->keep ? p->w->emb_stats.p : NULL, sum, p->rows);

@@ -208,8 +208,8 @@ static rlhf_status embed_bwd(struct pass *p) {
         RLHF_TRY(norm_bwd(p, p->w->emb.p, p->w->emb_stats.p, rlhf__tf_global(m, RLHF_TF_EMB_G)));
     return m->c->embed_bwd(m->c->ctx, rlhf__tf_global(m, RLHF_TF_WTE)->grad,
                            rlhf__tf_global(m, RLHF_TF_WPE)->grad, p->ds, p->w->rows.ids,
-                           turned ? NULL : p->w->rows.pos, p->rows, p->n.d, m->arch.n_vocab,
-                           turned ? 0 : m->arch.n_ctx);
+                           turned ? NULL : p->w->rows.pos, m->arch.embed_scale, p->rows, p->n.d,
+                           m->arch.n_vocab, turned ? 0 : m->arch.n_ctx);
 }
 
 rlhf_status rlhf__tf_trunk_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_forward *f) {

@@ -65,7 +65,8 @@ enum rlhf_act {
     RLHF_ACT_GELU_TANH = 1,
     RLHF_ACT_GELU_ERF = 2,
     RLHF_ACT_RELU = 3,
-    RLHF_ACT_SILU = 4 // x / (1 + e^-x) (Elfwing et al. 2017)
+    RLHF_ACT_SILU = 4, // x / (1 + e^-x) (Elfwing et al. 2017)
+    RLHF_ACT_RELU2 = 5 // relu(x)^2 (So et al. 2021)
 };
 enum rlhf_pool { RLHF_POOL_MEAN = 1, RLHF_POOL_FIRST = 2, RLHF_POOL_LAST = 3 };
 
@@ -124,8 +125,9 @@ typedef struct rlhf_rope {
     rlhf_dev gamma_q, gamma_k; // f32 [head_dim] each; both NULL: no norms
     // The data of the norms for the backward pass: rope writes both arrays, and rope_bwd reads
     // them. Both are NULL without norms, and in a forward pass that no backward pass follows.
-    rlhf_dev raw;   // dtype [rows, (heads + kv_heads) * head_dim]: x on entry
-    rlhf_dev stats; // f32 [rows, heads + kv_heads]: 1 / sqrt(mean(x^2) + eps) of each head
+    rlhf_dev raw;        // dtype [rows, (heads + kv_heads) * head_dim]: x on entry
+    rlhf_dev stats;      // f32 [rows, heads + kv_heads]: 1 / sqrt(mean(x^2) + eps) of each head
+    double gamma_offset; // added to gamma_q and gamma_k, as in rms_norm
 } rlhf_rope;
 
 // The distribution over the vocabulary for sampling and scoring. Steps in order: logits *
@@ -177,6 +179,11 @@ typedef struct rlhf_lm_head {
     // reference's. It must include the row's target. dist's temperature applies, but its top_k,
     // top_p and min_p are off. NULL: the distribution covers the ids that dist keeps.
     rlhf_dev support;
+    // The logits are the products of hidden states and weight, times logit_scale. If softcap is
+    // set, they are then replaced by softcap * tanh(logits / softcap) (Gemma 2, 2024). logit_scale
+    // 0 = 1; softcap 0 = off. The other two are those of the reference.
+    double logit_scale, softcap;
+    double ref_logit_scale, ref_softcap;
 } rlhf_lm_head;
 
 // Arguments of lm_sample, which samples one id per row by inverse CDF, with the ids in vocabulary
@@ -200,10 +207,11 @@ typedef struct rlhf_lm_sample {
     // The counterparts of the host_ arrays in device memory. If `id` is set, `counter` and `logp`
     // must be set too. The host_ arrays are then not accessed, and the call does not wait for its
     // results.
-    rlhf_dev counter; // u64 [rows]
-    rlhf_dev id;      // i32 [rows]; NULL: use the host_ arrays
-    rlhf_dev logp;    // f32 [rows]
-    rlhf_dev support; // u32 [rows, rlhf_support_words(vocab)], or NULL
+    rlhf_dev counter;            // u64 [rows]
+    rlhf_dev id;                 // i32 [rows]; NULL: use the host_ arrays
+    rlhf_dev logp;               // f32 [rows]
+    rlhf_dev support;            // u32 [rows, rlhf_support_words(vocab)], or NULL
+    double logit_scale, softcap; // as in rlhf_lm_head, before the distributions
 } rlhf_lm_sample;
 
 // A block weight with n outputs. Block b covers the outputs from[b] .. from[b] + count[b] - 1.
@@ -436,14 +444,15 @@ typedef struct rlhf_compute {
     rlhf_status (*linear_sum)(void *ctx, const rlhf_linear_sum *);
 
     // ---- embedding, norm, activation, residual, rows ----
-    // out[t, :] = wte[ids[t], :] + wpe[pos[t], :]; tables and out f32. If wpe and pos are both
-    // NULL, positions are not added.
+    // out[t, :] = scale * wte[ids[t], :] + wpe[pos[t], :]; tables and out f32. `scale` is rounded
+    // to f32, and the sum is rounded once. If wpe and pos are both NULL, positions are not added.
     rlhf_status (*embed)(void *ctx, rlhf_dev out, rlhf_dev ids, rlhf_dev pos, rlhf_dev wte,
-                         rlhf_dev wpe, uint32_t rows, int32_t d);
-    // dwte[ids[t], :] += dout[t, :]; dwpe[pos[t], :] += dout[t, :]. Without positions dwpe and pos
-    // are NULL and n_pos is 0.
+                         rlhf_dev wpe, double scale, uint32_t rows, int32_t d);
+    // dwte[ids[t], :] += scale * dout[t, :]; dwpe[pos[t], :] += dout[t, :]. Without positions dwpe
+    // and pos are NULL and n_pos is 0.
     rlhf_status (*embed_bwd)(void *ctx, rlhf_dev dwte, rlhf_dev dwpe, rlhf_dev dout, rlhf_dev ids,
-                             rlhf_dev pos, uint32_t rows, int32_t d, int32_t vocab, int32_t n_pos);
+                             rlhf_dev pos, double scale, uint32_t rows, int32_t d, int32_t vocab,
+                             int32_t n_pos);
     // LayerNorm over d, biased variance. x, gamma and beta are f32. `stats`, f32 [rows, 2],
     // receives mean and 1/std; it may be NULL. `out` is in out_dtype.
     rlhf_status (*norm)(void *ctx, rlhf_dev out, int32_t out_dtype, rlhf_dev stats, rlhf_dev x,
@@ -454,17 +463,18 @@ typedef struct rlhf_compute {
     rlhf_status (*norm_bwd)(void *ctx, rlhf_dev dx, int32_t accumulate, rlhf_dev dgamma,
                             rlhf_dev dbeta, rlhf_dev dy, int32_t dy_dtype, rlhf_dev x,
                             rlhf_dev stats, rlhf_dev gamma, uint32_t rows, int32_t d);
-    // RMS norm over d (Zhang and Sennrich 2019): out = gamma * x / sqrt(mean(x^2) + eps). x and
-    // gamma are f32. `stats`, f32 [rows], receives 1 / sqrt(mean(x^2) + eps); it may be NULL. `out`
-    // is in out_dtype.
+    // RMS norm over d (Zhang and Sennrich 2019): out = (offset + gamma) * x / sqrt(mean(x^2) +
+    // eps). x and gamma are f32, and offset + gamma is rounded to f32. The offset is 0 or, if the
+    // parameter is the difference from 1, as in Gemma (2024), 1. `stats`, f32 [rows], receives 1 /
+    // sqrt(mean(x^2) + eps); it may be NULL. `out` is in out_dtype.
     rlhf_status (*rms_norm)(void *ctx, rlhf_dev out, int32_t out_dtype, rlhf_dev stats, rlhf_dev x,
-                            rlhf_dev gamma, double eps, uint32_t rows, int32_t d);
+                            rlhf_dev gamma, double offset, double eps, uint32_t rows, int32_t d);
     // Backward pass of rms_norm. Stores the gradient of x in dx (f32) or, if `accumulate` is set,
     // adds it to dx. Adds the gradient of gamma to dgamma (f32 [d], may be NULL). dy is in
     // dy_dtype.
     rlhf_status (*rms_norm_bwd)(void *ctx, rlhf_dev dx, int32_t accumulate, rlhf_dev dgamma,
                                 rlhf_dev dy, int32_t dy_dtype, rlhf_dev x, rlhf_dev stats,
-                                rlhf_dev gamma, uint32_t rows, int32_t d);
+                                rlhf_dev gamma, double offset, uint32_t rows, int32_t d);
     // out = f(x), dx = dy f'(x). `out` may be `x`, and `dx` may be `dy`.
     rlhf_status (*act)(void *ctx, rlhf_dev out, rlhf_dev x, int32_t kind, int32_t dtype,
                        uint64_t n);
