@@ -7,6 +7,7 @@ trap 'rm -rf "$tmp"' EXIT
 mkdir -p "$tmp/tests/abi"
 cp -r "$RLHF_SOURCE_DIR/scripts" "$RLHF_SOURCE_DIR/sdk" "$tmp/"
 cp "$RLHF_SOURCE_DIR"/tests/abi/*.awk "$tmp/tests/abi/"
+echo open >"$tmp/sdk/ABI-HISTORY" # without the real releases
 "$tmp/scripts/check-abi" >/dev/null
 change() { # header, sed command: a header with this change
     cp "$RLHF_SOURCE_DIR/sdk/include/rlhf/$1" "$tmp/sdk/include/rlhf/$1"
@@ -62,8 +63,10 @@ passes option.h 's/RLHF_X_OPT_AT/RLHF_X_OPT_PLACE/; s/rlhf_x_opt_i32/rlhf_x_opt_
 version=$(sed -nE 's/^#define RLHF_ABI_(MAJOR|MINOR) +([0-9]+).*/\2/p' "$tmp/sdk/include/rlhf/base.h" | paste -sd.)
 major=${version%.*} now=${version#*.}
 later=$((now + 7))
-mkdir -p "$tmp/tests/museum/$version"
-cp "$tmp/sdk/layout.txt" "$tmp/tests/museum/$version/layout.txt"
+"$tmp/scripts/check-abi" --release >/dev/null
+[ "$(cat "$tmp/sdk/ABI-HISTORY")" = "released $version" ]
+cmp "$tmp/sdk/layout.txt" "$tmp/tests/museum/$version/layout.txt"
+! "$tmp/scripts/check-abi" --release >"$tmp/log" 2>&1 || { echo "a version is released twice" >&2; exit 1; }
 minor=$later
 update() { # header, sed command: seen=1 if --update refuses the change, in minor version $minor
     cp "$RLHF_SOURCE_DIR/sdk/include/rlhf/$1" "$tmp/sdk/include/rlhf/$1"
@@ -117,8 +120,17 @@ awk -f "$RLHF_SOURCE_DIR/lib/runtime/plugin/growth.awk" "$tmp/sdk/layout.txt" |
         $2 == "rlhf_sink_run" { found = NF == later + 4 && $(later + 2) == $(later + 1) && $(later + 3) == $(later + 2) + 8 }
         $2 == "rlhf_sink_phase" { same = $(later + 3) == $(later + 2) } END { exit !(found && same) }' ||
     { echo "the table of sizes is wrong" >&2; exit 1; }
+# The next release has it, and the gate then compares with the next release.
+cp "$RLHF_SOURCE_DIR/sdk/include/rlhf/sink.h" "$tmp/sink.h"
+sed -i "$append" "$tmp/sdk/include/rlhf/sink.h"
+"$tmp/scripts/check-abi" --release >/dev/null
+[ "$(paste -sd, "$tmp/sdk/ABI-HISTORY")" = "released $major.$later,released $version" ]
+cp "$tmp/sink.h" "$tmp/sdk/include/rlhf/sink.h"
+! "$tmp/scripts/check-abi" --update >"$tmp/log" 2>&1 || { echo "a released member was removed" >&2; exit 1; }
+grep -q "changed or removed: .* appended" "$tmp/log" || { cat "$tmp/log" >&2; exit 1; }
+rm -r "$tmp/tests/museum/$major.$later"
+echo "released $version" >"$tmp/sdk/ABI-HISTORY"
 # What a released version does not have may still change. What the saved layout says is not trusted.
-cp "$RLHF_SOURCE_DIR/sdk/include/rlhf/sink.h" "$tmp/sdk/include/rlhf/sink.h"
 "$tmp/scripts/check-abi" --update
 sed -i 's/^0 \(.* int64_t phases_done\)$/'"$later"' \1/' "$tmp/sdk/layout.txt"
 ! "$tmp/scripts/check-abi" >"$tmp/log" 2>&1 || { echo "a released member has another minor version" >&2; exit 1; }
