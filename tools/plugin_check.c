@@ -12,7 +12,7 @@
 #include <string.h>
 
 struct options {
-    int32_t json, reserved;
+    int32_t json;
     int64_t seconds;
     const char *rows;
     struct rlhf__flag_list set;

@@ -131,7 +131,7 @@ struct rlhf__learner {
     // forward pass of that minibatch may then begin before all new values of the policy have
     // arrived. Until that minibatch has ended or rlhf__shards_settle has returned, the policy must
     // not be used for anything else.
-    int32_t more, reserved2;
+    int32_t more;
     // Receives the progress of a phase: `rows` is the number of rows done, and `rows_all` the
     // total. The caller sets the initial value of `rows`. NULL: progress is not reported.
     const struct rlhf__watch *watch;

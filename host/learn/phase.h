@@ -38,7 +38,7 @@ struct rlhf__cast {
     // 1: a reward or the judge needs the reference's log-probs (RLHF_REWARD_LOGP_REF)
     int32_t rewards_refer;
     // 1: a reward or the judge needs the log-probs from sampling, also of held-out responses
-    int32_t rewards_sampled, unused;
+    int32_t rewards_sampled;
     struct rlhf__share share; // how minibatches are divided, and which part this process has
 };
 

@@ -123,7 +123,7 @@ struct rlhf__model {
     // this model's instance on the memory plan, kept while other models share it
     struct rlhf__instance *was;
     // 1 for the owner, plus 1 for each model that has this model as its base.
-    int32_t users, reserved1;
+    int32_t users;
     // locks on the directories of this model and its adapter, held until the model is filled
     // (rlhf__folder_hold); -1 = not held
     int held[2];

@@ -53,7 +53,7 @@ struct rlhf__run_request {
     // Used only with a record. 0: responses and scores come from the record. Otherwise responses
     // are sampled, the record supplies only the scores or answers that the bits name (enum
     // rlhf__trust), and plugins supply the others.
-    int32_t trusts, unused;
+    int32_t trusts;
     struct rlhf__team *team;   // the processes that work on this run; NULL = only this one
     struct rlhf__split *split; // which processes only sample; NULL = none
     const struct rlhf__collective *collective; // connects the processes; NULL = none

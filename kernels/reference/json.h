@@ -13,7 +13,7 @@ struct rlhf__json {
     char text[8192];
     uint32_t n;    // bytes of the text, without the final NUL
     int32_t comma; // 1: a comma must precede the next member or item
-    int32_t full, reserved;
+    int32_t full;
 };
 
 static inline void rlhf__json_raw(struct rlhf__json *j, const char *s) {
@@ -70,7 +70,7 @@ static inline void rlhf__json_end(struct rlhf__json *j, const char *bracket) {
 static inline void rlhf__json_start(struct rlhf__json *j) {
     j->n = 0;
     j->text[0] = 0;
-    j->comma = j->full = j->reserved = 0;
+    j->comma = j->full = 0;
     rlhf__json_begin(j, NULL, "{");
 }
 

@@ -18,7 +18,7 @@ static void check_file(const char *path, const char *options, int32_t seconds,
     if (!rlhf__path_real(path, real)) fail_msg("no file %s", path);
     snprintf(dirs.lib, sizeof dirs.lib, "%s/lib/rlhf/1", getenv("RLHF_BUILD_DIR"));
     snprintf(dirs.exe, sizeof dirs.exe, "%s/bin", getenv("RLHF_BUILD_DIR"));
-    const struct rlhf__check_request q = {&dirs, real, set, NULL, seconds, 0};
+    const struct rlhf__check_request q = {&dirs, real, set, NULL, seconds};
     check_ok(rlhf__check_file(&q, out, &err), &err);
     json_decref(set);
 }

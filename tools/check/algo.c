@@ -371,11 +371,11 @@ static int try_phase_memory(struct rlhf__check *c, int32_t step) {
 }
 
 const struct rlhf__check_case rlhf__algo_cases[] = {
-    {"phase", RLHF__CHECK_CRASH, 0, 0, 0, try_phase},
-    {"running", RLHF__CHECK_CRASH, 0, 0, 0, try_running},
-    {"phase-memory", RLHF__CHECK_MEMORY, 0, 0, 0, try_phase_memory},
-    {"choose", RLHF__CHECK_CRASH, 0, 0, 0, rlhf__try_choose},
-    {"choose-memory", RLHF__CHECK_MEMORY, 0, 0, 0, rlhf__try_choose_memory},
-    {"shards", RLHF__CHECK_CRASH, 0, 0, 0, rlhf__try_shards},
-    {NULL, 0, 0, 0, 0, NULL},
+    {"phase", RLHF__CHECK_CRASH, 0, 0, try_phase},
+    {"running", RLHF__CHECK_CRASH, 0, 0, try_running},
+    {"phase-memory", RLHF__CHECK_MEMORY, 0, 0, try_phase_memory},
+    {"choose", RLHF__CHECK_CRASH, 0, 0, rlhf__try_choose},
+    {"choose-memory", RLHF__CHECK_MEMORY, 0, 0, rlhf__try_choose_memory},
+    {"shards", RLHF__CHECK_CRASH, 0, 0, rlhf__try_shards},
+    {NULL, 0, 0, 0, NULL},
 };

@@ -12,13 +12,13 @@ enum { MAX_NEW = 6 };
 static const char data_row[] = "{\"prompt\": \"a\", \"answer\": \"1\"}";
 
 static const struct {
-    uint32_t bit, reserved;
+    uint32_t bit;
     const char *name;
-} kinds[RLHF__ALGO_HEADS] = {{RLHF_HEAD_LOGP, 0, "logp"},
-                             {RLHF_HEAD_ENTROPY, 0, "entropy"},
-                             {RLHF_HEAD_KL, 0, "kl"},
-                             {RLHF_HEAD_VALUE, 0, "value"},
-                             {RLHF_HEAD_SCORE, 0, "score"}};
+} kinds[RLHF__ALGO_HEADS] = {{RLHF_HEAD_LOGP, "logp"},
+                             {RLHF_HEAD_ENTROPY, "entropy"},
+                             {RLHF_HEAD_KL, "kl"},
+                             {RLHF_HEAD_VALUE, "value"},
+                             {RLHF_HEAD_SCORE, "score"}};
 
 uint32_t rlhf__algo_head_bit(int32_t h) { return kinds[h].bit; }
 

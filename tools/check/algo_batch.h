@@ -17,7 +17,7 @@ enum {
 // RLHF__ALGO_LABELS numbers per row; the other heads have a number per token.
 struct rlhf__algo_batch {
     rlhf_plan plan;
-    int32_t n, total, n_labels, reserved;
+    int32_t n, total, n_labels;
     int32_t offset[RLHF__ALGO_ROWS + 1], prompt_len[RLHF__ALGO_ROWS], group[RLHF__ALGO_ROWS];
     int64_t source[RLHF__ALGO_ROWS];
     uint32_t row[RLHF__ALGO_ROWS];

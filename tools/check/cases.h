@@ -11,7 +11,7 @@ struct rlhf__check_case {
     int32_t first; // 1: after a finding here, the rest of the list is skipped
     // 1: this case creates instances with special options, as no other case does. So a function
     // that hangs here may work in other cases.
-    int32_t other_options, reserved;
+    int32_t other_options;
     // Run step i. Returns 0 if the case has no step i. Violations are reported in the child's log.
     // [main]
     int (*step)(struct rlhf__check *c, int32_t i);

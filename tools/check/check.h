@@ -14,7 +14,6 @@ struct rlhf__check_request {
     const json_t *options; // of the plugin, an object or NULL
     const json_t *rows;    // objects with "prompt" and "response", an array or NULL
     int32_t seconds;       // limit for one step
-    int32_t reserved;
 };
 
 // Both lists contain objects. A finding has the members `rule`, `plugin`, `header`, `line`, `says`

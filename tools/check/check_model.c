@@ -169,9 +169,9 @@ static int try_steps(struct rlhf__check *c, int32_t step) {
 }
 
 const struct rlhf__check_case rlhf__model_cases[] = {
-    {"memory plan", RLHF__CHECK_OPEN, 1, 0, 0, try_on_plan},
-    {"steps", RLHF__CHECK_CRASH, 0, 0, 0, try_steps},
-    {"heads", RLHF__CHECK_CRASH, 0, 0, 0, rlhf__try_heads},
-    {"tap", RLHF__CHECK_CRASH, 0, 0, 0, rlhf__try_tap},
-    {NULL, 0, 0, 0, 0, NULL},
+    {"memory plan", RLHF__CHECK_OPEN, 1, 0, try_on_plan},
+    {"steps", RLHF__CHECK_CRASH, 0, 0, try_steps},
+    {"heads", RLHF__CHECK_CRASH, 0, 0, rlhf__try_heads},
+    {"tap", RLHF__CHECK_CRASH, 0, 0, rlhf__try_tap},
+    {NULL, 0, 0, 0, NULL},
 };

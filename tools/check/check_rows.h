@@ -18,7 +18,7 @@ struct rlhf__check_row {
     char *prompt, *response, *meta; // not NUL-terminated
     uint32_t n_prompt, n_response, n_meta;
     int32_t *ids; // [n_ids]
-    int32_t n_ids, prompt_len, group, reserved;
+    int32_t n_ids, prompt_len, group;
     uint64_t finished;
 };
 

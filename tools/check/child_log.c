@@ -12,7 +12,7 @@ static const int32_t lines[] = {
 };
 
 static const struct rlhf__check_source sources[] = {
-#define RULE(name, id, header, words) {id, header, words, 0, 0},
+#define RULE(name, id, header, words) {id, header, words, 0},
 #include "check/rules.def"
 #undef RULE
 };

@@ -16,14 +16,14 @@ enum rlhf__check_rule {
 // A rule's id, and the header line that states it. [any]
 struct rlhf__check_source {
     const char *id, *header, *words;
-    int32_t line, reserved;
+    int32_t line;
 };
 struct rlhf__check_source rlhf__check_source(int32_t rule);
 
 enum { RLHF__CHILD_LOG_FOUND = 32, RLHF__CHILD_LOG_FACTS = 16, RLHF__CHILD_LOG_HUNG = 8 };
 
 struct rlhf__child_log_found {
-    int32_t rule, reserved;
+    int32_t rule;
     char saw[504];
 };
 
@@ -40,7 +40,7 @@ struct rlhf__child_log {
     // until its log is cleared for another plugin. `left` is 1 if the child exited to avoid such a
     // call.
     char inside[32], hung[RLHF__CHILD_LOG_HUNG][32];
-    int32_t left, reserved2;
+    int32_t left;
     struct rlhf__child_log_found found[RLHF__CHILD_LOG_FOUND];
     char fact[RLHF__CHILD_LOG_FACTS][512];
 };

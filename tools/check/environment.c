@@ -188,7 +188,7 @@ static int try_memory(struct rlhf__check *c, int32_t step) {
 }
 
 const struct rlhf__check_case rlhf__environment_cases[] = {
-    {"episodes", RLHF__CHECK_CRASH, 0, 0, 0, try_episodes},
-    {"episodes-memory", RLHF__CHECK_MEMORY, 0, 0, 0, try_memory},
-    {NULL, 0, 0, 0, 0, NULL},
+    {"episodes", RLHF__CHECK_CRASH, 0, 0, try_episodes},
+    {"episodes-memory", RLHF__CHECK_MEMORY, 0, 0, try_memory},
+    {NULL, 0, 0, 0, NULL},
 };

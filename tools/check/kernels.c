@@ -155,8 +155,8 @@ static int try_no_card(struct rlhf__check *c, int32_t step) {
 }
 
 const struct rlhf__check_case rlhf__kernels_cases[] = {
-    {"describe", RLHF__CHECK_CRASH, 0, 0, 0, try_describe},
-    {"open", RLHF__CHECK_CRASH, 0, 0, 0, try_open},
-    {"no card", RLHF__CHECK_CRASH, 0, 0, 0, try_no_card},
-    {NULL, 0, 0, 0, 0, NULL},
+    {"describe", RLHF__CHECK_CRASH, 0, 0, try_describe},
+    {"open", RLHF__CHECK_CRASH, 0, 0, try_open},
+    {"no card", RLHF__CHECK_CRASH, 0, 0, try_no_card},
+    {NULL, 0, 0, 0, NULL},
 };

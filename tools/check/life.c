@@ -260,13 +260,13 @@ static int try_state(struct rlhf__check *c, int32_t step) {
 }
 
 const struct rlhf__check_case rlhf__life_cases[] = {
-    {"descriptor", RLHF__CHECK_CRASH, 0, 0, 0, try_descriptor},
-    {"options", RLHF__CHECK_CRASH, 0, 0, 0, try_table},
-    {"create", RLHF__CHECK_CRASH, 0, 0, 0, try_create},
-    {"destroy", RLHF__CHECK_DESTROY, 0, 0, 0, try_destroy},
-    {"limits", RLHF__CHECK_CRASH, 0, 1, 0, try_limit},
-    {"memory", RLHF__CHECK_MEMORY, 0, 0, 0, try_memory},
-    {"extension", RLHF__CHECK_EXTENSION, 0, 0, 0, try_extension},
-    {"state", RLHF__CHECK_CRASH, 0, 0, 0, try_state},
-    {NULL, 0, 0, 0, 0, NULL},
+    {"descriptor", RLHF__CHECK_CRASH, 0, 0, try_descriptor},
+    {"options", RLHF__CHECK_CRASH, 0, 0, try_table},
+    {"create", RLHF__CHECK_CRASH, 0, 0, try_create},
+    {"destroy", RLHF__CHECK_DESTROY, 0, 0, try_destroy},
+    {"limits", RLHF__CHECK_CRASH, 0, 1, try_limit},
+    {"memory", RLHF__CHECK_MEMORY, 0, 0, try_memory},
+    {"extension", RLHF__CHECK_EXTENSION, 0, 0, try_extension},
+    {"state", RLHF__CHECK_CRASH, 0, 0, try_state},
+    {NULL, 0, 0, 0, NULL},
 };

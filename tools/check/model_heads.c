@@ -46,7 +46,7 @@ struct trial {
     struct rlhf__checked_rows rows;
     float *hidden; // the reference's
     struct numbers weight;
-    int32_t labels, reserved;
+    int32_t labels;
 };
 
 static struct rlhf__child_log *board_of(const struct trial *t) { return t->m.t.check->log; }

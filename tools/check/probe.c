@@ -37,13 +37,12 @@ struct rlhf__probe_host {
     struct block *block;
     int64_t allocs, fail_at;
     pthread_t caller;
-    pid_t process; // that made the instance
-    int32_t unused;
-    const char *inside;   // the running function, NULL: none
-    int32_t said;         // fail() was called in this call
-    int32_t starved;      // 1: one of its allocations was refused
-    double warned;        // time of this call's warning; 0: none
-    int32_t stopped, pad; // 1: the call waited and was stopped
+    pid_t process;      // that made the instance
+    const char *inside; // the running function, NULL: none
+    int32_t said;       // fail() was called in this call
+    int32_t starved;    // 1: one of its allocations was refused
+    double warned;      // time of this call's warning; 0: none
+    int32_t stopped;    // 1: the call waited and was stopped
     char words[512], missing[64], warning[200];
     struct rlhf__cut_tables cut;
     struct {

@@ -25,13 +25,12 @@ struct scores {
     uint32_t *seq; // [n] bits
     uint8_t *verdict, *failed;
     rlhf_status status;
-    int32_t reserved;
     double seconds;
 };
 
 // Make space for n rows. Returns 0 if out of memory. Call scores_finish even then.
 static int scores_init(struct scores *s, uint32_t n) {
-    *s = (struct scores){calloc(n, sizeof *s->seq), calloc(n, 1), calloc(n, 1), RLHF_OK, 0, 0};
+    *s = (struct scores){calloc(n, sizeof *s->seq), calloc(n, 1), calloc(n, 1), RLHF_OK, 0};
     return s->seq && s->verdict && s->failed;
 }
 
@@ -45,7 +44,6 @@ struct call {
     struct rlhf__probe *probe;
     struct rlhf__row_call *rows;
     rlhf_status status;
-    int32_t reserved;
     struct rlhf__error err;
 };
 
@@ -449,8 +447,8 @@ static int try_score_memory(struct rlhf__check *c, int32_t step) {
 }
 
 const struct rlhf__check_case rlhf__reward_cases[] = {
-    {"score", RLHF__CHECK_CRASH, 0, 0, 0, try_score},
-    {"running", RLHF__CHECK_CRASH, 0, 0, 0, try_running},
-    {"score-memory", RLHF__CHECK_MEMORY, 0, 0, 0, try_score_memory},
-    {NULL, 0, 0, 0, 0, NULL},
+    {"score", RLHF__CHECK_CRASH, 0, 0, try_score},
+    {"running", RLHF__CHECK_CRASH, 0, 0, try_running},
+    {"score-memory", RLHF__CHECK_MEMORY, 0, 0, try_score_memory},
+    {NULL, 0, 0, 0, NULL},
 };

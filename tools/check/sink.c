@@ -18,7 +18,7 @@ static const rlhf_sink_ops *ops_of(const struct rlhf__probe *t) {
 // A sink's arguments are in guarded memory, which the sink must not write.
 struct maker {
     struct rlhf__guards *guards;
-    int32_t ok, reserved;
+    int32_t ok;
 };
 
 static void *lay(struct maker *m, const void *from, size_t n, const char *what) {
@@ -44,7 +44,7 @@ static rlhf_status take_answer(const rlhf_sink_answer *known, int64_t *from,
 static rlhf_status begin(struct rlhf__probe *t, const char *own_dir, int resumed, int64_t *from,
                          struct rlhf__error *err) {
     const char *dir = t->check->scratch;
-    struct maker m = {rlhf__guards_open(t->check->log), 1, 0};
+    struct maker m = {rlhf__guards_open(t->check->log), 1};
     const uint32_t minor = t->check->plugin->abi_minor;
     rlhf_sink_answer known = {0};
     if (!m.guards) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
@@ -111,7 +111,7 @@ static rlhf_status phase(struct rlhf__probe *t, int64_t number, int empty,
     static const double values[METRICS] = {0.25, NAN, -1e300};
     static const double scores[SAMPLES] = {1, -2.5}, logps[SAMPLES] = {-7.5, NAN};
     static const uint8_t held_out[SAMPLES] = {0, 1};
-    struct maker m = {rlhf__guards_open(t->check->log), 1, 0};
+    struct maker m = {rlhf__guards_open(t->check->log), 1};
     struct laid laid;
     if (!m.guards) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     lay_texts(&m, &laid, t->check->plugin->abi_minor);
@@ -146,7 +146,7 @@ static rlhf_status phase(struct rlhf__probe *t, int64_t number, int empty,
 
 static rlhf_status end(struct rlhf__probe *t, int32_t how, const char *why,
                        struct rlhf__error *err) {
-    struct maker m = {rlhf__guards_open(t->check->log), 1, 0};
+    struct maker m = {rlhf__guards_open(t->check->log), 1};
     const int failed = how == RLHF_RUN_FAILED;
     if (!m.guards) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     const char *const id = lay_text(&m, "flat", "end->finding_id");
@@ -235,7 +235,7 @@ static int try_run_memory(struct rlhf__check *c, int32_t step) {
 }
 
 const struct rlhf__check_case rlhf__sink_cases[] = {
-    {"run", RLHF__CHECK_SINK, 1, 0, 0, try_run},
-    {"run-memory", RLHF__CHECK_MEMORY, 0, 0, 0, try_run_memory},
-    {NULL, 0, 0, 0, 0, NULL},
+    {"run", RLHF__CHECK_SINK, 1, 0, try_run},
+    {"run-memory", RLHF__CHECK_MEMORY, 0, 0, try_run_memory},
+    {NULL, 0, 0, 0, NULL},
 };

@@ -52,7 +52,7 @@ struct rlhf__command_setup {
     int64_t threads;
     // 1: models use all rows of the embedding, as in training on texts; tokens_only (model/model.h)
     // is then 0
-    int32_t all_rows, reserved;
+    int32_t all_rows;
     char adapter_room[RLHF__PATH_CAP]; // storage for adapter.dir if --adapter names a run
 };
 

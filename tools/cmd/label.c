@@ -23,7 +23,7 @@ struct options {
     struct rlhf__chat_choice chat;
     int64_t limit, skip, max_mib;
     double min_p;
-    int32_t force, reserved;
+    int32_t force;
     struct rlhf__command_setup_flags at;
 };
 

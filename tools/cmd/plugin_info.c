@@ -20,7 +20,7 @@
 struct info {
     const struct rlhf__env *env;
     const char *path; // absolute
-    int32_t json, reserved;
+    int32_t json;
     char sha256[65];
 };
 

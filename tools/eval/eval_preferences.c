@@ -78,7 +78,7 @@ rlhf_status rlhf__eval_preferences(struct rlhf__command_setup *w, const char *di
 struct policy_measured {
     const struct rlhf__eval_options *o;
     double beta;
-    int32_t completions, reserved;          // 1: rows of one completion and its label
+    int32_t completions;                    // 1: rows of one completion and its label
     struct rlhf__model *policy, *reference; // reference NULL: log-probs only
     struct rlhf__preferences *set;
     struct rlhf__preference_quality q;

@@ -40,7 +40,6 @@ struct measured {
     int64_t *task;     // [n] task of each episode, if an environment has no prompts; else NULL
     uint32_t sides, n; // models, responses of each
     int32_t fd;        // evaluations.jsonl for --save; -1: none
-    int32_t reserved;
     struct rlhf__table table;
 };
 

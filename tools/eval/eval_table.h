@@ -13,7 +13,7 @@ enum { RLHF__TABLE_REWARDS = 16 }; // standard deviations are shown for this man
 
 struct rlhf__table_row {
     char name[192];
-    int32_t decimals, reserved;
+    int32_t decimals;
     struct rlhf__estimate side[2];
     struct rlhf__estimate difference; // side 0 minus side 1, over the same prompts
 };
@@ -26,7 +26,7 @@ struct rlhf__table_side {
 
 struct rlhf__table {
     const char *data; // file of the prompts, borrowed; NULL: the run's prompts
-    uint32_t responses, sides, rewards, parts, per_prompt, reserved;
+    uint32_t responses, sides, rewards, parts, per_prompt;
     int64_t seed, prompts; // prompts: those with responses
     double pass;           // lowest reward of a right response; NaN: the rewards' verdicts decide
     struct rlhf__table_side side[2];

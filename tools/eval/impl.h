@@ -16,7 +16,7 @@ struct rlhf__eval_options {
     int64_t per_prompt; // 0: not given
     double beta;        // 0: not given
     double pass;        // NaN: not given
-    int32_t json, bos, save, reserved;
+    int32_t json, bos, save;
     struct rlhf__flag_list data, reward, set;
     struct rlhf__decoding_flags decoding;
     struct rlhf__command_setup_flags at;

@@ -25,7 +25,7 @@ struct rlhf__estimate {
 struct rlhf__answers {
     const int64_t *prompt; // [n] index of the prompt, 0 <= prompt[i] < n_prompts
     const uint8_t *keep;   // [n] 0: the response does not count; NULL: all count
-    uint32_t n, reserved;
+    uint32_t n;
     int64_t n_prompts;
 };
 

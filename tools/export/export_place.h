@@ -14,11 +14,10 @@
 
 // Zero-initialize; release with rlhf__export_place_finish, even after a failure.
 struct rlhf__export_place {
-    char to[RLHF__PATH_CAP];    // its final name, without '/' at the end
-    char fresh[RLHF__PATH_CAP]; // its temporary name; "" = not created
-    struct rlhf__folder *dir;   // the directory that is being filled
-    int32_t replaces;           // 1: it replaces a model directory of that name
-    int32_t reserved;
+    char to[RLHF__PATH_CAP];     // its final name, without '/' at the end
+    char fresh[RLHF__PATH_CAP];  // its temporary name; "" = not created
+    struct rlhf__folder *dir;    // the directory that is being filled
+    int32_t replaces;            // 1: it replaces a model directory of that name
     struct timespec seen;        // modification time of the replaced directory
     struct rlhf__export_own own; // the files of the replaced directory that stay
 };

@@ -17,7 +17,6 @@ struct rlhf__gguf_model {
     size_t n;
     int32_t dtype; // of matrices: F32, F16 or BF16; -1 = unchanged. Norms, biases and learned
                    // positions are F32, which llama.cpp requires
-    int32_t reserved;
     const volatile sig_atomic_t *cancelled; // NULL = never
 };
 

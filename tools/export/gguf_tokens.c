@@ -24,7 +24,7 @@ struct token {
 struct tokens {
     const char *dir;
     struct token *token; // [n]
-    int32_t n, reserved;
+    int32_t n;
     json_t *full, *vocab,
         *added;           // tokenizer.json or NULL; {"text": id}; [{"id", "content", ..}]
     json_t *merges;       // ["a b"] or [["a", "b"]]

@@ -29,7 +29,7 @@ struct rlhf__direction {
     double b;
     // The value head's hidden layer, or NULL: weights [hidden, d], biases and outer weights.
     float *hidden, *hidden_bias, *outer;
-    int32_t n_hidden, reserved;
+    int32_t n_hidden;
     double *normed; // [d] scratch
 };
 

@@ -49,7 +49,7 @@ static void compare(struct rlhf__next_tokens *out, size_t t, const float *base, 
     for (size_t i = 0; i < vocabulary; i++) {
         const double lq = (double)base[i] - z[0], lp = (double)tuned[i] - z[1];
         const double q = rlhf_exp(lq), p = rlhf_exp(lp);
-        const struct rlhf__moved_token one = {(int32_t)i, 0, q, p};
+        const struct rlhf__moved_token one = {(int32_t)i, q, p};
         if (p > 0) kl += p * (lp - lq);
         if (p > q) place(list, up, out->n_moved, &n_up, one, p - q);
         if (q > p) place(list + out->n_moved, down, out->n_moved, &n_down, one, q - p);

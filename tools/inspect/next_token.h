@@ -8,8 +8,7 @@
 enum { RLHF__MOVED = 12 }; // tokens listed as risen, and as fallen
 
 struct rlhf__moved_token {
-    int32_t id; // -1: fewer tokens moved in that direction
-    int32_t reserved;
+    int32_t id;         // -1: fewer tokens moved in that direction
     double base, tuned; // probabilities
 };
 

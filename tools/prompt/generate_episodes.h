@@ -13,7 +13,7 @@ struct rlhf__generate_episodes {
     const struct rlhf__flag_list *stop;
     int64_t n, max_new, turns, seed, top_k, max_mib;
     double temperature, top_p, min_p;
-    int32_t json, reserved;
+    int32_t json;
     const struct rlhf__command_setup_flags *at;
 };
 

@@ -23,10 +23,9 @@ struct rlhf__run_row {
     int32_t state;
     int32_t paths_left_out; // 1: `paths` is incomplete
     int32_t names_code;     // 1: --resume asks the user to name its code or service again
-    int32_t reserved;
-    int64_t phase, wanted; // phases done; phases in all, 0: not known
-    int64_t checkpoint;    // phases done in the checkpoint that --resume starts from; 0: none
-    int64_t bytes;         // of the directory
+    int64_t phase, wanted;  // phases done; phases in all, 0: not known
+    int64_t checkpoint;     // phases done in the checkpoint that --resume starts from; 0: none
+    int64_t bytes;          // of the directory
     struct rlhf__headline headline;
     double first, last; // of the headline
     double kl;          // objective/kl of the last phase

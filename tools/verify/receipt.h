@@ -12,10 +12,10 @@ struct rlhf__receipt {
     const struct rlhf__chain_file *chain;
     const struct rlhf__replay_told *told; // zeros: nothing was recomputed
     const struct rlhf__faults *faults;
-    int32_t limits, reserved; // 1: results were compared within limits; 0: to the bit
-    int64_t first, last;      // the phases that were asked for; 0: none
-    const json_t *on_trust;   // a list of ids of rewards; NULL: none
-    const char *answers;      // id of the environment whose answers were taken on trust; NULL: none
+    int32_t limits;         // 1: results were compared within limits; 0: to the bit
+    int64_t first, last;    // the phases that were asked for; 0: none
+    const json_t *on_trust; // a list of ids of rewards; NULL: none
+    const char *answers;    // id of the environment whose answers were taken on trust; NULL: none
 };
 
 // Returns the receipt as JSON. The result is a new reference, or NULL if out of memory. [main]

@@ -12,7 +12,6 @@ struct rlhf__recomputed {
     int64_t phase;
     const char *dtype;  // of the run's products: "f32", "bf16"
     int32_t must_equal; // 1: the arithmetic is the run's, so every bit must be equal
-    int32_t reserved;
     const struct rlhf__checks *checks;
 };
 

@@ -60,7 +60,6 @@ struct job {
     json_t *on_trust;    // ids of rewards that are not functions, or NULL
     const char *answers; // id of the environment whose answers come from the record, or NULL
     int32_t has_promise; // 1: its program promises to be a function
-    int32_t reserved;
     int64_t first, last, phases;
 };
 
