@@ -49,8 +49,10 @@ static rlhf_status say(const rlhf_episode_out *out, uint32_t i, const rlhf_messa
     if (m.role == RLHF_ROLE_TOOL && calls_of(a, i) == 0)
         return refuse(a, "it speaks as a tool, but the policy has called none");
     if (m.role != RLHF_ROLE_USER && m.role != RLHF_ROLE_TOOL &&
-        !(m.role == RLHF_ROLE_SYSTEM && asked == RLHF__CALL_RESET))
-        return refuse(a, "say() has a role that is not allowed there");
+        !(m.role == RLHF_ROLE_SYSTEM && asked == RLHF__CALL_RESET)) {
+        snprintf(why, sizeof why, "say() has the role %d, which is not allowed there", m.role);
+        return refuse(a, why);
+    }
     const rlhf_status st = rlhf__episode_say(a->of[i], m.role, m.text);
     return st == RLHF_E_INVALID ? refuse(a, "it says more than 32 messages in one call") : st;
 }
@@ -169,14 +171,28 @@ static rlhf_status wait_for(const struct call *a, uint32_t i, struct rlhf__error
 // Store the results that the call gave for episode i.
 static rlhf_status take(const struct call *a, uint32_t i, struct rlhf__error *err) {
     struct rlhf__episode *e = a->of[i];
+    char what[80];
+    if (a->arrays.out.failed[i] > 1 || a->arrays.out.later[i] > 1) {
+        const int one = a->arrays.out.failed[i] > 1;
+        snprintf(what, sizeof what, "has out->%s %u; it must be 0 or 1", one ? "failed" : "later",
+                 one ? a->arrays.out.failed[i] : a->arrays.out.later[i]);
+        return broken(a, i, what, err);
+    }
     if (a->arrays.out.failed[i])
         return failed(a, i, "could not be answered; a warning above may say why", err);
     if (a->arrays.out.later[i]) return wait_for(a, i, err);
     e->answer = RLHF__ANSWER_HERE;
-    if (a->arrays.out.verdict[i] > RLHF_VERDICT_WRONG)
-        return broken(a, i, "has a verdict that this host does not know", err);
-    if (a->arrays.out.end[i] > RLHF_EPISODE_TRUNCATED)
-        return broken(a, i, "has an end that an environment cannot give", err);
+    if (a->arrays.out.verdict[i] > RLHF_VERDICT_WRONG) {
+        snprintf(what, sizeof what,
+                 "has the verdict %u; it must be from 0 to %d (enum rlhf_verdict)",
+                 a->arrays.out.verdict[i], RLHF_VERDICT_WRONG);
+        return broken(a, i, what, err);
+    }
+    if (a->arrays.out.end[i] > RLHF_EPISODE_TRUNCATED) {
+        snprintf(what, sizeof what, "has the end %u, which an environment cannot give",
+                 a->arrays.out.end[i]);
+        return broken(a, i, what, err);
+    }
     if (e->asked == RLHF__CALL_RESET) {
         if (a->arrays.out.end[i]) return broken(a, i, "ended before its first turn", err);
         return RLHF_OK;

@@ -140,6 +140,8 @@ rlhf_status rlhf__prompt_choice_ask(struct rlhf__prompt_choice *c, int64_t phase
     rlhf_status st = algo->plugin->ops.algo.choose_prompts(algo->self, &in, out);
     st = rlhf__call_kept(&call, &tails, st);
     st = rlhf__call_end_filled(&call, st, &filled, &took, err);
+    const struct rlhf__lent lent = {"prompt", chosen, st == RLHF_OK ? took.prompt : chosen};
+    if (rlhf__lent_kept("rlhf_choice", &lent, 1, err) < 0) st = rlhf__call_context(&call, err);
     memcpy(row, chosen, n * sizeof *row);
     free(chosen);
     RLHF_TRY(st);

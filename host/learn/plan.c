@@ -4,6 +4,7 @@
 #include "base/printable.h"
 #include "batch/row_columns.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -132,10 +133,14 @@ static rlhf_status check_once(const char *plugin, const struct source *s, const 
 
 // ---- named models ----
 
+const char *const *rlhf__plan_roles(void) {
+    static const char *const roles[] = {"policy",     "reference", "critic", "judge",
+                                        "classifier", "host",      NULL};
+    return roles;
+}
+
 // A name is also a key of the settings, and the model's role in messages and memory estimates.
 static rlhf_status check_name(const char *plugin, const char *name, struct rlhf__error *err) {
-    static const char *const roles[] = {"policy", "reference",  "critic",
-                                        "judge",  "classifier", "host"};
     const size_t n = name ? strlen(name) : 0;
     char shown[64];
     if (n < 1 || n > RLHF__NAME_MAX || strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != n)
@@ -144,12 +149,17 @@ static rlhf_status check_name(const char *plugin, const char *name, struct rlhf_
                           "to z, digits and '_', and must stay valid until destroy()",
                           plugin, rlhf__printable(name ? name : "", shown, sizeof shown),
                           RLHF__NAME_MAX);
-    for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
-        if (strcmp(name, roles[i]) == 0)
+    for (const char *const *role = rlhf__plan_roles(); *role; role++)
+        if (strcmp(name, *role) == 0)
             return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                               "%s plans a model named \"%s\", which is the name of another part "
                               "of a run",
                               plugin, name);
+    if (rlhf__is_hosts(name))
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "%s plans a model named \"%s\"; names that begin with \"host_\" are for "
+                          "models of later hosts",
+                          plugin, name);
     return RLHF_OK;
 }
 
@@ -179,6 +189,12 @@ static rlhf_status check_divergence(const char *plugin, const rlhf_plan *p,
         return rlhf__fail(err, RLHF_E_INVALID,
                           "%s plans divergence_beta %g; it must be above 0 and below 1", plugin,
                           p->divergence_beta);
+    if (p->divergence != RLHF_DIVERGENCE_JS && fpclassify(p->divergence_beta) != FP_ZERO)
+        return rlhf__fail(
+            err, RLHF_E_UNSUPPORTED,
+            "%s plans divergence_beta %g without RLHF_DIVERGENCE_JS, which alone uses "
+            "it; it must be 0",
+            plugin, p->divergence_beta);
     char shown[64];
     if (p->divergence_from && rlhf__plan_named(p, p->divergence_from) < 0)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
@@ -354,94 +370,4 @@ rlhf_status rlhf__plan_check_batch(const struct rlhf__plugin *algo, const rlhf_p
                           p->group_size, p->minibatches, algo->file,
                           (long long)p->minibatches * p->group_size);
     return RLHF_OK;
-}
-
-rlhf_status rlhf__algo_advantages(const struct rlhf__instance *algo, const struct rlhf__rows *e,
-                                  const rlhf_rollout *r, rlhf_advantages *out,
-                                  struct rlhf__error *err) {
-    const uint32_t minor = algo->plugin->abi_minor;
-    struct rlhf__filled filled;
-    rlhf_rollout passed = *r;
-    rlhf_advantages *result = RLHF__FILLED(rlhf_advantages, &filled, minor), took;
-    result->advantage = out->advantage;
-    result->returns = out->returns;
-    result->use = out->use;
-    result->carry_row = out->carry_row;
-    result->carry_token = out->carry_token;
-    RLHF__PASS(rlhf_rollout, &passed, minor);
-    struct rlhf__call call = rlhf__call_begin(algo, "advantages()");
-    struct rlhf__tails tails = {.n = 0};
-    rlhf__tails_mark(&tails, "out->advantage", out->advantage, r->total * sizeof *out->advantage);
-    rlhf__tails_mark(&tails, "out->returns", out->returns, r->total * sizeof *out->returns);
-    rlhf__tails_mark(&tails, "out->use", out->use, r->n);
-    if (out->carry_row)
-        rlhf__tails_mark(&tails, "out->carry_row", out->carry_row,
-                         r->n * e->carry_rows * sizeof *out->carry_row);
-    if (out->carry_token)
-        rlhf__tails_mark(&tails, "out->carry_token", out->carry_token,
-                         r->total * e->carry_tokens * sizeof *out->carry_token);
-    rlhf_status st = algo->plugin->ops.algo.advantages(algo->self, &passed, result);
-    st = rlhf__call_kept(&call, &tails, st);
-    return rlhf__call_end_filled(&call, st, &filled, &took, err);
-}
-
-static rlhf_status algo_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out,
-                             struct rlhf__error *err) {
-    const struct rlhf__instance *algo = self;
-    const uint32_t minor = algo->plugin->abi_minor;
-    const rlhf_head_arrays *d = out->d_heads;
-    const size_t tokens = in->total * sizeof(float);
-    struct rlhf__filled filled;
-    rlhf_loss_in passed = *in;
-    rlhf_loss_out *result = RLHF__FILLED(rlhf_loss_out, &filled, minor), took = {0};
-    rlhf_head_arrays values = *in->heads, slopes = *d;
-    passed.heads = &values;
-    result->d_heads = &slopes;
-    RLHF__PASS(rlhf_loss_in, &passed, minor);
-    RLHF__PASS(rlhf_head_arrays, &values, minor);
-    RLHF__PASS(rlhf_head_arrays, &slopes, minor);
-    struct rlhf__call call = rlhf__call_begin(algo, "loss()");
-    struct rlhf__tails tails = {.n = 0};
-    rlhf__tails_mark(&tails, "out->d_heads->logp", d->logp, tokens);
-    rlhf__tails_mark(&tails, "out->d_heads->entropy", d->entropy, tokens);
-    rlhf__tails_mark(&tails, "out->d_heads->kl", d->kl, tokens);
-    rlhf__tails_mark(&tails, "out->d_heads->value", d->value, tokens);
-    rlhf__tails_mark(&tails, "out->d_heads->score", d->score,
-                     (size_t)in->n * in->n_labels * sizeof(float));
-    rlhf_status st = algo->plugin->ops.algo.loss(algo->self, &passed, result);
-    st = rlhf__call_kept(&call, &tails, st);
-    RLHF_TRY(rlhf__call_end_filled(&call, st, &filled, &took, err));
-    out->loss = took.loss; // d_heads stays the host's
-    return RLHF_OK;
-}
-
-static rlhf_status algo_stepped(void *self, const rlhf_step_info *info, int32_t *stop,
-                                struct rlhf__error *err) {
-    const struct rlhf__instance *algo = self;
-    const rlhf_algo_ops *ops = &algo->plugin->ops.algo;
-    if (!ops->minibatch_end) return RLHF_OK;
-    const uint32_t minor = algo->plugin->abi_minor;
-    struct rlhf__filled filled;
-    rlhf_step_info passed = *info;
-    rlhf_step_out *out = RLHF__FILLED(rlhf_step_out, &filled, minor), took = {0};
-    RLHF__PASS(rlhf_step_info, &passed, minor);
-    struct rlhf__call call = rlhf__call_begin(algo, "minibatch_end()");
-    const rlhf_status st = ops->minibatch_end(algo->self, &passed, out);
-    RLHF_TRY(rlhf__call_end_filled(&call, st, &filled, &took, err));
-    *stop = took.stop != 0;
-    return RLHF_OK;
-}
-
-struct rlhf__objective rlhf__algo_objective(struct rlhf__instance *algo) {
-    return (struct rlhf__objective){algo_loss, algo_stepped, algo};
-}
-
-rlhf_status rlhf__algo_phase_end(const struct rlhf__instance *algo, const rlhf_phase_info *info,
-                                 struct rlhf__error *err) {
-    const rlhf_algo_ops *ops = &algo->plugin->ops.algo;
-    if (!ops->phase_end) return RLHF_OK;
-    rlhf_phase_info passed = *info;
-    RLHF__PASS(rlhf_phase_info, &passed, algo->plugin->abi_minor);
-    struct rlhf__call call = rlhf__call_begin(algo, "phase_end()");
-    return rlhf__call_end(&call, ops->phase_end(algo->self, &passed), err);
 }

@@ -48,22 +48,12 @@ uint32_t rlhf__plan_columns(const rlhf_plan *plan);
 // Returns the flags that the plan sets in its batches (enum rlhf__rows_flag). [any]
 uint32_t rlhf__plan_row_flags(const rlhf_plan *plan);
 
+// Returns the names that a plan may not give to a model, ended by NULL. Like rlhf__metrics_of_host,
+// the list does not become longer in version 1 of the contract. [any]
+const char *const *rlhf__plan_roles(void);
+
 // Returns the index of a named model in the plan, or -1 if the plan does not name it or `name` is
 // NULL. [any]
 int32_t rlhf__plan_named(const rlhf_plan *plan, const char *name);
-
-// ---- the other calls of an algorithm ----
-
-// Returns the algorithm's loss() and minibatch_end() in the form that a learner needs. Borrowed.
-// [any]
-struct rlhf__objective rlhf__algo_objective(struct rlhf__instance *algo);
-
-// Call the algorithm's advantages(), for rows that have e's columns, or phase_end() (rlhf/algo.h).
-// Do nothing if the algorithm lacks this optional function. Errors: those of the plugin. [step]
-rlhf_status rlhf__algo_advantages(const struct rlhf__instance *algo, const struct rlhf__rows *e,
-                                  const rlhf_rollout *, rlhf_advantages *out,
-                                  struct rlhf__error *err);
-rlhf_status rlhf__algo_phase_end(const struct rlhf__instance *algo, const rlhf_phase_info *,
-                                 struct rlhf__error *err);
 
 #endif

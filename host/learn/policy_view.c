@@ -3,7 +3,7 @@
 
 #include "batch/policy_rows.h"
 #include "batch/row_columns.h"
-#include "learn/plan.h"
+#include "learn/algo_call.h"
 
 #include <stddef.h>
 #include <string.h>

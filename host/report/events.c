@@ -125,13 +125,14 @@ static void put_argv(struct rlhf__buf *line, const char *const *argv) {
 
 // ---- the events ----
 
-static void put_checkpoint(struct rlhf__buf *line, const char *key, int64_t phase) {
+static void put_checkpoint(struct rlhf__buf *line, const char *key, int64_t phase, int best) {
     char path[64];
     snprintf(path, sizeof path, "checkpoints/%06lld", (long long)phase);
     put_text(line, key, path);
+    if (best) rlhf__buf_puts(line, ", \"best\": true");
 }
 
-void rlhf__events_begin(struct rlhf__events *e, int64_t phase, int64_t phases,
+void rlhf__events_begin(struct rlhf__events *e, int64_t phase, int best, int64_t phases,
                         const char *const *argv) {
     if (!e) return;
     struct rlhf__buf line = line_of(phase < 0 ? 0 : phase, phase < 0 ? "start" : "resume");
@@ -139,7 +140,7 @@ void rlhf__events_begin(struct rlhf__events *e, int64_t phase, int64_t phases,
     put_argv(&line, argv);
     put_text(&line, "version", RLHF_SDK_VERSION);
     put_machine(&line);
-    if (phase >= 0) put_checkpoint(&line, "checkpoint", phase);
+    if (phase >= 0) put_checkpoint(&line, "checkpoint", phase, best);
     write_line(e, &line);
 }
 
@@ -152,10 +153,10 @@ void rlhf__events_warning(struct rlhf__events *e, int64_t phase, const char *fin
     write_line(e, &line);
 }
 
-void rlhf__events_checkpoint(struct rlhf__events *e, int64_t phase) {
+void rlhf__events_checkpoint(struct rlhf__events *e, int64_t phase, int best) {
     if (!e) return;
     struct rlhf__buf line = line_of(phase, "checkpoint");
-    put_checkpoint(&line, "path", phase);
+    put_checkpoint(&line, "path", phase, best);
     write_line(e, &line);
 }
 

@@ -19,9 +19,10 @@ rlhf_status rlhf__events_open(const struct rlhf__folder *run, int64_t keep_phase
 void rlhf__events_close(struct rlhf__events *);
 
 // Record the beginning of the process. If `phase` < 0, the event is "start". Otherwise the event is
-// "resume", and `phase` is the number of phases that earlier processes completed. `phases` is the
-// number of planned phases. `argv` ends with NULL, and may itself be NULL. [main]
-void rlhf__events_begin(struct rlhf__events *, int64_t phase, int64_t phases,
+// "resume", `phase` is the number of phases that earlier processes completed, and `best` is 1 if
+// the checkpoint of that phase is the best so far. `phases` is the number of planned phases. `argv`
+// ends with NULL, and may itself be NULL. [main]
+void rlhf__events_begin(struct rlhf__events *, int64_t phase, int best, int64_t phases,
                         const char *const *argv);
 
 // Record a finding: its phase (counted from 1), its short name, and the sentence that was logged.
@@ -29,8 +30,9 @@ void rlhf__events_begin(struct rlhf__events *, int64_t phase, int64_t phases,
 void rlhf__events_warning(struct rlhf__events *, int64_t phase, const char *finding,
                           const char *text);
 
-// Record that the checkpoint of a phase has been written. [main]
-void rlhf__events_checkpoint(struct rlhf__events *, int64_t phase);
+// Record that the checkpoint of a phase has been written. `best` is 1 if it is the best so far.
+// [main]
+void rlhf__events_checkpoint(struct rlhf__events *, int64_t phase, int best);
 
 // Record that the process ends. `phase` is the number of phases done. `status` is "done", "stopped"
 // or "failed". [main]

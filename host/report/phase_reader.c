@@ -218,8 +218,13 @@ static void take_event(struct rlhf__phase_reader *r, const json_t *row) {
     const char *event = json_string_value(json_object_get(row, "event"));
     const char *id = json_string_value(json_object_get(row, "finding"));
     const char *said = json_string_value(json_object_get(row, "text"));
-    if (event && strcmp(event, "checkpoint") == 0)
-        r->phase.checkpoint = json_string_value(json_object_get(row, "path"));
+    const json_t *path = json_object_get(row, "path");
+    // A crash may have prevented the event "checkpoint". Then a resume names the checkpoint.
+    if (event && strcmp(event, "resume") == 0) path = json_object_get(row, "checkpoint");
+    if (path) {
+        r->phase.checkpoint = json_string_value(path);
+        r->phase.flags = json_is_true(json_object_get(row, "best")) ? RLHF_SINK_PHASE_BEST : 0;
+    }
     if (!event || strcmp(event, "warning") != 0 || !id || !said) return;
     ADD(r, warning_id, const char *, id);
     ADD(r, warning, const char *, said);

@@ -156,10 +156,10 @@ static void begin(struct rlhf__sinks *s, struct sink *k, const struct rlhf__fold
     see_time(s, k, "begin()", rlhf__seconds() - start, slow_once);
     if (k->failed) return;
     rlhf_status st = rlhf__filled_end(&filled, &known, &err);
-    if (st == RLHF_OK && known.reserved)
-        st = rlhf__fail(&err, RLHF_E_UNSUPPORTED, "it set answer->reserved");
     if (st == RLHF_OK && known.from_phase < 0)
-        st = rlhf__fail(&err, RLHF_E_UNSUPPORTED, "it answers with a from_phase below 0");
+        st = rlhf__fail(&err, RLHF_E_UNSUPPORTED,
+                        "it answers with the from_phase %lld; it must be 0 or more",
+                        (long long)known.from_phase);
     if (st < 0) rlhf__error_context(&err, "%s, begin()", k->instance->plugin->file);
     if (st < 0) fail(s, k, err.text, "; the run goes on without it");
     k->from = known.from_phase;
@@ -214,8 +214,10 @@ void rlhf__sinks_report(struct rlhf__sinks *s, int64_t last, const char *checkpo
         more = rlhf__phase_reader_next(s->reader, from, last, &p);
         if (more <= 0) break;
         rlhf_sink_phase now = *p;
-        if (now.phases_done == last) now.checkpoint = checkpoint;
-        if (now.checkpoint && now.phases_done == last && best) now.flags |= RLHF_SINK_PHASE_BEST;
+        if (now.phases_done == last) {
+            now.checkpoint = checkpoint;
+            now.flags = checkpoint && best ? RLHF_SINK_PHASE_BEST : 0;
+        }
         report(s, &now, now.elapsed - before);
     }
     for (size_t i = 0; more < 0 && i < s->n; i++)

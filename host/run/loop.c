@@ -57,7 +57,8 @@ static rlhf_status open_reports(struct rlhf__run *r, struct rlhf__error *err) {
     // A crash may have prevented the checkpoint's line in the chain.
     if (keep >= 0) RLHF_TRY(rlhf__chain_log_checkpoint(r->chain, keep, NULL, err));
     RLHF_TRY(rlhf__records_open_rollouts(r, keep, err));
-    rlhf__events_begin(r->report.events, keep, r->count.phases, r->req->env->argv);
+    rlhf__events_begin(r->report.events, keep, keep > 0 && r->best.phase == keep, r->count.phases,
+                       r->req->env->argv);
     const struct rlhf__progress_state start = {
         .phase = r->count.phase, .phases = r->count.phases, .first_phase = r->count.phase};
     fill_terminal(r);

@@ -1,6 +1,7 @@
 // phase_end.c: see phase_end.h.
 #include "run/phase_end.h"
 
+#include "learn/algo_call.h"
 #include "learn/optim.h"
 #include "learn/plan.h"
 #include "sample/mixing.h"

@@ -104,7 +104,8 @@ static rlhf_status save_in(struct rlhf__run *r, const struct rlhf__folder *all,
         st = rlhf__checkpoint_dir_commit(all, fresh, r->count.phase, r->report.log, err);
     if (st != RLHF_OK) rlhf__folder_remove(all, fresh, NULL);
     if (st == RLHF_OK) st = point_best(r, all, err);
-    if (st == RLHF_OK) rlhf__events_checkpoint(r->report.events, r->count.phase);
+    if (st == RLHF_OK)
+        rlhf__events_checkpoint(r->report.events, r->count.phase, r->best.phase == r->count.phase);
     if (st == RLHF_OK && r->chain)
         st = rlhf__chain_log_checkpoint(r->chain, r->count.phase, digests, err);
     // Keep the previous checkpoint until the next one is written, because a process that found it

@@ -174,6 +174,23 @@ static void say_rows(const struct rlhf__plugin *plugin, struct rlhf__error *why,
         snprintf(at, room, "%s%s", text, rlhf__confined_hint(plugin));
 }
 
+// Check the marks of rows. The other results of a failed row are ignored.
+static rlhf_status check_marks(const struct rlhf__call *call, const struct rlhf__reward_answer *a,
+                               uint32_t n) {
+    char why[96];
+    for (uint32_t i = 0; i < n; i++) {
+        if (a->failed[i] <= 1 && (a->failed[i] || a->verdict[i] <= RLHF_VERDICT_WRONG)) continue;
+        if (a->failed[i] > 1)
+            snprintf(why, sizeof why, "out->failed[%u] is %u; it must be 0 or 1", i, a->failed[i]);
+        else
+            snprintf(why, sizeof why,
+                     "out->verdict[%u] is %u; it must be from 0 to %d (enum rlhf_verdict)", i,
+                     a->verdict[i], RLHF_VERDICT_WRONG);
+        return rlhf__call_fault(call, why);
+    }
+    return RLHF_OK;
+}
+
 // Call score() for r and return its status. If score() succeeds but marks rows as failed, set *some
 // to 1 and return RLHF_E_IO.
 static rlhf_status score(const struct rlhf__reward_call *q, const struct rlhf__reward_rows *r,
@@ -200,6 +217,7 @@ static rlhf_status score(const struct rlhf__reward_call *q, const struct rlhf__r
     rlhf__tails_mark(&tails, "out->verdict", out.verdict, r->n);
     rlhf__tails_mark(&tails, "out->failed", out.failed, r->n);
     st = rlhf__call_kept(&running, &tails, ops->score(plugin->self, &view.in, &out));
+    if (st == RLHF_OK) st = check_marks(&running, a, r->n);
     rlhf__reward_view_keep(&view, r, a->token);
     rlhf__reward_view_finish(&view);
     *some = st == RLHF_OK && rlhf__marks_count(a->failed, r->n) > 0;

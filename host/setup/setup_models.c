@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "keep/run_dir.h"
+#include "learn/algo_call.h"
 #include "learn/plan.h"
 #include "model/parameters.h"
 #include "model/text_note.h"

@@ -2,7 +2,7 @@
 #include "algos/episodes.h"
 
 #include "batch/row_columns.h"
-#include "learn/plan.h"
+#include "learn/algo_call.h"
 #include "learn/policy_view.h"
 
 float *episodes_spread(const struct episodes *s, const float *from) {

@@ -182,7 +182,8 @@ static rlhf_status phase_end(void *self, const rlhf_phase_info *info) {
 #define CHOOSE_RUNNING
 #endif
 #if defined CHOOSE_RUNNING || defined BREAK_CHOOSE_RANGE || defined BREAK_CHOOSE_UNWRITTEN ||      \
-    defined BREAK_CHOOSE_OUTSIDE || defined BREAK_CHOOSE_BORROWED || defined BREAK_CHOOSE_MEMORY
+    defined BREAK_CHOOSE_OUTSIDE || defined BREAK_CHOOSE_BORROWED ||                               \
+    defined BREAK_CHOOSE_MEMORY || defined BREAK_CHOOSE_ROOM || defined BREAK_CHOOSE_REPLACES
 #define CHOOSE choose_prompts
 static rlhf_status choose_prompts(void *self, const rlhf_prompts *in, rlhf_choice *out) {
     struct algo *a = self;
@@ -191,6 +192,8 @@ static rlhf_status choose_prompts(void *self, const rlhf_prompts *in, rlhf_choic
     if ((int64_t)n > in->n) n = (uint32_t)in->n; // each prompt once
 #elif defined BREAK_CHOOSE_OUTSIDE
     n++;
+#elif defined BREAK_CHOOSE_ROOM
+    memset((char *)out + out->size, 1, 8);
 #elif defined BREAK_CHOOSE_BORROWED
     ((int64_t *)(uintptr_t)in->seen)[0]++;
 #elif defined BREAK_CHOOSE_MEMORY
@@ -207,6 +210,11 @@ static rlhf_status choose_prompts(void *self, const rlhf_prompts *in, rlhf_choic
         a->seen++;
 #endif
     }
+#ifdef BREAK_CHOOSE_REPLACES
+    static int64_t own[16];
+    memcpy(own, out->prompt, n * sizeof *own);
+    out->prompt = own;
+#endif
     return RLHF_OK;
 }
 #else

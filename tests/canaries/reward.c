@@ -149,6 +149,9 @@ static void misbehave(struct reward *r, const rlhf_reward_in *in, const rlhf_rew
     out->seq[-1] = 1;
 #elif defined BREAK_VERDICT
     out->verdict[in->n - 1] = 9;
+#elif defined BREAK_REDUCE
+    double sum = 1;
+    r->host->reduce(r->host, &sum, 1);
 #elif defined BREAK_FORK
     fork();
 #elif defined BREAK_SLOW
@@ -224,8 +227,6 @@ int helper(void) { return 1; }
 static const rlhf_opt options[] = {
 #if defined BREAK_HELP
     RLHF_OPT_F64(struct config, gain, 1, -100, 100, ""),
-#elif defined BREAK_NAME
-    {.key = "the gain", .help = "a factor", .type = RLHF_T_F64, .f_def = 1, .f_max = 2},
 #else
     RLHF_OPT_F64(struct config, gain, 1, -100, 100, "a factor"),
 #endif

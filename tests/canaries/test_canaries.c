@@ -69,7 +69,7 @@ static void each_reward_is_caught(void **state) {
                {"summary", "summary"},
                {"summary_blank", "summary"},
                {"help", "help"},
-               {"name", "option-name"},
+               {"reduce", "reduce"},
                {"create", "create"},
                {"destroy_null", "destroy"},
                {"crash", "crash"},
@@ -141,6 +141,8 @@ static void each_algorithm_is_caught(void **state) {
                {"choose_unwritten", "choose"},
                {"choose_outside", "choose"},
                {"choose_borrowed", "borrowed"},
+               {"choose_room", "room"},
+               {"choose_replaces", "room"},
                {"choose_memory", "out-of-memory"},
                {"choose_forgets", "unsaved-state"},
                {"choose_unsaved", "unsaved-state"}};

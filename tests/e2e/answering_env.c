@@ -20,11 +20,15 @@ enum fault {
     OTHER,
     QUIET,
     TOOLS,
-    ONCE
+    ONCE,
+    BAD_VERDICT,
+    BAD_FAILED,
+    BAD_LATER
 };
-static const char *const faults[] = {"none",  "silent", "bad_end", "failed", "status",
-                                     "tool",  "nan",    "special", "huge",   "other",
-                                     "quiet", "tools",  "once",    NULL};
+static const char *const faults[] = {"none",      "silent", "bad_end", "failed",      "status",
+                                     "tool",      "nan",    "special", "huge",        "other",
+                                     "quiet",     "tools",  "once",    "bad_verdict", "bad_failed",
+                                     "bad_later", NULL};
 
 struct config {
     int64_t turns;
@@ -106,6 +110,9 @@ static rlhf_status step(void *self, const rlhf_episode_in *in, const rlhf_episod
         else if (fault != BAD_END)
             out->end[i] = RLHF_EPISODE_DONE;
         out->verdict[i] = out->end[i] ? RLHF_VERDICT_RIGHT : RLHF_VERDICT_NONE;
+        if (fault == BAD_VERDICT) out->verdict[i] = RLHF_VERDICT_WRONG + 1;
+        if (fault == BAD_FAILED) out->failed[i] = 255;
+        if (fault == BAD_LATER) out->later[i] = 2;
     }
     if (fault == ONCE) fail_once(s, out);
     return RLHF_OK;

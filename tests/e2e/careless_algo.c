@@ -21,12 +21,25 @@ enum how {
     REDUCE_THREAD,
     NAME,
     THREAD,
-    CRASH
+    CRASH,
+    USE,
+    RESERVED,
+    OTHER_ADVANTAGE,
+    OTHER_CARRY,
+    OTHER_TOKENS,
+    OTHER_SLOPES,
+    STOP,
+    BETA,
+    NAMED
 };
-static const char *const ways[] = {
-    "nothing",       "nan_advantage", "infinite_return", "all_nan",   "past_advantage",
-    "past_returns",  "past_use",      "past_carry",      "past_logp", "reduce",
-    "reduce_thread", "name",          "thread",          "crash",     NULL};
+static const char *const ways[] = {"nothing",      "nan_advantage",   "infinite_return",
+                                   "all_nan",      "past_advantage",  "past_returns",
+                                   "past_use",     "past_carry",      "past_logp",
+                                   "reduce",       "reduce_thread",   "name",
+                                   "thread",       "crash",           "use",
+                                   "reserved",     "other_advantage", "other_carry",
+                                   "other_tokens", "other_slopes",    "stop",
+                                   "beta",         "named",           NULL};
 
 struct config {
     int32_t how, reserved;
@@ -44,13 +57,17 @@ struct self {
 TEST_INSTANCE(struct self)
 
 static rlhf_status plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
-    (void)self;
+    static const char *const named[] = {"host_draft"};
+    const struct self *s = self;
     (void)info;
     out->source = RLHF_SOURCE_ROLLOUT;
     out->heads = RLHF_HEAD_LOGP;
     out->epochs = out->minibatches = 1;
     out->group_size = 2;
     out->carry_rows = 1;
+    if (s->config->how == BETA) out->divergence_beta = 0.5;
+    out->named = named;
+    out->n_named = s->config->how == NAMED;
     return RLHF_OK;
 }
 
@@ -85,6 +102,11 @@ static rlhf_status advantages(void *self, const rlhf_rollout *r, rlhf_advantages
     if (how == PAST_RETURNS) returns[r->total] = 1;
     if (how == PAST_USE) out->use[r->n] = RLHF_USE_EXCLUDED;
     if (how == PAST_CARRY) out->carry_row[r->n] = 1;
+    if (how == USE) out->use[1] = RLHF_USE_EXCLUDED + 1;
+    if (how == RESERVED) out->reserved = 6;
+    if (how == OTHER_ADVANTAGE) out->advantage = out->returns;
+    if (how == OTHER_CARRY) out->carry_row = NULL;
+    if (how == OTHER_TOKENS) out->carry_token = out->carry_row; // the plan has none
     if (how == NAME) rlhf_metric_last(s->host, "my metric\n", 1);
     if (how == THREAD) on_thread(s, report);
     if (how == REDUCE_THREAD) on_thread(s, reduce);
@@ -104,10 +126,20 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
     double sum = 1;
     if (how == REDUCE) s->host->reduce(s->host, &sum, 1); // ignores the status
     if (how == CRASH) __builtin_trap();
+    if (how == OTHER_SLOPES) out->d_heads = in->heads;
     return RLHF_OK;
 }
 
-static const rlhf_algo_ops ops = {
-    .size = sizeof ops, .plan = plan, .advantages = advantages, .loss = loss};
+static rlhf_status minibatch_end(void *self, const rlhf_step_info *info, rlhf_step_out *out) {
+    const struct self *s = self;
+    if (info->phase == 1 && s->config->how == STOP) out->stop = -1;
+    return RLHF_OK;
+}
+
+static const rlhf_algo_ops ops = {.size = sizeof ops,
+                                  .plan = plan,
+                                  .advantages = advantages,
+                                  .loss = loss,
+                                  .minibatch_end = minibatch_end};
 
 TEST_PLUGIN(RLHF_KIND_ALGO, "careless_algo", TEST_INSTANCES, TEST_OPTIONS(opts))

@@ -340,7 +340,10 @@ static void faults(void **state) {
         const char *fault, *says;
     } list[] = {
         {"silent", "stays open, but nothing was said to the policy"},
-        {"bad_end", "has an end that an environment cannot give"},
+        {"bad_end", "has the end 4, which an environment cannot give"},
+        {"bad_verdict", "has the verdict 3; it must be from 0 to 2 (enum rlhf_verdict)"},
+        {"bad_failed", "has out->failed 255; it must be 0 or 1"},
+        {"bad_later", "has out->later 2; it must be 0 or 1"},
         {"failed", "could not be answered"},
         {"status", "step(), phase 1: the game's server is away"},
         {"tool", "it speaks as a tool, but the policy has called none"},

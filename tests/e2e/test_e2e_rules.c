@@ -2,6 +2,8 @@
 // rule, in the host's process as in a worker.
 #include "e2e.h"
 
+#include "plugin/metric_names.h"
+
 #include <stdio.h>
 
 #define RUN                                                                                        \
@@ -29,6 +31,24 @@ static void a_broken_rule_ends_the_run(void **state) {
                  {"past_logp", "loss()", "out->d_heads->logp"},
                  {"reduce", "loss()", "it called reduce(), which is not allowed in loss()"},
                  {"reduce_thread", "advantages()", "it called reduce() on a thread of its own"}};
+    static const struct {
+        const char *how, *says;
+    } values[] = {
+        {"use", "advantages(): out->use[1] is 3; it must be from 0 to 2 (enum rlhf_row_use)"},
+        {"reserved", "advantages(): it sets `reserved` of the host's rlhf_advantages to 6; it must "
+                     "be 0"},
+        {"other_advantage", "advantages(): it replaces the pointer `advantage` of the host's "
+                            "rlhf_advantages; a plugin must write into the host's array"},
+        {"other_carry", "advantages(): it replaces the pointer `carry_row` of the host's"},
+        {"other_tokens", "advantages(): it replaces the pointer `carry_token` of the host's"},
+        {"other_slopes", "loss(): it replaces the pointer `d_heads` of the host's rlhf_loss_out"},
+        {"stop", "minibatch_end(): out->stop is -1; it must be 0 or 1"}};
+    static const struct {
+        const char *how, *says;
+    } plans[] = {{"beta", "careless_algo.so plans divergence_beta 0.5 without RLHF_DIVERGENCE_JS, "
+                          "which alone uses it; it must be 0"},
+                 {"named", "careless_algo.so plans a model named \"host_draft\"; names that begin "
+                           "with \"host_\" are for models of later hosts"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[256];
         assert_int_equal(run(t, cases[i].how), 1);
@@ -36,6 +56,16 @@ static void a_broken_rule_ends_the_run(void **state) {
                  cases[i].function, i < 5 ? past : "", cases[i].says);
         e2e_says(t, text);
         assert_true(e2e_exists(t, "r/metrics.jsonl"));
+    }
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        char text[256];
+        assert_int_equal(run(t, values[i].how), 1);
+        snprintf(text, sizeof text, "algorithm careless_algo.so, %s", values[i].says);
+        e2e_says(t, text);
+    }
+    for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
+        assert_int_equal(run(t, plans[i].how), 2);
+        e2e_says(t, plans[i].says);
     }
     assert_true(run(t, "crash") > 128);
     e2e_says(t, "algorithm careless_algo.so, loss()");
@@ -53,6 +83,22 @@ static void a_wrong_report_is_left_out(void **state) {
     e2e_says(t, "careless_algo: the metric \"from_a_thread\" is left out: it was reported from "
                 "another thread than the one that called advantages()");
     assert_int_not_equal(e2e_shell(t, "grep -q from_a_thread r/metrics.jsonl"), 0);
+}
+
+// This algorithm reports no metrics. All metrics of the run are then the host's, and their names
+// are not for algorithms.
+static void metrics_of_the_host_are_taken(void **state) {
+    struct e2e *t = *state;
+    int n = 0;
+    assert_int_equal(run(t, "nothing"), 0);
+    json_t *rows = e2e_metrics(t, "r"), *row = json_array_get(rows, 2);
+    for (void *at = json_object_iter(row); at; at = json_object_iter_next(row, at), n++) {
+        char full[RLHF__METRIC_NAME];
+        const char *name = json_object_iter_key(at);
+        if (!rlhf__metric_name("", name, full)) fail_msg("an algorithm may report %s", name);
+    }
+    assert_true(n > 20);
+    json_decref(rows);
 }
 
 static int count(const json_t *rows, int phase, const char *name) {
@@ -102,12 +148,27 @@ static void a_reward_that_breaks_a_rule_is_named(void **state) {
         e2e_says(t, "the metric \"from_a_thread\" is left out: it was reported from another thread "
                     "than the one that called score()");
         assert_int_not_equal(e2e_shell(t, "grep -q from_a_thread r/metrics.jsonl"), 0);
+        e2e_shell(t, "rm -rf r");
+        assert_int_equal(e2e_run(t, WILD, "bad_verdict", where[k]), 1);
+        e2e_says(t,
+                 "reward wild_reward.so, score(), phase 2: out->verdict[0] is 3; it must be from "
+                 "0 to 2 (enum rlhf_verdict)");
+        e2e_shell(t, "rm -rf r");
+        assert_int_equal(e2e_run(t, WILD, "bad_failed", where[k]), 1);
+        e2e_says(t, "reward wild_reward.so, score(), phase 2: out->failed[0] is 2; it must be 0 or "
+                    "1");
+        e2e_shell(t, "rm -rf r");
+        assert_int_equal(e2e_run(t, WILD, "reduce", where[k]), 1);
+        e2e_says(t,
+                 "reward wild_reward.so, score(), phase 2: it called reduce(), which is only for "
+                 "algorithms; the sums were not changed");
     }
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_broken_rule_ends_the_run, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(metrics_of_the_host_are_taken, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_wrong_report_is_left_out, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_row_that_is_not_finite_is_left_out, e2e_setup,
                                         e2e_teardown),

@@ -1,6 +1,7 @@
 // learner_kit.c: see learner_kit.h.
 #include "learner_kit.h"
 
+#include "learn/algo_call.h"
 #include "learn/shards.h"
 
 #include <math.h>

@@ -3,6 +3,8 @@
 // tokens have a loss. It must also agree with finite differences.
 #include "learner_kit.h"
 
+#include "learn/algo_call.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

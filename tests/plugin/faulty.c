@@ -43,6 +43,11 @@ static const char *const modes[] = {"a", "b", NULL};
 static const rlhf_opt deep[] = {{.type = RLHF_T_TABLE, .table = deep, .n_table = 1}};
 #endif
 
+#ifdef FAULT_NAMED_TABLE
+static const rlhf_opt inner[] = {
+    {.key = "inner", .help = "a factor", .type = RLHF_T_F64, .f_def = 1, .f_max = 1}};
+#endif
+
 static const rlhf_opt opts[] = {
 #ifdef FAULT_DEFAULT_RANGE
     RLHF_OPT_F64(struct config, gain, 2, 0, 1, "its default is too large"),
@@ -69,11 +74,56 @@ static const rlhf_opt opts[] = {
      .f_def = 1,
      .f_max = 1},
 #endif
+#ifdef FAULT_LATER_KEY
+    {.key = "host_retries",
+     .help = "of a later host",
+     .type = RLHF_T_F64,
+     .offset = offsetof(struct config, gain),
+     .f_def = 1,
+     .f_max = 1},
+#endif
+#ifdef FAULT_ODD_KEY
+    {.key = "gain.more",
+     .help = "two words",
+     .type = RLHF_T_F64,
+     .offset = offsetof(struct config, gain),
+     .f_def = 1,
+     .f_max = 1},
+#endif
+#ifdef FAULT_NEEDLESS
+    {.key = "pace",
+     .help = "with a choice",
+     .type = RLHF_T_F64,
+     .offset = offsetof(struct config, gain),
+     .f_def = 1,
+     .f_max = 1,
+     .choices = modes},
+#endif
+#ifdef FAULT_RESERVED
+    {.key = "pace",
+     .help = "with a reserved member",
+     .type = RLHF_T_F64,
+     .offset = offsetof(struct config, gain),
+     .reserved = 5,
+     .f_def = 1,
+     .f_max = 1},
+#endif
+#ifdef FAULT_OTHER_FLAG
+    {.key = "pace",
+     .help = "with a flag of another type",
+     .type = RLHF_T_ENUM,
+     .flags = RLHF_OPT_TRUSTED,
+     .offset = offsetof(struct config, mode),
+     .choices = modes},
+#endif
 #ifdef FAULT_OPTION_FLAG
     RLHF_OPT_F64_FLAGS(struct config, gain, 1u << 16, 1, 0, 1, "a flag that is the host's own"),
 #endif
 #ifdef FAULT_DEEP_TABLE
     {.type = RLHF_T_TABLE, .table = deep, .n_table = 1},
+#endif
+#ifdef FAULT_NAMED_TABLE
+    {.key = "more", .type = RLHF_T_TABLE, .table = inner, .n_table = 1},
 #endif
 #ifdef FAULT_EMPTY_TABLE
     {.type = RLHF_T_TABLE},
@@ -243,7 +293,9 @@ static const struct longer plugin = {
         .summary = "faulty on purpose",
         .opts = opts,
         .n_opts = sizeof opts / sizeof *opts,
+#ifndef FAULT_NO_STRIDE
         .opt_stride = sizeof *opts,
+#endif
 #ifdef FAULT_OUTSIDE_CONFIG
         .config_size = 8,
 #else

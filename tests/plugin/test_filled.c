@@ -55,6 +55,51 @@ static const enum rlhf__struct filled[] = {
 #undef FILLED
 };
 
+// The offset of `reserved`; 0: the struct has none.
+static const uint32_t reserved_at[RLHF__STRUCTS] = {
+#define RESERVED(T) [RLHF__STRUCT_##T] = offsetof(T, reserved),
+#include "growth_table.inc"
+#undef RESERVED
+};
+
+static void reserved_is_0(void **state) {
+    (void)state;
+    unsigned char out[RLHF__FILLED_MAX];
+    int found = 0;
+    for (size_t k = 0; k < sizeof filled / sizeof *filled; k++) {
+        const uint32_t at = reserved_at[filled[k]], set = 0x1000000;
+        const char *name = rlhf__struct_name(filled[k]);
+        struct rlhf__filled f;
+        struct rlhf__error err;
+        char want[128];
+        if (!at) continue;
+        found++;
+        unsigned char *bytes = rlhf__filled_begin(&f, filled[k], RLHF_ABI_MINOR);
+        assert_int_equal(rlhf__filled_end(&f, out, &err), RLHF_OK);
+        memcpy(bytes + at, &set, sizeof set);
+        assert_int_equal(rlhf__filled_end(&f, out, &err), RLHF_E_UNSUPPORTED);
+        snprintf(want, sizeof want, "it sets `reserved` of the host's %s to 16777216; it must be 0",
+                 name);
+        assert_string_equal(err.text, want);
+    }
+    assert_true(found >= 2); // rlhf_loss_out, rlhf_sink_answer
+}
+
+static void pointers_stay(void **state) {
+    (void)state;
+    static const double a[2], b[2];
+    struct rlhf__error err;
+    struct rlhf__lent lent[] = {{"one", a, a}, {"two", NULL, NULL}, {"three", b, b}};
+    assert_int_equal(rlhf__lent_kept("rlhf_x", lent, 3, &err), RLHF_OK);
+    lent[1].is = b;
+    lent[2].is = a;
+    assert_int_equal(rlhf__lent_kept("rlhf_x", lent, 3, &err), RLHF_E_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "it replaces the pointer `two` of the host's rlhf_x; "));
+    lent[1].is = NULL;
+    assert_int_equal(rlhf__lent_kept("rlhf_x", lent, 3, &err), RLHF_E_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "the pointer `three` of"));
+}
+
 static void room_is_guarded(void **state) {
     (void)state;
     unsigned char out[RLHF__FILLED_MAX];
@@ -70,6 +115,7 @@ static void room_is_guarded(void **state) {
         for (uint32_t i = sizeof found; i < size + RLHF__ROOM; i++)
             assert_int_equal(bytes[i], 0);
         memset(bytes + sizeof found, 3, size - sizeof found); // everything that the host knows
+        if (reserved_at[filled[k]]) memset(bytes + reserved_at[filled[k]], 0, sizeof(uint32_t));
         memset(out, 9, sizeof out);
         assert_int_equal(rlhf__filled_end(&f, out, &err), RLHF_OK);
         assert_memory_equal(out, bytes, size);
@@ -97,8 +143,9 @@ static void room_is_guarded(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(sizes_only_grow),
-                                       cmocka_unit_test(pass_sets_only_the_size),
-                                       cmocka_unit_test(room_is_guarded)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sizes_only_grow), cmocka_unit_test(pass_sets_only_the_size),
+        cmocka_unit_test(room_is_guarded), cmocka_unit_test(reserved_is_0),
+        cmocka_unit_test(pointers_stay)};
     return cmocka_run_group_tests_name("plugin/filled", tests, NULL, NULL);
 }

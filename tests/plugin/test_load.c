@@ -50,6 +50,17 @@ static void each_fault_has_its_sentence(void **state) {
         {"ops_flag.so", "org.example.faulty sets bit 8 of the flags of its ops"},
         {"desc_flag.so", "org.example.faulty sets bit 2 of the flags of its descriptor"},
         {"host_key.so", "its option \"weight\" has a name that the host uses itself"},
+        {"later_key.so", "org.example.faulty: its option \"host_retries\" has a name that begins "
+                         "with \"host_\"; such names are for options of later hosts"},
+        {"odd_key.so", "its option \"gain.more\" has a name with other characters than letters"},
+        {"needless.so",
+         "its option \"pace\" sets choices, which does not apply to its type F64; it must be 0"},
+        {"reserved.so", "its option \"pace\" sets `reserved` to 5; it must be 0"},
+        {"other_flag.so",
+         "its option \"pace\" sets RLHF_OPT_TRUSTED, which does not apply to its type ENUM"},
+        {"named_table.so", "row 2 of its option table has the type TABLE and a key or a help text"},
+        {"no_stride.so", "it lists 2 options, but its opt_stride is 0; it must be "
+                         "sizeof(rlhf_opt)"},
         {"null_bundle.so", "rlhf_plugin_v1() returned nothing"},
         {"no_plugins.so", "lists 0 plugins"},
         {"no_ops.so", "org.example.faulty has no ops table"},

@@ -57,7 +57,11 @@ static void metrics_have_owners(void **state) {
                  {"", "rewards/a/x", ""},
                  {"", "time/mine", ""},
                  {"", "eval/accuracy", ""},
-                 {"", "mean", "mean"}};
+                 {"", "objective/scores_error", ""},
+                 {"", "objective/scores_noise", ""},
+                 {"", "mean", "mean"},
+                 {"", "hosts", "hosts"},
+                 {"", "mine/host_x", "mine/host_x"}};
     log_begin(f, &log);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         f->owner = cases[i].owner;
@@ -67,7 +71,28 @@ static void metrics_have_owners(void **state) {
         report(f, cases[i].name);
     }
     // one per instance
-    assert_int_equal(log_end(f, &log, "is left out: it is the host's own"), 7);
+    assert_int_equal(log_end(f, &log, "is left out: it is the host's own"), 9);
+}
+
+// A later host may report further metrics, but only under names that no plugin can have taken.
+static void names_for_later_hosts_are_left_out(void **state) {
+    struct fixture *f = *state;
+    struct rlhf__error err = {0};
+    static const char *const owners[] = {"", "rewards/a", "judge", "models/policy", "environment"};
+    static const char *const names[] = {"host/queue", "host_queue"};
+    for (size_t i = 0; i < sizeof owners / sizeof *owners; i++)
+        for (size_t k = 0; k < 2; k++) {
+            struct rlhf__log log;
+            f->owner = owners[i];
+            log_begin(f, &log);
+            check_ok(make(f, NULL, &err), &err);
+            report(f, names[k]);
+            assert_string_equal(f->metric, "");
+            assert_int_equal(log_end(f, &log,
+                                     "is left out: a name that begins with \"host_\" or "
+                                     "\"host/\" is the host's"),
+                             1);
+        }
 }
 
 static void keep_metric(void *ctx, const char *name, double value, double weight, int32_t combine) {
@@ -235,29 +260,63 @@ static void reports_combine(void **state) {
     assert_true(isnan(odd.value));
 }
 
+// Two processes, of which the other one has the same sums.
+static rlhf_status add_twice(void *ctx, double *sums, uint32_t n, struct rlhf__error *err) {
+    (void)ctx;
+    (void)err;
+    for (uint32_t i = 0; i < n; i++)
+        sums[i] *= 2;
+    return RLHF_OK;
+}
+
+static void reduce_is_for_algorithms(void **state) {
+    struct fixture *f = *state;
+    struct rlhf__error err = {0};
+    double sum = 1;
+    char said[128];
+    f->services.reduce = add_twice;
+    check_ok(make(f, NULL, &err), &err);
+    const rlhf_host *h = f->instance->host;
+    struct rlhf__call call = rlhf__call_begin(f->instance, "score()");
+    assert_int_equal(h->reduce(h, &sum, 1), RLHF_E_UNSUPPORTED);
+    assert_true(sum == 1);
+    assert_int_equal(rlhf__instance_said(f->instance, said, sizeof said), RLHF_E_UNSUPPORTED);
+    assert_string_equal(said, "it called reduce(), which is only for algorithms; the sums were not "
+                              "changed");
+    check_error(rlhf__call_end(&call, RLHF_E_UNSUPPORTED, &err), RLHF_E_UNSUPPORTED, &err,
+                "reward sample.so, score(): it called reduce(), which is only for algorithms");
+}
+
 // A call in which the algorithm calls reduce() although it must not fails, even if the algorithm
 // ignores the status.
 static void reduce_has_its_places(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};
     double sum = 1;
+    char path[1024];
     f->owner = "";
-    check_ok(make(f, NULL, &err), &err);
+    f->services.reduce = add_twice;
+    check_ok(rlhf__plugin_open(f->plugins, module_path("algo.so", path), RLHF_KIND_ALGO,
+                               RLHF__NAME_TYPED, "test", &f->sample, &err),
+             &err);
+    check_ok(make(f, "{\"rate\": 0.5}", &err), &err);
     const rlhf_host *h = f->instance->host;
     struct rlhf__call call = rlhf__call_begin(f->instance, "loss()");
     assert_int_equal(h->reduce(h, &sum, 1), RLHF_E_INVALID);
     check_error(rlhf__call_end(&call, RLHF_OK, &err), RLHF_E_INVALID, &err,
-                "reward sample.so, loss(): it called reduce(), which is not allowed in loss()");
+                "algorithm algo.so, loss(): it called reduce(), which is not allowed in loss()");
     call = rlhf__call_begin(f->instance, "minibatch_end()");
     assert_int_equal(h->reduce(h, &sum, 1), RLHF_OK);
+    assert_true(sum == 2);
     assert_int_equal(rlhf__call_end(&call, RLHF_OK, &err), RLHF_OK);
     struct misplaced m = {h, RLHF_OK, 1};
     misplace(&m);
     assert_int_equal(m.status, RLHF_E_INVALID);
     call = rlhf__call_begin(f->instance, "phase_end()");
-    check_error(rlhf__call_end(&call, RLHF_OK, &err), RLHF_E_INVALID, &err,
-                "reward sample.so, phase_end(): it called reduce() on a thread of its own or after "
-                "a call had returned");
+    check_error(
+        rlhf__call_end(&call, RLHF_OK, &err), RLHF_E_INVALID, &err,
+        "algorithm algo.so, phase_end(): it called reduce() on a thread of its own or after "
+        "a call had returned");
 }
 
 // The bytes after an array are marked during a call. A plugin that changes them is named.
@@ -285,11 +344,13 @@ static void a_write_past_an_array_is_named(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         T(metrics_have_owners),
+        T(names_for_later_hosts_are_left_out),
         T(a_metric_can_be_sent_elsewhere),
         T(a_metric_with_a_wrong_name_is_left_out),
         T(a_metric_outside_of_its_call_is_left_out),
         T(reports_are_checked),
         T(reports_combine),
+        T(reduce_is_for_algorithms),
         T(reduce_has_its_places),
         T(a_write_past_an_array_is_named),
     };

@@ -38,13 +38,14 @@ static void line_is(const json_t *all, size_t i, const char *want) {
 static void lines_of_a_run(void **state) {
     static const char *const argv[] = {"rlhf-host", "--out", "a \"b\"", NULL};
     struct rlhf__events *e = open_events(*state, -1);
-    rlhf__events_begin(e, -1, 12, argv);
+    rlhf__events_begin(e, -1, 0, 12, argv);
     rlhf__events_warning(e, 3, "collapsed", "it\nhas");
-    rlhf__events_checkpoint(e, 4);
+    rlhf__events_checkpoint(e, 4, 0);
+    rlhf__events_checkpoint(e, 5, 1);
     rlhf__events_end(e, 4, "stopped", "the user stopped it");
     rlhf__events_close(e);
     json_t *all = read_events(*state);
-    assert_int_equal(json_array_size(all), 4);
+    assert_int_equal(json_array_size(all), 5);
     json_t *start = json_array_get(all, 0), *machine = json_object_get(start, "machine");
     assert_true(json_integer_value(json_object_get(machine, "cores")) > 0);
     assert_true(json_integer_value(json_object_get(machine, "memory_mib")) > 0);
@@ -63,6 +64,9 @@ static void lines_of_a_run(void **state) {
             "\"it\\nhas\"}");
     line_is(all, 2, "{\"phase\": 4, \"event\": \"checkpoint\", \"path\": \"checkpoints/000004\"}");
     line_is(all, 3,
+            "{\"phase\": 5, \"event\": \"checkpoint\", \"path\": \"checkpoints/000005\", \"best\": "
+            "true}");
+    line_is(all, 4,
             "{\"phase\": 4, \"event\": \"end\", \"status\": \"stopped\", \"reason\": \"the user "
             "stopped it\"}");
     json_decref(all);
@@ -72,13 +76,13 @@ static void lines_of_a_run(void **state) {
 // events stay.
 static void a_resumed_run_keeps_its_history(void **state) {
     struct rlhf__events *e = open_events(*state, -1);
-    rlhf__events_begin(e, -1, 12, NULL);
+    rlhf__events_begin(e, -1, 0, 12, NULL);
     rlhf__events_warning(e, 2, "jumped", "a");
-    rlhf__events_checkpoint(e, 2);
+    rlhf__events_checkpoint(e, 2, 0);
     rlhf__events_warning(e, 3, "collapsed", "b");
     rlhf__events_close(e);
     e = open_events(*state, 2);
-    rlhf__events_begin(e, 2, 12, NULL);
+    rlhf__events_begin(e, 2, 1, 12, NULL);
     rlhf__events_end(e, 2, "failed", "why");
     rlhf__events_close(e);
     json_t *all = read_events(*state);
@@ -88,12 +92,13 @@ static void a_resumed_run_keeps_its_history(void **state) {
     assert_int_equal(json_integer_value(json_object_get(resume, "phase")), 2);
     assert_string_equal(json_string_value(json_object_get(resume, "checkpoint")),
                         "checkpoints/000002");
+    assert_true(json_is_true(json_object_get(resume, "best")));
     assert_int_equal(json_array_size(json_object_get(resume, "argv")), 0);
     line_is(all, 4,
             "{\"phase\": 2, \"event\": \"end\", \"status\": \"failed\", \"reason\": "
             "\"why\"}");
     json_decref(all);
-    rlhf__events_begin(NULL, -1, 12, NULL); // nothing is open yet
+    rlhf__events_begin(NULL, -1, 0, 12, NULL); // nothing is open yet
     rlhf__events_warning(NULL, 1, "", "");
 }
 
@@ -106,7 +111,7 @@ static void events_of_a_failed_phase_are_removed(void **state) {
     rlhf__events_warning(e, 4, "collapsed", "b");
     rlhf__events_close(e);
     e = open_events(*state, 2);
-    rlhf__events_checkpoint(e, 3);
+    rlhf__events_checkpoint(e, 3, 0);
     rlhf__events_close(e);
     json_t *all = read_events(*state);
     assert_int_equal(json_array_size(all), 2);

@@ -12,7 +12,7 @@
 
 // The latest calls.
 static struct {
-    int calls, ends, fails, slow;
+    int calls, ends, fails, slow, reserved;
     int64_t begun, from, phase;
     uint32_t n, samples, size;
     double value[4], elapsed;
@@ -25,6 +25,7 @@ static rlhf_status begin(void *self, const rlhf_sink_run *run, rlhf_sink_answer 
     seen.begun = run->phases_done;
     answer->from_phase = seen.from;
     answer->size += seen.size;
+    answer->reserved = (uint32_t)seen.reserved;
     snprintf(seen.own, sizeof seen.own, "%s", run->own_dir);
     return RLHF_OK;
 }
@@ -58,7 +59,7 @@ static rlhf_status phase(void *self, const rlhf_sink_phase *in) {
             (long long)in->spread[i]->numbers);
     for (uint32_t i = 0; i < in->n_warnings; i++)
         put(in->warning[i], in->warning_id[i], 0);
-    if (in->checkpoint) put(" %s %lld", in->checkpoint, in->flags & RLHF_SINK_PHASE_BEST);
+    if (in->checkpoint) put(" %s %lld", in->checkpoint, in->flags);
     if (seen.slow) usleep(1100000);
     return seen.fails ? 7 : RLHF_OK; // 7: not a valid status
 }
@@ -209,18 +210,53 @@ static void phases_come_again(void **state) {
     }
 }
 
+// A phase that is reported again has its checkpoint, and whether that was the best one. After a
+// crash before the event "checkpoint", both are in the event "resume".
+static void the_best_phase_comes_again(void **state) {
+    struct scratch *s = *state;
+    static const struct {
+        const char *events, *told;
+    } cases[] = {
+        {"{\"phase\": 2, \"event\": \"checkpoint\", \"path\": \"checkpoints/000002\", \"best\": "
+         "true}\n",
+         " checkpoints/000002 1"},
+        {"{\"phase\": 2, \"event\": \"checkpoint\", \"path\": \"checkpoints/000002\"}\n",
+         " checkpoints/000002 0"},
+        {"{\"phase\": 2, \"event\": \"resume\", \"checkpoint\": \"checkpoints/000002\", \"best\": "
+         "true}\n",
+         " checkpoints/000002 1"},
+        {"{\"phase\": 2, \"event\": \"end\", \"status\": \"failed\"}\n", ""},
+    };
+    write_files(s);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        scratch_bytes(s, "events.jsonl", cases[i].events, strlen(cases[i].events));
+        seen.from = 2;
+        open_run(s, 3);
+        rlhf__sinks_report(run.sinks, 3, NULL, 0);
+        assert_true(seen.calls == 1 && seen.phase == 2);
+        assert_string_equal(seen.told, cases[i].told);
+        close_run();
+    }
+}
+
 static void an_answer_is_checked(void **state) {
     struct scratch *s = *state;
     write_files(s);
     seen.from = -1;
     open_run(s, 0);
-    assert_said("a from_phase below 0; the run goes on without it");
+    assert_said("seen.so, begin(): it answers with the from_phase -1; it must be 0 or more; the "
+                "run goes on "
+                "without it");
     rlhf__sinks_report(run.sinks, 2, NULL, 0);
     assert_int_equal(seen.calls, 0);
     close_run();
     seen.size = 8;
     open_run(s, 0);
     assert_said("it changes the size of the host's rlhf_sink_answer from 16 to 24");
+    close_run();
+    seen.reserved = 3;
+    open_run(s, 0);
+    assert_said("it sets `reserved` of the host's rlhf_sink_answer to 3; it must be 0");
     close_run();
 }
 
@@ -239,6 +275,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_phase_arrives_whole, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(phases_come_again, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(the_best_phase_comes_again, scratch_setup,
+                                        scratch_teardown),
         cmocka_unit_test_setup_teardown(an_answer_is_checked, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(a_slow_sink_is_named, scratch_setup, scratch_teardown)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -44,13 +44,17 @@ enum how {
     MARK,
     STATUS,
     THREAD,
-    UNWRITTEN
+    UNWRITTEN,
+    BAD_VERDICT,
+    BAD_FAILED,
+    REDUCE
 };
 
 static const char *const ways[] = {
-    "nothing", "crash", "abort", "exit", "hang",   "behind",  "tokens",    "before", "input",
-    "memory",  "print", "forks", "kill", "write",  "network", "metric",    "fail",   "loud",
-    "host",    "bomb",  "time",  "mark", "status", "thread",  "unwritten", NULL};
+    "nothing",   "crash",       "abort",      "exit",   "hang", "behind", "tokens",  "before",
+    "input",     "memory",      "print",      "forks",  "kill", "write",  "network", "metric",
+    "fail",      "loud",        "host",       "bomb",   "time", "mark",   "status",  "thread",
+    "unwritten", "bad_verdict", "bad_failed", "reduce", NULL};
 
 struct config {
     int64_t row, phase; // position at which it misbehaves
@@ -239,6 +243,14 @@ static rlhf_status misbehave(struct self *s, const rlhf_reward_in *in, const rlh
     case THREAD:
         report_on_thread(s);
         break;
+    case BAD_VERDICT:
+        out->verdict[s->config->row] = RLHF_VERDICT_WRONG + 1;
+        break;
+    case BAD_FAILED:
+        out->failed[s->config->row] = 2;
+        break;
+    case REDUCE:
+        return s->host->reduce(s->host, &s->paid, 1);
     default:
         break;
     }

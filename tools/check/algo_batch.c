@@ -283,6 +283,12 @@ rlhf_status rlhf__algo_batch_advantages(struct rlhf__probe *t, struct rlhf__algo
         st = rlhf__probe_end(t, st, err);
         rlhf__guard_struct_end(RLHF__STRUCT_rlhf_advantages, filled, &took,
                                t->check->plugin->abi_minor, t->check->log);
+        const struct rlhf__lent lent[] = {{"advantage", out.advantage, took.advantage},
+                                          {"returns", out.returns, took.returns},
+                                          {"use", out.use, took.use},
+                                          {"carry_row", out.carry_row, took.carry_row},
+                                          {"carry_token", out.carry_token, took.carry_token}};
+        rlhf__guard_lent("rlhf_advantages", lent, sizeof lent / sizeof *lent, t->check->log);
         take_results(b, &out);
     }
     rlhf__guards_close(m.guards);
@@ -425,6 +431,8 @@ rlhf_status rlhf__algo_batch_loss(struct rlhf__probe *t, struct rlhf__algo_batch
         st = t->check->plugin->ops.algo.loss(t->self, &in, out);
         st = rlhf__probe_end(t, st, err);
         rlhf__guard_struct_end(RLHF__STRUCT_rlhf_loss_out, out, &result, minor, t->check->log);
+        const struct rlhf__lent lent = {"d_heads", &d, result.d_heads};
+        rlhf__guard_lent("rlhf_loss_out", &lent, 1, t->check->log);
         *loss += result.loss;
         take_slopes(b, &p, &d);
     }

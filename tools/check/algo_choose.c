@@ -77,17 +77,21 @@ static rlhf_status choose(struct rlhf__probe *t, const struct table *table, int3
     in.seen = lay(g, seen, n * sizeof *seen, side, RLHF__CHECK_BORROWED, "prompts->seen");
     in.meta = lay(g, meta, n * sizeof *meta, side, RLHF__CHECK_BORROWED, "prompts->meta");
     rlhf__guards_protect(g);
-    rlhf_choice out = {0};
-    RLHF__PASS(rlhf_choice, &out, t->check->plugin->abi_minor);
-    out.prompt = lay(g, chosen, bytes, side, RLHF__CHECK_CHOOSE, "out->prompt");
+    int64_t *prompt = lay(g, chosen, bytes, side, RLHF__CHECK_CHOOSE, "out->prompt");
+    const uint32_t minor = t->check->plugin->abi_minor;
+    rlhf_choice *out = RLHF__GUARDED(rlhf_choice, g, minor), took;
     rlhf_status st = RLHF_OK;
-    if (!in.last_score || !in.seen || !in.meta || !out.prompt)
+    if (!in.last_score || !in.seen || !in.meta || !prompt || !out)
         st = rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     if (st == RLHF_OK) {
+        out->prompt = prompt;
         rlhf__probe_begin(t, "choose_prompts()");
-        st = t->check->plugin->ops.algo.choose_prompts(t->self, &in, &out);
+        st = t->check->plugin->ops.algo.choose_prompts(t->self, &in, out);
         st = rlhf__probe_end(t, st, err);
-        memcpy(chosen, out.prompt, bytes);
+        rlhf__guard_struct_end(RLHF__STRUCT_rlhf_choice, out, &took, minor, t->check->log);
+        const struct rlhf__lent lent = {"prompt", prompt, took.prompt};
+        rlhf__guard_lent("rlhf_choice", &lent, 1, t->check->log);
+        memcpy(chosen, prompt, bytes);
     }
     rlhf__guards_close(g);
     for (int32_t i = 0; i < table->n; i++)

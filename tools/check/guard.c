@@ -137,6 +137,17 @@ void rlhf__guard_struct_end(enum rlhf__struct which, const void *at, void *out, 
     if (found != size)
         rlhf__child_log_found(log, RLHF__CHECK_ROOM, "the size of the host's %s was %u, is %u",
                               rlhf__struct_name(which), size, found);
+    const uint32_t reserved = rlhf__struct_reserved(which, at);
+    if (reserved)
+        rlhf__child_log_found(log, RLHF__CHECK_ROOM, "`reserved` of the host's %s is %u",
+                              rlhf__struct_name(which), reserved);
     memset(out, 0, own);
     memcpy(out, at, size);
+}
+
+void rlhf__guard_lent(const char *name, const struct rlhf__lent *lent, size_t n,
+                      struct rlhf__child_log *log) {
+    struct rlhf__error err;
+    if (rlhf__lent_kept(name, lent, n, &err) < 0)
+        rlhf__child_log_found(log, RLHF__CHECK_ROOM, "%s", err.text);
 }

@@ -45,8 +45,12 @@ void rlhf__guard_install(struct rlhf__child_log *log);
 void *rlhf__guard_struct(struct rlhf__guards *guards, enum rlhf__struct which, uint32_t minor);
 
 // Copy the struct to *out, a complete struct of the host. Reports a plugin that has changed its
-// size. [main]
+// size, or set `reserved`. [main]
 void rlhf__guard_struct_end(enum rlhf__struct which, const void *at, void *out, uint32_t minor,
                             struct rlhf__child_log *log);
+
+// Reports a plugin that has replaced one of n pointers of the host's struct `name`. [main]
+void rlhf__guard_lent(const char *name, const struct rlhf__lent *lent, size_t n,
+                      struct rlhf__child_log *log);
 
 #endif

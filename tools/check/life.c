@@ -39,18 +39,12 @@ static int try_descriptor(struct rlhf__check *c, int32_t step) {
 // ---- the option table ----
 
 static int try_table(struct rlhf__check *c, int32_t step) {
-    static const char good[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-[]";
     if (step > 0) return 0;
     for (uint32_t i = 0; i < c->plugin->table.n; i++) {
         rlhf_opt o;
         rlhf__opt_at(&c->plugin->table, i, &o);
         if (!o.help || !*o.help)
             rlhf__child_log_found(c->log, RLHF__CHECK_HELP, "option \"%s\" has no help text",
-                                  o.key);
-        if (strspn(o.key, good) != strlen(o.key))
-            rlhf__child_log_found(c->log, RLHF__CHECK_NAME,
-                                  "option \"%s\" has a name that cannot be typed as KEY=VALUE",
                                   o.key);
     }
     return 1;

@@ -240,7 +240,13 @@ static const void *do_service(const rlhf_host *api, const char *id) {
 
 static rlhf_status do_reduce(const rlhf_host *api, double *sums, uint32_t n) {
     struct rlhf__probe_host *h = behind(api);
-    if (in_call(h, "reduce") && strcmp(h->inside, "loss()") == 0)
+    const int algo = h->probe->check->plugin->desc.kind == RLHF_KIND_ALGO;
+    const int called = in_call(h, "reduce");
+    if (called && !algo)
+        rlhf__child_log_found(board_of(h), RLHF__CHECK_REDUCE,
+                              "%s called host->reduce, which is only for algorithms", h->inside);
+    if (!algo) return RLHF_E_UNSUPPORTED;
+    if (called && strcmp(h->inside, "loss()") == 0)
         rlhf__child_log_found(board_of(h), RLHF__CHECK_REDUCE, "loss() called host->reduce");
     else if (h->reduce)
         h->reduce(h->reduce_ctx, sums, n);

@@ -36,7 +36,7 @@ static const char *lay_text(struct maker *m, const char *text, const char *what)
 static rlhf_status take_answer(const rlhf_sink_answer *known, int64_t *from,
                                struct rlhf__error *err) {
     *from = known->from_phase;
-    if (known->reserved || known->from_phase < 0)
+    if (known->from_phase < 0)
         return rlhf__fail(err, RLHF_E_INVALID, "begin() gave an answer that the host refuses");
     return RLHF_OK;
 }

@@ -326,3 +326,7 @@ const char *const *rlhf__host_keys(int entry) {
            : entry == RLHF__ENTRY_ENVIRONMENT ? environment
                                               : algo;
 }
+
+int rlhf__is_hosts(const char *name) {
+    return strncmp(name, "host", 4) == 0 && (name[4] == '_' || name[4] == '/');
+}

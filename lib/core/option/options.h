@@ -133,7 +133,12 @@ enum rlhf__entry {
 // Returns the members of a plugin entry (enum rlhf__entry) that the host itself reads,
 // NULL-terminated. Every entry has "plugin". Rewards, judges, sinks and environments also have
 // "isolate" and "network". Rewards have "name", and rewards and environments have "weight". Plugins
-// must not have options with these names. [any]
+// must not have options with these names. The lists do not become longer in version 1 of the
+// contract: further members begin with "host_" (docs/contract.md). [any]
 const char *const *rlhf__host_keys(int entry);
+
+// Returns 1 if the name begins with "host_" or "host/". Such names are for later hosts, so a plugin
+// may not give them to an option, a metric or a model (rlhf/base.h). [any]
+int rlhf__is_hosts(const char *name);
 
 #endif

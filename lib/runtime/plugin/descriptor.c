@@ -2,6 +2,7 @@
 #include "plugin/descriptor.h"
 
 #include "base/file.h"
+#include "plugin/option_rules.h"
 
 #include <rlhf/plugin_check.h>
 
@@ -138,23 +139,6 @@ static rlhf_status check_flags(const struct rlhf__plugin *p, struct rlhf__error 
                       p->desc.id, __builtin_ctz(set), ops ? "ops" : "descriptor");
 }
 
-// Reject options with flags that only the host's own tables may use.
-static rlhf_status check_option_flags(const struct rlhf__opt_table *t, struct rlhf__error *err) {
-    const uint32_t known = RLHF_OPT_REQUIRED | RLHF_OPT_MIN_OPEN | RLHF_OPT_MAX_OPEN |
-                           RLHF_OPT_NULL_IS_0 | RLHF_OPT_TRUSTED;
-    for (uint32_t i = 0; i < t->n; i++) {
-        rlhf_opt o;
-        rlhf__opt_at(t, i, &o);
-        if (o.flags & ~known)
-            return rlhf__fail(
-                err, RLHF_E_UNSUPPORTED,
-                "its option \"%s\" sets bit %d of its flags, which this host does not "
-                "know",
-                o.key ? o.key : "", __builtin_ctz(o.flags & ~known));
-    }
-    return RLHF_OK;
-}
-
 const char *const *rlhf__plugin_host_keys(const struct rlhf__plugin *p) {
     const uint32_t kind = p->desc.kind;
     return rlhf__host_keys(kind == RLHF_KIND_REWARD        ? RLHF__ENTRY_REWARD
@@ -163,20 +147,14 @@ const char *const *rlhf__plugin_host_keys(const struct rlhf__plugin *p) {
                                                            : RLHF__ENTRY_ALGO);
 }
 
-static rlhf_status check_options(struct rlhf__plugin *out, struct rlhf__error *err) {
-    const rlhf_plugin *d = &out->desc;
-    RLHF_TRY(rlhf__opt_table_init(&out->table, d->opts, d->n_opts, d->opt_stride, err));
-    RLHF_TRY(check_option_flags(&out->table, err));
-    RLHF_TRY(rlhf__opts_check(&out->table, d->config_size, err));
-    // Options of a model or of kernels may have any name, because host keys are not mixed with
-    // them.
-    if (d->kind == RLHF_KIND_MODEL || d->kind == RLHF_KIND_KERNELS) return RLHF_OK;
-    const char *const *key = rlhf__plugin_host_keys(out);
-    for (; *key; key++)
-        if (rlhf__opt_find(&out->table, *key) >= 0)
-            return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                              "its option \"%s\" has a name that the host uses itself", *key);
-    return RLHF_OK;
+// Options of a model may have any name, because they are the keys of its config.json. Keys of the
+// host are not mixed with options of kernels.
+static rlhf_status check_options(struct rlhf__plugin *p, struct rlhf__error *err) {
+    static const char *const none[] = {NULL};
+    const char *const *keys = p->desc.kind == RLHF_KIND_MODEL     ? NULL
+                              : p->desc.kind == RLHF_KIND_KERNELS ? none
+                                                                  : rlhf__plugin_host_keys(p);
+    return rlhf__option_rules_read(&p->desc, keys, &p->table, err);
 }
 
 // Check and copy one descriptor. The caller adds the file's path to the message.

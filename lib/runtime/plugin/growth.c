@@ -19,8 +19,22 @@ static const struct {
 #undef STRUCT
 };
 
+// The offset of the struct's member `reserved`; 0: it has none.
+static const uint32_t reserved_at[RLHF__STRUCTS] = {
+#define RESERVED(T) [RLHF__STRUCT_##T] = offsetof(T, reserved),
+#include "growth_table.inc"
+#undef RESERVED
+};
+
 uint32_t rlhf__struct_size(enum rlhf__struct which, uint32_t minor) {
     return table[which].size[minor < MINORS ? minor : MINORS - 1];
+}
+
+uint32_t rlhf__struct_reserved(enum rlhf__struct which, const void *p) {
+    uint32_t reserved = 0;
+    if (reserved_at[which])
+        memcpy(&reserved, (const char *)p + reserved_at[which], sizeof reserved);
+    return reserved;
 }
 
 const char *rlhf__struct_name(enum rlhf__struct which) { return table[which].name; }
@@ -54,7 +68,23 @@ rlhf_status rlhf__filled_end(const struct rlhf__filled *f, void *out, struct rlh
                               "it sets byte %u of the host's %s, which has %u bytes; use a newer "
                               "rlhf-host, or rebuild the plugin with SDK " RLHF_SDK_VERSION,
                               i, name, f->size);
+    const uint32_t reserved = rlhf__struct_reserved(f->which, f->bytes);
+    if (reserved)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "it sets `reserved` of the host's %s to %u; it must be 0", name,
+                          reserved);
     memcpy(out, f->bytes, own);
     memcpy(out, &own, sizeof own);
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__lent_kept(const char *name, const struct rlhf__lent *lent, size_t n,
+                            struct rlhf__error *err) {
+    for (size_t i = 0; i < n; i++)
+        if (lent[i].is != lent[i].was)
+            return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                              "it replaces the pointer `%s` of the host's %s; a plugin must write "
+                              "into the host's array and leave the pointer as it is",
+                              lent[i].member, name);
     return RLHF_OK;
 }

@@ -24,6 +24,9 @@ uint32_t rlhf__struct_size(enum rlhf__struct which, uint32_t minor);
 
 const char *rlhf__struct_name(enum rlhf__struct which); // "rlhf_plan" [any]
 
+// Returns the member `reserved` of *p, or 0 if the struct has none. [any]
+uint32_t rlhf__struct_reserved(enum rlhf__struct which, const void *p);
+
 // Set the size of *p, a struct of type T, for a plugin that was built with this minor version.
 // [any]
 #define RLHF__PASS(T, p, minor) rlhf__struct_pass(RLHF__STRUCT_##T, 1 ? (p) : (T *)0, minor)
@@ -48,8 +51,19 @@ struct rlhf__filled {
 void *rlhf__filled_begin(struct rlhf__filled *f, enum rlhf__struct which, uint32_t minor);
 
 // Copy the struct that the plugin has filled to *out, a complete struct of the host. Fails if the
-// plugin has changed `size`, or has set a byte after it: a field that this host does not know.
-// Errors: RLHF_E_UNSUPPORTED. [any]
+// plugin has changed `size`, has set a byte after it (a field that this host does not know), or has
+// set `reserved`. Errors: RLHF_E_UNSUPPORTED. [any]
 rlhf_status rlhf__filled_end(const struct rlhf__filled *f, void *out, struct rlhf__error *err);
+
+// A pointer that the host has set in a struct that a plugin fills.
+struct rlhf__lent {
+    const char *member; // "advantage"
+    const void *was, *is;
+};
+
+// Fails if the plugin has replaced one of the n pointers. `name` is the struct's name. Errors:
+// RLHF_E_UNSUPPORTED. [any]
+rlhf_status rlhf__lent_kept(const char *name, const struct rlhf__lent *lent, size_t n,
+                            struct rlhf__error *err);
 
 #endif

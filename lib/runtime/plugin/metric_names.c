@@ -1,43 +1,56 @@
 // metric_names.c: see metric_names.h.
 #include "plugin/metric_names.h"
 
+#include "option/options.h"
+
 #include <rlhf/host.h>
 
 #include <stdio.h>
 #include <string.h>
 
-// Metrics that the host reports. A name that ends in a slash is a prefix.
-static const char *const hosts[] = {"phase",
-                                    "episode",
-                                    "epoch",
-                                    "lr",
-                                    "objective/scores",
-                                    "objective/entropy_per_token",
-                                    "objective/verifiable_correct_rate",
-                                    "val/sequence_lengths",
-                                    "val/num_stop_token_ids",
-                                    "reward_model/gain",
-                                    "reward_model/bias",
-                                    "rewards/",
-                                    "judge/",
-                                    "episodes/",
-                                    "environment/",
-                                    "tools/",
-                                    "models/",
-                                    "completions/",
-                                    "sampling/",
-                                    "eval/",
-                                    "optim/",
-                                    "time/",
-                                    "trainer/",
-                                    "rollouter/",
-                                    "perf/"};
+const char *const *rlhf__metrics_of_host(void) {
+    static const char *const hosts[] = {"phase",
+                                        "episode",
+                                        "epoch",
+                                        "lr",
+                                        "objective/scores",
+                                        "objective/scores_error",
+                                        "objective/scores_noise",
+                                        "objective/entropy_per_token",
+                                        "objective/verifiable_correct_rate",
+                                        "val/sequence_lengths",
+                                        "val/num_stop_token_ids",
+                                        "reward_model/gain",
+                                        "reward_model/bias",
+                                        "rewards/",
+                                        "judge/",
+                                        "episodes/",
+                                        "environment/",
+                                        "tools/",
+                                        "models/",
+                                        "completions/",
+                                        "sampling/",
+                                        "eval/",
+                                        "optim/",
+                                        "time/",
+                                        "trainer/",
+                                        "rollouter/",
+                                        "perf/",
+                                        NULL};
+    return hosts;
+}
 
-static int is_hosts(const char *name) {
-    for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
-        size_t n = strlen(hosts[i]);
-        if (hosts[i][n - 1] != '/') n++; // also compare the terminating NUL
-        if (strncmp(name, hosts[i], n) == 0) return 1;
+const char *const *rlhf__metrics_of_owner(void) {
+    static const char *const own[] = {"mean", "std", "time", "failures", "retries", NULL};
+    return own;
+}
+
+// Returns 1 if the list has the name or, as a prefix, its beginning.
+static int is_taken(const char *const *list, const char *name) {
+    for (; *list; list++) {
+        size_t n = strlen(*list);
+        if ((*list)[n - 1] != '/') n++; // also compare the terminating NUL
+        if (strncmp(name, *list, n) == 0) return 1;
     }
     return 0;
 }
@@ -58,17 +71,13 @@ const char *rlhf__metric_name_fault(const char *name) {
 }
 
 const char *rlhf__metric_name(const char *owner, const char *name, char out[RLHF__METRIC_NAME]) {
-    static const char hosts_own[] = "it is the host's own";
-    // names that a reward or judge may not use
-    static const char *const own[] = {"mean", "std", "time", "failures", "retries"};
     const char *fault = rlhf__metric_name_fault(name);
     if (fault) return fault;
+    if (rlhf__is_hosts(name)) return "a name that begins with \"host_\" or \"host/\" is the host's";
     const int n = snprintf(out, RLHF__METRIC_NAME, "%s%s%s", owner, *owner ? "/" : "", name);
     if (n < 0 || n >= RLHF__METRIC_NAME) return "its name is too long after its owner's";
-    if (!*owner) return is_hosts(name) ? hosts_own : NULL;
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        if (strcmp(name, own[i]) == 0) return hosts_own;
-    return NULL;
+    const int taken = is_taken(*owner ? rlhf__metrics_of_owner() : rlhf__metrics_of_host(), name);
+    return taken ? "it is the host's own" : NULL;
 }
 
 const char *rlhf__metric_misplaced(const char *where, char out[RLHF__METRIC_WHY]) {

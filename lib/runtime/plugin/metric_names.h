@@ -13,6 +13,13 @@ enum { RLHF__METRIC_NAME = 256 };
 // the name is valid. `name` may be NULL. [any]
 const char *rlhf__metric_name_fault(const char *name);
 
+// Metrics of the host that an algorithm may not report, and metrics of the host about a reward or
+// judge. A name that ends in a slash is a prefix. The lists end with NULL. They do not become
+// longer in version 1 of the contract: names of further metrics begin with one of these prefixes or
+// with "host/" (docs/contract.md). [any]
+const char *const *rlhf__metrics_of_host(void);
+const char *const *rlhf__metrics_of_owner(void);
+
 // Write a metric's full name to `out`: the owner as prefix and then the name ("rewards/imdb/hits"),
 // or only the name if `owner` is "". Returns NULL, or why the plugin may not report the metric: the
 // name is not valid, or the host itself reports a metric of that name. [any]

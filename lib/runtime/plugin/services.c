@@ -172,15 +172,15 @@ static rlhf_status break_rule(struct rlhf__host *h, int broken) {
     return host_fail(&h->api, RLHF_E_INVALID, broken_text(broken));
 }
 
-// Adds up the algorithm's sums over all processes. The algorithm's instance has the owner "". The
-// sums of other plugins stay unchanged, because not every process calls these plugins. The rules
-// hold in a run of one process too, so that an algorithm that works there works everywhere.
+// Adds up the algorithm's sums over all processes. Not every process calls the other plugins. The
+// rules hold in a run of one process too, so that an algorithm that works there works everywhere.
 static rlhf_status host_reduce(const rlhf_host *api, double *sums, uint32_t n) {
     struct rlhf__host *h = behind(api);
     const struct rlhf__services *s = h->services;
     struct rlhf__error err;
     char where[96];
-    if (h->owner[0]) return RLHF_OK;
+    if (h->instance.plugin->desc.kind != RLHF_KIND_ALGO)
+        return host_fail(api, RLHF_E_UNSUPPORTED, RLHF__REDUCE_FOR_ALGOS);
     if (misplaced(h, where, sizeof where)) return break_rule(h, REDUCE_MISPLACED);
     if (strcmp(atomic_load(&h->on_call.inside), "loss()") == 0)
         return break_rule(h, REDUCE_IN_LOSS);
@@ -414,15 +414,18 @@ rlhf_status rlhf__call_end(const struct rlhf__call *call, rlhf_status status,
     return status == RLHF_OK ? RLHF_OK : call_failed(call, status, err);
 }
 
+rlhf_status rlhf__call_fault(const struct rlhf__call *call, const char *why) {
+    const rlhf_host *host = call->instance->host;
+    return host ? host_fail(host, RLHF_E_INTERNAL, why) : RLHF_E_INTERNAL;
+}
+
 rlhf_status rlhf__call_kept(const struct rlhf__call *call, struct rlhf__tails *tails,
                             rlhf_status status) {
     const char *array = rlhf__tails_end(tails);
     char why[96];
     if (!array) return status;
     snprintf(why, sizeof why, RLHF__WROTE_PAST, array);
-    if (call->instance->host)
-        rlhf__note_put(&behind(call->instance->host)->said, RLHF_E_INTERNAL, why);
-    return RLHF_E_INTERNAL;
+    return rlhf__call_fault(call, why);
 }
 
 rlhf_status rlhf__call_wrote(const struct rlhf__call *call, struct rlhf__tails *tails,
@@ -430,12 +433,16 @@ rlhf_status rlhf__call_wrote(const struct rlhf__call *call, struct rlhf__tails *
     return rlhf__call_end(call, rlhf__call_kept(call, tails, status), err);
 }
 
+rlhf_status rlhf__call_context(const struct rlhf__call *call, struct rlhf__error *err) {
+    const struct rlhf__plugin *plugin = call->instance->plugin;
+    return rlhf__error_context(err, "%s %s, %s", rlhf__kind_name((int32_t)plugin->desc.kind),
+                               rlhf__plugin_name(plugin), call->function);
+}
+
 rlhf_status rlhf__call_end_filled(const struct rlhf__call *call, rlhf_status status,
                                   const struct rlhf__filled *filled, void *out,
                                   struct rlhf__error *err) {
-    const struct rlhf__plugin *plugin = call->instance->plugin;
     RLHF_TRY(rlhf__call_end(call, status, err));
     if (rlhf__filled_end(filled, out, err) == RLHF_OK) return RLHF_OK;
-    return rlhf__error_context(err, "%s %s, %s", rlhf__kind_name((int32_t)plugin->desc.kind),
-                               rlhf__plugin_name(plugin), call->function);
+    return rlhf__call_context(call, err);
 }

@@ -23,6 +23,10 @@ struct rlhf__service {
 
 enum { RLHF__MAX_SERVICES = 16 };
 
+// Why host->reduce fails for every other kind of plugin.
+#define RLHF__REDUCE_FOR_ALGOS                                                                     \
+    "it called reduce(), which is only for algorithms; the sums were not changed"
+
 // Receives the values that a plugin reports with host->metric, under their names in the run.
 typedef void rlhf__metric_fn(void *ctx, const char *name, double value, double weight,
                              int32_t combine);
@@ -149,11 +153,19 @@ int rlhf__instance_may_report(const struct rlhf__instance *, const char *name, d
 rlhf_status rlhf__call_end(const struct rlhf__call *call, rlhf_status status,
                            struct rlhf__error *err);
 
+// Put "algorithm NAME, loss(): " before a message about what the plugin gave in a call that has
+// ended. Returns err->code. [any]
+rlhf_status rlhf__call_context(const struct rlhf__call *call, struct rlhf__error *err);
+
 // Like rlhf__call_end, for a call in which the plugin has filled a struct: if the call succeeded,
 // also does rlhf__filled_end. [any]
 rlhf_status rlhf__call_end_filled(const struct rlhf__call *call, rlhf_status status,
                                   const struct rlhf__filled *filled, void *out,
                                   struct rlhf__error *err);
+
+// Record what a plugin did wrong in the call, which is still running. Returns RLHF_E_INTERNAL, for
+// rlhf__call_end. [any]
+rlhf_status rlhf__call_fault(const struct rlhf__call *, const char *why);
 
 // _kept: end the check of arrays that were marked before the call (supervise/tail.h). If the plugin
 // wrote past the end of one, returns RLHF_E_INTERNAL, and that is the call's message; otherwise

@@ -133,8 +133,8 @@ static rlhf_status take_answer(const struct played *p, struct rlhf__wire *in) {
         p->out->reward[i] = (float)rlhf__wire_get_f64(in);
         p->out->end[i] = byte_of(rlhf__wire_get_u32(in));
         p->out->verdict[i] = byte_of(rlhf__wire_get_u32(in));
-        p->out->failed[i] = rlhf__wire_get_u32(in) != 0;
-        p->out->later[i] = rlhf__wire_get_u32(in) != 0;
+        p->out->failed[i] = byte_of(rlhf__wire_get_u32(in));
+        p->out->later[i] = byte_of(rlhf__wire_get_u32(in));
     }
     RLHF_TRY(take_messages(p, in));
     take_metrics(p, in);

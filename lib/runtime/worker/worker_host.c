@@ -117,10 +117,9 @@ static const void *table_service(const rlhf_host *api, const char *id) {
 }
 
 static rlhf_status table_reduce(const rlhf_host *api, double *sums, uint32_t n) {
-    (void)api;
     (void)sums;
     (void)n;
-    return RLHF_OK;
+    return table_fail(api, RLHF_E_UNSUPPORTED, RLHF__REDUCE_FOR_ALGOS);
 }
 
 void rlhf__table_init(struct rlhf__worker_host *t, int calls, const struct rlhf__batch_note *note) {

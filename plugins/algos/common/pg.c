@@ -335,7 +335,7 @@ static rlhf_status row_advantages(struct rlhf__pg *g, const rlhf_loss_in *in, in
 // Adds all loss terms of row i, whose response `row` must not be empty, to *u and *d. Adds the
 // measured KL to *r.
 static rlhf_status row_loss(struct rlhf__pg *g, const rlhf_loss_in *in, int64_t i,
-                            struct rlhf__span row, double w, rlhf_head_arrays *d,
+                            struct rlhf__span row, double w, const rlhf_head_arrays *d,
                             struct rlhf__pg_update_sums *u, struct rlhf__pg_rollout_sums *r) {
     const float *adv;
     RLHF_TRY(row_advantages(g, in, i, row, &adv));

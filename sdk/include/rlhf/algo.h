@@ -105,7 +105,8 @@ enum rlhf_plan_flag {
 };
 
 // The algorithm metrics that the host reads, in addition to the metric named by checkpoint.best.
-// All are optional. (The host itself reports the responses' rewards as "objective/scores".)
+// All are optional. (The host itself reports the responses' rewards as "objective/scores".) Later
+// versions read further metrics only from algorithms that were built with these versions.
 #define RLHF_METRIC_KL             "objective/kl"          // early_stop.kl, the progress line
 #define RLHF_METRIC_LABEL_ACCURACY "classify/accuracy"     // the progress line, labeled rows
 #define RLHF_METRIC_PAIR_ACCURACY  "reward_model/accuracy" // the progress line, preferences
@@ -162,16 +163,16 @@ typedef struct rlhf_plan {
     uint32_t n_named;
     int32_t divergence; // enum rlhf_divergence (heads.h), of RLHF_HEAD_KL
     // [n_named] Further frozen models, in addition to the reference. The algorithm chooses their
-    // names ("teacher"; a to z, digits and '_', but no role of the host such as "policy"), and the
-    // user sets the directory of each (models.<name>). The host loads each model, checks that its
-    // tokenizer is the policy's, plans its memory and passes its log-probs as logp_named[i], where
-    // i is the name's place in this list. The list and its strings must stay valid until the
-    // instance is destroyed. At most RLHF_NAMED_MAX names.
+    // names ("teacher"; a to z, digits and '_', but no name of the host such as "policy", see
+    // base.h), and the user sets the directory of each (models.<name>). The host loads each model,
+    // checks that its tokenizer is the policy's, plans its memory and passes its log-probs as
+    // logp_named[i], where i is the name's place in this list. The list and its strings must stay
+    // valid until the instance is destroyed. At most RLHF_NAMED_MAX names.
     const char *const *named;
     // RLHF_HEAD_KL compares the policy with the model of this name, which must be in `named`; NULL:
     // with the reference. The named model and the policy must use the same model plugin.
     const char *divergence_from;
-    double divergence_beta;
+    double divergence_beta; // of RLHF_DIVERGENCE_JS; otherwise 0
 } rlhf_plan;
 
 // A batch (or one minibatch) of finished rollouts, or a batch of rows of a file. Rows of a file are
@@ -306,8 +307,8 @@ typedef struct rlhf_loss_in {
 typedef struct rlhf_loss_out {
     uint32_t size, reserved;
     double loss; // out: this microbatch's share of the minibatch loss [R:finite]
-    // [R:derivative] [R:loss-outside]
-    rlhf_head_arrays *d_heads; // zeroed arrays to fill: gradient of loss for each planned head
+    // zeroed arrays to fill: gradient of loss for each planned head [R:derivative] [R:loss-outside]
+    const rlhf_head_arrays *d_heads;
 } rlhf_loss_out;
 
 // Outcome of a minibatch's optimizer step.

@@ -30,14 +30,23 @@
 //   in place, works on every later host.
 //   The plugin fills a struct of the host (a plan, a loss): it leaves `size` as it is, and writes
 //   no byte at or after `size`, for example with rlhf_copy_out. Zeroed bytes follow the struct.
-//   The host rejects a plugin that has set one of them, or changed `size`. Pointers in the struct
-//   that the host has set must stay as they are. [R:room]
+//   The host rejects a plugin that has set one of them, or changed `size`, or changed a pointer
+//   that the host had set. [R:room]
 //   The plugin makes a struct that the host fills (rlhf_language_info): the plugin sets `size`, and
 //   the host writes at most that many bytes.
 //
 // Names that begin with rlhf_x_ or RLHF_X_ are the inside of these headers. Plugins must not use
 // them, because they may change in any version. The bodies of inline functions and of macros with
 // arguments may change, too; what they do may not.
+//
+// A plugin gives the host only values of its headers. The host refuses a value that an enum does
+// not have, a bit that a set of flags does not have, a number that should be 0 or 1 and is not, and
+// a `reserved` that is not 0.
+//
+// Plugins choose names: of options (rlhf_opt.key), metrics (rlhf_host.metric) and models
+// (rlhf_plan.named). Names that begin with "host_" or "host/" belong to the host, and so do the
+// names and prefixes that docs/contract.md lists. The host refuses them. Later versions take no
+// other names, so they run with every name that this version accepts.
 //
 // Number types: uint32_t for counts and indices within one call (rows, tokens, labels, epochs,
 // minibatches); int64_t for numbers that grow with a run (phases, optimizer steps, data rows,

@@ -51,11 +51,11 @@ struct rlhf_host {
     // If the weights of a mean sum to 0, the host does not report the mean. The helpers below are
     // shorter forms of this function. A name has at most RLHF_METRIC_NAME_MAX bytes: letters from a
     // to z and A to Z, digits, '_', '-', '.' and '/'. The host prefixes it: rewards/<reward>/<name>
-    // for a reward, judge/<name> for a judge, models/<role>/<name> for a model; names from an
-    // algorithm stay unchanged. The host ignores, with a warning, a report that breaks these rules,
-    // that has a name which the host reports itself (docs/metrics.md), or that is made where [call]
-    // does not allow it. [call] [R:metric-name] [R:metric-text]
-    // [R:metric-weight] [R:metric-combine] [R:thread]
+    // for a reward, judge/<name> for a judge, environment/<name> for an environment,
+    // models/<role>/<name> for a model; names from an algorithm stay unchanged. The host ignores,
+    // with a warning, a report that breaks these rules, that has a name of the host (base.h), or
+    // that is made where [call] does not allow it. It ignores metrics of sinks. [call]
+    // [R:metric-name] [R:metric-text] [R:metric-weight] [R:metric-combine] [R:thread]
     void (*metric)(const rlhf_host *, const char *name, double value, double weight,
                    int32_t combine);
     // Sets *out to the generator of the named stream, with the run's seed and counter 0. Each
@@ -74,7 +74,8 @@ struct rlhf_host {
     // The workers divide the rows of a minibatch among them (algo.h), so sums accumulated in loss()
     // must be added up with this function before they are used in a decision or a metric. All
     // workers must make the same calls with the same n, so do not call it in loss(): the call of
-    // loss() then fails, in a run of one process too. [call] [R:reduce]
+    // loss() then fails, in a run of one process too. Only for algorithms: other plugins get
+    // RLHF_E_UNSUPPORTED, and the sums do not change. [call] [R:reduce]
     rlhf_status (*reduce)(const rlhf_host *, double *sums, uint32_t n);
 };
 

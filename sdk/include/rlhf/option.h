@@ -64,12 +64,15 @@ enum rlhf_opt_flag {
     RLHF_OPT_TRUSTED = 16
 };
 
-// One row. Tables are read with the descriptor's opt_stride, so that rows can grow.
+// One row. Tables are read with the descriptor's opt_stride, so that rows can grow. A member that
+// does not apply to the row's type is 0.
 typedef struct rlhf_opt rlhf_opt;
 struct rlhf_opt {
-    const char *key, *help;      // [R:help] [R:option-name]
+    // key: letters from a to z and A to Z, digits, '_' and '-', and not a name of the host
+    // (base.h). In the table of a model, it is a key of config.json, and may have any other bytes.
+    const char *key, *help;      // [R:help]
     int32_t type;                // enum rlhf_opt_type
-    uint32_t flags;              // bits of enum rlhf_opt_flag
+    uint32_t flags;              // bits of enum rlhf_opt_flag that apply to the type
     uint32_t offset, reserved;   // offset into the config struct, bytes
     int64_t i_def, i_min, i_max; // BOOL, I64, ENUM; I64_LIST: the range of its items
     double f_def, f_min, f_max;  // F64; F64_LIST: the range of its items
