@@ -220,6 +220,30 @@ static void a_crash_loses_no_phase(void **state) {
     e2e_says(t, "without a worker's walls: sink.0 is isolate=false");
 }
 
+// A resumed run says of each earlier phase what was said after it: its checkpoint, and whether that
+// was the best one so far.
+static void the_best_phases_come_again(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(
+        e2e_run(t, PPO SINK_WITH(
+                       "from=1") "--set checkpoint.every=1 --set checkpoint.keep=9 "
+                                 "--set checkpoint.best=val/sequence_lengths --phases 4 --out r"),
+        0);
+    assert_int_equal(e2e_shell(t, "grep '\"call\": \"phase\"' calls.jsonl >first && "
+                                  "grep -c '\"best\": 1' first && rm calls.jsonl"),
+                     0);
+    // A crash between a checkpoint and its event. Then the event \"resume\" names the checkpoint.
+    assert_int_equal(e2e_shell(t, "sed -i '/\"phase\": 4, \"event\"/d' r/events.jsonl"), 0);
+    assert_int_equal(e2e_run(t, "--resume r --trust-run --set run.phases=5"), 0);
+    assert_int_equal(
+        e2e_shell(t, "grep '\"call\": \"phase\"' calls.jsonl | head -n 4 | diff first - && "
+                     "rm calls.jsonl"),
+        0);
+    assert_int_equal(e2e_run(t, "--resume r --trust-run --set run.phases=6"), 0);
+    assert_int_equal(
+        e2e_shell(t, "grep '\"call\": \"phase\"' calls.jsonl | head -n 4 | diff first -"), 0);
+}
+
 // The process dies between the last checkpoint and the sink's call. A resume runs no phase,
 // but still reports it.
 static void the_last_phase_is_not_lost(void **state) {
@@ -387,6 +411,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_resumed_run_repeats_phases, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_sink_runs_in_a_worker, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_crash_loses_no_phase, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(the_best_phases_come_again, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(the_last_phase_is_not_lost, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_failing_sink_loses_nothing, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(two_sinks_are_told_the_same, e2e_setup, e2e_teardown),
