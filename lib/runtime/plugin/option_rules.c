@@ -153,11 +153,6 @@ static rlhf_status check_keys(const struct rlhf__opt_table *t, const char *const
 
 rlhf_status rlhf__option_rules_read(const rlhf_plugin *d, const char *const *host_keys,
                                     struct rlhf__opt_table *out, struct rlhf__error *err) {
-    if (d->n_opts > 0 && d->opt_stride == 0)
-        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                          "it lists %u options, but its opt_stride is 0; it must be "
-                          "sizeof(rlhf_opt)",
-                          d->n_opts);
     RLHF_TRY(rlhf__opt_table_init(out, d->opts, d->n_opts, d->opt_stride, err));
     RLHF_TRY(check_includes(d, err));
     for (uint32_t i = 0; i < out->n; i++) {
