@@ -39,9 +39,8 @@
 // them, because they may change in any version. The bodies of inline functions and of macros with
 // arguments may change, too; what they do may not.
 //
-// A plugin gives the host only values of its headers. The host refuses a value that an enum does
-// not have, a bit that a set of flags does not have, a number that should be 0 or 1 and is not, and
-// a `reserved` that is not 0.
+// A plugin gives the host only values of its headers. The host refuses any other value of an enum,
+// a number that should be 0 or 1 and is not, and a `reserved` that is not 0.
 //
 // Plugins choose names: of options (rlhf_opt.key), metrics (rlhf_host.metric) and models
 // (rlhf_plan.named). Names that begin with "host_" or "host/" belong to the host, and so do the
