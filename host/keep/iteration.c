@@ -17,9 +17,9 @@
 
 // ---- the service ----
 
-// The service's table is the first member of the struct.
 static struct rlhf__iteration *of(const rlhf_host *host) {
-    return (struct rlhf__iteration *)(uintptr_t)host->service(host, RLHF_SVC_ITERATION);
+    const rlhf_iteration_service *table = host->service(host, RLHF_SVC_ITERATION);
+    return table->self;
 }
 
 static rlhf_status tell(const rlhf_host *host, rlhf_status st, const struct rlhf__error *err) {
@@ -171,6 +171,7 @@ rlhf_status rlhf__iteration_init(struct rlhf__iteration *it, const struct rlhf__
     *it = (struct rlhf__iteration){
         .config = config, .cast = cast, .report = report, .services = services};
     it->table = (rlhf_iteration_service){.size = sizeof it->table,
+                                         .self = it,
                                          .reference_sync = reference_sync,
                                          .collect_pairs = collect_pairs,
                                          .reward_update = reward_update};

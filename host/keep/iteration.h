@@ -17,7 +17,7 @@ struct rlhf__reward_round;
 struct rlhf__reward_service;
 
 struct rlhf__iteration {
-    rlhf_iteration_service table; // first member
+    rlhf_iteration_service table;
     const struct rlhf__config *config;
     const struct rlhf__cast *cast;
     struct rlhf__report *report;

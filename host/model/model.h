@@ -21,7 +21,8 @@
 
 // ---- end tokens ----
 
-#define RLHF__ENDS_MAX 63
+#define RLHF__ENDS_MAX  63 // of a model
+#define RLHF__STOPS_MAX 32 // that a request adds to them
 
 // A member of config.json. If it is false, end tokens do not end this model's responses in a run,
 // unless sampling.stop_at_eos is true. It is false for the default policy.
@@ -29,8 +30,8 @@
 
 struct rlhf__ends {
     int32_t n;
-    int32_t id[RLHF__ENDS_MAX]; // token ids, without duplicates
-    int32_t goes_on;            // 1: RLHF__STOP_AT_EOS_KEY of config.json is false
+    int32_t id[RLHF__ENDS_MAX + RLHF__STOPS_MAX]; // token ids, without duplicates
+    int32_t goes_on; // 1: RLHF__STOP_AT_EOS_KEY of config.json is false
 };
 
 // Collects the end tokens: the EOS token of `tok`, the tokens in eos_token_id of `config` and, if

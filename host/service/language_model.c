@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STOPS_MOST = 32, FLAGS_KNOWN = RLHF_LANGUAGE_PAST_ENDS };
+enum { FLAGS_KNOWN = RLHF_LANGUAGE_PAST_ENDS };
 
 // A content must not become special tokens, because a judge's question contains the text of the
 // policy.
@@ -32,35 +32,25 @@ rlhf_status rlhf__language_messages(const struct rlhf__tokenizer *tok, rlhf_str 
 
 // ---- rows ----
 
-// Check row i, whose first `least` to last tokens are the prompt, with `more` tokens after it.
-static rlhf_status check_row(const rlhf_language_model *lm, uint32_t i, const int32_t *ids,
-                             const int32_t *offset, int32_t prompt_len, int32_t more,
-                             struct rlhf__error *err) {
-    const int32_t n_vocab = lm->served.model->info.n_vocab, len = offset[i + 1] - offset[i];
-    if (offset[0] != 0 || len < 1 || prompt_len < 1 || prompt_len > len)
-        return rlhf__fail(
-            err, RLHF_E_INVALID,
-            "row %u has %d tokens and a prompt of %d; a row has at least 1 token, and "
-            "its prompt from 1 to all of them",
-            i, len, prompt_len);
-    if (len > lm->longest - more)
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "row %u needs %d tokens; the language model '%s' was opened for %d", i,
-                          len + more, lm->served.dir, lm->longest);
-    for (int32_t t = offset[i]; t < offset[i + 1]; t++)
-        if (ids[t] < 0 || ids[t] >= n_vocab)
-            return rlhf__fail(err, RLHF_E_INVALID, "row %u has the token %d; 0 to %d are allowed",
-                              i, ids[t], n_vocab - 1);
-    return RLHF_OK;
+// Check n rows, each with `more` tokens after it.
+static rlhf_status check_rows(const rlhf_language_model *lm, uint32_t n, const int32_t *ids,
+                              const int32_t *offset, int32_t more, struct rlhf__error *err) {
+    for (uint32_t i = 0; i < n; i++) {
+        const int32_t len = offset[i + 1] - offset[i];
+        if (len > lm->longest - more)
+            return rlhf__fail(err, RLHF_E_INVALID,
+                              "row %u needs %d tokens; the language model '%s' was opened for %d",
+                              i, len + more, lm->of->served.dir, lm->longest);
+    }
+    return rlhf__served_check_ids(&lm->of->served, n, ids, offset, err);
 }
 
 rlhf_status rlhf__language_score(const rlhf_language_model *lm, const rlhf_language_rows *q,
                                  float *logp, struct rlhf__error *err) {
-    const struct rlhf__model *m = lm->served.model;
+    const struct rlhf__model *m = lm->of->served.model;
     const rlhf_dist dist = RLHF_DIST_WHOLE;
     struct rlhf__rows rows = {0};
-    for (uint32_t i = 0; i < q->n; i++)
-        RLHF_TRY(check_row(lm, i, q->ids, q->offset, q->prompt_len[i], 0, err));
+    RLHF_TRY(check_rows(lm, q->n, q->ids, q->offset, 0, err));
     const uint32_t total = (uint32_t)q->offset[q->n];
     RLHF_TRY(rlhf__rows_init(&rows, q->n, total, err));
     rows.flags =
@@ -77,15 +67,24 @@ rlhf_status rlhf__language_score(const rlhf_language_model *lm, const rlhf_langu
 
 // ---- responses ----
 
-static rlhf_status generate(const struct rlhf_language_model *lm, const struct rlhf__model *m,
-                            struct rlhf__gen_request *q, uint32_t longest,
-                            struct rlhf__gen_result *r, struct rlhf__error *err) {
+static rlhf_status generate(int32_t slots, const struct rlhf__model *m, struct rlhf__gen_request *q,
+                            uint32_t longest, struct rlhf__gen_result *r, struct rlhf__error *err) {
     rlhf_gen *cache = NULL;
-    q->slots = (uint32_t)lm->slots < q->n ? (uint32_t)lm->slots : q->n;
+    q->slots = (uint32_t)slots < q->n ? (uint32_t)slots : q->n;
     RLHF_TRY(rlhf__model_gen_open(m, q->slots, longest, &cache, err));
     const rlhf_status st = rlhf__generate(m, cache, q, r, err);
     rlhf__model_gen_close(m, cache);
     return st;
+}
+
+static rlhf_status check_stop(const rlhf_language_model *lm, const rlhf_language_request *q,
+                              struct rlhf__error *err) {
+    const int32_t n_vocab = lm->of->served.model->info.n_vocab;
+    for (uint32_t i = 0; i < q->n_stop; i++)
+        if (q->stop[i] < 0 || q->stop[i] >= n_vocab)
+            return rlhf__fail(err, RLHF_E_INVALID, "stop has the token %d; 0 to %d are allowed",
+                              q->stop[i], n_vocab - 1);
+    return RLHF_OK;
 }
 
 static rlhf_status check_request(const rlhf_language_model *lm, const rlhf_language_request *q,
@@ -94,7 +93,7 @@ static rlhf_status check_request(const rlhf_language_model *lm, const rlhf_langu
         return rlhf__fail(
             err, RLHF_E_INVALID,
             "the language model '%s' was opened with 0 slots, so it does not generate",
-            lm->served.dir);
+            lm->of->served.dir);
     if (q->max_new < 1 || q->max_new > RLHF__MAX_NEW_TOKENS)
         return rlhf__fail(err, RLHF_E_INVALID, "max_new is %d; 1 to %d are allowed", q->max_new,
                           RLHF__MAX_NEW_TOKENS);
@@ -107,21 +106,19 @@ static rlhf_status check_request(const rlhf_language_model *lm, const rlhf_langu
     if (q->temperature > 0 && !q->rng)
         return rlhf__fail(err, RLHF_E_INVALID, "a temperature of %g needs a generator (rng)",
                           q->temperature);
-    if (q->n_stop > STOPS_MOST || q->flags & ~(uint32_t)FLAGS_KNOWN)
+    if (q->n_stop > RLHF__STOPS_MAX || q->flags & ~(uint32_t)FLAGS_KNOWN)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "%u stop tokens, flags %u; at most %d stop tokens, and flags %d",
-                          q->n_stop, q->flags, STOPS_MOST, FLAGS_KNOWN);
-    for (uint32_t i = 0; i < q->n; i++)
-        RLHF_TRY(
-            check_row(lm, i, q->ids, q->offset, q->offset[i + 1] - q->offset[i], q->max_new, err));
-    return RLHF_OK;
+                          q->n_stop, q->flags, RLHF__STOPS_MAX, FLAGS_KNOWN);
+    RLHF_TRY(check_stop(lm, q, err));
+    return check_rows(lm, q->n, q->ids, q->offset, q->max_new, err);
 }
 
 // Returns the tokens that end a response: the model's own and those of the request.
 static struct rlhf__ends ends_of(const rlhf_language_model *lm, const rlhf_language_request *q) {
-    struct rlhf__ends ends = lm->served.model->ends;
+    struct rlhf__ends ends = lm->of->served.model->ends;
     if (q->flags & RLHF_LANGUAGE_PAST_ENDS) ends.n = 0;
-    for (uint32_t i = 0; i < q->n_stop && ends.n < RLHF__ENDS_MAX; i++)
+    for (uint32_t i = 0; i < q->n_stop; i++)
         if (!rlhf__ends_has(&ends, q->stop[i])) ends.id[ends.n++] = q->stop[i];
     return ends;
 }
@@ -137,7 +134,8 @@ static void give(const rlhf_language_request *q, const struct rlhf__gen_result *
 
 rlhf_status rlhf__language_respond(const rlhf_language_model *lm, const rlhf_language_request *q,
                                    const rlhf_language_responses *out, struct rlhf__error *err) {
-    const struct rlhf__model *m = lm->served.model;
+    RLHF_TRY(check_request(lm, q, err));
+    const struct rlhf__model *m = lm->of->served.model;
     const rlhf_dist whole = RLHF_DIST_WHOLE;
     const rlhf_dist dist = {.size = sizeof dist,
                             .greedy = !(q->temperature > 0),
@@ -160,15 +158,14 @@ rlhf_status rlhf__language_respond(const rlhf_language_model *lm, const rlhf_lan
                                   .stream = q->rng ? q->rng->stream : 0,
                                   .first = q->rng ? q->rng->counter : 0,
                                   .cancelled = m->env->services->cancelled};
-    rlhf_status st = check_request(lm, q, err);
-    if (st == RLHF_OK && (!prompt || !len))
-        st = RLHF__NOMEM(err, "out of memory for %u prompts", q->n);
+    rlhf_status st = RLHF_OK;
+    if (!prompt || !len) st = RLHF__NOMEM(err, "out of memory for %u prompts", q->n);
     for (uint32_t i = 0; st == RLHF_OK && i < q->n; i++) {
         prompt[i] = q->ids + q->offset[i];
         len[i] = q->offset[i + 1] - q->offset[i];
         if (len[i] > longest) longest = len[i];
     }
-    if (st == RLHF_OK) st = generate(lm, m, &g, (uint32_t)(longest + q->max_new), &r, err);
+    if (st == RLHF_OK) st = generate(lm->slots, m, &g, (uint32_t)(longest + q->max_new), &r, err);
     if (st == RLHF_OK) give(q, &r, out);
     rlhf__gen_result_finish(&r);
     free(prompt);
@@ -179,11 +176,10 @@ rlhf_status rlhf__language_respond(const rlhf_language_model *lm, const rlhf_lan
 // ---- the memory estimate ----
 
 // Count the cache of generate(), and two steps: one reads prompts, and one continues them.
-static rlhf_status generate_longest(const struct rlhf_language_model *lm,
-                                    const struct rlhf__model *m, int32_t longest,
+static rlhf_status generate_longest(int32_t slots, const struct rlhf__model *m, int32_t longest,
                                     struct rlhf__error *err) {
     const rlhf_dist dist = RLHF_DIST_WHOLE;
-    const size_t n = (size_t)lm->slots;
+    const size_t n = (size_t)slots;
     const int32_t **prompt = calloc(n, sizeof *prompt);
     int32_t *ids = calloc((size_t)longest, sizeof *ids), *len = calloc(n, sizeof *len);
     struct rlhf__gen_result r = {0};
@@ -199,7 +195,7 @@ static rlhf_status generate_longest(const struct rlhf_language_model *lm,
         prompt[i] = ids;
         len[i] = longest > 2 ? longest - 2 : 1;
     }
-    if (st == RLHF_OK) st = generate(lm, m, &q, (uint32_t)longest, &r, err);
+    if (st == RLHF_OK) st = generate(slots, m, &q, (uint32_t)longest, &r, err);
     rlhf__gen_result_finish(&r);
     free(prompt);
     free(ids);
@@ -213,7 +209,7 @@ enum { QUESTION_TOKENS = 1024 };
 
 rlhf_status rlhf__language_largest(const struct rlhf__served *o, const struct rlhf__model *m,
                                    const struct rlhf__rows *e, struct rlhf__error *err) {
-    const struct rlhf_language_model *lm = (const void *)o;
+    const struct rlhf__language *lm = (const void *)o;
     const rlhf_dist dist = RLHF_DIST_WHOLE;
     struct rlhf__rows rows = {0};
     int32_t len = 0;
@@ -231,7 +227,7 @@ rlhf_status rlhf__language_largest(const struct rlhf__served *o, const struct rl
     rlhf_status st = rlhf__pass(m, &rows, &dist, RLHF__MICROBATCH_TOKENS, &out, err);
     rlhf__model_trim(m);
     rlhf__rows_finish(&rows);
-    if (st == RLHF_OK && lm->slots) st = generate_longest(lm, m, len, err);
+    if (st == RLHF_OK && lm->slots) st = generate_longest(lm->slots, m, len, err);
     rlhf__model_trim(m);
     return st;
 }

@@ -6,11 +6,18 @@
 
 #include <rlhf/service.h>
 
-// There is one for each directory.
-struct rlhf_language_model {
+// The model of a directory, for the objects of all plugins that opened it. It has the largest of
+// their limits.
+struct rlhf__language {
     struct rlhf__served served;
-    int32_t longest; // most tokens of a row: the largest that a plugin asked for
-    int32_t slots;   // the same for responses at a time
+    int32_t longest, slots;
+};
+
+// A plugin's object, with its limits (rlhf_language_open).
+struct rlhf_language_model {
+    struct rlhf_language_model *next; // of the service
+    struct rlhf__language *of;
+    int32_t longest, slots;
 };
 
 // Append the ids of a JSON list of messages, as rlhf_language_prompt describes it. Errors:

@@ -18,9 +18,8 @@ struct rlhf__reward_service {
 
 // Returns the service that owns the caller's table, or NULL if the caller may not use it now.
 static struct rlhf__reward_service *of(const rlhf_host *host) {
-    const void *table = host->service(host, RLHF_SVC_REWARD_MODEL);
-    const size_t member = offsetof(struct rlhf__reward_service, table);
-    return table ? (struct rlhf__reward_service *)((uintptr_t)table - member) : NULL;
+    const rlhf_reward_model_service *table = host->service(host, RLHF_SVC_REWARD_MODEL);
+    return table ? table->self : NULL;
 }
 
 static struct rlhf_reward_model *handle(const struct rlhf__served *o) {
@@ -63,12 +62,15 @@ static const struct rlhf__served_kind reward_kind = {.id = RLHF_SVC_REWARD_MODEL
 
 // ---- the service ----
 
-static rlhf_status service_open(const rlhf_host *host, const char *path, rlhf_reward_model **out) {
+static rlhf_status service_open(const rlhf_host *host, const rlhf_reward_model_open *how,
+                                rlhf_reward_model **out) {
     struct rlhf__reward_service *s = of(host);
     struct rlhf__served *o = NULL;
+    rlhf_reward_model_open q;
     *out = NULL;
     if (!s) return rlhf__service_beside(host);
-    RLHF_TRY(rlhf__served_open(&s->models, host, path, s, &o));
+    RLHF_TRY(RLHF__TAKE(host, rlhf_reward_model_open, &q, how, path));
+    RLHF_TRY(rlhf__served_open(&s->models, host, q.path, s, &o));
     *out = handle(o);
     return RLHF_OK;
 }
@@ -78,20 +80,32 @@ static void service_close(const rlhf_host *host, rlhf_reward_model *m) {
     if (s && m) rlhf__served_close(&s->models, &m->served); // else the service closes it later
 }
 
-static rlhf_status service_score(const rlhf_host *host, rlhf_reward_model *m, uint32_t n,
-                                 const int32_t *ids, const int32_t *offset,
-                                 const int32_t *prompt_len, int32_t pooling, float *seq,
-                                 float *token) {
+static rlhf_status score(const struct rlhf_reward_model *m, const rlhf_reward_model_in *q,
+                         const rlhf_reward_model_out *out, struct rlhf__error *err) {
+    if (q->pooling != 0 && q->pooling != RLHF_POOL_MEAN && q->pooling != RLHF_POOL_LAST)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "a reward model pools mean (%d), last (%d) or as it was trained (0), not "
+                          "%d",
+                          RLHF_POOL_MEAN, RLHF_POOL_LAST, q->pooling);
+    RLHF_TRY(rlhf__served_check_ids(&m->served, q->n, q->ids, q->offset, err));
+    RLHF_TRY(rlhf__model_load(m->own->model, err)); // needed if create() computes scores
+    return rlhf__reward_model_score(m->own, q->n, q->ids, q->offset, q->prompt_len, q->pooling,
+                                    out->seq, out->token, err);
+}
+
+static rlhf_status service_score(const rlhf_host *host, rlhf_reward_model *m,
+                                 const rlhf_reward_model_in *how, const rlhf_reward_model_out *to) {
     struct rlhf__error err = {0, ""};
+    rlhf_reward_model_in q;
+    rlhf_reward_model_out out;
     if (!of(host)) return rlhf__service_beside(host);
-    if (pooling != 0 && pooling != RLHF_POOL_MEAN && pooling != RLHF_POOL_LAST) {
-        rlhf__fail(&err, RLHF_E_INVALID, "a reward model pools mean or last");
-        return rlhf__service_failed(host, &err);
-    }
-    rlhf_status st = rlhf__model_load(m->own->model, &err); // needed if create() computes scores
-    if (st == RLHF_OK)
-        st =
-            rlhf__reward_model_score(m->own, n, ids, offset, prompt_len, pooling, seq, token, &err);
+    RLHF_TRY(RLHF__TAKE(host, rlhf_reward_model_in, &q, how, reserved));
+    RLHF_TRY(RLHF__TAKE(host, rlhf_reward_model_out, &out, to, token));
+    if (q.n == 0) return RLHF_OK;
+    RLHF_TRY(rlhf__service_needs(host, q.ids && q.offset && q.prompt_len && out.seq, "score()",
+                                 "ids, offset, prompt_len and seq"));
+    RLHF_TRY(rlhf__service_rows(host, q.n, q.offset, q.prompt_len));
+    const rlhf_status st = score(m, &q, &out, &err);
     rlhf__model_trim(m->own->model);
     return st == RLHF_OK ? st : rlhf__service_failed(host, &err);
 }
@@ -101,8 +115,11 @@ rlhf_status rlhf__reward_service_open(const struct rlhf__model_env *env, const c
     *out = NULL;
     struct rlhf__reward_service *s = calloc(1, sizeof *s);
     if (!s) return RLHF__NOMEM(err, "out of memory for services");
-    s->table =
-        (rlhf_reward_model_service){sizeof s->table, 0, service_open, service_close, service_score};
+    s->table = (rlhf_reward_model_service){.size = sizeof s->table,
+                                           .self = s,
+                                           .open = service_open,
+                                           .close = service_close,
+                                           .score = service_score};
     rlhf_status st = rlhf__served_init(&s->models, &reward_kind, env, default_dir, err);
     if (st == RLHF_OK)
         st = rlhf__services_offer(env->services, RLHF_SVC_REWARD_MODEL,

@@ -89,37 +89,57 @@ struct rlhf__served *rlhf__served_at(const struct rlhf__served_list *l, size_t i
 
 // ---- calls that several services have ----
 
-void rlhf__served_ids(const struct rlhf__ids *found, int32_t *ids, uint32_t cap, uint32_t *n) {
-    const size_t fit = found->n < cap ? found->n : cap;
-    *n = (uint32_t)found->n;
-    if (fit) memcpy(ids, found->data, fit * sizeof *ids);
+rlhf_status rlhf__served_ids(const rlhf_host *host, const struct rlhf__ids *found,
+                             rlhf_encode_out *to) {
+    rlhf_encode_out out;
+    RLHF_TRY(RLHF__TAKE(host, rlhf_encode_out, &out, to, reserved));
+    RLHF_TRY(rlhf__service_needs(host, out.ids || !out.cap, "encode()", "ids"));
+    const size_t fit = found->n < out.cap ? found->n : out.cap;
+    if (fit) memcpy(out.ids, found->data, fit * sizeof *out.ids);
+    to->n = (uint32_t)found->n;
+    return RLHF_OK;
 }
 
 rlhf_status rlhf__served_encode(const rlhf_host *host, const struct rlhf__tokenizer *tok,
-                                rlhf_str text, uint32_t flags, int32_t *ids, uint32_t cap,
-                                uint32_t *n) {
+                                rlhf_str text, uint32_t flags, rlhf_encode_out *to) {
     struct rlhf__ids found = {0};
     struct rlhf__error err = {0, ""};
-    *n = 0;
-    const rlhf_status st = rlhf__tokenizer_encode(tok, text, flags, 0, &found, &err);
-    if (st == RLHF_OK) rlhf__served_ids(&found, ids, cap, n);
+    rlhf_status st = rlhf__tokenizer_encode(tok, text, flags, 0, &found, &err);
+    st = st == RLHF_OK ? rlhf__served_ids(host, &found, to) : rlhf__service_failed(host, &err);
     rlhf__ids_finish(&found);
-    return st == RLHF_OK ? st : rlhf__service_failed(host, &err);
+    return st;
 }
 
 rlhf_status rlhf__served_decode(const rlhf_host *host, const struct rlhf__tokenizer *tok,
-                                const int32_t *ids, uint32_t n, char *utf8, uint64_t cap,
-                                uint64_t *len) {
+                                const rlhf_decode_in *how, rlhf_decode_out *to) {
+    rlhf_decode_in q;
+    rlhf_decode_out out;
     size_t found = 0;
-    char *text = rlhf__tokenizer_text(tok, ids, n, 0, &found);
+    RLHF_TRY(RLHF__TAKE(host, rlhf_decode_in, &q, how, ids));
+    RLHF_TRY(RLHF__TAKE(host, rlhf_decode_out, &out, to, len));
+    RLHF_TRY(rlhf__service_needs(host, (q.ids || !q.n) && (out.utf8 || !out.cap), "decode()",
+                                 "ids and utf8"));
+    char *text = rlhf__tokenizer_text(tok, q.ids, q.n, 0, &found);
     if (!text) {
         struct rlhf__error err = {0, ""};
-        rlhf__fail(&err, RLHF_E_NOMEM, "out of memory for the text of %u tokens", n);
+        rlhf__fail(&err, RLHF_E_NOMEM, "out of memory for the text of %u tokens", q.n);
         return rlhf__service_failed(host, &err);
     }
-    const size_t fit = found < cap ? found : (size_t)cap;
-    if (fit) memcpy(utf8, text, fit);
-    *len = found;
+    const size_t fit = found < out.cap ? found : (size_t)out.cap;
+    if (fit) memcpy(out.utf8, text, fit);
+    to->len = found;
     free(text);
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__served_check_ids(const struct rlhf__served *o, uint32_t n, const int32_t *ids,
+                                   const int32_t *offset, struct rlhf__error *err) {
+    const int32_t n_vocab = o->model->info.n_vocab;
+    for (uint32_t i = 0; i < n; i++)
+        for (int32_t t = offset[i]; t < offset[i + 1]; t++)
+            if (ids[t] < 0 || ids[t] >= n_vocab)
+                return rlhf__fail(err, RLHF_E_INVALID,
+                                  "row %u has the token %d; 0 to %d are allowed", i, ids[t],
+                                  n_vocab - 1);
     return RLHF_OK;
 }

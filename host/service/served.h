@@ -6,6 +6,7 @@
 
 #include "batch/rows.h"
 #include "model/model.h"
+#include "plugin/service_args.h"
 
 struct rlhf__served_list;
 
@@ -62,12 +63,16 @@ struct rlhf__served *rlhf__served_at(const struct rlhf__served_list *, size_t i)
 
 // encode() and decode() with `tok`. `flags` has bits of enum rlhf__encode_flag. [any]
 rlhf_status rlhf__served_encode(const rlhf_host *host, const struct rlhf__tokenizer *tok,
-                                rlhf_str text, uint32_t flags, int32_t *ids, uint32_t cap,
-                                uint32_t *n);
+                                rlhf_str text, uint32_t flags, rlhf_encode_out *to);
 rlhf_status rlhf__served_decode(const rlhf_host *host, const struct rlhf__tokenizer *tok,
-                                const int32_t *ids, uint32_t n, char *utf8, uint64_t cap,
-                                uint64_t *len);
-// Writes the ids that fit into cap, and sets *n to the number of all ids. [any]
-void rlhf__served_ids(const struct rlhf__ids *found, int32_t *ids, uint32_t cap, uint32_t *n);
+                                const rlhf_decode_in *how, rlhf_decode_out *to);
+// Writes the ids that fit, and sets to->n to the number of all ids. Errors: RLHF_E_INVALID. [any]
+rlhf_status rlhf__served_ids(const rlhf_host *host, const struct rlhf__ids *found,
+                             rlhf_encode_out *to);
+
+// Check the ids of n ragged rows for a model: they are in its vocabulary. Errors: RLHF_E_INVALID.
+// [any]
+rlhf_status rlhf__served_check_ids(const struct rlhf__served *, uint32_t n, const int32_t *ids,
+                                   const int32_t *offset, struct rlhf__error *err);
 
 #endif

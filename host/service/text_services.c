@@ -35,15 +35,15 @@ struct rlhf__text_services {
 };
 
 // Returns the services that own the caller's table, or NULL if the caller may not use it now.
-static struct rlhf__text_services *of(const rlhf_host *host, const char *id, size_t member) {
-    const void *table = host->service(host, id);
-    return table ? (struct rlhf__text_services *)((uintptr_t)table - member) : NULL;
+static struct rlhf__text_services *classifiers_of(const rlhf_host *host) {
+    const rlhf_classifier_service *table = host->service(host, RLHF_SVC_CLASSIFIER);
+    return table ? table->self : NULL;
 }
 
-#define CLASSIFIERS(host)                                                                          \
-    of(host, RLHF_SVC_CLASSIFIER, offsetof(struct rlhf__text_services, classifier))
-#define TOKENIZERS(host)                                                                           \
-    of(host, RLHF_SVC_TOKENIZER, offsetof(struct rlhf__text_services, tokenizer))
+static struct rlhf__text_services *tokenizers_of(const rlhf_host *host) {
+    const rlhf_tokenizer_service *table = host->service(host, RLHF_SVC_TOKENIZER);
+    return table ? table->self : NULL;
+}
 
 // ---- classifiers ----
 
@@ -72,62 +72,74 @@ static const struct rlhf__served_kind classifier_kind = {.id = RLHF_SVC_CLASSIFI
                                                          .close = model_close,
                                                          .largest = model_largest};
 
-static rlhf_status classifier_open(const rlhf_host *host, const char *path, rlhf_classifier **out) {
-    struct rlhf__text_services *s = CLASSIFIERS(host);
+static rlhf_status classifier_open(const rlhf_host *host, const rlhf_classifier_open *how,
+                                   rlhf_classifier **out) {
+    struct rlhf__text_services *s = classifiers_of(host);
     struct rlhf__served *o = NULL;
+    rlhf_classifier_open q;
     *out = NULL;
     if (!s) return rlhf__service_beside(host);
-    RLHF_TRY(rlhf__served_open(&s->classifiers, host, path, NULL, &o));
+    RLHF_TRY(RLHF__TAKE(host, rlhf_classifier_open, &q, how, path));
+    RLHF_TRY(rlhf__served_open(&s->classifiers, host, q.path, NULL, &o));
     *out = handle(o);
     return RLHF_OK;
 }
 
 static void classifier_close(const rlhf_host *host, rlhf_classifier *c) {
-    struct rlhf__text_services *s = CLASSIFIERS(host);
+    struct rlhf__text_services *s = classifiers_of(host);
     if (s && c) rlhf__served_close(&s->classifiers, &c->served); // else they close it later
 }
 
-static int32_t classifier_n_labels(const rlhf_host *host, const rlhf_classifier *c) {
-    (void)host;
-    return rlhf__classifier_labels(c->own)->n;
-}
-
-static const char *classifier_label(const rlhf_host *host, const rlhf_classifier *c, int32_t i) {
-    (void)host;
+static rlhf_status classifier_info(const rlhf_host *host, const rlhf_classifier *c,
+                                   rlhf_classifier_info *out) {
     const struct rlhf__labels *l = rlhf__classifier_labels(c->own);
-    return i >= 0 && i < l->n ? l->name[i] : NULL;
+    const rlhf_classifier_info info = {
+        .size = sizeof info, .n_labels = (uint32_t)l->n, .label = (const char *const *)l->name};
+    return RLHF__GIVE(host, rlhf_classifier_info, out, &info, label);
 }
 
-static rlhf_status classifier_logits(const rlhf_host *host, rlhf_classifier *c, uint32_t n,
-                                     const rlhf_str *texts, float *logits) {
+static rlhf_status classifier_logits(const rlhf_host *host, rlhf_classifier *c,
+                                     const rlhf_classifier_in *how, const rlhf_classifier_out *to) {
     struct rlhf__error err = {0, ""};
-    if (!CLASSIFIERS(host)) return rlhf__service_beside(host);
+    rlhf_classifier_in q;
+    rlhf_classifier_out out;
+    if (!classifiers_of(host)) return rlhf__service_beside(host);
+    RLHF_TRY(RLHF__TAKE(host, rlhf_classifier_in, &q, how, texts));
+    RLHF_TRY(RLHF__TAKE(host, rlhf_classifier_out, &out, to, logits));
+    if (q.n == 0) return RLHF_OK;
+    RLHF_TRY(rlhf__service_needs(host, q.texts && out.logits, "logits()", "texts and logits"));
     rlhf_status st = rlhf__classifier_load(c->own, &err); // needed if create() already uses it
-    if (st == RLHF_OK) st = rlhf__classifier_logits(c->own, n, texts, NULL, logits, &err);
+    if (st == RLHF_OK) st = rlhf__classifier_logits(c->own, q.n, q.texts, NULL, out.logits, &err);
     return st == RLHF_OK ? st : rlhf__service_failed(host, &err);
 }
 
 // ---- tokenizers ----
 
-static rlhf_status tokenizer_open(const rlhf_host *host, const char *path, rlhf_tokenizer **out) {
-    struct rlhf__text_services *s = TOKENIZERS(host);
-    *out = NULL;
-    struct rlhf__error err = {0, ""};
+static rlhf_status open_tokenizer(const struct rlhf__text_services *s, const char *path,
+                                  struct rlhf_tokenizer *t, struct rlhf__error *err) {
     char checkpoint[RLHF__PATH_CAP];
-    struct rlhf_tokenizer *t = calloc(1, sizeof *t);
-    if (!t) {
-        rlhf__fail(&err, RLHF_E_NOMEM, "out of memory opening a tokenizer");
-        return rlhf__service_failed(host, &err);
+    if (!path && !s->policy)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "this command has no policy and so no policy tokenizer");
+    if (path) {
+        RLHF_TRY(rlhf__run_model("tokenizer", &path, checkpoint, s->env->services->log, err));
+        RLHF_TRY(rlhf__tokenizer_open(path, &t->owned, err));
+        rlhf__tokenizer_set_log(t->owned, s->env->services->log);
     }
-    rlhf_status st = RLHF_OK;
-    if (path) st = rlhf__run_model("tokenizer", &path, checkpoint, s->env->services->log, &err);
-    if (st == RLHF_OK && path)
-        st = rlhf__tokenizer_open(path, &t->owned, &err);
-    else if (st == RLHF_OK && !s->policy)
-        st = rlhf__fail(&err, RLHF_E_INVALID,
-                        "this command has no policy and so no policy tokenizer");
-    if (t->owned) rlhf__tokenizer_set_log(t->owned, s->env->services->log);
     t->tok = path ? t->owned : s->policy;
+    return RLHF_OK;
+}
+
+static rlhf_status tokenizer_open(const rlhf_host *host, const rlhf_tokenizer_open *how,
+                                  rlhf_tokenizer **out) {
+    struct rlhf__text_services *s = tokenizers_of(host);
+    struct rlhf__error err = {0, ""};
+    rlhf_tokenizer_open q;
+    *out = NULL;
+    RLHF_TRY(RLHF__TAKE(host, rlhf_tokenizer_open, &q, how, path));
+    struct rlhf_tokenizer *t = calloc(1, sizeof *t);
+    const rlhf_status st = t ? open_tokenizer(s, q.path, t, &err)
+                             : RLHF__NOMEM(&err, "out of memory opening a tokenizer");
     if (st != RLHF_OK) {
         free(t);
         return rlhf__service_failed(host, &err);
@@ -139,7 +151,7 @@ static rlhf_status tokenizer_open(const rlhf_host *host, const char *path, rlhf_
 }
 
 static void tokenizer_close(const rlhf_host *host, rlhf_tokenizer *t) {
-    struct rlhf__text_services *s = TOKENIZERS(host);
+    struct rlhf__text_services *s = tokenizers_of(host);
     if (!t) return;
     struct rlhf_tokenizer **at = &s->tokenizers;
     while (*at && *at != t)
@@ -149,20 +161,23 @@ static void tokenizer_close(const rlhf_host *host, rlhf_tokenizer *t) {
     free(t);
 }
 
-static int32_t tokenizer_n_vocab(const rlhf_host *host, const rlhf_tokenizer *t) {
-    (void)host;
-    return rlhf__tokenizer_info(t->tok)->n_vocab;
+static rlhf_status tokenizer_info(const rlhf_host *host, const rlhf_tokenizer *t,
+                                  rlhf_tokenizer_info *out) {
+    const rlhf_tokenizer_info info = {.size = sizeof info,
+                                      .n_vocab = rlhf__tokenizer_info(t->tok)->n_vocab};
+    return RLHF__GIVE(host, rlhf_tokenizer_info, out, &info, n_vocab);
 }
 
-static rlhf_status tokenizer_encode(const rlhf_host *host, const rlhf_tokenizer *t, rlhf_str text,
-                                    int32_t *ids, uint32_t cap, uint32_t *n) {
-    return rlhf__served_encode(host, t->tok, text, 0, ids, cap, n);
+static rlhf_status tokenizer_encode(const rlhf_host *host, const rlhf_tokenizer *t,
+                                    const rlhf_encode_in *how, rlhf_encode_out *to) {
+    rlhf_encode_in q;
+    RLHF_TRY(RLHF__TAKE(host, rlhf_encode_in, &q, how, text));
+    return rlhf__served_encode(host, t->tok, q.text, 0, to);
 }
 
 static rlhf_status tokenizer_decode(const rlhf_host *host, const rlhf_tokenizer *t,
-                                    const int32_t *ids, uint32_t n, char *utf8, uint64_t cap,
-                                    uint64_t *len) {
-    return rlhf__served_decode(host, t->tok, ids, n, utf8, cap, len);
+                                    const rlhf_decode_in *how, rlhf_decode_out *to) {
+    return rlhf__served_decode(host, t->tok, how, to);
 }
 
 // ---- the services ----
@@ -189,14 +204,19 @@ rlhf_status rlhf__text_services_open(const struct rlhf__model_env *env,
     struct rlhf__text_services *s = calloc(1, sizeof *s);
     if (!s) return RLHF__NOMEM(err, "out of memory for services");
     s->env = env;
-    s->classifier = (rlhf_classifier_service){sizeof s->classifier, 0,
-                                              classifier_open,      classifier_close,
-                                              classifier_n_labels,  classifier_label,
-                                              classifier_logits};
-    s->tokenizer = (rlhf_tokenizer_service){sizeof s->tokenizer, 0,
-                                            tokenizer_open,      tokenizer_close,
-                                            tokenizer_n_vocab,   tokenizer_encode,
-                                            tokenizer_decode};
+    s->classifier = (rlhf_classifier_service){.size = sizeof s->classifier,
+                                              .self = s,
+                                              .open = classifier_open,
+                                              .close = classifier_close,
+                                              .info = classifier_info,
+                                              .logits = classifier_logits};
+    s->tokenizer = (rlhf_tokenizer_service){.size = sizeof s->tokenizer,
+                                            .self = s,
+                                            .open = tokenizer_open,
+                                            .close = tokenizer_close,
+                                            .info = tokenizer_info,
+                                            .encode = tokenizer_encode,
+                                            .decode = tokenizer_decode};
     const rlhf_status st = create(s, dirs, err);
     if (st == RLHF_OK)
         *out = s;

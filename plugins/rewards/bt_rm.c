@@ -4,7 +4,6 @@
 // The model reads the policy's token ids, so it must have the policy's vocabulary. The service
 // (rlhf.reward_model/1) checks the vocabulary and the model's context length when it opens the
 // model.
-#include <rlhf/compute.h>
 #include <rlhf/reward.h>
 #include <rlhf/service.h>
 #include <string.h>
@@ -43,7 +42,8 @@ static rlhf_status bt_rm_open(struct bt_rm *r) {
     r->svc = h->service(h, RLHF_SVC_REWARD_MODEL);
     if (!r->svc)
         return h->fail(h, RLHF_E_UNSUPPORTED, "this host does not offer " RLHF_SVC_REWARD_MODEL);
-    return r->svc->open(r->host, r->config->model, &r->model);
+    const rlhf_reward_model_open how = {.size = sizeof how, .path = r->config->model};
+    return r->svc->open(h, &how, &r->model);
 }
 
 static rlhf_status bt_rm_create(const rlhf_host *host, const void *config, void **self) {
@@ -77,8 +77,15 @@ static rlhf_status bt_rm_score(void *self, const rlhf_reward_in *in, const rlhf_
     if (in->n == 0) return RLHF_OK;
     if (r->config->per_token && !out->token)
         return r->host->fail(r->host, RLHF_E_INTERNAL, "the array of token rewards is missing");
-    RLHF_TRY(r->svc->score(r->host, r->model, in->n, in->ids, in->offset, in->prompt_len,
-                           r->pooling, out->seq, r->config->per_token ? out->token : NULL));
+    const rlhf_reward_model_in rows = {.size = sizeof rows,
+                                       .n = in->n,
+                                       .ids = in->ids,
+                                       .offset = in->offset,
+                                       .prompt_len = in->prompt_len,
+                                       .pooling = r->pooling};
+    const rlhf_reward_model_out to = {
+        .size = sizeof to, .seq = out->seq, .token = r->config->per_token ? out->token : NULL};
+    RLHF_TRY(r->svc->score(r->host, r->model, &rows, &to));
     if (r->config->per_token) hand_out(in, out->seq, out->token);
     return RLHF_OK;
 }

@@ -24,6 +24,7 @@ struct imdb {
     const struct imdb_config *config;
     const rlhf_classifier_service *svc;
     rlhf_classifier *model;
+    rlhf_classifier_info info;
     int32_t n_labels, label;
 };
 
@@ -50,9 +51,8 @@ static void list_labels(const struct imdb *s, char *text, size_t cap) {
     size_t at = 0;
     text[0] = 0;
     for (int32_t i = 0; i < s->n_labels && at < cap; i++) {
-        const char *name = s->svc->label(s->host, s->model, i);
-        int used = snprintf(text + at, cap - at, "%s%d %s", i ? ", " : "", (int)i,
-                            name ? name : "(no name)");
+        int used =
+            snprintf(text + at, cap - at, "%s%d %s", i ? ", " : "", (int)i, s->info.label[i]);
         if (used < 0) return;
         at += (size_t)used;
     }
@@ -60,15 +60,15 @@ static void list_labels(const struct imdb *s, char *text, size_t cap) {
 
 static rlhf_status find_label(struct imdb *s) {
     char names[512];
-    s->n_labels = s->svc->n_labels(s->host, s->model);
+    s->info.size = sizeof s->info;
+    RLHF_TRY(s->svc->info(s->host, s->model, &s->info));
+    s->n_labels = (int32_t)s->info.n_labels;
     if (s->n_labels < 1)
         return s->host->fail(s->host, RLHF_E_INVALID,
                              "the model is not a classifier: it has no labels");
     list_labels(s, names, sizeof names);
-    for (s->label = 0; s->label < s->n_labels; s->label++) {
-        const char *name = s->svc->label(s->host, s->model, s->label);
-        if (name && strcmp(name, s->config->label) == 0) break;
-    }
+    for (s->label = 0; s->label < s->n_labels; s->label++)
+        if (strcmp(s->info.label[s->label], s->config->label) == 0) break;
     if (s->label == s->n_labels)
         return rlhf_failf(
             s->host, RLHF_E_INVALID,
@@ -77,6 +77,12 @@ static rlhf_status find_label(struct imdb *s) {
     rlhf_logf(s->host, RLHF_LOG_INFO, "labels: %s; the positive one is %s", names,
               s->config->label);
     return RLHF_OK;
+}
+
+static rlhf_status classify(const struct imdb *s, uint32_t n, const rlhf_str *texts, float *z) {
+    const rlhf_classifier_in in = {.size = sizeof in, .n = n, .texts = texts};
+    const rlhf_classifier_out out = {.size = sizeof out, .logits = z};
+    return s->svc->logits(s->host, s->model, &in, &out);
 }
 
 // Checks that a positive sentence has a higher probability of being positive than a negative
@@ -88,7 +94,7 @@ static rlhf_status self_test(struct imdb *s) {
     const rlhf_host *h = s->host;
     float *z = h->alloc(h, 2 * (uint64_t)s->n_labels * sizeof *z);
     if (!z) return h->fail(h, RLHF_E_NOMEM, "out of memory");
-    rlhf_status st = s->svc->logits(s->host, s->model, 2, texts, z);
+    rlhf_status st = classify(s, 2, texts, z);
     double p[2] = {0, 0};
     for (int i = 0; st >= 0 && i < 2; i++)
         p[i] = 1.0 / (1.0 + rlhf_exp(-log_odds(z + i * s->n_labels, s->n_labels, s->label)));
@@ -118,7 +124,8 @@ static rlhf_status imdb_open(struct imdb *s) {
     if (!s->svc)
         return s->host->fail(s->host, RLHF_E_UNSUPPORTED,
                              "this host does not offer " RLHF_SVC_CLASSIFIER);
-    RLHF_TRY(s->svc->open(s->host, s->config->model, &s->model));
+    const rlhf_classifier_open how = {.size = sizeof how, .path = s->config->model};
+    RLHF_TRY(s->svc->open(s->host, &how, &s->model));
     RLHF_TRY(find_label(s));
     return s->config->self_test ? self_test(s) : RLHF_OK;
 }
@@ -168,7 +175,7 @@ static rlhf_status imdb_score(void *self, const rlhf_reward_in *in, const rlhf_r
     if (in->n == 0) return RLHF_OK;
     rlhf_str *texts = join_texts(s, in, &z);
     if (!texts) return s->host->fail(s->host, RLHF_E_NOMEM, "out of memory");
-    rlhf_status st = s->svc->logits(s->host, s->model, in->n, texts, z);
+    rlhf_status st = classify(s, in->n, texts, z);
     for (uint32_t i = 0; st >= 0 && i < in->n; i++)
         out->seq[i] = score_of(s, z + (uint64_t)i * (uint64_t)s->n_labels);
     s->host->free(s->host, texts);

@@ -4,21 +4,18 @@
 
 static const int32_t ends[1] = {0};
 
-// Returns the test's model, or NULL if the test does not offer one. The offered table is the first
-// member of the model's struct, so both have the same address.
+// Returns the test's model, or NULL if the test does not offer one.
 static struct rlhf_test_language_model *offered(const rlhf_host *host) {
-    union {
-        const void *table;
-        struct rlhf_test_language_model *object;
-    } u;
-    u.table = host->service(host, RLHF_SVC_LANGUAGE_MODEL);
-    return u.object;
+    const rlhf_language_model_service *table =
+        (const rlhf_language_model_service *)host->service(host, RLHF_SVC_LANGUAGE_MODEL);
+    return (struct rlhf_test_language_model *)(table ? table->self : NULL);
 }
 
 static rlhf_status do_open(const rlhf_host *host, const rlhf_language_open *how,
                            rlhf_language_model **out) {
     struct rlhf_test_language_model *m = offered(host);
     m->path = how->path;
+    *out = NULL;
     if (how->longest) m->longest = how->longest;
     if (m->open_status < 0)
         return host->fail(host, m->open_status, "the test's language model does not open");
@@ -41,34 +38,40 @@ static rlhf_status do_info(const rlhf_host *host, const rlhf_language_model *mod
                                      .bos = -1,
                                      .n_ends = 1,
                                      .end = ends};
+    const uint32_t own = (uint32_t)sizeof info, cut = out->size < own ? out->size : own;
     (void)model;
-    return rlhf_copy_out(out, &info, sizeof info, RLHF_SIZE_TO(rlhf_language_info, end));
+    return rlhf_copy_out(out, &info, cut, RLHF_SIZE_TO(rlhf_language_info, end));
 }
 
-static rlhf_status do_encode(const rlhf_host *host, const rlhf_language_model *model, rlhf_str text,
-                             int32_t *ids, uint32_t cap, uint32_t *n) {
+static void encode(rlhf_str text, rlhf_encode_out *out) {
+    out->n = (uint32_t)text.len;
+    for (uint32_t i = 0; i < out->n && i < out->cap; i++)
+        out->ids[i] = (unsigned char)text.ptr[i];
+}
+
+static rlhf_status do_encode(const rlhf_host *host, const rlhf_language_model *model,
+                             const rlhf_encode_in *in, rlhf_encode_out *out) {
     (void)host;
     (void)model;
-    *n = (uint32_t)text.len;
-    for (uint32_t i = 0; i < *n && i < cap; i++)
-        ids[i] = (unsigned char)text.ptr[i];
+    encode(in->text, out);
     return RLHF_OK;
 }
 
 static rlhf_status do_prompt(const rlhf_host *host, const rlhf_language_model *model,
-                             const rlhf_language_prompt *how, int32_t *ids, uint32_t cap,
-                             uint32_t *n) {
-    return do_encode(host, model, how->messages.len ? how->messages : how->text, ids, cap, n);
+                             const rlhf_language_prompt *how, rlhf_encode_out *out) {
+    (void)host;
+    (void)model;
+    encode(how->messages.len ? how->messages : how->text, out);
+    return RLHF_OK;
 }
 
 static rlhf_status do_decode(const rlhf_host *host, const rlhf_language_model *model,
-                             const int32_t *ids, uint32_t n, char *utf8, uint64_t cap,
-                             uint64_t *len) {
+                             const rlhf_decode_in *in, rlhf_decode_out *out) {
     (void)host;
     (void)model;
-    *len = n;
-    for (uint32_t i = 0; i < n && i < cap; i++)
-        utf8[i] = (char)(ids[i] & 255);
+    out->len = in->n;
+    for (uint32_t i = 0; i < in->n && i < out->cap; i++)
+        out->utf8[i] = (char)(in->ids[i] & 255);
     return RLHF_OK;
 }
 
@@ -140,6 +143,7 @@ static rlhf_status do_generate(const rlhf_host *host, rlhf_language_model *model
 void rlhf_test_language_model_init(struct rlhf_test_language_model *m) {
     memset(m, 0, sizeof *m);
     m->table = (rlhf_language_model_service){.size = sizeof m->table,
+                                             .self = m,
                                              .open = do_open,
                                              .close = do_close,
                                              .info = do_info,

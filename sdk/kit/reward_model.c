@@ -2,20 +2,18 @@
 // See rlhf/test.h.
 #include <rlhf/test.h>
 
-// Returns the test's reward model, or NULL if the test does not offer one. The offered table is the
-// first member of the reward model's struct, so both have the same address.
+// Returns the test's reward model, or NULL if the test does not offer one.
 static struct rlhf_test_reward_model *offered(const rlhf_host *host) {
-    union {
-        const void *table;
-        struct rlhf_test_reward_model *object;
-    } u;
-    u.table = host->service(host, RLHF_SVC_REWARD_MODEL);
-    return u.object;
+    const rlhf_reward_model_service *table =
+        (const rlhf_reward_model_service *)host->service(host, RLHF_SVC_REWARD_MODEL);
+    return (struct rlhf_test_reward_model *)(table ? table->self : NULL);
 }
 
-static rlhf_status do_open(const rlhf_host *host, const char *path, rlhf_reward_model **out) {
+static rlhf_status do_open(const rlhf_host *host, const rlhf_reward_model_open *how,
+                           rlhf_reward_model **out) {
     struct rlhf_test_reward_model *m = offered(host);
-    m->path = path;
+    m->path = how->path;
+    *out = NULL;
     if (m->open_status < 0)
         return host->fail(host, m->open_status, "the test's reward model does not open");
     m->open_count++;
@@ -30,14 +28,15 @@ static void do_close(const rlhf_host *host, rlhf_reward_model *model) {
 // Computes the reward of each row. It is the mean over the row's response tokens or, with
 // RLHF_POOL_LAST, the reward of the last response token. A row without response tokens gets the
 // reward of its last prompt token.
-static rlhf_status do_score(const rlhf_host *host, rlhf_reward_model *model, uint32_t n,
-                            const int32_t *ids, const int32_t *offset, const int32_t *prompt_len,
-                            int32_t pooling, float *seq, float *token) {
+static rlhf_status do_score(const rlhf_host *host, rlhf_reward_model *model,
+                            const rlhf_reward_model_in *in, const rlhf_reward_model_out *out) {
     struct rlhf_test_reward_model *m = offered(host);
+    const int32_t *offset = in->offset, *prompt_len = in->prompt_len;
+    float *token = out->token;
     (void)model;
     if (m->score_status < 0)
         return host->fail(host, m->score_status, "the test's reward model fails");
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < in->n; i++) {
         const int32_t end = offset[i + 1];
         int32_t at = offset[i] + prompt_len[i];
         double sum = 0, last = 0;
@@ -46,19 +45,20 @@ static rlhf_status do_score(const rlhf_host *host, rlhf_reward_model *model, uin
         if (at >= end) at = end - 1;
         const int32_t count = end - at;
         for (; at < end; at++) {
-            last = (double)m->token(m->context, ids[at]);
+            last = (double)m->token(m->context, in->ids[at]);
             sum += last;
             if (token && at >= offset[i] + prompt_len[i]) token[at] = (float)last;
         }
-        seq[i] = (float)(pooling == 3 ? last : sum / count);
+        out->seq[i] = (float)(in->pooling == RLHF_POOL_LAST ? last : sum / count);
     }
-    m->n_rows += n;
+    m->n_rows += in->n;
     return RLHF_OK;
 }
 
 void rlhf_test_reward_model_init(struct rlhf_test_reward_model *m) {
     memset(m, 0, sizeof *m);
     m->table.size = (uint32_t)sizeof m->table;
+    m->table.self = m;
     m->table.open = do_open;
     m->table.close = do_close;
     m->table.score = do_score;

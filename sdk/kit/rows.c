@@ -3,15 +3,10 @@
 #include <rlhf/log.h>
 #include <rlhf/test.h>
 
-// Returns the test's rows, or NULL if the test does not offer any. The offered table is the first
-// member of struct rlhf_test_rows, so both have the same address.
+// Returns the test's rows, or NULL if the test does not offer any.
 static struct rlhf_test_rows *offered(const rlhf_host *host) {
-    union {
-        const void *table;
-        struct rlhf_test_rows *object;
-    } u;
-    u.table = host->service(host, RLHF_SVC_ROW);
-    return u.object;
+    const rlhf_row_service *table = (const rlhf_row_service *)host->service(host, RLHF_SVC_ROW);
+    return (struct rlhf_test_rows *)(table ? table->self : NULL);
 }
 
 static rlhf_status do_open(const rlhf_host *host, rlhf_str json, rlhf_row **out) {
@@ -137,6 +132,7 @@ void rlhf_test_rows_init(struct rlhf_test_rows *r, const struct rlhf_test_row_va
                          uint32_t n_values) {
     memset(r, 0, sizeof *r);
     r->table.size = (uint32_t)sizeof r->table;
+    r->table.self = r;
     r->table.open = do_open;
     r->table.close = do_close;
     r->table.type = do_type;

@@ -40,6 +40,7 @@ static inline rlhf_status grown_create(const rlhf_host *host, const void *config
     SEE_SERVICE(rlhf_tokenizer_service, host, RLHF_SVC_TOKENIZER);
     SEE_SERVICE(rlhf_classifier_service, host, RLHF_SVC_CLASSIFIER);
     SEE_SERVICE(rlhf_reward_model_service, host, RLHF_SVC_REWARD_MODEL);
+    SEE_SERVICE(rlhf_language_model_service, host, RLHF_SVC_LANGUAGE_MODEL);
     if (grown_real.create) return grown_real.create(host, config, self);
     *self = (void *)(uintptr_t)config;
     return RLHF_OK;

@@ -4,6 +4,7 @@
 // (copying.h). Rewards and environments run in a worker of the later host, and in its own process.
 #include "e2e.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define GROWN(kind, style) "\"$RLHF_TEST_PLUGINS/grown_" kind "_" style ".so"
@@ -23,15 +24,22 @@
     "--set run.dir="
 
 // Run `what` with a host and compare the policy with that of run `like`.
-static void runs(struct e2e *t, const char *host, const char *what, const char *dir,
-                 const char *like) {
+static void trains(struct e2e *t, const char *host, const char *what, const char *dir,
+                   const char *like) {
     if (e2e_shell(t, "%s %s" BOTH "%s", host, what, dir) != 0) fail_msg("%s: %s", dir, t->out);
     if (strstr(t->out, "sink.0 failed")) fail_msg("%s: %s", dir, t->out);
-    if (e2e_shell(
-            t,
-            "cmp %s/checkpoints/000002/model.safetensors "
-            "%s/checkpoints/000002/model.safetensors && cat %s/sinks/*/progress.txt | grep -q .",
-            like, dir, dir) != 0)
+    if (e2e_shell(t,
+                  "cmp %s/checkpoints/000002/model.safetensors "
+                  "%s/checkpoints/000002/model.safetensors",
+                  like, dir) != 0)
+        fail_msg("%s: %s", dir, t->out);
+}
+
+// The same for a run with a sink, which must have written a file.
+static void runs(struct e2e *t, const char *host, const char *what, const char *dir,
+                 const char *like) {
+    trains(t, host, what, dir, like);
+    if (e2e_shell(t, "cat %s/sinks/*/progress.txt | grep -q .", dir) != 0)
         fail_msg("%s: %s", dir, t->out);
 }
 
@@ -53,14 +61,41 @@ static void playing_has_the_same_bits(void **state) {
     runs(t, LATER, PLAY("now_copying") " --set rewards.isolate=never", "inside", "now");
 }
 
+// A reward that uses a service with models, for the default policy.
+#define SERVED                                                                                     \
+    "--algo grpo.so --prompts prompts.txt --set sampling.max_new_tokens=4 --set batch.size=4 "     \
+    "--set algo.group_size=2 --reward "
+
+// The services find their own data, although they pass the plugin a shorter copy of their table.
+static void services_have_the_same_bits(void **state) {
+    struct e2e *t = *state;
+    static const char *const rewards[] = {
+        "\"imdb.so:", "\"bt_rm.so:", "\"lm_judge.so:model=default,ask=Is it good?,",
+        "\"$RLHF_TEST_PLUGINS/language_reward.so:"};
+    for (size_t i = 0; i < sizeof rewards / sizeof *rewards; i++) {
+        char what[512];
+        e2e_shell(t, "rm -rf now place worker");
+        snprintf(what, sizeof what, SERVED "%sisolate=false\"", rewards[i]);
+        trains(t, "\"$HOST\"", what, "now", "now");
+        trains(t, LATER, what, "place", "now");
+        snprintf(what, sizeof what, SERVED "%sisolate=true\"", rewards[i]);
+        trains(t, LATER, what, "worker", "now");
+    }
+}
+
 // `plugin check` of the later host finds nothing.
 static void checks_find_nothing(void **state) {
     struct e2e *t = *state;
-    static const char *const plugins[] = {
-        GROWN("reward", "now"),         GROWN("algo", "now"),
-        GROWN("sink", "now"),           GROWN("environment", "now"),
-        GROWN("reward", "now_copying"), GROWN("algo", "now_copying"),
-        GROWN("sink", "now_copying"),   GROWN("environment", "now_copying")};
+    static const char *const plugins[] = {GROWN("reward", "now"),
+                                          GROWN("algo", "now"),
+                                          GROWN("sink", "now"),
+                                          GROWN("environment", "now"),
+                                          GROWN("reward", "now_copying"),
+                                          GROWN("algo", "now_copying"),
+                                          GROWN("sink", "now_copying"),
+                                          GROWN("environment", "now_copying"),
+                                          "\"imdb.so",
+                                          "\"bt_rm.so"};
     for (size_t i = 0; i < sizeof plugins / sizeof *plugins; i++)
         if (e2e_shell(t, LATER " plugin check %s\"", plugins[i]) != 0) fail_msg("%s", t->out);
 }
@@ -69,6 +104,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(training_has_the_same_bits, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(playing_has_the_same_bits, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(services_have_the_same_bits, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(checks_find_nothing, e2e_setup, e2e_teardown),
     };
     return cmocka_run_group_tests_name("abi/later", tests, NULL, NULL);

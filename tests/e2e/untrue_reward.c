@@ -27,7 +27,8 @@ static rlhf_status create(const rlhf_host *host, const void *config, void **self
     s->host = host;
     s->config = config;
     s->service = host->service(host, RLHF_SVC_CLASSIFIER);
-    const rlhf_status st = s->service->open(host, NULL, &s->model);
+    const rlhf_classifier_open how = {.size = sizeof how};
+    const rlhf_status st = s->service->open(host, &how, &s->model);
     if (st < 0) host->free(host, s);
     if (st == RLHF_OK) *self = s;
     return st;
@@ -44,9 +45,12 @@ static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward
     const struct self *s = self;
     float logits[16];
     rlhf_classifier *again = NULL;
-    if (s->config->opens) RLHF_TRY(s->service->open(s->host, NULL, &again));
+    const rlhf_classifier_open how = {.size = sizeof how};
+    const rlhf_classifier_out to = {.size = sizeof to, .logits = logits};
+    if (s->config->opens) RLHF_TRY(s->service->open(s->host, &how, &again));
     for (uint32_t i = 0; i < in->n; i++) {
-        RLHF_TRY(s->service->logits(s->host, s->model, 1, &in->response[i], logits));
+        const rlhf_classifier_in q = {.size = sizeof q, .n = 1, .texts = &in->response[i]};
+        RLHF_TRY(s->service->logits(s->host, s->model, &q, &to));
         out->seq[i] = logits[0];
     }
     s->service->close(s->host, again);

@@ -74,11 +74,27 @@ static int teardown(void **state) {
 static rlhf_str str(const char *text) { return (rlhf_str){text, strlen(text)}; }
 
 static uint32_t prompt_of(const char *text, const char *messages, int32_t ids[N_CTX]) {
-    uint32_t n = 0;
+    rlhf_encode_out to = {.size = sizeof to, .cap = N_CTX, .ids = ids};
     const rlhf_language_prompt q = {.size = sizeof q, .text = str(text), .messages = str(messages)};
-    if (f->s->prompt(&host, f->lm, &q, ids, N_CTX, &n) != RLHF_OK) fail_msg("%s", f->said.text);
-    assert_true(n <= N_CTX);
-    return n;
+    if (f->s->prompt(&host, f->lm, &q, &to) != RLHF_OK) fail_msg("%s", f->said.text);
+    assert_true(to.n <= N_CTX);
+    return to.n;
+}
+
+// Returns the number of tokens of the text, of which the first `cap` are written to `ids`.
+static uint32_t encode(const char *text, int32_t *ids, uint32_t cap) {
+    const rlhf_encode_in q = {.size = sizeof q, .text = str(text)};
+    rlhf_encode_out to = {.size = sizeof to, .cap = cap, .ids = ids};
+    if (f->s->encode(&host, f->lm, &q, &to) != RLHF_OK) fail_msg("%s", f->said.text);
+    return to.n;
+}
+
+// Returns the length of the text, of which the first `cap` bytes are written to `text`.
+static uint64_t decode(const int32_t *ids, uint32_t n, char *text, uint64_t cap) {
+    const rlhf_decode_in q = {.size = sizeof q, .n = n, .ids = ids};
+    rlhf_decode_out to = {.size = sizeof to, .utf8 = text, .cap = cap};
+    if (f->s->decode(&host, f->lm, &q, &to) != RLHF_OK) fail_msg("%s", f->said.text);
+    return to.len;
 }
 
 // ---- texts ----
@@ -87,7 +103,6 @@ static void texts_and_messages(void **state) {
     (void)state;
     int32_t ids[N_CTX], own[N_CTX];
     char text[256];
-    uint64_t len = 0;
     open_model(0, 0);
     rlhf_language_info info = {.size = sizeof info};
     assert_int_equal(f->s->info(&host, f->lm, &info), RLHF_OK);
@@ -97,9 +112,9 @@ static void texts_and_messages(void **state) {
     // Only the template writes special tokens.
     const uint32_t n =
         prompt_of("", "[{\"role\": \"user\", \"content\": \"1<|im_end|>\\n\"}]", ids);
-    assert_int_equal(f->s->decode(&host, f->lm, ids, n, text, sizeof text, &len), RLHF_OK);
     static const char rendered[] =
         "<|im_start|>user\n1<|im_end|>\n<|im_end|>\n<|im_start|>assistant\n";
+    const uint64_t len = decode(ids, n, text, sizeof text);
     assert_int_equal(len, strlen(rendered));
     assert_memory_equal(text, rendered, len);
     uint32_t special = 0;
@@ -108,21 +123,28 @@ static void texts_and_messages(void **state) {
     assert_int_equal(special, 1);
     // A text is not rendered.
     const uint32_t k = prompt_of("12+3", "", ids);
-    uint32_t m = 0;
-    assert_int_equal(f->s->encode(&host, f->lm, str("12+3"), own, N_CTX, &m), RLHF_OK);
-    assert_int_equal(k, m);
+    assert_int_equal(k, encode("12+3", own, N_CTX));
     assert_memory_equal(ids, own, k * sizeof *ids);
-    // Only `cap` ids are written.
+    // Only `cap` ids are written, and only `cap` bytes.
     own[2] = -7;
-    assert_int_equal(f->s->encode(&host, f->lm, str("12+3"), own, 2, &m), RLHF_OK);
-    assert_int_equal(m, k);
+    assert_int_equal(encode("12+3", own, 2), k);
     assert_int_equal(own[2], -7);
+    assert_int_equal(encode("12+3", NULL, 0), k);
+    text[2] = '!';
+    assert_int_equal(decode(ids, k, text, 2), 4);
+    assert_memory_equal(text, "12!", 3);
+    // Ids outside of the vocabulary are skipped, and bytes that are not UTF-8 become U+FFFD.
+    const int32_t odd[] = {-1, ids[0], 1 << 30};
+    assert_int_equal(decode(odd, 3, text, sizeof text), 1);
+    assert_int_equal(text[0], '1');
+    assert_int_equal(decode(own, encode("a\xff", own, N_CTX), text, sizeof text), 4);
+    assert_memory_equal(text, "a\xef\xbf\xbd", 4);
 }
 
 static void refuse_prompt(const char *text, const char *messages, const char *why) {
-    uint32_t n = 0;
+    rlhf_encode_out to = {.size = sizeof to};
     const rlhf_language_prompt q = {.size = sizeof q, .text = str(text), .messages = str(messages)};
-    assert_int_equal(f->s->prompt(&host, f->lm, &q, NULL, 0, &n), RLHF_E_INVALID);
+    assert_int_equal(f->s->prompt(&host, f->lm, &q, &to), RLHF_E_INVALID);
     if (!strstr(f->said.text, why)) fail_msg("\"%s\" is not in \"%s\"", why, f->said.text);
 }
 
@@ -144,10 +166,9 @@ struct rows {
 };
 
 static void add_row(struct rows *r, const char *prompt, const char *response) {
-    uint32_t k = 0, n = 0;
     const int32_t at = r->offset[r->n];
-    assert_int_equal(f->s->encode(&host, f->lm, str(prompt), r->ids + at, MOST, &k), RLHF_OK);
-    assert_int_equal(f->s->encode(&host, f->lm, str(response), r->ids + at + k, MOST, &n), RLHF_OK);
+    const uint32_t k = encode(prompt, r->ids + at, MOST);
+    const uint32_t n = encode(response, r->ids + at + k, MOST);
     r->prompt_len[r->n] = (int32_t)k;
     r->offset[++r->n] = at + (int32_t)(k + n);
 }
@@ -257,7 +278,7 @@ static void generate(const struct rows *r, rlhf_language_request q, struct respo
     q.ids = r->ids;
     q.offset = r->offset;
     q.max_new = MAX_NEW;
-    memset(out, 0, sizeof *out);
+    memset(out, 85, sizeof *out);
     if (f->s->generate(&host, f->lm, &q, &to) != RLHF_OK) fail_msg("%s", f->said.text);
 }
 
@@ -306,7 +327,7 @@ static void responses_are_exact(void **state) {
     same_logps(&r, &a);
     rlhf_language_model *first = f->lm;
     open_model(0, 4);
-    assert_ptr_equal(first, f->lm); // plugins share the model
+    assert_null(rlhf__text_services_at(f->served, 1)); // the objects share a model
     f->s->close(&host, first);
     generate(&r, (rlhf_language_request){.temperature = 0}, &b);
     assert_memory_equal(&a, &b, sizeof a);
@@ -341,6 +362,101 @@ static void what_ends_a_response(void **state) {
     generate(&r, (rlhf_language_request){.stop = stop, .n_stop = 1}, &b);
     assert_int_equal(b.stopped[0], 1);
     assert_int_equal(b.len[0], 1);
+    for (int t = 1; t < MAX_NEW; t++) { // after `len` tokens, there are zeros
+        assert_int_equal(b.ids[t], 0);
+        assert_true(b.logp[t] == 0);
+    }
+}
+
+// The last of 32 stop tokens counts, even if the model has as many end tokens as a model can have.
+static void every_stop_token_counts(void **state) {
+    (void)state;
+    static struct rows r;
+    static struct responses a, b;
+    int32_t stop[32];
+    open_model(0, 2);
+    make_prompts(&r);
+    generate(&r, (rlhf_language_request){.temperature = 0}, &a);
+    struct rlhf__ends *ends = &rlhf__text_services_at(f->served, 0)->model->ends;
+    for (ends->n = 0; ends->n < RLHF__ENDS_MAX; ends->n++) // bytes that no response has
+        ends->id[ends->n] = 128 + ends->n;
+    for (int i = 0; i < 31; i++)
+        stop[i] = 200 + i;
+    stop[31] = a.ids[0];
+    generate(&r, (rlhf_language_request){.stop = stop, .n_stop = 32}, &b);
+    assert_int_equal(b.stopped[0], 1);
+    assert_int_equal(b.len[0], 1);
+}
+
+// Objects of one directory have separate limits.
+static void limits_of_an_object(void **state) {
+    (void)state;
+    static float logp[MOST];
+    struct rows *r = calloc(1, sizeof *r);
+    int32_t ids[2], len[1];
+    uint8_t stopped[1];
+    assert_non_null(r);
+    open_model(8, 0);
+    rlhf_language_model *small = f->lm;
+    open_model(0, 1);
+    rlhf_language_model *large = f->lm;
+    rlhf_language_info info = {.size = sizeof info};
+    assert_int_equal(f->s->info(&host, small, &info), RLHF_OK);
+    assert_int_equal(info.longest, 8);
+    assert_int_equal(f->s->info(&host, large, &info), RLHF_OK);
+    assert_int_equal(info.longest, N_CTX);
+    r->n = 1;
+    r->offset[1] = 9;
+    r->prompt_len[0] = 1;
+    assert_int_equal(score(r, 0, 1, logp), RLHF_OK);
+    const rlhf_language_request q = {
+        .size = sizeof q, .n = 1, .ids = r->ids, .offset = r->offset, .max_new = 2};
+    const rlhf_language_responses to = {
+        .size = sizeof to, .ids = ids, .len = len, .stopped = stopped};
+    assert_int_equal(f->s->generate(&host, large, &q, &to), RLHF_OK);
+    f->lm = small;
+    assert_int_equal(score(r, 0, 1, logp), RLHF_E_INVALID);
+    assert_non_null(strstr(f->said.text, "row 0 needs 9 tokens"));
+    assert_int_equal(f->s->generate(&host, small, &q, &to), RLHF_E_INVALID);
+    assert_non_null(strstr(f->said.text, "0 slots"));
+    f->s->close(&host, large);
+    free(r);
+}
+
+static void null_arrays_are_refused(void **state) {
+    (void)state;
+    int32_t ids[4] = {1, 2}, offset[2] = {0, 2}, prompt_len[1] = {1}, len[1];
+    uint8_t stopped[1];
+    float logp[2];
+    open_model(0, 1);
+    for (int k = 0; k < 4; k++) {
+        const rlhf_language_rows q = {.size = sizeof q,
+                                      .n = 1,
+                                      .ids = k == 0 ? NULL : ids,
+                                      .offset = k == 1 ? NULL : offset,
+                                      .prompt_len = k == 2 ? NULL : prompt_len};
+        const rlhf_language_scores to = {.size = sizeof to, .logp = k == 3 ? NULL : logp};
+        assert_int_equal(f->s->score(&host, f->lm, &q, &to), RLHF_E_INVALID);
+        assert_non_null(strstr(f->said.text, "but one is NULL"));
+        const rlhf_language_request g = {
+            .size = sizeof g, .n = 1, .ids = ids, .offset = offset, .max_new = 2, .n_stop = k == 3};
+        const rlhf_language_responses out = {.size = sizeof out,
+                                             .ids = k == 0 ? NULL : ids + 2,
+                                             .len = k == 1 ? NULL : len,
+                                             .stopped = k == 2 ? NULL : stopped};
+        f->said.text[0] = 0;
+        assert_int_equal(f->s->generate(&host, f->lm, &g, &out), RLHF_E_INVALID);
+        assert_non_null(strstr(f->said.text, "but one is NULL"));
+    }
+    const rlhf_language_rows none = {.size = sizeof none};
+    const rlhf_language_scores nowhere = {.size = sizeof nowhere};
+    assert_int_equal(f->s->score(&host, f->lm, &none, &nowhere), RLHF_OK); // no rows
+    offset[0] = 1;
+    const rlhf_language_rows q = {
+        .size = sizeof q, .n = 1, .ids = ids, .offset = offset, .prompt_len = prompt_len};
+    const rlhf_language_scores to = {.size = sizeof to, .logp = logp};
+    assert_int_equal(f->s->score(&host, f->lm, &q, &to), RLHF_E_INVALID);
+    assert_non_null(strstr(f->said.text, "offset[0] must be 0"));
 }
 
 static void requests_that_are_refused(void **state) {
@@ -349,6 +465,7 @@ static void requests_that_are_refused(void **state) {
     static struct responses a;
     const rlhf_language_responses to = {
         .size = sizeof to, .ids = a.ids, .len = a.len, .stopped = a.stopped};
+    static const int32_t wrong[33] = {-1};
     static const struct {
         rlhf_language_request q;
         const char *why;
@@ -357,7 +474,9 @@ static void requests_that_are_refused(void **state) {
                {{.max_new = 2, .temperature = -1}, "temperature -1"},
                {{.max_new = 2, .top_p = 2}, "top_p 2"},
                {{.max_new = 2, .temperature = 1}, "needs a generator"},
-               {{.max_new = 2, .flags = 2}, "flags 2"}};
+               {{.max_new = 2, .flags = 2}, "flags 2"},
+               {{.max_new = 2, .stop = wrong, .n_stop = 1}, "stop has the token -1"},
+               {{.max_new = 2, .stop = wrong, .n_stop = 33}, "33 stop tokens"}};
     open_model(0, 0);
     make_prompts(&r);
     rlhf_language_request q = {.size = sizeof q, .n = 1, .ids = r.ids, .offset = r.offset};
@@ -425,6 +544,10 @@ struct longer {
         rlhf_language_request request;
         rlhf_language_responses responses;
         rlhf_language_info info;
+        rlhf_encode_in encode;
+        rlhf_encode_out encoded;
+        rlhf_decode_in decode;
+        rlhf_decode_out decoded;
         unsigned char bytes[256];
     } u;
 };
@@ -445,8 +568,12 @@ static float sized_logp[MOST];
 // Calls the function that reads struct `which` in this form.
 static rlhf_status pass(int which, uint32_t as, unsigned char next) {
     int32_t ids[N_CTX];
-    uint32_t n;
+    char text[8];
     const rlhf_language_open how = {.size = sizeof how, .path = f->dir, .slots = 1};
+    const rlhf_encode_in encoding = {.size = sizeof encoding, .text = str("1+1")};
+    rlhf_encode_out encoded = {.size = sizeof encoded, .cap = N_CTX, .ids = ids};
+    const rlhf_decode_in decoding = {.size = sizeof decoding, .n = 1, .ids = sized.ids};
+    rlhf_decode_out decoded = {.size = sizeof decoded, .utf8 = text, .cap = sizeof text};
     const rlhf_language_prompt prompt = {.size = sizeof prompt, .text = str("1+1")};
     const rlhf_language_rows rows = {.size = sizeof rows,
                                      .n = 1,
@@ -471,7 +598,7 @@ static rlhf_status pass(int which, uint32_t as, unsigned char next) {
     }
     if (which == 1) {
         FORM(prompt);
-        return f->s->prompt(&host, f->lm, &l.u.prompt, ids, N_CTX, &n);
+        return f->s->prompt(&host, f->lm, &l.u.prompt, &encoded);
     }
     if (which == 2) {
         FORM(rows);
@@ -485,8 +612,24 @@ static rlhf_status pass(int which, uint32_t as, unsigned char next) {
         FORM(request);
         return f->s->generate(&host, f->lm, &l.u.request, &responses);
     }
-    FORM(responses);
-    return f->s->generate(&host, f->lm, &request, &l.u.responses);
+    if (which == 5) {
+        FORM(responses);
+        return f->s->generate(&host, f->lm, &request, &l.u.responses);
+    }
+    if (which == 6) {
+        FORM(encoding);
+        return f->s->encode(&host, f->lm, &l.u.encode, &encoded);
+    }
+    if (which == 7) {
+        FORM(encoded);
+        return f->s->encode(&host, f->lm, &encoding, &l.u.encoded);
+    }
+    if (which == 8) {
+        FORM(decoding);
+        return f->s->decode(&host, f->lm, &l.u.decode, &decoded);
+    }
+    FORM(decoded);
+    return f->s->decode(&host, f->lm, &decoding, &l.u.decoded);
 }
 
 // A longer struct is read if its further bytes are 0, and else refused. A shorter one is refused.
@@ -494,11 +637,11 @@ static void structs_of_other_sizes(void **state) {
     (void)state;
     open_model(0, 1);
     make_prompts(&sized);
-    for (int which = 0; which < 6; which++) {
+    for (int which = 0; which < 10; which++) {
         assert_int_equal(pass(which, 0, 0), RLHF_OK);
         assert_int_equal(pass(which, 0, 1), RLHF_E_UNSUPPORTED);
         assert_non_null(strstr(f->said.text, "has a member that this host does not know"));
-        assert_int_equal(pass(which, 8, 0), RLHF_E_INVALID);
+        assert_int_equal(pass(which, 4, 0), RLHF_E_INVALID);
         assert_non_null(strstr(f->said.text, "has a size that it never had"));
     }
     const rlhf_language_info info = {.size = sizeof info};
@@ -506,6 +649,9 @@ static void structs_of_other_sizes(void **state) {
     assert_int_equal(f->s->info(&host, f->lm, &l.u.info), RLHF_OK);
     assert_int_equal(l.u.bytes[sizeof info], 0);
     assert_int_equal(l.u.info.longest, N_CTX);
+    l = longer(&info, sizeof info, 8, 1);
+    assert_int_equal(f->s->info(&host, f->lm, &l.u.info), RLHF_E_INVALID);
+    assert_string_equal(f->said.text, "rlhf_language_info has a size that it never had");
 }
 
 // A classifier cannot be opened as a language model. After the failure, nothing is open.
@@ -526,7 +672,8 @@ int main(void) {
         TEST(texts_and_messages),        TEST(prompts_that_are_refused), TEST(scores_are_exact),
         TEST(rows_that_are_refused),     TEST(responses_are_exact),      TEST(what_ends_a_response),
         TEST(requests_that_are_refused), TEST(no_language_model),        TEST(the_cache_is_counted),
-        TEST(structs_of_other_sizes),
+        TEST(structs_of_other_sizes),    TEST(every_stop_token_counts),  TEST(limits_of_an_object),
+        TEST(null_arrays_are_refused),
     };
     return cmocka_run_group_tests_name("language_service", tests, NULL, NULL);
 }

@@ -356,19 +356,23 @@ static void shared_by_directory(void **state) {
     const rlhf_reward_model_service *svc =
         rlhf__services_find(&t.session.services, RLHF_SVC_REWARD_MODEL);
     rlhf_reward_model *first, *second, *third;
+    rlhf_reward_model_open how = {.size = sizeof how, .path = a};
     path_of("rm/checkpoints/latest", a);
     path_of("rm/checkpoints/000005", b);
     rlhf__reward_service_trainable(s, 1);
     assert_null(rlhf__reward_service_at(s, 0, &users));
-    assert_int_equal(svc->open(caller(), a, &first), RLHF_OK);
-    assert_int_equal(svc->open(caller(), b, &second), RLHF_OK);
+    assert_int_equal(svc->open(caller(), &how, &first), RLHF_OK);
+    how.path = b;
+    assert_int_equal(svc->open(caller(), &how, &second), RLHF_OK);
     assert_ptr_equal(first, second);
     struct rlhf__reward_model *rm = rlhf__reward_service_at(s, 0, &users);
     assert_non_null(rm);
     assert_int_equal(users, 2);
     assert_int_equal(rm->model->trainable, 1);
     assert_null(rlhf__reward_service_at(s, 1, NULL));
-    assert_true(svc->open(caller(), "nowhere", &third) < 0);
+    how.path = "nowhere";
+    assert_true(svc->open(caller(), &how, &third) < 0);
+    assert_null(third);
     assert_true(said.code < 0);
     assert_non_null(strstr(said.text, "nowhere"));
     svc->close(caller(), first);
@@ -413,20 +417,24 @@ static void services_say_what_memory_was_for(void **state) {
     rlhf_reward_model *m;
     rlhf_classifier *c;
     rlhf_tokenizer *tok, *other;
-    uint64_t len;
     const int32_t id = 1;
-    assert_int_equal(toks->open(caller(), path, &tok), RLHF_OK);
+    const rlhf_reward_model_open model_how = {.size = sizeof model_how, .path = path};
+    const rlhf_classifier_open classifier_how = {.size = sizeof classifier_how, .path = path};
+    const rlhf_tokenizer_open tok_how = {.size = sizeof tok_how, .path = path};
+    const rlhf_decode_in decode = {.size = sizeof decode, .n = 1, .ids = &id};
+    rlhf_decode_out decoded = {.size = sizeof decoded, .utf8 = text, .cap = sizeof text};
+    assert_int_equal(toks->open(caller(), &tok_how, &tok), RLHF_OK);
     no_memory = 1;
-    rlhf_status st = models->open(caller(), path, &m);
+    rlhf_status st = models->open(caller(), &model_how, &m);
     said_of_memory(st, "rm/checkpoints/latest: out of memory");
     no_memory = 1;
-    st = classifiers->open(caller(), path, &c);
+    st = classifiers->open(caller(), &classifier_how, &c);
     said_of_memory(st, "rm/checkpoints/latest: out of memory");
     no_memory = 1;
-    st = toks->open(caller(), path, &other);
+    st = toks->open(caller(), &tok_how, &other);
     said_of_memory(st, "out of memory opening a tokenizer");
     no_memory = 1;
-    st = toks->decode(caller(), tok, &id, 1, text, sizeof text, &len);
+    st = toks->decode(caller(), tok, &decode, &decoded);
     said_of_memory(st, "out of memory for the text of 1 tokens");
 }
 

@@ -3,7 +3,6 @@
 #include "rewards/fixture.h"
 
 #include <math.h>
-#include <rlhf/compute.h>
 #include <rlhf/service.h>
 #include <stdio.h>
 
@@ -24,10 +23,11 @@ static struct model *model_of(const rlhf_host *host) {
     return u.model;
 }
 
-static rlhf_status model_open(const rlhf_host *host, const char *path, rlhf_reward_model **out) {
+static rlhf_status model_open(const rlhf_host *host, const rlhf_reward_model_open *how,
+                              rlhf_reward_model **out) {
     struct model *m = model_of(host);
     if (m->open_status < 0) return m->open_status;
-    snprintf(m->path, sizeof m->path, "%s", path);
+    snprintf(m->path, sizeof m->path, "%s", how->path);
     m->open_count++;
     *out = (rlhf_reward_model *)(void *)m;
     return RLHF_OK;
@@ -37,21 +37,22 @@ static void model_close(const rlhf_host *host, rlhf_reward_model *model) {
     if (model) model_of(host)->open_count--;
 }
 
-static rlhf_status model_score(const rlhf_host *host, rlhf_reward_model *model, uint32_t n,
-                               const int32_t *ids, const int32_t *offset, const int32_t *prompt_len,
-                               int32_t pooling, float *seq, float *token) {
+static rlhf_status model_score(const rlhf_host *host, rlhf_reward_model *model,
+                               const rlhf_reward_model_in *in, const rlhf_reward_model_out *out) {
     struct model *m = model_of(host);
+    const int32_t *ids = in->ids, *offset = in->offset, *prompt_len = in->prompt_len;
+    float *token = out->token;
     (void)model;
-    m->pooling = pooling;
+    m->pooling = in->pooling;
     m->wanted_tokens = token != NULL;
     if (m->score_status < 0) return m->score_status;
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < in->n; i++) {
         int32_t begin = offset[i] + prompt_len[i], end = offset[i + 1];
         double sum = 0;
-        if (begin == end || pooling == RLHF_POOL_LAST) begin = end - 1;
+        if (begin == end || in->pooling == RLHF_POOL_LAST) begin = end - 1;
         for (int32_t k = begin; k < end; k++)
             sum += ids[k] / 8.0;
-        seq[i] = (float)(sum / (end - begin));
+        out->seq[i] = (float)(sum / (end - begin));
         for (int32_t k = offset[i] + prompt_len[i]; token && k < end; k++)
             token[k] = (float)(ids[k] / 8.0);
     }
@@ -66,7 +67,10 @@ static int setup(void **state) {
     (void)state;
     memset(&r, 0, sizeof r);
     memset(&t, 0, sizeof t);
-    model = (struct model){.table = {sizeof model.table, 0, model_open, model_close, model_score}};
+    model = (struct model){.table = {.size = sizeof model.table,
+                                     .open = model_open,
+                                     .close = model_close,
+                                     .score = model_score}};
     r.reward_model = &model.table;
     const char *responses[] = {"abcd", "Z", "", "a longer response than that"};
     for (int i = 0; i < 4; i++)

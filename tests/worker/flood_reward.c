@@ -155,7 +155,8 @@ static rlhf_status unread_replies(struct self *s) {
     rlhf_tokenizer *t = NULL;
     unsigned char *request = calloc(1, 16 + TEXT);
     if (!service || !request) return RLHF_E_NOMEM;
-    RLHF_TRY(service->open(s->host, NULL, &t));
+    const rlhf_tokenizer_open how = {.size = sizeof how};
+    RLHF_TRY(service->open(s->host, &how, &t));
     put_le(request, 1, 4);            // the handle
     put_le(request + 4, 1u << 30, 4); // room for tokens
     put_le(request + 8, TEXT, 8);
@@ -170,11 +171,13 @@ static rlhf_status calls_for_ever(struct self *s) {
     const rlhf_tokenizer_service *service = s->host->service(s->host, RLHF_SVC_TOKENIZER);
     rlhf_tokenizer *t = NULL;
     int32_t ids[8];
-    uint32_t n;
+    const rlhf_encode_in q = {.size = sizeof q, .text = {"It was", 6}};
+    rlhf_encode_out to = {.size = sizeof to, .cap = 8, .ids = ids};
     if (!service) return RLHF_E_INTERNAL;
-    RLHF_TRY(service->open(s->host, NULL, &t));
+    const rlhf_tokenizer_open how = {.size = sizeof how};
+    RLHF_TRY(service->open(s->host, &how, &t));
     for (;;)
-        service->encode(s->host, t, (rlhf_str){"It was", 6}, ids, 8, &n);
+        service->encode(s->host, t, &q, &to);
 }
 
 // Allocates files in memory, which do not count as address space.

@@ -66,7 +66,7 @@ static rlhf_status write_rows(struct self *s, const int32_t *ids, int32_t n, dou
     uint8_t stopped[2];
     float logp[2 * MAX_NEW];
     char text[64];
-    uint64_t bytes = 0;
+    rlhf_decode_out to = {.size = sizeof to, .utf8 = text, .cap = sizeof text};
     const rlhf_language_request q = {.size = sizeof q,
                                      .n = 2,
                                      .ids = ids,
@@ -85,9 +85,10 @@ static rlhf_status write_rows(struct self *s, const int32_t *ids, int32_t n, dou
     s->rng.counter += q.n;
     for (int i = 0; i < 2; i++) {
         const int32_t *row = made + i * MAX_NEW;
-        RLHF_TRY(s->service->decode(s->host, s->model, row, (uint32_t)len[i], text, sizeof text,
-                                    &bytes));
-        *sum += (double)(bytes + stopped[i]) * 1e-3 + (double)text[0] * 1e-4;
+        const rlhf_decode_in made_ids = {
+            .size = sizeof made_ids, .n = (uint32_t)len[i], .ids = row};
+        RLHF_TRY(s->service->decode(s->host, s->model, &made_ids, &to));
+        *sum += (double)(to.len + stopped[i]) * 1e-3 + (double)text[0] * 1e-4;
         for (int32_t t = 0; t < len[i]; t++)
             *sum = *sum * 1.01 + row[t] * 1e-4 + (double)logp[i * MAX_NEW + t];
     }
@@ -99,15 +100,19 @@ static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward
     s->host->rng(s->host, "language", &s->rng);
     for (uint32_t i = 0; i < in->n; i++) {
         int32_t ids[MOST];
-        uint32_t n = 0, more = 0;
         double sum = s->info.n_vocab + (int32_t)s->info.n_ends + s->info.bos + s->info.templated;
         const rlhf_language_prompt q = {.size = sizeof q, .text = in->prompt[i]};
-        RLHF_TRY(s->service->prompt(s->host, s->model, &q, ids, MOST / 2, &n));
-        RLHF_TRY(s->service->encode(s->host, s->model, in->response[i], ids + n, MOST / 2, &more));
-        if (n + more < 4 || n + more > 50)
+        const rlhf_encode_in text = {.size = sizeof text, .text = in->response[i]};
+        rlhf_encode_out to = {.size = sizeof to, .cap = MOST / 2, .ids = ids};
+        RLHF_TRY(s->service->prompt(s->host, s->model, &q, &to));
+        uint32_t n = to.n;
+        to.ids += n;
+        RLHF_TRY(s->service->encode(s->host, s->model, &text, &to));
+        n += to.n;
+        if (n < 4 || n > 50)
             return s->host->fail(s->host, RLHF_E_INTERNAL, "the test has other rows");
-        RLHF_TRY(score_rows(s, ids, (int32_t)(n + more), &sum));
-        RLHF_TRY(write_rows(s, ids, (int32_t)(n + more), &sum));
+        RLHF_TRY(score_rows(s, ids, (int32_t)n, &sum));
+        RLHF_TRY(write_rows(s, ids, (int32_t)n, &sum));
         out->seq[i] = (float)sum;
     }
     return RLHF_OK;

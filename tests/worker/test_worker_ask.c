@@ -39,13 +39,13 @@ static void count_line(const rlhf_host *api, int32_t level, const char *text) {
     f->logged += strstr(text, "its worker has not answered for ") != NULL;
 }
 
-static rlhf_status encode(const rlhf_host *host, const rlhf_tokenizer *t, rlhf_str text,
-                          int32_t *ids, uint32_t cap, uint32_t *n) {
+static rlhf_status encode(const rlhf_host *host, const rlhf_tokenizer *t, const rlhf_encode_in *in,
+                          rlhf_encode_out *out) {
     struct fixture *f = (struct fixture *)(uintptr_t)host;
     const double until = rlhf__seconds() + f->seconds;
     (void)t;
-    *n = text.len < cap ? (uint32_t)text.len : cap;
-    memset(ids, 0, *n * sizeof *ids);
+    out->n = in->text.len < out->cap ? (uint32_t)in->text.len : out->cap;
+    memset(out->ids, 0, out->n * sizeof *out->ids);
     f->encoded++;
     while (rlhf__seconds() < until)
         usleep(1000);

@@ -154,7 +154,8 @@ static rlhf_status open_tokenizer(const struct self *s) {
     const rlhf_tokenizer_service *service = s->host->service(s->host, RLHF_SVC_TOKENIZER);
     rlhf_tokenizer *t = NULL;
     if (!service) return s->host->fail(s->host, RLHF_E_INTERNAL, "no tokenizers");
-    RLHF_TRY(service->open(s->host, NULL, &t));
+    const rlhf_tokenizer_open how = {.size = sizeof how};
+    RLHF_TRY(service->open(s->host, &how, &t));
     service->close(s->host, t);
     return RLHF_OK;
 }

@@ -95,8 +95,10 @@ rlhf_status rlhf__check_fakes_open(struct rlhf__services *s, const struct rlhf__
     rlhf_test_language_model_init(&f->language_model);
     f->language_model.logp = logp;
     rlhf_test_limits_init(&f->limits);
-    f->iteration = (rlhf_iteration_service){sizeof f->iteration, 0, reference_sync, collect_pairs,
-                                            reward_update};
+    f->iteration = (rlhf_iteration_service){.size = sizeof f->iteration,
+                                            .reference_sync = reference_sync,
+                                            .collect_pairs = collect_pairs,
+                                            .reward_update = reward_update};
     rlhf__path_put(f->host, "%s/rlhf-host", dirs->exe);
     rlhf__programs_init(&f->programs, f->host, NULL);
     RLHF_TRY(rlhf__services_offer(s, RLHF_SVC_PROGRAM, RLHF__STRUCT_rlhf_program_service,

@@ -169,8 +169,8 @@ static int launch(const struct rlhf__programs *p, struct rlhf__program_walls *wa
 
 static rlhf_status do_start(const rlhf_host *host, const rlhf_program *what, rlhf_process **out,
                             int32_t *error) {
-    // The service's table is the first member of the struct.
-    const struct rlhf__programs *p = host->service(host, RLHF_SVC_PROGRAM);
+    const rlhf_program_service *table = host->service(host, RLHF_SVC_PROGRAM);
+    const struct rlhf__programs *p = table->self;
     struct process *k = calloc(1, sizeof *k);
     *out = NULL;
     *error = ENOMEM;
@@ -209,6 +209,7 @@ static void do_end(const rlhf_host *host, rlhf_process *api) {
 void rlhf__programs_init(struct rlhf__programs *p, const char *program,
                          struct rlhf__program_walls *(*walls)(const rlhf_host *plugin)) {
     *p = (struct rlhf__programs){.table = {.size = sizeof p->table,
+                                           .self = p,
                                            .start = do_start,
                                            .ended = do_ended,
                                            .works = do_works,

@@ -16,7 +16,7 @@ struct rlhf__program_walls {
 };
 
 struct rlhf__programs {
-    rlhf_program_service table; // first member; offered as RLHF_SVC_PROGRAM
+    rlhf_program_service table; // offered as RLHF_SVC_PROGRAM
     const char *program;        // executable of the warden (rlhf__dirs.program), borrowed
     // Returns the confinement of the programs that `plugin` starts. If this function is NULL or
     // returns NULL, the programs are not confined.

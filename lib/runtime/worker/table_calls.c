@@ -46,38 +46,54 @@ void rlhf__table_rows(struct rlhf__worker_host *t, uint32_t n, const int32_t *id
 
 // ---- texts ----
 
-rlhf_status rlhf__table_ids(struct rlhf__worker_host *t, int32_t *ids, uint32_t cap, uint32_t *n) {
-    struct rlhf__wire in;
-    rlhf_status st = rlhf__table_call(t, &in);
-    *n = 0;
-    if (st != RLHF_OK) return st;
-    *n = rlhf__wire_get_u32(&in);
-    return rlhf__table_items(&in, sizeof *ids, *n < cap ? *n : cap, ids);
+rlhf_status rlhf__table_take_ids(const rlhf_host *host, rlhf_encode_out *out,
+                                 const rlhf_encode_out *from) {
+    RLHF_TRY(RLHF__TAKE(host, rlhf_encode_out, out, from, reserved));
+    return rlhf__service_needs(host, out->ids || !out->cap, "encode()", "ids");
 }
 
-rlhf_status rlhf__table_encode(const rlhf_host *host, uint32_t handle, rlhf_str text, int32_t *ids,
-                               uint32_t cap, uint32_t *n) {
+rlhf_status rlhf__table_ids(struct rlhf__worker_host *t, const rlhf_encode_out *out,
+                            rlhf_encode_out *to) {
+    struct rlhf__wire in;
+    RLHF_TRY(rlhf__table_call(t, &in));
+    const uint32_t n = rlhf__wire_get_u32(&in);
+    to->n = n;
+    return rlhf__table_items(&in, sizeof *out->ids, n < out->cap ? n : out->cap, out->ids);
+}
+
+rlhf_status rlhf__table_encode(const rlhf_host *host, uint32_t handle, const rlhf_encode_in *how,
+                               rlhf_encode_out *to) {
     struct rlhf__worker_host *t = rlhf__table_behind(host);
+    rlhf_encode_in q;
+    rlhf_encode_out out;
+    RLHF_TRY(RLHF__TAKE(host, rlhf_encode_in, &q, how, text));
+    RLHF_TRY(rlhf__table_take_ids(host, &out, to));
     rlhf__table_begin(t, RLHF__CALL_ENCODE, handle);
-    rlhf__wire_u32(&t->frame, cap);
-    rlhf__wire_text(&t->frame, text.ptr, text.len);
-    const rlhf_status st = rlhf__table_ids(t, ids, cap, n);
+    rlhf__wire_u32(&t->frame, out.cap);
+    rlhf__wire_text(&t->frame, q.text.ptr, q.text.len);
+    const rlhf_status st = rlhf__table_ids(t, &out, to);
     rlhf__table_end(t);
     return st;
 }
 
-rlhf_status rlhf__table_decode(const rlhf_host *host, uint32_t handle, const int32_t *ids,
-                               uint32_t n, char *utf8, uint64_t cap, uint64_t *len) {
+rlhf_status rlhf__table_decode(const rlhf_host *host, uint32_t handle, const rlhf_decode_in *how,
+                               rlhf_decode_out *to) {
     struct rlhf__worker_host *t = rlhf__table_behind(host);
     struct rlhf__wire in;
-    *len = 0;
+    rlhf_decode_in q;
+    rlhf_decode_out out;
+    RLHF_TRY(RLHF__TAKE(host, rlhf_decode_in, &q, how, ids));
+    RLHF_TRY(RLHF__TAKE(host, rlhf_decode_out, &out, to, len));
+    RLHF_TRY(rlhf__service_needs(host, (q.ids || !q.n) && (out.utf8 || !out.cap), "decode()",
+                                 "ids and utf8"));
     rlhf__table_begin(t, RLHF__CALL_DECODE, handle);
-    rlhf__wire_u64(&t->frame, cap);
-    rlhf__wire_text(&t->frame, ids, (uint64_t)n * sizeof *ids);
+    rlhf__wire_u64(&t->frame, out.cap);
+    rlhf__wire_text(&t->frame, q.ids, (uint64_t)q.n * sizeof *q.ids);
     rlhf_status st = rlhf__table_call(t, &in);
     if (st == RLHF_OK) {
-        *len = rlhf__wire_get_u64(&in);
-        st = rlhf__table_items(&in, 1, (size_t)(*len < cap ? *len : cap), utf8);
+        const uint64_t len = rlhf__wire_get_u64(&in);
+        to->len = len;
+        st = rlhf__table_items(&in, 1, (size_t)(len < out.cap ? len : out.cap), out.utf8);
     }
     rlhf__table_end(t);
     return st;

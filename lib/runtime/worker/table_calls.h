@@ -2,6 +2,7 @@
 #ifndef RLHF_LIB_RUNTIME_WORKER_TABLE_CALLS_H
 #define RLHF_LIB_RUNTIME_WORKER_TABLE_CALLS_H
 
+#include "plugin/service_args.h"
 #include "worker/worker_host.h"
 
 // Returns the struct that contains the table. Every rlhf_host in a worker is the first member of
@@ -24,13 +25,17 @@ rlhf_status rlhf__table_items(struct rlhf__wire *in, size_t size, size_t n, void
 void rlhf__table_rows(struct rlhf__worker_host *t, uint32_t n, const int32_t *ids,
                       const int32_t *offset, const int32_t *prompt_len);
 
+// Read where the ids of a call go. Errors: those of RLHF__TAKE. [any]
+rlhf_status rlhf__table_take_ids(const rlhf_host *host, rlhf_encode_out *out,
+                                 const rlhf_encode_out *from);
 // Send a call that makes ids, whose arguments are in the frame, and take them. [any]
-rlhf_status rlhf__table_ids(struct rlhf__worker_host *t, int32_t *ids, uint32_t cap, uint32_t *n);
+rlhf_status rlhf__table_ids(struct rlhf__worker_host *t, const rlhf_encode_out *out,
+                            rlhf_encode_out *to);
 
 // encode() and decode() of a tokenizer or a language model. [any]
-rlhf_status rlhf__table_encode(const rlhf_host *host, uint32_t handle, rlhf_str text, int32_t *ids,
-                               uint32_t cap, uint32_t *n);
-rlhf_status rlhf__table_decode(const rlhf_host *host, uint32_t handle, const int32_t *ids,
-                               uint32_t n, char *utf8, uint64_t cap, uint64_t *len);
+rlhf_status rlhf__table_encode(const rlhf_host *host, uint32_t handle, const rlhf_encode_in *how,
+                               rlhf_encode_out *to);
+rlhf_status rlhf__table_decode(const rlhf_host *host, uint32_t handle, const rlhf_decode_in *how,
+                               rlhf_decode_out *to);
 
 #endif

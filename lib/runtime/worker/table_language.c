@@ -40,7 +40,7 @@ static rlhf_status language_open(const rlhf_host *host, const rlhf_language_open
     struct rlhf__wire in;
     rlhf_language_open q;
     *out = NULL;
-    RLHF_TRY(rlhf_copy_in(&q, sizeof q, how, RLHF_SIZE_TO(rlhf_language_open, path)));
+    RLHF_TRY(RLHF__TAKE(host, rlhf_language_open, &q, how, path));
     struct rlhf_language_model *lm = calloc(1, sizeof *lm);
     if (!lm) return RLHF_E_NOMEM;
     rlhf__table_begin_open(t, RLHF__CALL_LANGUAGE_OPEN, q.path);
@@ -64,36 +64,33 @@ static void language_close(const rlhf_host *host, rlhf_language_model *lm) {
 
 static rlhf_status language_info(const rlhf_host *host, const rlhf_language_model *lm,
                                  rlhf_language_info *out) {
-    (void)host;
-    const uint32_t own = sizeof lm->info, cut = out->size < own ? out->size : own;
-    return rlhf_copy_out(out, &lm->info, cut, RLHF_SIZE_TO(rlhf_language_info, end));
+    return RLHF__GIVE(host, rlhf_language_info, out, &lm->info, end);
 }
 
 static rlhf_status language_prompt(const rlhf_host *host, const rlhf_language_model *lm,
-                                   const rlhf_language_prompt *how, int32_t *ids, uint32_t cap,
-                                   uint32_t *n) {
+                                   const rlhf_language_prompt *how, rlhf_encode_out *to) {
     struct rlhf__worker_host *t = rlhf__table_behind(host);
     rlhf_language_prompt q;
-    *n = 0;
-    RLHF_TRY(rlhf_copy_in(&q, sizeof q, how, RLHF_SIZE_TO(rlhf_language_prompt, messages)));
+    rlhf_encode_out out;
+    RLHF_TRY(RLHF__TAKE(host, rlhf_language_prompt, &q, how, messages));
+    RLHF_TRY(rlhf__table_take_ids(host, &out, to));
     rlhf__table_begin(t, RLHF__CALL_LANGUAGE_PROMPT, lm->handle);
-    rlhf__wire_u32(&t->frame, cap);
+    rlhf__wire_u32(&t->frame, out.cap);
     rlhf__wire_text(&t->frame, q.text.ptr, q.text.len);
     rlhf__wire_text(&t->frame, q.messages.ptr, q.messages.len);
-    const rlhf_status st = rlhf__table_ids(t, ids, cap, n);
+    const rlhf_status st = rlhf__table_ids(t, &out, to);
     rlhf__table_end(t);
     return st;
 }
 
 static rlhf_status language_encode(const rlhf_host *host, const rlhf_language_model *lm,
-                                   rlhf_str text, int32_t *ids, uint32_t cap, uint32_t *n) {
-    return rlhf__table_encode(host, lm->handle, text, ids, cap, n);
+                                   const rlhf_encode_in *how, rlhf_encode_out *to) {
+    return rlhf__table_encode(host, lm->handle, how, to);
 }
 
 static rlhf_status language_decode(const rlhf_host *host, const rlhf_language_model *lm,
-                                   const int32_t *ids, uint32_t n, char *utf8, uint64_t cap,
-                                   uint64_t *len) {
-    return rlhf__table_decode(host, lm->handle, ids, n, utf8, cap, len);
+                                   const rlhf_decode_in *how, rlhf_decode_out *to) {
+    return rlhf__table_decode(host, lm->handle, how, to);
 }
 
 static rlhf_status language_score(const rlhf_host *host, rlhf_language_model *lm,
@@ -102,9 +99,12 @@ static rlhf_status language_score(const rlhf_host *host, rlhf_language_model *lm
     struct rlhf__wire in;
     rlhf_language_rows q;
     rlhf_language_scores out;
-    RLHF_TRY(rlhf_copy_in(&q, sizeof q, how, RLHF_SIZE_TO(rlhf_language_rows, prompt_len)));
-    RLHF_TRY(rlhf_copy_in(&out, sizeof out, to, RLHF_SIZE_TO(rlhf_language_scores, logp)));
+    RLHF_TRY(RLHF__TAKE(host, rlhf_language_rows, &q, how, prompt_len));
+    RLHF_TRY(RLHF__TAKE(host, rlhf_language_scores, &out, to, logp));
     if (q.n == 0) return RLHF_OK;
+    RLHF_TRY(rlhf__service_needs(host, q.ids && q.offset && q.prompt_len && out.logp, "score()",
+                                 "ids, offset, prompt_len and logp"));
+    RLHF_TRY(rlhf__service_rows(host, q.n, q.offset, q.prompt_len));
     rlhf__table_begin(t, RLHF__CALL_LANGUAGE_SCORE, lm->handle);
     rlhf__table_rows(t, q.n, q.ids, q.offset, q.prompt_len);
     rlhf_status st = rlhf__table_call(t, &in);
@@ -160,9 +160,13 @@ static rlhf_status language_generate(const rlhf_host *host, rlhf_language_model 
     struct rlhf__wire in;
     rlhf_language_request q;
     rlhf_language_responses out;
-    RLHF_TRY(rlhf_copy_in(&q, sizeof q, how, RLHF_SIZE_TO(rlhf_language_request, flags)));
-    RLHF_TRY(rlhf_copy_in(&out, sizeof out, to, RLHF_SIZE_TO(rlhf_language_responses, logp)));
+    RLHF_TRY(RLHF__TAKE(host, rlhf_language_request, &q, how, flags));
+    RLHF_TRY(RLHF__TAKE(host, rlhf_language_responses, &out, to, logp));
     if (q.n == 0) return RLHF_OK;
+    RLHF_TRY(rlhf__service_needs(
+        host, q.ids && q.offset && (q.stop || !q.n_stop) && out.ids && out.len && out.stopped,
+        "generate()", "ids, offset, stop, len and stopped"));
+    RLHF_TRY(rlhf__service_rows(host, q.n, q.offset, NULL));
     rlhf__table_begin(t, RLHF__CALL_LANGUAGE_GENERATE, lm->handle);
     rlhf_status st = put_prompts(t, &q);
     if (st == RLHF_OK) put_request(t, &q, out.logp != NULL);

@@ -8,7 +8,7 @@
 
 struct rlhf_classifier {
     uint32_t handle, n_labels;
-    char **label;
+    const char **label; // its texts are owned
 };
 
 struct rlhf_tokenizer {
@@ -24,18 +24,21 @@ struct rlhf_reward_model {
 
 static void classifier_free(struct rlhf_classifier *c) {
     for (uint32_t i = 0; c && c->label && i < c->n_labels; i++)
-        free(c->label[i]);
-    if (c) free(c->label);
+        free((void *)(uintptr_t)c->label[i]);
+    if (c) free((void *)c->label);
     free(c);
 }
 
-static rlhf_status classifier_open(const rlhf_host *host, const char *path, rlhf_classifier **out) {
+static rlhf_status classifier_open(const rlhf_host *host, const rlhf_classifier_open *how,
+                                   rlhf_classifier **out) {
     struct rlhf__worker_host *t = rlhf__table_behind(host);
     struct rlhf__wire in;
+    rlhf_classifier_open q;
     *out = NULL;
+    RLHF_TRY(RLHF__TAKE(host, rlhf_classifier_open, &q, how, path));
     struct rlhf_classifier *c = calloc(1, sizeof *c);
     if (!c) return RLHF_E_NOMEM;
-    rlhf__table_begin_open(t, RLHF__CALL_CLASSIFIER_OPEN, path);
+    rlhf__table_begin_open(t, RLHF__CALL_CLASSIFIER_OPEN, q.path);
     rlhf_status st = rlhf__table_call(t, &in);
     if (st == RLHF_OK) {
         c->handle = rlhf__wire_get_u32(&in);
@@ -62,39 +65,46 @@ static void classifier_close(const rlhf_host *host, rlhf_classifier *c) {
     classifier_free(c);
 }
 
-static int32_t classifier_n_labels(const rlhf_host *host, const rlhf_classifier *c) {
-    (void)host;
-    return (int32_t)c->n_labels;
+static rlhf_status classifier_info(const rlhf_host *host, const rlhf_classifier *c,
+                                   rlhf_classifier_info *out) {
+    const rlhf_classifier_info info = {
+        .size = sizeof info, .n_labels = c->n_labels, .label = c->label};
+    return RLHF__GIVE(host, rlhf_classifier_info, out, &info, label);
 }
 
-static const char *classifier_label(const rlhf_host *host, const rlhf_classifier *c, int32_t i) {
-    (void)host;
-    return i >= 0 && (uint32_t)i < c->n_labels ? c->label[i] : NULL;
-}
-
-static rlhf_status classifier_logits(const rlhf_host *host, rlhf_classifier *c, uint32_t n,
-                                     const rlhf_str *texts, float *logits) {
+static rlhf_status classifier_logits(const rlhf_host *host, rlhf_classifier *c,
+                                     const rlhf_classifier_in *how, const rlhf_classifier_out *to) {
     struct rlhf__worker_host *t = rlhf__table_behind(host);
     struct rlhf__wire in;
+    rlhf_classifier_in q;
+    rlhf_classifier_out out;
+    RLHF_TRY(RLHF__TAKE(host, rlhf_classifier_in, &q, how, texts));
+    RLHF_TRY(RLHF__TAKE(host, rlhf_classifier_out, &out, to, logits));
+    if (q.n == 0) return RLHF_OK;
+    RLHF_TRY(rlhf__service_needs(host, q.texts && out.logits, "logits()", "texts and logits"));
     rlhf__table_begin(t, RLHF__CALL_CLASSIFIER_LOGITS, c->handle);
-    rlhf__wire_u32(&t->frame, n);
-    for (uint32_t i = 0; i < n; i++)
-        rlhf__wire_text(&t->frame, texts[i].ptr, texts[i].len);
+    rlhf__wire_u32(&t->frame, q.n);
+    for (uint32_t i = 0; i < q.n; i++)
+        rlhf__wire_text(&t->frame, q.texts[i].ptr, q.texts[i].len);
     rlhf_status st = rlhf__table_call(t, &in);
-    if (st == RLHF_OK) st = rlhf__table_items(&in, sizeof *logits, (size_t)n * c->n_labels, logits);
+    if (st == RLHF_OK)
+        st = rlhf__table_items(&in, sizeof *out.logits, (size_t)q.n * c->n_labels, out.logits);
     rlhf__table_end(t);
     return st;
 }
 
 // ---- tokenizers ----
 
-static rlhf_status tokenizer_open(const rlhf_host *host, const char *path, rlhf_tokenizer **out) {
+static rlhf_status tokenizer_open(const rlhf_host *host, const rlhf_tokenizer_open *how,
+                                  rlhf_tokenizer **out) {
     struct rlhf__worker_host *t = rlhf__table_behind(host);
     struct rlhf__wire in;
+    rlhf_tokenizer_open q;
     *out = NULL;
+    RLHF_TRY(RLHF__TAKE(host, rlhf_tokenizer_open, &q, how, path));
     struct rlhf_tokenizer *k = calloc(1, sizeof *k);
     if (!k) return RLHF_E_NOMEM;
-    rlhf__table_begin_open(t, RLHF__CALL_TOKENIZER_OPEN, path);
+    rlhf__table_begin_open(t, RLHF__CALL_TOKENIZER_OPEN, q.path);
     const rlhf_status st = rlhf__table_call(t, &in);
     k->handle = rlhf__wire_get_u32(&in);
     k->n_vocab = (int32_t)rlhf__wire_get_u32(&in);
@@ -112,31 +122,34 @@ static void tokenizer_close(const rlhf_host *host, rlhf_tokenizer *k) {
     free(k);
 }
 
-static int32_t tokenizer_n_vocab(const rlhf_host *host, const rlhf_tokenizer *k) {
-    (void)host;
-    return k->n_vocab;
+static rlhf_status tokenizer_info(const rlhf_host *host, const rlhf_tokenizer *k,
+                                  rlhf_tokenizer_info *out) {
+    const rlhf_tokenizer_info info = {.size = sizeof info, .n_vocab = k->n_vocab};
+    return RLHF__GIVE(host, rlhf_tokenizer_info, out, &info, n_vocab);
 }
 
-static rlhf_status tokenizer_encode(const rlhf_host *host, const rlhf_tokenizer *k, rlhf_str text,
-                                    int32_t *ids, uint32_t cap, uint32_t *n) {
-    return rlhf__table_encode(host, k->handle, text, ids, cap, n);
+static rlhf_status tokenizer_encode(const rlhf_host *host, const rlhf_tokenizer *k,
+                                    const rlhf_encode_in *how, rlhf_encode_out *to) {
+    return rlhf__table_encode(host, k->handle, how, to);
 }
 
 static rlhf_status tokenizer_decode(const rlhf_host *host, const rlhf_tokenizer *k,
-                                    const int32_t *ids, uint32_t n, char *utf8, uint64_t cap,
-                                    uint64_t *len) {
-    return rlhf__table_decode(host, k->handle, ids, n, utf8, cap, len);
+                                    const rlhf_decode_in *how, rlhf_decode_out *to) {
+    return rlhf__table_decode(host, k->handle, how, to);
 }
 
 // ---- reward models ----
 
-static rlhf_status model_open(const rlhf_host *host, const char *path, rlhf_reward_model **out) {
+static rlhf_status model_open(const rlhf_host *host, const rlhf_reward_model_open *how,
+                              rlhf_reward_model **out) {
     struct rlhf__worker_host *t = rlhf__table_behind(host);
     struct rlhf__wire in;
+    rlhf_reward_model_open q;
     *out = NULL;
+    RLHF_TRY(RLHF__TAKE(host, rlhf_reward_model_open, &q, how, path));
     struct rlhf_reward_model *m = calloc(1, sizeof *m);
     if (!m) return RLHF_E_NOMEM;
-    rlhf__table_begin_open(t, RLHF__CALL_MODEL_OPEN, path);
+    rlhf__table_begin_open(t, RLHF__CALL_MODEL_OPEN, q.path);
     const rlhf_status st = rlhf__table_call(t, &in);
     m->handle = rlhf__wire_get_u32(&in);
     rlhf__table_end(t);
@@ -153,19 +166,27 @@ static void model_close(const rlhf_host *host, rlhf_reward_model *m) {
     free(m);
 }
 
-static rlhf_status model_score(const rlhf_host *host, rlhf_reward_model *m, uint32_t n,
-                               const int32_t *ids, const int32_t *offset, const int32_t *prompt_len,
-                               int32_t pooling, float *seq, float *token) {
+static rlhf_status model_score(const rlhf_host *host, rlhf_reward_model *m,
+                               const rlhf_reward_model_in *how, const rlhf_reward_model_out *to) {
     struct rlhf__worker_host *t = rlhf__table_behind(host);
     struct rlhf__wire in;
-    const size_t total = (size_t)offset[n];
+    rlhf_reward_model_in q;
+    rlhf_reward_model_out out;
+    RLHF_TRY(RLHF__TAKE(host, rlhf_reward_model_in, &q, how, reserved));
+    RLHF_TRY(RLHF__TAKE(host, rlhf_reward_model_out, &out, to, token));
+    if (q.n == 0) return RLHF_OK;
+    RLHF_TRY(rlhf__service_needs(host, q.ids && q.offset && q.prompt_len && out.seq, "score()",
+                                 "ids, offset, prompt_len and seq"));
+    RLHF_TRY(rlhf__service_rows(host, q.n, q.offset, q.prompt_len));
+    const size_t total = (size_t)q.offset[q.n];
     rlhf__table_begin(t, RLHF__CALL_MODEL_SCORE, m->handle);
-    rlhf__wire_u32(&t->frame, (uint32_t)pooling);
-    rlhf__wire_u32(&t->frame, token != NULL);
-    rlhf__table_rows(t, n, ids, offset, prompt_len);
+    rlhf__wire_u32(&t->frame, (uint32_t)q.pooling);
+    rlhf__wire_u32(&t->frame, out.token != NULL);
+    rlhf__table_rows(t, q.n, q.ids, q.offset, q.prompt_len);
     rlhf_status st = rlhf__table_call(t, &in);
-    if (st == RLHF_OK) st = rlhf__table_items(&in, sizeof *seq, n, seq);
-    if (st == RLHF_OK) st = rlhf__table_items(&in, sizeof *token, token ? total : 0, token);
+    if (st == RLHF_OK) st = rlhf__table_items(&in, sizeof *out.seq, q.n, out.seq);
+    if (st == RLHF_OK)
+        st = rlhf__table_items(&in, sizeof *out.token, out.token ? total : 0, out.token);
     rlhf__table_end(t);
     return st;
 }
@@ -173,15 +194,18 @@ static rlhf_status model_score(const rlhf_host *host, rlhf_reward_model *m, uint
 // ---- the tables ----
 
 void rlhf__table_services(struct rlhf__worker_host *t) {
-    t->classifier = (rlhf_classifier_service){sizeof t->classifier, 0,
-                                              classifier_open,      classifier_close,
-                                              classifier_n_labels,  classifier_label,
-                                              classifier_logits};
-    t->tokenizer = (rlhf_tokenizer_service){sizeof t->tokenizer, 0,
-                                            tokenizer_open,      tokenizer_close,
-                                            tokenizer_n_vocab,   tokenizer_encode,
-                                            tokenizer_decode};
-    t->model =
-        (rlhf_reward_model_service){sizeof t->model, 0, model_open, model_close, model_score};
+    t->classifier = (rlhf_classifier_service){.size = sizeof t->classifier,
+                                              .open = classifier_open,
+                                              .close = classifier_close,
+                                              .info = classifier_info,
+                                              .logits = classifier_logits};
+    t->tokenizer = (rlhf_tokenizer_service){.size = sizeof t->tokenizer,
+                                            .open = tokenizer_open,
+                                            .close = tokenizer_close,
+                                            .info = tokenizer_info,
+                                            .encode = tokenizer_encode,
+                                            .decode = tokenizer_decode};
+    t->model = (rlhf_reward_model_service){
+        .size = sizeof t->model, .open = model_open, .close = model_close, .score = model_score};
     rlhf__table_language(&t->language);
 }

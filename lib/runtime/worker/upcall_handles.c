@@ -90,15 +90,18 @@ static rlhf_status open_object(struct rlhf__ear *e, int32_t kind, const char *pa
     if (!table) return st;
     if (kind == RLHF__HANDLE_CLASSIFIER) {
         rlhf_classifier *c = NULL;
-        st = ((const rlhf_classifier_service *)table)->open(e->api, path, &c);
+        const rlhf_classifier_open how = {.size = sizeof how, .path = path};
+        st = ((const rlhf_classifier_service *)table)->open(e->api, &how, &c);
         *out = c;
     } else if (kind == RLHF__HANDLE_TOKENIZER) {
         rlhf_tokenizer *t = NULL;
-        st = ((const rlhf_tokenizer_service *)table)->open(e->api, path, &t);
+        const rlhf_tokenizer_open how = {.size = sizeof how, .path = path};
+        st = ((const rlhf_tokenizer_service *)table)->open(e->api, &how, &t);
         *out = t;
     } else if (kind == RLHF__HANDLE_MODEL) {
         rlhf_reward_model *m = NULL;
-        st = ((const rlhf_reward_model_service *)table)->open(e->api, path, &m);
+        const rlhf_reward_model_open how = {.size = sizeof how, .path = path};
+        st = ((const rlhf_reward_model_service *)table)->open(e->api, &how, &m);
         *out = m;
     } else {
         st = open_language(e->api, table, path, in, out);

@@ -12,13 +12,17 @@ void rlhf__ear_logits(struct rlhf__ear *e, struct rlhf__wire *in, struct rlhf__b
     const uint32_t n = rlhf__wire_get_u32(in);
     const int sound = s && c && !in->bad && n <= RLHF__MOST_TEXTS && n <= (in->end - in->at) / 8;
     rlhf_str *texts = sound ? calloc((size_t)n + 1, sizeof *texts) : NULL;
-    const size_t labels = sound ? (size_t)s->n_labels(e->api, c) : 0;
+    rlhf_classifier_info info = {.size = sizeof info};
+    if (sound) s->info(e->api, c, &info);
+    const size_t labels = info.n_labels;
     const int fits = n * (uint64_t)labels <= RLHF__MOST_REPLY / sizeof(float);
     float *logits = texts && fits ? calloc(n * labels + 1, sizeof *logits) : NULL;
     for (uint32_t i = 0; logits && i < n; i++)
         texts[i] = rlhf__wire_get_text(in);
     rlhf_status st = !sound || in->bad ? RLHF_E_INVALID : !logits ? RLHF_E_NOMEM : RLHF_OK;
-    if (st == RLHF_OK) st = s->logits(e->api, c, n, texts, logits);
+    const rlhf_classifier_in q = {.size = sizeof q, .n = n, .texts = texts};
+    const rlhf_classifier_out to = {.size = sizeof to, .logits = logits};
+    if (st == RLHF_OK) st = s->logits(e->api, c, &q, &to);
     if (rlhf__ear_answer(out, st) == RLHF_OK)
         rlhf__wire_text(out, logits, n * labels * sizeof *logits);
     free(texts);
@@ -27,39 +31,25 @@ void rlhf__ear_logits(struct rlhf__ear *e, struct rlhf__wire *in, struct rlhf__b
 
 // ---- reward models ----
 
-// Returns the size of the policy's vocabulary, which reward models share, or 0 if there is no
-// policy.
-static int32_t vocabulary(struct rlhf__ear *e) {
-    const rlhf_tokenizer_service *s = rlhf__ear_table(e, RLHF_SVC_TOKENIZER);
-    rlhf_tokenizer *t = NULL;
-    if (e->vocabulary == 0 && s && s->open(e->api, NULL, &t) == RLHF_OK) {
-        e->vocabulary = s->n_vocab(e->api, t);
-        s->close(e->api, t);
-    }
-    return e->vocabulary;
-}
-
-// Rows of different lengths from the worker. are_rows() checks them, because the host's services
-// expect valid rows.
+// Rows of different lengths from the worker. are_rows() checks that they lie within their arrays;
+// the services check the ids.
 struct rows {
     int32_t *ids, *offset, *prompt_len;
     size_t n, total;
 };
 
-static int are_rows(const struct rows *r, int32_t tokens) {
+static int are_rows(const struct rows *r) {
     if (r->offset[0] != 0 || r->offset[r->n] < 0 || (size_t)r->offset[r->n] != r->total) return 0;
     for (size_t i = 0; i < r->n; i++) {
         const int64_t len = (int64_t)r->offset[i + 1] - r->offset[i];
         if (len < 1 || r->prompt_len[i] < 0 || r->prompt_len[i] > len) return 0;
     }
-    for (size_t i = 0; i < r->total; i++)
-        if (r->ids[i] < 0 || r->ids[i] >= tokens) return 0;
     return 1;
 }
 
-// Read rows of ids below `tokens`, and copy them, because frames are not aligned. Returns 0 if they
-// are not valid or if memory runs out.
-static int get_rows(struct rlhf__wire *in, int32_t tokens, struct rows *r) {
+// Read rows and copy them, because frames are not aligned. Returns 0 if they are not valid or if
+// memory runs out.
+static int get_rows(struct rlhf__wire *in, struct rows *r) {
     size_t offsets, lens;
     const void *ids = rlhf__wire_get_items(in, sizeof(int32_t), &r->total);
     const void *offset = rlhf__wire_get_items(in, sizeof(int32_t), &offsets);
@@ -73,7 +63,7 @@ static int get_rows(struct rlhf__wire *in, int32_t tokens, struct rows *r) {
     memcpy(r->ids, ids, r->total * sizeof(int32_t));
     memcpy(r->offset, offset, offsets * sizeof(int32_t));
     memcpy(r->prompt_len, prompt_len, lens * sizeof(int32_t));
-    return are_rows(r, tokens);
+    return are_rows(r);
 }
 
 static void rows_finish(struct rows *r) {
@@ -88,13 +78,19 @@ void rlhf__ear_reward_score(struct rlhf__ear *e, struct rlhf__wire *in, struct r
     const int32_t pooling = (int32_t)rlhf__wire_get_u32(in);
     const uint32_t wanted = rlhf__wire_get_u32(in);
     struct rows r = {0};
-    const int sound = s && m && get_rows(in, vocabulary(e), &r);
+    const int sound = s && m && get_rows(in, &r);
     float *seq = sound ? calloc(r.n + 1, sizeof *seq) : NULL;
     float *token = sound ? calloc(r.total + 1, sizeof *token) : NULL;
     rlhf_status st = !sound ? RLHF_E_INVALID : !seq || !token ? RLHF_E_NOMEM : RLHF_OK;
-    if (st == RLHF_OK && r.n)
-        st = s->score(e->api, m, (uint32_t)r.n, r.ids, r.offset, r.prompt_len, pooling, seq,
-                      wanted ? token : NULL);
+    const rlhf_reward_model_in q = {.size = sizeof q,
+                                    .n = (uint32_t)r.n,
+                                    .ids = r.ids,
+                                    .offset = r.offset,
+                                    .prompt_len = r.prompt_len,
+                                    .pooling = pooling};
+    const rlhf_reward_model_out to = {
+        .size = sizeof to, .seq = seq, .token = wanted ? token : NULL};
+    if (st == RLHF_OK) st = s->score(e->api, m, &q, &to);
     if (rlhf__ear_answer(out, st) == RLHF_OK) {
         rlhf__wire_text(out, seq, r.n * sizeof *seq);
         rlhf__wire_text(out, token, wanted ? r.total * sizeof *token : 0);
@@ -110,11 +106,9 @@ void rlhf__ear_reward_score(struct rlhf__ear *e, struct rlhf__wire *in, struct r
 static int get_language_rows(struct rlhf__ear *e, struct rlhf__wire *in,
                              const rlhf_language_model_service **s, rlhf_language_model **lm,
                              struct rows *r) {
-    rlhf_language_info info = {.size = sizeof info};
     *s = rlhf__ear_table(e, RLHF_SVC_LANGUAGE_MODEL);
     *lm = rlhf__ear_object(e, rlhf__wire_get_u32(in), RLHF__HANDLE_LANGUAGE);
-    if (!*s || !*lm || (*s)->info(e->api, *lm, &info) != RLHF_OK) return 0;
-    return get_rows(in, info.n_vocab, r);
+    return *s && *lm && get_rows(in, r);
 }
 
 void rlhf__ear_language_score(struct rlhf__ear *e, struct rlhf__wire *in, struct rlhf__buf *out) {
@@ -153,10 +147,10 @@ static rlhf_status make_responses(struct responses *to, size_t n, int32_t max_ne
     return to->ids && to->len && to->stopped && (to->logp || !logp) ? RLHF_OK : RLHF_E_NOMEM;
 }
 
-// Read the members of a request that follow its rows. The stop tokens are copied to stop[most], and
-// the generator to *rng. Returns 0 if they are not valid.
+// Read the members of a request that follow its rows. The stop tokens are copied to *stop, which
+// the caller frees, and the generator to *rng. Returns 0 if they are not valid.
 static int get_request(struct rlhf__wire *in, rlhf_language_request *q, rlhf_rng *rng,
-                       int32_t *stop, size_t most, int *logp) {
+                       int32_t **stop, int *logp) {
     size_t n;
     q->max_new = (int32_t)rlhf__wire_get_u32(in);
     q->top_k = (int32_t)rlhf__wire_get_u32(in);
@@ -168,12 +162,12 @@ static int get_request(struct rlhf__wire *in, rlhf_language_request *q, rlhf_rng
     rng->seed = rlhf__wire_get_u64(in);
     rng->stream = rlhf__wire_get_u64(in);
     rng->counter = rlhf__wire_get_u64(in);
-    const void *items = rlhf__wire_get_items(in, sizeof *stop, &n);
+    const void *items = rlhf__wire_get_items(in, sizeof **stop, &n);
     *logp = rlhf__wire_get_u32(in) != 0;
-    if (in->bad || n > most) return 0;
-    if (n) memcpy(stop, items, n * sizeof *stop);
+    if (in->bad || (*stop = calloc(n + 1, sizeof **stop)) == NULL) return 0;
+    if (n) memcpy(*stop, items, n * sizeof **stop);
     q->rng = drawn ? rng : NULL;
-    q->stop = stop;
+    q->stop = *stop;
     q->n_stop = (uint32_t)n;
     return 1;
 }
@@ -184,12 +178,12 @@ void rlhf__ear_language_generate(struct rlhf__ear *e, struct rlhf__wire *in,
     rlhf_language_model *lm;
     struct rows r = {0};
     struct responses to = {0};
-    int32_t stop[64];
+    int32_t *stop = NULL;
     rlhf_rng rng;
     int logp = 0;
     rlhf_language_request q = {.size = sizeof q};
-    const int sound = get_language_rows(e, in, &s, &lm, &r) &&
-                      get_request(in, &q, &rng, stop, sizeof stop / sizeof *stop, &logp);
+    const int sound =
+        get_language_rows(e, in, &s, &lm, &r) && get_request(in, &q, &rng, &stop, &logp);
     q.n = (uint32_t)r.n;
     q.ids = r.ids;
     q.offset = r.offset;
@@ -208,6 +202,7 @@ void rlhf__ear_language_generate(struct rlhf__ear *e, struct rlhf__wire *in,
         rlhf__wire_text(out, to.logp, logp ? cells * sizeof *to.logp : 0);
     }
     rows_finish(&r);
+    free(stop);
     free(to.ids);
     free(to.len);
     free(to.stopped);

@@ -27,17 +27,20 @@ static void classifier_open(struct rlhf__ear *e, struct rlhf__wire *in, struct r
     const rlhf_classifier *c = rlhf__ear_open(e, RLHF__HANDLE_CLASSIFIER, in, out);
     if (!c) return;
     const rlhf_classifier_service *s = rlhf__ear_table(e, RLHF_SVC_CLASSIFIER);
-    const int32_t n = s->n_labels(e->api, c);
-    rlhf__wire_u32(out, (uint32_t)n);
-    for (int32_t i = 0; i < n; i++)
-        rlhf__wire_puts(out, s->label(e->api, c, i));
+    rlhf_classifier_info info = {.size = sizeof info};
+    s->info(e->api, c, &info); // fails only for a struct of another size
+    rlhf__wire_u32(out, info.n_labels);
+    for (uint32_t i = 0; i < info.n_labels; i++)
+        rlhf__wire_puts(out, info.label[i]);
 }
 
 static void tokenizer_open(struct rlhf__ear *e, struct rlhf__wire *in, struct rlhf__buf *out) {
     const rlhf_tokenizer *t = rlhf__ear_open(e, RLHF__HANDLE_TOKENIZER, in, out);
     if (!t) return;
     const rlhf_tokenizer_service *s = rlhf__ear_table(e, RLHF_SVC_TOKENIZER);
-    rlhf__wire_u32(out, (uint32_t)s->n_vocab(e->api, t));
+    rlhf_tokenizer_info info = {.size = sizeof info};
+    s->info(e->api, t, &info);
+    rlhf__wire_u32(out, (uint32_t)info.n_vocab);
 }
 
 static void model_open(struct rlhf__ear *e, struct rlhf__wire *in, struct rlhf__buf *out) {
@@ -83,29 +86,31 @@ static struct texts get_texts(struct rlhf__ear *e, struct rlhf__wire *in) {
 
 // Calls encode() or, if `prompt` is not NULL, prompt().
 static rlhf_status encode(const struct texts *x, rlhf_str text, const rlhf_language_prompt *prompt,
-                          int32_t *ids, uint32_t cap, uint32_t *n) {
-    if (prompt) return x->models->prompt(x->api, x->lm, prompt, ids, cap, n);
-    return x->t ? x->tokenizers->encode(x->api, x->t, text, ids, cap, n)
-                : x->models->encode(x->api, x->lm, text, ids, cap, n);
+                          rlhf_encode_out *to) {
+    const rlhf_encode_in q = {.size = sizeof q, .text = text};
+    if (prompt) return x->models->prompt(x->api, x->lm, prompt, to);
+    return x->t ? x->tokenizers->encode(x->api, x->t, &q, to)
+                : x->models->encode(x->api, x->lm, &q, to);
 }
 
-static rlhf_status decode(const struct texts *x, const int32_t *ids, size_t n, char *text,
-                          uint64_t cap, uint64_t *len) {
-    return x->t ? x->tokenizers->decode(x->api, x->t, ids, (uint32_t)n, text, cap, len)
-                : x->models->decode(x->api, x->lm, ids, (uint32_t)n, text, cap, len);
+static rlhf_status decode(const struct texts *x, const int32_t *ids, size_t n,
+                          rlhf_decode_out *to) {
+    const rlhf_decode_in q = {.size = sizeof q, .n = (uint32_t)n, .ids = ids};
+    return x->t ? x->tokenizers->decode(x->api, x->t, &q, to)
+                : x->models->decode(x->api, x->lm, &q, to);
 }
 
 // Write the reply to a call that makes at most `most` ids.
 static void give_ids(const struct texts *x, int sound, rlhf_str text,
                      const rlhf_language_prompt *prompt, uint64_t most, struct rlhf__buf *out) {
-    uint32_t n = 0;
     const int fits = most <= RLHF__MOST_REPLY / sizeof(int32_t);
     int32_t *ids = sound && fits ? calloc((size_t)most + 1, sizeof *ids) : NULL;
+    rlhf_encode_out to = {.size = sizeof to, .cap = (uint32_t)most, .ids = ids};
     rlhf_status st = !sound ? RLHF_E_INVALID : !ids ? RLHF_E_NOMEM : RLHF_OK;
-    if (st == RLHF_OK) st = encode(x, text, prompt, ids, (uint32_t)most, &n);
+    if (st == RLHF_OK) st = encode(x, text, prompt, &to);
     if (rlhf__ear_answer(out, st) == RLHF_OK) {
-        rlhf__wire_u32(out, n);
-        rlhf__wire_text(out, ids, (n < most ? n : most) * sizeof *ids);
+        rlhf__wire_u32(out, to.n);
+        rlhf__wire_text(out, ids, (to.n < most ? to.n : most) * sizeof *ids);
     }
     free(ids);
 }
@@ -135,22 +140,21 @@ static void text_decode(struct rlhf__ear *e, struct rlhf__wire *in, struct rlhf_
     const void *items = rlhf__wire_get_items(in, sizeof(int32_t), &n);
     const int sound = (x.t || x.lm) && !in->bad && n < RLHF__MOST_TEXTS;
     int32_t *ids = sound ? calloc(n + 1, sizeof *ids) : NULL;
-    uint64_t len = 0;
+    rlhf_decode_out to = {.size = sizeof to};
     rlhf_status st = !sound ? RLHF_E_INVALID : !ids ? RLHF_E_NOMEM : RLHF_OK;
-    char *text = NULL;
     if (st == RLHF_OK) {
         memcpy(ids, items, n * sizeof *ids);
-        st = decode(&x, ids, n, NULL, 0, &len);
+        st = decode(&x, ids, n, &to); // only counts
     }
-    const uint64_t fit = len < cap ? len : cap;
-    if (fit > RLHF__MOST_REPLY) st = RLHF_E_NOMEM;
-    if (st == RLHF_OK && (text = malloc((size_t)fit + 1)) == NULL) st = RLHF_E_NOMEM;
-    if (st == RLHF_OK && fit) st = decode(&x, ids, n, text, fit, &len);
+    to.cap = to.len < cap ? to.len : cap;
+    if (to.cap > RLHF__MOST_REPLY) st = RLHF_E_NOMEM;
+    if (st == RLHF_OK && (to.utf8 = malloc((size_t)to.cap + 1)) == NULL) st = RLHF_E_NOMEM;
+    if (st == RLHF_OK && to.cap) st = decode(&x, ids, n, &to);
     if (rlhf__ear_answer(out, st) == RLHF_OK) {
-        rlhf__wire_u64(out, len);
-        rlhf__wire_text(out, text, fit);
+        rlhf__wire_u64(out, to.len);
+        rlhf__wire_text(out, to.utf8, to.cap);
     }
-    free(text);
+    free(to.utf8);
     free(ids);
 }
 

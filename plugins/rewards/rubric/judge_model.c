@@ -20,9 +20,10 @@ static rlhf_status encode_word(const struct rlhf__judge_model *j, const char *wo
     int32_t ids[64];
     if (!j->info.templated) rlhf__bytes_text(&text, " ");
     rlhf__bytes_text(&text, word);
-    rlhf_status st = text.full ? no_memory(j)
-                               : j->service->encode(j->host, j->model,
-                                                    (rlhf_str){text.data, text.len}, ids, 64, n);
+    const rlhf_encode_in q = {.size = sizeof q, .text = {text.data, text.len}};
+    rlhf_encode_out to = {.size = sizeof to, .cap = 64, .ids = ids};
+    rlhf_status st = text.full ? no_memory(j) : j->service->encode(j->host, j->model, &q, &to);
+    *n = to.n;
     rlhf__bytes_finish(&text);
     if (st == RLHF_OK && (*n == 0 || *n > 64))
         st = rlhf_failf(j->host, RLHF_E_INVALID, "the answer \"%.40s\" has %u tokens; 1 to 64",
@@ -159,10 +160,12 @@ static rlhf_status encode_text(struct part *p, uint32_t *n) {
     else
         q.text = text;
     for (;;) {
-        const uint32_t cap = (uint32_t)(p->prompt.cap / sizeof(int32_t));
-        RLHF_TRY(
-            j->service->prompt(j->host, j->model, &q, (int32_t *)(void *)p->prompt.data, cap, n));
-        if (*n <= cap) return RLHF_OK;
+        rlhf_encode_out to = {.size = sizeof to,
+                              .cap = (uint32_t)(p->prompt.cap / sizeof(int32_t)),
+                              .ids = (int32_t *)(void *)p->prompt.data};
+        RLHF_TRY(j->service->prompt(j->host, j->model, &q, &to));
+        *n = to.n;
+        if (to.n <= to.cap) return RLHF_OK;
         p->prompt.len = 0;
         for (uint32_t i = 0; i < *n; i++)
             rlhf__bytes_add(&p->prompt, &(int32_t){0}, sizeof(int32_t));

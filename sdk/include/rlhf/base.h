@@ -32,8 +32,9 @@
 //   no byte at or after `size`, for example with rlhf_copy_out. Zeroed bytes follow the struct.
 //   The host rejects a plugin that has set one of them, or changed `size`, or changed a pointer
 //   that the host had set. [R:room]
-//   The plugin makes a struct that the host fills (rlhf_language_info): the plugin sets `size`, and
-//   the host writes at most that many bytes.
+//   The plugin makes a struct that the host fills (rlhf_language_info), or of which the host sets a
+//   member (rlhf_encode_out): the plugin sets `size` and zeros what it does not set, and the host
+//   writes at most `size` bytes.
 //
 // Names that begin with rlhf_x_ or RLHF_X_ are the inside of these headers. Plugins must not use
 // them, because they may change in any version. The bodies of inline functions and of macros with

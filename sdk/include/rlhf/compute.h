@@ -68,7 +68,6 @@ enum rlhf_act {
     RLHF_ACT_SILU = 4, // x / (1 + e^-x) (Elfwing et al. 2017)
     RLHF_ACT_RELU2 = 5 // relu(x)^2 (So et al. 2021)
 };
-enum rlhf_pool { RLHF_POOL_MEAN = 1, RLHF_POOL_FIRST = 2, RLHF_POOL_LAST = 3 };
 
 // Layout of the queries and keys of n ragged rows. Query token t of row i (offset[i] <= t <
 // offset[i+1]) has position start[i] + t - offset[i]. If `causal` is set, the token sees the row's

@@ -21,6 +21,9 @@ enum rlhf_head {
     RLHF_HEAD_SCORE = 16 // pooled, [n, n_labels]
 };
 
+// How one number of a row is made of those of its tokens.
+enum rlhf_pool { RLHF_POOL_MEAN = 1, RLHF_POOL_FIRST = 2, RLHF_POOL_LAST = 3 };
+
 // The divergence that the head `kl` contains. p is the model's distribution and q the reference's,
 // over the whole vocabulary or the row's support.
 enum rlhf_divergence {

@@ -16,73 +16,189 @@
 //
 // The first argument of every function is the rlhf_host that create() received.
 //
+// A call that computes takes structs, so that it can grow: one with its arguments, and one that
+// says where its results go. The plugin makes both. The host keeps no pointer of either after the
+// call. If a struct has a size that it never had, or a member that the host does not know, the call
+// fails with RLHF_E_INVALID or RLHF_E_UNSUPPORTED. A function that gives one value of an object
+// (as of a row) takes plain arguments; a variant of it is another function.
+//
 // A failing call records a message with the host. If your function returns this call's status
-// without calling host->fail, the user sees that message.
+// without calling host->fail, the user sees that message. A failing open() sets *out to NULL. After
+// another failing call, the arrays for its results have any content.
+//
+// Each object that open() gives must be closed; a closed object must not be used. Objects of one
+// directory share a model, which is freed with the last of them. The host closes what a plugin
+// leaves open when the run ends, and `plugin check` reports it. [R:leak]
+//
+// Errors of all calls: RLHF_E_NOMEM; RLHF_E_INVALID for arguments that break a rule below, such as
+// an array that is NULL although it must have entries. Errors of [alone] functions and of open():
+// also RLHF_E_UNSUPPORTED if models cannot be used now (RLHF_REWARD_EXTERNAL), and those of the
+// model, such as RLHF_E_DEVICE. Errors of open(): also RLHF_E_IO; RLHF_E_INVALID if the directory
+// does not have what is opened; RLHF_E_UNSUPPORTED for more than 64 objects of a plugin in a
+// worker.
 #ifndef RLHF_SERVICE_H
 #define RLHF_SERVICE_H
 
+#include "heads.h"
 #include "host.h"
 
+// ---- classifiers ----
+
 // "rlhf.classifier/1": runs the sequence classifier of any model directory (DistilBERT, GPT-2 with
-// a score head) with its tokenizer. Texts longer than the model's context are truncated; padding is
-// never used.
+// a score head) with its tokenizer. If a text has more tokens than the model has positions, its
+// last tokens are left out, and the special tokens around it are kept. Padding is never used.
 #define RLHF_SVC_CLASSIFIER "rlhf.classifier/1"
 typedef struct rlhf_classifier rlhf_classifier;
+
+typedef struct rlhf_classifier_open {
+    uint32_t size, reserved;
+    const char *path; // a model directory or a run; NULL or "default": the embedded classifier
+} rlhf_classifier_open;
+
+// The pointers are borrowed until close.
+typedef struct rlhf_classifier_info {
+    uint32_t size, n_labels;
+    // [n_labels] the names of id2label in config.json, e.g. "POSITIVE"
+    const char *const *label;
+} rlhf_classifier_info;
+
+typedef struct rlhf_classifier_in {
+    uint32_t size, n;      // n texts; 0: the call does nothing
+    const rlhf_str *texts; // [n] any bytes; they may be empty
+} rlhf_classifier_in;
+
+typedef struct rlhf_classifier_out {
+    uint32_t size, reserved;
+    float *logits; // [n, n_labels]
+} rlhf_classifier_out;
+
 typedef struct rlhf_classifier_service {
     uint32_t size, reserved;
-    // Loads a model directory. If path is NULL or "default", loads the embedded default classifier.
-    // Classifiers from the same directory are shared. Free the classifier with close. [main]
-    rlhf_status (*open)(const rlhf_host *, const char *path, rlhf_classifier **out);
-    void (*close)(const rlhf_host *, rlhf_classifier *);             // NULL allowed [main]
-    int32_t (*n_labels)(const rlhf_host *, const rlhf_classifier *); // [any]
-    // Returns the name of label i from config.json's id2label, e.g. "POSITIVE", or NULL past the
-    // end. Borrowed until close. [any]
-    const char *(*label)(const rlhf_host *, const rlhf_classifier *, int32_t i);
-    // Writes the logits [n, n_labels] of n texts. [alone]
-    rlhf_status (*logits)(const rlhf_host *, rlhf_classifier *, uint32_t n, const rlhf_str *texts,
-                          float *logits);
+    void *self; // the host's
+    // Opens the classifier of a directory. Free it with close. [main]
+    rlhf_status (*open)(const rlhf_host *, const rlhf_classifier_open *, rlhf_classifier **out);
+    void (*close)(const rlhf_host *, rlhf_classifier *); // NULL allowed [main]
+    rlhf_status (*info)(const rlhf_host *, const rlhf_classifier *,
+                        rlhf_classifier_info *out); // [any]
+    // Computes the logits of texts. Those of a text do not depend on the other texts. [alone]
+    rlhf_status (*logits)(const rlhf_host *, rlhf_classifier *, const rlhf_classifier_in *,
+                          const rlhf_classifier_out *);
 } rlhf_classifier_service;
 
-// "rlhf.tokenizer/1": tokenizers of model directories (byte-level BPE, WordPiece).
+// ---- tokenizers ----
+
+// The arguments of encode() and decode(), also of language models.
+
+typedef struct rlhf_encode_in {
+    uint32_t size, reserved;
+    // Any bytes. No special tokens are added, and the spelling of one, such as "<|im_end|>", is
+    // encoded in ordinary tokens. Bytes for which there is no token become the unknown token, or
+    // nothing.
+    rlhf_str text;
+} rlhf_encode_in;
+
+typedef struct rlhf_encode_out {
+    uint32_t size;
+    uint32_t cap; // the length of `ids`; 0: only count
+    int32_t *ids; // [cap] gets the first ids
+    uint32_t n;   // the host sets it to the number of ids of the whole text, also if it exceeds cap
+    uint32_t reserved;
+} rlhf_encode_out;
+
+typedef struct rlhf_decode_in {
+    uint32_t size, n;
+    const int32_t *ids; // [n] ids outside of the vocabulary are skipped
+} rlhf_decode_in;
+
+typedef struct rlhf_decode_out {
+    uint32_t size, reserved;
+    // [cap] gets the first bytes of the text, without a NUL; a character may be cut. The text is
+    // UTF-8: special tokens are spelled out, and bytes that are not UTF-8 become U+FFFD.
+    char *utf8;
+    uint64_t cap; // 0: only count
+    uint64_t len; // the host sets it to the length of the whole text, also if it exceeds cap
+} rlhf_decode_out;
+
+// "rlhf.tokenizer/1": tokenizers of model directories.
 #define RLHF_SVC_TOKENIZER "rlhf.tokenizer/1"
 typedef struct rlhf_tokenizer rlhf_tokenizer;
+
+typedef struct rlhf_tokenizer_open {
+    uint32_t size, reserved;
+    // A model directory or a run. NULL: the policy's tokenizer; RLHF_E_INVALID in a command without
+    // a policy.
+    const char *path;
+} rlhf_tokenizer_open;
+
+typedef struct rlhf_tokenizer_info {
+    uint32_t size;
+    int32_t n_vocab; // ids are from 0 to n_vocab - 1
+} rlhf_tokenizer_info;
+
 typedef struct rlhf_tokenizer_service {
     uint32_t size, reserved;
-    // Loads the tokenizer of a model directory, or the policy's tokenizer if path is NULL. [main]
-    rlhf_status (*open)(const rlhf_host *, const char *path, rlhf_tokenizer **out);
-    void (*close)(const rlhf_host *, rlhf_tokenizer *);            // NULL allowed [main]
-    int32_t (*n_vocab)(const rlhf_host *, const rlhf_tokenizer *); // [any]
-    // Writes at most cap ids, and sets *n to the number of ids of the whole text. [any]
-    rlhf_status (*encode)(const rlhf_host *, const rlhf_tokenizer *, rlhf_str text, int32_t *ids,
-                          uint32_t cap, uint32_t *n);
-    // Writes at most cap bytes, and sets *len to the length of the whole text. [any]
-    rlhf_status (*decode)(const rlhf_host *, const rlhf_tokenizer *, const int32_t *ids, uint32_t n,
-                          char *utf8, uint64_t cap, uint64_t *len);
+    void *self; // the host's
+    // Opens the tokenizer of a directory. Free it with close. [main]
+    rlhf_status (*open)(const rlhf_host *, const rlhf_tokenizer_open *, rlhf_tokenizer **out);
+    void (*close)(const rlhf_host *, rlhf_tokenizer *); // NULL allowed [main]
+    rlhf_status (*info)(const rlhf_host *, const rlhf_tokenizer *,
+                        rlhf_tokenizer_info *out); // [any]
+    // Errors of encode: RLHF_E_UNSUPPORTED if the tokenizer's pattern takes too long on the text.
+    // [any]
+    rlhf_status (*encode)(const rlhf_host *, const rlhf_tokenizer *, const rlhf_encode_in *,
+                          rlhf_encode_out *);
+    rlhf_status (*decode)(const rlhf_host *, const rlhf_tokenizer *, const rlhf_decode_in *,
+                          rlhf_decode_out *); // [any]
 } rlhf_tokenizer_service;
+
+// ---- reward models ----
 
 // "rlhf.reward_model/1": runs a reward model (as trained by bradley_terry.so), which has a trunk
 // and one score per token. Rewards are gain * score + bias, with gain and bias from the model's
 // config.json.
 #define RLHF_SVC_REWARD_MODEL "rlhf.reward_model/1"
 typedef struct rlhf_reward_model rlhf_reward_model;
+
+typedef struct rlhf_reward_model_open {
+    uint32_t size, reserved;
+    const char *path; // a model directory or a run; NULL or "default": the embedded reward model
+} rlhf_reward_model_open;
+
+typedef struct rlhf_reward_model_in {
+    uint32_t size, n; // n ragged rows (arrays as in rlhf_reward_in); 0: the call does nothing
+    // Rows have at least one token. The model reads a row with the BOS that its own tokenizer puts
+    // before a text, or without, whatever the row has. If a row is then longer than the model's
+    // positions, the call fails with RLHF_E_INVALID.
+    const int32_t *ids;
+    const int32_t *offset, *prompt_len; // prompt_len[i] is from 1 to the length of row i
+    int32_t pooling; // enum rlhf_pool (mean or last); 0: as the model was trained
+    uint32_t reserved;
+} rlhf_reward_model_in;
+
+typedef struct rlhf_reward_model_out {
+    uint32_t size, reserved;
+    // [n] the mean or the last of a row's token rewards, as `pooling` says; for a row without
+    // response tokens, the reward after the row's last prompt token
+    float *seq;
+    // [total] the reward after each response token, and 0 on the prompt; NULL: not needed
+    float *token;
+} rlhf_reward_model_out;
+
 typedef struct rlhf_reward_model_service {
     uint32_t size, reserved;
-    // Loads a model directory. If path is NULL or "default", loads the embedded default reward
-    // model. Fails if the model's vocabulary differs from the policy's, or if its context is
-    // shorter than the longest prompt and response of the run together. Models from the same
-    // directory are shared, also with the host, which may train them between phases. Free the model
-    // with close. [main]
-    rlhf_status (*open)(const rlhf_host *, const char *path, rlhf_reward_model **out);
+    void *self; // the host's
+    // Opens the reward model of a directory. Free it with close. Fails with RLHF_E_INVALID if the
+    // model's vocabulary differs from the policy's, or if it has fewer positions than the longest
+    // prompt and response of the run together. The host, too, uses the model, and may train it
+    // between phases. [main]
+    rlhf_status (*open)(const rlhf_host *, const rlhf_reward_model_open *, rlhf_reward_model **out);
     void (*close)(const rlhf_host *, rlhf_reward_model *); // NULL allowed [main]
-    // Computes the rewards of n ragged rows (arrays as in rlhf_reward_in). `token` [total] gets the
-    // reward after each response token, and 0 on the prompt; it may be NULL. `seq` [n] gets the
-    // mean or the last of a row's token rewards; `pooling` (enum rlhf_pool) selects which (0 = as
-    // the model was trained). For a row without response tokens, `seq` gets the reward after the
-    // row's last prompt token. [alone]
-    rlhf_status (*score)(const rlhf_host *, rlhf_reward_model *, uint32_t n, const int32_t *ids,
-                         const int32_t *offset, const int32_t *prompt_len, int32_t pooling,
-                         float *seq, float *token);
+    // Computes the rewards of rows. Those of a row do not depend on the other rows. [alone]
+    rlhf_status (*score)(const rlhf_host *, rlhf_reward_model *, const rlhf_reward_model_in *,
+                         const rlhf_reward_model_out *);
 } rlhf_reward_model_service;
+
+// ---- language models ----
 
 // "rlhf.language_model/1": runs the causal language model of any model directory with its tokenizer
 // and chat template, in the run's dtype (compute.dtype). Log-probs and responses have the bits that
@@ -92,11 +208,14 @@ typedef struct rlhf_language_model rlhf_language_model;
 
 typedef struct rlhf_language_open {
     uint32_t size;
-    // Most tokens of a row of score(), and of a prompt of generate() with its response. 0: the
-    // model's context. Longer rows fail. The memory estimate of a run counts this number.
+    // Most tokens of a row of score(), and of a prompt of generate() with max_new. If a row needs
+    // more, the call fails with RLHF_E_INVALID. 0: the model's context; more than that is
+    // RLHF_E_INVALID. The memory estimate of a run counts rows of this length, or of the run's
+    // longest row with 1024 more tokens if that is shorter.
     int32_t longest;
-    // Responses that generate() samples at the same time; each takes memory for `longest` tokens.
-    // 0: generate() is not called.
+    // Responses that generate() samples at the same time, at most 4096; each takes memory for the
+    // longest prompt of the call with max_new. More prompts wait for a free slot. 0: generate() is
+    // not called; it would fail with RLHF_E_INVALID.
     int32_t slots;
     uint32_t reserved;
     // A model directory, a PEFT directory (the model is then its base with the adapter), or a run.
@@ -104,14 +223,15 @@ typedef struct rlhf_language_open {
     const char *path;
 } rlhf_language_open;
 
+// The pointers are borrowed until close.
 typedef struct rlhf_language_info {
     uint32_t size;
     int32_t n_vocab;
     int32_t longest;    // as in rlhf_language_open, with 0 replaced by the context
     int32_t templated;  // 1: there is a chat template, so prompts may be messages
-    int32_t bos;        // the token before a text; -1: none
+    int32_t bos;        // the tokenizer's BOS; -1: none. prompt() adds it if the tokenizer does
     uint32_t n_ends;    // number of `end`
-    const int32_t *end; // the tokens that end the model's responses; borrowed until close
+    const int32_t *end; // [n_ends] the tokens that end the model's responses
 } rlhf_language_info;
 
 // A prompt: a text or messages; the other one has len 0.
@@ -121,14 +241,15 @@ typedef struct rlhf_language_prompt {
     rlhf_str text;
     // A JSON list such as [{"role": "user", "content": "..."}], rendered by the chat template up to
     // where the assistant's answer begins. Special tokens in a content that is a string are encoded
-    // in ordinary tokens, so a content cannot end its own message.
+    // in ordinary tokens, so a content cannot end its own message. RLHF_E_INVALID if this is no
+    // such list, or if there is no chat template.
     rlhf_str messages;
 } rlhf_language_prompt;
 
-// n ragged rows (arrays as in rlhf_reward_in). prompt_len[i] is from 1 to the length of row i.
-// Adjacent rows with the same prompt are computed faster, with the same bits.
+// prompt_len[i] is from 1 to the length of row i. Adjacent rows with the same prompt are computed
+// faster, with the same bits.
 typedef struct rlhf_language_rows {
-    uint32_t size, n;
+    uint32_t size, n; // n ragged rows (arrays as in rlhf_reward_in); 0: the call does nothing
     const int32_t *ids, *offset, *prompt_len;
 } rlhf_language_rows;
 
@@ -144,7 +265,7 @@ enum rlhf_language_flag {
 };
 
 typedef struct rlhf_language_request {
-    uint32_t size, n;      // n prompts
+    uint32_t size, n;      // n prompts; 0: the call does nothing
     const int32_t *ids;    // the prompts' tokens, ragged; each prompt has at least one
     const int32_t *offset; // [n + 1]
     int32_t max_new;       // most tokens of a response, from 1 to 65535
@@ -154,42 +275,45 @@ typedef struct rlhf_language_request {
     // Needed for a temperature above 0. Token t of response i is drawn with the block
     // (rng->counter + i) * 65536 + t of the stream, so add n to your counter after each call.
     const rlhf_rng *rng;
-    const int32_t *stop; // [n_stop] more tokens that end a response; they are kept in it
-    uint32_t n_stop;     // at most 32
-    uint32_t flags;      // bits of enum rlhf_language_flag
+    // [n_stop] more tokens of the vocabulary that end a response; they are kept in it
+    const int32_t *stop;
+    uint32_t n_stop; // at most 32
+    uint32_t flags;  // bits of enum rlhf_language_flag
 } rlhf_language_request;
 
 typedef struct rlhf_language_responses {
     uint32_t size, reserved;
-    int32_t *ids;     // [n, max_new]
+    int32_t *ids;     // [n, max_new] 0 after `len` tokens
     int32_t *len;     // [n] tokens of each response
-    uint8_t *stopped; // [n] 1 = ended by an end token, which is the response's last token
-    float *logp;      // [n, max_new] as score() computes it; NULL: not needed
+    uint8_t *stopped; // [n] 1 = ended by an end token, which is the response's last token; 0 = not
+    float *logp;      // [n, max_new] as score() computes it, 0 after `len` tokens; NULL: not needed
 } rlhf_language_responses;
 
 typedef struct rlhf_language_model_service {
     uint32_t size, reserved;
-    // Loads a model directory. Models from the same directory are shared. Free the model with
-    // close. [main]
+    void *self; // the host's
+    // Opens the language model of a directory. Free it with close. [main]
     rlhf_status (*open)(const rlhf_host *, const rlhf_language_open *, rlhf_language_model **out);
     void (*close)(const rlhf_host *, rlhf_language_model *); // NULL allowed [main]
     rlhf_status (*info)(const rlhf_host *, const rlhf_language_model *,
                         rlhf_language_info *out); // [any]
-    // Encodes a prompt. Writes at most cap ids, and sets *n to their whole number. [any]
+    // Encodes a prompt. Errors: as for encode. [any]
     rlhf_status (*prompt)(const rlhf_host *, const rlhf_language_model *,
-                          const rlhf_language_prompt *, int32_t *ids, uint32_t cap, uint32_t *n);
-    // As in rlhf_tokenizer_service: no special tokens are added or recognized. [any]
-    rlhf_status (*encode)(const rlhf_host *, const rlhf_language_model *, rlhf_str text,
-                          int32_t *ids, uint32_t cap, uint32_t *n);
-    rlhf_status (*decode)(const rlhf_host *, const rlhf_language_model *, const int32_t *ids,
-                          uint32_t n, char *utf8, uint64_t cap, uint64_t *len);
-    // Computes the log-probs of given tokens. [alone]
+                          const rlhf_language_prompt *, rlhf_encode_out *);
+    // As in rlhf_tokenizer_service. [any]
+    rlhf_status (*encode)(const rlhf_host *, const rlhf_language_model *, const rlhf_encode_in *,
+                          rlhf_encode_out *);
+    rlhf_status (*decode)(const rlhf_host *, const rlhf_language_model *, const rlhf_decode_in *,
+                          rlhf_decode_out *);
+    // Computes the log-probs of given tokens. Errors: RLHF_E_CANCELLED. [alone]
     rlhf_status (*score)(const rlhf_host *, rlhf_language_model *, const rlhf_language_rows *,
                          const rlhf_language_scores *out);
-    // Samples a response to each prompt. [alone]
+    // Samples a response to each prompt. Errors: RLHF_E_CANCELLED. [alone]
     rlhf_status (*generate)(const rlhf_host *, rlhf_language_model *, const rlhf_language_request *,
                             const rlhf_language_responses *out);
 } rlhf_language_model_service;
+
+// ---- data rows ----
 
 // "rlhf.row/1": values of a data row, e.g. of rlhf_reward_in.meta.
 //
@@ -210,6 +334,7 @@ enum rlhf_json_type {
 typedef struct rlhf_row rlhf_row;
 typedef struct rlhf_row_service {
     uint32_t size, reserved;
+    void *self; // the host's
     // Parses one row. Returns RLHF_E_INVALID if the text is not a JSON object. If a prompt comes
     // without a data row, the text is empty, and this call fails. Free the row with close. [any]
     rlhf_status (*open)(const rlhf_host *, rlhf_str json, rlhf_row **out);
@@ -226,18 +351,19 @@ typedef struct rlhf_row_service {
     rlhf_status (*integer)(const rlhf_host *, const rlhf_row *, const char *path, int64_t *out);
     rlhf_status (*boolean)(const rlhf_host *, const rlhf_row *, const char *path,
                            int32_t *out); // [any]
-    // Writes at most cap bytes of the value as JSON text on one line, and sets *len to the length
-    // of the whole text. Integers of any size keep their digits. [any]
+    // Writes the first bytes of the value as JSON text on one line, at most cap and without a NUL,
+    // and sets *len to the length of the whole text. Integers of any size keep their digits. [any]
     rlhf_status (*json)(const rlhf_host *, const rlhf_row *, const char *path, char *utf8,
                         uint64_t cap, uint64_t *len);
     // Gets the number of entries of a list or of members of an object. [any]
     rlhf_status (*length)(const rlhf_host *, const rlhf_row *, const char *path, uint64_t *out);
-    // Gets the key of member i of an object; members keep the order of the text. The key is
-    // borrowed until close. [any]
+    // Gets the key of member i of an object; members keep the order of the text. RLHF_E_INVALID
+    // past the last. The key is borrowed until close. [any]
     rlhf_status (*key)(const rlhf_host *, const rlhf_row *, const char *path, uint64_t i,
                        rlhf_str *out);
     // Opens entry i of a list, or the value of member i of an object, as a row of its own; its path
-    // "" is the value. Free it with close. [any]
+    // "" is the value. RLHF_E_INVALID past the last. Free it with close; it may be closed after the
+    // row that it comes from. [any]
     rlhf_status (*item)(const rlhf_host *, const rlhf_row *, const char *path, uint64_t i,
                         rlhf_row **out);
 } rlhf_row_service;

@@ -42,6 +42,7 @@ typedef struct rlhf_reward_update_report {
 
 typedef struct rlhf_iteration_service {
     uint32_t size, reserved;
+    void *self; // the host's
     // Copies the policy's weights to the reference. Needs rlhf_iteration.moves_reference. [step]
     rlhf_status (*reference_sync)(const rlhf_host *);
     // Lets the judge (config `judge`) score the phase's responses, and keeps the best and the worst

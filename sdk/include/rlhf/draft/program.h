@@ -40,6 +40,7 @@ typedef struct rlhf_process {
 
 typedef struct rlhf_program_service {
     uint32_t size, reserved;
+    void *self; // the host's
     // Starts a program. If this returns RLHF_E_IO, *error is the errno of the failed call. Release
     // the program with `end`. [step]
     rlhf_status (*start)(const rlhf_host *, const rlhf_program *, rlhf_process **out,
