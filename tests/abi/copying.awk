@@ -44,7 +44,7 @@ function take(to, from, name, back,   i, text, m, inner) {
         if (back != "") after = after "    " to "." m " = " back "->" m ";\n"
     }
 }
-function wrap(text,   result, name, args, count, i, t, s, list, pass_on, after, any, argument) {
+function wrap(text,   result, name, args, count, i, t, s, list, pass_on, any, argument) {
     result = text
     sub(/ ?\(\*.*/, "", result)
     name = text

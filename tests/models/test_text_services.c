@@ -259,9 +259,12 @@ static uint32_t size[2];
 #define FORM(I, X, ...)                                                                            \
     (l[I].u.X = (rlhf_##X){.size = sizeof(rlhf_##X), __VA_ARGS__}, size[I] = sizeof(rlhf_##X))
 
+static size_t reserved_at; // not 0: the offset of `reserved`, which is then set
+
 static void change(int i, uint32_t as, unsigned char next) {
     l[i].u.size = as ? as : size[i] + 8;
     if (!as) l[i].u.bytes[size[i]] = next;
+    if (reserved_at) l[i].u.bytes[reserved_at] = 1;
 }
 
 static rlhf_status pass_classifier(int which, uint32_t as, unsigned char next) {
@@ -355,11 +358,33 @@ static void structs_of_other_sizes(void **state) {
     }
 }
 
+static void reserved_is_refused(void **state) {
+    (void)state;
+    static const struct {
+        int which;
+        size_t at;
+    } all[] = {{0, offsetof(rlhf_classifier_open, reserved)},
+               {3, offsetof(rlhf_classifier_out, reserved)},
+               {4, offsetof(rlhf_tokenizer_open, reserved)},
+               {6, offsetof(rlhf_encode_in, reserved)},
+               {7, offsetof(rlhf_encode_out, reserved)},
+               {9, offsetof(rlhf_decode_out, reserved)},
+               {10, offsetof(rlhf_reward_model_open, reserved)},
+               {11, offsetof(rlhf_reward_model_in, reserved)},
+               {12, offsetof(rlhf_reward_model_out, reserved)}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        reserved_at = all[i].at;
+        refused(pass(all[i].which, 0, 0), RLHF_E_UNSUPPORTED, " is 1; it must be 0");
+    }
+    reserved_at = 0;
+}
+
 int main(void) {
 #define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(texts_are_classified),  TEST(long_texts_are_cut), TEST(texts_are_encoded),
         TEST(the_policys_tokenizer), TEST(rows_are_scored),    TEST(structs_of_other_sizes),
+        TEST(reserved_is_refused),
     };
     return cmocka_run_group_tests_name("text_services", tests, NULL, NULL);
 }

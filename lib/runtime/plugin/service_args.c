@@ -3,26 +3,32 @@
 
 #include "plugin/services.h"
 
-static rlhf_status bad_struct(const rlhf_host *host, rlhf_status st, const char *name) {
+static rlhf_status bad_struct(const rlhf_host *host, rlhf_status st, enum rlhf__struct which) {
     struct rlhf__error err = {0, ""};
-    rlhf__fail(&err, st, "%s %s", name,
+    rlhf__fail(&err, st, "%s %s", rlhf__struct_name(which),
                st == RLHF_E_INVALID ? "has a size that it never had"
                                     : "has a member that this host does not know");
     return rlhf__service_failed(host, &err);
 }
 
-rlhf_status rlhf__service_take(const rlhf_host *host, void *to, uint32_t own, const void *from,
-                               uint32_t first, const char *name) {
+rlhf_status rlhf__service_take(const rlhf_host *host, enum rlhf__struct which, void *to,
+                               uint32_t own, const void *from, uint32_t first) {
+    struct rlhf__error err = {0, ""};
     const rlhf_status st = rlhf_copy_in(to, own, from, first);
-    return st == RLHF_OK ? st : bad_struct(host, st, name);
+    if (st != RLHF_OK) return bad_struct(host, st, which);
+    const uint32_t reserved = rlhf__struct_reserved(which, to);
+    if (!reserved) return RLHF_OK;
+    rlhf__fail(&err, RLHF_E_UNSUPPORTED, "`reserved` of %s is %u; it must be 0",
+               rlhf__struct_name(which), reserved);
+    return rlhf__service_failed(host, &err);
 }
 
-rlhf_status rlhf__service_give(const rlhf_host *host, void *to, const void *from, uint32_t own,
-                               uint32_t first, const char *name) {
+rlhf_status rlhf__service_give(const rlhf_host *host, enum rlhf__struct which, void *to,
+                               const void *from, uint32_t own, uint32_t first) {
     uint32_t size;
     memcpy(&size, to, sizeof size);
     const rlhf_status st = rlhf_copy_out(to, from, size < own ? size : own, first);
-    return st == RLHF_OK ? st : bad_struct(host, st, name);
+    return st == RLHF_OK ? st : bad_struct(host, st, which);
 }
 
 rlhf_status rlhf__service_needs(const rlhf_host *host, int given, const char *what,
