@@ -1,12 +1,6 @@
 // test_copy.c: the growth rule of base.h. Readers and writers that know one, two or three fields of
 // a struct are combined in every way, in both directions.
-// clang-format off
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-// clang-format on
+#include "support/check.h"
 
 #include <rlhf/base.h>
 

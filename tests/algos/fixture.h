@@ -5,12 +5,7 @@
 #ifndef RLHF_TESTS_ALGOS_FIXTURE_H
 #define RLHF_TESTS_ALGOS_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "support/check.h"
 #include <rlhf/algo.h>
 #include <rlhf/test.h>
 

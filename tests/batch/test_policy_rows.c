@@ -1,12 +1,6 @@
 // test_policy_rows.c: rows of several turns. Counting, picking and joining rows take the author of
 // each token into account. Also tests the layout in which algorithms see such rows.
-// clang-format off
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-// clang-format on
+#include "support/check.h"
 
 #include "batch/diversity.h"
 #include "batch/policy_rows.h"

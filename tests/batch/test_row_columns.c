@@ -1,12 +1,6 @@
 // test_row_columns.c: every array of a batch is in the table of columns, and what is done with one
 // column is done with all: copies, joins, and the structs that an algorithm gets.
-// clang-format off
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-// clang-format on
+#include "support/check.h"
 
 #include "batch/row_columns.h"
 

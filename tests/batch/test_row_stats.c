@@ -1,11 +1,5 @@
 // test_row_stats.c: the standard error of a mean over prompts, and the correlation with the length.
-// clang-format off
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-// clang-format on
+#include "support/check.h"
 
 #include "batch/row_stats.h"
 

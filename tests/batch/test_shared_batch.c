@@ -1,13 +1,7 @@
 // test_shared_batch.c: converts rows of a group between two layouts. In the compact layout, which
 // the model gets, rows share their prompt. In the other layout, every row is complete. Also tests
 // slices of such rows.
-// clang-format off
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-// clang-format on
+#include "support/check.h"
 
 #include "batch/shared_batch.h"
 

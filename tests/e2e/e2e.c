@@ -247,16 +247,30 @@ int e2e_exists(const struct e2e *t, const char *name) {
     return lstat(path, &s) == 0;
 }
 
-json_t *e2e_metrics(const struct e2e *t, const char *run) {
+int e2e_count(const struct e2e *t, const char *text) {
+    int n = 0;
+    for (const char *at = t->out; (at = strstr(at, text)) != NULL; at++)
+        n++;
+    return n;
+}
+
+json_t *e2e_lines(const struct e2e *t, const char *name) {
     char path[512];
-    snprintf(path, sizeof path, "%s/%s/metrics.jsonl", t->dir, run);
+    snprintf(path, sizeof path, "%s/%s", t->dir, name);
     FILE *f = fopen(path, "rb");
-    assert_non_null(f);
+    if (!f) fail_msg("%s is missing", name);
     json_t *rows = json_array(), *row;
-    while ((row = json_loadf(f, JSON_DISABLE_EOF_CHECK, NULL)) != NULL)
+    while ((row = json_loadf(f, JSON_DISABLE_EOF_CHECK | JSON_ALLOW_NUL, NULL)) != NULL)
         json_array_append_new(rows, row);
+    assert_int_equal(fgetc(f), EOF); // all of the file was JSON
     fclose(f);
     return rows;
+}
+
+json_t *e2e_metrics(const struct e2e *t, const char *run) {
+    char name[512];
+    snprintf(name, sizeof name, "%s/metrics.jsonl", run);
+    return e2e_lines(t, name);
 }
 
 double e2e_metric(const json_t *rows, int i, const char *name) {

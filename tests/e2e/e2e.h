@@ -6,13 +6,7 @@
 #ifndef E2E_H
 #define E2E_H
 
-// clang-format off
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-// clang-format on
+#include "support/check.h"
 
 #include <jansson.h>
 
@@ -57,8 +51,12 @@ __attribute__((format(printf, 6, 7))) int e2e_typed(struct e2e *t, unsigned shor
                                                     const struct e2e_keys *keys, size_t n_keys,
                                                     const char *script, ...);
 
-// Assert that the last output contains `text`.
+// Assert that the last output contains `text`. _count: returns how often it does.
 void e2e_says(const struct e2e *t, const char *text);
+int e2e_count(const struct e2e *t, const char *text);
+
+// Returns the rows of a JSON Lines file below `dir`: a new reference, never NULL.
+json_t *e2e_lines(const struct e2e *t, const char *name);
 
 // Returns the rows of <run>/metrics.jsonl: a new reference, never NULL.
 json_t *e2e_metrics(const struct e2e *t, const char *run);

@@ -12,19 +12,6 @@
     "--set optim.schedule_phases=8 --set optim.lr=0.01 --set log.samples=12 "                      \
     "--set log.samples_every=1 --set log.rollouts=true "
 
-// Returns every line of a JSON Lines file below the scratch directory as a new reference.
-static json_t *lines_of(const struct e2e *t, const char *name) {
-    char path[512];
-    snprintf(path, sizeof path, "%s/%s", t->dir, name);
-    FILE *f = fopen(path, "rb");
-    if (!f) fail_msg("%s is missing", name);
-    json_t *rows = json_array(), *row;
-    while ((row = json_loadf(f, JSON_DISABLE_EOF_CHECK, NULL)) != NULL)
-        json_array_append_new(rows, row);
-    fclose(f);
-    return rows;
-}
-
 static int64_t integer(const json_t *row, const char *key) {
     const json_t *v = json_object_get(row, key);
     if (!json_is_integer(v)) fail_msg("%s is no integer", key);
@@ -83,7 +70,7 @@ static void rows_are_what_was_trained_on(void **state) {
     assert_int_equal(e2e_run(t, "--algo ppo.so " RUN "--set run.phases=2 --set run.dir=p "
                                 "--set algo.minibatches=3 --set algo.epochs=2"),
                      0);
-    json_t *lines = lines_of(t, "p/rollouts.jsonl"), *samples = lines_of(t, "p/samples.jsonl");
+    json_t *lines = e2e_lines(t, "p/rollouts.jsonl"), *samples = e2e_lines(t, "p/samples.jsonl");
     assert_int_equal(json_array_size(samples), 24);
     assert_int_equal(json_array_size(lines), 2 * (12 + 6));
     for (size_t i = 0; i < 24; i++) {
@@ -114,7 +101,7 @@ static void updates_name_their_rows(void **state) {
     assert_int_equal(e2e_run(t, "--algo ppo.so " RUN "--set run.phases=1 --set run.dir=p "
                                 "--set algo.minibatches=3 --set algo.epochs=2"),
                      0);
-    json_t *lines = lines_of(t, "p/rollouts.jsonl"), *metrics = e2e_metrics(t, "p");
+    json_t *lines = e2e_lines(t, "p/rollouts.jsonl"), *metrics = e2e_metrics(t, "p");
     double norm = 0;
     for (size_t u = 0; u < 6; u++) {
         const json_t *line = json_array_get(lines, 12 + u);
@@ -146,7 +133,7 @@ static void advantages_of_a_minibatch(void **state) {
                                 "--set algo.minibatches=2 --set algo.whiten_scope=minibatch "
                                 "--set algo.old_logp=recompute"),
                      0);
-    json_t *lines = lines_of(t, "p/rollouts.jsonl");
+    json_t *lines = e2e_lines(t, "p/rollouts.jsonl");
     for (size_t i = 0; i < 12; i++) {
         const json_t *row = json_array_get(lines, i);
         assert_true(json_is_null(json_object_get(row, "advantage")));
@@ -182,7 +169,7 @@ static void a_resumed_run_goes_on_with_it(void **state) {
                      0);
     assert_int_equal(e2e_run(t, "--resume b --set run.stop_after=0"), 0);
     assert_int_equal(e2e_shell(t, "cmp a/rollouts.jsonl b/rollouts.jsonl"), 0);
-    json_t *lines = lines_of(t, "a/rollouts.jsonl");
+    json_t *lines = e2e_lines(t, "a/rollouts.jsonl");
     const json_t *row = json_array_get(lines, 5);
     assert_int_equal(integer(row, "group"), 1);
     assert_true(json_is_null(json_object_get(row, "value")));
@@ -211,7 +198,7 @@ static void rows_that_were_dropped_are_not_there(void **state) {
                                 "--reward \"$RLHF_TEST_PLUGINS/bad_reward.so:every=3\" "
                                 "--set rewards.nan_policy=drop"),
                      0);
-    json_t *lines = lines_of(t, "p/rollouts.jsonl");
+    json_t *lines = e2e_lines(t, "p/rollouts.jsonl");
     int64_t rows = 0;
     for (size_t i = 0; i < json_array_size(lines); i++)
         if (is_row(json_array_get(lines, i)))

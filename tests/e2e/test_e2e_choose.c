@@ -34,15 +34,7 @@ static int setup(void **state) {
 // Returns the prompt and score of each row of a run, in the order in which the rows were drawn.
 static json_t *rows_of(struct e2e *t, const char *run) {
     assert_int_equal(e2e_shell(t, "grep '\"row\": ' %s/rollouts.jsonl > rows", run), 0);
-    char path[512];
-    snprintf(path, sizeof path, "%s/rows", t->dir);
-    FILE *f = fopen(path, "r");
-    assert_non_null(f);
-    json_t *rows = json_array(), *v;
-    while ((v = json_loadf(f, JSON_DISABLE_EOF_CHECK, NULL)))
-        json_array_append_new(rows, v);
-    fclose(f);
-    return rows;
+    return e2e_lines(t, "rows");
 }
 
 static double number(const json_t *rows, size_t i, const char *key) {

@@ -12,13 +12,6 @@
 #define UNTAUGHT PPO "--set algo.value_coef=0 "
 #define CRITIC   "The critic is worse than predicting the mean"
 
-static int count(const struct e2e *t, const char *what) {
-    int n = 0;
-    for (const char *at = t->out; (at = strstr(at, what)); at++)
-        n++;
-    return n;
-}
-
 // If the critic does not train, the run reports this once, in phase 10, and again at the end.
 static void a_trend_is_reported_in_its_phase(void **state) {
     struct e2e *t = *state;
@@ -26,9 +19,9 @@ static void a_trend_is_reported_in_its_phase(void **state) {
     e2e_says(t, "warning: phase 10: since phase 1: " CRITIC " (explained variance -");
     e2e_says(t, "). What helps: raise algo.value_coef");
     e2e_says(t, "found: " CRITIC);
-    assert_int_equal(count(t, CRITIC), 2);
+    assert_int_equal(e2e_count(t, CRITIC), 2);
     assert_int_equal(e2e_run(t, UNTAUGHT "--phases 9 --out b"), 0);
-    assert_int_equal(count(t, "warning: phase"), 0);
+    assert_int_equal(e2e_count(t, "warning: phase"), 0);
     e2e_says(t, "found: " CRITIC);
 }
 
@@ -75,8 +68,8 @@ static void lines_say_what_happened(void **state) {
     assert_int_equal(e2e_run(t, PPO "--phases 2 --out c"), 0);
     e2e_says(t, " Too short to judge: reward ");
     assert_int_equal(e2e_run(t, PPO "--phases 5 --set log.level=warn --out d"), 0);
-    assert_int_equal(count(t, "look closer"), 0);
-    assert_int_equal(count(t, "in phase"), 0);
+    assert_int_equal(e2e_count(t, "look closer"), 0);
+    assert_int_equal(e2e_count(t, "in phase"), 0);
 }
 
 static void a_terminal_has_a_curve(void **state) {
@@ -134,7 +127,7 @@ static void a_classifier_is_measured(void **state) {
     e2e_says(t, " Accuracy ");
     // The command does not name the rows that the model was trained on.
     e2e_says(t, "measure it: rlhf-host eval --model a --data HELD-OUT.jsonl\n");
-    assert_int_equal(count(t, "generate"), 0);
+    assert_int_equal(e2e_count(t, "generate"), 0);
     assert_int_equal(e2e_run(t, "eval --model a --data labeled.jsonl"), 0);
 }
 

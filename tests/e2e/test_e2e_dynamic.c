@@ -18,14 +18,7 @@
 static json_t *rollouts(struct e2e *t, const char *run) {
     assert_int_equal(
         e2e_shell(t, "grep '\"phase\": 1, \"row\"' %s/rollouts.jsonl > rows.jsonl", run), 0);
-    char path[512];
-    snprintf(path, sizeof path, "%s/rows.jsonl", t->dir);
-    FILE *f = fopen(path, "r");
-    assert_non_null(f);
-    json_t *rows = json_array(), *v;
-    while ((v = json_loadf(f, JSON_DISABLE_EOF_CHECK, NULL)))
-        json_array_append_new(rows, v);
-    fclose(f);
+    json_t *rows = e2e_lines(t, "rows.jsonl");
     assert_int_equal(json_array_size(rows), 16);
     return rows;
 }

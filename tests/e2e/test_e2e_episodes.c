@@ -199,14 +199,7 @@ static void delays(void **state) {
 
 static json_t *rows_of(struct e2e *t, const char *dir) {
     assert_int_equal(e2e_shell(t, "grep '\"segments\"' %s/rollouts.jsonl > rows", dir), 0);
-    char path[512];
-    snprintf(path, sizeof path, "%s/rows", t->dir);
-    FILE *f = fopen(path, "r");
-    assert_non_null(f);
-    json_t *rows = json_array(), *v;
-    while ((v = json_loadf(f, JSON_DISABLE_EOF_CHECK, NULL)))
-        json_array_append_new(rows, v);
-    fclose(f);
+    json_t *rows = e2e_lines(t, "rows");
     assert_true(json_array_size(rows) >= 12);
     return rows;
 }

@@ -20,13 +20,6 @@
 
 #define COLLAPSED "read its texts (samples.jsonl)"
 
-static int count(const struct e2e *t, const char *what) {
-    int n = 0;
-    for (const char *at = t->out; (at = strstr(at, what)); at++)
-        n++;
-    return n;
-}
-
 // The number of warnings of phases that contain `what`.
 static int warned(const struct e2e *t, const char *what) {
     static const char begin[] = "warning: phase ";
@@ -61,8 +54,8 @@ static void a_learning_rate_that_is_too_large(void **state) {
             fail_msg("%s:\n%s", how[k], t->out);
         e2e_says(t, "lower the learning rate (optim.lr 1)");
         e2e_says(t, "; run.stop_on=collapse ends such a run");
-        assert_int_equal(count(t, "more responses per prompt"), 0);
-        assert_int_equal(count(t, "which teaches nothing"), 0);
+        assert_int_equal(e2e_count(t, "more responses per prompt"), 0);
+        assert_int_equal(e2e_count(t, "which teaches nothing"), 0);
     }
     assert_int_equal(e2e_run(t, ANY WHOLE "--algo grpo.so:group_size=4 --phases 6 --set "
                                           "optim.kind=muon --set optim.muon_lr=9 --set optim.lr=1 "
@@ -98,10 +91,10 @@ static void a_jump_and_then_far_away(void **state) {
              "entropy ");
     assert_int_equal(warned(t, "jumped"), 1);
     assert_int_equal(warned(t, COLLAPSED), 1);
-    assert_int_equal(count(t, "collapsed:"), 0);
+    assert_int_equal(e2e_count(t, "collapsed:"), 0);
     // A slow drift ends equally far from the reference. It is reported, too, but not as a jump.
     assert_int_equal(e2e_run(t, STEPS("1.2") "--phases 9 --out b"), 0);
-    assert_int_equal(count(t, "jumped"), 0);
+    assert_int_equal(e2e_count(t, "jumped"), 0);
     e2e_says(t, "phase 8: The policy is far from the reference: KL 1.05 nats per token");
 }
 
@@ -128,7 +121,7 @@ static void a_collapse_may_end_the_run(void **state) {
     const char *ends = STEPS("9") "--set run.stop_on=collapse --set log.samples=2 ";
     assert_int_equal(e2e_run(t, "%s --phases 9 --out a", ends), 3);
     e2e_says(t, "run.stop_on=collapse: the run ends after phase 2 with exit status 3");
-    assert_int_equal(count(t, "run.stop_on=collapse ends such a run"), 0);
+    assert_int_equal(e2e_count(t, "run.stop_on=collapse ends such a run"), 0);
     e2e_says(t, "text of phase 2");
     e2e_says(t, "stopped after 2 of 9 phases, and the policy is far from the reference");
     assert_int_equal(phases(t, "a"), 2);
@@ -177,12 +170,12 @@ static void preferred_responses_that_are_lost_are_reported(void **state) {
         assert_int_equal(e2e_run(t, "--algo %s %s--set optim.lr=1 --out a%zu", how[k], run, k), 0);
         const char *say =
             "warning: phase 2: The policy has lost the preferred responses: their log-prob is ";
-        if (count(t, say) != 1) fail_msg("%s:\n%s", how[k], t->out);
+        if (e2e_count(t, say) != 1) fail_msg("%s:\n%s", how[k], t->out);
         e2e_says(t, "lower the learning rate (optim.lr 1)");
         assert_int_equal(e2e_run(t, "--algo %s %s--set optim.lr=1e-4 --out b%zu", how[k], run, k),
                          0);
-        assert_int_equal(count(t, "lost"), 0);
-        assert_int_equal(count(t, "had nothing to teach"), 0); // KTO's mismatched rows
+        assert_int_equal(e2e_count(t, "lost"), 0);
+        assert_int_equal(e2e_count(t, "had nothing to teach"), 0); // KTO's mismatched rows
     }
 }
 
@@ -192,12 +185,12 @@ static void responses_that_are_cut_off_are_said(void **state) {
                       "and are cut off";
     const char *run = ANY SOUND "--algo grpo.so:group_size=4 --set sampling.max_new_tokens=2 ";
     assert_int_equal(e2e_run(t, "%s --phases 3 --out a", run), 0);
-    assert_int_equal(count(t, say), 1);
+    assert_int_equal(e2e_count(t, say), 1);
     e2e_says(t, "sampling.stop_at_eos=false says that they need not end");
     assert_int_equal(e2e_run(t, "%s " WHOLE "--phases 2 --out b", run), 0);
-    assert_int_equal(count(t, "cut off"), 0);
+    assert_int_equal(e2e_count(t, "cut off"), 0);
     assert_int_equal(e2e_run(t, "%s --set response.truncate=period --phases 2 --out c", run), 0);
-    assert_int_equal(count(t, "cut off"), 0);
+    assert_int_equal(e2e_count(t, "cut off"), 0);
 }
 
 // Runs `args` and asserts that samples.jsonl has rows of exactly these phases, and of those with a
@@ -245,12 +238,13 @@ static void episodes_that_get_nowhere_are_said(void **state) {
     "data.eval_path= "
     assert_int_equal(e2e_run(t, CALC "--out a"), 0);
     assert_int_equal(
-        count(t,
-              "warning: phase 1: None of the episodes called a tool. What helps: teach the form"),
+        e2e_count(
+            t, "warning: phase 1: None of the episodes called a tool. What helps: teach the form"),
         1);
-    assert_int_equal(count(t, "warning: phase 1: 100 % of the episodes end in a turn that reaches "
-                              "sampling.max_new_tokens (8) and are cut off, so that the "
-                              "environment does not answer it. What helps: "),
+    assert_int_equal(e2e_count(t,
+                               "warning: phase 1: 100 % of the episodes end in a turn that reaches "
+                               "sampling.max_new_tokens (8) and are cut off, so that the "
+                               "environment does not answer it. What helps: "),
                      1);
     e2e_says(t, "supervised training on whole episodes teaches turns that end");
     assert_int_equal(e2e_run(t, CALC "--set sampling.stop_at_eos=false --set sampling.stop=[] "

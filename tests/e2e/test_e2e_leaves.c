@@ -19,15 +19,8 @@ enum { ROWS = 16, SHOWN = 5 };
 
 static json_t *lines_of(const struct e2e *t, const char *run, const char *name) {
     char path[512];
-    snprintf(path, sizeof path, "%s/%s/%s", t->dir, run, name);
-    FILE *f = fopen(path, "rb");
-    if (!f) fail_msg("%s is missing", path);
-    json_t *rows = json_array(), *row;
-    while ((row = json_loadf(f, JSON_DISABLE_EOF_CHECK, NULL)) != NULL)
-        json_array_append_new(rows, row);
-    assert_int_equal(fgetc(f), EOF);
-    fclose(f);
-    return rows;
+    snprintf(path, sizeof path, "%s/%s", run, name);
+    return e2e_lines(t, path);
 }
 
 static double number(const json_t *row, const char *key) {

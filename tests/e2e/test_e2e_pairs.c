@@ -16,20 +16,6 @@ static void make_policy(struct e2e *t) {
                      0);
 }
 
-// Returns all rows of a file below dir. The caller owns the reference.
-static json_t *rows_of(const struct e2e *t, const char *name) {
-    char path[512];
-    snprintf(path, sizeof path, "%s/%s", t->dir, name);
-    FILE *f = fopen(path, "rb");
-    assert_non_null(f);
-    json_t *rows = json_array(), *row;
-    while ((row = json_loadf(f, JSON_DISABLE_EOF_CHECK | JSON_ALLOW_NUL, NULL)) != NULL)
-        json_array_append_new(rows, row);
-    assert_int_equal(fgetc(f), EOF); // the whole line was JSON
-    fclose(f);
-    return rows;
-}
-
 static const char *text_of(const json_t *row, const char *key) {
     const json_t *v = json_object_get(row, key);
     if (!json_is_string(v)) fail_msg("a row has no text '%s'", key);
@@ -61,7 +47,7 @@ static void best_against_worst(void **state) {
     make_policy(t);
     assert_int_equal(e2e_run(t, PAIRS "--n 40 --k 3 --min-gap 1 --out a.jsonl"), 0);
     e2e_says(t, "of 40 prompts: a.jsonl");
-    json_t *rows = rows_of(t, "a.jsonl");
+    json_t *rows = e2e_lines(t, "a.jsonl");
     assert_in_range(json_array_size(rows), 8, 40);
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
@@ -77,7 +63,7 @@ static void best_against_worst(void **state) {
                                 "--judge period_count.so:weight=-0.5 --judge ngram3.so:weight=0 "
                                 "--set sampling.max_new_tokens=24 --n 40 --k 3 --out b.jsonl"),
                      0);
-    rows = rows_of(t, "b.jsonl");
+    rows = e2e_lines(t, "b.jsonl");
     const json_t *row = json_array_get(rows, 0);
     assert_true(-0.5 * periods_of(row, "chosen") == score_of(row, 0));
     assert_true(periods_of(row, "chosen") < periods_of(row, "rejected"));
@@ -90,7 +76,7 @@ static void best_of_k(void **state) {
     assert_int_equal(e2e_run(t, PAIRS "--n 160 --k 4 --best-of --out a.jsonl "
                                       "--set sampling.stop_at_eos=false"),
                      0); // an empty response would be left out
-    json_t *rows = rows_of(t, "a.jsonl");
+    json_t *rows = e2e_lines(t, "a.jsonl");
     assert_in_range(json_array_size(rows), 40, 160);
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
@@ -203,7 +189,7 @@ static void labels_of_a_classifier(void **state) {
     const char *label = "label --model c/checkpoints/latest --data labeled.jsonl";
     assert_int_equal(e2e_run(t, "%s --out a.jsonl", label), 0);
     e2e_says(t, "64 of 64 rows labeled: a.jsonl");
-    json_t *given = rows_of(t, "labeled.jsonl"), *rows = rows_of(t, "a.jsonl");
+    json_t *given = e2e_lines(t, "labeled.jsonl"), *rows = e2e_lines(t, "a.jsonl");
     int right = 0, sure = 0;
     assert_int_equal(json_array_size(rows), 64);
     for (size_t i = 0; i < 64; i++) {
@@ -240,14 +226,14 @@ static void cut_responses_are_marked(void **state) {
     assert_int_equal(e2e_run(t, PAIRS "--set sampling.max_new_tokens=4 --out a.jsonl"), 0);
     e2e_says(t,
              " responses in the rows were cut off after sampling.max_new_tokens=4 tokens, before");
-    json_t *rows = rows_of(t, "a.jsonl");
+    json_t *rows = e2e_lines(t, "a.jsonl");
     const json_t *cut = json_object_get(json_array_get(rows, 0), "cut");
     assert_int_equal(json_array_size(cut), 2);
     assert_true(json_is_true(json_array_get(cut, 0)) || json_is_true(json_array_get(cut, 1)));
     json_decref(rows);
     assert_int_equal(e2e_run(t, PAIRS "--best-of --set sampling.max_new_tokens=4 --out b.jsonl"),
                      0);
-    rows = rows_of(t, "b.jsonl");
+    rows = e2e_lines(t, "b.jsonl");
     const json_t *row = json_array_get(rows, 0);
     assert_int_equal(json_array_size(json_object_get(row, "cut")),
                      json_array_size(json_object_get(row, "responses")));
@@ -256,7 +242,7 @@ static void cut_responses_are_marked(void **state) {
                                       "sampling.stop_at_eos=false --out c.jsonl"),
                      0);
     assert_null(strstr(t->out, "were cut off"));
-    rows = rows_of(t, "c.jsonl");
+    rows = e2e_lines(t, "c.jsonl");
     assert_null(json_object_get(json_array_get(rows, 0), "cut"));
     json_decref(rows);
 }

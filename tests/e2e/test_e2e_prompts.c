@@ -24,23 +24,16 @@ static void write_prompts(const struct e2e *t) {
 // Writes the prompt of row i of a run to `out` as text, without BOS.
 static void prompt_of(const struct e2e *t, const char *run, int i, char out[80]) {
     char path[512];
-    snprintf(path, sizeof path, "%s/%s/rollouts.jsonl", t->dir, run);
-    FILE *f = fopen(path, "rb");
-    assert_non_null(f);
-    json_t *row = NULL;
-    for (int k = 0; k <= i; k++) {
-        json_decref(row);
-        row = json_loadf(f, JSON_DISABLE_EOF_CHECK, NULL);
-        assert_non_null(row);
-    }
-    fclose(f);
+    snprintf(path, sizeof path, "%s/rollouts.jsonl", run);
+    json_t *rows = e2e_lines(t, path);
+    const json_t *row = json_array_get(rows, (size_t)i);
     const json_t *ids = json_object_get(row, "ids");
     size_t n = (size_t)json_integer_value(json_object_get(row, "prompt_length"));
     assert_int_equal(json_integer_value(json_array_get(ids, 0)), BOS);
     for (size_t k = 1; k < n; k++)
         out[k - 1] = (char)json_integer_value(json_array_get(ids, k));
     out[n - 1] = 0;
-    json_decref(row);
+    json_decref(rows);
 }
 
 static void expect_prompts(struct e2e *t, const char *run, const char *const want[4]) {

@@ -20,15 +20,7 @@
 
 static json_t *rows_of(struct e2e *t, const char *run) {
     assert_int_equal(e2e_shell(t, "grep '\"row\": ' %s/rollouts.jsonl > rows", run), 0);
-    char path[512];
-    snprintf(path, sizeof path, "%s/rows", t->dir);
-    FILE *f = fopen(path, "r");
-    assert_non_null(f);
-    json_t *rows = json_array(), *v;
-    while ((v = json_loadf(f, JSON_DISABLE_EOF_CHECK, NULL)))
-        json_array_append_new(rows, v);
-    fclose(f);
-    return rows;
+    return e2e_lines(t, "rows");
 }
 
 static double difference(const json_t *row) {

@@ -250,13 +250,6 @@ static void uneven_minibatches_are_said(void **state) {
 
 // ---- phases without a learning signal ----
 
-static int count(const struct e2e *t, const char *what) {
-    int n = 0;
-    for (const char *at = t->out; (at = strstr(at, what)); at++)
-        n++;
-    return n;
-}
-
 #define BY_PROMPT "--set prompts.prepend_bos=false "
 
 static void flat_phases_are_warned_of_and_counted(void **state) {
@@ -265,11 +258,11 @@ static void flat_phases_are_warned_of_and_counted(void **state) {
     assert_int_equal(e2e_run(t, PAID(":prompt=true") ANY BY_PROMPT
                              "--algo grpo.so:group_size=4 --set run.phases=3 --set run.dir=f"),
                      0);
-    assert_int_equal(count(t, say), 1);
+    assert_int_equal(e2e_count(t, say), 1);
     e2e_says(t, "algo.group_size");
     e2e_says(t, "phase 1: the rewards: parity_reward (");
     assert_int_equal(e2e_run(t, "--resume f --set run.phases=4"), 0);
-    assert_int_equal(count(t, say), 0); // a warning of a run is not repeated by a resume
+    assert_int_equal(e2e_count(t, say), 0); // a warning of a run is not repeated by a resume
     json_t *rows = e2e_metrics(t, "f");
     for (int i = 0; i < 4; i++)
         assert_true(e2e_metric(rows, i, "optim/flat_phases") == i + 1);
@@ -278,7 +271,7 @@ static void flat_phases_are_warned_of_and_counted(void **state) {
     assert_int_equal(e2e_run(t, PAID(":prompt=true") ANY BY_PROMPT
                              "--algo ppo.so:group_size=4 --set run.phases=1 --set run.dir=p"),
                      0);
-    assert_int_equal(count(t, "have the same reward"), 0);
+    assert_int_equal(e2e_count(t, "have the same reward"), 0);
 }
 
 // If all rows have equal rewards, the run learns nothing. This holds for every algorithm, with and
@@ -298,10 +291,10 @@ static void a_constant_reward_is_named_under_any_algorithm(void **state) {
             e2e_run(t, PAID(":levels=1") ANY "--algo %s --set run.phases=3 --set run.dir=c",
                     algos[k]),
             0);
-        assert_int_equal(count(t, "phase 1: All responses have the same reward (0), which teaches"),
-                         1);
-        assert_int_equal(count(t, "warning: phase 2: All"), 0);
-        assert_int_equal(count(t, "phase 1: the rewards: parity_reward ("), 1);
+        assert_int_equal(
+            e2e_count(t, "phase 1: All responses have the same reward (0), which teaches"), 1);
+        assert_int_equal(e2e_count(t, "warning: phase 2: All"), 0);
+        assert_int_equal(e2e_count(t, "phase 1: the rewards: parity_reward ("), 1);
         json_t *rows = e2e_metrics(t, "c");
         assert_true(e2e_metric(rows, 2, "optim/flat_phases") == 3);
         json_decref(rows);
@@ -317,7 +310,7 @@ static void a_phase_is_one_group(void **state) {
     for (int k = 0; k < 2; k++) {
         assert_int_equal(
             e2e_run(t, RUN "--algo %s --set run.phases=2 --set run.dir=spread%d", how[k], k), 0);
-        assert_int_equal(count(t, "responses have the same reward"), 0);
+        assert_int_equal(e2e_count(t, "responses have the same reward"), 0);
         char run[16];
         snprintf(run, sizeof run, "spread%d", k);
         json_t *rows = e2e_metrics(t, run);

@@ -15,18 +15,6 @@
 #define ROWS 24
 #define EOS  259
 
-static json_t *lines_of(const struct e2e *t, const char *name) {
-    char path[512];
-    snprintf(path, sizeof path, "%s/%s", t->dir, name);
-    FILE *f = fopen(path, "rb");
-    if (!f) fail_msg("%s is missing", name);
-    json_t *rows = json_array(), *row;
-    while ((row = json_loadf(f, JSON_DISABLE_EOF_CHECK, NULL)) != NULL)
-        json_array_append_new(rows, row);
-    fclose(f);
-    return rows;
-}
-
 // Writes the ids of row i's response to out[]. Returns their number.
 static size_t response(const json_t *lines, size_t i, int64_t out[64]) {
     const json_t *row = json_array_get(lines, i), *ids = json_object_get(row, "ids");
@@ -82,7 +70,7 @@ static int64_t expected(const int64_t *ids, size_t n, const char *text, int64_t 
 static void responses_end_at_texts_and_ids(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, RUN "--set run.phases=1 --set run.dir=a"), 0);
-    json_t *all = lines_of(t, "a/rollouts.jsonl");
+    json_t *all = e2e_lines(t, "a/rollouts.jsonl");
     char pair[3];
     int64_t long_ids[64], ids[64], id;
     find_pair(all, pair);
@@ -93,7 +81,7 @@ static void responses_end_at_texts_and_ids(void **state) {
                                  "--set 'sampling.stop=[\"%s\", \"never to be seen\", %lld]'",
                              pair, (long long)id),
                      0);
-    json_t *cut = lines_of(t, "b/rollouts.jsonl"), *samples = lines_of(t, "b/samples.jsonl");
+    json_t *cut = e2e_lines(t, "b/rollouts.jsonl"), *samples = e2e_lines(t, "b/samples.jsonl");
     int by_text = 0, by_id = 0, whole = 0, finished = 0;
     for (size_t i = 0; i < ROWS; i++) {
         size_t n = response(all, i, long_ids), m = response(cut, i, ids);

@@ -1,11 +1,5 @@
 // made_up.c: makes the metrics of made-up runs and compares their verdicts.
-// clang-format off
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-// clang-format on
+#include "support/check.h"
 
 #include "made_up.h"
 

@@ -1,11 +1,5 @@
 // test_group_end.c: checks means, ranges and standard errors at the end of runs.
-// clang-format off
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-// clang-format on
+#include "support/check.h"
 
 #include "history/group_end.h"
 

@@ -1,12 +1,6 @@
 // test_reward_rules.c: the rules about rewards and their weights. Each rule is also
 // tested on a similar run in which it must not find anything.
-// clang-format off
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-// clang-format on
+#include "support/check.h"
 
 #include "made_up.h"
 

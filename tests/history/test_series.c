@@ -1,12 +1,6 @@
 // test_series.c: checks which values in metrics.jsonl become series, and which settings become
 // facts, and how series are drawn.
-// clang-format off
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-// clang-format on
+#include "support/check.h"
 
 #include "history/run_lines.h"
 #include "verdict/run_facts.h"

@@ -1,13 +1,7 @@
 // test_signs.c: checks the signs that texts got worse: collapse, a reward that is hacked, and worse
 // values of measures that training does not use. Each sign is also tested on a similar run without
 // it.
-// clang-format off
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-// clang-format on
+#include "support/check.h"
 
 #include "made_up.h"
 

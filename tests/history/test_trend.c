@@ -1,12 +1,6 @@
 // test_trend.c: checks the ends, the noise, the moves and the limits of made-up series against
 // values that were computed by hand.
-// clang-format off
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-// clang-format on
+#include "support/check.h"
 
 #include "verdict/trend.h"
 

@@ -1,11 +1,5 @@
 // test_verdict.c: the verdict's title, figures, checks and advice.
-// clang-format off
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-// clang-format on
+#include "support/check.h"
 
 #include "made_up.h"
 

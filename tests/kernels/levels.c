@@ -1,12 +1,7 @@
 // levels.c: see levels.h.
 #include "levels.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "support/check.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,12 +6,7 @@
 #endif
 #include "levels.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "support/check.h"
 
 #include <string.h>
 

@@ -2,12 +2,7 @@
 // instruction-set level, for awkward lengths, large values and denormals. If a function lacks a
 // case, the test fails.
 #include "levels.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "support/check.h"
 
 #include <rlhf/compute.h>
 

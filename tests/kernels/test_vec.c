@@ -4,12 +4,7 @@
 #include "machine/isa.h"
 #include "vec_level.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "support/check.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,12 +1,6 @@
 // test_optim.c: the optimizer around the kernels: groups, clipping, skipping, state tensors.
 // tests/kernels tests the arithmetic of AdamW and Muon.
-// clang-format off
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-// clang-format on
+#include "support/check.h"
 
 #include "learn/optim.h"
 #include "model/compute.h"

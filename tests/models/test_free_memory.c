@@ -4,13 +4,7 @@
 #include "model/compute_load.h"
 #include "model/free_memory.h"
 
-// clang-format off
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-// clang-format on
+#include "support/check.h"
 
 #include <stdio.h>
 #include <stdlib.h>

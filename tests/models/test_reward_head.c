@@ -1,12 +1,6 @@
 // test_reward_head.c: pooling, its derivative, and the fit of gain and bias, compared with cases
 // computed by hand. Also tests the fields of config.json that store them.
-// clang-format off
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-// clang-format on
+#include "support/check.h"
 
 #include "model/reward_model.h"
 #include <rlhf/test.h>

@@ -2,13 +2,7 @@
 #ifndef RLHF_TESTS_OUTSIDE_H
 #define RLHF_TESTS_OUTSIDE_H
 
-// clang-format off
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-// clang-format on
+#include "support/check.h"
 
 #include <math.h>
 

@@ -1,12 +1,6 @@
 // test_filled.c: the sizes of structs that the host passes, and the room after structs that a
 // plugin fills (plugin/growth.h).
-// clang-format off
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-// clang-format on
+#include "support/check.h"
 
 #include "plugin/growth.h"
 

@@ -2,12 +2,7 @@
 #ifndef RLHF_TESTS_REWARDS_FIXTURE_H
 #define RLHF_TESTS_REWARDS_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "support/check.h"
 #include <rlhf/reward.h>
 #include <rlhf/test.h>
 

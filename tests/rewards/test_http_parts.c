@@ -1,11 +1,6 @@
 // test_http_parts.c: parts of http.so, without a service: reading answers of any form, and the
 // decision when to retry.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "support/check.h"
 #include <rlhf/reward.h>
 #include <rlhf/test.h>
 

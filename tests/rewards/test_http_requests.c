@@ -1,10 +1,5 @@
 // test_http_requests.c: requests to a service that is busy, broken or down (http/requests.h).
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "support/check.h"
 #include <rlhf/test.h>
 
 #include "http/requests.h"

@@ -1,11 +1,5 @@
 // Means with standard errors, and pass@k (tools/eval/stats.h).
-// clang-format off
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-// clang-format on
+#include "support/check.h"
 
 #include "eval/stats.h"
 

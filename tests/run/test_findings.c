@@ -1,13 +1,7 @@
 // test_findings.c: which problems a run reports in which phase, for phases that are given as tables
 // of numbers. The phases are read from a metrics.jsonl, as a resumed run reads them, so the same
 // table also shows what a resumed run takes as reported.
-// clang-format off
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-// clang-format on
+#include "support/check.h"
 
 #include "report/run_history.h"
 

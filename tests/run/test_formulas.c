@@ -1,12 +1,6 @@
 // test_formulas.c: functions that depend only on numbers: the schedule, mixing, early stopping,
 // microbatch slices, and distinct n-grams.
-// clang-format off
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-// clang-format on
+#include "support/check.h"
 
 #include "batch/diversity.h"
 #include "learn/optim.h"

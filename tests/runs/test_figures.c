@@ -1,11 +1,5 @@
 // test_figures.c: checks sizes, durations and dates.
-// clang-format off
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-// clang-format on
+#include "support/check.h"
 
 #include "runs/figures.h"
 

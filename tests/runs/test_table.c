@@ -1,11 +1,5 @@
 // test_table.c: checks the columns of tables and the names of several runs as one text.
-// clang-format off
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-// clang-format on
+#include "support/check.h"
 
 #include "runs/columns.h"
 #include "runs/name_range.h"

@@ -1,12 +1,6 @@
 // test_decode.c: continuous batching with shared prompts. The model is a function: the next token
 // is a hash of everything that its row has read and of the draw's counter.
-// clang-format off
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-// clang-format on
+#include "support/check.h"
 
 #include "sample/decode.h"
 

@@ -1,11 +1,5 @@
 // test_response_rules.c: the end of responses, and the end of their scored text.
-// clang-format off
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-// clang-format on
+#include "support/check.h"
 
 #include "../support/scratch.h"
 #include "sample/response_rules.h"

@@ -1,20 +1,15 @@
 // test_agree.c: at barriers (agree.h), ranks agree on four things: failures, the barrier at which
 // they are, the number of bytes they send, and that they do the same run. Also tests the sums of
 // algorithms.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
+#include "support/check.h"
 #include "support/team_threads.h"
 #include "team/agree.h"
 #include "team/identity.h"
 #include "team/parts.h"
 #include "team/reduce.h"
 
-#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
 
 enum { RANKS = 3 };
 

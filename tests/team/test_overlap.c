@@ -1,15 +1,10 @@
 // test_overlap.c: tests overlap.h on ranks that are threads. Sums begin while gradients are still
 // being computed, and the next pass begins while its values are still being received. A pass must
 // find only new values, and the sums must have the same bits as sums that begin later.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
+#include "support/check.h"
 #include "support/team_threads.h"
 #include "team/sum_overlap.h"
 
-#include <cmocka.h>
 #include <math.h>
 #include <time.h>
 

@@ -2,7 +2,7 @@
 #ifndef RLHF_CUDA_LOW_RANK_H
 #define RLHF_CUDA_LOW_RANK_H
 
-#include "product/weight.h"
+#include "machine/context.h"
 
 // The size in bytes of a block-structured weight, or of its gradient, when stored as a dense
 // matrix.
