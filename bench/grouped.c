@@ -23,7 +23,8 @@ static struct grouped grouped_open(const struct bench *b, struct grouped g) {
     const int32_t decoding = g.decoding;
     const uint64_t nq = (uint64_t)rows * (decoding ? 1 : len), nk = (uint64_t)rows * len;
     const int64_t q = (int64_t)g.heads * DIM, kv = (int64_t)g.kv_heads * DIM;
-    g.how = (rlhf_attn){sizeof g.how, g.heads, g.kv_heads, DIM, 1, g.dtype, q, kv, q, 0.125};
+    g.how =
+        (rlhf_attn){sizeof g.how, g.heads, g.kv_heads, DIM, 1, g.dtype, q, kv, q, .scale = 0.125};
     g.ragged = (rlhf_ragged){.size = sizeof g.ragged,
                              .n = rows,
                              .total = (uint32_t)nq,

@@ -95,6 +95,12 @@ static void p_workspace_bytes(void *ctx, const rlhf_call *call, uint64_t *bytes)
     p->real->workspace_bytes(p->real->ctx, call, bytes);
 }
 
+static rlhf_status p_supports(void *ctx, const rlhf_call *call) {
+    const struct rlhf__memory_plan *p = ctx;
+    const rlhf_compute *r = p->second ? p->second : p->real;
+    return RLHF_COMPUTE_HAS(r, supports) ? r->supports(r->ctx, call) : RLHF_OK;
+}
+
 // Fields of an rlhf_call that follow from the shapes of an op's arguments.
 #define SHAPE(...) __VA_ARGS__
 #define CALL(f, ...)                                                                               \
@@ -148,23 +154,8 @@ COUNTED(rope_bwd, SHAPE(.rows = rows, .rope = r, .flags = GRAD(dgamma_q || dgamm
 COUNTED(kv_store, SHAPE(.rows = r->total, .d = d, .dtype = dtype, .ragged = r), rlhf_dev kc,
         rlhf_dev vc, rlhf_dev k, rlhf_dev v, int64_t stride, const rlhf_ragged *r, int32_t d,
         int32_t dtype)
-// A call without rows asks the backend whether it supports the geometry.
-static rlhf_status ask_attention(const rlhf_compute *c, const rlhf_attn *a, const rlhf_ragged *r) {
-    rlhf_ragged rows = *r;
-    rlhf_dev none = NULL;
-    RLHF_TRY(c->alloc(c->ctx, sizeof(int32_t), &none));
-    rows.offset = rows.start = rows.kv_base = none;
-    rlhf_status st = c->zero(c->ctx, none, sizeof(int32_t));
-    if (st == RLHF_OK) st = c->attention(c->ctx, a, &rows, none, NULL, none, none, none);
-    c->release(c->ctx, none);
-    return st;
-}
-static rlhf_status p_attention(void *ctx, const rlhf_attn *a, const rlhf_ragged *r, rlhf_dev out,
-                               rlhf_dev lse, rlhf_dev q, rlhf_dev k, rlhf_dev v) {
-    struct rlhf__memory_plan *p = ctx;
-    if (!r->n) return ask_attention(p->second ? p->second : p->real, a, r);
-    return count(p, CALL(attention, .rows = r->total, .attn = a, .ragged = r));
-}
+COUNTED(attention, SHAPE(.rows = r->total, .attn = a, .ragged = r), const rlhf_attn *a,
+        const rlhf_ragged *r, rlhf_dev out, rlhf_dev lse, rlhf_dev q, rlhf_dev k, rlhf_dev v)
 COUNTED(attention_bwd, SHAPE(.rows = r->total, .attn = a, .ragged = r), const rlhf_attn *a,
         const rlhf_ragged *r, rlhf_dev dq, rlhf_dev dk, rlhf_dev dv, rlhf_dev dout, rlhf_dev out,
         rlhf_dev lse, rlhf_dev q, rlhf_dev k, rlhf_dev v)
@@ -313,7 +304,8 @@ static rlhf_status p_lm_sample(void *ctx, const rlhf_lm_sample *a) {
     X(record) X(record_end) X(rms_norm) X(rms_norm_bwd) X(gate) X(gate_bwd) X(rope) X(rope_bwd)    \
     X(weight_create) X(weight_destroy) X(weight_pack) X(weight_bytes) X(weight_create_blocks)      \
     X(linear) X(linear_add) X(linear_dx) X(linear_dw) X(linear_sum) X(lm_head) X(lm_head_bwd)      \
-    X(lm_sample) X(muon) X(attention) X(attention_bwd) X(norm_bwd) X(workspace_bytes) X(add_all)
+    X(lm_sample) X(muon) X(attention) X(attention_bwd) X(norm_bwd) X(workspace_bytes) X(add_all) \
+    X(supports)
 // clang-format on
 
 // Set the plan's op if the real backend has it.
@@ -322,7 +314,7 @@ static rlhf_status p_lm_sample(void *ctx, const rlhf_lm_sample *a) {
 
 // `native` is not an op, and the plan leaves it out, because the plan has no real addresses.
 _Static_assert(sizeof(rlhf_compute) ==
-                   offsetof(rlhf_compute, add_all) + sizeof(((rlhf_compute *)0)->add_all),
+                   offsetof(rlhf_compute, supports) + sizeof(((rlhf_compute *)0)->supports),
                "an op that is new in the table needs its line here");
 
 rlhf_status rlhf__memory_plan_open(const rlhf_compute *real, struct rlhf__memory_plan **out,

@@ -1,12 +1,13 @@
 // attention.c: multi-head attention over rows of different lengths, with keys and values in place
 // or in a cache. Rows may share a prefix.
 //
-// For query t of row i and head h: s_j = scale q_t . k_j over the keys that the query sees, p =
-// softmax(s), out_t = sum_j p_j v_j, lse_t = log sum_j exp s_j. Adjacent query heads may read the
-// same head of k and v.
+// For query t of row i and head h: s_j = cap(scale q_t . k_j) over the keys that the query sees, p
+// = softmax(s), out_t = sum_j p_j v_j, lse_t = log sum_j exp s_j. cap(x) is x or, with a softcap c,
+// c tanh(x / c). Adjacent query heads may read the same head of k and v.
 #include "number.h"
 #include "ops.h"
 #include "ragged.h"
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -73,7 +74,21 @@ rlhf_status rlhf__ref_attn_read(struct rlhf__ref *r, const char *op, rlhf_attn *
                               "out %lld",
                               a->heads, a->kv_heads, a->head_dim, (long long)a->q_stride,
                               (long long)a->kv_stride, (long long)a->out_stride);
+    if (a->window < 0 || (a->window && !a->causal))
+        return rlhf__ref_fail(r, RLHF_E_INVALID,
+                              "window is %d with causal %d, must be 0, or positive with causal",
+                              a->window, a->causal);
+    if (!(a->softcap >= 0.0 && a->softcap <= FLT_MAX))
+        return rlhf__ref_fail(r, RLHF_E_INVALID, "softcap is %g, must be 0 or positive and finite",
+                              a->softcap);
     return RLHF_OK;
+}
+
+struct rlhf__ref_seen rlhf__ref_sees(const rlhf_attn *a, const struct rlhf__ref_span *s,
+                                     uint64_t t) {
+    if (!a->causal) return (struct rlhf__ref_seen){0, s->nk};
+    const uint64_t end = s->start + t + 1, window = (uint64_t)a->window;
+    return (struct rlhf__ref_seen){window && end > window ? end - window : 0, end};
 }
 
 uint64_t rlhf__ref_attn_bytes(const rlhf_attn *a, int32_t heads, uint64_t tokens, int64_t stride) {
@@ -113,27 +128,28 @@ static rlhf_status kv_store(void *ctx, rlhf_dev k_cache, rlhf_dev v_cache, rlhf_
     return rlhf__ref_leave(ctx, st);
 }
 
-// Computes the attention of one query over the first nk keys of its row of the batch. `qa` is the
+// Computes the attention of one query over the keys `sees` of its row of the batch. `qa` is the
 // index of the query's first element in q. In k and v, the head's part of a token starts `ka`
-// elements after the token's start. p[nk] is scratch memory.
+// elements after the token's start. p[sees.end] is scratch memory.
 static double attend(const rlhf_attn *a, double *p, rlhf_dev out, uint64_t oa, rlhf_dev q,
                      uint64_t qa, rlhf_dev k, rlhf_dev v, const struct rlhf__ref_span *s,
-                     uint64_t ka, uint64_t nk) {
+                     uint64_t ka, struct rlhf__ref_seen sees) {
     const uint64_t dim = (uint64_t)a->head_dim, stride = (uint64_t)a->kv_stride;
     double max = -INFINITY, sum = 0.0;
-    for (uint64_t j = 0; j < nk; j++) {
+    for (uint64_t j = sees.from; j < sees.end; j++) {
         double dot = 0.0;
         for (uint64_t c = 0; c < dim; c++)
             dot += rlhf__ref_get(q, a->dtype, qa + c) *
                    rlhf__ref_get(k, a->dtype, rlhf__ref_key(s, j) * stride + ka + c);
         p[j] = a->scale * dot;
+        if (a->softcap > 0.0) p[j] = a->softcap * tanh(p[j] / a->softcap);
         if (p[j] > max) max = p[j];
     }
-    for (uint64_t j = 0; j < nk; j++)
+    for (uint64_t j = sees.from; j < sees.end; j++)
         sum += p[j] = exp(p[j] - max);
     for (uint64_t c = 0; c < dim; c++) {
         double acc = 0.0;
-        for (uint64_t j = 0; j < nk; j++)
+        for (uint64_t j = sees.from; j < sees.end; j++)
             acc += p[j] * rlhf__ref_get(v, a->dtype, rlhf__ref_key(s, j) * stride + ka + c);
         rlhf__ref_put(out, a->dtype, oa + c, acc / sum);
     }
@@ -146,11 +162,11 @@ static void attention_row(const rlhf_attn *a, struct rlhf__ref_span s, double *p
     const uint64_t heads = (uint64_t)a->heads, dim = (uint64_t)a->head_dim;
     const uint64_t group = heads / (uint64_t)a->kv_heads;
     for (uint64_t t = s.q0; t < s.q0 + s.nq; t++) {
-        const uint64_t seen = a->causal ? s.start + (t - s.q0) + 1 : s.nk;
+        const struct rlhf__ref_seen sees = rlhf__ref_sees(a, &s, t - s.q0);
         for (uint64_t h = 0; h < heads; h++) {
             const double l =
                 attend(a, p, out, t * (uint64_t)a->out_stride + h * dim, q,
-                       t * (uint64_t)a->q_stride + h * dim, k, v, &s, h / group * dim, seen);
+                       t * (uint64_t)a->q_stride + h * dim, k, v, &s, h / group * dim, sees);
             if (lse) rlhf__ref_f32(lse)[t * heads + h] = (float)l;
         }
     }
@@ -190,7 +206,21 @@ static rlhf_status attention(void *ctx, const rlhf_attn *attn, const rlhf_ragged
     return rlhf__ref_leave(ctx, st);
 }
 
+static rlhf_status supports(void *ctx, const rlhf_call *from) {
+    struct rlhf__ref *r = ctx;
+    rlhf_call call;
+    rlhf_attn a;
+    RLHF_TRY(rlhf__ref_copy_in(r, "supports", &call, sizeof call, from,
+                               RLHF_SIZE_TO(rlhf_call, tensors)));
+    if (call.op == RLHF_COMPUTE_OP(attention))
+        return rlhf__ref_attn_read(r, "attention", &a, call.attn);
+    if (call.op == RLHF_COMPUTE_OP(attention_bwd))
+        return rlhf__ref_attn_read(r, "attention_bwd", &a, call.attn);
+    return RLHF_OK;
+}
+
 void rlhf__ref_fill_attention(rlhf_compute *t) {
+    t->supports = supports;
     t->kv_store = kv_store;
     t->attention = attention;
 }

@@ -1,8 +1,9 @@
 // attention_bwd.c: the derivative of attention in the training layout.
 //
-// With p_tj = exp(scale q_t . k_j - lse_t) and g_tj = dout_t . v_j:
-//   ds_tj = p_tj (g_tj - sum_j p_tj g_tj), dq_t = scale sum_j ds_tj k_j,
+// With x_tj = scale q_t . k_j, p_tj = exp(cap(x_tj) - lse_t) and g_tj = dout_t . v_j:
+//   ds_tj = p_tj (g_tj - sum_j p_tj g_tj) cap'(x_tj), dq_t = scale sum_j ds_tj k_j,
 //   dk_j = scale sum_t ds_tj q_t, dv_j = sum_t p_tj dout_t.
+// cap is that of attention.c; its derivative is 1 - tanh^2(x / c), or 1 without a softcap.
 // The sum over p g is computed here. It equals out . dout, but out is not used, because it may have
 // been rounded to bf16.
 #include "number.h"
@@ -16,7 +17,7 @@ struct bwd {
     const rlhf_attn *a;
     rlhf_dev dq, dk, dv, dout, lse, q, k, v;
     double *dk_sum, *dv_sum; // [max_k, head_dim] of the current row and key head, prefix first
-    double *p, *ds;          // [max_k] of the current query
+    double *p, *ds, *slope;  // [max_k] of the current query; slope: cap'
 };
 
 static double dot(const rlhf_attn *a, rlhf_dev x, uint64_t xa, rlhf_dev y, uint64_t ya) {
@@ -28,7 +29,7 @@ static double dot(const rlhf_attn *a, rlhf_dev x, uint64_t xa, rlhf_dev y, uint6
 
 // Processes one query of one head: writes its dq, and adds to dk_sum and dv_sum.
 static void query_bwd(const struct bwd *b, const struct rlhf__ref_span *s, uint64_t t, uint64_t h,
-                      uint64_t seen) {
+                      struct rlhf__ref_seen sees) {
     const rlhf_attn *a = b->a;
     const uint64_t dim = (uint64_t)a->head_dim, kvs = (uint64_t)a->kv_stride;
     const uint64_t qa = t * (uint64_t)a->q_stride + h * dim;
@@ -36,16 +37,20 @@ static void query_bwd(const struct bwd *b, const struct rlhf__ref_span *s, uint6
     const uint64_t oa = t * (uint64_t)a->out_stride + h * dim, ka = h / group * dim;
     const double lse = (double)rlhf__ref_f32(b->lse)[t * (uint64_t)a->heads + h];
     double mean = 0.0;
-    for (uint64_t j = 0; j < seen; j++) {
-        b->p[j] = exp(a->scale * dot(a, b->q, qa, b->k, ka + rlhf__ref_key(s, j) * kvs) - lse);
+    for (uint64_t j = sees.from; j < sees.end; j++) {
+        double x = a->scale * dot(a, b->q, qa, b->k, ka + rlhf__ref_key(s, j) * kvs);
+        const double bent = a->softcap > 0.0 ? tanh(x / a->softcap) : 0.0;
+        if (a->softcap > 0.0) x = a->softcap * bent;
+        b->slope[j] = 1.0 - bent * bent;
+        b->p[j] = exp(x - lse);
         b->ds[j] = dot(a, b->dout, oa, b->v, ka + rlhf__ref_key(s, j) * kvs);
         mean += b->p[j] * b->ds[j];
     }
-    for (uint64_t j = 0; j < seen; j++)
-        b->ds[j] = b->p[j] * (b->ds[j] - mean);
+    for (uint64_t j = sees.from; j < sees.end; j++)
+        b->ds[j] = b->p[j] * (b->ds[j] - mean) * b->slope[j];
     for (uint64_t c = 0; c < dim; c++) {
         double acc = 0.0;
-        for (uint64_t j = 0; j < seen; j++) {
+        for (uint64_t j = sees.from; j < sees.end; j++) {
             acc += b->ds[j] * rlhf__ref_get(b->k, a->dtype, ka + rlhf__ref_key(s, j) * kvs + c);
             b->dk_sum[j * dim + c] += a->scale * b->ds[j] * rlhf__ref_get(b->q, a->dtype, qa + c);
             b->dv_sum[j * dim + c] += b->p[j] * rlhf__ref_get(b->dout, a->dtype, oa + c);
@@ -79,7 +84,7 @@ static void family_bwd(const struct bwd *b, const rlhf_ragged *g, uint32_t i0, u
             memset(b->dv_sum + s.np * dim, 0, (s.nk - s.np) * dim * sizeof(double));
             for (uint64_t q = h * group; q < (h + 1) * group; q++)
                 for (uint64_t t = 0; t < s.nq; t++)
-                    query_bwd(b, &s, s.q0 + t, q, b->a->causal ? s.start + t + 1 : s.nk);
+                    query_bwd(b, &s, s.q0 + t, q, rlhf__ref_sees(b->a, &s, t));
             if (i > i0) put_sums(b, &s, h, s.np, s.nk);
         }
         put_sums(b, &first, h, 0, first.nk);
@@ -133,7 +138,7 @@ static rlhf_status attention_bwd(void *ctx, const rlhf_attn *attn, const rlhf_ra
         {v, kv_bytes},    RLHF__REF_RAGGED_USES(r)};
     const uint64_t dim = (uint64_t)a->head_dim, nk = r->max_k;
     double *scratch;
-    RLHF_TRY(rlhf__ref_scratch(ctx, 2 * nk * (dim + 1), sizeof *scratch, &scratch));
+    RLHF_TRY(rlhf__ref_scratch(ctx, nk * (2 * dim + 3), sizeof *scratch, &scratch));
     const struct bwd b = {a,
                           dq,
                           dk,
@@ -146,7 +151,8 @@ static rlhf_status attention_bwd(void *ctx, const rlhf_attn *attn, const rlhf_ra
                           scratch,
                           scratch + nk * dim,
                           scratch + 2 * nk * dim,
-                          scratch + 2 * nk * dim + nk};
+                          scratch + 2 * nk * dim + nk,
+                          scratch + 2 * nk * dim + 2 * nk};
     rlhf_status st = rlhf__ref_enter(ctx, "attention_bwd", uses, RLHF__REF_COUNT(uses));
     if (st == RLHF_OK) st = check_training_layout(ctx, r);
     for (uint32_t i = 0, next; st == RLHF_OK && i < r->n; i = next) {

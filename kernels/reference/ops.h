@@ -17,7 +17,7 @@ void rlhf__ref_fill_act(rlhf_compute *t);           // act, act_bwd, gate, gate_
 void rlhf__ref_fill_rope(rlhf_compute *t);          // rope, rope_bwd
 void rlhf__ref_fill_rows(rlhf_compute *t);          // convert, add, gather, scatter_add
 void rlhf__ref_fill_pool(rlhf_compute *t);          // pool, pool_bwd
-void rlhf__ref_fill_attention(rlhf_compute *t);     // kv_store, attention
+void rlhf__ref_fill_attention(rlhf_compute *t);     // kv_store, attention, supports
 void rlhf__ref_fill_attention_bwd(rlhf_compute *t); // attention_bwd
 void rlhf__ref_fill_lm_head(rlhf_compute *t);       // lm_head
 void rlhf__ref_fill_lm_head_bwd(rlhf_compute *t);   // lm_head_bwd

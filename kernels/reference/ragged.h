@@ -41,6 +41,15 @@ rlhf_status rlhf__ref_ragged_read(struct rlhf__ref *r, const char *op, rlhf_ragg
 rlhf_status rlhf__ref_attn_read(struct rlhf__ref *r, const char *op, rlhf_attn *a,
                                 const rlhf_attn *from);
 
+// The keys from .. end-1 of a row.
+struct rlhf__ref_seen {
+    uint64_t from, end;
+};
+
+// The keys that query t of the row sees.
+struct rlhf__ref_seen rlhf__ref_sees(const rlhf_attn *a, const struct rlhf__ref_span *s,
+                                     uint64_t t);
+
 // Returns the number of bytes from the start of the first token to the end of the last one. The
 // tokens are `stride` elements apart, and each has heads * head_dim elements.
 uint64_t rlhf__ref_attn_bytes(const rlhf_attn *a, int32_t heads, uint64_t tokens, int64_t stride);

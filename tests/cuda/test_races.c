@@ -337,8 +337,16 @@ static rlhf_ragged ragged(struct call *k, int n, const int32_t *q, int32_t start
 
 static rlhf_attn geometry(int32_t heads, int32_t kv_heads, int32_t head_dim, int32_t dtype) {
     const int64_t w = (int64_t)heads * head_dim, kv = (int64_t)kv_heads * head_dim;
-    return (rlhf_attn){sizeof(rlhf_attn),   heads, kv_heads, head_dim, 1, dtype, w, kv, w,
-                       1.0 / sqrt(head_dim)};
+    return (rlhf_attn){sizeof(rlhf_attn),
+                       heads,
+                       kv_heads,
+                       head_dim,
+                       1,
+                       dtype,
+                       w,
+                       kv,
+                       w,
+                       .scale = 1.0 / sqrt(head_dim)};
 }
 
 // Forward and backward of rows that share a prefix, with two query heads per key head.

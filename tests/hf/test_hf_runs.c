@@ -325,7 +325,7 @@ static void a_width_of_heads_is_asked_for(void **state) {
          "copy");
     const char *words = "/narrow': model gpt2.so: attention: head_dim is 4 (config.json: head_dim, "
                         "else the hidden size divided by the number of heads), supported are "
-                        "multiples of 8 up to 128; the backend 'reference' is slow but supports "
+                        "multiples of 8 up to 512; the backend 'reference' is slow but supports "
                         "every width";
     const char *run = "--algo grpo.so --reward period_count.so --policy narrow --phases 1 --out a";
     char args[512];

@@ -11,6 +11,8 @@ struct shape {
     int32_t heads, head_dim, causal, dtype;
     int32_t kv_heads; // 0: equal to heads
     uint32_t pad;     // unused elements between two tokens
+    int32_t window;   // 0: none
+    double softcap;   // 0: none
 };
 
 static const uint32_t lens[] = {7, 1, 33, 64, 2, 17, 70, 31};
@@ -18,51 +20,69 @@ static const uint32_t lens[] = {7, 1, 33, 64, 2, 17, 70, 31};
 static const struct bound f32_bound = {1e-11, 5e-5}, bf16_bound = {2e-5, 5e-2};
 
 static const struct shape shapes[] = {
-    {8, 2, 16, 1, RLHF_F32, 0, 0},
-    {8, 4, 32, 1, RLHF_F32, 0, 0},
-    {5, 3, 64, 1, RLHF_F32, 0, 0},
-    {8, 2, 16, 0, RLHF_F32, 0, 0},
-    {8, 4, 64, 0, RLHF_F32, 0, 0},
-    {3, 1, 24, 1, RLHF_F32, 0, 0},
-    {8, 2, 16, 1, RLHF_BF16, 0, 0},
-    {8, 4, 32, 1, RLHF_BF16, 0, 0},
-    {5, 3, 64, 1, RLHF_BF16, 0, 0},
-    {8, 2, 16, 0, RLHF_BF16, 0, 0},
-    {8, 4, 64, 0, RLHF_BF16, 0, 0},
-    {3, 1, 24, 1, RLHF_BF16, 0, 0},
+    {8, 2, 16, 1, RLHF_F32, 0, 0, 0, 0},
+    {8, 4, 32, 1, RLHF_F32, 0, 0, 0, 0},
+    {5, 3, 64, 1, RLHF_F32, 0, 0, 0, 0},
+    {8, 2, 16, 0, RLHF_F32, 0, 0, 0, 0},
+    {8, 4, 64, 0, RLHF_F32, 0, 0, 0, 0},
+    {3, 1, 24, 1, RLHF_F32, 0, 0, 0, 0},
+    {8, 2, 16, 1, RLHF_BF16, 0, 0, 0, 0},
+    {8, 4, 32, 1, RLHF_BF16, 0, 0, 0, 0},
+    {5, 3, 64, 1, RLHF_BF16, 0, 0, 0, 0},
+    {8, 2, 16, 0, RLHF_BF16, 0, 0, 0, 0},
+    {8, 4, 64, 0, RLHF_BF16, 0, 0, 0, 0},
+    {3, 1, 24, 1, RLHF_BF16, 0, 0, 0, 0},
     // 2, 3, 7, 8 and 5 query heads share a key head.
-    {8, 4, 16, 1, RLHF_F32, 2, 0},
-    {4, 6, 24, 0, RLHF_F32, 2, 0},
-    {3, 7, 32, 1, RLHF_F32, 1, 0},
-    {8, 4, 16, 1, RLHF_BF16, 2, 0},
-    {4, 6, 24, 0, RLHF_BF16, 3, 0},
-    {5, 14, 16, 1, RLHF_BF16, 2, 0},
-    {3, 8, 64, 1, RLHF_BF16, 1, 0},
-    {3, 5, 8, 1, RLHF_BF16, 1, 0},
+    {8, 4, 16, 1, RLHF_F32, 2, 0, 0, 0},
+    {4, 6, 24, 0, RLHF_F32, 2, 0, 0, 0},
+    {3, 7, 32, 1, RLHF_F32, 1, 0, 0, 0},
+    {8, 4, 16, 1, RLHF_BF16, 2, 0, 0, 0},
+    {4, 6, 24, 0, RLHF_BF16, 3, 0, 0, 0},
+    {5, 14, 16, 1, RLHF_BF16, 2, 0, 0, 0},
+    {3, 8, 64, 1, RLHF_BF16, 1, 0, 0, 0},
+    {3, 5, 8, 1, RLHF_BF16, 1, 0, 0, 0},
     // Head widths for which the next wider kernel has more than 8 unused columns.
-    {4, 3, 40, 1, RLHF_F32, 0, 0},
-    {4, 3, 40, 1, RLHF_BF16, 0, 0},
-    {3, 4, 104, 0, RLHF_BF16, 2, 0},
+    {4, 3, 40, 1, RLHF_F32, 0, 0, 0, 0},
+    {4, 3, 40, 1, RLHF_BF16, 0, 0, 0, 0},
+    {3, 4, 104, 0, RLHF_BF16, 2, 0, 0, 0},
 };
 
 // Shapes whose head widths are not multiples of 8. A backend may refuse them with an error text.
 // For some of them, the size of a whole row is still a multiple of 16 bytes, so a check of only
 // that size would accept them.
 static const struct shape others[] = {
-    {5, 2, 20, 1, RLHF_F32, 0, 0}, {5, 2, 20, 1, RLHF_BF16, 0, 0}, {5, 1, 7, 1, RLHF_F32, 0, 0},
-    {5, 1, 7, 0, RLHF_BF16, 0, 0}, {5, 4, 20, 1, RLHF_BF16, 2, 0},
+    {5, 2, 20, 1, RLHF_F32, 0, 0, 0, 0},  {5, 2, 20, 1, RLHF_BF16, 0, 0, 0, 0},
+    {5, 1, 7, 1, RLHF_F32, 0, 0, 0, 0},   {5, 1, 7, 0, RLHF_BF16, 0, 0, 0, 0},
+    {5, 4, 20, 1, RLHF_BF16, 2, 0, 0, 0},
 };
 
-// Head widths that occur in models.
+// Head widths that occur in models. A backend may refuse those above 128.
 static const struct shape wide[] = {
-    {3, 2, 80, 1, RLHF_BF16, 0, 0}, {3, 1, 96, 1, RLHF_BF16, 0, 0}, {3, 1, 128, 1, RLHF_BF16, 0, 0},
-    {3, 2, 80, 1, RLHF_F32, 0, 0},  {3, 1, 96, 0, RLHF_F32, 0, 0},  {3, 1, 128, 1, RLHF_F32, 0, 0},
+    {3, 2, 80, 1, RLHF_BF16, 0, 0, 0, 0},  {3, 1, 96, 1, RLHF_BF16, 0, 0, 0, 0},
+    {3, 1, 128, 1, RLHF_BF16, 0, 0, 0, 0}, {3, 2, 80, 1, RLHF_F32, 0, 0, 0, 0},
+    {3, 1, 96, 0, RLHF_F32, 0, 0, 0, 0},   {3, 1, 128, 1, RLHF_F32, 0, 0, 0, 0},
+    {4, 2, 136, 1, RLHF_F32, 0, 0, 0, 0},  {4, 2, 256, 1, RLHF_BF16, 1, 0, 0, 0},
+    {3, 1, 256, 0, RLHF_BF16, 0, 0, 0, 0}, {4, 2, 256, 1, RLHF_F32, 1, 0, 0, 0},
+    {3, 1, 256, 0, RLHF_F32, 0, 0, 0, 0},  {3, 2, 512, 1, RLHF_BF16, 1, 0, 0, 0},
+    {3, 1, 512, 1, RLHF_F32, 0, 0, 0, 0},  {4, 2, 256, 1, RLHF_BF16, 1, 1, 23, 30.0},
+};
+
+// Windows that are shorter than a tile of queries, shorter than a vector of keys, a whole vector,
+// and longer than some rows; the longest row has three windows of 23. Caps that bend most scores.
+static const struct shape limited[] = {
+    {8, 2, 16, 1, RLHF_F32, 0, 0, 1, 0},     {8, 2, 16, 1, RLHF_F32, 0, 0, 3, 0},
+    {8, 4, 32, 1, RLHF_F32, 2, 0, 23, 0},    {8, 3, 64, 1, RLHF_F32, 0, 0, 16, 0},
+    {8, 3, 24, 1, RLHF_F32, 1, 0, 33, 1.5},  {8, 2, 16, 1, RLHF_F32, 0, 0, 0, 0.75},
+    {8, 2, 16, 0, RLHF_F32, 0, 0, 0, 1.5},   {8, 2, 16, 1, RLHF_BF16, 0, 0, 1, 0},
+    {8, 2, 24, 1, RLHF_BF16, 0, 0, 20, 0},   {8, 14, 16, 1, RLHF_BF16, 2, 0, 23, 0},
+    {8, 8, 64, 1, RLHF_BF16, 1, 0, 5, 1.5},  {8, 3, 64, 1, RLHF_BF16, 0, 0, 33, 0},
+    {8, 2, 16, 0, RLHF_BF16, 0, 0, 0, 0.75}, {8, 3, 64, 1, RLHF_BF16, 0, 0, 70, 0},
 };
 
 static void label(struct outputs *out, const char *op, const struct shape *s) {
-    snprintf(out->label, sizeof out->label, "%s %u rows, %d (%d) x %d %s %s", op, s->rows, s->heads,
-             s->kv_heads, s->head_dim, s->causal ? "causal" : "full",
-             s->dtype == RLHF_BF16 ? "bf16" : "f32");
+    snprintf(out->label, sizeof out->label, "%s %u rows, %d (%d) x %d %s %s, window %d, cap %g", op,
+             s->rows, s->heads, s->kv_heads, s->head_dim, s->causal ? "causal" : "full",
+             s->dtype == RLHF_BF16 ? "bf16" : "f32", s->window, s->softcap);
 }
 
 // Ragged rows in the training layout, with a fused [q k v] buffer as in GPT-2.
@@ -129,7 +149,9 @@ static struct layout make_layout(struct call *k, const struct shape *s) {
                          .kv_stride = (int64_t)l.stride,
                          .out_stride = (int64_t)l.d,
                          .scale = 1.0 / sqrt((double)s->head_dim),
-                         .kv_heads = s->kv_heads};
+                         .kv_heads = s->kv_heads,
+                         .window = s->window,
+                         .softcap = s->softcap};
     return l;
 }
 
@@ -179,6 +201,19 @@ struct cache {
     double *out; // [tokens of the whole shape, d]
 };
 
+// Overwrites the keys and values that the queries at position `start` and later do not see with
+// NaN.
+static void forget(struct call *k, const struct shape *s, const struct layout *l,
+                   const struct cache *c, int32_t base, int32_t start) {
+    if (!s->window || start + 1 <= s->window) return;
+    const uint64_t token = l->kd * rlhf_dtype_size(s->dtype);
+    const uint64_t bytes = (uint64_t)(start + 1 - s->window) * token;
+    void *nan = call_host(k, bytes);
+    memset(nan, 0xff, bytes);
+    KIT_OK(k->c, k->c->upload(k->c->ctx, rlhf_dev_at(c->k, (uint64_t)base * token), nan, bytes));
+    KIT_OK(k->c, k->c->upload(k->c->ctx, rlhf_dev_at(c->v, (uint64_t)base * token), nan, bytes));
+}
+
 // Appends the next piece of every unfinished row. Returns 0 when all are finished.
 static int cache_step(struct call *all, const struct shape *s, const struct layout *l,
                       struct cache *c, uint32_t step) {
@@ -201,6 +236,7 @@ static int cache_step(struct call *all, const struct shape *s, const struct layo
         offset[++r.n] = (int32_t)(r.total += take);
         if (take > r.max_q) r.max_q = take;
         if (take + c->held[i] > r.max_k) r.max_k = take + c->held[i];
+        forget(&k, s, l, c, base[r.n - 1], start[r.n - 1]);
         c->held[i] += take;
     }
     if (r.n) {
@@ -317,8 +353,12 @@ static int takes(rlhf_compute *c, const struct shape *s) {
     const struct layout l = make_layout(&k, s);
     rlhf_dev x = call_zeros(&k, l.ragged.total * l.stride, RLHF_F32), y = x;
     const rlhf_status st = c->attention(c->ctx, &l.attn, &l.ragged, y, NULL, l.q, l.k, l.v);
+    rlhf_call call = {.size = sizeof call, .op = RLHF_COMPUTE_OP(attention), .attn = &l.attn};
+    assert_int_equal(c->supports(c->ctx, &call), st);
+    call.op = RLHF_COMPUTE_OP(attention_bwd);
+    assert_int_equal(c->supports(c->ctx, &call), st);
     if (st < 0) {
-        const char *what = "head_dim";
+        const char *what = s->window ? "window" : s->softcap > 0 ? "softcap" : "head_dim";
         assert_int_equal(st, RLHF_E_UNSUPPORTED);
         assert_non_null(strstr(kit_said(c), what));
         assert_int_equal(
@@ -330,28 +370,46 @@ static int takes(rlhf_compute *c, const struct shape *s) {
     return st == RLHF_OK;
 }
 
-static void odd_widths(void **state) {
-    struct kit *k = *state;
-    for (size_t i = 0; i < CHECK_COUNT(others); i++) {
-        const struct shape *s = &others[i];
+// Makes all checks of each shape that the backend supports.
+static void check_shapes(struct kit *k, const struct shape *shape, size_t n) {
+    for (const struct shape *s = shape; s < shape + n; s++) {
         if (!takes(k->cpu1, s)) continue;
         match_shape(k, s);
         check_rows(k->cpu1, attention, s, s->rows);
         check_rows(k->cpu1, attention_bwd, s, s->rows);
+        check_threads(k, attention, s, s->rows);
+        check_threads(k, attention_bwd, s, s->rows);
         if (s->causal) same_output(k->cpu1, attention, s, s->rows, cached, s, s->rows);
+        if (s->causal) same_output(k->ref, attention, s, s->rows, cached, s, s->rows);
     }
 }
 
-static void wide_heads(void **state) {
-    for (size_t i = 0; i < CHECK_COUNT(wide); i++)
-        match_shape(*state, &wide[i]);
+static void odd_widths(void **state) { check_shapes(*state, others, CHECK_COUNT(others)); }
+static void wide_heads(void **state) { check_shapes(*state, wide, CHECK_COUNT(wide)); }
+static void windows_and_caps(void **state) { check_shapes(*state, limited, CHECK_COUNT(limited)); }
+
+// A window that is at least as long as every row gives the bits of no window, in all outputs.
+static void long_windows(void **state) {
+    struct kit *k = *state;
+    static const op_fn ops[] = {attention, attention_bwd, cached};
+    rlhf_compute *backends[] = {k->cpu1, k->ref};
+    for (size_t i = 0; i < 2 * CHECK_COUNT(limited); i++) {
+        rlhf_compute *c = backends[i % 2];
+        struct shape without = limited[i / 2], with;
+        if (!without.causal) continue;
+        without.window = 0;
+        with = without;
+        with.window = 70;
+        for (size_t o = 0; takes(c, &with) && o < CHECK_COUNT(ops); o++)
+            same_output(c, ops[o], &without, without.rows, ops[o], &with, with.rows);
+    }
 }
 
 // If rows are not aligned to 16 bytes, the bits are still those of aligned rows.
 static void strides(void **state) {
     struct kit *k = *state;
-    static const struct shape even[] = {{4, 2, 24, 1, RLHF_BF16, 0, 0},
-                                        {4, 2, 24, 1, RLHF_F32, 0, 0}};
+    static const struct shape even[] = {{4, 2, 24, 1, RLHF_BF16, 0, 0, 0, 0},
+                                        {4, 2, 24, 1, RLHF_F32, 0, 0, 0, 0}};
     for (size_t i = 0; i < CHECK_COUNT(even); i++) {
         struct shape odd = even[i];
         odd.pad = 1;
@@ -430,10 +488,10 @@ static void check_sums(const struct shape *s, const struct layout *l, const stru
 static void grouped_equals_written_out(void **state) {
     struct kit *kit = *state;
     static const uint32_t rows[] = {0, 1, 2, 5};
-    static const struct shape grouped[] = {{4, 6, 8, 1, RLHF_F32, 2, 0},
-                                           {4, 7, 16, 1, RLHF_F32, 1, 0},
-                                           {4, 14, 16, 1, RLHF_BF16, 2, 0},
-                                           {4, 4, 24, 0, RLHF_BF16, 2, 0}};
+    static const struct shape grouped[] = {{4, 6, 8, 1, RLHF_F32, 2, 0, 0, 0},
+                                           {4, 7, 16, 1, RLHF_F32, 1, 0, 0, 0},
+                                           {4, 14, 16, 1, RLHF_BF16, 2, 0, 0, 0},
+                                           {4, 4, 24, 0, RLHF_BF16, 2, 0, 0, 0}};
     rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};
     for (size_t n = 0; n < CHECK_COUNT(backends) * CHECK_COUNT(grouped); n++) {
         const struct shape *s = &grouped[n % CHECK_COUNT(grouped)];
@@ -457,6 +515,8 @@ int main(void) {
                                        cmocka_unit_test(threads),
                                        cmocka_unit_test(odd_widths),
                                        cmocka_unit_test(wide_heads),
+                                       cmocka_unit_test(windows_and_caps),
+                                       cmocka_unit_test(long_windows),
                                        cmocka_unit_test(strides),
                                        cmocka_unit_test(grouped_equals_written_out)};
     return cmocka_run_group_tests_name("kernels: attention", tests, kit_setup, kit_teardown);

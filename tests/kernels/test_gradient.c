@@ -232,7 +232,8 @@ static const int32_t at_offset[] = {0, 1, 8, AT_TOTAL};
 
 struct at_shape {
     const char *name;
-    int32_t causal, kv_heads;
+    int32_t causal, kv_heads, window;
+    double softcap;
 };
 
 struct at {
@@ -246,7 +247,8 @@ static struct at attention_run(struct call *k, struct diff *d) {
     const struct at_shape *s = d->shape;
     const int32_t kv = s->kv_heads * AT_DIM;
     struct at a = {.attn = {sizeof(rlhf_attn), AT_HEADS, s->kv_heads, AT_DIM, s->causal, RLHF_F32,
-                            AT_D, kv, AT_D, 0.5}};
+                            AT_D, kv, AT_D, .scale = 0.5, .window = s->window,
+                            .softcap = s->softcap}};
     a.ragged = (rlhf_ragged){.size = sizeof(rlhf_ragged),
                              .n = 3,
                              .total = AT_TOTAL,
@@ -282,9 +284,10 @@ static void attention_backward(struct call *k, struct diff *d) {
 
 static void attention_is_differentiated(void **state) {
     struct kit *kit = *state;
-    static const struct at_shape at_shapes[] = {{"full attention", 0, AT_HEADS},
-                                                {"causal attention", 1, AT_HEADS},
-                                                {"attention of a group", 1, 1}};
+    static const struct at_shape at_shapes[] = {
+        {"full attention", 0, AT_HEADS, 0, 0},      {"causal attention", 1, AT_HEADS, 0, 0},
+        {"attention of a group", 1, 1, 0, 0},       {"attention in a window", 1, 1, 3, 0},
+        {"capped attention", 1, AT_HEADS, 0, 0.75}, {"capped in a window", 1, AT_HEADS, 2, 0.75}};
     for (size_t i = 0; i < CHECK_COUNT(at_shapes); i++) {
         struct call k = {.c = kit->ref};
         const uint64_t kv = AT_TOTAL * AT_DIM * (uint64_t)at_shapes[i].kv_heads;

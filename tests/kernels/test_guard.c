@@ -126,7 +126,7 @@ static void whole_head(struct call *k, const void *shape, struct outputs *out) {
     KIT_OK(k->c, k->c->lm_head_bwd(k->c->ctx, &a));
     outputs_add(out, k, "kl", a.kl, RLHF_F32, N, 1, NULL);
     outputs_add(out, k, "d_weight", a.d_weight, RLHF_F32, V, D, NULL);
-    const rlhf_attn attn = {sizeof(rlhf_attn), 2, 0, D / 2, 1, RLHF_BF16, D, D, D, 0.25};
+    const rlhf_attn attn = {sizeof(rlhf_attn), 2, 0, D / 2, 1, RLHF_BF16, D, D, D, .scale = 0.25};
     rlhf_ragged r = {.size = sizeof r, .n = 2, .total = N, .max_q = 4, .max_k = 4};
     r.offset = r.kv_base = call_ints(k, offset, 3);
     r.start = call_ints(k, start, 2);

@@ -171,8 +171,9 @@ static void rotations(void **state) {
 // ---- attention ----
 
 struct attn_args {
-    size_t nq, np, nk, head_dim, group;
+    size_t nq, np, nk, head_dim, group, window;
     int bf16;
+    float softcap;
     const float *lse; // backward: the forward results of the first level
     const char *fwd;
 };
@@ -199,7 +200,9 @@ static struct rlhf__attn_item attn_item(const struct levels *l, const struct att
                                     .group = (int32_t)g->group,
                                     .causal = 1,
                                     .dtype = g->bf16 ? RLHF_BF16 : RLHF_F32,
-                                    .scale = 0.2f};
+                                    .window = (uint32_t)g->window,
+                                    .scale = 0.2f,
+                                    .softcap = g->softcap};
 }
 
 static size_t attn_bytes(const struct attn_args *g) {
@@ -246,12 +249,17 @@ static void call_attn_bwd(const struct levels *l, const struct rlhf__hot *t, cha
     t->attn_bwd(&it);
 }
 
-static void attention_of(struct levels *l, struct attn_args *g) {
+// The names under which the three functions are compared.
+struct attn_names {
+    const char *attn, *attn_run, *attn_bwd;
+};
+
+static void attention_of(struct levels *l, struct attn_args *g, const struct attn_names *name) {
     const size_t q = attn_bytes(g), lse = g->nq * g->group * sizeof(float);
-    levels_fill(l, 64 * 1024, 1.5f);
-    levels_compare(l, "attn", call_attn, g, q + lse);
-    if (g->head_dim % 16 == 0 && g->np && g->nq <= 40)
-        levels_compare(l, "attn_run", call_attn_run, g, q + lse);
+    levels_fill(l, (g->head_dim > 128 ? 256 : 64) * 1024, 1.5f);
+    levels_compare(l, name->attn, call_attn, g, q + lse);
+    if (g->head_dim % 16 == 0 && g->np && g->nq <= 40 && !g->window)
+        levels_compare(l, name->attn_run, call_attn_run, g, q + lse);
     if (g->np) return;
     char *fwd = malloc(q + lse);
     assert_non_null(fwd);
@@ -259,15 +267,16 @@ static void attention_of(struct levels *l, struct attn_args *g) {
     memcpy(fwd, l->out[0], q + lse);
     g->fwd = fwd;
     g->lse = (const float *)(const void *)(fwd + q);
-    levels_compare(l, "attn_bwd", call_attn_bwd, g,
+    levels_compare(l, name->attn_bwd, call_attn_bwd, g,
                    q + 2 * g->nk * g->head_dim * (g->bf16 ? 2 : 4));
     free(fwd);
 }
 
 static void attention(void **state) {
     static const size_t queries[] = {1, 3, 4, 9, 40, 70};
+    static const struct attn_names names = {"attn", "attn_run", "attn_bwd"};
     struct levels *l = *state;
-    struct attn_args g;
+    struct attn_args g = {0};
     for (g.bf16 = 0; g.bf16 < 2; g.bf16++)
         for (g.head_dim = 8; g.head_dim <= 128; g.head_dim += g.head_dim == 8 ? 8 : 16)
             for (size_t i = 0; i < sizeof queries / sizeof *queries; i++)
@@ -275,13 +284,38 @@ static void attention(void **state) {
                     for (g.group = 1; g.group <= 3; g.group += 2) {
                         g.nq = queries[i];
                         g.nk = g.nq + g.np + (g.nq == 1 && !g.np ? 29 : 0);
-                        attention_of(l, &g);
+                        attention_of(l, &g, &names);
                     }
+}
+
+// Wide heads, windows that are shorter than a tile, than the row, and longer, and caps.
+static void limited_attention(void **state) {
+    static const struct attn_names names = {"attn_limited", "attn_run_limited", "attn_bwd_limited"};
+    static const struct attn_args limited[] = {{.head_dim = 256},
+                                               {.head_dim = 512},
+                                               {.head_dim = 40, .window = 1},
+                                               {.head_dim = 64, .window = 3},
+                                               {.head_dim = 32, .window = 21, .softcap = 0.5f},
+                                               {.head_dim = 16, .window = 64},
+                                               {.head_dim = 136, .softcap = 0.5f}};
+    static const size_t queries[] = {1, 9, 70};
+    struct levels *l = *state;
+    for (size_t i = 0; i < sizeof limited / sizeof *limited; i++)
+        for (size_t n = 0; n < 12 * sizeof queries / sizeof *queries; n++) {
+            struct attn_args g = limited[i];
+            g.bf16 = n % 2;
+            g.np = n / 2 % 2 * 37;
+            g.group = 1 + n / 4 % 3;
+            g.nq = queries[n / 12];
+            g.nk = g.nq + g.np + (g.nq == 1 && !g.np ? 29 : 0);
+            attention_of(l, &g, &names);
+        }
 }
 
 static void all_functions(void **state) {
 #define NAME(name, args) #name,
-    static const char *const names[] = {RLHF__HOT_ROWS(NAME)};
+    static const char *const names[] = {RLHF__HOT_ROWS(NAME) "attn_limited", "attn_run_limited",
+                                        "attn_bwd_limited"};
     levels_all_called(*state, names, sizeof names / sizeof *names);
 }
 
@@ -299,9 +333,8 @@ static int teardown(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(of_lengths),
-        cmocka_unit_test(rotations),
-        cmocka_unit_test(attention),
+        cmocka_unit_test(of_lengths),    cmocka_unit_test(rotations),
+        cmocka_unit_test(attention),     cmocka_unit_test(limited_attention),
         cmocka_unit_test(all_functions),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -1,6 +1,7 @@
 // test_refused.c: calls that a backend must refuse, because of their sizes, flags, shapes or
 // structs.
 #include "kit.h"
+#include <math.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -80,7 +81,7 @@ static void shapes(void **state) {
                     "convert to i32");
         rlhf_ragged r = {.size = sizeof r, .n = 1, .total = 4, .max_q = 4, .max_k = 4, .offset = o};
         r.start = r.kv_base = call_zeros(&k, 1, RLHF_I32);
-        rlhf_attn a = {sizeof(rlhf_attn), 0, 0, 16, 1, RLHF_F32, 16, 16, 16, 0.25};
+        rlhf_attn a = {sizeof(rlhf_attn), 0, 0, 16, 1, RLHF_F32, 16, 16, 16, .scale = 0.25};
         kit_refused(c, c->attention(c->ctx, &a, &r, y, NULL, x, x, x), RLHF_E_INVALID, "no heads");
         a.heads = 1;
         a.dtype = RLHF_I32;
@@ -91,6 +92,19 @@ static void shapes(void **state) {
                     "2 heads of 1");
         a.kv_heads = -1;
         kit_refused(c, c->attention(c->ctx, &a, &r, y, NULL, x, x, x), RLHF_E_INVALID, "-1 heads");
+        a.kv_heads = 1;
+        a.window = -1;
+        kit_refused(c, c->attention(c->ctx, &a, &r, y, NULL, x, x, x), RLHF_E_INVALID, "window -1");
+        a.window = 4;
+        a.causal = 0;
+        kit_refused(c, c->attention(c->ctx, &a, &r, y, NULL, x, x, x), RLHF_E_INVALID,
+                    "a window that is not causal");
+        a.window = 0;
+        const double caps[] = {-1.0, NAN, INFINITY};
+        for (size_t cap = 0; cap < CHECK_COUNT(caps); cap++) {
+            a.softcap = caps[cap];
+            kit_refused(c, c->attention(c->ctx, &a, &r, y, NULL, x, x, x), RLHF_E_INVALID, "a cap");
+        }
         const rlhf_adamw adam = {sizeof(rlhf_adamw), 0, 1e-3, 0.9, 0.999, 1e-8, 0.0, 1.0, 0};
         kit_refused(c, c->adamw(c->ctx, x, y, x, y, 16, &adam), RLHF_E_INVALID, "adamw step 0");
         call_finish(&k);
@@ -213,7 +227,7 @@ static void structs_of_other_sizes(void **state) {
         a.rows = (rlhf_ragged){.size = sizeof a.rows, .n = 1, .total = 4, .max_q = 4, .max_k = 4};
         a.rows.offset = call_ints(&k, offset, 2);
         a.rows.start = a.rows.kv_base = call_zeros(&k, 1, RLHF_I32);
-        a.attn = (rlhf_attn){sizeof(rlhf_attn), 2, 0, 8, 1, RLHF_F32, 16, 16, 16, 0.25};
+        a.attn = (rlhf_attn){sizeof(rlhf_attn), 2, 0, 8, 1, RLHF_F32, 16, 16, 16, .scale = 0.25};
         a.head = (rlhf_lm_head){
             .size = sizeof a.head, .rows = 2, .d = 16, .vocab = 20, .dtype = RLHF_F32};
         a.head.hidden = a.x;

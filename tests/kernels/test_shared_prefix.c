@@ -31,14 +31,52 @@ enum { TOKENS_MOST = 1200 * FAMILIES }; // tokens of an expanded family, times t
 struct shape {
     int32_t heads, head_dim, causal, dtype;
     int32_t kv_heads; // 0: equal to heads
+    int32_t window;   // 0: none
+    double softcap;   // 0: none
 };
 
 static const struct shape shapes[] = {
-    {2, 16, 1, RLHF_F32, 0},  {3, 64, 1, RLHF_F32, 0},  {1, 24, 1, RLHF_F32, 0},
-    {2, 32, 0, RLHF_F32, 0},  {2, 16, 1, RLHF_BF16, 0}, {3, 64, 1, RLHF_BF16, 0},
-    {1, 24, 1, RLHF_BF16, 0}, {2, 64, 0, RLHF_BF16, 0}, {6, 16, 1, RLHF_F32, 2},
-    {7, 16, 1, RLHF_BF16, 1}, {4, 24, 1, RLHF_BF16, 2},
+    {2, 16, 1, RLHF_F32, 0, 0, 0},
+    {3, 64, 1, RLHF_F32, 0, 0, 0},
+    {1, 24, 1, RLHF_F32, 0, 0, 0},
+    {2, 32, 0, RLHF_F32, 0, 0, 0},
+    {2, 16, 1, RLHF_BF16, 0, 0, 0},
+    {3, 64, 1, RLHF_BF16, 0, 0, 0},
+    {1, 24, 1, RLHF_BF16, 0, 0, 0},
+    {2, 64, 0, RLHF_BF16, 0, 0, 0},
+    {6, 16, 1, RLHF_F32, 2, 0, 0},
+    {7, 16, 1, RLHF_BF16, 1, 0, 0},
+    {4, 24, 1, RLHF_BF16, 2, 0, 0},
+    // Windows that end in a prefix or after it. A backend may refuse these.
+    {2, 16, 1, RLHF_F32, 0, 3, 0},
+    {6, 32, 1, RLHF_F32, 2, 40, 1.5},
+    {3, 64, 1, RLHF_F32, 0, 17, 0},
+    {2, 16, 1, RLHF_BF16, 0, 2, 0},
+    {7, 16, 1, RLHF_BF16, 1, 40, 0},
+    {3, 64, 1, RLHF_BF16, 0, 64, 1.5},
+    {1, 24, 1, RLHF_BF16, 0, 130, 0},
 };
+enum { SHAPES = CHECK_COUNT(shapes) };
+
+// The number of the first shapes that the backend supports.
+static size_t supported(const rlhf_compute *c) {
+    size_t n = 0;
+    for (rlhf_status st = RLHF_OK; st == RLHF_OK && n < SHAPES; n += st == RLHF_OK) {
+        const rlhf_attn a = {.size = sizeof a,
+                             .heads = 1,
+                             .head_dim = 16,
+                             .causal = 1,
+                             .dtype = RLHF_F32,
+                             .q_stride = 16,
+                             .kv_stride = 16,
+                             .out_stride = 16,
+                             .window = shapes[n].window,
+                             .softcap = shapes[n].softcap};
+        const rlhf_call call = {.size = sizeof call, .op = RLHF_COMPUTE_OP(attention), .attn = &a};
+        st = c->supports(c->ctx, &call);
+    }
+    return n;
+}
 
 static const struct bound f32_bound = {1e-11, 5e-5}, bf16_bound = {2e-5, 1e-1};
 
@@ -141,13 +179,16 @@ static struct batch *make_batch(struct call *k, const struct shape *s, int compa
                           .kv_stride = (int64_t)width,
                           .out_stride = (int64_t)d,
                           .scale = 1.0 / sqrt((double)s->head_dim),
-                          .kv_heads = s->kv_heads};
+                          .kv_heads = s->kv_heads,
+                          .window = s->window,
+                          .softcap = s->softcap};
     return b;
 }
 
 static void label(struct outputs *out, const char *op, const struct shape *s) {
-    snprintf(out->label, sizeof out->label, "%s %d (%d) x %d %s %s", op, s->heads, s->kv_heads,
-             s->head_dim, s->causal ? "causal" : "full", s->dtype == RLHF_BF16 ? "bf16" : "f32");
+    snprintf(out->label, sizeof out->label, "%s %d (%d) x %d %s %s, window %d, cap %g", op,
+             s->heads, s->kv_heads, s->head_dim, s->causal ? "causal" : "full",
+             s->dtype == RLHF_BF16 ? "bf16" : "f32", s->window, s->softcap);
 }
 
 static void forward(struct call *k, const struct shape *s, struct outputs *out, int compact) {
@@ -364,7 +405,7 @@ static void forward_equals_written_out(void **state) {
     struct kit *k = *state;
     rlhf_compute *backends[] = {k->cpu1, k->cpu2, k->ref};
     for (size_t b = 0; b < CHECK_COUNT(backends); b++) {
-        for (size_t i = 0; i < CHECK_COUNT(shapes); i++) {
+        for (size_t i = 0; i < supported(backends[b]); i++) {
             struct outputs shared, written;
             op_run(backends[b], forward_shared, &shapes[i], FAMILIES, &shared);
             op_run(backends[b], forward_written, &shapes[i], FAMILIES, &written);
@@ -382,7 +423,7 @@ static void cache_equals_written_out(void **state) {
     struct kit *k = *state;
     rlhf_compute *backends[] = {k->cpu1, k->cpu2, k->ref};
     for (size_t b = 0; b < CHECK_COUNT(backends); b++) {
-        for (size_t i = 0; i < CHECK_COUNT(shapes); i++) {
+        for (size_t i = 0; i < supported(backends[b]); i++) {
             if (!shapes[i].causal) continue;
             struct outputs shared, written;
             op_run(backends[b], cached, &shapes[i], FAMILIES, &shared);
@@ -418,7 +459,7 @@ static void backward_equals_written_out(void **state) {
     struct kit *k = *state;
     rlhf_compute *backends[] = {k->cpu1, k->cpu2, k->ref};
     for (size_t b = 0; b < CHECK_COUNT(backends); b++) {
-        for (size_t i = 0; i < CHECK_COUNT(shapes); i++) {
+        for (size_t i = 0; i < supported(backends[b]); i++) {
             if (!shapes[i].causal) continue;
             struct outputs shared, written;
             op_run(backends[b], backward_shared, &shapes[i], FAMILIES, &shared);
@@ -435,7 +476,7 @@ static void backward_equals_written_out(void **state) {
 }
 
 static void match(void **state) {
-    for (size_t i = 0; i < CHECK_COUNT(shapes); i++) {
+    for (size_t i = 0; i < supported(kit_backend(*state, 1)); i++) {
         check_match(*state, forward_shared, &shapes[i], FAMILIES, f32_bound, bf16_bound);
         check_match(*state, backward_shared, &shapes[i], FAMILIES, f32_bound, bf16_bound);
         if (shapes[i].causal)
@@ -446,7 +487,7 @@ static void match(void **state) {
 // A family's bits do not depend on the other families of the call.
 static void company(void **state) {
     struct kit *k = *state;
-    for (size_t i = 0; i < CHECK_COUNT(shapes); i++) {
+    for (size_t i = 0; i < supported(k->cpu2); i++) {
         check_rows(k->cpu2, forward_shared, &shapes[i], FAMILIES);
         check_rows(k->cpu2, backward_shared, &shapes[i], FAMILIES);
         if (shapes[i].causal) check_rows(k->cpu2, cached, &shapes[i], FAMILIES);
@@ -454,7 +495,7 @@ static void company(void **state) {
 }
 
 static void threads(void **state) {
-    for (size_t i = 0; i < CHECK_COUNT(shapes); i++) {
+    for (size_t i = 0; i < supported(kit_backend(*state, 1)); i++) {
         check_threads(*state, forward_shared, &shapes[i], FAMILIES);
         check_threads(*state, backward_shared, &shapes[i], FAMILIES);
         if (shapes[i].causal) check_threads(*state, cached, &shapes[i], FAMILIES);
@@ -502,7 +543,7 @@ static void expect(rlhf_compute *c, rlhf_status got, rlhf_status want, const cha
 static void bad_arguments(void **state) {
     struct kit *all = *state;
     rlhf_compute *backends[] = {all->ref, all->cpu1};
-    const rlhf_attn a = {sizeof(rlhf_attn), 1, 0, 16, 1, RLHF_F32, 16, 16, 16, 0.25};
+    const rlhf_attn a = {sizeof(rlhf_attn), 1, 0, 16, 1, RLHF_F32, 16, 16, 16, .scale = 0.25};
     for (size_t b = 0; b < 2; b++) {
         rlhf_compute *c = backends[b];
         for (size_t i = 0; i < CHECK_COUNT(bads); i++) {
@@ -544,7 +585,7 @@ static void bad_arguments(void **state) {
 static void bad_order(void **state) {
     struct kit *all = *state;
     rlhf_compute *backends[] = {all->ref, all->cpu1};
-    const rlhf_attn a = {sizeof(rlhf_attn), 1, 0, 16, 1, RLHF_F32, 16, 16, 16, 0.25};
+    const rlhf_attn a = {sizeof(rlhf_attn), 1, 0, 16, 1, RLHF_F32, 16, 16, 16, .scale = 0.25};
     const int32_t offset[] = {0, 2, 4, 6}, start[] = {0, 0, 2}, from[] = {0, 0, 0},
                   len[] = {0, 0, 2};
     for (size_t b = 0; b < 2; b++) {

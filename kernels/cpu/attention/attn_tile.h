@@ -23,6 +23,17 @@ enum {
 
 INLINE size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
+// The first key that the query with the keys 0 .. limit-1 up to its own sees.
+INLINE size_t first_key(const struct rlhf__attn_item *it, size_t limit) {
+    return it->window && limit > it->window ? limit - it->window : 0;
+}
+
+// The capped score cap * tanh(s / cap). *bent is the tanh.
+INLINE vf capped(vf s, vf cap, vf *bent) {
+    *bent = vf_tanh(vf_div(s, cap));
+    return vf_mul(cap, *bent);
+}
+
 INLINE vf set1_unit(const char *p) {
     float f;
     memcpy(&f, p, sizeof f);
@@ -83,10 +94,11 @@ INLINE int keys_split(const struct keys *k, size_t j, size_t rows) {
 }
 
 // Load units u .. u+m-1 of keys j .. j+rows-1, transposed, into r. Lanes past `rows` are 0. If
-// `split` is set, these keys begin in k->a and end in k->b, and the address of each key is looked
-// up. Otherwise the keys are adjacent, and src points to key j.
+// `split` is set, the address of each key is looked up, because these keys begin in k->a and end in
+// k->b, or because the first `skip` of them must not be read: their lanes are 0. Otherwise the keys
+// are adjacent, and src points to key j.
 INLINE void load_keys(vf r[VF_LANES], const struct keys *k, const char *src, int split, size_t j,
-                      size_t rows, size_t u, size_t m) {
+                      size_t skip, size_t rows, size_t u, size_t m) {
     const size_t stride = k->stride;
     if (rows == VF_LANES && m == VF_LANES && !split)
         for (size_t i = 0; i < VF_LANES; i++)
@@ -94,7 +106,7 @@ INLINE void load_keys(vf r[VF_LANES], const struct keys *k, const char *src, int
     else
         for (size_t i = 0; i < VF_LANES; i++) {
             r[i] = vf_zero();
-            if (i >= rows) continue;
+            if (i >= rows || (split && i < skip)) continue;
             const float *row =
                 (const void *)((split ? key_at(k, j + i) : src + i * stride) + u * 4);
             r[i] = m == VF_LANES ? vf_load(row) : vf_load_n(row, m);
@@ -103,20 +115,21 @@ INLINE void load_keys(vf r[VF_LANES], const struct keys *k, const char *src, int
 }
 
 // Pack keys: dst[block][unit][KEY_BLOCK] is the transpose of keys j0 .. n-1. A key has `units`
-// units of 32 bits. j0 is a multiple of VF_LANES. The last vector of keys is filled up with zeros.
-// Also issues the prefetches of `ahead`.
+// units of 32 bits. Packing works on whole vectors of keys: in the first and the last vector, the
+// keys before j0 and after n-1 are zeros. Also issues the prefetches of `ahead`.
 static inline void pack_keys(float *dst, const struct keys *k, size_t j0, size_t n, size_t units,
                              struct ahead *ahead) {
     const struct keys keys = *k; // a copy, which the stores below cannot change
-    for (size_t j = j0; j < n; j += VF_LANES) {
+    for (size_t j = j0 / VF_LANES * VF_LANES; j < n; j += VF_LANES) {
+        const size_t skip = j < j0 ? j0 - j : 0;
         float *block = dst + j / KEY_BLOCK * KEY_BLOCK * units + j % KEY_BLOCK;
         size_t rows = n - j < VF_LANES ? n - j : VF_LANES;
         const char *src = key_at(&keys, j);
-        const int split = keys_split(&keys, j, rows);
+        const int split = skip || keys_split(&keys, j, rows);
         for (size_t u = 0; u < units; u += VF_LANES) {
             size_t m = units - u < VF_LANES ? units - u : VF_LANES;
             vf r[VF_LANES];
-            load_keys(r, &keys, src, split, j, rows, u, m);
+            load_keys(r, &keys, src, split, j, skip, rows, u, m);
             ahead_step(ahead);
             for (size_t i = 0; i < m; i++)
                 vf_store(block + (u + i) * KEY_BLOCK, r[i]);
@@ -125,21 +138,22 @@ static inline void pack_keys(float *dst, const struct keys *k, size_t j0, size_t
 }
 
 // s[j] = mul * (q . key j) for one query and keys j0 .. n-1, which are read from memory without
-// packing. j0 is a multiple of VF_LANES. Also issues the prefetches of `ahead`.
+// packing. Writes whole vectors. Also issues the prefetches of `ahead`.
 INLINE void dots_one(float *s, const char *q, const struct keys *k, size_t j0, size_t n,
                      size_t units, float mul, const int pairs, struct ahead *ahead) {
     const struct keys keys = *k; // a copy, which the stores below cannot change
-    for (size_t j = j0; j < n; j += VF_LANES) {
+    for (size_t j = j0 / VF_LANES * VF_LANES; j < n; j += VF_LANES) {
+        const size_t skip = j < j0 ? j0 - j : 0;
         size_t rows = n - j < VF_LANES ? n - j : VF_LANES;
         const char *src = key_at(&keys, j);
-        const int split = keys_split(&keys, j, rows);
+        const int split = skip || keys_split(&keys, j, rows);
         vf acc = vf_zero();
         const unsigned mode = pairs ? vf_flush_on() : 0;
         if (pairs) VF_PIN(acc);
         for (size_t u = 0; u < units; u += VF_LANES) {
             size_t m = units - u < VF_LANES ? units - u : VF_LANES;
             vf r[VF_LANES];
-            load_keys(r, &keys, src, split, j, rows, u, m);
+            load_keys(r, &keys, src, split, j, skip, rows, u, m);
             ahead_step(ahead);
             for (size_t i = 0; i < m; i++) {
                 vf qv = set1_unit(q + (u + i) * 4);
@@ -206,10 +220,12 @@ INLINE void dots_rows(float *s, size_t lds, const char *q, size_t q_stride, cons
     }
 }
 
-// s[r][j] = mul * (q row r . key j) for nr <= TILE_ROWS rows and keys 0 .. n-1. Writes up to the
-// end of the last vector. q_stride is in bytes.
+// s[r][j] = mul * (q row r . key j) for nr <= TILE_ROWS rows and keys j0 .. n-1. Writes from the
+// start of the block of key j0 to the end of the last vector. q_stride is in bytes.
 static inline void dots(float *s, size_t lds, const char *q, size_t q_stride, const float *kt,
-                        size_t n, size_t units, float mul, int pairs, size_t nr) {
+                        size_t j0, size_t n, size_t units, float mul, int pairs, size_t nr) {
+    const size_t before = j0 / KEY_BLOCK * KEY_BLOCK;
+    s += before, kt += before * units, n -= before;
 #define DOTS(pairs, nr) dots_rows(s, lds, q, q_stride, kt, n, units, mul, pairs, nr)
     switch (nr) {
     case 4:

@@ -1,8 +1,9 @@
 // hot_attn_bwd.c: backward attention for one row and the query heads that read one key
 // head. Compiled once per instruction-set level (vec.h).
 //
-// With P = exp(scale q k' - lse) and D = sum(dout * out) per query:
-//   dP = dout v';  dS = scale P (dP - D);  dq = dS k;  dk = dS' q;  dv = P' dout.
+// With P = exp(cap(scale q k') - lse) and D = sum(dout * out) per query:
+//   dP = dout v';  dS = scale P (dP - D) cap';  dq = dS k;  dk = dS' q;  dv = P' dout.
+// cap is the softcap (rlhf_attn) and cap' its derivative, or without one the identity and 1.
 // Each head's queries are processed in chunks of QUERY_CHUNK. The P and dS of a chunk are stored.
 // Then the contributions of the chunk's queries to each key are added, in the order of the queries.
 // All sums are f32. The packed keys and the sums of a shared prefix stay in scratch from row to row
@@ -58,19 +59,37 @@ static float dout_dot_out(const struct bwd *b, const float *dout, size_t t) {
     return vf_hsum(s);
 }
 
-// Turn the scores and dP of one query into P and dS. The query sees keys 0 .. limit-1. After these
-// keys, P is set to 0 up to the end of the vector that contains key limit-1, and dS is set to 0 up
-// to key last-1.
-static void softmax_bwd_row(float *p, float *ds, size_t limit, size_t last, float scale, float lse,
-                            float d) {
-    vf l = vf_set1(lse), dv = vf_set1(d), sc = vf_set1(scale);
-    for (size_t j = 0; j < limit; j += VF_LANES) {
+// Turn the scores and dP of keys j0 .. limit-1 of one query into P and dS. j0 is a multiple of
+// VF_LANES. P and dS are set to 0 in the rest of the vector of key limit-1.
+INLINE void softmax_bwd_keys(const struct rlhf__attn_item *it, float *p, float *ds, size_t j0,
+                             size_t limit, float lse, float d, const int cap) {
+    const vf l = vf_set1(lse), dv = vf_set1(d), sc = vf_set1(it->scale), c = vf_set1(it->softcap);
+    for (size_t j = j0; j < limit; j += VF_LANES) {
         size_t m = limit - j < VF_LANES ? limit - j : VF_LANES;
-        vf e = vf_keep_n(vf_exp(vf_sub(vf_load(p + j), l)), m, vf_zero());
+        vf s = vf_load(p + j), bent = vf_zero();
+        if (cap) s = capped(s, c, &bent);
+        vf e = vf_keep_n(vf_exp(vf_sub(s, l)), m, vf_zero());
         vf g = vf_mul(vf_mul(e, sc), vf_sub(vf_load(ds + j), dv));
+        if (cap) g = vf_mul(g, vf_fnma(bent, bent, vf_set1(1.0f)));
         vf_store(p + j, e);
         vf_store(ds + j, vf_keep_n(g, m, vf_zero()));
     }
+}
+
+// Turn the scores and dP of one query into P and dS. The query sees keys first .. limit-1. Around
+// these keys, P is set to 0 in the rest of the vectors of key `first` and key limit-1, and dS is
+// set to 0 from key `from` to key last-1.
+static void softmax_bwd_row(const struct rlhf__attn_item *it, float *p, float *ds, size_t from,
+                            size_t first, size_t limit, size_t last, float lse, float d) {
+    const size_t begin = first / VF_LANES * VF_LANES;
+    if (it->softcap > 0.0f)
+        softmax_bwd_keys(it, p, ds, begin, limit, lse, d, 1);
+    else
+        softmax_bwd_keys(it, p, ds, begin, limit, lse, d, 0);
+    for (size_t j = from / VF_LANES * VF_LANES; j < begin; j += VF_LANES)
+        vf_store(ds + j, vf_zero());
+    for (size_t j = begin; j < first; j++)
+        p[j] = ds[j] = 0.0f;
     for (size_t j = round_up(limit, VF_LANES); j < last; j += VF_LANES)
         vf_store(ds + j, vf_zero());
 }
@@ -80,20 +99,21 @@ static void query_rows(const struct bwd *b, size_t t, size_t row0, size_t nr) {
     const struct rlhf__attn_item *it = b->it;
     size_t qs = (size_t)it->q_stride * b->es, os = (size_t)it->out_stride * b->es;
     size_t last = it->causal ? it->start + t + nr : it->nk;
+    size_t from = it->causal ? first_key(it, it->start + t + 1) : 0;
     float *p = b->p + row0 * b->lds, *ds = b->ds + row0 * b->lds;
     int pairs = b->es == 2;
-    dots(p, b->lds, (const char *)it->q + t * qs + b->head, qs, b->kt, last, b->units, it->scale,
-         pairs, nr);
-    dots(ds, b->lds, (const char *)it->dout + t * os + b->head, os, b->vt, last, b->units, 1.0f,
-         pairs, nr);
+    dots(p, b->lds, (const char *)it->q + t * qs + b->head, qs, b->kt, from, last, b->units,
+         it->scale, pairs, nr);
+    dots(ds, b->lds, (const char *)it->dout + t * os + b->head, os, b->vt, from, last, b->units,
+         1.0f, pairs, nr);
     for (size_t r = 0; r < nr; r++) {
         float d = dout_dot_out(b, b->dout + (row0 + r) * b->width, t + r);
-        softmax_bwd_row(p + r * b->lds, ds + r * b->lds,
-                        it->causal ? it->start + t + r + 1 : it->nk, last, it->scale,
-                        b->lse[(t + r) * (size_t)it->lse_stride], d);
+        size_t limit = it->causal ? it->start + t + r + 1 : it->nk;
+        softmax_bwd_row(it, p + r * b->lds, ds + r * b->lds, from, first_key(it, limit), limit,
+                        last, b->lse[(t + r) * (size_t)it->lse_stride], d);
     }
-    axpys(b->dq, b->width, (struct weights){ds, b->lds, 1}, b->k, 0, b->width, b->width, 0, last, 0,
-          nr);
+    axpys(b->dq, b->width, (struct weights){ds, b->lds, 1}, b->k, 0, b->width, b->width, from, last,
+          0, nr);
     for (size_t r = 0; r < nr; r++)
         narrow_row((char *)it->dq + (t + r) * qs + b->head, pairs, b->dq + r * b->width, b->hd,
                    vf_set1(1.0f));
@@ -101,19 +121,22 @@ static void query_rows(const struct bwd *b, size_t t, size_t row0, size_t nr) {
 
 // For every key that a query of the chunk q0 .. q0+nq-1 sees, add the chunk's contribution to dk
 // and dv. Keys are processed in tiles of TILE_ROWS, and a query may see only a part of a tile. For
-// the other keys of that tile, P and dS are 0: softmax_bwd_row has set them to 0 up to the end of
-// the vector of the last key that the query sees. No tile extends past that vector, because
+// the other keys of that tile, P and dS are 0: softmax_bwd_row has set them to 0 in the vectors of
+// the first and the last key that the query sees. No tile extends past these vectors, because
 // TILE_ROWS divides VF_LANES.
 static void key_rows(const struct bwd *b, size_t q0, size_t nq) {
     const struct rlhf__attn_item *it = b->it;
     size_t first = it->start + q0, keys = it->causal ? first + nq : it->nk;
-    for (size_t j = 0; j < keys; j += TILE_ROWS) {
+    size_t seen = it->causal ? first_key(it, first + 1) / TILE_ROWS * TILE_ROWS : 0;
+    for (size_t j = seen; j < keys; j += TILE_ROWS) {
         size_t nr = keys - j < TILE_ROWS ? keys - j : TILE_ROWS;
-        size_t from = it->causal && j > first ? j - first : 0;
+        size_t from = it->causal && j > first ? j - first : 0, to = nq;
+        if (it->window && j + nr - 1 + it->window < first + nq)
+            to = j + nr - 1 + it->window - first;
         axpys(b->dk + j * b->width, b->width, (struct weights){b->ds + j, 1, b->lds}, b->q, 0,
-              b->width, b->width, from, nq, 1, nr);
+              b->width, b->width, from, to, 1, nr);
         axpys(b->dv + j * b->width, b->width, (struct weights){b->p + j, 1, b->lds}, b->dout, 0,
-              b->width, b->width, from, nq, 1, nr);
+              b->width, b->width, from, to, 1, nr);
     }
 }
 

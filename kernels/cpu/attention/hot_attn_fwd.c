@@ -3,7 +3,7 @@
 // Compiled once per instruction-set level (vec.h).
 //
 // The steps for each query:
-//   - compute all scores, keys in order, one lane per key
+//   - compute all scores, keys in order, one lane per key, and cap them
 //   - find their maximum
 //   - compute the exponentials, and their sum over lanes in key order
 //   - add up the values, weighted with the exponentials, keys in order, one lane per channel
@@ -16,18 +16,28 @@
 #include <math.h>
 #include <rlhf/exact.h>
 
-// Replaces the scores s[0..limit) with exponentials, and writes zeros from `limit` to the end of
-// the vector. Returns the sum of the exponentials.
-static float softmax_row(float *s, size_t limit, float *max) {
+// Caps the scores s[from..limit), and others in their vectors.
+static void cap_row(float *s, size_t from, size_t limit, float softcap) {
+    vf bent, cap = vf_set1(softcap);
+    for (size_t j = from / VF_LANES * VF_LANES; j < limit; j += VF_LANES)
+        vf_store(s + j, capped(vf_load(s + j), cap, &bent));
+}
+
+// Replaces the scores s[from..limit) with exponentials, and writes zeros into the rest of the first
+// and of the last vector. Returns the sum of the exponentials.
+static float softmax_row(float *s, size_t from, size_t limit, float *max) {
     const vf none = vf_set1(-INFINITY);
+    const size_t first = from / VF_LANES * VF_LANES;
     size_t last = (limit - 1) / VF_LANES * VF_LANES; // the vector with the last key
+    for (size_t j = first; j < from; j++)
+        s[j] = -INFINITY;
     vf tail = vf_keep_n(vf_load(s + last), limit - last, none), m = tail;
-    for (size_t j = 0; j < last; j += VF_LANES)
+    for (size_t j = first; j < last; j += VF_LANES)
         m = vf_max(m, vf_load(s + j));
     *max = vf_hmax(m);
     m = vf_set1(*max);
     vf sum = vf_zero();
-    for (size_t j = 0; j < last; j += VF_LANES) {
+    for (size_t j = first; j < last; j += VF_LANES) {
         vf p = vf_exp(vf_sub(vf_load(s + j), m));
         vf_store(s + j, p);
         sum = vf_add(sum, p);
@@ -44,21 +54,26 @@ struct values {
     int bf16;
 };
 
-// Prepares the values. Rows of values that consist of whole vectors are used in place if they are
-// f32, or if they are bf16 and there are fewer than TILE_ROWS queries. (bf16 values are then
-// widened while they are read.) All other values are copied to scratch as f32 rows.
-static struct values values_of(const struct rlhf__attn_item *it, float *scratch) {
+// Prepares the values from key `first` on. Rows of values that consist of whole vectors are used in
+// place if they are f32, or if they are bf16 and there are fewer than TILE_ROWS queries. (bf16
+// values are then widened while they are read.) All other values are copied to scratch as f32 rows.
+static struct values values_of(const struct rlhf__attn_item *it, size_t first, float *scratch) {
     size_t hd = (size_t)it->head_dim, width = round_up(hd, VF_LANES), ld = (size_t)it->kv_stride;
+    size_t np = it->np, at = first < np ? first : np, own = first - at;
     int bf16 = it->dtype == RLHF_BF16, whole = hd == width;
+    size_t row = ld * (bf16 ? 2 : 4);
     if (whole && (!bf16 || it->nq < TILE_ROWS))
         return (struct values){it->pv, it->v, it->np, ld, width, bf16};
-    widen_rows(scratch, width, it->pv, bf16, ld, it->np, hd);
-    widen_rows(scratch + it->np * width, width, it->v, bf16, ld, it->nk - it->np, hd);
+    if (at < np)
+        widen_rows(scratch + at * width, width, (const char *)it->pv + at * row, bf16, ld, np - at,
+                   hd);
+    widen_rows(scratch + (np + own) * width, width, (const char *)it->v + own * row, bf16, ld,
+               it->nk - np - own, hd);
     return (struct values){NULL, scratch, 0, width, width, 0};
 }
 
 // The queries that are processed together: either one head's queries at consecutive tokens, or the
-// queries of consecutive heads at one token. Query r sees keys 0 .. limit + r * grow - 1.
+// queries of consecutive heads at one token. Query r sees keys first_of(r) .. limit + r * grow - 1.
 struct tile {
     const char *q;
     char *out;
@@ -68,24 +83,60 @@ struct tile {
     size_t n, limit, grow;   // n <= TILE_ROWS
 };
 
-// Compute the sum of weights * values over keys j0 .. j1-1. If j0 is 0, the sum replaces the old
-// contents of o[nr][width], otherwise it is added to them. The values of these keys must either all
-// be in val->a or all be in val->b.
+// Compute the sum of weights * values over keys j0 .. j1-1. With `add`, the sum is added to the old
+// contents of o[nr][width], otherwise it replaces them. The values of these keys must either all be
+// in val->a or all be in val->b.
 static void mix_keys(float *o, const struct values *val, const float *s, size_t lds, size_t j0,
-                     size_t j1, size_t nr) {
+                     size_t j1, int add, size_t nr) {
     const int in_a = j0 < val->na;
     const size_t base = in_a ? 0 : val->na;
     axpys(o, val->width, (struct weights){s + base, lds, 1}, in_a ? val->a : val->b, val->bf16,
-          val->ld, val->width, j0 - base, j1 - base, j0 > 0, nr);
+          val->ld, val->width, j0 - base, j1 - base, add, nr);
+}
+
+// The first key that query r of the tile sees.
+static size_t first_of(const struct rlhf__attn_item *it, const struct tile *q, size_t r) {
+    return first_key(it, q->limit + r * q->grow);
+}
+
+// o[nr][width] += sum of weights * values over keys j0 .. j1-1; nothing if j0 >= j1.
+static void mix_more(float *o, const struct values *val, const float *s, size_t lds, size_t j0,
+                     size_t j1, size_t nr) {
+    const size_t cut = j1 < val->na   ? j1
+                       : j0 > val->na ? j0
+                                      : val->na; // the end of those in val->a
+    if (j0 < cut) mix_keys(o, val, s, lds, j0, cut, 1, nr);
+    if (cut < j1) mix_keys(o, val, s, lds, cut, j1, 1, nr);
+}
+
+// The same as mix() if some queries do not see the first keys. The keys that all queries see are
+// added to all sums together. Before them come those that only the first queries see, after them
+// those that only the last queries see.
+static void mix_window(const struct rlhf__attn_item *it, float *o, const struct values *val,
+                       const float *s, size_t lds, const struct tile *q) {
+    const size_t all = first_of(it, q, q->n - 1), from = all < q->limit ? all : q->limit;
+    memset(o, 0, q->n * val->width * sizeof *o);
+    for (size_t r = 0; r < q->n; r++)
+        mix_more(o + r * val->width, val, s + r * lds, lds, first_of(it, q, r), from, 1);
+    mix_more(o, val, s, lds, from, q->limit, q->n);
+    for (size_t r = 1; q->grow && r < q->n; r++) {
+        const size_t first = first_of(it, q, r);
+        mix_more(o + r * val->width, val, s + r * lds, lds, first < q->limit ? q->limit : first,
+                 q->limit + r * q->grow, 1);
+    }
 }
 
 // o[n][width] = sum of weights * values, keys in order.
-static void mix(float *o, const struct values *val, const float *s, size_t lds,
-                const struct tile *q) {
-    if (val->na) mix_keys(o, val, s, lds, 0, val->na, q->n);
-    mix_keys(o, val, s, lds, val->na, q->limit, q->n);
+static void mix(const struct rlhf__attn_item *it, float *o, const struct values *val,
+                const float *s, size_t lds, const struct tile *q) {
+    if (first_of(it, q, q->n - 1)) {
+        mix_window(it, o, val, s, lds, q);
+        return;
+    }
+    if (val->na) mix_keys(o, val, s, lds, 0, val->na, 0, q->n);
+    mix_keys(o, val, s, lds, val->na, q->limit, val->na > 0, q->n);
     for (size_t r = 1; q->grow && r < q->n; r++)
-        mix_keys(o + r * val->width, val, s + r * lds, lds, q->limit, q->limit + r * q->grow, 1);
+        mix_keys(o + r * val->width, val, s + r * lds, lds, q->limit, q->limit + r * q->grow, 1, 1);
 }
 
 // Scores of one query with keys j0 .. n-1, which are read directly from memory.
@@ -107,12 +158,13 @@ static void scores(const struct rlhf__attn_item *it, float *s, size_t lds, const
     size_t es = pairs ? 2 : 4, units = (size_t)it->head_dim * es / 4;
     struct keys keys = {it->pk, it->k, it->np, (size_t)it->kv_stride * es};
     if (kt)
-        dots(s, lds, q->q, q->q_step, kt, q->limit + (q->n - 1) * q->grow, units, it->scale, pairs,
-             q->n);
+        dots(s, lds, q->q, q->q_step, kt, first_of(it, q, 0), q->limit + (q->n - 1) * q->grow,
+             units, it->scale, pairs, q->n);
     for (size_t r = 0; r < q->n; r++) {
-        size_t limit = q->limit + r * q->grow;
-        if (!kt) dots_row(it, s + r * lds, q->q + r * q->q_step, &keys, 0, limit, ahead);
-        sum[r] = softmax_row(s + r * lds, limit, &max[r]);
+        size_t limit = q->limit + r * q->grow, first = first_of(it, q, r);
+        if (!kt) dots_row(it, s + r * lds, q->q + r * q->q_step, &keys, first, limit, ahead);
+        if (it->softcap > 0.0f) cap_row(s + r * lds, first, limit, it->softcap);
+        sum[r] = softmax_row(s + r * lds, first, limit, &max[r]);
     }
 }
 
@@ -134,7 +186,7 @@ static void do_tile(const struct rlhf__attn_item *it, const struct work *w,
                     const struct values *val, const struct tile *q, struct ahead *ahead) {
     float sum[TILE_ROWS], max[TILE_ROWS];
     scores(it, w->s, w->lds, w->kt, q, ahead, sum, max);
-    mix(w->o, val, w->s, w->lds, q);
+    mix(it, w->o, val, w->s, w->lds, q);
     for (size_t r = 0; r < q->n; r++)
         put_query(it, q, r, w->o + r * val->width, sum[r], max[r]);
 }
@@ -199,9 +251,10 @@ void RLHF__HOT(attn)(const struct rlhf__attn_item *it) {
     struct ahead ahead = {it->ahead_k, it->ahead_v, it->ahead_bytes / 64,
                           it->ahead_bytes / 64 / steps + 1};
     struct keys keys = {it->pk, it->k, it->np, (size_t)it->kv_stride * es};
-    struct values val = values_of(it, w.o + TILE_ROWS * width);
+    const size_t first = it->causal ? first_key(it, it->start + 1) : 0;
+    struct values val = values_of(it, first, w.o + TILE_ROWS * width);
     if (it->group > 1 || it->nq >= TILE_ROWS)
-        pack_keys(w.kt, &keys, 0, it->nk, units, &ahead);
+        pack_keys(w.kt, &keys, first, it->nk, units, &ahead);
     else
         w.kt = NULL;
     if (it->nq >= TILE_ROWS || it->group == 1)
@@ -226,18 +279,19 @@ static void run_tile(const struct rlhf__attn_run *run, const struct work *w, str
     q.q_step = (size_t)it->q_stride * es;
     q.out_step = (size_t)it->out_stride * es;
     q.lse_step = (size_t)it->lse_stride;
-    dots(w->s, w->lds, q.q, q.q_step, w->kt, packed, hd * es / 4, it->scale, bf16, n);
+    dots(w->s, w->lds, q.q, q.q_step, w->kt, 0, packed, hd * es / 4, it->scale, bf16, n);
     for (size_t r = 0; r < n; r++) {
         size_t nk = (size_t)run->start[t + r] + 1, own = (size_t)run->base[t + r] * ks;
         struct keys keys = {it->pk, (const char *)it->k + own, np, ks};
         dots_row(it, w->s + r * w->lds, q.q + r * q.q_step, &keys, packed, nk, &none);
-        sum[r] = softmax_row(w->s + r * w->lds, nk, &max[r]);
+        if (it->softcap > 0.0f) cap_row(w->s + r * w->lds, 0, nk, it->softcap);
+        sum[r] = softmax_row(w->s + r * w->lds, 0, nk, &max[r]);
     }
-    mix_keys(w->o, &val, w->s, w->lds, 0, np, n);
+    mix_keys(w->o, &val, w->s, w->lds, 0, np, 0, n);
     for (size_t r = 0; r < n; r++) {
         val.b = (const char *)it->v + (size_t)run->base[t + r] * ks;
         mix_keys(w->o + r * hd, &val, w->s + r * w->lds, w->lds, np, (size_t)run->start[t + r] + 1,
-                 1);
+                 1, 1);
         put_query(it, &q, r, w->o + r * hd, sum[r], max[r]);
     }
 }

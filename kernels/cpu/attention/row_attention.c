@@ -8,11 +8,12 @@
 #include "machine/table.h"
 #include "ragged.h"
 
+#include <float.h>
 #include <omp.h>
 
 // The widest head that machine/hot.h supports and that tests/kernels cover. Wider heads are
 // refused. The size of scratch memory depends on the actual width.
-enum { HEAD_DIM_MAX = 128 };
+enum { HEAD_DIM_MAX = 512 };
 enum { LANES_MAX = 16, KEY_BLOCK_MAX = 64, ROWS_MAX = 8, CHUNK_MAX = 64 };
 
 // Thresholds and their gains. Measured on 1 thread of an Intel Xeon with AMX: 32 rows, 12 heads of
@@ -68,7 +69,21 @@ static rlhf_status read_geometry(struct rlhf__cpu *cpu, const char *op, rlhf_att
                               "divided by the number of heads), supported are multiples of 8 up to "
                               "%d; the backend 'reference' is slow but supports every width",
                               op, a->head_dim, HEAD_DIM_MAX);
+    if (a->window < 0 || (a->window && !a->causal))
+        return rlhf__cpu_fail(cpu, RLHF_E_INVALID,
+                              "%s: window is %d with causal %d, must be 0, or positive with causal",
+                              op, a->window, a->causal);
+    if (!(a->softcap >= 0.0 && a->softcap <= (double)FLT_MAX))
+        return rlhf__cpu_fail(cpu, RLHF_E_INVALID,
+                              "%s: softcap is %g, must be 0 or positive and finite", op,
+                              a->softcap);
     return RLHF_OK;
+}
+
+// The first key that a query at this position sees.
+static size_t first_key(const rlhf_attn *a, size_t pos) {
+    const size_t window = (size_t)a->window;
+    return window && pos + 1 > window ? pos + 1 - window : 0;
 }
 
 // A piece of the work: query heads h .. h+group-1, which all read one key head. The piece covers
@@ -127,8 +142,33 @@ static struct rlhf__attn_item item_of(const rlhf_attn *a, const rlhf_ragged *r, 
         .causal = a->causal,
         .dtype = a->dtype,
         .scale = (float)a->scale,
+        .window = (uint32_t)a->window,
+        .softcap = (float)a->softcap,
     };
     return it;
+}
+
+// Removes the keys that no query of the item sees, as many whole vectors of them as there are. Each
+// remaining key stays in its lane, so the bits are the same.
+static void leave_out(struct rlhf__attn_item *it, const rlhf_attn *a, size_t es) {
+    const size_t n = first_key(a, it->start) / LANES_MAX * LANES_MAX;
+    const size_t prefix = n < it->np ? n : it->np, row = (size_t)a->kv_stride * es;
+    if (!n) return;
+    if (prefix) {
+        it->pk = (const char *)it->pk + prefix * row;
+        it->pv = (const char *)it->pv + prefix * row;
+    }
+    it->k = (const char *)it->k + (n - prefix) * row;
+    it->v = (const char *)it->v + (n - prefix) * row;
+    it->np -= (uint32_t)prefix;
+    it->nk -= (uint32_t)n;
+    it->start -= (uint32_t)n;
+}
+
+// The largest number of keys that a forward item of the call has after leave_out.
+static uint32_t forward_keys(const rlhf_attn *a, const rlhf_ragged *r) {
+    const uint64_t most = (uint64_t)r->max_q + (uint64_t)a->window + LANES_MAX;
+    return a->window && most < r->max_k ? (uint32_t)most : r->max_k;
 }
 
 // Sets the distances from this item's rows to the rows of the next item, which are prefetched. The
@@ -174,8 +214,11 @@ static void look_ahead(struct rlhf__attn_item *it, const rlhf_attn *a, const rlh
     struct rlhf__row row = rlhf__cpu_row(r, p.i), next = rlhf__cpu_row(r, p.i + 1);
     int other = next.np && !(row.np && row.p0 == next.p0);
     size_t stride = (size_t)a->kv_stride * es, heads = (size_t)a->heads;
-    size_t bytes = (other ? next.np : next.nk - next.np) * stride;
-    size_t from = (other ? next.p0 : next.k0) * stride + bytes * p.h / heads;
+    size_t keys = other ? next.np : next.nk - next.np, first = first_key(a, next.start);
+    size_t out = other || first < next.np ? (other ? first : 0) : first - next.np;
+    if (out > keys) out = keys;
+    size_t bytes = (keys - out) * stride;
+    size_t from = ((other ? next.p0 : next.k0) + out) * stride + bytes * p.h / heads;
     it->ahead_k = rlhf__cpu_mem(rlhf_dev_at(k, from));
     it->ahead_v = rlhf__cpu_mem(rlhf_dev_at(v, from));
     it->ahead_bytes = bytes * p.group / heads;
@@ -202,6 +245,7 @@ static void forward_item(struct rlhf__cpu *cpu, const struct fwd *f, struct piec
     size_t es = rlhf_dtype_size(a->dtype);
     struct rlhf__attn_item it = item_of(a, f->r, p, es, f->q, f->k, f->v, f->lse);
     if (!it.nq) return;
+    leave_out(&it, a, es);
     if (it.nq <= FEW_QUERIES)
         look_ahead(&it, a, f->r, p, es, f->k, f->v);
     else
@@ -232,14 +276,16 @@ static void forward_run(struct rlhf__cpu *cpu, const struct fwd *f, struct piece
 }
 
 // Finds the runs and returns their number. Run n is rows first[n] .. first[n+1]-1. `first` must
-// have room for r->n + 1 numbers.
-static uint32_t find_runs(const rlhf_ragged *r, uint32_t *first) {
+// have room for r->n + 1 numbers. A row that does not see all of its keys is alone.
+static uint32_t find_runs(const rlhf_attn *a, const rlhf_ragged *r, uint32_t *first) {
     uint32_t runs = 0;
     for (uint32_t i = 0; i < r->n; i++) {
         struct rlhf__row row = rlhf__cpu_row(r, i);
-        if (runs && row.np >= RUN_PREFIX && row.nq == 1 && i - first[runs - 1] < RUN_ROWS) {
+        if (runs && row.np >= RUN_PREFIX && row.nq == 1 && !first_key(a, row.start) &&
+            i - first[runs - 1] < RUN_ROWS) {
             struct rlhf__row head = rlhf__cpu_row(r, first[runs - 1]);
-            if (head.np == row.np && head.p0 == row.p0 && head.nq == 1) continue;
+            if (head.np == row.np && head.p0 == row.p0 && head.nq == 1 && !first_key(a, head.start))
+                continue;
         }
         first[runs++] = i;
     }
@@ -259,7 +305,7 @@ static rlhf_status forward_runs(struct rlhf__cpu *cpu, struct fwd *f, float *ws,
     void *ws_first = NULL;
     RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_ATTN_RUNS, runs_bytes(f->r), &ws_first));
     uint32_t *first = ws_first;
-    uint32_t runs = find_runs(f->r, first);
+    uint32_t runs = find_runs(f->a, f->r, first);
     f->cut = cut_of(f->a, runs, cpu->threads);
     int64_t count = (int64_t)(runs * f->cut.a_row);
     int threads = count > 1 ? cpu->threads : 1;
@@ -286,14 +332,13 @@ static rlhf_status attention(void *ctx, const rlhf_attn *attn, const rlhf_ragged
     rlhf_ragged own_rows;
     RLHF_TRY(read_geometry(cpu, "attention", &own_attn, attn));
     RLHF_TRY(rlhf__cpu_read_ragged(cpu, "attention", &own_rows, rows));
-    if (!own_rows.n) return RLHF_OK; // the caller asks for the geometry; allocate no workspace
     const rlhf_attn *a = &own_attn;
     const rlhf_ragged *r = &own_rows;
     struct fwd f = {a, r, out, lse, q, k, v, cut_of(a, r->n, cpu->threads)};
     float *ws;
     size_t stride;
-    RLHF_TRY(scratch(cpu, RLHF__WS_ATTN, rlhf__attn_scratch(r->max_q, r->max_k, a->head_dim), &ws,
-                     &stride));
+    RLHF_TRY(scratch(cpu, RLHF__WS_ATTN,
+                     rlhf__attn_scratch(r->max_q, forward_keys(a, r), a->head_dim), &ws, &stride));
     if (has_runs(a, r)) return forward_runs(cpu, &f, ws, stride);
     int64_t count = (int64_t)(r->n * f.cut.a_row);
     int threads = count > 1 ? cpu->threads : 1;
@@ -414,12 +459,26 @@ void rlhf__cpu_needs_attention(struct rlhf__cpu *cpu, const rlhf_call *c,
         rlhf__cpu_need(n, RLHF__WS_ATTN_BWD, scratch_bytes(cpu, floats));
         return;
     }
-    const size_t floats = rlhf__attn_scratch(r.max_q, r.max_k, a.head_dim);
+    const size_t floats = rlhf__attn_scratch(r.max_q, forward_keys(&a, &r), a.head_dim);
     rlhf__cpu_need(n, RLHF__WS_ATTN, scratch_bytes(cpu, floats));
     if (has_runs(&a, &r)) rlhf__cpu_need(n, RLHF__WS_ATTN_RUNS, runs_bytes(&r));
 }
 
+static rlhf_status supports(void *ctx, const rlhf_call *from) {
+    struct rlhf__cpu *cpu = ctx;
+    rlhf_call call;
+    rlhf_attn a;
+    RLHF_TRY(rlhf__cpu_copy_in(cpu, "supports", &call, sizeof call, from,
+                               RLHF_SIZE_TO(rlhf_call, tensors)));
+    if (call.op == RLHF_COMPUTE_OP(attention))
+        return read_geometry(cpu, "attention", &a, call.attn);
+    if (call.op == RLHF_COMPUTE_OP(attention_bwd))
+        return read_geometry(cpu, "attention_bwd", &a, call.attn);
+    return RLHF_OK;
+}
+
 void rlhf__cpu_fill_attention(rlhf_compute *t) {
+    t->supports = supports;
     t->attention = attention;
     t->attention_bwd = attention_bwd;
 }

@@ -34,9 +34,10 @@ enum rlhf__isa {
 // the prefix, at the shared head. Strides are in elements.
 //
 // The first np of the nk keys are the prefix. They are in pk and pv; the later keys are in k and v,
-// which begin with key np. Query t sees keys 0 .. start + t if `causal` is set, otherwise all nk
-// keys. lse has the stride lse_stride; it may be NULL in forward. dtype is enum rlhf_dtype.
-// head_dim is a multiple of 8, at most 128.
+// which begin with key np. Query t sees keys 0 .. start + t if `causal` is set, with a window the
+// last `window` of these, otherwise all nk keys. Keys before the first one that query 0 sees are
+// not read in forward. lse has the stride lse_stride; it may be NULL in forward. dtype is enum
+// rlhf_dtype. head_dim is a multiple of 8, at most 512. softcap is that of rlhf_attn.
 //
 // Backward with a shared prefix: one thread processes the prefix row and then the rows that share
 // it, with the same scratch and the same `room`. The prefix row has sum_on set, so its packed keys
@@ -57,16 +58,17 @@ struct rlhf__attn_item {
                                        // probable next item; next_q 0: no prefetch
     int64_t q_stride, kv_stride, out_stride, lse_stride;
     uint32_t nq, nk, np, start;
-    uint32_t room; // backward: largest nk of the rows that share scratch
+    uint32_t room;   // backward: largest nk of the rows that share scratch
+    uint32_t window; // 0: none
     int32_t head_dim, group, causal, dtype, sum_on, sum_out;
-    float scale;
+    float scale, softcap; // softcap 0: none
 };
 
 // A run: nq consecutive rows that have one query each and share a prefix. `it` selects the heads to
 // compute; it.head_dim must be a multiple of 16. In `it`, q, out and lse point to the first row, k
 // and v point to key 0 of the whole cache, and nk is the largest number of keys. The members start,
-// causal, ahead_* and next_* of `it` are not read. Row t has start[t] + 1 keys. Its keys after the
-// prefix start at key base[t] of k and v.
+// causal, ahead_* and next_* of `it` are not read. Row t has start[t] + 1 keys, and all of them are
+// in the window. Its keys after the prefix start at key base[t] of k and v.
 struct rlhf__attn_run {
     struct rlhf__attn_item it;
     const int32_t *start, *base;

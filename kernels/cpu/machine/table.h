@@ -22,7 +22,7 @@ void rlhf__cpu_fill_embed(rlhf_compute *t);       // embed, embed_bwd
 void rlhf__cpu_fill_norm(rlhf_compute *t);        // norm, rms_norm, and their backward passes
 void rlhf__cpu_fill_rope(rlhf_compute *t);        // rope, rope_bwd
 void rlhf__cpu_fill_move(rlhf_compute *t);        // gather, scatter_add, pool, pool_bwd, kv_store
-void rlhf__cpu_fill_attention(rlhf_compute *t);   // attention, attention_bwd
+void rlhf__cpu_fill_attention(rlhf_compute *t);   // attention, attention_bwd, supports
 void rlhf__cpu_fill_lm_head(rlhf_compute *t);     // lm_head, lm_head_bwd
 void rlhf__cpu_fill_lm_sample(rlhf_compute *t);   // lm_sample
 void rlhf__cpu_fill_optim(rlhf_compute *t);       // sumsq, adamw

@@ -36,6 +36,16 @@ static rlhf_status read_geometry(struct rlhf__cuda *cu, const char *op, rlhf_att
             "out %lld",
             op, own->heads, own->kv_heads, own->head_dim, (long long)own->q_stride,
             (long long)own->kv_stride, (long long)own->out_stride);
+    if (own->window)
+        return rlhf__cuda_fail(cu, RLHF_E_UNSUPPORTED,
+                               "%s: window is %d, supported is 0; the backends 'cpu' and "
+                               "'reference' support windows",
+                               op, own->window);
+    if (own->softcap != 0.0)
+        return rlhf__cuda_fail(cu, RLHF_E_UNSUPPORTED,
+                               "%s: softcap is %g, supported is 0; the backends 'cpu' and "
+                               "'reference' support caps",
+                               op, own->softcap);
     return RLHF_OK;
 }
 
@@ -150,7 +160,21 @@ void rlhf__cuda_needs_attention(struct rlhf__cuda *cu, const rlhf_call *c,
         rlhf__cuda_need(n, RLHF__CUDA_WS_ATTN, rlhf__cuda_attention_bf16_bytes(&a));
 }
 
+static rlhf_status supports(void *ctx, const rlhf_call *from) {
+    struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
+    rlhf_call call;
+    rlhf_attn own;
+    RLHF_TRY(rlhf__cuda_copy_in(cu, "supports", &call, sizeof call, from,
+                                RLHF_SIZE_TO(rlhf_call, tensors)));
+    if (call.op == RLHF_COMPUTE_OP(attention))
+        return read_geometry(cu, "attention", &own, call.attn);
+    if (call.op == RLHF_COMPUTE_OP(attention_bwd))
+        return read_geometry(cu, "attention_bwd", &own, call.attn);
+    return RLHF_OK;
+}
+
 void rlhf__cuda_fill_attention(rlhf_compute *t) {
+    t->supports = supports;
     t->attention = attention;
     t->attention_bwd = attention_bwd;
 }

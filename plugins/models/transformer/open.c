@@ -41,8 +41,8 @@ static const char *lacking(const rlhf_compute *c, const struct rlhf_tf_arch *a, 
     return NULL;
 }
 
-// Calls attention without rows, so that the backend refuses a geometry that it does not support
-// before the first forward.
+// Asks the backend, so that it refuses a geometry that it does not support before the first
+// forward.
 static rlhf_status check_geometry(const struct rlhf_tf_arch *a, const rlhf_model_open *o) {
     const rlhf_compute *c = o->compute;
     const int64_t width = (int64_t)a->n_head * a->head_dim;
@@ -57,13 +57,12 @@ static rlhf_status check_geometry(const struct rlhf_tf_arch *a, const rlhf_model
                             .kv_stride = width + 2 * kv_width,
                             .out_stride = width,
                             .scale = a->attn_scale};
-    rlhf_dev none = NULL;
-    RLHF_TRY(c->alloc(c->ctx, sizeof(int32_t), &none));
-    const rlhf_ragged rows = {.size = sizeof rows, .offset = none, .start = none, .kv_base = none};
-    rlhf_status st = c->zero(c->ctx, none, sizeof(int32_t));
-    if (st == RLHF_OK) st = c->attention(c->ctx, &attn, &rows, none, NULL, none, none, none);
-    c->release(c->ctx, none);
-    return st;
+    const uint32_t forward = RLHF_COMPUTE_OP(attention), backward = RLHF_COMPUTE_OP(attention_bwd);
+    rlhf_call call = {.size = sizeof call, .op = forward, .dtype = o->dtype, .attn = &attn};
+    if (!RLHF_COMPUTE_HAS(c, supports)) return RLHF_OK;
+    RLHF_TRY(c->supports(c->ctx, &call));
+    call.op = backward;
+    return o->trainable ? c->supports(c->ctx, &call) : RLHF_OK;
 }
 
 rlhf_status rlhf__tf_open_check(struct rlhf__tf *m, const rlhf_model_open *o) {

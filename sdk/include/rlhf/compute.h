@@ -35,7 +35,7 @@
 #include "plugin.h"
 
 #define RLHF_COMPUTE_MAJOR 0 // model.h and compute.h: exact match until this contract is frozen
-#define RLHF_COMPUTE_MINOR 11
+#define RLHF_COMPUTE_MINOR 12
 
 enum rlhf_dtype { RLHF_F32 = 1, RLHF_BF16 = 2, RLHF_I32 = 3 };
 
@@ -71,8 +71,9 @@ enum rlhf_act {
 
 // Layout of the queries and keys of n ragged rows. Query token t of row i (offset[i] <= t <
 // offset[i+1]) has position start[i] + t - offset[i]. If `causal` is set, the token sees the row's
-// keys 0..position, otherwise all start[i] + offset[i+1] - offset[i] keys of the row. Key j of row
-// i is at (kv_base[i] + j) * kv_stride elements from k and v.
+// keys 0..position (with a window, the last ones of these, see rlhf_attn), otherwise all start[i] +
+// offset[i+1] - offset[i] keys of the row. Key j of row i is at (kv_base[i] + j) * kv_stride
+// elements from k and v.
 //
 // Rows may share a prefix. The first prefix_len[i] <= start[i] keys of row i are then those of the
 // prefix: key j is at (prefix_base[i] + j) * kv_stride. The row's other keys, j >= prefix_len[i],
@@ -101,6 +102,15 @@ typedef struct rlhf_attn {
     int32_t head_dim, causal, dtype;
     int64_t q_stride, kv_stride, out_stride;
     double scale; // usually 1/sqrt(head_dim)
+    // Sliding window: a query at position p sees the keys p - window + 1 .. p, as with
+    // sliding_window of transformers. Keys outside of the window are not read, and the bits of a
+    // query that sees all keys up to its own are those without a window. 0 = no window; otherwise
+    // `causal` must be set.
+    int32_t window;
+    int32_t reserved;
+    // Each score s = scale * q . k becomes softcap * tanh(s / softcap) (Bello et al. 2016; Gemma
+    // 2). 0 = off; finite.
+    double softcap;
 } rlhf_attn;
 
 // Rotary position embedding (Su et al. 2021), the variant that rotates the two halves of a head:
@@ -304,11 +314,11 @@ typedef struct rlhf_call_weight {
     int32_t reserved;
 } rlhf_call_weight;
 
-// Describes a call of one of the table's functions for workspace_bytes: the function and the
-// shapes. Members that the function does not use are 0 or NULL. workspace_bytes reads only the
-// numbers in the structs that the members point to, and follows no pointer in these structs except
-// `dist` and the array `len` of rlhf_tensors. It takes the shapes of weights from `weight` and
-// `weight2`, not from these structs. It uses a device address only to test whether the array is
+// Describes a call of one of the table's functions for workspace_bytes and supports: the function
+// and the shapes. Members that the function does not use are 0 or NULL. workspace_bytes reads only
+// the numbers in the structs that the members point to, and follows no pointer in these structs
+// except `dist` and the array `len` of rlhf_tensors. It takes the shapes of weights from `weight`
+// and `weight2`, not from these structs. It uses a device address only to test whether the array is
 // absent (NULL).
 typedef struct rlhf_call {
     uint32_t size;
@@ -519,7 +529,7 @@ typedef struct rlhf_compute {
     rlhf_status (*kv_store)(void *ctx, rlhf_dev k_cache, rlhf_dev v_cache, rlhf_dev k, rlhf_dev v,
                             int64_t kv_src_stride, const rlhf_ragged *, int32_t d, int32_t dtype);
     // Writes out[t, h * head_dim + c] (stride out_stride) and, unless NULL, lse f32 [total, heads],
-    // the log-sum-exp of the scaled scores, for backward. Without rows only checks the geometry.
+    // the log-sum-exp of the scores, for backward.
     rlhf_status (*attention)(void *ctx, const rlhf_attn *, const rlhf_ragged *, rlhf_dev out,
                              rlhf_dev lse, rlhf_dev q, rlhf_dev k, rlhf_dev v);
     // Training layout only: a row's own keys are its tokens (kv_base = offset), and start =
@@ -614,6 +624,13 @@ typedef struct rlhf_compute {
     // three.
     rlhf_status (*add_all)(void *ctx, rlhf_dev x, const rlhf_dev *src, uint32_t n_src, rlhf_dev to,
                            uint64_t n);
+
+    // ---- limits ----
+    // Asks whether the backend accepts calls of this form; a model asks when it is opened. Of
+    // attention and attention_bwd, reads `attn` and returns the status and message with which the
+    // function would refuse this geometry, or RLHF_OK. Returns RLHF_OK for other functions. Runs
+    // and allocates nothing. If supports is NULL, only the calls themselves tell.
+    rlhf_status (*supports)(void *ctx, const rlhf_call *);
 } rlhf_compute;
 
 // The properties of a table that the host requests.
