@@ -33,6 +33,17 @@ static const char smollm3[] =
     "\"no_rope_layer_interval\": 4, \"use_sliding_window\": false, \"sliding_window\": null, "
     "\"layer_types\": [\"full_attention\", \"full_attention\"], \"rope_theta\": 5000000.0}\n";
 
+// Sliding windows: rows have three and more of them.
+static const char mistral[] =
+    "{\"model_type\": \"mistral\", \"architectures\": [\"MistralForCausalLM\"], " SHAPE ", "
+    "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"sliding_window\": 8, "
+    "\"tie_word_embeddings\": false, \"rope_theta\": 10000.0}\n";
+static const char qwen2[] =
+    "{\"model_type\": \"qwen2\", \"architectures\": [\"Qwen2ForCausalLM\"], " SHAPE ", "
+    "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"use_sliding_window\": true, "
+    "\"sliding_window\": 5, \"max_window_layers\": 1, \"layer_types\": [\"full_attention\", "
+    "\"sliding_attention\"], \"tie_word_embeddings\": true, \"rope_theta\": 10000.0}\n";
+
 static void done(struct e2e *t, int status) {
     if (status) fail_msg("exit %d\n%s", status, t->out);
 }
@@ -40,10 +51,12 @@ static void done(struct e2e *t, int status) {
 static int models(void **state) {
     if (e2e_setup(state)) return 1;
     struct e2e *t = *state;
-    done(t, e2e_shell(t, "cp -r model llama && cp -r model qwen3 && cp -r model smollm3"));
+    done(t, e2e_shell(t, "for m in llama qwen2 qwen3 mistral smollm3; do cp -r model $m; done"));
     e2e_write(t, "llama/config.json", llama);
     e2e_write(t, "qwen3/config.json", qwen3);
     e2e_write(t, "smollm3/config.json", smollm3);
+    e2e_write(t, "mistral/config.json", mistral);
+    e2e_write(t, "qwen2/config.json", qwen2);
     e2e_write(
         t, "pairs.jsonl",
         "{\"prompt\": \"the film\", \"chosen\": \" was good.\", \"rejected\": \" was bad\"}\n"
@@ -96,6 +109,10 @@ static void runs_of(struct e2e *t, const char *model) {
 static void llama_runs(void **state) { runs_of(*state, "llama"); }
 static void qwen_runs(void **state) { runs_of(*state, "qwen3"); }
 static void smollm3_runs(void **state) { runs_of(*state, "smollm3"); }
+static void windows_run(void **state) {
+    runs_of(*state, "mistral");
+    runs_of(*state, "qwen2");
+}
 
 // A classifier and a reward model are trained from a language model, and reward the next run.
 static void judges_of(struct e2e *t, const char *model) {
@@ -125,19 +142,14 @@ static void refused(void **state) {
          "rope_parameters.rope_type \"dynamic\" is not implemented"},
         {"llama", "s/\"head_dim\": null/\"head_dim\": 5/", "head_dim (5) must be even"},
         {"llama", "s/\"hidden_size\": 32, //", "hidden_size is missing"},
-        {"llama", "s/\"llama\"/\"mistral\"/; s/\"pretraining_tp\"/\"sliding_window\": 8, &/",
-         "sliding_window 8"},
-        {"llama",
-         "s/\"llama\"/\"mistral\"/; s/\"max_position_embeddings\": [0-9]*/"
-         "\"max_position_embeddings\": 8192/",
-         "sliding_window 4096 (4096 if it is missing), shorter than max_position_embeddings "
-         "(8192)"},
         {"llama", "s/\"factor\": 2.0/\"factor\": \"2\"/",
          "rope_parameters.factor must be a number"},
         {"llama", "s/\"pretraining_tp\"/\"quantization_config\": {\"bits\": 4}, &/",
          "quantization_config: quantized weights"},
         {"qwen3", "s/\"full_attention\"]/\"sliding_attention\"]/",
-         "layer_types[] must be one of full_attention, found \"sliding_attention\""},
+         "layer_types has \"sliding_attention\" for layer 1, but use_sliding_window is false"},
+        {"qwen2", "s/, \"sliding_attention\"]/]/", "layer_types has items for 1 of the 2 layers"},
+        {"qwen2", "s/\"sliding_attention\"/\"chunked_attention\"/", "layer_types"},
         {"smollm3", "s/\\[1, 0\\]/[1, 2]/",
          "no_rope_layers must be a list of integers from 0 to 1"},
         {"smollm3", "s/\\[1, 0\\]/[1]/", "no_rope_layers has items for 1 of the 2 layers"},
@@ -179,8 +191,8 @@ static void null_is_not_missing(void **state) {
 
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, models, e2e_teardown)
-    const struct CMUnitTest tests[] = {T(llama_runs),   T(qwen_runs),          T(smollm3_runs),
-                                       T(llama_judges), T(qwen_judges),        T(smollm3_judges),
-                                       T(refused),      T(null_is_not_missing)};
+    const struct CMUnitTest tests[] = {T(llama_runs),     T(qwen_runs),    T(smollm3_runs),
+                                       T(windows_run),    T(llama_judges), T(qwen_judges),
+                                       T(smollm3_judges), T(refused),      T(null_is_not_missing)};
     return cmocka_run_group_tests_name("e2e_decoders", tests, NULL, NULL);
 }

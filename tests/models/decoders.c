@@ -60,6 +60,19 @@ static const struct setting no_rope[] = {
 static const struct setting no_rope_interval[] = {
     WIDE, {"no_rope_layer_interval", "2"}, END};
 
+const struct setting tiny_window[] = {
+    WIDE, {"sliding_window", "4"}, END};
+static const struct setting qwen2_window[] = {
+    TINY, {"use_sliding_window", "1"}, {"sliding_window", "3"}, {"max_window_layers", "1"}, END};
+static const struct setting qwen3_window[] = {
+    WIDE, {"use_sliding_window", "1"}, {"sliding_window", "4"},
+    {"layer_types", "sliding_attention,full_attention"}, END};
+const struct setting wider_window[] = {
+    {"vocab_size", "1037"}, {"hidden_size", "80"}, {"intermediate_size", "112"},
+    {"num_hidden_layers", "3"}, {"num_attention_heads", "6"}, {"num_key_value_heads", "2"},
+    {"max_position_embeddings", "96"}, {"head_dim", "16"}, {"use_sliding_window", "1"},
+    {"sliding_window", "23"}, {"max_window_layers", "1"}, END};
+
 const struct decoder decoders[N_DECODERS] = {
     {"llama", "llama", llama, 0, 0},
     {"llama_bias", "llama", llama_bias, 0, 0},
@@ -67,6 +80,9 @@ const struct decoder decoders[N_DECODERS] = {
     {"qwen2", "qwen2", tiny_qwen2, 0, 0},
     {"qwen3", "qwen3", qwen3, 0, 0},
     {"smollm3", "smollm3", tiny_smollm3, 0, 0},
+    {"mistral_window", "mistral", tiny_window, 0, 0},
+    {"qwen2_window", "qwen2", qwen2_window, 0, 0},
+    {"qwen3_window", "qwen3", qwen3_window, 0, 0},
     {"no_rope", "smollm3", no_rope, 1, 0},
     {"no_rope_interval", "smollm3", no_rope_interval, 1, 0},
     {"rope_linear", "llama", linear, 1, 0},

@@ -11,12 +11,15 @@ struct decoder {
     int32_t partly, reserved;
 };
 
-enum { N_DECODERS = 13 };
+enum { N_DECODERS = 16 };
 extern const struct decoder decoders[N_DECODERS];
 // Two models that together cover everything. tiny_qwen2 has grouped heads, biases and a tied head.
 // tiny_qwen3 has norms of heads, wide heads, an untied head and stretched positions.
 extern const struct setting tiny_qwen2[], tiny_qwen3[];
 extern const struct setting tiny_smollm3[]; // biases of attention; the second layer does not rotate
+// mistral: every layer has a window of 4 tokens. qwen2, as wide as wider_qwen3: all layers but the
+// first have a window of 23 tokens.
+extern const struct setting tiny_window[], wider_window[];
 // tied_qwen3 has a tied head. wider_qwen3 is as wide as wider_gpt2 of families.h, and has more
 // heads than d / head_dim.
 extern const struct setting tied_qwen3[], wider_qwen3[];

@@ -185,6 +185,12 @@ DECODERS = {
     "qwen3": (hf.Qwen3ForCausalLM, hf.Qwen3Config(**WIDE, rms_norm_eps=1e-3)),
     "smollm3": (hf.SmolLM3ForCausalLM, hf.SmolLM3Config(
         **WIDE, no_rope_layers=[1, 0], attention_bias=True)),
+    # Sliding windows: the longest row has three of them.
+    "mistral_window": (hf.MistralForCausalLM, hf.MistralConfig(**WIDE, sliding_window=4)),
+    "qwen2_window": (hf.Qwen2ForCausalLM, hf.Qwen2Config(
+        **TINY, use_sliding_window=True, sliding_window=3, max_window_layers=1)),
+    "qwen3_window": (hf.Qwen3ForCausalLM, hf.Qwen3Config(
+        **WIDE, use_sliding_window=True, sliding_window=4, layer_types=["sliding_attention", "full_attention"])),
 }
 # The same with other positions: log-probs and the gradients of one matrix.
 ROTARY = {

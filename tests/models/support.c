@@ -178,6 +178,21 @@ static rlhf_i64_list numbers(const char *text) {
     return list;
 }
 
+// The words of "a,b", ended by NULL, until the next call.
+static const char *const *strings(const char *text) {
+    static char copy[256];
+    static const char *items[9];
+    size_t n = 0;
+    snprintf(copy, sizeof copy, "%s", text ? text : "");
+    for (char *at = copy; *at && n < 8; n++) {
+        items[n] = at;
+        at += strcspn(at, ",");
+        if (*at) *at++ = 0;
+    }
+    items[n] = NULL;
+    return items;
+}
+
 static void set_field(void *config, const rlhf_opt *o, const char *text) {
     char *at = (char *)config + o->offset;
     int32_t i32 = text ? atoi(text) : (int32_t)o->i_def;
@@ -185,6 +200,7 @@ static void set_field(void *config, const rlhf_opt *o, const char *text) {
     double f64 = text ? atof(text) : o->f_def;
     const char *s = text ? text : o->s_def;
     rlhf_i64_list list;
+    const char *const *words;
     if (o->type == RLHF_T_ENUM && text)
         for (i32 = 0; o->choices[i32] && strcmp(o->choices[i32], text) != 0;)
             i32++;
@@ -198,6 +214,10 @@ static void set_field(void *config, const rlhf_opt *o, const char *text) {
         break;
     case RLHF_T_F64:
         memcpy(at, &f64, sizeof f64);
+        break;
+    case RLHF_T_LIST:
+        words = strings(text);
+        memcpy(at, &words, sizeof words);
         break;
     case RLHF_T_I64_LIST: // one such option in a test
         list = numbers(text);

@@ -1,5 +1,6 @@
 // test_refusals.c: which configs, tables, batches and calls a model refuses, and the message for
 // each.
+#include "decoders.h"
 #include "on_backends.h"
 #include "vectors.h"
 
@@ -48,6 +49,49 @@ static void test_refused_tables(void **state) {
     assert_int_equal(model_create("gpt2", tiny_gpt2, &m), RLHF_OK);
     assert_refused(m.ops->open(m.self, &o), RLHF_E_UNSUPPORTED, "does not support lm_sample");
     model_close(&m);
+}
+
+// What a model asked `supports`. It answers that windows are not supported in `refused` (an op).
+static struct {
+    rlhf_attn attn;
+    uint32_t asked, refused;
+} limits;
+
+static rlhf_status limited(void *ctx, const rlhf_call *call) {
+    (void)ctx;
+    limits.attn = *call->attn;
+    limits.asked++;
+    return call->op == limits.refused && call->attn->window ? RLHF_E_UNSUPPORTED : RLHF_OK;
+}
+
+// When a model is opened, it asks the backend about the geometry of its attention, in both passes
+// if it is trained. open() returns the backend's refusal.
+static void test_limits(void **state) {
+    (void)state;
+    static const struct {
+        uint32_t refused, asked;
+        int32_t trainable, status;
+    } cases[] = {{0, 2, 1, RLHF_OK},
+                 {0, 1, 0, RLHF_OK},
+                 {RLHF_COMPUTE_OP(attention), 1, 1, RLHF_E_UNSUPPORTED},
+                 {RLHF_COMPUTE_OP(attention_bwd), 2, 1, RLHF_E_UNSUPPORTED},
+                 {RLHF_COMPUTE_OP(attention_bwd), 1, 0, RLHF_OK}};
+    rlhf_compute table = *backend.compute;
+    table.supports = limited;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        rlhf_model_open o = open_args(&backend, RLHF_F32, cases[i].trainable);
+        struct model m;
+        o.compute = &table;
+        limits.asked = 0;
+        limits.refused = cases[i].refused;
+        assert_int_equal(model_create("mistral", tiny_window, &m), RLHF_OK);
+        assert_int_equal(m.ops->open(m.self, &o), cases[i].status);
+        assert_int_equal(limits.asked, cases[i].asked);
+        assert_int_equal(limits.attn.window, 4);
+        assert_int_equal(limits.attn.head_dim, 8);
+        assert_int_equal(limits.attn.kv_heads, 2);
+        model_close(&m);
+    }
 }
 
 // Passes a batch of a newer host with a field that this model does not know, and a parameter struct
@@ -181,9 +225,12 @@ static void test_refused_generation(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refused_configs),  cmocka_unit_test(test_refused_batches),
-        cmocka_unit_test(test_refused_backward), cmocka_unit_test(test_refused_generation),
-        cmocka_unit_test(test_refused_tables),   cmocka_unit_test(test_other_sizes)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_refused_configs),
+                                       cmocka_unit_test(test_refused_batches),
+                                       cmocka_unit_test(test_refused_backward),
+                                       cmocka_unit_test(test_refused_generation),
+                                       cmocka_unit_test(test_refused_tables),
+                                       cmocka_unit_test(test_other_sizes),
+                                       cmocka_unit_test(test_limits)};
     return on_backends("refusals", ON_REFERENCE | ON_CPU, 1, tests, sizeof tests / sizeof *tests);
 }

@@ -10,7 +10,8 @@
 struct head {
     const float *q, *k, *v;
     size_t width, q_stride, kv_stride;
-    double scale;
+    double scale, softcap;
+    size_t window; // 0: none
 };
 
 static struct head find(const struct rlhf__reading *r, int32_t layer, int32_t h) {
@@ -24,7 +25,9 @@ static struct head find(const struct rlhf__reading *r, int32_t layer, int32_t h)
                          width,
                          q,
                          kv,
-                         (double)r->scale[l]};
+                         (double)r->scale[l],
+                         (double)r->softcap[l],
+                         (size_t)r->window[l]};
 }
 
 static double product(const float *a, const float *b, size_t n) {
@@ -34,18 +37,29 @@ static double product(const float *a, const float *b, size_t n) {
     return sum;
 }
 
-// Set a[s], for s <= t, to the attention weight of token t for token s.
+// cap * tanh(x / cap); tanh y = (e^2y - 1) / (e^2y + 1).
+static double capped(double x, double cap) {
+    if (!(fabs(x) < 40.0 * cap)) return copysign(cap, x);
+    const double e = rlhf_expm1(2.0 * x / cap);
+    return cap * (e / (e + 2.0));
+}
+
+// Set a[s], for s <= t, to the attention weight of token t for token s. It is 0 for the tokens
+// before the window.
 static void weigh(const struct head *h, size_t t, double *a) {
+    const size_t first = h->window && t + 1 > h->window ? t + 1 - h->window : 0;
     double most = -INFINITY, sum = 0;
-    for (size_t s = 0; s <= t; s++) {
+    memset(a, 0, first * sizeof *a);
+    for (size_t s = first; s <= t; s++) {
         a[s] = h->scale * product(h->q + t * h->q_stride, h->k + s * h->kv_stride, h->width);
+        if (h->softcap > 0) a[s] = capped(a[s], h->softcap);
         if (a[s] > most) most = a[s];
     }
-    for (size_t s = 0; s <= t; s++) {
+    for (size_t s = first; s <= t; s++) {
         a[s] = rlhf_exp(a[s] - most);
         sum += a[s];
     }
-    for (size_t s = 0; s <= t; s++)
+    for (size_t s = first; s <= t; s++)
         a[s] /= sum;
 }
 

@@ -13,10 +13,11 @@ struct rlhf__attention {
 };
 
 // `head` lists n_heads heads: head[2 * k] is the layer of entry k, and head[2 * k + 1] is the
-// head's number in this layer. weight[k, t, s] is the attention weight of entry k: the softmax over
-// s <= t of scale q_t . k_s. source[k, t, s] is the part of the head's contribution at token t that
-// comes from token s. It is the attention weight times the dot product of v_s and the head's part
-// of W g_t, where W is the matrix after attention, and g_t is the direction at token t
+// head's number in this layer. weight[k, t, s] is the attention weight of entry k: the softmax of
+// scale q_t . k_s, capped if the layer caps scores, over the tokens s that t sees: s <= t, or in a
+// layer with a window the last of these. source[k, t, s] is the part of the head's contribution at
+// token t that comes from token s. It is the attention weight times the dot product of v_s and the
+// head's part of W g_t, where W is the matrix after attention, and g_t is the direction at token t
 // (direction.h). [step]
 rlhf_status rlhf__attention_take(struct rlhf__attention *out, const struct rlhf__reading *,
                                  const struct rlhf__attribution *, const int32_t *head,

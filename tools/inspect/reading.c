@@ -26,7 +26,9 @@ static rlhf_status make_room(struct rlhf__reading *r, struct rlhf__error *err) {
                                  {&r->bias_mlp, layers * d},
                                  {&r->gain, d},
                                  {&r->norm_bias, d},
-                                 {&r->scale, layers}};
+                                 {&r->scale, layers},
+                                 {&r->window, layers},
+                                 {&r->softcap, layers}};
     const size_t count = sizeof parts / sizeof *parts;
     uint64_t all = 0;
     for (size_t k = 0; k < count; k++)
@@ -67,7 +69,9 @@ static rlhf_status read_layer(struct rlhf__reading *r, int32_t l, struct rlhf__e
                   {r->k + at * kv, kv, RLHF_TAP_K},
                   {r->v + at * kv, kv, RLHF_TAP_V},
                   {r->heads + at * q, q, RLHF_TAP_HEADS},
-                  {r->scale + at, 1, RLHF_TAP_SCALE}};
+                  {r->scale + at, 1, RLHF_TAP_SCALE},
+                  {r->window + at, 1, RLHF_TAP_WINDOW},
+                  {r->softcap + at, 1, RLHF_TAP_SOFTCAP}};
     for (size_t k = 0; k < sizeof points / sizeof *points; k++)
         RLHF_TRY(rlhf__tap_read(&r->tap, points[k].point, l, points[k].to, points[k].n, err));
     RLHF_TRY(read_if(r, RLHF_TAP_OUT_BIAS, l, r->bias_out + at * d, d, &r->out_bias, err));

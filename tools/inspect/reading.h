@@ -9,18 +9,18 @@
 // failure.
 struct rlhf__reading {
     struct rlhf__tap tap;
-    const int32_t *ids;         // [n], borrowed
-    uint32_t n;                 // tokens
-    int32_t position_there;     // 1: `position` was read; 0: it is all zeros
-    int32_t out_bias, mlp_bias; // 1: layers have that bias
-    float *token, *position;    // [n, d]
-    float *in;                  // [layers + 1, n, d]: before each layer; after the last
-    float *mid;                 // [layers, n, d]
-    float *q, *k, *v, *heads;   // [layers, n, heads or kv heads, width]
-    float *bias_out, *bias_mlp; // [layers, d], zeros for a layer without it
-    float *gain, *norm_bias;    // [d]; norm_bias: zeros for an RMS norm
-    float *scale;               // [layers]
-    float *own;                 // one allocation for all these arrays
+    const int32_t *ids;              // [n], borrowed
+    uint32_t n;                      // tokens
+    int32_t position_there;          // 1: `position` was read; 0: it is all zeros
+    int32_t out_bias, mlp_bias;      // 1: layers have that bias
+    float *token, *position;         // [n, d]
+    float *in;                       // [layers + 1, n, d]: before each layer; after the last
+    float *mid;                      // [layers, n, d]
+    float *q, *k, *v, *heads;        // [layers, n, heads or kv heads, width]
+    float *bias_out, *bias_mlp;      // [layers, d], zeros for a layer without it
+    float *gain, *norm_bias;         // [d]; norm_bias: zeros for an RMS norm
+    float *scale, *window, *softcap; // [layers] each
+    float *own;                      // one allocation for all these arrays
 };
 
 // Run the prompt and read everything. `ids` must outlive *out. [step]

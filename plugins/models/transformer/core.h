@@ -125,17 +125,23 @@ struct rlhf_tf_arch {
     int32_t scale_by_layer; // 1: attention scores are also divided by layer + 1
     int32_t residual_init;  // 1: output matrices are initialized with init_std / sqrt(2 n_layer)
     double attn_scale, norm_eps, init_std;
-    double norm_offset;           // added to the weights of RMS norms, see rms_norm
-    double embed_scale;           // factor of the token embedding; 0 = 1
-    double logit_scale, softcap;  // of the LM head, see rlhf_lm_head
-    struct rlhf_tf_rotary rotary; // its arrays are host memory, which rlhf_tf_create takes
+    double norm_offset;          // added to the weights of RMS norms, see rms_norm
+    double embed_scale;          // factor of the token embedding; 0 = 1
+    double logit_scale, softcap; // of the LM head, see rlhf_lm_head
+    double attn_softcap;         // of attention scores (softcap of rlhf_attn); 0: none
+    // The sliding window (rlhf_attn): a token sees the last `window` tokens up to itself. 0: none.
+    int32_t window;
+    // [n_layer]: 1 if the layer has the window. NULL: all layers have it.
+    uint8_t *window_layers;
+    struct rlhf_tf_rotary rotary; // its arrays and window_layers are host memory, which
+                                  // rlhf_tf_create takes
     const char *layer_prefix;     // format with one %d, e.g. "transformer.h.%d."
     const char *base_prefix;      // e.g. "transformer."
     const struct rlhf_tf_name *globals, *layers;
 };
 
 // Create and free an instance. Called by a plugin's create() and destroy(). rlhf_tf_create takes
-// ownership of the arrays of arch->rotary, even on failure. [main]
+// ownership of the arrays of arch->rotary and of window_layers, even on failure. [main]
 rlhf_status rlhf_tf_create(const rlhf_host *host, const struct rlhf_tf_arch *arch, void **self);
 void rlhf_tf_destroy(void *self); // NULL allowed
 

@@ -1,11 +1,13 @@
 // transformer/decoder.c: see decoder.h.
 #include "decoder.h"
 
+#include <string.h>
+
 typedef struct rlhf_tf_decoder config;
 
 static const char *const null_only[] = {"null", NULL};
 static const char *const tied_names[] = {"false", "true", "by the model_type", NULL};
-static const char *const layer_types[] = {"full_attention", NULL};
+static const char *const layer_types[] = {"full_attention", "sliding_attention", NULL};
 
 // The options of the two objects that describe rotary positions: rope_parameters, rope_scaling.
 // clang-format off
@@ -68,7 +70,7 @@ const rlhf_opt rlhf_tf_decoder_opts[RLHF_TF_N_DECODER_OPTS] = {
                   "llama, smollm3: the matrix products of the MLP have biases"),
     RLHF_OPT_I64(config, pretraining_tp, 1, 0, 1 << 20, "llama: must be 1"),
     RLHF_OPT_I64_OR_NULL(config, sliding_window, 4096, 0, 1 << 30,
-                         "mistral: must be null, or reach over the whole context"),
+                         "tokens that a token sees in a layer with a window; null: all"),
     RLHF_OPT_BOOL(config, use_sliding_window, 0, "qwen2, qwen3, smollm3: layers have a window"),
     RLHF_OPT_I64(config, max_window_layers, 28, 0, 1 << 20,
                  "qwen2, qwen3: layers before the first with a window"),
@@ -76,11 +78,8 @@ const rlhf_opt rlhf_tf_decoder_opts[RLHF_TF_N_DECODER_OPTS] = {
                       "smollm3: for each layer, 1 if its queries and keys are rotated"),
     RLHF_OPT_I64(config, no_rope_layer_interval, 4, 1, 1 << 20,
                  "smollm3: without no_rope_layers, every such layer is not rotated"),
-    {.key = "layer_types[]",
-     .help = "what each layer reads",
-     .type = RLHF_T_ENUM,
-     .offset = offsetof(config, layer_type),
-     .choices = layer_types},
+    RLHF_OPT_LIST(config, layer_types, NULL, layer_types,
+                  "qwen2, qwen3: which layers have a window; goes before max_window_layers"),
     ROPE_OPTS(rope_parameters),
     ROPE_OPTS(rope_scaling),
 };
@@ -143,24 +142,60 @@ static rlhf_status check_known(const rlhf_host *host, const config *c) {
     return RLHF_OK;
 }
 
-static rlhf_status check_window(const rlhf_host *host, const config *c, uint32_t reads) {
-    if (!c->sliding_window || c->sliding_window >= c->max_position_embeddings) return RLHF_OK;
-    if (reads & RLHF_TF_READS_WINDOW)
-        return rlhf_failf(host, RLHF_E_UNSUPPORTED,
-                          "config.json: sliding_window %lld (4096 if it is missing), shorter than "
-                          "max_position_embeddings (%lld), is not implemented; known: null",
-                          (long long)c->sliding_window, (long long)c->max_position_embeddings);
-    if (reads & RLHF_TF_READS_USE_WINDOW && c->use_sliding_window &&
-        c->max_window_layers < c->num_hidden_layers)
-        return rlhf_failf(host, RLHF_E_UNSUPPORTED,
-                          "config.json: use_sliding_window true, with a sliding_window of %lld "
-                          "from layer %lld, is not implemented",
-                          (long long)c->sliding_window, (long long)c->max_window_layers);
-    if (reads & RLHF_TF_READS_NO_ROPE && c->use_sliding_window)
+// 1 if item i of layer_types says that the layer has a window.
+static int32_t is_sliding(const config *c, int64_t i) {
+    return strcmp(c->layer_types[i], layer_types[1]) == 0;
+}
+
+// Refuses layer_types that contradict the other settings. `window` is 0 if the config gives none.
+static rlhf_status check_layer_types(const rlhf_host *host, const config *c, uint32_t reads,
+                                     int64_t window) {
+    int64_t n = 0;
+    for (; c->layer_types[n]; n++) {
+        if (!is_sliding(c, n) || window || reads & RLHF_TF_READS_WINDOW) continue;
+        return rlhf_failf(
+            host, RLHF_E_UNSUPPORTED,
+            "config.json: layer_types has \"sliding_attention\" for layer %lld, but %s; "
+            "allowed is \"full_attention\"",
+            (long long)n,
+            !(reads & RLHF_TF_READS_USE_WINDOW) ? "this model_type has no windows"
+            : c->use_sliding_window             ? "sliding_window is null"
+                                                : "use_sliding_window is false");
+    }
+    if (n && n < c->num_hidden_layers)
+        return rlhf_failf(host, RLHF_E_INVALID,
+                          "config.json: layer_types has items for %lld of the %lld layers; it must "
+                          "have one for each",
+                          (long long)n, (long long)c->num_hidden_layers);
+    return RLHF_OK;
+}
+
+// Sets the window and the layers that have it, as the configs and masks of transformers do. A
+// window that reaches over the whole context has no effect.
+static rlhf_status windows_read(const rlhf_host *host, const config *c, uint32_t reads,
+                                struct rlhf_tf_arch *a) {
+    const int32_t all = (reads & RLHF_TF_READS_WINDOW) != 0;
+    const int32_t some = reads & RLHF_TF_READS_USE_WINDOW && c->use_sliding_window;
+    const int64_t window = all || some ? c->sliding_window : 0;
+    if (reads & RLHF_TF_READS_NO_ROPE && c->use_sliding_window && c->sliding_window &&
+        c->sliding_window < c->max_position_embeddings)
         return rlhf_failf(host, RLHF_E_UNSUPPORTED,
                           "config.json: use_sliding_window true, with a sliding_window of %lld in "
                           "the layers that do not rotate, is not implemented",
                           (long long)c->sliding_window);
+    RLHF_TRY(check_layer_types(host, c, reads, window));
+    if (window >= c->max_position_embeddings || !window) return RLHF_OK;
+    if (all) {
+        a->window = (int32_t)window;
+        return RLHF_OK;
+    }
+    a->window_layers = host->alloc(host, (uint64_t)a->n_layer);
+    if (!a->window_layers)
+        return host->fail(host, RLHF_E_NOMEM, "out of memory for a list of layers");
+    for (int32_t i = 0; i < a->n_layer; i++) {
+        a->window_layers[i] = c->layer_types[0] ? is_sliding(c, i) != 0 : i >= c->max_window_layers;
+        if (a->window_layers[i]) a->window = (int32_t)window;
+    }
     return RLHF_OK;
 }
 
@@ -173,7 +208,7 @@ static rlhf_status check_family(const rlhf_host *host, const config *c,
     if (f->reads & RLHF_TF_NEEDS_KV_HEADS && c->num_key_value_heads < 0)
         return host->fail(host, RLHF_E_INVALID,
                           "config.json: num_key_value_heads is missing; this model_type needs it");
-    return check_window(host, c, f->reads);
+    return RLHF_OK;
 }
 
 // Refuses a size that is JSON's null. The host has already refused sizes that are missing or below
@@ -259,5 +294,11 @@ rlhf_status rlhf_tf_decoder_arch(const rlhf_host *host, const config *c,
     }
     RLHF_TRY(check_heads(host, a));
     a->attn_scale = rlhf_tf_attn_scale(a);
-    return rlhf_tf_rotary_read(host, c, f, a->head_dim, &a->rotary);
+    RLHF_TRY(rlhf_tf_rotary_read(host, c, f, a->head_dim, &a->rotary));
+    const rlhf_status st = windows_read(host, c, f->reads, a);
+    if (st < 0) {
+        host->free(host, a->rotary.frequency);
+        host->free(host, a->rotary.layers);
+    }
+    return st;
 }

@@ -4,8 +4,7 @@
 //
 // Not part of the contract: it may change in any version.
 //
-// A key with a dot means a member of an object in config.json ("rope_scaling.factor"). A key with
-// brackets means every item of a list ("layer_types[]").
+// A key with a dot means a member of an object in config.json ("rope_scaling.factor").
 #ifndef RLHF_MODELS_TRANSFORMER_DECODER_H
 #define RLHF_MODELS_TRANSFORMER_DECODER_H
 
@@ -31,10 +30,12 @@ enum rlhf_tf_reads {
     RLHF_TF_READS_ATTENTION_BIAS = 1,
     RLHF_TF_READS_MLP_BIAS = 2,
     RLHF_TF_READS_PRETRAINING_TP = 4,
-    RLHF_TF_READS_WINDOW = 8,      // sliding_window, for all layers
-    RLHF_TF_READS_USE_WINDOW = 16, // use_sliding_window, max_window_layers and sliding_window
-    RLHF_TF_NEEDS_KV_HEADS = 32,   // num_key_value_heads must not be missing
-    RLHF_TF_READS_NO_ROPE = 64     // no_rope_layers and no_rope_layer_interval
+    RLHF_TF_READS_WINDOW = 8, // sliding_window, for all layers
+    // use_sliding_window, sliding_window and, for which layers it is, layer_types or
+    // max_window_layers
+    RLHF_TF_READS_USE_WINDOW = 16,
+    RLHF_TF_NEEDS_KV_HEADS = 32, // num_key_value_heads must not be missing
+    RLHF_TF_READS_NO_ROPE = 64   // no_rope_layers and no_rope_layer_interval
 };
 
 // A family of models: a model_type of config.json.
@@ -59,20 +60,21 @@ struct rlhf_tf_decoder {
     int64_t num_experts, num_local_experts;
     int64_t pretraining_tp, sliding_window, max_window_layers, no_rope_layer_interval;
     rlhf_i64_list no_rope_layers;
+    const char *const *layer_types; // empty: missing
     const char *hidden_act;
     double rms_norm_eps, initializer_range, rope_theta, partial_rotary_factor;
     double attn_logit_softcapping, final_logit_softcapping;
     int32_t tie_word_embeddings; // enum rlhf_tf_tied
     int32_t quantization_config;
-    int32_t attention_bias, mlp_bias, use_sliding_window, layer_type;
+    int32_t attention_bias, mlp_bias, use_sliding_window;
     struct rlhf_tf_rope_config rope_parameters, rope_scaling;
 };
 
 enum { RLHF_TF_N_DECODER_OPTS = 62 };
 extern const rlhf_opt rlhf_tf_decoder_opts[RLHF_TF_N_DECODER_OPTS]; // for RLHF_OPT_TABLE
 
-// Fills *out. Refuses unsupported or inconsistent settings. Allocates the arrays of out->rotary;
-// rlhf_tf_create takes ownership of them. [main]
+// Fills *out. Refuses unsupported or inconsistent settings. Allocates the arrays of out->rotary and
+// out->window_layers; rlhf_tf_create takes ownership of them. [main]
 rlhf_status rlhf_tf_decoder_arch(const rlhf_host *host, const struct rlhf_tf_decoder *c,
                                  const struct rlhf_tf_family *family, struct rlhf_tf_arch *out);
 

@@ -90,6 +90,11 @@ static inline int32_t rlhf__tf_rotates(const struct rlhf__tf *m, int32_t layer) 
     return r->frequency && (!r->layers || r->layers[layer]);
 }
 
+// The layer's sliding window; 0: none.
+static inline int32_t rlhf__tf_window(const struct rlhf_tf_arch *a, int32_t layer) {
+    return !a->window_layers || a->window_layers[layer] ? a->window : 0;
+}
+
 // The number of floats that a norm keeps per row for the backward pass.
 static inline uint64_t rlhf__tf_stats(const struct rlhf__tf *m) {
     return m->arch.norm == RLHF_TF_NORM_RMS ? 1 : 2;

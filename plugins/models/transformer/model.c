@@ -3,21 +3,22 @@
 
 static const char magic_anchor = 0; // its address is different in every plugin
 
-static void rotary_finish(const rlhf_host *host, const struct rlhf_tf_rotary *r) {
-    host->free(host, r->frequency);
-    host->free(host, r->layers);
+static void arch_finish(const rlhf_host *host, const struct rlhf_tf_arch *a) {
+    host->free(host, a->rotary.frequency);
+    host->free(host, a->rotary.layers);
+    host->free(host, a->window_layers);
 }
 
 rlhf_status rlhf_tf_create(const rlhf_host *host, const struct rlhf_tf_arch *arch, void **self) {
     *self = NULL;
     if (arch->head_norm && arch->rotary.layers) {
-        rotary_finish(host, &arch->rotary);
+        arch_finish(host, arch);
         return host->fail(host, RLHF_E_UNSUPPORTED,
                           "norms of heads are not implemented in layers that do not rotate");
     }
     struct rlhf__tf *m = host->alloc(host, sizeof *m);
     if (!m) {
-        rotary_finish(host, &arch->rotary);
+        arch_finish(host, arch);
         return host->fail(host, RLHF_E_NOMEM, "out of memory for a model");
     }
     m->magic = &magic_anchor;
@@ -41,7 +42,7 @@ void rlhf_tf_destroy(void *self) {
     if (m->c) rlhf__tf_buf_finish(m, &m->turn);
     rlhf__tf_params_close(m);
     rlhf__tf_storage_close(m);
-    rotary_finish(m->host, &m->arch.rotary);
+    arch_finish(m->host, &m->arch);
     m->host->free(m->host, m->host_tmp);
     m->host->free(m->host, m);
 }

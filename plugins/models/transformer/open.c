@@ -56,7 +56,9 @@ static rlhf_status check_geometry(const struct rlhf_tf_arch *a, const rlhf_model
                             .q_stride = width + 2 * kv_width,
                             .kv_stride = width + 2 * kv_width,
                             .out_stride = width,
-                            .scale = a->attn_scale};
+                            .scale = a->attn_scale,
+                            .window = a->window,
+                            .softcap = a->attn_softcap};
     const uint32_t forward = RLHF_COMPUTE_OP(attention), backward = RLHF_COMPUTE_OP(attention_bwd);
     rlhf_call call = {.size = sizeof call, .op = forward, .dtype = o->dtype, .attn = &attn};
     if (!RLHF_COMPUTE_HAS(c, supports)) return RLHF_OK;
@@ -112,6 +114,12 @@ static int32_t same_rotary(const struct rlhf_tf_arch *a, const struct rlhf_tf_ar
            same_bytes(x->layers, y->layers, (size_t)a->n_layer);
 }
 
+static int32_t same_window(const struct rlhf_tf_arch *a, const struct rlhf_tf_arch *b) {
+    for (int32_t l = 0; l < a->n_layer; l++)
+        if (rlhf__tf_window(a, l) != rlhf__tf_window(b, l)) return 0;
+    return 1;
+}
+
 // 1 if both trunks compute the same functions from the same weights.
 static int32_t same_trunk(const struct rlhf_tf_arch *a, const struct rlhf_tf_arch *b) {
     return a->n_vocab == b->n_vocab && a->n_ctx == b->n_ctx && a->d == b->d &&
@@ -120,7 +128,8 @@ static int32_t same_trunk(const struct rlhf_tf_arch *a, const struct rlhf_tf_arc
            a->pre_norm == b->pre_norm && a->causal == b->causal && a->act == b->act &&
            a->gated == b->gated && a->head_norm == b->head_norm && a->bias == b->bias &&
            a->out_in == b->out_in && a->tied == b->tied && a->scale_by_layer == b->scale_by_layer &&
-           a->attn_scale == b->attn_scale && a->norm_eps == b->norm_eps && same_rotary(a, b);
+           a->attn_scale == b->attn_scale && a->attn_softcap == b->attn_softcap &&
+           a->norm_eps == b->norm_eps && same_window(a, b) && same_rotary(a, b);
 }
 
 static rlhf_status check_base(struct rlhf__tf *m, const rlhf_model_open *o,

@@ -170,9 +170,8 @@ static int32_t is_there(const struct rlhf__tf *m, int32_t point, int32_t layer) 
 
 static rlhf_status tap_read(void *self, int32_t point, int32_t layer, float *out, uint64_t count) {
     struct rlhf__tf *m = self;
-    const float scale = (float)rlhf__tf_attn_geometry(m, layer, 0).scale;
     struct place at = {NULL, RLHF_F32, 1, 1, 1};
-    if (point < RLHF_TAP_TOKEN || point > RLHF_TAP_SCALE || layer < 0 || layer >= m->arch.n_layer)
+    if (point < RLHF_TAP_TOKEN || point > RLHF_TAP_SOFTCAP || layer < 0 || layer >= m->arch.n_layer)
         return rlhf__tf_fail(m, RLHF_E_INVALID, "tap: point %d of layer %d", point, layer);
     if (point < RLHF_TAP_OUT_BIAS && !is_there(m, point, layer))
         return rlhf__tf_fail(m, RLHF_E_INVALID, "tap: no run has kept point %d of layer %d", point,
@@ -183,16 +182,17 @@ static rlhf_status tap_read(void *self, int32_t point, int32_t layer, float *out
         at = activation(m, point, layer);
     else if (point < RLHF_TAP_SCALE)
         at = constant(m, point, layer);
-    if (!at.p && point != RLHF_TAP_SCALE)
+    if (!at.p && point < RLHF_TAP_SCALE)
         return rlhf__tf_fail(m, RLHF_E_UNSUPPORTED, "tap: this model has no point %d", point);
     if (count != at.rows * at.width)
         return rlhf__tf_fail(m, RLHF_E_INVALID, "tap: point %d has %llu values, not %llu", point,
                              (unsigned long long)at.rows * at.width, (unsigned long long)count);
-    if (point == RLHF_TAP_SCALE) {
-        *out = scale;
-        return RLHF_OK;
-    }
-    return fetch(m, &at, out);
+    if (at.p) return fetch(m, &at, out);
+    const rlhf_attn g = rlhf__tf_attn_geometry(m, layer, 0);
+    *out = (float)(point == RLHF_TAP_SCALE    ? g.scale
+                   : point == RLHF_TAP_WINDOW ? (double)g.window
+                                              : g.softcap);
+    return RLHF_OK;
 }
 
 // ---- linear maps ----

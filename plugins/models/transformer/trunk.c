@@ -260,7 +260,9 @@ rlhf_attn rlhf__tf_attn_geometry(const struct rlhf__tf *m, int32_t layer, int32_
                        .kv_stride = cached ? n.kv : n.qkv,
                        .out_stride = n.q,
                        .scale = a->attn_scale / (a->scale_by_layer ? layer + 1.0 : 1.0),
-                       .kv_heads = a->n_kv_head};
+                       .kv_heads = a->n_kv_head,
+                       .window = rlhf__tf_window(a, layer),
+                       .softcap = a->attn_softcap};
 }
 
 static rlhf_status attend(const struct pass *p, const struct rlhf__tf_acts *a) {

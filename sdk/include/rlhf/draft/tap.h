@@ -41,7 +41,9 @@ enum rlhf_tap_point {
     RLHF_TAP_MLP_BIAS = 11,  // (l) [d] bias of the MLP's last matrix product
     RLHF_TAP_NORM_GAIN = 12, // [d] of the final norm
     RLHF_TAP_NORM_BIAS = 13, // [d]
-    RLHF_TAP_SCALE = 14      // (l) [1] factor of query-key products
+    RLHF_TAP_SCALE = 14,     // (l) [1] factor of query-key products
+    RLHF_TAP_WINDOW = 15,    // (l) [1] a token sees the last so many tokens up to itself; 0: all
+    RLHF_TAP_SOFTCAP = 16    // (l) [1] score s becomes cap * tanh(s / cap); 0: it stays s
 };
 
 // The linear maps of the heads. They read the final norm's output, with one exception: if the value
