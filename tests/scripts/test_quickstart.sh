@@ -36,7 +36,7 @@ asks() { # WANT: the expected commands of cmake
     "$dir/quickstart" >/dev/null
     diff "$dir/asked" - <<<"$1" || { echo "quickstart does not ask cmake for that"; exit 1; }
 }
-small='-DRLHF_TESTS=OFF -DRLHF_BENCH=OFF'
+small='-DRLHF_TESTS=OFF -DRLHF_BENCH=OFF -DRLHF_CPU_LEVELS=NATIVE'
 build='--build --preset release --target program'
 if [ ! -e /dev/nvidiactl ] && [ ! -e /dev/dxg ]; then
     asks "--preset release $small -DRLHF_CUDA=OFF"$'\n'"$build"
