@@ -1,11 +1,15 @@
 #!/bin/sh
 # Called by test_museum.c, in a directory with a model and prompts.txt: museum.sh MUSEUM. Runs the binaries of
 # MUSEUM with $HOST: plugins of each kind that were built with an earlier version of the contract. `plugin
-# check` finds nothing in them, and training and playing with them gives the same weights, whichever compiler
-# made them. Models and kernels are not here, because their contract is 0.x.
+# check` finds nothing in them, and training and playing with them, and with a reward that calls all services,
+# gives the same weights, whichever compiler made them. Models and kernels are not here, because their contract
+# is 0.x.
 set -eu
 museum=$1
 ran=0
+for prompt in 'It was' 'The film' 'I think' 'The actors in it'; do
+    echo "{\"prompt\": \"$prompt\", \"answer\": \"yes\", \"n\": 3, \"x\": 0.5, \"ok\": true, \"steps\": [{\"text\": \"a\"}, 7]}"
+done >rows.jsonl
 for folder in "$museum"/*/*/; do
     folder=${folder%/}
     name=$(echo "${folder#"$museum"/}" | tr / -)
@@ -18,10 +22,11 @@ for folder in "$museum"/*/*/; do
     mkdir "$name"
     cp "$folder"/*.so "$name/"
     chmod 755 "$name" "$name"/*.so
-    for kind in reward algo sink environment; do
-        "$HOST" plugin check "$name/$kind.so" >log 2>&1 || { echo "$name/$kind.so:" >&2; cat log >&2; exit 1; }
+    for plugin in reward algo sink environment curriculum; do
+        "$HOST" plugin check "$name/$plugin.so" >log 2>&1 || { echo "$name/$plugin.so:" >&2; cat log >&2; exit 1; }
     done
-    common="--policy model --set policy.init=random --set optim.lr=0.01 --set run.phases=2 --set checkpoint.every=1"
+    phases="--set run.phases=2 --set checkpoint.every=1"
+    common="--policy model --set policy.init=random --set optim.lr=0.01 $phases"
     # shellcheck disable=SC2086
     "$HOST" $common --prompts prompts.txt --reward "$name/reward.so:word=a" --algo "$name/algo.so" --sink "$name/sink.so" \
         --set sampling.max_new_tokens=8 --set batch.size=12 --set run.dir="$name-train" >log 2>&1 ||
@@ -31,7 +36,12 @@ for folder in "$museum"/*/*/; do
         --set sampling.max_new_tokens=4 --set batch.size=8 --set algo.group_size=4 --set episodes.turns=3 \
         --set run.dir="$name-play" >log 2>&1 || { echo "$name:" >&2; cat log >&2; exit 1; }
     ! grep -q 'sink.0 failed' log || { cat log >&2; exit 1; }
-    for what in train play; do
+    # the default policy, because the services have models of its vocabulary
+    # shellcheck disable=SC2086
+    "$HOST" $phases --algo "$name/curriculum.so" --prompts rows.jsonl --reward "$name/services.so" \
+        --set sampling.max_new_tokens=4 --set batch.size=4 --set run.dir="$name-served" >log 2>&1 ||
+        { echo "$name:" >&2; cat log >&2; exit 1; }
+    for what in train play served; do
         sum=$(sha256sum <"$name-$what/checkpoints/000002/model.safetensors")
         [ -e "sum-$version-$what" ] || echo "$sum" >"sum-$version-$what"
         [ "$(cat "sum-$version-$what")" = "$sum" ] || { echo "$name: other weights than another compiler's ($what)" >&2; exit 1; }
