@@ -177,10 +177,10 @@ static void embed_of(struct call *k, int32_t d) {
     rlhf_dev id = call_ints(k, ids, 9), po = call_ints(k, pos, 9),
              y = numbers(k, 9 * w, RLHF_F32, 0);
     rlhf_dev wte = numbers(k, 9 * w, RLHF_F32, 0), wpe = numbers(k, 3 * w, RLHF_F32, 0);
-    OK(k, embed, y, id, po, wte, wpe, 9, d);
-    OK(k, embed_bwd, wte, wpe, y, id, po, 9, d, 9, 3);
-    OK(k, embed, y, id, NULL, wte, NULL, 9, d);
-    OK(k, embed_bwd, wte, NULL, y, id, NULL, 9, d, 9, 0);
+    OK(k, embed, y, id, po, wte, wpe, 1.0, 9, d);
+    OK(k, embed_bwd, wte, wpe, y, id, po, 2.0, 9, d, 9, 3);
+    OK(k, embed, y, id, NULL, wte, NULL, 2.5, 9, d);
+    OK(k, embed_bwd, wte, NULL, y, id, NULL, 1.0, 9, d, 9, 0);
     end(k);
 }
 
