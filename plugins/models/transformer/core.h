@@ -49,12 +49,14 @@ enum rlhf_tf_slot {
     RLHF_TF_KN_G,
     RLHF_TF_PROJ_W, // attention output, q -> d
     RLHF_TF_PROJ_B,
+    RLHF_TF_P1_G, // norm of attention's output (branch_norm)
     RLHF_TF_N2_G, // norm of the MLP
     RLHF_TF_N2_B,
     RLHF_TF_FC_W, // d -> inner; gated: d -> 2 inner, for the gate and the values that it scales
     RLHF_TF_FC_B,
     RLHF_TF_OUT_W, // inner -> d
     RLHF_TF_OUT_B,
+    RLHF_TF_P2_G, // norm of the MLP's output (branch_norm)
     RLHF_TF_N_LAYER
 };
 
@@ -89,13 +91,18 @@ enum rlhf_tf_bias {
     RLHF_TF_BIAS_ALL = 7
 };
 
+// How a layer rotates its queries and keys: not at all, so that the layer sees no positions (Yang
+// et al. 2025); by `frequency`; or by `other`.
+enum rlhf_tf_turn { RLHF_TF_TURN_NONE = 0, RLHF_TF_TURN = 1, RLHF_TF_TURN_OTHER = 2 };
+
 // Rotary positions (Su et al. 2021). The pair (c, c + head_dim / 2) of a head is rotated by the
 // angle position * frequency[c]. The cosine and sine are also multiplied by a scale.
 struct rlhf_tf_rotary {
     double *frequency; // [head_dim / 2]; NULL: positions have embeddings instead (RLHF_TF_WPE)
     double scale;
-    // [n_layer]: 0 if the layer's queries and keys are not rotated, so that the layer sees no
-    // positions (Yang et al. 2025); 1 if they are. NULL: all layers rotate. A layer that does not
+    // [head_dim / 2]: the frequencies of layers that have others, without a scale; or NULL
+    double *other;
+    // [n_layer], enum rlhf_tf_turn; NULL: all layers rotate by `frequency`. A layer that does not
     // rotate cannot have head_norm.
     uint8_t *layers;
 };
@@ -106,8 +113,11 @@ struct rlhf_tf_arch {
     int32_t n_head, n_kv_head; // query heads; key/value heads, a divisor of n_head
     int32_t head_dim;          // width of a head, usually d / n_head
     int32_t norm;              // enum rlhf_tf_norm_kind
-    int32_t pre_norm;     // 1: norm before each block and a final norm; 0: norm after the sum of
-                          // embeddings and after each residual sum
+    int32_t pre_norm; // 1: norm before each block and a final norm; 0: norm after the sum of
+                      // embeddings and after each residual sum
+    // 1: a pre-norm stack whose blocks also have a norm at their end, before the residual sum
+    // (Gemma 2, 2024)
+    int32_t branch_norm;
     int32_t causal;       // 1: LM heads, value head and generation are available
     int32_t act;          // enum rlhf_act
     int32_t gated;        // 1: the MLP is act(gate) * up (Shazeer 2020)
@@ -127,6 +137,7 @@ struct rlhf_tf_arch {
     double attn_scale, norm_eps, init_std;
     double norm_offset;          // added to the weights of RMS norms, see rms_norm
     double embed_scale;          // factor of the token embedding; 0 = 1
+    int32_t embed_rounded;       // 1: the factor is rounded to the act dtype
     double logit_scale, softcap; // of the LM head, see rlhf_lm_head
     double attn_softcap;         // of attention scores (softcap of rlhf_attn); 0: none
     // The sliding window (rlhf_attn): a token sees the last `window` tokens up to itself. 0: none.

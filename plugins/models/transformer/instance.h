@@ -31,7 +31,8 @@ struct rlhf__tf {
     char *names;
     struct rlhf__tf_buf values, grads;
     struct rlhf__tf_buf *passing; // [n_layer + 1] temporary values: of globals, then of layers
-    struct rlhf__tf_buf turn;     // rotary: f32 [turn_rows, head_dim]; grows with the positions
+    struct rlhf__tf_buf turn;     // rotary: f32 [tables, turn_rows, head_dim]; grows with the
+                                  // positions; a second table is that of rotary.other
     uint32_t turn_rows, reserved2;
     struct rlhf__tf *base;          // the instance whose trunk and LM head this one uses, or NULL
     struct rlhf__tf_layer_low *low; // [n_layer]; NULL: no adapter
@@ -84,16 +85,20 @@ static inline struct rlhf__tf_qkv rlhf__tf_qkv(const struct rlhf__tf *m, rlhf_de
     return (struct rlhf__tf_qkv){qkv, rlhf_dev_at(qkv, q), rlhf_dev_at(qkv, q + kv)};
 }
 
-// 1 if the layer rotates its queries and keys.
-static inline int32_t rlhf__tf_rotates(const struct rlhf__tf *m, int32_t layer) {
+// How the layer rotates its queries and keys.
+static inline enum rlhf_tf_turn rlhf__tf_rotates(const struct rlhf__tf *m, int32_t layer) {
     const struct rlhf_tf_rotary *r = &m->arch.rotary;
-    return r->frequency && (!r->layers || r->layers[layer]);
+    if (!r->frequency) return RLHF_TF_TURN_NONE;
+    return r->layers ? (enum rlhf_tf_turn)r->layers[layer] : RLHF_TF_TURN;
 }
 
 // The layer's sliding window; 0: none.
 static inline int32_t rlhf__tf_window(const struct rlhf_tf_arch *a, int32_t layer) {
     return !a->window_layers || a->window_layers[layer] ? a->window : 0;
 }
+
+// The factor of the token embedding.
+double rlhf__tf_embed_scale(const struct rlhf__tf *m);
 
 // The number of floats that a norm keeps per row for the backward pass.
 static inline uint64_t rlhf__tf_stats(const struct rlhf__tf *m) {

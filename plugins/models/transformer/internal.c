@@ -34,6 +34,17 @@ rlhf_status rlhf__tf_copy_in(struct rlhf__tf *m, const char *what, void *dst, ui
     return RLHF_OK;
 }
 
+double rlhf__tf_embed_scale(const struct rlhf__tf *m) {
+    const float scale = (float)m->arch.embed_scale;
+    uint32_t bits;
+    if (!m->arch.embed_rounded || m->dtype != RLHF_BF16) return (double)scale;
+    memcpy(&bits, &scale, sizeof bits);
+    bits = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000; // to nearest even
+    float rounded;
+    memcpy(&rounded, &bits, sizeof rounded);
+    return (double)rounded;
+}
+
 // ---- buffers ----
 
 #define MANY ((uint64_t)8 << 20)
@@ -77,10 +88,11 @@ static void each_scored(struct rlhf__tf *m, struct rlhf__tf_scored *s, buf_fn *f
 
 static void each_work(struct rlhf__tf *m, struct rlhf__tf_work *w, buf_fn *f, uint64_t *bytes) {
     struct rlhf__tf_buf *all[] = {
-        &w->ints,   &w->emb,    &w->emb_stats, &w->in,   &w->mid,       &w->h1,     &w->h2,
-        &w->stats1, &w->stats2, &w->qkv,       &w->raw,  &w->raw_stats, &w->sum,    &w->att,
-        &w->lse,    &w->fc,     &w->ac,        &w->rx,   &w->rstats,    &w->rf,     &w->rh,
-        &w->ref,    &w->result, &w->v1,        &w->full, &w->fstats,    &w->support};
+        &w->ints,   &w->emb,    &w->emb_stats, &w->in,           &w->mid,    &w->h1,
+        &w->h2,     &w->stats1, &w->stats2,    &w->qkv,          &w->raw,    &w->raw_stats,
+        &w->sum,    &w->att,    &w->branch,    &w->branch_stats, &w->lse,    &w->fc,
+        &w->ac,     &w->rx,     &w->rstats,    &w->rf,           &w->rh,     &w->ref,
+        &w->result, &w->v1,     &w->full,      &w->fstats,       &w->support};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         f(m, all[i], bytes);
     for (size_t i = 0; i < TF_N_SITE; i++)

@@ -41,7 +41,8 @@ int32_t rlhf__tf_site_of(int32_t slot);
 int32_t rlhf__tf_site_slot(enum rlhf__tf_site site);
 // Returns the first slot of a product. The slots of a product end before the first slot of the next
 // product. The slots of QKV and of FC each begin with those of a norm: the norm before the product
-// or, in a post-norm layer, the norm after the product's block. For TF_N_SITE, returns
+// or, in a post-norm layer, the norm after the product's block. Those of PROJ and of OUT each end
+// with the norm of the block's output (branch_norm). For TF_N_SITE, returns
 // RLHF_TF_N_LAYER.
 int32_t rlhf__tf_site_first(enum rlhf__tf_site site);
 int32_t rlhf__tf_site_inputs(const struct rlhf__tf *m, enum rlhf__tf_site site);
@@ -160,7 +161,7 @@ rlhf_attn rlhf__tf_attn_geometry(const struct rlhf__tf *m, int32_t layer, int32_
 rlhf_status rlhf__tf_trunk_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_forward *f);
 
 // ---- rotary.c ----
-// Ensures that the table m->turn covers at least `positions` positions. Call before recording.
+// Ensures that the tables in m->turn cover at least `positions` positions. Call before recording.
 rlhf_status rlhf__tf_turn_reserve(struct rlhf__tf *m, uint32_t positions);
 // The arguments of rope and rope_bwd for this layer. For raw and stats, see struct rlhf__tf_acts.
 rlhf_rope rlhf__tf_rope_args(const struct rlhf__tf *m, const struct rlhf__tf_rows *rows,

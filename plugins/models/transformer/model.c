@@ -5,13 +5,21 @@ static const char magic_anchor = 0; // its address is different in every plugin
 
 static void arch_finish(const rlhf_host *host, const struct rlhf_tf_arch *a) {
     host->free(host, a->rotary.frequency);
+    host->free(host, a->rotary.other);
     host->free(host, a->rotary.layers);
     host->free(host, a->window_layers);
 }
 
+// 1 if a layer does not rotate.
+static int32_t some_layer_stays(const struct rlhf_tf_arch *a) {
+    for (int32_t i = 0; a->rotary.layers && i < a->n_layer; i++)
+        if (a->rotary.layers[i] == RLHF_TF_TURN_NONE) return 1;
+    return 0;
+}
+
 rlhf_status rlhf_tf_create(const rlhf_host *host, const struct rlhf_tf_arch *arch, void **self) {
     *self = NULL;
-    if (arch->head_norm && arch->rotary.layers) {
+    if (arch->head_norm && some_layer_stays(arch)) {
         arch_finish(host, arch);
         return host->fail(host, RLHF_E_UNSUPPORTED,
                           "norms of heads are not implemented in layers that do not rotate");

@@ -33,6 +33,7 @@ static const char *lacking(const rlhf_compute *c, const struct rlhf_tf_arch *a, 
     RETURN_IF_NEEDED(a->norm == RLHF_TF_NORM_LAYER, norm, norm_bwd)
     RETURN_IF_NEEDED(a->norm == RLHF_TF_NORM_RMS, rms_norm, rms_norm_bwd)
     RETURN_IF_NEEDED(a->gated, gate, gate_bwd)
+    RETURN_IF_NEEDED(a->branch_norm, add, add)
     RETURN_IF_NEEDED(a->rotary.frequency, rope, rope_bwd)
     if (adapter) {
         RETURN_IF_LACKING(weight_create_blocks)
@@ -111,6 +112,7 @@ static int32_t same_rotary(const struct rlhf_tf_arch *a, const struct rlhf_tf_ar
     const struct rlhf_tf_rotary *x = &a->rotary, *y = &b->rotary;
     const size_t pairs = (size_t)a->head_dim / 2 * sizeof *x->frequency;
     return x->scale == y->scale && same_bytes(x->frequency, y->frequency, pairs) &&
+           same_bytes(x->other, y->other, pairs) &&
            same_bytes(x->layers, y->layers, (size_t)a->n_layer);
 }
 
@@ -129,7 +131,10 @@ static int32_t same_trunk(const struct rlhf_tf_arch *a, const struct rlhf_tf_arc
            a->gated == b->gated && a->head_norm == b->head_norm && a->bias == b->bias &&
            a->out_in == b->out_in && a->tied == b->tied && a->scale_by_layer == b->scale_by_layer &&
            a->attn_scale == b->attn_scale && a->attn_softcap == b->attn_softcap &&
-           a->norm_eps == b->norm_eps && same_window(a, b) && same_rotary(a, b);
+           a->norm_eps == b->norm_eps && a->branch_norm == b->branch_norm &&
+           a->norm_offset == b->norm_offset && a->embed_scale == b->embed_scale &&
+           a->embed_rounded == b->embed_rounded && a->logit_scale == b->logit_scale &&
+           a->softcap == b->softcap && same_window(a, b) && same_rotary(a, b);
 }
 
 static rlhf_status check_base(struct rlhf__tf *m, const rlhf_model_open *o,

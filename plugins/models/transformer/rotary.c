@@ -17,26 +17,29 @@ static uint32_t rows_for(const struct rlhf__tf *m, uint32_t positions) {
     return rows < (uint64_t)m->arch.n_ctx ? (uint32_t)rows : (uint32_t)m->arch.n_ctx;
 }
 
-// Writes the cosines and then the sines of one position's angles. They are computed in f64 and
-// rounded once.
-static void fill(const struct rlhf_tf_arch *a, uint32_t position, float *out) {
-    const int32_t half = a->head_dim / 2;
+// Writes the cosines and then the sines of one position's angles, times `scale`. They are computed
+// in f64 and rounded once.
+static void fill(const double *frequency, int32_t half, double scale, uint32_t position,
+                 float *out) {
     for (int32_t c = 0; c < half; c++) {
-        const double angle = position * a->rotary.frequency[c];
-        out[c] = (float)(rlhf_cos(angle) * a->rotary.scale);
-        out[half + c] = (float)(rlhf_sin(angle) * a->rotary.scale);
+        const double angle = position * frequency[c];
+        out[c] = (float)(rlhf_cos(angle) * scale);
+        out[half + c] = (float)(rlhf_sin(angle) * scale);
     }
 }
 
 rlhf_status rlhf__tf_turn_reserve(struct rlhf__tf *m, uint32_t positions) {
     if (!m->arch.rotary.frequency || positions <= m->turn_rows) return RLHF_OK;
     const uint32_t rows = rows_for(m, positions);
-    const uint64_t n = (uint64_t)rows * (uint64_t)m->arch.head_dim;
+    const struct rlhf_tf_rotary *r = &m->arch.rotary;
+    const uint64_t dim = (uint64_t)m->arch.head_dim, one = rows * dim, n = r->other ? 2 * one : one;
     float *host = m->host->alloc(m->host, n * sizeof *host);
     if (!host)
         return rlhf__tf_fail(m, RLHF_E_NOMEM, "out of memory for the turns of %u positions", rows);
-    for (uint32_t i = 0; i < rows; i++)
-        fill(&m->arch, i, host + (uint64_t)i * (uint64_t)m->arch.head_dim);
+    for (uint32_t i = 0; i < rows; i++) {
+        fill(r->frequency, m->arch.head_dim / 2, r->scale, i, host + i * dim);
+        if (r->other) fill(r->other, m->arch.head_dim / 2, 1.0, i, host + one + i * dim);
+    }
     m->turn_rows = 0;
     rlhf_status st = rlhf__tf_reserve(m, &m->turn, n * sizeof *host);
     if (st >= 0) st = m->c->upload(m->c->ctx, m->turn.p, host, n * sizeof *host);
@@ -48,6 +51,8 @@ rlhf_status rlhf__tf_turn_reserve(struct rlhf__tf *m, uint32_t positions) {
 rlhf_rope rlhf__tf_rope_args(const struct rlhf__tf *m, const struct rlhf__tf_rows *rows,
                              int32_t layer, rlhf_dev raw, rlhf_dev stats) {
     const struct rlhf_tf_arch *a = &m->arch;
+    const uint64_t table = (uint64_t)m->turn_rows * (uint64_t)a->head_dim * sizeof(float);
+    const int32_t other = rlhf__tf_rotates(m, layer) == RLHF_TF_TURN_OTHER;
     rlhf_rope r = {.size = sizeof r,
                    .heads = a->n_head,
                    .kv_heads = a->n_kv_head,
@@ -58,7 +63,7 @@ rlhf_rope rlhf__tf_rope_args(const struct rlhf__tf *m, const struct rlhf__tf_row
                    .eps = a->norm_eps,
                    .gamma_offset = a->norm_offset,
                    .pos = rows->pos,
-                   .turn = m->turn.p,
+                   .turn = rlhf_dev_at(m->turn.p, other ? table : 0),
                    .raw = raw,
                    .stats = stats};
     if (a->head_norm) {

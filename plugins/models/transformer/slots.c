@@ -31,7 +31,9 @@ static struct rlhf__tf_shape bias(const struct rlhf__tf *m, int32_t which, int32
 }
 
 // The gain of a norm over n values.
-static struct rlhf__tf_shape gain(int32_t n) { return vector(n, RLHF_INIT_ONE); }
+static struct rlhf__tf_shape gain(const struct rlhf__tf *m, int32_t n) {
+    return vector(n, m->arch.norm_offset == 0.0 ? RLHF_INIT_ONE : RLHF_INIT_ZERO);
+}
 
 static struct rlhf__tf_shape offset(const struct rlhf__tf *m, int32_t n) {
     return m->arch.norm == RLHF_TF_NORM_RMS ? absent() : vector(n, RLHF_INIT_ZERO);
@@ -106,11 +108,11 @@ static struct rlhf__tf_shape global_shape(const struct rlhf__tf *m, int32_t slot
         s.flags |= RLHF_PARAM_EMBED;
         return s;
     case RLHF_TF_EMB_G:
-        return !a->pre_norm ? gain(a->d) : s;
+        return !a->pre_norm ? gain(m, a->d) : s;
     case RLHF_TF_EMB_B:
         return !a->pre_norm ? offset(m, a->d) : s;
     case RLHF_TF_FINAL_G:
-        return a->pre_norm ? gain(a->d) : s;
+        return a->pre_norm ? gain(m, a->d) : s;
     case RLHF_TF_FINAL_B:
         return a->pre_norm ? offset(m, a->d) : s;
     case RLHF_TF_LM:
@@ -136,13 +138,16 @@ static struct rlhf__tf_shape layer_shape(const struct rlhf__tf *m, int32_t slot)
     switch (slot) {
     case RLHF_TF_N1_G:
     case RLHF_TF_N2_G:
-        return gain(a->d);
+        return gain(m, a->d);
     case RLHF_TF_N1_B:
     case RLHF_TF_N2_B:
         return offset(m, a->d);
+    case RLHF_TF_P1_G:
+    case RLHF_TF_P2_G:
+        return a->branch_norm ? gain(m, a->d) : absent();
     case RLHF_TF_QN_G:
     case RLHF_TF_KN_G:
-        return a->head_norm ? gain(a->head_dim) : absent();
+        return a->head_norm ? gain(m, a->head_dim) : absent();
     case RLHF_TF_QKV_W:
         return linear(m, n.d, n.qkv, std);
     case RLHF_TF_QKV_B:

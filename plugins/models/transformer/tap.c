@@ -122,7 +122,7 @@ static rlhf_status embedding(struct rlhf__tf *m, int32_t point, struct place *ou
         return m->c->gather(m->c->ctx, out->p, rlhf__tf_global(m, RLHF_TF_WPE)->value, r->pos,
                             r->total, d, RLHF_F32);
     return m->c->embed(m->c->ctx, out->p, r->ids, NULL, rlhf__tf_global(m, RLHF_TF_WTE)->value,
-                       NULL, m->arch.embed_scale, r->total, d);
+                       NULL, rlhf__tf_embed_scale(m), r->total, d);
 }
 
 static struct place activation(struct rlhf__tf *m, int32_t point, int32_t layer) {
@@ -373,5 +373,5 @@ static const rlhf_tap_ops tap_ops = {.size = sizeof(rlhf_tap_ops),
 const void *rlhf_tf_extension(void *self, const char *id) {
     const struct rlhf__tf *m = self;
     if (!m || strcmp(id, RLHF_EXT_TAP) != 0) return NULL;
-    return m->arch.pre_norm && m->arch.causal ? &tap_ops : NULL;
+    return m->arch.pre_norm && !m->arch.branch_norm && m->arch.causal ? &tap_ops : NULL;
 }

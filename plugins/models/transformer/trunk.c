@@ -111,11 +111,14 @@ rlhf_status rlhf__tf_trunk_reserve(struct rlhf__tf *m, struct rlhf__tf_work *w) 
     RLHF_TRY(rlhf__tf_reserve(m, &w->qkv, layers * one.qkv));
     RLHF_TRY(rlhf__tf_reserve(m, &w->att, layers * one.att));
     RLHF_TRY(rlhf__tf_reserve(m, &w->fc, layers * one.fc));
+    if (m->arch.branch_norm) RLHF_TRY(rlhf__tf_reserve(m, &w->branch, 2 * layers * one.stream));
     RLHF_TRY(inputs_reserve(m, w, &one));
     for (int32_t i = 0; i < TF_N_SITE; i++)
         if (one.low[i]) RLHF_TRY(rlhf__tf_reserve(m, &w->low[i], layers * one.low[i]));
     if (!w->keep) return RLHF_OK;
     if (!pre && m->open.recompute) RLHF_TRY(rlhf__tf_reserve(m, &w->sum, one.stream));
+    if (m->arch.branch_norm)
+        RLHF_TRY(rlhf__tf_reserve(m, &w->branch_stats, 2 * layers * one.stats));
     if (m->arch.head_norm) {
         RLHF_TRY(rlhf__tf_reserve(m, &w->raw, layers * one.raw));
         RLHF_TRY(rlhf__tf_reserve(m, &w->raw_stats, layers * one.raw_stats));
@@ -152,10 +155,18 @@ struct rlhf__tf_acts rlhf__tf_acts(const struct rlhf__tf *m, const struct rlhf__
         a.stats2 = part(&w->stats2, l, one.stats);
         a.lse = part(&w->lse, l, one.lse);
         a.ac = w->lean ? m->bwd.wide.p : part(&w->ac, l, one.inner);
+        for (uint64_t k = 0; m->arch.branch_norm && k < 2; k++) {
+            a.branch[k] = part(&w->branch, 2 * l + k, one.stream);
+            a.branch_stats[k] = part(&w->branch_stats, 2 * l + k, one.stats);
+        }
         if (!m->arch.head_norm) return a;
         a.raw = part(&w->raw, l, one.raw);
         a.raw_stats = part(&w->raw_stats, l, one.raw_stats);
         return a;
+    }
+    if (m->arch.branch_norm) {
+        a.branch[0] = a.branch[1] = w->branch.p;
+        a.normed = part(&w->branch, 1, one.stream);
     }
     a.mid = m->arch.pre_norm ? a.in : w->mid.p;
     a.out = a.in;
@@ -218,13 +229,19 @@ static rlhf_status linear_low(const struct pass *p, rlhf_dev out, int32_t dtype,
     return p->c->linear_sum(p->c->ctx, &s);
 }
 
+// out = x W + b.
+static rlhf_status linear_as(const struct pass *p, rlhf_dev out, int32_t dtype,
+                             const struct rlhf__tf_acts *a, rlhf_dev x, enum rlhf__tf_site site) {
+    const struct rlhf__tf_low *low;
+    RLHF_TRY(adapter_in(p, a, x, site, &low));
+    if (low) return linear_low(p, out, dtype, 0, a, x, low, site);
+    return p->c->linear(p->c->ctx, out, dtype, 0, x, weight(p, site), bias(p, site), p->rows);
+}
+
 // out = x W + b in the act dtype.
 static rlhf_status linear(const struct pass *p, rlhf_dev out, const struct rlhf__tf_acts *a,
                           rlhf_dev x, enum rlhf__tf_site site) {
-    const struct rlhf__tf_low *low;
-    RLHF_TRY(adapter_in(p, a, x, site, &low));
-    if (low) return linear_low(p, out, p->m->dtype, 0, a, x, low, site);
-    return p->c->linear(p->c->ctx, out, p->m->dtype, 0, x, weight(p, site), bias(p, site), p->rows);
+    return linear_as(p, out, p->m->dtype, a, x, site);
 }
 
 // out = stream + x W + b; out may be the stream itself.
@@ -239,6 +256,20 @@ static rlhf_status linear_add(const struct pass *p, rlhf_dev out, rlhf_dev strea
     if (out != stream) RLHF_TRY(c->copy(c->ctx, out, stream, bytes));
     if (low) return linear_low(p, out, RLHF_F32, 1, a, x, low, site);
     return c->linear(c->ctx, out, RLHF_F32, 1, x, weight(p, site), bias(p, site), p->rows);
+}
+
+// The end of a block of a pre-norm stack: out = stream + x W + b; with branch_norm, out = stream +
+// norm(x W + b). block 0 is attention, 1 the MLP.
+static rlhf_status block_add(const struct pass *p, rlhf_dev out, rlhf_dev stream,
+                             const struct rlhf__tf_acts *a, rlhf_dev x, enum rlhf__tf_site site,
+                             int32_t block) {
+    const int32_t slot = block ? RLHF_TF_P2_G : RLHF_TF_P1_G;
+    const uint64_t n = (uint64_t)p->rows * (uint64_t)p->n.d;
+    const rlhf_dev to = out == stream ? a->normed : out;
+    if (!p->m->arch.branch_norm) return linear_add(p, out, stream, a, x, site);
+    RLHF_TRY(linear_as(p, a->branch[block], RLHF_F32, a, x, site));
+    RLHF_TRY(norm(p, to, RLHF_F32, a->branch_stats[block], a->branch[block], slot));
+    return p->c->add(p->c->ctx, out, out == stream ? to : stream, RLHF_F32, n);
 }
 
 static rlhf_status act(const struct pass *p, rlhf_dev out, rlhf_dev x) {
@@ -298,10 +329,11 @@ static rlhf_status pre_norm_attention(const struct pass *p, const struct rlhf__t
     RLHF_TRY(linear(p, a->qkv, a, a->h1, TF_SITE_QKV));
     RLHF_TRY(attend(p, a));
     RLHF_TRY(receive(p, TF_SITE_PROJ));
-    return linear_add(p, a->mid, a->in, a, a->att, TF_SITE_PROJ);
+    return block_add(p, a->mid, a->in, a, a->att, TF_SITE_PROJ, 0);
 }
 
-// Computes the MLP except its last product. The backward pass does not need that product's output.
+// Computes the MLP except its last product. Without branch_norm, the backward pass does not need
+// that product's output.
 static rlhf_status pre_norm_mlp(const struct pass *p, const struct rlhf__tf_acts *a) {
     RLHF_TRY(receive(p, TF_SITE_FC));
     RLHF_TRY(norm(p, a->h2, p->m->dtype, a->stats2, a->mid, RLHF_TF_N2_G));
@@ -312,7 +344,7 @@ static rlhf_status pre_norm_mlp(const struct pass *p, const struct rlhf__tf_acts
 static rlhf_status pre_norm_rest(const struct pass *p, const struct rlhf__tf_acts *a) {
     RLHF_TRY(pre_norm_mlp(p, a));
     RLHF_TRY(receive(p, TF_SITE_OUT));
-    return linear_add(p, a->out, a->mid, a, a->ac, TF_SITE_OUT);
+    return block_add(p, a->out, a->mid, a, a->ac, TF_SITE_OUT, 1);
 }
 
 static rlhf_status pre_norm_layer(const struct pass *p, const struct rlhf__tf_acts *a) {
@@ -344,7 +376,7 @@ static rlhf_status embed(const struct pass *p) {
     RLHF_TRY(p->c->embed(
         p->c->ctx, sum, p->w->rows.ids, m->arch.rotary.frequency ? NULL : p->w->rows.pos,
         rlhf__tf_global(m, RLHF_TF_WTE)->value, rlhf__tf_global(m, RLHF_TF_WPE)->value,
-        m->arch.embed_scale, p->rows, p->n.d));
+        rlhf__tf_embed_scale(m), p->rows, p->n.d));
     if (m->arch.pre_norm) return RLHF_OK;
     return rlhf__tf_norm(m, rlhf__tf_global(m, RLHF_TF_EMB_G), first.in, RLHF_F32,
                          p->w->keep ? p->w->emb_stats.p : NULL, sum, p->rows);
@@ -356,6 +388,7 @@ rlhf_status rlhf__tf_layer_again(struct rlhf__tf *m, const struct rlhf__tf_work 
     const struct rlhf__tf_low *low;
     if (!m->arch.pre_norm) return post_norm_layer(&p, &a);
     RLHF_TRY(pre_norm_attention(&p, &a));
+    if (m->arch.branch_norm) return pre_norm_rest(&p, &a);
     RLHF_TRY(pre_norm_mlp(&p, &a));
     return adapter_in(&p, &a, a.ac, TF_SITE_OUT, &low);
 }

@@ -2,7 +2,8 @@
 // gradients. Each function mirrors its counterpart in trunk.c, in reverse order.
 //
 // ds is the gradient of the stream, f32 [T, d]; products read it in the act dtype. With pre-norm,
-// each block adds its part to ds in place. With post-norm there is a norm between blocks, so ds and
+// each block adds its part to ds in place; with branch_norm, the spare buffer is the gradient of a
+// block's output before its norm. With post-norm there is a norm between blocks, so ds and
 // a spare buffer are swapped.
 #include "internal.h"
 
@@ -32,18 +33,18 @@ static rlhf_status reserve(struct rlhf__tf *m, const struct rlhf__tf_work *w) {
         if (rlhf__tf_low_width(m, (enum rlhf__tf_site)i) > low)
             low = rlhf__tf_low_width(m, (enum rlhf__tf_site)i);
     if (low) RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.dlow, act * low));
-    if (m->arch.pre_norm) return RLHF_OK;
+    if (m->arch.pre_norm && !m->arch.branch_norm) return RLHF_OK;
     return rlhf__tf_reserve(m, &m->bwd.ds2, rows * sizeof(float) * d);
 }
 
 // ---- steps ----
 
-// *dy = ds, converted to the act dtype.
-static rlhf_status lower(const struct pass *p, rlhf_dev *dy) {
-    *dy = p->ds;
+// *dy = d, f32 [T, d], converted to the act dtype.
+static rlhf_status lower(const struct pass *p, rlhf_dev d, rlhf_dev *dy) {
+    *dy = d;
     if (p->m->dtype == RLHF_F32) return RLHF_OK;
     *dy = p->m->bwd.dy.p;
-    return p->c->convert(p->c->ctx, *dy, p->m->dtype, p->ds, RLHF_F32,
+    return p->c->convert(p->c->ctx, *dy, p->m->dtype, d, RLHF_F32,
                          (uint64_t)p->rows * (uint64_t)p->n.d);
 }
 
@@ -148,10 +149,21 @@ static void graded(const struct pass *p, enum rlhf__tf_site site) {
         rlhf__tf_storage_graded(p->m, p->layer, 0, RLHF_TF_N_LAYER, p->f);
 }
 
+// Pre-norm: *dy is the gradient of a block's last product, in the act dtype: ds or, with
+// branch_norm, the gradient of the norm's input. block 0 is attention, 1 the MLP.
+static rlhf_status block_bwd(const struct pass *p, const struct rlhf__tf_acts *a, int32_t block,
+                             rlhf_dev *dy) {
+    const int32_t slot = block ? RLHF_TF_P2_G : RLHF_TF_P1_G;
+    if (!p->m->arch.branch_norm) return lower(p, p->ds, dy);
+    RLHF_TRY(rlhf__tf_norm_bwd(p->m, rlhf__tf_layer(p->m, p->layer, slot), p->spare, 0, p->ds,
+                               RLHF_F32, a->branch[block], a->branch_stats[block], p->rows));
+    return lower(p, p->spare, dy);
+}
+
 static rlhf_status pre_norm_layer_bwd(const struct pass *p, const struct rlhf__tf_acts *a) {
     const struct rlhf__tf_scratch *b = &p->m->bwd;
     rlhf_dev dy, dfc;
-    RLHF_TRY(lower(p, &dy));
+    RLHF_TRY(block_bwd(p, a, 1, &dy));
     RLHF_TRY(linear_bwd(p, b->wide.p, a, a->ac, dy, TF_SITE_OUT));
     if (is_end(p, TF_SITE_OUT)) return RLHF_OK;
     graded(p, TF_SITE_OUT);
@@ -160,7 +172,7 @@ static rlhf_status pre_norm_layer_bwd(const struct pass *p, const struct rlhf__t
     if (is_end(p, TF_SITE_FC)) return RLHF_OK;
     RLHF_TRY(norm_bwd_add(p, b->narrow.p, a->mid, a->stats2, RLHF_TF_N2_G));
     graded(p, TF_SITE_FC);
-    RLHF_TRY(lower(p, &dy));
+    RLHF_TRY(block_bwd(p, a, 0, &dy));
     RLHF_TRY(linear_bwd(p, b->datt.p, a, a->att, dy, TF_SITE_PROJ));
     if (is_end(p, TF_SITE_PROJ)) return RLHF_OK;
     graded(p, TF_SITE_PROJ);
@@ -174,7 +186,7 @@ static rlhf_status post_norm_layer_bwd(struct pass *p, const struct rlhf__tf_act
     const struct rlhf__tf_scratch *b = &p->m->bwd;
     rlhf_dev dy, dfc;
     RLHF_TRY(norm_bwd(p, a->mid, a->stats2, rlhf__tf_layer(p->m, p->layer, RLHF_TF_N2_G)));
-    RLHF_TRY(lower(p, &dy));
+    RLHF_TRY(lower(p, p->ds, &dy));
     RLHF_TRY(linear_bwd(p, b->wide.p, a, a->ac, dy, TF_SITE_OUT));
     if (is_end(p, TF_SITE_OUT)) return RLHF_OK;
     graded(p, TF_SITE_OUT);
@@ -183,7 +195,7 @@ static rlhf_status post_norm_layer_bwd(struct pass *p, const struct rlhf__tf_act
     if (is_end(p, TF_SITE_FC)) return RLHF_OK;
     graded(p, TF_SITE_FC);
     RLHF_TRY(norm_bwd(p, a->sum, a->stats1, rlhf__tf_layer(p->m, p->layer, RLHF_TF_N1_G)));
-    RLHF_TRY(lower(p, &dy));
+    RLHF_TRY(lower(p, p->ds, &dy));
     RLHF_TRY(linear_bwd(p, b->datt.p, a, a->att, dy, TF_SITE_PROJ));
     if (is_end(p, TF_SITE_PROJ)) return RLHF_OK;
     graded(p, TF_SITE_PROJ);
@@ -208,7 +220,7 @@ static rlhf_status embed_bwd(struct pass *p) {
         RLHF_TRY(norm_bwd(p, p->w->emb.p, p->w->emb_stats.p, rlhf__tf_global(m, RLHF_TF_EMB_G)));
     return m->c->embed_bwd(m->c->ctx, rlhf__tf_global(m, RLHF_TF_WTE)->grad,
                            rlhf__tf_global(m, RLHF_TF_WPE)->grad, p->ds, p->w->rows.ids,
-                           turned ? NULL : p->w->rows.pos, m->arch.embed_scale, p->rows, p->n.d,
+                           turned ? NULL : p->w->rows.pos, rlhf__tf_embed_scale(m), p->rows, p->n.d,
                            m->arch.n_vocab, turned ? 0 : m->arch.n_ctx);
 }
 
