@@ -3,8 +3,9 @@
 // its options and its arithmetic are in transformer/.
 #include "transformer/decoder.h"
 
-enum family { LLAMA, MISTRAL, QWEN2, QWEN3, SMOLLM3 };
-static const char *const names[] = {"llama", "mistral", "qwen2", "qwen3", "smollm3", NULL};
+enum family { LLAMA, MISTRAL, QWEN2, QWEN3, SMOLLM3, GEMMA3 };
+static const char *const names[] = {"llama",   "mistral",     "qwen2", "qwen3",
+                                    "smollm3", "gemma3_text", NULL};
 
 static const struct rlhf_tf_family families[] = {
     // also SmolLM2, TinyLlama
@@ -24,6 +25,13 @@ static const struct rlhf_tf_family families[] = {
                           RLHF_TF_READS_NO_ROPE | RLHF_TF_NEEDS_KV_HEADS,
                  .tied = 1,
                  .rope_theta = 2e6},
+    // Gemma 3 without images (2025)
+    [GEMMA3] = {.reads =
+                    RLHF_TF_READS_ATTENTION_BIAS | RLHF_TF_READS_KINDS | RLHF_TF_NEEDS_KV_HEADS,
+                .head_norm = 1,
+                .gemma = 1,
+                .head_dim = 256,
+                .tied = 1},
 };
 
 struct config {
@@ -47,7 +55,8 @@ static const rlhf_plugin descriptor = {
     .id = "org.rlhf-host.model.llama",
     .version = RLHF_SDK_VERSION,
     .summary =
-        "llama, mistral, qwen2, qwen3, smollm3: causal language model and sequence classifier",
+        "llama, mistral, qwen2, qwen3, smollm3, gemma3_text: causal language model and sequence "
+        "classifier",
     .vendor = "rlhf-host",
     .license = "Apache-2.0",
     RLHF_TF_PLUGIN(struct config, opts, create),

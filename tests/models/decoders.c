@@ -73,6 +73,21 @@ const struct setting wider_window[] = {
     {"max_position_embeddings", "96"}, {"head_dim", "16"}, {"use_sliding_window", "1"},
     {"sliding_window", "23"}, {"max_window_layers", "1"}, END};
 
+#define GEMMA                                                                                      \
+    {"vocab_size", "61"}, {"hidden_size", "24"}, {"intermediate_size", "20"},                      \
+    {"num_hidden_layers", "2"}, {"max_position_embeddings", "24"}, {"num_attention_heads", "4"},   \
+    {"num_key_value_heads", "2"}, {"head_dim", "8"}, {"sliding_window", "3"}
+const struct setting tiny_gemma3[] = {
+    GEMMA, {"layer_types", "sliding_attention,full_attention"}, {"query_pre_attn_scalar", "5"},
+    ROPE("full_attention.rope_type", "linear"), ROPE("full_attention.factor", "3"),
+    ROPE("full_attention.rope_theta", "1000"), ROPE("sliding_attention.rope_type", "default"),
+    ROPE("sliding_attention.rope_theta", "100"), END};
+static const struct setting gemma3_old[] = {
+    GEMMA, {"sliding_window_pattern", "2"}, {"rope_theta", "1000"}, {"rope_local_base_freq", "50"},
+    {"rope_scaling.rope_type", "linear"}, {"rope_scaling.factor", "2"},
+    {"final_logit_softcapping", "2"}, {"tie_word_embeddings", "false"}, {"attention_bias", "1"},
+    {"rms_norm_eps", "1e-3"}, END};
+
 const struct decoder decoders[N_DECODERS] = {
     {"llama", "llama", llama, 0, 0},
     {"llama_bias", "llama", llama_bias, 0, 0},
@@ -83,6 +98,8 @@ const struct decoder decoders[N_DECODERS] = {
     {"mistral_window", "mistral", tiny_window, 0, 0},
     {"qwen2_window", "qwen2", qwen2_window, 0, 0},
     {"qwen3_window", "qwen3", qwen3_window, 0, 0},
+    {"gemma3", "gemma3_text", tiny_gemma3, 0, 0},
+    {"gemma3_old", "gemma3_text", gemma3_old, 0, 0},
     {"no_rope", "smollm3", no_rope, 1, 0},
     {"no_rope_interval", "smollm3", no_rope_interval, 1, 0},
     {"rope_linear", "llama", linear, 1, 0},

@@ -4,7 +4,8 @@
     python3 make_vectors.py > vectors.bin
 
 Parameters are not stored: both sides compute them with Philox 4x32-10 (seed 7, stream = FNV-1a of the name, four
-values a block), uniform in +-0.3; norm gains are 1 plus such a number. The file is a list of records: name length,
+values a block), uniform in +-0.3; norm gains are 1 plus such a number (Gemma's are
+stored without the 1). The file is a list of records: name length,
 name ("MODEL/TENSOR"), count (little-endian u32), then count float32. Made with PyTorch 2.15 and transformers 5.23; other recent
 versions agree to float32 precision.
 """
@@ -49,7 +50,7 @@ def fill(model):
     for name, p in model.named_parameters():
         words = philox(fnv(name), (p.numel() + 3) // 4)[: p.numel()]
         u = (words >> np.uint64(8)).astype(np.float32) * np.float32(2.0 ** -24)
-        gain = p.dim() == 1 and name.endswith("weight")
+        gain = p.dim() == 1 and name.endswith("weight") and model.config.model_type != "gemma3_text"
         x = np.float32(gain) + (np.float32(2) * u - np.float32(1)) * np.float32(SCALE)
         p.data = torch.from_numpy(x.astype(np.float64)).reshape(p.shape)
     model.eval()
@@ -169,6 +170,9 @@ TINY = dict(vocab_size=61, hidden_size=16, intermediate_size=20, num_hidden_laye
 WIDE = dict(TINY, num_attention_heads=4, num_key_value_heads=2, head_dim=8)
 
 
+GEMMA = dict(WIDE, hidden_size=24, head_dim=8, sliding_window=3)
+
+
 def scaled(kind, **more):
     return dict(WIDE, rope_parameters=dict(rope_type=kind, rope_theta=100.0, **more))
 
@@ -191,6 +195,15 @@ DECODERS = {
         **TINY, use_sliding_window=True, sliding_window=3, max_window_layers=1)),
     "qwen3_window": (hf.Qwen3ForCausalLM, hf.Qwen3Config(
         **WIDE, use_sliding_window=True, sliding_window=4, layer_types=["sliding_attention", "full_attention"])),
+    "gemma3": (hf.Gemma3ForCausalLM, hf.Gemma3TextConfig(
+        **GEMMA, layer_types=["sliding_attention", "full_attention"], query_pre_attn_scalar=5,
+        rope_parameters=dict(full_attention=dict(rope_type="linear", factor=3.0, rope_theta=1000.0),
+                             sliding_attention=dict(rope_type="default", rope_theta=100.0)))),
+    # the older form, with an untied and capped head
+    "gemma3_old": (hf.Gemma3ForCausalLM, hf.Gemma3TextConfig(
+        **GEMMA, sliding_window_pattern=2, rope_theta=1000.0, rope_local_base_freq=50.0,
+        rope_scaling=dict(rope_type="linear", factor=2.0), final_logit_softcapping=2.0,
+        tie_word_embeddings=False, attention_bias=True, rms_norm_eps=1e-3)),
 }
 # The same with other positions: log-probs and the gradients of one matrix.
 ROTARY = {

@@ -28,7 +28,8 @@ static const struct shape wide_shape = {"wide", "gpt2", wider, 1037, 40, 50, 2};
 static const struct shape tiny_decoders[] = {{"qwen2", "qwen2", tiny_qwen2, 61, 7, 12, 5},
                                              {"qwen3", "qwen3", tiny_qwen3, 61, 7, 12, 5},
                                              {"smollm3", "smollm3", tiny_smollm3, 61, 7, 12, 2},
-                                             {"window", "mistral", tiny_window, 61, 7, 12, 2}};
+                                             {"window", "mistral", tiny_window, 61, 7, 12, 2},
+                                             {"gemma3", "gemma3_text", tiny_gemma3, 61, 7, 12, 2}};
 static const struct shape wide_decoders[] = {
     {"wide", "qwen3", wider_qwen3, 1037, 40, 50, 2},
     {"wide window", "qwen2", wider_window, 1037, 40, 50, 2}};
@@ -149,6 +150,7 @@ static void test_decoders_reference(void **state) {
     check(&tiny_decoders[0], "reference", RLHF_BF16);
     check(&tiny_decoders[1], "reference", RLHF_F32);
     check(&tiny_decoders[3], "reference", RLHF_BF16);
+    check(&tiny_decoders[4], "reference", RLHF_BF16);
 }
 static void test_decoders_cpu(void **state) {
     (void)state;
@@ -157,6 +159,8 @@ static void test_decoders_cpu(void **state) {
     check(&tiny_decoders[2], "cpu", RLHF_F32);
     check(&tiny_decoders[3], "cpu", RLHF_F32);
     check(&tiny_decoders[3], "cpu", RLHF_BF16);
+    check(&tiny_decoders[4], "cpu", RLHF_F32);
+    check(&tiny_decoders[4], "cpu", RLHF_BF16);
     if (backend_is_slow()) return;
     for (size_t i = 0; i < sizeof wide_decoders / sizeof *wide_decoders; i++) {
         check(&wide_decoders[i], "cpu", RLHF_F32);

@@ -271,8 +271,8 @@ rlhf_status rlhf__opts_set(const struct rlhf__opt_table *t, const char *key, con
 }
 
 // For a lenient origin: sets options from the value `v` of a key that the table does not know. If
-// the value is an object, each of its members sets the option "key.member". If it is a list, each
-// of its items sets the option "key[]".
+// the value is an object, each of its members sets the option "key.member", and the members of
+// these members likewise. If it is a list, each of its items sets the option "key[]".
 static rlhf_status apply_inside(const struct rlhf__opt_table *t, const char *key, const json_t *v,
                                 const struct rlhf__origin *from, void *config,
                                 struct rlhf__strings *strings, struct rlhf__error *err) {
@@ -281,7 +281,10 @@ static rlhf_status apply_inside(const struct rlhf__opt_table *t, const char *key
     json_t *inner;
     json_object_foreach((json_t *)(uintptr_t)v, member, inner) {
         if ((size_t)snprintf(name, sizeof name, "%s.%s", key, member) >= sizeof name) continue;
-        RLHF_TRY(rlhf__opts_set(t, name, inner, NULL, from, config, strings, err));
+        if (json_is_object(inner) && rlhf__opt_find(t, name) < 0)
+            RLHF_TRY(apply_inside(t, name, inner, from, config, strings, err));
+        else
+            RLHF_TRY(rlhf__opts_set(t, name, inner, NULL, from, config, strings, err));
     }
     if ((size_t)snprintf(name, sizeof name, "%s[]", key) >= sizeof name) return RLHF_OK;
     for (size_t i = 0; i < json_array_size(v); i++)

@@ -1,6 +1,7 @@
 // transformer/decoder.c: see decoder.h.
 #include "decoder.h"
 
+#include <math.h>
 #include <string.h>
 
 typedef struct rlhf_tf_decoder config;
@@ -27,9 +28,18 @@ static const char *const layer_types[] = {"full_attention", "sliding_attention",
     RLHF_OPT_F64(config, o.partial_rotary_factor, 1, 0, 1, "must be 1: all of a head turns"),      \
     RLHF_OPT_I64(config, o.original_max_position_embeddings, 0, 0, 1 << 24,                        \
                  "context before it was stretched"),                                               \
-    RLHF_OPT_BOOL(config, o.truncate, 1, "yarn: the bounds are whole pairs"),                      \
-    RLHF_OPT_ENUM(config, o.full_attention, 0, null_only, "no positions by kind of layer"),        \
-    RLHF_OPT_ENUM(config, o.sliding_attention, 0, null_only, "no positions by kind of layer")
+    RLHF_OPT_BOOL(config, o.truncate, 1, "yarn: the bounds are whole pairs")
+// The options of the object `at` in rope_parameters.
+#define KIND_OPTS(at, o)                                                                           \
+    {.key = "rope_parameters." at ".rope_type", .help = "gemma3_text: default or linear",          \
+     .type = RLHF_T_STR, .offset = offsetof(config, o.rope_type)},                                 \
+    {.key = "rope_parameters." at ".rope_theta", .help = "gemma3_text: base of the wavelengths",   \
+     .type = RLHF_T_F64, .offset = offsetof(config, o.rope_theta), .f_max = 1e15},                 \
+    {.key = "rope_parameters." at ".factor", .help = "gemma3_text: wavelengths are stretched",     \
+     .type = RLHF_T_F64, .offset = offsetof(config, o.factor), .f_max = 1e6}
+#define NO_KIND(at, o)                                                                             \
+    {.key = "rope_scaling." at, .help = "no positions by kind of layer", .type = RLHF_T_ENUM,      \
+     .offset = offsetof(config, o), .choices = null_only}
 // NOLINTEND(bugprone-macro-parentheses)
 // clang-format on
 #define SIZE(f, hi, text)                                                                          \
@@ -60,7 +70,16 @@ const rlhf_opt rlhf_tf_decoder_opts[RLHF_TF_N_DECODER_OPTS] = {
     RLHF_OPT_I64(config, original_max_position_embeddings, 0, 0, 1 << 24,
                  "context before it was stretched; goes before that of rope_parameters"),
     RLHF_OPT_F64(config, attn_logit_softcapping, 0, 0, 1e9, "must be null"),
-    RLHF_OPT_F64(config, final_logit_softcapping, 0, 0, 1e9, "must be null"),
+    RLHF_OPT_F64(config, final_logit_softcapping, 0, 0, 1e9,
+                 "gemma3_text: logits are capped by this; must be null for the others"),
+    RLHF_OPT_STR(config, hidden_activation, "gelu_pytorch_tanh", "gemma3_text: like hidden_act"),
+    RLHF_OPT_F64(config, query_pre_attn_scalar, 256, 1e-9, 1e9,
+                 "gemma3_text: scores are divided by its square root"),
+    RLHF_OPT_F64(config, rope_local_base_freq, 0, 0, 1e15,
+                 "gemma3_text: rope_theta of layers with a window, in older files"),
+    RLHF_OPT_I64(config, sliding_window_pattern, 6, 1, 1 << 20,
+                 "gemma3_text: without layer_types, every such layer has no window"),
+    RLHF_OPT_BOOL(config, use_bidirectional_attention, 0, "gemma3_text: must be false"),
     RLHF_OPT_I64(config, num_experts, 0, 0, 1 << 20, "must be null: the MLP is one"),
     RLHF_OPT_I64(config, num_local_experts, 0, 0, 1 << 20, "must be null: the MLP is one"),
     RLHF_OPT_ENUM(config, quantization_config, 0, null_only, "weights are f32, f16 or bf16"),
@@ -79,9 +98,14 @@ const rlhf_opt rlhf_tf_decoder_opts[RLHF_TF_N_DECODER_OPTS] = {
     RLHF_OPT_I64(config, no_rope_layer_interval, 4, 1, 1 << 20,
                  "smollm3: without no_rope_layers, every such layer is not rotated"),
     RLHF_OPT_LIST(config, layer_types, NULL, layer_types,
-                  "qwen2, qwen3: which layers have a window; goes before max_window_layers"),
+                  "qwen2, qwen3, gemma3_text: which layers have a window; goes before "
+                  "max_window_layers and sliding_window_pattern"),
     ROPE_OPTS(rope_parameters),
     ROPE_OPTS(rope_scaling),
+    KIND_OPTS("full_attention", rope_full),
+    KIND_OPTS("sliding_attention", rope_sliding),
+    NO_KIND("full_attention", rope_scaling_full_attention),
+    NO_KIND("sliding_attention", rope_scaling_sliding_attention),
 };
 _Static_assert(sizeof rlhf_tf_decoder_opts / sizeof *rlhf_tf_decoder_opts == RLHF_TF_N_DECODER_OPTS,
                "the header says how many there are");
@@ -116,6 +140,27 @@ static const struct rlhf_tf_name layers[] = {
     {RLHF_TF_OUT_B, RLHF_TF_ALL, "mlp.down_proj.bias"},
     {0, RLHF_TF_ALL, NULL}};
 
+// Gemma 3: norms before and after each block.
+static const struct rlhf_tf_name gemma_layers[] = {
+    {RLHF_TF_N1_G, RLHF_TF_ALL, "input_layernorm.weight"},
+    {RLHF_TF_QKV_W, RLHF_TF_QUERIES, "self_attn.q_proj.weight"},
+    {RLHF_TF_QKV_B, RLHF_TF_QUERIES, "self_attn.q_proj.bias"},
+    {RLHF_TF_QKV_W, RLHF_TF_KEYS, "self_attn.k_proj.weight"},
+    {RLHF_TF_QKV_B, RLHF_TF_KEYS, "self_attn.k_proj.bias"},
+    {RLHF_TF_QKV_W, RLHF_TF_VALUES, "self_attn.v_proj.weight"},
+    {RLHF_TF_QKV_B, RLHF_TF_VALUES, "self_attn.v_proj.bias"},
+    {RLHF_TF_QN_G, RLHF_TF_ALL, "self_attn.q_norm.weight"},
+    {RLHF_TF_KN_G, RLHF_TF_ALL, "self_attn.k_norm.weight"},
+    {RLHF_TF_PROJ_W, RLHF_TF_ALL, "self_attn.o_proj.weight"},
+    {RLHF_TF_PROJ_B, RLHF_TF_ALL, "self_attn.o_proj.bias"},
+    {RLHF_TF_P1_G, RLHF_TF_ALL, "post_attention_layernorm.weight"},
+    {RLHF_TF_N2_G, RLHF_TF_ALL, "pre_feedforward_layernorm.weight"},
+    {RLHF_TF_FC_W, RLHF_TF_GATE, "mlp.gate_proj.weight"},
+    {RLHF_TF_FC_W, RLHF_TF_UP, "mlp.up_proj.weight"},
+    {RLHF_TF_OUT_W, RLHF_TF_ALL, "mlp.down_proj.weight"},
+    {RLHF_TF_P2_G, RLHF_TF_ALL, "post_feedforward_layernorm.weight"},
+    {0, RLHF_TF_ALL, NULL}};
+
 // ---- unsupported settings ----
 
 static rlhf_status refuse_number(const rlhf_host *host, const char *key, double found) {
@@ -123,13 +168,14 @@ static rlhf_status refuse_number(const rlhf_host *host, const char *key, double 
                       found);
 }
 
-static rlhf_status check_known(const rlhf_host *host, const config *c) {
+static rlhf_status check_known(const rlhf_host *host, const config *c, uint32_t reads) {
     const struct {
         const char *key;
         double found, only;
     } fields[] = {
         {"attn_logit_softcapping", c->attn_logit_softcapping, 0},
-        {"final_logit_softcapping", c->final_logit_softcapping, 0},
+        {"final_logit_softcapping", reads & RLHF_TF_READS_KINDS ? 0 : c->final_logit_softcapping,
+         0},
         {"num_experts", (double)c->num_experts, 0},
         {"num_local_experts", (double)c->num_local_experts, 0},
         {"partial_rotary_factor", c->partial_rotary_factor, 1},
@@ -147,6 +193,10 @@ static int32_t is_sliding(const config *c, int64_t i) {
     return strcmp(c->layer_types[i], layer_types[1]) == 0;
 }
 
+int32_t rlhf_tf_is_sliding(const config *c, int64_t layer) {
+    return c->layer_types[0] ? is_sliding(c, layer) : (layer + 1) % c->sliding_window_pattern != 0;
+}
+
 // Refuses layer_types that contradict the other settings. `window` is 0 if the config gives none.
 static rlhf_status check_layer_types(const rlhf_host *host, const config *c, uint32_t reads,
                                      int64_t window) {
@@ -158,9 +208,10 @@ static rlhf_status check_layer_types(const rlhf_host *host, const config *c, uin
             "config.json: layer_types has \"sliding_attention\" for layer %lld, but %s; "
             "allowed is \"full_attention\"",
             (long long)n,
-            !(reads & RLHF_TF_READS_USE_WINDOW) ? "this model_type has no windows"
-            : c->use_sliding_window             ? "sliding_window is null"
-                                                : "use_sliding_window is false");
+            !(reads & (RLHF_TF_READS_USE_WINDOW | RLHF_TF_READS_KINDS))
+                ? "this model_type has no windows"
+            : reads & RLHF_TF_READS_KINDS || c->use_sliding_window ? "sliding_window is null"
+                                                                   : "use_sliding_window is false");
     }
     if (n && n < c->num_hidden_layers)
         return rlhf_failf(host, RLHF_E_INVALID,
@@ -175,7 +226,8 @@ static rlhf_status check_layer_types(const rlhf_host *host, const config *c, uin
 static rlhf_status windows_read(const rlhf_host *host, const config *c, uint32_t reads,
                                 struct rlhf_tf_arch *a) {
     const int32_t all = (reads & RLHF_TF_READS_WINDOW) != 0;
-    const int32_t some = reads & RLHF_TF_READS_USE_WINDOW && c->use_sliding_window;
+    const int32_t kinds = (reads & RLHF_TF_READS_KINDS) != 0;
+    const int32_t some = kinds || (reads & RLHF_TF_READS_USE_WINDOW && c->use_sliding_window);
     const int64_t window = all || some ? c->sliding_window : 0;
     if (reads & RLHF_TF_READS_NO_ROPE && c->use_sliding_window && c->sliding_window &&
         c->sliding_window < c->max_position_embeddings)
@@ -193,7 +245,9 @@ static rlhf_status windows_read(const rlhf_host *host, const config *c, uint32_t
     if (!a->window_layers)
         return host->fail(host, RLHF_E_NOMEM, "out of memory for a list of layers");
     for (int32_t i = 0; i < a->n_layer; i++) {
-        a->window_layers[i] = c->layer_types[0] ? is_sliding(c, i) != 0 : i >= c->max_window_layers;
+        a->window_layers[i] = (kinds               ? rlhf_tf_is_sliding(c, i)
+                               : c->layer_types[0] ? is_sliding(c, i)
+                                                   : i >= c->max_window_layers) != 0;
         if (a->window_layers[i]) a->window = (int32_t)window;
     }
     return RLHF_OK;
@@ -205,6 +259,9 @@ static rlhf_status check_family(const rlhf_host *host, const config *c,
         return rlhf_failf(host, RLHF_E_UNSUPPORTED,
                           "config.json: pretraining_tp %lld is not implemented; known: 1",
                           (long long)c->pretraining_tp);
+    if (f->reads & RLHF_TF_READS_KINDS && c->use_bidirectional_attention)
+        return host->fail(host, RLHF_E_UNSUPPORTED,
+                          "config.json: use_bidirectional_attention true is not implemented");
     if (f->reads & RLHF_TF_NEEDS_KV_HEADS && c->num_key_value_heads < 0)
         return host->fail(host, RLHF_E_INVALID,
                           "config.json: num_key_value_heads is missing; this model_type needs it");
@@ -271,6 +328,10 @@ rlhf_status rlhf_tf_decoder_arch(const rlhf_host *host, const config *c,
         .causal = 1,
         .gated = 1,
         .head_norm = f->head_norm,
+        .branch_norm = f->gemma,
+        .norm_offset = f->gemma ? 1.0 : 0.0,
+        .embed_scale = f->gemma ? sqrt((double)c->hidden_size) : 1.0,
+        .embed_rounded = f->gemma,
         .bias = bias_of(c, f),
         .out_in = 1,
         .tied = c->tie_word_embeddings == RLHF_TF_TIED_BY_FAMILY ? f->tied : c->tie_word_embeddings,
@@ -282,23 +343,29 @@ rlhf_status rlhf_tf_decoder_arch(const rlhf_host *host, const config *c,
         .layer_prefix = "model.layers.%d.",
         .base_prefix = "model.",
         .globals = globals,
-        .layers = layers};
+        .layers = f->gemma ? gemma_layers : layers};
     RLHF_TRY(check_sizes(host, c));
-    RLHF_TRY(check_known(host, c));
+    RLHF_TRY(check_known(host, c, f->reads));
     RLHF_TRY(check_family(host, c, f));
-    RLHF_TRY(rlhf_tf_activation(host, "hidden_act", c->hidden_act, &a->act));
+    if (f->reads & RLHF_TF_READS_KINDS)
+        RLHF_TRY(rlhf_tf_activation(host, "hidden_activation", c->hidden_activation, &a->act));
+    else
+        RLHF_TRY(rlhf_tf_activation(host, "hidden_act", c->hidden_act, &a->act));
     if (a->n_kv_head < 1) a->n_kv_head = a->n_head;
     if (!a->head_dim) {
         RLHF_TRY(rlhf_tf_check(host, a, "hidden_size", "num_attention_heads"));
         a->head_dim = a->d / a->n_head;
     }
     RLHF_TRY(check_heads(host, a));
-    a->attn_scale = rlhf_tf_attn_scale(a);
+    a->attn_scale = f->reads & RLHF_TF_READS_KINDS ? 1.0 / sqrt(c->query_pre_attn_scalar)
+                                                   : rlhf_tf_attn_scale(a);
+    if (f->reads & RLHF_TF_READS_KINDS) a->softcap = c->final_logit_softcapping;
     RLHF_TRY(rlhf_tf_rotary_read(host, c, f, a->head_dim, &a->rotary));
     const rlhf_status st = windows_read(host, c, f->reads, a);
     if (st < 0) {
         host->free(host, a->rotary.frequency);
         host->free(host, a->rotary.layers);
+        host->free(host, a->rotary.other);
     }
     return st;
 }

@@ -21,7 +21,7 @@ struct rlhf_tf_rope_config {
     double rope_theta, factor, low_freq_factor, high_freq_factor;
     double attention_factor, beta_fast, beta_slow, mscale, mscale_all_dim, partial_rotary_factor;
     int64_t original_max_position_embeddings;
-    int32_t truncate, full_attention, sliding_attention;
+    int32_t truncate;
 };
 
 // Settings of config.json that only some families have; the others ignore them, as transformers
@@ -35,7 +35,11 @@ enum rlhf_tf_reads {
     // max_window_layers
     RLHF_TF_READS_USE_WINDOW = 16,
     RLHF_TF_NEEDS_KV_HEADS = 32, // num_key_value_heads must not be missing
-    RLHF_TF_READS_NO_ROPE = 64   // no_rope_layers and no_rope_layer_interval
+    RLHF_TF_READS_NO_ROPE = 64,  // no_rope_layers and no_rope_layer_interval
+    // Gemma 3 (2025): sliding_window, in the layers that layer_types names or, without it, in all
+    // but every sliding_window_pattern-th; positions by kind of layer; hidden_activation,
+    // query_pre_attn_scalar and final_logit_softcapping
+    RLHF_TF_READS_KINDS = 128
 };
 
 // A family of models: a model_type of config.json.
@@ -43,6 +47,9 @@ struct rlhf_tf_family {
     uint32_t reads; // bits of enum rlhf_tf_reads
     int32_t bias;   // the biases that the family always has, bits of enum rlhf_tf_bias
     int32_t head_norm;
+    // Norms also after each block; the weights of norms are differences from 1; the embedding is
+    // multiplied by the square root of its width (Gemma 3)
+    int32_t gemma;
     // The values of what config.json lacks.
     int32_t head_dim;  // 0: hidden_size / num_attention_heads
     int32_t tied;      // tie_word_embeddings
@@ -59,18 +66,23 @@ struct rlhf_tf_decoder {
     int64_t max_position_embeddings, original_max_position_embeddings, pad_token_id;
     int64_t num_experts, num_local_experts;
     int64_t pretraining_tp, sliding_window, max_window_layers, no_rope_layer_interval;
+    int64_t sliding_window_pattern;
     rlhf_i64_list no_rope_layers;
     const char *const *layer_types; // empty: missing
-    const char *hidden_act;
+    const char *hidden_act, *hidden_activation;
     double rms_norm_eps, initializer_range, rope_theta, partial_rotary_factor;
     double attn_logit_softcapping, final_logit_softcapping;
+    double query_pre_attn_scalar, rope_local_base_freq;
     int32_t tie_word_embeddings; // enum rlhf_tf_tied
     int32_t quantization_config;
-    int32_t attention_bias, mlp_bias, use_sliding_window;
+    int32_t attention_bias, mlp_bias, use_sliding_window, use_bidirectional_attention;
+    int32_t rope_scaling_full_attention, rope_scaling_sliding_attention;
     struct rlhf_tf_rope_config rope_parameters, rope_scaling;
+    // rope_parameters.full_attention and rope_parameters.sliding_attention
+    struct rlhf_tf_rope_config rope_full, rope_sliding;
 };
 
-enum { RLHF_TF_N_DECODER_OPTS = 62 };
+enum { RLHF_TF_N_DECODER_OPTS = 71 };
 extern const rlhf_opt rlhf_tf_decoder_opts[RLHF_TF_N_DECODER_OPTS]; // for RLHF_OPT_TABLE
 
 // Fills *out. Refuses unsupported or inconsistent settings. Allocates the arrays of out->rotary and
@@ -78,12 +90,15 @@ extern const rlhf_opt rlhf_tf_decoder_opts[RLHF_TF_N_DECODER_OPTS]; // for RLHF_
 rlhf_status rlhf_tf_decoder_arch(const rlhf_host *host, const struct rlhf_tf_decoder *c,
                                  const struct rlhf_tf_family *family, struct rlhf_tf_arch *out);
 
+// 1 if the layer is of the kind "sliding_attention". For RLHF_TF_READS_KINDS. [any]
+int32_t rlhf_tf_is_sliding(const struct rlhf_tf_decoder *c, int64_t layer);
+
 // ---- rotary_config.c ----
 // Sets the frequencies of the head_dim / 2 pairs, and the scale, with the formulas of transformers'
 // modeling_rope_utils. Types: default, linear, llama3 (Dubey et al. 2024), yarn (Peng et al. 2023).
-// If the family reads no_rope_layers, also sets which layers rotate (SmolLM3, 2025). Allocates
-// out->frequency and, if some layer does not rotate, out->layers. Refuses unsupported settings;
-// then both are NULL. [main]
+// If the family reads no_rope_layers, also sets which layers rotate (SmolLM3, 2025). If it has
+// positions by kind of layer, also sets out->other, for the layers with a window, and which layers
+// these are. Allocates the arrays of *out. Refuses unsupported settings; then they are NULL. [main]
 rlhf_status rlhf_tf_rotary_read(const rlhf_host *host, const struct rlhf_tf_decoder *c,
                                 const struct rlhf_tf_family *family, int32_t head_dim,
                                 struct rlhf_tf_rotary *out);

@@ -131,6 +131,61 @@ static rlhf_status layers_read(const rlhf_host *host, const struct rlhf_tf_decod
     return RLHF_OK;
 }
 
+// Positions by kind of layer: the object and the base of the layers without a window.
+static void kind_full(const struct rlhf_tf_decoder *c, struct rope *r) {
+    const struct rlhf_tf_rope_config *o = &c->rope_full;
+    if (!given(&c->rope_scaling)) {
+        r->o = o;
+        r->object = "rope_parameters.full_attention";
+    }
+    r->theta = o->rope_theta > 0 ? o->rope_theta : c->rope_theta > 0 ? c->rope_theta : 1e6;
+}
+
+// Sets the frequencies of the layers with a window, and which layers they are.
+static rlhf_status kind_sliding(const rlhf_host *host, const struct rlhf_tf_decoder *c, int32_t dim,
+                                struct rlhf_tf_rotary *out) {
+    const struct rlhf_tf_rope_config *o = &c->rope_sliding;
+    const double local = c->rope_local_base_freq > 0 ? c->rope_local_base_freq : 1e4;
+    const struct rope r = {.o = o,
+                           .object = "rope_parameters.sliding_attention",
+                           .type = o->rope_type ? o->rope_type : "default",
+                           .theta = o->rope_theta > 0 ? o->rope_theta : local,
+                           .factor = o->factor,
+                           .dim = dim,
+                           .frequency = host->alloc(host, (uint64_t)dim / 2 * sizeof(double))};
+    double scale;
+    out->other = r.frequency;
+    out->layers = host->alloc(host, (uint64_t)c->num_hidden_layers);
+    if (!out->other || !out->layers)
+        return host->fail(host, RLHF_E_NOMEM, "out of memory for the frequencies of positions");
+    for (int64_t i = 0; i < c->num_hidden_layers; i++)
+        out->layers[i] = rlhf_tf_is_sliding(c, i) ? RLHF_TF_TURN_OTHER : RLHF_TF_TURN;
+    return compute(host, &r, &scale);
+}
+
+// Refuses positions by kind of layer in a family that does not have them, and in the others types
+// that read more than a factor.
+static rlhf_status check_kinds(const rlhf_host *host, const struct rlhf_tf_decoder *c, int kinds) {
+    const struct {
+        const char *key;
+        const struct rlhf_tf_rope_config *o;
+    } all[] = {{"full_attention", &c->rope_full}, {"sliding_attention", &c->rope_sliding}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        const char *type = all[i].o->rope_type;
+        if (!kinds && given(all[i].o))
+            return rlhf_failf(host, RLHF_E_UNSUPPORTED,
+                              "config.json: rope_parameters.%s: positions by kind of layer are not "
+                              "implemented for this model_type",
+                              all[i].key);
+        if (type && strcmp(type, "default") != 0 && strcmp(type, "linear") != 0)
+            return rlhf_failf(host, RLHF_E_UNSUPPORTED,
+                              "config.json: rope_parameters.%s.rope_type \"%s\" is not "
+                              "implemented; known: default, linear",
+                              all[i].key, type);
+    }
+    return RLHF_OK;
+}
+
 rlhf_status rlhf_tf_rotary_read(const rlhf_host *host, const struct rlhf_tf_decoder *c,
                                 const struct rlhf_tf_family *family, int32_t head_dim,
                                 struct rlhf_tf_rotary *out) {
@@ -144,20 +199,28 @@ rlhf_status rlhf_tf_rotary_read(const rlhf_host *host, const struct rlhf_tf_deco
     r.type = o->rope_type ? o->rope_type : o->type ? o->type : "default";
     r.theta = o->rope_theta > 0 ? o->rope_theta : c->rope_theta > 0 ? c->rope_theta : theta;
     r.context = (double)(context ? context : c->max_position_embeddings);
-    r.factor = o->factor;
+    const int kinds = (family->reads & RLHF_TF_READS_KINDS) != 0;
+    RLHF_TRY(check_kinds(host, c, kinds));
+    if (kinds) kind_full(c, &r);
+    if (kinds) r.type = r.o->rope_type ? r.o->rope_type : r.o->type ? r.o->type : "default";
+    r.factor = r.o->factor;
     if (!strcmp(r.type, "yarn") && !(r.factor > 0))
         r.factor = (double)c->max_position_embeddings / r.context;
     r.frequency = host->alloc(host, (uint64_t)head_dim / 2 * sizeof *r.frequency);
     if (!r.frequency)
         return host->fail(host, RLHF_E_NOMEM, "out of memory for the frequencies of positions");
     out->frequency = r.frequency;
+    out->other = NULL;
     out->layers = NULL;
     rlhf_status st = compute(host, &r, &out->scale);
+    if (st == RLHF_OK && kinds) st = kind_sliding(host, c, head_dim, out);
     if (st == RLHF_OK && family->reads & RLHF_TF_READS_NO_ROPE)
         st = layers_read(host, c, &out->layers);
     if (st < 0) {
         host->free(host, r.frequency);
-        out->frequency = NULL;
+        host->free(host, out->other);
+        host->free(host, out->layers);
+        *out = (struct rlhf_tf_rotary){.frequency = NULL};
     }
     return st;
 }
