@@ -154,7 +154,8 @@ static void refused(void **state) {
          "no_rope_layers must be a list of integers from 0 to 1"},
         {"smollm3", "s/\\[1, 0\\]/[1]/", "no_rope_layers has items for 1 of the 2 layers"},
         {"qwen3", "s/\"qwen3\"/\"qwen3_moe\"/",
-         "model_type 'qwen3_moe' is not supported; supported: distilbert, gpt2, llama, mistral, "
+         "model_type 'qwen3_moe' is not supported; supported: distilbert, gemma3_text, gpt2, "
+         "llama, mistral, "
          "qwen2, qwen3, smollm3"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -28,6 +28,8 @@ static const struct {
     {"qwen3", NULL, "Qwen3ForCausalLM"},
     {"smollm3", "score.weight", "SmolLM3ForSequenceClassification"},
     {"smollm3", NULL, "SmolLM3ForCausalLM"},
+    {"gemma3_text", "score.weight", "Gemma3TextForSequenceClassification"},
+    {"gemma3_text", NULL, "Gemma3ForCausalLM"},
 };
 
 static const char *class_of(const json_t *config, const struct rlhf__weights *w) {
