@@ -30,16 +30,6 @@ static int64_t finished_tokens(const struct rlhf__rows *e) {
     return tokens;
 }
 
-static rlhf_status check_use(const struct rlhf__instance *algo, const struct rlhf__rows *e,
-                             struct rlhf__error *err) {
-    for (uint32_t i = 0; i < e->n; i++)
-        if (e->use[i] >= RLHF__ROW_USES)
-            return rlhf__fail(err, RLHF_E_INTERNAL,
-                              "%s says that row %u is used as %d, which this host does not know",
-                              rlhf__plugin_name(algo->plugin), i, e->use[i]);
-    return RLHF_OK;
-}
-
 // Returns the first of x[from, to) that is not finite, or NULL.
 static const float *not_finite(const float *x, int32_t from, int32_t to) {
     while (from < to && isfinite(x[from]))
@@ -155,7 +145,6 @@ static rlhf_status advantages(const struct rlhf__phase *p, struct rlhf__rows *e,
     free(weights);
     free(meta);
     RLHF_TRY(st);
-    RLHF_TRY(check_use(cast->algo, e, err));
     return exclude_odd(e, &p->learner->odd, err);
 }
 

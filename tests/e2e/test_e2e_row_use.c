@@ -328,7 +328,7 @@ static void still_rows_are_held_to_it(void **state) {
     e2e_says(t, "to a row that advantages() called RLHF_USE_NO_GRADIENT");
     assert_int_equal(e2e_run(t, GROUP "--set algo.use=unknown --set run.phases=1 --set run.dir=y"),
                      1);
-    e2e_says(t, "row 0 is used as 3, which this host does not know");
+    e2e_says(t, "advantages(): out->use[0] is 3; it must be from 0 to 2 (enum rlhf_row_use)");
 }
 
 int main(void) {
