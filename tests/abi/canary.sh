@@ -165,6 +165,7 @@ for change in "$append" 's/^    RLHF_RUN_FAILED = 2$/&,\n    RLHF_RUN_APPENDED =
     refused sink.h "$change" 'RLHF_ABI_MINOR must be greater'
 done
 accepted sink.h 's|^#ifndef RLHF_SINK_H|// Other words.\n&|'
+accepted compute.h 's/^    uint32_t size, flags;/    uint32_t size, flags, inserted, more;/' # has another version
 # exceptions
 minor=$later
 printf '%s\n' "released $version" "$major.$later rlhf_sink_run to show it" >"$tmp/sdk/ABI-HISTORY"
