@@ -3,6 +3,7 @@
 // slots and threads.
 #include "e2e.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -325,6 +326,79 @@ static void limits(void **state) {
     json_decref(m);
 }
 
+static int is_stop(json_int_t id) { return id == 259 || (id > 0 && strchr("aeointsr", (int)id)); }
+
+// Checks a row that an end of its length stopped: the policy wrote its last tokens, and the
+// environment's answer, if there was one, is not in it. `turn` is the most tokens of a turn, and
+// `all` of the row. Returns 1 if the end is `end`.
+static int check_length(const json_t *row, const char *end, json_int_t turn, size_t all) {
+    const json_t *segments = json_object_get(row, "segments"), *ids = json_object_get(row, "ids");
+    const json_t *last = json_array_get(segments, json_array_size(segments) - 1);
+    const char *by = json_string_value(json_array_get(last, 0));
+    const json_int_t n = json_integer_value(json_array_get(last, 1));
+    const char *found = json_string_value(json_object_get(row, "end"));
+    const size_t total = json_array_size(ids);
+    const int stopped = is_stop(json_integer_value(json_array_get(ids, total - 1)));
+    assert_int_equal(json_is_true(json_object_get(row, "finished")), strcmp(found, "done") == 0);
+    assert_true(total <= all);
+    if (strcmp(found, "turn_length") == 0) {
+        assert_string_equal(by, "policy");
+        assert_false(stopped);
+        assert_true(n == turn || total == all);
+    } else if (strcmp(found, "length") == 0) {
+        assert_string_equal(by, "policy");
+        assert_true(stopped);
+        assert_true(total + 20 >= all); // a reply of 20 tokens does not fit
+    }
+    return strcmp(found, end) == 0;
+}
+
+// A turn without a stop in its last token is not answered: its episode ends. So does an episode
+// whose reply does not fit into the row. finish() gets these reasons, and the metrics count them.
+static void ends_by_length(void **state) {
+    struct e2e *t = *state;
+    static const struct {
+        const char *dir, *args, *end;
+        json_int_t turn;
+        size_t all;
+    } cases[] = {
+        {"turn", GRPO ENV(":turns=9") "--set episodes.turns=9 --set sampling.max_new_tokens=3 ",
+         "turn_length", 3, 62},
+        {"row", GRPO ENV(":turns=9,fault=huge") "--set episodes.turns=9 --set episodes.tokens=50 ",
+         "length", 40, 50}};
+    static const char *const ends[] = {"open",        "done",  "truncated",
+                                       "turn_length", "turns", "length"};
+    for (size_t k = 0; k < 2; k++) {
+        char args[1024], name[64];
+        size_t i, found = 0, n = 0, of[6] = {0};
+        double codes = 0;
+        snprintf(args, sizeof args, "%s --set run.dir=%s", cases[k].args, cases[k].dir);
+        run(t, args);
+        json_t *rows = rows_of(t, cases[k].dir), *row, *m = e2e_metrics(t, cases[k].dir);
+        json_array_foreach(rows, i, row) {
+            if (json_integer_value(json_object_get(row, "phase")) != 1) continue;
+            found += (size_t)check_length(row, cases[k].end, cases[k].turn, cases[k].all);
+            n++;
+            for (size_t e = 0; e < 6; e++)
+                if (strcmp(ends[e], json_string_value(json_object_get(row, "end"))) == 0) {
+                    of[e]++;
+                    codes += (double)e;
+                }
+        }
+        assert_true(found >= 3 && n == 12);
+        for (size_t e = 1; e < 6; e++) {
+            snprintf(name, sizeof name, "episodes/ended/%s", ends[e]);
+            assert_true(fabs(e2e_metric(m, 0, name) - (double)of[e] / 12) < 1e-9);
+        }
+        assert_true(fabs(e2e_metric(m, 0, "environment/ended") - codes / 12) < 1e-9);
+        assert_true(fabs(e2e_metric(m, 0, "completions/clipped_ratio") - (double)of[3] / 12) <
+                    1e-9);
+        assert_true(e2e_metric(m, 0, "val/num_stop_token_ids") == 12 - (double)of[3]);
+        json_decref(m);
+        json_decref(rows);
+    }
+}
+
 // ---- faults and refusals ----
 
 static void faults(void **state) {
@@ -428,6 +502,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(rewrites, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(later_turns_are_refused, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(limits, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(ends_by_length, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(faults, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(failed_metrics, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(groups_that_begin_at_random, setup, e2e_teardown),
