@@ -80,7 +80,7 @@ static void each_fault_has_its_sentence(void **state) {
         {"sink_flag.so", "sets bit 31 of the flags of its ops"},
         {"model_compute.so", "org.example.faulty: it is for the compute contract 0.99 "
                              "(compute_major and compute_minor of its rlhf_model_ops), this "
-                             "rlhf-host speaks 0.11 exactly"},
+                             "rlhf-host speaks 0.12 exactly"},
         {"kernels_compute.so", "it is for the compute contract 0.9 (compute_major and "
                                "compute_minor of its rlhf_kernels_ops)"},
         {"no_close.so", "org.example.faulty lacks the required function close()"},
