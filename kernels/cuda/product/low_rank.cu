@@ -4,6 +4,7 @@
 #include "product/low_rank.h"
 
 #include "machine/table.h"
+#include "product/weight.h"
 
 #include <new>
 

@@ -4,12 +4,6 @@
 
 #include "machine/context.h"
 
-// The size in bytes of a block-structured weight, or of its gradient, when stored as a dense
-// matrix.
-static inline uint64_t rlhf__cuda_dense_bytes(const rlhf_weight *w) {
-    return (uint64_t)w->k * (uint64_t)w->n * sizeof(float);
-}
-
 // Expand the source *src of the block-structured weight w to a dense [n, k] matrix in a workspace.
 // Set *src to that matrix. [step]
 rlhf_status rlhf__cuda_blocks_expand(struct rlhf__cuda *cu, const rlhf_weight *w,

@@ -24,6 +24,12 @@ struct rlhf_weight {
     struct rlhf__cuda_in_block *in_block; // device [n]; NULL: dense
 };
 
+// The size in bytes of a block-structured weight, or of its gradient, when stored as a dense
+// matrix.
+static inline uint64_t rlhf__cuda_dense_bytes(const rlhf_weight *w) {
+    return (uint64_t)w->k * (uint64_t)w->n * sizeof(float);
+}
+
 // A weight with these arguments but without memory, for computing sizes.
 struct rlhf_weight rlhf__cuda_weight_shape(const rlhf_call_weight *w);
 
