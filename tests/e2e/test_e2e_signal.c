@@ -49,23 +49,25 @@ static void ctrl_c(void **state) { interrupt_and_resume(*state, "INT", 130); }
 static void terminated(void **state) { interrupt_and_resume(*state, "TERM", 143); }
 static void hung_up(void **state) { interrupt_and_resume(*state, "HUP", 129); }
 
+// The model gets the signal in one of its calls.
+static void use_pressing_model(struct e2e *t) {
+    assert_int_equal(e2e_shell(t, "sed -i 's/\"gpt2\"/\"ctrl_c_gpt2\"/' model/config.json"), 0);
+}
+
 // In phase 1 there is nothing to keep, so the run does not finish the phase.
 static void interrupt_in_the_first_phase(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {
-        "--algo ppo.so --reward period_count.so --prompts prompts.txt --set batch.size=8192 --set "
-        "sampling.max_new_tokens=40",
-        "--algo sft.so --data texts.jsonl --set batch.size=30000 --set "
-        "batch.microbatch_tokens=64"};
+        "--algo ppo.so --reward period_count.so --prompts prompts.txt --set batch.size=512 "
+        "--set sampling.max_new_tokens=40",
+        "--algo sft.so --data texts.jsonl --set batch.size=2000"};
+    use_pressing_model(t);
     for (size_t i = 0; i < sizeof how / sizeof *how; i++) {
-        int status = e2e_shell(
-            t,
-            "rm -rf f; \"$HOST\" %s --policy model --set policy.init=random --phases 5 --out f "
-            "--threads 1 2>log & pid=$!; n=0; "
-            "while [ $n -lt 600 ] && ! [ -s f/events.jsonl ]; do sleep 0.1; n=$((n+1)); done; "
-            "kill -INT $pid; " GUARD
-            "wait $pid; status=$?; kill $guard 2>/dev/null; cat log; exit $status",
-            how[i]);
+        const int status = e2e_shell(t,
+                                     "rm -rf f; PRESS_AFTER=f/events.jsonl PRESS_AT=100 \"$HOST\" "
+                                     "%s --set batch.microbatch_tokens=64 --policy model "
+                                     "--set policy.init=random --phases 5 --out f --threads 1",
+                                     how[i]);
         if (status != 130) fail_msg("exit %d\n%s", status, t->out);
         e2e_says(t, "stopping within phase 1, with nothing kept; Ctrl-C again: at once\n");
         e2e_says(t, "phase 1 is not finished and will be done again: stopped ");
@@ -77,7 +79,7 @@ static void interrupt_in_the_first_phase(void **state) {
 // Sampling ends, too: the model gets the signal while it samples, 16 rows at a time.
 static void interrupt_the_first_samples(void **state) {
     struct e2e *t = *state;
-    assert_int_equal(e2e_shell(t, "sed -i 's/\"gpt2\"/\"ctrl_c_gpt2\"/' model/config.json"), 0);
+    use_pressing_model(t);
     const int status = e2e_shell(
         t, "PRESS_AT=300 \"$HOST\" --algo ppo.so --reward period_count.so --prompts prompts.txt "
            "--set batch.size=512 --set sampling.max_new_tokens=40 --set sampling.slots=16 "

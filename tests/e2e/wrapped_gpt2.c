@@ -7,7 +7,8 @@
 // frozen_gpt2.so  does not train wpe or, with $FREEZE_ALL, any parameter; with $NARROW, it
 //                 declares a gradient range that is too short
 // bad_gpt2.so     makes a false declaration about wpe or about itself; $BAD chooses which one
-// ctrl_c_gpt2.so  gets Ctrl-C (SIGINT) when it begins to work, or in its $PRESS_AT-th call
+// ctrl_c_gpt2.so  gets Ctrl-C (SIGINT) when it begins to work, or in its $PRESS_AT-th call; calls
+//                 are counted from the first on, or while there is a file $PRESS_AFTER
 // tap_gpt2.so     has the tap of gpt2.so with an error; $BAD chooses which one
 #include <rlhf/draft/tap.h>
 #include <rlhf/model.h>
@@ -18,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const rlhf_model_ops *real;
 
@@ -41,7 +43,8 @@ static void change(rlhf_model_ops *ops) { ops->gen_step = gen_step; }
 
 static void press(void) {
     static int calls;
-    const char *at = getenv("PRESS_AT");
+    const char *at = getenv("PRESS_AT"), *after = getenv("PRESS_AFTER");
+    if (after && access(after, F_OK) != 0) return;
     if (++calls == (at ? atoi(at) : 1)) raise(SIGINT);
 }
 
