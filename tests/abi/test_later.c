@@ -4,6 +4,8 @@
 // (copying.h). Rewards and environments run in a worker of the later host, and in its own process.
 #include "e2e.h"
 
+#include <rlhf/base.h>
+
 #include <stdio.h>
 #include <string.h>
 
@@ -100,11 +102,20 @@ static void checks_find_nothing(void **state) {
         if (e2e_shell(t, LATER " plugin check %s\"", plugins[i]) != 0) fail_msg("%s", t->out);
 }
 
+static void the_contract_of_a_plugin_is_shown(void **state) {
+    struct e2e *t = *state;
+    char contract[64];
+    snprintf(contract, sizeof contract, "  contract %d.%d\n", RLHF_ABI_MAJOR, RLHF_ABI_MINOR);
+    assert_int_equal(e2e_shell(t, LATER " plugin info imdb.so"), 0);
+    assert_non_null(strstr(t->out, contract));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(training_has_the_same_bits, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(playing_has_the_same_bits, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(services_have_the_same_bits, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(the_contract_of_a_plugin_is_shown, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(checks_find_nothing, e2e_setup, e2e_teardown),
     };
     return cmocka_run_group_tests_name("abi/later", tests, NULL, NULL);

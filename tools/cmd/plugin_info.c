@@ -150,7 +150,7 @@ static void put_text(struct rlhf__buf *out, const struct rlhf__plugin *p,
     if (*p->desc.vendor) put_line(out, "vendor", p->desc.vendor);
     if (*p->desc.url) put_line(out, "url", p->desc.url);
     if (*p->desc.license) put_line(out, "license", p->desc.license);
-    rlhf__buf_printf(out, "  contract %d.%d\n", RLHF_ABI_MAJOR, RLHF_ABI_MINOR);
+    rlhf__buf_printf(out, "  contract %d.%d\n", RLHF_ABI_MAJOR, (int)p->abi_minor);
     if (p->desc.state_version)
         rlhf__buf_printf(out, "  state    version %u, kept in checkpoints\n",
                          p->desc.state_version);
@@ -189,7 +189,7 @@ static json_t *schema(const struct rlhf__plugin *p, const struct rlhf__algo_defa
         "{ss,so,ss,so,so,so,ss,si,si}", "id", p->desc.id, "version",
         rlhf__json_text(p->desc.version), "kind", rlhf__kind_name((int32_t)p->desc.kind), "vendor",
         stated(p->desc.vendor), "url", stated(p->desc.url), "license", stated(p->desc.license),
-        "sha256", p->sha256, "abi_major", RLHF_ABI_MAJOR, "abi_minor", RLHF_ABI_MINOR);
+        "sha256", p->sha256, "abi_major", RLHF_ABI_MAJOR, "abi_minor", (int)p->abi_minor);
     // A model's options are read from config.json, where unknown keys are allowed.
     return json_pack("{ss,ss,so,ss,so,so,sb,so}", "$schema",
                      "https://json-schema.org/draft/2020-12/schema", "title", p->desc.id,
