@@ -138,6 +138,33 @@ static void what_is_not_there_is_said(void **state) {
     assert_int_equal(open_row("", &row), RLHF_E_INVALID);
     said("there is no data row: the prompts do not come from a file of JSON rows");
     assert_int_equal(open_row("{\"a\": }", &row), RLHF_E_INVALID);
+    assert_int_equal(open_row("{\"a\": {\"b\": 1, \"b\": 1}}", &row), RLHF_E_INVALID);
+    assert_int_equal(open_row("{\"a\": 1e400}", &row), RLHF_E_INVALID);
+}
+
+// Integers have at most 4300 digits. One beyond the doubles has no number, but its digits.
+static void long_integers(void **state) {
+    (void)state;
+    static char text[5000], json[5000];
+    rlhf_row *row;
+    double x;
+    uint64_t len;
+    for (int digits = 300; digits <= 4301; digits += 4001) {
+        snprintf(text, sizeof text, "{\"n\": %0*d}", digits, 7);
+        memset(strchr(text, '0'), '9', (size_t)digits);
+        const int is_read = open_row(text, &row) == RLHF_OK;
+        assert_int_equal(is_read, digits == 300);
+        if (is_read) assert_int_equal(svc->number(&host, row, "n", &x), RLHF_OK);
+        if (is_read) svc->close(&host, row);
+    }
+    snprintf(text, sizeof text, "{\"n\": %0400d}", 7);
+    memset(strchr(text, '0'), '9', 400);
+    assert_int_equal(open_row(text, &row), RLHF_OK);
+    assert_int_equal(svc->number(&host, row, "n", &x), RLHF_E_INVALID);
+    assert_non_null(strstr(failure, "is an integer; expected a number that a double can hold"));
+    assert_int_equal(svc->json(&host, row, "n", json, sizeof json, &len), RLHF_OK);
+    assert_int_equal(len, 400);
+    svc->close(&host, row);
 }
 
 // An id beyond 2^53 has a neighbor that is the same double.
@@ -242,8 +269,12 @@ static void keys_and_items(void **state) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void) {
-    const struct CMUnitTest tests[] = {T(values_by_key_and_by_pointer), T(types),
-                                       T(what_is_not_there_is_said),    T(integers_are_exact),
-                                       T(any_value_is_json_text),       T(keys_and_items)};
+    const struct CMUnitTest tests[] = {T(values_by_key_and_by_pointer),
+                                       T(types),
+                                       T(what_is_not_there_is_said),
+                                       T(integers_are_exact),
+                                       T(any_value_is_json_text),
+                                       T(keys_and_items),
+                                       T(long_integers)};
     return cmocka_run_group_tests_name("plugin_row_service", tests, NULL, NULL);
 }

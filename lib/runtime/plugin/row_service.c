@@ -5,6 +5,7 @@
 #include "base/printable.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -150,7 +151,9 @@ static rlhf_status row_number(const rlhf_host *host, const rlhf_row *row, const 
     const json_t *v = find(row, path);
     const char *digits = rlhf__json_digits(v);
     if (!json_is_number(v) && !digits) return fail(host, row, path, "a number", v);
-    *out = digits ? strtod(digits, NULL) : json_number_value(v);
+    const double x = digits ? strtod(digits, NULL) : json_number_value(v);
+    if (!isfinite(x)) return fail(host, row, path, "a number that a double can hold", v);
+    *out = x;
     return RLHF_OK;
 }
 

@@ -44,9 +44,10 @@
 
 // ---- classifiers ----
 
-// "rlhf.classifier/1": runs the sequence classifier of any model directory (DistilBERT, GPT-2 with
-// a score head) with its tokenizer. If a text has more tokens than the model has positions, its
-// last tokens are left out, and the special tokens around it are kept. Padding is never used.
+// "rlhf.classifier/1": runs the sequence classifier of any model directory (DistilBERT, or a
+// decoder with a score head) with its tokenizer. If a text has more tokens than the model has
+// positions, its last tokens are left out, and the special tokens around it are kept. Padding is
+// never used.
 #define RLHF_SVC_CLASSIFIER "rlhf.classifier/1"
 typedef struct rlhf_classifier rlhf_classifier;
 
@@ -335,16 +336,20 @@ typedef struct rlhf_row rlhf_row;
 typedef struct rlhf_row_service {
     uint32_t size, reserved;
     void *self; // the host's
-    // Parses one row. Returns RLHF_E_INVALID if the text is not a JSON object. If a prompt comes
+    // Parses one row. Returns RLHF_E_INVALID if the text is not a JSON object, if one of its
+    // objects has a key twice, or if it has a number that is too large: one with a fraction or an
+    // exponent beyond the doubles, or an integer of more than 4300 digits. If a prompt comes
     // without a data row, the text is empty, and this call fails. Free the row with close. [any]
     rlhf_status (*open)(const rlhf_host *, rlhf_str json, rlhf_row **out);
     void (*close)(const rlhf_host *, rlhf_row *); // NULL allowed [any]
     // Returns the type (enum rlhf_json_type) of the value at path. Use this for values that may be
     // absent. [any]
     int32_t (*type)(const rlhf_host *, const rlhf_row *, const char *path);
-    // Gets a string with its escapes decoded. The string is borrowed until close. [any]
+    // Gets a string with its escapes decoded; it may contain NULs. The string is borrowed until
+    // close. [any]
     rlhf_status (*string)(const rlhf_host *, const rlhf_row *, const char *path, rlhf_str *out);
-    // Gets a number; one that is no double becomes the nearest double. [any]
+    // Gets a number; one that is no double becomes the nearest double. RLHF_E_INVALID for an
+    // integer beyond the doubles. [any]
     rlhf_status (*number)(const rlhf_host *, const rlhf_row *, const char *path, double *out);
     // Gets an integer exactly. A number with a fraction or an exponent is of another type, and so
     // is an integer beyond 64 bits, of which `json` gives the digits. [any]
