@@ -17,6 +17,7 @@ static rlhf_status do_open(const rlhf_host *host, const rlhf_language_open *how,
     m->path = how->path;
     *out = NULL;
     if (how->longest) m->longest = how->longest;
+    m->slots = how->slots;
     if (m->open_status < 0)
         return host->fail(host, m->open_status, "the test's language model does not open");
     m->open_count++;
@@ -75,12 +76,23 @@ static rlhf_status do_decode(const rlhf_host *host, const rlhf_language_model *m
     return RLHF_OK;
 }
 
+// Checks the rows of a call, each with `more` tokens after it.
+static rlhf_status check_rows(const rlhf_host *host, const struct rlhf_test_language_model *m,
+                              uint32_t n, const int32_t *offset, int32_t more) {
+    for (uint32_t i = 0; i < n; i++)
+        if (offset[i + 1] - offset[i] > m->longest - more)
+            return host->fail(host, RLHF_E_INVALID,
+                              "a row is longer than the test's language model was opened for");
+    return RLHF_OK;
+}
+
 static rlhf_status do_score(const rlhf_host *host, rlhf_language_model *model,
                             const rlhf_language_rows *q, const rlhf_language_scores *out) {
     struct rlhf_test_language_model *m = offered(host);
     (void)model;
     if (m->score_status < 0)
         return host->fail(host, m->score_status, "the test's language model fails");
+    RLHF_TRY(check_rows(host, m, q->n, q->offset, 0));
     for (uint32_t i = 0; i < q->n; i++) {
         const int32_t *row = q->ids + q->offset[i];
         for (int32_t t = 0; t < q->offset[i + 1] - q->offset[i]; t++)
@@ -127,6 +139,12 @@ static rlhf_status do_generate(const rlhf_host *host, rlhf_language_model *model
     (void)model;
     if (m->score_status < 0)
         return host->fail(host, m->score_status, "the test's language model fails");
+    if (q->n == 0) return RLHF_OK;
+    if (m->slots < 1)
+        return host->fail(host, RLHF_E_INVALID,
+                          "the test's language model was opened with 0 slots, so it does not "
+                          "generate");
+    RLHF_TRY(check_rows(host, m, q->n, q->offset, q->max_new));
     const uint64_t cap = (uint64_t)q->offset[q->n] + (uint64_t)q->max_new;
     int32_t *row = host->alloc(host, cap * sizeof *row);
     if (!row) return host->fail(host, RLHF_E_NOMEM, "out of memory");

@@ -405,16 +405,17 @@ void rlhf_test_reward_model_init(struct rlhf_test_reward_model *m);
 // A fake language model. For any path, every byte is a token, and the vocabulary has 256 tokens.
 // The test provides the function `logp`, which computes the log-prob of token `id` after the n
 // tokens `before`. generate() takes the most probable token, also at a temperature above 0; the
-// token 0 ends a response. Prompts of messages are encoded as their JSON text. open_status < 0
-// makes open() fail, and score_status < 0 makes score() and generate() fail.
+// token 0 ends a response. Prompts of messages are encoded as their JSON text. Rows longer than
+// `longest` fail, and so does generate() without slots. open_status < 0 makes open() fail, and
+// score_status < 0 makes score() and generate() fail.
 struct rlhf_test_language_model {
     rlhf_language_model_service table; // offer &m.table as RLHF_SVC_LANGUAGE_MODEL
     float (*logp)(const void *context, const int32_t *before, int32_t n, int32_t id);
     const void *context;
     const char *path; // the last path given to open, borrowed
     int32_t open_count, open_status, score_status;
-    int32_t templated, longest; // for info(); at first 1 and 4096
-    int32_t reserved;
+    int32_t templated, longest;   // for info(); at first 1 and 4096
+    int32_t slots;                // of the last open()
     uint64_t n_rows, n_responses; // scored and generated so far
 };
 
