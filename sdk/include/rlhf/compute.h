@@ -1,7 +1,7 @@
 // rlhf/compute.h: the compute table. Its type is the same for every device. Compute backends
 // implement it (kernels_cpu.so, kernels_reference.so, kernels_cuda.so); model plugins call it.
 //
-// Compute contract 0.11, a draft: it may change in any minor.
+// Compute contract 0.12, a draft: it may change in any minor.
 //
 // Device memory is opaque: an rlhf_dev is never dereferenced outside a table function, except by a
 // host that uses RLHF_COMPUTE_HOST_MEMORY. Byte offsets into one allocation are allowed
