@@ -3,9 +3,26 @@
 // its options and its arithmetic are in transformer/.
 #include "transformer/decoder.h"
 
-enum family { LLAMA, MISTRAL, QWEN2, QWEN3, SMOLLM3, GEMMA3 };
-static const char *const names[] = {"llama",   "mistral",     "qwen2", "qwen3",
-                                    "smollm3", "gemma3_text", NULL};
+enum family { LLAMA, MISTRAL, QWEN2, QWEN3, SMOLLM3, GEMMA3, GRANITE, GRANITE_HYBRID };
+static const char *const names[] = {"llama",   "mistral",          "qwen2",
+                                    "qwen3",   "smollm3",          "gemma3_text",
+                                    "granite", "granitemoehybrid", NULL};
+
+// Granite 4: gate and up projection are one tensor.
+static const struct rlhf_tf_name hybrid_layers[] = {
+    {RLHF_TF_N1_G, RLHF_TF_ALL, "input_layernorm.weight"},
+    {RLHF_TF_QKV_W, RLHF_TF_QUERIES, "self_attn.q_proj.weight"},
+    {RLHF_TF_QKV_B, RLHF_TF_QUERIES, "self_attn.q_proj.bias"},
+    {RLHF_TF_QKV_W, RLHF_TF_KEYS, "self_attn.k_proj.weight"},
+    {RLHF_TF_QKV_B, RLHF_TF_KEYS, "self_attn.k_proj.bias"},
+    {RLHF_TF_QKV_W, RLHF_TF_VALUES, "self_attn.v_proj.weight"},
+    {RLHF_TF_QKV_B, RLHF_TF_VALUES, "self_attn.v_proj.bias"},
+    {RLHF_TF_PROJ_W, RLHF_TF_ALL, "self_attn.o_proj.weight"},
+    {RLHF_TF_PROJ_B, RLHF_TF_ALL, "self_attn.o_proj.bias"},
+    {RLHF_TF_N2_G, RLHF_TF_ALL, "post_attention_layernorm.weight"},
+    {RLHF_TF_FC_W, RLHF_TF_ALL, "shared_mlp.input_linear.weight"},
+    {RLHF_TF_OUT_W, RLHF_TF_ALL, "shared_mlp.output_linear.weight"},
+    {0, RLHF_TF_ALL, NULL}};
 
 static const struct rlhf_tf_family families[] = {
     // also SmolLM2, TinyLlama
@@ -32,6 +49,13 @@ static const struct rlhf_tf_family families[] = {
                 .gemma = 1,
                 .head_dim = 256,
                 .tied = 1},
+    // Granite 3 (2024)
+    [GRANITE] = {.reads =
+                     RLHF_TF_READS_ATTENTION_BIAS | RLHF_TF_READS_MLP_BIAS | RLHF_TF_READS_SCALARS},
+    // dense Granite 4 (2025)
+    [GRANITE_HYBRID] = {.reads = RLHF_TF_READS_ATTENTION_BIAS | RLHF_TF_READS_SCALARS |
+                                 RLHF_TF_READS_HYBRID,
+                        .layers = hybrid_layers},
 };
 
 struct config {
@@ -55,8 +79,8 @@ static const rlhf_plugin descriptor = {
     .id = "org.rlhf-host.model.llama",
     .version = RLHF_SDK_VERSION,
     .summary =
-        "llama, mistral, qwen2, qwen3, smollm3, gemma3_text: causal language model and sequence "
-        "classifier",
+        "llama, mistral, qwen2, qwen3, smollm3, gemma3_text, granite, granitemoehybrid: causal "
+        "language model and sequence classifier",
     .vendor = "rlhf-host",
     .license = "Apache-2.0",
     RLHF_TF_PLUGIN(struct config, opts, create),

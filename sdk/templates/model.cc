@@ -2,9 +2,11 @@
 // config.json and the names of the tensors. This family is a small decoder with RMS norms, gated
 // MLPs and learned positions.
 //
-// The core does the arithmetic, the heads, adapters and sampling (rlhf/transformer/core.h lists the
-// building blocks). Things to change: config and its table, the names of the tensors, create(), and
-// the id. The file is looked up by the model_type of config.json.
+// The core does the arithmetic, the heads, adapters and sampling. struct rlhf_tf_arch in
+// rlhf/transformer/core.h lists the building blocks: also rotary positions in all or some layers,
+// norms of heads, grouped heads, factors of embeddings, blocks, scores and logits. Things to change:
+// config and its table, the names of the tensors, create(), and the id. The host finds the plugin's
+// file by the model_type of config.json.
 #include <rlhf/transformer/core.h>
 
 namespace {

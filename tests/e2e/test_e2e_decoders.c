@@ -43,6 +43,16 @@ static const char qwen2[] =
     "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"use_sliding_window\": true, "
     "\"sliding_window\": 5, \"max_window_layers\": 1, \"layer_types\": [\"full_attention\", "
     "\"sliding_attention\"], \"tie_word_embeddings\": true, \"rope_theta\": 10000.0}\n";
+// A dense Granite 4 as it is published: a Mamba model whose layers all have attention.
+static const char granite[] =
+    "{\"model_type\": \"granitemoehybrid\", \"architectures\": "
+    "[\"GraniteMoeHybridForCausalLM\"], " SHAPE
+    ", \"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"tie_word_embeddings\": true, "
+    "\"layer_types\": [\"attention\", \"attention\"], \"num_local_experts\": 0, "
+    "\"num_experts_per_tok\": 0, \"shared_intermediate_size\": 40, \"position_embedding_type\": "
+    "\"rope\", \"embedding_multiplier\": 12, \"residual_multiplier\": 0.22, "
+    "\"attention_multiplier\": 0.015625, \"logits_scaling\": 10, \"mamba_n_heads\": 4, "
+    "\"rope_theta\": 10000000, \"rope_scaling\": null}\n";
 
 static void done(struct e2e *t, int status) {
     if (status) fail_msg("exit %d\n%s", status, t->out);
@@ -51,12 +61,14 @@ static void done(struct e2e *t, int status) {
 static int models(void **state) {
     if (e2e_setup(state)) return 1;
     struct e2e *t = *state;
-    done(t, e2e_shell(t, "for m in llama qwen2 qwen3 mistral smollm3; do cp -r model $m; done"));
+    done(t, e2e_shell(
+                t, "for m in llama qwen2 qwen3 mistral smollm3 granite; do cp -r model $m; done"));
     e2e_write(t, "llama/config.json", llama);
     e2e_write(t, "qwen3/config.json", qwen3);
     e2e_write(t, "smollm3/config.json", smollm3);
     e2e_write(t, "mistral/config.json", mistral);
     e2e_write(t, "qwen2/config.json", qwen2);
+    e2e_write(t, "granite/config.json", granite);
     e2e_write(
         t, "pairs.jsonl",
         "{\"prompt\": \"the film\", \"chosen\": \" was good.\", \"rejected\": \" was bad\"}\n"
@@ -113,6 +125,7 @@ static void windows_run(void **state) {
     runs_of(*state, "mistral");
     runs_of(*state, "qwen2");
 }
+static void granite_runs(void **state) { runs_of(*state, "granite"); }
 
 // A classifier and a reward model are trained from a language model, and reward the next run.
 static void judges_of(struct e2e *t, const char *model) {
@@ -132,6 +145,7 @@ static void judges_of(struct e2e *t, const char *model) {
 static void llama_judges(void **state) { judges_of(*state, "llama"); }
 static void qwen_judges(void **state) { judges_of(*state, "qwen3"); }
 static void smollm3_judges(void **state) { judges_of(*state, "smollm3"); }
+static void granite_judges(void **state) { judges_of(*state, "granite"); }
 
 static void refused(void **state) {
     struct e2e *t = *state;
@@ -153,10 +167,14 @@ static void refused(void **state) {
         {"smollm3", "s/\\[1, 0\\]/[1, 2]/",
          "no_rope_layers must be a list of integers from 0 to 1"},
         {"smollm3", "s/\\[1, 0\\]/[1]/", "no_rope_layers has items for 1 of the 2 layers"},
+        {"granite", "s/\"attention\"]/\"mamba\"]/",
+         "layer_types must be a list of any of full_attention, sliding_attention, attention, "
+         "found "},
+        {"granite", "s/\"num_local_experts\": 0/\"num_local_experts\": 8/",
+         "num_local_experts 8 is not implemented"},
         {"qwen3", "s/\"qwen3\"/\"qwen3_moe\"/",
          "model_type 'qwen3_moe' is not supported; supported: distilbert, gemma3_text, gpt2, "
-         "llama, mistral, "
-         "qwen2, qwen3, smollm3"},
+         "granite, granitemoehybrid, llama, mistral, qwen2, qwen3, smollm3"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         done(t, e2e_shell(t, "rm -rf x && cp -r %s x && sed -i '%s' x/config.json", cases[i].model,
@@ -192,8 +210,9 @@ static void null_is_not_missing(void **state) {
 
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, models, e2e_teardown)
-    const struct CMUnitTest tests[] = {T(llama_runs),     T(qwen_runs),    T(smollm3_runs),
-                                       T(windows_run),    T(llama_judges), T(qwen_judges),
-                                       T(smollm3_judges), T(refused),      T(null_is_not_missing)};
+    const struct CMUnitTest tests[] = {T(llama_runs),   T(qwen_runs),          T(smollm3_runs),
+                                       T(granite_runs), T(windows_run),        T(llama_judges),
+                                       T(qwen_judges),  T(smollm3_judges),     T(granite_judges),
+                                       T(refused),      T(null_is_not_missing)};
     return cmocka_run_group_tests_name("e2e_decoders", tests, NULL, NULL);
 }

@@ -22,7 +22,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 GOLDEN = os.path.join(HERE, "golden.txt")
 LEVELS = ("amx", "avx512_bf16", "avx512", "avx2", "baseline", "neon")
-SMALL = ("llama", "qwen3", "smollm3", "window")  # jobs that `baseline` runs too; it takes ten times as long as avx2
+SMALL = ("llama", "qwen3", "smollm3", "window", "granite")  # jobs that `baseline` runs too; it takes ten times as long as avx2
 
 SAMPLED = "--set batch.size=8 --set sampling.max_new_tokens=12 --phases 2"
 ROWS = "--set batch.size=8 --phases 2"
@@ -32,7 +32,7 @@ LONG = "--set sampling.max_new_tokens=40 --set batch.size=8 --phases 2"  # three
 RANDOM = "--set policy.init=random"
 # For jobs whose policy is `trained`: the run that makes this policy. (Adapters need a trained model.)
 BEFORE = {job: f"--algo sft.so --policy {model} --data texts.jsonl --phases 1 --set batch.size=8 {RANDOM} {BOS}"
-          for job, model in (("llama", "llama"), ("smollm3_low_rank", "smollm3"))}
+          for job, model in (("llama", "llama"), ("smollm3_low_rank", "smollm3"), ("granite_low_rank", "granite"))}
 JOBS = {
     "ppo": f"--algo ppo.so --reward imdb.so {SAMPLED}",
     "grpo": f"--algo grpo.so --reward imdb.so {SAMPLED} --set algo.group_size=4 "
@@ -53,6 +53,10 @@ JOBS = {
     "window": f"--algo ppo.so --policy mistral --prompts prompts.jsonl --reward python.so:file=reward.py,function=score {LONG} {RANDOM} {BOS}",
     "window_layers": f"--algo grpo.so --policy qwen2 --prompts prompts.jsonl --reward python.so:file=reward.py,function=score {LONG} "
                      f"{RANDOM} {BOS} --set algo.group_size=4",
+    "granite": f"--algo grpo.so --policy granite --prompts prompts.jsonl --reward python.so:file=reward.py,function=score {TINY} "
+               f"{RANDOM} {BOS} --set algo.group_size=4",
+    "granite_low_rank": f"--algo ppo.so --policy trained --prompts prompts.jsonl --reward python.so:file=reward.py,function=score "
+                        f"{TINY} --set policy.adapter.rank=4 {BOS}",
 }
 QUIET = "--set log.tensorboard=false --set log.samples_every=1 --out run"
 
@@ -74,6 +78,9 @@ MISTRAL = {"model_type": "mistral", "architectures": ["MistralForCausalLM"], "in
 QWEN2 = {"model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"], "intermediate_size": 600, "tie_word_embeddings": True,
          "num_attention_heads": 4, "num_key_value_heads": 2, "use_sliding_window": True, "sliding_window": 5,
          "layer_types": ["sliding_attention", "full_attention"]}
+GRANITE = {"model_type": "granite", "architectures": ["GraniteForCausalLM"], "intermediate_size": 600,
+           "num_attention_heads": 4, "num_key_value_heads": 2, "tie_word_embeddings": True, "embedding_multiplier": 12.0,
+           "residual_multiplier": 0.22, "attention_multiplier": 0.05, "logits_scaling": 10.0}
 
 
 def write_lines(path, lines):
@@ -95,7 +102,8 @@ def prepare(build, where):
     source = os.path.join(build, "tests", "hf", "dirs", "gpt2")
     with open(f"{source}/config.json") as f:
         gpt2 = json.load(f)
-    for name, config in (("llama", LLAMA), ("qwen3", QWEN3), ("smollm3", SMOLLM3), ("mistral", MISTRAL), ("qwen2", QWEN2)):
+    for name, config in (("llama", LLAMA), ("qwen3", QWEN3), ("smollm3", SMOLLM3), ("mistral", MISTRAL), ("qwen2", QWEN2),
+                         ("granite", GRANITE)):
         shutil.copytree(source, f"{where}/{name}")
         ids = {k: gpt2[k] for k in ("vocab_size", "bos_token_id", "eos_token_id") if k in gpt2}
         with open(f"{where}/{name}/config.json", "w") as f:

@@ -72,6 +72,25 @@ const struct setting wider_window[] = {
     {"num_hidden_layers", "3"}, {"num_attention_heads", "6"}, {"num_key_value_heads", "2"},
     {"max_position_embeddings", "96"}, {"head_dim", "16"}, {"use_sliding_window", "1"},
     {"sliding_window", "23"}, {"max_window_layers", "1"}, END};
+#define SCALARS                                                                                    \
+    {"embedding_multiplier", "3"}, {"residual_multiplier", "0.22"},                                \
+    {"attention_multiplier", "0.1"}, {"logits_scaling", "1.3"}
+#define HYBRID                                                                                     \
+    SCALARS, {"layer_types", "attention,attention"}, {"num_local_experts", "0"},                   \
+    {"shared_intermediate_size", "20"}
+const struct setting tiny_granite[] = {WIDE, SCALARS, {"rms_norm_eps", "1e-2"}, END};
+const struct setting tiny_hybrid[] = {
+    WIDE, HYBRID, {"position_embedding_type", "rope"}, {"tie_word_embeddings", "true"}, END};
+static const struct setting hybrid_no_rope[] = {WIDE, HYBRID, END};
+
+// What the plugins llama.so and outside_family.so compute alike.
+static const struct setting outside_granite[] = {
+    WIDE, {"rms_norm_eps", "1e-2"}, {"token_factor", "3"}, {"block_factor", "0.22"},
+    {"score_factor", "0.28284271247461900976"}, // 0.1 sqrt(8)
+    {"logit_divisor", "1.3"}, END};
+static const struct setting outside_no_rope[] = {
+    WIDE, {"skips", "1"}, {"attention_bias", "1"}, {"rope_theta", "2e6"},
+    {"tie_word_embeddings", "true"}, END};
 
 #define GEMMA                                                                                      \
     {"vocab_size", "61"}, {"hidden_size", "24"}, {"intermediate_size", "20"},                      \
@@ -100,6 +119,11 @@ const struct decoder decoders[N_DECODERS] = {
     {"qwen3_window", "qwen3", qwen3_window, 0, 0},
     {"gemma3", "gemma3_text", tiny_gemma3, 0, 0},
     {"gemma3_old", "gemma3_text", gemma3_old, 0, 0},
+    {"granite", "granite", tiny_granite, 0, 0},
+    {"granitemoehybrid", "granitemoehybrid", tiny_hybrid, 0, 0},
+    {"granite_no_rope", "granitemoehybrid", hybrid_no_rope, 1, 0},
+    {"granite", "outside_family", outside_granite, 0, 0},
+    {"smollm3", "outside_family", outside_no_rope, 0, 0},
     {"no_rope", "smollm3", no_rope, 1, 0},
     {"no_rope_interval", "smollm3", no_rope_interval, 1, 0},
     {"rope_linear", "llama", linear, 1, 0},

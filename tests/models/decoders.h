@@ -11,11 +11,12 @@ struct decoder {
     int32_t partly, reserved;
 };
 
-enum { N_DECODERS = 18 };
+enum { N_DECODERS = 23 };
 extern const struct decoder decoders[N_DECODERS];
 // Two models that together cover everything. tiny_qwen2 has grouped heads, biases and a tied head.
 // tiny_qwen3 has norms of heads, wide heads, an untied head and stretched positions.
 extern const struct setting tiny_qwen2[], tiny_qwen3[];
+extern const struct setting tiny_granite[], tiny_hybrid[]; // four factors; and a fused, tied one
 extern const struct setting tiny_smollm3[]; // biases of attention; the second layer does not rotate
 // mistral: every layer has a window of 4 tokens. qwen2, as wide as wider_qwen3: all layers but the
 // first have a window of 23 tokens.

@@ -177,6 +177,11 @@ def scaled(kind, **more):
     return dict(WIDE, rope_parameters=dict(rope_type=kind, rope_theta=100.0, **more))
 
 
+SCALARS = dict(embedding_multiplier=3.0, residual_multiplier=0.22, attention_multiplier=0.1, logits_scaling=1.3)
+# Granite 4: attention in all layers, no experts. transformers wants Mamba's sizes to agree nevertheless.
+HYBRID = dict(layer_types=["attention", "attention"], num_local_experts=0, shared_intermediate_size=20,
+              position_embedding_type="rope", mamba_n_heads=4, mamba_d_head=8)
+
 # Name -> class of the model, its config. test_vectors.c has the same list in `decoders`.
 DECODERS = {
     "llama": (hf.LlamaForCausalLM, hf.LlamaConfig(**TINY)),
@@ -204,6 +209,9 @@ DECODERS = {
         **GEMMA, sliding_window_pattern=2, rope_theta=1000.0, rope_local_base_freq=50.0,
         rope_scaling=dict(rope_type="linear", factor=2.0), final_logit_softcapping=2.0,
         tie_word_embeddings=False, attention_bias=True, rms_norm_eps=1e-3)),
+    "granite": (hf.GraniteForCausalLM, hf.GraniteConfig(**WIDE, **SCALARS, rms_norm_eps=1e-2)),
+    "granitemoehybrid": (hf.GraniteMoeHybridForCausalLM, hf.GraniteMoeHybridConfig(
+        **WIDE, **SCALARS, **HYBRID, tie_word_embeddings=True)),
 }
 # The same with other positions: log-probs and the gradients of one matrix.
 ROTARY = {
@@ -220,6 +228,8 @@ ROTARY = {
     # the first layer does not rotate, the second does
     "no_rope": (hf.SmolLM3ForCausalLM, hf.SmolLM3Config(
         **scaled("linear", factor=3.0), no_rope_layers=[0, 1], tie_word_embeddings=False)),
+    "granite_no_rope": (hf.GraniteMoeHybridForCausalLM, hf.GraniteMoeHybridConfig(**WIDE, **SCALARS, **{
+        **HYBRID, "position_embedding_type": None})),
     "no_rope_interval": (hf.SmolLM3ForCausalLM, hf.SmolLM3Config(**WIDE, no_rope_layer_interval=2)),
     "rope_yarn_factor": (hf.Qwen3ForCausalLM, hf.Qwen3Config(**scaled(
         "yarn", factor=3.0, attention_factor=0.7, original_max_position_embeddings=8))),

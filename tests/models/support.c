@@ -113,6 +113,8 @@ static void so_path(char *path, size_t cap, const char *kind, const char *prefix
     const char *dir = getenv("RLHF_BUILD_DIR");
     if (strcmp(name, "cuda_emu") == 0)
         snprintf(path, cap, "%s/tests/cuda/kernels_cuda_emu.so", dir ? dir : ".");
+    else if (strcmp(name, "outside_family") == 0)
+        snprintf(path, cap, "%s/tests/models/outside_family.so", dir ? dir : ".");
     else
         snprintf(path, cap, "%s/lib/rlhf/1/%s/%s%s.so", dir ? dir : ".", kind, prefix, name);
 }

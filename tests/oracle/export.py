@@ -8,7 +8,7 @@ HOST is the program, WORK an empty directory. MODEL selects some of CASES; by de
 are tested. Weights are random, and tokenizers have the forms of the families (forms.py). For each model and dtype:
 - from_pretrained finds every tensor and no others, in that dtype, rounded as by torch;
 - the GGUF file has all keys and no others, with the config's values, and it has every tensor (after undoing the
-  documented permutation for llama and smollm3, or transposition for gpt2);
+  documented permutation for llama, smollm3 and granite, or transposition for gpt2);
 - the scores of a SentencePiece vocabulary give the tokenizer's ids;
 - in f32 the program's 50 greedy tokens after 20 prompts are those of transformers, from the exported directory and, if
   transformers can read it, from the GGUF file.
@@ -38,6 +38,10 @@ PROMPTS = [f"{a} {b}" for a in ("The river", "It was", "She said", "A film of 19
 ROTARY = dict(vocab_size=0, hidden_size=48, intermediate_size=88, num_hidden_layers=2,
               num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=128,
               initializer_range=0.2)
+SCALARS = dict(embedding_multiplier=12.0, residual_multiplier=0.22, attention_multiplier=0.08, logits_scaling=1.5)
+HYBRID = SCALARS | dict(head_dim=16, tie_word_embeddings=False, layer_types=["attention"] * 2, num_local_experts=0,
+                        shared_intermediate_size=72, position_embedding_type="rope", mamba_n_heads=4,
+                        mamba_d_head=24)
 # GGUF files that transformers reads completely. It lacks scaled rotary positions, GPT-2 with other
 # widths, and the head width of Qwen3, and it reads Mistral as Llama.
 READ = ("gpt2", "smollm", "qwen2")
@@ -77,6 +81,11 @@ CASES = {
               "qwen3"),
     "smollm3": (hf.SmolLM3Config, ROTARY | dict(head_dim=16, num_hidden_layers=5, pad_token_id=None,
                                                 rope_parameters=scaled("default")), "llama3", "smollm3"),
+    "granite": (hf.GraniteConfig, ROTARY | SCALARS | dict(head_dim=16, tie_word_embeddings=True), "smollm",
+                "granite"),
+    "granite4": (hf.GraniteMoeHybridConfig, ROTARY | HYBRID, "smollm", "granite"),
+    "granite4-nope": (hf.GraniteMoeHybridConfig, ROTARY | HYBRID | dict(position_embedding_type=None), "smollm",
+                      "granite"),
     "llama3-mixed": (hf.LlamaConfig, ROTARY | dict(head_dim=16, tie_word_embeddings=False), "llama3",
                      "llama"),
     "qwen2-mixed": (hf.Qwen2Config, ROTARY | dict(num_attention_heads=3, num_key_value_heads=3,
@@ -204,7 +213,7 @@ def as_stored(key, t, config, arch):
              "self_attn.o_proj": "attn_output", "self_attn.q_norm": "attn_q_norm",
              "self_attn.k_norm": "attn_k_norm", "post_attention_layernorm": "ffn_norm",
              "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down",
-             "ln_1": "attn_norm", "ln_2": "ffn_norm", "attn.c_attn": "attn_qkv",
+             "shared_mlp.output_linear": "ffn_down", "ln_1": "attn_norm", "ln_2": "ffn_norm", "attn.c_attn": "attn_qkv",
              "attn.c_proj": "attn_output", "mlp.c_fc": "ffn_up", "mlp.c_proj": "ffn_down"}
     if stem.startswith(("layers.", "h.")):
         _, layer, stem = stem.split(".", 2)
@@ -213,7 +222,7 @@ def as_stored(key, t, config, arch):
         name = f"{names[stem]}.{end}"
     if arch == "gpt2" and stem in ("attn.c_attn", "attn.c_proj", "mlp.c_fc", "mlp.c_proj"):
         t = t.T if t.ndim == 2 else t
-    if arch in ("llama", "smollm3") and stem in ("self_attn.q_proj", "self_attn.k_proj"):
+    if arch in ("llama", "smollm3", "granite") and stem in ("self_attn.q_proj", "self_attn.k_proj"):
         heads = config.num_attention_heads if "q_proj" in stem else config.num_key_value_heads
         t = t.reshape(heads, 2, t.shape[0] // heads // 2, *t.shape[1:]).swapaxes(1, 2).reshape(
             t.shape)
@@ -238,7 +247,11 @@ def rope_freqs(config):
 
 def check_tensors(name, reader, dtype, start, arch):
     config, wrong = start.config, []
-    want = dict(as_stored(k, v, config, arch) for k, v in start.state_dict().items()
+    state = {}
+    for k, v in start.state_dict().items():  # Granite 4 has one matrix for gate and up projection
+        parts = zip(("mlp.gate_proj", "mlp.up_proj"), v.chunk(2)) if "input_linear" in k else (("", v),)
+        state |= {k.replace("shared_mlp.input_linear", p): x for p, x in parts}
+    want = dict(as_stored(k, v, config, arch) for k, v in state.items()
                 if not (k == "lm_head.weight" and config.tie_word_embeddings))
     if (getattr(config, "rope_parameters", None) or {}).get("rope_type") == "llama3":
         freqs = {t.name: t for t in reader.tensors}.get("rope_freqs.weight")
@@ -270,7 +283,8 @@ def expected_keys(name, c, arch, dtype, tok):
         "general.quantization_version": 2,
         f"{arch}.vocab_size": c.vocab_size, f"{arch}.context_length": c.max_position_embeddings,
         f"{arch}.embedding_length": c.hidden_size, f"{arch}.block_count": c.num_hidden_layers,
-        f"{arch}.feed_forward_length": (c.n_inner or 4 * c.n_embd) if gpt2 else c.intermediate_size,
+        f"{arch}.feed_forward_length": (c.n_inner or 4 * c.n_embd) if gpt2 else
+        getattr(c, "shared_intermediate_size", c.intermediate_size),
         f"{arch}.attention.head_count": c.num_attention_heads}
     if gpt2:
         keys[f"{arch}.attention.layer_norm_epsilon"] = c.layer_norm_epsilon
@@ -281,6 +295,11 @@ def expected_keys(name, c, arch, dtype, tok):
              f"{arch}.attention.head_count_kv": c.num_key_value_heads,
              f"{arch}.attention.key_length": width, f"{arch}.attention.value_length": width,
              f"{arch}.rope.dimension_count": width, f"{arch}.rope.freq_base": rope["rope_theta"]}
+    if arch == "granite":
+        keys |= {f"{arch}.attention.scale": c.attention_multiplier, f"{arch}.embedding_scale": c.embedding_multiplier,
+                 f"{arch}.residual_scale": c.residual_multiplier, f"{arch}.logit_scale": c.logits_scaling}
+    if getattr(c, "position_embedding_type", "rope") is None:
+        keys[f"{arch}.rope.scaling.finetuned"] = False
     if rope["rope_type"] in ("linear", "yarn"):
         keys |= {f"{arch}.rope.scaling.type": rope["rope_type"],
                  f"{arch}.rope.scaling.factor": rope["factor"]}

@@ -30,6 +30,11 @@ LLAMA3 = {"rope_type": "llama3", "rope_theta": 5e5, "factor": 8.0, "low_freq_fac
           "original_max_position_embeddings": 32}
 YARN = {"rope_type": "yarn", "rope_theta": 1e4, "factor": 4.0, "original_max_position_embeddings": 32}
 LINEAR = {"rope_type": "linear", "rope_theta": 1e4, "factor": 4.0}
+SCALARS = {"embedding_multiplier": 12.0, "residual_multiplier": 0.22, "attention_multiplier": 0.08, "logits_scaling": 1.5}
+MICRO = {**SCALARS, "attention_multiplier": 0.015625, "logits_scaling": 10.0}  # as published for Granite 4 micro
+# A Granite 4 of which all layers have attention. transformers wants Mamba's sizes to agree nevertheless.
+HYBRID = {**SCALARS, "layer_types": ["attention"] * 3, "num_local_experts": 0, "shared_intermediate_size": 72,
+          "position_embedding_type": "rope", "mamba_n_heads": 4, "mamba_d_head": 24}
 
 
 def config(kind, **more):
@@ -56,6 +61,13 @@ FAMILIES = {
     "smollm3-none": lambda: config(hf.SmolLM3Config, no_rope_layers=[0, 0, 0], num_key_value_heads=1, head_dim=8),
     "smollm3-llama3": lambda: config(hf.SmolLM3Config, no_rope_layers=[1, 1, 0], num_key_value_heads=3,
                                      rope_parameters=dict(LLAMA3), tie_word_embeddings=False),
+    "granite": lambda: config(hf.GraniteConfig, tie_word_embeddings=True, **SCALARS),
+    "granite-untied": lambda: config(hf.GraniteConfig, tie_word_embeddings=False, num_key_value_heads=6, head_dim=8,
+                                     rms_norm_eps=1e-3, **SCALARS),
+    "granite-bias": lambda: config(hf.GraniteConfig, attention_bias=True, mlp_bias=True, head_dim=24, **SCALARS),
+    "granite-yarn": lambda: config(hf.GraniteConfig, rope_parameters=dict(YARN), num_key_value_heads=1, **SCALARS),
+    "granite-hybrid": lambda: config(hf.GraniteMoeHybridConfig, tie_word_embeddings=True, **HYBRID),
+    "granite-no-rope": lambda: config(hf.GraniteMoeHybridConfig, **{**HYBRID, "position_embedding_type": None}),
     "gpt2": lambda: hf.GPT2Config(vocab_size=VOCAB, n_positions=POSITIONS, n_embd=48, n_layer=3, n_head=6,
                                   bos_token_id=1, eos_token_id=2),
 }
@@ -66,6 +78,7 @@ WIDE = {
     "qwen2-wide": lambda: config(hf.Qwen2Config, tie_word_embeddings=True, **WIDTH),
     "qwen3-wide": lambda: config(hf.Qwen3Config, tie_word_embeddings=True, **WIDTH),
     "smollm3-wide": lambda: config(hf.SmolLM3Config, no_rope_layers=[1, 0, 1, 0], **WIDTH),
+    "granite-wide": lambda: config(hf.GraniteConfig, tie_word_embeddings=True, **WIDTH, **MICRO),
     "gpt2-wide": lambda: hf.GPT2Config(vocab_size=VOCAB, n_positions=POSITIONS, n_embd=384, n_layer=4, n_head=6,
                                        bos_token_id=1, eos_token_id=2),
 }

@@ -36,7 +36,7 @@ names=$("$python" "$here/families.py" names) # set -e ignores a failure in the l
 for name in $names; do
     if [ "$what" = curve ]; then
         host --algo sft.so --policy "models/$name" --data rows.jsonl --set run.dir="$name" --set run.phases=100 \
-            --set batch.size=4 --set optim.lr=1e-4 --set optim.schedule=constant --set optim.beta2=0.95 \
+            --set prompts.prepend_bos=true --set batch.size=4 --set optim.lr=1e-4 --set optim.schedule=constant --set optim.beta2=0.95 \
             --set optim.eps=1e-5 --set optim.weight_decay=0.1 --set checkpoint.every=1000
         "$python" "$here/curve.py" "models/$name" "$name" 2>log || { cat log; status=1; }
     else

@@ -20,6 +20,9 @@ class Parts:
         self.norm = core.ln_f if self.gpt2 else core.norm
         self.rms = getattr(self.norm, "bias", None) is None
         self.eps = c.layer_norm_epsilon if self.gpt2 else c.rms_norm_eps
+        # Granite's factors of the embeddings and of what is added to the stream; the divisor of its logits
+        self.token, self.block = getattr(c, "embedding_multiplier", 1.0), getattr(c, "residual_multiplier", 1.0)
+        self.divisor = getattr(c, "logits_scaling", 1.0)
 
     def attention(self, b):
         return b.attn if self.gpt2 else b.self_attn
@@ -27,8 +30,12 @@ class Parts:
     def product(self, b):
         return b.attn.c_proj if self.gpt2 else b.self_attn.o_proj
 
+    def mlp(self, b):
+        return b.shared_mlp if hasattr(b, "shared_mlp") else b.mlp
+
     def down(self, b):
-        return b.mlp.c_proj if self.gpt2 else b.mlp.down_proj
+        m = self.mlp(b)
+        return m.c_proj if self.gpt2 else m.output_linear if hasattr(m, "output_linear") else m.down_proj
 
     def before(self, b):
         return b.ln_1 if self.gpt2 else b.input_layernorm
@@ -74,7 +81,7 @@ def look(p, ids, changes=()):
         watch("position", p.position)
     for i, b in enumerate(p.blocks):
         for key, module, given in (("in", b, True), ("attention", p.attention(b), False), ("heads", p.product(b), True),
-                                   ("mlp", b.mlp, False), ("out", b, False), ("normed", p.before(b), False)):
+                                   ("mlp", p.mlp(b), False), ("out", b, False), ("normed", p.before(b), False)):
             watch((i, key), module, given)
     watch("final", p.norm)
     with torch.no_grad():
@@ -92,7 +99,7 @@ class Words:
     def __init__(self, p, good, bad):
         self.p, self.good, self.bad = p, good, bad
         head = p.model.get_output_embeddings().weight
-        self.u, self.b = head[good].mean(0) - head[bad].mean(0), 0.0
+        self.u, self.b = (head[good].mean(0) - head[bad].mean(0)) / p.divisor, 0.0
 
     def measured(self, seen):
         return seen["logits"][:, self.good].mean(-1) - seen["logits"][:, self.bad].mean(-1)
@@ -148,22 +155,22 @@ def attribution(of, seen):
     x = seen[p.layers - 1, "out"]
     g, constant = direction(of, x)
     at = lambda y: (g * y).sum(-1)
-    names, rows = ["token"], [at(seen["token"])]
+    names, rows = ["token"], [at(seen["token"] * p.token)]
     if p.position is not None:
         names, rows = names + ["position"], rows + [at(seen["position"].expand_as(x))]
     heads, sources = [], []
     for i, b in enumerate(p.blocks):
-        w, z = p.matrix(b), seen[i, "heads"].reshape(len(x), p.heads, -1)
+        w, z = p.matrix(b) * p.block, seen[i, "heads"].reshape(len(x), p.heads, -1)
         heads.append(torch.einsum("thc,hcd,td->th", z, w, g))
         v = torch.einsum("shc,hcd->shd", p.values(b, seen[i, "normed"]), w)
         sources.append(torch.einsum("hts,shd,td->hts", seen["weights"][i], v, g))
-        bias = [m.bias if getattr(m, "bias", None) is not None else None for m in (p.product(b), p.down(b))]
+        bias = [m.bias * p.block if getattr(m, "bias", None) is not None else None for m in (p.product(b), p.down(b))]
         names.append(f"{i}.attention")
         rows.append(heads[-1].sum(-1))
         if bias[0] is not None:
             names, rows = names + [f"{i}.attention bias"], rows + [at(bias[0])]
         names.append(f"{i}.mlp")
-        rows.append(at(seen[i, "mlp"] - (0 if bias[1] is None else bias[1])))
+        rows.append(at(seen[i, "mlp"] * p.block - (0 if bias[1] is None else bias[1])))
         if bias[1] is not None:
             names, rows = names + [f"{i}.mlp bias"], rows + [at(bias[1])]
     if not p.rms or isinstance(of, Value) or of.b != 0:
@@ -194,7 +201,7 @@ def patching(base, tuned, ids, names):
             rows.append(effect(p.position, b["position"] - a["position"]))
         elif what in ("attention", "mlp"):
             i = int(layer)
-            module = p.attention(p.blocks[i]) if what == "attention" else p.blocks[i].mlp
+            module = p.attention(p.blocks[i]) if what == "attention" else p.mlp(p.blocks[i])
             rows.append(effect(module, b[i, what] - a[i, what]))
         else:
             rows.append(None)

@@ -22,7 +22,7 @@ for name in $names; do
     "$RLHF_BUILD_DIR/bin/rlhf-host" export "models/$name" --merge --to "$name-merged" >log 2>&1 || { cat log; exit 1; }
     "$python" "$here/low_rank.py" merged "models/$name" "$name-merged" 2>log || { cat log; status=1; }
     "$RLHF_BUILD_DIR/bin/rlhf-host" --algo sft.so --policy "models/$name" --data rows.jsonl --set run.dir="$name" \
-        --set run.phases=20 --set batch.size=4 --set optim.lr=1e-3 --set optim.schedule=constant \
+        --set prompts.prepend_bos=true --set run.phases=20 --set batch.size=4 --set optim.lr=1e-3 --set optim.schedule=constant \
         --set optim.beta2=0.95 --set optim.eps=1e-5 --set optim.weight_decay=0.1 --set checkpoint.every=20 \
         --set compute.dtype=f32 --set log.progress=off --set log.level=warn --threads 1 >log 2>&1 || { cat log; exit 1; }
     "$python" "$here/low_rank.py" trained "models/$name" "$name" 2>log || { cat log; status=1; }

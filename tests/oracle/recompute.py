@@ -139,7 +139,7 @@ class Published(Policy):
         return self.model.base_model(input_ids=ids[None]).last_hidden_state[0]
 
     def head(self):
-        return self.model.get_output_embeddings().weight
+        return self.model.get_output_embeddings().weight / getattr(self.model.config, "logits_scaling", 1.0)
 
 
 def policy_of(checkpoint, inv_temperature):

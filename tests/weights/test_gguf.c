@@ -290,6 +290,63 @@ static void architectures(void **state) {
     model_end(&m);
 }
 
+// Granite 4: the four factors, the switch of positions, and two tensors for the fused one, which is
+// model.layers.0.shared_mlp.input_linear.weight.
+static void granite(void **state) {
+    static const char config[] =
+        "{\"model_type\": \"granitemoehybrid\", \"vocab_size\": 260, \"hidden_size\": 4, "
+        "\"intermediate_size\": 9, \"shared_intermediate_size\": 3, \"num_hidden_layers\": 1, "
+        "\"num_attention_heads\": 2, \"num_key_value_heads\": 1, \"head_dim\": 4, "
+        "\"max_position_embeddings\": 16, \"rms_norm_eps\": 0.5, \"tie_word_embeddings\": true, "
+        "\"embedding_multiplier\": 12, \"residual_multiplier\": 0.25, \"logits_scaling\": %s}";
+    static const char *const keys[] = {
+        "granite.feed_forward_length 4 3\n", "granite.attention.scale 6 1\n",
+        "granite.embedding_scale 6 12\n",    "granite.residual_scale 6 0.25\n",
+        "granite.logit_scale 6 10\n",        "granite.rope.scaling.finetuned 7 false\n",
+        "blk.0.ffn_gate.weight 4 3 type 0",  "blk.0.ffn_up.weight 4 3 type 0",
+        "blk.0.ffn_down.weight 3 4 type 0"};
+    for (int odd = 0; odd < 2; odd++) {
+        struct model m;
+        struct reader r;
+        struct rlhf__buf text = RLHF__BUF_INIT;
+        size_t len;
+        rlhf__buf_printf(&text, config, "10");
+        model_begin(&m, *state, rlhf__buf_text(&text), GPT2_FORM);
+        model_add_llama(&m);
+        m.tensor[10].name = "model.layers.0.shared_mlp.output_linear.weight";
+        m.tensor[9] = m.tensor[--m.m.n];
+        model_add(&m, "model.layers.0.shared_mlp.input_linear.weight", odd ? 7 : 6, 4);
+        m.tensor[8] = m.tensor[--m.m.n];
+        m.m.dtype = RLHF__TENSOR_F32;
+        if (odd) {
+            model_refused(&m, "has 7 rows; its halves are gate and up projection");
+        } else {
+            const uint8_t *bytes = model_written(&m, &len);
+            const char *head = reader_head(&r, bytes, len);
+            for (size_t i = 0; i < CHECK_COUNT(keys); i++)
+                if (!strstr(head, keys[i])) fail_msg("no %s in\n%s", keys[i], head);
+            const float *fused = m.data[11];
+            float got[12];
+            const char *at[2] = {strstr(head, keys[6]), strstr(head, keys[7])};
+            for (int up = 0; up < 2; up++) {
+                memcpy(got, r.p + strtoul(strstr(at[up], " at ") + 4, NULL, 10), sizeof got);
+                assert_memory_equal(got, fused + 12 * up, sizeof got);
+            }
+            rlhf__buf_finish(&r.out);
+        }
+        rlhf__buf_finish(&text);
+        model_end(&m);
+    }
+    struct model m;
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    rlhf__buf_printf(&text, config, "\"8\"");
+    model_begin(&m, *state, rlhf__buf_text(&text), GPT2_FORM);
+    model_add_llama(&m);
+    model_refused(&m, "logits_scaling is \"8\"");
+    rlhf__buf_finish(&text);
+    model_end(&m);
+}
+
 // If a model is untied, its file must have an output table. Otherwise llama.cpp would use the
 // embedding.
 static void output_tables(void **state) {
@@ -315,6 +372,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(configs, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(tensors, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(architectures, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(granite, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(output_tables, scratch_setup, scratch_teardown),
     };
     return cmocka_run_group_tests_name("gguf", tests, NULL, NULL);

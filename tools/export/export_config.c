@@ -30,6 +30,8 @@ static const struct {
     {"smollm3", NULL, "SmolLM3ForCausalLM"},
     {"gemma3_text", "score.weight", "Gemma3TextForSequenceClassification"},
     {"gemma3_text", NULL, "Gemma3ForCausalLM"},
+    {"granite", NULL, "GraniteForCausalLM"},
+    {"granitemoehybrid", NULL, "GraniteMoeHybridForCausalLM"},
 };
 
 static const char *class_of(const json_t *config, const struct rlhf__weights *w) {

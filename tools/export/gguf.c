@@ -17,8 +17,8 @@ enum { CHUNK = 1 << 16 }; // elements of a block, at least one row
 struct item {
     const struct rlhf__tensor *from;
     char name[RLHF__GGUF_NAME_CAP];
-    int32_t rows, dtype; // enum rlhf__gguf_rows; dtype in the file
-    int64_t n_rows, n_columns;
+    int32_t rows, dtype;              // enum rlhf__gguf_rows; dtype in the file
+    int64_t first, n_rows, n_columns; // first: its first row in `from`
 };
 
 struct plan {
@@ -31,6 +31,23 @@ struct plan {
 
 static int is_f32(const struct rlhf__tensor *t, const char *name) {
     return t->ndim < 2 || strcmp(name, "position_embd.weight") == 0;
+}
+
+// Makes two tensors of one: ffn_gate, and ffn_up with the same number of rows.
+static rlhf_status split(struct plan *p, struct item *gate, struct rlhf__error *err) {
+    struct item *up = &p->item[p->n++];
+    char *name;
+    if (gate->n_rows % 2)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "%s: tensor %s has %lld rows; its halves are gate and up projection",
+                          gate->from->file, gate->from->name, (long long)gate->n_rows);
+    gate->rows = RLHF__GGUF_AS_IS;
+    gate->n_rows /= 2;
+    *up = *gate;
+    up->first = gate->n_rows;
+    name = strstr(up->name, "ffn_gate");
+    snprintf(name, sizeof up->name - (size_t)(name - up->name), "ffn_up.weight");
+    return RLHF_OK;
 }
 
 static rlhf_status plan_item(const struct rlhf__gguf_model *m, const struct rlhf__tensor *t,
@@ -58,7 +75,7 @@ static rlhf_status plan_item(const struct rlhf__gguf_model *m, const struct rlhf
                           "%s: tensor %s has %lld rows, the config says %d heads of width %d",
                           t->file, t->name, (long long)i->n_rows, (int)heads,
                           (int)p->config.head_dim);
-    return RLHF_OK;
+    return i->rows == RLHF__GGUF_GATE_UP ? split(p, i, err) : RLHF_OK;
 }
 
 static int by_name(const void *a, const void *b) {
@@ -114,7 +131,7 @@ static rlhf_status check_names(const struct rlhf__gguf_model *m, const struct pl
 static rlhf_status make_plan(const struct rlhf__gguf_model *m, struct plan *p,
                              struct rlhf__error *err) {
     RLHF_TRY(rlhf__gguf_config_read(m->config, m->dir, &p->config, err));
-    p->item = calloc(m->n + 1, sizeof *p->item);
+    p->item = calloc(2 * m->n + 1, sizeof *p->item); // a tensor becomes at most two
     if (!p->item) return RLHF__NOMEM(err, "out of memory for the list of tensors");
     for (size_t i = 0; i < m->n; i++)
         RLHF_TRY(plan_item(m, m->tensor[i], p, err));
@@ -151,9 +168,10 @@ static void arrange(const struct item *i, int64_t n, size_t size, const uint8_t 
 
 static rlhf_status put_block(struct rlhf__gguf *g, const struct item *i, int64_t r, int64_t n,
                              void *a, void *b, struct rlhf__error *err) {
-    const struct rlhf__rounding from = {i->from->file, i->from->name, r * i->n_columns};
+    const int64_t at = (i->first + r) * i->n_columns;
+    const struct rlhf__rounding from = {i->from->file, i->from->name, at};
     const size_t count = (size_t)(n * i->n_columns), size = rlhf__tensor_dtype_size(i->dtype);
-    RLHF_TRY(rlhf__tensor_read_f32(i->from, r * i->n_columns, (int64_t)count, a, err));
+    RLHF_TRY(rlhf__tensor_read_f32(i->from, at, (int64_t)count, a, err));
     RLHF_TRY(rlhf__round_f32(a, count, i->dtype, b, &from, err));
     if (i->rows == RLHF__GGUF_AS_IS) return rlhf__gguf_put(g, b, count * size, err);
     arrange(i, n, size, b, a);

@@ -43,10 +43,20 @@ static const struct {
     const char *model_type, *arch;
     int32_t family;
 } archs[] = {
-    {"llama", "llama", RLHF__GGUF_LLAMA},       {"mistral", "llama", RLHF__GGUF_LLAMA},
-    {"qwen2", "qwen2", RLHF__GGUF_QWEN2},       {"qwen3", "qwen3", RLHF__GGUF_QWEN3},
-    {"smollm3", "smollm3", RLHF__GGUF_SMOLLM3}, {"gpt2", "gpt2", RLHF__GGUF_GPT2},
+    {"llama", "llama", RLHF__GGUF_LLAMA},
+    {"mistral", "llama", RLHF__GGUF_LLAMA},
+    {"qwen2", "qwen2", RLHF__GGUF_QWEN2},
+    {"qwen3", "qwen3", RLHF__GGUF_QWEN3},
+    {"smollm3", "smollm3", RLHF__GGUF_SMOLLM3},
+    {"granite", "granite", RLHF__GGUF_GRANITE},
+    {"granitemoehybrid", "granite", RLHF__GGUF_GRANITE},
+    {"gpt2", "gpt2", RLHF__GGUF_GPT2},
 };
+
+static int is_hybrid(const json_t *config) {
+    const char *type = json_string_value(json_object_get(config, "model_type"));
+    return type && strcmp(type, "granitemoehybrid") == 0;
+}
 
 static rlhf_status find_arch(const json_t *config, const char *dir, struct rlhf__gguf_config *out,
                              struct rlhf__error *err) {
@@ -61,7 +71,8 @@ static rlhf_status find_arch(const json_t *config, const char *dir, struct rlhf_
     if (!out->arch)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "%s: a GGUF file holds a language model of model_type llama, mistral, "
-                          "qwen2, qwen3, smollm3 or gpt2; this is %.64s",
+                          "qwen2, qwen3, smollm3, granite, granitemoehybrid or gpt2; this is "
+                          "%.64s",
                           dir, type ? type : "none");
     if (class && !strstr(class, "LMHeadModel") && !strstr(class, "ForCausalLM"))
         return rlhf__fail(err, RLHF_E_INVALID,
@@ -173,6 +184,29 @@ static rlhf_status put_epsilon(struct rlhf__gguf *g, const json_t *config, const
     return RLHF_OK;
 }
 
+static const char *inner_of(const json_t *config, int gpt2) {
+    return gpt2 ? "n_inner" : is_hybrid(config) ? "shared_intermediate_size" : "intermediate_size";
+}
+
+// Granite's four factors and, for a Granite 4 that does not rotate, llama.cpp's switch for this.
+static rlhf_status put_factors(struct rlhf__gguf *g, const json_t *config, const char *dir,
+                               const struct rlhf__gguf_config *c, struct rlhf__error *err) {
+    static const char *const keys[][2] = {{"attention_multiplier", "attention.scale"},
+                                          {"embedding_multiplier", "embedding_scale"},
+                                          {"residual_multiplier", "residual_scale"},
+                                          {"logits_scaling", "logit_scale"}};
+    char key[96];
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const json_t *v = json_object_get(config, keys[i][0]);
+        const int missing = !v || json_is_null(v);
+        if (!missing && !(json_number_value(v) > 0)) return refuse(dir, keys[i][0], v, err);
+        rlhf__gguf_f32(g, in_arch(c, keys[i][1], key), missing ? 1 : json_number_value(v));
+    }
+    if (is_hybrid(config) && !json_is_string(json_object_get(config, "position_embedding_type")))
+        rlhf__gguf_bool(g, in_arch(c, "rope.scaling.finetuned", key), 0);
+    return RLHF_OK;
+}
+
 rlhf_status rlhf__gguf_config_put(struct rlhf__gguf *g, const json_t *config, const char *dir,
                                   const struct rlhf__gguf_config *c, struct rlhf__error *err) {
     const int gpt2 = c->family == RLHF__GGUF_GPT2;
@@ -180,8 +214,8 @@ rlhf_status rlhf__gguf_config_put(struct rlhf__gguf *g, const json_t *config, co
     RLHF_TRY(whole(config, dir, gpt2 ? "n_embd" : "hidden_size", 0, &d, err));
     RLHF_TRY(
         whole(config, dir, gpt2 ? "n_positions" : "max_position_embeddings", 0, &context, err));
-    RLHF_TRY(whole(config, dir, gpt2 ? "n_inner" : "intermediate_size",
-                   gpt2 && d < INT32_MAX / 4 ? 4 * d : 0, &inner, err));
+    RLHF_TRY(whole(config, dir, inner_of(config, gpt2), gpt2 && d < INT32_MAX / 4 ? 4 * d : 0,
+                   &inner, err));
     put_number(g, c, "vocab_size", c->vocab);
     put_number(g, c, "context_length", context);
     put_number(g, c, "embedding_length", d);
@@ -195,7 +229,7 @@ rlhf_status rlhf__gguf_config_put(struct rlhf__gguf *g, const json_t *config, co
     put_number(g, c, "attention.value_length", c->head_dim);
     put_number(g, c, "rope.dimension_count", c->head_dim);
     rlhf__gguf_rope_put(g, config, c->arch);
-    return RLHF_OK;
+    return c->family == RLHF__GGUF_GRANITE ? put_factors(g, config, dir, c, err) : RLHF_OK;
 }
 
 // ---- names of tensors ----
@@ -207,9 +241,10 @@ enum {
     QWEN2 = 1 << RLHF__GGUF_QWEN2,
     QWEN3 = 1 << RLHF__GGUF_QWEN3,
     SMOLLM3 = 1 << RLHF__GGUF_SMOLLM3,
+    GRANITE = 1 << RLHF__GGUF_GRANITE,
     GPT2 = 1 << RLHF__GGUF_GPT2,
-    ROTARY = LLAMA | QWEN2 | QWEN3 | SMOLLM3,
-    ADJACENT = LLAMA | SMOLLM3, // llama.cpp stores rotary pairs next to each other
+    ROTARY = LLAMA | QWEN2 | QWEN3 | SMOLLM3 | GRANITE,
+    ADJACENT = LLAMA | SMOLLM3 | GRANITE, // llama.cpp stores rotary pairs next to each other
     NONE = 0
 };
 
@@ -222,16 +257,18 @@ struct name {
 
 static const struct name rotary_block[] = {
     {"input_layernorm", "attn_norm", RLHF__GGUF_AS_IS, ROTARY, NONE},
-    {"self_attn.q_proj", "attn_q", RLHF__GGUF_PAIR_Q, ROTARY, LLAMA | QWEN2},
-    {"self_attn.k_proj", "attn_k", RLHF__GGUF_PAIR_K, ROTARY, LLAMA | QWEN2},
-    {"self_attn.v_proj", "attn_v", RLHF__GGUF_AS_IS, ROTARY, LLAMA | QWEN2},
-    {"self_attn.o_proj", "attn_output", RLHF__GGUF_AS_IS, ROTARY, LLAMA},
+    {"self_attn.q_proj", "attn_q", RLHF__GGUF_PAIR_Q, ROTARY, LLAMA | QWEN2 | GRANITE},
+    {"self_attn.k_proj", "attn_k", RLHF__GGUF_PAIR_K, ROTARY, LLAMA | QWEN2 | GRANITE},
+    {"self_attn.v_proj", "attn_v", RLHF__GGUF_AS_IS, ROTARY, LLAMA | QWEN2 | GRANITE},
+    {"self_attn.o_proj", "attn_output", RLHF__GGUF_AS_IS, ROTARY, LLAMA | GRANITE},
     {"self_attn.q_norm", "attn_q_norm", RLHF__GGUF_AS_IS, QWEN3, NONE},
     {"self_attn.k_norm", "attn_k_norm", RLHF__GGUF_AS_IS, QWEN3, NONE},
     {"post_attention_layernorm", "ffn_norm", RLHF__GGUF_AS_IS, ROTARY, NONE},
-    {"mlp.gate_proj", "ffn_gate", RLHF__GGUF_AS_IS, ROTARY, LLAMA},
-    {"mlp.up_proj", "ffn_up", RLHF__GGUF_AS_IS, ROTARY, LLAMA},
-    {"mlp.down_proj", "ffn_down", RLHF__GGUF_AS_IS, ROTARY, LLAMA},
+    {"mlp.gate_proj", "ffn_gate", RLHF__GGUF_AS_IS, ROTARY, LLAMA | GRANITE},
+    {"mlp.up_proj", "ffn_up", RLHF__GGUF_AS_IS, ROTARY, LLAMA | GRANITE},
+    {"mlp.down_proj", "ffn_down", RLHF__GGUF_AS_IS, ROTARY, LLAMA | GRANITE},
+    {"shared_mlp.input_linear", "ffn_gate", RLHF__GGUF_GATE_UP, GRANITE, NONE},
+    {"shared_mlp.output_linear", "ffn_down", RLHF__GGUF_AS_IS, GRANITE, NONE},
     {0},
 };
 static const struct name rotary_outside[] = {
@@ -266,6 +303,7 @@ static const struct {
     [RLHF__GGUF_QWEN2] = {"model.", "layers.", rotary_block, rotary_outside, "qwen2"},
     [RLHF__GGUF_QWEN3] = {"model.", "layers.", rotary_block, rotary_outside, "qwen3"},
     [RLHF__GGUF_SMOLLM3] = {"model.", "layers.", rotary_block, rotary_outside, "smollm3"},
+    [RLHF__GGUF_GRANITE] = {"model.", "layers.", rotary_block, rotary_outside, "granite"},
     [RLHF__GGUF_GPT2] = {"transformer.", "h.", gpt2_block, gpt2_outside, "gpt2"},
 };
 
@@ -311,7 +349,8 @@ rlhf_status rlhf__gguf_name(int32_t family, const struct rlhf__tensor *t,
             t->file, t->name, families[family].arch);
     *rows = n->rows;
     if (*rows == RLHF__GGUF_TRANSPOSED && !is_weight) *rows = RLHF__GGUF_AS_IS;
-    if (!(ADJACENT >> family & 1) && *rows != RLHF__GGUF_TRANSPOSED) *rows = RLHF__GGUF_AS_IS;
+    if (!(ADJACENT >> family & 1) && (*rows == RLHF__GGUF_PAIR_Q || *rows == RLHF__GGUF_PAIR_K))
+        *rows = RLHF__GGUF_AS_IS;
     if (*layer >= 0)
         snprintf(out, RLHF__GGUF_NAME_CAP, "blk.%d.%s%s", (int)*layer, n->gguf, dot);
     else
@@ -320,10 +359,10 @@ rlhf_status rlhf__gguf_name(int32_t family, const struct rlhf__tensor *t,
 }
 
 // Returns 1 if the model must have the tensor. All of an architecture's tensors are required,
-// except a tied output table and the biases of Llama.
+// except a tied output table and the biases of Llama and Granite.
 static int needs(const struct name *n, int32_t family, int tied, int bias) {
     const int32_t head = tied && strcmp(n->hf, "lm_head") == 0;
-    const int32_t all = bias ? n->bias & ~LLAMA : head ? NONE : n->weight;
+    const int32_t all = bias ? n->bias & ~(LLAMA | GRANITE) : head ? NONE : n->weight;
     return all >> family & 1;
 }
 

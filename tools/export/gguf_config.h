@@ -1,5 +1,5 @@
-// gguf_config.h: llama.cpp's architectures llama, qwen2, qwen3, smollm3 and gpt2. Translates
-// config.json to llama.cpp's keys, and tensors to llama.cpp's names and layouts.
+// gguf_config.h: llama.cpp's architectures llama, qwen2, qwen3, smollm3, granite and gpt2.
+// Translates config.json to llama.cpp's keys, and tensors to llama.cpp's names and layouts.
 #ifndef RLHF_TOOLS_EXPORT_GGUF_CONFIG_H
 #define RLHF_TOOLS_EXPORT_GGUF_CONFIG_H
 
@@ -15,6 +15,7 @@ enum rlhf__gguf_family {
     RLHF__GGUF_QWEN2,
     RLHF__GGUF_QWEN3,
     RLHF__GGUF_SMOLLM3,
+    RLHF__GGUF_GRANITE, // granite, granitemoehybrid
     RLHF__GGUF_GPT2,
     RLHF__GGUF_N_FAMILIES
 };
@@ -22,11 +23,13 @@ enum rlhf__gguf_family {
 // How the rows of a tensor are written.
 enum rlhf__gguf_rows {
     RLHF__GGUF_AS_IS,
-    // Queries and keys of llama and smollm3: the rotary pairs (c, c + head_dim / 2) become
+    // Queries and keys of llama, smollm3 and granite: the rotary pairs (c, c + head_dim / 2) become
     // adjacent. Row (h, 2 j + s) of the file is row (h, s head_dim / 2 + j) of the weight.
     RLHF__GGUF_PAIR_Q,
     RLHF__GGUF_PAIR_K,
-    RLHF__GGUF_TRANSPOSED // GPT-2's weights are [in, out]
+    RLHF__GGUF_TRANSPOSED, // GPT-2's weights are [in, out]
+    // Granite 4's MLP: the first half of the rows is ffn_gate, the second half is ffn_up.
+    RLHF__GGUF_GATE_UP
 };
 
 // ---- config.json ----

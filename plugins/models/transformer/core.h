@@ -139,7 +139,11 @@ struct rlhf_tf_arch {
     double embed_scale;          // factor of the token embedding; 0 = 1
     int32_t embed_rounded;       // 1: the factor is rounded to the act dtype
     double logit_scale, softcap; // of the LM head, see rlhf_lm_head
-    double attn_softcap;         // of attention scores (softcap of rlhf_attn); 0: none
+    // Factor of what attention and MLP add to the residual stream, above 0; 0 = 1. Only in pre-norm
+    // stacks with rotary positions. The stream is kept divided by this factor, so the sums need no
+    // product: the norms' results do not change if norm_eps is divided by the factor's square.
+    double residual_scale;
+    double attn_softcap; // of attention scores (softcap of rlhf_attn); 0: none
     // The sliding window (rlhf_attn): a token sees the last `window` tokens up to itself. 0: none.
     int32_t window;
     // [n_layer]: 1 if the layer has the window. NULL: all layers have it.

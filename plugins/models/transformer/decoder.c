@@ -8,7 +8,8 @@ typedef struct rlhf_tf_decoder config;
 
 static const char *const null_only[] = {"null", NULL};
 static const char *const tied_names[] = {"false", "true", "by the model_type", NULL};
-static const char *const layer_types[] = {"full_attention", "sliding_attention", NULL};
+// transformers calls the first and the last kind alike.
+static const char *const layer_types[] = {"full_attention", "sliding_attention", "attention", NULL};
 
 // The options of the two objects that describe rotary positions: rope_parameters, rope_scaling.
 // clang-format off
@@ -81,7 +82,8 @@ const rlhf_opt rlhf_tf_decoder_opts[RLHF_TF_N_DECODER_OPTS] = {
                  "gemma3_text: without layer_types, every such layer has no window"),
     RLHF_OPT_BOOL(config, use_bidirectional_attention, 0, "gemma3_text: must be false"),
     RLHF_OPT_I64(config, num_experts, 0, 0, 1 << 20, "must be null: the MLP is one"),
-    RLHF_OPT_I64(config, num_local_experts, 0, 0, 1 << 20, "must be null: the MLP is one"),
+    RLHF_OPT_I64(config, num_local_experts, -1, -1, 1 << 20,
+                 "must be null, or 0 for granitemoehybrid: the MLP is one"),
     RLHF_OPT_ENUM(config, quantization_config, 0, null_only, "weights are f32, f16 or bf16"),
     RLHF_OPT_BOOL(config, attention_bias, 0,
                   "llama, qwen3, smollm3: the matrix products of attention have biases"),
@@ -100,6 +102,16 @@ const rlhf_opt rlhf_tf_decoder_opts[RLHF_TF_N_DECODER_OPTS] = {
     RLHF_OPT_LIST(config, layer_types, NULL, layer_types,
                   "qwen2, qwen3, gemma3_text: which layers have a window; goes before "
                   "max_window_layers and sliding_window_pattern"),
+    RLHF_OPT_F64_ABOVE(config, embedding_multiplier, 1, 0, 1e9,
+                       "granite: factor of the embeddings"),
+    RLHF_OPT_F64_ABOVE(config, residual_multiplier, 1, 0, 1e9,
+                       "granite: factor of the results of attention and MLP"),
+    RLHF_OPT_F64_ABOVE(config, attention_multiplier, 1, 0, 1e9, "granite: factor of scores"),
+    RLHF_OPT_F64_ABOVE(config, logits_scaling, 1, 0, 1e9, "granite: divisor of the logits"),
+    RLHF_OPT_I64(config, shared_intermediate_size, 1024, 1, 1 << 18,
+                 "granitemoehybrid: width of the MLP"),
+    RLHF_OPT_STR(config, position_embedding_type, NULL,
+                 "granitemoehybrid: rope, or null for no positions"),
     ROPE_OPTS(rope_parameters),
     ROPE_OPTS(rope_scaling),
     KIND_OPTS("full_attention", rope_full),
@@ -177,7 +189,7 @@ static rlhf_status check_known(const rlhf_host *host, const config *c, uint32_t 
         {"final_logit_softcapping", reads & RLHF_TF_READS_KINDS ? 0 : c->final_logit_softcapping,
          0},
         {"num_experts", (double)c->num_experts, 0},
-        {"num_local_experts", (double)c->num_local_experts, 0},
+        {"num_local_experts", c->num_local_experts > 0 ? (double)c->num_local_experts : 0, 0},
         {"partial_rotary_factor", c->partial_rotary_factor, 1},
         {"rope_parameters.partial_rotary_factor", c->rope_parameters.partial_rotary_factor, 1},
         {"rope_scaling.partial_rotary_factor", c->rope_scaling.partial_rotary_factor, 1},
@@ -185,6 +197,25 @@ static rlhf_status check_known(const rlhf_host *host, const config *c, uint32_t 
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         if (fields[i].found != fields[i].only)
             return refuse_number(host, fields[i].key, fields[i].found);
+    return RLHF_OK;
+}
+
+static rlhf_status check_hybrid(const rlhf_host *host, const config *c) {
+    const char *type = c->position_embedding_type;
+    if (!c->layer_types[0])
+        return host->fail(host, RLHF_E_UNSUPPORTED,
+                          "config.json: layer_types is missing, which means that all layers are of "
+                          "Mamba; known: attention");
+    if (c->num_local_experts < 0)
+        return host->fail(
+            host, RLHF_E_UNSUPPORTED,
+            "config.json: num_local_experts is missing, which means 8 experts; known: "
+            "0");
+    if (type && strcmp(type, "rope") != 0)
+        return rlhf_failf(host, RLHF_E_UNSUPPORTED,
+                          "config.json: position_embedding_type \"%s\" is not implemented; known: "
+                          "rope, null",
+                          type);
     return RLHF_OK;
 }
 
@@ -265,7 +296,7 @@ static rlhf_status check_family(const rlhf_host *host, const config *c,
     if (f->reads & RLHF_TF_NEEDS_KV_HEADS && c->num_key_value_heads < 0)
         return host->fail(host, RLHF_E_INVALID,
                           "config.json: num_key_value_heads is missing; this model_type needs it");
-    return RLHF_OK;
+    return f->reads & RLHF_TF_READS_HYBRID ? check_hybrid(host, c) : RLHF_OK;
 }
 
 // Refuses a size that is JSON's null. The host has already refused sizes that are missing or below
@@ -343,7 +374,9 @@ rlhf_status rlhf_tf_decoder_arch(const rlhf_host *host, const config *c,
         .layer_prefix = "model.layers.%d.",
         .base_prefix = "model.",
         .globals = globals,
-        .layers = f->gemma ? gemma_layers : layers};
+        .layers = f->layers  ? f->layers
+                  : f->gemma ? gemma_layers
+                             : layers};
     RLHF_TRY(check_sizes(host, c));
     RLHF_TRY(check_known(host, c, f->reads));
     RLHF_TRY(check_family(host, c, f));
@@ -360,6 +393,13 @@ rlhf_status rlhf_tf_decoder_arch(const rlhf_host *host, const config *c,
     a->attn_scale = f->reads & RLHF_TF_READS_KINDS ? 1.0 / sqrt(c->query_pre_attn_scalar)
                                                    : rlhf_tf_attn_scale(a);
     if (f->reads & RLHF_TF_READS_KINDS) a->softcap = c->final_logit_softcapping;
+    if (f->reads & RLHF_TF_READS_HYBRID) a->d_inner = (int32_t)c->shared_intermediate_size;
+    if (f->reads & RLHF_TF_READS_SCALARS) {
+        a->attn_scale = c->attention_multiplier;
+        a->embed_scale = c->embedding_multiplier;
+        a->residual_scale = c->residual_multiplier;
+        a->logit_scale = 1 / c->logits_scaling;
+    }
     RLHF_TRY(rlhf_tf_rotary_read(host, c, f, a->head_dim, &a->rotary));
     const rlhf_status st = windows_read(host, c, f->reads, a);
     if (st < 0) {

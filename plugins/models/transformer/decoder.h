@@ -39,7 +39,13 @@ enum rlhf_tf_reads {
     // Gemma 3 (2025): sliding_window, in the layers that layer_types names or, without it, in all
     // but every sliding_window_pattern-th; positions by kind of layer; hidden_activation,
     // query_pre_attn_scalar and final_logit_softcapping
-    RLHF_TF_READS_KINDS = 128
+    RLHF_TF_READS_KINDS = 128,
+    // embedding_multiplier, residual_multiplier, attention_multiplier, logits_scaling
+    RLHF_TF_READS_SCALARS = 256,
+    // The settings of GraniteMoeHybrid (Granite 4), of which only models with attention in all
+    // layers and without experts are implemented: shared_intermediate_size is the width of the MLP,
+    // and layers rotate if position_embedding_type is rope.
+    RLHF_TF_READS_HYBRID = 512
 };
 
 // A family of models: a model_type of config.json.
@@ -54,6 +60,8 @@ struct rlhf_tf_family {
     int32_t head_dim;  // 0: hidden_size / num_attention_heads
     int32_t tied;      // tie_word_embeddings
     double rope_theta; // 0: 10000
+    // The names of a layer's tensors; NULL: those of Llama.
+    const struct rlhf_tf_name *layers;
 };
 
 // tie_word_embeddings is false, true or missing.
@@ -69,7 +77,9 @@ struct rlhf_tf_decoder {
     int64_t sliding_window_pattern;
     rlhf_i64_list no_rope_layers;
     const char *const *layer_types; // empty: missing
-    const char *hidden_act, *hidden_activation;
+    int64_t shared_intermediate_size;
+    const char *hidden_act, *hidden_activation, *position_embedding_type;
+    double embedding_multiplier, residual_multiplier, attention_multiplier, logits_scaling;
     double rms_norm_eps, initializer_range, rope_theta, partial_rotary_factor;
     double attn_logit_softcapping, final_logit_softcapping;
     double query_pre_attn_scalar, rope_local_base_freq;
@@ -82,7 +92,7 @@ struct rlhf_tf_decoder {
     struct rlhf_tf_rope_config rope_full, rope_sliding;
 };
 
-enum { RLHF_TF_N_DECODER_OPTS = 71 };
+enum { RLHF_TF_N_DECODER_OPTS = 77 };
 extern const rlhf_opt rlhf_tf_decoder_opts[RLHF_TF_N_DECODER_OPTS]; // for RLHF_OPT_TABLE
 
 // Fills *out. Refuses unsupported or inconsistent settings. Allocates the arrays of out->rotary and
@@ -96,9 +106,10 @@ int32_t rlhf_tf_is_sliding(const struct rlhf_tf_decoder *c, int64_t layer);
 // ---- rotary_config.c ----
 // Sets the frequencies of the head_dim / 2 pairs, and the scale, with the formulas of transformers'
 // modeling_rope_utils. Types: default, linear, llama3 (Dubey et al. 2024), yarn (Peng et al. 2023).
-// If the family reads no_rope_layers, also sets which layers rotate (SmolLM3, 2025). If it has
-// positions by kind of layer, also sets out->other, for the layers with a window, and which layers
-// these are. Allocates the arrays of *out. Refuses unsupported settings; then they are NULL. [main]
+// Also sets which layers rotate, from no_rope_layers (SmolLM3, 2025) or position_embedding_type. If
+// the family has positions by kind of layer, also sets out->other, for the layers with a window,
+// and which layers these are. Allocates the arrays of *out. Refuses unsupported settings; then they
+// are NULL. [main]
 rlhf_status rlhf_tf_rotary_read(const rlhf_host *host, const struct rlhf_tf_decoder *c,
                                 const struct rlhf_tf_family *family, int32_t head_dim,
                                 struct rlhf_tf_rotary *out);

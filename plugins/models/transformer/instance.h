@@ -38,6 +38,7 @@ struct rlhf__tf {
     struct rlhf__tf_layer_low *low; // [n_layer]; NULL: no adapter
     int32_t rank, reserved3;        // rank of the adapter
     double scale;
+    double stream_eps;                // epsilon of the norms that read the stream
     struct rlhf__tf_layer_weights *w; // [n_layer]; if there is a base, these are the base's
     rlhf_weight *lm, *pool, *score, *v1, *v2;
     int32_t lm_fresh, opened; // lm_fresh: the packed LM head has the current values

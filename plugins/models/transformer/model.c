@@ -17,12 +17,22 @@ static int32_t some_layer_stays(const struct rlhf_tf_arch *a) {
     return 0;
 }
 
+static const char *wrong_arch(const struct rlhf_tf_arch *a) {
+    if (a->head_norm && some_layer_stays(a))
+        return "norms of heads are not implemented in layers that do not rotate";
+    if (a->residual_scale != 0 && (!a->pre_norm || a->branch_norm || !a->rotary.frequency))
+        return "residual_scale is implemented only in stacks with rotary positions and norms "
+               "before "
+               "each block alone";
+    return NULL;
+}
+
 rlhf_status rlhf_tf_create(const rlhf_host *host, const struct rlhf_tf_arch *arch, void **self) {
     *self = NULL;
-    if (arch->head_norm && some_layer_stays(arch)) {
+    const char *wrong = wrong_arch(arch);
+    if (wrong) {
         arch_finish(host, arch);
-        return host->fail(host, RLHF_E_UNSUPPORTED,
-                          "norms of heads are not implemented in layers that do not rotate");
+        return host->fail(host, RLHF_E_UNSUPPORTED, wrong);
     }
     struct rlhf__tf *m = host->alloc(host, sizeof *m);
     if (!m) {
@@ -32,7 +42,9 @@ rlhf_status rlhf_tf_create(const rlhf_host *host, const struct rlhf_tf_arch *arc
     m->magic = &magic_anchor;
     m->host = host;
     m->arch = *arch;
-    if (m->arch.embed_scale == 0.0) m->arch.embed_scale = 1.0;
+    const double unit = arch->residual_scale != 0.0 ? arch->residual_scale : 1.0;
+    m->arch.embed_scale = (arch->embed_scale != 0.0 ? arch->embed_scale : 1.0) / unit;
+    m->stream_eps = arch->norm_eps / (unit * unit);
     *self = m;
     return RLHF_OK;
 }

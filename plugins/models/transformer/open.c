@@ -133,8 +133,9 @@ static int32_t same_trunk(const struct rlhf_tf_arch *a, const struct rlhf_tf_arc
            a->attn_scale == b->attn_scale && a->attn_softcap == b->attn_softcap &&
            a->norm_eps == b->norm_eps && a->branch_norm == b->branch_norm &&
            a->norm_offset == b->norm_offset && a->embed_scale == b->embed_scale &&
-           a->embed_rounded == b->embed_rounded && a->logit_scale == b->logit_scale &&
-           a->softcap == b->softcap && same_window(a, b) && same_rotary(a, b);
+           a->embed_rounded == b->embed_rounded && a->residual_scale == b->residual_scale &&
+           a->logit_scale == b->logit_scale && a->softcap == b->softcap && same_window(a, b) &&
+           same_rotary(a, b);
 }
 
 static rlhf_status check_base(struct rlhf__tf *m, const rlhf_model_open *o,

@@ -105,29 +105,31 @@ static rlhf_status compute(const rlhf_host *host, const struct rope *r, double *
                       r->object, r->o->rope_type ? "rope_type" : "type", r->type);
 }
 
+// 1 if layer i rotates its queries and keys.
+static uint8_t rotates(const struct rlhf_tf_decoder *c, uint32_t reads, int64_t i) {
+    if (reads & RLHF_TF_READS_HYBRID) return c->position_embedding_type != NULL;
+    if (!(reads & RLHF_TF_READS_NO_ROPE)) return 1;
+    if (c->no_rope_layers.len) return c->no_rope_layers.ptr[i] != 0;
+    return (i + 1) % c->no_rope_layer_interval != 0;
+}
+
 // Sets *out to an array with 1 for each layer that rotates, or to NULL if all layers do.
 static rlhf_status layers_read(const rlhf_host *host, const struct rlhf_tf_decoder *c,
-                               uint8_t **out) {
-    const uint64_t n = (uint64_t)c->num_hidden_layers;
-    const rlhf_i64_list list = c->no_rope_layers;
+                               uint32_t reads, uint8_t **out) {
+    const int64_t n = c->num_hidden_layers, listed = (int64_t)c->no_rope_layers.len;
     uint8_t all = 1;
-    *out = NULL;
-    if (list.len && list.len < n)
+    if (reads & RLHF_TF_READS_NO_ROPE && listed && listed < n)
         return rlhf_failf(host, RLHF_E_INVALID,
-                          "config.json: no_rope_layers has items for %llu of the %llu layers; it "
+                          "config.json: no_rope_layers has items for %lld of the %lld layers; it "
                           "must have one for each",
-                          (unsigned long long)list.len, (unsigned long long)n);
-    uint8_t *rotates = host->alloc(host, n);
-    if (!rotates) return host->fail(host, RLHF_E_NOMEM, "out of memory for a list of layers");
-    for (uint64_t i = 0; i < n; i++) {
-        const int64_t to_interval = (int64_t)(i + 1) % c->no_rope_layer_interval;
-        rotates[i] = (list.len ? list.ptr[i] : to_interval) != 0;
-        all &= rotates[i];
-    }
-    if (all)
-        host->free(host, rotates);
-    else
-        *out = rotates;
+                          (long long)listed, (long long)n);
+    for (int64_t i = 0; i < n; i++)
+        all &= rotates(c, reads, i);
+    if (all) return RLHF_OK;
+    *out = host->alloc(host, (uint64_t)n);
+    if (!*out) return host->fail(host, RLHF_E_NOMEM, "out of memory for a list of layers");
+    for (int64_t i = 0; i < n; i++)
+        (*out)[i] = rotates(c, reads, i);
     return RLHF_OK;
 }
 
@@ -214,8 +216,7 @@ rlhf_status rlhf_tf_rotary_read(const rlhf_host *host, const struct rlhf_tf_deco
     out->layers = NULL;
     rlhf_status st = compute(host, &r, &out->scale);
     if (st == RLHF_OK && kinds) st = kind_sliding(host, c, head_dim, out);
-    if (st == RLHF_OK && family->reads & RLHF_TF_READS_NO_ROPE)
-        st = layers_read(host, c, &out->layers);
+    if (st == RLHF_OK && !kinds) st = layers_read(host, c, family->reads, &out->layers);
     if (st < 0) {
         host->free(host, r.frequency);
         host->free(host, out->other);

@@ -18,7 +18,7 @@ static rlhf_status tap_info(void *self, rlhf_tap_info *out) {
     const rlhf_tap_info i = {.size = sizeof i,
                              .norm = a->norm == RLHF_TF_NORM_RMS ? RLHF_TAP_NORM_RMS
                                                                  : RLHF_TAP_NORM_LAYER,
-                             .norm_eps = a->norm_eps,
+                             .norm_eps = m->stream_eps,
                              .n_layer = a->n_layer,
                              .n_head = a->n_head,
                              .n_kv_head = a->n_kv_head,
@@ -319,10 +319,14 @@ static rlhf_status tap_head(void *self, int32_t head, const int32_t *row, uint32
                                     rlhf_dev_at(h.bias->value, (uint64_t)row[i] * sizeof *bias),
                                     sizeof *bias));
     }
-    if (!h.value || !h.value->value) return unpack_rows(m, &h, row, n, out);
-    for (uint32_t i = 0; i < n; i++)
+    const int there = h.value && h.value->value;
+    if (!there) RLHF_TRY(unpack_rows(m, &h, row, n, out));
+    for (uint32_t i = 0; there && i < n; i++)
         RLHF_TRY(m->c->download(m->c->ctx, out + (uint64_t)i * (uint64_t)h.k,
                                 rlhf_dev_at(h.value->value, (uint64_t)row[i] * bytes), bytes));
+    const double scale = head == RLHF_TAP_LM ? m->arch.logit_scale : 0.0;
+    for (uint64_t i = 0; scale != 0.0 && i < n * (uint64_t)h.k; i++)
+        out[i] = (float)(out[i] * scale);
     return RLHF_OK;
 }
 

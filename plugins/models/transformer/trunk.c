@@ -9,8 +9,8 @@ rlhf_status rlhf__tf_norm(const struct rlhf__tf *m, const struct rlhf__tf_tensor
     const rlhf_compute *c = m->c;
     if (m->arch.norm == RLHF_TF_NORM_RMS)
         return c->rms_norm(c->ctx, out, dtype, stats, x, gamma->value, m->arch.norm_offset,
-                           m->arch.norm_eps, rows, m->arch.d);
-    return c->norm(c->ctx, out, dtype, stats, x, gamma[0].value, gamma[1].value, m->arch.norm_eps,
+                           m->stream_eps, rows, m->arch.d);
+    return c->norm(c->ctx, out, dtype, stats, x, gamma[0].value, gamma[1].value, m->stream_eps,
                    rows, m->arch.d);
 }
 

@@ -8,6 +8,9 @@
 //   IN(0) = TOKEN + POSITION        MID(l) = IN(l) + attention(l)
 //   IN(l + 1) = MID(l) + mlp(l)     END = IN(layers)
 //
+// A model may keep its stream in another unit: then all these values, project() and the biases are
+// divided by one factor, and norm_eps by its square (Granite's residual_multiplier).
+//
 // attention(l) is project(l, HEADS(l)) + OUT_BIAS(l). The LM head, the score head and the value
 // head read the final norm of END. Models whose norms come after the sums, such as BERT, do not fit
 // this scheme.
@@ -49,7 +52,8 @@ enum rlhf_tap_point {
 // The linear maps of the heads. They read the final norm's output, with one exception: if the value
 // head has a hidden layer, RLHF_TAP_VALUE reads that layer's output.
 enum rlhf_tap_head {
-    RLHF_TAP_LM = 1,          // a row for each token of the vocabulary [n_vocab, d]
+    RLHF_TAP_LM = 1,          // a row for each token of the vocabulary [n_vocab, d], times the
+                              // model's factor of its logits
     RLHF_TAP_SCORE = 2,       // a row for each label [n_labels, d]
     RLHF_TAP_VALUE = 3,       // one row [1, d]; after a hidden layer [1, value_hidden]
     RLHF_TAP_VALUE_HIDDEN = 4 // [value_hidden, d]; ReLU follows
