@@ -39,6 +39,35 @@ static void test_scores(void **state) {
     vec_classifier(&backend, "qwen3", qwen3_score, "qwen3_score");
 }
 
+static double factor; // of the last call of embed
+
+static rlhf_status note_embed(void *ctx, rlhf_dev out, rlhf_dev ids, rlhf_dev pos, rlhf_dev wte,
+                              rlhf_dev wpe, double scale, uint32_t rows, int32_t d) {
+    factor = scale;
+    return backend.compute->embed(ctx, out, ids, pos, wte, wpe, scale, rows, d);
+}
+
+// Gemma's embedding is multiplied by the square root of its width, in the act dtype.
+static void test_factor_of_embedding(void **state) {
+    (void)state;
+    const struct {
+        int32_t dtype;
+        double want;
+    } cases[] = {{RLHF_F32, (double)4.89897966f}, {RLHF_BF16, 4.90625}}; // sqrt(24)
+    rlhf_compute table = *backend.compute;
+    table.embed = note_embed;
+    const struct backend noting = {NULL, NULL, &table, NULL};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const rlhf_model_open o = open_args(&noting, cases[i].dtype, 1);
+        struct model m = model_open("gemma3_text", tiny_gemma3, &o);
+        float logp[VEC_TOTAL];
+        model_fill(&m, 0.3);
+        vec_lm_step(&m, 1, logp);
+        assert_true(factor == cases[i].want);
+        model_close(&m);
+    }
+}
+
 // The table of positions grows with the rows. If it grows between a forward pass and its backward
 // pass, the bits of that backward pass and of later passes must not change.
 static void test_longer_rows(void **state) {
@@ -100,6 +129,7 @@ static void test_longer_rows(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_families), cmocka_unit_test(test_positions),
-        cmocka_unit_test(test_scores), cmocka_unit_test(test_longer_rows)};
+        cmocka_unit_test(test_scores), cmocka_unit_test(test_factor_of_embedding),
+        cmocka_unit_test(test_longer_rows)};
     return on_backends("decoders", ON_ALL, 2, tests, sizeof tests / sizeof *tests);
 }

@@ -41,6 +41,11 @@ def config(kind, **more):
     return kind(**{**BASE, **more})
 
 
+def gemma(**more):
+    """The width's square root has few digits, so that bf16 does not round it."""
+    return config(hf.Gemma3TextConfig, **{**dict(hidden_size=64, num_attention_heads=4), **more})
+
+
 FAMILIES = {
     "llama2": lambda: config(hf.LlamaConfig, num_key_value_heads=6, head_dim=8, tie_word_embeddings=False),
     "llama3": lambda: config(hf.LlamaConfig, rope_parameters=dict(LLAMA3), tie_word_embeddings=False),
@@ -68,6 +73,17 @@ FAMILIES = {
     "granite-yarn": lambda: config(hf.GraniteConfig, rope_parameters=dict(YARN), num_key_value_heads=1, **SCALARS),
     "granite-hybrid": lambda: config(hf.GraniteMoeHybridConfig, tie_word_embeddings=True, **HYBRID),
     "granite-no-rope": lambda: config(hf.GraniteMoeHybridConfig, **{**HYBRID, "position_embedding_type": None}),
+    "gemma3": lambda: gemma(sliding_window=9, layer_types=["sliding_attention", "full_attention", "sliding_attention"]),
+    "gemma3-old": lambda: gemma(sliding_window=1, sliding_window_pattern=2, rope_theta=5e5, rope_local_base_freq=500.0,
+                                rope_scaling={"rope_type": "linear", "factor": 8.0}),
+    "gemma3-capped": lambda: gemma(sliding_window=17, final_logit_softcapping=3.0, query_pre_attn_scalar=40,
+                                   num_key_value_heads=4, tie_word_embeddings=False),
+    "gemma3-bias": lambda: gemma(sliding_window=128, attention_bias=True, num_key_value_heads=1,
+                                 hidden_activation="silu"),
+    "gemma3-heads": lambda: gemma(sliding_window=20, head_dim=256, rms_norm_eps=1e-4),
+    "gemma3-linear": lambda: gemma(sliding_window=5, head_dim=24, layer_types=["full_attention"] * 2 + ["sliding_attention"],
+                                   rope_parameters={"full_attention": dict(LINEAR), "sliding_attention":
+                                                    {"rope_type": "linear", "rope_theta": 100.0, "factor": 2.0}}),
     "gpt2": lambda: hf.GPT2Config(vocab_size=VOCAB, n_positions=POSITIONS, n_embd=48, n_layer=3, n_head=6,
                                   bos_token_id=1, eos_token_id=2),
 }
@@ -112,7 +128,8 @@ def fill(model, seed):
     for name, p in model.named_parameters():
         x = torch.randn(p.shape, generator=g)
         gain = p.dim() == 1 and name.endswith("weight")
-        p.data = 1 + 0.2 * x if gain else 0.1 * x if p.dim() == 1 else x * (0.5 / p.shape[-1] ** 0.5)
+        one = 0 if model.config.model_type == "gemma3_text" else 1  # its gains are stored without the 1
+        p.data = one + 0.2 * x if gain else 0.1 * x if p.dim() == 1 else x * (0.5 / p.shape[-1] ** 0.5)
         if "embed" in name or "wte" in name or "wpe" in name:
             p.data = x * 0.2
     return model.eval()
