@@ -3,6 +3,7 @@
 
 #include "process/json_reward.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -71,26 +72,43 @@ static int check_member(const char *key, const json_t *v, enum rlhf__asked what,
     return 0;
 }
 
+// If an integer is beyond 64 bits, all integers of the line become the nearest doubles. Rewards and
+// metrics are doubles anyway.
+static json_t *decode(const char *line, size_t n, json_error_t *error) {
+    const size_t flags = JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL;
+    json_t *v = json_loadb(line, n, flags, error);
+    if (v || json_error_code(error) != json_error_numeric_overflow) return v;
+    return json_loadb(line, n, flags | JSON_DECODE_INT_AS_REAL, error);
+}
+
+// Returns the number of an episode, or -1.
+static int64_t number_of(const json_t *v) {
+    const double real = json_number_value(v);
+    if (json_is_integer(v)) return json_integer_value(v);
+    return json_is_real(v) && real >= 0 && real < 0x1p53 && floor(real) >= real ? (int64_t)real
+                                                                                : -1;
+}
+
 int rlhf__line_reply_read(const char *line, size_t n, enum rlhf__asked what,
                           struct rlhf__line_reply *out, char *why) {
     json_error_t error;
-    json_t *v = json_loadb(line, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error), *member;
-    const json_t *episode = json_object_get(v, "episode");
+    json_t *v = decode(line, n, &error), *member;
+    const int64_t episode = number_of(json_object_get(v, "episode"));
     const char *key;
     int good = json_is_object(v);
     if (!good)
         snprintf(why, RLHF__REPLY_WHY, "%s",
                  !v && json_error_code(&error) == json_error_numeric_overflow
-                     ? "it has an integer beyond 64 bits or a number beyond 1e308"
+                     ? "it has a number beyond 1e308"
                      : "it is not a JSON object");
-    else if (!json_is_integer(episode) || json_integer_value(episode) < 0)
+    else if (episode < 0)
         good = refuse(why, "episode", "the number of an episode");
     json_object_foreach(v, key, member) good = good && check_member(key, member, what, why);
     if (!good) {
         json_decref(v);
         return 0;
     }
-    out->episode = (uint64_t)json_integer_value(episode);
+    out->episode = (uint64_t)episode;
     out->line = v;
     return 1;
 }

@@ -168,6 +168,38 @@ static void faults(void **state) {
     rmdir(mark);
 }
 
+// Numbers of an answer are doubles, also if they are integers beyond 64 bits.
+static void large_numbers(void **state) {
+    (void)state;
+    static const uint64_t one[] = {0};
+    static const struct {
+        const char *reward;
+        double is;
+    } all[] = {{"123456789012345678901234567890", 123456789012345678901234567890.0},
+               {"-18446744073709551616", -0x1p64},
+               {"1e309", NAN}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        char options[600];
+        snprintf(
+            options, sizeof options,
+            "command=sh -c 'echo {} && read -r a && echo '\\''{\"episode\":0,\"say\":\"x\"}'\\'' "
+            "&& read -r a && echo '\\''{\"episode\":0,\"reward\":%s,\"metrics\":{\"big\":%s},"
+            "\"done\":true}'\\'' && read -r a'",
+            all[i].reward, all[i].reward);
+        open_it(options);
+        assert_int_equal(play_reset(&p, 1, one, row), RLHF_OK);
+        const rlhf_status st = play_step(&p, 1, one, NULL, NULL);
+        if (isnan(all[i].is)) {
+            assert_true(st < 0 || p.failed[0]);
+            assert_non_null(strstr(p.host.fail_text, "it has a number beyond 1e308"));
+        } else {
+            assert_int_equal(st, RLHF_OK);
+            assert_true(p.reward[0] == (float)all[i].is && p.metric[0] == all[i].is);
+        }
+        play_close(&p);
+    }
+}
+
 static void first_lines(void **state) {
     (void)state;
     static const struct {
@@ -204,7 +236,8 @@ static void promises(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(episodes), cmocka_unit_test(kinds_of_rewards),
-        cmocka_unit_test(first_lines), cmocka_unit_test(promises), cmocka_unit_test(faults)};
+        cmocka_unit_test(episodes),      cmocka_unit_test(kinds_of_rewards),
+        cmocka_unit_test(large_numbers), cmocka_unit_test(first_lines),
+        cmocka_unit_test(promises),      cmocka_unit_test(faults)};
     return cmocka_run_group_tests_name("env_exec", tests, NULL, NULL);
 }
