@@ -180,6 +180,32 @@ static rlhf_status calls_for_ever(struct self *s) {
         service->encode(s->host, t, &q, &to);
 }
 
+// Opens tokenizers until it may not. The host closes them.
+static rlhf_status many_objects(struct self *s) {
+    const rlhf_tokenizer_service *service = s->host->service(s->host, RLHF_SVC_TOKENIZER);
+    const rlhf_tokenizer_open how = {.size = sizeof how};
+    rlhf_tokenizer *t = NULL;
+    if (!service) return RLHF_E_INTERNAL;
+    for (int i = 0; i < 64; i++)
+        if (service->open(s->host, &how, &t) != RLHF_OK) return RLHF_E_INTERNAL;
+    const rlhf_status st = service->open(s->host, &how, &t);
+    return st == RLHF_E_UNSUPPORTED && !t ? st : RLHF_E_INTERNAL;
+}
+
+// Passes no array for the ids that it asks for.
+static rlhf_status no_array(struct self *s) {
+    const rlhf_tokenizer_service *service = s->host->service(s->host, RLHF_SVC_TOKENIZER);
+    const rlhf_tokenizer_open how = {.size = sizeof how};
+    const rlhf_encode_in q = {.size = sizeof q, .text = {"It was", 6}};
+    rlhf_encode_out to = {.size = sizeof to, .cap = 8};
+    rlhf_tokenizer *t = NULL;
+    if (!service) return RLHF_E_INTERNAL;
+    RLHF_TRY(service->open(s->host, &how, &t));
+    const rlhf_status st = service->encode(s->host, t, &q, &to);
+    service->close(s->host, t);
+    return st;
+}
+
 // Allocates files in memory, which do not count as address space.
 static rlhf_status memory_files(struct self *s) {
     for (int i = 0; i < 100; i++) {
@@ -237,16 +263,17 @@ static const struct {
            {"long_answer", long_answer},
            {"unread_replies", unread_replies},
            {"calls_for_ever", calls_for_ever},
+           {"many_objects", many_objects},
+           {"no_array", no_array},
            {"memory_files", memory_files},
            {"fork_bomb", fork_bomb},
            {"children", children}};
 
-static const char *const ways[] = {"nothing",        "long_name",      "many_metrics",
-                                   "many_messages",  "long_lines",     "much_printed",
-                                   "one_long_line",  "no_answer",      "no_call",
-                                   "no_frame",       "no_text",        "long_answer",
-                                   "unread_replies", "calls_for_ever", "memory_files",
-                                   "fork_bomb",      "children",       NULL};
+static const char *const ways[] = {
+    "nothing",      "long_name",     "many_metrics",   "many_messages",  "long_lines",
+    "much_printed", "one_long_line", "no_answer",      "no_call",        "no_frame",
+    "no_text",      "long_answer",   "unread_replies", "calls_for_ever", "many_objects",
+    "no_array",     "memory_files",  "fork_bomb",      "children",       NULL};
 
 static const rlhf_opt opts[] = {RLHF_OPT_ENUM(struct config, how, 0, ways, "what it sends")};
 

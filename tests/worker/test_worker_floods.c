@@ -69,6 +69,12 @@ static void the_host_is_not_kept_busy(void **state) {
     is_ended(t, 2, "unread_replies", "it took longer than 2 s (rewards.timeout_s); its worker was");
 }
 
+static void objects_are_bounded(void **state) {
+    struct e2e *t = *state;
+    is_ended(t, 200, "many_objects", "it has more than 64 models and tokenizers open");
+    is_ended(t, 200, "no_array", "encode() of a service needs ids, but one is NULL");
+}
+
 static void memory_that_is_written_is_limited(void **state) {
     struct e2e *t = *state;
     is_borne(t, "memory_files", "done after 2 of 2 phases");
@@ -127,6 +133,7 @@ int main(void) {
         T(messages_are_bounded),
         T(nonsense_ends_a_worker_at_once),
         T(the_host_is_not_kept_busy),
+        T(objects_are_bounded),
         T(memory_that_is_written_is_limited),
         T(a_fork_bomb_is_ended),
         T(nothing_outlives_a_killed_warden),
