@@ -59,8 +59,6 @@ static void run(struct call *k, const char *name) {
                          .scale = numbers_one(vectors, "scale"),
                          .window = (int32_t)numbers_one(vectors, window),
                          .softcap = numbers_one(vectors, cap)};
-    const rlhf_call call = {.size = sizeof call, .op = RLHF_COMPUTE_OP(attention), .attn = &a};
-    if (k->c->supports(k->c->ctx, &call) == RLHF_E_UNSUPPORTED) return;
     rlhf_ragged r = {.size = sizeof r, .n = 1, .total = TOKENS, .max_q = TOKENS, .max_k = TOKENS};
     r.offset = r.kv_base = call_ints(k, offset, 2);
     r.start = call_zeros(k, 1, RLHF_I32);

@@ -11,12 +11,24 @@ static const struct bound f32_bound = {1e-11, 5e-5}, bf16_bound = {2e-5, 5e-2};
 struct far {
     uint32_t first, count;
     int32_t heads, head_dim, dtype;
+    int32_t window; // 0: none
 };
 
 static const struct far fars[] = {
-    {500, 30, 1, 16, RLHF_BF16}, {500, 30, 1, 16, RLHF_F32},  {1016, 14, 2, 24, RLHF_BF16},
-    {1016, 14, 2, 24, RLHF_F32}, {1534, 4, 1, 64, RLHF_BF16}, {505, 18, 1, 128, RLHF_BF16},
-    {505, 18, 1, 128, RLHF_F32},
+    {500, 30, 1, 16, RLHF_BF16, 0},
+    {500, 30, 1, 16, RLHF_F32, 0},
+    {1016, 14, 2, 24, RLHF_BF16, 0},
+    {1016, 14, 2, 24, RLHF_F32, 0},
+    {1534, 4, 1, 64, RLHF_BF16, 0},
+    {505, 18, 1, 128, RLHF_BF16, 0},
+    {505, 18, 1, 128, RLHF_F32, 0},
+    // Windows that begin in the segment before the query's, and in the query's own.
+    {530, 30, 1, 16, RLHF_BF16, 25},
+    {530, 30, 1, 16, RLHF_F32, 25},
+    {1016, 14, 2, 24, RLHF_BF16, 500},
+    {1016, 14, 2, 24, RLHF_F32, 500},
+    {1534, 4, 1, 64, RLHF_BF16, 520},
+    {1534, 4, 1, 64, RLHF_F32, 7},
 };
 
 static void far_call(struct call *k, const struct far *f, struct outputs *out, int alone) {
@@ -48,9 +60,11 @@ static void far_call(struct call *k, const struct far *f, struct outputs *out, i
                          .q_stride = (int64_t)d,
                          .kv_stride = (int64_t)d,
                          .out_stride = (int64_t)d,
-                         .scale = 1.0 / sqrt((double)f->head_dim)};
-    snprintf(out->label, sizeof out->label, "%s at %u, %d x %d %s", alone ? "queries" : "a row",
-             f->first, f->heads, f->head_dim, f->dtype == RLHF_BF16 ? "bf16" : "f32");
+                         .scale = 1.0 / sqrt((double)f->head_dim),
+                         .window = f->window};
+    snprintf(out->label, sizeof out->label, "%s at %u, %d x %d %s, window %d",
+             alone ? "queries" : "a row", f->first, f->heads, f->head_dim,
+             f->dtype == RLHF_BF16 ? "bf16" : "f32", f->window);
     KIT_OK(k->c, k->c->attention(k->c->ctx, &a, &r, y, lse, q, key, v));
     outputs_add(out, k, "out", y, f->dtype, n, d, k->rows);
     outputs_add(out, k, "lse", lse, RLHF_F32, n, (uint64_t)f->heads, k->rows);

@@ -4,6 +4,8 @@
 
 #include "machine/table.h"
 
+#include <float.h>
+
 // The number of elements from the start of the first of n rows to the end of the last row.
 static uint64_t extent(uint64_t n, int64_t stride, int64_t width) {
     return n ? (n - 1) * (uint64_t)stride + (uint64_t)width : 0;
@@ -36,16 +38,15 @@ static rlhf_status read_geometry(struct rlhf__cuda *cu, const char *op, rlhf_att
             "out %lld",
             op, own->heads, own->kv_heads, own->head_dim, (long long)own->q_stride,
             (long long)own->kv_stride, (long long)own->out_stride);
-    if (own->window)
-        return rlhf__cuda_fail(cu, RLHF_E_UNSUPPORTED,
-                               "%s: window is %d, supported is 0; the backends 'cpu' and "
-                               "'reference' support windows",
-                               op, own->window);
-    if (own->softcap != 0.0)
-        return rlhf__cuda_fail(cu, RLHF_E_UNSUPPORTED,
-                               "%s: softcap is %g, supported is 0; the backends 'cpu' and "
-                               "'reference' support caps",
-                               op, own->softcap);
+    if (own->window < 0 || (own->window && !own->causal))
+        return rlhf__cuda_fail(
+            cu, RLHF_E_INVALID,
+            "%s: window is %d with causal %d, must be 0, or positive with causal", op, own->window,
+            own->causal);
+    if (!(own->softcap >= 0.0 && own->softcap <= (double)FLT_MAX))
+        return rlhf__cuda_fail(cu, RLHF_E_INVALID,
+                               "%s: softcap is %g, must be 0 or positive and finite", op,
+                               own->softcap);
     return RLHF_OK;
 }
 
@@ -64,8 +65,11 @@ static void arguments(struct rlhf__attn_args *a, const rlhf_attn *own) {
                 own->out_stride % chunk);
     a->tiles = a->segments = 1;
     a->parts = NULL;
+    a->window = own->window < 1 << 30 ? own->window : 1 << 30;
     a->scale = (float)own->scale;
     a->scale_log2 = (float)(own->scale * 1.4426950408889634);
+    a->bend = own->softcap > 0.0 ? (float)(own->scale / own->softcap) : 0.0f;
+    a->cap_log2 = (float)(own->softcap * 1.4426950408889634);
 }
 
 // Returns the number of tokens that fit in the allocation that contains p. A token takes

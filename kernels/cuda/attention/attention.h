@@ -5,7 +5,8 @@
 // In any layout, key j of a row is in tile j / KEYS of segment j / SEGMENT. Each segment has a
 // separate online softmax, and segments are merged in order. So the result of a query has the same
 // bits whether the query is alone (decoding) or among others, and with or without a cache or a
-// shared prefix. A key that a query does not see contributes exactly zero.
+// shared prefix. A key that a query does not see contributes exactly zero. With a window, tiles and
+// segments that a query does not see leave its state as it was at the beginning.
 #ifndef RLHF_CUDA_ATTENTION_H
 #define RLHF_CUDA_ATTENTION_H
 
@@ -25,8 +26,11 @@ struct rlhf__attn_args {
     int32_t wide;                           // 1: the rows of all tensors allow 16-byte accesses
     int32_t tiles;                          // query tiles of the longest row; the launch uses them
     int32_t segments;                       // segments of the longest row, if `parts` is used
+    int32_t window;                         // 0: none
     float scale, scale_log2;                // scale, and scale * log2(e)
-    float *parts; // workspace: partial results of the segments of long rows
+    // With a softcap: the score of q . k is cap_log2 * tanh(bend * q . k), in units of log2.
+    float bend, cap_log2; // cap_log2 0: none
+    float *parts;         // workspace: partial results of the segments of long rows
 };
 
 struct rlhf__attn_bwd_args {
@@ -74,6 +78,24 @@ static __device__ __forceinline__ float rlhf__attn_exp2(float x) {
 
 static __device__ __forceinline__ int rlhf__attn_min(int a, int b) { return a < b ? a : b; }
 
+// The first key that the query with the keys 0 .. end-1 up to its own sees.
+static __device__ __forceinline__ int rlhf__attn_first(const struct rlhf__attn_args &a, int end) {
+    return a.window && end > a.window ? end - a.window : 0;
+}
+
+// The score of q . k in units of log2.
+static __device__ __forceinline__ float rlhf__attn_score(const struct rlhf__attn_args &a,
+                                                         float dot) {
+    return a.cap_log2 == 0.0f ? dot * a.scale_log2 : a.cap_log2 * rlhf__tanhf(dot * a.bend);
+}
+
+// The derivative of the score by its value without a cap.
+static __device__ __forceinline__ float rlhf__attn_slope(const struct rlhf__attn_args &a,
+                                                         float dot) {
+    const float bent = a.cap_log2 == 0.0f ? 0.0f : rlhf__tanhf(dot * a.bend);
+    return fmaf(-bent, bent, 1.0f);
+}
+
 // ---- backward: the queries that contribute to a tile of keys ----
 
 // Iterates over tiles of STEP queries: all tiles of the group's first query head, then those of the
@@ -96,17 +118,19 @@ static __device__ __forceinline__ void rlhf__attn_walk_row(struct rlhf__attn_wal
 
 // Moves to the next tile. Returns 1, or 0 after the last tile. `own` is the row that owns the keys,
 // and `index` is the index of `own`. `pos` is the position of the first query of `own` that sees
-// one of the keys. `end` is one past the last head.
+// one of the keys, and `limit` is one past the position of the last query that may see one. `end`
+// is one past the last head.
 template <int STEP>
 static __device__ __forceinline__ int
 rlhf__attn_walk_next(struct rlhf__attn_walk *w, const struct rlhf__cuda_rows &rows,
-                     const struct rlhf__cuda_row &own, uint32_t index, int32_t pos, int32_t end) {
+                     const struct rlhf__cuda_row &own, uint32_t index, int32_t pos, int32_t limit,
+                     int32_t end) {
     w->pos += STEP;
-    if (w->pos < w->row.nk) return 1;
+    if (w->pos < rlhf__attn_min(w->row.nk, limit)) return 1;
     for (uint32_t i = w->index + 1; !own.np && rows.prefix_len && i < rows.n; i++) {
         struct rlhf__cuda_row next;
         if (rows.prefix_len[i] <= 0 || !rlhf__cuda_row_check_training(rows, i, &next)) break;
-        if (!next.nq) continue;
+        if (!next.nq || next.start >= limit) continue;
         rlhf__attn_walk_row<STEP>(w, next, i, next.start);
         return 1;
     }

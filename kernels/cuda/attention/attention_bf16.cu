@@ -12,7 +12,7 @@ namespace {
 template <int HD> struct state { float m[2], l[2], o[HD / 8][4]; };
 } // namespace
 
-template <int HD> static __device__ __forceinline__ void begin(struct state<HD> &x) {
+template <int HD> static __device__ __forceinline__ void clear(struct state<HD> &x) {
 #pragma unroll
     for (int h = 0; h < 2; h++)
         x.m[h] = -INFINITY, x.l[h] = 0.0f;
@@ -22,13 +22,22 @@ template <int HD> static __device__ __forceinline__ void begin(struct state<HD> 
 }
 
 // Turn the unscaled scores of a tile of keys, which starts at j0, into probabilities. Query h sees
-// keys below seen[h]. The maximum is taken before scaling, so that scaling costs only an FMA. This
-// is right only for a positive scale. With a negative scale, the sign of all scores is flipped
-// first. A scale of 0 is replaced with the smallest positive number, which also prevents NaN.
+// keys from[h] .. seen[h] - 1. The maximum is taken before scaling, so that scaling costs only an
+// FMA. This is right only for a positive scale. With a negative scale, the sign of all scores is
+// flipped first. A scale of 0 is replaced with the smallest positive number, which also prevents
+// NaN. With a softcap, the scores are bent first, and the scale is that of their cap.
 template <int HD>
 static __device__ __forceinline__ void softmax(struct state<HD> &x, float (*s)[4], int j0,
-                                               const int seen[2], float scale) {
+                                               const int from[2], const int seen[2],
+                                               const struct rlhf__attn_args &a) {
     const int t = (int)threadIdx.x % 4;
+    const float scale = a.cap_log2 == 0.0f ? a.scale_log2 : a.cap_log2;
+    if (a.cap_log2 != 0.0f)
+#pragma unroll
+        for (int n = 0; n < KEYS / 8; n++)
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                s[n][i] = rlhf__tanhf(s[n][i] * a.bend);
     const float size = fmaxf(fabsf(scale), 0x1p-126f);
     if (scale < 0.0f)
 #pragma unroll
@@ -43,7 +52,8 @@ static __device__ __forceinline__ void softmax(struct state<HD> &x, float (*s)[4
         for (int n = 0; n < KEYS / 8; n++)
 #pragma unroll
             for (int i = 2 * h; i < 2 * h + 2; i++) {
-                s[n][i] = j0 + n * 8 + 2 * t + (i & 1) < seen[h] ? s[n][i] : -INFINITY;
+                const int j = j0 + n * 8 + 2 * t + (i & 1);
+                s[n][i] = j >= from[h] && j < seen[h] ? s[n][i] : -INFINITY;
                 raw = fmaxf(raw, s[n][i]);
             }
         const float top = fmaxf(x.m[h], rlhf__attn_quad_max(raw) * size);
@@ -62,7 +72,7 @@ static __device__ __forceinline__ void softmax(struct state<HD> &x, float (*s)[4
 }
 
 // Merges the state x of the current segment with the merged state of all earlier segments, which is
-// in shared memory. Called at the end of every segment except the first.
+// in shared memory. Called at the end of every segment except the first that the warp sees.
 template <int HD, int THREADS>
 static __device__ __forceinline__ void merge(struct state<HD> &x, const float *kept) {
 #pragma unroll
@@ -129,27 +139,32 @@ static __global__ void __launch_bounds__(WARPS * 32) attend_bf16(struct rlhf__at
     float *kept = (float *)(bytes + 4 * TILE * sizeof(rlhf__bf16)) + threadIdx.x;
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
     const int first = (a.tiles - 1 - (int)(blockIdx.x % (unsigned)a.tiles)) * WARPS * 16;
-    const int from = PART ? (int)blockIdx.z * RLHF__ATTN_SEGMENT : 0; // the block's first key
     struct rlhf__cuda_row row;
     if (!rlhf__cuda_row_check(a.rows, blockIdx.x / (unsigned)a.tiles, &row)) return; // all threads
     const int rows = row.nq * a.group;
     if (first >= rows) return; // skips the block's loads
     const int block_last = rlhf__attn_min(first + WARPS * 16, rows) - 1;
     int keys = a.causal ? row.start + block_last / a.group + 1 : row.nk; // keys that the block sees
-    if (from >= keys) return;
-    if (PART) keys = rlhf__attn_min(keys, from + RLHF__ATTN_SEGMENT);
+    const int begin = a.causal ? rlhf__attn_first(a, row.start + first / a.group + 1) : 0;
+    int tile = begin / KEYS * KEYS; // the first key of the block's first tile
+    if (PART) {
+        const int segment = (int)blockIdx.z * RLHF__ATTN_SEGMENT;
+        if (segment >= keys || segment + RLHF__ATTN_SEGMENT <= begin) return;
+        keys = rlhf__attn_min(keys, segment + RLHF__ATTN_SEGMENT);
+        if (tile < segment) tile = segment;
+    }
 
     const int64_t kv_col = (int64_t)blockIdx.y * a.head_dim, col = kv_col * a.group;
     const rlhf__bf16 *k = (const rlhf__bf16 *)a.k + kv_col, *v = (const rlhf__bf16 *)a.v + kv_col;
     const struct rlhf__cuda_row queries = {0, 0, 0, 0, 0, 0, row.t0};
     rlhf__attn_load<HD, WARPS * 16, THREADS>(stage + 2 * TILE, (const rlhf__bf16 *)a.q + col,
-                                             a.q_stride, queries, first, rows, a.head_dim, a.wide,
-                                             a.group);
+                                             a.q_stride, queries, first, 0, rows, a.head_dim,
+                                             a.wide, a.group);
     rlhf__cp_async_commit();
-    rlhf__attn_load<HD, KEYS, THREADS>(stage, k, a.kv_stride, row, from, row.nk, a.head_dim,
+    rlhf__attn_load<HD, KEYS, THREADS>(stage, k, a.kv_stride, row, tile, begin, row.nk, a.head_dim,
                                        a.wide);
-    rlhf__attn_load<HD, KEYS, THREADS>(stage + TILE, v, a.kv_stride, row, from, row.nk, a.head_dim,
-                                       a.wide);
+    rlhf__attn_load<HD, KEYS, THREADS>(stage + TILE, v, a.kv_stride, row, tile, begin, row.nk,
+                                       a.head_dim, a.wide);
     rlhf__cp_async_commit();
     rlhf__cp_async_wait<1>();
     __syncthreads();
@@ -158,40 +173,43 @@ static __global__ void __launch_bounds__(WARPS * 32) attend_bf16(struct rlhf__at
 
     const int own = first + warp * 16, last = rlhf__attn_min(own + 16, rows) - 1; // of the warp
     const int warp_keys = own >= rows ? 0 : a.causal ? row.start + last / a.group + 1 : row.nk;
-    int seen[2];
+    const int warp_begin = a.causal ? rlhf__attn_first(a, row.start + own / a.group + 1) : 0;
+    int from[2], seen[2];
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         const int r = own + lane / 4 + 8 * h;
         seen[h] = r >= rows ? 0 : a.causal ? row.start + r / a.group + 1 : row.nk;
+        from[h] = a.causal ? rlhf__attn_first(a, seen[h]) : 0;
     }
     struct state<HD> x;
-    begin(x);
-    for (int j0 = from; j0 < keys; j0 += KEYS) {
-        rlhf__bf16 *ks = stage + (j0 / KEYS & 1) * 2 * TILE, *vs = ks + TILE;
+    clear(x);
+    for (int j0 = tile; j0 < keys; j0 += KEYS) {
+        const int turn = (j0 - tile) / KEYS & 1;
+        rlhf__bf16 *ks = stage + turn * 2 * TILE, *vs = ks + TILE;
         rlhf__cp_async_wait<0>();
         __syncthreads(); // the tile has arrived, and the other stage is free
         if (j0 + KEYS < keys) {
-            rlhf__bf16 *next = stage + (~(j0 / KEYS) & 1) * 2 * TILE;
-            rlhf__attn_load<HD, KEYS, THREADS>(next, k, a.kv_stride, row, j0 + KEYS, row.nk,
+            rlhf__bf16 *next = stage + (turn ^ 1) * 2 * TILE;
+            rlhf__attn_load<HD, KEYS, THREADS>(next, k, a.kv_stride, row, j0 + KEYS, begin, row.nk,
                                                a.head_dim, a.wide);
-            rlhf__attn_load<HD, KEYS, THREADS>(next + TILE, v, a.kv_stride, row, j0 + KEYS, row.nk,
-                                               a.head_dim, a.wide);
+            rlhf__attn_load<HD, KEYS, THREADS>(next + TILE, v, a.kv_stride, row, j0 + KEYS, begin,
+                                               row.nk, a.head_dim, a.wide);
             rlhf__cp_async_commit();
         }
-        if (j0 >= warp_keys) continue; // the whole warp continues
+        if (j0 >= warp_keys || j0 + KEYS <= warp_begin) continue; // the whole warp continues
         float s[KEYS / 8][4];
         rlhf__attn_by_rows<HD, KEYS>(s, qf, ks);
-        softmax(x, s, j0, seen, a.scale_log2);
+        softmax(x, s, j0, from, seen, a);
         rlhf__attn_by_cols<HD, KEYS>(x.o, s, vs);
         const int end = j0 + KEYS, done = end >= warp_keys;
         if (!done && end % RLHF__ATTN_SEGMENT) continue;
         x.l[0] = rlhf__attn_quad_sum(x.l[0]);
         x.l[1] = rlhf__attn_quad_sum(x.l[1]);
         if (PART) continue; // only one segment is computed, so nothing is merged
-        if (j0 >= RLHF__ATTN_SEGMENT) merge<HD, THREADS>(x, kept);
+        if (j0 / RLHF__ATTN_SEGMENT > warp_begin / RLHF__ATTN_SEGMENT) merge<HD, THREADS>(x, kept);
         if (done) continue;
         keep<HD, THREADS>(kept, x);
-        begin(x);
+        clear(x);
     }
     if (PART) {
         leave(a, x, row, own, rows);
@@ -223,12 +241,13 @@ static __global__ void __launch_bounds__(128) attend_parts(struct rlhf__attn_arg
     struct rlhf__cuda_row row;
     if (item >= items || !rlhf__cuda_row_check(a.rows, blockIdx.x, &row) || query >= row.nq) return;
     const int seen = a.causal ? row.start + query + 1 : row.nk;
-    const float *part = part_of(a, row.t0 + query, head, 0);
+    const int first = a.causal ? rlhf__attn_first(a, seen) / RLHF__ATTN_SEGMENT : 0; // segment
+    const float *part = part_of(a, row.t0 + query, head, first);
     float m = part[0], l = part[1], o[(HD + 31) / 32];
 #pragma unroll
     for (int i = 0; i < (HD + 31) / 32; i++)
         o[i] = lane + 32 * i < a.head_dim ? part[2 + lane + 32 * i] : 0.0f; // skips a read
-    for (int s = 1; s * RLHF__ATTN_SEGMENT < seen; s++) {
+    for (int s = first + 1; s * RLHF__ATTN_SEGMENT < seen; s++) {
         part += 2 + a.head_dim;
         const float top = fmaxf(m, part[0]);
         const float was = rlhf__ex2(m - top), now = rlhf__ex2(part[0] - top);

@@ -12,18 +12,18 @@ static __device__ __forceinline__ unsigned rlhf__attn_pack(float lo, float hi) {
 }
 
 // Start to copy keys `first` .. `first` + ROWS - 1 of row r into `to`. To copy queries, the caller
-// passes an r whose k0 is the row's first query. Rows below 0 and rows from `end` onward become
-// zeros, and so do columns from head_dim onward. x points to the first column of the head. With
-// pack > 1, row j of the tile is head j % pack of token j / pack.
+// passes an r whose k0 is the row's first query. Rows below `begin` and rows from `end` onward are
+// not read and become zeros, and so do columns from head_dim onward. x points to the first column
+// of the head. With pack > 1, row j of the tile is head j % pack of token j / pack.
 template <int HD, int ROWS, int THREADS>
 static __device__ __forceinline__ void
 rlhf__attn_load(rlhf__bf16 *to, const rlhf__bf16 *x, int64_t stride, const struct rlhf__cuda_row &r,
-                int first, int end, int head_dim, int wide, int pack = 1) {
+                int first, int begin, int end, int head_dim, int wide, int pack = 1) {
     enum { CHUNKS = HD / 8 };
 #pragma unroll
     for (int i = (int)threadIdx.x; i < ROWS * CHUNKS; i += THREADS) {
         const int j = first + i / CHUNKS, col = i % CHUNKS * 8;
-        const int n = (unsigned)j < (unsigned)end && col < head_dim ? head_dim - col : 0;
+        const int n = j >= begin && j < end && col < head_dim ? head_dim - col : 0;
         const rlhf__bf16 *from =
             n ? x + rlhf__cuda_key(r, j / pack) * stride + j % pack * head_dim + col : x;
         rlhf__bf16 *at = to + i / CHUNKS * (HD + 8) + col;

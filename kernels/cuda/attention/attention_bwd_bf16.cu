@@ -39,9 +39,11 @@ static __device__ __forceinline__ void product(float (*s)[4], const rlhf__bf16 *
     }
 }
 
-// exp(score - lse). score is unscaled; scale and lse are in units of log2.
-static __device__ __forceinline__ float probability(float s, float scale_log2, float lse_log2) {
-    return rlhf__ex2(fmaf(s, scale_log2, -lse_log2));
+// exp(score - lse) for the product `dot` of query and key; lse is in units of log2.
+static __device__ __forceinline__ float probability(const struct rlhf__attn_args &a, float dot,
+                                                    float lse_log2) {
+    if (a.cap_log2 != 0.0f) return rlhf__ex2(rlhf__attn_score(a, dot) - lse_log2);
+    return rlhf__ex2(fmaf(dot, a.scale_log2, -lse_log2));
 }
 static __device__ __forceinline__ float in_log2(float lse) { return lse * 1.44269504f; }
 
@@ -67,12 +69,15 @@ static __global__ void __launch_bounds__(THREADS, 3) grad_q_bf16(struct rlhf__at
     const rlhf__bf16 *k = (const rlhf__bf16 *)a.k + kv_col, *v = (const rlhf__bf16 *)a.v + kv_col;
     const struct rlhf__cuda_row queries = {0, 0, 0, 0, 0, 0, row.t0};
     rlhf__attn_load<HD, TILE, THREADS>(qs, (const rlhf__bf16 *)a.q + col, a.q_stride, queries,
-                                       first, row.nq, a.head_dim, a.wide);
+                                       first, 0, row.nq, a.head_dim, a.wide);
     rlhf__attn_load<HD, TILE, THREADS>(os, (const rlhf__bf16 *)b.dout + col, a.out_stride, queries,
-                                       first, row.nq, a.head_dim, a.wide);
-    rlhf__attn_load<HD, STEP, THREADS>(stage, k, a.kv_stride, row, 0, row.nk, a.head_dim, a.wide);
-    rlhf__attn_load<HD, STEP, THREADS>(stage + room<HD>::OTHER, v, a.kv_stride, row, 0, row.nk,
-                                       a.head_dim, a.wide);
+                                       first, 0, row.nq, a.head_dim, a.wide);
+    const int begin = a.causal ? rlhf__attn_first(a, row.start + first + 1) : 0;
+    const int step = begin / STEP * STEP; // the first key of the first step
+    rlhf__attn_load<HD, STEP, THREADS>(stage, k, a.kv_stride, row, step, begin, row.nk, a.head_dim,
+                                       a.wide);
+    rlhf__attn_load<HD, STEP, THREADS>(stage + room<HD>::OTHER, v, a.kv_stride, row, step, begin,
+                                       row.nk, a.head_dim, a.wide);
     rlhf__cp_async_commit();
 
     const int own = first + warp * 16; // the warp's first query
@@ -80,30 +85,34 @@ static __global__ void __launch_bounds__(THREADS, 3) grad_q_bf16(struct rlhf__at
     const int warp_keys = own >= row.nq ? 0
                           : a.causal    ? row.start + rlhf__attn_min(own + 16, row.nq)
                                         : row.nk;
-    int seen[2];
+    const int warp_begin = a.causal ? rlhf__attn_first(a, row.start + own + 1) : 0;
+    int from[2], seen[2];
     float lse[2], delta[2], dq[HD / 8][4];
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         const int r = own + lane / 4 + 8 * h, there = r < row.nq;
         const int64_t at = (int64_t)(row.t0 + r) * a.heads + head;
         seen[h] = !there ? 0 : a.causal ? row.start + r + 1 : row.nk;
+        from[h] = a.causal ? rlhf__attn_first(a, seen[h]) : 0;
         lse[h] = there ? in_log2(a.lse[at]) : 0.0f;
         delta[h] = there ? b.delta[at] : 0.0f;
     }
     clear<HD>(dq);
-    for (int j0 = 0; j0 < keys; j0 += STEP) {
-        rlhf__bf16 *ks = stage + (j0 / STEP & 1) * 2 * room<HD>::OTHER, *vs = ks + room<HD>::OTHER;
+    for (int j0 = step; j0 < keys; j0 += STEP) {
+        const int turn = (j0 - step) / STEP & 1;
+        rlhf__bf16 *ks = stage + turn * 2 * room<HD>::OTHER, *vs = ks + room<HD>::OTHER;
         rlhf__cp_async_wait<0>();
         __syncthreads(); // the step has arrived, and the other stage is free
         if (j0 + STEP < keys) {
-            rlhf__bf16 *next = stage + (~(j0 / STEP) & 1) * 2 * room<HD>::OTHER;
-            rlhf__attn_load<HD, STEP, THREADS>(next, k, a.kv_stride, row, j0 + STEP, row.nk,
+            rlhf__bf16 *next = stage + (turn ^ 1) * 2 * room<HD>::OTHER;
+            rlhf__attn_load<HD, STEP, THREADS>(next, k, a.kv_stride, row, j0 + STEP, begin, row.nk,
                                                a.head_dim, a.wide);
             rlhf__attn_load<HD, STEP, THREADS>(next + room<HD>::OTHER, v, a.kv_stride, row,
-                                               j0 + STEP, row.nk, a.head_dim, a.wide);
+                                               j0 + STEP, begin, row.nk, a.head_dim, a.wide);
             rlhf__cp_async_commit();
         }
-        if (j0 >= warp_keys) continue; // skips products of the warp that are 0
+        if (j0 >= warp_keys || j0 + STEP <= warp_begin)
+            continue; // skips products of the warp that are 0
         float s[STEP / 8][4], dp[STEP / 8][4];
         product<HD>(s, qs + warp * 16 * room<HD>::PITCH, ks);
         product<HD>(dp, os + warp * 16 * room<HD>::PITCH, vs);
@@ -112,8 +121,10 @@ static __global__ void __launch_bounds__(THREADS, 3) grad_q_bf16(struct rlhf__at
 #pragma unroll
             for (int i = 0; i < 4; i++) {
                 const int j = j0 + n * 8 + 2 * (lane % 4) + (i & 1), h = i >> 1;
-                const float p = probability(s[n][i], a.scale_log2, lse[h]);
-                dp[n][i] = j < seen[h] ? p * (dp[n][i] - delta[h]) : 0.0f;
+                const float p = probability(a, s[n][i], lse[h]);
+                dp[n][i] = j >= from[h] && j < seen[h]
+                               ? p * (dp[n][i] - delta[h]) * rlhf__attn_slope(a, s[n][i])
+                               : 0.0f;
             }
         rlhf__attn_by_cols<HD, STEP>(dq, dp, ks);
     }
@@ -135,9 +146,10 @@ static __device__ __forceinline__ void load_queries(rlhf__bf16 *qs, float *stats
     const int first = w.pos - w.row.start;
     const int64_t col = (int64_t)w.head * a.head_dim;
     rlhf__attn_load<HD, STEP, THREADS>(qs, (const rlhf__bf16 *)a.q + col, a.q_stride, queries,
-                                       first, w.row.nq, a.head_dim, a.wide);
+                                       first, 0, w.row.nq, a.head_dim, a.wide);
     rlhf__attn_load<HD, STEP, THREADS>(qs + room<HD>::OTHER, (const rlhf__bf16 *)b.dout + col,
-                                       a.out_stride, queries, first, w.row.nq, a.head_dim, a.wide);
+                                       a.out_stride, queries, first, 0, w.row.nq, a.head_dim,
+                                       a.wide);
     const int t = first + (int)threadIdx.x % STEP;
     const int there = (unsigned)t < (unsigned)w.row.nq;
     const float *from = threadIdx.x < STEP ? a.lse : b.delta;
@@ -166,11 +178,12 @@ static __global__ void __launch_bounds__(THREADS, 2) grad_kv_bf16(struct rlhf__a
     const int64_t col = (int64_t)blockIdx.y * a.head_dim;
     const struct rlhf__cuda_row keys = {0, 0, 0, 0, 0, 0, row.t0};
     rlhf__attn_load<HD, TILE, THREADS>(ks, (const rlhf__bf16 *)a.k + col, a.kv_stride, keys, first,
-                                       row.nq, a.head_dim, a.wide);
+                                       0, row.nq, a.head_dim, a.wide);
     rlhf__attn_load<HD, TILE, THREADS>(vs, (const rlhf__bf16 *)a.v + col, a.kv_stride, keys, first,
-                                       row.nq, a.head_dim, a.wide);
+                                       0, row.nq, a.head_dim, a.wide);
     const int own = first + warp * 16, pos = row.start + (a.causal ? first : 0);
     const int end = ((int)blockIdx.y + 1) * a.group;
+    const int limit = a.window ? row.start + first + TILE - 1 + a.window : INT32_MAX;
     struct rlhf__attn_walk w, next;
     w.head = (int)blockIdx.y * a.group;
     rlhf__attn_walk_row<STEP>(&w, row, index, pos);
@@ -184,11 +197,12 @@ static __global__ void __launch_bounds__(THREADS, 2) grad_kv_bf16(struct rlhf__a
         rlhf__cp_async_wait<0>();
         __syncthreads(); // the step has arrived, and the other stage is free
         next = w;
-        more = rlhf__attn_walk_next<STEP>(&next, a.rows, row, index, pos, end);
+        more = rlhf__attn_walk_next<STEP>(&next, a.rows, row, index, pos, limit, end);
         if (more)
             load_queries<HD>(stage + (turn ^ 1) * 2 * room<HD>::OTHER,
                              stats + (turn ^ 1) * 2 * STEP, b, next);
-        if (own >= row.nq || (a.causal && w.pos + STEP <= row.start + own))
+        if (own >= row.nq || (a.causal && w.pos + STEP <= row.start + own) ||
+            rlhf__attn_first(a, w.pos + 1) >= row.start + own + 16)
             continue; // skips products of the warp that are 0
         float s[STEP / 8][4], dp[STEP / 8][4];
         product<HD>(s, ks + warp * 16 * room<HD>::PITCH, qs);
@@ -199,9 +213,12 @@ static __global__ void __launch_bounds__(THREADS, 2) grad_kv_bf16(struct rlhf__a
             for (int i = 0; i < 4; i++) {
                 const int o = n * 8 + 2 * (lane % 4) + (i & 1);
                 const int key = row.start + own + lane / 4 + 8 * (i >> 1);
-                const float p = probability(s[n][i], a.scale_log2, in_log2(lse[o]));
-                s[n][i] = !a.causal || key <= w.pos + o ? p : 0.0f;
-                dp[n][i] = s[n][i] * (dp[n][i] - delta[o]);
+                const float p = probability(a, s[n][i], in_log2(lse[o]));
+                const float slope = rlhf__attn_slope(a, s[n][i]);
+                const int sees =
+                    !a.causal || (key <= w.pos + o && key >= rlhf__attn_first(a, w.pos + o + 1));
+                s[n][i] = sees ? p : 0.0f;
+                dp[n][i] = s[n][i] * (dp[n][i] - delta[o]) * slope;
             }
         rlhf__attn_by_cols<HD, STEP, 2>(dv, s, os);
         rlhf__attn_by_cols<HD, STEP>(dk, dp, qs);

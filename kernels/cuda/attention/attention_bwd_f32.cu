@@ -37,8 +37,10 @@ static __device__ __forceinline__ void store(float *x, int64_t stride, const flo
                 x[q * stride + lane + 32 * i] = fmaf(d[q][i], scale, 0.0f); // -0 becomes +0
 }
 
-static __device__ __forceinline__ float probability(float s, float scale_log2, float lse) {
-    return rlhf__attn_exp2(fmaf(lse, -1.44269504f, s * scale_log2));
+// exp(score - lse) for the product `dot` of query and key.
+static __device__ __forceinline__ float probability(const struct rlhf__attn_args &a, float dot,
+                                                    float lse) {
+    return rlhf__attn_exp2(fmaf(lse, -1.44269504f, rlhf__attn_score(a, dot)));
 }
 
 // A block computes 32 queries of one head of one row of the batch.
@@ -58,10 +60,10 @@ static __global__ void __launch_bounds__(THREADS, 2) grad_q_f32(struct rlhf__att
 
     const int64_t col = (int64_t)head * a.head_dim, kv_col = (int64_t)(head / a.group) * a.head_dim;
     const struct rlhf__cuda_row queries = {0, 0, 0, 0, 0, 0, row.t0};
-    rlhf__attn_load<HD>(qs, (const float *)a.q + col, a.q_stride, queries, first, TILE, row.nq,
+    rlhf__attn_load<HD>(qs, (const float *)a.q + col, a.q_stride, queries, first, TILE, 0, row.nq,
                         a.head_dim, a.wide);
-    rlhf__attn_load<HD>(os, (const float *)b.dout + col, a.out_stride, queries, first, TILE, row.nq,
-                        a.head_dim, a.wide);
+    rlhf__attn_load<HD>(os, (const float *)b.dout + col, a.out_stride, queries, first, TILE, 0,
+                        row.nq, a.head_dim, a.wide);
     const int own = first + warp * OWN;
     const int keys = a.causal ? row.start + rlhf__attn_min(first + TILE, row.nq) : row.nk;
     const int warp_keys = own >= row.nq ? 0
@@ -75,22 +77,28 @@ static __global__ void __launch_bounds__(THREADS, 2) grad_q_f32(struct rlhf__att
     }
     float dq[OWN][HD / 32];
     clear<HD>(dq);
-    for (int j0 = 0; j0 < keys; j0 += STEP) {
+    const int begin = a.causal ? rlhf__attn_first(a, row.start + first + 1) : 0;
+    const int warp_begin = a.causal ? rlhf__attn_first(a, row.start + own + 1) : 0;
+    for (int j0 = begin / STEP * STEP; j0 < keys; j0 += STEP) {
         __syncthreads(); // the previous step is finished
-        rlhf__attn_load<HD>(ks, (const float *)a.k + kv_col, a.kv_stride, row, j0, STEP, row.nk,
-                            a.head_dim, a.wide);
-        rlhf__attn_load<HD>(vs, (const float *)a.v + kv_col, a.kv_stride, row, j0, STEP, row.nk,
-                            a.head_dim, a.wide);
+        rlhf__attn_load<HD>(ks, (const float *)a.k + kv_col, a.kv_stride, row, j0, STEP, begin,
+                            row.nk, a.head_dim, a.wide);
+        rlhf__attn_load<HD>(vs, (const float *)a.v + kv_col, a.kv_stride, row, j0, STEP, begin,
+                            row.nk, a.head_dim, a.wide);
         __syncthreads();
-        if (j0 >= warp_keys) continue; // skips products of the warp that are 0
+        if (j0 >= warp_keys || j0 + STEP <= warp_begin)
+            continue; // skips products of the warp that are 0
         float s[OWN], dp[OWN];
         rlhf__attn_dots<HD>(s, qs + warp * OWN * PITCH, ks + lane * PITCH, a.head_dim);
         rlhf__attn_dots<HD>(dp, os + warp * OWN * PITCH, vs + lane * PITCH, a.head_dim);
 #pragma unroll
         for (int q = 0; q < OWN; q++) {
             const int seen = a.causal ? row.start + own + q + 1 : row.nk;
-            const float w = probability(s[q], a.scale_log2, lse[q]);
-            dp[q] = j0 + lane < seen ? w * (dp[q] - delta[q]) : 0.0f;
+            const int from = a.causal ? rlhf__attn_first(a, seen) : 0;
+            const float w = probability(a, s[q], lse[q]);
+            dp[q] = j0 + lane >= from && j0 + lane < seen
+                        ? w * (dp[q] - delta[q]) * rlhf__attn_slope(a, s[q])
+                        : 0.0f;
         }
         put(p + lane * OWN, dp); // its old contents were read before the barriers above
         __syncwarp();
@@ -118,12 +126,13 @@ static __global__ void __launch_bounds__(THREADS, 2) grad_kv_f32(struct rlhf__at
 
     const int64_t col = (int64_t)blockIdx.y * a.head_dim;
     const struct rlhf__cuda_row keys = {0, 0, 0, 0, 0, 0, row.t0};
-    rlhf__attn_load<HD>(ks, (const float *)a.k + col, a.kv_stride, keys, first, TILE, row.nq,
+    rlhf__attn_load<HD>(ks, (const float *)a.k + col, a.kv_stride, keys, first, TILE, 0, row.nq,
                         a.head_dim, a.wide);
-    rlhf__attn_load<HD>(vs, (const float *)a.v + col, a.kv_stride, keys, first, TILE, row.nq,
+    rlhf__attn_load<HD>(vs, (const float *)a.v + col, a.kv_stride, keys, first, TILE, 0, row.nq,
                         a.head_dim, a.wide);
     const int own = first + warp * OWN, pos = row.start + (a.causal ? first : 0);
     const int end = ((int)blockIdx.y + 1) * a.group;
+    const int limit = a.window ? row.start + first + TILE - 1 + a.window : INT32_MAX;
     struct rlhf__attn_walk w;
     w.head = (int)blockIdx.y * a.group;
     rlhf__attn_walk_row<STEP>(&w, row, index, pos);
@@ -135,12 +144,13 @@ static __global__ void __launch_bounds__(THREADS, 2) grad_kv_f32(struct rlhf__at
         const int from = w.pos - w.row.start, t = from + lane; // t: query of the lane
         const int64_t head_col = (int64_t)w.head * a.head_dim;
         __syncthreads(); // the previous step is finished
-        rlhf__attn_load<HD>(qs, (const float *)a.q + head_col, a.q_stride, queries, from, STEP,
+        rlhf__attn_load<HD>(qs, (const float *)a.q + head_col, a.q_stride, queries, from, STEP, 0,
                             w.row.nq, a.head_dim, a.wide);
         rlhf__attn_load<HD>(os, (const float *)b.dout + head_col, a.out_stride, queries, from, STEP,
-                            w.row.nq, a.head_dim, a.wide);
+                            0, w.row.nq, a.head_dim, a.wide);
         __syncthreads();
-        if (own >= row.nq || (a.causal && w.pos + STEP <= row.start + own))
+        if (own >= row.nq || (a.causal && w.pos + STEP <= row.start + own) ||
+            rlhf__attn_first(a, w.pos + 1) >= row.start + own + OWN)
             continue; // skips products of the warp that are 0
         const int there = (unsigned)t < (unsigned)w.row.nq;
         const int64_t at = (int64_t)(w.row.t0 + t) * a.heads + w.head;
@@ -150,16 +160,18 @@ static __global__ void __launch_bounds__(THREADS, 2) grad_kv_f32(struct rlhf__at
         rlhf__attn_dots<HD>(dp, vs + warp * OWN * PITCH, os + lane * PITCH, a.head_dim);
 #pragma unroll
         for (int q = 0; q < OWN; q++) {
-            const int seen = !a.causal || row.start + own + q <= w.pos + lane;
-            s[q] = seen && there ? probability(s[q], a.scale_log2, lse) : 0.0f;
-            dp[q] = s[q] * (dp[q] - delta);
+            const int key = row.start + own + q, pos_q = w.pos + lane;
+            const int seen = !a.causal || (key <= pos_q && key >= rlhf__attn_first(a, pos_q + 1));
+            const float slope = rlhf__attn_slope(a, s[q]);
+            s[q] = seen && there ? probability(a, s[q], lse) : 0.0f;
+            dp[q] = s[q] * (dp[q] - delta) * slope;
         }
         put(p + lane * OWN, s); // its old contents were read before the barriers above
         put(ds + lane * OWN, dp);
         __syncwarp();
         rlhf__attn_add<HD>(dv, p, os, STEP, a.head_dim);
         rlhf__attn_add<HD>(dk, ds, qs, STEP, a.head_dim);
-    } while (rlhf__attn_walk_next<STEP>(&w, a.rows, row, index, pos, end));
+    } while (rlhf__attn_walk_next<STEP>(&w, a.rows, row, index, pos, limit, end));
     const int64_t at = (row.t0 + own) * a.kv_stride + col;
     store<HD>((float *)b.dk + at, a.kv_stride, dk, a.scale, row.nq - own, a.head_dim);
     store<HD>((float *)b.dv + at, a.kv_stride, dv, 1.0f, row.nq - own, a.head_dim);

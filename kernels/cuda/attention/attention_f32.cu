@@ -10,7 +10,7 @@ namespace {
 template <int HD> struct state { float m, l, o[OWN][HD / 32]; };
 } // namespace
 
-template <int HD> static __device__ __forceinline__ void begin(struct state<HD> &x) {
+template <int HD> static __device__ __forceinline__ void clear(struct state<HD> &x) {
     x.m = -INFINITY;
     x.l = 0.0f;
 #pragma unroll
@@ -21,17 +21,18 @@ template <int HD> static __device__ __forceinline__ void begin(struct state<HD> 
 }
 
 // Turn the scores p[key][query] of a tile, which starts at j0, into probabilities. The lane's query
-// sees keys below `seen`. Sets fade[query] to the factor by which the sums so far must be
+// sees keys `from` .. `seen` - 1. Sets fade[query] to the factor by which the sums so far must be
 // multiplied.
 template <int HD>
 static __device__ __forceinline__ void softmax(struct state<HD> &x, float *p, float *fade, int j0,
-                                               int seen, float scale) {
+                                               int from, int seen,
+                                               const struct rlhf__attn_args &a) {
     const int lane = (int)threadIdx.x % 32, g = lane / 4, t = lane % 4;
     float s[KEYS / 4], top = x.m;
 #pragma unroll
     for (int i = 0; i < KEYS / 4; i++) {
         const int j = t + 4 * i;
-        s[i] = j0 + j < seen ? p[j * OWN + g] * scale : -INFINITY;
+        s[i] = j0 + j >= from && j0 + j < seen ? rlhf__attn_score(a, p[j * OWN + g]) : -INFINITY;
         top = fmaxf(top, s[i]);
     }
     top = rlhf__attn_quad_max(top);
@@ -45,8 +46,8 @@ static __device__ __forceinline__ void softmax(struct state<HD> &x, float *p, fl
 }
 
 // Merge the state x of the current segment with the merged state of all earlier segments, which is
-// in shared memory. Called at the end of every segment except the first. was[8] and now[8] are
-// scratch memory for the scale factors.
+// in shared memory. Called at the end of every segment except the first that the warp sees. was[8]
+// and now[8] are scratch memory for the scale factors.
 template <int HD, int THREADS>
 static __device__ __forceinline__ void merge(struct state<HD> &x, const float *kept, float *was,
                                              float *now) {
@@ -93,30 +94,34 @@ static __global__ void __launch_bounds__(WARPS * 32, 3) attend_f32(struct rlhf__
 
     const int64_t col = (int64_t)head * a.head_dim, kv_col = (int64_t)(head / a.group) * a.head_dim;
     const struct rlhf__cuda_row queries = {0, 0, 0, 0, 0, 0, row.t0};
-    rlhf__attn_load<HD>(qs, (const float *)a.q + col, a.q_stride, queries, first, WARPS * OWN,
+    rlhf__attn_load<HD>(qs, (const float *)a.q + col, a.q_stride, queries, first, WARPS * OWN, 0,
                         row.nq, a.head_dim, a.wide);
     const int own = first + warp * OWN, last = rlhf__attn_min(own + OWN, row.nq);
     const int block_last = rlhf__attn_min(first + WARPS * OWN, row.nq);
     const int keys = a.causal ? row.start + block_last : row.nk; // keys that the block sees
+    const int begin =
+        a.causal ? rlhf__attn_first(a, row.start + first + 1) : 0; // the first of them
+    const int warp_begin = a.causal ? rlhf__attn_first(a, row.start + own + 1) : 0;
     const int warp_keys = own >= row.nq ? 0 : a.causal ? row.start + last : row.nk;
     const int mine = own + lane / 4;
     const int seen = mine >= row.nq ? 0 : a.causal ? row.start + mine + 1 : row.nk;
+    const int from = a.causal ? rlhf__attn_first(a, seen) : 0;
     struct state<HD> x;
-    begin(x);
-    for (int j0 = 0; j0 < keys; j0 += KEYS) {
+    clear(x);
+    for (int j0 = begin / KEYS * KEYS; j0 < keys; j0 += KEYS) {
         __syncthreads(); // the previous tile is finished
-        rlhf__attn_load<HD>(ks, (const float *)a.k + kv_col, a.kv_stride, row, j0, KEYS, row.nk,
-                            a.head_dim, a.wide);
-        rlhf__attn_load<HD>(vs, (const float *)a.v + kv_col, a.kv_stride, row, j0, KEYS, row.nk,
-                            a.head_dim, a.wide);
+        rlhf__attn_load<HD>(ks, (const float *)a.k + kv_col, a.kv_stride, row, j0, KEYS, begin,
+                            row.nk, a.head_dim, a.wide);
+        rlhf__attn_load<HD>(vs, (const float *)a.v + kv_col, a.kv_stride, row, j0, KEYS, begin,
+                            row.nk, a.head_dim, a.wide);
         __syncthreads();
-        if (j0 >= warp_keys) continue; // the whole warp continues
+        if (j0 >= warp_keys || j0 + KEYS <= warp_begin) continue; // the whole warp continues
         float s[OWN];
         rlhf__attn_dots<HD>(s, qs + warp * OWN * PITCH, ks + lane * PITCH, a.head_dim);
         *(float4 *)(p + lane * OWN) = {s[0], s[1], s[2], s[3]};
         *(float4 *)(p + lane * OWN + 4) = {s[4], s[5], s[6], s[7]};
         __syncwarp();
-        softmax(x, p, was, j0, seen, a.scale_log2);
+        softmax(x, p, was, j0, from, seen, a);
         __syncwarp();
 #pragma unroll
         for (int q = 0; q < OWN; q++)
@@ -128,10 +133,11 @@ static __global__ void __launch_bounds__(WARPS * 32, 3) attend_f32(struct rlhf__
         if (!done && end % RLHF__ATTN_SEGMENT)
             continue; // p and `was` are read before the next barrier
         x.l = rlhf__attn_quad_sum(x.l);
-        if (j0 >= RLHF__ATTN_SEGMENT) merge<HD, THREADS>(x, kept, was, now);
+        if (j0 / RLHF__ATTN_SEGMENT > warp_begin / RLHF__ATTN_SEGMENT)
+            merge<HD, THREADS>(x, kept, was, now);
         if (done) continue;
         keep<HD, THREADS>(kept, x);
-        begin(x);
+        clear(x);
     }
     const float inv = 1.0f / x.l;
 #pragma unroll

@@ -11,16 +11,17 @@
 enum { RLHF__ATTN_OWN = 8, RLHF__ATTN_OTHERS = 32, RLHF__ATTN_WARPS = 4 };
 
 // Copy keys `first` .. `first` + rows - 1 of row r into `to`. To copy queries, the caller passes an
-// r whose k0 is the row's first query. Rows below 0 and rows from `end` onward become zeros, and so
-// do columns from head_dim to the next multiple of 4. x points to the first column of the head.
+// r whose k0 is the row's first query. Rows below `begin` and rows from `end` onward are not read
+// and become zeros, and so do columns from head_dim to the next multiple of 4. x points to the
+// first column of the head.
 template <int HD>
-static __device__ __forceinline__ void rlhf__attn_load(float *to, const float *x, int64_t stride,
-                                                       const struct rlhf__cuda_row &r, int first,
-                                                       int rows, int end, int head_dim, int wide) {
+static __device__ __forceinline__ void
+rlhf__attn_load(float *to, const float *x, int64_t stride, const struct rlhf__cuda_row &r,
+                int first, int rows, int begin, int end, int head_dim, int wide) {
     const int chunks = (head_dim + 3) / 4;
     for (int i = (int)threadIdx.x; i < rows * chunks; i += (int)blockDim.x) {
         const int j = first + i / chunks, col = i % chunks * 4;
-        const int n = (unsigned)j < (unsigned)end ? head_dim - col : 0; // existing elements
+        const int n = j >= begin && j < end ? head_dim - col : 0; // existing elements
         const float *from = n ? x + rlhf__cuda_key(r, j) * stride + col : x;
         float *at = to + i / chunks * (HD + 4) + col;
         if (wide && n)
