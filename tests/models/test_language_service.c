@@ -345,6 +345,24 @@ static void responses_are_exact(void **state) {
     }
 }
 
+// Response i at counter c is drawn as response 0 at counter c + i.
+static void draws_are_numbered(void **state) {
+    (void)state;
+    static struct rows r;
+    static struct responses a, b;
+    rlhf_rng rng = {.seed = 5, .stream = 9};
+    open_model(0, 2);
+    for (int i = 0; i < 3; i++)
+        add_row(&r, "[1]", "");
+    const rlhf_language_request q = {
+        .temperature = 2, .rng = &rng, .flags = RLHF_LANGUAGE_PAST_ENDS};
+    generate(&r, q, &a);
+    assert_int_not_equal(memcmp(a.ids, a.ids + 2 * MAX_NEW, MAX_NEW * sizeof *a.ids), 0);
+    rng.counter = 2;
+    generate(&r, q, &b);
+    assert_memory_equal(b.ids, a.ids + 2 * MAX_NEW, MAX_NEW * sizeof *a.ids);
+}
+
 static void what_ends_a_response(void **state) {
     (void)state;
     static struct rows r;
@@ -654,6 +672,17 @@ static void structs_of_other_sizes(void **state) {
     assert_string_equal(f->said.text, "rlhf_language_info has a size that it never had");
 }
 
+// The default policy has no chat template.
+static void messages_need_a_template(void **state) {
+    (void)state;
+    const rlhf_language_open how = {.size = sizeof how, .path = "default"};
+    assert_int_equal(f->s->open(&host, &how, &f->lm), RLHF_OK);
+    rlhf_language_info info = {.size = sizeof info};
+    assert_int_equal(f->s->info(&host, f->lm, &info), RLHF_OK);
+    assert_int_equal(info.templated, 0);
+    refuse_prompt("", "[{\"role\": \"user\", \"content\": \"b\"}]", "has no chat template");
+}
+
 // A classifier cannot be opened as a language model. After the failure, nothing is open.
 static void no_language_model(void **state) {
     (void)state;
@@ -673,7 +702,7 @@ int main(void) {
         TEST(rows_that_are_refused),     TEST(responses_are_exact),      TEST(what_ends_a_response),
         TEST(requests_that_are_refused), TEST(no_language_model),        TEST(the_cache_is_counted),
         TEST(structs_of_other_sizes),    TEST(every_stop_token_counts),  TEST(limits_of_an_object),
-        TEST(null_arrays_are_refused),
+        TEST(null_arrays_are_refused),   TEST(messages_need_a_template), TEST(draws_are_numbered),
     };
     return cmocka_run_group_tests_name("language_service", tests, NULL, NULL);
 }
