@@ -2,6 +2,7 @@
 // that begin at a middle layer, rows of the LM head before and after its values are released, and
 // errors. tests/inspect and tests/oracle compare the numbers with PyTorch.
 #include "adapters.h"
+#include "decoders.h"
 #include "on_backends.h"
 
 #include <rlhf/draft/tap.h>
@@ -168,6 +169,55 @@ static void rows_of_a_frozen_model(void **state) {
     }
 }
 
+// Checks that the heads' outputs are those that follow from queries, keys, values, scale and
+// window.
+static void check_heads(struct looked *k, int32_t layer, float want_window) {
+    static float q[MOST], key[MOST], v[MOST], heads[MOST];
+    const uint64_t w = (uint64_t)k->info.head_dim, kv = (uint64_t)k->info.n_kv_head * w;
+    const uint64_t group = k->q / kv;
+    float scale, window, cap;
+    read_at(k, RLHF_TAP_Q, layer, q, N * k->q);
+    read_at(k, RLHF_TAP_K, layer, key, N * kv);
+    read_at(k, RLHF_TAP_V, layer, v, N * kv);
+    read_at(k, RLHF_TAP_HEADS, layer, heads, N * k->q);
+    read_at(k, RLHF_TAP_SCALE, layer, &scale, 1);
+    read_at(k, RLHF_TAP_WINDOW, layer, &window, 1);
+    read_at(k, RLHF_TAP_SOFTCAP, layer, &cap, 1);
+    assert_true(window == want_window && cap == 0);
+    for (uint64_t i = 0; i < N * k->q; i++) {
+        const uint64_t t = i / k->q, h = i % k->q / w, at = h / group * w;
+        double sum = 0, mixed = 0;
+        for (uint64_t s = 0; s <= t; s++) {
+            double dot = 0;
+            if (window > 0 && (double)(t - s) >= (double)window) continue;
+            for (uint64_t c = 0; c < w; c++)
+                dot += (double)q[t * k->q + h * w + c] * (double)key[s * kv + at + c];
+            sum += exp(dot * (double)scale);
+            mixed += exp(dot * (double)scale) * (double)v[s * kv + at + i % w];
+        }
+        assert_true(fabs(mixed / sum - (double)heads[i]) < 1e-5);
+    }
+}
+
+static void windows_are_told(void **state) {
+    (void)state;
+    static const struct {
+        const char *plugin;
+        const struct setting *settings;
+        float window[2];
+    } cases[] = {{"mistral", tiny_window, {4, 4}}, {"qwen2", tiny_qwen2, {0, 0}}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const rlhf_model_open o = open_args(&backend, RLHF_F32, 0);
+        struct model m = model_open(cases[i].plugin, cases[i].settings, &o);
+        struct looked k = {0};
+        model_fill(&m, 0.3);
+        look(&k, m);
+        for (int32_t layer = 0; layer < 2; layer++)
+            check_heads(&k, layer, cases[i].window[layer]);
+        model_close(&m);
+    }
+}
+
 // ---- structs of other versions, and wrong calls ----
 
 struct longer_run {
@@ -229,6 +279,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_has_its_identities),
         cmocka_unit_test(rows_of_a_frozen_model),
+        cmocka_unit_test(windows_are_told),
         cmocka_unit_test(structs_may_be_longer),
         cmocka_unit_test(wrong_calls),
     };
