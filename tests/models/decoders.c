@@ -34,6 +34,8 @@ const struct setting wider_qwen3[] = {
     {"max_position_embeddings", "96"}, {"head_dim", "16"},
     {"tie_word_embeddings", "true"}, END};
 const struct setting llama_score[] = {TINY, {"pad_token_id", "29"}, END};
+const struct setting smollm3_score[] = {
+    WIDE, {"no_rope_layers", "1,0"}, {"pad_token_id", "29"}, END};
 const struct setting qwen3_score[] = {
     WIDE, {"pad_token_id", "29"}, END};
 

@@ -26,6 +26,6 @@ extern const struct setting tiny_window[], wider_window[];
 extern const struct setting tied_qwen3[], wider_qwen3[];
 // norms around blocks, windows and positions by kind of layer
 extern const struct setting tiny_gemma3[];
-extern const struct setting llama_score[], qwen3_score[]; // pad_token_id 29
+extern const struct setting llama_score[], qwen3_score[], smollm3_score[]; // pad_token_id 29
 
 #endif

@@ -356,6 +356,8 @@ def main():
         hf.LlamaConfig(**dict(TINY, **padded))).double())
     classifier("qwen3_score", hf.Qwen3ForSequenceClassification(
         hf.Qwen3Config(**dict(WIDE, **padded))).double())
+    classifier("smollm3_score", hf.SmolLM3ForSequenceClassification(
+        hf.SmolLM3Config(**dict(WIDE, **padded, no_rope_layers=[1, 0]))).double())
     classifier("gpt2_padded", gpt2_classifier(3, 29))
 
 

@@ -37,6 +37,7 @@ static void test_scores(void **state) {
     (void)state;
     vec_classifier(&backend, "llama", llama_score, "llama_score");
     vec_classifier(&backend, "qwen3", qwen3_score, "qwen3_score");
+    vec_classifier(&backend, "smollm3", smollm3_score, "smollm3_score");
 }
 
 static double factor; // of the last call of embed
