@@ -95,6 +95,26 @@ static void names_for_later_hosts_are_left_out(void **state) {
         }
 }
 
+static void log_levels_are_known(void **state) {
+    struct fixture *f = *state;
+    struct rlhf__error err = {0};
+    static const int32_t wrong[] = {-1, RLHF_LOG_ERROR + 1, INT32_MIN};
+    check_ok(make(f, NULL, &err), &err);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct rlhf__log log;
+        char want[128];
+        log_begin(f, &log);
+        f->instance->host->log(f->instance->host, wrong[i], "a line");
+        snprintf(want, sizeof want,
+                 "warning: sample: a line (its level is %d; it must be from 0 to 3", wrong[i]);
+        assert_int_equal(log_end(f, &log, want), 1);
+    }
+    struct rlhf__log log;
+    log_begin(f, &log);
+    f->instance->host->log(f->instance->host, RLHF_LOG_ERROR, "a line");
+    assert_int_equal(log_end(f, &log, "its level"), 0);
+}
+
 static void keep_metric(void *ctx, const char *name, double value, double weight, int32_t combine) {
     (void)weight;
     (void)combine;
@@ -345,6 +365,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         T(metrics_have_owners),
         T(names_for_later_hosts_are_left_out),
+        T(log_levels_are_known),
         T(a_metric_can_be_sent_elsewhere),
         T(a_metric_with_a_wrong_name_is_left_out),
         T(a_metric_outside_of_its_call_is_left_out),

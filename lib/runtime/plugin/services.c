@@ -22,7 +22,14 @@ static struct rlhf__host *behind(const rlhf_host *api) {
 
 static void host_log(const rlhf_host *api, int32_t level, const char *msg) {
     const struct rlhf__host *h = behind(api);
-    rlhf__logf(h->services->log, level, "%s: %s", h->instance.plugin->stem, msg ? msg : "");
+    const char *stem = h->instance.plugin->stem;
+    if (!msg) msg = "";
+    if (level >= RLHF_LOG_DEBUG && level <= RLHF_LOG_ERROR)
+        rlhf__logf(h->services->log, level, "%s: %s", stem, msg);
+    else
+        rlhf__logf(h->services->log, RLHF_LOG_WARN,
+                   "%s: %s (its level is %d; it must be from %d to %d, enum rlhf_log_level)", stem,
+                   msg, level, RLHF_LOG_DEBUG, RLHF_LOG_ERROR);
 }
 
 static rlhf_status host_fail(const rlhf_host *api, rlhf_status code, const char *msg) {

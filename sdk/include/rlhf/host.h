@@ -36,7 +36,8 @@ struct rlhf_host {
     uint32_t size;
     uint32_t abi_minor;         // of the host; it may be later than the plugin's
     const char *name, *version; // "rlhf-host", its version
-    // Log one line; the host adds time, plugin id and step. [any]
+    // Log one line; the host adds time, plugin id and step. level: enum rlhf_log_level. With any
+    // other level, the line is a warning that names the level. [any]
     void (*log)(const rlhf_host *, int32_t level, const char *msg);
     // Record why a call fails and return `code`: `return host->fail(host, RLHF_E_INVALID, "...")`.
     // The host copies msg and prints it with plugin, function and step. [any] [R:no-words]
