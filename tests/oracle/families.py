@@ -105,7 +105,7 @@ LIMITS = {
     "wide gradient error over PyTorch's": 1.0,
     "1 - cosine of a gradient": 1e-5,  # of the worst tensor
     "norm ratio of a gradient - 1": 1e-4,
-    "a gradient of 0": 1e-6,  # of the largest tensor's norm; keys that do not rotate have such a bias
+    "a gradient of 0": 1e-7,  # of the largest tensor's norm; keys that do not rotate have such a bias
     "bf16 error over autocast's": 1.1,  # root mean squares, float64 as judge
 }
 
@@ -234,7 +234,7 @@ def check_one(program, directory):
     largest = max(w.norm() for w in want.values())
     for name, w in want.items():
         g = got.pop("grad:" + name)
-        if w.norm() < 1e-12 * largest:
+        if w.norm() < 1e-8 * largest:  # not 0, because softmax of transformers is in float32
             zero = max(zero, (g.norm() / largest).item())
             continue
         cosine = max(cosine, 1 - (torch.dot(g, w) / (g.norm() * w.norm())).item())
