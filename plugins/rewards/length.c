@@ -137,7 +137,6 @@ static const rlhf_opt options[] = {
      .type = RLHF_T_I64,
      .flags = RLHF_OPT_REQUIRED,
      .offset = offsetof(struct length_config, max_len),
-     .i_def = 1,
      .i_min = 1,
      .i_max = 1 << 30},
     RLHF_OPT_I64(struct length_config, cache, 0, 0, 1 << 30,

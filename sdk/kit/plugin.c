@@ -42,12 +42,14 @@ int rlhf_test_refused(const rlhf_plugin *p, char *out, size_t cap) {
     out[0] = 0;
     if (!p || rlhf_copy_in(&d, (uint32_t)sizeof d, p, RLHF_SIZE_TO(rlhf_plugin, extension)) < 0)
         return snprintf(out, cap, "its descriptor is missing, too short or newer than the SDK");
-    if (!d.id || !*d.id ||
-        strspn(d.id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                     "0123456789._-") != strlen(d.id))
+    if (!rlhf_plugin_id_is_valid(d.id))
         return snprintf(out, cap,
-                        "its id is missing or has characters other than letters, digits, "
-                        "'.', '_' and '-'");
+                        "its id must be reverse DNS such as \"org.example.period\": two or more "
+                        "parts with dots between them, of letters, digits, '_' and '-', in all at "
+                        "most 127 characters");
+    if (!d.version || !d.summary)
+        return snprintf(out, cap, "its %s is NULL; it must be a text",
+                        d.version ? "summary" : "version");
     if (d.kind < RLHF_KIND_ALGO || d.kind > RLHF_KIND_SINK)
         return snprintf(out, cap, "it is of kind %u", (unsigned)d.kind);
     const uint32_t oldest = rlhf_plugin_oldest_host(&d, RLHF_ABI_MINOR);

@@ -243,17 +243,13 @@ static const rlhf_reward_ops ops = {
     .score = score,
 };
 
-#if defined BREAK_ID
-#define ID "canary"
-#elif defined BREAK_ID_SHORT
+#ifdef BREAK_ID
 #define ID "my.canary"
-#elif defined BREAK_ID_EMPTY
-#define ID "org..canary"
 #else
 #define ID "org.example.canary"
 #endif
 #if defined BREAK_SUMMARY
-#define SUMMARY NULL
+#define SUMMARY ""
 #elif defined BREAK_SUMMARY_BLANK
 #define SUMMARY " "
 #else

@@ -64,8 +64,6 @@ static void each_reward_is_caught(void **state) {
         const char *name, *rule;
     } all[] = {{"exports", "exports"},
                {"id", "id"},
-               {"id_short", "id"},
-               {"id_empty", "id"},
                {"summary", "summary"},
                {"summary_blank", "summary"},
                {"help", "help"},

@@ -142,4 +142,5 @@ static const rlhf_algo_ops ops = {.size = sizeof ops,
                                   .loss = loss,
                                   .minibatch_end = minibatch_end};
 
-TEST_PLUGIN(RLHF_KIND_ALGO, "careless_algo", TEST_INSTANCES, TEST_OPTIONS(opts))
+TEST_PLUGIN(RLHF_KIND_ALGO, "careless_algo", .summary = "forgets its size", TEST_INSTANCES,
+            TEST_OPTIONS(opts))

@@ -5,11 +5,15 @@
 #include <rlhf/reward.h>
 #include <rlhf/sink.h>
 
+#include <math.h>
 #include <stdlib.h>
 
 struct config {
     double gain;
     int32_t mode, pad;
+    const char *text;
+    const char *const *words;
+    rlhf_f64_list factors;
 };
 
 __attribute__((unused)) static rlhf_status score(void *self, const rlhf_reward_in *in,
@@ -20,7 +24,9 @@ __attribute__((unused)) static rlhf_status score(void *self, const rlhf_reward_i
     return RLHF_OK;
 }
 
-#ifdef FAULT_OPS_FLAG
+#ifdef FAULT_ROW_AND_BATCH
+#define OPS_FLAGS (RLHF_REWARD_ROW_ALONE | RLHF_REWARD_WHOLE_BATCH)
+#elif defined FAULT_OPS_FLAG
 #define OPS_FLAGS ((RLHF_REWARD_KNOWN + 1u) | RLHF_REWARD_PER_TOKEN)
 #else
 #define OPS_FLAGS 0
@@ -35,6 +41,12 @@ __attribute__((unused)) static const rlhf_reward_ops ops = {.size = sizeof ops,
 
 #ifdef FAULT_NO_CHOICES
 static const char *const modes[] = {NULL};
+#elif defined FAULT_EMPTY_CHOICE
+static const char *const modes[] = {"a", "", NULL};
+#elif defined FAULT_TWICE_CHOICE
+static const char *const modes[] = {"a", "b", "a", NULL};
+#elif defined FAULT_COMMA_CHOICE
+static const char *const modes[] = {"a,b", NULL};
 #else
 static const char *const modes[] = {"a", "b", NULL};
 #endif
@@ -43,12 +55,25 @@ static const char *const modes[] = {"a", "b", NULL};
 static const rlhf_opt deep[] = {{.type = RLHF_T_TABLE, .table = deep, .n_table = 1}};
 #endif
 
+#if defined FAULT_ODD_CHOICE || defined FAULT_ODD_ITEM
+static const char *const odd[] = {"x", "b\xff", NULL};
+#endif
+
+#ifdef FAULT_LIST_CHOICE
+static const char *const twice[] = {"x", "x", NULL};
+#endif
+
+#if defined FAULT_SHARED_TABLE || defined FAULT_FAR_TABLE
+static const rlhf_opt inside[] = {
+    {.key = "inside", .help = "a factor", .type = RLHF_T_BOOL, .offset = 8, .i_max = 1}};
+#endif
+
 #ifdef FAULT_NAMED_TABLE
 static const rlhf_opt inner[] = {
     {.key = "inner", .help = "a factor", .type = RLHF_T_F64, .f_def = 1, .f_max = 1}};
 #endif
 
-static const rlhf_opt opts[] = {
+__attribute__((unused)) static const rlhf_opt opts[] = {
 #ifdef FAULT_DEFAULT_RANGE
     RLHF_OPT_F64(struct config, gain, 2, 0, 1, "its default is too large"),
 #else
@@ -118,6 +143,64 @@ static const rlhf_opt opts[] = {
 #endif
 #ifdef FAULT_OPTION_FLAG
     RLHF_OPT_F64_FLAGS(struct config, gain, 1u << 16, 1, 0, 1, "a flag that is the host's own"),
+#endif
+#ifdef FAULT_NAN_DEFAULT
+    RLHF_OPT_F64_FLAGS(struct config, gain, RLHF_OPT_REQUIRED, NAN, 0, 1,
+                       "its default is no number"),
+#endif
+#ifdef FAULT_INFINITE_DEFAULT
+    RLHF_OPT_F64(struct config, gain, INFINITY, 0, INFINITY, "its default is infinite"),
+#endif
+#ifdef FAULT_NAN_LIMIT
+    RLHF_OPT_F64_LIST(struct config, factors, -INFINITY, NAN, "its limit is no number"),
+#endif
+#ifdef FAULT_BOOL_RANGE
+    {.key = "on",
+     .help = "a third state",
+     .type = RLHF_T_BOOL,
+     .offset = offsetof(struct config, pad),
+     .i_max = 2},
+#endif
+#ifdef FAULT_ENUM_RANGE
+    {.key = "pace",
+     .help = "a choice with a range",
+     .type = RLHF_T_ENUM,
+     .offset = offsetof(struct config, pad),
+     .i_max = 1,
+     .choices = modes},
+#endif
+#ifdef FAULT_REQUIRED_DEFAULT
+    {.key = "text",
+     .help = "with a default that nobody gets",
+     .type = RLHF_T_STR,
+     .flags = RLHF_OPT_REQUIRED,
+     .offset = offsetof(struct config, text),
+     .s_def = "x"},
+#endif
+#ifdef FAULT_ODD_TEXT
+    RLHF_OPT_STR(struct config, text, "a\xff", "its default is not UTF-8"),
+#endif
+#ifdef FAULT_ODD_CHOICE
+    RLHF_OPT_LIST(struct config, words, NULL, odd, "its choice is not UTF-8"),
+#endif
+#ifdef FAULT_ODD_ITEM
+    RLHF_OPT_LIST(struct config, words, odd, NULL, "its default is not UTF-8"),
+#endif
+#ifdef FAULT_LIST_CHOICE
+    RLHF_OPT_LIST(struct config, words, NULL, twice, "the same item twice"),
+#endif
+#ifdef FAULT_SHARED_FIELD
+    {.key = "pace",
+     .help = "in the same field",
+     .type = RLHF_T_ENUM,
+     .offset = offsetof(struct config, mode),
+     .choices = modes},
+#endif
+#ifdef FAULT_SHARED_TABLE
+    {.type = RLHF_T_TABLE, .table = inside, .n_table = 1},
+#endif
+#ifdef FAULT_FAR_TABLE
+    {.type = RLHF_T_TABLE, .offset = 0xfffffff8, .table = inside, .n_table = 1},
 #endif
 #ifdef FAULT_DEEP_TABLE
     {.type = RLHF_T_TABLE, .table = deep, .n_table = 1},
@@ -286,14 +369,26 @@ static const struct longer plugin = {
 #endif
 #ifdef FAULT_BAD_ID
         .id = "two words",
+#elif defined FAULT_SHORT_ID
+        .id = "faulty",
+#elif defined FAULT_EMPTY_PART
+        .id = "org..faulty",
 #else
         .id = "org.example.faulty",
 #endif
+#ifndef FAULT_NULL_VERSION
         .version = "1",
+#endif
+#ifndef FAULT_NULL_SUMMARY
         .summary = "faulty on purpose",
+#endif
+#if !defined FAULT_STRIDE_ALONE && !defined FAULT_CONFIG_ALONE
         .opts = opts,
+#endif
+#if !defined FAULT_TABLE_ALONE && !defined FAULT_STRIDE_ALONE && !defined FAULT_CONFIG_ALONE
         .n_opts = sizeof opts / sizeof *opts,
-#ifndef FAULT_NO_STRIDE
+#endif
+#if !defined FAULT_NO_STRIDE && !defined FAULT_CONFIG_ALONE
         .opt_stride = sizeof *opts,
 #endif
 #ifdef FAULT_OUTSIDE_CONFIG
@@ -316,11 +411,15 @@ static const struct longer plugin = {
 __attribute__((constructor)) static void crash(void) { abort(); }
 #endif
 
-#ifdef FAULT_SEVERAL
+#if defined FAULT_SEVERAL || defined FAULT_TWICE_ID
 static const rlhf_plugin second = {
     .size = sizeof second,
     .kind = RLHF_KIND_REWARD,
+#ifdef FAULT_TWICE_ID
+    .id = "org.example.faulty",
+#else
     .id = "org.example.second",
+#endif
     .version = "1",
     .summary = "another",
     .ops = &ops,

@@ -72,7 +72,17 @@ static void each_fault_has_its_sentence(void **state) {
         {"load_alone.so", "org.example.faulty has load() but neither save() nor a state_version"},
         {"state_alone.so", "org.example.faulty has a state_version but no create()"},
         {"no_create.so", "org.example.faulty has destroy() but no create()"},
-        {"bad_id.so", "its id is missing or has characters"},
+        {"bad_id.so", "its id is \"two words\"; it must be reverse DNS such as "
+                      "\"org.example.period\": two or more parts with dots between them"},
+        {"short_id.so", "its id is \"faulty\"; it must be reverse DNS"},
+        {"empty_part.so", "its id is \"org..faulty\"; it must be reverse DNS"},
+        {"twice_id.so", "its bundle lists the id \"org.example.faulty\" twice, as plugins 0 and 1; "
+                        "each plugin must have an id of its own"},
+        {"null_version.so", "org.example.faulty has version NULL; it must be a text"},
+        {"null_summary.so", "org.example.faulty has summary NULL; it must be a text"},
+        {"row_and_batch.so",
+         "org.example.faulty sets RLHF_REWARD_ROW_ALONE and RLHF_REWARD_WHOLE_BATCH in the flags "
+         "of its ops; a reward may set one of the two at most"},
         {"bad_kind.so", "org.example.faulty is of kind 77"},
         {"no_step.so", "org.example.faulty lacks the required function step()"},
         {"environment_flag.so", "sets bit 4 of the flags of its ops"},
@@ -98,6 +108,37 @@ static void each_fault_has_its_sentence(void **state) {
         {"deep_table.so", "row 2 of its option table includes a table that includes another"},
         {"empty_table.so", "row 2 of its option table includes no table"},
         {"no_choices.so", "its option \"mode\" has no choices"},
+        {"nan_default.so", "its option \"gain\" has f_def nan; a default must be finite"},
+        {"infinite_default.so", "its option \"gain\" has f_def inf; a default must be finite"},
+        {"nan_limit.so",
+         "its option \"factors\" has f_max nan; it must be a finite number or infinite"},
+        {"bool_range.so",
+         "its option \"on\" has i_min 0 and i_max 2; a BOOL must have i_min 0, and "
+         "i_max 1 or 0"},
+        {"enum_range.so",
+         "its option \"pace\" sets i_max, which does not apply to its type ENUM; it must be 0"},
+        {"required_default.so",
+         "its option \"text\" sets s_def and RLHF_OPT_REQUIRED; a required option has no default, "
+         "so s_def must be 0"},
+        {"empty_choice.so",
+         "its option \"mode\" has \"\" as item 1 of choices; a choice must not be empty"},
+        {"twice_choice.so",
+         "its option \"mode\" has \"a\" as item 2 of choices; an earlier one is the same"},
+        {"comma_choice.so",
+         "its option \"mode\" has \"a,b\" as item 0 of choices; a choice must not contain a comma"},
+        {"list_choice.so", "its option \"words\" has \"x\" as item 1 of choices"},
+        {"odd_text.so", "its option \"text\" has \"a\\xff\" in s_def; it must be UTF-8"},
+        {"odd_choice.so", "its option \"words\" has \"b\\xff\" in choices; it must be UTF-8"},
+        {"odd_item.so", "its option \"words\" has \"b\\xff\" in l_def; it must be UTF-8"},
+        {"shared_field.so", "its options \"mode\" (offset 8) and \"pace\" (offset 8) share bytes "
+                            "of the config struct; "
+                            "each option must have a field of its own"},
+        {"shared_table.so", "its options \"mode\" (offset 8) and \"inside\" (offset 8) share"},
+        {"far_table.so", "row 2 of its option table has offset 4294967288, so its option "
+                         "\"inside\" lies outside the config struct"},
+        {"table_alone.so", "it has no options (n_opts is 0) but sets opts; it must be 0"},
+        {"stride_alone.so", "it has no options (n_opts is 0) but sets opt_stride; it must be 0"},
+        {"config_alone.so", "it has no options (n_opts is 0) but sets config_size; it must be 0"},
     };
     for (size_t i = 0; i < CHECK_COUNT(want); i++) {
         char path[1024];
@@ -489,12 +530,13 @@ static void a_backend_is_found_like_a_plugin(void **state) {
 // The unit test in a plugin refuses the same plugins as the loader.
 static void the_fake_host_refuses_them_too(void **state) {
     static const char *const faults[] = {
-        "not_plugin", "other_abi",  "other_minor",      "null_bundle",   "no_plugins",
-        "no_ops",     "no_score",   "no_save",          "bad_id",        "bad_kind",
-        "newer_host", "long_set",   "short_descriptor", "default_range", "outside_config",
-        "no_choices", "desc_flag",  "huge_size",        "no_load",       "no_version",
-        "save_alone", "load_alone", "state_alone",      "no_create",     "model_compute",
-        "no_close",   "no_phase"};
+        "not_plugin",   "other_abi",    "other_minor",      "null_bundle",   "no_plugins",
+        "no_ops",       "no_score",     "no_save",          "bad_id",        "bad_kind",
+        "newer_host",   "long_set",     "short_descriptor", "default_range", "outside_config",
+        "no_choices",   "desc_flag",    "huge_size",        "no_load",       "no_version",
+        "save_alone",   "load_alone",   "state_alone",      "no_create",     "model_compute",
+        "no_close",     "no_phase",     "short_id",         "empty_part",    "null_version",
+        "null_summary", "row_and_batch"};
     char path[1024], file[64];
     (void)state;
     for (size_t i = 0; i < CHECK_COUNT(faults); i++) {

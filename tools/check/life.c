@@ -8,16 +8,11 @@
 
 // ---- the descriptor ----
 
-// Returns 1 if id is a reversed domain and a name: three or more non-empty parts, separated by
-// dots. The loader has checked the characters.
+// Returns 1 if id is a reversed domain and a name: three or more parts, separated by dots. The
+// loader has checked that no part is empty.
 static int is_reverse_dns(const char *id) {
-    int parts = 1;
-    for (const char *c = id; *c; c++) {
-        if (*c != '.') continue;
-        if (c == id || c[1] == '.' || !c[1]) return 0;
-        parts++;
-    }
-    return parts >= 3;
+    const char *dot = strchr(id, '.');
+    return dot && strchr(dot + 1, '.');
 }
 
 static int try_descriptor(struct rlhf__check *c, int32_t step) {
@@ -32,7 +27,7 @@ static int try_descriptor(struct rlhf__check *c, int32_t step) {
     if (strspn(d->summary, " \t\r\n") == strlen(d->summary))
         rlhf__child_log_found(c->log, RLHF__CHECK_SUMMARY,
                               "summary is %s; it must be a line that says what the plugin does",
-                              *d->summary ? "blank" : "missing or empty");
+                              *d->summary ? "blank" : "empty");
     return 1;
 }
 

@@ -2,6 +2,7 @@
 #include "plugin/descriptor.h"
 
 #include "base/file.h"
+#include "base/printable.h"
 #include "plugin/option_rules.h"
 
 #include <rlhf/plugin_check.h>
@@ -49,13 +50,6 @@ rlhf_status rlhf__bundle_check(const char *path, const rlhf_bundle *src, rlhf_bu
                           "possible",
                           path, out->n_plugins, MAX_PLUGINS);
     return RLHF_OK;
-}
-
-static int good_id(const char *id) {
-    static const char allowed[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
-    size_t n = id ? strlen(id) : 0;
-    return n > 0 && n < 128 && strspn(id, allowed) == n;
 }
 
 // The compute contract has its own version, which is in the ops tables of models and kernels.
@@ -162,12 +156,16 @@ static rlhf_status check(const rlhf_plugin *src, struct rlhf__plugin *out,
                          struct rlhf__error *err) {
     rlhf_plugin *d = &out->desc;
     const uint32_t min = RLHF_SIZE_TO(rlhf_plugin, extension);
+    char shown[72];
     if (!src) return rlhf__fail(err, RLHF_E_UNSUPPORTED, "its bundle lists a NULL plugin");
     RLHF_TRY(rlhf__copy_in(d, sizeof *d, src, min, "descriptor", err));
-    if (!good_id(d->id))
-        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                          "its id is missing or has characters other than "
-                          "letters, digits, '.', '_' and '-'");
+    if (!rlhf_plugin_id_is_valid(d->id))
+        return rlhf__fail(
+            err, RLHF_E_UNSUPPORTED,
+            "its id is \"%s\"; it must be reverse DNS such as \"org.example.period\": "
+            "two or more parts with dots between them, of letters, digits, '_' and "
+            "'-', in all at most 127 characters",
+            d->id ? rlhf__printable(d->id, shown, sizeof shown) : "");
     if (d->kind < RLHF_KIND_ALGO || d->kind > RLHF_KIND_SINK)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "%s is of kind %u, which this host does not know", d->id, d->kind);
@@ -177,8 +175,9 @@ static rlhf_status check(const rlhf_plugin *src, struct rlhf__plugin *out,
                           "%s needs plugin contract %d.%u or newer, this rlhf-host speaks %d.%d; "
                           "use a newer rlhf-host, or rebuild it with SDK " RLHF_SDK_VERSION,
                           d->id, RLHF_ABI_MAJOR, oldest, RLHF_ABI_MAJOR, RLHF_ABI_MINOR);
-    if (!d->version) d->version = "";
-    if (!d->summary) d->summary = "";
+    if (!d->version || !d->summary)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s has %s NULL; it must be a text", d->id,
+                          d->version ? "summary" : "version");
     if (!d->vendor) d->vendor = "";
     if (!d->url) d->url = "";
     if (!d->license) d->license = "";

@@ -132,6 +132,19 @@ static int is_open(const struct rlhf__plugin *q, const char *path) {
     return !q->outside && strcmp(q->path, path) == 0;
 }
 
+// The plugins from `before` on are those of one file.
+static rlhf_status check_twice(const struct rlhf__plugins *p, size_t before,
+                               struct rlhf__error *err) {
+    for (size_t i = before; i < p->n; i++)
+        for (size_t k = before; k < i; k++)
+            if (strcmp(p->item[i]->desc.id, p->item[k]->desc.id) == 0)
+                return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                                  "%s: its bundle lists the id \"%s\" twice, as plugins %zu and "
+                                  "%zu; each plugin must have an id of its own",
+                                  p->item[i]->path, p->item[i]->desc.id, k - before, i - before);
+    return RLHF_OK;
+}
+
 // Add all plugins of the file, or none of them if one is invalid.
 static rlhf_status open_path(struct rlhf__plugins *p, const char *path, int trusted,
                              struct rlhf__error *err) {
@@ -146,14 +159,13 @@ static rlhf_status open_path(struct rlhf__plugins *p, const char *path, int trus
     if (!entry) return RLHF_E_INTERNAL; // cannot happen: open_entry would have failed
     RLHF_TRY(rlhf__bundle_check(path, call_entry(entry, path), &bundle, err));
     size_t before = p->n;
-    for (uint32_t i = 0; i < bundle.n_plugins; i++) {
-        rlhf_status st = add(p, path, sha256, bundle.plugins[i], bundle.abi_minor, err);
-        if (st == RLHF_OK) continue;
-        while (p->n > before)
-            plugin_free(p->item[--p->n]);
-        return st;
-    }
-    return RLHF_OK;
+    rlhf_status st = RLHF_OK;
+    for (uint32_t i = 0; i < bundle.n_plugins && st == RLHF_OK; i++)
+        st = add(p, path, sha256, bundle.plugins[i], bundle.abi_minor, err);
+    if (st == RLHF_OK) st = check_twice(p, before, err);
+    while (st < 0 && p->n > before)
+        plugin_free(p->item[--p->n]);
+    return st;
 }
 
 // ---- choosing ---------------------------------------------------------------------------------

@@ -160,7 +160,7 @@ rlhf_status rlhf__description_get(struct rlhf__wire *in, struct rlhf__descriptio
     if (!ok)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED, "what its worker says of it cannot be read");
     d->desc.opts = n ? d->opts : NULL;
-    d->desc.opt_stride = sizeof *d->opts;
+    d->desc.opt_stride = n ? sizeof *d->opts : 0;
     d->desc.config_size = SLOT * n;
     return RLHF_OK;
 }

@@ -65,20 +65,29 @@ enum rlhf_opt_flag {
 };
 
 // One row. Tables are read with the descriptor's opt_stride, so that rows can grow. A member that
-// does not apply to the row's type is 0.
+// does not apply to the row's type is 0. Defaults and choices are UTF-8. The host refuses a plugin
+// with a row that breaks a rule below.
 typedef struct rlhf_opt rlhf_opt;
 struct rlhf_opt {
     // key: letters from a to z and A to Z, digits, '_' and '-', and not a name of the host
     // (base.h). In the table of a model, it is a key of config.json, and may have any other bytes.
-    const char *key, *help;      // [R:help]
-    int32_t type;                // enum rlhf_opt_type
-    uint32_t flags;              // bits of enum rlhf_opt_flag that apply to the type
-    uint32_t offset, reserved;   // offset into the config struct, bytes
-    int64_t i_def, i_min, i_max; // BOOL, I64, ENUM; I64_LIST: the range of its items
-    double f_def, f_min, f_max;  // F64; F64_LIST: the range of its items
-    const char *s_def;           // STR, PATH
-    // ENUM: the choices; LIST: the allowed items. An array that ends with NULL. For a LIST that
-    // allows any item, `choices` itself is NULL.
+    const char *key, *help; // [R:help]
+    int32_t type;           // enum rlhf_opt_type
+    uint32_t flags;         // bits of enum rlhf_opt_flag that apply to the type
+    // offset: into the config struct, bytes. The fields of two options must not overlap, not even
+    // if their rows are in different tables.
+    uint32_t offset, reserved;
+    // i_def, f_def, s_def, l_def: the default; 0 with RLHF_OPT_REQUIRED. f_def is finite.
+    // i_def: BOOL, I64, ENUM. i_min, i_max: I64; I64_LIST: the range of its items. For a BOOL,
+    // i_min is 0, and i_max is 1 or 0.
+    int64_t i_def, i_min, i_max;
+    // f_def: F64. f_min, f_max: F64; F64_LIST: the range of its items. The two may be infinite, but
+    // not NaN.
+    double f_def, f_min, f_max;
+    const char *s_def; // STR, PATH
+    // ENUM: the choices; LIST: the allowed items. An array that ends with NULL, with one entry or
+    // more before that. All are different, none is empty, and none contains a comma. For a LIST
+    // that allows any item, `choices` itself is NULL.
     const char *const *choices;
     const char *const *l_def; // LIST: its default, ended by NULL; NULL = empty
     const rlhf_opt *table;    // TABLE: its rows, which must not be TABLEs; same stride

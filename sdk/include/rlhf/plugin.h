@@ -67,9 +67,12 @@ typedef struct rlhf_option_in {
 #define RLHF_MINOR(k) ((k) + 1u)
 
 typedef struct rlhf_plugin {
-    uint32_t size, kind;           // enum rlhf_kind
-    const char *id;                // reverse DNS, e.g. "org.example.period" [R:id]
-    const char *version, *summary; // [R:summary]
+    uint32_t size, kind; // enum rlhf_kind
+    // In reverse DNS, e.g. "org.example.period" [R:id]: a domain backwards and a name. Two or more
+    // parts with dots between them, of letters, digits, '_' and '-', in all at most 127 characters.
+    // The plugins of a bundle have different ids.
+    const char *id;
+    const char *version, *summary; // not NULL [R:summary]
     // Shown by `plugin info`; NULL: not stated. `license` is an SPDX expression ("Apache-2.0").
     const char *vendor, *url, *license;
     // The oldest host that this plugin runs on: RLHF_MINOR(k) for hosts of minor version k and
@@ -80,9 +83,10 @@ typedef struct rlhf_plugin {
     uint32_t flags; // no flag is defined; must be 0
 
     // ---- options ----
-    const rlhf_opt *opts; // NULL when n_opts is 0
+    // All four are 0 if there are no options.
+    const rlhf_opt *opts;
     uint32_t n_opts;
-    uint32_t opt_stride;    // bytes of a row of opts, sizeof(rlhf_opt); 0 only when n_opts is 0
+    uint32_t opt_stride;    // bytes of a row of opts, sizeof(rlhf_opt)
     uint32_t config_size;   // bytes of the config struct
     uint32_t state_version; // format of save()'s bytes; 0 = without save and load
     // Returns NULL if the option has an effect with the other options of its config. Otherwise

@@ -22,6 +22,20 @@ static inline uint32_t rlhf_plugin_oldest_host(const rlhf_plugin *d, uint32_t bu
     return d->host_minor_min ? d->host_minor_min - 1 : built_with;
 }
 
+// Returns whether an id has the form of rlhf_plugin.id; NULL has not. [any]
+static inline int rlhf_plugin_id_is_valid(const char *id) {
+    static const char allowed[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+    const char *part = id;
+    size_t n = 0, parts = 1;
+    if (!id || strlen(id) > 127) return 0;
+    while ((n = strspn(part, allowed)) > 0 && part[n] == '.') {
+        part += n + 1;
+        parts++;
+    }
+    return n > 0 && !part[n] && parts >= 2;
+}
+
 // Checks the functions of a descriptor (a copy, see rlhf_copy_in). Returns NULL if they are valid,
 // or else the error, as text that follows the plugin's name in a message. [any]
 static inline const char *rlhf_plugin_fault(const rlhf_plugin *d) {
@@ -50,6 +64,9 @@ static inline const char *rlhf_algo_ops_fault(const rlhf_algo_ops *o) {
                       : NULL;
 }
 static inline const char *rlhf_reward_ops_fault(const rlhf_reward_ops *o) {
+    if ((o->flags & RLHF_REWARD_ROW_ALONE) && (o->flags & RLHF_REWARD_WHOLE_BATCH))
+        return "sets RLHF_REWARD_ROW_ALONE and RLHF_REWARD_WHOLE_BATCH in the flags of its ops; a "
+               "reward may set one of the two at most";
     return o->score ? NULL : "lacks the required function score()";
 }
 static inline const char *rlhf_environment_ops_fault(const rlhf_environment_ops *o) {

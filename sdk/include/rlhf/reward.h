@@ -16,7 +16,8 @@
 enum rlhf_reward_flag {
     RLHF_REWARD_PER_TOKEN = 1, // fills out->token
     // A row's reward depends on that row alone, not on other rows of its group. So the host may
-    // score a row as soon as it is finished, in a call with any other rows. [R:row-alone]
+    // score a row as soon as it is finished, in a call with any other rows. Not together with
+    // WHOLE_BATCH. [R:row-alone]
     RLHF_REWARD_ROW_ALONE = 2,
     // score() mostly waits for something outside the process, and does not call services of the
     // host that run a model. So the host may call score() on a separate thread while the policy
