@@ -21,10 +21,14 @@ struct call {
     rlhf_tool_call *calls; // [n_calls + 1]
     char **arguments;      // [n_calls] owned
     size_t n_calls;
+    uint32_t n;      // episodes of the call
+    int32_t refused; // 1: a call of say() or metric() was refused
 };
 
-static rlhf_status refuse(const struct call *a, const char *why) {
+// The call fails, also if the environment ignores the status.
+static rlhf_status refuse(struct call *a, const char *why) {
     const rlhf_host *host = a->environment->host;
+    a->refused = 1;
     return host ? (host->fail)(host, RLHF_E_INVALID, why) : RLHF_E_INVALID;
 }
 
@@ -34,16 +38,15 @@ static size_t calls_of(const struct call *a, uint32_t i) {
 }
 
 static rlhf_status say(const rlhf_episode_out *out, uint32_t i, const rlhf_message *message) {
-    const struct call *a = (const struct call *)out;
+    struct call *a = (struct call *)(uintptr_t)out;
     rlhf_message m;
-    if (rlhf_copy_in(&m, sizeof m, message, RLHF_SIZE_TO(rlhf_message, text)) < 0)
-        return refuse(a, "say() has a message that this host cannot read");
-    char where[96], why[160];
+    char where[96], why[192];
+    if (rlhf__message_read(&m, message, why, sizeof why) < 0) return refuse(a, why);
     if (rlhf__instance_where(a->environment, where, sizeof where)) {
         snprintf(why, sizeof why, "say() was called %s", where);
         return refuse(a, why);
     }
-    if (i >= a->arrays.in.n) return refuse(a, "say() names an episode that is not in this call");
+    if (i >= a->n) return refuse(a, "say() names an episode that is not in this call");
     const int32_t asked = a->of[i]->asked;
     if (asked == RLHF__CALL_FINISH) return refuse(a, "finish() says something");
     if (m.role == RLHF_ROLE_TOOL && calls_of(a, i) == 0)
@@ -59,8 +62,11 @@ static rlhf_status say(const rlhf_episode_out *out, uint32_t i, const rlhf_messa
 
 static void metric(const rlhf_episode_out *out, uint32_t i, const char *name, double value,
                    double weight, int32_t combine) {
-    const struct call *a = (const struct call *)out;
-    if (rlhf__instance_may_report(a->environment, name, weight, combine) && i < a->arrays.in.n)
+    struct call *a = (struct call *)(uintptr_t)out;
+    if (!rlhf__instance_may_report(a->environment, name, weight, combine)) return;
+    if (i >= a->n)
+        refuse(a, "metric() names an episode that is not in this call");
+    else
         rlhf__episode_metric(a->of[i], name, value, weight, combine);
 }
 
@@ -119,8 +125,6 @@ static rlhf_status fill(struct call *a, uint32_t n, struct rlhf__error *err) {
     x->in.wait_ms = a->how->wait_ms;
     x->out.say = say;
     x->out.metric = metric;
-    RLHF__PASS(rlhf_episode_in, &x->in, a->environment->plugin->abi_minor);
-    RLHF__PASS(rlhf_episode_out, &x->out, a->environment->plugin->abi_minor);
     return RLHF_OK;
 }
 
@@ -193,10 +197,14 @@ static rlhf_status take(const struct call *a, uint32_t i, struct rlhf__error *er
                  a->arrays.out.end[i]);
         return broken(a, i, what, err);
     }
-    if (e->asked == RLHF__CALL_RESET) {
-        if (a->arrays.out.end[i]) return broken(a, i, "ended before its first turn", err);
-        return RLHF_OK;
-    }
+    if (e->asked == RLHF__CALL_RESET && a->arrays.out.end[i])
+        return broken(a, i, "ended before its first turn", err);
+    if (e->asked == RLHF__CALL_FINISH && a->arrays.out.end[i])
+        return broken(a, i, "is ended by finish(), although it has ended before", err);
+    if (e->asked != RLHF__CALL_FINISH && a->arrays.out.verdict[i] && !a->arrays.out.end[i])
+        return broken(a, i, "stays open, but has a verdict; only an episode that ends has one",
+                      err);
+    if (e->asked == RLHF__CALL_RESET) return RLHF_OK;
     if (a->arrays.out.verdict[i]) e->verdict = a->arrays.out.verdict[i];
     e->paid[e->turns - 1] += a->arrays.reward[i];
     if (e->asked == RLHF__CALL_FINISH) return RLHF_OK;
@@ -236,15 +244,16 @@ rlhf_status rlhf__episode_call(const struct rlhf__episode_call *c, struct rlhf__
     const rlhf_environment_ops *ops = &c->environment->plugin->ops.environment;
     rlhf_status (*const fn[])(void *, const rlhf_episode_in *, const rlhf_episode_out *) = {
         ops->reset, ops->step, ops->finish, ops->poll};
-    struct call a = {.how = c, .environment = c->environment, .of = of};
+    struct call a = {.how = c, .environment = c->environment, .of = of, .n = n};
     begin(c, of, n, !fn[c->function]);
     if (n == 0 || !fn[c->function]) return RLHF_OK;
     rlhf_status st = fill(&a, n, err);
     if (st == RLHF_OK) {
         const struct rlhf__call call = rlhf__call_begin(a.environment, names[c->function]);
         struct rlhf__tails tails = {.n = 0};
-        rlhf__episode_arrays_mark(&a.arrays, &tails);
+        rlhf__episode_arrays_mark(&a.arrays, &tails, a.environment->plugin->abi_minor);
         st = fn[c->function](a.environment->self, &a.arrays.in, &a.arrays.out);
+        if (a.refused && st == RLHF_OK) st = RLHF_E_INVALID;
         st = rlhf__call_wrote(&call, &tails, st, err);
         for (uint32_t i = 0; st != RLHF_OK && st != RLHF_E_INVALID && i < n; i++)
             of[i]->failed = 1;

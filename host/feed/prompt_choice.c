@@ -125,7 +125,6 @@ rlhf_status rlhf__prompt_choice_ask(struct rlhf__prompt_choice *c, int64_t phase
                        .last_score = c->now.last_score,
                        .seen = c->now.seen,
                        .meta = c->meta};
-    RLHF__PASS(rlhf_prompts, &in, algo->plugin->abi_minor);
     int64_t *chosen = rlhf__tail_alloc(n, sizeof *chosen);
     if (!chosen) return RLHF__NOMEM(err, "out of memory for %u prompts", n);
     for (uint32_t k = 0; k < n; k++)
@@ -136,6 +135,7 @@ rlhf_status rlhf__prompt_choice_ask(struct rlhf__prompt_choice *c, int64_t phase
     out->prompt = chosen;
     struct rlhf__call call = rlhf__call_begin(algo, "choose_prompts()");
     struct rlhf__tails tails = {.n = 0};
+    RLHF__LEND(rlhf_prompts, &in, minor, &tails);
     rlhf__tails_mark(&tails, "out->prompt", chosen, n * sizeof *chosen);
     rlhf_status st = algo->plugin->ops.algo.choose_prompts(algo->self, &in, out);
     st = rlhf__call_kept(&call, &tails, st);

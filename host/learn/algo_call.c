@@ -23,9 +23,9 @@ rlhf_status rlhf__algo_advantages(const struct rlhf__instance *algo, const struc
     result->use = out->use;
     result->carry_row = out->carry_row;
     result->carry_token = out->carry_token;
-    RLHF__PASS(rlhf_rollout, &passed, minor);
     struct rlhf__call call = rlhf__call_begin(algo, "advantages()");
     struct rlhf__tails tails = {.n = 0};
+    RLHF__LEND(rlhf_rollout, &passed, minor, &tails);
     rlhf__tails_mark(&tails, "out->advantage", out->advantage, r->total * sizeof *out->advantage);
     rlhf__tails_mark(&tails, "out->returns", out->returns, r->total * sizeof *out->returns);
     rlhf__tails_mark(&tails, "out->use", out->use, r->n);
@@ -60,11 +60,11 @@ static rlhf_status algo_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *
     rlhf_head_arrays values = *in->heads, slopes = *d;
     passed.heads = &values;
     result->d_heads = &slopes;
-    RLHF__PASS(rlhf_loss_in, &passed, minor);
-    RLHF__PASS(rlhf_head_arrays, &values, minor);
-    RLHF__PASS(rlhf_head_arrays, &slopes, minor);
     struct rlhf__call call = rlhf__call_begin(algo, "loss()");
     struct rlhf__tails tails = {.n = 0};
+    RLHF__LEND(rlhf_loss_in, &passed, minor, &tails);
+    RLHF__LEND(rlhf_head_arrays, &values, minor, &tails);
+    RLHF__LEND(rlhf_head_arrays, &slopes, minor, &tails);
     rlhf__tails_mark(&tails, "out->d_heads->logp", d->logp, tokens);
     rlhf__tails_mark(&tails, "out->d_heads->entropy", d->entropy, tokens);
     rlhf__tails_mark(&tails, "out->d_heads->kl", d->kl, tokens);
@@ -89,9 +89,11 @@ static rlhf_status algo_stepped(void *self, const rlhf_step_info *info, int32_t 
     struct rlhf__filled filled;
     rlhf_step_info passed = *info;
     rlhf_step_out *out = RLHF__FILLED(rlhf_step_out, &filled, minor), took = {0};
-    RLHF__PASS(rlhf_step_info, &passed, minor);
+    struct rlhf__tails tails = {.n = 0};
+    RLHF__LEND(rlhf_step_info, &passed, minor, &tails);
     struct rlhf__call call = rlhf__call_begin(algo, "minibatch_end()");
-    const rlhf_status st = ops->minibatch_end(algo->self, &passed, out);
+    const rlhf_status st =
+        rlhf__call_kept(&call, &tails, ops->minibatch_end(algo->self, &passed, out));
     RLHF_TRY(rlhf__call_end_filled(&call, st, &filled, &took, err));
     *stop = took.stop;
     if (took.stop == 0 || took.stop == 1) return RLHF_OK;
@@ -108,7 +110,8 @@ rlhf_status rlhf__algo_phase_end(const struct rlhf__instance *algo, const rlhf_p
     const rlhf_algo_ops *ops = &algo->plugin->ops.algo;
     if (!ops->phase_end) return RLHF_OK;
     rlhf_phase_info passed = *info;
-    RLHF__PASS(rlhf_phase_info, &passed, algo->plugin->abi_minor);
+    struct rlhf__tails tails = {.n = 0};
+    RLHF__LEND(rlhf_phase_info, &passed, algo->plugin->abi_minor, &tails);
     struct rlhf__call call = rlhf__call_begin(algo, "phase_end()");
-    return rlhf__call_end(&call, ops->phase_end(algo->self, &passed), err);
+    return rlhf__call_wrote(&call, &tails, ops->phase_end(algo->self, &passed), err);
 }

@@ -258,9 +258,11 @@ rlhf_status rlhf__plan_ask(const struct rlhf__instance *algo, const rlhf_run_inf
     struct rlhf__filled filled;
     rlhf_run_info passed = *info;
     rlhf_plan *plan = RLHF__FILLED(rlhf_plan, &filled, minor);
-    RLHF__PASS(rlhf_run_info, &passed, minor);
+    struct rlhf__tails tails = {.n = 0};
+    RLHF__LEND(rlhf_run_info, &passed, minor, &tails);
     struct rlhf__call call = rlhf__call_begin(algo, "plan()");
     rlhf_status st = algo->plugin->ops.algo.plan(algo->self, &passed, plan);
+    st = rlhf__call_kept(&call, &tails, st);
     st = rlhf__call_end_filled(&call, st, &filled, out, err);
     if (st == RLHF_OK) st = rlhf__plan_check(algo->plugin, out, err);
     if (st != RLHF_OK) {

@@ -206,12 +206,12 @@ static rlhf_status score(const struct rlhf__reward_call *q, const struct rlhf__r
     }
     rlhf_reward_out out = {.seq = a->seq, .verdict = a->verdict, .failed = a->failed};
     if (ops->flags & RLHF_REWARD_PER_TOKEN) out.token = a->token;
-    RLHF__PASS(rlhf_reward_in, &view.in, plugin->plugin->abi_minor);
-    RLHF__PASS(rlhf_reward_out, &out, plugin->plugin->abi_minor);
     rlhf__reward_answer_clear(a, r);
     const double from = rlhf__seconds();
     struct rlhf__call running = rlhf__call_begin(plugin, "score()");
     struct rlhf__tails tails = {.n = 0};
+    RLHF__LEND(rlhf_reward_in, &view.in, plugin->plugin->abi_minor, &tails);
+    RLHF__LEND(rlhf_reward_out, &out, plugin->plugin->abi_minor, &tails);
     rlhf__tails_mark(&tails, "out->seq", out.seq, r->n * sizeof *out.seq);
     rlhf__tails_mark(&tails, "out->token", out.token, (size_t)r->offset[r->n] * sizeof *out.token);
     rlhf__tails_mark(&tails, "out->verdict", out.verdict, r->n);

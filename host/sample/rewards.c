@@ -98,14 +98,15 @@ rlhf_status rlhf__check_rows(const struct rlhf__instance *of, const struct rlhf_
     for (int64_t i = 0; i < n; i++) {
         const struct rlhf__prompt p = rlhf__prompts_get(prompts, i);
         rlhf_row_in row = {.held_out = held_out, .index = i, .meta = p.meta, .prompt = p.text};
-        RLHF__PASS(rlhf_row_in, &row, of->plugin->abi_minor);
+        struct rlhf__tails tails = {.n = 0};
+        RLHF__LEND(rlhf_row_in, &row, of->plugin->abi_minor, &tails);
         char where[512];
         if (i % 1024 == 0) {
             if (watch) rlhf__watch_seen(watch, "checking the data rows", i, n);
             if (of->host->cancelled(of->host)) return rlhf__fail(err, RLHF_E_CANCELLED, "stopped");
         }
         const struct rlhf__call call = rlhf__call_begin(of, "check_row()");
-        const rlhf_status st = rlhf__call_end(&call, check(of->self, &row), err);
+        const rlhf_status st = rlhf__call_wrote(&call, &tails, check(of->self, &row), err);
         if (st == RLHF_OK) continue;
         rlhf__prompts_where(prompts, i, where, sizeof where);
         return *where ? rlhf__error_context(err, "%s", where) : st;

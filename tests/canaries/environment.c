@@ -93,6 +93,10 @@ static rlhf_status answer(struct env *e, const rlhf_episode_in *in, const rlhf_e
     out->end[i] = RLHF_EPISODE_LENGTH;
 #elif defined BREAK_VERDICT
     out->verdict[i] = 9;
+#elif defined BREAK_OPEN_VERDICT
+    out->verdict[i] = RLHF_VERDICT_RIGHT;
+#elif defined BREAK_CHANGES
+    ((rlhf_episode_out *)(uintptr_t)out)->reserved = 1;
 #elif defined BREAK_OUTSIDE
     out->reward[in->n] = 1;
 #elif defined BREAK_BORROWED

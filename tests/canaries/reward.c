@@ -149,6 +149,8 @@ static void misbehave(struct reward *r, const rlhf_reward_in *in, const rlhf_rew
     out->seq[-1] = 1;
 #elif defined BREAK_VERDICT
     out->verdict[in->n - 1] = 9;
+#elif defined BREAK_CHANGES
+    ((rlhf_reward_out *)(uintptr_t)out)->reserved = 1;
 #elif defined BREAK_REDUCE
     double sum = 1;
     r->host->reduce(r->host, &sum, 1);

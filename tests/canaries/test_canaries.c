@@ -100,6 +100,7 @@ static void each_reward_is_caught(void **state) {
                {"order", "order"},
                {"alone", "row-alone"},
                {"verdict", "verdict"},
+               {"changes", "room"},
                {"utf8", "crash"}};
     int missed = 0;
     (void)state;
@@ -187,6 +188,8 @@ static void each_environment_is_caught(void **state) {
                {"environment_remembers", "episode-repeat"},
                {"environment_end", "episode"},
                {"environment_verdict", "episode"},
+               {"environment_open_verdict", "episode"},
+               {"environment_changes", "room"},
                {"environment_outside", "episode-outside"},
                {"environment_borrowed", "borrowed"},
                {"environment_text", "text"},

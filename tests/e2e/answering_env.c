@@ -23,12 +23,22 @@ enum fault {
     ONCE,
     BAD_VERDICT,
     BAD_FAILED,
-    BAD_LATER
+    BAD_LATER,
+    OPEN_VERDICT,
+    END_AGAIN,
+    METRIC_OF,
+    LONG_MESSAGE,
+    SHORT_MESSAGE,
+    NO_TEXT,
+    CHANGE_N,
+    CHANGE_END
 };
-static const char *const faults[] = {"none",      "silent", "bad_end", "failed",      "status",
-                                     "tool",      "nan",    "special", "huge",        "other",
-                                     "quiet",     "tools",  "once",    "bad_verdict", "bad_failed",
-                                     "bad_later", NULL};
+static const char *const faults[] = {
+    "none",          "silent",       "bad_end",   "failed",      "status",
+    "tool",          "nan",          "special",   "huge",        "other",
+    "quiet",         "tools",        "once",      "bad_verdict", "bad_failed",
+    "bad_later",     "open_verdict", "end_again", "metric_of",   "long_message",
+    "short_message", "no_text",      "change_n",  "change_end",  NULL};
 
 struct config {
     int64_t turns;
@@ -93,6 +103,19 @@ static void fail_once(struct self *s, const rlhf_episode_out *out) {
     out->metric(out, 0, "only_failed", 1, 1, RLHF_COMBINE_MEAN);
 }
 
+// Ignores the status.
+static void say_badly(const rlhf_episode_out *out, int fault) {
+    struct {
+        rlhf_message message;
+        uint64_t later[2];
+    } m = {.message = {sizeof m.message, RLHF_ROLE_USER, {"a", 1}}};
+    if (fault == LONG_MESSAGE) m.message.size = sizeof m;
+    if (fault == LONG_MESSAGE) m.later[1] = 1;
+    if (fault == SHORT_MESSAGE) m.message.size = 4;
+    if (fault == NO_TEXT) m.message.text.ptr = NULL;
+    out->say(out, 0, &m.message);
+}
+
 static rlhf_status step(void *self, const rlhf_episode_in *in, const rlhf_episode_out *out) {
     struct self *s = self;
     const int fault = s->config->fault;
@@ -113,13 +136,19 @@ static rlhf_status step(void *self, const rlhf_episode_in *in, const rlhf_episod
         if (fault == BAD_VERDICT) out->verdict[i] = RLHF_VERDICT_WRONG + 1;
         if (fault == BAD_FAILED) out->failed[i] = 255;
         if (fault == BAD_LATER) out->later[i] = 2;
+        if (fault == OPEN_VERDICT) out->verdict[i] = RLHF_VERDICT_RIGHT;
+        if (fault == METRIC_OF) out->metric(out, in->n, "bytes", 1, 1, RLHF_COMBINE_MEAN);
     }
     if (fault == ONCE) fail_once(s, out);
+    if (fault == CHANGE_N) ((rlhf_episode_in *)(uintptr_t)in)->n = 1000000;
+    if (fault == CHANGE_END) ((rlhf_episode_out *)(uintptr_t)out)->end = NULL;
+    if (fault >= LONG_MESSAGE && fault <= NO_TEXT) say_badly(out, fault);
     return RLHF_OK;
 }
 
 static rlhf_status finish(void *self, const rlhf_episode_in *in, const rlhf_episode_out *out) {
-    (void)self;
+    const struct self *s = self;
+    if (s->config->fault == END_AGAIN) out->end[0] = RLHF_EPISODE_DONE;
     for (uint32_t i = 0; i < in->n; i++)
         out->metric(out, i, "ended", in->end[i], 1, RLHF_COMBINE_MEAN);
     return RLHF_OK;

@@ -29,17 +29,25 @@ enum how {
     OTHER_TOKENS,
     OTHER_SLOPES,
     STOP,
+    CHANGE_IN,
+    CHANGE_HEADS,
+    CHANGE_SLOPES,
+    CHANGE_ROLLOUT,
+    CHANGE_STEP,
+    CHANGE_RUN,
     BETA,
     NAMED
 };
-static const char *const ways[] = {"nothing",      "nan_advantage",   "infinite_return",
-                                   "all_nan",      "past_advantage",  "past_returns",
-                                   "past_use",     "past_carry",      "past_logp",
-                                   "reduce",       "reduce_thread",   "name",
-                                   "thread",       "crash",           "use",
-                                   "reserved",     "other_advantage", "other_carry",
-                                   "other_tokens", "other_slopes",    "stop",
-                                   "beta",         "named",           NULL};
+static const char *const ways[] = {"nothing",        "nan_advantage",   "infinite_return",
+                                   "all_nan",        "past_advantage",  "past_returns",
+                                   "past_use",       "past_carry",      "past_logp",
+                                   "reduce",         "reduce_thread",   "name",
+                                   "thread",         "crash",           "use",
+                                   "reserved",       "other_advantage", "other_carry",
+                                   "other_tokens",   "other_slopes",    "stop",
+                                   "change_in",      "change_heads",    "change_slopes",
+                                   "change_rollout", "change_step",     "change_run",
+                                   "beta",           "named",           NULL};
 
 struct config {
     int32_t how, reserved;
@@ -59,7 +67,7 @@ TEST_INSTANCE(struct self)
 static rlhf_status plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
     static const char *const named[] = {"host_draft"};
     const struct self *s = self;
-    (void)info;
+    if (s->config->how == CHANGE_RUN) ((rlhf_run_info *)(uintptr_t)info)->n_rewards = 9;
     out->source = RLHF_SOURCE_ROLLOUT;
     out->heads = RLHF_HEAD_LOGP;
     out->epochs = out->minibatches = 1;
@@ -102,6 +110,7 @@ static rlhf_status advantages(void *self, const rlhf_rollout *r, rlhf_advantages
     if (how == PAST_RETURNS) returns[r->total] = 1;
     if (how == PAST_USE) out->use[r->n] = RLHF_USE_EXCLUDED;
     if (how == PAST_CARRY) out->carry_row[r->n] = 1;
+    if (how == CHANGE_ROLLOUT) ((rlhf_rollout *)(uintptr_t)r)->total = 0;
     if (how == USE) out->use[1] = RLHF_USE_EXCLUDED + 1;
     if (how == RESERVED) out->reserved = 6;
     if (how == OTHER_ADVANTAGE) out->advantage = out->returns;
@@ -126,13 +135,18 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
     double sum = 1;
     if (how == REDUCE) s->host->reduce(s->host, &sum, 1); // ignores the status
     if (how == CRASH) __builtin_trap();
+    if (how == CHANGE_IN) ((rlhf_loss_in *)(uintptr_t)in)->n++;
+    if (how == CHANGE_HEADS) ((rlhf_head_arrays *)(uintptr_t)in->heads)->logp = NULL;
+    if (how == CHANGE_SLOPES) ((rlhf_head_arrays *)(uintptr_t)out->d_heads)->reserved = 1;
     if (how == OTHER_SLOPES) out->d_heads = in->heads;
     return RLHF_OK;
 }
 
 static rlhf_status minibatch_end(void *self, const rlhf_step_info *info, rlhf_step_out *out) {
     const struct self *s = self;
-    if (info->phase == 1 && s->config->how == STOP) out->stop = -1;
+    const int32_t how = info->phase == 1 ? s->config->how : NOTHING;
+    if (how == STOP) out->stop = -1;
+    if (how == CHANGE_STEP) ((rlhf_step_info *)(uintptr_t)info)->skipped = 1;
     return RLHF_OK;
 }
 

@@ -414,6 +414,15 @@ static void faults(void **state) {
         {"bad_verdict", "has the verdict 3; it must be from 0 to 2 (enum rlhf_verdict)"},
         {"bad_failed", "has out->failed 255; it must be 0 or 1"},
         {"bad_later", "has out->later 2; it must be 0 or 1"},
+        {"open_verdict", "stays open, but has a verdict; only an episode that ends has one"},
+        {"end_again", "is ended by finish(), although it has ended before"},
+        {"metric_of", "step(), phase 1: metric() names an episode that is not in this call"},
+        {"long_message", "step(), phase 1: say(): byte 32 of its rlhf_message is set, but this "
+                         "host knows only 24 bytes"},
+        {"short_message", "step(), phase 1: say(): the member size of its rlhf_message is 4"},
+        {"no_text", "step(), phase 1: say(): the member text of its rlhf_message is NULL"},
+        {"change_n", "step(), phase 1: it changes byte 4 of the host's rlhf_episode_in"},
+        {"change_end", "step(), phase 1: it changes byte 16 of the host's rlhf_episode_out"},
         {"failed", "could not be answered"},
         {"status", "step(), phase 1: the game's server is away"},
         {"tool", "it speaks as a tool, but the policy has called none"},
@@ -423,6 +432,8 @@ static void faults(void **state) {
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         assert_true(e2e_run(t, GRPO "--set run.dir=f%zu " ENV(":fault=%s"), i, list[i].fault) != 0);
         e2e_says(t, list[i].says);
+        if (strstr(list[i].fault, "_message") || strstr(list[i].fault, "_text"))
+            assert_null(strstr(t->out, "played again")); // it would say the same
     }
     run(t, GRPO ENV(":fault=nan") "--set run.dir=zero --set rewards.nan_policy=zero");
 }

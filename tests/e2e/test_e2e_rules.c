@@ -29,6 +29,11 @@ static void a_broken_rule_ends_the_run(void **state) {
                  {"past_use", "advantages()", "out->use"},
                  {"past_carry", "advantages()", "out->carry_row"},
                  {"past_logp", "loss()", "out->d_heads->logp"},
+                 {"change_in", "loss()", "it changes byte 4 of the host's rlhf_loss_in; a plugin"},
+                 {"change_heads", "loss()", "it changes byte 8 of the host's rlhf_head_arrays"},
+                 {"change_slopes", "loss()", "it changes byte 4 of the host's rlhf_head_arrays"},
+                 {"change_rollout", "advantages()", "it changes byte 8 of the host's rlhf_rollout"},
+                 {"change_step", "minibatch_end()", "it changes byte 12 of the host's"},
                  {"reduce", "loss()", "it called reduce(), which is not allowed in loss()"},
                  {"reduce_thread", "advantages()", "it called reduce() on a thread of its own"}};
     static const struct {
@@ -42,6 +47,7 @@ static void a_broken_rule_ends_the_run(void **state) {
         {"other_carry", "advantages(): it replaces the pointer `carry_row` of the host's"},
         {"other_tokens", "advantages(): it replaces the pointer `carry_token` of the host's"},
         {"other_slopes", "loss(): it replaces the pointer `d_heads` of the host's rlhf_loss_out"},
+        {"change_run", "plan(): it changes byte "},
         {"stop", "minibatch_end(): out->stop is -1; it must be 0 or 1"}};
     static const struct {
         const char *how, *says;
@@ -157,6 +163,19 @@ static void a_reward_that_breaks_a_rule_is_named(void **state) {
         assert_int_equal(e2e_run(t, WILD, "bad_failed", where[k]), 1);
         e2e_says(t, "reward wild_reward.so, score(), phase 2: out->failed[0] is 2; it must be 0 or "
                     "1");
+        static const struct {
+            const char *how, *says;
+        } changes[] = {{"change_n", "byte 4 of the host's rlhf_reward_in"},
+                       {"change_seq", "byte 8 of the host's rlhf_reward_out"},
+                       {"change_reserved", "byte 4 of the host's rlhf_reward_out"}};
+        for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+            char text[256];
+            e2e_shell(t, "rm -rf r");
+            assert_int_equal(e2e_run(t, WILD, changes[i].how, where[k]), 1);
+            snprintf(text, sizeof text, "reward wild_reward.so, score(), phase 2: it changes %s; ",
+                     changes[i].says);
+            e2e_says(t, text);
+        }
         e2e_shell(t, "rm -rf r");
         assert_int_equal(e2e_run(t, WILD, "reduce", where[k]), 1);
         e2e_says(t,

@@ -361,9 +361,36 @@ static void a_write_past_an_array_is_named(void **state) {
     free(x);
 }
 
+// A struct that the plugin gets as a pointer to const is restored, and a plugin that changes it is
+// named.
+static void a_change_of_a_lent_struct_is_named(void **state) {
+    struct fixture *f = *state;
+    struct rlhf__error err = {0};
+    check_ok(make(f, NULL, &err), &err);
+    for (size_t at = 0; at <= sizeof(rlhf_row_in); at++) {
+        rlhf_row_in row = {.index = 3}, want;
+        char text[256];
+        struct rlhf__tails tails = {.n = 0};
+        RLHF__LEND(rlhf_row_in, &row, RLHF_ABI_MINOR, &tails);
+        assert_int_equal(row.size, sizeof row);
+        want = row;
+        struct rlhf__call call = rlhf__call_begin(f->instance, "check_row()");
+        if (at < sizeof row) ((unsigned char *)&row)[at] ^= 1;
+        const rlhf_status st = rlhf__call_wrote(&call, &tails, RLHF_OK, &err);
+        assert_memory_equal(&row, &want, sizeof row);
+        if (at == sizeof row) assert_int_equal(st, RLHF_OK);
+        if (at == sizeof row) break;
+        snprintf(text, sizeof text, "it changes byte %zu of the host's rlhf_row_in; a plugin must",
+                 at / 4 * 4);
+        assert_int_equal(st, RLHF_E_INTERNAL);
+        assert_non_null(strstr(err.text, text));
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         T(metrics_have_owners),
+        T(a_change_of_a_lent_struct_is_named),
         T(names_for_later_hosts_are_left_out),
         T(log_levels_are_known),
         T(a_metric_can_be_sent_elsewhere),

@@ -103,8 +103,8 @@ static rlhf_status answer(const struct self *s, const rlhf_episode_in *in,
     e->sum += e->len;
     out->reward[i] = (float)(e->sum % 4) / 3;
     out->metric(out, i, "sum", (double)e->sum, 1, RLHF_COMBINE_MEAN);
-    out->verdict[i] = e->sum % 2 ? RLHF_VERDICT_RIGHT : RLHF_VERDICT_WRONG;
     if (in->turn[i] == 3) out->end[i] = RLHF_EPISODE_DONE;
+    if (out->end[i]) out->verdict[i] = e->sum % 2 ? RLHF_VERDICT_RIGHT : RLHF_VERDICT_WRONG;
     const int32_t role = s->config->fault == ROLE ? RLHF_ROLE_SYSTEM : RLHF_ROLE_USER;
     return rlhf_sayf(out, i, role, "%d.", (int)e->sum);
 }

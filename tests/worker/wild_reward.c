@@ -47,14 +47,44 @@ enum how {
     UNWRITTEN,
     BAD_VERDICT,
     BAD_FAILED,
-    REDUCE
+    REDUCE,
+    CHANGE_N,
+    CHANGE_SEQ,
+    CHANGE_RESERVED
 };
 
-static const char *const ways[] = {
-    "nothing",   "crash",       "abort",      "exit",   "hang", "behind", "tokens",  "before",
-    "input",     "memory",      "print",      "forks",  "kill", "write",  "network", "metric",
-    "fail",      "loud",        "host",       "bomb",   "time", "mark",   "status",  "thread",
-    "unwritten", "bad_verdict", "bad_failed", "reduce", NULL};
+static const char *const ways[] = {"nothing",
+                                   "crash",
+                                   "abort",
+                                   "exit",
+                                   "hang",
+                                   "behind",
+                                   "tokens",
+                                   "before",
+                                   "input",
+                                   "memory",
+                                   "print",
+                                   "forks",
+                                   "kill",
+                                   "write",
+                                   "network",
+                                   "metric",
+                                   "fail",
+                                   "loud",
+                                   "host",
+                                   "bomb",
+                                   "time",
+                                   "mark",
+                                   "status",
+                                   "thread",
+                                   "unwritten",
+                                   "bad_verdict",
+                                   "bad_failed",
+                                   "reduce",
+                                   "change_n",
+                                   "change_seq",
+                                   "change_reserved",
+                                   NULL};
 
 struct config {
     int64_t row, phase; // position at which it misbehaves
@@ -252,6 +282,15 @@ static rlhf_status misbehave(struct self *s, const rlhf_reward_in *in, const rlh
         break;
     case REDUCE:
         return s->host->reduce(s->host, &s->paid, 1);
+    case CHANGE_N:
+        ((rlhf_reward_in *)(uintptr_t)in)->n--;
+        break;
+    case CHANGE_SEQ:
+        ((rlhf_reward_out *)(uintptr_t)out)->seq = NULL;
+        break;
+    case CHANGE_RESERVED:
+        ((rlhf_reward_out *)(uintptr_t)out)->reserved = 1;
+        break;
     default:
         break;
     }

@@ -264,7 +264,6 @@ rlhf_status rlhf__algo_batch_advantages(struct rlhf__probe *t, struct rlhf__algo
     in.logp_named = named;
     if (b->plan.heads & RLHF_HEAD_VALUE)
         in.value_old = IN(&m, b->value_old, b->total, "rollout->value_old");
-    RLHF__PASS(rlhf_rollout, &in, t->check->plugin->abi_minor);
     rlhf__guards_protect(m.guards);
     rlhf_advantages out = lay_results(&m, b);
     rlhf_advantages took,
@@ -278,8 +277,11 @@ rlhf_status rlhf__algo_batch_advantages(struct rlhf__probe *t, struct rlhf__algo
     if (!m.ok || !filled) {
         st = RLHF__NOMEM(err, "out of memory");
     } else {
+        struct rlhf__tails tails = {.n = 0};
+        RLHF__LEND(rlhf_rollout, &in, t->check->plugin->abi_minor, &tails);
         rlhf__probe_begin(t, "advantages()");
         st = t->check->plugin->ops.algo.advantages(t->self, &in, filled);
+        rlhf__guard_kept(&tails, t->check->log);
         st = rlhf__probe_end(t, st, err);
         rlhf__guard_struct_end(RLHF__STRUCT_rlhf_advantages, filled, &took,
                                t->check->plugin->abi_minor, t->check->log);
@@ -411,9 +413,6 @@ rlhf_status rlhf__algo_batch_loss(struct rlhf__probe *t, struct rlhf__algo_batch
                        .shard = (uint32_t)b->shard,
                        .steps = 1};
     rlhf_loss_out result = {0};
-    RLHF__PASS(rlhf_loss_in, &in, minor);
-    RLHF__PASS(rlhf_head_arrays, &x, minor);
-    RLHF__PASS(rlhf_head_arrays, &d, minor);
     part_of(b, from, to, &p);
     if (p.n == 0) return RLHF_OK;
     struct maker m = {rlhf__guards_open(t->check->log), side, 1};
@@ -427,8 +426,13 @@ rlhf_status rlhf__algo_batch_loss(struct rlhf__probe *t, struct rlhf__algo_batch
     if (out) out->d_heads = &d;
     rlhf_status st = m.ok && out ? RLHF_OK : rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     if (st == RLHF_OK) {
+        struct rlhf__tails tails = {.n = 0};
+        RLHF__LEND(rlhf_loss_in, &in, minor, &tails);
+        RLHF__LEND(rlhf_head_arrays, &x, minor, &tails);
+        RLHF__LEND(rlhf_head_arrays, &d, minor, &tails);
         rlhf__probe_begin(t, "loss()");
         st = t->check->plugin->ops.algo.loss(t->self, &in, out);
+        rlhf__guard_kept(&tails, t->check->log);
         st = rlhf__probe_end(t, st, err);
         rlhf__guard_struct_end(RLHF__STRUCT_rlhf_loss_out, out, &result, minor, t->check->log);
         const struct rlhf__lent lent = {"d_heads", &d, result.d_heads};

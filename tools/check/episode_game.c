@@ -2,6 +2,7 @@
 #include "check/episode_game.h"
 
 #include "base/json.h"
+#include "plugin/episode_arrays.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -100,9 +101,10 @@ static rlhf_status say(const rlhf_episode_out *out, uint32_t i, const rlhf_messa
     } u = {out};
     struct call *k = u.call;
     rlhf_message m;
-    if (rlhf_copy_in(&m, sizeof m, message, RLHF_SIZE_TO(rlhf_message, text)) < 0) {
-        rlhf__child_log_found(k->game->probe.check->log, RLHF__CHECK_EPISODE,
-                              "%s: say() has a message of %u bytes", name_of(k), message->size);
+    char why[192];
+    if (rlhf__message_read(&m, message, why, sizeof why) < 0) {
+        rlhf__child_log_found(k->game->probe.check->log, RLHF__CHECK_EPISODE, "%s: %s", name_of(k),
+                              why);
         return RLHF_E_INVALID;
     }
     if (i >= k->in.n) {
@@ -207,20 +209,23 @@ static int lay_call(struct call *k, struct rlhf__guards *g, struct rlhf__guards 
         .later = rlhf__guard_take(h, n, side, outside, "out->later"),
         .say = say,
         .metric = metric};
-    RLHF__PASS(rlhf_episode_in, &k->in, k->game->probe.check->plugin->abi_minor);
-    RLHF__PASS(rlhf_episode_out, &k->out, k->game->probe.check->plugin->abi_minor);
     return k->in.state && k->in.text && k->in.call_offset && k->in.call && k->out.reward &&
            k->in.end && k->out.end && k->out.verdict && k->out.failed && k->out.later;
 }
 
 static void *run(void *arg) {
     struct call *k = arg;
-    const rlhf_environment_ops *ops = ops_of(k->game->probe.check);
+    const struct rlhf__check *c = k->game->probe.check;
+    const rlhf_environment_ops *ops = ops_of(c);
+    struct rlhf__tails tails = {.n = 0};
+    RLHF__LEND(rlhf_episode_in, &k->in, c->plugin->abi_minor, &tails);
+    RLHF__LEND(rlhf_episode_out, &k->out, c->plugin->abi_minor, &tails);
     rlhf_status (*const f[])(void *, const rlhf_episode_in *,
                              const rlhf_episode_out *) = {ops->reset, ops->step, ops->finish};
     rlhf__probe_begin(&k->game->probe, name_of(k));
     const rlhf_status st =
         (k->polls ? ops->poll : f[k->what])(k->game->probe.self, &k->in, &k->out);
+    rlhf__guard_kept(&tails, c->log);
     k->status = rlhf__probe_end(&k->game->probe, st, &k->err);
     return NULL;
 }
@@ -253,6 +258,8 @@ static void take(struct call *k, uint32_t i) {
         found(k, i, "stays open, but says nothing");
     if (k->what == STEP && !k->out.end[i] && k->answers[i] != e->calls)
         found(k, i, "does not answer each tool call once");
+    if (k->what != FINISH && k->out.verdict[i] && !k->out.end[i])
+        found(k, i, "stays open, but has a verdict");
     if (k->what == FINISH && k->out.end[i]) found(k, i, "is ended by finish()");
     tell(e, "= %.9g, end %d, verdict %d\n", (double)k->out.reward[i], k->out.end[i],
          k->out.verdict[i]);

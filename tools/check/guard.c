@@ -151,3 +151,9 @@ void rlhf__guard_lent(const char *name, const struct rlhf__lent *lent, size_t n,
     if (rlhf__lent_kept(name, lent, n, &err) < 0)
         rlhf__child_log_found(log, RLHF__CHECK_ROOM, "%s", err.text);
 }
+
+void rlhf__guard_kept(struct rlhf__tails *tails, struct rlhf__child_log *log) {
+    char why[192];
+    if (rlhf__tails_end(tails, why, sizeof why))
+        rlhf__child_log_found(log, RLHF__CHECK_ROOM, "%s", why);
+}

@@ -53,4 +53,8 @@ void rlhf__guard_struct_end(enum rlhf__struct which, const void *at, void *out, 
 void rlhf__guard_lent(const char *name, const struct rlhf__lent *lent, size_t n,
                       struct rlhf__child_log *log);
 
+// End the check of structs that were lent to the plugin (RLHF__LEND). Reports a plugin that has
+// changed one. [any]
+void rlhf__guard_kept(struct rlhf__tails *tails, struct rlhf__child_log *log);
+
 #endif

@@ -49,11 +49,13 @@ struct call {
 
 static void *run_score(void *arg) {
     struct call *c = arg;
-    RLHF__PASS(rlhf_reward_in, &c->rows->in, c->probe->check->plugin->abi_minor);
-    RLHF__PASS(rlhf_reward_out, &c->rows->out, c->probe->check->plugin->abi_minor);
+    struct rlhf__tails tails = {.n = 0};
+    RLHF__LEND(rlhf_reward_in, &c->rows->in, c->probe->check->plugin->abi_minor, &tails);
+    RLHF__LEND(rlhf_reward_out, &c->rows->out, c->probe->check->plugin->abi_minor, &tails);
     rlhf__probe_begin(c->probe, "score()");
     const rlhf_status st =
         c->probe->check->plugin->ops.reward.score(c->probe->self, &c->rows->in, &c->rows->out);
+    rlhf__guard_kept(&tails, c->probe->check->log);
     c->status = rlhf__probe_end(c->probe, st, &c->err);
     return NULL;
 }

@@ -1,8 +1,9 @@
 // episode_arrays.c: see episode_arrays.h.
 #include "plugin/episode_arrays.h"
 
-#include "supervise/tail.h"
+#include "plugin/growth.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 int rlhf__episode_arrays_init(struct rlhf__episode_arrays *a, uint32_t n, int64_t phase) {
@@ -36,13 +37,40 @@ int rlhf__episode_arrays_init(struct rlhf__episode_arrays *a, uint32_t n, int64_
     return 1;
 }
 
-void rlhf__episode_arrays_mark(const struct rlhf__episode_arrays *a, struct rlhf__tails *t) {
+void rlhf__episode_arrays_mark(struct rlhf__episode_arrays *a, struct rlhf__tails *t,
+                               uint32_t minor) {
     const uint32_t n = a->in.n;
     rlhf__tails_mark(t, "out->reward", a->out.reward, n * sizeof *a->out.reward);
     rlhf__tails_mark(t, "out->end", a->out.end, n);
     rlhf__tails_mark(t, "out->verdict", a->out.verdict, n);
     rlhf__tails_mark(t, "out->failed", a->out.failed, n);
     rlhf__tails_mark(t, "out->later", a->out.later, n);
+    RLHF__LEND(rlhf_episode_in, &a->in, minor, t);
+    RLHF__LEND(rlhf_episode_out, &a->out, minor, t);
+}
+
+rlhf_status rlhf__message_read(rlhf_message *to, const rlhf_message *from, char *why, size_t cap) {
+    const unsigned char *bytes = (const unsigned char *)from;
+    const uint32_t own = sizeof *to;
+    const rlhf_status st = rlhf_copy_in(to, own, from, RLHF_SIZE_TO(rlhf_message, text));
+    if (st == RLHF_OK && (to->text.ptr || to->text.len == 0)) return RLHF_OK;
+    uint32_t at = own;
+    while (st == RLHF_E_UNSUPPORTED && !bytes[at])
+        at++;
+    if (st == RLHF_E_UNSUPPORTED)
+        snprintf(
+            why, cap,
+            "say(): byte %u of its rlhf_message is set, but this host knows only %u bytes; use "
+            "a newer rlhf-host, or leave the member 0",
+            at, own);
+    else if (st != RLHF_OK)
+        snprintf(why, cap,
+                 "say(): the member size of its rlhf_message is %u; it must be from %u to %u",
+                 from->size, own, RLHF_STRUCT_MAX);
+    else
+        snprintf(why, cap, "say(): the member text of its rlhf_message is NULL, with %llu bytes",
+                 (unsigned long long)to->text.len);
+    return RLHF_E_INVALID;
 }
 
 void rlhf__episode_arrays_finish(struct rlhf__episode_arrays *a) {

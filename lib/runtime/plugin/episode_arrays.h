@@ -27,7 +27,13 @@ struct rlhf__episode_arrays {
 int rlhf__episode_arrays_init(struct rlhf__episode_arrays *, uint32_t n, int64_t phase);
 void rlhf__episode_arrays_finish(struct rlhf__episode_arrays *); // [any]
 
-// Mark the ends of the arrays that the environment writes. Call rlhf__tails_end after it. [any]
-void rlhf__episode_arrays_mark(const struct rlhf__episode_arrays *, struct rlhf__tails *);
+// Read the message of a call of say(). If the host cannot read it, writes the reason to why[cap]
+// and returns RLHF_E_INVALID. [any]
+rlhf_status rlhf__message_read(rlhf_message *to, const rlhf_message *from, char *why, size_t cap);
+
+// Mark the ends of the arrays that the environment writes, and lend `in` and `out` to an
+// environment that was built with this minor version. Call rlhf__tails_end after the environment.
+// [any]
+void rlhf__episode_arrays_mark(struct rlhf__episode_arrays *, struct rlhf__tails *, uint32_t minor);
 
 #endif

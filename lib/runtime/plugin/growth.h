@@ -7,6 +7,7 @@
 #define RLHF_HOST_PLUGIN_GROWTH_H
 
 #include "base/error.h"
+#include "supervise/tail.h"
 
 #include <stdalign.h>
 
@@ -31,6 +32,11 @@ uint32_t rlhf__struct_reserved(enum rlhf__struct which, const void *p);
 // [any]
 #define RLHF__PASS(T, p, minor) rlhf__struct_pass(RLHF__STRUCT_##T, 1 ? (p) : (T *)0, minor)
 void rlhf__struct_pass(enum rlhf__struct which, void *p, uint32_t minor);
+
+// Like RLHF__PASS, for a struct that the plugin gets as a pointer to const. After the call,
+// rlhf__tails_end restores the struct and finds a plugin that has changed it. [any]
+#define RLHF__LEND(T, p, minor, tails)                                                             \
+    (RLHF__PASS(T, p, minor), rlhf__tails_lend(tails, #T, p, sizeof(T)))
 
 // Zeroed bytes after a struct that a plugin fills.
 enum { RLHF__ROOM = 512, RLHF__FILLED_MAX = 512 };

@@ -428,11 +428,8 @@ rlhf_status rlhf__call_fault(const struct rlhf__call *call, const char *why) {
 
 rlhf_status rlhf__call_kept(const struct rlhf__call *call, struct rlhf__tails *tails,
                             rlhf_status status) {
-    const char *array = rlhf__tails_end(tails);
-    char why[96];
-    if (!array) return status;
-    snprintf(why, sizeof why, RLHF__WROTE_PAST, array);
-    return rlhf__call_fault(call, why);
+    char why[192];
+    return rlhf__tails_end(tails, why, sizeof why) ? rlhf__call_fault(call, why) : status;
 }
 
 rlhf_status rlhf__call_wrote(const struct rlhf__call *call, struct rlhf__tails *tails,

@@ -167,8 +167,9 @@ rlhf_status rlhf__call_end_filled(const struct rlhf__call *call, rlhf_status sta
 // rlhf__call_end. [any]
 rlhf_status rlhf__call_fault(const struct rlhf__call *, const char *why);
 
-// _kept: end the check of arrays that were marked before the call (supervise/tail.h). If the plugin
-// wrote past the end of one, returns RLHF_E_INTERNAL, and that is the call's message; otherwise
+// _kept: end the check of arrays that were marked, and of structs that were lent, before the call
+// (supervise/tail.h). If the plugin wrote past the end of an array, or to a struct, restores it and
+// returns RLHF_E_INTERNAL, and that is the call's message; otherwise
 // returns `status`. _wrote: the same, followed by rlhf__call_end. [any]
 rlhf_status rlhf__call_kept(const struct rlhf__call *, struct rlhf__tails *, rlhf_status status);
 rlhf_status rlhf__call_wrote(const struct rlhf__call *, struct rlhf__tails *, rlhf_status status,

@@ -29,9 +29,10 @@ rlhf_status rlhf__instance_save(const struct rlhf__instance *i, struct rlhf__buf
     if (d->state_version == 0) return RLHF_OK;
     struct rlhf__buf body = RLHF__BUF_INIT;
     struct stream stream = {{.write = stream_write}, &body};
-    RLHF__PASS(rlhf_ostream, &stream.api, i->plugin->abi_minor);
+    struct rlhf__tails tails = {.n = 0};
+    RLHF__LEND(rlhf_ostream, &stream.api, i->plugin->abi_minor, &tails);
     struct rlhf__call call = rlhf__call_begin(i, "save()");
-    rlhf_status st = rlhf__call_end(&call, d->save(i->self, &stream.api), err);
+    rlhf_status st = rlhf__call_wrote(&call, &tails, d->save(i->self, &stream.api), err);
     if (st != RLHF_OK) {
         rlhf__buf_finish(&body);
         return st;
@@ -111,9 +112,10 @@ rlhf_status rlhf__instance_load(const struct rlhf__instance *i, const void *byte
                           rlhf__plugin_name(i->plugin), why);
     const uint8_t *at = body;
     struct saved saved = {{.read = saved_read, .left = saved_left}, &at, body + body_len};
-    RLHF__PASS(rlhf_istream, &saved.api, i->plugin->abi_minor);
+    struct rlhf__tails tails = {.n = 0};
+    RLHF__LEND(rlhf_istream, &saved.api, i->plugin->abi_minor, &tails);
     struct rlhf__call call = rlhf__call_begin(i, "load()");
-    RLHF_TRY(rlhf__call_end(&call, d->load(i->self, &saved.api, version), err));
+    RLHF_TRY(rlhf__call_wrote(&call, &tails, d->load(i->self, &saved.api, version), err));
     if (at != saved.end)
         return rlhf__fail(err, RLHF_E_INVALID, "%s read only %zu of the %zu bytes of its state",
                           rlhf__plugin_name(i->plugin), (size_t)(at - body), body_len);

@@ -118,10 +118,10 @@ static void take_metrics(const struct played *p, struct rlhf__wire *in) {
         const rlhf_str text = rlhf__wire_get_text(in);
         const double value = rlhf__wire_get_f64(in), weight = rlhf__wire_get_f64(in);
         const int32_t combine = (int32_t)rlhf__wire_get_u32(in);
-        if (in->bad || at >= p->n || text.len >= sizeof name) continue;
+        if (in->bad || text.len >= sizeof name) continue;
         memcpy(name, text.ptr, (size_t)text.len);
         name[text.len] = 0;
-        p->out->metric(p->out, p->entry[at], name, value, weight, combine);
+        p->out->metric(p->out, at < p->n ? p->entry[at] : p->in->n, name, value, weight, combine);
     }
 }
 

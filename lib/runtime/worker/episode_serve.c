@@ -16,17 +16,17 @@ struct played {
     size_t n_calls, cap_calls;
     struct rlhf__buf said, metrics;
     uint32_t n_said, n_metrics;
+    rlhf_status refused; // of the last call of say() that was refused
 };
 
 static rlhf_status say(const rlhf_episode_out *out, uint32_t i, const rlhf_message *message) {
     struct played *a = (struct played *)(uintptr_t)out;
     rlhf_message m;
-    char where[96], why[160];
-    if (rlhf__on_call_where(&a->table->on_call, where, sizeof where)) {
-        snprintf(why, sizeof why, "say() was called %s", where);
-        return a->table->api.fail(&a->table->api, RLHF_E_INVALID, why);
-    }
-    RLHF_TRY(rlhf_copy_in(&m, sizeof m, message, RLHF_SIZE_TO(rlhf_message, text)));
+    char where[96], why[192];
+    const int away = rlhf__on_call_where(&a->table->on_call, where, sizeof where) != NULL;
+    if (away) snprintf(why, sizeof why, "say() was called %s", where);
+    if (away || rlhf__message_read(&m, message, why, sizeof why) < 0)
+        return a->refused = a->table->api.fail(&a->table->api, RLHF_E_INVALID, why);
     a->n_said++;
     rlhf__wire_u32(&a->said, i); // the host checks the entry and the role
     rlhf__wire_u32(&a->said, (uint32_t)m.role);
@@ -154,13 +154,13 @@ static rlhf_status call(const struct rlhf__places *p, uint32_t function, struct 
     x->out.say = say;
     x->out.metric = metric;
     if (!fn[function]) return RLHF_OK;
-    RLHF__PASS(rlhf_episode_in, &x->in, p->abi_minor);
-    RLHF__PASS(rlhf_episode_out, &x->out, p->abi_minor);
     struct rlhf__tails tails = {.n = 0};
-    rlhf__episode_arrays_mark(x, &tails);
-    const rlhf_status st = fn[function](p->self, &x->in, &x->out);
-    const char *array = rlhf__tails_end(&tails);
-    return array ? rlhf__fail(why, RLHF_E_INTERNAL, RLHF__WROTE_PAST, array) : st;
+    rlhf__episode_arrays_mark(x, &tails, p->abi_minor);
+    rlhf_status st = fn[function](p->self, &x->in, &x->out);
+    if (st == RLHF_OK) st = a->refused;
+    char text[192];
+    const char *fault = rlhf__tails_end(&tails, text, sizeof text);
+    return fault ? rlhf__fail(why, RLHF_E_INTERNAL, "%s", fault) : st;
 }
 
 rlhf_status rlhf__places_play(struct rlhf__places *p, struct rlhf__wire *in, struct rlhf__buf *out,

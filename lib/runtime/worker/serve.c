@@ -54,6 +54,13 @@ static void not_now(struct serving *s) {
     answer(s, RLHF_E_INTERNAL, "the worker got a request that it cannot serve now");
 }
 
+// Check what was lent to the plugin in a call that returned `st`.
+static rlhf_status kept(const struct serving *s, struct rlhf__tails *tails, rlhf_status st) {
+    const rlhf_host *host = &s->table.api;
+    char why[192];
+    return rlhf__tails_end(tails, why, sizeof why) ? host->fail(host, RLHF_E_INTERNAL, why) : st;
+}
+
 // ---- the plugin ----
 
 // Report the confinement that is in force. This must happen before the file is opened, because
@@ -155,12 +162,13 @@ static void ask_check_row(struct serving *s, struct rlhf__wire *in) {
     rlhf_status (*const check)(void *, const rlhf_row_in *) =
         is_environment(s) ? s->plugin->ops.environment.check_row : s->plugin->ops.reward.check_row;
     rlhf_row_in row = {0};
-    RLHF__PASS(rlhf_row_in, &row, s->plugin->abi_minor);
+    struct rlhf__tails tails = {.n = 0};
     row.held_out = (int32_t)rlhf__wire_get_u32(in);
     row.index = (int64_t)rlhf__wire_get_u64(in);
     row.meta = rlhf__wire_get_text(in);
     row.prompt = rlhf__wire_get_text(in);
-    answer(s, check && !in->bad ? check(s->self, &row) : RLHF_OK, "");
+    RLHF__LEND(rlhf_row_in, &row, s->plugin->abi_minor, &tails);
+    answer(s, check && !in->bad ? kept(s, &tails, check(s->self, &row)) : RLHF_OK, "");
 }
 
 // ---- episodes ----
@@ -203,9 +211,11 @@ static rlhf_status stream_write(const rlhf_ostream *api, const void *bytes, uint
 
 static rlhf_status save(struct serving *s) {
     struct stream stream = {{.write = stream_write}, &s->state};
-    RLHF__PASS(rlhf_ostream, &stream.api, s->plugin->abi_minor);
+    struct rlhf__tails tails = {.n = 0};
+    RLHF__LEND(rlhf_ostream, &stream.api, s->plugin->abi_minor, &tails);
     rlhf__buf_clear(&s->state);
-    return s->plugin->desc.save(s->self, &stream.api);
+    const rlhf_status st = s->plugin->desc.save(s->self, &stream.api);
+    return kept(s, &tails, st);
 }
 
 static void ask_save(struct serving *s) {
@@ -238,8 +248,9 @@ static void ask_load(struct serving *s, struct rlhf__wire *in) {
     const rlhf_str bytes = rlhf__wire_get_text(in);
     const char *at = bytes.ptr;
     struct source source = {{.read = source_read, .left = source_left}, &at, at + bytes.len};
-    RLHF__PASS(rlhf_istream, &source.api, s->plugin->abi_minor);
-    const rlhf_status st = s->plugin->desc.load(s->self, &source.api, version);
+    struct rlhf__tails tails = {.n = 0};
+    RLHF__LEND(rlhf_istream, &source.api, s->plugin->abi_minor, &tails);
+    const rlhf_status st = kept(s, &tails, s->plugin->desc.load(s->self, &source.api, version));
     answer(s, st, "");
     rlhf__wire_u64(&s->out, (uint64_t)(at - bytes.ptr));
 }
@@ -259,9 +270,10 @@ static rlhf_status score(struct serving *s, uint64_t bytes, struct rlhf__error *
     if (rlhf__fence_output(&s->fence, in.n, total, has_token, &out) != 0)
         st = rlhf__fail(err, RLHF_E_NOMEM, "out of memory for the results of %u rows", in.n);
     if (st == RLHF_OK) {
-        RLHF__PASS(rlhf_reward_in, &in, s->plugin->abi_minor);
-        RLHF__PASS(rlhf_reward_out, &out, s->plugin->abi_minor);
-        st = s->plugin->ops.reward.score(s->self, &in, &out);
+        struct rlhf__tails tails = {.n = 0};
+        RLHF__LEND(rlhf_reward_in, &in, s->plugin->abi_minor, &tails);
+        RLHF__LEND(rlhf_reward_out, &out, s->plugin->abi_minor, &tails);
+        st = kept(s, &tails, s->plugin->ops.reward.score(s->self, &in, &out));
         const unsigned before = rlhf__fence_before(&s->fence);
         if (before)
             st = rlhf__fail(err, RLHF_E_INTERNAL, "it wrote before the start of %s",

@@ -294,7 +294,8 @@ typedef struct rlhf_loss_in {
     const uint8_t *left_out;
 
     // ---- numbers ----
-    const rlhf_head_arrays *heads; // outputs of the training forward pass
+    // Outputs of the training forward pass, which are only to be read.
+    const rlhf_head_arrays *heads;
     // [total] as in rlhf_rollout; an array that is NULL there is NULL here too. For rows of a file,
     // logp_sampled is NULL here (in rlhf_rollout, it is zeros), and logp_old, advantage and returns
     // are zeros unless the plan has RLHF_PLAN_RECOMPUTE_LOGP.

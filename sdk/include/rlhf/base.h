@@ -28,10 +28,15 @@
 //   The host passes a struct: its `size` is at most the struct's size in the minor version that the
 //   plugin was built with (rlhf_bundle.abi_minor). So a plugin that reads it with rlhf_copy_in, or
 //   in place, works on every later host.
-//   The plugin fills a struct of the host (a plan, a loss): it leaves `size` as it is, and writes
-//   no byte at or after `size`, for example with rlhf_copy_out. Zeroed bytes follow the struct.
-//   The host rejects a plugin that has set one of them, or changed `size`, or changed a pointer
-//   that the host had set. [R:room]
+//   The plugin fills a struct of the host (a plan, a loss), which it gets as a pointer that is not
+//   const: it leaves `size` as it is, and writes no byte at or after `size`, for example with
+//   rlhf_copy_out. Zeroed bytes follow the struct. The host rejects a plugin that has set one of
+//   them, or changed `size`, or changed a pointer that the host had set. [R:room]
+//   The plugin gets a struct of the host as a pointer to const: the struct stays as it is, and only
+//   arrays that it points to may be for results (rlhf_reward_out). No zeroed bytes follow it. In
+//   plan(), advantages(), loss(), minibatch_end(), phase_end(), choose_prompts(), score(),
+//   check_row(), reset(), step(), poll(), finish(), save() and load(), the host restores the struct
+//   and rejects a plugin that has changed it. [R:room]
 //   The plugin makes a struct that the host fills (rlhf_language_info), or of which the host sets a
 //   member (rlhf_encode_out): the plugin sets `size` and zeros what it does not set, and the host
 //   writes at most `size` bytes.

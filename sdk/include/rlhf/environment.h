@@ -68,7 +68,8 @@ typedef struct rlhf_episode_in {
     uint32_t wait_ms, reserved;
     int64_t phase; // the first is 0
     // [n] the states of the episodes: rlhf_environment_ops.state_size bytes each, 16-byte aligned,
-    // zero before the first call. They do not move until close(). [R:episode-state]
+    // zero before the first call. They do not move until close(). If state_size is 0, these
+    // pointers have no meaning. [R:episode-state]
     void *const *state;
     const uint64_t *episode; // [n] number of the row within the run
     // [n] a seed for rlhf_rng (rng.h). The rows of a group have the same seed, so they begin with
@@ -98,21 +99,26 @@ typedef struct rlhf_episode_out rlhf_episode_out;
 struct rlhf_episode_out {
     uint32_t size, reserved;
     // All arrays are [n], zeroed by the host. [R:episode-outside]
-    float *reward;    // for this turn, at its last token. NaN or Inf: see rewards.nan_policy
-    uint8_t *end;     // RLHF_EPISODE_OPEN, RLHF_EPISODE_DONE or RLHF_EPISODE_TRUNCATED
-    uint8_t *verdict; // enum rlhf_verdict, when an episode ends; as in rlhf_reward_out
-    uint8_t *failed;  // 1: could not answer this episode, so all else about it is ignored
+    float *reward; // for this turn, at its last token. NaN or Inf: see rewards.nan_policy
+    // RLHF_EPISODE_OPEN, RLHF_EPISODE_DONE or RLHF_EPISODE_TRUNCATED; not for reset() and finish()
+    uint8_t *end;
+    // enum rlhf_verdict, as in rlhf_reward_out: only when `end` is not RLHF_EPISODE_OPEN, and in
+    // finish()
+    uint8_t *verdict;
+    uint8_t *failed; // 1: could not answer this episode, so all else about it is ignored
     // 1: the answer comes later, from poll(). Nothing else may be written or said about the
     // episode. Not allowed if poll is NULL. [R:episode-later]
     uint8_t *later;
-    // Add a message for episode i; the struct and its text are copied. An episode that stays open
-    // needs at least one message. Messages of a step that ends the episode appear in samples, but
-    // no policy reads them. A USER message from reset() is appended to the prompt's last message if
-    // that is a user's. [call] [R:episode]
+    // Add a message for episode i, below n; the struct and its text are copied. If the host refuses
+    // a message, the call fails, also if the environment ignores the status. An episode that stays
+    // open needs at least one message. Messages of a step that ends the episode appear in samples,
+    // but no policy reads them. A USER message from reset() is appended to the prompt's last
+    // message if that is a user's. [call] [R:episode]
     rlhf_status (*say)(const rlhf_episode_out *, uint32_t i, const rlhf_message *);
-    // Report a number about episode i: the metric environment/<name>, with the arguments of
-    // rlhf_host.metric. If an episode reports a name several times, the last report counts, and a
-    // failed episode reports nothing. So the metrics do not depend on the order of answers. [call]
+    // Report a number about episode i, below n: the metric environment/<name>, with the arguments
+    // of rlhf_host.metric. If an episode reports a name several times, the last report counts, and
+    // a failed episode reports nothing. So the metrics do not depend on the order of answers.
+    // [call]
     void (*metric)(const rlhf_episode_out *, uint32_t i, const char *name, double value,
                    double weight, int32_t combine);
 };
