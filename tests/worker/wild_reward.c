@@ -202,6 +202,7 @@ static void report_on_thread(struct self *s) {
 }
 
 static rlhf_status misbehave(struct self *s, const rlhf_reward_in *in, const rlhf_reward_out *out) {
+    static float other[1024];
     volatile uintptr_t nowhere = 0;
     char text[64];
     switch (s->config->how) {
@@ -286,7 +287,7 @@ static rlhf_status misbehave(struct self *s, const rlhf_reward_in *in, const rlh
         ((rlhf_reward_in *)(uintptr_t)in)->n--;
         break;
     case CHANGE_SEQ:
-        ((rlhf_reward_out *)(uintptr_t)out)->seq = NULL;
+        ((rlhf_reward_out *)(uintptr_t)out)->seq = other;
         break;
     case CHANGE_RESERVED:
         ((rlhf_reward_out *)(uintptr_t)out)->reserved = 1;
