@@ -38,7 +38,7 @@ static rlhf_status pairs_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out 
 }
 
 struct rlhf__objective rlhf__pair_objective(struct rlhf__pair_loss *p) {
-    return (struct rlhf__objective){.loss = pairs_loss, .self = p};
+    return (struct rlhf__objective){.loss = pairs_loss, .self = p, .name = ""};
 }
 
 // ---- set-up ----

@@ -102,7 +102,7 @@ static rlhf_status algo_stepped(void *self, const rlhf_step_info *info, int32_t 
 }
 
 struct rlhf__objective rlhf__algo_objective(struct rlhf__instance *algo) {
-    return (struct rlhf__objective){algo_loss, algo_stepped, algo};
+    return (struct rlhf__objective){algo_loss, algo_stepped, algo, rlhf__plugin_name(algo->plugin)};
 }
 
 rlhf_status rlhf__algo_phase_end(const struct rlhf__instance *algo, const rlhf_phase_info *info,

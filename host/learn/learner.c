@@ -14,21 +14,68 @@ uint32_t rlhf__row_use_count(const struct rlhf__rows *e, int use) {
     return n;
 }
 
+enum { TOKEN_HEADS = 4 };
+static const char *const head_names[TOKEN_HEADS] = {"d_heads->logp", "d_heads->entropy",
+                                                    "d_heads->kl", "d_heads->value"};
+
+static void token_heads(const rlhf_head_arrays *d, float *head[TOKEN_HEADS]) {
+    head[0] = d->logp;
+    head[1] = d->entropy;
+    head[2] = d->kl;
+    head[3] = d->value;
+}
+
 rlhf_status rlhf__row_use_check(const rlhf_head_arrays *d, const struct rlhf__rows *e,
-                                uint32_t from, uint32_t to, struct rlhf__error *err) {
-    const float *const heads[] = {d->logp, d->entropy, d->kl, d->value};
+                                uint32_t from, uint32_t to, const char *who,
+                                struct rlhf__error *err) {
+    float *head[TOKEN_HEADS];
     const int32_t base = e->offset[from];
+    token_heads(d, head);
     for (uint32_t i = from; i < to; i++) {
         if (e->use[i] != RLHF_USE_NO_GRADIENT) continue;
-        for (size_t k = 0; k < sizeof heads / sizeof *heads; k++)
-            for (int32_t t = e->offset[i] - base; heads[k] && t < e->offset[i + 1] - base; t++)
-                if (!(heads[k][t] == 0))
+        const int32_t first = e->offset[i] - base;
+        for (size_t k = 0; k < TOKEN_HEADS; k++)
+            for (int32_t t = first; head[k] && t < e->offset[i + 1] - base; t++)
+                if (!(head[k][t] == 0))
                     return rlhf__fail(err, RLHF_E_INTERNAL,
-                                      "loss() gives the derivative %g to a row that advantages() "
-                                      "called RLHF_USE_NO_GRADIENT",
-                                      (double)heads[k][t]);
+                                      "algorithm %s, loss(): %s of row %u, token %d, is %g; it "
+                                      "must be 0, because advantages() called the row "
+                                      "RLHF_USE_NO_GRADIENT",
+                                      who, head_names[k], e->row[i], t - first, (double)head[k][t]);
     }
     return RLHF_OK;
+}
+
+void rlhf__prompts_clear(const rlhf_loss_in *in, const rlhf_head_arrays *d) {
+    float *head[TOKEN_HEADS];
+    token_heads(d, head);
+    for (size_t k = 0; k < TOKEN_HEADS; k++)
+        for (uint32_t i = 0; head[k] && i < in->n; i++)
+            memset(head[k] + in->offset[i], 0, (size_t)in->prompt_len[i] * sizeof(float));
+}
+
+static void set_odd(struct rlhf__odd_loss *odd, const char *array, uint32_t row, size_t at,
+                    double value) {
+    if (!odd->array) *odd = (struct rlhf__odd_loss){array, row, (uint32_t)at, value};
+}
+
+void rlhf__odd_loss_find(const rlhf_loss_in *in, const rlhf_loss_out *out,
+                         struct rlhf__odd_loss *odd) {
+    float *head[TOKEN_HEADS];
+    const float *score = out->d_heads->score;
+    token_heads(out->d_heads, head);
+    for (uint32_t i = 0; i < in->n && !odd->array; i++) {
+        for (size_t k = 0; k < TOKEN_HEADS; k++)
+            for (int32_t t = in->offset[i]; head[k] && t < in->offset[i + 1]; t++)
+                if (!isfinite(head[k][t]))
+                    set_odd(odd, head_names[k], in->row[i], (size_t)(t - in->offset[i]),
+                            (double)head[k][t]);
+        for (size_t k = 0; score && k < in->n_labels; k++)
+            if (!isfinite(score[i * (size_t)in->n_labels + k]))
+                set_odd(odd, "d_heads->score", in->row[i], k,
+                        (double)score[i * (size_t)in->n_labels + k]);
+    }
+    if (!isfinite(out->loss)) set_odd(odd, "loss", 0, 0, out->loss);
 }
 
 double rlhf__row_tally_saved(const struct rlhf__row_tally *b) {
@@ -119,6 +166,7 @@ void rlhf__learner_begin(struct rlhf__learner *l) {
     l->flops = l->difference_sum = l->difference_max = 0;
     l->tally = (struct rlhf__row_tally){0};
     l->odd = (struct rlhf__odd_rows){0};
+    l->odd_loss = (struct rlhf__odd_loss){0};
 }
 
 void rlhf__learner_expect(struct rlhf__learner *l, uint32_t minibatches, int64_t rows,

@@ -41,13 +41,30 @@ struct rlhf__odd_rows {
     int32_t is_return;
 };
 
+// The first number of loss() in a phase that is not finite.
+struct rlhf__odd_loss {
+    const char *array; // "d_heads->logp"; "loss": the loss itself; NULL: every number was finite
+    uint32_t row;      // of the batch (rlhf_loss_in.row)
+    uint32_t at;       // token of the row, or label for the score head
+    double value;
+};
+
 // Returns the number of rows of e with this use. [any]
 uint32_t rlhf__row_use_count(const struct rlhf__rows *e, int use);
 
 // Check the derivatives d of rows [from, to) of e: those of rows that the algorithm marked
-// RLHF_USE_NO_GRADIENT must be 0; otherwise returns RLHF_E_INTERNAL. d begins at row `from`. [any]
+// RLHF_USE_NO_GRADIENT must be 0; otherwise returns RLHF_E_INTERNAL. d begins at row `from`. `who`
+// names the algorithm in the message. [any]
 rlhf_status rlhf__row_use_check(const rlhf_head_arrays *d, const struct rlhf__rows *e,
-                                uint32_t from, uint32_t to, struct rlhf__error *err);
+                                uint32_t from, uint32_t to, const char *who,
+                                struct rlhf__error *err);
+
+// Set the derivatives on prompt tokens to 0, because loss() may leave anything there. [any]
+void rlhf__prompts_clear(const rlhf_loss_in *, const rlhf_head_arrays *d);
+
+// Find the first number of a result of loss() that is not finite. If there is one and *odd has none
+// yet, describes it in *odd. [any]
+void rlhf__odd_loss_find(const rlhf_loss_in *, const rlhf_loss_out *, struct rlhf__odd_loss *odd);
 
 // Returns an estimate of the seconds that marked rows saved. A row without a gradient saves its
 // backward pass; an excluded row saves both passes. A backward pass is assumed to take as long as
@@ -85,6 +102,7 @@ struct rlhf__objective {
     rlhf_status (*stepped)(void *self, const rlhf_step_info *info, int32_t *stop,
                            struct rlhf__error *err);
     void *self;
+    const char *name; // of the algorithm, in messages; "" for the host's own
 };
 
 struct rlhf__learner {
@@ -149,6 +167,7 @@ struct rlhf__learner {
     double flops;   // FLOPs of GEMMs in all passes; without attention scores
     struct rlhf__row_tally tally;
     struct rlhf__odd_rows odd; // set by the caller
+    struct rlhf__odd_loss odd_loss;
 };
 
 // The position of a minibatch in its phase, and its running totals.

@@ -208,8 +208,10 @@ rlhf_status rlhf__microbatch(struct rlhf__learner *l, const struct rlhf__rows *e
     in.heads = &heads;
     measure_fall(l, e, from, &in);
     st = rlhf__view_loss(&l->objective, e, from, to, &in, &out, err);
-    if (st == RLHF_OK) st = rlhf__row_use_check(&d_heads, e, from, to, err);
     if (st != RLHF_OK) return st;
+    rlhf__prompts_clear(&in, &d_heads);
+    RLHF_TRY(rlhf__row_use_check(&d_heads, e, from, to, l->objective.name, err));
+    rlhf__odd_loss_find(&in, &out, &l->odd_loss);
     p->loss += out.loss;
     if (p->train) l->asked |= any_derivative(l);
     count_flops(l, &f);

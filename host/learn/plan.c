@@ -167,6 +167,11 @@ static rlhf_status check_named(const char *plugin, const rlhf_plan *p, struct rl
     if (p->n_named > RLHF_NAMED_MAX || (p->n_named && !p->named))
         return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s plans %u named models%s; at most %d", plugin,
                           p->n_named, p->named ? "" : " without their names", RLHF_NAMED_MAX);
+    if (!p->n_named && p->named)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "%s plans `named` with n_named 0; set n_named to the number of names, or "
+                          "`named` to NULL",
+                          plugin);
     for (uint32_t i = 0; i < p->n_named; i++) {
         RLHF_TRY(check_name(plugin, p->named[i], err));
         if (rlhf__plan_named(p, p->named[i]) != (int32_t)i)

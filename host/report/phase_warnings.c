@@ -48,6 +48,26 @@ static void say_odd_row(const struct rlhf__phase *p) {
         isnan(odd->value) ? (double)NAN : (double)odd->value);
 }
 
+// Name the first number of loss() that is not finite. The gradients of finite derivatives may
+// overflow, too; then there is none.
+static void say_odd_loss(const struct rlhf__phase *p) {
+    const struct rlhf__odd_loss *odd = &p->learner->odd_loss;
+    const char *who = rlhf__plugin_name(p->cast->algo->plugin);
+    const double value = isnan(odd->value) ? (double)NAN : odd->value;
+    if (!odd->array) return;
+    if (strcmp(odd->array, "loss") == 0)
+        rlhf__report_warn(p->report, p->count->phase + 1, "odd_loss",
+                          "algorithm %s, loss(): it gave the loss %g; it must be finite", who,
+                          value);
+    else
+        rlhf__report_warn(p->report, p->count->phase + 1, "odd_loss",
+                          "algorithm %s, loss(): %s of row %u, %s %u, is %g; all derivatives must "
+                          "be finite",
+                          who, odd->array, odd->row,
+                          strcmp(odd->array, "d_heads->score") == 0 ? "label" : "token", odd->at,
+                          value);
+}
+
 // ---- the rewards' metrics ----
 
 struct said {
@@ -120,6 +140,7 @@ static void warn_messages(const struct rlhf__phase *p) {
 void rlhf__phase_details(const struct rlhf__phase *p, const char *finding) {
     if (strcmp(finding, "cut_off") == 0) say_turn_end(p);
     if (strcmp(finding, "not_finite_rows") == 0) say_odd_row(p);
+    if (strcmp(finding, "skipped_steps") == 0) say_odd_loss(p);
     const int constant = strcmp(finding, "constant_reward") == 0;
     if (!constant && strcmp(finding, "flat_groups") != 0) return;
     warn_reward_values(p);

@@ -29,15 +29,6 @@ struct rlhf__sinks {
     struct rlhf__phase_reader *reader; // NULL before begin()
 };
 
-// A sink may only observe the run, so metrics that it reports are dropped.
-static void drop_metric(void *ctx, const char *name, double value, double weight, int32_t combine) {
-    (void)ctx;
-    (void)name;
-    (void)value;
-    (void)weight;
-    (void)combine;
-}
-
 static rlhf_status open_one(const struct rlhf__config *c, size_t i,
                             const struct rlhf__plugin *plugin, struct rlhf__services *services,
                             struct sink *out, struct rlhf__error *err) {
@@ -47,10 +38,8 @@ static rlhf_status open_one(const struct rlhf__config *c, size_t i,
     else
         snprintf(out->section, sizeof out->section, "sink.%zu", i);
     const struct rlhf__origin from = {"the config", out->section, NULL, 0, 0};
-    RLHF_TRY(rlhf__instance_open(plugin, services, out->section,
-                                 out->own ? NULL : c->sink[i].options, &from, &out->instance, err));
-    rlhf__instance_metrics_to(out->instance, drop_metric, NULL);
-    return RLHF_OK;
+    return rlhf__instance_open(plugin, services, out->section, out->own ? NULL : c->sink[i].options,
+                               &from, &out->instance, err);
 }
 
 rlhf_status rlhf__sinks_open(const struct rlhf__config *c, const struct rlhf__plugin *const *plugin,

@@ -37,12 +37,12 @@ static const float *not_finite(const float *x, int32_t from, int32_t to) {
     return from < to ? &x[from] : NULL;
 }
 
-// Record the rows that have an advantage or a return that is not finite, with the other rows of
-// their groups. Returns the number of rows that are used and not recorded.
+// Record the rows whose response has an advantage or a return that is not finite, with the other
+// rows of their groups. Returns the number of rows that are used and not recorded.
 static uint32_t find_odd(const struct rlhf__rows *e, uint8_t *odd, struct rlhf__odd_rows *count) {
     uint32_t left = 0;
     for (uint32_t i = 0; i < e->n; i++) {
-        const int32_t from = e->offset[i], to = e->offset[i + 1];
+        const int32_t from = e->offset[i] + e->prompt_len[i], to = e->offset[i + 1];
         const float *x = not_finite(e->token[RLHF__ADVANTAGE], from, to);
         const int is_return = !x;
         if (!x) x = not_finite(e->token[RLHF__RETURNS], from, to);

@@ -66,6 +66,9 @@ static rlhf_status create(const rlhf_host *host, const void *config, void **self
 #ifdef BREAK_OVERRUN
     ((char *)r->sums)[100] = 1;
 #endif
+#ifdef BREAK_METRIC_PHASE
+    rlhf_metric_last(host, "words", 1);
+#endif
     *self = r;
     return RLHF_OK;
 }
@@ -133,6 +136,8 @@ static void misbehave(struct reward *r, const rlhf_reward_in *in, const rlhf_rew
     rlhf_metric_last(r->host, "mean", 1);
 #elif defined BREAK_METRIC_TEXT
     rlhf_metric_last(r->host, "my words", 1);
+#elif defined BREAK_METRIC_PATH
+    rlhf_metric_last(r->host, "words/../mean", 1);
 #elif defined BREAK_METRIC_WEIGHT
     r->host->metric(r->host, "words", 1, -1, RLHF_COMBINE_MEAN);
 #elif defined BREAK_METRIC_COMBINE

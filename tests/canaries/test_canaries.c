@@ -82,6 +82,8 @@ static void each_reward_is_caught(void **state) {
                {"memory", "out-of-memory"},
                {"metric", "metric-name"},
                {"metric_text", "metric-text"},
+               {"metric_phase", "metric-phase"},
+               {"metric_path", "metric-text"},
                {"metric_weight", "metric-weight"},
                {"metric_combine", "metric-combine"},
                {"extension", "extension"},

@@ -36,18 +36,50 @@ enum how {
     CHANGE_STEP,
     CHANGE_RUN,
     BETA,
-    NAMED
+    NAMED,
+    NO_NAMES,
+    EARLY,
+    PROMPT_ADVANTAGE,
+    PROMPT_SLOPE,
+    NAN_SLOPE,
+    NAN_LOSS
 };
-static const char *const ways[] = {"nothing",        "nan_advantage",   "infinite_return",
-                                   "all_nan",        "past_advantage",  "past_returns",
-                                   "past_use",       "past_carry",      "past_logp",
-                                   "reduce",         "reduce_thread",   "name",
-                                   "thread",         "crash",           "use",
-                                   "reserved",       "other_advantage", "other_carry",
-                                   "other_tokens",   "other_slopes",    "stop",
-                                   "change_in",      "change_heads",    "change_slopes",
-                                   "change_rollout", "change_step",     "change_run",
-                                   "beta",           "named",           NULL};
+static const char *const ways[] = {"nothing",
+                                   "nan_advantage",
+                                   "infinite_return",
+                                   "all_nan",
+                                   "past_advantage",
+                                   "past_returns",
+                                   "past_use",
+                                   "past_carry",
+                                   "past_logp",
+                                   "reduce",
+                                   "reduce_thread",
+                                   "name",
+                                   "thread",
+                                   "crash",
+                                   "use",
+                                   "reserved",
+                                   "other_advantage",
+                                   "other_carry",
+                                   "other_tokens",
+                                   "other_slopes",
+                                   "stop",
+                                   "change_in",
+                                   "change_heads",
+                                   "change_slopes",
+                                   "change_rollout",
+                                   "change_step",
+                                   "change_run",
+                                   "beta",
+                                   "named",
+                                   "no_names",
+                                   "early",
+                                   "prompt_advantage",
+                                   "prompt_slope",
+                                   "nan_slope",
+                                   "nan_loss",
+                                   NULL};
 
 struct config {
     int32_t how, reserved;
@@ -74,8 +106,9 @@ static rlhf_status plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
     out->group_size = 2;
     out->carry_rows = 1;
     if (s->config->how == BETA) out->divergence_beta = 0.5;
-    out->named = named;
+    if (s->config->how == NAMED || s->config->how == NO_NAMES) out->named = named;
     out->n_named = s->config->how == NAMED;
+    if (s->config->how == EARLY) rlhf_metric_last(s->host, "from_plan", 1);
     return RLHF_OK;
 }
 
@@ -106,6 +139,7 @@ static rlhf_status advantages(void *self, const rlhf_rollout *r, rlhf_advantages
             advantage[t] = how == ALL_NAN ? NAN : r->score[i];
     if (how == NAN_ADVANTAGE) advantage[r->offset[3] - 1] = NAN; // row 2
     if (how == INFINITE_RETURN) returns[r->offset[3] - 1] = -INFINITY;
+    if (how == PROMPT_ADVANTAGE) advantage[r->offset[2]] = returns[r->offset[3]] = NAN;
     if (how == PAST_ADVANTAGE) advantage[r->total] = 1;
     if (how == PAST_RETURNS) returns[r->total] = 1;
     if (how == PAST_USE) out->use[r->n] = RLHF_USE_EXCLUDED;
@@ -126,11 +160,16 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
     const struct self *s = self;
     const int32_t how = in->phase == 1 ? s->config->how : NOTHING;
     float *d = out->d_heads->logp;
-    for (uint32_t t = 0; t < in->total; t++) {
-        if (in->advantage[t] == 0) continue;
-        d[t] = -in->advantage[t] / (float)in->batch_tokens;
-        out->loss += (double)d[t] * (double)in->heads->logp[t];
-    }
+    for (uint32_t i = 0; i < in->n; i++)
+        for (int32_t t = in->offset[i] + in->prompt_len[i]; t < in->offset[i + 1]; t++) {
+            if (in->advantage[t] == 0) continue;
+            d[t] = -in->advantage[t] / (float)in->batch_tokens;
+            out->loss += (double)d[t] * (double)in->heads->logp[t];
+        }
+    for (uint32_t i = 0; how == PROMPT_SLOPE && i < in->n; i++)
+        d[in->offset[i]] = i % 2 ? NAN : 7;
+    if (how == NAN_SLOPE) d[in->offset[1] - 1] = NAN;
+    if (how == NAN_LOSS) out->loss = NAN;
     if (how == PAST_LOGP) d[in->total] = 1;
     double sum = 1;
     if (how == REDUCE) s->host->reduce(s->host, &sum, 1); // ignores the status

@@ -64,7 +64,8 @@ static void groups_stay_together(void **state) {
                                     "--set algo.still=true --set algo.taints=true "
                                     "--set run.dir=x"),
                      1);
-    e2e_says(t, "to a row that advantages() called RLHF_USE_NO_GRADIENT");
+    e2e_says(t, "algorithm carrying_algo.so, loss(): d_heads->logp of row ");
+    e2e_says(t, "because advantages() called the row RLHF_USE_NO_GRADIENT");
 }
 
 #define TWO RUN "--reward period_count.so:weight=0.25 --set algo.each=true "

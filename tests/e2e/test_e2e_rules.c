@@ -54,7 +54,8 @@ static void a_broken_rule_ends_the_run(void **state) {
     } plans[] = {{"beta", "careless_algo.so plans divergence_beta 0.5 without RLHF_DIVERGENCE_JS, "
                           "which alone uses it; it must be 0"},
                  {"named", "careless_algo.so plans a model named \"host_draft\"; names that begin "
-                           "with \"host_\" are for models of later hosts"}};
+                           "with \"host_\" are for models of later hosts"},
+                 {"no_names", "careless_algo.so plans `named` with n_named 0"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[256];
         assert_int_equal(run(t, cases[i].how), 1);
@@ -83,12 +84,35 @@ static void a_wrong_report_is_left_out(void **state) {
     assert_int_equal(run(t, "name"), 0);
     e2e_says(t,
              "careless_algo, advantages(): the metric \"my metric\\n\" is left out: its name may "
-             "contain only letters");
+             "contain only letters from a to z and A to Z");
     assert_int_not_equal(e2e_shell(t, "grep -q 'my metric' r/metrics.jsonl"), 0);
     assert_int_equal(run(t, "thread"), 0);
     e2e_says(t, "careless_algo: the metric \"from_a_thread\" is left out: it was reported from "
                 "another thread than the one that called advantages()");
     assert_int_not_equal(e2e_shell(t, "grep -q from_a_thread r/metrics.jsonl"), 0);
+    assert_int_equal(run(t, "early"), 0);
+    e2e_says(t, "careless_algo, plan(): the metric \"from_plan\" is left out: it was not reported "
+                "in a function of a phase");
+}
+
+static void numbers_on_prompts_are_ignored(void **state) {
+    struct e2e *t = *state;
+    static const char *const ways[] = {"prompt_advantage", "prompt_slope"};
+    assert_int_equal(run(t, "nothing"), 0);
+    e2e_shell(t, "rm -rf usual; mv r usual");
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(run(t, ways[i]), 0);
+        e2e_same_tree(t, "r/checkpoints/latest/policy/", "usual/checkpoints/latest/policy/");
+    }
+}
+
+static void a_number_of_loss_that_is_not_finite_is_named(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(run(t, "nan_slope"), 0);
+    e2e_says(t, "algorithm careless_algo.so, loss(): d_heads->logp of row 0, token ");
+    e2e_says(t, ", is nan; all derivatives must be finite");
+    assert_int_equal(run(t, "nan_loss"), 0);
+    e2e_says(t, "algorithm careless_algo.so, loss(): it gave the loss nan; it must be finite");
 }
 
 // This algorithm reports no metrics. All metrics of the run are then the host's, and their names
@@ -187,6 +211,9 @@ static void a_reward_that_breaks_a_rule_is_named(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_broken_rule_ends_the_run, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(numbers_on_prompts_are_ignored, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_number_of_loss_that_is_not_finite_is_named, e2e_setup,
+                                        e2e_teardown),
         cmocka_unit_test_setup_teardown(metrics_of_the_host_are_taken, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_wrong_report_is_left_out, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_row_that_is_not_finite_is_left_out, e2e_setup,

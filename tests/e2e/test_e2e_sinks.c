@@ -289,6 +289,15 @@ static void a_failing_sink_loses_nothing(void **state) {
         json_decref(calls);
         e2e_same_tree(t, "r/checkpoints/latest/", "without/checkpoints/latest/");
     }
+    for (size_t i = 0; i < 2; i++) { // a worker, the host's process
+        assert_int_equal(e2e_run(t,
+                                 "%s" PPO "%s"
+                                 "--phases 3 --out more%d",
+                                 "", i ? SINK_WITH("fail=more") : APART("own=true,fail=more"),
+                                 (int)i),
+                         0);
+        e2e_says(t, "sink recording_sink.so, begin(): it returned 1, which is not a valid status");
+    }
     // A sink's options are checked before the run starts.
     assert_int_equal(e2e_run(t, PPO SINK_WITH("fail=create") "--out s"), 1);
     e2e_says(t, "sink recording_sink.so: no create today");

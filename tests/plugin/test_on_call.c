@@ -74,6 +74,52 @@ static void metrics_have_owners(void **state) {
     assert_int_equal(log_end(f, &log, "is left out: it is the host's own"), 9);
 }
 
+// create() and the like belong to no phase, so a metric from there would be lost.
+static void metrics_come_from_a_phase(void **state) {
+    struct fixture *f = *state;
+    struct rlhf__error err = {0};
+    struct rlhf__log log;
+    static const char *const outside[] = {"create()", "destroy()", "plan()", "check_row()",
+                                          "save()",   "load()",    "close()"};
+    static const char *const inside[] = {"score()", "loss()", "advantages()", "phase_end()"};
+    for (size_t i = 0; i < 7; i++) {
+        char want[128];
+        log_begin(f, &log);
+        check_ok(make(f, NULL, &err), &err);
+        struct rlhf__call call = rlhf__call_begin(f->instance, outside[i]);
+        f->metric[0] = '\0';
+        rlhf_metric_last(f->instance->host, "early", 1);
+        rlhf__call_end(&call, RLHF_OK, NULL);
+        assert_string_equal(f->metric, "");
+        snprintf(want, sizeof want, "sample, %s: the metric \"early\" is left out: it was not",
+                 outside[i]);
+        assert_int_equal(log_end(f, &log, want), 1);
+    }
+    for (size_t i = 0; i < 4; i++) {
+        struct rlhf__call call = rlhf__call_begin(f->instance, inside[i]);
+        f->metric[0] = '\0';
+        rlhf_metric_last(f->instance->host, "in_time", 1);
+        rlhf__call_end(&call, RLHF_OK, NULL);
+        assert_string_not_equal(f->metric, "");
+    }
+}
+
+// fail() always gives a negative status. Its message is dropped if the call succeeds.
+static void fail_is_negative(void **state) {
+    struct fixture *f = *state;
+    struct rlhf__error err = {0};
+    check_ok(make(f, NULL, &err), &err);
+    const rlhf_host *host = f->instance->host;
+    struct rlhf__call call = rlhf__call_begin(f->instance, "score()");
+    assert_int_equal((host->fail)(host, 3, "three"), RLHF_E_INTERNAL);
+    assert_int_equal((host->fail)(host, RLHF_OK, "none"), RLHF_E_INTERNAL);
+    assert_int_equal(rlhf__call_end(&call, RLHF_E_INTERNAL, &err), RLHF_E_INTERNAL);
+    assert_non_null(strstr(err.text, "none"));
+    call = rlhf__call_begin(f->instance, "score()");
+    (host->fail)(host, RLHF_E_IO, "an attempt");
+    assert_int_equal(rlhf__call_end(&call, RLHF_OK, &err), RLHF_OK);
+}
+
 // A later host may report further metrics, but only under names that no plugin can have taken.
 static void names_for_later_hosts_are_left_out(void **state) {
     struct fixture *f = *state;
@@ -141,7 +187,9 @@ static void a_metric_with_a_wrong_name_is_left_out(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};
     struct rlhf__log log;
-    static const char *const bad[] = {"", "my metric", "x\n", "caf\xc3\xa9", "a\"b", "a\\b"};
+    static const char *const bad[] = {"",     "my metric", "x\n",   "caf\xc3\xa9", "a\"b",
+                                      "a\\b", "/a",        "a/",    "a//b",        "/",
+                                      ".",    "..",        "a/./b", "../a"};
     char name[RLHF_METRIC_NAME_MAX + 2];
     memset(name, 'x', sizeof name);
     name[RLHF_METRIC_NAME_MAX + 1] = '\0';
@@ -224,7 +272,8 @@ static void reports_are_checked(void **state) {
         int32_t combine, kept;
     } cases[] = {{2, RLHF_COMBINE_MEAN, 1},       {0, RLHF_COMBINE_MEAN, 1},
                  {-1, RLHF_COMBINE_MEAN, 0},      {NAN, RLHF_COMBINE_SUM, 0},
-                 {INFINITY, RLHF_COMBINE_MAX, 0}, {1, 0, 0},
+                 {INFINITY, RLHF_COMBINE_MAX, 1}, {1, 0, 0},
+                 {-1, RLHF_COMBINE_MIN, 1},       {0, RLHF_COMBINE_LAST, 1},
                  {1, RLHF_COMBINE_MIN + 1, 0},    {1, RLHF_COMBINE_MIN, 1}};
     log_begin(f, &log);
     check_ok(make(f, NULL, &err), &err);
@@ -391,6 +440,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         T(metrics_have_owners),
         T(a_change_of_a_lent_struct_is_named),
+        T(metrics_come_from_a_phase),
+        T(fail_is_negative),
         T(names_for_later_hosts_are_left_out),
         T(log_levels_are_known),
         T(a_metric_can_be_sent_elsewhere),

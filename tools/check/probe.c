@@ -76,6 +76,7 @@ static void do_log(const rlhf_host *api, int32_t level, const char *msg) {
 
 static rlhf_status do_fail(const rlhf_host *api, rlhf_status code, const char *msg) {
     struct rlhf__probe_host *h = behind(api);
+    if (code >= 0) code = RLHF_E_INTERNAL;
     pthread_mutex_lock(&h->lock);
     h->said = msg && *msg;
     snprintf(h->words, sizeof h->words, "%s", msg ? msg : "");
@@ -193,6 +194,13 @@ int rlhf__probe_may_report(struct rlhf__probe *t, const char *name, double value
     const char *owner = owner_of(h);
     char full[RLHF__METRIC_NAME], shown[200];
     if (!in_call(h, "metric")) return 0;
+    const char *early = rlhf__metric_not_in(h->inside);
+    if (early && h->probe->check->plugin->desc.kind != RLHF_KIND_SINK) {
+        rlhf__child_log_found(board_of(h), RLHF__CHECK_METRIC_PHASE, "%s reports \"%s\": %s",
+                              h->inside, rlhf__printable(name ? name : "", shown, sizeof shown),
+                              early);
+        return 0;
+    }
     const char *bad = rlhf__metric_name_fault(name), *fault = rlhf__metric_name(owner, name, full);
     if (!fault) return look_at_combine(h, name, value, weight, combine);
     rlhf__child_log_found(board_of(h), bad ? RLHF__CHECK_METRIC_TEXT : RLHF__CHECK_METRIC,

@@ -22,6 +22,7 @@ const char *rlhf__combine_name(int32_t combine) {
 
 const char *rlhf__combine_fault(double weight, int32_t combine) {
     if (!rlhf__combine_name(combine)) return "its combine is not one of enum rlhf_combine";
+    if (combine != RLHF_COMBINE_MEAN && combine != RLHF_COMBINE_SUM) return NULL;
     return isfinite(weight) && weight >= 0 ? NULL
                                            : "its weight must be a finite number of 0 or more";
 }

@@ -2,6 +2,7 @@
 #ifndef RLHF_HOST_PLUGIN_INSTANCE_H
 #define RLHF_HOST_PLUGIN_INSTANCE_H
 
+#include "plugin/metric_names.h"
 #include "plugin/on_call.h"
 #include "plugin/services.h"
 
@@ -19,9 +20,9 @@ struct rlhf__host {
     char owner[192]; // from rlhf__instance_open
     struct rlhf__cut_tables cut;
     struct rlhf__on_call on_call;
-    atomic_uint warned; // bits of metrics that the log has reported as left out (services.c)
-    atomic_int broke;   // enum broken of services.c: a rule that the running call broke
-    atomic_int beside;  // 1: called while the run's models compute (rlhf__instance_beside)
+    struct rlhf__metrics_named left_out; // metrics that the log has named as left out
+    atomic_int broke;  // enum broken of services.c: a rule that the running call broke
+    atomic_int beside; // 1: called while the run's models compute (rlhf__instance_beside)
 };
 
 #endif

@@ -64,9 +64,17 @@ const char *rlhf__metric_name_fault(const char *name) {
     if (!name || !*name) return "it has no name";
     const size_t n = strlen(name);
     if (strspn(name, allowed) != n)
-        return "its name may contain only letters from a to z, digits, '_', '-', '.' and '/'";
+        return "its name may contain only letters from a to z and A to Z, digits, '_', '-', '.' "
+               "and '/'";
     if (n > RLHF_METRIC_NAME_MAX)
         return "its name may have at most " NUMBER(RLHF_METRIC_NAME_MAX) " bytes";
+    for (const char *part = name; part; part = strchr(part, '/')) {
+        part += part > name;
+        const size_t length = strcspn(part, "/");
+        if (length == 0) return "a part of its name before or after a '/' is empty";
+        if (strspn(part, ".") == length && length <= 2)
+            return "a part of its name is \".\" or \"..\"";
+    }
     return NULL;
 }
 
@@ -78,6 +86,27 @@ const char *rlhf__metric_name(const char *owner, const char *name, char out[RLHF
     if (n < 0 || n >= RLHF__METRIC_NAME) return "its name is too long after its owner's";
     const int taken = is_taken(*owner ? rlhf__metrics_of_owner() : rlhf__metrics_of_host(), name);
     return taken ? "it is the host's own" : NULL;
+}
+
+const char *rlhf__metric_not_in(const char *function) {
+    static const char *const others[] = {
+        "create()",     "destroy()", "plan()", "check_row()", "save()",  "load()",    "tools()",
+        "why_unused()", "close()",   "open()", "info()",      "param()", "describe()"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(function, others[i]) == 0)
+            return "it was not reported in a function of a phase, such as score(), loss() or "
+                   "phase_end()";
+    return NULL;
+}
+
+int rlhf__metric_first(struct rlhf__metrics_named *m, const char *name) {
+    const uint64_t hash = rlhf_rng_stream(name ? name : "") | 1;
+    for (size_t i = 0; i < sizeof m->hash / sizeof *m->hash; i++) {
+        uint64_t there = 0;
+        if (atomic_compare_exchange_strong(&m->hash[i], &there, hash)) return 1;
+        if (there == hash) return 0;
+    }
+    return 0;
 }
 
 const char *rlhf__metric_misplaced(const char *where, char out[RLHF__METRIC_WHY]) {

@@ -3,6 +3,7 @@
 #ifndef RLHF_HOST_PLUGIN_METRIC_NAMES_H
 #define RLHF_HOST_PLUGIN_METRIC_NAMES_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 
 // Size of a metric's full name, including its NUL. An owner's name leaves room for
@@ -29,5 +30,17 @@ const char *rlhf__metric_name(const char *owner, const char *name, char out[RLHF
 // rlhf__on_call_where. Returns `out`. [any]
 enum { RLHF__METRIC_WHY = 256 };
 const char *rlhf__metric_misplaced(const char *where, char out[RLHF__METRIC_WHY]);
+
+// Returns why a metric may not be reported in `function` ("create()"), as text to follow the
+// metric's name, or NULL if the function belongs to a phase. [any]
+const char *rlhf__metric_not_in(const char *function);
+
+// The names of which the log has had a warning, the first 64 of them. Zero-initialize.
+struct rlhf__metrics_named {
+    atomic_uint_fast64_t hash[64]; // 0: unused
+};
+
+// Adds the name; `name` may be NULL. Returns 1 if it was not there and a place was left. [any]
+int rlhf__metric_first(struct rlhf__metrics_named *, const char *name);
 
 #endif

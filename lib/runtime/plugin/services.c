@@ -33,6 +33,7 @@ static void host_log(const rlhf_host *api, int32_t level, const char *msg) {
 }
 
 static rlhf_status host_fail(const rlhf_host *api, rlhf_status code, const char *msg) {
+    if (code >= 0) code = RLHF_E_INTERNAL;
     rlhf__note_put(&behind(api)->said, code, msg);
     return code;
 }
@@ -58,13 +59,11 @@ static const char *misplaced(struct rlhf__host *h, char *out, size_t cap) {
     return rlhf__on_call_where(&h->on_call, out, cap);
 }
 
-// Why the host ignores a report. The log names the first one of each kind.
-enum left_out { LEFT_PLACE = 1, LEFT_NAME = 2, LEFT_REPORT = 4 };
-
-static void leave_out(struct rlhf__host *h, unsigned kind, const char *name, const char *why) {
-    const char *inside = kind == LEFT_PLACE ? NULL : atomic_load(&h->on_call.inside);
+// Warn, once for each name, that the host ignores a report. `inside`: the function that made it, or
+// NULL if `why` says where it was made.
+static void leave_out(struct rlhf__host *h, const char *inside, const char *name, const char *why) {
     char shown[72];
-    if (atomic_fetch_or(&h->warned, kind) & kind) return;
+    if (!rlhf__metric_first(&h->left_out, name)) return;
     if (!name) name = "";
     rlhf__logf(h->services->log, RLHF_LOG_WARN, "%s%s%s: the metric \"%s%s\" is left out: %s",
                h->instance.plugin->stem, inside ? ", " : "", inside ? inside : "",
@@ -78,12 +77,14 @@ static int may_report(struct rlhf__host *h, const char *name, double weight, int
     char where[96], why[RLHF__METRIC_WHY];
     const char *fault = misplaced(h, where, sizeof where);
     if (fault) {
-        leave_out(h, LEFT_PLACE, name, rlhf__metric_misplaced(fault, why));
+        leave_out(h, NULL, name, rlhf__metric_misplaced(fault, why));
         return 0;
     }
-    if ((fault = rlhf__metric_name(h->owner, name, full))) leave_out(h, LEFT_NAME, name, fault);
-    if (fault) return 0;
-    if ((fault = rlhf__combine_fault(weight, combine))) leave_out(h, LEFT_REPORT, name, fault);
+    const char *inside = atomic_load(&h->on_call.inside);
+    if (inside) fault = rlhf__metric_not_in(inside);
+    if (!fault) fault = rlhf__metric_name(h->owner, name, full);
+    if (!fault) fault = rlhf__combine_fault(weight, combine);
+    if (fault) leave_out(h, inside, name, fault);
     return !fault;
 }
 
@@ -102,6 +103,7 @@ static void host_metric(const rlhf_host *api, const char *name, double value, do
     struct rlhf__host *h = behind(api);
     const struct rlhf__services *s = h->services;
     char full[RLHF__METRIC_NAME];
+    if (h->instance.plugin->desc.kind == RLHF_KIND_SINK) return; // a sink only observes the run
     if (!may_report(h, name, weight, combine, full)) return;
     if (h->metric)
         h->metric(h->metric_ctx, full, value, weight, combine);

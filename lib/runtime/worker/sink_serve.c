@@ -158,7 +158,8 @@ static rlhf_status begin(void *self, struct given *g, int64_t *from_phase,
     RLHF__PASS(rlhf_sink_run, &run, minor);
     get_run(g, &run);
     RLHF_TRY(check(g, why));
-    RLHF_TRY(g->plugin->ops.sink.begin(self, &run, answer));
+    const rlhf_status st = g->plugin->ops.sink.begin(self, &run, answer);
+    if (st != RLHF_OK) return st; // the host refuses a positive status
     RLHF_TRY(rlhf__filled_end(&filled, &known, why));
     *from_phase = known.from_phase;
     return RLHF_OK;

@@ -45,6 +45,7 @@ static void table_log(const rlhf_host *api, int32_t level, const char *msg) {
 }
 
 static rlhf_status table_fail(const rlhf_host *api, rlhf_status code, const char *msg) {
+    if (code >= 0) code = RLHF_E_INTERNAL;
     say(behind(api), RLHF__CALL_FAIL, code, msg);
     return code;
 }
@@ -67,7 +68,7 @@ static void table_free(const rlhf_host *api, void *p) {
 int rlhf__table_may_report(struct rlhf__worker_host *t, const char *name) {
     char line[512], shown[72], why[RLHF__METRIC_WHY], where[96];
     if (!rlhf__on_call_where(&t->on_call, where, sizeof where)) return 1;
-    if (atomic_exchange(&t->warned, 1)) return 0;
+    if (!rlhf__metric_first(&t->left_out, name)) return 0;
     snprintf(line, sizeof line, "the metric \"%s\" is left out: %s",
              rlhf__printable(name ? name : "", shown, sizeof shown),
              rlhf__metric_misplaced(where, why));

@@ -21,7 +21,7 @@ struct rlhf__worker_host {
     pthread_mutex_t lock;
     struct rlhf__buf frame;
     struct rlhf__on_call on_call;
-    atomic_int warned; // 1: has warned of a metric that was reported at the wrong place
+    struct rlhf__metrics_named left_out; // metrics that were reported at the wrong place
     rlhf_limits limits;
     rlhf_classifier_service classifier;
     rlhf_tokenizer_service tokenizer;

@@ -168,6 +168,7 @@ typedef struct rlhf_plan {
     // checks that its tokenizer is the policy's, plans its memory and passes its log-probs as
     // logp_named[i], where i is the name's place in this list. The list and its strings must stay
     // valid until the instance is destroyed. At most RLHF_NAMED_MAX names.
+    // NULL if n_named is 0.
     const char *const *named;
     // RLHF_HEAD_KL compares the policy with the model of this name, which must be in `named`; NULL:
     // with the reference. The named model and the policy must use the same model plugin.
@@ -240,7 +241,7 @@ typedef struct rlhf_rollout {
 // uses them for nothing else. `returns` is the value head's regression target; an algorithm without
 // a value head may use it as it likes. If an advantage or a return of a row is not finite, the host
 // treats all rows of its group as RLHF_USE_EXCLUDED, and warns; without any other row it skips the
-// update.
+// update. Numbers on prompt tokens are ignored, also if they are not finite.
 // [R:advantages]
 typedef struct rlhf_advantages {
     uint32_t size, reserved;
@@ -308,7 +309,8 @@ typedef struct rlhf_loss_in {
 typedef struct rlhf_loss_out {
     uint32_t size, reserved;
     double loss; // out: this microbatch's share of the minibatch loss [R:finite]
-    // zeroed arrays to fill: gradient of loss for each planned head [R:derivative] [R:loss-outside]
+    // zeroed arrays to fill: gradient of loss for each planned head. Derivatives on prompt tokens
+    // are ignored, also if they are not finite. [R:derivative] [R:loss-outside]
     const rlhf_head_arrays *d_heads;
 } rlhf_loss_out;
 

@@ -26,7 +26,7 @@ enum rlhf_combine {
     RLHF_COMBINE_SUM = 2,  // sum of weight * value
     RLHF_COMBINE_LAST = 3, // the last value; the weight is ignored
     RLHF_COMBINE_MAX = 4,  // the weight is ignored
-    RLHF_COMBINE_MIN = 5
+    RLHF_COMBINE_MIN = 5   // the weight is ignored
 };
 
 #define RLHF_METRIC_NAME_MAX 128 // bytes of a metric's name, in all of 1.x
@@ -37,10 +37,12 @@ struct rlhf_host {
     uint32_t abi_minor;         // of the host; it may be later than the plugin's
     const char *name, *version; // "rlhf-host", its version
     // Log one line; the host adds time, plugin id and step. level: enum rlhf_log_level. With any
-    // other level, the line is a warning that names the level. [any]
+    // other level, the line is a warning that names the level. msg NULL: an empty line. [any]
     void (*log)(const rlhf_host *, int32_t level, const char *msg);
     // Record why a call fails and return `code`: `return host->fail(host, RLHF_E_INVALID, "...")`.
-    // The host copies msg and prints it with plugin, function and step. [any] [R:no-words]
+    // The host copies msg and prints it with plugin, function and step. `code` is one of the
+    // negative codes; if it is 0 or more, fail() returns RLHF_E_INTERNAL. The last message of a
+    // call counts; if the call then returns RLHF_OK, the message is dropped. [any] [R:no-words]
     rlhf_status (*fail)(const rlhf_host *, rlhf_status code, const char *msg);
     // Returns zeroed, 64-byte aligned memory, or NULL if memory has run out or `bytes` is 0.
     // Release the memory with free. [any] [R:alloc-overrun] [R:out-of-memory]
@@ -48,15 +50,21 @@ struct rlhf_host {
     void (*free)(const rlhf_host *, void *); // NULL allowed [any] [R:free]
     // Report a scalar metric for the current phase. `combine` (enum rlhf_combine) is how the host
     // combines the values reported under one name in a phase. All reports of a name must have the
-    // same combine. weight, >= 0, is usually the number of rows or tokens that the value describes.
-    // If the weights of a mean sum to 0, the host does not report the mean. The helpers below are
-    // shorter forms of this function. A name has at most RLHF_METRIC_NAME_MAX bytes: letters from a
-    // to z and A to Z, digits, '_', '-', '.' and '/'. The host prefixes it: rewards/<reward>/<name>
-    // for a reward, judge/<name> for a judge, environment/<name> for an environment,
-    // models/<role>/<name> for a model; names from an algorithm stay unchanged. The host ignores,
-    // with a warning, a report that breaks these rules, that has a name of the host (base.h), or
-    // that is made where [call] does not allow it. It ignores metrics of sinks. [call]
-    // [R:metric-name] [R:metric-text] [R:metric-weight] [R:metric-combine] [R:thread]
+    // same combine. A combined value that is not finite is stored as null. weight, >= 0, is usually
+    // the number of rows or tokens that the value describes. If the weights of a mean sum to 0, the
+    // host does not report the mean. The helpers below are shorter forms of this function.
+    //
+    // A name has at most RLHF_METRIC_NAME_MAX bytes: letters from a to z and A to Z, digits, '_',
+    // '-', '.' and '/'. The parts between the '/' are not empty, and none is "." or "..". The host
+    // prefixes it: rewards/<reward>/<name> for a reward, judge/<name> for a judge,
+    // environment/<name> for an environment, models/<role>/<name> for a model; names from an
+    // algorithm stay unchanged. Report only in functions of a phase, so not in create(), destroy(),
+    // save(), load(), plan(), check_row(), an environment's close(), extensions, or a model's
+    // open(), info() and param(). The host ignores, with a warning, a report that breaks these
+    // rules, that has a name of the host (base.h), or that is made where [call] does not allow it.
+    // The warning names the plugin and the metric. It comes once for each name, and for at most 64
+    // names. The host ignores metrics of sinks, without a warning. [call] [R:metric-name]
+    // [R:metric-text] [R:metric-phase] [R:metric-weight] [R:metric-combine] [R:thread]
     void (*metric)(const rlhf_host *, const char *name, double value, double weight,
                    int32_t combine);
     // Sets *out to the generator of the named stream, with the run's seed and counter 0. Each

@@ -110,7 +110,7 @@ typedef struct rlhf_plugin {
     // rlhf_algo_ops, rlhf_reward_ops, rlhf_model_ops, rlhf_environment_ops, rlhf_kernels_ops or
     // rlhf_sink_ops, by kind
     const void *ops;
-    // Returns the plugin's table for an optional interface, e.g. "rlhf.iteration/1", or NULL if
+    // Returns the plugin's table for an optional interface, e.g. "rlhf.NAME/1", or NULL if
     // the plugin does not have this interface. Ids have the form of service ids. `self` is NULL
     // if the host calls this before there is an instance; then return NULL for an interface that
     // depends on the instance. The table is valid until destroy(self), or forever if self is NULL.

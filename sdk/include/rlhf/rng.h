@@ -68,7 +68,8 @@ static inline double rlhf_rng_next(rlhf_rng *r) {
     return rlhf_rng_f64(w[0], w[1]);
 }
 
-// A uniform integer in [0, n), n >= 1, without modulo bias beyond 2^-53. [any]
+// A uniform integer in [0, n), 1 <= n <= 2^53. The probability of each integer differs from 1 / n
+// by less than 2^-53. For a larger n, only 2^53 different integers occur. [any]
 static inline uint64_t rlhf_rng_below(rlhf_rng *r, uint64_t n) {
     uint64_t i = (uint64_t)(rlhf_rng_next(r) * (double)n);
     return i < n ? i : n - 1;

@@ -275,6 +275,7 @@ typedef struct rlhf_language_request {
     double top_p, min_p;   // 0 = off
     // Needed for a temperature above 0. Token t of response i is drawn with the block
     // (rng->counter + i) * 65536 + t of the stream, so add n to your counter after each call.
+    // rng->counter + n is meant to be at most 2^48: beyond that, the blocks begin again at 0.
     const rlhf_rng *rng;
     // [n_stop] more tokens of the vocabulary that end a response; they are kept in it
     const int32_t *stop;
@@ -338,8 +339,9 @@ typedef struct rlhf_row_service {
     void *self; // the host's
     // Parses one row. Returns RLHF_E_INVALID if the text is not a JSON object, if one of its
     // objects has a key twice, or if it has a number that is too large: one with a fraction or an
-    // exponent beyond the doubles, or an integer of more than 4300 digits. If a prompt comes
-    // without a data row, the text is empty, and this call fails. Free the row with close. [any]
+    // exponent beyond the doubles, or an integer of more than 4300 digits. Text that is not UTF-8
+    // and half of a surrogate pair (\ud800 alone) are not JSON. If a prompt comes without a data
+    // row, the text is empty, and this call fails. Free the row with close. [any]
     rlhf_status (*open)(const rlhf_host *, rlhf_str json, rlhf_row **out);
     void (*close)(const rlhf_host *, rlhf_row *); // NULL allowed [any]
     // Returns the type (enum rlhf_json_type) of the value at path. Use this for values that may be
@@ -357,7 +359,8 @@ typedef struct rlhf_row_service {
     rlhf_status (*boolean)(const rlhf_host *, const rlhf_row *, const char *path,
                            int32_t *out); // [any]
     // Writes the first bytes of the value as JSON text on one line, at most cap and without a NUL,
-    // and sets *len to the length of the whole text. Integers of any size keep their digits. [any]
+    // and sets *len to the length of the whole text. Integers of any size keep their digits; other
+    // numbers are written anew, with a fraction or an exponent: 1e2 becomes 100.0. [any]
     rlhf_status (*json)(const rlhf_host *, const rlhf_row *, const char *path, char *utf8,
                         uint64_t cap, uint64_t *len);
     // Gets the number of entries of a list or of members of an object. [any]
