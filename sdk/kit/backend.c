@@ -23,7 +23,7 @@ static void do_log(const rlhf_host *h, int32_t level, const char *text) {
 
 static rlhf_status do_fail(const rlhf_host *h, rlhf_status code, const char *text) {
     snprintf(backend_of(h)->said, RLHF_TEST_TEXT, "%s", text);
-    return code;
+    return code < 0 ? code : RLHF_E_INTERNAL;
 }
 
 static void *do_alloc(const rlhf_host *h, uint64_t bytes) {

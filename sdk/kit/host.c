@@ -28,6 +28,7 @@ static void do_log(const rlhf_host *h, int32_t level, const char *text) {
 
 static rlhf_status do_fail(const rlhf_host *h, rlhf_status code, const char *text) {
     struct rlhf_test_host *t = host_of(h);
+    if (code >= 0) code = RLHF_E_INTERNAL;
     t->fail_code = code;
     t->n_fails++;
     snprintf(t->fail_text, RLHF_TEST_TEXT, "%s", text);
@@ -92,7 +93,8 @@ static void do_metric(const rlhf_host *h, const char *name, double value, double
         wrong_metric(t, name, "is combined in no way that there is");
         return;
     }
-    const int weighs = isfinite(weight) && weight >= 0;
+    const int ignored = how != RLHF_COMBINE_MEAN && how != RLHF_COMBINE_SUM;
+    const int weighs = ignored || (isfinite(weight) && weight >= 0);
     if (!weighs) wrong_metric(t, name, "has a weight that is not a finite number of 0 or more");
     if (how == RLHF_COMBINE_MEAN && !(weight > 0)) return; // such a report does not count
     if (!weighs || i == RLHF_TEST_METRICS) return;

@@ -213,7 +213,7 @@ static void any_value_is_json_text(void **state) {
     char text[4] = "abc";
     uint64_t len;
     assert_int_equal(open_row("{\"a\": [1, 99999999999999999999999, -0.5, \"\\u0000\\n\"], "
-                              "\"b\": {\"c\": null}}",
+                              "\"b\": {\"c\": null}, \"d\": 1e2}",
                               &row),
                      RLHF_OK);
     is_json(row, "a", "[1, 99999999999999999999999, -0.5, \"\\u0000\\n\"]");
@@ -221,6 +221,13 @@ static void any_value_is_json_text(void **state) {
     is_json(row, "/b", "{\"c\": null}");
     is_json(row, "/b/c", "null");
     is_json(row, "c", "");
+    is_json(row, "d", "100.0");
+    is_json(row, "",
+            "{\"a\": [1, 99999999999999999999999, -0.5, \"\\u0000\\n\"], \"b\": {\"c\": "
+            "null}, \"d\": 100.0}");
+    rlhf_row *none;
+    assert_int_equal(open_row("{\"a\": \"\\ud800\"}", &none), RLHF_E_INVALID);
+    assert_int_equal(open_row("{\"a\": \"\xff\"}", &none), RLHF_E_INVALID);
     assert_int_equal(svc->json(&host, row, "/a/1", text, 3, &len), RLHF_OK);
     assert_int_equal(len, 23);
     assert_string_equal(text, "999");

@@ -2,7 +2,6 @@
 #include "worker/worker_host.h"
 
 #include "base/printable.h"
-#include "plugin/metric_names.h"
 #include "worker/upcall_services.h"
 
 #include <stdio.h>

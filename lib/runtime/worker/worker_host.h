@@ -3,6 +3,7 @@
 #ifndef RLHF_LIB_RUNTIME_WORKER_WORKER_HOST_H
 #define RLHF_LIB_RUNTIME_WORKER_WORKER_HOST_H
 
+#include "plugin/metric_names.h"
 #include "plugin/on_call.h"
 #include "plugin/row_service.h"
 #include "wire/batch.h"
