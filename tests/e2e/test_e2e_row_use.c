@@ -325,7 +325,7 @@ static void a_phase_is_one_group(void **state) {
 static void still_rows_are_held_to_it(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, GROUP "--set algo.use=lie --set run.phases=1 --set run.dir=x"), 1);
-    e2e_says(t, "to a row that advantages() called RLHF_USE_NO_GRADIENT");
+    e2e_says(t, "must be 0, because advantages() called the row RLHF_USE_NO_GRADIENT");
     assert_int_equal(e2e_run(t, GROUP "--set algo.use=unknown --set run.phases=1 --set run.dir=y"),
                      1);
     e2e_says(t, "advantages(): out->use[0] is 3; it must be from 0 to 2 (enum rlhf_row_use)");
