@@ -89,6 +89,7 @@ static void descriptors(void **state) {
         rlhf_opt o;
         for (uint32_t i = 0; rlhf_test_opt(d, i, &o); i++) {
             assert_true(strlen(o.help) > 10);
+            if (o.flags & RLHF_OPT_REQUIRED) continue; // without a default
             if (o.type == RLHF_T_I64) assert_in_range(o.i_def, o.i_min, o.i_max);
             if (o.type == RLHF_T_F64) assert_true(o.f_def >= o.f_min && o.f_def <= o.f_max);
         }
