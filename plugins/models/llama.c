@@ -10,15 +10,7 @@ static const char *const names[] = {"llama",   "mistral",          "qwen2",
 
 // Granite 4: gate and up projection are one tensor.
 static const struct rlhf_tf_name hybrid_layers[] = {
-    {RLHF_TF_N1_G, RLHF_TF_ALL, "input_layernorm.weight"},
-    {RLHF_TF_QKV_W, RLHF_TF_QUERIES, "self_attn.q_proj.weight"},
-    {RLHF_TF_QKV_B, RLHF_TF_QUERIES, "self_attn.q_proj.bias"},
-    {RLHF_TF_QKV_W, RLHF_TF_KEYS, "self_attn.k_proj.weight"},
-    {RLHF_TF_QKV_B, RLHF_TF_KEYS, "self_attn.k_proj.bias"},
-    {RLHF_TF_QKV_W, RLHF_TF_VALUES, "self_attn.v_proj.weight"},
-    {RLHF_TF_QKV_B, RLHF_TF_VALUES, "self_attn.v_proj.bias"},
-    {RLHF_TF_PROJ_W, RLHF_TF_ALL, "self_attn.o_proj.weight"},
-    {RLHF_TF_PROJ_B, RLHF_TF_ALL, "self_attn.o_proj.bias"},
+    RLHF_TF_ATTENTION_NAMES,
     {RLHF_TF_N2_G, RLHF_TF_ALL, "post_attention_layernorm.weight"},
     {RLHF_TF_FC_W, RLHF_TF_ALL, "shared_mlp.input_linear.weight"},
     {RLHF_TF_OUT_W, RLHF_TF_ALL, "shared_mlp.output_linear.weight"},

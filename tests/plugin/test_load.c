@@ -52,7 +52,8 @@ static void each_fault_has_its_sentence(void **state) {
         {"host_key.so", "its option \"weight\" has a name that the host uses itself"},
         {"later_key.so", "org.example.faulty: its option \"host_retries\" has a name that begins "
                          "with \"host_\"; such names are for options of later hosts"},
-        {"odd_key.so", "its option \"gain.more\" has a name with other characters than letters"},
+        {"odd_key.so", "its option \"gain.more\" has a name that does not consist of letters from "
+                       "a to z and A to Z"},
         {"needless.so",
          "its option \"pace\" sets choices, which does not apply to its type F64; it must be 0"},
         {"reserved.so", "its option \"pace\" sets `reserved` to 5; it must be 0"},

@@ -120,7 +120,7 @@ static void fail_is_negative(void **state) {
     assert_int_equal(rlhf__call_end(&call, RLHF_OK, &err), RLHF_OK);
 }
 
-// A later host may report further metrics, but only under names that no plugin can have taken.
+// Later hosts may add metrics, but only under names that plugins cannot use.
 static void names_for_later_hosts_are_left_out(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};

@@ -19,7 +19,7 @@ static const struct {
 #undef STRUCT
 };
 
-// The offset of the struct's member `reserved`; 0: it has none.
+// Offset of the member `reserved`, or 0 if the struct has no such member.
 static const uint32_t reserved_at[RLHF__STRUCTS] = {
 #define RESERVED(T) [RLHF__STRUCT_##T] = offsetof(T, reserved),
 #include "growth_table.inc"

@@ -257,8 +257,8 @@ static rlhf_status check_key(const char *key, struct rlhf__error *err) {
     char shown[72];
     if (strspn(key, allowed) != strlen(key))
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                          "its option \"%s\" has a name with other characters than letters from a "
-                          "to z, digits, '_' and '-'",
+                          "its option \"%s\" has a name that does not consist of letters from a to "
+                          "z and A to Z, digits, '_' and '-'",
                           rlhf__printable(key, shown, sizeof shown));
     if (rlhf__is_hosts(key))
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,

@@ -48,6 +48,22 @@ enum rlhf_tf_reads {
     RLHF_TF_READS_HYBRID = 512
 };
 
+// The names of the tensors of attention, and of the norm before it, in Llama and its descendants.
+// clang-format off
+#define RLHF_TF_ATTENTION_NAMES                                                                    \
+    {RLHF_TF_N1_G, RLHF_TF_ALL, "input_layernorm.weight"},                                         \
+    {RLHF_TF_QKV_W, RLHF_TF_QUERIES, "self_attn.q_proj.weight"},                                   \
+    {RLHF_TF_QKV_B, RLHF_TF_QUERIES, "self_attn.q_proj.bias"},                                     \
+    {RLHF_TF_QKV_W, RLHF_TF_KEYS, "self_attn.k_proj.weight"},                                      \
+    {RLHF_TF_QKV_B, RLHF_TF_KEYS, "self_attn.k_proj.bias"},                                        \
+    {RLHF_TF_QKV_W, RLHF_TF_VALUES, "self_attn.v_proj.weight"},                                    \
+    {RLHF_TF_QKV_B, RLHF_TF_VALUES, "self_attn.v_proj.bias"},                                      \
+    {RLHF_TF_QN_G, RLHF_TF_ALL, "self_attn.q_norm.weight"},                                        \
+    {RLHF_TF_KN_G, RLHF_TF_ALL, "self_attn.k_norm.weight"},                                        \
+    {RLHF_TF_PROJ_W, RLHF_TF_ALL, "self_attn.o_proj.weight"},                                      \
+    {RLHF_TF_PROJ_B, RLHF_TF_ALL, "self_attn.o_proj.bias"}
+// clang-format on
+
 // A family of models: a model_type of config.json.
 struct rlhf_tf_family {
     uint32_t reads; // bits of enum rlhf_tf_reads

@@ -2,10 +2,9 @@
 //
 // Plugin contract 1.0, as source code, frozen: it only grows.
 //
-// The contract has the functions of this header that plugins may use: rlhf_exp, rlhf_expm1,
-// rlhf_log, rlhf_log1p, rlhf_log_f32, rlhf_sin, rlhf_cos and rlhf_pow. It has neither the names
-// that begin with rlhf_x, RLHF_X_ or rlhf_wide, nor the headers in rlhf/exact/; they may change in
-// any version.
+// Only these functions are part of the contract: rlhf_exp, rlhf_expm1, rlhf_log, rlhf_log1p,
+// rlhf_log_f32, rlhf_sin, rlhf_cos and rlhf_pow. Everything else here may change in any version:
+// names that begin with rlhf_x, RLHF_X_ or rlhf_wide, and the headers in rlhf/exact/.
 //
 // Each function returns the double (rlhf_log_f32: the float) that is nearest to the exact value.
 // Only one number is the nearest, so the result is the same with every C library, compiler and CPU.

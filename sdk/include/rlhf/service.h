@@ -350,8 +350,8 @@ typedef struct rlhf_row_service {
     // Gets a string with its escapes decoded; it may contain NULs. The string is borrowed until
     // close. [any]
     rlhf_status (*string)(const rlhf_host *, const rlhf_row *, const char *path, rlhf_str *out);
-    // Gets a number; one that is no double becomes the nearest double. RLHF_E_INVALID for an
-    // integer beyond the doubles. [any]
+    // Gets a number, rounded to the nearest double. Returns RLHF_E_INVALID for an integer that is
+    // too large for a double. [any]
     rlhf_status (*number)(const rlhf_host *, const rlhf_row *, const char *path, double *out);
     // Gets an integer exactly. A number with a fraction or an exponent is of another type, and so
     // is an integer beyond 64 bits, of which `json` gives the digits. [any]
