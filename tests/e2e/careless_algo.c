@@ -167,7 +167,8 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
             out->loss += (double)d[t] * (double)in->heads->logp[t];
         }
     for (uint32_t i = 0; how == PROMPT_SLOPE && i < in->n; i++)
-        d[in->offset[i]] = i % 2 ? NAN : 7;
+        for (int32_t t = 0; t < in->prompt_len[i]; t++)
+            d[in->offset[i] + t] = i % 2 ? NAN : 7;
     if (how == NAN_SLOPE) d[in->offset[1] - 1] = NAN;
     if (how == NAN_LOSS) out->loss = NAN;
     if (how == PAST_LOGP) d[in->total] = 1;

@@ -100,12 +100,16 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
     struct self *s = self;
     s->said = (double)in->minibatches;
     s->foreign += !in->version || !in->logp_sampled || in->logp_sampled == in->logp_old;
-    for (uint32_t i = 0; i < in->n; i++)
+    for (uint32_t i = 0; i < in->n; i++) {
+        // Derivatives on prompt tokens are ignored, also those of rows without a gradient.
+        for (int32_t t = 0; s->config->use == USE_STILL && t < in->prompt_len[i]; t++)
+            out->d_heads->logp[in->offset[i] + t] = NAN;
         for (int32_t t = in->offset[i] + in->prompt_len[i]; t < in->offset[i + 1]; t++) {
             double w = -(double)in->advantage[t] / (double)in->batch_tokens;
             out->loss += w * (double)in->heads->logp[t];
             out->d_heads->logp[t] = (float)w;
         }
+    }
     return RLHF_OK;
 }
 
