@@ -66,6 +66,7 @@ static rlhf_status create(const rlhf_host *host, const void *config, void **self
                              .n_kv_head = (int32_t)c->n_heads,
                              .head_dim = (int32_t)(c->dim / c->n_heads),
                              .d_inner = (int32_t)c->hidden_dim,
+                             .norm_at = RLHF_TF_NORM_SUMS,
                              .bias = RLHF_TF_BIAS_ALL,
                              .out_in = 1,
                              .score_hidden = 1,

@@ -73,7 +73,6 @@ static rlhf_status create(const rlhf_host *host, const void *config, void **self
                              .n_kv_head = (int32_t)c->n_head,
                              .head_dim = (int32_t)(c->n_embd / c->n_head),
                              .d_inner = (int32_t)(c->n_inner ? c->n_inner : 4 * c->n_embd),
-                             .pre_norm = 1,
                              .causal = 1,
                              .bias = RLHF_TF_BIAS_ALL,
                              .tied = c->tie_word_embeddings,

@@ -27,7 +27,7 @@ static const struct rlhf_tf_family families[] = {
     // dense Qwen3 (2025)
     [QWEN3] = {.reads =
                    RLHF_TF_READS_ATTENTION_BIAS | RLHF_TF_READS_USE_WINDOW | RLHF_TF_NEEDS_KV_HEADS,
-               .head_norm = 1,
+               .qk_norm = RLHF_TF_QK_NORM_HEAD,
                .head_dim = 128},
     // 2025: some layers do not rotate (Yang et al. 2025)
     [SMOLLM3] = {.reads = RLHF_TF_READS_ATTENTION_BIAS | RLHF_TF_READS_MLP_BIAS |
@@ -37,8 +37,10 @@ static const struct rlhf_tf_family families[] = {
     // Gemma 3 without images (2025)
     [GEMMA3] = {.reads =
                     RLHF_TF_READS_ATTENTION_BIAS | RLHF_TF_READS_KINDS | RLHF_TF_NEEDS_KV_HEADS,
-                .head_norm = 1,
-                .gemma = 1,
+                .norm_at = RLHF_TF_NORM_AROUND,
+                .norm_offset = 1,
+                .qk_norm = RLHF_TF_QK_NORM_HEAD,
+                .root_embed = 1,
                 .head_dim = 256,
                 .tied = 1},
     // Granite 3 (2024)

@@ -4,9 +4,9 @@
 //
 // The core implements the arithmetic, the heads, adapters and sampling. struct rlhf_tf_arch in
 // rlhf/transformer/core.h lists the building blocks: also rotary positions in all or some layers,
-// norms of heads, grouped heads, factors of embeddings, blocks, scores and logits. Things to
-// change: config and its table, the names of the tensors, create(), and the id. The host finds the
-// plugin's file by the model_type of config.json.
+// norms after blocks, norms of queries and keys, grouped heads, factors of embeddings, blocks,
+// scores and logits. Things to change: config and its table, the names of the tensors, create(),
+// and the id. The host finds the plugin's file by the model_type of config.json.
 #include <rlhf/transformer/core.h>
 
 struct config {
@@ -56,7 +56,6 @@ static rlhf_status create(const rlhf_host *host, const void *config, void **self
                              .n_kv_head = (int32_t)c->n_head,
                              .head_dim = (int32_t)(c->hidden_size / c->n_head),
                              .norm = RLHF_TF_NORM_RMS,
-                             .pre_norm = 1,
                              .causal = 1,
                              .act = RLHF_ACT_SILU,
                              .gated = 1,

@@ -34,7 +34,6 @@ static struct rlhf_tf_arch arch_of(int32_t head_dim) {
                                  .n_head = HEADS,
                                  .n_kv_head = HEADS,
                                  .head_dim = head_dim,
-                                 .pre_norm = 1,
                                  .causal = 1,
                                  .act = RLHF_ACT_GELU_TANH,
                                  .out_in = 1,

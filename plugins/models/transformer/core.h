@@ -26,9 +26,9 @@ extern "C" {
 enum rlhf_tf_slot {
     RLHF_TF_WTE,   // token embedding [vocab, d]
     RLHF_TF_WPE,   // position embedding [ctx, d], unless positions are rotary
-    RLHF_TF_EMB_G, // norm of the sum of embeddings (post-norm stacks)
+    RLHF_TF_EMB_G, // norm of the sum of embeddings (RLHF_TF_NORM_SUMS)
     RLHF_TF_EMB_B,
-    RLHF_TF_FINAL_G, // final norm (pre-norm stacks)
+    RLHF_TF_FINAL_G, // final norm (all other forms)
     RLHF_TF_FINAL_B,
     RLHF_TF_LM,     // LM head [vocab, d]; absent if tied to RLHF_TF_WTE
     RLHF_TF_POOL_W, // hidden layer of the score head [d, d]
@@ -41,7 +41,7 @@ enum rlhf_tf_slot {
     RLHF_TF_V2_B,
     RLHF_TF_N_GLOBAL,
 
-    RLHF_TF_N1_G = 0, // norm before (pre) or after (post) attention
+    RLHF_TF_N1_G = 0, // norm before attention, or of the sum after it (RLHF_TF_NORM_SUMS)
     RLHF_TF_N1_B,
     RLHF_TF_QKV_W, // d -> q + 2 kv: queries, keys, values (widths: struct rlhf_tf_widths)
     RLHF_TF_QKV_B,
@@ -49,14 +49,14 @@ enum rlhf_tf_slot {
     RLHF_TF_KN_G,
     RLHF_TF_PROJ_W, // attention output, q -> d
     RLHF_TF_PROJ_B,
-    RLHF_TF_P1_G, // norm of attention's output (branch_norm)
-    RLHF_TF_N2_G, // norm of the MLP
+    RLHF_TF_P1_G, // norm of attention's output (RLHF_TF_NORM_AFTER, RLHF_TF_NORM_AROUND)
+    RLHF_TF_N2_G, // norm before the MLP, or of the sum after it
     RLHF_TF_N2_B,
     RLHF_TF_FC_W, // d -> inner; gated: d -> 2 inner, for the gate and the values that it scales
     RLHF_TF_FC_B,
     RLHF_TF_OUT_W, // inner -> d
     RLHF_TF_OUT_B,
-    RLHF_TF_P2_G, // norm of the MLP's output (branch_norm)
+    RLHF_TF_P2_G, // norm of the MLP's output
     RLHF_TF_N_LAYER
 };
 
@@ -83,6 +83,21 @@ struct rlhf_tf_name {
 
 enum rlhf_tf_norm_kind { RLHF_TF_NORM_LAYER = 0, RLHF_TF_NORM_RMS = 1 }; // RMS norms have no bias
 
+// Where a layer has norms. A block is attention or the MLP. All forms but the last also have a
+// final norm.
+enum rlhf_tf_norm_at {
+    RLHF_TF_NORM_BEFORE = 0, // of each block's input
+    RLHF_TF_NORM_AFTER = 1,  // of each block's output, before the residual sum (OLMo 2, 2024)
+    RLHF_TF_NORM_AROUND = 2, // of both (Gemma 2, 2024)
+    RLHF_TF_NORM_SUMS = 3    // of the sum of embeddings, and of each residual sum (BERT, 2018)
+};
+
+// RMS norms of queries and of keys before they are rotated.
+enum rlhf_tf_qk_norm {
+    RLHF_TF_QK_NORM_NONE = 0,
+    RLHF_TF_QK_NORM_HEAD = 1 // of each head (Qwen3, 2025)
+};
+
 // The linear layers of the trunk that have biases.
 enum rlhf_tf_bias {
     RLHF_TF_BIAS_QKV = 1,
@@ -103,7 +118,7 @@ struct rlhf_tf_rotary {
     // [head_dim / 2]: the frequencies of layers that have others, without a scale; or NULL
     double *other;
     // [n_layer], enum rlhf_tf_turn; NULL: all layers rotate by `frequency`. A layer that does not
-    // rotate cannot have head_norm.
+    // rotate cannot have a qk_norm.
     uint8_t *layers;
 };
 
@@ -113,19 +128,15 @@ struct rlhf_tf_arch {
     int32_t n_head, n_kv_head; // query heads; key/value heads, a divisor of n_head
     int32_t head_dim;          // width of a head, usually d / n_head
     int32_t norm;              // enum rlhf_tf_norm_kind
-    int32_t pre_norm; // 1: norm before each block and a final norm; 0: norm after the sum of
-                      // embeddings and after each residual sum
-    // 1: a pre-norm stack whose blocks also have a norm at their end, before the residual sum
-    // (Gemma 2, 2024)
-    int32_t branch_norm;
-    int32_t causal;       // 1: LM heads, value head and generation are available
-    int32_t act;          // enum rlhf_act
-    int32_t gated;        // 1: the MLP is act(gate) * up (Shazeer 2020)
-    int32_t head_norm;    // 1: RMS norm of each head of queries and keys, before their rotation
-    int32_t bias;         // bits of enum rlhf_tf_bias
-    int32_t out_in;       // 1: linear layers of the trunk are stored [out, in]
-    int32_t tied;         // 1: the LM head is the token embedding
-    int32_t score_hidden; // 1: a d -> d layer with ReLU before the score matrix
+    int32_t norm_at;           // enum rlhf_tf_norm_at
+    int32_t qk_norm;           // enum rlhf_tf_qk_norm
+    int32_t causal;            // 1: LM heads, value head and generation are available
+    int32_t act;               // enum rlhf_act
+    int32_t gated;             // 1: the MLP is act(gate) * up (Shazeer 2020)
+    int32_t bias;              // bits of enum rlhf_tf_bias
+    int32_t out_in;            // 1: linear layers of the trunk are stored [out, in]
+    int32_t tied;              // 1: the LM head is the token embedding
+    int32_t score_hidden;      // 1: a d -> d layer with ReLU before the score matrix
     int32_t score_bias;
     int32_t pooling; // enum rlhf_pool: the default of the architecture
     // 1: RLHF_POOL_LAST reads the last token that is not pad_id, as in transformers, or the first
@@ -139,9 +150,10 @@ struct rlhf_tf_arch {
     double embed_scale;          // factor of the token embedding; 0 = 1
     int32_t embed_rounded;       // 1: the factor is rounded to the act dtype
     double logit_scale, softcap; // of the LM head, see rlhf_lm_head
-    // Factor of what attention and MLP add to the residual stream, above 0; 0 = 1. Only in pre-norm
-    // stacks with rotary positions. The stream is kept divided by this factor, so the sums need no
-    // product: the norms' results do not change if norm_eps is divided by the factor's square.
+    // Factor of what attention and MLP add to the residual stream, above 0; 0 = 1. Only with
+    // RLHF_TF_NORM_BEFORE and rotary positions. The stream is kept divided by this factor, so the
+    // sums need no product: the norms' results do not change if norm_eps is divided by the factor's
+    // square.
     double residual_scale;
     double attn_softcap; // of attention scores (softcap of rlhf_attn); 0: none
     // The sliding window (rlhf_attn): a token sees the last `window` tokens up to itself. 0: none.
@@ -180,8 +192,8 @@ extern const rlhf_model_ops rlhf_tf_ops;
     .create = (create_function), .destroy = rlhf_tf_destroy, .ops = &rlhf_tf_ops,                  \
     .extension = rlhf_tf_extension
 
-// Implements rlhf_plugin.extension for RLHF_EXT_TAP (rlhf/draft/tap.h). Only pre-norm causal models
-// have this extension. [any]
+// Implements rlhf_plugin.extension for RLHF_EXT_TAP (rlhf/draft/tap.h). Only causal models with
+// RLHF_TF_NORM_BEFORE have this extension. [any]
 const void *rlhf_tf_extension(void *self, const char *id);
 
 #ifdef __cplusplus

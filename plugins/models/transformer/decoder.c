@@ -122,7 +122,7 @@ const rlhf_opt rlhf_tf_decoder_opts[RLHF_TF_N_DECODER_OPTS] = {
 _Static_assert(sizeof rlhf_tf_decoder_opts / sizeof *rlhf_tf_decoder_opts == RLHF_TF_N_DECODER_OPTS,
                "the header says how many there are");
 
-// All names of tensors. Which of the tensors exist depends on biases, head_norm and the other
+// All names of tensors. Which of the tensors exist depends on biases, norms and the other
 // settings.
 static const struct rlhf_tf_name globals[] = {
     {RLHF_TF_WTE, RLHF_TF_ALL, "model.embed_tokens.weight"},
@@ -142,8 +142,8 @@ static const struct rlhf_tf_name layers[] = {
     {RLHF_TF_OUT_B, RLHF_TF_ALL, "mlp.down_proj.bias"},
     {0, RLHF_TF_ALL, NULL}};
 
-// Gemma 3: norms before and after each block.
-static const struct rlhf_tf_name gemma_layers[] = {
+// With norms of the blocks' outputs; the norm before attention, if any, has Llama's name.
+static const struct rlhf_tf_name after_layers[] = {
     RLHF_TF_ATTENTION_NAMES,
     {RLHF_TF_P1_G, RLHF_TF_ALL, "post_attention_layernorm.weight"},
     {RLHF_TF_N2_G, RLHF_TF_ALL, "pre_feedforward_layernorm.weight"},
@@ -335,14 +335,13 @@ rlhf_status rlhf_tf_decoder_arch(const rlhf_host *host, const config *c,
         .n_kv_head = (int32_t)c->num_key_value_heads,
         .head_dim = (int32_t)(c->head_dim ? c->head_dim : f->head_dim),
         .norm = RLHF_TF_NORM_RMS,
-        .pre_norm = 1,
+        .norm_at = f->norm_at,
+        .qk_norm = f->qk_norm,
+        .norm_offset = f->norm_offset,
         .causal = 1,
         .gated = 1,
-        .head_norm = f->head_norm,
-        .branch_norm = f->gemma,
-        .norm_offset = f->gemma ? 1.0 : 0.0,
-        .embed_scale = f->gemma ? sqrt((double)c->hidden_size) : 1.0,
-        .embed_rounded = f->gemma,
+        .embed_scale = f->root_embed ? sqrt((double)c->hidden_size) : 1.0,
+        .embed_rounded = f->root_embed,
         .bias = bias_of(c, f),
         .out_in = 1,
         .tied = c->tie_word_embeddings == RLHF_TF_TIED_BY_FAMILY ? f->tied : c->tie_word_embeddings,
@@ -354,9 +353,9 @@ rlhf_status rlhf_tf_decoder_arch(const rlhf_host *host, const config *c,
         .layer_prefix = "model.layers.%d.",
         .base_prefix = "model.",
         .globals = globals,
-        .layers = f->layers  ? f->layers
-                  : f->gemma ? gemma_layers
-                             : layers};
+        .layers = f->layers                           ? f->layers
+                  : f->norm_at == RLHF_TF_NORM_BEFORE ? layers
+                                                      : after_layers};
     RLHF_TRY(check_sizes(host, c));
     RLHF_TRY(check_known(host, c, f->reads));
     RLHF_TRY(check_family(host, c, f));

@@ -66,17 +66,18 @@ enum rlhf_tf_reads {
 
 // A family of models: a model_type of config.json.
 struct rlhf_tf_family {
-    uint32_t reads; // bits of enum rlhf_tf_reads
-    int32_t bias;   // the biases that the family always has, bits of enum rlhf_tf_bias
-    int32_t head_norm;
-    // Norms also after each block; the weights of norms are differences from 1; the embedding is
-    // multiplied by the square root of its width (Gemma 3)
-    int32_t gemma;
+    uint32_t reads;           // bits of enum rlhf_tf_reads
+    int32_t bias;             // the biases that the family always has, bits of enum rlhf_tf_bias
+    int32_t norm_at, qk_norm; // enum rlhf_tf_norm_at, enum rlhf_tf_qk_norm
+    double norm_offset;       // added to the weights of norms
+    int32_t root_embed; // 1: the embedding is multiplied by the square root of its width, in the
+                        // act dtype
     // The values of what config.json lacks.
     int32_t head_dim;  // 0: hidden_size / num_attention_heads
     int32_t tied;      // tie_word_embeddings
     double rope_theta; // 0: 10000
-    // The names of a layer's tensors; NULL: those of Llama.
+    // The names of a layer's tensors; NULL: those of Llama or, with norms of the blocks' outputs,
+    // those of Gemma and OLMo.
     const struct rlhf_tf_name *layers;
 };
 

@@ -14,7 +14,7 @@ enum { LM_HEADS = RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY | RLHF_HEAD_KL };
 rlhf_status rlhf__tf_resp_reserve(struct rlhf__tf *m, struct rlhf__tf_work *w) {
     const uint64_t n = (uint64_t)w->rows.n_resp * (uint64_t)m->arch.d;
     if (!w->rows.resp_is_all) RLHF_TRY(rlhf__tf_reserve(m, &w->rx, n * sizeof(float)));
-    if (m->arch.pre_norm) {
+    if (!rlhf__tf_norms_sums(&m->arch)) {
         RLHF_TRY(rlhf__tf_reserve(m, &w->rf, n * sizeof(float)));
         RLHF_TRY(rlhf__tf_reserve(m, &w->rstats,
                                   (uint64_t)w->rows.n_resp * rlhf__tf_stats(m) * sizeof(float)));
@@ -32,7 +32,7 @@ rlhf_status rlhf__tf_resp_state(struct rlhf__tf *m, struct rlhf__tf_work *w) {
         RLHF_TRY(c->gather(c->ctx, x, w->x, w->rows.resp, w->rows.n_resp, m->arch.d, RLHF_F32));
     }
     w->rf_p = x;
-    if (m->arch.pre_norm) {
+    if (!rlhf__tf_norms_sums(&m->arch)) {
         w->rf_p = w->rf.p;
         RLHF_TRY(rlhf__tf_norm(m, rlhf__tf_global(m, RLHF_TF_FINAL_G), w->rf_p, RLHF_F32,
                                w->train ? w->rstats.p : NULL, x, w->rows.n_resp));
@@ -221,7 +221,7 @@ static rlhf_status spread_all(struct rlhf__tf *m, struct rlhf__tf_work *w, const
 rlhf_status rlhf__tf_full_norm(struct rlhf__tf *m, struct rlhf__tf_work *w) {
     const uint64_t total = w->rows.total;
     w->full_p = w->x;
-    if (!m->arch.pre_norm) return RLHF_OK;
+    if (rlhf__tf_norms_sums(&m->arch)) return RLHF_OK;
     RLHF_TRY(rlhf__tf_reserve(m, &w->full, total * (uint64_t)m->arch.d * sizeof(float)));
     RLHF_TRY(rlhf__tf_reserve(m, &w->fstats, total * rlhf__tf_stats(m) * sizeof(float)));
     w->full_p = w->full.p;
@@ -336,7 +336,7 @@ static rlhf_status resp_state_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, r
                                   int32_t dtype) {
     const uint32_t rows = w->rows.n_resp;
     const int32_t d = m->arch.d;
-    if (m->arch.pre_norm) {
+    if (!rlhf__tf_norms_sums(&m->arch)) {
         RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.drx, (uint64_t)rows * (uint64_t)d * sizeof(float)));
         RLHF_TRY(rlhf__tf_norm_bwd(m, rlhf__tf_global(m, RLHF_TF_FINAL_G), m->bwd.drx.p, 0, dy,
                                    dtype, w->rx.p, w->rstats.p, rows));

@@ -86,6 +86,19 @@ static inline struct rlhf__tf_qkv rlhf__tf_qkv(const struct rlhf__tf *m, rlhf_de
     return (struct rlhf__tf_qkv){qkv, rlhf_dev_at(qkv, q), rlhf_dev_at(qkv, q + kv)};
 }
 
+// 1 if blocks have a norm of their input; of their output. Neither is so with RLHF_TF_NORM_SUMS.
+static inline int32_t rlhf__tf_norms_before(const struct rlhf_tf_arch *a) {
+    return a->norm_at == RLHF_TF_NORM_BEFORE || a->norm_at == RLHF_TF_NORM_AROUND;
+}
+
+static inline int32_t rlhf__tf_norms_after(const struct rlhf_tf_arch *a) {
+    return a->norm_at == RLHF_TF_NORM_AFTER || a->norm_at == RLHF_TF_NORM_AROUND;
+}
+
+static inline int32_t rlhf__tf_norms_sums(const struct rlhf_tf_arch *a) {
+    return a->norm_at == RLHF_TF_NORM_SUMS;
+}
+
 // How the layer rotates its queries and keys.
 static inline enum rlhf_tf_turn rlhf__tf_rotates(const struct rlhf__tf *m, int32_t layer) {
     const struct rlhf_tf_rotary *r = &m->arch.rotary;

@@ -41,8 +41,8 @@ int32_t rlhf__tf_site_of(int32_t slot);
 int32_t rlhf__tf_site_slot(enum rlhf__tf_site site);
 // Returns the first slot of a product. The slots of a product end before the first slot of the next
 // product. The slots of QKV and of FC each begin with those of a norm: the norm before the product
-// or, in a post-norm layer, the norm after the product's block. Those of PROJ and of OUT each end
-// with the norm of the block's output (branch_norm). For TF_N_SITE, returns
+// or, with RLHF_TF_NORM_SUMS, the norm of the sum after the product's block. Those of PROJ and of
+// OUT each end with the norm of the block's output (rlhf__tf_norms_after). For TF_N_SITE, returns
 // RLHF_TF_N_LAYER.
 int32_t rlhf__tf_site_first(enum rlhf__tf_site site);
 int32_t rlhf__tf_site_inputs(const struct rlhf__tf *m, enum rlhf__tf_site site);
@@ -139,10 +139,10 @@ uint64_t rlhf__tf_rows_ints(uint64_t n);
 // for new values. All other callers pass NULL as `f`.
 rlhf_status rlhf__tf_trunk(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_gen *gen,
                            const rlhf_forward *f);
-// Runs the layers of a pre-norm stack over w->rows, from `layer` to the last, and sets w->x. If
+// Runs the layers over w->rows, from `layer` to the last, and sets w->x. If
 // `mid` is 0, the input is the stream in rlhf__tf_acts(layer).in. Otherwise, the input is the
 // stream in rlhf__tf_acts(layer).mid, and the attention of `layer` is skipped. Call
-// rlhf__tf_trunk_reserve before this function.
+// rlhf__tf_trunk_reserve before this function. Not for RLHF_TF_NORM_SUMS.
 rlhf_status rlhf__tf_trunk_from(struct rlhf__tf *m, struct rlhf__tf_work *w, int32_t layer,
                                 int32_t mid);
 // Recomputes the activations of `layer` that the backward pass needs, from the input of `layer`.

@@ -33,7 +33,7 @@ static const char *lacking(const rlhf_compute *c, const struct rlhf_tf_arch *a, 
     RETURN_IF_NEEDED(a->norm == RLHF_TF_NORM_LAYER, norm, norm_bwd)
     RETURN_IF_NEEDED(a->norm == RLHF_TF_NORM_RMS, rms_norm, rms_norm_bwd)
     RETURN_IF_NEEDED(a->gated, gate, gate_bwd)
-    RETURN_IF_NEEDED(a->branch_norm, add, add)
+    RETURN_IF_NEEDED(rlhf__tf_norms_after(a), add, add)
     RETURN_IF_NEEDED(a->rotary.frequency, rope, rope_bwd)
     if (adapter) {
         RETURN_IF_LACKING(weight_create_blocks)
@@ -127,15 +127,14 @@ static int32_t same_trunk(const struct rlhf_tf_arch *a, const struct rlhf_tf_arc
     return a->n_vocab == b->n_vocab && a->n_ctx == b->n_ctx && a->d == b->d &&
            a->n_layer == b->n_layer && a->d_inner == b->d_inner && a->n_head == b->n_head &&
            a->n_kv_head == b->n_kv_head && a->head_dim == b->head_dim && a->norm == b->norm &&
-           a->pre_norm == b->pre_norm && a->causal == b->causal && a->act == b->act &&
-           a->gated == b->gated && a->head_norm == b->head_norm && a->bias == b->bias &&
+           a->norm_at == b->norm_at && a->causal == b->causal && a->act == b->act &&
+           a->gated == b->gated && a->qk_norm == b->qk_norm && a->bias == b->bias &&
            a->out_in == b->out_in && a->tied == b->tied && a->scale_by_layer == b->scale_by_layer &&
            a->attn_scale == b->attn_scale && a->attn_softcap == b->attn_softcap &&
-           a->norm_eps == b->norm_eps && a->branch_norm == b->branch_norm &&
-           a->norm_offset == b->norm_offset && a->embed_scale == b->embed_scale &&
-           a->embed_rounded == b->embed_rounded && a->residual_scale == b->residual_scale &&
-           a->logit_scale == b->logit_scale && a->softcap == b->softcap && same_window(a, b) &&
-           same_rotary(a, b);
+           a->norm_eps == b->norm_eps && a->norm_offset == b->norm_offset &&
+           a->embed_scale == b->embed_scale && a->embed_rounded == b->embed_rounded &&
+           a->residual_scale == b->residual_scale && a->logit_scale == b->logit_scale &&
+           a->softcap == b->softcap && same_window(a, b) && same_rotary(a, b);
 }
 
 static rlhf_status check_base(struct rlhf__tf *m, const rlhf_model_open *o,

@@ -66,7 +66,7 @@ rlhf_rope rlhf__tf_rope_args(const struct rlhf__tf *m, const struct rlhf__tf_row
                    .turn = rlhf_dev_at(m->turn.p, other ? table : 0),
                    .raw = raw,
                    .stats = stats};
-    if (a->head_norm) {
+    if (a->qk_norm) {
         r.gamma_q = m->tensors[RLHF_TF_N_GLOBAL + layer * RLHF_TF_N_LAYER + RLHF_TF_QN_G].value;
         r.gamma_k = m->tensors[RLHF_TF_N_GLOBAL + layer * RLHF_TF_N_LAYER + RLHF_TF_KN_G].value;
     }

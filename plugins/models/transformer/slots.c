@@ -108,13 +108,13 @@ static struct rlhf__tf_shape global_shape(const struct rlhf__tf *m, int32_t slot
         s.flags |= RLHF_PARAM_EMBED;
         return s;
     case RLHF_TF_EMB_G:
-        return !a->pre_norm ? gain(m, a->d) : s;
+        return rlhf__tf_norms_sums(a) ? gain(m, a->d) : s;
     case RLHF_TF_EMB_B:
-        return !a->pre_norm ? offset(m, a->d) : s;
+        return rlhf__tf_norms_sums(a) ? offset(m, a->d) : s;
     case RLHF_TF_FINAL_G:
-        return a->pre_norm ? gain(m, a->d) : s;
+        return rlhf__tf_norms_sums(a) ? s : gain(m, a->d);
     case RLHF_TF_FINAL_B:
-        return a->pre_norm ? offset(m, a->d) : s;
+        return rlhf__tf_norms_sums(a) ? s : offset(m, a->d);
     case RLHF_TF_LM:
         if (a->tied || !rlhf__tf_has_lm(m)) return s;
         s = matrix(a->n_vocab, a->d, a->init_std);
@@ -138,16 +138,16 @@ static struct rlhf__tf_shape layer_shape(const struct rlhf__tf *m, int32_t slot)
     switch (slot) {
     case RLHF_TF_N1_G:
     case RLHF_TF_N2_G:
-        return gain(m, a->d);
+        return a->norm_at == RLHF_TF_NORM_AFTER ? absent() : gain(m, a->d);
     case RLHF_TF_N1_B:
     case RLHF_TF_N2_B:
-        return offset(m, a->d);
+        return a->norm_at == RLHF_TF_NORM_AFTER ? absent() : offset(m, a->d);
     case RLHF_TF_P1_G:
     case RLHF_TF_P2_G:
-        return a->branch_norm ? gain(m, a->d) : absent();
+        return rlhf__tf_norms_after(a) ? gain(m, a->d) : absent();
     case RLHF_TF_QN_G:
     case RLHF_TF_KN_G:
-        return a->head_norm ? gain(m, a->head_dim) : absent();
+        return a->qk_norm ? gain(m, a->head_dim) : absent();
     case RLHF_TF_QKV_W:
         return linear(m, n.d, n.qkv, std);
     case RLHF_TF_QKV_B:

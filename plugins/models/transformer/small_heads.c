@@ -63,7 +63,7 @@ static rlhf_status states(struct rlhf__tf *m, const struct rlhf__tf_work *w,
     const int32_t d = m->arch.d;
     const uint64_t bytes = (uint64_t)n * (uint64_t)d * sizeof(float);
     RLHF_TRY(rlhf__tf_reserve(m, &s->pf, bytes));
-    if (!m->arch.pre_norm) return c->gather(c->ctx, s->pf.p, w->x, idx, n, d, RLHF_F32);
+    if (rlhf__tf_norms_sums(&m->arch)) return c->gather(c->ctx, s->pf.p, w->x, idx, n, d, RLHF_F32);
     RLHF_TRY(rlhf__tf_reserve(m, &s->px, bytes));
     RLHF_TRY(rlhf__tf_reserve(m, &s->pstats, (uint64_t)n * rlhf__tf_stats(m) * sizeof(float)));
     RLHF_TRY(c->gather(c->ctx, s->px.p, w->x, idx, n, d, RLHF_F32));
@@ -118,7 +118,7 @@ static rlhf_status states_bwd(struct rlhf__tf *m, const struct rlhf__tf_scored *
     const rlhf_compute *c = m->c;
     const int32_t d = m->arch.d;
     rlhf_dev dpf = m->bwd.dpf.p;
-    if (m->arch.pre_norm) {
+    if (!rlhf__tf_norms_sums(&m->arch)) {
         RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.dpx, (uint64_t)n * (uint64_t)d * sizeof(float)));
         RLHF_TRY(rlhf__tf_norm_bwd(m, rlhf__tf_global(m, RLHF_TF_FINAL_G), m->bwd.dpx.p, 0, dpf,
                                    RLHF_F32, s->px.p, s->pstats.p, n));
@@ -136,7 +136,8 @@ static rlhf_status mean_bwd(struct rlhf__tf *m, const struct rlhf__tf_work *w) {
     RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.dfull, n * sizeof(float)));
     RLHF_TRY(c->pool_bwd(c->ctx, m->bwd.dfull.p, m->bwd.dpf.p, r->ragged.offset, r->n, d,
                          RLHF_POOL_MEAN));
-    if (!m->arch.pre_norm) return c->add(c->ctx, m->bwd.ds.p, m->bwd.dfull.p, RLHF_F32, n);
+    if (rlhf__tf_norms_sums(&m->arch))
+        return c->add(c->ctx, m->bwd.ds.p, m->bwd.dfull.p, RLHF_F32, n);
     return rlhf__tf_norm_bwd(m, rlhf__tf_global(m, RLHF_TF_FINAL_G), m->bwd.ds.p, 1, m->bwd.dfull.p,
                              RLHF_F32, w->x, w->fstats.p, r->total);
 }

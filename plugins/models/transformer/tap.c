@@ -377,5 +377,5 @@ static const rlhf_tap_ops tap_ops = {.size = sizeof(rlhf_tap_ops),
 const void *rlhf_tf_extension(void *self, const char *id) {
     const struct rlhf__tf *m = self;
     if (!m || strcmp(id, RLHF_EXT_TAP) != 0) return NULL;
-    return m->arch.pre_norm && !m->arch.branch_norm && m->arch.causal ? &tap_ops : NULL;
+    return m->arch.norm_at == RLHF_TF_NORM_BEFORE && m->arch.causal ? &tap_ops : NULL;
 }

@@ -83,20 +83,28 @@ static uint64_t kept(const struct rlhf__tf *m, const struct rlhf__tf_work *w) {
 
 static int32_t is_lean(const struct rlhf__tf *m, const struct rlhf__tf_work *w,
                        const struct share *one) {
-    return kept(m, w) > 1 && m->arch.pre_norm && m->arch.d >= LEAN_WIDTH &&
+    return kept(m, w) > 1 && !rlhf__tf_norms_sums(&m->arch) && m->arch.d >= LEAN_WIDTH &&
            kept(m, w) * (2 * one->h + one->inner) >= LEAN_FROM * rlhf__tf_esz(m);
+}
+
+// 1 if the first product of each block reads the stream itself: without a norm or a conversion, and
+// before the stream changes.
+static int32_t reads_stream(const struct rlhf__tf *m, const struct rlhf__tf_work *w) {
+    if (m->dtype != RLHF_F32) return 0;
+    return m->arch.norm_at == RLHF_TF_NORM_AFTER || (rlhf__tf_norms_sums(&m->arch) && !w->keep);
 }
 
 // Allocates buffers for the inputs of matrix products, except attention's output.
 static rlhf_status inputs_reserve(struct rlhf__tf *m, struct rlhf__tf_work *w,
                                   const struct share *one) {
     const uint64_t layers = kept(m, w);
+    const int32_t own = !reads_stream(m, w);
     if (w->lean) {
-        RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.narrow, one->h));
+        if (own) RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.narrow, one->h));
         return rlhf__tf_reserve(m, &m->bwd.wide, one->inner);
     }
-    RLHF_TRY(rlhf__tf_reserve(m, &w->h1, layers * one->h));
-    if (w->keep) RLHF_TRY(rlhf__tf_reserve(m, &w->h2, layers * one->h));
+    if (own) RLHF_TRY(rlhf__tf_reserve(m, &w->h1, layers * one->h));
+    if (own && w->keep) RLHF_TRY(rlhf__tf_reserve(m, &w->h2, layers * one->h));
     if (!w->keep && !m->arch.gated) return RLHF_OK;
     return rlhf__tf_reserve(m, &w->ac, layers * one->inner);
 }
@@ -104,29 +112,30 @@ static rlhf_status inputs_reserve(struct rlhf__tf *m, struct rlhf__tf_work *w,
 rlhf_status rlhf__tf_trunk_reserve(struct rlhf__tf *m, struct rlhf__tf_work *w) {
     const struct share one = share_of(m, w);
     const uint64_t layers = kept(m, w), streams = w->keep ? (uint64_t)m->arch.n_layer + 1 : 1;
-    const int32_t pre = m->arch.pre_norm;
+    const int32_t sums = rlhf__tf_norms_sums(&m->arch), after = rlhf__tf_norms_after(&m->arch);
     w->lean = is_lean(m, w, &one);
     RLHF_TRY(rlhf__tf_reserve(m, &w->in, streams * one.stream));
-    if (w->keep || !pre) RLHF_TRY(rlhf__tf_reserve(m, &w->mid, layers * one.stream));
+    if (w->keep || sums) RLHF_TRY(rlhf__tf_reserve(m, &w->mid, layers * one.stream));
     RLHF_TRY(rlhf__tf_reserve(m, &w->qkv, layers * one.qkv));
     RLHF_TRY(rlhf__tf_reserve(m, &w->att, layers * one.att));
     RLHF_TRY(rlhf__tf_reserve(m, &w->fc, layers * one.fc));
-    if (m->arch.branch_norm) RLHF_TRY(rlhf__tf_reserve(m, &w->branch, 2 * layers * one.stream));
+    if (after) RLHF_TRY(rlhf__tf_reserve(m, &w->branch, 2 * layers * one.stream));
     RLHF_TRY(inputs_reserve(m, w, &one));
     for (int32_t i = 0; i < TF_N_SITE; i++)
         if (one.low[i]) RLHF_TRY(rlhf__tf_reserve(m, &w->low[i], layers * one.low[i]));
     if (!w->keep) return RLHF_OK;
-    if (!pre && m->open.recompute) RLHF_TRY(rlhf__tf_reserve(m, &w->sum, one.stream));
-    if (m->arch.branch_norm)
-        RLHF_TRY(rlhf__tf_reserve(m, &w->branch_stats, 2 * layers * one.stats));
-    if (m->arch.head_norm) {
+    if (sums && m->open.recompute) RLHF_TRY(rlhf__tf_reserve(m, &w->sum, one.stream));
+    if (after) RLHF_TRY(rlhf__tf_reserve(m, &w->branch_stats, 2 * layers * one.stats));
+    if (m->arch.qk_norm) {
         RLHF_TRY(rlhf__tf_reserve(m, &w->raw, layers * one.raw));
         RLHF_TRY(rlhf__tf_reserve(m, &w->raw_stats, layers * one.raw_stats));
     }
-    if (!pre) RLHF_TRY(rlhf__tf_reserve(m, &w->emb, one.stream));
-    if (!pre) RLHF_TRY(rlhf__tf_reserve(m, &w->emb_stats, one.stats));
-    RLHF_TRY(rlhf__tf_reserve(m, &w->stats1, layers * one.stats));
-    RLHF_TRY(rlhf__tf_reserve(m, &w->stats2, layers * one.stats));
+    if (sums) RLHF_TRY(rlhf__tf_reserve(m, &w->emb, one.stream));
+    if (sums) RLHF_TRY(rlhf__tf_reserve(m, &w->emb_stats, one.stats));
+    if (sums || rlhf__tf_norms_before(&m->arch)) {
+        RLHF_TRY(rlhf__tf_reserve(m, &w->stats1, layers * one.stats));
+        RLHF_TRY(rlhf__tf_reserve(m, &w->stats2, layers * one.stats));
+    }
     return rlhf__tf_reserve(m, &w->lse, layers * one.lse);
 }
 
@@ -138,6 +147,7 @@ struct rlhf__tf_acts rlhf__tf_acts(const struct rlhf__tf *m, const struct rlhf__
                                    int32_t layer) {
     const struct share one = share_of(m, w);
     const uint64_t l = kept(m, w) > 1 ? (uint64_t)layer : 0;
+    const int32_t after = rlhf__tf_norms_after(&m->arch), own = !reads_stream(m, w);
     struct rlhf__tf_acts a = {.in = part(&w->in, w->keep ? (uint64_t)layer : 0, one.stream),
                               .h1 = w->lean ? m->bwd.narrow.p : part(&w->h1, l, one.h),
                               .qkv = part(&w->qkv, l, one.qkv),
@@ -147,33 +157,36 @@ struct rlhf__tf_acts rlhf__tf_acts(const struct rlhf__tf *m, const struct rlhf__
         a.low[i] = part(&w->low[i], l, one.low[i]);
     a.sum = a.in;
     if (w->keep) {
-        if (m->open.recompute && !m->arch.pre_norm) a.sum = w->sum.p;
+        if (m->open.recompute && rlhf__tf_norms_sums(&m->arch)) a.sum = w->sum.p;
         a.mid = part(&w->mid, l, one.stream);
         a.out = part(&w->in, (uint64_t)layer + 1, one.stream);
         a.h2 = w->lean ? a.h1 : part(&w->h2, l, one.h);
+        if (!own) {
+            a.h1 = a.in;
+            a.h2 = a.mid;
+        }
         a.stats1 = part(&w->stats1, l, one.stats);
         a.stats2 = part(&w->stats2, l, one.stats);
         a.lse = part(&w->lse, l, one.lse);
         a.ac = w->lean ? m->bwd.wide.p : part(&w->ac, l, one.inner);
-        for (uint64_t k = 0; m->arch.branch_norm && k < 2; k++) {
+        for (uint64_t k = 0; after && k < 2; k++) {
             a.branch[k] = part(&w->branch, 2 * l + k, one.stream);
             a.branch_stats[k] = part(&w->branch_stats, 2 * l + k, one.stats);
         }
-        if (!m->arch.head_norm) return a;
+        if (!m->arch.qk_norm) return a;
         a.raw = part(&w->raw, l, one.raw);
         a.raw_stats = part(&w->raw_stats, l, one.raw_stats);
         return a;
     }
-    if (m->arch.branch_norm) {
+    if (after) {
         a.branch[0] = a.branch[1] = w->branch.p;
         a.normed = part(&w->branch, 1, one.stream);
     }
-    a.mid = m->arch.pre_norm ? a.in : w->mid.p;
+    a.mid = rlhf__tf_norms_sums(&m->arch) ? w->mid.p : a.in;
     a.out = a.in;
     a.h2 = a.h1;
     a.ac = m->arch.gated ? w->ac.p : a.fc;
-    if (!m->arch.pre_norm &&
-        m->dtype == RLHF_F32) { // the stream itself, which is read before the sum is added to it
+    if (!own) {
         a.h1 = a.in;
         a.h2 = a.mid;
     }
@@ -258,15 +271,23 @@ static rlhf_status linear_add(const struct pass *p, rlhf_dev out, rlhf_dev strea
     return c->linear(c->ctx, out, RLHF_F32, 1, x, weight(p, site), bias(p, site), p->rows);
 }
 
-// The end of a block of a pre-norm stack: out = stream + x W + b; with branch_norm, out = stream +
-// norm(x W + b). block 0 is attention, 1 the MLP.
+// The input h of a block's first product: the norm of the stream or, without such norms, the stream
+// itself in the act dtype.
+static rlhf_status block_in(const struct pass *p, rlhf_dev h, rlhf_dev stats, rlhf_dev stream,
+                            int32_t slot) {
+    if (!rlhf__tf_norms_before(&p->m->arch)) return lower(p, h, stream);
+    return norm(p, h, p->m->dtype, stats, stream, slot);
+}
+
+// The end of a block: out = stream + x W + b or, with norms of the blocks' outputs, stream + norm(x
+// W + b). block 0 is attention, 1 the MLP.
 static rlhf_status block_add(const struct pass *p, rlhf_dev out, rlhf_dev stream,
                              const struct rlhf__tf_acts *a, rlhf_dev x, enum rlhf__tf_site site,
                              int32_t block) {
     const int32_t slot = block ? RLHF_TF_P2_G : RLHF_TF_P1_G;
     const uint64_t n = (uint64_t)p->rows * (uint64_t)p->n.d;
     const rlhf_dev to = out == stream ? a->normed : out;
-    if (!p->m->arch.branch_norm) return linear_add(p, out, stream, a, x, site);
+    if (!rlhf__tf_norms_after(&p->m->arch)) return linear_add(p, out, stream, a, x, site);
     RLHF_TRY(linear_as(p, a->branch[block], RLHF_F32, a, x, site));
     RLHF_TRY(norm(p, to, RLHF_F32, a->branch_stats[block], a->branch[block], slot));
     return p->c->add(p->c->ctx, out, out == stream ? to : stream, RLHF_F32, n);
@@ -323,36 +344,37 @@ static rlhf_status receive(const struct pass *p, enum rlhf__tf_site site) {
     return rlhf__tf_weights_receive(p->m, p->layer, site, p->f);
 }
 
-static rlhf_status pre_norm_attention(const struct pass *p, const struct rlhf__tf_acts *a) {
+static rlhf_status attention_block(const struct pass *p, const struct rlhf__tf_acts *a) {
     RLHF_TRY(receive(p, TF_SITE_QKV));
-    RLHF_TRY(norm(p, a->h1, p->m->dtype, a->stats1, a->in, RLHF_TF_N1_G));
+    RLHF_TRY(block_in(p, a->h1, a->stats1, a->in, RLHF_TF_N1_G));
     RLHF_TRY(linear(p, a->qkv, a, a->h1, TF_SITE_QKV));
     RLHF_TRY(attend(p, a));
     RLHF_TRY(receive(p, TF_SITE_PROJ));
     return block_add(p, a->mid, a->in, a, a->att, TF_SITE_PROJ, 0);
 }
 
-// Computes the MLP except its last product. Without branch_norm, the backward pass does not need
-// that product's output.
-static rlhf_status pre_norm_mlp(const struct pass *p, const struct rlhf__tf_acts *a) {
+// Computes the MLP except its last product. Unless a norm reads that product's output, the backward
+// pass does not need it.
+static rlhf_status mlp_but_last(const struct pass *p, const struct rlhf__tf_acts *a) {
     RLHF_TRY(receive(p, TF_SITE_FC));
-    RLHF_TRY(norm(p, a->h2, p->m->dtype, a->stats2, a->mid, RLHF_TF_N2_G));
+    RLHF_TRY(block_in(p, a->h2, a->stats2, a->mid, RLHF_TF_N2_G));
     RLHF_TRY(linear(p, a->fc, a, a->h2, TF_SITE_FC));
     return act(p, a->ac, a->fc);
 }
 
-static rlhf_status pre_norm_rest(const struct pass *p, const struct rlhf__tf_acts *a) {
-    RLHF_TRY(pre_norm_mlp(p, a));
+static rlhf_status mlp_block(const struct pass *p, const struct rlhf__tf_acts *a) {
+    RLHF_TRY(mlp_but_last(p, a));
     RLHF_TRY(receive(p, TF_SITE_OUT));
     return block_add(p, a->out, a->mid, a, a->ac, TF_SITE_OUT, 1);
 }
 
-static rlhf_status pre_norm_layer(const struct pass *p, const struct rlhf__tf_acts *a) {
-    RLHF_TRY(pre_norm_attention(p, a));
-    return pre_norm_rest(p, a);
+static rlhf_status both_blocks(const struct pass *p, const struct rlhf__tf_acts *a) {
+    RLHF_TRY(attention_block(p, a));
+    return mlp_block(p, a);
 }
 
-static rlhf_status post_norm_layer(const struct pass *p, const struct rlhf__tf_acts *a) {
+// With RLHF_TF_NORM_SUMS.
+static rlhf_status sums_layer(const struct pass *p, const struct rlhf__tf_acts *a) {
     RLHF_TRY(receive(p, TF_SITE_QKV));
     RLHF_TRY(lower(p, a->h1, a->in));
     RLHF_TRY(linear(p, a->qkv, a, a->h1, TF_SITE_QKV));
@@ -372,12 +394,13 @@ static rlhf_status post_norm_layer(const struct pass *p, const struct rlhf__tf_a
 static rlhf_status embed(const struct pass *p) {
     struct rlhf__tf *m = p->m;
     const struct rlhf__tf_acts first = rlhf__tf_acts(m, p->w, 0);
-    rlhf_dev sum = m->arch.pre_norm ? first.in : p->w->keep ? p->w->emb.p : first.mid;
+    const int32_t sums = rlhf__tf_norms_sums(&m->arch);
+    rlhf_dev sum = !sums ? first.in : p->w->keep ? p->w->emb.p : first.mid;
     RLHF_TRY(p->c->embed(
         p->c->ctx, sum, p->w->rows.ids, m->arch.rotary.frequency ? NULL : p->w->rows.pos,
         rlhf__tf_global(m, RLHF_TF_WTE)->value, rlhf__tf_global(m, RLHF_TF_WPE)->value,
         rlhf__tf_embed_scale(m), p->rows, p->n.d));
-    if (m->arch.pre_norm) return RLHF_OK;
+    if (!sums) return RLHF_OK;
     return rlhf__tf_norm(m, rlhf__tf_global(m, RLHF_TF_EMB_G), first.in, RLHF_F32,
                          p->w->keep ? p->w->emb_stats.p : NULL, sum, p->rows);
 }
@@ -386,10 +409,10 @@ rlhf_status rlhf__tf_layer_again(struct rlhf__tf *m, const struct rlhf__tf_work 
     const struct pass p = {m, w, m->c, NULL, rlhf_tf_widths(&m->arch), layer, w->rows.total, NULL};
     const struct rlhf__tf_acts a = rlhf__tf_acts(m, w, layer);
     const struct rlhf__tf_low *low;
-    if (!m->arch.pre_norm) return post_norm_layer(&p, &a);
-    RLHF_TRY(pre_norm_attention(&p, &a));
-    if (m->arch.branch_norm) return pre_norm_rest(&p, &a);
-    RLHF_TRY(pre_norm_mlp(&p, &a));
+    if (rlhf__tf_norms_sums(&m->arch)) return sums_layer(&p, &a);
+    RLHF_TRY(attention_block(&p, &a));
+    if (rlhf__tf_norms_after(&m->arch)) return mlp_block(&p, &a);
+    RLHF_TRY(mlp_but_last(&p, &a));
     return adapter_in(&p, &a, a.ac, TF_SITE_OUT, &low);
 }
 
@@ -398,8 +421,8 @@ rlhf_status rlhf__tf_input_again(struct rlhf__tf *m, const struct rlhf__tf_work 
     const struct pass p = {m, w, m->c, NULL, rlhf_tf_widths(&m->arch), layer, w->rows.total, NULL};
     const struct rlhf__tf_acts a = rlhf__tf_acts(m, w, layer);
     if (!w->lean || site == TF_SITE_PROJ) return RLHF_OK;
-    if (site == TF_SITE_QKV) return norm(&p, a.h1, m->dtype, NULL, a.in, RLHF_TF_N1_G);
-    if (site == TF_SITE_FC) return norm(&p, a.h2, m->dtype, NULL, a.mid, RLHF_TF_N2_G);
+    if (site == TF_SITE_QKV) return block_in(&p, a.h1, NULL, a.in, RLHF_TF_N1_G);
+    if (site == TF_SITE_FC) return block_in(&p, a.h2, NULL, a.mid, RLHF_TF_N2_G);
     return act(&p, a.ac, a.fc);
 }
 
@@ -409,7 +432,7 @@ rlhf_status rlhf__tf_trunk_from(struct rlhf__tf *m, struct rlhf__tf_work *w, int
     for (; p.layer < m->arch.n_layer; p.layer++) {
         const struct rlhf__tf_acts a = rlhf__tf_acts(m, w, p.layer);
         const int32_t second = mid && p.layer == layer;
-        RLHF_TRY(second ? pre_norm_rest(&p, &a) : pre_norm_layer(&p, &a));
+        RLHF_TRY(second ? mlp_block(&p, &a) : both_blocks(&p, &a));
         w->x = a.out;
     }
     return RLHF_OK;
@@ -423,7 +446,7 @@ rlhf_status rlhf__tf_trunk(struct rlhf__tf *m, struct rlhf__tf_work *w, const rl
     RLHF_TRY(embed(&p));
     for (p.layer = 0; p.layer < m->arch.n_layer; p.layer++) {
         const struct rlhf__tf_acts a = rlhf__tf_acts(m, w, p.layer);
-        RLHF_TRY(m->arch.pre_norm ? pre_norm_layer(&p, &a) : post_norm_layer(&p, &a));
+        RLHF_TRY(rlhf__tf_norms_sums(&m->arch) ? sums_layer(&p, &a) : both_blocks(&p, &a));
         w->x = a.out;
     }
     return RLHF_OK;

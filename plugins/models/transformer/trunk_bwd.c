@@ -1,10 +1,10 @@
 // transformer/trunk_bwd.c: the backward pass of the layers, from d(loss)/d(residual stream) to the
 // gradients. Each function mirrors its counterpart in trunk.c, in reverse order.
 //
-// ds is the gradient of the stream, f32 [T, d]; products read it in the act dtype. With pre-norm,
-// each block adds its part to ds in place; with branch_norm, the spare buffer is the gradient of a
-// block's output before its norm. With post-norm there is a norm between blocks, so ds and
-// a spare buffer are swapped.
+// ds is the gradient of the stream, f32 [T, d]; products read it in the act dtype. Each block adds
+// its part to ds in place; if the block's output has a norm, the spare buffer is the gradient of
+// that output. With RLHF_TF_NORM_SUMS there is a norm between blocks, so ds and a spare buffer are
+// swapped.
 #include "internal.h"
 
 struct pass {
@@ -26,14 +26,14 @@ static rlhf_status reserve(struct rlhf__tf *m, const struct rlhf__tf_work *w) {
     RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.wide, act * (uint64_t)wide));
     RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.datt, act * (uint64_t)n.q));
     if (m->arch.gated) RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.dfc, act * (uint64_t)n.fc));
-    if (m->arch.pre_norm) RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.narrow, act * d));
+    if (rlhf__tf_norms_before(&m->arch)) RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.narrow, act * d));
     if (m->dtype != RLHF_F32) RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.dy, act * d));
     uint64_t low = 0;
     for (int32_t i = 0; i < TF_N_SITE; i++)
         if (rlhf__tf_low_width(m, (enum rlhf__tf_site)i) > low)
             low = rlhf__tf_low_width(m, (enum rlhf__tf_site)i);
     if (low) RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.dlow, act * low));
-    if (m->arch.pre_norm && !m->arch.branch_norm) return RLHF_OK;
+    if (m->arch.norm_at == RLHF_TF_NORM_BEFORE) return RLHF_OK;
     return rlhf__tf_reserve(m, &m->bwd.ds2, rows * sizeof(float) * d);
 }
 
@@ -117,7 +117,7 @@ static rlhf_status attend_bwd(const struct pass *p, const struct rlhf__tf_acts *
                           rlhf__tf_layer(p->m, p->layer, RLHF_TF_KN_G)->grad, p->rows);
 }
 
-// Pre-norm: x is the stream, and dh is the gradient of norm(x), the input of a product. Adds the
+// x is the stream, and dh is the gradient of norm(x), the input of a product. Adds the
 // gradient of x to ds.
 static rlhf_status norm_bwd_add(const struct pass *p, rlhf_dev dh, rlhf_dev x, rlhf_dev stats,
                                 int32_t slot) {
@@ -125,8 +125,8 @@ static rlhf_status norm_bwd_add(const struct pass *p, rlhf_dev dh, rlhf_dev x, r
                              x, stats, p->rows);
 }
 
-// Post-norm: x is a residual sum, and ds is the gradient of norm(x). Replaces ds with the gradient
-// of x. gamma is the norm's gain.
+// With RLHF_TF_NORM_SUMS: x is a residual sum, and ds is the gradient of norm(x). Replaces ds with
+// the gradient of x. gamma is the norm's gain.
 static rlhf_status norm_bwd(struct pass *p, rlhf_dev x, rlhf_dev stats,
                             const struct rlhf__tf_tensor *gamma) {
     rlhf_dev dx = p->spare;
@@ -149,18 +149,31 @@ static void graded(const struct pass *p, enum rlhf__tf_site site) {
         rlhf__tf_storage_graded(p->m, p->layer, 0, RLHF_TF_N_LAYER, p->f);
 }
 
-// Pre-norm: *dy is the gradient of a block's last product, in the act dtype: ds or, with
-// branch_norm, the gradient of the norm's input. block 0 is attention, 1 the MLP.
+// *dy is the gradient of a block's last product, in the act dtype: ds or, if a norm follows, the
+// gradient of the norm's input. block 0 is attention, 1 the MLP.
 static rlhf_status block_bwd(const struct pass *p, const struct rlhf__tf_acts *a, int32_t block,
                              rlhf_dev *dy) {
     const int32_t slot = block ? RLHF_TF_P2_G : RLHF_TF_P1_G;
-    if (!p->m->arch.branch_norm) return lower(p, p->ds, dy);
+    if (!rlhf__tf_norms_after(&p->m->arch)) return lower(p, p->ds, dy);
     RLHF_TRY(rlhf__tf_norm_bwd(p->m, rlhf__tf_layer(p->m, p->layer, slot), p->spare, 0, p->ds,
                                RLHF_F32, a->branch[block], a->branch_stats[block], p->rows));
     return lower(p, p->spare, dy);
 }
 
-static rlhf_status pre_norm_layer_bwd(const struct pass *p, const struct rlhf__tf_acts *a) {
+// The gradients of a block's first product, from dy, and of the norm before it. Adds the gradient
+// of the block's input to ds.
+static rlhf_status block_in_bwd(const struct pass *p, const struct rlhf__tf_acts *a, int32_t block,
+                                rlhf_dev dy) {
+    const enum rlhf__tf_site site = block ? TF_SITE_FC : TF_SITE_QKV;
+    const rlhf_dev h = block ? a->h2 : a->h1, dh = p->m->bwd.narrow.p;
+    if (!rlhf__tf_norms_before(&p->m->arch)) return linear_bwd_add(p, a, h, dy, site);
+    RLHF_TRY(linear_bwd(p, dh, a, h, dy, site));
+    if (is_end(p, site)) return RLHF_OK;
+    return norm_bwd_add(p, dh, block ? a->mid : a->in, block ? a->stats2 : a->stats1,
+                        block ? RLHF_TF_N2_G : RLHF_TF_N1_G);
+}
+
+static rlhf_status both_blocks_bwd(const struct pass *p, const struct rlhf__tf_acts *a) {
     const struct rlhf__tf_scratch *b = &p->m->bwd;
     rlhf_dev dy, dfc;
     RLHF_TRY(block_bwd(p, a, 1, &dy));
@@ -168,21 +181,18 @@ static rlhf_status pre_norm_layer_bwd(const struct pass *p, const struct rlhf__t
     if (is_end(p, TF_SITE_OUT)) return RLHF_OK;
     graded(p, TF_SITE_OUT);
     RLHF_TRY(act_bwd(p, &dfc, b->wide.p, a->fc));
-    RLHF_TRY(linear_bwd(p, b->narrow.p, a, a->h2, dfc, TF_SITE_FC));
+    RLHF_TRY(block_in_bwd(p, a, 1, dfc));
     if (is_end(p, TF_SITE_FC)) return RLHF_OK;
-    RLHF_TRY(norm_bwd_add(p, b->narrow.p, a->mid, a->stats2, RLHF_TF_N2_G));
     graded(p, TF_SITE_FC);
     RLHF_TRY(block_bwd(p, a, 0, &dy));
     RLHF_TRY(linear_bwd(p, b->datt.p, a, a->att, dy, TF_SITE_PROJ));
     if (is_end(p, TF_SITE_PROJ)) return RLHF_OK;
     graded(p, TF_SITE_PROJ);
     RLHF_TRY(attend_bwd(p, a, b->wide.p, b->datt.p));
-    RLHF_TRY(linear_bwd(p, b->narrow.p, a, a->h1, b->wide.p, TF_SITE_QKV));
-    if (is_end(p, TF_SITE_QKV)) return RLHF_OK;
-    return norm_bwd_add(p, b->narrow.p, a->in, a->stats1, RLHF_TF_N1_G);
+    return block_in_bwd(p, a, 0, b->wide.p);
 }
 
-static rlhf_status post_norm_layer_bwd(struct pass *p, const struct rlhf__tf_acts *a) {
+static rlhf_status sums_layer_bwd(struct pass *p, const struct rlhf__tf_acts *a) {
     const struct rlhf__tf_scratch *b = &p->m->bwd;
     rlhf_dev dy, dfc;
     RLHF_TRY(norm_bwd(p, a->mid, a->stats2, rlhf__tf_layer(p->m, p->layer, RLHF_TF_N2_G)));
@@ -216,7 +226,7 @@ static void find_end(struct pass *p) {
 static rlhf_status embed_bwd(struct pass *p) {
     struct rlhf__tf *m = p->m;
     const int32_t turned = m->arch.rotary.frequency != NULL;
-    if (!m->arch.pre_norm)
+    if (rlhf__tf_norms_sums(&m->arch))
         RLHF_TRY(norm_bwd(p, p->w->emb.p, p->w->emb_stats.p, rlhf__tf_global(m, RLHF_TF_EMB_G)));
     return m->c->embed_bwd(m->c->ctx, rlhf__tf_global(m, RLHF_TF_WTE)->grad,
                            rlhf__tf_global(m, RLHF_TF_WPE)->grad, p->ds, p->w->rows.ids,
@@ -239,7 +249,7 @@ rlhf_status rlhf__tf_trunk_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, cons
     for (p.layer = m->arch.n_layer - 1; p.layer >= lowest; p.layer--) {
         const struct rlhf__tf_acts a = rlhf__tf_acts(m, w, p.layer);
         if (m->open.recompute) RLHF_TRY(rlhf__tf_layer_again(m, w, p.layer));
-        RLHF_TRY(m->arch.pre_norm ? pre_norm_layer_bwd(&p, &a) : post_norm_layer_bwd(&p, &a));
+        RLHF_TRY(rlhf__tf_norms_sums(&m->arch) ? sums_layer_bwd(&p, &a) : both_blocks_bwd(&p, &a));
         graded(&p, TF_SITE_QKV);
     }
     return p.end_layer < 0 ? embed_bwd(&p) : RLHF_OK;

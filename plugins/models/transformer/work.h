@@ -59,11 +59,13 @@ struct rlhf_tf_widths {
 
 // A layer's activations for T tokens. `in` is the stream at the start of the layer, `mid` the
 // stream between attention and MLP, and `out` the stream at the end, which is the next layer's
-// `in`. h1 and stats1 belong to the attention block, h2 and stats2 to the MLP.
-//   pre-norm   h1 = norm(in)   mid = in + attention(h1)   h2 = norm(mid)   out = mid + mlp(h2)
-//   sandwich   like pre-norm, but mid = in + norm(attention(h1)) and out = mid + norm(mlp(h2))
-//   post-norm  h1 = in   sum = in + attention(h1)   mid = norm(sum)   h2 = mid   mid += mlp(h2)
-//              out = norm(mid)
+// `in`. h1 and stats1 belong to the attention block, h2 and stats2 to the MLP. What they are
+// depends on norm_at of struct rlhf_tf_arch:
+//   BEFORE  h1 = norm(in)   mid = in + attention(h1)   h2 = norm(mid)   out = mid + mlp(h2)
+//   AFTER   h1 = in   mid = in + norm(attention(h1))   h2 = mid   out = mid + norm(mlp(h2))
+//   AROUND  h1 and h2 as with BEFORE, mid and out as with AFTER
+//   SUMS    h1 = in   sum = in + attention(h1)   mid = norm(sum)   h2 = mid   mid += mlp(h2)
+//           out = norm(mid)
 // `sum` has the memory of `in`, unless `in` is kept to recompute the layer. Without training, the
 // members of each of these groups may share memory: in, mid and out; h1 and h2; fc and ac; both
 // branches. raw, the stats and lse are then NULL.
@@ -75,8 +77,9 @@ struct rlhf__tf_acts {
     rlhf_dev raw;               // act dtype [T, q + kv], queries and keys before their norms; with
     rlhf_dev raw_stats;         // f32 [T, heads + kv heads], 1/rms; only if heads are normed
     rlhf_dev att;               // act dtype [T, q]
-    // branch_norm: f32 [T, d], the outputs of attention and of the MLP before their norms; [T], the
-    // stats of these norms; f32 [T, d], for a norm's output where the stream is not stored twice
+    // With norms of the blocks' outputs: f32 [T, d], the outputs of attention and of the MLP before
+    // their norms; [T], the stats of these norms; f32 [T, d], for a norm's output where the stream
+    // is not stored twice
     rlhf_dev branch[2], branch_stats[2], normed;
     rlhf_dev lse;            // f32 [T, n_head]
     rlhf_dev fc, ac;         // act dtype [T, fc], [T, inner], before and after the activation
@@ -97,7 +100,7 @@ struct rlhf__tf_work {
     // one part for each layer (struct rlhf__tf_acts), and `in` has one part more. Otherwise all
     // layers use the same part. If layers are recomputed (recompute of rlhf_model_open), only `in`
     // has a part for each layer.
-    struct rlhf__tf_buf emb, emb_stats; // f32 [T, d], [T, 2]: the sum of embeddings, if post-norm
+    struct rlhf__tf_buf emb, emb_stats; // f32 [T, d], [T, 2]: the sum of embeddings, if normed
     struct rlhf__tf_buf in, sum, mid, h1, h2, stats1, stats2, qkv, raw, raw_stats, att, lse, fc, ac;
     struct rlhf__tf_buf branch, branch_stats; // two parts for each layer
     struct rlhf__tf_buf low[TF_N_SITE];
